@@ -1,0 +1,130 @@
+package catalog
+
+import (
+	"reflect"
+	"sync"
+	"sync/atomic"
+)
+
+// Server declares an upstream to the catalogue.
+type Server struct {
+	Name        string
+	Description string // the operator's own words
+	Lazy        bool   // loaded by load_mcp or by first use
+	Note        string // shown after the server's line, such as "(run: dynmcp login NAME)"
+	Bare        bool   // single-wrap mode: tool names without "server/"
+
+	Filter    []string            // globs on upstream tool names; "!" denies
+	Overrides map[string]Override // by upstream tool name
+	Aliases   map[string]string   // upstream tool name to the name shown
+}
+
+// Override replaces what one tool says about itself. Empty fields change
+// nothing.
+type Override struct {
+	Summary     string // the tool's line
+	Description string // its description, and its line if Summary is empty
+}
+
+// Catalog collects what upstreams said and publishes it as a [View]. It is
+// safe for concurrent use.
+type Catalog struct {
+	view atomic.Pointer[View]
+
+	mu      sync.Mutex
+	servers []Server          // declared, config order
+	indexed map[string]*index // server → its listing, indexed once
+	evicted map[string]bool   // declared but no longer offered
+	parts   map[string]*part  // server → what the current view shows of it
+}
+
+// New returns an empty catalogue.
+func New() *Catalog {
+	c := &Catalog{indexed: map[string]*index{}, evicted: map[string]bool{}}
+	c.publishLocked()
+	return c
+}
+
+// View returns the current view. It never blocks.
+func (c *Catalog) View() *View { return c.view.Load() }
+
+// Declare replaces the set of servers, in config order. Listings of servers
+// declared before and again now are kept, others are forgotten, and evicted
+// servers are offered again. Of two servers with one name the first counts.
+func (c *Catalog) Declare(servers []Server) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	kept := map[string]*index{}
+	c.servers = nil
+	for _, s := range servers {
+		if _, twice := kept[s.Name]; !twice {
+			kept[s.Name] = c.indexed[s.Name]
+			c.servers = append(c.servers, s)
+		}
+	}
+	c.indexed = kept
+	c.evicted = map[string]bool{}
+	c.publishLocked()
+}
+
+// Put records what a server listed; nil forgets it, the server stays offered.
+// An evicted server is offered again. Put reports false and does nothing when
+// no such server is declared: a load that outlived a reload changes nothing.
+func (c *Catalog) Put(name string, l *Listing) bool {
+	x := newIndex(l) // outside the lock: parsing a large listing takes a while
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, declared := c.indexed[name]; !declared {
+		return false
+	}
+	c.indexed[name] = x
+	delete(c.evicted, name)
+	c.publishLocked()
+	return true
+}
+
+// Drop forgets a server's listing and stops offering the server, until it is
+// put or declared again.
+func (c *Catalog) Drop(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, declared := c.indexed[name]; !declared {
+		return
+	}
+	c.indexed[name] = nil
+	c.evicted[name] = true
+	c.publishLocked()
+}
+
+// Note replaces the note shown after a server's line; "" removes it.
+func (c *Catalog) Note(name, note string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range c.servers {
+		if c.servers[i].Name == name {
+			c.servers[i].Note = note
+		}
+	}
+	c.publishLocked()
+}
+
+// publishLocked builds the view of the present state. Parts whose declaration
+// and listing are as before are reused, so a change costs its own server plus
+// one merge.
+func (c *Catalog) publishLocked() {
+	parts := make(map[string]*part, len(c.servers))
+	var offered []*part
+	for _, s := range c.servers {
+		if c.evicted[s.Name] {
+			continue
+		}
+		p := c.parts[s.Name]
+		if p == nil || p.index != c.indexed[s.Name] || !reflect.DeepEqual(p.server, s) {
+			p = newPart(s, c.indexed[s.Name])
+		}
+		parts[s.Name] = p
+		offered = append(offered, p)
+	}
+	c.parts = parts
+	c.view.Store(newView(offered))
+}
