@@ -1,0 +1,92 @@
+package schema
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Error is one thing that is wrong at one place of a config file.
+type Error struct {
+	// File is the file as the caller named it.
+	File string
+	// Line and Column count from 1, columns in characters.
+	Line, Column int
+	// Path is the place in the document, like mcp.git.args[0]; empty for the
+	// document as a whole.
+	Path string
+	// Err says what is wrong, without any value that may be a secret.
+	Err error
+	// Hint says what would be right; it may be empty.
+	Hint string
+}
+
+// Error returns one line: the position, the path, what is wrong and what
+// would be right.
+func (e *Error) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s:%d:%d: ", e.File, e.Line, e.Column)
+	if e.Path != "" {
+		b.WriteString(e.Path + ": ")
+	}
+	b.WriteString(e.Err.Error())
+	if e.Hint != "" {
+		b.WriteString("; " + e.Hint)
+	}
+	return b.String()
+}
+
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Errors is everything that is wrong with a config file, in file order.
+type Errors []*Error
+
+// Error returns a heading and then one line for each error.
+func (e Errors) Error() string {
+	lines := []string{"Invalid config file:"}
+	for _, err := range e {
+		lines = append(lines, err.Error())
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap returns the errors one by one, for errors.As.
+func (e Errors) Unwrap() []error {
+	all := make([]error, len(e))
+	for i, err := range e {
+		all[i] = err
+	}
+	return all
+}
+
+func (e Errors) sort() {
+	slices.SortStableFunc(e, func(a, b *Error) int {
+		if a.Line != b.Line {
+			return a.Line - b.Line
+		}
+		return a.Column - b.Column
+	})
+}
+
+// MissingVariablesError says which variables a config file refers to that are
+// defined nowhere.
+type MissingVariablesError struct {
+	// Names are the variables, sorted, each once.
+	Names []string
+	// Uses are the places that refer to them, in file order.
+	Uses []*Error
+}
+
+// Error names all variables and then, one per line, where each is used.
+func (e *MissingVariablesError) Error() string {
+	noun := "variable"
+	if len(e.Names) > 1 {
+		noun = "variables"
+	}
+	lines := []string{fmt.Sprintf("missing environment %s: %s", noun, strings.Join(e.Names, ", "))}
+	for _, use := range e.Uses {
+		lines = append(lines, use.Error())
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,257 @@
+package schema
+
+import (
+	"encoding/json"
+	"time"
+)
+
+//go:generate go run ./internal/gen -o dynmcp.schema.json
+
+// Transports a Server may name.
+const (
+	Stdio          = "stdio"
+	StreamableHTTP = "streamable-http"
+	SSE            = "sse"
+)
+
+// Surfaces that Config.Expose may name.
+const (
+	ExposeDiscover = "discover"
+	ExposeTree     = "tree"
+	ExposeBrowser  = "browser"
+	ExposeProxy    = "proxy"
+	ExposeDirect   = "direct"
+)
+
+// Values of Server.Load.
+const (
+	LoadEager = "eager"
+	LoadLazy  = "lazy"
+)
+
+// Config is a config document that was read and found right, with all
+// defaults filled in. It is a value: nothing in this module changes one after
+// Load has returned it.
+type Config struct {
+	// Path is the absolute path of the file it was read from; empty when the
+	// config was made from a command line.
+	Path string
+	// SingleWrap is true when the config was made by Single: names then need
+	// no server in front of them.
+	SingleWrap bool
+	// Servers are the upstreams in file order, disabled ones included.
+	Servers []Server
+	// Expose names the surfaces that are on, at least one.
+	Expose []string
+	// Tree is the root of the configured tree, nil when the file has none.
+	Tree *Node
+	// Catalog holds the settings of the catalogue.
+	Catalog Catalog
+	// Gateway holds the settings of the HTTP side.
+	Gateway Gateway
+	// StartupWait is how long the list methods wait for eager upstreams.
+	StartupWait time.Duration
+	// Warnings are remarks for the operator about a file that is otherwise
+	// right, in file order, each with its position.
+	Warnings []string
+
+	secrets []string
+}
+
+// Document is a config file as it is written. Load turns one into a Config;
+// the JSON Schema describes this type.
+//
+// The tags say all there is to know about a key: its name (json), what it is
+// when left out (default), a value to show (example), the only values allowed
+// (enum), the least number allowed (min), that blank text is no value
+// (nonblank), that it must be given (required), that it must never be shown
+// (secret), and for keys of a server the group they belong to (group: stdio,
+// http or limit). Defaults and examples are YAML.
+type Document struct {
+	// Address or path of the JSON Schema, for editors. dynmcp does not read it.
+	Schema string `json:"$schema" example:"./dynmcp.schema.json"`
+	// Where the variables of ${VAR} come from. enable: the .env file in the working directory over the process environment. dotenv: the .env file alone. process: the process environment alone. disable: nowhere, ${VAR} stays as it is.
+	Env string `json:"env" enum:"enable,dotenv,process,disable" default:"enable" example:"process"`
+	// Limits for all servers; a server's own value wins.
+	Defaults Server `json:"defaults" example:"{timeout: 2m}"`
+	// The MCP servers by name. Names are lower-case letters, digits and hyphens.
+	MCP []Server `json:"mcp" example:"{files: {command: mcp-files, args: [/tmp]}}"`
+	// The MCP servers by name, as Claude, Cursor and other hosts write them. Names that do not fit are changed, with a warning.
+	MCPServers []Server `json:"mcpServers" example:"{files: {type: stdio, command: mcp-files, args: [/tmp]}}"`
+	// The MCP servers by name, as VS Code and MCP Browser write them. Names that do not fit are changed, with a warning.
+	Servers []Server `json:"servers" example:"{files: {command: [mcp-files, /tmp]}}"`
+	// The surfaces that the host sees. When the file has only a tree, the default is that tree.
+	Expose []string `json:"expose" enum:"discover,tree,browser,proxy,direct" default:"[discover]" example:"[discover, direct]"`
+	// The tree that the tree surface shows: a list of nodes, or one node with the path /.
+	Tree *Node `json:"tree" example:"[{path: /files, type: node, source: {mcp: files}}]"`
+	// How the catalogue of tools is shown and kept.
+	Catalog Catalog `json:"catalog" example:"{max_chars: 4096}"`
+	// How dynmcp is reached over HTTP.
+	Gateway Gateway `json:"gateway" example:"{listen: \"127.0.0.1:8080\"}"`
+	// How long the first lists wait for servers that are still starting. 2s, or 25s when direct is exposed.
+	StartupWait time.Duration `json:"startup_wait" default:"2s" example:"5s"`
+}
+
+// Server is one upstream: a child process or a remote address.
+type Server struct {
+	// Name is the key of the entry, or what it was changed to.
+	Name string `json:"-"`
+
+	// How the server is reached. Left out, a command means stdio and a url means streamable-http.
+	Transport string `json:"transport" enum:"stdio,streamable-http,sse" example:"streamable-http"`
+	// What the server is good for, shown to the model. A server with a description is started when it is first needed, not at the start.
+	Description string `json:"description" nonblank:"true" example:"Read and search the files of this project. Use for anything about its source."`
+	// When the server is started: eager at the start, lazy when first needed. Left out, servers with a description are lazy.
+	Load string `json:"load" enum:"eager,lazy" example:"lazy"`
+	// Keep the entry but do not use the server.
+	Disabled bool `json:"disabled" default:"false" example:"true"`
+
+	// The program to run.
+	Command string `json:"command" group:"stdio" required:"true" nonblank:"true" example:"npx"`
+	// The arguments of the program, one word each. No shell is involved.
+	Args []string `json:"args" group:"stdio" default:"[]" example:"[-y, \"@modelcontextprotocol/server-filesystem\", /tmp]"`
+	// Environment variables of the program. They win over inherited ones.
+	Env map[string]string `json:"env" group:"stdio" default:"{}" example:"{GITHUB_TOKEN: \"${GITHUB_TOKEN}\"}"`
+	// The directory the program runs in. Left out, it is the one dynmcp runs in.
+	Cwd string `json:"cwd" group:"stdio" nonblank:"true" example:"/srv/project"`
+	// What the program inherits of dynmcp's own environment: true is everything, false the few variables every program needs, a list is those names and the few.
+	InheritEnv Inherit `json:"inherit_env" group:"stdio" default:"true" example:"[PATH, HOME, LANG]"`
+
+	// The address of the server, http or https.
+	URL string `json:"url" group:"http" required:"true" example:"https://mcp.example.com/mcp"`
+	// Headers of every request. They are sent to the server's own origin only.
+	Headers map[string]string `json:"headers" group:"http" default:"{}" secret:"true" example:"{Authorization: \"Bearer ${TOKEN}\"}"`
+	// The OAuth client to log in with, for servers that do not register clients themselves.
+	Auth *Auth `json:"auth" group:"http" example:"{client_id: dynmcp, scope: read}"`
+
+	// Globs over tool names; a leading ! hides. Without a glob that shows, all tools are shown but the hidden ones.
+	ToolFilter []string `json:"tool_filter" default:"[]" example:"[\"get_*\", \"!get_secret_*\"]"`
+	// By tool name: how the tool is presented and limited.
+	ToolOverrides map[string]ToolOverride `json:"tool_overrides" default:"{}" example:"{get_file: {summary: Read one file, timeout: 30s}}"`
+	// By tool name: the name the tool is shown under.
+	PathAliases map[string]string `json:"path_aliases" default:"{}" example:"{get_file_contents: get_file}"`
+
+	// How long a start may take, from the first byte to the last list.
+	LoadTimeout time.Duration `json:"load_timeout" group:"limit" min:"1ms" default:"60s" example:"2m"`
+	// How long a call may take. Progress starts the time anew; 0 is no limit.
+	Timeout time.Duration `json:"timeout" group:"limit" default:"0" example:"5m"`
+	// Unload the server when nobody has used it for this long; the next use starts it again. 0 is never.
+	IdleTimeout time.Duration `json:"idle_timeout" group:"limit" default:"0" example:"10m"`
+	// How many failed starts in a row a lazy server has before it is taken out of the catalogue. 0 is any number.
+	LoadBudget int `json:"load_budget" group:"limit" default:"3" example:"5"`
+	// The most characters of a tool's result that reach the host; 0 is no limit.
+	MaxOutputChars int `json:"max_output_chars" group:"limit" default:"0" example:"40000"`
+	// The largest message, in bytes and in both directions. Above it that one call fails.
+	MaxMessageBytes int `json:"max_message_bytes" group:"limit" min:"1024" default:"16777216" example:"67108864"`
+}
+
+// Lazy reports whether the server is started on first need instead of at the
+// start: load says so, or in its absence a description does.
+func (s Server) Lazy() bool {
+	if s.Load != "" {
+		return s.Load == LoadLazy
+	}
+	return s.Description != ""
+}
+
+// Inherit says which of dynmcp's own environment variables a child starts
+// with. The zero value is all of them.
+type Inherit struct {
+	// None leaves only the few variables that every program needs.
+	None bool
+	// Names, when there are any, are kept besides those few; all others are
+	// left out.
+	Names []string
+}
+
+// Auth is the OAuth client that a remote server knows dynmcp by.
+type Auth struct {
+	// The client id that the server gave out.
+	ClientID string `json:"client_id" required:"true" nonblank:"true" secret:"true" example:"dynmcp"`
+	// The client secret that goes with it. Left out for public clients.
+	ClientSecret string `json:"client_secret" secret:"true" example:"${CLIENT_SECRET}"`
+	// The scopes to ask for, separated by spaces.
+	Scope string `json:"scope" example:"read write"`
+}
+
+// ToolOverride changes how one tool is presented and limited, never what it
+// is called upstream.
+type ToolOverride struct {
+	// One line about the tool, shown in lists.
+	Summary string `json:"summary" example:"Read one file"`
+	// The description shown in place of the tool's own.
+	Description string `json:"description" example:"Reads a text file of the repository and returns its content."`
+	// The most characters of this tool's result; left out, the server's limit holds. 0 is no limit.
+	MaxOutputChars *int `json:"max_output_chars" example:"20000"`
+	// How long a call of this tool may take; left out, the server's limit holds. 0 is no limit.
+	Timeout *time.Duration `json:"timeout" example:"30s"`
+	// Arguments to show as an example, as JSON.
+	ExampleArgs json.RawMessage `json:"example_args" example:"{path: README.md}"`
+	// How the result is shown. json keeps its structure, text joins the text in it, raw leaves it untouched.
+	RenderMode string `json:"render_mode" enum:"json,text,raw" default:"json" example:"text"`
+}
+
+// Node is a node of the configured tree.
+type Node struct {
+	// The absolute path of the node, unique in the tree.
+	Path string `json:"path" required:"true" example:"/repo/read"`
+	// Always node: tools are not written, they come from the source.
+	Type string `json:"type" enum:"node" default:"node" example:"node"`
+	// One line about the node, shown in lists.
+	Summary string `json:"summary" example:"Read the repository"`
+	// What is below the node, at length.
+	Description string `json:"description" example:"Everything that reads files, issues and pull requests."`
+	// The nodes below this one.
+	Children []Node `json:"children" default:"[]" example:"[{path: /repo/read/issues, type: node}]"`
+	// The MCP server whose tools are the leaves below this node.
+	Source *Source `json:"source" example:"{mcp: files}"`
+}
+
+// Source mounts the tools of an MCP server on a node: one of the servers of
+// the file, by its name, or one of its own, by its command line.
+type Source struct {
+	// The name of a server of this file. Use this or a command.
+	MCP string `json:"mcp" example:"files"`
+	// How the command is spoken to; there is only stdio.
+	Backend string `json:"backend" enum:"stdio" default:"stdio" example:"stdio"`
+	// A shell command line that starts an MCP server, run by /bin/sh -c.
+	Command string `json:"command" nonblank:"true" example:"GITHUB_TOKEN=${GITHUB_TOKEN} github-mcp stdio"`
+	// Globs over tool names; a leading ! hides. Without a glob that shows, all tools are shown but the hidden ones.
+	ToolFilter []string `json:"tool_filter" default:"[]" example:"[\"get_*\", \"!get_secret_*\"]"`
+	// By tool name: how the tool is presented and limited.
+	ToolOverrides map[string]ToolOverride `json:"tool_overrides" default:"{}" example:"{get_file: {summary: Read one file, timeout: 30s}}"`
+	// By tool name: the last part of the path the tool is shown under.
+	PathAliases map[string]string `json:"path_aliases" default:"{}" example:"{get_file_contents: get_file}"`
+}
+
+// Catalog says how the catalogue of tools is shown and kept.
+type Catalog struct {
+	// The most characters of the catalogue in the description that the host reads. Hosts cut longer ones silently. 0 is no limit.
+	MaxChars int `json:"max_chars" default:"2048" example:"4096"`
+	// The directory in which the catalogue is kept between runs. Left out, it is in the user's cache directory; an empty text turns keeping off.
+	Dir *string `json:"dir" example:"/var/cache/dynmcp"`
+	// The most characters of any tool's result that reach the host; 0 is no limit.
+	MaxResultChars int `json:"max_result_chars" default:"0" example:"500000"`
+}
+
+// Gateway says how dynmcp is reached over HTTP.
+type Gateway struct {
+	// The address that serve --http listens on when it is given none. Plain dynmcp never listens.
+	Listen string `json:"listen" example:"127.0.0.1:8080"`
+	// The address of the debug page; left out, there is none.
+	DebugListen string `json:"debug_listen" example:"127.0.0.1:8081"`
+	// The bearer token that every request must carry; left out, requests from this machine need none.
+	Token string `json:"token" nonblank:"true" secret:"true" example:"${DYNMCP_TOKEN}"`
+	// The names and addresses that a request's Host may have.
+	AllowedHosts []string `json:"allowed_hosts" default:"[localhost, 127.0.0.1, \"::1\"]" example:"[mcp.example.com]"`
+	// The origins of web pages that may send requests, exactly as browsers send them.
+	AllowedOrigins []string `json:"allowed_origins" default:"[]" example:"[\"https://app.example.com\"]"`
+	// The largest request body, in bytes.
+	MaxRequestBytes int `json:"max_request_bytes" min:"1" default:"1048576" example:"4194304"`
+	// The largest response, in bytes.
+	MaxResponseBytes int `json:"max_response_bytes" min:"1" default:"10485760" example:"52428800"`
+	// The most event streams open at once for one server.
+	MaxConnections int `json:"max_connections" min:"1" default:"1024" example:"5"`
+	// How long a session lives that nobody uses; 0 is for ever.
+	SessionIdle time.Duration `json:"session_idle" default:"30m" example:"2h"`
+}
