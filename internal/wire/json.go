@@ -1,0 +1,265 @@
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/bits"
+)
+
+// MaxDepth is how deeply values may nest; encoding/json has the same bound, so
+// a peer written in Go can read whatever passes.
+const MaxDepth = 10_000
+
+// ErrUnexpectedEnd says that the text ended inside a value. What follows on
+// the next line may complete it.
+var ErrUnexpectedEnd = errors.New("unexpected end of JSON")
+
+// A SyntaxError says where a text stops being JSON.
+type SyntaxError struct {
+	Offset int // bytes from the start of the text
+	What   string
+}
+
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("invalid JSON at byte %d: %s", e.Offset, e.What)
+}
+
+func syntax(b []byte, i int, what string) error {
+	if i >= len(b) {
+		return ErrUnexpectedEnd
+	}
+	return &SyntaxError{Offset: i, What: what}
+}
+
+// Valid reports whether b is exactly one JSON value (RFC 8259), space around
+// it allowed.
+func Valid(b []byte) bool {
+	end, err := Skip(b, space(b, 0))
+	return err == nil && space(b, end) == len(b)
+}
+
+// Skip checks the value that starts at b[i] and returns the offset behind it.
+func Skip(b []byte, i int) (int, error) { return skip(b, i, 0) }
+
+func skip(b []byte, i, depth int) (int, error) {
+	if i >= len(b) {
+		return i, ErrUnexpectedEnd
+	}
+	switch c := b[i]; {
+	case c == '"':
+		return skipString(b, i)
+	case c == '{':
+		return skipObject(b, i, depth+1)
+	case c == '[':
+		return skipArray(b, i, depth+1)
+	case c == '-' || '0' <= c && c <= '9':
+		return skipNumber(b, i)
+	case c == 't':
+		return skipLiteral(b, i, "true")
+	case c == 'f':
+		return skipLiteral(b, i, "false")
+	case c == 'n':
+		return skipLiteral(b, i, "null")
+	}
+	return i, syntax(b, i, "a value cannot start here")
+}
+
+func skipObject(b []byte, i, depth int) (int, error) {
+	if depth > MaxDepth {
+		return i, syntax(b, i, "nested too deeply")
+	}
+	if i = space(b, i+1); i < len(b) && b[i] == '}' {
+		return i + 1, nil
+	}
+	for {
+		_, _, end, err := member(b, i, depth)
+		if err != nil {
+			return end, err
+		}
+		i = space(b, end)
+		switch {
+		case i >= len(b):
+			return i, ErrUnexpectedEnd
+		case b[i] == '}':
+			return i + 1, nil
+		case b[i] != ',':
+			return i, syntax(b, i, "',' or '}' wanted")
+		}
+		i = space(b, i+1)
+	}
+}
+
+// member reads `"key": value` at b[i]; key keeps its quotes.
+func member(b []byte, i, depth int) (key, value []byte, end int, err error) {
+	if i >= len(b) || b[i] != '"' {
+		return nil, nil, i, syntax(b, i, "a member's name wanted")
+	}
+	k, err := skipString(b, i)
+	if err != nil {
+		return nil, nil, k, err
+	}
+	key = b[i:k]
+	if i = space(b, k); i >= len(b) || b[i] != ':' {
+		return nil, nil, i, syntax(b, i, "':' wanted")
+	}
+	i = space(b, i+1)
+	if end, err = skip(b, i, depth); err != nil {
+		return nil, nil, end, err
+	}
+	return key, b[i:end], end, nil
+}
+
+func skipArray(b []byte, i, depth int) (int, error) {
+	if depth > MaxDepth {
+		return i, syntax(b, i, "nested too deeply")
+	}
+	if i = space(b, i+1); i < len(b) && b[i] == ']' {
+		return i + 1, nil
+	}
+	for {
+		end, err := skip(b, i, depth)
+		if err != nil {
+			return end, err
+		}
+		i = space(b, end)
+		switch {
+		case i >= len(b):
+			return i, ErrUnexpectedEnd
+		case b[i] == ']':
+			return i + 1, nil
+		case b[i] != ',':
+			return i, syntax(b, i, "',' or ']' wanted")
+		}
+		i = space(b, i+1)
+	}
+}
+
+// skipString walks a string eight bytes at a time: long texts are what big
+// results are made of.
+func skipString(b []byte, i int) (int, error) {
+	for i++; ; {
+		for i+8 <= len(b) {
+			special := specials(binary.LittleEndian.Uint64(b[i:]))
+			if special != 0 {
+				i += bits.TrailingZeros64(special) / 8
+				break
+			}
+			i += 8
+		}
+		if i >= len(b) {
+			return i, ErrUnexpectedEnd
+		}
+		switch c := b[i]; {
+		case c == '"':
+			return i + 1, nil
+		case c < 0x20:
+			return i, syntax(b, i, "control character in a string")
+		case c == '\\':
+			end, err := skipEscape(b, i)
+			if err != nil {
+				return end, err
+			}
+			i = end
+		default:
+			i++
+		}
+	}
+}
+
+// specials marks, with the high bit of each byte, the bytes of v that are '"',
+// '\\' or below 0x20. A byte above the lowest mark may be marked wrongly; the
+// lowest one is exact, and only that one is used.
+func specials(v uint64) uint64 {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	quote, slash := v^(ones*'"'), v^(ones*'\\')
+	return ((quote-ones)&^quote | (slash-ones)&^slash | (v-ones*0x20)&^v) & highs
+}
+
+func skipEscape(b []byte, i int) (int, error) {
+	if i+1 >= len(b) {
+		return i + 1, ErrUnexpectedEnd
+	}
+	switch b[i+1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return i + 2, nil
+	case 'u':
+		for j := i + 2; j < i+6; j++ {
+			if j >= len(b) {
+				return j, ErrUnexpectedEnd
+			}
+			if !isHex(b[j]) {
+				return j, syntax(b, j, "four hexadecimal digits wanted")
+			}
+		}
+		return i + 6, nil
+	}
+	return i + 1, syntax(b, i+1, "unknown escape")
+}
+
+func isHex(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f'
+}
+
+func skipNumber(b []byte, i int) (int, error) {
+	if b[i] == '-' {
+		i++
+	}
+	switch {
+	case i >= len(b):
+		return i, ErrUnexpectedEnd
+	case b[i] == '0':
+		i++
+	case '1' <= b[i] && b[i] <= '9':
+		i = digits(b, i)
+	default:
+		return i, syntax(b, i, "a digit wanted")
+	}
+	if i < len(b) && b[i] == '.' {
+		end := digits(b, i+1)
+		if end == i+1 {
+			return end, syntax(b, end, "a digit wanted")
+		}
+		i = end
+	}
+	if i < len(b) && b[i]|0x20 == 'e' {
+		i++
+		if i < len(b) && (b[i] == '+' || b[i] == '-') {
+			i++
+		}
+		end := digits(b, i)
+		if end == i {
+			return end, syntax(b, end, "a digit wanted")
+		}
+		i = end
+	}
+	return i, nil
+}
+
+func digits(b []byte, i int) int {
+	for i < len(b) && '0' <= b[i] && b[i] <= '9' {
+		i++
+	}
+	return i
+}
+
+func skipLiteral(b []byte, i int, want string) (int, error) {
+	for j := range len(want) {
+		if i+j >= len(b) {
+			return i + j, ErrUnexpectedEnd
+		}
+		if b[i+j] != want[j] {
+			return i + j, syntax(b, i+j, "'"+want+"' wanted")
+		}
+	}
+	return i + len(want), nil
+}
+
+// space returns the offset of the first byte at or after i that is not JSON
+// white space.
+func space(b []byte, i int) int {
+	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || b[i] == '\n' || b[i] == '\r') {
+		i++
+	}
+	return i
+}

@@ -1,0 +1,217 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"iter"
+)
+
+// Members yields the members of the object obj in order: the name with its
+// quotes and the value, both as slices of obj. It ends early where obj is not
+// an object or stops being JSON.
+func Members(obj []byte) iter.Seq2[[]byte, []byte] {
+	return func(yield func([]byte, []byte) bool) {
+		i := space(obj, 0)
+		if i >= len(obj) || obj[i] != '{' {
+			return
+		}
+		for i = space(obj, i+1); i < len(obj) && obj[i] == '"'; i = space(obj, i+1) {
+			key, value, end, err := member(obj, i, 1)
+			if err != nil || !yield(key, value) {
+				return
+			}
+			if i = space(obj, end); i >= len(obj) || obj[i] != ',' {
+				return
+			}
+		}
+	}
+}
+
+// Elements yields the elements of the array arr, as Members does for objects.
+func Elements(arr []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		i := space(arr, 0)
+		if i >= len(arr) || arr[i] != '[' {
+			return
+		}
+		for i = space(arr, i+1); i < len(arr) && arr[i] != ']'; i = space(arr, i+1) {
+			end, err := skip(arr, i, 1)
+			if err != nil || !yield(arr[i:end]) {
+				return
+			}
+			if i = space(arr, end); i >= len(arr) || arr[i] != ',' {
+				return
+			}
+		}
+	}
+}
+
+// Get returns the value of obj's member name as a slice of obj, nil where
+// there is none. Of several members with one name it returns the last, as
+// encoding/json does.
+func Get(obj []byte, name string) []byte {
+	var found []byte
+	for key, value := range Members(obj) {
+		if keyIs(key, name) {
+			found = value
+		}
+	}
+	return found
+}
+
+// Fields puts the values of the named members of obj into dst, nil for those
+// that are absent. It is an error if obj is no object or has one of the names
+// twice: which of two "name" members counts must never depend on the reader.
+func Fields(obj []byte, names []string, dst [][]byte) error {
+	if !IsObject(obj) {
+		return fmt.Errorf("an object is wanted, got %s", Kind(obj))
+	}
+	clear(dst)
+	for key, value := range Members(obj) {
+		for i, name := range names {
+			if !keyIs(key, name) {
+				continue
+			}
+			if dst[i] != nil {
+				return fmt.Errorf("member %q is there twice", name)
+			}
+			dst[i] = value
+		}
+	}
+	return nil
+}
+
+// Set returns a copy of obj in which the member name has the given value,
+// added at the end where there is none; every other byte stays.
+func Set(obj []byte, name string, value []byte) []byte {
+	if old := Get(obj, name); old != nil {
+		return Splice(obj, old, value)
+	}
+	end := bytes.LastIndexByte(obj, '}')
+	if end < 0 {
+		return obj
+	}
+	out := make([]byte, 0, len(obj)+len(name)+len(value)+4)
+	out = append(out, obj[:end]...)
+	if !isEmptyObject(obj) {
+		out = append(out, ',')
+	}
+	out = append(out, '"')
+	out = append(out, name...)
+	out = append(out, '"', ':')
+	out = append(out, value...)
+	return append(out, obj[end:]...)
+}
+
+// Splice returns a copy of whole in which part, a slice of whole, is replaced.
+func Splice(whole, part, with []byte) []byte {
+	at := Offset(whole, part)
+	out := make([]byte, 0, len(whole)-len(part)+len(with))
+	out = append(out, whole[:at]...)
+	out = append(out, with...)
+	return append(out, whole[at+len(part):]...)
+}
+
+// Offset returns where part, a slice of whole, begins.
+func Offset(whole, part []byte) int { return cap(whole) - cap(part) }
+
+// Delete returns a copy of obj without the member name and the comma it no
+// longer needs.
+func Delete(obj []byte, name string) []byte {
+	out := append(make([]byte, 0, len(obj)), '{')
+	for key, value := range Members(obj) {
+		if keyIs(key, name) {
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, key...), ':'), value...)
+	}
+	return append(out, '}')
+}
+
+// IsObject reports whether the value starts as an object.
+func IsObject(value []byte) bool {
+	i := space(value, 0)
+	return i < len(value) && value[i] == '{'
+}
+
+// Kind names the JSON type of a value, for error messages.
+func Kind(value []byte) string {
+	i := space(value, 0)
+	if i >= len(value) {
+		return "nothing"
+	}
+	switch value[i] {
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	case '"':
+		return "a string"
+	case 't', 'f':
+		return "a boolean"
+	case 'n':
+		return "null"
+	}
+	return "a number"
+}
+
+// Text returns the content of a JSON string and whether value is one.
+func Text(value []byte) (string, bool) {
+	if len(value) < 2 || value[0] != '"' {
+		return "", false
+	}
+	if bytes.IndexByte(value, '\\') < 0 {
+		return string(value[1 : len(value)-1]), true
+	}
+	var s string
+	err := json.Unmarshal(value, &s)
+	return s, err == nil
+}
+
+// Quote returns s as a JSON string, with nothing escaped that need not be.
+func Quote(s string) []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.Encode(s) // a string always encodes
+	return bytes.TrimRight(b.Bytes(), "\n")
+}
+
+// Fold replaces the line breaks between the tokens of a JSON text by one space
+// each, in place, so that the text fits on one line; "\r\n" is one break.
+func Fold(text []byte) []byte {
+	if bytes.IndexByte(text, '\n') < 0 && bytes.IndexByte(text, '\r') < 0 {
+		return text
+	}
+	out, last := text[:0], byte(0)
+	for _, c := range text {
+		switch {
+		case c == '\n' && last == '\r':
+		case c == '\n' || c == '\r':
+			out = append(out, ' ')
+		default:
+			out = append(out, c)
+		}
+		last = c
+	}
+	return out
+}
+
+func isEmptyObject(obj []byte) bool {
+	i := space(obj, 0)
+	i = space(obj, i+1)
+	return i < len(obj) && obj[i] == '}'
+}
+
+// keyIs compares a member's name, still in quotes, with a plain name.
+func keyIs(key []byte, name string) bool {
+	if bytes.IndexByte(key, '\\') >= 0 {
+		text, ok := Text(key)
+		return ok && text == name
+	}
+	return string(key[1:len(key)-1]) == name
+}

@@ -1,0 +1,136 @@
+package transports
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"dynmcp/internal/wire"
+)
+
+// Codes of failures that are ours, outside what JSON-RPC and MCP reserve.
+const (
+	CodeStartFailed  = 5101 // the upstream cannot be started or reached for the first time
+	CodeExited       = 5102 // it ended while the call was in flight
+	CodeTimeout      = 5103 // no answer by the deadline
+	CodeProtocol     = 5104 // what it sent is not MCP
+	CodeUnreachable  = 5105 // HTTP: no connection, or an error status
+	CodeAuthRequired = 5106 // HTTP: it wants a login
+	CodeRateLimited  = 5107 // HTTP: 429, or 503 with Retry-After
+	CodeBackingOff   = 5108 // it failed again and again; not tried now
+	CodeTooLarge     = 5109 // the answer is over max_message_bytes
+	CodeOverloaded   = 5110 // too much waits for it already
+	CodeShuttingDown = 5111 // dynmcp ends
+)
+
+// An Outcome says whether a failed call may have run.
+type Outcome string
+
+// The outcomes of a failed call.
+const (
+	NotSent Outcome = "not_sent" // it did not reach the upstream
+	Unknown Outcome = "unknown"  // it may have run
+	Done    Outcome = "done"     // it ran, its answer is lost
+)
+
+// ErrClosed ends the calls of a connection that we closed.
+var ErrClosed = errors.New("connection closed")
+
+// ErrSessionLost ends a connection whose session the upstream no longer knows
+// (HTTP 404): what was sent last did not run, and a new connection is due.
+var ErrSessionLost = errors.New("the upstream forgot the session")
+
+// A Failure is a failure of ours to get an upstream's answer.
+type Failure struct {
+	Upstream string
+	Code     int64
+	Outcome  Outcome
+	Cause    error
+	Stderr   string // a child's last lines
+	Hint     string // what to do
+}
+
+func (f *Failure) Error() string { return fmt.Sprintf("%s: %v", f.Upstream, f.Cause) }
+func (f *Failure) Unwrap() error { return f.Cause }
+
+// Text tells a model what failed, whether the call may have run, and what to
+// do next.
+func (f *Failure) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v (%s)\n", f.Error(), f.outcomeText())
+	if f.Hint != "" {
+		fmt.Fprintf(&b, "hint: %s\n", f.Hint)
+	}
+	if f.Stderr != "" {
+		fmt.Fprintf(&b, "last lines of its stderr:\n%s\n", f.Stderr)
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+func (f *Failure) outcomeText() string {
+	switch f.Outcome {
+	case NotSent:
+		return "outcome not_sent: the call did not run"
+	case Done:
+		return "outcome done: the call ran, its answer is lost"
+	}
+	return "outcome unknown: the call may have run"
+}
+
+// Wire returns the failure as a JSON-RPC error.
+func (f *Failure) Wire() *wire.Error {
+	data, err := json.Marshal(struct {
+		Source  string  `json:"source"`
+		Server  string  `json:"server"`
+		Outcome Outcome `json:"outcome"`
+		Hint    string  `json:"hint,omitempty"`
+		Stderr  string  `json:"stderr_tail,omitempty"`
+	}{"dynmcp", f.Upstream, f.Outcome, f.Hint, f.Stderr})
+	if err != nil {
+		data = nil
+	}
+	return &wire.Error{Code: f.Code, Message: f.Error(), Data: data}
+}
+
+// fail returns a failure of this connection.
+func (c *Conn) fail(code int64, outcome Outcome, cause error) *Failure {
+	return &Failure{Upstream: c.name, Code: code, Outcome: outcome, Cause: cause, Stderr: c.stderr()}
+}
+
+// failure describes why a call on a connection that has ended cannot be
+// answered.
+func (c *Conn) failure(cause error, outcome Outcome) *Failure {
+	var failure *Failure
+	if errors.As(cause, &failure) {
+		copied := *failure
+		copied.Outcome = outcome
+		return &copied
+	}
+	code := int64(CodeExited)
+	switch {
+	case errors.Is(cause, ErrSessionLost):
+		code, outcome = CodeUnreachable, NotSent
+	case c.server.Transport != "stdio":
+		code = CodeUnreachable
+	}
+	return c.fail(code, outcome, cause)
+}
+
+// printable returns at most max bytes of what a peer sent, fit for a log or a
+// terminal: control and formatting characters are shown, not sent.
+func printable(text []byte, max int) string {
+	var b strings.Builder
+	for _, r := range string(text[:min(len(text), max)]) {
+		if r != '\n' && !unicode.IsPrint(r) {
+			fmt.Fprintf(&b, `\u{%x}`, r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	if len(text) > max {
+		b.WriteString("…")
+	}
+	return b.String()
+}

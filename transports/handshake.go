@@ -1,0 +1,128 @@
+package transports
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"dynmcp/internal/wire"
+)
+
+// handshakeVersion is the newest protocol version that has the initialize
+// handshake.
+const handshakeVersion = "2025-11-25"
+
+// Handshake initializes the session, declaring capabilities (raw JSON, nil is
+// none). MCP 2025-11-25, "Lifecycle".
+func (c *Conn) Handshake(ctx context.Context, capabilities json.RawMessage) error {
+	if capabilities == nil {
+		capabilities = json.RawMessage(`{}`)
+	}
+	params, err := json.Marshal(struct {
+		ProtocolVersion string          `json:"protocolVersion"`
+		Capabilities    json.RawMessage `json:"capabilities"`
+		ClientInfo      Info            `json:"clientInfo"`
+	}{handshakeVersion, capabilities, c.opts.Info})
+	if err != nil {
+		return err
+	}
+	result, err := c.Call(ctx, "initialize", params)
+	if err != nil {
+		return c.startFailure("initialize", err)
+	}
+	if err := c.greet(result); err != nil {
+		return c.startFailure("initialize", err)
+	}
+	return c.initialized()
+}
+
+func (c *Conn) greet(result json.RawMessage) error {
+	if !wire.IsObject(result) {
+		return fmt.Errorf("the answer is %s, not an object", wire.Kind(result))
+	}
+	version, _ := wire.Text(wire.Get(result, "protocolVersion"))
+	if !slices.Contains(mcp.SupportedProtocolVersions(), version) {
+		return fmt.Errorf("it speaks protocol version %q, which is not known here", version)
+	}
+	instructions, _ := wire.Text(wire.Get(result, "instructions"))
+	c.hello = Hello{
+		ProtocolVersion: version,
+		Capabilities:    wire.Get(result, "capabilities"),
+		ServerInfo:      wire.Get(result, "serverInfo"),
+		Instructions:    instructions,
+	}
+	return nil
+}
+
+// initialized tells the upstream that the session has begun. It is the first
+// message that a broken connection may swallow, so its error counts.
+func (c *Conn) initialized() error {
+	if err := c.begin(wire.Notification(wire.Quote("notifications/initialized"))...); err != nil {
+		return c.startFailure("notifications/initialized", err)
+	}
+	return nil
+}
+
+// startFailure describes why an upstream could not be brought up. What did not
+// start has run nothing.
+func (c *Conn) startFailure(step string, err error) error {
+	var failure *Failure
+	if errors.As(err, &failure) {
+		failure.Outcome = NotSent
+		if failure.Code == CodeExited {
+			failure.Code = CodeStartFailed
+		}
+		return failure
+	}
+	code := int64(CodeStartFailed)
+	if errors.Is(err, context.DeadlineExceeded) {
+		code, err = CodeTimeout, errors.New("no answer within its load_timeout")
+	}
+	return c.fail(code, NotSent, fmt.Errorf("%s: %w", step, err))
+}
+
+// pages and bytes that one list may have; what is more is a fault of the
+// upstream, not a catalogue.
+const (
+	maxPages     = 100
+	maxListBytes = 64 << 20
+)
+
+// List returns all entries of a list, following its pages: method is for
+// instance "tools/list", key the member that holds the entries. A cursor that
+// comes twice, too many pages or too many bytes are errors.
+func (c *Conn) List(ctx context.Context, method, key string) ([]json.RawMessage, error) {
+	entries := []json.RawMessage{}
+	seen := map[string]bool{}
+	var params json.RawMessage
+	for size := 0; ; {
+		result, err := c.Call(ctx, method, params)
+		if err != nil {
+			return nil, err
+		}
+		page := wire.Get(result, key)
+		if len(page) == 0 || page[0] != '[' {
+			return nil, c.fail(CodeProtocol, Done, fmt.Errorf("%s: member %q is %s, not an array", method, key, wire.Kind(page)))
+		}
+		for entry := range wire.Elements(page) {
+			entries = append(entries, entry)
+		}
+		cursor := wire.Get(result, "nextCursor")
+		if text, ok := wire.Text(cursor); !ok || text == "" {
+			return entries, nil
+		}
+		size += len(result)
+		switch {
+		case seen[string(cursor)]:
+			return nil, c.fail(CodeProtocol, Done, fmt.Errorf("%s: the same cursor came twice", method))
+		case len(seen) >= maxPages || size > maxListBytes:
+			return nil, c.fail(CodeProtocol, Done, fmt.Errorf("%s: more than %d pages or %d bytes", method, maxPages, maxListBytes))
+		}
+		seen[string(cursor)] = true
+		params = append(append(json.RawMessage(`{"cursor":`), cursor...), '}')
+	}
+}

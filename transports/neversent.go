@@ -1,0 +1,19 @@
+package transports
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+)
+
+// neverSent reports whether an HTTP error means that nothing was sent: the
+// name, the connection or the TLS handshake failed.
+func neverSent(err error) bool {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" {
+		return true
+	}
+	var dns *net.DNSError
+	var cert *tls.CertificateVerificationError
+	return errors.As(err, &dns) || errors.As(err, &cert)
+}

@@ -1,0 +1,176 @@
+package transports
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"dynmcp/internal/wire"
+)
+
+// receive handles one message of the upstream, in the order of the wire. own
+// is the call on whose stream it came, nil where the stream is shared.
+func (c *Conn) receive(m wire.Message, own *Call) {
+	if len(m.Raw) > 0 && m.Raw[0] == '[' {
+		for element := range wire.Elements(m.Raw) {
+			if part, err := wire.Parse(element); err != nil {
+				c.fault(&wire.Fault{Line: element, Err: err})
+			} else {
+				c.receive(part, own)
+			}
+		}
+		return
+	}
+	switch {
+	case m.IsRequest():
+		c.answer(m, own)
+	case m.IsNotification():
+		c.notice(m, own)
+	default:
+		c.answered(m)
+	}
+}
+
+// answered ends the call that a response belongs to. Of an answer with both a
+// result and an error the error counts.
+func (c *Conn) answered(m wire.Message) {
+	id, ok := callID(m.ID)
+	var found bool
+	switch {
+	case !ok:
+	case m.Error != nil && string(m.Error) != "null":
+		found = c.finish(id, nil, wire.ParseError(m.Error))
+	case m.Result != nil:
+		found = c.finish(id, m.Result, nil)
+	default:
+		found = c.finish(id, nil, c.fail(CodeProtocol, Unknown, errors.New("the answer holds neither a result nor an error")))
+	}
+	if !found {
+		c.log.Debug("answer to nothing in flight", "id", string(m.ID))
+	}
+}
+
+// callID reads the id of an answer. Some servers turn the number they were
+// given into a string.
+func callID(raw []byte) (int64, bool) {
+	if text, ok := wire.Text(raw); ok {
+		raw = []byte(text)
+	}
+	id, err := strconv.ParseInt(string(raw), 10, 64)
+	return id, err == nil
+}
+
+func (c *Conn) notice(m wire.Message, own *Call) {
+	switch m.Method {
+	case "notifications/progress":
+		c.progress(m.Params)
+	case "notifications/cancelled":
+		c.mu.Lock()
+		cancel := c.asked[string(wire.Get(m.Params, "requestId"))]
+		c.mu.Unlock()
+		if cancel != nil {
+			cancel()
+		}
+	default:
+		if peer := c.peerOf(own); peer != nil {
+			peer.Notify(m.Method, m.Params)
+		}
+	}
+}
+
+// progress gives a call its progress, under the token the host chose.
+func (c *Conn) progress(params json.RawMessage) {
+	token := wire.Get(params, "progressToken")
+	id, ok := callID(token)
+	if !ok {
+		return
+	}
+	c.mu.Lock()
+	call := c.calls[id]
+	if call != nil && call.timer != nil {
+		call.timer.Reset(c.server.Timeout)
+	}
+	c.mu.Unlock()
+	if call == nil || call.Progress == nil || call.token == nil {
+		c.log.Debug("progress of nothing in flight", "token", string(token))
+		return
+	}
+	call.Progress(wire.Splice(params, token, call.token))
+}
+
+func (c *Conn) peerOf(own *Call) Peer {
+	if own != nil && own.Peer != nil {
+		return own.Peer
+	}
+	return c.opts.Peer
+}
+
+// answer lets the peer answer what the upstream asks. ping never leaves here.
+func (c *Conn) answer(m wire.Message, own *Call) {
+	peer := c.peerOf(own)
+	switch {
+	case m.Method == "ping":
+		c.reply(m.ID, json.RawMessage(`{}`), nil)
+		return
+	case peer == nil:
+		c.reply(m.ID, nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("no host takes %q", m.Method)})
+		return
+	}
+	ctx, cancel := context.WithCancel(c.ctx)
+	key := string(m.ID)
+	c.mu.Lock()
+	c.asked[key] = cancel
+	c.mu.Unlock()
+	c.spawn(func() {
+		defer cancel()
+		result, err := peer.Request(ctx, m.Method, m.Params)
+		c.mu.Lock()
+		delete(c.asked, key)
+		c.mu.Unlock()
+		if ctx.Err() == nil {
+			c.reply(m.ID, result, err)
+		}
+	})
+}
+
+func (c *Conn) reply(id []byte, result json.RawMessage, err error) {
+	parts := wire.Result(id, result)
+	if err != nil {
+		parts = wire.Failure(id, AsWire(err))
+	}
+	if err := c.send(nil, parts...); err != nil {
+		c.log.Debug("answer not sent", "err", err)
+	}
+}
+
+// AsWire returns err as a JSON-RPC error: a peer's own as it came, a failure
+// of ours with its code, anything else as an internal error.
+func AsWire(err error) *wire.Error {
+	var rpc *wire.Error
+	var failure *Failure
+	switch {
+	case errors.As(err, &rpc):
+		return rpc
+	case errors.As(err, &failure):
+		return failure.Wire()
+	}
+	return &wire.Error{Code: wire.CodeInternal, Message: err.Error()}
+}
+
+// fault reports a line that is no message. One that was cut off fails the call
+// it would have answered.
+func (c *Conn) fault(f *wire.Fault) {
+	id, method := wire.FindID(f.Line)
+	if n, ok := callID(id); ok && method == nil {
+		code := CodeProtocol
+		if f.TooBig {
+			code = CodeTooLarge
+		}
+		if c.finish(n, nil, c.fail(code, Done, fmt.Errorf("the answer cannot be read: %w", f.Err))) {
+			return
+		}
+	}
+	c.log.Warn("not a message", "err", f.Err, "text", printable(f.Line, 120))
+}

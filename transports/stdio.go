@@ -1,0 +1,254 @@
+package transports
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"dynmcp/internal/wire"
+	"dynmcp/schema"
+)
+
+const (
+	// writeStall is how long a child may leave its stdin unread.
+	writeStall = 10 * time.Second
+	// maxQueued is how much may wait for one child.
+	maxQueued = 16 << 20
+	// exitGrace is how long a child may take to end by itself, after its
+	// stdin was closed and again after SIGTERM. MCP, "Transports", shutdown.
+	exitGrace = 1500 * time.Millisecond
+	// drainGrace is how long pipes are read after the child is gone: a
+	// grandchild may hold them open.
+	drainGrace = 500 * time.Millisecond
+)
+
+// openChild starts the server's command and reads what it prints.
+func (c *Conn) openChild() error {
+	p, err := startChild(c.server.Command, c.server.Args, c.server.Cwd, environment(c.server.Env, c.server.InheritEnv))
+	if err != nil {
+		return c.startFailure(fmt.Sprintf("start %q", c.server.Command), err)
+	}
+	c.log.Debug("started", "pid", p.cmd.Process.Pid)
+	writer := wire.NewWriter(p.stdin, writeStall)
+	c.stderr = p.stderr.tail
+	c.send = func(_ *Call, parts ...[]byte) error { return writer.SendWithin(maxQueued, parts...) }
+
+	c.begin = func(parts ...[]byte) error { return c.send(nil, parts...) }
+	c.stop = func() { p.stop(writer) }
+
+	read := make(chan struct{})
+	c.spawn(func() {
+		c.readChild(p.stdout)
+		close(read)
+		c.giveUp(p, exitGrace, errors.New("it closed its stdout"))
+	})
+	c.spawn(func() {
+		p.stderr.drain(p.errPipe, func(line string) { c.log.Debug("stderr", "line", line) })
+	})
+	c.spawn(func() {
+		<-writer.Done()
+		if err := writer.Err(); err != nil {
+			c.giveUp(p, drainGrace, fmt.Errorf("it does not read its stdin: %w", err))
+		}
+	})
+	c.spawn(func() {
+		p.wait(read)
+		c.lose(p.exitError())
+		p.stdin.Close()
+		writer.Close()
+	})
+	return nil
+}
+
+// giveUp ends a child that can no longer be talked to, unless it ends by
+// itself in time: its exit status says more than a broken pipe.
+func (c *Conn) giveUp(p *child, grace time.Duration, why error) {
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-p.gone:
+	case <-c.ctx.Done():
+	case <-timer.C:
+		c.lose(why)
+		p.kill()
+	}
+}
+
+func (c *Conn) readChild(stdout io.Reader) {
+	r := wire.NewReader(stdout, c.server.MaxMessageBytes)
+	for {
+		m, err := r.Next()
+		var fault *wire.Fault
+		switch {
+		case err == nil:
+			c.receive(m, nil)
+		case errors.As(err, &fault):
+			c.fault(fault)
+		default:
+			return
+		}
+	}
+}
+
+// A child is a process in a group of its own, with our ends of its pipes.
+type child struct {
+	cmd     *exec.Cmd
+	stdin   *os.File
+	stdout  *os.File
+	errPipe *os.File
+	stderr  *ring
+	gone    chan struct{} // closed when the process and its group are gone
+}
+
+func startChild(command string, args []string, dir string, env []string) (*child, error) {
+	path, err := lookPath(command, dir, env)
+	if err != nil {
+		return nil, err
+	}
+	cmd := &exec.Cmd{Path: path, Args: append([]string{command}, args...), Dir: dir, Env: env}
+	p := &child{cmd: cmd, stderr: &ring{max: 64 << 10}, gone: make(chan struct{})}
+	var theirs []*os.File
+	pipe := func(child **os.File, childReads bool) *os.File {
+		r, w, pipeErr := os.Pipe()
+		if pipeErr != nil {
+			err = pipeErr
+			return nil
+		}
+		if childReads {
+			*child, theirs = r, append(theirs, r)
+			return w
+		}
+		*child, theirs = w, append(theirs, w)
+		return r
+	}
+	var in, out, errs *os.File
+	p.stdin, p.stdout, p.errPipe = pipe(&in, true), pipe(&out, false), pipe(&errs, false)
+	defer closeAll(&theirs)
+	if err == nil {
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, errs
+		ownGroup(cmd)
+		err = cmd.Start()
+	}
+	if err != nil {
+		closeAll(&[]*os.File{p.stdin, p.stdout, p.errPipe})
+		return nil, err
+	}
+	return p, nil
+}
+
+func closeAll(files *[]*os.File) {
+	for _, f := range *files {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// wait returns when the child has ended, its group is gone and its output is
+// read, or held open by someone we cannot see for longer than drainGrace.
+func (p *child) wait(read <-chan struct{}) {
+	p.reap()
+	close(p.gone)
+	timer := time.NewTimer(drainGrace)
+	defer timer.Stop()
+	select {
+	case <-read:
+	case <-timer.C:
+	}
+	p.stdout.Close()
+	p.errPipe.Close()
+	<-read
+}
+
+// stop ends the child in stages: its stdin is closed, its group gets SIGTERM,
+// then SIGKILL. It returns when the group is gone.
+func (p *child) stop(w *wire.Writer) {
+	flushed := make(chan struct{})
+	go func() {
+		defer close(flushed)
+		w.Close() // what is queued goes out first, if the child reads
+		p.stdin.Close()
+	}()
+	defer func() {
+		p.stdin.Close()
+		<-flushed
+	}()
+	for _, stage := range []func(){func() {}, p.terminate, p.kill} {
+		stage()
+		timer := time.NewTimer(exitGrace)
+		select {
+		case <-p.gone:
+			timer.Stop()
+			return
+		case <-timer.C:
+			p.stdin.Close()
+		}
+	}
+	<-p.gone
+}
+
+func (p *child) exitError() error {
+	state := p.cmd.ProcessState
+	if state == nil {
+		return errors.New("it ended")
+	}
+	if state.Success() {
+		return errors.New("it exited with status 0")
+	}
+	return fmt.Errorf("it ended: %v", state)
+}
+
+// neededVariables are what every program needs, whatever else is kept from it.
+var neededVariables = []string{
+	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ",
+	"SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "APPDATA", "LOCALAPPDATA", "USERPROFILE", "TEMP", "TMP", // Windows
+}
+
+// environment returns what a child inherits of ours with its own variables on
+// top.
+func environment(own map[string]string, inherit schema.Inherit) []string {
+	env := os.Environ()
+	if inherit.None || len(inherit.Names) > 0 {
+		env = nil
+		for _, name := range slices.Concat(neededVariables, inherit.Names) {
+			if value, ok := os.LookupEnv(name); ok {
+				env = append(env, name+"="+value)
+			}
+		}
+	}
+	for name, value := range own {
+		env = append(env, name+"="+value)
+	}
+	return env
+}
+
+// lookPath finds a command as a shell in dir with the child's own PATH would.
+func lookPath(command, dir string, env []string) (string, error) {
+	if strings.ContainsRune(command, filepath.Separator) || filepath.IsAbs(command) {
+		if !filepath.IsAbs(command) && dir != "" {
+			command = filepath.Join(dir, command)
+		}
+		return exec.LookPath(command)
+	}
+	path := os.Getenv("PATH")
+	for _, entry := range env {
+		if value, ok := strings.CutPrefix(entry, "PATH="); ok {
+			path = value
+		}
+	}
+	if path == os.Getenv("PATH") {
+		return exec.LookPath(command)
+	}
+	for _, folder := range filepath.SplitList(path) {
+		if found, err := exec.LookPath(filepath.Join(folder, command)); err == nil {
+			return found, nil
+		}
+	}
+	return "", &exec.Error{Name: command, Err: exec.ErrNotFound}
+}
