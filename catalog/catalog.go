@@ -120,7 +120,7 @@ func (c *Catalog) publishLocked() {
 		}
 		p := c.parts[s.Name]
 		if p == nil || p.index != c.indexed[s.Name] || !reflect.DeepEqual(p.server, s) {
-			p = newPart(s, c.indexed[s.Name])
+			p = newPart(s, c.indexed[s.Name], nil)
 		}
 		parts[s.Name] = p
 		offered = append(offered, p)

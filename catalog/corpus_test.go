@@ -1,0 +1,171 @@
+package catalog
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// corpus is where real catalogues lie beside the repository.
+const corpus = "../../shared/corpus"
+
+// realServers returns the real catalogues, sorted by name.
+func realServers(t testing.TB) ([]Server, []*Listing) {
+	t.Helper()
+	files, _ := filepath.Glob(corpus + "/servers/*.json")
+	if len(files) == 0 {
+		t.Skip("no real catalogues: " + corpus + "/servers is missing")
+	}
+	var servers []Server
+	var listings []*Listing
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var l struct {
+			Tools, Prompts, Resources, ResourceTemplates json.RawMessage
+			Capabilities, ServerInfo                     json.RawMessage
+			Instructions                                 string
+		}
+		if err := json.Unmarshal(data, &l); err != nil {
+			t.Fatal(err)
+		}
+		servers = append(servers, Server{Name: strings.TrimSuffix(filepath.Base(f), ".json")})
+		listings = append(listings, &Listing{
+			Tools: array(l.Tools), Prompts: array(l.Prompts), Resources: array(l.Resources), Templates: array(l.ResourceTemplates),
+			Capabilities: l.Capabilities, Info: l.ServerInfo, Instructions: l.Instructions,
+		})
+	}
+	return servers, listings
+}
+
+// array reads a list; where a server answered an error there is none.
+func array(raw json.RawMessage) (list []json.RawMessage) {
+	if json.Unmarshal(raw, &list) != nil {
+		return nil
+	}
+	return list
+}
+
+// realCatalog holds all real catalogues, loaded.
+func realCatalog(t testing.TB) *Catalog {
+	servers, listings := realServers(t)
+	c := New()
+	c.Declare(servers)
+	for i, s := range servers {
+		c.Put(s.Name, listings[i])
+	}
+	return c
+}
+
+// question is a labelled query: a list of needed tools, each a list of
+// acceptable ids.
+type question struct {
+	Query string
+	Gold  [][]string
+}
+
+// labelled returns a catalogue of a retrieval set, the ids of its tools by
+// exposed name, and its queries.
+func labelled(t testing.TB, set string) (*View, map[string]string, []question) {
+	t.Helper()
+	dir := filepath.Join(corpus, "retrieval", set)
+	if _, err := os.Stat(dir); err != nil {
+		t.Skip("no labelled queries: " + dir + " is missing")
+	}
+	ids := map[string]string{}
+	var servers []Server
+	listings := map[string]*Listing{}
+	seen := map[string]int{}
+	readLines(t, dir+"/tools.jsonl", func(line []byte) {
+		var tool struct{ ID, Server, Name string }
+		if err := json.Unmarshal(line, &tool); err != nil {
+			t.Fatal(err)
+		}
+		l := listings[tool.Server]
+		if l == nil {
+			l = &Listing{}
+			listings[tool.Server] = l
+			servers = append(servers, Server{Name: tool.Server})
+		}
+		// bfcl gives one name to several tools: keep them apart as the set does.
+		name := tool.Server + "/" + tool.Name
+		raw := json.RawMessage(slices.Clone(line))
+		if seen[name]++; seen[name] > 1 {
+			suffix := strings.Repeat("\u00b7", seen[name]-1)
+			raw = setMember(raw, "name", tool.Name+suffix)
+			name += suffix
+		}
+		ids[name] = tool.ID
+		l.Tools = append(l.Tools, raw)
+	})
+	var questions []question
+	readLines(t, dir+"/queries.jsonl", func(line []byte) {
+		var q question
+		if err := json.Unmarshal(line, &q); err != nil {
+			t.Fatal(err)
+		}
+		questions = append(questions, q)
+	})
+	c := New()
+	c.Declare(servers)
+	for name, l := range listings {
+		c.Put(name, l)
+	}
+	return c.View(), ids, questions
+}
+
+func readLines(t testing.TB, path string, f func([]byte)) {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		f(lines.Bytes())
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// figures are the quality of a search over a set of queries.
+type figures struct{ r1, r5, r10, mrr float64 }
+
+func measure(v *View, ids map[string]string, questions []question) figures {
+	var sum figures
+	for _, q := range questions {
+		var got []string
+		for _, m := range v.Find(q.Query, 50) {
+			got = append(got, ids[m.Tool.Name])
+		}
+		recall := func(k int) float64 {
+			hit := 0.0
+			for _, ok := range q.Gold {
+				if slices.ContainsFunc(got[:min(k, len(got))], func(id string) bool { return slices.Contains(ok, id) }) {
+					hit++
+				}
+			}
+			return hit / float64(len(q.Gold))
+		}
+		sum.r1 += recall(1)
+		sum.r5 += recall(5)
+		sum.r10 += recall(10)
+		for i, id := range got {
+			if slices.ContainsFunc(q.Gold, func(ok []string) bool { return slices.Contains(ok, id) }) {
+				sum.mrr += 1 / float64(i+1)
+				break
+			}
+		}
+	}
+	n := float64(len(questions))
+	return figures{sum.r1 / n, sum.r5 / n, sum.r10 / n, sum.mrr / n}
+}

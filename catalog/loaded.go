@@ -1,0 +1,147 @@
+package catalog
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Loaded returns load_mcp's answer for a server: its tools by exposed name,
+// resources, templates, prompts and instructions, as JSON text with one entry
+// per line and as structured content. A listing over 16 KB is told by names
+// only, and one still too large by as many names as fit and a count. It
+// returns nothing for a server without a listing.
+func (v *View) Loaded(server string) (structured json.RawMessage, text string) {
+	p, ok := v.server[server]
+	if !ok || p.index == nil {
+		return nil, ""
+	}
+	a := p.answer()
+	text = a.encode()
+	for _, shorten := range []func(){a.idsOnly, a.namesOnly, a.fewer} {
+		if len(text) > pageBytes {
+			shorten()
+			text = a.encode()
+		}
+	}
+	var b bytes.Buffer
+	if json.Compact(&b, []byte(text)) != nil {
+		return nil, "" // not reached: every piece was encoded above
+	}
+	return b.Bytes(), text
+}
+
+// answer is what load_mcp says, its lists still to be shortened.
+type answer struct {
+	p     *part
+	own   string // the upstream's instructions, cut
+	lists [4]list
+	more  string // what was left out
+}
+
+// list is one array of the answer, as encoded objects.
+type list struct {
+	key   string
+	what  string // one of its entries, in words
+	items []string
+}
+
+func (p *part) answer() *answer {
+	a := &answer{p: p, own: instructions(p.info.Instructions)}
+	a.lists = [4]list{{key: "tools", what: "tool"}, {key: "resources", what: "resource"},
+		{key: "resource_templates", what: "resource template"}, {key: "prompts", what: "prompt"}}
+	for _, t := range p.tools {
+		a.lists[0].add(brief("name", t.Name, "description", t.Summary))
+	}
+	for i, l := range p.namedLists() {
+		for _, n := range l.entries {
+			name, _ := stringMember(n.raw, "name")
+			if l.key == "name" {
+				name = "" // it is the first member already
+			}
+			description, _ := stringMember(n.raw, "description")
+			a.lists[i+1].add(brief(l.key, n.id, "name", name, "description", summary(description, lineWidth)))
+		}
+	}
+	return a
+}
+
+// namedList is a listing's entries of one kind and the member that names them.
+type namedList struct {
+	key     string
+	entries []named
+}
+
+func (p *part) namedLists() []namedList {
+	x := p.index
+	return []namedList{{"uri", x.resources}, {"uriTemplate", x.templates}, {"name", x.prompts}}
+}
+
+func (l *list) add(obj string) { l.items = append(l.items, obj) }
+
+// idsOnly leaves of resources, templates and prompts what identifies them.
+func (a *answer) idsOnly() {
+	for i, l := range a.p.namedLists() {
+		a.lists[i+1].items = nil
+		for _, n := range l.entries {
+			a.lists[i+1].add(brief(l.key, n.id))
+		}
+	}
+}
+
+// namesOnly leaves of tools their names.
+func (a *answer) namesOnly() {
+	a.lists[0].items = nil
+	for _, t := range a.p.tools {
+		a.lists[0].add(brief("name", t.Name))
+	}
+}
+
+// fewer cuts the lists to what fits and counts the rest. Tools come first but
+// leave a quarter of the room to the others.
+func (a *answer) fewer() {
+	all := a.lists
+	a.more = strings.Repeat(" ", 300) // room for the note
+	for i := range a.lists {
+		a.lists[i].items = nil
+	}
+	room := pageBytes - len(a.encode())
+	reserve := room / 4
+	var left []string
+	for i, l := range all {
+		n := 0
+		for ; n < len(l.items) && room-len(l.items[n])-2 >= reserve; n++ {
+			room -= len(l.items[n]) + 2
+		}
+		a.lists[i].items = l.items[:n]
+		if more := len(l.items) - n; more > 0 {
+			left = append(left, plural(more, l.what))
+		}
+		reserve = 0
+	}
+	a.more = fmt.Sprintf(`not listed: %s. discover_tool {"server": %s} lists all tools.`,
+		strings.Join(left, ", "), quote(a.p.server.Name))
+}
+
+func (a *answer) encode() string {
+	var b strings.Builder
+	b.WriteString(`{"mcp_name":` + quote(a.p.server.Name))
+	for _, l := range a.lists {
+		b.WriteString(`,"` + l.key + `":[`)
+		for i, obj := range l.items {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			b.WriteString("\n" + obj)
+		}
+		b.WriteByte(']')
+	}
+	if a.more != "" {
+		b.WriteString(`,"more":` + quote(a.more))
+	}
+	if a.own != "" {
+		b.WriteString(`,"instructions":` + quote(a.own))
+	}
+	return b.String() + "}"
+}

@@ -1,0 +1,201 @@
+package catalog
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Tool is one tool as a host may name it.
+type Tool struct {
+	Name     string // exposed: server/tool, or bare
+	Server   string
+	Upstream string // its name at the upstream
+	Leaf     string // Upstream or its alias: the last part of Name
+	Direct   string // its name on the direct surface: server__tool
+
+	Title       string
+	Summary     string          // one line, free of invisible characters, not escaped
+	Description string          // the upstream's, or the operator's override
+	Raw         json.RawMessage // the upstream's object, verbatim
+
+	InputSchema, OutputSchema, Annotations json.RawMessage // parts of Raw; nil if absent
+
+	overridden bool // Description is not the one in Raw
+}
+
+// ServerInfo says what is known of one server.
+type ServerInfo struct {
+	Name, Description, Note string
+
+	Lazy   bool
+	Known  bool // it has a listing, perhaps a stored one
+	Loaded bool // it is offered as loaded: known, and if lazy not only from a stored listing
+
+	Tools, Prompts, Resources, Templates int // after filters
+
+	Instructions       string
+	Capabilities, Info json.RawMessage
+}
+
+// part is what a view shows of one server. It is immutable.
+type part struct {
+	server Server
+	index  *index // nil: no listing
+	info   ServerInfo
+	intro  string // the operator's description, folded
+
+	tools []*Tool    // shown, sorted by name
+	docs  []*Tool    // by entry of index.tools; nil where hidden
+	words *postings  // over index.tools, or over what overrides made of them
+	sizes [modes]int // units of its block in each mode
+
+	warnings []string
+}
+
+// newPart applies a server's declaration to its listing. Tools whose names are
+// taken, by servers before it, are left out.
+func newPart(s Server, x *index, taken map[string]*Tool) *part {
+	p := &part{server: s, index: x, intro: fold(s.Description)}
+	if x != nil {
+		p.warnings = slices.Clone(x.warnings)
+		p.addTools(taken)
+		p.words = x.words
+		if len(s.Overrides) > 0 {
+			p.words = newPostings(p.overriddenEntries())
+		}
+	}
+	p.info = p.describeServer()
+	for m := range p.sizes {
+		p.sizes[m] = units(p.block(mode(m)))
+	}
+	return p
+}
+
+func (p *part) describeServer() ServerInfo {
+	s := p.server
+	info := ServerInfo{Name: s.Name, Description: s.Description, Note: s.Note, Lazy: s.Lazy}
+	if p.index == nil {
+		return info
+	}
+	l := p.index.listing
+	info.Known = true
+	info.Loaded = !s.Lazy || !l.Stored
+	info.Tools, info.Prompts = len(p.tools), len(p.index.prompts)
+	info.Resources, info.Templates = len(p.index.resources), len(p.index.templates)
+	info.Instructions, info.Capabilities, info.Info = l.Instructions, l.Capabilities, l.Info
+	return info
+}
+
+// addTools exposes the tools that pass the filter.
+func (p *part) addTools(taken map[string]*Tool) {
+	leaves := p.leaves()
+	pass := newFilter(p.server.Filter)
+	p.docs = make([]*Tool, len(p.index.tools))
+	for i, e := range p.index.tools {
+		if !pass.passes(e.name) {
+			continue
+		}
+		t := p.expose(e, leaves[e.name])
+		if taken[t.Name] != nil {
+			p.warnf("tool %s is left out: another server has the name", shown(t.Name))
+			continue
+		}
+		p.tools = append(p.tools, t)
+		p.docs[i] = t
+	}
+	slices.SortFunc(p.tools, func(a, b *Tool) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// leaves maps the upstream's tool names to those shown. An alias that would
+// hide another tool, or that fits no name, is not applied.
+func (p *part) leaves() map[string]string {
+	leaf := make(map[string]string, len(p.index.tools))
+	used := make(map[string]bool, len(p.index.tools))
+	for _, e := range p.index.tools {
+		leaf[e.name] = e.name
+		used[e.name] = true
+	}
+	for _, name := range sortedKeys(p.server.Aliases) {
+		alias := p.server.Aliases[name]
+		_, exists := leaf[name]
+		switch {
+		case !exists:
+			p.warnf("alias %s is for tool %s, which does not exist", shown(alias), shown(name))
+		case alias == name:
+		case used[alias]:
+			p.warnf("tool %s keeps its name: its alias %s is taken", shown(name), shown(alias))
+		case (&entry{name: alias}).unfit() != "":
+			p.warnf("tool %s keeps its name: its alias is unfit", shown(name))
+		default:
+			leaf[name] = alias
+			used[alias] = true
+		}
+	}
+	return leaf
+}
+
+func (p *part) expose(e *entry, leaf string) *Tool {
+	s := p.server
+	t := &Tool{
+		Name: leaf, Server: s.Name, Upstream: e.name, Leaf: leaf,
+		Title: e.title, Description: e.description, Raw: e.raw,
+		InputSchema: e.input, OutputSchema: e.output, Annotations: e.annotations,
+	}
+	if !s.Bare {
+		t.Name = s.Name + "/" + leaf
+	}
+	t.Direct = directName(s, leaf)
+	o := s.Overrides[e.name]
+	if o.Description != "" {
+		t.Description, t.overridden = o.Description, true
+	}
+	t.Summary = firstLine(o.Summary, t.Description, t.Title, e.hintTitle())
+	return t
+}
+
+// firstLine reduces the first text that says anything to one line.
+func firstLine(texts ...string) string {
+	for _, s := range texts {
+		if line := summary(s, lineWidth); line != "" {
+			return line
+		}
+	}
+	return ""
+}
+
+// hintTitle is the title among a tool's annotations.
+func (e *entry) hintTitle() string {
+	s, _ := stringMember(e.annotations, "title")
+	return s
+}
+
+// overriddenEntries are the entries as overrides change them, for search.
+func (p *part) overriddenEntries() []*entry {
+	out := slices.Clone(p.index.tools)
+	for i, e := range out {
+		if o, ok := p.server.Overrides[e.name]; ok {
+			changed := *e
+			if o.Description != "" {
+				changed.description = o.Description
+			}
+			changed.description += "\n" + o.Summary
+			out[i] = &changed
+		}
+	}
+	return out
+}
+
+func (p *part) warnf(format string, args ...any) {
+	p.warnings = append(p.warnings, fmt.Sprintf(format, args...))
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

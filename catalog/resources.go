@@ -1,0 +1,109 @@
+package catalog
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// entries are the merged resources, templates and prompts of all servers.
+type entries struct {
+	resources, templates, prompts []json.RawMessage
+
+	resourceOwner, templateOwner, promptOwner map[string]string // URI, template, name → server
+
+	routes     []route // longest first
+	collisions []string
+}
+
+// route sends the URIs of a template to its server.
+type route struct {
+	prefix string // the template's text before its first "{"
+	exact  bool   // the template has no "{": only this URI
+	server string
+}
+
+func mergeEntries(parts []*part) entries {
+	e := entries{
+		resourceOwner: map[string]string{},
+		templateOwner: map[string]string{},
+		promptOwner:   map[string]string{},
+	}
+	for _, p := range parts {
+		if p.index == nil {
+			continue
+		}
+		server := p.server.Name
+		e.resources = append(e.resources, e.claim("resource URI", server, p.index.resources, e.resourceOwner)...)
+		e.templates = append(e.templates, e.claim("resource template", server, p.index.templates, e.templateOwner)...)
+		e.prompts = append(e.prompts, e.claim("prompt name", server, p.index.prompts, e.promptOwner)...)
+		e.addRoutes(server, p.index.templates)
+	}
+	// Stable: of equal prefixes the first in config order matches first.
+	slices.SortStableFunc(e.routes, func(a, b route) int { return cmp.Compare(len(b.prefix), len(a.prefix)) })
+	return e
+}
+
+// claim returns the entries of one server that no server before it has, and
+// records their owner. What a server lists twice stays as it is.
+func (e *entries) claim(kind, server string, list []named, owner map[string]string) []json.RawMessage {
+	var kept []json.RawMessage
+	for _, n := range list {
+		if first, taken := owner[n.id]; taken && first != server {
+			e.collisions = append(e.collisions,
+				fmt.Sprintf("%s collision: %s of %s is hidden by that of %s", kind, shown(n.id), server, first))
+			continue
+		}
+		owner[n.id] = server
+		kept = append(kept, n.raw)
+	}
+	return kept
+}
+
+func (e *entries) addRoutes(server string, templates []named) {
+	for _, n := range templates {
+		prefix, _, pattern := strings.Cut(n.id, "{")
+		if prefix != "" { // without a literal start it would match everything
+			e.routes = append(e.routes, route{prefix, !pattern, server})
+		}
+	}
+}
+
+// Resources returns the resources of all servers, verbatim, in config order.
+// The slice is shared, as those of Templates and Prompts are.
+func (v *View) Resources() []json.RawMessage { return v.resources }
+
+// Templates returns the resource templates of all servers.
+func (v *View) Templates() []json.RawMessage { return v.templates }
+
+// Prompts returns the prompts of all servers.
+func (v *View) Prompts() []json.RawMessage { return v.prompts }
+
+// ResourceOwner returns the server that a URI belongs to: the one that lists
+// it, or else the one with the longest template that matches its start. A
+// template itself, as completion names it, belongs to its server.
+func (v *View) ResourceOwner(uri string) (server string, ok bool) {
+	if server, ok = v.resourceOwner[uri]; ok {
+		return server, true
+	}
+	if server, ok = v.templateOwner[uri]; ok {
+		return server, true
+	}
+	for _, r := range v.routes {
+		if uri == r.prefix || !r.exact && strings.HasPrefix(uri, r.prefix) {
+			return r.server, true
+		}
+	}
+	return "", false
+}
+
+// PromptOwner returns the server that a prompt belongs to.
+func (v *View) PromptOwner(name string) (server string, ok bool) {
+	server, ok = v.promptOwner[name]
+	return server, ok
+}
+
+// Collisions says which resources and prompts are hidden by another server's.
+func (v *View) Collisions() []string { return v.collisions }

@@ -1,0 +1,192 @@
+package catalog
+
+import (
+	"cmp"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+)
+
+// field is a part of a tool that search weighs on its own.
+type field int
+
+const (
+	inName field = iota
+	inText       // title and description
+	inArgs       // argument names and their descriptions
+	fields
+)
+
+// The weights of BM25F, measured in search_test.go. The name says most; long
+// texts are discounted, many arguments hardly.
+var (
+	weight = [fields]float64{inName: 3, inText: 1, inArgs: 0.4}
+	shrink = [fields]float64{inName: 0.4, inText: 0.6, inArgs: 0.6} // b
+)
+
+const saturation = 1.2 // k1
+
+// postings are the inverted index over the tools of one server. Frequencies
+// are raw, so that a query can weigh them by the averages of all servers.
+type postings struct {
+	terms  map[string][]posting
+	length [][fields]float64 // by tool
+	total  [fields]float64
+}
+
+// posting counts a term in one tool.
+type posting struct {
+	doc   int32
+	count [fields]uint16
+}
+
+func newPostings(tools []*entry) *postings {
+	x := &postings{terms: map[string][]posting{}, length: make([][fields]float64, len(tools))}
+	for i, e := range tools {
+		x.addText(i, inName, e.name)
+		x.addText(i, inText, e.title)
+		x.addText(i, inText, e.description)
+		x.addSchema(i, e.input, 0)
+		for f, n := range x.length[i] {
+			x.total[f] += n
+		}
+	}
+	return x
+}
+
+func (x *postings) addText(doc int, f field, s string) {
+	words(s, func(term string) {
+		ps := x.terms[term]
+		if len(ps) == 0 || ps[len(ps)-1].doc != int32(doc) {
+			ps = append(ps, posting{doc: int32(doc)})
+			x.terms[strings.Clone(term)] = ps
+		}
+		if c := &ps[len(ps)-1].count[f]; *c < math.MaxUint16 {
+			*c++
+		}
+		x.length[doc][f]++
+	})
+}
+
+// addSchema adds the properties of a schema: names and descriptions, those of
+// nested objects too, as deep as people write them by hand.
+func (x *postings) addSchema(doc int, schema json.RawMessage, depth int) {
+	if depth > 4 {
+		return
+	}
+	for m := range members(schema) {
+		value := schema[m.value:m.after]
+		switch m.key {
+		case "properties":
+			for arg := range members(value) {
+				property := value[arg.value:arg.after]
+				x.addText(doc, inArgs, arg.key)
+				if s, ok := stringMember(property, "description"); ok {
+					x.addText(doc, inArgs, s)
+				}
+				x.addSchema(doc, property, depth+1)
+			}
+		case "items":
+			x.addSchema(doc, value, depth+1)
+		}
+	}
+}
+
+// Match is one result of a search.
+type Match struct {
+	Tool  *Tool
+	Score float64 // comparable within one search only
+}
+
+// Find returns up to limit tools that fit the query, best first; a tool whose
+// name is the query comes before all. The order is the same for the same
+// catalogue.
+func (v *View) Find(query string, limit int) []Match {
+	q := v.newQuery(query)
+	var found []Match
+	for _, p := range v.parts {
+		found = q.score(p, found)
+	}
+	slices.SortFunc(found, func(a, b Match) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(a.Tool.Name, b.Tool.Name))
+	})
+	return found[:min(max(limit, 0), len(found))]
+}
+
+// query is what a search knows before it looks at single tools.
+type query struct {
+	text    string
+	terms   []string
+	idf     []float64
+	average [fields]float64
+}
+
+func (v *View) newQuery(s string) *query {
+	const longest = 4096 // bytes; what is longer is a document, not a query
+	s = strings.TrimSpace(strings.ToValidUTF8(s[:min(len(s), longest)], ""))
+	q := &query{text: s, terms: nameWords(s)}
+	docs := 0.0
+	for _, p := range v.parts {
+		if p.words != nil {
+			docs += float64(len(p.words.length))
+			for f, n := range p.words.total {
+				q.average[f] += n
+			}
+		}
+	}
+	for f := range q.average {
+		q.average[f] = max(q.average[f]/max(docs, 1), 1)
+	}
+	for _, term := range q.terms {
+		n := 0.0
+		for _, p := range v.parts {
+			if p.words != nil {
+				n += float64(len(p.words.terms[term]))
+			}
+		}
+		q.idf = append(q.idf, math.Log(1+(docs-n+0.5)/(n+0.5)))
+	}
+	return q
+}
+
+// score appends the tools of one server that have any of the terms.
+func (q *query) score(p *part, found []Match) []Match {
+	if p.words == nil {
+		return found
+	}
+	scores := make([]float64, len(p.docs))
+	for i, term := range q.terms {
+		for _, hit := range p.words.terms[term] {
+			scores[hit.doc] += q.idf[i] * q.frequency(hit, p.words.length[hit.doc])
+		}
+	}
+	for doc, t := range p.docs {
+		if t == nil {
+			continue
+		}
+		if q.names(t) {
+			scores[doc] += 1e6
+		}
+		if scores[doc] > 0 {
+			found = append(found, Match{t, scores[doc]})
+		}
+	}
+	return found
+}
+
+// frequency is the saturated, weighted count of a term in one tool.
+func (q *query) frequency(hit posting, length [fields]float64) float64 {
+	tf := 0.0
+	for f, n := range hit.count {
+		if n > 0 {
+			tf += weight[f] * float64(n) / (1 - shrink[f] + shrink[f]*length[f]/q.average[f])
+		}
+	}
+	return tf / (saturation + tf)
+}
+
+// names tells whether the query is a tool's name.
+func (q *query) names(t *Tool) bool {
+	return strings.EqualFold(q.text, t.Name) || strings.EqualFold(q.text, t.Upstream) || strings.EqualFold(q.text, t.Leaf)
+}

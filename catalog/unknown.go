@@ -1,0 +1,194 @@
+package catalog
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Bounds of an answer about an unknown name.
+const (
+	nearestShown = 5
+	othersShown  = 25
+	nameShown    = 100 // UTF-16 units of the name asked for
+)
+
+// Nearest returns up to n tools whose names are like name, best first.
+func (v *View) Nearest(name string, n int) []*Tool {
+	asked := newSpelling(unescape(name))
+	type scored struct {
+		tool  *Tool
+		score float64
+	}
+	var near []scored
+	for _, t := range v.tools {
+		if s := asked.like(t); s >= 0.5 {
+			near = append(near, scored{t, s})
+		}
+	}
+	slices.SortStableFunc(near, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
+	var tools []*Tool
+	for _, s := range near[:min(n, len(near))] {
+		tools = append(tools, s.tool)
+	}
+	return tools
+}
+
+// spelling is a name asked for, prepared for many comparisons.
+type spelling struct {
+	full, leaf []rune // lower case; leaf is what follows the last slash
+	words      []string
+}
+
+func newSpelling(name string) spelling {
+	name = strings.ToLower(prefix(name, maxName))
+	leaf := name[strings.LastIndexByte(name, '/')+1:]
+	return spelling{[]rune(name), []rune(leaf), nameWords(leaf)}
+}
+
+// like scores a tool from 0 to 1: by edits over the whole name or its last
+// part, or by words in common. The right server counts a little.
+func (s spelling) like(t *Tool) float64 {
+	leaf := strings.ToLower(t.Leaf)
+	score := max(
+		closeness(s.full, []rune(strings.ToLower(t.Name))),
+		0.95*closeness(s.leaf, []rune(leaf)),
+		0.9*overlap(s.words, nameWords(t.Leaf)),
+	)
+	if strings.HasPrefix(string(s.full), strings.ToLower(t.Server)+"/") {
+		score *= 1.05
+	}
+	return score
+}
+
+// closeness is 1 for equal strings and falls with each edit.
+func closeness(a, b []rune) float64 {
+	longest := max(len(a), len(b))
+	if longest == 0 || min(len(a), len(b))*2 < longest {
+		return 0 // more than half would be edits
+	}
+	return 1 - float64(edits(a, b))/float64(longest)
+}
+
+// edits is the Levenshtein distance, with a swap of neighbours as one edit.
+func edits(a, b []rune) int {
+	before, prev, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range prev {
+		prev[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(prev[j]+1, row[j-1]+1, prev[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, prev, row = prev, row, before
+	}
+	return prev[len(b)]
+}
+
+// overlap is the share of words that two names have in common.
+func overlap(a, b []string) float64 {
+	both := 0
+	for _, w := range a {
+		if slices.Contains(b, w) {
+			both++
+		}
+	}
+	if both == 0 {
+		return 0
+	}
+	return 2 * float64(both) / float64(len(a)+len(b))
+}
+
+// Unknown answers a call of a tool that does not exist: what is like it, how
+// to load its server, and what there is.
+func (v *View) Unknown(name string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Unknown tool: %s\n", cut(fold(name), nameShown))
+	if near := v.Nearest(name, nearestShown); len(near) > 0 {
+		fmt.Fprintf(&b, "Did you mean: %s?\n", joinNames(near, nearestShown))
+	}
+	if server, _, ok := strings.Cut(name, "/"); ok {
+		b.WriteString(v.whyMissing(server))
+	}
+	if len(v.lazy) > 0 {
+		fmt.Fprintf(&b, "Servers not loaded yet: %s. Call load_mcp with a name to get its tools.\n", joinServers(v.lazy))
+	}
+	if len(v.eager) > 0 {
+		fmt.Fprintf(&b, "Servers not connected: %s.\n", joinServers(v.eager))
+	}
+	b.WriteString(v.available())
+	return b.String()
+}
+
+// whyMissing explains a name whose server part is known but has no such tool.
+func (v *View) whyMissing(server string) string {
+	p, ok := v.server[server]
+	switch {
+	case !ok:
+		return ""
+	case p.info.Loaded:
+		return fmt.Sprintf("Server %s has %s: discover_tool {\"server\": %s} lists them.\n",
+			server, plural(len(p.tools), "tool"), quote(server))
+	case p.server.Lazy:
+		return fmt.Sprintf("Server %s is not loaded yet: call load_mcp {\"mcp_name\": %s}, then try again.%s\n", server, quote(server), p.note())
+	}
+	return fmt.Sprintf("Server %s is not connected yet; try again soon.%s\n", server, p.note())
+}
+
+func (v *View) available() string {
+	if len(v.tools) == 0 {
+		return "No tools are available now."
+	}
+	s := "Available tools: " + joinNames(v.tools, othersShown)
+	if more := len(v.tools) - othersShown; more > 0 {
+		s += fmt.Sprintf(`, and %d more: discover_tool {"query": "words"} finds them, with no argument it lists them`, more)
+	}
+	return s + "."
+}
+
+// UnknownServer answers a name that is no offered server's.
+func (v *View) UnknownServer(name string) string {
+	s := "Unknown MCP server: " + cut(fold(name), nameShown) + "."
+	if len(v.lazy) > 0 {
+		s += " Servers not loaded yet: " + joinServers(v.lazy) + "."
+	}
+	if len(v.loaded) > 0 {
+		s += " Servers already loaded: " + joinServers(v.loaded) + "."
+	}
+	if len(v.eager) > 0 {
+		s += " Servers not connected: " + joinServers(v.eager) + "."
+	}
+	if len(v.parts) == 0 {
+		s += " " + noServers
+	}
+	return s
+}
+
+func joinNames(tools []*Tool, most int) string {
+	var list []string
+	for _, t := range tools[:min(most, len(tools))] {
+		list = append(list, t.Name)
+	}
+	return strings.Join(list, ", ")
+}
+
+func joinServers(ps []*part) string {
+	var list []string
+	for _, p := range ps[:min(othersShown, len(ps))] {
+		list = append(list, p.server.Name+p.note())
+	}
+	s := strings.Join(list, ", ")
+	if more := len(ps) - othersShown; more > 0 {
+		s += fmt.Sprintf(" and %d more (discover_tool with no argument lists them)", more)
+	}
+	return s
+}

@@ -1,0 +1,133 @@
+package catalog
+
+import (
+	"strings"
+	"unicode"
+)
+
+// words calls f with each search term of a text, in lower case and stemmed:
+// its words, the parts of compound words (camelCase, snake_case, kebab-case),
+// and of scripts without spaces every pair of neighbours.
+func words(s string, f func(term string)) {
+	start := -1
+	for i, r := range s {
+		switch in := unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r); {
+		case in && start < 0:
+			start = i
+		case !in && start >= 0:
+			word(s[start:i], f)
+			start = -1
+		}
+	}
+	if start >= 0 {
+		word(s[start:], f)
+	}
+}
+
+// word calls f with the terms of one run of letters and digits.
+func word(s string, f func(term string)) {
+	const longest = 64 // bytes; longer runs are encoded data, not words
+	if len(s) > longest && !strings.ContainsFunc(s, unspaced) {
+		return
+	}
+	if strings.ContainsFunc(s, unspaced) {
+		pairs(s, f)
+		return
+	}
+	f(stem(strings.ToLower(s)))
+	parts := camel(s)
+	for _, part := range parts {
+		if len(parts) > 1 {
+			f(stem(strings.ToLower(part)))
+		}
+	}
+}
+
+// unspaced tells letters of scripts that put no spaces between words.
+func unspaced(r rune) bool {
+	return r >= 0x0E00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai)
+}
+
+// pairs calls f with every two neighbouring characters.
+func pairs(s string, f func(term string)) {
+	rs := []rune(strings.ToLower(s))
+	if len(rs) == 1 {
+		f(string(rs))
+	}
+	for i := 1; i < len(rs); i++ {
+		f(string(rs[i-1 : i+1]))
+	}
+}
+
+// camel splits at changes of case: getURLFor2 → get URL For2.
+func camel(s string) []string {
+	var parts []string
+	rs := []rune(s)
+	start := 0
+	for i := 1; i < len(rs); i++ {
+		upper := unicode.IsUpper(rs[i])
+		afterLower := upper && !unicode.IsUpper(rs[i-1])
+		beforeLower := upper && i+1 < len(rs) && unicode.IsLower(rs[i+1])
+		if afterLower || beforeLower && unicode.IsUpper(rs[i-1]) {
+			parts = append(parts, string(rs[start:i]))
+			start = i
+		}
+	}
+	return append(parts, string(rs[start:]))
+}
+
+// stem drops the endings that English inflects with, so that "lists",
+// "listed" and "listing" meet "list". It is deliberately light.
+func stem(w string) string {
+	if len(w) < 4 {
+		return w
+	}
+	switch {
+	case strings.HasSuffix(w, "ies") && len(w) > 4:
+		return w[:len(w)-3] + "y"
+	case strings.HasSuffix(w, "sses"), strings.HasSuffix(w, "shes"), strings.HasSuffix(w, "ches"), strings.HasSuffix(w, "xes"):
+		w = w[:len(w)-2]
+	case strings.HasSuffix(w, "s") && !strings.HasSuffix(w, "ss") && !strings.HasSuffix(w, "us") && !strings.HasSuffix(w, "is"):
+		w = w[:len(w)-1]
+	}
+	for _, ending := range []string{"ing", "ed"} {
+		if base, ok := strings.CutSuffix(w, ending); ok && len(base) >= 3 && strings.ContainsAny(base, "aeiouy") {
+			w = undouble(base)
+			break
+		}
+	}
+	if len(w) > 4 {
+		w = strings.TrimSuffix(w, "e") // update, updating
+	}
+	return w
+}
+
+// undouble turns the doubled consonant of "stopp(ed)" into one.
+func undouble(w string) string {
+	n := len(w)
+	if w[n-1] == w[n-2] && !strings.ContainsRune("aeiouls", rune(w[n-1])) {
+		return w[:n-1]
+	}
+	return w
+}
+
+// nameWords are the distinct words of a tool name.
+func nameWords(name string) []string {
+	var list []string
+	seen := map[string]bool{}
+	words(name, func(w string) {
+		if !seen[w] {
+			seen[w] = true
+			list = append(list, w)
+		}
+	})
+	return list
+}
+
+// stopWords are terms too common to say what someone looks for.
+var stopWords = func() map[string]bool {
+	set := map[string]bool{}
+	words(`a an and are as at be by can do for from have how i in is it me my of on or our please
+		show that the this to use want we what when where which with you your`, func(w string) { set[w] = true })
+	return set
+}()
