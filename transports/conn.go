@@ -25,6 +25,9 @@ type Peer interface {
 	Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
 }
 
+// defaultMaxMessage is the max_message_bytes of an entry that does not say.
+const defaultMaxMessage = 16 << 20
+
 // Options are what a Conn needs beside the entry of its server.
 type Options struct {
 	Peer   Peer         // takes what the upstream sends; nil refuses requests
@@ -54,16 +57,14 @@ type Call struct {
 	Method string
 	Params json.RawMessage // as the host sent them; may be nil
 
-	// Progress takes the params of the call's progress notifications, with
-	// the token that Params carried. Nil sends the upstream no token.
-	Progress func(params json.RawMessage)
-
 	// Done takes the result or the error, exactly once. It is called in the
 	// order of the wire and must not block.
 	Done func(result json.RawMessage, err error)
 
-	// Peer takes what the upstream sends on this call's own stream, where the
-	// transport has one a call (HTTP); nil is the connection's.
+	// Peer takes the call's progress, under the token that Params carried, and
+	// what the upstream sends on the call's own stream, where the transport
+	// has one a call (HTTP). Nil wants no progress and leaves the rest to the
+	// connection's peer.
 	Peer Peer
 
 	id    int64
@@ -90,10 +91,11 @@ type Conn struct {
 	// stderr returns the last lines of a child's stderr.
 	stderr func() string
 
-	ctx    context.Context // ends with the connection
-	cancel context.CancelFunc
-	done   chan struct{} // closed when nothing more will be received
-	wg     sync.WaitGroup
+	ctx     context.Context // ends with the connection
+	cancel  context.CancelFunc
+	done    chan struct{} // closed when nothing more will be received
+	wg      sync.WaitGroup
+	closing sync.Once
 
 	mu     sync.Mutex
 	lastID int64
@@ -104,11 +106,31 @@ type Conn struct {
 }
 
 // Open reaches an upstream: it starts the child, or makes an HTTP connection
-// ready. Nothing is sent before Handshake. ctx bounds only the opening. Close
-// must be called.
-func Open(ctx context.Context, server schema.Server, opts Options) (*Conn, error) {
+// ready. Nothing is sent before Handshake. Close must be called.
+func Open(server schema.Server, opts Options) (*Conn, error) {
+	c := newConn(server, opts)
+	var err error
+	switch server.Transport {
+	case schema.Stdio:
+		err = c.openChild()
+	case schema.StreamableHTTP:
+		c.openHTTP()
+	default:
+		err = c.fail(CodeStartFailed, NotSent, fmt.Errorf("transport %q is not supported", server.Transport))
+	}
+	if err != nil {
+		c.cancel()
+		return nil, err
+	}
+	return c, nil
+}
+
+func newConn(server schema.Server, opts Options) *Conn {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if server.MaxMessageBytes == 0 {
+		server.MaxMessageBytes = defaultMaxMessage
 	}
 	c := &Conn{
 		name:   server.Name,
@@ -121,25 +143,12 @@ func Open(ctx context.Context, server schema.Server, opts Options) (*Conn, error
 		asked:  map[string]context.CancelFunc{},
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
-	var err error
-	switch server.Transport {
-	case "stdio":
-		err = c.openChild()
-	case "streamable-http":
-		err = c.openHTTP()
-	default:
-		err = fmt.Errorf("transport %q is not supported", server.Transport)
-	}
-	if err != nil {
-		c.cancel()
-		return nil, err
-	}
-	return c, nil
+	return c
 }
 
 // Dial opens an upstream and makes the handshake, declaring capabilities.
 func Dial(ctx context.Context, server schema.Server, capabilities json.RawMessage, opts Options) (*Conn, error) {
-	c, err := Open(ctx, server, opts)
+	c, err := Open(server, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +182,7 @@ func (c *Conn) Stderr() string { return c.stderr() }
 // Start sends a request. Done is called whatever happens, also where Start
 // cannot send; cancel is for whoever no longer wants the answer.
 func (c *Conn) Start(call *Call) {
-	if call.Progress != nil {
+	if call.Peer != nil {
 		call.token = wire.Get(wire.Get(call.Params, "_meta"), "progressToken")
 	}
 	if err := c.register(call); err != nil {
@@ -218,7 +227,7 @@ func (call *Call) params(id []byte) [][]byte {
 // Cancel withdraws a call: the upstream is told, Done is not called any more.
 // reason, raw JSON, may be nil. It reports whether the call was in flight.
 func (c *Conn) Cancel(call *Call, reason json.RawMessage) bool {
-	if c.take(call.id) == nil {
+	if !c.takeCall(call) {
 		return false
 	}
 	c.withdraw(call, reason)
@@ -243,7 +252,7 @@ func (c *Conn) withdraw(call *Call, reason json.RawMessage) {
 }
 
 func (c *Conn) expire(call *Call, after time.Duration) {
-	if c.take(call.id) == nil {
+	if !c.takeCall(call) {
 		return
 	}
 	c.withdraw(call, json.RawMessage(`"timeout"`))
@@ -283,25 +292,37 @@ func (c *Conn) Notify(method string, params json.RawMessage) {
 // Close ends the connection: what is in flight fails, the child and its group
 // are stopped. It returns when nothing of the connection is left.
 func (c *Conn) Close() {
-	c.lose(ErrClosed)
-	c.stop()
-	c.mu.Lock()
-	c.closed = true
-	c.mu.Unlock()
-	c.wg.Wait()
+	c.closing.Do(func() {
+		c.lose(ErrClosed)
+		c.stop()
+		c.mu.Lock()
+		c.closed = true
+		c.mu.Unlock()
+		c.wg.Wait()
+	})
 }
 
-// take removes a call that is to be ended; nil where it has ended already.
+// take removes the call that is to be ended; nil where it has ended already.
 func (c *Conn) take(id int64) *Call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.takeLocked(id)
+}
+
+// takeCall is take for a call that may not have been sent yet.
+func (c *Conn) takeCall(call *Call) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.takeLocked(call.id) != nil
+}
+
+func (c *Conn) takeLocked(id int64) *Call {
 	call := c.calls[id]
-	if call == nil {
-		return nil
-	}
-	delete(c.calls, id)
-	if call.timer != nil {
-		call.timer.Stop()
+	if call != nil {
+		delete(c.calls, id)
+		if call.timer != nil {
+			call.timer.Stop()
+		}
 	}
 	return call
 }

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"dynmcp/internal/wire"
+	"dynmcp/schema"
 )
 
 // Codes of failures that are ours, outside what JSON-RPC and MCP reserve.
@@ -109,10 +110,7 @@ func (c *Conn) failure(cause error, outcome Outcome) *Failure {
 		return &copied
 	}
 	code := int64(CodeExited)
-	switch {
-	case errors.Is(cause, ErrSessionLost):
-		code, outcome = CodeUnreachable, NotSent
-	case c.server.Transport != "stdio":
+	if c.server.Transport != schema.Stdio {
 		code = CodeUnreachable
 	}
 	return c.fail(code, outcome, cause)

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -59,19 +61,6 @@ type Host struct {
 	idle     chan struct{}       // not nil while someone waits for the last answer
 	lastID   int64
 	asks     map[int64]chan<- wire.Message // what we asked the host
-}
-
-// A Request is a request of a host that is not answered yet.
-type Request struct {
-	ID     json.RawMessage
-	Method string
-	Params json.RawMessage
-	Modern bool // of the stateless era (2026-07-28 and later)
-
-	host     *Host
-	sdkID    int64                 // its id on the control plane, 0 on the data plane
-	onCancel func(json.RawMessage) // guarded by host.mu
-	ended    bool                  // answered or cancelled; guarded by host.mu
 }
 
 // NewHost returns the host that writes to in and reads out. id names it to
@@ -183,7 +172,7 @@ func (h *Host) request(m wire.Message) {
 		h.failed(nil, wire.CodeInvalidRequest, "a request's id must be a string or an integer")
 		return
 	}
-	r := &Request{ID: m.ID, Method: m.Method, Params: m.Params, host: h}
+	r := &Request{ID: m.ID, Method: m.Method, Params: m.Params, Peer: h, answer: h.answer}
 	if refusal := h.admit(r); refusal != nil {
 		h.write(wire.Failure(m.ID, refusal))
 		return
@@ -247,46 +236,20 @@ func (h *Host) notice(m wire.Message) {
 func (h *Host) cancelled(params json.RawMessage) {
 	h.mu.Lock()
 	r := h.requests[string(wire.Get(params, "requestId"))]
+	h.mu.Unlock()
 	if r == nil || r.Method == "initialize" {
-		h.mu.Unlock()
 		return
 	}
-	h.endLocked(r)
-	onCancel := r.onCancel
-	h.mu.Unlock()
+	h.forget(r)
+	r.Cancel(wire.Get(params, "reason"))
 	if r.sdkID != 0 {
 		h.sdk.notify("notifications/cancelled", fmt.Appendf(nil, `{"requestId":%d}`, r.sdkID))
 	}
-	if onCancel != nil {
-		onCancel(wire.Get(params, "reason"))
-	}
 }
 
-// OnCancel has f called, with the host's reason as raw JSON or nil, when the
-// host cancels the request or is gone; at once if that has happened.
-func (r *Request) OnCancel(f func(reason json.RawMessage)) {
-	r.host.mu.Lock()
-	ended := r.ended
-	r.onCancel = f
-	r.host.mu.Unlock()
-	if ended {
-		f(nil)
-	}
-}
-
-// Reply answers the request, once; a *wire.Error goes out as it is. Nothing is
-// sent where the host has cancelled.
-func (r *Request) Reply(result json.RawMessage, err error) {
-	h := r.host
-	h.mu.Lock()
-	live := !r.ended
-	if live {
-		h.endLocked(r)
-	}
-	h.mu.Unlock()
-	if !live {
-		return
-	}
+// answer writes what a request is answered with.
+func (h *Host) answer(r *Request, result json.RawMessage, err error) {
+	h.forget(r)
 	if err == nil && r.Modern {
 		result = modernResult(r.Method, result)
 	}
@@ -312,8 +275,10 @@ func (h *Host) writeFirst(parts [][]byte, ok bool) {
 	h.open = ok
 }
 
-func (h *Host) endLocked(r *Request) {
-	r.ended = true
+// forget takes a request out of the table of those in flight.
+func (h *Host) forget(r *Request) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	delete(h.requests, string(r.ID))
 	if h.idle != nil && !h.waitingLocked() {
 		close(h.idle)
@@ -444,16 +409,10 @@ func (h *Host) awaitAnswers(ctx context.Context) {
 // abandon cancels what is still in flight.
 func (h *Host) abandon() {
 	h.mu.Lock()
-	var left []func(json.RawMessage)
-	for _, r := range h.requests {
-		r.ended = true
-		if r.onCancel != nil {
-			left = append(left, r.onCancel)
-		}
-	}
+	left := slices.Collect(maps.Values(h.requests))
 	clear(h.requests)
 	h.mu.Unlock()
-	for _, cancel := range left {
-		cancel(nil)
+	for _, r := range left {
+		r.Cancel(nil)
 	}
 }

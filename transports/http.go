@@ -38,10 +38,9 @@ type httpLink struct {
 	version atomic.Pointer[string] // Mcp-Protocol-Version, once negotiated
 }
 
-func (c *Conn) openHTTP() error {
+func (c *Conn) openHTTP() {
 	link := &httpLink{conn: c, url: c.server.URL, client: newHTTPClient()}
 	c.send, c.begin, c.stop = link.send, link.begin, link.stop
-	return nil
 }
 
 // newHTTPClient returns a client that never takes headers or a body to another
@@ -112,7 +111,7 @@ func (l *httpLink) deliver(body []byte) error {
 	}
 	defer drain(resp.Body)
 	if resp.StatusCode >= 300 {
-		return l.status(resp)
+		return l.status(resp, nil)
 	}
 	return nil
 }
@@ -125,7 +124,7 @@ func (l *httpLink) exchange(ctx context.Context, cancel context.CancelFunc, call
 	}
 	defer drain(resp.Body)
 	if resp.StatusCode != http.StatusOK {
-		return l.status(resp)
+		return l.status(resp, call)
 	}
 	if id := resp.Header.Get("Mcp-Session-Id"); id != "" && l.session.Load() == nil {
 		l.session.Store(&id)
@@ -223,13 +222,17 @@ func (l *httpLink) do(ctx context.Context, method string, body []byte) (*http.Re
 
 // status turns an error status into a failure. A request that was refused for
 // its session or its credentials did not run.
-func (l *httpLink) status(resp *http.Response) error {
+func (l *httpLink) status(resp *http.Response, call *Call) error {
 	start, _ := io.ReadAll(io.LimitReader(resp.Body, 512))
 	cause := fmt.Errorf("HTTP status %s: %s", resp.Status, printable(bytes.TrimSpace(start), 120))
 	switch code := resp.StatusCode; {
 	case code == http.StatusNotFound && l.session.Load() != nil:
+		lost := l.conn.fail(CodeUnreachable, NotSent, ErrSessionLost)
+		if call != nil {
+			l.conn.finish(call.id, nil, lost) // before the others, which may have run
+		}
 		l.conn.lose(ErrSessionLost)
-		return l.conn.failure(ErrSessionLost, NotSent)
+		return lost
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
 		f := l.conn.fail(CodeAuthRequired, NotSent, cause)
 		f.Hint = fmt.Sprintf("check the headers of %q in the config", l.conn.name)

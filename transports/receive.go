@@ -93,11 +93,11 @@ func (c *Conn) progress(params json.RawMessage) {
 		call.timer.Reset(c.server.Timeout)
 	}
 	c.mu.Unlock()
-	if call == nil || call.Progress == nil || call.token == nil {
+	if call == nil || call.token == nil {
 		c.log.Debug("progress of nothing in flight", "token", string(token))
 		return
 	}
-	call.Progress(wire.Splice(params, token, call.token))
+	call.Peer.Notify("notifications/progress", wire.Splice(params, token, call.token))
 }
 
 func (c *Conn) peerOf(own *Call) Peer {
@@ -164,7 +164,7 @@ func AsWire(err error) *wire.Error {
 func (c *Conn) fault(f *wire.Fault) {
 	id, method := wire.FindID(f.Line)
 	if n, ok := callID(id); ok && method == nil {
-		code := CodeProtocol
+		code := int64(CodeProtocol)
 		if f.TooBig {
 			code = CodeTooLarge
 		}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"dynmcp/internal/wire"
@@ -42,13 +43,17 @@ func (c *Conn) openChild() error {
 	c.begin = func(parts ...[]byte) error { return c.send(nil, parts...) }
 	c.stop = func() { p.stop(writer) }
 
-	read := make(chan struct{})
+	var readers sync.WaitGroup
+	readers.Add(2)
 	c.spawn(func() {
-		c.readChild(p.stdout)
-		close(read)
+		func() {
+			defer readers.Done()
+			c.readLines(p.stdout)
+		}()
 		c.giveUp(p, exitGrace, errors.New("it closed its stdout"))
 	})
 	c.spawn(func() {
+		defer readers.Done()
 		p.stderr.drain(p.errPipe, func(line string) { c.log.Debug("stderr", "line", line) })
 	})
 	c.spawn(func() {
@@ -58,7 +63,7 @@ func (c *Conn) openChild() error {
 		}
 	})
 	c.spawn(func() {
-		p.wait(read)
+		p.wait(&readers)
 		c.lose(p.exitError())
 		p.stdin.Close()
 		writer.Close()
@@ -80,8 +85,9 @@ func (c *Conn) giveUp(p *child, grace time.Duration, why error) {
 	}
 }
 
-func (c *Conn) readChild(stdout io.Reader) {
-	r := wire.NewReader(stdout, c.server.MaxMessageBytes)
+// readLines handles what the upstream prints until that ends.
+func (c *Conn) readLines(stream io.Reader) {
+	r := wire.NewReader(stream, c.server.MaxMessageBytes)
 	for {
 		m, err := r.Next()
 		var fault *wire.Fault
@@ -152,18 +158,17 @@ func closeAll(files *[]*os.File) {
 
 // wait returns when the child has ended, its group is gone and its output is
 // read, or held open by someone we cannot see for longer than drainGrace.
-func (p *child) wait(read <-chan struct{}) {
+func (p *child) wait(readers *sync.WaitGroup) {
 	p.reap()
 	close(p.gone)
-	timer := time.NewTimer(drainGrace)
-	defer timer.Stop()
-	select {
-	case <-read:
-	case <-timer.C:
-	}
+	cut := time.AfterFunc(drainGrace, func() {
+		p.stdout.Close()
+		p.errPipe.Close()
+	})
+	readers.Wait()
+	cut.Stop()
 	p.stdout.Close()
 	p.errPipe.Close()
-	<-read
 }
 
 // stop ends the child in stages: its stdin is closed, its group gets SIGTERM,

@@ -1,0 +1,137 @@
+package lazy
+
+import (
+	"context"
+	"reflect"
+	"sync"
+
+	"dynmcp/schema"
+	"dynmcp/transports"
+)
+
+// Options say what a load is.
+type Options struct {
+	// Load connects an upstream and lists what it has. Either all of it works
+	// or it leaves nothing behind and returns an error. ctx ends with the set.
+	Load func(ctx context.Context, u *Upstream) (*transports.Conn, error)
+	// Changed is called, without locks, when an upstream's state has changed.
+	Changed func(u *Upstream)
+}
+
+// A Set is the upstreams of one config.
+type Set struct {
+	opts   Options
+	ctx    context.Context // ends with the set
+	cancel context.CancelFunc
+	wg     sync.WaitGroup // loads, watchers and farewells
+
+	mu     sync.Mutex
+	byName map[string]*Upstream
+	order  []*Upstream
+	closed bool
+}
+
+// NewSet returns an empty set. Close must be called.
+func NewSet(opts Options) *Set {
+	s := &Set{opts: opts, byName: map[string]*Upstream{}}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// Apply makes the set hold these servers, in this order; disabled ones are left
+// out. An upstream whose entry is unchanged stays, with its connection, its
+// calls in flight and a fresh budget; others are closed when the new ones are
+// in place. Nothing is started.
+func (s *Set) Apply(servers []schema.Server) {
+	s.mu.Lock()
+	old := s.byName
+	s.byName = map[string]*Upstream{}
+	s.order = nil
+	for _, server := range servers {
+		if server.Disabled {
+			continue
+		}
+		u := old[server.Name]
+		if u != nil && reflect.DeepEqual(u.Server, server) {
+			delete(old, server.Name)
+			u.readmit()
+		} else {
+			u = &Upstream{Server: server, set: s, state: Idle}
+		}
+		s.byName[server.Name] = u
+		s.order = append(s.order, u)
+	}
+	s.mu.Unlock()
+	for _, u := range old {
+		if conn := u.close(); conn != nil {
+			s.goClose(conn)
+		}
+	}
+}
+
+// readmit gives an upstream that failed another chance.
+func (u *Upstream) readmit() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.state == Evicted {
+		u.state = Idle
+	}
+	u.failures = 0
+}
+
+// Get returns the upstream with this name, nil where there is none.
+func (s *Set) Get(name string) *Upstream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.byName[name]
+}
+
+// All returns the upstreams in config order.
+func (s *Set) All() []*Upstream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.order
+}
+
+// Close closes all connections and returns when nothing of the set is left:
+// no load, no child, no goroutine.
+func (s *Set) Close() {
+	s.mu.Lock()
+	s.closed = true
+	all := s.order
+	s.mu.Unlock()
+	s.cancel()
+	var conns sync.WaitGroup
+	for _, u := range all {
+		if conn := u.close(); conn != nil {
+			conns.Go(conn.Close)
+		}
+	}
+	conns.Wait()
+	s.wg.Wait()
+}
+
+// enter counts a goroutine that Close waits for; false where it is too late.
+func (s *Set) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.wg.Add(1)
+	return true
+}
+
+// watch takes note when a connection ends, and frees what it held.
+func (s *Set) watch(u *Upstream, conn *transports.Conn) {
+	// The load that calls this is still counted, so the count is not zero.
+	s.wg.Go(func() {
+		<-conn.Done()
+		u.lost(conn)
+		conn.Close()
+	})
+}
+
+// goClose closes a connection without making the caller wait; Set.Close does.
+// The connection's watcher, or the load that made it, is still counted.
+func (s *Set) goClose(conn *transports.Conn) { s.wg.Go(conn.Close) }

@@ -1,0 +1,306 @@
+package lazy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"dynmcp/schema"
+	"dynmcp/transports"
+)
+
+// A State is where an upstream is in its life.
+type State string
+
+// The states of an upstream.
+const (
+	Idle    State = "idle"    // not connected, and nobody has asked for it
+	Loading State = "loading" // being started
+	Ready   State = "ready"   // connected and listed
+	Lost    State = "lost"    // the connection or the last start failed
+	Evicted State = "evicted" // never started within its budget; offered no more
+	closed  State = "closed"  // the set is closed, or the entry was replaced
+)
+
+// ErrEvicted says that an upstream used up its load budget.
+var ErrEvicted = errors.New("it failed to start too often and is no longer offered")
+
+// ErrClosed says that an upstream was removed, or that dynmcp ends.
+var ErrClosed = errors.New("shutting down")
+
+// The pauses between attempts to start what failed to start again.
+const (
+	firstPause = 200 * time.Millisecond
+	longPause  = 30 * time.Second
+)
+
+// An Upstream is one configured server and, at times, a connection to it.
+type Upstream struct {
+	Server schema.Server
+
+	set   *Set
+	loads singleflight.Group // of one key: this upstream
+
+	mu       sync.Mutex
+	state    State
+	conn     *transports.Conn // not nil while Ready
+	users    int              // of conn
+	failures int              // loads that failed since the last that did not
+	ready    bool             // it was Ready once
+	pause    time.Duration    // until the next attempt, after a failed one
+	retryAt  time.Time
+	lastErr  error
+	idle     *time.Timer // runs while Ready without users
+}
+
+// A Status is what can be said of an upstream at one moment.
+type Status struct {
+	Name     string
+	State    State
+	Err      error // why the last load failed or the connection was lost
+	Failures int   // consecutive failed loads
+}
+
+// Status returns the upstream's state.
+func (u *Upstream) Status() Status {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return Status{Name: u.Server.Name, State: u.state, Err: u.lastErr, Failures: u.failures}
+}
+
+// Conn returns the connection if there is one, without using it: nil is no
+// connection. It is for broadcasts, which must start nothing.
+func (u *Upstream) Conn() *transports.Conn {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.conn
+}
+
+// Ready is Acquire for those who will not wait: ok is false where the upstream
+// would have to be started.
+func (u *Upstream) Ready() (conn *transports.Conn, release func(), ok bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.state != Ready || u.conn.Err() != nil {
+		return nil, nil, false
+	}
+	return u.useLocked(), u.release, true
+}
+
+// Acquire returns a connection that stays until release is called, starting
+// the upstream if need be. Callers share one start. The error is ctx's where
+// ctx ends first (the start goes on), ErrEvicted, ErrClosed, a
+// *transports.Failure while the upstream backs off, or that of the load.
+func (u *Upstream) Acquire(ctx context.Context) (conn *transports.Conn, release func(), err error) {
+	return u.acquire(ctx, false)
+}
+
+// Load is Acquire that does not heed the pause after failures: someone asked
+// for this very server.
+func (u *Upstream) Load(ctx context.Context) (conn *transports.Conn, release func(), err error) {
+	return u.acquire(ctx, true)
+}
+
+func (u *Upstream) acquire(ctx context.Context, force bool) (*transports.Conn, func(), error) {
+	// A connection can be lost between its load and its use, hence the loop;
+	// it ends because a load that fails is an error.
+	for range 3 {
+		if conn, release, ok := u.Ready(); ok {
+			return conn, release, nil
+		}
+		if err := u.mayLoad(force); err != nil {
+			return nil, nil, err
+		}
+		select {
+		case loaded := <-u.loads.DoChan("", u.load):
+			if loaded.Err != nil {
+				return nil, nil, loaded.Err
+			}
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
+	}
+	return nil, nil, u.failure(transports.CodeExited, errors.New("it ends as soon as it has started"))
+}
+
+// mayLoad says why the upstream must not be started now.
+func (u *Upstream) mayLoad(force bool) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	wait := time.Until(u.retryAt)
+	switch {
+	case u.state == closed:
+		return ErrClosed
+	case u.state == Evicted:
+		return ErrEvicted
+	case u.state == Loading || force || wait <= 0:
+		return nil
+	}
+	return u.failure(transports.CodeBackingOff, fmt.Errorf("it failed %d times; the next attempt is due in %s: %w",
+		u.failures, wait.Round(100*time.Millisecond), u.lastErr))
+}
+
+func (u *Upstream) failure(code int64, cause error) error {
+	return &transports.Failure{Upstream: u.Server.Name, Code: code, Outcome: transports.NotSent, Cause: cause}
+}
+
+// load runs on a goroutine of singleflight's, which would re-raise a panic
+// where nobody can recover it (DESIGN 8.12).
+func (u *Upstream) load() (_ any, err error) {
+	if !u.set.enter() {
+		return nil, ErrClosed
+	}
+	defer u.set.wg.Done()
+	var conn *transports.Conn
+	defer func() {
+		if r := recover(); r != nil {
+			err = u.failure(transports.CodeStartFailed, fmt.Errorf("internal error: %v", r))
+		}
+		err = u.loaded(conn, err)
+		u.set.opts.Changed(u)
+	}()
+	u.mu.Lock()
+	switch {
+	case u.state == closed:
+		u.mu.Unlock()
+		return nil, ErrClosed
+	case u.state == Ready && u.conn.Err() == nil:
+		conn = u.conn // a load that ended just before this one began
+		u.mu.Unlock()
+		return nil, nil
+	}
+	u.state = Loading
+	u.mu.Unlock()
+	u.set.opts.Changed(u)
+	conn, err = u.set.opts.Load(u.set.ctx, u)
+	return nil, err
+}
+
+// loaded settles a load. It returns the error that callers get.
+func (u *Upstream) loaded(conn *transports.Conn, err error) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	switch {
+	case u.state == closed:
+		if conn != nil && conn != u.conn {
+			u.set.goClose(conn)
+		}
+		return ErrClosed
+	case err != nil:
+		return u.failedLocked(err)
+	case conn == u.conn:
+		return nil
+	}
+	u.state, u.conn, u.ready = Ready, conn, true
+	u.failures, u.pause, u.retryAt, u.lastErr = 0, 0, time.Time{}, nil
+	u.restLocked()
+	u.set.watch(u, conn)
+	return nil
+}
+
+// failedLocked counts a failed load. What is not the server's fault does not
+// count: that we end, and that it wants a login.
+func (u *Upstream) failedLocked(err error) error {
+	u.state, u.lastErr = Lost, err
+	var failure *transports.Failure
+	if u.set.ctx.Err() != nil || errors.As(err, &failure) && failure.Code == transports.CodeAuthRequired {
+		return err
+	}
+	u.failures++
+	budget := u.Server.LoadBudget
+	if u.Server.Lazy() && !u.ready && budget > 0 {
+		if u.failures < budget {
+			u.state = Idle
+			return err
+		}
+		u.state = Evicted
+		return &EvictedError{Upstream: u.Server.Name, Attempts: u.failures, Err: err}
+	}
+	u.pause = min(max(2*u.pause, firstPause), longPause)
+	// A fifth more or less, so that many servers that fell together do not
+	// rise together.
+	u.retryAt = time.Now().Add(u.pause - u.pause/5 + rand.N(2*u.pause/5))
+	return err
+}
+
+// An EvictedError is the failure that used up an upstream's budget.
+type EvictedError struct {
+	Upstream string
+	Attempts int
+	Err      error
+}
+
+func (e *EvictedError) Error() string {
+	return fmt.Sprintf("%v (failed to load after %d attempts: %s will no longer be offered)", e.Err, e.Attempts, e.Upstream)
+}
+
+func (e *EvictedError) Unwrap() error { return e.Err }
+
+func (u *Upstream) useLocked() *transports.Conn {
+	u.users++
+	if u.idle != nil {
+		u.idle.Stop()
+		u.idle = nil
+	}
+	return u.conn
+}
+
+func (u *Upstream) release() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.users--
+	u.restLocked()
+}
+
+// restLocked begins the time after which an upstream nobody uses is let go.
+func (u *Upstream) restLocked() {
+	after := u.Server.IdleTimeout
+	if u.users > 0 || u.state != Ready || after <= 0 {
+		return
+	}
+	conn := u.conn
+	u.idle = time.AfterFunc(after, func() { u.unload(conn) })
+}
+
+// unload lets an idle connection go; the catalogue stays.
+func (u *Upstream) unload(conn *transports.Conn) {
+	u.mu.Lock()
+	if u.conn != conn || u.users > 0 {
+		u.mu.Unlock()
+		return
+	}
+	u.state, u.conn = Idle, nil
+	u.set.goClose(conn)
+	u.mu.Unlock()
+	u.set.opts.Changed(u)
+}
+
+// lost takes note that a connection ended by itself.
+func (u *Upstream) lost(conn *transports.Conn) {
+	u.mu.Lock()
+	if u.conn != conn {
+		u.mu.Unlock()
+		return
+	}
+	// Users release a connection that is not there any more.
+	u.state, u.conn, u.lastErr = Lost, nil, conn.Err()
+	u.mu.Unlock()
+	u.set.opts.Changed(u)
+}
+
+// close ends the upstream for good and returns its connection, to be closed.
+func (u *Upstream) close() *transports.Conn {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	conn := u.conn
+	u.state, u.conn = closed, nil
+	if u.idle != nil {
+		u.idle.Stop()
+	}
+	return conn
+}

@@ -1,0 +1,66 @@
+package transports
+
+import (
+	"encoding/json"
+	"sync"
+)
+
+// A Request is a request to us that is not answered yet. It is answered or
+// cancelled once; what comes later has no effect.
+type Request struct {
+	ID     json.RawMessage // as it was sent; nil where it came over no wire
+	Method string
+	Params json.RawMessage
+	Modern bool // of the stateless era (2026-07-28 and later)
+	Peer   Peer // takes the request's progress
+
+	sdkID  int64 // its id on the control plane, 0 on the data plane
+	answer func(*Request, json.RawMessage, error)
+
+	mu       sync.Mutex
+	ended    bool
+	onCancel func(reason json.RawMessage)
+}
+
+// NewRequest returns a request that came over no wire: answer is called with
+// what it is answered with.
+func NewRequest(method string, params json.RawMessage, peer Peer, answer func(json.RawMessage, error)) *Request {
+	return &Request{Method: method, Params: params, Peer: peer, answer: func(_ *Request, result json.RawMessage, err error) {
+		answer(result, err)
+	}}
+}
+
+// Reply answers the request; an error that is a *wire.Error goes out as it is.
+func (r *Request) Reply(result json.RawMessage, err error) {
+	if _, first := r.end(); first {
+		r.answer(r, result, err)
+	}
+}
+
+// Cancel ends the request without an answer and tells who works on it. reason,
+// raw JSON, may be nil.
+func (r *Request) Cancel(reason json.RawMessage) {
+	if onCancel, first := r.end(); first && onCancel != nil {
+		onCancel(reason)
+	}
+}
+
+func (r *Request) end() (onCancel func(json.RawMessage), first bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	first = !r.ended
+	r.ended = true
+	return r.onCancel, first
+}
+
+// OnCancel has f called if the request is cancelled from now on, in the place
+// of a function given before. It reports false, and does not keep f, where the
+// request has ended already.
+func (r *Request) OnCancel(f func(reason json.RawMessage)) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.ended {
+		r.onCancel = f
+	}
+	return !r.ended
+}

@@ -1,0 +1,29 @@
+package transports
+
+import (
+	"errors"
+	"io"
+
+	"dynmcp/internal/wire"
+	"dynmcp/schema"
+)
+
+// OpenStream returns a connection to an upstream that is reached over a stream
+// which is there already: a pipe to the same process, a socket. Closing the
+// connection closes the stream. As with Open, Handshake comes next.
+func OpenStream(server schema.Server, stream io.ReadWriteCloser, opts Options) *Conn {
+	c := newConn(server, opts)
+	writer := wire.NewWriter(stream, writeStall)
+	c.send = func(_ *Call, parts ...[]byte) error { return writer.SendWithin(maxQueued, parts...) }
+	c.begin = func(parts ...[]byte) error { return c.send(nil, parts...) }
+	c.stop = func() {
+		stream.Close()
+		writer.Close()
+	}
+	c.spawn(func() {
+		c.readLines(stream)
+		c.lose(errors.New("the stream ended"))
+		stream.Close()
+	})
+	return c
+}
