@@ -1,6 +1,14 @@
 package schema
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+)
 
 // LoadOptions say where variables come from. The zero value is what a user
 // gets who gives no flags.
@@ -13,22 +21,132 @@ type LoadOptions struct {
 	Environ []string
 }
 
-var errStub = errors.New("reading a config is not there yet")
+// Load reads the config file at path. When the file is wrong, the error holds
+// Errors, a *MissingVariablesError or both; otherwise it is about reading a
+// file, this one or the .env.
+func Load(path string, opts LoadOptions) (*Config, error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("find the config file: %w", err)
+	}
+	data, err := readFile(absolute)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := Parse(path, data, opts)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Path = absolute
+	return cfg, nil
+}
 
-// Load reads the config file at path.
-func Load(path string, opts LoadOptions) (*Config, error) { return nil, errStub }
+func readFile(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &fileError{fmt.Sprintf("Config file not found: %s", path), err}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the config file: %w", err)
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("the config file %s is a directory; name the file in it", path)
+	}
+	// One byte more than is allowed is enough to see that it is too large,
+	// even of a device that never ends.
+	data, err := io.ReadAll(io.LimitReader(file, maxSource+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the config file: %w", err)
+	}
+	return data, nil
+}
 
-// Parse reads a config from data as if it had been in a file called name.
-func Parse(name string, data []byte, opts LoadOptions) (*Config, error) { return nil, errStub }
+// fileError is a sentence for the user over an error for the program.
+type fileError struct {
+	text string
+	err  error
+}
 
-// Find looks for a config file in dir.
-func Find(dir string) (string, error) { return "", errStub }
+func (e *fileError) Error() string { return e.text }
+func (e *fileError) Unwrap() error { return e.err }
 
-// JSONSchema returns the JSON Schema of the config document.
-func JSONSchema() []byte { return nil }
+// Parse reads a config from data as Load reads one from a file. The name
+// decides between JSON and YAML, and errors show it.
+func Parse(name string, data []byte, opts LoadOptions) (*Config, error) {
+	r := &reading{src: &source{name: name, data: data}, places: map[string]pos{}}
+	root, failure := r.src.parse()
+	if failure != nil {
+		return nil, Errors{failure}
+	}
+	r.duplicates("", root)
+	if err := r.resolve(root, opts); err != nil {
+		return nil, err
+	}
+	cfg := r.document(root)
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	r.warnings.sort()
+	for _, w := range r.warnings {
+		cfg.Warnings = append(cfg.Warnings, w.Error())
+	}
+	cfg.secrets = r.secrets
+	return cfg, nil
+}
 
-// Single is the config of a run without a file.
+// parse reads the text into a tree of nodes, in whatever language it is.
+func (s *source) parse() (*node, *Error) {
+	if what, hint := s.check(); what != "" {
+		return nil, &Error{File: s.name, Line: 1, Column: 1, Err: errors.New(what), Hint: hint}
+	}
+	if s.isYAML() {
+		return parseYAML(s)
+	}
+	return parseJSON(s)
+}
+
+// resolve replaces the references to variables in the document, from where
+// its env key says.
+func (r *reading) resolve(root *node, opts LoadOptions) error {
+	mode := envMode(root)
+	if opts.EnvFile != "" && (mode == envDisable || mode == envProcess) {
+		r.fail(root.get("env").at, "env", fmt.Sprintf("%q is incompatible with an env file", mode), "leave out one of them")
+		return nil
+	}
+	if mode == envDisable {
+		return nil
+	}
+	vars, err := variables(mode, opts)
+	if err != nil {
+		return err
+	}
+	r.interpolate(root, vars)
+	return nil
+}
+
+// Secrets returns the values that must not be shown anywhere: what came in
+// for ${…}, the values of headers, what logs in, and the values of variables
+// whose names sound like secrets. A redactor looks for them.
+func (c *Config) Secrets() []string { return c.secrets }
+
+// Single is the config of a run without a file: one stdio server, started at
+// once, with every default. The program's own name becomes the server's.
 func Single(command string, args []string) *Config {
-	return &Config{SingleWrap: true, Expose: []string{ExposeDiscover},
-		Servers: []Server{{Name: "server", Transport: Stdio, Command: command, Args: args}}}
+	var doc Document
+	preset(reflect.ValueOf(&doc).Elem())
+	s := doc.Defaults
+	s.Name = slug(filepath.Base(command))
+	if s.Name == "" {
+		s.Name = "server"
+	}
+	s.Transport, s.Command, s.Args = Stdio, command, args
+	return &Config{
+		SingleWrap:  true,
+		Servers:     []Server{s},
+		Expose:      doc.Expose,
+		Catalog:     doc.Catalog,
+		Gateway:     doc.Gateway,
+		StartupWait: doc.StartupWait,
+	}
 }

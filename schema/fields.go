@@ -1,0 +1,107 @@
+package schema
+
+import (
+	"reflect"
+	"strings"
+)
+
+// Groups of server keys.
+const (
+	groupStdio = "stdio"
+	groupHTTP  = "http"
+	groupLimit = "limit"
+)
+
+// field is one key of an object, as the tags of a struct field describe it.
+type field struct {
+	key      string
+	index    int
+	group    string
+	enum     []string
+	min      string
+	preset   string // the default, as YAML
+	required bool
+	nonblank bool
+	secret   bool
+}
+
+// fieldsOf reads the keys of a struct type from its tags, in the order of
+// the fields.
+func fieldsOf(t reflect.Type) []field {
+	var fields []field
+	for i := range t.NumField() {
+		tag := t.Field(i).Tag
+		key := tag.Get("json")
+		if key == "" || key == "-" {
+			continue
+		}
+		f := field{key: key, index: i, group: tag.Get("group"), min: tag.Get("min"), preset: tag.Get("default")}
+		if enum := tag.Get("enum"); enum != "" {
+			f.enum = strings.Split(enum, ",")
+		}
+		f.required = tag.Get("required") == "true"
+		f.nonblank = tag.Get("nonblank") == "true"
+		f.secret = tag.Get("secret") == "true"
+		fields = append(fields, f)
+	}
+	return fields
+}
+
+// inGroups are the fields that belong to one of the groups.
+func inGroups(fields []field, groups ...string) []field {
+	var in []field
+	for _, f := range fields {
+		for _, group := range groups {
+			if f.group == group {
+				in = append(in, f)
+			}
+		}
+	}
+	return in
+}
+
+func findField(fields []field, key string) (field, bool) {
+	for _, f := range fields {
+		if f.key == key {
+			return f, true
+		}
+	}
+	return field{}, false
+}
+
+func keysOf(fields []field) []string {
+	keys := make([]string, len(fields))
+	for i, f := range fields {
+		keys[i] = f.key
+	}
+	return keys
+}
+
+// preset gives every field of the struct v, and of the structs in it, the
+// default of its tag.
+func preset(v reflect.Value) {
+	for _, f := range fieldsOf(v.Type()) {
+		switch inner := v.Field(f.index); {
+		case f.preset == "[]" || f.preset == "{}":
+		case f.preset != "":
+			f.presetTo(inner)
+		case inner.Kind() == reflect.Struct:
+			preset(inner)
+		}
+	}
+}
+
+// presetTo goes the way a document goes, so a default is written as a user
+// would write it.
+func (f field) presetTo(v reflect.Value) {
+	src := &source{name: "default of " + f.key, data: []byte(f.preset)}
+	n, failure := parseYAML(src)
+	if failure != nil {
+		panic(failure) // a tag in types.go is wrong
+	}
+	r := &reading{src: src}
+	r.value(f.key, n, v, f)
+	if err := r.err(); err != nil {
+		panic(err)
+	}
+}

@@ -1,0 +1,118 @@
+package schema
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// expansion is what a text became, and what was met on the way.
+type expansion struct {
+	text    string
+	values  []string // what references were replaced by
+	missing []string // variables that are defined nowhere and have no default
+	odd     bool     // a ${…} was left as it is because it is no reference
+}
+
+// expand replaces ${NAME} and ${NAME:-default} in s, once: what comes in is
+// not looked at again. The default also stands in for an empty variable.
+// $${…} is the way to write ${…}. Everything else, a lone $ and an unclosed ${
+// included, stays as it is.
+func expand(s string, lookup func(string) (string, bool)) expansion {
+	var out expansion
+	var b strings.Builder
+	for s != "" {
+		plain, reference, rest := nextReference(s)
+		b.WriteString(plain)
+		b.WriteString(out.replace(reference, lookup))
+		s = rest
+	}
+	out.text = b.String()
+	return out
+}
+
+// nextReference cuts s before and after its first ${…} or $${…}.
+func nextReference(s string) (plain, reference, rest string) {
+	begin := strings.Index(s, "${")
+	if begin < 0 {
+		return s, "", ""
+	}
+	length := strings.IndexByte(s[begin:], '}') + 1
+	if length == 0 {
+		return s, "", ""
+	}
+	end := begin + length
+	if begin > 0 && s[begin-1] == '$' {
+		begin--
+	}
+	return s[:begin], s[begin:end], s[end:]
+}
+
+// replace is the text that stands for one reference.
+func (e *expansion) replace(reference string, lookup func(string) (string, bool)) string {
+	if reference == "" || strings.HasPrefix(reference, "$$") {
+		return strings.TrimPrefix(reference, "$")
+	}
+	name, fallback, hasFallback := strings.Cut(reference[2:len(reference)-1], ":-")
+	if !variableName.MatchString(name) {
+		e.odd = true
+		return reference
+	}
+	value, defined := lookup(name)
+	switch {
+	case hasFallback && value == "":
+		value = fallback
+	case !defined:
+		e.missing = append(e.missing, name)
+	}
+	e.values = append(e.values, value)
+	return value
+}
+
+// interpolated are the keys of a document whose texts may refer to variables.
+var interpolated = []string{"mcp", "mcpServers", "servers", "tree", "gateway"}
+
+// interpolate expands every text below those keys, in place.
+func (r *reading) interpolate(root *node, variables map[string]string) {
+	for _, m := range root.members {
+		if slices.Contains(interpolated, m.key) {
+			r.expandBelow(m.key, m.value, variables)
+		}
+	}
+}
+
+func (r *reading) expandBelow(path string, n *node, variables map[string]string) {
+	switch n.kind {
+	case text:
+		r.expandText(path, n, variables)
+	case list:
+		for i, item := range n.items {
+			r.expandBelow(at(path, i), item, variables)
+		}
+	case object:
+		for _, m := range n.members {
+			r.expandBelow(below(path, m.key), m.value, variables)
+		}
+	}
+}
+
+func (r *reading) expandText(path string, n *node, variables map[string]string) {
+	e := expand(n.scalar, func(name string) (string, bool) {
+		value, ok := variables[name]
+		return value, ok
+	})
+	n.scalar = e.text
+	n.hidden = len(e.values) > 0
+	n.unresolved = len(e.missing) > 0
+	for _, value := range e.values {
+		r.secret(value)
+	}
+	for _, name := range e.missing {
+		r.missingVariable(n.at, path, name)
+	}
+	if e.odd {
+		r.warn(n.at, path, "a ${…} that is not ${NAME} or ${NAME:-default} stays as it is", "write $${…} if that is meant")
+	}
+}

@@ -1,0 +1,102 @@
+package schema
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/tailscale/hujson"
+)
+
+// parseJSON reads JSON with comments and trailing commas.
+func parseJSON(src *source) (*node, *Error) {
+	value, err := hujson.Parse(src.data)
+	if err != nil {
+		return nil, jsonError(src, err)
+	}
+	c := &cursor{data: src.data}
+	return c.node(value), nil
+}
+
+func (c *cursor) node(v hujson.Value) *node {
+	n := &node{at: c.to(v.StartOffset)}
+	switch v := v.Value.(type) {
+	case *hujson.Object:
+		n.kind = object
+		for _, m := range v.Members {
+			key := member{key: m.Name.Value.(hujson.Literal).String(), at: c.to(m.Name.StartOffset)}
+			key.value = c.node(m.Value)
+			n.members = append(n.members, key)
+		}
+	case *hujson.Array:
+		n.kind = list
+		for _, item := range v.Elements {
+			n.items = append(n.items, c.node(item))
+		}
+	case hujson.Literal:
+		n.kind, n.scalar = literal(v)
+	}
+	return n
+}
+
+func literal(l hujson.Literal) (kind, string) {
+	switch l.Kind() {
+	case '"':
+		return text, l.String()
+	case 't', 'f':
+		return boolean, string(l)
+	case 'n':
+		return null, string(l)
+	default:
+		return number, string(l)
+	}
+}
+
+// jsonError says what stopped the parser without showing any of the file:
+// what stands there may be half of a token somebody forgot to quote. The
+// parser gives its place, in bytes, only inside its text.
+func jsonError(src *source, err error) *Error {
+	var line, col int
+	if _, scanErr := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &line, &col); scanErr != nil {
+		return &Error{File: src.name, Line: 1, Column: 1, Err: errors.New("invalid JSON")}
+	}
+	offset := lineOffset(src.data, line) + col - 1
+	p := (&cursor{data: src.data}).to(offset)
+	what, hint := jsonTrouble(src.data, offset, err)
+	return &Error{File: src.name, Line: p.line, Column: p.col, Err: errors.New("invalid JSON: " + what), Hint: hint}
+}
+
+func jsonTrouble(data []byte, offset int, err error) (what, hint string) {
+	inner := errors.Unwrap(err)
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return "the file ends too early", `close every {, [ and "`
+	case strings.TrimSpace(string(data[:offset])) == "" && data[offset] != '"':
+		return "a JSON config begins with {", "if this is YAML, call the file .yaml"
+	case !strings.HasPrefix(inner.Error(), "invalid literal") && data[offset] == '\'':
+		return "text in single quotes", "use double quotes"
+	case !strings.HasPrefix(inner.Error(), "invalid literal"):
+		return inner.Error(), missingComma(data[offset])
+	case data[offset] == '"':
+		return "text that JSON does not allow", `write line breaks as \n and backslashes as \\`
+	default:
+		return "a word or number that is not JSON", "put text in double quotes"
+	}
+}
+
+func missingComma(c byte) string {
+	if c == '"' || c == '{' || c == '[' {
+		return "is there a comma missing before it?"
+	}
+	return ""
+}
+
+// lineOffset is where a line begins, counted in bytes.
+func lineOffset(data []byte, line int) int {
+	offset := 0
+	for ; line > 1; line-- {
+		offset += strings.IndexByte(string(data[offset:]), '\n') + 1
+	}
+	return offset
+}

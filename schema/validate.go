@@ -1,0 +1,187 @@
+package schema
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// checkServer looks at what the types of an entry cannot say.
+func (r *reading) checkServer(path string, n *node, s *Server) {
+	r.checkURL(below(path, "url"), n.get("url"))
+	r.checkHeaders(below(path, "headers"), n.get("headers"))
+	r.checkEnv(below(path, "env"), n.get("env"))
+	r.checkTools(path, n)
+	if s.Auth != nil && hasHeader(s.Headers, "Authorization") {
+		r.warn(n.get("auth").at, below(path, "auth"), "headers has an Authorization too", "the header is sent and no login is made; remove one of them")
+	}
+}
+
+func hasHeader(headers map[string]string, name string) bool {
+	for key := range headers {
+		if strings.EqualFold(key, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkURL never shows the address: people write keys into it.
+func (r *reading) checkURL(path string, n *node) {
+	if !usable(n) {
+		return
+	}
+	u, err := url.Parse(n.scalar)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		r.fail(n.at, path, "this is not an http or https address", "write it like https://mcp.example.com/mcp")
+		return
+	}
+	if password, ok := u.User.Password(); ok {
+		r.secret(password)
+	}
+	for _, values := range u.Query() {
+		for _, value := range values {
+			r.secret(value)
+		}
+	}
+}
+
+// headerName is what RFC 9110 calls a token.
+var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+
+func (r *reading) checkHeaders(path string, n *node) {
+	if n == nil {
+		return
+	}
+	seen := map[string]bool{}
+	for _, m := range n.members {
+		inner := below(path, m.key)
+		canonical := http.CanonicalHeaderKey(m.key)
+		switch {
+		case !headerName.MatchString(m.key):
+			r.fail(m.at, inner, "this is no name for a header", "write it like X-Api-Key")
+		case seen[canonical]:
+			r.fail(m.at, inner, "this header is here twice", "case makes no difference; remove one of them")
+		case usable(m.value) && strings.ContainsAny(m.value.scalar, "\r\n\x00"):
+			r.fail(m.value.at, inner, "this has a line break in it", "headers are one line; does the variable end in a newline?")
+		}
+		seen[canonical] = true
+		if _, credential, ok := strings.Cut(m.value.scalar, " "); ok && canonical == "Authorization" {
+			r.secret(credential)
+		}
+	}
+}
+
+// secretName is how people call variables that hold a secret.
+var secretName = regexp.MustCompile(`(?i)key|token|secret|passw|credential|auth`)
+
+func (r *reading) checkEnv(path string, n *node) {
+	if n == nil {
+		return
+	}
+	for _, m := range n.members {
+		inner := below(path, m.key)
+		switch {
+		case m.key == "" || strings.ContainsAny(m.key, "=\x00"):
+			r.fail(m.at, inner, "this is no name for a variable", "remove the = from it")
+		case usable(m.value) && strings.Contains(m.value.scalar, "\x00"):
+			r.fail(m.value.at, inner, "this has a NUL in it", "no process can be given that")
+		}
+		if usable(m.value) && secretName.MatchString(m.key) {
+			r.secret(m.value.scalar)
+		}
+	}
+}
+
+// checkTools looks at the keys that choose and rename tools, which servers
+// and sources of the tree have alike.
+func (r *reading) checkTools(path string, n *node) {
+	if filter := n.get("tool_filter"); filter != nil {
+		for i, item := range filter.items {
+			r.checkGlob(at(below(path, "tool_filter"), i), item)
+		}
+	}
+	aliases := n.get("path_aliases")
+	if aliases == nil {
+		return
+	}
+	taken := map[string]string{}
+	for _, m := range aliases.members {
+		r.checkAlias(below(below(path, "path_aliases"), m.key), m, taken)
+	}
+}
+
+func (r *reading) checkGlob(path string, n *node) {
+	if !usable(n) {
+		return
+	}
+	pattern := strings.TrimPrefix(n.scalar, "!")
+	switch {
+	case blank(pattern):
+		r.fail(n.at, path, "this pattern is empty", "write a tool name, with * for any letters")
+	case !doublestar.ValidatePattern(pattern):
+		r.fail(n.at, path, "this is not a glob", "close every [ and {")
+	}
+}
+
+func (r *reading) checkAlias(path string, m member, taken map[string]string) {
+	if !usable(m.value) {
+		return
+	}
+	alias := m.value.scalar
+	switch first, twice := taken[alias]; {
+	case blank(alias) || strings.ContainsAny(alias, "/ \t\r\n"):
+		r.fail(m.value.at, path, "this is no name for a tool", "write one word without a slash")
+	case twice:
+		r.fail(m.value.at, path, fmt.Sprintf("%q and %q would have one name", first, m.key), "give one of them another")
+	default:
+		taken[alias] = m.key
+	}
+}
+
+func (r *reading) checkGateway(n *node) {
+	r.checkListen("gateway.listen", n.get("listen"))
+	r.checkListen("gateway.debug_listen", n.get("debug_listen"))
+	if origins := n.get("allowed_origins"); origins != nil {
+		for i, item := range origins.items {
+			r.checkOrigin(at("gateway.allowed_origins", i), item)
+		}
+	}
+	if hosts := n.get("allowed_hosts"); hosts != nil {
+		for i, item := range hosts.items {
+			r.checkHost(at("gateway.allowed_hosts", i), item)
+		}
+	}
+}
+
+func (r *reading) checkListen(path string, n *node) {
+	if !usable(n) {
+		return
+	}
+	_, port, err := net.SplitHostPort(n.scalar)
+	if number, portErr := strconv.Atoi(port); err != nil || portErr != nil || number < 0 || number > 65535 {
+		r.fail(n.at, path, "this is no address to listen on", "write it like 127.0.0.1:8080")
+	}
+}
+
+func (r *reading) checkHost(path string, n *node) {
+	if usable(n) && (blank(n.scalar) || strings.ContainsAny(n.scalar, "/ ")) {
+		r.fail(n.at, path, "this is no name of a host", "write it like mcp.example.com, without https://")
+	}
+}
+
+func (r *reading) checkOrigin(path string, n *node) {
+	if !usable(n) {
+		return
+	}
+	u, err := url.Parse(n.scalar)
+	if err != nil || u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != n.scalar {
+		r.fail(n.at, path, "this is not an origin", "write it like https://app.example.com, without a path")
+	}
+}
