@@ -1,0 +1,113 @@
+package mcptest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// Runner is what TestMain gets: *testing.M, or what wraps it.
+type Runner interface{ Run() int }
+
+// Main runs a package's tests from its TestMain, fails them if goroutines are
+// left, and removes the programs that were built for them.
+func Main(m *testing.M) { goleak.VerifyTestMain(Wrap(m)) }
+
+// Wrap is for a TestMain with a runner of its own, such as testscript's: running
+// the result runs m and removes the programs that were built.
+func Wrap(m Runner) Runner { return cleaner{m} }
+
+type cleaner struct{ Runner }
+
+func (c cleaner) Run() int {
+	built.mu.Lock()
+	built.wrapped = true
+	built.mu.Unlock()
+	defer built.remove()
+	return c.Runner.Run()
+}
+
+// built holds the programs built by this test process.
+var built builds
+
+type builds struct {
+	mu      sync.Mutex
+	wrapped bool // someone will call remove
+	dir     string
+	done    map[string]*program
+}
+
+type program struct {
+	once sync.Once
+	path string
+	err  error
+}
+
+// Dynmcp builds the proxy and returns its path.
+func Dynmcp(t testing.TB) string { return Binary(t, "dynmcp/cmd/dynmcp") }
+
+// Fake builds fakemcp and returns its path.
+func Fake(t testing.TB) string { return Binary(t, "dynmcp/internal/mcptest/fakemcp") }
+
+// Binary builds a main package, once for all tests of the process, and returns
+// the program's path. It is built with the race detector if the test is.
+func Binary(t testing.TB, pkg string) string {
+	t.Helper()
+	p, dir := built.program(t, pkg)
+	p.once.Do(func() { p.path, p.err = build(dir, pkg) })
+	if p.err != nil {
+		t.Fatal(p.err)
+	}
+	return p.path
+}
+
+func (b *builds) program(t testing.TB, pkg string) (p *program, dir string) {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.wrapped {
+		t.Fatal("mcptest: TestMain must call mcptest.Main, or run mcptest.Wrap(m), so that built programs are removed")
+	}
+	if b.dir == "" {
+		var err error
+		if b.dir, err = os.MkdirTemp("", "mcptest"); err != nil {
+			t.Fatal(err)
+		}
+		b.done = map[string]*program{}
+	}
+	if b.done[pkg] == nil {
+		b.done[pkg] = &program{}
+	}
+	return b.done[pkg], b.dir
+}
+
+func build(dir, pkg string) (string, error) {
+	out := filepath.Join(dir, path.Base(pkg))
+	if runtime.GOOS == "windows" {
+		out += ".exe"
+	}
+	args := []string{"build", "-o", out}
+	if raceEnabled {
+		args = append(args, "-race")
+	}
+	text, err := exec.Command("go", append(args, pkg)...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", pkg, err, text)
+	}
+	return out, nil
+}
+
+func (b *builds) remove() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.dir != "" {
+		_ = os.RemoveAll(b.dir)
+	}
+}

@@ -1,0 +1,82 @@
+package mcptest
+
+import (
+	"crypto/rand"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+)
+
+// newMarker makes an environment entry that no other process has.
+func newMarker() string { return "MCPTEST_MARKER=" + rand.Text() }
+
+// Environ is the environment a process gets: what programs need to run, and a
+// home of its own, so that nothing of the machine's user is read or written.
+func Environ(t testing.TB) []string {
+	home := t.TempDir()
+	env := []string{
+		"HOME=" + home, "USERPROFILE=" + home, "APPDATA=" + home, "LOCALAPPDATA=" + home,
+		"npm_config_cache=" + npmCache(),
+		// The race detector's runtime would sleep for a second at every exit.
+		"GORACE=atexit_sleep_ms=0 " + os.Getenv("GORACE"),
+	}
+	for _, name := range []string{
+		"PATH", "TMPDIR", "TEMP", "TMP", "LANG", "SystemRoot", "PATHEXT", "COMSPEC", "SystemDrive",
+		"GOCOVERDIR", "npm_config_registry", "NODE_EXTRA_CA_CERTS", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",
+	} {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
+}
+
+// npmCache keeps npx from downloading its packages into every test's home.
+func npmCache() string {
+	if dir := os.Getenv("npm_config_cache"); dir != "" {
+		return dir
+	}
+	home, err := os.UserHomeDir()
+	switch {
+	case err != nil:
+		return filepath.Join(os.TempDir(), "npm-cache")
+	case runtime.GOOS == "windows":
+		return filepath.Join(home, "AppData", "Local", "npm-cache")
+	}
+	return filepath.Join(home, ".npm")
+}
+
+// cleanup gives the process the chance to leave by itself, then sees to it.
+func (p *Process) cleanup() {
+	_ = p.stdin.Close()
+	grace := watchdog
+	if p.opts.Lingers {
+		grace = 0
+	}
+	if !within(grace, p.exited) {
+		if !p.opts.Lingers {
+			p.t.Errorf("the process had to be killed\n%s", p.report())
+		}
+		killGroup(p.cmd)
+		<-p.exited
+	}
+	p.reapTree()
+	p.drain()
+	_ = p.stdout.Close()
+	_ = p.stderr.Close()
+}
+
+// reapTree kills what the process left behind, and says so if that was not expected.
+func (p *Process) reapTree() {
+	// What remains of our group shares our fate whatever the test expects; a tree in
+	// other groups has its parent's word to be gone within seconds.
+	if !p.opts.Orphans && !p.opts.Lingers && !waitNone(5*time.Second, func() []int { return Processes(p.marker) }) {
+		p.t.Errorf("left behind: %s\n%s", describe(Processes(p.marker)), p.report())
+	}
+	killGroup(p.cmd)
+	for _, pid := range Processes(p.marker) {
+		killPid(pid)
+	}
+}

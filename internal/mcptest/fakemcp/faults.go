@@ -1,0 +1,186 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// A fault is one way to misbehave. It has one of the four functions:
+//
+//	start    runs once, before the first message is read
+//	request  runs when a request comes that on fits; true means it was dealt with
+//	answer   gets the message that would be the answer, and sends what it likes
+//	http     runs when an HTTP request comes; true means it was dealt with
+//
+// arg is what follows the colon in MODE:ARG.
+type fault struct {
+	name    string
+	doc     string
+	start   func(f *fake, arg string)
+	on      string // the method, or the end of it, that request and http wait for
+	request func(c *call, arg string) bool
+	answer  func(c *call, msg []byte, arg string)
+	http    func(x *exchange, arg string) bool
+}
+
+// armed is a fault that the command line asked for.
+type armed struct {
+	fault
+	arg    string
+	on     string
+	tool   string
+	times  int // 0: every time
+	struck *tally
+}
+
+func allFaults() []fault {
+	var all []fault
+	for _, group := range [][]fault{startFaults, requestFaults, answerFaults, httpFaults} {
+		all = append(all, group...)
+	}
+	return all
+}
+
+func printFaults(w io.Writer) {
+	for _, f := range allFaults() {
+		fmt.Fprintf(w, "%-22s %s\n", f.name, f.doc)
+	}
+}
+
+func findFault(mode string) (fault, string, error) {
+	name, arg, _ := strings.Cut(mode, ":")
+	for _, f := range allFaults() {
+		if f.name == name {
+			return f, arg, nil
+		}
+	}
+	return fault{}, "", fmt.Errorf("no fault %q, see -faults", name)
+}
+
+// arm reads -fault and the flags that narrow it.
+func arm(cfg config) ([]armed, error) {
+	var all []armed
+	for mode := range strings.SplitSeq(cfg.faults, ",") {
+		if mode == "" {
+			continue
+		}
+		f, arg, err := findFault(mode)
+		if err != nil {
+			return nil, err
+		}
+		a := armed{fault: f, arg: arg, on: f.on, tool: cfg.faultTool, times: cfg.faultTimes, struck: &tally{}}
+		if cfg.faultOn != "" {
+			a.on = cfg.faultOn
+		}
+		all = append(all, a)
+	}
+	return all, nil
+}
+
+// start runs the faults that need no message.
+func (f *fake) start() {
+	for _, a := range f.faults {
+		if a.start != nil {
+			a.start(f, a.arg)
+		}
+	}
+}
+
+// strikeRequest reports whether a fault took the request over.
+func (c *call) strikeRequest() bool {
+	for _, a := range c.peer.fake.faults {
+		if a.request != nil && strings.HasSuffix(c.Method, a.fault.on) && a.due(c.peer.fake.ledger) && a.request(c, a.arg) {
+			return true
+		}
+	}
+	return false
+}
+
+// strikeAnswer reports whether a fault sent something in place of the answer: one
+// of the command line, or the one that a call of the tool fault names.
+func (c *call) strikeAnswer(msg []byte) bool {
+	if mode := c.faultWanted(); mode != "" {
+		f, arg, err := findFault(mode)
+		if err != nil || f.answer == nil {
+			c.send(errorAnswer(c.ID, failure(-32602, "no call fault %q", mode)))
+			return true
+		}
+		f.answer(c, msg, arg)
+		return true
+	}
+	for _, a := range c.peer.fake.faults {
+		if a.answer != nil && a.aims(c) && a.due(c.peer.fake.ledger) {
+			a.answer(c, msg, a.arg)
+			return true
+		}
+	}
+	return false
+}
+
+func (c *call) faultWanted() string {
+	var p struct {
+		Name      string `json:"name"`
+		Arguments struct {
+			Mode string `json:"mode"`
+		} `json:"arguments"`
+	}
+	if c.Method != "tools/call" || json.Unmarshal(c.Params, &p) != nil || p.Name != "fault" {
+		return ""
+	}
+	return p.Arguments.Mode
+}
+
+// aims reports whether an answer fault is meant for this call.
+func (a armed) aims(c *call) bool {
+	on := a.on
+	if on == "" {
+		on = "tools/call"
+	}
+	if on != "*" && on != c.Method {
+		return false
+	}
+	return a.tool == "" || a.tool == c.toolName()
+}
+
+func (c *call) toolName() string {
+	var p struct {
+		Name string `json:"name"`
+	}
+	_ = json.Unmarshal(c.Params, &p)
+	return p.Name
+}
+
+// due reports whether the fault has strikes left. They are counted in the ledger,
+// so that "once" means once and not once per process.
+func (a armed) due(l *ledger) bool {
+	a.struck.mu.Lock()
+	defer a.struck.mu.Unlock()
+	event := "fault " + a.name
+	done := a.struck.n
+	if l != nil {
+		done = l.count(event)
+	}
+	if a.times > 0 && done >= a.times {
+		return false
+	}
+	a.struck.n++
+	l.add("%s", event)
+	return true
+}
+
+type tally struct {
+	mu sync.Mutex
+	n  int
+}
+
+// number reads a fault's argument, or takes the default without one.
+func number(arg string, otherwise int) int {
+	if n, err := strconv.Atoi(arg); err == nil {
+		return n
+	}
+	return otherwise
+}

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// idle is what a spawned child does: nothing, for a while. In mode fork it first
+// leaves a grandchild in a session of its own and exits, as daemons do.
+func idle(cfg config) {
+	switch cfg.idle {
+	case "fork":
+		f, err := newFake(cfg)
+		if err == nil {
+			_, err = f.spawn("plain", true, "")
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "fakemcp:", err)
+			os.Exit(1)
+		}
+		return
+	case "ignore-term":
+		signal.Ignore(syscall.SIGTERM, os.Interrupt)
+	}
+	time.Sleep(cfg.maxLife)
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// grease is what every result, entry and notification carries: members that no
+// client knows, holding numbers that do not survive a trip through float64 or a
+// second encoder. A proxy that keeps bytes keeps these.
+const grease = `"x-grease":{"n":9007199254740993,"f":1.0,"e":1e2},"x-ünï":"\u65e5本 <&> \ud83c\udf89"`
+
+// message is a JSON-RPC message taken apart, each part as the bytes it came in.
+type message struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+	Result json.RawMessage `json:"result"`
+	Error  json.RawMessage `json:"error"`
+}
+
+// rpcError is an error answer. Code and Data are raw so that a test can ask for
+// bytes that an int or a map would change.
+type rpcError struct {
+	Code    json.RawMessage
+	Message string
+	Data    json.RawMessage
+}
+
+func (e *rpcError) Error() string { return fmt.Sprintf("%s (%s)", e.Message, e.Code) }
+
+func failure(code int, format string, args ...any) *rpcError {
+	return &rpcError{Code: fmt.Appendf(nil, "%d", code), Message: fmt.Sprintf(format, args...)}
+}
+
+func noSuchMethod(method string) *rpcError {
+	return failure(-32601, "Method not found: %s", method)
+}
+
+// quote encodes s as JSON and leaves <, > and & as they are.
+func quote(s string) []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil {
+		panic(err) // a string always encodes
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// answer puts the id last: whoever routes by id has to get past the result first.
+func answer(id, result json.RawMessage) []byte {
+	return fmt.Appendf(nil, `{"result":%s,"jsonrpc":"2.0","id":%s}`, result, id)
+}
+
+func errorAnswer(id json.RawMessage, e *rpcError) []byte {
+	data := ""
+	if e.Data != nil {
+		data = fmt.Sprintf(`"data":%s,`, e.Data)
+	}
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{%s"message":%s,"code":%s}}`, id, data, quote(e.Message), e.Code)
+}
+
+// notification takes params without their braces, and adds grease to them.
+func notification(method, params string) []byte {
+	if params != "" {
+		params = "," + params
+	}
+	return fmt.Appendf(nil, `{"params":{%s%s},"method":%s,"jsonrpc":"2.0"}`, grease, params, quote(method))
+}
+
+func textContent(text string) []byte {
+	return fmt.Appendf(nil, `{"text":%s,"type":"text","annotations":{"audience":["user"],"priority":1.0},%s}`, quote(text), grease)
+}
+
+// textResult is a tool result of one text; more holds further members, each with
+// a leading comma.
+func textResult(text, more string) json.RawMessage {
+	return fmt.Appendf(nil, `{%s,"_meta":{"example.org/é":[1.0,1e2]}%s,"content":[%s]}`, grease, more, textContent(text))
+}
+
+// decode reads a request's params or arguments; nothing at all reads as the zero value.
+func decode(raw json.RawMessage, into any) error {
+	if raw == nil {
+		return nil
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return failure(-32602, "Invalid params: %v", err)
+	}
+	return nil
+}

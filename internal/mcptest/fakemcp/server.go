@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os"
+	"sync"
+)
+
+// A fake is one fake upstream. Faults set the fields of the second group before
+// the first message is read; they do not change afterwards.
+type fake struct {
+	cfg    config
+	ledger *ledger
+	offer  *offer
+	faults []armed
+
+	ignoreTerm bool
+	ignoreEOF  bool
+	exitAt     int           // leave when this many messages have come; 0: never
+	afterRead  func(c *call) // stdio: runs on the reading goroutine after each request
+	out        *lines
+	preface    func() // runs once, before the first message is written
+}
+
+func newFake(cfg config) (*fake, error) {
+	l, err := openLedger(cfg.ledger)
+	if err != nil {
+		return nil, err
+	}
+	f := &fake{cfg: cfg, ledger: l, out: &lines{file: os.Stdout, end: "\n"}}
+	if f.offer, err = newOffer(cfg); err != nil {
+		return nil, err
+	}
+	f.faults, err = arm(cfg)
+	return f, err
+}
+
+// A peer is one client: the one on stdio, or one HTTP session.
+type peer struct {
+	fake *fake
+	push func(msg []byte) // sends what belongs to no request
+
+	mu       sync.Mutex
+	received [][]byte                      // the last messages of the client
+	count    int                           // all of them
+	running  map[string]context.CancelFunc // request id → cancel
+	asked    map[string]chan message       // id of our request → where its answer goes
+	asks     int
+	watched  map[string]bool // subscribed URIs
+	calls    sync.WaitGroup
+}
+
+func newPeer(f *fake, push func([]byte)) *peer {
+	return &peer{
+		fake: f, push: push,
+		running: map[string]context.CancelFunc{},
+		asked:   map[string]chan message{},
+		watched: map[string]bool{},
+	}
+}
+
+// A call is one request of the client.
+type call struct {
+	message
+	peer    *peer
+	ctx     context.Context
+	header  http.Header      // HTTP only
+	send    func(msg []byte) // sends what belongs to this request, its answer last
+	version string           // protocol version the request names, 2026-07-28 and later
+}
+
+// errSilent ends a call without an answer.
+var errSilent = errors.New("no answer")
+
+// receive takes one message. A request comes back as a call that the caller must
+// serve, on whichever goroutine it likes.
+func (p *peer) receive(raw []byte, send func([]byte)) *call {
+	p.record(raw)
+	var m message
+	if err := json.Unmarshal(raw, &m); err != nil {
+		send(errorAnswer(json.RawMessage("null"), failure(-32700, "Parse error: %v", err)))
+		return nil
+	}
+	switch {
+	case m.Method == "":
+		p.answered(m)
+	case m.ID == nil:
+		p.notified(m)
+	default:
+		return p.begin(m, send)
+	}
+	return nil
+}
+
+// record keeps what the tool received hands out. It runs before the message acts,
+// so a call sees itself.
+func (p *peer) record(raw []byte) {
+	const keep = 10_000
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.received) == keep {
+		p.received = p.received[1:]
+	}
+	p.received = append(p.received, append([]byte(nil), raw...))
+	p.count++
+	if p.count == p.fake.exitAt {
+		p.fake.exit(4, "exit-at")
+	}
+}
+
+func (p *peer) begin(m message, send func([]byte)) *call {
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &call{message: m, peer: p, ctx: ctx, send: send}
+	p.fake.ledger.add("%s", c.event())
+	p.mu.Lock()
+	p.running[string(m.ID)] = cancel
+	p.mu.Unlock()
+	p.calls.Add(1)
+	return c
+}
+
+// serve answers the call. What the faults say comes first.
+func (c *call) serve() {
+	defer c.end()
+	if c.strikeRequest() {
+		return
+	}
+	result, err := c.dispatch()
+	var e *rpcError
+	switch {
+	case errors.Is(err, errSilent):
+		return
+	case errors.As(err, &e):
+		c.reply(errorAnswer(c.ID, e))
+	case err != nil:
+		c.reply(errorAnswer(c.ID, failure(-32603, "%v", err)))
+	default:
+		c.reply(answer(c.ID, result))
+	}
+}
+
+func (c *call) reply(msg []byte) {
+	if !c.strikeAnswer(msg) {
+		c.send(msg)
+	}
+}
+
+func (c *call) end() {
+	p := c.peer
+	p.mu.Lock()
+	cancel := p.running[string(c.ID)]
+	delete(p.running, string(c.ID))
+	p.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+	p.calls.Done()
+}
+
+// cancelAll ends what waits, so that a client that leaves leaves nothing running.
+func (p *peer) cancelAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, cancel := range p.running {
+		cancel()
+	}
+}
+
+// notified acts on a notification of the client.
+func (p *peer) notified(m message) {
+	var params struct {
+		RequestID json.RawMessage `json:"requestId"`
+	}
+	if m.Method != "notifications/cancelled" {
+		p.fake.ledger.add("notified %s", m.Method)
+		return
+	}
+	_ = json.Unmarshal(m.Params, &params) // what cannot be read names no request
+	p.fake.ledger.add("cancelled %s", params.RequestID)
+	p.mu.Lock()
+	cancel := p.running[string(params.RequestID)]
+	p.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+}
+
+// answered hands the client's answer to the call that asked.
+func (p *peer) answered(m message) {
+	p.mu.Lock()
+	waiting := p.asked[string(m.ID)]
+	delete(p.asked, string(m.ID))
+	p.mu.Unlock()
+	if waiting != nil {
+		waiting <- m
+	}
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"time"
+)
+
+// lines writes messages, one a line, to a file that several goroutines share.
+type lines struct {
+	once sync.Once
+	mu   sync.Mutex
+	file *os.File
+	end  string
+	form func(msg []byte) []byte // nil: as it is
+}
+
+// write sends one message. A client that no longer reads is no error here: the
+// end of its requests is what ends us.
+func (l *lines) write(msg []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.form != nil {
+		msg = l.form(msg)
+	}
+	_, _ = l.file.Write(append(append([]byte(nil), msg...), l.end...))
+}
+
+// raw sends bytes that are no message.
+func (l *lines) raw(b []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, _ = l.file.Write(b)
+}
+
+// serveStdio reads requests until the client closes its end. It lets what can
+// finish do so and then exits.
+func serveStdio(f *fake, in io.Reader) error {
+	write := func(msg []byte) {
+		if f.preface != nil {
+			f.out.once.Do(f.preface)
+		}
+		f.out.write(msg)
+	}
+	p := newPeer(f, write)
+	r := bufio.NewReader(in)
+	for {
+		line, err := r.ReadBytes('\n')
+		if line = trimEnd(line); len(line) > 0 {
+			p.take(line, write)
+		}
+		if errors.Is(err, io.EOF) {
+			f.leave(p)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// take handles one line. Requests run beside each other, except initialize: what
+// follows it must find it done.
+func (p *peer) take(line []byte, write func([]byte)) {
+	c := p.receive(line, write)
+	switch {
+	case c == nil:
+		return
+	case c.Method == "initialize":
+		c.serve()
+	default:
+		go c.serve()
+	}
+	if p.fake.afterRead != nil {
+		p.fake.afterRead(c)
+	}
+}
+
+func (f *fake) leave(p *peer) {
+	if f.ignoreEOF {
+		f.ledger.add("ignored eof")
+		forever()
+	}
+	p.cancelAll()
+	done := make(chan struct{})
+	go func() { p.calls.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(2 * time.Second):
+	}
+	f.exit(0, "eof")
+}
+
+func trimEnd(line []byte) []byte {
+	for len(line) > 0 && (line[len(line)-1] == '\n' || line[len(line)-1] == '\r') {
+		line = line[:len(line)-1]
+	}
+	return line
+}
+
+// forever blocks; the process ends by a signal, by exit elsewhere, or by -max-life.
+func forever() { select {} }

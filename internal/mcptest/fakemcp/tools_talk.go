@@ -1,0 +1,200 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// The tools that say something to the client before they answer.
+
+// progressToken is the bytes of the token the client sent, nil if it sent none.
+func (c *call) progressToken() json.RawMessage {
+	var params struct {
+		Meta struct {
+			ProgressToken json.RawMessage `json:"progressToken"`
+		} `json:"_meta"`
+	}
+	_ = json.Unmarshal(c.Params, &params)
+	return params.Meta.ProgressToken
+}
+
+func (c *call) progress(step, of int) {
+	if token := c.progressToken(); token != nil {
+		c.send(notification("notifications/progress",
+			fmt.Sprintf(`"message":"step %d","total":%d.0,"progress":%d.0,"progressToken":%s`, step, of, step, token)))
+	}
+}
+
+func runProgress(c *call, args json.RawMessage) (json.RawMessage, error) {
+	a := struct {
+		Steps int `json:"steps"`
+	}{3}
+	if err := decode(args, &a); err != nil {
+		return nil, err
+	}
+	for n := range a.Steps {
+		c.progress(n+1, a.Steps)
+	}
+	return textResult(fmt.Sprintf("%d steps", a.Steps), ""), nil
+}
+
+func runLog(c *call, args json.RawMessage) (json.RawMessage, error) {
+	a := struct {
+		Level  string          `json:"level"`
+		Logger *string         `json:"logger"`
+		Data   json.RawMessage `json:"data"`
+		Times  int             `json:"times"`
+	}{Level: "info", Data: json.RawMessage(`{` + grease + `}`), Times: 1}
+	if err := decode(args, &a); err != nil {
+		return nil, err
+	}
+	logger := ""
+	if a.Logger != nil {
+		logger = fmt.Sprintf(`"logger":%s,`, quote(*a.Logger))
+	}
+	for range a.Times {
+		c.send(notification("notifications/message", fmt.Sprintf(`%s"data":%s,"level":%s`, logger, a.Data, quote(a.Level))))
+	}
+	return textResult("logged", ""), nil
+}
+
+func runSleep(c *call, args json.RawMessage) (json.RawMessage, error) {
+	var a struct {
+		Ms int `json:"ms"`
+	}
+	if err := decode(args, &a); err != nil {
+		return nil, err
+	}
+	if a.Ms == 0 {
+		<-c.ctx.Done()
+		return nil, errSilent
+	}
+	select {
+	case <-c.ctx.Done():
+		return nil, errSilent
+	case <-time.After(time.Duration(a.Ms) * time.Millisecond):
+		return textResult("slept", ""), nil
+	}
+}
+
+// runAsk sends a request of its own and returns the client's answer: the whole
+// message as text, its result or error as structured content.
+func runAsk(c *call, args json.RawMessage) (json.RawMessage, error) {
+	var a struct {
+		Method string          `json:"method"`
+		Params json.RawMessage `json:"params"`
+	}
+	if err := decodeInto(args, &a, &a.Method); err != nil {
+		return nil, err
+	}
+	id, answered := c.peer.ask()
+	params := ""
+	if a.Params != nil {
+		params = fmt.Sprintf(`"params":%s,`, a.Params)
+	}
+	c.send(fmt.Appendf(nil, `{"method":%s,%s"id":%s,"jsonrpc":"2.0"}`, quote(a.Method), params, id))
+	select {
+	case m := <-answered:
+		return askResult(m), nil
+	case <-c.ctx.Done():
+		c.send(notification("notifications/cancelled", fmt.Sprintf(`"requestId":%s,"reason":"the call was cancelled"`, id)))
+		return nil, errSilent
+	}
+}
+
+// ask gives a request an id. It is a string: a proxy cannot pass it on unseen.
+func (p *peer) ask() (id json.RawMessage, answered chan message) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asks++
+	id = fmt.Appendf(nil, `"ask-%d"`, p.asks)
+	answered = make(chan message, 1)
+	p.asked[string(id)] = answered
+	return id, answered
+}
+
+func askResult(m message) json.RawMessage {
+	member, value := "result", m.Result
+	if m.Error != nil {
+		member, value = "error", m.Error
+	}
+	return textResult(string(value), fmt.Sprintf(`,"structuredContent":{%q:%s}`, member, value))
+}
+
+func runNotify(c *call, args json.RawMessage) (json.RawMessage, error) {
+	a := struct {
+		Method string          `json:"method"`
+		Params json.RawMessage `json:"params"`
+		Times  int             `json:"times"`
+	}{Times: 1}
+	if err := decodeInto(args, &a, &a.Method); err != nil {
+		return nil, err
+	}
+	params := ""
+	if a.Params != nil {
+		params = fmt.Sprintf(`,"params":%s`, a.Params)
+	}
+	for range a.Times {
+		c.peer.push(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%s%s}`, quote(a.Method), params))
+	}
+	return textResult("notified", ""), nil
+}
+
+// adder makes a tool that adds an entry, given or built from name, and says so.
+func adder(list, member string, build func(string) entry) func(*call, json.RawMessage) (json.RawMessage, error) {
+	return func(c *call, args json.RawMessage) (json.RawMessage, error) {
+		var a struct {
+			Name  string          `json:"name"`
+			Entry json.RawMessage `json:"entry"`
+		}
+		if err := decode(args, &a); err != nil {
+			return nil, err
+		}
+		e := build(a.Name)
+		if a.Entry != nil {
+			var err error
+			if e, err = givenEntry(member, string(a.Entry)); err != nil {
+				return nil, err
+			}
+		}
+		c.peer.fake.offer.add(list, e)
+		c.peer.changed(list)
+		return textResult("added "+e.key, ""), nil
+	}
+}
+
+func remover(list string) func(*call, json.RawMessage) (json.RawMessage, error) {
+	return func(c *call, args json.RawMessage) (json.RawMessage, error) {
+		var a struct {
+			Name string `json:"name"`
+		}
+		if err := decodeInto(args, &a, &a.Name); err != nil {
+			return nil, err
+		}
+		c.peer.fake.offer.remove(list, a.Name)
+		c.peer.changed(list)
+		return textResult("removed "+a.Name, ""), nil
+	}
+}
+
+func (p *peer) changed(list string) {
+	p.push(notification("notifications/"+list+"/list_changed", ""))
+}
+
+func runTouch(c *call, args json.RawMessage) (json.RawMessage, error) {
+	var a struct {
+		URI string `json:"uri"`
+	}
+	if err := decodeInto(args, &a, &a.URI); err != nil {
+		return nil, err
+	}
+	c.peer.mu.Lock()
+	watched := c.peer.watched[a.URI]
+	c.peer.mu.Unlock()
+	if !watched {
+		return textResult("nobody subscribed", ""), nil
+	}
+	c.peer.push(notification("notifications/resources/updated", fmt.Sprintf(`"uri":%s`, quote(a.URI))))
+	return textResult("touched", ""), nil
+}

@@ -1,0 +1,119 @@
+package mcptest
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// What a Host says.
+
+// Notify sends a notification. See Raw for params.
+func (h *Host) Notify(method string, params any) {
+	h.t.Helper()
+	h.Send(envelope("", method, params))
+}
+
+// Call sends a request under an id of the host's own and waits for the answer.
+func (h *Host) Call(method string, params any) Message {
+	h.t.Helper()
+	return h.Go(method, params).Wait()
+}
+
+// CallRaw is Call with the bytes of the id given.
+func (h *Host) CallRaw(id, method string, params any) Message {
+	h.t.Helper()
+	return h.GoRaw(id, method, params).Wait()
+}
+
+// Tool calls a tool. Without arguments (nil) the request has none.
+func (h *Host) Tool(name string, arguments any) Message {
+	h.t.Helper()
+	return h.Call("tools/call", ToolParams(name, arguments))
+}
+
+// ToolParams are the params of a call of a tool, with further members if given,
+// each as `"name":value`.
+func ToolParams(name string, arguments any, more ...string) json.RawMessage {
+	members := []string{`"name":` + string(encode(name))}
+	if arguments != nil {
+		members = append(members, `"arguments":`+string(Raw(arguments)))
+	}
+	return json.RawMessage("{" + strings.Join(append(members, more...), ",") + "}")
+}
+
+// Initialize shakes hands and returns the program's answer. Nil capabilities are none.
+func (h *Host) Initialize(version string, capabilities any) Message {
+	h.t.Helper()
+	if capabilities == nil {
+		capabilities = `{}`
+	}
+	m := h.Call("initialize", fmt.Sprintf(
+		`{"protocolVersion":%q,"capabilities":%s,"clientInfo":{"name":"mcptest","version":"1"}}`, version, Raw(capabilities)))
+	if m.Error != nil {
+		h.t.Fatalf("initialize: %s\n%s", m.Error, h.report())
+	}
+	h.Notify("notifications/initialized", nil)
+	return m
+}
+
+// A Pending is a request on its way.
+type Pending struct {
+	ID   json.RawMessage
+	host *Host
+	from int // lines received before it was sent
+}
+
+// Go sends a request and does not wait.
+func (h *Host) Go(method string, params any) *Pending {
+	h.t.Helper()
+	h.mu.Lock()
+	h.nextID++
+	id := strconv.Itoa(h.nextID)
+	h.mu.Unlock()
+	return h.GoRaw(id, method, params)
+}
+
+// GoRaw is Go with the bytes of the id given.
+func (h *Host) GoRaw(id, method string, params any) *Pending {
+	h.t.Helper()
+	p := &Pending{json.RawMessage(id), h, len(h.Messages())}
+	h.Send(envelope(id, method, params))
+	return p
+}
+
+// Wait waits for the answer.
+func (p *Pending) Wait() Message {
+	p.host.t.Helper()
+	return p.host.wait(p.from, "an answer to request "+string(p.ID), p.answeredBy)
+}
+
+// Done reports whether the answer has come.
+func (p *Pending) Done() bool {
+	came, _ := p.host.after(p.from)
+	return slices.ContainsFunc(came, p.answeredBy)
+}
+
+// Cancel tells the program that the answer is no longer wanted.
+func (p *Pending) Cancel(reason string) {
+	p.host.t.Helper()
+	p.host.Notify("notifications/cancelled", fmt.Sprintf(`{"requestId":%s,"reason":%s}`, p.ID, encode(reason)))
+}
+
+func (p *Pending) answeredBy(m Message) bool {
+	return m.IsAnswer() && string(m.ID) == string(p.ID)
+}
+
+func envelope(id, method string, params any) string {
+	line := `{"jsonrpc":"2.0"`
+	if id != "" {
+		line += `,"id":` + id
+	}
+	line += `,"method":` + string(encode(method))
+	if params != nil {
+		line += `,"params":` + string(Raw(params))
+	}
+	return line + "}"
+}

@@ -1,0 +1,20 @@
+package mcptest_test
+
+import (
+	"testing"
+
+	"dynmcp/internal/mcptest"
+)
+
+func TestMain(m *testing.M) { mcptest.Main(m) }
+
+// version is the newest of the initialize era.
+const version = "2025-11-25"
+
+// ready starts a fake and shakes hands with it.
+func ready(t *testing.T, args ...string) *mcptest.Host {
+	t.Helper()
+	h := mcptest.StartFake(t, args...)
+	h.Initialize(version, nil)
+	return h
+}

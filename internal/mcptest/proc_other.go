@@ -1,0 +1,10 @@
+//go:build !linux
+
+package mcptest
+
+// Processes finds processes by their environment. That takes Linux; here it finds none.
+func Processes(string) []int { return nil }
+
+func zombie(int) bool { return false }
+
+func commandLine(int) string { return "command unknown" }

@@ -1,0 +1,213 @@
+package mcptest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// watchdog is how long a test waits for something that must happen. It is far
+// beyond what the slowest machine needs: it ends hangs, it measures nothing.
+const watchdog = 30 * time.Second
+
+// HostOptions say what to start, how to answer it and what to expect of its end.
+type HostOptions struct {
+	Args []string // the program and its arguments
+	Env  []string // on top of Environ(t)
+	Dir  string   // "": a fresh directory
+
+	// OnRequest answers what the program asks of a Host, by method, each request on
+	// its own goroutine. What a handler returns is sent as Raw says; an *RPCError
+	// keeps its code and data; ErrNoAnswer leaves the request open. A method without
+	// a handler is refused with -32601, except ping.
+	OnRequest map[string]func(params json.RawMessage) (any, error)
+
+	// Lingers says that the process is expected not to leave when its stdin closes.
+	Lingers bool
+	// Orphans says that descendants are expected to outlive the process. They are
+	// killed all the same.
+	Orphans bool
+}
+
+// A Process is a child whose end the test sees to. When the test ends its stdin is
+// closed; if it does not leave, or leaves descendants behind, the test fails.
+type Process struct {
+	t      testing.TB
+	opts   HostOptions
+	cmd    *exec.Cmd
+	marker string
+
+	stdin  *os.File
+	stdout *os.File // the reader belongs to whoever started the process
+	stderr *os.File
+	errors *buffer
+	drains sync.WaitGroup
+	exited chan struct{} // closed when the process is gone
+
+	mu    sync.Mutex
+	asked bool // the test itself ended the process
+}
+
+// Run starts a process whose stdout nobody reads as messages: a server, a command.
+func Run(t testing.TB, opts HostOptions) *Process {
+	t.Helper()
+	p := start(t, opts)
+	p.drains.Go(func() { _, _ = io.Copy(io.Discard, p.stdout) })
+	return p
+}
+
+// start leaves stdout to the caller, who reads it to its end under drains.
+func start(t testing.TB, opts HostOptions) *Process {
+	t.Helper()
+	p := &Process{t: t, opts: opts, errors: newBuffer(), exited: make(chan struct{}), marker: newMarker()}
+	p.cmd = exec.Command(opts.Args[0], opts.Args[1:]...)
+	if p.cmd.Dir = opts.Dir; p.cmd.Dir == "" {
+		p.cmd.Dir = t.TempDir()
+	}
+	p.cmd.Env = append(Environ(t), p.marker)
+	p.cmd.Env = append(p.cmd.Env, opts.Env...)
+	ownGroup(p.cmd)
+	if err := p.launch(); err != nil {
+		t.Fatalf("start %s: %v", opts.Args[0], err)
+	}
+	t.Cleanup(p.cleanup)
+	p.drains.Go(func() { p.errors.fill(p.stderr) })
+	go func() {
+		_ = p.cmd.Wait() // the state is read from cmd.ProcessState
+		close(p.exited)
+	}()
+	return p
+}
+
+// launch gives the child plain pipes. With exec's own, Wait would not return while
+// a grandchild holds one of them, and writes could have no deadline.
+func (p *Process) launch() error {
+	in, stdin, err1 := os.Pipe()
+	stdout, out, err2 := os.Pipe()
+	stderr, errw, err3 := os.Pipe()
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return err
+	}
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = in, out, errw
+	p.stdin, p.stdout, p.stderr = stdin, stdout, stderr
+	err := p.cmd.Start()
+	for _, theirs := range []*os.File{in, out, errw} {
+		_ = theirs.Close()
+	}
+	if err != nil {
+		for _, ours := range []*os.File{stdin, stdout, stderr} {
+			_ = ours.Close()
+		}
+	}
+	return err
+}
+
+// Pid is the process's id.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
+// Marker is an environment entry, NAME=VALUE, that this process and whatever it
+// starts carry: Processes(p.Marker()) finds the tree.
+func (p *Process) Marker() string { return p.marker }
+
+// Stderr is what the process has written on standard error so far.
+func (p *Process) Stderr() string { return p.errors.String() }
+
+// WaitStderr waits until standard error holds text and returns all of it.
+func (p *Process) WaitStderr(text string) string {
+	p.t.Helper()
+	if !p.errors.waitFor(text) {
+		p.t.Fatalf("standard error never held %q\n%s", text, p.report())
+	}
+	return p.Stderr()
+}
+
+// CloseStdin ends the process's input, as a host does that leaves.
+func (p *Process) CloseStdin() {
+	p.endIsAsked()
+	_ = p.stdin.Close()
+}
+
+// Signal sends a signal to the process, and to it alone.
+func (p *Process) Signal(s os.Signal) {
+	p.t.Helper()
+	p.endIsAsked()
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.t.Errorf("signal %v: %v", s, err)
+	}
+}
+
+// Kill ends the process at once, as the kernel would; its descendants are not told.
+func (p *Process) Kill() {
+	p.t.Helper()
+	p.Signal(os.Kill)
+	p.Wait()
+}
+
+func (p *Process) endIsAsked() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked = true
+}
+
+// Exited is closed when the process is gone.
+func (p *Process) Exited() <-chan struct{} { return p.exited }
+
+// Wait waits for the process to leave and returns its exit code, -1 if a signal
+// ended it. All that it wrote has then been read.
+func (p *Process) Wait() int {
+	p.t.Helper()
+	p.endIsAsked()
+	if !within(watchdog, p.exited) {
+		p.t.Fatalf("the process did not leave\n%s", p.report())
+	}
+	p.drain()
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// drain waits for the readers. A descendant that keeps a pipe open would keep them
+// for ever, so they are cut off after a while.
+func (p *Process) drain() {
+	drained := make(chan struct{})
+	go func() { p.drains.Wait(); close(drained) }()
+	if !within(time.Second, drained) {
+		_ = p.stdout.Close()
+		_ = p.stderr.Close()
+		<-drained
+	}
+}
+
+func (p *Process) report() string {
+	return fmt.Sprintf("command: %s\nstandard error:\n%s", strings.Join(p.cmd.Args, " "), indentTail(p.Stderr()))
+}
+
+func within(d time.Duration, done <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+	}
+	select { // with no time at all, what has happened still counts
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}
+
+// indentTail shows the end of a long text.
+func indentTail(s string) string {
+	const keep = 8 << 10
+	if len(s) > keep {
+		s = fmt.Sprintf("(%d bytes before)…%s", len(s)-keep, s[len(s)-keep:])
+	}
+	return "\t" + strings.ReplaceAll(strings.TrimRight(s, "\n"), "\n", "\n\t")
+}

@@ -1,0 +1,5 @@
+//go:build race
+
+package mcptest
+
+const raceEnabled = true
