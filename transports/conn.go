@@ -248,7 +248,9 @@ func (c *Conn) withdraw(call *Call, reason json.RawMessage) {
 	if reason != nil {
 		params = append(append(params, `,"reason":`...), reason...)
 	}
-	c.Notify("notifications/cancelled", append(params, '}'))
+	if err := c.Notify("notifications/cancelled", append(params, '}')); err != nil {
+		c.log.Debug("cancel not sent", "err", err)
+	}
 }
 
 func (c *Conn) expire(call *Call, after time.Duration) {
@@ -282,11 +284,10 @@ func (c *Conn) Call(ctx context.Context, method string, params json.RawMessage) 
 	}
 }
 
-// Notify sends a notification; it is lost where the upstream does not read.
-func (c *Conn) Notify(method string, params json.RawMessage) {
-	if err := c.send(nil, wire.Notification(wire.Quote(method), params)...); err != nil {
-		c.log.Debug("notification not sent", "method", method, "err", err)
-	}
+// Notify sends a notification. The error says that it was not sent; that it
+// was does not mean that it arrived.
+func (c *Conn) Notify(method string, params json.RawMessage) error {
+	return c.send(nil, wire.Notification(wire.Quote(method), params)...)
 }
 
 // Close ends the connection: what is in flight fails, the child and its group

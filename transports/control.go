@@ -13,9 +13,28 @@ import (
 	"dynmcp/internal/wire"
 )
 
-// RequestIDHeader is the private header under which a control-plane handler
-// finds the id, as raw JSON, that the host gave its request.
-const RequestIDHeader = "Dynmcp-Request-Id"
+// The private headers under which a handler of the control plane finds what
+// the SDK does not keep.
+const (
+	idHeader     = "Dynmcp-Request-Id"
+	paramsHeader = "Dynmcp-Request-Params"
+)
+
+// RawID returns the id, as raw JSON, that the host gave a request of the
+// control plane.
+func RawID(req mcp.Request) json.RawMessage { return fromHeader(req, idHeader) }
+
+// RawParams returns the params of a request of the control plane as the host
+// sent them, nil where there are none.
+func RawParams(req mcp.Request) json.RawMessage { return fromHeader(req, paramsHeader) }
+
+func fromHeader(req mcp.Request, name string) json.RawMessage {
+	extra := req.GetExtra()
+	if extra == nil || extra.Header.Get(name) == "" {
+		return nil
+	}
+	return json.RawMessage(extra.Header.Get(name))
+}
 
 // isControl reports whether the SDK's server answers a method. All it can do
 // with the others is lose data.
@@ -100,7 +119,7 @@ func (c *controlConn) request(r *Request) {
 		return
 	}
 	c.pass(&jsonrpc.Request{ID: id, Method: r.Method, Params: r.Params, Extra: &mcp.RequestExtra{
-		Header: http.Header{RequestIDHeader: {string(r.ID)}},
+		Header: http.Header{idHeader: {string(r.ID)}, paramsHeader: {string(r.Params)}},
 	}})
 }
 

@@ -22,6 +22,10 @@ const (
 	MetaSubscriptionID = "io.modelcontextprotocol/subscriptionId"
 )
 
+// EraMeta are the members of a request's _meta that mean something in the
+// stateless era only.
+var EraMeta = []string{MetaVersion, MetaCapabilities, MetaClientInfo, "io.modelcontextprotocol/logLevel"}
+
 // codeUnsupportedVersion is the error for a version that is not known.
 const codeUnsupportedVersion = -32022
 

@@ -32,10 +32,10 @@ func (c *Conn) Handshake(ctx context.Context, capabilities json.RawMessage) erro
 	}
 	result, err := c.Call(ctx, "initialize", params)
 	if err != nil {
-		return c.startFailure("initialize", err)
+		return c.StartFailure("initialize", err)
 	}
 	if err := c.greet(result); err != nil {
-		return c.startFailure("initialize", err)
+		return c.StartFailure("initialize", err)
 	}
 	return c.initialized()
 }
@@ -62,14 +62,14 @@ func (c *Conn) greet(result json.RawMessage) error {
 // message that a broken connection may swallow, so its error counts.
 func (c *Conn) initialized() error {
 	if err := c.begin(wire.Notification(wire.Quote("notifications/initialized"))...); err != nil {
-		return c.startFailure("notifications/initialized", err)
+		return c.StartFailure("notifications/initialized", err)
 	}
 	return nil
 }
 
-// startFailure describes why an upstream could not be brought up. What did not
+// StartFailure describes why an upstream could not be brought up. What did not
 // start has run nothing.
-func (c *Conn) startFailure(step string, err error) error {
+func (c *Conn) StartFailure(step string, err error) error {
 	var failure *Failure
 	if errors.As(err, &failure) {
 		failure.Outcome = NotSent

@@ -95,16 +95,18 @@ func (h *Host) Serve(ctx context.Context) error {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- h.read() }()
+	busy := h.opts.Busy
 	select {
 	case err = <-ended:
-		h.awaitAnswers(ctx)
 	case <-h.out.Done():
 		err = fmt.Errorf("the host does not read: %w", h.out.Err())
 	case <-ctx.Done():
+		busy = nil
 	}
+	h.awaitAnswers(busy)
+	h.abandon()
 	h.sdk.Close()
 	_ = session.Wait() // ends with the connection we closed
-	h.abandon()
 	return errors.Join(err, h.out.Close())
 }
 
@@ -378,8 +380,9 @@ func (h *Host) response(m wire.Message) {
 }
 
 // awaitAnswers returns when nothing is in flight any more, nobody reads the
-// answers, or it took too long.
-func (h *Host) awaitAnswers(ctx context.Context) {
+// answers, or it took too long; time in which busy reports true does not
+// count.
+func (h *Host) awaitAnswers(busy func() bool) {
 	h.mu.Lock()
 	idle := make(chan struct{})
 	if h.waitingLocked() {
@@ -394,19 +397,18 @@ func (h *Host) awaitAnswers(ctx context.Context) {
 		select {
 		case <-idle:
 			return
-		case <-ctx.Done():
-			return
 		case <-h.out.Done():
 			return
 		case <-ticker.C:
-			if h.opts.Busy == nil || !h.opts.Busy() {
+			if busy == nil || !busy() {
 				left -= lastAnswers / 10
 			}
 		}
 	}
 }
 
-// abandon cancels what is still in flight.
+// abandon withdraws what is still in flight and says so, for a host that may
+// still read.
 func (h *Host) abandon() {
 	h.mu.Lock()
 	left := slices.Collect(maps.Values(h.requests))
@@ -414,5 +416,12 @@ func (h *Host) abandon() {
 	h.mu.Unlock()
 	for _, r := range left {
 		r.Cancel(nil)
+		if r.Method != "subscriptions/listen" {
+			h.write(wire.Failure(r.ID, &wire.Error{
+				Code:    CodeShuttingDown,
+				Message: "dynmcp is shutting down",
+				Data:    json.RawMessage(`{"source":"dynmcp","outcome":"unknown"}`),
+			}))
+		}
 	}
 }

@@ -53,6 +53,13 @@ func (r *Request) end() (onCancel func(json.RawMessage), first bool) {
 	return r.onCancel, first
 }
 
+// Ended reports whether the request was answered or cancelled.
+func (r *Request) Ended() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ended
+}
+
 // OnCancel has f called if the request is cancelled from now on, in the place
 // of a function given before. It reports false, and does not keep f, where the
 // request has ended already.

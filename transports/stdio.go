@@ -33,7 +33,7 @@ const (
 func (c *Conn) openChild() error {
 	p, err := startChild(c.server.Command, c.server.Args, c.server.Cwd, environment(c.server.Env, c.server.InheritEnv))
 	if err != nil {
-		return c.startFailure(fmt.Sprintf("start %q", c.server.Command), err)
+		return c.StartFailure(fmt.Sprintf("start %q", c.server.Command), err)
 	}
 	c.log.Debug("started", "pid", p.cmd.Process.Pid)
 	writer := wire.NewWriter(p.stdin, writeStall)

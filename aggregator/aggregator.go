@@ -1,0 +1,223 @@
+package aggregator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"dynmcp/catalog"
+	"dynmcp/lazy"
+	"dynmcp/schema"
+	"dynmcp/transports"
+)
+
+// Options are what an Aggregator needs beside its config.
+type Options struct {
+	// Version is dynmcp's own, told to hosts and upstreams.
+	Version string
+	// Strict makes it fatal that an eager upstream cannot be started.
+	Strict bool
+	// Logger takes what an operator should know; nil is silent.
+	Logger *slog.Logger
+}
+
+// An Aggregator serves hosts from the upstreams of one config.
+type Aggregator struct {
+	opts    Options
+	log     *slog.Logger
+	state   atomic.Pointer[state]
+	catalog *catalog.Catalog
+	set     *lazy.Set
+	ctx     context.Context // ends with the aggregator
+	cancel  context.CancelCauseFunc
+	wg      sync.WaitGroup
+	peers   sync.Map      // *lazy.Upstream to its *peer
+	changed chan struct{} // holds one token while hosts may have to be told
+	asked   chan struct{} // closed when the first host has said what it can do
+	askOnce sync.Once
+
+	mu           sync.Mutex
+	sessions     map[string]*session
+	lastID       int
+	capabilities json.RawMessage // of the first host
+	level        json.RawMessage // the log level a host asked for
+	settling     map[*lazy.Upstream]bool
+	settled      chan struct{} // closed while no eager upstream is starting
+	begun        time.Time     // when the eager upstreams were started
+}
+
+// A state is what a config says, worked out.
+type state struct {
+	cfg   *schema.Config
+	tools []tool
+}
+
+// New returns an aggregator for cfg. Nothing is started before Serve. Close
+// must be called.
+func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	a := &Aggregator{
+		opts:     opts,
+		log:      opts.Logger,
+		catalog:  catalog.New(),
+		changed:  make(chan struct{}, 1),
+		asked:    make(chan struct{}),
+		sessions: map[string]*session{},
+		settling: map[*lazy.Upstream]bool{},
+		settled:  make(chan struct{}),
+	}
+	close(a.settled)
+	a.ctx, a.cancel = context.WithCancelCause(context.Background())
+	a.set = lazy.NewSet(lazy.Options{Load: a.load, Changed: a.upstreamChanged})
+	if err := a.apply(cfg); err != nil {
+		return nil, err
+	}
+	a.wg.Go(a.announce)
+	return a, nil
+}
+
+// apply makes cfg the one that is served.
+func (a *Aggregator) apply(cfg *schema.Config) error {
+	st := &state{cfg: cfg}
+	for _, name := range cfg.Expose {
+		surface, ok := surfaces[name]
+		if !ok {
+			return fmt.Errorf("expose: surface %q is not part of this release", name)
+		}
+		st.tools = append(st.tools, surface(a, cfg)...)
+	}
+	a.state.Store(st)
+	a.set.Apply(cfg.Servers)
+	a.catalog.Declare(declared(cfg))
+	return nil
+}
+
+// declared returns the servers of cfg as the catalogue wants them.
+func declared(cfg *schema.Config) []catalog.Server {
+	var servers []catalog.Server
+	for _, s := range cfg.Servers {
+		if s.Disabled {
+			continue
+		}
+		entry := catalog.Server{
+			Name:        s.Name,
+			Description: s.Description,
+			Lazy:        s.Lazy(),
+			Bare:        cfg.SingleWrap,
+			Filter:      s.ToolFilter,
+			Aliases:     s.PathAliases,
+			Overrides:   map[string]catalog.Override{},
+		}
+		for tool, o := range s.ToolOverrides {
+			entry.Overrides[tool] = catalog.Override{Summary: o.Summary, Description: o.Description}
+		}
+		servers = append(servers, entry)
+	}
+	return servers
+}
+
+// Serve answers one host on a pair of streams until the host is gone, ctx
+// ends, or an upstream fails that the run cannot do without: the only one, or
+// with Options.Strict any eager one.
+func (a *Aggregator) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(a.ctx, cancel)()
+	s := a.newSession()
+	defer a.endSession(s)
+	host := transports.NewHost(s.id, in, out, transports.HostOptions{
+		Control: a.server(),
+		Handle:  func(r *transports.Request) { a.handle(s, r) },
+		Notice:  func(method string, params json.RawMessage) { a.notice(s, method, params) },
+		Busy:    a.starting,
+		Logger:  a.log,
+	})
+	a.attach(s, host)
+	if a.config().SingleWrap || a.opts.Strict {
+		a.begin()
+	}
+	err := host.Serve(ctx)
+	var fatal *FatalError
+	if cause := context.Cause(a.ctx); errors.As(cause, &fatal) {
+		return fatal
+	}
+	return err
+}
+
+// A FatalError ends a run: an upstream that it cannot do without failed.
+type FatalError struct{ Err error }
+
+func (e *FatalError) Error() string { return e.Err.Error() }
+func (e *FatalError) Unwrap() error { return e.Err }
+
+// Close stops every upstream and returns when nothing is left of them.
+func (a *Aggregator) Close() {
+	a.cancel(lazy.ErrClosed)
+	a.set.Close()
+	a.wg.Wait()
+}
+
+// Status returns the state of every upstream, in config order.
+func (a *Aggregator) Status() []lazy.Status {
+	var all []lazy.Status
+	for _, u := range a.set.All() {
+		all = append(all, u.Status())
+	}
+	return all
+}
+
+func (a *Aggregator) config() *schema.Config { return a.state.Load().cfg }
+
+// only returns the upstream of single-wrap mode, nil in config mode.
+func (a *Aggregator) only() *lazy.Upstream {
+	if all := a.set.All(); a.config().SingleWrap && len(all) == 1 {
+		return all[0]
+	}
+	return nil
+}
+
+// upstreamChanged follows the state of an upstream.
+func (a *Aggregator) upstreamChanged(u *lazy.Upstream) {
+	status := u.Status()
+	switch status.State {
+	case lazy.Evicted:
+		a.catalog.Drop(status.Name)
+		a.log.Warn("evicted", "upstream", status.Name, "err", status.Err)
+	case lazy.Lost:
+		a.log.Warn("lost", "upstream", status.Name, "err", status.Err)
+	case lazy.Ready:
+		a.log.Info("ready", "upstream", status.Name)
+	}
+	a.touch()
+}
+
+// touch has the announcer look whether hosts would read something new.
+func (a *Aggregator) touch() {
+	select {
+	case a.changed <- struct{}{}:
+	default:
+	}
+}
+
+// spawn runs f on a goroutine that Close waits for. A panic costs what f was
+// for, not the process.
+func (a *Aggregator) spawn(f func()) {
+	a.wg.Go(func() {
+		defer a.recovered()
+		f()
+	})
+}
+
+func (a *Aggregator) recovered() {
+	if r := recover(); r != nil {
+		a.log.Error("panic", "panic", r)
+	}
+}

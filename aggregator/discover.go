@@ -1,0 +1,257 @@
+package aggregator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"dynmcp/catalog"
+	"dynmcp/internal/wire"
+	"dynmcp/lazy"
+	"dynmcp/schema"
+	"dynmcp/transports"
+)
+
+// discoverSurface is the default one: the catalogue as the description of
+// discover_tool, and two tools to use what it shows.
+func discoverSurface(a *Aggregator, cfg *schema.Config) []tool {
+	tools := []tool{
+		{name: "discover_tool", call: a.discoverTool, definitions: func(v *catalog.View) []json.RawMessage {
+			return []json.RawMessage{define("discover_tool", v.Describe(maxChars(cfg)), discoverInput, `{"readOnlyHint":true,"openWorldHint":false}`, alwaysLoad)}
+		}},
+		{name: "use_tool", call: a.useTool, definitions: fixed(
+			define("use_tool", useDescription, useInput, "", `{"anthropic/alwaysLoad":true,"anthropic/maxResultSizeChars":500000}`))},
+	}
+	if slices.ContainsFunc(cfg.Servers, func(s schema.Server) bool { return !s.Disabled && s.Lazy() }) {
+		tools = append(tools, tool{name: "load_mcp", call: a.loadMCP, definitions: fixed(
+			define("load_mcp", loadDescription, loadInput, `{"readOnlyHint":false,"destructiveHint":false,"idempotentHint":true}`, alwaysLoad))})
+	}
+	return tools
+}
+
+const (
+	useDescription  = "Use a tool that was previously discovered with the discover_tool tool."
+	loadDescription = "Load a previously deferred MCP server, one that <mcp_servers> in the description of discover_tool lists. Answers with the tools, resources and prompts that it brings."
+
+	discoverInput = `{"type":"object","properties":{` +
+		`"tool_name":{"type":"string","description":"A tool, as <tools> names it: answers its full definition."},` +
+		`"query":{"type":"string","description":"Words to search all loaded tools for: answers the best matches."},` +
+		`"server":{"type":"string","description":"A server: answers the list of its tools."},` +
+		`"limit":{"type":"integer","minimum":1,"description":"The most entries to answer."},` +
+		`"offset":{"type":"integer","minimum":0,"description":"How many entries of a list to skip."}}}`
+	useInput = `{"type":"object","properties":{` +
+		`"tool_name":{"type":"string","description":"The tool, as discover_tool names it."},` +
+		`"tool_input":{"type":"object","description":"The tool's arguments, as its input schema wants them.","additionalProperties":true}},` +
+		`"required":["tool_name"]}`
+	loadInput = `{"type":"object","properties":{` +
+		`"mcp_name":{"type":"string","description":"The server, as <mcp_servers> names it."}},` +
+		`"required":["mcp_name"]}`
+
+	// alwaysLoad keeps hosts that search for tools from hiding ours.
+	alwaysLoad = `{"anthropic/alwaysLoad":true}`
+)
+
+// define returns an entry of tools/list; annotations may be empty.
+func define(name, description, input, annotations, meta string) json.RawMessage {
+	out := fmt.Appendf(nil, `{"name":%q,"description":%s,"inputSchema":%s`, name, wire.Quote(description), input)
+	if annotations != "" {
+		out = fmt.Appendf(out, `,"annotations":%s`, annotations)
+	}
+	return fmt.Appendf(out, `,"_meta":%s}`, meta)
+}
+
+func fixed(definition json.RawMessage) func(*catalog.View) []json.RawMessage {
+	all := []json.RawMessage{definition}
+	return func(*catalog.View) []json.RawMessage { return all }
+}
+
+func maxChars(cfg *schema.Config) int { return cfg.Catalog.MaxChars }
+
+// discoverTool answers one tool, the best matches, or a list.
+func (a *Aggregator) discoverTool(_ *session, r *transports.Request, arguments json.RawMessage) {
+	var in struct {
+		ToolName string `json:"tool_name"`
+		Query    string `json:"query"`
+		Server   string `json:"server"`
+		Limit    int    `json:"limit"`
+		Offset   int    `json:"offset"`
+	}
+	if err := decode(arguments, &in); err != nil {
+		r.Reply(errorResult("discover_tool: "+err.Error()), nil)
+		return
+	}
+	r.Reply(discovered(a.catalog.View(), in.ToolName, in.Query, in.Server, in.Offset, in.Limit), nil)
+}
+
+func discovered(v *catalog.View, name, query, server string, offset, limit int) json.RawMessage {
+	switch {
+	case name != "":
+		t, ok := v.Tool(name)
+		if !ok {
+			return errorResult(v.Unknown(name))
+		}
+		return textResult(v.Details(t), v.Definition(t))
+	case query != "":
+		page := v.Found(query, limit)
+		return textResult(page.Text, page.Structured)
+	}
+	page, ok := v.Page(server, offset, limit)
+	if !ok {
+		return errorResult(v.UnknownServer(server))
+	}
+	return textResult(page.Text, page.Structured)
+}
+
+// decode reads arguments; a wrong type is named with its member.
+func decode(arguments json.RawMessage, into any) error {
+	if len(arguments) == 0 || string(arguments) == "null" {
+		return nil
+	}
+	err := json.Unmarshal(arguments, into)
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		if wrong.Field == "" {
+			return fmt.Errorf("the arguments must be an object, not %s", wire.Kind(arguments))
+		}
+		return fmt.Errorf("%q must be a %s, not a %s", wrong.Field, strings.TrimPrefix(wrong.Type.String(), "*"), wrong.Value)
+	}
+	return err
+}
+
+// useTool calls an upstream's tool, after its server was loaded if need be.
+func (a *Aggregator) useTool(s *session, r *transports.Request, arguments json.RawMessage) {
+	name, input, err := useArguments(arguments)
+	if err != nil {
+		r.Reply(errorResult("use_tool: "+err.Error()), nil)
+		return
+	}
+	view := a.catalog.View()
+	if t, ok := view.Tool(name); ok {
+		a.callUpstream(s, r, t, input, true)
+		return
+	}
+	if u := a.unlisted(view, name); u != nil {
+		a.spawn(func() { a.loadAndUse(s, r, u, name, input) })
+		return
+	}
+	r.Reply(errorResult(view.Unknown(name)), nil)
+}
+
+// useArguments reads the arguments of use_tool. The input is an object, or a
+// string that holds one: some hosts write it so.
+func useArguments(arguments json.RawMessage) (name string, input json.RawMessage, err error) {
+	if len(arguments) == 0 {
+		return "", nil, errors.New(`"tool_name" is missing`)
+	}
+	var fields [2][]byte
+	if err := wire.Fields(arguments, []string{"tool_name", "tool_input"}, fields[:]); err != nil {
+		return "", nil, err
+	}
+	name, ok := wire.Text(fields[0])
+	switch {
+	case fields[0] == nil || ok && name == "":
+		return "", nil, errors.New(`"tool_name" is missing`)
+	case !ok:
+		return "", nil, fmt.Errorf(`"tool_name" must be a string, not %s`, wire.Kind(fields[0]))
+	}
+	input = fields[1]
+	if text, ok := wire.Text(input); ok {
+		input = wire.Fold([]byte(strings.TrimSpace(text)))
+		if !wire.Valid(input) {
+			return "", nil, errors.New(`"tool_input" is a string that holds no JSON; pass the tool's arguments as an object`)
+		}
+	}
+	if len(input) == 0 || string(input) == "null" {
+		input = json.RawMessage(`{}`)
+	}
+	if !wire.IsObject(input) {
+		return "", nil, fmt.Errorf(`"tool_input" must be an object with the tool's arguments, not %s`, wire.Kind(input))
+	}
+	return name, input, nil
+}
+
+// unlisted returns the upstream that a name not in the catalogue may belong
+// to: one that has not been listed yet. In single-wrap mode there is but one.
+func (a *Aggregator) unlisted(view *catalog.View, name string) *lazy.Upstream {
+	u := a.only()
+	if u == nil {
+		server, _, ok := strings.Cut(name, "/")
+		if !ok {
+			return nil
+		}
+		u = a.set.Get(server)
+	}
+	if !stillThere(u) {
+		return nil
+	}
+	if info, ok := view.Server(u.Server.Name); !ok || info.Loaded {
+		return nil
+	}
+	return u
+}
+
+func (a *Aggregator) loadAndUse(s *session, r *transports.Request, u *lazy.Upstream, name string, input json.RawMessage) {
+	release, err := a.loadFor(r, u, u.Acquire)
+	if err != nil {
+		a.fail(r, err, true)
+		return
+	}
+	defer release()
+	view := a.catalog.View()
+	t, ok := view.Tool(name)
+	if !ok {
+		r.Reply(errorResult(view.Unknown(name)), nil)
+		return
+	}
+	a.callUpstream(s, r, t, input, true)
+}
+
+// loadFor acquires an upstream for a request and gives up when the host does.
+func (a *Aggregator) loadFor(r *transports.Request, u *lazy.Upstream, how func(context.Context) (*transports.Conn, func(), error)) (release func(), err error) {
+	ctx, cancel := context.WithCancel(a.ctx)
+	defer cancel()
+	if !r.OnCancel(func(json.RawMessage) { cancel() }) {
+		return nil, context.Canceled
+	}
+	_, release, err = a.acquire(ctx, u, how, r)
+	return release, err
+}
+
+// loadMCP loads a server and answers what it brought.
+func (a *Aggregator) loadMCP(_ *session, r *transports.Request, arguments json.RawMessage) {
+	var in struct {
+		Name string `json:"mcp_name"`
+	}
+	if err := decode(arguments, &in); err != nil {
+		r.Reply(errorResult("load_mcp: "+err.Error()), nil)
+		return
+	}
+	if in.Name == "" {
+		r.Reply(errorResult(`load_mcp: "mcp_name" is missing`), nil)
+		return
+	}
+	u := a.set.Get(in.Name)
+	if !stillThere(u) {
+		r.Reply(errorResult(a.catalog.View().UnknownServer(in.Name)), nil)
+		return
+	}
+	a.spawn(func() { a.loadNamed(r, u) })
+}
+
+func (a *Aggregator) loadNamed(r *transports.Request, u *lazy.Upstream) {
+	release, err := a.loadFor(r, u, u.Load)
+	switch {
+	case errors.Is(err, lazy.ErrEvicted):
+		r.Reply(errorResult(a.catalog.View().UnknownServer(u.Server.Name)), nil)
+		return
+	case err != nil:
+		a.fail(r, err, true)
+		return
+	}
+	defer release()
+	structured, text := a.catalog.View().Loaded(u.Server.Name)
+	r.Reply(textResult(text, structured), nil)
+}

@@ -1,0 +1,224 @@
+package aggregator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"dynmcp/internal/wire"
+	"dynmcp/lazy"
+	"dynmcp/transports"
+)
+
+// patience is how long a caller waits for an upstream that is being started
+// before it is told to call again: hosts give up after a minute.
+const patience = 45 * time.Second
+
+// A flight is a request on its way to an upstream and back.
+type flight struct {
+	transports.Call
+	agg     *Aggregator
+	session *session
+	request *transports.Request
+	peer    *peer
+	asText  bool // failures of ours are results for the model to read
+	again   bool // it was sent a second time already
+	conn    *transports.Conn
+	release func()
+}
+
+// forward sends a request to an upstream as method and params, starting it if
+// need be, and answers it with the upstream's answer. asText says that what
+// fails on our side is answered as a result with isError.
+func (a *Aggregator) forward(s *session, r *transports.Request, u *lazy.Upstream, method string, params json.RawMessage, asText bool) {
+	f := &flight{agg: a, session: s, request: r, peer: a.peerOf(u), asText: asText}
+	f.Method, f.Params, f.Peer, f.Done = method, params, f, f.done
+	if conn, release, ok := u.Ready(); ok {
+		f.start(conn, release)
+		return
+	}
+	a.spawn(func() { f.acquire(u) })
+}
+
+// acquire waits for the upstream and then starts.
+func (f *flight) acquire(u *lazy.Upstream) {
+	ctx, cancel := context.WithCancel(f.agg.ctx)
+	defer cancel()
+	if !f.request.OnCancel(func(json.RawMessage) { cancel() }) {
+		return
+	}
+	conn, release, err := f.agg.acquire(ctx, u, u.Acquire, f.request)
+	if err != nil {
+		f.agg.fail(f.request, err, f.asText)
+		return
+	}
+	f.start(conn, release)
+}
+
+// start sends the request. A cancel that comes while it is being sent is
+// looked for afterwards.
+func (f *flight) start(conn *transports.Conn, release func()) {
+	f.conn, f.release = conn, release
+	if f.request.Modern && conn.Hello().ProtocolVersion < transports.StatelessVersion {
+		f.Params = withoutEra(f.Params)
+	}
+	f.peer.add(f)
+	live := f.request.OnCancel(f.cancel)
+	f.conn.Start(&f.Call)
+	if !live || f.request.Ended() {
+		f.cancel(nil)
+	}
+}
+
+// cancel withdraws the request; the host wants no answer any more.
+func (f *flight) cancel(reason json.RawMessage) {
+	if f.conn.Cancel(&f.Call, reason) {
+		f.land()
+	}
+}
+
+func (f *flight) land() {
+	f.peer.remove(f)
+	f.release()
+}
+
+// done takes the answer, in the order of the wire.
+func (f *flight) done(result json.RawMessage, err error) {
+	f.land()
+	if err == nil {
+		f.request.Reply(result, nil)
+		return
+	}
+	if f.mayRepeat(err) {
+		f.again = true
+		f.agg.spawn(func() { f.acquire(f.peer.upstream) })
+		return
+	}
+	f.agg.fail(f.request, err, f.asText)
+}
+
+// mayRepeat reports whether a failed request certainly did not run because its
+// connection was gone: then, and once, a new one is worth a try.
+func (f *flight) mayRepeat(err error) bool {
+	var failure *transports.Failure
+	return !f.again && errors.As(err, &failure) && failure.Outcome == transports.NotSent && f.conn.Err() != nil
+}
+
+// Notify implements transports.Peer: the progress of this call, or what came
+// on its own stream.
+func (f *flight) Notify(method string, params json.RawMessage) {
+	if method == "notifications/progress" {
+		f.request.Peer.Notify(method, params)
+		return
+	}
+	f.peer.Notify(method, params)
+}
+
+// Request implements transports.Peer: a question on the call's own stream is
+// for the host that made the call.
+func (f *flight) Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	return f.peer.ask(ctx, f.session, method, params)
+}
+
+// acquire gets a connection by way of how, u.Acquire or u.Load, but waits no
+// longer than a host does. A host that gave a progress token hears that it
+// goes on.
+func (a *Aggregator) acquire(ctx context.Context, u *lazy.Upstream, how func(context.Context) (*transports.Conn, func(), error), r *transports.Request) (*transports.Conn, func(), error) {
+	waiting, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if token := wire.Get(wire.Get(r.Params, "_meta"), "progressToken"); token != nil {
+		stop := a.reportStart(waiting, r.Peer, token, u.Server.Name)
+		defer stop()
+	}
+	conn, release, err := how(waiting)
+	if errors.Is(err, context.DeadlineExceeded) && waiting.Err() != nil {
+		return nil, nil, &transports.Failure{
+			Upstream: u.Server.Name,
+			Code:     transports.CodeTimeout,
+			Outcome:  transports.NotSent,
+			Cause:    errors.New("it is still starting"),
+			Hint:     "call again; the start goes on",
+		}
+	}
+	return conn, release, err
+}
+
+// reportStart tells a host every few seconds that an upstream is starting. The
+// function it returns ends that and waits for the end.
+func (a *Aggregator) reportStart(ctx context.Context, host transports.Peer, token json.RawMessage, name string) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(2 * time.Second)
+		defer ticker.Stop()
+		for n := 1; ; n++ {
+			select {
+			case <-ticker.C:
+				host.Notify("notifications/progress", fmt.Appendf(nil, `{"progressToken":%s,"progress":%d,"message":%s}`,
+					token, n, wire.Quote("starting "+name)))
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
+// fail answers a request that could not be forwarded. An upstream's own error
+// passes as it is.
+func (a *Aggregator) fail(r *transports.Request, err error, asText bool) {
+	var rpc *wire.Error
+	var failure *transports.Failure
+	isFailure := errors.As(err, &failure)
+	switch {
+	case !isFailure && errors.As(err, &rpc):
+		r.Reply(nil, rpc)
+	case asText:
+		r.Reply(errorResult(explain(err)), nil)
+	case isFailure:
+		r.Reply(nil, failure.Wire())
+	default:
+		r.Reply(nil, &wire.Error{Code: transports.CodeShuttingDown, Message: err.Error()})
+	}
+}
+
+// explain puts a failure in words for a model: what failed, whether the call
+// ran, what to do.
+func explain(err error) string {
+	var evicted *lazy.EvictedError
+	var failure *transports.Failure
+	switch {
+	case errors.As(err, &evicted) && errors.As(evicted.Err, &failure):
+		return failure.Text() + fmt.Sprintf("\n%s failed to load after %d attempts and will no longer be offered.", evicted.Upstream, evicted.Attempts)
+	case errors.As(err, &failure):
+		return failure.Text()
+	}
+	return err.Error()
+}
+
+// withoutEra removes from params what only the stateless era puts into _meta.
+func withoutEra(params json.RawMessage) json.RawMessage {
+	meta := wire.Get(params, "_meta")
+	if meta == nil {
+		return params
+	}
+	kept := meta
+	for _, name := range transports.EraMeta {
+		if wire.Get(kept, name) != nil {
+			kept = wire.Delete(kept, name)
+		}
+	}
+	switch {
+	case len(kept) == len(meta):
+		return params
+	case string(kept) == "{}":
+		return wire.Delete(params, "_meta")
+	}
+	return wire.Splice(params, meta, kept)
+}

@@ -1,0 +1,191 @@
+package aggregator
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"dynmcp/internal/wire"
+	"dynmcp/lazy"
+	"dynmcp/transports"
+)
+
+// codeResourceNotFound is the code for an unknown resource before the
+// stateless era; from then on it is CodeInvalidParams.
+const codeResourceNotFound = -32002
+
+// handle takes a request of the data plane. It does not block: what has to
+// wait goes on on a goroutine of its own.
+func (a *Aggregator) handle(s *session, r *transports.Request) {
+	if r.Modern {
+		a.learn(s, wire.Get(wire.Get(r.Params, "_meta"), transports.MetaCapabilities), true)
+	}
+	a.begin()
+	switch r.Method {
+	case "tools/call":
+		a.callTool(s, r)
+	case "resources/read":
+		a.readResource(s, r)
+	case "prompts/get":
+		a.getPrompt(s, r)
+	case "completion/complete":
+		a.complete(s, r)
+	default:
+		a.unknownMethod(s, r)
+	}
+}
+
+func (a *Aggregator) readResource(s *session, r *transports.Request) {
+	uri, ok := wire.Text(wire.Get(r.Params, "uri"))
+	if !ok {
+		r.Reply(nil, invalid("resources/read needs a string \"uri\""))
+		return
+	}
+	owner, ok := a.catalog.View().ResourceOwner(uri)
+	if !ok {
+		r.Reply(nil, unknownResource(r, uri))
+		return
+	}
+	a.forwardTo(s, r, owner)
+}
+
+func unknownResource(r *transports.Request, uri string) *wire.Error {
+	e := &wire.Error{Code: codeResourceNotFound, Message: "Unknown resource: " + uri}
+	if r.Modern {
+		e.Code = wire.CodeInvalidParams
+	}
+	e.Data = append(append([]byte(`{"uri":`), wire.Quote(uri)...), '}')
+	return e
+}
+
+func (a *Aggregator) getPrompt(s *session, r *transports.Request) {
+	name, ok := wire.Text(wire.Get(r.Params, "name"))
+	if !ok {
+		r.Reply(nil, invalid("prompts/get needs a string \"name\""))
+		return
+	}
+	owner, ok := a.catalog.View().PromptOwner(name)
+	if !ok {
+		r.Reply(nil, invalid("Unknown prompt: %s", name))
+		return
+	}
+	a.forwardTo(s, r, owner)
+}
+
+// complete asks the owner of what is to be completed.
+func (a *Aggregator) complete(s *session, r *transports.Request) {
+	ref := wire.Get(r.Params, "ref")
+	kind, _ := wire.Text(wire.Get(ref, "type"))
+	var owner string
+	var known bool
+	switch kind {
+	case "ref/prompt":
+		name, _ := wire.Text(wire.Get(ref, "name"))
+		if owner, known = a.catalog.View().PromptOwner(name); !known {
+			r.Reply(nil, invalid("Unknown prompt: %s", name))
+			return
+		}
+	case "ref/resource":
+		uri, _ := wire.Text(wire.Get(ref, "uri"))
+		if owner, known = a.catalog.View().ResourceOwner(uri); !known {
+			r.Reply(nil, unknownResource(r, uri))
+			return
+		}
+	default:
+		r.Reply(nil, invalid("Unsupported completion ref type: %q", kind))
+		return
+	}
+	a.forwardTo(s, r, owner)
+}
+
+// unknownMethod passes on what we do not know where there is no doubt whom it
+// is for.
+func (a *Aggregator) unknownMethod(s *session, r *transports.Request) {
+	if u := a.only(); u != nil {
+		a.forward(s, r, u, r.Method, r.Params, false)
+		return
+	}
+	r.Reply(nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not known", r.Method)})
+}
+
+func (a *Aggregator) forwardTo(s *session, r *transports.Request, server string) {
+	u := a.set.Get(server)
+	if u == nil {
+		r.Reply(nil, &wire.Error{Code: wire.CodeInternal, Message: fmt.Sprintf("server %q is gone", server)})
+		return
+	}
+	a.forward(s, r, u, r.Method, r.Params, false)
+}
+
+// notice takes a notification of a host.
+func (a *Aggregator) notice(s *session, method string, params json.RawMessage) {
+	switch method {
+	case "notifications/initialized":
+		s.mu.Lock()
+		s.greeted = true
+		s.mu.Unlock()
+		a.touch()
+	case "notifications/cancelled", "notifications/progress":
+		// The edge ends the request; progress of what we asked is for nobody.
+	case "notifications/roots/list_changed":
+		a.broadcast(method, params, "sendRootsListChanged")
+	default:
+		if a.only() != nil {
+			a.broadcast(method, params, method)
+		}
+	}
+}
+
+// broadcast sends a notification to every upstream that is connected.
+func (a *Aggregator) broadcast(method string, params json.RawMessage, what string) {
+	for _, u := range a.set.All() {
+		conn := u.Conn()
+		if conn == nil {
+			continue
+		}
+		if err := conn.Notify(method, params); err != nil {
+			a.log.Warn(what+" failed", "upstream", u.Server.Name, "err", err)
+		}
+	}
+}
+
+// setLevel tells every connected upstream that logs, and remembers the level
+// for those to come. params are those of logging/setLevel.
+func (a *Aggregator) setLevel(params json.RawMessage) {
+	a.mu.Lock()
+	a.level = params
+	a.mu.Unlock()
+	for _, u := range a.set.All() {
+		if conn := u.Conn(); conn != nil {
+			a.spawn(func() { a.sendLevelTo(conn, params) })
+		}
+	}
+}
+
+// sendLevel tells a new upstream the level that hosts asked for already.
+func (a *Aggregator) sendLevel(conn *transports.Conn) {
+	a.mu.Lock()
+	params := a.level
+	a.mu.Unlock()
+	if params != nil {
+		a.spawn(func() { a.sendLevelTo(conn, params) })
+	}
+}
+
+func (a *Aggregator) sendLevelTo(conn *transports.Conn, params json.RawMessage) {
+	if !conn.Hello().Has("logging") {
+		return
+	}
+	ctx, cancel := context.WithTimeout(a.ctx, askWait)
+	defer cancel()
+	if _, err := conn.Call(ctx, "logging/setLevel", params); err != nil {
+		a.log.Warn("setLoggingLevel failed", "upstream", conn.Name(), "err", err)
+	}
+}
+
+func invalid(format string, args ...any) *wire.Error {
+	return &wire.Error{Code: wire.CodeInvalidParams, Message: fmt.Sprintf(format, args...)}
+}
+
+// stillThere reports whether an upstream is offered.
+func stillThere(u *lazy.Upstream) bool { return u != nil && u.Status().State != lazy.Evicted }

@@ -1,0 +1,233 @@
+package aggregator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"dynmcp/catalog"
+	"dynmcp/internal/wire"
+	"dynmcp/lazy"
+	"dynmcp/transports"
+)
+
+// everything is what is declared to upstreams that start before a host has
+// said what it can do; what the host cannot do is refused when it is asked.
+const everything = `{"roots":{"listChanged":true},"sampling":{},"elicitation":{}}`
+
+// load brings an upstream up: connect, handshake, all lists, or nothing. It is
+// what lazy calls a load.
+func (a *Aggregator) load(ctx context.Context, u *lazy.Upstream) (*transports.Conn, error) {
+	began := time.Now()
+	p := a.peerOf(u)
+	conn, err := transports.Open(u.Server, transports.Options{
+		Peer:   p,
+		Info:   transports.Info{Name: "dynmcp", Version: a.opts.Version},
+		Logger: a.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := a.greet(ctx, p, conn); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	a.log.Debug("loaded", "upstream", u.Server.Name, "took", time.Since(began).Round(time.Millisecond))
+	return conn, nil
+}
+
+func (a *Aggregator) greet(ctx context.Context, p *peer, conn *transports.Conn) error {
+	capabilities, err := a.declaration(ctx, conn)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.upstream.Server.LoadTimeout)
+	defer cancel()
+	if err := conn.Handshake(ctx, capabilities); err != nil {
+		return err
+	}
+	listing, err := a.list(ctx, conn)
+	if err != nil {
+		return conn.StartFailure("listing", err)
+	}
+	p.use(conn, listing)
+	a.sendLevel(conn)
+	return nil
+}
+
+// installed logs what is wrong with the catalogue that was not wrong before,
+// and has hosts told.
+func (a *Aggregator) installed(before *catalog.View) {
+	known := map[string]bool{}
+	for _, w := range slices.Concat(before.Collisions(), before.Warnings()) {
+		known[w] = true
+	}
+	now := a.catalog.View()
+	for _, w := range slices.Concat(now.Collisions(), now.Warnings()) {
+		if !known[w] {
+			a.log.Warn(w)
+		}
+	}
+	a.touch()
+}
+
+// declaration returns the capabilities to declare to an upstream: those of the
+// host. In single-wrap mode the child is there before the host has spoken, and
+// may end before it does.
+func (a *Aggregator) declaration(ctx context.Context, conn *transports.Conn) (json.RawMessage, error) {
+	if a.opts.Strict && !a.config().SingleWrap {
+		return json.RawMessage(everything), nil
+	}
+	select {
+	case <-a.asked:
+	case <-conn.Done():
+		return nil, conn.StartFailure("start", conn.Err())
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.capabilities, nil
+}
+
+// The lists that make up a listing, by the capability that offers them.
+var lists = []struct {
+	capability, method, key string
+	into                    func(*catalog.Listing) *[]json.RawMessage
+}{
+	{"tools", "tools/list", "tools", func(l *catalog.Listing) *[]json.RawMessage { return &l.Tools }},
+	{"resources", "resources/list", "resources", func(l *catalog.Listing) *[]json.RawMessage { return &l.Resources }},
+	{"resources", "resources/templates/list", "resourceTemplates", func(l *catalog.Listing) *[]json.RawMessage { return &l.Templates }},
+	{"prompts", "prompts/list", "prompts", func(l *catalog.Listing) *[]json.RawMessage { return &l.Prompts }},
+}
+
+// list asks an upstream for everything it advertised, all lists at once. A
+// list it advertised and does not know is empty: real servers do this.
+func (a *Aggregator) list(ctx context.Context, conn *transports.Conn) (*catalog.Listing, error) {
+	hello := conn.Hello()
+	l := &catalog.Listing{Capabilities: hello.Capabilities, Info: hello.ServerInfo, Instructions: hello.Instructions}
+	errs := make(chan error, len(lists))
+	for _, which := range lists {
+		go func() {
+			if !hello.Has(which.capability) {
+				errs <- nil
+				return
+			}
+			entries, err := a.listOne(ctx, conn, which.method, which.key)
+			*which.into(l) = entries
+			errs <- err
+		}()
+	}
+	var failed error
+	for range lists {
+		failed = errors.Join(failed, <-errs)
+	}
+	return l, failed
+}
+
+func (a *Aggregator) listOne(ctx context.Context, conn *transports.Conn, method, key string) ([]json.RawMessage, error) {
+	entries, err := conn.List(ctx, method, key)
+	var rpc *wire.Error
+	if errors.As(err, &rpc) && rpc.Code == wire.CodeMethodNotFound {
+		a.log.Warn("advertised but not known, taken as empty", "upstream", conn.Name(), "method", method)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", method, err)
+	}
+	return entries, nil
+}
+
+// begin starts the eager upstreams, once.
+func (a *Aggregator) begin() {
+	a.mu.Lock()
+	if !a.begun.IsZero() {
+		a.mu.Unlock()
+		return
+	}
+	a.begun = time.Now()
+	var eager []*lazy.Upstream
+	for _, u := range a.set.All() {
+		if !u.Server.Lazy() {
+			eager = append(eager, u)
+			a.settling[u] = true
+		}
+	}
+	if len(eager) > 0 {
+		a.settled = make(chan struct{})
+	}
+	a.mu.Unlock()
+	for _, u := range eager {
+		a.spawn(func() { a.hold(u) })
+	}
+}
+
+// The pauses between attempts to start an eager upstream in the background.
+const (
+	firstRetry = 200 * time.Millisecond
+	lastRetry  = 30 * time.Second
+)
+
+// hold starts an eager upstream and tries again until it is there. Once it
+// was, the next use brings it back.
+func (a *Aggregator) hold(u *lazy.Upstream) {
+	_, release, err := u.Acquire(a.ctx)
+	a.settle(u)
+	for pause := firstRetry; err != nil; pause = min(2*pause, lastRetry) {
+		if a.ctx.Err() != nil || errors.Is(err, lazy.ErrClosed) {
+			return
+		}
+		if a.only() == u || a.opts.Strict {
+			a.cancel(&FatalError{Err: err})
+			return
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-a.ctx.Done():
+			timer.Stop()
+			return
+		}
+		_, release, err = u.Acquire(a.ctx)
+	}
+	release()
+}
+
+// settle notes that the first start of an eager upstream has ended.
+func (a *Aggregator) settle(u *lazy.Upstream) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.settling, u)
+	if len(a.settling) == 0 {
+		close(a.settled)
+	}
+}
+
+// awaitStart waits until the eager upstreams are there, at most startup_wait
+// from when they were started.
+func (a *Aggregator) awaitStart(ctx context.Context) {
+	a.mu.Lock()
+	settled, left := a.settled, time.Until(a.begun.Add(a.config().StartupWait))
+	a.mu.Unlock()
+	timer := time.NewTimer(max(left, 0))
+	defer timer.Stop()
+	select {
+	case <-settled:
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-a.ctx.Done():
+	}
+}
+
+// starting reports whether an upstream is being started.
+func (a *Aggregator) starting() bool {
+	for _, u := range a.set.All() {
+		if u.Status().State == lazy.Loading {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,121 @@
+package aggregator
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"dynmcp/catalog"
+	"dynmcp/internal/wire"
+	"dynmcp/schema"
+	"dynmcp/transports"
+)
+
+// A tool is what a surface puts into a host's tools/list: one tool of ours, or
+// many that share a function.
+type tool struct {
+	name string // of one tool of ours; "" stands for those that find finds
+	// definitions returns the entries of tools/list.
+	definitions func(v *catalog.View) []json.RawMessage
+	// call answers a call whose arguments are raw JSON, nil if there are none.
+	call func(s *session, r *transports.Request, arguments json.RawMessage)
+	// find tells whether a name is one of the many; nil where name is set.
+	find func(v *catalog.View, name string) (*catalog.Tool, bool)
+}
+
+// The surfaces that a config's expose may name.
+var surfaces = map[string]func(*Aggregator, *schema.Config) []tool{
+	schema.ExposeDiscover: discoverSurface,
+	schema.ExposeDirect:   directSurface,
+}
+
+// callTool finds the tool that a host calls.
+func (a *Aggregator) callTool(s *session, r *transports.Request) {
+	var fields [2][]byte
+	if err := wire.Fields(r.Params, []string{"name", "arguments"}, fields[:]); err != nil {
+		r.Reply(nil, invalid("tools/call: %v", err))
+		return
+	}
+	name, ok := wire.Text(fields[0])
+	if !ok {
+		r.Reply(nil, invalid(`tools/call needs a string "name"`))
+		return
+	}
+	st := a.state.Load()
+	for _, t := range st.tools {
+		if t.name == name {
+			t.call(s, r, fields[1])
+			return
+		}
+	}
+	view := a.catalog.View()
+	for _, t := range st.tools {
+		if t.find == nil {
+			continue
+		}
+		if found, ok := t.find(view, name); ok {
+			a.callUpstream(s, r, found, fields[1], false)
+			return
+		}
+	}
+	r.Reply(nil, invalid("Unknown tool: %s", name))
+}
+
+// callUpstream forwards a tools/call with another name and arguments; every
+// other byte of its params goes along.
+func (a *Aggregator) callUpstream(s *session, r *transports.Request, t *catalog.Tool, arguments json.RawMessage, asText bool) {
+	u := a.set.Get(t.Server)
+	if !stillThere(u) {
+		r.Reply(errorResult(a.catalog.View().UnknownServer(t.Server)), nil)
+		return
+	}
+	a.forward(s, r, u, "tools/call", toolParams(r.Params, t.Upstream, arguments), asText)
+}
+
+// toolParams replaces name and arguments in the params of a tools/call.
+// Arguments are a part of params or nil.
+func toolParams(params json.RawMessage, name string, arguments json.RawMessage) json.RawMessage {
+	if len(arguments) == 0 {
+		arguments = json.RawMessage(`{}`)
+	}
+	out := make([]byte, 0, len(params)+len(name))
+	out = append(out, `{"name":`...)
+	out = append(append(out, wire.Quote(name)...), `,"arguments":`...)
+	out = append(out, arguments...)
+	for key, value := range wire.Members(params) {
+		if text, _ := wire.Text(key); text != "name" && text != "arguments" {
+			out = append(append(append(append(out, ','), key...), ':'), value...)
+		}
+	}
+	return append(out, '}')
+}
+
+// directSurface shows every upstream tool as itself.
+func directSurface(a *Aggregator, _ *schema.Config) []tool {
+	return []tool{{
+		definitions: func(v *catalog.View) []json.RawMessage {
+			var all []json.RawMessage
+			for _, t := range v.Tools() {
+				if _, ok := v.Direct(t.Direct); ok {
+					all = append(all, v.DefinitionAs(t, t.Direct))
+				}
+			}
+			return all
+		},
+		find: func(v *catalog.View, name string) (*catalog.Tool, bool) { return v.Direct(name) },
+	}}
+}
+
+// textResult returns a tool result of one text and, where structured is not
+// nil, that as structured content.
+func textResult(text string, structured json.RawMessage) json.RawMessage {
+	out := fmt.Appendf(nil, `{"content":[{"type":"text","text":%s}]`, wire.Quote(text))
+	if structured != nil {
+		out = append(append(out, `,"structuredContent":`...), structured...)
+	}
+	return append(out, '}')
+}
+
+// errorResult returns a tool result that tells the model what went wrong.
+func errorResult(text string) json.RawMessage {
+	return wire.Set(textResult(text, nil), "isError", []byte("true"))
+}

@@ -1,0 +1,241 @@
+package aggregator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"dynmcp/catalog"
+	"dynmcp/internal/wire"
+	"dynmcp/lazy"
+	"dynmcp/transports"
+)
+
+// askWait bounds what we ask an upstream on our own account.
+const askWait = 30 * time.Second
+
+// A peer is what an upstream talks to, over all its connections.
+type peer struct {
+	agg      *Aggregator
+	upstream *lazy.Upstream
+
+	mu       sync.Mutex
+	conn     *transports.Conn // the one that may change the listing
+	listing  *catalog.Listing
+	flights  []*flight       // oldest first
+	stale    map[string]bool // list methods to be fetched anew
+	fetching bool
+}
+
+func (a *Aggregator) peerOf(u *lazy.Upstream) *peer {
+	if p, ok := a.peers.Load(u); ok {
+		return p.(*peer)
+	}
+	p, _ := a.peers.LoadOrStore(u, &peer{agg: a, upstream: u, stale: map[string]bool{}})
+	return p.(*peer)
+}
+
+// use makes a new connection and what it listed the current ones. A change
+// that was announced while it listed is fetched now.
+func (p *peer) use(conn *transports.Conn, l *catalog.Listing) {
+	p.install(func() *catalog.Listing {
+		p.conn = conn
+		return l
+	})
+	p.refresh()
+}
+
+// install puts the listing that choose returns into the catalogue, nil is
+// none. The lock is held over both, so that the listing of an old connection
+// never replaces that of a new one; the catalogue does no I/O.
+func (p *peer) install(choose func() *catalog.Listing) {
+	before := p.agg.catalog.View()
+	p.mu.Lock()
+	l := choose()
+	installed := l != nil && p.agg.catalog.Put(p.upstream.Server.Name, l)
+	if installed {
+		p.listing = l
+	}
+	p.mu.Unlock()
+	if installed {
+		p.agg.installed(before)
+	}
+}
+
+func (p *peer) add(f *flight) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.flights = append(p.flights, f)
+}
+
+func (p *peer) remove(f *flight) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if i := slices.Index(p.flights, f); i >= 0 {
+		p.flights = slices.Delete(p.flights, i, i+1)
+	}
+}
+
+// Notify implements transports.Peer.
+func (p *peer) Notify(method string, params json.RawMessage) {
+	switch method {
+	case "notifications/tools/list_changed":
+		p.outdated("tools/list")
+	case "notifications/prompts/list_changed":
+		p.outdated("prompts/list")
+	case "notifications/resources/list_changed":
+		p.outdated("resources/list", "resources/templates/list")
+	case "notifications/message":
+		p.agg.tell(method, p.named(params))
+	case "notifications/resources/updated":
+		p.agg.updated(params)
+	default:
+		p.agg.tell(method, params)
+	}
+}
+
+// named puts the upstream's name in front of a log message's logger.
+func (p *peer) named(params json.RawMessage) json.RawMessage {
+	if p.agg.config().SingleWrap {
+		return params
+	}
+	name := p.upstream.Server.Name
+	if logger, ok := wire.Text(wire.Get(params, "logger")); ok {
+		name += "/" + logger
+	}
+	return wire.Set(params, "logger", wire.Quote(name))
+}
+
+// outdated has lists fetched anew: one fetch at a time, and another after it
+// if something changed meanwhile.
+func (p *peer) outdated(methods ...string) {
+	p.mu.Lock()
+	for _, method := range methods {
+		p.stale[method] = true
+	}
+	p.mu.Unlock()
+	p.refresh()
+}
+
+func (p *peer) refresh() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fetching || p.conn == nil || len(p.stale) == 0 {
+		return
+	}
+	p.fetching = true
+	p.agg.spawn(p.fetch)
+}
+
+func (p *peer) fetch() {
+	for {
+		p.mu.Lock()
+		conn, stale := p.conn, p.stale
+		p.stale = map[string]bool{}
+		if p.fetching = len(stale) > 0; !p.fetching {
+			p.mu.Unlock()
+			return
+		}
+		p.mu.Unlock()
+		p.fetchFrom(conn, stale)
+	}
+}
+
+// fetchFrom replaces lists. A list that cannot be fetched stays as it was, and
+// one of a connection that is not current any more changes nothing.
+func (p *peer) fetchFrom(conn *transports.Conn, stale map[string]bool) {
+	ctx, cancel := context.WithTimeout(p.agg.ctx, askWait)
+	defer cancel()
+	fetched := map[string][]json.RawMessage{}
+	for _, which := range lists {
+		if !stale[which.method] || !conn.Hello().Has(which.capability) {
+			continue
+		}
+		entries, err := p.agg.listOne(ctx, conn, which.method, which.key)
+		if err != nil {
+			p.agg.log.Warn("list not refreshed, the last one stays", "upstream", conn.Name(), "err", err)
+			continue
+		}
+		fetched[which.method] = entries
+	}
+	p.install(func() *catalog.Listing {
+		if p.conn != conn || len(fetched) == 0 {
+			return nil
+		}
+		l := *p.listing
+		for _, which := range lists {
+			if entries, ok := fetched[which.method]; ok {
+				*which.into(&l) = entries
+			}
+		}
+		return &l
+	})
+}
+
+// Request implements transports.Peer: a question on a stream that is shared
+// goes to the newest session with a call in flight here whose host can answer
+// it, or to the only session there is.
+func (p *peer) Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	capability, ok := questions[method]
+	if !ok && p.agg.only() == nil {
+		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not known", method)}
+	}
+	s := p.whoCan(capability)
+	if s == nil {
+		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("no host with a call in flight supports %s", capability)}
+	}
+	return p.ask(ctx, s, method, params)
+}
+
+// questions are the requests of upstreams, with the capability of a host that
+// can answer them.
+var questions = map[string]string{
+	"sampling/createMessage": "sampling",
+	"elicitation/create":     "elicitation",
+	"roots/list":             "roots",
+}
+
+func (p *peer) whoCan(capability string) *session {
+	p.mu.Lock()
+	flights := slices.Clone(p.flights)
+	p.mu.Unlock()
+	for _, f := range slices.Backward(flights) {
+		if capability == "" || f.session.can(capability) {
+			return f.session
+		}
+	}
+	if len(flights) > 0 {
+		return nil
+	}
+	var only []*session
+	p.agg.eachSession(func(s *session) { only = append(only, s) })
+	if len(only) == 1 && (capability == "" || only[0].can(capability)) {
+		return only[0]
+	}
+	return nil
+}
+
+// ask puts an upstream's question to a host.
+func (p *peer) ask(ctx context.Context, s *session, method string, params json.RawMessage) (json.RawMessage, error) {
+	capability := questions[method]
+	s.mu.Lock()
+	modern := s.modern
+	s.mu.Unlock()
+	switch {
+	case s.peer == nil:
+		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "there is no host to ask"}
+	case modern:
+		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "the host speaks " + transports.StatelessVersion + ", in which servers cannot send requests"}
+	case capability != "" && !s.can(capability):
+		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "the host does not support " + capability}
+	}
+	result, err := s.peer.Request(ctx, method, params)
+	if errors.Is(err, context.Canceled) {
+		return nil, err
+	}
+	return result, err
+}
