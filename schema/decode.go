@@ -2,6 +2,7 @@ package schema
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -106,6 +107,8 @@ func (r *reading) integer(path string, n *node, v reflect.Value, f field) {
 	value, err := strconv.Atoi(n.scalar)
 	least, _ := strconv.Atoi(f.min)
 	switch {
+	case errors.Is(err, strconv.ErrRange):
+		r.fail(n.at, path, n.scalar+" is too large", "")
 	case err != nil:
 		r.fail(n.at, path, n.scalar+" is not a whole number", "write it without fraction or exponent")
 	case value < least:
@@ -127,6 +130,8 @@ func (r *reading) duration(path string, n *node, p *time.Duration, f field) {
 	switch {
 	case !ok:
 		r.fail(n.at, path, "not a duration"+shown(n), wantDuration)
+	case d < 0:
+		r.fail(n.at, path, "this duration is negative", wantDuration)
 	case d < least:
 		r.fail(n.at, path, "this duration is too short", fmt.Sprintf("want %v or more", least))
 	default:

@@ -52,7 +52,12 @@ func (r *reading) decodeDocument(root *node) *Document {
 // looksLikeConfig tells a config from other files that happen to be JSON or
 // YAML. About those it says one thing instead of one for each of their keys.
 func (r *reading) looksLikeConfig(root *node) bool {
-	if root.kind != object {
+	switch root.kind {
+	case object:
+	case null:
+		r.fail(root.at, "", "there is nothing in the file", emptyHint)
+		return false
+	default:
 		r.fail(root.at, "", "the file holds "+root.kind.String(), "a config is an object with mcp in it")
 		return false
 	}

@@ -48,6 +48,22 @@ func variables(mode string, opts LoadOptions) (map[string]string, error) {
 	return vars, nil
 }
 
+// origin names the places that variables look into.
+func origin(mode string, opts LoadOptions) string {
+	file := ".env"
+	if opts.EnvFile != "" {
+		file = opts.EnvFile
+	}
+	switch mode {
+	case envProcess:
+		return "the environment"
+	case envDotenv:
+		return file
+	default:
+		return "the environment or in " + file
+	}
+}
+
 func processVariables(environ []string) map[string]string {
 	if environ == nil {
 		environ = os.Environ()
@@ -74,7 +90,7 @@ func dotenvVariables(opts LoadOptions) (map[string]string, error) {
 	}
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf(".env file not found: %s; check the path, or leave it out to use .env in the working directory: %w", path, err)
+		return nil, &fileError{fmt.Sprintf(".env file not found: %s; check the path, or leave it out to use .env in the working directory", path), err}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the .env file: %w", err)

@@ -64,7 +64,7 @@ func (e *expansion) replace(reference string, lookup func(string) (string, bool)
 	switch {
 	case hasFallback && value == "":
 		value = fallback
-	case !defined:
+	case !defined && !slices.Contains(e.missing, name):
 		e.missing = append(e.missing, name)
 	}
 	e.values = append(e.values, value)

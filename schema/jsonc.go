@@ -12,6 +12,9 @@ import (
 // parseJSON reads JSON with comments and trailing commas.
 func parseJSON(src *source) (*node, *Error) {
 	value, err := hujson.Parse(src.data)
+	if err != nil && value.Value == nil && errors.Is(err, io.ErrUnexpectedEOF) {
+		return &node{at: pos{1, 1}}, nil // nothing but comments
+	}
 	if err != nil {
 		return nil, jsonError(src, err)
 	}
@@ -59,12 +62,12 @@ func literal(l hujson.Literal) (kind, string) {
 func jsonError(src *source, err error) *Error {
 	var line, col int
 	if _, scanErr := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &line, &col); scanErr != nil {
-		return &Error{File: src.name, Line: 1, Column: 1, Err: errors.New("invalid JSON")}
+		return &Error{File: src.name, Line: 1, Column: 1, Err: errors.New("malformed JSON")}
 	}
 	offset := lineOffset(src.data, line) + col - 1
 	p := (&cursor{data: src.data}).to(offset)
 	what, hint := jsonTrouble(src.data, offset, err)
-	return &Error{File: src.name, Line: p.line, Column: p.col, Err: errors.New("invalid JSON: " + what), Hint: hint}
+	return &Error{File: src.name, Line: p.line, Column: p.col, Err: errors.New("malformed JSON: " + what), Hint: hint}
 }
 
 func jsonTrouble(data []byte, offset int, err error) (what, hint string) {

@@ -121,6 +121,7 @@ func (r *reading) resolve(root *node, opts LoadOptions) error {
 	if err != nil {
 		return err
 	}
+	r.origin = origin(mode, opts)
 	r.interpolate(root, vars)
 	return nil
 }

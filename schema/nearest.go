@@ -1,9 +1,6 @@
 package schema
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // elsewhere are keys that other programs' configs have, and what is written
 // for them here.
@@ -29,6 +26,9 @@ func hintForKey(key string, known []string) string {
 	if hint, ok := elsewhere[key]; ok {
 		return hint
 	}
+	if len(known) > 12 {
+		return "dynmcp schema prints all that are known"
+	}
 	return "known are " + strings.Join(known, ", ")
 }
 
@@ -50,11 +50,17 @@ func oneOf(values []string) string {
 }
 
 // nearest is the candidate that s is most likely meant to be, empty when none
-// is near: at most one letter in three may differ.
+// is near: one letter in three may differ, or its beginning be left out, as
+// in http for streamable-http.
 func nearest(s string, candidates []string) string {
+	s = fold(s)
 	best, least := "", max(1, len(s)/3)+1
 	for _, candidate := range candidates {
-		if d := distance(fold(s), fold(candidate)); d < least {
+		d := distance(s, fold(candidate))
+		if len(s) > 2 && strings.HasSuffix(fold(candidate), s) {
+			d = min(d, least-1)
+		}
+		if d < least {
 			best, least = candidate, d
 		}
 	}
@@ -66,23 +72,27 @@ func fold(s string) string {
 	return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(s))
 }
 
-// distance counts the letters to insert, remove or replace to make b of a.
+// distance counts the letters to insert, remove, replace or swap with their
+// neighbour to make b of a.
 func distance(a, b string) int {
-	row := make([]int, len(b)+1)
+	before, row := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
+		next := make([]int, len(b)+1)
+		next[0] = i + 1
 		for j := range len(b) {
-			cost := diagonal
+			differ := 0
 			if a[i] != b[j] {
-				cost++
+				differ = 1
 			}
-			diagonal = row[j+1]
-			row[j+1] = slices.Min([]int{cost, diagonal + 1, row[j] + 1})
+			next[j+1] = min(row[j]+differ, row[j+1]+1, next[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				next[j+1] = min(next[j+1], before[j-1]+1)
+			}
 		}
+		before, row = row, next
 	}
 	return row[len(b)]
 }

@@ -15,6 +15,8 @@ type reading struct {
 	warnings Errors
 	secrets  []string
 
+	// origin says where variables come from, for errors.
+	origin string
 	// template is what every server starts from: the defaults of the keys,
 	// and over them the file's own.
 	template Server
@@ -42,7 +44,7 @@ func (r *reading) missingVariable(p pos, path, name string) {
 		r.missing.Names = append(r.missing.Names, name)
 	}
 	what := fmt.Sprintf("%s is not set", name)
-	hint := fmt.Sprintf("set it in the environment or in .env, or write ${%s:-default}", name)
+	hint := fmt.Sprintf("set it in %s, or write ${%s:-default}", r.origin, name)
 	r.missing.Uses = append(r.missing.Uses, r.problem(p, path, what, hint))
 }
 

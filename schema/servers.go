@@ -22,15 +22,21 @@ func (r *reading) servers(path string, n *node, p *[]Server, host bool) {
 		r.fail(n.at, path, "there is no server in it", `write "NAME": {"command": "PROGRAM"} or "NAME": {"url": "https://…"}`)
 	}
 	for _, m := range n.members {
-		inner := below(path, m.key)
-		name := r.name(inner, m, host)
-		if host {
-			m.value = r.hostSpelling(inner, m.value)
+		if first, _ := n.member(m.key); first.at != m.at {
+			continue // a duplicate key, which is reported as such
 		}
-		s := r.server(inner, m)
-		s.Name = name
-		*p = append(*p, s)
+		*p = append(*p, r.entry(below(path, m.key), m, host))
 	}
+}
+
+func (r *reading) entry(path string, m member, host bool) Server {
+	name := r.name(path, m, host)
+	if host {
+		m.value = r.hostSpelling(path, m.value)
+	}
+	s := r.server(path, m)
+	s.Name = name
+	return s
 }
 
 // name is the name that the entry m goes by, after the checks on it.
@@ -38,21 +44,26 @@ func (r *reading) name(path string, m member, host bool) string {
 	name := m.key
 	if !serverName.MatchString(name) {
 		name = slug(name)
-		switch {
-		case name == "":
-			r.fail(m.at, path, "this is no name for a server", "use lower-case letters, digits and hyphens")
-		case host:
-			r.warn(m.at, path, fmt.Sprintf("the server is called %q here", name), "names have lower-case letters, digits and hyphens only")
-		default:
-			r.fail(m.at, path, "this is no name for a server", fmt.Sprintf("use lower-case letters, digits and hyphens, like %q", name))
+		if name == "" || !host {
+			r.fail(m.at, path, "this is no name for a server", nameHint(name))
+			return ""
 		}
+		r.warn(m.at, path, fmt.Sprintf("the server is called %q here", name), "names have lower-case letters, digits and hyphens only")
 	}
-	if first, taken := r.places[name]; taken && name != "" {
+	if first, taken := r.places[name]; taken {
 		r.fail(m.at, path, fmt.Sprintf("a server called %q is already in line %d", name, first.line), "give one of them another name")
-	} else {
-		r.places[name] = m.at
+		return name
 	}
+	r.places[name] = m.at
 	return name
+}
+
+func nameHint(slug string) string {
+	hint := "use lower-case letters, digits and hyphens"
+	if slug != "" {
+		hint += fmt.Sprintf(", like %q", slug)
+	}
+	return hint
 }
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
@@ -92,16 +103,16 @@ func (r *reading) server(path string, m member) Server {
 // withoutMisplaced leaves the fields that a server of this transport has, and
 // records the keys of n that belong to the other ones.
 func (r *reading) withoutMisplaced(path string, n *node, transport string, fields []field) []field {
-	hint := "only stdio servers have it"
+	hint := "only stdio has it"
 	if transport == Stdio {
-		hint = "only streamable-http and sse servers have it"
+		hint = "only streamable-http and sse have it"
 	}
 	own := inGroups(fields, "", groupLimit, groupOf(transport))
 	for _, m := range n.members {
 		_, known := findField(fields, m.key)
 		_, ours := findField(own, m.key)
 		if known && !ours {
-			r.fail(m.at, below(path, m.name()), "this key does not belong on a "+transport+" server", hint)
+			r.fail(m.at, below(path, m.name()), "this key does not go with transport "+transport, hint)
 		}
 	}
 	return own

@@ -14,6 +14,8 @@ const maxSource = 1 << 20
 // that overflows cannot be recovered from.
 const maxDepth = 200
 
+const emptyHint = `write {"mcp": {"NAME": {"command": "PROGRAM"}}} to begin with`
+
 // source is the text of a config file and the name errors call it by.
 type source struct {
 	name  string
@@ -28,7 +30,7 @@ func (s *source) check() (what, hint string) {
 	case len(s.data) > maxSource:
 		return "the file is larger than 1 MiB", "is this the config?"
 	case len(bytes.TrimSpace(s.data)) == 0:
-		return "the file is empty", `write {"mcp": {"NAME": {"command": "PROGRAM"}}} to begin with`
+		return "the file is empty", emptyHint
 	case bytes.HasPrefix(s.data, []byte("\xff\xfe")) || bytes.HasPrefix(s.data, []byte("\xfe\xff")):
 		return "the file is UTF-16", "save it as UTF-8"
 	case bytes.IndexByte(s.data, 0) >= 0 || !utf8.Valid(s.data):

@@ -167,7 +167,7 @@ type Inherit struct {
 // Auth is the OAuth client that a remote server knows dynmcp by.
 type Auth struct {
 	// The client id that the server gave out.
-	ClientID string `json:"client_id" required:"true" nonblank:"true" secret:"true" example:"dynmcp"`
+	ClientID string `json:"client_id" required:"true" nonblank:"true" example:"dynmcp"`
 	// The client secret that goes with it. Left out for public clients.
 	ClientSecret string `json:"client_secret" secret:"true" example:"${CLIENT_SECRET}"`
 	// The scopes to ask for, separated by spaces.

@@ -19,7 +19,7 @@ func (r *reading) checkServer(path string, n *node, s *Server) {
 	r.checkEnv(below(path, "env"), n.get("env"))
 	r.checkTools(path, n)
 	if s.Auth != nil && hasHeader(s.Headers, "Authorization") {
-		r.warn(n.get("auth").at, below(path, "auth"), "headers has an Authorization too", "the header is sent and no login is made; remove one of them")
+		r.warn(n.get("auth").at, below(path, "auth"), "headers has an Authorization too", "a request carries one of them; remove the other")
 	}
 }
 
@@ -89,7 +89,7 @@ func (r *reading) checkEnv(path string, n *node) {
 		inner := below(path, m.key)
 		switch {
 		case m.key == "" || strings.ContainsAny(m.key, "=\x00"):
-			r.fail(m.at, inner, "this is no name for a variable", "remove the = from it")
+			r.fail(m.at, inner, "this is no name for a variable", "names are not empty and have no = in them")
 		case usable(m.value) && strings.Contains(m.value.scalar, "\x00"):
 			r.fail(m.value.at, inner, "this has a NUL in it", "no process can be given that")
 		}

@@ -32,7 +32,7 @@ func parseYAML(src *source) (root *node, failure *Error) {
 	// process that reloads it.
 	defer func() {
 		if r := recover(); r != nil {
-			root, failure = nil, &Error{File: src.name, Line: 1, Column: 1, Err: errors.New("invalid YAML"), Hint: "the YAML parser could not make sense of the file"}
+			root, failure = nil, &Error{File: src.name, Line: 1, Column: 1, Err: errors.New("malformed YAML"), Hint: "the YAML parser could not make sense of the file"}
 		}
 	}()
 	file, err := parser.ParseBytes(src.data, 0, parser.AllowDuplicateMapKey())
@@ -50,12 +50,12 @@ func parseYAML(src *source) (root *node, failure *Error) {
 // yamlError keeps the parser's sentence and place but not its excerpt of the
 // file, which may hold a secret.
 func yamlError(src *source, err error) *Error {
-	e := &Error{File: src.name, Line: 1, Column: 1, Err: errors.New("invalid YAML")}
+	e := &Error{File: src.name, Line: 1, Column: 1, Err: errors.New("malformed YAML")}
 	var detail yaml.Error
 	if !errors.As(err, &detail) {
 		return e
 	}
-	e.Err = errors.New("invalid YAML: " + detail.GetMessage())
+	e.Err = errors.New("malformed YAML: " + detail.GetMessage())
 	p := src.clamp(tokenPlace(detail.GetToken()))
 	e.Line, e.Column = p.line, p.col
 	return e
@@ -81,7 +81,7 @@ func (y *yamlReader) document(file *ast.File) *node {
 func (y *yamlReader) fail(n ast.Node, what, hint string) {
 	if y.err == nil {
 		p := y.src.clamp(place(n))
-		y.err = &Error{File: y.src.name, Line: p.line, Column: p.col, Err: errors.New("invalid YAML: " + what), Hint: hint}
+		y.err = &Error{File: y.src.name, Line: p.line, Column: p.col, Err: errors.New("malformed YAML: " + what), Hint: hint}
 	}
 }
 
