@@ -257,3 +257,31 @@ func lookPath(command, dir string, env []string) (string, error) {
 	}
 	return "", &exec.Error{Name: command, Err: exec.ErrNotFound}
 }
+
+// CheckCommand reports whether the command of a stdio server, and the
+// directory it is to run in, are there. The error is a *Failure.
+func CheckCommand(server schema.Server) error {
+	if server.Cwd != "" {
+		if info, err := os.Stat(server.Cwd); err != nil || !info.IsDir() {
+			return startError(server, fmt.Errorf("the directory %q is not there", server.Cwd), "check cwd in the config")
+		}
+	}
+	_, err := lookPath(server.Command, server.Cwd, environment(server.Env, server.InheritEnv))
+	if err != nil {
+		return startError(server, fmt.Errorf("the command %q is not there: %w", server.Command, lookupCause(err)), "install it, or give its full path; PATH may differ in programs started from a desktop")
+	}
+	return nil
+}
+
+func startError(server schema.Server, cause error, hint string) *Failure {
+	return &Failure{Upstream: server.Name, Code: CodeStartFailed, Outcome: NotSent, Cause: cause, Hint: hint}
+}
+
+// lookupCause returns what is wrong without the name that it repeats.
+func lookupCause(err error) error {
+	var lookup *exec.Error
+	if errors.As(err, &lookup) {
+		return lookup.Err
+	}
+	return err
+}

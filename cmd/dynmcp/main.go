@@ -1,0 +1,81 @@
+// Command dynmcp stands between an MCP host and many upstream MCP servers.
+//
+// main.go holds what every verb shares: the tree of commands, exit codes, how
+// errors are shown. Each verb has a file of its own; stdio.go is what runs
+// where none is given.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"dynmcp/transports"
+)
+
+// version is dynmcp's own; releases set it with -ldflags "-X main.version=…".
+var version = "0.1.0-dev"
+
+func main() {
+	if err := rootCommand().Execute(); err != nil {
+		report(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func rootCommand() *cobra.Command {
+	cmd := stdioCommand()
+	cmd.SilenceErrors = true
+	cmd.SilenceUsage = true
+	cmd.Version = version
+	cmd.SetVersionTemplate("dynmcp {{.Version}}\n")
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return hinted(err, "dynmcp --help lists the flags")
+	})
+	return cmd
+}
+
+// A hintError is an error with what the user can do about it.
+type hintError struct {
+	error
+	hint string
+}
+
+func (e *hintError) Unwrap() error { return e.error }
+
+func hinted(err error, format string, args ...any) error {
+	return &hintError{err, fmt.Sprintf(format, args...)}
+}
+
+// report shows an error to a person: what is wrong, the last lines of a child
+// that failed, and what to do.
+func report(w io.Writer, err error) {
+	fmt.Fprintf(w, "dynmcp: %v\n", err)
+	var failure *transports.Failure
+	var hint *hintError
+	if errors.As(err, &failure) {
+		if failure.Stderr != "" {
+			fmt.Fprintf(w, "last lines of its stderr:\n  %s\n", strings.ReplaceAll(failure.Stderr, "\n", "\n  "))
+		}
+		if failure.Hint != "" {
+			fmt.Fprintf(w, "hint: %s\n", failure.Hint)
+		}
+	}
+	if errors.As(err, &hint) {
+		fmt.Fprintf(w, "hint: %s\n", hint.hint)
+	}
+}
+
+// logger returns the logger for stderr; stdout belongs to the protocol.
+func logger(w io.Writer, level string) (*slog.Logger, error) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, hinted(fmt.Errorf("unknown log level %q", level), "use debug, info, warn or error")
+	}
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: l})), nil
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"dynmcp/aggregator"
+	"dynmcp/schema"
+	"dynmcp/transports"
+)
+
+// configFlags say which config is meant, and are the same for every verb.
+type configFlags struct {
+	config  string
+	envFile string
+}
+
+func (f *configFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&f.config, "config", "c", "", "config `file` (default: mcp.json or .mcp.json in the working directory)")
+	cmd.Flags().StringVarP(&f.envFile, "env", "e", "", "`file` to read variables from, in place of .env")
+}
+
+// load reads the config the flags name, or the one it finds.
+func (f *configFlags) load() (*schema.Config, error) {
+	path := f.config
+	if path == "" {
+		found, err := schema.Find(".")
+		if err != nil {
+			return nil, err
+		}
+		path = found
+	}
+	return schema.Load(path, schema.LoadOptions{EnvFile: f.envFile})
+}
+
+// stdioCommand serves one host on stdin and stdout: what dynmcp does when no
+// verb is given.
+func stdioCommand() *cobra.Command {
+	var from configFlags
+	var strict bool
+	var level string
+	cmd := &cobra.Command{
+		Use:   "dynmcp [flags] [-- command args…]",
+		Short: "One MCP server in front of many",
+		Long: `dynmcp serves an MCP host on stdin and stdout. It connects to the MCP servers
+of a config file, or to the one whose command follows "--", and shows the host
+three tools in place of all of theirs: discover_tool, use_tool, load_mcp.`,
+		Example: `  dynmcp -- npx -y @modelcontextprotocol/server-everything stdio
+  dynmcp -c mcp.json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if dash := cmd.ArgsLenAtDash(); dash > 0 || dash < 0 && len(args) > 0 {
+				return hinted(fmt.Errorf("unknown command %q", args[0]), "to wrap a server, write: dynmcp -- %s", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			log, err := logger(os.Stderr, level)
+			if err != nil {
+				return err
+			}
+			cfg, err := stdioConfig(&from, cmd.ArgsLenAtDash() >= 0, args)
+			if err != nil {
+				return err
+			}
+			return serveStdio(cfg, strict, log)
+		},
+	}
+	from.add(cmd)
+	cmd.Flags().BoolVar(&strict, "strict", false, "exit if a server that is not lazy cannot be started")
+	cmd.Flags().StringVar(&level, "log-level", "info", "what to log on stderr: debug, info, warn or error")
+	return cmd
+}
+
+func stdioConfig(from *configFlags, wrap bool, args []string) (*schema.Config, error) {
+	switch {
+	case !wrap:
+		return from.load()
+	case len(args) == 0:
+		return nil, hinted(errors.New("no upstream command was provided after --"),
+			"dynmcp -- npx -y @modelcontextprotocol/server-everything stdio")
+	case from.config != "":
+		return nil, hinted(errors.New("a config file and a command after -- exclude each other"), "leave out one of them")
+	}
+	return schema.Single(args[0], args[1:]), nil
+}
+
+func serveStdio(cfg *schema.Config, strict bool, log *slog.Logger) error {
+	for _, warning := range cfg.Warnings {
+		log.Warn(warning)
+	}
+	if err := checkCommands(cfg, strict, log); err != nil {
+		return err
+	}
+	// The second signal is the default's: it ends us at once.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+
+	agg, err := aggregator.New(cfg, aggregator.Options{Version: version, Strict: strict, Logger: log})
+	if err != nil {
+		return err
+	}
+	defer agg.Close()
+	return agg.Serve(ctx, os.Stdin, os.Stdout)
+}
+
+// checkCommands finds commands that are not there before any host is told of
+// them. One is fatal where the run can do nothing without it.
+func checkCommands(cfg *schema.Config, strict bool, log *slog.Logger) error {
+	for _, s := range cfg.Servers {
+		if s.Disabled || s.Transport != schema.Stdio {
+			continue
+		}
+		err := transports.CheckCommand(s)
+		if err == nil {
+			continue
+		}
+		if cfg.SingleWrap || strict && !s.Lazy() {
+			return err
+		}
+		log.Warn("server cannot start", "upstream", s.Name, "err", err)
+	}
+	return nil
+}
