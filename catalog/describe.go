@@ -83,13 +83,12 @@ func (v *View) fit(preamble string, limit int) string {
 			return d.render(func(p *part) string { return p.block(d.mode) })
 		}
 	}
-	short := []string{v.serverNames(true), v.serverNames(false), v.atLeast()}
-	for _, s := range short {
-		if s = preamble + "\n\n" + s; units(s) <= limit {
-			return s
-		}
-	}
-	for _, s := range short[1:] {
+	named, least := v.serverNames(false), v.atLeast()
+	for _, s := range []string{
+		preamble + "\n\n" + v.serverNames(true),
+		preamble + "\n\n" + named, named,
+		preamble + "\n\n" + least, least,
+	} {
 		if units(s) <= limit {
 			return s
 		}

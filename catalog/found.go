@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Found answers a search as text and structured content: the best tools, the
-// servers not loaded yet whose description fits, and if nothing fits how to go
-// on. It shows up to limit tools, 0 meaning 10.
+// Found answers a search as text and structured content: the best tools, and
+// the servers not loaded yet that may have others. It shows up to limit tools,
+// 0 meaning 10, and always says how to go on.
 func (v *View) Found(query string, limit int) Page {
 	if limit <= 0 {
 		limit = 10
@@ -17,15 +17,15 @@ func (v *View) Found(query string, limit int) Page {
 	var text strings.Builder
 	var tools, servers []string
 	for _, m := range found {
-		tools = append(tools, brief("name", m.Tool.Name, "description", m.Tool.Summary))
-		text.WriteString(m.Tool.line(lineWidth) + "\n")
+		tools = append(tools, m.Tool.item().json)
+		text.WriteString(m.Tool.item().line + "\n")
 	}
 	if len(found) == 0 {
-		fmt.Fprintf(&text, "No tool matches %s. discover_tool with no argument lists all.\n", shown(query))
+		fmt.Fprintf(&text, "No tool matches %s. discover_tool with no argument lists all.\n", escape(shown(query)))
 	}
-	for i, p := range v.fitting(query) {
+	for i, p := range v.candidates(query, len(found) == 0) {
 		if i == 0 {
-			text.WriteString("Servers not loaded that may have more, call load_mcp:\n")
+			text.WriteString("Not loaded yet, may have more; call load_mcp with the name:\n")
 		}
 		servers = append(servers, p.json())
 		text.WriteString(p.deferred(lineWidth))
@@ -37,24 +37,32 @@ func (v *View) Found(query string, limit int) Page {
 	}
 }
 
-// fitting returns the servers whose tools are not known and whose name or
-// description has a word of the query, in config order; all if none has and
-// there is nothing else to offer.
-func (v *View) fitting(query string) []*part {
-	asked := map[string]bool{}
-	for _, w := range nameWords(query) {
-		asked[w] = !stopWords[w]
-	}
-	var ps []*part
+// candidates returns servers to load, in config order: those whose tools are
+// not known and whose name or description has a word of the query; if none has
+// and nothing else was found, the first of all.
+func (v *View) candidates(query string, anyway bool) []*part {
+	var fit, rest []*part
 	for _, p := range v.lazy {
-		if p.index != nil {
-			continue
-		}
-		fits := false
-		words(p.server.Name+" "+p.intro, func(w string) { fits = fits || asked[w] })
-		if fits {
-			ps = append(ps, p)
+		switch {
+		case p.index != nil: // its tools were searched
+		case p.mentions(query):
+			fit = append(fit, p)
+		default:
+			rest = append(rest, p)
 		}
 	}
-	return ps[:min(len(ps), nearestShown)]
+	if len(fit) == 0 && anyway {
+		fit = rest
+	}
+	return fit[:min(len(fit), nearestShown)]
+}
+
+// mentions tells whether the server's name or description has a word of the
+// query that says something.
+func (p *part) mentions(query string) bool {
+	asked := map[string]bool{}
+	words(query, func(w string) { asked[w] = !stopWords[w] })
+	found := false
+	words(p.server.Name+" "+p.intro, func(w string) { found = found || asked[w] })
+	return found
 }

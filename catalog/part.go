@@ -22,7 +22,8 @@ type Tool struct {
 
 	InputSchema, OutputSchema, Annotations json.RawMessage // parts of Raw; nil if absent
 
-	overridden bool // Description is not the one in Raw
+	overridden bool     // Description is not the one in Raw
+	terms      []string // of Leaf, for Nearest
 }
 
 // ServerInfo says what is known of one server.
@@ -49,6 +50,7 @@ type part struct {
 	tools []*Tool    // shown, sorted by name
 	docs  []*Tool    // by entry of index.tools; nil where hidden
 	words *postings  // over index.tools, or over what overrides made of them
+	terms []string   // of the server's own name
 	sizes [modes]int // units of its block in each mode
 
 	warnings []string
@@ -57,7 +59,7 @@ type part struct {
 // newPart applies a server's declaration to its listing. Tools whose names are
 // taken, by servers before it, are left out.
 func newPart(s Server, x *index, taken map[string]*Tool) *part {
-	p := &part{server: s, index: x, intro: fold(s.Description)}
+	p := &part{server: s, index: x, intro: fold(s.Description), terms: nameWords(s.Name)}
 	if x != nil {
 		p.warnings = slices.Clone(x.warnings)
 		p.addTools(taken)
@@ -146,7 +148,7 @@ func (p *part) expose(e *entry, leaf string) *Tool {
 	if !s.Bare {
 		t.Name = s.Name + "/" + leaf
 	}
-	t.Direct = directName(s, leaf)
+	t.Direct, t.terms = directName(s, leaf), nameWords(leaf)
 	o := s.Overrides[e.name]
 	if o.Description != "" {
 		t.Description, t.overridden = o.Description, true

@@ -14,18 +14,21 @@ type field int
 const (
 	inName field = iota
 	inText       // title and description
-	inArgs       // argument names and their descriptions
+	inArgs       // argument names, their descriptions and values
 	fields
 )
 
-// The weights of BM25F, measured in search_test.go. The name says most; long
-// texts are discounted, many arguments hardly.
-var (
-	weight = [fields]float64{inName: 3, inText: 1, inArgs: 0.4}
-	shrink = [fields]float64{inName: 0.4, inText: 0.6, inArgs: 0.6} // b
+// The parameters of BM25F, measured by TestRetrieval. Length discounts texts
+// and arguments almost in full, names hardly.
+const (
+	saturation = 1.6 // k1
+	fromServer = 0.6 // weight of a term in the server's name, for all its tools
 )
 
-const saturation = 1.2 // k1
+var (
+	weight = [fields]float64{inName: 2.5, inText: 1, inArgs: 0.75}
+	shrink = [fields]float64{inName: 0.2, inText: 0.85, inArgs: 0.85} // b
+)
 
 // postings are the inverted index over the tools of one server. Frequencies
 // are raw, so that a query can weigh them by the averages of all servers.
@@ -56,7 +59,8 @@ func newPostings(tools []*entry) *postings {
 }
 
 func (x *postings) addText(doc int, f field, s string) {
-	words(s, func(term string) {
+	const enough = 64 << 10 // bytes; ten times the longest text met in real servers
+	words(s[:min(len(s), enough)], func(term string) {
 		ps := x.terms[term]
 		if len(ps) == 0 || ps[len(ps)-1].doc != int32(doc) {
 			ps = append(ps, posting{doc: int32(doc)})
@@ -69,8 +73,8 @@ func (x *postings) addText(doc int, f field, s string) {
 	})
 }
 
-// addSchema adds the properties of a schema: names and descriptions, those of
-// nested objects too, as deep as people write them by hand.
+// addSchema adds the properties of a schema, those of nested objects too, as
+// deep as people write them by hand.
 func (x *postings) addSchema(doc int, schema json.RawMessage, depth int) {
 	if depth > 4 {
 		return
@@ -80,17 +84,29 @@ func (x *postings) addSchema(doc int, schema json.RawMessage, depth int) {
 		switch m.key {
 		case "properties":
 			for arg := range members(value) {
-				property := value[arg.value:arg.after]
 				x.addText(doc, inArgs, arg.key)
-				if s, ok := stringMember(property, "description"); ok {
-					x.addText(doc, inArgs, s)
-				}
-				x.addSchema(doc, property, depth+1)
+				x.addArgument(doc, value[arg.value:arg.after], depth)
 			}
 		case "items":
 			x.addSchema(doc, value, depth+1)
 		}
 	}
+}
+
+// addArgument adds what one property says, and the values it names: queries
+// often hold one of them.
+func (x *postings) addArgument(doc int, property json.RawMessage, depth int) {
+	for m := range members(property) {
+		value := property[m.value:m.after]
+		switch m.key {
+		case "description":
+			s, _ := text(value)
+			x.addText(doc, inArgs, s)
+		case "enum", "default":
+			x.addText(doc, inArgs, string(value))
+		}
+	}
+	x.addSchema(doc, property, depth+1)
 }
 
 // Match is one result of a search.
@@ -113,6 +129,9 @@ func (v *View) Find(query string, limit int) []Match {
 	})
 	return found[:min(max(limit, 0), len(found))]
 }
+
+// exactName is more than any sum of terms.
+const exactName = 1e6
 
 // query is what a search knows before it looks at single tools.
 type query struct {
@@ -139,44 +158,55 @@ func (v *View) newQuery(s string) *query {
 		q.average[f] = max(q.average[f]/max(docs, 1), 1)
 	}
 	for _, term := range q.terms {
-		n := 0.0
-		for _, p := range v.parts {
-			if p.words != nil {
-				n += float64(len(p.words.terms[term]))
-			}
-		}
+		n := v.frequency(term)
 		q.idf = append(q.idf, math.Log(1+(docs-n+0.5)/(n+0.5)))
 	}
 	return q
 }
 
-// score appends the tools of one server that have any of the terms.
+// frequency counts the tools that have a term.
+func (v *View) frequency(term string) float64 {
+	n := 0
+	for _, p := range v.parts {
+		if p.words != nil {
+			n += len(p.words.terms[term])
+		}
+	}
+	return float64(n)
+}
+
+// score appends the tools of one server that fit.
 func (q *query) score(p *part, found []Match) []Match {
 	if p.words == nil {
 		return found
 	}
 	scores := make([]float64, len(p.docs))
+	base := 0.0
 	for i, term := range q.terms {
+		if slices.Contains(p.terms, term) {
+			base += fromServer * q.idf[i]
+		}
 		for _, hit := range p.words.terms[term] {
-			scores[hit.doc] += q.idf[i] * q.frequency(hit, p.words.length[hit.doc])
+			scores[hit.doc] += q.idf[i] * q.saturate(hit, p.words.length[hit.doc])
 		}
 	}
 	for doc, t := range p.docs {
 		if t == nil {
 			continue
 		}
+		score := scores[doc] + base
 		if q.names(t) {
-			scores[doc] += 1e6
+			score += exactName
 		}
-		if scores[doc] > 0 {
-			found = append(found, Match{t, scores[doc]})
+		if score > 0 {
+			found = append(found, Match{t, score})
 		}
 	}
 	return found
 }
 
-// frequency is the saturated, weighted count of a term in one tool.
-func (q *query) frequency(hit posting, length [fields]float64) float64 {
+// saturate is the weighted count of a term in one tool, from 0 to 1.
+func (q *query) saturate(hit posting, length [fields]float64) float64 {
 	tf := 0.0
 	for f, n := range hit.count {
 		if n > 0 {

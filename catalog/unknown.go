@@ -50,11 +50,10 @@ func newSpelling(name string) spelling {
 // like scores a tool from 0 to 1: by edits over the whole name or its last
 // part, or by words in common. The right server counts a little.
 func (s spelling) like(t *Tool) float64 {
-	leaf := strings.ToLower(t.Leaf)
 	score := max(
-		closeness(s.full, []rune(strings.ToLower(t.Name))),
-		0.95*closeness(s.leaf, []rune(leaf)),
-		0.9*overlap(s.words, nameWords(t.Leaf)),
+		closeness(s.full, t.Name),
+		0.95*closeness(s.leaf, t.Leaf),
+		0.9*overlap(s.words, t.terms),
 	)
 	if strings.HasPrefix(string(s.full), strings.ToLower(t.Server)+"/") {
 		score *= 1.05
@@ -62,11 +61,16 @@ func (s spelling) like(t *Tool) float64 {
 	return score
 }
 
-// closeness is 1 for equal strings and falls with each edit.
-func closeness(a, b []rune) float64 {
+// closeness is 1 for equal names and falls with each edit; below a half it is
+// not worth counting.
+func closeness(a []rune, name string) float64 {
+	if len(name) < len(a)/2 {
+		return 0
+	}
+	b := []rune(strings.ToLower(name))
 	longest := max(len(a), len(b))
 	if longest == 0 || min(len(a), len(b))*2 < longest {
-		return 0 // more than half would be edits
+		return 0
 	}
 	return 1 - float64(edits(a, b))/float64(longest)
 }

@@ -3,6 +3,7 @@ package catalog
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // words calls f with each search term of a text, in lower case and stemmed:
@@ -27,19 +28,13 @@ func words(s string, f func(term string)) {
 // word calls f with the terms of one run of letters and digits.
 func word(s string, f func(term string)) {
 	const longest = 64 // bytes; longer runs are encoded data, not words
-	if len(s) > longest && !strings.ContainsFunc(s, unspaced) {
-		return
-	}
-	if strings.ContainsFunc(s, unspaced) {
+	switch {
+	case strings.ContainsFunc(s, unspaced):
 		pairs(s, f)
-		return
-	}
-	f(stem(strings.ToLower(s)))
-	parts := camel(s)
-	for _, part := range parts {
-		if len(parts) > 1 {
-			f(stem(strings.ToLower(part)))
-		}
+	case len(s) > longest:
+	default:
+		f(stem(strings.ToLower(s)))
+		camel(s, f)
 	}
 }
 
@@ -59,26 +54,30 @@ func pairs(s string, f func(term string)) {
 	}
 }
 
-// camel splits at changes of case: getURLFor2 → get URL For2.
-func camel(s string) []string {
-	var parts []string
-	rs := []rune(s)
+// camel calls f with the parts of a word that changes case, if there are
+// several: getURLFor2 has get, URL and For2.
+func camel(s string, f func(term string)) {
 	start := 0
-	for i := 1; i < len(rs); i++ {
-		upper := unicode.IsUpper(rs[i])
-		afterLower := upper && !unicode.IsUpper(rs[i-1])
-		beforeLower := upper && i+1 < len(rs) && unicode.IsLower(rs[i+1])
-		if afterLower || beforeLower && unicode.IsUpper(rs[i-1]) {
-			parts = append(parts, string(rs[start:i]))
-			start = i
+	before, _ := utf8.DecodeRuneInString(s)
+	for i, r := range s {
+		if i > 0 && unicode.IsUpper(r) {
+			next, _ := utf8.DecodeRuneInString(s[i+utf8.RuneLen(r):])
+			if !unicode.IsUpper(before) || unicode.IsLower(next) {
+				f(stem(strings.ToLower(s[start:i])))
+				start = i
+			}
 		}
+		before = r
 	}
-	return append(parts, string(rs[start:]))
+	if start > 0 {
+		f(stem(strings.ToLower(s[start:])))
+	}
 }
 
 // stem drops the endings that English inflects with, so that "lists",
 // "listed" and "listing" meet "list". It is deliberately light.
 func stem(w string) string {
+
 	if len(w) < 4 {
 		return w
 	}
