@@ -2,12 +2,10 @@ package schema
 
 import "slices"
 
-// hostTransports are the spellings that hosts have for transports.
-var hostTransports = map[string]string{
-	"http":            StreamableHTTP,
-	"streamableHttp":  StreamableHTTP,
-	"streamable_http": StreamableHTTP,
-}
+var httpAliases = []string{"http", "streamableHttp", "streamable_http"}
+
+// HTTPAliases are the words that hosts have for streamable-http.
+func HTTPAliases() []string { return slices.Clone(httpAliases) }
 
 // hostSpelling returns the entry as it would be written under mcp: type
 // becomes transport, and of a command that is a list the first word is the
@@ -37,12 +35,11 @@ func (r *reading) hostSpelling(path string, n *node) *node {
 }
 
 func hostTransport(n *node) *node {
-	ours, ok := hostTransports[n.scalar]
-	if !ok || n.kind != text {
+	if n.kind != text || !slices.Contains(httpAliases, n.scalar) {
 		return n
 	}
 	renamed := *n
-	renamed.scalar = ours
+	renamed.scalar = StreamableHTTP
 	return &renamed
 }
 

@@ -66,7 +66,8 @@ type Config struct {
 // (enum), the least number allowed (min), that blank text is no value
 // (nonblank), that it must be given (required), that it must never be shown
 // (secret), and for keys of a server the group they belong to (group: stdio,
-// http or limit). Defaults and examples are YAML.
+// http or limit). The pattern is for editors alone: package schema has checks
+// of its own where it stands. Defaults and examples are YAML.
 type Document struct {
 	// Address or path of the JSON Schema, for editors. dynmcp does not read it.
 	Schema string `json:"$schema" example:"./dynmcp.schema.json"`
@@ -118,7 +119,7 @@ type Server struct {
 	InheritEnv Inherit `json:"inherit_env" group:"stdio" default:"true" example:"[PATH, HOME, LANG]"`
 
 	// The address of the server, http or https.
-	URL string `json:"url" group:"http" required:"true" example:"https://mcp.example.com/mcp"`
+	URL string `json:"url" group:"http" required:"true" pattern:"^https?://|[$][{]" example:"https://mcp.example.com/mcp"`
 	// Headers of every request. They are sent to the server's own origin only.
 	Headers map[string]string `json:"headers" group:"http" default:"{}" secret:"true" example:"{Authorization: \"Bearer ${TOKEN}\"}"`
 	// The OAuth client to log in with, for servers that do not register clients themselves.

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"reflect"
+
+	"github.com/invopop/jsonschema"
+
+	"dynmcp/schema"
+)
+
+// complete says what Go types cannot: which keys of a server go together, and
+// which of the maps of servers takes what.
+func complete(root *jsonschema.Schema) {
+	root.Title = "dynmcp config"
+	root.Description = "The config of dynmcp, which aggregates MCP servers: what servers there are, how they are limited, and how they are shown."
+	for _, key := range []string{"mcp", "mcpServers", "servers", "tree"} {
+		root.AnyOf = append(root.AnyOf, &jsonschema.Schema{Required: []string{key}})
+	}
+	server := root.Definitions["Server"]
+	delete(root.Definitions, "Server")
+
+	mcp := property(root, "mcp")
+	fillServers(mcp, variants(server, false))
+	mcp.PropertyNames = &jsonschema.Schema{Pattern: schema.NamePattern}
+	root.Definitions["HostServer"] = &jsonschema.Schema{
+		Description: "A server as the configs of hosts have it.",
+		OneOf:       variants(server, true),
+	}
+	for _, key := range []string{"mcpServers", "servers"} {
+		fillServers(property(root, key), []*jsonschema.Schema{{Ref: "#/$defs/HostServer"}})
+	}
+
+	limits := property(root, "defaults")
+	*limits = *merge(limits, group(server, "limit"))
+
+	tree := property(root, "tree")
+	node := &jsonschema.Schema{Ref: tree.Ref}
+	tree.Ref = ""
+	tree.AnyOf = []*jsonschema.Schema{{Type: "array", Items: node}, node}
+}
+
+func property(s *jsonschema.Schema, key string) *jsonschema.Schema {
+	p, ok := s.Properties.Get(key)
+	if !ok {
+		panic("no property " + key)
+	}
+	return p
+}
+
+func fillServers(s *jsonschema.Schema, variants []*jsonschema.Schema) {
+	one := uint64(1)
+	s.MinProperties = &one
+	if len(variants) == 1 {
+		s.AdditionalProperties = variants[0]
+		return
+	}
+	s.AdditionalProperties = &jsonschema.Schema{OneOf: variants}
+}
+
+// merge keeps what the property says and takes the keys of the object.
+func merge(property, object *jsonschema.Schema) *jsonschema.Schema {
+	out := *property
+	out.Ref = ""
+	out.Type, out.Properties, out.AdditionalProperties = "object", object.Properties, object.AdditionalProperties
+	return &out
+}
+
+// group is an object of the keys of a server that belong to the groups.
+func group(server *jsonschema.Schema, groups ...string) *jsonschema.Schema {
+	out := &jsonschema.Schema{Type: "object", Properties: jsonschema.NewProperties(), AdditionalProperties: jsonschema.FalseSchema}
+	t := reflect.TypeFor[schema.Server]()
+	for i := range t.NumField() {
+		tag := t.Field(i).Tag
+		for _, name := range groups {
+			if p, ok := server.Properties.Get(tag.Get("json")); ok && tag.Get("group") == name {
+				out.Properties.Set(tag.Get("json"), p)
+			}
+		}
+	}
+	return out
+}
+
+// variants are the three kinds of server. Without a transport, a command is a
+// stdio server and a url a streamable-http one, so only sse must be named.
+func variants(server *jsonschema.Schema, host bool) []*jsonschema.Schema {
+	stdio := variant(server, schema.Stdio, "stdio", host)
+	stdio.Required = []string{"command"}
+	streamable := variant(server, schema.StreamableHTTP, "http", host)
+	streamable.Required = []string{"url"}
+	sse := variant(server, schema.SSE, "http", host)
+	sse.Required = []string{"url"}
+	if host {
+		sse.AnyOf = []*jsonschema.Schema{{Required: []string{"type"}}, {Required: []string{"transport"}}}
+		command := *property(stdio, "command")
+		command.Type, command.Pattern = "", ""
+		command.AnyOf = []*jsonschema.Schema{{Type: "string", Pattern: `\S`}, words()}
+		stdio.Properties.Set("command", &command)
+	} else {
+		sse.Required = []string{"transport", "url"}
+	}
+	return []*jsonschema.Schema{stdio, streamable, sse}
+}
+
+func words() *jsonschema.Schema {
+	one := uint64(1)
+	return &jsonschema.Schema{Type: "array", MinItems: &one, Items: &jsonschema.Schema{Type: "string"}}
+}
+
+func variant(server *jsonschema.Schema, transport, keys string, host bool) *jsonschema.Schema {
+	out := group(server, "", "limit", keys)
+	out.Title = transport
+	t := *property(server, "transport")
+	t.Enum, t.Const, t.Examples = nil, transport, []any{transport}
+	if host && transport == schema.StreamableHTTP {
+		t.Const, t.Enum = nil, []any{transport}
+		for _, alias := range schema.HTTPAliases() {
+			t.Enum = append(t.Enum, alias)
+		}
+	}
+	out.Properties.Set("transport", &t)
+	if host {
+		alias := t
+		alias.Description = "The word of other hosts for transport. " + t.Description
+		out.Properties.Set("type", &alias)
+	}
+	return out
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/invopop/jsonschema"
+)
+
+// decorate puts into the schema of an object what the tags of its Go type
+// say about each key. They are described at schema.Document.
+func decorate(object *jsonschema.Schema, t reflect.Type) error {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		key := f.Tag.Get("json")
+		property, ok := object.Properties.Get(key)
+		if !ok {
+			continue
+		}
+		if err := decorateProperty(property, f); err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+		if f.Tag.Get("required") == "true" {
+			object.Required = append(object.Required, key)
+		}
+	}
+	return nil
+}
+
+func decorateProperty(p *jsonschema.Schema, f reflect.StructField) error {
+	if enum := f.Tag.Get("enum"); enum != "" {
+		of := p
+		if p.Items != nil {
+			of = p.Items
+		}
+		for _, value := range strings.Split(enum, ",") {
+			of.Enum = append(of.Enum, value)
+		}
+	}
+	if f.Tag.Get("nonblank") == "true" {
+		p.Pattern = `\S`
+	}
+	if pattern := f.Tag.Get("pattern"); pattern != "" {
+		p.Pattern = pattern
+	}
+	if p.Type == "integer" {
+		p.Minimum = json.Number("0")
+	}
+	if least := f.Tag.Get("min"); least != "" && p.Type == "integer" {
+		p.Minimum = json.Number(least)
+	}
+	if text, ok := f.Tag.Lookup("default"); ok {
+		value, err := tagValue(p, text)
+		if err != nil {
+			return err
+		}
+		p.Default = value
+	}
+	example, err := tagValue(p, f.Tag.Get("example"))
+	p.Examples = []any{example}
+	return err
+}
+
+// tagValue reads a default or an example, which is YAML unless the key is a
+// text.
+func tagValue(p *jsonschema.Schema, text string) (any, error) {
+	if p.Type == "string" {
+		return text, nil
+	}
+	var value any
+	err := yaml.Unmarshal([]byte(text), &value)
+	return value, err
+}

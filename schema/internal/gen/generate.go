@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/invopop/jsonschema"
+
+	"dynmcp/schema"
+)
+
+// generate returns the JSON Schema. Its descriptions are the comments in the
+// Go files of dir, the directory of package schema.
+func generate(dir string) ([]byte, error) {
+	r := &jsonschema.Reflector{
+		Anonymous:                  true,
+		ExpandedStruct:             true,
+		RequiredFromJSONSchemaTags: true,
+		Mapper:                     ownType,
+	}
+	if err := r.AddGoComments("dynmcp/schema", dir); err != nil {
+		return nil, fmt.Errorf("read the comments: %w", err)
+	}
+	root := r.Reflect(schema.Document{})
+	for name, t := range documentTypes() {
+		object := root
+		if name != "Document" {
+			object = root.Definitions[name]
+		}
+		if err := decorate(object, t); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	complete(root)
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	err := enc.Encode(root)
+	return out.Bytes(), err
+}
+
+// documentTypes are the structs that a document is made of.
+func documentTypes() map[string]reflect.Type {
+	return map[string]reflect.Type{
+		"Document":     reflect.TypeFor[schema.Document](),
+		"Server":       reflect.TypeFor[schema.Server](),
+		"Auth":         reflect.TypeFor[schema.Auth](),
+		"ToolOverride": reflect.TypeFor[schema.ToolOverride](),
+		"Node":         reflect.TypeFor[schema.Node](),
+		"Source":       reflect.TypeFor[schema.Source](),
+		"Catalog":      reflect.TypeFor[schema.Catalog](),
+		"Gateway":      reflect.TypeFor[schema.Gateway](),
+	}
+}
+
+// durationPattern is what time.ParseDuration takes, a bare number, or a text
+// with a variable in it.
+const durationPattern = `^([+]?([0-9]+([.][0-9]*)?|[.][0-9]+)(ns|us|µs|ms|s|m|h))+$|^[0-9]+([.][0-9]+)?$|[$][{]`
+
+// ownType is the schema of the types that are not written as Go has them.
+func ownType(t reflect.Type) *jsonschema.Schema {
+	switch t {
+	case reflect.TypeFor[time.Duration]():
+		return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{
+			{Type: "string", Pattern: durationPattern},
+			{Type: "number", Minimum: "0"},
+		}}
+	case reflect.TypeFor[schema.Inherit]():
+		return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{
+			{Type: "boolean"},
+			{Type: "array", Items: &jsonschema.Schema{Type: "string", Pattern: `\S`}},
+		}}
+	case reflect.TypeFor[json.RawMessage]():
+		return &jsonschema.Schema{Type: "object"}
+	case reflect.TypeFor[[]schema.Server]():
+		return &jsonschema.Schema{Type: "object"} // filled in by complete
+	}
+	return nil
+}

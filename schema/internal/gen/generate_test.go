@@ -1,0 +1,278 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/tailscale/hujson"
+
+	"dynmcp/schema"
+)
+
+// TestCheckedIn keeps the schema in the repository, which is also the one in
+// the binary, as the types have it.
+func TestCheckedIn(t *testing.T) {
+	t.Chdir("../..") // where go generate runs
+	want, err := generate(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(schema.JSONSchema())); diff != "" {
+		t.Errorf("dynmcp.schema.json is not what the types give, run go generate ./schema (-want +got):\n%s", diff)
+	}
+	again, err := generate(".")
+	if err != nil || !bytes.Equal(want, again) {
+		t.Errorf("generating twice gives two schemas, err %v", err)
+	}
+}
+
+// TestShape checks what editors and other readers of the schema rely on: its
+// title, its draft, that it lets a file name it, the names of servers, at
+// least one server, and exactly three kinds of server.
+func TestShape(t *testing.T) {
+	root := decode(t)
+	for path, want := range map[string]any{
+		"$schema":                              "https://json-schema.org/draft/2020-12/schema",
+		"type":                                 "object",
+		"title":                                "dynmcp config",
+		"properties.$schema.type":              "string",
+		"properties.mcp.minProperties":         1.0,
+		"properties.mcp.propertyNames.pattern": "^[a-z0-9][a-z0-9-]*$",
+	} {
+		if got := dig(root, path); got != want {
+			t.Errorf("%s: got %v, want %v", path, got, want)
+		}
+	}
+	if d, _ := root["description"].(string); !strings.Contains(d, "dynmcp") {
+		t.Errorf("the description %q does not say whose config it is", d)
+	}
+	kinds, _ := dig(root, "properties.mcp.additionalProperties.oneOf").([]any)
+	var got [][2]any
+	for _, kind := range kinds {
+		kind := kind.(map[string]any)
+		got = append(got, [2]any{dig(kind, "properties.transport.const"), kind["required"]})
+	}
+	want := [][2]any{
+		{"stdio", []any{"command"}},
+		{"streamable-http", []any{"url"}},
+		{"sse", []any{"transport", "url"}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("kinds of server (-want +got):\n%s", diff)
+	}
+}
+
+// noDefault are the keys that mean nothing when left out, or must not be.
+var noDefault = strings.Fields(`$schema mcp mcpServers servers tree defaults catalog gateway
+	transport type description load command cwd url auth client_id client_secret scope
+	summary max_output_chars timeout example_args path source dir listen debug_listen token`)
+
+// TestEveryProperty checks that whoever hovers over a key reads what it means,
+// what a value looks like, and what leaving it out means.
+func TestEveryProperty(t *testing.T) {
+	count := 0
+	var walk func(path string, v any)
+	walk = func(path string, v any) {
+		object, _ := v.(map[string]any)
+		properties, _ := object["properties"].(map[string]any)
+		for key, p := range properties {
+			count++
+			checkProperty(t, path+"."+key, key, p.(map[string]any))
+		}
+		for key, inner := range object {
+			walk(path+"/"+key, inner)
+		}
+		items, _ := v.([]any)
+		for _, inner := range items {
+			walk(path+"/*", inner)
+		}
+	}
+	walk("", decode(t))
+	if count < 100 {
+		t.Errorf("only %d properties looked at", count)
+	}
+}
+
+func checkProperty(t *testing.T, path, key string, p map[string]any) {
+	if d, _ := p["description"].(string); len(d) < 10 || !strings.HasSuffix(d, ".") {
+		t.Errorf("%s: description %q is no sentence", path, d)
+	}
+	if examples, _ := p["examples"].([]any); len(examples) == 0 || examples[0] == nil {
+		t.Errorf("%s has no example", path)
+	}
+	if _, ok := p["default"]; !ok && !strings.Contains(" "+strings.Join(noDefault, " ")+" ", " "+key+" ") {
+		t.Errorf("%s has no default", path)
+	}
+}
+
+// TestExamplesAreGood puts every example into a config and reads it.
+func TestExamplesAreGood(t *testing.T) {
+	root := decode(t)
+	base := map[string]map[string]any{
+		"stdio":           {"command": "x"},
+		"streamable-http": {"url": "https://example.test"},
+		"sse":             {"transport": "sse", "url": "https://example.test"},
+	}
+	for _, kind := range dig(root, "properties.mcp.additionalProperties.oneOf").([]any) {
+		title := kind.(map[string]any)["title"].(string)
+		for key, p := range kind.(map[string]any)["properties"].(map[string]any) {
+			server := map[string]any{}
+			for k, v := range base[title] {
+				server[k] = v
+			}
+			server[key] = p.(map[string]any)["examples"].([]any)[0]
+			accept(t, title+" "+key, map[string]any{"mcp": map[string]any{"files": server}})
+		}
+	}
+	for key, p := range root["properties"].(map[string]any) {
+		doc := map[string]any{"mcp": map[string]any{"files": base["stdio"]}}
+		if key == "mcpServers" || key == "servers" {
+			doc = map[string]any{}
+		}
+		doc[key] = p.(map[string]any)["examples"].([]any)[0]
+		accept(t, key, doc)
+	}
+}
+
+// accept checks that the schema and package schema both take a document.
+func accept(t *testing.T, what string, doc map[string]any) {
+	t.Helper()
+	data, err := json.Marshal(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := resolved(t).Validate(doc); err != nil {
+		t.Errorf("%s: the schema refuses %s: %v", what, data, err)
+	}
+	environ := []string{"TOKEN=x", "GITHUB_TOKEN=x", "CLIENT_SECRET=x", "DYNMCP_TOKEN=x"}
+	if _, err := schema.Parse("mcp.json", data, schema.LoadOptions{Dir: t.TempDir(), Environ: environ}); err != nil {
+		t.Errorf("%s: Parse refuses %s: %v", what, data, err)
+	}
+}
+
+// TestDocuments runs the documents of package schema's own tests through the
+// schema: what Parse takes an editor must not underline.
+func TestDocuments(t *testing.T) {
+	files, err := filepath.Glob("../../testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no documents: %v", err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		input, outcome, _ := strings.Cut(string(data), "\n----------\n")
+		if !strings.HasPrefix(outcome, "{") {
+			continue
+		}
+		if err := resolved(t).Validate(document(t, file, input)); err != nil {
+			t.Errorf("%s: the schema refuses a config that is read: %v", filepath.Base(file), err)
+		}
+	}
+}
+
+// TestSchemaRefuses lists what an editor should underline.
+func TestSchemaRefuses(t *testing.T) {
+	for name, doc := range map[string]string{
+		"no servers":                 `{}`,
+		"an empty map":               `{"mcp": {}}`,
+		"an unknown key":             `{"mcp": {"a": {"command": "x"}}, "mpc": {}}`,
+		"an upper-case name":         `{"mcp": {"A": {"command": "x"}}}`,
+		"an underscore in a name":    `{"mcp": {"a_b": {"command": "x"}}}`,
+		"a server with nothing":      `{"mcp": {"a": {}}}`,
+		"stdio without command":      `{"mcp": {"a": {"transport": "stdio"}}}`,
+		"http without url":           `{"mcp": {"a": {"transport": "streamable-http"}}}`,
+		"sse without url":            `{"mcp": {"a": {"transport": "sse"}}}`,
+		"a url on stdio":             `{"mcp": {"a": {"transport": "stdio", "command": "x", "url": "https://a.test"}}}`,
+		"command and url":            `{"mcp": {"a": {"command": "x", "url": "https://a.test"}}}`,
+		"a command on http":          `{"mcp": {"a": {"transport": "sse", "url": "https://a.test", "command": "x"}}}`,
+		"auth on stdio":              `{"mcp": {"a": {"command": "x", "auth": {"client_id": "x"}}}}`,
+		"no url":                     `{"mcp": {"a": {"url": "nowhere"}}}`,
+		"an empty client id":         `{"mcp": {"a": {"url": "https://a.test", "auth": {"client_id": ""}}}}`,
+		"a blank client id":          `{"mcp": {"a": {"url": "https://a.test", "auth": {"client_id": "  "}}}}`,
+		"no client id":               `{"mcp": {"a": {"url": "https://a.test", "auth": {"scope": "x"}}}}`,
+		"an unknown key of auth":     `{"mcp": {"a": {"url": "https://a.test", "auth": {"client_id": "x", "redirect_uri": "x"}}}}`,
+		"an unknown transport":       `{"mcp": {"a": {"transport": "http", "url": "https://a.test"}}}`,
+		"type under mcp":             `{"mcp": {"a": {"type": "stdio", "command": "x"}}}`,
+		"a command list under mcp":   `{"mcp": {"a": {"command": ["x"]}}}`,
+		"an empty description":       `{"mcp": {"a": {"command": "x", "description": " "}}}`,
+		"an unknown surface":         `{"mcp": {"a": {"command": "x"}}, "expose": ["all"]}`,
+		"an unknown env mode":        `{"mcp": {"a": {"command": "x"}}, "env": "all"}`,
+		"a bad duration":             `{"mcp": {"a": {"command": "x", "timeout": "soon"}}}`,
+		"a negative duration":        `{"mcp": {"a": {"command": "x", "timeout": -1}}}`,
+		"a negative limit":           `{"mcp": {"a": {"command": "x", "load_budget": -1}}}`,
+		"a number for a variable":    `{"mcp": {"a": {"command": "x", "env": {"PORT": 8080}}}}`,
+		"a default that is no limit": `{"mcp": {"a": {"command": "x"}}, "defaults": {"command": "x"}}`,
+		"an unknown type of a host":  `{"mcpServers": {"a": {"type": "tcp", "url": "https://a.test"}}}`,
+		"an empty command of a host": `{"servers": {"a": {"command": []}}}`,
+		"a tree that is a text":      `{"tree": "x"}`,
+		"a node without path":        `{"tree": [{"type": "node"}]}`,
+		"an unknown backend":         `{"tree": [{"path": "/a", "source": {"backend": "http", "command": "x"}}]}`,
+		"an unknown way to show":     `{"mcp": {"a": {"command": "x", "tool_overrides": {"t": {"render_mode": "xml"}}}}}`,
+	} {
+		if err := resolved(t).Validate(document(t, "mcp.json", doc)); err == nil {
+			t.Errorf("%s: the schema takes %s", name, doc)
+		}
+		if _, err := schema.Parse("mcp.json", []byte(doc), schema.LoadOptions{Dir: t.TempDir()}); err == nil {
+			t.Errorf("%s: Parse takes %s", name, doc)
+		}
+	}
+}
+
+func document(t *testing.T, name, input string) any {
+	t.Helper()
+	var doc any
+	if strings.Contains(filepath.Base(name), ".y") {
+		if err := yaml.Unmarshal([]byte(input), &doc); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		return doc
+	}
+	standard, err := hujson.Standardize([]byte(input))
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	if err := json.Unmarshal(standard, &doc); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return doc
+}
+
+func resolved(t *testing.T) *jsonschema.Resolved {
+	t.Helper()
+	var s jsonschema.Schema
+	if err := json.Unmarshal(schema.JSONSchema(), &s); err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.Resolve(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func decode(t *testing.T) map[string]any {
+	t.Helper()
+	var root map[string]any
+	if err := json.Unmarshal(schema.JSONSchema(), &root); err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+// dig follows a path of keys with dots between them.
+func dig(v any, path string) any {
+	for _, key := range strings.Split(path, ".") {
+		object, _ := v.(map[string]any)
+		v = object[key]
+	}
+	return v
+}
