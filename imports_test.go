@@ -1,0 +1,52 @@
+// Package dynmcp holds no code: this test keeps the direction of imports.
+package dynmcp
+
+import (
+	"encoding/json"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// mayImport says which of our packages a package may import, besides those
+// that every package named may import by way of them. A package that is not
+// here may import none.
+var mayImport = map[string][]string{
+	"dynmcp/internal/wire":            {},
+	"dynmcp/schema":                   {},
+	"dynmcp/schema/internal/gen":      {"dynmcp/schema"},
+	"dynmcp/catalog":                  {"dynmcp/schema", "dynmcp/internal/wire"},
+	"dynmcp/transports":               {"dynmcp/schema", "dynmcp/internal/wire"},
+	"dynmcp/lazy":                     {"dynmcp/transports", "dynmcp/schema"},
+	"dynmcp/aggregator":               {"dynmcp/lazy", "dynmcp/catalog", "dynmcp/transports", "dynmcp/schema", "dynmcp/internal/wire"},
+	"dynmcp/cmd/dynmcp":               {"dynmcp/aggregator", "dynmcp/lazy", "dynmcp/catalog", "dynmcp/transports", "dynmcp/schema"},
+	"dynmcp/internal/mcptest":         {},
+	"dynmcp/internal/mcptest/fakemcp": {},
+}
+
+func TestImportsPointOneWay(t *testing.T) {
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "./...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	seen := 0
+	for dec := json.NewDecoder(strings.NewReader(string(out))); dec.More(); seen++ {
+		var pkg struct {
+			ImportPath string
+			Imports    []string
+		}
+		if err := dec.Decode(&pkg); err != nil {
+			t.Fatal(err)
+		}
+		allowed, known := mayImport[pkg.ImportPath]
+		for _, imported := range pkg.Imports {
+			if strings.HasPrefix(imported, "dynmcp/") && !slices.Contains(allowed, imported) {
+				t.Errorf("%s imports %s, against ARCHITECTURE.md (package listed: %t)", pkg.ImportPath, imported, known)
+			}
+		}
+	}
+	if seen < len(mayImport) {
+		t.Errorf("go list knows %d packages, the table %d: remove what is gone", seen, len(mayImport))
+	}
+}
