@@ -13,7 +13,7 @@ type expansion struct {
 	text    string
 	values  []string // what references were replaced by
 	missing []string // variables that are defined nowhere and have no default
-	odd     bool     // a ${…} was left as it is because it is no reference
+	odd     bool     // a ${…} is left as it is: it is no reference, or in a default
 }
 
 // expand replaces ${NAME} and ${NAME:-default} in s, once: what comes in is
@@ -60,6 +60,7 @@ func (e *expansion) replace(reference string, lookup func(string) (string, bool)
 		e.odd = true
 		return reference
 	}
+	e.odd = e.odd || strings.Contains(fallback, "${")
 	value, defined := lookup(name)
 	switch {
 	case hasFallback && value == "":
@@ -113,6 +114,6 @@ func (r *reading) expandText(path string, n *node, variables map[string]string) 
 		r.missingVariable(n.at, path, name)
 	}
 	if e.odd {
-		r.warn(n.at, path, "a ${…} that is not ${NAME} or ${NAME:-default} stays as it is", "write $${…} if that is meant")
+		r.warn(n.at, path, "a ${…} in this text stays as it is", "references are ${NAME} or ${NAME:-default}, not inside one another; $${…} is a plain ${…}")
 	}
 }

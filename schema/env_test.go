@@ -1,0 +1,151 @@
+package schema
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// who loads a config with the env mode and returns what ${WHO} became in it.
+func who(t *testing.T, mode string, opts LoadOptions) (string, error) {
+	t.Helper()
+	doc := `{"env": "` + mode + `", "mcp": {"files": {"command": "x", "args": ["${WHO:-nobody}"]}}}`
+	if mode == "" {
+		doc = strings.Replace(doc, `"env": "", `, "", 1)
+	}
+	cfg, err := Parse("mcp.json", []byte(doc), opts)
+	if err != nil {
+		return "", err
+	}
+	return cfg.Servers[0].Args[0], nil
+}
+
+// TestSources says, for every mode, which of the three places a variable
+// comes from: the process, the .env in the working directory, and a file that
+// was asked for, which takes the place of the .env.
+func TestSources(t *testing.T) {
+	process := []string{"WHO=process"}
+	for _, test := range []struct {
+		name, mode string
+		dotenv     bool // there is a .env in the working directory
+		file       bool // a file was asked for
+		process    []string
+		want       string
+	}{
+		{"the default is enable", "", true, false, process, "dotenv"},
+		{"enable: .env wins over the process", "enable", true, false, process, "dotenv"},
+		{"enable: without .env, the process", "enable", false, false, process, "process"},
+		{"enable: the file replaces .env", "enable", true, true, process, "file"},
+		{"enable: union, .env only", "enable", true, false, nil, "dotenv"},
+		{"process: .env is ignored", "process", true, false, process, "process"},
+		{"process: entries without value are dropped", "process", false, false, []string{"WHO", "=C:=C:\\"}, "nobody"},
+		{"dotenv: the process is ignored", "dotenv", true, false, process, "dotenv"},
+		{"dotenv: no .env, nothing is set", "dotenv", false, false, process, "nobody"},
+		{"dotenv: the file", "dotenv", true, true, process, "file"},
+		{"disable: nothing is replaced", "disable", true, false, process, "${WHO:-nobody}"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			opts := LoadOptions{Dir: t.TempDir(), Environ: append([]string{}, test.process...)}
+			put := func(name, content string) string {
+				path := filepath.Join(opts.Dir, name)
+				if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
+					t.Fatal(err)
+				}
+				return path
+			}
+			if test.dotenv {
+				put(".env", "WHO=dotenv\n")
+			}
+			if test.file {
+				opts.EnvFile = put("custom.env", "WHO=file\n")
+			}
+			if got, err := who(t, test.mode, opts); err != nil || got != test.want {
+				t.Errorf("got %q, %v, want %q", got, err, test.want)
+			}
+		})
+	}
+}
+
+// Nil stands for the real environment, and an empty Dir for the working
+// directory.
+func TestSourcesOfTheProcess(t *testing.T) {
+	write(t, nil)
+	t.Setenv("WHO", "process")
+	if got, err := who(t, "enable", LoadOptions{}); err != nil || got != "process" {
+		t.Errorf("got %q, %v, want process", got, err)
+	}
+	write(t, map[string]string{".env": "WHO=dotenv"})
+	if got, err := who(t, "enable", LoadOptions{}); err != nil || got != "dotenv" {
+		t.Errorf("got %q, %v, want dotenv", got, err)
+	}
+}
+
+// An env file makes no sense where none is read.
+func TestIncompatibleEnvFile(t *testing.T) {
+	dir := write(t, map[string]string{"custom.env": "WHO=file"})
+	for _, mode := range []string{"disable", "process"} {
+		_, err := who(t, mode, LoadOptions{EnvFile: filepath.Join(dir, "custom.env"), Environ: []string{}})
+		wantError(t, err, "mcp.json:1:9: env:", `"`+mode+`" is incompatible with an env file`)
+	}
+}
+
+// A file that was asked for must be there; a directory called .env need not
+// be one of variables.
+func TestMissingEnvFile(t *testing.T) {
+	dir := write(t, nil)
+	for _, mode := range []string{"dotenv", "enable"} {
+		_, err := who(t, mode, LoadOptions{EnvFile: "custom.env"})
+		wantError(t, err, ".env file not found", "custom.env")
+	}
+	if err := os.Mkdir(filepath.Join(dir, ".env"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := who(t, "dotenv", LoadOptions{}); err != nil || got != "nobody" {
+		t.Errorf("got %q, %v, want the directory to be ignored", got, err)
+	}
+}
+
+// Quotes are removed, comments and blank lines skipped.
+func TestDotenvSyntax(t *testing.T) {
+	vars, err := parseDotenv(".env", []byte("\xef\xbb\xbf# comment\n\nA=\"two words\"\nB='$A'\r\nexport C=plain # why\nD=\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"A": "two words", "B": "$A", "C": "plain", "D": ""} {
+		if got, ok := vars[name]; !ok || got != want {
+			t.Errorf("%s: got %q, %v, want %q", name, got, ok, want)
+		}
+	}
+}
+
+// The error of a broken .env names its line and shows nothing of it.
+func TestDotenvErrors(t *testing.T) {
+	for content, place := range map[string]string{
+		"A=1\nB=2\n-----BEGIN KEY-----\nC=3\n":       ":3: ",
+		"A=1\nB=\"sk_live_123\nC=3\n":                ":2: ",
+		"A=\"one\ntwo\"\nsk_live_123 @ x\nD=\"x\"\n": ":3: ",
+	} {
+		dir := write(t, map[string]string{".env": content})
+		_, err := who(t, "enable", LoadOptions{Dir: dir})
+		wantError(t, err, ".env"+place, "want NAME=value")
+		if err != nil && (strings.Contains(err.Error(), "sk_live") || strings.Contains(err.Error(), "KEY")) {
+			t.Errorf("the error shows the file: %v", err)
+		}
+	}
+}
+
+// The hint of a missing variable names the places that were looked into.
+func TestMissingVariableOrigin(t *testing.T) {
+	dir := write(t, map[string]string{"custom.env": ""})
+	for _, test := range []struct{ mode, file, want string }{
+		{"enable", "", "set it in the environment or in .env, or"},
+		{"process", "", "set it in the environment, or"},
+		{"dotenv", "", "set it in .env, or"},
+		{"dotenv", "custom.env", "set it in custom.env, or"},
+	} {
+		doc := `{"env": "` + test.mode + `", "mcp": {"files": {"command": "${WHO}"}}}`
+		_, err := Parse("mcp.json", []byte(doc), LoadOptions{EnvFile: test.file, Dir: dir, Environ: []string{}})
+		wantError(t, err, "missing environment variable: WHO\n", test.want)
+	}
+}

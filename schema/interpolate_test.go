@@ -1,0 +1,95 @@
+package schema
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func lookupIn(vars map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		value, ok := vars[name]
+		return value, ok
+	}
+}
+
+var testVars = lookupIn(map[string]string{"A": "1", "B_2": "two", "EMPTY": "", "REF": "${A}", "_x": "low"})
+
+func TestExpand(t *testing.T) {
+	for _, test := range []struct{ in, want string }{
+		{"plain", "plain"},
+		{"", ""},
+		{"${A}", "1"},
+		{"a${A}b", "a1b"},
+		{"${A}${B_2} ${_x}", "1two low"},
+		{"${EMPTY}", ""},
+		{"${NONE:-d}", "d"},
+		{"${EMPTY:-d}", "d"},
+		{"${A:-d}", "1"},
+		{"${NONE:-http://h:1/a:-b}", "http://h:1/a:-b"},
+		{"${NONE:-}", ""},
+		{"${NONE:-two words}", "two words"},
+		{"${REF}", "${A}"},
+		{"$${A}", "${A}"},
+		{"$${A:-d}", "${A:-d}"},
+		{"$${A} ${A} $${A}", "${A} 1 ${A}"},
+		{"$$${A}", "$${A}"},
+		{"${A", "${A"},
+		{"${A} ${", "1 ${"},
+		{"$${A", "$${A"},
+		{"$", "$"},
+		{"$A $$ 5$", "$A $$ 5$"},
+		{"${a b}", "${a b}"},
+		{"${1}", "${1}"},
+		{"${}", "${}"},
+		{"${A-d}", "${A-d}"},
+		{"${env:A}", "${env:A}"},
+		{"größer ${A}", "größer 1"},
+	} {
+		if got := expand(test.in, testVars); got.text != test.want || got.missing != nil {
+			t.Errorf("expand(%q): got %q, missing %v, want %q", test.in, got.text, got.missing, test.want)
+		}
+	}
+}
+
+// Every missing variable of a text is reported, once; the ones with a default
+// are not missing.
+func TestExpandMissing(t *testing.T) {
+	got := expand("${X} ${Y:-d} ${A} ${Z} ${X} $${W}", testVars)
+	if diff := cmp.Diff([]string{"X", "Z"}, got.missing); diff != "" {
+		t.Errorf("missing (-want +got):\n%s", diff)
+	}
+}
+
+// FuzzExpand compares expand with the same rules written as a regular
+// expression, and checks that it says so when it leaves a reference alone.
+func FuzzExpand(f *testing.F) {
+	for _, seed := range []string{"${A}", "$${A}", "${NONE:-x}", "${", "$$", "a${A}b$${C}${D", "${}}", "${A:-${B}}", "$$$${A}", "${EMPTY:-}"} {
+		f.Add(seed)
+	}
+	reference := regexp.MustCompile(`\$?\$\{[^}]*\}`)
+	live := regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}$`)
+	f.Fuzz(func(t *testing.T, s string) {
+		odd := false
+		want := reference.ReplaceAllStringFunc(s, func(ref string) string {
+			if strings.HasPrefix(ref, "$$") {
+				return ref[1:]
+			}
+			parts := live.FindStringSubmatch(ref)
+			if parts == nil {
+				odd = true
+				return ref
+			}
+			odd = odd || strings.Contains(parts[2], "${")
+			if value, _ := testVars(parts[1]); value != "" {
+				return value
+			}
+			return strings.TrimPrefix(parts[2], ":-")
+		})
+		if got := expand(s, testVars); got.text != want || got.odd != odd {
+			t.Errorf("expand(%q): got %q, odd %v, want %q, %v", s, got.text, got.odd, want, odd)
+		}
+	})
+}

@@ -1,0 +1,178 @@
+package schema
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// Parse must not panic, whatever it is given; what it takes is complete; and
+// every error points into the file.
+func fuzzParse(f *testing.F, name string) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		f.Fatalf("no documents in testdata: %v", err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		input, _, _ := strings.Cut(string(data), "\n----------\n")
+		f.Add([]byte(input))
+	}
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, data []byte) {
+		cfg, err := Parse(name, data, LoadOptions{Dir: dir, Environ: environ})
+		if err == nil {
+			checkComplete(t, cfg)
+			return
+		}
+		for _, e := range placed(t, err) {
+			checkPlace(t, data, e)
+		}
+	})
+}
+
+func FuzzParseJSON(f *testing.F) { fuzzParse(f, "mcp.json") }
+func FuzzParseYAML(f *testing.F) { fuzzParse(f, "mcp.yaml") }
+
+// placed are all errors with a place in an error of Parse.
+func placed(t *testing.T, err error) []*Error {
+	t.Helper()
+	var all []*Error
+	var errs Errors
+	if errors.As(err, &errs) {
+		all = append(all, errs...)
+	}
+	var missing *MissingVariablesError
+	if errors.As(err, &missing) {
+		all = append(all, missing.Uses...)
+	}
+	if len(all) == 0 {
+		t.Errorf("an error without a place: %v", err)
+	}
+	return all
+}
+
+func checkPlace(t *testing.T, data []byte, e *Error) {
+	t.Helper()
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	lines := bytes.Split(data, []byte("\n"))
+	if e.Line < 1 || e.Line > len(lines) {
+		t.Fatalf("line %d of %d: %v", e.Line, len(lines), e)
+	}
+	if width := utf8.RuneCount(lines[e.Line-1]); e.Column < 1 || e.Column > width+1 {
+		t.Fatalf("column %d of %d: %v", e.Column, width, e)
+	}
+	if e.Err == nil || e.Err.Error() == "" || strings.ContainsAny(e.Error(), "\n\r") {
+		t.Errorf("not one line that says something: %q", e)
+	}
+}
+
+// checkComplete checks what every reader of a Config relies on.
+func checkComplete(t *testing.T, cfg *Config) {
+	t.Helper()
+	if len(cfg.Servers) == 0 && cfg.Tree == nil || len(cfg.Expose) == 0 {
+		t.Errorf("nothing to serve: %+v", cfg)
+	}
+	names := map[string]bool{}
+	for _, s := range cfg.Servers {
+		if !serverName.MatchString(s.Name) || names[s.Name] {
+			t.Errorf("bad or second name %q", s.Name)
+		}
+		names[s.Name] = true
+		if s.Transport == Stdio && (s.Command == "" || s.URL != "") || s.Transport != Stdio && (s.URL == "" || s.Command != "") {
+			t.Errorf("neither a stdio nor a remote server: %+v", s)
+		}
+		if s.LoadTimeout <= 0 || s.MaxMessageBytes <= 0 || s.Timeout < 0 || s.LoadBudget < 0 {
+			t.Errorf("limits out of range: %+v", s)
+		}
+	}
+}
+
+// Errors and warnings are read by people and models who must not see secrets:
+// not values of variables, not headers, not credentials, not even when what
+// is wrong is the secret itself or the syntax beside it.
+func TestNoSecretInErrors(t *testing.T) {
+	const canary = "c4nary-s3cret"
+	for _, doc := range []string{
+		`{"mcp": {"a": {"command": "x", "env": {"KEY": CANARY}}}}`,
+		`{"mcp": {"a": {"command": "x", "env": {"KEY": "CANARY" "X": 1}}}}`,
+		`{"mcp": {"a": {"command": "x", "env": {"KEY": "CANARY}}}}`,
+		`{"mcp": {"a": {"command": "x", "env": {"KEY": 'CANARY'}}}}`,
+		`{"mcp": {"a": {"command": "x", "env": {"KEY": "CANARY\q"}}}}`,
+		`{"mcp": {"a": {"command": "x", "env": {"KEY": ["CANARY"]}}}}`,
+		`{"mcp": {"a": {"command": "x", "env": "CANARY"}}}`,
+		`{"mcp": {"a": {"command": "x", "env": {"KEY": "CANARY\u0000"}}}}`,
+		`{"mcp": {"a": {"url": "CANARY", "headers": {"A": {"x": "CANARY"}, "B": "CANARY\n"}}}}`,
+		`{"mcp": {"a": {"url": "https://u:CANARY@ h/?k=CANARY", "headers": "CANARY"}}}`,
+		`{"mcp": {"a": {"url": "https://a.test", "auth": {"client_id": ["CANARY"], "client_secret": {"x": "CANARY"}}}}}`,
+		`{"mcp": {"a": {"url": "https://a.test", "auth": "CANARY"}}}`,
+		`{"mcp": {"a": {"transport": "${CANARY}", "load": "${CANARY}", "timeout": "${CANARY}", "description": ["${CANARY}"], "tool_filter": ["[${CANARY}"]}}}`,
+		`{"mcp": {"a": {"command": "x", "timeuot": "${CANARY}", "path_aliases": {"t": "${CANARY}/"}, "inherit_env": "${CANARY}", "disabled": "${CANARY}"}}}`,
+		`{"mcp": {"a": {"command": "${NO_SUCH} ${CANARY}"}}, "gateway": {"token": ["${CANARY}"], "listen": "${CANARY}", "allowed_origins": ["${CANARY}"]}}`,
+		`{"tree": [{"path": "${CANARY}", "source": {"command": "x", "mcp": "${CANARY}", "backend": "${CANARY}"}}, {"path": "${CANARY}", "type": "${CANARY}"}]}`,
+		"mcp:\n  a:\n    command: x\n    env: {KEY: CANARY\n",
+		"mcp:\n  a:\n    command: x\n    env:\n      KEY: \"CANARY\n",
+		"mcp:\n  a:\n    command: x\n    env:\n      KEY: @CANARY\n",
+		"mcp:\n  a:\n    command: x\n    env:\n      KEY: CANARY: CANARY\n",
+		"mcp:\n  a:\n    command: x\n    env:\n      KEY: *CANARY\n",
+		"mcp:\n  a:\n    command: x\n    env:\n    KEY: CANARY\n   X: CANARY\n",
+		"mcp:\n  a:\n    command: x\n    env:\n      KEY: !CANARY x\n",
+		"mcp:\n  a:\n    command: x\n    env:\n      KEY: [CANARY\n",
+	} {
+		name := "mcp.json"
+		if !strings.HasPrefix(doc, "{") {
+			name = "mcp.yaml"
+		}
+		data := strings.ReplaceAll(strings.ReplaceAll(doc, "${CANARY}", "${SECRET}"), "CANARY", canary)
+		_, err := Parse(name, []byte(data), LoadOptions{Dir: t.TempDir(), Environ: []string{"SECRET=" + canary}})
+		if err == nil {
+			t.Errorf("no error for %s", doc)
+		} else if strings.Contains(err.Error(), canary[:6]) {
+			t.Errorf("%s\ngives an error with the secret:\n%v", doc, err)
+		}
+	}
+}
+
+// Secrets holds what a redactor must hide, and not the words around it.
+func TestSecrets(t *testing.T) {
+	doc := `{
+		"mcp": {
+			"a": {
+				"command": "x", "description": "not a secret",
+				"args": ["--key=${VARIABLE}"],
+				"env": {"GITHUB_TOKEN": "literal-token", "MODE": "literal-mode", "OTHER": "${OTHER}"}
+			},
+			"b": {
+				"url": "https://user:literal-password@b.test/mcp?api_key=literal-query",
+				"headers": {"Authorization": "Bearer literal-bearer", "X-Key": "literal-header"},
+				"auth": {"client_id": "public-id", "client_secret": "literal-client-secret"}
+			}
+		},
+		"gateway": {"token": "literal-gateway"}
+	}`
+	cfg, err := Parse("mcp.json", []byte(doc), LoadOptions{Dir: t.TempDir(), Environ: []string{"VARIABLE=from-variable", "OTHER=from-other"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	secrets := strings.Join(cfg.Secrets(), "\n")
+	for _, want := range []string{
+		"from-variable", "from-other", "literal-token", "literal-password", "literal-query", "literal-bearer",
+		"Bearer literal-bearer", "literal-header", "literal-client-secret", "literal-gateway",
+	} {
+		if !strings.Contains("\n"+secrets+"\n", "\n"+want+"\n") {
+			t.Errorf("%q is not among the secrets %q", want, cfg.Secrets())
+		}
+	}
+	for _, not := range []string{"not a secret", "literal-mode", "public-id", "--key="} {
+		if strings.Contains(secrets, not) {
+			t.Errorf("%q is among the secrets %q", not, cfg.Secrets())
+		}
+	}
+}
