@@ -44,7 +44,7 @@ func (p *part) block(m mode) string {
 func (p *part) counted(words int) string {
 	s := plural(len(p.tools), "tool")
 	if about := p.about(words); about != "" {
-		s += ", " + about
+		s += ". " + about
 	}
 	return p.after(s)
 }

@@ -169,3 +169,65 @@ func measure(v *View, ids map[string]string, questions []question) figures {
 	n := float64(len(questions))
 	return figures{sum.r1 / n, sum.r5 / n, sum.r10 / n, sum.mrr / n}
 }
+
+func TestRealCataloguesFitEveryLimit(t *testing.T) {
+	v := realCatalog(t).View()
+	for _, limit := range []int{1, 50, 100, 200, 500, 1000, 2048, 4096, 10_000, 50_000, 200_000} {
+		if n := units(v.Describe(limit)); n > limit {
+			t.Errorf("%d units under a limit of %d", n, limit)
+		}
+	}
+	s := v.Describe(2048)
+	for _, info := range v.Servers() {
+		if !strings.Contains(s, "\n"+info.Name+": ") {
+			t.Errorf("%s is not named in the default size", info.Name)
+		}
+	}
+}
+
+// TestRealServersAreWhole puts each real server through every answer.
+func TestRealServersAreWhole(t *testing.T) {
+	servers, listings := realServers(t)
+	for i, s := range servers {
+		for _, s.Bare = range []bool{false, true} {
+			v := one(s, listings[i])
+			if len(v.Tools()) != len(listings[i].Tools) || len(v.Warnings()) > 0 || len(v.Resources()) != len(listings[i].Resources) {
+				t.Errorf("%s: %d of %d tools, warnings %q", s.Name, len(v.Tools()), len(listings[i].Tools), v.Warnings())
+			}
+			if n := units(v.Describe(2048)); n > 2048 {
+				t.Errorf("%s: %d units", s.Name, n)
+			}
+			if n := units(v.Instructions(2048)); n > 2048 {
+				t.Errorf("%s: %d units of instructions", s.Name, n)
+			}
+			if _, text := v.Loaded(s.Name); len(text) > pageBytes || !json.Valid([]byte(text)) {
+				t.Errorf("%s: load_mcp answers %d bytes", s.Name, len(text))
+			}
+			for _, tool := range v.Tools() {
+				if s.Bare && string(v.Definition(tool)) != string(tool.Raw) {
+					t.Errorf("%s is not verbatim", tool.Name)
+				}
+				if !json.Valid(v.Definition(tool)) || tool.Summary == "" {
+					t.Errorf("%s: summary %q, definition %s", tool.Name, tool.Summary, v.Definition(tool))
+				}
+			}
+		}
+	}
+}
+
+// TestRealNamesFindTheirTools asks for every tool by its name in words.
+func TestRealNamesFindTheirTools(t *testing.T) {
+	v := realCatalog(t).View()
+	missed := 0
+	for _, tool := range v.Tools() {
+		query := strings.NewReplacer("_", " ", "-", " ", "/", " ").Replace(tool.Name)
+		if !slices.Contains(found(v, query, 10), tool.Name) {
+			missed++
+		}
+	}
+	if share := float64(missed) / float64(len(v.Tools())); share > 0.02 {
+		t.Errorf("%d of %d tools are not among the first ten of their own words", missed, len(v.Tools()))
+	} else {
+		t.Logf("%d of %d not among the first ten of their own words", missed, len(v.Tools()))
+	}
+}

@@ -52,7 +52,7 @@ func (p *part) answer() *answer {
 	a.lists = [4]list{{key: "tools", what: "tool"}, {key: "resources", what: "resource"},
 		{key: "resource_templates", what: "resource template"}, {key: "prompts", what: "prompt"}}
 	for _, t := range p.tools {
-		a.lists[0].add(brief("name", t.Name, "description", t.Summary))
+		a.lists[0].add(t.item().json)
 	}
 	for i, l := range p.namedLists() {
 		for _, n := range l.entries {
@@ -99,7 +99,7 @@ func (a *answer) namesOnly() {
 }
 
 // fewer cuts the lists to what fits and counts the rest. Tools come first but
-// leave a quarter of the room to the others.
+// leave the others up to a quarter of the room.
 func (a *answer) fewer() {
 	all := a.lists
 	a.more = strings.Repeat(" ", 300) // room for the note
@@ -107,7 +107,7 @@ func (a *answer) fewer() {
 		a.lists[i].items = nil
 	}
 	room := pageBytes - len(a.encode())
-	reserve := room / 4
+	reserve := min(room/4, all[1].size()+all[2].size()+all[3].size())
 	var left []string
 	for i, l := range all {
 		n := 0
@@ -122,6 +122,15 @@ func (a *answer) fewer() {
 	}
 	a.more = fmt.Sprintf(`not listed: %s. discover_tool {"server": %s} lists all tools.`,
 		strings.Join(left, ", "), quote(a.p.server.Name))
+}
+
+// size is what the list's entries take, with what separates them.
+func (l *list) size() int {
+	n := 0
+	for _, obj := range l.items {
+		n += len(obj) + 2
+	}
+	return n
 }
 
 func (a *answer) encode() string {

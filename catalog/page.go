@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -25,36 +26,30 @@ type Page struct {
 // 0 meaning 100, and fewer if they are long. It is false if no such server is
 // offered.
 func (v *View) Page(server string, offset, limit int) (Page, bool) {
-	b := pageBuilder{limit: limit}
-	tools := v.tools
+	if limit <= 0 {
+		limit = pageTools
+	}
+	b := pageBuilder{server: server, limit: limit, tools: v.tools}
+	p := v.bare()
 	if server != "" {
-		p, ok := v.server[server]
-		if !ok {
+		if p = v.server[server]; p == nil {
 			return Page{}, false
 		}
-		tools = p.tools
-		b.about(p, offset == 0)
-	} else if p := v.bare(); p != nil {
-		b.about(p, offset == 0)
+		b.tools = p.tools
+	}
+	if p != nil {
+		b.about(p, offset <= 0)
 	} else {
-		for _, p := range v.parts {
-			b.items = append(b.items, p.item())
-		}
+		b.parts = v.parts
 	}
-	for _, t := range tools {
-		b.items = append(b.items, t.item())
-	}
-	return b.page(server, offset), true
+	return b.page(offset), true
 }
 
 // item is an entry of a page: its line, and its object in a list.
-type item struct {
-	server     bool
-	line, json string
-}
+type item struct{ line, json string }
 
 func (t *Tool) item() item {
-	return item{line: t.line(lineWidth), json: brief("name", t.Name, "description", t.Summary)}
+	return item{t.line(lineWidth), `{"name":` + quote(t.Name) + `,"description":` + quote(t.Summary) + "}"}
 }
 
 func (p *part) item() item {
@@ -62,7 +57,7 @@ func (p *part) item() item {
 	if p.intro != "" {
 		line += ": " + escape(p.intro)
 	}
-	return item{true, line + p.note(), p.json()}
+	return item{line + p.note(), p.json()}
 }
 
 // state says in words where a server stands and what to do.
@@ -85,6 +80,9 @@ func (p *part) json() string {
 		state = "not loaded"
 	}
 	obj := brief("name", p.server.Name, "description", p.intro, "state", state, "note", fold(p.server.Note))
+	if !p.info.Known {
+		return obj
+	}
 	return fmt.Sprintf(`%s,"tools":%d}`, strings.TrimSuffix(obj, "}"), len(p.tools))
 }
 
@@ -100,13 +98,17 @@ func brief(pairs ...string) string {
 	return "{" + b.String()[1:] + "}"
 }
 
-// pageBuilder cuts a page out of a list of items.
+// pageBuilder cuts a page out of servers followed by tools.
 type pageBuilder struct {
-	limit   int
-	items   []item
-	head    string   // text above the items
-	servers []string // objects beside the items
+	server string // asked for; "" for all
+	limit  int
+	parts  []*part
+	tools  []*Tool
+
+	head    string   // text above the entries
+	servers []string // objects of servers on the page
 	own     string   // the instructions of the upstream, cut
+	empty   string   // said if there are no entries
 }
 
 // about puts one server's own page head: what it is, and on the first page
@@ -114,6 +116,10 @@ type pageBuilder struct {
 func (b *pageBuilder) about(p *part, first bool) {
 	b.head = p.item().line[len("- "):] + "\n"
 	b.servers = []string{p.json()}
+	b.empty = "No tools."
+	if !p.info.Known {
+		b.empty = "Its tools are not known yet."
+	}
 	if first && p.info.Instructions != "" {
 		b.own = instructions(p.info.Instructions)
 		b.head += "\nInstructions of this server:\n" + b.own + "\n\n"
@@ -130,64 +136,60 @@ func instructions(s string) string {
 	return prefix(s, ownWords-units(more)) + more
 }
 
-// page takes items from offset on until the page is full; at least one.
-func (b *pageBuilder) page(server string, offset int) Page {
-	limit := b.limit
-	if limit <= 0 {
-		limit = pageTools
-	}
-	from := min(max(offset, 0), len(b.items))
-	end, size := from, len(b.head)
-	for end < len(b.items) && end-from < limit {
-		size += len(b.items[end].line) + 1
-		if size > pageBytes && end > from {
+// page takes entries from offset on until the page is full; at least one.
+func (b *pageBuilder) page(offset int) Page {
+	total := len(b.parts) + len(b.tools)
+	from := min(max(offset, 0), total)
+	var lines strings.Builder
+	tools := []string{}
+	end := from
+	for ; end < total && end-from < b.limit; end++ {
+		it := b.item(end)
+		if end > from && len(b.head)+lines.Len()+len(it.line) >= pageBytes {
 			break
 		}
-		end++
-	}
-	var pg Page
-	if end < len(b.items) {
-		pg.Next = end
-	}
-	pg.Text = b.text(server, from, end)
-	pg.Structured = b.structured(b.items[from:end], pg.Next)
-	return pg
-}
-
-func (b *pageBuilder) text(server string, from, end int) string {
-	var s strings.Builder
-	s.WriteString(b.head)
-	for _, it := range b.items[from:end] {
-		s.WriteString(it.line + "\n")
-	}
-	switch {
-	case len(b.items) == 0:
-		s.WriteString("No tools.\n")
-	case end < len(b.items):
-		fmt.Fprintf(&s, "%d to %d of %d. Go on with discover_tool %s.\n", from+1, end, len(b.items), nextArgs(server, end))
-	case from >= len(b.items):
-		fmt.Fprintf(&s, "Nothing from %d on: there are %d.\n", from, len(b.items))
-	}
-	return strings.TrimSuffix(s.String(), "\n")
-}
-
-func nextArgs(server string, offset int) string {
-	if server == "" {
-		return fmt.Sprintf(`{"offset": %d}`, offset)
-	}
-	return fmt.Sprintf(`{"server": %s, "offset": %d}`, quote(server), offset)
-}
-
-func (b *pageBuilder) structured(items []item, next int) json.RawMessage {
-	tools, servers := []string{}, b.servers
-	for _, it := range items {
-		if it.server {
-			servers = append(servers, it.json)
+		lines.WriteString(it.line + "\n")
+		if end < len(b.parts) {
+			b.servers = append(b.servers, it.json)
 		} else {
 			tools = append(tools, it.json)
 		}
 	}
-	s := `{"tools":[` + strings.Join(tools, ",") + `],"servers":[` + strings.Join(servers, ",") + `]`
+	pg := Page{Text: b.head + lines.String() + b.foot(from, end, total)}
+	if end < total {
+		pg.Next = end
+	}
+	pg.Text = strings.TrimSuffix(pg.Text, "\n")
+	pg.Structured = b.structured(tools, pg.Next)
+	return pg
+}
+
+func (b *pageBuilder) item(i int) item {
+	if i < len(b.parts) {
+		return b.parts[i].item()
+	}
+	return b.tools[i-len(b.parts)].item()
+}
+
+// foot says where the page stands if it is not all.
+func (b *pageBuilder) foot(from, end, total int) string {
+	switch {
+	case total == 0:
+		return cmp.Or(b.empty, noServers)
+	case from == total:
+		return fmt.Sprintf("Nothing from %d on: there are %d.", from, total)
+	case end == total:
+		return ""
+	}
+	args := fmt.Sprintf(`"offset": %d`, end)
+	if b.server != "" {
+		args = fmt.Sprintf(`"server": %s, `, quote(b.server)) + args
+	}
+	return fmt.Sprintf("%d to %d of %d. Go on with discover_tool {%s}.", from+1, end, total, args)
+}
+
+func (b *pageBuilder) structured(tools []string, next int) json.RawMessage {
+	s := `{"tools":[` + strings.Join(tools, ",") + `],"servers":[` + strings.Join(b.servers, ",") + `]`
 	if b.own != "" {
 		s += `,"instructions":` + quote(b.own)
 	}

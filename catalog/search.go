@@ -23,6 +23,7 @@ const (
 const (
 	saturation = 1.6 // k1
 	fromServer = 0.6 // weight of a term in the server's name, for all its tools
+	common     = 0.7 // weight of a stop word: it tells little, but breaks ties
 )
 
 var (
@@ -116,10 +117,13 @@ type Match struct {
 }
 
 // Find returns up to limit tools that fit the query, best first; a tool whose
-// name is the query comes before all. The order is the same for the same
-// catalogue.
+// name is the query comes before all. A query of which only stop words are
+// known fits nothing. The order is the same for the same catalogue.
 func (v *View) Find(query string, limit int) []Match {
 	q := v.newQuery(query)
+	if !q.tells {
+		return nil
+	}
 	var found []Match
 	for _, p := range v.parts {
 		found = q.score(p, found)
@@ -139,6 +143,7 @@ type query struct {
 	terms   []string
 	idf     []float64
 	average [fields]float64
+	tells   bool // some tool or server has a term of it that is no stop word
 }
 
 func (v *View) newQuery(s string) *query {
@@ -157,22 +162,30 @@ func (v *View) newQuery(s string) *query {
 	for f := range q.average {
 		q.average[f] = max(q.average[f]/max(docs, 1), 1)
 	}
+	onlyCommon := !slices.ContainsFunc(q.terms, func(w string) bool { return !stopWords[w] })
+	_, q.tells = v.byName[s] // a name need not have words
 	for _, term := range q.terms {
-		n := v.frequency(term)
-		q.idf = append(q.idf, math.Log(1+(docs-n+0.5)/(n+0.5)))
+		n, named := v.frequency(term)
+		idf := math.Log(1 + (docs-n+0.5)/(n+0.5))
+		if stopWords[term] {
+			idf *= common
+		}
+		q.idf = append(q.idf, idf)
+		q.tells = q.tells || (n > 0 || named) && (onlyCommon || !stopWords[term])
 	}
 	return q
 }
 
-// frequency counts the tools that have a term.
-func (v *View) frequency(term string) float64 {
-	n := 0
+// frequency counts the tools that have a term, and tells whether a server has
+// it in its name.
+func (v *View) frequency(term string) (tools float64, named bool) {
 	for _, p := range v.parts {
 		if p.words != nil {
-			n += len(p.words.terms[term])
+			tools += float64(len(p.words.terms[term]))
+			named = named || slices.Contains(p.terms, term)
 		}
 	}
-	return float64(n)
+	return tools, named
 }
 
 // score appends the tools of one server that fit.

@@ -1,0 +1,208 @@
+package catalog
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// many lists n tools with long descriptions.
+func many(n int) *Listing {
+	l := &Listing{}
+	for i := range n {
+		l.Tools = append(l.Tools, tool(fmt.Sprintf("tool_%04d", i), fmt.Sprintf("Does thing %d %s", i, strings.Repeat("at length ", 20))))
+	}
+	return l
+}
+
+func TestPageOfEverything(t *testing.T) {
+	c := office()
+	c.Note("aws-docs", "(run: dynmcp login aws-docs)")
+	p, ok := c.View().Page("", 0, 0)
+	if !ok || p.Next != 0 {
+		t.Errorf("got %v, next %d", ok, p.Next)
+	}
+	golden(t, "page_all", p.Text+"\n\n"+string(p.Structured))
+}
+
+func TestPageOfOneServerHasItsInstructionsOnce(t *testing.T) {
+	l := tools("a", "First", "b", "Second", "c", "Third")
+	l.Instructions = "Call a before b.\u202e"
+	v := one(Server{Name: "s"}, l)
+	var out strings.Builder
+	for offset := 0; ; {
+		p, _ := v.Page("s", offset, 2)
+		out.WriteString(p.Text + "\n" + string(p.Structured) + "\n---\n")
+		if offset = p.Next; offset == 0 {
+			break
+		}
+	}
+	golden(t, "page_server", out.String())
+}
+
+func TestPageOfUnloadedServerSaysHowToLoad(t *testing.T) {
+	p, ok := office().View().Page("chrome", 0, 0)
+	if !ok {
+		t.Fatal("not known")
+	}
+	golden(t, "page_unloaded", p.Text+"\n"+string(p.Structured))
+}
+
+func TestPageOfUnknownServer(t *testing.T) {
+	if _, ok := New().View().Page("x", 0, 0); ok {
+		t.Error("known")
+	}
+}
+
+func TestPagesCoverEveryToolOnceAndStaySmall(t *testing.T) {
+	v := loadedWith([]Server{{Name: "s"}, {Name: "later", Lazy: true}}, map[string]*Listing{"s": many(1300)}).View()
+	for _, limit := range []int{0, 1, 7, 1 << 30} {
+		seen := 0
+		for offset := 0; ; {
+			p, _ := v.Page("", offset, limit)
+			if len(p.Text) > pageBytes+500 {
+				t.Fatalf("limit %d: a page of %d bytes", limit, len(p.Text))
+			}
+			var s struct{ Tools, Servers []json.RawMessage }
+			if err := json.Unmarshal(p.Structured, &s); err != nil {
+				t.Fatal(err)
+			}
+			seen += len(s.Tools) + len(s.Servers)
+			if p.Next == 0 {
+				break
+			}
+			offset = p.Next
+		}
+		if seen != 1302 {
+			t.Errorf("limit %d: %d entries seen, want 1302", limit, seen)
+		}
+	}
+	if p, _ := v.Page("", 5000, 0); !strings.Contains(p.Text, "there are 1302") {
+		t.Error(p.Text)
+	}
+}
+
+func TestLoadedListsEverythingByName(t *testing.T) {
+	l := tools("browser_navigate", "Go to a URL. Waits for it.", "click", "")
+	l.Resources = raws(`{"uri":"page://current","name":"Current page","description":"What is\nshown"}`)
+	l.Templates = raws(`{"uriTemplate":"page://{n}","name":"Page n"}`)
+	l.Prompts = raws(`{"name":"debug","description":"Debug a page"}`)
+	l.Instructions = "Navigate first."
+	structured, text := one(Server{Name: "chrome", Lazy: true}, l).Loaded("chrome")
+	golden(t, "loaded", text)
+	var a, b any
+	if json.Unmarshal(structured, &a) != nil || json.Unmarshal([]byte(text), &b) != nil {
+		t.Fatal("not JSON")
+	}
+	equal(t, a, b)
+}
+
+func TestLoadedOfNothing(t *testing.T) {
+	_, text := one(Server{Name: "x"}, &Listing{}).Loaded("x")
+	equal(t, text, `{"mcp_name":"x","tools":[],"resources":[],"resource_templates":[],"prompts":[]}`)
+	v := office().View()
+	for _, name := range []string{"chrome", "nobody"} {
+		if s, text := v.Loaded(name); s != nil || text != "" {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
+
+func TestLoadedStaysUnder16KiB(t *testing.T) {
+	big := many(60)
+	for i := range 3000 {
+		big.Resources = append(big.Resources, json.RawMessage(fmt.Sprintf(`{"uri":"x://%d","name":"resource %d","description":"long words"}`, i, i)))
+	}
+	for _, tt := range []struct {
+		name                string
+		l                   *Listing
+		tools, lines, extra int // tools told, of those with a line, resources told
+		more                bool
+	}{
+		{"lines", many(60), 60, 60, 0, false},
+		{"names", many(300), 300, 0, 0, false},
+		{"count", many(2000), 430, 0, 0, true},
+		{"resources", big, 60, 0, 520, true},
+	} {
+		tt.l.Instructions = strings.Repeat("漢\"", 3000)
+		v := one(Server{Name: "s"}, tt.l)
+		_, text := v.Loaded("s")
+		if len(text) > pageBytes {
+			t.Errorf("%s: %d bytes", tt.name, len(text))
+		}
+		var got struct {
+			Tools, Resources []map[string]string
+			More             string
+			Instructions     string
+		}
+		if err := json.Unmarshal([]byte(text), &got); err != nil {
+			t.Fatal(err)
+		}
+		if n := units(got.Instructions); n > ownWords {
+			t.Errorf("%s: instructions of %d units", tt.name, n)
+		}
+		lines := 0
+		for _, tool := range got.Tools {
+			if tool["description"] != "" {
+				lines++
+			}
+		}
+		if len(got.Tools) < tt.tools*9/10 || lines != tt.lines || len(got.Resources) < tt.extra*9/10 || (got.More != "") != tt.more {
+			t.Errorf("%s: %d tools, %d lines, %d resources, more %q", tt.name, len(got.Tools), lines, len(got.Resources), got.More)
+		}
+	}
+}
+
+func TestUnknownToolNamesTheNearest(t *testing.T) {
+	c := office()
+	c.Note("aws-docs", "(run: dynmcp login aws-docs)")
+	v := c.View()
+	var out strings.Builder
+	for _, name := range []string{"files/raed_file", "read_file", "notes/file_delete", "chrome/click", "nothing like it", "", "x\n</tools>\x1b[2J" + strings.Repeat("y", 500)} {
+		out.WriteString(v.Unknown(name) + "\n---\n")
+	}
+	golden(t, "unknown", out.String())
+}
+
+func TestUnknownIsNeverEmptyAndBounded(t *testing.T) {
+	golden(t, "unknown_nothing", New().View().Unknown("x"))
+	servers := []Server{{Name: "s"}}
+	for i := range 500 {
+		servers = append(servers, Server{Name: fmt.Sprintf("lazy-%d", i), Lazy: true}, Server{Name: fmt.Sprintf("eager-%d", i)})
+	}
+	v := loadedWith(servers, map[string]*Listing{"s": many(1300)}).View()
+	if s := v.Unknown("s/tool_9999"); len(s) > 4096 || !strings.Contains(s, "and 1275 more") {
+		t.Errorf("%d bytes: %s", len(s), s)
+	}
+	if s := v.UnknownServer("lazy"); len(s) > 4096 {
+		t.Errorf("%d bytes: %s", len(s), s)
+	}
+}
+
+func TestUnknownServerListsAlternatives(t *testing.T) {
+	golden(t, "unknown_server", office().View().UnknownServer("chrom\ne")+"\n"+New().View().UnknownServer("x"))
+}
+
+func TestNearest(t *testing.T) {
+	v := one(Server{Name: "gh"}, tools("create_issue", "", "list_issues", "", "create_pull_request", "", "get_me", "", "search_code", ""))
+	for name, want := range map[string]string{
+		"gh/creat_issue":         "gh/create_issue",
+		"create_isuse":           "gh/create_issue",
+		"issues_list":            "gh/list_issues",
+		"hub/create_issue":       "gh/create_issue",
+		"gh/createPullRequest":   "gh/create_pull_request",
+		"GH/GET_ME":              "gh/get_me",
+		"gh__search_code":        "gh/search_code",
+		strings.Repeat("q", 1e6): "",
+		"":                       "",
+	} {
+		got := ""
+		if near := v.Nearest(name, 1); len(near) > 0 {
+			got = near[0].Name
+		}
+		if got != want {
+			t.Errorf("%.40q: got %q, want %q", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package catalog
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+)
+
+func TestPutIndexesOnlyItsServer(t *testing.T) {
+	c := office()
+	before := c.View()
+	c.Put("notes", tools("write", "Write another note"))
+	after := c.View()
+	if before.server["files"] != after.server["files"] || before.server["chrome"] != after.server["chrome"] {
+		t.Error("another server was built again")
+	}
+	if before.server["notes"] == after.server["notes"] {
+		t.Error("the server itself was not")
+	}
+	equal(t, exposed(before), []string{"files/delete_file", "files/move_file", "files/read_file", "notes/append", "notes/write"})
+	equal(t, exposed(after), []string{"files/delete_file", "files/move_file", "files/read_file", "notes/write"})
+}
+
+func TestDeclareKeepsListingsOfWhatStays(t *testing.T) {
+	c := office()
+	kept := c.View().server["files"].index
+	c.Declare([]Server{{Name: "new"}, {Name: "files", Filter: []string{"read*"}}, {Name: "new", Description: "twice"}})
+	v := c.View()
+	equal(t, exposed(v), []string{"files/read_file"})
+	if v.server["files"].index != kept {
+		t.Error("the listing was read again")
+	}
+	c.Declare([]Server{{Name: "notes"}, {Name: "files"}})
+	if info, _ := c.View().Server("notes"); info.Known {
+		t.Error("a listing outlived its declaration")
+	}
+	if len(c.View().Tools()) != 3 {
+		t.Error("the filter outlived its declaration")
+	}
+}
+
+func TestPutOfUndeclaredServerChangesNothing(t *testing.T) {
+	c := office()
+	before := c.View()
+	if c.Put("stranger", tools("x", "")) {
+		t.Error("accepted")
+	}
+	c.Drop("stranger")
+	if c.View() != before {
+		t.Error("the view changed")
+	}
+}
+
+func TestDropEvictsUntilPutOrDeclared(t *testing.T) {
+	c := office()
+	c.Drop("files")
+	if _, ok := c.View().Server("files"); ok {
+		t.Error("still offered")
+	}
+	if _, ok := c.View().Tool("files/read_file"); ok {
+		t.Error("its tools are known")
+	}
+	c.Put("files", tools("read_file", ""))
+	if _, ok := c.View().Tool("files/read_file"); !ok {
+		t.Error("not offered again")
+	}
+	c.Put("files", nil)
+	if info, ok := c.View().Server("files"); !ok || info.Known {
+		t.Errorf("got %+v, %v; want offered without a listing", info, ok)
+	}
+}
+
+func TestServersKeepConfigOrder(t *testing.T) {
+	c := office()
+	l := tools("a", "")
+	l.Instructions, l.Info, l.Capabilities = "do", raws(`{"name":"up"}`)[0], raws(`{"tools":{}}`)[0]
+	l.Prompts, l.Resources = raws(`{"name":"p"}`), raws(`{"uri":"u:1"}`, `{"uri":"u:2"}`)
+	c.Put("chrome", l)
+	var names []string
+	for _, s := range c.View().Servers() {
+		names = append(names, s.Name)
+	}
+	equal(t, names, []string{"notes", "chrome", "files", "aws-docs"})
+	got, _ := c.View().Server("chrome")
+	equal(t, got, ServerInfo{
+		Name: "chrome", Description: got.Description, Lazy: true, Known: true, Loaded: true,
+		Tools: 1, Prompts: 1, Resources: 2, Instructions: "do", Info: l.Info, Capabilities: l.Capabilities,
+	})
+}
+
+func TestSameCatalogueSameBytes(t *testing.T) {
+	a, b := office().View(), office().View()
+	for _, limit := range []int{0, 2048, 600, 300, 100} {
+		equal(t, a.Describe(limit), b.Describe(limit))
+		equal(t, a.Describe(limit), a.Describe(limit))
+	}
+	equal(t, a.Unknown("x"), b.Unknown("x"))
+	equal(t, a.Found("file", 0), b.Found("file", 0))
+}
+
+// TestConcurrentUse is for the race detector.
+func TestConcurrentUse(t *testing.T) {
+	c := office()
+	servers := c.servers
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			for j := range 50 {
+				switch (i + j) % 5 {
+				case 0:
+					c.Put("chrome", tools(fmt.Sprint("t", j), "Text"))
+				case 1:
+					c.Drop("chrome")
+				case 2:
+					c.Declare(servers)
+				case 3:
+					c.Note("files", fmt.Sprint(j))
+				default:
+					v := c.View()
+					v.Describe(2048)
+					v.Find("text", 3)
+					for _, tool := range v.Tools() {
+						v.Definition(tool)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,103 @@
+package catalog
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+const searchTool = `{"x-first": 1.0, "name" : "search", "title":"Search it",
+ "description":"Searches.\nTakes its time.", "inputSchema":{"type":"object","properties":{"q":{"type":"string","const":9007199254740993}}},
+ "outputSchema":{"type":"object"}, "annotations":{"title":"T","readOnlyHint":true,"openWorldHint":false}, "_meta":{"name":"inner"}}`
+
+func TestDetailsShowDefinitionSchemasAndHints(t *testing.T) {
+	v := one(Server{Name: "s"}, &Listing{Tools: raws(searchTool)})
+	found, _ := v.Tool("s/search")
+	golden(t, "details", v.Details(found))
+}
+
+func TestDetailsOmitWhatIsAbsent(t *testing.T) {
+	v := one(Server{Name: "s", Bare: true}, &Listing{Tools: raws(
+		`{"name":"plain","inputSchema":{"type":"object","x":"\u202e ‮ 󠁁"},"outputSchema":null,"annotations":null}`)})
+	golden(t, "details_plain", v.Details(v.Tools()[0]))
+}
+
+func TestDefinitionChangesOnlyTheName(t *testing.T) {
+	v := one(Server{Name: "s"}, &Listing{Tools: raws(searchTool)})
+	golden(t, "definition", string(v.Definition(v.Tools()[0])))
+	equal(t, string(v.DefinitionAs(v.Tools()[0], "search")), searchTool)
+}
+
+func TestDefinitionCarriesOverride(t *testing.T) {
+	s := Server{Name: "s", Overrides: map[string]Override{
+		"a": {Description: "The operator's \"own\" <words>"},
+		"b": {Description: "Added"},
+		"c": {Summary: "Only the line changes"},
+	}}
+	v := one(s, &Listing{Tools: raws(`{"name":"a","description":"x","z":1}`, `{ "name":"b"}`, `{"name":"c","description":"stays"}`)})
+	var got []string
+	for _, tool := range v.Tools() {
+		got = append(got, string(v.Definition(tool)), tool.line(lineWidth))
+	}
+	equal(t, got, []string{
+		`{"name":"s/a","description":"The operator's \"own\" <words>","z":1}`, `- s/a: The operator's "own" &lt;words&gt;`,
+		`{"description":"Added", "name":"s/b"}`, `- s/b: Added`,
+		`{"name":"s/c","description":"stays"}`, `- s/c: Only the line changes`,
+	})
+}
+
+func TestSetMemberReplacesEveryOneOfThatName(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"name":1}`:                             `{"name":"n"}`,
+		`{"name":"a","name":"b"}`:                `{"name":"n","name":"n"}`,
+		`{"n\u0061me":{"name":[]}, "a":[1,{}] }`: `{"n\u0061me":"n", "a":[1,{}] }`,
+		`{"a":"}\"{","name":null}`:               `{"a":"}\"{","name":"n"}`,
+		` {"b":1}`:                               ` {"name":"n","b":1}`,
+	} {
+		if got := string(setMember(json.RawMessage(in), "name", "n")); got != want {
+			t.Errorf("%s: got %s, want %s", in, got, want)
+		}
+	}
+}
+
+func FuzzDefinition(f *testing.F) {
+	f.Add([]byte(searchTool), "s/search")
+	f.Add([]byte(`{"name":"a","x":[{"name":"b"},"\"}"],"name":-1e5}`), "é\u2028<")
+	f.Add([]byte(`{"na\u006de":"a" , "d" :"\ud800"}`), "")
+	f.Fuzz(func(t *testing.T, raw []byte, name string) {
+		var before map[string]json.RawMessage
+		if json.Unmarshal(raw, &before) != nil || len(before) == 0 {
+			return
+		}
+		out := setMember(raw, "name", name)
+		if !json.Valid(out) {
+			t.Fatalf("%s became %s", raw, out)
+		}
+		// The readers of encoding/json and ours must see the same members.
+		var after map[string]json.RawMessage
+		if err := json.Unmarshal(out, &after); err != nil {
+			t.Fatal(err)
+		}
+		if string(after["name"]) != quote(name) {
+			t.Fatalf("name is %s, want %s", after["name"], quote(name))
+		}
+		delete(before, "name")
+		delete(after, "name")
+		equal(t, after, before)
+		again := setMember(out, "name", name)
+		if string(again) != string(out) {
+			t.Fatalf("not stable: %s, then %s", out, again)
+		}
+		readTool(raw)
+	})
+}
+
+func TestVisibleKeepsTheMeaning(t *testing.T) {
+	in := json.RawMessage("{\n\t\"a\u200b\": \"x\U000e0041\u202e\u007f\", \"b\": \"é😀漢\"\n}")
+	out := visible(in)
+	equal(t, out, "{\n\t\"a\\u200b\": \"x\\udb40\\udc41\\u202e\\u007f\", \"b\": \"é😀漢\"\n}")
+	var a, b any
+	if json.Unmarshal(in, &a) != nil || json.Unmarshal([]byte(out), &b) != nil {
+		t.Fatal("not JSON")
+	}
+	equal(t, b, a)
+}

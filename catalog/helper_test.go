@@ -1,0 +1,90 @@
+package catalog
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/*.golden")
+
+// golden compares got with testdata/name.golden.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v (run with -update)", err)
+	}
+	if diff := cmp.Diff(string(want), got+"\n"); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", path, diff)
+	}
+}
+
+// tool encodes a tool with a name and a description, and something unknown.
+func tool(name, description string) json.RawMessage {
+	return json.RawMessage(fmt.Sprintf(`{"name":%s,"x-grease":1.0,"description":%s,"inputSchema":{"type":"object"}}`,
+		quote(name), quote(description)))
+}
+
+// tools encodes pairs of name and description.
+func tools(pairs ...string) *Listing {
+	l := &Listing{}
+	for i := 0; i < len(pairs); i += 2 {
+		l.Tools = append(l.Tools, tool(pairs[i], pairs[i+1]))
+	}
+	return l
+}
+
+func raws(entries ...string) []json.RawMessage {
+	var list []json.RawMessage
+	for _, e := range entries {
+		list = append(list, json.RawMessage(e))
+	}
+	return list
+}
+
+// loadedWith is a catalogue of the given servers and listings.
+func loadedWith(servers []Server, listings map[string]*Listing) *Catalog {
+	c := New()
+	c.Declare(servers)
+	for name, l := range listings {
+		if !c.Put(name, l) {
+			panic("not declared: " + name)
+		}
+	}
+	return c
+}
+
+// one is the view of one loaded server.
+func one(s Server, l *Listing) *View {
+	return loadedWith([]Server{s}, map[string]*Listing{s.Name: l}).View()
+}
+
+func exposed(v *View) []string {
+	var names []string
+	for _, t := range v.Tools() {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
+func equal(t *testing.T, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

@@ -1,0 +1,185 @@
+package catalog
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestToolsAreReachableByNamespacedNameOnly(t *testing.T) {
+	v := one(Server{Name: "fs"}, tools("read", "", "a/b", ""))
+	equal(t, exposed(v), []string{"fs/a/b", "fs/read"})
+	if _, ok := v.Tool("read"); ok {
+		t.Error("a bare name is known")
+	}
+	if tool, ok := v.Tool("fs/a/b"); !ok || tool.Upstream != "a/b" || tool.Server != "fs" {
+		t.Errorf("got %+v, %v", tool, ok)
+	}
+}
+
+func TestSingleWrapExposesBareNames(t *testing.T) {
+	v := one(Server{Name: "fs", Bare: true}, tools("read", "", "a/b", ""))
+	equal(t, exposed(v), []string{"a/b", "read"})
+	if _, ok := v.Tool("fs/read"); ok {
+		t.Error("a prefix is known")
+	}
+}
+
+// TestOddToolsHurtNobody gives every broken tool beside a good one.
+func TestOddToolsHurtNobody(t *testing.T) {
+	deep := strings.Repeat(`{"not":`, 70) + "true" + strings.Repeat("}", 70)
+	v := one(Server{Name: "s"}, &Listing{Tools: raws(
+		`{"name":"good"}`,
+		`{"name":"good","description":"a second one"}`,
+		`{"name":42}`, `{"name":""}`, `{}`, `null`, `[]`, `"name"`, `{"name":`, ``,
+		`{"name":"`+strings.Repeat("x", 10_000)+`"}`,
+		`{"name":"zero\u200bwidth"}`, `{"name":"new\nline"}`, `{"name":"lone\ud800"}`, `{"name":"rtl\u202e"}`,
+		`{"name":"bomb","inputSchema":`+deep+`}`,
+		`{"name":"huge","inputSchema":{"x":"`+strings.Repeat("x", maxSchema)+`"}}`,
+		`{"NAME":"shouting"}`,
+		// Odd but harmless: these stay.
+		`{"name":"a b"}`, `{"name":"../.."}`, `{"name":"<b>&"}`, `{"name":"discоver_tool"}`, `{"name":"日本"}`,
+		`{"name":"first","name":"last"}`,
+		`{"name":"mistyped","description":7,"inputSchema":"no","annotations":[1],"title":{}}`,
+	)})
+	equal(t, exposed(v), []string{
+		"s/../..", "s/<b>&", "s/a b", "s/discоver_tool", "s/good", "s/last", "s/mistyped", "s/日本",
+	})
+	golden(t, "warnings", strings.Join(v.Warnings(), "\n"))
+	golden(t, "describe_odd", v.Describe(2048))
+	for _, tool := range v.Tools() {
+		v.Details(tool)
+		v.Definition(tool)
+	}
+	if _, ok := v.Tool("s/&lt;b&gt;&amp;"); !ok {
+		t.Error("a name copied from its line is not found")
+	}
+}
+
+func TestFilterHidesTools(t *testing.T) {
+	names := []string{"get_a", "get_secret_a", "list_a", "delete_a", "Get_B", "x/y", "[odd]"}
+	for _, tt := range []struct {
+		filter []string
+		want   string
+	}{
+		{nil, "get_a get_secret_a list_a delete_a Get_B x/y [odd]"},
+		{[]string{"!delete_*"}, "get_a get_secret_a list_a Get_B x/y [odd]"},
+		{[]string{"get_*", "list_*"}, "get_a get_secret_a list_a"},
+		{[]string{"get_*", "!get_secret_*"}, "get_a"},
+		{[]string{"!get_secret_*", "get_*"}, "get_a"},
+		{[]string{"[gG]et_?"}, "get_a Get_B"},
+		{[]string{"[!g]*"}, "list_a delete_a Get_B x/y [odd]"},
+		{[]string{"[a-f]*"}, "delete_a"},
+		{[]string{"[z-a]*"}, ""},
+		{[]string{"*"}, "get_a get_secret_a list_a delete_a Get_B x/y [odd]"},
+		{[]string{"x*"}, "x/y"},
+		{[]string{"[odd"}, ""},
+		{[]string{"[[]odd]"}, "[odd]"},
+		{[]string{"a.b+("}, ""},
+		{[]string{""}, ""},
+		{[]string{"!*"}, ""},
+	} {
+		f := newFilter(tt.filter)
+		var got []string
+		for _, n := range names {
+			if f.passes(n) {
+				got = append(got, n)
+			}
+		}
+		if s := strings.Join(got, " "); s != tt.want {
+			t.Errorf("%q: got %q, want %q", tt.filter, s, tt.want)
+		}
+	}
+}
+
+func FuzzGlob(f *testing.F) {
+	f.Add("[!a-z]?*[", "x")
+	f.Add(`[\]-^]`, "]")
+	f.Fuzz(func(t *testing.T, pattern, name string) { glob(pattern).MatchString(name) }) // must compile
+}
+
+func TestFilteredToolIsUnknownEverywhere(t *testing.T) {
+	s := Server{Name: "s", Filter: []string{"!secret*"}, Overrides: map[string]Override{"secret_tool": {Description: "still a secret"}}}
+	v := one(s, tools("secret_tool", "Steals a secret", "open", "Opens a door"))
+	_, byName := v.Tool("s/secret_tool")
+	_, byDirect := v.Direct("s__secret_tool")
+	page, _ := v.Page("s", 0, 0)
+	all, _ := v.Page("", 0, 0)
+	_, loaded := v.Loaded("s")
+	for what, text := range map[string]string{
+		"describe": v.Describe(0), "page": page.Text, "all": all.Text, "loaded": loaded,
+		"found": v.Found("steals", 9).Text, "unknown": strings.TrimPrefix(v.Unknown("s/secret_too"), "Unknown tool: s/secret_too"),
+	} {
+		if strings.Contains(text, "secret_tool") {
+			t.Errorf("%s shows it: %s", what, text)
+		}
+	}
+	if byName || byDirect || len(v.Find("secret_tool", 9)) > 0 {
+		t.Error("it can be found")
+	}
+	if info, _ := v.Server("s"); info.Tools != 1 {
+		t.Errorf("%d tools counted", info.Tools)
+	}
+}
+
+func TestAliasesRenameTools(t *testing.T) {
+	s := Server{Name: "s", Aliases: map[string]string{
+		"read_file": "read", "write_file": "taken", "gone": "x", "move": "bad\x00name", "same": "same",
+	}}
+	v := one(s, tools("read_file", "", "write_file", "", "taken", "", "move", "", "same", ""))
+	equal(t, exposed(v), []string{"s/move", "s/read", "s/same", "s/taken", "s/write_file"})
+	tool, _ := v.Tool("s/read")
+	equal(t, []string{tool.Upstream, tool.Leaf, tool.Direct}, []string{"read_file", "read", "s__read"})
+	if _, ok := v.Tool("s/read_file"); ok {
+		t.Error("the old name is known")
+	}
+	equal(t, v.Warnings(), []string{
+		`s: alias "x" is for tool "gone", which does not exist`,
+		`s: tool "move" keeps its name: its alias is unfit`,
+		`s: tool "write_file" keeps its name: its alias "taken" is taken`,
+	})
+}
+
+func TestFirstServerKeepsASharedToolName(t *testing.T) {
+	c := New()
+	c.Declare([]Server{{Name: "a/b"}, {Name: "a"}})
+	c.Put("a", tools("b/c", "of a", "d", ""))
+	equal(t, exposed(c.View()), []string{"a/b/c", "a/d"})
+	c.Put("a/b", tools("c", "of a/b"))
+	equal(t, exposed(c.View()), []string{"a/b/c", "a/d"})
+	if tool, _ := c.View().Tool("a/b/c"); tool.Server != "a/b" {
+		t.Errorf("owner is %s", tool.Server)
+	}
+	if n := strings.Count(c.View().Describe(0), "a/b/c"); n != 1 {
+		t.Errorf("listed %d times", n)
+	}
+	equal(t, c.View().Warnings(), []string{`a: tool "a/b/c" is left out: another server has the name`})
+	c.Put("a/b", nil)
+	if tool, _ := c.View().Tool("a/b/c"); tool.Server != "a" {
+		t.Errorf("owner is %s", tool.Server)
+	}
+}
+
+func TestDirectNamesAreFitAndUnique(t *testing.T) {
+	long := strings.Repeat("very_", 20) + "long"
+	c := loadedWith([]Server{{Name: "a"}, {Name: "a__b"}, {Name: "one", Bare: true}}, map[string]*Listing{
+		"a":    tools("b__c", "", "plain", "", "with.dot", "", "with dot", "", long, "", long+"er", "", "x_0123abcd", ""),
+		"a__b": tools("c", ""),
+		"one":  tools("bare", "", "odd/name", ""),
+	})
+	v := c.View()
+	var list []string
+	for _, tool := range v.Tools() {
+		list = append(list, fmt.Sprintf("%s → %s", tool.Name, tool.Direct))
+		if !plainDirect.MatchString(tool.Direct) {
+			t.Errorf("%q is not fit", tool.Direct)
+		}
+		if back, ok := v.Direct(tool.Direct); !ok || back != tool {
+			t.Errorf("%q does not lead back to %s", tool.Direct, tool.Name)
+		}
+	}
+	golden(t, "direct", strings.Join(list, "\n"))
+	if len(v.Warnings()) > 0 {
+		t.Error(v.Warnings())
+	}
+}

@@ -1,0 +1,134 @@
+package catalog
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+// twoLibraries lists the same things in two servers.
+func twoLibraries() *Catalog {
+	return loadedWith([]Server{{Name: "first"}, {Name: "second"}}, map[string]*Listing{
+		"first": {
+			Resources: raws(`{"uri":"file:///a","name":"A", "x":1.0}`, `{"uri":"shared://x","name":"one"}`, `{"name":"no uri"}`, `7`),
+			Templates: raws(`{"uriTemplate":"file:///{path}"}`, `{"uriTemplate":"{anything}"}`, `{"uriTemplate":"fixed://exact"}`),
+			Prompts:   raws(`{"name":"greet","arguments":[]}`),
+		},
+		"second": {
+			Resources: raws(`{"uri":"shared://x","name":"two"}`, `{"uri":"file:///b/c"}`, `{"uri":"file:///b/c","name":"again"}`),
+			Templates: raws(`{"uriTemplate":"file:///deep/{path}"}`, `{"uriTemplate":"file:///{path}"}`, `{"uriTemplate":"db://{t}/{r}"}`),
+			Prompts:   raws(`{"name":"greet"}`, `{"name":"bye"}`),
+		},
+	})
+}
+
+func TestResourcesAndPromptsAreConcatenatedVerbatim(t *testing.T) {
+	v := twoLibraries().View()
+	equal(t, v.Resources(), raws(`{"uri":"file:///a","name":"A", "x":1.0}`, `{"uri":"shared://x","name":"one"}`,
+		`{"uri":"file:///b/c"}`, `{"uri":"file:///b/c","name":"again"}`))
+	equal(t, v.Templates(), raws(`{"uriTemplate":"file:///{path}"}`, `{"uriTemplate":"{anything}"}`, `{"uriTemplate":"fixed://exact"}`,
+		`{"uriTemplate":"file:///deep/{path}"}`, `{"uriTemplate":"db://{t}/{r}"}`))
+	equal(t, v.Prompts(), raws(`{"name":"greet","arguments":[]}`, `{"name":"bye"}`))
+	equal(t, v.Warnings(), []string{"first: resource 3 is left out: it has no uri", "first: resource 4 is left out: it has no uri"})
+}
+
+func TestResourceOwner(t *testing.T) {
+	v := twoLibraries().View()
+	for uri, want := range map[string]string{
+		"file:///a":        "first",
+		"shared://x":       "first",  // first in config order
+		"file:///b/c":      "second", // listed beats a template of another server
+		"file:///other":    "first",  // template
+		"file:///deep/d":   "second", // the longer template
+		"file:///{path}":   "first",  // a template itself, for completion
+		"{anything}":       "first",
+		"fixed://exact":    "first",
+		"fixed://exact/no": "",
+		"db://t/1":         "second",
+		"nobody://x":       "", // {anything} matches nothing
+		"":                 "",
+	} {
+		got, ok := v.ResourceOwner(uri)
+		if got != want || ok != (want != "") {
+			t.Errorf("%q: got %q, %v, want %q", uri, got, ok, want)
+		}
+	}
+}
+
+func TestPromptOwnerIsFirstInConfigOrder(t *testing.T) {
+	v := twoLibraries().View()
+	for name, want := range map[string]string{"greet": "first", "bye": "second", "none": ""} {
+		if got, ok := v.PromptOwner(name); got != want || ok != (want != "") {
+			t.Errorf("%q: got %q, %v, want %q", name, got, ok, want)
+		}
+	}
+}
+
+func TestCollisionsAreNamedAndGoOnceResolved(t *testing.T) {
+	c := twoLibraries()
+	equal(t, c.View().Collisions(), []string{
+		`resource URI collision: "shared://x" of second is hidden by that of first`,
+		`resource template collision: "file:///{path}" of second is hidden by that of first`,
+		`prompt name collision: "greet" of second is hidden by that of first`,
+	})
+	c.Put("first", &Listing{})
+	if got := c.View().Collisions(); got != nil {
+		t.Error(got)
+	}
+	if owner, _ := c.View().ResourceOwner("shared://x"); owner != "second" {
+		t.Errorf("owner is %q", owner)
+	}
+}
+
+func TestListsAreEmptyBeforeData(t *testing.T) {
+	v := New().View()
+	if len(v.Resources())+len(v.Templates())+len(v.Prompts())+len(v.Tools())+len(v.Servers()) != 0 {
+		t.Error("something is listed")
+	}
+}
+
+func TestCapabilities(t *testing.T) {
+	all := `{"tools":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"prompts":{"listChanged":true},"completions":{},"logging":{}}`
+	for _, tt := range []struct {
+		name    string
+		unknown bool
+		caps    []string
+		want    string
+	}{
+		{"nothing", false, nil, `{"tools":{"listChanged":true}}`},
+		{"absent", false, []string{"", "null", "{}", "[]", `"x"`, `{"resources":null}`}, `{"tools":{"listChanged":true}}`},
+		{"tools without listChanged", false, []string{`{"tools":{}}`}, `{"tools":{"listChanged":true}}`},
+		{"resources plain", false, []string{`{"resources":{}}`}, `{"tools":{"listChanged":true},"resources":{}}`},
+		{"resources or", false, []string{`{"resources":{"subscribe":true}}`, `{"resources":{"subscribe":false,"listChanged":true}}`},
+			`{"tools":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true}}`},
+		{"false is absent", false, []string{`{"resources":{"subscribe":false},"prompts":{"listChanged":false}}`},
+			`{"tools":{"listChanged":true},"resources":{},"prompts":{}}`},
+		{"mixture", false, []string{`{"logging":{}}`, `{"completions":{},"prompts":{"listChanged":true}}`, `{"resources":{"listChanged":true,"subscribe":true}}`}, all},
+		{"unknown", true, nil, all},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := New()
+			var servers []Server
+			for i := range tt.caps {
+				servers = append(servers, Server{Name: string(rune('a' + i))})
+			}
+			c.Declare(servers)
+			for i, caps := range tt.caps {
+				c.Put(servers[i].Name, &Listing{Capabilities: json.RawMessage(caps)})
+			}
+			equal(t, string(c.View().Capabilities(tt.unknown)), tt.want)
+		})
+	}
+}
+
+func TestCompleteOnceEveryServerIsListed(t *testing.T) {
+	c := New()
+	c.Declare([]Server{{Name: "a"}, {Name: "b", Lazy: true}})
+	c.Put("a", &Listing{})
+	if c.View().Complete() {
+		t.Error("complete without b")
+	}
+	c.Put("b", &Listing{Stored: true})
+	if !c.View().Complete() {
+		t.Error("not complete with a stored listing of b")
+	}
+}

@@ -1,0 +1,119 @@
+package catalog
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func found(v *View, query string, limit int) []string {
+	var names []string
+	for _, m := range v.Find(query, limit) {
+		names = append(names, m.Tool.Name)
+	}
+	return names
+}
+
+func TestWordsSplitsCompounds(t *testing.T) {
+	for in, want := range map[string]string{
+		"createIssue":                     "createissu creat issu",
+		"HTTPServer_v2":                   "httpserver http server v2",
+		"list-open_pull/request":          "list open pull request",
+		"GitHub":                          "github git hub",
+		"ABC":                             "abc",
+		"Überprüfung straße":              "überprüfung straß",
+		"使用必应":                            "使用 用必 必应",
+		"検索API":                           "検索 索a ap pi",
+		"сообщения":                       "сообщения",
+		"...":                             "",
+		"":                                "",
+		"don't":                           "don t",
+		strings.Repeat("a", 65):           "",
+		"files listed listing":            "file list list",
+		"queries boxes classes":           "query box class",
+		"status analysis stopped running": "status analysis stop run",
+	} {
+		var got []string
+		words(in, func(w string) { got = append(got, w) })
+		if s := strings.Join(got, " "); s != want {
+			t.Errorf("%q: got %q, want %q", in, s, want)
+		}
+	}
+}
+
+func TestFindPutsTheExactNameFirst(t *testing.T) {
+	v := one(Server{Name: "s"}, tools(
+		"+", "plus", "the", "the the", "issue", "Text", "issue_issue_issue", "issue issue issue", "get", "get get get", "list_issue", "issue"))
+	for query, want := range map[string]string{"issue": "s/issue", "s/issue": "s/issue", " GET ": "s/get", "s/+": "s/+", "the": "s/the", "s/list_issue": "s/list_issue"} {
+		if got := found(v, query, 1); !slices.Equal(got, []string{want}) {
+			t.Errorf("%q: got %v, want %s", query, got, want)
+		}
+	}
+}
+
+func TestFindReadsNamesTextsAndArguments(t *testing.T) {
+	v := loadedWith([]Server{{Name: "gh", Overrides: map[string]Override{"quiet": {Description: "Adds a zebra"}}}, {Name: "fs"}}, map[string]*Listing{
+		"gh": {Tools: raws(
+			`{"name":"createPullRequest","description":"Opens one"}`,
+			`{"name":"quiet","description":"Says hippopotamus"}`,
+			`{"name":"order","inputSchema":{"properties":{"flavour":{"type":"string","enum":["vanilla","mint"]},
+				"nested":{"properties":{"giraffe":{"description":"The tall okapi"}}},
+				"many":{"items":{"properties":{"walrus":{}}}}}}}`,
+			`{"name":"title_only","title":"Pelican"}`,
+		)},
+		"fs": tools("read", "Reads from disk"),
+	}).View()
+	for query, want := range map[string]string{
+		"pull requests":        "gh/createPullRequest",
+		"zebras":               "gh/quiet",
+		"which has mint?":      "gh/order",
+		"okapi":                "gh/order",
+		"giraffes":             "gh/order",
+		"walrus":               "gh/order",
+		"pelican":              "gh/title_only",
+		"reading disks":        "fs/read",
+		"something of fs":      "fs/read",
+		"hippopotamus":         "", // overridden
+		"":                     "",
+		"?!":                   "",
+		"\xff\xfe\u202e":       "",
+		"nobody says platypus": "",
+	} {
+		got := append(found(v, query, 1), "")[0]
+		if got != want {
+			t.Errorf("%q: got %q, want %q", query, got, want)
+		}
+	}
+	if got := found(v, "gh", 10); len(got) != 4 {
+		t.Errorf("a server's name finds %v", got)
+	}
+	if got := v.Find("reading", -1); len(got) != 0 {
+		t.Errorf("limit -1 gives %v", got)
+	}
+}
+
+func TestFindOrdersEqualsByName(t *testing.T) {
+	v := one(Server{Name: "s"}, tools("c", "same words", "a", "same words", "b", "same words"))
+	equal(t, found(v, "words", 10), []string{"s/a", "s/b", "s/c"})
+	equal(t, found(v, "words", 2), []string{"s/a", "s/b"})
+}
+
+func TestFoundNamesServersToLoad(t *testing.T) {
+	v := office().View()
+	golden(t, "found", strings.Join([]string{
+		v.Found("read a file", 2).Text, string(v.Found("read a file", 2).Structured),
+		v.Found("take a screenshot", 0).Text, string(v.Found("take a screenshot", 0).Structured),
+		v.Found("platypus", 0).Text, New().View().Found("</x>", 0).Text,
+	}, "\n---\n"))
+}
+
+func FuzzWords(f *testing.F) {
+	f.Add("getURLFor2 漢字x ǅuro\xffX")
+	f.Fuzz(func(t *testing.T, s string) {
+		words(s, func(w string) {
+			if w == "" {
+				t.Error("empty term")
+			}
+		})
+	})
+}
