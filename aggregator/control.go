@@ -76,7 +76,7 @@ func (a *Aggregator) answer(ctx context.Context, s *session, method string, req 
 	case "subscriptions/listen":
 		return a.listen(ctx, s, req)
 	case "logging/setLevel":
-		return a.answerLevel(ctx, req, next)
+		return a.answerLevel(ctx, s, req, next)
 	}
 	return next(ctx, method, req)
 }
@@ -205,11 +205,15 @@ func (a *Aggregator) offers(capability string) bool {
 }
 
 // answerLevel passes the log level on to every upstream that logs.
-func (a *Aggregator) answerLevel(ctx context.Context, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
+func (a *Aggregator) answerLevel(ctx context.Context, s *session, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
 	if !a.offers("logging") {
 		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "no server has logging"}
 	}
-	a.setLevel(transports.RawParams(req))
+	params := transports.RawParams(req)
+	s.mu.Lock()
+	s.level = wire.Get(params, "level")
+	s.mu.Unlock()
+	a.setLevel(params)
 	return next(ctx, "logging/setLevel", req)
 }
 
@@ -217,7 +221,11 @@ func (a *Aggregator) answerLevel(ctx context.Context, req mcp.Request, next mcp.
 func (a *Aggregator) subscribe(ctx context.Context, s *session, method string, req mcp.Request) (mcp.Result, error) {
 	params := transports.RawParams(req)
 	uri, _ := wire.Text(wire.Get(params, "uri"))
-	if err := a.subscribeTo(ctx, uri, method, params); err != nil {
+	how := (*transports.Conn).Subscribe
+	if method == "resources/unsubscribe" {
+		how = (*transports.Conn).Unsubscribe
+	}
+	if err := a.subscribeTo(ctx, uri, params, how); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -230,7 +238,7 @@ func (a *Aggregator) subscribe(ctx context.Context, s *session, method string, r
 	return &rawResult{raw: json.RawMessage(`{}`)}, nil
 }
 
-func (a *Aggregator) subscribeTo(ctx context.Context, uri, method string, params json.RawMessage) error {
+func (a *Aggregator) subscribeTo(ctx context.Context, uri string, params json.RawMessage, how func(*transports.Conn, context.Context, json.RawMessage) error) error {
 	owner, ok := a.catalog.View().ResourceOwner(uri)
 	if !ok {
 		return unknownResource(&transports.Request{}, uri)
@@ -244,8 +252,7 @@ func (a *Aggregator) subscribeTo(ctx context.Context, uri, method string, params
 		return err
 	}
 	defer release()
-	_, err = conn.Call(ctx, method, params)
-	return err
+	return how(conn, ctx, params)
 }
 
 // listen keeps a stream of notifications for a host of the stateless era until
@@ -264,7 +271,7 @@ func (a *Aggregator) listen(ctx context.Context, s *session, req mcp.Request) (m
 		if err != nil {
 			return nil, err
 		}
-		if err := a.subscribeTo(ctx, uri, "resources/subscribe", ask); err != nil {
+		if err := a.subscribeTo(ctx, uri, ask, (*transports.Conn).Subscribe); err != nil {
 			a.log.Warn("resource not subscribed", "uri", uri, "err", err)
 			continue
 		}

@@ -61,9 +61,7 @@ func (f *flight) acquire(u *lazy.Upstream) {
 // looked for afterwards.
 func (f *flight) start(conn *transports.Conn, release func()) {
 	f.conn, f.release = conn, release
-	if f.request.Modern && conn.Hello().ProtocolVersion < transports.StatelessVersion {
-		f.Params = withoutEra(f.Params)
-	}
+	f.Params = f.session.spokenTo(conn, f.request.Modern, f.Params)
 	f.peer.add(f)
 	live := f.request.OnCancel(f.cancel)
 	f.conn.Start(&f.Call)
@@ -200,6 +198,28 @@ func explain(err error) string {
 		return failure.Text()
 	}
 	return err.Error()
+}
+
+// spokenTo returns params as the era of an upstream wants them. What a host
+// of the handshake era said once, the stateless one says with every request.
+func (s *session) spokenTo(conn *transports.Conn, modern bool, params json.RawMessage) json.RawMessage {
+	if modern && !conn.Stateless() {
+		return withoutEra(params)
+	}
+	s.mu.Lock()
+	level := s.level
+	s.mu.Unlock()
+	if modern || !conn.Stateless() || level == nil {
+		return params
+	}
+	if len(params) == 0 {
+		params = json.RawMessage(`{}`)
+	}
+	meta := wire.Get(params, "_meta")
+	if meta == nil {
+		meta = json.RawMessage(`{}`)
+	}
+	return wire.Set(params, "_meta", wire.Set(meta, transports.MetaLogLevel, level))
 }
 
 // withoutEra removes from params what only the stateless era puts into _meta.

@@ -173,8 +173,8 @@ func (a *Aggregator) sendLevel(conn *transports.Conn) {
 }
 
 func (a *Aggregator) sendLevelTo(conn *transports.Conn, params json.RawMessage) {
-	if !conn.Hello().Has("logging") {
-		return
+	if !conn.Hello().Has("logging") || conn.Stateless() {
+		return // in the stateless era each request says its level
 	}
 	ctx, cancel := context.WithTimeout(a.ctx, askWait)
 	defer cancel()

@@ -16,6 +16,7 @@ type session struct {
 
 	mu           sync.Mutex
 	capabilities json.RawMessage // what the host declared
+	level        json.RawMessage // the log level it asked for
 	modern       bool            // it speaks the stateless era
 	greeted      bool            // the handshake is over, it may be told things
 	seen         digests         // what it read last, or was told to read anew

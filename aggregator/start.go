@@ -19,13 +19,24 @@ import (
 const everything = `{"roots":{"listChanged":true},"sampling":{},"elicitation":{}}`
 
 // load brings an upstream up: connect, handshake, all lists, or nothing. It is
-// what lazy calls a load.
+// what lazy calls a load. An upstream that does not survive the question for
+// its era is started a second time, without it.
 func (a *Aggregator) load(ctx context.Context, u *lazy.Upstream) (*transports.Conn, error) {
+	conn, err := a.loadOnce(ctx, u)
+	if errors.Is(err, transports.ErrProbe) {
+		a.peerOf(u).legacy.Store(true)
+		conn, err = a.loadOnce(ctx, u)
+	}
+	return conn, err
+}
+
+func (a *Aggregator) loadOnce(ctx context.Context, u *lazy.Upstream) (*transports.Conn, error) {
 	began := time.Now()
 	p := a.peerOf(u)
 	conn, err := transports.Open(u.Server, transports.Options{
 		Peer:   p,
 		Info:   transports.Info{Name: "dynmcp", Version: a.opts.Version},
+		Legacy: p.legacy.Load(),
 		Logger: a.log,
 	})
 	if err != nil {
@@ -35,6 +46,7 @@ func (a *Aggregator) load(ctx context.Context, u *lazy.Upstream) (*transports.Co
 		conn.Close()
 		return nil, err
 	}
+	p.legacy.Store(!conn.Stateless())
 	a.log.Debug("loaded", "upstream", u.Server.Name, "took", time.Since(began).Round(time.Millisecond))
 	return conn, nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"dynmcp/catalog"
@@ -22,6 +23,7 @@ const askWait = 30 * time.Second
 type peer struct {
 	agg      *Aggregator
 	upstream *lazy.Upstream
+	legacy   atomic.Bool // its last connection made the initialize handshake
 
 	mu       sync.Mutex
 	conn     *transports.Conn // the one that may change the listing
@@ -90,11 +92,27 @@ func (p *peer) Notify(method string, params json.RawMessage) {
 	case "notifications/resources/list_changed":
 		p.outdated("resources/list", "resources/templates/list")
 	case "notifications/message":
-		p.agg.tell(method, p.named(params))
+		p.log(method, p.named(params))
 	case "notifications/resources/updated":
 		p.agg.updated(params)
 	default:
 		p.agg.tell(method, params)
+	}
+}
+
+// log passes a log message on: to every host of the handshake era, and to one
+// of the stateless era while a request of its here asked for messages.
+func (p *peer) log(method string, params json.RawMessage) {
+	p.agg.tell(method, params)
+	p.mu.Lock()
+	flights := slices.Clone(p.flights)
+	p.mu.Unlock()
+	told := map[*session]bool{}
+	for _, f := range flights {
+		if f.request.Modern && !told[f.session] && wire.Get(wire.Get(f.request.Params, "_meta"), transports.MetaLogLevel) != nil {
+			told[f.session] = true
+			f.request.Peer.Notify(method, params)
+		}
 	}
 }
 

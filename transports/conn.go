@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"dynmcp/internal/wire"
@@ -32,6 +33,7 @@ const defaultMaxMessage = 16 << 20
 type Options struct {
 	Peer   Peer         // takes what the upstream sends; nil refuses requests
 	Info   Info         // how we introduce ourselves
+	Legacy bool         // it is known that the upstream wants the initialize handshake
 	Logger *slog.Logger // nil is silent
 }
 
@@ -67,10 +69,11 @@ type Call struct {
 	// connection's peer.
 	Peer Peer
 
-	id    int64
-	token []byte // the host's progress token
-	timer *time.Timer
-	abort context.CancelFunc // ends the call's own stream
+	id        int64
+	unlimited bool   // the server's timeout does not hold
+	token     []byte // the host's progress token
+	timer     *time.Timer
+	abort     context.CancelFunc // ends the call's own stream
 }
 
 // A Conn is a connection to one upstream. Its methods may be called from many
@@ -82,6 +85,11 @@ type Conn struct {
 	log    *slog.Logger
 	hello  Hello
 
+	stateless atomic.Bool // the upstream is of the stateless era
+	introduce [][2]string // what every request to it says in _meta
+
+	// connect is what has to be done before the first message; may be nil.
+	connect func(ctx context.Context) error
 	// send sends a message; call is not nil where it is the request of one.
 	send func(call *Call, parts ...[]byte) error
 	// begin sends the notification that ends the handshake.
@@ -103,6 +111,10 @@ type Conn struct {
 	asked  map[string]context.CancelFunc // what the upstream asks, by its id
 	err    error                         // why the connection ended
 	closed bool
+
+	listening *Call                // the stream of a stateless upstream's notifications
+	uris      map[string]bool      // resources subscribed to on it
+	bindings  map[string][]binding // arguments that go into headers, by tool
 }
 
 // Open reaches an upstream: it starts the child, or makes an HTTP connection
@@ -115,6 +127,8 @@ func Open(server schema.Server, opts Options) (*Conn, error) {
 		err = c.openChild()
 	case schema.StreamableHTTP:
 		c.openHTTP()
+	case schema.SSE:
+		c.openSSE()
 	default:
 		err = c.fail(CodeStartFailed, NotSent, fmt.Errorf("transport %q is not supported", server.Transport))
 	}
@@ -141,6 +155,7 @@ func newConn(server schema.Server, opts Options) *Conn {
 		done:   make(chan struct{}),
 		calls:  map[int64]*Call{},
 		asked:  map[string]context.CancelFunc{},
+		uris:   map[string]bool{},
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
@@ -182,6 +197,9 @@ func (c *Conn) Stderr() string { return c.stderr() }
 // Start sends a request. Done is called whatever happens, also where Start
 // cannot send; cancel is for whoever no longer wants the answer.
 func (c *Conn) Start(call *Call) {
+	if c.stateless.Load() {
+		call.Params = c.dressed(call.Params)
+	}
 	if call.Peer != nil {
 		call.token = wire.Get(wire.Get(call.Params, "_meta"), "progressToken")
 	}
@@ -204,7 +222,7 @@ func (c *Conn) register(call *Call) error {
 	c.lastID++
 	call.id = c.lastID
 	c.calls[call.id] = call
-	if t := c.server.Timeout; t > 0 {
+	if t := c.server.Timeout; t > 0 && !call.unlimited {
 		call.timer = time.AfterFunc(t, func() { c.expire(call, t) })
 	}
 	return nil
@@ -241,8 +259,11 @@ func (c *Conn) withdraw(call *Call, reason json.RawMessage) {
 	if abort != nil {
 		defer abort()
 	}
-	if call.Method == "initialize" {
-		return // the one request that must not be cancelled
+	switch {
+	case call.Method == "initialize" || call.Method == methodDiscover:
+		return // before a session there is nothing to be told
+	case c.stateless.Load() && abort != nil:
+		return // the end of the call's stream says it
 	}
 	params := fmt.Appendf(nil, `{"requestId":%d`, call.id)
 	if reason != nil {

@@ -20,11 +20,12 @@ const (
 	MetaCapabilities   = "io.modelcontextprotocol/clientCapabilities"
 	MetaClientInfo     = "io.modelcontextprotocol/clientInfo"
 	MetaSubscriptionID = "io.modelcontextprotocol/subscriptionId"
+	MetaLogLevel       = "io.modelcontextprotocol/logLevel"
 )
 
 // EraMeta are the members of a request's _meta that mean something in the
 // stateless era only.
-var EraMeta = []string{MetaVersion, MetaCapabilities, MetaClientInfo, "io.modelcontextprotocol/logLevel"}
+var EraMeta = []string{MetaVersion, MetaCapabilities, MetaClientInfo, MetaLogLevel}
 
 // codeUnsupportedVersion is the error for a version that is not known.
 const codeUnsupportedVersion = -32022

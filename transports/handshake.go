@@ -10,18 +10,41 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"dynmcp/internal/wire"
+	"dynmcp/schema"
 )
 
 // handshakeVersion is the newest protocol version that has the initialize
 // handshake.
 const handshakeVersion = "2025-11-25"
 
-// Handshake initializes the session, declaring capabilities (raw JSON, nil is
-// none). MCP 2025-11-25, "Lifecycle".
+// Handshake finds out which era the upstream is of and makes itself known,
+// declaring capabilities (raw JSON, nil is none). The error wraps ErrProbe
+// where the upstream did not survive the question.
 func (c *Conn) Handshake(ctx context.Context, capabilities json.RawMessage) error {
 	if capabilities == nil {
 		capabilities = json.RawMessage(`{}`)
 	}
+	if c.connect != nil {
+		if err := c.connect(ctx); err != nil {
+			return err
+		}
+	}
+	if !c.opts.Legacy && c.server.Transport != schema.SSE {
+		settled, err := c.probe(ctx)
+		if err != nil {
+			return err
+		}
+		if settled {
+			c.listen(reopenFirst)
+			return nil
+		}
+	}
+	return c.initialize(ctx, capabilities)
+}
+
+// initialize makes the handshake of the versions up to 2025-11-25 (their
+// "Lifecycle").
+func (c *Conn) initialize(ctx context.Context, capabilities json.RawMessage) error {
 	params, err := json.Marshal(struct {
 		ProtocolVersion string          `json:"protocolVersion"`
 		Capabilities    json.RawMessage `json:"capabilities"`
@@ -113,6 +136,9 @@ func (c *Conn) List(ctx context.Context, method, key string) ([]json.RawMessage,
 		}
 		cursor := wire.Get(result, "nextCursor")
 		if text, ok := wire.Text(cursor); !ok || text == "" {
+			if c.stateless.Load() && method == "tools/list" {
+				c.bind(entries)
+			}
 			return entries, nil
 		}
 		size += len(result)

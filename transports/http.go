@@ -105,7 +105,7 @@ func (l *httpLink) begin(parts ...[]byte) error {
 func (l *httpLink) deliver(body []byte) error {
 	ctx, cancel := context.WithTimeout(l.conn.ctx, headerWait)
 	defer cancel()
-	resp, err := l.do(ctx, http.MethodPost, body)
+	resp, err := l.do(ctx, http.MethodPost, l.url, body, nil)
 	if err != nil {
 		return l.unreachable(err)
 	}
@@ -118,7 +118,7 @@ func (l *httpLink) deliver(body []byte) error {
 
 // exchange posts a request and reads messages until its answer was among them.
 func (l *httpLink) exchange(ctx context.Context, cancel context.CancelFunc, call *Call, body []byte) error {
-	resp, err := l.do(ctx, http.MethodPost, body)
+	resp, err := l.do(ctx, http.MethodPost, l.url, body, call)
 	if err != nil {
 		return l.unreachable(err)
 	}
@@ -126,7 +126,7 @@ func (l *httpLink) exchange(ctx context.Context, cancel context.CancelFunc, call
 	if resp.StatusCode != http.StatusOK {
 		return l.status(resp, call)
 	}
-	if id := resp.Header.Get("Mcp-Session-Id"); id != "" && l.session.Load() == nil {
+	if id := resp.Header.Get("Mcp-Session-Id"); id != "" && call.Method == "initialize" {
 		l.session.Store(&id)
 	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
@@ -196,8 +196,9 @@ func (l *httpLink) take(text []byte, call *Call) {
 	}
 }
 
-func (l *httpLink) do(ctx context.Context, method string, body []byte) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, l.url, bytes.NewReader(body))
+// do sends an HTTP request; call is the one whose request the body is, if any.
+func (l *httpLink) do(ctx context.Context, method, address string, body []byte, call *Call) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -217,13 +218,23 @@ func (l *httpLink) do(ctx context.Context, method string, body []byte) (*http.Re
 	if version := l.version.Load(); version != nil {
 		req.Header.Set("Mcp-Protocol-Version", *version)
 	}
+	if call != nil && (l.conn.stateless.Load() || call.Method == methodDiscover) {
+		req.Header.Set("Mcp-Protocol-Version", StatelessVersion)
+		l.conn.setCallHeaders(req.Header, call)
+	}
 	return l.client.Do(req)
 }
 
 // status turns an error status into a failure. A request that was refused for
-// its session or its credentials did not run.
+// its session or its credentials did not run. Where the body is a JSON-RPC
+// error that answers the call, that is the answer.
 func (l *httpLink) status(resp *http.Response, call *Call) error {
-	start, _ := io.ReadAll(io.LimitReader(resp.Body, 512))
+	start, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	if m, err := wire.Parse(wire.Fold(start)); err == nil && call != nil && m.Error != nil {
+		if id, ok := callID(m.ID); ok && id == call.id {
+			return wire.ParseError(m.Error)
+		}
+	}
 	cause := fmt.Errorf("HTTP status %s: %s", resp.Status, printable(bytes.TrimSpace(start), 120))
 	switch code := resp.StatusCode; {
 	case code == http.StatusNotFound && l.session.Load() != nil:
@@ -288,7 +299,7 @@ func (l *httpLink) listen() {
 }
 
 func (l *httpLink) listenOnce() (opened, offered bool) {
-	resp, err := l.do(l.conn.ctx, http.MethodGet, nil)
+	resp, err := l.do(l.conn.ctx, http.MethodGet, l.url, nil, nil)
 	if err != nil {
 		return false, l.conn.ctx.Err() == nil
 	}
@@ -317,7 +328,7 @@ func (l *httpLink) stop() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), farewell)
 	defer cancel()
-	if resp, err := l.do(ctx, http.MethodDelete, nil); err == nil {
+	if resp, err := l.do(ctx, http.MethodDelete, l.url, nil, nil); err == nil {
 		drain(resp.Body)
 	}
 }

@@ -73,9 +73,14 @@ func (c *Conn) notice(m wire.Message, own *Call) {
 		if cancel != nil {
 			cancel()
 		}
+	case "notifications/subscriptions/acknowledged":
 	default:
+		params := m.Params
+		if c.stateless.Load() {
+			params = withoutSubscription(params)
+		}
 		if peer := c.peerOf(own); peer != nil {
-			peer.Notify(m.Method, m.Params)
+			peer.Notify(m.Method, params)
 		}
 	}
 }

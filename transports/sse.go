@@ -1,0 +1,131 @@
+package transports
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"dynmcp/internal/wire"
+)
+
+// An sseLink reaches an upstream that answers on one event stream and is
+// posted to at an address that the stream names first. MCP 2024-11-05, "HTTP
+// with SSE".
+type sseLink struct {
+	httpLink
+	ready    chan struct{} // closed when endpoint is known
+	endpoint string
+}
+
+func (c *Conn) openSSE() {
+	link := &sseLink{httpLink: httpLink{conn: c, url: c.server.URL, client: newHTTPClient()}, ready: make(chan struct{})}
+	c.connect = link.connect
+	c.send = link.send
+	c.begin = func(parts ...[]byte) error { return link.post(bytes.Join(parts, nil)) }
+	c.stop = link.client.CloseIdleConnections
+}
+
+// connect opens the stream, which lives as long as the connection, and waits
+// for the address.
+func (l *sseLink) connect(ctx context.Context) error {
+	failed := make(chan error, 1)
+	l.conn.spawn(func() {
+		err := l.stream()
+		failed <- err
+		l.conn.lose(err)
+	})
+	select {
+	case <-l.ready:
+		return nil
+	case err := <-failed:
+		return l.conn.StartFailure("event stream", err)
+	case <-ctx.Done():
+		return l.conn.StartFailure("event stream", ctx.Err())
+	}
+}
+
+// stream reads events until the stream ends. Those it does not know, such as
+// pings, are skipped.
+func (l *sseLink) stream() error {
+	resp, err := l.do(l.conn.ctx, http.MethodGet, l.url, nil, nil)
+	if err != nil {
+		return l.unreachable(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return l.status(resp, nil)
+	}
+	var refused error
+	err = readEvents(resp.Body, l.conn.server.MaxMessageBytes, func(e event) {
+		switch {
+		case e.name == "endpoint" && l.endpoint == "" && refused == nil:
+			if refused = l.meet(string(e.data)); refused != nil {
+				resp.Body.Close()
+			}
+		case e.name == "" || e.name == "message":
+			l.take(e.data, nil)
+		}
+	})
+	switch {
+	case refused != nil:
+		return refused
+	case err != nil:
+		return fmt.Errorf("the event stream broke: %w", err)
+	}
+	return errors.New("the event stream ended")
+}
+
+// meet takes the address to post to, which must be of the same origin: headers
+// may hold secrets.
+func (l *sseLink) meet(address string) error {
+	base, err := url.Parse(l.url)
+	if err != nil {
+		return err
+	}
+	target, err := base.Parse(address)
+	if err != nil {
+		return fmt.Errorf("the address to post to cannot be read: %w", err)
+	}
+	if origin(target) != origin(base) {
+		return fmt.Errorf("the address to post to is of another origin, %s", origin(target))
+	}
+	l.endpoint = target.String()
+	close(l.ready)
+	return nil
+}
+
+// send posts a message; a request that is refused fails its call.
+func (l *sseLink) send(call *Call, parts ...[]byte) error {
+	body := bytes.Join(parts, nil)
+	sent := l.conn.spawn(func() {
+		err := l.post(body)
+		switch {
+		case err == nil:
+		case call != nil:
+			l.conn.finish(call.id, nil, err)
+		default:
+			l.conn.log.Debug("not delivered", "err", err)
+		}
+	})
+	if !sent {
+		return ErrClosed
+	}
+	return nil
+}
+
+func (l *sseLink) post(body []byte) error {
+	ctx, cancel := context.WithTimeout(l.conn.ctx, headerWait)
+	defer cancel()
+	resp, err := l.do(ctx, http.MethodPost, l.endpoint, wire.Fold(body), nil)
+	if err != nil {
+		return l.unreachable(err)
+	}
+	defer drain(resp.Body)
+	if resp.StatusCode >= 300 {
+		return l.status(resp, nil)
+	}
+	return nil
+}
