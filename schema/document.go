@@ -23,6 +23,7 @@ func (r *reading) document(root *node) *Config {
 		return r.places[a.Name].compare(r.places[b.Name])
 	})
 	return &Config{
+		Env:         doc.Env,
 		Servers:     servers,
 		Expose:      doc.Expose,
 		Tree:        doc.Tree,

@@ -88,10 +88,15 @@ func dotenvVariables(opts LoadOptions) (map[string]string, error) {
 			return nil, nil
 		}
 	}
-	data, err := os.ReadFile(path)
+	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &fileError{fmt.Sprintf(".env file not found: %s; check the path, or leave it out to use .env in the working directory", path), err}
 	}
+	if err != nil {
+		return nil, fmt.Errorf("read the .env file: %w", err)
+	}
+	defer file.Close()
+	data, err := readBounded(file)
 	if err != nil {
 		return nil, fmt.Errorf("read the .env file: %w", err)
 	}
@@ -101,6 +106,9 @@ func dotenvVariables(opts LoadOptions) (map[string]string, error) {
 // parseDotenv withholds the parser's own message: it shows the text it
 // stumbled over, which in such a file is as good as always a secret.
 func parseDotenv(path string, data []byte) (map[string]string, error) {
+	if len(data) > maxSource {
+		return nil, fmt.Errorf("%s: larger than 1 MiB; is this the .env file?", path)
+	}
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	vars, err := godotenv.UnmarshalBytes(data)
 	if err != nil {
@@ -110,11 +118,12 @@ func parseDotenv(path string, data []byte) (map[string]string, error) {
 }
 
 // dotenvLine finds the line that the parser refuses: the one after the
-// longest run of lines that it takes.
+// longest run of lines that it takes. Of a file with very many lines only the
+// first are tried, for each try reads them all.
 func dotenvLine(data []byte) int {
 	good := 0
 	lines := bytes.SplitAfter(data, []byte("\n"))
-	for i := range lines {
+	for i := range lines[:min(len(lines), 1000)] {
 		if _, err := godotenv.UnmarshalBytes(bytes.Join(lines[:i], nil)); err == nil {
 			good = i
 		}

@@ -83,6 +83,8 @@ func preset(v reflect.Value) {
 	for _, f := range fieldsOf(v.Type()) {
 		switch inner := v.Field(f.index); {
 		case f.preset == "[]" || f.preset == "{}":
+		case inner.Kind() == reflect.String:
+			inner.SetString(f.preset)
 		case f.preset != "":
 			f.presetTo(inner)
 		case inner.Kind() == reflect.Struct:

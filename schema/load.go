@@ -53,13 +53,17 @@ func readFile(path string) ([]byte, error) {
 	if info, err := file.Stat(); err == nil && info.IsDir() {
 		return nil, fmt.Errorf("the config file %s is a directory; name the file in it", path)
 	}
-	// One byte more than is allowed is enough to see that it is too large,
-	// even of a device that never ends.
-	data, err := io.ReadAll(io.LimitReader(file, maxSource+1))
+	data, err := readBounded(file)
 	if err != nil {
 		return nil, fmt.Errorf("read the config file: %w", err)
 	}
 	return data, nil
+}
+
+// readBounded reads one byte more than is allowed, which is enough to see
+// that a file is too large even if it is a device that never ends.
+func readBounded(r io.Reader) ([]byte, error) {
+	return io.ReadAll(io.LimitReader(r, maxSource+1))
 }
 
 // fileError is a sentence for the user over an error for the program.
@@ -144,6 +148,7 @@ func Single(command string, args []string) *Config {
 	s.Transport, s.Command, s.Args = Stdio, command, args
 	return &Config{
 		SingleWrap:  true,
+		Env:         doc.Env,
 		Servers:     []Server{s},
 		Expose:      doc.Expose,
 		Catalog:     doc.Catalog,

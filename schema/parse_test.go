@@ -3,11 +3,15 @@ package schema
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/tailscale/hujson"
 )
 
 // Parse must not panic, whatever it is given; what it takes is complete; and
@@ -36,6 +40,44 @@ func fuzzParse(f *testing.F, name string) {
 			checkPlace(t, data, e)
 		}
 	})
+}
+
+// JSON without comments is YAML: read as that, it gives the same config.
+func TestJSONIsYAML(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.json.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	same := 0
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		input, _, _ := strings.Cut(string(data), "\n----------\n")
+		standard, err := hujson.Standardize([]byte(input))
+		if err != nil {
+			continue
+		}
+		opts := LoadOptions{Dir: t.TempDir(), Environ: environ}
+		want, err := Parse("a", standard, opts)
+		if err != nil {
+			continue
+		}
+		got, err := Parse("a.yaml", standard, opts)
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		want.Warnings, got.Warnings = nil, nil // they begin with the name
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(Config{})); diff != "" {
+			t.Errorf("%s (-JSON +YAML):\n%s", file, diff)
+		}
+		same++
+	}
+	if same < 15 {
+		t.Errorf("only %d configs compared", same)
+	}
 }
 
 func FuzzParseJSON(f *testing.F) { fuzzParse(f, "mcp.json") }
@@ -173,6 +215,23 @@ func TestSecrets(t *testing.T) {
 	for _, not := range []string{"not a secret", "literal-mode", "public-id", "--key="} {
 		if strings.Contains(secrets, not) {
 			t.Errorf("%q is among the secrets %q", not, cfg.Secrets())
+		}
+	}
+}
+
+// BenchmarkParse reads a config of 50 servers, which happens on every start
+// and reload.
+func BenchmarkParse(b *testing.B) {
+	var doc strings.Builder
+	doc.WriteString(`{"mcp": {`)
+	for i := range 50 {
+		fmt.Fprintf(&doc, `"server-%d": {"command": "npx", "args": ["-y", "${SPEED}"], "description": "Does things.", "tool_overrides": {"t": {"summary": "s"}}},`, i)
+	}
+	doc.WriteString(`}}`)
+	opts := LoadOptions{Dir: b.TempDir(), Environ: environ}
+	for b.Loop() {
+		if _, err := Parse("mcp.json", []byte(doc.String()), opts); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

@@ -94,6 +94,7 @@ func dump(cfg *Config) map[string]any {
 		}
 		servers = append(servers, server)
 	}
+	delete(out, "SingleWrap")
 	out["Servers"] = servers
 	if s := cfg.Secrets(); s != nil {
 		out["(secrets)"] = s

@@ -33,12 +33,14 @@ const (
 // defaults filled in. It is a value: nothing in this module changes one after
 // Load has returned it.
 type Config struct {
-	// Path is the absolute path of the file it was read from; empty when the
-	// config was made from a command line.
+	// Path is the absolute path of the file it was read from; empty when it
+	// was made by Single or Parse.
 	Path string
 	// SingleWrap is true when the config was made by Single: names then need
 	// no server in front of them.
 	SingleWrap bool
+	// Env is where variables came from: enable, dotenv, process or disable.
+	Env string
 	// Servers are the upstreams in file order, disabled ones included.
 	Servers []Server
 	// Expose names the surfaces that are on, at least one.
@@ -67,7 +69,8 @@ type Config struct {
 // (nonblank), that it must be given (required), that it must never be shown
 // (secret), and for keys of a server the group they belong to (group: stdio,
 // http or limit). The pattern is for editors alone: package schema has checks
-// of its own where it stands. Defaults and examples are YAML.
+// of its own where it stands. Defaults and examples
+// are YAML, but those of texts are the text itself.
 type Document struct {
 	// Address or path of the JSON Schema, for editors. dynmcp does not read it.
 	Schema string `json:"$schema" example:"./dynmcp.schema.json"`
