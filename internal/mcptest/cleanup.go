@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 )
@@ -55,23 +56,37 @@ func (p *Process) cleanup() {
 	if p.opts.Lingers {
 		grace = 0
 	}
-	if !within(grace, p.exited) {
-		if !p.opts.Lingers {
-			p.t.Errorf("the process had to be killed\n%s", p.report())
-		}
+	left := within(grace, p.exited)
+	if !left {
 		killGroup(p.cmd)
 		<-p.exited
 	}
-	p.reapTree()
 	p.drain()
+	p.judge(left)
+	p.reapTree()
 	_ = p.stdout.Close()
 	_ = p.stderr.Close()
 }
 
+// judge fails the test over an end that it did not expect.
+func (p *Process) judge(left bool) {
+	p.mu.Lock()
+	asked := p.asked
+	p.mu.Unlock()
+	switch code := p.cmd.ProcessState.ExitCode(); {
+	case strings.Contains(p.Stderr(), "WARNING: DATA RACE"):
+		p.t.Errorf("the process raced\n%s", p.report())
+	case p.opts.Lingers:
+	case !left:
+		p.t.Errorf("the process had to be killed\n%s", p.report())
+	case !asked && code != 0:
+		p.t.Errorf("the process left with status %d\n%s", code, p.report())
+	}
+}
+
 // reapTree kills what the process left behind, and says so if that was not expected.
 func (p *Process) reapTree() {
-	// What remains of our group shares our fate whatever the test expects; a tree in
-	// other groups has its parent's word to be gone within seconds.
+	// A parent that was killed may leave a guard behind, which has some seconds.
 	if !p.opts.Orphans && !p.opts.Lingers && !waitNone(5*time.Second, func() []int { return Processes(p.marker) }) {
 		p.t.Errorf("left behind: %s\n%s", describe(Processes(p.marker)), p.report())
 	}

@@ -15,6 +15,9 @@ func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: t
 // killGroup may come late: the leader is gone and its group, if empty, too.
 func killGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 
+// terminate asks a process to leave.
+func (p *Process) terminate() { p.Signal(syscall.SIGTERM) }
+
 func killPid(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) }
 
 func exists(pid int) bool {

@@ -17,6 +17,9 @@ func killGroup(cmd *exec.Cmd) {
 	_ = exec.Command("taskkill", "/T", "/F", "/PID", strconv.Itoa(cmd.Process.Pid)).Run()
 }
 
+// terminate can only kill: there is no other signal to send here.
+func (p *Process) terminate() { p.Signal(os.Kill) }
+
 func killPid(pid int) {
 	if p, err := os.FindProcess(pid); err == nil {
 		_ = p.Kill()

@@ -47,16 +47,34 @@ func ToolParams(name string, arguments any, more ...string) json.RawMessage {
 // Initialize shakes hands and returns the program's answer. Nil capabilities are none.
 func (h *Host) Initialize(version string, capabilities any) Message {
 	h.t.Helper()
-	if capabilities == nil {
-		capabilities = `{}`
-	}
-	m := h.Call("initialize", fmt.Sprintf(
-		`{"protocolVersion":%q,"capabilities":%s,"clientInfo":{"name":"mcptest","version":"1"}}`, version, Raw(capabilities)))
+	m := h.Call("initialize", initializeParams(version, capabilities))
 	if m.Error != nil {
 		h.t.Fatalf("initialize: %s\n%s", m.Error, h.report())
 	}
 	h.Notify("notifications/initialized", nil)
 	return m
+}
+
+func initializeParams(version string, capabilities any) string {
+	if capabilities == nil {
+		capabilities = `{}`
+	}
+	return fmt.Sprintf(`{"protocolVersion":%q,"capabilities":%s,"clientInfo":{"name":"mcptest","version":"1"}}`, version, Raw(capabilities))
+}
+
+// ModernMeta is the _meta member that a request of the protocol of 2026-07-28
+// carries, to be given to ToolParams or put into params. Nil capabilities are none.
+func ModernMeta(capabilities any, more ...string) string {
+	if capabilities == nil {
+		capabilities = `{}`
+	}
+	const prefix = "io.modelcontextprotocol/"
+	members := append([]string{
+		`"` + prefix + `protocolVersion":"2026-07-28"`,
+		`"` + prefix + `clientInfo":{"name":"mcptest","version":"1"}`,
+		`"` + prefix + `clientCapabilities":` + string(Raw(capabilities)),
+	}, more...)
+	return `"_meta":{` + strings.Join(members, ",") + `}`
 }
 
 // A Pending is a request on its way.

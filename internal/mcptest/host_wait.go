@@ -64,6 +64,24 @@ func (h *Host) WaitAfter(n int, fits func(Message) bool) Message {
 	return h.wait(n, "a message that fits", fits)
 }
 
+// WaitEnd waits until the program has closed its stdout; it may still live.
+func (h *Host) WaitEnd() {
+	h.t.Helper()
+	timer := time.NewTimer(watchdog)
+	defer timer.Stop()
+	for {
+		_, changed := h.after(0)
+		if changed == nil {
+			return
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			h.t.Fatalf("stdout never ended\n%s", h.report())
+		}
+	}
+}
+
 // wait shows each message to fits once, in order.
 func (h *Host) wait(from int, what string, fits func(Message) bool) Message {
 	h.t.Helper()

@@ -37,7 +37,9 @@ type HostOptions struct {
 }
 
 // A Process is a child whose end the test sees to. When the test ends its stdin is
-// closed; if it does not leave, or leaves descendants behind, the test fails.
+// closed; if it then does not leave with status 0, or leaves descendants behind,
+// the test fails. A test that ended the process itself has its own idea of the
+// status.
 type Process struct {
 	t      testing.TB
 	opts   HostOptions
@@ -52,7 +54,7 @@ type Process struct {
 	exited chan struct{} // closed when the process is gone
 
 	mu    sync.Mutex
-	asked bool // the test itself ended the process
+	asked bool // the test itself ended the process, or waited for that
 }
 
 // Run starts a process whose stdout nobody reads as messages: a server, a command.

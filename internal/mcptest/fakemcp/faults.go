@@ -25,6 +25,7 @@ type fault struct {
 	request func(c *call, arg string) bool
 	answer  func(c *call, msg []byte, arg string)
 	http    func(x *exchange, arg string) bool
+	once    bool // strikes once, over all processes that share the ledger
 }
 
 // armed is a fault that the command line asked for.
@@ -37,23 +38,24 @@ type armed struct {
 	struck *tally
 }
 
-func allFaults() []fault {
-	var all []fault
+// allFaults is filled in by init: what the faults do leads back to this table.
+var allFaults []fault
+
+func init() {
 	for _, group := range [][]fault{startFaults, requestFaults, answerFaults, httpFaults} {
-		all = append(all, group...)
+		allFaults = append(allFaults, group...)
 	}
-	return all
 }
 
 func printFaults(w io.Writer) {
-	for _, f := range allFaults() {
+	for _, f := range allFaults {
 		fmt.Fprintf(w, "%-22s %s\n", f.name, f.doc)
 	}
 }
 
 func findFault(mode string) (fault, string, error) {
 	name, arg, _ := strings.Cut(mode, ":")
-	for _, f := range allFaults() {
+	for _, f := range allFaults {
 		if f.name == name {
 			return f, arg, nil
 		}
@@ -73,6 +75,9 @@ func arm(cfg config) ([]armed, error) {
 			return nil, err
 		}
 		a := armed{fault: f, arg: arg, on: f.on, tool: cfg.faultTool, times: cfg.faultTimes, struck: &tally{}}
+		if f.once {
+			a.times = 1
+		}
 		if cfg.faultOn != "" {
 			a.on = cfg.faultOn
 		}

@@ -22,7 +22,7 @@ var startFaults = []fault{
 	{name: "pretty", doc: "spread every message over several lines", start: func(f *fake, _ string) { f.out.form = indent }},
 	{name: "stderr-spam", doc: "write ARG (16 MiB) bytes of lines on stderr before reading anything", start: stderrSpam},
 	{name: "stderr-nonewline", doc: "write ARG (1 MiB) bytes on stderr without a line's end", start: stderrNoNewline},
-	{name: "ignore-term", doc: "ignore SIGTERM and SIGINT", start: func(f *fake, _ string) { f.ignoreTerm = true }},
+	{name: "ignore-term", doc: "ignore SIGTERM and SIGINT", start: func(f *fake, _ string) { f.ignoreTerm.Store(true) }},
 	{name: "ignore-eof", doc: "stay alive when stdin ends", start: func(f *fake, _ string) { f.ignoreEOF = true }},
 	{name: "no-read-after-init", doc: "read nothing after initialize; SIGTERM still works", start: stopReading},
 	{name: "close-stdin", doc: "close stdin after a call has been read; answers still come", start: closeStdin},

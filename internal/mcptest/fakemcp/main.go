@@ -46,7 +46,9 @@ func run(cfg config) {
 		os.Exit(2)
 	}
 	f.ledger.add("start %d", os.Getpid())
-	go f.watchSignals()
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
+	go f.obey(signals)
 	// Some faults cannot be stopped politely. Should a test die with its cleanup,
 	// this is what keeps the machine tidy.
 	time.AfterFunc(cfg.maxLife, func() { f.exit(9, "max-life") })
@@ -60,11 +62,9 @@ func run(cfg config) {
 	f.exit(1, fmt.Sprint(err))
 }
 
-func (f *fake) watchSignals() {
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
+func (f *fake) obey(signals <-chan os.Signal) {
 	for s := range signals {
-		if f.ignoreTerm {
+		if f.ignoreTerm.Load() {
 			f.ledger.add("ignored %v", s)
 			continue
 		}

@@ -15,7 +15,14 @@ func (c *call) dispatch() (json.RawMessage, error) {
 	if capability := capabilityOf(c.Method); capability != "" && !c.peer.fake.serves(capability) {
 		return nil, noSuchMethod(c.Method)
 	}
+	if err := c.admit(); err != nil {
+		return nil, err
+	}
 	switch c.Method {
+	case "server/discover":
+		return c.discover()
+	case "subscriptions/listen":
+		return c.listen()
 	case "initialize":
 		return c.initialize()
 	case "ping":
@@ -69,6 +76,9 @@ func (c *call) initialize() (json.RawMessage, error) {
 	if err := decode(c.Params, &params); err != nil {
 		return nil, err
 	}
+	c.peer.mu.Lock()
+	c.peer.ready = true
+	c.peer.mu.Unlock()
 	return c.peer.fake.welcome(params.ProtocolVersion), nil
 }
 

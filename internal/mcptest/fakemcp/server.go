@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"sync/atomic"
 )
 
 // A fake is one fake upstream. Faults set the fields of the second group before
@@ -17,12 +18,13 @@ type fake struct {
 	offer  *offer
 	faults []armed
 
-	ignoreTerm bool
-	ignoreEOF  bool
-	exitAt     int           // leave when this many messages have come; 0: never
-	afterRead  func(c *call) // stdio: runs on the reading goroutine after each request
-	out        *lines
-	preface    func() // runs once, before the first message is written
+	ignoreTerm  atomic.Bool // signals are obeyed while faults are still starting
+	ignoreEOF   bool
+	exitAt      int           // leave when this many messages have come; 0: never
+	afterRead   func(c *call) // stdio: runs on the reading goroutine after each request
+	sessionless bool          // HTTP: no session ids
+	out         *lines
+	preface     func() // runs once, before the first message is written
 }
 
 func newFake(cfg config) (*fake, error) {
@@ -43,14 +45,16 @@ type peer struct {
 	fake *fake
 	push func(msg []byte) // sends what belongs to no request
 
-	mu       sync.Mutex
-	received [][]byte                      // the last messages of the client
-	count    int                           // all of them
-	running  map[string]context.CancelFunc // request id → cancel
-	asked    map[string]chan message       // id of our request → where its answer goes
-	asks     int
-	watched  map[string]bool // subscribed URIs
-	calls    sync.WaitGroup
+	mu        sync.Mutex
+	received  [][]byte                      // the last messages of the client
+	count     int                           // all of them
+	running   map[string]context.CancelFunc // request id → cancel
+	asked     map[string]chan message       // id of our request → where its answer goes
+	asks      int
+	watched   map[string]bool // subscribed URIs
+	listeners []*listener
+	ready     bool // initialize has been answered
+	calls     sync.WaitGroup
 }
 
 func newPeer(f *fake, push func([]byte)) *peer {
@@ -65,11 +69,12 @@ func newPeer(f *fake, push func([]byte)) *peer {
 // A call is one request of the client.
 type call struct {
 	message
-	peer    *peer
-	ctx     context.Context
-	header  http.Header      // HTTP only
-	send    func(msg []byte) // sends what belongs to this request, its answer last
-	version string           // protocol version the request names, 2026-07-28 and later
+	peer   *peer
+	ctx    context.Context
+	cancel context.CancelFunc
+	header http.Header      // HTTP only
+	send   func(msg []byte) // sends what belongs to this request, its answer last
+	about  meta             // the new protocol's, zero for the old
 }
 
 // errSilent ends a call without an answer.
@@ -113,7 +118,7 @@ func (p *peer) record(raw []byte) {
 
 func (p *peer) begin(m message, send func([]byte)) *call {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &call{message: m, peer: p, ctx: ctx, send: send}
+	c := &call{message: m, peer: p, ctx: ctx, cancel: cancel, send: send, about: m.meta()}
 	p.fake.ledger.add("%s", c.event())
 	p.mu.Lock()
 	p.running[string(m.ID)] = cancel
@@ -138,8 +143,14 @@ func (c *call) serve() {
 	case err != nil:
 		c.reply(errorAnswer(c.ID, failure(-32603, "%v", err)))
 	default:
-		c.reply(answer(c.ID, result))
+		c.reply(answer(c.ID, c.modernize(result)))
 	}
+}
+
+func (p *peer) initialized() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ready
 }
 
 func (c *call) reply(msg []byte) {
@@ -151,12 +162,9 @@ func (c *call) reply(msg []byte) {
 func (c *call) end() {
 	p := c.peer
 	p.mu.Lock()
-	cancel := p.running[string(c.ID)]
 	delete(p.running, string(c.ID))
 	p.mu.Unlock()
-	if cancel != nil {
-		cancel()
-	}
+	c.cancel()
 	p.calls.Done()
 }
 

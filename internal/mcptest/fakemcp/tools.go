@@ -33,6 +33,7 @@ var builtins = []tool{
 	{"add_prompt", "Add a prompt to the list.", `"name":{"type":"string"},"entry":{"type":"object"}`, adder("prompts", "name", prompt)},
 	{"remove_prompt", "Remove a prompt from the list.", `"name":{"type":"string"}`, remover("prompts")},
 	{"touch", "Say that a resource changed, to a client that subscribed to it.", `"uri":{"type":"string"}`, runTouch},
+	{"end_listen", "End every open subscriptions/listen with its result.", ``, runEndListen},
 	{"big", "Return a text of this many bytes.", `"bytes":{"type":"integer"}`, runBig},
 	{"env", "Return an environment variable.", `"name":{"type":"string"}`, runEnv},
 	{"pid", "Return the process id.", ``, runPid},

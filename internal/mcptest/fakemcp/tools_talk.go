@@ -53,10 +53,18 @@ func runLog(c *call, args json.RawMessage) (json.RawMessage, error) {
 	if a.Logger != nil {
 		logger = fmt.Sprintf(`"logger":%s,`, quote(*a.Logger))
 	}
-	for range a.Times {
+	for range c.logs(a.Times) {
 		c.send(notification("notifications/message", fmt.Sprintf(`%s"data":%s,"level":%s`, logger, a.Data, quote(a.Level))))
 	}
 	return textResult("logged", ""), nil
+}
+
+// logs is how many log messages the client wants of this call.
+func (c *call) logs(times int) int {
+	if c.modern() && c.about.LogLevel == "" {
+		return 0
+	}
+	return times
 }
 
 func runSleep(c *call, args json.RawMessage) (json.RawMessage, error) {
@@ -87,6 +95,9 @@ func runAsk(c *call, args json.RawMessage) (json.RawMessage, error) {
 	}
 	if err := decodeInto(args, &a, &a.Method); err != nil {
 		return nil, err
+	}
+	if c.modern() {
+		return c.input(a.Method, a.Params)
 	}
 	id, answered := c.peer.ask()
 	params := ""
@@ -178,10 +189,6 @@ func remover(list string) func(*call, json.RawMessage) (json.RawMessage, error) 
 	}
 }
 
-func (p *peer) changed(list string) {
-	p.push(notification("notifications/"+list+"/list_changed", ""))
-}
-
 func runTouch(c *call, args json.RawMessage) (json.RawMessage, error) {
 	var a struct {
 		URI string `json:"uri"`
@@ -189,12 +196,5 @@ func runTouch(c *call, args json.RawMessage) (json.RawMessage, error) {
 	if err := decodeInto(args, &a, &a.URI); err != nil {
 		return nil, err
 	}
-	c.peer.mu.Lock()
-	watched := c.peer.watched[a.URI]
-	c.peer.mu.Unlock()
-	if !watched {
-		return textResult("nobody subscribed", ""), nil
-	}
-	c.peer.push(notification("notifications/resources/updated", fmt.Sprintf(`"uri":%s`, quote(a.URI))))
-	return textResult("touched", ""), nil
+	return textResult(fmt.Sprintf("told %d", c.peer.updated(a.URI)), ""), nil
 }

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// A listener is one open subscriptions/listen.
+type listener struct {
+	id   json.RawMessage
+	send func(msg []byte)
+	end  chan struct{} // closed when the server ends the subscription
+	wish wish
+}
+
+// wish is what a listener asked for.
+type wish struct {
+	Tools     bool     `json:"toolsListChanged"`
+	Prompts   bool     `json:"promptsListChanged"`
+	Resources bool     `json:"resourcesListChanged"`
+	URIs      []string `json:"resourceSubscriptions"`
+}
+
+// listen acknowledges and then stays open until the client cancels or the tool
+// end_listen ends it.
+func (c *call) listen() (json.RawMessage, error) {
+	var params struct {
+		Notifications json.RawMessage `json:"notifications"`
+	}
+	l := &listener{id: c.ID, send: c.send, end: make(chan struct{})}
+	if err := decode(c.Params, &params); err != nil {
+		return nil, err
+	}
+	if params.Notifications == nil {
+		return nil, failure(-32602, "missing notifications")
+	}
+	if err := decode(params.Notifications, &l.wish); err != nil {
+		return nil, err
+	}
+	l.tell("notifications/subscriptions/acknowledged", fmt.Sprintf(`"notifications":%s`, params.Notifications))
+	c.peer.addListener(l)
+	defer c.peer.dropListener(l)
+	select {
+	case <-c.ctx.Done():
+		return nil, errSilent
+	case <-l.end:
+		return fmt.Appendf(nil, `{%s,"_meta":{"%ssubscriptionId":%s}}`, grease, metaPrefix, l.id), nil
+	}
+}
+
+// tell sends a notification that names the subscription.
+func (l *listener) tell(method, params string) {
+	if params != "" {
+		params += ","
+	}
+	l.send(notification(method, fmt.Sprintf(`%s"_meta":{"%ssubscriptionId":%s}`, params, metaPrefix, l.id)))
+}
+
+func (p *peer) addListener(l *listener) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.listeners = append(p.listeners, l)
+}
+
+func (p *peer) dropListener(l *listener) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.listeners = slices.DeleteFunc(p.listeners, func(other *listener) bool { return other == l })
+}
+
+func (p *peer) openListeners() []*listener {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.listeners)
+}
+
+// changed says that a list is no longer what it was: to a client that shook hands
+// outright, to others on the subscriptions that asked for it.
+func (p *peer) changed(list string) {
+	method := "notifications/" + list + "/list_changed"
+	if p.initialized() {
+		p.push(notification(method, ""))
+	}
+	for _, l := range p.openListeners() {
+		if list == "tools" && l.wish.Tools || list == "prompts" && l.wish.Prompts || list == "resources" && l.wish.Resources {
+			l.tell(method, "")
+		}
+	}
+}
+
+// updated says that a resource changed and tells how many heard it.
+func (p *peer) updated(uri string) int {
+	const method = "notifications/resources/updated"
+	param, told := fmt.Sprintf(`"uri":%s`, quote(uri)), 0
+	if p.watches(uri) {
+		p.push(notification(method, param))
+		told++
+	}
+	for _, l := range p.openListeners() {
+		if slices.Contains(l.wish.URIs, uri) {
+			l.tell(method, param)
+			told++
+		}
+	}
+	return told
+}
+
+func (p *peer) watches(uri string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.watched[uri]
+}
+
+func runEndListen(c *call, _ json.RawMessage) (json.RawMessage, error) {
+	open := c.peer.openListeners()
+	for _, l := range open {
+		c.peer.dropListener(l)
+		close(l.end)
+	}
+	return textResult(fmt.Sprintf("ended %d", len(open)), ""), nil
+}
