@@ -25,6 +25,7 @@ func (r *reading) document(root *node) *Config {
 	return &Config{
 		Env:         doc.Env,
 		Servers:     servers,
+		Defaults:    r.template,
 		Expose:      doc.Expose,
 		Tree:        doc.Tree,
 		Catalog:     doc.Catalog,

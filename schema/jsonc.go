@@ -84,7 +84,7 @@ func jsonTrouble(data []byte, offset int, err error) (what, hint string) {
 	case data[offset] == '"':
 		return "text that JSON does not allow", `write line breaks as \n and backslashes as \\`
 	default:
-		return "a word or number that is not JSON", "put text in double quotes"
+		return "a word or number that is not JSON", "put keys and texts in double quotes"
 	}
 }
 

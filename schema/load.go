@@ -150,6 +150,7 @@ func Single(command string, args []string) *Config {
 		SingleWrap:  true,
 		Env:         doc.Env,
 		Servers:     []Server{s},
+		Defaults:    doc.Defaults,
 		Expose:      doc.Expose,
 		Catalog:     doc.Catalog,
 		Gateway:     doc.Gateway,

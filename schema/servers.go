@@ -12,6 +12,8 @@ const NamePattern = `^[a-z0-9][a-z0-9-]*$`
 
 var serverName = regexp.MustCompile(NamePattern)
 
+var serverFields = fieldsOf(reflect.TypeFor[Server]())
+
 // servers decodes a map of servers. In a host's map, names and spellings that
 // are the host's are changed to ours.
 func (r *reading) servers(path string, n *node, p *[]Server, host bool) {
@@ -82,7 +84,7 @@ func (r *reading) server(path string, m member) Server {
 		return s
 	}
 	transport := transportOf(n)
-	fields := fieldsOf(reflect.TypeFor[Server]())
+	fields := serverFields
 	typo := r.unknownKeys(path, n, fields)
 	if transport != "" {
 		fields = r.withoutMisplaced(path, n, transport, fields)
@@ -120,7 +122,7 @@ func (r *reading) withoutMisplaced(path string, n *node, transport string, field
 
 // limits decodes the values that all servers start from.
 func (r *reading) limits(path string, n *node, p *Server) {
-	fields := inGroups(fieldsOf(reflect.TypeFor[Server]()), groupLimit)
+	fields := inGroups(serverFields, groupLimit)
 	r.object(path, n, reflect.ValueOf(&r.template).Elem(), fields)
 	*p = r.template
 }

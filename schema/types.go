@@ -43,6 +43,10 @@ type Config struct {
 	Env string
 	// Servers are the upstreams in file order, disabled ones included.
 	Servers []Server
+	// Defaults is what every server of the file started from: only its limits
+	// are set. Servers that come from elsewhere in the config, like the
+	// commands in the tree, start from it too.
+	Defaults Server
 	// Expose names the surfaces that are on, at least one.
 	Expose []string
 	// Tree is the root of the configured tree, nil when the file has none.
@@ -68,9 +72,9 @@ type Config struct {
 // (enum), the least number allowed (min), that blank text is no value
 // (nonblank), that it must be given (required), that it must never be shown
 // (secret), and for keys of a server the group they belong to (group: stdio,
-// http or limit). The pattern is for editors alone: package schema has checks
-// of its own where it stands. Defaults and examples
-// are YAML, but those of texts are the text itself.
+// http or limit). The pattern is for editors alone: this package has checks of
+// its own where one stands. Defaults and examples are YAML, except that those
+// of a text are the text itself.
 type Document struct {
 	// Address or path of the JSON Schema, for editors. dynmcp does not read it.
 	Schema string `json:"$schema" example:"./dynmcp.schema.json"`

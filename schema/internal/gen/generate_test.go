@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/goccy/go-yaml"
@@ -248,16 +249,20 @@ func document(t *testing.T, name, input string) any {
 
 func resolved(t *testing.T) *jsonschema.Resolved {
 	t.Helper()
-	var s jsonschema.Schema
-	if err := json.Unmarshal(schema.JSONSchema(), &s); err != nil {
-		t.Fatal(err)
-	}
-	r, err := s.Resolve(nil)
+	r, err := resolve()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
+
+var resolve = sync.OnceValues(func() (*jsonschema.Resolved, error) {
+	var s jsonschema.Schema
+	if err := json.Unmarshal(schema.JSONSchema(), &s); err != nil {
+		return nil, err
+	}
+	return s.Resolve(nil)
+})
 
 func decode(t *testing.T) map[string]any {
 	t.Helper()
