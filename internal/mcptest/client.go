@@ -1,8 +1,6 @@
 package mcptest
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -55,6 +53,12 @@ func (r Reply) Last() Message {
 	return r.Messages[len(r.Messages)-1]
 }
 
+func (r *Reply) add(e Event) {
+	if e.Name == "message" {
+		r.Messages = append(r.Messages, Parse(e.Data))
+	}
+}
+
 // Post sends a body verbatim and reads the whole reply.
 func (c *Client) Post(body string) Reply { return c.Do(context.Background(), http.MethodPost, body) }
 
@@ -70,7 +74,7 @@ func (c *Client) Do(ctx context.Context, method, body string) Reply {
 	text, err := io.ReadAll(resp.Body)
 	r := Reply{Status: resp.StatusCode, Header: resp.Header, Body: string(text), Err: err}
 	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == "text/event-stream" {
-		readEvents(bytes.NewReader(text), func(data string) { r.Messages = append(r.Messages, Parse(data)) })
+		readEvents(strings.NewReader(string(text)), r.add)
 	} else if len(text) > 0 {
 		r.Messages = []Message{Parse(string(text))}
 	}
@@ -150,9 +154,12 @@ func (c *Client) Stream(method, body string) (messages <-chan Message, stop func
 		defer close(done)
 		defer close(out)
 		defer resp.Body.Close()
-		readEvents(resp.Body, func(data string) {
+		readEvents(resp.Body, func(e Event) {
+			if e.Name != "message" {
+				return
+			}
 			select {
-			case out <- Parse(data):
+			case out <- Parse(e.Data):
 			case <-ctx.Done():
 			}
 		})
@@ -168,29 +175,4 @@ func describeResponse(resp *http.Response, err error) string {
 	}
 	defer resp.Body.Close()
 	return fmt.Sprintf("status %d", resp.StatusCode)
-}
-
-// readEvents calls each with the data of every message event.
-func readEvents(r io.Reader, each func(data string)) {
-	in := bufio.NewReader(r)
-	event, data := "", []string{}
-	for {
-		line, err := in.ReadString('\n')
-		line = strings.TrimRight(line, "\r\n")
-		field, value, _ := strings.Cut(line, ":")
-		value = strings.TrimPrefix(value, " ")
-		switch {
-		case err != nil:
-			return
-		case line == "":
-			if len(data) > 0 && (event == "" || event == "message") {
-				each(strings.Join(data, "\n"))
-			}
-			event, data = "", nil
-		case field == "event":
-			event = value
-		case field == "data":
-			data = append(data, value)
-		}
-	}
 }

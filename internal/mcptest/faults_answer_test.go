@@ -64,7 +64,7 @@ func TestAnswers(t *testing.T) {
 
 func TestHugeAndDeep(t *testing.T) {
 	h := ready(t)
-	if got := len(h.Tool("fault", `{"mode":"huge:20000000"}`).Raw); got < 20000000 {
+	if got := len(h.Tool("fault", `{"mode":"huge:2000000"}`).Raw); got < 2000000 {
 		t.Errorf("got %d bytes", got)
 	}
 	before := len(h.Lines())

@@ -1,0 +1,10 @@
+package mcptest
+
+import "time"
+
+// SetWatchdog shortens the watchdog, for tests of what it does.
+func SetWatchdog(d time.Duration) (restore func()) {
+	old := watchdog
+	watchdog = d
+	return func() { watchdog = old }
+}
