@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -46,6 +47,7 @@ func stdioCommand() *cobra.Command {
 	var from configFlags
 	var strict bool
 	var level string
+	var expose []string
 	cmd := &cobra.Command{
 		Use:   "dynmcp [flags] [-- command args…]",
 		Short: "One MCP server in front of many",
@@ -65,7 +67,7 @@ three tools in place of all of theirs: discover_tool, use_tool, load_mcp.`,
 			if err != nil {
 				return err
 			}
-			cfg, err := stdioConfig(&from, cmd.ArgsLenAtDash() >= 0, args)
+			cfg, err := stdioConfig(&from, cmd.ArgsLenAtDash() >= 0, args, expose)
 			if err != nil {
 				return err
 			}
@@ -73,13 +75,16 @@ three tools in place of all of theirs: discover_tool, use_tool, load_mcp.`,
 		},
 	}
 	from.add(cmd)
+	cmd.Flags().StringSliceVar(&expose, "expose", nil, "with -- command: the `surfaces` the host sees (default discover; direct is every tool as itself)")
 	cmd.Flags().BoolVar(&strict, "strict", false, "exit if a server that is not lazy cannot be started")
 	cmd.Flags().StringVar(&level, "log-level", "info", "what to log on stderr: debug, info, warn or error")
 	return cmd
 }
 
-func stdioConfig(from *configFlags, wrap bool, args []string) (*schema.Config, error) {
+func stdioConfig(from *configFlags, wrap bool, args, expose []string) (*schema.Config, error) {
 	switch {
+	case !wrap && expose != nil:
+		return nil, hinted(errors.New("--expose is for a command after --"), `in a config file write "expose": ["%s"]`, strings.Join(expose, `", "`))
 	case !wrap:
 		return from.load()
 	case len(args) == 0:
@@ -88,7 +93,11 @@ func stdioConfig(from *configFlags, wrap bool, args []string) (*schema.Config, e
 	case from.config != "":
 		return nil, hinted(errors.New("a config file and a command after -- exclude each other"), "leave out one of them")
 	}
-	return schema.Single(args[0], args[1:]), nil
+	cfg := schema.Single(args[0], args[1:])
+	if expose != nil {
+		cfg.Expose = expose
+	}
+	return cfg, nil
 }
 
 func serveStdio(cfg *schema.Config, strict bool, log *slog.Logger) error {
