@@ -8,7 +8,7 @@
 //	      ─► env.go                 the variables the document may refer to
 //	      ─► interpolate.go         ${VAR} in the values below mcp, tree, gateway
 //	      ─► decode.go              nodes into the types, by the tags in types.go
-//	      ─► validate.go, tree.go    what types alone cannot say
+//	      ─► validate.go, tree.go   what types alone cannot say
 //	      ─► *Config, or Errors with all that is wrong, in file order
 //
 // The tags on the struct fields in types.go are the only table of keys: the
