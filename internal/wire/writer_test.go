@@ -1,0 +1,306 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A sink takes what is written to it when it is told to.
+type sink struct {
+	step chan struct{} // one write a token; nil takes all at once
+
+	mu   sync.Mutex
+	data bytes.Buffer
+}
+
+func (s *sink) Write(p []byte) (int, error) {
+	if s.step != nil {
+		<-s.step
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.data.Write(p)
+}
+
+func (s *sink) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.data.String()
+}
+
+func TestWriterKeepsOrder(t *testing.T) {
+	dst := &sink{}
+	w := NewWriter(dst, time.Second)
+	var want strings.Builder
+	for n := range 1000 {
+		fmt.Fprintf(&want, "message %d\n", n)
+		if err := w.Send([]byte("message "), fmt.Append(nil, n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := dst.String(); got != want.String() {
+		t.Errorf("got %d bytes, want %d: %.100q…", len(got), want.Len(), got)
+	}
+}
+
+// What is sent while a write is in progress must not land in the buffer that
+// is being written. It did after a pause: the spare buffer was the queue then.
+func TestWriterSendsDuringWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dst := &sink{step: make(chan struct{})}
+		w := NewWriter(dst, 0)
+		send := func(text string) {
+			t.Helper()
+			if err := w.Send([]byte(text)); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		send("one")
+		dst.step <- struct{}{}
+		synctest.Wait()
+		send("two")
+		send("XXX") // while two is being written
+		close(dst.step)
+		w.Close()
+		if got, want := dst.String(), "one\ntwo\nXXX\n"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
+func TestWriterMakesOneLine(t *testing.T) {
+	dst := &sink{}
+	w := NewWriter(dst, time.Second)
+	w.Send([]byte("{\"a\":\r\n1,"), []byte("\n\"b\":\r2}"))
+	w.Close()
+	if got, want := dst.String(), "{\"a\": 1, \"b\": 2}\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestWriterRefusesOverLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dst := &sink{step: make(chan struct{})}
+		w := NewWriter(dst, 0)
+		big := bytes.Repeat([]byte("x"), 100)
+		w.Send(big)
+		synctest.Wait() // it is being written, and counts
+		if err := w.SendWithin(101, big); err != nil {
+			t.Errorf("at the limit: %v", err)
+		}
+		if err := w.SendWithin(101, big); !errors.Is(err, ErrFull) {
+			t.Errorf("over the limit: got %v, want %v", err, ErrFull)
+		}
+		if err := w.Send(big); err != nil {
+			t.Errorf("without a limit: %v", err)
+		}
+		close(dst.step)
+		w.Close()
+		if got := len(dst.String()); got != 303 {
+			t.Errorf("%d bytes written, want 303", got)
+		}
+	})
+}
+
+func TestWriterCloseFlushes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dst := &sink{step: make(chan struct{})}
+		w := NewWriter(dst, 0)
+		w.Send([]byte("a"))
+		synctest.Wait()
+		w.Send([]byte("b"))
+		go func() {
+			synctest.Wait()
+			close(dst.step)
+		}()
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+		if got, want := dst.String(), "a\nb\n"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if err := w.Send([]byte("c")); !errors.Is(err, ErrClosed) {
+			t.Errorf("after Close: got %v, want %v", err, ErrClosed)
+		}
+		if err := w.Close(); err != nil {
+			t.Errorf("second Close: %v", err)
+		}
+	})
+}
+
+type brokenSink struct{ err error }
+
+func (s brokenSink) Write([]byte) (int, error) { return 0, s.err }
+
+func TestWriterKeepsItsError(t *testing.T) {
+	cause := errors.New("broken pipe")
+	w := NewWriter(brokenSink{cause}, time.Second)
+	w.Send([]byte("a"))
+	<-w.Done()
+	w.WaitBelow(0)
+	if err := w.Send([]byte("b")); !errors.Is(err, cause) {
+		t.Errorf("Send: got %v, want %v", err, cause)
+	}
+	if err := w.Close(); !errors.Is(err, cause) {
+		t.Errorf("Close: got %v, want %v", err, cause)
+	}
+}
+
+func TestWriterWaitBelow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dst := &sink{step: make(chan struct{})}
+		w := NewWriter(dst, 0)
+		w.Send([]byte("aaaa"))
+		synctest.Wait()
+		w.Send([]byte("bbbb"))
+		below := make(chan bool)
+		go func() {
+			w.WaitBelow(5)
+			close(below)
+		}()
+		synctest.Wait()
+		select {
+		case <-below:
+			t.Error("returned with 10 bytes waiting")
+		default:
+		}
+		dst.step <- struct{}{}
+		<-below
+		close(dst.step)
+		w.Close()
+	})
+}
+
+// A pipe has deadlines: the goroutine ends with the stall.
+func TestWriterBreaksOnStalledPipe(t *testing.T) {
+	r, pipe, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer pipe.Close()
+	w := NewWriter(pipe, 20*time.Millisecond)
+	w.Send(make([]byte, 1<<20))
+	if err := w.Close(); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("got %v, want %v", err, os.ErrDeadlineExceeded)
+	}
+}
+
+// A reader that takes less than a part within the stall time is slow, not dead.
+func TestWriterKeepsSlowReader(t *testing.T) {
+	r, pipe, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	w := NewWriter(pipe, 100*time.Millisecond)
+	const size = 256 << 10
+	w.Send(bytes.Repeat([]byte("x"), size))
+	read := make(chan int)
+	go func() {
+		total, buf := 0, make([]byte, 8<<10)
+		for {
+			n, err := r.Read(buf)
+			total += n
+			if err != nil {
+				read <- total
+				return
+			}
+			time.Sleep(15 * time.Millisecond) // a part of 64 KiB takes longer than the stall time
+		}
+	}()
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+	pipe.Close()
+	if got := <-read; got != size+1 {
+		t.Errorf("%d bytes came, want %d", got, size+1)
+	}
+}
+
+// Without deadlines the write stays where it is, but nobody waits for it.
+func TestWriterBreaksOnStallWithoutDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, pipe := io.Pipe()
+		w := NewWriter(pipe, time.Minute)
+		began := time.Now()
+		w.Send([]byte("a"))
+		if err := w.Close(); !errors.Is(err, ErrStalled) {
+			t.Errorf("got %v, want %v", err, ErrStalled)
+		}
+		if took := time.Since(began); took != time.Minute {
+			t.Errorf("it took %v", took)
+		}
+		r.Close() // lets the goroutine go
+	})
+}
+
+func TestWriterBreak(t *testing.T) {
+	r, pipe, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer pipe.Close()
+	cause := errors.New("time is up")
+	w := NewWriter(pipe, time.Hour)
+	w.Send(make([]byte, 1<<20))
+	w.Break(cause)
+	if err := w.Close(); !errors.Is(err, cause) {
+		t.Errorf("got %v, want %v", err, cause)
+	}
+}
+
+func TestWriterManySenders(t *testing.T) {
+	dst := &sink{}
+	w := NewWriter(dst, time.Second)
+	var senders sync.WaitGroup
+	for s := range 8 {
+		senders.Go(func() {
+			for n := range 500 {
+				if err := w.SendWithin(1<<20, fmt.Appendf(nil, "%d %d", s, n)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	senders.Wait()
+	w.Close()
+	next := make([]int, 8)
+	for line := range strings.Lines(dst.String()) {
+		var s, n int
+		if _, err := fmt.Sscanf(line, "%d %d\n", &s, &n); err != nil || n != next[s] {
+			t.Fatalf("line %q: sender %d is at %d (%v)", line, s, next[s], err)
+		}
+		next[s]++
+	}
+	for s, n := range next {
+		if n != 500 {
+			t.Errorf("sender %d: %d lines", s, n)
+		}
+	}
+}
+
+type panicking struct{}
+
+func (panicking) Write([]byte) (int, error) { panic("boom") }
+
+func TestWriterSurvivesPanic(t *testing.T) {
+	w := NewWriter(panicking{}, time.Second)
+	w.Send([]byte("a"))
+	if err := w.Close(); err == nil || !strings.Contains(err.Error(), "boom") {
+		t.Errorf("got %v, want the panic", err)
+	}
+}
