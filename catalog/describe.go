@@ -10,11 +10,12 @@ import (
 
 // What the texts say beside the catalogue. They are short because they count.
 const (
-	preambleText = `Tools for use_tool. Read a tool's definition before you first use it: {"tool_name": "server/tool"}. ` +
+	preambleText = `Shows the tools that use_tool can call. Before you first use one, read its definition: {"tool_name": "server/tool"}. ` +
 		`{"query": "words"} finds tools; {"server": "name"}, or no argument, lists them.`
-	preambleBare = `Tools for use_tool. Read a tool's definition before you first use it: {"tool_name": "name"}. ` +
+	preambleBare = `Shows the tools that use_tool can call. Before you first use one, read its definition: {"tool_name": "name"}. ` +
 		`{"query": "words"} finds tools; no argument lists them.`
 	introText = `Tools of other MCP servers, called through use_tool. discover_tool shows a tool's definition, finds tools and lists them.`
+	introBare = `Tools called through use_tool. discover_tool shows a tool's definition, finds tools and lists them.`
 
 	deferredText = `Some servers below are not loaded yet. To use one, call load_mcp with its name; the answer lists its tools.`
 	noneLoaded   = `No tools are currently loaded. Call load_mcp with the name of a server above to load its tools.`
@@ -44,16 +45,20 @@ func (v *View) Describe(maxChars int) string {
 // summary under the same limit. In single-wrap mode the upstream's own
 // instructions follow it, verbatim if they fit beside the shortest summary.
 func (v *View) Instructions(maxChars int) string {
-	own := v.ownInstructions()
-	if own == "" {
+	p := v.bare()
+	if p == nil {
 		return v.fit(introText, maxChars)
 	}
+	own := strings.TrimSpace(p.info.Instructions)
+	if own == "" {
+		return v.fit(introBare, maxChars)
+	}
 	if maxChars <= 0 {
-		return v.fit(introText, 0) + "\n\n" + own
+		return v.fit(introBare, 0) + "\n\n" + own
 	}
 	least := v.atLeast()
 	if room := maxChars - units(own) - 2; room >= units(least) {
-		return v.fit(introText, room) + "\n\n" + own
+		return v.fit(introBare, room) + "\n\n" + own
 	}
 	if room := maxChars - units(least) - 2 - units(ownCut); room > 0 {
 		return least + "\n\n" + prefix(own, room) + ownCut
@@ -67,13 +72,6 @@ func (v *View) bare() *part {
 		return v.parts[0]
 	}
 	return nil
-}
-
-func (v *View) ownInstructions() string {
-	if p := v.bare(); p != nil {
-		return strings.TrimSpace(p.info.Instructions)
-	}
-	return ""
 }
 
 // fit returns the fullest text of at most limit units; 0 or less: no limit.
@@ -140,8 +138,10 @@ func (d draft) count(limit int) draft {
 		}
 		return d
 	}
-	n := sort.Search(len(ps), func(n int) bool { return first(n).size() <= limit })
-	return first(n)
+	if none := first(0); len(ps) == 0 || none.size() <= limit { // counting one costs a note: it may be longer
+		return none
+	}
+	return first(1 + sort.Search(len(ps)-1, func(n int) bool { return first(n+1).size() <= limit }))
 }
 
 // size is the length of the rendered draft, without rendering its blocks.

@@ -17,7 +17,7 @@ func TestDetailsShowDefinitionSchemasAndHints(t *testing.T) {
 
 func TestDetailsOmitWhatIsAbsent(t *testing.T) {
 	v := one(Server{Name: "s", Bare: true}, &Listing{Tools: raws(
-		`{"name":"plain","inputSchema":{"type":"object","x":"\u202e ‮ 󠁁"},"outputSchema":null,"annotations":null}`)})
+		`{"name":"plain","inputSchema":{"type":"object","x":"\u202e ` + "\u202e \U000e0041" + `"},"outputSchema":null,"annotations":null}`)})
 	golden(t, "details_plain", v.Details(v.Tools()[0]))
 }
 
@@ -32,8 +32,10 @@ func TestDefinitionCarriesOverride(t *testing.T) {
 		"a": {Description: "The operator's \"own\" <words>"},
 		"b": {Description: "Added"},
 		"c": {Summary: "Only the line changes"},
+		"d": {Summary: "Of nothing"},
 	}}
 	v := one(s, &Listing{Tools: raws(`{"name":"a","description":"x","z":1}`, `{ "name":"b"}`, `{"name":"c","description":"stays"}`)})
+	equal(t, v.Warnings(), []string{`s: override is for tool "d", which does not exist`})
 	var got []string
 	for _, tool := range v.Tools() {
 		got = append(got, string(v.Definition(tool)), tool.line(lineWidth))

@@ -41,7 +41,7 @@ func anyMatch(globs []*regexp.Regexp, name string) bool {
 func glob(pattern string) *regexp.Regexp {
 	var b strings.Builder
 	b.WriteString(`(?s)\A`)
-	for p := pattern; p != ""; {
+	for p := strings.ToValidUTF8(pattern, "\uFFFD"); p != ""; {
 		switch {
 		case p[0] == '*':
 			b.WriteString(`.*`)

@@ -94,6 +94,7 @@ func TestFilterHidesTools(t *testing.T) {
 
 func FuzzGlob(f *testing.F) {
 	f.Add("[!a-z]?*[", "x")
+	f.Add("\xff", "x")
 	f.Add(`[\]-^]`, "]")
 	f.Fuzz(func(t *testing.T, pattern, name string) { glob(pattern).MatchString(name) }) // must compile
 }

@@ -65,6 +65,7 @@ func newPart(s Server, x *index, taken map[string]*Tool) *part {
 		p.addTools(taken)
 		p.words = x.words
 		if len(s.Overrides) > 0 {
+			p.checkOverrides()
 			p.words = newPostings(p.overriddenEntries())
 		}
 	}
@@ -108,6 +109,19 @@ func (p *part) addTools(taken map[string]*Tool) {
 		p.docs[i] = t
 	}
 	slices.SortFunc(p.tools, func(a, b *Tool) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// checkOverrides warns of overrides that change nothing.
+func (p *part) checkOverrides() {
+	exists := map[string]bool{}
+	for _, e := range p.index.tools {
+		exists[e.name] = true
+	}
+	for _, name := range sortedKeys(p.server.Overrides) {
+		if !exists[name] {
+			p.warnf("override is for tool %s, which does not exist", shown(name))
+		}
+	}
 }
 
 // leaves maps the upstream's tool names to those shown. An alias that would

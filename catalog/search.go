@@ -150,7 +150,23 @@ func (v *View) newQuery(s string) *query {
 	const longest = 4096 // bytes; what is longer is a document, not a query
 	s = strings.TrimSpace(strings.ToValidUTF8(s[:min(len(s), longest)], ""))
 	q := &query{text: s, terms: nameWords(s)}
-	docs := 0.0
+	_, q.tells = v.byName[s] // a name need not have words
+	docs := q.averages(v)
+	onlyCommon := !slices.ContainsFunc(q.terms, func(w string) bool { return !stopWords[w] })
+	for _, term := range q.terms {
+		n, named := v.frequency(term)
+		idf := math.Log(1 + (docs-n+0.5)/(n+0.5))
+		if stopWords[term] {
+			idf *= common
+		}
+		q.idf = append(q.idf, idf)
+		q.tells = q.tells || (n > 0 || named) && (onlyCommon || !stopWords[term])
+	}
+	return q
+}
+
+// averages sets the average lengths over all servers and counts their tools.
+func (q *query) averages(v *View) (docs float64) {
 	for _, p := range v.parts {
 		if p.words != nil {
 			docs += float64(len(p.words.length))
@@ -162,18 +178,7 @@ func (v *View) newQuery(s string) *query {
 	for f := range q.average {
 		q.average[f] = max(q.average[f]/max(docs, 1), 1)
 	}
-	onlyCommon := !slices.ContainsFunc(q.terms, func(w string) bool { return !stopWords[w] })
-	_, q.tells = v.byName[s] // a name need not have words
-	for _, term := range q.terms {
-		n, named := v.frequency(term)
-		idf := math.Log(1 + (docs-n+0.5)/(n+0.5))
-		if stopWords[term] {
-			idf *= common
-		}
-		q.idf = append(q.idf, idf)
-		q.tells = q.tells || (n > 0 || named) && (onlyCommon || !stopWords[term])
-	}
-	return q
+	return docs
 }
 
 // frequency counts the tools that have a term, and tells whether a server has

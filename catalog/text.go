@@ -143,13 +143,24 @@ func sentence(s string) string {
 }
 
 // breaks tells whether a line break between before and after ends a sentence
-// rather than wraps it. After a colon it does not: what follows is the point.
+// rather than wraps it. After a colon or a single word it does not: that was a
+// heading, and what follows is the point.
 func breaks(before, after string) bool {
-	if strings.HasSuffix(strings.TrimRight(before, " \t\r*"), ":") {
+	if strings.HasSuffix(strings.TrimRight(before, " \t\r*"), ":") || fewWords(before) {
 		return false
 	}
 	after = strings.TrimLeft(after, " \t\r")
 	return after == "" || strings.ContainsRune("\n-*#•|`<", rune(after[0])) || strings.HasPrefix(after, "1.")
+}
+
+func fewWords(s string) bool {
+	n := 0
+	for w := range strings.FieldsSeq(s) {
+		if strings.ContainsFunc(w, unicode.IsLetter) {
+			n++
+		}
+	}
+	return n < 2
 }
 
 // stops tells whether a full stop between before and after ends a sentence.
