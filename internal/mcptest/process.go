@@ -1,7 +1,6 @@
 package mcptest
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -23,11 +22,7 @@ type HostOptions struct {
 	Env  []string // on top of Environ(t)
 	Dir  string   // "": a fresh directory
 
-	// OnRequest answers what the program asks of a Host, by method, each request on
-	// its own goroutine. What a handler returns is sent as Raw says; an *RPCError
-	// keeps its code and data; ErrNoAnswer leaves the request open. A method without
-	// a handler is refused with -32601, except ping.
-	OnRequest map[string]func(params json.RawMessage) (any, error)
+	OnRequest Handlers // what a Host answers
 
 	// Lingers says that the process is expected not to leave when its stdin closes.
 	Lingers bool

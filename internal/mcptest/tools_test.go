@@ -91,7 +91,7 @@ func TestSleepEndsSilentlyWhenCancelled(t *testing.T) {
 func TestAskReturnsTheAnswerVerbatim(t *testing.T) {
 	h := mcptest.Start(t, mcptest.HostOptions{
 		Args: []string{mcptest.Fake(t)},
-		OnRequest: map[string]func(json.RawMessage) (any, error){
+		OnRequest: mcptest.Handlers{
 			"sampling/createMessage": func(params json.RawMessage) (any, error) { return params, nil },
 			"roots/list": func(json.RawMessage) (any, error) {
 				return nil, &mcptest.RPCError{Code: -1, Message: "no roots", Data: json.RawMessage(`[1.0]`)}

@@ -8,30 +8,30 @@ import (
 	"time"
 )
 
-// What a Host has received, and waiting for more of it.
+// What a Conn has received, and waiting for more of it.
 
 var errTimeout = os.ErrDeadlineExceeded
 
 // Messages are all lines received so far, in order.
-func (h *Host) Messages() []Message {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.Clip(h.received)
+func (c *Conn) Messages() []Message {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clip(c.received)
 }
 
 // Lines are all lines received so far, verbatim.
-func (h *Host) Lines() []string {
+func (c *Conn) Lines() []string {
 	var lines []string
-	for _, m := range h.Messages() {
+	for _, m := range c.Messages() {
 		lines = append(lines, m.Raw)
 	}
 	return lines
 }
 
 // Count tells how many messages of a method have come so far.
-func (h *Host) Count(method string) int {
+func (c *Conn) Count(method string) int {
 	n := 0
-	for _, m := range h.Messages() {
+	for _, m := range c.Messages() {
 		if m.Method == method {
 			n++
 		}
@@ -40,16 +40,16 @@ func (h *Host) Count(method string) int {
 }
 
 // WaitFor returns the first message, of all that came and will come, that fits.
-func (h *Host) WaitFor(fits func(Message) bool) Message {
-	h.t.Helper()
-	return h.wait(0, "a message that fits", fits)
+func (c *Conn) WaitFor(fits func(Message) bool) Message {
+	c.t.Helper()
+	return c.wait(0, "a message that fits", fits)
 }
 
 // WaitMethod returns the nth message of a method, counted from 1 and from the start.
-func (h *Host) WaitMethod(method string, nth int) Message {
-	h.t.Helper()
+func (c *Conn) WaitMethod(method string, nth int) Message {
+	c.t.Helper()
 	n := 0
-	return h.wait(0, fmt.Sprintf("%s number %d", method, nth), func(m Message) bool {
+	return c.wait(0, fmt.Sprintf("%s number %d", method, nth), func(m Message) bool {
 		if m.Method == method {
 			n++
 		}
@@ -57,77 +57,77 @@ func (h *Host) WaitMethod(method string, nth int) Message {
 	})
 }
 
-// WaitAfter is WaitFor among what came after the first n lines; len(h.Lines()),
+// WaitAfter is WaitFor among what came after the first n lines; len(c.Lines()),
 // taken earlier, makes it "from then on".
-func (h *Host) WaitAfter(n int, fits func(Message) bool) Message {
-	h.t.Helper()
-	return h.wait(n, "a message that fits", fits)
+func (c *Conn) WaitAfter(n int, fits func(Message) bool) Message {
+	c.t.Helper()
+	return c.wait(n, "a message that fits", fits)
 }
 
 // WaitEnd waits until the program has closed its stdout; it may still live.
-func (h *Host) WaitEnd() {
-	h.t.Helper()
+func (c *Conn) WaitEnd() {
+	c.t.Helper()
 	timer := time.NewTimer(watchdog)
 	defer timer.Stop()
 	for {
-		_, changed := h.after(0)
+		_, changed := c.after(0)
 		if changed == nil {
 			return
 		}
 		select {
 		case <-changed:
 		case <-timer.C:
-			h.t.Fatalf("stdout never ended\n%s", h.report())
+			c.t.Fatalf("stdout never ended\n%s", c.report())
 		}
 	}
 }
 
 // wait shows each message to fits once, in order.
-func (h *Host) wait(from int, what string, fits func(Message) bool) Message {
-	h.t.Helper()
+func (c *Conn) wait(from int, what string, fits func(Message) bool) Message {
+	c.t.Helper()
 	timer := time.NewTimer(watchdog)
 	defer timer.Stop()
-	exited := h.exited
+	gone := c.gone
 	for {
-		came, changed := h.after(from)
+		came, changed := c.after(from)
 		if i := slices.IndexFunc(came, fits); i >= 0 {
 			return came[i]
 		}
 		from += len(came)
 		if changed == nil {
-			h.t.Fatalf("the program closed stdout before %s came\n%s", what, h.report())
+			c.t.Fatalf("the program closed stdout before %s came\n%s", what, c.report())
 		}
 		select {
 		case <-changed:
-		case <-exited:
+		case <-gone:
 			// A descendant may hold stdout open, but nothing useful comes from it.
-			exited = nil
+			gone = nil
 			timer.Reset(2 * time.Second)
 		case <-timer.C:
-			h.t.Fatalf("%s never came\n%s", what, h.report())
+			c.t.Fatalf("%s never came\n%s", what, c.report())
 		}
 	}
 }
 
 // after returns what came after the first n lines, and a channel that is closed
 // when there is more; it is nil when there will be no more.
-func (h *Host) after(n int) ([]Message, <-chan struct{}) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	came := slices.Clip(h.received[n:])
-	if h.over {
+func (c *Conn) after(n int) ([]Message, <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	came := slices.Clip(c.received[n:])
+	if c.over {
 		return came, nil
 	}
-	if h.changed == nil {
-		h.changed = make(chan struct{})
+	if c.changed == nil {
+		c.changed = make(chan struct{})
 	}
-	return came, h.changed
+	return came, c.changed
 }
 
 // report is what a failed wait has to say: the last lines and standard error.
-func (h *Host) report() string {
+func (c *Conn) report() string {
 	const last, width = 40, 500
-	lines := h.Lines()
+	lines := c.Lines()
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d lines received", len(lines))
 	for _, line := range lines[max(0, len(lines)-last):] {
@@ -136,5 +136,5 @@ func (h *Host) report() string {
 		}
 		b.WriteString("\n\t" + line)
 	}
-	return b.String() + "\n" + h.Process.report()
+	return b.String() + "\n" + c.more()
 }

@@ -8,30 +8,30 @@ import (
 	"strings"
 )
 
-// What a Host says.
+// What a Conn says.
 
 // Notify sends a notification. See Raw for params.
-func (h *Host) Notify(method string, params any) {
-	h.t.Helper()
-	h.Send(envelope("", method, params))
+func (c *Conn) Notify(method string, params any) {
+	c.t.Helper()
+	c.Send(envelope("", method, params))
 }
 
 // Call sends a request under an id of the host's own and waits for the answer.
-func (h *Host) Call(method string, params any) Message {
-	h.t.Helper()
-	return h.Go(method, params).Wait()
+func (c *Conn) Call(method string, params any) Message {
+	c.t.Helper()
+	return c.Go(method, params).Wait()
 }
 
 // CallRaw is Call with the bytes of the id given.
-func (h *Host) CallRaw(id, method string, params any) Message {
-	h.t.Helper()
-	return h.GoRaw(id, method, params).Wait()
+func (c *Conn) CallRaw(id, method string, params any) Message {
+	c.t.Helper()
+	return c.GoRaw(id, method, params).Wait()
 }
 
 // Tool calls a tool. Without arguments (nil) the request has none.
-func (h *Host) Tool(name string, arguments any) Message {
-	h.t.Helper()
-	return h.Call("tools/call", ToolParams(name, arguments))
+func (c *Conn) Tool(name string, arguments any) Message {
+	c.t.Helper()
+	return c.Call("tools/call", ToolParams(name, arguments))
 }
 
 // ToolParams are the params of a call of a tool, with further members if given,
@@ -45,13 +45,13 @@ func ToolParams(name string, arguments any, more ...string) json.RawMessage {
 }
 
 // Initialize shakes hands and returns the program's answer. Nil capabilities are none.
-func (h *Host) Initialize(version string, capabilities any) Message {
-	h.t.Helper()
-	m := h.Call("initialize", initializeParams(version, capabilities))
+func (c *Conn) Initialize(version string, capabilities any) Message {
+	c.t.Helper()
+	m := c.Call("initialize", initializeParams(version, capabilities))
 	if m.Error != nil {
-		h.t.Fatalf("initialize: %s\n%s", m.Error, h.report())
+		c.t.Fatalf("initialize: %s\n%s", m.Error, c.report())
 	}
-	h.Notify("notifications/initialized", nil)
+	c.Notify("notifications/initialized", nil)
 	return m
 }
 
@@ -80,44 +80,44 @@ func ModernMeta(capabilities any, more ...string) string {
 // A Pending is a request on its way.
 type Pending struct {
 	ID   json.RawMessage
-	host *Host
+	conn *Conn
 	from int // lines received before it was sent
 }
 
 // Go sends a request and does not wait.
-func (h *Host) Go(method string, params any) *Pending {
-	h.t.Helper()
-	h.mu.Lock()
-	h.nextID++
-	id := strconv.Itoa(h.nextID)
-	h.mu.Unlock()
-	return h.GoRaw(id, method, params)
+func (c *Conn) Go(method string, params any) *Pending {
+	c.t.Helper()
+	c.mu.Lock()
+	c.nextID++
+	id := strconv.Itoa(c.nextID)
+	c.mu.Unlock()
+	return c.GoRaw(id, method, params)
 }
 
 // GoRaw is Go with the bytes of the id given.
-func (h *Host) GoRaw(id, method string, params any) *Pending {
-	h.t.Helper()
-	p := &Pending{json.RawMessage(id), h, len(h.Messages())}
-	h.Send(envelope(id, method, params))
+func (c *Conn) GoRaw(id, method string, params any) *Pending {
+	c.t.Helper()
+	p := &Pending{json.RawMessage(id), c, len(c.Messages())}
+	c.Send(envelope(id, method, params))
 	return p
 }
 
 // Wait waits for the answer.
 func (p *Pending) Wait() Message {
-	p.host.t.Helper()
-	return p.host.wait(p.from, "an answer to request "+string(p.ID), p.answeredBy)
+	p.conn.t.Helper()
+	return p.conn.wait(p.from, "an answer to request "+string(p.ID), p.answeredBy)
 }
 
 // Done reports whether the answer has come.
 func (p *Pending) Done() bool {
-	came, _ := p.host.after(p.from)
+	came, _ := p.conn.after(p.from)
 	return slices.ContainsFunc(came, p.answeredBy)
 }
 
 // Cancel tells the program that the answer is no longer wanted.
 func (p *Pending) Cancel(reason string) {
-	p.host.t.Helper()
-	p.host.Notify("notifications/cancelled", fmt.Sprintf(`{"requestId":%s,"reason":%s}`, p.ID, encode(reason)))
+	p.conn.t.Helper()
+	p.conn.Notify("notifications/cancelled", fmt.Sprintf(`{"requestId":%s,"reason":%s}`, p.ID, encode(reason)))
 }
 
 func (p *Pending) answeredBy(m Message) bool {
