@@ -70,6 +70,8 @@ func (c *Catalog) Declare(servers []Server) {
 // Put records what a server listed; nil forgets it, the server stays offered.
 // An evicted server is offered again. Put reports false and does nothing when
 // no such server is declared: a load that outlived a reload changes nothing.
+// Of two calls at once for one server either may count; whoever lists a server
+// does so in turn.
 func (c *Catalog) Put(name string, l *Listing) bool {
 	x := newIndex(l) // outside the lock: parsing a large listing takes a while
 	c.mu.Lock()
