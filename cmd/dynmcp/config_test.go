@@ -1,0 +1,199 @@
+package main_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"dynmcp/internal/mcptest"
+)
+
+// What a config file may say, and how a user hears of what is wrong in it.
+
+func TestWrongConfigNamesThePlaceAndStartsNothing(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		config string // GOOD is a server that would start
+		want   []string
+	}{
+		{"malformed", `{"mcp": {GOOD, "x": }}`, []string{"Invalid config file", "config.json:"}},
+		{"an unknown key", "{\n  \"mcp\": {GOOD},\n  \"exposed\": []\n}", []string{"Invalid config file", "config.json:3:3: exposed:", `"expose"`}},
+		{"a misspelt key of a server", `{"mcp": {GOOD, "x": {"comand": "y"}}}`, []string{"mcp.x.comand"}},
+		{"an upper-case name", "{\"mcp\": {GOOD,\n\"Git\": {\"command\": \"x\"}}}", []string{"config.json:2:1: mcp.Git:", `"git"`}},
+		{"a name with _", `{"mcp": {GOOD, "a_b": {"command": "x"}}}`, []string{"mcp.a_b", `"a-b"`}},
+		{"a name with !", `{"mcp": {GOOD, "a!": {"command": "x"}}}`, []string{"this is no name for a server"}},
+		{"url on a stdio server", `{"mcp": {GOOD, "x": {"command": "y", "url": "http://h/"}}}`, []string{"mcp.x.url", "stdio"}},
+		{"command on an http server", `{"mcp": {GOOD, "x": {"transport": "streamable-http", "url": "http://h/", "command": "y"}}}`, []string{"mcp.x.command", "streamable-http"}},
+		{"no URL", `{"mcp": {GOOD, "x": {"url": "not a url"}}}`, []string{"mcp.x.url", "not an http or https address"}},
+		{"nothing to reach it by", `{"mcp": {GOOD, "x": {}}}`, []string{"mcp.x", "command", "url"}},
+		{"auth on stdio", `{"mcp": {GOOD, "x": {"command": "y", "auth": {"client_id": "c"}}}}`, []string{"mcp.x.auth"}},
+		{"empty client_id", `{"mcp": {GOOD, "x": {"url": "http://h/", "auth": {"client_id": ""}}}}`, []string{"mcp.x.auth.client_id"}},
+		{"blank client_id", `{"mcp": {GOOD, "x": {"url": "http://h/", "auth": {"client_id": "  "}}}}`, []string{"mcp.x.auth.client_id"}},
+		{"unknown key in auth", `{"mcp": {GOOD, "x": {"url": "http://h/", "auth": {"client_id": "c", "redirect_uri": "r"}}}}`, []string{"mcp.x.auth.redirect_uri"}},
+		{"no servers", `{"env": "process"}`, []string{"Invalid config file", "mcp"}},
+		{"an empty map", `{"mcp": {}}`, []string{"there is no server in it"}},
+		{"one missing variable", `{"mcp": {GOOD, "x": {"command": "${ZED_OF_NOWHERE}"}}}`, []string{"variable: ZED_OF_NOWHERE", "mcp.x.command"}},
+		{"all missing variables at once", `{"mcp": {GOOD, "x": {"command": "${B_GONE}", "args": ["${A_GONE}", "${B_GONE}"]}}}`, []string{"variables: A_GONE, B_GONE"}},
+		{"all errors at once", `{"mcp": {GOOD, "X": {"command": "y"}, "z": {"url": "u"}}, "expose": ["nothing"]}`, []string{"mcp.X", "mcp.z.url", "expose"}},
+		{"an unknown surface", `{"mcp": {GOOD}, "expose": ["all"]}`, []string{"expose", "discover"}},
+		{"not a config at all", "\x89PNG\r\n\x1a\n\x00\x00", []string{"config.json:1:1:"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			good := fake(t, "good")
+			text := strings.ReplaceAll(c.config, "GOOD", `"good": `+string(mcptest.Raw(good.fields)))
+			contains(t, fails(t, mcptest.HostOptions{Args: []string{"-c", mcptest.Config(t, text)}}), c.want...)
+			nothingStarted(t, good)
+		})
+	}
+}
+
+func TestConfigThatIsADirectory(t *testing.T) {
+	t.Parallel()
+	contains(t, fails(t, mcptest.HostOptions{Args: []string{"-c", t.TempDir()}}), "is a directory")
+}
+
+func TestErrorsShowNoSecret(t *testing.T) {
+	t.Parallel()
+	config := `{"mcp": {"x": {"url": "https://user:hunter2@:bad:/${KEY}"}, "y": {"command": "${NOT_THERE}", "env": {"T": "${KEY}"}}}}`
+	stderr := fails(t, mcptest.HostOptions{Args: []string{"-c", mcptest.Config(t, config)}, Env: []string{"KEY=s3cr3t"}})
+	lacks(t, stderr, "s3cr3t", "hunter2")
+}
+
+func TestEnvFileAgainstEnvMode(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"disable", "process"} {
+		config := mcptest.Config(t, document([]entry{fake(t, "a")}, `"env": "`+mode+`"`))
+		contains(t, fails(t, mcptest.HostOptions{Args: []string{"-c", config, "-e", "any"}}), "incompatible")
+	}
+}
+
+func TestEnvFileThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"dotenv", "enable"} {
+		config := mcptest.Config(t, document([]entry{fake(t, "a")}, `"env": "`+mode+`"`))
+		contains(t, fails(t, mcptest.HostOptions{Args: []string{"-c", config, "-e", "missing.env"}}), ".env file not found", "missing.env")
+	}
+}
+
+// TestVariablesByMode looks at one variable that the process has, one that .env
+// has and one that both have.
+func TestVariablesByMode(t *testing.T) {
+	t.Parallel()
+	const wanted = `${BOTH:-default}|${PROCESS:-default}|${FILE:-default}|${EMPTY:-default}|$${BOTH}|$|${open`
+	for _, c := range []struct{ mode, want string }{
+		{"", "file|process|file|default|${BOTH}|$|${open"},
+		{`"env": "enable"`, "file|process|file|default|${BOTH}|$|${open"},
+		{`"env": "dotenv"`, "file|default|file|default|${BOTH}|$|${open"},
+		{`"env": "process"`, "process|process|default|default|${BOTH}|$|${open"},
+		{`"env": "disable"`, wanted},
+	} {
+		t.Run(c.mode, func(t *testing.T) {
+			t.Parallel()
+			var more []string
+			if c.mode != "" {
+				more = append(more, c.mode)
+			}
+			dir := t.TempDir()
+			writeFile(t, dir, ".env", "# comment\n\nBOTH=\"file\"\nFILE=file\n")
+			e := fake(t, "alpha").with("env", map[string]string{"SEEN": wanted})
+			host := mcptest.Start(t, mcptest.HostOptions{
+				Args: []string{mcptest.Dynmcp(t), "-c", mcptest.Config(t, document([]entry{e}, more...))},
+				Env:  []string{"BOTH=process", "PROCESS=process", "EMPTY="},
+				Dir:  dir,
+			})
+			host.Initialize(handshake, nil)
+			if got := use(host, "alpha/env", `{"name":"SEEN"}`).Text(); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestVariablesReachArgumentsAndKeysStay(t *testing.T) {
+	t.Parallel()
+	e := fake(t, "alpha", "-instructions", "Bearer ${TOKEN} and ${TOKEN}").with("env", map[string]string{"${TOKEN}": "key"})
+	host := mcptest.Start(t, mcptest.HostOptions{
+		Args: []string{mcptest.Dynmcp(t), "-c", mcptest.Config(t, document([]entry{e}))},
+		Env:  []string{"TOKEN=t0ken"},
+	})
+	host.Initialize(handshake, nil)
+	contains(t, use(host, "alpha/args", nil).Text(), `"Bearer t0ken and t0ken"`)
+	if got := use(host, "alpha/env", `{"name":"${TOKEN}"}`).Text(); got != "key" {
+		t.Errorf("the key was changed, got %q", got)
+	}
+}
+
+func TestChildGetsItsEnvironmentAndDirectory(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := fake(t, "all").with("env", map[string]string{"OWN": "own", "SHARED": "own"}).with("cwd", dir)
+	few := fake(t, "few").with("inherit_env", []string{"SHARED"})
+	host := mcptest.Start(t, mcptest.HostOptions{
+		Args: []string{mcptest.Dynmcp(t), "-c", mcptest.Config(t, document([]entry{all, few}))},
+		Env:  []string{"SHARED=inherited", "OTHER=inherited"},
+	})
+	host.Initialize(handshake, nil)
+	for _, c := range []struct{ tool, name, want string }{
+		{"all/env", "OWN", "own"}, {"all/env", "SHARED", "own"}, {"all/env", "OTHER", "inherited"},
+		{"few/env", "SHARED", "inherited"}, {"few/env", "OTHER", ""},
+	} {
+		if got := use(host, c.tool, `{"name":`+quote(c.name)+`}`).Text(); got != c.want {
+			t.Errorf("%s %s: got %q, want %q", c.tool, c.name, got, c.want)
+		}
+	}
+	if got := use(host, "all/cwd", nil).Text(); got != dir {
+		t.Errorf("got directory %s, want %s", got, dir)
+	}
+}
+
+func TestOtherSpellingsOfAConfig(t *testing.T) {
+	t.Parallel()
+	e := fake(t, "alpha")
+	server := string(mcptest.Raw(e.fields))
+	words := string(mcptest.Raw([]string{mcptest.Fake(t), "-name", "alpha"}))
+	for file, text := range map[string]string{
+		"comments.json": "// mine\n{\"mcp\": {\"alpha\": " + server + ",},}",
+		"explicit.json": `{"mcp": {"alpha": ` + strings.Replace(server, "{", `{"transport":"stdio",`, 1) + `}}`,
+		"hosts.json":    `{"mcpServers": {"Alpha": ` + strings.Replace(server, "{", `{"type":"stdio",`, 1) + `}}`,
+		"browser.json":  `{"servers": {"alpha": {"command": ` + words + `}}}`,
+		"one.yaml":      "# mine\nmcp:\n  alpha:\n    command: " + mcptest.Fake(t) + "\n    args: [-name, alpha]\n",
+		"two.yml":       "mcp: {alpha: " + server + "}\n",
+	} {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			host := mcptest.StartDynmcp(t, "-c", writeFile(t, t.TempDir(), file, text))
+			host.Initialize(handshake, nil)
+			if got := use(host, "alpha/echo", `{}`).Text(); got != "{}" {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+}
+
+func TestDisabledServerIsNotThere(t *testing.T) {
+	t.Parallel()
+	off := fake(t, "off").with("disabled", true)
+	host := serve(t, off, fake(t, "on"))
+	text := catalogue(t, host)
+	contains(t, text, "- on/echo")
+	lacks(t, text, "off")
+	contains(t, use(host, "off/echo", nil).Text(), "Unknown tool: off/echo")
+	nothingStarted(t, off)
+}
+
+func TestMissingCommandOfOneServerIsAWarning(t *testing.T) {
+	t.Parallel()
+	bad := entry{name: "bad", fields: map[string]any{"command": "no-such-command-anywhere"}}
+	host := start(t, bad, fake(t, "good"))
+	contains(t, host.WaitStderr("server cannot start"), "level=WARN", "upstream=bad", "no-such-command-anywhere")
+	host.Initialize(handshake, nil)
+	if got := use(host, "good/echo", `{}`).Text(); got != "{}" {
+		t.Errorf("the other server does not work: %q", got)
+	}
+	contains(t, catalogue(t, host), "- good/echo", "Not connected: bad.")
+}

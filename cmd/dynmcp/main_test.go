@@ -1,0 +1,210 @@
+package main_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"dynmcp/internal/mcptest"
+)
+
+// The tests of this package see what a user sees: they run the built program
+// with real servers behind it and talk to it over its pipes.
+
+func TestMain(m *testing.M) { mcptest.Main(m) }
+
+// The protocol versions that hosts speak here: the newest with a handshake, and
+// the first without.
+const (
+	handshake = "2025-11-25"
+	stateless = "2026-07-28"
+)
+
+// An entry is one server of a config, with the ledger of the fake behind it.
+type entry struct {
+	mcptest.Ledger
+	name   string
+	fields map[string]any
+}
+
+// fake is a stdio entry, started at once, for a fakemcp with these arguments.
+func fake(t *testing.T, name string, args ...string) entry {
+	ledger := mcptest.NewLedger(t)
+	args = append([]string{"-name", name, "-ledger", ledger.Path}, args...)
+	return entry{ledger, name, map[string]any{"command": mcptest.Fake(t), "args": args}}
+}
+
+// deferred is a stdio entry that is started when it is first needed.
+func deferred(t *testing.T, name, description string, args ...string) entry {
+	return fake(t, name, args...).with("description", description)
+}
+
+// with is the entry with another field.
+func (e entry) with(field string, value any) entry {
+	e.fields = maps.Clone(e.fields)
+	e.fields[field] = value
+	return e
+}
+
+// document is a config of these entries, in this order. Further members, as
+// "name":value, come first. Lists wait long for servers that start: how slow the
+// machine is must not decide what a test sees.
+func document(entries []entry, more ...string) string {
+	var servers []string
+	for _, e := range entries {
+		servers = append(servers, fmt.Sprintf("%q: %s", e.name, mcptest.Raw(e.fields)))
+	}
+	if !strings.Contains(strings.Join(more, ""), `"startup_wait"`) {
+		more = append(more, `"startup_wait": "60s"`)
+	}
+	return "{" + strings.Join(append(more, `"mcp": {`+strings.Join(servers, ",\n")+"}"), ",\n") + "}"
+}
+
+// start runs dynmcp on a config of these entries and does not greet it.
+func start(t *testing.T, entries ...entry) *mcptest.Host {
+	t.Helper()
+	return mcptest.StartDynmcp(t, "-c", mcptest.Config(t, document(entries)))
+}
+
+// serve is start, and a handshake.
+func serve(t *testing.T, entries ...entry) *mcptest.Host {
+	t.Helper()
+	host := start(t, entries...)
+	host.Initialize(handshake, nil)
+	return host
+}
+
+// wrap runs dynmcp in front of one fake and greets it.
+func wrap(t *testing.T, args ...string) *mcptest.Host {
+	t.Helper()
+	host := mcptest.StartDynmcp(t, append([]string{"--", mcptest.Fake(t)}, args...)...)
+	host.Initialize(handshake, nil)
+	return host
+}
+
+// use calls an upstream's tool. No input (nil) is left out.
+func use(host *mcptest.Host, tool string, input any) mcptest.Message {
+	return host.Call("tools/call", useParams(tool, input))
+}
+
+// useParams are the params of a tools/call of use_tool, with further members.
+func useParams(tool string, input any, more ...string) json.RawMessage {
+	arguments := fmt.Sprintf(`{"tool_name":%s`, quote(tool))
+	if input != nil {
+		arguments += fmt.Sprintf(`,"tool_input":%s`, mcptest.Raw(input))
+	}
+	return mcptest.ToolParams("use_tool", arguments+"}", more...)
+}
+
+// load calls load_mcp.
+func load(host *mcptest.Host, server string) mcptest.Message {
+	return host.Tool("load_mcp", loadArguments(server))
+}
+
+func loadArguments(server string) string { return fmt.Sprintf(`{"mcp_name":%s}`, quote(server)) }
+
+func quote(text string) string {
+	raw, err := json.Marshal(text)
+	if err != nil {
+		panic(err) // not reached: every string can be encoded
+	}
+	return string(raw)
+}
+
+// names are the members called key of the objects in a JSON array.
+func names(array json.RawMessage, key string) []string {
+	var objects []map[string]json.RawMessage
+	_ = json.Unmarshal(array, &objects) // what is no such array has no names
+	list := []string{}
+	for _, o := range objects {
+		var name string
+		_ = json.Unmarshal(o[key], &name)
+		list = append(list, name)
+	}
+	return list
+}
+
+// tools are the tools that the host sees.
+func tools(host *mcptest.Host) []string {
+	return names(host.Call("tools/list", nil).Member("tools"), "name")
+}
+
+// catalogue is the description of discover_tool as the host reads it now.
+func catalogue(t *testing.T, host *mcptest.Host) string {
+	t.Helper()
+	return definition(t, host, "discover_tool").Description
+}
+
+type toolDefinition struct {
+	Name        string
+	Description string
+	InputSchema json.RawMessage
+	Meta        json.RawMessage `json:"_meta"`
+}
+
+// definition is a tool of tools/list.
+func definition(t *testing.T, host *mcptest.Host, name string) toolDefinition {
+	t.Helper()
+	var all []toolDefinition
+	list := host.Call("tools/list", nil)
+	if err := json.Unmarshal(list.Member("tools"), &all); err != nil {
+		t.Fatalf("tools/list: %v in %s", err, list.Raw)
+	}
+	for _, d := range all {
+		if d.Name == name {
+			return d
+		}
+	}
+	t.Fatalf("no tool %s in %s", name, list.Raw)
+	return toolDefinition{}
+}
+
+// block is what stands between <name> and </name> in a text, "" where it has no
+// such block.
+func block(text, name string) string {
+	_, text, _ = strings.Cut(text, "<"+name+">\n")
+	inside, _, ok := strings.Cut(text, "</"+name+">")
+	if !ok {
+		return ""
+	}
+	return inside
+}
+
+// contains fails the test for every part that is not in text.
+func contains(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("no %q in\n%s", part, text)
+		}
+	}
+}
+
+// lacks fails the test for every part that is in text.
+func lacks(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if strings.Contains(text, part) {
+			t.Errorf("%q is in\n%s", part, text)
+		}
+	}
+}
+
+// settle returns when dynmcp has told the host of every change so far: changes
+// are announced in order, and it waits for the one that it makes itself. server
+// is one that is loaded.
+func settle(t *testing.T, host *mcptest.Host, server string) {
+	t.Helper()
+	const changed = "notifications/prompts/list_changed"
+	before := host.Count(changed)
+	tool := "add_prompt"
+	if server != "" {
+		tool = server + "/" + tool
+	}
+	if m := use(host, tool, fmt.Sprintf(`{"name":"settle-%d"}`, before)); m.IsError() {
+		t.Fatalf("settle: %s", m.Raw)
+	}
+	host.WaitMethod(changed, before+1)
+}
