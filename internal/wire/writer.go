@@ -2,7 +2,9 @@ package wire
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"os"
 	"sync"
 	"time"
 )
@@ -14,6 +16,9 @@ var ErrFull = errors.New("the peer does not read: its queue is full")
 // ErrClosed says that the writer was closed: the message was not queued.
 var ErrClosed = errors.New("connection closed")
 
+// ErrStalled says that the peer took nothing for too long.
+var ErrStalled = errors.New("the peer does not read")
+
 // keptBuffer is how large a buffer may be that waits for the next messages.
 const keptBuffer = 1 << 20
 
@@ -24,18 +29,20 @@ type Writer struct {
 	dst   io.Writer
 	stall time.Duration
 	wake  chan struct{} // holds one token while there may be work
-	done  chan struct{} // closed when the goroutine is gone
+	done  chan struct{} // closed when nothing will be written any more
 
 	mu      sync.Mutex
 	queue   []byte
+	spare   []byte        // becomes the queue when that is taken
 	room    chan struct{} // closed and replaced when the queue was written
 	writing int           // bytes being written
 	closing bool
+	over    bool // done is closed
 	err     error
 }
 
 // NewWriter returns a Writer on dst. A write that makes no progress for stall
-// breaks it, if dst has SetWriteDeadline. Close must be called.
+// breaks it; 0 waits for ever. Close must be called.
 func NewWriter(dst io.Writer, stall time.Duration) *Writer {
 	w := &Writer{
 		dst:   dst,
@@ -52,31 +59,35 @@ func NewWriter(dst io.Writer, stall time.Duration) *Writer {
 func (w *Writer) Send(parts ...[]byte) error { return w.SendWithin(0, parts...) }
 
 // SendWithin queues one message unless more than limit bytes are waiting
-// already; 0 is no limit. It returns ErrFull, ErrClosed, or the error of the
-// write that failed.
+// already; 0 is no limit. It returns ErrFull, ErrClosed, or what broke the
+// writer.
 func (w *Writer) SendWithin(limit int, parts ...[]byte) error {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	switch {
 	case w.err != nil:
-		defer w.mu.Unlock()
 		return w.err
 	case w.closing:
-		w.mu.Unlock()
 		return ErrClosed
 	case limit > 0 && len(w.queue)+w.writing > limit:
-		w.mu.Unlock()
 		return ErrFull
 	}
+	start := len(w.queue)
 	for _, part := range parts {
 		w.queue = append(w.queue, part...)
 	}
-	w.queue = append(w.queue, '\n')
-	w.mu.Unlock()
+	// Whatever it came from, a message is one line here.
+	line := Fold(w.queue[start:])
+	w.queue = append(w.queue[:start+len(line)], '\n')
+	w.wakeLocked()
+	return nil
+}
+
+func (w *Writer) wakeLocked() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
 	}
-	return nil
 }
 
 // WaitBelow returns when at most limit bytes wait to be written, or when
@@ -85,9 +96,8 @@ func (w *Writer) WaitBelow(limit int) {
 	for {
 		w.mu.Lock()
 		waiting, room := len(w.queue)+w.writing, w.room
-		over := waiting <= limit || w.err != nil
 		w.mu.Unlock()
-		if over {
+		if waiting <= limit {
 			return
 		}
 		select {
@@ -108,78 +118,122 @@ func (w *Writer) Err() error {
 // Done is closed when nothing will be written any more.
 func (w *Writer) Done() <-chan struct{} { return w.done }
 
-// Close writes what is queued and returns when the goroutine is gone; nothing
-// can be sent after it.
+// Close writes what is queued and returns when that is done or the writer
+// broke; nothing can be sent after it. The goroutine is gone then, unless it
+// is in a write that nothing can interrupt.
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	w.closing = true
+	w.wakeLocked()
 	w.mu.Unlock()
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
 	<-w.done
 	return w.Err()
 }
 
+// Break gives up what is not written yet: from here on everything returns
+// err. A write in progress is interrupted where dst has SetWriteDeadline.
+func (w *Writer) Break(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.endLocked(err)
+	w.deadline(time.Unix(1, 0))
+}
+
+func (w *Writer) end(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.endLocked(err)
+}
+
+// endLocked closes done, once; err is nil after Close.
+func (w *Writer) endLocked(err error) {
+	if !w.over {
+		w.over, w.closing, w.err = true, true, err
+		close(w.done)
+	}
+}
+
 func (w *Writer) run() {
-	defer close(w.done)
-	var spare []byte
+	defer func() {
+		if r := recover(); r != nil {
+			w.end(fmt.Errorf("internal error: %v", r))
+		}
+	}()
 	for range w.wake {
 		for {
-			batch, last := w.take(spare)
-			if len(batch) == 0 {
-				if last {
-					return
-				}
-				break
-			}
-			err := w.write(batch)
-			if w.wrote(err); err != nil {
+			batch, last := w.take()
+			if last {
+				w.end(nil)
 				return
 			}
-			if spare = batch[:0]; cap(spare) > keptBuffer {
-				spare = nil
+			if batch == nil {
+				break
 			}
+			if err := w.write(batch); err != nil {
+				w.end(err)
+				return
+			}
+			w.wrote(batch)
 		}
 	}
 }
 
-func (w *Writer) take(spare []byte) (batch []byte, last bool) {
+// take returns what is queued, nil where nothing is, and whether nothing will
+// follow. The batch is run's alone until it was written.
+func (w *Writer) take() (batch []byte, last bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.queue) == 0 {
-		return nil, w.closing // the caller keeps spare, so it must not become the queue
+	if w.over || len(w.queue) == 0 {
+		return nil, w.closing
 	}
-	batch, w.queue = w.queue, spare[:0]
+	batch, w.queue, w.spare = w.queue, w.spare, nil
 	w.writing = len(batch)
-	return batch, w.closing
+	return batch, false
 }
 
-func (w *Writer) wrote(err error) {
+func (w *Writer) wrote(batch []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.writing = 0
-	w.err = err
+	if cap(batch) <= keptBuffer {
+		w.spare = batch[:0]
+	}
 	close(w.room)
 	w.room = make(chan struct{})
 }
 
-// write gives the destination the stall time anew for every part it takes, so
-// that a slow reader is no dead one.
+// write gives the destination the stall time anew whenever it takes something,
+// so that a slow reader is no dead one.
 func (w *Writer) write(batch []byte) error {
-	deadline, _ := w.dst.(interface{ SetWriteDeadline(time.Time) error })
 	for len(batch) > 0 {
-		part := batch[:min(len(batch), readChunk)]
-		if deadline != nil && w.stall > 0 {
-			// Files that are no pipes have no deadlines; then there is none.
-			_ = deadline.SetWriteDeadline(time.Now().Add(w.stall))
-		}
-		n, err := w.dst.Write(part)
-		if err != nil {
+		n, err := w.writePart(batch[:min(len(batch), readChunk)])
+		if err != nil && (n == 0 || !errors.Is(err, os.ErrDeadlineExceeded)) {
 			return err
 		}
 		batch = batch[n:]
 	}
 	return nil
+}
+
+func (w *Writer) writePart(part []byte) (int, error) {
+	w.mu.Lock()
+	if w.over {
+		defer w.mu.Unlock()
+		return 0, w.err
+	}
+	guarded := w.stall <= 0 || w.deadline(time.Now().Add(w.stall))
+	w.mu.Unlock()
+	if !guarded {
+		// A file that is no pipe, or a stdout that was opened before us: the
+		// write cannot be ended, but those who wait for it can.
+		watchdog := time.AfterFunc(w.stall, func() { w.end(ErrStalled) })
+		defer watchdog.Stop()
+	}
+	return w.dst.Write(part)
+}
+
+// deadline reports whether the destination takes a deadline for its writes.
+func (w *Writer) deadline(t time.Time) bool {
+	dst, ok := w.dst.(interface{ SetWriteDeadline(time.Time) error })
+	return ok && dst.SetWriteDeadline(t) == nil
 }
