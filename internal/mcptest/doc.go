@@ -18,6 +18,8 @@
 // not, so that a test can compare bytes. Waiting is done on what arrives, under a
 // watchdog that fails the test with everything seen so far; there are no sleeps.
 //
+// ServeFake and Client do the same over HTTP, Talk over a pipe in memory.
+//
 // Read next: process.go (a child and its end), conn.go (what is said to it),
 // message.go (what comes back), fakemcp (the upstream; -h and -faults).
 package mcptest

@@ -166,7 +166,7 @@ func (a armed) due(l *ledger) bool {
 	defer a.struck.mu.Unlock()
 	event := "fault " + a.name
 	done := a.struck.n
-	if l != nil {
+	if a.times > 0 && l != nil {
 		done = l.count(event)
 	}
 	if a.times > 0 && done >= a.times {
@@ -177,6 +177,7 @@ func (a armed) due(l *ledger) bool {
 	return true
 }
 
+// tally counts the strikes of one fault in this process.
 type tally struct {
 	mu sync.Mutex
 	n  int

@@ -104,7 +104,7 @@ func generatedTool(n int) entry {
 }
 
 func resource(uri string) entry {
-	return entry{uri, fmt.Appendf(nil, `{%s,"mimeType":"text/plain","uri":%s,"name":%s,"size":1.0}`, grease, quote(uri), quote(lastPart(uri)))}
+	return entry{uri, fmt.Appendf(nil, `{%s,"mimeType":"text/plain","uri":%s,"name":%s,"size":12}`, grease, quote(uri), quote(lastPart(uri)))}
 }
 
 func template(uri string) entry {
