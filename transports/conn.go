@@ -35,6 +35,12 @@ type Options struct {
 	Info   Info         // how we introduce ourselves
 	Legacy bool         // it is known that the upstream wants the initialize handshake
 	Logger *slog.Logger // nil is silent
+
+	// OldHost reports whether the host is of the handshake era. The upstream is
+	// then asked for that handshake first, as the host itself would: one that
+	// knows both eras can ask the host something in the middle of a call only
+	// there, and may refuse the handshake after server/discover. Nil is no.
+	OldHost func() bool
 }
 
 // Info is an implementation's name and version as the handshake carries them.

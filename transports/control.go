@@ -3,6 +3,7 @@ package transports
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"sync"
@@ -145,14 +146,15 @@ func (c *controlConn) answer(m *jsonrpc.Response) {
 	}
 }
 
-// controlError gives the SDK's errors that carry no code the one they mean.
+// controlError gives the SDK's errors that carry no code the one they mean. It
+// wraps those that do, such as that of a method the stateless era took away.
 func controlError(err error) error {
-	if err == nil {
+	var e *jsonrpc.Error
+	switch {
+	case err == nil:
 		return nil
-	}
-	e, ok := err.(*jsonrpc.Error)
-	if !ok || e.Code == 0 {
+	case !errors.As(err, &e) || e.Code == 0:
 		return &wire.Error{Code: wire.CodeInvalidRequest, Message: err.Error()}
 	}
-	return &wire.Error{Code: e.Code, Message: e.Message, Data: e.Data}
+	return &wire.Error{Code: e.Code, Message: err.Error(), Data: e.Data}
 }

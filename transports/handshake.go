@@ -18,8 +18,9 @@ import (
 const handshakeVersion = "2025-11-25"
 
 // Handshake finds out which era the upstream is of and makes itself known,
-// declaring capabilities (raw JSON, nil is none). The error wraps ErrProbe
-// where the upstream did not survive the question.
+// declaring capabilities (raw JSON, nil is none). An upstream that knows both
+// is spoken to in the host's. The error wraps ErrProbe where the upstream did
+// not survive the question.
 func (c *Conn) Handshake(ctx context.Context, capabilities json.RawMessage) error {
 	if capabilities == nil {
 		capabilities = json.RawMessage(`{}`)
@@ -29,17 +30,35 @@ func (c *Conn) Handshake(ctx context.Context, capabilities json.RawMessage) erro
 			return err
 		}
 	}
-	if !c.opts.Legacy && c.server.Transport != schema.SSE {
-		settled, err := c.probe(ctx)
-		if err != nil {
-			return err
-		}
-		if settled {
-			c.listen(reopenFirst)
-			return nil
+	if c.opts.Legacy || c.server.Transport == schema.SSE {
+		return c.initialize(ctx, capabilities)
+	}
+	var refused error
+	if c.opts.OldHost != nil && c.opts.OldHost() {
+		if refused = c.initialize(ctx, capabilities); !c.mayBeStateless(refused) {
+			return refused
 		}
 	}
+	stateless, err := c.probe(ctx)
+	switch {
+	case err != nil:
+		return err
+	case stateless:
+		c.listen(reopenFirst)
+		return nil
+	case refused != nil:
+		return refused
+	}
 	return c.initialize(ctx, capabilities)
+}
+
+// mayBeStateless reports whether err, of the older handshake, is a refusal and
+// not the end of the upstream, a missing login or our own end.
+func (c *Conn) mayBeStateless(err error) bool {
+	var rpc *wire.Error
+	var failure *Failure
+	return errors.As(err, &rpc) ||
+		errors.As(err, &failure) && failure.Code == CodeUnreachable && c.Err() == nil
 }
 
 // initialize makes the handshake of the versions up to 2025-11-25 (their
