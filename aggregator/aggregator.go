@@ -46,6 +46,7 @@ type Aggregator struct {
 	sessions     map[string]*session
 	lastID       int
 	capabilities json.RawMessage // of the first host
+	modern       bool            // the first host is of the stateless era
 	level        json.RawMessage // the log level a host asked for
 	settling     map[*lazy.Upstream]bool
 	settled      chan struct{} // closed while no eager upstream is starting

@@ -72,8 +72,10 @@ func (a *Aggregator) answer(ctx context.Context, s *session, method string, req 
 		a.begin()
 		return a.answerList(ctx, s, method, req)
 	case "resources/subscribe", "resources/unsubscribe":
+		a.begin()
 		return a.subscribe(ctx, s, method, req)
 	case "subscriptions/listen":
+		a.begin()
 		return a.listen(ctx, s, req)
 	case "logging/setLevel":
 		return a.answerLevel(ctx, s, req, next)
@@ -179,10 +181,9 @@ func (a *Aggregator) answerList(ctx context.Context, s *session, method string, 
 	if cursor, ok := wire.Text(wire.Get(transports.RawParams(req), "cursor")); ok && cursor != "" {
 		return nil, invalid("%s: unknown cursor %q", method, cursor)
 	}
-	if err := a.awaitOnly(ctx); err != nil {
+	if err := a.awaitListings(ctx); err != nil {
 		return nil, err
 	}
-	a.awaitStart(ctx)
 	if capability := listCapability[method]; !a.offers(capability) {
 		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("%s: no server has %s", method, capability)}
 	}
@@ -239,13 +240,14 @@ func (a *Aggregator) subscribe(ctx context.Context, s *session, method string, r
 }
 
 func (a *Aggregator) subscribeTo(ctx context.Context, uri string, params json.RawMessage, how func(*transports.Conn, context.Context, json.RawMessage) error) error {
-	owner, ok := a.catalog.View().ResourceOwner(uri)
-	if !ok {
-		return unknownResource(&transports.Request{}, uri)
+	if a.owner(resource(uri)) == nil && a.incomplete() {
+		if err := a.awaitListings(ctx); err != nil {
+			return err
+		}
 	}
-	u := a.set.Get(owner)
+	u := a.owner(resource(uri))
 	if u == nil {
-		return fmt.Errorf("server %q is gone", owner)
+		return unknownResource(false, uri)
 	}
 	conn, release, err := u.Acquire(ctx)
 	if err != nil {

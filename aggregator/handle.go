@@ -41,17 +41,12 @@ func (a *Aggregator) readResource(s *session, r *transports.Request) {
 		r.Reply(nil, invalid("resources/read needs a string \"uri\""))
 		return
 	}
-	owner, ok := a.catalog.View().ResourceOwner(uri)
-	if !ok {
-		r.Reply(nil, unknownResource(r, uri))
-		return
-	}
-	a.forwardTo(s, r, owner)
+	a.forwardToOwner(s, r, resource(uri), unknownResource(r.Modern, uri))
 }
 
-func unknownResource(r *transports.Request, uri string) *wire.Error {
+func unknownResource(modern bool, uri string) *wire.Error {
 	e := &wire.Error{Code: codeResourceNotFound, Message: "Unknown resource: " + uri}
-	if r.Modern {
+	if modern {
 		e.Code = wire.CodeInvalidParams
 	}
 	e.Data = append(append([]byte(`{"uri":`), wire.Quote(uri)...), '}')
@@ -64,38 +59,24 @@ func (a *Aggregator) getPrompt(s *session, r *transports.Request) {
 		r.Reply(nil, invalid("prompts/get needs a string \"name\""))
 		return
 	}
-	owner, ok := a.catalog.View().PromptOwner(name)
-	if !ok {
-		r.Reply(nil, invalid("Unknown prompt: %s", name))
-		return
-	}
-	a.forwardTo(s, r, owner)
+	a.forwardToOwner(s, r, prompt(name), unknownPrompt(name))
 }
+
+func unknownPrompt(name string) *wire.Error { return invalid("Unknown prompt: %s", name) }
 
 // complete asks the owner of what is to be completed.
 func (a *Aggregator) complete(s *session, r *transports.Request) {
 	ref := wire.Get(r.Params, "ref")
-	kind, _ := wire.Text(wire.Get(ref, "type"))
-	var owner string
-	var known bool
-	switch kind {
+	switch kind, _ := wire.Text(wire.Get(ref, "type")); kind {
 	case "ref/prompt":
 		name, _ := wire.Text(wire.Get(ref, "name"))
-		if owner, known = a.catalog.View().PromptOwner(name); !known {
-			r.Reply(nil, invalid("Unknown prompt: %s", name))
-			return
-		}
+		a.forwardToOwner(s, r, prompt(name), unknownPrompt(name))
 	case "ref/resource":
 		uri, _ := wire.Text(wire.Get(ref, "uri"))
-		if owner, known = a.catalog.View().ResourceOwner(uri); !known {
-			r.Reply(nil, unknownResource(r, uri))
-			return
-		}
+		a.forwardToOwner(s, r, resource(uri), unknownResource(r.Modern, uri))
 	default:
 		r.Reply(nil, invalid("Unsupported completion ref type: %q", kind))
-		return
 	}
-	a.forwardTo(s, r, owner)
 }
 
 // unknownMethod passes on what we do not know where there is no doubt whom it
@@ -106,15 +87,6 @@ func (a *Aggregator) unknownMethod(s *session, r *transports.Request) {
 		return
 	}
 	r.Reply(nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not known", r.Method)})
-}
-
-func (a *Aggregator) forwardTo(s *session, r *transports.Request, server string) {
-	u := a.set.Get(server)
-	if u == nil {
-		r.Reply(nil, &wire.Error{Code: wire.CodeInternal, Message: fmt.Sprintf("server %q is gone", server)})
-		return
-	}
-	a.forward(s, r, u, r.Method, r.Params, false)
 }
 
 // notice takes a notification of a host.

@@ -88,7 +88,7 @@ func (a *Aggregator) learn(s *session, capabilities json.RawMessage, modern bool
 	s.mu.Unlock()
 	a.askOnce.Do(func() {
 		a.mu.Lock()
-		a.capabilities = capabilities
+		a.capabilities, a.modern = capabilities, modern
 		a.mu.Unlock()
 		close(a.asked)
 	})

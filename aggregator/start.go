@@ -34,10 +34,11 @@ func (a *Aggregator) loadOnce(ctx context.Context, u *lazy.Upstream) (*transport
 	began := time.Now()
 	p := a.peerOf(u)
 	conn, err := transports.Open(u.Server, transports.Options{
-		Peer:   p,
-		Info:   transports.Info{Name: "dynmcp", Version: a.opts.Version},
-		Legacy: p.legacy.Load(),
-		Logger: a.log,
+		Peer:    p,
+		Info:    transports.Info{Name: "dynmcp", Version: a.opts.Version},
+		Legacy:  p.legacy.Load(),
+		Logger:  a.log,
+		OldHost: a.oldHost,
 	})
 	if err != nil {
 		return nil, err
@@ -103,6 +104,13 @@ func (a *Aggregator) declaration(ctx context.Context, conn *transports.Conn) (js
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.capabilities, nil
+}
+
+// oldHost reports whether the host is known to be of the handshake era.
+func (a *Aggregator) oldHost() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.capabilities != nil && !a.modern
 }
 
 // The lists that make up a listing, by the capability that offers them.

@@ -40,24 +40,28 @@ func (a *Aggregator) callTool(s *session, r *transports.Request) {
 		r.Reply(nil, invalid(`tools/call needs a string "name"`))
 		return
 	}
-	st := a.state.Load()
-	for _, t := range st.tools {
+	for _, t := range a.state.Load().tools {
 		if t.name == name {
 			t.call(s, r, fields[1])
 			return
 		}
 	}
+	a.retryWhenListed(r, func() bool { return a.callFound(s, r, name, fields[1]) }, invalid("Unknown tool: %s", name))
+}
+
+// callFound calls the upstream's tool that a surface shows under a name.
+func (a *Aggregator) callFound(s *session, r *transports.Request, name string, arguments json.RawMessage) bool {
 	view := a.catalog.View()
-	for _, t := range st.tools {
+	for _, t := range a.state.Load().tools {
 		if t.find == nil {
 			continue
 		}
 		if found, ok := t.find(view, name); ok {
-			a.callUpstream(s, r, found, fields[1], false)
-			return
+			a.callUpstream(s, r, found, arguments, false)
+			return true
 		}
 	}
-	r.Reply(nil, invalid("Unknown tool: %s", name))
+	return false
 }
 
 // callUpstream forwards a tools/call with another name and arguments; every
