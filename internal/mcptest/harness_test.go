@@ -57,11 +57,12 @@ func reported(t *testing.T, r *recorder, texts ...string) {
 }
 
 func TestWatchdogTellsWhatHappened(t *testing.T) {
-	defer mcptest.SetWatchdog(300 * time.Millisecond)()
 	r := failing(t, func(t testing.TB) {
 		h := mcptest.StartFake(t)
 		h.Initialize(version, nil)
 		h.Tool("stderr", `{"text":"oh dear"}`)
+		h.WaitStderr("oh dear")
+		t.Cleanup(mcptest.SetWatchdog(50 * time.Millisecond))
 		h.Tool("sleep", nil)
 	})
 	reported(t, r, "an answer to request 3 never came", "lines received", `"protocolVersion":"2025-11-25"`, "oh dear", "fakemcp")
