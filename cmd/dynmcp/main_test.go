@@ -68,19 +68,27 @@ func start(t *testing.T, entries ...entry) *mcptest.Host {
 	return mcptest.StartDynmcp(t, "-c", mcptest.Config(t, document(entries)))
 }
 
-// serve is start, and a handshake.
+// serve is start, a handshake, and a look at every list: what is not lazy is
+// there then, and the host has been told of nothing but what changes later.
 func serve(t *testing.T, entries ...entry) *mcptest.Host {
 	t.Helper()
 	host := start(t, entries...)
-	host.Initialize(handshake, nil)
+	greet(host)
 	return host
+}
+
+func greet(host *mcptest.Host) {
+	host.Initialize(handshake, nil)
+	for _, list := range []string{"tools/list", "prompts/list", "resources/list", "resources/templates/list"} {
+		host.Call(list, nil)
+	}
 }
 
 // wrap runs dynmcp in front of one fake and greets it.
 func wrap(t *testing.T, args ...string) *mcptest.Host {
 	t.Helper()
 	host := mcptest.StartDynmcp(t, append([]string{"--", mcptest.Fake(t)}, args...)...)
-	host.Initialize(handshake, nil)
+	greet(host)
 	return host
 }
 

@@ -1,0 +1,226 @@
+package main_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"dynmcp/internal/mcptest"
+)
+
+// use_tool: what reaches the upstream, and what comes back.
+
+// awkward are JSON texts that do not survive a decoder and an encoder.
+var awkward = []string{
+	`{"content":[],"big":9007199254740993,"huge":123456789012345678901234567890,"one":1.0,"exp":1e400,"neg":-0.0}`,
+	`{"z":1,"content":[{"type":"text","text":"a"}],"a":{"y":2,"b":3}}`,
+	`{"content":[{"type":"text","text":"\u00e9 é \ud83c\udf89 🎉 \/ / <&> \u2028"}]}`,
+	`{ "content" : [ ] , "spaces" :	{ } }`,
+	`{"content":[{"type":"image","data":"aGk=","mimeType":"image/png","annotations":{"priority":1.0,"audience":["user"]}}],"structuredContent":{"n":1.0,"n2":[]},"isError":false,"_meta":{"k":{"v":1.0}}}`,
+	`{"content":[{"type":"strange","x":null}],"":"empty key","content2":null}`,
+	`{"content":[],"dup":1,"dup":2}`,
+	`{"content":[],"lone":"\ud800","nul":"\u0000"}`,
+}
+
+func TestResultsAreTheUpstreamsBytes(t *testing.T) {
+	t.Parallel()
+	single, config := wrap(t), serve(t, fake(t, "alpha"), fake(t, "beta"))
+	for _, want := range awkward {
+		input := `{"result":` + want + `}`
+		if got := string(use(single, "raw", input).Result); got != want {
+			t.Errorf("single: got  %s\nwant %s", got, want)
+		}
+		if got := string(use(config, "beta/raw", input).Result); got != want {
+			t.Errorf("config: got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+func TestInputReachesTheUpstreamAsItIs(t *testing.T) {
+	t.Parallel()
+	host := wrap(t)
+	for _, want := range awkward {
+		if got := use(host, "echo", want).Text(); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+func TestInputAsAString(t *testing.T) {
+	t.Parallel()
+	host := wrap(t)
+	for _, want := range []string{`{"n":9007199254740993,"f":1.0}`, `{"s":"a \"quoted\" \u00e9 word"}`, `{}`} {
+		if got := use(host, "echo", quote(want)).Text(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+func TestMissingInputIsAnEmptyObject(t *testing.T) {
+	t.Parallel()
+	host := wrap(t)
+	for _, input := range []any{nil, "null", `{}`} {
+		if got := use(host, "echo", input).Text(); got != "{}" {
+			t.Errorf("%v: the upstream got %s, want {}", input, got)
+		}
+	}
+}
+
+func TestEveryCallIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	e := fake(t, "alpha")
+	host := serve(t, e)
+	var calls []*mcptest.Pending
+	for n := range 30 {
+		calls = append(calls, host.Go("tools/call", useParams("alpha/echo", fmt.Sprintf(`{"nonce":"n%d"}`, n))))
+	}
+	for n, call := range calls {
+		if got, want := call.Wait().Text(), fmt.Sprintf(`{"nonce":"n%d"}`, n); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		if got := e.Count(fmt.Sprintf("call echo n%d", n)); got != 1 {
+			t.Errorf("call %d ran %d times", n, got)
+		}
+	}
+}
+
+func TestNameIsSplitAtTheFirstSlash(t *testing.T) {
+	t.Parallel()
+	host := serve(t, fake(t, "alpha", "-tool", `{"name":"a/b","inputSchema":{"type":"object"}}`))
+	contains(t, catalogue(t, host), "- alpha/a/b")
+	use(host, "alpha/a/b", `{"n":1}`)
+	contains(t, use(host, "alpha/received", `{"n":2}`).Text(), `\"name\":\"a/b\"`)
+}
+
+func TestSlashIsNoSeparatorInSingleWrap(t *testing.T) {
+	t.Parallel()
+	host := wrap(t, "-tool", `{"name":"a/b","inputSchema":{"type":"object"}}`)
+	if got := use(host, "a/b", `{"n":1}`).Text(); got != `{"n":1}` {
+		t.Errorf("got %q", got)
+	}
+	contains(t, use(host, "received", `{"n":2}`).Text(), `\"name\":\"a/b\"`)
+}
+
+func TestUnknownToolReachesNobody(t *testing.T) {
+	t.Parallel()
+	e := fake(t, "alpha")
+	host := serve(t, e)
+	m := use(host, "alpha/no_such_tool", `{}`)
+	contains(t, m.Text(), "Unknown tool: alpha/no_such_tool")
+	contains(t, use(host, "nobody/echo", `{}`).Text(), "Unknown tool: nobody/echo")
+	if n := e.Count("call"); n > 0 {
+		t.Errorf("the upstream saw %d calls", n)
+	}
+}
+
+func TestErrorsOfTheUpstreamPassAsTheyAre(t *testing.T) {
+	t.Parallel()
+	single, config := wrap(t), serve(t, fake(t, "alpha"))
+	for _, c := range []struct{ input, want string }{
+		{`{"code":-32602,"message":"no <good> \u00e9","data":{"n":9007199254740993,"f":1.0}}`, `{"n":9007199254740993,"f":1.0}`},
+		{`{"code":42,"message":"odd","data":[1.0,{}]}`, `[1.0,{}]`},
+		{`{"code":-32000,"message":"short"}`, ``},
+	} {
+		var want struct {
+			Code    int
+			Message string
+		}
+		if err := json.Unmarshal([]byte(c.input), &want); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range []mcptest.Message{use(single, "fail", c.input), use(config, "alpha/fail", c.input)} {
+			if m.Code() != want.Code || m.Text() != want.Message || c.want != "" && string(m.Data()) != c.want {
+				t.Errorf("asked for %s, got %s", c.input, m.Error)
+			}
+		}
+	}
+}
+
+func TestToolErrorsPassAsResults(t *testing.T) {
+	t.Parallel()
+	m := use(wrap(t), "tool_error", `{"text":"it broke"}`)
+	if m.Error != nil || !m.IsError() || m.Text() != "it broke" {
+		t.Errorf("got %s", m.Raw)
+	}
+	contains(t, m.Raw, grease)
+}
+
+func TestMetaOfTheCallGoesAlong(t *testing.T) {
+	t.Parallel()
+	host := wrap(t)
+	meta := `"_meta":{"z":1.0,"traceparent":"00-aa","n":9007199254740993}`
+	if m := host.Call("tools/call", useParams("echo", `{}`, meta, `"x-more":[1e2]`)); m.IsError() {
+		t.Fatal(m.Raw)
+	}
+	got := use(host, "received", `{"n":2}`).Text()
+	contains(t, got, strings.ReplaceAll(meta, `"`, `\"`), `\"x-more\":[1e2]`)
+}
+
+func TestCrashOfTheUpstreamIsSaidAndTheNextCallWorks(t *testing.T) {
+	t.Parallel()
+	e := fake(t, "alpha")
+	host := serve(t, e, fake(t, "beta"))
+	m := use(host, "alpha/fault", `{"mode":"crash-call"}`)
+	if !m.IsError() || m.Error != nil {
+		t.Errorf("got %s", m.Raw)
+	}
+	contains(t, m.Text(), "alpha: ", "exit status 3", "outcome unknown", "fakemcp: panic: as asked")
+	if got := use(host, "beta/echo", `{}`).Text(); got != "{}" {
+		t.Errorf("the other server does not work: %s", got)
+	}
+	if got := use(host, "alpha/echo", `{"again":1}`).Text(); got != `{"again":1}` {
+		t.Errorf("after the crash: %s", got)
+	}
+	if e.Count("start") != 2 || e.Count("call fault") != 1 {
+		t.Errorf("got %q", e.Events())
+	}
+}
+
+func TestCrashEndsEveryCallInFlight(t *testing.T) {
+	t.Parallel()
+	e := fake(t, "alpha")
+	host := serve(t, e)
+	var calls []*mcptest.Pending
+	for range 5 {
+		calls = append(calls, host.Go("tools/call", useParams("alpha/sleep", nil)))
+	}
+	e.WaitFor("call sleep", 5)
+	use(host, "alpha/crash", nil)
+	for _, call := range calls {
+		contains(t, call.Wait().Text(), "outcome unknown")
+	}
+}
+
+func TestTimeoutOfACall(t *testing.T) {
+	t.Parallel()
+	e := fake(t, "alpha").with("timeout", "300ms")
+	host := serve(t, e)
+	m := use(host, "alpha/sleep", nil)
+	if !m.IsError() {
+		t.Errorf("got %s", m.Raw)
+	}
+	contains(t, m.Text(), "no answer", "300ms", "outcome unknown")
+	e.WaitFor("cancelled", 1)
+	if got := use(host, "alpha/echo", `{}`).Text(); got != "{}" {
+		t.Errorf("the next call: %s", got)
+	}
+}
+
+func TestAnswerOverTheLimitFailsOnlyItsCall(t *testing.T) {
+	t.Parallel()
+	e := fake(t, "alpha").with("max_message_bytes", 100000)
+	host := serve(t, e)
+	small := host.Go("tools/call", useParams("alpha/sleep", `{"ms":1}`))
+	m := use(host, "alpha/big", `{"bytes":1000000}`)
+	contains(t, m.Text(), "100000")
+	if !m.IsError() || small.Wait().Text() != "slept" {
+		t.Errorf("got %s", m.Raw)
+	}
+	if got := len(use(host, "alpha/big", `{"bytes":90000}`).Text()); got != 90000 {
+		t.Errorf("got %d bytes", got)
+	}
+	if e.Count("start") != 1 {
+		t.Error("the upstream was started again")
+	}
+}
