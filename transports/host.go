@@ -155,7 +155,7 @@ func (h *Host) refuse(fault *wire.Fault, m wire.Message) {
 	case errors.Is(fault.Err, wire.ErrEnvelope):
 		code = wire.CodeInvalidRequest
 	case fault.TooBig:
-		id, _ = wire.FindID(fault.Line)
+		id = fault.Asks()
 		code = wire.CodeInvalidRequest
 	}
 	if !wire.ValidID(id) {

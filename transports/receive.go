@@ -167,8 +167,7 @@ func AsWire(err error) *wire.Error {
 // fault reports a line that is no message. One that was cut off fails the call
 // it would have answered.
 func (c *Conn) fault(f *wire.Fault) {
-	id, method := wire.FindID(f.Line)
-	if n, ok := callID(id); ok && method == nil {
+	if n, ok := callID(f.Answers()); ok && !f.Cut { // a stream that ended says more itself
 		code := int64(CodeProtocol)
 		if f.TooBig {
 			code = CodeTooLarge

@@ -1,6 +1,9 @@
 package wire
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strconv"
+)
 
 // Codes of JSON-RPC 2.0, section 5.1.
 const (
@@ -27,7 +30,7 @@ func (e *Error) JSON() json.RawMessage {
 	if e.Raw != nil {
 		return e.Raw
 	}
-	out := append([]byte(`{"code":`), appendInt(e.Code)...)
+	out := strconv.AppendInt([]byte(`{"code":`), e.Code, 10)
 	out = append(append(out, `,"message":`...), Quote(e.Message)...)
 	if e.Data != nil {
 		out = append(append(out, `,"data":`...), e.Data...)
@@ -35,27 +38,28 @@ func (e *Error) JSON() json.RawMessage {
 	return append(out, '}')
 }
 
-// ParseError reads a peer's error object. Whatever it is, the result keeps it
-// whole; an object without a usable code or message gets CodeInternal or its
-// own text.
+// ParseError reads a peer's error object and keeps its bytes. What is no error
+// object of JSON-RPC, no host could read: it becomes the data of one that is.
 func ParseError(raw json.RawMessage) *Error {
-	e := &Error{Code: CodeInternal, Raw: raw}
-	var code json.Number
-	if json.Unmarshal(Get(raw, "code"), &code) == nil {
-		if n, err := code.Int64(); err == nil {
-			e.Code = n
-		}
+	message, isText := Text(Get(raw, "message"))
+	code, isNumber := number(Get(raw, "code"))
+	if isText && isNumber {
+		return &Error{Code: code, Message: message, Data: Get(raw, "data"), Raw: raw}
 	}
-	if text, ok := Text(Get(raw, "message")); ok {
-		e.Message = text
-	} else {
-		e.Message = string(raw)
+	if !isText {
+		message = "the answer is an error without a message"
 	}
-	e.Data = Get(raw, "data")
-	return e
+	if !isNumber {
+		code = CodeInternal
+	}
+	return &Error{Code: code, Message: message, Data: raw}
 }
 
-func appendInt(n int64) []byte {
-	b, _ := json.Marshal(n)
-	return b
+// number returns the value of a JSON number, cut to an integer.
+func number(raw []byte) (int64, bool) {
+	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
+		return n, true
+	}
+	f, err := strconv.ParseFloat(string(raw), 64)
+	return int64(f), err == nil
 }

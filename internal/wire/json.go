@@ -65,7 +65,12 @@ func skip(b []byte, i, depth int) (int, error) {
 	return i, syntax(b, i, "a value cannot start here")
 }
 
-func skipObject(b []byte, i, depth int) (int, error) {
+func skipObject(b []byte, i, depth int) (int, error) { return eachMember(b, i, depth, nil) }
+
+// eachMember walks the object at b[i] and gives each its members, with their
+// names in quotes, until each returns false. It returns the offset behind the
+// object, or where it was stopped.
+func eachMember(b []byte, i, depth int, each func(key, value []byte) bool) (int, error) {
 	if depth > MaxDepth {
 		return i, syntax(b, i, "nested too deeply")
 	}
@@ -73,9 +78,12 @@ func skipObject(b []byte, i, depth int) (int, error) {
 		return i + 1, nil
 	}
 	for {
-		_, _, end, err := member(b, i, depth)
+		key, value, end, err := member(b, i, depth)
 		if err != nil {
 			return end, err
+		}
+		if each != nil && !each(key, value) {
+			return end, nil
 		}
 		i = space(b, end)
 		switch {
@@ -90,7 +98,8 @@ func skipObject(b []byte, i, depth int) (int, error) {
 	}
 }
 
-// member reads `"key": value` at b[i]; key keeps its quotes.
+// member reads `"key": value` at b[i]; key keeps its quotes. Where the value is
+// broken the key is returned beside the error.
 func member(b []byte, i, depth int) (key, value []byte, end int, err error) {
 	if i >= len(b) || b[i] != '"' {
 		return nil, nil, i, syntax(b, i, "a member's name wanted")
@@ -101,11 +110,11 @@ func member(b []byte, i, depth int) (key, value []byte, end int, err error) {
 	}
 	key = b[i:k]
 	if i = space(b, k); i >= len(b) || b[i] != ':' {
-		return nil, nil, i, syntax(b, i, "':' wanted")
+		return key, nil, i, syntax(b, i, "':' wanted")
 	}
 	i = space(b, i+1)
 	if end, err = skip(b, i, depth); err != nil {
-		return nil, nil, end, err
+		return key, nil, end, err
 	}
 	return key, b[i:end], end, nil
 }

@@ -12,18 +12,9 @@ import (
 // an object or stops being JSON.
 func Members(obj []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func([]byte, []byte) bool) {
-		i := space(obj, 0)
-		if i >= len(obj) || obj[i] != '{' {
-			return
-		}
-		for i = space(obj, i+1); i < len(obj) && obj[i] == '"'; i = space(obj, i+1) {
-			key, value, end, err := member(obj, i, 1)
-			if err != nil || !yield(key, value) {
-				return
-			}
-			if i = space(obj, end); i >= len(obj) || obj[i] != ',' {
-				return
-			}
+		if i := space(obj, 0); i < len(obj) && obj[i] == '{' {
+			// Where it stops being JSON the members end; who must know calls Valid.
+			_, _ = eachMember(obj, i, 1, yield)
 		}
 	}
 }
@@ -83,13 +74,14 @@ func Fields(obj []byte, names []string, dst [][]byte) error {
 }
 
 // Set returns a copy of obj in which the member name has the given value,
-// added at the end where there is none; every other byte stays.
+// added at the end where there is none; every other byte stays. name is
+// written as it is. What is no object is returned as it is.
 func Set(obj []byte, name string, value []byte) []byte {
 	if old := Get(obj, name); old != nil {
 		return Splice(obj, old, value)
 	}
 	end := bytes.LastIndexByte(obj, '}')
-	if end < 0 {
+	if end < 0 || !IsObject(obj) {
 		return obj
 	}
 	out := make([]byte, 0, len(obj)+len(name)+len(value)+4)
@@ -113,23 +105,41 @@ func Splice(whole, part, with []byte) []byte {
 	return append(out, whole[at+len(part):]...)
 }
 
-// Offset returns where part, a slice of whole, begins.
-func Offset(whole, part []byte) int { return cap(whole) - cap(part) }
+// Offset returns where part, a slice of whole that is not empty, begins. It
+// panics where part is a slice of something else, or where one of the two was
+// cut with a capacity of its own: they must share their end.
+func Offset(whole, part []byte) int {
+	at := cap(whole) - cap(part)
+	if at < 0 || at >= len(whole) || &whole[at] != &part[0] {
+		panic("wire: the part is no slice of the whole")
+	}
+	return at
+}
 
-// Delete returns a copy of obj without the member name and the comma it no
-// longer needs.
+// Delete returns a copy of obj without the member name, every one of them, and
+// the comma that is not needed any more; every other byte stays.
 func Delete(obj []byte, name string) []byte {
-	out := append(make([]byte, 0, len(obj)), '{')
+	out := make([]byte, 0, len(obj))
+	kept, from := false, 0 // a member stays; what is before from was dealt with
 	for key, value := range Members(obj) {
-		if keyIs(key, name) {
+		start, end := Offset(obj, key), Offset(obj, value)+len(value)
+		if !keyIs(key, name) {
+			out = append(out, obj[from:end]...)
+			kept, from = true, end
 			continue
 		}
-		if len(out) > 1 {
-			out = append(out, ',')
+		if from == 0 {
+			out = append(out, obj[:start]...) // the brace and what is before the first member
 		}
-		out = append(append(append(out, key...), ':'), value...)
+		from = end
+		if after := space(obj, end); !kept && after < len(obj) && obj[after] == ',' {
+			from = space(obj, after+1)
+		}
 	}
-	return append(out, '}')
+	if !kept && from > 0 {
+		return []byte("{}")
+	}
+	return append(out, obj[from:]...)
 }
 
 // IsObject reports whether the value starts as an object.
@@ -174,11 +184,24 @@ func Text(value []byte) (string, bool) {
 
 // Quote returns s as a JSON string, with nothing escaped that need not be.
 func Quote(s string) []byte {
+	if isPlain(s) {
+		out := append(make([]byte, 0, len(s)+2), '"')
+		return append(append(out, s...), '"')
+	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.Encode(s) // a string always encodes
 	return bytes.TrimRight(b.Bytes(), "\n")
+}
+
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < 0x20 || c > 0x7e || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 // Fold replaces the line breaks between the tokens of a JSON text by one space

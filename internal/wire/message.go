@@ -24,74 +24,94 @@ func (m *Message) IsRequest() bool { return m.Method != "" && m.ID != nil }
 // IsNotification reports whether the message wants no answer.
 func (m *Message) IsNotification() bool { return m.Method != "" && m.ID == nil }
 
-// IsResponse reports whether the message answers a request.
-func (m *Message) IsResponse() bool { return m.Method == "" && (m.Result != nil || m.Error != nil) }
-
 // ErrEnvelope says that a text is JSON but not a JSON-RPC 2.0 message.
 var ErrEnvelope = errors.New("not a JSON-RPC 2.0 message")
 
 // Parse checks all of b, one JSON value with space around it allowed, and
 // finds the members of the envelope. What it cannot make sense of is an error
-// that wraps ErrEnvelope, ErrUnexpectedEnd or is a *SyntaxError; the message
-// then holds what was found, so that an error can be sent under its id.
+// that wraps ErrEnvelope, ErrUnexpectedEnd or is a *SyntaxError; with
+// ErrEnvelope the message holds what was found, so that an error can be sent
+// under its id.
 func Parse(b []byte) (Message, error) {
 	start := space(b, 0)
-	end, err := Skip(b, start)
-	if err != nil {
+	m, end, err := envelope(b, start)
+	if err != nil && !errors.Is(err, ErrEnvelope) {
 		return Message{}, err
 	}
 	if rest := space(b, end); rest != len(b) {
 		return Message{}, syntax(b, rest, "more text behind the value")
 	}
-	return scan(b[start:end])
+	return m, err
 }
 
-// scan reads the envelope of a value already known to be well formed.
-func scan(obj []byte) (Message, error) {
-	m := Message{Raw: obj}
-	if obj[0] != '{' {
-		return m, fmt.Errorf("%w: an object is wanted, got %s", ErrEnvelope, Kind(obj))
+// envelope reads the message at b[i] and returns the offset behind it, also
+// with ErrEnvelope: the value is JSON then.
+func envelope(b []byte, i int) (m Message, end int, err error) {
+	if i >= len(b) || b[i] != '{' {
+		if end, err = Skip(b, i); err == nil {
+			err = fmt.Errorf("%w: an object is wanted, got %s", ErrEnvelope, Kind(b[i:end]))
+		}
+		return m, end, err
 	}
-	var version, method []byte
-	var twice string
-	for key, value := range Members(obj) {
-		var slot *[]byte
-		switch string(key) {
-		case `"jsonrpc"`:
-			slot = &version
-		case `"id"`:
-			slot = &m.ID
-		case `"method"`:
-			slot = &method
-		case `"params"`:
-			slot = (*[]byte)(&m.Params)
-		case `"result"`:
-			slot = (*[]byte)(&m.Result)
-		case `"error"`:
-			slot = (*[]byte)(&m.Error)
+	var version, method, twice []byte
+	end, err = eachMember(b, i, 1, func(key, value []byte) bool {
+		slot := m.slot(key, &version, &method)
+		switch {
+		case slot == nil:
+		case *slot != nil:
+			twice = key
 		default:
-			continue
+			*slot = value
 		}
-		if *slot != nil {
-			twice = string(key)
-		}
-		*slot = value
+		return true
+	})
+	if err != nil {
+		return Message{}, end, err
 	}
-	switch {
-	case twice != "":
-		return m, fmt.Errorf("%w: member %s is there twice", ErrEnvelope, twice)
-	case string(version) != `"2.0"`:
-		return m, fmt.Errorf(`%w: "jsonrpc" must be "2.0"`, ErrEnvelope)
-	case method == nil && m.Result == nil && m.Error == nil:
-		return m, fmt.Errorf("%w: neither method, result nor error", ErrEnvelope)
-	case method == nil:
-		return m, nil
+	m.Raw = b[i:end]
+	return m, end, m.check(version, method, twice)
+}
+
+// slot returns where a member of the envelope belongs, nil for any other.
+func (m *Message) slot(key []byte, version, method *[]byte) *[]byte {
+	if bytes.IndexByte(key, '\\') >= 0 {
+		text, _ := Text(key)
+		key = Quote(text)
 	}
+	switch string(key) {
+	case `"jsonrpc"`:
+		return version
+	case `"id"`:
+		return &m.ID
+	case `"method"`:
+		return method
+	case `"params"`:
+		return (*[]byte)(&m.Params)
+	case `"result"`:
+		return (*[]byte)(&m.Result)
+	case `"error"`:
+		return (*[]byte)(&m.Error)
+	}
+	return nil
+}
+
+// check decodes the method and says what the envelope lacks.
+func (m *Message) check(version, method, twice []byte) error {
 	var ok bool
-	if m.Method, ok = methodName(method); !ok || m.Method == "" {
-		return m, fmt.Errorf("%w: method must be a string that is not empty", ErrEnvelope)
+	switch {
+	case twice != nil:
+		return fmt.Errorf("%w: member %s is there twice", ErrEnvelope, twice)
+	case string(version) != `"2.0"`:
+		return fmt.Errorf(`%w: "jsonrpc" must be "2.0"`, ErrEnvelope)
+	case method == nil && m.Result == nil && m.Error == nil:
+		return fmt.Errorf("%w: neither method, result nor error", ErrEnvelope)
+	case method == nil:
+		return nil
 	}
-	return m, nil
+	if m.Method, ok = methodName(method); !ok || m.Method == "" {
+		return fmt.Errorf("%w: method must be a string that is not empty", ErrEnvelope)
+	}
+	return nil
 }
 
 // methodName decodes a method; the names that calls use cost no allocation.

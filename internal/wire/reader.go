@@ -9,20 +9,9 @@ import (
 
 // Limits of a Reader that are no one's to set.
 const (
-	readChunk  = 64 << 10 // first size of the buffer, a pipe's capacity
-	joinLimit  = 64 << 10 // how much text several lines may make one message of
-	prefixKept = 4 << 10  // of a line over the limit, for the id in it
+	readChunk = 64 << 10 // first size of the buffer, a pipe's capacity
+	joinLimit = 64 << 10 // how much text several lines may make one message of
 )
-
-// A Fault is a line that is no message. The stream goes on behind it.
-type Fault struct {
-	Line   []byte // the line, or its first 4 KiB
-	TooBig bool   // longer than the Reader's limit
-	Err    error
-}
-
-func (f *Fault) Error() string { return f.Err.Error() }
-func (f *Fault) Unwrap() error { return f.Err }
 
 // A Reader reads messages, one a line, from what a real program prints: it
 // skips a byte order mark and empty lines, takes "\r\n", joins a message
@@ -35,9 +24,8 @@ type Reader struct {
 	start   int
 	end     int
 	begun   bool   // the first line was seen
-	rest    []byte // of a line with several messages
-	pending error  // to be returned by the next call
-	batch   [][]byte
+	rest    []byte // text to be taken before the next line
+	pending error  // what the next line is
 }
 
 // NewReader returns a Reader on src for lines of at most max bytes.
@@ -53,79 +41,131 @@ func NewReader(src io.Reader, max int) *Reader {
 // with '['.
 func (r *Reader) Next() (Message, error) {
 	for {
-		line, err := r.nextText()
+		text, err := r.text()
 		if err != nil {
 			return Message{}, err
 		}
-		if line = bytes.TrimSpace(line); len(line) > 0 {
-			return r.message(line)
+		if text = bytes.TrimSpace(text); len(text) > 0 {
+			return r.message(text)
 		}
 	}
 }
 
-func (r *Reader) nextText() ([]byte, error) {
-	if line := r.rest; line != nil {
+func (r *Reader) text() ([]byte, error) {
+	if text := r.rest; text != nil {
 		r.rest = nil
-		return line, nil
-	}
-	if err := r.pending; err != nil {
-		r.pending = nil
-		return nil, err
+		return text, nil
 	}
 	return r.line()
 }
 
-func (r *Reader) message(line []byte) (Message, error) {
-	if line[0] != '{' && line[0] != '[' {
-		return Message{}, &Fault{Line: line, Err: &SyntaxError{What: "a line that is no message"}}
+func (r *Reader) message(text []byte) (Message, error) {
+	if text[0] != '{' && text[0] != '[' {
+		return Message{}, newFault(text, &SyntaxError{What: "a line that is no message"})
 	}
-	end, err := Skip(line, 0)
+	m, end, err := messageOrBatch(text)
 	if errors.Is(err, ErrUnexpectedEnd) {
-		line, end, err = r.join(line)
+		text = r.join(text)
+		m, end, err = messageOrBatch(text)
 	}
-	if err != nil {
-		return Message{}, &Fault{Line: clip(line), Err: err}
+	if err != nil && !errors.Is(err, ErrEnvelope) {
+		fault := newFault(text, err)
+		fault.Cut = errors.Is(err, ErrUnexpectedEnd) && errors.Is(r.pending, io.EOF)
+		return Message{}, fault
 	}
-	if rest := bytes.TrimSpace(line[end:]); len(rest) > 0 {
+	if rest := bytes.TrimSpace(text[end:]); len(rest) > 0 {
 		r.rest = rest
 	}
-	if line[0] == '[' {
-		return Message{Raw: line[:end]}, nil
-	}
-	m, err := scan(line[:end:end])
 	if err != nil {
-		return m, &Fault{Line: clip(line), Err: err}
+		return m, newFault(text[:end], err)
 	}
 	return m, nil
 }
 
-// join adds lines to one whose value is not closed yet. A line that is a
-// message of its own ends the attempt and is kept for the next call.
-func (r *Reader) join(line []byte) (joined []byte, end int, err error) {
-	joined, err = line, ErrUnexpectedEnd
-	for len(joined) < joinLimit {
-		next, readErr := r.line()
-		if readErr != nil {
-			r.pending = readErr
-			return joined, 0, ErrUnexpectedEnd
+func messageOrBatch(text []byte) (m Message, end int, err error) {
+	if text[0] != '[' {
+		return envelope(text, 0)
+	}
+	if end, err = Skip(text, 0); err != nil {
+		return m, end, err
+	}
+	return Message{Raw: text[:end]}, end, nil
+}
+
+// join adds lines to a value that is not closed yet, until it is, until it
+// cannot be JSON any more, or until enough is enough. A line that is a message
+// of its own ends the attempt and is kept for the next call.
+func (r *Reader) join(text []byte) []byte {
+	open, ok := brackets(text)
+	for checked := len(text); ok && open > 0 && len(text) < joinLimit; {
+		next, err := r.line()
+		if err != nil {
+			r.pending = err
+			return text
 		}
-		if bytes.HasPrefix(next, []byte(`{"jsonrpc"`)) && Valid(next) {
+		if isMessage(next) {
 			r.rest = next
-			return joined, 0, ErrUnexpectedEnd
+			return text
 		}
-		joined = append(append(joined, ' '), next...)
-		if end, err = Skip(joined, 0); !errors.Is(err, ErrUnexpectedEnd) {
-			return joined, end, err
+		var more int
+		more, ok = brackets(next)
+		open += more
+		text = append(append(text, ' '), next...)
+		if len(text) < 2*checked {
+			continue // looked at only as often as it doubles, the work stays linear
+		}
+		if _, err := Skip(text, 0); !errors.Is(err, ErrUnexpectedEnd) {
+			return text
+		}
+		checked = len(text)
+	}
+	return text
+}
+
+// brackets returns how many more brackets a line opens than it closes. It is
+// not ok if a string is open at its end: no string goes on on the next line.
+func brackets(line []byte) (open int, ok bool) {
+	for i := 0; i < len(line); {
+		switch line[i] {
+		case '"':
+			end, err := skipString(line, i)
+			if err != nil {
+				return open, false
+			}
+			i = end
+			continue
+		case '{', '[':
+			open++
+		case '}', ']':
+			open--
+		}
+		i++
+	}
+	return open, true
+}
+
+// isMessage reports whether a line is a message, or a batch, by itself.
+func isMessage(line []byte) bool {
+	if i := space(line, 0); i < len(line) && line[i] == '[' {
+		for first := range Elements(line) {
+			return Valid(line) && isMessage(first)
 		}
 	}
-	return joined, 0, err
+	_, err := Parse(line)
+	return err == nil
 }
 
 // line returns the next line without its end, as bytes of its own.
 func (r *Reader) line() ([]byte, error) {
-	searched := 0
-	for {
+	if err := r.pending; err != nil {
+		r.pending = nil
+		return nil, err
+	}
+	for searched := 0; ; {
 		if i := bytes.IndexByte(r.buf[r.start+searched:r.end], '\n'); i >= 0 {
+			if searched+i > r.max {
+				return nil, r.discard()
+			}
 			return r.take(searched + i), nil
 		}
 		searched = r.end - r.start
@@ -193,49 +233,37 @@ func (r *Reader) fill() error {
 	return io.ErrNoProgress
 }
 
+// grow makes room behind what is read: by moving it to the front where that is
+// half the buffer, by a buffer of twice the size where not. More than a line
+// over the limit is never needed.
 func (r *Reader) grow() {
 	buf := r.buf
 	if used := r.end - r.start; len(buf) == 0 || used > len(buf)/2 {
-		buf = make([]byte, max(readChunk, 2*len(r.buf)))
+		buf = make([]byte, max(readChunk, used+1, min(2*len(r.buf), r.max+1)))
 	}
 	r.end = copy(buf, r.buf[r.start:r.end])
 	r.buf, r.start = buf, 0
 }
 
-// discard drops the rest of a line that is too long and reports it.
+// discard drops a line that is too long and reports it.
 func (r *Reader) discard() error {
-	fault := &Fault{
-		Line:   bytes.Clone(r.buf[r.start:min(r.end, r.start+prefixKept)]),
-		TooBig: true,
-		Err:    fmt.Errorf("a line of more than %d bytes", r.max),
-	}
-	r.buf, r.start, r.end = make([]byte, readChunk), 0, 0
+	line := r.buf[r.start:r.end]
+	fault := &Fault{TooBig: true, Err: fmt.Errorf("a line of more than %d bytes", r.max)}
 	for {
+		part, _, _ := bytes.Cut(line, []byte{'\n'})
+		fault.Line = head(append(fault.Line, head(part)...))
+		fault.End = tail(append(fault.End, tail(part)...))
+		if len(part) < len(line) {
+			r.start += len(part) + 1
+			return fault
+		}
+		if r.start, r.end = 0, 0; len(r.buf) > readChunk {
+			r.buf = make([]byte, readChunk)
+		}
 		if err := r.fill(); err != nil {
 			r.pending = err
 			return fault
 		}
-		if i := bytes.IndexByte(r.buf[:r.end], '\n'); i >= 0 {
-			r.start = i + 1
-			return fault
-		}
-		r.start, r.end = 0, 0
+		line = r.buf[:r.end]
 	}
-}
-
-func clip(line []byte) []byte { return line[:min(len(line), prefixKept)] }
-
-// FindID looks for the id and method in the beginning of a message that was
-// cut off, so that the call it belongs to can be failed. Members behind the
-// cut are not found.
-func FindID(prefix []byte) (id, method []byte) {
-	for key, value := range Members(prefix) {
-		switch {
-		case keyIs(key, "id"):
-			id = value
-		case keyIs(key, "method"):
-			method = value
-		}
-	}
-	return id, method
 }

@@ -1,0 +1,141 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+)
+
+// corpus is what results are made of: short calls, long texts, big structures.
+func corpus() map[string][]byte {
+	text := func(n int) []byte {
+		line := `the quick brown fox said \"no\", turned to line 2\n and went on for another sixty characters or so; `
+		return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":12,"result":{"content":[{"type":"text","text":"%s"}]}}`, strings.Repeat(line, n/len(line)))
+	}
+	var rows strings.Builder
+	for n := 0; rows.Len() < 1<<20; n++ {
+		fmt.Fprintf(&rows, `{"id":%d,"name":"row %d","tags":["a","b"],"score":%d.50,"open":true,"next":null},`, n, n, n)
+	}
+	return map[string][]byte{
+		"100B":          []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hi there"}}}`),
+		"1KB":           text(1 << 10),
+		"1MB-text":      text(1 << 20),
+		"1MB-structure": fmt.Appendf(nil, `{"jsonrpc":"2.0","id":12,"result":{"structuredContent":{"rows":[%s{}]}}}`, rows.String()),
+	}
+}
+
+var sizes = []string{"100B", "1KB", "1MB-text", "1MB-structure"}
+
+func BenchmarkParse(b *testing.B) {
+	texts := corpus()
+	for _, name := range sizes {
+		text := texts[name]
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Parse(text); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkJSONValid is the yardstick: the least encoding/json can do.
+func BenchmarkJSONValid(b *testing.B) {
+	texts := corpus()
+	for _, name := range sizes {
+		text := texts[name]
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if !json.Valid(text) {
+					b.Fatal("not valid")
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkReader(b *testing.B) {
+	texts := corpus()
+	for _, name := range sizes {
+		line := append(texts[name], '\n')
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(line)))
+			b.ReportAllocs()
+			r := NewReader(&endless{line: line}, 16<<20)
+			for b.Loop() {
+				if _, err := r.Next(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// endless is the same line over and over, as a pipe gives it.
+type endless struct {
+	line []byte
+	at   int
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	n := copy(p[:min(len(p), readChunk)], e.line[e.at:])
+	e.at = (e.at + n) % len(e.line)
+	return n, nil
+}
+
+func BenchmarkSend(b *testing.B) {
+	texts := corpus()
+	for _, name := range sizes {
+		text := texts[name]
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			b.ReportAllocs()
+			w := NewWriter(io.Discard, 0)
+			for b.Loop() {
+				w.WaitBelow(4 << 20)
+				if err := w.Send(text); err != nil {
+					b.Fatal(err)
+				}
+			}
+			w.Close()
+		})
+	}
+}
+
+func TestHotPathsDoNotAllocate(t *testing.T) {
+	params := []byte(`{"_meta":{"progressToken":"token-1"},"name":"echo","arguments":{"text":"hi"}}`)
+	call := []byte(join(Request([]byte("1"), Quote("tools/call"), params)))
+	answer := []byte(`{"result":{"content":[{"type":"text","text":"hi"}]},"jsonrpc":"2.0","id":1}`)
+	w := NewWriter(io.Discard, 0)
+	defer w.Close()
+	for name, test := range map[string]struct {
+		allowed float64
+		run     func()
+	}{
+		"Parse of a call":    {0, func() { Parse(call) }},
+		"Parse of an answer": {0, func() { Parse(answer) }},
+		"Valid":              {0, func() { Valid(call) }},
+		"Get":                {0, func() { Get(Get(params, "_meta"), "progressToken") }},
+		"Members":            {0, func() { Get(params, "nowhere") }},
+		"Fields":             {0, func() { var dst [2][]byte; _ = Fields(params, []string{"name", "arguments"}, dst[:]) }},
+		"Splice":             {1, func() { Splice(params, Get(params, "name"), []byte(`"x"`)) }},
+		"Quote":              {1, func() { Quote("notifications/progress") }},
+		"Result":             {1, func() { Result([]byte("1"), params) }},
+		"Send":               {0, func() { w.Send(params); w.WaitBelow(0) }},
+	} {
+		// room is made anew with every write that someone may wait for.
+		if name == "Send" {
+			test.allowed = 1
+		}
+		if got := testing.AllocsPerRun(200, test.run); got > test.allowed {
+			t.Errorf("%s: %v allocations, want at most %v", name, got, test.allowed)
+		}
+	}
+}

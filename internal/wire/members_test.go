@@ -1,0 +1,302 @@
+package wire
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestGet(t *testing.T) {
+	obj := []byte(` {"a" : 1.0,"b":{"a":2},"\u0063":"x","a":3,"d":null} `)
+	for name, want := range map[string]string{"a": "3", "b": `{"a":2}`, "c": `"x"`, "d": "null", "e": "", "": ""} {
+		if got := Get(obj, name); string(got) != want || (got == nil) != (want == "") {
+			t.Errorf("Get(%q): got %q, want %q", name, got, want)
+		}
+	}
+	for _, text := range []string{``, `null`, `[{"a":1}]`, `"a"`, `{`, `{"a"`, `{"a":`} {
+		if got := Get([]byte(text), "a"); got != nil {
+			t.Errorf("Get of %q: got %q", text, got)
+		}
+	}
+}
+
+func TestMembersOfBrokenObject(t *testing.T) {
+	var names []string
+	for key := range Members([]byte(`{"a":1,"b":[2],"c":{"d`)) {
+		names = append(names, string(key))
+	}
+	if want := []string{`"a"`, `"b"`}; !slices.Equal(names, want) {
+		t.Errorf("got %q, want %q", names, want)
+	}
+}
+
+func TestElements(t *testing.T) {
+	for text, want := range map[string][]string{
+		` [1, {"a":[2]} ,"x]" ]`: {`1`, `{"a":[2]}`, `"x]"`},
+		`[]`:                     nil, `{}`: nil, ``: nil, `[1,]`: {`1`}, `[1 2]`: {`1`},
+	} {
+		var got []string
+		for element := range Elements([]byte(text)) {
+			got = append(got, string(element))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
+	}
+	for element := range Elements([]byte(`[1,2]`)) {
+		if string(element) != "1" {
+			t.Error("went on after break")
+		}
+		break
+	}
+}
+
+func TestFields(t *testing.T) {
+	names := []string{"name", "arguments"}
+	dst := [2][]byte{[]byte("old"), []byte("old")}
+	if err := Fields([]byte(`{"x":1,"name":"n"}`), names, dst[:]); err != nil || string(dst[0]) != `"n"` || dst[1] != nil {
+		t.Errorf("got %q, %v", dst, err)
+	}
+	for _, text := range []string{`{"name":1,"name":2}`, `{"name":1,"\u006eame":2}`, `[]`, `null`, ``} {
+		if err := Fields([]byte(text), names, dst[:]); err == nil {
+			t.Errorf("%s: no error", text)
+		}
+	}
+}
+
+func TestSet(t *testing.T) {
+	for _, test := range [][3]string{
+		{`{}`, `1`, `{"n":1}`},
+		{` { } `, `1`, ` { "n":1} `},
+		{`{"a":1.0}`, `{"x":2}`, `{"a":1.0,"n":{"x":2}}`},
+		{`{"n": "}" ,"a":"n"}`, `null`, `{"n": null ,"a":"n"}`},
+		{`{"\u006e":1}`, `2`, `{"\u006e":2}`},
+		{`{"a":{"n":1}}`, `2`, `{"a":{"n":1},"n":2}`},
+		{`[{}]`, `1`, `[{}]`},
+		{`"}"`, `1`, `"}"`},
+		{`null`, `1`, `null`},
+		{``, `1`, ``},
+	} {
+		if got := string(Set([]byte(test[0]), "n", []byte(test[1]))); got != test[2] {
+			t.Errorf("Set(%s, n, %s): got %s, want %s", test[0], test[1], got, test[2])
+		}
+	}
+}
+
+func TestDelete(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"n":1}`:                            `{}`,
+		` { "n" : 1 } `:                      `{}`,
+		`{"n":1,"n":2}`:                      `{}`,
+		`{"n":1,"a":2}`:                      `{"a":2}`,
+		`{"a":2,"n":1}`:                      `{"a":2}`,
+		`{ "a" : 2 , "n" : 1 , "b" : 1.0 }`:  `{ "a" : 2 , "b" : 1.0 }`,
+		`{ "n":1 , "n":2 , "b":3 , "n":4 }`:  `{ "b":3 }`,
+		`{"a":{"n":1},"\u006e":2,"b":"n\""}`: `{"a":{"n":1},"b":"n\""}`,
+		`{"a":1}`:                            `{"a":1}`,
+		`{ }`:                                `{ }`,
+		`[1]`:                                `[1]`,
+		``:                                   ``,
+	} {
+		if got := string(Delete([]byte(text), "n")); got != want {
+			t.Errorf("Delete(%s): got %s, want %s", text, got, want)
+		}
+	}
+}
+
+type pair struct{ name, value string }
+
+func pairs(obj string) []pair {
+	var all []pair
+	for key, value := range Members([]byte(obj)) {
+		name, _ := Text(key)
+		all = append(all, pair{name, string(value)})
+	}
+	return all
+}
+
+// Whatever the object: the named member changes as asked, all others keep
+// their bytes and their order, and the result is JSON.
+func TestSetAndDeleteKeepTheRest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		obj := jsonObject(2).Draw(t, "obj")
+		name := rapid.SampledFrom([]string{"a", "b", "_meta", "new"}).Draw(t, "name")
+		value := jsonValue(1).Draw(t, "value")
+		before := strings.Clone(obj)
+		set := string(Set([]byte(obj), name, []byte(value)))
+		deleted := string(Delete([]byte(obj), name))
+		if obj != before || !json.Valid([]byte(set)) || !json.Valid([]byte(deleted)) {
+			t.Fatalf("of %s: Set makes %s, Delete makes %s", obj, set, deleted)
+		}
+
+		var without []pair
+		with, last := pairs(obj), -1
+		for i, m := range with {
+			if m.name != name {
+				without = append(without, m)
+			} else {
+				last = i
+			}
+		}
+		if last < 0 {
+			with = append(with, pair{name, value})
+		} else {
+			with[last].value = value // as encoding/json reads it, the last counts
+		}
+		if got := pairs(set); !slices.Equal(got, with) {
+			t.Errorf("Set(%s, %s, %s): got %s", obj, name, value, set)
+		}
+		if got := pairs(deleted); !slices.Equal(got, without) {
+			t.Errorf("Delete(%s, %s): got %s", obj, name, deleted)
+		}
+		if last < 0 && deleted != obj {
+			t.Errorf("Delete(%s, %s) changes what it need not: %s", obj, name, deleted)
+		}
+		if at := strings.LastIndex(obj, "}"); last < 0 && (set[:at] != obj[:at] || !strings.HasSuffix(set, obj[at:])) {
+			t.Errorf("Set(%s, %s, %s) changes what it need not: %s", obj, name, value, set)
+		}
+	})
+}
+
+// Every value, however deep, can be replaced and put back.
+func TestSpliceRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		obj := []byte(jsonObject(3).Draw(t, "obj"))
+		part := obj
+		for {
+			var deeper [][]byte
+			for _, value := range Members(part) {
+				deeper = append(deeper, value)
+			}
+			for value := range Elements(part) {
+				deeper = append(deeper, value)
+			}
+			if len(deeper) == 0 || len(part) < len(obj) && rapid.Bool().Draw(t, "enough") {
+				break
+			}
+			part = rapid.SampledFrom(deeper).Draw(t, "part")
+		}
+		at, old := Offset(obj, part), string(part)
+		with := Splice(obj, part, []byte(`"new"`))
+		if string(with[:at]) != string(obj[:at]) || string(with[at+len(`"new"`):]) != string(obj[at+len(old):]) {
+			t.Fatalf("Splice of %s in %s: %s", part, obj, with)
+		}
+		back := Splice(with, with[at:at+len(`"new"`)], []byte(old))
+		if string(back) != string(obj) || !json.Valid(with) {
+			t.Errorf("Splice of %s in %s and back: %s, %s", part, obj, with, back)
+		}
+	})
+}
+
+func TestOffsetRefusesStrangers(t *testing.T) {
+	whole := []byte(`{"a":1}`)
+	for name, part := range map[string][]byte{
+		"another array": []byte(`{"a":1}`)[5:6],
+		"own capacity":  whole[5:6:6],
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			Offset(whole, part)
+		}()
+	}
+	if got := Offset(whole, Get(whole, "a")); got != 5 {
+		t.Errorf("got %d, want 5", got)
+	}
+}
+
+func FuzzMembers(f *testing.F) {
+	for _, text := range texts {
+		f.Add([]byte(text), "a", []byte("1"))
+	}
+	f.Add([]byte(`{"a":1,"a":2, "b" : {"a":"}"} }`), "a", []byte(`{"x":1.0}`))
+	f.Fuzz(func(t *testing.T, obj []byte, name string, value []byte) {
+		if !isPlain(name) || !json.Valid(value) || len(value) != len(strings.TrimSpace(string(value))) {
+			return
+		}
+		set, deleted := Set(obj, name, value), Delete(obj, name)
+		if !json.Valid(obj) || !IsObject(obj) {
+			return // no panic is all that is promised
+		}
+		if !json.Valid(set) || string(Get(set, name)) != string(value) {
+			t.Errorf("Set(%s, %s, %s): %s", obj, name, value, set)
+		}
+		if !json.Valid(deleted) || Get(deleted, name) != nil {
+			t.Errorf("Delete(%s, %s): %s", obj, name, deleted)
+		}
+	})
+}
+
+func TestFold(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                     "",
+		"{\"a\":1}":            "{\"a\":1}",
+		"{\n\"a\":\r\n1\r}\n":  "{ \"a\": 1 } ",
+		"[1,\n\n2,\r\r3\n\r]":  "[1,  2,  3  ]",
+		"\r\n\r\n":             "  ",
+		"{\"a\":\"b\\n\\rc\"}": "{\"a\":\"b\\n\\rc\"}",
+	} {
+		if got := string(Fold([]byte(text))); got != want {
+			t.Errorf("Fold(%q): got %q, want %q", text, got, want)
+		}
+	}
+}
+
+func FuzzFold(f *testing.F) {
+	for _, text := range append(texts, "{\r\n\"a\"\r:\n\n[1,\r2]}\r\n") {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		before := string(text)
+		folded := string(Fold(text))
+		if strings.ContainsAny(folded, "\r\n") {
+			t.Errorf("%q still has breaks", folded)
+		}
+		if folded != strings.NewReplacer("\r\n", " ", "\r", " ", "\n", " ").Replace(before) {
+			t.Errorf("%q became %q", before, folded)
+		}
+		if json.Valid([]byte(before)) != json.Valid([]byte(folded)) && json.Valid([]byte(before)) {
+			t.Errorf("%q became %q, which is no JSON", before, folded)
+		}
+	})
+}
+
+func TestKindAndText(t *testing.T) {
+	for value, want := range map[string]string{
+		`{}`: "an object", ` []`: "an array", `"x"`: "a string", `true`: "a boolean", `false`: "a boolean", `null`: "null", `-1`: "a number", ``: "nothing",
+	} {
+		if got := Kind([]byte(value)); got != want {
+			t.Errorf("Kind(%s): got %s, want %s", value, got, want)
+		}
+	}
+	for value, want := range map[string]string{`"a"`: "a", `""`: "", `"\u00e9\n\"\\"`: "é\n\"\\", `"\ud83c\udf89"`: "🎉"} {
+		if got, ok := Text([]byte(value)); !ok || got != want {
+			t.Errorf("Text(%s): got %q, %t", value, got, ok)
+		}
+	}
+	for _, value := range []string{``, `"`, `1`, `null`, `{"a":"b"}`} {
+		if _, ok := Text([]byte(value)); ok {
+			t.Errorf("Text(%s) is a string", value)
+		}
+	}
+}
+
+func TestQuote(t *testing.T) {
+	for s, want := range map[string]string{"": `""`, "tools/call": `"tools/call"`, `a"b\c`: `"a\"b\\c"`, "<&>": `"<&>"`, "é\n": `"é\n"`} {
+		if got := string(Quote(s)); got != want {
+			t.Errorf("Quote(%q): got %s, want %s", s, got, want)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.String().Draw(t, "s")
+		if got, ok := Text(Quote(s)); !ok || got != s || !Valid(Quote(s)) {
+			t.Errorf("%q came back as %q", s, got)
+		}
+	})
+}
