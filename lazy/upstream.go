@@ -141,8 +141,13 @@ func (u *Upstream) mayLoad(force bool) error {
 	case u.state == Loading || force || wait <= 0:
 		return nil
 	}
-	return u.failure(transports.CodeBackingOff, fmt.Errorf("it failed %d times; the next attempt is due in %s: %w",
-		u.failures, wait.Round(100*time.Millisecond), u.lastErr))
+	f := &transports.Failure{Upstream: u.Server.Name, Code: transports.CodeBackingOff, Outcome: transports.NotSent}
+	cause := u.lastErr
+	if last := (*transports.Failure)(nil); errors.As(cause, &last) {
+		cause, f.Stderr, f.Hint = last.Cause, last.Stderr, last.Hint
+	}
+	f.Cause = fmt.Errorf("it failed %d times; the next attempt is due in %s: %w", u.failures, wait.Round(100*time.Millisecond), cause)
+	return f
 }
 
 func (u *Upstream) failure(code int64, cause error) error {
