@@ -1,0 +1,196 @@
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"dynmcp/internal/mcptest"
+)
+
+// Servers that fail to start: how often they are tried, what the model reads,
+// when they are offered no more.
+
+func TestServerThatFailsTwiceIsLoadedAtTheThirdCall(t *testing.T) {
+	t.Parallel()
+	e := deferred(t, "shaky", "Shaky", "-fault", "fail-first:2")
+	host := serve(t, e, fake(t, "now"))
+	told := mark(t, host)
+	for range 2 {
+		m := load(host, "shaky")
+		if !m.IsError() || m.Error != nil {
+			t.Errorf("got %s", m.Raw)
+		}
+		contains(t, m.Text(), "API_KEY is not set", "exit status 7")
+		lacks(t, m.Text(), "no longer be offered")
+		contains(t, block(catalogue(t, host), "mcp_servers"), "- shaky: Shaky")
+	}
+	settle(t, host, "now")
+	told(toolsChanged, 0)
+	contains(t, load(host, "shaky").Text(), "shaky/echo")
+	if e.Count("start") != 3 {
+		t.Errorf("got %q", e.Events())
+	}
+}
+
+func TestServerThatAlwaysFailsIsEvicted(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ fault, says string }{
+		"connecting":   {"exit-now", "exit status 7"},
+		"handshake":    {"fail-init", "refused as asked"},
+		"listing":      {"fail-list:tools", "tools/list: refused as asked"},
+		"garbage":      {"list-null:tools", "not an array"},
+		"cursor loop":  {"cursor-loop", "the same cursor came twice"},
+		"bad version":  {"bad-version", "2099-01-01"},
+		"exit on list": {"exit-on-list", "exit status 4"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := deferred(t, "bad", "Broken", "-fault", c.fault)
+			evicted(t, e, c.says)
+			if e.Count("start") != 3 {
+				t.Errorf("started %d times, want 3", e.Count("start"))
+			}
+		})
+	}
+	t.Run("command not there", func(t *testing.T) {
+		t.Parallel()
+		evicted(t, entry{name: "bad", fields: map[string]any{"command": "no-such-command-anywhere", "description": "Broken"}}, "no-such-command-anywhere")
+	})
+	t.Run("nobody listens", func(t *testing.T) {
+		t.Parallel()
+		evicted(t, entry{name: "bad", fields: map[string]any{"url": nobodyListens(t), "description": "Broken"}}, "refused")
+	})
+}
+
+// evicted loads bad until it is gone.
+func evicted(t *testing.T, bad entry, says string) {
+	t.Helper()
+	host := serve(t, bad, fake(t, "now"), deferred(t, "other", "Still there"))
+	told := mark(t, host)
+	for n := range 3 {
+		contains(t, block(catalogue(t, host), "mcp_servers"), "- bad: Broken")
+		m := load(host, "bad")
+		if !m.IsError() || m.Error != nil {
+			t.Errorf("got %s", m.Raw)
+		}
+		contains(t, m.Text(), says)
+		if last := n == 2; last {
+			contains(t, m.Text(), "after 3 attempts", "will no longer be offered")
+		} else {
+			lacks(t, m.Text(), "attempts", "no longer")
+		}
+	}
+	settle(t, host, "now")
+	told(toolsChanged, 1)
+	if got := block(catalogue(t, host), "mcp_servers"); got != "- other: Still there\n" {
+		t.Errorf("got <mcp_servers> %q", got)
+	}
+	m := load(host, "bad")
+	contains(t, m.Text(), "Unknown MCP server: bad", "other")
+	contains(t, use(host, "bad/echo", nil).Text(), "Unknown tool: bad/echo")
+	if !m.IsError() {
+		t.Errorf("got %s", m.Raw)
+	}
+}
+
+func TestUseCountsTowardTheBudget(t *testing.T) {
+	t.Parallel()
+	host := serve(t, deferred(t, "bad", "Broken", "-fault", "exit-now"))
+	use(host, "bad/echo", nil)
+	load(host, "bad")
+	contains(t, use(host, "bad/echo", nil).Text(), "after 3 attempts")
+	contains(t, load(host, "bad").Text(), "Unknown MCP server: bad")
+}
+
+func TestCoalescedLoadsCountOnce(t *testing.T) {
+	t.Parallel()
+	gate := mcptest.NewGate(t)
+	e := deferred(t, "bad", "Broken", "-fault", "gate-init:"+gate.Path+",fail-init")
+	host := serve(t, e)
+	var calls []*mcptest.Pending
+	for range 10 {
+		calls = append(calls, host.Go("tools/call", mcptest.ToolParams("load_mcp", loadArguments("bad"))))
+	}
+	e.WaitFor("initialize", 1)
+	host.Call("ping", nil)
+	gate.Open()
+	for _, call := range calls {
+		contains(t, call.Wait().Text(), "refused as asked")
+	}
+	contains(t, block(catalogue(t, host), "mcp_servers"), "- bad: Broken")
+	if e.Count("start") != 1 {
+		t.Errorf("got %q", e.Events())
+	}
+}
+
+func TestCancelCountsForNothing(t *testing.T) {
+	t.Parallel()
+	gate := mcptest.NewGate(t)
+	e := deferred(t, "slow", "Slow", "-fault", "gate-init:"+gate.Path)
+	host := serve(t, e)
+	for range 4 {
+		call := host.Go("tools/call", mcptest.ToolParams("load_mcp", loadArguments("slow")))
+		e.WaitFor("initialize", 1)
+		call.Cancel("impatient")
+	}
+	gate.Open()
+	contains(t, load(host, "slow").Text(), "slow/echo")
+}
+
+func TestBudgetIsConfigurable(t *testing.T) {
+	t.Parallel()
+	one := deferred(t, "one", "One", "-fault", "exit-now").with("load_budget", 1)
+	endless := deferred(t, "endless", "Endless", "-fault", "fail-first:5").with("load_budget", 0)
+	host := serve(t, one, endless)
+	contains(t, load(host, "one").Text(), "will no longer be offered")
+	contains(t, load(host, "one").Text(), "Unknown MCP server: one")
+	for range 5 {
+		lacks(t, load(host, "endless").Text(), "no longer")
+	}
+	contains(t, load(host, "endless").Text(), "endless/echo")
+}
+
+func TestHangingStartEndsAtItsTimeout(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []string{"hang-init", "hang-list:tools"} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			e := deferred(t, "slow", "Slow", "-fault", fault).with("load_timeout", "2s")
+			host := serve(t, e)
+			m := load(host, "slow")
+			contains(t, m.Text(), "slow: ", "load_timeout", "not_sent")
+			if !m.IsError() {
+				t.Errorf("got %s", m.Raw)
+			}
+			e.WaitFor("exit", 1)
+			contains(t, block(catalogue(t, host), "mcp_servers"), "- slow: Slow")
+		})
+	}
+}
+
+// TestOnceReadyIsNeverEvicted uses a server that can be made to fail later: it
+// needs a file.
+func TestOnceReadyIsNeverEvicted(t *testing.T) {
+	t.Parallel()
+	need := writeFile(t, t.TempDir(), "need", "")
+	e := deferred(t, "later", "Later")
+	script := `[ -e "$NEED" ] || { echo NEED is gone >&2; exit 1; }; exec "$FAKE" -name later -ledger "$LEDGER"`
+	e = e.with("command", "/bin/sh").with("args", []string{"-c", script}).
+		with("env", map[string]string{"NEED": need, "FAKE": mcptest.Fake(t), "LEDGER": e.Path})
+	host := serve(t, e)
+	load(host, "later")
+	if err := os.Remove(need); err != nil {
+		t.Fatal(err)
+	}
+	use(host, "later/crash", nil)
+	for range 5 {
+		m := load(host, "later")
+		contains(t, m.Text(), "NEED is gone")
+		lacks(t, m.Text(), "no longer")
+	}
+	contains(t, use(host, "later/echo", nil).Text(), "outcome not_sent", "NEED is gone")
+	contains(t, catalogue(t, host), "later")
+	writeFile(t, filepath.Dir(need), "need", "")
+	contains(t, load(host, "later").Text(), "later/echo")
+}

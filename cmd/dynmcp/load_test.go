@@ -1,0 +1,310 @@
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"dynmcp/internal/mcptest"
+)
+
+// Loading a lazy server, with load_mcp or by using one of its tools.
+
+// listChanged are the notifications about lists, by what they are about.
+const (
+	toolsChanged     = "notifications/tools/list_changed"
+	promptsChanged   = "notifications/prompts/list_changed"
+	resourcesChanged = "notifications/resources/list_changed"
+)
+
+// counts fails the test unless this many messages of a method have come.
+func counts(t *testing.T, host *mcptest.Host, method string, want int) {
+	t.Helper()
+	if got := host.Count(method); got != want {
+		t.Errorf("%s came %d times, want %d", method, got, want)
+	}
+}
+
+// mark forgets what has been counted so far: it returns a function like counts
+// for what comes from now on.
+func mark(t *testing.T, host *mcptest.Host) func(method string, want int) {
+	before := len(host.Messages())
+	return func(method string, want int) {
+		t.Helper()
+		got := 0
+		for _, m := range host.Messages()[before:] {
+			if m.Method == method {
+				got++
+			}
+		}
+		if got != want {
+			t.Errorf("%s came %d times since, want %d", method, got, want)
+		}
+	}
+}
+
+func TestLoadAnswersWhatTheServerHas(t *testing.T) {
+	t.Parallel()
+	host := serve(t, deferred(t, "later", "Later", "-bare", "-tools", "2", "-instructions", "Mind the gap."))
+	m := load(host, "later")
+	var got struct {
+		Name         string `json:"mcp_name"`
+		Tools        []map[string]any
+		Resources    []map[string]any
+		Templates    []map[string]any `json:"resource_templates"`
+		Prompts      []map[string]any
+		Instructions string
+	}
+	if err := json.Unmarshal([]byte(m.Text()), &got); err != nil || m.IsError() {
+		t.Fatalf("%v in %s", err, m.Raw)
+	}
+	want := []map[string]any{
+		{"name": "later/tool_001", "description": "Generated tool 1."},
+		{"name": "later/tool_002", "description": "Generated tool 2."},
+	}
+	if got.Name != "later" || got.Instructions != "Mind the gap." || len(got.Tools) < 2 ||
+		fmt.Sprint(got.Tools[0]["name"], got.Tools[1]["name"]) != fmt.Sprint(want[0]["name"], want[1]["name"]) {
+		t.Errorf("got %s", m.Text())
+	}
+	lacks(t, m.Text(), "inputSchema")
+	contains(t, m.Text(), "Generated tool 1", `"uri":"fake://later/text"`, `"uriTemplate":"fake://later/item/{id}"`, `"name":"later.greet"`)
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, []byte(m.Text())); err != nil || compact.String() != string(m.Member("structuredContent")) {
+		t.Errorf("text and structured content differ:\n%s\n%s", compact.String(), m.Member("structuredContent"))
+	}
+}
+
+func TestLoadedServerMovesFromOneBlockToTheOther(t *testing.T) {
+	t.Parallel()
+	host := serve(t, deferred(t, "one", "First"), deferred(t, "two", "Second"))
+	told := mark(t, host)
+	load(host, "one")
+	settle(t, host, "one")
+	told(toolsChanged, 1)
+	text := catalogue(t, host)
+	if got := block(text, "mcp_servers"); got != "- two: Second\n" {
+		t.Errorf("got <mcp_servers> %q", got)
+	}
+	contains(t, block(text, "tools"), "one:\n- one/add_prompt: Add a prompt to the list.\n")
+	contains(t, host.Call("resources/list", nil).Raw, `"fake://one/text"`)
+	contains(t, host.Call("prompts/list", nil).Raw, `"one.greet"`)
+}
+
+func TestListsWithoutNewEntriesAreNotAnnounced(t *testing.T) {
+	t.Parallel()
+	host := serve(t, fake(t, "now"), deferred(t, "later", "Later", "-advertise-but-32601", "resources,prompts"))
+	told := mark(t, host)
+	load(host, "later")
+	settle(t, host, "now")
+	told(toolsChanged, 1)
+	told(resourcesChanged, 0)
+	told(promptsChanged, 1) // of settle
+	contains(t, host.Stderr(), "advertised but not known", "resources/list", "prompts/list")
+}
+
+func TestEveryListWithNewEntriesIsAnnounced(t *testing.T) {
+	t.Parallel()
+	host := serve(t, fake(t, "now"), deferred(t, "later", "Later"))
+	told := mark(t, host)
+	load(host, "later")
+	host.WaitMethod(resourcesChanged, host.Count(resourcesChanged)+1)
+	settle(t, host, "now")
+	told(toolsChanged, 1)
+	told(resourcesChanged, 1)
+	told(promptsChanged, 2) // one of settle
+}
+
+func TestLoadingWhatIsLoadedIsNoWork(t *testing.T) {
+	t.Parallel()
+	eager, lazy := fake(t, "eager"), deferred(t, "lazy", "Later")
+	host := serve(t, eager, lazy)
+	first := load(host, "lazy")
+	settle(t, host, "lazy")
+	told := mark(t, host)
+	events := len(eager.Events()) + len(lazy.Events())
+	if again := load(host, "lazy"); again.Text() == first.Text() || again.IsError() {
+		// the prompt that settle added is the difference
+		t.Errorf("got %s", again.Raw)
+	}
+	third, fourth := load(host, "lazy"), load(host, "lazy")
+	if string(third.Result) != string(fourth.Result) {
+		t.Errorf("got\n%s\nand\n%s", third.Result, fourth.Result)
+	}
+	contains(t, load(host, "eager").Text(), `"mcp_name":"eager"`, "eager/echo")
+	if got := len(eager.Events()) + len(lazy.Events()); got != events {
+		t.Errorf("the servers were asked: %q %q", eager.Events(), lazy.Events())
+	}
+	settle(t, host, "eager")
+	told(toolsChanged, 0)
+}
+
+func TestLoadOfAnUnknownServerNamesTheOthers(t *testing.T) {
+	t.Parallel()
+	host := serve(t, deferred(t, "one", "First"), deferred(t, "two", "Second"), fake(t, "now"))
+	m := load(host, "three")
+	if !m.IsError() || m.Error != nil {
+		t.Errorf("got %s", m.Raw)
+	}
+	contains(t, m.Text(), "Unknown MCP server: three", "one, two", "now")
+}
+
+func TestThereIsNoLoadInSingleWrap(t *testing.T) {
+	t.Parallel()
+	if m := load(wrap(t, "-name", "x"), "x"); m.Code() != -32602 {
+		t.Errorf("got %s", m.Raw)
+	}
+}
+
+func TestSimultaneousLoadsStartOneProcess(t *testing.T) {
+	t.Parallel()
+	gate := mcptest.NewGate(t)
+	e := deferred(t, "later", "Later", "-fault", "gate-init:"+gate.Path)
+	host := serve(t, e)
+	var calls []*mcptest.Pending
+	for range 20 {
+		calls = append(calls, host.Go("tools/call", mcptest.ToolParams("load_mcp", loadArguments("later"))))
+	}
+	e.WaitFor("initialize", 1)
+	host.Call("ping", nil) // all of them are in
+	gate.Open()
+	first := calls[0].Wait()
+	if first.IsError() {
+		t.Fatal(first.Raw)
+	}
+	for _, call := range calls[1:] {
+		if m := call.Wait(); string(m.Result) != string(first.Result) {
+			t.Errorf("got\n%s\nand\n%s", first.Result, m.Result)
+		}
+	}
+	if e.Count("start") != 1 || e.Count("initialize") != 1 || e.Count("list tools") != 1 {
+		t.Errorf("got %q", e.Events())
+	}
+}
+
+func TestLeaderCancelKeepsLoad(t *testing.T) {
+	t.Parallel()
+	gate := mcptest.NewGate(t)
+	e := deferred(t, "later", "Later", "-fault", "gate-init:"+gate.Path)
+	host := serve(t, e)
+	leader := host.Go("tools/call", mcptest.ToolParams("load_mcp", loadArguments("later")))
+	e.WaitFor("initialize", 1)
+	other := host.Go("tools/call", mcptest.ToolParams("load_mcp", loadArguments("later")))
+	user := host.Go("tools/call", useParams("later/echo", `{"n":1}`))
+	host.Call("ping", nil)
+	leader.Cancel("impatient")
+	gate.Open()
+	contains(t, other.Wait().Text(), "later/echo")
+	if got := user.Wait().Text(); got != `{"n":1}` {
+		t.Errorf("got %s", got)
+	}
+	if e.Count("start") != 1 || leader.Done() {
+		t.Errorf("answered the leader: %v; %q", leader.Done(), e.Events())
+	}
+}
+
+func TestLoadOutlivesItsOnlyCaller(t *testing.T) {
+	t.Parallel()
+	gate := mcptest.NewGate(t)
+	e := deferred(t, "later", "Later", "-fault", "gate-init:"+gate.Path)
+	host := serve(t, e)
+	only := host.Go("tools/call", mcptest.ToolParams("load_mcp", loadArguments("later")))
+	e.WaitFor("initialize", 1)
+	only.Cancel("changed my mind")
+	gate.Open()
+	host.WaitMethod(toolsChanged, host.Count(toolsChanged)+1)
+	contains(t, block(catalogue(t, host), "tools"), "- later/echo:")
+	if e.Count("start") != 1 {
+		t.Errorf("got %q", e.Events())
+	}
+}
+
+func TestUseLoadsTheServer(t *testing.T) {
+	t.Parallel()
+	e := deferred(t, "later", "Later")
+	host := serve(t, e)
+	if got := use(host, "later/echo", quote(`{"n":1.0}`)).Text(); got != `{"n":1.0}` {
+		t.Errorf("got %s", got)
+	}
+	contains(t, use(host, "later/ecko", nil).Text(), "Unknown tool: later/ecko", "Did you mean: later/echo")
+	if e.Count("start") != 1 || e.Count("call") != 1 {
+		t.Errorf("got %q", e.Events())
+	}
+}
+
+func TestUnknownToolOfAnUnloadedServerLoadsAndSaysSo(t *testing.T) {
+	t.Parallel()
+	host := serve(t, deferred(t, "later", "Later"))
+	m := use(host, "later/ecko", `{}`)
+	contains(t, m.Text(), "Unknown tool: later/ecko", "Did you mean: later/echo")
+	if !m.IsError() {
+		t.Errorf("got %s", m.Raw)
+	}
+}
+
+func TestLargeListingIsCutHonestly(t *testing.T) {
+	t.Parallel()
+	host := serve(t, deferred(t, "big", "Many", "-bare", "-tools", "2000"), deferred(t, "medium", "Some", "-bare", "-tools", "200"))
+	m := load(host, "big")
+	if len(m.Text()) > 16<<10 {
+		t.Errorf("the answer has %d bytes", len(m.Text()))
+	}
+	contains(t, m.Text(), `not listed:`, `discover_tool {\"server\": \"big\"} lists all`)
+	var got struct{ Tools []map[string]string }
+	if err := json.Unmarshal([]byte(load(host, "medium").Text()), &got); err != nil || len(got.Tools) != 200 {
+		t.Errorf("got %d tools, %v", len(got.Tools), err)
+	}
+}
+
+func TestWaitingForALoadIsShown(t *testing.T) {
+	t.Parallel()
+	gate := mcptest.NewGate(t)
+	host := serve(t, deferred(t, "later", "Later", "-fault", "gate-init:"+gate.Path))
+	call := host.Go("tools/call", mcptest.ToolParams("load_mcp", loadArguments("later"), `"_meta":{"progressToken":"tök"}`))
+	m := host.WaitMethod("notifications/progress", 1)
+	if string(m.Member("progressToken")) != `"tök"` || !strings.Contains(string(m.Member("message")), "starting later") {
+		t.Errorf("got %s", m.Raw)
+	}
+	gate.Open()
+	if m := call.Wait(); m.IsError() {
+		t.Error(m.Raw)
+	}
+	last := slices.IndexFunc(host.Messages(), func(m mcptest.Message) bool { return m.IsAnswer() && string(m.ID) == string(call.ID) })
+	for _, m := range host.Messages()[last:] {
+		if m.Method == "notifications/progress" {
+			t.Errorf("progress behind the result: %s", m.Raw)
+		}
+	}
+}
+
+func TestLostServerComesBackWithTheNextUse(t *testing.T) {
+	t.Parallel()
+	e := deferred(t, "later", "Later")
+	host := serve(t, e)
+	load(host, "later")
+	use(host, "later/crash", nil)
+	contains(t, block(catalogue(t, host), "tools"), "- later/echo:")
+	if got := use(host, "later/echo", `{}`).Text(); got != "{}" {
+		t.Errorf("got %s", got)
+	}
+	if e.Count("start") != 2 {
+		t.Errorf("got %q", e.Events())
+	}
+}
+
+func TestIdleServerIsLetGoAndWakes(t *testing.T) {
+	t.Parallel()
+	e := deferred(t, "later", "Later").with("idle_timeout", "100ms")
+	host := serve(t, e)
+	load(host, "later")
+	e.WaitFor("exit", 1)
+	contains(t, block(catalogue(t, host), "tools"), "- later/echo:")
+	if got := use(host, "later/echo", `{}`).Text(); got != "{}" {
+		t.Errorf("got %s", got)
+	}
+	if e.Count("start") < 2 {
+		t.Errorf("got %q", e.Events())
+	}
+}
