@@ -34,7 +34,8 @@ type Aggregator struct {
 	state   atomic.Pointer[state]
 	catalog *catalog.Catalog
 	set     *lazy.Set
-	ctx     context.Context // ends with the aggregator
+	open    func(schema.Server, transports.Options) (*transports.Conn, error) // transports.Open; tests have others
+	ctx     context.Context                                                   // ends with the aggregator
 	cancel  context.CancelCauseFunc
 	wg      sync.WaitGroup
 	peers   sync.Map      // *lazy.Upstream to its *peer
@@ -69,6 +70,7 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 		opts:     opts,
 		log:      opts.Logger,
 		catalog:  catalog.New(),
+		open:     transports.Open,
 		changed:  make(chan struct{}, 1),
 		asked:    make(chan struct{}),
 		sessions: map[string]*session{},

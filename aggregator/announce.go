@@ -111,6 +111,14 @@ func subscribed(params, id json.RawMessage) json.RawMessage {
 	return wire.Set(params, "_meta", wire.Set(meta, metaSubscription, id))
 }
 
+// start notes what a host would read when it begins. What it has not read by then
+// is no change to it.
+func (s *session) start(now digests) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen = now
+}
+
 // read notes that a host was given a list.
 func (s *session) read(method string, result json.RawMessage) {
 	s.mu.Lock()

@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"dynmcp/internal/wire"
+	"dynmcp/lazy"
 	"dynmcp/transports"
 )
 
@@ -111,6 +112,7 @@ func (a *Aggregator) initialize(ctx context.Context, s *session, req mcp.Request
 	if err := a.awaitOnly(ctx); err != nil {
 		return nil, err
 	}
+	s.start(a.digest())
 	return &rawResult{raw: fmt.Appendf(nil, `{"protocolVersion":%s,%s}`, wire.Quote(answer.ProtocolVersion), a.introduction("serverInfo"))}, nil
 }
 
@@ -239,22 +241,38 @@ func (a *Aggregator) subscribe(ctx context.Context, s *session, method string, r
 	return &rawResult{raw: json.RawMessage(`{}`)}, nil
 }
 
+// subscribeTo has a resource's owner do something about a subscription, or else
+// the first upstream that does not refuse to.
 func (a *Aggregator) subscribeTo(ctx context.Context, uri string, params json.RawMessage, how func(*transports.Conn, context.Context, json.RawMessage) error) error {
-	if a.owner(resource(uri)) == nil && a.incomplete() {
+	to := a.resource(uri, false)
+	if to.owner() == nil && a.incomplete() {
 		if err := a.awaitListings(ctx); err != nil {
 			return err
 		}
 	}
-	u := a.owner(resource(uri))
-	if u == nil {
-		return unknownResource(false, uri)
+	if u := to.owner(); u != nil {
+		return a.subscribeAt(ctx, u, uri, params, how)
 	}
+	for _, u := range a.mayKnow(to) {
+		refusal := a.subscribeAt(ctx, u, uri, params, how)
+		if refusal == nil || u == a.only() {
+			return refusal
+		}
+	}
+	return a.refusal(to)
+}
+
+func (a *Aggregator) subscribeAt(ctx context.Context, u *lazy.Upstream, uri string, params json.RawMessage, how func(*transports.Conn, context.Context, json.RawMessage) error) error {
 	conn, release, err := u.Acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer release()
-	return how(conn, ctx, params)
+	if err := how(conn, ctx, params); err != nil {
+		return err
+	}
+	a.peerOf(u).shown.add(uri) // so that the end of the subscription goes there too
+	return nil
 }
 
 // listen keeps a stream of notifications for a host of the stateless era until

@@ -23,8 +23,9 @@ type flight struct {
 	session *session
 	request *transports.Request
 	peer    *peer
-	asText  bool // failures of ours are results for the model to read
-	again   bool // it was sent a second time already
+	asText  bool        // failures of ours are results for the model to read
+	refused func(error) // takes an error in the place of the host; may be nil
+	again   bool        // it was sent a second time already
 	conn    *transports.Conn
 	release func()
 }
@@ -33,17 +34,26 @@ type flight struct {
 // need be, and answers it with the upstream's answer. asText says that what
 // fails on our side is answered as a result with isError.
 func (a *Aggregator) forward(s *session, r *transports.Request, u *lazy.Upstream, method string, params json.RawMessage, asText bool) {
+	a.newFlight(s, r, u, method, params, asText).begin()
+}
+
+func (a *Aggregator) newFlight(s *session, r *transports.Request, u *lazy.Upstream, method string, params json.RawMessage, asText bool) *flight {
 	f := &flight{agg: a, session: s, request: r, peer: a.peerOf(u), asText: asText}
 	f.Method, f.Params, f.Peer, f.Done = method, params, f, f.done
-	if conn, release, ok := u.Ready(); ok {
+	return f
+}
+
+func (f *flight) begin() {
+	if conn, release, ok := f.peer.upstream.Ready(); ok {
 		f.start(conn, release)
 		return
 	}
-	a.spawn(func() { f.acquire(u) })
+	f.agg.spawn(f.acquire)
 }
 
 // acquire waits for the upstream and then starts.
-func (f *flight) acquire(u *lazy.Upstream) {
+func (f *flight) acquire() {
+	u := f.peer.upstream
 	ctx, cancel := context.WithCancel(f.agg.ctx)
 	defer cancel()
 	if !f.request.OnCancel(func(json.RawMessage) { cancel() }) {
@@ -85,16 +95,18 @@ func (f *flight) land() {
 // done takes the answer, in the order of the wire.
 func (f *flight) done(result json.RawMessage, err error) {
 	f.land()
-	if err == nil {
+	switch {
+	case err == nil:
+		f.peer.shown.note(result)
 		f.request.Reply(result, nil)
-		return
-	}
-	if f.mayRepeat(err) {
+	case f.mayRepeat(err):
 		f.again = true
-		f.agg.spawn(func() { f.acquire(f.peer.upstream) })
-		return
+		f.agg.spawn(f.acquire)
+	case f.refused != nil:
+		f.refused(err)
+	default:
+		f.agg.fail(f.request, err, f.asText)
 	}
-	f.agg.fail(f.request, err, f.asText)
 }
 
 // mayRepeat reports whether a failed request certainly did not run because its

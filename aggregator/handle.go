@@ -10,10 +10,6 @@ import (
 	"dynmcp/transports"
 )
 
-// codeResourceNotFound is the code for an unknown resource before the
-// stateless era; from then on it is CodeInvalidParams.
-const codeResourceNotFound = -32002
-
 // handle takes a request of the data plane. It does not block: what has to
 // wait goes on on a goroutine of its own.
 func (a *Aggregator) handle(s *session, r *transports.Request) {
@@ -41,16 +37,7 @@ func (a *Aggregator) readResource(s *session, r *transports.Request) {
 		r.Reply(nil, invalid("resources/read needs a string \"uri\""))
 		return
 	}
-	a.forwardToOwner(s, r, resource(uri), unknownResource(r.Modern, uri))
-}
-
-func unknownResource(modern bool, uri string) *wire.Error {
-	e := &wire.Error{Code: codeResourceNotFound, Message: "Unknown resource: " + uri}
-	if modern {
-		e.Code = wire.CodeInvalidParams
-	}
-	e.Data = append(append([]byte(`{"uri":`), wire.Quote(uri)...), '}')
-	return e
+	a.forwardTo(s, r, a.resource(uri, r.Modern))
 }
 
 func (a *Aggregator) getPrompt(s *session, r *transports.Request) {
@@ -59,24 +46,26 @@ func (a *Aggregator) getPrompt(s *session, r *transports.Request) {
 		r.Reply(nil, invalid("prompts/get needs a string \"name\""))
 		return
 	}
-	a.forwardToOwner(s, r, prompt(name), unknownPrompt(name))
+	a.forwardTo(s, r, a.prompt(name))
 }
-
-func unknownPrompt(name string) *wire.Error { return invalid("Unknown prompt: %s", name) }
 
 // complete asks the owner of what is to be completed.
 func (a *Aggregator) complete(s *session, r *transports.Request) {
 	ref := wire.Get(r.Params, "ref")
+	var to target
 	switch kind, _ := wire.Text(wire.Get(ref, "type")); kind {
 	case "ref/prompt":
 		name, _ := wire.Text(wire.Get(ref, "name"))
-		a.forwardToOwner(s, r, prompt(name), unknownPrompt(name))
+		to = a.prompt(name)
 	case "ref/resource":
 		uri, _ := wire.Text(wire.Get(ref, "uri"))
-		a.forwardToOwner(s, r, resource(uri), unknownResource(r.Modern, uri))
+		to = a.resource(uri, r.Modern)
 	default:
 		r.Reply(nil, invalid("Unsupported completion ref type: %q", kind))
+		return
 	}
+	to.capability = "completions"
+	a.forwardTo(s, r, to)
 }
 
 // unknownMethod passes on what we do not know where there is no doubt whom it

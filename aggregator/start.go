@@ -33,7 +33,7 @@ func (a *Aggregator) load(ctx context.Context, u *lazy.Upstream) (*transports.Co
 func (a *Aggregator) loadOnce(ctx context.Context, u *lazy.Upstream) (*transports.Conn, error) {
 	began := time.Now()
 	p := a.peerOf(u)
-	conn, err := transports.Open(u.Server, transports.Options{
+	conn, err := a.open(u.Server, transports.Options{
 		Peer:    p,
 		Info:    transports.Info{Name: "dynmcp", Version: a.opts.Version},
 		Legacy:  p.legacy.Load(),

@@ -46,7 +46,8 @@ func (a *Aggregator) callTool(s *session, r *transports.Request) {
 			return
 		}
 	}
-	a.retryWhenListed(r, func() bool { return a.callFound(s, r, name, fields[1]) }, invalid("Unknown tool: %s", name))
+	call := func() bool { return a.callFound(s, r, name, fields[1]) }
+	a.retryWhenListed(r, call, func() { r.Reply(nil, invalid("Unknown tool: %s", name)) })
 }
 
 // callFound calls the upstream's tool that a surface shows under a name.

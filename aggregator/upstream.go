@@ -24,6 +24,7 @@ type peer struct {
 	agg      *Aggregator
 	upstream *lazy.Upstream
 	legacy   atomic.Bool // its last connection made the initialize handshake
+	shown    shown       // URIs that its results held
 
 	mu       sync.Mutex
 	conn     *transports.Conn // the one that may change the listing
