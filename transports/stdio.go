@@ -20,7 +20,7 @@ const (
 	// writeStall is how long a child may leave its stdin unread.
 	writeStall = 10 * time.Second
 	// maxQueued is how much may wait for one child.
-	maxQueued = 16 << 20
+	maxQueued = 128 << 20
 	// exitGrace is how long a child may take to end by itself, after its
 	// stdin was closed and again after SIGTERM. MCP, "Transports", shutdown.
 	exitGrace = 1500 * time.Millisecond

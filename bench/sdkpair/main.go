@@ -1,0 +1,37 @@
+// Command sdkpair is what a proxy is if it is made of the SDK alone: a typed
+// client behind a typed server. It starts the command it is given.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"log"
+	"os"
+	"os/exec"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+func main() {
+	ctx := context.Background()
+	client := mcp.NewClient(&mcp.Implementation{Name: "sdkpair", Version: "1"}, nil)
+	upstream, err := client.Connect(ctx, &mcp.CommandTransport{Command: exec.Command(os.Args[1], os.Args[2:]...)}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	server := mcp.NewServer(&mcp.Implementation{Name: "sdkpair", Version: "1"}, nil)
+	server.AddTool(&mcp.Tool{Name: "use_tool", InputSchema: json.RawMessage(`{"type":"object"}`)},
+		func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			var in struct {
+				Input json.RawMessage `json:"tool_input"`
+			}
+			if err := json.Unmarshal(req.Params.Arguments, &in); err != nil {
+				return nil, err
+			}
+			return upstream.CallTool(ctx, &mcp.CallToolParams{Name: "echo", Arguments: in.Input})
+		})
+	if err := server.Run(ctx, &mcp.StdioTransport{}); err != nil {
+		log.Print(err)
+	}
+	upstream.Close()
+}

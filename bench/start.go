@@ -1,0 +1,76 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// starts measures how long a host waits for its first tools/list, and what the
+// process weighs then.
+func starts(bin binaries, rounds int) error {
+	fmt.Printf("\nstart to tools/list\n  %-10s %24s %24s\n", "", "ms (least–greatest)", "RSS MB (least–greatest)")
+	kinds := []struct {
+		name  string
+		count int
+		lazy  bool
+	}{{"0 servers", 0, true}, {"50 lazy", 50, true}, {"50 eager", 50, false}}
+	results := map[string][]sample{}
+	for range rounds {
+		for _, k := range kinds {
+			path, err := writeConfig(bin, k.count, k.lazy)
+			if err != nil {
+				return err
+			}
+			s, err := start([]string{bin.dynmcp, "--log-level", "error", "-c", path})
+			if err != nil {
+				return fmt.Errorf("%s: %w", k.name, err)
+			}
+			results[k.name] = append(results[k.name], s)
+		}
+	}
+	for _, k := range kinds {
+		fmt.Printf("  %-10s %24s %24s\n", k.name,
+			spread(results[k.name], func(s sample) float64 { return s.p50.Seconds() * 1e3 }),
+			spread(results[k.name], func(s sample) float64 { return s.rate }))
+	}
+	return nil
+}
+
+// start returns the time as p50 and the RSS as rate.
+func start(argv []string) (sample, error) {
+	began := time.Now()
+	p, err := startProcess(argv)
+	if err != nil {
+		return sample{}, err
+	}
+	defer p.stop()
+	if err := p.handshake(); err != nil {
+		return sample{}, err
+	}
+	if err := p.ask("tools/list", `{}`); err != nil {
+		return sample{}, err
+	}
+	return sample{p50: time.Since(began), rate: p.usage().rss}, nil
+}
+
+// writeConfig writes a config of so many servers. None at all is no config, so
+// there is one that is switched off.
+func writeConfig(bin binaries, count int, lazy bool) (string, error) {
+	servers := map[string]map[string]any{"off": {"command": bin.upstream, "disabled": true}}
+	for i := range count {
+		s := map[string]any{"command": bin.upstream}
+		if lazy {
+			s["description"] = fmt.Sprintf("Server number %d, which answers what it is sent. Use it to measure.", i)
+		}
+		servers[fmt.Sprintf("server-%02d", i)] = s
+	}
+	text, err := json.Marshal(map[string]any{"mcp": servers})
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(bin.dir, fmt.Sprintf("mcp-%d-%t.json", count, lazy))
+	return path, os.WriteFile(path, text, 0o600)
+}

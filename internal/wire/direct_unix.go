@@ -1,0 +1,59 @@
+//go:build unix
+
+package wire
+
+import (
+	"io"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A direct writes to a file that does not block, as much as it takes at once.
+// It is used by one goroutine at a time.
+type direct struct {
+	raw  syscall.RawConn
+	once func(fd uintptr) bool // the method value, made once
+
+	batch   []byte
+	written int
+}
+
+// newDirect returns nil where dst is no file or one that blocks.
+func newDirect(dst io.Writer) *direct {
+	file, ok := dst.(syscall.Conn)
+	if !ok {
+		return nil
+	}
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	var flags int
+	err = raw.Control(func(fd uintptr) { flags, _ = unix.FcntlInt(fd, unix.F_GETFL, 0) })
+	if err != nil || flags&unix.O_NONBLOCK == 0 {
+		return nil
+	}
+	d := &direct{raw: raw}
+	d.once = d.writeOnce
+	return d
+}
+
+// write returns how many bytes were taken. Why it were not more shows when the
+// rest is written.
+func (d *direct) write(batch []byte) int {
+	d.batch, d.written = batch, 0
+	if d.raw.Write(d.once) != nil {
+		d.written = 0
+	}
+	d.batch = nil
+	return d.written
+}
+
+func (d *direct) writeOnce(fd uintptr) bool {
+	n, err := unix.Write(int(fd), d.batch)
+	if err == nil {
+		d.written = n
+	}
+	return true
+}

@@ -1,0 +1,42 @@
+//go:build unix
+
+package transports
+
+import (
+	"io"
+	"os"
+	"runtime"
+	"syscall"
+)
+
+// Std returns the streams on which a host reaches this process, and a function
+// that leaves them as they were. From here on os.Stdout is stderr: a stray
+// print must not end up in the protocol.
+//
+// Pipes and sockets are made not to block, so that a write can have a deadline
+// and need not wake another goroutine. Files and terminals stay as they are:
+// others may share them.
+func Std() (in io.Reader, out io.Writer, restore func()) {
+	stdin, blockIn := unblocked(os.Stdin)
+	stdout, blockOut := unblocked(os.Stdout)
+	os.Stdout = os.Stderr
+	return stdin, stdout, func() {
+		blockIn()
+		blockOut()
+	}
+}
+
+func unblocked(file *os.File) (*os.File, func()) {
+	info, err := file.Stat()
+	if err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) == 0 {
+		return file, func() {}
+	}
+	fd := int(file.Fd())
+	if syscall.SetNonblock(fd, true) != nil {
+		return file, func() {}
+	}
+	return os.NewFile(uintptr(fd), file.Name()), func() {
+		_ = syscall.SetNonblock(fd, false)
+		runtime.KeepAlive(file) // collecting it would close the descriptor
+	}
+}
