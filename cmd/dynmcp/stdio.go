@@ -117,7 +117,9 @@ func serveStdio(cfg *schema.Config, strict bool, log *slog.Logger) error {
 		return err
 	}
 	defer agg.Close()
-	return agg.Serve(ctx, os.Stdin, os.Stdout)
+	in, out, restore := transports.Std()
+	defer restore()
+	return agg.Serve(ctx, in, out)
 }
 
 // checkCommands finds commands that are not there before any host is told of
