@@ -1,0 +1,213 @@
+package main_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"dynmcp/internal/mcptest"
+)
+
+// What servers say unasked: progress, log messages, changes of their lists.
+
+func TestProgressComesUnderTheHostsToken(t *testing.T) {
+	t.Parallel()
+	for _, token := range []string{`"tök\u00e9n"`, `7`, `9007199254740993`, `"7"`, `0`} {
+		t.Run(token, func(t *testing.T) {
+			t.Parallel()
+			e := fake(t, "alpha")
+			host := serve(t, e)
+			before := len(host.Messages())
+			m := host.Call("tools/call", useParams("alpha/progress", `{"steps":4}`, `"_meta":{"progressToken":`+token+`}`))
+			if m.Text() != "4 steps" {
+				t.Fatalf("got %s", m.Raw)
+			}
+			var steps []string
+			for _, p := range host.Messages()[before:] {
+				if p.Method == "notifications/progress" {
+					steps = append(steps, string(p.Member("message")))
+					if got := string(p.Member("progressToken")); got != token {
+						t.Errorf("got token %s, want %s", got, token)
+					}
+					contains(t, p.Raw, `"total":4.0`, grease)
+				}
+			}
+			if want := []string{`"step 1"`, `"step 2"`, `"step 3"`, `"step 4"`}; !slices.Equal(steps, want) {
+				t.Errorf("got %q, want %q", steps, want)
+			}
+		})
+	}
+}
+
+func TestProgressOfSimultaneousCallsIsKeptApart(t *testing.T) {
+	t.Parallel()
+	host := serve(t, fake(t, "alpha"), fake(t, "beta"))
+	var calls []*mcptest.Pending
+	for n := range 8 {
+		server := []string{"alpha", "beta"}[n%2]
+		calls = append(calls, host.Go("tools/call", useParams(server+"/progress", fmt.Sprintf(`{"steps":%d}`, n), fmt.Sprintf(`"_meta":{"progressToken":"call %d"}`, n))))
+	}
+	for _, call := range calls {
+		call.Wait()
+	}
+	got := map[string]int{}
+	for _, m := range host.Messages() {
+		if m.Method == "notifications/progress" {
+			got[string(m.Member("progressToken"))]++
+		}
+	}
+	for n := range 8 {
+		if token := fmt.Sprintf(`"call %d"`, n); got[token] != n {
+			t.Errorf("%s: got %d, want %d", token, got[token], n)
+		}
+	}
+}
+
+func TestNoTokenNoProgress(t *testing.T) {
+	t.Parallel()
+	e := fake(t, "alpha")
+	host := serve(t, e)
+	use(host, "alpha/progress", nil)
+	counts(t, host, "notifications/progress", 0)
+	lacks(t, use(host, "alpha/received", `{"n":2}`).Text(), "progressToken")
+}
+
+func TestProgressBehindTheResultIsDropped(t *testing.T) {
+	t.Parallel()
+	host := serve(t, fake(t, "alpha"))
+	host.Call("tools/call", useParams("alpha/fault", `{"mode":"late-progress"}`, `"_meta":{"progressToken":1}`))
+	use(host, "alpha/echo", nil) // what came behind the result has come
+	counts(t, host, "notifications/progress", 0)
+}
+
+func TestLogMessagesNameTheirServer(t *testing.T) {
+	t.Parallel()
+	host := serve(t, fake(t, "alpha"))
+	use(host, "alpha/log", `{"level":"warning","logger":"db","data":{"n":9007199254740993}}`)
+	m := host.WaitMethod("notifications/message", 1)
+	if string(m.Member("logger")) != `"alpha/db"` || string(m.Member("data")) != `{"n":9007199254740993}` || string(m.Member("level")) != `"warning"` {
+		t.Errorf("got %s", m.Raw)
+	}
+	contains(t, m.Raw, grease)
+	use(host, "alpha/log", nil)
+	if m := host.WaitMethod("notifications/message", 2); string(m.Member("logger")) != `"alpha"` {
+		t.Errorf("without a logger: got %s", m.Raw)
+	}
+}
+
+func TestLogMessagesAreVerbatimInSingleWrap(t *testing.T) {
+	t.Parallel()
+	host, want := wrap(t), direct(t, "fakemcp")
+	for n, input := range []string{`{"logger":"db","data":[1.0]}`, `{}`} {
+		use(host, "log", input)
+		want.Tool("log", input)
+		got, want := host.WaitMethod("notifications/message", n+1), want.WaitMethod("notifications/message", n+1)
+		if string(got.Params) != string(want.Params) {
+			t.Errorf("got  %s\nwant %s", got.Params, want.Params)
+		}
+	}
+}
+
+func TestToolChangesAreSeen(t *testing.T) {
+	t.Parallel()
+	alpha, beta := fake(t, "alpha").with("tool_filter", []string{"a*"}), fake(t, "beta", "-bare")
+	host := serve(t, alpha, beta)
+	told := mark(t, host)
+	lists := beta.Count("list")
+	next := host.Count(toolsChanged) + 1
+	use(host, "alpha/add_tool", `{"name":"aardvark"}`)
+	host.WaitMethod(toolsChanged, next)
+	contains(t, catalogue(t, host), "- alpha/aardvark: Added later.")
+	if got := use(host, "alpha/aardvark", `{"n":1}`).Text(); got != `{"n":1}` {
+		t.Errorf("got %s", got)
+	}
+	told(resourcesChanged, 0)
+	told(promptsChanged, 0)
+	if got := beta.Count("list"); got != lists {
+		t.Errorf("the other server was asked again: %q", beta.Events())
+	}
+}
+
+func TestChangeThatNoHostCanSeeIsNotAnnounced(t *testing.T) {
+	t.Parallel()
+	alpha := fake(t, "alpha")
+	host := serve(t, alpha)
+	told := mark(t, host)
+	fetched := alpha.Count("list tools")
+	use(host, "alpha/notify", `{"method":"notifications/tools/list_changed"}`)
+	alpha.WaitFor("list tools", fetched+1)
+	settle(t, host, "alpha")
+	told(toolsChanged, 0)
+}
+
+func TestBurstOfChangesIsOneAnnouncement(t *testing.T) {
+	t.Parallel()
+	const burst = 2000
+	alpha := fake(t, "alpha")
+	host := serve(t, alpha)
+	told := mark(t, host)
+	fetched := alpha.Count("list tools")
+	use(host, "alpha/add_tool", `{"name":"aardvark"}`)
+	use(host, "alpha/fault", fmt.Sprintf(`{"mode":"flood-lc:%d"}`, burst))
+	settle(t, host, "alpha")
+	told(toolsChanged, 1)
+	contains(t, catalogue(t, host), "alpha/aardvark")
+	if got := alpha.Count("list tools") - fetched; got > burst/2 {
+		t.Errorf("%d changes were fetched %d times", burst, got)
+	}
+}
+
+func TestLastChangeIsAlwaysSeen(t *testing.T) {
+	t.Parallel()
+	host := serve(t, fake(t, "alpha").with("tool_filter", []string{"add_*", "new_*"}))
+	const last = 40
+	line := len(host.Messages())
+	for n := 1; n <= last; n++ {
+		host.Go("tools/call", useParams("alpha/add_tool", fmt.Sprintf(`{"name":"new_%d"}`, n)))
+	}
+	// A host that reads the list whenever it is told to has the last one in the end.
+	for range last {
+		host.WaitAfter(line, func(m mcptest.Message) bool { return m.Method == toolsChanged })
+		line = len(host.Messages())
+		if strings.Contains(catalogue(t, host), fmt.Sprintf("alpha/new_%d:", last)) {
+			return
+		}
+	}
+	t.Errorf("not seen:\n%s", catalogue(t, host))
+}
+
+func TestOtherNotificationsPass(t *testing.T) {
+	t.Parallel()
+	const params = `{"z":1.0,"a":9007199254740993}`
+	for name, host := range map[string]*mcptest.Host{"alpha/": serve(t, fake(t, "alpha")), "": wrap(t)} {
+		use(host, name+"notify", `{"method":"notifications/x-odd","params":`+params+`}`)
+		if m := host.WaitMethod("notifications/x-odd", 1); string(m.Params) != params {
+			t.Errorf("got %s", m.Raw)
+		}
+	}
+}
+
+func TestRootsChangesReachEveryConnectedServer(t *testing.T) {
+	t.Parallel()
+	alpha, beta, later := fake(t, "alpha"), fake(t, "beta"), deferred(t, "later", "Later")
+	host := serve(t, alpha, beta, later)
+	host.Notify("notifications/roots/list_changed", nil)
+	alpha.WaitFor("notified notifications/roots/list_changed", 1)
+	beta.WaitFor("notified notifications/roots/list_changed", 1)
+	nothingStarted(t, later)
+}
+
+func TestFloodOfOneServerDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	host := serve(t, fake(t, "noisy"), fake(t, "quiet"))
+	flood := host.Go("tools/call", useParams("noisy/fault", `{"mode":"flood:20000"}`))
+	for range 20 {
+		if got := use(host, "quiet/echo", `{}`).Text(); got != "{}" {
+			t.Fatalf("got %s", got)
+		}
+	}
+	if m := flood.Wait(); m.IsError() {
+		t.Errorf("got %s", m.Raw)
+	}
+}
