@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -207,12 +209,18 @@ func (a *Aggregator) offers(capability string) bool {
 	return wire.Get(view.Capabilities(!view.Complete()), capability) != nil
 }
 
+// levels are those of log messages (MCP, "Logging").
+var levels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
+
 // answerLevel passes the log level on to every upstream that logs.
 func (a *Aggregator) answerLevel(ctx context.Context, s *session, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
 	if !a.offers("logging") {
 		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "no server has logging"}
 	}
 	params := transports.RawParams(req)
+	if level, _ := wire.Text(wire.Get(params, "level")); !slices.Contains(levels, level) {
+		return nil, invalid("unknown log level %q; want one of %s", level, strings.Join(levels, ", "))
+	}
 	s.mu.Lock()
 	s.level = wire.Get(params, "level")
 	s.mu.Unlock()

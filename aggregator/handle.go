@@ -60,6 +60,7 @@ func (a *Aggregator) complete(s *session, r *transports.Request) {
 	case "ref/resource":
 		uri, _ := wire.Text(wire.Get(ref, "uri"))
 		to = a.resource(uri, r.Modern)
+		to.guess = false // what a server suggests that does not have it is wrong
 	default:
 		r.Reply(nil, invalid("Unsupported completion ref type: %q", kind))
 		return
