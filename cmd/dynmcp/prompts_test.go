@@ -86,7 +86,7 @@ func TestCompletionGoesToTheOwnerOfItsReference(t *testing.T) {
 
 func TestCompletionOfWhatNobodyHas(t *testing.T) {
 	t.Parallel()
-	host := serve(t, fake(t, "alpha"))
+	host := serve(t, fake(t, "alpha", "-no", "resources"))
 	for ref, want := range map[string]string{
 		`{"type":"ref/prompt","name":"nobody"}`:          "Unknown prompt: nobody",
 		`{"type":"ref/resource","uri":"fake://nobody/"}`: "Unknown resource: fake://nobody/",
