@@ -144,18 +144,11 @@ func skipArray(b []byte, i, depth int) (int, error) {
 	}
 }
 
-// skipString walks a string eight bytes at a time: long texts are what big
-// results are made of.
+// skipString walks a string many bytes at a time: long texts are what big
+// messages are made of.
 func skipString(b []byte, i int) (int, error) {
 	for i++; ; {
-		for i+8 <= len(b) {
-			special := specials(binary.LittleEndian.Uint64(b[i:]))
-			if special != 0 {
-				i += bits.TrailingZeros64(special) / 8
-				break
-			}
-			i += 8
-		}
+		i = plainEnd(b, i)
 		if i >= len(b) {
 			return i, ErrUnexpectedEnd
 		}
@@ -174,6 +167,24 @@ func skipString(b []byte, i int) (int, error) {
 			i++
 		}
 	}
+}
+
+// plainEnd returns the offset of the first byte at or after i that ends a
+// string or needs a look, or one of the last seven bytes.
+func plainEnd(b []byte, i int) int {
+	for ; i+32 <= len(b); i += 32 {
+		four := b[i : i+32 : i+32]
+		if specials(binary.LittleEndian.Uint64(four))|specials(binary.LittleEndian.Uint64(four[8:]))|
+			specials(binary.LittleEndian.Uint64(four[16:]))|specials(binary.LittleEndian.Uint64(four[24:])) != 0 {
+			break
+		}
+	}
+	for ; i+8 <= len(b); i += 8 {
+		if special := specials(binary.LittleEndian.Uint64(b[i:])); special != 0 {
+			return i + bits.TrailingZeros64(special)/8
+		}
+	}
+	return i
 }
 
 // specials marks, with the high bit of each byte, the bytes of v that are '"',

@@ -7,14 +7,32 @@ import (
 	"iter"
 )
 
-// Members yields the members of the object obj in order: the name with its
-// quotes and the value, both as slices of obj. It ends early where obj is not
-// an object or stops being JSON.
+// Members yields the members of the object obj, a text known to be JSON, in
+// order: the name with its quotes and the value, both as slices of obj. It ends
+// early where obj is no object.
 func Members(obj []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func([]byte, []byte) bool) {
-		if i := space(obj, 0); i < len(obj) && obj[i] == '{' {
-			// Where it stops being JSON the members end; who must know calls Valid.
-			_, _ = eachMember(obj, i, 1, yield)
+		i := space(obj, 0)
+		if i >= len(obj) || obj[i] != '{' {
+			return
+		}
+		for i = space(obj, i+1); i < len(obj) && obj[i] == '"'; i = space(obj, i+1) {
+			k := stepString(obj, i)
+			if k < 0 {
+				return
+			}
+			colon := space(obj, k)
+			if colon >= len(obj) || obj[colon] != ':' {
+				return
+			}
+			value := space(obj, colon+1)
+			end := step(obj, value)
+			if end <= value || !yield(obj[i:k], obj[value:end]) {
+				return
+			}
+			if i = space(obj, end); i >= len(obj) || obj[i] != ',' {
+				return
+			}
 		}
 	}
 }
@@ -27,8 +45,8 @@ func Elements(arr []byte) iter.Seq[[]byte] {
 			return
 		}
 		for i = space(arr, i+1); i < len(arr) && arr[i] != ']'; i = space(arr, i+1) {
-			end, err := skip(arr, i, 1)
-			if err != nil || !yield(arr[i:end]) {
+			end := step(arr, i)
+			if end <= i || !yield(arr[i:end]) {
 				return
 			}
 			if i = space(arr, end); i >= len(arr) || arr[i] != ',' {
@@ -195,9 +213,10 @@ func Quote(s string) []byte {
 	return bytes.TrimRight(b.Bytes(), "\n")
 }
 
+// isPlain reports whether s is ASCII without anything to escape.
 func isPlain(s string) bool {
 	for i := range len(s) {
-		if c := s[i]; c < 0x20 || c > 0x7e || c == '"' || c == '\\' {
+		if c := s[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
 			return false
 		}
 	}
