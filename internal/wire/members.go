@@ -226,7 +226,7 @@ func isPlain(s string) bool {
 // Fold replaces the line breaks between the tokens of a JSON text by one space
 // each, in place, so that the text fits on one line; "\r\n" is one break.
 func Fold(text []byte) []byte {
-	if bytes.IndexByte(text, '\n') < 0 && bytes.IndexByte(text, '\r') < 0 {
+	if !hasBreaks(text) {
 		return text
 	}
 	out, last := text[:0], byte(0)
@@ -256,4 +256,8 @@ func keyIs(key []byte, name string) bool {
 		return ok && text == name
 	}
 	return string(key[1:len(key)-1]) == name
+}
+
+func hasBreaks(text []byte) bool {
+	return bytes.IndexByte(text, '\n') >= 0 || bytes.IndexByte(text, '\r') >= 0
 }

@@ -35,11 +35,12 @@ type Writer struct {
 	done   chan struct{} // closed when nothing will be written any more
 
 	mu      sync.Mutex
-	queue   []byte
-	spare   []byte        // becomes the queue when that is taken
-	rest    []byte        // what a sender could not write, for the goroutine
-	room    chan struct{} // where someone waits: closed when the queue was written
-	writing int           // bytes being written; whoever set it owns dst
+	queue   batch
+	spare   batch         // becomes the queue when that is taken
+	current batch         // being written by whoever set writing
+	writing bool          // someone owns dst and current
+	left    bool          // a sender left the rest of current to the goroutine
+	room    chan struct{} // where someone waits: closed when a batch was written
 	closing bool
 	over    bool // done is closed
 	err     error
@@ -73,17 +74,14 @@ func (w *Writer) SendWithin(limit int, parts ...[]byte) error {
 		return w.err
 	case w.closing:
 		return ErrClosed
-	case limit > 0 && len(w.queue)+w.writing > limit:
+	case limit > 0 && w.queue.size+w.current.size > limit:
 		return ErrFull
 	}
-	start := len(w.queue)
 	for _, part := range parts {
-		w.queue = append(w.queue, part...)
+		w.queue.add(part)
 	}
-	// Whatever it came from, a message is one line here.
-	line := Fold(w.queue[start:])
-	w.queue = append(w.queue[:start+len(line)], '\n')
-	if w.direct == nil || w.writing > 0 {
+	w.queue.end()
+	if w.direct == nil || w.writing {
 		w.wakeLocked()
 		return nil
 	}
@@ -94,17 +92,23 @@ func (w *Writer) SendWithin(limit int, parts ...[]byte) error {
 // sendLocked writes what is queued as far as that is possible at once. The
 // lock is not held over the write; writing keeps others from dst.
 func (w *Writer) sendLocked() {
-	batch := w.takeLocked()
+	w.takeLocked()
 	w.mu.Unlock()
-	n := w.direct.write(batch)
-	w.mu.Lock()
-	if n == len(batch) {
-		w.wroteLocked(batch)
-	} else {
-		w.rest = batch[n:]
-		w.writing = len(w.rest)
+	n := 0
+	for _, part := range w.current.parts {
+		written := w.direct.write(part)
+		if n += written; written < len(part) {
+			break
+		}
 	}
-	if w.rest != nil || len(w.queue) > 0 || w.closing {
+	w.mu.Lock()
+	if n == w.current.size {
+		w.wroteLocked()
+	} else {
+		w.current.written(n)
+		w.left = true
+	}
+	if w.left || w.queue.size > 0 || w.closing {
 		w.wakeLocked()
 	}
 }
@@ -121,7 +125,7 @@ func (w *Writer) wakeLocked() {
 func (w *Writer) WaitBelow(limit int) {
 	for {
 		w.mu.Lock()
-		if len(w.queue)+w.writing <= limit {
+		if w.queue.size+w.current.size <= limit {
 			w.mu.Unlock()
 			return
 		}
@@ -191,61 +195,60 @@ func (w *Writer) run() {
 	}()
 	for range w.wake {
 		for {
-			batch, last := w.take()
+			work, last := w.take()
 			if last {
 				w.end(nil)
 				return
 			}
-			if batch == nil {
+			if !work {
 				break
 			}
-			if err := w.write(batch); err != nil {
-				w.end(err)
-				return
+			for _, part := range w.current.parts {
+				if err := w.write(part); err != nil {
+					w.end(err)
+					return
+				}
 			}
-			w.wrote(batch)
+			w.wrote()
 		}
 	}
 }
 
-// take returns what is to be written, nil where nothing is or a sender is
-// writing, who then wakes the goroutine; last is whether nothing will follow.
-// The batch is run's alone until it was written.
-func (w *Writer) take() (batch []byte, last bool) {
+// take reports whether there is something to be written, which then is in
+// current; not so while a sender writes, who wakes the goroutine at the end.
+// last is whether nothing will follow.
+func (w *Writer) take() (work, last bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
 	case w.over:
-		return nil, true
-	case w.rest != nil:
-		batch, w.rest = w.rest, nil
-		return batch, false
-	case w.writing > 0:
-		return nil, false
-	case len(w.queue) == 0:
-		return nil, w.closing
+		return false, true
+	case w.left:
+		w.left = false
+		return true, false
+	case w.writing:
+		return false, false
+	case w.queue.size == 0:
+		return false, w.closing
 	}
-	return w.takeLocked(), false
+	w.takeLocked()
+	return true, false
 }
 
-func (w *Writer) takeLocked() (batch []byte) {
-	batch, w.queue, w.spare = w.queue, w.spare, nil
-	w.writing = len(batch)
-	return batch
+func (w *Writer) takeLocked() {
+	w.current, w.queue, w.spare = w.queue, w.spare, batch{}
+	w.writing = true
 }
 
-func (w *Writer) wrote(batch []byte) {
+func (w *Writer) wrote() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.wroteLocked(batch)
+	w.wroteLocked()
 	w.deadline(time.Time{}) // or the next direct write finds it passed
 }
 
-func (w *Writer) wroteLocked(batch []byte) {
-	w.writing = 0
-	if cap(batch) <= keptBuffer {
-		w.spare = batch[:0]
-	}
+func (w *Writer) wroteLocked() {
+	w.spare, w.current, w.writing = w.current.empty(), batch{}, false
 	if w.room != nil {
 		close(w.room)
 		w.room = nil
@@ -254,13 +257,13 @@ func (w *Writer) wroteLocked(batch []byte) {
 
 // write gives the destination the stall time anew whenever it takes something,
 // so that a slow reader is no dead one.
-func (w *Writer) write(batch []byte) error {
-	for len(batch) > 0 {
-		n, err := w.writePart(batch[:min(len(batch), readChunk)])
+func (w *Writer) write(part []byte) error {
+	for len(part) > 0 {
+		n, err := w.writePart(part[:min(len(part), readChunk)])
 		if err != nil && (n == 0 || !errors.Is(err, os.ErrDeadlineExceeded)) {
 			return err
 		}
-		batch = batch[n:]
+		part = part[n:]
 	}
 	return nil
 }
