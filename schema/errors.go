@@ -11,7 +11,8 @@ import (
 type Error struct {
 	// File is the file as the caller named it.
 	File string
-	// Line and Column count from 1, columns in characters.
+	// Line and Column count from 1, columns in characters; Line is 0 for what
+	// stands in no file yet.
 	Line, Column int
 	// Path is the place in the document, like mcp.git.args[0]; empty for the
 	// document as a whole.
@@ -26,7 +27,9 @@ type Error struct {
 // would be right.
 func (e *Error) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s:%d:%d: ", e.File, e.Line, e.Column)
+	if e.Line > 0 {
+		fmt.Fprintf(&b, "%s:%d:%d: ", e.File, e.Line, e.Column)
+	}
 	if e.Path != "" {
 		b.WriteString(e.Path + ": ")
 	}

@@ -1,0 +1,175 @@
+package schema
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Entry is where a file has a server, by the name it goes by and by the words
+// of the file.
+type Entry struct {
+	// Name is what the server is called, Key what the file calls it.
+	Name, Key string
+	// Line is where it stands, counted from 1.
+	Line int
+
+	list string // mcp, mcpServers or servers
+}
+
+// Entries lists the servers of a config file in its order, without a look at
+// what is in them. The name of the file decides between JSON and YAML.
+func Entries(name string, data []byte) ([]Entry, error) {
+	root, failure := (&source{name: name, data: data}).parse()
+	if failure != nil {
+		return nil, Errors{failure}
+	}
+	if root.kind != object && root.kind != null {
+		return nil, Errors{{File: name, Line: 1, Column: 1, Err: errors.New("the file holds " + root.kind.String()), Hint: "a config is an object with mcp in it"}}
+	}
+	return entriesOf(root), nil
+}
+
+func entriesOf(root *node) []Entry {
+	var all []Entry
+	for _, list := range serverLists {
+		servers := root.get(list)
+		if servers == nil {
+			continue
+		}
+		for _, m := range servers.members {
+			e := Entry{Name: m.key, Key: m.key, Line: m.at.line, list: list}
+			if list != "mcp" && !serverName.MatchString(m.key) {
+				e.Name = slug(m.key)
+			}
+			all = append(all, e)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Entry) int { return a.Line - b.Line })
+	return all
+}
+
+// serverLists are the keys that hold servers by name. The first is ours.
+var serverLists = []string{"mcp", "mcpServers", "servers"}
+
+// SetServer returns the config in data with the server in it: in place of the
+// entry of its name, or behind the other servers. Comments, layout and every
+// other entry stay as they are. The name of the file decides between JSON and
+// YAML. Only the fields that are set are written.
+func SetServer(name string, data []byte, s Server) ([]byte, error) {
+	entries, root, err := parsed(name, data)
+	if err != nil {
+		return nil, err
+	}
+	value := entryNode(s)
+	path := []string{targetList(root), s.Name}
+	if i := slices.IndexFunc(entries, func(e Entry) bool { return e.Name == s.Name }); i >= 0 {
+		path = []string{entries[i].list, entries[i].Key}
+	}
+	if path[0] != "mcp" {
+		value = value.toHost()
+	}
+	return edited(name, data, root, path, value)
+}
+
+// RemoveServer returns the config in data without the server of that name,
+// and as it is when it has none.
+func RemoveServer(name string, data []byte, server string) ([]byte, error) {
+	entries, root, err := parsed(name, data)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(entries, func(e Entry) bool { return e.Name == server })
+	if i < 0 {
+		return data, nil
+	}
+	return edited(name, data, root, []string{entries[i].list, entries[i].Key}, nil)
+}
+
+func parsed(name string, data []byte) ([]Entry, *node, error) {
+	entries, err := Entries(name, data)
+	if err != nil {
+		return nil, nil, err
+	}
+	root, _ := (&source{name: name, data: data}).parse()
+	return entries, root, nil
+}
+
+// targetList is the key that new servers go below: the one the file has.
+func targetList(root *node) string {
+	for _, list := range serverLists {
+		if root.has(list) {
+			return list
+		}
+	}
+	return serverLists[0]
+}
+
+// edited makes the edit, and then reads the outcome: unless it says what the
+// file said before, with this one change, the file is too unusual to be
+// edited by a program.
+func edited(name string, data []byte, root *node, path []string, value *node) ([]byte, error) {
+	src := &source{name: name, data: bytes.Clone(data)}
+	_, _ = src.check() // for the byte order mark
+	edit := editJSON
+	if src.isYAML() {
+		edit = editYAML
+	}
+	out, err := edit(name, data, path, value)
+	if err != nil {
+		return nil, err
+	}
+	after, failure := (&source{name: name, data: out}).parse()
+	if failure != nil || !bytes.Equal(after.appendJSON(nil), changed(root, path, value).appendJSON(nil)) {
+		return nil, fmt.Errorf("%s is written in a way that cannot be changed without touching the rest; edit it by hand", name)
+	}
+	return out, nil
+}
+
+// changed is the tree after the edit. An object that loses its last member
+// stays, empty.
+func changed(n *node, path []string, value *node) *node {
+	out := &node{kind: object, members: slices.Clone(n.members)}
+	i := slices.IndexFunc(out.members, func(m member) bool { return m.key == path[0] })
+	if len(path) > 1 {
+		inner := &node{kind: object}
+		if i >= 0 {
+			inner = out.members[i].value
+		}
+		value = changed(inner, path[1:], value)
+	}
+	switch {
+	case i < 0 && value != nil:
+		out.members = append(out.members, member{key: path[0], value: value})
+	case i >= 0 && value == nil:
+		out.members = slices.Delete(out.members, i, i+1)
+	case i >= 0:
+		out.members[i].value = value
+	}
+	return out
+}
+
+// Check says what a config file with this server in it would be refused for,
+// nil if nothing. Texts that refer to variables are not looked into.
+func (s Server) Check() error {
+	n := entryNode(s)
+	markReferences(n)
+	r := &reading{src: &source{}, places: map[string]pos{}, template: Single("", nil).Defaults}
+	r.entry("", member{key: s.Name, value: n}, false)
+	for _, e := range r.errs {
+		e.Line = 0
+	}
+	return r.err()
+}
+
+func markReferences(n *node) {
+	_, reference, _ := nextReference(n.scalar)
+	n.unresolved = n.kind == text && reference != ""
+	for _, item := range n.items {
+		markReferences(item)
+	}
+	for _, m := range n.members {
+		markReferences(m.value)
+	}
+}

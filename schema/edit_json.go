@@ -1,0 +1,179 @@
+package schema
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/tailscale/hujson"
+)
+
+// SetJSON returns data, JSON with comments, with the value at the path of
+// keys, which is JSON too: in place of what is there, or behind the last
+// member of its object. Objects on the way are made. All other bytes stay as
+// they are. The name is for errors.
+func SetJSON(name string, data []byte, path []string, value []byte) ([]byte, error) {
+	n, failure := parseJSON(&source{name: "value", data: value})
+	if failure != nil {
+		return nil, failure
+	}
+	return editJSON(name, data, path, n)
+}
+
+// RemoveJSON returns data without the member at the path, and without the
+// comments that belong to it. All other bytes stay as they are, and all of
+// them where there is no such member.
+func RemoveJSON(name string, data []byte, path []string) ([]byte, error) {
+	return editJSON(name, data, path, nil)
+}
+
+// editJSON sets a member, or removes it when n is nil.
+func editJSON(name string, data []byte, path []string, n *node) ([]byte, error) {
+	data, restore := unixText(data)
+	if len(bytes.TrimSpace(data)) == 0 {
+		data = []byte("{}\n")
+	}
+	root, err := hujson.Parse(data)
+	if err != nil {
+		return nil, Errors{jsonError(&source{name: name, data: data}, err)}
+	}
+	e := jsonEdit{unit: indentUnit(data)}
+	switch {
+	case n != nil:
+		err = e.set(&root, path, n, "")
+	case root.Find(pointer(path)) == nil:
+		return restore(data), nil
+	default:
+		err = root.Patch([]byte(`[{"op": "remove", "path": ` + quoted(pointer(path)) + `}]`))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return restore(root.Pack()), nil
+}
+
+// pointer is the path as RFC 6901 writes it.
+func pointer(path []string) string {
+	var b strings.Builder
+	for _, key := range path {
+		b.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key))
+	}
+	return b.String()
+}
+
+// unixText takes the byte order mark and the carriage returns off a text, and
+// returns what puts them back. A file with both kinds of line ends is left
+// alone: in it, the kinds are somebody's content.
+func unixText(data []byte) ([]byte, func([]byte) []byte) {
+	mark := []byte("\xef\xbb\xbf")
+	data, marked := bytes.CutPrefix(data, mark)
+	returns := bytes.Count(data, []byte("\r\n"))
+	windows := returns > 0 && returns == bytes.Count(data, []byte("\n"))
+	if windows {
+		data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
+	}
+	return data, func(out []byte) []byte {
+		if windows {
+			out = bytes.ReplaceAll(out, []byte("\n"), []byte("\r\n"))
+		}
+		if marked {
+			out = append(bytes.Clone(mark), out...)
+		}
+		return out
+	}
+}
+
+// indentUnit is what the first indented line of a file begins with.
+func indentUnit(data []byte) string {
+	for line := range bytes.Lines(data) {
+		body := bytes.TrimLeft(line, " \t")
+		blanks := string(line[:len(line)-len(body)])
+		if blanks != "" && len(bytes.TrimSpace(body)) > 0 && len(blanks) <= 8 {
+			return blanks
+		}
+	}
+	return "  "
+}
+
+type jsonEdit struct{ unit string }
+
+// set puts n at the path below v, whose own line is indented by indent.
+func (e jsonEdit) set(v *hujson.Value, path []string, n *node, indent string) error {
+	obj, ok := v.Value.(*hujson.Object)
+	if !ok {
+		return fmt.Errorf("%q cannot be written: what should hold it is no object", path[0])
+	}
+	inner := e.memberIndent(obj, indent)
+	for i := range obj.Members {
+		if obj.Members[i].Name.Value.(hujson.Literal).String() != path[0] {
+			continue
+		}
+		if len(path) == 1 {
+			value, err := parsePretty(n.pretty(inner, e.unit))
+			obj.Members[i].Value.Value = value.Value
+			return err
+		}
+		return e.set(&obj.Members[i].Value, path[1:], n, inner)
+	}
+	for i := len(path) - 1; i > 0; i-- {
+		n = &node{kind: object, members: []member{{key: path[i], value: n}}}
+	}
+	return e.insert(obj, path[0], n, indent)
+}
+
+func parsePretty(s string) (hujson.Value, error) { return hujson.Parse([]byte(s)) }
+
+// memberIndent is how the lines of an object's members begin.
+func (e jsonEdit) memberIndent(obj *hujson.Object, indent string) string {
+	for _, m := range obj.Members {
+		if _, blanks, found := cutLast(string(m.Name.BeforeExtra), "\n"); found && strings.TrimSpace(blanks) == "" {
+			return blanks
+		}
+	}
+	return indent + e.unit
+}
+
+// insert puts a member behind the last one of an object, on a line of its own
+// unless the object is written in one line.
+func (e jsonEdit) insert(obj *hujson.Object, key string, n *node, indent string) error {
+	inner := e.memberIndent(obj, indent)
+	oneLine := len(obj.Members) > 0 && !strings.Contains(string(obj.Members[0].Name.BeforeExtra), "\n")
+	rendered := n.pretty(inner, e.unit)
+	if oneLine {
+		rendered = n.inline()
+	}
+	value, err := parsePretty(rendered)
+	if err != nil {
+		return err
+	}
+	m := hujson.ObjectMember{Name: hujson.Value{Value: hujson.String(key)}, Value: value}
+	m.Value.BeforeExtra = hujson.Extra(" ")
+	if oneLine {
+		m.Name.BeforeExtra = hujson.Extra(" ")
+	} else {
+		e.place(obj, &m, indent, inner)
+	}
+	if last := len(obj.Members) - 1; last >= 0 && obj.Members[last].Value.AfterExtra != nil {
+		m.Value.AfterExtra = hujson.Extra{} // the file likes trailing commas
+	}
+	obj.Members = append(obj.Members, m)
+	return nil
+}
+
+// place begins a new line for the member, behind the comments that stand at
+// the end of the object, and leaves the closing brace on its own.
+func (e jsonEdit) place(obj *hujson.Object, m *hujson.ObjectMember, indent, inner string) {
+	before, closing, found := cutLast(string(obj.AfterExtra), "\n")
+	if !found {
+		before, closing = string(obj.AfterExtra), indent
+	}
+	m.Name.BeforeExtra = hujson.Extra(strings.TrimRight(before, " \t\n") + "\n" + inner)
+	obj.AfterExtra = hujson.Extra("\n" + closing)
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}

@@ -1,0 +1,135 @@
+package schema
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestEdits makes the edit that the name of each file in testdata/edit begins
+// with: the text above the dashes is the config, what is below is what it
+// becomes, or the error. add adds the server called new, set replaces the one
+// called git, remove removes it.
+func TestEdits(t *testing.T) {
+	files, err := filepath.Glob("testdata/edit/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no edits in testdata: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) { testEdit(t, file) })
+	}
+}
+
+func testEdit(t *testing.T, file string) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const dashes = "\n----------\n"
+	input, want, _ := strings.Cut(string(data), dashes)
+	got := edit(file, input)
+	if *update {
+		if err := os.WriteFile(file, []byte(input+dashes+got), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("edit (-want +got):\n%s", diff)
+	}
+}
+
+func edit(file, input string) string {
+	name := "mcp" + filepath.Ext(strings.TrimSuffix(file, ".txt"))
+	var out []byte
+	var err error
+	switch verb, _, _ := strings.Cut(filepath.Base(file), "_"); verb {
+	case "add":
+		out, err = SetServer(name, []byte(input), Server{
+			Name: "new", Transport: Stdio, Description: "Does: \"things\" & more", Command: "npx",
+			Args: []string{"-y", "a b"}, Env: map[string]string{"TOKEN": "${TOKEN}", "PORT": "80", "B": "yes"},
+		})
+	case "set":
+		out, err = SetServer(name, []byte(input), Server{
+			Name: "git", Transport: StreamableHTTP, URL: "https://git.test/mcp", Headers: map[string]string{"X-Key": "#1"},
+			Auth: &Auth{ClientID: "id"},
+		})
+	default:
+		out, err = RemoveServer(name, []byte(input), "git")
+	}
+	if err != nil {
+		return err.Error() + "\n"
+	}
+	return string(out)
+}
+
+// Windows' line ends and a byte order mark stay what they are.
+func TestEditKeepsLineEnds(t *testing.T) {
+	for name, text := range map[string]string{
+		"mcp.json": "\xef\xbb\xbf{\r\n\t// mine\r\n\t\"mcp\": {}\r\n}\r\n",
+		"mcp.yaml": "\xef\xbb\xbf# mine\r\nmcp:\r\n  git:\r\n    command: x\r\n",
+	} {
+		out, err := SetServer(name, []byte(text), Server{Name: "new", Command: "x"})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if !bytes.HasPrefix(out, []byte("\xef\xbb\xbf")) {
+			t.Errorf("%s: the byte order mark is gone: %q", name, out)
+		}
+		if bytes.Count(out, []byte("\n")) != bytes.Count(out, []byte("\r\n")) {
+			t.Errorf("%s: two kinds of line ends: %q", name, out)
+		}
+		if removed, err := RemoveServer(name, out, "new"); err != nil || string(removed) != text && name == "mcp.yaml" {
+			t.Errorf("%s: removing what was added gives %q, %v", name, removed, err)
+		}
+	}
+}
+
+// What is added can be read again, whatever it is, and what is removed again
+// leaves the file as it was.
+func FuzzEdit(f *testing.F) {
+	f.Add("npx", "-y", "KEY", "${TOKEN}", true)
+	f.Add("a: b", "- #c", "yes", "1:30", true)
+	f.Add("'\"\\", "\u2028\x7f", "~", "null", false)
+	f.Fuzz(func(t *testing.T, command, arg, key, value string, yaml bool) {
+		name, text := "mcp.json", "{\n  // mine\n  \"mcp\": {\n    \"git\": {\"command\": \"x\"}\n  }\n}\n"
+		if yaml {
+			name, text = "mcp.yaml", "# mine\nmcp:\n  git:\n    command: x # here\n# end\n"
+		}
+		s := Server{Name: "new", Command: command, Args: []string{arg}, Env: map[string]string{key: value}}
+		if !validText(command, arg, key, value) {
+			return
+		}
+		out, err := SetServer(name, []byte(text), s)
+		if err != nil {
+			t.Fatalf("%v for %+v", err, s)
+		}
+		root, failure := (&source{name: name, data: out}).parse()
+		if failure != nil {
+			t.Fatalf("%v in %s", failure, out)
+		}
+		got := root.get("mcp").get("new")
+		if want := entryNode(s); !bytes.Equal(got.appendJSON(nil), want.appendJSON(nil)) {
+			t.Errorf("got %s, want %s", got.appendJSON(nil), want.appendJSON(nil))
+		}
+		if back, err := RemoveServer(name, out, "new"); err != nil || string(back) != text {
+			t.Errorf("removed again: %q, %v", back, err)
+		}
+	})
+}
+
+// validText leaves out what no file in UTF-8 can hold.
+func validText(texts ...string) bool {
+	for _, s := range texts {
+		src := &source{data: []byte("x" + s)}
+		if what, _ := src.check(); what != "" {
+			return false
+		}
+	}
+	return true
+}

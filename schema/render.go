@@ -1,0 +1,181 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// entryNode is a server as it is written in a file: the fields that are set,
+// in the order of the type. Limits are set when they are not zero.
+func entryNode(s Server) *node {
+	return structNode(reflect.ValueOf(s))
+}
+
+func structNode(v reflect.Value) *node {
+	n := &node{kind: object}
+	for _, f := range fieldsOf(v.Type()) {
+		if inner := v.Field(f.index); !inner.IsZero() {
+			n.members = append(n.members, member{key: f.key, value: valueNode(inner)})
+		}
+	}
+	return n
+}
+
+func valueNode(v reflect.Value) *node {
+	switch p := v.Interface().(type) {
+	case time.Duration:
+		return textNode(trimDuration(p.String()))
+	case Inherit:
+		if p.None {
+			return &node{kind: boolean, scalar: "false"}
+		}
+		return valueNode(reflect.ValueOf(p.Names))
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		return valueNode(v.Elem())
+	case reflect.Struct:
+		return structNode(v)
+	case reflect.Slice:
+		n := &node{kind: list}
+		for i := range v.Len() {
+			n.items = append(n.items, valueNode(v.Index(i)))
+		}
+		return n
+	case reflect.Map:
+		return mapNode(v)
+	case reflect.Bool:
+		return &node{kind: boolean, scalar: fmt.Sprint(v.Bool())}
+	case reflect.Int:
+		return &node{kind: number, scalar: fmt.Sprint(v.Int())}
+	default:
+		return textNode(v.String())
+	}
+}
+
+func mapNode(v reflect.Value) *node {
+	n := &node{kind: object}
+	for _, key := range v.MapKeys() {
+		n.members = append(n.members, member{key: key.String(), value: valueNode(v.MapIndex(key))})
+	}
+	slices.SortFunc(n.members, func(a, b member) int { return strings.Compare(a.key, b.key) })
+	return n
+}
+
+func textNode(s string) *node { return &node{kind: text, scalar: s} }
+
+var zeroUnits = regexp.MustCompile(`([hm])0[ms](0s)?$`)
+
+// trimDuration writes 10m where Go writes 10m0s.
+func trimDuration(s string) string { return zeroUnits.ReplaceAllString(s, "$1") }
+
+// toHost spells an entry as hosts do, the reverse of hostSpelling.
+func (n *node) toHost() *node {
+	out := *n
+	out.members = slices.Clone(n.members)
+	for i, m := range out.members {
+		if m.key != "transport" {
+			continue
+		}
+		out.members[i].key = "type"
+		if m.value.scalar == StreamableHTTP {
+			out.members[i].value = textNode(httpAliases[0])
+		}
+	}
+	return &out
+}
+
+// pretty writes the value as JSON for people: objects over several lines, each
+// line but the first beginning with indent, and lists in one.
+func (n *node) pretty(indent, unit string) string {
+	if n.kind != object || len(n.members) == 0 {
+		return n.inline()
+	}
+	var b strings.Builder
+	b.WriteString("{")
+	for i, m := range n.members {
+		if i > 0 {
+			b.WriteString(",")
+		}
+		b.WriteString("\n" + indent + unit + quoted(m.key) + ": " + m.value.pretty(indent+unit, unit))
+	}
+	b.WriteString("\n" + indent + "}")
+	return b.String()
+}
+
+// inline writes the value as JSON in one line. That is YAML too.
+func (n *node) inline() string {
+	switch n.kind {
+	case text:
+		return quoted(n.scalar)
+	case list:
+		var items []string
+		for _, item := range n.items {
+			items = append(items, item.inline())
+		}
+		return "[" + strings.Join(items, ", ") + "]"
+	case object:
+		var items []string
+		for _, m := range n.members {
+			items = append(items, quoted(m.key)+": "+m.value.inline())
+		}
+		return "{" + strings.Join(items, ", ") + "}"
+	case null:
+		return "null"
+	default:
+		return n.scalar
+	}
+}
+
+// quoted is a text in double quotes, with < and & as they are.
+func quoted(s string) string {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil {
+		panic(err) // a string always marshals
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// blockYAML writes an object as lines of YAML, each beginning with indent.
+func (n *node) blockYAML(indent, unit string) string {
+	var b strings.Builder
+	for _, m := range n.members {
+		b.WriteString(indent + plainYAML(m.key) + ":")
+		switch {
+		case m.value.kind == object && len(m.value.members) > 0:
+			b.WriteString("\n" + m.value.blockYAML(indent+unit, unit))
+		case m.value.kind == text:
+			b.WriteString(" " + plainYAML(m.value.scalar) + "\n")
+		default:
+			b.WriteString(" " + m.value.inline() + "\n")
+		}
+	}
+	return b.String()
+}
+
+// surprising are words that other readers of YAML take for true or false.
+var surprising = []string{"y", "n", "yes", "no", "on", "off"}
+
+// harmless are texts that need no quotes if they are not read as something
+// else.
+var harmless = regexp.MustCompile(`^[A-Za-z0-9_./$~-][A-Za-z0-9_./$~@+{}:,;=()' -]*$`)
+
+// plainYAML writes a text without quotes where it is still that text.
+func plainYAML(s string) string {
+	if !harmless.MatchString(s) || slices.Contains(surprising, strings.ToLower(s)) {
+		return quoted(s)
+	}
+	root, failure := parseYAML(&source{name: "text.yaml", data: []byte("key: " + s + "\n")})
+	if failure != nil || root.get("key") == nil || root.get("key").kind != text || root.get("key").scalar != s {
+		return quoted(s)
+	}
+	return s
+}
