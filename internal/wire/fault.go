@@ -15,7 +15,8 @@ type Fault struct {
 func (f *Fault) Error() string { return f.Err.Error() }
 func (f *Fault) Unwrap() error { return f.Err }
 
-func newFault(line []byte, err error) *Fault {
+// NewFault returns the fault of a line that is at hand.
+func NewFault(line []byte, err error) *Fault {
 	return &Fault{Line: head(line), End: tail(line), Err: err}
 }
 

@@ -138,7 +138,7 @@ func ValidID(id []byte) bool {
 	if id[0] == '"' {
 		return true
 	}
-	return (id[0] == '-' || '0' <= id[0] && id[0] <= '9') && bytes.IndexAny(id, ".eE") < 0
+	return (id[0] == '-' || '0' <= id[0] && id[0] <= '9') && !bytes.ContainsAny(id, ".eE")
 }
 
 // The fixed parts of messages, for Writer.Send: a message is sent as the

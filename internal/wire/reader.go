@@ -18,14 +18,15 @@ const (
 // printed over several lines, separates two on one line, and steps over lines
 // that are no message or are too long.
 type Reader struct {
-	src     io.Reader
-	max     int
-	buf     []byte // buf[start:end] is read and not yet used
-	start   int
-	end     int
-	begun   bool   // the first line was seen
-	rest    []byte // text to be taken before the next line
-	pending error  // what the next line is
+	src      io.Reader
+	max      int
+	buf      []byte // buf[start:end] is read and not yet used
+	start    int
+	end      int
+	expected int    // how long the next long line may be
+	begun    bool   // the first line was seen
+	rest     []byte // text to be taken before the next line
+	pending  error  // what the next line is
 }
 
 // NewReader returns a Reader on src for lines of at most max bytes.
@@ -61,7 +62,7 @@ func (r *Reader) text() ([]byte, error) {
 
 func (r *Reader) message(text []byte) (Message, error) {
 	if text[0] != '{' && text[0] != '[' {
-		return Message{}, newFault(text, &SyntaxError{What: "a line that is no message"})
+		return Message{}, NewFault(text, &SyntaxError{What: "a line that is no message"})
 	}
 	m, end, err := messageOrBatch(text)
 	if errors.Is(err, ErrUnexpectedEnd) {
@@ -69,7 +70,7 @@ func (r *Reader) message(text []byte) (Message, error) {
 		m, end, err = messageOrBatch(text)
 	}
 	if err != nil && !errors.Is(err, ErrEnvelope) {
-		fault := newFault(text, err)
+		fault := NewFault(text, err)
 		fault.Cut = errors.Is(err, ErrUnexpectedEnd) && errors.Is(r.pending, io.EOF)
 		return Message{}, fault
 	}
@@ -77,7 +78,7 @@ func (r *Reader) message(text []byte) (Message, error) {
 		r.rest = rest
 	}
 	if err != nil {
-		return m, newFault(text[:end], err)
+		return m, NewFault(text[:end], err)
 	}
 	return m, nil
 }
@@ -190,6 +191,7 @@ func (r *Reader) take(n int) []byte {
 	r.start += n + 1
 	if n >= readChunk {
 		// A long line keeps the buffer it was read into: one copy less.
+		r.expected = n + n/8
 		r.buf, r.start, r.end = r.leftover(), 0, r.end-r.start
 		return r.trim(line[:n:n])
 	}
@@ -235,11 +237,12 @@ func (r *Reader) fill() error {
 
 // grow makes room behind what is read: by moving it to the front where that is
 // half the buffer, by a buffer of twice the size where not. More than a line
-// over the limit is never needed.
+// over the limit is never needed. Long lines tend to be followed by others as
+// long: the size of the last one saves getting there by doubling.
 func (r *Reader) grow() {
 	buf := r.buf
 	if used := r.end - r.start; len(buf) == 0 || used > len(buf)/2 {
-		buf = make([]byte, max(readChunk, used+1, min(2*len(r.buf), r.max+1)))
+		buf = make([]byte, max(readChunk, used+1, min(max(2*len(r.buf), r.expected), r.max+1)))
 	}
 	r.end = copy(buf, r.buf[r.start:r.end])
 	r.buf, r.start = buf, 0
