@@ -56,7 +56,7 @@ func (s *Set) Apply(servers []schema.Server) {
 			delete(old, server.Name)
 			u.readmit()
 		} else {
-			u = &Upstream{Server: server, set: s, state: Idle}
+			u = newUpstream(s, server)
 		}
 		s.byName[server.Name] = u
 		s.order = append(s.order, u)

@@ -56,6 +56,13 @@ type Upstream struct {
 	retryAt  time.Time
 	lastErr  error
 	idle     *time.Timer // runs while Ready without users
+	releaser func()      // release, made once: every call gets it
+}
+
+func newUpstream(set *Set, server schema.Server) *Upstream {
+	u := &Upstream{Server: server, set: set, state: Idle}
+	u.releaser = u.release
+	return u
 }
 
 // A Status is what can be said of an upstream at one moment.
@@ -89,7 +96,7 @@ func (u *Upstream) Ready() (conn *transports.Conn, release func(), ok bool) {
 	if u.state != Ready || u.conn.Err() != nil {
 		return nil, nil, false
 	}
-	return u.useLocked(), u.release, true
+	return u.useLocked(), u.releaser, true
 }
 
 // Acquire returns a connection that stays until release is called, starting
