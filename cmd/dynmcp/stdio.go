@@ -111,6 +111,9 @@ func serveStdio(cfg *schema.Config, strict bool, log *slog.Logger) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	context.AfterFunc(ctx, stop)
+	// A host that no longer reads is a write that fails. Without this it would be
+	// a signal that ends us, and leaves what the servers started.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
 	agg, err := aggregator.New(cfg, aggregator.Options{Version: version, Strict: strict, Logger: log})
 	if err != nil {
