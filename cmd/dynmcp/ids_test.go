@@ -1,0 +1,157 @@
+package main_test
+
+import (
+	"testing"
+
+	"dynmcp/internal/mcptest"
+)
+
+// Ids: those that are allowed come back as they were sent, whatever answers.
+
+// planes are a request for each way a request can take through dynmcp, and what
+// the result must have.
+var planes = map[string]struct{ method, params, has string }{
+	"the SDK":     {"ping", "", "{}"},
+	"the lists":   {"tools/list", "", "discover_tool"},
+	"ourselves":   {"tools/call", `{"name":"discover_tool","arguments":{}}`, "content"},
+	"an upstream": {"tools/call", `{"name":"use_tool","arguments":{"tool_name":"alpha/echo"}}`, "content"},
+	"a resource":  {"resources/read", `{"uri":"fake://alpha/text"}`, "contents"},
+}
+
+func TestIDsComeBackAsTheyWereSent(t *testing.T) {
+	t.Parallel()
+	host := serve(t, fake(t, "alpha"))
+	for plane, c := range planes {
+		for _, id := range []string{`1001`, `"1001"`, `"a b"`, `"\u00e9"`, `"é"`, `9007199254740993`, `-5`, `0`, `""`, `"\"quoted\""`} {
+			var params any
+			if c.params != "" {
+				params = c.params
+			}
+			m := host.CallRaw(id, c.method, params)
+			if m.Error != nil {
+				t.Errorf("%s, id %s: got %s", plane, id, m.Raw)
+			}
+			contains(t, string(m.Result), c.has)
+		}
+	}
+}
+
+func TestIDsThatAreNoneAreRefused(t *testing.T) {
+	t.Parallel()
+	host := serve(t, fake(t, "alpha"))
+	for plane, c := range planes {
+		for _, id := range []string{`null`, `1.5`, `true`, `{}`, `["a"]`} {
+			before := len(host.Messages())
+			line := `{"jsonrpc":"2.0","id":` + id + `,"method":` + quote(c.method)
+			if c.params != "" {
+				line += `,"params":` + c.params
+			}
+			host.Send(line + "}")
+			m := host.WaitAfter(before, func(m mcptest.Message) bool { return m.IsAnswer() || m.Error != nil })
+			if m.Code() != -32600 || string(m.ID) != "null" {
+				t.Errorf("%s, id %s: got %s", plane, id, m.Raw)
+			}
+		}
+	}
+	if m := host.Call("ping", nil); m.Error != nil {
+		t.Errorf("the session is over: %s", m.Raw)
+	}
+}
+
+func TestIDInFlightIsRefusedOnce(t *testing.T) {
+	t.Parallel()
+	gate := mcptest.NewGate(t)
+	e := fake(t, "alpha", "-fault", "gate-call:"+gate.Path)
+	host := serve(t, e)
+	for plane, c := range planes {
+		gate := mcptest.NewGate(t)
+		e := fake(t, "alpha", "-fault", "gate-call:"+gate.Path)
+		host := serve(t, e)
+		first := host.GoRaw(`"same"`, "tools/call", useParams("alpha/echo", `{"n":1}`))
+		e.WaitFor("call echo", 1)
+		var params any
+		if c.params != "" {
+			params = c.params
+		}
+		if m := host.CallRaw(`"same"`, c.method, params); m.Code() != -32600 {
+			t.Errorf("%s: got %s", plane, m.Raw)
+		}
+		before := len(host.Messages())
+		gate.Open()
+		answer := host.WaitAfter(before, func(m mcptest.Message) bool { return string(m.ID) == string(first.ID) })
+		if answer.Text() != `{"n":1}` {
+			t.Errorf("%s: the first request got %s", plane, answer.Raw)
+		}
+		if m := host.CallRaw(`"same"`, "ping", nil); m.Error != nil {
+			t.Errorf("%s: an id that is free again was refused: %s", plane, m.Raw)
+		}
+	}
+	// A string and a number are two ids.
+	number, text := host.GoRaw(`7`, "tools/call", useParams("alpha/echo", `{"n":7}`)), host.GoRaw(`"7"`, "tools/call", useParams("alpha/echo", `{"n":"7"}`))
+	e.WaitFor("call echo", 2)
+	gate.Open()
+	if number.Wait().Text() != `{"n":7}` || text.Wait().Text() != `{"n":"7"}` {
+		t.Errorf("7 and \"7\" were mixed up: %q", host.Lines())
+	}
+}
+
+const hello = `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}`
+
+func TestRequestsBeforeInitializeAreRefused(t *testing.T) {
+	t.Parallel()
+	e := fake(t, "alpha")
+	host := start(t, e)
+	for plane, c := range planes {
+		if c.method == "ping" {
+			continue
+		}
+		var params any
+		if c.params != "" {
+			params = c.params
+		}
+		if m := host.Call(c.method, params); m.Code() != -32600 {
+			t.Errorf("%s: got %s", plane, m.Raw)
+		}
+	}
+	if m := host.Call("ping", nil); string(m.Result) != "{}" {
+		t.Errorf("ping: got %s", m.Raw)
+	}
+	nothingStarted(t, e)
+	host.Initialize(handshake, nil)
+	if m := host.Call("initialize", hello); m.Code() != -32600 {
+		t.Errorf("a second initialize: got %s", m.Raw)
+	}
+	if got := use(host, "alpha/echo", `{}`).Text(); got != "{}" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestAnswersWaitForThatOfInitialize(t *testing.T) {
+	t.Parallel()
+	gate := mcptest.NewGate(t)
+	ledger := mcptest.NewLedger(t)
+	host := mcptest.StartDynmcp(t, "--", mcptest.Fake(t), "-ledger", ledger.Path, "-fault", "gate-init:"+gate.Path)
+	first := host.Go("initialize", hello)
+	host.Notify("notifications/initialized", nil)
+	pipelined := []*mcptest.Pending{
+		host.Go("tools/call", mcptest.ToolParams("discover_tool", `{}`)),
+		host.Go("tools/call", mcptest.ToolParams("no_such_tool", nil)),
+		host.Go("tools/list", nil),
+		host.Go("tools/call", useParams("echo", `{"n":1}`)),
+		host.GoRaw("null", "ping", nil),
+	}
+	ledger.WaitFor("initialize", 1)
+	gate.Open()
+	if m := first.Wait(); m.Error != nil {
+		t.Fatal(m.Raw)
+	}
+	for _, p := range pipelined[:4] {
+		p.Wait()
+	}
+	if got := host.Messages()[0]; string(got.ID) != string(first.ID) {
+		t.Errorf("the first line is %s", got.Raw)
+	}
+	if got := pipelined[3].Wait().Text(); got != `{"n":1}` {
+		t.Errorf("got %s", got)
+	}
+}
