@@ -136,23 +136,24 @@ func (a *Aggregator) tell(method string, params json.RawMessage) {
 // to it, or to all where none did.
 func (a *Aggregator) updated(params json.RawMessage) {
 	uri, _ := wire.Text(wire.Get(params, "uri"))
-	var mine []*session
+	var mine, all []*session
 	a.eachSession(func(s *session) {
+		all = append(all, s)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.subscribed[uri] {
+		wants := anyCovers(s.subscribed, uri)
+		for _, l := range s.listens {
+			wants = wants || anyCovers(l.uris, uri)
+		}
+		if wants {
 			mine = append(mine, s)
 		}
 	})
-	send := func(s *session) {
-		s.tell("notifications/resources/updated", params, func(l listen) bool { return l.uris[uri] })
-	}
 	if len(mine) == 0 {
-		a.eachSession(send)
-		return
+		mine = all
 	}
 	for _, s := range mine {
-		send(s)
+		s.tell("notifications/resources/updated", params, func(l listen) bool { return anyCovers(l.uris, uri) })
 	}
 }
 

@@ -14,11 +14,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"dynmcp/internal/wire"
-	"dynmcp/lazy"
+	"dynmcp/schema"
 	"dynmcp/transports"
 )
-
-const metaSubscription = transports.MetaSubscriptionID
 
 // rawResult goes through the SDK as the bytes it is.
 type rawResult struct {
@@ -122,17 +120,43 @@ func (a *Aggregator) initialize(ctx context.Context, s *session, req mcp.Request
 // capabilities, who we are and, if there are any, instructions.
 func (a *Aggregator) introduction(infoKey string) []byte {
 	view := a.catalog.View()
-	info := fmt.Appendf(nil, `{"name":"dynmcp","title":"dynmcp","version":%s}`, wire.Quote(a.opts.Version))
+	info := json.RawMessage(fmt.Appendf(nil, `{"name":"dynmcp","title":"dynmcp","version":%s}`, wire.Quote(a.opts.Version)))
+	capabilities, text := view.Capabilities(!view.Complete()), ""
+	if a.exposes(schema.ExposeDiscover) {
+		text = view.Instructions(maxChars(a.config()))
+	}
 	if u := a.only(); u != nil {
-		if server, ok := view.Server(u.Server.Name); ok && server.Info != nil {
-			info = server.Info
+		if server, ok := view.Server(u.Server.Name); ok && server.Known {
+			if server.Info != nil {
+				info = server.Info
+			}
+			if a.exposes(schema.ExposeDirect) {
+				capabilities = ownCapabilities(server.Capabilities)
+			}
+			if text == "" {
+				text = server.Instructions
+			}
 		}
 	}
-	out := fmt.Appendf(nil, `"capabilities":%s,%q:%s`, view.Capabilities(!view.Complete()), infoKey, info)
-	if text := view.Instructions(maxChars(a.config())); text != "" {
+	out := fmt.Appendf(nil, `"capabilities":%s,%q:%s`, capabilities, infoKey, info)
+	if text != "" {
 		out = fmt.Appendf(out, `,"instructions":%s`, wire.Quote(text))
 	}
 	return out
+}
+
+// ownCapabilities returns those of a wrapped server whose tools are shown as
+// themselves: all that it has. That its list of tools may change is true of all
+// that we show.
+func ownCapabilities(capabilities json.RawMessage) json.RawMessage {
+	if !wire.IsObject(capabilities) {
+		capabilities = json.RawMessage(`{}`)
+	}
+	tools := wire.Get(capabilities, "tools")
+	if !wire.IsObject(tools) {
+		tools = json.RawMessage(`{}`)
+	}
+	return wire.Set(capabilities, "tools", wire.Set(tools, "listChanged", []byte("true")))
 }
 
 // awaitOnly waits for the upstream of single-wrap mode.
@@ -226,107 +250,6 @@ func (a *Aggregator) answerLevel(ctx context.Context, s *session, req mcp.Reques
 	s.mu.Unlock()
 	a.setLevel(params)
 	return next(ctx, "logging/setLevel", req)
-}
-
-// subscribe passes a subscription on to the owner of the resource.
-func (a *Aggregator) subscribe(ctx context.Context, s *session, method string, req mcp.Request) (mcp.Result, error) {
-	params := transports.RawParams(req)
-	uri, _ := wire.Text(wire.Get(params, "uri"))
-	how := (*transports.Conn).Subscribe
-	if method == "resources/unsubscribe" {
-		how = (*transports.Conn).Unsubscribe
-	}
-	if err := a.subscribeTo(ctx, uri, params, how); err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if method == "resources/subscribe" {
-		s.subscribed[uri] = true
-	} else {
-		delete(s.subscribed, uri)
-	}
-	return &rawResult{raw: json.RawMessage(`{}`)}, nil
-}
-
-// subscribeTo has a resource's owner do something about a subscription, or else
-// the first upstream that does not refuse to.
-func (a *Aggregator) subscribeTo(ctx context.Context, uri string, params json.RawMessage, how func(*transports.Conn, context.Context, json.RawMessage) error) error {
-	to := a.resource(uri, false)
-	if to.owner() == nil && a.incomplete() {
-		if err := a.awaitListings(ctx); err != nil {
-			return err
-		}
-	}
-	if u := to.owner(); u != nil {
-		return a.subscribeAt(ctx, u, uri, params, how)
-	}
-	for _, u := range a.mayKnow(to) {
-		refusal := a.subscribeAt(ctx, u, uri, params, how)
-		if refusal == nil || u == a.only() {
-			return refusal
-		}
-	}
-	return a.refusal(to)
-}
-
-func (a *Aggregator) subscribeAt(ctx context.Context, u *lazy.Upstream, uri string, params json.RawMessage, how func(*transports.Conn, context.Context, json.RawMessage) error) error {
-	conn, release, err := u.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer release()
-	if err := how(conn, ctx, params); err != nil {
-		return err
-	}
-	a.peerOf(u).shown.add(uri) // so that the end of the subscription goes there too
-	return nil
-}
-
-// listen keeps a stream of notifications for a host of the stateless era until
-// the host cancels it (MCP 2026-07-28, "Subscriptions").
-func (a *Aggregator) listen(ctx context.Context, s *session, req mcp.Request) (mcp.Result, error) {
-	params, ok := req.GetParams().(*mcp.SubscriptionsListenParams)
-	if !ok || params.Notifications == nil {
-		return nil, invalid(`subscriptions/listen needs "notifications"`)
-	}
-	want := params.Notifications
-	id := transports.RawID(req)
-	l := listen{id: id, tools: want.ToolsListChanged, prompts: want.PromptsListChanged, resources: want.ResourcesListChanged, uris: map[string]bool{}}
-	var granted []string
-	for _, uri := range want.ResourceSubscriptions {
-		ask, err := json.Marshal(map[string]string{"uri": uri})
-		if err != nil {
-			return nil, err
-		}
-		if err := a.subscribeTo(ctx, uri, ask, (*transports.Conn).Subscribe); err != nil {
-			a.log.Warn("resource not subscribed", "uri", uri, "err", err)
-			continue
-		}
-		l.uris[uri] = true
-		granted = append(granted, uri)
-	}
-	s.mu.Lock()
-	s.listens[string(id)] = l
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		delete(s.listens, string(id))
-		s.mu.Unlock()
-	}()
-	agreed, err := json.Marshal(&mcp.NotificationSubscriptions{
-		ToolsListChanged: l.tools, PromptsListChanged: l.prompts, ResourcesListChanged: l.resources, ResourceSubscriptions: granted,
-	})
-	if err != nil {
-		return nil, err
-	}
-	s.peer.Notify("notifications/subscriptions/acknowledged", subscribed(fmt.Appendf(nil, `{"notifications":%s}`, agreed), id))
-	a.touch()
-	select {
-	case <-ctx.Done():
-	case <-a.ctx.Done():
-	}
-	return &rawResult{raw: subscribed(nil, id)}, nil
 }
 
 // rpcError returns err in the form in which the SDK keeps code and data.

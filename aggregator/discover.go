@@ -130,7 +130,7 @@ func (a *Aggregator) useTool(s *session, r *transports.Request, arguments json.R
 	}
 	view := a.catalog.View()
 	if t, ok := view.Tool(name); ok {
-		a.callUpstream(s, r, t, input, true)
+		a.callUpstream(s, r, t, toolParams(r.Params, t.Upstream, input), true)
 		return
 	}
 	if u := a.unlisted(view, name); u != nil {
@@ -206,7 +206,7 @@ func (a *Aggregator) loadAndUse(s *session, r *transports.Request, u *lazy.Upstr
 		r.Reply(errorResult(view.Unknown(name)), nil)
 		return
 	}
-	a.callUpstream(s, r, t, input, true)
+	a.callUpstream(s, r, t, toolParams(r.Params, t.Upstream, input), true)
 }
 
 // loadFor acquires an upstream for a request and gives up when the host does.

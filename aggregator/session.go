@@ -58,8 +58,13 @@ func (a *Aggregator) attach(s *session, host transports.Peer) {
 
 func (a *Aggregator) endSession(s *session) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	delete(a.sessions, s.id)
+	a.mu.Unlock()
+	s.mu.Lock()
+	uris := s.subscribed
+	s.subscribed = map[string]bool{}
+	s.mu.Unlock()
+	a.dropSubscriptions(uris)
 }
 
 func (a *Aggregator) session(id string) *session {

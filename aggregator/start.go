@@ -68,6 +68,7 @@ func (a *Aggregator) greet(ctx context.Context, p *peer, conn *transports.Conn) 
 	}
 	p.use(conn, listing)
 	a.sendLevel(conn)
+	a.renewSubscriptions(p.upstream, conn)
 	return nil
 }
 

@@ -3,6 +3,7 @@ package aggregator
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"dynmcp/catalog"
 	"dynmcp/internal/wire"
@@ -46,38 +47,56 @@ func (a *Aggregator) callTool(s *session, r *transports.Request) {
 			return
 		}
 	}
-	call := func() bool { return a.callFound(s, r, name, fields[1]) }
-	a.retryWhenListed(r, call, func() { r.Reply(nil, invalid("Unknown tool: %s", name)) })
+	a.retryWhenListed(r, func() bool { return a.callFound(s, r, name) }, func() { a.callUnknown(s, r, name) })
 }
 
-// callFound calls the upstream's tool that a surface shows under a name.
-func (a *Aggregator) callFound(s *session, r *transports.Request, name string, arguments json.RawMessage) bool {
+// callFound calls the upstream's tool that a surface shows under a name. Its
+// params are the host's but for that name.
+func (a *Aggregator) callFound(s *session, r *transports.Request, name string) bool {
 	view := a.catalog.View()
 	for _, t := range a.state.Load().tools {
 		if t.find == nil {
 			continue
 		}
 		if found, ok := t.find(view, name); ok {
-			a.callUpstream(s, r, found, arguments, false)
+			params := r.Params
+			if found.Upstream != name {
+				params = wire.Set(params, "name", wire.Quote(found.Upstream))
+			}
+			a.callUpstream(s, r, found, params, false)
 			return true
 		}
 	}
 	return false
 }
 
-// callUpstream forwards a tools/call with another name and arguments; every
-// other byte of its params goes along.
-func (a *Aggregator) callUpstream(s *session, r *transports.Request, t *catalog.Tool, arguments json.RawMessage, asText bool) {
+// callUnknown answers a call of a tool that no surface shows. Where the tools of
+// a wrapped server are shown as themselves it is that server's business.
+func (a *Aggregator) callUnknown(s *session, r *transports.Request, name string) {
+	if u := a.only(); u != nil && a.exposes(schema.ExposeDirect) {
+		a.forward(s, r, u, r.Method, r.Params, false)
+		return
+	}
+	r.Reply(nil, invalid("Unknown tool: %s", name))
+}
+
+// exposes reports whether a surface is on.
+func (a *Aggregator) exposes(surface string) bool {
+	return slices.Contains(a.config().Expose, surface)
+}
+
+// callUpstream forwards a tools/call with params made for the upstream.
+func (a *Aggregator) callUpstream(s *session, r *transports.Request, t *catalog.Tool, params json.RawMessage, asText bool) {
 	u := a.set.Get(t.Server)
 	if !stillThere(u) {
 		r.Reply(errorResult(a.catalog.View().UnknownServer(t.Server)), nil)
 		return
 	}
-	a.forward(s, r, u, "tools/call", toolParams(r.Params, t.Upstream, arguments), asText)
+	a.forward(s, r, u, "tools/call", params, asText)
 }
 
-// toolParams replaces name and arguments in the params of a tools/call.
-// Arguments are a part of params or nil.
+// toolParams replaces name and arguments in the params of a tools/call; every
+// other byte stays. Arguments may be nil.
 func toolParams(params json.RawMessage, name string, arguments json.RawMessage) json.RawMessage {
 	if len(arguments) == 0 {
 		arguments = json.RawMessage(`{}`)

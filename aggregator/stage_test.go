@@ -1,0 +1,357 @@
+package aggregator
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"dynmcp/internal/wire"
+	"dynmcp/schema"
+	"dynmcp/transports"
+)
+
+// A stage is an aggregator with scripted hosts and upstreams around it, all in
+// this process.
+type stage struct {
+	t         *testing.T
+	agg       *Aggregator
+	hosts     []*actor
+	upstreams []*actor
+	running   sync.WaitGroup
+}
+
+// An actor is one host or one upstream.
+type actor struct {
+	name         string
+	upstream     bool
+	version      string
+	capabilities string
+	introduction string // of a host of the stateless era
+	scripted     bool   // it does nothing that the transcript does not say
+	lazy         bool
+	answers      map[string]string // of an upstream, to what it is asked at the start
+
+	held []byte // to be sent
+
+	mu       sync.Mutex
+	stream   io.ReadWriteCloser
+	lines    []string
+	starting map[string]bool // the methods it still answers by itself
+}
+
+// newStage reads the setup and lets the actors take their places. A line of it
+// is one of
+//
+//	host [NAME] VERSION CAPABILITIES
+//	upstream [NAME] [lazy] [scripted] VERSION CAPABILITIES
+//	expose SURFACES
+//	single
+//
+// A VERSION of an upstream may be several with commas between them. A host that
+// is "-" says nothing by itself, an upstream that is scripted neither.
+func newStage(t *testing.T, archive *txtar.Archive) *stage {
+	st := &stage{t: t}
+	single, expose := false, []string(nil)
+	for text := range strings.Lines(string(section(archive, "setup").Data)) {
+		words := strings.Fields(text)
+		switch {
+		case len(words) == 0:
+		case words[0] == "single":
+			single = true
+		case words[0] == "expose":
+			expose = words[1:]
+		case words[0] == "host":
+			st.hosts = append(st.hosts, newActor(words))
+		case words[0] == "upstream":
+			a := newActor(words)
+			for _, f := range archive.Files {
+				if method, ok := strings.CutPrefix(f.Name, a.name+" "); ok {
+					a.answers[method] = strings.TrimSpace(string(f.Data))
+				}
+			}
+			st.upstreams = append(st.upstreams, a)
+		default:
+			t.Fatalf("setup: %q", text)
+		}
+	}
+	st.start(st.config(single, expose))
+	return st
+}
+
+func newActor(words []string) *actor {
+	a := &actor{name: words[0], upstream: words[0] == "upstream", answers: map[string]string{}, version: "-"}
+	for _, w := range words[1:] {
+		switch {
+		case w == "lazy":
+			a.lazy = true
+		case w == "scripted":
+			a.scripted = true
+		case w[0] == '{':
+			a.capabilities = w
+		case w == "-" || strings.HasPrefix(w, "20"):
+			a.version = w
+		default:
+			a.name += " " + w
+		}
+	}
+	if !a.upstream && a.version >= transports.StatelessVersion {
+		a.introduction = fmt.Sprintf(`%q:%q,%q:%s,%q:{"name":"host","version":"1"}`,
+			transports.MetaVersion, a.version, transports.MetaCapabilities, a.capabilities, transports.MetaClientInfo)
+	}
+	return a
+}
+
+// server is the name of an upstream's entry in the config.
+func (a *actor) server() string {
+	if _, name, ok := strings.Cut(a.name, " "); ok {
+		return name
+	}
+	return "up"
+}
+
+func (st *stage) config(single bool, expose []string) *schema.Config {
+	cfg := schema.Single("up", nil)
+	if !single {
+		entries := make([]string, len(st.upstreams))
+		for i, a := range st.upstreams {
+			entry := `"command":"none"`
+			if a.lazy {
+				entry += `,"description":"It is scripted."`
+			}
+			entries[i] = fmt.Sprintf("%q:{%s}", a.server(), entry)
+		}
+		var err error
+		if cfg, err = schema.Parse("mcp.json", []byte(`{"mcp":{`+strings.Join(entries, ",")+`}}`), schema.LoadOptions{}); err != nil {
+			st.t.Fatal(err)
+		}
+	}
+	if expose != nil {
+		cfg.Expose = expose
+	}
+	return cfg
+}
+
+func (st *stage) start(cfg *schema.Config) {
+	agg, err := New(cfg, Options{Version: "1"})
+	if err != nil {
+		st.t.Fatal(err)
+	}
+	st.agg = agg
+	agg.open = st.open
+	for _, h := range st.hosts {
+		ours, theirs := net.Pipe()
+		h.enter(theirs)
+		st.running.Go(func() { h.listen(theirs) })
+		st.running.Go(func() {
+			_ = agg.Serve(st.t.Context(), ours, ours)
+			ours.Close()
+		})
+		h.introduce()
+	}
+	time.Sleep(settling)
+	synctest.Wait()
+	for _, h := range st.hosts {
+		if h.version != "-" {
+			h.take() // what belongs to the introduction
+		}
+	}
+}
+
+// introduce makes the handshake, or in the stateless era lists the tools, which
+// starts the upstreams.
+func (a *actor) introduce() {
+	switch {
+	case a.version == "-":
+		return
+	case a.introduction != "":
+		a.send(a.message(`{"id":"first","method":"tools/list","params":{"_meta":{$HOST}}}`))
+	default:
+		a.send(a.message(fmt.Sprintf(`{"id":"first","method":"initialize","params":{"protocolVersion":%q,"capabilities":%s,"clientInfo":{"name":"host","version":"1"}}}`, a.version, a.capabilities)))
+		time.Sleep(settling)
+		a.send(a.message(`{"method":"notifications/initialized"}`))
+	}
+}
+
+// open is what the aggregator reaches upstreams by.
+func (st *stage) open(server schema.Server, opts transports.Options) (*transports.Conn, error) {
+	i := slices.IndexFunc(st.upstreams, func(a *actor) bool { return a.server() == server.Name })
+	a := st.upstreams[i]
+	ours, theirs := net.Pipe()
+	a.enter(theirs)
+	st.running.Go(func() { a.listen(theirs) })
+	return transports.OpenStream(server, ours, opts), nil
+}
+
+func (st *stage) close() {
+	for _, a := range append(st.hosts, st.upstreams...) {
+		if a.stream != nil {
+			a.leave()
+		}
+	}
+	st.agg.Close()
+	st.running.Wait()
+}
+
+func (st *stage) actor(name string) *actor {
+	for _, a := range append(st.hosts[:len(st.hosts):len(st.hosts)], st.upstreams...) {
+		if a.name == name {
+			return a
+		}
+	}
+	st.t.Fatalf("there is no %s", name)
+	return nil
+}
+
+// enter gives the actor its stream.
+func (a *actor) enter(stream io.ReadWriteCloser) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.stream = stream
+	a.starting = map[string]bool{}
+	if a.upstream && !a.scripted {
+		for _, method := range []string{"initialize", "server/discover", "subscriptions/listen", "tools/list", "prompts/list", "resources/list", "resources/templates/list"} {
+			a.starting[method] = true
+		}
+	}
+}
+
+// listen takes what is sent to the actor until its stream ends.
+func (a *actor) listen(stream io.Reader) {
+	lines := bufio.NewReader(stream)
+	for {
+		text, err := lines.ReadString('\n')
+		if err != nil {
+			return
+		}
+		text = strings.TrimSuffix(text, "\n")
+		if answer, ok := a.byItself(text); ok {
+			if answer != "" {
+				a.send(answer)
+			}
+			continue
+		}
+		a.mu.Lock()
+		a.lines = append(a.lines, text)
+		a.mu.Unlock()
+	}
+}
+
+func (a *actor) take() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	taken := a.lines
+	a.lines = nil
+	return taken
+}
+
+func (a *actor) flush() {
+	text := bytes.TrimSuffix(a.held, []byte("\n"))
+	a.held = nil
+	a.send(string(text))
+}
+
+// send writes lines at once. That the other end is gone shows in what it does.
+func (a *actor) send(text string) {
+	a.mu.Lock()
+	stream := a.stream
+	a.mu.Unlock()
+	_, _ = io.WriteString(stream, text+"\n")
+}
+
+func (a *actor) leave() { a.stream.Close() }
+
+// byItself returns what an upstream that is not scripted answers at the start,
+// "" for nothing.
+func (a *actor) byItself(text string) (answer string, ok bool) {
+	m, err := wire.Parse([]byte(text))
+	if err != nil {
+		return "", false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	stateless := wire.Get(wire.Get(m.Params, "_meta"), transports.MetaVersion) != nil
+	switch {
+	case m.Method == "notifications/initialized":
+		return "", !a.scripted
+	case m.Method == "notifications/cancelled" && string(wire.Get(m.Params, "requestId")) == `"first"`:
+		return "", true
+	case !a.starting[m.Method]:
+		return "", false
+	}
+	delete(a.starting, m.Method)
+	if m.Method == "subscriptions/listen" {
+		return "", true // a stream: its answer comes at its end
+	}
+	if a.answers[m.Method] != "" {
+		return greased(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, a.answers[m.Method])), true
+	}
+	return greased(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,%s}`, m.ID, a.standard(m.Method, stateless))), true
+}
+
+// standard is an answer that the transcript does not give.
+func (a *actor) standard(method string, stateless bool) string {
+	version, older := "", ""
+	for v := range strings.SplitSeq(a.version, ",") {
+		if v >= transports.StatelessVersion {
+			version = v
+		} else {
+			older = v
+		}
+	}
+	switch {
+	case method == "initialize" && older != "":
+		return fmt.Sprintf(`"result":{"protocolVersion":%q,"capabilities":%s,"serverInfo":{"name":%q,"version":"1"}}`, older, a.capabilities, a.server())
+	case method == "initialize", stateless && version == "":
+		return `"error":{"code":-32601,"message":"not in this era"}`
+	case method == "server/discover":
+		versions, _ := json.Marshal(strings.Split(a.version, ","))
+		return fmt.Sprintf(`"result":{"resultType":"complete","supportedVersions":%s,"capabilities":%s}`, versions, a.capabilities)
+	}
+	return fmt.Sprintf(`"result":{%q:[]}`, map[string]string{
+		"tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources", "resources/templates/list": "resourceTemplates",
+	}[method])
+}
+
+// own is how dynmcp introduces itself to upstreams of the stateless era.
+var own = fmt.Sprintf(`%q:%q,%q:{},%q:{"name":"dynmcp","version":"1"}`,
+	transports.MetaVersion, transports.StatelessVersion, transports.MetaCapabilities, transports.MetaClientInfo)
+
+const (
+	grease  = `"x-grease":{"n":[9007199254740993,123456789012345678901234567890,1.0,-0,1E400,0.10],"s":"\u00e9\/é <&>"}`
+	content = `{"type":"x-hologram","frames":[1e2,{}],"data":null}`
+)
+
+// greased adds to a message what nobody knows, so that nothing gets through
+// because it happened to be known.
+func greased(text string) string {
+	m, err := wire.Parse([]byte(text))
+	if err != nil {
+		return text
+	}
+	whole := string(m.Raw)
+	for _, part := range []json.RawMessage{m.Params, m.Result, m.Error} {
+		if !wire.IsObject(part) {
+			continue
+		}
+		comma := ","
+		if string(part) == "{}" {
+			comma = ""
+		}
+		more := strings.TrimSuffix(string(part), "}") + comma + grease + "}"
+		more = strings.Replace(more, `"content":[`, `"content":[`+content+",", 1)
+		more = strings.Replace(more, content+",]", content+"]", 1)
+		whole = strings.Replace(whole, string(part), more, 1)
+	}
+	return strings.TrimSuffix(whole, "}") + `,"x-envelope":[1.0]}`
+}

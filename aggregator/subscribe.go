@@ -1,0 +1,195 @@
+package aggregator
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"dynmcp/internal/wire"
+	"dynmcp/lazy"
+	"dynmcp/transports"
+)
+
+// metaSubscription is the member of _meta that says which stream of a host's a
+// notification belongs to.
+const metaSubscription = transports.MetaSubscriptionID
+
+// A subscriber begins or ends a subscription at an upstream.
+type subscriber func(conn *transports.Conn, ctx context.Context, params json.RawMessage) error
+
+// subscribe passes a subscription on to the owner of the resource, and its end
+// when no host wants it any more.
+func (a *Aggregator) subscribe(ctx context.Context, s *session, method string, req mcp.Request) (mcp.Result, error) {
+	params := transports.RawParams(req)
+	uri, ok := wire.Text(wire.Get(params, "uri"))
+	if !ok {
+		return nil, invalid("%s needs a string \"uri\"", method)
+	}
+	done := &rawResult{raw: json.RawMessage(`{}`)}
+	if method == "resources/unsubscribe" {
+		s.mu.Lock()
+		delete(s.subscribed, uri)
+		s.mu.Unlock()
+		if a.wanted()[uri] {
+			return done, nil
+		}
+		return done, a.subscribeTo(ctx, uri, params, (*transports.Conn).Unsubscribe)
+	}
+	if err := a.subscribeTo(ctx, uri, params, (*transports.Conn).Subscribe); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	s.subscribed[uri] = true
+	s.mu.Unlock()
+	return done, nil
+}
+
+// subscribeTo has a resource's owner do something about a subscription, or else
+// the first upstream that does not refuse to.
+func (a *Aggregator) subscribeTo(ctx context.Context, uri string, params json.RawMessage, do subscriber) error {
+	to := a.resource(uri, false)
+	if to.owner() == nil && a.incomplete() {
+		if err := a.awaitListings(ctx); err != nil {
+			return err
+		}
+	}
+	if u := to.owner(); u != nil {
+		return a.subscribeAt(ctx, u, uri, params, do)
+	}
+	for _, u := range a.mayKnow(to) {
+		refusal := a.subscribeAt(ctx, u, uri, params, do)
+		if refusal == nil || u == a.only() {
+			return refusal
+		}
+	}
+	return a.refusal(to)
+}
+
+func (a *Aggregator) subscribeAt(ctx context.Context, u *lazy.Upstream, uri string, params json.RawMessage, do subscriber) error {
+	conn, release, err := u.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := do(conn, ctx, params); err != nil {
+		return err
+	}
+	a.peerOf(u).shown.add(uri) // so that the end of the subscription goes there too
+	return nil
+}
+
+// wanted returns the URIs that hosts are subscribed to.
+func (a *Aggregator) wanted() map[string]bool {
+	all := map[string]bool{}
+	a.eachSession(func(s *session) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		maps.Copy(all, s.subscribed)
+		for _, l := range s.listens {
+			maps.Copy(all, l.uris)
+		}
+	})
+	return all
+}
+
+// dropSubscriptions ends those of uris that no host wants any more, where the
+// upstream is connected.
+func (a *Aggregator) dropSubscriptions(uris map[string]bool) {
+	wanted := a.wanted()
+	for uri := range uris {
+		u := a.resourceOwner(uri)
+		if wanted[uri] || u == nil || u.Conn() == nil {
+			continue
+		}
+		a.subscribeQuietly(u.Conn(), uri, (*transports.Conn).Unsubscribe)
+	}
+}
+
+// renewSubscriptions tells a new connection what hosts subscribed to over the
+// last one.
+func (a *Aggregator) renewSubscriptions(u *lazy.Upstream, conn *transports.Conn) {
+	for uri := range a.wanted() {
+		if a.resourceOwner(uri) == u {
+			a.subscribeQuietly(conn, uri, (*transports.Conn).Subscribe)
+		}
+	}
+}
+
+// subscribeQuietly does without the caller what no host waits for.
+func (a *Aggregator) subscribeQuietly(conn *transports.Conn, uri string, do subscriber) {
+	a.spawn(func() {
+		ctx, cancel := context.WithTimeout(a.ctx, askWait)
+		defer cancel()
+		if err := do(conn, ctx, aboutURI(uri)); err != nil && a.ctx.Err() == nil {
+			a.log.Warn("subscription not changed", "upstream", conn.Name(), "uri", uri, "err", err)
+		}
+	})
+}
+
+func aboutURI(uri string) json.RawMessage {
+	return append(append([]byte(`{"uri":`), wire.Quote(uri)...), '}')
+}
+
+// covers reports whether a subscription to one URI is for the resource of
+// another: servers may announce the parts of what was subscribed to (MCP,
+// "Resources", subscriptions).
+func covers(subscribed, uri string) bool {
+	rest, ok := strings.CutPrefix(uri, subscribed)
+	return ok && (rest == "" || strings.HasSuffix(subscribed, "/") || strings.ContainsRune("/?#", rune(rest[0])))
+}
+
+func anyCovers(subscribed map[string]bool, uri string) bool {
+	for s := range subscribed {
+		if covers(s, uri) {
+			return true
+		}
+	}
+	return false
+}
+
+// listen keeps a stream of notifications for a host of the stateless era until
+// the host cancels it (MCP 2026-07-28, "Subscriptions").
+func (a *Aggregator) listen(ctx context.Context, s *session, req mcp.Request) (mcp.Result, error) {
+	params, ok := req.GetParams().(*mcp.SubscriptionsListenParams)
+	if !ok || params.Notifications == nil {
+		return nil, invalid(`subscriptions/listen needs "notifications"`)
+	}
+	want := params.Notifications
+	id := transports.RawID(req)
+	l := listen{id: id, tools: want.ToolsListChanged, prompts: want.PromptsListChanged, resources: want.ResourcesListChanged, uris: map[string]bool{}}
+	var granted []string
+	for _, uri := range want.ResourceSubscriptions {
+		if err := a.subscribeTo(ctx, uri, aboutURI(uri), (*transports.Conn).Subscribe); err != nil {
+			a.log.Warn("resource not subscribed", "uri", uri, "err", err)
+			continue
+		}
+		l.uris[uri] = true
+		granted = append(granted, uri)
+	}
+	s.mu.Lock()
+	s.listens[string(id)] = l
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.listens, string(id))
+		s.mu.Unlock()
+		a.dropSubscriptions(l.uris)
+	}()
+	agreed, err := json.Marshal(&mcp.NotificationSubscriptions{
+		ToolsListChanged: l.tools, PromptsListChanged: l.prompts, ResourcesListChanged: l.resources, ResourceSubscriptions: granted,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.peer.Notify("notifications/subscriptions/acknowledged", subscribed(fmt.Appendf(nil, `{"notifications":%s}`, agreed), id))
+	a.touch()
+	select {
+	case <-ctx.Done():
+	case <-a.ctx.Done():
+	}
+	return &rawResult{raw: subscribed(nil, id)}, nil
+}

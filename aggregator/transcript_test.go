@@ -1,0 +1,186 @@
+package aggregator
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+// A transcript is one behaviour of the protocol, as what four ends see of it:
+//
+//	host sends          | {"id":1,"method":"tools/call","params":{…}}
+//	upstream receives   | {"id":6,"method":"tools/call","params":{…}}
+//	upstream sends      | {"id":6,"result":{…}}
+//	host receives       | {"id":1,"result":{…}}
+//
+// Each file in testdata has prose on top, a setup, the upstreams' answers to
+// what they are asked at the start, and the transcript. What is sent is the
+// script; what is received is checked, and written anew by
+//
+//	go test ./aggregator -run Transcript -update
+//
+// A name stands before the verb where there are several of a kind ("upstream b
+// sends"). A step also is one of
+//
+//	host leaves, upstream leaves   |           its streams end
+//	time passes                    | 50ms
+//	upstream sends +               | …         the next step goes out with it
+//
+// Abbreviations: {"jsonrpc":"2.0", is left out; $HOST are the members of _meta
+// by which a host of the stateless era introduces itself, $OWN those of
+// ours, $TEXT is a long text from the catalogue. Every message of an upstream has unknown members, among them $GREASE,
+// and every list of contents a content of an unknown type, $CONTENT: see
+// greased.
+var update = flag.Bool("update", false, "write what was received into the transcripts")
+
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no transcripts: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []byte
+			synctest.Test(t, func(t *testing.T) { got = play(t, archive) })
+			script := section(archive, "transcript")
+			if *update {
+				script.Data = got
+				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(strings.Split(string(script.Data), "\n"), strings.Split(string(got), "\n")); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", strings.TrimSpace(string(archive.Comment)), diff)
+			}
+		})
+	}
+}
+
+func section(archive *txtar.Archive, name string) *txtar.File {
+	for i, f := range archive.Files {
+		if f.Name == name {
+			return &archive.Files[i]
+		}
+	}
+	return &txtar.File{}
+}
+
+// play acts a transcript out and returns it with what was received.
+func play(t *testing.T, archive *txtar.Archive) []byte {
+	st := newStage(t, archive)
+	defer st.close()
+	var out bytes.Buffer
+	st.received(&out)
+	for step := range strings.Lines(string(section(archive, "transcript").Data)) {
+		who, what, ok := strings.Cut(strings.TrimSuffix(step, "\n"), "|")
+		who, what = strings.TrimSpace(who), strings.TrimSpace(what)
+		words := strings.Fields(who)
+		switch {
+		case strings.TrimSpace(step) == "" || strings.HasPrefix(step, "#"):
+			out.WriteString(step)
+			continue
+		case !ok || len(words) < 2:
+			t.Fatalf("a step is WHO VERB | WHAT, got %q", step)
+		case words[len(words)-1] == "receives":
+			continue // it is written anew
+		}
+		out.WriteString(line(who, what))
+		if !st.act(words, what) {
+			continue
+		}
+		time.Sleep(settling)
+		synctest.Wait()
+		st.received(&out)
+	}
+	return out.Bytes()
+}
+
+// settling is longer than changes are collected before hosts are told, and far
+// shorter than every time limit. It passes in no time.
+const settling = 4 * burst
+
+func line(who, what string) string {
+	return strings.TrimRight(fmt.Sprintf("%-19s | %s", who, what), " ") + "\n"
+}
+
+// act does one step and reports whether to see now what comes of it.
+func (st *stage) act(words []string, what string) bool {
+	verb := words[len(words)-1]
+	together := verb == "+"
+	if together {
+		words = words[:len(words)-1]
+		verb = words[len(words)-1]
+	}
+	who := strings.Join(words[:len(words)-1], " ")
+	switch {
+	case who == "time" && verb == "passes":
+		d, err := time.ParseDuration(what)
+		if err != nil {
+			st.t.Fatal(err)
+		}
+		time.Sleep(d)
+	case verb == "leaves":
+		st.actor(who).leave()
+	case verb == "sends":
+		a := st.actor(who)
+		a.held = append(a.held, a.message(what)+"\n"...)
+		if !together {
+			a.flush()
+		}
+	default:
+		st.t.Fatalf("nobody %s", verb)
+	}
+	return !together
+}
+
+// received writes what came since the last time: first to upstreams, then to
+// hosts.
+func (st *stage) received(out *bytes.Buffer) {
+	for _, a := range append(st.upstreams[:len(st.upstreams):len(st.upstreams)], st.hosts...) {
+		for _, text := range a.take() {
+			out.WriteString(line(a.name+" receives", st.short(text)))
+		}
+	}
+}
+
+// ourTexts are what the catalogue writes; its own tests look at them.
+var ourTexts = regexp.MustCompile(`("instructions":|"description":|"text":)"(?:Tools of other|Shows the tools)(?:[^"\\]|\\.)*"`)
+
+// short abbreviates what was received.
+func (st *stage) short(text string) string {
+	text = strings.Replace(text, `{"jsonrpc":"2.0",`, `{`, 1)
+	for _, h := range st.hosts {
+		if h.introduction != "" {
+			text = strings.ReplaceAll(text, h.introduction, "$HOST")
+		}
+	}
+	text = ourTexts.ReplaceAllString(text, `$1$$TEXT`)
+	return strings.NewReplacer(own, "$OWN", grease, "$GREASE", content, "$CONTENT").Replace(text)
+}
+
+// message makes a line to send of an abbreviated one.
+func (a *actor) message(text string) string {
+	text = strings.NewReplacer("$HOST", a.introduction, "$OWN", own).Replace(text)
+	if rest, ok := strings.CutPrefix(text, "{"); ok && !strings.Contains(text, `"jsonrpc"`) {
+		text = `{"jsonrpc":"2.0",` + rest
+	}
+	if a.upstream {
+		text = greased(text)
+	}
+	return text
+}
