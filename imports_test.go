@@ -14,10 +14,11 @@ import (
 // here may import none.
 var mayImport = map[string][]string{
 	"dynmcp/internal/wire":            {},
+	"dynmcp/internal/guard":           {},
 	"dynmcp/schema":                   {},
 	"dynmcp/schema/internal/gen":      {"dynmcp/schema"},
 	"dynmcp/catalog":                  {"dynmcp/schema", "dynmcp/internal/wire"},
-	"dynmcp/transports":               {"dynmcp/schema", "dynmcp/internal/wire"},
+	"dynmcp/transports":               {"dynmcp/schema", "dynmcp/internal/wire", "dynmcp/internal/guard"},
 	"dynmcp/lazy":                     {"dynmcp/transports", "dynmcp/schema"},
 	"dynmcp/aggregator":               {"dynmcp/lazy", "dynmcp/catalog", "dynmcp/transports", "dynmcp/schema", "dynmcp/internal/wire"},
 	"dynmcp/cmd/dynmcp":               {"dynmcp/aggregator", "dynmcp/lazy", "dynmcp/catalog", "dynmcp/transports", "dynmcp/schema"},

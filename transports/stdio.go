@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"dynmcp/internal/guard"
 	"dynmcp/internal/wire"
 	"dynmcp/schema"
 )
@@ -27,6 +28,9 @@ const (
 	// drainGrace is how long pipes are read after the child is gone: a
 	// grandchild may hold them open.
 	drainGrace = 500 * time.Millisecond
+	// lastLines is how long the calls of a child that ended wait for what it
+	// said last, where its own children keep its stderr open.
+	lastLines = 50 * time.Millisecond
 )
 
 // openChild starts the server's command and reads what it prints.
@@ -35,7 +39,7 @@ func (c *Conn) openChild() error {
 	if err != nil {
 		return c.StartFailure(fmt.Sprintf("start %q", c.server.Command), err)
 	}
-	c.log.Debug("started", "pid", p.cmd.Process.Pid)
+	c.log.Debug("started", "pid", p.tree.Pid())
 	writer := wire.NewWriter(p.stdin, writeStall)
 	c.stderr = p.stderr.tail
 	c.send = func(_ *Call, parts ...[]byte) error { return writer.SendWithin(maxQueued, parts...) }
@@ -62,9 +66,16 @@ func (c *Conn) openChild() error {
 			c.giveUp(p, drainGrace, fmt.Errorf("it does not read its stdin: %w", err))
 		}
 	})
+	read := make(chan struct{})
 	c.spawn(func() {
-		p.wait(&readers)
-		c.lose(p.exitError())
+		readers.Wait()
+		close(read)
+	})
+	c.spawn(func() {
+		why := p.tree.Wait()
+		await(read, lastLines)
+		c.lose(why)
+		p.reap(read)
 		p.stdin.Close()
 		writer.Close()
 	})
@@ -81,7 +92,7 @@ func (c *Conn) giveUp(p *child, grace time.Duration, why error) {
 	case <-c.ctx.Done():
 	case <-timer.C:
 		c.lose(why)
-		p.kill()
+		p.tree.Kill()
 	}
 }
 
@@ -102,14 +113,14 @@ func (c *Conn) readLines(stream io.Reader) {
 	}
 }
 
-// A child is a process in a group of its own, with our ends of its pipes.
+// A child is a command and all it starts, with our ends of its pipes.
 type child struct {
-	cmd     *exec.Cmd
+	tree    *guard.Tree
 	stdin   *os.File
 	stdout  *os.File
 	errPipe *os.File
 	stderr  *ring
-	gone    chan struct{} // closed when the process and its group are gone
+	gone    chan struct{} // closed when nothing of the tree is left
 }
 
 func startChild(command string, args []string, dir string, env []string) (*child, error) {
@@ -118,7 +129,7 @@ func startChild(command string, args []string, dir string, env []string) (*child
 		return nil, err
 	}
 	cmd := &exec.Cmd{Path: path, Args: append([]string{command}, args...), Dir: dir, Env: env}
-	p := &child{cmd: cmd, stderr: &ring{max: 64 << 10}, gone: make(chan struct{})}
+	p := &child{stderr: &ring{max: 64 << 10}, gone: make(chan struct{})}
 	var theirs []*os.File
 	pipe := func(child **os.File, childReads bool) *os.File {
 		r, w, pipeErr := os.Pipe()
@@ -138,8 +149,7 @@ func startChild(command string, args []string, dir string, env []string) (*child
 	defer closeAll(&theirs)
 	if err == nil {
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, errs
-		ownGroup(cmd)
-		err = cmd.Start()
+		p.tree, err = guard.Start(cmd)
 	}
 	if err != nil {
 		closeAll(&[]*os.File{p.stdin, p.stdout, p.errPipe})
@@ -156,23 +166,28 @@ func closeAll(files *[]*os.File) {
 	}
 }
 
-// wait returns when the child has ended, its group is gone and its output is
+// reap returns when nothing is left of a child that has ended, and its output is
 // read, or held open by someone we cannot see for longer than drainGrace.
-func (p *child) wait(readers *sync.WaitGroup) {
-	p.reap()
+func (p *child) reap(read <-chan struct{}) {
+	p.tree.Reap()
 	close(p.gone)
-	cut := time.AfterFunc(drainGrace, func() {
-		p.stdout.Close()
-		p.errPipe.Close()
-	})
-	readers.Wait()
-	cut.Stop()
+	await(read, drainGrace)
 	p.stdout.Close()
 	p.errPipe.Close()
+	<-read
+}
+
+func await(what <-chan struct{}, atMost time.Duration) {
+	timer := time.NewTimer(atMost)
+	defer timer.Stop()
+	select {
+	case <-what:
+	case <-timer.C:
+	}
 }
 
 // stop ends the child in stages: its stdin is closed, its group gets SIGTERM,
-// then SIGKILL. It returns when the group is gone.
+// the whole tree SIGKILL. It returns when the tree is gone.
 func (p *child) stop(w *wire.Writer) {
 	flushed := make(chan struct{})
 	go func() {
@@ -184,7 +199,7 @@ func (p *child) stop(w *wire.Writer) {
 		p.stdin.Close()
 		<-flushed
 	}()
-	for _, stage := range []func(){func() {}, p.terminate, p.kill} {
+	for _, stage := range []func(){func() {}, p.tree.Terminate, p.tree.Kill} {
 		stage()
 		timer := time.NewTimer(exitGrace)
 		select {
@@ -196,17 +211,6 @@ func (p *child) stop(w *wire.Writer) {
 		}
 	}
 	<-p.gone
-}
-
-func (p *child) exitError() error {
-	state := p.cmd.ProcessState
-	if state == nil {
-		return errors.New("it ended")
-	}
-	if state.Success() {
-		return errors.New("it exited with status 0")
-	}
-	return fmt.Errorf("it ended: %v", state)
 }
 
 // neededVariables are what every program needs, whatever else is kept from it.

@@ -1,0 +1,89 @@
+package guard
+
+import (
+	"os/exec"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+)
+
+// A Tree is a command that was started, and everything it starts in turn: a job
+// object that ends with the last handle to it, which is ours.
+type Tree struct {
+	cmd *exec.Cmd
+	job windows.Handle
+}
+
+// Start starts cmd, out of reach of a Ctrl-C of our console. Wait and then Reap
+// must be called.
+func Start(cmd *exec.Cmd) (*Tree, error) {
+	job, err := newJob()
+	if err != nil {
+		return nil, err
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
+	t := &Tree{cmd, job}
+	if err := cmd.Start(); err != nil {
+		t.Reap()
+		return nil, err
+	}
+	if err := t.adopt(); err != nil {
+		_ = cmd.Process.Kill()
+		_ = t.Wait()
+		t.Reap()
+		return nil, err
+	}
+	return t, nil
+}
+
+// newJob returns a job whose processes end with its last handle, also when we
+// are killed.
+func newJob() (windows.Handle, error) {
+	job, err := windows.CreateJobObject(nil, nil)
+	if err != nil {
+		return 0, err
+	}
+	var info windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION
+	info.BasicLimitInformation.LimitFlags = windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
+	_, err = windows.SetInformationJobObject(job, windows.JobObjectExtendedLimitInformation,
+		uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)))
+	if err != nil {
+		_ = windows.CloseHandle(job)
+		return 0, err
+	}
+	return job, nil
+}
+
+// adopt puts the command into the job. What it starts afterwards is in it too;
+// a process needs longer than we do here before it starts another.
+func (t *Tree) adopt() error {
+	process, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE, false, uint32(t.Pid()))
+	if err != nil {
+		return err
+	}
+	defer windows.CloseHandle(process)
+	return windows.AssignProcessToJobObject(t.job, process)
+}
+
+// Pid returns the process id of the command.
+func (t *Tree) Pid() int { return t.cmd.Process.Pid }
+
+// Terminate does nothing: there is no SIGTERM, closing stdin was the request.
+func (t *Tree) Terminate() {}
+
+// Kill ends every process of the tree at once.
+func (t *Tree) Kill() { _ = windows.TerminateJobObject(t.job, 1) }
+
+// Wait returns when the command has ended, and says how. What it started may
+// still be there, until Reap has returned.
+func (t *Tree) Wait() error {
+	err := t.cmd.Wait()
+	return describe(t.cmd.ProcessState, err)
+}
+
+// Reap ends what the command left behind.
+func (t *Tree) Reap() {
+	_ = windows.TerminateJobObject(t.job, 1)
+	_ = windows.CloseHandle(t.job)
+}
