@@ -16,12 +16,8 @@ func (a *Aggregator) Load(ctx context.Context, server string) error {
 	if u == nil {
 		return &UnknownServerError{Name: server}
 	}
-	_, release, err := u.Load(ctx)
-	if err != nil {
-		return err
-	}
-	context.AfterFunc(a.ctx, release)
-	return nil
+	_, _, err := u.Load(ctx) // not released: it stays
+	return err
 }
 
 // An UnknownServerError says that a config has no such server, or has it
@@ -32,4 +28,3 @@ func (e *UnknownServerError) Error() string { return "unknown MCP server: " + e.
 
 // View returns what is known of the servers now.
 func (a *Aggregator) View() *catalog.View { return a.catalog.View() }
-

@@ -34,6 +34,8 @@ func rootCommand() *cobra.Command {
 	cmd.SilenceUsage = true
 	cmd.Version = version
 	cmd.SetVersionTemplate("dynmcp {{.Version}}\n")
+	cmd.AddCommand(lsCommand(), testCommand(), callCommand(), findCommand(), describeCommand(), versionCommand())
+	cmd.AddCommand(initCommand(), addCommand(), removeCommand(), schemaCommand())
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return hinted(err, "dynmcp --help lists the flags")
 	})

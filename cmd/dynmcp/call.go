@@ -1,0 +1,295 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"dynmcp/catalog"
+	"dynmcp/schema"
+)
+
+func callCommand() *cobra.Command {
+	var on target
+	var how callFlags
+	cmd := &cobra.Command{
+		Use:   "call <server/tool> [key=value… | -] [-- command args…]",
+		Short: "Call a tool and print its result",
+		Long: `Call a tool as a host would and print its result. Of the servers, only the
+tool's own is started, and stopped again afterwards.
+
+Arguments are written key=value. A value is JSON where the tool's schema asks
+for something else than text and the value is that, and text otherwise;
+key:=json is JSON always. In place of them, --json '{…}' takes all arguments
+as one object, and - reads that object from stdin.
+
+Text is printed as it is; of images and other data it is told what they are.
+The exit status is 1 if the tool reports an error or cannot be called.`,
+		Example: `  dynmcp call files/read_file path=README.md
+  dynmcp call git/log max_count=3 'paths:=["cmd","docs"]'
+  echo '{"path": "README.md"}' | dynmcp call files/read_file -
+  dynmcp call echo message=hi -- npx -y @modelcontextprotocol/server-everything stdio`,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: completeServers(&on.configFlags, "/"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, args, err := on.load(cmd, args)
+			if err != nil {
+				return err
+			}
+			if len(args) == 0 {
+				return hinted(errors.New("which tool? none was named"), "dynmcp call <server/tool> [key=value…]; dynmcp find WORDS finds tools")
+			}
+			how.given = cmd.Flags().Changed("json")
+			ctx, stop := interruptible(cmd)
+			defer stop()
+			return how.run(ctx, cmd, &on, cfg, args[0], args[1:])
+		},
+	}
+	on.add(cmd)
+	cmd.Flags().StringVar(&how.arguments, "json", "", "the arguments as a JSON `object`; - reads it from stdin")
+	cmd.Flags().BoolVar(&how.raw, "raw", false, "print the result as the server sent it, in one line of JSON")
+	cmd.Flags().BoolVar(&how.indent, "json-output", false, "print the result as JSON over several lines")
+	cmd.MarkFlagsMutuallyExclusive("raw", "json-output")
+	return cmd
+}
+
+// callFlags say where arguments come from and how a result is printed.
+type callFlags struct {
+	arguments   string
+	given       bool // --json was
+	raw, indent bool
+}
+
+func (f *callFlags) run(ctx context.Context, cmd *cobra.Command, on *target, cfg *schema.Config, name string, words []string) error {
+	given, err := f.read(cmd.InOrStdin(), words)
+	if err != nil {
+		return err
+	}
+	in, tool, err := startTool(ctx, cmd, on, cfg, name)
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	if given == nil {
+		if given, err = arguments(words, tool.InputSchema); err != nil {
+			return err
+		}
+	}
+	waiting := showProgress(stderr(cmd), "calling "+tool.Name)
+	defer waiting.end()
+	params := fmt.Appendf(nil, `{"name":"use_tool","arguments":{"tool_name":%s,"tool_input":%s}}`, jsonText(tool.Name), given)
+	result, err := in.call(ctx, "tools/call", params)
+	waiting.end()
+	if err != nil {
+		return refused(tool.Name, err)
+	}
+	return f.print(stdout(cmd), tool, result)
+}
+
+// read returns arguments that come as one object, nil where they do not. It
+// is done before anything is started.
+func (f *callFlags) read(stdin io.Reader, words []string) (json.RawMessage, error) {
+	text := f.arguments
+	switch {
+	case f.given && len(words) > 0:
+		return nil, hinted(fmt.Errorf("--json and %q: the arguments are given twice", words[0]), "use --json or key=value")
+	case f.given:
+	case len(words) == 1 && words[0] == "-":
+		text = "-"
+	default:
+		return nil, checkWords(words)
+	}
+	from := "--json"
+	if text == "-" {
+		all, err := io.ReadAll(stdin)
+		if err != nil {
+			return nil, fmt.Errorf("read the arguments from stdin: %w", err)
+		}
+		text, from = string(all), "stdin"
+	}
+	return object(text, from)
+}
+
+func object(text, from string) (json.RawMessage, error) {
+	raw := bytes.TrimSpace([]byte(text))
+	if len(raw) > 0 && raw[0] == '{' && json.Valid(raw) {
+		return raw, nil
+	}
+	const example = `like {"path": "README.md"}; mind the quotes of the shell`
+	var anything json.RawMessage
+	if err := json.Unmarshal(raw, &anything); err != nil {
+		return nil, hinted(fmt.Errorf("%s: the arguments are not JSON: %v", from, err), example)
+	}
+	return nil, hinted(fmt.Errorf("%s: the arguments must be a JSON object", from), example)
+}
+
+// startTool starts the server of a tool, and it alone, and finds the tool.
+func startTool(ctx context.Context, cmd *cobra.Command, on *target, cfg *schema.Config, name string) (*inside, *catalog.Tool, error) {
+	server, err := serverOfTool(cfg, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	in, failed, err := startServers(ctx, cmd, on, cfg, server)
+	if err == nil {
+		err = failed[server]
+	}
+	if err != nil {
+		if in != nil {
+			in.close()
+		}
+		return nil, nil, err
+	}
+	tool, ok := in.agg.View().Tool(name)
+	if !ok {
+		defer in.close()
+		return nil, nil, unknownTool(in.agg.View(), name)
+	}
+	return in, tool, nil
+}
+
+// startServers starts servers of a config and nothing else. in.close must be
+// called, unless there is an error.
+func startServers(ctx context.Context, cmd *cobra.Command, on *target, cfg *schema.Config, servers ...string) (in *inside, failed map[string]error, err error) {
+	waiting := showProgress(stderr(cmd), "starting "+strings.Join(servers, ", "))
+	defer waiting.end()
+	in, err = enter(ctx, narrowed(cfg, servers...), on.options(cmd))
+	if err != nil {
+		return nil, nil, err
+	}
+	return in, in.load(ctx, servers...), nil
+}
+
+// serverOfTool returns the server that the name of a tool begins with; where
+// there is but one server, names have none.
+func serverOfTool(cfg *schema.Config, name string) (string, error) {
+	if cfg.SingleWrap {
+		return cfg.Servers[0].Name, nil
+	}
+	server, _, ok := strings.Cut(name, "/")
+	if !ok {
+		return "", hinted(fmt.Errorf("%q is not the name of a tool", name), "write server/tool; dynmcp find %s searches for it", name)
+	}
+	s, err := serverOf(cfg, server)
+	if err == nil && s.Disabled {
+		err = hinted(fmt.Errorf("%s is disabled", server), `take "disabled" out of its entry in %s`, cfg.Path)
+	}
+	return server, err
+}
+
+func unknownTool(view *catalog.View, name string) error {
+	err := fmt.Errorf("unknown tool %q", name)
+	if near := view.Nearest(name, 3); len(near) > 0 {
+		return hinted(err, "did you mean %s?", toolNames(near))
+	}
+	if all := view.Tools(); len(all) > 0 && len(all) <= 10 {
+		return hinted(err, "there are: %s", toolNames(all))
+	}
+	return hinted(err, "the server has %d tools; dynmcp test lists them", len(view.Tools()))
+}
+
+func toolNames(tools []*catalog.Tool) string {
+	var names []string
+	for _, t := range tools {
+		names = append(names, t.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// refused puts the tool in front of a JSON-RPC error, and what came with it
+// behind.
+func refused(tool string, err error) error {
+	var rpc *rpcError
+	if !errors.As(err, &rpc) {
+		return fmt.Errorf("%s: %w", tool, err)
+	}
+	if len(rpc.Data) > 0 {
+		return fmt.Errorf("%s: %w\ndata: %s", tool, err, rpc.Data)
+	}
+	return fmt.Errorf("%s: %w", tool, err)
+}
+
+// A content is one part of a tool's result.
+type content struct {
+	Type     string `json:"type"`
+	Text     string `json:"text"`
+	Data     string `json:"data"`
+	MIMEType string `json:"mimeType"`
+	URI      string `json:"uri"`
+	Resource *struct {
+		URI      string  `json:"uri"`
+		MIMEType string  `json:"mimeType"`
+		Text     *string `json:"text"`
+		Blob     string  `json:"blob"`
+	} `json:"resource"`
+}
+
+func (f *callFlags) print(s *screen, tool *catalog.Tool, result json.RawMessage) error {
+	var r struct {
+		Content    []content       `json:"content"`
+		Structured json.RawMessage `json:"structuredContent"`
+		IsError    bool            `json:"isError"`
+	}
+	err := json.Unmarshal(result, &r)
+	switch {
+	case f.raw || err != nil:
+		s.printf("%s\n", result)
+	case f.indent:
+		s.printf("%s\n", indentedJSON(result))
+	case len(r.Content) == 0 && r.Structured != nil:
+		s.printf("%s\n", indentedJSON(r.Structured))
+	default:
+		for _, c := range r.Content {
+			s.printf("%s\n", strings.TrimSuffix(c.String(), "\n"))
+		}
+	}
+	if r.IsError {
+		return hinted(fmt.Errorf("%s reports an error", tool.Name), "dynmcp describe %s shows what it takes", tool.Name)
+	}
+	return nil
+}
+
+// String is the text of a part, or what there is instead of text.
+func (c content) String() string {
+	switch {
+	case c.Type == "text":
+		return c.Text
+	case c.Type == "resource_link":
+		return fmt.Sprintf("[link to %s]", c.URI)
+	case c.Type == "resource" && c.Resource != nil && c.Resource.Text != nil:
+		return *c.Resource.Text
+	case c.Type == "resource" && c.Resource != nil:
+		return fmt.Sprintf("[%s: %s]", c.Resource.URI, data(c.Resource.MIMEType, c.Resource.Blob))
+	}
+	return fmt.Sprintf("[%s: %s]", c.Type, data(c.MIMEType, c.Data))
+}
+
+func data(kind, encoded string) string {
+	if kind == "" {
+		kind = "data"
+	}
+	return fmt.Sprintf("%s, %d bytes; --raw prints it", kind, base64.StdEncoding.DecodedLen(len(strings.TrimRight(encoded, "="))))
+}
+
+// indentedJSON spreads JSON over lines; its values stay the same bytes.
+func indentedJSON(raw json.RawMessage) []byte {
+	var b bytes.Buffer
+	if json.Indent(&b, raw, "", "  ") != nil {
+		return raw
+	}
+	return b.Bytes()
+}
+
+func jsonText(text string) json.RawMessage {
+	raw, err := json.Marshal(text)
+	if err != nil {
+		return json.RawMessage(`""`) // not reached: every string can be encoded
+	}
+	return raw
+}
