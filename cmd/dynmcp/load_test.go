@@ -109,8 +109,9 @@ func TestEveryListWithNewEntriesIsAnnounced(t *testing.T) {
 	t.Parallel()
 	host := serve(t, fake(t, "now"), deferred(t, "later", "Later"))
 	told := mark(t, host)
+	next := host.Count(resourcesChanged) + 1
 	load(host, "later")
-	host.WaitMethod(resourcesChanged, host.Count(resourcesChanged)+1)
+	host.WaitMethod(resourcesChanged, next)
 	settle(t, host, "now")
 	told(toolsChanged, 1)
 	told(resourcesChanged, 1)
@@ -210,11 +211,12 @@ func TestLoadOutlivesItsOnlyCaller(t *testing.T) {
 	gate := mcptest.NewGate(t)
 	e := deferred(t, "later", "Later", "-fault", "gate-init:"+gate.Path)
 	host := serve(t, e)
+	next := host.Count(toolsChanged) + 1
 	only := host.Go("tools/call", mcptest.ToolParams("load_mcp", loadArguments("later")))
 	e.WaitFor("initialize", 1)
 	only.Cancel("changed my mind")
 	gate.Open()
-	host.WaitMethod(toolsChanged, host.Count(toolsChanged)+1)
+	host.WaitMethod(toolsChanged, next)
 	contains(t, block(catalogue(t, host), "tools"), "- later/echo:")
 	if e.Count("start") != 1 {
 		t.Errorf("got %q", e.Events())

@@ -1,0 +1,113 @@
+package main_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"dynmcp/internal/mcptest"
+)
+
+// Cancellation: it reaches the server that works, under the id that it knows, and
+// the host is not answered.
+
+// heard are the messages that a fake received last.
+func heard(t *testing.T, m mcptest.Message) []mcptest.Message {
+	t.Helper()
+	var lines []string
+	if err := json.Unmarshal([]byte(m.Text()), &lines); err != nil {
+		t.Fatalf("%v in %s", err, m.Raw)
+	}
+	var all []mcptest.Message
+	for _, line := range lines {
+		all = append(all, mcptest.Parse(line))
+	}
+	return all
+}
+
+func TestCancelReachesTheUpstreamUnderItsID(t *testing.T) {
+	t.Parallel()
+	alpha := fake(t, "alpha")
+	host := serve(t, alpha)
+	call := host.GoRaw(`"host's own"`, "tools/call", useParams("alpha/sleep", nil))
+	other := host.Go("tools/call", useParams("alpha/sleep", nil))
+	alpha.WaitFor("call sleep", 2)
+	call.Cancel("not <needed> é")
+	alpha.WaitFor("cancelled", 1)
+	var slept, cancelled string
+	for _, m := range heard(t, use(host, "alpha/received", nil)) {
+		switch {
+		case m.Method == "tools/call" && strings.Contains(m.Raw, `"sleep"`) && slept == "":
+			slept = string(m.ID)
+		case m.Method == "notifications/cancelled":
+			cancelled = string(m.Member("requestId"))
+			if got := string(m.Member("reason")); got != `"not <needed> é"` {
+				t.Errorf("got reason %s", got)
+			}
+		}
+	}
+	if slept == "" || slept != cancelled {
+		t.Errorf("the call had id %q, cancelled was %q", slept, cancelled)
+	}
+	host.Call("ping", nil)
+	if call.Done() || other.Done() {
+		t.Errorf("answered: cancelled %v, other %v", call.Done(), other.Done())
+	}
+	other.Cancel("")
+	alpha.WaitFor("cancelled", 2)
+}
+
+func TestCancelOfAnythingElseIsIgnored(t *testing.T) {
+	t.Parallel()
+	alpha := fake(t, "alpha")
+	host := serve(t, alpha)
+	done := host.Go("tools/call", useParams("alpha/echo", `{}`))
+	done.Wait()
+	done.Cancel("too late")
+	for _, params := range []any{`{"requestId":"nobody"}`, `{"requestId":null}`, `{}`, `[]`, nil} {
+		host.Notify("notifications/cancelled", params)
+	}
+	if got := use(host, "alpha/echo", `{"n":1}`).Text(); got != `{"n":1}` {
+		t.Errorf("got %s", got)
+	}
+	if n := alpha.Count("cancelled"); n > 0 {
+		t.Errorf("the server was told of %d cancels", n)
+	}
+}
+
+func TestCancelOfEveryKindOfRequest(t *testing.T) {
+	t.Parallel()
+	for method, params := range map[string]string{
+		"resources/read":      `{"uri":"fake://alpha/text"}`,
+		"prompts/get":         `{"name":"alpha.greet"}`,
+		"completion/complete": `{"ref":{"type":"ref/prompt","name":"alpha.greet"},"argument":{"name":"who","value":"x"}}`,
+	} {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			alpha := fake(t, "alpha", "-fault", "hang-call", "-fault-on", method)
+			host := serve(t, alpha)
+			call := host.Go(method, params)
+			alpha.WaitFor("fault hang-call", 1)
+			call.Cancel("enough")
+			alpha.WaitFor("cancelled", 1)
+			host.Call("ping", nil)
+			if call.Done() {
+				t.Error("answered")
+			}
+		})
+	}
+}
+
+func TestAnswerBehindTheCancelIsDropped(t *testing.T) {
+	t.Parallel()
+	alpha := fake(t, "alpha", "-fault", "late", "-fault-tool", "sleep")
+	host := serve(t, alpha)
+	call := host.Go("tools/call", useParams("alpha/fault", `{"mode":"late"}`))
+	alpha.WaitFor("call fault", 1)
+	call.Cancel("enough")
+	alpha.WaitFor("cancelled", 1)
+	use(host, "alpha/echo", nil) // the late answer came before this one
+	if call.Done() {
+		t.Error("answered")
+	}
+}
