@@ -3,11 +3,9 @@ package transports
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,6 +39,8 @@ type Options struct {
 	// knows both eras can ask the host something in the middle of a call only
 	// there, and may refuse the handshake after server/discover. Nil is no.
 	OldHost func() bool
+
+	stall time.Duration // how long an upstream may leave its end unread; 0 is writeStall
 }
 
 // Info is an implementation's name and version as the handshake carries them.
@@ -59,28 +59,6 @@ type Hello struct {
 
 // Has reports whether the upstream advertised a capability, such as "tools".
 func (h *Hello) Has(capability string) bool { return wire.Get(h.Capabilities, capability) != nil }
-
-// A Call is one request to an upstream.
-type Call struct {
-	Method string
-	Params json.RawMessage // as the host sent them; may be nil
-
-	// Done takes the result or the error, exactly once. It is called in the
-	// order of the wire and must not block.
-	Done func(result json.RawMessage, err error)
-
-	// Peer takes the call's progress, under the token that Params carried, and
-	// what the upstream sends on the call's own stream, where the transport
-	// has one a call (HTTP). Nil wants no progress and leaves the rest to the
-	// connection's peer.
-	Peer Peer
-
-	id        int64
-	unlimited bool   // the server's timeout does not hold
-	token     []byte // the host's progress token
-	timer     *time.Timer
-	abort     context.CancelFunc // ends the call's own stream
-}
 
 // A Conn is a connection to one upstream. Its methods may be called from many
 // goroutines.
@@ -115,6 +93,7 @@ type Conn struct {
 	lastID int64
 	calls  map[int64]*Call
 	asked  map[string]context.CancelFunc // what the upstream asks, by its id
+	junk   int                           // lines that were no message
 	err    error                         // why the connection ended
 	closed bool
 
@@ -148,6 +127,9 @@ func Open(server schema.Server, opts Options) (*Conn, error) {
 func newConn(server schema.Server, opts Options) *Conn {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.stall == 0 {
+		opts.stall = writeStall
 	}
 	if server.MaxMessageBytes == 0 {
 		server.MaxMessageBytes = defaultMaxMessage
@@ -200,117 +182,6 @@ func (c *Conn) Err() error {
 // no child.
 func (c *Conn) Stderr() string { return c.stderr() }
 
-// Start sends a request. Done is called whatever happens, also where Start
-// cannot send; cancel is for whoever no longer wants the answer.
-func (c *Conn) Start(call *Call) {
-	if c.stateless.Load() {
-		call.Params = c.dressed(call.Params)
-	}
-	if call.Peer != nil {
-		call.token = wire.Get(wire.Get(call.Params, "_meta"), "progressToken")
-	}
-	if err := c.register(call); err != nil {
-		call.Done(nil, err)
-		return
-	}
-	id := strconv.AppendInt(nil, call.id, 10)
-	if err := c.send(call, wire.Request(id, wire.Quote(call.Method), call.params(id)...)...); err != nil {
-		c.finish(call.id, nil, c.sendFailure(err))
-	}
-}
-
-func (c *Conn) register(call *Call) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.err != nil {
-		return c.failure(c.err, NotSent)
-	}
-	c.lastID++
-	call.id = c.lastID
-	c.calls[call.id] = call
-	if t := c.server.Timeout; t > 0 && !call.unlimited {
-		call.timer = time.AfterFunc(t, func() { c.expire(call, t) })
-	}
-	return nil
-}
-
-// params returns the pieces of the call's params, with our id in the place of
-// the host's progress token: tokens of several hosts would collide, and the
-// call's id is unique already.
-func (call *Call) params(id []byte) [][]byte {
-	switch {
-	case len(call.Params) == 0:
-		return nil
-	case call.token == nil:
-		return [][]byte{call.Params}
-	}
-	at := wire.Offset(call.Params, call.token)
-	return [][]byte{call.Params[:at], id, call.Params[at+len(call.token):]}
-}
-
-// Cancel withdraws a call: the upstream is told, Done is not called any more.
-// reason, raw JSON, may be nil. It reports whether the call was in flight.
-func (c *Conn) Cancel(call *Call, reason json.RawMessage) bool {
-	if !c.takeCall(call) {
-		return false
-	}
-	c.withdraw(call, reason)
-	return true
-}
-
-func (c *Conn) withdraw(call *Call, reason json.RawMessage) {
-	c.mu.Lock()
-	abort := call.abort
-	c.mu.Unlock()
-	if abort != nil {
-		defer abort()
-	}
-	switch {
-	case call.Method == "initialize" || call.Method == methodDiscover:
-		return // before a session there is nothing to be told
-	case c.stateless.Load() && abort != nil:
-		return // the end of the call's stream says it
-	}
-	params := fmt.Appendf(nil, `{"requestId":%d`, call.id)
-	if reason != nil {
-		params = append(append(params, `,"reason":`...), reason...)
-	}
-	if err := c.Notify("notifications/cancelled", append(params, '}')); err != nil {
-		c.log.Debug("cancel not sent", "err", err)
-	}
-}
-
-func (c *Conn) expire(call *Call, after time.Duration) {
-	if !c.takeCall(call) {
-		return
-	}
-	c.withdraw(call, json.RawMessage(`"timeout"`))
-	call.Done(nil, c.fail(CodeTimeout, Unknown, fmt.Errorf("no answer to %s within %s", call.Method, after)))
-}
-
-// Call sends a request and waits for its result. When ctx ends, the call is
-// cancelled and ctx's error returned.
-func (c *Conn) Call(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	type answer struct {
-		result json.RawMessage
-		err    error
-	}
-	answered := make(chan answer, 1)
-	call := &Call{Method: method, Params: params}
-	call.Done = func(result json.RawMessage, err error) { answered <- answer{result, err} }
-	c.Start(call)
-	select {
-	case a := <-answered:
-		return a.result, a.err
-	case <-ctx.Done():
-		if c.Cancel(call, nil) {
-			return nil, ctx.Err()
-		}
-		a := <-answered
-		return a.result, a.err
-	}
-}
-
 // Notify sends a notification. The error says that it was not sent; that it
 // was does not mean that it arrived.
 func (c *Conn) Notify(method string, params json.RawMessage) error {
@@ -328,40 +199,6 @@ func (c *Conn) Close() {
 		c.mu.Unlock()
 		c.wg.Wait()
 	})
-}
-
-// take removes the call that is to be ended; nil where it has ended already.
-func (c *Conn) take(id int64) *Call {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.takeLocked(id)
-}
-
-// takeCall is take for a call that may not have been sent yet.
-func (c *Conn) takeCall(call *Call) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.takeLocked(call.id) != nil
-}
-
-func (c *Conn) takeLocked(id int64) *Call {
-	call := c.calls[id]
-	if call != nil {
-		delete(c.calls, id)
-		if call.timer != nil {
-			call.timer.Stop()
-		}
-	}
-	return call
-}
-
-func (c *Conn) finish(id int64, result json.RawMessage, err error) bool {
-	call := c.take(id)
-	if call == nil {
-		return false
-	}
-	call.Done(result, err)
-	return true
 }
 
 // lose ends every call and every question with err, once; the connection is
@@ -383,46 +220,33 @@ func (c *Conn) lose(err error) {
 		if call.timer != nil {
 			call.timer.Stop()
 		}
-		call.Done(nil, c.failure(err, Unknown))
+		outcome := Unknown
+		if !call.sent {
+			outcome = NotSent
+		}
+		call.Done(nil, c.failure(err, outcome))
 	}
 }
 
 // spawn runs f on a goroutine that Close waits for; it reports false where the
-// connection is closed already. A panic ends the connection, not the process.
+// connection is closed already.
 func (c *Conn) spawn(f func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return false
 	}
-	c.wg.Add(1)
-	go func() {
-		defer c.wg.Done()
-		defer func() {
-			if r := recover(); r != nil {
-				c.log.Error("panic", "panic", r, "stack", string(debug.Stack()))
-				c.lose(fmt.Errorf("internal error: %v", r))
-			}
-		}()
-		f()
-	}()
+	c.wg.Go(func() { c.guarded(f) })
 	return true
 }
 
-// inFlight reports whether a call still waits for its answer.
-func (c *Conn) inFlight(call *Call) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.calls[call.id] != nil
-}
-
-func (c *Conn) sendFailure(err error) error {
-	var failure *Failure
-	switch {
-	case errors.As(err, &failure):
-		return failure
-	case errors.Is(err, wire.ErrFull):
-		return c.fail(CodeOverloaded, NotSent, err)
-	}
-	return c.failure(err, NotSent)
+// guarded runs f; a panic ends the connection, not the process.
+func (c *Conn) guarded(f func()) {
+	defer func() {
+		if r := recover(); r != nil {
+			c.log.Error("panic", "panic", r, "stack", string(debug.Stack()))
+			c.lose(fmt.Errorf("internal error: %v", r))
+		}
+	}()
+	f()
 }

@@ -6,41 +6,54 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"time"
+
+	"dynmcp/internal/wire"
 )
 
-// errTooLarge says that a body or an event is over max_message_bytes.
+// errTooLarge says that a message is over max_message_bytes.
 var errTooLarge = errors.New("larger than max_message_bytes")
 
 // An event is one of a text/event-stream (WHATWG HTML, "Server-sent events").
 type event struct {
-	name string
-	id   string
-	data []byte
+	name  string
+	id    string
+	retry time.Duration
+	data  []byte // nil where there is none
 }
 
-// readEvents calls each for every event of r that has data, in order, until r
-// ends. Lines it does not know, comments among them, are
-// skipped. An event of more than max bytes is an error.
+// readEvents calls each for every event of r, in order, until r ends. Lines it
+// does not know, comments among them, are skipped. At the end an event that no
+// empty line closes counts if it is whole: if its data is JSON. An event of more
+// than max bytes is an error.
 func readEvents(r io.Reader, max int, each func(event)) error {
 	lines := bufio.NewReaderSize(r, 32<<10)
 	var e event
-	for {
+	begun := false // of this event, a line was seen
+	for first := true; ; first = false {
 		line, err := readLine(lines, max+len("data: "))
-		if err != nil {
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			return err
+		if first {
+			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
 		}
-		if len(line) == 0 {
-			if e.data != nil {
+		if len(line) > 0 {
+			begun = true
+			e.field(line)
+		}
+		if len(e.data) > max {
+			return fmt.Errorf("an event of more than %d bytes is %w", max, errTooLarge)
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			if wire.Valid(e.data) {
 				each(e)
 			}
-			e = event{}
-			continue
-		}
-		if e.field(line); len(e.data) > max {
-			return fmt.Errorf("an event of more than %d bytes is %w", max, errTooLarge)
+			return nil
+		case err != nil:
+			return err
+		case begun && len(line) == 0:
+			each(e)
+			e, begun = event{}, false
 		}
 	}
 }
@@ -53,19 +66,20 @@ func (e *event) field(line []byte) {
 		e.name = string(value)
 	case "id":
 		e.id = string(value)
+	case "retry":
+		if ms, err := strconv.Atoi(string(value)); err == nil {
+			e.retry = time.Duration(ms) * time.Millisecond
+		}
 	case "data":
 		if e.data != nil {
 			e.data = append(e.data, '\n')
 		}
 		e.data = append(e.data, value...)
-		if e.data == nil {
-			e.data = []byte{}
-		}
 	}
 }
 
 // readLine returns a line without its end, "\n" or "\r\n", as bytes that are
-// valid until the next call.
+// valid until the next call. With an error it returns what came before it.
 func readLine(r *bufio.Reader, max int) ([]byte, error) {
 	line, err := r.ReadSlice('\n')
 	if err == bufio.ErrBufferFull {
@@ -79,8 +93,5 @@ func readLine(r *bufio.Reader, max int) ([]byte, error) {
 		}
 		line = whole
 	}
-	if err != nil {
-		return nil, err
-	}
-	return bytes.TrimRight(line, "\r\n"), nil
+	return bytes.TrimRight(line, "\r\n"), err
 }

@@ -110,7 +110,10 @@ func (c *Conn) failure(cause error, outcome Outcome) *Failure {
 		return &copied
 	}
 	code := int64(CodeExited)
-	if c.server.Transport != schema.Stdio {
+	switch {
+	case errors.Is(cause, ErrClosed):
+		code = CodeShuttingDown
+	case c.server.Transport != schema.Stdio:
 		code = CodeUnreachable
 	}
 	return c.fail(code, outcome, cause)

@@ -6,9 +6,12 @@ import (
 	"net"
 )
 
-// neverSent reports whether an HTTP error means that nothing was sent: the
-// name, the connection or the TLS handshake failed.
+// neverSent reports whether an HTTP error means that nothing ran: the name, the
+// connection or the TLS handshake failed, or the answer was to go elsewhere.
 func neverSent(err error) bool {
+	if errors.Is(err, errRedirect) {
+		return true
+	}
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {
 		return true

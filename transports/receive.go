@@ -29,23 +29,24 @@ func (c *Conn) receive(m wire.Message, own *Call) {
 	case m.IsNotification():
 		c.notice(m, own)
 	default:
-		c.answered(m)
+		c.answered(m, own)
 	}
 }
 
-// answered ends the call that a response belongs to. Of an answer with both a
-// result and an error the error counts.
-func (c *Conn) answered(m wire.Message) {
+// answered ends the call that a response belongs to; on the stream of a call
+// that is this call. Of an answer with both a result and an error the error
+// counts.
+func (c *Conn) answered(m wire.Message, own *Call) {
 	id, ok := callID(m.ID)
 	var found bool
 	switch {
 	case !ok:
 	case m.Error != nil && string(m.Error) != "null":
-		found = c.finish(id, nil, wire.ParseError(m.Error))
+		found = c.finishOwn(id, own, nil, wire.ParseError(m.Error))
 	case m.Result != nil:
-		found = c.finish(id, m.Result, nil)
+		found = c.finishOwn(id, own, m.Result, nil)
 	default:
-		found = c.finish(id, nil, c.fail(CodeProtocol, Unknown, errors.New("the answer holds neither a result nor an error")))
+		found = c.finishOwn(id, own, nil, c.fail(CodeProtocol, Unknown, errors.New("the answer holds neither a result nor an error")))
 	}
 	if !found {
 		c.log.Debug("answer to nothing in flight", "id", string(m.ID))
@@ -125,9 +126,11 @@ func (c *Conn) answer(m wire.Message, own *Call) {
 	}
 	ctx, cancel := context.WithCancel(c.ctx)
 	key := string(m.ID)
-	c.mu.Lock()
-	c.asked[key] = cancel
-	c.mu.Unlock()
+	if !c.admit(key, cancel) {
+		cancel()
+		c.reply(m.ID, nil, &wire.Error{Code: wire.CodeInvalidRequest, Message: fmt.Sprintf("id %s is in flight already, or %d others are", key, maxAsked)})
+		return
+	}
 	c.spawn(func() {
 		defer cancel()
 		result, err := peer.Request(ctx, m.Method, m.Params)
@@ -138,6 +141,20 @@ func (c *Conn) answer(m wire.Message, own *Call) {
 			c.reply(m.ID, result, err)
 		}
 	})
+}
+
+// maxAsked is how many questions of one upstream a host may have to answer at
+// the same time.
+const maxAsked = 256
+
+func (c *Conn) admit(key string, cancel context.CancelFunc) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.asked[key] != nil || len(c.asked) >= maxAsked {
+		return false
+	}
+	c.asked[key] = cancel
+	return true
 }
 
 func (c *Conn) reply(id []byte, result json.RawMessage, err error) {
@@ -176,5 +193,18 @@ func (c *Conn) fault(f *wire.Fault) {
 			return
 		}
 	}
-	c.log.Warn("not a message", "err", f.Err, "text", printable(f.Line, 120))
+	c.mu.Lock()
+	c.junk++
+	n := c.junk
+	c.mu.Unlock()
+	if isPowerOfTen(n) { // who prints one such line often prints many
+		c.log.Warn("not a message", "count", n, "err", f.Err, "text", printable(f.Line, 120))
+	}
+}
+
+func isPowerOfTen(n int) bool {
+	for n > 1 && n%10 == 0 {
+		n /= 10
+	}
+	return n == 1
 }

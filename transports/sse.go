@@ -99,13 +99,16 @@ func (l *sseLink) meet(address string) error {
 
 // send posts a message; a request that is refused fails its call.
 func (l *sseLink) send(call *Call, parts ...[]byte) error {
-	body := bytes.Join(parts, nil)
+	body, id := bytes.Join(parts, nil), int64(0)
+	if call != nil {
+		id = call.id // Start is still in here, so it is this connection's
+	}
 	sent := l.conn.spawn(func() {
 		err := l.post(body)
 		switch {
 		case err == nil:
 		case call != nil:
-			l.conn.finish(call.id, nil, err)
+			l.conn.finish(id, nil, err)
 		default:
 			l.conn.log.Debug("not delivered", "err", err)
 		}
@@ -123,7 +126,7 @@ func (l *sseLink) post(body []byte) error {
 	if err != nil {
 		return l.unreachable(err)
 	}
-	defer drain(resp.Body)
+	defer resp.Body.Close()
 	if resp.StatusCode >= 300 {
 		return l.status(resp, nil)
 	}

@@ -40,10 +40,9 @@ func (c *Conn) openChild() error {
 		return c.StartFailure(fmt.Sprintf("start %q", c.server.Command), err)
 	}
 	c.log.Debug("started", "pid", p.tree.Pid())
-	writer := wire.NewWriter(p.stdin, writeStall)
+	writer := wire.NewWriter(p.stdin, c.opts.stall)
 	c.stderr = p.stderr.tail
 	c.send = func(_ *Call, parts ...[]byte) error { return writer.SendWithin(maxQueued, parts...) }
-
 	c.begin = func(parts ...[]byte) error { return c.send(nil, parts...) }
 	c.stop = func() { p.stop(writer) }
 

@@ -3,6 +3,7 @@ package transports
 import (
 	"errors"
 	"io"
+	"time"
 
 	"dynmcp/internal/wire"
 	"dynmcp/schema"
@@ -13,12 +14,15 @@ import (
 // connection closes the stream. As with Open, Handshake comes next.
 func OpenStream(server schema.Server, stream io.ReadWriteCloser, opts Options) *Conn {
 	c := newConn(server, opts)
-	writer := wire.NewWriter(stream, writeStall)
+	writer := wire.NewWriter(stream, c.opts.stall)
 	c.send = func(_ *Call, parts ...[]byte) error { return writer.SendWithin(maxQueued, parts...) }
 	c.begin = func(parts ...[]byte) error { return c.send(nil, parts...) }
 	c.stop = func() {
-		stream.Close()
+		// What is queued goes out first, if the other side reads.
+		cut := time.AfterFunc(farewell, func() { stream.Close() })
 		writer.Close()
+		cut.Stop()
+		stream.Close()
 	}
 	c.spawn(func() {
 		c.readLines(stream)

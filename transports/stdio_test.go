@@ -1,0 +1,497 @@
+package transports
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"dynmcp/internal/mcptest"
+	"dynmcp/internal/wire"
+	"dynmcp/schema"
+)
+
+// What real programs print besides messages does not matter.
+func TestStdioTolerates(t *testing.T) {
+	for _, fault := range []string{
+		"banner", "banner:200", "bom", "crlf", "blank", "pretty", "banner,bom", "pretty,crlf", "stderr-on-discover", "stderr-spam:4194304", "stderr-nonewline",
+		"garbage-mid", "glued", "dribble", "batch", "twice", "unknown-id", "string-id", "invalid-utf8",
+	} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			c := dial(t, fake(t, "-fault", fault, "-fault-tool", "pid"), Options{})
+			if _, err := tool(t, c, "pid", "{}"); err != nil {
+				t.Errorf("the call: %v", err)
+			}
+			mustEcho(t, c)
+		})
+	}
+}
+
+// A broken answer fails its call, soon, and nothing else.
+func TestStdioBrokenAnswer(t *testing.T) {
+	for _, test := range []struct {
+		fault   string
+		code    int64
+		outcome Outcome
+	}{
+		{"noresult", CodeProtocol, Done},
+		{"deep", CodeProtocol, Done},
+		{"huge:3000000", CodeTooLarge, Done},
+		{"huge:30000000", CodeTooLarge, Done},
+		{"hang-call", CodeTimeout, Unknown},
+		{"null-id", CodeTimeout, Unknown},
+	} {
+		t.Run(test.fault, func(t *testing.T) {
+			t.Parallel()
+			server := fake(t, "-fault", test.fault, "-fault-tool", "pid")
+			server.MaxMessageBytes = 2 << 20
+			if test.code == CodeTimeout {
+				server.Timeout = 300 * time.Millisecond
+			}
+			c := dial(t, server, Options{})
+			_, err := tool(t, c, "pid", "{}")
+			wantFailure(t, err, test.code, test.outcome)
+			mustEcho(t, c)
+		})
+	}
+}
+
+func TestStdioErrorWinsOverResult(t *testing.T) {
+	c := dial(t, fake(t, "-fault", "both", "-fault-tool", "pid"), Options{})
+	_, err := tool(t, c, "pid", "{}")
+	var rpc *wire.Error
+	if !errors.As(err, &rpc) || rpc.Code != -32042 {
+		t.Errorf("got %v, want the error", err)
+	}
+	mustEcho(t, c)
+}
+
+func TestStdioPassesErrors(t *testing.T) {
+	c := dial(t, fake(t), Options{})
+	const sent = `{"code":-32042,"message":"no","data":{"n":9007199254740993}}`
+	_, err := tool(t, c, "fail", sent)
+	var rpc *wire.Error
+	if !errors.As(err, &rpc) {
+		t.Fatalf("got %v, want an upstream's error", err)
+	}
+	if got := rpc.JSON(); !strings.Contains(string(got), "9007199254740993") || rpc.Code != -32042 || rpc.Message != "no" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// An upstream that ends fails what is in flight, with its last words.
+func TestStdioCrash(t *testing.T) {
+	for _, test := range []struct{ fault, says string }{
+		{"crash-call", "panic: as asked"},
+		{"partial", ""},
+		{"partial:0", ""},
+		{"partial:1", ""},
+		{"partial:40", ""},
+	} {
+		t.Run(test.fault, func(t *testing.T) {
+			t.Parallel()
+			c := dial(t, fake(t, "-fault", test.fault, "-fault-tool", "pid"), Options{})
+			other := make(chan error, 1)
+			c.Start(&Call{Method: "tools/call", Params: []byte(`{"name":"sleep","arguments":{"ms":0}}`), Done: func(_ json.RawMessage, err error) { other <- err }})
+			_, err := tool(t, c, "pid", "{}")
+			f := wantFailure(t, err, CodeExited, Unknown)
+			if !strings.Contains(f.Stderr, test.says) || !strings.Contains(f.Error(), "exit status 3") {
+				t.Errorf("got %v, stderr %q", f, f.Stderr)
+			}
+			wantFailure(t, <-other, CodeExited, Unknown)
+			waitFor(t, "the end", c.Done())
+			_, err = tool(t, c, "pid", "{}")
+			wantFailure(t, err, CodeExited, NotSent)
+		})
+	}
+}
+
+// What was answered before the end counts, also if the end is quick.
+func TestStdioAnswerThenExit(t *testing.T) {
+	for range 10 {
+		c := dial(t, fake(t, "-fault", "crash-after", "-fault-tool", "echo"), Options{})
+		mustEcho(t, c)
+		waitFor(t, "the end", c.Done())
+	}
+}
+
+func TestStdioFailsToStart(t *testing.T) {
+	for fault, says := range map[string]string{
+		"exit-now":     "API_KEY is not set",
+		"exit-on-init": "fatal: initialize",
+		"fail-init":    "refused as asked",
+		"bad-version":  "2099-01-01",
+	} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			_, err := tryDial(t, fake(t, "-fault", fault), Options{Legacy: true})
+			f := wantFailure(t, err, CodeStartFailed, NotSent)
+			if !strings.Contains(f.Text(), says) {
+				t.Errorf("got %s, want it to say %q", f.Text(), says)
+			}
+		})
+	}
+	t.Run("hang-init", func(t *testing.T) {
+		t.Parallel()
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		_, err := Dial(ctx, fake(t, "-fault", "hang-init"), nil, Options{Legacy: true})
+		wantFailure(t, err, CodeTimeout, NotSent)
+	})
+	t.Run("exit-on-discover", func(t *testing.T) {
+		t.Parallel()
+		server := fake(t, "-fault", "exit-on-discover")
+		if _, err := tryDial(t, server, Options{}); !errors.Is(err, ErrProbe) {
+			t.Errorf("got %v, want %v", err, ErrProbe)
+		}
+		mustEcho(t, dial(t, server, Options{Legacy: true}))
+	})
+}
+
+func TestStdioCommandMissing(t *testing.T) {
+	for _, server := range []schema.Server{
+		{Name: "up", Transport: schema.Stdio, Command: "there-is-no-such-command"},
+		{Name: "up", Transport: schema.Stdio, Command: t.TempDir()},
+		{Name: "up", Transport: schema.Stdio, Command: mcptest.Fake(t), Cwd: t.TempDir() + "/nowhere"},
+	} {
+		began := time.Now()
+		_, err := tryDial(t, server, Options{})
+		wantFailure(t, err, CodeStartFailed, NotSent)
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("it took %v", took)
+		}
+		if err := CheckCommand(server); err == nil {
+			t.Errorf("CheckCommand finds nothing wrong with %q in %q", server.Command, server.Cwd)
+		}
+	}
+}
+
+// When a caller gives up, the upstream is told, and its late answer is nobody's.
+func TestStdioCancel(t *testing.T) {
+	ledger := mcptest.NewLedger(t)
+	c := dial(t, fake(t, "-ledger", ledger.Path, "-fault", "late", "-fault-tool", "pid"), Options{Legacy: true})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		ledger.WaitFor("call pid", 1)
+		cancel()
+	}()
+	if _, err := c.Call(ctx, "tools/call", []byte(`{"name":"pid"}`)); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %v", err, context.Canceled)
+	}
+	ledger.WaitFor("cancelled 2", 1) // initialize was 1
+	mustEcho(t, c)
+}
+
+func TestStdioTimeoutTellsUpstream(t *testing.T) {
+	ledger := mcptest.NewLedger(t)
+	server := fake(t, "-ledger", ledger.Path)
+	server.Timeout = 100 * time.Millisecond
+	c := dial(t, server, Options{Legacy: true})
+	_, err := tool(t, c, "sleep", `{"ms":0}`)
+	wantFailure(t, err, CodeTimeout, Unknown)
+	ledger.WaitFor("cancelled 2", 1)
+	mustEcho(t, c)
+}
+
+// Progress reaches the call under the host's token, before the result, and
+// starts the timeout anew.
+func TestStdioProgress(t *testing.T) {
+	c := dial(t, fake(t, "-fault", "late-progress"), Options{})
+	for _, token := range []string{`"a-token"`, `7`, `"1"`} {
+		peer := &recorder{}
+		done := make(chan error, 1)
+		var before int
+		c.Start(&Call{
+			Method: "tools/call",
+			Params: fmt.Appendf(nil, `{"name":"progress","_meta":{"x":1.0,"progressToken":%s,"y":2},"arguments":{"steps":3}}`, token),
+			Peer:   peer,
+			Done: func(_ json.RawMessage, err error) {
+				before = len(peer.all())
+				done <- err
+			},
+		})
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if before != 3 {
+			t.Errorf("%d progress messages came before the result, want 3", before)
+		}
+		mustEcho(t, c)
+		got := peer.all()
+		if len(got) != 3 {
+			t.Fatalf("got %d progress messages, want 3: %q", len(got), got)
+		}
+		for _, text := range got {
+			if !strings.HasPrefix(text, "notifications/progress ") || !strings.HasSuffix(text, `.0,"progressToken":`+token+"}") {
+				t.Errorf("got %s, want the token %s at its place", text, token)
+			}
+		}
+	}
+}
+
+// Requests and notifications of the upstream reach the peer and its answers
+// go back as they are.
+func TestStdioUpstreamAsks(t *testing.T) {
+	peer := &recorder{onRequest: func(_ context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+		if method == "roots/list" {
+			return json.RawMessage(`{"roots":[],"n":1.0}`), nil
+		}
+		return nil, wire.ParseError(json.RawMessage(`{"code":-1,"message":"no","data":1.0}`))
+	}}
+	c := dial(t, fake(t), Options{Peer: peer})
+	result, err := tool(t, c, "ask", `{"method":"roots/list"}`)
+	if got := wire.Get(wire.Get(result, "structuredContent"), "result"); err != nil || string(got) != `{"roots":[],"n":1.0}` {
+		t.Errorf("got %s, %v", result, err)
+	}
+	result, err = tool(t, c, "ask", `{"method":"sampling/createMessage","params":{"x":1.0}}`)
+	if got := wire.Get(wire.Get(result, "structuredContent"), "error"); err != nil || string(got) != `{"code":-1,"message":"no","data":1.0}` {
+		t.Errorf("got %s, %v", result, err)
+	}
+	result, err = tool(t, c, "ask", `{"method":"ping"}`)
+	if got := wire.Get(wire.Get(result, "structuredContent"), "result"); err != nil || string(got) != `{}` {
+		t.Errorf("ping: got %s, %v", result, err)
+	}
+	if _, err = tool(t, c, "notify", `{"method":"notifications/x","params":{"f":1.0}}`); err != nil {
+		t.Fatal(err)
+	}
+	if got := peer.wait(t, 1); got[0] != `notifications/x {"f":1.0}` {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestStdioUpstreamWithdrawsItsQuestion(t *testing.T) {
+	asked, withdrawn := make(chan struct{}), make(chan struct{})
+	peer := &recorder{onRequest: func(ctx context.Context, _ string, _ json.RawMessage) (json.RawMessage, error) {
+		close(asked)
+		<-ctx.Done()
+		close(withdrawn)
+		return nil, ctx.Err()
+	}}
+	c := dial(t, fake(t), Options{Peer: peer})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-asked
+		cancel()
+	}()
+	_, err := c.Call(ctx, "tools/call", []byte(`{"name":"ask","arguments":{"method":"roots/list"}}`))
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	waitFor(t, "the question is withdrawn", withdrawn)
+}
+
+// A flood of notifications arrives whole and before the answer behind it.
+func TestStdioFlood(t *testing.T) {
+	peer := &recorder{}
+	c := dial(t, fake(t, "-fault", "flood:20000", "-fault-tool", "pid"), Options{Peer: peer})
+	if _, err := tool(t, c, "pid", "{}"); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(peer.all()); got != 20_000 {
+		t.Errorf("%d notifications before the answer, want 20000", got)
+	}
+}
+
+// An upstream that reads no more ends within the stall time, and with it all
+// who wait for it.
+func TestStdioStopsReading(t *testing.T) {
+	c := dial(t, fake(t, "-fault", "no-read-after-init", "-max-life", "1m"), Options{Legacy: true, stall: 200 * time.Millisecond})
+	began := time.Now()
+	_, err := tool(t, c, "echo", `{"text":"`+strings.Repeat("x", 4<<20)+`"}`)
+	f := wantFailure(t, err, CodeExited, Unknown)
+	if !strings.Contains(f.Error(), "does not read its stdin") {
+		t.Errorf("got %v", f)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	waitFor(t, "the end", c.Done())
+}
+
+// Until then each call has its own deadline.
+func TestStdioStopsReadingDeadline(t *testing.T) {
+	server := fake(t, "-fault", "no-read-after-init")
+	server.Timeout = 200 * time.Millisecond
+	c := dial(t, server, Options{Legacy: true})
+	_, err := tool(t, c, "echo", `{"text":"`+strings.Repeat("x", 4<<20)+`"}`)
+	wantFailure(t, err, CodeTimeout, Unknown)
+}
+
+func TestStdioTooMuchWaits(t *testing.T) {
+	c := dial(t, fake(t, "-fault", "no-read-after-init"), Options{Legacy: true})
+	params := json.RawMessage(`{"name":"echo","arguments":{"text":"` + strings.Repeat("x", 8<<20) + `"}}`)
+	const calls = maxQueued/(8<<20) + 3
+	failed := make(chan error, calls)
+	for range calls {
+		c.Start(&Call{Method: "tools/call", Params: params, Done: func(_ json.RawMessage, err error) { failed <- err }})
+	}
+	f := wantFailure(t, <-failed, CodeOverloaded, NotSent)
+	if !errors.Is(f, wire.ErrFull) {
+		t.Errorf("got %v", f)
+	}
+}
+
+func TestStdioRequestTooLarge(t *testing.T) {
+	server := fake(t)
+	server.MaxMessageBytes = 1 << 20
+	c := dial(t, server, Options{})
+	_, err := tool(t, c, "echo", `{"text":"`+strings.Repeat("x", 1<<20)+`"}`)
+	wantFailure(t, err, CodeTooLarge, NotSent)
+	mustEcho(t, c)
+}
+
+func TestStdioClosesItsStdout(t *testing.T) {
+	c := dial(t, fake(t, "-fault", "close-stdout", "-fault-tool", "pid"), Options{})
+	_, err := tool(t, c, "pid", "{}")
+	f := wantFailure(t, err, CodeExited, Unknown)
+	if !strings.Contains(f.Error(), "closed its stdout") {
+		t.Errorf("got %v", f)
+	}
+}
+
+func TestStdioClosesItsStdin(t *testing.T) {
+	c := dial(t, fake(t, "-fault", "close-stdin"), Options{})
+	mustEcho(t, c) // the last that it reads, and it answers
+	_, err := tool(t, c, "echo", `{}`)
+	wantFailure(t, err, CodeExited, Unknown)
+}
+
+// However a child resists, Close ends it and what it started.
+func TestStdioClose(t *testing.T) {
+	for _, test := range []struct {
+		faults string
+		spawn  string // a mode of the tool spawn
+		within time.Duration
+	}{
+		{"", "", 2 * time.Second},
+		{"ignore-eof", "", 4 * time.Second},
+		{"ignore-eof,ignore-term", "", 6 * time.Second},
+		{"", "plain", 4 * time.Second},
+		{"", "ignore-term", 6 * time.Second},
+		{"ignore-eof,ignore-term", "ignore-term", 6 * time.Second},
+	} {
+		t.Run(test.faults+" "+test.spawn, func(t *testing.T) {
+			t.Parallel()
+			c := dial(t, fake(t, "-fault", test.faults), Options{})
+			var child int
+			if test.spawn != "" {
+				result, err := tool(t, c, "spawn", fmt.Sprintf(`{"mode":%q}`, test.spawn))
+				if err != nil {
+					t.Fatal(err)
+				}
+				child = textNumber(t, result)
+			}
+			began := time.Now()
+			c.Close()
+			if took := time.Since(began); took > test.within {
+				t.Errorf("Close took %v, want at most %v", took, test.within)
+			}
+			if child != 0 && mcptest.Alive(child) {
+				t.Errorf("the grandchild %d lives", child)
+			}
+		})
+	}
+}
+
+// textNumber reads the number that a tool returned as its text.
+func textNumber(t *testing.T, result json.RawMessage) int {
+	t.Helper()
+	for content := range wire.Elements(wire.Get(result, "content")) {
+		text, _ := wire.Text(wire.Get(content, "text"))
+		if n, err := strconv.Atoi(text); err == nil {
+			return n
+		}
+	}
+	t.Fatalf("no number in %s", result)
+	return 0
+}
+
+// A child that leaves a grandchild with its pipes is gone when it is gone.
+func TestStdioGrandchildHoldsPipes(t *testing.T) {
+	c := dial(t, fake(t), Options{})
+	if _, err := tool(t, c, "spawn", `{"mode":"ignore-term"}`); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	_, err := tool(t, c, "crash", "{}")
+	wantFailure(t, err, CodeExited, Unknown)
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+func TestStdioCloseEndsCalls(t *testing.T) {
+	c := dial(t, fake(t), Options{})
+	failed := make(chan error, 1)
+	c.Start(&Call{Method: "tools/call", Params: []byte(`{"name":"sleep","arguments":{"ms":0}}`), Done: func(_ json.RawMessage, err error) { failed <- err }})
+	c.Close()
+	f := wantFailure(t, <-failed, CodeShuttingDown, Unknown)
+	if !errors.Is(f, ErrClosed) {
+		t.Errorf("got %v, want %v", f, ErrClosed)
+	}
+	if err := c.Notify("notifications/x", nil); err == nil {
+		t.Error("Notify after Close: no error")
+	}
+	c.Close()
+}
+
+func TestStdioStderrTail(t *testing.T) {
+	c := dial(t, fake(t, "-fault", "stderr-spam:1000000"), Options{})
+	if _, err := tool(t, c, "stderr", `{"text":"the \u001b[31mlast\u0007 words"}`); err != nil {
+		t.Fatal(err)
+	}
+	_, err := tool(t, c, "crash", "{}")
+	f := wantFailure(t, err, CodeExited, Unknown)
+	if !strings.HasSuffix(f.Stderr, `the \u{1b}[31mlast\u{7} words`) || len(f.Stderr) > tailBytes {
+		t.Errorf("got %d bytes: %q", len(f.Stderr), f.Stderr)
+	}
+}
+
+func TestStdioLists(t *testing.T) {
+	list := func(t *testing.T, fault string) ([]json.RawMessage, error) {
+		c := dial(t, fake(t, "-tools", "25", "-bare", "-page", "10", "-fault", fault), Options{})
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		return c.List(ctx, "tools/list", "tools")
+	}
+	if tools, err := list(t, ""); err != nil || len(tools) != 25 {
+		t.Errorf("got %d tools, %v", len(tools), err)
+	}
+	if tools, err := list(t, "cursor-empty"); err != nil || len(tools) != 10 {
+		t.Errorf("cursor-empty: got %d tools, %v", len(tools), err)
+	}
+	for _, fault := range []string{"cursor-loop", "cursor-endless", "list-null"} {
+		_, err := list(t, fault)
+		wantFailure(t, err, CodeProtocol, Done)
+	}
+	var rpc *wire.Error
+	if _, err := list(t, "fail-list"); !errors.As(err, &rpc) || rpc.Code != wire.CodeInternal {
+		t.Errorf("fail-list: got %v", err)
+	}
+}
+
+// Many callers at once each get their own answer.
+func TestStdioManyCalls(t *testing.T) {
+	c := dial(t, fake(t), Options{})
+	const calls = 2000
+	failed := make(chan error, calls)
+	for n := range calls {
+		want := fmt.Sprintf(`{"nonce":"n%d"}`, n)
+		c.Start(&Call{Method: "tools/call", Params: fmt.Appendf(nil, `{"name":"echo","arguments":%s}`, want), Done: func(result json.RawMessage, err error) {
+			if got := string(wire.Get(result, "structuredContent")); err == nil && got != want {
+				err = fmt.Errorf("got %s, want %s", got, want)
+			}
+			failed <- err
+		}})
+	}
+	for range calls {
+		if err := <-failed; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
