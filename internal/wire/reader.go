@@ -46,7 +46,8 @@ func (r *Reader) Next() (Message, error) {
 		if err != nil {
 			return Message{}, err
 		}
-		if text = bytes.TrimSpace(text); len(text) > 0 {
+		// What is behind the text may belong to a value that goes on.
+		if text = bytes.TrimLeft(text, " \t\r\n"); len(text) > 0 {
 			return r.message(text)
 		}
 	}
