@@ -150,17 +150,18 @@ func changed(n *node, path []string, value *node) *node {
 	return out
 }
 
-// Check says what a config file with this server in it would be refused for,
-// nil if nothing. Texts that refer to variables are not looked into.
+// Check is the first thing that a config file with this server in it would be
+// refused for, nil if there is none. Texts that refer to variables are not looked into.
 func (s Server) Check() error {
 	n := entryNode(s)
 	markReferences(n)
 	r := &reading{src: &source{}, places: map[string]pos{}, template: Single("", nil).Defaults}
 	r.entry("", member{key: s.Name, value: n}, false)
-	for _, e := range r.errs {
-		e.Line = 0
+	if len(r.errs) == 0 {
+		return nil
 	}
-	return r.err()
+	r.errs[0].Line = 0
+	return r.errs[0]
 }
 
 func markReferences(n *node) {

@@ -20,11 +20,16 @@ func entryNode(s Server) *node {
 func structNode(v reflect.Value) *node {
 	n := &node{kind: object}
 	for _, f := range fieldsOf(v.Type()) {
-		if inner := v.Field(f.index); !inner.IsZero() {
+		if inner := v.Field(f.index); !inner.IsZero() && !hollow(inner) {
 			n.members = append(n.members, member{key: f.key, value: valueNode(inner)})
 		}
 	}
 	return n
+}
+
+// hollow reports whether v is a list or a map with nothing in it.
+func hollow(v reflect.Value) bool {
+	return (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0
 }
 
 func valueNode(v reflect.Value) *node {

@@ -1,0 +1,42 @@
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"dynmcp/internal/mcptest"
+)
+
+// TestEditScripts are the verbs that write files, as transcripts of a shell.
+// UPDATE_SCRIPTS=1 writes what they give into them.
+func TestEditScripts(t *testing.T) {
+	bin := filepath.Dir(mcptest.Dynmcp(t))
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/cli2",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"save": save},
+		Setup: func(env *testscript.Env) error {
+			home := filepath.Join(env.WorkDir, "home")
+			env.Setenv("PATH", bin+string(os.PathListSeparator)+env.Getenv("PATH"))
+			env.Setenv("BIN", bin)
+			for _, name := range []string{"HOME", "USERPROFILE", "APPDATA"} {
+				env.Setenv(name, home)
+			}
+			return os.MkdirAll(home, 0o777)
+		},
+	})
+}
+
+// save puts stdout or stderr into the file saved, without the name of the
+// directory that the script runs in.
+func save(ts *testscript.TestScript, _ bool, args []string) {
+	work := ts.Getenv("WORK")
+	text := strings.ReplaceAll(ts.ReadFile(args[0]), work, "$WORK")
+	ts.Check(os.WriteFile(filepath.Join(work, "saved"), []byte(text), 0o666))
+}
