@@ -178,8 +178,13 @@ func drawValue(t *rapid.T, depth int) string {
 
 // drawObject returns an object of random members, with those given among them.
 func drawObject(t *rapid.T, depth int, members []string) string {
+	given := strings.Join(members, ",")
 	for range rapid.IntRange(0, 4).Draw(t, "size") {
-		members = append(members, spaced(t, anyName.Draw(t, "name"))+":"+spaced(t, drawValue(t, depth-1)))
+		name := anyName.Draw(t, "name")
+		if strings.Contains(given, name+":") {
+			continue // which of two counts would be another question
+		}
+		members = append(members, spaced(t, name)+":"+spaced(t, drawValue(t, depth-1)))
 	}
 	return "{" + strings.Join(rapid.Permutation(members).Draw(t, "order"), ",") + "}"
 }
