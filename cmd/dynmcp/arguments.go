@@ -52,13 +52,13 @@ func arguments(words []string, schema json.RawMessage) (json.RawMessage, error) 
 
 // A shape is what matters here of a JSON Schema.
 type shape struct {
-	Type       json.RawMessage `json:"type"` // a string or several
-	Ref        string          `json:"$ref"`
+	Type       json.RawMessage  `json:"type"` // a string or several
+	Ref        string           `json:"$ref"`
 	AnyOf      []shape          `json:"anyOf"`
 	OneOf      []shape          `json:"oneOf"`
 	AllOf      []shape          `json:"allOf"`
-	Enum       []any           `json:"enum"`
-	Const      any             `json:"const"`
+	Enum       []any            `json:"enum"`
+	Const      any              `json:"const"`
 	Properties map[string]shape `json:"properties"`
 	Defs       map[string]shape `json:"$defs"`
 	OldDefs    map[string]shape `json:"definitions"`

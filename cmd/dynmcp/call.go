@@ -46,6 +46,9 @@ The exit status is 1 if the tool reports an error or cannot be called.`,
 			if len(args) == 0 {
 				return hinted(errors.New("which tool? none was named"), "dynmcp call <server/tool> [key=value…]; dynmcp find WORDS finds tools")
 			}
+			if how.raw && how.indent {
+				return hinted(errors.New("--raw and --json-output exclude each other"), "leave out one of them")
+			}
 			how.given = cmd.Flags().Changed("json")
 			ctx, stop := interruptible(cmd)
 			defer stop()
@@ -56,7 +59,6 @@ The exit status is 1 if the tool reports an error or cannot be called.`,
 	cmd.Flags().StringVar(&how.arguments, "json", "", "the arguments as a JSON `object`; - reads it from stdin")
 	cmd.Flags().BoolVar(&how.raw, "raw", false, "print the result as the server sent it, in one line of JSON")
 	cmd.Flags().BoolVar(&how.indent, "json-output", false, "print the result as JSON over several lines")
-	cmd.MarkFlagsMutuallyExclusive("raw", "json-output")
 	return cmd
 }
 
@@ -174,13 +176,21 @@ func serverOfTool(cfg *schema.Config, name string) (string, error) {
 	}
 	server, _, ok := strings.Cut(name, "/")
 	if !ok {
-		return "", hinted(fmt.Errorf("%q is not the name of a tool", name), "write server/tool; dynmcp find %s searches for it", name)
+		return "", notATool(cfg, name)
 	}
 	s, err := serverOf(cfg, server)
 	if err == nil && s.Disabled {
 		err = hinted(fmt.Errorf("%s is disabled", server), `take "disabled" out of its entry in %s`, cfg.Path)
 	}
 	return server, err
+}
+
+// notATool is about a name without a server in front of it.
+func notATool(cfg *schema.Config, name string) error {
+	if _, err := serverOf(cfg, name); err == nil {
+		return hinted(fmt.Errorf("%q is a server, not a tool", name), "write %s/tool; dynmcp test %s lists its tools", name, name)
+	}
+	return hinted(fmt.Errorf("%q is not the name of a tool", name), "write server/tool; dynmcp find %s searches for it", name)
 }
 
 func unknownTool(view *catalog.View, name string) error {
@@ -270,11 +280,15 @@ func (c content) String() string {
 	return fmt.Sprintf("[%s: %s]", c.Type, data(c.MIMEType, c.Data))
 }
 
+// data says what is not printed.
 func data(kind, encoded string) string {
 	if kind == "" {
-		kind = "data"
+		kind = "no text"
 	}
-	return fmt.Sprintf("%s, %d bytes; --raw prints it", kind, base64.StdEncoding.DecodedLen(len(strings.TrimRight(encoded, "="))))
+	if n := base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(encoded, "="))); n > 0 {
+		kind += fmt.Sprintf(", %d bytes", n)
+	}
+	return kind + "; --raw prints it"
 }
 
 // indentedJSON spreads JSON over lines; its values stay the same bytes.

@@ -23,7 +23,7 @@ var version = "0.1.0-dev"
 
 func main() {
 	if err := rootCommand().Execute(); err != nil {
-		report(os.Stderr, err)
+		report(newScreen(os.Stderr), err)
 		os.Exit(1)
 	}
 }
@@ -36,8 +36,8 @@ func rootCommand() *cobra.Command {
 	cmd.SetVersionTemplate("dynmcp {{.Version}}\n")
 	cmd.AddCommand(lsCommand(), testCommand(), callCommand(), findCommand(), describeCommand(), versionCommand())
 	cmd.AddCommand(initCommand(), addCommand(), removeCommand(), schemaCommand())
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return hinted(err, "dynmcp --help lists the flags")
+	cmd.SetFlagErrorFunc(func(verb *cobra.Command, err error) error {
+		return hinted(err, "%s --help lists the flags", verb.CommandPath())
 	})
 	return cmd
 }

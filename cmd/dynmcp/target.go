@@ -25,7 +25,7 @@ type target struct {
 
 func (t *target) add(cmd *cobra.Command) {
 	t.configFlags.add(cmd)
-	cmd.Flags().BoolVarP(&t.verbose, "verbose", "v", false, "log on stderr what dynmcp and the servers do")
+	cmd.Flags().BoolVar(&t.verbose, "verbose", false, "log on stderr what dynmcp and the servers do")
 }
 
 // load returns the config and the words before "--".

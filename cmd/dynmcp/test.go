@@ -95,7 +95,7 @@ type trial struct {
 	Hint      string   `json:"hint,omitempty"`
 	Stderr    string   `json:"stderr,omitempty"`
 	Server    string   `json:"server,omitempty"` // its name and version
-	Tools     []string `json:"tools,omitempty"`
+	Tools     []string `json:"tools"`
 	Resources []string `json:"resources,omitempty"`
 	Templates []string `json:"resourceTemplates,omitempty"`
 	Prompts   []string `json:"prompts,omitempty"`
@@ -108,7 +108,7 @@ const (
 )
 
 func (t *tester) try(ctx context.Context, s schema.Server) trial {
-	result := trial{Name: s.Name, Transport: s.Transport, Result: pass}
+	result := trial{Name: s.Name, Transport: s.Transport, Result: pass, Tools: []string{}}
 	view, err := t.start(ctx, s)
 	if err != nil {
 		result.fail(err, t.timeout)
@@ -145,6 +145,9 @@ func (r *trial) fail(err error, timeout time.Duration) {
 		r.Hint = "a longer --timeout gives it more time"
 	case errors.As(err, &failure):
 		r.Error, r.Hint, r.Stderr = failure.Cause.Error(), failure.Hint, failure.Stderr
+		if failure.Code == transports.CodeAuthRequired {
+			r.Error = "auth required: " + r.Error
+		}
 	}
 }
 

@@ -1,0 +1,67 @@
+package main_test
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"dynmcp/internal/mcptest"
+)
+
+var updateCLI = flag.Bool("update", false, "write what was printed into testdata/cli1")
+
+// The scripts are what a user types and what is printed then, byte for byte.
+// Nothing in them is a terminal.
+func TestVerbs(t *testing.T) {
+	open := mcptest.ServeFake(t, "-name", "web", "-bare", "-tools", "1", "-no", "resources,prompts")
+	locked := mcptest.ServeFake(t, "-name", "locked", "-bearer", "open-sesame")
+	path := strings.Join([]string{
+		filepath.Dir(mcptest.Dynmcp(t)), filepath.Dir(mcptest.Fake(t)), os.Getenv("PATH"),
+	}, string(filepath.ListSeparator))
+	nowhere := nobodyListens(t)
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "cli1"),
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("PATH", path)
+			env.Setenv("HOME", env.WorkDir)
+			env.Setenv("OPEN_URL", open.URL)
+			env.Setenv("LOCKED_URL", locked.URL)
+			env.Setenv("NOWHERE_URL", nowhere)
+			return nil
+		},
+		UpdateScripts: *updateCLI,
+	})
+}
+
+// Help is golden, so that whoever changes it sees what users will read.
+func TestHelpOfVerbs(t *testing.T) {
+	t.Parallel()
+	for _, verb := range []string{"ls", "test", "call", "find", "describe", "version"} {
+		t.Run(verb, func(t *testing.T) {
+			t.Parallel()
+			got, err := exec.Command(mcptest.Dynmcp(t), verb, "--help").Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden := filepath.Join("testdata", "cli1", "help", verb+".hlp")
+			if *updateCLI {
+				if err := os.WriteFile(golden, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatalf("%v; go test -update writes it", err)
+			}
+			if diff := cmp.Diff(string(want), string(got)); diff != "" {
+				t.Errorf("help of %s (-want +got):\n%s", verb, diff)
+			}
+		})
+	}
+}
