@@ -210,7 +210,16 @@ func (r *reading) members(path string, n *node, v reflect.Value, fields []field)
 	for _, f := range fields {
 		if m, ok := n.member(f.key); ok {
 			r.value(below(path, m.name()), m.value, v.Field(f.index), f)
+			r.warnLater(path, m, f)
 		}
+	}
+}
+
+// warnLater says of a key that it does nothing yet, so that nobody relies on
+// it.
+func (r *reading) warnLater(path string, m member, f field) {
+	if f.later {
+		r.warn(m.at, below(path, m.name()), "this release does not act on this key", "")
 	}
 }
 

@@ -137,7 +137,8 @@ func (e *yamlEdit) remove(key string) error {
 		return errUnusual
 	}
 	from, to := e.commentsAbove(line(entries[i])), e.end(entries[i], e.next(entries, i))
-	if from > 0 && to < len(e.lines) && isBlank(e.lines[from-1]) && isBlank(e.lines[to]) {
+	first := from-1 == line(e.list)
+	if from > 0 && to < len(e.lines) && (first || isBlank(e.lines[from-1])) && isBlank(e.lines[to]) && len(entries) > 1 {
 		to++
 	}
 	e.lines = slices.Delete(e.lines, from, to)

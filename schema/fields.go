@@ -23,6 +23,7 @@ type field struct {
 	required bool
 	nonblank bool
 	secret   bool
+	later    bool
 }
 
 // fieldsOf reads the keys of a struct type from its tags, in the order of
@@ -42,6 +43,7 @@ func fieldsOf(t reflect.Type) []field {
 		f.required = tag.Get("required") == "true"
 		f.nonblank = tag.Get("nonblank") == "true"
 		f.secret = tag.Get("secret") == "true"
+		f.later = tag.Get("later") == "true"
 		fields = append(fields, f)
 	}
 	return fields

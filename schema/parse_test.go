@@ -128,6 +128,9 @@ func checkComplete(t *testing.T, cfg *Config) {
 			t.Errorf("bad or second name %q", s.Name)
 		}
 		names[s.Name] = true
+		if s.Disabled && s.Transport == "" {
+			continue // it only switches another off
+		}
 		if s.Transport == Stdio && (s.Command == "" || s.URL != "") || s.Transport != Stdio && (s.URL == "" || s.Command != "") {
 			t.Errorf("neither a stdio nor a remote server: %+v", s)
 		}

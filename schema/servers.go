@@ -92,6 +92,8 @@ func (r *reading) server(path string, m member) Server {
 	r.members(path, n, reflect.ValueOf(&s).Elem(), fields)
 	switch {
 	case typo:
+	case transport == "" && s.Disabled && len(n.members) == 1:
+		return s // it only switches off the server of its name in another file
 	case transport == "":
 		r.fail(m.at, path, "nothing says how to reach this server", "give it a command, the program to run, or a url")
 	default:

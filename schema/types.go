@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-//go:generate go run ./internal/gen -o dynmcp.schema.json
+//go:generate go run ./internal/gen -o dynmcp.schema.json -docs ../docs/config.md
 
 // Transports a Server may name.
 const (
@@ -71,10 +71,11 @@ type Config struct {
 // when left out (default), a value to show (example), the only values allowed
 // (enum), the least number allowed (min), that blank text is no value
 // (nonblank), that it must be given (required), that it must never be shown
-// (secret), and for keys of a server the group they belong to (group: stdio,
-// http or limit). The pattern is for editors alone: this package has checks of
-// its own where one stands. Defaults and examples are YAML, except that those
-// of a text are the text itself.
+// (secret), that this release reads it but does not act on it (later), and for
+// keys of a server the group they belong to (group: stdio, http or limit). The
+// pattern is for editors alone: this package has checks of its own where one
+// stands. Defaults and examples are YAML, except that those of a text are the
+// text itself.
 type Document struct {
 	// Address or path of the JSON Schema, for editors. dynmcp does not read it.
 	Schema string `json:"$schema" example:"./dynmcp.schema.json"`
@@ -91,11 +92,11 @@ type Document struct {
 	// The surfaces that the host sees. When the file has only a tree, the default is that tree.
 	Expose []string `json:"expose" enum:"discover,tree,browser,proxy,direct" default:"[discover]" example:"[discover, direct]"`
 	// The tree that the tree surface shows: a list of nodes, or one node with the path /.
-	Tree *Node `json:"tree" example:"[{path: /files, type: node, source: {mcp: files}}]"`
+	Tree *Node `json:"tree" later:"true" example:"[{path: /files, type: node, source: {mcp: files}}]"`
 	// How the catalogue of tools is shown and kept.
 	Catalog Catalog `json:"catalog" example:"{max_chars: 4096}"`
 	// How dynmcp is reached over HTTP.
-	Gateway Gateway `json:"gateway" example:"{listen: \"127.0.0.1:8080\"}"`
+	Gateway Gateway `json:"gateway" later:"true" example:"{listen: \"127.0.0.1:8080\"}"`
 	// How long the first lists wait for servers that are still starting. 2s, or 25s when direct is exposed.
 	StartupWait time.Duration `json:"startup_wait" default:"2s" example:"5s"`
 }
@@ -130,7 +131,7 @@ type Server struct {
 	// Headers of every request. They are sent to the server's own origin only.
 	Headers map[string]string `json:"headers" group:"http" default:"{}" secret:"true" example:"{Authorization: \"Bearer ${TOKEN}\"}"`
 	// The OAuth client to log in with, for servers that do not register clients themselves.
-	Auth *Auth `json:"auth" group:"http" example:"{client_id: dynmcp, scope: read}"`
+	Auth *Auth `json:"auth" later:"true" group:"http" example:"{client_id: dynmcp, scope: read}"`
 
 	// Globs over tool names; a leading ! hides. Without a glob that shows, all tools are shown but the hidden ones.
 	ToolFilter []string `json:"tool_filter" default:"[]" example:"[\"get_*\", \"!get_secret_*\"]"`
@@ -148,7 +149,7 @@ type Server struct {
 	// How many failed starts in a row a lazy server has before it is taken out of the catalogue. 0 is any number.
 	LoadBudget int `json:"load_budget" group:"limit" default:"3" example:"5"`
 	// The most characters of a tool's result that reach the host; 0 is no limit.
-	MaxOutputChars int `json:"max_output_chars" group:"limit" default:"0" example:"40000"`
+	MaxOutputChars int `json:"max_output_chars" later:"true" group:"limit" default:"0" example:"40000"`
 	// The largest message, in bytes and in both directions. Above it that one call fails.
 	MaxMessageBytes int `json:"max_message_bytes" group:"limit" min:"1024" default:"16777216" example:"67108864"`
 }
@@ -190,13 +191,13 @@ type ToolOverride struct {
 	// The description shown in place of the tool's own.
 	Description string `json:"description" example:"Reads a text file of the repository and returns its content."`
 	// The most characters of this tool's result; left out, the server's limit holds. 0 is no limit.
-	MaxOutputChars *int `json:"max_output_chars" example:"20000"`
+	MaxOutputChars *int `json:"max_output_chars" later:"true" example:"20000"`
 	// How long a call of this tool may take; left out, the server's limit holds. 0 is no limit.
-	Timeout *time.Duration `json:"timeout" example:"30s"`
+	Timeout *time.Duration `json:"timeout" later:"true" example:"30s"`
 	// Arguments to show as an example, as JSON.
-	ExampleArgs json.RawMessage `json:"example_args" example:"{path: README.md}"`
+	ExampleArgs json.RawMessage `json:"example_args" later:"true" example:"{path: README.md}"`
 	// How the result is shown. json keeps its structure, text joins the text in it, raw leaves it untouched.
-	RenderMode string `json:"render_mode" enum:"json,text,raw" default:"json" example:"text"`
+	RenderMode string `json:"render_mode" later:"true" enum:"json,text,raw" default:"json" example:"text"`
 }
 
 // Node is a node of the configured tree.
@@ -237,9 +238,9 @@ type Catalog struct {
 	// The most characters of the catalogue in the description that the host reads. Hosts cut longer ones silently. 0 is no limit.
 	MaxChars int `json:"max_chars" default:"2048" example:"4096"`
 	// The directory in which the catalogue is kept between runs. Left out, it is in the user's cache directory; an empty text turns keeping off.
-	Dir *string `json:"dir" example:"/var/cache/dynmcp"`
+	Dir *string `json:"dir" later:"true" example:"/var/cache/dynmcp"`
 	// The most characters of any tool's result that reach the host; 0 is no limit.
-	MaxResultChars int `json:"max_result_chars" default:"0" example:"500000"`
+	MaxResultChars int `json:"max_result_chars" later:"true" default:"0" example:"500000"`
 }
 
 // Gateway says how dynmcp is reached over HTTP.

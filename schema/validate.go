@@ -2,10 +2,12 @@ package schema
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -45,8 +47,9 @@ func (r *reading) checkURL(path string, n *node) {
 	if password, ok := u.User.Password(); ok {
 		r.secret(password)
 	}
-	for _, values := range u.Query() {
-		for _, value := range values {
+	query := u.Query()
+	for _, key := range slices.Sorted(maps.Keys(query)) {
+		for _, value := range query[key] {
 			r.secret(value)
 		}
 	}

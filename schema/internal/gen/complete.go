@@ -90,15 +90,29 @@ func variants(server *jsonschema.Schema, host bool) []*jsonschema.Schema {
 	sse := variant(server, schema.SSE, "http", host)
 	sse.Required = []string{"url"}
 	if host {
-		sse.AnyOf = []*jsonschema.Schema{{Required: []string{"type"}}, {Required: []string{"transport"}}}
+		sse.Required = nil
+		sse.AnyOf = []*jsonschema.Schema{{Required: []string{"type", "url"}}, {Required: []string{"transport", "url"}}, switchedOff(server)}
 		command := *property(stdio, "command")
 		command.Type, command.Pattern = "", ""
 		command.AnyOf = []*jsonschema.Schema{{Type: "string", Pattern: `\S`}, words()}
 		stdio.Properties.Set("command", &command)
 	} else {
-		sse.Required = []string{"transport", "url"}
+		sse.Required = nil
+		sse.AnyOf = []*jsonschema.Schema{{Required: []string{"transport", "url"}}, switchedOff(server)}
 	}
 	return []*jsonschema.Schema{stdio, streamable, sse}
+}
+
+// switchedOff is an entry that does no more than switch off the server of its
+// name in a file further away. It stands with the last kind because it must
+// match exactly one, and there are to be three.
+func switchedOff(server *jsonschema.Schema) *jsonschema.Schema {
+	one := uint64(1)
+	off := jsonschema.NewProperties()
+	disabled := *property(server, "disabled")
+	disabled.Const = true
+	off.Set("disabled", &disabled)
+	return &jsonschema.Schema{Required: []string{"disabled"}, Properties: off, MaxProperties: &one}
 }
 
 func words() *jsonschema.Schema {

@@ -58,7 +58,11 @@ func TestShape(t *testing.T) {
 	var got [][2]any
 	for _, kind := range kinds {
 		kind := kind.(map[string]any)
-		got = append(got, [2]any{dig(kind, "properties.transport.const"), kind["required"]})
+		required := kind["required"]
+		if choice, ok := kind["anyOf"].([]any); ok {
+			required = dig(choice[0], "required")
+		}
+		got = append(got, [2]any{dig(kind, "properties.transport.const"), required})
 	}
 	want := [][2]any{
 		{"stdio", []any{"command"}},
@@ -192,6 +196,7 @@ func TestSchemaRefuses(t *testing.T) {
 		"stdio without command":      `{"mcp": {"a": {"transport": "stdio"}}}`,
 		"http without url":           `{"mcp": {"a": {"transport": "streamable-http"}}}`,
 		"sse without url":            `{"mcp": {"a": {"transport": "sse"}}}`,
+		"a server not switched off":  `{"mcp": {"a": {"disabled": false}}}`,
 		"a url on stdio":             `{"mcp": {"a": {"transport": "stdio", "command": "x", "url": "https://a.test"}}}`,
 		"command and url":            `{"mcp": {"a": {"command": "x", "url": "https://a.test"}}}`,
 		"a command on http":          `{"mcp": {"a": {"transport": "sse", "url": "https://a.test", "command": "x"}}}`,

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dynmcp/schema"
+)
+
+const page = "../../../docs/config.md"
+
+// TestTables keeps the tables of the documentation as the types have them.
+func TestTables(t *testing.T) {
+	text := read(t, page)
+	want, err := withTables([]byte(text), schema.JSONSchema())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), text); diff != "" {
+		t.Errorf("docs/config.md is not what the types give, run go generate ./schema (-want +got):\n%s", diff)
+	}
+}
+
+// TestEveryKeyIsDocumented looks for every key of every object in the tables.
+func TestEveryKeyIsDocumented(t *testing.T) {
+	text := read(t, page)
+	count := 0
+	for name, object := range documentTypes() {
+		for i := range object.NumField() {
+			key := object.Field(i).Tag.Get("json")
+			if key == "" || key == "-" {
+				continue
+			}
+			count++
+			if !strings.Contains(text, "\n| `"+key+"` | ") {
+				t.Errorf("%s.%s is not in docs/config.md", name, key)
+			}
+		}
+	}
+	if count < 60 {
+		t.Errorf("only %d keys looked at", count)
+	}
+}
+
+// An example is a config that a page shows.
+type example struct {
+	name, text string
+	bad        bool // it is shown as one that is refused
+}
+
+var fence = regexp.MustCompile("(?ms)^```(jsonc|yaml)( bad)?\n(.*?)^```$")
+
+// examples are the configs that users read: those of the documentation and
+// README, and the one to copy.
+func examples(t *testing.T) []example {
+	all := []example{{name: "config.example.json", text: read(t, "../../../config.example.json")}}
+	for name, path := range map[string]string{"docs/config.md": page, "README.md": "../../../README.md"} {
+		blocks := fence.FindAllStringSubmatch(read(t, path), -1)
+		if len(blocks) == 0 {
+			t.Errorf("%s has no examples", name)
+		}
+		for _, b := range blocks {
+			all = append(all, example{name + "." + strings.TrimSuffix(b[1], "c"), b[3], b[2] != ""})
+		}
+	}
+	return all
+}
+
+// TestExamplesOfTheDocs validates every example by the parser and by the schema:
+// the good ones pass both, the bad ones neither.
+func TestExamplesOfTheDocs(t *testing.T) {
+	bad := 0
+	for _, e := range examples(t) {
+		invalid := resolved(t).Validate(document(t, e.name, e.text))
+		_, refused := schema.Parse(e.name, []byte(e.text), schema.LoadOptions{Dir: t.TempDir(), Environ: variablesIn(e.text)})
+		switch {
+		case e.bad && (invalid == nil || refused == nil):
+			t.Errorf("%s: shown as bad, but the schema says %v and the parser %v:\n%s", e.name, invalid, refused, e.text)
+		case !e.bad && invalid != nil:
+			t.Errorf("%s: the schema refuses: %v\n%s", e.name, invalid, e.text)
+		case !e.bad && refused != nil:
+			t.Errorf("%s: the parser refuses: %v\n%s", e.name, refused, e.text)
+		}
+		if e.bad {
+			bad++
+		}
+	}
+	if bad < 4 {
+		t.Errorf("only %d bad examples", bad)
+	}
+}
+
+var reference = regexp.MustCompile(`\$\{([A-Z_]+)\}`)
+
+// variablesIn defines what a text refers to without a default.
+func variablesIn(text string) []string {
+	environ := []string{"PATH=/bin"}
+	for _, m := range reference.FindAllStringSubmatch(text, -1) {
+		environ = append(environ, m[1]+"=value")
+	}
+	return environ
+}
+
+// TestKeysWithoutEffect holds the pages to say which keys do nothing yet, and
+// the parser to warn of each.
+func TestKeysWithoutEffect(t *testing.T) {
+	doc := map[string]any{
+		"mcp": map[string]any{
+			"a": map[string]any{"command": "x", "max_output_chars": 1, "tool_overrides": map[string]any{"t": map[string]any{
+				"max_output_chars": 1, "timeout": 1, "example_args": map[string]any{}, "render_mode": "text",
+			}}},
+			"b": map[string]any{"url": "https://b.test", "auth": map[string]any{"client_id": "x"}},
+		},
+		"tree":    []any{},
+		"gateway": map[string]any{},
+		"catalog": map[string]any{"dir": "x", "max_result_chars": 1},
+	}
+	data, err := json.Marshal(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := schema.Parse("mcp.json", data, schema.LoadOptions{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	warned := strings.Count(strings.Join(cfg.Warnings, "\n"), "this release does not act on this key")
+	inert := 0
+	for _, object := range documentTypes() {
+		for i := range object.NumField() {
+			if object.Field(i).Tag.Get("later") == "true" {
+				inert++
+			}
+		}
+	}
+	if warned != inert {
+		t.Errorf("%d keys have no effect, %d warnings:\n%s", inert, warned, strings.Join(cfg.Warnings, "\n"))
+	}
+	if said := strings.Count(read(t, page), "not acted on in this release.**"); said != inert {
+		t.Errorf("%d keys have no effect, the page says so of %d", inert, said)
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
