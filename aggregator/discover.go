@@ -146,18 +146,17 @@ func useArguments(arguments json.RawMessage) (name string, input json.RawMessage
 	if len(arguments) == 0 {
 		return "", nil, errors.New(`"tool_name" is missing`)
 	}
-	var fields [2][]byte
-	if err := wire.Fields(arguments, []string{"tool_name", "tool_input"}, fields[:]); err != nil {
+	rawName, input, err := wire.Pair(arguments, "tool_name", "tool_input")
+	if err != nil {
 		return "", nil, err
 	}
-	name, ok := wire.Text(fields[0])
+	name, ok := wire.Text(rawName)
 	switch {
-	case fields[0] == nil || ok && name == "":
+	case rawName == nil || ok && name == "":
 		return "", nil, errors.New(`"tool_name" is missing`)
 	case !ok:
-		return "", nil, fmt.Errorf(`"tool_name" must be a string, not %s`, wire.Kind(fields[0]))
+		return "", nil, fmt.Errorf(`"tool_name" must be a string, not %s`, wire.Kind(rawName))
 	}
-	input = fields[1]
 	if text, ok := wire.Text(input); ok {
 		input = wire.Fold([]byte(strings.TrimSpace(text)))
 		if !wire.Valid(input) {

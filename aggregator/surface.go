@@ -31,21 +31,21 @@ var surfaces = map[string]func(*Aggregator, *schema.Config) []tool{
 
 // callTool finds the tool that a host calls.
 func (a *Aggregator) callTool(s *session, r *transports.Request) {
-	var fields [2][]byte
-	if err := wire.Fields(r.Params, []string{"name", "arguments"}, fields[:]); err != nil {
+	rawName, arguments, err := wire.Pair(r.Params, "name", "arguments")
+	if err != nil {
 		r.Reply(nil, invalid("tools/call: %v", err))
 		return
 	}
-	name, ok := wire.Text(fields[0])
+	for _, t := range a.state.Load().tools {
+		if t.name != "" && wire.KeyIs(rawName, t.name) {
+			t.call(s, r, arguments)
+			return
+		}
+	}
+	name, ok := wire.Text(rawName)
 	if !ok {
 		r.Reply(nil, invalid(`tools/call needs a string "name"`))
 		return
-	}
-	for _, t := range a.state.Load().tools {
-		if t.name == name {
-			t.call(s, r, fields[1])
-			return
-		}
 	}
 	a.retryWhenListed(r, func() bool { return a.callFound(s, r, name) }, func() { a.callUnknown(s, r, name) })
 }
@@ -102,11 +102,10 @@ func toolParams(params json.RawMessage, name string, arguments json.RawMessage) 
 		arguments = json.RawMessage(`{}`)
 	}
 	out := make([]byte, 0, len(params)+len(name))
-	out = append(out, `{"name":`...)
-	out = append(append(out, wire.Quote(name)...), `,"arguments":`...)
-	out = append(out, arguments...)
+	out = wire.AppendQuote(append(out, `{"name":`...), name)
+	out = append(append(out, `,"arguments":`...), arguments...)
 	for key, value := range wire.Members(params) {
-		if text, _ := wire.Text(key); text != "name" && text != "arguments" {
+		if !wire.KeyIs(key, "name") && !wire.KeyIs(key, "arguments") {
 			out = append(append(append(append(out, ','), key...), ':'), value...)
 		}
 	}

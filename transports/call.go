@@ -37,6 +37,9 @@ type Call struct {
 	timer *time.Timer
 	abort context.CancelFunc // ends the call's own stream
 
+	head  [96]byte  // room for the request's beginning and its pieces, so that
+	parts [5][]byte // a call needs no other memory
+
 	withdrawn atomic.Bool     // by Cancel, or by the timeout
 	reason    json.RawMessage // set before withdrawn is
 }
@@ -55,8 +58,7 @@ func (c *Conn) Start(call *Call) {
 		call.Done(nil, err)
 		return
 	}
-	raw := strconv.AppendInt(nil, id, 10)
-	if err := c.send(call, wire.Request(raw, wire.Quote(call.Method), call.params(raw)...)...); err != nil {
+	if err := c.send(call, call.message(id)...); err != nil {
 		c.finish(id, nil, c.sendFailure(err))
 		return
 	}
@@ -95,18 +97,20 @@ func (c *Conn) setSent(id int64, call *Call) bool {
 	return true
 }
 
-// params returns the pieces of the call's params, with our id in the place of
+// message returns the pieces of the call's request, with our id in the place of
 // the host's progress token: tokens of several hosts would collide, and the
 // call's id is unique already.
-func (call *Call) params(id []byte) [][]byte {
+func (call *Call) message(id int64) [][]byte {
+	head := wire.AppendRequest(call.head[:0], id, call.Method, len(call.Params) > 0)
+	parts := append(call.parts[:0], head)
 	switch {
 	case len(call.Params) == 0:
-		return nil
+		return parts
 	case call.token == nil:
-		return [][]byte{call.Params}
+		return append(parts, call.Params, wire.Close)
 	}
 	at := wire.Offset(call.Params, call.token)
-	return [][]byte{call.Params[:at], id, call.Params[at+len(call.token):]}
+	return append(parts, call.Params[:at], strconv.AppendInt(nil, id, 10), call.Params[at+len(call.token):], wire.Close)
 }
 
 func (c *Conn) sendFailure(err error) error {

@@ -10,7 +10,6 @@ import (
 	"maps"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -53,6 +52,8 @@ type Host struct {
 	out  *wire.Writer
 	sdk  *controlConn
 
+	answerer func(*Request, json.RawMessage, error) // answer, made once
+
 	mu       sync.Mutex
 	begun    bool                // initialize or a request of the stateless era was seen
 	open     bool                // what is not the answer to initialize may be written
@@ -79,6 +80,7 @@ func NewHost(id string, in io.Reader, out io.Writer, opts HostOptions) *Host {
 		asks:     map[int64]chan<- wire.Message{},
 	}
 	h.sdk = newControlConn(h)
+	h.answerer = h.answer
 	return h
 }
 
@@ -121,10 +123,12 @@ func (h *Host) read() (err error) {
 	for {
 		h.out.WaitBelow(hostMaxQueued)
 		m, err := h.in.Next()
+		if err == nil {
+			h.take(m)
+			continue
+		}
 		var fault *wire.Fault
 		switch {
-		case err == nil:
-			h.take(m)
 		case errors.As(err, &fault):
 			h.refuse(fault, m)
 		case errors.Is(err, io.EOF):
@@ -174,7 +178,7 @@ func (h *Host) request(m wire.Message) {
 		h.failed(nil, wire.CodeInvalidRequest, "a request's id must be a string or an integer")
 		return
 	}
-	r := &Request{ID: m.ID, Method: m.Method, Params: m.Params, Peer: h, answer: h.answer}
+	r := &Request{ID: m.ID, Method: m.Method, Params: m.Params, Peer: h, answer: h.answerer}
 	if refusal := h.admit(r); refusal != nil {
 		h.write(wire.Failure(m.ID, refusal))
 		return
@@ -255,15 +259,27 @@ func (h *Host) answer(r *Request, result json.RawMessage, err error) {
 	if err == nil && r.Modern {
 		result = modernResult(r.Method, result)
 	}
-	parts := wire.Result(r.ID, result)
+	switch {
+	case r.Method == "initialize":
+		h.writeFirst(answerParts(r.ID, result, err), err == nil)
+	case err == nil && h.isOpen():
+		h.sent(h.out.Send(wire.Result(r.ID, result)...))
+	default:
+		h.write(answerParts(r.ID, result, err))
+	}
+}
+
+func answerParts(id, result json.RawMessage, err error) [][]byte {
 	if err != nil {
-		parts = wire.Failure(r.ID, AsWire(err))
+		return wire.Failure(id, AsWire(err))
 	}
-	if r.Method == "initialize" {
-		h.writeFirst(parts, err == nil)
-		return
-	}
-	h.write(parts)
+	return wire.Result(id, result)
+}
+
+func (h *Host) isOpen() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.open
 }
 
 // writeFirst writes the answer to initialize and lets out what had to wait for
@@ -320,10 +336,12 @@ func (h *Host) releaseLocked() {
 	h.held = nil
 }
 
-// send queues a message. An error means that the host is gone, which Serve
-// sees by itself.
-func (h *Host) send(parts [][]byte) {
-	if err := h.out.Send(parts...); err != nil {
+func (h *Host) send(parts [][]byte) { h.sent(h.out.Send(parts...)) }
+
+// sent takes note that a message could not be queued: the host is gone, which
+// Serve sees by itself.
+func (h *Host) sent(err error) {
+	if err != nil {
 		h.log.Debug("not sent to the host", "err", err)
 	}
 }
@@ -347,8 +365,11 @@ func (h *Host) Request(ctx context.Context, method string, params json.RawMessag
 	id := h.lastID
 	h.asks[id] = answered
 	h.mu.Unlock()
-	raw := strconv.AppendInt(nil, id, 10)
-	h.write(wire.Request(raw, wire.Quote(method), params))
+	parts := [][]byte{wire.AppendRequest(nil, id, method, len(params) > 0)}
+	if len(params) > 0 {
+		parts = append(parts, params, wire.Close)
+	}
+	h.write(parts)
 	select {
 	case m := <-answered:
 		if m.Error != nil {

@@ -100,15 +100,15 @@ func (c *Conn) readLines(stream io.Reader) {
 	r := wire.NewReader(stream, c.server.MaxMessageBytes)
 	for {
 		m, err := r.Next()
-		var fault *wire.Fault
-		switch {
-		case err == nil:
+		if err == nil {
 			c.receive(m, nil)
-		case errors.As(err, &fault):
-			c.fault(fault)
-		default:
+			continue
+		}
+		var fault *wire.Fault
+		if !errors.As(err, &fault) {
 			return
 		}
+		c.fault(fault)
 	}
 }
 

@@ -62,33 +62,33 @@ func Elements(arr []byte) iter.Seq[[]byte] {
 func Get(obj []byte, name string) []byte {
 	var found []byte
 	for key, value := range Members(obj) {
-		if keyIs(key, name) {
+		if KeyIs(key, name) {
 			found = value
 		}
 	}
 	return found
 }
 
-// Fields puts the values of the named members of obj into dst, nil for those
-// that are absent. It is an error if obj is no object or has one of the names
-// twice: which of two "name" members counts must never depend on the reader.
-func Fields(obj []byte, names []string, dst [][]byte) error {
+// Pair returns the values of two members of obj, nil for one that is absent. It
+// is an error if obj is no object or has one of the names twice: which of two
+// "name" members counts must never depend on the reader.
+func Pair(obj []byte, first, second string) (a, b []byte, err error) {
 	if !IsObject(obj) {
-		return fmt.Errorf("an object is wanted, got %s", Kind(obj))
+		return nil, nil, fmt.Errorf("an object is wanted, got %s", Kind(obj))
 	}
-	clear(dst)
 	for key, value := range Members(obj) {
-		for i, name := range names {
-			if !keyIs(key, name) {
-				continue
-			}
-			if dst[i] != nil {
-				return fmt.Errorf("member %q is there twice", name)
-			}
-			dst[i] = value
+		var twice bool
+		switch {
+		case KeyIs(key, first):
+			a, twice = value, a != nil
+		case KeyIs(key, second):
+			b, twice = value, b != nil
+		}
+		if twice {
+			return nil, nil, fmt.Errorf("member %s is there twice", key)
 		}
 	}
-	return nil
+	return a, b, nil
 }
 
 // Set returns a copy of obj in which the member name has the given value,
@@ -141,7 +141,7 @@ func Delete(obj []byte, name string) []byte {
 	kept, from := false, 0 // a member stays; what is before from was dealt with
 	for key, value := range Members(obj) {
 		start, end := Offset(obj, key), Offset(obj, value)+len(value)
-		if !keyIs(key, name) {
+		if !KeyIs(key, name) {
 			out = append(out, obj[from:end]...)
 			kept, from = true, end
 			continue
@@ -201,16 +201,18 @@ func Text(value []byte) (string, bool) {
 }
 
 // Quote returns s as a JSON string, with nothing escaped that need not be.
-func Quote(s string) []byte {
+func Quote(s string) []byte { return AppendQuote(make([]byte, 0, len(s)+2), s) }
+
+// AppendQuote appends what Quote returns to dst.
+func AppendQuote(dst []byte, s string) []byte {
 	if isPlain(s) {
-		out := append(make([]byte, 0, len(s)+2), '"')
-		return append(append(out, s...), '"')
+		return append(append(append(dst, '"'), s...), '"')
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.Encode(s) // a string always encodes
-	return bytes.TrimRight(b.Bytes(), "\n")
+	return append(dst, bytes.TrimRight(b.Bytes(), "\n")...)
 }
 
 // isPlain reports whether s is ASCII without anything to escape.
@@ -249,8 +251,12 @@ func isEmptyObject(obj []byte) bool {
 	return i < len(obj) && obj[i] == '}'
 }
 
-// keyIs compares a member's name, still in quotes, with a plain name.
-func keyIs(key []byte, name string) bool {
+// KeyIs compares a JSON string, such as a member's name with its quotes, with
+// a plain text. What is no string is not equal to any.
+func KeyIs(key []byte, name string) bool {
+	if len(key) < 2 || key[0] != '"' {
+		return false
+	}
 	if bytes.IndexByte(key, '\\') >= 0 {
 		text, ok := Text(key)
 		return ok && text == name

@@ -54,15 +54,22 @@ func TestElements(t *testing.T) {
 	}
 }
 
-func TestFields(t *testing.T) {
-	names := []string{"name", "arguments"}
-	dst := [2][]byte{[]byte("old"), []byte("old")}
-	if err := Fields([]byte(`{"x":1,"name":"n"}`), names, dst[:]); err != nil || string(dst[0]) != `"n"` || dst[1] != nil {
-		t.Errorf("got %q, %v", dst, err)
+func TestPair(t *testing.T) {
+	name, arguments, err := Pair([]byte(`{"x":1,"n\u0061me":"n"}`), "name", "arguments")
+	if err != nil || string(name) != `"n"` || arguments != nil {
+		t.Errorf("got %q, %q, %v", name, arguments, err)
 	}
-	for _, text := range []string{`{"name":1,"name":2}`, `{"name":1,"\u006eame":2}`, `[]`, `null`, ``} {
-		if err := Fields([]byte(text), names, dst[:]); err == nil {
+	for _, text := range []string{`{"name":1,"name":2}`, `{"name":1,"\u006eame":2}`, `{"arguments":1,"arguments":1}`, `[]`, `null`, ``} {
+		if _, _, err := Pair([]byte(text), "name", "arguments"); err == nil {
 			t.Errorf("%s: no error", text)
+		}
+	}
+}
+
+func TestKeyIsTakesStringsOnly(t *testing.T) {
+	for text, want := range map[string]bool{`"a"`: true, `"\u0061"`: true, `a`: false, `5`: false, ``: false, `"`: false, `"b"`: false} {
+		if got := KeyIs([]byte(text), "a"); got != want {
+			t.Errorf("%s: got %t", text, got)
 		}
 	}
 }

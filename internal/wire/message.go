@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 )
 
 // A Message is one JSON-RPC 2.0 message: slices of the bytes it came in.
@@ -154,11 +155,19 @@ var (
 	messageClose = []byte(`}`)
 )
 
-// Request returns the pieces of a request; params may be nil.
-func Request(id, method []byte, params ...[]byte) [][]byte {
-	parts := append(make([][]byte, 0, 6+len(params)), requestHead, id, methodHead, method)
-	return closeParams(parts, params)
+// AppendRequest appends a request up to where its params begin; without any,
+// the whole. With params it goes on with them and ends with Close.
+func AppendRequest(dst []byte, id int64, method string, params bool) []byte {
+	dst = strconv.AppendInt(append(dst, requestHead...), id, 10)
+	dst = AppendQuote(append(dst, methodHead...), method)
+	if params {
+		return append(dst, paramsHead...)
+	}
+	return append(dst, messageClose...)
 }
+
+// Close ends a message that ended with its last member.
+var Close = messageClose
 
 // Notification returns the pieces of a notification; params may be nil.
 func Notification(method []byte, params ...[]byte) [][]byte {
