@@ -22,6 +22,7 @@ import (
 var version = "0.1.0-dev"
 
 func main() {
+	tuneMemory()
 	if err := rootCommand().Execute(); err != nil {
 		report(newScreen(os.Stderr), err)
 		os.Exit(1)
