@@ -211,6 +211,18 @@ func (c *Conn) finishOwn(id int64, own *Call, result json.RawMessage, err error)
 	return true
 }
 
+// take removes a call that is in flight, to be ended by the caller; nil if it is
+// not.
+func (c *Conn) take(id int64) *Call {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	call := c.calls[id]
+	if call != nil {
+		c.takeLocked(id)
+	}
+	return call
+}
+
 func (c *Conn) takeLocked(id int64) {
 	if call := c.calls[id]; call.timer != nil {
 		call.timer.Stop()

@@ -61,13 +61,18 @@ func sessionGone(code int, m wire.Message) bool {
 }
 
 // sessionLost ends the connection. The call that was told did not run; what
-// else is in flight may have.
+// else is in flight may have. Its end is told last: whoever then makes it again
+// must find the connection gone.
 func (l *httpLink) sessionLost(x *exchange) error {
 	lost := l.conn.fail(CodeUnreachable, NotSent, ErrSessionLost)
+	var told *Call
 	if x != nil {
-		l.conn.finish(x.id, nil, lost)
+		told = l.conn.take(x.id)
 	}
 	l.conn.lose(ErrSessionLost)
+	if told != nil {
+		told.Done(nil, lost)
+	}
 	return lost
 }
 
