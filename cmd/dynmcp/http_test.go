@@ -1,9 +1,22 @@
 package main_test
 
 import (
+	"context"
+	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
 	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"dynmcp/internal/mcptest"
 )
+
+// Servers reached over HTTP: ours that can misbehave, and one that is made of the
+// SDK's parts.
 
 // nobodyListens is the URL of a server that is not there.
 func nobodyListens(t *testing.T) string {
@@ -14,4 +27,253 @@ func nobodyListens(t *testing.T) string {
 	}
 	defer l.Close()
 	return "http://" + l.Addr().String() + "/mcp"
+}
+
+// remote is an entry for a fake that serves HTTP.
+func remote(t *testing.T, name string, args ...string) entry {
+	t.Helper()
+	ledger := mcptest.NewLedger(t)
+	server := mcptest.ServeFake(t, append([]string{"-name", name, "-ledger", ledger.Path}, args...)...)
+	return entry{ledger, name, map[string]any{"url": server.URL}}
+}
+
+// flavours are the ways in which a server may serve HTTP.
+var flavours = map[string][]string{
+	"events":      nil,
+	"JSON":        {"-json"},
+	"no session":  {"-fault", "no-session"},
+	"no stream":   {"-fault", "get-status"},
+	"legacy SSE":  {"-sse"},
+	"stateless":   {"-era", "new"},
+	"both eras":   {"-era", "both"},
+	"odd events":  {"-fault", "odd-events"},
+	"session 404": {"-fault", "h404-once"},
+}
+
+func TestHTTPResultsAreTheUpstreamsBytes(t *testing.T) {
+	t.Parallel()
+	for name, args := range flavours {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := remote(t, "web", args...)
+			if name == "legacy SSE" {
+				e = e.with("transport", "sse")
+			}
+			host := serve(t, e)
+			for n, want := range awkward {
+				// Line breaks between tokens cannot be told from those of the transport.
+				m := use(host, "web/raw", `{"nonce":"n`+fmt.Sprint(n)+`","result":`+want+`}`)
+				if got := string(m.Result); got != want {
+					t.Errorf("got  %s\nwant %s", got, want)
+				}
+				if got := e.Count(fmt.Sprintf("call raw n%d", n)); got != 1 {
+					t.Errorf("call %d ran %d times", n, got)
+				}
+			}
+			m := use(host, "web/fail", `{"code":7,"message":"no","data":{"f":1.0}}`)
+			if m.Code() != 7 || m.Text() != "no" || string(m.Data()) != `{"f":1.0}` {
+				t.Errorf("got %s", m.Raw)
+			}
+			contains(t, host.Call("resources/read", `{"uri":"fake://web/text"}`).Raw, "contents of fake://web/text")
+			contains(t, host.Call("prompts/get", `{"name":"web.greet"}`).Raw, "web.greet")
+		})
+	}
+}
+
+func TestHTTPServersTalkToTheHost(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"events", "JSON", "legacy SSE"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := remote(t, "web", flavours[name]...)
+			if name == "legacy SSE" {
+				e = e.with("transport", "sse")
+			}
+			host := serve(t, e)
+			m := host.Call("tools/call", useParams("web/progress", `{"steps":3}`, `"_meta":{"progressToken":"tök"}`))
+			if m.Text() != "3 steps" {
+				t.Errorf("got %s", m.Raw)
+			}
+			counts(t, host, "notifications/progress", 3)
+			use(host, "web/log", `{"data":"hello"}`)
+			if m := host.WaitMethod("notifications/message", 1); string(m.Member("logger")) != `"web"` {
+				t.Errorf("got %s", m.Raw)
+			}
+			next := host.Count(promptsChanged) + 1
+			use(host, "web/add_prompt", `{"name":"new"}`)
+			host.WaitMethod(promptsChanged, next)
+			contains(t, host.Call("prompts/list", nil).Raw, `"new"`)
+			call := host.Go("tools/call", useParams("web/sleep", nil))
+			e.WaitFor("call sleep", 1)
+			call.Cancel("enough")
+			e.WaitFor("cancelled", 1)
+		})
+	}
+}
+
+func TestHeadersGoToTheServer(t *testing.T) {
+	t.Parallel()
+	e := remote(t, "web", "-bearer", "t0ken").
+		with("headers", map[string]string{"Authorization": "Bearer ${TOKEN}", "X-Other": "${OTHER:-default}"})
+	host := mcptest.Start(t, mcptest.HostOptions{
+		Args: []string{mcptest.Dynmcp(t), "-c", mcptest.Config(t, document([]entry{e}))},
+		Env:  []string{"TOKEN=t0ken"},
+	})
+	host.Initialize(handshake, nil)
+	contains(t, use(host, "web/headers", nil).Text(), `"Bearer t0ken"`, `"X-Other":["default"]`)
+	lacks(t, host.Stderr(), "t0ken")
+}
+
+func TestServerThatWantsALoginSaysSo(t *testing.T) {
+	t.Parallel()
+	e := remote(t, "web", "-bearer", "t0ken").with("headers", map[string]string{"Authorization": "Bearer wr0ng"}).with("description", "Locked")
+	host := serve(t, e)
+	for range 4 { // it counts toward no budget
+		m := load(host, "web")
+		if !m.IsError() {
+			t.Errorf("got %s", m.Raw)
+		}
+		contains(t, m.Text(), "web", "hint:")
+		lacks(t, m.Text(), "wr0ng", "no longer be offered")
+	}
+	contains(t, catalogue(t, host), "- web: Locked")
+}
+
+func TestLazyServerHearsNothingBeforeItIsLoaded(t *testing.T) {
+	t.Parallel()
+	var hits atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		hits.Add(1)
+		w.WriteHeader(http.StatusInternalServerError)
+	}))
+	t.Cleanup(server.Close)
+	host := serve(t, entry{name: "web", fields: map[string]any{"url": server.URL, "description": "Later"}})
+	discover(host, `{"query":"later"}`)
+	if n := hits.Load(); n > 0 {
+		t.Errorf("it got %d requests", n)
+	}
+	load(host, "web")
+	if hits.Load() == 0 {
+		t.Error("load_mcp did not reach it")
+	}
+}
+
+func TestServerThatCannotBeReachedLeavesTheOthersAlone(t *testing.T) {
+	t.Parallel()
+	host := serve(t, entry{name: "gone", fields: map[string]any{"url": nobodyListens(t)}}, fake(t, "good"))
+	contains(t, catalogue(t, host), "- good/echo", "Not connected: gone.")
+	if got := use(host, "good/echo", `{}`).Text(); got != "{}" {
+		t.Errorf("got %s", got)
+	}
+	contains(t, use(host, "gone/echo", `{}`).Text(), "gone: ", "refused", "not_sent")
+}
+
+// TestHTTPAnswersThatAreNone strikes one call of a session; the one after it works.
+func TestHTTPAnswersThatAreNone(t *testing.T) {
+	t.Parallel()
+	for fault, wants := range map[string][]string{
+		"h500":                {"500", "outcome unknown"},
+		"h500-after":          {"500", "outcome unknown"},
+		"h429":                {"429", "hint: ", "outcome not_sent"},
+		"h503":                {"503", "hint: ", "outcome not_sent"},
+		"h403":                {"403", "outcome not_sent"},
+		"truncate-sse":        {"outcome unknown"},
+		"end-sse":             {"outcome unknown"},
+		"html":                {"text/html"},
+		"bad-json":            {"cannot be read"},
+		"empty-200":           {"outcome"},
+		"h204":                {"204"},
+		"h202":                {"202"},
+		"wrong-id":            {"outcome unknown"},
+		"rst-after":           {"outcome unknown"},
+		"huge-body:20000000":  {"16777216"},
+		"huge-event:20000000": {"larger than max_message_bytes"},
+		"stall-sse":           {"no answer", "outcome unknown"},
+		"slow-header":         {"no answer", "outcome unknown"},
+	} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			e := remote(t, "web", "-fault", fault, "-fault-times", "1")
+			host := serve(t, e.with("timeout", "5s"))
+			m := use(host, "web/echo", `{"nonce":"first"}`)
+			if wants != nil && (!m.IsError() || m.Error != nil) {
+				t.Errorf("got %.1000s", m.Raw)
+			}
+			contains(t, m.Text(), wants...)
+			if n := e.Count("call echo first"); n > 1 {
+				t.Errorf("the call was made %d times", n)
+			}
+			if got := use(host, "web/echo", `{}`).Text(); got != "{}" {
+				t.Errorf("the next call: %s", got)
+			}
+		})
+	}
+}
+
+func TestHeadersFollowNoRedirect(t *testing.T) {
+	t.Parallel()
+	var hits atomic.Int64
+	thief := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hits.Add(1) }))
+	t.Cleanup(thief.Close)
+	for _, fault := range []string{"redirect", "redirect-302"} {
+		e := remote(t, "web", "-fault", fault+":"+thief.URL).with("headers", map[string]string{"Authorization": "Bearer t0ken"}).with("description", "Web")
+		m := load(serve(t, e), "web")
+		if !m.IsError() {
+			t.Errorf("got %s", m.Raw)
+		}
+		lacks(t, m.Raw, "t0ken")
+	}
+	if n := hits.Load(); n > 0 {
+		t.Errorf("another origin got %d requests", n)
+	}
+}
+
+// TestServerOfTheSDK has a server behind dynmcp that none of our code is part of.
+func TestServerOfTheSDK(t *testing.T) {
+	t.Parallel()
+	for name, stateless := range map[string]bool{"sessions": false, "stateless": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return sdkServer() }, &mcp.StreamableHTTPOptions{Stateless: stateless})
+			server := httptest.NewServer(handler)
+			t.Cleanup(server.Close)
+			host := serve(t, entry{name: "sdk", fields: map[string]any{"url": server.URL}}, fake(t, "other"))
+			contains(t, catalogue(t, host), "- sdk/add: Adds two numbers.")
+			m := use(host, "sdk/add", `{"a":2,"b":40}`)
+			if got := string(m.Member("structuredContent")); got != `{"sum":42}` {
+				t.Errorf("got %s", m.Raw)
+			}
+			contains(t, discover(host, `{"tool_name":"sdk/add"}`).Text(), "Output Schema:", `"sum"`)
+			if m := use(host, "sdk/add", `{"a":"x"}`); !m.IsError() {
+				t.Errorf("got %s", m.Raw)
+			}
+			contains(t, host.Call("resources/read", `{"uri":"sdk://motd"}`).Raw, "be kind")
+			contains(t, host.Call("prompts/get", `{"name":"hail","arguments":{"who":"Ada"}}`).Raw, "Hail Ada")
+		})
+	}
+}
+
+func sdkServer() *mcp.Server {
+	s := mcp.NewServer(&mcp.Implementation{Name: "sdk", Version: "1"}, nil)
+	type numbers struct {
+		A int `json:"a"`
+		B int `json:"b"`
+	}
+	type sum struct {
+		Sum int `json:"sum"`
+	}
+	mcp.AddTool(s, &mcp.Tool{Name: "add", Description: "Adds two numbers."},
+		func(_ context.Context, _ *mcp.CallToolRequest, in numbers) (*mcp.CallToolResult, sum, error) {
+			return nil, sum{in.A + in.B}, nil
+		})
+	s.AddResource(&mcp.Resource{URI: "sdk://motd", Name: "motd"},
+		func(_ context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: r.Params.URI, Text: "be kind"}}}, nil
+		})
+	s.AddPrompt(&mcp.Prompt{Name: "hail", Arguments: []*mcp.PromptArgument{{Name: "who"}}},
+		func(_ context.Context, r *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+			text := strings.TrimSpace("Hail " + r.Params.Arguments["who"])
+			return &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: text}}}}, nil
+		})
+	return s
 }

@@ -1,0 +1,274 @@
+package main_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"dynmcp/internal/mcptest"
+)
+
+// Hosts of the stateless era (MCP 2026-07-28): no handshake, every request says
+// what its sender speaks and can do.
+
+// era is what such a request's _meta holds; further members come behind it.
+func era(more ...string) string {
+	return `"_meta":{` + strings.Join(append([]string{
+		`"io.modelcontextprotocol/protocolVersion":"` + stateless + `"`,
+		`"io.modelcontextprotocol/clientCapabilities":{"sampling":{},"roots":{}}`,
+		`"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"}`,
+	}, more...), ",") + "}"
+}
+
+// modern are params of the stateless era with these members.
+func modern(members ...string) string {
+	return "{" + strings.Join(append(members, era()), ",") + "}"
+}
+
+// modernUse are the params of use_tool.
+func modernUse(tool, input string, more ...string) json.RawMessage {
+	return useParams(tool, input, append(more, era())...)
+}
+
+func TestDiscoverIntroducesAndStartsNothing(t *testing.T) {
+	t.Parallel()
+	e := fake(t, "alpha")
+	host := start(t, e, deferred(t, "later", "Later"))
+	m := host.Call("server/discover", modern())
+	for member, want := range map[string]string{
+		"resultType": `"complete"`, "ttlMs": "0", "cacheScope": `"private"`, "capabilities": superset,
+	} {
+		if got := string(m.Member(member)); got != want {
+			t.Errorf("%s: got %s, want %s", member, got, want)
+		}
+	}
+	contains(t, string(m.Member("supportedVersions")), `"2026-07-28"`, `"2025-11-25"`)
+	contains(t, string(m.Member("instructions")), "later")
+	contains(t, m.Raw, `"name":"dynmcp"`)
+	host.Call("server/discover", modern())
+	nothingStarted(t, e)
+}
+
+func TestListsOfTheStatelessEra(t *testing.T) {
+	t.Parallel()
+	host, old := start(t, fake(t, "alpha"), deferred(t, "later", "Later")), serve(t, fake(t, "alpha"), deferred(t, "later", "Later"))
+	for method, key := range map[string]string{
+		"tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources", "resources/templates/list": "resourceTemplates",
+	} {
+		m := host.Call(method, modern())
+		if string(m.Member("resultType")) != `"complete"` || string(m.Member("ttlMs")) != "0" || string(m.Member("cacheScope")) != `"private"` {
+			t.Errorf("%s: got %s", method, m.Raw)
+		}
+		if got, want := string(m.Member(key)), string(old.Call(method, nil).Member(key)); got != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", method, got, want)
+		}
+	}
+}
+
+func TestCallOfTheStatelessEra(t *testing.T) {
+	t.Parallel()
+	host := start(t, fake(t, "alpha"))
+	for _, c := range []struct{ result, want string }{
+		{`{"content":[],"n":1.0}`, `"resultType":"complete"`},
+		{`{}`, `"resultType":"complete"`},
+		{`{"content":[],"resultType":"odd","n":9007199254740993}`, ``},
+	} {
+		got := string(host.Call("tools/call", modernUse("alpha/raw", `{"result":`+c.result+`}`)).Result)
+		contains(t, got, c.want)
+		rest := got
+		if c.want != "" {
+			rest = strings.NewReplacer(c.want+",", "", ","+c.want, "", c.want, "").Replace(got)
+		}
+		if rest != c.result {
+			t.Errorf("got %s, want %s with %s and nothing else", got, c.result, c.want)
+		}
+	}
+	if m := host.Call("resources/read", modern(`"uri":"fake://alpha/text"`)); string(m.Member("cacheScope")) != `"private"` || string(m.Member("ttlMs")) != "0" {
+		t.Errorf("got %s", m.Raw)
+	}
+	if m := host.Call("tools/call", modernUse("alpha/fail", `{"code":7,"message":"no"}`)); m.Code() != 7 {
+		t.Errorf("got %s", m.Raw)
+	}
+}
+
+func TestEraStaysOutOfOlderServers(t *testing.T) {
+	t.Parallel()
+	host := start(t, fake(t, "alpha"))
+	host.Call("tools/call", useParams("alpha/echo", `{}`, era(`"io.modelcontextprotocol/logLevel":"debug"`, `"mine":{"f":1.0}`)))
+	host.Call("resources/read", modern(`"uri":"fake://alpha/text"`))
+	host.Call("prompts/get", modern(`"name":"alpha.greet"`))
+	seen := 0
+	for _, m := range heard(t, host.Call("tools/call", modernUse("alpha/received", `{}`))) {
+		switch m.Method {
+		case "tools/call", "resources/read", "prompts/get":
+			seen++
+			lacks(t, m.Raw, "io.modelcontextprotocol/")
+			if strings.Contains(m.Raw, `"echo"`) {
+				contains(t, m.Raw, `"_meta":{"mine":{"f":1.0}}`)
+			}
+		}
+	}
+	if seen != 4 {
+		t.Errorf("the server heard %d requests, want 4", seen)
+	}
+}
+
+// TestBadRequestsOfTheStatelessEra sends the same to both planes.
+func TestBadRequestsOfTheStatelessEra(t *testing.T) {
+	t.Parallel()
+	host := start(t, fake(t, "alpha"))
+	host.Call("tools/list", modern())
+	version := `"io.modelcontextprotocol/protocolVersion":`
+	capabilities := `"io.modelcontextprotocol/clientCapabilities":{}`
+	for _, c := range []struct {
+		meta string
+		code int
+	}{
+		{version + `"2026-07-28"`, -32602},
+		{version + `"2026-07-28","io.modelcontextprotocol/clientCapabilities":7`, -32602},
+		{version + `"2026-07-28",` + capabilities + `,"io.modelcontextprotocol/clientInfo":"me"`, -32602},
+		{version + `"2099-01-01",` + capabilities, -32022},
+	} {
+		for method, member := range map[string]string{
+			"tools/list":     ``,
+			"tools/call":     `"name":"discover_tool",`,
+			"resources/read": `"uri":"fake://alpha/text",`,
+		} {
+			m := host.Call(method, `{`+member+`"_meta":{`+c.meta+`}}`)
+			if m.Code() != c.code {
+				t.Errorf("%s with %s: got %s, want %d", method, c.meta, m.Raw, c.code)
+			}
+			if c.code == -32022 {
+				contains(t, string(m.Data()), `"requested":"2099-01-01"`, `"2026-07-28"`)
+			}
+		}
+	}
+	if m := host.Call("resources/read", modern(`"uri":"nobody://"`)); m.Code() != -32602 {
+		t.Errorf("an unknown resource: got %s", m.Raw)
+	}
+}
+
+const subscription = "io.modelcontextprotocol/subscriptionId"
+
+func TestListenTellsOfChangesUnderItsID(t *testing.T) {
+	t.Parallel()
+	host := start(t, fake(t, "alpha"))
+	for _, list := range []string{"tools/list", "prompts/list", "resources/list", "resources/templates/list"} {
+		host.Call(list, modern())
+	}
+	tools := host.GoRaw(`"tööls"`, "subscriptions/listen", modern(`"notifications":{"toolsListChanged":true}`))
+	host.GoRaw(`7`, "subscriptions/listen", modern(`"notifications":{"promptsListChanged":true,"resourceSubscriptions":["fake://alpha/text"]}`))
+	for n, want := range []string{`"tööls"`, `7`} {
+		m := host.WaitMethod("notifications/subscriptions/acknowledged", n+1)
+		if got := string(m.Member("_meta", subscription)); got != want {
+			t.Errorf("got %s, want %s", m.Raw, want)
+		}
+	}
+	host.Call("tools/call", modernUse("alpha/add_tool", `{"name":"new"}`))
+	if m := host.WaitMethod(toolsChanged, 1); string(m.Member("_meta", subscription)) != `"tööls"` {
+		t.Errorf("got %s", m.Raw)
+	}
+	host.Call("tools/call", modernUse("alpha/touch", `{"uri":"fake://alpha/text"}`))
+	if m := host.WaitMethod("notifications/resources/updated", 1); string(m.Member("_meta", subscription)) != `7` || string(m.Member("uri")) != `"fake://alpha/text"` {
+		t.Errorf("got %s", m.Raw)
+	}
+	// Once it is cancelled it is told nothing: the change of tools is announced
+	// before that of prompts, and not at all.
+	host.Notify("notifications/cancelled", modern(`"requestId":"tööls"`))
+	host.Call("tools/call", modernUse("alpha/add_tool", `{"name":"newer"}`))
+	host.Call("tools/call", modernUse("alpha/add_prompt", `{"name":"new"}`))
+	if m := host.WaitMethod(promptsChanged, 1); string(m.Member("_meta", subscription)) != `7` {
+		t.Errorf("got %s", m.Raw)
+	}
+	counts(t, host, toolsChanged, 1)
+	if tools.Done() {
+		t.Errorf("a cancelled subscription was answered: %q", host.Lines())
+	}
+}
+
+func TestWithoutListenNothingIsTold(t *testing.T) {
+	t.Parallel()
+	e := fake(t, "alpha")
+	host := start(t, e)
+	host.Call("tools/list", modern())
+	fetched := e.Count("list tools")
+	host.Call("tools/call", modernUse("alpha/add_tool", `{"name":"new"}`))
+	e.WaitFor("list tools", fetched+1)
+	host.GoRaw(`1001`, "subscriptions/listen", modern(`"notifications":{"promptsListChanged":true}`))
+	host.WaitMethod("notifications/subscriptions/acknowledged", 1)
+	host.Call("tools/call", modernUse("alpha/add_prompt", `{"name":"new"}`))
+	host.WaitMethod(promptsChanged, 1)
+	counts(t, host, toolsChanged, 0)
+}
+
+func TestQuestionForAStatelessHostIsRefused(t *testing.T) {
+	t.Parallel()
+	host := start(t, fake(t, "alpha"))
+	m := host.Call("tools/call", modernUse("alpha/ask", `{"method":"sampling/createMessage","params":{}}`))
+	contains(t, m.Text(), "-32601", "2026-07-28")
+	counts(t, host, "sampling/createMessage", 0)
+}
+
+func TestInputRequiredPassesBothWays(t *testing.T) {
+	t.Parallel()
+	host := start(t, fake(t, "alpha", "-era", "new"))
+	input := `{"method":"elicitation/create","params":{"f":1.0}}`
+	m := host.Call("tools/call", modernUse("alpha/ask", input))
+	if string(m.Member("resultType")) != `"input_required"` {
+		t.Fatalf("got %s", m.Raw)
+	}
+	contains(t, string(m.Member("inputRequests")), `"params":{"f":1.0}`)
+	const answers = `{"ask é":{"action":"accept","content":{"n":9007199254740993}}}`
+	m = host.Call("tools/call", modernUse("alpha/ask", input, `"inputResponses":`+answers, `"requestState":`+string(m.Member("requestState"))))
+	if m.Text() != answers {
+		t.Errorf("got %s", m.Raw)
+	}
+}
+
+// TestErasMeet has hosts of each era in front of servers of each.
+func TestErasMeet(t *testing.T) {
+	t.Parallel()
+	for _, server := range []string{"old", "new", "both"} {
+		for _, host := range []string{handshake, "2024-11-05", stateless} {
+			t.Run(fmt.Sprintf("%s host, %s server", host, server), func(t *testing.T) {
+				t.Parallel()
+				h := start(t, fake(t, "alpha", "-era", server))
+				suffix := era()
+				if host != stateless {
+					if got := string(h.Initialize(host, nil).Member("protocolVersion")); got != quote(host) {
+						t.Errorf("got version %s", got)
+					}
+					suffix = `"x":1`
+				}
+				list := h.Call("tools/list", "{"+suffix+"}")
+				if got := names(list.Member("tools"), "name"); !slices.Equal(got, []string{"discover_tool", "use_tool"}) {
+					t.Errorf("got %s", list.Raw)
+				}
+				m := h.Call("tools/call", useParams("alpha/echo", `{"n":9007199254740993}`, suffix))
+				if m.Text() != `{"n":9007199254740993}` {
+					t.Errorf("got %s", m.Raw)
+				}
+				if m := h.Call("resources/read", `{"uri":"fake://alpha/text",`+suffix+"}"); m.Error != nil {
+					t.Errorf("got %s", m.Raw)
+				}
+				change(t, h, host == stateless, suffix)
+			})
+		}
+	}
+}
+
+// change looks whether the host hears of a change.
+func change(t *testing.T, h *mcptest.Host, listen bool, suffix string) {
+	t.Helper()
+	h.Call("prompts/list", "{"+suffix+"}")
+	if listen {
+		h.Go("subscriptions/listen", modern(`"notifications":{"promptsListChanged":true}`))
+		h.WaitMethod("notifications/subscriptions/acknowledged", 1)
+	}
+	next := h.Count(promptsChanged) + 1
+	h.Call("tools/call", useParams("alpha/add_prompt", `{"name":"new"}`, suffix))
+	h.WaitMethod(promptsChanged, next)
+	contains(t, h.Call("prompts/list", "{"+suffix+"}").Raw, `"new"`)
+}

@@ -1,0 +1,132 @@
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"dynmcp/internal/mcptest"
+)
+
+// Real servers from npm. Their packages must be installed or reachable.
+
+const (
+	everythingServer = "@modelcontextprotocol/server-everything"
+	filesystemServer = "@modelcontextprotocol/server-filesystem"
+	memoryServer     = "@modelcontextprotocol/server-memory"
+)
+
+// npm is an entry for a server from npm.
+func npm(t *testing.T, name, description string, words ...string) entry {
+	t.Helper()
+	command := mcptest.Npx(t, words...)
+	e := entry{name: name, fields: map[string]any{"command": command[0], "args": command[1:], "load_timeout": "3m"}}
+	if description != "" {
+		return e.with("description", description)
+	}
+	return e
+}
+
+func TestNpxServerWrapped(t *testing.T) {
+	t.Parallel()
+	host := mcptest.StartDynmcp(t, append([]string{"--"}, mcptest.Npx(t, everythingServer, "stdio")...)...)
+	greeting := host.Initialize(handshake, nil)
+	contains(t, string(greeting.Member("serverInfo")), "everything")
+	contains(t, block(catalogue(t, host), "tools"), "- echo: ")
+	contains(t, use(host, "echo", `{"message":"hello there"}`).Text(), "hello there")
+	contains(t, use(host, "get-sum", `{"a":2,"b":40}`).Text(), "42")
+	if m := use(host, "ecko", nil); !m.IsError() {
+		t.Errorf("got %s", m.Raw)
+	}
+	contains(t, use(host, "ecko", nil).Text(), "Did you mean: echo")
+	if got := names(host.Call("resources/list", nil).Member("resources"), "uri"); len(got) == 0 {
+		t.Error("no resources")
+	}
+	host.CloseStdin()
+	if code := host.Wait(); code != 0 {
+		t.Errorf("got exit status %d, want 0", code)
+	}
+}
+
+func TestNpxServersTogether(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, dir, "note.txt", "remember the milk\n")
+	memory := npm(t, "memory", "Remembers things", memoryServer).
+		with("env", map[string]string{"MEMORY_FILE_PATH": filepath.Join(dir, "memory.json")})
+	host := serve(t, npm(t, "everything", "", everythingServer, "stdio"), npm(t, "files", "Reads files", filesystemServer, dir), memory)
+	text := catalogue(t, host)
+	if got, want := block(text, "mcp_servers"), "- files: Reads files\n- memory: Remembers things\n"; got != want {
+		t.Errorf("got <mcp_servers> %q, want %q", got, want)
+	}
+	contains(t, block(text, "tools"), "everything/echo")
+
+	contains(t, load(host, "files").Text(), "files/read_text_file")
+	contains(t, use(host, "files/read_text_file", `{"path":`+quote(filepath.Join(dir, "note.txt"))+`}`).Text(), "remember the milk")
+	created := use(host, "memory/create_entities", `{"entities":[{"name":"milk","entityType":"drink","observations":["is out"]}]}`)
+	if created.IsError() {
+		t.Error(created.Raw)
+	}
+	contains(t, use(host, "memory/read_graph", `{}`).Text(), "milk", "is out")
+	contains(t, use(host, "everything/echo", `{"message":"still here"}`).Text(), "still here")
+
+	text = catalogue(t, host)
+	lacks(t, text, "<mcp_servers>")
+	contains(t, text, "everything", "files", "memory")
+	host.CloseStdin()
+	if code := host.Wait(); code != 0 {
+		t.Errorf("got exit status %d, want 0", code)
+	}
+	if left := mcptest.Processes(host.Marker()); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestNpxProgressAndQuestions(t *testing.T) {
+	t.Parallel()
+	host := mcptest.StartDynmcp(t, append([]string{"--"}, mcptest.Npx(t, everythingServer, "stdio")...)...)
+	host.Initialize(handshake, nil)
+	m := host.Call("tools/call", useParams("trigger-long-running-operation", `{"duration":0.2,"steps":2}`, `"_meta":{"progressToken":"tök"}`))
+	if m.IsError() {
+		t.Fatal(m.Raw)
+	}
+	if p := host.WaitMethod("notifications/progress", 1); string(p.Member("progressToken")) != `"tök"` {
+		t.Errorf("got %s", p.Raw)
+	}
+}
+
+func TestExampleConfigWorks(t *testing.T) {
+	t.Parallel()
+	mcptest.Npx(t, "the servers of config.example.json")
+	path, err := filepath.Abs(filepath.Join("..", "..", "config.example.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Fatal(err)
+	}
+	host := mcptest.Start(t, mcptest.HostOptions{
+		Args: []string{mcptest.Dynmcp(t), "-c", path},
+		Env:  []string{"TOKEN=t0ken", "MEMORY_FILE_PATH=" + filepath.Join(t.TempDir(), "memory.json")},
+	})
+	host.Initialize(handshake, nil)
+	if got := tools(host); !slices.Contains(got, "load_mcp") {
+		t.Errorf("got tools %q", got)
+	}
+	text := catalogue(t, host)
+	for _, name := range []string{"files", "memory", "docs"} {
+		contains(t, block(text, "mcp_servers"), "- "+name+": ")
+	}
+	contains(t, use(host, "everything/echo", `{"message":"hello"}`).Text(), "hello")
+	for _, name := range []string{"files", "memory"} {
+		m := load(host, name)
+		if m.IsError() {
+			t.Errorf("%s: %s", name, m.Text())
+		}
+		contains(t, m.Text(), `"mcp_name":"`+name+`"`, name+"/")
+	}
+}
