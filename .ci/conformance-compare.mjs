@@ -1,0 +1,51 @@
+// Prints the checks of two runs of the conformance suite side by side and fails
+// if one that passed in the first did not in the second.
+// Usage: node conformance-compare.mjs DIRECT THROUGH
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+// These scenarios judge the adapter's HTTP, which has nothing of dynmcp in it.
+const ofTheAdapter = ['dns-rebinding-protection', 'http-header-validation', 'server-session-lifecycle', 'server-sse-polling']
+
+// read returns a run's checks: scenario → check → status. A check that comes
+// several times in a scenario has a number.
+function read(dir) {
+  const scenarios = new Map()
+  for (const name of readdirSync(dir).sort()) {
+    const scenario = name.replace(/^server-/, '').replace(/-\d{4}-\d\d-\d\dT[\d-]+Z$/, '')
+    const checks = new Map()
+    for (const check of JSON.parse(readFileSync(join(dir, name, 'checks.json'), 'utf8'))) {
+      let key = check.id
+      for (let n = 2; checks.has(key); n++) key = `${check.id} ${n}`
+      checks.set(key, check)
+    }
+    scenarios.set(scenario, checks)
+  }
+  return scenarios
+}
+
+const [direct, through] = process.argv.slice(2).map(read)
+const count = (checks, status) => [...(checks?.values() ?? [])].filter((c) => c.status === status).length
+const figures = (checks) => `${count(checks, 'SUCCESS')} passed, ${count(checks, 'FAILURE')} failed, ${count(checks, 'WARNING')} warned`
+const total = { direct: 0, through: 0, lost: 0 }
+
+console.log(`${'scenario'.padEnd(48)}${'direct'.padEnd(32)}through dynmcp`)
+for (const [scenario, checks] of direct) {
+  const theirs = through.get(scenario)
+  const counts = !ofTheAdapter.includes(scenario)
+  console.log(`${scenario.padEnd(48)}${figures(checks).padEnd(32)}${figures(theirs)}${counts ? '' : '  (of the adapter, not compared)'}`)
+  total.direct += count(checks, 'SUCCESS')
+  total.through += count(theirs, 'SUCCESS')
+  for (const [id, check] of checks) {
+    const now = theirs?.get(id)
+    if (!counts || check.status !== 'SUCCESS' || now?.status === 'SUCCESS') continue
+    total.lost++
+    console.log(`  LOST ${id}: ${now?.status ?? 'not run'} ${now?.errorMessage ?? ''}`)
+  }
+}
+console.log(`${'total'.padEnd(48)}${`${total.direct} passed`.padEnd(32)}${total.through} passed`)
+if (direct.size === 0 || total.direct === 0) {
+  console.log('the suite ran nothing')
+  process.exit(1)
+}
+process.exit(total.lost === 0 ? 0 : 1)

@@ -1,0 +1,23 @@
+# Sourced by .ci/conformance and .ci/clients: what they use from npm, pinned,
+# in a directory outside the repository that is kept between runs. Sets npm_dir
+# and puts Node 22, which the suite and the clients need, first on PATH.
+npm_packages=(
+  node@22.23.3
+  @modelcontextprotocol/conformance@0.2.0-alpha.12
+  @modelcontextprotocol/server-everything@2026.8.31
+  @modelcontextprotocol/sdk@1.32.2
+  @modelcontextprotocol/client@2.4.0
+  @modelcontextprotocol/inspector@2.12.0
+  supergateway@4.0.0
+)
+npm_dir="${XDG_CACHE_HOME:-$HOME/.cache}/dynmcp-ci/npm-$(printf '%s\n' "${npm_packages[@]}" | cksum | cut -d ' ' -f 1)"
+if [ ! -e "$npm_dir/complete" ]; then
+  command -v npm >/dev/null || { echo "npm is needed, it comes with Node.js" >&2; exit 1; }
+  rm -rf "$npm_dir"
+  mkdir -p "$npm_dir"
+  echo '{"private":true}' >"$npm_dir/package.json"
+  npm install --prefix "$npm_dir" --save-exact --no-audit --no-fund --loglevel error "${npm_packages[@]}" >&2
+  touch "$npm_dir/complete"
+fi
+PATH="$npm_dir/node_modules/node/bin:$PATH"
+node -e 'process.exit(process.versions.node.startsWith("22.") ? 0 : 1)' || { echo "npm's node@22 does not run here" >&2; exit 1; }
