@@ -15,13 +15,14 @@ import (
 var mayImport = map[string][]string{
 	"dynmcp/internal/wire":            {},
 	"dynmcp/internal/guard":           {},
+	"dynmcp/internal/redact":          {},
 	"dynmcp/schema":                   {},
 	"dynmcp/schema/internal/gen":      {"dynmcp/schema"},
 	"dynmcp/catalog":                  {"dynmcp/schema", "dynmcp/internal/wire"},
-	"dynmcp/transports":               {"dynmcp/schema", "dynmcp/internal/wire", "dynmcp/internal/guard"},
+	"dynmcp/transports":               {"dynmcp/schema", "dynmcp/internal/wire", "dynmcp/internal/guard", "dynmcp/internal/redact"},
 	"dynmcp/lazy":                     {"dynmcp/transports", "dynmcp/schema"},
-	"dynmcp/aggregator":               {"dynmcp/lazy", "dynmcp/catalog", "dynmcp/transports", "dynmcp/schema", "dynmcp/internal/wire"},
-	"dynmcp/cmd/dynmcp":               {"dynmcp/aggregator", "dynmcp/lazy", "dynmcp/catalog", "dynmcp/transports", "dynmcp/schema"},
+	"dynmcp/aggregator":               {"dynmcp/lazy", "dynmcp/catalog", "dynmcp/transports", "dynmcp/schema", "dynmcp/internal/wire", "dynmcp/internal/redact"},
+	"dynmcp/cmd/dynmcp":               {"dynmcp/aggregator", "dynmcp/lazy", "dynmcp/catalog", "dynmcp/transports", "dynmcp/schema", "dynmcp/internal/redact"},
 	"dynmcp/internal/mcptest":         {},
 	"dynmcp/internal/mcptest/fakemcp": {},
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"dynmcp/catalog"
+	"dynmcp/internal/redact"
 	"dynmcp/lazy"
 	"dynmcp/schema"
 	"dynmcp/transports"
@@ -25,6 +26,9 @@ type Options struct {
 	Strict bool
 	// Logger takes what an operator should know; nil is silent.
 	Logger *slog.Logger
+	// Redact hides secrets in failures; the config's are added. Nil hides
+	// nothing.
+	Redact *redact.Redactor
 }
 
 // An Aggregator serves hosts from the upstreams of one config.
@@ -89,6 +93,7 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 
 // apply makes cfg the one that is served.
 func (a *Aggregator) apply(cfg *schema.Config) error {
+	a.opts.Redact.Add(cfg.Secrets()...)
 	st := &state{cfg: cfg}
 	for _, name := range cfg.Expose {
 		surface, ok := surfaces[name]

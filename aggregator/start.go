@@ -38,6 +38,7 @@ func (a *Aggregator) loadOnce(ctx context.Context, u *lazy.Upstream) (*transport
 		Info:    transports.Info{Name: "dynmcp", Version: a.opts.Version},
 		Legacy:  p.legacy.Load(),
 		Logger:  a.log,
+		Redact:  a.opts.Redact,
 		OldHost: a.oldHost,
 	})
 	if err != nil {

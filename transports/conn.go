@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"dynmcp/internal/redact"
 	"dynmcp/internal/wire"
 	"dynmcp/schema"
 )
@@ -33,6 +34,10 @@ type Options struct {
 	Info   Info         // how we introduce ourselves
 	Legacy bool         // it is known that the upstream wants the initialize handshake
 	Logger *slog.Logger // nil is silent
+
+	// Redact hides secrets in what failures say and in a child's stderr. Nil
+	// hides nothing.
+	Redact *redact.Redactor
 
 	// OldHost reports whether the host is of the handshake era. The upstream is
 	// then asked for that handshake first, as the host itself would: one that

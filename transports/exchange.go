@@ -73,9 +73,10 @@ func (x *exchange) post(ctx context.Context) error {
 	case "text/event-stream":
 		return x.readStreams(ctx, resp.Body)
 	}
-	start, _ := io.ReadAll(io.LimitReader(resp.Body, 120))
-	return x.link.conn.fail(CodeProtocol, Unknown, fmt.Errorf("the answer is %q, neither JSON nor an event stream: %s",
-		resp.Header.Get("Content-Type"), printable(start, 120)))
+	c := x.link.conn
+	start, _ := io.ReadAll(io.LimitReader(resp.Body, maxExcerpt))
+	return c.fail(CodeProtocol, Unknown, fmt.Errorf("the answer is %q, neither JSON nor an event stream: %s",
+		resp.Header.Get("Content-Type"), c.excerpt(start, 120)))
 }
 
 func mediaType(resp *http.Response) string {
@@ -96,10 +97,10 @@ func (x *exchange) readBody(body io.Reader) error {
 	text = wire.Fold(bytes.TrimSpace(text))
 	m, err := parseAny(text)
 	if err != nil {
-		return c.fail(CodeProtocol, Unknown, fmt.Errorf("the answer cannot be read: %w: %s", err, printable(text, 120)))
+		return c.fail(CodeProtocol, Unknown, fmt.Errorf("the answer cannot be read: %w: %s", err, c.excerpt(text, 120)))
 	}
 	c.receive(m, x.call)
-	return c.fail(CodeProtocol, Unknown, fmt.Errorf("the answer is not in the response: %s", printable(text, 120)))
+	return c.fail(CodeProtocol, Unknown, fmt.Errorf("the answer is not in the response: %s", c.excerpt(text, 120)))
 }
 
 // readStreams reads the event stream of the call, and where that ends before

@@ -97,8 +97,27 @@ func (f *Failure) Wire() *wire.Error {
 
 // fail returns a failure of this connection.
 func (c *Conn) fail(code int64, outcome Outcome, cause error) *Failure {
-	return &Failure{Upstream: c.name, Code: code, Outcome: outcome, Cause: cause, Stderr: c.stderr()}
+	return &Failure{Upstream: c.name, Code: code, Outcome: outcome, Cause: c.hidden(cause), Stderr: c.stderr()}
 }
+
+// hidden returns err with a text that holds no secrets: what an upstream says
+// may repeat what it was given.
+func (c *Conn) hidden(err error) error {
+	text := err.Error()
+	safe := c.opts.Redact.String(text)
+	if safe == text {
+		return err
+	}
+	return &hiddenError{safe, err}
+}
+
+type hiddenError struct {
+	text string
+	err  error
+}
+
+func (e *hiddenError) Error() string { return e.text }
+func (e *hiddenError) Unwrap() error { return e.err }
 
 // failure describes why a call on a connection that has ended cannot be
 // answered.
@@ -118,6 +137,16 @@ func (c *Conn) failure(cause error, outcome Outcome) *Failure {
 	}
 	return c.fail(code, outcome, cause)
 }
+
+// excerpt is printable for text that may hold secrets; they are looked for
+// before it is cut, so that none loses the end by which it is known.
+func (c *Conn) excerpt(text []byte, max int) string {
+	safe := c.opts.Redact.String(string(text[:min(len(text), max+maxExcerpt)]))
+	return printable([]byte(safe), max)
+}
+
+// maxExcerpt is how much of a text excerpt looks at.
+const maxExcerpt = 64 << 10
 
 // printable returns at most max bytes of what a peer sent, fit for a log or a
 // terminal: control and formatting characters are shown, not sent.

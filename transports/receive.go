@@ -198,7 +198,7 @@ func (c *Conn) fault(f *wire.Fault) {
 	n := c.junk
 	c.mu.Unlock()
 	if isPowerOfTen(n) { // who prints one such line often prints many
-		c.log.Warn("not a message", "count", n, "err", f.Err, "text", printable(f.Line, 120))
+		c.log.Warn("not a message", "count", n, "err", f.Err, "text", c.excerpt(f.Line, 120))
 	}
 }
 

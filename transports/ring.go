@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"sync"
+
+	"dynmcp/internal/redact"
 )
 
 const (
@@ -14,7 +16,8 @@ const (
 
 // A ring keeps the last lines a child wrote to stderr.
 type ring struct {
-	max int
+	max    int
+	redact *redact.Redactor // of what comes in
 
 	mu    sync.Mutex
 	lines []string
@@ -25,9 +28,16 @@ type ring struct {
 // stderr. A line of more than 4 KiB counts as several.
 func (g *ring) drain(r io.Reader, each func(line string)) {
 	reader := bufio.NewReaderSize(r, 4<<10)
+	rest := "" // of the line so far, what may be the beginning of a secret
 	for {
 		text, err := reader.ReadSlice('\n')
-		if line := strings.TrimRight(string(text), "\r\n"); line != "" {
+		line := rest + strings.TrimRight(string(text), "\r\n")
+		if rest = ""; err == bufio.ErrBufferFull {
+			line, rest = g.redact.Split(line)
+		} else {
+			line = g.redact.String(line)
+		}
+		if line != "" {
 			line = printable([]byte(line), len(line))
 			g.add(line)
 			each(line)

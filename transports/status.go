@@ -22,7 +22,7 @@ func (l *httpLink) status(resp *http.Response, x *exchange) error {
 	defer patience.Stop()
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // as much as there is
 	m, _ := wire.Parse(wire.Fold(body))
-	cause := fmt.Errorf("HTTP status %s: %s", resp.Status, printable(bytes.TrimSpace(body), 120))
+	cause := fmt.Errorf("HTTP status %s: %s", resp.Status, l.conn.excerpt(bytes.TrimSpace(body), 120))
 	switch code := resp.StatusCode; {
 	case l.session.Load() != nil && sessionGone(code, m):
 		return l.sessionLost(x)

@@ -41,6 +41,7 @@ func (c *Conn) openChild() error {
 	}
 	c.log.Debug("started", "pid", p.tree.Pid())
 	writer := wire.NewWriter(p.stdin, c.opts.stall)
+	p.stderr.redact = c.opts.Redact
 	c.stderr = p.stderr.tail
 	c.send = func(_ *Call, parts ...[]byte) error { return writer.SendWithin(maxQueued, parts...) }
 	c.begin = func(parts ...[]byte) error { return c.send(nil, parts...) }

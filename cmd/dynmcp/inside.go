@@ -67,7 +67,7 @@ func enter(ctx context.Context, cfg *schema.Config, opts insideOptions) (*inside
 			return nil, err
 		}
 	}
-	agg, err := aggregator.New(cfg, aggregator.Options{Version: version, Logger: opts.log})
+	agg, err := aggregator.New(cfg, aggregator.Options{Version: version, Logger: opts.log, Redact: &secrets})
 	if err != nil {
 		return nil, err
 	}

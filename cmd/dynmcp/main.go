@@ -15,16 +15,21 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dynmcp/internal/redact"
 	"dynmcp/transports"
 )
 
 // version is dynmcp's own; releases set it with -ldflags "-X main.version=…".
 var version = "0.1.0-dev"
 
+// secrets hides what the config took from variables, headers and tokens. Every
+// verb reads one config at least, and all of them end in report.
+var secrets redact.Redactor
+
 func main() {
 	tuneMemory()
 	if err := rootCommand().Execute(); err != nil {
-		report(newScreen(os.Stderr), err)
+		report(secrets.Writer(newScreen(os.Stderr)), err)
 		os.Exit(1)
 	}
 }
@@ -80,5 +85,5 @@ func logger(w io.Writer, level string) (*slog.Logger, error) {
 	if err := l.UnmarshalText([]byte(level)); err != nil {
 		return nil, hinted(fmt.Errorf("unknown log level %q", level), "use debug, info, warn or error")
 	}
-	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: l})), nil
+	return slog.New(slog.NewTextHandler(secrets.Writer(w), &slog.HandlerOptions{Level: l})), nil
 }

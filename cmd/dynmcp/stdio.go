@@ -38,7 +38,11 @@ func (f *configFlags) load() (*schema.Config, error) {
 		}
 		path = found
 	}
-	return schema.Load(path, schema.LoadOptions{EnvFile: f.envFile})
+	cfg, err := schema.Load(path, schema.LoadOptions{EnvFile: f.envFile})
+	if err == nil {
+		secrets.Add(cfg.Secrets()...)
+	}
+	return cfg, err
 }
 
 // stdioCommand serves one host on stdin and stdout: what dynmcp does when no
@@ -115,7 +119,7 @@ func serveStdio(cfg *schema.Config, strict bool, log *slog.Logger) error {
 	// a signal that ends us, and leaves what the servers started.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
-	agg, err := aggregator.New(cfg, aggregator.Options{Version: version, Strict: strict, Logger: log})
+	agg, err := aggregator.New(cfg, aggregator.Options{Version: version, Strict: strict, Logger: log, Redact: &secrets})
 	if err != nil {
 		return err
 	}

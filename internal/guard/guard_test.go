@@ -40,10 +40,10 @@ func start(t *testing.T, args ...string) (tree *guard.Tree, marker string) {
 
 func TestHowACommandEnded(t *testing.T) {
 	for script, want := range map[string]string{
-		"exit 0":           "it exited with status 0",
-		"exit 3":           "it ended: exit status 3",
-		"kill -9 $$":       "it ended: signal: killed",
-		"kill -ABRT $$":    "it ended: signal: aborted",
+		"exit 0":            "it exited with status 0",
+		"exit 3":            "it ended: exit status 3",
+		"kill -9 $$":        "it ended: signal: killed",
+		"kill -ABRT $$":     "it ended: signal: aborted",
 		"exec 1>&-; exit 0": "it exited with status 0",
 	} {
 		tree, _ := start(t, "sh", "-c", script)

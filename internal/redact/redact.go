@@ -1,0 +1,178 @@
+// Package redact takes secrets out of text that leaves the process: logs,
+// errors, what children write to stderr.
+//
+// It knows values, not patterns: what the config took from variables, headers
+// and tokens, in every form in which a program may print it again. What it
+// does not know it does not hide.
+package redact
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// Mark stands in the place of a secret.
+const Mark = "[redacted]"
+
+// shortest is the length from which a value is hidden: a shorter one, such as
+// "true" or a port, is in too many texts that mean something else.
+const shortest = 6
+
+// A Redactor hides values. The zero value and nil hide nothing. Its methods
+// may be called from many goroutines.
+type Redactor struct {
+	current atomic.Pointer[forms]
+
+	mu     sync.Mutex
+	values []string
+}
+
+// forms are what is looked for.
+type forms struct {
+	replacer *strings.Replacer
+	longest  int
+}
+
+// Add has values hidden from now on, for good: what was a secret stays one.
+func (r *Redactor) Add(values ...string) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := len(r.values)
+	for _, v := range values {
+		// A text of several lines, such as a key, is printed line by line.
+		for _, part := range append(strings.Split(v, "\n"), v) {
+			if part = strings.TrimSpace(part); len(part) >= shortest && !slices.Contains(r.values, part) {
+				r.values = append(r.values, part)
+			}
+		}
+	}
+	if len(r.values) > known {
+		r.current.Store(newForms(r.values))
+	}
+}
+
+func newForms(values []string) *forms {
+	var all []string
+	for _, v := range values {
+		all = append(all, formsOf(v)...)
+	}
+	slices.SortFunc(all, func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b)) // the longest that fits wins
+	})
+	all = slices.Compact(all)
+	pairs := make([]string, 0, 2*len(all))
+	for _, form := range all {
+		pairs = append(pairs, form, Mark)
+	}
+	return &forms{strings.NewReplacer(pairs...), len(all[0])}
+}
+
+// String returns text with every secret in it replaced by Mark.
+func (r *Redactor) String(text string) string {
+	if f := r.load(); f != nil {
+		return f.replacer.Replace(text)
+	}
+	return text
+}
+
+// Split redacts text of which more is to come. What it returns as rest belongs
+// in front of that: it may be the beginning of a secret.
+func (r *Redactor) Split(text string) (safe, rest string) {
+	f := r.load()
+	if f == nil {
+		return text, ""
+	}
+	text = f.replacer.Replace(text)
+	cut := max(0, len(text)-f.longest+1)
+	return text[:cut], text[cut:]
+}
+
+func (r *Redactor) load() *forms {
+	if r == nil {
+		return nil
+	}
+	return r.current.Load()
+}
+
+// Writer returns a writer that redacts what goes to w. A secret must be written
+// in one piece, as loggers write lines.
+func (r *Redactor) Writer(w io.Writer) io.Writer { return &writer{r, w} }
+
+type writer struct {
+	redactor *Redactor
+	to       io.Writer
+}
+
+func (w *writer) Write(text []byte) (int, error) {
+	if _, err := io.WriteString(w.to, w.redactor.String(string(text))); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
+// formsOf returns the forms in which a value is looked for: as it is, and as
+// URLs, JSON, Go, base64 and hex hold it.
+func formsOf(v string) []string {
+	query, path := url.QueryEscape(v), url.PathEscape(v)
+	all := []string{v, query, path, lowerEscapes(query), lowerEscapes(path)}
+	for _, quoted := range []string{asJSON(v, true), asJSON(v, false), strconv.Quote(v), strconv.QuoteToASCII(v)} {
+		inner := inside(quoted)
+		all = append(all, inner, inside(strconv.Quote(inner))) // an error that quotes, in a log that quotes
+	}
+	code := hex.EncodeToString([]byte(v))
+	all = append(all, code, strings.ToUpper(code))
+	return append(all, base64Forms(v)...)
+}
+
+func inside(quoted string) string { return quoted[1 : len(quoted)-1] }
+
+func asJSON(v string, forHTML bool) string {
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(forHTML)
+	_ = encoder.Encode(v) // a string has an encoding
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// lowerEscapes writes %2F as %2f.
+func lowerEscapes(escaped string) string {
+	out := []byte(escaped)
+	for i := 0; i+2 < len(out); i++ {
+		if out[i] == '%' {
+			copy(out[i+1:], strings.ToLower(escaped[i+1:i+3]))
+		}
+	}
+	return string(out)
+}
+
+// base64Forms returns what base64 makes of a value that begins at any byte of a
+// longer text, less the characters that its neighbours have a part in.
+func base64Forms(v string) []string {
+	var all []string
+	for before := range 3 {
+		text := []byte(strings.Repeat("\x00", before) + v)
+		for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+			code := encoding.EncodeToString(text)
+			if len(text)%3 != 0 {
+				code = code[:len(code)-1]
+			}
+			if before > 0 {
+				code = code[before+1:]
+			}
+			all = append(all, code)
+		}
+	}
+	return all
+}

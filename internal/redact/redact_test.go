@@ -1,0 +1,133 @@
+package redact_test
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"dynmcp/internal/redact"
+)
+
+const secret = `s3cr3t/"pä+ss\` + "\t" + `<wörd>&=`
+
+// encodings are how programs print what they were given.
+var encodings = map[string]func(string) string{
+	"plain":       func(v string) string { return v },
+	"query":       url.QueryEscape,
+	"path":        url.PathEscape,
+	"query lower": func(v string) string { return strings.ToLower(url.QueryEscape(strings.ToLower(v))) },
+	"json":        func(v string) string { b, _ := json.Marshal(v); return string(b) },
+	"go":          strconv.Quote,
+	"go ascii":    strconv.QuoteToASCII,
+	"go twice":    func(v string) string { return strconv.Quote(strconv.Quote(v)) },
+	"hex":         func(v string) string { return hex.EncodeToString([]byte(v)) },
+	"HEX":         func(v string) string { return fmt.Sprintf("%X", v) },
+	"base64":      func(v string) string { return base64.StdEncoding.EncodeToString([]byte("user:" + v + "!")) },
+	"base64 url":  func(v string) string { return base64.URLEncoding.EncodeToString([]byte("a" + v)) },
+}
+
+func TestEveryFormIsHidden(t *testing.T) {
+	for name, encode := range encodings {
+		value := secret
+		if name == "query lower" {
+			value = strings.ToLower(secret)
+		}
+		var r redact.Redactor
+		r.Add(value)
+		text := encode(value)
+		if got := r.String("before " + text + " after"); !strings.Contains(got, redact.Mark) || strings.Contains(got, text) {
+			t.Errorf("%s: %q became %q", name, text, got)
+		}
+	}
+}
+
+// In base64 the characters on the border belong to the neighbours as well; no
+// more of a secret may be left than those can tell.
+func TestBase64AtEveryByte(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		value := rapid.StringMatching(`[!-~]{6,40}`).Draw(t, "value")
+		before := rapid.StringMatching(`[a-z]{0,9}`).Draw(t, "before")
+		after := rapid.StringMatching(`[a-z]{0,9}`).Draw(t, "after")
+		var r redact.Redactor
+		r.Add(value)
+		got := r.String(base64.StdEncoding.EncodeToString([]byte(before + value + after)))
+		if !strings.Contains(got, redact.Mark) {
+			t.Fatalf("%q is in the open: %s", value, got)
+		}
+	})
+}
+
+func TestShortValuesStay(t *testing.T) {
+	var r redact.Redactor
+	r.Add("true", "8080", "")
+	if got := r.String("true 8080"); got != "true 8080" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestLinesOfAKey(t *testing.T) {
+	var r redact.Redactor
+	r.Add("-----BEGIN-----\nMIIEvQIBADANBg\n-----END-----\n")
+	if got := r.String("line 2: MIIEvQIBADANBg"); got != "line 2: "+redact.Mark {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestTheLongestWins(t *testing.T) {
+	var r redact.Redactor
+	r.Add("secret", "secret-and-more")
+	if got := r.String("secret-and-more"); got != redact.Mark {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestNilHidesNothing(t *testing.T) {
+	var r *redact.Redactor
+	if got := r.String("text"); got != "text" {
+		t.Errorf("got %q", got)
+	}
+	if safe, rest := r.Split("text"); safe != "text" || rest != "" {
+		t.Errorf("got %q, %q", safe, rest)
+	}
+}
+
+// However text is cut, no part of it shows what the whole would not.
+func TestSplit(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var r redact.Redactor
+		r.Add("hunter2-hunter2")
+		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"hunter2-hunter2", "hunter", "x", " and "}), 1, 12).Draw(t, "text"), "")
+		var out strings.Builder
+		rest := ""
+		for len(text) > 0 {
+			n := rapid.IntRange(1, len(text)).Draw(t, "cut")
+			var safe string
+			safe, rest = r.Split(rest + text[:n])
+			out.WriteString(safe)
+			text = text[n:]
+		}
+		out.WriteString(r.String(rest))
+		if strings.Contains(out.String(), "hunter2-hunter2") {
+			t.Fatalf("got %s", out.String())
+		}
+	})
+}
+
+func TestALogger(t *testing.T) {
+	var r redact.Redactor
+	r.Add(secret)
+	var b strings.Builder
+	log := slog.New(slog.NewTextHandler(r.Writer(&b), nil))
+	log.Info("failed", "err", fmt.Errorf("start %q: %s", secret, secret), "list", []string{secret})
+	if strings.Contains(b.String(), "s3cr3t") || strings.Count(b.String(), redact.Mark) != 3 {
+		t.Errorf("got %s", b.String())
+	}
+}
