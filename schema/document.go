@@ -15,17 +15,11 @@ var serverKeys = []string{"mcp", "mcpServers", "servers", "tree"}
 // tool that is not in the first list is one that some hosts never see.
 const directWait = 25 * time.Second
 
-// document decodes the whole file.
-func (r *reading) document(root *node) *Config {
-	doc := r.decodeDocument(root)
-	servers := slices.Concat(doc.MCP, doc.MCPServers, doc.Servers)
-	slices.SortStableFunc(servers, func(a, b Server) int {
-		return r.places[a.Name].compare(r.places[b.Name])
-	})
+// configOf is the config that a document describes, but for its servers.
+func configOf(doc *Document) *Config {
 	return &Config{
 		Env:         doc.Env,
-		Servers:     servers,
-		Defaults:    r.template,
+		Defaults:    doc.Defaults,
 		Expose:      doc.Expose,
 		Tree:        doc.Tree,
 		Catalog:     doc.Catalog,
@@ -34,10 +28,22 @@ func (r *reading) document(root *node) *Config {
 	}
 }
 
+// all are the servers of the document in the order of its file.
+func (d *Document) all(r *reading) []Server {
+	servers := slices.Concat(d.MCP, d.MCPServers, d.Servers)
+	slices.SortStableFunc(servers, func(a, b Server) int {
+		return r.places[a.Name].compare(r.places[b.Name])
+	})
+	return servers
+}
+
 func (r *reading) decodeDocument(root *node) *Document {
 	var doc Document
 	v := reflect.ValueOf(&doc).Elem()
 	preset(v)
+	if r.base != nil {
+		doc.Defaults = *r.base
+	}
 	r.template = doc.Defaults
 	if !r.looksLikeConfig(root) {
 		return &doc
@@ -63,7 +69,7 @@ func (r *reading) looksLikeConfig(root *node) bool {
 		r.fail(root.at, "", "the file holds "+root.kind.String(), "a config is an object with mcp in it")
 		return false
 	}
-	if slices.ContainsFunc(serverKeys, root.has) {
+	if r.several || slices.ContainsFunc(serverKeys, root.has) {
 		return true
 	}
 	known := keysOf(fieldsOf(reflect.TypeFor[Document]()))

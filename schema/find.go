@@ -5,11 +5,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 )
 
 // FileNames are the names that Find tries, in this order.
-var FileNames = []string{"mcp.json", ".mcp.json", "mcp.jsonc", "mcp.yaml", "mcp.yml"}
+var FileNames = []string{
+	"mcp.json", ".mcp.json", "mcp.jsonc", "mcp.yaml", "mcp.yml",
+	".dynmcp/config.json", ".dynmcp/config.yaml",
+}
 
 // Find returns the absolute path of the config file in dir, or in the working
 // directory if dir is empty. It looks at names only; Load says whether the
@@ -28,4 +32,36 @@ func Find(dir string) (string, error) {
 	text := fmt.Sprintf("No config file found in %s: tried %s; make one with dynmcp init, or name one with -c",
 		dir, strings.Join(FileNames, ", "))
 	return "", &fileError{text, fs.ErrNotExist}
+}
+
+// FindUser returns the path of the user's own config file, over which that of
+// a project lies, or empty if there is none.
+func FindUser() string {
+	dir := userDir()
+	if dir == "" {
+		return ""
+	}
+	for _, name := range []string{"config.json", "config.yaml"} {
+		path := filepath.Join(dir, "dynmcp", name)
+		if info, err := os.Stat(path); err == nil && !info.IsDir() {
+			return path
+		}
+	}
+	return ""
+}
+
+// userDir is where programs keep what a user has set. It is the same on Linux
+// and macOS, where people keep it under version control alike.
+func userDir() string {
+	if dir := os.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
+		return dir
+	}
+	if dir := os.Getenv("APPDATA"); runtime.GOOS == "windows" && dir != "" {
+		return dir
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(home, ".config")
 }

@@ -25,20 +25,7 @@ type LoadOptions struct {
 // Errors, a *MissingVariablesError or both; otherwise it is about reading a
 // file, this one or the .env.
 func Load(path string, opts LoadOptions) (*Config, error) {
-	absolute, err := filepath.Abs(path)
-	if err != nil {
-		return nil, fmt.Errorf("find the config file: %w", err)
-	}
-	data, err := readFile(absolute)
-	if err != nil {
-		return nil, err
-	}
-	cfg, err := Parse(path, data, opts)
-	if err != nil {
-		return nil, err
-	}
-	cfg.Path = absolute
-	return cfg, nil
+	return LoadLayers([]string{path}, opts)
 }
 
 func readFile(path string) ([]byte, error) {
@@ -78,25 +65,30 @@ func (e *fileError) Unwrap() error { return e.err }
 // Parse reads a config from data as Load reads one from a file. The name
 // decides between JSON and YAML, and errors show it.
 func Parse(name string, data []byte, opts LoadOptions) (*Config, error) {
-	r := &reading{src: &source{name: name, data: data}, places: map[string]pos{}}
+	r := newReading(name, data)
+	_, doc, err := r.read(opts)
+	if err != nil {
+		return nil, err
+	}
+	cfg := configOf(doc)
+	cfg.Servers = doc.all(r)
+	cfg.Warnings = r.warningTexts()
+	cfg.secrets = r.secrets
+	return cfg, nil
+}
+
+// read reads the text of r, up to the types with all their defaults.
+func (r *reading) read(opts LoadOptions) (*node, *Document, error) {
 	root, failure := r.src.parse()
 	if failure != nil {
-		return nil, Errors{failure}
+		return nil, nil, Errors{failure}
 	}
 	r.duplicates("", root)
 	if err := r.resolve(root, opts); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	cfg := r.document(root)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
-	r.warnings.sort()
-	for _, w := range r.warnings {
-		cfg.Warnings = append(cfg.Warnings, w.Error())
-	}
-	cfg.secrets = r.secrets
-	return cfg, nil
+	doc := r.decodeDocument(root)
+	return root, doc, r.err()
 }
 
 // parse reads the text into a tree of nodes, in whatever language it is.
@@ -114,6 +106,9 @@ func (s *source) parse() (*node, *Error) {
 // its env key says.
 func (r *reading) resolve(root *node, opts LoadOptions) error {
 	mode := envMode(root)
+	if r.far && (mode == envDisable || mode == envProcess) {
+		opts.EnvFile = "" // it was given for the nearest file
+	}
 	if opts.EnvFile != "" && (mode == envDisable || mode == envProcess) {
 		r.fail(root.get("env").at, "env", fmt.Sprintf("%q is incompatible with an env file", mode), "leave out one of them")
 		return nil

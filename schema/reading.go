@@ -22,6 +22,28 @@ type reading struct {
 	template Server
 	// places maps the name of every server read so far to where it stands.
 	places map[string]pos
+
+	// several is set when the config has further files: this one need have no
+	// servers. far is set when a nearer one was read too. From the files behind
+	// come inherited, the names of their servers, and base, what their servers
+	// start from.
+	several, far bool
+	inherited    map[string]bool
+	base         *Server
+}
+
+func newReading(name string, data []byte) *reading {
+	return &reading{src: &source{name: name, data: data}, places: map[string]pos{}}
+}
+
+// warningTexts are the remarks in file order.
+func (r *reading) warningTexts() []string {
+	r.warnings.sort()
+	var texts []string
+	for _, w := range r.warnings {
+		texts = append(texts, w.Error())
+	}
+	return texts
 }
 
 func (r *reading) problem(p pos, path, what, hint string) *Error {

@@ -33,9 +33,15 @@ const (
 // defaults filled in. It is a value: nothing in this module changes one after
 // Load has returned it.
 type Config struct {
-	// Path is the absolute path of the file it was read from; empty when it
-	// was made by Single or Parse.
+	// Path is the absolute path of the file it was read from, of several the
+	// nearest; empty when it was made by Single or Parse.
 	Path string
+	// Sources are the files it was read from, the nearest first: Path, and
+	// those that it lies over.
+	Sources []string
+	// Origins say for each server, by its name, where it was written. It is
+	// nil when the config was not read from a file.
+	Origins map[string]Origin
 	// SingleWrap is true when the config was made by Single: names then need
 	// no server in front of them.
 	SingleWrap bool

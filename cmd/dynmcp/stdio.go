@@ -28,18 +28,15 @@ func (f *configFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.envFile, "env", "e", "", "`file` to read variables from, in place of .env")
 }
 
-// load reads the config the flags name, or the one it finds.
+// load reads the config the flags name, or the one it finds, over the user's.
 func (f *configFlags) load() (*schema.Config, error) {
-	path := f.config
-	if path == "" {
-		found, err := schema.Find(".")
-		if err != nil {
-			return nil, err
-		}
-		path = found
+	paths, err := f.files()
+	if err != nil {
+		return nil, err
 	}
-	cfg, err := schema.Load(path, schema.LoadOptions{EnvFile: f.envFile})
+	cfg, err := schema.LoadLayers(paths, schema.LoadOptions{EnvFile: f.envFile})
 	if err == nil {
+		withoutSelf(cfg)
 		secrets.Add(cfg.Secrets()...)
 	}
 	return cfg, err

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"dynmcp/schema"
+)
+
+// files are the config files that are read, the nearest first: the one that
+// was named, which takes the place of the project's, or the project's; and
+// the user's.
+func (f *configFlags) files() ([]string, error) {
+	user := schema.FindUser()
+	near := f.config
+	if near == "" {
+		found, err := schema.Find(".")
+		switch {
+		case err == nil:
+			near = found
+		case user != "":
+			return []string{user}, nil
+		default:
+			return nil, err
+		}
+	}
+	if user == "" || sameFile(near, user) {
+		return []string{near}, nil
+	}
+	return []string{near, user}, nil
+}
+
+func sameFile(a, b string) bool {
+	x, err1 := os.Stat(a)
+	y, err2 := os.Stat(b)
+	return err1 == nil && err2 == nil && os.SameFile(x, y)
+}
+
+// withoutSelf switches off servers that are this very run again. A project's
+// .mcp.json often is the host's file too, in which dynmcp is the one server:
+// read as a config, it would start dynmcp without end.
+func withoutSelf(cfg *schema.Config) {
+	for i, s := range cfg.Servers {
+		if s.Disabled || !startsItself(s, cfg.Path) {
+			continue
+		}
+		cfg.Servers[i].Disabled = true
+		cfg.Warnings = append(cfg.Warnings, cfg.Origins[s.Name].File+": "+s.Name+": this server is dynmcp with this very config, it is left out")
+	}
+}
+
+// startsItself reports whether a server is dynmcp with the config at path, by
+// name or because it would find it.
+func startsItself(s schema.Server, path string) bool {
+	name := strings.TrimSuffix(filepath.Base(s.Command), ".exe")
+	if s.Transport != schema.Stdio || name != "dynmcp" || slices.Contains(s.Args, "--") {
+		return false
+	}
+	for i, arg := range s.Args {
+		config, joined := strings.CutPrefix(arg, "--config=")
+		if (arg == "-c" || arg == "--config") && i+1 < len(s.Args) {
+			config, joined = s.Args[i+1], true
+		}
+		if joined {
+			return sameFile(config, path)
+		}
+	}
+	return true
+}
