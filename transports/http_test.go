@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -234,6 +235,17 @@ func (s *scripted) requests() []string {
 	return append([]string(nil), s.seen...)
 }
 
+// wait waits for a request that begins so.
+func (s *scripted) wait(t *testing.T, prefix string) {
+	t.Helper()
+	began := func(request string) bool { return strings.HasPrefix(request, prefix) }
+	for end := time.Now().Add(patience); !slices.ContainsFunc(s.requests(), began); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s never came: %q", prefix, s.requests())
+		}
+	}
+}
+
 func events(w http.ResponseWriter, text string) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	_, _ = io.WriteString(w, text)
@@ -255,6 +267,7 @@ func TestHTTPHeaders(t *testing.T) {
 	if _, err := tool(t, c, "x", "{}"); err != nil {
 		t.Fatal(err)
 	}
+	s.wait(t, "GET")
 	c.Close()
 	want := map[string]bool{
 		"POST initialize   k":                            true,
@@ -488,12 +501,7 @@ func TestHTTPCancel(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	waitFor(t, "the end of the POST", gone)
-	for end := time.Now().Add(patience); !strings.Contains(strings.Join(s.requests(), "\n"), "POST notifications/cancelled"); {
-		if time.Now().After(end) {
-			t.Fatalf("the upstream was not told: %q", s.requests())
-		}
-		time.Sleep(time.Millisecond)
-	}
+	s.wait(t, "POST notifications/cancelled")
 }
 
 func TestHTTPCloseEndsCalls(t *testing.T) {

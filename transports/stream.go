@@ -2,6 +2,7 @@ package transports
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -28,6 +29,12 @@ func OpenStream(server schema.Server, stream io.ReadWriteCloser, opts Options) *
 		c.readLines(stream)
 		c.lose(errors.New("the stream ended"))
 		stream.Close()
+	})
+	c.spawn(func() {
+		<-writer.Done()
+		if err := writer.Err(); err != nil {
+			c.lose(fmt.Errorf("it does not read: %w", err))
+		}
 	})
 	return c
 }
