@@ -26,6 +26,7 @@ type inside struct {
 	served chan error     // the end of Serve
 	ended  chan struct{}  // closed when dynmcp writes no more
 	cfg    *schema.Config
+	hello  json.RawMessage // the answer to initialize
 	notice func(method string, params json.RawMessage)
 
 	mu      sync.Mutex
@@ -94,8 +95,9 @@ func enter(ctx context.Context, cfg *schema.Config, opts insideOptions) (*inside
 // greet shakes hands. An upstream that the run cannot do without ends Serve
 // with more to say than the answer has.
 func (i *inside) greet(ctx context.Context) error {
-	_, err := i.call(ctx, "initialize", fmt.Appendf(nil,
+	hello, err := i.call(ctx, "initialize", fmt.Appendf(nil,
 		`{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"dynmcp","title":"dynmcp command line","version":%q}}`, version))
+	i.hello = hello
 	if err == nil {
 		i.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 		return nil
@@ -108,7 +110,7 @@ func (i *inside) greet(ctx context.Context) error {
 	case served := <-i.served:
 		i.served <- served
 		if errors.As(served, &fatal) {
-			return fatal.Err
+			return i.advised(i.cfg.Servers[0], fatal.Err)
 		}
 	case <-time.After(5 * time.Second):
 	}
@@ -236,7 +238,21 @@ func (i *inside) loadOne(ctx context.Context, name string) error {
 	if err := checkCommand(s); err != nil {
 		return err
 	}
-	return interrupted(i.agg.Load(ctx, name))
+	return i.advised(s, interrupted(i.agg.Load(ctx, name)))
+}
+
+// advised adds what to do to a failure that does not say so itself.
+func (i *inside) advised(s schema.Server, err error) error {
+	var failure *transports.Failure
+	switch {
+	case !errors.As(err, &failure) || failure.Hint != "":
+		return err
+	case failure.Code == transports.CodeTimeout:
+		return hinted(err, "if it only needs longer, set load_timeout in its entry")
+	case s.Transport == schema.Stdio:
+		return hinted(err, "run its command in a shell to see more: %s", redacted(i.cfg, endpoint(s)))
+	}
+	return hinted(err, "check its url in the config, the network, and whether the server runs")
 }
 
 // checkCommand says better than a start what is wrong with a command that is

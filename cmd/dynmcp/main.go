@@ -40,7 +40,7 @@ func rootCommand() *cobra.Command {
 	cmd.SilenceUsage = true
 	cmd.Version = version
 	cmd.SetVersionTemplate("dynmcp {{.Version}}\n")
-	cmd.AddCommand(lsCommand(), testCommand(), callCommand(), findCommand(), describeCommand(), versionCommand())
+	cmd.AddCommand(lsCommand(), testCommand(), callCommand(), findCommand(), describeCommand(), doctorCommand(), versionCommand())
 	cmd.AddCommand(initCommand(), addCommand(), removeCommand(), schemaCommand())
 	cmd.SetFlagErrorFunc(func(verb *cobra.Command, err error) error {
 		return hinted(err, "%s --help lists the flags", verb.CommandPath())

@@ -127,18 +127,27 @@ func completeServers(t *configFlags, suffix string) cobra.CompletionFunc {
 	}
 }
 
-// noArguments and atMost are what cobra has, with a hint. What follows "--"
-// does not count.
-func noArguments(cmd *cobra.Command, args []string) error { return atMost(0)(cmd, args) }
+// noArguments and atMost are what cobra has, with a hint.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return tooMany(cmd, args[0])
+	}
+	return nil
+}
 
+// atMost does not count what follows "--".
 func atMost(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if dash := cmd.ArgsLenAtDash(); dash >= 0 && n > 0 {
+		if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 			args = args[:dash]
 		}
-		if len(args) <= n {
-			return nil
+		if len(args) > n {
+			return tooMany(cmd, args[n])
 		}
-		return hinted(fmt.Errorf("%s: %q is one word too many", cmd.CommandPath(), args[n]), "%s --help shows what it takes", cmd.CommandPath())
+		return nil
 	}
+}
+
+func tooMany(cmd *cobra.Command, word string) error {
+	return hinted(fmt.Errorf("%s: %q is one word too many", cmd.CommandPath(), word), "%s --help shows what it takes", cmd.CommandPath())
 }

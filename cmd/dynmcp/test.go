@@ -137,18 +137,33 @@ func (t *tester) start(ctx context.Context, s schema.Server) (*catalog.View, err
 }
 
 func (r *trial) fail(err error, timeout time.Duration) {
-	r.Result, r.Error = fail, err.Error()
+	why := explain(err, timeout)
+	r.Result, r.Error, r.Hint, r.Stderr = fail, why.text, why.hint, why.stderr
+}
+
+// An explanation is why a server cannot be used, without its name.
+type explanation struct{ text, hint, stderr string }
+
+// explain takes apart why a server, which had timeout, did not start.
+func explain(err error, timeout time.Duration) explanation {
+	why := explanation{text: err.Error()}
 	var failure *transports.Failure
-	switch {
-	case errors.Is(err, context.DeadlineExceeded) && !errors.As(err, &failure):
-		r.Error = fmt.Sprintf("timed out after %dms", timeout.Milliseconds())
-		r.Hint = "a longer --timeout gives it more time"
-	case errors.As(err, &failure):
-		r.Error, r.Hint, r.Stderr = failure.Cause.Error(), failure.Hint, failure.Stderr
+	if errors.As(err, &failure) {
+		why = explanation{failure.Cause.Error(), failure.Hint, failure.Stderr}
 		if failure.Code == transports.CodeAuthRequired {
-			r.Error = "auth required: " + r.Error
+			why.text = "auth required: " + why.text
+		}
+	} else if errors.Is(err, context.DeadlineExceeded) {
+		why = explanation{
+			text: fmt.Sprintf("timed out after %dms", timeout.Milliseconds()),
+			hint: "a longer --timeout gives it more time",
 		}
 	}
+	var hint *hintError
+	if errors.As(err, &hint) {
+		why.hint = hint.hint
+	}
+	return why
 }
 
 func (r *trial) fill(view *catalog.View, name string) {

@@ -30,6 +30,8 @@ func TestVerbs(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", path)
 			env.Setenv("HOME", env.WorkDir)
+			env.Setenv("DYNMCP", mcptest.Dynmcp(t))
+			env.Setenv("FAKE_DIR", filepath.Dir(mcptest.Fake(t)))
 			env.Setenv("OPEN_URL", open.URL)
 			env.Setenv("LOCKED_URL", locked.URL)
 			env.Setenv("NOWHERE_URL", nowhere)
@@ -42,7 +44,7 @@ func TestVerbs(t *testing.T) {
 // Help is golden, so that whoever changes it sees what users will read.
 func TestHelpOfVerbs(t *testing.T) {
 	t.Parallel()
-	for _, verb := range []string{"ls", "test", "call", "find", "describe", "version"} {
+	for _, verb := range []string{"ls", "test", "call", "find", "describe", "doctor", "version"} {
 		t.Run(verb, func(t *testing.T) {
 			t.Parallel()
 			got, err := exec.Command(mcptest.Dynmcp(t), verb, "--help").Output()

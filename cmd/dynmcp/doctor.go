@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"dynmcp/schema"
+)
+
+func doctorCommand() *cobra.Command {
+	var on target
+	var asJSON, noStart bool
+	var timeout milliseconds
+	cmd := &cobra.Command{
+		Use:   "doctor [-- command args…]",
+		Short: "Find out why something does not work",
+		Long: `Look at the config and at what it needs: variables, commands, Node.js, packages,
+addresses, the directory for state. Then start every server and compare what a
+host reads of their tools with what it reads through dynmcp.
+
+Every finding says what to do about it. The exit status is 1 if there are
+problems; warnings and notes do not count.`,
+		Example: `  dynmcp doctor
+  dynmcp doctor --no-start
+  dynmcp doctor --json | jq -r '.findings[] | select(.level == "problem").message'`,
+		Args:              atMost(0),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := interruptible(cmd)
+			defer stop()
+			d := doctor{noStart: noStart, timeout: time.Duration(timeout)}
+			d.examine(ctx, cmd, &on, args)
+			return d.report(stdout(cmd), asJSON)
+		},
+	}
+	on.add(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the findings as JSON")
+	cmd.Flags().BoolVar(&noStart, "no-start", false, "start no server; of addresses, see whether something answers there")
+	cmd.Flags().Var(&timeout, "timeout", "how long a server may take, like 10s or in `milliseconds` (default: its load_timeout)")
+	return cmd
+}
+
+// Levels of findings.
+const (
+	fine    = "ok"
+	note    = "note"    // may matter elsewhere
+	warning = "warning" // works now
+	problem = "problem"
+)
+
+// A finding is one thing that was looked at.
+type finding struct {
+	Check  string `json:"check"`
+	Level  string `json:"level"`
+	Server string `json:"server,omitempty"`
+	Text   string `json:"message"`
+	Hint   string `json:"hint,omitempty"`
+	Stderr string `json:"stderr,omitempty"`
+}
+
+// A doctor collects findings.
+type doctor struct {
+	OK       bool      `json:"ok"`
+	Findings []finding `json:"findings"`
+	Host     *view     `json:"host,omitempty"` // what a host reads
+
+	cfg     *schema.Config
+	noStart bool
+	timeout time.Duration
+}
+
+func (d *doctor) found(f finding) { d.Findings = append(d.Findings, f) }
+
+// failed records an error, with what it says to do.
+func (d *doctor) failed(check, server string, err error) {
+	why := explain(err, d.timeout)
+	d.found(finding{Check: check, Level: problem, Server: server, Text: why.text, Hint: why.hint, Stderr: why.stderr})
+}
+
+// The names of the checks, in the order of the report.
+const (
+	aboutConfig   = "config"
+	aboutCommands = "commands"
+	aboutNode     = "node"
+	aboutPackages = "packages"
+	aboutState    = "state"
+	aboutServers  = "servers"
+)
+
+var titles = []struct{ check, title string }{
+	{aboutConfig, "Config and variables"},
+	{aboutCommands, "Commands"},
+	{aboutNode, "Node.js"},
+	{aboutPackages, "Packages"},
+	{aboutState, "Directory for state"},
+	{aboutServers, "Servers"},
+}
+
+func (d *doctor) examine(ctx context.Context, cmd *cobra.Command, on *target, args []string) {
+	cfg, _, err := on.load(cmd, args)
+	if err != nil {
+		d.failed(aboutConfig, "", err)
+		return
+	}
+	d.cfg = cfg
+	d.config()
+	for _, s := range d.servers() {
+		if s.Transport == schema.Stdio {
+			d.command(s)
+			d.pinned(s)
+		}
+	}
+	d.node(ctx)
+	d.state()
+	if d.noStart {
+		d.reach(ctx)
+		return
+	}
+	d.start(ctx, cmd, on)
+}
+
+// servers returns what is not disabled.
+func (d *doctor) servers() []schema.Server {
+	var servers []schema.Server
+	for _, s := range d.cfg.Servers {
+		if !s.Disabled {
+			servers = append(servers, s)
+		}
+	}
+	return servers
+}
+
+func (d *doctor) report(s *screen, asJSON bool) error {
+	counts := map[string]int{}
+	for _, f := range d.Findings {
+		counts[f.Level]++
+	}
+	d.OK = counts[problem] == 0
+	if asJSON {
+		if err := writeJSON(s, d); err != nil {
+			return err
+		}
+	} else {
+		d.write(s)
+		s.printf("\n%s, %s, %s\n", count(counts[problem], problem), count(counts[warning], warning), count(counts[note], note))
+	}
+	if !d.OK {
+		return errors.New(count(counts[problem], problem) + " found")
+	}
+	return nil
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func (d *doctor) write(s *screen) {
+	first := true
+	for _, t := range titles {
+		begun := false
+		for _, f := range d.Findings {
+			if f.Check != t.check {
+				continue
+			}
+			if !begun && !first {
+				s.printf("\n")
+			}
+			if !begun {
+				s.printf("%s\n", t.title)
+			}
+			begun, first = true, false
+			f.write(s)
+		}
+	}
+	if d.Host != nil {
+		d.Host.write(s)
+	}
+}
+
+var levelColours = map[string]colour{fine: green, note: dim, warning: yellow, problem: red}
+
+// write prints a level, a text, and below it what goes with it.
+func (f *finding) write(s *screen) {
+	const column = "           " // where texts begin
+	s.printf("  ")
+	s.paint(levelColours[f.Level], f.Level)
+	s.printf("%s", strings.Repeat(" ", len(column)-2-len(f.Level)))
+	text := f.Text
+	if f.Server != "" {
+		text = f.Server + ": " + text
+	}
+	s.printf("%s\n", strings.TrimPrefix(indented(text, column), column))
+	if f.Stderr != "" {
+		s.printf("%slast lines of its stderr:\n%s\n", column, indented(f.Stderr, column+"  "))
+	}
+	if f.Hint != "" {
+		s.printf("%s\n", indented("hint: "+f.Hint, column))
+	}
+}
