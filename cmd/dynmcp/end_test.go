@@ -38,7 +38,7 @@ func tree(t *testing.T, host *mcptest.Host, servers ...string) []int {
 	}
 	for _, server := range servers {
 		add(use(host, server+"/pid", nil))
-		for _, mode := range []string{"plain", "ignore-term"} {
+		for _, mode := range []string{"plain", "ignore-term", "fork"} {
 			add(use(host, server+"/spawn", fmt.Sprintf(`{"mode":%q}`, mode)))
 		}
 	}
@@ -86,6 +86,7 @@ func TestEndOfServersThatDoNotWantTo(t *testing.T) {
 		"ignores everything": {"-fault", "ignore-term,ignore-eof"},
 		"does not read":      {"-fault", "no-read-after-init", "-no", "tools,resources,prompts"},
 		"hangs at its start": {"-fault", "hang-init,ignore-eof"},
+		"has a family":       {"-fault", "double-fork"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
