@@ -74,7 +74,12 @@ type doctor struct {
 	timeout time.Duration
 }
 
-func (d *doctor) found(f finding) { d.Findings = append(d.Findings, f) }
+// found records a finding. What the config took from variables is not shown:
+// a report is made to be passed on.
+func (d *doctor) found(f finding) {
+	f.Text, f.Hint, f.Stderr = secrets.String(f.Text), secrets.String(f.Hint), secrets.String(f.Stderr)
+	d.Findings = append(d.Findings, f)
+}
 
 // failed records an error, with what it says to do.
 func (d *doctor) failed(check, server string, err error) {

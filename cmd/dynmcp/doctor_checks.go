@@ -44,6 +44,9 @@ func (d *doctor) config() {
 		text = d.cfg.Path + ": " + text + "; all variables are set"
 	}
 	d.found(finding{Check: aboutConfig, Level: fine, Text: text})
+	for _, file := range d.cfg.Sources[min(1, len(d.cfg.Sources)):] {
+		d.found(finding{Check: aboutConfig, Level: fine, Text: "it lies over " + file})
+	}
 	for _, w := range d.cfg.Warnings {
 		d.found(finding{Check: aboutConfig, Level: warning, Text: w})
 	}

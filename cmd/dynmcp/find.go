@@ -75,7 +75,7 @@ func find(ctx context.Context, cmd *cobra.Command, on *target, cfg *schema.Confi
 	}
 	for _, name := range servers {
 		if failed[name] != nil {
-			report(stderr(cmd), fmt.Errorf("not searched: %w", failed[name]))
+			report(secrets.Writer(stderr(cmd)), fmt.Errorf("not searched: %w", failed[name]))
 		}
 	}
 	if len(failed) == len(servers) && len(servers) > 0 {

@@ -250,7 +250,7 @@ func (i *inside) advised(s schema.Server, err error) error {
 	case failure.Code == transports.CodeTimeout:
 		return hinted(err, "if it only needs longer, set load_timeout in its entry")
 	case s.Transport == schema.Stdio:
-		return hinted(err, "run its command in a shell to see more: %s", redacted(i.cfg, endpoint(s)))
+		return hinted(err, "run its command in a shell to see more: %s", endpoint(s))
 	}
 	return hinted(err, "check its url in the config, the network, and whether the server runs")
 }

@@ -1,9 +1,10 @@
 package main
 
 import (
-	"cmp"
+	"fmt"
 	"net/http"
-	"slices"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,7 +22,7 @@ func lsCommand() *cobra.Command {
 		Use:   "ls",
 		Short: "List the servers of the config",
 		Long: `List the servers of the config in the order of the file. Nothing is started and
-nothing is connected to. Values that came from variables are shown as ***.`,
+nothing is connected to. Secrets and what came from variables are not shown.`,
 		Example: `  dynmcp ls
   dynmcp ls --json | jq -r '.[] | select(.mode == "lazy").name'`,
 		Args:              noArguments,
@@ -41,7 +42,7 @@ nothing is connected to. Values that came from variables are shown as ***.`,
 	}
 	from.add(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array, endpoints not cut")
-	cmd.Flags().BoolVar(&effective, "effective", false, "show the file that each server comes from")
+	cmd.Flags().BoolVar(&effective, "effective", false, "show the file and line that each server comes from, and what it hides")
 	return cmd
 }
 
@@ -53,7 +54,7 @@ type lsEntry struct {
 	Endpoint    string `json:"endpoint"`
 	Auth        string `json:"auth"`
 	Description string `json:"description,omitempty"`
-	Source      string `json:"source"`
+	Source      source `json:"source"`
 }
 
 func list(cfg *schema.Config) []lsEntry {
@@ -63,10 +64,10 @@ func list(cfg *schema.Config) []lsEntry {
 			Name:        s.Name,
 			Transport:   s.Transport,
 			Mode:        mode(s),
-			Endpoint:    redacted(cfg, endpoint(s)),
+			Endpoint:    secrets.String(endpoint(s)),
 			Auth:        authorization(s),
 			Description: s.Description,
-			Source:      cfg.Path,
+			Source:      origin(cfg, s.Name),
 		})
 	}
 	return entries
@@ -110,20 +111,44 @@ func authorization(s schema.Server) string {
 	return "none"
 }
 
-// leastSecret is the length from which a value is taken out of texts: shorter
-// ones are flags and ports, and are part of every other word.
-const leastSecret = 4
+// origin says where a server is written, and which entries of the same name lie
+// below it.
+func origin(cfg *schema.Config, name string) source {
+	o, ok := cfg.Origins[name]
+	if !ok {
+		return source{File: cfg.Path}
+	}
+	return source{o.File, o.Line, o.Hides}
+}
 
-// redacted takes out of a text what must not be shown.
-func redacted(cfg *schema.Config, text string) string {
-	secrets := slices.Clone(cfg.Secrets())
-	slices.SortFunc(secrets, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
-	for _, secret := range secrets {
-		if len(secret) >= leastSecret {
-			text = strings.ReplaceAll(text, secret, "***")
-		}
+// A source is where a server is written.
+type source struct {
+	File  string   `json:"file"`
+	Line  int      `json:"line,omitempty"`
+	Hides []string `json:"hides,omitempty"`
+}
+
+func (s source) String() string {
+	text := nearby(s.File)
+	if s.Line > 0 {
+		text += fmt.Sprintf(":%d", s.Line)
+	}
+	for _, file := range s.Hides {
+		text += ", over " + nearby(file)
 	}
 	return text
+}
+
+// nearby shortens the path of a file below the working directory.
+func nearby(path string) string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return path
+	}
+	if below, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(below) {
+		return below
+	}
+	return path
 }
 
 func writeEntries(s *screen, entries []lsEntry, effective bool) {
@@ -134,7 +159,7 @@ func writeEntries(s *screen, entries []lsEntry, effective bool) {
 	for _, e := range entries {
 		row := []string{e.Name, e.Transport, e.Mode, truncate(e.Endpoint, endpointWidth), e.Auth}
 		if effective {
-			row = append(row, e.Source)
+			row = append(row, e.Source.String())
 		}
 		t.rows = append(t.rows, row)
 	}

@@ -43,7 +43,7 @@ func (t *target) options(cmd *cobra.Command) insideOptions {
 	if !t.verbose {
 		return insideOptions{}
 	}
-	log := slog.New(slog.NewTextHandler(stderr(cmd), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	log := slog.New(slog.NewTextHandler(secrets.Writer(stderr(cmd)), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	return insideOptions{log: log, notice: func(method string, params json.RawMessage) {
 		log.Info(strings.TrimPrefix(method, "notifications/"), "params", string(params))
 	}}

@@ -163,7 +163,7 @@ func explain(err error, timeout time.Duration) explanation {
 	if errors.As(err, &hint) {
 		why.hint = hint.hint
 	}
-	return why
+	return explanation{secrets.String(why.text), secrets.String(why.hint), secrets.String(why.stderr)}
 }
 
 func (r *trial) fill(view *catalog.View, name string) {
