@@ -177,3 +177,18 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	}
 	return s, "", false
 }
+
+// GetJSON returns the value at the path as compact JSON, nil if there is none.
+func GetJSON(name string, data []byte, path []string) ([]byte, error) {
+	n, failure := parseJSON(&source{name: name, data: bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))})
+	if failure != nil {
+		return nil, Errors{failure}
+	}
+	for _, key := range path {
+		n = n.get(key)
+	}
+	if n == nil {
+		return nil, nil
+	}
+	return n.appendJSON(nil), nil
+}
