@@ -117,7 +117,7 @@ func directSurface(a *Aggregator, _ *schema.Config) []tool {
 	return []tool{{
 		definitions: func(v *catalog.View) []json.RawMessage {
 			var all []json.RawMessage
-			for _, t := range v.Tools() {
+			for _, t := range v.Listed() {
 				if _, ok := v.Direct(t.Direct); ok {
 					all = append(all, v.DefinitionAs(t, t.Direct))
 				}

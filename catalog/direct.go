@@ -35,3 +35,17 @@ func directName(s Server, leaf string) string {
 	fit := notDirect.ReplaceAllString(full, "_")
 	return fit[:min(len(fit), maxDirect-9)] + "_" + hex.EncodeToString(sum[:4])
 }
+
+// Listed returns all known tools in the order in which their servers list them,
+// servers in config order.
+func (v *View) Listed() []*Tool {
+	all := make([]*Tool, 0, len(v.tools))
+	for _, p := range v.parts {
+		for _, t := range p.docs {
+			if t != nil {
+				all = append(all, t)
+			}
+		}
+	}
+	return all
+}

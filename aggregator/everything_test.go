@@ -1,0 +1,192 @@
+package aggregator
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"dynmcp/internal/mcptest"
+)
+
+func TestMain(m *testing.M) { mcptest.Main(m) }
+
+// What the reference server answers directly and what it answers through dynmcp
+// is the same to the byte: every tool whose answers do not change from call to
+// call, every prompt, every resource, completions and errors.
+
+const everythingServer = "@modelcontextprotocol/server-everything@2026.8.31"
+
+// sameEveryTime are calls of every tool that answers the same every time.
+var sameEveryTime = map[string][]string{
+	"echo":                  {`{"message":"hello"}`, `{"message":"\u00e9\ud83d\ude00 <&> \u2028\\\/"}`, `{"message":7}`, `{}`},
+	"get-annotated-message": {`{"messageType":"error"}`, `{"messageType":"success","includeImage":true}`, `{"messageType":"debug"}`, `{"messageType":"x"}`},
+	"get-resource-links":    {`{}`, `{"count":10}`, `{"count":1.0}`},
+	"get-structured-content": {
+		`{"location":"New York"}`, `{"location":"Chicago"}`, `{"location":"Los Angeles"}`,
+	},
+	"get-sum":                     {`{"a":1,"b":2}`, `{"a":1e2,"b":0.1}`, `{"a":9007199254740993,"b":0}`, `{"a":"1","b":2}`},
+	"get-tiny-image":              {`{}`},
+	"gzip-file-as-resource":       {`{"name":"a.gz","data":"data:text/plain;base64,aGVsbG8=","outputType":"resource"}`, `{"name":"b.gz","data":"data:text/plain,hello"}`},
+	"get-resource-reference":      {`{"resourceType":"Text","resourceId":0}`, `{"resourceType":"x"}`},
+	"trigger-elicitation-request": {`{}`},
+	"trigger-sampling-request":    {`{"prompt":"\u00e9","maxTokens":7}`},
+	"toggle-subscriber-updates":   {`{"x":1.0}`},
+	"toggle-simulated-logging":    {`{"x":1.0}`},
+	"trigger-long-running-operation": {
+		`{"duration":0.2,"steps":2}`, `{"duration":"x"}`,
+	},
+	"simulate-research-query": {`{}`, `{"topic":"x"}`},
+	"no-such-tool":            {`{}`},
+}
+
+// differs are the tools that may answer differently, with the reason.
+var differs = map[string]string{
+	"get-env":                "it tells the environment, and each process here has a mark of its own in it",
+	"get-resource-reference": "what it makes up holds the time",
+}
+
+// answers are the hosts' to what tools ask.
+var answers = map[string]func(json.RawMessage) (any, error){
+	"elicitation/create": func(json.RawMessage) (any, error) {
+		return `{"action":"accept","content":{"name":"\u00e9","integer":7}}`, nil
+	},
+	"sampling/createMessage": func(params json.RawMessage) (any, error) {
+		return fmt.Sprintf(`{"role":"assistant","model":"m","content":{"type":"text","text":%q}}`, params), nil
+	},
+}
+
+func TestSameAsDirect(t *testing.T) {
+	t.Parallel()
+	command := append(mcptest.Npx(t, everythingServer), "stdio")
+	// What npx starts outlives it; dynmcp ends it all.
+	direct := mcptest.Start(t, mcptest.HostOptions{Args: command, OnRequest: answers, Lingers: true, Orphans: true})
+	defer direct.Kill()
+	through := func(args ...string) *mcptest.Host {
+		args = append(append([]string{mcptest.Dynmcp(t)}, args...), command...)
+		return mcptest.Start(t, mcptest.HostOptions{Args: args, OnRequest: answers})
+	}
+	shown, used := through("--expose", "direct", "--"), through("--")
+	for _, h := range []*mcptest.Host{direct, shown, used} {
+		h.Initialize("2025-11-25", `{"sampling":{},"elicitation":{}}`)
+	}
+	compare := func(what string, a, b mcptest.Message) {
+		t.Helper()
+		if string(a.Result) != string(b.Result) || string(a.Error) != string(b.Error) {
+			t.Errorf("%s:\ndirect  %.2000s %s\nthrough %.2000s %s", what, a.Result, a.Error, b.Result, b.Error)
+		}
+	}
+	tools := direct.Call("tools/list", nil)
+	compare("tools/list", tools, shown.Call("tools/list", nil))
+	for _, name := range memberOfEach(t, tools.Member("tools"), "name") {
+		if sameEveryTime[name] == nil && differs[name] == "" {
+			t.Errorf("tool %s is not compared", name)
+		}
+	}
+	for name, inputs := range sameEveryTime {
+		for _, input := range inputs {
+			want := direct.Tool(name, input)
+			compare(name+" "+input, want, shown.Tool(name, input))
+			if name != "no-such-tool" { // use_tool says what there is instead
+				compare("use_tool "+name+" "+input, want, used.Tool("use_tool", fmt.Sprintf(`{"tool_name":%q,"tool_input":%s}`, name, input)))
+			}
+		}
+	}
+	for _, h := range []*mcptest.Host{shown, used} {
+		sameElsewhere(t, direct, h, compare)
+	}
+}
+
+// sameElsewhere compares what is not about tools.
+func sameElsewhere(t *testing.T, direct, through *mcptest.Host, compare func(string, mcptest.Message, mcptest.Message)) {
+	t.Helper()
+	requests := [][2]string{
+		{"prompts/list", `{}`}, {"resources/list", `{}`}, {"resources/templates/list", `{}`},
+		{"prompts/get", `{"name":"simple-prompt"}`},
+		{"prompts/get", `{"name":"args-prompt","arguments":{"city":"\u00e9","state":"x"}}`},
+		{"prompts/get", `{"name":"args-prompt"}`},
+		{"prompts/get", `{"name":"no-such-prompt"}`},
+		{"resources/read", `{"uri":"demo://resource/static/document/no-such.md"}`},
+		{"completion/complete", `{"ref":{"type":"ref/prompt","name":"completable-prompt"},"argument":{"name":"department","value":"E"}}`},
+		{"completion/complete", `{"ref":{"type":"ref/resource","uri":"demo://resource/dynamic/text/{resourceId}"},"argument":{"name":"resourceId","value":"1"}}`},
+		{"completion/complete", `{"ref":{"type":"ref/prompt","name":"no-such-prompt"},"argument":{"name":"x","value":""}}`},
+		{"x-unknown/do", `{"x":1.0}`},
+	}
+	listed := direct.Call("resources/list", nil)
+	for _, uri := range memberOfEach(t, listed.Member("resources"), "uri") {
+		if strings.HasPrefix(uri, "demo://resource/static/") {
+			requests = append(requests, [2]string{"resources/read", fmt.Sprintf(`{"uri":%q}`, uri)})
+		}
+	}
+	if len(requests) < 15 {
+		t.Errorf("%d requests are too few", len(requests))
+	}
+	for _, r := range requests {
+		compare(r[0]+" "+r[1], direct.Call(r[0], r[1]), through.Call(r[0], r[1]))
+	}
+}
+
+// What the answers are that change from call to call, a recording of the
+// upstream's output tells: each result that the host read is in it as it is.
+func TestSameAsRecorded(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("the recorder is a shell's pipe")
+	}
+	record := filepath.Join(t.TempDir(), "record")
+	command := strings.Join(append(mcptest.Npx(t, everythingServer), "stdio"), " ") + ` | tee "$0"`
+	host := mcptest.StartDynmcp(t, "--", "sh", "-c", command, record)
+	host.Initialize("2025-11-25", `{}`)
+	var read []mcptest.Message
+	for _, call := range []string{
+		`{"tool_name":"get-env"}`,
+		`{"tool_name":"get-resource-reference","tool_input":{"resourceType":"Text","resourceId":7}}`,
+		`{"tool_name":"get-resource-reference","tool_input":{"resourceType":"Blob","resourceId":7}}`,
+	} {
+		read = append(read, host.Tool("use_tool", call))
+	}
+	for _, uri := range []string{"demo://resource/dynamic/text/7", "demo://resource/dynamic/blob/7"} {
+		read = append(read, host.Call("resources/read", fmt.Sprintf(`{"uri":%q}`, uri)))
+	}
+	read = append(read, host.Call("prompts/get", `{"name":"resource-prompt","arguments":{"resourceType":"Text","resourceId":"7"}}`))
+	sent, err := os.ReadFile(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range read {
+		if m.Result == nil || !strings.Contains(string(sent), `"result":`+string(m.Result)) {
+			t.Errorf("the upstream did not send %.2000s", m.Raw)
+		}
+	}
+}
+
+// memberOfEach returns a string member of every element of an array.
+func memberOfEach(t *testing.T, array []byte, name string) []string {
+	t.Helper()
+	var all []string
+	for _, element := range elements(t, array) {
+		text, ok := element[name].(string)
+		if !ok {
+			t.Fatalf("no %s in %v", name, element)
+		}
+		all = append(all, text)
+	}
+	if len(all) == 0 {
+		t.Fatalf("nothing in %s", array)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func elements(t *testing.T, array []byte) []map[string]any {
+	t.Helper()
+	var all []map[string]any
+	if err := json.Unmarshal(array, &all); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
