@@ -41,7 +41,7 @@ func rootCommand() *cobra.Command {
 	cmd.Version = version
 	cmd.SetVersionTemplate("dynmcp {{.Version}}\n")
 	cmd.AddCommand(lsCommand(), testCommand(), callCommand(), findCommand(), describeCommand(), doctorCommand(), versionCommand())
-	cmd.AddCommand(initCommand(), addCommand(), removeCommand(), schemaCommand(), installCommand())
+	cmd.AddCommand(initCommand(), addCommand(), removeCommand(), schemaCommand(), importCommand(), installCommand())
 	cmd.SetFlagErrorFunc(func(verb *cobra.Command, err error) error {
 		return hinted(err, "%s --help lists the flags", verb.CommandPath())
 	})
