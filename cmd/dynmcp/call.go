@@ -84,15 +84,29 @@ func (f *callFlags) run(ctx context.Context, cmd *cobra.Command, on *target, cfg
 			return err
 		}
 	}
-	waiting := showProgress(stderr(cmd), "calling "+tool.Name)
-	defer waiting.end()
-	params := fmt.Appendf(nil, `{"name":"use_tool","arguments":{"tool_name":%s,"tool_input":%s}}`, jsonText(tool.Name), given)
-	result, err := in.call(ctx, "tools/call", params)
-	waiting.end()
+	result, err := callTool(ctx, stderr(cmd), in, tool.Name, given)
 	if err != nil {
 		return refused(tool.Name, err)
 	}
 	return f.print(stdout(cmd), tool, result)
+}
+
+// callTool calls a tool. On a terminal it asks for progress and shows it.
+func callTool(ctx context.Context, s *screen, in *inside, name string, given json.RawMessage) (json.RawMessage, error) {
+	waiting := showProgress(s, "calling "+name)
+	defer waiting.end()
+	meta := ""
+	if s.terminal {
+		meta = `,"_meta":{"progressToken":1}`
+		in.watch(func(params json.RawMessage) {
+			var p struct{ Message string }
+			if json.Unmarshal(params, &p) == nil && p.Message != "" {
+				waiting.say("calling " + name + ": " + p.Message)
+			}
+		})
+	}
+	params := fmt.Appendf(nil, `{"name":"use_tool","arguments":{"tool_name":%s,"tool_input":%s}%s}`, jsonText(name), given, meta)
+	return in.call(ctx, "tools/call", params)
 }
 
 // read returns arguments that come as one object, nil where they do not. It

@@ -33,6 +33,7 @@ type inside struct {
 	lastID  int
 	waiting map[int]chan message
 	over    bool
+	watcher func(params json.RawMessage) // of progress
 }
 
 // A message is what matters to us of a line of JSON-RPC, as it came.
@@ -184,8 +185,27 @@ func (i *inside) take(m message) {
 	case m.ID != nil: // we declared nothing that could be asked for
 		go i.send( // not to stop reading while dynmcp does not read
 			fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"the command line answers no questions"}}`, m.ID))
+	case m.Method == "notifications/progress":
+		i.progress(m.Params)
 	case i.notice != nil:
 		i.notice(m.Method, m.Params)
+	}
+}
+
+// watch has f called, on the goroutine that reads, with the params of every
+// notification of progress.
+func (i *inside) watch(f func(params json.RawMessage)) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.watcher = f
+}
+
+func (i *inside) progress(params json.RawMessage) {
+	i.mu.Lock()
+	f := i.watcher
+	i.mu.Unlock()
+	if f != nil {
+		f(params)
 	}
 }
 

@@ -233,12 +233,13 @@ func (p *progress) run() {
 func (p *progress) draw() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	line := fmt.Sprintf("%s (%s)", oneLine(p.text), time.Since(p.began).Round(100*time.Millisecond))
+	elapsed := fmt.Sprintf(" (%.1fs)", time.Since(p.began).Seconds())
+	text := oneLine(p.text)
 	if p.s.width > 0 {
-		line = truncate(line, p.s.width-1)
+		text = truncate(text, max(0, p.s.width-1-len(elapsed)))
 	}
 	p.drawn = true
-	fmt.Fprintf(p.s.w, "\r\x1b[K%s", line)
+	fmt.Fprintf(p.s.w, "\r\x1b[K%s%s", text, elapsed)
 }
 
 func (p *progress) clear() {

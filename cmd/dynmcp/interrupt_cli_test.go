@@ -1,0 +1,47 @@
+package main_test
+
+import (
+	"os"
+	"runtime"
+	"testing"
+
+	"dynmcp/internal/mcptest"
+)
+
+// A user who has enough presses control-C: nothing is left of what was started,
+// and a call that runs is cancelled.
+func TestInterruptedVerbs(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("os.Interrupt cannot be sent to a process")
+	}
+	for _, c := range []struct {
+		name   string
+		server []string
+		verb   []string
+		until  string // in the ledger
+	}{
+		{"a start", []string{"-fault", "hang-init"}, []string{"call", "slow/echo"}, "start"},
+		{"a test", []string{"-fault", "hang-init"}, []string{"test", "slow"}, "start"},
+		{"a search", []string{"-fault", "hang-init"}, []string{"find", "echo"}, "start"},
+		{"a call", nil, []string{"call", "slow/sleep", "ms=0"}, "call sleep"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			slow := fake(t, "slow", c.server...)
+			config := mcptest.Config(t, document([]entry{slow}))
+			host := mcptest.StartDynmcp(t, append(c.verb, "-c", config)...)
+			slow.WaitFor(c.until, 1)
+			host.Signal(os.Interrupt)
+			if code := host.Wait(); code != 1 {
+				t.Errorf("got exit status %d, want 1", code)
+			}
+			if c.verb[0] != "test" { // which reports it as the result
+				contains(t, host.Stderr(), "interrupted")
+			}
+			if c.until != "start" {
+				slow.WaitFor("cancelled", 1)
+			}
+		})
+	}
+}
