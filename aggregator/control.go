@@ -37,7 +37,8 @@ func (a *Aggregator) server() *mcp.Server {
 			Tools:     &mcp.ToolCapabilities{ListChanged: true},
 			Prompts:   &mcp.PromptCapabilities{ListChanged: true},
 			Resources: &mcp.ResourceCapabilities{ListChanged: true, Subscribe: true},
-			Logging:   &mcp.LoggingCapabilities{},
+			//lint:ignore SA1019 hosts of the handshake era have it
+			Logging: &mcp.LoggingCapabilities{},
 		},
 	})
 	srv.AddReceivingMiddleware(a.control)
