@@ -30,6 +30,30 @@ func TestCapabilitiesOfASingleServer(t *testing.T) {
 	}
 }
 
+func TestCapabilitiesOfKnownServersAreTheirUnion(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ first, second, want string }{
+		{"resources,prompts,logging,completions", "resources,prompts,logging,completions", `{"tools":{"listChanged":true}}`},
+		{"tools", "tools", superset},
+		{"resources,logging", "prompts,completions", superset},
+		{"resources,prompts", "resources,completions", `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"completions":{},"logging":{}}`},
+	} {
+		t.Run(c.first+" and "+c.second, func(t *testing.T) {
+			t.Parallel()
+			// Only a host without a handshake asks when everybody is there.
+			host := start(t, fake(t, "a", "-no", c.first), deferred(t, "b", "Later", "-no", c.second))
+			if got := string(host.Call("server/discover", modern()).Member("capabilities")); got != superset {
+				t.Errorf("before: got %s, want %s", got, superset)
+			}
+			host.Call("tools/list", modern())
+			host.Call("tools/call", mcptest.ToolParams("load_mcp", loadArguments("b"), era()))
+			if got := string(host.Call("server/discover", modern()).Member("capabilities")); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
 func TestUnknownServersMeanTheSuperset(t *testing.T) {
 	t.Parallel()
 	for name, e := range map[string]entry{

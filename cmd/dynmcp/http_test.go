@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -251,6 +252,42 @@ func TestServerOfTheSDK(t *testing.T) {
 			contains(t, host.Call("prompts/get", `{"name":"hail","arguments":{"who":"Ada"}}`).Raw, "Hail Ada")
 		})
 	}
+}
+
+// TestFailedRefreshKeepsTheLastList has a server that announces a change and
+// then cannot say what it is.
+func TestFailedRefreshKeepsTheLastList(t *testing.T) {
+	t.Parallel()
+	var failing atomic.Bool
+	upstream := sdkServer()
+	upstream.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			if method == "tools/list" && failing.Load() {
+				return nil, errors.New("the database is gone")
+			}
+			return next(ctx, method, req)
+		}
+	})
+	server := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return upstream }, nil))
+	t.Cleanup(server.Close)
+	host := serve(t, entry{name: "sdk", fields: map[string]any{"url": server.URL}})
+	add := func(name string) {
+		upstream.AddTool(&mcp.Tool{Name: name, InputSchema: map[string]any{"type": "object"}},
+			func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				return &mcp.CallToolResult{}, nil
+			})
+	}
+	failing.Store(true)
+	add("second")
+	contains(t, host.WaitStderr("the last one stays"), "the database is gone", "upstream=sdk")
+	text := catalogue(t, host)
+	contains(t, text, "- sdk/add: Adds two numbers.")
+	lacks(t, text, "sdk/second")
+	failing.Store(false)
+	next := host.Count(toolsChanged) + 1
+	add("third")
+	host.WaitMethod(toolsChanged, next)
+	contains(t, catalogue(t, host), "- sdk/add", "- sdk/second", "- sdk/third")
 }
 
 func sdkServer() *mcp.Server {

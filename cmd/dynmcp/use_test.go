@@ -224,3 +224,40 @@ func TestAnswerOverTheLimitFailsOnlyItsCall(t *testing.T) {
 		t.Error("the upstream was started again")
 	}
 }
+
+func TestLargeMessagesPassWhole(t *testing.T) {
+	t.Parallel()
+	host := serve(t, fake(t, "alpha"))
+	const size = 5 << 20
+	if got := use(host, "alpha/big", fmt.Sprintf(`{"bytes":%d}`, size)).Text(); got != strings.Repeat("x", size) {
+		t.Errorf("got %d bytes, want %d", len(got), size)
+	}
+	text := `{"text":"` + strings.Repeat("é\\u00e9", 100_000) + `"}`
+	if got := use(host, "alpha/echo", text).Text(); got != text {
+		t.Errorf("got %d bytes back, sent %d", len(got), len(text))
+	}
+}
+
+func TestThousandCallsAtOnce(t *testing.T) {
+	t.Parallel()
+	host := serve(t, fake(t, "alpha"), fake(t, "beta"), deferred(t, "later", "Later"))
+	input := func(n int) string { return fmt.Sprintf(`{"n":%d,"text":%q}`, n, strings.Repeat("x", n)) }
+	var calls []*mcptest.Pending
+	for n := range 1000 {
+		server := []string{"alpha", "beta", "later"}[n%3]
+		calls = append(calls, host.Go("tools/call", useParams(server+"/echo", input(n))))
+	}
+	answers := map[string]string{}
+	for _, call := range calls {
+		if m := call.Wait(); answers[string(m.ID)] != "" {
+			t.Errorf("two answers to %s", m.ID)
+		} else {
+			answers[string(m.ID)] = m.Text()
+		}
+	}
+	for n, call := range calls {
+		if got := answers[string(call.ID)]; got != input(n) {
+			t.Errorf("call %d: got %.100s", n, got)
+		}
+	}
+}
