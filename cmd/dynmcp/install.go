@@ -33,9 +33,10 @@ func installCommand() *cobra.Command {
 		Use:   "install HOST",
 		Short: "Put dynmcp into the config of a host",
 		Long: `Put dynmcp into the config of a host: ` + strings.Join(hostNames(), ", ") + `.
-It shows what it would change and asks; with --yes, or where nobody can be asked,
-it does not ask. All else in the file stays as it is, and its old text is kept
-with .bak at the end of its name. Values that may be secrets are shown as ***.`,
+It shows what it would change and asks; --yes writes without asking, and where
+nobody can be asked nothing is written without it. All else in the file stays as
+it is, and its old text is kept with .bak at the end of its name. Values that may
+be secrets are shown as ***.`,
 		Example: `  dynmcp install claude-code -c mcp.json
   dynmcp install cursor --project --yes
   dynmcp install codex --uninstall`,

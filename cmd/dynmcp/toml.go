@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
@@ -169,62 +168,76 @@ func tomlString(s string) string {
 
 // maskTOML writes *** for what may be a secret, like schema.Mask.
 func maskTOML(data []byte) []byte {
-	var p unstable.Parser
-	p.Reset(data)
-	type hole struct{ from, to int }
-	var holes []hole
-	var within string
-	for p.NextExpression() {
-		e := p.Expression()
-		var keys []string
-		for it := e.Key(); it.Next(); {
-			keys = append(keys, string(it.Node().Data))
+	m := tomlMask{}
+	m.parser.Reset(data)
+	within := ""
+	for m.parser.NextExpression() {
+		e := m.parser.Expression()
+		keys := tomlKeys(e)
+		last := len(keys) - 1
+		switch {
+		case e.Kind != unstable.KeyValue:
+			within = keys[last]
+		case last > 0:
+			m.value(keys[last-1], keys[last], e.Value())
+		default:
+			m.value(within, keys[last], e.Value())
 		}
-		if e.Kind != unstable.KeyValue {
-			within = keys[len(keys)-1]
-			continue
-		}
-		holder := within
-		if len(keys) > 1 {
-			holder = keys[len(keys)-2]
-		}
-		var walk func(holder, key string, n *unstable.Node)
-		walk = func(holder, key string, n *unstable.Node) {
-			switch n.Kind {
-			case unstable.InlineTable:
-				for it := n.Children(); it.Next(); {
-					kv := it.Node()
-					name := ""
-					for k := kv.Key(); k.Next(); {
-						name = string(k.Node().Data)
-					}
-					walk(key, name, kv.Value())
-				}
-			case unstable.Array:
-				before := ""
-				for it := n.Children(); it.Next(); {
-					walk(key, before, it.Node())
-					before = string(it.Node().Data)
-				}
-			case unstable.String:
-				secret := strings.Contains(" env http_headers headers ", " "+holder+" ") || schema.Telling(key, string(n.Data))
-				if secret {
-					holes = append(holes, hole{int(n.Raw.Offset), int(n.Raw.Offset + n.Raw.Length)})
-				}
-			}
-		}
-		walk(holder, keys[len(keys)-1], e.Value())
 	}
-	if p.Error() != nil {
+	if m.parser.Error() != nil {
 		return nil
 	}
+	return m.hide(data)
+}
+
+// A tomlMask collects the places of what may be secrets.
+type tomlMask struct {
+	parser unstable.Parser
+	holes  []unstable.Range
+}
+
+func tomlKeys(n *unstable.Node) []string {
+	var keys []string
+	for it := n.Key(); it.Next(); {
+		keys = append(keys, string(it.Node().Data))
+	}
+	return keys
+}
+
+// secretTables are those whose values are all taken for secrets.
+var secretTables = []string{"env", "http_headers", "headers"}
+
+// value looks at the value of key, or in a list at the one behind the word key;
+// within is the key of the table or list it is in.
+func (m *tomlMask) value(within, key string, n *unstable.Node) {
+	switch n.Kind {
+	case unstable.InlineTable:
+		for it := n.Children(); it.Next(); {
+			keys := tomlKeys(it.Node())
+			m.value(key, keys[len(keys)-1], it.Node().Value())
+		}
+	case unstable.Array:
+		before := ""
+		for it := n.Children(); it.Next(); {
+			m.value(key, before, it.Node())
+			before = string(it.Node().Data)
+		}
+	case unstable.String:
+		if slices.Contains(secretTables, within) || schema.Telling(key, string(n.Data)) {
+			m.holes = append(m.holes, n.Raw)
+		}
+	}
+}
+
+// hide writes over the holes; lines stay lines.
+func (m *tomlMask) hide(data []byte) []byte {
 	var out bytes.Buffer
 	shown := 0
-	for _, h := range holes {
-		out.Write(data[shown:h.from])
-		out.WriteString(strconv.Quote("***"))
-		out.WriteString(strings.Repeat("\n", bytes.Count(data[h.from:h.to], []byte("\n"))))
-		shown = h.to
+	for _, hole := range m.holes {
+		from, to := int(hole.Offset), int(hole.Offset+hole.Length)
+		out.Write(data[shown:from])
+		out.WriteString(`"***"` + strings.Repeat("\n", bytes.Count(data[from:to], []byte("\n"))))
+		shown = to
 	}
 	out.Write(data[shown:])
 	return out.Bytes()
