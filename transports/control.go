@@ -119,19 +119,25 @@ func (c *controlConn) request(r *Request) {
 		r.Reply(nil, err)
 		return
 	}
-	c.pass(&jsonrpc.Request{ID: id, Method: r.Method, Params: r.Params, Extra: &mcp.RequestExtra{
+	taken := c.pass(&jsonrpc.Request{ID: id, Method: r.Method, Params: r.Params, Extra: &mcp.RequestExtra{
 		Header: http.Header{idHeader: {string(r.ID)}, paramsHeader: {string(r.Params)}},
 	}})
+	if !taken {
+		r.Reply(nil, shuttingDown(NotSent))
+	}
 }
 
 func (c *controlConn) notify(method string, params json.RawMessage) {
 	c.pass(&jsonrpc.Request{Method: method, Params: params})
 }
 
-func (c *controlConn) pass(m jsonrpc.Message) {
+// pass reports whether the server takes messages still.
+func (c *controlConn) pass(m jsonrpc.Message) bool {
 	select {
 	case c.in <- m:
+		return true
 	case <-c.closed:
+		return false
 	}
 }
 

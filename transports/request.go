@@ -14,7 +14,8 @@ type Request struct {
 	Modern bool // of the stateless era (2026-07-28 and later)
 	Peer   Peer // takes the request's progress
 
-	sdkID  int64 // its id on the control plane, 0 on the data plane
+	sdkID  int64  // its id on the control plane, 0 on the data plane
+	batch  *batch // it came in, nil where it came by itself
 	answer func(*Request, json.RawMessage, error)
 
 	mu       sync.Mutex

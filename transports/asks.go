@@ -1,0 +1,78 @@
+package transports
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"dynmcp/internal/wire"
+)
+
+var errHostGone = errors.New("the host is gone")
+
+// Request asks the host and waits for its answer.
+func (h *Host) Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	answered := make(chan wire.Message, 1)
+	id := h.ask(answered)
+	if id == 0 {
+		return nil, errors.New("the host has not begun")
+	}
+	defer h.takeAsk(id)
+	parts := [][]byte{wire.AppendRequest(nil, id, method, len(params) > 0)}
+	if len(params) > 0 {
+		parts = append(parts, params, wire.Close)
+	}
+	if err := h.write(0, parts); err != nil {
+		return nil, errHostGone
+	}
+	select {
+	case m := <-answered:
+		if m.Error != nil {
+			return nil, wire.ParseError(m.Error)
+		}
+		return m.Result, nil
+	case <-ctx.Done():
+		h.Notify("notifications/cancelled", fmt.Appendf(nil, `{"requestId":%d}`, id))
+		return nil, ctx.Err()
+	case <-h.gone:
+		return nil, errHostGone
+	}
+}
+
+// ask gives a request to the host an id, 0 before the host has begun.
+func (h *Host) ask(answered chan<- wire.Message) int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.begun {
+		return 0
+	}
+	h.lastID++
+	h.asks[h.lastID] = answered
+	return h.lastID
+}
+
+func (h *Host) takeAsk(id int64) chan<- wire.Message {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	answered := h.asks[id]
+	delete(h.asks, id)
+	return answered
+}
+
+// response hands the host's answer to whoever asked.
+func (h *Host) response(m wire.Message) {
+	id, _ := callID(m.ID)
+	answered := h.takeAsk(id)
+	if answered == nil {
+		h.log.Debug("the host answered what nobody asked", "id", string(m.ID))
+		return
+	}
+	answered <- m
+}
+
+// answerLost fails what we asked under this id: the host's answer is too long.
+func (h *Host) answerLost(raw []byte) {
+	e := &wire.Error{Code: CodeTooLarge, Message: "the host's answer is too large"}
+	h.response(wire.Message{ID: raw, Error: e.JSON()})
+}
