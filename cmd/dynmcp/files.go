@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"time"
 )
 
 // An editedFile is a file that a verb changes as a whole. Whoever reads it
@@ -80,6 +81,11 @@ func (f *editedFile) backup() string { return f.path + ".bak" }
 
 // write replaces the text. What was there is kept beside it first.
 func (f *editedFile) write(text []byte) error {
+	unlock, err := lockFile(f.path)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	now, err := os.ReadFile(f.path)
 	if changed := err == nil && (!f.exists() || !bytes.Equal(now, f.old)); changed {
 		return hinted(fmt.Errorf("%s has changed meanwhile", f.path), "nothing was written; try again")
@@ -90,6 +96,36 @@ func (f *editedFile) write(text []byte) error {
 		}
 	}
 	return replaceFile(f.path, text, f.mode)
+}
+
+// A lock that is older than staleLock belongs to a run that was killed; one that
+// stays for lockPatience is told about.
+const (
+	staleLock    = 10 * time.Second
+	lockPatience = 3 * time.Second
+)
+
+// lockFile keeps other runs of dynmcp from writing between our last look at a
+// file and its replacement: of two at once, one would be lost.
+func lockFile(path string) (unlock func(), err error) {
+	lock := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".lock")
+	for end := time.Now().Add(lockPatience); ; time.Sleep(10 * time.Millisecond) {
+		file, err := os.OpenFile(lock, os.O_WRONLY|os.O_CREATE|os.O_EXCL, newFileMode)
+		if err == nil {
+			_ = file.Close() // only its name matters
+			return func() { _ = os.Remove(lock) }, nil
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+		if info, err := os.Stat(lock); err == nil && time.Since(info.ModTime()) > staleLock {
+			_ = os.Remove(lock)
+			continue
+		}
+		if time.Now().After(end) {
+			return nil, hinted(fmt.Errorf("another dynmcp is writing %s", path), "if none is, remove %s", lock)
+		}
+	}
 }
 
 // newFileMode is what programs make files with; the user's umask narrows it.

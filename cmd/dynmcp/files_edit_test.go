@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func onlyFiles(t *testing.T, dir string, want ...string) {
@@ -43,6 +44,51 @@ func TestEditedFileChangedMeanwhile(t *testing.T) {
 		}
 		onlyFiles(t, dir, "mcp.json")
 	}
+}
+
+// Of several runs that write at once each either writes or says that it did
+// not: nobody's change is lost silently.
+func TestEditedFileConcurrently(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "mcp.json")
+	writeText(t, path, "")
+	const runs = 8
+	wrote := make(chan bool, runs)
+	for range runs {
+		go func() {
+			file, err := openEdited(path)
+			if err == nil {
+				err = file.write(append(file.old, 'x'))
+			}
+			wrote <- err == nil
+		}()
+	}
+	want := 0
+	for range runs {
+		if <-wrote {
+			want++
+		}
+	}
+	if got, err := os.ReadFile(path); err != nil || len(got) != want || want == 0 {
+		t.Errorf("%d runs wrote, the file has %d of them, %v", want, len(got), err)
+	}
+	onlyFiles(t, dir, "mcp.json", "mcp.json.bak")
+}
+
+// A lock that a killed run left is no obstacle.
+func TestStaleLock(t *testing.T) {
+	dir := t.TempDir()
+	path, lock := filepath.Join(dir, "mcp.json"), filepath.Join(dir, ".mcp.json.lock")
+	writeText(t, lock, "")
+	old := time.Now().Add(-2 * staleLock)
+	if err := os.Chtimes(lock, old, old); err != nil {
+		t.Fatal(err)
+	}
+	file := &editedFile{path: path}
+	if err := file.write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	onlyFiles(t, dir, "mcp.json")
 }
 
 // A write that fails leaves the old file and nothing else behind.
