@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"sync"
@@ -56,12 +55,8 @@ type Aggregator struct {
 	settling     map[*lazy.Upstream]bool
 	settled      chan struct{} // closed while no eager upstream is starting
 	begun        time.Time     // when the eager upstreams were started
-}
 
-// A state is what a config says, worked out.
-type state struct {
-	cfg   *schema.Config
-	tools []tool
+	reload sync.RWMutex // held for writing while one config takes the place of another
 }
 
 // New returns an aggregator for cfg. Nothing is started before Serve. Close
@@ -84,52 +79,13 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 	close(a.settled)
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())
 	a.set = lazy.NewSet(lazy.Options{Load: a.load, Changed: a.upstreamChanged})
-	if err := a.apply(cfg); err != nil {
+	st, err := a.work(cfg)
+	if err != nil {
 		return nil, err
 	}
+	a.swap(st)
 	a.wg.Go(a.announce)
 	return a, nil
-}
-
-// apply makes cfg the one that is served.
-func (a *Aggregator) apply(cfg *schema.Config) error {
-	a.opts.Redact.Add(cfg.Secrets()...)
-	st := &state{cfg: cfg}
-	for _, name := range cfg.Expose {
-		surface, ok := surfaces[name]
-		if !ok {
-			return fmt.Errorf("expose: surface %q is not part of this release", name)
-		}
-		st.tools = append(st.tools, surface(a, cfg)...)
-	}
-	a.state.Store(st)
-	a.set.Apply(cfg.Servers)
-	a.catalog.Declare(declared(cfg))
-	return nil
-}
-
-// declared returns the servers of cfg as the catalogue wants them.
-func declared(cfg *schema.Config) []catalog.Server {
-	var servers []catalog.Server
-	for _, s := range cfg.Servers {
-		if s.Disabled {
-			continue
-		}
-		entry := catalog.Server{
-			Name:        s.Name,
-			Description: s.Description,
-			Lazy:        s.Lazy(),
-			Bare:        cfg.SingleWrap,
-			Filter:      s.ToolFilter,
-			Aliases:     s.PathAliases,
-			Overrides:   map[string]catalog.Override{},
-		}
-		for tool, o := range s.ToolOverrides {
-			entry.Overrides[tool] = catalog.Override{Summary: o.Summary, Description: o.Description}
-		}
-		servers = append(servers, entry)
-	}
-	return servers
 }
 
 // Serve answers one host on a pair of streams until the host is gone, ctx
@@ -197,7 +153,7 @@ func (a *Aggregator) upstreamChanged(u *lazy.Upstream) {
 	status := u.Status()
 	switch status.State {
 	case lazy.Evicted:
-		a.catalog.Drop(status.Name)
+		a.dropEvicted(u)
 		a.log.Warn("evicted", "upstream", status.Name, "err", status.Err)
 	case lazy.Lost:
 		a.log.Warn("lost", "upstream", status.Name, "err", status.Err)
@@ -205,6 +161,16 @@ func (a *Aggregator) upstreamChanged(u *lazy.Upstream) {
 		a.log.Info("ready", "upstream", status.Name)
 	}
 	a.touch()
+}
+
+// dropEvicted takes an upstream out of the catalogue, unless a new config has
+// offered it again.
+func (a *Aggregator) dropEvicted(u *lazy.Upstream) {
+	a.reload.RLock()
+	defer a.reload.RUnlock()
+	if a.isCurrent(u) && u.Status().State == lazy.Evicted {
+		a.catalog.Drop(u.Server.Name)
+	}
 }
 
 // touch has the announcer look whether hosts would read something new.

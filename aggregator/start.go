@@ -166,24 +166,26 @@ func (a *Aggregator) listOne(ctx context.Context, conn *transports.Conn, method,
 // begin starts the eager upstreams, once.
 func (a *Aggregator) begin() {
 	a.mu.Lock()
-	if !a.begun.IsZero() {
-		a.mu.Unlock()
-		return
+	defer a.mu.Unlock()
+	if a.begun.IsZero() {
+		a.begun = time.Now()
+		a.startEagerLocked(true)
 	}
-	a.begun = time.Now()
-	var eager []*lazy.Upstream
+}
+
+// startEagerLocked starts the eager upstreams that were not started yet. Only
+// at the start of a run can one be needed: later the run does without it.
+func (a *Aggregator) startEagerLocked(first bool) {
 	for _, u := range a.set.All() {
-		if !u.Server.Lazy() {
-			eager = append(eager, u)
-			a.settling[u] = true
+		if u.Server.Lazy() || a.peerOf(u).held.Swap(true) {
+			continue
 		}
-	}
-	if len(eager) > 0 {
-		a.settled = make(chan struct{})
-	}
-	a.mu.Unlock()
-	for _, u := range eager {
-		a.spawn(func() { a.hold(u) })
+		if len(a.settling) == 0 {
+			a.settled = make(chan struct{})
+		}
+		a.settling[u] = true
+		needed := first && (a.opts.Strict || a.only() == u)
+		a.spawn(func() { a.hold(u, needed) })
 	}
 }
 
@@ -193,16 +195,16 @@ const (
 	lastRetry  = 30 * time.Second
 )
 
-// hold starts an eager upstream and tries again until it is there. Once it
-// was, the next use brings it back.
-func (a *Aggregator) hold(u *lazy.Upstream) {
+// hold starts an eager upstream and tries again until it is there; one that is
+// needed ends the run instead. Once it was there, the next use brings it back.
+func (a *Aggregator) hold(u *lazy.Upstream, needed bool) {
 	_, release, err := u.Acquire(a.ctx)
 	a.settle(u)
 	for pause := firstRetry; err != nil; pause = min(2*pause, lastRetry) {
 		if a.ctx.Err() != nil || errors.Is(err, lazy.ErrClosed) {
 			return
 		}
-		if a.only() == u || a.opts.Strict {
+		if needed {
 			a.cancel(&FatalError{Err: err})
 			return
 		}

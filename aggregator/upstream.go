@@ -24,6 +24,7 @@ type peer struct {
 	agg      *Aggregator
 	upstream *lazy.Upstream
 	legacy   atomic.Bool // its last connection made the initialize handshake
+	held     atomic.Bool // it is eager, and its start was seen to
 	shown    shown       // URIs that its results held
 
 	mu       sync.Mutex
@@ -57,16 +58,24 @@ func (p *peer) use(conn *transports.Conn, l *catalog.Listing) {
 // never replaces that of a new one; the catalogue does no I/O.
 func (p *peer) install(choose func() *catalog.Listing) {
 	before := p.agg.catalog.View()
-	p.mu.Lock()
-	l := choose()
-	installed := l != nil && p.agg.catalog.Put(p.upstream.Server.Name, l)
-	if installed {
-		p.listing = l
-	}
-	p.mu.Unlock()
-	if installed {
+	if p.put(choose) {
 		p.agg.installed(before)
 	}
+}
+
+// put reports whether it changed the catalogue. An upstream that a new config
+// replaced changes nothing any more.
+func (p *peer) put(choose func() *catalog.Listing) bool {
+	p.agg.reload.RLock()
+	defer p.agg.reload.RUnlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := choose()
+	if l == nil || !p.agg.isCurrent(p.upstream) || !p.agg.catalog.Put(p.upstream.Server.Name, l) {
+		return false
+	}
+	p.listing = l
+	return true
 }
 
 func (p *peer) add(f *flight) {

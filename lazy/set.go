@@ -4,6 +4,7 @@ import (
 	"context"
 	"reflect"
 	"sync"
+	"time"
 
 	"dynmcp/schema"
 	"dynmcp/transports"
@@ -38,11 +39,15 @@ func NewSet(opts Options) *Set {
 	return s
 }
 
+// drainTime is how long the calls in flight on an upstream that a new config
+// replaces or leaves out have to end.
+const drainTime = 30 * time.Second
+
 // Apply makes the set hold these servers, in this order; disabled ones are left
 // out. An upstream whose entry is unchanged stays, with its connection, its
-// calls in flight and a fresh budget; others are closed when the new ones are
-// in place. Nothing is started.
-func (s *Set) Apply(servers []schema.Server) {
+// calls in flight and a fresh budget. Others, which it returns, take no more
+// calls and are closed when those in flight have ended. Nothing is started.
+func (s *Set) Apply(servers []schema.Server) (gone []*Upstream) {
 	s.mu.Lock()
 	old := s.byName
 	s.byName = map[string]*Upstream{}
@@ -63,10 +68,26 @@ func (s *Set) Apply(servers []schema.Server) {
 	}
 	s.mu.Unlock()
 	for _, u := range old {
-		if conn := u.close(); conn != nil {
-			s.goClose(conn)
+		gone = append(gone, u)
+		if conn, unused := u.close(); conn != nil {
+			s.wg.Go(func() { s.drain(conn, unused) })
 		}
 	}
+	return gone
+}
+
+// drain closes a connection when it is not used any more, or after drainTime,
+// or with the set.
+func (s *Set) drain(conn *transports.Conn, unused <-chan struct{}) {
+	timer := time.NewTimer(drainTime)
+	defer timer.Stop()
+	select {
+	case <-unused:
+	case <-conn.Done():
+	case <-timer.C:
+	case <-s.ctx.Done():
+	}
+	conn.Close()
 }
 
 // readmit gives an upstream that failed another chance.
@@ -103,7 +124,7 @@ func (s *Set) Close() {
 	s.cancel()
 	var conns sync.WaitGroup
 	for _, u := range all {
-		if conn := u.close(); conn != nil {
+		if conn, _ := u.close(); conn != nil {
 			conns.Go(conn.Close)
 		}
 	}

@@ -50,6 +50,7 @@ type Upstream struct {
 	state    State
 	conn     *transports.Conn // not nil while Ready
 	users    int              // of conn
+	unused   chan struct{}    // not nil while someone waits for users to be 0
 	failures int              // loads that failed since the last that did not
 	ready    bool             // it was Ready once
 	pause    time.Duration    // until the next attempt, after a failed one
@@ -266,6 +267,10 @@ func (u *Upstream) release() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.users--
+	if u.unused != nil && u.users == 0 {
+		close(u.unused)
+		u.unused = nil
+	}
 	u.restLocked()
 }
 
@@ -306,13 +311,20 @@ func (u *Upstream) lost(conn *transports.Conn) {
 }
 
 // close ends the upstream for good and returns its connection, to be closed.
-func (u *Upstream) close() *transports.Conn {
+// unused is closed when nobody uses that any more.
+func (u *Upstream) close() (conn *transports.Conn, unused <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	conn := u.conn
+	conn = u.conn
 	u.state, u.conn = closed, nil
 	if u.idle != nil {
 		u.idle.Stop()
 	}
-	return conn
+	done := make(chan struct{})
+	if u.users == 0 {
+		close(done)
+	} else {
+		u.unused = done
+	}
+	return conn, done
 }

@@ -34,6 +34,10 @@ func (f *configFlags) load() (*schema.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	return f.loadFrom(paths)
+}
+
+func (f *configFlags) loadFrom(paths []string) (*schema.Config, error) {
 	cfg, err := schema.LoadLayers(paths, schema.LoadOptions{EnvFile: f.envFile})
 	if err == nil {
 		withoutSelf(cfg)
@@ -42,11 +46,17 @@ func (f *configFlags) load() (*schema.Config, error) {
 	return cfg, err
 }
 
+// stdioOptions are the flags that say how a host is served.
+type stdioOptions struct {
+	strict bool
+	watch  bool
+}
+
 // stdioCommand serves one host on stdin and stdout: what dynmcp does when no
 // verb is given.
 func stdioCommand() *cobra.Command {
 	var from configFlags
-	var strict bool
+	var how stdioOptions
 	var level string
 	var expose []string
 	cmd := &cobra.Command{
@@ -72,12 +82,13 @@ three tools in place of all of theirs: discover_tool, use_tool, load_mcp.`,
 			if err != nil {
 				return err
 			}
-			return serveStdio(cfg, strict, log)
+			return serveStdio(cfg, &from, how, log)
 		},
 	}
 	from.add(cmd)
 	cmd.Flags().StringSliceVar(&expose, "expose", nil, "with -- command: the `surfaces` the host sees (default discover; direct is every tool as itself)")
-	cmd.Flags().BoolVar(&strict, "strict", false, "exit if a server that is not lazy cannot be started")
+	cmd.Flags().BoolVar(&how.strict, "strict", false, "exit if a server that is not lazy cannot be started")
+	cmd.Flags().BoolVar(&how.watch, "watch", true, "put the config in force again when its files change; SIGHUP always does")
 	cmd.Flags().StringVar(&level, "log-level", "info", "what to log on stderr: debug, info, warn or error")
 	return cmd
 }
@@ -101,26 +112,38 @@ func stdioConfig(from *configFlags, wrap bool, args, expose []string) (*schema.C
 	return cfg, nil
 }
 
-func serveStdio(cfg *schema.Config, strict bool, log *slog.Logger) error {
+func serveStdio(cfg *schema.Config, from *configFlags, how stdioOptions, log *slog.Logger) error {
 	for _, warning := range cfg.Warnings {
 		log.Warn(warning)
 	}
-	if err := checkCommands(cfg, strict, log); err != nil {
+	if err := checkCommands(cfg, how.strict, log); err != nil {
 		return err
 	}
 	// The second signal is the default's: it ends us at once.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if cfg.SingleWrap {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	defer stop()
 	context.AfterFunc(ctx, stop)
 	// A host that no longer reads is a write that fails. Without this it would be
 	// a signal that ends us, and leaves what the servers started.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
-	agg, err := aggregator.New(cfg, aggregator.Options{Version: version, Strict: strict, Logger: log, Redact: &secrets})
+	agg, err := aggregator.New(cfg, aggregator.Options{Version: version, Strict: how.strict, Logger: log, Redact: &secrets})
 	if err != nil {
 		return err
 	}
 	defer agg.Close()
+	if !cfg.SingleWrap {
+		paths, err := from.files()
+		if err != nil {
+			return err
+		}
+		r := &reloader{from: from, paths: paths, agg: agg, log: log}
+		defer r.start(how.watch)()
+	}
 	in, out, restore := transports.Std()
 	defer restore()
 	return agg.Serve(ctx, in, out)

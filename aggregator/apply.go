@@ -1,0 +1,103 @@
+package aggregator
+
+import (
+	"errors"
+	"fmt"
+
+	"dynmcp/catalog"
+	"dynmcp/lazy"
+	"dynmcp/schema"
+)
+
+// A state is what a config says, worked out.
+type state struct {
+	cfg   *schema.Config
+	tools []tool
+}
+
+// Apply makes cfg the config that is served. Servers whose entries are the same
+// stay as they are, with their calls in flight; the others take no more calls
+// and end with those they have. What starts by itself is started, evicted
+// servers are offered again, and hosts are told if they would read something
+// new. After an error everything is as it was.
+func (a *Aggregator) Apply(cfg *schema.Config) error {
+	if cfg.SingleWrap != a.config().SingleWrap {
+		return errors.New("a run with one command and a run with a config do not turn into each other")
+	}
+	st, err := a.work(cfg)
+	if err != nil {
+		return err
+	}
+	a.swap(st)
+	a.mu.Lock()
+	if !a.begun.IsZero() {
+		a.startEagerLocked(false)
+	}
+	a.mu.Unlock()
+	a.touch()
+	return nil
+}
+
+// work finds out what a config says. Nothing is changed by it.
+func (a *Aggregator) work(cfg *schema.Config) (*state, error) {
+	a.opts.Redact.Add(cfg.Secrets()...)
+	st := &state{cfg: cfg}
+	for _, name := range cfg.Expose {
+		surface, ok := surfaces[name]
+		if !ok {
+			return nil, fmt.Errorf("expose: surface %q is not part of this release", name)
+		}
+		st.tools = append(st.tools, surface(a, cfg)...)
+	}
+	return st, nil
+}
+
+// swap puts a state in the place of the one there is. A listing that comes
+// meanwhile waits, and then is that of a server that is still there, or
+// nothing.
+func (a *Aggregator) swap(st *state) {
+	a.reload.Lock()
+	defer a.reload.Unlock()
+	a.state.Store(st)
+	for _, u := range a.set.Apply(st.cfg.Servers) {
+		// A server that starts at once is shown as it was until it has; of a lazy
+		// one nothing is known.
+		if now := a.set.Get(u.Server.Name); now != nil && now.Server.Lazy() {
+			a.catalog.Put(u.Server.Name, nil)
+		}
+	}
+	a.catalog.Declare(declared(st.cfg))
+	a.peers.Range(func(key, _ any) bool {
+		if u := key.(*lazy.Upstream); !a.isCurrent(u) {
+			a.peers.Delete(u)
+		}
+		return true
+	})
+}
+
+// isCurrent reports whether an upstream is part of the config that is served.
+func (a *Aggregator) isCurrent(u *lazy.Upstream) bool { return a.set.Get(u.Server.Name) == u }
+
+// declared returns the servers of cfg as the catalogue wants them.
+func declared(cfg *schema.Config) []catalog.Server {
+	var servers []catalog.Server
+	for _, s := range cfg.Servers {
+		if s.Disabled {
+			continue
+		}
+		entry := catalog.Server{
+			Name:        s.Name,
+			Description: s.Description,
+			Lazy:        s.Lazy(),
+			Bare:        cfg.SingleWrap,
+			Filter:      s.ToolFilter,
+			Aliases:     s.PathAliases,
+			Overrides:   map[string]catalog.Override{},
+		}
+		for tool, o := range s.ToolOverrides {
+			entry.Overrides[tool] = catalog.Override{Summary: o.Summary, Description: o.Description}
+		}
+		servers = append(servers, entry)
+	}
+	return servers
+}

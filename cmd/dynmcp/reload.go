@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"hash"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"dynmcp/aggregator"
+)
+
+// quiet is how long nothing must happen to a config before it is read: editors
+// write in several steps.
+const quiet = 200 * time.Millisecond
+
+// A reloader puts a config in force again when its files change, or on SIGHUP.
+// A config that is wrong changes nothing but the log.
+type reloader struct {
+	from  *configFlags
+	paths []string // as they were found at the start
+	agg   *aggregator.Aggregator
+	log   *slog.Logger
+	seen  [sha256.Size]byte // what the files held when they were read last
+}
+
+// start follows the config until stop is called, which waits for the end.
+// Without watch only SIGHUP counts.
+func (r *reloader) start(watch bool) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	r.seen = r.digest()
+	var running sync.WaitGroup
+	running.Go(func() {
+		defer signal.Stop(hangup)
+		r.run(ctx, hangup, watch)
+	})
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+func (r *reloader) run(ctx context.Context, hangup <-chan os.Signal, watch bool) {
+	var watched fsnotify.Watcher // whose channels, while they are nil, say nothing
+	if watcher := r.watcher(watch); watcher != nil {
+		defer watcher.Close()
+		watched.Events, watched.Errors = watcher.Events, watcher.Errors
+	}
+	var due <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hangup:
+			r.reload()
+		case event := <-watched.Events:
+			// Other files count too, since what is watched may be a link that leads
+			// through one, but they do not put off what is due.
+			if due == nil || slices.Contains(r.files(), event.Name) {
+				due = time.After(quiet)
+			}
+		case err := <-watched.Errors:
+			r.log.Warn("changes of the config may be missed", "err", err)
+		case <-due:
+			due = nil
+			if r.digest() != r.seen {
+				r.reload()
+			}
+		}
+	}
+}
+
+// watcher watches the directories of the config's files: editors put another
+// file in the place of the one there was. It returns nil where nothing is
+// watched.
+func (r *reloader) watcher(wanted bool) *fsnotify.Watcher {
+	if !wanted {
+		return nil
+	}
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		r.log.Warn("the config is not watched; SIGHUP has it read anew", "err", err)
+		return nil
+	}
+	for _, file := range r.files() {
+		if err := watcher.Add(filepath.Dir(file)); err != nil {
+			r.log.Warn("the config is not watched; SIGHUP has it read anew", "file", file, "err", err)
+		}
+	}
+	return watcher
+}
+
+// files returns what a config is read from, and where links lead.
+func (r *reloader) files() []string {
+	env := r.from.envFile
+	if env == "" {
+		env = ".env"
+	}
+	var all []string
+	for _, file := range append(slices.Clone(r.paths), env) {
+		if path, err := filepath.Abs(file); err == nil {
+			all = append(all, path)
+		}
+		if path, err := filepath.EvalSymlinks(file); err == nil {
+			if path, err = filepath.Abs(path); err == nil {
+				all = append(all, path)
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func (r *reloader) digest() (sum [sha256.Size]byte) {
+	h := sha256.New()
+	for _, file := range r.files() {
+		digestFile(h, file)
+	}
+	h.Sum(sum[:0])
+	return sum
+}
+
+func digestFile(h hash.Hash, file string) {
+	text, err := os.ReadFile(file)
+	fmt.Fprintf(h, "%q %q %v\n", file, text, err)
+}
+
+func (r *reloader) reload() {
+	r.seen = r.digest()
+	cfg, err := r.from.loadFrom(r.paths)
+	if err == nil {
+		err = r.agg.Apply(cfg)
+	}
+	if err != nil {
+		r.log.Error("the config was not loaded, the last one stays", "err", err)
+		return
+	}
+	r.log.Info("config loaded anew", "servers", len(cfg.Servers))
+	for _, warning := range cfg.Warnings {
+		r.log.Warn(warning)
+	}
+	_ = checkCommands(cfg, false, r.log) // it logs; a run that is under way goes on
+}

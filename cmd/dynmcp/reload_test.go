@@ -1,0 +1,263 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"dynmcp/internal/mcptest"
+)
+
+// Hot reload: what a changed config changes, and what it leaves alone.
+
+// A live is a dynmcp whose config the test edits.
+type live struct {
+	*mcptest.Host
+	t    *testing.T
+	path string
+}
+
+func run(t *testing.T, flags []string, entries ...entry) *live {
+	t.Helper()
+	path := mcptest.Config(t, document(entries))
+	l := &live{mcptest.StartDynmcp(t, append([]string{"-c", path}, flags...)...), t, path}
+	greet(l.Host)
+	return l
+}
+
+// write puts a text in the place of the config as editors do it: over what is
+// there, or under another name first.
+func (l *live) write(text string, rename bool) {
+	l.t.Helper()
+	path := l.path
+	if rename {
+		path += "~"
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		l.t.Fatal(err)
+	}
+	if !rename {
+		return
+	}
+	if err := os.Rename(path, l.path); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// edit makes the config one of these entries and waits until it is in force.
+func (l *live) edit(entries ...entry) {
+	l.t.Helper()
+	loads := l.loads()
+	l.write(document(entries), false)
+	l.await(loads + 1)
+}
+
+const loadedAnew = "config loaded anew"
+
+func (l *live) loads() int { return strings.Count(l.Stderr(), loadedAnew) }
+
+// await waits until the config was loaded anew n times.
+func (l *live) await(n int) {
+	l.t.Helper()
+	for end := time.Now().Add(20 * time.Second); l.loads() < n; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			l.t.Fatalf("the config was loaded %d times, want %d\n%s", l.loads(), n, l.Stderr())
+		}
+	}
+}
+
+func (l *live) pid(server string) string {
+	l.t.Helper()
+	m := use(l.Host, server+"/pid", nil)
+	if m.IsError() {
+		l.t.Fatalf("%s: %s", server, m.Raw)
+	}
+	return m.Text()
+}
+
+func TestReloadAddsChangesAndRemoves(t *testing.T) {
+	t.Parallel()
+	alpha, beta, gamma := fake(t, "alpha"), fake(t, "beta"), fake(t, "gamma")
+	l := run(t, nil, alpha, beta)
+	kept, changed := l.pid("alpha"), l.pid("beta")
+
+	l.edit(alpha, beta, gamma) // gamma is not lazy: it starts by itself
+	gamma.WaitFor("start", 1)
+	l.WaitMethod("notifications/tools/list_changed", 1)
+	l.pid("gamma")
+	if l.pid("alpha") != kept || l.pid("beta") != changed {
+		t.Error("a server that was not touched was started again")
+	}
+
+	l.edit(alpha, beta.with("timeout", "1m"), gamma)
+	if got := l.pid("beta"); got == changed {
+		t.Error("a server whose entry changed was not started again")
+	}
+	l.edit(alpha)
+	beta.WaitFor("exit", 2)
+	gamma.WaitFor("exit", 1)
+	if m := use(l.Host, "beta/pid", nil); !m.IsError() {
+		t.Errorf("a server that was removed answers: %s", m.Raw)
+	}
+	if l.pid("alpha") != kept {
+		t.Error("a server that was not touched was started again")
+	}
+	if listed := catalogue(t, l.Host); strings.Contains(listed, "gamma") {
+		t.Errorf("a server that was removed is listed: %s", listed)
+	}
+}
+
+func TestReloadOfAWrongConfigChangesNothing(t *testing.T) {
+	t.Parallel()
+	alpha, beta := fake(t, "alpha"), fake(t, "beta")
+	l := run(t, nil, alpha)
+	kept := l.pid("alpha")
+	for text, want := range map[string]string{
+		"{\n  \"mcp\": {\"alpha\": }\n}":                            ":2:20",
+		`{"mcp": {"beta": {"comand": "x"}}}`:                        "comand",
+		`{"mcp": {"beta": {"command": "x"}}, "expose": ["nobody"]}`: "nobody",
+		"": "config.json:1:1",
+	} {
+		l.write(text, false)
+		l.WaitStderr(want)
+	}
+	if err := os.Remove(l.path); err != nil {
+		t.Fatal(err)
+	}
+	l.WaitStderr("not found")
+	if l.pid("alpha") != kept || l.loads() != 0 {
+		t.Error("the config that was right is not in force any more")
+	}
+	l.write(document([]entry{alpha, beta}), true)
+	l.await(1)
+	l.pid("beta")
+	if l.pid("alpha") != kept {
+		t.Error("a server that was not touched was started again")
+	}
+}
+
+func TestReloadOfALink(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	alpha, beta := fake(t, "alpha"), fake(t, "beta")
+	version := func(name string, entries ...entry) {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name, "mcp.json"), []byte(document(entries)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		// As Kubernetes does it: a link to a directory is put in place of another.
+		if err := os.Symlink(name, filepath.Join(dir, "data~")); err != nil {
+			t.Skip(err)
+		}
+		if err := os.Rename(filepath.Join(dir, "data~"), filepath.Join(dir, "data")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	version("one", alpha)
+	path := filepath.Join(dir, "mcp.json")
+	if err := os.Symlink(filepath.Join("data", "mcp.json"), path); err != nil {
+		t.Fatal(err)
+	}
+	l := &live{mcptest.StartDynmcp(t, "-c", path), t, path}
+	greet(l.Host)
+	version("two", alpha, beta)
+	l.await(1)
+	l.pid("beta")
+}
+
+func TestReloadOnSIGHUP(t *testing.T) {
+	t.Parallel()
+	bad := deferred(t, "bad", "Broken", "-fault", "fail-first:1").with("load_budget", 1)
+	l := run(t, []string{"--watch=false"}, bad)
+	if m := load(l.Host, "bad"); !m.IsError() {
+		t.Fatalf("it loaded: %s", m.Raw)
+	}
+	if m := load(l.Host, "bad"); !m.IsError() || bad.Count("start") != 1 {
+		t.Fatalf("it is still offered: %s", m.Raw)
+	}
+	l.write(document([]entry{bad, fake(t, "late")}), false)
+	time.Sleep(500 * time.Millisecond)
+	if l.loads() != 0 {
+		t.Error("the config was read without a signal")
+	}
+	l.Signal(syscall.SIGHUP)
+	l.await(1)
+	l.pid("late")
+	if m := load(l.Host, "bad"); m.IsError() {
+		t.Errorf("what was evicted is not offered again: %s", m.Raw)
+	}
+}
+
+// The call of a server that is replaced has time to end.
+func TestReloadLetsCallsInFlightEnd(t *testing.T) {
+	t.Parallel()
+	alpha, beta := fake(t, "alpha"), fake(t, "beta")
+	l := run(t, nil, alpha, beta)
+	was := l.pid("beta")
+	var calls []*mcptest.Pending
+	for _, server := range []string{"alpha", "beta"} {
+		calls = append(calls, l.Go("tools/call", useParams(server+"/sleep", `{"ms":1500}`)))
+	}
+	alpha.WaitFor("call sleep", 1)
+	beta.WaitFor("call sleep", 1)
+	l.edit(beta.with("timeout", "1m")) // and alpha is gone
+	if now := l.pid("beta"); now == was {
+		t.Error("the server was not replaced")
+	}
+	for _, call := range calls {
+		if m := call.Wait(); m.IsError() {
+			t.Errorf("got %s", m.Raw)
+		}
+	}
+	alpha.WaitFor("exit", 1)
+	beta.WaitFor("exit", 1)
+}
+
+// Half of the configs are wrong, each of the others changes one server. Calls
+// of the other one do not notice.
+func TestReloadUnderLoad(t *testing.T) {
+	t.Parallel()
+	alpha := fake(t, "alpha")
+	l := run(t, nil, alpha, fake(t, "beta"))
+	kept := l.pid("alpha")
+	stop := make(chan struct{})
+	var edits sync.WaitGroup
+	edits.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			case <-time.After(120 * time.Millisecond):
+			}
+			text := document([]entry{alpha, fake(t, "beta").with("timeout", fmt.Sprintf("%dm", n+1))})
+			if n%2 == 0 {
+				text = text[:len(text)/2]
+			}
+			l.write(text, n%4 == 1)
+			l.Signal(syscall.SIGHUP)
+		}
+	})
+	for n := range 1000 {
+		input := fmt.Sprintf(`{"n":%d}`, n)
+		if m := use(l.Host, "alpha/echo", input); m.Text() != input {
+			t.Errorf("call %d: got %s", n, m.Raw)
+			break
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	close(stop)
+	edits.Wait()
+	if l.pid("alpha") != kept || alpha.Count("start") != 1 {
+		t.Error("a server that was not touched was started again")
+	}
+	if l.loads() == 0 || !strings.Contains(l.Stderr(), "the last one stays") {
+		t.Errorf("nothing was loaded\n%s", l.Stderr())
+	}
+}
