@@ -32,19 +32,20 @@ type Options struct {
 
 // An Aggregator serves hosts from the upstreams of one config.
 type Aggregator struct {
-	opts    Options
-	log     *slog.Logger
-	state   atomic.Pointer[state]
-	catalog *catalog.Catalog
-	set     *lazy.Set
-	open    func(schema.Server, transports.Options) (*transports.Conn, error) // transports.Open; tests have others
-	ctx     context.Context                                                   // ends with the aggregator
-	cancel  context.CancelCauseFunc
-	wg      sync.WaitGroup
-	peers   sync.Map      // *lazy.Upstream to its *peer
-	changed chan struct{} // holds one token while hosts may have to be told
-	asked   chan struct{} // closed when the first host has said what it can do
-	askOnce sync.Once
+	opts      Options
+	log       *slog.Logger
+	state     atomic.Pointer[state]
+	catalog   *catalog.Catalog
+	set       *lazy.Set
+	open      func(schema.Server, transports.Options) (*transports.Conn, error) // transports.Open; tests have others
+	ctx       context.Context                                                   // ends with the aggregator
+	cancel    context.CancelCauseFunc
+	wg        sync.WaitGroup
+	peers     sync.Map      // *lazy.Upstream to its *peer
+	changed   chan struct{} // holds one token while hosts may have to be told
+	lastToken atomic.Int64  // of progress that a host makes with a question
+	asked     chan struct{} // closed when the first host has said what it can do
+	askOnce   sync.Once
 
 	mu           sync.Mutex
 	sessions     map[string]*session
@@ -54,6 +55,7 @@ type Aggregator struct {
 	level        json.RawMessage // the log level a host asked for
 	settling     map[*lazy.Upstream]bool
 	settled      chan struct{} // closed while no eager upstream is starting
+	next         chan struct{} // closed and replaced when one of them has started
 	begun        time.Time     // when the eager upstreams were started
 
 	reload sync.RWMutex // held for writing while one config takes the place of another
@@ -75,6 +77,7 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 		sessions: map[string]*session{},
 		settling: map[*lazy.Upstream]bool{},
 		settled:  make(chan struct{}),
+		next:     make(chan struct{}),
 	}
 	close(a.settled)
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())

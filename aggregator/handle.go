@@ -87,8 +87,10 @@ func (a *Aggregator) notice(s *session, method string, params json.RawMessage) {
 		s.greeted = true
 		s.mu.Unlock()
 		a.touch()
-	case "notifications/cancelled", "notifications/progress":
-		// The edge ends the request; progress of what we asked is for nobody.
+	case "notifications/cancelled":
+		// The edge ends the request.
+	case "notifications/progress":
+		s.progressed(params)
 	case "notifications/roots/list_changed":
 		a.broadcast(method, params, "sendRootsListChanged")
 	default:

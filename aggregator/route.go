@@ -127,7 +127,8 @@ func (a *Aggregator) tryEach(s *session, r *transports.Request, to target, upstr
 
 // retryWhenListed calls try, which reports whether it knew what to do with the
 // request. What nobody knows may come with a server that is still starting: then
-// try is called again when that had its time, and after that orElse.
+// try is called again whenever one has started, for as long as a list would
+// wait, and after that orElse.
 func (a *Aggregator) retryWhenListed(r *transports.Request, try func() bool, orElse func()) {
 	switch {
 	case try():
@@ -142,11 +143,20 @@ func (a *Aggregator) retryWhenListed(r *transports.Request, try func() bool, orE
 		if !r.OnCancel(func(json.RawMessage) { cancel() }) {
 			return
 		}
-		if err := a.awaitListings(ctx); err != nil {
+		if err := a.awaitOnly(ctx); err != nil {
 			a.fail(r, err, false)
 			return
 		}
-		if !try() {
+		for {
+			next := a.nextStart() // before the try, so that none is missed
+			if try() {
+				return
+			}
+			if next == nil || !a.awaitUntil(ctx, next) {
+				break
+			}
+		}
+		if ctx.Err() == nil {
 			orElse()
 		}
 	})

@@ -21,7 +21,8 @@ type session struct {
 	greeted      bool            // the handshake is over, it may be told things
 	seen         digests         // what it read last, or was told to read anew
 	listens      map[string]listen
-	subscribed   map[string]bool // resource URIs
+	subscribed   map[string]bool                                // resource URIs
+	progress     map[string]func(params, token json.RawMessage) // of questions, by the token we gave
 }
 
 // A listen is a stream of notifications that a host of the stateless era asked
@@ -43,6 +44,7 @@ func (a *Aggregator) newSession() *session {
 		id:         fmt.Sprintf("session-%d", a.lastID),
 		listens:    map[string]listen{},
 		subscribed: map[string]bool{},
+		progress:   map[string]func(params, token json.RawMessage){},
 		seen:       seen,
 	}
 }

@@ -225,25 +225,49 @@ func (a *Aggregator) settle(u *lazy.Upstream) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.settling, u)
+	close(a.next)
+	a.next = make(chan struct{})
 	if len(a.settling) == 0 {
 		close(a.settled)
 	}
+}
+
+// nextStart returns a channel that is closed when another of the eager upstreams
+// has started or failed to, nil where there is none to wait for.
+func (a *Aggregator) nextStart() <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.settling) == 0 {
+		return nil
+	}
+	return a.next
 }
 
 // awaitStart waits until the eager upstreams are there, at most startup_wait
 // from when they were started.
 func (a *Aggregator) awaitStart(ctx context.Context) {
 	a.mu.Lock()
-	settled, left := a.settled, time.Until(a.begun.Add(a.config().StartupWait))
+	settled := a.settled
+	a.mu.Unlock()
+	a.awaitUntil(ctx, settled)
+}
+
+// awaitUntil waits for done as long as a list waits for servers that start, and
+// reports whether it came.
+func (a *Aggregator) awaitUntil(ctx context.Context, done <-chan struct{}) bool {
+	a.mu.Lock()
+	left := time.Until(a.begun.Add(a.config().StartupWait))
 	a.mu.Unlock()
 	timer := time.NewTimer(max(left, 0))
 	defer timer.Stop()
 	select {
-	case <-settled:
+	case <-done:
+		return true
 	case <-timer.C:
 	case <-ctx.Done():
 	case <-a.ctx.Done():
 	}
+	return false
 }
 
 // starting reports whether an upstream is being started.

@@ -3,8 +3,6 @@ package aggregator
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -202,68 +200,4 @@ func (p *peer) fetchFrom(conn *transports.Conn, stale map[string]bool) {
 		}
 		return &l
 	})
-}
-
-// Request implements transports.Peer: a question on a stream that is shared
-// goes to the newest session with a call in flight here whose host can answer
-// it, or to the only session there is.
-func (p *peer) Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	capability, ok := questions[method]
-	if !ok && p.agg.only() == nil {
-		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not known", method)}
-	}
-	s := p.whoCan(capability)
-	if s == nil {
-		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("no host with a call in flight supports %s", capability)}
-	}
-	return p.ask(ctx, s, method, params)
-}
-
-// questions are the requests of upstreams, with the capability of a host that
-// can answer them.
-var questions = map[string]string{
-	"sampling/createMessage": "sampling",
-	"elicitation/create":     "elicitation",
-	"roots/list":             "roots",
-}
-
-func (p *peer) whoCan(capability string) *session {
-	p.mu.Lock()
-	flights := slices.Clone(p.flights)
-	p.mu.Unlock()
-	for _, f := range slices.Backward(flights) {
-		if capability == "" || f.session.can(capability) {
-			return f.session
-		}
-	}
-	if len(flights) > 0 {
-		return nil
-	}
-	var only []*session
-	p.agg.eachSession(func(s *session) { only = append(only, s) })
-	if len(only) == 1 && (capability == "" || only[0].can(capability)) {
-		return only[0]
-	}
-	return nil
-}
-
-// ask puts an upstream's question to a host.
-func (p *peer) ask(ctx context.Context, s *session, method string, params json.RawMessage) (json.RawMessage, error) {
-	capability := questions[method]
-	s.mu.Lock()
-	modern := s.modern
-	s.mu.Unlock()
-	switch {
-	case s.peer == nil:
-		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "there is no host to ask"}
-	case modern:
-		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "the host speaks " + transports.StatelessVersion + ", in which servers cannot send requests"}
-	case capability != "" && !s.can(capability):
-		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "the host does not support " + capability}
-	}
-	result, err := s.peer.Request(ctx, method, params)
-	if errors.Is(err, context.Canceled) {
-		return nil, err
-	}
-	return result, err
 }
