@@ -3,6 +3,7 @@ package lazy
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -429,4 +430,98 @@ func TestWhatNeverStaysUpIsNotTriedForEver(t *testing.T) {
 			t.Errorf("one Acquire made %d loads", got)
 		}
 	})
+}
+
+// What a new config replaces while it starts is not waited for.
+func TestApplyEndsALoad(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		s.load = func(ctx context.Context, _ int32) error { <-ctx.Done(); return ctx.Err() }
+		u := s.one(lazyServer)
+		failed := make(chan error, 1)
+		go func() {
+			_, _, err := u.Acquire(t.Context())
+			failed <- err
+		}()
+		synctest.Wait()
+		s.Apply(nil)
+		if err := <-failed; !errors.Is(err, ErrClosed) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestApplyAfterClose(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		u := s.one(lazyServer)
+		_, release := use(t, u)
+		release()
+		s.Close()
+		s.Apply(nil)
+		s.Apply([]schema.Server{{Name: "late"}})
+		if _, _, err := s.Get("late").Acquire(t.Context()); !errors.Is(err, ErrClosed) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// The watcher of a lost connection must not undo the start that came first.
+func TestLostWhileLoadingAgain(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		u := s.one(schema.Server{})
+		conn, release := use(t, u)
+		release()
+		s.load = func(context.Context, int32) error { time.Sleep(time.Second); return nil }
+		conn.Close()
+		go func() { _, _, _ = u.Acquire(t.Context()) }()
+		time.Sleep(time.Millisecond)
+		u.lost(conn)
+		wantState(t, u, Loading)
+		time.Sleep(2 * time.Second)
+		wantState(t, u, Ready)
+	})
+}
+
+// A panic of who is told of changes costs that he was told.
+func TestPanicInChanged(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		s.opts.Logger = slog.New(slog.DiscardHandler)
+		s.opts.Changed = func(*Upstream) { panic("oh") }
+		u := s.one(schema.Server{IdleTimeout: time.Minute})
+		_, release := use(t, u)
+		release()
+		time.Sleep(2 * time.Minute) // unloaded by a timer
+		wantState(t, u, Idle)
+		_, release = use(t, u)
+		release()
+		s.crash() // noticed by a watcher
+		wantState(t, u, Lost)
+	})
+}
+
+// Closing while callers come and upstreams start leaves nothing.
+func TestCloseRacesAcquire(t *testing.T) {
+	for range 50 {
+		onStage(t, func(t *testing.T, s *stage) {
+			s.load = func(context.Context, int32) error { time.Sleep(time.Microsecond); return nil }
+			u := s.one(schema.Server{IdleTimeout: time.Microsecond})
+			var all sync.WaitGroup
+			for n := range 20 {
+				all.Go(func() {
+					time.Sleep(time.Duration(n) * 200 * time.Nanosecond)
+					if _, release, err := u.Acquire(t.Context()); err == nil {
+						release()
+					} else if !errors.Is(err, ErrClosed) {
+						t.Errorf("got %v", err)
+					}
+				})
+			}
+			all.Go(func() {
+				time.Sleep(2 * time.Microsecond)
+				s.Apply([]schema.Server{{Name: "two"}})
+			})
+			time.Sleep(3 * time.Microsecond)
+			s.Close()
+			all.Wait()
+		})
+	}
 }

@@ -2,7 +2,9 @@ package lazy
 
 import (
 	"context"
+	"log/slog"
 	"reflect"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -13,10 +15,12 @@ import (
 // Options say what a load is.
 type Options struct {
 	// Load connects an upstream and lists what it has. Either all of it works
-	// or it leaves nothing behind and returns an error. ctx ends with the set.
+	// or it leaves nothing behind and returns an error. ctx ends when the
+	// upstream is replaced or the set is closed.
 	Load func(ctx context.Context, u *Upstream) (*transports.Conn, error)
 	// Changed is called, without locks, when an upstream's state has changed.
 	Changed func(u *Upstream)
+	Logger  *slog.Logger // hears of panics; nil is slog's default
 }
 
 // A Set is the upstreams of one config.
@@ -34,6 +38,9 @@ type Set struct {
 
 // NewSet returns an empty set. Close must be called.
 func NewSet(opts Options) *Set {
+	if opts.Logger == nil {
+		opts.Logger = slog.Default()
+	}
 	s := &Set{opts: opts, byName: map[string]*Upstream{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
@@ -69,11 +76,23 @@ func (s *Set) Apply(servers []schema.Server) (gone []*Upstream) {
 	s.mu.Unlock()
 	for _, u := range old {
 		gone = append(gone, u)
-		if conn, unused := u.close(); conn != nil {
-			s.wg.Go(func() { s.drain(conn, unused) })
-		}
+		s.letGo(u)
 	}
 	return gone
+}
+
+// letGo ends an upstream that is not in the set any more.
+func (s *Set) letGo(u *Upstream) {
+	conn, unused := u.close()
+	if conn == nil {
+		return
+	}
+	if !s.enter() {
+		conn.Close()
+		return
+	}
+	defer s.wg.Done()
+	s.spawn(func() { s.drain(conn, unused) })
 }
 
 // drain closes a connection when it is not used any more, or after drainTime,
@@ -143,16 +162,31 @@ func (s *Set) enter() bool {
 	return true
 }
 
-// watch takes note when a connection ends, and frees what it held.
+// watch takes note when a connection ends, and frees what it held. The load
+// that calls it is counted, so Close waits for the watcher too.
 func (s *Set) watch(u *Upstream, conn *transports.Conn) {
-	// The load that calls this is still counted, so the count is not zero.
-	s.wg.Go(func() {
+	s.spawn(func() {
 		<-conn.Done()
-		u.lost(conn)
+		s.guarded(func() { u.lost(conn) })
 		conn.Close()
 	})
 }
 
 // goClose closes a connection without making the caller wait; Set.Close does.
-// The connection's watcher, or the load that made it, is still counted.
-func (s *Set) goClose(conn *transports.Conn) { s.wg.Go(conn.Close) }
+// The caller is counted, or the connection's watcher is.
+func (s *Set) goClose(conn *transports.Conn) { s.spawn(conn.Close) }
+
+// spawn runs f on a goroutine that Close waits for; the caller is counted.
+func (s *Set) spawn(f func()) { s.wg.Go(func() { s.guarded(f) }) }
+
+func (s *Set) changed(u *Upstream) { s.guarded(func() { s.opts.Changed(u) }) }
+
+// guarded runs f; a panic is logged, and costs what f was for.
+func (s *Set) guarded(f func()) {
+	defer func() {
+		if r := recover(); r != nil {
+			s.opts.Logger.Error("panic", "panic", r, "stack", string(debug.Stack()))
+		}
+	}()
+	f()
+}

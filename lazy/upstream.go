@@ -43,8 +43,10 @@ const (
 type Upstream struct {
 	Server schema.Server
 
-	set   *Set
-	loads singleflight.Group // of one key: this upstream
+	set    *Set
+	loads  singleflight.Group // of one key: this upstream
+	ctx    context.Context    // ends when the upstream is replaced, and with the set
+	cancel context.CancelFunc
 
 	mu       sync.Mutex
 	state    State
@@ -62,6 +64,7 @@ type Upstream struct {
 
 func newUpstream(set *Set, server schema.Server) *Upstream {
 	u := &Upstream{Server: server, set: set, state: Idle}
+	u.ctx, u.cancel = context.WithCancel(set.ctx)
 	u.releaser = u.release
 	return u
 }
@@ -162,36 +165,46 @@ func (u *Upstream) failure(code int64, cause error) error {
 	return &transports.Failure{Upstream: u.Server.Name, Code: code, Outcome: transports.NotSent, Cause: cause}
 }
 
-// load runs on a goroutine of singleflight's, which would re-raise a panic
-// where nobody can recover it (DESIGN 8.12).
-func (u *Upstream) load() (_ any, err error) {
+// load starts the upstream, if that is still wanted. It runs on a goroutine of
+// singleflight's.
+func (u *Upstream) load() (any, error) {
 	if !u.set.enter() {
 		return nil, ErrClosed
 	}
 	defer u.set.wg.Done()
-	var conn *transports.Conn
+	if over, err := u.begin(); over {
+		return nil, err
+	}
+	u.set.changed(u)
+	conn, err := u.tryLoad()
+	err = u.loaded(conn, err)
+	u.set.changed(u)
+	return nil, err
+}
+
+// begin notes that the upstream is being started, unless the matter is over.
+func (u *Upstream) begin() (over bool, err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	switch {
+	case u.state == closed:
+		return true, ErrClosed
+	case u.state == Ready && u.conn.Err() == nil:
+		return true, nil // a load that ended just before this one began
+	}
+	u.state, u.conn = Loading, nil // the watcher of a connection that was lost closes it
+	return false, nil
+}
+
+// tryLoad turns a panic into an error: singleflight would raise it again where
+// nobody can recover it (DESIGN 8.12).
+func (u *Upstream) tryLoad() (conn *transports.Conn, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = u.failure(transports.CodeStartFailed, fmt.Errorf("internal error: %v", r))
 		}
-		err = u.loaded(conn, err)
-		u.set.opts.Changed(u)
 	}()
-	u.mu.Lock()
-	switch {
-	case u.state == closed:
-		u.mu.Unlock()
-		return nil, ErrClosed
-	case u.state == Ready && u.conn.Err() == nil:
-		conn = u.conn // a load that ended just before this one began
-		u.mu.Unlock()
-		return nil, nil
-	}
-	u.state = Loading
-	u.mu.Unlock()
-	u.set.opts.Changed(u)
-	conn, err = u.set.opts.Load(u.set.ctx, u)
-	return nil, err
+	return u.set.opts.Load(u.ctx, u)
 }
 
 // loaded settles a load. It returns the error that callers get.
@@ -199,15 +212,13 @@ func (u *Upstream) loaded(conn *transports.Conn, err error) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	switch {
-	case u.state == closed:
-		if conn != nil && conn != u.conn {
+	case u.state == closed || u.ctx.Err() != nil:
+		if conn != nil {
 			u.set.goClose(conn)
 		}
 		return ErrClosed
 	case err != nil:
 		return u.failedLocked(err)
-	case conn == u.conn:
-		return nil
 	}
 	u.state, u.conn, u.ready = Ready, conn, true
 	u.failures, u.pause, u.retryAt, u.lastErr = 0, 0, time.Time{}, nil
@@ -216,12 +227,12 @@ func (u *Upstream) loaded(conn *transports.Conn, err error) error {
 	return nil
 }
 
-// failedLocked counts a failed load. What is not the server's fault does not
-// count: that we end, and that it wants a login.
+// failedLocked counts a failed load. That the server wants a login is no fault
+// of its.
 func (u *Upstream) failedLocked(err error) error {
 	u.state, u.lastErr = Lost, err
 	var failure *transports.Failure
-	if u.set.ctx.Err() != nil || errors.As(err, &failure) && failure.Code == transports.CodeAuthRequired {
+	if errors.As(err, &failure) && failure.Code == transports.CodeAuthRequired {
 		return err
 	}
 	u.failures++
@@ -281,7 +292,7 @@ func (u *Upstream) restLocked() {
 		return
 	}
 	conn := u.conn
-	u.idle = time.AfterFunc(after, func() { u.unload(conn) })
+	u.idle = time.AfterFunc(after, func() { u.set.guarded(func() { u.unload(conn) }) })
 }
 
 // unload lets an idle connection go; the catalogue stays.
@@ -294,7 +305,7 @@ func (u *Upstream) unload(conn *transports.Conn) {
 	u.state, u.conn = Idle, nil
 	u.set.goClose(conn)
 	u.mu.Unlock()
-	u.set.opts.Changed(u)
+	u.set.changed(u)
 }
 
 // lost takes note that a connection ended by itself.
@@ -307,7 +318,7 @@ func (u *Upstream) lost(conn *transports.Conn) {
 	// Users release a connection that is not there any more.
 	u.state, u.conn, u.lastErr = Lost, nil, conn.Err()
 	u.mu.Unlock()
-	u.set.opts.Changed(u)
+	u.set.changed(u)
 }
 
 // close ends the upstream for good and returns its connection, to be closed.
@@ -317,6 +328,7 @@ func (u *Upstream) close() (conn *transports.Conn, unused <-chan struct{}) {
 	defer u.mu.Unlock()
 	conn = u.conn
 	u.state, u.conn = closed, nil
+	u.cancel()
 	if u.idle != nil {
 		u.idle.Stop()
 	}
