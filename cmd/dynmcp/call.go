@@ -20,7 +20,7 @@ func callCommand() *cobra.Command {
 	var on target
 	var how callFlags
 	cmd := &cobra.Command{
-		Use:   "call <server/tool> [key=value… | -] [-- command args…]",
+		Use:   "call [flags] <server/tool> [key=value… | -] [-- command args…]",
 		Short: "Call a tool and print its result",
 		Long: `Call a tool as a host would and print its result. Of the servers, only the
 tool's own is started, and stopped again afterwards.

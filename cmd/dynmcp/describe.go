@@ -10,7 +10,7 @@ func describeCommand() *cobra.Command {
 	var on target
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "describe <server/tool> [-- command args…]",
+		Use:   "describe [flags] <server/tool> [-- command args…]",
 		Short: "Show the definition of a tool",
 		Long: `Start the server of a tool and show the tool's definition, as the model gets it
 from discover_tool: description, schemas and annotations, with what the config

@@ -17,7 +17,7 @@ func doctorCommand() *cobra.Command {
 	var asJSON, noStart bool
 	var timeout milliseconds
 	cmd := &cobra.Command{
-		Use:   "doctor [-- command args…]",
+		Use:   "doctor [flags] [-- command args…]",
 		Short: "Find out why something does not work",
 		Long: `Look at the config and at what it needs: variables, commands, Node.js, packages,
 addresses, the directory for state. Then start every server and compare what a

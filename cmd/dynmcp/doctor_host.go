@@ -59,7 +59,11 @@ func (d *doctor) start(ctx context.Context, cmd *cobra.Command, on *target) {
 	}
 	in, err := enter(ctx, d.cfg, on.options(cmd))
 	if err != nil {
-		d.failed(aboutServers, d.cfg.Servers[0].Name, err)
+		only := ""
+		if d.cfg.SingleWrap {
+			only = d.cfg.Servers[0].Name
+		}
+		d.failed(aboutServers, only, err)
 		return
 	}
 	defer in.close()

@@ -18,7 +18,7 @@ func findCommand() *cobra.Command {
 	var limit int
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "find <words…> [-- command args…]",
+		Use:   "find [flags] <words…> [-- command args…]",
 		Short: "Search the tools of all servers",
 		Long: `Start the servers and search their tools, as the model does with discover_tool.
 The best matches come first. A server that cannot be started is named on

@@ -19,7 +19,7 @@ func lsCommand() *cobra.Command {
 	var from configFlags
 	var asJSON, effective bool
 	cmd := &cobra.Command{
-		Use:   "ls",
+		Use:   "ls [flags]",
 		Short: "List the servers of the config",
 		Long: `List the servers of the config in the order of the file. Nothing is started and
 nothing is connected to. Secrets and what came from variables are not shown.`,

@@ -20,7 +20,7 @@ func testCommand() *cobra.Command {
 	var asJSON bool
 	var timeout milliseconds
 	cmd := &cobra.Command{
-		Use:   "test [name] [-- command args…]",
+		Use:   "test [flags] [name] [-- command args…]",
 		Short: "Start servers and list what they have",
 		Long: `Start a server as a host would, list what it has, and stop it again. Without a
 name, all servers of the config are tested, at the same time. Tools are those

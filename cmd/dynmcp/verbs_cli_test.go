@@ -29,6 +29,7 @@ func TestVerbs(t *testing.T) {
 		Dir: filepath.Join("testdata", "cli1"),
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", path)
+			env.Setenv("GORACE", "atexit_sleep_ms=0") // a second for each command otherwise
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("DYNMCP", mcptest.Dynmcp(t))
 			env.Setenv("FAKE_DIR", filepath.Dir(mcptest.Fake(t)))

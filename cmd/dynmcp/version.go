@@ -10,8 +10,9 @@ import (
 func versionCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "version",
+		Use:   "version [flags]",
 		Short: "Show the version and what it was built with",
+		Long:  "Show the version of dynmcp, the revision, and what it was built with.",
 		Example: `  dynmcp version
   dynmcp version --json | jq -r .version`,
 		Args:              noArguments,
