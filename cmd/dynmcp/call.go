@@ -273,10 +273,10 @@ func (f *callFlags) print(s *screen, tool *catalog.Tool, result json.RawMessage)
 			s.printf("%s\n", strings.TrimSuffix(c.String(), "\n"))
 		}
 	}
-	if r.IsError {
+	if s.err == nil && r.IsError {
 		return hinted(fmt.Errorf("%s reports an error", tool.Name), "dynmcp describe %s shows what it takes", tool.Name)
 	}
-	return nil
+	return s.err
 }
 
 // String is the text of a part, or what there is instead of text.

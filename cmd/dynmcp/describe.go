@@ -35,13 +35,13 @@ changes about them.`,
 				return err
 			}
 			defer in.close()
-			view := in.agg.View()
+			out, view := stdout(cmd), in.agg.View()
 			if asJSON {
-				stdout(cmd).printf("%s\n", indentedJSON(view.Definition(tool)))
-				return nil
+				out.printf("%s\n", indentedJSON(view.Definition(tool)))
+			} else {
+				out.printf("%s\n", view.Details(tool))
 			}
-			stdout(cmd).printf("%s\n", view.Details(tool))
-			return nil
+			return out.err
 		},
 	}
 	on.add(cmd)

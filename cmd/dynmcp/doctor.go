@@ -157,7 +157,7 @@ func (d *doctor) report(s *screen, asJSON bool) error {
 	if !d.OK {
 		return errors.New(count(counts[problem], problem) + " found")
 	}
-	return nil
+	return s.err
 }
 
 func count(n int, what string) string {

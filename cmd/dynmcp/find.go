@@ -105,5 +105,5 @@ func writeMatches(s *screen, found []catalog.Match, asJSON bool) error {
 		return writeJSON(s, matches)
 	}
 	t.write(s)
-	return nil
+	return s.err
 }

@@ -36,8 +36,7 @@ nothing is connected to. Secrets and what came from variables are not shown.`,
 			if asJSON {
 				return writeJSON(stdout(cmd), entries)
 			}
-			writeEntries(stdout(cmd), entries, effective)
-			return nil
+			return writeEntries(stdout(cmd), entries, effective)
 		},
 	}
 	from.add(cmd)
@@ -151,7 +150,7 @@ func nearby(path string) string {
 	return path
 }
 
-func writeEntries(s *screen, entries []lsEntry, effective bool) {
+func writeEntries(s *screen, entries []lsEntry, effective bool) error {
 	t := table{header: []string{"NAME", "TRANSPORT", "MODE", "ENDPOINT", "AUTH"}, shrink: 3}
 	if effective {
 		t.header = append(t.header, "FROM")
@@ -164,4 +163,5 @@ func writeEntries(s *screen, entries []lsEntry, effective bool) {
 		t.rows = append(t.rows, row)
 	}
 	t.write(s)
+	return s.err
 }

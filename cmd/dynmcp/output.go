@@ -12,6 +12,7 @@ package main
 //   - Lists fit the width of the terminal. Elsewhere they have no width.
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -31,7 +32,8 @@ type screen struct {
 	w        io.Writer
 	terminal bool
 	colour   bool
-	width    int // in columns; 0 has no end
+	width    int   // in columns; 0 has no end
+	err      error // of the first write that failed
 }
 
 func newScreen(w io.Writer) *screen {
@@ -54,12 +56,21 @@ func stderr(cmd *cobra.Command) *screen { return newScreen(cmd.ErrOrStderr()) }
 // Write implements io.Writer for text that others may have written.
 func (s *screen) Write(p []byte) (int, error) {
 	if !s.terminal {
-		return s.w.Write(p)
+		n, err := s.w.Write(p)
+		s.keep(err)
+		return n, err
 	}
 	if _, err := io.WriteString(s.w, visible(string(p))); err != nil {
+		s.keep(err)
 		return 0, err
 	}
 	return len(p), nil
+}
+
+func (s *screen) keep(err error) {
+	if s.err == nil && err != nil {
+		s.err = fmt.Errorf("the result could not be written: %w", err)
+	}
 }
 
 func (s *screen) printf(format string, args ...any) { fmt.Fprintf(s, format, args...) }
@@ -114,7 +125,8 @@ func writeJSON(s *screen, value any) error {
 	enc := json.NewEncoder(s)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	return enc.Encode(value)
+	err := enc.Encode(value)
+	return cmp.Or(s.err, err)
 }
 
 // indented puts something in front of every line of a text.

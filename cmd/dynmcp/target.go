@@ -102,9 +102,12 @@ func known(names []string) string {
 	return "the config has: " + strings.Join(names, ", ")
 }
 
-// interruptible returns a context that ends when the user has enough.
+// interruptible returns a context that ends when the user has enough. The
+// second signal is the default's: it ends us at once.
 func interruptible(cmd *cobra.Command) (context.Context, context.CancelFunc) {
-	return signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
 }
 
 // completeServers completes names of servers of the config, with something

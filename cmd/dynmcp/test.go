@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -215,9 +216,9 @@ func (t *tester) one(ctx context.Context, cmd *cobra.Command, name string, asJSO
 		result.write(out)
 	}
 	if result.Result == fail {
-		err = fmt.Errorf("%s failed", name)
+		return fmt.Errorf("%s failed", name)
 	}
-	return err
+	return cmp.Or(out.err, err)
 }
 
 func (r *trial) write(s *screen) {
@@ -348,5 +349,5 @@ func (a *summary) report(s *screen, asJSON bool) error {
 	if a.Summary.Failed > 0 {
 		return fmt.Errorf("%d of %d servers failed", a.Summary.Failed, len(a.Results))
 	}
-	return nil
+	return s.err
 }

@@ -28,7 +28,7 @@ func versionCommand() *cobra.Command {
 				out.printf(", revision %s", about.Revision)
 			}
 			out.printf("\n")
-			return nil
+			return out.err
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
