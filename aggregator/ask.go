@@ -14,16 +14,22 @@ import (
 // Request implements transports.Peer: a question on a stream that is shared
 // goes to the newest session with a call in flight here whose host can answer
 // it, or to the only session there is.
-func (p *peer) Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+func (p *peer) Request(ctx context.Context, method string, params json.RawMessage) (answer func() (json.RawMessage, error)) {
 	capability, ok := questions[method]
 	if !ok && p.agg.only() == nil {
-		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not known", method)}
+		return refused("method %q is not known", method)
 	}
 	s := p.whoCan(capability)
 	if s == nil {
-		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("no host with a call in flight supports %s", capability)}
+		return refused("no host with a call in flight supports %s", capability)
 	}
 	return p.ask(ctx, s, method, params)
+}
+
+// refused is the answer to a question that nobody is asked.
+func refused(format string, args ...any) func() (json.RawMessage, error) {
+	err := &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf(format, args...)}
+	return func() (json.RawMessage, error) { return nil, err }
 }
 
 // questions are the requests of upstreams, with the capability of a host that
@@ -55,22 +61,25 @@ func (p *peer) whoCan(capability string) *session {
 }
 
 // ask puts an upstream's question to a host.
-func (p *peer) ask(ctx context.Context, s *session, method string, params json.RawMessage) (json.RawMessage, error) {
+func (p *peer) ask(ctx context.Context, s *session, method string, params json.RawMessage) func() (json.RawMessage, error) {
 	capability := questions[method]
 	s.mu.Lock()
 	modern := s.modern
 	s.mu.Unlock()
 	switch {
 	case s.peer == nil:
-		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "there is no host to ask"}
+		return refused("there is no host to ask")
 	case modern:
-		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "the host speaks " + transports.StatelessVersion + ", in which servers cannot send requests"}
+		return refused("the host speaks %s, in which servers cannot send requests", transports.StatelessVersion)
 	case capability != "" && !s.can(capability):
-		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "the host does not support " + capability}
+		return refused("the host does not support %s", capability)
 	}
 	params, settled := p.passProgress(s, params)
-	defer settled()
-	return s.peer.Request(ctx, method, params)
+	answer := s.peer.Request(ctx, method, params)
+	return func() (json.RawMessage, error) {
+		defer settled()
+		return answer()
+	}
 }
 
 // passProgress gives a question that wants its progress told a token of ours,

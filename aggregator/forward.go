@@ -128,7 +128,7 @@ func (f *flight) Notify(method string, params json.RawMessage) {
 
 // Request implements transports.Peer: a question on the call's own stream is
 // for the host that made the call.
-func (f *flight) Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+func (f *flight) Request(ctx context.Context, method string, params json.RawMessage) (answer func() (json.RawMessage, error)) {
 	return f.peer.ask(ctx, f.session, method, params)
 }
 

@@ -11,33 +11,51 @@ import (
 
 var errHostGone = errors.New("the host is gone")
 
-// Request asks the host and waits for its answer.
-func (h *Host) Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+// Request asks the host. The function it returns waits for the answer.
+func (h *Host) Request(ctx context.Context, method string, params json.RawMessage) func() (json.RawMessage, error) {
 	answered := make(chan wire.Message, 1)
 	id := h.ask(answered)
 	if id == 0 {
-		return nil, errors.New("the host has not begun")
+		return failed(errors.New("the host has not begun"))
 	}
-	defer h.takeAsk(id)
 	parts := [][]byte{wire.AppendRequest(nil, id, method, len(params) > 0)}
 	if len(params) > 0 {
 		parts = append(parts, params, wire.Close)
 	}
 	if err := h.write(0, parts); err != nil {
-		return nil, errHostGone
+		h.takeAsk(id)
+		return failed(errHostGone)
 	}
-	select {
-	case m := <-answered:
-		if m.Error != nil {
-			return nil, wire.ParseError(m.Error)
+	return func() (json.RawMessage, error) {
+		defer h.takeAsk(id)
+		select {
+		case m := <-answered:
+			if m.Error != nil {
+				return nil, wire.ParseError(m.Error)
+			}
+			return m.Result, nil
+		case <-ctx.Done():
+			h.withdraw(id, context.Cause(ctx))
+			return nil, ctx.Err()
+		case <-h.gone:
+			return nil, errHostGone
 		}
-		return m.Result, nil
-	case <-ctx.Done():
-		h.Notify("notifications/cancelled", fmt.Appendf(nil, `{"requestId":%d}`, id))
-		return nil, ctx.Err()
-	case <-h.gone:
-		return nil, errHostGone
 	}
+}
+
+// failed is the answer of what could not be asked.
+func failed(err error) func() (json.RawMessage, error) {
+	return func() (json.RawMessage, error) { return nil, err }
+}
+
+// withdraw tells the host that we no longer want an answer.
+func (h *Host) withdraw(id int64, cause error) {
+	params := fmt.Appendf(nil, `{"requestId":%d`, id)
+	var withdrawn *Withdrawn
+	if errors.As(cause, &withdrawn) && withdrawn.Reason != nil {
+		params = append(append(params, `,"reason":`...), withdrawn.Reason...)
+	}
+	h.Notify("notifications/cancelled", append(params, '}'))
 }
 
 // ask gives a request to the host an id, 0 before the host has begun.

@@ -20,7 +20,7 @@ type reply struct {
 func asking(ctx context.Context, h *Host) chan reply {
 	answered := make(chan reply, 1)
 	go func() {
-		result, err := h.Request(ctx, "roots/list", json.RawMessage(`{"f":1.0}`))
+		result, err := h.Request(ctx, "roots/list", json.RawMessage(`{"f":1.0}`))()
 		answered <- reply{result, err}
 	}()
 	return answered
@@ -29,7 +29,7 @@ func asking(ctx context.Context, h *Host) chan reply {
 func TestAskHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEdge(t, nil)
-		if _, err := e.host.Request(t.Context(), "roots/list", nil); err == nil {
+		if _, err := e.host.Request(t.Context(), "roots/list", nil)(); err == nil {
 			t.Error("asked before initialize: no error")
 		}
 		e.begin("2025-11-25")

@@ -20,9 +20,12 @@ type Peer interface {
 	// Notify takes a notification. It is called in the order of the wire and
 	// must not block.
 	Notify(method string, params json.RawMessage)
-	// Request answers a request; an error that is a *wire.Error reaches the
-	// asker as it is. ctx ends when the asker cancels or is gone.
-	Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
+	// Request takes a request. Like Notify it is called in the order of the wire
+	// and must not block, so that what is asked before a result arrives before it;
+	// the function it returns waits for the answer. An error that is a *wire.Error
+	// reaches the asker as it is. ctx ends when the asker is gone or cancels, then
+	// with a *Withdrawn as its cause.
+	Request(ctx context.Context, method string, params json.RawMessage) (answer func() (json.RawMessage, error))
 }
 
 // defaultMaxMessage is the max_message_bytes of an entry that does not say.
@@ -97,9 +100,9 @@ type Conn struct {
 	mu     sync.Mutex
 	lastID int64
 	calls  map[int64]*Call
-	asked  map[string]context.CancelFunc // what the upstream asks, by its id
-	junk   int                           // lines that were no message
-	err    error                         // why the connection ended
+	asked  map[string]context.CancelCauseFunc // what the upstream asks, by its id
+	junk   int                                // lines that were no message
+	err    error                              // why the connection ended
 	closed bool
 
 	listening *Call                // the stream of a stateless upstream's notifications
@@ -147,7 +150,7 @@ func newConn(server schema.Server, opts Options) *Conn {
 		stderr: func() string { return "" },
 		done:   make(chan struct{}),
 		calls:  map[int64]*Call{},
-		asked:  map[string]context.CancelFunc{},
+		asked:  map[string]context.CancelCauseFunc{},
 		uris:   map[string]bool{},
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())

@@ -122,8 +122,8 @@ func (r *recorder) Notify(method string, params json.RawMessage) {
 	}
 }
 
-func (r *recorder) Request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	return r.onRequest(ctx, method, params)
+func (r *recorder) Request(ctx context.Context, method string, params json.RawMessage) func() (json.RawMessage, error) {
+	return func() (json.RawMessage, error) { return r.onRequest(ctx, method, params) }
 }
 
 func (r *recorder) all() []string {

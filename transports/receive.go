@@ -72,7 +72,7 @@ func (c *Conn) notice(m wire.Message, own *Call) {
 		cancel := c.asked[string(wire.Get(m.Params, "requestId"))]
 		c.mu.Unlock()
 		if cancel != nil {
-			cancel()
+			cancel(&Withdrawn{Reason: wire.Get(m.Params, "reason")})
 		}
 	case "notifications/subscriptions/acknowledged":
 	default:
@@ -124,16 +124,17 @@ func (c *Conn) answer(m wire.Message, own *Call) {
 		c.reply(m.ID, nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("no host takes %q", m.Method)})
 		return
 	}
-	ctx, cancel := context.WithCancel(c.ctx)
+	ctx, cancel := context.WithCancelCause(c.ctx)
 	key := string(m.ID)
 	if !c.admit(key, cancel) {
-		cancel()
+		cancel(nil)
 		c.reply(m.ID, nil, &wire.Error{Code: wire.CodeInvalidRequest, Message: fmt.Sprintf("id %s is in flight already, or %d others are", key, maxAsked)})
 		return
 	}
-	c.spawn(func() {
-		defer cancel()
-		result, err := peer.Request(ctx, m.Method, m.Params)
+	answer := peer.Request(ctx, m.Method, m.Params)
+	waits := c.spawn(func() {
+		defer cancel(nil)
+		result, err := answer()
 		c.mu.Lock()
 		delete(c.asked, key)
 		c.mu.Unlock()
@@ -141,13 +142,24 @@ func (c *Conn) answer(m wire.Message, own *Call) {
 			c.reply(m.ID, result, err)
 		}
 	})
+	if !waits {
+		cancel(nil)
+		_, _ = answer() // nobody is left to be told
+	}
 }
+
+// Withdrawn is why a question ended that the upstream no longer wants answered.
+type Withdrawn struct {
+	Reason json.RawMessage // as the upstream gave it, nil where it did not
+}
+
+func (w *Withdrawn) Error() string { return "the upstream withdrew its question" }
 
 // maxAsked is how many questions of one upstream a host may have to answer at
 // the same time.
 const maxAsked = 256
 
-func (c *Conn) admit(key string, cancel context.CancelFunc) bool {
+func (c *Conn) admit(key string, cancel context.CancelCauseFunc) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.asked[key] != nil || len(c.asked) >= maxAsked {
