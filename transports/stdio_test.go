@@ -120,6 +120,16 @@ func TestStdioAnswerThenExit(t *testing.T) {
 	}
 }
 
+// A big one takes longer to read than the child takes to end.
+func TestStdioBigAnswerThenExit(t *testing.T) {
+	for range 5 {
+		c := dial(t, fake(t, "-fault", "crash-after", "-fault-tool", "big"), Options{})
+		if result, err := tool(t, c, "big", `{"bytes":15000000}`); err != nil || len(result) < 15_000_000 {
+			t.Fatalf("got %d bytes, %v", len(result), err)
+		}
+	}
+}
+
 func TestStdioFailsToStart(t *testing.T) {
 	for fault, says := range map[string]string{
 		"exit-now":     "API_KEY is not set",
@@ -409,6 +419,29 @@ func textNumber(t *testing.T, result json.RawMessage) int {
 	}
 	t.Fatalf("no number in %s", result)
 	return 0
+}
+
+// What leaves its group and session, or has no parent any more, ends too.
+func TestStdioCloseEndsTree(t *testing.T) {
+	for _, crash := range []bool{false, true} {
+		t.Run(fmt.Sprintf("crash %t", crash), func(t *testing.T) {
+			t.Parallel()
+			server := fake(t, "-fault", "double-fork") // whose end looks for the tree
+			c := dial(t, server, Options{})
+			if _, err := tool(t, c, "spawn", `{"mode":"fork","setsid":true}`); err != nil {
+				t.Fatal(err)
+			}
+			if crash {
+				_, err := tool(t, c, "crash", "{}")
+				wantFailure(t, err, CodeExited, Unknown)
+			}
+			began := time.Now()
+			c.Close()
+			if took := time.Since(began); took > 6*time.Second {
+				t.Errorf("Close took %v", took)
+			}
+		})
+	}
 }
 
 // A child that leaves a grandchild with its pipes is gone when it is gone.
