@@ -46,8 +46,11 @@ func newEdge(t *testing.T, handle func(*Request)) *edge {
 func edgeOn(t *testing.T, in io.Reader, out io.Writer, far io.ReadWriteCloser, opts HostOptions) *edge {
 	t.Helper()
 	e := &edge{t: t, stream: far, served: make(chan error, 1), changed: make(chan struct{})}
+	//lint:ignore SA1019 hosts of the handshake era set the log level.
+	logging := &mcp.LoggingCapabilities{}
 	opts.Control = mcp.NewServer(&mcp.Implementation{Name: "edge", Version: "1"}, &mcp.ServerOptions{
-		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}, Logging: &mcp.LoggingCapabilities{}},
+		//lint:ignore SA1019 as above.
+		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}, Logging: logging},
 	})
 	if opts.Handle == nil {
 		opts.Handle = func(r *Request) { r.Reply(json.RawMessage(`{}`), nil) }

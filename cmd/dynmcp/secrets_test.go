@@ -57,8 +57,8 @@ func (c canaries) mustHide(t *testing.T, where, text string) {
 // echoes answers every request in a way of its own, with all that it was sent.
 var echoes = map[string]func(w http.ResponseWriter, sent string){
 	"page":   func(w http.ResponseWriter, sent string) { fmt.Fprint(w, "<html>", sent) },
-	"status": func(w http.ResponseWriter, sent string) { http.Error(w, sent, 500) },
-	"login":  func(w http.ResponseWriter, sent string) { http.Error(w, sent, 401) },
+	"status": func(w http.ResponseWriter, sent string) { http.Error(w, sent, http.StatusInternalServerError) },
+	"login":  func(w http.ResponseWriter, sent string) { http.Error(w, sent, http.StatusUnauthorized) },
 	"broken": func(w http.ResponseWriter, sent string) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprint(w, "{", sent)
