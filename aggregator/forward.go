@@ -100,8 +100,10 @@ func (f *flight) done(result json.RawMessage, err error) {
 		f.peer.shown.note(result)
 		f.request.Reply(result, nil)
 	case f.mayRepeat(err):
-		f.again = true
-		f.agg.spawn(f.acquire)
+		// A call of its own: whoever started this one may not be done with it.
+		again := f.agg.newFlight(f.session, f.request, f.peer.upstream, f.Method, f.Params, f.asText)
+		again.refused, again.again = f.refused, true
+		f.agg.spawn(again.acquire)
 	case f.refused != nil:
 		f.refused(err)
 	default:

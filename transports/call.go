@@ -33,7 +33,8 @@ type Call struct {
 
 	// Guarded by the mutex of the connection while the call is in flight on it.
 	id    int64
-	sent  bool
+	sent  bool // it went out
+	kept  bool // it certainly did not
 	timer *time.Timer
 	abort context.CancelFunc // ends the call's own stream
 
@@ -59,7 +60,7 @@ func (c *Conn) Start(call *Call) {
 		return
 	}
 	if err := c.send(call, call.message(id)...); err != nil {
-		c.finish(id, nil, c.sendFailure(err))
+		c.notSent(id, err)
 		return
 	}
 	if !c.setSent(id, call) && call.withdrawn.Load() {
@@ -79,7 +80,7 @@ func (c *Conn) register(call *Call) (id int64, err error) {
 	}
 	c.lastID++
 	c.calls[c.lastID] = call
-	call.id, call.sent, call.timer, call.abort = c.lastID, false, nil, nil
+	call.id, call.sent, call.kept, call.timer, call.abort = c.lastID, false, false, nil, nil
 	if t := c.server.Timeout; t > 0 && !call.unlimited {
 		call.timer = time.AfterFunc(t, func() { c.guarded(func() { c.expire(call, t) }) })
 	}
@@ -113,15 +114,26 @@ func (call *Call) message(id int64) [][]byte {
 	return append(parts, call.Params[:at], strconv.AppendInt(nil, id, 10), call.Params[at+len(call.token):], wire.Close)
 }
 
-func (c *Conn) sendFailure(err error) error {
+// notSent ends a call that could not be sent. That a child has ended is first
+// seen as a pipe that broke; why it has is known a moment later, and says more.
+func (c *Conn) notSent(id int64, err error) {
 	var failure *Failure
 	switch {
 	case errors.As(err, &failure):
-		return failure
+		c.finish(id, nil, failure)
 	case errors.Is(err, wire.ErrFull):
-		return c.fail(CodeOverloaded, NotSent, err)
+		c.finish(id, nil, c.fail(CodeOverloaded, NotSent, err))
+	default:
+		c.mu.Lock()
+		if call := c.calls[id]; call != nil {
+			call.kept = true
+		}
+		c.mu.Unlock()
+		c.spawn(func() { // where it cannot, the connection and its calls have ended
+			await(c.done, exitGrace)
+			c.finish(id, nil, c.failure(err, NotSent))
+		})
 	}
-	return c.failure(err, NotSent)
 }
 
 // Cancel withdraws a call: the upstream is told, Done is not called any more.

@@ -228,8 +228,8 @@ func (c *Conn) lose(err error) {
 		if call.timer != nil {
 			call.timer.Stop()
 		}
-		outcome := Unknown
-		if !call.sent {
+		outcome := Unknown // also where it is being sent at this moment
+		if call.kept {
 			outcome = NotSent
 		}
 		call.Done(nil, c.failure(err, outcome))
