@@ -5,9 +5,12 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
 	"pgregory.net/rapid"
+
+	"dynmcp/internal/wire"
 )
 
 // What passes through is the same bytes at the other end, whatever JSON it is.
@@ -18,7 +21,7 @@ import (
 const wrapped = `
 -- setup --
 host 2025-11-25 {}
-upstream 2025-11-25 {"tools":{}}
+upstream 2025-11-25 {"tools":{},"prompts":{"listChanged":true}}
 single
 expose direct
 -- upstream tools/list --
@@ -61,6 +64,22 @@ func TestAnyInputPasses(t *testing.T) {
 		got := talk.request("tools/call", fmt.Sprintf(`{"name":"use_tool","_meta":%s,"arguments":{"tool_input":%s,"tool_name":"up/echo"}}`, meta, input))
 		talk.expect("the params", got, oneLine(fmt.Sprintf(`{"name":"echo","arguments":%s,"_meta":%s}`, input, meta)))
 		talk.expect("the result", talk.answer("result", result), oneLine(result))
+	})
+}
+
+func TestAnyEntryPasses(t *testing.T) {
+	passes(t, wrapped, func(t *rapid.T, talk *talk) {
+		one, two := anyObject(t, "one", `"name":"one"`), anyObject(t, "two", `"name":"two"`)
+		talk.upstream.send(`{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}`)
+		m, err := wire.Parse([]byte(talk.one(talk.upstream)))
+		if err != nil || m.Method != "prompts/list" {
+			t.Fatalf("the upstream got %s", m.Raw)
+		}
+		talk.upstream.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"prompts":[%s,%s]}}`, m.ID, one, two))
+		time.Sleep(settling)
+		talk.host.take() // that there is news
+		talk.host.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"prompts/list"}`, talk.hostID))
+		talk.expect("the list", talk.one(talk.host), oneLine(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"prompts":[%s,%s]}}`, talk.hostID, one, two)))
 	})
 }
 
