@@ -292,7 +292,12 @@ func (u *Upstream) restLocked() {
 		return
 	}
 	conn := u.conn
-	u.idle = time.AfterFunc(after, func() { u.set.guarded(func() { u.unload(conn) }) })
+	u.idle = time.AfterFunc(after, func() {
+		if u.set.enter() {
+			defer u.set.wg.Done()
+			u.set.guarded(func() { u.unload(conn) })
+		}
+	})
 }
 
 // unload lets an idle connection go; the catalogue stays.

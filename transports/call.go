@@ -82,7 +82,8 @@ func (c *Conn) register(call *Call) (id int64, err error) {
 	c.calls[c.lastID] = call
 	call.id, call.sent, call.kept, call.timer, call.abort = c.lastID, false, false, nil, nil
 	if t := c.server.Timeout; t > 0 && !call.unlimited {
-		call.timer = time.AfterFunc(t, func() { c.guarded(func() { c.expire(call, t) }) })
+		// Where there is no goroutine any more, the connection has ended the call.
+		call.timer = time.AfterFunc(t, func() { c.spawn(func() { c.expire(call, t) }) })
 	}
 	return call.id, nil
 }
