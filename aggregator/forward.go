@@ -119,13 +119,26 @@ func (f *flight) mayRepeat(err error) bool {
 }
 
 // Notify implements transports.Peer: the progress of this call, or what came
-// on its own stream.
+// on its own stream and so is for its host and no other.
 func (f *flight) Notify(method string, params json.RawMessage) {
-	if method == "notifications/progress" {
-		f.request.Peer.Notify(method, params)
+	switch {
+	case concernsAll(method):
+		f.peer.Notify(method, params)
 		return
+	case method != "notifications/message":
+	case f.request.Modern && !f.wantsLog():
+		return
+	default:
+		params = f.peer.named(params)
 	}
-	f.peer.Notify(method, params)
+	if f.request.Peer != nil {
+		f.request.Peer.Notify(method, params)
+	}
+}
+
+// wantsLog reports whether a request of the stateless era asked for log messages.
+func (f *flight) wantsLog() bool {
+	return wire.Get(wire.Get(f.request.Params, "_meta"), transports.MetaLogLevel) != nil
 }
 
 // Request implements transports.Peer: a question on the call's own stream is

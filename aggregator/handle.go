@@ -104,8 +104,8 @@ func (a *Aggregator) notice(s *session, method string, params json.RawMessage) {
 func (a *Aggregator) broadcast(method string, params json.RawMessage, what string) {
 	for _, u := range a.set.All() {
 		conn := u.Conn()
-		if conn == nil {
-			continue
+		if conn == nil || conn.Stateless() && method == "notifications/roots/list_changed" {
+			continue // that era has no roots of a session
 		}
 		if err := conn.Notify(method, params); err != nil {
 			a.log.Warn(what+" failed", "upstream", u.Server.Name, "err", err)

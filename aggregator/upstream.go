@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -100,24 +101,30 @@ func (p *peer) Notify(method string, params json.RawMessage) {
 	case "notifications/resources/list_changed":
 		p.outdated("resources/list", "resources/templates/list")
 	case "notifications/message":
-		p.log(method, p.named(params))
+		p.tell(method, p.named(params), (*flight).wantsLog)
 	case "notifications/resources/updated":
 		p.agg.updated(params)
 	default:
-		p.agg.tell(method, params)
+		p.tell(method, params, func(*flight) bool { return true })
 	}
 }
 
-// log passes a log message on: to every host of the handshake era, and to one
-// of the stateless era while a request of its here asked for messages.
-func (p *peer) log(method string, params json.RawMessage) {
+// concernsAll reports whether a notification is about what the upstream has, and
+// not about a call, whatever stream it came on.
+func concernsAll(method string) bool {
+	return method == "notifications/resources/updated" || strings.HasSuffix(method, "/list_changed")
+}
+
+// tell passes a notification on: to every host of the handshake era, and to one
+// of the stateless era while a request of its is in flight here that wants it.
+func (p *peer) tell(method string, params json.RawMessage, wants func(*flight) bool) {
 	p.agg.tell(method, params)
 	p.mu.Lock()
 	flights := slices.Clone(p.flights)
 	p.mu.Unlock()
 	told := map[*session]bool{}
 	for _, f := range flights {
-		if f.request.Modern && !told[f.session] && wire.Get(wire.Get(f.request.Params, "_meta"), transports.MetaLogLevel) != nil {
+		if f.request.Modern && f.request.Peer != nil && !told[f.session] && wants(f) {
 			told[f.session] = true
 			f.request.Peer.Notify(method, params)
 		}

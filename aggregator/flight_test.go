@@ -1,0 +1,59 @@
+package aggregator
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dynmcp/lazy"
+	"dynmcp/schema"
+	"dynmcp/transports"
+)
+
+// A listener is a host that takes notifications and answers nothing.
+type listener struct{ got []string }
+
+func (l *listener) Notify(method string, params json.RawMessage) {
+	l.got = append(l.got, method+" "+string(params))
+}
+
+func (l *listener) Request(context.Context, string, json.RawMessage) func() (json.RawMessage, error) {
+	return func() (json.RawMessage, error) { return nil, nil }
+}
+
+// What comes on a call's own stream, which HTTP has, is for the host that made
+// the call: another host must not read its log.
+func TestOwnStreamIsForItsHost(t *testing.T) {
+	agg, err := New(schema.Single("up", nil), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer agg.Close()
+	var mine, other listener
+	session := agg.newSession()
+	agg.attach(session, &mine)
+	agg.attach(agg.newSession(), &other)
+	p := agg.peerOf(&lazy.Upstream{Server: schema.Server{Name: "up"}})
+	call := func(params string, modern bool) *flight {
+		request := transports.NewRequest("tools/call", json.RawMessage(params), &mine, func(json.RawMessage, error) {})
+		request.Modern = modern
+		return &flight{agg: agg, session: session, request: request, peer: p}
+	}
+	for _, f := range []*flight{
+		call(`{}`, false),
+		call(`{"_meta":{"io.modelcontextprotocol/logLevel":"info"}}`, true),
+		call(`{"_meta":{}}`, true), // wants no log
+	} {
+		f.Notify("notifications/message", json.RawMessage(`{"data":1.0}`))
+		f.Notify("notifications/x-unknown", json.RawMessage(`{"n":1.0}`))
+	}
+	log, unknown := `notifications/message {"data":1.0}`, `notifications/x-unknown {"n":1.0}`
+	if diff := cmp.Diff([]string{log, unknown, log, unknown, unknown}, mine.got); diff != "" {
+		t.Errorf("the host of the calls (-want +got):\n%s", diff)
+	}
+	if len(other.got) > 0 {
+		t.Errorf("another host got %q", other.got)
+	}
+}
