@@ -157,19 +157,6 @@ func newConn(server schema.Server, opts Options) *Conn {
 	return c
 }
 
-// Dial opens an upstream and makes the handshake, declaring capabilities.
-func Dial(ctx context.Context, server schema.Server, capabilities json.RawMessage, opts Options) (*Conn, error) {
-	c, err := Open(server, opts)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.Handshake(ctx, capabilities); err != nil {
-		c.Close()
-		return nil, err
-	}
-	return c, nil
-}
-
 // Name returns the upstream's name in the config.
 func (c *Conn) Name() string { return c.name }
 

@@ -48,11 +48,23 @@ func tryDial(t *testing.T, server schema.Server, opts Options) (*Conn, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	c, err := Dial(ctx, server, nil, opts)
+	c, err := openAndGreet(ctx, server, opts)
 	if err == nil {
 		t.Cleanup(c.Close)
 	}
 	return c, err
+}
+
+func openAndGreet(ctx context.Context, server schema.Server, opts Options) (*Conn, error) {
+	c, err := Open(server, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Handshake(ctx, nil); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
 }
 
 // tool calls a tool with arguments and waits.

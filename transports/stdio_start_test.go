@@ -31,7 +31,7 @@ func TestStdioFailsToStart(t *testing.T) {
 		t.Parallel()
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
-		_, err := Dial(ctx, fake(t, "-fault", "hang-init"), nil, Options{Legacy: true})
+		_, err := openAndGreet(ctx, fake(t, "-fault", "hang-init"), Options{Legacy: true})
 		wantFailure(t, err, CodeTimeout, NotSent)
 	})
 	t.Run("exit-on-discover", func(t *testing.T) {
