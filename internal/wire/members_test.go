@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -230,6 +232,18 @@ func FuzzMembers(f *testing.F) {
 		set, deleted := Set(obj, name, value), Delete(obj, name)
 		if !json.Valid(obj) || !IsObject(obj) {
 			return // no panic is all that is promised
+		}
+		checked := Members(obj)
+		next, stop := iter.Pull2(checked)
+		defer stop()
+		_, err := eachMember(obj, space(obj, 0), 1, func(key, value []byte) bool {
+			if k, v, ok := next(); !ok || !bytes.Equal(k, key) || !bytes.Equal(v, value) {
+				t.Errorf("%s: got member %s: %s, want %s: %s", obj, k, v, key, value)
+			}
+			return true
+		})
+		if _, _, more := next(); more || err != nil {
+			t.Errorf("%s: got more members than there are (%v)", obj, err)
 		}
 		if !json.Valid(set) || string(Get(set, name)) != string(value) {
 			t.Errorf("Set(%s, %s, %s): %s", obj, name, value, set)

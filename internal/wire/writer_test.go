@@ -1,10 +1,12 @@
 package wire
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"sync"
@@ -303,4 +305,85 @@ func TestWriterSurvivesPanic(t *testing.T) {
 	if err := w.Close(); err == nil || !strings.Contains(err.Error(), "boom") {
 		t.Errorf("got %v, want the panic", err)
 	}
+}
+
+// However a message is cut into pieces, of whatever length, it arrives whole,
+// on one line and in its turn, through a pipe that is full most of the time.
+func TestWriterPieces(t *testing.T) {
+	r, pipe, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	const senders, messages = 4, 60
+	w := NewWriter(pipe, 10*time.Second)
+	var sending sync.WaitGroup
+	for s := range senders {
+		sending.Go(func() {
+			random := rand.New(rand.NewPCG(uint64(s), 1))
+			for n := range messages {
+				text := message(random, s, n)
+				if err := w.Send(cut(random, text)...); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	go func() {
+		sending.Wait()
+		w.Close()
+		pipe.Close()
+	}()
+	want := make([]*rand.Rand, senders)
+	for s := range want {
+		want[s] = rand.New(rand.NewPCG(uint64(s), 1))
+	}
+	next := make([]int, senders)
+	lines := bufio.NewReaderSize(r, 1<<20)
+	for range senders * messages {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s, n int
+		if _, err := fmt.Sscanf(line, "{%d %d ", &s, &n); err != nil || n != next[s] {
+			t.Fatalf("got %.40q, message %d of sender %d is next", line, next[s], s)
+		}
+		text := message(want[s], s, n)
+		cut(want[s], text) // draws what the sender drew
+		if line != strings.NewReplacer("\r\n", " ", "\n", " ").Replace(string(text))+"\n" {
+			t.Fatalf("message %d of sender %d changed: %d bytes of %d", n, s, len(line), len(text))
+		}
+		next[s]++
+	}
+	if rest, err := io.ReadAll(lines); len(rest) > 0 || err != nil {
+		t.Errorf("%d bytes too many, %v", len(rest), err)
+	}
+}
+
+// message draws a text of any length, some with breaks.
+func message(random *rand.Rand, s, n int) []byte {
+	text := fmt.Appendf(nil, "{%d %d ", s, n)
+	size := []int{10, 1000, byReference - 20, byReference + 10, 3 * byReference}[random.IntN(5)]
+	for len(text) < size {
+		text = append(text, "0123456789abcdef\\"[random.IntN(17)])
+		if random.IntN(1000) == 0 {
+			text = append(text, []string{"\n", "\r\n"}[random.IntN(2)]...)
+		}
+	}
+	return append(text, '}')
+}
+
+// cut cuts anywhere but between CR and LF, which would be two breaks then.
+func cut(random *rand.Rand, text []byte) [][]byte {
+	var pieces [][]byte
+	for len(text) > 0 {
+		n := 1 + random.IntN(len(text))
+		if n < len(text) && text[n-1] == '\r' {
+			n++
+		}
+		pieces = append(pieces, text[:n])
+		text = text[n:]
+	}
+	return pieces
 }
