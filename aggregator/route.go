@@ -173,11 +173,13 @@ func (a *Aggregator) incomplete() bool {
 	return len(a.settling) > 0
 }
 
-// awaitListings waits for the servers that are starting as long as a list does.
+// awaitListings waits for the servers that are starting, and for lists that are
+// being fetched anew, as long as a list does.
 func (a *Aggregator) awaitListings(ctx context.Context) error {
 	if err := a.awaitOnly(ctx); err != nil {
 		return err
 	}
 	a.awaitStart(ctx)
+	a.awaitRefresh(ctx)
 	return ctx.Err()
 }

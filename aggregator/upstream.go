@@ -31,7 +31,7 @@ type peer struct {
 	listing  *catalog.Listing
 	flights  []*flight       // oldest first
 	stale    map[string]bool // list methods to be fetched anew
-	fetching bool
+	fetching chan struct{}   // closed when no list is being fetched any more; nil while none is
 }
 
 func (a *Aggregator) peerOf(u *lazy.Upstream) *peer {
@@ -157,11 +157,36 @@ func (p *peer) outdated(methods ...string) {
 func (p *peer) refresh() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.fetching || p.conn == nil || len(p.stale) == 0 {
+	if p.fetching != nil || p.conn == nil || len(p.stale) == 0 {
 		return
 	}
-	p.fetching = true
+	p.fetching = make(chan struct{})
 	p.agg.spawn(p.fetch)
+}
+
+// refreshWait is how long a host that asks for a list waits for one that is
+// being fetched anew.
+const refreshWait = 2 * time.Second
+
+// awaitRefresh returns when no upstream's lists are being fetched, or it took
+// too long. A host that was told of a change must not read the list of before.
+func (a *Aggregator) awaitRefresh(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, refreshWait)
+	defer cancel()
+	for _, u := range a.set.All() {
+		p := a.peerOf(u)
+		p.mu.Lock()
+		fetching := p.fetching
+		p.mu.Unlock()
+		if fetching == nil {
+			continue
+		}
+		select {
+		case <-fetching:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 func (p *peer) fetch() {
@@ -169,7 +194,9 @@ func (p *peer) fetch() {
 		p.mu.Lock()
 		conn, stale := p.conn, p.stale
 		p.stale = map[string]bool{}
-		if p.fetching = len(stale) > 0; !p.fetching {
+		if len(stale) == 0 {
+			close(p.fetching)
+			p.fetching = nil
 			p.mu.Unlock()
 			return
 		}
