@@ -68,11 +68,11 @@ var echoes = map[string]func(w http.ResponseWriter, sent string){
 		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":%s}}`, quote(sent))
 	},
 	"encoded": func(w http.ResponseWriter, sent string) {
-		http.Error(w, base64.StdEncoding.EncodeToString([]byte(sent)), 500)
+		http.Error(w, base64.StdEncoding.EncodeToString([]byte(sent)), http.StatusInternalServerError)
 	},
 	"redirect": func(w http.ResponseWriter, sent string) {
 		w.Header().Set("Location", "http://127.0.0.2:1/?sent="+url.QueryEscape(sent))
-		w.WriteHeader(307)
+		w.WriteHeader(http.StatusTemporaryRedirect)
 	},
 }
 

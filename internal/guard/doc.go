@@ -15,8 +15,3 @@
 // The guard is entered from an init function, guard_linux.go. Whatever program
 // imports this package is its own guard, the test binaries too.
 package guard
-
-import "time"
-
-// grace is how long processes that a command left behind have after SIGTERM.
-const grace = 500 * time.Millisecond
