@@ -153,6 +153,9 @@ func TestSameAsRecorded(t *testing.T) {
 		read = append(read, host.Call("resources/read", fmt.Sprintf(`{"uri":%q}`, uri)))
 	}
 	read = append(read, host.Call("prompts/get", `{"name":"resource-prompt","arguments":{"resourceType":"Text","resourceId":"7"}}`))
+	// tee writes to its output first: what is here was recorded when the next
+	// message is.
+	host.Tool("use_tool", `{"tool_name":"get-env"}`)
 	sent, err := os.ReadFile(record)
 	if err != nil {
 		t.Fatal(err)
