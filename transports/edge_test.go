@@ -41,12 +41,9 @@ func newEdge(t *testing.T, handle func(*Request)) *edge {
 func edgeOn(t *testing.T, in io.Reader, out io.Writer, far io.ReadWriteCloser, opts HostOptions) *edge {
 	t.Helper()
 	e := &edge{t: t, stream: far, served: make(chan error, 1), changed: make(chan struct{})}
-	//lint:ignore SA1019 hosts of the handshake era set the log level.
-	logging := &mcp.LoggingCapabilities{}
-	opts.Control = mcp.NewServer(&mcp.Implementation{Name: "edge", Version: "1"}, &mcp.ServerOptions{
-		//lint:ignore SA1019 as above.
-		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}, Logging: logging},
-	})
+	if opts.Control == nil {
+		opts.Control = newControl()
+	}
 	if opts.Handle == nil {
 		opts.Handle = func(r *Request) { r.Reply(json.RawMessage(`{}`), nil) }
 	}
@@ -69,6 +66,12 @@ func edgeOn(t *testing.T, in io.Reader, out io.Writer, far io.ReadWriteCloser, o
 		<-reading
 	})
 	return e
+}
+
+func newControl() *mcp.Server {
+	return mcp.NewServer(&mcp.Implementation{Name: "edge", Version: "1"}, &mcp.ServerOptions{
+		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
+	})
 }
 
 func (e *edge) read() {

@@ -1,6 +1,7 @@
 package transports
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"dynmcp/internal/mcptest"
 	"dynmcp/internal/wire"
@@ -152,8 +155,7 @@ func TestHostHandshakeAgain(t *testing.T) {
 	e.begin("2025-11-25")
 }
 
-// A request that was cancelled is not answered, on either plane, and who works
-// on it is told. Cancels of nothing do nothing.
+// A request that was cancelled is not answered, and who works on it is told. Cancels of nothing do nothing.
 func TestHostCancel(t *testing.T) {
 	working := make(chan *Request, 1)
 	reasons := make(chan string, 1)
@@ -184,6 +186,36 @@ func TestHostCancel(t *testing.T) {
 	e.say(`{"jsonrpc":"2.0","id":"c","method":"x"}`) // the id is free
 	if got := e.wait(3)[2]; got != `{"jsonrpc":"2.0","id":"c","result":{}}` {
 		t.Errorf("got %s", got)
+	}
+}
+
+// The control plane knows the cancelled request by an id of ours.
+func TestHostCancelOnControlPlane(t *testing.T) {
+	working, withdrawn := make(chan struct{}), make(chan struct{})
+	control := newControl()
+	control.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			if method != "tools/list" {
+				return next(ctx, method, req)
+			}
+			if string(RawID(req)) != `"é"` || string(RawParams(req)) != `{"x":1.0}` {
+				t.Errorf("got id %s, params %s", RawID(req), RawParams(req))
+			}
+			close(working)
+			<-ctx.Done()
+			close(withdrawn)
+			return nil, ctx.Err()
+		}
+	})
+	near, far := mcptest.Pipe()
+	e := edgeOn(t, near, near, far, HostOptions{Control: control})
+	e.begin("2025-11-25")
+	e.say(`{"jsonrpc":"2.0","id":"é","method":"tools/list","params":{"x":1.0}}`)
+	waitFor(t, "the list", working)
+	e.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"é"}}`)
+	waitFor(t, "the cancel", withdrawn)
+	if got := e.settled(); len(got) != 1 {
+		t.Errorf("got %q", got)
 	}
 }
 

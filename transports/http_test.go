@@ -183,15 +183,3 @@ func TestHTTPManyCalls(t *testing.T) {
 		}
 	}
 }
-
-func TestSSEUpstream(t *testing.T) {
-	server := remote(t, "-sse")
-	server.Transport = schema.SSE
-	peer := &recorder{}
-	c := dial(t, server, Options{Peer: peer})
-	mustEcho(t, c)
-	if _, err := tool(t, c, "notify", `{"method":"notifications/x"}`); err != nil {
-		t.Fatal(err)
-	}
-	peer.wait(t, 1)
-}

@@ -7,8 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-
-	"dynmcp/internal/wire"
+	"time"
 )
 
 // An sseLink reaches an upstream that answers on one event stream and is
@@ -24,7 +23,7 @@ func (c *Conn) openSSE() {
 	link := &sseLink{httpLink: httpLink{conn: c, url: c.server.URL, client: newHTTPClient()}, ready: make(chan struct{})}
 	c.connect = link.connect
 	c.send = link.send
-	c.begin = func(parts ...[]byte) error { return link.post(bytes.Join(parts, nil)) }
+	c.begin = func(parts ...[]byte) error { return link.postWithin(headerWait, bytes.Join(parts, nil)) }
 	c.stop = link.client.CloseIdleConnections
 }
 
@@ -104,13 +103,15 @@ func (l *sseLink) send(call *Call, parts ...[]byte) error {
 		id = call.id // Start is still in here, so it is this connection's
 	}
 	sent := l.conn.spawn(func() {
-		err := l.post(body)
-		switch {
-		case err == nil:
-		case call != nil:
+		if call == nil {
+			if err := l.postWithin(headerWait, body); err != nil {
+				l.conn.log.Debug("not delivered", "err", err)
+			}
+			return
+		}
+		// Some answer the POST only when the call has run.
+		if err := l.post(l.conn.ctx, body); err != nil {
 			l.conn.finish(id, nil, err)
-		default:
-			l.conn.log.Debug("not delivered", "err", err)
 		}
 	})
 	if !sent {
@@ -119,10 +120,14 @@ func (l *sseLink) send(call *Call, parts ...[]byte) error {
 	return nil
 }
 
-func (l *sseLink) post(body []byte) error {
-	ctx, cancel := context.WithTimeout(l.conn.ctx, headerWait)
+func (l *sseLink) postWithin(limit time.Duration, body []byte) error {
+	ctx, cancel := context.WithTimeout(l.conn.ctx, limit)
 	defer cancel()
-	resp, err := l.do(ctx, http.MethodPost, l.endpoint, wire.Fold(body), nil)
+	return l.post(ctx, body)
+}
+
+func (l *sseLink) post(ctx context.Context, body []byte) error {
+	resp, err := l.do(ctx, http.MethodPost, l.endpoint, body, nil)
 	if err != nil {
 		return l.unreachable(err)
 	}

@@ -1,0 +1,63 @@
+package transports
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"dynmcp/internal/wire"
+)
+
+func TestFailureText(t *testing.T) {
+	cause := errors.New("it ended")
+	f := &Failure{Upstream: "git", Code: CodeExited, Outcome: Unknown, Cause: cause, Stderr: "a\nb\n", Hint: "look"}
+	if got, want := f.Text(), "git: it ended (outcome unknown: the call may have run)\nhint: look\nlast lines of its stderr:\na\nb"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := string(f.Wire().JSON()), `{"code":5102,"message":"git: it ended","data":{"source":"dynmcp","server":"git","outcome":"unknown","hint":"look","stderr_tail":"a\nb\n"}}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for outcome, want := range map[Outcome]string{NotSent: "did not run", Done: "its answer is lost"} {
+		f := &Failure{Upstream: "git", Outcome: outcome, Cause: cause}
+		if got := f.Text(); !strings.Contains(got, want) {
+			t.Errorf("got %q, want it to say %q", got, want)
+		}
+	}
+	if !errors.Is(f, cause) {
+		t.Error("the cause is hidden")
+	}
+}
+
+func TestAsWire(t *testing.T) {
+	upstream := wire.ParseError([]byte(`{"message":"m","code":-1,"x":1.0}`))
+	for _, test := range []struct {
+		err  error
+		want string
+	}{
+		{upstream, `{"message":"m","code":-1,"x":1.0}`},
+		{fmt.Errorf("wrapped: %w", upstream), `{"message":"m","code":-1,"x":1.0}`},
+		{&Failure{Upstream: "u", Code: 5103, Outcome: NotSent, Cause: errors.New("c")}, `{"code":5103,"message":"u: c","data":{"source":"dynmcp","server":"u","outcome":"not_sent"}}`},
+		{errors.New("plain"), `{"code":-32603,"message":"plain"}`},
+	} {
+		if got := string(AsWire(test.err).JSON()); got != test.want {
+			t.Errorf("%v: got %s, want %s", test.err, got, test.want)
+		}
+	}
+}
+
+func TestPrintable(t *testing.T) {
+	for text, want := range map[string]string{
+		"plain é 日本":          "plain é 日本",
+		"\x1b[31mred\x07\r\n": "\\u{1b}[31mred\\u{7}\\u{d}\n",
+		"\u202eevil\u200b":    "\\u{202e}evil\\u{200b}",
+		"\xff\xfe":            "\ufffd\ufffd",
+	} {
+		if got := printable([]byte(text), 100); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+	if got := printable([]byte("0123456789"), 4); got != "0123…" {
+		t.Errorf("got %q", got)
+	}
+}
