@@ -107,7 +107,10 @@ func TestGatesHoldAnswersBack(t *testing.T) {
 
 func TestNoisyDiscover(t *testing.T) {
 	h := mcptest.StartFake(t, "-fault", "stderr-on-discover")
-	if got := h.Call("server/discover", `{}`).Code(); got != -32601 || len(h.Stderr()) < 6000 {
+	got := h.Call("server/discover", `{}`).Code()
+	h.CloseStdin()
+	h.Wait() // until then what it wrote may not have been read
+	if got != -32601 || len(h.Stderr()) < 6000 {
 		t.Errorf("got code %d and %d bytes", got, len(h.Stderr()))
 	}
 }
