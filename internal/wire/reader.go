@@ -191,8 +191,11 @@ func (r *Reader) take(n int) []byte {
 	line := r.buf[r.start : r.start+n]
 	r.start += n + 1
 	if n >= readChunk {
-		// A long line keeps the buffer it was read into: one copy less.
-		r.expected = n + n/8
+		// A long line keeps the buffer it was read into, one copy less, unless
+		// most of that would be kept for nothing.
+		if r.expected = n + n/8; n < len(r.buf)/2 {
+			line = bytes.Clone(line)
+		}
 		r.buf, r.start, r.end = r.leftover(), 0, r.end-r.start
 		return r.trim(line[:n:n])
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -166,6 +167,37 @@ func TestReaderBytesAreTheCallers(t *testing.T) {
 			t.Fatalf("message %d changed: %.80s", n, got[n].Raw)
 		}
 	}
+}
+
+// What is kept of a line must not hold on to much more memory than it needs:
+// lists are kept for long, and may come behind a big result.
+func TestReaderKeepsLittle(t *testing.T) {
+	line := func(size int) string {
+		return `{"jsonrpc":"2.0","method":"m","params":"` + strings.Repeat("x", size) + "\"}\n"
+	}
+	const lists = 10
+	src := chunked(strings.Repeat(line(8<<20)+line(100<<10), lists), 64<<10)
+	r := NewReader(src, 16<<20)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	var kept []Message
+	for n := range 2 * lists {
+		m, err := r.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n%2 == 1 {
+			kept = append(kept, m)
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if got := int(after.HeapAlloc) - int(before.HeapAlloc); got > lists*300<<10 {
+		t.Errorf("%d lists of 100 KiB keep %d KiB", len(kept), got>>10)
+	}
+	runtime.KeepAlive(src)
+	runtime.KeepAlive(kept)
 }
 
 func TestReaderPassesErrors(t *testing.T) {
