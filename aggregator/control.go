@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"slices"
-	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -252,25 +250,6 @@ var listCapability = map[string]string{
 func (a *Aggregator) offers(capability string) bool {
 	view := a.catalog.View()
 	return wire.Get(view.Capabilities(!view.Complete()), capability) != nil
-}
-
-// levels are those of log messages (MCP, "Logging").
-var levels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
-
-// answerLevel passes the log level on to every upstream that logs.
-func (a *Aggregator) answerLevel(ctx context.Context, s *session, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
-	if !a.offers("logging") {
-		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "no server has logging"}
-	}
-	params := transports.RawParams(req)
-	if level, _ := wire.Text(wire.Get(params, "level")); !slices.Contains(levels, level) {
-		return nil, invalid("unknown log level %q; want one of %s", level, strings.Join(levels, ", "))
-	}
-	s.mu.Lock()
-	s.level = wire.Get(params, "level")
-	s.mu.Unlock()
-	a.setLevel(params)
-	return next(ctx, "logging/setLevel", req)
 }
 
 // rpcError returns err in the form in which the SDK keeps code and data.

@@ -1,7 +1,6 @@
 package aggregator
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 
@@ -110,40 +109,6 @@ func (a *Aggregator) broadcast(method string, params json.RawMessage, what strin
 		if err := conn.Notify(method, params); err != nil {
 			a.log.Warn(what+" failed", "upstream", u.Server.Name, "err", err)
 		}
-	}
-}
-
-// setLevel tells every connected upstream that logs, and remembers the level
-// for those to come. params are those of logging/setLevel.
-func (a *Aggregator) setLevel(params json.RawMessage) {
-	a.mu.Lock()
-	a.level = params
-	a.mu.Unlock()
-	for _, u := range a.set.All() {
-		if conn := u.Conn(); conn != nil {
-			a.spawn(func() { a.sendLevelTo(conn, params) })
-		}
-	}
-}
-
-// sendLevel tells a new upstream the level that hosts asked for already.
-func (a *Aggregator) sendLevel(conn *transports.Conn) {
-	a.mu.Lock()
-	params := a.level
-	a.mu.Unlock()
-	if params != nil {
-		a.spawn(func() { a.sendLevelTo(conn, params) })
-	}
-}
-
-func (a *Aggregator) sendLevelTo(conn *transports.Conn, params json.RawMessage) {
-	if !conn.Hello().Has("logging") || conn.Stateless() {
-		return // in the stateless era each request says its level
-	}
-	ctx, cancel := context.WithTimeout(a.ctx, askWait)
-	defer cancel()
-	if _, err := conn.Call(ctx, "logging/setLevel", params); err != nil {
-		a.log.Warn("setLoggingLevel failed", "upstream", conn.Name(), "err", err)
 	}
 }
 

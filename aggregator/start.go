@@ -68,7 +68,7 @@ func (a *Aggregator) greet(ctx context.Context, p *peer, conn *transports.Conn) 
 		return conn.StartFailure("listing", err)
 	}
 	p.use(conn, listing)
-	a.sendLevel(conn)
+	a.sendCurrentLevel(ctx, conn)
 	a.renewSubscriptions(p.upstream, conn)
 	return nil
 }
