@@ -366,8 +366,8 @@ func message(random *rand.Rand, s, n int) []byte {
 	text := fmt.Appendf(nil, "{%d %d ", s, n)
 	size := []int{10, 1000, byReference - 20, byReference + 10, 3 * byReference}[random.IntN(5)]
 	for len(text) < size {
-		text = append(text, "0123456789abcdef\\"[random.IntN(17)])
-		if random.IntN(1000) == 0 {
+		text = append(text, "0123456789abcdef\\\"0123456789abcdef"[random.IntN(17):]...)
+		if random.IntN(100) == 0 {
 			text = append(text, []string{"\n", "\r\n"}[random.IntN(2)]...)
 		}
 	}
