@@ -55,14 +55,14 @@ type sse struct {
 
 func (s *sse) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
-		events(w, s.endpoint)
 		var writing sync.Mutex
-		s.mu.Lock()
+		s.mu.Lock() // a POST may come as soon as the endpoint is known
 		s.say = func(text string) {
 			writing.Lock()
 			defer writing.Unlock()
 			events(w, text)
 		}
+		events(w, s.endpoint)
 		s.mu.Unlock()
 		<-r.Context().Done()
 		return
