@@ -56,15 +56,21 @@ type sse struct {
 func (s *sse) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
 		var writing sync.Mutex
+		gone := false
 		s.mu.Lock() // a POST may come as soon as the endpoint is known
 		s.say = func(text string) {
 			writing.Lock()
 			defer writing.Unlock()
-			events(w, text)
+			if !gone { // w must not be used when this function has returned
+				events(w, text)
+			}
 		}
-		events(w, s.endpoint)
+		s.say(s.endpoint)
 		s.mu.Unlock()
 		<-r.Context().Done()
+		writing.Lock()
+		gone = true
+		writing.Unlock()
 		return
 	}
 	body, _ := io.ReadAll(r.Body)
