@@ -3,6 +3,7 @@ package lazy
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"sync"
@@ -524,4 +525,52 @@ func TestCloseRacesAcquire(t *testing.T) {
 			all.Wait()
 		})
 	}
+}
+
+func TestEvictedErrorSaysWhatHappened(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		s.load = failing
+		u := s.one(schema.Server{Description: "lazy", LoadBudget: 1})
+		_, _, err := u.Acquire(t.Context())
+		if want := "no such luck (failed to load after 1 attempts: one will no longer be offered)"; err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	})
+}
+
+// That we end is no failure of the server's.
+func TestShutdownDoesNotCount(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		s.load = func(ctx context.Context, _ int32) error { <-ctx.Done(); return ctx.Err() }
+		u := s.one(schema.Server{Description: "lazy", LoadBudget: 1})
+		failed := make(chan error, 1)
+		go func() {
+			_, _, err := u.Acquire(t.Context())
+			failed <- err
+		}()
+		synctest.Wait()
+		s.Close()
+		if err := <-failed; !errors.Is(err, ErrClosed) || u.Status().Failures != 0 {
+			t.Errorf("got %v, %d failures", err, u.Status().Failures)
+		}
+	})
+}
+
+// Close returns when a load has, even one that does not heed its context, and
+// what it brought is closed.
+func TestCloseWaitsForALoad(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		s.load = func(context.Context, int32) error { time.Sleep(time.Minute); return nil }
+		u := s.one(lazyServer)
+		go func() { _, _, _ = u.Acquire(t.Context()) }()
+		synctest.Wait()
+		began := time.Now()
+		s.Close()
+		if took := time.Since(began); took != time.Minute {
+			t.Errorf("Close took %v, the load a minute", took)
+		}
+		if _, err := s.ends[0].Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Errorf("the connection is open: %v", err)
+		}
+	})
 }

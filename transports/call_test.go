@@ -363,3 +363,33 @@ func (s *stuck) Close() error {
 	s.once.Do(func() { close(s.closed) })
 	return nil
 }
+
+// Wherever a stream breaks off, the call ends: with its answer where that came
+// whole, with an error that does not claim to know otherwise.
+func TestStreamCutAnywhere(t *testing.T) {
+	answer := `{"result":{"text":"a\"}{é\\"},"jsonrpc":"2.0","id":1}` + "\n"
+	for cut := range len(answer) + 1 {
+		synctest.Test(t, func(t *testing.T) {
+			near, far := mcptest.Pipe()
+			c := OpenStream(schema.Server{Name: "up"}, near, Options{})
+			defer c.Close()
+			type end struct {
+				result string
+				err    error
+			}
+			ended := make(chan end, 1)
+			c.Start(&Call{Method: "x", Done: func(result json.RawMessage, err error) { ended <- end{string(result), err} }})
+			_, _ = far.Write([]byte(answer[:cut]))
+			synctest.Wait()
+			far.Close()
+			got := <-ended
+			if cut >= len(answer)-1 {
+				if got.err != nil || got.result != `{"text":"a\"}{é\\"}` {
+					t.Errorf("cut at %d: got %s, %v", cut, got.result, got.err)
+				}
+				return
+			}
+			wantFailure(t, got.err, CodeUnreachable, Unknown)
+		})
+	}
+}

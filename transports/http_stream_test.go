@@ -155,3 +155,32 @@ func TestHTTPListenFindsSessionLost(t *testing.T) {
 		t.Errorf("got %v", c.Err())
 	}
 }
+
+// Wherever the response breaks off, the call ends with an error, unless all of
+// its answer came.
+func TestHTTPCutAnywhere(t *testing.T) {
+	var cut, abort atomic.Int32
+	const stream = ": hi\ndata: {\"jsonrpc\":\"2.0\",\ndata: \"id\":ID,\"result\":{\"x\":1}}\n\n"
+	s := &scripted{call: func(w http.ResponseWriter, _ *http.Request, id string) {
+		text := strings.Replace(stream, "ID", id, 1)
+		events(w, text[:min(int(cut.Load()), len(text))])
+		if abort.Load() == 1 {
+			panic(http.ErrAbortHandler)
+		}
+	}}
+	c := dial(t, script(t, s), Options{Legacy: true})
+	for n := range len(stream) + 1 {
+		for how := range 2 {
+			cut.Store(int32(n))
+			abort.Store(int32(how))
+			result, err := tool(t, c, "x", "{}")
+			if err == nil && string(result) == `{"x":1}` && n >= len(stream)-4 {
+				continue
+			}
+			wantFailure(t, err, CodeExited, Unknown)
+		}
+	}
+	if err := c.Err(); err != nil {
+		t.Errorf("the connection ended: %v", err)
+	}
+}
