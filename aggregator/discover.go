@@ -251,6 +251,7 @@ func (a *Aggregator) loadNamed(r *transports.Request, u *lazy.Upstream) {
 		return
 	}
 	defer release()
+	a.awaitRefresh(a.ctx)
 	structured, text := a.catalog.View().Loaded(u.Server.Name)
 	r.Reply(textResult(text, structured), nil)
 }
