@@ -89,7 +89,12 @@ func (l *httpLink) begin(parts ...[]byte) error {
 func (l *httpLink) deliver(body []byte) error {
 	ctx, cancel := context.WithTimeout(l.conn.ctx, headerWait)
 	defer cancel()
-	resp, err := l.do(ctx, http.MethodPost, l.url, body, nil)
+	return l.post(ctx, l.url, body)
+}
+
+// post sends a message and heeds only whether it was accepted.
+func (l *httpLink) post(ctx context.Context, address string, body []byte) error {
+	resp, err := l.do(ctx, http.MethodPost, address, body, nil)
 	if err != nil {
 		return l.unreachable(err)
 	}

@@ -110,7 +110,7 @@ func (l *sseLink) send(call *Call, parts ...[]byte) error {
 			return
 		}
 		// Some answer the POST only when the call has run.
-		if err := l.post(l.conn.ctx, body); err != nil {
+		if err := l.post(l.conn.ctx, l.endpoint, body); err != nil {
 			l.conn.finish(id, nil, err)
 		}
 	})
@@ -123,17 +123,5 @@ func (l *sseLink) send(call *Call, parts ...[]byte) error {
 func (l *sseLink) postWithin(limit time.Duration, body []byte) error {
 	ctx, cancel := context.WithTimeout(l.conn.ctx, limit)
 	defer cancel()
-	return l.post(ctx, body)
-}
-
-func (l *sseLink) post(ctx context.Context, body []byte) error {
-	resp, err := l.do(ctx, http.MethodPost, l.endpoint, body, nil)
-	if err != nil {
-		return l.unreachable(err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode >= 300 {
-		return l.status(resp, nil)
-	}
-	return nil
+	return l.post(ctx, l.endpoint, body)
 }
