@@ -39,12 +39,13 @@ func (a *Aggregator) forward(s *session, r *transports.Request, u *lazy.Upstream
 
 func (a *Aggregator) newFlight(s *session, r *transports.Request, u *lazy.Upstream, method string, params json.RawMessage, asText bool) *flight {
 	f := &flight{agg: a, session: s, request: r, peer: a.peerOf(u), asText: asText}
-	f.Method, f.Params, f.Peer, f.Done = method, params, f, f.done
+	f.Method, f.Params, f.NoToken, f.Peer, f.Done = method, params, r.Meta == nil, f, f.done
 	return f
 }
 
 func (f *flight) begin() {
 	if conn, release, ok := f.peer.upstream.Ready(); ok {
+		f.Burst = f.request.Burst
 		f.start(conn, release)
 		return
 	}
@@ -98,7 +99,7 @@ func (f *flight) done(result json.RawMessage, err error) {
 	switch {
 	case err == nil:
 		f.peer.shown.note(result)
-		f.request.Reply(result, nil)
+		f.request.ReplyIn(f.Answered, result, nil)
 	case f.mayRepeat(err):
 		// A call of its own: whoever started this one may not be done with it.
 		again := f.agg.newFlight(f.session, f.request, f.peer.upstream, f.Method, f.Params, f.asText)
@@ -138,7 +139,7 @@ func (f *flight) Notify(method string, params json.RawMessage) {
 
 // wantsLog reports whether a request of the stateless era asked for log messages.
 func (f *flight) wantsLog() bool {
-	return wire.Get(wire.Get(f.request.Params, "_meta"), transports.MetaLogLevel) != nil
+	return wire.Get(f.request.Meta, transports.MetaLogLevel) != nil
 }
 
 // Request implements transports.Peer: a question on the call's own stream is
@@ -153,7 +154,7 @@ func (f *flight) Request(ctx context.Context, method string, params json.RawMess
 func (a *Aggregator) acquire(ctx context.Context, u *lazy.Upstream, how func(context.Context) (*transports.Conn, func(), error), r *transports.Request) (*transports.Conn, func(), error) {
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if token := wire.Get(wire.Get(r.Params, "_meta"), "progressToken"); token != nil {
+	if token := wire.Get(r.Meta, "progressToken"); token != nil {
 		stop := a.reportStart(waiting, r.Peer, token, u.Server.Name)
 		defer stop()
 	}

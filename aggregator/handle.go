@@ -13,7 +13,7 @@ import (
 // wait goes on on a goroutine of its own.
 func (a *Aggregator) handle(s *session, r *transports.Request) {
 	if r.Modern {
-		a.learn(s, wire.Get(wire.Get(r.Params, "_meta"), transports.MetaCapabilities), true)
+		a.learn(s, wire.Get(r.Meta, transports.MetaCapabilities), true)
 	}
 	a.begin()
 	switch r.Method {

@@ -18,11 +18,7 @@ func (h *Host) Request(ctx context.Context, method string, params json.RawMessag
 	if id == 0 {
 		return failed(errors.New("the host has not begun"))
 	}
-	parts := [][]byte{wire.AppendRequest(nil, id, method, len(params) > 0)}
-	if len(params) > 0 {
-		parts = append(parts, params, wire.Close)
-	}
-	if err := h.write(0, parts); err != nil {
+	if err := h.write(0, wire.Request(id, method, params)); err != nil {
 		h.takeAsk(id)
 		return failed(errHostGone)
 	}

@@ -17,6 +17,8 @@ import (
 type Call struct {
 	Method string
 	Params json.RawMessage // as the host sent them; may be nil
+	// NoToken says that Params are known to hold no progress token.
+	NoToken bool
 
 	// Done takes the result or the error, exactly once. It is called in the
 	// order of the wire and must not block.
@@ -28,6 +30,13 @@ type Call struct {
 	// connection's peer.
 	Peer Peer
 
+	// Burst is the one to send the request in, by the goroutine that it belongs
+	// to; nil sends at once.
+	Burst *wire.Burst
+	// Answered is the burst that the answer came in, for the time of Done; nil
+	// where it came by itself.
+	Answered *wire.Burst
+
 	unlimited bool   // the server's timeout does not hold
 	token     []byte // the host's progress token
 
@@ -37,9 +46,6 @@ type Call struct {
 	kept  bool // it certainly did not
 	timer *time.Timer
 	abort context.CancelFunc // ends the call's own stream
-
-	head  [96]byte  // room for the request's beginning and its pieces, so that
-	parts [5][]byte // a call needs no other memory
 
 	withdrawn atomic.Bool     // by Cancel, or by the timeout
 	reason    json.RawMessage // set before withdrawn is
@@ -51,7 +57,7 @@ func (c *Conn) Start(call *Call) {
 	if c.stateless.Load() {
 		call.Params = c.dressed(call.Params)
 	}
-	if call.Peer != nil {
+	if call.Peer != nil && !call.NoToken {
 		call.token = wire.Get(wire.Get(call.Params, "_meta"), "progressToken")
 	}
 	id, err := c.register(call)
@@ -59,7 +65,7 @@ func (c *Conn) Start(call *Call) {
 		call.Done(nil, err)
 		return
 	}
-	if err := c.send(call, call.message(id)...); err != nil {
+	if err := c.sendCall(call, id); err != nil {
 		c.notSent(id, err)
 		return
 	}
@@ -99,20 +105,28 @@ func (c *Conn) setSent(id int64, call *Call) bool {
 	return true
 }
 
-// message returns the pieces of the call's request, with our id in the place of
-// the host's progress token: tokens of several hosts would collide, and the
-// call's id is unique already.
-func (call *Call) message(id int64) [][]byte {
-	head := wire.AppendRequest(call.head[:0], id, call.Method, len(call.Params) > 0)
-	parts := append(call.parts[:0], head)
+// sendCall sends the request of a call.
+func (c *Conn) sendCall(call *Call, id int64) error {
+	params, n := call.pieces(id)
+	if c.lines != nil {
+		return c.lines.SendRequest(call.Burst, maxQueued, id, call.Method, params[:n]...)
+	}
+	return c.send(call, wire.Request(id, call.Method, params[:n]...)...)
+}
+
+// pieces returns the call's params with our id in the place of the host's
+// progress token: tokens of several hosts would collide, and the call's id is
+// unique already.
+func (call *Call) pieces(id int64) (params [3][]byte, n int) {
 	switch {
 	case len(call.Params) == 0:
-		return parts
+		return params, 0
 	case call.token == nil:
-		return append(parts, call.Params, wire.Close)
+		params[0] = call.Params
+		return params, 1
 	}
 	at := wire.Offset(call.Params, call.token)
-	return append(parts, call.Params[:at], strconv.AppendInt(nil, id, 10), call.Params[at+len(call.token):], wire.Close)
+	return [3][]byte{call.Params[:at], strconv.AppendInt(nil, id, 10), call.Params[at+len(call.token):]}, 3
 }
 
 // notSent ends a call that could not be sent. That a child has ended is first
@@ -206,12 +220,13 @@ func (c *Conn) Call(ctx context.Context, method string, params json.RawMessage) 
 
 // finish ends the call with this id, and no other.
 func (c *Conn) finish(id int64, result json.RawMessage, err error) bool {
-	return c.finishOwn(id, nil, result, err)
+	return c.finishOwn(id, nil, nil, result, err)
 }
 
-// finishOwn is finish for an answer that may only be that of own, where own is
-// not nil. It reports whether the call was in flight.
-func (c *Conn) finishOwn(id int64, own *Call, result json.RawMessage, err error) bool {
+// finishOwn is finish for an answer that came in a burst, nil is none, and may
+// only be that of own, where own is not nil. It reports whether the call was in
+// flight.
+func (c *Conn) finishOwn(id int64, own *Call, in *wire.Burst, result json.RawMessage, err error) bool {
 	c.mu.Lock()
 	call := c.calls[id]
 	if call == nil || own != nil && call != own {
@@ -220,6 +235,7 @@ func (c *Conn) finishOwn(id int64, own *Call, result json.RawMessage, err error)
 	}
 	c.takeLocked(id)
 	c.mu.Unlock()
+	call.Answered = in
 	call.Done(result, err)
 	return true
 }

@@ -118,6 +118,7 @@ func TestCallCancelDoesNotOvertake(t *testing.T) {
 		c, p := inMemory(t, schema.Server{}, Options{}, silent)
 		call := &Call{Method: "x", Done: func(json.RawMessage, error) { t.Error("a cancelled call ended") }}
 		send := c.send
+		c.lines = nil // the request goes through send, too
 		c.send = func(of *Call, parts ...[]byte) error {
 			if of == call && !c.Cancel(call, json.RawMessage(`"why"`)) {
 				t.Error("Cancel did not find the call")

@@ -79,9 +79,12 @@ type Conn struct {
 
 	stateless atomic.Bool // the upstream is of the stateless era
 	introduce [][2]string // what every request to it says in _meta
+	burst     *wire.Burst // of the goroutine that reads lines; nil where there are none
 
 	// connect is what has to be done before the first message; may be nil.
 	connect func(ctx context.Context) error
+	// lines is where requests go, each a line; nil where there are none.
+	lines *wire.Writer
 	// send sends a message; call is not nil where it is the request of one.
 	send func(call *Call, parts ...[]byte) error
 	// begin sends the notification that ends the handshake.

@@ -34,7 +34,7 @@ const codeUnsupportedVersion = -32022
 // speaks none. It makes the checks on the data plane that the SDK makes on the
 // control plane.
 func requestVersion(r *Request) (string, *wire.Error) {
-	meta := wire.Get(r.Params, "_meta")
+	meta := r.Meta
 	version, ok := wire.Text(wire.Get(meta, MetaVersion))
 	if !ok || version < StatelessVersion {
 		return "", nil

@@ -46,13 +46,14 @@ type HostOptions struct {
 // Reading is in this file, what is in flight in inflight.go, writing in
 // outgoing.go, what we ask the host in asks.go.
 type Host struct {
-	id   string
-	opts HostOptions
-	log  *slog.Logger
-	in   *wire.Reader
-	out  *wire.Writer
-	sdk  *controlConn
-	gone chan struct{} // closed when the host says nothing more
+	id    string
+	opts  HostOptions
+	log   *slog.Logger
+	in    *wire.Reader
+	out   *wire.Writer
+	burst wire.Burst // of the goroutine that reads
+	sdk   *controlConn
+	gone  chan struct{} // closed when the host says nothing more
 
 	answerer  func(*Request, json.RawMessage, error) // answer, made once
 	answering sync.WaitGroup                         // answers that have left the table and are not written
@@ -123,8 +124,12 @@ func (h *Host) Serve(ctx context.Context) error {
 
 // read handles the host's messages until there are no more.
 func (h *Host) read() error {
-	for {
+	h.in.Idle = func() {
+		h.burst.Flush()
 		h.out.WaitBelow(hostMaxQueued)
+	}
+	defer h.burst.Flush()
+	for {
 		m, err := h.in.Next()
 		if err == nil {
 			h.guarded(func() { h.take(m, nil) })
@@ -195,7 +200,7 @@ func (h *Host) request(m wire.Message, b *batch) {
 		h.reject(b, nil, wire.CodeInvalidRequest, "a request's id must be a string or an integer")
 		return
 	}
-	r := &Request{ID: m.ID, Method: m.Method, Params: m.Params, Peer: h, batch: b, answer: h.answerer}
+	r := &Request{ID: m.ID, Method: m.Method, Params: m.Params, Meta: wire.Get(m.Params, "_meta"), Peer: h, Burst: &h.burst, batch: b, answer: h.answerer}
 	if refusal := h.admit(r); refusal != nil {
 		h.respond(b, wire.Failure(m.ID, refusal))
 		return

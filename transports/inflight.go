@@ -103,7 +103,7 @@ func (h *Host) answer(r *Request, result json.RawMessage, err error) {
 	case r.Method == "initialize":
 		h.writeFirst(r, result, err)
 	case err == nil && open && r.batch == nil:
-		h.sent(h.out.Send(wire.Result(r.ID, result)...))
+		h.sent(h.out.SendWithin(r.reply, 0, wire.Result(r.ID, result)...))
 	default:
 		h.respond(r.batch, answerParts(r.ID, result, err))
 	}

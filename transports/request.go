@@ -3,6 +3,8 @@ package transports
 import (
 	"encoding/json"
 	"sync"
+
+	"dynmcp/internal/wire"
 )
 
 // A Request is a request to us that is not answered yet. It is answered or
@@ -11,11 +13,17 @@ type Request struct {
 	ID     json.RawMessage // as it was sent; nil where it came over no wire
 	Method string
 	Params json.RawMessage
-	Modern bool // of the stateless era (2026-07-28 and later)
-	Peer   Peer // takes the request's progress
+	Meta   json.RawMessage // the _meta of Params, nil where there is none
+	Modern bool            // of the stateless era (2026-07-28 and later)
+	Peer   Peer            // takes the request's progress
 
-	sdkID  int64  // its id on the control plane, 0 on the data plane
-	batch  *batch // it came in, nil where it came by itself
+	// Burst is the one the request came in, for what is sent on the goroutine that
+	// hands it over; nil where it came by itself.
+	Burst *wire.Burst
+
+	sdkID  int64       // its id on the control plane, 0 on the data plane
+	batch  *batch      // it came in, nil where it came by itself
+	reply  *wire.Burst // to answer in
 	answer func(*Request, json.RawMessage, error)
 
 	mu       sync.Mutex
@@ -26,14 +34,18 @@ type Request struct {
 // NewRequest returns a request that came over no wire: answer is called with
 // what it is answered with.
 func NewRequest(method string, params json.RawMessage, peer Peer, answer func(json.RawMessage, error)) *Request {
-	return &Request{Method: method, Params: params, Peer: peer, answer: func(_ *Request, result json.RawMessage, err error) {
+	return &Request{Method: method, Params: params, Meta: wire.Get(params, "_meta"), Peer: peer, answer: func(_ *Request, result json.RawMessage, err error) {
 		answer(result, err)
 	}}
 }
 
 // Reply answers the request; an error that is a *wire.Error goes out as it is.
-func (r *Request) Reply(result json.RawMessage, err error) {
+func (r *Request) Reply(result json.RawMessage, err error) { r.ReplyIn(nil, result, err) }
+
+// ReplyIn is Reply within a burst, on the goroutine it belongs to; nil is none.
+func (r *Request) ReplyIn(b *wire.Burst, result json.RawMessage, err error) {
 	if _, first := r.end(); first {
+		r.reply = b
 		r.answer(r, result, err)
 	}
 }

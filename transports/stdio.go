@@ -37,7 +37,8 @@ func (c *Conn) openChild() error {
 	writer := wire.NewWriter(p.stdin, c.opts.stall)
 	p.stderr.redact = c.opts.Redact
 	c.stderr = p.stderr.tail
-	c.send = func(_ *Call, parts ...[]byte) error { return writer.SendWithin(maxQueued, parts...) }
+	c.lines = writer
+	c.send = func(_ *Call, parts ...[]byte) error { return writer.SendWithin(nil, maxQueued, parts...) }
 	c.begin = func(parts ...[]byte) error { return c.send(nil, parts...) }
 	c.stop = func() { p.stop(writer) }
 
@@ -88,6 +89,9 @@ func (c *Conn) giveUp(p *child, grace time.Duration, why error) {
 // readLines handles what the upstream prints until that ends.
 func (c *Conn) readLines(stream io.Reader) {
 	r := wire.NewReader(stream, c.server.MaxMessageBytes)
+	c.burst = &wire.Burst{}
+	r.Idle = c.burst.Flush
+	defer c.burst.Flush()
 	for {
 		m, err := r.Next()
 		if err == nil {

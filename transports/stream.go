@@ -16,7 +16,8 @@ import (
 func OpenStream(server schema.Server, stream io.ReadWriteCloser, opts Options) *Conn {
 	c := newConn(server, opts)
 	writer := wire.NewWriter(stream, c.opts.stall)
-	c.send = func(_ *Call, parts ...[]byte) error { return writer.SendWithin(maxQueued, parts...) }
+	c.lines = writer
+	c.send = func(_ *Call, parts ...[]byte) error { return writer.SendWithin(nil, maxQueued, parts...) }
 	c.begin = func(parts ...[]byte) error { return c.send(nil, parts...) }
 	c.stop = func() {
 		// What is queued goes out first, if the other side reads.

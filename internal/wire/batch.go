@@ -5,43 +5,75 @@ package wire
 const byReference = 64 << 10
 
 // A batch is what waits to be written: small pieces joined, long ones as they
-// were given.
+// were given. Whatever its pieces came from, a message is one line here.
 type batch struct {
-	parts [][]byte
-	open  bool // the last part is ours to append to
-	size  int  // bytes of all parts
+	parts  [][]byte
+	open   bool // the last part is ours to append to
+	folded int  // so much of it is without line breaks between tokens
+	size   int  // bytes of all parts
 }
 
-// add appends a piece of a message. Whatever it came from, a message is one
-// line here.
+// add appends a piece of a message.
 func (b *batch) add(piece []byte) {
-	if len(piece) >= byReference {
-		if hasBreaks(piece) {
-			piece = Fold(append([]byte(nil), piece...))
-		}
-		b.parts = append(b.parts, piece)
-		b.size += len(piece)
-		b.open = false
+	b.size += len(piece)
+	if len(piece) < byReference {
+		last := b.last()
+		*last = append(*last, piece...)
 		return
 	}
+	if b.open {
+		b.fold()
+	}
+	if hasBreaks(piece) {
+		b.size -= len(piece)
+		piece = Fold(append([]byte(nil), piece...))
+		b.size += len(piece)
+	}
+	b.parts = append(b.parts, piece)
+	b.open = false
+}
+
+// addRequest appends a request, its head written in place.
+func (b *batch) addRequest(id int64, method string, params [][]byte) {
+	last := b.last()
+	before := len(*last)
+	*last = appendRequest(*last, id, method, hasParams(params))
+	b.size += len(*last) - before
+	if !hasParams(params) {
+		return
+	}
+	for _, piece := range params {
+		b.add(piece)
+	}
+	b.add(messageClose)
+}
+
+// last returns the part to append to.
+func (b *batch) last() *[]byte {
 	if !b.open {
 		b.parts = append(b.parts, nil)
-		b.open = true
+		b.open, b.folded = true, 0
 	}
-	last := &b.parts[len(b.parts)-1]
-	before := len(*last)
-	*last = append(*last, piece...)
-	*last = (*last)[:before+len(Fold((*last)[before:]))]
-	b.size += len(*last) - before
+	return &b.parts[len(b.parts)-1]
 }
 
+// fold takes the line breaks out of what was appended last.
+func (b *batch) fold() {
+	last := b.last()
+	folded := Fold((*last)[b.folded:])
+	b.size -= len(*last) - b.folded - len(folded)
+	*last = (*last)[:b.folded+len(folded)]
+	b.folded = len(*last)
+}
+
+// end ends a message.
 func (b *batch) end() {
-	b.add(newline)
-	last := b.parts[len(b.parts)-1]
-	last[len(last)-1] = '\n' // which Fold took for a break between tokens
+	b.fold()
+	last := b.last()
+	*last = append(*last, '\n')
+	b.size++
+	b.folded++
 }
-
-var newline = []byte{'\n'}
 
 // written drops n bytes from the front.
 func (b *batch) written(n int) {

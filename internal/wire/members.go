@@ -254,14 +254,16 @@ func isEmptyObject(obj []byte) bool {
 // KeyIs compares a JSON string, such as a member's name with its quotes, with
 // a plain text. What is no string is not equal to any.
 func KeyIs(key []byte, name string) bool {
-	if len(key) < 2 || key[0] != '"' {
+	switch n := len(key) - 2; {
+	case n < len(name) || key[0] != '"':
+		return false // what is written takes no less room than what it means
+	case n == len(name):
+		return string(key[1:1+n]) == name && bytes.IndexByte(key, '\\') < 0
+	case bytes.IndexByte(key, '\\') < 0:
 		return false
 	}
-	if bytes.IndexByte(key, '\\') >= 0 {
-		text, ok := Text(key)
-		return ok && text == name
-	}
-	return string(key[1:len(key)-1]) == name
+	text, ok := Text(key)
+	return ok && text == name
 }
 
 func hasBreaks(text []byte) bool {

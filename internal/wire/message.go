@@ -155,9 +155,9 @@ var (
 	messageClose = []byte(`}`)
 )
 
-// AppendRequest appends a request up to where its params begin; without any,
-// the whole. With params it goes on with them and ends with Close.
-func AppendRequest(dst []byte, id int64, method string, params bool) []byte {
+// appendRequest appends a request up to where its params begin; without any,
+// the whole. With params it goes on with them and ends with messageClose.
+func appendRequest(dst []byte, id int64, method string, params bool) []byte {
 	dst = strconv.AppendInt(append(dst, requestHead...), id, 10)
 	dst = AppendQuote(append(dst, methodHead...), method)
 	if params {
@@ -166,16 +166,25 @@ func AppendRequest(dst []byte, id int64, method string, params bool) []byte {
 	return append(dst, messageClose...)
 }
 
-// Close ends a message that ended with its last member.
-var Close = messageClose
+// Request returns the pieces of a request; params, themselves in pieces, may be
+// nil.
+func Request(id int64, method string, params ...[]byte) [][]byte {
+	parts := append(make([][]byte, 0, 2+len(params)), appendRequest(nil, id, method, hasParams(params)))
+	if hasParams(params) {
+		parts = append(append(parts, params...), messageClose)
+	}
+	return parts
+}
 
 // Notification returns the pieces of a notification; params may be nil.
 func Notification(method []byte, params ...[]byte) [][]byte {
 	return closeParams(append(make([][]byte, 0, 4+len(params)), noticeHead, method), params)
 }
 
+func hasParams(pieces [][]byte) bool { return len(pieces) > 0 && len(pieces[0]) > 0 }
+
 func closeParams(parts, params [][]byte) [][]byte {
-	if len(params) > 0 && len(params[0]) > 0 {
+	if hasParams(params) {
 		parts = append(append(parts, paramsHead), params...)
 	}
 	return append(parts, messageClose)

@@ -112,8 +112,8 @@ func join(parts [][]byte) string { return string(bytes.Join(parts, nil)) }
 func TestPieces(t *testing.T) {
 	id, method, params := []byte(`"a"`), []byte(`"x"`), []byte(`{"k":1}`)
 	for got, want := range map[string]string{
-		string(AppendRequest(nil, -7, "x", false)):                                         `{"jsonrpc":"2.0","id":-7,"method":"x"}`,
-		join([][]byte{AppendRequest(nil, 7, "x\"", true), params, Close}):                  `{"jsonrpc":"2.0","id":7,"method":"x\"","params":{"k":1}}`,
+		join(Request(-7, "x")):                                                             `{"jsonrpc":"2.0","id":-7,"method":"x"}`,
+		join(Request(7, "x\"", params[:3], params[3:])):                                    `{"jsonrpc":"2.0","id":7,"method":"x\"","params":{"k":1}}`,
 		join(Notification(method)):                                                         `{"jsonrpc":"2.0","method":"x"}`,
 		join(Notification(method, params)):                                                 `{"jsonrpc":"2.0","method":"x","params":{"k":1}}`,
 		join(Result(id, params)):                                                           `{"jsonrpc":"2.0","id":"a","result":{"k":1}}`,
@@ -188,11 +188,7 @@ func roundTrip(t *testing.T, m Message) {
 	want := m
 	switch {
 	case m.IsRequest():
-		parts := [][]byte{AppendRequest(nil, 7, m.Method, m.Params != nil), m.Params}
-		if m.Params != nil {
-			parts = append(parts, Close)
-		}
-		again, want.ID, want.Result, want.Error = join(parts), []byte("7"), nil, nil
+		again, want.ID, want.Result, want.Error = join(Request(7, m.Method, m.Params)), []byte("7"), nil, nil
 	case m.IsNotification():
 		again, want.Result, want.Error = join(Notification(Quote(m.Method), m.Params)), nil, nil
 	case m.ID != nil && m.Result != nil:

@@ -18,11 +18,16 @@ const (
 // printed over several lines, separates two on one line, and steps over lines
 // that are no message or are too long.
 type Reader struct {
+	// Idle, if not nil, is called before the source is read, which may take long:
+	// every message that came whole was returned.
+	Idle func()
+
 	src      io.Reader
 	max      int
 	buf      []byte // buf[start:end] is read and not yet used
 	start    int
 	end      int
+	searched int    // so many bytes behind start are no line's end
 	expected int    // how long the next long line may be
 	begun    bool   // the first line was seen
 	rest     []byte // text to be taken before the next line
@@ -47,7 +52,7 @@ func (r *Reader) Next() (Message, error) {
 			return Message{}, err
 		}
 		// What is behind the text may belong to a value that goes on.
-		if text = bytes.TrimLeft(text, " \t\r\n"); len(text) > 0 {
+		if text = text[space(text, 0):]; len(text) > 0 {
 			return r.message(text)
 		}
 	}
@@ -163,33 +168,46 @@ func (r *Reader) line() ([]byte, error) {
 		r.pending = nil
 		return nil, err
 	}
-	for searched := 0; ; {
-		if i := bytes.IndexByte(r.buf[r.start+searched:r.end], '\n'); i >= 0 {
-			if searched+i > r.max {
-				return nil, r.discard()
-			}
-			return r.take(searched + i), nil
-		}
-		searched = r.end - r.start
-		if searched > r.max {
+	for !r.whole() {
+		if r.searched > r.max {
 			return nil, r.discard()
 		}
 		if err := r.fill(); err != nil {
-			if searched == 0 || !errors.Is(err, io.EOF) {
+			if r.start == r.end || !errors.Is(err, io.EOF) {
 				return nil, err
 			}
 			r.pending = err
 			line := r.own(r.buf[r.start:r.end])
-			r.start = r.end
+			r.start, r.searched = r.end, 0
 			return line, nil
 		}
 	}
+	if r.searched > r.max {
+		return nil, r.discard()
+	}
+	return r.take(r.searched), nil
+}
+
+// whole reports whether the next line is in the buffer to its end, which is
+// searched bytes behind start then.
+func (r *Reader) whole() bool {
+	at := r.start + r.searched
+	if at < r.end && r.buf[at] == '\n' {
+		return true
+	}
+	i := bytes.IndexByte(r.buf[at:r.end], '\n')
+	if i < 0 {
+		r.searched = r.end - r.start
+		return false
+	}
+	r.searched += i
+	return true
 }
 
 // take returns n bytes of the buffer and steps over the newline behind them.
 func (r *Reader) take(n int) []byte {
 	line := r.buf[r.start : r.start+n]
-	r.start += n + 1
+	r.start, r.searched = r.start+n+1, 0
 	if n >= readChunk {
 		// A long line keeps the buffer it was read into, one copy less, unless
 		// most of that would be kept for nothing.
@@ -226,6 +244,9 @@ func (r *Reader) fill() error {
 	if r.end == len(r.buf) {
 		r.grow()
 	}
+	if r.Idle != nil {
+		r.Idle()
+	}
 	for range 100 {
 		n, err := r.src.Read(r.buf[r.end:])
 		r.end += n
@@ -255,6 +276,7 @@ func (r *Reader) grow() {
 // discard drops a line that is too long and reports it.
 func (r *Reader) discard() error {
 	line := r.buf[r.start:r.end]
+	r.searched = 0
 	fault := &Fault{TooBig: true, Err: fmt.Errorf("a line of more than %d bytes", r.max)}
 	for {
 		part, _, _ := bytes.Cut(line, []byte{'\n'})

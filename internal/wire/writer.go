@@ -61,14 +61,40 @@ func NewWriter(dst io.Writer, stall time.Duration) *Writer {
 }
 
 // Send queues one message made of the given pieces.
-func (w *Writer) Send(parts ...[]byte) error { return w.SendWithin(0, parts...) }
+func (w *Writer) Send(parts ...[]byte) error { return w.SendWithin(nil, 0, parts...) }
 
 // SendWithin queues one message unless more than limit bytes are waiting
-// already; 0 is no limit. It returns ErrFull, ErrClosed, or what broke the
+// already; 0 is no limit. Within a burst it is written when that is flushed, at
+// the latest; nil is no burst. It returns ErrFull, ErrClosed, or what broke the
 // writer.
-func (w *Writer) SendWithin(limit int, parts ...[]byte) error {
+func (w *Writer) SendWithin(b *Burst, limit int, parts ...[]byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if err := w.refusalLocked(limit); err != nil {
+		return err
+	}
+	for _, part := range parts {
+		w.queue.add(part)
+	}
+	w.queuedLocked(b)
+	return nil
+}
+
+// SendRequest is SendWithin for a request whose params are given in pieces,
+// none where it has none.
+func (w *Writer) SendRequest(b *Burst, limit int, id int64, method string, params ...[]byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.refusalLocked(limit); err != nil {
+		return err
+	}
+	w.queue.addRequest(id, method, params)
+	w.queuedLocked(b)
+	return nil
+}
+
+// refusalLocked says why nothing can be queued.
+func (w *Writer) refusalLocked(limit int) error {
 	switch {
 	case w.err != nil:
 		return w.err
@@ -77,16 +103,29 @@ func (w *Writer) SendWithin(limit int, parts ...[]byte) error {
 	case limit > 0 && w.queue.size+w.current.size > limit:
 		return ErrFull
 	}
-	for _, part := range parts {
-		w.queue.add(part)
-	}
-	w.queue.end()
-	if w.direct == nil || w.writing {
-		w.wakeLocked()
-		return nil
-	}
-	w.sendLocked()
 	return nil
+}
+
+// queuedLocked sees to it that a message which was queued is written.
+func (w *Writer) queuedLocked(b *Burst) {
+	w.queue.end()
+	switch {
+	case w.direct == nil || w.writing:
+		w.wakeLocked()
+	case b != nil && w.queue.size < readChunk: // more than that a pipe does not take
+		b.add(w)
+	default:
+		w.sendLocked()
+	}
+}
+
+// flush writes what a burst left in the queue, unless someone else does.
+func (w *Writer) flush() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.queue.size > 0 && !w.writing && !w.over {
+		w.sendLocked()
+	}
 }
 
 // sendLocked writes what is queued as far as that is possible at once. The
