@@ -23,6 +23,9 @@ var mayImport = map[string][]string{
 	"dynmcp/lazy":                     {"dynmcp/transports", "dynmcp/schema"},
 	"dynmcp/aggregator":               {"dynmcp/lazy", "dynmcp/catalog", "dynmcp/transports", "dynmcp/schema", "dynmcp/internal/wire", "dynmcp/internal/redact"},
 	"dynmcp/cmd/dynmcp":               {"dynmcp/aggregator", "dynmcp/lazy", "dynmcp/catalog", "dynmcp/transports", "dynmcp/schema", "dynmcp/internal/redact"},
+	"dynmcp/bench/internal/stacks":    {},
+	"dynmcp/bench":                    {"dynmcp/bench/internal/stacks"},
+	"dynmcp/bench/soak":               {"dynmcp/bench/internal/stacks"},
 	"dynmcp/internal/mcptest":         {},
 	"dynmcp/internal/mcptest/fakemcp": {},
 }

@@ -14,15 +14,15 @@ import (
 
 // A process is one that answers MCP on its pipes.
 type process struct {
-	cmd *exec.Cmd
-	in  *os.File
-	out *bufio.Reader
-	id  int
+	cmd    *exec.Cmd
+	in     *os.File
+	out    *bufio.Reader
+	id     int
+	stderr bytes.Buffer // to be read when it has ended
 }
 
 func startProcess(argv []string) (*process, error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Stderr = os.Stderr
 	theirIn, ourOut, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -31,16 +31,18 @@ func startProcess(argv []string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd.Stdin, cmd.Stdout = theirIn, theirOut
+	p := &process{cmd: cmd, in: ourOut, out: bufio.NewReaderSize(ourIn, 1<<20)}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirIn, theirOut, &p.stderr
 	err = cmd.Start()
 	theirIn.Close()
 	theirOut.Close()
-	return &process{cmd: cmd, in: ourOut, out: bufio.NewReaderSize(ourIn, 1<<20)}, err
+	return p, err
 }
 
 func (p *process) stop() {
 	p.in.Close()
 	_ = p.cmd.Wait() // it ends because its stdin did
+	_, _ = p.stderr.WriteTo(os.Stderr)
 }
 
 func (p *process) handshake() error {

@@ -11,7 +11,7 @@
 //
 //	go run ./bench            everything, about three minutes
 //	go run ./bench -rounds 3  quicker
-//	go run ./bench -long 2m   a long run only: RSS over time
+//	go run ./bench -long 2m   a long run only: RSS over time, goroutines at its end
 //
 // Figures are medians over the rounds with their least and greatest; a ratio is
 // the median of the ratios of each round.
@@ -24,13 +24,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"time"
 )
 
 func main() {
 	log.SetFlags(0)
 	rounds := flag.Int("rounds", 7, "measurements of each figure")
-	long := flag.Duration("long", 0, "only run calls through dynmcp for so `long` and print its memory")
+	long := flag.Duration("long", 0, "only run calls through dynmcp for so `long` and print its memory; then compare its goroutines with those of a fresh one")
 	flag.Parse()
 	dir, err := os.MkdirTemp("", "dynmcp-bench")
 	if err != nil {
@@ -135,31 +134,6 @@ func measure(bin binaries, s scenario, rounds int) error {
 			ratio(got, floor, func(s sample) float64 { return s.p50.Seconds() }),
 			ratio(got, floor, func(s sample) float64 { return s.rate }),
 			median(got, func(s sample) float64 { return s.cpu.Seconds() * 1e6 }))
-	}
-	return nil
-}
-
-// longRun keeps calls going and prints what dynmcp's memory does.
-func longRun(bin binaries, d time.Duration) error {
-	v := bin.variants()[2]
-	p, err := startProcess(v.argv)
-	if err != nil {
-		return err
-	}
-	defer p.stop()
-	if err := p.handshake(); err != nil {
-		return err
-	}
-	s := scenario{size: 1 << 10, inFlight: 64, calls: 20000}
-	fmt.Printf("%10s %12s %10s %10s %8s\n", "after", "calls", "RSS MB", "threads", "fds")
-	total := 0
-	for began := time.Now(); time.Since(began) < d; {
-		if _, err := p.drive(v.tool, s); err != nil {
-			return err
-		}
-		total += s.calls
-		u := p.usage()
-		fmt.Printf("%10s %12d %10.1f %10d %8d\n", time.Since(began).Round(time.Second), total, u.rss, u.threads, u.fds)
 	}
 	return nil
 }
