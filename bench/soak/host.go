@@ -2,44 +2,74 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
+	"syscall"
+	"time"
 )
+
+// silence is how long an answer may take: more than any deadline of the configs
+// here. What takes longer is lost.
+const silence = 2 * time.Minute
+
+// longLife keeps the fakes from ending by themselves in a long run.
+const longLife = "6h"
 
 // A host is a dynmcp with its servers, and our end of its pipes.
 type host struct {
 	cmd    *exec.Cmd
-	in     io.WriteCloser
-	out    *bufio.Reader
+	pipe   *os.File      // its stdout
+	out    *bufio.Reader // of pipe
+	queue  chan string   // lines for its stdin; one goroutine writes them
+	wrote  chan struct{} // closed when that has ended
 	marker string
-	write  sync.Mutex
+	heard  func(line string) // gets every line that it says; may be nil
+	stderr bytes.Buffer      // to be read when it has ended
+	ended  bool
 }
 
-// An entry is a server of a config: a fake with these arguments.
+// An entry is a server of a config: a fake with these arguments, unless the
+// fields say something else.
 type entry struct {
 	name   string
 	args   []string
 	fields map[string]any
 }
 
-// config writes a config of these entries.
-func (s *soak) config(entries []entry) (string, error) {
+// A setting is what a dynmcp is started with.
+type setting struct {
+	entries []entry
+	more    map[string]any // keys of the config besides the servers
+	level   string         // of its log; "" is error
+	dir     string         // where it runs; "" is the soak's
+	env     []string       // besides ours
+	heard   func(line string)
+}
+
+// config writes a config and returns its path.
+func (s *soak) config(set setting) (string, error) {
 	servers := map[string]map[string]any{}
-	for _, e := range entries {
-		fields := map[string]any{"command": s.fake, "args": append([]string{}, e.args...)}
-		for key, value := range e.fields {
-			fields[key] = value
+	for _, e := range set.entries {
+		fields := map[string]any{}
+		if e.fields["url"] == nil {
+			fields["command"] = s.fake
+			fields["args"] = append([]string{"-max-life", longLife}, e.args...)
 		}
+		maps.Copy(fields, e.fields)
 		servers[e.name] = fields
 	}
-	text, err := json.Marshal(map[string]any{"mcp": servers, "startup_wait": "60s"})
+	document := map[string]any{"mcp": servers, "startup_wait": "60s"}
+	maps.Copy(document, set.more)
+	text, err := json.Marshal(document)
 	if err != nil {
 		return "", err
 	}
@@ -47,67 +77,123 @@ func (s *soak) config(entries []entry) (string, error) {
 	return path, os.WriteFile(path, text, 0o600)
 }
 
-// start runs dynmcp and waits until its servers are there.
-func (s *soak) start(entries ...entry) (*host, error) {
-	path, err := s.config(entries)
+// start runs dynmcp with these servers and waits until they are there.
+func (s *soak) start(entries ...entry) (*host, error) { return s.launch(setting{entries: entries}) }
+
+func (s *soak) launch(set setting) (*host, error) {
+	path, err := s.config(set)
 	if err != nil {
 		return nil, err
 	}
-	h := &host{cmd: exec.Command(s.dynmcp, "--log-level", "error", "-c", path), marker: "SOAK=" + rand.Text()}
-	h.cmd.Env = append(os.Environ(), h.marker)
+	h := &host{marker: "SOAK=" + rand.Text(), heard: set.heard, queue: make(chan string, 1024), wrote: make(chan struct{})}
+	level := set.level
+	if level == "" {
+		level = "error"
+	}
+	h.cmd = exec.Command(s.dynmcp, "--log-level", level, "-c", path)
+	h.cmd.Env = append(append(os.Environ(), h.marker), set.env...)
 	h.cmd.Dir = s.dir
-	h.cmd.Stderr = os.Stderr
-	if h.in, err = h.cmd.StdinPipe(); err != nil {
-		return nil, err
+	if set.dir != "" {
+		h.cmd.Dir = set.dir
 	}
-	out, err := h.cmd.StdoutPipe()
+	h.cmd.Stderr = &h.stderr
+	in, err := h.cmd.StdinPipe()
 	if err != nil {
 		return nil, err
 	}
-	h.out = bufio.NewReaderSize(out, 1<<20)
-	if err := h.cmd.Start(); err != nil {
+	pipe, theirs, err := os.Pipe()
+	if err != nil {
 		return nil, err
 	}
+	defer theirs.Close()
+	h.cmd.Stdout, h.pipe, h.out = theirs, pipe, bufio.NewReaderSize(pipe, 1<<20)
+	if err := h.cmd.Start(); err != nil {
+		pipe.Close()
+		return nil, err
+	}
+	go h.write(in)
+	if err := h.greet(); err != nil {
+		h.end()
+		return nil, err
+	}
+	return h, nil
+}
+
+func (h *host) greet() error {
 	h.send(`{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"soak","version":"1"}}}`)
 	h.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	h.send(`{"jsonrpc":"2.0","id":"lists","method":"tools/list"}`)
-	for {
-		a, err := h.answer()
-		if err != nil || string(a.ID) == `"lists"` {
-			return h, err
-		}
+	_, err := h.await("lists", func(answer) error { return nil })
+	return err
+}
+
+// write is the one goroutine that writes, so that a long line never keeps us
+// from reading.
+func (h *host) write(in io.WriteCloser) {
+	defer close(h.wrote)
+	defer in.Close()
+	for line := range h.queue {
+		_, _ = io.WriteString(in, line+"\n") // a dynmcp that is gone does not answer either
 	}
 }
 
-func (h *host) send(line string) {
-	h.write.Lock()
-	defer h.write.Unlock()
-	_, _ = io.WriteString(h.in, line+"\n") // a dynmcp that is gone does not answer either
+func (h *host) send(line string) { h.queue <- line }
+
+// call uses a server's tool.
+func (h *host) call(id int, tool, input string) { h.ask(fmt.Sprint(id), "use_tool", use(tool, input)) }
+
+// ask calls a tool of dynmcp's own. The id is JSON.
+func (h *host) ask(id, tool, arguments string) {
+	h.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, id, tool, arguments))
 }
 
-func (h *host) call(id int, tool, input string) {
-	h.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"use_tool","arguments":{"tool_name":%q,"tool_input":%s}}}`, id, tool, input))
+// use and load are the arguments of use_tool and load_mcp.
+func use(tool, input string) string {
+	return fmt.Sprintf(`{"tool_name":%q,"tool_input":%s}`, tool, input)
 }
+func load(server string) string { return fmt.Sprintf(`{"mcp_name":%q}`, server) }
 
 // An answer is what matters of a line.
 type answer struct {
 	ID     json.RawMessage
 	Result struct {
+		Content           []struct{ Text string }
 		StructuredContent json.RawMessage
 		IsError           bool
 	}
 	line string
 }
 
+// outcome is what a failure of dynmcp's says of the call; "" where it says
+// nothing.
+func (a answer) outcome() string {
+	_, rest, _ := strings.Cut(a.line, "outcome ")
+	for _, outcome := range []string{"not_sent", "unknown", "done"} {
+		if strings.HasPrefix(rest, outcome) {
+			return outcome
+		}
+	}
+	return ""
+}
+
 // answer returns the next answer; what else dynmcp says is passed over, and
-// not looked at: it must not count as time that dynmcp took.
+// not looked at: it must not count as time that dynmcp took. The error is
+// os.ErrDeadlineExceeded if none comes.
 func (h *host) answer() (answer, error) {
+	if err := h.pipe.SetReadDeadline(time.Now().Add(silence)); err != nil {
+		return answer{}, err
+	}
 	for {
 		line, err := h.out.ReadString('\n')
-		if err != nil {
-			return answer{}, err
+		if h.heard != nil {
+			h.heard(line)
 		}
-		if strings.Contains(line[:min(len(line), 64)], `"method"`) {
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return answer{}, fmt.Errorf("no answer for %v: %w", silence, err)
+		case err != nil:
+			return answer{}, err
+		case strings.Contains(line[:min(len(line), 64)], `"method"`):
 			continue
 		}
 		a := answer{line: line}
@@ -118,9 +204,69 @@ func (h *host) answer() (answer, error) {
 	}
 }
 
-// stop ends dynmcp politely.
+// await returns the answer with an id that is a string; others go to other.
+func (h *host) await(id string, other func(answer) error) (answer, error) {
+	for {
+		a, err := h.answer()
+		if err != nil {
+			return a, fmt.Errorf("waiting for %q: %w", id, err)
+		}
+		if string(a.ID) == fmt.Sprintf("%q", id) {
+			return a, nil
+		}
+		if err := other(a); err != nil {
+			return a, err
+		}
+	}
+}
+
+// stop ends dynmcp politely, or takes note of its end.
 func (h *host) stop() error {
-	h.in.Close()
-	_, _ = io.Copy(io.Discard, h.out)
-	return h.cmd.Wait()
+	h.ended = true
+	close(h.queue)
+	var err error
+	for err == nil {
+		_, err = h.answer()
+	}
+	if !errors.Is(err, io.EOF) {
+		_ = h.cmd.Process.Kill() // it does not end, or talks nonsense; that is the error
+	}
+	<-h.wrote
+	h.pipe.Close()
+	return errors.Join(unlessEOF(err), h.cmd.Wait())
+}
+
+func unlessEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// quit ends dynmcp with SIGQUIT and returns what it wrote to stderr: its
+// goroutines at that moment.
+func (h *host) quit() string {
+	h.ended = true
+	_ = h.cmd.Process.Signal(syscall.SIGQUIT) // one that has ended said its last already
+	kill := time.AfterFunc(10*time.Second, func() { _ = h.cmd.Process.Kill() })
+	defer kill.Stop()
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		_, _ = io.Copy(io.Discard, h.out)
+	}()
+	_ = h.cmd.Wait() // status 2, as it was to be
+	close(h.queue)   // not before: the end of its stdin ends goroutines
+	<-h.wrote
+	<-read
+	h.pipe.Close()
+	return h.stderr.String()
+}
+
+// end ends a dynmcp that a step left behind because it failed, and shows what
+// that one has to say about it. It is for defer.
+func (h *host) end() {
+	if !h.ended {
+		os.Stderr.WriteString(h.quit())
+	}
 }

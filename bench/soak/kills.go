@@ -55,13 +55,16 @@ func rounded(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
 // and how long after the end of dynmcp the last was gone.
 func (s *soak) kill(sig syscall.Signal) (left int, took time.Duration, err error) {
 	ledger := filepath.Join(s.dir, fmt.Sprintf("ledger-%d", time.Now().UnixNano()))
+	// What is left for all that must not stay for long.
+	args := []string{"-max-life", "10m", "-ledger", ledger, "-fault"}
 	h, err := s.start(
-		entry{name: "forks", args: []string{"-fault", "double-fork", "-ledger", ledger}},
-		entry{name: "deaf", args: []string{"-fault", "double-fork,ignore-eof,ignore-term", "-ledger", ledger}},
+		entry{name: "forks", args: append(slices.Clone(args), "double-fork")},
+		entry{name: "deaf", args: append(slices.Clone(args), "double-fork,ignore-eof,ignore-term")},
 	)
 	if err != nil {
 		return 0, 0, err
 	}
+	defer h.end()
 	for end := time.Now().Add(time.Minute); count(ledger, "child ") < 10; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			return 0, 0, fmt.Errorf("the servers did not start: %d of 10 children", count(ledger, "child "))

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// An aviary is one dynmcp whose config is full of canaries, and where they were
+// found.
+type aviary struct {
+	*soak
+	host     *host
+	canaries []canary
+	searched int // bytes
+	hits     int
+}
+
+// canaries has servers fail in every way they can with secrets in their hands,
+// which they repeat, and looks for those wherever dynmcp writes. It does so
+// twice: once dynmcp ends politely, once by SIGQUIT, with all its stacks.
+func (s *soak) canaries() error {
+	for _, crash := range []bool{false, true} {
+		a := &aviary{soak: s, canaries: newCanaries("ENV", "LEAKED", "ARG", "COMMAND", "CWD", "BEARER", "API_KEY", "COOKIE", "QUERY", "USERINFO", "PATH_PART",
+			"CLIENT_SECRET", "GATEWAY", "SPOKEN", "CODED", "LONG_LINE")}
+		failures, err := a.fly(crash)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("canaries: %d in %d failed calls; %d hits in %d KB that dynmcp wrote, ended by SIGQUIT: %t\n",
+			len(a.canaries), failures, a.hits, a.searched>>10, crash)
+		s.must("hits", a.hits, 0)
+	}
+	return nil
+}
+
+// search counts the canaries that text holds and shows where they begin, until
+// there are too many to read.
+func (a *aviary) search(where, text string, all []canary) {
+	a.searched += len(text)
+	for _, c := range all {
+		if at := c.in(text); at >= 0 {
+			if a.hits++; a.hits > 50 {
+				continue
+			}
+			fmt.Printf("  %s shows %s: …%q…\n", where, c.name, text[max(0, at-100):min(len(text), at+100)])
+		}
+	}
+}
+
+// fly does one run and returns how many calls failed.
+func (a *aviary) fly(crash bool) (failures int, err error) {
+	base, stop, err := echoServer()
+	if err != nil {
+		return 0, err
+	}
+	defer stop()
+	home, err := os.MkdirTemp(a.dir, "home")
+	if err != nil {
+		return 0, err
+	}
+	nobody, err := unheard()
+	if err != nil {
+		return 0, err
+	}
+	entries := append(a.local(), a.remote(base, nobody)...)
+	var told []string // everything to the host
+	a.host, err = a.launch(setting{
+		entries: entries, level: "debug", dir: home, heard: func(line string) { told = append(told, line) },
+		more: map[string]any{"gateway": map[string]string{"token": "${GATEWAY}"}},
+		env: append(environ(a.canaries), "HOME="+home, "TMPDIR="+home,
+			"XDG_CACHE_HOME="+home+"/cache", "XDG_CONFIG_HOME="+home+"/config", "XDG_STATE_HOME="+home+"/state", "XDG_DATA_HOME="+home+"/data"),
+	})
+	if err != nil {
+		return 0, err
+	}
+	defer a.host.end()
+	for _, e := range entries {
+		n, err := a.provoke(e)
+		if err != nil {
+			return failures, fmt.Errorf("%s: %w", e.name, err)
+		}
+		if failures += n; n == 0 {
+			return failures, fmt.Errorf("%s: it did not fail", e.name)
+		}
+	}
+	a.commandLines()
+	for _, line := range told {
+		a.search("what the host was told", line, a.canaries)
+	}
+	if err := a.alive(); err != nil {
+		return failures, err
+	}
+	if crash {
+		a.host.quit()
+	} else if err := a.host.stop(); err != nil {
+		return failures, err
+	}
+	a.search("stderr", a.host.stderr.String(), a.canaries)
+	a.must("processes left", a.host.remaining(), 0)
+	return failures, a.files(home)
+}
+
+// local are the servers of calls with every canary in their environment, and
+// some that do not start.
+func (a *aviary) local() []entry {
+	env := map[string]string{}
+	for _, c := range a.canaries {
+		env[c.name] = "${" + c.name + "}"
+	}
+	all := []entry{
+		{name: "argument", args: []string{"${ARG}"}, fields: map[string]any{}},
+		{name: "leaks", args: []string{"-fault", "exit-leak:LEAKED"}, fields: map[string]any{"env": env}},
+		{name: "command", fields: map[string]any{"command": "/nowhere/${COMMAND}"}},
+		{name: "directory", fields: map[string]any{"cwd": "/nowhere/${CWD}"}},
+	}
+	for _, e := range callServers() {
+		e.fields = maps.Clone(e.fields)
+		if e.fields == nil {
+			e.fields = map[string]any{}
+		}
+		e.fields["env"] = env
+		if e.fields["timeout"] != nil {
+			e.fields["timeout"] = "50ms" // here it may strike any call
+		}
+		all = append(all, e)
+	}
+	for i := range all {
+		all[i].fields["description"] = "Fails"
+	}
+	return all
+}
+
+// remote are servers that repeat a header of every kind, or the URL.
+func (a *aviary) remote(base, nobody string) []entry {
+	all := []entry{
+		{name: "userinfo", fields: map[string]any{"url": "http://user:${USERINFO}@" + nobody + "/"}},
+		{name: "oauth", fields: map[string]any{"url": base + "/early/login/", "auth": map[string]string{"client_id": "x", "client_secret": "${CLIENT_SECRET}"}}},
+	}
+	headers := map[string]string{"Authorization": "Bearer ${BEARER}", "X-Api-Key": "${API_KEY}", "Cookie": "session=${COOKIE}", "": ""}
+	for _, when := range []string{"early", "late"} {
+		for echo := range echoes {
+			for header, value := range headers {
+				fields := map[string]any{"url": base + "/" + when + "/" + echo + "/?key=${QUERY}&part=${PATH_PART}"}
+				if header != "" {
+					fields["headers"] = map[string]string{header: value, "X-Show": header}
+				}
+				all = append(all, entry{name: strings.ToLower(strings.Trim(when+"-"+echo+"-"+header, "-")), fields: fields})
+			}
+		}
+	}
+	for i := range all {
+		all[i].fields["description"] = "Fails"
+	}
+	return all
+}
+
+// unheard is an address at which nobody listens.
+func unheard() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	return l.Addr().String(), nil
+}
+
+// provoke has a server repeat all secrets and fail, and returns how often it
+// did. No arguments of a call but those of stderr, which does not return them,
+// hold any: what comes back is none of the server's doing.
+func (a *aviary) provoke(e entry) (failures int, err error) {
+	ask := func(tool, arguments string) error {
+		a.host.ask(`"provoked"`, tool, arguments)
+		got, err := a.host.await("provoked", noOther)
+		if err == nil && got.Result.IsError {
+			failures++
+		}
+		return err
+	}
+	err = ask("load_mcp", load(e.name))
+	if e.fields["env"] != nil && err == nil {
+		for _, c := range a.canaries {
+			lines := append([]string{strings.Repeat("x", 4<<10-8) + c.value}, spoken(c.value)...)
+			err = errors.Join(err,
+				ask("use_tool", use(e.name+"/stderr", fmt.Sprintf(`{"text":%s}`, quote(strings.Join(lines, "\n"))))),
+				ask("use_tool", use(e.name+"/echo", `{"nonce":1}`)))
+		}
+		err = errors.Join(err, ask("use_tool", use(e.name+"/crash", `{}`)), ask("load_mcp", load(e.name)))
+	}
+	for range 3 {
+		err = errors.Join(err, ask("use_tool", use(e.name+"/echo", `{"nonce":1}`)), ask("load_mcp", load(e.name)))
+	}
+	return failures, err
+}
+
+// alive checks that the secrets were there to be found: a server that is asked
+// for one answers it, and a result is not changed.
+func (a *aviary) alive() error {
+	for _, c := range a.canaries {
+		a.host.ask(`"alive"`, "use_tool", use("good/env", fmt.Sprintf(`{"name":%q}`, c.name)))
+		got, err := a.host.await("alive", noOther)
+		if err != nil {
+			return err
+		}
+		if len(got.Result.Content) == 0 || got.Result.Content[0].Text != c.value {
+			return fmt.Errorf("the server's %s is not %q: %.300s", c.name, c.value, got.line)
+		}
+	}
+	return nil
+}
+
+// commandLines searches those of dynmcp and of all below it. ARG is where the
+// config puts it.
+func (a *aviary) commandLines() {
+	but := slices.DeleteFunc(slices.Clone(a.canaries), func(c canary) bool { return c.name == "ARG" })
+	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, path := range environs {
+		env, _ := os.ReadFile(path) // of a process that ended there is none
+		if strings.Contains(string(env), a.host.marker) {
+			line, _ := os.ReadFile(filepath.Dir(path) + "/cmdline")
+			a.search("a command line", string(line), but)
+		}
+	}
+}
+
+// files searches what dynmcp may have written in its directories.
+func (a *aviary) files(home string) error {
+	return filepath.WalkDir(home, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		a.search(path, string(text), a.canaries)
+		return err
+	})
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// mortals is how many dynmcp have a server that dies in every call.
+const mortals = 4
+
+// deaths makes calls whose server writes down that it has the call and dies
+// before it answers. Each must have run once, and be said to have perhaps run.
+func (s *soak) deaths(n int) error {
+	began := time.Now()
+	var mu sync.Mutex
+	var failed error
+	var all ledger
+	var trials sync.WaitGroup
+	for i := range mortals {
+		trials.Go(func() {
+			l, err := s.dies(i*n/mortals, (i+1)*n/mortals)
+			mu.Lock()
+			defer mu.Unlock()
+			all.add(l)
+			if err != nil {
+				failed = err
+			}
+		})
+	}
+	trials.Wait()
+	fmt.Printf("deaths: %d calls in %v: %d ran once, %d ran again, %d did not run; said to be: %v\n",
+		n, rounded(time.Since(began)), all.once, all.again, all.never, all.said)
+	if failed != nil {
+		return failed
+	}
+	s.must("calls that ran again", all.again, 0)
+	s.must("calls that are not in the ledger", all.never, 0)
+	s.must("calls that ran and are said to be not sent", all.denied, 0)
+	s.must("calls whose outcome is said to be unknown", all.said["unknown"], n)
+	return nil
+}
+
+// A ledger is what became of calls: what the server wrote, and what dynmcp said.
+type ledger struct {
+	once, again, never, denied int
+	said                       map[string]int
+}
+
+func (l *ledger) add(o ledger) {
+	l.once, l.again, l.never, l.denied = l.once+o.once, l.again+o.again, l.never+o.never, l.denied+o.denied
+	if l.said == nil {
+		l.said = map[string]int{}
+	}
+	for outcome, n := range o.said {
+		l.said[outcome] += n
+	}
+}
+
+// dies makes the calls with the numbers from first to before end, each after
+// its server was asked for: load_mcp starts one at once that has just crashed.
+func (s *soak) dies(first, end int) (ledger, error) {
+	path := filepath.Join(s.dir, fmt.Sprintf("deaths-%d", first))
+	h, err := s.start(entry{name: "dies", args: []string{"-fault", "crash-call", "-ledger", path},
+		fields: map[string]any{"description": "Dies in every call"}})
+	if err != nil {
+		return ledger{}, err
+	}
+	defer h.end()
+	said := map[string]string{} // outcome by nonce
+	for id := first; id < end; id++ {
+		if err := h.succeed("dies loads", "load_mcp", load("dies"), noOther); err != nil {
+			return ledger{}, err
+		}
+		h.ask(`"dies"`, "use_tool", use("dies/echo", fmt.Sprintf(`{"nonce":"%d"}`, id)))
+		a, err := h.await("dies", noOther)
+		if err != nil {
+			return ledger{}, err
+		}
+		outcome := a.outcome()
+		if outcome != "unknown" {
+			fmt.Printf("  call %d: %.500s\n", id, a.line)
+		}
+		said[fmt.Sprint(id)] = outcome
+	}
+	if err := h.stop(); err != nil {
+		return ledger{}, err
+	}
+	text, err := os.ReadFile(path)
+	return audit(string(text), said), err
+}
+
+// audit compares what a server wrote down with what dynmcp said of each call.
+func audit(text string, said map[string]string) ledger {
+	ran := map[string]int{}
+	for line := range strings.Lines(text) {
+		if nonce, ok := strings.CutPrefix(strings.TrimSpace(line), "call echo "); ok {
+			ran[nonce]++
+		}
+	}
+	l := ledger{said: map[string]int{}}
+	for nonce, outcome := range said {
+		l.said[outcome]++
+		switch ran[nonce] {
+		case 0:
+			l.never++
+		case 1:
+			l.once++
+		default:
+			l.again++
+		}
+		if ran[nonce] > 0 && outcome == "not_sent" {
+			l.denied++
+		}
+	}
+	return l
+}
