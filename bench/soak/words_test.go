@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/base64"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -26,6 +28,17 @@ func TestCanariesAreFoundInEveryForm(t *testing.T) {
 		}
 		if c.in(strings.ToLower(c.value)) >= 0 || c.in("") >= 0 {
 			t.Errorf("%q is found where it is not", c.value)
+		}
+	}
+}
+
+// One word must be enough: the other may have been cut off.
+func TestAWordIsFoundWhereverBase64PutsIt(t *testing.T) {
+	word := newCanaries("ONE")[0].words[0]
+	for before := range 3 {
+		code := base64.StdEncoding.EncodeToString([]byte("xx"[:before] + word + "behind"))
+		if !slices.ContainsFunc(codes(word), func(form string) bool { return strings.Contains(code, form) }) {
+			t.Errorf("behind %d bytes: none of %q is in %q", before, codes(word), code)
 		}
 	}
 }
