@@ -2,6 +2,7 @@ package transports
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -48,7 +49,9 @@ type Options struct {
 	// there, and may refuse the handshake after server/discover. Nil is no.
 	OldHost func() bool
 
-	stall time.Duration // how long an upstream may leave its end unread; 0 is writeStall
+	stall time.Duration  // how long an upstream may leave its end unread; 0 is writeStall
+	http  httpPatience   // zero is usualPatience
+	roots *x509.CertPool // who signs the certificates of upstreams; nil is whom the system trusts
 }
 
 // Info is an implementation's name and version as the handshake carries them.
@@ -141,6 +144,9 @@ func newConn(server schema.Server, opts Options) *Conn {
 	}
 	if opts.stall == 0 {
 		opts.stall = writeStall
+	}
+	if opts.http == (httpPatience{}) {
+		opts.http = usualPatience
 	}
 	if server.MaxMessageBytes == 0 {
 		server.MaxMessageBytes = defaultMaxMessage

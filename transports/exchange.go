@@ -71,12 +71,11 @@ func (x *exchange) post(ctx context.Context) error {
 	case "application/json":
 		return x.readBody(resp.Body)
 	case "text/event-stream":
-		return x.readStreams(ctx, resp.Body)
+		return x.readStreams(ctx, resp)
 	}
 	c := x.link.conn
-	start, _ := io.ReadAll(io.LimitReader(resp.Body, maxExcerpt))
 	return c.fail(CodeProtocol, Unknown, fmt.Errorf("the answer is %q, neither JSON nor an event stream: %s",
-		resp.Header.Get("Content-Type"), c.excerpt(start, 120)))
+		resp.Header.Get("Content-Type"), c.excerpt(startOf(resp), 120)))
 }
 
 func mediaType(resp *http.Response) string {
@@ -106,8 +105,8 @@ func (x *exchange) readBody(body io.Reader) error {
 // readStreams reads the event stream of the call, and where that ends before
 // the answer asks for what is behind the last event that had an id (MCP
 // 2025-11-25, "Resumability and Redelivery").
-func (x *exchange) readStreams(ctx context.Context, body io.Reader) error {
-	err := x.readStream(body)
+func (x *exchange) readStreams(ctx context.Context, resp *http.Response) error {
+	err := x.readStream(resp)
 	for tries := 0; x.link.conn.inFlight(x.id) && x.stream.last != "" && !errors.Is(err, errTooLarge) && tries < resumeTries; tries++ {
 		before := x.stream.last
 		if !sleep(ctx, x.stream.pause(resumePause)) {
@@ -132,11 +131,11 @@ func (x *exchange) resume(ctx context.Context) error {
 	if resp.StatusCode != http.StatusOK || mediaType(resp) != "text/event-stream" {
 		return fmt.Errorf("the response ended without the answer and cannot be resumed: HTTP status %s", resp.Status)
 	}
-	return x.readStream(resp.Body)
+	return x.readStream(resp)
 }
 
-func (x *exchange) readStream(body io.Reader) error {
-	return x.stream.read(x.link, body, x.call, func() {
+func (x *exchange) readStream(resp *http.Response) error {
+	return x.stream.read(x.link, resp, x.call, func() {
 		if !x.link.conn.inFlight(x.id) {
 			x.linger.Do(func() { time.AfterFunc(farewell, x.cancel) })
 		}
@@ -145,8 +144,11 @@ func (x *exchange) readStream(body io.Reader) error {
 
 // broken describes why the answer could not be read.
 func (x *exchange) broken(err error) error {
-	if errors.Is(err, errTooLarge) {
+	switch {
+	case errors.Is(err, errTooLarge):
 		return x.link.conn.fail(CodeTooLarge, Done, err)
+	case errors.Is(err, errStalled): // what had begun to come need not be the answer
+		return x.link.conn.fail(CodeUnreachable, Unknown, err)
 	}
 	return x.link.conn.fail(CodeExited, Unknown, fmt.Errorf("reading the answer: %w", err))
 }

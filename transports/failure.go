@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 	"unicode"
 
 	"dynmcp/internal/wire"
@@ -51,6 +52,8 @@ type Failure struct {
 	Cause    error
 	Stderr   string // a child's last lines
 	Hint     string // what to do
+
+	RetryAfter time.Duration // when it is worth another try; 0 is not known
 }
 
 func (f *Failure) Error() string { return fmt.Sprintf("%s: %v", f.Upstream, f.Cause) }
@@ -83,12 +86,13 @@ func (f *Failure) outcomeText() string {
 // Wire returns the failure as a JSON-RPC error.
 func (f *Failure) Wire() *wire.Error {
 	data, err := json.Marshal(struct {
-		Source  string  `json:"source"`
-		Server  string  `json:"server"`
-		Outcome Outcome `json:"outcome"`
-		Hint    string  `json:"hint,omitempty"`
-		Stderr  string  `json:"stderr_tail,omitempty"`
-	}{"dynmcp", f.Upstream, f.Outcome, f.Hint, f.Stderr})
+		Source     string  `json:"source"`
+		Server     string  `json:"server"`
+		Outcome    Outcome `json:"outcome"`
+		RetryAfter int64   `json:"retry_after_ms,omitempty"`
+		Hint       string  `json:"hint,omitempty"`
+		Stderr     string  `json:"stderr_tail,omitempty"`
+	}{"dynmcp", f.Upstream, f.Outcome, f.RetryAfter.Milliseconds(), f.Hint, f.Stderr})
 	if err != nil {
 		data = nil
 	}

@@ -3,6 +3,7 @@ package transports
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -17,6 +18,8 @@ const (
 	headerWait = 15 * time.Second
 	// farewell bounds what is sent only out of politeness.
 	farewell = 2 * time.Second
+	// redialPause is before the second attempt to make a connection.
+	redialPause = 300 * time.Millisecond
 )
 
 // An httpLink sends messages as POSTs and reads what the answers hold. MCP
@@ -30,16 +33,19 @@ type httpLink struct {
 }
 
 func (c *Conn) openHTTP() {
-	link := &httpLink{conn: c, url: c.server.URL, client: newHTTPClient()}
+	link := &httpLink{conn: c, url: c.server.URL, client: newHTTPClient(c.opts)}
 	c.send, c.begin, c.stop = link.send, link.begin, link.stop
 }
 
 // newHTTPClient returns a client that never takes headers or a body to another
-// origin and keeps connections for many calls at once.
-func newHTTPClient() *http.Client {
+// origin and keeps connections for many calls at once. A peer that vanished is
+// found by the keep-alive probes of TCP, which are on, and by those of HTTP/2.
+func newHTTPClient(opts Options) *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 64
 	transport.MaxResponseHeaderBytes = 64 << 10
+	transport.TLSClientConfig = &tls.Config{RootCAs: opts.roots, MinVersion: tls.VersionTLS12}
+	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: opts.http.ping, PingTimeout: opts.http.header}
 	return &http.Client{
 		Transport: transport,
 		CheckRedirect: func(req *http.Request, via []*http.Request) error {
@@ -105,17 +111,30 @@ func (l *httpLink) post(ctx context.Context, address string, body []byte) error 
 	return nil
 }
 
-// do sends an HTTP request; call is the one whose request the body is, if any.
+// do sends an HTTP request, after a while a second time where no connection
+// could be made; call is the one whose request the body is, if any.
 func (l *httpLink) do(ctx context.Context, method, address string, body []byte, call *Call) (*http.Response, error) {
+	resp, err := l.try(ctx, method, address, body, call)
+	if !isRefused(err) {
+		return resp, err
+	}
+	l.conn.log.Debug("no connection, one more try", "err", err)
+	if !sleep(ctx, redialPause) {
+		return nil, err
+	}
+	return l.try(ctx, method, address, body, call)
+}
+
+func (l *httpLink) try(ctx context.Context, method, address string, body []byte, call *Call) (*http.Response, error) {
 	req, err := l.request(ctx, method, address, body)
 	if err != nil {
-		return nil, err
+		return nil, notSentError{err}
 	}
 	if call != nil && (l.conn.stateless.Load() || call.Method == methodDiscover) {
 		req.Header.Set("Mcp-Protocol-Version", StatelessVersion)
 		l.conn.setCallHeaders(req.Header, call)
 	}
-	return l.client.Do(req)
+	return l.fetch(req)
 }
 
 // request returns an HTTP request with the headers of the config and of the
@@ -152,7 +171,7 @@ func (l *httpLink) stop() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), farewell)
 	defer cancel()
-	if resp, err := l.do(ctx, http.MethodDelete, l.url, nil, nil); err == nil {
+	if resp, err := l.try(ctx, http.MethodDelete, l.url, nil, nil); err == nil {
 		resp.Body.Close()
 	}
 }

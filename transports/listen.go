@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"time"
 
@@ -57,7 +56,7 @@ func (l *httpLink) listenOnce(ctx context.Context, stream *eventStream) (again b
 	case resp.StatusCode != http.StatusOK || mediaType(resp) != "text/event-stream":
 		return false
 	}
-	if err := stream.read(l, resp.Body, nil, func() {}); err != nil {
+	if err := stream.read(l, resp, nil, func() {}); err != nil {
 		l.conn.log.Debug("stream broke", "err", err)
 	}
 	return true
@@ -72,7 +71,7 @@ func (l *httpLink) listenFrom(ctx context.Context, last string) (*http.Response,
 	if last != "" {
 		req.Header.Set("Last-Event-ID", last)
 	}
-	return l.client.Do(req)
+	return l.fetch(req)
 }
 
 // An eventStream is a stream of messages, possibly in several responses.
@@ -92,9 +91,9 @@ func (s *eventStream) pause(otherwise time.Duration) time.Duration {
 
 // read handles the messages of one response. own is the call it belongs to,
 // if any; taken is called behind each message.
-func (s *eventStream) read(l *httpLink, body io.Reader, own *Call, taken func()) error {
+func (s *eventStream) read(l *httpLink, resp *http.Response, own *Call, taken func()) error {
 	s.opened = true
-	return readEvents(body, l.conn.server.MaxMessageBytes, func(e event) {
+	return readEvents(resp.Body.(*answerBody), l.conn.server.MaxMessageBytes, func(e event) {
 		if e.id != "" {
 			s.last = e.id
 		}

@@ -20,7 +20,7 @@ type sseLink struct {
 }
 
 func (c *Conn) openSSE() {
-	link := &sseLink{httpLink: httpLink{conn: c, url: c.server.URL, client: newHTTPClient()}, ready: make(chan struct{})}
+	link := &sseLink{httpLink: httpLink{conn: c, url: c.server.URL, client: newHTTPClient(c.opts)}, ready: make(chan struct{})}
 	c.connect = link.connect
 	c.send = link.send
 	c.begin = func(parts ...[]byte) error { return link.postWithin(headerWait, bytes.Join(parts, nil)) }
@@ -58,7 +58,7 @@ func (l *sseLink) stream() error {
 		return l.status(resp, nil)
 	}
 	var refused error
-	err = readEvents(resp.Body, l.conn.server.MaxMessageBytes, func(e event) {
+	err = readEvents(resp.Body.(*answerBody), l.conn.server.MaxMessageBytes, func(e event) {
 		switch {
 		case e.name == "endpoint" && l.endpoint == "" && refused == nil:
 			if refused = l.meet(string(e.data)); refused != nil {

@@ -2,15 +2,16 @@ package transports
 
 import (
 	"bytes"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"dynmcp/internal/wire"
 )
@@ -20,9 +21,7 @@ import (
 // credentials did not run. Where the body is a JSON-RPC error that answers the
 // call, that is the answer.
 func (l *httpLink) status(resp *http.Response, x *exchange) error {
-	patience := time.AfterFunc(farewell, func() { resp.Body.Close() })
-	defer patience.Stop()
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // as much as there is
+	body := startOf(resp)
 	m, _ := wire.Parse(wire.Fold(body))
 	cause := fmt.Errorf("HTTP status %s: %s", resp.Status, l.conn.excerpt(bytes.TrimSpace(body), 120))
 	switch code := resp.StatusCode; {
@@ -30,13 +29,14 @@ func (l *httpLink) status(resp *http.Response, x *exchange) error {
 		return l.sessionLost(x)
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
 		f := l.conn.fail(CodeAuthRequired, NotSent, cause)
-		f.Hint = fmt.Sprintf("check the headers of %q in the config", l.conn.name)
+		f.Hint = l.loginHint(resp)
 		return f
 	case x != nil && m.Error != nil && x.isOwn(m.ID):
 		return wire.ParseError(m.Error)
 	case code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") != "":
 		f := l.conn.fail(CodeRateLimited, NotSent, cause)
-		f.Hint = retryHint(resp.Header.Get("Retry-After"))
+		f.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), time.Now())
+		f.Hint = retryHint(f.RetryAfter)
 		return f
 	case code < 300:
 		return l.conn.fail(CodeProtocol, Unknown, fmt.Errorf("no answer, but %w", cause))
@@ -78,38 +78,62 @@ func (l *httpLink) sessionLost(x *exchange) error {
 	return lost
 }
 
-func retryHint(after string) string {
-	if seconds, err := strconv.Atoi(after); err == nil {
-		return fmt.Sprintf("try again in %d seconds", min(max(seconds, 0), 60))
+// loginHint says what to look at, and what the login lacks where the upstream
+// says so (RFC 6750, 3).
+func (l *httpLink) loginHint(resp *http.Response) string {
+	hint := fmt.Sprintf("check the headers of %q in the config", l.conn.name)
+	challenges, _ := oauthex.ParseWWWAuthenticate(resp.Header.Values("WWW-Authenticate")) // what cannot be read says nothing
+	for _, c := range challenges {
+		if scopes := c.Params["scope"]; scopes != "" {
+			return hint + ": what they hold needs the scopes " + l.conn.excerpt([]byte(scopes), 200)
+		}
 	}
-	return "try again later"
+	return hint
 }
 
-// unreachable tells whether a request that got no answer can have run: where
-// no connection was made it cannot.
-func (l *httpLink) unreachable(err error) error {
-	var urlErr *url.Error
-	if errors.As(err, &urlErr) {
-		err = urlErr.Err // without the URL, which may hold a secret
+// retryMost is how long a caller is told to wait at most, whatever the upstream
+// says.
+const retryMost = time.Minute
+
+// retryAfter reads a Retry-After header, which holds seconds or a date (RFC
+// 9110, 10.2.3); 0 is that it says nothing.
+func retryAfter(header string, now time.Time) time.Duration {
+	if seconds, err := strconv.Atoi(header); err == nil {
+		return time.Duration(min(max(seconds, 0), int(retryMost/time.Second))) * time.Second
 	}
+	if date, err := http.ParseTime(header); err == nil {
+		return min(max(date.Sub(now), 0), retryMost)
+	}
+	return 0
+}
+
+func retryHint(after time.Duration) string {
+	if after == 0 {
+		return "try again later"
+	}
+	return fmt.Sprintf("try again in %d seconds", int(math.Ceil(after.Seconds())))
+}
+
+// startOf returns what comes of a body that is only to be shown.
+func startOf(resp *http.Response) []byte {
+	late := time.AfterFunc(farewell, func() { resp.Body.Close() })
+	defer late.Stop()
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxExcerpt))
+	return text
+}
+
+// unreachable tells whether a request that got no answer can have run.
+func (l *httpLink) unreachable(err error) error {
 	outcome := Unknown
-	if neverSent(err) {
+	if errors.As(err, &notSentError{}) {
 		outcome = NotSent
 	}
 	return l.conn.fail(CodeUnreachable, outcome, err)
 }
 
-// neverSent reports whether an HTTP error means that nothing ran: the name, the
-// connection or the TLS handshake failed, or the answer was to go elsewhere.
-func neverSent(err error) bool {
-	if errors.Is(err, errRedirect) {
-		return true
-	}
+// isRefused reports whether no connection could be made, soon enough for
+// another attempt.
+func isRefused(err error) bool {
 	var op *net.OpError
-	if errors.As(err, &op) && op.Op == "dial" {
-		return true
-	}
-	var dns *net.DNSError
-	var cert *tls.CertificateVerificationError
-	return errors.As(err, &dns) || errors.As(err, &cert)
+	return errors.As(err, &op) && op.Op == "dial" && !op.Timeout()
 }
