@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 
 	"dynmcp/internal/wire"
@@ -56,7 +57,7 @@ func (c *Conn) bind(tools []json.RawMessage) {
 	bindings := map[string][]binding{}
 	for _, tool := range tools {
 		name, _ := wire.Text(wire.Get(tool, "name"))
-		if found := bindingsOf(wire.Get(tool, "inputSchema"), nil); found != nil {
+		if found := unambiguous(bindingsOf(wire.Get(tool, "inputSchema"), nil)); found != nil {
 			bindings[name] = found
 		}
 	}
@@ -76,6 +77,16 @@ func bindingsOf(schema []byte, path []string) []binding {
 		all = append(all, bindingsOf(property, here)...)
 	}
 	return all
+}
+
+// unambiguous leaves out the headers that several arguments lay claim to, in any
+// case of letters.
+func unambiguous(all []binding) []binding {
+	claims := map[string]int{}
+	for _, b := range all {
+		claims[strings.ToLower(b.header)]++
+	}
+	return slices.DeleteFunc(all, func(b binding) bool { return claims[strings.ToLower(b.header)] > 1 })
 }
 
 // isToken reports whether s may be part of a header's name (RFC 9110, 5.6.2).
