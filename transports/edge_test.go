@@ -23,6 +23,7 @@ type edge struct {
 	host   *Host
 	stream io.ReadWriteCloser // the host's end
 	served chan error
+	stop   func() // ends Serve from our side
 	pings  int
 
 	mu      sync.Mutex
@@ -54,6 +55,7 @@ func edgeOn(t *testing.T, in io.Reader, out io.Writer, far io.ReadWriteCloser, o
 	}
 	e.host = NewHost("h1", in, out, opts)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	e.stop = cancel
 	go func() { e.served <- e.host.Serve(ctx) }()
 	reading := make(chan struct{})
 	go func() {

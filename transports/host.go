@@ -65,6 +65,8 @@ type Host struct {
 	version  string              // what initialize settled on
 	held     [][][]byte          // until open
 	heldSize int                 // its bytes
+	early    int                 // what was taken since initialize began and until open, in bytes
+	opened   sync.Cond           // on mu: open or ending may have changed
 	requests map[string]*Request // in flight, by their id as it was sent
 	idle     chan struct{}       // not nil while someone waits for the last answer
 	dropped  int                 // notifications
@@ -88,6 +90,7 @@ func NewHost(id string, in io.Reader, out io.Writer, opts HostOptions) *Host {
 		requests: map[string]*Request{},
 		asks:     map[int64]chan<- wire.Message{},
 	}
+	h.opened.L = &h.mu
 	h.sdk = newControlConn(h)
 	h.answerer = h.answer
 	return h
@@ -124,13 +127,18 @@ func (h *Host) Serve(ctx context.Context) error {
 
 // read handles the host's messages until there are no more.
 func (h *Host) read() error {
+	early := true
 	h.in.Idle = func() {
 		h.burst.Flush()
+		early = early && h.awaitRoom()
 		h.out.WaitBelow(hostMaxQueued)
 	}
 	defer h.burst.Flush()
 	for {
 		m, err := h.in.Next()
+		if early {
+			h.noteEarly(len(m.Raw))
+		}
 		if err == nil {
 			h.guarded(func() { h.take(m, nil) })
 			continue

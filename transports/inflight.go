@@ -152,6 +152,7 @@ func (h *Host) cancelled(params json.RawMessage) {
 func (h *Host) finish(busy func() bool) {
 	h.mu.Lock()
 	h.ending = true
+	h.opened.Broadcast()
 	h.mu.Unlock()
 	h.awaitAnswers(busy)
 	h.abandon()

@@ -44,10 +44,37 @@ func (h *Host) write(limit int, parts [][]byte) error {
 
 func (h *Host) releaseLocked() {
 	h.open = true
+	h.early = 0
+	h.opened.Broadcast()
 	for _, parts := range h.held {
 		h.sent(h.out.Send(parts...))
 	}
 	h.held, h.heldSize = nil, 0
+}
+
+// earlyCost is what a message costs that waits for the answer to initialize,
+// besides its bytes: a goroutine, mostly.
+const earlyCost = 4 << 10
+
+// noteEarly counts a message of size bytes that came before the answer to
+// initialize: it, or what it is answered with, is kept until then.
+func (h *Host) noteEarly(size int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.begun && !h.open {
+		h.early += size + earlyCost
+	}
+}
+
+// awaitRoom returns when more may be taken before the answer to initialize. It
+// reports false when that answer is out: from then on nothing is early.
+func (h *Host) awaitRoom() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for h.begun && !h.open && !h.ending && h.early > hostMaxQueued {
+		h.opened.Wait()
+	}
+	return !h.begun || !h.open
 }
 
 // sent takes note that a message could not be queued: the host is gone, which
