@@ -211,6 +211,58 @@ func TestHTTPAnswersThatAreNone(t *testing.T) {
 	}
 }
 
+// TestSessionLostAgainAndAgain has a server that forgets the session at every call:
+// each call is tried on one new session and no more.
+func TestSessionLostAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	e := remote(t, "web", "-fault", "h404")
+	host := serve(t, e, fake(t, "other"))
+	for n := range 2 {
+		before := e.Count("initialize")
+		m := use(host, "web/echo", `{"nonce":"lost"}`)
+		if !m.IsError() {
+			t.Errorf("got %s", m.Raw)
+		}
+		contains(t, m.Text(), "forgot the session", "outcome not_sent")
+		if got := e.Count("initialize") - before; got > 2 || n == 0 && got < 1 {
+			t.Errorf("a call made %d sessions", got)
+		}
+	}
+	if n := e.Count("call echo lost"); n != 0 {
+		t.Errorf("the call ran %d times", n)
+	}
+	if got := use(host, "other/echo", `{}`).Text(); got != "{}" {
+		t.Errorf("the other server: %s", got)
+	}
+}
+
+// TestSessionLostByMany has a server that forgets the session while many calls
+// come: there is one new session for all of them, and none runs twice.
+func TestSessionLostByMany(t *testing.T) {
+	t.Parallel()
+	e := remote(t, "web", "-fault", "h404-once")
+	host := serve(t, e)
+	calls := make([]*mcptest.Pending, 50)
+	for n := range calls {
+		calls[n] = host.Go("tools/call", useParams("web/echo", map[string]string{"nonce": fmt.Sprint("n", n)}))
+	}
+	for n, call := range calls {
+		m := call.Wait()
+		ran := e.Count(fmt.Sprintf("call echo n%d", n))
+		if m.IsError() {
+			contains(t, m.Text(), "outcome unknown") // it was on its way
+		} else if ran != 1 {
+			t.Errorf("call %d ran %d times", n, ran)
+		}
+		if ran > 1 {
+			t.Errorf("call %d ran %d times", n, ran)
+		}
+	}
+	if n := e.Count("initialize"); n != 2 {
+		t.Errorf("%d sessions were made, want 2", n)
+	}
+}
+
 func TestHeadersFollowNoRedirect(t *testing.T) {
 	t.Parallel()
 	var hits atomic.Int64
