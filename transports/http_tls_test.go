@@ -101,7 +101,7 @@ func TestHTTPDistrusts(t *testing.T) {
 			server.Config.ErrorLog = quietly
 			server.StartTLS()
 			defer server.Close()
-			_, err := tryDial(t, schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: server.URL}, Options{roots: known.roots})
+			err := callOnly(t, schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: server.URL}, Options{roots: known.roots})
 			if f := wantFailure(t, err, CodeUnreachable, NotSent); !strings.Contains(f.Error(), test.says) {
 				t.Errorf("got %v, want it to say %q", f, test.says)
 			}
