@@ -45,12 +45,6 @@ func callOnly(t *testing.T, server schema.Server, opts Options) error {
 // quietly keeps what a test's server complains about out of the test's output.
 var quietly = log.New(io.Discard, "", 0)
 
-func cut(t *testing.T, w http.ResponseWriter, linger int) {
-	conn := hijacked(t, w)
-	_ = conn.(*net.TCPConn).SetLinger(linger)
-	conn.Close()
-}
-
 // A call goes out once, however the upstream ends it; also on a connection that
 // was used before, and where the config makes requests look repeatable.
 func TestHTTPSentOnce(t *testing.T) {
