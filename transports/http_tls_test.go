@@ -194,9 +194,10 @@ const (
 	frameHeaders  = 1
 	frameReset    = 3
 	frameSettings = 4
+	framePing     = 6
 	frameGoAway   = 7
 
-	endStream, endHeaders = 0x1, 0x4
+	endStream, endHeaders, ack = 0x1, 0x4, 0x1
 )
 
 func frame(kind, flags byte, stream uint32, payload []byte) []byte {
@@ -243,6 +244,9 @@ func (s *h2) converse(conn net.Conn) {
 			return
 		}
 		stream := uint32(head[6])<<16 | uint32(head[7])<<8 | uint32(head[8])
+		if head[3] == framePing && head[4]&ack == 0 {
+			_, _ = conn.Write(frame(framePing, ack, 0, payload))
+		}
 		if head[3] == frameData {
 			bodies[stream] = append(bodies[stream], payload...)
 		}
