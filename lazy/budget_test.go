@@ -1,0 +1,152 @@
+package lazy
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"dynmcp/schema"
+	"dynmcp/transports"
+)
+
+func TestLoadAfterTwoFailures(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		s.load = func(ctx context.Context, n int32) error {
+			if n < 3 {
+				return failing(ctx, n)
+			}
+			return nil
+		}
+		u := s.one(lazyServer)
+		for range 2 {
+			if _, _, err := u.Acquire(t.Context()); err == nil {
+				t.Fatal("a failing load was no error")
+			}
+			wantState(t, u, Idle)
+		}
+		_, release := use(t, u)
+		release()
+		if got := u.Status().Failures; got != 0 {
+			t.Errorf("failures after a success: got %d", got)
+		}
+	})
+}
+
+func TestBudgetEvicts(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		s.load = failing
+		u := s.one(lazyServer)
+		var err error
+		for range 3 {
+			// Callers that share an attempt count once.
+			var all sync.WaitGroup
+			for range 5 {
+				all.Go(func() { _, _, _ = u.Acquire(t.Context()) })
+			}
+			_, _, err = u.Acquire(t.Context())
+			all.Wait()
+		}
+		var evicted *EvictedError
+		if !errors.As(err, &evicted) && !errors.Is(err, ErrEvicted) {
+			t.Errorf("the last attempt: got %v", err)
+		}
+		wantState(t, u, Evicted)
+		if _, _, err := u.Load(t.Context()); !errors.Is(err, ErrEvicted) {
+			t.Errorf("after eviction: got %v", err)
+		}
+		s.Apply([]schema.Server{u.Server})
+		wantState(t, s.Get("one"), Idle)
+	})
+}
+
+func TestThirdFailureSaysSo(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		s.load = failing
+		u := s.one(lazyServer)
+		var err error
+		for range 3 {
+			_, _, err = u.Load(t.Context())
+		}
+		var evicted *EvictedError
+		if !errors.As(err, &evicted) || evicted.Attempts != 3 || evicted.Upstream != "one" {
+			t.Errorf("got %v", err)
+		}
+		if got := s.loads.Load(); got != 3 {
+			t.Errorf("got %d loads, want 3", got)
+		}
+	})
+}
+
+func TestWhatDoesNotCount(t *testing.T) {
+	login := &transports.Failure{Code: transports.CodeAuthRequired, Cause: errors.New("401")}
+	for name, server := range map[string]schema.Server{
+		"login":         lazyServer,
+		"no budget":     {Description: "lazy", LoadBudget: 0},
+		"an eager one":  {LoadBudget: 3},
+		"an eager load": {Description: "eager all the same", Load: schema.LoadEager, LoadBudget: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onStage(t, func(t *testing.T, s *stage) {
+				s.load = failing
+				if name == "login" {
+					s.load = func(context.Context, int32) error { return login }
+				}
+				u := s.one(server)
+				for range 10 {
+					if _, _, err := u.Load(t.Context()); err == nil {
+						t.Fatal("no error")
+					}
+				}
+				wantState(t, u, Lost)
+			})
+		})
+	}
+}
+
+func TestOnceReadyIsNeverEvicted(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		u := s.one(lazyServer)
+		_, release := use(t, u)
+		release()
+		s.crash()
+		wantState(t, u, Lost)
+		s.load = failing
+		for range 10 {
+			if _, _, err := u.Load(t.Context()); err == nil {
+				t.Fatal("no error")
+			}
+		}
+		wantState(t, u, Lost)
+	})
+}
+
+func TestEvictedErrorSaysWhatHappened(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		s.load = failing
+		u := s.one(schema.Server{Description: "lazy", LoadBudget: 1})
+		_, _, err := u.Acquire(t.Context())
+		if want := "no such luck (failed to load after 1 attempts: one will no longer be offered)"; err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	})
+}
+
+// That we end is no failure of the server's.
+func TestShutdownDoesNotCount(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		s.load = func(ctx context.Context, _ int32) error { <-ctx.Done(); return ctx.Err() }
+		u := s.one(schema.Server{Description: "lazy", LoadBudget: 1})
+		failed := make(chan error, 1)
+		go func() {
+			_, _, err := u.Acquire(t.Context())
+			failed <- err
+		}()
+		synctest.Wait()
+		s.Close()
+		if err := <-failed; !errors.Is(err, ErrClosed) || u.Status().Failures != 0 {
+			t.Errorf("got %v, %d failures", err, u.Status().Failures)
+		}
+	})
+}
