@@ -2,7 +2,10 @@ package lazy
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -94,5 +97,220 @@ func TestLostWhileLoadingAgain(t *testing.T) {
 		wantState(t, u, Loading)
 		time.Sleep(2 * time.Second)
 		wantState(t, u, Ready)
+	})
+}
+
+// backingOff reports whether a use is answered without a try, and checks what
+// that answer says.
+func backingOff(t *testing.T, u *Upstream) bool {
+	t.Helper()
+	_, release, err := u.Acquire(t.Context())
+	if err == nil {
+		release()
+		return false
+	}
+	var failure *transports.Failure
+	if !errors.As(err, &failure) || failure.Code != transports.CodeBackingOff || failure.Outcome != transports.NotSent {
+		t.Fatalf("got %v, want a failure that says it backs off", err)
+	}
+	for _, part := range []string{"in a row", "the next attempt is due in ", "the stream ended"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("no %q in %q", part, err)
+		}
+	}
+	return true
+}
+
+// crashAfter starts the upstream, by force if it backs off, and ends the
+// connection after it has lived.
+func (s *stage) crashAfter(t *testing.T, u *Upstream, lived time.Duration) {
+	t.Helper()
+	_, release, err := u.Load(t.Context())
+	if err != nil {
+		t.Fatalf("Load: %v", err)
+	}
+	time.Sleep(lived)
+	s.crash()
+	release()
+	wantState(t, u, Lost)
+}
+
+// What crashes in every call is started at once after the first crash, then
+// with pauses that grow: 12 times in a minute at most, whoever calls how often.
+func TestCrashLoopIsPaused(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		u := s.one(schema.Server{})
+		began := time.Now()
+		var starts []time.Duration
+		for time.Since(began) < 5*time.Minute {
+			if backingOff(t, u) {
+				time.Sleep(10 * time.Millisecond)
+				continue
+			}
+			starts = append(starts, time.Since(began))
+			s.crash()
+		}
+		inFirstMinute := 0
+		for n, at := range starts {
+			if at < time.Minute {
+				inFirstMinute++
+			}
+			if n < 2 {
+				continue
+			}
+			pause := min(firstPause<<(n-2), longPause)
+			if waited := at - starts[n-1]; waited < pause*4/5 || waited > pause*6/5+10*time.Millisecond {
+				t.Errorf("start %d came after %v, want %v, a fifth more or less", n, waited, pause)
+			}
+		}
+		if starts[1] != 0 || inFirstMinute > 12 || len(starts) < 12 {
+			t.Errorf("starts: got %v, want the second at once and 12 in the first minute at most", starts)
+		}
+		if got := int(s.loads.Load()); got != len(starts) {
+			t.Errorf("got %d loads for %d connections", got, len(starts))
+		}
+	})
+}
+
+func TestLoadHeedsNoPause(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		u := s.one(schema.Server{})
+		for range 5 {
+			s.crashAfter(t, u, 0)
+		}
+		if !backingOff(t, u) {
+			t.Error("no pause after five crashes")
+		}
+		if _, release, err := u.Load(t.Context()); err != nil {
+			t.Errorf("Load: %v", err)
+		} else {
+			release()
+		}
+		if backingOff(t, u) {
+			t.Error("what Load brought back cannot be used")
+		}
+	})
+}
+
+func TestCrashAfterLongIsNoLoop(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		u := s.one(schema.Server{})
+		for range 5 {
+			s.crashAfter(t, u, soon)
+			if backingOff(t, u) {
+				t.Fatal("paused after a connection that lived for a minute")
+			}
+			s.crashAfter(t, u, 0) // the second of a row, but the first soon
+		}
+		s.crashAfter(t, u, soon-time.Second)
+		if !backingOff(t, u) {
+			t.Error("no pause after the second of a row")
+		}
+		s.crashAfter(t, u, soon)
+		s.crashAfter(t, u, 0)
+		s.crashAfter(t, u, 0)
+		waits(t, u, firstPause)
+	})
+}
+
+// waits fails the test unless uses are answered without a try for about pause.
+func waits(t *testing.T, u *Upstream, pause time.Duration) {
+	t.Helper()
+	began := time.Now()
+	for backingOff(t, u) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if waited := time.Since(began); waited < pause*4/5 || waited > pause*6/5+10*time.Millisecond {
+		t.Errorf("waited %v, want %v, a fifth more or less", waited, pause)
+	}
+}
+
+// A load that fails in a row of crashes makes the pause longer. Neither a good
+// load nor one that failed before counts among crashes.
+func TestFailuresAndLossesShareThePause(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		u := s.one(schema.Server{})
+		fail := func() {
+			t.Helper()
+			s.load = failing
+			if _, _, err := u.Load(t.Context()); err == nil {
+				t.Fatal("a failing load was no error")
+			}
+			s.load = nil
+		}
+		fail()
+		fail()
+		s.crashAfter(t, u, 0)
+		waits(t, u, 0)
+		s.crashAfter(t, u, 0)
+		waits(t, u, firstPause)
+		s.crashAfter(t, u, 0)
+		waits(t, u, 2*firstPause)
+		s.crashAfter(t, u, 0)
+		fail()
+		time.Sleep(longPause) // its pause
+		s.crashAfter(t, u, 0)
+		waits(t, u, 8*firstPause)
+		s.crashAfter(t, u, soon)
+		fail()
+		if wait := time.Until(u.retryAt); wait > firstPause*6/5 {
+			t.Errorf("the first failure for long has a pause of %v", wait)
+		}
+	})
+}
+
+// Whoever hears that its call was lost may call again before the connection's
+// watcher has run.
+func TestCrashIsKnownToTheNextUse(t *testing.T) {
+	for range 50 {
+		onStage(t, func(t *testing.T, s *stage) {
+			u := s.one(schema.Server{})
+			s.crashAfter(t, u, 0)
+			conn, release := use(t, u)
+			end := s.ends[len(s.ends)-1]
+			go func() { _, _ = io.Copy(io.Discard, end) }()
+			again := make(chan error, 1)
+			conn.Start(&transports.Call{Method: "tools/call", Done: func(json.RawMessage, error) {
+				_, _, err := u.Acquire(t.Context())
+				again <- err
+			}})
+			end.Close()
+			var failure *transports.Failure
+			if err := <-again; !errors.As(err, &failure) || failure.Code != transports.CodeBackingOff {
+				t.Fatalf("got %v, want a failure that says it backs off", err)
+			}
+			release()
+		})
+	}
+}
+
+// That we let go of a connection is no crash, however often.
+func TestOwnEndsAreNoCrashes(t *testing.T) {
+	onStage(t, func(t *testing.T, s *stage) {
+		u := s.one(schema.Server{IdleTimeout: time.Second})
+		for range 5 {
+			_, release := use(t, u)
+			release()
+			time.Sleep(2 * time.Second)
+			wantState(t, u, Idle)
+		}
+		s.crashAfter(t, u, 0)
+		if backingOff(t, u) {
+			t.Error("unloads counted as crashes")
+		}
+		_, release := use(t, u)
+		time.Sleep(soon)
+		release()
+		time.Sleep(2 * time.Second)
+		wantState(t, u, Idle)
+		s.crashAfter(t, u, 0)
+		if backingOff(t, u) {
+			t.Error("the crash before a connection that lived for long counted")
+		}
+		s.crashAfter(t, u, 0)
+		s.Apply([]schema.Server{u.Server})
+		if backingOff(t, u) {
+			t.Error("a new config did not give it another chance")
+		}
 	})
 }

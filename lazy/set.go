@@ -116,7 +116,7 @@ func (u *Upstream) readmit() {
 	if u.state == Evicted {
 		u.state = Idle
 	}
-	u.failures = 0
+	u.failures, u.losses, u.retryAt = 0, 0, time.Time{}
 }
 
 // Get returns the upstream with this name, nil where there is none.

@@ -33,10 +33,12 @@ var ErrEvicted = errors.New("it failed to start too often and is no longer offer
 // ErrClosed says that an upstream was removed, or that dynmcp ends.
 var ErrClosed = errors.New("shutting down")
 
-// The pauses between attempts to start what failed to start again.
+// The pauses between attempts to start what failed, or ended soon, again and
+// again.
 const (
 	firstPause = 200 * time.Millisecond
 	longPause  = 30 * time.Second
+	soon       = time.Minute // a connection that was lost sooner is a failure
 )
 
 // An Upstream is one configured server and, at times, a connection to it.
@@ -53,10 +55,10 @@ type Upstream struct {
 	conn     *transports.Conn // not nil while Ready
 	users    int              // of conn
 	unused   chan struct{}    // not nil while someone waits for users to be 0
+	readyAt  time.Time        // when conn was; zero where none ever was
 	failures int              // loads that failed since the last that did not
-	ready    bool             // it was Ready once
-	pause    time.Duration    // until the next attempt, after a failed one
-	retryAt  time.Time
+	losses   int              // connections in a row that were lost soon
+	retryAt  time.Time        // when the next attempt is due
 	lastErr  error
 	idle     *time.Timer // runs while Ready without users
 	releaser func()      // release, made once: every call gets it
@@ -111,8 +113,8 @@ func (u *Upstream) Acquire(ctx context.Context) (conn *transports.Conn, release 
 	return u.acquire(ctx, false)
 }
 
-// Load is Acquire that does not heed the pause after failures: someone asked
-// for this very server.
+// Load is Acquire that does not heed the pause after failures and losses:
+// someone asked for this very server.
 func (u *Upstream) Load(ctx context.Context) (conn *transports.Conn, release func(), err error) {
 	return u.acquire(ctx, true)
 }
@@ -124,6 +126,7 @@ func (u *Upstream) acquire(ctx context.Context, force bool) (*transports.Conn, f
 		if conn, release, ok := u.Ready(); ok {
 			return conn, release, nil
 		}
+		u.lost(u.Conn()) // its watcher may come later
 		if err := u.mayLoad(force); err != nil {
 			return nil, nil, err
 		}
@@ -157,7 +160,7 @@ func (u *Upstream) mayLoad(force bool) error {
 	if last := (*transports.Failure)(nil); errors.As(cause, &last) {
 		cause, f.Stderr, f.Hint = last.Cause, last.Stderr, last.Hint
 	}
-	f.Cause = fmt.Errorf("it failed %d times; the next attempt is due in %s: %w", u.failures, wait.Round(100*time.Millisecond), cause)
+	f.Cause = fmt.Errorf("it failed %d times in a row; the next attempt is due in %s: %w", u.failures+u.losses, wait.Truncate(100*time.Millisecond)+100*time.Millisecond, cause)
 	return f
 }
 
@@ -220,8 +223,8 @@ func (u *Upstream) loaded(conn *transports.Conn, err error) error {
 	case err != nil:
 		return u.failedLocked(err)
 	}
-	u.state, u.conn, u.ready = Ready, conn, true
-	u.failures, u.pause, u.retryAt, u.lastErr = 0, 0, time.Time{}, nil
+	u.state, u.conn, u.readyAt = Ready, conn, time.Now()
+	u.failures, u.retryAt, u.lastErr = 0, time.Time{}, nil
 	u.restLocked()
 	u.set.watch(u, conn)
 	return nil
@@ -237,7 +240,7 @@ func (u *Upstream) failedLocked(err error) error {
 	}
 	u.failures++
 	budget := u.Server.LoadBudget
-	if u.Server.Lazy() && !u.ready && budget > 0 {
+	if u.Server.Lazy() && u.readyAt.IsZero() && budget > 0 {
 		if u.failures < budget {
 			u.state = Idle
 			return err
@@ -245,11 +248,18 @@ func (u *Upstream) failedLocked(err error) error {
 		u.state = Evicted
 		return &EvictedError{Upstream: u.Server.Name, Attempts: u.failures, Err: err}
 	}
-	u.pause = min(max(2*u.pause, firstPause), longPause)
+	u.backOffLocked()
+	return err
+}
+
+// backOffLocked has the next attempt wait, twice as long for each failure; the
+// first loss is none yet.
+func (u *Upstream) backOffLocked() {
+	doublings := u.failures + max(u.losses-1, 0) - 1
+	pause := min(firstPause<<min(doublings, 10), longPause)
 	// A fifth more or less, so that many servers that fell together do not
 	// rise together.
-	u.retryAt = time.Now().Add(u.pause - u.pause/5 + rand.N(2*u.pause/5))
-	return err
+	u.retryAt = time.Now().Add(pause - pause/5 + rand.N(2*pause/5))
 }
 
 // An EvictedError is the failure that used up an upstream's budget.
@@ -308,22 +318,45 @@ func (u *Upstream) unload(conn *transports.Conn) {
 		return
 	}
 	u.state, u.conn = Idle, nil
+	u.livedLocked()
 	u.set.goClose(conn)
 	u.mu.Unlock()
 	u.set.changed(u)
 }
 
-// lost takes note that a connection ended by itself.
+// lost takes note that a connection ended by itself, if that is not known yet.
+// The next use connects anew at once, unless the one before was lost soon as
+// well: what crashes in every call must not be started as fast as it is called.
+// A session that the upstream forgot is no crash.
 func (u *Upstream) lost(conn *transports.Conn) {
+	if conn == nil || conn.Err() == nil {
+		return
+	}
+	loss := conn.Loss()
 	u.mu.Lock()
 	if u.conn != conn {
 		u.mu.Unlock()
 		return
 	}
 	// Users release a connection that is not there any more.
-	u.state, u.conn, u.lastErr = Lost, nil, conn.Err()
+	u.state, u.conn, u.lastErr = Lost, nil, loss
+	if !u.livedLocked() && !errors.Is(loss, transports.ErrSessionLost) {
+		if u.losses++; u.losses > 1 {
+			u.backOffLocked()
+		}
+	}
 	u.mu.Unlock()
 	u.set.changed(u)
+}
+
+// livedLocked forgets earlier losses where a connection that ends was there for
+// long, which it reports.
+func (u *Upstream) livedLocked() bool {
+	if time.Since(u.readyAt) < soon {
+		return false
+	}
+	u.losses = 0
+	return true
 }
 
 // close ends the upstream for good and returns its connection, to be closed.

@@ -182,6 +182,10 @@ func (c *Conn) Err() error {
 	return c.err
 }
 
+// Loss describes why the connection ended, with a child's last words, for a call
+// that was not sent. It must have ended.
+func (c *Conn) Loss() *Failure { return c.failure(c.Err(), NotSent) }
+
 // Stderr returns the last lines the child wrote to stderr, "" where there is
 // no child.
 func (c *Conn) Stderr() string { return c.stderr() }

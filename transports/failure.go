@@ -21,7 +21,7 @@ const (
 	CodeUnreachable  = 5105 // HTTP: no connection, or an error status
 	CodeAuthRequired = 5106 // HTTP: it wants a login
 	CodeRateLimited  = 5107 // HTTP: 429, or 503 with Retry-After
-	CodeBackingOff   = 5108 // it failed again and again; not tried now
+	CodeBackingOff   = 5108 // it failed or ended again and again; not tried now
 	CodeTooLarge     = 5109 // the answer is over max_message_bytes
 	CodeOverloaded   = 5110 // too much waits for it already
 	CodeShuttingDown = 5111 // dynmcp ends

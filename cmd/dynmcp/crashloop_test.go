@@ -1,0 +1,52 @@
+package main_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// A server that crashes in every call is started again after the first crash,
+// and then with pauses, in which calls are answered at once.
+func TestServerThatCrashesInEveryCallIsPaused(t *testing.T) {
+	t.Parallel()
+	e := deferred(t, "bad", "Bad", "-fault", "crash-call", "-fault-tool", "pid")
+	host := serve(t, e, fake(t, "good"))
+	const paused = "the next attempt is due in "
+	text := ""
+	for crashes := 0; !strings.Contains(text, paused); {
+		if text = use(host, "bad/pid", nil).Text(); strings.Contains(text, "outcome unknown") {
+			crashes++
+		}
+		// On a slow machine the first pauses may be over before the next call.
+		if crashes > 10 {
+			t.Fatalf("it was started after each of %d crashes", crashes)
+		}
+	}
+	contains(t, text, "bad: it failed ", " times in a row", "exit status 3", "outcome not_sent", "fakemcp: panic: as asked")
+	if got, want := e.Count("call pid"), e.Count("start"); got < 2 || got != want {
+		t.Errorf("%d calls ran in %d processes, want one in each and at least two", got, want)
+	}
+	contains(t, use(host, "good/echo", `{}`).Text(), "{}")
+	contains(t, load(host, "bad").Text(), "bad/echo")
+	if got := use(host, "bad/echo", `{"again":1}`).Text(); got != `{"again":1}` {
+		t.Errorf("after load_mcp: %s", got)
+	}
+}
+
+// A server that forgets its sessions is no server that crashes.
+func TestForgottenSessionsAreNotPaused(t *testing.T) {
+	t.Parallel()
+	e := remote(t, "away", "-fault", "h404", "-fault-times", "8")
+	host := serve(t, e)
+	text := ""
+	for range 9 {
+		if text = use(host, "away/echo", `{}`).Text(); text == "{}" {
+			break
+		}
+		contains(t, text, "forgot the session")
+		lacks(t, text, "next attempt")
+	}
+	if got := e.Count("fault h404"); text != "{}" || got != 8 {
+		t.Errorf("got %s after %d forgotten sessions, want it to work after 8", text, got)
+	}
+}
