@@ -192,6 +192,9 @@ func (c *Conn) tellCancelled(id int64, call *Call) {
 func (c *Conn) expire(call *Call, after time.Duration) {
 	if c.Cancel(call, json.RawMessage(`"timeout"`)) {
 		call.Done(nil, c.fail(CodeTimeout, Unknown, fmt.Errorf("no answer to %s within %s", call.Method, after)))
+		if call.Method != "initialize" && call.Method != methodDiscover { // before those are over there is no ping
+			c.checkHealth()
+		}
 	}
 }
 

@@ -179,7 +179,7 @@ func TestCallTimeout(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 		synctest.Wait()
-		if got := p.lines(); len(got) != 2 || !strings.Contains(got[1], `"reason":"timeout"`) {
+		if got := p.lines(); len(got) != 3 || !strings.Contains(got[1], `"reason":"timeout"`) || !strings.Contains(got[2], `"method":"ping"`) {
 			t.Errorf("got %q", got)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/http/httptrace"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -52,6 +53,7 @@ type Options struct {
 	stall time.Duration  // how long an upstream may leave its end unread; 0 is writeStall
 	http  httpPatience   // zero is usualPatience
 	roots *x509.CertPool // who signs the certificates of upstreams; nil is whom the system trusts
+	ping  time.Duration  // how long a ping waits for a sign of life; 0 is pingWait
 }
 
 // Info is an implementation's name and version as the handshake carries them.
@@ -94,6 +96,8 @@ type Conn struct {
 	begin func(parts ...[]byte) error
 	// stop ends the transport and returns when it is over.
 	stop func()
+	// kill ends a child and all it started at once.
+	kill func()
 	// stderr returns the last lines of a child's stderr.
 	stderr func() string
 
@@ -102,6 +106,9 @@ type Conn struct {
 	done    chan struct{} // closed when nothing more will be received
 	wg      sync.WaitGroup
 	closing sync.Once
+
+	heard    atomic.Int64 // grows with whatever the upstream sends
+	checking atomic.Bool  // whether it lives is being found out
 
 	mu     sync.Mutex
 	lastID int64
@@ -148,6 +155,9 @@ func newConn(server schema.Server, opts Options) *Conn {
 	if opts.http == (httpPatience{}) {
 		opts.http = usualPatience
 	}
+	if opts.ping == 0 {
+		opts.ping = pingWait
+	}
 	if server.MaxMessageBytes == 0 {
 		server.MaxMessageBytes = defaultMaxMessage
 	}
@@ -157,12 +167,15 @@ func newConn(server schema.Server, opts Options) *Conn {
 		opts:   opts,
 		log:    opts.Logger.With("upstream", server.Name),
 		stderr: func() string { return "" },
+		kill:   func() {},
 		done:   make(chan struct{}),
 		calls:  map[int64]*Call{},
 		asked:  map[string]context.CancelCauseFunc{},
 		uris:   map[string]bool{},
 	}
-	c.ctx, c.cancel = context.WithCancel(context.Background())
+	// Over HTTP the beginning of a response is heard, whatever it says.
+	trace := &httptrace.ClientTrace{GotFirstResponseByte: func() { c.heard.Add(1) }}
+	c.ctx, c.cancel = context.WithCancel(httptrace.WithClientTrace(context.Background(), trace))
 	return c
 }
 

@@ -56,6 +56,7 @@ type scripted struct {
 	*httptest.Server
 	call func(w http.ResponseWriter, r *http.Request, id string) // answers tools/call
 	get  func(w http.ResponseWriter, r *http.Request)            // nil is 405
+	rest func(w http.ResponseWriter, r *http.Request)            // what else is posted; nil is 202
 
 	mu   sync.Mutex
 	seen []string // METHOD, method, session and version of every request
@@ -85,6 +86,8 @@ func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"x"}}}`, m.ID)
 	case m.Method == "tools/call":
 		s.call(w, r, string(m.ID))
+	case s.rest != nil:
+		s.rest(w, r)
 	default:
 		w.WriteHeader(http.StatusAccepted)
 	}

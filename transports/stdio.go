@@ -41,6 +41,7 @@ func (c *Conn) openChild() error {
 	c.send = func(_ *Call, parts ...[]byte) error { return writer.SendWithin(nil, maxQueued, parts...) }
 	c.begin = func(parts ...[]byte) error { return c.send(nil, parts...) }
 	c.stop = func() { p.stop(writer) }
+	c.kill = p.tree.Kill
 
 	answers, words := make(chan struct{}), make(chan struct{}) // closed when they are read
 	c.spawn(func() {
@@ -82,13 +83,13 @@ func (c *Conn) giveUp(p *child, grace time.Duration, why error) {
 	case <-c.ctx.Done():
 	case <-timer.C:
 		c.lose(why)
-		p.tree.Kill()
+		c.kill()
 	}
 }
 
 // readLines handles what the upstream prints until that ends.
 func (c *Conn) readLines(stream io.Reader) {
-	r := wire.NewReader(stream, c.server.MaxMessageBytes)
+	r := wire.NewReader(heard{stream, &c.heard}, c.server.MaxMessageBytes)
 	c.burst = &wire.Burst{}
 	r.Idle = c.burst.Flush
 	defer c.burst.Flush()
