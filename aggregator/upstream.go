@@ -31,6 +31,8 @@ type peer struct {
 	listing  *catalog.Listing
 	flights  []*flight       // oldest first
 	stale    map[string]bool // list methods to be fetched anew
+	changes  int             // how often one was announced to be
+	fetched  time.Time       // when the last fetch ended
 	fetching chan struct{}   // closed when no list is being fetched any more; nil while none is
 }
 
@@ -150,6 +152,7 @@ func (p *peer) outdated(methods ...string) {
 	for _, method := range methods {
 		p.stale[method] = true
 	}
+	p.changes++
 	p.mu.Unlock()
 	p.refresh()
 }
@@ -189,8 +192,16 @@ func (a *Aggregator) awaitRefresh(ctx context.Context) {
 	}
 }
 
+// A burst of changes costs two fetches: one at its beginning, one when nothing
+// has changed for quiet, or after longestBurst for who never stops.
+const (
+	quiet        = 50 * time.Millisecond
+	longestBurst = 5 * time.Second
+)
+
 func (p *peer) fetch() {
 	for {
+		p.awaitQuiet()
 		p.mu.Lock()
 		conn, stale := p.conn, p.stale
 		p.stale = map[string]bool{}
@@ -202,7 +213,34 @@ func (p *peer) fetch() {
 		}
 		p.mu.Unlock()
 		p.fetchFrom(conn, stale)
+		p.mu.Lock()
+		p.fetched = time.Now()
+		p.mu.Unlock()
 	}
+}
+
+// awaitQuiet returns when a burst of changes is over, at once where it may be one
+// change.
+func (p *peer) awaitQuiet() {
+	seen, more := p.burst()
+	for end := time.Now().Add(longestBurst); more && time.Now().Before(end); {
+		select {
+		case <-time.After(quiet):
+		case <-p.agg.ctx.Done():
+			return
+		}
+		before := seen
+		seen, _ = p.burst()
+		more = seen != before
+	}
+}
+
+// burst returns how many changes were announced so far, and whether one came
+// soon after a fetch.
+func (p *peer) burst() (changes int, goesOn bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.changes, len(p.stale) > 0 && time.Since(p.fetched) < quiet
 }
 
 // fetchFrom replaces lists. A list that cannot be fetched stays as it was, and

@@ -143,7 +143,7 @@ func TestChangeThatNoHostCanSeeIsNotAnnounced(t *testing.T) {
 
 func TestBurstOfChangesIsOneAnnouncement(t *testing.T) {
 	t.Parallel()
-	const burst = 2000
+	const burst = 10_000
 	alpha := fake(t, "alpha")
 	host := serve(t, alpha)
 	told := mark(t, host)
@@ -153,7 +153,7 @@ func TestBurstOfChangesIsOneAnnouncement(t *testing.T) {
 	settle(t, host, "alpha")
 	told(toolsChanged, 1)
 	contains(t, catalogue(t, host), "alpha/aardvark")
-	if got := alpha.Count("list tools") - fetched; got > burst/2 {
+	if got := alpha.Count("list tools") - fetched; got > 10 { // three; more where the machine is so slow that it is no burst
 		t.Errorf("%d changes were fetched %d times", burst, got)
 	}
 }
