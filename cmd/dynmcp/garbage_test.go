@@ -142,7 +142,7 @@ func TestServersThatAnswerGarbage(t *testing.T) {
 				t.Errorf("the other server: %s", got)
 			}
 			switch fault {
-			case "partial-hang": // it holds its stdout for ever; nothing to be done
+			case "partial-hang": // it holds its stdout for ever, which pings find out in half a minute
 			default:
 				if got := use(host, "odd/echo", `{"n":1}`).Text(); got != `{"n":1}` {
 					t.Errorf("the next call: %s", got)

@@ -42,7 +42,7 @@ type armed struct {
 var allFaults []fault
 
 func init() {
-	for _, group := range [][]fault{startFaults, requestFaults, answerFaults, httpFaults} {
+	for _, group := range [][]fault{startFaults, requestFaults, answerFaults, httpFaults, noiseFaults} {
 		allFaults = append(allFaults, group...)
 	}
 }
