@@ -101,7 +101,7 @@ func TestStdioCancel(t *testing.T) {
 func TestStdioTimeoutTellsUpstream(t *testing.T) {
 	ledger := mcptest.NewLedger(t)
 	server := fake(t, "-ledger", ledger.Path)
-	server.Timeout = 100 * time.Millisecond
+	server.Timeout = time.Second
 	c := dial(t, server, Options{Legacy: true})
 	_, err := tool(t, c, "sleep", `{"ms":0}`)
 	wantFailure(t, err, CodeTimeout, Unknown)

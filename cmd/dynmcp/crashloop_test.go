@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -30,6 +31,25 @@ func TestServerThatCrashesInEveryCallIsPaused(t *testing.T) {
 	contains(t, load(host, "bad").Text(), "bad/echo")
 	if got := use(host, "bad/echo", `{"again":1}`).Text(); got != `{"again":1}` {
 		t.Errorf("after load_mcp: %s", got)
+	}
+}
+
+// A call whose server does the work and dies before it answers is never made a
+// second time, and is never said not to have run.
+func TestCallsOfAServerThatDiesRunOnce(t *testing.T) {
+	t.Parallel()
+	e := deferred(t, "dies", "Dies", "-fault", "crash-call")
+	host := serve(t, e)
+	const calls = 20
+	for n := range calls {
+		load(host, "dies")
+		contains(t, use(host, "dies/echo", fmt.Sprintf(`{"nonce":"n%d"}`, n)).Text(), "outcome unknown")
+		if got := e.Count(fmt.Sprintf("call echo n%d", n)); got != 1 {
+			t.Errorf("call %d ran %d times", n, got)
+		}
+	}
+	if got := e.Count("start"); got != calls {
+		t.Errorf("got %d starts, want one for each call", got)
 	}
 }
 
