@@ -110,7 +110,7 @@ func backingOff(t *testing.T, u *Upstream) bool {
 		return false
 	}
 	var failure *transports.Failure
-	if !errors.As(err, &failure) || failure.Code != transports.CodeBackingOff || failure.Outcome != transports.NotSent {
+	if !errors.As(err, &failure) || failure.Code != transports.CodeBackingOff || failure.Outcome != transports.NotSent || failure.RetryAfter <= 0 {
 		t.Fatalf("got %v, want a failure that says it backs off", err)
 	}
 	for _, part := range []string{"in a row", "the next attempt is due in ", "the stream ended"} {

@@ -155,7 +155,7 @@ func (u *Upstream) mayLoad(force bool) error {
 	case u.state == Loading || force || wait <= 0:
 		return nil
 	}
-	f := &transports.Failure{Upstream: u.Server.Name, Code: transports.CodeBackingOff, Outcome: transports.NotSent}
+	f := &transports.Failure{Upstream: u.Server.Name, Code: transports.CodeBackingOff, Outcome: transports.NotSent, RetryAfter: wait}
 	cause := u.lastErr
 	if last := (*transports.Failure)(nil); errors.As(cause, &last) {
 		cause, f.Stderr, f.Hint = last.Cause, last.Stderr, last.Hint

@@ -58,7 +58,7 @@ func (l *httpLink) fetch(req *http.Request) (*http.Response, error) {
 		cancel(nil)
 		return nil, err
 	}
-	resp.Body = &answerBody{in: resp.Body, ctx: ctx, cancel: cancel, patience: patience.body}
+	resp.Body = &answerBody{in: resp.Body, heard: &l.conn.heard, ctx: ctx, cancel: cancel, patience: patience.body}
 	return resp, nil
 }
 
@@ -117,6 +117,7 @@ func (a *attempt) failed(err error) error {
 // An answerBody is the body of an HTTP answer that must not stall.
 type answerBody struct {
 	in       io.ReadCloser
+	heard    *atomic.Int64   // of the connection
 	ctx      context.Context // the request's
 	cancel   context.CancelCauseFunc
 	patience time.Duration
@@ -134,6 +135,9 @@ func (b *answerBody) Read(p []byte) (int, error) {
 		defer late.Stop()
 	}
 	n, err := b.in.Read(p)
+	if n > 0 {
+		b.heard.Add(1)
+	}
 	if err != nil && err != io.EOF {
 		err = stallOf(b.ctx, err)
 	}
