@@ -213,7 +213,7 @@ func (a *Aggregator) loadFor(r *transports.Request, u *lazy.Upstream, how func(c
 	ctx, cancel := context.WithCancel(a.ctx)
 	defer cancel()
 	if !r.OnCancel(func(json.RawMessage) { cancel() }) {
-		return nil, context.Canceled
+		return nil, transports.CutOff(u.Server.Name, transports.NotSent)
 	}
 	_, release, err = a.acquire(ctx, u, how, r)
 	return release, err

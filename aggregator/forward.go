@@ -58,6 +58,7 @@ func (f *flight) acquire() {
 	ctx, cancel := context.WithCancel(f.agg.ctx)
 	defer cancel()
 	if !f.request.OnCancel(func(json.RawMessage) { cancel() }) {
+		f.cutOff(transports.NotSent)
 		return
 	}
 	conn, release, err := f.agg.acquire(ctx, u, u.Acquire, f.request)
@@ -74,18 +75,29 @@ func (f *flight) start(conn *transports.Conn, release func()) {
 	f.conn, f.release = conn, release
 	f.Params = f.session.spokenTo(conn, f.request.Modern, f.Params)
 	f.peer.add(f)
-	live := f.request.OnCancel(f.cancel)
+	if !f.request.OnCancel(f.cancel) {
+		f.land()
+		f.cutOff(transports.NotSent)
+		return
+	}
 	f.conn.Start(&f.Call)
-	if !live || f.request.Ended() {
+	if !f.request.Live() {
 		f.cancel(nil)
 	}
 }
 
-// cancel withdraws the request; the host wants no answer any more.
+// cancel withdraws the request: the host wants no answer any more, or we end.
 func (f *flight) cancel(reason json.RawMessage) {
 	if f.conn.Cancel(&f.Call, reason) {
 		f.land()
+		f.cutOff(transports.Unknown)
 	}
+}
+
+// cutOff answers a request that our end cuts off. One that the host cancelled
+// is over already, and gets no answer.
+func (f *flight) cutOff(outcome transports.Outcome) {
+	f.agg.fail(f.request, transports.CutOff(f.peer.upstream.Server.Name, outcome), f.asText)
 }
 
 func (f *flight) land() {
@@ -159,7 +171,18 @@ func (a *Aggregator) acquire(ctx context.Context, u *lazy.Upstream, how func(con
 		defer stop()
 	}
 	conn, release, err := how(waiting)
-	if errors.Is(err, context.DeadlineExceeded) && waiting.Err() != nil {
+	switch {
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		return nil, nil, transports.CutOff(u.Server.Name, transports.NotSent)
+	case errors.Is(err, lazy.ErrClosed):
+		return nil, nil, &transports.Failure{
+			Upstream: u.Server.Name,
+			Code:     transports.CodeShuttingDown,
+			Outcome:  transports.NotSent,
+			Cause:    errors.New("a new config has changed or removed it"),
+			Hint:     "call again",
+		}
+	case errors.Is(err, context.DeadlineExceeded) && waiting.Err() != nil:
 		return nil, nil, &transports.Failure{
 			Upstream: u.Server.Name,
 			Code:     transports.CodeTimeout,

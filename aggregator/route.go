@@ -141,13 +141,10 @@ func (a *Aggregator) retryWhenListed(r *transports.Request, try func() bool, orE
 		ctx, cancel := context.WithCancel(a.ctx)
 		defer cancel()
 		if !r.OnCancel(func(json.RawMessage) { cancel() }) {
-			return
+			cancel()
 		}
-		if err := a.awaitOnly(ctx); err != nil {
-			a.fail(r, err, false)
-			return
-		}
-		for {
+		err := a.awaitOnly(ctx)
+		for err == nil {
 			next := a.nextStart() // before the try, so that none is missed
 			if try() {
 				return
@@ -156,7 +153,12 @@ func (a *Aggregator) retryWhenListed(r *transports.Request, try func() bool, orE
 				break
 			}
 		}
-		if ctx.Err() == nil {
+		switch {
+		case err != nil && !errors.Is(err, context.Canceled):
+			a.fail(r, err, false)
+		case ctx.Err() != nil:
+			r.Reply(nil, transports.ShuttingDown(transports.NotSent))
+		default:
 			orElse()
 		}
 	})

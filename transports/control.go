@@ -135,7 +135,7 @@ func (c *controlConn) request(r *Request) {
 		Header: http.Header{idHeader: {string(r.ID)}, paramsHeader: {string(r.Params)}},
 	}})
 	if !taken {
-		r.Reply(nil, shuttingDown(NotSent))
+		r.Reply(nil, ShuttingDown(NotSent))
 	}
 }
 

@@ -99,6 +99,21 @@ func (f *Failure) Wire() *wire.Error {
 	return &wire.Error{Code: f.Code, Message: f.Error(), Data: data}
 }
 
+// CutOff returns the failure of a call that dynmcp's own end cuts off.
+func CutOff(upstream string, outcome Outcome) *Failure {
+	f := &Failure{
+		Upstream: upstream,
+		Code:     CodeShuttingDown,
+		Outcome:  outcome,
+		Cause:    errors.New("dynmcp is shutting down"),
+		Hint:     "call again when dynmcp runs again",
+	}
+	if outcome != NotSent {
+		f.Hint = "find out what the call did before it is made again"
+	}
+	return f
+}
+
 // fail returns a failure of this connection.
 func (c *Conn) fail(code int64, outcome Outcome, cause error) *Failure {
 	return &Failure{Upstream: c.name, Code: code, Outcome: outcome, Cause: c.hidden(cause), Stderr: c.stderr()}

@@ -22,6 +22,7 @@ const (
 	hostMaxQueued  = 16 << 20                // what may wait for the host before we stop reading it
 	hostStall      = 60 * time.Second        // how long the host may leave its end unread
 	lastAnswers    = 1500 * time.Millisecond // for calls in flight when the host is gone
+	lastWords      = 450 * time.Millisecond  // for what is said of those that took longer
 )
 
 // HostOptions say who answers a host.
@@ -110,13 +111,15 @@ func (h *Host) Serve(ctx context.Context) error {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- h.read() }()
-	busy, patience := h.opts.Busy, time.Duration(0)
+	// Who tells us to end does not wait for upstreams that start.
+	busy := func() bool { return ctx.Err() == nil && h.opts.Busy != nil && h.opts.Busy() }
+	patience := time.Duration(0)
 	select {
 	case err = <-ended:
 	case <-h.out.Done():
 		err = fmt.Errorf("the host does not read: %w", h.out.Err())
 	case <-ctx.Done():
-		busy, patience = nil, lastAnswers
+		patience = lastAnswers
 	}
 	close(h.gone)
 	h.finish(busy)

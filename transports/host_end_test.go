@@ -47,13 +47,55 @@ func TestHostAnswersBeforeTheEnd(t *testing.T) {
 	}
 }
 
-// What takes too long at the end is withdrawn, and answered with that. A
+// What takes too long at the end is answered by who works on it: who is told,
+// and who hears of it only when it goes on.
+func TestHostHurries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := halves()
+		var asleep *Request
+		e := edgeOn(t, near, near, far, HostOptions{Handle: func(r *Request) {
+			answer := func(json.RawMessage) { r.Reply(json.RawMessage(`{"cut":`+string(r.ID)+`}`), nil) }
+			if string(r.ID) == "2" {
+				asleep = r
+				time.AfterFunc(lastAnswers+lastWords/2, func() {
+					if !r.OnCancel(answer) {
+						answer(nil)
+					}
+				})
+				return
+			}
+			r.OnCancel(func(reason json.RawMessage) {
+				if r.Live() {
+					t.Error("the request is live")
+				}
+				answer(reason)
+			})
+		}})
+		e.begin("2025-11-25")
+		e.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, `{"jsonrpc":"2.0","id":2,"method":"tools/call"}`)
+		synctest.Wait()
+		if !asleep.Live() {
+			t.Error("the request is not live")
+		}
+		far.CloseWrite()
+		if err := e.end(); err != nil {
+			t.Error(err)
+		}
+		for n, want := range []string{`{"jsonrpc":"2.0","id":1,"result":{"cut":1}}`, `{"jsonrpc":"2.0","id":2,"result":{"cut":2}}`} {
+			if got := e.wait(3)[n+1]; got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		}
+	})
+}
+
+// What nobody answers at the end is withdrawn and answered with that. A
 // subscription does not hold up the end.
 func TestHostAbandons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := halves()
-		cancelled := make(chan struct{})
-		e := edgeOn(t, near, near, far, HostOptions{Handle: func(r *Request) { r.OnCancel(func(json.RawMessage) { close(cancelled) }) }})
+		told := 0
+		e := edgeOn(t, near, near, far, HostOptions{Handle: func(r *Request) { r.OnCancel(func(json.RawMessage) { told++ }) }})
 		e.begin("2025-11-25")
 		e.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`)
 		far.CloseWrite()
@@ -61,14 +103,48 @@ func TestHostAbandons(t *testing.T) {
 		if err := e.end(); err != nil {
 			t.Error(err)
 		}
-		if took := time.Since(began); took != lastAnswers {
-			t.Errorf("it took %v, want %v", took, lastAnswers)
+		if took := time.Since(began); took != lastAnswers+lastWords {
+			t.Errorf("it took %v, want %v", took, lastAnswers+lastWords)
 		}
-		<-cancelled
+		if told == 0 {
+			t.Error("who works on it was not told")
+		}
 		got := e.wait(2)[1]
 		if !strings.Contains(got, `"id":1,"error":{"code":5111,`) || !strings.Contains(got, `"outcome":"unknown"`) {
 			t.Errorf("got %s", got)
 		}
+	})
+}
+
+// A host that closed its end early waits for an upstream that starts, but not
+// once we are told to end.
+func TestHostToldToEndWhileBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := halves()
+		host := NewHost("h1", near, near, HostOptions{
+			Control: newControl(),
+			Handle:  func(*Request) {},
+			Notice:  func(string, json.RawMessage) {},
+			Busy:    func() bool { return true },
+		})
+		e := &edge{t: t, host: host, stream: far, served: make(chan error, 1), changed: make(chan struct{})}
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { e.served <- host.Serve(ctx) }()
+		go e.read()
+		e.begin("2025-11-25")
+		e.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`)
+		far.CloseWrite()
+		time.Sleep(time.Hour)
+		cancel()
+		began := time.Now()
+		if err := e.end(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > lastAnswers+lastWords {
+			t.Errorf("it took %v", took)
+		}
+		far.Close()
+		synctest.Wait()
 	})
 }
 

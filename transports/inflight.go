@@ -25,7 +25,7 @@ func (h *Host) admit(r *Request) *wire.Error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ending {
-		return shuttingDown(NotSent)
+		return ShuttingDown(NotSent)
 	}
 	if problem := h.outOfTurnLocked(r); problem != "" {
 		return &wire.Error{Code: wire.CodeInvalidRequest, Message: problem}
@@ -154,8 +154,9 @@ func (h *Host) finish(busy func() bool) {
 	h.ending = true
 	h.opened.Broadcast()
 	h.mu.Unlock()
-	h.awaitAnswers(busy)
-	h.abandon()
+	h.awaitAnswers(busy, lastAnswers)
+	h.hurry()
+	h.abandon(func(*Request) bool { return true })
 	h.answering.Wait()
 }
 
@@ -166,9 +167,9 @@ func (h *Host) isEnding() bool {
 }
 
 // awaitAnswers returns when nothing is in flight any more, nobody reads the
-// answers, or it took too long; time in which busy reports true does not
-// count.
-func (h *Host) awaitAnswers(busy func() bool) {
+// answers, or it took longer than patience; time in which busy reports true does
+// not count.
+func (h *Host) awaitAnswers(busy func() bool, patience time.Duration) {
 	h.mu.Lock()
 	idle := make(chan struct{})
 	if h.waitingLocked() {
@@ -177,9 +178,10 @@ func (h *Host) awaitAnswers(busy func() bool) {
 		close(idle)
 	}
 	h.mu.Unlock()
-	ticker := time.NewTicker(lastAnswers / 10)
+	const tick = lastAnswers / 10
+	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
-	for left := lastAnswers; left > 0; {
+	for left := patience; left > 0; {
 		select {
 		case <-idle:
 			return
@@ -187,18 +189,38 @@ func (h *Host) awaitAnswers(busy func() bool) {
 			return
 		case <-ticker.C:
 			if busy == nil || !busy() {
-				left -= lastAnswers / 10
+				left -= tick
 			}
 		}
 	}
 }
 
-// abandon withdraws what is still in flight and says so, for a host that may
-// still read.
-func (h *Host) abandon() {
+// hurry has the calls in flight answered now, by who knows their upstream and
+// whether they were sent. The control plane has nobody to ask.
+func (h *Host) hurry() {
+	h.abandon(func(r *Request) bool { return isControl(r.Method) })
 	h.mu.Lock()
 	left := slices.Collect(maps.Values(h.requests))
-	clear(h.requests)
+	h.mu.Unlock()
+	for _, r := range left {
+		r.hurry()
+	}
+	h.awaitAnswers(nil, lastWords)
+}
+
+// abandon withdraws what is still in flight, of those that which picks, and says
+// so, for a host that may still read.
+func (h *Host) abandon(which func(*Request) bool) {
+	h.mu.Lock()
+	var left []*Request
+	for _, r := range h.requests {
+		if which(r) {
+			left = append(left, r)
+		}
+	}
+	for _, r := range left {
+		h.takeOutLocked(r)
+	}
 	h.mu.Unlock()
 	for _, r := range left {
 		r.Cancel(nil)
@@ -206,11 +228,13 @@ func (h *Host) abandon() {
 			h.respond(r.batch, nil)
 			continue
 		}
-		h.respond(r.batch, wire.Failure(r.ID, shuttingDown(Unknown)))
+		h.respond(r.batch, wire.Failure(r.ID, ShuttingDown(Unknown)))
 	}
 }
 
-func shuttingDown(outcome Outcome) *wire.Error {
+// ShuttingDown returns the error that answers a request which no upstream is
+// known to be meant by, when we end.
+func ShuttingDown(outcome Outcome) *wire.Error {
 	return &wire.Error{
 		Code:    CodeShuttingDown,
 		Message: "dynmcp is shutting down",

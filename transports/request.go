@@ -28,6 +28,7 @@ type Request struct {
 
 	mu       sync.Mutex
 	ended    bool
+	hurried  bool // we end: it is to be answered now
 	onCancel func(reason json.RawMessage)
 }
 
@@ -66,21 +67,35 @@ func (r *Request) end() (onCancel func(json.RawMessage), first bool) {
 	return r.onCancel, first
 }
 
-// Ended reports whether the request was answered or cancelled.
-func (r *Request) Ended() bool {
+// Live reports whether the request is worth working on: it was not answered or
+// cancelled, and we do not end.
+func (r *Request) Live() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.ended
+	return !r.ended && !r.hurried
 }
 
 // OnCancel has f called if the request is cancelled from now on, in the place
-// of a function given before. It reports false, and does not keep f, where the
-// request has ended already.
+// of a function given before; also where we end while it is in flight, and then
+// it can still be answered, and is to be. It reports false, and does not keep f,
+// where the request is live no more.
 func (r *Request) OnCancel(f func(reason json.RawMessage)) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.ended {
+	live := !r.ended && !r.hurried
+	if live {
 		r.onCancel = f
 	}
-	return !r.ended
+	return live
+}
+
+// hurry tells who works on the request that we end.
+func (r *Request) hurry() {
+	r.mu.Lock()
+	onCancel, ended := r.onCancel, r.ended
+	r.hurried = true
+	r.mu.Unlock()
+	if !ended && onCancel != nil {
+		onCancel(nil)
+	}
 }
