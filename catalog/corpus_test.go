@@ -215,6 +215,22 @@ func TestRealServersAreWhole(t *testing.T) {
 	}
 }
 
+// TestNoRealSchemaIsABomb puts the tools of the labelled sets under the same limits.
+func TestNoRealSchemaIsABomb(t *testing.T) {
+	sets, _ := filepath.Glob(corpus + "/retrieval/*")
+	if len(sets) == 0 {
+		t.Skip("no labelled queries: " + corpus + "/retrieval is missing")
+	}
+	for _, set := range sets {
+		v, _, _ := labelled(t, filepath.Base(set))
+		for _, w := range v.Warnings() {
+			if strings.Contains(w, "its schema") {
+				t.Errorf("%s: %s", set, w)
+			}
+		}
+	}
+}
+
 // TestRealNamesFindTheirTools asks for every tool by its name in words.
 func TestRealNamesFindTheirTools(t *testing.T) {
 	v := realCatalog(t).View()

@@ -27,14 +27,16 @@ type index struct {
 
 	prompts, resources, templates []named
 
-	warnings []string // what was left out, and why
+	hidden   map[string]string // tools that are left out, by name, and why
+	warnings []string          // what was left out, and why
 }
 
 // entry is one tool of a listing.
 type entry struct {
 	name, title, description   string
 	raw                        json.RawMessage
-	input, output, annotations json.RawMessage // nil if absent
+	input, output, annotations json.RawMessage   // nil if absent
+	schemas                    []json.RawMessage // every one, also of two of one name
 }
 
 // named is a prompt, resource or template with the member that identifies it.
@@ -47,7 +49,7 @@ func newIndex(l *Listing) *index {
 	if l == nil {
 		return nil
 	}
-	x := &index{listing: l}
+	x := &index{listing: l, hidden: map[string]string{}}
 	seen := map[string]bool{}
 	for i, raw := range l.Tools {
 		e := readTool(raw)
@@ -57,6 +59,7 @@ func newIndex(l *Listing) *index {
 		}
 		if why != "" {
 			x.warnf("tool %d %s is left out: %s", i+1, shown(e.name), why)
+			x.hidden[e.name] = why
 			continue
 		}
 		seen[e.name] = true
@@ -91,8 +94,10 @@ func readTool(raw json.RawMessage) *entry {
 			e.description, _ = text(value)
 		case "inputSchema":
 			e.input = value
+			e.schemas = append(e.schemas, value)
 		case "outputSchema":
 			e.output = present(value)
+			e.schemas = append(e.schemas, value)
 		case "annotations":
 			e.annotations = present(value)
 		}
@@ -111,9 +116,10 @@ func present(value json.RawMessage) json.RawMessage {
 // Bounds of what is offered: a model can copy a longer name no more than an
 // invisible one, and a schema past these is a bomb, not a description.
 const (
-	maxName        = 128 // UTF-16 units
-	maxSchema      = 256 << 10
-	maxSchemaDepth = 64
+	maxName          = 128 // UTF-16 units
+	maxSchema        = 256 << 10
+	maxSchemaDepth   = 64
+	maxSchemaObjects = 2000
 )
 
 // unfit says why a tool cannot be offered, "" if it can.
@@ -125,10 +131,17 @@ func (e *entry) unfit() string {
 		return fmt.Sprintf("its name is longer than %d characters", maxName)
 	case strings.ContainsFunc(e.name, invisible) || strings.ContainsRune(e.name, '\uFFFD'):
 		return "its name has characters that cannot be seen or typed"
-	case max(len(e.input), len(e.output)) > maxSchema:
-		return fmt.Sprintf("its schema is larger than %d bytes", maxSchema)
-	case max(depth(e.input), depth(e.output)) > maxSchemaDepth:
-		return fmt.Sprintf("its schema nests deeper than %d", maxSchemaDepth)
+	}
+	for _, schema := range e.schemas {
+		depth, objects := shape(schema)
+		switch {
+		case len(schema) > maxSchema:
+			return fmt.Sprintf("its schema is larger than %d bytes", maxSchema)
+		case depth > maxSchemaDepth:
+			return fmt.Sprintf("its schema nests deeper than %d", maxSchemaDepth)
+		case objects > maxSchemaObjects:
+			return fmt.Sprintf("its schema has more than %d objects", maxSchemaObjects)
+		}
 	}
 	return ""
 }

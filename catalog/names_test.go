@@ -56,6 +56,42 @@ func TestOddToolsHurtNobody(t *testing.T) {
 	}
 }
 
+// A schema at every limit is offered, one beyond any of them hides its tool and
+// no other; who asks for it is told why, unless the operator's filter hides it.
+func TestSchemaBombsAreHidden(t *testing.T) {
+	nested := func(n int) string { return strings.Repeat(`{"not":`, n-1) + "{}" + strings.Repeat("}", n-1) }
+	sized := func(n int) string { return `{"x":"` + strings.Repeat("x", n-len(`{"x":""}`)) + `"}` }
+	objects := func(n int) string { return `{"allOf":[` + strings.Repeat(`{},`, n-2) + `{}]}` }
+	for what, c := range map[string]struct {
+		schema func(int) string
+		limit  int
+		why    string
+	}{
+		"depth":   {nested, maxSchemaDepth, "its schema nests deeper than 64"},
+		"size":    {sized, maxSchema, "its schema is larger than 262144 bytes"},
+		"objects": {objects, maxSchemaObjects, "its schema has more than 2000 objects"},
+	} {
+		for _, member := range []string{`"inputSchema":BOMB`, `"outputSchema":BOMB`, `"inputSchema":BOMB,"inputSchema":{}`} {
+			tool := func(name, schema string) string {
+				return `{"name":"` + name + `",` + strings.Replace(member, "BOMB", schema, 1) + `}`
+			}
+			l := &Listing{Tools: raws(tool("fits", c.schema(c.limit)), tool("bomb", c.schema(c.limit+1)), `{"name":"other"}`)}
+			v := one(Server{Name: "s"}, l)
+			equal(t, exposed(v), []string{"s/fits", "s/other"})
+			equal(t, v.Warnings(), []string{`s: tool 2 "bomb" is left out: ` + c.why})
+			if got := v.Unknown("s/bomb"); !strings.Contains(got, "it is left out: "+c.why+".\n") {
+				t.Errorf("%s: got %s", what, got)
+			}
+			if got := one(Server{Name: "s", Filter: []string{"!bomb"}}, l).Unknown("s/bomb"); strings.Contains(got, "left out") {
+				t.Errorf("%s, filtered: got %s", what, got)
+			}
+			if got := one(Server{Name: "s", Bare: true}, l).Unknown("bomb"); !strings.Contains(got, c.why) {
+				t.Errorf("%s, bare: got %s", what, got)
+			}
+		}
+	}
+}
+
 func TestFilterHidesTools(t *testing.T) {
 	names := []string{"get_a", "get_secret_a", "list_a", "delete_a", "Get_B", "x/y", "[odd]"}
 	for _, tt := range []struct {

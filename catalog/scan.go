@@ -102,21 +102,25 @@ func skipValue(b []byte, i int) int {
 	return i
 }
 
-// depth returns how deep objects and arrays nest in b.
-func depth(b []byte) int {
-	now, most := 0, 0
+// shape returns how deep objects and arrays nest in b, and how many objects
+// there are.
+func shape(b []byte) (depth, objects int) {
+	now := 0
 	for i := 0; i < len(b); i++ {
 		switch b[i] {
 		case '"':
 			i = skipString(b, i) - 1
 		case '{', '[':
+			if b[i] == '{' {
+				objects++
+			}
 			now++
-			most = max(most, now)
+			depth = max(depth, now)
 		case '}', ']':
 			now--
 		}
 	}
-	return most
+	return depth, objects
 }
 
 // quote encodes s as a JSON string, leaving <, > and & as they are.

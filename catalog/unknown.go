@@ -117,6 +117,9 @@ func overlap(a, b []string) float64 {
 func (v *View) Unknown(name string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Unknown tool: %s\n", cut(fold(name), nameShown))
+	if why := v.whyHidden(name); why != "" {
+		fmt.Fprintf(&b, "The server lists it, but it is left out: %s.\n", why)
+	}
 	if near := v.Nearest(name, nearestShown); len(near) > 0 {
 		fmt.Fprintf(&b, "Did you mean: %s?\n", joinNames(near, nearestShown))
 	}
@@ -131,6 +134,21 @@ func (v *View) Unknown(name string) string {
 	}
 	b.WriteString(v.available())
 	return b.String()
+}
+
+// whyHidden says why a tool that a server lists cannot be offered, "" for any
+// other name. What the operator's filter keeps out is not known to exist.
+func (v *View) whyHidden(name string) string {
+	for _, p := range v.parts {
+		upstream, mine := name, p.server.Bare
+		if !mine {
+			upstream, mine = strings.CutPrefix(name, p.server.Name+"/")
+		}
+		if mine && p.index != nil && p.index.hidden[upstream] != "" && newFilter(p.server.Filter).passes(upstream) {
+			return p.index.hidden[upstream]
+		}
+	}
+	return ""
 }
 
 // whyMissing explains a name whose server part is known but has no such tool.
