@@ -31,21 +31,29 @@ func (a *Aggregator) handle(s *session, r *transports.Request) {
 }
 
 func (a *Aggregator) readResource(s *session, r *transports.Request) {
-	uri, ok := wire.Text(wire.Get(r.Params, "uri"))
-	if !ok {
-		r.Reply(nil, invalid("resources/read needs a string \"uri\""))
-		return
+	if uri, ok := onlyText(r, "uri"); ok {
+		a.forwardTo(s, r, a.resource(uri, r.Modern))
 	}
-	a.forwardTo(s, r, a.resource(uri, r.Modern))
 }
 
 func (a *Aggregator) getPrompt(s *session, r *transports.Request) {
-	name, ok := wire.Text(wire.Get(r.Params, "name"))
-	if !ok {
-		r.Reply(nil, invalid("prompts/get needs a string \"name\""))
-		return
+	if name, ok := onlyText(r, "name"); ok {
+		a.forwardTo(s, r, a.prompt(name))
 	}
-	a.forwardTo(s, r, a.prompt(name))
+}
+
+// onlyText returns the member of a request's params by which it is routed. Where
+// that is no text, or an upstream might read another one, the request is refused.
+func onlyText(r *transports.Request, member string) (string, bool) {
+	raw, _, err := wire.Pair(r.Params, member, "_meta")
+	text, ok := wire.Text(raw)
+	switch {
+	case err != nil:
+		r.Reply(nil, invalid("%s: %v", r.Method, err))
+	case !ok:
+		r.Reply(nil, invalid("%s needs a string %q", r.Method, member))
+	}
+	return text, ok && err == nil
 }
 
 // complete asks the owner of what is to be completed.

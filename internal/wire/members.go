@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"strings"
 )
 
 // Members yields the members of the object obj, a text known to be JSON, in
@@ -70,8 +71,9 @@ func Get(obj []byte, name string) []byte {
 }
 
 // Pair returns the values of two members of obj, nil for one that is absent. It
-// is an error if obj is no object or has one of the names twice: which of two
-// "name" members counts must never depend on the reader.
+// is an error if obj is no object, has one of the names twice, or has a name that
+// some readers take for one of them: which of two "name" members counts must
+// never depend on the reader.
 func Pair(obj []byte, first, second string) (a, b []byte, err error) {
 	if !IsObject(obj) {
 		return nil, nil, fmt.Errorf("an object is wanted, got %s", Kind(obj))
@@ -83,12 +85,26 @@ func Pair(obj []byte, first, second string) (a, b []byte, err error) {
 			a, twice = value, a != nil
 		case KeyIs(key, second):
 			b, twice = value, b != nil
+		case resembles(key, first) || resembles(key, second):
+			return nil, nil, fmt.Errorf("member %s can be taken for %q or %q", key, first, second)
 		}
 		if twice {
 			return nil, nil, fmt.Errorf("member %s is there twice", key)
 		}
 	}
 	return a, b, nil
+}
+
+// resembles reports whether a careless reader takes a member's name, with its
+// quotes, for another: one that does not heed case, as Go's encoding/json, or one
+// for which a text ends with a NUL.
+func resembles(key []byte, name string) bool {
+	if len(key) < len(name)+2 || key[1]|0x20 != name[0]|0x20 && key[1] != '\\' && key[1] < 0x80 {
+		return false // most names, at no cost
+	}
+	text, _ := Text(key)
+	text, _, _ = strings.Cut(text, "\x00")
+	return strings.EqualFold(text, name)
 }
 
 // Set returns a copy of obj in which the member name has the given value,

@@ -66,6 +66,18 @@ func TestPair(t *testing.T) {
 			t.Errorf("%s: no error", text)
 		}
 	}
+	if _, _, err := Pair([]byte(`{"_Meta":1}`), "name", "_meta"); err == nil {
+		t.Error("_Meta: no error")
+	}
+	for name, refused := range map[string]bool{
+		`Name`: true, `NAME`: true, `name\u0000`: true, `nAme\u0000x`: true, `\u004eame`: true, `name\u0000name`: true,
+		`argument\u017f`: true, `argumentſ`: true, `Arguments`: true,
+		`nam`: false, `names`: false, `name `: false, `_name`: false, `ñame`: false, `\u0000name`: false, `xname`: false, ``: false,
+	} {
+		if _, _, err := Pair([]byte(`{"name":1,"`+name+`":2}`), "name", "arguments"); (err != nil) != refused {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
 }
 
 func TestKeyIsTakesStringsOnly(t *testing.T) {

@@ -1,0 +1,111 @@
+package main_test
+
+import (
+	"net"
+	"strings"
+	"testing"
+
+	"dynmcp/internal/mcptest"
+)
+
+// Smuggling: what a call names for us is what it names for its server, and what
+// a server writes into its tools makes nobody do anything.
+
+func TestCallNamesOneToolForEveryReader(t *testing.T) {
+	t.Parallel()
+	alpha := fake(t, "alpha").with("tool_filter", []string{"echo"})
+	host := mcptest.StartDynmcp(t, "-c", mcptest.Config(t, document([]entry{alpha}, `"expose": ["discover", "direct"]`)))
+	greet(host)
+	const echo = `"arguments":{"tool_name":"alpha/echo"}`
+	for _, c := range []struct{ method, params string }{
+		{"tools/call", `{"name":"use_tool","name":"use_tool",` + echo + `}`},
+		{"tools/call", `{"name":"use_tool","\u006eame":"pid",` + echo + `}`},
+		{"tools/call", `{"name":"use_tool","Name":"pid",` + echo + `}`},
+		{"tools/call", `{"name":"use_tool","name\u0000":"pid",` + echo + `}`},
+		{"tools/call", `{"name":"use_tool","argumentſ":{},` + echo + `}`},
+		{"tools/call", `{"Name":"use_tool",` + echo + `}`},
+		{"tools/call", `{"name":"use_tool\u0000",` + echo + `}`},
+		{"tools/call", `{"name":"use_tool","arguments":{"tool_name":"alpha/echo","tool_name":"alpha/pid"}}`},
+		{"tools/call", `{"name":"use_tool","arguments":{"tool_name":"alpha/echo","Tool_Name":"alpha/pid"}}`},
+		{"tools/call", `{"name":"use_tool","arguments":{"tool_name":"alpha/echo","tool_name\u0000":"alpha/pid"}}`},
+		{"tools/call", `{"name":"use_tool","arguments":{"tool_name":"alpha/echo","tool_input":{},"TOOL_INPUT":{"x":1}}}`},
+		{"tools/call", `{"name":"use_tool","arguments":{"Tool_Name":"alpha/echo"}}`},
+		{"tools/call", `{"name":"use_tool","arguments":{"tool_name":"alpha/echo\u0000"}}`},
+		{"tools/call", `{"name":"use_tool","arguments":{"tool_name":"Alpha/echo"}}`},
+		{"tools/call", `{"name":"alpha__echo","name":"pid","arguments":{}}`},
+		{"tools/call", `{"name":"alpha__echo","NAME":"pid","arguments":{}}`},
+		{"tools/call", `{"name":"alpha__echo","name\u0000":"pid","arguments":{}}`},
+		{"tools/call", `{"name":"alpha__pid","arguments":{}}`},
+		{"resources/read", `{"uri":"fake://alpha/text","uri":"fake://alpha/binary"}`},
+		{"resources/read", `{"uri":"fake://alpha/text","URI":"fake://alpha/binary"}`},
+		{"prompts/get", `{"name":"alpha.greet","Name":"other"}`},
+	} {
+		if m := host.Call(c.method, c.params); !m.IsError() {
+			t.Errorf("%s %s: got %s", c.method, c.params, m.Raw)
+		}
+	}
+	for _, event := range []string{"call", "resources/read", "prompts/get"} {
+		if n := alpha.Count(event); n > 0 {
+			t.Errorf("%d of event %q reached the server: %q", n, event, alpha.Events())
+		}
+	}
+	host.Send(`{"jsonrpc":"2.0","id":"p","method":"ping","Method":"tools/call","params":{"name":"use_tool",` + echo + `}}`)
+	if m := host.WaitFor(func(m mcptest.Message) bool { return string(m.ID) == `"p"` }); string(m.Result) != "{}" {
+		t.Errorf("got %s", m.Raw)
+	}
+	if m := use(host, "alpha/echo", `{"name":"a","Name":"b"}`); m.Text() != `{"name":"a","Name":"b"}` {
+		t.Errorf("the input is the tool's own business: got %s", m.Raw)
+	}
+}
+
+// Nothing that a schema refers to is fetched, and what cannot be read by a model
+// hides its own tool only.
+func TestSchemasAreNeverFollowed(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	visited := make(chan struct{})
+	go func() {
+		defer close(visited)
+		if conn, err := listener.Accept(); err == nil {
+			conn.Close()
+			t.Error("somebody followed a $ref")
+		}
+	}()
+	tool := func(name, schema string) string { return `{"name":"` + name + `","inputSchema":` + schema + `}` }
+	far := `{"type":"object","properties":{"a":{"$ref":"http://` + listener.Addr().String() + `/a.json"},"b":{"$ref":"file:///etc/hostname"},"c":{"$ref":"#/properties/c"}}}`
+	bomb := `{"type":"object","allOf":[` + strings.Repeat(`{},`, 3000) + `{}]}`
+	for _, expose := range []string{`["discover"]`, `["direct"]`} {
+		e := fake(t, "odd", "-bare", "-tool", tool("far", far), "-tool", tool("bomb", bomb), "-tool", tool("plain", `{"type":"object"}`))
+		host := mcptest.StartDynmcp(t, "-c", mcptest.Config(t, document([]entry{e}, `"expose": `+expose)))
+		greet(host)
+		list := host.Call("tools/list", nil).Raw
+		contains(t, list, "far", "plain")
+		lacks(t, list, "bomb")
+		host.WaitStderr("its schema has more than 2000 objects")
+		if strings.Count(host.Stderr(), "2000 objects") != 1 {
+			t.Errorf("warned more than once\n%s", host.Stderr())
+		}
+		if expose == `["direct"]` {
+			if m := host.Tool("odd__far", `{"a":1}`); m.IsError() {
+				t.Errorf("got %s", m.Raw)
+			}
+			if m := host.Tool("odd__bomb", `{}`); !m.IsError() || e.Count("call bomb") > 0 {
+				t.Errorf("got %s", m.Raw)
+			}
+			continue
+		}
+		contains(t, host.Tool("discover_tool", `{"tool_name":"odd/far"}`).Text(), `"$ref":"http://`)
+		contains(t, host.Tool("discover_tool", `{"tool_name":"odd/bomb"}`).Text(), "Unknown tool: odd/bomb", "its schema has more than 2000 objects")
+		if m := use(host, "odd/far", `{"a":1}`); m.IsError() {
+			t.Errorf("got %s", m.Raw)
+		}
+		if m := use(host, "odd/bomb", nil); !m.IsError() || e.Count("call bomb") > 0 {
+			t.Errorf("got %s", m.Raw)
+		}
+	}
+	listener.Close()
+	<-visited
+}
