@@ -127,16 +127,17 @@ func (c *Conn) StartFailure(step string, err error) error {
 	return c.fail(code, NotSent, fmt.Errorf("%s: %w", step, err))
 }
 
-// pages and bytes that one list may have; what is more is a fault of the
-// upstream, not a catalogue.
+// pages, bytes and entries that one list may have; what is more is a fault of the
+// upstream, not a catalogue. An entry costs a KB of ours, however small it is.
 const (
 	maxPages     = 100
 	maxListBytes = 64 << 20
+	maxEntries   = 100_000
 )
 
 // List returns all entries of a list, following its pages: method is for
 // instance "tools/list", key the member that holds the entries. A cursor that
-// comes twice, too many pages or too many bytes are errors.
+// comes twice, too many pages, entries or bytes are errors.
 func (c *Conn) List(ctx context.Context, method, key string) ([]json.RawMessage, error) {
 	entries := []json.RawMessage{}
 	seen := map[string]bool{}
@@ -153,6 +154,9 @@ func (c *Conn) List(ctx context.Context, method, key string) ([]json.RawMessage,
 		for entry := range wire.Elements(page) {
 			entries = append(entries, entry)
 		}
+		if size += len(result); size > maxListBytes || len(entries) > maxEntries {
+			return nil, c.fail(CodeProtocol, Done, fmt.Errorf("%s: more than %d bytes or %d entries", method, maxListBytes, maxEntries))
+		}
 		cursor := wire.Get(result, "nextCursor")
 		if text, ok := wire.Text(cursor); !ok || text == "" {
 			if c.stateless.Load() && method == "tools/list" {
@@ -160,12 +164,11 @@ func (c *Conn) List(ctx context.Context, method, key string) ([]json.RawMessage,
 			}
 			return entries, nil
 		}
-		size += len(result)
 		switch {
 		case seen[string(cursor)]:
 			return nil, c.fail(CodeProtocol, Done, fmt.Errorf("%s: the same cursor came twice", method))
-		case len(seen) >= maxPages || size > maxListBytes:
-			return nil, c.fail(CodeProtocol, Done, fmt.Errorf("%s: more than %d pages or %d bytes", method, maxPages, maxListBytes))
+		case len(seen) >= maxPages:
+			return nil, c.fail(CodeProtocol, Done, fmt.Errorf("%s: more than %d pages", method, maxPages))
 		}
 		seen[string(cursor)] = true
 		params = append(append(json.RawMessage(`{"cursor":`), cursor...), '}')
