@@ -4,14 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"dynmcp/catalog"
 	"dynmcp/internal/redact"
+	"dynmcp/internal/wire"
 	"dynmcp/lazy"
 	"dynmcp/schema"
 	"dynmcp/transports"
@@ -81,7 +84,7 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 	}
 	close(a.settled)
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())
-	a.set = lazy.NewSet(lazy.Options{Load: a.load, Changed: a.upstreamChanged})
+	a.set = lazy.NewSet(lazy.Options{Load: a.load, Changed: a.upstreamChanged, Logger: a.log})
 	st, err := a.work(cfg)
 	if err != nil {
 		return nil, err
@@ -194,7 +197,24 @@ func (a *Aggregator) spawn(f func()) {
 }
 
 func (a *Aggregator) recovered() {
-	if r := recover(); r != nil {
-		a.log.Error("panic", "panic", r)
+	if p := recover(); p != nil {
+		a.log.Error("panic", "panic", p, "stack", string(debug.Stack()))
+	}
+}
+
+// spawnFor is spawn for what answers a request: a panic is the answer then.
+func (a *Aggregator) spawnFor(r *transports.Request, f func()) {
+	a.spawn(func() {
+		defer answerPanic(r)
+		f()
+	})
+}
+
+// answerPanic, deferred, answers a request with the panic that keeps it from
+// being answered, and panics on.
+func answerPanic(r *transports.Request) {
+	if p := recover(); p != nil {
+		r.Reply(nil, &wire.Error{Code: wire.CodeInternal, Message: fmt.Sprintf("internal error: %v", p)})
+		panic(p)
 	}
 }

@@ -134,7 +134,7 @@ func (a *Aggregator) useTool(s *session, r *transports.Request, arguments json.R
 		return
 	}
 	if u := a.unlisted(view, name); u != nil {
-		a.spawn(func() { a.loadAndUse(s, r, u, name, input) })
+		a.spawnFor(r, func() { a.loadAndUse(s, r, u, name, input) })
 		return
 	}
 	r.Reply(errorResult(view.Unknown(name)), nil)
@@ -237,7 +237,7 @@ func (a *Aggregator) loadMCP(_ *session, r *transports.Request, arguments json.R
 		r.Reply(errorResult(a.catalog.View().UnknownServer(in.Name)), nil)
 		return
 	}
-	a.spawn(func() { a.loadNamed(r, u) })
+	a.spawnFor(r, func() { a.loadNamed(r, u) })
 }
 
 func (a *Aggregator) loadNamed(r *transports.Request, u *lazy.Upstream) {

@@ -49,7 +49,7 @@ func (f *flight) begin() {
 		f.start(conn, release)
 		return
 	}
-	f.agg.spawn(f.acquire)
+	f.agg.spawnFor(f.request, f.acquire)
 }
 
 // acquire waits for the upstream and then starts.
@@ -107,6 +107,7 @@ func (f *flight) land() {
 
 // done takes the answer, in the order of the wire.
 func (f *flight) done(result json.RawMessage, err error) {
+	defer answerPanic(f.request)
 	f.land()
 	switch {
 	case err == nil:
@@ -116,7 +117,7 @@ func (f *flight) done(result json.RawMessage, err error) {
 		// A call of its own: whoever started this one may not be done with it.
 		again := f.agg.newFlight(f.session, f.request, f.peer.upstream, f.Method, f.Params, f.asText)
 		again.refused, again.again = f.refused, true
-		f.agg.spawn(again.acquire)
+		f.agg.spawnFor(f.request, again.acquire)
 	case f.refused != nil:
 		f.refused(err)
 	default:

@@ -137,7 +137,7 @@ func (a *Aggregator) retryWhenListed(r *transports.Request, try func() bool, orE
 		orElse()
 		return
 	}
-	a.spawn(func() {
+	a.spawnFor(r, func() {
 		ctx, cancel := context.WithCancel(a.ctx)
 		defer cancel()
 		if !r.OnCancel(func(json.RawMessage) { cancel() }) {

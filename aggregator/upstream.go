@@ -246,6 +246,7 @@ func (p *peer) burst() (changes int, goesOn bool) {
 // fetchFrom replaces lists. A list that cannot be fetched stays as it was, and
 // one of a connection that is not current any more changes nothing.
 func (p *peer) fetchFrom(conn *transports.Conn, stale map[string]bool) {
+	defer p.agg.recovered() // or nothing would ever be fetched again
 	ctx, cancel := context.WithTimeout(p.agg.ctx, askWait)
 	defer cancel()
 	fetched := map[string][]json.RawMessage{}

@@ -1,0 +1,78 @@
+package aggregator
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"dynmcp/internal/wire"
+	"dynmcp/lazy"
+	"dynmcp/schema"
+	"dynmcp/transports"
+)
+
+// A panic while a request is worked on, on a goroutine of its own or where its
+// answer arrives, is its answer, and the log says where it was.
+func TestPanicIsTheAnswer(t *testing.T) {
+	var log bytes.Buffer
+	agg, err := New(schema.Single("up", nil), Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := make(chan error, 1)
+	request := func() *transports.Request {
+		return transports.NewRequest("tools/call", nil, nil, func(_ json.RawMessage, err error) { answers <- err })
+	}
+	wantInternal := func() {
+		t.Helper()
+		var e *wire.Error
+		if err := <-answers; !errors.As(err, &e) || e.Code != wire.CodeInternal || !strings.Contains(e.Message, "boom") {
+			t.Errorf("got %v", err)
+		}
+	}
+	for range 3 { // the second is taken like the first
+		r := request()
+		agg.spawnFor(r, func() { panic("boom") })
+		wantInternal()
+	}
+	u := &lazy.Upstream{Server: schema.Server{Name: "up"}}
+	f := agg.newFlight(agg.newSession(), request(), u, "tools/call", nil, false)
+	f.release = func() {}
+	f.refused = func(error) { panic("boom") }
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the connection is not told")
+			}
+		}()
+		f.done(nil, &wire.Error{Code: 1})
+	}()
+	wantInternal()
+	agg.Close()
+	if got := log.String(); strings.Count(got, "msg=panic") != 3 || !strings.Contains(got, "panic_test.go") {
+		t.Errorf("got %s", got)
+	}
+}
+
+// A panic over what an upstream lists does not end the fetching of its lists.
+func TestPanicDoesNotEndFetching(t *testing.T) {
+	agg, err := New(schema.Single("up", nil), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer agg.Close()
+	p := agg.peerOf(agg.only())
+	p.mu.Lock()
+	p.stale["tools/list"] = true
+	p.fetching = make(chan struct{})
+	p.mu.Unlock()
+	p.fetch() // there is no connection: it panics
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fetching != nil {
+		t.Error("lists are being fetched for ever")
+	}
+}
