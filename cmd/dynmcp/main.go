@@ -28,6 +28,7 @@ var secrets redact.Redactor
 
 func main() {
 	tuneMemory()
+	noCore()
 	if err := rootCommand().Execute(); err != nil {
 		report(secrets.Writer(newScreen(os.Stderr)), err)
 		os.Exit(1)

@@ -1,0 +1,165 @@
+//go:build linux
+
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"dynmcp/internal/mcptest"
+)
+
+// Limits: of the system, under which dynmcp is started here, and its own.
+
+// limited runs dynmcp under a ulimit of the shell.
+func limited(t *testing.T, ulimit string, args ...string) *mcptest.Host {
+	t.Helper()
+	sh := []string{"sh", "-c", "ulimit " + ulimit + ` && exec "$0" "$@"`, mcptest.Dynmcp(t)}
+	return mcptest.Start(t, mcptest.HostOptions{Args: append(sh, args...)})
+}
+
+// status is a line of a file in /proc/PID that begins with name, without that.
+func status(t *testing.T, pid int, file, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		if rest, ok := strings.CutPrefix(line, name); ok {
+			return strings.TrimSpace(rest)
+		}
+	}
+	t.Fatalf("no %q in %s", name, data)
+	return ""
+}
+
+// peak is the most memory that a process has held, in MiB.
+func peak(t *testing.T, pid int) int {
+	t.Helper()
+	kb, err := strconv.Atoi(strings.TrimSuffix(status(t, pid, "status", "VmHWM:"), " kB"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kb >> 10
+}
+
+// openFiles counts the descriptors of a process.
+func openFiles(t *testing.T, pid int) int {
+	t.Helper()
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
+
+// Neither dynmcp nor a server leaves a core file: it would hold every secret.
+func TestNobodyDumpsCore(t *testing.T) {
+	t.Parallel()
+	host := limited(t, `-S -c "$(ulimit -H -c)"`, "-c", mcptest.Config(t, document([]entry{fake(t, "alpha")})))
+	greet(host)
+	server, err := strconv.Atoi(use(host, "alpha/pid", nil).Text())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range []int{host.Pid(), server} {
+		if soft, _, _ := strings.Cut(status(t, pid, "limits", "Max core file size"), " "); soft != "0" {
+			t.Errorf("process %d may write a core file of %s bytes", pid, soft)
+		}
+	}
+}
+
+// More servers than there are descriptors for: those that do not fit say so,
+// nothing of them is left, and when others go there is room again.
+func TestTooFewDescriptors(t *testing.T) {
+	t.Parallel()
+	const many = 24
+	var servers []entry
+	for n := range many {
+		servers = append(servers, deferred(t, fmt.Sprintf("s%d", n), "One of many", "-no", "resources,prompts").with("load_budget", 0))
+	}
+	host := limited(t, "-n 64", "-c", mcptest.Config(t, document(servers)))
+	greet(host)
+	before := openFiles(t, host.Pid())
+	var up, down []string
+	for _, s := range servers {
+		m := use(host, s.name+"/echo", `{"n":1}`)
+		if !m.IsError() {
+			up = append(up, s.name)
+			continue
+		}
+		down = append(down, s.name)
+		contains(t, m.Text(), s.name+": ", "too many open files", "outcome not_sent")
+	}
+	if len(up) < 4 || len(down) < 4 {
+		t.Fatalf("up %q, down %q", up, down)
+	}
+	for range 10 {
+		for _, name := range up {
+			if m := use(host, name+"/echo", `{"n":2}`); m.Text() != `{"n":2}` {
+				t.Fatalf("%s: got %s", name, m.Raw)
+			}
+			load(host, down[0])
+		}
+	}
+	for _, name := range up {
+		use(host, name+"/crash", nil)
+	}
+	for end := time.Now().Add(10 * time.Second); openFiles(t, host.Pid()) > before && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if now := openFiles(t, host.Pid()); now > before {
+		t.Errorf("%d descriptors are open, %d were before", now, before)
+	}
+	for _, name := range down[:4] {
+		if m := load(host, name); m.IsError() {
+			t.Errorf("%s: got %s", name, m.Raw)
+		}
+		if m := use(host, name+"/echo", `{"n":3}`); m.Text() != `{"n":3}` {
+			t.Errorf("%s: got %s", name, m.Raw)
+		}
+	}
+}
+
+// Ten thousand calls in flight are all answered, each with its own answer.
+func TestTenThousandCallsAtOnce(t *testing.T) {
+	t.Parallel()
+	gate := mcptest.NewGate(t)
+	alpha, beta := fake(t, "alpha", "-fault", "gate-call:"+gate.Path), fake(t, "beta")
+	host := serve(t, alpha, beta)
+	calls := make([]*mcptest.Pending, 10_000)
+	for n := range calls {
+		server := []string{"alpha", "beta"}[n%2]
+		calls[n] = host.Go("tools/call", useParams(server+"/echo", fmt.Sprintf(`{"n":%d}`, n)))
+	}
+	alpha.WaitFor("call echo", len(calls)/2)
+	gate.Open()
+	answers := map[string]string{}
+	calls[len(calls)-1].Wait()
+	calls[len(calls)-2].Wait()
+	host.Call("ping", nil)
+	for _, call := range calls {
+		call.Wait()
+	}
+	for _, m := range host.Messages() {
+		if m.IsAnswer() {
+			if answers[string(m.ID)] != "" {
+				t.Errorf("two answers to %s", m.ID)
+			}
+			answers[string(m.ID)] = m.Text()
+		}
+	}
+	for n, call := range calls {
+		if got, want := answers[string(call.ID)], fmt.Sprintf(`{"n":%d}`, n); got != want {
+			t.Fatalf("call %d: got %.100s, want %s", n, got, want)
+		}
+	}
+	if mib := peak(t, host.Pid()); mib > 512 {
+		t.Errorf("it took %d MiB", mib)
+	}
+}
