@@ -18,8 +18,11 @@ func (h *Host) Request(ctx context.Context, method string, params json.RawMessag
 	if id == 0 {
 		return failed(errors.New("the host has not begun"))
 	}
-	if err := h.write(0, wire.Request(id, method, params)); err != nil {
+	if err := h.write(hostMaxUnread, wire.Request(id, method, params)); err != nil {
 		h.takeAsk(id)
+		if errors.Is(err, wire.ErrFull) {
+			return failed(errors.New("the host does not read"))
+		}
 		return failed(errHostGone)
 	}
 	return func() (json.RawMessage, error) {

@@ -20,6 +20,7 @@ import (
 const (
 	hostMaxMessage = 64 << 20                // the upstreams' own limits are lower
 	hostMaxQueued  = 16 << 20                // what may wait for the host before we stop reading it
+	hostMaxUnread  = 4 * hostMaxQueued       // what may wait before those wait who bring more
 	hostStall      = 60 * time.Second        // how long the host may leave its end unread
 	lastAnswers    = 1500 * time.Millisecond // for calls in flight when the host is gone
 	lastWords      = 450 * time.Millisecond  // for what is said of those that took longer
@@ -30,7 +31,8 @@ type HostOptions struct {
 	// Control answers the handshake, the lists and subscriptions.
 	Control *mcp.Server
 	// Handle takes every other request. It is called in the order of the wire
-	// and must not block; Request.Reply may be called from anywhere.
+	// and must not block; Request.Reply may be called from anywhere, and waits while
+	// far too much waits for the host.
 	Handle func(*Request)
 	// Notice takes the host's notifications, in the order of the wire.
 	Notice func(method string, params json.RawMessage)

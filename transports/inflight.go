@@ -84,8 +84,13 @@ func (h *Host) waitingLocked() bool {
 	return false
 }
 
-// answer writes what a request is answered with.
+// answer writes what a request is answered with. Who brings a result waits while
+// far too much waits for the host: calls that were in flight when we stopped
+// reading it would otherwise all end up in memory.
 func (h *Host) answer(r *Request, result json.RawMessage, err error) {
+	if err == nil {
+		h.out.WaitBelow(hostMaxUnread)
+	}
 	h.mu.Lock()
 	if !h.takeOutLocked(r) {
 		h.mu.Unlock()

@@ -95,7 +95,7 @@ func (h *Host) Notify(method string, params json.RawMessage) {
 	if !begun {
 		return
 	}
-	limit := 4 * hostMaxQueued
+	limit := hostMaxUnread
 	switch method {
 	case "notifications/progress", "notifications/message":
 		limit = hostMaxQueued

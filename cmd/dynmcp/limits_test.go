@@ -3,8 +3,12 @@
 package main_test
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -161,5 +165,72 @@ func TestTenThousandCallsAtOnce(t *testing.T) {
 	}
 	if mib := peak(t, host.Pid()); mib > 512 {
 		t.Errorf("it took %d MiB", mib)
+	}
+}
+
+// A host that reads nothing is not read either, and what waits for it is bounded:
+// the servers wait too. Nothing is lost when it reads again.
+func TestHostThatDoesNotReadIsNotRead(t *testing.T) {
+	t.Parallel()
+	const calls, size = 300, 1_000_000
+	alpha := fake(t, "alpha")
+	cmd := exec.Command(mcptest.Dynmcp(t), "-c", mcptest.Config(t, document([]entry{alpha})))
+	cmd.Env = mcptest.Environ(t)
+	theirIn, stdin, err1 := os.Pipe()
+	stdout, theirOut, err2 := os.Pipe()
+	cmd.Stdin, cmd.Stdout = theirIn, theirOut
+	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
+		t.Fatal(err)
+	}
+	defer stdout.Close()
+	_, _ = theirIn.Close(), theirOut.Close()
+	fmt.Fprintln(stdin, `{"jsonrpc":"2.0","id":"i","method":"initialize","params":`+hello+`}`)
+	for n := range calls {
+		mode := fmt.Sprintf(`{"mode":"huge:%d"}`, size)
+		fmt.Fprintf(stdin, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":%s}`+"\n", n, useParams("alpha/fault", mode))
+	}
+	alpha.WaitFor("call fault", calls)
+	for last := 0; last != peak(t, cmd.Process.Pid); time.Sleep(time.Second) {
+		last = peak(t, cmd.Process.Pid)
+	}
+	if mib := peak(t, cmd.Process.Pid); mib > 200 {
+		t.Errorf("%d MiB while %d wait", mib, calls*size>>20)
+	}
+
+	ping, pings, rest := `{"jsonrpc":"2.0","method":"notifications/x"}`+"\n", 0, ""
+	_ = stdin.SetWriteDeadline(time.Now().Add(2 * time.Second))
+	for ; rest == ""; pings++ {
+		if n, err := io.WriteString(stdin, ping); err != nil {
+			rest = ping[n:]
+		}
+		if pings > 1<<20/len(ping) {
+			t.Fatal("it reads while nobody reads it")
+		}
+	}
+	_ = stdin.SetWriteDeadline(time.Time{})
+	answered := map[string]bool{}
+	whole := make(chan struct{})
+	go func() {
+		defer close(whole)
+		for lines := bufio.NewReader(stdout); len(answered) < calls+1; {
+			line, err := lines.ReadBytes('\n')
+			if err != nil {
+				return
+			}
+			id := string(mcptest.Parse(string(line)).ID)
+			if id != `"i"` && len(line) < size {
+				t.Errorf("got %.300s", line)
+			}
+			answered[id] = true
+		}
+	}()
+	fmt.Fprint(stdin, rest)
+	<-whole
+	stdin.Close()
+	if len(answered) != calls+1 {
+		t.Errorf("%d of %d were answered", len(answered)-1, calls)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
 	}
 }
