@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -232,5 +234,68 @@ func TestHostThatDoesNotReadIsNotRead(t *testing.T) {
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Where a file cannot be written whole, the old one stays as it was, nothing is
+// left beside it, and the error says why. RLIMIT_FSIZE is a disk that is full.
+func TestVerbsOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	large := func(key string) string {
+		var servers []string
+		for n := range 100 {
+			servers = append(servers, fmt.Sprintf(`"s%d": {"command": "x", "args": [%q]}`, n, strings.Repeat("x", 50)))
+		}
+		return `{` + quote(key) + `: {` + strings.Join(servers, ",\n") + "}}\n"
+	}
+	for verb, args := range map[string][]string{
+		"add":     {"new", "--", "x"},
+		"remove":  {"s1"},
+		"import":  {"cursor", "--write", "--force"},
+		"install": {"claude-code", "--yes"},
+	} {
+		t.Run(verb, func(t *testing.T) {
+			t.Parallel()
+			home := t.TempDir()
+			files := map[string]string{
+				"mcp.json":         large("mcp"),
+				".claude.json":     large("mcpServers"),
+				".cursor/mcp.json": `{"mcpServers": {"theirs": {"command": "y"}}}`,
+			}
+			for name, text := range files {
+				path := filepath.Join(home, name)
+				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			run := func(ulimit string) (string, error) {
+				cmd := exec.Command("sh", append([]string{"-c", ulimit + ` exec "$0" "$@"`, mcptest.Dynmcp(t), verb}, args...)...)
+				cmd.Dir, cmd.Env = home, append(mcptest.Environ(t), "HOME="+home)
+				out, err := cmd.CombinedOutput()
+				return string(out), err
+			}
+			out, err := run("ulimit -f 1 &&")
+			if err == nil || !strings.Contains(out, "dynmcp: ") || !strings.Contains(out, "file too large") {
+				t.Errorf("got %v, %s", err, out)
+			}
+			left := 0
+			_ = filepath.WalkDir(home, func(path string, d fs.DirEntry, _ error) error {
+				if d.IsDir() {
+					return nil
+				}
+				left++
+				name, _ := filepath.Rel(home, path)
+				if text, err := os.ReadFile(path); err != nil || string(text) != files[name] {
+					t.Errorf("%s: got %d bytes, %v", name, len(text), err)
+				}
+				return nil
+			})
+			if left != len(files) {
+				t.Errorf("%d files are there, %d were", left, len(files))
+			}
+			if out, err := run(""); err != nil { // with room it works
+				t.Errorf("got %v, %s", err, out)
+			}
+		})
 	}
 }
