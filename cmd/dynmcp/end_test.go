@@ -160,6 +160,7 @@ func TestCallThatHangsDoesNotHoldUpTheEnd(t *testing.T) {
 	host.CloseStdin()
 	m := call.Wait()
 	contains(t, m.Raw, `"isError":true`, "alpha: dynmcp is shutting down", "outcome unknown")
+	e.WaitFor("cancelled", 1)
 	if code := host.Wait(); code != 0 {
 		t.Errorf("got exit status %d, want 0", code)
 	}

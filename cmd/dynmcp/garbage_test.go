@@ -72,6 +72,66 @@ func TestLinesOfTheHostThatAreOddMessages(t *testing.T) {
 	}
 }
 
+// A batch is answered as one, in the one version that has it.
+func TestBatchOfTheHost(t *testing.T) {
+	t.Parallel()
+	host := start(t, fake(t, "alpha"))
+	host.Initialize("2025-03-26", nil)
+	host.Call("tools/list", nil)
+	call := func(id string) string {
+		return `{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":` + string(useParams("alpha/echo", `{"id":`+id+`}`)) + `}`
+	}
+	host.Send(`[` + call("71") + `,{"jsonrpc":"2.0","method":"notifications/x"},{"jsonrpc":"2.0","id":72,"method":"ping"},` + call("73") + `,7]`)
+	m := host.WaitFor(func(m mcptest.Message) bool { return strings.HasPrefix(m.Raw, "[") })
+	contains(t, m.Raw, `"id":71,"result"`, `{\"id\":71}`, `"id":72,"result":{}`, `"id":73,"result"`, `{\"id\":73}`, `"code":-32600`)
+	if n := strings.Count(m.Raw, `"jsonrpc"`); n != 4 {
+		t.Errorf("%d answers: %s", n, m.Raw)
+	}
+	host.Send(`[]`)
+	host.WaitFor(func(m mcptest.Message) bool { return m.Code() == -32600 })
+	if m := use(host, "alpha/echo", `{}`); m.Text() != "{}" {
+		t.Errorf("got %s", m.Raw)
+	}
+}
+
+// A request that is too long for us, or for its server, is refused under its id,
+// did not run, and the session goes on.
+func TestRequestsThatAreTooLong(t *testing.T) {
+	t.Parallel()
+	alpha := fake(t, "alpha").with("max_message_bytes", 100_000)
+	host := serve(t, alpha)
+	params := func(size int) string {
+		return string(useParams("alpha/echo", `{"text":"`+strings.Repeat("x", size)+`"}`))
+	}
+	m := host.Call("tools/call", params(200_000))
+	contains(t, m.Text(), "alpha: ", "max_message_bytes", "outcome not_sent")
+	m = host.Call("tools/call", params(65<<20))
+	if m.Code() != -32600 {
+		t.Errorf("got %.300s", m.Raw)
+	}
+	if alpha.Count("call") > 0 {
+		t.Errorf("got %q", alpha.Events())
+	}
+	if m := host.Call("tools/call", params(20_000)); len(m.Text()) < 20_000 {
+		t.Errorf("got %.300s", m.Raw)
+	}
+}
+
+// A line that the end of the input cuts off is said in the log, and the end is
+// an end like any other.
+func TestLineThatIsCutOff(t *testing.T) {
+	t.Parallel()
+	host := serve(t, fake(t, "alpha"))
+	if err := host.Write(`{"jsonrpc":"2.0","id":9,"meth`); err != nil {
+		t.Fatal(err)
+	}
+	host.CloseStdin()
+	if code := host.Wait(); code != 0 {
+		t.Errorf("got exit status %d, want 0", code)
+	}
+	contains(t, host.Stderr(), "what is no message", `\"id\":9,\"meth`)
+}
+
 // TestServersThatWriteOddly runs servers whose output is not as it should be but
 // can be understood.
 func TestServersThatWriteOddly(t *testing.T) {

@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"net"
+	"os"
 	"strings"
 	"testing"
 
@@ -108,4 +109,60 @@ func TestSchemasAreNeverFollowed(t *testing.T) {
 	}
 	listener.Close()
 	<-visited
+}
+
+// load_mcp starts what the config names and nothing else, whatever it is given.
+func TestLoadStartsOnlyWhatTheConfigNames(t *testing.T) {
+	t.Parallel()
+	slow := deferred(t, "slow", "Slow")
+	dir := t.TempDir()
+	host := mcptest.Start(t, mcptest.HostOptions{Args: []string{mcptest.Dynmcp(t), "-c", mcptest.Config(t, document([]entry{slow}))}, Dir: dir})
+	greet(host)
+	for _, arguments := range []string{
+		`{"mcp_name":"slow;touch x"}`, `{"mcp_name":"$(touch x)"}`, "{\"mcp_name\":\"`touch x`\"}", `{"mcp_name":"../slow"}`, `{"mcp_name":"slow\u0000"}`,
+		`{"mcp_name":"touch"}`, `{"mcp_name":"/bin/sh"}`, `{"mcp_name":""}`, `{"mcp_name":["slow"]}`, `{"mcp_name":null}`, `{}`, `[]`, `"slow"`,
+		`{"mcp_name":"new","command":"touch","args":["x"],"url":"http://127.0.0.1:1/","env":{"PATH":"."}}`,
+		`{"mcp_name":"` + strings.Repeat("a", 1<<20) + `"}`,
+	} {
+		if m := host.Tool("load_mcp", arguments); !m.IsError() || len(m.Raw) > 4096 {
+			t.Errorf("%.60s: got %.300s", arguments, m.Raw)
+		}
+	}
+	nothingStarted(t, slow)
+	if m := host.Tool("load_mcp", `{"mcp_name":"slow","command":"touch","args":["x"],"env":{"A":"b"}}`); m.IsError() {
+		t.Errorf("got %s", m.Raw)
+	}
+	lacks(t, use(host, "slow/args", nil).Text(), "touch")
+	if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
+		t.Errorf("got %v, %v", files, err)
+	}
+}
+
+// What a server says is never taken for a variable, and what it writes on stderr
+// is neither a line of our log nor a command to a terminal.
+func TestWordsOfServersAreData(t *testing.T) {
+	t.Parallel()
+	const mean = "\x1b]8;;http://evil\aclick\x1b[2J \u202e \u200b \x9b31m\r\nlevel=INFO msg=approved"
+	host := mcptest.StartDynmcp(t, "-c", mcptest.Config(t, document([]entry{fake(t, "alpha")})), "--log-level", "debug")
+	greet(host)
+	use(host, "alpha/add_tool", `{"entry":{"name":"mean","description":"${HOME} ${env:HOME} $HOME","inputSchema":{"type":"object"}},"name":"mean"}`)
+	settle(t, host, "alpha")
+	contains(t, host.Tool("discover_tool", `{"tool_name":"alpha/mean"}`).Text(), "${HOME} ${env:HOME} $HOME")
+	if got := use(host, "alpha/echo", `{"x":"${HOME}","y":"${env:HOME}"}`).Text(); got != `{"x":"${HOME}","y":"${env:HOME}"}` {
+		t.Errorf("got %s", got)
+	}
+	use(host, "alpha/stderr", `{"text":`+quote(mean)+`}`)
+	host.WaitStderr("approved")
+	m := use(host, "alpha/crash", nil)
+	contains(t, m.Text(), "last lines of its stderr", "approved", `\u{1b}`, `\u{202e}`)
+	for what, text := range map[string]string{"the answer": m.Text(), "the log": host.Stderr()} {
+		for _, r := range "\x1b\a\u202e\u200b\u009b\r" {
+			if strings.ContainsRune(text, r) {
+				t.Errorf("%q is in %s: %q", r, what, text)
+			}
+		}
+	}
+	if strings.Contains(host.Stderr(), "\nlevel=INFO msg=approved") {
+		t.Errorf("the server wrote a line of the log\n%s", host.Stderr())
+	}
 }
