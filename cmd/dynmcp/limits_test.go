@@ -165,7 +165,7 @@ func TestTenThousandCallsAtOnce(t *testing.T) {
 			t.Fatalf("call %d: got %.100s, want %s", n, got, want)
 		}
 	}
-	if mib := peak(t, host.Pid()); mib > 512 {
+	if mib := peak(t, host.Pid()); mib > 512 && !mcptest.RaceEnabled {
 		t.Errorf("it took %d MiB", mib)
 	}
 }
@@ -174,7 +174,7 @@ func TestTenThousandCallsAtOnce(t *testing.T) {
 // the servers wait too. Nothing is lost when it reads again.
 func TestHostThatDoesNotReadIsNotRead(t *testing.T) {
 	t.Parallel()
-	const calls, size = 300, 1_000_000
+	const calls, size = 200, 1_000_000
 	alpha := fake(t, "alpha")
 	cmd := exec.Command(mcptest.Dynmcp(t), "-c", mcptest.Config(t, document([]entry{alpha})))
 	cmd.Env = mcptest.Environ(t)
@@ -192,22 +192,20 @@ func TestHostThatDoesNotReadIsNotRead(t *testing.T) {
 		fmt.Fprintf(stdin, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":%s}`+"\n", n, useParams("alpha/fault", mode))
 	}
 	alpha.WaitFor("call fault", calls)
+	pings, rest := strings.Repeat(`{"jsonrpc":"2.0","method":"notifications/x"}`+"\n", 100), ""
+	for end := time.Now().Add(30 * time.Second); rest == ""; time.Sleep(10 * time.Millisecond) {
+		_ = stdin.SetWriteDeadline(time.Now().Add(2 * time.Second))
+		if n, err := io.WriteString(stdin, pings); err != nil {
+			rest = pings[n:]
+		} else if time.Now().After(end) {
+			t.Fatal("it reads while nobody reads it")
+		}
+	}
 	for last := 0; last != peak(t, cmd.Process.Pid); time.Sleep(time.Second) {
 		last = peak(t, cmd.Process.Pid)
 	}
-	if mib := peak(t, cmd.Process.Pid); mib > 200 {
+	if mib := peak(t, cmd.Process.Pid); mib > 150 && !mcptest.RaceEnabled {
 		t.Errorf("%d MiB while %d wait", mib, calls*size>>20)
-	}
-
-	ping, pings, rest := `{"jsonrpc":"2.0","method":"notifications/x"}`+"\n", 0, ""
-	_ = stdin.SetWriteDeadline(time.Now().Add(2 * time.Second))
-	for ; rest == ""; pings++ {
-		if n, err := io.WriteString(stdin, ping); err != nil {
-			rest = ping[n:]
-		}
-		if pings > 1<<20/len(ping) {
-			t.Fatal("it reads while nobody reads it")
-		}
 	}
 	_ = stdin.SetWriteDeadline(time.Time{})
 	answered := map[string]bool{}

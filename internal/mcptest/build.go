@@ -94,7 +94,7 @@ func build(dir, pkg string) (string, error) {
 		out += ".exe"
 	}
 	args := []string{"build", "-o", out}
-	if raceEnabled {
+	if RaceEnabled {
 		args = append(args, "-race")
 	}
 	text, err := exec.Command("go", append(args, pkg)...).CombinedOutput()

@@ -2,4 +2,6 @@
 
 package mcptest
 
-const raceEnabled = false
+// RaceEnabled says that the programs are built with the race detector, under which
+// they take many times the memory.
+const RaceEnabled = false
