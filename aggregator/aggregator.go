@@ -204,6 +204,7 @@ func (a *Aggregator) recovered() {
 
 // spawnFor is spawn for what answers a request: a panic is the answer then.
 func (a *Aggregator) spawnFor(r *transports.Request, f func()) {
+	r.TakeBurst() // it is not that goroutine's
 	a.spawn(func() {
 		defer answerPanic(r)
 		f()

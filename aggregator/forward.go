@@ -45,7 +45,7 @@ func (a *Aggregator) newFlight(s *session, r *transports.Request, u *lazy.Upstre
 
 func (f *flight) begin() {
 	if conn, release, ok := f.peer.upstream.Ready(); ok {
-		f.Burst = f.request.Burst
+		f.Burst = f.request.TakeBurst()
 		f.start(conn, release)
 		return
 	}

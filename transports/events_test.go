@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -99,5 +100,5 @@ func TestReadEventsLongLines(t *testing.T) {
 func bodyOf(text string) *answerBody { return bodyFrom(strings.NewReader(text)) }
 
 func bodyFrom(r io.Reader) *answerBody {
-	return &answerBody{in: io.NopCloser(r), ctx: context.Background(), patience: time.Hour}
+	return &answerBody{heard: new(atomic.Int64), in: io.NopCloser(r), ctx: context.Background(), patience: time.Hour}
 }

@@ -213,7 +213,7 @@ func (h *Host) request(m wire.Message, b *batch) {
 		h.reject(b, nil, wire.CodeInvalidRequest, "a request's id must be a string or an integer")
 		return
 	}
-	r := &Request{ID: m.ID, Method: m.Method, Params: m.Params, Meta: wire.Get(m.Params, "_meta"), Peer: h, Burst: &h.burst, batch: b, answer: h.answerer}
+	r := &Request{ID: m.ID, Method: m.Method, Params: m.Params, Meta: wire.Get(m.Params, "_meta"), Peer: h, burst: &h.burst, batch: b, answer: h.answerer}
 	if refusal := h.admit(r); refusal != nil {
 		h.respond(b, wire.Failure(m.ID, refusal))
 		return

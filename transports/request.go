@@ -17,12 +17,9 @@ type Request struct {
 	Modern bool            // of the stateless era (2026-07-28 and later)
 	Peer   Peer            // takes the request's progress
 
-	// Burst is the one the request came in, for what is sent on the goroutine that
-	// hands it over; nil where it came by itself.
-	Burst *wire.Burst
-
 	sdkID  int64       // its id on the control plane, 0 on the data plane
 	batch  *batch      // it came in, nil where it came by itself
+	burst  *wire.Burst // it came in, nil where it came by itself or that was taken
 	reply  *wire.Burst // to answer in
 	answer func(*Request, json.RawMessage, error)
 
@@ -38,6 +35,15 @@ func NewRequest(method string, params json.RawMessage, peer Peer, answer func(js
 	return &Request{Method: method, Params: params, Meta: wire.Get(params, "_meta"), Peer: peer, answer: func(_ *Request, result json.RawMessage, err error) {
 		answer(result, err)
 	}}
+}
+
+// TakeBurst returns, once, the burst that the request came in, to send in what it
+// leads to at once. It is for the goroutine that hands the request over; what goes
+// on on another one must have it taken before. Nil is none.
+func (r *Request) TakeBurst() *wire.Burst {
+	b := r.burst
+	r.burst = nil
+	return b
 }
 
 // Reply answers the request; an error that is a *wire.Error goes out as it is.
