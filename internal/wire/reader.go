@@ -10,6 +10,8 @@ import (
 // Limits of a Reader that are no one's to set.
 const (
 	readChunk = 64 << 10 // first size of the buffer, a pipe's capacity
+	shortLine = 512      // how long a line may be that shares its memory with others
+	lineBlock = 8 << 10  // how much memory they share
 	joinLimit = 64 << 10 // how much text several lines may make one message of
 )
 
@@ -30,6 +32,7 @@ type Reader struct {
 	searched int    // so many bytes behind start are no line's end
 	expected int    // how long the next long line may be
 	begun    bool   // the first line was seen
+	block    []byte // for copies of short lines
 	rest     []byte // text to be taken before the next line
 	pending  error  // what the next line is
 }
@@ -227,7 +230,21 @@ func (r *Reader) leftover() []byte {
 	return buf
 }
 
-func (r *Reader) own(line []byte) []byte { return r.trim(bytes.Clone(line)) }
+// own returns a copy of a line. Short ones share a block of memory with those
+// that come next: an allocation for many.
+func (r *Reader) own(line []byte) []byte {
+	n := len(line)
+	if n > shortLine {
+		return r.trim(bytes.Clone(line))
+	}
+	if n > len(r.block) {
+		r.block = make([]byte, lineBlock)
+	}
+	own := r.block[:n:n]
+	r.block = r.block[n:]
+	copy(own, line)
+	return r.trim(own)
+}
 
 func (r *Reader) trim(line []byte) []byte {
 	if !r.begun {
