@@ -13,17 +13,15 @@ import (
 // that leaves them as they were. From here on os.Stdout is stderr: a stray
 // print must not end up in the protocol.
 //
-// Pipes and sockets are made not to block, so that a write can have a deadline
-// and need not wake another goroutine. Files and terminals stay as they are:
-// others may share them.
+// An output that is a pipe or a socket is made not to block, so that a write can
+// have a deadline and need not wake another goroutine; files and terminals stay
+// as they are: others may share them. The input stays as it is, too. A thread that
+// waits in read is woken by what comes, where the poller would have to wake it:
+// that is a fifth of the time of a call.
 func Std() (in io.Reader, out io.Writer, restore func()) {
-	stdin, blockIn := unblocked(os.Stdin)
-	stdout, blockOut := unblocked(os.Stdout)
+	stdout, block := unblocked(os.Stdout)
 	os.Stdout = os.Stderr
-	return stdin, stdout, func() {
-		blockIn()
-		blockOut()
-	}
+	return os.Stdin, stdout, block
 }
 
 func unblocked(file *os.File) (*os.File, func()) {
