@@ -153,6 +153,7 @@ func TestWordsThatMeanNothing(t *testing.T) {
 		want []string
 	}{
 		{"a command without dashes", []string{"npx"}, []string{`unknown command "npx"`, "hint: to wrap a server, write: dynmcp -- npx"}},
+		{"a slip in a verb", []string{"imprt"}, []string{`unknown command "imprt"`, "hint: did you mean dynmcp import?", "dynmcp -- imprt"}},
 		{"words before the dashes", []string{"npx", "--", "x"}, []string{`unknown command "npx"`}},
 		{"an unknown flag", []string{"--wrong"}, []string{"unknown flag: --wrong", "hint: dynmcp --help"}},
 		{"a flag without its value", []string{"-c"}, []string{"flag needs an argument"}},

@@ -69,7 +69,7 @@ three tools in place of all of theirs: discover_tool, use_tool, load_mcp.`,
   dynmcp -c mcp.json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if dash := cmd.ArgsLenAtDash(); dash > 0 || dash < 0 && len(args) > 0 {
-				return hinted(fmt.Errorf("unknown command %q", args[0]), "to wrap a server, write: dynmcp -- %s", args[0])
+				return unknownVerb(cmd, args[0])
 			}
 			return nil
 		},
@@ -91,6 +91,17 @@ three tools in place of all of theirs: discover_tool, use_tool, load_mcp.`,
 	cmd.Flags().BoolVar(&how.watch, "watch", true, "put the config in force again when its files change; SIGHUP always does")
 	cmd.Flags().StringVar(&level, "log-level", "info", "what to log on stderr: debug, info, warn or error")
 	return cmd
+}
+
+// unknownVerb is the error for a word that is no verb: a slip, or the command of
+// a server.
+func unknownVerb(cmd *cobra.Command, word string) error {
+	err := fmt.Errorf("unknown command %q", word)
+	cmd.SuggestionsMinimumDistance = 2
+	if near := cmd.SuggestionsFor(word); len(near) > 0 {
+		return hinted(err, "did you mean dynmcp %s? To wrap a server, write: dynmcp -- %s", strings.Join(near, " or "), word)
+	}
+	return hinted(err, "to wrap a server, write: dynmcp -- %s", word)
 }
 
 func stdioConfig(from *configFlags, wrap bool, args, expose []string) (*schema.Config, error) {
