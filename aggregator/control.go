@@ -137,16 +137,19 @@ func (a *Aggregator) initialize(ctx context.Context, s *session, req mcp.Request
 }
 
 // introduction returns the members that the answers of both eras share:
-// capabilities, who we are and, if there are any, instructions.
+// capabilities, who we are, instructions if there are any, and what else a
+// wrapped server says.
 func (a *Aggregator) introduction(infoKey string) []byte {
 	view := a.catalog.View()
 	info := json.RawMessage(fmt.Appendf(nil, `{"name":"dynmcp","title":"dynmcp","version":%s}`, wire.Quote(a.opts.Version)))
 	capabilities, text := view.Capabilities(!view.Complete()), ""
+	var rest json.RawMessage
 	if a.exposes(schema.ExposeDiscover) {
 		text = view.Instructions(maxChars(a.config()))
 	}
 	if u := a.only(); u != nil {
 		if server, ok := view.Server(u.Server.Name); ok && server.Known {
+			rest = server.Rest
 			if server.Info != nil {
 				info = server.Info
 			}
@@ -161,6 +164,9 @@ func (a *Aggregator) introduction(infoKey string) []byte {
 	out := fmt.Appendf(nil, `"capabilities":%s,%q:%s`, capabilities, infoKey, info)
 	if text != "" {
 		out = fmt.Appendf(out, `,"instructions":%s`, wire.Quote(text))
+	}
+	for key, value := range wire.Members(rest) {
+		out = append(append(append(append(out, ','), key...), ':'), value...)
 	}
 	return out
 }
@@ -218,9 +224,13 @@ func (a *Aggregator) discover(ctx context.Context, req mcp.Request, next mcp.Met
 	if err != nil {
 		return nil, err
 	}
-	body := a.introduction("serverInfo")
-	info := wire.Get(append(append([]byte{'{'}, body...), '}'), "serverInfo")
-	return &rawResult{raw: fmt.Appendf(nil, `{"supportedVersions":%s,%s,"_meta":{%q:%s}}`, versions, body, mcp.MetaKeyServerInfo, info)}, nil
+	raw := fmt.Appendf(nil, `{"supportedVersions":%s,%s}`, versions, a.introduction("serverInfo"))
+	meta := wire.Get(raw, "_meta")
+	if !wire.IsObject(meta) {
+		meta = []byte(`{}`)
+	}
+	meta = wire.Set(meta, mcp.MetaKeyServerInfo, wire.Get(raw, "serverInfo"))
+	return &rawResult{raw: wire.Set(raw, "_meta", meta)}, nil
 }
 
 // answerList answers a list from the catalogue, in one page, after the eager

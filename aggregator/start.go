@@ -130,7 +130,7 @@ var lists = []struct {
 // list it advertised and does not know is empty: real servers do this.
 func (a *Aggregator) list(ctx context.Context, conn *transports.Conn) (*catalog.Listing, error) {
 	hello := conn.Hello()
-	l := &catalog.Listing{Capabilities: hello.Capabilities, Info: hello.ServerInfo, Instructions: hello.Instructions}
+	l := &catalog.Listing{Capabilities: hello.Capabilities, Info: hello.ServerInfo, Instructions: hello.Instructions, Rest: hello.Rest}
 	errs := make(chan error, len(lists))
 	for _, which := range lists {
 		go func() {

@@ -13,6 +13,7 @@ type Listing struct {
 
 	Capabilities, Info json.RawMessage // as in the answer to initialize
 	Instructions       string
+	Rest               json.RawMessage // an object of what else was in that answer; may be nil
 
 	// Stored says that the listing comes from an earlier run. Its entries are
 	// known and callable, but a lazy server still counts as not loaded.

@@ -36,8 +36,8 @@ type ServerInfo struct {
 
 	Tools, Prompts, Resources, Templates int // after filters
 
-	Instructions       string
-	Capabilities, Info json.RawMessage
+	Instructions             string
+	Capabilities, Info, Rest json.RawMessage
 }
 
 // part is what a view shows of one server. It is immutable.
@@ -87,7 +87,7 @@ func (p *part) describeServer() ServerInfo {
 	info.Loaded = !s.Lazy || !l.Stored
 	info.Tools, info.Prompts = len(p.tools), len(p.index.prompts)
 	info.Resources, info.Templates = len(p.index.resources), len(p.index.templates)
-	info.Instructions, info.Capabilities, info.Info = l.Instructions, l.Capabilities, l.Info
+	info.Instructions, info.Capabilities, info.Info, info.Rest = l.Instructions, l.Capabilities, l.Info, l.Rest
 	return info
 }
 

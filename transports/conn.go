@@ -68,6 +68,7 @@ type Hello struct {
 	Capabilities    json.RawMessage
 	ServerInfo      json.RawMessage
 	Instructions    string
+	Rest            json.RawMessage // an object of all else it said
 }
 
 // Has reports whether the upstream advertised a capability, such as "tools".
