@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 	"time"
 	"unicode"
 
@@ -51,7 +52,7 @@ type Failure struct {
 	Outcome  Outcome
 	Cause    error
 	Stderr   string // a child's last lines
-	Hint     string // what to do
+	Hint     string // what to do, where more is known than Advice says
 
 	RetryAfter time.Duration // when it is worth another try; 0 is not known
 }
@@ -64,9 +65,7 @@ func (f *Failure) Unwrap() error { return f.Cause }
 func (f *Failure) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v (%s)\n", f.Error(), f.outcomeText())
-	if f.Hint != "" {
-		fmt.Fprintf(&b, "hint: %s\n", f.Hint)
-	}
+	fmt.Fprintf(&b, "hint: %s\n", f.Advice())
 	if f.Stderr != "" {
 		fmt.Fprintf(&b, "last lines of its stderr:\n%s\n", f.Stderr)
 	}
@@ -92,11 +91,45 @@ func (f *Failure) Wire() *wire.Error {
 		RetryAfter int64   `json:"retry_after_ms,omitempty"`
 		Hint       string  `json:"hint,omitempty"`
 		Stderr     string  `json:"stderr_tail,omitempty"`
-	}{"dynmcp", f.Upstream, f.Outcome, f.RetryAfter.Milliseconds(), f.Hint, f.Stderr})
+	}{"dynmcp", f.Upstream, f.Outcome, f.RetryAfter.Milliseconds(), f.Advice(), f.Stderr})
 	if err != nil {
 		data = nil
 	}
 	return &wire.Error{Code: f.Code, Message: f.Error(), Data: data}
+}
+
+// Advice says what to do about the failure.
+func (f *Failure) Advice() string {
+	const lookFirst = "find out what the call did before it is made again"
+	switch sent := f.Outcome != NotSent; {
+	case f.Hint != "":
+		return f.Hint
+	case f.Code == CodeStartFailed && errors.Is(f.Cause, syscall.EMFILE):
+		return "raise the limit on open files (ulimit -n), or have fewer servers loaded"
+	case f.Code == CodeStartFailed:
+		return "correct what it complains of, or its entry in the config; the next call tries again"
+	case f.Code == CodeTimeout && sent:
+		return lookFirst + `; if it needs longer, raise the server's "timeout"`
+	case f.Code == CodeTimeout:
+		return `if it needs longer to start, raise its "load_timeout"; the next call tries again`
+	case f.Code == CodeTooLarge && sent:
+		return `ask for less, or raise the server's "max_message_bytes"`
+	case f.Code == CodeTooLarge:
+		return `send less, or raise the server's "max_message_bytes"`
+	case f.Code == CodeBackingOff:
+		return "call again then, or load it with load_mcp, which tries at once"
+	case f.Code == CodeProtocol && sent:
+		return lookFirst + "; that its answer cannot be used is a fault of the server's"
+	case f.Code == CodeProtocol:
+		return "that is a fault of the server's: see whether another version of it does better"
+	case sent:
+		return lookFirst + "; the next call connects anew if need be"
+	case f.Code == CodeUnreachable:
+		return `see that it runs and that its "url" is right; the next call tries again`
+	case f.Code == CodeOverloaded:
+		return "call again when it has caught up"
+	}
+	return "the next call tries again"
 }
 
 // CutOff returns the failure of a call that dynmcp's own end cuts off.

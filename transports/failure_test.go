@@ -29,6 +29,27 @@ func TestFailureText(t *testing.T) {
 	}
 }
 
+// Whatever failed, what to do is said.
+func TestFailureAdvice(t *testing.T) {
+	seen := map[string]bool{}
+	for code := int64(CodeStartFailed); code <= CodeShuttingDown; code++ {
+		for _, outcome := range []Outcome{NotSent, Unknown, Done} {
+			f := &Failure{Upstream: "u", Code: code, Outcome: outcome, Cause: errors.New("c")}
+			advice := f.Advice()
+			if !strings.Contains(f.Text(), "\nhint: "+advice) || len(advice) < 20 {
+				t.Errorf("%d, %s: got %q", code, outcome, f.Text())
+			}
+			if outcome != NotSent && code != CodeTooLarge && code != CodeStartFailed && code != CodeBackingOff && !strings.Contains(advice, "find out what the call did") {
+				t.Errorf("%d, %s: got %q", code, outcome, advice)
+			}
+			seen[advice] = true
+		}
+	}
+	if len(seen) < 7 {
+		t.Errorf("only %d different ones", len(seen))
+	}
+}
+
 func TestAsWire(t *testing.T) {
 	upstream := wire.ParseError([]byte(`{"message":"m","code":-1,"x":1.0}`))
 	for _, test := range []struct {
@@ -37,7 +58,7 @@ func TestAsWire(t *testing.T) {
 	}{
 		{upstream, `{"message":"m","code":-1,"x":1.0}`},
 		{fmt.Errorf("wrapped: %w", upstream), `{"message":"m","code":-1,"x":1.0}`},
-		{&Failure{Upstream: "u", Code: 5103, Outcome: NotSent, Cause: errors.New("c")}, `{"code":5103,"message":"u: c","data":{"source":"dynmcp","server":"u","outcome":"not_sent"}}`},
+		{&Failure{Upstream: "u", Code: 5103, Outcome: NotSent, Cause: errors.New("c")}, `{"code":5103,"message":"u: c","data":{"source":"dynmcp","server":"u","outcome":"not_sent","hint":"if it needs longer to start, raise its \"load_timeout\"; the next call tries again"}}`},
 		{errors.New("plain"), `{"code":-32603,"message":"plain"}`},
 	} {
 		if got := string(AsWire(test.err).JSON()); got != test.want {

@@ -100,7 +100,7 @@ func TestTooFewDescriptors(t *testing.T) {
 			continue
 		}
 		down = append(down, s.name)
-		contains(t, m.Text(), s.name+": ", "too many open files", "outcome not_sent")
+		contains(t, m.Text(), s.name+": ", "too many open files", "outcome not_sent", "hint: raise the limit on open files")
 	}
 	if len(up) < 4 || len(down) < 4 {
 		t.Fatalf("up %q, down %q", up, down)
