@@ -71,7 +71,7 @@ func fixed(definition json.RawMessage) func(*catalog.View) []json.RawMessage {
 func maxChars(cfg *schema.Config) int { return cfg.Catalog.MaxChars }
 
 // discoverTool answers one tool, the best matches, or a list.
-func (a *Aggregator) discoverTool(_ *session, r *transports.Request, arguments json.RawMessage) {
+func (a *Aggregator) discoverTool(_ *session, r *transports.Request, p callParams) {
 	var in struct {
 		ToolName string `json:"tool_name"`
 		Query    string `json:"query"`
@@ -79,7 +79,7 @@ func (a *Aggregator) discoverTool(_ *session, r *transports.Request, arguments j
 		Limit    int    `json:"limit"`
 		Offset   int    `json:"offset"`
 	}
-	if err := decode(arguments, &in); err != nil {
+	if err := decode(p.arguments, &in); err != nil {
 		r.Reply(errorResult("discover_tool: "+err.Error()), nil)
 		return
 	}
@@ -122,19 +122,19 @@ func decode(arguments json.RawMessage, into any) error {
 }
 
 // useTool calls an upstream's tool, after its server was loaded if need be.
-func (a *Aggregator) useTool(s *session, r *transports.Request, arguments json.RawMessage) {
-	name, input, err := useArguments(arguments)
+func (a *Aggregator) useTool(s *session, r *transports.Request, p callParams) {
+	name, input, err := useArguments(p.arguments)
 	if err != nil {
 		r.Reply(errorResult("use_tool: "+err.Error()), nil)
 		return
 	}
 	view := a.catalog.View()
 	if t, ok := view.Tool(name); ok {
-		a.callUpstream(s, r, t, toolParams(r.Params, t.Upstream, input), true)
+		a.callUpstream(s, r, t, p.with(t.Upstream, input), true)
 		return
 	}
 	if u := a.unlisted(view, name); u != nil {
-		a.spawnFor(r, func() { a.loadAndUse(s, r, u, name, input) })
+		a.spawnFor(r, func() { a.loadAndUse(s, r, u, p, name, input) })
 		return
 	}
 	r.Reply(errorResult(view.Unknown(name)), nil)
@@ -192,7 +192,7 @@ func (a *Aggregator) unlisted(view *catalog.View, name string) *lazy.Upstream {
 	return u
 }
 
-func (a *Aggregator) loadAndUse(s *session, r *transports.Request, u *lazy.Upstream, name string, input json.RawMessage) {
+func (a *Aggregator) loadAndUse(s *session, r *transports.Request, u *lazy.Upstream, p callParams, name string, input json.RawMessage) {
 	release, err := a.loadFor(r, u, u.Acquire)
 	if err != nil {
 		a.fail(r, err, true)
@@ -205,7 +205,7 @@ func (a *Aggregator) loadAndUse(s *session, r *transports.Request, u *lazy.Upstr
 		r.Reply(errorResult(view.Unknown(name)), nil)
 		return
 	}
-	a.callUpstream(s, r, t, toolParams(r.Params, t.Upstream, input), true)
+	a.callUpstream(s, r, t, p.with(t.Upstream, input), true)
 }
 
 // loadFor acquires an upstream for a request and gives up when the host does.
@@ -220,11 +220,11 @@ func (a *Aggregator) loadFor(r *transports.Request, u *lazy.Upstream, how func(c
 }
 
 // loadMCP loads a server and answers what it brought.
-func (a *Aggregator) loadMCP(_ *session, r *transports.Request, arguments json.RawMessage) {
+func (a *Aggregator) loadMCP(_ *session, r *transports.Request, p callParams) {
 	var in struct {
 		Name string `json:"mcp_name"`
 	}
-	if err := decode(arguments, &in); err != nil {
+	if err := decode(p.arguments, &in); err != nil {
 		r.Reply(errorResult("load_mcp: "+err.Error()), nil)
 		return
 	}

@@ -61,8 +61,13 @@ func TestAnyInputPasses(t *testing.T) {
 		input := anyObject(t, "input")
 		meta := anyObject(t, "meta")
 		result := anyValue.Draw(t, "result")
-		got := talk.request("tools/call", fmt.Sprintf(`{"name":"use_tool","_meta":%s,"arguments":{"tool_input":%s,"tool_name":"up/echo"}}`, meta, input))
-		talk.expect("the params", got, oneLine(fmt.Sprintf(`{"name":"echo","arguments":%s,"_meta":%s}`, input, meta)))
+		var sent, want []string
+		for _, n := range rapid.Permutation([]int{0, 1, 2}).Draw(t, "order") {
+			sent = append(sent, []string{`"name":"use_tool"`, `"_meta": ` + meta, `"arguments":{"tool_input":` + input + `,"tool_name":"up/echo"}`}[n])
+			want = append(want, []string{`"name":"echo"`, `"_meta": ` + meta, `"arguments":` + input}[n])
+		}
+		got := talk.request("tools/call", "{"+strings.Join(sent, ",")+"}")
+		talk.expect("the params", got, oneLine("{"+strings.Join(want, ",")+"}"))
 		talk.expect("the result", talk.answer("result", result), oneLine(result))
 	})
 }

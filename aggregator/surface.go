@@ -17,8 +17,8 @@ type tool struct {
 	name string // of one tool of ours; "" stands for those that find finds
 	// definitions returns the entries of tools/list.
 	definitions func(v *catalog.View) []json.RawMessage
-	// call answers a call whose arguments are raw JSON, nil if there are none.
-	call func(s *session, r *transports.Request, arguments json.RawMessage)
+	// call answers a call.
+	call func(s *session, r *transports.Request, p callParams)
 	// find tells whether a name is one of the many; nil where name is set.
 	find func(v *catalog.View, name string) (*catalog.Tool, bool)
 }
@@ -38,7 +38,7 @@ func (a *Aggregator) callTool(s *session, r *transports.Request) {
 	}
 	for _, t := range a.state.Load().tools {
 		if t.name != "" && wire.KeyIs(rawName, t.name) {
-			t.call(s, r, arguments)
+			t.call(s, r, callParams{r.Params, rawName, arguments})
 			return
 		}
 	}
@@ -95,21 +95,29 @@ func (a *Aggregator) callUpstream(s *session, r *transports.Request, t *catalog.
 	a.forward(s, r, u, "tools/call", params, asText)
 }
 
-// toolParams replaces name and arguments in the params of a tools/call; every
-// other byte stays. Arguments may be nil.
-func toolParams(params json.RawMessage, name string, arguments json.RawMessage) json.RawMessage {
+// callParams are the params of a tools/call, and two members of theirs as slices
+// of them: the name in quotes and the arguments, nil if there are none.
+type callParams struct{ all, name, arguments json.RawMessage }
+
+// with returns the params with another name and other arguments, which may be
+// nil; every other byte stays.
+func (p callParams) with(name string, arguments json.RawMessage) json.RawMessage {
 	if len(arguments) == 0 {
 		arguments = json.RawMessage(`{}`)
 	}
-	out := make([]byte, 0, len(params)+len(name))
-	out = wire.AppendQuote(append(out, `{"name":`...), name)
-	out = append(append(out, `,"arguments":`...), arguments...)
-	for key, value := range wire.Members(params) {
-		if !wire.KeyIs(key, "name") && !wire.KeyIs(key, "arguments") {
-			out = append(append(append(append(out, ','), key...), ':'), value...)
-		}
+	if p.arguments == nil {
+		return wire.Set(wire.Splice(p.all, p.name, wire.Quote(name)), "arguments", arguments)
 	}
-	return append(out, '}')
+	out := make([]byte, 0, len(p.all)+len(name)+len(arguments)-len(p.arguments))
+	at, from := wire.Offset(p.all, p.name), wire.Offset(p.all, p.arguments)
+	if at < from {
+		out = wire.AppendQuote(append(out, p.all[:at]...), name)
+		out = append(append(out, p.all[at+len(p.name):from]...), arguments...)
+		return append(out, p.all[from+len(p.arguments):]...)
+	}
+	out = append(append(out, p.all[:from]...), arguments...)
+	out = wire.AppendQuote(append(out, p.all[from+len(p.arguments):at]...), name)
+	return append(out, p.all[at+len(p.name):]...)
 }
 
 // directSurface shows every upstream tool as itself.
