@@ -40,13 +40,15 @@ func goroutines(bin binaries, d time.Duration, show bool) (stacks.Count, error) 
 		return nil, err
 	}
 	s := scenario{size: 1 << 10, inFlight: 64, calls: 20000}
-	total := 0
+	total, shown := 0, time.Duration(0)
 	for began := time.Now(); total == 0 || time.Since(began) < d; {
 		if _, err := p.drive(v.tool, s); err != nil {
 			return nil, err
 		}
 		total += s.calls
-		if u := p.usage(); show {
+		// A run of many rounds is shown in some thirty lines.
+		if u := p.usage(); show && time.Since(began) >= shown {
+			shown += d / 30
 			fmt.Printf("%10s %12d %10.1f %10d %8d\n", time.Since(began).Round(time.Second), total, u.rss, u.threads, u.fds)
 		}
 	}

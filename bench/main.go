@@ -9,7 +9,7 @@
 //
 // Usage, from the root of the module:
 //
-//	go run ./bench            everything, about three minutes
+//	go run ./bench            everything, about six minutes: calls, starts, allocations, a long run
 //	go run ./bench -rounds 3  quicker
 //	go run ./bench -long 2m   a long run only: RSS over time, goroutines at its end
 //
@@ -24,12 +24,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"time"
 )
 
 func main() {
 	log.SetFlags(0)
 	rounds := flag.Int("rounds", 7, "measurements of each figure")
-	long := flag.Duration("long", 0, "only run calls through dynmcp for so `long` and print its memory; then compare its goroutines with those of a fresh one")
+	long := flag.Duration("long", 0, "only run calls through dynmcp for so `long` and print its memory; then compare its goroutines with those of a fresh one (where everything is measured: 30s)")
 	flag.Parse()
 	dir, err := os.MkdirTemp("", "dynmcp-bench")
 	if err != nil {
@@ -56,7 +57,26 @@ func everything(bin binaries, rounds int) error {
 			return err
 		}
 	}
-	return starts(bin, rounds)
+	if err := starts(bin, rounds); err != nil {
+		return err
+	}
+	if err := allocations(); err != nil {
+		return err
+	}
+	fmt.Printf("\nlong run, 1 KB both ways, 64 in flight\n")
+	return longRun(bin, usualLong)
+}
+
+// usualLong is how long calls are kept going where everything is measured.
+const usualLong = 30 * time.Second
+
+// allocations has Go's own benchmark count them. They are those of the process
+// that is dynmcp, of which no other process can see them.
+func allocations() error {
+	fmt.Printf("\nallocations of a forwarded call\n")
+	cmd := exec.Command("go", "test", "-run", "^$", "-bench", "^BenchmarkForward$", "-benchtime", "300ms", "./bench")
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	return cmd.Run()
 }
 
 // binaries are the paths of what is measured.

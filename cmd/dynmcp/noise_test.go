@@ -40,7 +40,7 @@ func TestFloodOfJunkOnStdout(t *testing.T) {
 // its end is kept.
 func TestFloodOnStderr(t *testing.T) {
 	t.Parallel()
-	e := fake(t, "noisy", "-fault", "stderr-flood:268435456", "-fault-tool", "pid")
+	e := fake(t, "noisy", "-fault", "stderr-flood:100000000", "-fault-tool", "pid")
 	host := serve(t, e)
 	before := memory(t, host.Pid())
 	if m := use(host, "noisy/pid", nil); m.IsError() {
