@@ -10,9 +10,13 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"dynmcp/aggregator"
 	"dynmcp/schema"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // BenchmarkForward is one call through everything but the process: the host's
 // edge, the aggregator, an upstream that is a real child. Allocations count
