@@ -280,12 +280,7 @@ func withoutEra(params json.RawMessage) json.RawMessage {
 	if meta == nil {
 		return params
 	}
-	kept := meta
-	for _, name := range transports.EraMeta {
-		if wire.Get(kept, name) != nil {
-			kept = wire.Delete(kept, name)
-		}
-	}
+	kept := wire.Delete(meta, transports.EraMeta...)
 	switch {
 	case len(kept) == len(meta):
 		return params

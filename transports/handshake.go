@@ -96,17 +96,9 @@ func (c *Conn) greet(result json.RawMessage) error {
 		Capabilities:    wire.Get(result, "capabilities"),
 		ServerInfo:      wire.Get(result, "serverInfo"),
 		Instructions:    instructions,
-		Rest:            without(result, "protocolVersion", "capabilities", "serverInfo", "instructions"),
+		Rest:            wire.Delete(result, "protocolVersion", "capabilities", "serverInfo", "instructions"),
 	}
 	return nil
-}
-
-// without returns an object without some of its members.
-func without(object json.RawMessage, names ...string) json.RawMessage {
-	for _, name := range names {
-		object = wire.Delete(object, name)
-	}
-	return object
 }
 
 // initialized tells the upstream that the session has begun. It is the first

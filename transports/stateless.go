@@ -70,7 +70,7 @@ func (c *Conn) settle(result json.RawMessage) bool {
 		ServerInfo:      wire.Get(wire.Get(result, "_meta"), mcp.MetaKeyServerInfo),
 		Instructions:    instructions,
 		// What is left is no matter of the era, nor of the one answer.
-		Rest: without(result, "supportedVersions", "capabilities", "instructions", "_meta", "resultType", "ttlMs", "cacheScope"),
+		Rest: wire.Delete(result, "supportedVersions", "capabilities", "instructions", "_meta", "resultType", "ttlMs", "cacheScope"),
 	}
 	c.stateless.Store(true)
 	return true

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 )
 
@@ -150,14 +151,14 @@ func Offset(whole, part []byte) int {
 	return at
 }
 
-// Delete returns a copy of obj without the member name, every one of them, and
-// the comma that is not needed any more; every other byte stays.
-func Delete(obj []byte, name string) []byte {
+// Delete returns a copy of obj without the members of these names, every one of
+// them, and the commas that are not needed any more; every other byte stays.
+func Delete(obj []byte, names ...string) []byte {
 	out := make([]byte, 0, len(obj))
 	kept, from := false, 0 // a member stays; what is before from was dealt with
 	for key, value := range Members(obj) {
 		start, end := Offset(obj, key), Offset(obj, value)+len(value)
-		if !KeyIs(key, name) {
+		if !slices.ContainsFunc(names, func(name string) bool { return KeyIs(key, name) }) {
 			out = append(out, obj[from:end]...)
 			kept, from = true, end
 			continue

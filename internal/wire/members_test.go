@@ -126,6 +126,10 @@ func TestDelete(t *testing.T) {
 			t.Errorf("Delete(%s): got %s, want %s", text, got, want)
 		}
 	}
+	text := `{ "n":1, "a":1.0 ,"m":2 , "\u006e":3,"b":4,"m":5 }`
+	if got, want := string(Delete([]byte(text), "m", "n")), `{ "a":1.0,"b":4 }`; got != want {
+		t.Errorf("Delete of two from %s: got %s, want %s", text, got, want)
+	}
 }
 
 type pair struct{ name, value string }
