@@ -37,9 +37,7 @@ func (c *Conn) openChild() error {
 	writer := wire.NewWriter(p.stdin, c.opts.stall)
 	p.stderr.redact = c.opts.Redact
 	c.stderr = p.stderr.tail
-	c.lines = writer
-	c.send = func(_ *Call, parts ...[]byte) error { return writer.SendWithin(nil, maxQueued, parts...) }
-	c.begin = func(parts ...[]byte) error { return c.send(nil, parts...) }
+	c.sendLines(writer)
 	c.stop = func() { p.stop(writer) }
 	c.kill = p.tree.Kill
 
@@ -85,6 +83,13 @@ func (c *Conn) giveUp(p *child, grace time.Duration, why error) {
 		c.lose(why)
 		c.kill()
 	}
+}
+
+// sendLines has everything sent as lines.
+func (c *Conn) sendLines(w *wire.Writer) {
+	c.lines = w
+	c.send = func(_ *Call, parts ...[]byte) error { return w.SendWithin(nil, maxQueued, parts...) }
+	c.begin = func(parts ...[]byte) error { return c.send(nil, parts...) }
 }
 
 // readLines handles what the upstream prints until that ends.

@@ -16,9 +16,7 @@ import (
 func OpenStream(server schema.Server, stream io.ReadWriteCloser, opts Options) *Conn {
 	c := newConn(server, opts)
 	writer := wire.NewWriter(stream, c.opts.stall)
-	c.lines = writer
-	c.send = func(_ *Call, parts ...[]byte) error { return writer.SendWithin(nil, maxQueued, parts...) }
-	c.begin = func(parts ...[]byte) error { return c.send(nil, parts...) }
+	c.sendLines(writer)
 	c.stop = func() {
 		// What is queued goes out first, if the other side reads.
 		cut := time.AfterFunc(farewell, func() { stream.Close() })
