@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"net/http/httptrace"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -174,9 +173,7 @@ func newConn(server schema.Server, opts Options) *Conn {
 		asked:  map[string]context.CancelCauseFunc{},
 		uris:   map[string]bool{},
 	}
-	// Over HTTP the beginning of a response is heard, whatever it says.
-	trace := &httptrace.ClientTrace{GotFirstResponseByte: func() { c.heard.Add(1) }}
-	c.ctx, c.cancel = context.WithCancel(httptrace.WithClientTrace(context.Background(), trace))
+	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -100,5 +99,5 @@ func TestReadEventsLongLines(t *testing.T) {
 func bodyOf(text string) *answerBody { return bodyFrom(strings.NewReader(text)) }
 
 func bodyFrom(r io.Reader) *answerBody {
-	return &answerBody{heard: new(atomic.Int64), in: io.NopCloser(r), ctx: context.Background(), patience: time.Hour}
+	return &answerBody{in: r, ctx: context.Background(), patience: time.Hour}
 }

@@ -44,7 +44,7 @@ func (e notSentError) Unwrap() error { return e.error }
 func (l *httpLink) fetch(req *http.Request) (*http.Response, error) {
 	patience := l.conn.opts.http
 	ctx, cancel := context.WithCancelCause(req.Context())
-	a := &attempt{patience: patience.header}
+	a := &attempt{patience: patience.header, heard: &l.conn.heard}
 	a.timer = time.AfterFunc(a.patience, func() {
 		cancel(fmt.Errorf("the answer %w: the rest of its header did not come for %s", errStalled, a.patience))
 	})
@@ -58,16 +58,17 @@ func (l *httpLink) fetch(req *http.Request) (*http.Response, error) {
 		cancel(nil)
 		return nil, err
 	}
-	resp.Body = &answerBody{in: resp.Body, heard: &l.conn.heard, ctx: ctx, cancel: cancel, patience: patience.body}
+	resp.Body = &answerBody{Closer: resp.Body, in: heard{resp.Body, &l.conn.heard}, ctx: ctx, cancel: cancel, patience: patience.body}
 	return resp, nil
 }
 
 // An attempt watches over a request until its answer begins.
 type attempt struct {
 	patience time.Duration
-	timer    *time.Timer // runs while a header arrives
-	written  atomic.Bool // something of the request was
-	answered atomic.Bool // a header has begun to arrive
+	heard    *atomic.Int64 // of the connection: the beginning of an answer counts, whatever it says
+	timer    *time.Timer   // runs while a header arrives
+	written  atomic.Bool   // something of the request was
+	answered atomic.Bool   // a header has begun to arrive
 }
 
 func (a *attempt) trace() *httptrace.ClientTrace {
@@ -75,6 +76,7 @@ func (a *attempt) trace() *httptrace.ClientTrace {
 		GetConn:      func(string) { a.waits() }, // anew where a redirect is followed
 		WroteHeaders: func() { a.written.Store(true) },
 		GotFirstResponseByte: func() {
+			a.heard.Add(1)
 			a.answered.Store(true)
 			a.timer.Reset(a.patience)
 		},
@@ -116,8 +118,8 @@ func (a *attempt) failed(err error) error {
 
 // An answerBody is the body of an HTTP answer that must not stall.
 type answerBody struct {
-	in       io.ReadCloser
-	heard    *atomic.Int64   // of the connection
+	io.Closer
+	in       io.Reader
 	ctx      context.Context // the request's
 	cancel   context.CancelCauseFunc
 	patience time.Duration
@@ -135,9 +137,6 @@ func (b *answerBody) Read(p []byte) (int, error) {
 		defer late.Stop()
 	}
 	n, err := b.in.Read(p)
-	if n > 0 {
-		b.heard.Add(1)
-	}
 	if err != nil && err != io.EOF {
 		err = stallOf(b.ctx, err)
 	}
@@ -146,7 +145,7 @@ func (b *answerBody) Read(p []byte) (int, error) {
 
 func (b *answerBody) Close() error {
 	defer b.cancel(nil)
-	return b.in.Close()
+	return b.Closer.Close()
 }
 
 // stallOf returns that a request stalled, where that is what ended it, and

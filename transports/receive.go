@@ -13,7 +13,6 @@ import (
 // receive handles one message of the upstream, in the order of the wire. own
 // is the call on whose stream it came, nil where the stream is shared.
 func (c *Conn) receive(m wire.Message, own *Call) {
-	c.heard.Add(1)
 	if len(m.Raw) > 0 && m.Raw[0] == '[' {
 		for element := range wire.Elements(m.Raw) {
 			if part, err := wire.Parse(element); err != nil {
@@ -197,7 +196,6 @@ func AsWire(err error) *wire.Error {
 // fault reports a line that is no message. One that was cut off fails the call
 // it would have answered.
 func (c *Conn) fault(f *wire.Fault) {
-	c.heard.Add(1)
 	if n, ok := callID(f.Answers()); ok && !f.Cut { // a stream that ended says more itself
 		code := int64(CodeProtocol)
 		if f.TooBig {
