@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync"
 	"testing"
-	"testing/synctest"
 
 	"dynmcp/schema"
 	"dynmcp/transports"
@@ -138,12 +137,7 @@ func TestShutdownDoesNotCount(t *testing.T) {
 	onStage(t, func(t *testing.T, s *stage) {
 		s.load = func(ctx context.Context, _ int32) error { <-ctx.Done(); return ctx.Err() }
 		u := s.one(schema.Server{Description: "lazy", LoadBudget: 1})
-		failed := make(chan error, 1)
-		go func() {
-			_, _, err := u.Acquire(t.Context())
-			failed <- err
-		}()
-		synctest.Wait()
+		failed := waitingUse(t, u)
 		s.Close()
 		if err := <-failed; !errors.Is(err, ErrClosed) || u.Status().Failures != 0 {
 			t.Errorf("got %v, %d failures", err, u.Status().Failures)

@@ -90,6 +90,19 @@ func use(t *testing.T, u *Upstream) (*transports.Conn, func()) {
 	return conn, release
 }
 
+// waitingUse uses an upstream on a goroutine of its own and returns when that
+// waits; then comes the error.
+func waitingUse(t *testing.T, u *Upstream) <-chan error {
+	t.Helper()
+	failed := make(chan error, 1)
+	go func() {
+		_, _, err := u.Acquire(t.Context())
+		failed <- err
+	}()
+	synctest.Wait()
+	return failed
+}
+
 func failing(context.Context, int32) error { return errors.New("no such luck") }
 
 func TestCallersShareOneLoad(t *testing.T) {

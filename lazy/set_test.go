@@ -50,12 +50,7 @@ func TestApplyWhileLoading(t *testing.T) {
 	onStage(t, func(t *testing.T, s *stage) {
 		s.load = func(context.Context, int32) error { time.Sleep(time.Second); return nil }
 		u := s.one(lazyServer)
-		failed := make(chan error, 1)
-		go func() {
-			_, _, err := u.Acquire(t.Context())
-			failed <- err
-		}()
-		synctest.Wait()
+		failed := waitingUse(t, u)
 		s.Apply(nil)
 		if err := <-failed; !errors.Is(err, ErrClosed) {
 			t.Errorf("got %v", err)
@@ -67,12 +62,7 @@ func TestCloseEndsALoad(t *testing.T) {
 	onStage(t, func(t *testing.T, s *stage) {
 		s.load = func(ctx context.Context, _ int32) error { <-ctx.Done(); return ctx.Err() }
 		u := s.one(lazyServer)
-		failed := make(chan error, 1)
-		go func() {
-			_, _, err := u.Acquire(t.Context())
-			failed <- err
-		}()
-		synctest.Wait()
+		failed := waitingUse(t, u)
 		wantState(t, u, Loading)
 		s.Close()
 		if err := <-failed; err == nil {
@@ -89,12 +79,7 @@ func TestApplyEndsALoad(t *testing.T) {
 	onStage(t, func(t *testing.T, s *stage) {
 		s.load = func(ctx context.Context, _ int32) error { <-ctx.Done(); return ctx.Err() }
 		u := s.one(lazyServer)
-		failed := make(chan error, 1)
-		go func() {
-			_, _, err := u.Acquire(t.Context())
-			failed <- err
-		}()
-		synctest.Wait()
+		failed := waitingUse(t, u)
 		s.Apply(nil)
 		if err := <-failed; !errors.Is(err, ErrClosed) {
 			t.Errorf("got %v", err)

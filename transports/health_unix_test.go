@@ -3,14 +3,12 @@
 package transports
 
 import (
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"dynmcp/internal/mcptest"
-	"dynmcp/internal/wire"
 )
 
 // A child that is stopped, as one that swaps or is being debugged, is killed
@@ -43,12 +41,5 @@ func number(t *testing.T, c *Conn, name, arguments string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for content := range wire.Elements(wire.Get(result, "content")) {
-		text, _ := wire.Text(wire.Get(content, "text"))
-		if n, err := strconv.Atoi(text); err == nil {
-			return n
-		}
-	}
-	t.Fatalf("no number in %s", result)
-	return 0
+	return textNumber(t, result)
 }

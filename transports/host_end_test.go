@@ -17,7 +17,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"dynmcp/internal/mcptest"
 	"dynmcp/internal/wire"
 )
 
@@ -121,21 +120,12 @@ func TestHostAbandons(t *testing.T) {
 func TestHostToldToEndWhileBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := halves()
-		host := NewHost("h1", near, near, HostOptions{
-			Control: newControl(),
-			Handle:  func(*Request) {},
-			Notice:  func(string, json.RawMessage) {},
-			Busy:    func() bool { return true },
-		})
-		e := &edge{t: t, host: host, stream: far, served: make(chan error, 1), changed: make(chan struct{})}
-		ctx, cancel := context.WithCancel(t.Context())
-		go func() { e.served <- host.Serve(ctx) }()
-		go e.read()
+		e := edgeOn(t, near, near, far, HostOptions{Handle: func(*Request) {}, Busy: func() bool { return true }})
 		e.begin("2025-11-25")
 		e.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`)
 		far.CloseWrite()
 		time.Sleep(time.Hour)
-		cancel()
+		e.stop()
 		began := time.Now()
 		if err := e.end(); err != nil {
 			t.Error(err)
@@ -143,8 +133,6 @@ func TestHostToldToEndWhileBusy(t *testing.T) {
 		if took := time.Since(began); took > lastAnswers+lastWords {
 			t.Errorf("it took %v", took)
 		}
-		far.Close()
-		synctest.Wait()
 	})
 }
 
@@ -175,21 +163,12 @@ func TestHostWaitsWhileBusy(t *testing.T) {
 // taken any more.
 func TestHostEndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		near, far := mcptest.Pipe()
 		working := make(chan *Request, 1)
-		host := NewHost("h1", near, near, HostOptions{
-			Control: mcp.NewServer(&mcp.Implementation{Name: "x"}, nil),
-			Handle:  func(r *Request) { working <- r },
-			Notice:  func(string, json.RawMessage) {},
-		})
-		e := &edge{t: t, host: host, stream: far, served: make(chan error, 1), changed: make(chan struct{})}
-		ctx, cancel := context.WithCancel(t.Context())
-		go func() { e.served <- host.Serve(ctx) }()
-		go e.read()
+		e := newEdge(t, func(r *Request) { working <- r })
 		e.begin("2025-11-25")
 		e.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`)
 		r := <-working
-		cancel()
+		e.stop()
 		synctest.Wait()
 		e.say(`{"jsonrpc":"2.0","id":2,"method":"tools/call"}`)
 		if got := e.wait(2)[1]; !strings.Contains(got, `"id":2,"error":{"code":5111,`) || !strings.Contains(got, "not_sent") {
@@ -202,8 +181,6 @@ func TestHostEndsWithContext(t *testing.T) {
 		if got := e.wait(3)[2]; got != `{"jsonrpc":"2.0","id":1,"result":{}}` {
 			t.Errorf("got %s", got)
 		}
-		far.Close()
-		synctest.Wait()
 	})
 }
 

@@ -44,14 +44,10 @@ func status(t *testing.T, pid int, file, name string) string {
 	return ""
 }
 
-// peak is the most memory that a process has held, in MiB.
+// peak is memory in MiB.
 func peak(t *testing.T, pid int) int {
 	t.Helper()
-	kb, err := strconv.Atoi(strings.TrimSuffix(status(t, pid, "status", "VmHWM:"), " kB"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return kb >> 10
+	return memory(t, pid) >> 10
 }
 
 // openFiles counts the descriptors of a process.
