@@ -15,6 +15,7 @@ import (
 	"dynmcp/internal/wire"
 	"dynmcp/schema"
 	"dynmcp/transports"
+	"dynmcp/transports/host"
 )
 
 // rawResult goes through the SDK as the bytes it is.
@@ -58,7 +59,7 @@ func (a *Aggregator) control(next mcp.MethodHandler) mcp.MethodHandler {
 			return nil, errors.New("the session has ended")
 		}
 		res, err := a.answer(ctx, s, method, req, next)
-		s.answerExactly(method, transports.RawID(req), res, err)
+		s.answerExactly(method, host.RawID(req), res, err)
 		return res, rpcError(err)
 	}
 }
@@ -106,7 +107,7 @@ func (a *Aggregator) answer(ctx context.Context, s *session, method string, req 
 
 // learnFrom keeps what a request of the stateless era says of its host.
 func (a *Aggregator) learnFrom(s *session, req mcp.Request) {
-	meta := wire.Get(transports.RawParams(req), "_meta")
+	meta := wire.Get(host.RawParams(req), "_meta")
 	if capabilities := wire.Get(meta, transports.MetaCapabilities); capabilities != nil {
 		a.learn(s, capabilities, true)
 	}
@@ -119,7 +120,7 @@ func (a *Aggregator) initialize(ctx context.Context, s *session, req mcp.Request
 	if err != nil {
 		return nil, err
 	}
-	capabilities := wire.Get(transports.RawParams(req), "capabilities")
+	capabilities := wire.Get(host.RawParams(req), "capabilities")
 	if !wire.IsObject(capabilities) {
 		capabilities = json.RawMessage(`{}`)
 	}
@@ -236,7 +237,7 @@ func (a *Aggregator) discover(ctx context.Context, req mcp.Request, next mcp.Met
 // answerList answers a list from the catalogue, in one page, after the eager
 // upstreams had a moment to start.
 func (a *Aggregator) answerList(ctx context.Context, s *session, method string, req mcp.Request) (mcp.Result, error) {
-	if cursor, ok := wire.Text(wire.Get(transports.RawParams(req), "cursor")); ok && cursor != "" {
+	if cursor, ok := wire.Text(wire.Get(host.RawParams(req), "cursor")); ok && cursor != "" {
 		return nil, invalid("%s: unknown cursor %q", method, cursor)
 	}
 	if err := a.awaitListings(ctx); err != nil {
@@ -273,6 +274,6 @@ func rpcError(err error) error {
 	if errors.As(err, &theirs) && !errors.As(err, &fatal) {
 		return err
 	}
-	e := transports.AsWire(err)
+	e := transports.WireError(err)
 	return &jsonrpc.Error{Code: e.Code, Message: e.Message, Data: e.Data}
 }
