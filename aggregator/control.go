@@ -59,7 +59,7 @@ func (a *Aggregator) control(next mcp.MethodHandler) mcp.MethodHandler {
 			return nil, errors.New("the session has ended")
 		}
 		res, err := a.answer(ctx, s, method, req, next)
-		s.answerExactly(method, host.RawID(req), res, err)
+		s.answerExactly(method, host.RequestOf(req).ID, res, err)
 		return res, rpcError(err)
 	}
 }
@@ -107,7 +107,7 @@ func (a *Aggregator) answer(ctx context.Context, s *session, method string, req 
 
 // learnFrom keeps what a request of the stateless era says of its host.
 func (a *Aggregator) learnFrom(s *session, req mcp.Request) {
-	meta := wire.Get(host.RawParams(req), "_meta")
+	meta := wire.Get(host.RequestOf(req).Params, "_meta")
 	if capabilities := wire.Get(meta, transports.MetaCapabilities); capabilities != nil {
 		a.learn(s, capabilities, true)
 	}
@@ -120,7 +120,7 @@ func (a *Aggregator) initialize(ctx context.Context, s *session, req mcp.Request
 	if err != nil {
 		return nil, err
 	}
-	capabilities := wire.Get(host.RawParams(req), "capabilities")
+	capabilities := wire.Get(host.RequestOf(req).Params, "capabilities")
 	if !wire.IsObject(capabilities) {
 		capabilities = json.RawMessage(`{}`)
 	}
@@ -237,7 +237,7 @@ func (a *Aggregator) discover(ctx context.Context, req mcp.Request, next mcp.Met
 // answerList answers a list from the catalogue, in one page, after the eager
 // upstreams had a moment to start.
 func (a *Aggregator) answerList(ctx context.Context, s *session, method string, req mcp.Request) (mcp.Result, error) {
-	if cursor, ok := wire.Text(wire.Get(host.RawParams(req), "cursor")); ok && cursor != "" {
+	if cursor, ok := wire.Text(wire.Get(host.RequestOf(req).Params, "cursor")); ok && cursor != "" {
 		return nil, invalid("%s: unknown cursor %q", method, cursor)
 	}
 	if err := a.awaitListings(ctx); err != nil {

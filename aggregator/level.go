@@ -27,7 +27,7 @@ func (a *Aggregator) answerLevel(ctx context.Context, s *session, req mcp.Reques
 	if !a.offers("logging") {
 		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "no server has logging"}
 	}
-	params := host.RawParams(req)
+	params := host.RequestOf(req).Params
 	if level, _ := wire.Text(wire.Get(params, "level")); !slices.Contains(levels, level) {
 		return nil, invalid("unknown log level %q; want one of %s", level, strings.Join(levels, ", "))
 	}
