@@ -88,6 +88,15 @@ func (a *Aggregator) eachSession(f func(*session)) {
 	}
 }
 
+// throttle returns when no host is far behind with what waits for it.
+func (a *Aggregator) throttle() {
+	a.eachSession(func(s *session) {
+		if host, ok := s.peer.(*transports.Host); ok {
+			host.AwaitReader()
+		}
+	})
+}
+
 // learn keeps what a host said of itself, in the handshake or with a request.
 func (a *Aggregator) learn(s *session, capabilities json.RawMessage, modern bool) {
 	s.mu.Lock()
