@@ -47,6 +47,7 @@ type Aggregator struct {
 	wg        sync.WaitGroup
 	peers     sync.Map      // *lazy.Upstream to its *peer
 	changed   chan struct{} // holds one token while hosts may have to be told
+	cork      wire.Cork     // of all that hosts and upstreams send
 	lastToken atomic.Int64  // of progress that a host makes with a question
 	asked     chan struct{} // closed when the first host has said what it can do
 	askOnce   sync.Once
@@ -109,6 +110,7 @@ func (a *Aggregator) Serve(ctx context.Context, in io.Reader, out io.Writer) err
 		Handle:  func(r *host.Request) { a.handle(s, r) },
 		Notice:  func(method string, params json.RawMessage) { a.notice(s, method, params) },
 		Busy:    a.starting,
+		Cork:    &a.cork,
 		Logger:  a.log,
 	})
 	a.attach(s, host)
@@ -205,7 +207,6 @@ func (a *Aggregator) recovered() {
 
 // spawnFor is spawn for what answers a request: a panic is the answer then.
 func (a *Aggregator) spawnFor(r *host.Request, f func()) {
-	r.TakeBurst() // it is not that goroutine's
 	a.spawn(func() {
 		defer answerPanic(r)
 		f()

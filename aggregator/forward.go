@@ -47,7 +47,6 @@ func (a *Aggregator) newFlight(s *session, r *host.Request, u *lazy.Upstream, me
 
 func (f *flight) begin() {
 	if conn, release, ok := f.peer.upstream.Ready(); ok {
-		f.Burst = f.request.TakeBurst()
 		f.start(conn, release)
 		return
 	}
@@ -114,7 +113,7 @@ func (f *flight) done(result json.RawMessage, err error) {
 	switch {
 	case err == nil:
 		f.peer.shown.note(result)
-		f.request.ReplyIn(f.Answered, result, nil)
+		f.request.Reply(result, nil)
 	case f.mayRepeat(err):
 		// A call of its own: whoever started this one may not be done with it.
 		again := f.agg.newFlight(f.session, f.request, f.peer.upstream, f.Method, f.Params, f.asText)

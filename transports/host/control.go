@@ -46,6 +46,7 @@ func (h *Host) Answer(id, result json.RawMessage, err error) {
 	r := h.requests[string(id)]
 	h.mu.Unlock()
 	if r != nil && r.sdkID != 0 {
+		h.AwaitReader()
 		r.Reply(result, err)
 	}
 }
@@ -144,8 +145,10 @@ func (c *controlConn) notify(method string, params json.RawMessage) {
 	c.pass(&jsonrpc.Request{Method: method, Params: params})
 }
 
-// pass reports whether the server takes messages still.
+// pass reports whether the server takes messages still. It is called on the
+// goroutine that reads the host and waits for the server.
 func (c *controlConn) pass(m jsonrpc.Message) bool {
+	c.host.in.Uncork()
 	select {
 	case c.in <- m:
 		return true
@@ -161,6 +164,7 @@ func (c *controlConn) answer(m *jsonrpc.Response) {
 	delete(c.requests, id)
 	c.mu.Unlock()
 	if r != nil {
+		c.host.AwaitReader()
 		r.Reply(m.Result, controlError(m.Error))
 	}
 }

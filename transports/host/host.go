@@ -21,7 +21,7 @@ import (
 const (
 	hostMaxMessage = 64 << 20                // the upstreams' own limits are lower
 	hostMaxQueued  = 16 << 20                // what may wait for the host before we stop reading it
-	hostMaxUnread  = 4 * hostMaxQueued       // what may wait before those wait who bring more
+	hostMaxUnread  = 4 * hostMaxQueued       // what may wait before upstreams are not read either
 	hostStall      = 60 * time.Second        // how long the host may leave its end unread
 	lastAnswers    = 1500 * time.Millisecond // for calls in flight when the host is gone
 	lastWords      = 450 * time.Millisecond  // for what is said of those that took longer
@@ -32,14 +32,16 @@ type Options struct {
 	// Control answers the handshake, the lists and subscriptions.
 	Control *mcp.Server
 	// Handle takes every other request. It is called in the order of the wire
-	// and must not block; Request.Reply may be called from anywhere, and waits while
-	// far too much waits for the host.
+	// and must not block; Request.Reply may be called from anywhere.
 	Handle func(*Request)
 	// Notice takes the host's notifications, in the order of the wire.
 	Notice func(method string, params json.RawMessage)
 	// Busy reports whether requests wait for an upstream to start, so that a
 	// host that closed its end early still gets its answers. Nil is never.
 	Busy func() bool
+	// Cork holds back what is sent to the host and what its messages lead to,
+	// while those of one read are handled. Nil is none.
+	Cork *wire.Cork
 	// Logger may be nil.
 	Logger *slog.Logger
 }
@@ -50,14 +52,13 @@ type Options struct {
 // Reading is in this file, what is in flight in inflight.go, writing in
 // outgoing.go, what we ask the host in asks.go.
 type Host struct {
-	id    string
-	opts  Options
-	log   *slog.Logger
-	in    *wire.Reader
-	out   *wire.Writer
-	burst wire.Burst // of the goroutine that reads
-	sdk   *controlConn
-	gone  chan struct{} // closed when the host says nothing more
+	id   string
+	opts Options
+	log  *slog.Logger
+	in   *wire.Reader
+	out  *wire.Writer
+	sdk  *controlConn
+	gone chan struct{} // closed when the host says nothing more
 
 	answerer  func(*Request, json.RawMessage, error) // answer, made once
 	answering sync.WaitGroup                         // answers that have left the table and are not written
@@ -94,6 +95,7 @@ func NewHost(id string, in io.Reader, out io.Writer, opts Options) *Host {
 		requests: map[string]*Request{},
 		asks:     map[int64]chan<- wire.Message{},
 	}
+	h.in.Cork, h.out.Cork = opts.Cork, opts.Cork
 	h.opened.L = &h.mu
 	h.sdk = newControlConn(h)
 	h.answerer = h.answer
@@ -135,11 +137,10 @@ func (h *Host) Serve(ctx context.Context) error {
 func (h *Host) read() error {
 	early := true
 	h.in.Idle = func() {
-		h.burst.Flush()
 		early = early && h.awaitRoom()
 		h.out.WaitBelow(hostMaxQueued)
 	}
-	defer h.burst.Flush()
+	defer h.in.Uncork()
 	for {
 		m, err := h.in.Next()
 		if early {
@@ -214,7 +215,7 @@ func (h *Host) request(m wire.Message, b *batch) {
 		h.reject(b, nil, wire.CodeInvalidRequest, "a request's id must be a string or an integer")
 		return
 	}
-	r := &Request{ID: m.ID, Method: m.Method, Params: m.Params, Meta: wire.Get(m.Params, "_meta"), Peer: h, burst: &h.burst, batch: b, answer: h.answerer}
+	r := &Request{ID: m.ID, Method: m.Method, Params: m.Params, Meta: wire.Get(m.Params, "_meta"), Peer: h, batch: b, answer: h.answerer}
 	if refusal := h.admit(r); refusal != nil {
 		h.respond(b, wire.Failure(m.ID, refusal))
 		return
@@ -222,6 +223,10 @@ func (h *Host) request(m wire.Message, b *batch) {
 	if isControl(m.Method) {
 		h.sdk.request(r)
 		return
+	}
+	if h.out.Waiting() > hostMaxUnread { // by what Handle answers at once
+		h.in.Uncork()
+		h.AwaitReader()
 	}
 	defer func() {
 		if p := recover(); p != nil {

@@ -85,13 +85,14 @@ func (h *Host) waitingLocked() bool {
 	return false
 }
 
-// answer writes what a request is answered with. Who brings a result waits while
-// far too much waits for the host: calls that were in flight when we stopped
-// reading it would otherwise all end up in memory.
+// AwaitReader returns when no longer far too much waits for the host. Whoever
+// has results for it calls this before it produces more: calls that were in
+// flight when we stopped reading the host would otherwise all end up in memory.
+// Not to be called while a cork is held.
+func (h *Host) AwaitReader() { h.out.WaitBelow(hostMaxUnread) }
+
+// answer writes what a request is answered with. It does not block.
 func (h *Host) answer(r *Request, result json.RawMessage, err error) {
-	if err == nil {
-		h.out.WaitBelow(hostMaxUnread)
-	}
 	h.mu.Lock()
 	if !h.takeOutLocked(r) {
 		h.mu.Unlock()
@@ -109,7 +110,7 @@ func (h *Host) answer(r *Request, result json.RawMessage, err error) {
 	case r.Method == "initialize":
 		h.writeFirst(r, result, err)
 	case err == nil && open && r.batch == nil:
-		h.sent(h.out.SendWithin(r.reply, 0, wire.Result(r.ID, result)...))
+		h.sent(h.out.Send(wire.Result(r.ID, result)...))
 	default:
 		h.respond(r.batch, answerParts(r.ID, result, err))
 	}

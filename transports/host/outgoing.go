@@ -27,7 +27,7 @@ func (h *Host) write(limit int, parts [][]byte) error {
 	h.mu.Lock()
 	if !h.begun || h.open {
 		h.mu.Unlock()
-		err := h.out.SendWithin(nil, limit, parts...)
+		err := h.out.SendWithin(limit, parts...)
 		h.sent(err)
 		return err
 	}

@@ -18,10 +18,8 @@ type Request struct {
 	Modern bool            // of the stateless era (2026-07-28 and later)
 	Peer   transports.Peer // takes the request's progress
 
-	sdkID  int64       // its id on the control plane, 0 on the data plane
-	batch  *batch      // it came in, nil where it came by itself
-	burst  *wire.Burst // it came in, nil where it came by itself or that was taken
-	reply  *wire.Burst // to answer in
+	sdkID  int64  // its id on the control plane, 0 on the data plane
+	batch  *batch // it came in, nil where it came by itself
 	answer func(*Request, json.RawMessage, error)
 
 	mu       sync.Mutex
@@ -38,22 +36,9 @@ func NewRequest(method string, params json.RawMessage, peer transports.Peer, ans
 	}}
 }
 
-// TakeBurst returns, once, the burst that the request came in, to send in what it
-// leads to at once. It is for the goroutine that hands the request over; what goes
-// on on another one must have it taken before. Nil is none.
-func (r *Request) TakeBurst() *wire.Burst {
-	b := r.burst
-	r.burst = nil
-	return b
-}
-
 // Reply answers the request; an error that is a *wire.Error goes out as it is.
-func (r *Request) Reply(result json.RawMessage, err error) { r.ReplyIn(nil, result, err) }
-
-// ReplyIn is Reply within a burst, on the goroutine it belongs to; nil is none.
-func (r *Request) ReplyIn(b *wire.Burst, result json.RawMessage, err error) {
+func (r *Request) Reply(result json.RawMessage, err error) {
 	if _, first := r.end(); first {
-		r.reply = b
 		r.answer(r, result, err)
 	}
 }
