@@ -47,6 +47,7 @@ type Aggregator struct {
 	wg        sync.WaitGroup
 	peers     sync.Map      // *lazy.Upstream to its *peer
 	changed   chan struct{} // holds one token while hosts may have to be told
+	cork      wire.Cork     // of all that hosts and upstreams send
 	lastToken atomic.Int64  // of progress that a host makes with a question
 	asked     chan struct{} // closed when the first host has said what it can do
 	askOnce   sync.Once
@@ -104,18 +105,19 @@ func (a *Aggregator) Serve(ctx context.Context, in io.Reader, out io.Writer) err
 	defer context.AfterFunc(a.ctx, cancel)()
 	s := a.newSession()
 	defer a.endSession(s)
-	host := host.NewHost(s.id, in, out, host.Options{
-		Control: a.server(),
-		Handle:  func(r *host.Request) { a.handle(s, r) },
-		Notice:  func(method string, params json.RawMessage) { a.notice(s, method, params) },
-		Busy:    a.starting,
-		Logger:  a.log,
+	edge := host.NewStdio(in, out, &a.cork)
+	conversation := host.NewSession(s.id, edge, host.Options{
+		Control:            a.server(),
+		HandleRequest:      func(r *host.Request) { a.handle(s, r) },
+		HandleNotification: func(method string, params json.RawMessage) { a.notice(s, method, params) },
+		Busy:               a.starting,
+		Logger:             a.log,
 	})
-	a.attach(s, host)
+	a.attach(s, conversation)
 	if a.config().SingleWrap || a.opts.Strict {
 		a.begin()
 	}
-	err := host.Serve(ctx)
+	err := edge.Serve(ctx, conversation)
 	var fatal *FatalError
 	if cause := context.Cause(a.ctx); errors.As(cause, &fatal) {
 		return fatal
@@ -205,7 +207,6 @@ func (a *Aggregator) recovered() {
 
 // spawnFor is spawn for what answers a request: a panic is the answer then.
 func (a *Aggregator) spawnFor(r *host.Request, f func()) {
-	r.TakeBurst() // it is not that goroutine's
 	a.spawn(func() {
 		defer answerPanic(r)
 		f()

@@ -59,27 +59,23 @@ func (a *Aggregator) control(next mcp.MethodHandler) mcp.MethodHandler {
 			return nil, errors.New("the session has ended")
 		}
 		res, err := a.answer(ctx, s, method, req, next)
-		s.answerExactly(method, host.RequestOf(req).ID, res, err)
+		answerExactly(method, host.RequestOf(req), res, err)
 		return res, rpcError(err)
 	}
 }
 
 // answerExactly gives the host the bytes of an answer before the SDK writes them
-// anew, without the space between them, where the host's edge can. The handshake
-// stays the SDK's, which waits for its end.
-func (s *session) answerExactly(method string, id json.RawMessage, res mcp.Result, err error) {
-	edge, ok := s.peer.(interface {
-		Answer(id, result json.RawMessage, err error)
-	})
-	if !ok || method == "initialize" || method == "server/discover" {
+// anew. The handshake stays the SDK's, which waits for its end.
+func answerExactly(method string, r *host.Request, res mcp.Result, err error) {
+	if r == nil || method == "initialize" || method == "server/discover" {
 		return
 	}
 	var theirs *wire.Error
 	switch raw, isRaw := res.(*rawResult); {
 	case err == nil && isRaw:
-		edge.Answer(id, raw.raw, nil)
+		r.Reply(raw.raw, nil)
 	case errors.As(err, &theirs):
-		edge.Answer(id, nil, theirs)
+		r.Reply(nil, theirs)
 	}
 }
 

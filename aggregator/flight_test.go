@@ -9,6 +9,7 @@ import (
 
 	"dynmcp/lazy"
 	"dynmcp/schema"
+	"dynmcp/transports"
 	"dynmcp/transports/host"
 )
 
@@ -38,7 +39,9 @@ func TestOwnStreamIsForItsHost(t *testing.T) {
 	p := agg.peerOf(&lazy.Upstream{Server: schema.Server{Name: "up"}})
 	call := func(params string, modern bool) *flight {
 		request := host.NewRequest("tools/call", json.RawMessage(params), &mine, func(json.RawMessage, error) {})
-		request.Modern = modern
+		if modern {
+			request.Era = transports.Stateless
+		}
 		return &flight{agg: agg, session: session, request: request, peer: p}
 	}
 	for _, f := range []*flight{

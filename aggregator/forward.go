@@ -47,7 +47,6 @@ func (a *Aggregator) newFlight(s *session, r *host.Request, u *lazy.Upstream, me
 
 func (f *flight) begin() {
 	if conn, release, ok := f.peer.upstream.Ready(); ok {
-		f.Burst = f.request.TakeBurst()
 		f.start(conn, release)
 		return
 	}
@@ -75,7 +74,7 @@ func (f *flight) acquire() {
 // looked for afterwards.
 func (f *flight) start(conn *upstream.Conn, release func()) {
 	f.conn, f.release = conn, release
-	f.Params = f.session.spokenTo(conn, f.request.Modern, f.Params)
+	f.Params = f.session.spokenTo(conn, f.request.Era == transports.Stateless, f.Params)
 	f.peer.add(f)
 	if !f.request.OnCancel(f.cancel) {
 		f.land()
@@ -114,7 +113,7 @@ func (f *flight) done(result json.RawMessage, err error) {
 	switch {
 	case err == nil:
 		f.peer.shown.note(result)
-		f.request.ReplyIn(f.Answered, result, nil)
+		f.request.Reply(result, nil)
 	case f.mayRepeat(err):
 		// A call of its own: whoever started this one may not be done with it.
 		again := f.agg.newFlight(f.session, f.request, f.peer.upstream, f.Method, f.Params, f.asText)
@@ -142,7 +141,7 @@ func (f *flight) Notify(method string, params json.RawMessage) {
 		f.peer.Notify(method, params)
 		return
 	case method != "notifications/message":
-	case f.request.Modern && !f.wantsLog():
+	case f.request.Era == transports.Stateless && !f.wantsLog():
 		return
 	default:
 		params = f.peer.named(params)

@@ -13,7 +13,7 @@ import (
 // handle takes a request of the data plane. It does not block: what has to
 // wait goes on on a goroutine of its own.
 func (a *Aggregator) handle(s *session, r *host.Request) {
-	if r.Modern {
+	if r.Era == transports.Stateless {
 		a.learn(s, wire.Get(r.Meta, transports.MetaCapabilities), true)
 	}
 	a.begin()
@@ -33,7 +33,7 @@ func (a *Aggregator) handle(s *session, r *host.Request) {
 
 func (a *Aggregator) readResource(s *session, r *host.Request) {
 	if uri, ok := onlyText(r, "uri"); ok {
-		a.forwardTo(s, r, a.resource(uri, r.Modern))
+		a.forwardTo(s, r, a.resource(uri, r.Era == transports.Stateless))
 	}
 }
 
@@ -67,7 +67,7 @@ func (a *Aggregator) complete(s *session, r *host.Request) {
 		to = a.prompt(name)
 	case "ref/resource":
 		uri, _ := wire.Text(wire.Get(ref, "uri"))
-		to = a.resource(uri, r.Modern)
+		to = a.resource(uri, r.Era == transports.Stateless)
 		to.guess = false // what a server suggests that does not have it is wrong
 	default:
 		r.Reply(nil, invalid("Unsupported completion ref type: %q", kind))

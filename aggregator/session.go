@@ -7,6 +7,7 @@ import (
 
 	"dynmcp/internal/wire"
 	"dynmcp/transports"
+	"dynmcp/transports/host"
 )
 
 // A session is one host, for as long as it is connected.
@@ -86,6 +87,15 @@ func (a *Aggregator) eachSession(f func(*session)) {
 	for _, s := range all {
 		f(s)
 	}
+}
+
+// throttle returns when no host is far behind with what waits for it.
+func (a *Aggregator) throttle() {
+	a.eachSession(func(s *session) {
+		if h, ok := s.peer.(*host.Session); ok {
+			h.AwaitReader()
+		}
+	})
 }
 
 // learn keeps what a host said of itself, in the handshake or with a request.

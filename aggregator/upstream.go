@@ -12,6 +12,7 @@ import (
 	"dynmcp/catalog"
 	"dynmcp/internal/wire"
 	"dynmcp/lazy"
+	"dynmcp/transports"
 	"dynmcp/transports/upstream"
 )
 
@@ -126,7 +127,7 @@ func (p *peer) tell(method string, params json.RawMessage, wants func(*flight) b
 	p.mu.Unlock()
 	told := map[*session]bool{}
 	for _, f := range flights {
-		if f.request.Modern && f.request.Peer != nil && !told[f.session] && wants(f) {
+		if f.request.Era == transports.Stateless && f.request.Peer != nil && !told[f.session] && wants(f) {
 			told[f.session] = true
 			f.request.Peer.Notify(method, params)
 		}
