@@ -54,12 +54,16 @@ func (a *Aggregator) control(next mcp.MethodHandler) mcp.MethodHandler {
 				err = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("internal error: %v", r)}
 			}
 		}()
+		r := host.RequestOf(req)
+		if r == nil { // a notification: the SDK keeps the state of its session
+			return next(ctx, method, req)
+		}
 		s := a.session(req.GetSession().ID())
 		if s == nil {
 			return nil, errors.New("the session has ended")
 		}
 		res, err := a.answer(ctx, s, method, req, next)
-		answerExactly(method, host.RequestOf(req), res, err)
+		answerExactly(method, r, res, err)
 		return res, rpcError(err)
 	}
 }
@@ -67,7 +71,7 @@ func (a *Aggregator) control(next mcp.MethodHandler) mcp.MethodHandler {
 // answerExactly gives the host the bytes of an answer before the SDK writes them
 // anew. The handshake stays the SDK's, which waits for its end.
 func answerExactly(method string, r *host.Request, res mcp.Result, err error) {
-	if r == nil || method == "initialize" || method == "server/discover" {
+	if method == "initialize" || method == "server/discover" {
 		return
 	}
 	var theirs *wire.Error

@@ -35,7 +35,7 @@ func isControl(method string) bool {
 const requestKey = "dynmcp"
 
 // RequestOf returns the request that a handler of the control plane was called
-// for, as the host sent it; the SDK keeps neither every id nor every member.
+// for, nil for a notification, as the host sent it; the SDK keeps neither every id nor every member.
 // Whoever answers it by Reply answers with these very bytes: what the SDK answers
 // afterwards has no effect.
 func RequestOf(req mcp.Request) *Request {
