@@ -22,7 +22,7 @@ var mayImport = map[string][]string{
 	"dynmcp/transports":               {"dynmcp/schema", "dynmcp/internal/wire", "dynmcp/internal/guard", "dynmcp/internal/redact"},
 	"dynmcp/lazy":                     {"dynmcp/transports", "dynmcp/schema"},
 	"dynmcp/aggregator":               {"dynmcp/lazy", "dynmcp/catalog", "dynmcp/transports", "dynmcp/schema", "dynmcp/internal/wire", "dynmcp/internal/redact"},
-	"dynmcp/cmd/dynmcp":               {"dynmcp/aggregator", "dynmcp/lazy", "dynmcp/catalog", "dynmcp/transports", "dynmcp/schema", "dynmcp/internal/redact"},
+	"dynmcp/cmd/dynmcp":               {"dynmcp/aggregator", "dynmcp/lazy", "dynmcp/catalog", "dynmcp/transports", "dynmcp/schema", "dynmcp/internal/redact", "dynmcp/internal/wire"},
 	"dynmcp/bench/internal/stacks":    {},
 	"dynmcp/bench":                    {"dynmcp/bench/internal/stacks"},
 	"dynmcp/bench/soak":               {"dynmcp/bench/internal/stacks"},

@@ -33,9 +33,14 @@ problems; warnings and notes do not count.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := interruptible(cmd)
 			defer stop()
-			d := doctor{noStart: noStart, timeout: time.Duration(timeout)}
-			d.examine(ctx, cmd, &on, args)
-			return d.report(stdout(cmd), asJSON)
+			d := doctor{target: &on, noStart: noStart, timeout: time.Duration(timeout)}
+			// A config that cannot be loaded is a finding like any other.
+			if _, err := on.load(cmd, args); err != nil {
+				d.failed(aboutConfig, "", err)
+			} else {
+				d.examine(ctx)
+			}
+			return d.report(asJSON)
 		},
 	}
 	on.add(cmd)
@@ -69,7 +74,7 @@ type doctor struct {
 	Findings []finding `json:"findings"`
 	Host     *view     `json:"host,omitempty"` // what a host reads
 
-	cfg     *schema.Config
+	*target
 	noStart bool
 	timeout time.Duration
 }
@@ -106,14 +111,8 @@ var titles = []struct{ check, title string }{
 	{aboutServers, "Servers"},
 }
 
-func (d *doctor) examine(ctx context.Context, cmd *cobra.Command, on *target, args []string) {
-	cfg, _, err := on.load(cmd, args)
-	if err != nil {
-		d.failed(aboutConfig, "", err)
-		return
-	}
-	d.cfg = cfg
-	d.config()
+func (d *doctor) examine(ctx context.Context) {
+	d.checkConfig()
 	for _, s := range d.servers() {
 		if s.Transport == schema.Stdio {
 			d.command(s)
@@ -126,7 +125,7 @@ func (d *doctor) examine(ctx context.Context, cmd *cobra.Command, on *target, ar
 		d.reach(ctx)
 		return
 	}
-	d.start(ctx, cmd, on)
+	d.start(ctx)
 }
 
 // servers returns what is not disabled.
@@ -140,24 +139,24 @@ func (d *doctor) servers() []schema.Server {
 	return servers
 }
 
-func (d *doctor) report(s *screen, asJSON bool) error {
+func (d *doctor) report(asJSON bool) error {
 	counts := map[string]int{}
 	for _, f := range d.Findings {
 		counts[f.Level]++
 	}
 	d.OK = counts[problem] == 0
 	if asJSON {
-		if err := writeJSON(s, d); err != nil {
+		if err := writeJSON(d.out, d); err != nil {
 			return err
 		}
 	} else {
-		d.write(s)
-		s.printf("\n%s, %s, %s\n", count(counts[problem], problem), count(counts[warning], warning), count(counts[note], note))
+		d.write(d.out)
+		d.out.printf("\n%s, %s, %s\n", count(counts[problem], problem), count(counts[warning], warning), count(counts[note], note))
 	}
 	if !d.OK {
 		return errors.New(count(counts[problem], problem) + " found")
 	}
-	return s.err
+	return d.out.err
 }
 
 func count(n int, what string) string {

@@ -21,9 +21,9 @@ import (
 	"dynmcp/transports"
 )
 
-// config says what was read. Variables that are not set are an error of the
-// config's, so here they are.
-func (d *doctor) config() {
+// checkConfig says what was read. Variables are set: one that is not is an error
+// when the config is loaded.
+func (d *doctor) checkConfig() {
 	lazy, disabled := 0, 0
 	for _, s := range d.cfg.Servers {
 		switch {
