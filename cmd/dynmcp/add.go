@@ -204,10 +204,11 @@ func (f *addFlags) takeAuth() error {
 }
 
 func runAdd(out *screen, flags addFlags) error {
-	file, err := openConfig(flags.config)
+	file, unlock, err := lockConfig(flags.config)
 	if err != nil {
 		return err
 	}
+	defer unlock()
 	entries, err := schema.Entries(file.path, file.old)
 	if err != nil {
 		return err
@@ -221,7 +222,7 @@ func runAdd(out *screen, flags addFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := file.write(text); err != nil {
+	if err := file.replace(text); err != nil {
 		return err
 	}
 	verb := "Added %q to %s\n"
@@ -230,6 +231,14 @@ func runAdd(out *screen, flags addFlags) error {
 	}
 	out.printf(verb, name, file.name())
 	return nil
+}
+
+// lockConfig is openConfig for a verb that is about to change the file.
+func lockConfig(path string) (file *editedFile, unlock func(), err error) {
+	if file, err = openConfig(path); err == nil {
+		unlock, err = file.lock()
+	}
+	return file, unlock, err
 }
 
 // openConfig reads the config file that is named, or else the one found in the

@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 func onlyFiles(t *testing.T, dir string, want ...string) {
@@ -73,22 +72,6 @@ func TestEditedFileConcurrently(t *testing.T) {
 		t.Errorf("%d runs wrote, the file has %d of them, %v", want, len(got), err)
 	}
 	onlyFiles(t, dir, "mcp.json", "mcp.json.bak")
-}
-
-// A lock that a killed run left is no obstacle.
-func TestStaleLock(t *testing.T) {
-	dir := t.TempDir()
-	path, lock := filepath.Join(dir, "mcp.json"), filepath.Join(dir, ".mcp.json.lock")
-	writeText(t, lock, "")
-	old := time.Now().Add(-2 * staleLock)
-	if err := os.Chtimes(lock, old, old); err != nil {
-		t.Fatal(err)
-	}
-	file := &editedFile{path: path}
-	if err := file.write([]byte("x")); err != nil {
-		t.Fatal(err)
-	}
-	onlyFiles(t, dir, "mcp.json")
 }
 
 // A write that fails leaves the old file and nothing else behind.
