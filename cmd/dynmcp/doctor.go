@@ -20,8 +20,8 @@ func doctorCommand() *cobra.Command {
 		Use:   "doctor [flags] [-- command args…]",
 		Short: "Find out why something does not work",
 		Long: `Look at the config and at what it needs: variables, commands, Node.js, packages,
-addresses, the directory for state. Then start every server and compare what a
-host reads of their tools with what it reads through dynmcp.
+addresses. Then start every server and compare what a host reads of their tools
+with what it reads through dynmcp.
 
 Every finding says what to do about it. The exit status is 1 if there are
 problems; warnings and notes do not count.`,
@@ -98,7 +98,6 @@ const (
 	aboutCommands = "commands"
 	aboutNode     = "node"
 	aboutPackages = "packages"
-	aboutState    = "state"
 	aboutServers  = "servers"
 )
 
@@ -107,7 +106,6 @@ var titles = []struct{ check, title string }{
 	{aboutCommands, "Commands"},
 	{aboutNode, "Node.js"},
 	{aboutPackages, "Packages"},
-	{aboutState, "Directory for state"},
 	{aboutServers, "Servers"},
 }
 
@@ -120,7 +118,6 @@ func (d *doctor) examine(ctx context.Context) {
 		}
 	}
 	d.node(ctx)
-	d.state()
 	if d.noStart {
 		d.reach(ctx)
 		return
