@@ -13,21 +13,22 @@ import (
 // that every package named may import by way of them. A package that is not
 // here may import none.
 var mayImport = map[string][]string{
-	"dynmcp/internal/wire":            {},
-	"dynmcp/internal/guard":           {},
-	"dynmcp/internal/redact":          {},
-	"dynmcp/schema":                   {},
-	"dynmcp/schema/internal/gen":      {"dynmcp/schema"},
-	"dynmcp/catalog":                  {"dynmcp/schema", "dynmcp/internal/wire"},
-	"dynmcp/transports":               {"dynmcp/schema", "dynmcp/internal/wire", "dynmcp/internal/guard", "dynmcp/internal/redact"},
-	"dynmcp/lazy":                     {"dynmcp/transports", "dynmcp/schema"},
-	"dynmcp/aggregator":               {"dynmcp/lazy", "dynmcp/catalog", "dynmcp/transports", "dynmcp/schema", "dynmcp/internal/wire", "dynmcp/internal/redact"},
-	"dynmcp/cmd/dynmcp":               {"dynmcp/aggregator", "dynmcp/lazy", "dynmcp/catalog", "dynmcp/transports", "dynmcp/schema", "dynmcp/internal/redact", "dynmcp/internal/wire"},
-	"dynmcp/bench/internal/stacks":    {},
-	"dynmcp/bench":                    {"dynmcp/bench/internal/stacks"},
-	"dynmcp/bench/soak":               {"dynmcp/bench/internal/stacks"},
-	"dynmcp/internal/mcptest":         {},
-	"dynmcp/internal/mcptest/fakemcp": {},
+	"dynmcp/internal/wire":             {},
+	"dynmcp/internal/guard":            {},
+	"dynmcp/internal/redact":           {},
+	"dynmcp/schema":                    {},
+	"dynmcp/schema/internal/gen":       {"dynmcp/schema"},
+	"dynmcp/catalog":                   {"dynmcp/schema", "dynmcp/internal/wire"},
+	"dynmcp/transports":                {"dynmcp/schema", "dynmcp/internal/wire", "dynmcp/internal/guard", "dynmcp/internal/redact"},
+	"dynmcp/lazy":                      {"dynmcp/transports", "dynmcp/schema"},
+	"dynmcp/aggregator":                {"dynmcp/lazy", "dynmcp/catalog", "dynmcp/transports", "dynmcp/schema", "dynmcp/internal/wire", "dynmcp/internal/redact"},
+	"dynmcp/cmd/dynmcp":                {"dynmcp/aggregator", "dynmcp/lazy", "dynmcp/catalog", "dynmcp/transports", "dynmcp/schema", "dynmcp/internal/redact", "dynmcp/internal/wire", "dynmcp/cmd/dynmcp/internal/hosts"},
+	"dynmcp/cmd/dynmcp/internal/hosts": {"dynmcp/schema"},
+	"dynmcp/bench/internal/stacks":     {},
+	"dynmcp/bench":                     {"dynmcp/bench/internal/stacks"},
+	"dynmcp/bench/soak":                {"dynmcp/bench/internal/stacks"},
+	"dynmcp/internal/mcptest":          {},
+	"dynmcp/internal/mcptest/fakemcp":  {},
 }
 
 func TestImportsPointOneWay(t *testing.T) {

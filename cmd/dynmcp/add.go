@@ -160,32 +160,31 @@ func (f *addFlags) reachRemote() error {
 
 // takeEnv never shows a pair that is wrong: its value may be a secret.
 func (f *addFlags) takeEnv() error {
+	if len(f.env) > 0 {
+		f.server.Env = map[string]string{}
+	}
 	for i, pair := range f.env {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok || strings.TrimSpace(key) == "" {
 			return hinted(fmt.Errorf("--env number %d is not KEY=VALUE", i+1), "write it like --env 'TOKEN=${TOKEN}'")
 		}
-		put(&f.server.Env, key, value)
+		f.server.Env[key] = value
 	}
 	return nil
 }
 
 func (f *addFlags) takeHeaders() error {
+	if len(f.headers) > 0 {
+		f.server.Headers = map[string]string{}
+	}
 	for i, line := range f.headers {
 		name, value, ok := strings.Cut(line, ":")
 		if name = strings.TrimSpace(name); !ok || name == "" {
 			return hinted(fmt.Errorf("--header number %d is not \"Name: Value\"", i+1), "write it like --header 'Authorization: Bearer ${TOKEN}'")
 		}
-		put(&f.server.Headers, name, strings.TrimSpace(value))
+		f.server.Headers[name] = strings.TrimSpace(value)
 	}
 	return nil
-}
-
-func put(m *map[string]string, key, value string) {
-	if *m == nil {
-		*m = map[string]string{}
-	}
-	(*m)[key] = value
 }
 
 func runAdd(out *screen, flags addFlags) error {
