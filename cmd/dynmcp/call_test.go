@@ -14,11 +14,12 @@ import (
 	"time"
 
 	"dynmcp/schema"
+	"dynmcp/transports/upstream"
 )
 
 // callOver calls a tool with a terminal on stderr, and an upstream that answers as
 // the function does: it gets the lines that are sent and what is sent back.
-func callOver(t *testing.T, ctx context.Context, upstream func(next func() rpcLine, send func(format string, args ...any))) (json.RawMessage, string, error) {
+func callOver(t *testing.T, ctx context.Context, answer func(next func() rpcLine, send func(format string, args ...any))) (json.RawMessage, string, error) {
 	near, far := net.Pipe()
 	conn := upstream.OpenStream(schema.Server{Name: "dynmcp"}, near, upstream.Options{})
 	ended := make(chan struct{})
@@ -36,7 +37,7 @@ func callOver(t *testing.T, ctx context.Context, upstream func(next func() rpcLi
 			}
 			return m
 		}
-		upstream(next, func(format string, args ...any) { fmt.Fprintf(far, format+"\n", args...) })
+		answer(next, func(format string, args ...any) { fmt.Fprintf(far, format+"\n", args...) })
 	}()
 	s, shown := terminal(80)
 	result, err := callTool(ctx, conn, s, "some/tool", json.RawMessage(`{}`))
