@@ -39,6 +39,7 @@ func (a *Aggregator) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.
 		Legacy:  p.legacy.Load(),
 		Logger:  a.log,
 		Redact:  a.opts.Redact,
+		Env:     a.opts.ChildEnv(u.Server.Name),
 		OldHost: a.oldHost,
 
 		Cork:     &a.cork,

@@ -143,7 +143,7 @@ func serveStdio(cfg *schema.Config, from *configFlags, how stdioOptions, log *sl
 	// a signal that ends us, and leaves what the servers started.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
-	agg, err := aggregator.New(cfg, aggregator.Options{Version: version, Strict: how.strict, Logger: log, Redact: &secrets})
+	agg, err := newAggregator(cfg, aggregator.Options{Strict: how.strict, Logger: log})
 	if err != nil {
 		return err
 	}
