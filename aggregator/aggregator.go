@@ -131,7 +131,7 @@ func (e *FatalError) Unwrap() error { return e.Err }
 
 // Close stops every upstream and returns when nothing is left of them.
 func (a *Aggregator) Close() {
-	a.cancel(lazy.ErrClosed)
+	a.cancel(nil)
 	a.set.Close()
 	a.wg.Wait()
 }

@@ -244,8 +244,9 @@ func (a *Aggregator) loadMCP(_ *session, r *host.Request, p callParams) {
 
 func (a *Aggregator) loadNamed(r *host.Request, u *lazy.Upstream) {
 	release, err := a.loadFor(r, u, u.Load)
+	var evicted *lazy.EvictedError
 	switch {
-	case errors.Is(err, lazy.ErrEvicted):
+	case errors.As(err, &evicted) && evicted.Err == nil: // evicted before
 		r.Reply(errorResult(a.catalog.View().UnknownServer(u.Server.Name)), nil)
 		return
 	case err != nil:

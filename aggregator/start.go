@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"dynmcp/catalog"
@@ -189,35 +190,19 @@ func (a *Aggregator) startEagerLocked(first bool) {
 	}
 }
 
-// The pauses between attempts to start an eager upstream in the background.
-const (
-	firstRetry = 200 * time.Millisecond
-	lastRetry  = 30 * time.Second
-)
-
 // hold starts an eager upstream and tries again until it is there; one that is
 // needed ends the run instead. Once it was there, the next use brings it back.
 func (a *Aggregator) hold(u *lazy.Upstream, needed bool) {
-	_, release, err := u.Acquire(a.ctx)
-	a.settle(u)
-	for pause := firstRetry; err != nil; pause = min(2*pause, lastRetry) {
-		if a.ctx.Err() != nil || errors.Is(err, lazy.ErrClosed) {
-			return
-		}
-		if needed {
+	var first sync.Once
+	settled := func() { a.settle(u) }
+	u.Hold(a.ctx, func(err error) (again bool) {
+		first.Do(settled)
+		if needed && a.ctx.Err() == nil && !errors.Is(err, lazy.ErrClosed) {
 			a.cancel(&FatalError{Err: err})
-			return
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-a.ctx.Done():
-			timer.Stop()
-			return
-		}
-		_, release, err = u.Acquire(a.ctx)
-	}
-	release()
+		return !needed
+	})
+	first.Do(settled)
 }
 
 // settle notes that the first start of an eager upstream has ended.
