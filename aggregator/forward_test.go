@@ -32,16 +32,16 @@ func TestOwnStreamIsForItsHost(t *testing.T) {
 	}
 	defer agg.Close()
 	var mine, other listener
-	session := agg.newSession()
-	agg.attach(session, &mine)
-	agg.attach(agg.newSession(), &other)
+	session := agg.sessions.open(principal{}, agg.snapshot())
+	agg.sessions.attach(session, &mine)
+	agg.sessions.attach(agg.sessions.open(principal{}, agg.snapshot()), &other)
 	p := agg.peerOf(&lazy.Upstream{Server: schema.Server{Name: "up"}})
-	call := func(params string, modern bool) *flight {
+	call := func(params string, modern bool) *forwardedCall {
 		request := host.NewRequest("tools/call", json.RawMessage(params), &mine, func(json.RawMessage, error) {})
 		request.Modern = modern
-		return &flight{agg: agg, session: session, request: request, peer: p}
+		return &forwardedCall{agg: agg, session: session, request: request, peer: p}
 	}
-	for _, f := range []*flight{
+	for _, f := range []*forwardedCall{
 		call(`{}`, false),
 		call(`{"_meta":{"io.modelcontextprotocol/logLevel":"info"}}`, true),
 		call(`{"_meta":{}}`, true), // wants no log
