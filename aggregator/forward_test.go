@@ -1,7 +1,6 @@
 package aggregator
 
 import (
-	"context"
 	"encoding/json"
 	"testing"
 
@@ -11,17 +10,6 @@ import (
 	"dynmcp/schema"
 	"dynmcp/transports/host"
 )
-
-// A listener is a host that takes notifications and answers nothing.
-type listener struct{ got []string }
-
-func (l *listener) Notify(method string, params json.RawMessage) {
-	l.got = append(l.got, method+" "+string(params))
-}
-
-func (l *listener) Request(context.Context, string, json.RawMessage) func() (json.RawMessage, error) {
-	return func() (json.RawMessage, error) { return nil, nil }
-}
 
 // What comes on a call's own stream, which HTTP has, is for the host that made
 // the call: another host must not read its log.
