@@ -223,10 +223,6 @@ func (h *Host) request(m wire.Message, b *batch) {
 		h.sdk.request(r)
 		return
 	}
-	if h.out.Waiting() > hostMaxUnread { // by what Handle answers at once
-		h.in.Uncork()
-		h.AwaitReader()
-	}
 	defer func() {
 		if p := recover(); p != nil {
 			h.log.Error("panic", "panic", p, "stack", string(debug.Stack()))
@@ -234,6 +230,10 @@ func (h *Host) request(m wire.Message, b *batch) {
 		}
 	}()
 	h.opts.Handle(r)
+	if !r.Live() && h.out.Waiting() > hostMaxUnread { // it was answered at once
+		h.in.Uncork()
+		h.AwaitReader()
+	}
 }
 
 func (h *Host) notice(m wire.Message) {
