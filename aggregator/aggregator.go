@@ -17,7 +17,8 @@ import (
 	"dynmcp/internal/wire"
 	"dynmcp/lazy"
 	"dynmcp/schema"
-	"dynmcp/transports"
+	"dynmcp/transports/host"
+	"dynmcp/transports/upstream"
 )
 
 // Options are what an Aggregator needs beside its config.
@@ -40,8 +41,8 @@ type Aggregator struct {
 	state     atomic.Pointer[state]
 	catalog   *catalog.Catalog
 	set       *lazy.Set
-	open      func(schema.Server, transports.Options) (*transports.Conn, error) // transports.Open; tests have others
-	ctx       context.Context                                                   // ends with the aggregator
+	open      func(schema.Server, upstream.Options) (*upstream.Conn, error) // upstream.Open; tests have others
+	ctx       context.Context                                               // ends with the aggregator
 	cancel    context.CancelCauseFunc
 	wg        sync.WaitGroup
 	peers     sync.Map      // *lazy.Upstream to its *peer
@@ -75,7 +76,7 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 		opts:     opts,
 		log:      opts.Logger,
 		catalog:  catalog.New(),
-		open:     transports.Open,
+		open:     upstream.Open,
 		changed:  make(chan struct{}, 1),
 		asked:    make(chan struct{}),
 		sessions: map[string]*session{},
@@ -104,19 +105,19 @@ func (a *Aggregator) Serve(ctx context.Context, in io.Reader, out io.Writer) err
 	defer context.AfterFunc(a.ctx, cancel)()
 	s := a.newSession()
 	defer a.endSession(s)
-	host := transports.NewHost(s.id, in, out, transports.HostOptions{
-		Control: a.server(),
-		Handle:  func(r *transports.Request) { a.handle(s, r) },
-		Notice:  func(method string, params json.RawMessage) { a.notice(s, method, params) },
-		Busy:    a.starting,
-		Cork:    &a.cork,
-		Logger:  a.log,
+	edge := host.NewStdio(in, out, &a.cork)
+	conversation := host.NewSession(s.id, edge, host.Options{
+		Control:            a.server(),
+		HandleRequest:      func(r *host.Request) { a.handle(s, r) },
+		HandleNotification: func(method string, params json.RawMessage) { a.notice(s, method, params) },
+		Busy:               a.starting,
+		Logger:             a.log,
 	})
-	a.attach(s, host)
+	a.attach(s, conversation)
 	if a.config().SingleWrap || a.opts.Strict {
 		a.begin()
 	}
-	err := host.Serve(ctx)
+	err := edge.Serve(ctx, conversation)
 	var fatal *FatalError
 	if cause := context.Cause(a.ctx); errors.As(cause, &fatal) {
 		return fatal
@@ -205,7 +206,7 @@ func (a *Aggregator) recovered() {
 }
 
 // spawnFor is spawn for what answers a request: a panic is the answer then.
-func (a *Aggregator) spawnFor(r *transports.Request, f func()) {
+func (a *Aggregator) spawnFor(r *host.Request, f func()) {
 	a.spawn(func() {
 		defer answerPanic(r)
 		f()
@@ -214,7 +215,7 @@ func (a *Aggregator) spawnFor(r *transports.Request, f func()) {
 
 // answerPanic, deferred, answers a request with the panic that keeps it from
 // being answered, and panics on.
-func answerPanic(r *transports.Request) {
+func answerPanic(r *host.Request) {
 	if p := recover(); p != nil {
 		r.Reply(nil, &wire.Error{Code: wire.CodeInternal, Message: fmt.Sprintf("internal error: %v", p)})
 		panic(p)

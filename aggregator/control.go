@@ -15,6 +15,7 @@ import (
 	"dynmcp/internal/wire"
 	"dynmcp/schema"
 	"dynmcp/transports"
+	"dynmcp/transports/host"
 )
 
 // rawResult goes through the SDK as the bytes it is.
@@ -53,32 +54,32 @@ func (a *Aggregator) control(next mcp.MethodHandler) mcp.MethodHandler {
 				err = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("internal error: %v", r)}
 			}
 		}()
+		r := host.RequestOf(req)
+		if r == nil { // a notification: the SDK keeps the state of its session
+			return next(ctx, method, req)
+		}
 		s := a.session(req.GetSession().ID())
 		if s == nil {
 			return nil, errors.New("the session has ended")
 		}
 		res, err := a.answer(ctx, s, method, req, next)
-		s.answerExactly(method, transports.RawID(req), res, err)
+		answerExactly(method, r, res, err)
 		return res, rpcError(err)
 	}
 }
 
 // answerExactly gives the host the bytes of an answer before the SDK writes them
-// anew, without the space between them, where the host's edge can. The handshake
-// stays the SDK's, which waits for its end.
-func (s *session) answerExactly(method string, id json.RawMessage, res mcp.Result, err error) {
-	edge, ok := s.peer.(interface {
-		Answer(id, result json.RawMessage, err error)
-	})
-	if !ok || method == "initialize" || method == "server/discover" {
+// anew. The handshake stays the SDK's, which waits for its end.
+func answerExactly(method string, r *host.Request, res mcp.Result, err error) {
+	if method == "initialize" || method == "server/discover" {
 		return
 	}
 	var theirs *wire.Error
 	switch raw, isRaw := res.(*rawResult); {
 	case err == nil && isRaw:
-		edge.Answer(id, raw.raw, nil)
+		r.Reply(raw.raw, nil)
 	case errors.As(err, &theirs):
-		edge.Answer(id, nil, theirs)
+		r.Reply(nil, theirs)
 	}
 }
 
@@ -106,7 +107,7 @@ func (a *Aggregator) answer(ctx context.Context, s *session, method string, req 
 
 // learnFrom keeps what a request of the stateless era says of its host.
 func (a *Aggregator) learnFrom(s *session, req mcp.Request) {
-	meta := wire.Get(transports.RawParams(req), "_meta")
+	meta := wire.Get(host.RequestOf(req).Params, "_meta")
 	if capabilities := wire.Get(meta, transports.MetaCapabilities); capabilities != nil {
 		a.learn(s, capabilities, true)
 	}
@@ -119,7 +120,7 @@ func (a *Aggregator) initialize(ctx context.Context, s *session, req mcp.Request
 	if err != nil {
 		return nil, err
 	}
-	capabilities := wire.Get(transports.RawParams(req), "capabilities")
+	capabilities := wire.Get(host.RequestOf(req).Params, "capabilities")
 	if !wire.IsObject(capabilities) {
 		capabilities = json.RawMessage(`{}`)
 	}
@@ -236,7 +237,7 @@ func (a *Aggregator) discover(ctx context.Context, req mcp.Request, next mcp.Met
 // answerList answers a list from the catalogue, in one page, after the eager
 // upstreams had a moment to start.
 func (a *Aggregator) answerList(ctx context.Context, s *session, method string, req mcp.Request) (mcp.Result, error) {
-	if cursor, ok := wire.Text(wire.Get(transports.RawParams(req), "cursor")); ok && cursor != "" {
+	if cursor, ok := wire.Text(wire.Get(host.RequestOf(req).Params, "cursor")); ok && cursor != "" {
 		return nil, invalid("%s: unknown cursor %q", method, cursor)
 	}
 	if err := a.awaitListings(ctx); err != nil {
@@ -273,6 +274,6 @@ func rpcError(err error) error {
 	if errors.As(err, &theirs) && !errors.As(err, &fatal) {
 		return err
 	}
-	e := transports.AsWire(err)
+	e := transports.WireError(err)
 	return &jsonrpc.Error{Code: e.Code, Message: e.Message, Data: e.Data}
 }

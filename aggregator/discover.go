@@ -13,6 +13,8 @@ import (
 	"dynmcp/lazy"
 	"dynmcp/schema"
 	"dynmcp/transports"
+	"dynmcp/transports/host"
+	"dynmcp/transports/upstream"
 )
 
 // discoverSurface is the default one: the catalogue as the description of
@@ -71,7 +73,7 @@ func fixed(definition json.RawMessage) func(*catalog.View) []json.RawMessage {
 func maxChars(cfg *schema.Config) int { return cfg.Catalog.MaxChars }
 
 // discoverTool answers one tool, the best matches, or a list.
-func (a *Aggregator) discoverTool(_ *session, r *transports.Request, p callParams) {
+func (a *Aggregator) discoverTool(_ *session, r *host.Request, p callParams) {
 	var in struct {
 		ToolName string `json:"tool_name"`
 		Query    string `json:"query"`
@@ -122,7 +124,7 @@ func decode(arguments json.RawMessage, into any) error {
 }
 
 // useTool calls an upstream's tool, after its server was loaded if need be.
-func (a *Aggregator) useTool(s *session, r *transports.Request, p callParams) {
+func (a *Aggregator) useTool(s *session, r *host.Request, p callParams) {
 	name, input, err := useArguments(p.arguments)
 	if err != nil {
 		r.Reply(errorResult("use_tool: "+err.Error()), nil)
@@ -192,7 +194,7 @@ func (a *Aggregator) unlisted(view *catalog.View, name string) *lazy.Upstream {
 	return u
 }
 
-func (a *Aggregator) loadAndUse(s *session, r *transports.Request, u *lazy.Upstream, p callParams, name string, input json.RawMessage) {
+func (a *Aggregator) loadAndUse(s *session, r *host.Request, u *lazy.Upstream, p callParams, name string, input json.RawMessage) {
 	release, err := a.loadFor(r, u, u.Acquire)
 	if err != nil {
 		a.fail(r, err, true)
@@ -209,7 +211,7 @@ func (a *Aggregator) loadAndUse(s *session, r *transports.Request, u *lazy.Upstr
 }
 
 // loadFor acquires an upstream for a request and gives up when the host does.
-func (a *Aggregator) loadFor(r *transports.Request, u *lazy.Upstream, how func(context.Context) (*transports.Conn, func(), error)) (release func(), err error) {
+func (a *Aggregator) loadFor(r *host.Request, u *lazy.Upstream, how func(context.Context) (*upstream.Conn, func(), error)) (release func(), err error) {
 	ctx, cancel := context.WithCancel(a.ctx)
 	defer cancel()
 	if !r.OnCancel(func(json.RawMessage) { cancel() }) {
@@ -220,7 +222,7 @@ func (a *Aggregator) loadFor(r *transports.Request, u *lazy.Upstream, how func(c
 }
 
 // loadMCP loads a server and answers what it brought.
-func (a *Aggregator) loadMCP(_ *session, r *transports.Request, p callParams) {
+func (a *Aggregator) loadMCP(_ *session, r *host.Request, p callParams) {
 	var in struct {
 		Name string `json:"mcp_name"`
 	}
@@ -240,7 +242,7 @@ func (a *Aggregator) loadMCP(_ *session, r *transports.Request, p callParams) {
 	a.spawnFor(r, func() { a.loadNamed(r, u) })
 }
 
-func (a *Aggregator) loadNamed(r *transports.Request, u *lazy.Upstream) {
+func (a *Aggregator) loadNamed(r *host.Request, u *lazy.Upstream) {
 	release, err := a.loadFor(r, u, u.Load)
 	switch {
 	case errors.Is(err, lazy.ErrEvicted):

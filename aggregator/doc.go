@@ -10,7 +10,7 @@
 //	  └ Aggregator.forward       in-flight record, forward.go
 //	    ├ lazy.Upstream.Ready    a connection: one mutex, no I/O …
 //	    ├ lazy.Upstream.Acquire  … or a start, on a goroutine of its own
-//	    └ transports.Conn.Start  raw params out; the raw result comes back on
+//	    └ upstream.Conn.Start  raw params out; the raw result comes back on
 //	                             the upstream's reader and goes out as it is
 //
 // What upstreams send unasked comes to upstream.go: their lists are fetched

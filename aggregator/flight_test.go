@@ -10,6 +10,7 @@ import (
 	"dynmcp/lazy"
 	"dynmcp/schema"
 	"dynmcp/transports"
+	"dynmcp/transports/host"
 )
 
 // A listener is a host that takes notifications and answers nothing.
@@ -37,8 +38,10 @@ func TestOwnStreamIsForItsHost(t *testing.T) {
 	agg.attach(agg.newSession(), &other)
 	p := agg.peerOf(&lazy.Upstream{Server: schema.Server{Name: "up"}})
 	call := func(params string, modern bool) *flight {
-		request := transports.NewRequest("tools/call", json.RawMessage(params), &mine, func(json.RawMessage, error) {})
-		request.Modern = modern
+		request := host.NewRequest("tools/call", json.RawMessage(params), &mine, func(json.RawMessage, error) {})
+		if modern {
+			request.Era = transports.Stateless
+		}
 		return &flight{agg: agg, session: session, request: request, peer: p}
 	}
 	for _, f := range []*flight{

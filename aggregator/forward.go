@@ -10,6 +10,8 @@ import (
 	"dynmcp/internal/wire"
 	"dynmcp/lazy"
 	"dynmcp/transports"
+	"dynmcp/transports/host"
+	"dynmcp/transports/upstream"
 )
 
 // patience is how long a caller waits for an upstream that is being started
@@ -18,26 +20,26 @@ const patience = 45 * time.Second
 
 // A flight is a request on its way to an upstream and back.
 type flight struct {
-	transports.Call
+	upstream.Call
 	agg     *Aggregator
 	session *session
-	request *transports.Request
+	request *host.Request
 	peer    *peer
 	asText  bool        // failures of ours are results for the model to read
 	refused func(error) // takes an error in the place of the host; may be nil
 	again   bool        // it was sent a second time already
-	conn    *transports.Conn
+	conn    *upstream.Conn
 	release func()
 }
 
 // forward sends a request to an upstream as method and params, starting it if
 // need be, and answers it with the upstream's answer. asText says that what
 // fails on our side is answered as a result with isError.
-func (a *Aggregator) forward(s *session, r *transports.Request, u *lazy.Upstream, method string, params json.RawMessage, asText bool) {
+func (a *Aggregator) forward(s *session, r *host.Request, u *lazy.Upstream, method string, params json.RawMessage, asText bool) {
 	a.newFlight(s, r, u, method, params, asText).begin()
 }
 
-func (a *Aggregator) newFlight(s *session, r *transports.Request, u *lazy.Upstream, method string, params json.RawMessage, asText bool) *flight {
+func (a *Aggregator) newFlight(s *session, r *host.Request, u *lazy.Upstream, method string, params json.RawMessage, asText bool) *flight {
 	f := &flight{agg: a, session: s, request: r, peer: a.peerOf(u), asText: asText}
 	f.Method, f.Params, f.NoToken, f.Peer, f.Done = method, params, r.Meta == nil, f, f.done
 	return f
@@ -70,9 +72,9 @@ func (f *flight) acquire() {
 
 // start sends the request. A cancel that comes while it is being sent is
 // looked for afterwards.
-func (f *flight) start(conn *transports.Conn, release func()) {
+func (f *flight) start(conn *upstream.Conn, release func()) {
 	f.conn, f.release = conn, release
-	f.Params = f.session.spokenTo(conn, f.request.Modern, f.Params)
+	f.Params = f.session.spokenTo(conn, f.request.Era == transports.Stateless, f.Params)
 	f.peer.add(f)
 	if !f.request.OnCancel(f.cancel) {
 		f.land()
@@ -139,7 +141,7 @@ func (f *flight) Notify(method string, params json.RawMessage) {
 		f.peer.Notify(method, params)
 		return
 	case method != "notifications/message":
-	case f.request.Modern && !f.wantsLog():
+	case f.request.Era == transports.Stateless && !f.wantsLog():
 		return
 	default:
 		params = f.peer.named(params)
@@ -163,7 +165,7 @@ func (f *flight) Request(ctx context.Context, method string, params json.RawMess
 // acquire gets a connection by way of how, u.Acquire or u.Load, but waits no
 // longer than a host does. A host that gave a progress token hears that it
 // goes on.
-func (a *Aggregator) acquire(ctx context.Context, u *lazy.Upstream, how func(context.Context) (*transports.Conn, func(), error), r *transports.Request) (*transports.Conn, func(), error) {
+func (a *Aggregator) acquire(ctx context.Context, u *lazy.Upstream, how func(context.Context) (*upstream.Conn, func(), error), r *host.Request) (*upstream.Conn, func(), error) {
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if token := wire.Get(r.Meta, "progressToken"); token != nil {
@@ -221,7 +223,7 @@ func (a *Aggregator) reportStart(ctx context.Context, host transports.Peer, toke
 
 // fail answers a request that could not be forwarded. An upstream's own error
 // passes as it is.
-func (a *Aggregator) fail(r *transports.Request, err error, asText bool) {
+func (a *Aggregator) fail(r *host.Request, err error, asText bool) {
 	var rpc *wire.Error
 	var failure *transports.Failure
 	isFailure := errors.As(err, &failure)
@@ -253,7 +255,7 @@ func explain(err error) string {
 
 // spokenTo returns params as the era of an upstream wants them. What a host
 // of the handshake era said once, the stateless one says with every request.
-func (s *session) spokenTo(conn *transports.Conn, modern bool, params json.RawMessage) json.RawMessage {
+func (s *session) spokenTo(conn *upstream.Conn, modern bool, params json.RawMessage) json.RawMessage {
 	if modern && !conn.Stateless() {
 		return withoutEra(params)
 	}

@@ -7,12 +7,13 @@ import (
 	"dynmcp/internal/wire"
 	"dynmcp/lazy"
 	"dynmcp/transports"
+	"dynmcp/transports/host"
 )
 
 // handle takes a request of the data plane. It does not block: what has to
 // wait goes on on a goroutine of its own.
-func (a *Aggregator) handle(s *session, r *transports.Request) {
-	if r.Modern {
+func (a *Aggregator) handle(s *session, r *host.Request) {
+	if r.Era == transports.Stateless {
 		a.learn(s, wire.Get(r.Meta, transports.MetaCapabilities), true)
 	}
 	a.begin()
@@ -30,13 +31,13 @@ func (a *Aggregator) handle(s *session, r *transports.Request) {
 	}
 }
 
-func (a *Aggregator) readResource(s *session, r *transports.Request) {
+func (a *Aggregator) readResource(s *session, r *host.Request) {
 	if uri, ok := onlyText(r, "uri"); ok {
-		a.forwardTo(s, r, a.resource(uri, r.Modern))
+		a.forwardTo(s, r, a.resource(uri, r.Era == transports.Stateless))
 	}
 }
 
-func (a *Aggregator) getPrompt(s *session, r *transports.Request) {
+func (a *Aggregator) getPrompt(s *session, r *host.Request) {
 	if name, ok := onlyText(r, "name"); ok {
 		a.forwardTo(s, r, a.prompt(name))
 	}
@@ -44,7 +45,7 @@ func (a *Aggregator) getPrompt(s *session, r *transports.Request) {
 
 // onlyText returns the member of a request's params by which it is routed. Where
 // that is no text, or an upstream might read another one, the request is refused.
-func onlyText(r *transports.Request, member string) (string, bool) {
+func onlyText(r *host.Request, member string) (string, bool) {
 	raw, _, err := wire.Pair(r.Params, member, "_meta")
 	text, ok := wire.Text(raw)
 	switch {
@@ -57,7 +58,7 @@ func onlyText(r *transports.Request, member string) (string, bool) {
 }
 
 // complete asks the owner of what is to be completed.
-func (a *Aggregator) complete(s *session, r *transports.Request) {
+func (a *Aggregator) complete(s *session, r *host.Request) {
 	ref := wire.Get(r.Params, "ref")
 	var to target
 	switch kind, _ := wire.Text(wire.Get(ref, "type")); kind {
@@ -66,7 +67,7 @@ func (a *Aggregator) complete(s *session, r *transports.Request) {
 		to = a.prompt(name)
 	case "ref/resource":
 		uri, _ := wire.Text(wire.Get(ref, "uri"))
-		to = a.resource(uri, r.Modern)
+		to = a.resource(uri, r.Era == transports.Stateless)
 		to.guess = false // what a server suggests that does not have it is wrong
 	default:
 		r.Reply(nil, invalid("Unsupported completion ref type: %q", kind))
@@ -78,7 +79,7 @@ func (a *Aggregator) complete(s *session, r *transports.Request) {
 
 // unknownMethod passes on what we do not know where there is no doubt whom it
 // is for.
-func (a *Aggregator) unknownMethod(s *session, r *transports.Request) {
+func (a *Aggregator) unknownMethod(s *session, r *host.Request) {
 	if u := a.only(); u != nil {
 		a.forward(s, r, u, r.Method, r.Params, false)
 		return

@@ -10,7 +10,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"dynmcp/internal/wire"
-	"dynmcp/transports"
+	"dynmcp/transports/host"
+	"dynmcp/transports/upstream"
 )
 
 // levelWait is how long the answer to logging/setLevel, and a server that starts,
@@ -26,7 +27,7 @@ func (a *Aggregator) answerLevel(ctx context.Context, s *session, req mcp.Reques
 	if !a.offers("logging") {
 		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "no server has logging"}
 	}
-	params := transports.RawParams(req)
+	params := host.RequestOf(req).Params
 	if level, _ := wire.Text(wire.Get(params, "level")); !slices.Contains(levels, level) {
 		return nil, invalid("unknown log level %q; want one of %s", level, strings.Join(levels, ", "))
 	}
@@ -44,7 +45,7 @@ func (a *Aggregator) setLevel(ctx context.Context, params json.RawMessage) {
 	a.mu.Lock()
 	a.level = params
 	a.mu.Unlock()
-	var conns []*transports.Conn
+	var conns []*upstream.Conn
 	for _, u := range a.set.All() {
 		if conn := u.Conn(); conn != nil {
 			conns = append(conns, conn)
@@ -54,7 +55,7 @@ func (a *Aggregator) setLevel(ctx context.Context, params json.RawMessage) {
 }
 
 // sendCurrentLevel tells a new upstream the level that hosts asked for already.
-func (a *Aggregator) sendCurrentLevel(ctx context.Context, conn *transports.Conn) {
+func (a *Aggregator) sendCurrentLevel(ctx context.Context, conn *upstream.Conn) {
 	a.mu.Lock()
 	params := a.level
 	a.mu.Unlock()
@@ -64,7 +65,7 @@ func (a *Aggregator) sendCurrentLevel(ctx context.Context, conn *transports.Conn
 }
 
 // sendLevel waits for the answers only so long; they may come later.
-func (a *Aggregator) sendLevel(ctx context.Context, params json.RawMessage, conns ...*transports.Conn) {
+func (a *Aggregator) sendLevel(ctx context.Context, params json.RawMessage, conns ...*upstream.Conn) {
 	answered := make(chan struct{}, len(conns))
 	for _, conn := range conns {
 		a.spawn(func() {
@@ -85,7 +86,7 @@ func (a *Aggregator) sendLevel(ctx context.Context, params json.RawMessage, conn
 	}
 }
 
-func (a *Aggregator) sendLevelTo(conn *transports.Conn, params json.RawMessage) {
+func (a *Aggregator) sendLevelTo(conn *upstream.Conn, params json.RawMessage) {
 	if !conn.Hello().Has("logging") || conn.Stateless() {
 		return // in the stateless era each request says its level
 	}

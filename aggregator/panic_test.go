@@ -11,7 +11,7 @@ import (
 	"dynmcp/internal/wire"
 	"dynmcp/lazy"
 	"dynmcp/schema"
-	"dynmcp/transports"
+	"dynmcp/transports/host"
 )
 
 // A panic while a request is worked on, on a goroutine of its own or where its
@@ -23,8 +23,8 @@ func TestPanicIsTheAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	answers := make(chan error, 1)
-	request := func() *transports.Request {
-		return transports.NewRequest("tools/call", nil, nil, func(_ json.RawMessage, err error) { answers <- err })
+	request := func() *host.Request {
+		return host.NewRequest("tools/call", nil, nil, func(_ json.RawMessage, err error) { answers <- err })
 	}
 	wantInternal := func() {
 		t.Helper()

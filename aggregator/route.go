@@ -8,6 +8,7 @@ import (
 	"dynmcp/internal/wire"
 	"dynmcp/lazy"
 	"dynmcp/transports"
+	"dynmcp/transports/host"
 )
 
 // codeResourceNotFound is the code for an unknown resource before the
@@ -94,7 +95,7 @@ func (a *Aggregator) mayKnow(to target) []*lazy.Upstream {
 
 // forwardTo forwards a request, as it is, to the owner of what it is about, or
 // else to whoever may know it.
-func (a *Aggregator) forwardTo(s *session, r *transports.Request, to target) {
+func (a *Aggregator) forwardTo(s *session, r *host.Request, to target) {
 	toOwner := func() bool {
 		u := to.owner()
 		if u != nil {
@@ -107,7 +108,7 @@ func (a *Aggregator) forwardTo(s *session, r *transports.Request, to target) {
 
 // tryEach forwards a request to the first of the upstreams that does not refuse
 // it. What the last one failed at, other than knowing it, is the answer.
-func (a *Aggregator) tryEach(s *session, r *transports.Request, to target, upstreams []*lazy.Upstream) {
+func (a *Aggregator) tryEach(s *session, r *host.Request, to target, upstreams []*lazy.Upstream) {
 	if len(upstreams) == 0 {
 		r.Reply(nil, a.refusal(to))
 		return
@@ -129,7 +130,7 @@ func (a *Aggregator) tryEach(s *session, r *transports.Request, to target, upstr
 // request. What nobody knows may come with a server that is still starting: then
 // try is called again whenever one has started, for as long as a list would
 // wait, and after that orElse.
-func (a *Aggregator) retryWhenListed(r *transports.Request, try func() bool, orElse func()) {
+func (a *Aggregator) retryWhenListed(r *host.Request, try func() bool, orElse func()) {
 	switch {
 	case try():
 		return

@@ -7,6 +7,7 @@ import (
 
 	"dynmcp/internal/wire"
 	"dynmcp/transports"
+	"dynmcp/transports/host"
 )
 
 // A session is one host, for as long as it is connected.
@@ -91,8 +92,8 @@ func (a *Aggregator) eachSession(f func(*session)) {
 // throttle returns when no host is far behind with what waits for it.
 func (a *Aggregator) throttle() {
 	a.eachSession(func(s *session) {
-		if host, ok := s.peer.(*transports.Host); ok {
-			host.AwaitReader()
+		if h, ok := s.peer.(*host.Session); ok {
+			h.AwaitReader()
 		}
 	})
 }

@@ -19,6 +19,7 @@ import (
 	"dynmcp/internal/wire"
 	"dynmcp/schema"
 	"dynmcp/transports"
+	"dynmcp/transports/upstream"
 )
 
 // A stage is an aggregator with scripted hosts and upstreams around it, all in
@@ -184,13 +185,13 @@ func (a *actor) introduce() {
 }
 
 // open is what the aggregator reaches upstreams by.
-func (st *stage) open(server schema.Server, opts transports.Options) (*transports.Conn, error) {
+func (st *stage) open(server schema.Server, opts upstream.Options) (*upstream.Conn, error) {
 	i := slices.IndexFunc(st.upstreams, func(a *actor) bool { return a.server() == server.Name })
 	a := st.upstreams[i]
 	ours, theirs := net.Pipe()
 	a.enter(theirs)
 	st.running.Go(func() { a.listen(theirs) })
-	return transports.OpenStream(server, ours, opts), nil
+	return upstream.OpenStream(server, ours, opts), nil
 }
 
 func (st *stage) close() {

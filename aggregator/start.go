@@ -11,7 +11,7 @@ import (
 	"dynmcp/catalog"
 	"dynmcp/internal/wire"
 	"dynmcp/lazy"
-	"dynmcp/transports"
+	"dynmcp/transports/upstream"
 )
 
 // everything is what is declared to upstreams that start before a host has
@@ -21,21 +21,21 @@ const everything = `{"roots":{"listChanged":true},"sampling":{},"elicitation":{}
 // load brings an upstream up: connect, handshake, all lists, or nothing. It is
 // what lazy calls a load. An upstream that does not survive the question for
 // its era is started a second time, without it.
-func (a *Aggregator) load(ctx context.Context, u *lazy.Upstream) (*transports.Conn, error) {
+func (a *Aggregator) load(ctx context.Context, u *lazy.Upstream) (*upstream.Conn, error) {
 	conn, err := a.loadOnce(ctx, u)
-	if errors.Is(err, transports.ErrProbe) {
+	if errors.Is(err, upstream.ErrProbe) {
 		a.peerOf(u).legacy.Store(true)
 		conn, err = a.loadOnce(ctx, u)
 	}
 	return conn, err
 }
 
-func (a *Aggregator) loadOnce(ctx context.Context, u *lazy.Upstream) (*transports.Conn, error) {
+func (a *Aggregator) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.Conn, error) {
 	began := time.Now()
 	p := a.peerOf(u)
-	conn, err := a.open(u.Server, transports.Options{
+	conn, err := a.open(u.Server, upstream.Options{
 		Peer:    p,
-		Info:    transports.Info{Name: "dynmcp", Version: a.opts.Version},
+		Info:    upstream.Info{Name: "dynmcp", Version: a.opts.Version},
 		Legacy:  p.legacy.Load(),
 		Logger:  a.log,
 		Redact:  a.opts.Redact,
@@ -56,7 +56,7 @@ func (a *Aggregator) loadOnce(ctx context.Context, u *lazy.Upstream) (*transport
 	return conn, nil
 }
 
-func (a *Aggregator) greet(ctx context.Context, p *peer, conn *transports.Conn) error {
+func (a *Aggregator) greet(ctx context.Context, p *peer, conn *upstream.Conn) error {
 	capabilities, err := a.declaration(ctx, conn)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (a *Aggregator) installed(before *catalog.View) {
 // declaration returns the capabilities to declare to an upstream: those of the
 // host. In single-wrap mode the child is there before the host has spoken, and
 // may end before it does.
-func (a *Aggregator) declaration(ctx context.Context, conn *transports.Conn) (json.RawMessage, error) {
+func (a *Aggregator) declaration(ctx context.Context, conn *upstream.Conn) (json.RawMessage, error) {
 	if a.opts.Strict && !a.config().SingleWrap {
 		return json.RawMessage(everything), nil
 	}
@@ -131,7 +131,7 @@ var lists = []struct {
 
 // list asks an upstream for everything it advertised, all lists at once. A
 // list it advertised and does not know is empty: real servers do this.
-func (a *Aggregator) list(ctx context.Context, conn *transports.Conn) (*catalog.Listing, error) {
+func (a *Aggregator) list(ctx context.Context, conn *upstream.Conn) (*catalog.Listing, error) {
 	hello := conn.Hello()
 	l := &catalog.Listing{Capabilities: hello.Capabilities, Info: hello.ServerInfo, Instructions: hello.Instructions, Rest: hello.Rest}
 	errs := make(chan error, len(lists))
@@ -153,7 +153,7 @@ func (a *Aggregator) list(ctx context.Context, conn *transports.Conn) (*catalog.
 	return l, failed
 }
 
-func (a *Aggregator) listOne(ctx context.Context, conn *transports.Conn, method, key string) ([]json.RawMessage, error) {
+func (a *Aggregator) listOne(ctx context.Context, conn *upstream.Conn, method, key string) ([]json.RawMessage, error) {
 	entries, err := conn.List(ctx, method, key)
 	var rpc *wire.Error
 	if errors.As(err, &rpc) && rpc.Code == wire.CodeMethodNotFound {

@@ -12,6 +12,8 @@ import (
 	"dynmcp/internal/wire"
 	"dynmcp/lazy"
 	"dynmcp/transports"
+	"dynmcp/transports/host"
+	"dynmcp/transports/upstream"
 )
 
 // metaSubscription is the member of _meta that says which stream of a host's a
@@ -19,12 +21,12 @@ import (
 const metaSubscription = transports.MetaSubscriptionID
 
 // A subscriber begins or ends a subscription at an upstream.
-type subscriber func(conn *transports.Conn, ctx context.Context, params json.RawMessage) error
+type subscriber func(conn *upstream.Conn, ctx context.Context, params json.RawMessage) error
 
 // subscribe passes a subscription on to the owner of the resource, and its end
 // when no host wants it any more.
 func (a *Aggregator) subscribe(ctx context.Context, s *session, method string, req mcp.Request) (mcp.Result, error) {
-	params := transports.RawParams(req)
+	params := host.RequestOf(req).Params
 	uri, ok := wire.Text(wire.Get(params, "uri"))
 	if !ok {
 		return nil, invalid("%s needs a string \"uri\"", method)
@@ -37,9 +39,9 @@ func (a *Aggregator) subscribe(ctx context.Context, s *session, method string, r
 		if a.wanted()[uri] {
 			return done, nil
 		}
-		return done, a.subscribeTo(ctx, uri, params, (*transports.Conn).Unsubscribe)
+		return done, a.subscribeTo(ctx, uri, params, (*upstream.Conn).Unsubscribe)
 	}
-	if err := a.subscribeTo(ctx, uri, params, (*transports.Conn).Subscribe); err != nil {
+	if err := a.subscribeTo(ctx, uri, params, (*upstream.Conn).Subscribe); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -105,22 +107,22 @@ func (a *Aggregator) dropSubscriptions(uris map[string]bool) {
 		if wanted[uri] || u == nil || u.Conn() == nil {
 			continue
 		}
-		a.subscribeQuietly(u.Conn(), uri, (*transports.Conn).Unsubscribe)
+		a.subscribeQuietly(u.Conn(), uri, (*upstream.Conn).Unsubscribe)
 	}
 }
 
 // renewSubscriptions tells a new connection what hosts subscribed to over the
 // last one.
-func (a *Aggregator) renewSubscriptions(u *lazy.Upstream, conn *transports.Conn) {
+func (a *Aggregator) renewSubscriptions(u *lazy.Upstream, conn *upstream.Conn) {
 	for uri := range a.wanted() {
 		if a.resourceOwner(uri) == u {
-			a.subscribeQuietly(conn, uri, (*transports.Conn).Subscribe)
+			a.subscribeQuietly(conn, uri, (*upstream.Conn).Subscribe)
 		}
 	}
 }
 
 // subscribeQuietly does without the caller what no host waits for.
-func (a *Aggregator) subscribeQuietly(conn *transports.Conn, uri string, do subscriber) {
+func (a *Aggregator) subscribeQuietly(conn *upstream.Conn, uri string, do subscriber) {
 	a.spawn(func() {
 		ctx, cancel := context.WithTimeout(a.ctx, askWait)
 		defer cancel()
@@ -159,11 +161,11 @@ func (a *Aggregator) listen(ctx context.Context, s *session, req mcp.Request) (m
 		return nil, invalid(`subscriptions/listen needs "notifications"`)
 	}
 	want := params.Notifications
-	id := transports.RawID(req)
+	id := host.RequestOf(req).ID
 	l := listen{id: id, tools: want.ToolsListChanged, prompts: want.PromptsListChanged, resources: want.ResourcesListChanged, uris: map[string]bool{}}
 	var granted []string
 	for _, uri := range want.ResourceSubscriptions {
-		if err := a.subscribeTo(ctx, uri, aboutURI(uri), (*transports.Conn).Subscribe); err != nil {
+		if err := a.subscribeTo(ctx, uri, aboutURI(uri), (*upstream.Conn).Subscribe); err != nil {
 			a.log.Warn("resource not subscribed", "uri", uri, "err", err)
 			continue
 		}

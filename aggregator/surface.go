@@ -8,7 +8,7 @@ import (
 	"dynmcp/catalog"
 	"dynmcp/internal/wire"
 	"dynmcp/schema"
-	"dynmcp/transports"
+	"dynmcp/transports/host"
 )
 
 // A tool is what a surface puts into a host's tools/list: one tool of ours, or
@@ -18,7 +18,7 @@ type tool struct {
 	// definitions returns the entries of tools/list.
 	definitions func(v *catalog.View) []json.RawMessage
 	// call answers a call.
-	call func(s *session, r *transports.Request, p callParams)
+	call func(s *session, r *host.Request, p callParams)
 	// find tells whether a name is one of the many; nil where name is set.
 	find func(v *catalog.View, name string) (*catalog.Tool, bool)
 }
@@ -30,7 +30,7 @@ var surfaces = map[string]func(*Aggregator, *schema.Config) []tool{
 }
 
 // callTool finds the tool that a host calls.
-func (a *Aggregator) callTool(s *session, r *transports.Request) {
+func (a *Aggregator) callTool(s *session, r *host.Request) {
 	rawName, arguments, err := wire.Pair(r.Params, "name", "arguments")
 	if err != nil {
 		r.Reply(nil, invalid("tools/call: %v", err))
@@ -52,7 +52,7 @@ func (a *Aggregator) callTool(s *session, r *transports.Request) {
 
 // callFound calls the upstream's tool that a surface shows under a name. Its
 // params are the host's but for that name.
-func (a *Aggregator) callFound(s *session, r *transports.Request, name string) bool {
+func (a *Aggregator) callFound(s *session, r *host.Request, name string) bool {
 	view := a.catalog.View()
 	for _, t := range a.state.Load().tools {
 		if t.find == nil {
@@ -72,7 +72,7 @@ func (a *Aggregator) callFound(s *session, r *transports.Request, name string) b
 
 // callUnknown answers a call of a tool that no surface shows. Where the tools of
 // a wrapped server are shown as themselves it is that server's business.
-func (a *Aggregator) callUnknown(s *session, r *transports.Request, name string) {
+func (a *Aggregator) callUnknown(s *session, r *host.Request, name string) {
 	if u := a.only(); u != nil && a.exposes(schema.ExposeDirect) {
 		a.forward(s, r, u, r.Method, r.Params, false)
 		return
@@ -86,7 +86,7 @@ func (a *Aggregator) exposes(surface string) bool {
 }
 
 // callUpstream forwards a tools/call with params made for the upstream.
-func (a *Aggregator) callUpstream(s *session, r *transports.Request, t *catalog.Tool, params json.RawMessage, asText bool) {
+func (a *Aggregator) callUpstream(s *session, r *host.Request, t *catalog.Tool, params json.RawMessage, asText bool) {
 	u := a.set.Get(t.Server)
 	if !stillThere(u) {
 		r.Reply(errorResult(a.catalog.View().UnknownServer(t.Server)), nil)

@@ -13,6 +13,7 @@ import (
 	"dynmcp/internal/wire"
 	"dynmcp/lazy"
 	"dynmcp/transports"
+	"dynmcp/transports/upstream"
 )
 
 // askWait bounds what we ask an upstream on our own account.
@@ -27,7 +28,7 @@ type peer struct {
 	shown    shown       // URIs that its results held
 
 	mu       sync.Mutex
-	conn     *transports.Conn // the one that may change the listing
+	conn     *upstream.Conn // the one that may change the listing
 	listing  *catalog.Listing
 	flights  []*flight       // oldest first
 	stale    map[string]bool // list methods to be fetched anew
@@ -46,7 +47,7 @@ func (a *Aggregator) peerOf(u *lazy.Upstream) *peer {
 
 // use makes a new connection and what it listed the current ones. A change
 // that was announced while it listed is fetched now.
-func (p *peer) use(conn *transports.Conn, l *catalog.Listing) {
+func (p *peer) use(conn *upstream.Conn, l *catalog.Listing) {
 	p.install(func() *catalog.Listing {
 		p.conn = conn
 		return l
@@ -126,7 +127,7 @@ func (p *peer) tell(method string, params json.RawMessage, wants func(*flight) b
 	p.mu.Unlock()
 	told := map[*session]bool{}
 	for _, f := range flights {
-		if f.request.Modern && f.request.Peer != nil && !told[f.session] && wants(f) {
+		if f.request.Era == transports.Stateless && f.request.Peer != nil && !told[f.session] && wants(f) {
 			told[f.session] = true
 			f.request.Peer.Notify(method, params)
 		}
@@ -245,7 +246,7 @@ func (p *peer) burst() (changes int, goesOn bool) {
 
 // fetchFrom replaces lists. A list that cannot be fetched stays as it was, and
 // one of a connection that is not current any more changes nothing.
-func (p *peer) fetchFrom(conn *transports.Conn, stale map[string]bool) {
+func (p *peer) fetchFrom(conn *upstream.Conn, stale map[string]bool) {
 	defer p.agg.recovered() // or nothing would ever be fetched again
 	ctx, cancel := context.WithTimeout(p.agg.ctx, askWait)
 	defer cancel()

@@ -11,6 +11,7 @@ import (
 
 	"dynmcp/schema"
 	"dynmcp/transports"
+	"dynmcp/transports/upstream"
 )
 
 func TestBackoffGrowsWithJitter(t *testing.T) {
@@ -69,7 +70,7 @@ func TestLostIsReconnectedByTheNextUse(t *testing.T) {
 func TestWhatNeverStaysUpIsNotTriedForEver(t *testing.T) {
 	onStage(t, func(t *testing.T, s *stage) {
 		u := s.one(schema.Server{})
-		s.Set.opts.Load = func(ctx context.Context, u *Upstream) (*transports.Conn, error) {
+		s.Set.opts.Load = func(ctx context.Context, u *Upstream) (*upstream.Conn, error) {
 			conn, err := s.connect(ctx, u)
 			conn.Close()
 			return conn, err
@@ -270,7 +271,7 @@ func TestCrashIsKnownToTheNextUse(t *testing.T) {
 			end := s.ends[len(s.ends)-1]
 			go func() { _, _ = io.Copy(io.Discard, end) }()
 			again := make(chan error, 1)
-			conn.Start(&transports.Call{Method: "tools/call", Done: func(json.RawMessage, error) {
+			conn.Start(&upstream.Call{Method: "tools/call", Done: func(json.RawMessage, error) {
 				_, _, err := u.Acquire(t.Context())
 				again <- err
 			}})

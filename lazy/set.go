@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"dynmcp/schema"
-	"dynmcp/transports"
+	"dynmcp/transports/upstream"
 )
 
 // Options say what a load is.
@@ -17,7 +17,7 @@ type Options struct {
 	// Load connects an upstream and lists what it has. Either all of it works
 	// or it leaves nothing behind and returns an error. ctx ends when the
 	// upstream is replaced or the set is closed.
-	Load func(ctx context.Context, u *Upstream) (*transports.Conn, error)
+	Load func(ctx context.Context, u *Upstream) (*upstream.Conn, error)
 	// Changed is called, without locks, when an upstream's state has changed.
 	Changed func(u *Upstream)
 	Logger  *slog.Logger // hears of panics; nil is slog's default
@@ -97,7 +97,7 @@ func (s *Set) letGo(u *Upstream) {
 
 // drain closes a connection when it is not used any more, or after drainTime,
 // or with the set.
-func (s *Set) drain(conn *transports.Conn, unused <-chan struct{}) {
+func (s *Set) drain(conn *upstream.Conn, unused <-chan struct{}) {
 	timer := time.NewTimer(drainTime)
 	defer timer.Stop()
 	select {
@@ -164,7 +164,7 @@ func (s *Set) enter() bool {
 
 // watch takes note when a connection ends, and frees what it held. The load
 // that calls it is counted, so Close waits for the watcher too.
-func (s *Set) watch(u *Upstream, conn *transports.Conn) {
+func (s *Set) watch(u *Upstream, conn *upstream.Conn) {
 	s.spawn(func() {
 		<-conn.Done()
 		s.guarded(func() { u.lost(conn) })
@@ -174,7 +174,7 @@ func (s *Set) watch(u *Upstream, conn *transports.Conn) {
 
 // goClose closes a connection without making the caller wait; Set.Close does.
 // The caller is counted, or the connection's watcher is.
-func (s *Set) goClose(conn *transports.Conn) { s.spawn(conn.Close) }
+func (s *Set) goClose(conn *upstream.Conn) { s.spawn(conn.Close) }
 
 // spawn runs f on a goroutine that Close waits for; the caller is counted.
 func (s *Set) spawn(f func()) { s.wg.Go(func() { s.guarded(f) }) }

@@ -12,6 +12,7 @@ import (
 
 	"dynmcp/schema"
 	"dynmcp/transports"
+	"dynmcp/transports/upstream"
 )
 
 // A State is where an upstream is in its life.
@@ -52,13 +53,13 @@ type Upstream struct {
 
 	mu       sync.Mutex
 	state    State
-	conn     *transports.Conn // not nil while Ready
-	users    int              // of conn
-	unused   chan struct{}    // not nil while someone waits for users to be 0
-	readyAt  time.Time        // when conn was; zero where none ever was
-	failures int              // loads that failed since the last that did not
-	losses   int              // connections in a row that were lost soon
-	retryAt  time.Time        // when the next attempt is due
+	conn     *upstream.Conn // not nil while Ready
+	users    int            // of conn
+	unused   chan struct{}  // not nil while someone waits for users to be 0
+	readyAt  time.Time      // when conn was; zero where none ever was
+	failures int            // loads that failed since the last that did not
+	losses   int            // connections in a row that were lost soon
+	retryAt  time.Time      // when the next attempt is due
 	lastErr  error
 	idle     *time.Timer // runs while Ready without users
 	releaser func()      // release, made once: every call gets it
@@ -88,7 +89,7 @@ func (u *Upstream) Status() Status {
 
 // Conn returns the connection if there is one, without using it: nil is no
 // connection. It is for broadcasts, which must start nothing.
-func (u *Upstream) Conn() *transports.Conn {
+func (u *Upstream) Conn() *upstream.Conn {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.conn
@@ -96,7 +97,7 @@ func (u *Upstream) Conn() *transports.Conn {
 
 // Ready is Acquire for those who will not wait: ok is false where the upstream
 // would have to be started.
-func (u *Upstream) Ready() (conn *transports.Conn, release func(), ok bool) {
+func (u *Upstream) Ready() (conn *upstream.Conn, release func(), ok bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.state != Ready || u.conn.Err() != nil {
@@ -109,17 +110,17 @@ func (u *Upstream) Ready() (conn *transports.Conn, release func(), ok bool) {
 // the upstream if need be. Callers share one start. The error is ctx's where
 // ctx ends first (the start goes on), ErrEvicted, ErrClosed, a
 // *transports.Failure while the upstream backs off, or that of the load.
-func (u *Upstream) Acquire(ctx context.Context) (conn *transports.Conn, release func(), err error) {
+func (u *Upstream) Acquire(ctx context.Context) (conn *upstream.Conn, release func(), err error) {
 	return u.acquire(ctx, false)
 }
 
 // Load is Acquire that does not heed the pause after failures and losses:
 // someone asked for this very server.
-func (u *Upstream) Load(ctx context.Context) (conn *transports.Conn, release func(), err error) {
+func (u *Upstream) Load(ctx context.Context) (conn *upstream.Conn, release func(), err error) {
 	return u.acquire(ctx, true)
 }
 
-func (u *Upstream) acquire(ctx context.Context, force bool) (*transports.Conn, func(), error) {
+func (u *Upstream) acquire(ctx context.Context, force bool) (*upstream.Conn, func(), error) {
 	// A connection can be lost between its load and its use, hence the loop;
 	// it ends because a load that fails is an error.
 	for range 3 {
@@ -201,7 +202,7 @@ func (u *Upstream) begin() (over bool, err error) {
 
 // tryLoad turns a panic into an error: singleflight would raise it again where
 // nobody can recover it (DESIGN 8.12).
-func (u *Upstream) tryLoad() (conn *transports.Conn, err error) {
+func (u *Upstream) tryLoad() (conn *upstream.Conn, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = u.failure(transports.CodeStartFailed, fmt.Errorf("internal error: %v", r))
@@ -211,7 +212,7 @@ func (u *Upstream) tryLoad() (conn *transports.Conn, err error) {
 }
 
 // loaded settles a load. It returns the error that callers get.
-func (u *Upstream) loaded(conn *transports.Conn, err error) error {
+func (u *Upstream) loaded(conn *upstream.Conn, err error) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	switch {
@@ -275,7 +276,7 @@ func (e *EvictedError) Error() string {
 
 func (e *EvictedError) Unwrap() error { return e.Err }
 
-func (u *Upstream) useLocked() *transports.Conn {
+func (u *Upstream) useLocked() *upstream.Conn {
 	u.users++
 	if u.idle != nil {
 		u.idle.Stop()
@@ -311,7 +312,7 @@ func (u *Upstream) restLocked() {
 }
 
 // unload lets an idle connection go; the catalogue stays.
-func (u *Upstream) unload(conn *transports.Conn) {
+func (u *Upstream) unload(conn *upstream.Conn) {
 	u.mu.Lock()
 	if u.conn != conn || u.users > 0 {
 		u.mu.Unlock()
@@ -328,7 +329,7 @@ func (u *Upstream) unload(conn *transports.Conn) {
 // The next use connects anew at once, unless the one before was lost soon as
 // well: what crashes in every call must not be started as fast as it is called.
 // A session that the upstream forgot is no crash.
-func (u *Upstream) lost(conn *transports.Conn) {
+func (u *Upstream) lost(conn *upstream.Conn) {
 	if conn == nil || conn.Err() == nil {
 		return
 	}
@@ -340,7 +341,7 @@ func (u *Upstream) lost(conn *transports.Conn) {
 	}
 	// Users release a connection that is not there any more.
 	u.state, u.conn, u.lastErr = Lost, nil, loss
-	if !u.livedLocked() && !errors.Is(loss, transports.ErrSessionLost) {
+	if !u.livedLocked() && !errors.Is(loss, upstream.ErrSessionLost) {
 		if u.losses++; u.losses > 1 {
 			u.backOffLocked()
 		}
@@ -361,7 +362,7 @@ func (u *Upstream) livedLocked() bool {
 
 // close ends the upstream for good and returns its connection, to be closed.
 // unused is closed when nobody uses that any more.
-func (u *Upstream) close() (conn *transports.Conn, unused <-chan struct{}) {
+func (u *Upstream) close() (conn *upstream.Conn, unused <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	conn = u.conn

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"dynmcp/schema"
-	"dynmcp/transports"
+	"dynmcp/transports/upstream"
 )
 
 // config says what was read. Variables that are not set are an error of the
@@ -58,7 +58,7 @@ const desktopPath = "/usr/bin:/bin:/usr/sbin:/sbin"
 
 // command finds a server's program, now and from a desktop.
 func (d *doctor) command(s schema.Server) {
-	if err := transports.CheckCommand(s); err != nil {
+	if err := upstream.CheckCommand(s); err != nil {
 		d.failed(aboutCommands, s.Name, err)
 		return
 	}
@@ -72,7 +72,7 @@ func (d *doctor) command(s schema.Server) {
 		desktop.Env = map[string]string{}
 	}
 	desktop.Env["PATH"] = desktopPath
-	if transports.CheckCommand(desktop) == nil {
+	if upstream.CheckCommand(desktop) == nil {
 		return
 	}
 	f := finding{Check: aboutCommands, Level: note, Server: s.Name,

@@ -77,7 +77,7 @@ func TestEndSaysWhatBecameOfEachCall(t *testing.T) {
 			slow.WaitFor("initialize", 1)
 			end(host)
 			for what, want := range map[*mcptest.Pending]string{
-				used:  `{"content":[{"type":"text","text":"book: dynmcp is shutting down (outcome unknown: the call may have run)\nhint: find out what the call did before it is made again"}],"isError":true}`,
+				used:  `{"content":[{"type":"text","text":"book: dynmcp is shutting down (outcome unknown: the call may have run)\nhint: check whether it took effect before retrying"}],"isError":true}`,
 				load:  `{"content":[{"type":"text","text":"slow: dynmcp is shutting down (outcome not_sent: the call did not run)\nhint: call again when dynmcp runs again"}],"isError":true}`,
 				early: `{"content":[{"type":"text","text":"slow: dynmcp is shutting down (outcome not_sent: the call did not run)\nhint: call again when dynmcp runs again"}],"isError":true}`,
 			} {
@@ -85,7 +85,7 @@ func TestEndSaysWhatBecameOfEachCall(t *testing.T) {
 					t.Errorf("got %s\nwant %s", got, want)
 				}
 			}
-			const want = `{"code":5111,"message":"book: dynmcp is shutting down","data":{"source":"dynmcp","server":"book","outcome":"unknown","hint":"find out what the call did before it is made again"}}`
+			const want = `{"code":5111,"message":"book: dynmcp is shutting down","data":{"source":"dynmcp","server":"book","outcome":"unknown","hint":"check whether it took effect before retrying"}}`
 			if got := string(read.Wait().Error); got != want {
 				t.Errorf("got %s\nwant %s", got, want)
 			}

@@ -15,6 +15,7 @@ import (
 	"dynmcp/aggregator"
 	"dynmcp/schema"
 	"dynmcp/transports"
+	"dynmcp/transports/upstream"
 )
 
 // An inside is dynmcp as a host has it, with a host of our own in front of it,
@@ -281,7 +282,7 @@ func checkCommand(s schema.Server) error {
 	if s.Transport != schema.Stdio {
 		return nil
 	}
-	return transports.CheckCommand(s)
+	return upstream.CheckCommand(s)
 }
 
 // errInterrupted is what is said when the user had enough.

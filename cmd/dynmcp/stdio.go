@@ -14,7 +14,8 @@ import (
 
 	"dynmcp/aggregator"
 	"dynmcp/schema"
-	"dynmcp/transports"
+	mcphost "dynmcp/transports/host"
+	"dynmcp/transports/upstream"
 )
 
 // configFlags say which config is meant, and are the same for every verb.
@@ -155,7 +156,7 @@ func serveStdio(cfg *schema.Config, from *configFlags, how stdioOptions, log *sl
 		r := &reloader{from: from, paths: paths, agg: agg, log: log}
 		defer r.start(how.watch)()
 	}
-	in, out, restore := transports.Std()
+	in, out, restore := mcphost.Std()
 	defer restore()
 	return agg.Serve(ctx, in, out)
 }
@@ -167,7 +168,7 @@ func checkCommands(cfg *schema.Config, strict bool, log *slog.Logger) error {
 		if s.Disabled || s.Transport != schema.Stdio {
 			continue
 		}
-		err := transports.CheckCommand(s)
+		err := upstream.CheckCommand(s)
 		if err == nil {
 			continue
 		}

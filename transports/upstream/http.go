@@ -1,0 +1,178 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"dynmcp/transports"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// headerWait is how long an upstream may take to begin an answer that
+	// belongs to no call; calls have their own deadlines.
+	headerWait = 15 * time.Second
+	// farewell bounds what is sent only out of politeness.
+	farewell = 2 * time.Second
+	// redialPause is before the second attempt to make a connection.
+	redialPause = 300 * time.Millisecond
+)
+
+// An httpLink sends messages as POSTs and reads what the answers hold. MCP
+// 2025-11-25, "Streamable HTTP".
+type httpLink struct {
+	conn    *Conn
+	url     string
+	client  *http.Client
+	session atomic.Pointer[string] // Mcp-Session-Id
+	version atomic.Pointer[string] // Mcp-Protocol-Version, once negotiated
+}
+
+func (c *Conn) openHTTP() {
+	link := &httpLink{conn: c, url: c.server.URL, client: newHTTPClient(c.opts)}
+	c.send, c.begin, c.stop = link.send, link.begin, link.stop
+}
+
+// newHTTPClient returns a client that never takes headers or a body to another
+// origin and keeps connections for many calls at once. A peer that vanished is
+// found by the keep-alive probes of TCP, which are on, and by those of HTTP/2.
+func newHTTPClient(opts Options) *http.Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = 64
+	transport.MaxResponseHeaderBytes = 64 << 10
+	transport.TLSClientConfig = &tls.Config{RootCAs: opts.roots, MinVersion: tls.VersionTLS12}
+	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: opts.http.ping, PingTimeout: opts.http.header}
+	return &http.Client{
+		Transport: transport,
+		CheckRedirect: func(req *http.Request, via []*http.Request) error {
+			from, to := via[0].URL, req.URL
+			if origin(from) != origin(to) || req.Method != via[0].Method || len(via) > 3 {
+				return fmt.Errorf("%w to %s", errRedirect, origin(to))
+			}
+			return nil
+		},
+	}
+}
+
+// errRedirect says that an upstream sent us to another origin instead of
+// answering.
+var errRedirect = errors.New("refused a redirect")
+
+func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
+
+// send posts a message on a goroutine of its own, so it does not block.
+func (l *httpLink) send(call *Call, parts ...[]byte) error {
+	body := bytes.Join(parts, nil)
+	if call != nil {
+		return l.sendCall(call, body)
+	}
+	sent := l.conn.spawn(func() {
+		if err := l.deliver(body); err != nil {
+			l.conn.log.Debug("not delivered", "err", err)
+		}
+	})
+	if !sent {
+		return errClosed
+	}
+	return nil
+}
+
+// begin ends the handshake. It waits: what follows must find the session open.
+func (l *httpLink) begin(parts ...[]byte) error {
+	l.version.Store(&l.conn.hello.ProtocolVersion)
+	if err := l.deliver(bytes.Join(parts, nil)); err != nil {
+		return err
+	}
+	l.conn.spawn(l.listen)
+	return nil
+}
+
+// deliver posts what has no answer.
+func (l *httpLink) deliver(body []byte) error {
+	ctx, cancel := context.WithTimeout(l.conn.ctx, headerWait)
+	defer cancel()
+	return l.post(ctx, l.url, body)
+}
+
+// post sends a message and heeds only whether it was accepted.
+func (l *httpLink) post(ctx context.Context, address string, body []byte) error {
+	resp, err := l.do(ctx, http.MethodPost, address, body, nil)
+	if err != nil {
+		return l.unreachable(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode >= 300 {
+		return l.status(resp, nil)
+	}
+	return nil
+}
+
+// do sends an HTTP request, after a while a second time where no connection
+// could be made; call is the one whose request the body is, if any.
+func (l *httpLink) do(ctx context.Context, method, address string, body []byte, call *Call) (*http.Response, error) {
+	resp, err := l.try(ctx, method, address, body, call)
+	if !isRefused(err) {
+		return resp, err
+	}
+	l.conn.log.Debug("no connection, one more try", "err", err)
+	if !sleep(ctx, redialPause) {
+		return nil, err
+	}
+	return l.try(ctx, method, address, body, call)
+}
+
+func (l *httpLink) try(ctx context.Context, method, address string, body []byte, call *Call) (*http.Response, error) {
+	req, err := l.request(ctx, method, address, body)
+	if err != nil {
+		return nil, notSentError{err}
+	}
+	if call != nil && (l.conn.stateless.Load() || call.Method == methodDiscover) {
+		req.Header.Set("Mcp-Protocol-Version", transports.StatelessVersion)
+		l.conn.setCallHeaders(req.Header, call)
+	}
+	return l.fetch(req)
+}
+
+// request returns an HTTP request with the headers of the config and of the
+// session.
+func (l *httpLink) request(ctx context.Context, method, address string, body []byte) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range l.conn.server.Headers {
+		req.Header.Set(name, value)
+	}
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	if method == http.MethodPost {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if method == http.MethodGet {
+		req.Header.Set("Accept", "text/event-stream")
+	}
+	if id := l.session.Load(); id != nil {
+		req.Header.Set("Mcp-Session-Id", *id)
+	}
+	if version := l.version.Load(); version != nil {
+		req.Header.Set("Mcp-Protocol-Version", *version)
+	}
+	return req, nil
+}
+
+// stop ends the session, if the upstream gave one.
+func (l *httpLink) stop() {
+	defer l.client.CloseIdleConnections()
+	if l.session.Load() == nil || errors.Is(l.conn.Err(), ErrSessionLost) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	defer cancel()
+	if resp, err := l.try(ctx, http.MethodDelete, l.url, nil, nil); err == nil {
+		resp.Body.Close()
+	}
+}

@@ -1,0 +1,136 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"dynmcp/internal/wire"
+)
+
+// reopenFirst and reopenMost are the pauses between attempts to reopen the
+// stream of what the upstream sends unasked. One that lived for longer than
+// reopenSoon, or brought something, is reopened after the first of them.
+const (
+	reopenFirst = 500 * time.Millisecond
+	reopenMost  = 30 * time.Second
+	reopenSoon  = 5 * time.Second
+)
+
+// listen keeps the stream open on which the upstream sends what belongs to no
+// call, for as long as it offers one. An upstream without it works; it only
+// cannot say that something changed.
+func (l *httpLink) listen() {
+	ctx := l.conn.ctx
+	var stream eventStream
+	for pause := reopenFirst; ; pause = min(2*pause, reopenMost) {
+		began, before := time.Now(), stream.last
+		if !l.listenOnce(ctx, &stream) {
+			return
+		}
+		if time.Since(began) > reopenSoon || stream.last != before {
+			pause = reopenFirst
+		}
+		if !sleep(ctx, stream.pause(pause)) {
+			return
+		}
+	}
+}
+
+// listenOnce reports whether it is worth another try.
+func (l *httpLink) listenOnce(ctx context.Context, stream *eventStream) (again bool) {
+	resp, err := l.listenFrom(ctx, stream.last)
+	if err != nil {
+		return true
+	}
+	defer resp.Body.Close()
+	switch {
+	case resp.StatusCode == http.StatusNotFound && stream.opened:
+		// The session is gone; the next use connects anew.
+		l.conn.lose(ErrSessionLost)
+		return false
+	case resp.StatusCode >= 500:
+		return true
+	case resp.StatusCode != http.StatusOK || mediaType(resp) != "text/event-stream":
+		return false
+	}
+	if err := stream.read(l, resp, nil, func() {}); err != nil {
+		l.conn.log.Debug("stream broke", "err", err)
+	}
+	return true
+}
+
+// listenFrom opens the stream of what is behind an event, "" is what comes now.
+func (l *httpLink) listenFrom(ctx context.Context, last string) (*http.Response, error) {
+	req, err := l.request(ctx, http.MethodGet, l.url, nil)
+	if err != nil {
+		return nil, err
+	}
+	if last != "" {
+		req.Header.Set("Last-Event-ID", last)
+	}
+	return l.fetch(req)
+}
+
+// An eventStream is a stream of messages, possibly in several responses.
+type eventStream struct {
+	opened bool
+	last   string        // id of the last event that had one
+	retry  time.Duration // the pause the upstream asked for
+}
+
+// pause returns how long to wait before the stream is asked for again.
+func (s *eventStream) pause(otherwise time.Duration) time.Duration {
+	if s.retry > 0 {
+		return min(s.retry, resumeMost)
+	}
+	return otherwise
+}
+
+// read handles the messages of one response. own is the call it belongs to,
+// if any; taken is called behind each message.
+func (s *eventStream) read(l *httpLink, resp *http.Response, own *Call, taken func()) error {
+	s.opened = true
+	return readEvents(resp.Body.(*answerBody), l.conn.server.MaxMessageBytes, func(e event) {
+		if e.id != "" {
+			s.last = e.id
+		}
+		if e.retry > 0 {
+			s.retry = e.retry
+		}
+		if e.name == "" || e.name == "message" {
+			l.take(e.data, own)
+			taken()
+		}
+	})
+}
+
+// take handles the message in an event. What is none is logged, the answer may
+// still come.
+func (l *httpLink) take(text []byte, own *Call) {
+	l.conn.opts.Throttle()
+	text = wire.Fold(bytes.TrimSpace(text))
+	if len(text) == 0 {
+		return
+	}
+	m, err := parseAny(text)
+	if err != nil {
+		l.conn.fault(wire.NewFault(text, err))
+		return
+	}
+	l.conn.receive(m, own)
+}
+
+// parseAny parses a message or a batch, which is a Message with only Raw.
+func parseAny(text []byte) (wire.Message, error) {
+	if len(text) > 0 && text[0] == '[' && wire.Valid(text) {
+		return wire.Message{Raw: text}, nil
+	}
+	m, err := wire.Parse(text)
+	if errors.Is(err, wire.ErrUnexpectedEnd) && len(text) == 0 {
+		err = errors.New("it is empty")
+	}
+	return m, err
+}

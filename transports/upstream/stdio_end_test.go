@@ -1,0 +1,225 @@
+package upstream
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"dynmcp/internal/mcptest"
+	"dynmcp/internal/wire"
+	"dynmcp/transports"
+)
+
+// An upstream that ends fails what is in flight, with its last words.
+func TestStdioCrash(t *testing.T) {
+	for _, test := range []struct{ fault, says string }{
+		{"crash-call", "panic: as asked"},
+		{"partial", ""},
+		{"partial:0", ""},
+		{"partial:1", ""},
+		{"partial:40", ""},
+	} {
+		t.Run(test.fault, func(t *testing.T) {
+			t.Parallel()
+			c := dial(t, fake(t, "-fault", test.fault, "-fault-tool", "pid"), Options{})
+			other := make(chan error, 1)
+			c.Start(&Call{Method: "tools/call", Params: []byte(`{"name":"sleep","arguments":{"ms":0}}`), Done: func(_ json.RawMessage, err error) { other <- err }})
+			_, err := tool(t, c, "pid", "{}")
+			f := wantFailure(t, err, transports.CodeExited, transports.Unknown)
+			if !strings.Contains(f.Stderr, test.says) || !strings.Contains(f.Error(), "exit status 3") {
+				t.Errorf("got %v, stderr %q", f, f.Stderr)
+			}
+			wantFailure(t, <-other, transports.CodeExited, transports.Unknown)
+			waitFor(t, "the end", c.Done())
+			_, err = tool(t, c, "pid", "{}")
+			wantFailure(t, err, transports.CodeExited, transports.NotSent)
+		})
+	}
+}
+
+// What was answered before the end counts, also if the end is quick.
+func TestStdioAnswerThenExit(t *testing.T) {
+	for range 10 {
+		c := dial(t, fake(t, "-fault", "crash-after", "-fault-tool", "echo"), Options{})
+		mustEcho(t, c)
+		waitFor(t, "the end", c.Done())
+	}
+}
+
+// A big one takes longer to read than the child takes to end.
+func TestStdioBigAnswerThenExit(t *testing.T) {
+	for range 5 {
+		c := dial(t, fake(t, "-fault", "crash-after", "-fault-tool", "big"), Options{})
+		if result, err := tool(t, c, "big", `{"bytes":15000000}`); err != nil || len(result) < 15_000_000 {
+			t.Fatalf("got %d bytes, %v", len(result), err)
+		}
+	}
+}
+
+// An upstream that reads no more ends within the stall time, and with it all
+// who wait for it.
+func TestStdioStopsReading(t *testing.T) {
+	c := dial(t, fake(t, "-fault", "no-read-after-init", "-max-life", "1m"), Options{Legacy: true, stall: 200 * time.Millisecond})
+	began := time.Now()
+	_, err := tool(t, c, "echo", `{"text":"`+strings.Repeat("x", 4<<20)+`"}`)
+	f := wantFailure(t, err, transports.CodeExited, transports.Unknown)
+	if !strings.Contains(f.Error(), "does not read its stdin") {
+		t.Errorf("got %v", f)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	waitFor(t, "the end", c.Done())
+}
+
+// Until then each call has its own deadline.
+func TestStdioStopsReadingDeadline(t *testing.T) {
+	server := fake(t, "-fault", "no-read-after-init")
+	server.Timeout = 2 * time.Second // it holds for the handshake too
+	c := dial(t, server, Options{Legacy: true})
+	_, err := tool(t, c, "echo", `{"text":"`+strings.Repeat("x", 4<<20)+`"}`)
+	wantFailure(t, err, transports.CodeTimeout, transports.Unknown)
+}
+
+func TestStdioClosesItsStdout(t *testing.T) {
+	c := dial(t, fake(t, "-fault", "close-stdout", "-fault-tool", "pid"), Options{})
+	_, err := tool(t, c, "pid", "{}")
+	f := wantFailure(t, err, transports.CodeExited, transports.Unknown)
+	if !strings.Contains(f.Error(), "closed its stdout") {
+		t.Errorf("got %v", f)
+	}
+}
+
+func TestStdioClosesItsStdin(t *testing.T) {
+	server := fake(t, "-fault", "close-stdin")
+	server.Timeout = 3 * time.Second
+	c := dial(t, server, Options{})
+	mustEcho(t, c) // the last that it reads, and it answers
+	for {
+		_, err := tool(t, c, "echo", `{}`)
+		// What is written just before it closes its end is lost in the pipe.
+		if f := (*transports.Failure)(nil); errors.As(err, &f) && f.Code == transports.CodeTimeout {
+			continue
+		}
+		wantFailure(t, err, transports.CodeExited, transports.Unknown)
+		return
+	}
+}
+
+// However a child resists, Close ends it and what it started.
+func TestStdioClose(t *testing.T) {
+	for _, test := range []struct {
+		faults string
+		spawn  string // a mode of the tool spawn
+		within time.Duration
+	}{
+		{"", "", 2 * time.Second},
+		{"ignore-eof", "", 4 * time.Second},
+		{"ignore-eof,ignore-term", "", 6 * time.Second},
+		{"", "plain", 4 * time.Second},
+		{"", "ignore-term", 6 * time.Second},
+		{"ignore-eof,ignore-term", "ignore-term", 6 * time.Second},
+	} {
+		t.Run(test.faults+" "+test.spawn, func(t *testing.T) {
+			t.Parallel()
+			c := dial(t, fake(t, "-fault", test.faults), Options{})
+			var child int
+			if test.spawn != "" {
+				result, err := tool(t, c, "spawn", fmt.Sprintf(`{"mode":%q}`, test.spawn))
+				if err != nil {
+					t.Fatal(err)
+				}
+				child = textNumber(t, result)
+			}
+			began := time.Now()
+			c.Close()
+			if took := time.Since(began); took > test.within {
+				t.Errorf("Close took %v, want at most %v", took, test.within)
+			}
+			if child != 0 && mcptest.Alive(child) {
+				t.Errorf("the grandchild %d lives", child)
+			}
+		})
+	}
+}
+
+// textNumber reads the number that a tool returned as its text.
+func textNumber(t *testing.T, result json.RawMessage) int {
+	t.Helper()
+	for content := range wire.Elements(wire.Get(result, "content")) {
+		text, _ := wire.Text(wire.Get(content, "text"))
+		if n, err := strconv.Atoi(text); err == nil {
+			return n
+		}
+	}
+	t.Fatalf("no number in %s", result)
+	return 0
+}
+
+// What leaves its group and session, or has no parent any more, ends too.
+func TestStdioCloseEndsTree(t *testing.T) {
+	for _, crash := range []bool{false, true} {
+		t.Run(fmt.Sprintf("crash %t", crash), func(t *testing.T) {
+			t.Parallel()
+			server := fake(t, "-fault", "double-fork") // whose end looks for the tree
+			c := dial(t, server, Options{})
+			if _, err := tool(t, c, "spawn", `{"mode":"fork","setsid":true}`); err != nil {
+				t.Fatal(err)
+			}
+			if crash {
+				_, err := tool(t, c, "crash", "{}")
+				wantFailure(t, err, transports.CodeExited, transports.Unknown)
+			}
+			began := time.Now()
+			c.Close()
+			if took := time.Since(began); took > 6*time.Second {
+				t.Errorf("Close took %v", took)
+			}
+		})
+	}
+}
+
+// A child that leaves a grandchild with its pipes is gone when it is gone.
+func TestStdioGrandchildHoldsPipes(t *testing.T) {
+	c := dial(t, fake(t), Options{})
+	if _, err := tool(t, c, "spawn", `{"mode":"ignore-term"}`); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	_, err := tool(t, c, "crash", "{}")
+	wantFailure(t, err, transports.CodeExited, transports.Unknown)
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+func TestStdioCloseEndsCalls(t *testing.T) {
+	c := dial(t, fake(t), Options{})
+	failed := make(chan error, 1)
+	c.Start(&Call{Method: "tools/call", Params: []byte(`{"name":"sleep","arguments":{"ms":0}}`), Done: func(_ json.RawMessage, err error) { failed <- err }})
+	c.Close()
+	f := wantFailure(t, <-failed, transports.CodeShuttingDown, transports.Unknown)
+	if !errors.Is(f, errClosed) {
+		t.Errorf("got %v, want %v", f, errClosed)
+	}
+	if err := c.Notify("notifications/x", nil); err == nil {
+		t.Error("Notify after Close: no error")
+	}
+	c.Close()
+}
+
+func TestStdioStderrTail(t *testing.T) {
+	c := dial(t, fake(t, "-fault", "stderr-spam:1000000"), Options{})
+	if _, err := tool(t, c, "stderr", `{"text":"the \u001b[31mlast\u0007 words"}`); err != nil {
+		t.Fatal(err)
+	}
+	_, err := tool(t, c, "crash", "{}")
+	f := wantFailure(t, err, transports.CodeExited, transports.Unknown)
+	if !strings.HasSuffix(f.Stderr, `the \u{1b}[31mlast\u{7} words`) || len(f.Stderr) > tailBytes {
+		t.Errorf("got %d bytes: %q", len(f.Stderr), f.Stderr)
+	}
+}
