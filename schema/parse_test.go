@@ -14,7 +14,7 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// Parse must not panic, whatever it is given; what it takes is complete; and
+// parse must not panic, whatever it is given; what it takes is complete; and
 // every error points into the file.
 func fuzzParse(f *testing.F, name string) {
 	files, err := filepath.Glob("testdata/*.txt")
@@ -31,7 +31,7 @@ func fuzzParse(f *testing.F, name string) {
 	}
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, data []byte) {
-		cfg, err := Parse(name, data, LoadOptions{Dir: dir, Environ: environ})
+		cfg, err := parse(name, data, LoadOptions{Dir: dir, Environ: environ})
 		if err == nil {
 			checkComplete(t, cfg)
 			return
@@ -60,11 +60,11 @@ func TestJSONIsYAML(t *testing.T) {
 			continue
 		}
 		opts := LoadOptions{Dir: t.TempDir(), Environ: environ}
-		want, err := Parse("a", standard, opts)
+		want, err := parse("a", standard, opts)
 		if err != nil {
 			continue
 		}
-		got, err := Parse("a.yaml", standard, opts)
+		got, err := parse("a.yaml", standard, opts)
 		if err != nil {
 			t.Errorf("%s: %v", file, err)
 			continue
@@ -83,7 +83,7 @@ func TestJSONIsYAML(t *testing.T) {
 func FuzzParseJSON(f *testing.F) { fuzzParse(f, "mcp.json") }
 func FuzzParseYAML(f *testing.F) { fuzzParse(f, "mcp.yaml") }
 
-// placed are all errors with a place in an error of Parse.
+// placed are all errors with a place in an error of parse.
 func placed(t *testing.T, err error) []*Error {
 	t.Helper()
 	var all []*Error
@@ -176,7 +176,7 @@ func TestNoSecretInErrors(t *testing.T) {
 			name = "mcp.yaml"
 		}
 		data := strings.ReplaceAll(strings.ReplaceAll(doc, "${CANARY}", "${SECRET}"), "CANARY", canary)
-		_, err := Parse(name, []byte(data), LoadOptions{Dir: t.TempDir(), Environ: []string{"SECRET=" + canary}})
+		_, err := parse(name, []byte(data), LoadOptions{Dir: t.TempDir(), Environ: []string{"SECRET=" + canary}})
 		if err == nil {
 			t.Errorf("no error for %s", doc)
 		} else if strings.Contains(err.Error(), canary[:6]) {
@@ -202,7 +202,7 @@ func TestSecrets(t *testing.T) {
 		},
 		"gateway": {"token": "literal-gateway"}
 	}`
-	cfg, err := Parse("mcp.json", []byte(doc), LoadOptions{Dir: t.TempDir(), Environ: []string{"VARIABLE=from-variable", "OTHER=from-other"}})
+	cfg, err := parse("mcp.json", []byte(doc), LoadOptions{Dir: t.TempDir(), Environ: []string{"VARIABLE=from-variable", "OTHER=from-other"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func BenchmarkParse(b *testing.B) {
 	doc.WriteString(`}}`)
 	opts := LoadOptions{Dir: b.TempDir(), Environ: environ}
 	for b.Loop() {
-		if _, err := Parse("mcp.json", []byte(doc.String()), opts); err != nil {
+		if _, err := parse("mcp.json", []byte(doc.String()), opts); err != nil {
 			b.Fatal(err)
 		}
 	}
