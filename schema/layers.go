@@ -3,6 +3,7 @@ package schema
 import (
 	"reflect"
 	"slices"
+	"strings"
 )
 
 // Origin is where a server of a config was written.
@@ -28,12 +29,8 @@ func merge(layers []*reading) (*Config, error) {
 		for _, w := range r.warnings {
 			cfg.Warnings = append(cfg.Warnings, w.Error())
 		}
-		for _, secret := range r.secrets {
-			if !slices.Contains(cfg.secrets, secret) {
-				cfg.secrets = append(cfg.secrets, secret)
-			}
-		}
 	}
+	cfg.secrets = secretsOf(layers)
 	if len(layers) > 1 {
 		mergeDefaults(cfg, layers)
 	}
@@ -43,6 +40,28 @@ func merge(layers []*reading) (*Config, error) {
 		return nil, near.err()
 	}
 	return cfg, nil
+}
+
+// secretsOf are the values to hide: credentials, and what came from variables
+// unless a file shows it in plain text elsewhere.
+func secretsOf(layers []*reading) []string {
+	var secrets, public []string
+	for _, r := range layers {
+		secrets = append(secrets, r.secrets...)
+		public = append(public, r.public...)
+	}
+	for _, r := range layers {
+		for _, value := range r.values {
+			shown := func(r *reading) bool {
+				return slices.ContainsFunc(r.texts, func(text string) bool { return strings.Contains(text, value) })
+			}
+			if !slices.ContainsFunc(layers, shown) {
+				secrets = append(secrets, value)
+			}
+		}
+	}
+	slices.Sort(secrets)
+	return slices.DeleteFunc(slices.Compact(secrets), func(s string) bool { return s == "" || slices.Contains(public, s) })
 }
 
 // addServers adds those servers of a file that no nearer one has.

@@ -144,9 +144,10 @@ func (r *reading) resolve(root *node, opts LoadOptions) error {
 	return nil
 }
 
-// Secrets returns the values that must not be shown anywhere: what came in
-// for ${…}, the values of headers, what logs in, and the values of variables
-// whose names sound like secrets. A redactor looks for them.
+// Secrets returns the values that must not be shown anywhere: the values of
+// variables that came in for ${…}, of headers, of credentials, and of env keys
+// whose names sound like secrets. A redactor looks for them. The value of a
+// variable is not a secret if the config has it in plain text elsewhere.
 func (c *Config) Secrets() []string { return c.secrets }
 
 // Single is the config of a run without a file: one stdio server, started at

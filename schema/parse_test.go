@@ -222,6 +222,34 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
+// What everybody knows is not a secret: the values of variables like HOME,
+// defaults, and what the config shows in plain text elsewhere. All other values
+// of variables are, whatever the variables are called.
+func TestValuesThatAreNotSecret(t *testing.T) {
+	const doc = `{
+		"mcp": {
+			"a": {
+				"command": "x", "cwd": "${HOME}/data", "description": "Runs for ${USER}.",
+				"args": ["${LEVEL:-warning}", "${NODE_ENV:-production}", "${SIZE:-}", "${REGION}", "${MODE}", "--key", "plain-key"],
+				"env": {"MODE": "verbose-mode", "TOKEN_DIR": "${TMPDIR}", "DB": "${DB_URL}", "A": "${IN_HEADER}", "B": "${IN_TOKEN}", "C": "${IN_KEY}", "D": "${OTHER_FILE}"}
+			},
+			"b": {"url": "https://eu-central.test/mcp", "headers": {"X-Mode": "${HEADER:-header-default}", "X-Key": "plain-header"}, "max_message_bytes": 1234567}
+		},
+		"gateway": {"token": "plain-token"}
+	}`
+	cfg, err := layered(t, map[string]string{"near.json": doc, "far.json": `{"mcp": {"c": {"command": "in-other-file"}}}`}, []string{
+		"HOME=/home/someone", "USER=someone", "TMPDIR=/tmp/someone", "PATH=/usr/bin:/bin", "NODE_ENV=production", "REGION=eu-central", "SIZE=1234567", "MODE=verbose-mode",
+		"DB_URL=postgres://db/hunter22", "IN_HEADER=plain-header", "IN_TOKEN=plain-token", "IN_KEY=plain-key", "OTHER_FILE=in-other-file", "WHO=not-used",
+	}, "near.json", "far.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"header-default", "plain-header", "plain-key", "plain-token", "postgres://db/hunter22"}
+	if diff := cmp.Diff(want, cfg.Secrets()); diff != "" {
+		t.Errorf("secrets (-want +got):\n%s", diff)
+	}
+}
+
 // BenchmarkParse reads a config of 50 servers, which happens on every start
 // and reload.
 func BenchmarkParse(b *testing.B) {

@@ -17,7 +17,11 @@ type reading struct {
 	errs     Errors
 	missing  MissingVariablesError
 	warnings Errors
-	secrets  []string
+
+	secrets []string // values of headers, tokens and other credentials
+	values  []string // of variables that came in for ${…}
+	texts   []string // keys and values as they are written, but for those of credentials
+	public  []string // values of publicVariables
 
 	// origin says where variables come from, for errors.
 	origin string
@@ -67,11 +71,7 @@ func (r *reading) missingVariable(p pos, path, name string) {
 }
 
 // secret records a value that must never be shown.
-func (r *reading) secret(value string) {
-	if value != "" && !slices.Contains(r.secrets, value) {
-		r.secrets = append(r.secrets, value)
-	}
-}
+func (r *reading) secret(value string) { r.secrets = append(r.secrets, value) }
 
 // err is everything that was found wrong, nil when nothing was.
 func (r *reading) err() error {

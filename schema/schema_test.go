@@ -25,6 +25,7 @@ var environ = []string{
 	"LINES=one\ntwo",
 	"SPEED=fast",
 	"RECURSIVE=${TOKEN}",
+	"WHO=me",
 }
 
 // TestDocuments reads every document in testdata: the text above the dashes

@@ -234,7 +234,7 @@ func (f *found) hideSecrets(vars bool) {
 	for _, values := range []map[string]string{f.Env, f.Headers} {
 		for _, key := range slices.Sorted(maps.Keys(values)) {
 			value := values[key]
-			if !schema.Telling(key, value) {
+			if !schema.LooksSecret(key, value) {
 				continue
 			}
 			if !vars {
@@ -251,7 +251,7 @@ func (f *found) hideSecrets(vars bool) {
 func (f *found) noteSecrets() {
 	before := ""
 	for _, arg := range f.Args {
-		if schema.Telling(before, arg) {
+		if schema.LooksSecret(before, arg) {
 			f.note("an argument looks like a secret in plain text; write ${NAME} in its place")
 		}
 		before = ""
@@ -259,7 +259,7 @@ func (f *found) noteSecrets() {
 			before = arg
 		}
 	}
-	if schema.Telling("url", f.URL) {
+	if schema.LooksSecret("url", f.URL) {
 		f.note("the url may hold a secret in plain text; write ${NAME} in its place")
 	}
 }
