@@ -39,7 +39,7 @@ func (f *configFlags) load() (*schema.Config, error) {
 }
 
 func (f *configFlags) loadFrom(paths []string) (*schema.Config, error) {
-	cfg, err := schema.LoadLayers(paths, schema.LoadOptions{EnvFile: f.envFile})
+	cfg, err := schema.Load(paths, schema.LoadOptions{EnvFile: f.envFile})
 	if err == nil {
 		withoutSelf(cfg)
 		secrets.Add(cfg.Secrets()...)
