@@ -44,7 +44,8 @@ type Aggregator struct {
 	ctx       context.Context                                               // ends with the aggregator
 	cancel    context.CancelCauseFunc
 	wg        sync.WaitGroup
-	peers     sync.Map // *lazy.Upstream to its *peer
+	peers     sync.Map  // *lazy.Upstream to its *peer
+	cork      wire.Cork // of all that hosts and upstreams send
 	sessions  *sessions
 	startup   *startup
 	snapshots snapshots
@@ -86,18 +87,19 @@ func (a *Aggregator) Serve(ctx context.Context, in io.Reader, out io.Writer) err
 	defer context.AfterFunc(a.ctx, cancel)()
 	s := a.sessions.open(principal{}, a.snapshot())
 	defer a.endSession(s)
-	host := host.NewHost(s.id, in, out, host.Options{
-		Control: a.server(),
-		Handle:  func(r *host.Request) { a.handle(s, r) },
-		Notice:  func(method string, params json.RawMessage) { a.handleNotification(s, method, params) },
-		Busy:    a.anyLoading,
-		Logger:  a.log,
+	edge := host.NewStdio(in, out, &a.cork)
+	conversation := host.NewSession(s.id, edge, host.Options{
+		Control:            a.server(),
+		HandleRequest:      func(r *host.Request) { a.handle(s, r) },
+		HandleNotification: func(method string, params json.RawMessage) { a.handleNotification(s, method, params) },
+		Busy:               a.anyLoading,
+		Logger:             a.log,
 	})
-	a.sessions.attach(s, host)
+	a.sessions.attach(s, conversation)
 	if a.config().SingleWrap || a.opts.Strict {
 		a.startEager()
 	}
-	err := host.Serve(ctx)
+	err := edge.Serve(ctx, conversation)
 	var fatal *FatalError
 	if cause := context.Cause(a.ctx); errors.As(cause, &fatal) {
 		return fatal
@@ -191,7 +193,6 @@ func (a *Aggregator) recovered() {
 
 // spawnFor is spawn for what answers a request: a panic is the answer then.
 func (a *Aggregator) spawnFor(r *host.Request, f func()) {
-	r.TakeBurst() // it is not that goroutine's
 	a.spawn(func() {
 		defer replyPanic(r)
 		f()

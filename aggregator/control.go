@@ -54,32 +54,32 @@ func (a *Aggregator) control(next mcp.MethodHandler) mcp.MethodHandler {
 				err = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("internal error: %v", r)}
 			}
 		}()
+		r := host.RequestOf(req)
+		if r == nil { // a notification: the SDK keeps the state of its session
+			return next(ctx, method, req)
+		}
 		s := a.sessions.get(req.GetSession().ID())
 		if s == nil {
 			return nil, errors.New("the session has ended")
 		}
 		res, err := a.handleControl(ctx, s, method, req, next)
-		s.replyExactly(method, host.RawID(req), res, err)
+		replyExactly(method, r, res, err)
 		return res, rpcError(err)
 	}
 }
 
 // replyExactly gives the host the bytes of an answer before the SDK encodes them
-// again, without the space between them, if the host's edge can. The handshake
-// stays the SDK's, which waits for its end.
-func (s *session) replyExactly(method string, id json.RawMessage, res mcp.Result, err error) {
-	edge, ok := s.peer.(interface {
-		Answer(id, result json.RawMessage, err error)
-	})
-	if !ok || method == "initialize" || method == "server/discover" {
+// again. The handshake stays the SDK's, which waits for its end.
+func replyExactly(method string, r *host.Request, res mcp.Result, err error) {
+	if method == "initialize" || method == "server/discover" {
 		return
 	}
 	var theirs *wire.Error
 	switch raw, isRaw := res.(*rawResult); {
 	case err == nil && isRaw:
-		edge.Answer(id, raw.raw, nil)
+		r.Reply(raw.raw, nil)
 	case errors.As(err, &theirs):
-		edge.Answer(id, nil, theirs)
+		r.Reply(nil, theirs)
 	}
 }
 
@@ -108,7 +108,7 @@ func (a *Aggregator) handleControl(ctx context.Context, s *session, method strin
 
 // learnFrom keeps what a request of the stateless era says of its host.
 func (a *Aggregator) learnFrom(s *session, req mcp.Request) {
-	meta := wire.Get(host.RawParams(req), "_meta")
+	meta := wire.Get(host.RequestOf(req).Params, "_meta")
 	if capabilities := wire.Get(meta, transports.MetaCapabilities); capabilities != nil {
 		a.sessions.declare(s, capabilities, transports.Stateless)
 	}
@@ -121,7 +121,7 @@ func (a *Aggregator) initialize(ctx context.Context, s *session, req mcp.Request
 	if err != nil {
 		return nil, err
 	}
-	capabilities := wire.Get(host.RawParams(req), "capabilities")
+	capabilities := wire.Get(host.RequestOf(req).Params, "capabilities")
 	if !wire.IsObject(capabilities) {
 		capabilities = json.RawMessage(`{}`)
 	}
@@ -217,7 +217,7 @@ func (a *Aggregator) discover(ctx context.Context, req mcp.Request, next mcp.Met
 // answerList answers a list from the catalogue, in one page, after the eager
 // upstreams had a moment to start.
 func (a *Aggregator) answerList(ctx context.Context, s *session, method string, req mcp.Request) (mcp.Result, error) {
-	if cursor, ok := wire.Text(wire.Get(host.RawParams(req), "cursor")); ok && cursor != "" {
+	if cursor, ok := wire.Text(wire.Get(host.RequestOf(req).Params, "cursor")); ok && cursor != "" {
 		return nil, invalid("%s: unknown cursor %q", method, cursor)
 	}
 	if err := a.awaitListings(ctx); err != nil {

@@ -64,7 +64,6 @@ func (a *Aggregator) dispatch(s *session, r *host.Request, to route) {
 	}
 	if !to.retry { // a retry runs within the connection that failed
 		if conn, release, ok := to.upstream.Ready(); ok {
-			c.Burst = r.TakeBurst()
 			c.send(conn, release)
 			return
 		}
@@ -106,7 +105,7 @@ func (c *forwardedCall) send(conn *upstream.Conn, release func()) {
 	}
 	c.state, c.conn, c.release = callSent, conn, release
 	c.mu.Unlock()
-	c.Params = c.session.translateEra(conn, r.Modern, c.Params)
+	c.Params = c.session.translateEra(conn, r.Era, c.Params)
 	c.peer.calls.add(c)
 	conn.Start(&c.Call)
 	c.withdraw() // if the host's cancel came before conn knew the call
@@ -165,7 +164,7 @@ func (c *forwardedCall) answered(result json.RawMessage, err error) {
 	switch {
 	case err == nil:
 		c.peer.seenURIs.addFrom(result)
-		r.ReplyIn(c.Answered, result, nil)
+		r.Reply(result, nil)
 	case !c.route.retry && certainlyNotSent(err) && conn.Err() != nil:
 		again := c.route // as a call of its own: conn.Start may not have returned yet
 		again.retry = true
@@ -197,7 +196,7 @@ func (c *forwardedCall) Notify(method string, params json.RawMessage) {
 		c.peer.Notify(method, params)
 		return
 	case method != "notifications/message":
-	case r.Modern && !c.wantsLog() || !c.agg.sessions.wantsLog(c.session, params):
+	case r.Era == transports.Stateless && !c.wantsLog() || !c.agg.sessions.wantsLog(c.session, params):
 		return
 	default:
 		params = c.peer.named(params)
@@ -220,11 +219,12 @@ func (c *forwardedCall) Request(ctx context.Context, method string, params json.
 
 // translateEra returns params as the era of an upstream wants them. What a host
 // of the handshake era said once, the stateless one says with every request.
-func (s *session) translateEra(conn *upstream.Conn, modern bool, params json.RawMessage) json.RawMessage {
-	if modern == conn.Stateless() {
+func (s *session) translateEra(conn *upstream.Conn, era transports.Era, params json.RawMessage) json.RawMessage {
+	stateless := era == transports.Stateless
+	if stateless == conn.Stateless() {
 		return params
 	}
-	if modern {
+	if stateless {
 		return stripEraMeta(params)
 	}
 	level := s.logLevel()

@@ -8,6 +8,7 @@ import (
 
 	"dynmcp/lazy"
 	"dynmcp/schema"
+	"dynmcp/transports"
 	"dynmcp/transports/host"
 )
 
@@ -26,7 +27,9 @@ func TestOwnStreamIsForItsHost(t *testing.T) {
 	p := agg.peerOf(&lazy.Upstream{Server: schema.Server{Name: "up"}})
 	call := func(params string, modern bool) *forwardedCall {
 		request := host.NewRequest("tools/call", json.RawMessage(params), &mine, func(json.RawMessage, error) {})
-		request.Modern = modern
+		if modern {
+			request.Era = transports.Stateless
+		}
 		return &forwardedCall{agg: agg, session: session, request: request, peer: p}
 	}
 	for _, f := range []*forwardedCall{

@@ -15,7 +15,7 @@ import (
 // handle takes a request of the data plane. It does not block: anything that may
 // block moves to its own goroutine.
 func (a *Aggregator) handle(s *session, r *host.Request) {
-	if r.Modern {
+	if r.Era == transports.Stateless {
 		a.sessions.declare(s, wire.Get(r.Meta, transports.MetaCapabilities), transports.Stateless)
 	}
 	a.startEager()
@@ -24,7 +24,7 @@ func (a *Aggregator) handle(s *session, r *host.Request) {
 		a.callTool(s, r)
 	case "resources/read":
 		if uri, ok := routingMember(r, "uri"); ok {
-			a.dispatchTo(s, r, a.resource(uri, r.Modern))
+			a.dispatchTo(s, r, a.resource(uri, r.Era))
 		}
 	case "prompts/get":
 		if name, ok := routingMember(r, "name"); ok {
@@ -151,7 +151,7 @@ func (a *Aggregator) complete(s *session, r *host.Request) {
 		to = a.prompt(name)
 	case "ref/resource":
 		uri, _ := wire.Text(wire.Get(ref, "uri"))
-		to = a.resource(uri, r.Modern)
+		to = a.resource(uri, r.Era)
 		to.guess = false // what a server suggests that does not have it is wrong
 	default:
 		r.Reply(nil, invalid("Unsupported completion ref type: %q", kind))

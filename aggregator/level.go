@@ -35,7 +35,7 @@ func (a *Aggregator) setLevel(ctx context.Context, s *session, req mcp.Request, 
 	if !a.offers("logging") {
 		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "no server has logging"}
 	}
-	params := bytes.Clone(host.RawParams(req))
+	params := bytes.Clone(host.RequestOf(req).Params)
 	level, _ := wire.Text(wire.Get(params, "level"))
 	severity := slices.Index(levels, level)
 	if severity < 0 {

@@ -42,6 +42,9 @@ func (a *Aggregator) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.
 		Logger:  a.log,
 		Redact:  a.opts.Redact,
 		OldHost: a.firstHostIsOld,
+
+		Cork:     &a.cork,
+		Throttle: a.throttle,
 	})
 	if err != nil {
 		return nil, err

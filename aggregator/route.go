@@ -40,7 +40,7 @@ func (a *Aggregator) prompt(name string) target {
 
 // resource is routed to the upstream that lists the URI, or has a template for it,
 // or else had it in a result.
-func (a *Aggregator) resource(uri string, modern bool) target {
+func (a *Aggregator) resource(uri string, era transports.Era) target {
 	to := target{
 		owner:      func() *lazy.Upstream { return a.resourceOwner(uri) },
 		capability: "resources",
@@ -51,7 +51,7 @@ func (a *Aggregator) resource(uri string, modern bool) target {
 			Data:    append(append([]byte(`{"uri":`), wire.Quote(uri)...), '}'),
 		},
 	}
-	if modern {
+	if era == transports.Stateless {
 		to.unknown.Code = wire.CodeInvalidParams
 	}
 	return to

@@ -9,6 +9,7 @@ import (
 
 	"dynmcp/internal/wire"
 	"dynmcp/transports"
+	"dynmcp/transports/host"
 )
 
 // A principal is the user that a session belongs to. What comes of one user's
@@ -87,8 +88,8 @@ func (ss *sessions) open(p principal, now *snapshot) *session {
 }
 
 // attach connects a session with its host.
-func (ss *sessions) attach(s *session, host transports.Peer) {
-	s.peer = host
+func (ss *sessions) attach(s *session, peer transports.Peer) {
+	s.peer = peer
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	ss.byID[s.id] = s
@@ -117,6 +118,15 @@ func (ss *sessions) all() []*session {
 		all = append(all, s)
 	}
 	return all
+}
+
+// throttle returns when no host is far behind with what waits for it.
+func (a *Aggregator) throttle() {
+	for _, s := range a.sessions.all() {
+		if h, ok := s.peer.(*host.Session); ok {
+			h.AwaitReader()
+		}
+	}
 }
 
 // ofOnePrincipal reports whether no two sessions are of different principals.

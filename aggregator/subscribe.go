@@ -12,6 +12,7 @@ import (
 
 	"dynmcp/internal/wire"
 	"dynmcp/lazy"
+	"dynmcp/transports"
 	"dynmcp/transports/host"
 	"dynmcp/transports/upstream"
 )
@@ -22,7 +23,7 @@ type subscriber func(conn *upstream.Conn, ctx context.Context, params json.RawMe
 // subscribe passes a subscription on to the owner of the resource, and its end
 // when no host wants it any more.
 func (a *Aggregator) subscribe(ctx context.Context, s *session, method string, req mcp.Request) (mcp.Result, error) {
-	params := host.RawParams(req)
+	params := host.RequestOf(req).Params
 	uri, ok := wire.Text(wire.Get(params, "uri"))
 	if !ok {
 		return nil, invalid("%s needs a string \"uri\"", method)
@@ -49,7 +50,7 @@ func (a *Aggregator) subscribe(ctx context.Context, s *session, method string, r
 // subscribeTo has a resource's owner do something about a subscription, or else
 // the first upstream that does not refuse to.
 func (a *Aggregator) subscribeTo(ctx context.Context, uri string, params json.RawMessage, do subscriber) error {
-	to := a.resource(uri, false)
+	to := a.resource(uri, transports.Handshake)
 	if to.owner() == nil && a.incomplete() {
 		if err := a.awaitListings(ctx); err != nil {
 			return err
@@ -177,7 +178,7 @@ func (a *Aggregator) listen(ctx context.Context, s *session, req mcp.Request) (m
 		return nil, invalid(`subscriptions/listen needs "notifications"`)
 	}
 	want := params.Notifications
-	id := host.RawID(req)
+	id := host.RequestOf(req).ID
 	l := listen{id: id, tools: want.ToolsListChanged, prompts: want.PromptsListChanged, resources: want.ResourcesListChanged, uris: map[string]bool{}}
 	var granted []string
 	for _, uri := range want.ResourceSubscriptions {

@@ -12,6 +12,7 @@ import (
 	"dynmcp/catalog"
 	"dynmcp/internal/wire"
 	"dynmcp/lazy"
+	"dynmcp/transports"
 	"dynmcp/transports/upstream"
 )
 
@@ -99,7 +100,7 @@ func (p *peer) notifyHosts(method string, params json.RawMessage, wants func(*fo
 	}
 	notified := map[*session]bool{}
 	for _, c := range calls {
-		if r := c.hostRequest(); r.Modern && r.Peer != nil && !notified[c.session] && wants(c) {
+		if r := c.hostRequest(); r.Era == transports.Stateless && r.Peer != nil && !notified[c.session] && wants(c) {
 			notified[c.session] = true
 			r.Peer.Notify(method, params)
 		}

@@ -16,7 +16,6 @@ import (
 type addFlags struct {
 	server       schema.Server
 	env, headers []string
-	auth         schema.Auth
 	config       string
 	force        bool
 }
@@ -58,9 +57,6 @@ when dynmcp starts: keep secrets there.`,
 	f.StringVar(&s.Cwd, "cwd", "", "the `directory` the program runs in")
 	f.StringVar(&s.URL, "url", "", "the `address` of a remote server")
 	f.StringArrayVar(&flags.headers, "header", nil, "a header of every request, `\"Name: Value\"`; may be repeated")
-	f.StringVar(&flags.auth.ClientID, "client-id", "", "the `id` of the OAuth client to log in with")
-	f.StringVar(&flags.auth.ClientSecret, "client-secret", "", "the OAuth client's `secret`, best as '${NAME}'")
-	f.StringVar(&flags.auth.Scope, "scope", "", "the OAuth `scopes`, separated by spaces")
 	f.StringVar(&s.Description, "description", "", "what the server is good for, `text` for the model; makes it lazy")
 	f.StringVarP(&flags.config, "config", "c", "", "the config `file` (default: the one in the working directory)")
 	f.BoolVar(&flags.force, "force", false, "replace a server that has the name")
@@ -102,7 +98,7 @@ func (f *addFlags) complete(cmd *cobra.Command, name string, command []string) e
 	if cmd.Flags().Changed("description") && strings.TrimSpace(s.Description) == "" {
 		return hinted(errors.New("the description is empty"), "say what the server is good for, or leave the flag out")
 	}
-	for _, step := range []func() error{f.reach, f.takeEnv, f.takeHeaders, f.takeAuth} {
+	for _, step := range []func() error{f.reach, f.takeEnv, f.takeHeaders} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -136,8 +132,8 @@ func (f *addFlags) reach() error {
 		if s.Command == "" {
 			return hinted(errors.New("--command is required for transport stdio"), "dynmcp add %s -- COMMAND ARGS…, or --url for a remote server", s.Name)
 		}
-		if s.URL != "" || len(f.headers) > 0 || f.auth != (schema.Auth{}) {
-			return hinted(errors.New("--url, --header and --client-id do not go with a command"), "leave out one or the other")
+		if s.URL != "" || len(f.headers) > 0 {
+			return hinted(errors.New("--url and --header do not go with a command"), "leave out one or the other")
 		}
 	case schema.StreamableHTTP, schema.SSE:
 		return f.reachRemote()
@@ -164,50 +160,39 @@ func (f *addFlags) reachRemote() error {
 
 // takeEnv never shows a pair that is wrong: its value may be a secret.
 func (f *addFlags) takeEnv() error {
+	if len(f.env) > 0 {
+		f.server.Env = map[string]string{}
+	}
 	for i, pair := range f.env {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok || strings.TrimSpace(key) == "" {
 			return hinted(fmt.Errorf("--env number %d is not KEY=VALUE", i+1), "write it like --env 'TOKEN=${TOKEN}'")
 		}
-		put(&f.server.Env, key, value)
+		f.server.Env[key] = value
 	}
 	return nil
 }
 
 func (f *addFlags) takeHeaders() error {
+	if len(f.headers) > 0 {
+		f.server.Headers = map[string]string{}
+	}
 	for i, line := range f.headers {
 		name, value, ok := strings.Cut(line, ":")
 		if name = strings.TrimSpace(name); !ok || name == "" {
 			return hinted(fmt.Errorf("--header number %d is not \"Name: Value\"", i+1), "write it like --header 'Authorization: Bearer ${TOKEN}'")
 		}
-		put(&f.server.Headers, name, strings.TrimSpace(value))
+		f.server.Headers[name] = strings.TrimSpace(value)
 	}
-	return nil
-}
-
-func put(m *map[string]string, key, value string) {
-	if *m == nil {
-		*m = map[string]string{}
-	}
-	(*m)[key] = value
-}
-
-func (f *addFlags) takeAuth() error {
-	switch {
-	case f.auth == schema.Auth{}:
-		return nil
-	case strings.TrimSpace(f.auth.ClientID) == "":
-		return hinted(errors.New("--client-secret and --scope need --client-id"), "give the id of the OAuth client too")
-	}
-	f.server.Auth = &f.auth
 	return nil
 }
 
 func runAdd(out *screen, flags addFlags) error {
-	file, err := openConfig(flags.config)
+	file, unlock, err := lockConfig(flags.config)
 	if err != nil {
 		return err
 	}
+	defer unlock()
 	entries, err := schema.Entries(file.path, file.old)
 	if err != nil {
 		return err
@@ -221,7 +206,7 @@ func runAdd(out *screen, flags addFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := file.write(text); err != nil {
+	if err := file.replace(text); err != nil {
 		return err
 	}
 	verb := "Added %q to %s\n"
@@ -230,6 +215,14 @@ func runAdd(out *screen, flags addFlags) error {
 	}
 	out.printf(verb, name, file.name())
 	return nil
+}
+
+// lockConfig is openConfig for a verb that is about to change the file.
+func lockConfig(path string) (file *editedFile, unlock func(), err error) {
+	if file, err = openConfig(path); err == nil {
+		unlock, err = file.lock()
+	}
+	return file, unlock, err
 }
 
 // openConfig reads the config file that is named, or else the one found in the

@@ -13,13 +13,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"dynmcp/catalog"
+	"dynmcp/internal/wire"
 	"dynmcp/schema"
+	"dynmcp/transports/upstream"
 )
 
 func callCommand() *cobra.Command {
 	var on target
 	var how callFlags
-	cmd := &cobra.Command{
+	var cmd *cobra.Command
+	cmd = on.command(&cobra.Command{
 		Use:   "call [flags] <server/tool> [key=value… | -] [-- command args…]",
 		Short: "Call a tool and print its result",
 		Long: `Call a tool as a host would and print its result. Of the servers, only the
@@ -38,24 +41,16 @@ The exit status is 1 if the tool reports an error or cannot be called.`,
   dynmcp call echo message=hi -- npx -y @modelcontextprotocol/server-everything stdio`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: completeServers(&on.configFlags, "/"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, args, err := on.load(cmd, args)
-			if err != nil {
-				return err
-			}
-			if len(args) == 0 {
-				return hinted(errors.New("which tool? none was named"), "dynmcp call <server/tool> [key=value…]; dynmcp find WORDS finds tools")
-			}
-			if how.raw && how.indent {
-				return hinted(errors.New("--raw and --json-output exclude each other"), "leave out one of them")
-			}
-			how.given = cmd.Flags().Changed("json")
-			ctx, stop := interruptible(cmd)
-			defer stop()
-			return how.run(ctx, cmd, &on, cfg, args[0], args[1:])
-		},
-	}
-	on.add(cmd)
+	}, func(ctx context.Context, args []string) error {
+		if len(args) == 0 {
+			return hinted(errors.New("which tool? none was named"), "dynmcp call <server/tool> [key=value…]; dynmcp find WORDS finds tools")
+		}
+		if how.raw && how.indent {
+			return hinted(errors.New("--raw and --json-output exclude each other"), "leave out one of them")
+		}
+		how.given = cmd.Flags().Changed("json")
+		return how.run(ctx, &on, cmd.InOrStdin(), args[0], args[1:])
+	})
 	cmd.Flags().StringVar(&how.arguments, "json", "", "the arguments as a JSON `object`; - reads it from stdin")
 	cmd.Flags().BoolVar(&how.raw, "raw", false, "print the result as the server sent it, in one line of JSON")
 	cmd.Flags().BoolVar(&how.indent, "json-output", false, "print the result as JSON over several lines")
@@ -69,44 +64,59 @@ type callFlags struct {
 	raw, indent bool
 }
 
-func (f *callFlags) run(ctx context.Context, cmd *cobra.Command, on *target, cfg *schema.Config, name string, words []string) error {
-	given, err := f.read(cmd.InOrStdin(), words)
+func (f *callFlags) run(ctx context.Context, on *target, stdin io.Reader, name string, words []string) error {
+	given, err := f.read(stdin, words)
 	if err != nil {
 		return err
 	}
-	in, tool, err := startTool(ctx, cmd, on, cfg, name)
+	h, tool, err := on.startTool(ctx, name)
 	if err != nil {
 		return err
 	}
-	defer in.close()
+	defer h.close()
 	if given == nil {
 		if given, err = arguments(words, tool.InputSchema); err != nil {
 			return err
 		}
 	}
-	result, err := callTool(ctx, stderr(cmd), in, tool.Name, given)
+	result, err := callTool(ctx, h.conn, on.errOut, tool.Name, given)
 	if err != nil {
 		return refused(tool.Name, err)
 	}
-	return f.print(stdout(cmd), tool, result)
+	return f.print(on.out, tool, result)
 }
 
-// callTool calls a tool. On a terminal it asks for progress and shows it.
-func callTool(ctx context.Context, s *screen, in *inside, name string, given json.RawMessage) (json.RawMessage, error) {
+// callTool calls a tool. On a terminal it asks for progress and shows it. When
+// ctx ends first, the call is cancelled.
+func callTool(ctx context.Context, conn *upstream.Conn, s *screen, name string, given json.RawMessage) (result json.RawMessage, err error) {
 	waiting := showProgress(s, "calling "+name)
 	defer waiting.end()
+	done := make(chan struct{})
+	call := &upstream.Call{Method: "tools/call", Done: func(r json.RawMessage, e error) {
+		result, err = r, e
+		close(done)
+	}}
 	meta := ""
 	if s.terminal {
 		meta = `,"_meta":{"progressToken":1}`
-		in.watch(func(params json.RawMessage) {
+		call.Peer = notifyFunc(func(_ string, params json.RawMessage) {
 			var p struct{ Message string }
 			if json.Unmarshal(params, &p) == nil && p.Message != "" {
 				waiting.say("calling " + name + ": " + p.Message)
 			}
 		})
 	}
-	params := fmt.Appendf(nil, `{"name":"use_tool","arguments":{"tool_name":%s,"tool_input":%s}%s}`, jsonText(name), given, meta)
-	return in.call(ctx, "tools/call", params)
+	call.Params = fmt.Appendf(nil, `{"name":"use_tool","arguments":{"tool_name":%s,"tool_input":%s}%s}`, jsonText(name), given, meta)
+	conn.Start(call)
+	select {
+	case <-done:
+	case <-ctx.Done():
+		if conn.Cancel(call, nil) {
+			return nil, errInterrupted
+		}
+		<-done // it was answered meanwhile
+	}
+	return result, err
 }
 
 // read returns arguments that come as one object, nil where they do not. It
@@ -144,42 +154,6 @@ func object(text, from string) (json.RawMessage, error) {
 		return nil, hinted(fmt.Errorf("%s: the arguments are not JSON: %v", from, err), example)
 	}
 	return nil, hinted(fmt.Errorf("%s: the arguments must be a JSON object", from), example)
-}
-
-// startTool starts the server of a tool, and it alone, and finds the tool.
-func startTool(ctx context.Context, cmd *cobra.Command, on *target, cfg *schema.Config, name string) (*inside, *catalog.Tool, error) {
-	server, err := serverOfTool(cfg, name)
-	if err != nil {
-		return nil, nil, err
-	}
-	in, failed, err := startServers(ctx, cmd, on, cfg, server)
-	if err == nil {
-		err = failed[server]
-	}
-	if err != nil {
-		if in != nil {
-			in.close()
-		}
-		return nil, nil, err
-	}
-	tool, ok := in.agg.View().Tool(name)
-	if !ok {
-		defer in.close()
-		return nil, nil, unknownTool(in.agg.View(), name)
-	}
-	return in, tool, nil
-}
-
-// startServers starts servers of a config and nothing else. in.close must be
-// called, unless there is an error.
-func startServers(ctx context.Context, cmd *cobra.Command, on *target, cfg *schema.Config, servers ...string) (in *inside, failed map[string]error, err error) {
-	waiting := showProgress(stderr(cmd), "starting "+strings.Join(servers, ", "))
-	defer waiting.end()
-	in, err = enter(ctx, narrowed(cfg, servers...), on.options(cmd))
-	if err != nil {
-		return nil, nil, err
-	}
-	return in, in.load(ctx, servers...), nil
 }
 
 // serverOfTool returns the server that the name of a tool begins with; where
@@ -229,14 +203,15 @@ func toolNames(tools []*catalog.Tool) string {
 // refused puts the tool in front of a JSON-RPC error, and what came with it
 // behind.
 func refused(tool string, err error) error {
-	var rpc *rpcError
+	var rpc *wire.Error
 	if !errors.As(err, &rpc) {
 		return fmt.Errorf("%s: %w", tool, err)
 	}
+	data := ""
 	if len(rpc.Data) > 0 {
-		return fmt.Errorf("%s: %w\ndata: %s", tool, err, rpc.Data)
+		data = "\ndata: " + string(rpc.Data)
 	}
-	return fmt.Errorf("%s: %w", tool, err)
+	return fmt.Errorf("%s: %w (code %d)%s", tool, err, rpc.Code, data)
 }
 
 // A content is one part of a tool's result.

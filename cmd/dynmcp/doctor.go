@@ -20,8 +20,8 @@ func doctorCommand() *cobra.Command {
 		Use:   "doctor [flags] [-- command args…]",
 		Short: "Find out why something does not work",
 		Long: `Look at the config and at what it needs: variables, commands, Node.js, packages,
-addresses, the directory for state. Then start every server and compare what a
-host reads of their tools with what it reads through dynmcp.
+addresses. Then start every server and compare what a host reads of their tools
+with what it reads through dynmcp.
 
 Every finding says what to do about it. The exit status is 1 if there are
 problems; warnings and notes do not count.`,
@@ -33,9 +33,14 @@ problems; warnings and notes do not count.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := interruptible(cmd)
 			defer stop()
-			d := doctor{noStart: noStart, timeout: time.Duration(timeout)}
-			d.examine(ctx, cmd, &on, args)
-			return d.report(stdout(cmd), asJSON)
+			d := doctor{target: &on, noStart: noStart, timeout: time.Duration(timeout)}
+			// A config that cannot be loaded is a finding like any other.
+			if _, err := on.load(cmd, args); err != nil {
+				d.failed(aboutConfig, "", err)
+			} else {
+				d.examine(ctx)
+			}
+			return d.report(asJSON)
 		},
 	}
 	on.add(cmd)
@@ -69,7 +74,7 @@ type doctor struct {
 	Findings []finding `json:"findings"`
 	Host     *view     `json:"host,omitempty"` // what a host reads
 
-	cfg     *schema.Config
+	*target
 	noStart bool
 	timeout time.Duration
 }
@@ -93,7 +98,6 @@ const (
 	aboutCommands = "commands"
 	aboutNode     = "node"
 	aboutPackages = "packages"
-	aboutState    = "state"
 	aboutServers  = "servers"
 )
 
@@ -102,18 +106,11 @@ var titles = []struct{ check, title string }{
 	{aboutCommands, "Commands"},
 	{aboutNode, "Node.js"},
 	{aboutPackages, "Packages"},
-	{aboutState, "Directory for state"},
 	{aboutServers, "Servers"},
 }
 
-func (d *doctor) examine(ctx context.Context, cmd *cobra.Command, on *target, args []string) {
-	cfg, _, err := on.load(cmd, args)
-	if err != nil {
-		d.failed(aboutConfig, "", err)
-		return
-	}
-	d.cfg = cfg
-	d.config()
+func (d *doctor) examine(ctx context.Context) {
+	d.checkConfig()
 	for _, s := range d.servers() {
 		if s.Transport == schema.Stdio {
 			d.command(s)
@@ -121,12 +118,11 @@ func (d *doctor) examine(ctx context.Context, cmd *cobra.Command, on *target, ar
 		}
 	}
 	d.node(ctx)
-	d.state()
 	if d.noStart {
 		d.reach(ctx)
 		return
 	}
-	d.start(ctx, cmd, on)
+	d.start(ctx)
 }
 
 // servers returns what is not disabled.
@@ -140,24 +136,24 @@ func (d *doctor) servers() []schema.Server {
 	return servers
 }
 
-func (d *doctor) report(s *screen, asJSON bool) error {
+func (d *doctor) report(asJSON bool) error {
 	counts := map[string]int{}
 	for _, f := range d.Findings {
 		counts[f.Level]++
 	}
 	d.OK = counts[problem] == 0
 	if asJSON {
-		if err := writeJSON(s, d); err != nil {
+		if err := writeJSON(d.out, d); err != nil {
 			return err
 		}
 	} else {
-		d.write(s)
-		s.printf("\n%s, %s, %s\n", count(counts[problem], problem), count(counts[warning], warning), count(counts[note], note))
+		d.write(d.out)
+		d.out.printf("\n%s, %s, %s\n", count(counts[problem], problem), count(counts[warning], warning), count(counts[note], note))
 	}
 	if !d.OK {
 		return errors.New(count(counts[problem], problem) + " found")
 	}
-	return s.err
+	return d.out.err
 }
 
 func count(n int, what string) string {

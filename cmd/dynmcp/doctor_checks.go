@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"net/http"
 	"net/url"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -21,9 +19,9 @@ import (
 	"dynmcp/transports/upstream"
 )
 
-// config says what was read. Variables that are not set are an error of the
-// config's, so here they are.
-func (d *doctor) config() {
+// checkConfig says what was read. Variables are set: one that is not is an error
+// when the config is loaded.
+func (d *doctor) checkConfig() {
 	lazy, disabled := 0, 0
 	for _, s := range d.cfg.Servers {
 		switch {
@@ -168,50 +166,6 @@ func npmPackage(args []string) string {
 		}
 	}
 	return ""
-}
-
-// state sees whether the directory for state can be written. What is made for
-// that is removed again.
-func (d *doctor) state() {
-	dir := ""
-	switch cache, err := os.UserCacheDir(); {
-	case d.cfg.Catalog.Dir != nil && *d.cfg.Catalog.Dir == "":
-		d.found(finding{Check: aboutState, Level: fine, Text: "turned off by catalog.dir"})
-		return
-	case d.cfg.Catalog.Dir != nil:
-		dir = *d.cfg.Catalog.Dir
-	case err != nil:
-		d.found(finding{Check: aboutState, Level: warning, Text: err.Error(), Hint: "set catalog.dir in the config to a directory that can be written"})
-		return
-	default:
-		dir = filepath.Join(cache, "dynmcp")
-	}
-	if err := writable(dir); err != nil {
-		d.found(finding{Check: aboutState, Level: warning, Text: err.Error(), Hint: "make it writable, or set catalog.dir in the config to another directory"})
-		return
-	}
-	d.found(finding{Check: aboutState, Level: fine, Text: dir + " can be written"})
-}
-
-// writable tries dir, or what it would have to be made in.
-func writable(dir string) error {
-	for {
-		info, err := os.Stat(dir)
-		switch parent := filepath.Dir(dir); {
-		case errors.Is(err, fs.ErrNotExist) && parent != dir:
-			dir = parent
-			continue
-		case err != nil:
-			return err
-		case !info.IsDir():
-			return fmt.Errorf("%s is not a directory", dir)
-		}
-		file, err := os.CreateTemp(dir, ".dynmcp-doctor-*")
-		if err != nil {
-			return fmt.Errorf("%s cannot be written: %w", dir, errors.Unwrap(err))
-		}
-		return errors.Join(file.Close(), os.Remove(file.Name()))
-	}
 }
 
 // reach sees whether something answers at the addresses. It sends no headers

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"unicode/utf16"
 
-	"github.com/spf13/cobra"
-
 	"dynmcp/catalog"
 )
 
@@ -51,13 +49,13 @@ func sizeOf(texts ...string) size {
 
 // start starts every server, in two steps: those that are there at the start
 // of a session, whose sight is measured, and then the lazy ones.
-func (d *doctor) start(ctx context.Context, cmd *cobra.Command, on *target) {
-	waiting := showProgress(stderr(cmd), "starting "+strings.Join(enabled(d.cfg), ", "))
+func (d *doctor) start(ctx context.Context) {
+	waiting := showProgress(d.errOut, "starting "+strings.Join(enabled(d.cfg), ", "))
 	defer waiting.end()
 	if d.cfg.SingleWrap && d.knows(aboutCommands, d.cfg.Servers[0].Name) {
 		return
 	}
-	in, err := enter(ctx, d.cfg, on.options(cmd))
+	h, err := startSelf(ctx, d.cfg, d.log)
 	if err != nil {
 		only := ""
 		if d.cfg.SingleWrap {
@@ -66,7 +64,7 @@ func (d *doctor) start(ctx context.Context, cmd *cobra.Command, on *target) {
 		d.failed(aboutServers, only, err)
 		return
 	}
-	defer in.close()
+	defer h.close()
 	var eager, lazy []string
 	for _, s := range d.servers() {
 		if s.Lazy() {
@@ -75,24 +73,24 @@ func (d *doctor) start(ctx context.Context, cmd *cobra.Command, on *target) {
 			eager = append(eager, s.Name)
 		}
 	}
-	failed := d.load(ctx, in, eager)
-	tools, err := in.call(ctx, "tools/list", json.RawMessage(`{}`))
+	failed := d.startServers(ctx, h, eager)
+	tools, err := h.conn.Call(ctx, "tools/list", nil)
 	if err != nil {
-		d.failed(aboutServers, "", err)
+		d.failed(aboutServers, "", interrupted(err))
 		return
 	}
-	maps.Copy(failed, d.load(ctx, in, lazy))
-	d.loaded(in.agg.View(), failed)
-	d.Host = newView(in.agg.View(), tools, in.hello)
+	maps.Copy(failed, d.startServers(ctx, h, lazy))
+	d.loaded(h.agg.View(), failed)
+	d.Host = newView(h.agg.View(), tools, h.conn.Hello().Instructions)
 }
 
-func (d *doctor) load(ctx context.Context, in *inside, servers []string) (failed map[string]error) {
+func (d *doctor) startServers(ctx context.Context, h *selfHost, servers []string) (failed map[string]error) {
 	if d.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, d.timeout)
 		defer cancel()
 	}
-	return in.load(ctx, servers...)
+	return h.load(ctx, servers...)
 }
 
 // loaded tells how the servers fared, in config order.
@@ -120,12 +118,10 @@ func (d *doctor) knows(check, server string) bool {
 	})
 }
 
-// newView measures. tools and hello are what dynmcp answered at the start to
-// tools/list and initialize; v is what is known by now.
-func newView(v *catalog.View, tools, hello json.RawMessage) *view {
-	var own struct{ Instructions string }
-	_ = json.Unmarshal(hello, &own) // it was answered, so it is right
-	sight := &view{Through: sizeOf(string(tools), own.Instructions)}
+// newView measures. tools and instructions are what dynmcp answered when the
+// session began; v is what is known by now.
+func newView(v *catalog.View, tools json.RawMessage, instructions string) *view {
+	sight := &view{Through: sizeOf(string(tools), instructions)}
 	catalogue := described(tools)
 	for _, info := range v.Servers() {
 		if !info.Known {
@@ -152,7 +148,7 @@ func described(tools json.RawMessage) string {
 	var list struct {
 		Tools []struct{ Description string }
 	}
-	_ = json.Unmarshal(tools, &list) // as above
+	_ = json.Unmarshal(tools, &list) // our own answer: it is valid
 	var texts []string
 	for _, t := range list.Tools {
 		texts = append(texts, t.Description)

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"time"
+
+	"github.com/rogpeppe/go-internal/lockedfile"
 )
 
 // An editedFile is a file that a verb changes as a whole. Whoever reads it
@@ -34,23 +36,28 @@ func openEdited(path string) (*editedFile, error) {
 	if err := f.followLink(); err != nil {
 		return nil, err
 	}
+	return f, f.read()
+}
+
+func (f *editedFile) read() error {
+	f.old, f.mode = nil, 0
 	info, err := os.Stat(f.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return f, nil
+		return nil
 	case err != nil:
-		return nil, err
+		return err
 	case info.IsDir():
-		return nil, hinted(fmt.Errorf("%s is a directory", path), "name the file in it")
+		return hinted(fmt.Errorf("%s is a directory", f.path), "name the file in it")
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a regular file", path)
+		return fmt.Errorf("%s is not a regular file", f.path)
 	}
 	f.mode = info.Mode().Perm()
 	f.old, err = os.ReadFile(f.path)
 	if f.old == nil && err == nil {
 		f.old = []byte{}
 	}
-	return f, err
+	return err
 }
 
 // followLink makes path what a symbolic link leads to: the link stays a link.
@@ -79,17 +86,23 @@ func (f *editedFile) name() string {
 
 func (f *editedFile) backup() string { return f.path + ".bak" }
 
-// write replaces the text. What was there is kept beside it first.
+// write replaces the text that was read, unless it has changed since. What was
+// there is kept beside it.
 func (f *editedFile) write(text []byte) error {
-	unlock, err := lockFile(f.path)
+	read, existed := f.old, f.exists()
+	unlock, err := f.lock()
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	now, err := os.ReadFile(f.path)
-	if changed := err == nil && (!f.exists() || !bytes.Equal(now, f.old)); changed {
+	if f.exists() && !(existed && bytes.Equal(f.old, read)) {
 		return hinted(fmt.Errorf("%s has changed meanwhile", f.path), "nothing was written; try again")
 	}
+	return f.replace(text)
+}
+
+// replace is write for a file that is locked.
+func (f *editedFile) replace(text []byte) error {
 	if f.exists() {
 		if err := replaceFile(f.backup(), f.old, f.mode); err != nil {
 			return fmt.Errorf("keep the old file: %w", err)
@@ -98,35 +111,45 @@ func (f *editedFile) write(text []byte) error {
 	return replaceFile(f.path, text, f.mode)
 }
 
-// A lock that is older than staleLock belongs to a run that was killed; one that
-// stays for lockPatience is told about.
-const (
-	staleLock    = 10 * time.Second
-	lockPatience = 3 * time.Second
-)
-
-// lockFile keeps other runs of dynmcp from writing between our last look at a
-// file and its replacement: of two at once, one would be lost.
-func lockFile(path string) (unlock func(), err error) {
-	lock := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".lock")
-	for end := time.Now().Add(lockPatience); ; time.Sleep(10 * time.Millisecond) {
-		file, err := os.OpenFile(lock, os.O_WRONLY|os.O_CREATE|os.O_EXCL, newFileMode)
-		if err == nil {
-			_ = file.Close() // only its name matters
-			return func() { _ = os.Remove(lock) }, nil
-		}
-		if !errors.Is(err, fs.ErrExist) {
+// lock keeps other runs of dynmcp from changing the file until unlock is called,
+// and reads it again: of two changes made to the same text one would be lost.
+//
+// The lock is the system's, so a run that is killed leaves none. It is on a file
+// beside the one that is changed, because that is replaced by another.
+func (f *editedFile) lock() (unlock func(), err error) {
+	path := filepath.Join(filepath.Dir(f.path), "."+filepath.Base(f.path)+".lock")
+	tell := time.AfterFunc(lockPatience, func() {
+		fmt.Fprintf(os.Stderr, "dynmcp: waiting for another dynmcp that is changing %s\n", f.path)
+	})
+	defer tell.Stop()
+	for {
+		file, err := lockedfile.Edit(path)
+		if err != nil {
 			return nil, err
 		}
-		if info, err := os.Stat(lock); err == nil && time.Since(info.ModTime()) > staleLock {
-			_ = os.Remove(lock)
-			continue
+		unlock = func() {
+			_ = os.Remove(path) // fails on Windows while the file is open: there it stays
+			_ = file.Close()
 		}
-		if time.Now().After(end) {
-			return nil, hinted(fmt.Errorf("another dynmcp is writing %s", path), "if none is, remove %s", lock)
+		// Whoever held the lock removed the file. A lock on that keeps nobody out.
+		if info, err := file.Stat(); err == nil && isAt(info, path) {
+			if err := f.read(); err != nil {
+				unlock()
+				return nil, err
+			}
+			return unlock, nil
 		}
+		_ = file.Close()
 	}
 }
+
+func isAt(file fs.FileInfo, path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && os.SameFile(file, info)
+}
+
+// lockPatience is how long another run may hold the lock before the user is told.
+const lockPatience = time.Second
 
 // newFileMode is what programs make files with; the user's umask narrows it.
 const newFileMode = 0o666

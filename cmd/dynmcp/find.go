@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"dynmcp/catalog"
-	"dynmcp/schema"
 )
 
 func findCommand() *cobra.Command {
@@ -17,7 +16,7 @@ func findCommand() *cobra.Command {
 	var only string
 	var limit int
 	var asJSON bool
-	cmd := &cobra.Command{
+	cmd := on.command(&cobra.Command{
 		Use:   "find [flags] <words…> [-- command args…]",
 		Short: "Search the tools of all servers",
 		Long: `Start the servers and search their tools, as the model does with discover_tool.
@@ -29,32 +28,24 @@ The exit status is 1 if nothing was found.`,
   dynmcp find --server git commit history --limit 3`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, words, err := on.load(cmd, args)
-			if err != nil {
+	}, func(ctx context.Context, words []string) error {
+		query := strings.Join(words, " ")
+		if strings.TrimSpace(query) == "" {
+			return hinted(errors.New("find what? no words were given"), "dynmcp find read a file")
+		}
+		servers := enabled(on.cfg)
+		if only != "" {
+			if _, err := serverOf(on.cfg, only); err != nil {
 				return err
 			}
-			query := strings.Join(words, " ")
-			if strings.TrimSpace(query) == "" {
-				return hinted(errors.New("find what? no words were given"), "dynmcp find read a file")
-			}
-			servers := enabled(cfg)
-			if only != "" {
-				if _, err := serverOf(cfg, only); err != nil {
-					return err
-				}
-				servers = []string{only}
-			}
-			ctx, stop := interruptible(cmd)
-			defer stop()
-			found, err := find(ctx, cmd, &on, cfg, servers, query, limit)
-			if err != nil {
-				return err
-			}
-			return writeMatches(stdout(cmd), found, asJSON)
-		},
-	}
-	on.add(cmd)
+			servers = []string{only}
+		}
+		matches, err := find(ctx, &on, servers, query, limit)
+		if err != nil {
+			return err
+		}
+		return writeMatches(on.out, matches, asJSON)
+	})
 	cmd.Flags().StringVar(&only, "server", "", "search this `server` alone; no other is started")
 	cmd.Flags().IntVar(&limit, "limit", 10, "the most tools to show")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
@@ -64,24 +55,24 @@ The exit status is 1 if nothing was found.`,
 }
 
 // find starts servers and searches those that are there then.
-func find(ctx context.Context, cmd *cobra.Command, on *target, cfg *schema.Config, servers []string, query string, limit int) ([]catalog.Match, error) {
-	in, failed, err := startServers(ctx, cmd, on, cfg, servers...)
+func find(ctx context.Context, on *target, servers []string, query string, limit int) ([]catalog.Match, error) {
+	h, failed, err := on.start(ctx, servers...)
 	if err != nil {
 		return nil, err
 	}
-	defer in.close()
+	defer h.close()
 	if ctx.Err() != nil {
 		return nil, errInterrupted
 	}
 	for _, name := range servers {
 		if failed[name] != nil {
-			report(secrets.Writer(stderr(cmd)), fmt.Errorf("not searched: %w", failed[name]))
+			report(secrets.Writer(on.errOut), fmt.Errorf("not searched: %w", failed[name]))
 		}
 	}
 	if len(failed) == len(servers) && len(servers) > 0 {
 		return nil, errors.New("no server could be searched")
 	}
-	matches := in.agg.View().Find(query, limit)
+	matches := h.agg.View().Find(query, limit)
 	if len(matches) == 0 {
 		return nil, hinted(fmt.Errorf("no tool matches %q", query), "try other words, or dynmcp test to list everything")
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dynmcp/cmd/dynmcp/internal/hosts"
 	"dynmcp/schema"
 )
 
@@ -33,7 +33,7 @@ func importCommand() *cobra.Command {
 		Short: "Take over the servers that hosts have",
 		Long: `Read the MCP servers out of the configs of hosts, where they lie, and show what
 the config of dynmcp would become; --write writes it. The hosts' files stay as
-they are. Hosts are ` + strings.Join(hostNames(), ", ") + `;
+they are. Hosts are ` + strings.Join(hosts.Names(), ", ") + `;
 without a name, all of them.
 
 Values that may be secrets are shown as ***. With --vars they are not copied:
@@ -42,7 +42,7 @@ ${NAME} stands in their place, and you are told which variables to set.`,
   dynmcp import claude-desktop --write
   dynmcp import cursor --server github --vars --write
   dynmcp import codex --from old-config.toml`,
-		ValidArgs: hostNames(),
+		ValidArgs: hosts.Names(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runImport(cmd, args, flags)
 		},
@@ -78,7 +78,7 @@ func runImport(cmd *cobra.Command, names []string, flags importFlags) error {
 		out.printf("Nothing to add to %s\n", file.name())
 		return nil
 	}
-	showDiff(out, file.path, file.old, text, false)
+	showDiff(out, file.path, file.old, text, schema.Mask)
 	adviseImport(stderr(cmd), taken)
 	if !flags.write {
 		stderr(cmd).printf("Nothing was written; --write writes it, --server NAME takes only that one\n")
@@ -89,31 +89,31 @@ func runImport(cmd *cobra.Command, names []string, flags importFlags) error {
 
 // collect reads the servers of the hosts that are named, or of all that are
 // there, and tells about each file.
-func collect(log *screen, names []string, flags importFlags) ([]found, error) {
+func collect(log *screen, names []string, flags importFlags) ([]hosts.Server, error) {
 	chosen, err := chosenHosts(names, flags.from)
 	if err != nil {
 		return nil, err
 	}
-	var all []found
+	var all []hosts.Server
 	for _, h := range chosen {
 		files := []string{flags.from}
 		if flags.from == "" {
-			if files, err = h.files(); err != nil {
+			if files, err = h.Files(); err != nil {
 				return nil, err
 			}
 		}
 		for _, path := range files {
-			servers, err := readHost(h, path)
+			servers, err := h.Read(path)
 			switch {
 			case errors.Is(err, fs.ErrNotExist) && flags.from == "":
 				continue
 			case err != nil && len(names) == 0 && flags.from == "":
-				log.printf("%s: %v\n", h.title, err)
+				log.printf("%s: %v\n", h.Title, err)
 				continue
 			case err != nil:
 				return nil, err
 			}
-			log.printf("%s: %d in %s\n", h.title, len(servers), path)
+			log.printf("%s: %d in %s\n", h.Title, len(servers), path)
 			all = append(all, servers...)
 		}
 	}
@@ -122,7 +122,7 @@ func collect(log *screen, names []string, flags importFlags) ([]found, error) {
 
 // chosenHosts are the hosts to read. A file is read as the host's that is named,
 // or as what it looks like.
-func chosenHosts(names []string, from string) ([]host, error) {
+func chosenHosts(names []string, from string) ([]hosts.Host, error) {
 	if from != "" && len(names) > 1 {
 		return nil, hinted(errors.New("--from names one file, of one host"), "name one host")
 	}
@@ -139,9 +139,9 @@ func chosenHosts(names []string, from string) ([]host, error) {
 		}
 	}
 	if len(names) == 0 {
-		return hosts(), nil
+		return hosts.All(), nil
 	}
-	var chosen []host
+	var chosen []hosts.Host
 	for _, name := range names {
 		h, err := hostNamed(name)
 		if err != nil {
@@ -154,21 +154,21 @@ func chosenHosts(names []string, from string) ([]host, error) {
 
 // wanted are the servers of these names, all if there are none, without dynmcp
 // itself.
-func wanted(all []found, names []string) ([]found, error) {
-	all = slices.DeleteFunc(all, func(f found) bool { return f.itself() })
+func wanted(all []hosts.Server, names []string) ([]hosts.Server, error) {
+	all = slices.DeleteFunc(all, func(s hosts.Server) bool { return s.IsDynmcp() })
 	if len(names) == 0 {
 		return all, nil
 	}
 	var have []string
-	for _, f := range all {
-		have = append(have, f.Name)
+	for _, s := range all {
+		have = append(have, s.Name)
 	}
 	for _, name := range names {
 		if !slices.Contains(have, name) {
 			return nil, hinted(fmt.Errorf("no host has a server %q", name), "they have %s", strings.Join(have, ", "))
 		}
 	}
-	return slices.DeleteFunc(all, func(f found) bool { return !slices.Contains(names, f.Name) }), nil
+	return slices.DeleteFunc(all, func(s hosts.Server) bool { return !slices.Contains(names, s.Name) }), nil
 }
 
 // importTarget is the config to add to. Where there is none it begins as init
@@ -185,7 +185,7 @@ func importTarget(path string) (*editedFile, error) {
 
 // imported is the text of the config with the servers in it, and those that
 // were taken. Why others were not is told.
-func imported(log *screen, file *editedFile, servers []found, flags importFlags) ([]byte, []found, error) {
+func imported(log *screen, file *editedFile, servers []hosts.Server, flags importFlags) ([]byte, []hosts.Server, error) {
 	text := file.old
 	if !file.exists() {
 		_, asYAML := initPath(initFlags{path: file.path})
@@ -195,99 +195,45 @@ func imported(log *screen, file *editedFile, servers []found, flags importFlags)
 	if err != nil {
 		return nil, nil, err
 	}
-	var taken []found
-	for _, f := range servers {
-		if why := refusal(f, file.path, entries, taken, flags.force); why != "" {
-			log.printf("%s from %s is left out: %s\n", f.Name, f.from, why)
+	var taken []hosts.Server
+	for _, s := range servers {
+		if why := refusal(s, file.path, entries, taken, flags.force); why != "" {
+			log.printf("%s from %s is left out: %s\n", s.Name, s.File, why)
 			continue
 		}
-		f.hideSecrets(flags.vars)
-		f.noteSecrets()
-		if text, err = schema.SetServer(file.path, text, f.Server); err != nil {
+		s.HideSecrets(flags.vars)
+		if text, err = schema.SetServer(file.path, text, s.Server); err != nil {
 			return nil, nil, err
 		}
-		taken = append(taken, f)
+		taken = append(taken, s)
 	}
 	return text, taken, nil
 }
 
 // refusal says why a server is not taken over, empty if it is.
-func refusal(f found, target string, entries []schema.Entry, taken []found, force bool) string {
-	i := slices.IndexFunc(taken, func(t found) bool { return t.Name == f.Name })
+func refusal(s hosts.Server, target string, entries []schema.Entry, taken []hosts.Server, force bool) string {
+	i := slices.IndexFunc(taken, func(t hosts.Server) bool { return t.Name == s.Name })
 	switch {
-	case sameFile(f.from, target):
+	case sameFile(s.File, target):
 		return "dynmcp reads this file already"
-	case i >= 0 && reflect.DeepEqual(taken[i].Server, f.Server):
-		return "it is the same as in " + taken[i].from
+	case i >= 0 && reflect.DeepEqual(taken[i].Server, s.Server):
+		return "it is the same as in " + taken[i].File
 	case i >= 0:
-		return "there is another one of this name in " + taken[i].from
-	case hasEntry(entries, f.Name) && !force:
+		return "there is another one of this name in " + taken[i].File
+	case hasEntry(entries, s.Name) && !force:
 		return "the config has a server of this name; --force replaces it"
 	}
-	return f.problem()
-}
-
-// hideSecrets notes the values that look like secrets, and with vars puts
-// references in their place.
-func (f *found) hideSecrets(vars bool) {
-	f.Env, f.Headers = maps.Clone(f.Env), maps.Clone(f.Headers)
-	for _, values := range []map[string]string{f.Env, f.Headers} {
-		for _, key := range slices.Sorted(maps.Keys(values)) {
-			value := values[key]
-			if !schema.Telling(key, value) {
-				continue
-			}
-			if !vars {
-				f.note("%s looks like a secret in plain text; --vars puts a variable in its place", key)
-				continue
-			}
-			values[key] = f.variable(key, value)
-		}
-	}
-}
-
-// noteSecrets tells of secrets that stay: in arguments and addresses nobody can
-// say where they begin and end.
-func (f *found) noteSecrets() {
-	before := ""
-	for _, arg := range f.Args {
-		if schema.Telling(before, arg) {
-			f.note("an argument looks like a secret in plain text; write ${NAME} in its place")
-		}
-		before = ""
-		if strings.HasPrefix(arg, "-") {
-			before = arg
-		}
-	}
-	if schema.Telling("url", f.URL) {
-		f.note("the url may hold a secret in plain text; write ${NAME} in its place")
-	}
-}
-
-// variable is a reference in place of a secret. Bearer and its like stay.
-func (f *found) variable(key, value string) string {
-	name := strings.ToUpper(strings.Trim(notInVariable.ReplaceAllString(key, "_"), "_"))
-	if _, isHeader := f.Headers[key]; isHeader {
-		name = strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_")) + "_" + name
-	}
-	if name[0] >= '0' && name[0] <= '9' {
-		name = "_" + name
-	}
-	f.note("set the variable %s: %s is taken from it", name, key)
-	if scheme, _, ok := strings.Cut(value, " "); ok && strings.EqualFold(key, "Authorization") {
-		return scheme + " ${" + name + "}"
-	}
-	return "${" + name + "}"
+	return s.Problem()
 }
 
 // adviseImport tells what was noted, and how to make the servers lazy.
-func adviseImport(log *screen, taken []found) {
+func adviseImport(log *screen, taken []hosts.Server) {
 	eager := 0
-	for _, f := range taken {
-		for _, note := range f.notes {
-			log.printf("%s: %s\n", f.Name, note)
+	for _, s := range taken {
+		for _, note := range s.Notes {
+			log.printf("%s: %s\n", s.Name, note)
 		}
-		if f.Description == "" {
+		if s.Description == "" {
 			eager++
 		}
 	}
@@ -297,7 +243,7 @@ func adviseImport(log *screen, taken []found) {
 	}
 }
 
-func writeImport(out *screen, file *editedFile, text []byte, taken []found) error {
+func writeImport(out *screen, file *editedFile, text []byte, taken []hosts.Server) error {
 	if err := os.MkdirAll(filepath.Dir(file.path), 0o777); err != nil {
 		return err
 	}
@@ -310,8 +256,8 @@ func writeImport(out *screen, file *editedFile, text []byte, taken []found) erro
 		return err
 	}
 	var names []string
-	for _, f := range taken {
-		names = append(names, f.Name)
+	for _, s := range taken {
+		names = append(names, s.Name)
 	}
 	out.printf("Added %s to %s\n", strings.Join(names, ", "), file.name())
 	return nil

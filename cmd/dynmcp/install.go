@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -14,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"dynmcp/schema"
+	"dynmcp/cmd/dynmcp/internal/hosts"
 )
 
 // installFlags are what install is told.
@@ -32,7 +31,7 @@ func installCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install HOST",
 		Short: "Put dynmcp into the config of a host",
-		Long: `Put dynmcp into the config of a host: ` + strings.Join(hostNames(), ", ") + `.
+		Long: `Put dynmcp into the config of a host: ` + strings.Join(hosts.Names(), ", ") + `.
 It shows what it would change and asks; --yes writes without asking, and where
 nobody can be asked nothing is written without it. All else in the file stays as
 it is, and its old text is kept with .bak at the end of its name. Values that may
@@ -42,11 +41,11 @@ be secrets are shown as ***.`,
   dynmcp install codex --uninstall`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return hinted(errors.New("name one host"), "use %s", strings.Join(hostNames(), ", "))
+				return hinted(errors.New("name one host"), "use %s", strings.Join(hosts.Names(), ", "))
 			}
 			return nil
 		},
-		ValidArgs: hostNames(),
+		ValidArgs: hosts.Names(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			h, err := hostNamed(args[0])
 			if err != nil {
@@ -65,12 +64,12 @@ be secrets are shown as ***.`,
 	return cmd
 }
 
-func runInstall(cmd *cobra.Command, h host, flags installFlags) error {
+func runInstall(cmd *cobra.Command, h hosts.Host, flags installFlags) error {
 	file, err := hostFile(h, flags)
 	if err != nil {
 		return err
 	}
-	text, err := h.edit(file, flags)
+	text, err := installed(h, file, flags)
 	if err != nil {
 		return err
 	}
@@ -79,7 +78,7 @@ func runInstall(cmd *cobra.Command, h host, flags installFlags) error {
 		out.printf("Nothing to change in %s\n", file.name())
 		return nil
 	}
-	showDiff(out, file.path, file.old, text, h.toml())
+	showDiff(out, file.path, file.old, text, h.Mask)
 	if !flags.yes && !confirmed(cmd, "Write this to "+file.name()+"?") {
 		stderr(cmd).printf("Nothing was written; --yes writes it\n")
 		return nil
@@ -94,91 +93,52 @@ func runInstall(cmd *cobra.Command, h host, flags installFlags) error {
 	if file.exists() {
 		out.printf("The old file is %s\n", file.backup())
 	}
-	out.printf("Restart %s for it to take effect\n", h.title)
+	out.printf("Restart %s for it to take effect\n", h.Title)
 	return nil
 }
 
-func hostFile(h host, flags installFlags) (*editedFile, error) {
-	if flags.file != "" {
+func hostFile(h hosts.Host, flags installFlags) (*editedFile, error) {
+	switch {
+	case flags.file != "":
 		return openEdited(flags.file)
+	case !flags.project:
+		path, err := h.UserFile()
+		if err != nil {
+			return nil, err
+		}
+		return openEdited(path)
+	case h.Project == "":
+		return nil, hinted(fmt.Errorf("%s has no config in projects", h.Title), "leave out --project")
 	}
-	files, err := h.files()
-	if err != nil {
-		return nil, err
-	}
-	if !flags.project {
-		return openEdited(files[len(files)-1])
-	}
-	if h.project == "" {
-		return nil, hinted(fmt.Errorf("%s has no config in projects", h.title), "leave out --project")
-	}
-	return openEdited(files[0])
+	return openEdited(filepath.FromSlash(h.Project))
 }
 
-// edit is the host's file with dynmcp in it, or without.
-func (h host) edit(file *editedFile, flags installFlags) ([]byte, error) {
-	var command, config string
-	var err error
-	if !flags.uninstall {
-		if command, err = ownPath(); err != nil {
-			return nil, err
-		}
-		if config, err = installedConfig(flags.config); err != nil {
-			return nil, err
-		}
-		if sameFile(config, file.path) {
-			return nil, hinted(fmt.Errorf("%s is the file that dynmcp reads its servers from", file.path), "move them into a file of their own: dynmcp import %s --write -c mcp.json", h.name)
-		}
-	}
-	if h.toml() {
-		return h.editTOML(file, flags, command, config)
-	}
-	path := []string{h.key, flags.name}
+// installed returns the host's file with dynmcp in it, or without.
+func installed(h hosts.Host, file *editedFile, flags installFlags) ([]byte, error) {
 	if flags.uninstall {
-		if len(bytes.TrimSpace(file.old)) == 0 {
-			return file.old, nil
-		}
-		return schema.RemoveJSON(file.path, file.old, path)
+		return h.Remove(file.path, file.old, flags.name)
 	}
-	entry := hostEntry{Command: command, Args: []string{"-c", config}}
-	if h.typed {
-		entry.Type = "stdio"
-	}
-	value, err := json.Marshal(entry)
+	command, err := ownPath()
 	if err != nil {
 		return nil, err
 	}
-	return h.setJSON(file, path, value)
-}
-
-// hostEntry is dynmcp as hosts have servers.
-type hostEntry struct {
-	Type    string   `json:"type,omitempty"`
-	Command string   `json:"command"`
-	Args    []string `json:"args"`
-}
-
-// setJSON leaves an entry alone that says the same in another layout.
-func (h host) setJSON(file *editedFile, path []string, value []byte) ([]byte, error) {
-	if has, err := schema.GetJSON(file.path, file.old, path); err == nil && bytes.Equal(has, value) {
-		return file.old, nil
-	}
-	return schema.SetJSON(file.path, file.old, path, value)
-}
-
-func (h host) editTOML(file *editedFile, flags installFlags, command, config string) ([]byte, error) {
-	if !validName.MatchString(flags.name) {
-		return nil, hinted(fmt.Errorf("%q is no name for a table", flags.name), "use lower-case letters, digits and hyphens")
-	}
-	var body []string
-	if !flags.uninstall {
-		body = []string{"command = " + tomlString(command), "args = " + tomlStrings([]string{"-c", config})}
-	}
-	text, err := setTOML(file.old, []string{h.key, flags.name}, body)
+	config, err := installedConfig(flags.config)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file.path, err)
+		return nil, err
 	}
-	return text, nil
+	if sameFile(config, file.path) {
+		return nil, hinted(fmt.Errorf("%s is the file that dynmcp reads its servers from", file.path), "move them into a file of their own: dynmcp import %s --write -c mcp.json", h.Name)
+	}
+	return h.Set(file.path, file.old, flags.name, command, []string{"-c", config})
+}
+
+// hostNamed returns the host of a name that a user wrote.
+func hostNamed(name string) (hosts.Host, error) {
+	h, ok := hosts.Named(name)
+	if !ok {
+		return h, hinted(fmt.Errorf("unknown host %q", name), "use %s", strings.Join(hosts.Names(), ", "))
+	}
+	return h, nil
 }
 
 // ownPath is the program that hosts are to start. What go run made is gone when
@@ -207,18 +167,15 @@ func installedConfig(named string) (string, error) {
 	return path, nil
 }
 
-// showDiff shows what changes in a file, without its secrets.
-func showDiff(out *screen, name string, old, text []byte, isTOML bool) {
-	mask := func(data []byte) []byte {
-		switch {
-		case len(data) == 0:
-			return data
-		case isTOML:
-			return maskTOML(data)
-		}
-		return schema.Mask(name, data)
+// showDiff shows what changes in a file, without the secrets that mask hides.
+func showDiff(out *screen, name string, old, text []byte, mask func(name string, text []byte) []byte) {
+	if len(old) > 0 {
+		old = mask(name, old)
 	}
-	for line := range bytes.Lines(diff.Diff(name, mask(old), name, mask(text))) {
+	if len(text) > 0 {
+		text = mask(name, text)
+	}
+	for line := range bytes.Lines(diff.Diff(name, old, name, text)) {
 		switch {
 		case bytes.HasPrefix(line, []byte("diff ")):
 		case line[0] == '+':

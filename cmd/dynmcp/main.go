@@ -11,6 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -77,6 +78,13 @@ func report(w io.Writer, err error) {
 	}
 	if errors.As(err, &hint) {
 		fmt.Fprintf(w, "hint: %s\n", hint.hint)
+	}
+}
+
+// recoverInto, deferred at the root of a goroutine, makes its panic an error.
+func recoverInto(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("internal error: %v\n%s", p, debug.Stack())
 	}
 }
 

@@ -38,10 +38,11 @@ name.`,
 }
 
 func runRemove(out *screen, config string, names []string) error {
-	file, err := openConfig(config)
+	file, unlock, err := lockConfig(config)
 	if err != nil {
 		return err
 	}
+	defer unlock()
 	text := file.old
 	for _, name := range names {
 		entries, err := schema.Entries(file.path, text)
@@ -55,7 +56,7 @@ func runRemove(out *screen, config string, names []string) error {
 			return err
 		}
 	}
-	if err := file.write(text); err != nil {
+	if err := file.replace(text); err != nil {
 		return err
 	}
 	for _, name := range names {

@@ -14,7 +14,7 @@ import (
 
 	"dynmcp/aggregator"
 	"dynmcp/schema"
-	mcphost "dynmcp/transports/host"
+	"dynmcp/transports/host"
 	"dynmcp/transports/upstream"
 )
 
@@ -156,7 +156,7 @@ func serveStdio(cfg *schema.Config, from *configFlags, how stdioOptions, log *sl
 		r := &reloader{from: from, paths: paths, agg: agg, log: log}
 		defer r.start(how.watch)()
 	}
-	in, out, restore := mcphost.Std()
+	in, out, restore := host.Std()
 	defer restore()
 	return agg.Serve(ctx, in, out)
 }

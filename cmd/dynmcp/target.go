@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
@@ -13,14 +12,36 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dynmcp/catalog"
 	"dynmcp/schema"
 )
 
-// A target is what verbs that ask upstreams work on: a config file, or one
+// A target is what the verbs that start servers work on: a config file, or one
 // server whose command follows "--".
 type target struct {
 	configFlags
 	verbose bool
+
+	// Known when the verb runs.
+	cfg         *schema.Config
+	out, errOut *screen
+	log         *slog.Logger // nil is silent
+}
+
+// command completes a verb: its flags, and how it runs. run gets the words before
+// "--", and a context that ends when the user interrupts.
+func (t *target) command(cmd *cobra.Command, run func(ctx context.Context, args []string) error) *cobra.Command {
+	t.add(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		args, err := t.load(cmd, args)
+		if err != nil {
+			return err
+		}
+		ctx, stop := interruptible(cmd)
+		defer stop()
+		return run(ctx, args)
+	}
+	return cmd
 }
 
 func (t *target) add(cmd *cobra.Command) {
@@ -28,25 +49,62 @@ func (t *target) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&t.verbose, "verbose", false, "log on stderr what dynmcp and the servers do")
 }
 
-// load returns the config and the words before "--".
-func (t *target) load(cmd *cobra.Command, args []string) (*schema.Config, []string, error) {
-	dash := cmd.ArgsLenAtDash()
-	if dash < 0 {
-		cfg, err := t.configFlags.load()
-		return cfg, args, err
-	}
-	cfg, err := stdioConfig(&t.configFlags, true, args[dash:], nil)
-	return cfg, args[:dash], err
+// interruptible returns a context that ends when the user interrupts. The second
+// signal has its default effect: it ends us at once.
+func interruptible(cmd *cobra.Command) (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
 }
 
-func (t *target) options(cmd *cobra.Command) insideOptions {
-	if !t.verbose {
-		return insideOptions{}
+// load loads the config and returns the words before "--".
+func (t *target) load(cmd *cobra.Command, args []string) (words []string, err error) {
+	t.out, t.errOut = stdout(cmd), stderr(cmd)
+	if t.verbose {
+		t.log = slog.New(slog.NewTextHandler(secrets.Writer(t.errOut), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
-	log := slog.New(slog.NewTextHandler(secrets.Writer(stderr(cmd)), &slog.HandlerOptions{Level: slog.LevelDebug}))
-	return insideOptions{log: log, notice: func(method string, params json.RawMessage) {
-		log.Info(strings.TrimPrefix(method, "notifications/"), "params", string(params))
-	}}
+	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+		t.cfg, err = stdioConfig(&t.configFlags, true, args[dash:], nil)
+		return args[:dash], err
+	}
+	t.cfg, err = t.configFlags.load()
+	return args, err
+}
+
+// start starts servers of the config and nothing else. close must be called,
+// unless there is an error.
+func (t *target) start(ctx context.Context, servers ...string) (h *selfHost, failed map[string]error, err error) {
+	waiting := showProgress(t.errOut, "starting "+strings.Join(servers, ", "))
+	defer waiting.end()
+	h, err = startSelf(ctx, narrowed(t.cfg, servers...), t.log)
+	if err != nil {
+		return nil, nil, err
+	}
+	return h, h.load(ctx, servers...), nil
+}
+
+// startTool starts the server of a tool, and it alone, and finds the tool. close
+// must be called, unless there is an error.
+func (t *target) startTool(ctx context.Context, name string) (*selfHost, *catalog.Tool, error) {
+	server, err := serverOfTool(t.cfg, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	h, failed, err := t.start(ctx, server)
+	if err != nil {
+		return nil, nil, err
+	}
+	tool, ok := h.agg.View().Tool(name)
+	switch {
+	case failed[server] != nil:
+		err = failed[server]
+	case !ok:
+		err = unknownTool(h.agg.View(), name)
+	default:
+		return h, tool, nil
+	}
+	h.close()
+	return nil, nil, err
 }
 
 // narrowed returns cfg with these servers alone, all of them lazy: a verb
@@ -100,14 +158,6 @@ func known(names []string) string {
 		return "the config has no servers; dynmcp add makes one"
 	}
 	return "the config has: " + strings.Join(names, ", ")
-}
-
-// interruptible returns a context that ends when the user has enough. The
-// second signal is the default's: it ends us at once.
-func interruptible(cmd *cobra.Command) (context.Context, context.CancelFunc) {
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	context.AfterFunc(ctx, stop)
-	return ctx, stop
 }
 
 // completeServers completes names of servers of the config, with something

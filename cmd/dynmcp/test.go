@@ -20,7 +20,7 @@ func testCommand() *cobra.Command {
 	var on target
 	var asJSON bool
 	var timeout milliseconds
-	cmd := &cobra.Command{
+	cmd := on.command(&cobra.Command{
 		Use:   "test [flags] [name] [-- command args…]",
 		Short: "Start servers and list what they have",
 		Long: `Start a server as a host would, list what it has, and stop it again. Without a
@@ -33,24 +33,16 @@ The exit status is 1 if a server failed.`,
   dynmcp test -- npx -y @modelcontextprotocol/server-everything stdio`,
 		Args:              atMost(1),
 		ValidArgsFunction: completeServers(&on.configFlags, ""),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, args, err := on.load(cmd, args)
-			if err != nil {
-				return err
-			}
-			ctx, stop := interruptible(cmd)
-			defer stop()
-			t := tester{cfg: cfg, opts: on.options(cmd), timeout: time.Duration(timeout)}
-			switch {
-			case len(args) == 0 && !cfg.SingleWrap:
-				return t.all(ctx, cmd, asJSON)
-			case cfg.SingleWrap:
-				args = enabled(cfg)
-			}
-			return t.one(ctx, cmd, args[0], asJSON)
-		},
-	}
-	on.add(cmd)
+	}, func(ctx context.Context, args []string) error {
+		t := tester{&on, time.Duration(timeout)}
+		switch {
+		case len(args) == 0 && !on.cfg.SingleWrap:
+			return t.all(ctx, asJSON)
+		case on.cfg.SingleWrap:
+			args = enabled(on.cfg)
+		}
+		return t.one(ctx, args[0], asJSON)
+	})
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
 	cmd.Flags().Var(&timeout, "timeout", "how long a server may take, like 10s or in `milliseconds` (default: its load_timeout)")
 	return cmd
@@ -82,8 +74,7 @@ func (m *milliseconds) Set(text string) error {
 
 // A tester tests servers, each in a dynmcp of its own.
 type tester struct {
-	cfg     *schema.Config
-	opts    insideOptions
+	*target
 	timeout time.Duration
 }
 
@@ -110,7 +101,7 @@ const (
 
 func (t *tester) try(ctx context.Context, s schema.Server) trial {
 	result := trial{Name: s.Name, Transport: s.Transport, Result: pass, Tools: []string{}}
-	view, err := t.start(ctx, s)
+	view, err := t.list(ctx, s)
 	if err != nil {
 		result.fail(err, t.timeout)
 		return result
@@ -119,22 +110,22 @@ func (t *tester) try(ctx context.Context, s schema.Server) trial {
 	return result
 }
 
-// start returns what a server lists. It is stopped when that is known.
-func (t *tester) start(ctx context.Context, s schema.Server) (*catalog.View, error) {
+// list starts a server, returns what it lists, and stops it again.
+func (t *tester) list(ctx context.Context, s schema.Server) (*catalog.View, error) {
 	if t.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, t.timeout)
 		defer cancel()
 	}
-	in, err := enter(ctx, narrowed(t.cfg, s.Name), t.opts)
+	h, err := startSelf(ctx, narrowed(t.cfg, s.Name), t.log)
 	if err != nil {
 		return nil, err
 	}
-	defer in.close()
-	if err := in.load(ctx, s.Name)[s.Name]; err != nil {
+	defer h.close()
+	if err := h.loadOne(ctx, s.Name); err != nil {
 		return nil, err
 	}
-	return in.agg.View(), nil
+	return h.agg.View(), nil
 }
 
 func (r *trial) fail(err error, timeout time.Duration) {
@@ -198,27 +189,26 @@ func members(objects []json.RawMessage, key string) []string {
 	return values
 }
 
-func (t *tester) one(ctx context.Context, cmd *cobra.Command, name string, asJSON bool) error {
+func (t *tester) one(ctx context.Context, name string, asJSON bool) error {
 	s, err := serverOf(t.cfg, name)
 	if err != nil {
 		return err
 	}
-	out := stdout(cmd)
 	if !asJSON {
-		out.printf("Testing %q\n", name)
+		t.out.printf("Testing %q\n", name)
 	}
-	waiting := showProgress(stderr(cmd), "starting "+name)
+	waiting := showProgress(t.errOut, "starting "+name)
 	result := t.try(ctx, s)
 	waiting.end()
 	if asJSON {
-		err = writeJSON(out, result)
+		err = writeJSON(t.out, result)
 	} else {
-		result.write(out)
+		result.write(t.out)
 	}
 	if result.Result == fail {
 		return fmt.Errorf("%s failed", name)
 	}
-	return cmp.Or(out.err, err)
+	return cmp.Or(t.out.err, err)
 }
 
 func (r *trial) write(s *screen) {
@@ -271,14 +261,13 @@ func (r *trial) writeReason(s *screen, indent string) {
 	}
 }
 
-func (t *tester) all(ctx context.Context, cmd *cobra.Command, asJSON bool) error {
+func (t *tester) all(ctx context.Context, asJSON bool) error {
 	names := enabled(t.cfg)
-	out := stdout(cmd)
 	if !asJSON {
-		out.printf("Testing all configured upstreams (%d)\n\n", len(names))
+		t.out.printf("Testing all configured upstreams (%d)\n\n", len(names))
 	}
 	results := t.tryAll(ctx, names)
-	waiting := showProgress(stderr(cmd), "")
+	waiting := showProgress(t.errOut, "")
 	defer waiting.end()
 	all := summary{Results: []trial{}}
 	for i, name := range names {
@@ -287,13 +276,13 @@ func (t *tester) all(ctx context.Context, cmd *cobra.Command, asJSON bool) error
 		waiting.clear()
 		all.add(r)
 		if !asJSON {
-			out.printf("%s (%s) ... ", r.Name, r.Transport)
-			r.writeResult(out)
-			r.writeReason(out, "  ")
+			t.out.printf("%s (%s) ... ", r.Name, r.Transport)
+			r.writeResult(t.out)
+			r.writeReason(t.out, "  ")
 		}
 	}
 	waiting.end()
-	return all.report(out, asJSON)
+	return all.report(t.out, asJSON)
 }
 
 // atOnce is how many servers are started at the same time: enough not to wait

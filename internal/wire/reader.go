@@ -21,8 +21,13 @@ const (
 // that are no message or are too long.
 type Reader struct {
 	// Idle, if not nil, is called before the source is read, which may take long:
-	// every message that came whole was returned.
+	// every message that came whole was returned. It may block.
 	Idle func()
+
+	// Cork, if not nil, is held from a read that brought something until Idle is
+	// called, that is while the caller of Next handles messages. That goroutine
+	// must not block meanwhile unless it calls Uncork before.
+	Cork *Cork
 
 	src      io.Reader
 	max      int
@@ -35,6 +40,7 @@ type Reader struct {
 	block    []byte // for copies of short lines
 	rest     []byte // text to be taken before the next line
 	pending  error  // what the next line is
+	holding  bool   // we hold Cork
 }
 
 // NewReader returns a Reader on src for lines of at most max bytes.
@@ -58,6 +64,17 @@ func (r *Reader) Next() (Message, error) {
 		if text = text[space(text, 0):]; len(text) > 0 {
 			return r.message(text)
 		}
+	}
+}
+
+// Uncork lets out what Cork holds back on behalf of this Reader and holds
+// nothing back until the next read. The goroutine that calls Next calls it
+// before it blocks, and when it stops calling Next before that returned an error
+// of the source.
+func (r *Reader) Uncork() {
+	if r.holding {
+		r.holding = false
+		r.Cork.Release()
 	}
 }
 
@@ -261,6 +278,7 @@ func (r *Reader) fill() error {
 	if r.end == len(r.buf) {
 		r.grow()
 	}
+	r.Uncork()
 	if r.Idle != nil {
 		r.Idle()
 	}
@@ -269,6 +287,8 @@ func (r *Reader) fill() error {
 		r.end += n
 		switch {
 		case n > 0:
+			r.holding = true
+			r.Cork.Hold()
 			return nil
 		case err != nil:
 			return err

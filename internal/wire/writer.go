@@ -28,11 +28,17 @@ const keptBuffer = 1 << 20
 // what a message costs. One goroutine writes what is left, as many messages a
 // write as there are.
 type Writer struct {
+	// Cork, if not nil, holds messages back while it is held. It is set before
+	// the first message is sent.
+	Cork *Cork
+
 	dst    io.Writer
 	direct *direct // nil where the destination cannot say that it would block
 	stall  time.Duration
 	wake   chan struct{} // holds one token while there may be work
 	done   chan struct{} // closed when nothing will be written any more
+
+	nextDirty *Writer // in the list of Cork, which guards it
 
 	mu      sync.Mutex
 	queue   batch
@@ -40,6 +46,7 @@ type Writer struct {
 	current batch         // being written by whoever set writing
 	writing bool          // someone owns dst and current
 	left    bool          // a sender left the rest of current to the goroutine
+	corked  bool          // in the list of Cork: its next Release writes the queue
 	room    chan struct{} // where someone waits: closed when a batch was written
 	closing bool
 	over    bool // done is closed
@@ -61,13 +68,12 @@ func NewWriter(dst io.Writer, stall time.Duration) *Writer {
 }
 
 // Send queues one message made of the given pieces.
-func (w *Writer) Send(parts ...[]byte) error { return w.SendWithin(nil, 0, parts...) }
+func (w *Writer) Send(parts ...[]byte) error { return w.SendWithin(0, parts...) }
 
 // SendWithin queues one message unless more than limit bytes are waiting
-// already; 0 is no limit. Within a burst it is written when that is flushed, at
-// the latest; nil is no burst. It returns ErrFull, ErrClosed, or what broke the
+// already; 0 is no limit. It returns ErrFull, ErrClosed, or what broke the
 // writer.
-func (w *Writer) SendWithin(b *Burst, limit int, parts ...[]byte) error {
+func (w *Writer) SendWithin(limit int, parts ...[]byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.refusalLocked(limit); err != nil {
@@ -76,20 +82,20 @@ func (w *Writer) SendWithin(b *Burst, limit int, parts ...[]byte) error {
 	for _, part := range parts {
 		w.queue.add(part)
 	}
-	w.queuedLocked(b)
+	w.queuedLocked()
 	return nil
 }
 
 // SendRequest is SendWithin for a request whose params are given in pieces,
 // none where it has none.
-func (w *Writer) SendRequest(b *Burst, limit int, id int64, method string, params ...[]byte) error {
+func (w *Writer) SendRequest(limit int, id int64, method string, params ...[]byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.refusalLocked(limit); err != nil {
 		return err
 	}
 	w.queue.addRequest(id, method, params)
-	w.queuedLocked(b)
+	w.queuedLocked()
 	return nil
 }
 
@@ -107,22 +113,27 @@ func (w *Writer) refusalLocked(limit int) error {
 }
 
 // queuedLocked sees to it that a message which was queued is written.
-func (w *Writer) queuedLocked(b *Burst) {
+func (w *Writer) queuedLocked() {
 	w.queue.end()
 	switch {
 	case w.direct == nil || w.writing:
 		w.wakeLocked()
-	case b != nil && w.queue.size < readChunk: // more than that a pipe does not take
-		b.add(w)
+	case w.queue.size >= readChunk: // more than that a pipe does not take
+		w.sendLocked()
+	case w.corked:
+	case w.Cork.add(w):
+		w.corked = true
 	default:
 		w.sendLocked()
 	}
 }
 
-// flush writes what a burst left in the queue, unless someone else does.
-func (w *Writer) flush() {
+// uncork writes what was held back, unless someone is writing: who does goes on
+// with the queue.
+func (w *Writer) uncork() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.corked = false
 	if w.queue.size > 0 && !w.writing && !w.over {
 		w.sendLocked()
 	}
@@ -157,6 +168,13 @@ func (w *Writer) wakeLocked() {
 	case w.wake <- struct{}{}:
 	default:
 	}
+}
+
+// Waiting returns how many bytes wait to be written.
+func (w *Writer) Waiting() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.queue.size + w.current.size
 }
 
 // WaitBelow returns when at most limit bytes wait to be written, or when

@@ -17,7 +17,7 @@ type reply struct {
 }
 
 // asking puts a question to the host.
-func asking(ctx context.Context, h *Host) chan reply {
+func asking(ctx context.Context, h *Session) chan reply {
 	answered := make(chan reply, 1)
 	go func() {
 		result, err := h.Request(ctx, "roots/list", json.RawMessage(`{"f":1.0}`))()
@@ -37,7 +37,7 @@ func TestAskHost(t *testing.T) {
 			{`{"jsonrpc":"2.0","id":ID,"result":{"n":1.0}}`, `{"n":1.0}`, ""},
 			{`{"jsonrpc":"2.0","id":"ID","result":null}`, `null`, ""},
 			{`{"jsonrpc":"2.0","id":ID,"error":{"code":-1,"message":"no","x":1.0}}`, "", `{"code":-1,"message":"no","x":1.0}`},
-			{`{"jsonrpc":"2.0","id":ID,"result":"` + strings.Repeat("x", hostMaxMessage) + `"}`, "", `{"code":5109,"message":"the host's answer is too large"}`},
+			{`{"jsonrpc":"2.0","id":ID,"result":"` + strings.Repeat("x", stdioMaxMessage) + `"}`, "", `{"code":5109,"message":"the host's answer is too large"}`},
 		} {
 			before := len(e.wait(1))
 			answered := asking(t.Context(), e.host)

@@ -10,49 +10,41 @@ import (
 const batchVersion = "2025-03-26"
 
 // A batch is several messages of the host in one, whose answers go back in
-// one. It is guarded by the host's mutex.
+// one. It is guarded by the session's mutex.
 type batch struct {
 	left    int // requests that are not answered, and one while it is being read
 	answers [][]byte
 }
 
-// takeBatch handles the messages of a batch as if each had come by itself.
-func (h *Host) takeBatch(raw []byte) {
-	h.mu.Lock()
-	version := h.version
-	h.mu.Unlock()
+// receiveBatch handles the messages of a batch as if each had come by itself.
+func (s *Session) receiveBatch(raw []byte) {
+	s.mu.Lock()
+	version := s.version
+	s.mu.Unlock()
 	if version != batchVersion {
-		h.reject(nil, nil, wire.CodeInvalidRequest, "a batch is part of protocol version "+batchVersion+" only")
+		s.reject(nil, nil, wire.CodeInvalidRequest, "a batch is part of protocol version "+batchVersion+" only")
 		return
 	}
 	b, empty := &batch{left: 1}, true
 	for element := range wire.Elements(raw) {
 		empty = false
-		h.takeElement(element, b)
+		m, err := wire.Parse(element)
+		if err != nil || m.IsRequest() {
+			s.mu.Lock()
+			b.left++
+			s.mu.Unlock()
+		}
+		if err != nil {
+			s.reject(b, m.ID, wire.CodeInvalidRequest, err.Error())
+			continue
+		}
+		s.receive(m, b)
 	}
 	if empty {
-		h.reject(nil, nil, wire.CodeInvalidRequest, "the batch is empty")
+		s.reject(nil, nil, wire.CodeInvalidRequest, "the batch is empty")
 		return
 	}
-	h.respond(b, nil)
-}
-
-func (h *Host) takeElement(element []byte, b *batch) {
-	m, err := wire.Parse(element)
-	if err != nil || m.IsRequest() {
-		h.mu.Lock()
-		b.left++
-		h.mu.Unlock()
-	}
-	if err == nil {
-		h.guarded(func() { h.take(m, b) })
-		return
-	}
-	id := m.ID
-	if !wire.ValidID(id) {
-		id = nil
-	}
-	h.reject(b, id, wire.CodeInvalidRequest, err.Error())
+	s.respond(nil, b, nil)
 }
 
 // addLocked takes one answer, or that there is none, and returns all of them

@@ -88,7 +88,7 @@ func TestBatchCancel(t *testing.T) {
 func TestBatchAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := halves()
-		e := edgeOn(t, near, near, far, Options{Handle: func(r *Request) {
+		e := edgeOn(t, near, near, far, Options{HandleRequest: func(r *Request) {
 			if string(r.ID) == "1" {
 				r.Reply(json.RawMessage(`{}`), nil)
 			}
@@ -103,4 +103,23 @@ func TestBatchAtTheEnd(t *testing.T) {
 			t.Errorf("got %s", got)
 		}
 	})
+}
+
+// A panic while an element of a batch is handled is that element's error: the
+// others' answers do not wait for it.
+func TestBatchSurvivesPanics(t *testing.T) {
+	e := newEdge(t, func(r *Request) {
+		if string(r.ID) == "2" {
+			panic("boom")
+		}
+		r.Reply(json.RawMessage(`{}`), nil)
+	})
+	e.begin(batchVersion)
+	e.say(`[{"jsonrpc":"2.0","id":1,"method":"tools/call"},{"jsonrpc":"2.0","id":2,"method":"tools/call"},{"jsonrpc":"2.0","method":"notifications/panic"},{"jsonrpc":"2.0","id":3,"method":"tools/call"}]`)
+	got := e.wait(2)[1]
+	for _, want := range []string{`"id":1,"result"`, `"id":2,"error":{"code":-32603`, `"id":3,"result"`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("got %s, want it to hold %s", got, want)
+		}
+	}
 }

@@ -5,50 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net/http"
 	"sync"
+	"sync/atomic"
 
+	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"dynmcp/internal/wire"
 	"dynmcp/transports"
 )
-
-// The private headers under which a handler of the control plane finds what
-// the SDK does not keep.
-const (
-	idHeader     = "Dynmcp-Request-Id"
-	paramsHeader = "Dynmcp-Request-Params"
-)
-
-// RawID returns the id, as raw JSON, that the host gave a request of the
-// control plane.
-func RawID(req mcp.Request) json.RawMessage { return fromHeader(req, idHeader) }
-
-// RawParams returns the params of a request of the control plane as the host
-// sent them, nil where there are none.
-func RawParams(req mcp.Request) json.RawMessage { return fromHeader(req, paramsHeader) }
-
-func fromHeader(req mcp.Request, name string) json.RawMessage {
-	extra := req.GetExtra()
-	if extra == nil || extra.Header.Get(name) == "" {
-		return nil
-	}
-	return json.RawMessage(extra.Header.Get(name))
-}
-
-// Answer answers a request of the control plane, by the id that the host gave it,
-// with these very bytes: the SDK would write them anew. What it answers
-// afterwards has no effect.
-func (h *Host) Answer(id, result json.RawMessage, err error) {
-	h.mu.Lock()
-	r := h.requests[string(id)]
-	h.mu.Unlock()
-	if r != nil && r.sdkID != 0 {
-		r.Reply(result, err)
-	}
-}
 
 // isControl reports whether the SDK's server answers a method. All it can do
 // with the others is lose data.
@@ -63,25 +29,45 @@ func isControl(method string) bool {
 	return false
 }
 
+// requestKey is where a request of the control plane carries the *Request it is.
+// No host can write there: the token information of the SDK is filled by whoever
+// passes a message on.
+const requestKey = "dynmcp"
+
+// RequestOf returns the request that a handler of the control plane was called
+// for, nil for a notification, as the host sent it; the SDK keeps neither every id nor every member.
+// Whoever answers it by Reply answers with these very bytes: what the SDK answers
+// afterwards has no effect.
+func RequestOf(req mcp.Request) *Request {
+	extra := req.GetExtra()
+	if extra == nil || extra.TokenInfo == nil {
+		return nil
+	}
+	r, _ := extra.TokenInfo.Extra[requestKey].(*Request)
+	return r
+}
+
 // A controlConn is the part of a host's traffic that the SDK's server sees.
 // Requests get ids of our own, because the SDK cannot keep every id a host may
 // use; the host's bytes are put back on the way out.
 type controlConn struct {
-	host   *Host
-	in     chan jsonrpc.Message
-	closed chan struct{}
-	once   sync.Once
+	session *Session
+	closed  chan struct{}
+	once    sync.Once
+	more    chan struct{} // holds one token while the queue may hold messages
+	waiting atomic.Int64  // how many it holds
 
 	mu       sync.Mutex
+	queue    []jsonrpc.Message // what the SDK has not read yet
 	lastID   int64
 	requests map[int64]*Request
 }
 
-func newControlConn(h *Host) *controlConn {
+func newControlConn(s *Session) *controlConn {
 	return &controlConn{
-		host:     h,
-		in:       make(chan jsonrpc.Message),
+		session:  s,
 		closed:   make(chan struct{}),
+		more:     make(chan struct{}, 1),
 		requests: map[int64]*Request{},
 	}
 }
@@ -90,7 +76,7 @@ func newControlConn(h *Host) *controlConn {
 func (c *controlConn) Connect(context.Context) (mcp.Connection, error) { return c, nil }
 
 // SessionID implements mcp.Connection.
-func (c *controlConn) SessionID() string { return c.host.id }
+func (c *controlConn) SessionID() string { return c.session.id }
 
 // Close implements mcp.Connection.
 func (c *controlConn) Close() error {
@@ -100,13 +86,27 @@ func (c *controlConn) Close() error {
 
 // Read implements mcp.Connection.
 func (c *controlConn) Read(ctx context.Context) (jsonrpc.Message, error) {
-	select {
-	case m := <-c.in:
-		return m, nil
-	case <-c.closed:
-		return nil, io.EOF
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	for {
+		c.mu.Lock()
+		if len(c.queue) > 0 {
+			m := c.queue[0]
+			c.queue = c.queue[1:]
+			c.mu.Unlock()
+			if c.waiting.Add(-1) == maxControl { // from here on there is room again
+				c.session.mu.Lock()
+				c.session.room.Broadcast()
+				c.session.mu.Unlock()
+			}
+			return m, nil
+		}
+		c.mu.Unlock()
+		select {
+		case <-c.more:
+		case <-c.closed:
+			return nil, io.EOF
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
 }
 
@@ -114,9 +114,16 @@ func (c *controlConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 func (c *controlConn) Write(_ context.Context, message jsonrpc.Message) error {
 	switch m := message.(type) {
 	case *jsonrpc.Response:
-		c.answer(m)
+		id, _ := m.ID.Raw().(int64)
+		c.mu.Lock()
+		r := c.requests[id]
+		delete(c.requests, id)
+		c.mu.Unlock()
+		if r != nil {
+			r.Reply(m.Result, controlError(m.Error))
+		}
 	case *jsonrpc.Request:
-		c.host.Notify(m.Method, m.Params)
+		c.session.Notify(m.Method, m.Params)
 	}
 	return nil
 }
@@ -132,10 +139,10 @@ func (c *controlConn) request(r *Request) {
 		r.Reply(nil, err)
 		return
 	}
-	taken := c.pass(&jsonrpc.Request{ID: id, Method: r.Method, Params: r.Params, Extra: &mcp.RequestExtra{
-		Header: http.Header{idHeader: {string(r.ID)}, paramsHeader: {string(r.Params)}},
+	passed := c.pass(&jsonrpc.Request{ID: id, Method: r.Method, Params: r.Params, Extra: &mcp.RequestExtra{
+		TokenInfo: &auth.TokenInfo{Extra: map[string]any{requestKey: r}},
 	}})
-	if !taken {
+	if !passed {
 		r.Reply(nil, transports.ShuttingDown(transports.NotSent))
 	}
 }
@@ -144,25 +151,22 @@ func (c *controlConn) notify(method string, params json.RawMessage) {
 	c.pass(&jsonrpc.Request{Method: method, Params: params})
 }
 
-// pass reports whether the server takes messages still.
+// pass queues a message for the server; false is that it reads no more.
 func (c *controlConn) pass(m jsonrpc.Message) bool {
 	select {
-	case c.in <- m:
-		return true
 	case <-c.closed:
 		return false
+	default:
 	}
-}
-
-func (c *controlConn) answer(m *jsonrpc.Response) {
-	id, _ := m.ID.Raw().(int64)
 	c.mu.Lock()
-	r := c.requests[id]
-	delete(c.requests, id)
+	c.queue = append(c.queue, m)
 	c.mu.Unlock()
-	if r != nil {
-		r.Reply(m.Result, controlError(m.Error))
+	c.waiting.Add(1)
+	select {
+	case c.more <- struct{}{}:
+	default:
 	}
+	return true
 }
 
 // controlError gives the SDK's errors that carry no code the one they mean. It

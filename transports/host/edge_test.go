@@ -20,7 +20,7 @@ import (
 // and functions that play the aggregator.
 type edge struct {
 	t      *testing.T
-	host   *Host
+	host   *Session
 	stream io.ReadWriteCloser // the host's end
 	served chan error
 	stop   func() // ends Serve from our side
@@ -36,7 +36,7 @@ type edge struct {
 func newEdge(t *testing.T, handle func(*Request)) *edge {
 	t.Helper()
 	near, far := mcptest.Pipe()
-	return edgeOn(t, near, near, far, Options{Handle: handle})
+	return edgeOn(t, near, near, far, Options{HandleRequest: handle})
 }
 
 func edgeOn(t *testing.T, in io.Reader, out io.Writer, far io.ReadWriteCloser, opts Options) *edge {
@@ -45,18 +45,19 @@ func edgeOn(t *testing.T, in io.Reader, out io.Writer, far io.ReadWriteCloser, o
 	if opts.Control == nil {
 		opts.Control = newControl()
 	}
-	if opts.Handle == nil {
-		opts.Handle = func(r *Request) { r.Reply(json.RawMessage(`{}`), nil) }
+	if opts.HandleRequest == nil {
+		opts.HandleRequest = func(r *Request) { r.Reply(json.RawMessage(`{}`), nil) }
 	}
-	opts.Notice = func(method string, params json.RawMessage) {
+	opts.HandleNotification = func(method string, params json.RawMessage) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.notices = append(e.notices, method+" "+string(params))
 	}
-	e.host = NewHost("h1", in, out, opts)
+	stdio := NewStdio(in, out, &wire.Cork{})
+	e.host = NewSession("h1", stdio, opts)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	e.stop = cancel
-	go func() { e.served <- e.host.Serve(ctx) }()
+	go func() { e.served <- stdio.Serve(ctx, e.host) }()
 	reading := make(chan struct{})
 	go func() {
 		defer close(reading)

@@ -64,13 +64,13 @@ func TestHostHasRoomBeforeInitialized(t *testing.T) {
 				answer := make(chan struct{})
 				e, in := earlyEdge(t, answer)
 				cost := len(line) + earlyCost
-				messages := 4 * hostMaxQueued / cost
+				messages := 4 * maxEarly / cost
 				for n := range messages {
 					e.say(strings.Replace(line, "#", strconv.Itoa(n), 1))
 				}
 				synctest.Wait()
-				if taken := int(in.n.Load()) / len(line) * cost; taken < hostMaxQueued/2 || taken > 2*hostMaxQueued {
-					t.Errorf("what was taken costs %d bytes, want about %d", taken, hostMaxQueued)
+				if taken := int(in.n.Load()) / len(line) * cost; taken < maxEarly/2 || taken > 2*maxEarly {
+					t.Errorf("what was taken costs %d bytes, want about %d", taken, maxEarly)
 				}
 				close(answer)
 				if got := e.wait(messages + 1); !strings.Contains(got[0], `"id":"init"`) {
@@ -87,7 +87,7 @@ func TestHostEndsBeforeInitialized(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answer := make(chan struct{})
 		e, in := earlyEdge(t, answer)
-		for n := range 2 * hostMaxQueued / earlyCost {
+		for n := range 2 * maxEarly / earlyCost {
 			e.say(strings.Replace(early["junk"], "#", strconv.Itoa(n), 1))
 		}
 		synctest.Wait()

@@ -24,7 +24,7 @@ import (
 func TestHostAnswersBeforeTheEnd(t *testing.T) {
 	for range 50 {
 		near, far := halves()
-		e := edgeOn(t, near, near, far, Options{Handle: func(r *Request) {
+		e := edgeOn(t, near, near, far, Options{HandleRequest: func(r *Request) {
 			go func() {
 				time.Sleep(rand.N(300 * time.Microsecond))
 				r.Reply(json.RawMessage(`{}`), nil)
@@ -52,11 +52,11 @@ func TestHostHurries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := halves()
 		var asleep *Request
-		e := edgeOn(t, near, near, far, Options{Handle: func(r *Request) {
+		e := edgeOn(t, near, near, far, Options{HandleRequest: func(r *Request) {
 			answer := func(json.RawMessage) { r.Reply(json.RawMessage(`{"cut":`+string(r.ID)+`}`), nil) }
 			if string(r.ID) == "2" {
 				asleep = r
-				time.AfterFunc(lastAnswers+lastWords/2, func() {
+				time.AfterFunc(drainTimeout+shutdownGrace/2, func() {
 					if !r.OnCancel(answer) {
 						answer(nil)
 					}
@@ -94,7 +94,7 @@ func TestHostAbandons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := halves()
 		told := 0
-		e := edgeOn(t, near, near, far, Options{Handle: func(r *Request) { r.OnCancel(func(json.RawMessage) { told++ }) }})
+		e := edgeOn(t, near, near, far, Options{HandleRequest: func(r *Request) { r.OnCancel(func(json.RawMessage) { told++ }) }})
 		e.begin("2025-11-25")
 		e.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`)
 		far.CloseWrite()
@@ -102,8 +102,8 @@ func TestHostAbandons(t *testing.T) {
 		if err := e.end(); err != nil {
 			t.Error(err)
 		}
-		if took := time.Since(began); took != lastAnswers+lastWords {
-			t.Errorf("it took %v, want %v", took, lastAnswers+lastWords)
+		if took := time.Since(began); took != drainTimeout+shutdownGrace {
+			t.Errorf("it took %v, want %v", took, drainTimeout+shutdownGrace)
 		}
 		if told == 0 {
 			t.Error("who works on it was not told")
@@ -120,7 +120,7 @@ func TestHostAbandons(t *testing.T) {
 func TestHostToldToEndWhileBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := halves()
-		e := edgeOn(t, near, near, far, Options{Handle: func(*Request) {}, Busy: func() bool { return true }})
+		e := edgeOn(t, near, near, far, Options{HandleRequest: func(*Request) {}, Busy: func() bool { return true }})
 		e.begin("2025-11-25")
 		e.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`)
 		far.CloseWrite()
@@ -130,7 +130,7 @@ func TestHostToldToEndWhileBusy(t *testing.T) {
 		if err := e.end(); err != nil {
 			t.Error(err)
 		}
-		if took := time.Since(began); took > lastAnswers+lastWords {
+		if took := time.Since(began); took > drainTimeout+shutdownGrace {
 			t.Errorf("it took %v", took)
 		}
 	})
@@ -142,7 +142,7 @@ func TestHostWaitsWhileBusy(t *testing.T) {
 		near, far := halves()
 		began := time.Now()
 		e := edgeOn(t, near, near, far, Options{
-			Handle: func(r *Request) {
+			HandleRequest: func(r *Request) {
 				time.AfterFunc(20*time.Second, func() { r.Reply(json.RawMessage(`{"slow":1}`), nil) })
 			},
 			Busy: func() bool { return time.Since(began) < time.Minute },
@@ -192,17 +192,18 @@ func TestHostThatDoesNotRead(t *testing.T) {
 		in, stdin := io.Pipe()
 		stdout, out := io.Pipe()
 		var taken int
-		host := NewHost("h1", in, out, Options{
+		stdio := NewStdio(in, out, nil)
+		host := NewSession("h1", stdio, Options{
 			Control: mcp.NewServer(&mcp.Implementation{Name: "x"}, nil),
-			Handle: func(r *Request) {
+			HandleRequest: func(r *Request) {
 				taken++
 				r.Reply(json.RawMessage(`"`+strings.Repeat("x", 1<<20)+`"`), nil)
 			},
-			Notice: func(string, json.RawMessage) {},
-			Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			HandleNotification: func(string, json.RawMessage) {},
+			Logger:             slog.New(slog.NewTextHandler(&log, nil)),
 		})
 		served := make(chan error, 1)
-		go func() { served <- host.Serve(t.Context()) }()
+		go func() { served <- stdio.Serve(t.Context(), host) }()
 		var stops sync.WaitGroup
 		stops.Go(func() {
 			_, _ = io.WriteString(stdin, `{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`+"\n")
@@ -228,8 +229,8 @@ func TestHostThatDoesNotRead(t *testing.T) {
 		if !errors.Is(err, wire.ErrStalled) {
 			t.Errorf("got %v, want %v", err, wire.ErrStalled)
 		}
-		if took := time.Since(began); took != hostStall {
-			t.Errorf("it took %v, want %v", took, hostStall)
+		if took := time.Since(began); took != stdioStall {
+			t.Errorf("it took %v, want %v", took, stdioStall)
 		}
 		if got := log.String(); strings.Count(got, "dropped") != 2 || !strings.Contains(got, "count=1000") {
 			t.Errorf("got %s", got)
@@ -246,10 +247,11 @@ func TestHostThatDoesNotReadAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, stdin := io.Pipe()
 		stdout, out := io.Pipe()
-		host := NewHost("h1", in, out, Options{Control: mcp.NewServer(&mcp.Implementation{Name: "x"}, nil), Notice: func(string, json.RawMessage) {}})
+		stdio := NewStdio(in, out, nil)
+		host := NewSession("h1", stdio, Options{Control: mcp.NewServer(&mcp.Implementation{Name: "x"}, nil), HandleNotification: func(string, json.RawMessage) {}})
 		ctx, cancel := context.WithCancel(t.Context())
 		served := make(chan error, 1)
-		go func() { served <- host.Serve(ctx) }()
+		go func() { served <- stdio.Serve(ctx, host) }()
 		_, _ = io.WriteString(stdin, `{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n")
 		synctest.Wait()
 		began := time.Now()
@@ -257,7 +259,7 @@ func TestHostThatDoesNotReadAtTheEnd(t *testing.T) {
 		if err := <-served; !errors.Is(err, wire.ErrStalled) {
 			t.Errorf("got %v", err)
 		}
-		if took := time.Since(began); took > 2*lastAnswers {
+		if took := time.Since(began); took > 2*drainTimeout {
 			t.Errorf("it took %v", took)
 		}
 		stdin.Close()
@@ -277,7 +279,7 @@ func TestHostListenDoesNotBlockTheEnd(t *testing.T) {
 	if err := e.end(); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(began); took > lastAnswers {
+	if took := time.Since(began); took > drainTimeout {
 		t.Errorf("it took %v", took)
 	}
 	far.Close()

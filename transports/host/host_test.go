@@ -79,8 +79,8 @@ func TestHostRefusesJunk(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":"z","method":7}`, `{"jsonrpc":"2.0","id":"z","error":{"code":-32600,`},
 		{`[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,`},
 		{strings.Repeat("[", 20_000), `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,`},
-		{`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"x":"` + strings.Repeat("x", hostMaxMessage) + `"}}`, `{"jsonrpc":"2.0","id":3,"error":{"code":-32600,`},
-		{`{"method":"tools/call","params":{"x":"` + strings.Repeat("x", hostMaxMessage) + `"},"jsonrpc":"2.0","id":"last"}`, `{"jsonrpc":"2.0","id":"last","error":{"code":-32600,`},
+		{`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"x":"` + strings.Repeat("x", stdioMaxMessage) + `"}}`, `{"jsonrpc":"2.0","id":3,"error":{"code":-32600,`},
+		{`{"method":"tools/call","params":{"x":"` + strings.Repeat("x", stdioMaxMessage) + `"},"jsonrpc":"2.0","id":"last"}`, `{"jsonrpc":"2.0","id":"last","error":{"code":-32600,`},
 	} {
 		e.say(test.line, `{"jsonrpc":"2.0","id":"next","method":"ping"}`)
 		got := e.wait(2*n + 3)
@@ -198,8 +198,8 @@ func TestHostCancelOnControlPlane(t *testing.T) {
 			if method != "tools/list" {
 				return next(ctx, method, req)
 			}
-			if string(RawID(req)) != `"é"` || string(RawParams(req)) != `{"x":1.0}` {
-				t.Errorf("got id %s, params %s", RawID(req), RawParams(req))
+			if r := RequestOf(req); string(r.ID) != `"é"` || string(r.Params) != `{"x":1.0}` {
+				t.Errorf("got id %s, params %s", r.ID, r.Params)
 			}
 			close(working)
 			<-ctx.Done()
@@ -259,7 +259,7 @@ func TestHostAnswersOnce(t *testing.T) {
 // A panic of a handler is that request's error; the session goes on.
 func TestHostSurvivesPanics(t *testing.T) {
 	near, far := mcptest.Pipe()
-	e := edgeOn(t, near, near, far, Options{Handle: func(r *Request) {
+	e := edgeOn(t, near, near, far, Options{HandleRequest: func(r *Request) {
 		if r.Method == "tools/call" {
 			panic("boom")
 		}
@@ -295,7 +295,7 @@ func TestHostChecksBothPlanes(t *testing.T) {
 }
 
 // What the stateless era requires of a result is added, nothing else changes.
-func TestHostModernResults(t *testing.T) {
+func TestHostStatelessResults(t *testing.T) {
 	e := newEdge(t, func(r *Request) { r.Reply(json.RawMessage(`{"n":1.0,"contents":[]}`), nil) })
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 	e.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{`+meta+`}}`, `{"jsonrpc":"2.0","id":2,"method":"resources/read","params":{`+meta+`}}`)

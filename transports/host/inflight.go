@@ -3,9 +3,6 @@ package host
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
-	"time"
 
 	"dynmcp/internal/wire"
 	"dynmcp/transports"
@@ -17,67 +14,61 @@ import (
 
 // admit makes the checks that hold for both planes and takes the request into
 // the table of those in flight.
-func (h *Host) admit(r *Request) *wire.Error {
-	version, refusal := requestVersion(r)
+func (s *Session) admit(r *Request) *wire.Error {
+	era, refusal := requestEra(r.Meta)
 	if refusal != nil {
 		return refusal
 	}
-	r.Modern = version != ""
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.ending {
+	r.Era = era
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ending {
 		return transports.ShuttingDown(transports.NotSent)
 	}
-	if problem := h.outOfTurnLocked(r); problem != "" {
+	if problem := s.outOfTurnLocked(r); problem != "" {
 		return &wire.Error{Code: wire.CodeInvalidRequest, Message: problem}
 	}
-	h.requests[string(r.ID)] = r
+	s.requests[string(r.ID)] = r
 	return nil
 }
 
 // outOfTurnLocked says why a request must not come now, "" where it may.
-func (h *Host) outOfTurnLocked(r *Request) string {
-	switch first := r.Method == "initialize" && !r.Modern; {
-	case h.requests[string(r.ID)] != nil:
+func (s *Session) outOfTurnLocked(r *Request) string {
+	switch first := r.Method == "initialize" && r.Era == transports.Handshake; {
+	case s.requests[string(r.ID)] != nil:
 		return fmt.Sprintf("id %s is in flight already", r.ID)
 	case first && r.batch != nil:
 		return "initialize must not be part of a batch"
-	case first && h.begun:
+	case first && s.begun:
 		return "initialize came already"
 	case first:
-		h.begun = true
-	case r.Modern:
-		h.begun = true
-		h.releaseLocked()
-	case !h.begun && r.Method != "ping" && r.Method != "server/discover": // the SDK says in which version that exists
+		s.begun = true
+		s.opening.Store(true)
+	case r.Era == transports.Stateless:
+		s.begun = true
+		s.releaseLocked()
+	case !s.begun && r.Method != "ping" && r.Method != "server/discover": // the SDK says in which version that exists
 		return r.Method + " came before initialize"
 	}
 	return ""
 }
 
-// takeOut removes a request from the table; false is that it is there no more.
-func (h *Host) takeOut(r *Request) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.takeOutLocked(r)
-}
-
-func (h *Host) takeOutLocked(r *Request) bool {
-	if h.requests[string(r.ID)] != r {
+func (s *Session) takeOutLocked(r *Request) bool {
+	if s.requests[string(r.ID)] != r {
 		return false
 	}
-	delete(h.requests, string(r.ID))
-	if h.idle != nil && !h.waitingLocked() {
-		close(h.idle)
-		h.idle = nil
+	delete(s.requests, string(r.ID))
+	if s.idle != nil && !s.waitingLocked() {
+		close(s.idle)
+		s.idle = nil
 	}
 	return true
 }
 
 // waitingLocked reports whether a request is in flight that will be answered
 // by itself; a subscription only ends with the host.
-func (h *Host) waitingLocked() bool {
-	for _, r := range h.requests {
+func (s *Session) waitingLocked() bool {
+	for _, r := range s.requests {
 		if r.Method != "subscriptions/listen" {
 			return true
 		}
@@ -85,170 +76,66 @@ func (h *Host) waitingLocked() bool {
 	return false
 }
 
-// answer writes what a request is answered with. Who brings a result waits while
-// far too much waits for the host: calls that were in flight when we stopped
-// reading it would otherwise all end up in memory.
-func (h *Host) answer(r *Request, result json.RawMessage, err error) {
-	if err == nil {
-		h.out.WaitBelow(hostMaxUnread)
+// answer writes what a request is answered with, unless it has left the table.
+// The control plane, which answers on goroutines of its own, waits for a host that
+// is far behind.
+func (s *Session) answer(r *Request, result json.RawMessage, err error) {
+	if err == nil && r.sdkID != 0 {
+		s.edge.AwaitRoom()
 	}
-	h.mu.Lock()
-	if !h.takeOutLocked(r) {
-		h.mu.Unlock()
+	s.mu.Lock()
+	if !s.takeOutLocked(r) {
+		s.mu.Unlock()
 		return
 	}
-	h.answering.Add(1)
-	open := h.open
-	h.mu.Unlock()
-	defer h.answering.Done()
+	s.writing.Add(1)
+	s.mu.Unlock()
+	defer s.writing.Done()
 
-	if err == nil && r.Modern {
-		result = modernResult(r.Method, result)
+	if err == nil && r.Era == transports.Stateless {
+		result = statelessResult(r.Method, result)
 	}
-	switch {
-	case r.Method == "initialize":
-		h.writeFirst(r, result, err)
-	case err == nil && open && r.batch == nil:
-		h.sent(h.out.SendWithin(r.reply, 0, wire.Result(r.ID, result)...))
-	default:
-		h.respond(r.batch, answerParts(r.ID, result, err))
-	}
-}
-
-func answerParts(id, result json.RawMessage, err error) [][]byte {
+	var parts [][]byte
 	if err != nil {
-		return wire.Failure(id, transports.WireError(err))
+		parts = wire.Failure(r.ID, transports.WireError(err))
+	} else {
+		parts = wire.Result(r.ID, result)
 	}
-	return wire.Result(id, result)
+	if r.Method == "initialize" {
+		s.answerInitialize(r, result, err, parts)
+	} else {
+		s.respond(r, r.batch, parts)
+	}
 }
 
-// writeFirst writes the answer to initialize and lets out what had to wait for
-// it. After a failure the host may try again. What it settles holds before the
-// host can have read it.
-func (h *Host) writeFirst(r *Request, result json.RawMessage, err error) {
-	h.mu.Lock()
-	h.version, _ = wire.Text(wire.Get(result, "protocolVersion"))
-	h.begun = err == nil
-	h.mu.Unlock()
-	h.sent(h.out.Send(answerParts(r.ID, result, err)...))
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.releaseLocked()
-	h.open = err == nil
+// answerInitialize writes the answer to initialize and releases what had to wait
+// for it. After a failure the host may try again. What it negotiates holds before
+// the host can have read it.
+func (s *Session) answerInitialize(r *Request, result json.RawMessage, err error, parts [][]byte) {
+	s.mu.Lock()
+	s.version, _ = wire.Text(wire.Get(result, "protocolVersion"))
+	s.begun = err == nil
+	s.mu.Unlock()
+	s.noteSent(s.edge.Write(r, Response, parts...))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.releaseLocked()
+	s.open = err == nil
 }
 
-// cancelled ends a request without an answer. What is unknown or finished
+// cancelled ends a request without an answer. One that is unknown or finished
 // already is no error (MCP, "Cancellation").
-func (h *Host) cancelled(params json.RawMessage) {
-	h.mu.Lock()
-	r := h.requests[string(wire.Get(params, "requestId"))]
-	h.mu.Unlock()
-	if r == nil || r.Method == "initialize" || !h.takeOut(r) {
+func (s *Session) cancelled(params json.RawMessage) {
+	s.mu.Lock()
+	r := s.requests[string(wire.Get(params, "requestId"))]
+	taken := r != nil && r.Method != "initialize" && s.takeOutLocked(r)
+	s.mu.Unlock()
+	if !taken {
 		return
 	}
 	r.Cancel(wire.Get(params, "reason"))
 	if r.sdkID != 0 {
-		h.sdk.notify("notifications/cancelled", fmt.Appendf(nil, `{"requestId":%d}`, r.sdkID))
+		s.control.notify("notifications/cancelled", fmt.Appendf(nil, `{"requestId":%d}`, r.sdkID))
 	}
-	h.respond(r.batch, nil)
-}
-
-// finish ends what is in flight: after its answers, or without them where they
-// take too long. Nothing is taken any more.
-func (h *Host) finish(busy func() bool) {
-	h.mu.Lock()
-	h.ending = true
-	h.opened.Broadcast()
-	h.mu.Unlock()
-	h.awaitAnswers(busy, lastAnswers)
-	h.hurry()
-	h.abandon(func(*Request) bool { return true })
-	h.answering.Wait()
-}
-
-func (h *Host) isEnding() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.ending
-}
-
-// awaitAnswers returns when nothing is in flight any more, nobody reads the
-// answers, or it took longer than patience; time in which busy reports true does
-// not count.
-func (h *Host) awaitAnswers(busy func() bool, patience time.Duration) {
-	h.mu.Lock()
-	idle := make(chan struct{})
-	if h.waitingLocked() {
-		h.idle = idle
-	} else {
-		close(idle)
-	}
-	h.mu.Unlock()
-	const tick = lastAnswers / 10
-	ticker := time.NewTicker(tick)
-	defer ticker.Stop()
-	for left := patience; left > 0; {
-		select {
-		case <-idle:
-			return
-		case <-h.out.Done():
-			return
-		case <-ticker.C:
-			if busy == nil || !busy() {
-				left -= tick
-			}
-		}
-	}
-}
-
-// hurry has the calls in flight answered now, by who knows their upstream and
-// whether they were sent. The control plane has nobody to ask.
-func (h *Host) hurry() {
-	h.abandon(func(r *Request) bool { return isControl(r.Method) })
-	h.mu.Lock()
-	left := slices.Collect(maps.Values(h.requests))
-	h.mu.Unlock()
-	for _, r := range left {
-		r.hurry()
-	}
-	h.awaitAnswers(nil, lastWords)
-}
-
-// abandon withdraws what is still in flight, of those that which picks, and says
-// so, for a host that may still read.
-func (h *Host) abandon(which func(*Request) bool) {
-	h.mu.Lock()
-	var left []*Request
-	for _, r := range h.requests {
-		if which(r) {
-			left = append(left, r)
-		}
-	}
-	for _, r := range left {
-		h.takeOutLocked(r)
-	}
-	h.mu.Unlock()
-	for _, r := range left {
-		r.Cancel(nil)
-		if r.Method == "subscriptions/listen" {
-			h.respond(r.batch, nil)
-			continue
-		}
-		h.respond(r.batch, wire.Failure(r.ID, transports.ShuttingDown(transports.Unknown)))
-	}
-}
-
-// flush writes what is queued, for a host that takes it within patience; 0 is
-// as long as it takes anything.
-func (h *Host) flush(patience time.Duration) error {
-	h.mu.Lock()
-	if h.dropped > 0 {
-		h.log.Warn("notifications were dropped, the host read too slowly", "count", h.dropped)
-	}
-	h.mu.Unlock()
-	if patience > 0 {
-		late := time.AfterFunc(patience, func() { h.out.Break(wire.ErrStalled) })
-		defer late.Stop()
-	}
-	return h.out.Close()
+	s.respond(nil, r.batch, nil)
 }

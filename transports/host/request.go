@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"encoding/json"
 	"sync"
 
@@ -8,25 +9,24 @@ import (
 	"dynmcp/transports"
 )
 
-// A Request is a request to us that is not answered yet. It is answered or
-// cancelled once; what comes later has no effect.
+// A Request is a request of the host that is not answered yet. It is answered
+// or cancelled once; what comes later has no effect.
 type Request struct {
-	ID     json.RawMessage // as it was sent; nil where it came over no wire
+	ID     json.RawMessage // as it was sent
 	Method string
 	Params json.RawMessage
 	Meta   json.RawMessage // the _meta of Params, nil where there is none
-	Modern bool            // of the stateless era (2026-07-28 and later)
-	Peer   transports.Peer // takes the request's progress
+	Era    transports.Era  // which one it was made in
+	Peer   transports.Peer // the host, for what belongs to this request
 
-	sdkID  int64       // its id on the control plane, 0 on the data plane
-	batch  *batch      // it came in, nil where it came by itself
-	burst  *wire.Burst // it came in, nil where it came by itself or that was taken
-	reply  *wire.Burst // to answer in
-	answer func(*Request, json.RawMessage, error)
+	session *Session
+	sdkID   int64  // its id on the control plane, 0 on the data plane
+	batch   *batch // it came in, nil where it came by itself
+	answer  func(*Request, json.RawMessage, error)
 
 	mu       sync.Mutex
 	ended    bool
-	hurried  bool // we end: it is to be answered now
+	draining bool // we end: it is to be answered now
 	onCancel func(reason json.RawMessage)
 }
 
@@ -38,28 +38,25 @@ func NewRequest(method string, params json.RawMessage, peer transports.Peer, ans
 	}}
 }
 
-// TakeBurst returns, once, the burst that the request came in, to send in what it
-// leads to at once. It is for the goroutine that hands the request over; what goes
-// on on another one must have it taken before. Nil is none.
-func (r *Request) TakeBurst() *wire.Burst {
-	b := r.burst
-	r.burst = nil
-	return b
+// Notify implements transports.Peer: it sends a notification that belongs to the
+// request, such as its progress.
+func (r *Request) Notify(method string, params json.RawMessage) { r.session.notify(r, method, params) }
+
+// Request implements transports.Peer: it sends the host a request that belongs
+// to this one.
+func (r *Request) Request(ctx context.Context, method string, params json.RawMessage) func() (json.RawMessage, error) {
+	return r.session.request(ctx, r, method, params)
 }
 
 // Reply answers the request; an error that is a *wire.Error goes out as it is.
-func (r *Request) Reply(result json.RawMessage, err error) { r.ReplyIn(nil, result, err) }
-
-// ReplyIn is Reply within a burst, on the goroutine it belongs to; nil is none.
-func (r *Request) ReplyIn(b *wire.Burst, result json.RawMessage, err error) {
+func (r *Request) Reply(result json.RawMessage, err error) {
 	if _, first := r.end(); first {
-		r.reply = b
 		r.answer(r, result, err)
 	}
 }
 
-// Cancel ends the request without an answer and tells who works on it. reason,
-// raw JSON, may be nil.
+// Cancel ends the request without an answer and tells whoever works on it.
+// reason, raw JSON, may be nil.
 func (r *Request) Cancel(reason json.RawMessage) {
 	if onCancel, first := r.end(); first && onCancel != nil {
 		onCancel(reason)
@@ -75,32 +72,32 @@ func (r *Request) end() (onCancel func(json.RawMessage), first bool) {
 }
 
 // Live reports whether the request is worth working on: it was not answered or
-// cancelled, and we do not end.
+// cancelled, and the session does not end.
 func (r *Request) Live() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return !r.ended && !r.hurried
+	return !r.ended && !r.draining
 }
 
 // OnCancel has f called if the request is cancelled from now on, in the place
-// of a function given before; also where we end while it is in flight, and then
-// it can still be answered, and is to be. It reports false, and does not keep f,
-// where the request is live no more.
+// of a function given before. f is called as well when the session ends while the
+// request is in flight; then the request can still be answered, and is to be.
+// OnCancel reports false, and does not keep f, if the request is no longer live.
 func (r *Request) OnCancel(f func(reason json.RawMessage)) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	live := !r.ended && !r.hurried
+	live := !r.ended && !r.draining
 	if live {
 		r.onCancel = f
 	}
 	return live
 }
 
-// hurry tells who works on the request that we end.
-func (r *Request) hurry() {
+// drain tells whoever works on the request that the session ends.
+func (r *Request) drain() {
 	r.mu.Lock()
 	onCancel, ended := r.onCancel, r.ended
-	r.hurried = true
+	r.draining = true
 	r.mu.Unlock()
 	if !ended && onCancel != nil {
 		onCancel(nil)

@@ -31,13 +31,6 @@ type Call struct {
 	// connection's peer.
 	Peer transports.Peer
 
-	// Burst is the one to send the request in, by the goroutine that it belongs
-	// to; nil sends at once.
-	Burst *wire.Burst
-	// Answered is the burst that the answer came in, for the time of Done; nil
-	// where it came by itself.
-	Answered *wire.Burst
-
 	unlimited bool   // the server's timeout does not hold
 	token     []byte // the host's progress token
 
@@ -110,7 +103,7 @@ func (c *Conn) setSent(id int64, call *Call) bool {
 func (c *Conn) sendCall(call *Call, id int64) error {
 	params, n := call.pieces(id)
 	if c.lines != nil {
-		return c.lines.SendRequest(call.Burst, maxQueued, id, call.Method, params[:n]...)
+		return c.lines.SendRequest(maxQueued, id, call.Method, params[:n]...)
 	}
 	return c.send(call, wire.Request(id, call.Method, params[:n]...)...)
 }
@@ -224,13 +217,12 @@ func (c *Conn) Call(ctx context.Context, method string, params json.RawMessage) 
 
 // finish ends the call with this id, and no other.
 func (c *Conn) finish(id int64, result json.RawMessage, err error) bool {
-	return c.finishOwn(id, nil, nil, result, err)
+	return c.finishOwn(id, nil, result, err)
 }
 
-// finishOwn is finish for an answer that came in a burst, nil is none, and may
-// only be that of own, where own is not nil. It reports whether the call was in
-// flight.
-func (c *Conn) finishOwn(id int64, own *Call, in *wire.Burst, result json.RawMessage, err error) bool {
+// finishOwn is finish for an answer that may only be that of own, where own is
+// not nil. It reports whether the call was in flight.
+func (c *Conn) finishOwn(id int64, own *Call, result json.RawMessage, err error) bool {
 	c.mu.Lock()
 	call := c.calls[id]
 	if call == nil || own != nil && call != own {
@@ -239,7 +231,6 @@ func (c *Conn) finishOwn(id int64, own *Call, in *wire.Burst, result json.RawMes
 	}
 	c.takeLocked(id)
 	c.mu.Unlock()
-	call.Answered = in
 	call.Done(result, err)
 	return true
 }

@@ -37,6 +37,14 @@ type Options struct {
 	// there, and may refuse the handshake after server/discover. Nil is no.
 	OldHost func() bool
 
+	// Cork holds back what is sent to the upstream and what its messages lead
+	// to, while those of one read are handled. Nil is none.
+	Cork *wire.Cork
+
+	// Throttle is called by what reads the upstream before it reads on, outside
+	// of any hold of Cork. It may block while hosts do not read. Nil is none.
+	Throttle func()
+
 	stall time.Duration  // how long an upstream may leave its end unread; 0 is writeStall
 	http  httpPatience   // zero is usualPatience
 	roots *x509.CertPool // who signs the certificates of upstreams; nil is whom the system trusts
@@ -72,7 +80,6 @@ type Conn struct {
 
 	stateless atomic.Bool // the upstream is of the stateless era
 	introduce [][2]string // what every request to it says in _meta
-	burst     *wire.Burst // of the goroutine that reads lines; nil where there are none
 
 	// connect is what has to be done before the first message; may be nil.
 	connect func(ctx context.Context) error
@@ -136,6 +143,9 @@ func Open(server schema.Server, opts Options) (*Conn, error) {
 func newConn(server schema.Server, opts Options) *Conn {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Throttle == nil {
+		opts.Throttle = func() {}
 	}
 	if opts.stall == 0 {
 		opts.stall = writeStall

@@ -86,6 +86,7 @@ func mediaType(resp *http.Response) string {
 
 func (x *exchange) readBody(body io.Reader) error {
 	c := x.link.conn
+	c.opts.Throttle()
 	limit := c.server.MaxMessageBytes
 	text, err := io.ReadAll(io.LimitReader(body, int64(limit)+1))
 	switch {

@@ -110,6 +110,7 @@ func (s *eventStream) read(l *httpLink, resp *http.Response, own *Call, taken fu
 // take handles the message in an event. What is none is logged, the answer may
 // still come.
 func (l *httpLink) take(text []byte, own *Call) {
+	l.conn.opts.Throttle()
 	text = wire.Fold(bytes.TrimSpace(text))
 	if len(text) == 0 {
 		return

@@ -42,11 +42,11 @@ func (c *Conn) answered(m wire.Message, own *Call) {
 	switch {
 	case !ok:
 	case m.Error != nil && string(m.Error) != "null":
-		found = c.finishOwn(id, own, c.burst, nil, wire.ParseError(m.Error))
+		found = c.finishOwn(id, own, nil, wire.ParseError(m.Error))
 	case m.Result != nil:
-		found = c.finishOwn(id, own, c.burst, m.Result, nil)
+		found = c.finishOwn(id, own, m.Result, nil)
 	default:
-		found = c.finishOwn(id, own, c.burst, nil, c.fail(transports.CodeProtocol, transports.Unknown, errors.New("the answer holds neither a result nor an error")))
+		found = c.finishOwn(id, own, nil, c.fail(transports.CodeProtocol, transports.Unknown, errors.New("the answer holds neither a result nor an error")))
 	}
 	if !found {
 		c.log.Debug("answer to nothing in flight", "id", string(m.ID))

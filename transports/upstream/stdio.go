@@ -87,17 +87,17 @@ func (c *Conn) giveUp(p *child, grace time.Duration, why error) {
 
 // sendLines has everything sent as lines.
 func (c *Conn) sendLines(w *wire.Writer) {
+	w.Cork = c.opts.Cork
 	c.lines = w
-	c.send = func(_ *Call, parts ...[]byte) error { return w.SendWithin(nil, maxQueued, parts...) }
+	c.send = func(_ *Call, parts ...[]byte) error { return w.SendWithin(maxQueued, parts...) }
 	c.begin = func(parts ...[]byte) error { return c.send(nil, parts...) }
 }
 
 // readLines handles what the upstream prints until that ends.
 func (c *Conn) readLines(stream io.Reader) {
 	r := wire.NewReader(heard{stream, &c.heard}, c.server.MaxMessageBytes)
-	c.burst = &wire.Burst{}
-	r.Idle = c.burst.Flush
-	defer c.burst.Flush()
+	r.Cork, r.Idle = c.opts.Cork, c.opts.Throttle
+	defer r.Uncork()
 	for {
 		m, err := r.Next()
 		if err == nil {

@@ -14,34 +14,32 @@ import (
 // codeUnsupportedVersion is the error for a version that is not known.
 const codeUnsupportedVersion = -32022
 
-// requestVersion returns the stateless version a request speaks, "" where it
-// speaks none. It makes the checks on the data plane that the SDK makes on the
-// control plane.
-func requestVersion(r *Request) (string, *wire.Error) {
-	meta := r.Meta
+// requestEra returns the era that the _meta of a request declares. It makes the
+// checks on the data plane that the SDK makes on the control plane.
+func requestEra(meta json.RawMessage) (transports.Era, *wire.Error) {
 	version, ok := wire.Text(wire.Get(meta, transports.MetaVersion))
 	if !ok || version < transports.StatelessVersion {
-		return "", nil
+		return transports.Handshake, nil
 	}
 	if known := mcp.SupportedProtocolVersions(); !slices.Contains(known, version) {
 		data, err := json.Marshal(map[string]any{"supported": known, "requested": version})
 		if err != nil {
 			data = nil
 		}
-		return "", &wire.Error{Code: codeUnsupportedVersion, Message: "unsupported protocol version", Data: data}
+		return transports.Stateless, &wire.Error{Code: codeUnsupportedVersion, Message: "unsupported protocol version", Data: data}
 	}
 	if !wire.IsObject(wire.Get(meta, transports.MetaCapabilities)) {
-		return "", &wire.Error{Code: wire.CodeInvalidParams, Message: fmt.Sprintf("missing or invalid _meta field %q", transports.MetaCapabilities)}
+		return transports.Stateless, &wire.Error{Code: wire.CodeInvalidParams, Message: fmt.Sprintf("missing or invalid _meta field %q", transports.MetaCapabilities)}
 	}
 	if info := wire.Get(meta, transports.MetaClientInfo); info != nil && !wire.IsObject(info) {
-		return "", &wire.Error{Code: wire.CodeInvalidParams, Message: fmt.Sprintf("invalid _meta field %q", transports.MetaClientInfo)}
+		return transports.Stateless, &wire.Error{Code: wire.CodeInvalidParams, Message: fmt.Sprintf("invalid _meta field %q", transports.MetaClientInfo)}
 	}
-	return version, nil
+	return transports.Stateless, nil
 }
 
-// modernResult adds what the stateless era requires of a result and this one
+// statelessResult adds what the stateless era requires of a result and this one
 // does not say.
-func modernResult(method string, result json.RawMessage) json.RawMessage {
+func statelessResult(method string, result json.RawMessage) json.RawMessage {
 	if !wire.IsObject(result) {
 		return result
 	}
