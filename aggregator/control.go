@@ -92,13 +92,13 @@ func (a *Aggregator) handleControl(ctx context.Context, s *session, method strin
 	case "server/discover":
 		return a.discover(ctx, req, next)
 	case "tools/list", "prompts/list", "resources/list", "resources/templates/list":
-		a.startEager()
+		a.startEager(true)
 		return a.answerList(ctx, s, method, req)
 	case "resources/subscribe", "resources/unsubscribe":
-		a.startEager()
+		a.startEager(true)
 		return a.subscribe(ctx, s, method, req)
 	case "subscriptions/listen":
-		a.startEager()
+		a.startEager(true)
 		return a.listen(ctx, s, req)
 	case "logging/setLevel":
 		return a.setLevel(ctx, s, req, next)
@@ -126,7 +126,7 @@ func (a *Aggregator) initialize(ctx context.Context, s *session, req mcp.Request
 		capabilities = json.RawMessage(`{}`)
 	}
 	a.sessions.declare(s, capabilities, transports.Handshake)
-	a.startEager()
+	a.startEager(true)
 	answer, ok := res.(*mcp.InitializeResult)
 	if !ok {
 		return nil, fmt.Errorf("the SDK answered initialize with %T", res)

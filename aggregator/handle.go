@@ -18,7 +18,7 @@ func (a *Aggregator) handle(s *session, r *host.Request) {
 	if r.Era == transports.Stateless {
 		a.sessions.declare(s, wire.Get(r.Meta, transports.MetaCapabilities), transports.Stateless)
 	}
-	a.startEager()
+	a.startEager(true)
 	switch r.Method {
 	case "tools/call":
 		a.callTool(s, r)

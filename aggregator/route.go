@@ -2,7 +2,6 @@ package aggregator
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 
 	"dynmcp/internal/wire"
@@ -139,14 +138,11 @@ func (a *Aggregator) retryWhenListed(r *host.Request, try func() bool, orElse fu
 		return
 	}
 	a.spawnFor(r, func() {
-		ctx, cancel := context.WithCancel(a.ctx)
+		ctx, cancel := a.contextOf(r)
 		defer cancel()
-		if !r.OnCancel(func(json.RawMessage) { cancel() }) {
-			cancel()
-		}
 		err := a.awaitSingle(ctx)
 		for err == nil {
-			_, next := a.startup.pending() // before the try, so that none is missed
+			next := a.startup.pending() // before the try, so that none is missed
 			if try() {
 				return
 			}
