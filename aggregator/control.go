@@ -63,15 +63,15 @@ func (a *Aggregator) control(next mcp.MethodHandler) mcp.MethodHandler {
 			return nil, errors.New("the session has ended")
 		}
 		res, err := a.handleControl(ctx, s, method, req, next)
-		replyExactly(r, res, err)
+		replyExactly(method, r, res, err)
 		return res, rpcError(err)
 	}
 }
 
-// replyExactly answers a request with the bytes of an answer before the SDK
-// encodes them again. The handshake stays the SDK's, which waits for its end.
-func replyExactly(r *host.Request, res mcp.Result, err error) {
-	if r.Method == "initialize" || r.Method == "server/discover" {
+// replyExactly gives the host the bytes of an answer before the SDK encodes them
+// again. The handshake stays the SDK's, which waits for its end.
+func replyExactly(method string, r *host.Request, res mcp.Result, err error) {
+	if method == "initialize" || method == "server/discover" {
 		return
 	}
 	var theirs *wire.Error
@@ -92,13 +92,13 @@ func (a *Aggregator) handleControl(ctx context.Context, s *session, method strin
 	case "server/discover":
 		return a.discover(ctx, req, next)
 	case "tools/list", "prompts/list", "resources/list", "resources/templates/list":
-		a.startEager()
+		a.startEager(true)
 		return a.answerList(ctx, s, method, req)
 	case "resources/subscribe", "resources/unsubscribe":
-		a.startEager()
+		a.startEager(true)
 		return a.subscribe(ctx, s, method, req)
 	case "subscriptions/listen":
-		a.startEager()
+		a.startEager(true)
 		return a.listen(ctx, s, req)
 	case "logging/setLevel":
 		return a.setLevel(ctx, s, req, next)
@@ -126,7 +126,7 @@ func (a *Aggregator) initialize(ctx context.Context, s *session, req mcp.Request
 		capabilities = json.RawMessage(`{}`)
 	}
 	a.sessions.declare(s, capabilities, transports.Handshake)
-	a.startEager()
+	a.startEager(true)
 	answer, ok := res.(*mcp.InitializeResult)
 	if !ok {
 		return nil, fmt.Errorf("the SDK answered initialize with %T", res)

@@ -18,13 +18,13 @@ func (a *Aggregator) handle(s *session, r *host.Request) {
 	if r.Era == transports.Stateless {
 		a.sessions.declare(s, wire.Get(r.Meta, transports.MetaCapabilities), transports.Stateless)
 	}
-	a.startEager()
+	a.startEager(true)
 	switch r.Method {
 	case "tools/call":
 		a.callTool(s, r)
 	case "resources/read":
 		if uri, ok := routingMember(r, "uri"); ok {
-			a.dispatchTo(s, r, a.resource(uri, r.Era == transports.Stateless))
+			a.dispatchTo(s, r, a.resource(uri, r.Era))
 		}
 	case "prompts/get":
 		if name, ok := routingMember(r, "name"); ok {
@@ -141,17 +141,26 @@ func routingMember(r *host.Request, member string) (string, bool) {
 	return text, ok && err == nil
 }
 
-// complete asks the owner of what is to be completed.
+// complete asks the owner of what is to be completed. As with routingMember an
+// upstream must not be able to read another reference than we do.
 func (a *Aggregator) complete(s *session, r *host.Request) {
-	ref := wire.Get(r.Params, "ref")
+	ref, _, err := wire.Pair(r.Params, "ref", "_meta")
+	kind, _ := wire.Text(wire.Get(ref, "type"))
+	member := map[string]string{"ref/prompt": "name", "ref/resource": "uri"}[kind]
+	var raw json.RawMessage
+	if err == nil && member != "" {
+		_, raw, err = wire.Pair(ref, "type", member)
+	}
+	name, _ := wire.Text(raw)
 	var to target
-	switch kind, _ := wire.Text(wire.Get(ref, "type")); kind {
-	case "ref/prompt":
-		name, _ := wire.Text(wire.Get(ref, "name"))
+	switch {
+	case err != nil:
+		r.Reply(nil, invalid("%s: %v", r.Method, err))
+		return
+	case member == "name":
 		to = a.prompt(name)
-	case "ref/resource":
-		uri, _ := wire.Text(wire.Get(ref, "uri"))
-		to = a.resource(uri, r.Era == transports.Stateless)
+	case member == "uri":
+		to = a.resource(name, r.Era)
 		to.guess = false // what a server suggests that does not have it is wrong
 	default:
 		r.Reply(nil, invalid("Unsupported completion ref type: %q", kind))

@@ -45,7 +45,7 @@ func (a *Aggregator) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.
 		Env:     a.opts.ChildEnv(u.Server.Name),
 
 		Cork:     &a.cork,
-		Throttle: a.sessions.throttle,
+		Throttle: a.throttle,
 	})
 	if err != nil {
 		return nil, err

@@ -121,8 +121,8 @@ func (ss *sessions) all() []*session {
 }
 
 // throttle returns when no host is far behind with what waits for it.
-func (ss *sessions) throttle() {
-	for _, s := range ss.all() {
+func (a *Aggregator) throttle() {
+	for _, s := range a.sessions.all() {
 		if h, ok := s.peer.(*host.Session); ok {
 			h.AwaitReader()
 		}

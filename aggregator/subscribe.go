@@ -12,6 +12,7 @@ import (
 
 	"dynmcp/internal/wire"
 	"dynmcp/lazy"
+	"dynmcp/transports"
 	"dynmcp/transports/host"
 	"dynmcp/transports/upstream"
 )
@@ -49,7 +50,7 @@ func (a *Aggregator) subscribe(ctx context.Context, s *session, method string, r
 // subscribeTo has a resource's owner do something about a subscription, or else
 // the first upstream that does not refuse to.
 func (a *Aggregator) subscribeTo(ctx context.Context, uri string, params json.RawMessage, do subscriber) error {
-	to := a.resource(uri, false)
+	to := a.resource(uri, transports.Handshake)
 	if to.owner() == nil && a.incomplete() {
 		if err := a.awaitListings(ctx); err != nil {
 			return err
