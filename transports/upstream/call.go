@@ -147,7 +147,7 @@ func (c *Conn) notSent(id int64, err error) {
 		c.mu.Unlock()
 		c.spawn(func() { // where it cannot, the connection and its calls have ended
 			await(c.done, exitGrace)
-			c.finish(id, nil, c.failure(err, transports.NotSent))
+			c.finish(id, nil, c.failure(withoutPath(err), transports.NotSent))
 		})
 	}
 }

@@ -37,7 +37,6 @@ type Options struct {
 	// there, and may refuse the handshake after server/discover. Nil is no.
 	OldHost func() bool
 
-	stall time.Duration  // how long an upstream may leave its end unread; 0 is writeStall
 	http  httpPatience   // zero is usualPatience
 	roots *x509.CertPool // who signs the certificates of upstreams; nil is whom the system trusts
 	ping  time.Duration  // how long a ping waits for a sign of life; 0 is pingWait
@@ -136,9 +135,6 @@ func Open(server schema.Server, opts Options) (*Conn, error) {
 func newConn(server schema.Server, opts Options) *Conn {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
-	}
-	if opts.stall == 0 {
-		opts.stall = writeStall
 	}
 	if opts.http == (httpPatience{}) {
 		opts.http = usualPatience

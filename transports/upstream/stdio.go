@@ -4,14 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"time"
 
 	"dynmcp/internal/wire"
 )
 
 const (
-	// writeStall is how long a child may leave its stdin unread.
-	writeStall = 10 * time.Second
 	// maxQueued is how much may wait for one child.
 	maxQueued = 128 << 20
 	// exitGrace is how long a child may take to end by itself, after its
@@ -34,7 +33,7 @@ func (c *Conn) openChild() error {
 		return c.StartFailure(fmt.Sprintf("start %q", c.server.Command), err)
 	}
 	c.log.Debug("started", "pid", p.tree.Pid())
-	writer := wire.NewWriter(p.stdin, c.opts.stall)
+	writer := wire.NewWriter(p.stdin, 0) // it may be busy for as long as it likes
 	p.stderr.redact = c.opts.Redact
 	c.stderr = p.stderr.tail
 	c.sendLines(writer)
@@ -56,7 +55,7 @@ func (c *Conn) openChild() error {
 	c.spawn(func() {
 		<-writer.Done()
 		if err := writer.Err(); err != nil {
-			c.giveUp(p, drainGrace, fmt.Errorf("it does not read its stdin: %w", err))
+			c.giveUp(p, drainGrace, fmt.Errorf("it closed its stdin: %w", withoutPath(err)))
 		}
 	})
 	c.spawn(func() {
@@ -83,6 +82,16 @@ func (c *Conn) giveUp(p *child, grace time.Duration, why error) {
 		c.lose(why)
 		c.kill()
 	}
+}
+
+// withoutPath returns err without the name of a file, which is "|1" for a pipe
+// of ours.
+func withoutPath(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
 }
 
 // sendLines has everything sent as lines.

@@ -15,7 +15,7 @@ import (
 // connection closes the stream. As with Open, Handshake comes next.
 func OpenStream(server schema.Server, stream io.ReadWriteCloser, opts Options) *Conn {
 	c := newConn(server, opts)
-	writer := wire.NewWriter(stream, c.opts.stall)
+	writer := wire.NewWriter(stream, 0)
 	c.sendLines(writer)
 	c.stop = func() {
 		// What is queued goes out first, if the other side reads.
@@ -32,7 +32,7 @@ func OpenStream(server schema.Server, stream io.ReadWriteCloser, opts Options) *
 	c.spawn(func() {
 		<-writer.Done()
 		if err := writer.Err(); err != nil {
-			c.lose(fmt.Errorf("it does not read: %w", err))
+			c.lose(fmt.Errorf("writing to it: %w", withoutPath(err)))
 		}
 	})
 	return c
