@@ -41,12 +41,12 @@ type Call struct {
 	unlimited bool   // the server's timeout does not hold
 	token     []byte // the host's progress token
 
-	// Guarded by the mutex of the connection while the call is in flight on it.
-	id    int64
-	sent  bool // it went out
-	kept  bool // it certainly did not
-	timer *time.Timer
-	abort context.CancelFunc // ends the call's own stream
+	// Guarded by the table of pending calls while the call is in it.
+	id     int64
+	sent   bool // it went out, or is queued to
+	unsent bool // nothing of it went out, nor will
+	timer  *time.Timer
+	abort  context.CancelFunc // ends the call's own stream
 
 	withdrawn atomic.Bool     // by Cancel, or by the timeout
 	reason    json.RawMessage // set before withdrawn is
@@ -66,11 +66,11 @@ func (c *Conn) Start(call *Call) {
 		call.Done(nil, err)
 		return
 	}
-	if err := c.sendCall(call, id); err != nil {
+	if err := c.link.sendRequest(call, id); err != nil {
 		c.notSent(id, err)
 		return
 	}
-	if !c.setSent(id, call) && call.withdrawn.Load() {
+	if !c.calls.markSent(id, call) && call.withdrawn.Load() {
 		// The cancel overtook the request; now there is something to cancel.
 		c.tellCancelled(id, call)
 	}
@@ -80,39 +80,19 @@ func (c *Conn) register(call *Call) (id int64, err error) {
 	if size := len(call.Params); size > c.server.MaxMessageBytes {
 		return 0, c.fail(transports.CodeTooLarge, transports.NotSent, fmt.Errorf("a request of %d bytes is %w", size, errTooLarge))
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.err != nil {
-		return 0, c.failure(c.err, transports.NotSent)
-	}
-	c.lastID++
-	c.calls[c.lastID] = call
-	call.id, call.sent, call.kept, call.timer, call.abort = c.lastID, false, false, nil, nil
+	var expired func()
 	if t := c.server.Timeout; t > 0 && !call.unlimited {
-		// Where there is no goroutine any more, the connection has ended the call.
-		call.timer = time.AfterFunc(t, func() { c.spawn(func() { c.expire(call, t) }) })
+		// If no goroutine can be started any more, the connection has ended the call.
+		expired = func() { c.spawn(func() { c.expire(call, t) }) }
 	}
-	return call.id, nil
-}
-
-// setSent notes that a call is on its way; false is that it has ended.
-func (c *Conn) setSent(id int64, call *Call) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.calls[id] != call {
-		return false
+	id, err = c.calls.add(call, c.server.Timeout, expired)
+	switch {
+	case errors.Is(err, errPendingClosed):
+		return 0, c.failure(c.Err(), transports.NotSent)
+	case err != nil:
+		return 0, c.fail(transports.CodeOverloaded, transports.NotSent, err)
 	}
-	call.sent = true
-	return true
-}
-
-// sendCall sends the request of a call.
-func (c *Conn) sendCall(call *Call, id int64) error {
-	params, n := call.pieces(id)
-	if c.lines != nil {
-		return c.lines.SendRequest(call.Burst, maxQueued, id, call.Method, params[:n]...)
-	}
-	return c.send(call, wire.Request(id, call.Method, params[:n]...)...)
+	return id, nil
 }
 
 // pieces returns the call's params with our id in the place of the host's
@@ -140,11 +120,7 @@ func (c *Conn) notSent(id int64, err error) {
 	case errors.Is(err, wire.ErrFull):
 		c.finish(id, nil, c.fail(transports.CodeOverloaded, transports.NotSent, err))
 	default:
-		c.mu.Lock()
-		if call := c.calls[id]; call != nil {
-			call.kept = true
-		}
-		c.mu.Unlock()
+		c.calls.markUnsent(id)
 		c.spawn(func() { // where it cannot, the connection and its calls have ended
 			await(c.done, exitGrace)
 			c.finish(id, nil, c.failure(withoutPath(err), transports.NotSent))
@@ -155,17 +131,10 @@ func (c *Conn) notSent(id int64, err error) {
 // Cancel withdraws a call: the upstream is told, Done is not called any more.
 // reason, raw JSON, may be nil. It reports whether the call was in flight.
 func (c *Conn) Cancel(call *Call, reason json.RawMessage) bool {
-	c.mu.Lock()
-	id, sent, abort := call.id, call.sent, call.abort
-	if c.calls[id] != call {
-		c.mu.Unlock()
+	id, sent, abort, ok := c.calls.withdraw(call, reason)
+	if !ok {
 		return false
 	}
-	c.takeLocked(id)
-	call.reason = reason
-	call.withdrawn.Store(true)
-	c.mu.Unlock()
-
 	if abort != nil {
 		defer abort()
 	}
@@ -231,41 +200,11 @@ func (c *Conn) finish(id int64, result json.RawMessage, err error) bool {
 // only be that of own, where own is not nil. It reports whether the call was in
 // flight.
 func (c *Conn) finishOwn(id int64, own *Call, in *wire.Burst, result json.RawMessage, err error) bool {
-	c.mu.Lock()
-	call := c.calls[id]
-	if call == nil || own != nil && call != own {
-		c.mu.Unlock()
+	call := c.calls.take(id, own)
+	if call == nil {
 		return false
 	}
-	c.takeLocked(id)
-	c.mu.Unlock()
 	call.Answered = in
 	call.Done(result, err)
 	return true
-}
-
-// take removes a call that is in flight, to be ended by the caller; nil if it is
-// not.
-func (c *Conn) take(id int64) *Call {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	call := c.calls[id]
-	if call != nil {
-		c.takeLocked(id)
-	}
-	return call
-}
-
-func (c *Conn) takeLocked(id int64) {
-	if call := c.calls[id]; call.timer != nil {
-		call.timer.Stop()
-	}
-	delete(c.calls, id)
-}
-
-// inFlight reports whether the call with this id still waits for its answer.
-func (c *Conn) inFlight(id int64) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.calls[id] != nil
 }

@@ -119,14 +119,11 @@ func TestCallCancelDoesNotOvertake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, p := inMemory(t, schema.Server{}, Options{}, silent)
 		call := &Call{Method: "x", Done: func(json.RawMessage, error) { t.Error("a cancelled call ended") }}
-		send := c.send
-		c.lines = nil // the request goes through send, too
-		c.send = func(of *Call, parts ...[]byte) error {
-			if of == call && !c.Cancel(call, json.RawMessage(`"why"`)) {
+		c.link = &beforeSending{c.link, func() {
+			if !c.Cancel(call, json.RawMessage(`"why"`)) {
 				t.Error("Cancel did not find the call")
 			}
-			return send(of, parts...)
-		}
+		}}
 		c.Start(call)
 		synctest.Wait()
 		got := p.lines()
@@ -134,6 +131,17 @@ func TestCallCancelDoesNotOvertake(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 	})
+}
+
+// beforeSending is a link that does something before each request.
+type beforeSending struct {
+	link
+	do func()
+}
+
+func (l *beforeSending) sendRequest(call *Call, id int64) error {
+	l.do()
+	return l.link.sendRequest(call, id)
 }
 
 func TestCallCancel(t *testing.T) {
@@ -244,20 +252,20 @@ func TestUpstreamAsksTooMuch(t *testing.T) {
 			return json.RawMessage(`{}`), nil
 		}}
 		_, p := inMemory(t, schema.Server{}, Options{Peer: peer}, silent)
-		for n := range maxAsked + 10 {
+		for n := range maxServerRequests + 10 {
 			p.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"roots/list"}`, n))
 		}
 		p.say(`{"jsonrpc":"2.0","id":"p","method":"ping"}`)
 		synctest.Wait()
-		if got := asked.Load(); got != maxAsked {
-			t.Errorf("%d questions reached the host, want %d", got, maxAsked)
+		if got := asked.Load(); got != maxServerRequests {
+			t.Errorf("%d questions reached the host, want %d", got, maxServerRequests)
 		}
 		if got := strings.Join(p.lines(), "\n"); strings.Count(got, `"code":-32600`) != 10 || !strings.Contains(got, `{"jsonrpc":"2.0","id":"p","result":{}}`) {
 			t.Errorf("got %s", got)
 		}
 		close(answers)
 		synctest.Wait()
-		if got := strings.Count(strings.Join(p.lines(), "\n"), `"result":{}`); got != maxAsked+1 {
+		if got := strings.Count(strings.Join(p.lines(), "\n"), `"result":{}`); got != maxServerRequests+1 {
 			t.Errorf("%d answers", got)
 		}
 	})

@@ -68,25 +68,16 @@ type Conn struct {
 	opts   Options
 	log    *slog.Logger
 	hello  Hello
+	link   link
 
 	stateless atomic.Bool // the upstream is of the stateless era
 	introduce [][2]string // what every request to it says in _meta
 	burst     *wire.Burst // of the goroutine that reads lines; nil where there are none
 
-	// connect is what has to be done before the first message; may be nil.
-	connect func(ctx context.Context) error
-	// lines is where requests go, each a line; nil where there are none.
-	lines *wire.Writer
-	// send sends a message; call is not nil where it is the request of one.
-	send func(call *Call, parts ...[]byte) error
-	// begin sends the notification that ends the handshake.
-	begin func(parts ...[]byte) error
-	// stop ends the transport and returns when it is over.
-	stop func()
-	// kill ends a child and all it started at once.
-	kill func()
-	// stderr returns the last lines of a child's stderr.
-	stderr func() string
+	calls    pending        // what we ask the upstream
+	requests serverRequests // what the upstream asks us
+	health   health
+	junk     atomic.Int64 // lines that were no message
 
 	ctx     context.Context // ends with the connection
 	cancel  context.CancelFunc
@@ -94,20 +85,12 @@ type Conn struct {
 	wg      sync.WaitGroup
 	closing sync.Once
 
-	heard    atomic.Int64 // grows with whatever the upstream sends
-	checking atomic.Bool  // whether it lives is being found out
-
 	mu     sync.Mutex
-	lastID int64
-	calls  map[int64]*Call
-	asked  map[string]context.CancelCauseFunc // what the upstream asks, by its id
-	junk   int                                // lines that were no message
-	err    error                              // why the connection ended
-	closed bool
+	err    error // why the connection ended
+	closed bool  // no goroutine may be started any more
 
-	listening *Call                // the stream of a stateless upstream's notifications
-	uris      map[string]bool      // resources subscribed to on it
-	bindings  map[string][]binding // arguments that go into headers, by tool
+	listening *Call           // the stream of a stateless upstream's notifications
+	uris      map[string]bool // resources subscribed to on it
 }
 
 // Open reaches an upstream: it starts the child, or makes an HTTP connection
@@ -119,9 +102,9 @@ func Open(server schema.Server, opts Options) (*Conn, error) {
 	case schema.Stdio:
 		err = c.openChild()
 	case schema.StreamableHTTP:
-		c.openHTTP()
+		c.link = newHTTPLink(c)
 	case schema.SSE:
-		c.openSSE()
+		c.link = newSSELink(c)
 	default:
 		err = c.fail(transports.CodeStartFailed, transports.NotSent, fmt.Errorf("transport %q is not supported", server.Transport))
 	}
@@ -150,11 +133,7 @@ func newConn(server schema.Server, opts Options) *Conn {
 		server: server,
 		opts:   opts,
 		log:    opts.Logger.With("upstream", server.Name),
-		stderr: func() string { return "" },
-		kill:   func() {},
 		done:   make(chan struct{}),
-		calls:  map[int64]*Call{},
-		asked:  map[string]context.CancelCauseFunc{},
 		uris:   map[string]bool{},
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -183,12 +162,16 @@ func (c *Conn) Loss() *transports.Failure { return c.failure(c.Err(), transports
 
 // Stderr returns the last lines the child wrote to stderr, "" where there is
 // no child.
-func (c *Conn) Stderr() string { return c.stderr() }
+func (c *Conn) Stderr() string {
+	if c.link == nil { // it could not be opened
+		return ""
+	}
+	return c.link.stderr()
+}
 
-// Notify sends a notification. The error says that it was not sent; that it
-// was does not mean that it arrived.
+// Notify sends a notification. A nil error does not mean delivery.
 func (c *Conn) Notify(method string, params json.RawMessage) error {
-	return c.send(nil, wire.Notification(wire.Quote(method), params)...)
+	return c.link.send(wire.Notification(wire.Quote(method), params)...)
 }
 
 // Close ends the connection: what is in flight fails, the child and its group
@@ -196,7 +179,7 @@ func (c *Conn) Notify(method string, params json.RawMessage) error {
 func (c *Conn) Close() {
 	c.closing.Do(func() {
 		c.lose(errClosed)
-		c.stop()
+		c.link.close()
 		c.mu.Lock()
 		c.closed = true
 		c.mu.Unlock()
@@ -213,18 +196,14 @@ func (c *Conn) lose(err error) {
 		return
 	}
 	c.err = err
-	calls := c.calls
-	c.calls = map[int64]*Call{}
 	c.mu.Unlock()
 
+	calls := c.calls.close()
 	c.cancel()
 	close(c.done)
 	for _, call := range calls {
-		if call.timer != nil {
-			call.timer.Stop()
-		}
 		outcome := transports.Unknown // also where it is being sent at this moment
-		if call.kept {
+		if call.unsent {
 			outcome = transports.NotSent
 		}
 		call.Done(nil, c.failure(err, outcome))

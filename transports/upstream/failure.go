@@ -15,7 +15,7 @@ var ErrSessionLost = errors.New("the upstream forgot the session")
 
 // fail returns a failure of this connection.
 func (c *Conn) fail(code int64, outcome transports.Outcome, cause error) *transports.Failure {
-	return &transports.Failure{Upstream: c.name, Code: code, Outcome: outcome, Cause: c.hidden(cause), Stderr: c.stderr()}
+	return &transports.Failure{Upstream: c.name, Code: code, Outcome: outcome, Cause: c.hidden(cause), Stderr: c.Stderr()}
 }
 
 // hidden returns err with a text that holds no secrets: what an upstream says

@@ -26,10 +26,8 @@ func (c *Conn) Handshake(ctx context.Context, capabilities json.RawMessage) erro
 	if capabilities == nil {
 		capabilities = json.RawMessage(`{}`)
 	}
-	if c.connect != nil {
-		if err := c.connect(ctx); err != nil {
-			return err
-		}
+	if err := c.link.connect(ctx); err != nil {
+		return err
 	}
 	if c.opts.Legacy || c.server.Transport == schema.SSE {
 		return c.initialize(ctx, capabilities)
@@ -105,7 +103,7 @@ func (c *Conn) greet(result json.RawMessage) error {
 // initialized tells the upstream that the session has begun. It is the first
 // message that a broken connection may swallow, so its error counts.
 func (c *Conn) initialized() error {
-	if err := c.begin(wire.Notification(wire.Quote("notifications/initialized"))...); err != nil {
+	if err := c.link.sendInitialized(wire.Notification(wire.Quote("notifications/initialized"))...); err != nil {
 		return c.StartFailure("notifications/initialized", err)
 	}
 	return nil
@@ -161,8 +159,8 @@ func (c *Conn) List(ctx context.Context, method, key string) ([]json.RawMessage,
 		}
 		cursor := wire.Get(result, "nextCursor")
 		if text, ok := wire.Text(cursor); !ok || text == "" {
-			if c.stateless.Load() && method == "tools/list" {
-				c.bind(entries)
+			if l, ok := c.link.(*httpLink); ok && c.stateless.Load() && method == "tools/list" {
+				l.bindHeaders(entries)
 			}
 			return entries, nil
 		}

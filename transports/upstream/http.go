@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"dynmcp/transports"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"sync"
 	"sync/atomic"
 	"time"
+
+	"dynmcp/internal/wire"
+	"dynmcp/transports"
 )
 
 const (
@@ -26,16 +29,20 @@ const (
 // An httpLink sends messages as POSTs and reads what the answers hold. MCP
 // 2025-11-25, "Streamable HTTP".
 type httpLink struct {
+	noProcess
 	conn    *Conn
 	url     string
+	postURL string // url, unless the upstream names another
 	client  *http.Client
 	session atomic.Pointer[string] // Mcp-Session-Id
 	version atomic.Pointer[string] // Mcp-Protocol-Version, once negotiated
+
+	mu       sync.Mutex
+	bindings map[string][]binding // arguments that go into headers, by tool
 }
 
-func (c *Conn) openHTTP() {
-	link := &httpLink{conn: c, url: c.server.URL, client: newHTTPClient(c.opts)}
-	c.send, c.begin, c.stop = link.send, link.begin, link.stop
+func newHTTPLink(c *Conn) *httpLink {
+	return &httpLink{conn: c, url: c.server.URL, postURL: c.server.URL, client: newHTTPClient(c.opts)}
 }
 
 // newHTTPClient returns a client that never takes headers or a body to another
@@ -65,12 +72,28 @@ var errRedirect = errors.New("refused a redirect")
 
 func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
-// send posts a message on a goroutine of its own, so it does not block.
-func (l *httpLink) send(call *Call, parts ...[]byte) error {
-	body := bytes.Join(parts, nil)
-	if call != nil {
-		return l.sendCall(call, body)
+func (l *httpLink) connect(context.Context) error { return nil }
+
+// sendRequest posts a request on a goroutine of its own, which reads the answer.
+func (l *httpLink) sendRequest(call *Call, id int64) error {
+	ctx, cancel := context.WithCancel(l.conn.ctx)
+	x := &exchange{link: l, call: call, id: id, body: call.body(id), cancel: cancel}
+	if l.conn.calls.setAbort(id, call, cancel) && l.conn.spawn(func() { x.run(ctx) }) {
+		return nil
 	}
+	cancel()
+	return errClosed
+}
+
+// body returns the request of a call as one text.
+func (call *Call) body(id int64) []byte {
+	params, n := call.pieces(id)
+	return bytes.Join(wire.Request(id, call.Method, params[:n]...), nil)
+}
+
+// send posts a message on a goroutine of its own.
+func (l *httpLink) send(message ...[]byte) error {
+	body := bytes.Join(message, nil)
 	sent := l.conn.spawn(func() {
 		if err := l.deliver(body); err != nil {
 			l.conn.log.Debug("not delivered", "err", err)
@@ -82,10 +105,10 @@ func (l *httpLink) send(call *Call, parts ...[]byte) error {
 	return nil
 }
 
-// begin ends the handshake. It waits: what follows must find the session open.
-func (l *httpLink) begin(parts ...[]byte) error {
+// sendInitialized waits: what follows must find the session open.
+func (l *httpLink) sendInitialized(message ...[]byte) error {
 	l.version.Store(&l.conn.hello.ProtocolVersion)
-	if err := l.deliver(bytes.Join(parts, nil)); err != nil {
+	if err := l.deliver(bytes.Join(message, nil)); err != nil {
 		return err
 	}
 	l.conn.spawn(l.listen)
@@ -96,12 +119,12 @@ func (l *httpLink) begin(parts ...[]byte) error {
 func (l *httpLink) deliver(body []byte) error {
 	ctx, cancel := context.WithTimeout(l.conn.ctx, headerWait)
 	defer cancel()
-	return l.post(ctx, l.url, body)
+	return l.post(ctx, body)
 }
 
-// post sends a message and heeds only whether it was accepted.
-func (l *httpLink) post(ctx context.Context, address string, body []byte) error {
-	resp, err := l.do(ctx, http.MethodPost, address, body, nil)
+// post posts a message and heeds only whether it was accepted.
+func (l *httpLink) post(ctx context.Context, body []byte) error {
+	resp, err := l.do(ctx, http.MethodPost, l.postURL, body, nil)
 	if err != nil {
 		return l.unreachable(err)
 	}
@@ -133,7 +156,7 @@ func (l *httpLink) try(ctx context.Context, method, address string, body []byte,
 	}
 	if call != nil && (l.conn.stateless.Load() || call.Method == methodDiscover) {
 		req.Header.Set("Mcp-Protocol-Version", transports.StatelessVersion)
-		l.conn.setCallHeaders(req.Header, call)
+		l.setCallHeaders(req.Header, call)
 	}
 	return l.fetch(req)
 }
@@ -164,8 +187,8 @@ func (l *httpLink) request(ctx context.Context, method, address string, body []b
 	return req, nil
 }
 
-// stop ends the session, if the upstream gave one.
-func (l *httpLink) stop() {
+// close ends the session, if the upstream gave one.
+func (l *httpLink) close() {
 	defer l.client.CloseIdleConnections()
 	if l.session.Load() == nil || errors.Is(l.conn.Err(), ErrSessionLost) {
 		return

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 
 	"dynmcp/internal/wire"
 	"dynmcp/transports"
@@ -58,12 +59,7 @@ func (c *Conn) notice(m wire.Message, own *Call) {
 	case "notifications/progress":
 		c.progress(m.Params)
 	case "notifications/cancelled":
-		c.mu.Lock()
-		cancel := c.asked[string(wire.Get(m.Params, "requestId"))]
-		c.mu.Unlock()
-		if cancel != nil {
-			cancel(&transports.Cancelled{Reason: wire.Get(m.Params, "reason")})
-		}
+		c.requests.cancel(wire.Get(m.Params, "requestId"), &transports.Cancelled{Reason: wire.Get(m.Params, "reason")})
 	case "notifications/subscriptions/acknowledged":
 	default:
 		params := m.Params
@@ -83,12 +79,7 @@ func (c *Conn) progress(params json.RawMessage) {
 	if !ok {
 		return
 	}
-	c.mu.Lock()
-	call := c.calls[id]
-	if call != nil && call.timer != nil {
-		call.timer.Reset(c.server.Timeout)
-	}
-	c.mu.Unlock()
+	call := c.calls.restartTimer(id, c.server.Timeout)
 	if call == nil || call.token == nil {
 		c.log.Debug("progress of nothing in flight", "token", string(token))
 		return
@@ -116,18 +107,16 @@ func (c *Conn) answer(m wire.Message, own *Call) {
 	}
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	key := string(m.ID)
-	if !c.admit(key, cancel) {
+	if !c.requests.register(key, cancel) {
 		cancel(nil)
-		c.reply(m.ID, nil, &wire.Error{Code: wire.CodeInvalidRequest, Message: fmt.Sprintf("id %s is in flight already, or %d others are", key, maxAsked)})
+		c.reply(m.ID, nil, &wire.Error{Code: wire.CodeInvalidRequest, Message: fmt.Sprintf("id %s is in flight already, or %d others are", key, maxServerRequests)})
 		return
 	}
 	answer := peer.Request(ctx, m.Method, m.Params)
 	waits := c.spawn(func() {
 		defer cancel(nil)
 		result, err := answer()
-		c.mu.Lock()
-		delete(c.asked, key)
-		c.mu.Unlock()
+		c.requests.remove(key)
 		if ctx.Err() == nil {
 			c.reply(m.ID, result, err)
 		}
@@ -138,18 +127,44 @@ func (c *Conn) answer(m wire.Message, own *Call) {
 	}
 }
 
-// maxAsked is how many questions of one upstream a host may have to answer at
-// the same time.
-const maxAsked = 256
+// maxServerRequests is how many requests of one upstream hosts may have to
+// answer at the same time.
+const maxServerRequests = 256
 
-func (c *Conn) admit(key string, cancel context.CancelCauseFunc) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.asked[key] != nil || len(c.asked) >= maxAsked {
+// serverRequests are the requests of an upstream that wait for an answer.
+type serverRequests struct {
+	mu      sync.Mutex
+	cancels map[string]context.CancelCauseFunc // by id, as it came
+}
+
+// register reports false if the id is taken or too many requests wait.
+func (s *serverRequests) register(id string, cancel context.CancelCauseFunc) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cancels[id] != nil || len(s.cancels) >= maxServerRequests {
 		return false
 	}
-	c.asked[key] = cancel
+	if s.cancels == nil {
+		s.cancels = map[string]context.CancelCauseFunc{}
+	}
+	s.cancels[id] = cancel
 	return true
+}
+
+func (s *serverRequests) remove(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.cancels, id)
+}
+
+// cancel ends the context of a request, if it still waits.
+func (s *serverRequests) cancel(id []byte, cause error) {
+	s.mu.Lock()
+	cancel := s.cancels[string(id)]
+	s.mu.Unlock()
+	if cancel != nil {
+		cancel(cause)
+	}
 }
 
 func (c *Conn) reply(id []byte, result json.RawMessage, err error) {
@@ -157,7 +172,7 @@ func (c *Conn) reply(id []byte, result json.RawMessage, err error) {
 	if err != nil {
 		parts = wire.Failure(id, transports.WireError(err))
 	}
-	if err := c.send(nil, parts...); err != nil {
+	if err := c.link.send(parts...); err != nil {
 		c.log.Debug("answer not sent", "err", err)
 	}
 }
@@ -174,16 +189,12 @@ func (c *Conn) fault(f *wire.Fault) {
 			return
 		}
 	}
-	c.mu.Lock()
-	c.junk++
-	n := c.junk
-	c.mu.Unlock()
-	if isPowerOfTen(n) { // who prints one such line often prints many
+	if n := c.junk.Add(1); isPowerOfTen(n) { // who prints one such line often prints many
 		c.log.Warn("not a message", "count", n, "err", f.Err, "text", c.excerpt(f.Line, 120))
 	}
 }
 
-func isPowerOfTen(n int) bool {
+func isPowerOfTen(n int64) bool {
 	for n > 1 && n%10 == 0 {
 		n /= 10
 	}

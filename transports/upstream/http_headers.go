@@ -12,7 +12,7 @@ import (
 
 // setCallHeaders says in headers what a request is about, for those between us
 // and the upstream (MCP 2026-07-28, "Streamable HTTP", request headers).
-func (c *Conn) setCallHeaders(header http.Header, call *Call) {
+func (l *httpLink) setCallHeaders(header http.Header, call *Call) {
 	header.Set("Mcp-Method", call.Method)
 	member := map[string]string{"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}[call.Method]
 	if member == "" {
@@ -23,9 +23,9 @@ func (c *Conn) setCallHeaders(header http.Header, call *Call) {
 	if call.Method != "tools/call" {
 		return
 	}
-	c.mu.Lock()
-	bindings := c.bindings[name]
-	c.mu.Unlock()
+	l.mu.Lock()
+	bindings := l.bindings[name]
+	l.mu.Unlock()
 	for _, b := range bindings {
 		if value, ok := b.value(wire.Get(call.Params, "arguments")); ok {
 			header.Set("Mcp-Param-"+b.header, headerValue(value))
@@ -52,8 +52,8 @@ type binding struct {
 	header string
 }
 
-// bind notes which arguments of the listed tools go into headers.
-func (c *Conn) bind(tools []json.RawMessage) {
+// bindHeaders notes which arguments of the listed tools go into headers.
+func (l *httpLink) bindHeaders(tools []json.RawMessage) {
 	bindings := map[string][]binding{}
 	for _, tool := range tools {
 		name, _ := wire.Text(wire.Get(tool, "name"))
@@ -61,9 +61,9 @@ func (c *Conn) bind(tools []json.RawMessage) {
 			bindings[name] = found
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.bindings = bindings
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.bindings = bindings
 }
 
 func bindingsOf(schema []byte, path []string) []binding {

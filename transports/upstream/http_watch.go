@@ -44,7 +44,7 @@ func (e notSentError) Unwrap() error { return e.error }
 func (l *httpLink) fetch(req *http.Request) (*http.Response, error) {
 	patience := l.conn.opts.http
 	ctx, cancel := context.WithCancelCause(req.Context())
-	a := &attempt{patience: patience.header, heard: &l.conn.heard}
+	a := &attempt{patience: patience.header, activity: &l.conn.health.activity}
 	a.timer = time.AfterFunc(a.patience, func() {
 		cancel(fmt.Errorf("the answer %w: the rest of its header did not come for %s", errStalled, a.patience))
 	})
@@ -58,14 +58,14 @@ func (l *httpLink) fetch(req *http.Request) (*http.Response, error) {
 		cancel(nil)
 		return nil, err
 	}
-	resp.Body = &answerBody{Closer: resp.Body, in: heard{resp.Body, &l.conn.heard}, ctx: ctx, cancel: cancel, patience: patience.body}
+	resp.Body = &answerBody{Closer: resp.Body, in: l.conn.health.countActivity(resp.Body), ctx: ctx, cancel: cancel, patience: patience.body}
 	return resp, nil
 }
 
 // An attempt watches over a request until its answer begins.
 type attempt struct {
 	patience time.Duration
-	heard    *atomic.Int64 // of the connection: the beginning of an answer counts, whatever it says
+	activity *atomic.Int64 // of the connection: the beginning of an answer counts, whatever it says
 	timer    *time.Timer   // runs while a header arrives
 	written  atomic.Bool   // something of the request was
 	answered atomic.Bool   // a header has begun to arrive
@@ -76,7 +76,7 @@ func (a *attempt) trace() *httptrace.ClientTrace {
 		GetConn:      func(string) { a.waits() }, // anew where a redirect is followed
 		WroteHeaders: func() { a.written.Store(true) },
 		GotFirstResponseByte: func() {
-			a.heard.Add(1)
+			a.activity.Add(1)
 			a.answered.Store(true)
 			a.timer.Reset(a.patience)
 		},

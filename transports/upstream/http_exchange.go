@@ -33,21 +33,6 @@ type exchange struct {
 	stream eventStream
 }
 
-// sendCall posts a request on a goroutine of its own.
-func (l *httpLink) sendCall(call *Call, body []byte) error {
-	ctx, cancel := context.WithCancel(l.conn.ctx)
-	x := &exchange{link: l, call: call, body: body, cancel: cancel}
-	l.conn.mu.Lock()
-	x.id, call.abort = call.id, cancel
-	known := l.conn.calls[call.id] == call
-	l.conn.mu.Unlock()
-	if known && l.conn.spawn(func() { x.run(ctx) }) {
-		return nil
-	}
-	cancel()
-	return errClosed
-}
-
 // run fails the call with what went wrong, which does nothing where the answer
 // came.
 func (x *exchange) run(ctx context.Context) {
@@ -57,7 +42,7 @@ func (x *exchange) run(ctx context.Context) {
 
 // post posts the request and reads messages until its answer was among them.
 func (x *exchange) post(ctx context.Context) error {
-	resp, err := x.link.do(ctx, http.MethodPost, x.link.url, x.body, x.call)
+	resp, err := x.link.do(ctx, http.MethodPost, x.link.postURL, x.body, x.call)
 	if err != nil {
 		return x.link.unreachable(err)
 	}
@@ -108,7 +93,7 @@ func (x *exchange) readBody(body io.Reader) error {
 // 2025-11-25, "Resumability and Redelivery").
 func (x *exchange) readStreams(ctx context.Context, resp *http.Response) error {
 	err := x.readStream(resp)
-	for tries := 0; x.link.conn.inFlight(x.id) && x.stream.last != "" && !errors.Is(err, errTooLarge) && tries < resumeTries; tries++ {
+	for tries := 0; x.inFlight() && x.stream.last != "" && !errors.Is(err, errTooLarge) && tries < resumeTries; tries++ {
 		before := x.stream.last
 		if !sleep(ctx, x.stream.pause(resumePause)) {
 			return ctx.Err()
@@ -137,11 +122,14 @@ func (x *exchange) resume(ctx context.Context) error {
 
 func (x *exchange) readStream(resp *http.Response) error {
 	return x.stream.read(x.link, resp, x.call, func() {
-		if !x.link.conn.inFlight(x.id) {
+		if !x.inFlight() {
 			x.linger.Do(func() { time.AfterFunc(farewell, x.cancel) })
 		}
 	})
 }
+
+// inFlight reports whether the call still waits for its answer.
+func (x *exchange) inFlight() bool { return x.link.conn.calls.get(x.id) != nil }
 
 // broken describes why the answer could not be read.
 func (x *exchange) broken(err error) error {

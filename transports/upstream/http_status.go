@@ -70,7 +70,7 @@ func (l *httpLink) sessionLost(x *exchange) error {
 	lost := l.conn.fail(transports.CodeUnreachable, transports.NotSent, ErrSessionLost)
 	var told *Call
 	if x != nil {
-		told = l.conn.take(x.id)
+		told = l.conn.calls.take(x.id, nil)
 	}
 	l.conn.lose(ErrSessionLost)
 	if told != nil {
