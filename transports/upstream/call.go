@@ -13,16 +13,19 @@ import (
 	"dynmcp/transports"
 )
 
-// A Call is one request to an upstream. It may be started again, on another
-// connection, when it has ended in any way but by Cancel.
+// A Call is one request to an upstream. When it has ended, in any way but by
+// Cancel, it may be started again on another connection.
 type Call struct {
 	Method string
 	Params json.RawMessage // as the host sent them; may be nil
 	// NoToken says that Params are known to hold no progress token.
 	NoToken bool
 
-	// Done takes the result or the error, exactly once. It is called in the
-	// order of the wire and must not block.
+	// Done takes the result or the error, exactly once unless Cancel returned
+	// true. An answer is delivered on the goroutine that reads it, in the order
+	// of the wire, so Done must not block. Any other goroutine may bring a
+	// failure; a call that cannot be sent may end inside Start, on the caller's.
+	// Done may still run, or be running, after Cancel returned false.
 	Done func(result json.RawMessage, err error)
 
 	// Peer takes the call's progress, under the token that Params carried, and
@@ -52,11 +55,11 @@ type Call struct {
 	reason    json.RawMessage // set before withdrawn is
 }
 
-// Start sends a request. Done is called whatever happens, also where Start
-// cannot send; Cancel is for whoever no longer wants the answer.
+// Start sends a request. Done is called whatever happens, also if the request
+// cannot be sent, unless Cancel comes before.
 func (c *Conn) Start(call *Call) {
 	if c.stateless.Load() {
-		call.Params = c.dressed(call.Params)
+		call.Params = c.addEraMeta(call.Params)
 	}
 	if call.Peer != nil && !call.NoToken {
 		call.token = wire.Get(wire.Get(call.Params, "_meta"), "progressToken")
@@ -71,14 +74,15 @@ func (c *Conn) Start(call *Call) {
 		return
 	}
 	if !c.calls.markSent(id, call) && call.withdrawn.Load() {
-		// The cancel overtook the request; now there is something to cancel.
+		// It was cancelled while it was being sent: the upstream is told now, so
+		// that the cancel does not overtake the request.
 		c.tellCancelled(id, call)
 	}
 }
 
 func (c *Conn) register(call *Call) (id int64, err error) {
 	if size := len(call.Params); size > c.server.MaxMessageBytes {
-		return 0, c.fail(transports.CodeTooLarge, transports.NotSent, fmt.Errorf("a request of %d bytes is %w", size, errTooLarge))
+		return 0, c.newFailure(transports.CodeTooLarge, transports.NotSent, fmt.Errorf("a request of %d bytes is %w", size, errTooLarge))
 	}
 	var expired func()
 	if t := c.server.Timeout; t > 0 && !call.unlimited {
@@ -88,16 +92,16 @@ func (c *Conn) register(call *Call) (id int64, err error) {
 	id, err = c.calls.add(call, c.server.Timeout, expired)
 	switch {
 	case errors.Is(err, errPendingClosed):
-		return 0, c.failure(c.Err(), transports.NotSent)
+		return 0, c.endFailure(c.Err(), transports.NotSent)
 	case err != nil:
-		return 0, c.fail(transports.CodeOverloaded, transports.NotSent, err)
+		return 0, c.newFailure(transports.CodeOverloaded, transports.NotSent, err)
 	}
 	return id, nil
 }
 
-// pieces returns the call's params with our id in the place of the host's
-// progress token: tokens of several hosts would collide, and the call's id is
-// unique already.
+// pieces returns the call's params with our id in place of the host's progress
+// token: tokens of several hosts would collide, and the call's id is unique
+// already.
 func (call *Call) pieces(id int64) (params [3][]byte, n int) {
 	switch {
 	case len(call.Params) == 0:
@@ -110,26 +114,26 @@ func (call *Call) pieces(id int64) (params [3][]byte, n int) {
 	return [3][]byte{call.Params[:at], strconv.AppendInt(nil, id, 10), call.Params[at+len(call.token):]}, 3
 }
 
-// notSent ends a call that could not be sent. That a child has ended is first
-// seen as a pipe that broke; why it has is known a moment later, and says more.
+// notSent ends a call that could not be sent. The end of a child shows first as a
+// broken pipe; its exit status, which says more, is known a moment later.
 func (c *Conn) notSent(id int64, err error) {
 	var failure *transports.Failure
 	switch {
 	case errors.As(err, &failure):
 		c.finish(id, nil, failure)
 	case errors.Is(err, wire.ErrFull):
-		c.finish(id, nil, c.fail(transports.CodeOverloaded, transports.NotSent, err))
+		c.finish(id, nil, c.newFailure(transports.CodeOverloaded, transports.NotSent, err))
 	default:
 		c.calls.markUnsent(id)
-		c.spawn(func() { // where it cannot, the connection and its calls have ended
-			await(c.done, exitGrace)
-			c.finish(id, nil, c.failure(withoutPath(err), transports.NotSent))
+		c.spawn(func() { // if this is refused, the connection and its calls have ended
+			waitAtMost(c.done, exitGrace)
+			c.finish(id, nil, c.endFailure(withoutPath(err), transports.NotSent))
 		})
 	}
 }
 
-// Cancel withdraws a call: the upstream is told, Done is not called any more.
-// reason, raw JSON, may be nil. It reports whether the call was in flight.
+// Cancel withdraws a call and tells the upstream. reason, raw JSON, may be nil.
+// It reports whether the call was in flight; if so, Done will not be called.
 func (c *Conn) Cancel(call *Call, reason json.RawMessage) bool {
 	id, sent, abort, ok := c.calls.withdraw(call, reason)
 	if !ok {
@@ -138,14 +142,14 @@ func (c *Conn) Cancel(call *Call, reason json.RawMessage) bool {
 	if abort != nil {
 		defer abort()
 	}
-	if sent { // otherwise Start sees to it
+	if sent { // otherwise Start tells it
 		c.tellCancelled(id, call)
 	}
 	return true
 }
 
 // tellCancelled tells the upstream that a call was withdrawn, unless it is one
-// that opens the session or the end of the call's own stream says it.
+// that opens the session or the end of the call's own stream says so.
 func (c *Conn) tellCancelled(id int64, call *Call) {
 	if call.Method == "initialize" || call.Method == methodDiscover || c.stateless.Load() && call.abort != nil {
 		return
@@ -161,8 +165,8 @@ func (c *Conn) tellCancelled(id int64, call *Call) {
 
 func (c *Conn) expire(call *Call, after time.Duration) {
 	if c.Cancel(call, json.RawMessage(`"timeout"`)) {
-		call.Done(nil, c.fail(transports.CodeTimeout, transports.Unknown, fmt.Errorf("no answer to %s within %s", call.Method, after)))
-		if call.Method != "initialize" && call.Method != methodDiscover { // before those are over there is no ping
+		call.Done(nil, c.newFailure(transports.CodeTimeout, transports.Unknown, fmt.Errorf("no answer to %s within %s", call.Method, after)))
+		if call.Method != "initialize" && call.Method != methodDiscover { // until those are over there is no ping
 			c.checkHealth()
 		}
 	}
@@ -197,7 +201,7 @@ func (c *Conn) finish(id int64, result json.RawMessage, err error) bool {
 }
 
 // finishOwn is finish for an answer that came in a burst, nil is none, and may
-// only be that of own, where own is not nil. It reports whether the call was in
+// only be that of own, if own is not nil. It reports whether the call was in
 // flight.
 func (c *Conn) finishOwn(id int64, own *Call, in *wire.Burst, result json.RawMessage, err error) bool {
 	call := c.calls.take(id, own)

@@ -107,7 +107,7 @@ func (l *childLink) readStdout() {
 		defer close(l.stdoutRead)
 		l.conn.readLines(l.stdout)
 	}()
-	l.giveUp(exitGrace, errors.New("it closed its stdout"))
+	l.endAfter(exitGrace, errors.New("it closed its stdout"))
 }
 
 func (l *childLink) readStderr() {
@@ -118,20 +118,20 @@ func (l *childLink) readStderr() {
 func (l *childLink) watchStdin() {
 	<-l.writer.Done()
 	if err := l.writer.Err(); err != nil {
-		l.giveUp(drainGrace, fmt.Errorf("it closed its stdin: %w", withoutPath(err)))
+		l.endAfter(drainGrace, fmt.Errorf("it closed its stdin: %w", withoutPath(err)))
 	}
 }
 
 // giveUp ends a child that can no longer be talked to, unless it ends by
 // itself in time: its exit status says more than a broken pipe.
-func (l *childLink) giveUp(grace time.Duration, why error) {
+func (l *childLink) endAfter(grace time.Duration, why error) {
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
 	case <-l.gone:
 	case <-l.conn.ctx.Done():
 	case <-timer.C:
-		l.conn.lose(why)
+		l.conn.end(why)
 		l.kill()
 	}
 }
@@ -142,8 +142,8 @@ func (l *childLink) giveUp(grace time.Duration, why error) {
 func (l *childLink) watchExit() {
 	why := l.tree.Wait()
 	l.stdout.awaitSilence(l.stdoutRead)
-	await(l.stderrRead, lastLines)
-	l.conn.lose(why)
+	waitAtMost(l.stderrRead, lastLines)
+	l.conn.end(why)
 	l.tree.Reap()
 	close(l.gone)
 	late := time.AfterFunc(drainGrace, l.closeOutputs)
@@ -191,7 +191,7 @@ func (l *childLink) close() {
 	<-l.gone
 }
 
-func await(what <-chan struct{}, atMost time.Duration) {
+func waitAtMost(what <-chan struct{}, atMost time.Duration) {
 	timer := time.NewTimer(atMost)
 	defer timer.Stop()
 	select {

@@ -17,25 +17,29 @@ import (
 	"dynmcp/transports"
 )
 
-// defaultMaxMessage is the max_message_bytes of an entry that does not say.
+// defaultMaxMessage is the max_message_bytes of an entry that has none.
 const defaultMaxMessage = 16 << 20
 
 // Options are what a Conn needs beside the entry of its server.
 type Options struct {
 	Peer   transports.Peer // takes what the upstream sends; nil refuses requests
 	Info   Info            // how we introduce ourselves
-	Legacy bool            // it is known that the upstream wants the initialize handshake
 	Logger *slog.Logger    // nil is silent
 
 	// Redact hides secrets in what failures say and in a child's stderr. Nil
 	// hides nothing.
 	Redact *redact.Redactor
 
-	// OldHost reports whether the host is of the handshake era. The upstream is
-	// then asked for that handshake first, as the host itself would: one that
-	// knows both eras can ask the host something in the middle of a call only
-	// there, and may refuse the handshake after server/discover. Nil is no.
-	OldHost func() bool
+	// HandshakeOnly says that the upstream is known to want the initialize
+	// handshake: it is not asked whether it speaks the stateless era.
+	HandshakeOnly bool
+
+	// HostEra returns the era of the host, false if no host is known. In the
+	// handshake era the upstream is asked for that handshake first, as the host
+	// itself would: one that speaks both eras can ask the host something in the
+	// middle of a call only there, and may refuse the handshake after
+	// server/discover. Nil is no host.
+	HostEra func() (transports.Era, bool)
 
 	http  httpPatience   // zero is usualPatience
 	roots *x509.CertPool // who signs the certificates of upstreams; nil is whom the system trusts
@@ -48,17 +52,17 @@ type Info struct {
 	Version string `json:"version"`
 }
 
-// Hello is what an upstream said of itself in the handshake.
-type Hello struct {
+// ServerInfo is what an upstream said of itself in the handshake.
+type ServerInfo struct {
 	ProtocolVersion string
 	Capabilities    json.RawMessage
-	ServerInfo      json.RawMessage
+	Implementation  json.RawMessage // its name and version: "serverInfo"
 	Instructions    string
-	Rest            json.RawMessage // an object of all else it said
+	Extra           json.RawMessage // an object of all other members
 }
 
 // Has reports whether the upstream advertised a capability, such as "tools".
-func (h *Hello) Has(capability string) bool { return wire.Get(h.Capabilities, capability) != nil }
+func (i *ServerInfo) Has(capability string) bool { return wire.Get(i.Capabilities, capability) != nil }
 
 // A Conn is a connection to one upstream. Its methods may be called from many
 // goroutines.
@@ -67,11 +71,11 @@ type Conn struct {
 	server schema.Server
 	opts   Options
 	log    *slog.Logger
-	hello  Hello
+	info   ServerInfo
 	link   link
 
 	stateless atomic.Bool // the upstream is of the stateless era
-	introduce [][2]string // what every request to it says in _meta
+	eraMeta   [][2]string // what every request to it says in _meta then
 	burst     *wire.Burst // of the goroutine that reads lines; nil where there are none
 
 	calls    pending        // what we ask the upstream
@@ -93,8 +97,8 @@ type Conn struct {
 	uris      map[string]bool // resources subscribed to on it
 }
 
-// Open reaches an upstream: it starts the child, or makes an HTTP connection
-// ready. Nothing is sent before Handshake. Close must be called.
+// Open reaches an upstream: it starts the child, or prepares an HTTP connection.
+// Nothing is sent before Handshake. Close must be called.
 func Open(server schema.Server, opts Options) (*Conn, error) {
 	c := newConn(server, opts)
 	var err error
@@ -106,7 +110,7 @@ func Open(server schema.Server, opts Options) (*Conn, error) {
 	case schema.SSE:
 		c.link = newSSELink(c)
 	default:
-		err = c.fail(transports.CodeStartFailed, transports.NotSent, fmt.Errorf("transport %q is not supported", server.Transport))
+		err = c.newFailure(transports.CodeStartFailed, transports.NotSent, fmt.Errorf("transport %q is not supported", server.Transport))
 	}
 	if err != nil {
 		c.cancel()
@@ -143,13 +147,22 @@ func newConn(server schema.Server, opts Options) *Conn {
 // Name returns the upstream's name in the config.
 func (c *Conn) Name() string { return c.name }
 
-// Hello returns what the upstream said in the handshake.
-func (c *Conn) Hello() *Hello { return &c.hello }
+// ServerInfo returns what the upstream said in the handshake.
+func (c *Conn) ServerInfo() *ServerInfo { return &c.info }
+
+// Era returns the era in which the upstream is spoken to, once Handshake is
+// over.
+func (c *Conn) Era() transports.Era {
+	if c.stateless.Load() {
+		return transports.Stateless
+	}
+	return transports.Handshake
+}
 
 // Done is closed when the connection has ended.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// Err says why the connection ended, nil while it has not.
+// Err returns why the connection ended, nil if it has not.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,10 +171,10 @@ func (c *Conn) Err() error {
 
 // Loss describes why the connection ended, with a child's last words, for a call
 // that was not sent. It must have ended.
-func (c *Conn) Loss() *transports.Failure { return c.failure(c.Err(), transports.NotSent) }
+func (c *Conn) Loss() *transports.Failure { return c.endFailure(c.Err(), transports.NotSent) }
 
-// Stderr returns the last lines the child wrote to stderr, "" where there is
-// no child.
+// Stderr returns the last lines the child wrote to stderr, "" if there is no
+// child.
 func (c *Conn) Stderr() string {
 	if c.link == nil { // it could not be opened
 		return ""
@@ -178,7 +191,7 @@ func (c *Conn) Notify(method string, params json.RawMessage) error {
 // are stopped. It returns when nothing of the connection is left.
 func (c *Conn) Close() {
 	c.closing.Do(func() {
-		c.lose(errClosed)
+		c.end(errClosed)
 		c.link.close()
 		c.mu.Lock()
 		c.closed = true
@@ -187,9 +200,9 @@ func (c *Conn) Close() {
 	})
 }
 
-// lose ends every call and every question with err, once; the connection is
-// dead from here.
-func (c *Conn) lose(err error) {
+// end ends every call and every server request with err, once; from here on
+// nothing can be sent.
+func (c *Conn) end(err error) {
 	c.mu.Lock()
 	if c.err != nil {
 		c.mu.Unlock()
@@ -202,15 +215,15 @@ func (c *Conn) lose(err error) {
 	c.cancel()
 	close(c.done)
 	for _, call := range calls {
-		outcome := transports.Unknown // also where it is being sent at this moment
+		outcome := transports.Unknown // also if it is being sent at this moment
 		if call.unsent {
 			outcome = transports.NotSent
 		}
-		call.Done(nil, c.failure(err, outcome))
+		c.guarded(func() { call.Done(nil, c.endFailure(err, outcome)) })
 	}
 }
 
-// spawn runs f on a goroutine that Close waits for; it reports false where the
+// spawn runs f on a goroutine that Close waits for; it reports false if the
 // connection is closed already.
 func (c *Conn) spawn(f func()) bool {
 	c.mu.Lock()
@@ -227,7 +240,7 @@ func (c *Conn) guarded(f func()) {
 	defer func() {
 		if r := recover(); r != nil {
 			c.log.Error("panic", "panic", r, "stack", string(debug.Stack()))
-			c.lose(fmt.Errorf("internal error: %v", r))
+			c.end(fmt.Errorf("internal error: %v", r))
 		}
 	}()
 	f()

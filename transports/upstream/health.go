@@ -40,7 +40,7 @@ func (c *Conn) checkHealth() {
 			return
 		}
 	}
-	c.lose(errSilent)
+	c.end(errSilent)
 	c.link.kill()
 }
 

@@ -20,9 +20,9 @@ const (
 	// headerWait is how long an upstream may take to begin an answer that
 	// belongs to no call; calls have their own deadlines.
 	headerWait = 15 * time.Second
-	// farewell bounds what is sent only out of politeness.
-	farewell = 2 * time.Second
-	// redialPause is before the second attempt to make a connection.
+	// bestEffortTimeout bounds what need not succeed, such as the end of a session.
+	bestEffortTimeout = 2 * time.Second
+	// redialPause comes before the second attempt to make a connection.
 	redialPause = 300 * time.Millisecond
 )
 
@@ -66,8 +66,7 @@ func newHTTPClient(opts Options) *http.Client {
 	}
 }
 
-// errRedirect says that an upstream sent us to another origin instead of
-// answering.
+// errRedirect says that an upstream referred us to another origin.
 var errRedirect = errors.New("refused a redirect")
 
 func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
@@ -107,7 +106,7 @@ func (l *httpLink) send(message ...[]byte) error {
 
 // sendInitialized waits: what follows must find the session open.
 func (l *httpLink) sendInitialized(message ...[]byte) error {
-	l.version.Store(&l.conn.hello.ProtocolVersion)
+	l.version.Store(&l.conn.info.ProtocolVersion)
 	if err := l.deliver(bytes.Join(message, nil)); err != nil {
 		return err
 	}
@@ -122,21 +121,21 @@ func (l *httpLink) deliver(body []byte) error {
 	return l.post(ctx, body)
 }
 
-// post posts a message and heeds only whether it was accepted.
+// post posts a message; of the answer only the status matters.
 func (l *httpLink) post(ctx context.Context, body []byte) error {
 	resp, err := l.do(ctx, http.MethodPost, l.postURL, body, nil)
 	if err != nil {
-		return l.unreachable(err)
+		return l.requestFailure(err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode >= 300 {
-		return l.status(resp, nil)
+		return l.statusFailure(resp, nil)
 	}
 	return nil
 }
 
-// do sends an HTTP request, after a while a second time where no connection
-// could be made; call is the one whose request the body is, if any.
+// do sends an HTTP request, a second time after a moment if no connection could be
+// made. call is the one whose request the body is, if any.
 func (l *httpLink) do(ctx context.Context, method, address string, body []byte, call *Call) (*http.Response, error) {
 	resp, err := l.try(ctx, method, address, body, call)
 	if !isRefused(err) {
@@ -193,7 +192,7 @@ func (l *httpLink) close() {
 	if l.session.Load() == nil || errors.Is(l.conn.Err(), ErrSessionLost) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	ctx, cancel := context.WithTimeout(context.Background(), bestEffortTimeout)
 	defer cancel()
 	if resp, err := l.try(ctx, http.MethodDelete, l.url, nil, nil); err == nil {
 		resp.Body.Close()

@@ -53,7 +53,7 @@ func (c *Conn) readLines(stream io.Reader) {
 		if !errors.As(err, &fault) {
 			return
 		}
-		c.fault(fault)
+		c.handleFault(fault)
 	}
 }
 

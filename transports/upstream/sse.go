@@ -9,9 +9,9 @@ import (
 	"net/url"
 )
 
-// An sseLink reaches an upstream that answers on one event stream and is
-// posted to at an address that the stream names first. MCP 2024-11-05, "HTTP
-// with SSE".
+// An sseLink posts messages to an address that the upstream names at the
+// beginning of its one event stream, on which all answers come. MCP 2024-11-05,
+// "HTTP with SSE".
 type sseLink struct {
 	*httpLink
 	ready chan struct{} // closed when postURL is known
@@ -28,7 +28,7 @@ func (l *sseLink) connect(ctx context.Context) error {
 	l.conn.spawn(func() {
 		err := l.stream()
 		failed <- err
-		l.conn.lose(err)
+		l.conn.end(err)
 	})
 	select {
 	case <-l.ready:
@@ -40,16 +40,16 @@ func (l *sseLink) connect(ctx context.Context) error {
 	}
 }
 
-// stream reads events until the stream ends. Those it does not know, such as
-// pings, are skipped.
+// stream reads events until the stream ends. Unknown ones, such as pings, are
+// skipped.
 func (l *sseLink) stream() error {
 	resp, err := l.do(l.conn.ctx, http.MethodGet, l.url, nil, nil)
 	if err != nil {
-		return l.unreachable(err)
+		return l.requestFailure(err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return l.status(resp, nil)
+		return l.statusFailure(resp, nil)
 	}
 	var refused error
 	known := false
@@ -63,7 +63,7 @@ func (l *sseLink) stream() error {
 			known = true
 			close(l.ready)
 		case e.name == "" || e.name == "message":
-			l.take(e.data, nil)
+			l.receive(e.data, nil)
 		}
 	})
 	switch {

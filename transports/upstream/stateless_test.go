@@ -27,8 +27,8 @@ func eachNew(t *testing.T, test func(t *testing.T, server schema.Server, ledger 
 func TestStatelessHandshake(t *testing.T) {
 	eachNew(t, func(t *testing.T, server schema.Server, ledger mcptest.Ledger) {
 		c := dial(t, server, Options{Info: Info{Name: "us", Version: "7"}})
-		if hello := c.Hello(); !c.Stateless() || hello.ProtocolVersion != transports.StatelessVersion || !hello.Has("tools") || wire.Get(hello.ServerInfo, "name") == nil {
-			t.Errorf("got %+v", hello)
+		if info := c.ServerInfo(); c.Era() != transports.Stateless || info.ProtocolVersion != transports.StatelessVersion || !info.Has("tools") || wire.Get(info.Implementation, "name") == nil {
+			t.Errorf("got %+v", info)
 		}
 		if n := ledger.Count("initialize"); n != 0 {
 			t.Errorf("initialize was called %d times", n)

@@ -25,13 +25,13 @@ func OpenStream(server schema.Server, stream io.ReadWriteCloser, opts Options) *
 	c.link = l
 	c.spawn(func() {
 		c.readLines(stream)
-		c.lose(errors.New("the stream ended"))
+		c.end(errors.New("the stream ended"))
 		stream.Close()
 	})
 	c.spawn(func() {
 		<-l.writer.Done()
 		if err := l.writer.Err(); err != nil {
-			c.lose(fmt.Errorf("writing to it: %w", withoutPath(err)))
+			c.end(fmt.Errorf("writing to it: %w", withoutPath(err)))
 		}
 	})
 	return c
@@ -40,7 +40,7 @@ func OpenStream(server schema.Server, stream io.ReadWriteCloser, opts Options) *
 // close closes the stream when what is queued has been written, or takes too
 // long.
 func (l *streamLink) close() {
-	late := time.AfterFunc(farewell, func() { l.stream.Close() })
+	late := time.AfterFunc(bestEffortTimeout, func() { l.stream.Close() })
 	l.writer.Close()
 	late.Stop()
 	l.stream.Close()
