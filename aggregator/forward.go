@@ -257,13 +257,13 @@ func explain(err error) string {
 // spokenTo returns params as the era of an upstream wants them. What a host
 // of the handshake era said once, the stateless one says with every request.
 func (s *session) spokenTo(conn *upstream.Conn, modern bool, params json.RawMessage) json.RawMessage {
-	if modern && !conn.Stateless() {
+	if modern && conn.Era() != transports.Stateless {
 		return withoutEra(params)
 	}
 	s.mu.Lock()
 	level := s.level
 	s.mu.Unlock()
-	if modern || !conn.Stateless() || level == nil {
+	if modern || conn.Era() != transports.Stateless || level == nil {
 		return params
 	}
 	if len(params) == 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"dynmcp/internal/wire"
+	"dynmcp/transports"
 	"dynmcp/transports/host"
 	"dynmcp/transports/upstream"
 )
@@ -87,7 +88,7 @@ func (a *Aggregator) sendLevel(ctx context.Context, params json.RawMessage, conn
 }
 
 func (a *Aggregator) sendLevelTo(conn *upstream.Conn, params json.RawMessage) {
-	if !conn.Hello().Has("logging") || conn.Stateless() {
+	if !conn.ServerInfo().Has("logging") || conn.Era() == transports.Stateless {
 		return // in the stateless era each request says its level
 	}
 	ctx, cancel := context.WithTimeout(a.ctx, askWait)

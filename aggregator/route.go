@@ -86,7 +86,7 @@ func (a *Aggregator) mayKnow(to target) []*lazy.Upstream {
 	}
 	var all []*lazy.Upstream
 	for _, u := range a.set.All() {
-		if conn := u.Conn(); to.guess && conn != nil && conn.Hello().Has(to.capability) {
+		if conn := u.Conn(); to.guess && conn != nil && conn.ServerInfo().Has(to.capability) {
 			all = append(all, u)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"dynmcp/catalog"
 	"dynmcp/internal/wire"
 	"dynmcp/lazy"
+	"dynmcp/transports"
 	"dynmcp/transports/upstream"
 )
 
@@ -36,10 +37,11 @@ func (a *Aggregator) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.
 	conn, err := a.open(u.Server, upstream.Options{
 		Peer:    p,
 		Info:    upstream.Info{Name: "dynmcp", Version: a.opts.Version},
-		Legacy:  p.legacy.Load(),
 		Logger:  a.log,
 		Redact:  a.opts.Redact,
-		OldHost: a.oldHost,
+		HostEra: a.hostEra,
+
+		HandshakeOnly: p.legacy.Load(),
 	})
 	if err != nil {
 		return nil, err
@@ -48,7 +50,7 @@ func (a *Aggregator) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.
 		conn.Close()
 		return nil, err
 	}
-	p.legacy.Store(!conn.Stateless())
+	p.legacy.Store(conn.Era() == transports.Handshake)
 	a.log.Debug("loaded", "upstream", u.Server.Name, "took", time.Since(began).Round(time.Millisecond))
 	return conn, nil
 }
@@ -108,11 +110,14 @@ func (a *Aggregator) declaration(ctx context.Context, conn *upstream.Conn) (json
 	return a.capabilities, nil
 }
 
-// oldHost reports whether the host is known to be of the handshake era.
-func (a *Aggregator) oldHost() bool {
+// hostEra returns the era of the first host, false if none has spoken yet.
+func (a *Aggregator) hostEra() (era transports.Era, known bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.capabilities != nil && !a.modern
+	if a.modern {
+		era = transports.Stateless
+	}
+	return era, a.capabilities != nil
 }
 
 // The lists that make up a listing, by the capability that offers them.
@@ -129,12 +134,12 @@ var lists = []struct {
 // list asks an upstream for everything it advertised, all lists at once. A
 // list it advertised and does not know is empty: real servers do this.
 func (a *Aggregator) list(ctx context.Context, conn *upstream.Conn) (*catalog.Listing, error) {
-	hello := conn.Hello()
-	l := &catalog.Listing{Capabilities: hello.Capabilities, Info: hello.ServerInfo, Instructions: hello.Instructions, Rest: hello.Rest}
+	info := conn.ServerInfo()
+	l := &catalog.Listing{Capabilities: info.Capabilities, Info: info.Implementation, Instructions: info.Instructions, Rest: info.Extra}
 	errs := make(chan error, len(lists))
 	for _, which := range lists {
 		go func() {
-			if !hello.Has(which.capability) {
+			if !info.Has(which.capability) {
 				errs <- nil
 				return
 			}

@@ -251,7 +251,7 @@ func (p *peer) fetchFrom(conn *upstream.Conn, stale map[string]bool) {
 	defer cancel()
 	fetched := map[string][]json.RawMessage{}
 	for _, which := range lists {
-		if !stale[which.method] || !conn.Hello().Has(which.capability) {
+		if !stale[which.method] || !conn.ServerInfo().Has(which.capability) {
 			continue
 		}
 		entries, err := p.agg.listOne(ctx, conn, which.method, which.key)
