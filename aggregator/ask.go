@@ -86,7 +86,8 @@ func (p *peer) ask(ctx context.Context, s *session, method string, params json.R
 // because upstreams may choose the same, and has the host's progress sent to the
 // upstream under its own until settled is called.
 func (p *peer) passProgress(s *session, params json.RawMessage) (_ json.RawMessage, settled func()) {
-	token := wire.Get(wire.Get(params, "_meta"), "progressToken")
+	at := wire.Find(params, "_meta", "progressToken")
+	token := at.In(params)
 	conn := p.upstream.Conn()
 	if token == nil || conn == nil {
 		return params, func() {}
@@ -94,12 +95,12 @@ func (p *peer) passProgress(s *session, params json.RawMessage) (_ json.RawMessa
 	ours := strconv.FormatInt(p.agg.lastToken.Add(1), 10)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.progress[ours] = func(params, hosts json.RawMessage) {
-		if err := conn.Notify("notifications/progress", wire.Splice(params, hosts, token)); err != nil {
+	s.progress[ours] = func(params json.RawMessage) {
+		if err := conn.Notify("notifications/progress", wire.Set(params, "progressToken", token)); err != nil {
 			p.agg.log.Debug("progress not sent", "upstream", conn.Name(), "err", err)
 		}
 	}
-	return wire.Splice(params, token, []byte(ours)), func() {
+	return wire.Replace(params, at, []byte(ours)), func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.progress, ours)
@@ -108,11 +109,10 @@ func (p *peer) passProgress(s *session, params json.RawMessage) (_ json.RawMessa
 
 // progressed passes on the progress that a host makes with a question.
 func (s *session) progressed(params json.RawMessage) {
-	token := wire.Get(params, "progressToken")
 	s.mu.Lock()
-	pass := s.progress[string(token)]
+	pass := s.progress[string(wire.Get(params, "progressToken"))]
 	s.mu.Unlock()
 	if pass != nil {
-		pass(params, token)
+		pass(params)
 	}
 }

@@ -288,5 +288,5 @@ func withoutEra(params json.RawMessage) json.RawMessage {
 	case string(kept) == "{}":
 		return wire.Delete(params, "_meta")
 	}
-	return wire.Splice(params, meta, kept)
+	return wire.Set(params, "_meta", kept)
 }

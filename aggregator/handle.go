@@ -46,7 +46,7 @@ func (a *Aggregator) getPrompt(s *session, r *host.Request) {
 // onlyText returns the member of a request's params by which it is routed. Where
 // that is no text, or an upstream might read another one, the request is refused.
 func onlyText(r *host.Request, member string) (string, bool) {
-	raw, _, err := wire.Pair(r.Params, member, "_meta")
+	raw, _, err := wire.StrictPair(r.Params, member, "_meta")
 	text, ok := wire.Text(raw)
 	switch {
 	case err != nil:

@@ -22,8 +22,8 @@ type session struct {
 	greeted      bool            // the handshake is over, it may be told things
 	seen         digests         // what it read last, or was told to read anew
 	listens      map[string]listen
-	subscribed   map[string]bool                                // resource URIs
-	progress     map[string]func(params, token json.RawMessage) // of questions, by the token we gave
+	subscribed   map[string]bool                         // resource URIs
+	progress     map[string]func(params json.RawMessage) // of questions, by the token we gave
 }
 
 // A listen is a stream of notifications that a host of the stateless era asked
@@ -45,7 +45,7 @@ func (a *Aggregator) newSession() *session {
 		id:         fmt.Sprintf("session-%d", a.lastID),
 		listens:    map[string]listen{},
 		subscribed: map[string]bool{},
-		progress:   map[string]func(params, token json.RawMessage){},
+		progress:   map[string]func(params json.RawMessage){},
 		seen:       seen,
 	}
 }

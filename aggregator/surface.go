@@ -31,14 +31,14 @@ var surfaces = map[string]func(*Aggregator, *schema.Config) []tool{
 
 // callTool finds the tool that a host calls.
 func (a *Aggregator) callTool(s *session, r *host.Request) {
-	rawName, arguments, err := wire.Pair(r.Params, "name", "arguments")
+	rawName, arguments, err := wire.StrictPair(r.Params, "name", "arguments")
 	if err != nil {
 		r.Reply(nil, invalid("tools/call: %v", err))
 		return
 	}
 	for _, t := range a.state.Load().tools {
-		if t.name != "" && wire.KeyIs(rawName, t.name) {
-			t.call(s, r, callParams{r.Params, rawName, arguments})
+		if t.name != "" && wire.EqualString(rawName, t.name) {
+			t.call(s, r, callParams{r.Params, arguments})
 			return
 		}
 	}
@@ -95,9 +95,9 @@ func (a *Aggregator) callUpstream(s *session, r *host.Request, t *catalog.Tool, 
 	a.forward(s, r, u, "tools/call", params, asText)
 }
 
-// callParams are the params of a tools/call, and two members of theirs as slices
-// of them: the name in quotes and the arguments, nil if there are none.
-type callParams struct{ all, name, arguments json.RawMessage }
+// callParams are the params of a tools/call, and its arguments, nil if there are
+// none.
+type callParams struct{ all, arguments json.RawMessage }
 
 // with returns the params with another name and other arguments, which may be
 // nil; every other byte stays.
@@ -105,19 +105,7 @@ func (p callParams) with(name string, arguments json.RawMessage) json.RawMessage
 	if len(arguments) == 0 {
 		arguments = json.RawMessage(`{}`)
 	}
-	if p.arguments == nil {
-		return wire.Set(wire.Splice(p.all, p.name, wire.Quote(name)), "arguments", arguments)
-	}
-	out := make([]byte, 0, len(p.all)+len(name)+len(arguments)-len(p.arguments))
-	at, from := wire.Offset(p.all, p.name), wire.Offset(p.all, p.arguments)
-	if at < from {
-		out = wire.AppendQuote(append(out, p.all[:at]...), name)
-		out = append(append(out, p.all[at+len(p.name):from]...), arguments...)
-		return append(out, p.all[from+len(p.arguments):]...)
-	}
-	out = append(append(out, p.all[:from]...), arguments...)
-	out = wire.AppendQuote(append(out, p.all[from+len(p.arguments):at]...), name)
-	return append(out, p.all[at+len(p.name):]...)
+	return wire.SetAll(p.all, wire.Member{Name: "name", Value: wire.Quote(name)}, wire.Member{Name: "arguments", Value: arguments})
 }
 
 // directSurface shows every upstream tool as itself.

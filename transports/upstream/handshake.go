@@ -85,7 +85,7 @@ func (c *Conn) initialize(ctx context.Context, capabilities json.RawMessage) err
 
 func (c *Conn) greet(result json.RawMessage) error {
 	if !wire.IsObject(result) {
-		return fmt.Errorf("the answer is %s, not an object", wire.Kind(result))
+		return fmt.Errorf("the answer is %s, not an object", wire.TypeName(result))
 	}
 	version, _ := wire.Text(wire.Get(result, "protocolVersion"))
 	if !slices.Contains(mcp.SupportedProtocolVersions(), version) {
@@ -151,7 +151,7 @@ func (c *Conn) List(ctx context.Context, method, key string) ([]json.RawMessage,
 		}
 		page := wire.Get(result, key)
 		if len(page) == 0 || page[0] != '[' {
-			return nil, c.fail(transports.CodeProtocol, transports.Executed, fmt.Errorf("%s: member %q is %s, not an array", method, key, wire.Kind(page)))
+			return nil, c.fail(transports.CodeProtocol, transports.Executed, fmt.Errorf("%s: member %q is %s, not an array", method, key, wire.TypeName(page)))
 		}
 		for entry := range wire.Elements(page) {
 			entries = append(entries, entry)

@@ -89,11 +89,11 @@ func (c *Conn) progress(params json.RawMessage) {
 		call.timer.Reset(c.server.Timeout)
 	}
 	c.mu.Unlock()
-	if call == nil || call.token == nil {
+	if call == nil || call.token.Len == 0 {
 		c.log.Debug("progress of nothing in flight", "token", string(token))
 		return
 	}
-	call.Peer.Notify("notifications/progress", wire.Splice(params, token, call.token))
+	call.Peer.Notify("notifications/progress", wire.Set(params, "progressToken", call.token.In(call.Params)))
 }
 
 func (c *Conn) peerOf(own *Call) transports.Peer {

@@ -68,7 +68,7 @@ func (c *Conn) settle(result json.RawMessage) bool {
 	c.hello = Hello{
 		ProtocolVersion: transports.StatelessVersion,
 		Capabilities:    wire.Get(result, "capabilities"),
-		ServerInfo:      wire.Get(wire.Get(result, "_meta"), mcp.MetaKeyServerInfo),
+		ServerInfo:      wire.Get(result, "_meta", mcp.MetaKeyServerInfo),
 		Instructions:    instructions,
 		// What is left is no matter of the era, nor of the one answer.
 		Rest: wire.Delete(result, "supportedVersions", "capabilities", "instructions", "_meta", "resultType", "ttlMs", "cacheScope"),
@@ -197,5 +197,5 @@ func withoutSubscription(params json.RawMessage) json.RawMessage {
 	if string(rest) == "{}" {
 		return wire.Delete(params, "_meta")
 	}
-	return wire.Splice(params, meta, rest)
+	return wire.Set(params, "_meta", rest)
 }
