@@ -10,7 +10,6 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"dynmcp/catalog"
 	"dynmcp/internal/redact"
@@ -29,6 +28,9 @@ type Options struct {
 	Strict bool
 	// Logger takes what an operator should know; nil is silent.
 	Logger *slog.Logger
+	// ChildEnv returns variables for the child of a server, by its name, which its
+	// entry cannot keep from it; nil is none.
+	ChildEnv func(server string) []string
 	// Redact hides secrets in failures; the config's are added. Nil hides
 	// nothing.
 	Redact *redact.Redactor
@@ -45,23 +47,11 @@ type Aggregator struct {
 	ctx       context.Context                                               // ends with the aggregator
 	cancel    context.CancelCauseFunc
 	wg        sync.WaitGroup
-	peers     sync.Map      // *lazy.Upstream to its *peer
-	changed   chan struct{} // holds one token while hosts may have to be told
-	cork      wire.Cork     // of all that hosts and upstreams send
-	lastToken atomic.Int64  // of progress that a host makes with a question
-	asked     chan struct{} // closed when the first host has said what it can do
-	askOnce   sync.Once
-
-	mu           sync.Mutex
-	sessions     map[string]*session
-	lastID       int
-	capabilities json.RawMessage // of the first host
-	modern       bool            // the first host is of the stateless era
-	level        json.RawMessage // the log level a host asked for
-	settling     map[*lazy.Upstream]bool
-	settled      chan struct{} // closed while no eager upstream is starting
-	next         chan struct{} // closed and replaced when one of them has started
-	begun        time.Time     // when the eager upstreams were started
+	peers     sync.Map // *lazy.Upstream to its *peer
+	sessions  *sessions
+	startup   *startup
+	snapshots snapshots
+	cork      wire.Cork // of all that hosts and upstreams send
 
 	reload sync.RWMutex // held for writing while one config takes the place of another
 }
@@ -72,22 +62,20 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
+	if opts.ChildEnv == nil {
+		opts.ChildEnv = func(string) []string { return nil }
+	}
 	a := &Aggregator{
 		opts:     opts,
 		log:      opts.Logger,
 		catalog:  catalog.New(),
 		open:     upstream.Open,
-		changed:  make(chan struct{}, 1),
-		asked:    make(chan struct{}),
-		sessions: map[string]*session{},
-		settling: map[*lazy.Upstream]bool{},
-		settled:  make(chan struct{}),
-		next:     make(chan struct{}),
+		sessions: newSessions(),
+		startup:  newStartup(),
 	}
-	close(a.settled)
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())
 	a.set = lazy.NewSet(lazy.Options{Load: a.load, Changed: a.upstreamChanged, Logger: a.log})
-	st, err := a.work(cfg)
+	st, err := a.newState(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -103,19 +91,19 @@ func (a *Aggregator) Serve(ctx context.Context, in io.Reader, out io.Writer) err
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(a.ctx, cancel)()
-	s := a.newSession()
+	s := a.sessions.open(principal{}, a.snapshot())
 	defer a.endSession(s)
 	edge := host.NewStdio(in, out, &a.cork)
 	conversation := host.NewSession(s.id, edge, host.Options{
 		Control:            a.server(),
 		HandleRequest:      func(r *host.Request) { a.handle(s, r) },
-		HandleNotification: func(method string, params json.RawMessage) { a.notice(s, method, params) },
-		Busy:               a.starting,
+		HandleNotification: func(method string, params json.RawMessage) { a.handleNotification(s, method, params) },
+		Busy:               a.anyLoading,
 		Logger:             a.log,
 	})
-	a.attach(s, conversation)
+	a.sessions.attach(s, conversation)
 	if a.config().SingleWrap || a.opts.Strict {
-		a.begin()
+		a.startEager()
 	}
 	err := edge.Serve(ctx, conversation)
 	var fatal *FatalError
@@ -133,7 +121,7 @@ func (e *FatalError) Unwrap() error { return e.Err }
 
 // Close stops every upstream and returns when nothing is left of them.
 func (a *Aggregator) Close() {
-	a.cancel(lazy.ErrClosed)
+	a.cancel(nil)
 	a.set.Close()
 	a.wg.Wait()
 }
@@ -149,8 +137,20 @@ func (a *Aggregator) Status() []lazy.Status {
 
 func (a *Aggregator) config() *schema.Config { return a.state.Load().cfg }
 
-// only returns the upstream of single-wrap mode, nil in config mode.
-func (a *Aggregator) only() *lazy.Upstream {
+// endSession drops what only this session wanted of upstreams.
+func (a *Aggregator) endSession(s *session) {
+	if level, changed := a.sessions.remove(s); changed {
+		a.spawn(func() { a.sendLevel(a.ctx, level, a.connections()...) })
+	}
+	s.mu.Lock()
+	uris := s.subscribed
+	s.subscribed = map[string]bool{}
+	s.mu.Unlock()
+	a.dropSubscriptions(uris)
+}
+
+// single returns the upstream of single-wrap mode, nil in config mode.
+func (a *Aggregator) single() *lazy.Upstream {
 	if all := a.set.All(); a.config().SingleWrap && len(all) == 1 {
 		return all[0]
 	}
@@ -169,7 +169,7 @@ func (a *Aggregator) upstreamChanged(u *lazy.Upstream) {
 	case lazy.Ready:
 		a.log.Info("ready", "upstream", status.Name)
 	}
-	a.touch()
+	a.sessions.markDirty()
 }
 
 // dropEvicted takes an upstream out of the catalogue, unless a new config has
@@ -182,21 +182,13 @@ func (a *Aggregator) dropEvicted(u *lazy.Upstream) {
 	}
 }
 
-// touch has the announcer look whether hosts would read something new.
-func (a *Aggregator) touch() {
-	select {
-	case a.changed <- struct{}{}:
-	default:
-	}
-}
+// spawn runs f on a goroutine that Close waits for.
+func (a *Aggregator) spawn(f func()) { a.wg.Go(func() { a.guarded(f) }) }
 
-// spawn runs f on a goroutine that Close waits for. A panic costs what f was
-// for, not the process.
-func (a *Aggregator) spawn(f func()) {
-	a.wg.Go(func() {
-		defer a.recovered()
-		f()
-	})
+// guarded runs f. A panic is logged, and costs what f was for, not the process.
+func (a *Aggregator) guarded(f func()) {
+	defer a.recovered()
+	f()
 }
 
 func (a *Aggregator) recovered() {
@@ -208,14 +200,14 @@ func (a *Aggregator) recovered() {
 // spawnFor is spawn for what answers a request: a panic is the answer then.
 func (a *Aggregator) spawnFor(r *host.Request, f func()) {
 	a.spawn(func() {
-		defer answerPanic(r)
+		defer replyPanic(r)
 		f()
 	})
 }
 
-// answerPanic, deferred, answers a request with the panic that keeps it from
+// replyPanic, deferred, answers a request with the panic that keeps it from
 // being answered, and panics on.
-func answerPanic(r *host.Request) {
+func replyPanic(r *host.Request) {
 	if p := recover(); p != nil {
 		r.Reply(nil, &wire.Error{Code: wire.CodeInternal, Message: fmt.Sprintf("internal error: %v", p)})
 		panic(p)

@@ -58,20 +58,20 @@ func (a *Aggregator) control(next mcp.MethodHandler) mcp.MethodHandler {
 		if r == nil { // a notification: the SDK keeps the state of its session
 			return next(ctx, method, req)
 		}
-		s := a.session(req.GetSession().ID())
+		s := a.sessions.get(req.GetSession().ID())
 		if s == nil {
 			return nil, errors.New("the session has ended")
 		}
-		res, err := a.answer(ctx, s, method, req, next)
-		answerExactly(method, r, res, err)
+		res, err := a.handleControl(ctx, s, method, req, next)
+		replyExactly(r, res, err)
 		return res, rpcError(err)
 	}
 }
 
-// answerExactly gives the host the bytes of an answer before the SDK writes them
-// anew. The handshake stays the SDK's, which waits for its end.
-func answerExactly(method string, r *host.Request, res mcp.Result, err error) {
-	if method == "initialize" || method == "server/discover" {
+// replyExactly answers a request with the bytes of an answer before the SDK
+// encodes them again. The handshake stays the SDK's, which waits for its end.
+func replyExactly(r *host.Request, res mcp.Result, err error) {
+	if r.Method == "initialize" || r.Method == "server/discover" {
 		return
 	}
 	var theirs *wire.Error
@@ -83,7 +83,8 @@ func answerExactly(method string, r *host.Request, res mcp.Result, err error) {
 	}
 }
 
-func (a *Aggregator) answer(ctx context.Context, s *session, method string, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
+// handleControl is the switch on the methods of the control plane.
+func (a *Aggregator) handleControl(ctx context.Context, s *session, method string, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
 	a.learnFrom(s, req)
 	switch method {
 	case "initialize":
@@ -91,16 +92,16 @@ func (a *Aggregator) answer(ctx context.Context, s *session, method string, req 
 	case "server/discover":
 		return a.discover(ctx, req, next)
 	case "tools/list", "prompts/list", "resources/list", "resources/templates/list":
-		a.begin()
+		a.startEager()
 		return a.answerList(ctx, s, method, req)
 	case "resources/subscribe", "resources/unsubscribe":
-		a.begin()
+		a.startEager()
 		return a.subscribe(ctx, s, method, req)
 	case "subscriptions/listen":
-		a.begin()
+		a.startEager()
 		return a.listen(ctx, s, req)
 	case "logging/setLevel":
-		return a.answerLevel(ctx, s, req, next)
+		return a.setLevel(ctx, s, req, next)
 	}
 	return next(ctx, method, req)
 }
@@ -109,7 +110,7 @@ func (a *Aggregator) answer(ctx context.Context, s *session, method string, req 
 func (a *Aggregator) learnFrom(s *session, req mcp.Request) {
 	meta := wire.Get(host.RequestOf(req).Params, "_meta")
 	if capabilities := wire.Get(meta, transports.MetaCapabilities); capabilities != nil {
-		a.learn(s, capabilities, true)
+		a.sessions.declare(s, capabilities, transports.Stateless)
 	}
 }
 
@@ -124,16 +125,16 @@ func (a *Aggregator) initialize(ctx context.Context, s *session, req mcp.Request
 	if !wire.IsObject(capabilities) {
 		capabilities = json.RawMessage(`{}`)
 	}
-	a.learn(s, capabilities, false)
-	a.begin()
+	a.sessions.declare(s, capabilities, transports.Handshake)
+	a.startEager()
 	answer, ok := res.(*mcp.InitializeResult)
 	if !ok {
 		return nil, fmt.Errorf("the SDK answered initialize with %T", res)
 	}
-	if err := a.awaitOnly(ctx); err != nil {
+	if err := a.awaitSingle(ctx); err != nil {
 		return nil, err
 	}
-	s.start(a.digest())
+	s.recordStart(a.snapshot())
 	return &rawResult{raw: fmt.Appendf(nil, `{"protocolVersion":%s,%s}`, wire.Quote(answer.ProtocolVersion), a.introduction("serverInfo"))}, nil
 }
 
@@ -148,7 +149,7 @@ func (a *Aggregator) introduction(infoKey string) []byte {
 	if a.exposes(schema.ExposeDiscover) {
 		text = view.Instructions(maxChars(a.config()))
 	}
-	if u := a.only(); u != nil {
+	if u := a.single(); u != nil {
 		if server, ok := view.Server(u.Server.Name); ok && server.Known {
 			rest = server.Rest
 			if server.Info != nil {
@@ -186,27 +187,6 @@ func ownCapabilities(capabilities json.RawMessage) json.RawMessage {
 	return wire.Set(capabilities, "tools", wire.Set(tools, "listChanged", []byte("true")))
 }
 
-// awaitOnly waits for the upstream of single-wrap mode.
-func (a *Aggregator) awaitOnly(ctx context.Context) error {
-	u := a.only()
-	if u == nil {
-		return nil
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(a.ctx, cancel)()
-	_, release, err := u.Acquire(ctx)
-	var fatal *FatalError
-	switch cause := context.Cause(a.ctx); {
-	case err == nil:
-		release()
-		return nil
-	case errors.As(cause, &fatal):
-		return fatal.Err
-	}
-	return err
-}
-
 // discover answers server/discover. It starts nothing in config mode: some
 // hosts probe with a process that ends at once.
 func (a *Aggregator) discover(ctx context.Context, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
@@ -218,7 +198,7 @@ func (a *Aggregator) discover(ctx context.Context, req mcp.Request, next mcp.Met
 	if !ok {
 		return nil, fmt.Errorf("the SDK answered server/discover with %T", res)
 	}
-	if err := a.awaitOnly(ctx); err != nil {
+	if err := a.awaitSingle(ctx); err != nil {
 		return nil, err
 	}
 	versions, err := json.Marshal(answer.SupportedVersions)
@@ -246,8 +226,11 @@ func (a *Aggregator) answerList(ctx context.Context, s *session, method string, 
 	if capability := listCapability[method]; !a.offers(capability) {
 		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("%s: no server has %s", method, capability)}
 	}
-	list := a.listed(method)
-	s.read(method, list)
+	now := a.snapshot()
+	list := now.list(method)
+	if s.recordList(method, now.version(method)) {
+		a.sessions.markDirty()
+	}
 	return &rawResult{raw: list}, nil
 }
 

@@ -56,22 +56,6 @@ const (
 	alwaysLoad = `{"anthropic/alwaysLoad":true}`
 )
 
-// define returns an entry of tools/list; annotations may be empty.
-func define(name, description, input, annotations, meta string) json.RawMessage {
-	out := fmt.Appendf(nil, `{"name":%q,"description":%s,"inputSchema":%s`, name, wire.Quote(description), input)
-	if annotations != "" {
-		out = fmt.Appendf(out, `,"annotations":%s`, annotations)
-	}
-	return fmt.Appendf(out, `,"_meta":%s}`, meta)
-}
-
-func fixed(definition json.RawMessage) func(*catalog.View) []json.RawMessage {
-	all := []json.RawMessage{definition}
-	return func(*catalog.View) []json.RawMessage { return all }
-}
-
-func maxChars(cfg *schema.Config) int { return cfg.Catalog.MaxChars }
-
 // discoverTool answers one tool, the best matches, or a list.
 func (a *Aggregator) discoverTool(_ *session, r *host.Request, p callParams) {
 	var in struct {
@@ -177,7 +161,7 @@ func useArguments(arguments json.RawMessage) (name string, input json.RawMessage
 // unlisted returns the upstream that a name not in the catalogue may belong
 // to: one that has not been listed yet. In single-wrap mode there is but one.
 func (a *Aggregator) unlisted(view *catalog.View, name string) *lazy.Upstream {
-	u := a.only()
+	u := a.single()
 	if u == nil {
 		server, _, ok := strings.Cut(name, "/")
 		if !ok {
@@ -185,7 +169,7 @@ func (a *Aggregator) unlisted(view *catalog.View, name string) *lazy.Upstream {
 		}
 		u = a.set.Get(server)
 	}
-	if !stillThere(u) {
+	if !isOffered(u) {
 		return nil
 	}
 	if info, ok := view.Server(u.Server.Name); !ok || info.Loaded {
@@ -235,7 +219,7 @@ func (a *Aggregator) loadMCP(_ *session, r *host.Request, p callParams) {
 		return
 	}
 	u := a.set.Get(in.Name)
-	if !stillThere(u) {
+	if !isOffered(u) {
 		r.Reply(errorResult(a.catalog.View().UnknownServer(in.Name)), nil)
 		return
 	}
@@ -244,8 +228,9 @@ func (a *Aggregator) loadMCP(_ *session, r *host.Request, p callParams) {
 
 func (a *Aggregator) loadNamed(r *host.Request, u *lazy.Upstream) {
 	release, err := a.loadFor(r, u, u.Load)
+	var evicted *lazy.EvictedError
 	switch {
-	case errors.Is(err, lazy.ErrEvicted):
+	case errors.As(err, &evicted) && evicted.Err == nil: // evicted before
 		r.Reply(errorResult(a.catalog.View().UnknownServer(u.Server.Name)), nil)
 		return
 	case err != nil:

@@ -5,20 +5,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"dynmcp/internal/wire"
 	"dynmcp/lazy"
-	"dynmcp/transports"
 	"dynmcp/transports/host"
 	"dynmcp/transports/upstream"
 )
-
-// metaSubscription is the member of _meta that says which stream of a host's a
-// notification belongs to.
-const metaSubscription = transports.MetaSubscriptionID
 
 // A subscriber begins or ends a subscription at an upstream.
 type subscriber func(conn *upstream.Conn, ctx context.Context, params json.RawMessage) error
@@ -36,7 +32,7 @@ func (a *Aggregator) subscribe(ctx context.Context, s *session, method string, r
 		s.mu.Lock()
 		delete(s.subscribed, uri)
 		s.mu.Unlock()
-		if a.wanted()[uri] {
+		if a.subscribedURIs()[uri] {
 			return done, nil
 		}
 		return done, a.subscribeTo(ctx, uri, params, (*upstream.Conn).Unsubscribe)
@@ -62,13 +58,13 @@ func (a *Aggregator) subscribeTo(ctx context.Context, uri string, params json.Ra
 	if u := to.owner(); u != nil {
 		return a.subscribeAt(ctx, u, uri, params, do)
 	}
-	for _, u := range a.mayKnow(to) {
-		refusal := a.subscribeAt(ctx, u, uri, params, do)
-		if refusal == nil || u == a.only() {
-			return refusal
+	for _, u := range a.candidates(to) {
+		err := a.subscribeAt(ctx, u, uri, params, do)
+		if err == nil || u == a.single() {
+			return err
 		}
 	}
-	return a.refusal(to)
+	return a.notFound(to)
 }
 
 func (a *Aggregator) subscribeAt(ctx context.Context, u *lazy.Upstream, uri string, params json.RawMessage, do subscriber) error {
@@ -80,51 +76,71 @@ func (a *Aggregator) subscribeAt(ctx context.Context, u *lazy.Upstream, uri stri
 	if err := do(conn, ctx, params); err != nil {
 		return err
 	}
-	a.peerOf(u).shown.add(uri) // so that the end of the subscription goes there too
+	a.peerOf(u).seenURIs.add(uri) // so that the end of the subscription goes there too
 	return nil
 }
 
-// wanted returns the URIs that hosts are subscribed to.
-func (a *Aggregator) wanted() map[string]bool {
+// subscribedURIs returns what hosts are subscribed to.
+func (a *Aggregator) subscribedURIs() map[string]bool {
 	all := map[string]bool{}
-	a.eachSession(func(s *session) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		maps.Copy(all, s.subscribed)
-		for _, l := range s.listens {
-			maps.Copy(all, l.uris)
-		}
-	})
+	for _, s := range a.sessions.all() {
+		maps.Copy(all, s.subscribedURIs())
+	}
 	return all
+}
+
+func (s *session) subscribedURIs() map[string]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := maps.Clone(s.subscribed)
+	for _, l := range s.listens {
+		maps.Copy(all, l.uris)
+	}
+	return all
+}
+
+// resourceUpdated passes on that a resource changed: to the sessions that are
+// subscribed to it. If none is, the upstream may mean something that we do not
+// see, and all are told, unless they are of several principals.
+func (a *Aggregator) resourceUpdated(params json.RawMessage) {
+	uri, _ := wire.Text(wire.Get(params, "uri"))
+	all := a.sessions.all()
+	told := slices.DeleteFunc(slices.Clone(all), func(s *session) bool { return !anyCovers(s.subscribedURIs(), uri) })
+	if len(told) == 0 && ofOnePrincipal(all) {
+		told = all
+	}
+	for _, s := range told {
+		s.notify("notifications/resources/updated", params, func(l listen) bool { return anyCovers(l.uris, uri) })
+	}
 }
 
 // dropSubscriptions ends those of uris that no host wants any more, where the
 // upstream is connected.
 func (a *Aggregator) dropSubscriptions(uris map[string]bool) {
-	wanted := a.wanted()
+	wanted := a.subscribedURIs()
 	for uri := range uris {
 		u := a.resourceOwner(uri)
 		if wanted[uri] || u == nil || u.Conn() == nil {
 			continue
 		}
-		a.subscribeQuietly(u.Conn(), uri, (*upstream.Conn).Unsubscribe)
+		a.subscribeLater(u.Conn(), uri, (*upstream.Conn).Unsubscribe)
 	}
 }
 
 // renewSubscriptions tells a new connection what hosts subscribed to over the
 // last one.
 func (a *Aggregator) renewSubscriptions(u *lazy.Upstream, conn *upstream.Conn) {
-	for uri := range a.wanted() {
+	for uri := range a.subscribedURIs() {
 		if a.resourceOwner(uri) == u {
-			a.subscribeQuietly(conn, uri, (*upstream.Conn).Subscribe)
+			a.subscribeLater(conn, uri, (*upstream.Conn).Subscribe)
 		}
 	}
 }
 
-// subscribeQuietly does without the caller what no host waits for.
-func (a *Aggregator) subscribeQuietly(conn *upstream.Conn, uri string, do subscriber) {
+// subscribeLater runs in the background.
+func (a *Aggregator) subscribeLater(conn *upstream.Conn, uri string, do subscriber) {
 	a.spawn(func() {
-		ctx, cancel := context.WithTimeout(a.ctx, askWait)
+		ctx, cancel := context.WithTimeout(a.ctx, requestTimeout)
 		defer cancel()
 		if err := do(conn, ctx, aboutURI(uri)); err != nil && a.ctx.Err() == nil {
 			a.log.Warn("subscription not changed", "upstream", conn.Name(), "uri", uri, "err", err)
@@ -187,11 +203,11 @@ func (a *Aggregator) listen(ctx context.Context, s *session, req mcp.Request) (m
 	if err != nil {
 		return nil, err
 	}
-	s.peer.Notify("notifications/subscriptions/acknowledged", subscribed(fmt.Appendf(nil, `{"notifications":%s}`, agreed), id))
-	a.touch()
+	s.peer.Notify("notifications/subscriptions/acknowledged", withSubscription(fmt.Appendf(nil, `{"notifications":%s}`, agreed), id))
+	a.sessions.markDirty()
 	select {
 	case <-ctx.Done():
 	case <-a.ctx.Done():
 	}
-	return &rawResult{raw: subscribed(nil, id)}, nil
+	return &rawResult{raw: withSubscription(nil, id)}, nil
 }

@@ -1,7 +1,6 @@
 package aggregator
 
 import (
-	"context"
 	"encoding/json"
 	"testing"
 
@@ -13,17 +12,6 @@ import (
 	"dynmcp/transports/host"
 )
 
-// A listener is a host that takes notifications and answers nothing.
-type listener struct{ got []string }
-
-func (l *listener) Notify(method string, params json.RawMessage) {
-	l.got = append(l.got, method+" "+string(params))
-}
-
-func (l *listener) Request(context.Context, string, json.RawMessage) func() (json.RawMessage, error) {
-	return func() (json.RawMessage, error) { return nil, nil }
-}
-
 // What comes on a call's own stream, which HTTP has, is for the host that made
 // the call: another host must not read its log.
 func TestOwnStreamIsForItsHost(t *testing.T) {
@@ -33,18 +21,18 @@ func TestOwnStreamIsForItsHost(t *testing.T) {
 	}
 	defer agg.Close()
 	var mine, other listener
-	session := agg.newSession()
-	agg.attach(session, &mine)
-	agg.attach(agg.newSession(), &other)
+	session := agg.sessions.open(principal{}, agg.snapshot())
+	agg.sessions.attach(session, &mine)
+	agg.sessions.attach(agg.sessions.open(principal{}, agg.snapshot()), &other)
 	p := agg.peerOf(&lazy.Upstream{Server: schema.Server{Name: "up"}})
-	call := func(params string, modern bool) *flight {
+	call := func(params string, modern bool) *forwardedCall {
 		request := host.NewRequest("tools/call", json.RawMessage(params), &mine, func(json.RawMessage, error) {})
 		if modern {
 			request.Era = transports.Stateless
 		}
-		return &flight{agg: agg, session: session, request: request, peer: p}
+		return &forwardedCall{agg: agg, session: session, request: request, peer: p}
 	}
-	for _, f := range []*flight{
+	for _, f := range []*forwardedCall{
 		call(`{}`, false),
 		call(`{"_meta":{"io.modelcontextprotocol/logLevel":"info"}}`, true),
 		call(`{"_meta":{}}`, true), // wants no log

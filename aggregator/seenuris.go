@@ -8,27 +8,27 @@ import (
 	"dynmcp/internal/wire"
 )
 
-// Bounds of what is remembered of one upstream, so that one that shows many
-// URIs costs neither memory nor another's place.
+// Bounds of what is remembered of one upstream, so that one whose results hold
+// many URIs costs neither memory nor another's place.
 const (
-	maxShown       = 1024 // URIs a generation, of which there are two
-	maxShownOnce   = 256  // URIs of one result
-	maxShownLength = 2048 // bytes of a URI; longer ones are data
+	maxURIs      = 1024 // URIs a generation, of which there are two
+	maxURIsOfOne = 256  // URIs of one result
+	maxURILength = 2048 // bytes of a URI; longer ones are data
 )
 
-// shown remembers which URIs an upstream's results held, as resource links and
-// embedded resources do: a host may read them although no list has them. The
-// oldest are forgotten.
-type shown struct {
+// seenURIs are those that an upstream's results held, in resource links and embedded
+// resources: a host may read them although no list has them. The oldest are
+// forgotten.
+type seenURIs struct {
 	mu       sync.Mutex
 	now, old map[string]bool // old is what now was when it was full
 }
 
-// note remembers the URIs in a result. Most results have none, which one search
-// for bytes tells.
-func (s *shown) note(result json.RawMessage) {
+// addFrom adds the URIs in a result. Most results have none, which one search for
+// bytes tells.
+func (s *seenURIs) addFrom(result json.RawMessage) {
 	key := []byte(`"uri"`)
-	for range maxShownOnce {
+	for range maxURIsOfOne {
 		at := bytes.Index(result, key)
 		if at < 0 {
 			return
@@ -50,13 +50,13 @@ func (s *shown) note(result json.RawMessage) {
 	}
 }
 
-func (s *shown) add(uri string) {
-	if uri == "" || len(uri) > maxShownLength {
+func (s *seenURIs) add(uri string) {
+	if uri == "" || len(uri) > maxURILength {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.now) >= maxShown {
+	if len(s.now) >= maxURIs {
 		s.old, s.now = s.now, nil
 	}
 	if s.now == nil {
@@ -65,7 +65,7 @@ func (s *shown) add(uri string) {
 	s.now[uri] = true
 }
 
-func (s *shown) has(uri string) bool {
+func (s *seenURIs) has(uri string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.now[uri] || s.old[uri]

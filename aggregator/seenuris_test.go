@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestShownURIs(t *testing.T) {
+func TestSeenURIs(t *testing.T) {
 	for result, want := range map[string]bool{
 		`{"content":[{"type":"resource_link","uri":"x://1","name":"n"}]}`:                        true,
 		`{"content":[{"type":"resource","resource":{"mimeType":"m", "uri" : "x:\/\/\u0031" }}]}`: true,
@@ -19,8 +19,8 @@ func TestShownURIs(t *testing.T) {
 		`{"uri":`:                                                                                false,
 		`{"uri":"x://1`:                                                                          false,
 	} {
-		var s shown
-		s.note([]byte(result))
+		var s seenURIs
+		s.addFrom([]byte(result))
 		if got := s.has("x://1"); got != want {
 			t.Errorf("%s: got %v, want %v", result, got, want)
 		}
@@ -29,47 +29,47 @@ func TestShownURIs(t *testing.T) {
 
 // An upstream that shows more than is kept loses what it showed first, and
 // nothing of another's.
-func TestShownURIsAreBounded(t *testing.T) {
-	var s shown
-	for n := range 10 * maxShown {
+func TestSeenURIsAreBounded(t *testing.T) {
+	var s seenURIs
+	for n := range 10 * maxURIs {
 		s.add(fmt.Sprint("x://", n))
 	}
 	if s.has("x://0") {
 		t.Error("the first is still there")
 	}
-	for _, n := range []int{9 * maxShown, 10*maxShown - 1} {
+	for _, n := range []int{9 * maxURIs, 10*maxURIs - 1} {
 		if !s.has(fmt.Sprint("x://", n)) {
 			t.Errorf("%d is gone already", n)
 		}
 	}
-	if got := len(s.now) + len(s.old); got > 2*maxShown {
-		t.Errorf("%d are kept, want at most %d", got, 2*maxShown)
+	if got := len(s.now) + len(s.old); got > 2*maxURIs {
+		t.Errorf("%d are kept, want at most %d", got, 2*maxURIs)
 	}
-	s.add("x://" + strings.Repeat("y", maxShownLength))
-	if len(s.now)+len(s.old) > 2*maxShown || s.has("x://"+strings.Repeat("y", maxShownLength)) {
+	s.add("x://" + strings.Repeat("y", maxURILength))
+	if len(s.now)+len(s.old) > 2*maxURIs || s.has("x://"+strings.Repeat("y", maxURILength)) {
 		t.Error("a URI that long is data")
 	}
-	var once shown
-	once.note([]byte("[" + strings.Repeat(`{"uri":"x://0"},`, maxShownOnce) + `{"uri":"x://1"}]`))
+	var once seenURIs
+	once.addFrom([]byte("[" + strings.Repeat(`{"uri":"x://0"},`, maxURIsOfOne) + `{"uri":"x://1"}]`))
 	if once.has("x://1") {
 		t.Error("one result may show any number")
 	}
 }
 
 // Every result is looked through, so most must cost next to nothing.
-func BenchmarkShownURIs(b *testing.B) {
+func BenchmarkSeenURIs(b *testing.B) {
 	for name, result := range map[string]string{
 		"100B":  `{"content":[{"type":"text","text":"` + strings.Repeat("x", 60) + `"}]}`,
 		"1MB":   `{"content":[{"type":"text","text":"` + strings.Repeat("lorem \\\"ipsum\\\" ", 1<<16) + `"}]}`,
 		"1 URI": `{"content":[{"type":"resource_link","uri":"x://1","name":"n"}]}`,
 	} {
 		b.Run(name, func(b *testing.B) {
-			var s shown
+			var s seenURIs
 			raw := []byte(result)
 			b.SetBytes(int64(len(raw)))
 			b.ReportAllocs()
 			for b.Loop() {
-				s.note(raw)
+				s.addFrom(raw)
 			}
 		})
 	}

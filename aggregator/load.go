@@ -1,0 +1,178 @@
+package aggregator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"dynmcp/catalog"
+	"dynmcp/internal/wire"
+	"dynmcp/lazy"
+	"dynmcp/transports"
+	"dynmcp/transports/upstream"
+)
+
+// allCapabilities are declared to upstreams that start before a host has said
+// what it can do; what the host cannot do is refused when it is asked.
+const allCapabilities = `{"roots":{"listChanged":true},"sampling":{},"elicitation":{}}`
+
+// load brings an upstream up: connect, handshake, all lists, or nothing. It is
+// what lazy calls a load. An upstream that does not survive being asked for its
+// era is started a second time, without that.
+func (a *Aggregator) load(ctx context.Context, u *lazy.Upstream) (*upstream.Conn, error) {
+	conn, err := a.loadOnce(ctx, u)
+	if errors.Is(err, upstream.ErrProbe) {
+		a.peerOf(u).legacy.Store(true)
+		conn, err = a.loadOnce(ctx, u)
+	}
+	return conn, err
+}
+
+func (a *Aggregator) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.Conn, error) {
+	began := time.Now()
+	p := a.peerOf(u)
+	conn, err := a.open(u.Server, upstream.Options{
+		Peer:    p,
+		Info:    upstream.Info{Name: "dynmcp", Version: a.opts.Version},
+		Legacy:  p.legacy.Load(),
+		Logger:  a.log,
+		Redact:  a.opts.Redact,
+		OldHost: a.firstHostIsOld,
+		Env:     a.opts.ChildEnv(u.Server.Name),
+
+		Cork:     &a.cork,
+		Throttle: a.sessions.throttle,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := a.introduceTo(ctx, p, conn); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	p.legacy.Store(!conn.Stateless())
+	a.log.Debug("loaded", "upstream", u.Server.Name, "took", time.Since(began).Round(time.Millisecond))
+	return conn, nil
+}
+
+// introduceTo makes the handshake on a new connection, lists what the upstream
+// has, and tells it what hosts have asked for so far.
+func (a *Aggregator) introduceTo(ctx context.Context, p *peer, conn *upstream.Conn) error {
+	capabilities, err := a.declarationTo(ctx, conn)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.upstream.Server.LoadTimeout)
+	defer cancel()
+	if err := conn.Handshake(ctx, capabilities); err != nil {
+		return err
+	}
+	l, err := a.list(ctx, conn)
+	if err != nil {
+		return conn.StartFailure("listing", err)
+	}
+	p.listing.adopt(conn, l)
+	a.sendLevel(ctx, a.sessions.verboseLevel(), conn)
+	a.renewSubscriptions(p.upstream, conn)
+	return nil
+}
+
+// declarationTo returns the capabilities to declare to an upstream: those of the
+// first host. In single-wrap mode the child is there before the host has spoken,
+// and may end before it does.
+func (a *Aggregator) declarationTo(ctx context.Context, conn *upstream.Conn) (json.RawMessage, error) {
+	if a.opts.Strict && !a.config().SingleWrap {
+		return json.RawMessage(allCapabilities), nil
+	}
+	select {
+	case <-a.sessions.declared:
+	case <-conn.Done():
+		return nil, conn.StartFailure("start", conn.Err())
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	first, _ := a.sessions.firstDeclaration()
+	return first.capabilities, nil
+}
+
+// firstHostIsOld reports whether the first host is known to be of the handshake
+// era.
+func (a *Aggregator) firstHostIsOld() bool {
+	first, known := a.sessions.firstDeclaration()
+	return known && first.era == transports.Handshake
+}
+
+// The lists that make up a listing, by the capability that offers them.
+var lists = []struct {
+	capability, method, key string
+	into                    func(*catalog.Listing) *[]json.RawMessage
+}{
+	{"tools", "tools/list", "tools", func(l *catalog.Listing) *[]json.RawMessage { return &l.Tools }},
+	{"resources", "resources/list", "resources", func(l *catalog.Listing) *[]json.RawMessage { return &l.Resources }},
+	{"resources", "resources/templates/list", "resourceTemplates", func(l *catalog.Listing) *[]json.RawMessage { return &l.Templates }},
+	{"prompts", "prompts/list", "prompts", func(l *catalog.Listing) *[]json.RawMessage { return &l.Prompts }},
+}
+
+// list asks an upstream for everything it advertised, all lists at once.
+func (a *Aggregator) list(ctx context.Context, conn *upstream.Conn) (*catalog.Listing, error) {
+	info := conn.Hello()
+	l := &catalog.Listing{Capabilities: info.Capabilities, Info: info.ServerInfo, Instructions: info.Instructions, Rest: info.Rest}
+	errs := make(chan error, len(lists))
+	for _, which := range lists {
+		go func() {
+			entries, err := a.listOne(ctx, conn, which.capability, which.method, which.key)
+			*which.into(l) = entries
+			errs <- err
+		}()
+	}
+	var failed error
+	for range lists {
+		failed = errors.Join(failed, <-errs)
+	}
+	return l, failed
+}
+
+// listOne returns one list, empty if its capability is not advertised. One that
+// is advertised and not known is empty as well: real servers do this. A panic is
+// an error, for it runs on a goroutine whose caller waits for it.
+func (a *Aggregator) listOne(ctx context.Context, conn *upstream.Conn, capability, method, key string) (entries []json.RawMessage, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.log.Error("panic", "panic", p, "stack", string(debug.Stack()))
+			entries, err = nil, fmt.Errorf("%s: internal error: %v", method, p)
+		}
+	}()
+	if !conn.Hello().Has(capability) {
+		return nil, nil
+	}
+	entries, err = conn.List(ctx, method, key)
+	var rpc *wire.Error
+	if errors.As(err, &rpc) && rpc.Code == wire.CodeMethodNotFound {
+		a.log.Warn("advertised but not known, taken as empty", "upstream", conn.Name(), "method", method)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", method, err)
+	}
+	return entries, nil
+}
+
+// installed logs what is wrong with the catalogue that was not wrong before,
+// and has hosts notified.
+func (a *Aggregator) installed(before *catalog.View) {
+	known := map[string]bool{}
+	for _, w := range slices.Concat(before.Collisions(), before.Warnings()) {
+		known[w] = true
+	}
+	now := a.catalog.View()
+	for _, w := range slices.Concat(now.Collisions(), now.Warnings()) {
+		if !known[w] {
+			a.log.Warn(w)
+		}
+	}
+	a.sessions.markDirty()
+}

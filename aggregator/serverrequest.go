@@ -1,0 +1,111 @@
+package aggregator
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"dynmcp/internal/wire"
+	"dynmcp/transports"
+)
+
+// Request implements transports.Peer: a server request on a stream that is shared
+// goes to the newest session with a call in flight here whose host can answer it,
+// or to the only session there is.
+func (p *peer) Request(ctx context.Context, method string, params json.RawMessage) (answer func() (json.RawMessage, error)) {
+	capability, ok := serverRequests[method]
+	if !ok && p.agg.single() == nil {
+		return refused("method %q is not known", method)
+	}
+	s := p.sessionFor(capability)
+	if s == nil {
+		return refused("no host with a call in flight supports %s", capability)
+	}
+	return p.requestHost(ctx, s, method, params)
+}
+
+// refused is the answer to a server request that no host gets.
+func refused(format string, args ...any) func() (json.RawMessage, error) {
+	err := &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf(format, args...)}
+	return func() (json.RawMessage, error) { return nil, err }
+}
+
+// serverRequests are the requests that upstreams may make of hosts, with the
+// capability of a host that can answer them.
+var serverRequests = map[string]string{
+	"sampling/createMessage": "sampling",
+	"elicitation/create":     "elicitation",
+	"roots/list":             "roots",
+}
+
+// sessionFor returns the session that gets a server request, nil if there is none.
+func (p *peer) sessionFor(capability string) *session {
+	calls := p.calls.all()
+	for _, c := range slices.Backward(calls) {
+		if capability == "" || c.session.supports(capability) {
+			return c.session
+		}
+	}
+	if len(calls) > 0 {
+		return nil
+	}
+	if all := p.agg.sessions.all(); len(all) == 1 && (capability == "" || all[0].supports(capability)) {
+		return all[0]
+	}
+	return nil
+}
+
+// requestHost sends a server request to a host.
+func (p *peer) requestHost(ctx context.Context, s *session, method string, params json.RawMessage) func() (json.RawMessage, error) {
+	capability := serverRequests[method]
+	switch {
+	case s.declaration().era == transports.Stateless:
+		return refused("the host speaks %s, in which servers cannot send requests", transports.StatelessVersion)
+	case capability != "" && !s.supports(capability):
+		return refused("the host does not support %s", capability)
+	}
+	params, done := p.withProgress(s, params)
+	answer := s.peer.Request(ctx, method, params)
+	return func() (json.RawMessage, error) {
+		defer done()
+		return answer()
+	}
+}
+
+// withProgress gives a server request that wants its progress reported a token of
+// ours, because upstreams may choose the same, and has the host's progress sent to
+// the upstream under its own until done is called.
+func (p *peer) withProgress(s *session, params json.RawMessage) (_ json.RawMessage, done func()) {
+	at := wire.Find(params, "_meta", "progressToken")
+	token := at.In(params)
+	conn := p.upstream.Conn()
+	if token == nil || conn == nil {
+		return params, func() {}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lastToken++
+	ours := strconv.FormatInt(s.lastToken, 10)
+	s.progress[ours] = func(params json.RawMessage) {
+		if err := conn.Notify("notifications/progress", wire.Set(params, "progressToken", token)); err != nil {
+			p.agg.log.Debug("progress not sent", "upstream", conn.Name(), "err", err)
+		}
+	}
+	return wire.Replace(params, at, []byte(ours)), func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.progress, ours)
+	}
+}
+
+// passProgress passes on the progress that a host makes with a server request.
+func (s *session) passProgress(params json.RawMessage) {
+	s.mu.Lock()
+	pass := s.progress[string(wire.Get(params, "progressToken"))]
+	s.mu.Unlock()
+	if pass != nil {
+		pass(params)
+	}
+}
