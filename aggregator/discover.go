@@ -97,7 +97,7 @@ func decode(arguments json.RawMessage, into any) error {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
 		if wrong.Field == "" {
-			return fmt.Errorf("the arguments must be an object, not %s", wire.Kind(arguments))
+			return fmt.Errorf("the arguments must be an object, not %s", wire.TypeName(arguments))
 		}
 		return fmt.Errorf("%q must be a %s, not a %s", wrong.Field, strings.TrimPrefix(wrong.Type.String(), "*"), wrong.Value)
 	}
@@ -129,7 +129,7 @@ func useArguments(arguments json.RawMessage) (name string, input json.RawMessage
 	if len(arguments) == 0 {
 		return "", nil, errors.New(`"tool_name" is missing`)
 	}
-	rawName, input, err := wire.Pair(arguments, "tool_name", "tool_input")
+	rawName, input, err := wire.StrictPair(arguments, "tool_name", "tool_input")
 	if err != nil {
 		return "", nil, err
 	}
@@ -138,10 +138,10 @@ func useArguments(arguments json.RawMessage) (name string, input json.RawMessage
 	case rawName == nil || ok && name == "":
 		return "", nil, errors.New(`"tool_name" is missing`)
 	case !ok:
-		return "", nil, fmt.Errorf(`"tool_name" must be a string, not %s`, wire.Kind(rawName))
+		return "", nil, fmt.Errorf(`"tool_name" must be a string, not %s`, wire.TypeName(rawName))
 	}
 	if text, ok := wire.Text(input); ok {
-		input = wire.Fold([]byte(strings.TrimSpace(text)))
+		input = wire.JoinLines([]byte(strings.TrimSpace(text)))
 		if !wire.Valid(input) {
 			return "", nil, errors.New(`"tool_input" is a string that holds no JSON; pass the tool's arguments as an object`)
 		}
@@ -150,7 +150,7 @@ func useArguments(arguments json.RawMessage) (name string, input json.RawMessage
 		input = json.RawMessage(`{}`)
 	}
 	if !wire.IsObject(input) {
-		return "", nil, fmt.Errorf(`"tool_input" must be an object with the tool's arguments, not %s`, wire.Kind(input))
+		return "", nil, fmt.Errorf(`"tool_input" must be an object with the tool's arguments, not %s`, wire.TypeName(input))
 	}
 	return name, input, nil
 }

@@ -225,7 +225,7 @@ func stripEraMeta(params json.RawMessage) json.RawMessage {
 	case string(kept) == "{}":
 		return wire.Delete(params, "_meta")
 	}
-	return wire.Splice(params, meta, kept)
+	return wire.Set(params, "_meta", kept)
 }
 
 // maxStartWait is how long a caller waits for an upstream that is being started

@@ -45,14 +45,14 @@ func (a *Aggregator) handle(s *session, r *host.Request) {
 // callTool finds the tool that a host calls: one of ours, or one of the many that
 // a surface shows.
 func (a *Aggregator) callTool(s *session, r *host.Request) {
-	rawName, arguments, err := wire.Pair(r.Params, "name", "arguments")
+	rawName, arguments, err := wire.StrictPair(r.Params, "name", "arguments")
 	if err != nil {
 		r.Reply(nil, invalid("tools/call: %v", err))
 		return
 	}
 	for _, t := range a.state.Load().tools {
-		if t.name != "" && wire.KeyIs(rawName, t.name) {
-			t.call(s, r, callParams{r.Params, rawName, arguments})
+		if t.name != "" && wire.EqualString(rawName, t.name) {
+			t.call(s, r, callParams{r.Params, arguments})
 			return
 		}
 	}
@@ -102,9 +102,9 @@ func (a *Aggregator) callUpstream(s *session, r *host.Request, t *catalog.Tool, 
 	a.dispatch(s, r, route{upstream: u, params: params, asText: asText})
 }
 
-// callParams are the params of a tools/call, and two members of theirs as slices
-// of them: the name in quotes and the arguments, nil if there are none.
-type callParams struct{ all, name, arguments json.RawMessage }
+// callParams are the params of a tools/call, and its arguments, nil if there are
+// none.
+type callParams struct{ all, arguments json.RawMessage }
 
 // with returns the params with another name and other arguments, which may be
 // nil; every other byte stays.
@@ -112,25 +112,13 @@ func (p callParams) with(name string, arguments json.RawMessage) json.RawMessage
 	if len(arguments) == 0 {
 		arguments = json.RawMessage(`{}`)
 	}
-	if p.arguments == nil {
-		return wire.Set(wire.Splice(p.all, p.name, wire.Quote(name)), "arguments", arguments)
-	}
-	out := make([]byte, 0, len(p.all)+len(name)+len(arguments)-len(p.arguments))
-	at, from := wire.Offset(p.all, p.name), wire.Offset(p.all, p.arguments)
-	if at < from {
-		out = wire.AppendQuote(append(out, p.all[:at]...), name)
-		out = append(append(out, p.all[at+len(p.name):from]...), arguments...)
-		return append(out, p.all[from+len(p.arguments):]...)
-	}
-	out = append(append(out, p.all[:from]...), arguments...)
-	out = wire.AppendQuote(append(out, p.all[from+len(p.arguments):at]...), name)
-	return append(out, p.all[at+len(p.name):]...)
+	return wire.SetAll(p.all, wire.Member{Name: "name", Value: wire.Quote(name)}, wire.Member{Name: "arguments", Value: arguments})
 }
 
 // routingMember returns the member of a request's params by which it is routed. If
 // that is no string, or an upstream might read another one, the request is refused.
 func routingMember(r *host.Request, member string) (string, bool) {
-	raw, _, err := wire.Pair(r.Params, member, "_meta")
+	raw, _, err := wire.StrictPair(r.Params, member, "_meta")
 	text, ok := wire.Text(raw)
 	switch {
 	case err != nil:

@@ -78,7 +78,8 @@ func (p *peer) requestHost(ctx context.Context, s *session, method string, param
 // ours, because upstreams may choose the same, and has the host's progress sent to
 // the upstream under its own until done is called.
 func (p *peer) withProgress(s *session, params json.RawMessage) (_ json.RawMessage, done func()) {
-	token := wire.Get(wire.Get(params, "_meta"), "progressToken")
+	at := wire.Find(params, "_meta", "progressToken")
+	token := at.In(params)
 	conn := p.upstream.Conn()
 	if token == nil || conn == nil {
 		return params, func() {}
@@ -87,12 +88,12 @@ func (p *peer) withProgress(s *session, params json.RawMessage) (_ json.RawMessa
 	defer s.mu.Unlock()
 	s.lastToken++
 	ours := strconv.FormatInt(s.lastToken, 10)
-	s.progress[ours] = func(params, hosts json.RawMessage) {
-		if err := conn.Notify("notifications/progress", wire.Splice(params, hosts, token)); err != nil {
+	s.progress[ours] = func(params json.RawMessage) {
+		if err := conn.Notify("notifications/progress", wire.Set(params, "progressToken", token)); err != nil {
 			p.agg.log.Debug("progress not sent", "upstream", conn.Name(), "err", err)
 		}
 	}
-	return wire.Splice(params, token, []byte(ours)), func() {
+	return wire.Replace(params, at, []byte(ours)), func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.progress, ours)
@@ -101,11 +102,10 @@ func (p *peer) withProgress(s *session, params json.RawMessage) (_ json.RawMessa
 
 // passProgress passes on the progress that a host makes with a server request.
 func (s *session) passProgress(params json.RawMessage) {
-	token := wire.Get(params, "progressToken")
 	s.mu.Lock()
-	pass := s.progress[string(token)]
+	pass := s.progress[string(wire.Get(params, "progressToken"))]
 	s.mu.Unlock()
 	if pass != nil {
-		pass(params, token)
+		pass(params)
 	}
 }

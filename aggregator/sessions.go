@@ -28,8 +28,8 @@ type session struct {
 	level       logLevel           // of the log messages it asked for
 	seen        map[string]version // of each list: what it read last, or was told to read again
 	listens     map[string]listen
-	subscribed  map[string]bool                                // resource URIs
-	progress    map[string]func(params, token json.RawMessage) // of server requests, by the token we gave
+	subscribed  map[string]bool                         // resource URIs
+	progress    map[string]func(params json.RawMessage) // of server requests, by the token we gave
 	lastToken   int64
 }
 
@@ -82,7 +82,7 @@ func (ss *sessions) open(p principal, now *snapshot) *session {
 		principal:  p,
 		listens:    map[string]listen{},
 		subscribed: map[string]bool{},
-		progress:   map[string]func(params, token json.RawMessage){},
+		progress:   map[string]func(params json.RawMessage){},
 		seen:       now.versions(),
 	}
 }

@@ -26,7 +26,7 @@ func (b *batch) add(piece []byte) {
 	}
 	if hasBreaks(piece) {
 		b.size -= len(piece)
-		piece = Fold(append([]byte(nil), piece...))
+		piece = JoinLines(append([]byte(nil), piece...))
 		b.size += len(piece)
 	}
 	b.parts = append(b.parts, piece)
@@ -60,7 +60,7 @@ func (b *batch) last() *[]byte {
 // fold takes the line breaks out of what was appended last.
 func (b *batch) fold() {
 	last := b.last()
-	folded := Fold((*last)[b.folded:])
+	folded := JoinLines((*last)[b.folded:])
 	b.size -= len(*last) - b.folded - len(folded)
 	*last = (*last)[:b.folded+len(folded)]
 	b.folded = len(*last)

@@ -50,7 +50,7 @@ func Parse(b []byte) (Message, error) {
 func envelope(b []byte, i int) (m Message, end int, err error) {
 	if i >= len(b) || b[i] != '{' {
 		if end, err = Skip(b, i); err == nil {
-			err = fmt.Errorf("%w: an object is wanted, got %s", ErrEnvelope, Kind(b[i:end]))
+			err = fmt.Errorf("%w: an object is wanted, got %s", ErrEnvelope, TypeName(b[i:end]))
 		}
 		return m, end, err
 	}

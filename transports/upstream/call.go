@@ -34,8 +34,8 @@ type Call struct {
 	// connection's peer.
 	Peer transports.Peer
 
-	unlimited bool   // the server's timeout does not hold
-	token     []byte // the host's progress token
+	unlimited bool      // the server's timeout does not hold
+	token     wire.Span // of the host, where Params have one
 
 	// Guarded by the table of pending calls while the call is in it.
 	id     int64
@@ -55,7 +55,7 @@ func (c *Conn) Start(call *Call) {
 		call.Params = c.addEraMeta(call.Params)
 	}
 	if call.Peer != nil && !call.NoToken {
-		call.token = wire.Get(wire.Get(call.Params, "_meta"), "progressToken")
+		call.token = wire.Find(call.Params, "_meta", "progressToken")
 	}
 	id, err := c.register(call)
 	if err != nil {
@@ -99,12 +99,12 @@ func (call *Call) pieces(id int64) (params [3][]byte, n int) {
 	switch {
 	case len(call.Params) == 0:
 		return params, 0
-	case call.token == nil:
+	case call.token.Len == 0:
 		params[0] = call.Params
 		return params, 1
 	}
-	at := wire.Offset(call.Params, call.token)
-	return [3][]byte{call.Params[:at], strconv.AppendInt(nil, id, 10), call.Params[at+len(call.token):]}, 3
+	at, end := call.token.Off, call.token.Off+call.token.Len
+	return [3][]byte{call.Params[:at], strconv.AppendInt(nil, id, 10), call.Params[end:]}, 3
 }
 
 // notSent ends a call that could not be sent. The end of a child shows first as a

@@ -106,7 +106,7 @@ func (c *Conn) initialize(ctx context.Context, capabilities json.RawMessage) err
 
 func (c *Conn) readInitializeResult(result json.RawMessage) error {
 	if !wire.IsObject(result) {
-		return fmt.Errorf("the answer is %s, not an object", wire.Kind(result))
+		return fmt.Errorf("the answer is %s, not an object", wire.TypeName(result))
 	}
 	version, _ := wire.Text(wire.Get(result, "protocolVersion"))
 	if !slices.Contains(mcp.SupportedProtocolVersions(), version) {

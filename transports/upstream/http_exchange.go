@@ -80,7 +80,7 @@ func (x *exchange) readBody(body io.Reader) error {
 	case len(text) > limit:
 		return x.readFailure(fmt.Errorf("an answer of more than %d bytes is %w", limit, errTooLarge))
 	}
-	text = wire.Fold(bytes.TrimSpace(text))
+	text = wire.JoinLines(bytes.TrimSpace(text))
 	m, err := parseAny(text)
 	if err != nil {
 		return c.newFailure(transports.CodeProtocol, transports.Unknown, fmt.Errorf("the answer cannot be read: %w: %s", err, c.excerpt(text, 120)))

@@ -112,7 +112,7 @@ func (s *eventStream) read(l *httpLink, resp *http.Response, own *Call, handled 
 // may still come.
 func (l *httpLink) receive(text []byte, own *Call) {
 	l.conn.opts.Throttle()
-	text = wire.Fold(bytes.TrimSpace(text))
+	text = wire.JoinLines(bytes.TrimSpace(text))
 	if len(text) == 0 {
 		return
 	}

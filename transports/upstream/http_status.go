@@ -23,7 +23,7 @@ import (
 // that is the answer.
 func (l *httpLink) statusFailure(resp *http.Response, x *exchange) error {
 	body := readExcerpt(resp)
-	m, _ := wire.Parse(wire.Fold(body))
+	m, _ := wire.Parse(wire.JoinLines(body))
 	cause := fmt.Errorf("HTTP status %s: %s", resp.Status, l.conn.excerpt(bytes.TrimSpace(body), 120))
 	switch code := resp.StatusCode; {
 	case l.session.Load() != nil && sessionGone(code, m):

@@ -31,7 +31,7 @@ func (c *Conn) List(ctx context.Context, method, key string) ([]json.RawMessage,
 		}
 		page := wire.Get(result, key)
 		if len(page) == 0 || page[0] != '[' {
-			return nil, c.newFailure(transports.CodeProtocol, transports.Executed, fmt.Errorf("%s: member %q is %s, not an array", method, key, wire.Kind(page)))
+			return nil, c.newFailure(transports.CodeProtocol, transports.Executed, fmt.Errorf("%s: member %q is %s, not an array", method, key, wire.TypeName(page)))
 		}
 		for entry := range wire.Elements(page) {
 			entries = append(entries, entry)

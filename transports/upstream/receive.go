@@ -79,11 +79,11 @@ func (c *Conn) handleProgress(params json.RawMessage) {
 		return
 	}
 	call := c.calls.restartTimer(id, c.server.Timeout)
-	if call == nil || call.token == nil {
+	if call == nil || call.token.Len == 0 {
 		c.log.Debug("progress of nothing in flight", "token", string(token))
 		return
 	}
-	call.Peer.Notify("notifications/progress", wire.Splice(params, token, call.token))
+	call.Peer.Notify("notifications/progress", wire.Set(params, "progressToken", call.token.In(call.Params)))
 }
 
 func (c *Conn) peerOf(own *Call) transports.Peer {

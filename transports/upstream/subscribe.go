@@ -110,5 +110,5 @@ func removeSubscriptionID(params json.RawMessage) json.RawMessage {
 	if string(rest) == "{}" {
 		return wire.Delete(params, "_meta")
 	}
-	return wire.Splice(params, meta, rest)
+	return wire.Set(params, "_meta", rest)
 }
