@@ -56,7 +56,7 @@ func nearest(s string, candidates []string) string {
 	s = fold(s)
 	best, least := "", max(1, len(s)/3)+1
 	for _, candidate := range candidates {
-		d := distance(s, fold(candidate))
+		d := EditDistance([]rune(s), []rune(fold(candidate)))
 		if len(s) > 2 && strings.HasSuffix(fold(candidate), s) {
 			d = min(d, least-1)
 		}
@@ -72,27 +72,27 @@ func fold(s string) string {
 	return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(s))
 }
 
-// distance counts the letters to insert, remove, replace or swap with their
-// neighbour to make b of a.
-func distance(a, b string) int {
-	before, row := make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+// EditDistance is the number of runes to insert, remove, replace or swap with
+// their neighbour to make b of a, where no rune is edited twice (optimal string
+// alignment).
+func EditDistance(a, b []rune) int {
+	before, prev, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range prev {
+		prev[j] = j
 	}
-	for i := range len(a) {
-		next := make([]int, len(b)+1)
-		next[0] = i + 1
-		for j := range len(b) {
-			differ := 0
-			if a[i] != b[j] {
-				differ = 1
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			replace := 1
+			if a[i-1] == b[j-1] {
+				replace = 0
 			}
-			next[j+1] = min(row[j]+differ, row[j+1]+1, next[j]+1)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				next[j+1] = min(next[j+1], before[j-1]+1)
+			row[j] = min(prev[j]+1, row[j-1]+1, prev[j-1]+replace)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
 			}
 		}
-		before, row = row, next
+		before, prev, row = prev, row, before
 	}
-	return row[len(b)]
+	return prev[len(b)]
 }
