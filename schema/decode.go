@@ -155,7 +155,7 @@ func parseDuration(s string) (time.Duration, bool) {
 
 func (r *reading) rawObject(path string, n *node, p *json.RawMessage) {
 	if r.is(object, path, n, "an object") {
-		*p = n.appendJSON(nil)
+		*p = n.compact()
 	}
 }
 

@@ -121,7 +121,7 @@ func edited(name string, data []byte, root *node, path []string, value *node) ([
 		return nil, err
 	}
 	after, failure := (&source{name: name, data: out}).parse()
-	if failure != nil || !bytes.Equal(after.appendJSON(nil), changed(root, path, value).appendJSON(nil)) {
+	if failure != nil || !bytes.Equal(after.compact(), changed(root, path, value).compact()) {
 		return nil, fmt.Errorf("%s is written in a way that cannot be changed without touching the rest; edit it by hand", name)
 	}
 	return out, nil

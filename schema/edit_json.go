@@ -190,5 +190,5 @@ func GetJSON(name string, data []byte, path []string) ([]byte, error) {
 	if n == nil {
 		return nil, nil
 	}
-	return n.appendJSON(nil), nil
+	return n.compact(), nil
 }

@@ -2,7 +2,6 @@ package schema
 
 import (
 	"cmp"
-	"encoding/json"
 	"regexp"
 	"strconv"
 )
@@ -89,46 +88,6 @@ func (n *node) get(key string) *node {
 func (n *node) has(key string) bool {
 	_, ok := n.member(key)
 	return ok
-}
-
-// appendJSON writes the value as compact JSON, keys in file order.
-func (n *node) appendJSON(b []byte) []byte {
-	switch n.kind {
-	case null:
-		return append(b, "null"...)
-	case boolean, number:
-		return append(b, n.scalar...)
-	case text:
-		return appendString(b, n.scalar)
-	case list:
-		b = append(b, '[')
-		for i, item := range n.items {
-			b = item.appendJSON(comma(b, i))
-		}
-		return append(b, ']')
-	default:
-		b = append(b, '{')
-		for i, m := range n.members {
-			b = append(appendString(comma(b, i), m.key), ':')
-			b = m.value.appendJSON(b)
-		}
-		return append(b, '}')
-	}
-}
-
-func comma(b []byte, i int) []byte {
-	if i > 0 {
-		return append(b, ',')
-	}
-	return b
-}
-
-func appendString(b []byte, s string) []byte {
-	quoted, err := json.Marshal(s)
-	if err != nil {
-		panic(err) // a string always marshals
-	}
-	return append(b, quoted...)
 }
 
 var plainKey = regexp.MustCompile(`^[A-Za-z0-9_$-]+$`)

@@ -13,23 +13,20 @@ import (
 
 // entryNode is a server as it is written in a file: the fields that are set,
 // in the order of the type. Limits are set when they are not zero.
-func entryNode(s Server) *node {
-	return structNode(reflect.ValueOf(s))
-}
+func entryNode(s Server) *node { return structNode(reflect.ValueOf(s)) }
 
 func structNode(v reflect.Value) *node {
 	n := &node{kind: object}
 	for _, f := range fieldsOf(v.Type()) {
-		if inner := v.Field(f.index); !inner.IsZero() && !hollow(inner) {
+		if inner := v.Field(f.index); !isEmpty(inner) {
 			n.members = append(n.members, member{key: f.key, value: valueNode(inner)})
 		}
 	}
 	return n
 }
 
-// hollow reports whether v is a list or a map with nothing in it.
-func hollow(v reflect.Value) bool {
-	return (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0
+func isEmpty(v reflect.Value) bool {
+	return v.IsZero() || (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0
 }
 
 func valueNode(v reflect.Value) *node {
@@ -54,7 +51,12 @@ func valueNode(v reflect.Value) *node {
 		}
 		return n
 	case reflect.Map:
-		return mapNode(v)
+		n := &node{kind: object}
+		for _, key := range v.MapKeys() {
+			n.members = append(n.members, member{key: key.String(), value: valueNode(v.MapIndex(key))})
+		}
+		slices.SortFunc(n.members, func(a, b member) int { return strings.Compare(a.key, b.key) })
+		return n
 	case reflect.Bool:
 		return &node{kind: boolean, scalar: fmt.Sprint(v.Bool())}
 	case reflect.Int:
@@ -62,15 +64,6 @@ func valueNode(v reflect.Value) *node {
 	default:
 		return textNode(v.String())
 	}
-}
-
-func mapNode(v reflect.Value) *node {
-	n := &node{kind: object}
-	for _, key := range v.MapKeys() {
-		n.members = append(n.members, member{key: key.String(), value: valueNode(v.MapIndex(key))})
-	}
-	slices.SortFunc(n.members, func(a, b member) int { return strings.Compare(a.key, b.key) })
-	return n
 }
 
 func textNode(s string) *node { return &node{kind: text, scalar: s} }
@@ -102,37 +95,38 @@ func (n *node) pretty(indent, unit string) string {
 	if n.kind != object || len(n.members) == 0 {
 		return n.inline()
 	}
-	var b strings.Builder
-	b.WriteString("{")
-	for i, m := range n.members {
-		if i > 0 {
-			b.WriteString(",")
-		}
-		b.WriteString("\n" + indent + unit + quoted(m.key) + ": " + m.value.pretty(indent+unit, unit))
+	var lines []string
+	for _, m := range n.members {
+		lines = append(lines, "\n"+indent+unit+quoted(m.key)+": "+m.value.pretty(indent+unit, unit))
 	}
-	b.WriteString("\n" + indent + "}")
-	return b.String()
+	return "{" + strings.Join(lines, ",") + "\n" + indent + "}"
 }
 
 // inline writes the value as JSON in one line. That is YAML too.
-func (n *node) inline() string {
+func (n *node) inline() string { return n.json(", ", ": ") }
+
+// compact writes the value as JSON without spaces.
+func (n *node) compact() []byte { return []byte(n.json(",", ":")) }
+
+// json writes keys in file order.
+func (n *node) json(comma, colon string) string {
 	switch n.kind {
+	case null:
+		return "null"
 	case text:
 		return quoted(n.scalar)
 	case list:
-		var items []string
-		for _, item := range n.items {
-			items = append(items, item.inline())
+		items := make([]string, len(n.items))
+		for i, item := range n.items {
+			items[i] = item.json(comma, colon)
 		}
-		return "[" + strings.Join(items, ", ") + "]"
+		return "[" + strings.Join(items, comma) + "]"
 	case object:
-		var items []string
-		for _, m := range n.members {
-			items = append(items, quoted(m.key)+": "+m.value.inline())
+		members := make([]string, len(n.members))
+		for i, m := range n.members {
+			members[i] = quoted(m.key) + colon + m.value.json(comma, colon)
 		}
-		return "{" + strings.Join(items, ", ") + "}"
-	case null:
-		return "null"
+		return "{" + strings.Join(members, comma) + "}"
 	default:
 		return n.scalar
 	}
