@@ -22,7 +22,9 @@ func (r *reading) value(path string, n *node, v reflect.Value, f field) {
 	case *time.Duration:
 		r.duration(path, n, p, f)
 	case *json.RawMessage:
-		r.rawObject(path, n, p)
+		if r.is(object, path, n, "an object") {
+			*p = n.compact()
+		}
 	case *Inherit:
 		r.inherit(path, n, p)
 	case **Node:
@@ -153,12 +155,6 @@ func parseDuration(s string) (time.Duration, bool) {
 	return time.Duration(nanoseconds), true
 }
 
-func (r *reading) rawObject(path string, n *node, p *json.RawMessage) {
-	if r.is(object, path, n, "an object") {
-		*p = n.compact()
-	}
-}
-
 func (r *reading) inherit(path string, n *node, p *Inherit) {
 	switch n.kind {
 	case boolean:
@@ -208,18 +204,14 @@ func (r *reading) object(path string, n *node, v reflect.Value, fields []field) 
 // members decodes the members of n that fields are for, in their order.
 func (r *reading) members(path string, n *node, v reflect.Value, fields []field) {
 	for _, f := range fields {
-		if m, ok := n.member(f.key); ok {
-			r.value(below(path, m.name()), m.value, v.Field(f.index), f)
-			r.warnLater(path, m, f)
+		m, ok := n.member(f.key)
+		if !ok {
+			continue
 		}
-	}
-}
-
-// warnLater says of a key that it does nothing yet, so that nobody relies on
-// it.
-func (r *reading) warnLater(path string, m member, f field) {
-	if f.later {
-		r.warn(m.at, below(path, m.name()), "this release does not act on this key", "")
+		r.value(below(path, m.name()), m.value, v.Field(f.index), f)
+		if f.later {
+			r.warn(m.at, below(path, m.name()), "this release does not act on this key", "")
+		}
 	}
 }
 

@@ -21,6 +21,14 @@ type Entry struct {
 // Entries lists the servers of a config file in its order, without a look at
 // what is in them. The name of the file decides between JSON and YAML.
 func Entries(name string, data []byte) ([]Entry, error) {
+	root, err := parseEdited(name, data)
+	if err != nil {
+		return nil, err
+	}
+	return entriesOf(root), nil
+}
+
+func parseEdited(name string, data []byte) (*node, error) {
 	root, failure := (&source{name: name, data: data}).parse()
 	if failure != nil {
 		return nil, Errors{failure}
@@ -28,7 +36,16 @@ func Entries(name string, data []byte) ([]Entry, error) {
 	if root.kind != object && root.kind != null {
 		return nil, Errors{{File: name, Line: 1, Column: 1, Err: errors.New("the file holds " + root.kind.String()), Hint: "a config is an object with mcp in it"}}
 	}
-	return entriesOf(root), nil
+	return root, nil
+}
+
+func findEntry(root *node, name string) *Entry {
+	for _, e := range entriesOf(root) {
+		if e.Name == name {
+			return &e
+		}
+	}
+	return nil
 }
 
 func entriesOf(root *node) []Entry {
@@ -58,14 +75,17 @@ var serverLists = []string{"mcp", "mcpServers", "servers"}
 // other entry stay as they are. The name of the file decides between JSON and
 // YAML. Only the fields that are set are written.
 func SetServer(name string, data []byte, s Server) ([]byte, error) {
-	entries, root, err := parsed(name, data)
+	root, err := parseEdited(name, data)
 	if err != nil {
 		return nil, err
 	}
 	value := entryNode(s)
-	path := []string{targetList(root), s.Name}
-	if i := slices.IndexFunc(entries, func(e Entry) bool { return e.Name == s.Name }); i >= 0 {
-		path = []string{entries[i].list, entries[i].Key}
+	path := []string{serverLists[0], s.Name}
+	if i := slices.IndexFunc(serverLists, root.has); i >= 0 {
+		path[0] = serverLists[i]
+	}
+	if e := findEntry(root, s.Name); e != nil {
+		path = []string{e.list, e.Key}
 	}
 	if path[0] != "mcp" {
 		value = value.toHost()
@@ -76,34 +96,15 @@ func SetServer(name string, data []byte, s Server) ([]byte, error) {
 // RemoveServer returns the config in data without the server of that name,
 // and as it is when it has none.
 func RemoveServer(name string, data []byte, server string) ([]byte, error) {
-	entries, root, err := parsed(name, data)
+	root, err := parseEdited(name, data)
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(entries, func(e Entry) bool { return e.Name == server })
-	if i < 0 {
+	e := findEntry(root, server)
+	if e == nil {
 		return data, nil
 	}
-	return edited(name, data, root, []string{entries[i].list, entries[i].Key}, nil)
-}
-
-func parsed(name string, data []byte) ([]Entry, *node, error) {
-	entries, err := Entries(name, data)
-	if err != nil {
-		return nil, nil, err
-	}
-	root, _ := (&source{name: name, data: data}).parse()
-	return entries, root, nil
-}
-
-// targetList is the key that new servers go below: the one the file has.
-func targetList(root *node) string {
-	for _, list := range serverLists {
-		if root.has(list) {
-			return list
-		}
-	}
-	return serverLists[0]
+	return edited(name, data, root, []string{e.list, e.Key}, nil)
 }
 
 // edited makes the edit, and then reads the outcome: unless it says what the

@@ -109,7 +109,7 @@ func (e jsonEdit) set(v *hujson.Value, path []string, n *node, indent string) er
 			continue
 		}
 		if len(path) == 1 {
-			value, err := parsePretty(n.pretty(inner, e.unit))
+			value, err := hujson.Parse([]byte(n.pretty(inner, e.unit)))
 			obj.Members[i].Value.Value = value.Value
 			return err
 		}
@@ -120,8 +120,6 @@ func (e jsonEdit) set(v *hujson.Value, path []string, n *node, indent string) er
 	}
 	return e.insert(obj, path[0], n, indent)
 }
-
-func parsePretty(s string) (hujson.Value, error) { return hujson.Parse([]byte(s)) }
 
 // memberIndent is how the lines of an object's members begin.
 func (e jsonEdit) memberIndent(obj *hujson.Object, indent string) string {
@@ -142,7 +140,7 @@ func (e jsonEdit) insert(obj *hujson.Object, key string, n *node, indent string)
 	if oneLine {
 		rendered = n.inline()
 	}
-	value, err := parsePretty(rendered)
+	value, err := hujson.Parse([]byte(rendered))
 	if err != nil {
 		return err
 	}
@@ -151,24 +149,20 @@ func (e jsonEdit) insert(obj *hujson.Object, key string, n *node, indent string)
 	if oneLine {
 		m.Name.BeforeExtra = hujson.Extra(" ")
 	} else {
-		e.place(obj, &m, indent, inner)
+		// On a line of its own, behind the comments at the end of the object, and
+		// with the closing brace on the next.
+		before, closing, found := cutLast(string(obj.AfterExtra), "\n")
+		if !found {
+			before, closing = string(obj.AfterExtra), indent
+		}
+		m.Name.BeforeExtra = hujson.Extra(strings.TrimRight(before, " \t\n") + "\n" + inner)
+		obj.AfterExtra = hujson.Extra("\n" + closing)
 	}
 	if last := len(obj.Members) - 1; last >= 0 && obj.Members[last].Value.AfterExtra != nil {
 		m.Value.AfterExtra = hujson.Extra{} // the file likes trailing commas
 	}
 	obj.Members = append(obj.Members, m)
 	return nil
-}
-
-// place begins a new line for the member, behind the comments that stand at
-// the end of the object, and leaves the closing brace on its own.
-func (e jsonEdit) place(obj *hujson.Object, m *hujson.ObjectMember, indent, inner string) {
-	before, closing, found := cutLast(string(obj.AfterExtra), "\n")
-	if !found {
-		before, closing = string(obj.AfterExtra), indent
-	}
-	m.Name.BeforeExtra = hujson.Extra(strings.TrimRight(before, " \t\n") + "\n" + inner)
-	obj.AfterExtra = hujson.Extra("\n" + closing)
 }
 
 func cutLast(s, sep string) (before, after string, found bool) {

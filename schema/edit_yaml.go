@@ -34,7 +34,7 @@ func editYAML(name string, data []byte, path []string, n *node) ([]byte, error) 
 	switch {
 	case err != nil:
 	case e.list == nil && n != nil:
-		e.append(path, n)
+		e.lines = append(e.lines, path[0]+":\n", e.entry(path[1], n, e.unit))
 	case n != nil:
 		err = e.set(path[1], n)
 	case e.list != nil:
@@ -77,11 +77,6 @@ func mappingValues(n ast.Node) []*ast.MappingValueNode {
 	default:
 		return nil
 	}
-}
-
-// append puts the key that holds the servers at the end of the file.
-func (e *yamlEdit) append(path []string, n *node) {
-	e.lines = append(e.lines, path[0]+":\n", e.entry(path[1], n, e.unit))
 }
 
 // entry is a server as lines.

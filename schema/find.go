@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// FileNames are the names that Find tries, in this order.
-var FileNames = []string{
+// fileNames are the names that Find tries, in this order.
+var fileNames = []string{
 	"mcp.json", ".mcp.json", "mcp.jsonc", "mcp.yaml", "mcp.yml",
 	".dynmcp/config.json", ".dynmcp/config.yaml",
 }
@@ -23,14 +23,11 @@ func Find(dir string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find the config file: %w", err)
 	}
-	for _, name := range FileNames {
-		path := filepath.Join(dir, name)
-		if info, err := os.Stat(path); err == nil && !info.IsDir() {
-			return path, nil
-		}
+	if path := firstFile(dir, fileNames...); path != "" {
+		return path, nil
 	}
 	text := fmt.Sprintf("No config file found in %s: tried %s; make one with dynmcp init, or name one with -c",
-		dir, strings.Join(FileNames, ", "))
+		dir, strings.Join(fileNames, ", "))
 	return "", &fileError{text, fs.ErrNotExist}
 }
 
@@ -41,8 +38,14 @@ func FindUser() string {
 	if dir == "" {
 		return ""
 	}
-	for _, name := range []string{"config.json", "config.yaml"} {
-		path := filepath.Join(dir, "dynmcp", name)
+	return firstFile(filepath.Join(dir, "dynmcp"), "config.json", "config.yaml")
+}
+
+// firstFile is the path of the first of these files that is there, empty if
+// none is.
+func firstFile(dir string, names ...string) string {
+	for _, name := range names {
+		path := filepath.Join(dir, name)
 		if info, err := os.Stat(path); err == nil && !info.IsDir() {
 			return path
 		}

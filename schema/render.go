@@ -83,7 +83,7 @@ func (n *node) toHost() *node {
 		}
 		out.members[i].key = "type"
 		if m.value.scalar == StreamableHTTP {
-			out.members[i].value = textNode(httpAliases[0])
+			out.members[i].value = textNode(HTTPAliases[0])
 		}
 	}
 	return &out

@@ -18,18 +18,11 @@ func (r *reading) checkServer(path string, n *node, s *Server) {
 	r.checkHeaders(below(path, "headers"), n.get("headers"))
 	r.checkEnv(below(path, "env"), n.get("env"))
 	r.checkTools(path, n)
-	if s.Auth != nil && hasHeader(s.Headers, "Authorization") {
-		r.warn(n.get("auth").at, below(path, "auth"), "headers has an Authorization too", "a request carries one of them; remove the other")
-	}
-}
-
-func hasHeader(headers map[string]string, name string) bool {
-	for key := range headers {
-		if strings.EqualFold(key, name) {
-			return true
+	for name := range s.Headers {
+		if s.Auth != nil && strings.EqualFold(name, "Authorization") {
+			r.warn(n.get("auth").at, below(path, "auth"), "headers has an Authorization too", "a request carries one of them; remove the other")
 		}
 	}
-	return false
 }
 
 // checkURL never shows the address: people write keys into it.
