@@ -7,19 +7,19 @@ import (
 	"slices"
 )
 
-// Entry is where a file has a server, by the name it goes by and by the words
-// of the file.
+// Entry is the place of a server in a config file.
 type Entry struct {
-	// Name is what the server is called, Key what the file calls it.
+	// Name is the name of the server, Key the key it has in the file: host
+	// configs have keys that are not valid names.
 	Name, Key string
-	// Line is where it stands, counted from 1.
+	// Line counts from 1.
 	Line int
 
 	list string // mcp, mcpServers or servers
 }
 
-// Entries lists the servers of a config file in its order, without a look at
-// what is in them. The name of the file decides between JSON and YAML.
+// Entries lists the servers of a config file in its order without validating
+// them. The name of the file decides between JSON and YAML.
 func Entries(name string, data []byte) ([]Entry, error) {
 	root, err := parseEdited(name, data)
 	if err != nil {
@@ -67,13 +67,13 @@ func entriesOf(root *node) []Entry {
 	return all
 }
 
-// serverLists are the keys that hold servers by name. The first is ours.
+// serverLists are the keys that hold servers by name, our own first.
 var serverLists = []string{"mcp", "mcpServers", "servers"}
 
-// SetServer returns the config in data with the server in it: in place of the
-// entry of its name, or behind the other servers. Comments, layout and every
-// other entry stay as they are. The name of the file decides between JSON and
-// YAML. Only the fields that are set are written.
+// SetServer returns data, a config, with the server in it: in place of the entry
+// of its name, or after the other servers. Comments, layout and all other entries
+// stay as they are. The name of the file decides between JSON and YAML. Only
+// fields that are set are written.
 func SetServer(name string, data []byte, s Server) ([]byte, error) {
 	root, err := parseEdited(name, data)
 	if err != nil {
@@ -90,11 +90,11 @@ func SetServer(name string, data []byte, s Server) ([]byte, error) {
 	if path[0] != "mcp" {
 		value = value.toHost()
 	}
-	return edited(name, data, root, path, value)
+	return applyEdit(name, data, root, path, value)
 }
 
-// RemoveServer returns the config in data without the server of that name,
-// and as it is when it has none.
+// RemoveServer returns data, a config, without the server of that name. It
+// returns data itself if there is no such server.
 func RemoveServer(name string, data []byte, server string) ([]byte, error) {
 	root, err := parseEdited(name, data)
 	if err != nil {
@@ -104,15 +104,15 @@ func RemoveServer(name string, data []byte, server string) ([]byte, error) {
 	if e == nil {
 		return data, nil
 	}
-	return edited(name, data, root, []string{e.list, e.Key}, nil)
+	return applyEdit(name, data, root, []string{e.list, e.Key}, nil)
 }
 
-// edited makes the edit, and then reads the outcome: unless it says what the
-// file said before, with this one change, the file is too unusual to be
-// edited by a program.
-func edited(name string, data []byte, root *node, path []string, value *node) ([]byte, error) {
+// applyEdit sets value at path, or removes it if value is nil, and parses the
+// result: if anything else has changed, the file is too unusual to be edited by
+// a program.
+func applyEdit(name string, data []byte, root *node, path []string, value *node) ([]byte, error) {
 	src := &source{name: name, data: bytes.Clone(data)}
-	_, _ = src.check() // for the byte order mark
+	_, _ = src.check() // strips the byte order mark
 	edit := editJSON
 	if src.isYAML() {
 		edit = editYAML
@@ -122,15 +122,15 @@ func edited(name string, data []byte, root *node, path []string, value *node) ([
 		return nil, err
 	}
 	after, failure := (&source{name: name, data: out}).parse()
-	if failure != nil || !bytes.Equal(after.compact(), changed(root, path, value).compact()) {
+	if failure != nil || !bytes.Equal(after.compact(), withValue(root, path, value).compact()) {
 		return nil, fmt.Errorf("%s is written in a way that cannot be changed without touching the rest; edit it by hand", name)
 	}
 	return out, nil
 }
 
-// changed is the tree after the edit. An object that loses its last member
-// stays, empty.
-func changed(n *node, path []string, value *node) *node {
+// withValue returns the tree with value at path, or without it if value is nil.
+// An object that loses its last member stays, empty.
+func withValue(n *node, path []string, value *node) *node {
 	out := &node{kind: object, members: slices.Clone(n.members)}
 	i := slices.IndexFunc(out.members, func(m member) bool { return m.key == path[0] })
 	if len(path) > 1 {
@@ -138,7 +138,7 @@ func changed(n *node, path []string, value *node) *node {
 		if i >= 0 {
 			inner = out.members[i].value
 		}
-		value = changed(inner, path[1:], value)
+		value = withValue(inner, path[1:], value)
 	}
 	switch {
 	case i < 0 && value != nil:
@@ -151,12 +151,12 @@ func changed(n *node, path []string, value *node) *node {
 	return out
 }
 
-// Check is the first thing that a config file with this server in it would be
-// refused for, nil if there is none. Texts that refer to variables are not looked into.
+// Check returns the first error that a config file with this server in it would
+// have, or nil. Strings that refer to variables are not checked.
 func (s Server) Check() error {
 	n := entryNode(s)
 	markReferences(n)
-	r := &reading{src: &source{}, places: map[string]pos{}, template: Single("", nil).Defaults}
+	r := &reading{src: &source{}, positions: map[string]pos{}, template: Single("", nil).Defaults}
 	r.entry("", member{key: s.Name, value: n}, false)
 	if len(r.errs) == 0 {
 		return nil

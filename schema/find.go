@@ -16,8 +16,7 @@ var fileNames = []string{
 }
 
 // Find returns the absolute path of the config file in dir, or in the working
-// directory if dir is empty. It looks at names only; Load says whether the
-// file is any good.
+// directory if dir is empty. It does not look at its content.
 func Find(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -31,8 +30,8 @@ func Find(dir string) (string, error) {
 	return "", &fileError{text, fs.ErrNotExist}
 }
 
-// FindUser returns the path of the user's own config file, over which that of
-// a project lies, or empty if there is none.
+// FindUser returns the path of the user's own config file, which a project's file
+// overrides, or "" if there is none.
 func FindUser() string {
 	dir := userDir()
 	if dir == "" {
@@ -41,8 +40,7 @@ func FindUser() string {
 	return firstFile(filepath.Join(dir, "dynmcp"), "config.json", "config.yaml")
 }
 
-// firstFile is the path of the first of these files that is there, empty if
-// none is.
+// firstFile returns the path of the first of these files that exists, or "".
 func firstFile(dir string, names ...string) string {
 	for _, name := range names {
 		path := filepath.Join(dir, name)
@@ -53,8 +51,8 @@ func firstFile(dir string, names ...string) string {
 	return ""
 }
 
-// userDir is where programs keep what a user has set. It is the same on Linux
-// and macOS, where people keep it under version control alike.
+// userDir is the directory of the user's settings. It is the same on Linux and
+// macOS, so that people can share it between them.
 func userDir() string {
 	if dir := os.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
 		return dir

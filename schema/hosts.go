@@ -2,13 +2,12 @@ package schema
 
 import "slices"
 
-// HTTPAliases are the words that hosts have for streamable-http.
+// HTTPAliases are the names that hosts have for streamable-http.
 var HTTPAliases = []string{"http", "streamableHttp", "streamable_http"}
 
-// hostSpelling returns the entry as it would be written under mcp: type
-// becomes transport, and of a command that is a list the first word is the
-// command and the rest come before the args. Paths in errors keep the host's
-// words.
+// hostSpelling returns a host's entry as it would be written under mcp: type
+// becomes transport, and a command that is a list becomes a command and args.
+// Paths in errors keep the host's keys.
 func (r *reading) hostSpelling(path string, n *node) *node {
 	if n.kind != object {
 		return n
@@ -34,7 +33,8 @@ func (r *reading) hostSpelling(path string, n *node) *node {
 	return &out
 }
 
-// splitCommand takes a command that is a list apart, in n.
+// splitCommand makes the first item of a command that is a list the command of n,
+// and prepends the others to its args.
 func (r *reading) splitCommand(path string, n *node) {
 	keyIs := func(key string) func(member) bool { return func(m member) bool { return m.key == key } }
 	i := slices.IndexFunc(n.members, keyIs("command"))

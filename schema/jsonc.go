@@ -54,9 +54,9 @@ func (c *cursor) node(v hujson.Value) *node {
 	return n
 }
 
-// jsonError says what stopped the parser without showing any of the file:
-// what stands there may be half of a token somebody forgot to quote. The
-// parser gives its place, in bytes, only inside its text.
+// jsonError describes a parse error without quoting the file, which may have a
+// secret there that somebody forgot to quote. The parser has the position, in
+// bytes, only in its message.
 func jsonError(src *source, err error) *Error {
 	var line, col int
 	if _, scanErr := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &line, &col); scanErr != nil {

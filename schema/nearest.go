@@ -2,9 +2,8 @@ package schema
 
 import "strings"
 
-// elsewhere are keys that other programs' configs have, and what is written
-// for them here.
-var elsewhere = map[string]string{
+// foreignKeys are keys of other programs' configs, and what to write instead.
+var foreignKeys = map[string]string{
 	"type":         `write "transport"`,
 	"httpUrl":      `write "url"`,
 	"serverUrl":    `write "url"`,
@@ -18,12 +17,12 @@ var elsewhere = map[string]string{
 	"inputs":       "remove it and write ${NAME} where a value is asked for",
 }
 
-// hintForKey says what to write instead of an unknown key.
+// hintForKey is the hint for an unknown key.
 func hintForKey(key string, known []string) string {
 	if near := nearest(key, known); near != "" {
 		return `did you mean "` + near + `"?`
 	}
-	if hint, ok := elsewhere[key]; ok {
+	if hint, ok := foreignKeys[key]; ok {
 		return hint
 	}
 	if len(known) > 12 {
@@ -32,7 +31,7 @@ func hintForKey(key string, known []string) string {
 	return "known are " + strings.Join(known, ", ")
 }
 
-// didYouMean says what to write instead of a value that is not allowed.
+// didYouMean is the hint for a value that is not allowed.
 func didYouMean(value string, allowed []string) string {
 	if near := nearest(value, allowed); near != "" {
 		return `did you mean "` + near + `"?`
@@ -49,9 +48,8 @@ func oneOf(values []string) string {
 	return strings.Join(values[:last], ", ") + " or " + values[last]
 }
 
-// nearest is the candidate that s is most likely meant to be, empty when none
-// is near: one letter in three may differ, or its beginning be left out, as
-// in http for streamable-http.
+// nearest returns the candidate most like s, or "" if none is: one letter in three
+// may differ, or its beginning be left out, as in http for streamable-http.
 func nearest(s string, candidates []string) string {
 	s = fold(s)
 	best, least := "", max(1, len(s)/3)+1
@@ -67,7 +65,7 @@ func nearest(s string, candidates []string) string {
 	return best
 }
 
-// fold makes spellings alike that differ only in case and separators.
+// fold removes differences in case and separators.
 func fold(s string) string {
 	return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(s))
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// entryNode is a server as it is written in a file: the fields that are set,
-// in the order of the type. Limits are set when they are not zero.
+// entryNode returns a server as it is written in a file: the fields that are not
+// zero, in the order of the type.
 func entryNode(s Server) *node { return structNode(reflect.ValueOf(s)) }
 
 func structNode(v reflect.Value) *node {
@@ -73,7 +73,7 @@ var zeroUnits = regexp.MustCompile(`([hm])0[ms](0s)?$`)
 // trimDuration writes 10m where Go writes 10m0s.
 func trimDuration(s string) string { return zeroUnits.ReplaceAllString(s, "$1") }
 
-// toHost spells an entry as hosts do, the reverse of hostSpelling.
+// toHost returns an entry with the keys of hosts, the reverse of hostSpelling.
 func (n *node) toHost() *node {
 	out := *n
 	out.members = slices.Clone(n.members)
@@ -89,8 +89,8 @@ func (n *node) toHost() *node {
 	return &out
 }
 
-// pretty writes the value as JSON for people: objects over several lines, each
-// line but the first beginning with indent, and lists in one.
+// pretty returns the value as JSON for people: objects on several lines, each
+// line but the first with indent before it, and lists on one.
 func (n *node) pretty(indent, unit string) string {
 	if n.kind != object || len(n.members) == 0 {
 		return n.inline()
@@ -102,13 +102,12 @@ func (n *node) pretty(indent, unit string) string {
 	return "{" + strings.Join(lines, ",") + "\n" + indent + "}"
 }
 
-// inline writes the value as JSON in one line. That is YAML too.
+// inline returns the value as JSON on one line, which is valid YAML.
 func (n *node) inline() string { return n.json(", ", ": ") }
 
-// compact writes the value as JSON without spaces.
+// compact returns the value as JSON without spaces.
 func (n *node) compact() []byte { return []byte(n.json(",", ":")) }
 
-// json writes keys in file order.
 func (n *node) json(comma, colon string) string {
 	switch n.kind {
 	case null:
@@ -132,7 +131,7 @@ func (n *node) json(comma, colon string) string {
 	}
 }
 
-// quoted is a text in double quotes, with < and & as they are.
+// quoted returns s as a JSON string, without HTML escapes.
 func quoted(s string) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -143,7 +142,7 @@ func quoted(s string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// blockYAML writes an object as lines of YAML, each beginning with indent.
+// blockYAML returns an object as lines of YAML with indent before each.
 func (n *node) blockYAML(indent, unit string) string {
 	var b strings.Builder
 	for _, m := range n.members {
@@ -160,16 +159,16 @@ func (n *node) blockYAML(indent, unit string) string {
 	return b.String()
 }
 
-// surprising are words that other readers of YAML take for true or false.
-var surprising = []string{"y", "n", "yes", "no", "on", "off"}
+// yamlBooleans are words that some YAML parsers read as true or false.
+var yamlBooleans = []string{"y", "n", "yes", "no", "on", "off"}
 
-// harmless are texts that need no quotes if they are not read as something
-// else.
-var harmless = regexp.MustCompile(`^[A-Za-z0-9_./$~-][A-Za-z0-9_./$~@+{}:,;=()' -]*$`)
+// unquotedYAML matches strings that need no quotes unless they are read as another
+// type.
+var unquotedYAML = regexp.MustCompile(`^[A-Za-z0-9_./$~-][A-Za-z0-9_./$~@+{}:,;=()' -]*$`)
 
-// plainYAML writes a text without quotes where it is still that text.
+// plainYAML returns s as YAML, without quotes if it is read as the same string.
 func plainYAML(s string) string {
-	if !harmless.MatchString(s) || slices.Contains(surprising, strings.ToLower(s)) {
+	if !unquotedYAML.MatchString(s) || slices.Contains(yamlBooleans, strings.ToLower(s)) {
 		return quoted(s)
 	}
 	root, failure := parseYAML(&source{name: "text.yaml", data: []byte("key: " + s + "\n")})
