@@ -132,12 +132,12 @@ func routingMember(r *host.Request, member string) (string, bool) {
 // complete asks the owner of what is to be completed. As with routingMember an
 // upstream must not be able to read another reference than we do.
 func (a *Aggregator) complete(s *session, r *host.Request) {
-	ref, _, err := wire.Pair(r.Params, "ref", "_meta")
+	ref, _, err := wire.StrictPair(r.Params, "ref", "_meta")
 	kind, _ := wire.Text(wire.Get(ref, "type"))
 	member := map[string]string{"ref/prompt": "name", "ref/resource": "uri"}[kind]
 	var raw json.RawMessage
 	if err == nil && member != "" {
-		_, raw, err = wire.Pair(ref, "type", member)
+		_, raw, err = wire.StrictPair(ref, "type", member)
 	}
 	name, _ := wire.Text(raw)
 	var to target
