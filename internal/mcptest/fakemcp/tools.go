@@ -22,7 +22,7 @@ var builtins = []tool{
 	{"tool_error", "Answer a result with isError.", `"text":{"type":"string"}`, runToolError},
 	{"progress", "Send progress notifications, then the result.", `"steps":{"type":"integer"}`, runProgress},
 	{"log", "Send log messages, then the result.", `"level":{"type":"string"},"logger":{"type":"string"},"data":{},"times":{"type":"integer"}`, runLog},
-	{"sleep", "Wait this many milliseconds, or until a file exists, or for ever with neither; a cancel ends it without an answer.", `"ms":{"type":"integer"},"until":{"type":"string"}`, runSleep},
+	{"sleep", "Wait this many milliseconds, or for ever with 0; a cancel ends it without an answer.", `"ms":{"type":"integer"}`, runSleep},
 	{"ask", "Send a request to the client and return its answer verbatim.", `"method":{"type":"string"},"params":{}`, runAsk},
 	{"received", "Return the last n messages received, verbatim.", `"n":{"type":"integer"}`, runReceived},
 	{"notify", "Send a notification to the client.", `"method":{"type":"string"},"params":{},"times":{"type":"integer"}`, runNotify},

@@ -67,8 +67,8 @@ func (c *call) logs(times int) int {
 	return times
 }
 
-// runSleep answers after ms milliseconds, or when the file until exists; with
-// neither it never does.
+// runSleep answers after ms milliseconds, or when the file until exists, which its
+// definition does not tell: goldens hold its size. With neither it never answers.
 func runSleep(c *call, args json.RawMessage) (json.RawMessage, error) {
 	var a struct {
 		Ms    int    `json:"ms"`
