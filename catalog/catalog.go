@@ -98,18 +98,6 @@ func (c *Catalog) Drop(name string) {
 	c.publishLocked()
 }
 
-// Note replaces the note shown after a server's line; "" removes it.
-func (c *Catalog) Note(name, note string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i := range c.servers {
-		if c.servers[i].Name == name {
-			c.servers[i].Note = note
-		}
-	}
-	c.publishLocked()
-}
-
 // publishLocked builds the view of the present state. Parts whose declaration
 // and listing are as before are reused, so a change costs its own server plus
 // one merge.

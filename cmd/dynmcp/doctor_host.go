@@ -124,7 +124,7 @@ func newView(v *catalog.View, tools json.RawMessage, instructions string) *view 
 	sight := &view{Through: sizeOf(string(tools), instructions)}
 	catalogue := described(tools)
 	for _, info := range v.Servers() {
-		if !info.Known {
+		if !info.Loaded {
 			continue
 		}
 		var definitions []string
