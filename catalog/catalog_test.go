@@ -21,6 +21,25 @@ func TestPutIndexesOnlyItsServer(t *testing.T) {
 	equal(t, exposed(after), []string{"files/delete_file", "files/move_file", "files/read_file", "notes/write"})
 }
 
+// What takes long for a large listing is done by Index, so that the locks that
+// are held over Put are held for a moment only.
+func TestPutBuildsNothing(t *testing.T) {
+	c := office()
+	x := c.Index("notes", tools("write", "Write another note"))
+	if !c.Put("notes", x) || c.View().server["notes"] != x.part {
+		t.Error("what Index built was built again")
+	}
+}
+
+// A declaration that changes between Index and Put counts.
+func TestPutHeedsTheLastDeclaration(t *testing.T) {
+	c := office()
+	x := c.Index("notes", tools("write", "Write another note", "read", ""))
+	c.Declare([]Server{{Name: "notes", Filter: []string{"r*"}}})
+	c.Put("notes", x)
+	equal(t, exposed(c.View()), []string{"notes/read"})
+}
+
 func TestDeclareKeepsListingsOfWhatStays(t *testing.T) {
 	c := office()
 	kept := c.View().server["files"].index

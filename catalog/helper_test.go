@@ -58,8 +58,8 @@ func raws(entries ...string) []json.RawMessage {
 	return list
 }
 
-// put puts what a server listed.
-func put(c *Catalog, name string, l *Listing) bool { return c.Put(name, l) }
+// put indexes and puts what a server listed.
+func put(c *Catalog, name string, l *Listing) bool { return c.Put(name, c.Index(name, l)) }
 
 // note declares the servers as they are, but one with a note.
 func note(c *Catalog, name, text string) {

@@ -9,7 +9,7 @@ import (
 )
 
 // Listing is everything one upstream said about itself, verbatim and in its
-// order. It is immutable once given to [Catalog.Put].
+// order. It is immutable once given to [Catalog.Index].
 type Listing struct {
 	Tools, Prompts, Resources, Templates []json.RawMessage
 
@@ -18,7 +18,7 @@ type Listing struct {
 	Rest               json.RawMessage // an object of what else was in that answer; may be nil
 }
 
-// index is what Put reads out of a listing, once.
+// index is what Index reads out of a listing, once.
 type index struct {
 	listing *Listing
 	tools   []*entry // those that can be offered, listed order
@@ -45,9 +45,6 @@ type named struct {
 }
 
 func newIndex(l *Listing) *index {
-	if l == nil {
-		return nil
-	}
 	x := &index{listing: l, hidden: map[string]string{}}
 	seen := map[string]bool{}
 	for i, raw := range l.Tools {
