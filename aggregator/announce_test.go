@@ -48,9 +48,9 @@ func join(agg *Aggregator, p principal) (*session, *listener) {
 func TestNoChangeIsAnnouncedThatWasRead(t *testing.T) {
 	agg := newQuiet(t, Options{})
 	s, host := join(agg, principal{})
-	agg.catalog.Put("up", &catalog.Listing{Prompts: []json.RawMessage{[]byte(`{"name":"a"}`)}})
+	agg.catalog.Put("up", agg.catalog.Index("up", &catalog.Listing{Prompts: []json.RawMessage{[]byte(`{"name":"a"}`)}}))
 	older := agg.snapshot()
-	agg.catalog.Put("up", &catalog.Listing{Prompts: []json.RawMessage{[]byte(`{"name":"b"}`)}})
+	agg.catalog.Put("up", agg.catalog.Index("up", &catalog.Listing{Prompts: []json.RawMessage{[]byte(`{"name":"b"}`)}}))
 	newer := agg.snapshot()
 	if s.recordList("prompts/list", newer.version("prompts/list")) {
 		t.Error("the newest list counts as outdated")
@@ -84,7 +84,7 @@ func TestPanicDoesNotEndAnnouncing(t *testing.T) {
 		st.tools = append(slices.Clone(st.tools), tool{definitions: func(*catalog.View) []json.RawMessage { panic("boom") }})
 		agg.state.Store(&st)
 		for _, name := range []string{"a", "b"} {
-			agg.catalog.Put("up", &catalog.Listing{Prompts: []json.RawMessage{[]byte(`{"name":"` + name + `"}`)}})
+			agg.catalog.Put("up", agg.catalog.Index("up", &catalog.Listing{Prompts: []json.RawMessage{[]byte(`{"name":"` + name + `"}`)}}))
 			agg.sessions.markDirty()
 			time.Sleep(settling)
 			synctest.Wait()

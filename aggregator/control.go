@@ -150,7 +150,7 @@ func (a *Aggregator) introduction(infoKey string) []byte {
 		text = view.Instructions(maxChars(a.config()))
 	}
 	if u := a.single(); u != nil {
-		if server, ok := view.Server(u.Server.Name); ok && server.Known {
+		if server, ok := view.Server(u.Server.Name); ok && server.Loaded {
 			rest = server.Rest
 			if server.Info != nil {
 				info = server.Info

@@ -165,8 +165,10 @@ func (l *listing) install(conn *upstream.Conn, listed *catalog.Listing, adopt bo
 
 // put reports whether it changed the catalogue. Neither a connection that is not
 // the current one nor an upstream that a new config replaced changes anything:
-// the locks are held over that check and the change.
+// the locks are held over that check and the change, but not over the work that
+// grows with the listing: whoever reads the upstream waits for them too.
 func (l *listing) put(conn *upstream.Conn, listed *catalog.Listing, adopt bool) bool {
+	indexed := l.agg.catalog.Index(l.upstream.Server.Name, listed)
 	l.agg.reload.RLock()
 	defer l.agg.reload.RUnlock()
 	l.mu.Lock()
@@ -174,7 +176,7 @@ func (l *listing) put(conn *upstream.Conn, listed *catalog.Listing, adopt bool) 
 	if adopt {
 		l.conn = conn
 	}
-	if l.conn != conn || !l.agg.isCurrent(l.upstream) || !l.agg.catalog.Put(l.upstream.Server.Name, listed) {
+	if l.conn != conn || !l.agg.isCurrent(l.upstream) || !l.agg.catalog.Put(l.upstream.Server.Name, indexed) {
 		return false
 	}
 	l.last = listed

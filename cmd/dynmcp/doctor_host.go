@@ -120,7 +120,7 @@ func costOf(v *catalog.View, tools json.RawMessage, instructions string) *contex
 		descriptions += t.Description + "\n"
 	}
 	for _, info := range v.Servers() {
-		if !info.Known {
+		if !info.Loaded {
 			continue
 		}
 		var definitions []string

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // A Span is where a part of a text is. The zero Span is no part.
@@ -260,12 +261,13 @@ func TypeName(value []byte) string {
 	return "a number"
 }
 
-// Text returns the content of a JSON string and whether value is one.
+// Text returns the content of a JSON string and whether value is one. Bytes that
+// are not UTF-8 become U+FFFD, as encoding/json has them.
 func Text(value []byte) (string, bool) {
 	if len(value) < 2 || value[0] != '"' {
 		return "", false
 	}
-	if bytes.IndexByte(value, '\\') < 0 {
+	if bytes.IndexByte(value, '\\') < 0 && utf8.Valid(value) {
 		return string(value[1 : len(value)-1]), true
 	}
 	var s string

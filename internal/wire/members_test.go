@@ -378,3 +378,27 @@ func TestQuote(t *testing.T) {
 		}
 	})
 }
+
+// Text and Quote agree with encoding/json, whatever the bytes.
+func TestTextReadsAsEncodingJSONDoes(t *testing.T) {
+	for _, value := range []string{"\"a\xff\xfeb\"", "\"\\n\xc3\"", "\"\xed\xa0\x80é\"", `"é\ud800"`} {
+		var want string
+		if err := json.Unmarshal([]byte(value), &want); err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := Text([]byte(value)); !ok || got != want {
+			t.Errorf("%q: got %q, want %q", value, got, want)
+		}
+	}
+}
+
+func TestNesting(t *testing.T) {
+	for text, want := range map[string][2]int{
+		`1`: {0, 0}, `"{[\"{"`: {0, 0}, `{}`: {1, 1}, `[]`: {1, 0}, ``: {0, 0},
+		`{"a":[{"}":{}},{}],"b":[[[]]]}`: {4, 4},
+	} {
+		if depth, objects := Nesting([]byte(text)); depth != want[0] || objects != want[1] {
+			t.Errorf("%s: got depth %d and %d objects, want %v", text, depth, objects, want)
+		}
+	}
+}

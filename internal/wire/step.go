@@ -64,3 +64,28 @@ func stepNested(b []byte, i int) int {
 	}
 	return -1
 }
+
+// Nesting returns how deep objects and arrays nest in a text that was checked,
+// and how many objects there are.
+func Nesting(text []byte) (depth, objects int) {
+	now := 0
+	for i := 0; i < len(text); {
+		switch text[i] {
+		case '"':
+			if i = stepString(text, i); i < 0 {
+				return depth, objects
+			}
+			continue
+		case '{':
+			objects++
+			now++
+		case '[':
+			now++
+		case '}', ']':
+			now--
+		}
+		depth = max(depth, now)
+		i++
+	}
+	return depth, objects
+}
