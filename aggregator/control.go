@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -91,9 +92,6 @@ func (a *Aggregator) handleControl(ctx context.Context, s *session, method strin
 		return a.initialize(ctx, s, req, next)
 	case "server/discover":
 		return a.discover(ctx, req, next)
-	case "tools/list", "prompts/list", "resources/list", "resources/templates/list":
-		a.startEager(true)
-		return a.answerList(ctx, s, method, req)
 	case "resources/subscribe", "resources/unsubscribe":
 		a.startEager(true)
 		return a.subscribe(ctx, s, method, req)
@@ -102,6 +100,10 @@ func (a *Aggregator) handleControl(ctx context.Context, s *session, method strin
 		return a.listen(ctx, s, req)
 	case "logging/setLevel":
 		return a.setLevel(ctx, s, req, next)
+	}
+	if i := slices.IndexFunc(lists, func(l list) bool { return l.method == method }); i >= 0 {
+		a.startEager(true)
+		return a.answerList(ctx, s, lists[i], req)
 	}
 	return next(ctx, method, req)
 }
@@ -216,29 +218,22 @@ func (a *Aggregator) discover(ctx context.Context, req mcp.Request, next mcp.Met
 
 // answerList answers a list from the catalogue, in one page, after the eager
 // upstreams had a moment to start.
-func (a *Aggregator) answerList(ctx context.Context, s *session, method string, req mcp.Request) (mcp.Result, error) {
+func (a *Aggregator) answerList(ctx context.Context, s *session, which list, req mcp.Request) (mcp.Result, error) {
 	if cursor, ok := wire.Text(wire.Get(host.RequestOf(req).Params, "cursor")); ok && cursor != "" {
-		return nil, invalid("%s: unknown cursor %q", method, cursor)
+		return nil, invalid("%s: unknown cursor %q", which.method, cursor)
 	}
 	if err := a.awaitListings(ctx); err != nil {
 		return nil, err
 	}
-	if capability := listCapability[method]; !a.offers(capability) {
-		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("%s: no server has %s", method, capability)}
+	if !a.offers(which.capability) {
+		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("%s: no server has %s", which.method, which.capability)}
 	}
 	now := a.snapshot()
-	list := now.list(method)
-	if s.recordList(method, now.version(method)) {
+	result := now.result(which)
+	if s.recordList(which.method, now.version(which.method)) {
 		a.sessions.markDirty()
 	}
-	return &rawResult{raw: list}, nil
-}
-
-var listCapability = map[string]string{
-	"tools/list":               "tools",
-	"prompts/list":             "prompts",
-	"resources/list":           "resources",
-	"resources/templates/list": "resources",
+	return &rawResult{raw: result}, nil
 }
 
 // offers reports whether hosts are told of a capability.

@@ -168,7 +168,7 @@ func (c *forwardedCall) Notify(method string, params json.RawMessage) {
 		c.peer.Notify(method, params)
 		return
 	case method != "notifications/message":
-	case r.Era == transports.Stateless && !c.wantsLog() || !c.agg.sessions.wantsLog(c.session, params):
+	case r.Era == transports.Stateless && !c.wantsLog() || !c.session.wantsLog(params, c.agg.sessions.verboseLevel()):
 		return
 	default:
 		params = c.peer.named(params)

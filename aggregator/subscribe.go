@@ -179,7 +179,8 @@ func (a *Aggregator) listen(ctx context.Context, s *session, req mcp.Request) (m
 	}
 	want := params.Notifications
 	id := host.RequestOf(req).ID
-	l := listen{id: id, tools: want.ToolsListChanged, prompts: want.PromptsListChanged, resources: want.ResourcesListChanged, uris: map[string]bool{}}
+	l := listen{id: id, uris: map[string]bool{}, lists: map[string]bool{
+		"tools": want.ToolsListChanged, "prompts": want.PromptsListChanged, "resources": want.ResourcesListChanged}}
 	var granted []string
 	for _, uri := range want.ResourceSubscriptions {
 		if err := a.subscribeTo(ctx, uri, aboutURI(uri), (*upstream.Conn).Subscribe); err != nil {
@@ -199,7 +200,8 @@ func (a *Aggregator) listen(ctx context.Context, s *session, req mcp.Request) (m
 		a.dropSubscriptions(l.uris)
 	}()
 	agreed, err := json.Marshal(&mcp.NotificationSubscriptions{
-		ToolsListChanged: l.tools, PromptsListChanged: l.prompts, ResourcesListChanged: l.resources, ResourceSubscriptions: granted,
+		ToolsListChanged: want.ToolsListChanged, PromptsListChanged: want.PromptsListChanged, ResourcesListChanged: want.ResourcesListChanged,
+		ResourceSubscriptions: granted,
 	})
 	if err != nil {
 		return nil, err
