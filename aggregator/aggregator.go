@@ -28,6 +28,9 @@ type Options struct {
 	Strict bool
 	// Logger takes what an operator should know; nil is silent.
 	Logger *slog.Logger
+	// ChildEnv returns variables for the child of a server, by its name, which its
+	// entry cannot keep from it; nil is none.
+	ChildEnv func(server string) []string
 	// Redact hides secrets in failures; the config's are added. Nil hides
 	// nothing.
 	Redact *redact.Redactor
@@ -58,6 +61,9 @@ type Aggregator struct {
 func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.ChildEnv == nil {
+		opts.ChildEnv = func(string) []string { return nil }
 	}
 	a := &Aggregator{
 		opts:     opts,

@@ -14,6 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"dynmcp/catalog"
+	"dynmcp/internal/mcptest"
 	"dynmcp/internal/wire"
 	"dynmcp/schema"
 )
@@ -21,7 +22,8 @@ import (
 // newQuiet returns an aggregator of which nothing is started.
 func newQuiet(t *testing.T, opts Options) *Aggregator {
 	t.Helper()
-	cfg, err := schema.Parse("mcp.json", []byte(`{"mcp":{"up":{"command":"none","description":"d"}}}`), schema.LoadOptions{})
+	file := mcptest.Config(t, `{"mcp":{"up":{"command":"none","description":"d"}}}`)
+	cfg, err := schema.Load([]string{file}, schema.LoadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

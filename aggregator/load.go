@@ -43,6 +43,7 @@ func (a *Aggregator) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.
 		Logger:  a.log,
 		Redact:  a.opts.Redact,
 		OldHost: a.firstHostIsOld,
+		Env:     a.opts.ChildEnv(u.Server.Name),
 
 		Cork:     &a.cork,
 		Throttle: a.throttle,

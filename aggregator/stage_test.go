@@ -16,6 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"dynmcp/internal/mcptest"
 	"dynmcp/internal/wire"
 	"dynmcp/schema"
 	"dynmcp/transports"
@@ -132,8 +133,9 @@ func (st *stage) config(single bool, expose []string) *schema.Config {
 			}
 			entries[i] = fmt.Sprintf("%q:{%s}", a.server(), entry)
 		}
+		file := mcptest.Config(st.t, `{"mcp":{`+strings.Join(entries, ",")+`}}`)
 		var err error
-		if cfg, err = schema.Parse("mcp.json", []byte(`{"mcp":{`+strings.Join(entries, ",")+`}}`), schema.LoadOptions{}); err != nil {
+		if cfg, err = schema.Load([]string{file}, schema.LoadOptions{}); err != nil {
 			st.t.Fatal(err)
 		}
 	}

@@ -106,11 +106,19 @@ func TestFilterHidesTools(t *testing.T) {
 		{[]string{"[gG]et_?"}, "get_a Get_B"},
 		{[]string{"[!g]*"}, "list_a delete_a Get_B x/y [odd]"},
 		{[]string{"[a-f]*"}, "delete_a"},
-		{[]string{"[z-a]*"}, ""},
 		{[]string{"*"}, "get_a get_secret_a list_a delete_a Get_B x/y [odd]"},
 		{[]string{"x*"}, "x/y"},
-		{[]string{"[odd"}, ""},
 		{[]string{"[[]odd]"}, "[odd]"},
+		{[]string{`\[odd\]`}, "[odd]"},
+		{[]string{"{get,list}_a"}, "get_a list_a"},
+		{[]string{"{get_{secret_,},list_}a"}, "get_a get_secret_a list_a"},
+		{[]string{"!{get_a,list_a,delete_a}"}, "get_secret_a Get_B x/y [odd]"},
+		{[]string{"!*_{a,B}"}, "x/y [odd]"},
+		{[]string{"*", "!x{/,}[y-z]"}, "get_a get_secret_a list_a delete_a Get_B [odd]"},
+		{[]string{"?/?"}, "x/y"},
+		{[]string{"**"}, "get_a get_secret_a list_a delete_a Get_B x/y [odd]"},
+		{[]string{"**/y"}, "x/y"},
+		{[]string{"**/get_a"}, ""},
 		{[]string{"a.b+("}, ""},
 		{[]string{""}, ""},
 		{[]string{"!*"}, ""},
@@ -128,11 +136,18 @@ func TestFilterHidesTools(t *testing.T) {
 	}
 }
 
-func FuzzGlob(f *testing.F) {
-	f.Add("[!a-z]?*[", "x")
-	f.Add("\xff", "x")
-	f.Add(`[\]-^]`, "]")
-	f.Fuzz(func(t *testing.T, pattern, name string) { glob(pattern).MatchString(name) }) // must compile
+// A pattern that matches no tool hides nothing, or shows nothing: it is
+// probably misspelt.
+func TestFilterThatMatchesNothing(t *testing.T) {
+	l := tools("read_file", "", "write_file", "")
+	v := one(Server{Name: "s", Filter: []string{"read*", "wrote*", "!{delete,remove}_*", "!write_file"}}, l)
+	equal(t, v.Warnings(), []string{
+		`s: tool_filter pattern "wrote*" matches no tool`,
+		`s: tool_filter pattern "!{delete,remove}_*" matches no tool`,
+	})
+	if w := one(Server{Name: "s", Filter: []string{"!*"}}, l).Warnings(); len(w) > 0 {
+		t.Errorf("warned of a filter that hides everything: %q", w)
+	}
 }
 
 func TestFilteredToolIsUnknownEverywhere(t *testing.T) {

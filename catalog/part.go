@@ -63,6 +63,7 @@ func newPart(s Server, x *index, taken map[string]*Tool) *part {
 	if x != nil {
 		p.warnings = slices.Clone(x.warnings)
 		p.addTools(taken)
+		p.checkFilter()
 		p.words = x.words
 		if len(s.Overrides) > 0 {
 			p.checkOverrides()
@@ -109,6 +110,17 @@ func (p *part) addTools(taken map[string]*Tool) {
 		p.docs[i] = t
 	}
 	slices.SortFunc(p.tools, func(a, b *Tool) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// checkFilter warns of patterns that match nothing the server lists: one that
+// was meant to hide a tool hides nothing.
+func (p *part) checkFilter() {
+	for _, pattern := range p.server.Filter {
+		g := glob(strings.TrimPrefix(pattern, "!"))
+		if !slices.ContainsFunc(p.index.tools, func(e *entry) bool { return g.MatchString(e.name) }) {
+			p.warnf("tool_filter pattern %s matches no tool", shown(pattern))
+		}
+	}
 }
 
 // checkOverrides warns of overrides that change nothing.

@@ -41,8 +41,8 @@ func (r *reading) decodeDocument(root *node) *Document {
 	var doc Document
 	v := reflect.ValueOf(&doc).Elem()
 	preset(v)
-	if r.base != nil {
-		doc.Defaults = *r.base
+	if n := len(r.behind); n > 0 {
+		doc.Defaults = r.behind[n-1].doc.Defaults
 	}
 	r.template = doc.Defaults
 	if !r.looksLikeConfig(root) {
@@ -69,7 +69,7 @@ func (r *reading) looksLikeConfig(root *node) bool {
 		r.fail(root.at, "", "the file holds "+root.kind.String(), "a config is an object with mcp in it")
 		return false
 	}
-	if r.several || slices.ContainsFunc(serverKeys, root.has) {
+	if r.layered || slices.ContainsFunc(serverKeys, root.has) {
 		return true
 	}
 	known := keysOf(fieldsOf(reflect.TypeFor[Document]()))

@@ -14,7 +14,7 @@ func who(t *testing.T, mode string, opts LoadOptions) (string, error) {
 	if mode == "" {
 		doc = strings.Replace(doc, `"env": "", `, "", 1)
 	}
-	cfg, err := Parse("mcp.json", []byte(doc), opts)
+	cfg, err := parse("mcp.json", []byte(doc), opts)
 	if err != nil {
 		return "", err
 	}
@@ -145,7 +145,7 @@ func TestMissingVariableOrigin(t *testing.T) {
 		{"dotenv", "custom.env", "set it in custom.env, or"},
 	} {
 		doc := `{"env": "` + test.mode + `", "mcp": {"files": {"command": "${WHO}"}}}`
-		_, err := Parse("mcp.json", []byte(doc), LoadOptions{EnvFile: test.file, Dir: dir, Environ: []string{}})
+		_, err := parse("mcp.json", []byte(doc), LoadOptions{EnvFile: test.file, Dir: dir, Environ: []string{}})
 		wantError(t, err, "missing environment variable: WHO\n", test.want)
 	}
 }

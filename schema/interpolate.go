@@ -11,7 +11,7 @@ var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // expansion is what a text became, and what was met on the way.
 type expansion struct {
 	text    string
-	values  []string // what references were replaced by
+	values  []string // of the variables that came in, not of defaults
 	missing []string // variables that are defined nowhere and have no default
 	odd     bool     // a ${…} is left as it is: it is no reference, or in a default
 }
@@ -64,19 +64,32 @@ func (e *expansion) replace(reference string, lookup func(string) (string, bool)
 	value, defined := lookup(name)
 	switch {
 	case hasFallback && value == "":
-		value = fallback
-	case !defined && !slices.Contains(e.missing, name):
+		return fallback
+	case defined:
+		e.values = append(e.values, value)
+	case !slices.Contains(e.missing, name):
 		e.missing = append(e.missing, name)
 	}
-	e.values = append(e.values, value)
 	return value
 }
 
 // interpolated are the keys of a document whose texts may refer to variables.
 var interpolated = []string{"mcp", "mcpServers", "servers", "tree", "gateway"}
 
+// publicVariables have values that are in every path and many messages, and that
+// nobody keeps secret.
+var publicVariables = []string{"HOME", "LANG", "LOGNAME", "PATH", "PWD", "SHELL", "TMPDIR", "USER"}
+
 // interpolate expands every text below those keys, in place.
 func (r *reading) interpolate(root *node, variables map[string]string) {
+	for _, name := range publicVariables {
+		r.public = append(r.public, variables[name])
+	}
+	walk("", "", root, func(within, key string, n *node) {
+		if within != "headers" && !LooksSecret(key, n.scalar) {
+			r.texts = append(r.texts, n.scalar)
+		}
+	})
 	for _, m := range root.members {
 		if slices.Contains(interpolated, m.key) {
 			r.expandBelow(m.key, m.value, variables)
@@ -107,9 +120,7 @@ func (r *reading) expandText(path string, n *node, variables map[string]string) 
 	n.scalar = e.text
 	n.hidden = len(e.values) > 0
 	n.unresolved = len(e.missing) > 0
-	for _, value := range e.values {
-		r.secret(value)
-	}
+	r.values = append(r.values, e.values...)
 	for _, name := range e.missing {
 		r.missingVariable(n.at, path, name)
 	}

@@ -12,14 +12,14 @@ import (
 )
 
 // layered puts files into a directory and reads them, the nearest first.
-func layered(t *testing.T, files map[string]string, names ...string) (*Config, error) {
+func layered(t *testing.T, files map[string]string, environ []string, names ...string) (*Config, error) {
 	t.Helper()
 	dir := write(t, files)
 	var paths []string
 	for _, name := range names {
 		paths = append(paths, filepath.Join(dir, name))
 	}
-	return LoadLayers(paths, LoadOptions{Environ: []string{"WHO=me"}})
+	return Load(paths, LoadOptions{Environ: environ})
 }
 
 func serverNames(cfg *Config) string {
@@ -54,7 +54,7 @@ func TestLayers(t *testing.T) {
 			"defaults: {timeout: 1, load_budget: 9}\n" +
 			"catalog: {max_chars: 99}\n" +
 			"expose: [direct]\n",
-	}, "near.json", "far.yaml")
+	}, environ, "near.json", "far.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,13 +99,13 @@ func TestLayersWithoutServers(t *testing.T) {
 		"empty.json":  `{"env": "process"}`,
 	}
 	for _, near := range []string{"expose.json", "tree.json", "empty.json"} {
-		if cfg, err := layered(t, files, near, "far.json"); err != nil || serverNames(cfg) != "files=x" {
+		if cfg, err := layered(t, files, environ, near, "far.json"); err != nil || serverNames(cfg) != "files=x" {
 			t.Errorf("%s: got %v, %v", near, cfg, err)
 		}
 	}
-	_, err := layered(t, files, "expose.json", "empty.json")
+	_, err := layered(t, files, environ, "expose.json", "empty.json")
 	wantError(t, err, "expose.json:1:1: there are no servers, neither here nor in the files behind")
-	cfg, err := layered(t, files, "tree.json", "far.json")
+	cfg, err := layered(t, files, environ, "tree.json", "far.json")
 	if err != nil || cfg.Expose[0] != ExposeDiscover {
 		t.Errorf("got %v, %v, want discover: there are servers", cfg, err)
 	}
@@ -116,13 +116,13 @@ func TestLayersErrors(t *testing.T) {
 	_, err := layered(t, map[string]string{
 		"near.json": `{"mcp": {"a": {"comand": "x"}}}`,
 		"far.json":  `{"mcp": {"b": {"command": "${GONE}"}}}`,
-	}, "near.json", "far.json")
+	}, environ, "near.json", "far.json")
 	wantError(t, err, "near.json:1:16: mcp.a.comand", "missing environment variable: GONE", "far.json:1:27")
 }
 
 // Switching off what is not there is a mistake that hides: it gets a warning.
 func TestSwitchedOffNothing(t *testing.T) {
-	cfg, err := layered(t, map[string]string{"mcp.json": `{"mcp": {"a": {"command": "x"}, "b": {"disabled": true}}}`}, "mcp.json")
+	cfg, err := layered(t, map[string]string{"mcp.json": `{"mcp": {"a": {"command": "x"}, "b": {"disabled": true}}}`}, environ, "mcp.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestLayersEnvFile(t *testing.T) {
 		"far.json":  `{"env": "process", "mcp": {"b": {"command": "${WHO}"}}}`,
 		"vars":      "WHO=file\n",
 	})
-	cfg, err := LoadLayers([]string{filepath.Join(dir, "near.json"), filepath.Join(dir, "far.json")}, LoadOptions{EnvFile: "vars", Environ: []string{"WHO=process"}})
+	cfg, err := Load([]string{filepath.Join(dir, "near.json"), filepath.Join(dir, "far.json")}, LoadOptions{EnvFile: "vars", Environ: []string{"WHO=process"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 )
 
 // LoadOptions say where variables come from. The zero value is what a user
@@ -21,14 +22,46 @@ type LoadOptions struct {
 	Environ []string
 }
 
-// Load reads the config file at path. When the file is wrong, the error holds
-// Errors, a *MissingVariablesError or both; otherwise it is about reading a
-// file, this one or the .env.
-func Load(path string, opts LoadOptions) (*Config, error) {
-	return LoadLayers([]string{path}, opts)
+// Load reads config files into one config, the nearest first: what it says wins
+// over what the files behind it say. Servers are merged by name, whole entries
+// at a time; of other keys each is taken from the nearest file that has it, and
+// of catalog, gateway and defaults each of their keys.
+//
+// When files are wrong, the error holds Errors, a *MissingVariablesError or
+// both, of all of them; otherwise it is about reading one of them or the .env.
+func Load(paths []string, opts LoadOptions) (*Config, error) {
+	var layers []*reading // the farthest first: nearer ones refer to its servers
+	var failures []error
+	for i, path := range slices.Backward(paths) {
+		r := &reading{nearest: i == 0, layered: len(paths) > 1, behind: slices.Clone(layers)}
+		if err := r.readFile(path, opts); err != nil {
+			failures = append(failures, err)
+			continue
+		}
+		layers = append(layers, r)
+	}
+	slices.Reverse(failures)
+	if err := errors.Join(failures...); err != nil {
+		return nil, err
+	}
+	slices.Reverse(layers)
+	return merge(layers)
 }
 
-func readFile(path string) ([]byte, error) {
+func (r *reading) readFile(path string, opts LoadOptions) error {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return fmt.Errorf("find the config file: %w", err)
+	}
+	r.path = absolute
+	data, err := readConfig(absolute)
+	if err != nil {
+		return err
+	}
+	return r.read(path, data, opts)
+}
+
+func readConfig(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &fileError{fmt.Sprintf("Config file not found: %s", path), err}
@@ -62,33 +95,21 @@ type fileError struct {
 func (e *fileError) Error() string { return e.text }
 func (e *fileError) Unwrap() error { return e.err }
 
-// Parse reads a config from data as Load reads one from a file. The name
-// decides between JSON and YAML, and errors show it.
-func Parse(name string, data []byte, opts LoadOptions) (*Config, error) {
-	r := newReading(name, data)
-	_, doc, err := r.read(opts)
-	if err != nil {
-		return nil, err
-	}
-	cfg := configOf(doc)
-	cfg.Servers = doc.all(r)
-	cfg.Warnings = r.warningTexts()
-	cfg.secrets = r.secrets
-	return cfg, nil
-}
-
-// read reads the text of r, up to the types with all their defaults.
-func (r *reading) read(opts LoadOptions) (*node, *Document, error) {
+// read reads a document. Its name decides between JSON and YAML, and errors
+// show it.
+func (r *reading) read(name string, data []byte, opts LoadOptions) error {
+	r.src, r.places = &source{name: name, data: data}, map[string]pos{}
 	root, failure := r.src.parse()
 	if failure != nil {
-		return nil, nil, Errors{failure}
+		return Errors{failure}
 	}
+	r.root = root
 	r.duplicates("", root)
 	if err := r.resolve(root, opts); err != nil {
-		return nil, nil, err
+		return err
 	}
-	doc := r.decodeDocument(root)
-	return root, doc, r.err()
+	r.doc = r.decodeDocument(root)
+	return r.err()
 }
 
 // parse reads the text into a tree of nodes, in whatever language it is.
@@ -106,10 +127,8 @@ func (s *source) parse() (*node, *Error) {
 // its env key says.
 func (r *reading) resolve(root *node, opts LoadOptions) error {
 	mode := envMode(root)
-	if r.far && (mode == envDisable || mode == envProcess) {
-		opts.EnvFile = "" // it was given for the nearest file
-	}
-	if opts.EnvFile != "" && (mode == envDisable || mode == envProcess) {
+	readsFile := mode != envDisable && mode != envProcess
+	if opts.EnvFile != "" && !readsFile && r.nearest {
 		r.fail(root.get("env").at, "env", fmt.Sprintf("%q is incompatible with an env file", mode), "leave out one of them")
 		return nil
 	}
@@ -125,9 +144,10 @@ func (r *reading) resolve(root *node, opts LoadOptions) error {
 	return nil
 }
 
-// Secrets returns the values that must not be shown anywhere: what came in
-// for ${…}, the values of headers, what logs in, and the values of variables
-// whose names sound like secrets. A redactor looks for them.
+// Secrets returns the values that must not be shown anywhere: the values of
+// variables that came in for ${…}, of headers, of credentials, and of env keys
+// whose names sound like secrets. A redactor looks for them. The value of a
+// variable is not a secret if the config has it in plain text elsewhere.
 func (c *Config) Secrets() []string { return c.secrets }
 
 // Single is the config of a run without a file: one stdio server, started at
@@ -141,14 +161,7 @@ func Single(command string, args []string) *Config {
 		s.Name = "server"
 	}
 	s.Transport, s.Command, s.Args = Stdio, command, args
-	return &Config{
-		SingleWrap:  true,
-		Env:         doc.Env,
-		Servers:     []Server{s},
-		Defaults:    doc.Defaults,
-		Expose:      doc.Expose,
-		Catalog:     doc.Catalog,
-		Gateway:     doc.Gateway,
-		StartupWait: doc.StartupWait,
-	}
+	cfg := configOf(&doc)
+	cfg.SingleWrap, cfg.Servers = true, []Server{s}
+	return cfg
 }

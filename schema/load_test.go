@@ -48,7 +48,7 @@ func wantError(t *testing.T, err error, parts ...string) {
 // An explicit path may be relative; the config knows the absolute one.
 func TestLoadPath(t *testing.T) {
 	dir := write(t, map[string]string{"some.json": minimal})
-	cfg, err := Load("some.json", LoadOptions{Environ: []string{"WHO=me"}})
+	cfg, err := Load([]string{"some.json"}, LoadOptions{Environ: []string{"WHO=me"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,12 +64,12 @@ func TestLoadPath(t *testing.T) {
 // but is no file.
 func TestLoadNoFile(t *testing.T) {
 	dir := write(t, nil)
-	_, err := Load("missing.json", LoadOptions{})
+	_, err := Load([]string{"missing.json"}, LoadOptions{})
 	wantError(t, err, "Config file not found", filepath.Join(dir, "missing.json"))
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v, want it to be fs.ErrNotExist", err)
 	}
-	_, err = Load(dir, LoadOptions{})
+	_, err = Load([]string{dir}, LoadOptions{})
 	wantError(t, err, dir, "is a directory")
 }
 
@@ -124,7 +124,7 @@ func TestLanguage(t *testing.T) {
 		"bom.json":   "\xef\xbb\xbf" + minimal,
 		"crlf.yaml":  "mcp:\r\n  files:\r\n    command: x\r\n",
 	} {
-		cfg, err := Parse(name, []byte(data), LoadOptions{Environ: []string{"WHO=me"}, Dir: t.TempDir()})
+		cfg, err := parse(name, []byte(data), LoadOptions{Environ: []string{"WHO=me"}, Dir: t.TempDir()})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		} else if got := cfg.Servers[0].Command; got != "x" {
@@ -151,7 +151,7 @@ func TestNotAConfig(t *testing.T) {
 		"list.json":     {`["mcp"]`, "the file holds a list"},
 		"text.json":     {`"mcp"`, "the file holds text"},
 	} {
-		_, err := Parse(name, []byte(test.data), LoadOptions{Dir: t.TempDir()})
+		_, err := parse(name, []byte(test.data), LoadOptions{Dir: t.TempDir()})
 		wantError(t, err, test.want)
 		if err != nil && strings.Count(err.Error(), "\n") != 1 {
 			t.Errorf("%s: got %q, want a heading and one line", name, err)
@@ -173,18 +173,18 @@ func aliasBomb() string {
 // A file that never ends is not read to its end.
 func TestLoadEndless(t *testing.T) {
 	if _, err := os.Stat("/dev/zero"); err != nil {
-		_, err := Load(filepath.Join(t.TempDir(), "zero"), LoadOptions{})
+		_, err := Load([]string{filepath.Join(t.TempDir(), "zero")}, LoadOptions{})
 		wantError(t, err, "Config file not found")
 		return
 	}
-	_, err := Load("/dev/zero", LoadOptions{})
+	_, err := Load([]string{"/dev/zero"}, LoadOptions{})
 	wantError(t, err, "larger than 1 MiB")
 }
 
 // An error can be looked into: the place, the path and what would be right
 // are fields, and a missing variable is a type of its own even beside others.
 func TestErrorFields(t *testing.T) {
-	_, err := Parse("mcp.json", []byte(`{"mcp": {"git": {"command": "x", "args": [1, "${B}", "${A}"]}}}`), LoadOptions{Dir: t.TempDir(), Environ: []string{}})
+	_, err := parse("mcp.json", []byte(`{"mcp": {"git": {"command": "x", "args": [1, "${B}", "${A}"]}}}`), LoadOptions{Dir: t.TempDir(), Environ: []string{}})
 	var all Errors
 	if !errors.As(err, &all) || len(all) != 1 {
 		t.Fatalf("got %v, want one of Errors", err)

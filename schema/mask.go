@@ -29,9 +29,9 @@ func Mask(name string, data []byte) []byte {
 	return restore(maskYAML(data, root))
 }
 
-// Telling reports whether a value called key may be a secret, by its name and
+// LooksSecret reports whether a value called key may be a secret, by its name and
 // its looks.
-func Telling(key, value string) bool {
+func LooksSecret(key, value string) bool {
 	_, reference, _ := nextReference(value)
 	switch {
 	case value == "" || reference != "" && !strings.Contains(value, "://"):
@@ -53,7 +53,7 @@ var secretMaps = []string{"env", "headers", "http_headers", "requestInit"}
 // or list that holds it, key its own or, in a list, the item before it.
 func tells(within, key, value string) bool {
 	_, reference, _ := nextReference(value)
-	return Telling(key, value) || reference == "" && value != "" && slices.Contains(secretMaps, within)
+	return LooksSecret(key, value) || reference == "" && value != "" && slices.Contains(secretMaps, within)
 }
 
 func maskJSON(data []byte, root hujson.Value) []byte {
@@ -96,6 +96,21 @@ func option(word string) string {
 	return ""
 }
 
+// walk visits n and all keys and values below it. A value comes with its key, in
+// a list with the option before it, and with the key of what holds it.
+func walk(within, key string, n *node, visit func(within, key string, n *node)) {
+	visit(within, key, n)
+	for _, m := range n.members {
+		visit("", "", &node{kind: text, at: m.at, scalar: m.key})
+		walk(key, m.key, m.value, visit)
+	}
+	before := ""
+	for _, item := range n.items {
+		walk(key, before, item, visit)
+		before = option(item.scalar)
+	}
+}
+
 // maskYAML hides secrets to the ends of their lines, and the lines behind up to
 // the next value.
 func maskYAML(data []byte, root *node) []byte {
@@ -104,20 +119,9 @@ func maskYAML(data []byte, root *node) []byte {
 		secret bool
 	}
 	var places []place
-	var walk func(within, key string, n *node)
-	walk = func(within, key string, n *node) {
+	walk("", "", root, func(within, key string, n *node) {
 		places = append(places, place{n.at, n.kind == text && tells(within, key, n.scalar)})
-		for _, m := range n.members {
-			places = append(places, place{m.at, false})
-			walk(key, m.key, m.value)
-		}
-		before := ""
-		for _, item := range n.items {
-			walk(key, before, item)
-			before = option(item.scalar)
-		}
-	}
-	walk("", "", root)
+	})
 	slices.SortStableFunc(places, func(a, b place) int { return a.compare(b.pos) })
 	lines := strings.SplitAfter(string(data), "\n")
 	for i, p := range places {

@@ -14,7 +14,7 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// Parse must not panic, whatever it is given; what it takes is complete; and
+// parse must not panic, whatever it is given; what it takes is complete; and
 // every error points into the file.
 func fuzzParse(f *testing.F, name string) {
 	files, err := filepath.Glob("testdata/*.txt")
@@ -31,7 +31,7 @@ func fuzzParse(f *testing.F, name string) {
 	}
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, data []byte) {
-		cfg, err := Parse(name, data, LoadOptions{Dir: dir, Environ: environ})
+		cfg, err := parse(name, data, LoadOptions{Dir: dir, Environ: environ})
 		if err == nil {
 			checkComplete(t, cfg)
 			return
@@ -60,11 +60,11 @@ func TestJSONIsYAML(t *testing.T) {
 			continue
 		}
 		opts := LoadOptions{Dir: t.TempDir(), Environ: environ}
-		want, err := Parse("a", standard, opts)
+		want, err := parse("a", standard, opts)
 		if err != nil {
 			continue
 		}
-		got, err := Parse("a.yaml", standard, opts)
+		got, err := parse("a.yaml", standard, opts)
 		if err != nil {
 			t.Errorf("%s: %v", file, err)
 			continue
@@ -83,7 +83,7 @@ func TestJSONIsYAML(t *testing.T) {
 func FuzzParseJSON(f *testing.F) { fuzzParse(f, "mcp.json") }
 func FuzzParseYAML(f *testing.F) { fuzzParse(f, "mcp.yaml") }
 
-// placed are all errors with a place in an error of Parse.
+// placed are all errors with a place in an error of parse.
 func placed(t *testing.T, err error) []*Error {
 	t.Helper()
 	var all []*Error
@@ -176,7 +176,7 @@ func TestNoSecretInErrors(t *testing.T) {
 			name = "mcp.yaml"
 		}
 		data := strings.ReplaceAll(strings.ReplaceAll(doc, "${CANARY}", "${SECRET}"), "CANARY", canary)
-		_, err := Parse(name, []byte(data), LoadOptions{Dir: t.TempDir(), Environ: []string{"SECRET=" + canary}})
+		_, err := parse(name, []byte(data), LoadOptions{Dir: t.TempDir(), Environ: []string{"SECRET=" + canary}})
 		if err == nil {
 			t.Errorf("no error for %s", doc)
 		} else if strings.Contains(err.Error(), canary[:6]) {
@@ -202,7 +202,7 @@ func TestSecrets(t *testing.T) {
 		},
 		"gateway": {"token": "literal-gateway"}
 	}`
-	cfg, err := Parse("mcp.json", []byte(doc), LoadOptions{Dir: t.TempDir(), Environ: []string{"VARIABLE=from-variable", "OTHER=from-other"}})
+	cfg, err := parse("mcp.json", []byte(doc), LoadOptions{Dir: t.TempDir(), Environ: []string{"VARIABLE=from-variable", "OTHER=from-other"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,6 +222,34 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
+// What everybody knows is not a secret: the values of variables like HOME,
+// defaults, and what the config shows in plain text elsewhere. All other values
+// of variables are, whatever the variables are called.
+func TestValuesThatAreNotSecret(t *testing.T) {
+	const doc = `{
+		"mcp": {
+			"a": {
+				"command": "x", "cwd": "${HOME}/data", "description": "Runs for ${USER}.",
+				"args": ["${LEVEL:-warning}", "${NODE_ENV:-production}", "${SIZE:-}", "${REGION}", "${MODE}", "--key", "plain-key"],
+				"env": {"MODE": "verbose-mode", "TOKEN_DIR": "${TMPDIR}", "DB": "${DB_URL}", "A": "${IN_HEADER}", "B": "${IN_TOKEN}", "C": "${IN_KEY}", "D": "${OTHER_FILE}"}
+			},
+			"b": {"url": "https://eu-central.test/mcp", "headers": {"X-Mode": "${HEADER:-header-default}", "X-Key": "plain-header"}, "max_message_bytes": 1234567}
+		},
+		"gateway": {"token": "plain-token"}
+	}`
+	cfg, err := layered(t, map[string]string{"near.json": doc, "far.json": `{"mcp": {"c": {"command": "in-other-file"}}}`}, []string{
+		"HOME=/home/someone", "USER=someone", "TMPDIR=/tmp/someone", "PATH=/usr/bin:/bin", "NODE_ENV=production", "REGION=eu-central", "SIZE=1234567", "MODE=verbose-mode",
+		"DB_URL=postgres://db/hunter22", "IN_HEADER=plain-header", "IN_TOKEN=plain-token", "IN_KEY=plain-key", "OTHER_FILE=in-other-file", "WHO=not-used",
+	}, "near.json", "far.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"header-default", "plain-header", "plain-key", "plain-token", "postgres://db/hunter22"}
+	if diff := cmp.Diff(want, cfg.Secrets()); diff != "" {
+		t.Errorf("secrets (-want +got):\n%s", diff)
+	}
+}
+
 // BenchmarkParse reads a config of 50 servers, which happens on every start
 // and reload.
 func BenchmarkParse(b *testing.B) {
@@ -233,7 +261,7 @@ func BenchmarkParse(b *testing.B) {
 	doc.WriteString(`}}`)
 	opts := LoadOptions{Dir: b.TempDir(), Environ: environ}
 	for b.Loop() {
-		if _, err := Parse("mcp.json", []byte(doc.String()), opts); err != nil {
+		if _, err := parse("mcp.json", []byte(doc.String()), opts); err != nil {
 			b.Fatal(err)
 		}
 	}

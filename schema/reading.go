@@ -9,41 +9,41 @@ import (
 // reading is the state of reading one document: what was found so far. It
 // goes on after a mistake, so that all are reported together.
 type reading struct {
-	src      *source
+	path string // absolute, where the document is a file
+	src  *source
+	root *node
+	doc  *Document
+
 	errs     Errors
 	missing  MissingVariablesError
 	warnings Errors
-	secrets  []string
+
+	secrets []string // values of headers, tokens and other credentials
+	values  []string // of variables that came in for ${…}
+	texts   []string // keys and values as they are written, but for those of credentials
+	public  []string // values of publicVariables
 
 	// origin says where variables come from, for errors.
 	origin string
 	// template is what every server starts from: the defaults of the keys,
-	// and over them the file's own.
+	// over them those of the files behind, and over them the file's own.
 	template Server
 	// places maps the name of every server read so far to where it stands.
 	places map[string]pos
 
-	// several is set when the config has further files: this one need have no
-	// servers. far is set when a nearer one was read too. From the files behind
-	// come inherited, the names of their servers, and base, what their servers
-	// start from.
-	several, far bool
-	inherited    map[string]bool
-	base         *Server
+	// nearest is set for the file that wins over the others. layered is set
+	// when there are others: then one need have no servers. behind are those
+	// that this one wins over, the farthest first.
+	nearest, layered bool
+	behind           []*reading
 }
 
-func newReading(name string, data []byte) *reading {
-	return &reading{src: &source{name: name, data: data}, places: map[string]pos{}}
-}
-
-// warningTexts are the remarks in file order.
-func (r *reading) warningTexts() []string {
-	r.warnings.sort()
-	var texts []string
-	for _, w := range r.warnings {
-		texts = append(texts, w.Error())
-	}
-	return texts
+// inherits reports whether a file behind this one has a server of the name.
+func (r *reading) inherits(name string) bool {
+	return slices.ContainsFunc(r.behind, func(b *reading) bool {
+		_, ok := b.places[name]
+		return ok
+	})
 }
 
 func (r *reading) problem(p pos, path, what, hint string) *Error {
@@ -71,11 +71,7 @@ func (r *reading) missingVariable(p pos, path, name string) {
 }
 
 // secret records a value that must never be shown.
-func (r *reading) secret(value string) {
-	if value != "" && !slices.Contains(r.secrets, value) {
-		r.secrets = append(r.secrets, value)
-	}
-}
+func (r *reading) secret(value string) { r.secrets = append(r.secrets, value) }
 
 // err is everything that was found wrong, nil when nothing was.
 func (r *reading) err() error {

@@ -25,6 +25,7 @@ var environ = []string{
 	"LINES=one\ntwo",
 	"SPEED=fast",
 	"RECURSIVE=${TOKEN}",
+	"WHO=me",
 }
 
 // TestDocuments reads every document in testdata: the text above the dashes
@@ -65,7 +66,7 @@ func testDocument(t *testing.T, file string) {
 
 func outcome(t *testing.T, name, input string) string {
 	t.Helper()
-	cfg, err := Parse(name, []byte(input), LoadOptions{Dir: t.TempDir(), Environ: environ})
+	cfg, err := parse(name, []byte(input), LoadOptions{Dir: t.TempDir(), Environ: environ})
 	if err != nil {
 		return err.Error() + "\n"
 	}
@@ -138,4 +139,18 @@ func differences(v, base reflect.Value) any {
 	default:
 		return v.Interface()
 	}
+}
+
+// parse reads a config that is in no file.
+func parse(name string, data []byte, opts LoadOptions) (*Config, error) {
+	r := &reading{nearest: true}
+	if err := r.read(name, data, opts); err != nil {
+		return nil, err
+	}
+	cfg, err := merge([]*reading{r})
+	if err != nil {
+		return nil, err
+	}
+	cfg.Sources, cfg.Origins = nil, nil
+	return cfg, nil
 }

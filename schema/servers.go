@@ -20,7 +20,7 @@ func (r *reading) servers(path string, n *node, p *[]Server, host bool) {
 	if !r.is(object, path, n, "an object of servers by name") {
 		return
 	}
-	if len(n.members) == 0 && !r.several {
+	if len(n.members) == 0 && !r.layered {
 		r.fail(n.at, path, "there is no server in it", `write "NAME": {"command": "PROGRAM"} or "NAME": {"url": "https://…"}`)
 	}
 	for _, m := range n.members {
@@ -38,7 +38,7 @@ func (r *reading) entry(path string, m member, host bool) Server {
 	}
 	s := r.server(path, m)
 	s.Name = name
-	if s.Disabled && s.Transport == "" && !r.inherited[name] {
+	if s.Disabled && s.Transport == "" && !r.inherits(name) {
 		r.warn(m.at, path, "this switches off a server that is not there", "no file behind this one has a server of the name")
 	}
 	return s

@@ -78,7 +78,7 @@ func (r *reading) checkSource(docPath string, n *node, s *Source) {
 }
 
 func (r *reading) checkMounted(docPath string, n *node, name string) {
-	if _, known := r.places[name]; known || r.inherited[name] || !usable(n) {
+	if _, known := r.places[name]; known || r.inherits(name) || !usable(n) {
 		return
 	}
 	var names []string

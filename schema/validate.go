@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/bmatcuk/doublestar/v4"
 )
 
 // checkServer looks at what the types of an entry cannot say.
@@ -125,11 +123,10 @@ func (r *reading) checkGlob(path string, n *node) {
 		return
 	}
 	pattern := strings.TrimPrefix(n.scalar, "!")
-	switch {
-	case blank(pattern):
+	if blank(pattern) {
 		r.fail(n.at, path, "this pattern is empty", "write a tool name, with * for any letters")
-	case !doublestar.ValidatePattern(pattern):
-		r.fail(n.at, path, "this is not a glob", "close every [ and {")
+	} else if _, err := CompileGlob(pattern); err != nil {
+		r.fail(n.at, path, "this is not a glob: "+err.Error(), `write \ before a character that is to stand for itself`)
 	}
 }
 

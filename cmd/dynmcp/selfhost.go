@@ -40,7 +40,7 @@ func startSelf(ctx context.Context, cfg *schema.Config, log *slog.Logger) (*self
 			return nil, err
 		}
 	}
-	agg, err := aggregator.New(cfg, aggregator.Options{Version: version, Logger: log, Redact: &secrets})
+	agg, err := newAggregator(cfg, aggregator.Options{Logger: log})
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,7 @@ func (f *configFlags) load() (*schema.Config, error) {
 }
 
 func (f *configFlags) loadFrom(paths []string) (*schema.Config, error) {
-	cfg, err := schema.LoadLayers(paths, schema.LoadOptions{EnvFile: f.envFile})
+	cfg, err := schema.Load(paths, schema.LoadOptions{EnvFile: f.envFile})
 	if err == nil {
 		withoutSelf(cfg)
 		secrets.Add(cfg.Secrets()...)
@@ -143,7 +143,7 @@ func serveStdio(cfg *schema.Config, from *configFlags, how stdioOptions, log *sl
 	// a signal that ends us, and leaves what the servers started.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
-	agg, err := aggregator.New(cfg, aggregator.Options{Version: version, Strict: how.strict, Logger: log, Redact: &secrets})
+	agg, err := newAggregator(cfg, aggregator.Options{Strict: how.strict, Logger: log})
 	if err != nil {
 		return err
 	}

@@ -37,6 +37,9 @@ type Options struct {
 	// there, and may refuse the handshake after server/discover. Nil is no.
 	OldHost func() bool
 
+	// Env are variables that a child gets whatever its entry says, as NAME=value.
+	Env []string
+
 	// Cork holds back what is sent to the upstream and what its messages lead
 	// to, while those of one read are handled. Nil is none.
 	Cork *wire.Cork

@@ -29,7 +29,7 @@ const (
 
 // openChild starts the server's command and reads what it prints.
 func (c *Conn) openChild() error {
-	p, err := startChild(c.server.Command, c.server.Args, c.server.Cwd, environment(c.server.Env, c.server.InheritEnv))
+	p, err := startChild(c.server.Command, c.server.Args, c.server.Cwd, append(environment(c.server.Env, c.server.InheritEnv), c.opts.Env...))
 	if err != nil {
 		return c.StartFailure(fmt.Sprintf("start %q", c.server.Command), err)
 	}

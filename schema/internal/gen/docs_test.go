@@ -77,7 +77,7 @@ func TestExamplesOfTheDocs(t *testing.T) {
 	bad := 0
 	for _, e := range examples(t) {
 		invalid := resolved(t).Validate(document(t, e.name, e.text))
-		_, refused := schema.Parse(e.name, []byte(e.text), schema.LoadOptions{Dir: t.TempDir(), Environ: variablesIn(e.text)})
+		_, refused := load(t, e.name, []byte(e.text), variablesIn(e.text))
 		switch {
 		case e.bad && (invalid == nil || refused == nil):
 			t.Errorf("%s: shown as bad, but the schema says %v and the parser %v:\n%s", e.name, invalid, refused, e.text)
@@ -124,7 +124,7 @@ func TestKeysWithoutEffect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := schema.Parse("mcp.json", data, schema.LoadOptions{Dir: t.TempDir()})
+	cfg, err := load(t, "mcp.json", data, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

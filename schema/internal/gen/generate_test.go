@@ -157,13 +157,13 @@ func accept(t *testing.T, what string, doc map[string]any) {
 		t.Errorf("%s: the schema refuses %s: %v", what, data, err)
 	}
 	environ := []string{"TOKEN=x", "GITHUB_TOKEN=x", "CLIENT_SECRET=x", "DYNMCP_TOKEN=x"}
-	if _, err := schema.Parse("mcp.json", data, schema.LoadOptions{Dir: t.TempDir(), Environ: environ}); err != nil {
-		t.Errorf("%s: Parse refuses %s: %v", what, data, err)
+	if _, err := load(t, "mcp.json", data, environ); err != nil {
+		t.Errorf("%s: Load refuses %s: %v", what, data, err)
 	}
 }
 
 // TestDocuments runs the documents of package schema's own tests through the
-// schema: what Parse takes an editor must not underline.
+// schema: what Load takes an editor must not underline.
 func TestDocuments(t *testing.T) {
 	files, err := filepath.Glob("../../testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -227,10 +227,21 @@ func TestSchemaRefuses(t *testing.T) {
 		if err := resolved(t).Validate(document(t, "mcp.json", doc)); err == nil {
 			t.Errorf("%s: the schema takes %s", name, doc)
 		}
-		if _, err := schema.Parse("mcp.json", []byte(doc), schema.LoadOptions{Dir: t.TempDir()}); err == nil {
-			t.Errorf("%s: Parse takes %s", name, doc)
+		if _, err := load(t, "mcp.json", []byte(doc), nil); err == nil {
+			t.Errorf("%s: Load takes %s", name, doc)
 		}
 	}
+}
+
+// load reads a config from a file that ends like name.
+func load(t *testing.T, name string, data []byte, environ []string) (*schema.Config, error) {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "mcp"+filepath.Ext(name))
+	if err := os.WriteFile(path, data, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return schema.Load([]string{path}, schema.LoadOptions{Dir: dir, Environ: environ})
 }
 
 func document(t *testing.T, name, input string) any {

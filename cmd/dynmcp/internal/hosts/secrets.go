@@ -17,7 +17,7 @@ func (s *Server) HideSecrets(vars bool) {
 		for _, key := range slices.Sorted(maps.Keys(values)) {
 			value := values[key]
 			switch {
-			case !schema.Telling(key, value):
+			case !schema.LooksSecret(key, value):
 			case vars:
 				values[key] = s.variable(key, value)
 			default:
@@ -27,7 +27,7 @@ func (s *Server) HideSecrets(vars bool) {
 	}
 	flag := ""
 	for _, arg := range s.Args {
-		if schema.Telling(flag, arg) {
+		if schema.LooksSecret(flag, arg) {
 			s.note("an argument looks like a secret in plain text; write ${NAME} in its place")
 		}
 		flag = ""
@@ -35,7 +35,7 @@ func (s *Server) HideSecrets(vars bool) {
 			flag = arg
 		}
 	}
-	if schema.Telling("url", s.URL) {
+	if schema.LooksSecret("url", s.URL) {
 		s.note("the url may hold a secret in plain text; write ${NAME} in its place")
 	}
 }

@@ -223,7 +223,7 @@ func (m *tomlMask) value(within, key string, n *unstable.Node) {
 			before = string(it.Node().Data)
 		}
 	case unstable.String:
-		if slices.Contains(secretTables, within) || schema.Telling(key, string(n.Data)) {
+		if slices.Contains(secretTables, within) || schema.LooksSecret(key, string(n.Data)) {
 			m.holes = append(m.holes, n.Raw)
 		}
 	}
