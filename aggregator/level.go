@@ -31,11 +31,11 @@ type logLevel struct {
 
 // setLevel keeps the level of a session and passes on to upstreams that log the
 // most verbose one that any session asked for.
-func (a *Aggregator) setLevel(ctx context.Context, s *session, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
+func (a *Aggregator) setLevel(ctx context.Context, s *session, r *host.Request, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
 	if !a.offers("logging") {
 		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "no server has logging"}
 	}
-	params := bytes.Clone(host.RequestOf(req).Params)
+	params := bytes.Clone(r.Params)
 	level, _ := wire.Text(wire.Get(params, "level"))
 	severity := slices.Index(levels, level)
 	if severity < 0 {
@@ -48,7 +48,7 @@ func (a *Aggregator) setLevel(ctx context.Context, s *session, req mcp.Request, 
 	if verbose := a.sessions.verboseLevel(); severity <= verbose.severity || verbose.severity != before.severity {
 		a.sendLevel(ctx, verbose, a.connections()...)
 	}
-	return next(ctx, "logging/setLevel", req)
+	return next(ctx, r.Method, req)
 }
 
 // verboseLevel returns the most verbose level that a session asked for.
