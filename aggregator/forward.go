@@ -192,11 +192,10 @@ func (c *forwardedCall) Request(ctx context.Context, method string, params json.
 // translateEra returns params as the era of an upstream wants them. What a host
 // of the handshake era said once, the stateless one says with every request.
 func (s *session) translateEra(conn *upstream.Conn, era transports.Era, params json.RawMessage) json.RawMessage {
-	stateless := era == transports.Stateless
-	if stateless == conn.Stateless() {
+	if era == conn.Era() {
 		return params
 	}
-	if stateless {
+	if era == transports.Stateless {
 		return stripEraMeta(params)
 	}
 	level := s.logLevel()

@@ -8,6 +8,7 @@ import (
 	"dynmcp/internal/wire"
 	"dynmcp/lazy"
 	"dynmcp/schema"
+	"dynmcp/transports"
 	"dynmcp/transports/host"
 )
 
@@ -192,7 +193,7 @@ func (a *Aggregator) handleNotification(s *session, method string, params json.R
 func (a *Aggregator) broadcast(method string, params json.RawMessage, what string) {
 	for _, u := range a.set.All() {
 		conn := u.Conn()
-		if conn == nil || conn.Stateless() && method == "notifications/roots/list_changed" {
+		if conn == nil || conn.Era() == transports.Stateless && method == "notifications/roots/list_changed" {
 			continue // that era has no roots of a session
 		}
 		if err := conn.Notify(method, params); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"dynmcp/internal/wire"
+	"dynmcp/transports"
 	"dynmcp/transports/host"
 	"dynmcp/transports/upstream"
 )
@@ -116,7 +117,7 @@ func (a *Aggregator) sendLevel(ctx context.Context, level logLevel, conns ...*up
 }
 
 func (a *Aggregator) sendLevelTo(conn *upstream.Conn, level logLevel) {
-	if !conn.Hello().Has("logging") || conn.Stateless() {
+	if !conn.ServerInfo().Has("logging") || conn.Era() == transports.Stateless {
 		return // in the stateless era each request says its level
 	}
 	ctx, cancel := context.WithTimeout(a.ctx, requestTimeout)

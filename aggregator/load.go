@@ -27,7 +27,7 @@ const allCapabilities = `{"roots":{"listChanged":true},"sampling":{},"elicitatio
 func (a *Aggregator) load(ctx context.Context, u *lazy.Upstream) (*upstream.Conn, error) {
 	conn, err := a.loadOnce(ctx, u)
 	if errors.Is(err, upstream.ErrProbe) {
-		a.peerOf(u).legacy.Store(true)
+		a.peerOf(u).handshakeOnly.Store(true)
 		conn, err = a.loadOnce(ctx, u)
 	}
 	return conn, err
@@ -39,14 +39,15 @@ func (a *Aggregator) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.
 	conn, err := a.open(u.Server, upstream.Options{
 		Peer:    p,
 		Info:    upstream.Info{Name: "dynmcp", Version: a.opts.Version},
-		Legacy:  p.legacy.Load(),
 		Logger:  a.log,
 		Redact:  a.opts.Redact,
-		OldHost: a.firstHostIsOld,
+		HostEra: a.hostEra,
 		Env:     a.opts.ChildEnv(u.Server.Name),
 
 		Cork:     &a.cork,
 		Throttle: a.throttle,
+
+		HandshakeOnly: p.handshakeOnly.Load(),
 	})
 	if err != nil {
 		return nil, err
@@ -55,7 +56,7 @@ func (a *Aggregator) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.
 		conn.Close()
 		return nil, err
 	}
-	p.legacy.Store(!conn.Stateless())
+	p.handshakeOnly.Store(conn.Era() == transports.Handshake)
 	a.log.Debug("loaded", "upstream", u.Server.Name, "took", time.Since(began).Round(time.Millisecond))
 	return conn, nil
 }
@@ -100,11 +101,10 @@ func (a *Aggregator) declarationTo(ctx context.Context, conn *upstream.Conn) (js
 	return first.capabilities, nil
 }
 
-// firstHostIsOld reports whether the first host is known to be of the handshake
-// era.
-func (a *Aggregator) firstHostIsOld() bool {
+// hostEra returns the era of the first host, false before there is one.
+func (a *Aggregator) hostEra() (transports.Era, bool) {
 	first, known := a.sessions.firstDeclaration()
-	return known && first.era == transports.Handshake
+	return first.era, known
 }
 
 // A list is one of those that make up a listing.
@@ -138,8 +138,8 @@ func changedList(method string) (capability string, ok bool) {
 
 // listAll asks an upstream for everything it advertised, all lists at once.
 func (a *Aggregator) listAll(ctx context.Context, conn *upstream.Conn) (*catalog.Listing, error) {
-	info := conn.Hello()
-	l := &catalog.Listing{Capabilities: info.Capabilities, Info: info.ServerInfo, Instructions: info.Instructions, Rest: info.Rest}
+	info := conn.ServerInfo()
+	l := &catalog.Listing{Capabilities: info.Capabilities, Info: info.Implementation, Instructions: info.Instructions, Rest: info.Extra}
 	errs := make(chan error, len(lists))
 	for _, which := range lists {
 		go func() {
@@ -165,7 +165,7 @@ func (a *Aggregator) listOne(ctx context.Context, conn *upstream.Conn, which lis
 			entries, err = nil, fmt.Errorf("%s: internal error: %v", which.method, p)
 		}
 	}()
-	if !conn.Hello().Has(which.capability) {
+	if !conn.ServerInfo().Has(which.capability) {
 		return nil, nil
 	}
 	entries, err = conn.List(ctx, which.method, which.key)

@@ -85,7 +85,7 @@ func (a *Aggregator) candidates(to target) []*lazy.Upstream {
 	}
 	var all []*lazy.Upstream
 	for _, u := range a.set.All() {
-		if conn := u.Conn(); to.guess && conn != nil && conn.Hello().Has(to.capability) {
+		if conn := u.Conn(); to.guess && conn != nil && conn.ServerInfo().Has(to.capability) {
 			all = append(all, u)
 		}
 	}

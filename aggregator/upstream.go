@@ -21,12 +21,12 @@ const requestTimeout = 30 * time.Second
 
 // A peer is what an upstream talks to, over all its connections.
 type peer struct {
-	agg      *Aggregator
-	upstream *lazy.Upstream
-	legacy   atomic.Bool // its last connection made the initialize handshake
-	seenURIs seenURIs    // in its results
-	calls    callsInFlight
-	listing  listing
+	agg           *Aggregator
+	upstream      *lazy.Upstream
+	handshakeOnly atomic.Bool // its last connection made the initialize handshake
+	seenURIs      seenURIs    // in its results
+	calls         callsInFlight
+	listing       listing
 }
 
 func (a *Aggregator) peerOf(u *lazy.Upstream) *peer {
@@ -314,7 +314,7 @@ func (l *listing) fetchStale() {
 				continue
 			}
 			fetched[which.method], more = true, true
-			if !conn.Hello().Has(which.capability) {
+			if !conn.ServerInfo().Has(which.capability) {
 				continue
 			}
 			entries, err := l.agg.listOne(ctx, conn, which)

@@ -81,7 +81,7 @@ func (d *doctor) start(ctx context.Context) {
 	}
 	maps.Copy(failed, d.startServers(ctx, h, lazy))
 	d.loaded(h.agg.View(), failed)
-	d.Host = newView(h.agg.View(), tools, h.conn.Hello().Instructions)
+	d.Host = newView(h.agg.View(), tools, h.conn.ServerInfo().Instructions)
 }
 
 func (d *doctor) startServers(ctx context.Context, h *selfHost, servers []string) (failed map[string]error) {

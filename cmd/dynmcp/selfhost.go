@@ -44,7 +44,7 @@ func startSelf(ctx context.Context, cfg *schema.Config, log *slog.Logger) (*self
 	if err != nil {
 		return nil, err
 	}
-	opts := upstream.Options{Info: upstream.Info{Name: "dynmcp", Version: version}, Legacy: true}
+	opts := upstream.Options{Info: upstream.Info{Name: "dynmcp", Version: version}, HandshakeOnly: true}
 	if log != nil {
 		opts.Peer = notifyFunc(func(method string, params json.RawMessage) {
 			log.Info(strings.TrimPrefix(method, "notifications/"), "params", string(params))

@@ -27,8 +27,8 @@ func eachNew(t *testing.T, test func(t *testing.T, server schema.Server, ledger 
 func TestStatelessHandshake(t *testing.T) {
 	eachNew(t, func(t *testing.T, server schema.Server, ledger mcptest.Ledger) {
 		c := dial(t, server, Options{Info: Info{Name: "us", Version: "7"}})
-		if hello := c.Hello(); !c.Stateless() || hello.ProtocolVersion != transports.StatelessVersion || !hello.Has("tools") || wire.Get(hello.ServerInfo, "name") == nil {
-			t.Errorf("got %+v", hello)
+		if info := c.ServerInfo(); c.Era() != transports.Stateless || info.ProtocolVersion != transports.StatelessVersion || !info.Has("tools") || wire.Get(info.Implementation, "name") == nil {
+			t.Errorf("got %+v", info)
 		}
 		if n := ledger.Count("initialize"); n != 0 {
 			t.Errorf("initialize was called %d times", n)
@@ -167,10 +167,10 @@ func TestStatelessHeaderInjection(t *testing.T) {
 		{`"r":{"x-mcp-header":"Region"}`, `{"r":null}`, "map[]"},
 		{`"r":{"x-mcp-header":"Region"}`, `{"r":true}`, "map[Mcp-Param-Region:[true]]"},
 	} {
-		c := &Conn{}
-		c.bind([]json.RawMessage{fmt.Appendf(nil, `{"name":"x","inputSchema":{"properties":{%s}}}`, test.property)})
+		l := &httpLink{}
+		l.bindHeaders([]json.RawMessage{fmt.Appendf(nil, `{"name":"x","inputSchema":{"properties":{%s}}}`, test.property)})
 		header := http.Header{}
-		c.setCallHeaders(header, &Call{Method: "tools/call", Params: fmt.Appendf(nil, `{"name":"x","arguments":%s}`, test.arguments)})
+		l.setCallHeaders(header, &Call{Method: "tools/call", Params: fmt.Appendf(nil, `{"name":"x","arguments":%s}`, test.arguments)})
 		header.Del("Mcp-Method")
 		header.Del("Mcp-Name")
 		if got := fmt.Sprint(header); got != test.want {
@@ -179,20 +179,20 @@ func TestStatelessHeaderInjection(t *testing.T) {
 	}
 }
 
-func TestRing(t *testing.T) {
-	g := &ring{max: 1000}
+func TestStderrTail(t *testing.T) {
+	s := &stderrTail{max: 1000}
 	var seen []string
-	g.drain(strings.NewReader("one\r\n\ntwo\n"+strings.Repeat("x", 9000)+"\nlast"), func(line string) { seen = append(seen, line) })
+	s.drain(strings.NewReader("one\r\n\ntwo\n"+strings.Repeat("x", 9000)+"\nlast"), func(line string) { seen = append(seen, line) })
 	if len(seen) != 6 || seen[0] != "one" || seen[1] != "two" || len(seen[2]) != 4096 || seen[5] != "last" {
 		t.Errorf("got %d lines", len(seen))
 	}
-	if got := g.tail(); len(got) > 1000+1 || !strings.HasSuffix(got, "\nlast") {
+	if got := s.tail(); len(got) > 1000+1 || !strings.HasSuffix(got, "\nlast") {
 		t.Errorf("got %d bytes, %q", len(got), got[max(0, len(got)-20):])
 	}
 	for n := range 100 {
-		g.add(fmt.Sprintf("line %d", n))
+		s.add(fmt.Sprintf("line %d", n))
 	}
-	if got := strings.Split(g.tail(), "\n"); len(got) != tailLines || !slices.Contains(got, "line 99") || got[0] != "line 80" {
+	if got := strings.Split(s.tail(), "\n"); len(got) != tailLines || !slices.Contains(got, "line 99") || got[0] != "line 80" {
 		t.Errorf("got %q", got)
 	}
 }
