@@ -186,7 +186,7 @@ func (c *forwardedCall) wantsLog() bool {
 // Request implements transports.Peer: a server request on the call's own stream
 // is for the host that made the call.
 func (c *forwardedCall) Request(ctx context.Context, method string, params json.RawMessage) (answer func() (json.RawMessage, error)) {
-	return c.peer.requestHost(ctx, c.session, method, params)
+	return c.peer.requestHost(ctx, c.session, c.hostRequest().Peer, method, params)
 }
 
 // translateEra returns params as the era of an upstream wants them. What a host
