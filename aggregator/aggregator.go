@@ -139,8 +139,10 @@ func (a *Aggregator) config() *schema.Config { return a.state.Load().cfg }
 
 // endSession drops what only this session wanted of upstreams.
 func (a *Aggregator) endSession(s *session) {
-	if level, changed := a.sessions.remove(s); changed {
-		a.spawn(func() { a.sendLevel(a.ctx, level, a.connections()...) })
+	before := a.sessions.verboseLevel()
+	a.sessions.remove(s)
+	if verbose := a.sessions.verboseLevel(); verbose.severity != before.severity {
+		a.spawn(func() { a.sendLevel(a.ctx, verbose, a.connections()...) })
 	}
 	s.mu.Lock()
 	uris := s.subscribed

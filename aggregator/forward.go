@@ -168,7 +168,7 @@ func (c *forwardedCall) Notify(method string, params json.RawMessage) {
 		c.peer.Notify(method, params)
 		return
 	case method != "notifications/message":
-	case r.Era == transports.Stateless && !c.wantsLog() || !c.agg.sessions.wantsLog(c.session, params):
+	case r.Era == transports.Stateless && !c.wantsLog() || !c.session.wantsLog(params, c.agg.sessions.verboseLevel()):
 		return
 	default:
 		params = c.peer.named(params)
@@ -186,7 +186,7 @@ func (c *forwardedCall) wantsLog() bool {
 // Request implements transports.Peer: a server request on the call's own stream
 // is for the host that made the call.
 func (c *forwardedCall) Request(ctx context.Context, method string, params json.RawMessage) (answer func() (json.RawMessage, error)) {
-	return c.peer.requestHost(ctx, c.session, method, params)
+	return c.peer.requestHost(ctx, c.session, c.hostRequest().Peer, method, params)
 }
 
 // translateEra returns params as the era of an upstream wants them. What a host

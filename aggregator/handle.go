@@ -15,9 +15,7 @@ import (
 // handle takes a request of the data plane. It does not block: anything that may
 // block moves to its own goroutine.
 func (a *Aggregator) handle(s *session, r *host.Request) {
-	if r.Era == transports.Stateless {
-		a.sessions.declare(s, wire.Get(r.Meta, transports.MetaCapabilities), transports.Stateless)
-	}
+	a.learnFrom(s, r)
 	a.startEager(true)
 	switch r.Method {
 	case "tools/call":

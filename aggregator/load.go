@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"dynmcp/catalog"
@@ -72,7 +73,7 @@ func (a *Aggregator) introduceTo(ctx context.Context, p *peer, conn *upstream.Co
 	if err := conn.Handshake(ctx, capabilities); err != nil {
 		return err
 	}
-	l, err := a.list(ctx, conn)
+	l, err := a.listAll(ctx, conn)
 	if err != nil {
 		return conn.StartFailure("listing", err)
 	}
@@ -106,26 +107,44 @@ func (a *Aggregator) hostEra() (transports.Era, bool) {
 	return first.era, known
 }
 
-// The lists that make up a listing, by the capability that offers them.
-var lists = []struct {
-	capability, method, key string
-	into                    func(*catalog.Listing) *[]json.RawMessage
-}{
-	{"tools", "tools/list", "tools", func(l *catalog.Listing) *[]json.RawMessage { return &l.Tools }},
-	{"resources", "resources/list", "resources", func(l *catalog.Listing) *[]json.RawMessage { return &l.Resources }},
-	{"resources", "resources/templates/list", "resourceTemplates", func(l *catalog.Listing) *[]json.RawMessage { return &l.Templates }},
-	{"prompts", "prompts/list", "prompts", func(l *catalog.Listing) *[]json.RawMessage { return &l.Prompts }},
+// A list is one of those that make up a listing.
+type list struct {
+	capability  string // that offers it; a change of it is notifications/CAPABILITY/list_changed
+	method, key string
+	from        func(*catalog.Listing) *[]json.RawMessage // what an upstream listed
+	shown       func(*snapshot) []json.RawMessage         // what hosts read
 }
 
-// list asks an upstream for everything it advertised, all lists at once.
-func (a *Aggregator) list(ctx context.Context, conn *upstream.Conn) (*catalog.Listing, error) {
+var lists = []list{
+	{"tools", "tools/list", "tools",
+		func(l *catalog.Listing) *[]json.RawMessage { return &l.Tools }, (*snapshot).tools},
+	{"resources", "resources/list", "resources",
+		func(l *catalog.Listing) *[]json.RawMessage { return &l.Resources }, func(n *snapshot) []json.RawMessage { return n.view.Resources() }},
+	{"resources", "resources/templates/list", "resourceTemplates",
+		func(l *catalog.Listing) *[]json.RawMessage { return &l.Templates }, func(n *snapshot) []json.RawMessage { return n.view.Templates() }},
+	{"prompts", "prompts/list", "prompts",
+		func(l *catalog.Listing) *[]json.RawMessage { return &l.Prompts }, func(n *snapshot) []json.RawMessage { return n.view.Prompts() }},
+}
+
+// changedList returns the capability of which a notification says that what it
+// lists has changed.
+func changedList(method string) (capability string, ok bool) {
+	capability, ok = strings.CutPrefix(method, "notifications/")
+	if ok {
+		capability, ok = strings.CutSuffix(capability, "/list_changed")
+	}
+	return capability, ok && slices.ContainsFunc(lists, func(l list) bool { return l.capability == capability })
+}
+
+// listAll asks an upstream for everything it advertised, all lists at once.
+func (a *Aggregator) listAll(ctx context.Context, conn *upstream.Conn) (*catalog.Listing, error) {
 	info := conn.ServerInfo()
 	l := &catalog.Listing{Capabilities: info.Capabilities, Info: info.Implementation, Instructions: info.Instructions, Rest: info.Extra}
 	errs := make(chan error, len(lists))
 	for _, which := range lists {
 		go func() {
-			entries, err := a.listOne(ctx, conn, which.capability, which.method, which.key)
-			*which.into(l) = entries
+			entries, err := a.listOne(ctx, conn, which)
+			*which.from(l) = entries
 			errs <- err
 		}()
 	}
@@ -139,24 +158,24 @@ func (a *Aggregator) list(ctx context.Context, conn *upstream.Conn) (*catalog.Li
 // listOne returns one list, empty if its capability is not advertised. One that
 // is advertised and not known is empty as well: real servers do this. A panic is
 // an error, for it runs on a goroutine whose caller waits for it.
-func (a *Aggregator) listOne(ctx context.Context, conn *upstream.Conn, capability, method, key string) (entries []json.RawMessage, err error) {
+func (a *Aggregator) listOne(ctx context.Context, conn *upstream.Conn, which list) (entries []json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			a.log.Error("panic", "panic", p, "stack", string(debug.Stack()))
-			entries, err = nil, fmt.Errorf("%s: internal error: %v", method, p)
+			entries, err = nil, fmt.Errorf("%s: internal error: %v", which.method, p)
 		}
 	}()
-	if !conn.ServerInfo().Has(capability) {
+	if !conn.ServerInfo().Has(which.capability) {
 		return nil, nil
 	}
-	entries, err = conn.List(ctx, method, key)
+	entries, err = conn.List(ctx, which.method, which.key)
 	var rpc *wire.Error
 	if errors.As(err, &rpc) && rpc.Code == wire.CodeMethodNotFound {
-		a.log.Warn("advertised but not known, taken as empty", "upstream", conn.Name(), "method", method)
+		a.log.Warn("advertised but not known, taken as empty", "upstream", conn.Name(), "method", which.method)
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", method, err)
+		return nil, fmt.Errorf("%s: %w", which.method, err)
 	}
 	return entries, nil
 }
