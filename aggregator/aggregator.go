@@ -47,11 +47,11 @@ type Aggregator struct {
 	ctx       context.Context                                               // ends with the aggregator
 	cancel    context.CancelCauseFunc
 	wg        sync.WaitGroup
-	peers     sync.Map // *lazy.Upstream to its *peer
-	sessions  *sessions
-	startup   *startup
-	snapshots snapshots
+	peers     sync.Map  // *lazy.Upstream to its *peer
 	cork      wire.Cork // of all that hosts and upstreams send
+	sessions  *sessions
+	startup   startup
+	snapshots snapshots
 
 	reload sync.RWMutex // held for writing while one config takes the place of another
 }
@@ -71,7 +71,7 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 		catalog:  catalog.New(),
 		open:     upstream.Open,
 		sessions: newSessions(),
-		startup:  newStartup(),
+		startup:  startup{next: make(chan struct{})},
 	}
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())
 	a.set = lazy.NewSet(lazy.Options{Load: a.load, Changed: a.upstreamChanged, Logger: a.log})
@@ -103,7 +103,7 @@ func (a *Aggregator) Serve(ctx context.Context, in io.Reader, out io.Writer) err
 	})
 	a.sessions.attach(s, conversation)
 	if a.config().SingleWrap || a.opts.Strict {
-		a.startEager()
+		a.startEager(true)
 	}
 	err := edge.Serve(ctx, conversation)
 	var fatal *FatalError
@@ -139,8 +139,10 @@ func (a *Aggregator) config() *schema.Config { return a.state.Load().cfg }
 
 // endSession drops what only this session wanted of upstreams.
 func (a *Aggregator) endSession(s *session) {
-	if level, changed := a.sessions.remove(s); changed {
-		a.spawn(func() { a.sendLevel(a.ctx, level, a.connections()...) })
+	before := a.sessions.verboseLevel()
+	a.sessions.remove(s)
+	if verbose := a.sessions.verboseLevel(); verbose.severity != before.severity {
+		a.spawn(func() { a.sendLevel(a.ctx, verbose, a.connections()...) })
 	}
 	s.mu.Lock()
 	uris := s.subscribed

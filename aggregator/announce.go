@@ -17,7 +17,7 @@ type snapshot struct {
 	generation int64 // grows with every snapshot
 	state      *state
 	view       *catalog.View
-	digests    map[string]func() [sha256.Size]byte // by list method, made when first needed
+	digests    map[string]func() [sha256.Size]byte // by method, each made when first needed
 }
 
 // A version stands for the bytes of a list.
@@ -46,7 +46,7 @@ func (a *Aggregator) snapshot() *snapshot {
 	for _, which := range lists {
 		now.digests[which.method] = sync.OnceValue(func() (digest [sha256.Size]byte) {
 			defer a.recovered() // a list that cannot be made must not cost the others
-			return sha256.Sum256(now.list(which.method))
+			return sha256.Sum256(now.result(which))
 		})
 	}
 	a.snapshots.last = now
@@ -65,30 +65,21 @@ func (n *snapshot) versions() map[string]version {
 	return all
 }
 
-// list returns the result of a list method.
-func (n *snapshot) list(method string) json.RawMessage {
-	switch method {
-	case "tools/list":
-		var tools []json.RawMessage
-		for _, t := range n.state.tools {
-			tools = append(tools, t.definitions(n.view)...)
-		}
-		return listResult("tools", tools)
-	case "prompts/list":
-		return listResult("prompts", n.view.Prompts())
-	case "resources/list":
-		return listResult("resources", n.view.Resources())
+func (n *snapshot) tools() (all []json.RawMessage) {
+	for _, t := range n.state.tools {
+		all = append(all, t.definitions(n.view)...)
 	}
-	return listResult("resourceTemplates", n.view.Templates())
+	return all
 }
 
-// listResult returns {key: [entries…]}, every entry as it came.
-func listResult(key string, entries []json.RawMessage) json.RawMessage {
-	size := len(key) + 8
+// result returns what a host reads: {key: [entries…]}, every entry as it came.
+func (n *snapshot) result(which list) json.RawMessage {
+	entries := which.shown(n)
+	size := len(which.key) + 8
 	for _, e := range entries {
 		size += len(e) + 1
 	}
-	out := fmt.Appendf(make([]byte, 0, size), `{%q:[`, key)
+	out := fmt.Appendf(make([]byte, 0, size), `{%q:[`, which.key)
 	for i, e := range entries {
 		if i > 0 {
 			out = append(out, ',')
@@ -144,24 +135,22 @@ func (s *session) announce(now *snapshot) {
 		s.mu.Unlock()
 		return
 	}
-	changed := map[string]bool{}
-	for method, v := range versions {
-		last := s.seen[method]
+	changed := map[string]bool{} // by capability
+	for _, which := range lists {
+		last, v := s.seen[which.method], versions[which.method]
 		if v.generation < last.generation {
 			continue // meanwhile the host has read a newer one
 		}
-		changed[method] = v.digest != last.digest
-		s.seen[method] = v
+		if v.digest != last.digest {
+			changed[which.capability] = true
+		}
+		s.seen[which.method] = v
 	}
 	s.mu.Unlock()
-	if changed["tools/list"] {
-		s.notify("notifications/tools/list_changed", nil, func(l listen) bool { return l.tools })
-	}
-	if changed["prompts/list"] {
-		s.notify("notifications/prompts/list_changed", nil, func(l listen) bool { return l.prompts })
-	}
-	if changed["resources/list"] || changed["resources/templates/list"] {
-		s.notify("notifications/resources/list_changed", nil, func(l listen) bool { return l.resources })
+	for _, capability := range []string{"tools", "prompts", "resources"} {
+		if changed[capability] {
+			s.notify("notifications/"+capability+"/list_changed", nil, func(l listen) bool { return l.lists[capability] })
+		}
 	}
 }
 

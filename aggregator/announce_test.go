@@ -22,7 +22,7 @@ import (
 // newQuiet returns an aggregator of which nothing is started.
 func newQuiet(t *testing.T, opts Options) *Aggregator {
 	t.Helper()
-	file := mcptest.Config(t, `{"mcp":{"up":{"command":"none"}}}`)
+	file := mcptest.Config(t, `{"mcp":{"up":{"command":"none","description":"d"}}}`)
 	cfg, err := schema.Load([]string{file}, schema.LoadOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func TestPanicWhileListingFailsTheLoad(t *testing.T) {
 		archive := txtar.Parse([]byte("-- setup --\nhost 2025-11-25 {}\nupstream lazy 2025-11-25 {\"tools\":{}}\n"))
 		st := newStage(t, archive)
 		defer st.close()
-		st.agg.log = slog.New(panicking{slog.DiscardHandler, "advertised but not known"})
+		st.agg.log = slog.New(&panicking{Handler: slog.DiscardHandler, over: "advertised but not known"})
 		up, host := st.upstreams[0], st.hosts[0]
 		up.scripted = true
 		up.answers["initialize"] = ""
@@ -143,15 +143,17 @@ func TestPanicWhileListingFailsTheLoad(t *testing.T) {
 // A panicking logger is one that panics over a message.
 type panicking struct {
 	slog.Handler
-	over string
+	over   string
+	panics int
 }
 
-func (p panicking) Enabled(context.Context, slog.Level) bool { return true }
+func (p *panicking) Enabled(context.Context, slog.Level) bool { return true }
 
-func (p panicking) WithAttrs([]slog.Attr) slog.Handler { return p }
+func (p *panicking) WithAttrs([]slog.Attr) slog.Handler { return p }
 
-func (p panicking) Handle(_ context.Context, r slog.Record) error {
+func (p *panicking) Handle(_ context.Context, r slog.Record) error {
 	if strings.HasPrefix(r.Message, p.over) {
+		p.panics++
 		panic("boom")
 	}
 	return nil

@@ -29,7 +29,7 @@ func (a *Aggregator) Apply(cfg *schema.Config) error {
 		return err
 	}
 	a.swap(st)
-	a.startAdded()
+	a.startEager(false)
 	a.sessions.markDirty()
 	return nil
 }

@@ -62,16 +62,16 @@ func (a *Aggregator) control(next mcp.MethodHandler) mcp.MethodHandler {
 		if s == nil {
 			return nil, errors.New("the session has ended")
 		}
-		res, err := a.handleControl(ctx, s, method, req, next)
-		replyExactly(r, res, err)
+		res, err := a.handleControl(ctx, s, r, req, next)
+		replyExactly(method, r, res, err)
 		return res, rpcError(err)
 	}
 }
 
-// replyExactly answers a request with the bytes of an answer before the SDK
-// encodes them again. The handshake stays the SDK's, which waits for its end.
-func replyExactly(r *host.Request, res mcp.Result, err error) {
-	if r.Method == "initialize" || r.Method == "server/discover" {
+// replyExactly gives the host the bytes of an answer before the SDK encodes them
+// again. The handshake stays the SDK's, which waits for its end.
+func replyExactly(method string, r *host.Request, res mcp.Result, err error) {
+	if method == "initialize" || method == "server/discover" {
 		return
 	}
 	var theirs *wire.Error
@@ -83,50 +83,57 @@ func replyExactly(r *host.Request, res mcp.Result, err error) {
 	}
 }
 
-// handleControl is the switch on the methods of the control plane.
-func (a *Aggregator) handleControl(ctx context.Context, s *session, method string, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
-	a.learnFrom(s, req)
-	switch method {
+// handleControl is the switch on the methods of the control plane. r and req are
+// the same request, as it was sent and as the SDK has it.
+func (a *Aggregator) handleControl(ctx context.Context, s *session, r *host.Request, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
+	a.learnFrom(s, r)
+	switch r.Method {
 	case "initialize":
-		return a.initialize(ctx, s, req, next)
+		return a.initialize(ctx, s, r, req, next)
 	case "server/discover":
 		return a.discover(ctx, req, next)
-	case "tools/list", "prompts/list", "resources/list", "resources/templates/list":
-		a.startEager()
-		return a.answerList(ctx, s, method, req)
-	case "resources/subscribe", "resources/unsubscribe":
-		a.startEager()
-		return a.subscribe(ctx, s, method, req)
-	case "subscriptions/listen":
-		a.startEager()
-		return a.listen(ctx, s, req)
 	case "logging/setLevel":
-		return a.setLevel(ctx, s, req, next)
+		return a.setLevel(ctx, s, r, req, next)
+	case "ping":
+		return next(ctx, r.Method, req)
 	}
-	return next(ctx, method, req)
+	a.startEager(true)
+	switch r.Method {
+	case "resources/subscribe":
+		return a.subscribe(ctx, s, r)
+	case "resources/unsubscribe":
+		return a.unsubscribe(ctx, s, r)
+	case "subscriptions/listen":
+		return a.listen(ctx, s, r, req)
+	}
+	for _, which := range lists {
+		if which.method == r.Method {
+			return a.answerList(ctx, s, r, which)
+		}
+	}
+	return next(ctx, r.Method, req)
 }
 
 // learnFrom keeps what a request of the stateless era says of its host.
-func (a *Aggregator) learnFrom(s *session, req mcp.Request) {
-	meta := wire.Get(host.RequestOf(req).Params, "_meta")
-	if capabilities := wire.Get(meta, transports.MetaCapabilities); capabilities != nil {
-		a.sessions.declare(s, capabilities, transports.Stateless)
+func (a *Aggregator) learnFrom(s *session, r *host.Request) {
+	if r.Era == transports.Stateless {
+		a.sessions.declare(s, wire.Get(r.Meta, transports.MetaCapabilities), transports.Stateless)
 	}
 }
 
 // initialize answers the handshake. In single-wrap mode it waits for the
 // upstream, whose capabilities, instructions and name are the answer.
-func (a *Aggregator) initialize(ctx context.Context, s *session, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
-	res, err := next(ctx, "initialize", req)
+func (a *Aggregator) initialize(ctx context.Context, s *session, r *host.Request, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
+	res, err := next(ctx, r.Method, req)
 	if err != nil {
 		return nil, err
 	}
-	capabilities := wire.Get(host.RequestOf(req).Params, "capabilities")
+	capabilities := wire.Get(r.Params, "capabilities")
 	if !wire.IsObject(capabilities) {
 		capabilities = json.RawMessage(`{}`)
 	}
 	a.sessions.declare(s, capabilities, transports.Handshake)
-	a.startEager()
+	a.startEager(true)
 	answer, ok := res.(*mcp.InitializeResult)
 	if !ok {
 		return nil, fmt.Errorf("the SDK answered initialize with %T", res)
@@ -135,13 +142,13 @@ func (a *Aggregator) initialize(ctx context.Context, s *session, req mcp.Request
 		return nil, err
 	}
 	s.recordStart(a.snapshot())
-	return &rawResult{raw: fmt.Appendf(nil, `{"protocolVersion":%s,%s}`, wire.Quote(answer.ProtocolVersion), a.introduction("serverInfo"))}, nil
+	return &rawResult{raw: fmt.Appendf(nil, `{"protocolVersion":%s,%s}`, wire.Quote(answer.ProtocolVersion), a.introduction())}, nil
 }
 
 // introduction returns the members that the answers of both eras share:
 // capabilities, who we are, instructions if there are any, and what else a
 // wrapped server says.
-func (a *Aggregator) introduction(infoKey string) []byte {
+func (a *Aggregator) introduction() []byte {
 	view := a.catalog.View()
 	info := json.RawMessage(fmt.Appendf(nil, `{"name":"dynmcp","title":"dynmcp","version":%s}`, wire.Quote(a.opts.Version)))
 	capabilities, text := view.Capabilities(!view.Complete()), ""
@@ -163,7 +170,7 @@ func (a *Aggregator) introduction(infoKey string) []byte {
 			}
 		}
 	}
-	out := fmt.Appendf(nil, `"capabilities":%s,%q:%s`, capabilities, infoKey, info)
+	out := fmt.Appendf(nil, `"capabilities":%s,"serverInfo":%s`, capabilities, info)
 	if text != "" {
 		out = fmt.Appendf(out, `,"instructions":%s`, wire.Quote(text))
 	}
@@ -205,7 +212,7 @@ func (a *Aggregator) discover(ctx context.Context, req mcp.Request, next mcp.Met
 	if err != nil {
 		return nil, err
 	}
-	raw := fmt.Appendf(nil, `{"supportedVersions":%s,%s}`, versions, a.introduction("serverInfo"))
+	raw := fmt.Appendf(nil, `{"supportedVersions":%s,%s}`, versions, a.introduction())
 	meta := wire.Get(raw, "_meta")
 	if !wire.IsObject(meta) {
 		meta = []byte(`{}`)
@@ -216,29 +223,22 @@ func (a *Aggregator) discover(ctx context.Context, req mcp.Request, next mcp.Met
 
 // answerList answers a list from the catalogue, in one page, after the eager
 // upstreams had a moment to start.
-func (a *Aggregator) answerList(ctx context.Context, s *session, method string, req mcp.Request) (mcp.Result, error) {
-	if cursor, ok := wire.Text(wire.Get(host.RequestOf(req).Params, "cursor")); ok && cursor != "" {
-		return nil, invalid("%s: unknown cursor %q", method, cursor)
+func (a *Aggregator) answerList(ctx context.Context, s *session, r *host.Request, which list) (mcp.Result, error) {
+	if cursor, ok := wire.Text(wire.Get(r.Params, "cursor")); ok && cursor != "" {
+		return nil, invalid("%s: unknown cursor %q", which.method, cursor)
 	}
 	if err := a.awaitListings(ctx); err != nil {
 		return nil, err
 	}
-	if capability := listCapability[method]; !a.offers(capability) {
-		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("%s: no server has %s", method, capability)}
+	if !a.offers(which.capability) {
+		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("%s: no server has %s", which.method, which.capability)}
 	}
 	now := a.snapshot()
-	list := now.list(method)
-	if s.recordList(method, now.version(method)) {
+	result := now.result(which)
+	if s.recordList(which.method, now.version(which.method)) {
 		a.sessions.markDirty()
 	}
-	return &rawResult{raw: list}, nil
-}
-
-var listCapability = map[string]string{
-	"tools/list":               "tools",
-	"prompts/list":             "prompts",
-	"resources/list":           "resources",
-	"resources/templates/list": "resources",
+	return &rawResult{raw: result}, nil
 }
 
 // offers reports whether hosts are told of a capability.

@@ -1,7 +1,6 @@
 package aggregator
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,9 +11,7 @@ import (
 	"dynmcp/internal/wire"
 	"dynmcp/lazy"
 	"dynmcp/schema"
-	"dynmcp/transports"
 	"dynmcp/transports/host"
-	"dynmcp/transports/upstream"
 )
 
 // discoverSurface is the default one: the catalogue as the description of
@@ -179,7 +176,7 @@ func (a *Aggregator) unlisted(view *catalog.View, name string) *lazy.Upstream {
 }
 
 func (a *Aggregator) loadAndUse(s *session, r *host.Request, u *lazy.Upstream, p callParams, name string, input json.RawMessage) {
-	release, err := a.loadFor(r, u, u.Acquire)
+	_, release, err := a.acquire(r, u, u.Acquire)
 	if err != nil {
 		a.fail(r, err, true)
 		return
@@ -192,17 +189,6 @@ func (a *Aggregator) loadAndUse(s *session, r *host.Request, u *lazy.Upstream, p
 		return
 	}
 	a.callUpstream(s, r, t, p.with(t.Upstream, input), true)
-}
-
-// loadFor acquires an upstream for a request and gives up when the host does.
-func (a *Aggregator) loadFor(r *host.Request, u *lazy.Upstream, how func(context.Context) (*upstream.Conn, func(), error)) (release func(), err error) {
-	ctx, cancel := context.WithCancel(a.ctx)
-	defer cancel()
-	if !r.OnCancel(func(json.RawMessage) { cancel() }) {
-		return nil, transports.CutOff(u.Server.Name, transports.NotSent)
-	}
-	_, release, err = a.acquire(ctx, u, how, r)
-	return release, err
 }
 
 // loadMCP loads a server and answers what it brought.
@@ -227,7 +213,7 @@ func (a *Aggregator) loadMCP(_ *session, r *host.Request, p callParams) {
 }
 
 func (a *Aggregator) loadNamed(r *host.Request, u *lazy.Upstream) {
-	release, err := a.loadFor(r, u, u.Load)
+	_, release, err := a.acquire(r, u, u.Load)
 	var evicted *lazy.EvictedError
 	switch {
 	case errors.As(err, &evicted) && evicted.Err == nil: // evicted before

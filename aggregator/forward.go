@@ -43,14 +43,13 @@ type forwardedCall struct {
 	peer    *peer
 	route   route
 
-	mu          sync.Mutex
-	state       callState
-	request     *host.Request  // that the host waits for the answer of
-	conn        *upstream.Conn // while sent
-	release     func()         // of conn
-	stopWaiting func()         // while an upstream is being started for it
-	cancelled   bool
-	reason      json.RawMessage // the host's, for cancelling
+	mu        sync.Mutex
+	state     callState
+	request   *host.Request  // that the host waits for the answer of
+	conn      *upstream.Conn // while sent
+	release   func()         // of conn
+	cancelled bool
+	reason    json.RawMessage // the host's, for cancelling
 }
 
 // dispatch sends a request to an upstream, starting that if need be, and answers
@@ -58,54 +57,33 @@ type forwardedCall struct {
 func (a *Aggregator) dispatch(s *session, r *host.Request, to route) {
 	c := &forwardedCall{agg: a, session: s, peer: a.peerOf(to.upstream), route: to, request: r}
 	c.Method, c.Params, c.NoToken, c.Peer, c.Done = r.Method, to.params, r.Meta == nil, c, c.answered
-	if !r.OnCancel(c.cancel) {
-		c.abort(transports.NotSent)
-		return
-	}
 	if !to.retry { // a retry runs within the connection that failed
 		if conn, release, ok := to.upstream.Ready(); ok {
 			c.send(conn, release)
 			return
 		}
 	}
-	a.spawnFor(r, func() { c.sendWhenReady(r) })
-}
-
-// sendWhenReady waits for the upstream first.
-func (c *forwardedCall) sendWhenReady(r *host.Request) {
-	ctx, cancel := context.WithCancel(c.agg.ctx)
-	defer cancel()
-	c.mu.Lock()
-	c.stopWaiting = cancel
-	cancelled := c.cancelled
-	c.mu.Unlock()
-	if cancelled {
-		c.abort(transports.NotSent)
-		return
-	}
-	u := c.route.upstream
-	conn, release, err := c.agg.acquire(ctx, u, u.Acquire, r)
-	if err != nil {
-		c.finish()
-		c.agg.fail(r, err, c.route.asText)
-		return
-	}
-	c.send(conn, release)
+	a.spawnFor(r, func() {
+		conn, release, err := a.acquire(r, to.upstream, to.upstream.Acquire)
+		if err != nil {
+			a.fail(r, err, to.asText)
+			return
+		}
+		c.send(conn, release)
+	})
 }
 
 // send sends the request. Conn.Start may call answered before it returns.
 func (c *forwardedCall) send(conn *upstream.Conn, release func()) {
 	c.mu.Lock()
 	r := c.request
-	if c.cancelled {
-		c.mu.Unlock()
-		release()
+	c.state, c.conn, c.release = callSent, conn, release
+	c.mu.Unlock()
+	if !r.OnCancel(c.cancel) {
 		c.abort(transports.NotSent)
 		return
 	}
-	c.state, c.conn, c.release = callSent, conn, release
-	c.mu.Unlock()
-	c.Params = c.session.translateEra(conn, r.Era == transports.Stateless, c.Params)
+	c.Params = c.session.translateEra(conn, r.Era, c.Params)
 	c.peer.calls.add(c)
 	conn.Start(&c.Call)
 	c.withdraw() // if the host's cancel came before conn knew the call
@@ -116,11 +94,7 @@ func (c *forwardedCall) send(conn *upstream.Conn, release func()) {
 func (c *forwardedCall) cancel(reason json.RawMessage) {
 	c.mu.Lock()
 	c.cancelled, c.reason = true, reason
-	stopWaiting := c.stopWaiting
 	c.mu.Unlock()
-	if stopWaiting != nil {
-		stopWaiting()
-	}
 	c.withdraw()
 }
 
@@ -150,10 +124,8 @@ func (c *forwardedCall) finish() (r *host.Request, conn *upstream.Conn) {
 	release := c.release
 	c.state, c.conn, c.release = callDone, nil, nil
 	c.mu.Unlock()
-	if release != nil {
-		c.peer.calls.remove(c)
-		release()
-	}
+	c.peer.calls.remove(c)
+	release()
 	return r, conn
 }
 
@@ -196,7 +168,7 @@ func (c *forwardedCall) Notify(method string, params json.RawMessage) {
 		c.peer.Notify(method, params)
 		return
 	case method != "notifications/message":
-	case r.Era == transports.Stateless && !c.wantsLog() || !c.agg.sessions.wantsLog(c.session, params):
+	case r.Era == transports.Stateless && !c.wantsLog() || !c.session.wantsLog(params, c.agg.sessions.verboseLevel()):
 		return
 	default:
 		params = c.peer.named(params)
@@ -214,16 +186,16 @@ func (c *forwardedCall) wantsLog() bool {
 // Request implements transports.Peer: a server request on the call's own stream
 // is for the host that made the call.
 func (c *forwardedCall) Request(ctx context.Context, method string, params json.RawMessage) (answer func() (json.RawMessage, error)) {
-	return c.peer.requestHost(ctx, c.session, method, params)
+	return c.peer.requestHost(ctx, c.session, c.hostRequest().Peer, method, params)
 }
 
 // translateEra returns params as the era of an upstream wants them. What a host
 // of the handshake era said once, the stateless one says with every request.
-func (s *session) translateEra(conn *upstream.Conn, modern bool, params json.RawMessage) json.RawMessage {
-	if modern == conn.Stateless() {
+func (s *session) translateEra(conn *upstream.Conn, era transports.Era, params json.RawMessage) json.RawMessage {
+	if era == conn.Era() {
 		return params
 	}
-	if modern {
+	if era == transports.Stateless {
 		return stripEraMeta(params)
 	}
 	level := s.logLevel()
@@ -260,10 +232,15 @@ func stripEraMeta(params json.RawMessage) json.RawMessage {
 // before it is told to call again: hosts give up after a minute.
 const maxStartWait = 45 * time.Second
 
-// acquire gets a connection by way of how, u.Acquire or u.Load, but waits no
-// longer than a host does. A host that gave a progress token hears that it
-// goes on.
-func (a *Aggregator) acquire(ctx context.Context, u *lazy.Upstream, how func(context.Context) (*upstream.Conn, func(), error), r *host.Request) (*upstream.Conn, func(), error) {
+// acquire gets a connection for a request by way of how, u.Acquire or u.Load, but
+// waits no longer than a host does. A host that gave a progress token hears that
+// it goes on.
+func (a *Aggregator) acquire(r *host.Request, u *lazy.Upstream, how func(context.Context) (*upstream.Conn, func(), error)) (*upstream.Conn, func(), error) {
+	ctx, cancel := a.contextOf(r)
+	defer cancel()
+	if ctx.Err() != nil {
+		return nil, nil, transports.CutOff(u.Server.Name, transports.NotSent)
+	}
 	waiting, cancel := context.WithTimeout(ctx, maxStartWait)
 	defer cancel()
 	if token := wire.Get(r.Meta, "progressToken"); token != nil {
@@ -271,27 +248,28 @@ func (a *Aggregator) acquire(ctx context.Context, u *lazy.Upstream, how func(con
 		defer stop()
 	}
 	conn, release, err := how(waiting)
+	failure := &transports.Failure{Upstream: u.Server.Name, Outcome: transports.NotSent}
 	switch {
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
-		return nil, nil, transports.CutOff(u.Server.Name, transports.NotSent)
+		failure = transports.CutOff(u.Server.Name, transports.NotSent)
 	case errors.Is(err, lazy.ErrClosed):
-		return nil, nil, &transports.Failure{
-			Upstream: u.Server.Name,
-			Code:     transports.CodeShuttingDown,
-			Outcome:  transports.NotSent,
-			Cause:    errors.New("a new config has changed or removed it"),
-			Hint:     "call again",
-		}
+		failure.Code, failure.Cause, failure.Hint = transports.CodeShuttingDown, errors.New("a new config has changed or removed it"), "call again"
 	case errors.Is(err, context.DeadlineExceeded) && waiting.Err() != nil:
-		return nil, nil, &transports.Failure{
-			Upstream: u.Server.Name,
-			Code:     transports.CodeTimeout,
-			Outcome:  transports.NotSent,
-			Cause:    errors.New("it is still starting"),
-			Hint:     "call again; the start goes on",
-		}
+		failure.Code, failure.Cause, failure.Hint = transports.CodeTimeout, errors.New("it is still starting"), "call again; the start goes on"
+	default:
+		return conn, release, err
 	}
-	return conn, release, err
+	return nil, nil, failure
+}
+
+// contextOf returns a context that ends when the host cancels a request, and
+// with the aggregator.
+func (a *Aggregator) contextOf(r *host.Request) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(a.ctx)
+	if !r.OnCancel(func(json.RawMessage) { cancel() }) {
+		cancel()
+	}
+	return ctx, cancel
 }
 
 // reportStart tells a host every few seconds that an upstream is starting. The

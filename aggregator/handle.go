@@ -15,16 +15,14 @@ import (
 // handle takes a request of the data plane. It does not block: anything that may
 // block moves to its own goroutine.
 func (a *Aggregator) handle(s *session, r *host.Request) {
-	if r.Era == transports.Stateless {
-		a.sessions.declare(s, wire.Get(r.Meta, transports.MetaCapabilities), transports.Stateless)
-	}
-	a.startEager()
+	a.learnFrom(s, r)
+	a.startEager(true)
 	switch r.Method {
 	case "tools/call":
 		a.callTool(s, r)
 	case "resources/read":
 		if uri, ok := routingMember(r, "uri"); ok {
-			a.dispatchTo(s, r, a.resource(uri, r.Era == transports.Stateless))
+			a.dispatchTo(s, r, a.resource(uri, r.Era))
 		}
 	case "prompts/get":
 		if name, ok := routingMember(r, "name"); ok {
@@ -129,17 +127,26 @@ func routingMember(r *host.Request, member string) (string, bool) {
 	return text, ok && err == nil
 }
 
-// complete asks the owner of what is to be completed.
+// complete asks the owner of what is to be completed. As with routingMember an
+// upstream must not be able to read another reference than we do.
 func (a *Aggregator) complete(s *session, r *host.Request) {
-	ref := wire.Get(r.Params, "ref")
+	ref, _, err := wire.StrictPair(r.Params, "ref", "_meta")
+	kind, _ := wire.Text(wire.Get(ref, "type"))
+	member := map[string]string{"ref/prompt": "name", "ref/resource": "uri"}[kind]
+	var raw json.RawMessage
+	if err == nil && member != "" {
+		_, raw, err = wire.StrictPair(ref, "type", member)
+	}
+	name, _ := wire.Text(raw)
 	var to target
-	switch kind, _ := wire.Text(wire.Get(ref, "type")); kind {
-	case "ref/prompt":
-		name, _ := wire.Text(wire.Get(ref, "name"))
+	switch {
+	case err != nil:
+		r.Reply(nil, invalid("%s: %v", r.Method, err))
+		return
+	case member == "name":
 		to = a.prompt(name)
-	case "ref/resource":
-		uri, _ := wire.Text(wire.Get(ref, "uri"))
-		to = a.resource(uri, r.Era == transports.Stateless)
+	case member == "uri":
+		to = a.resource(name, r.Era)
 		to.guess = false // what a server suggests that does not have it is wrong
 	default:
 		r.Reply(nil, invalid("Unsupported completion ref type: %q", kind))
@@ -174,7 +181,7 @@ func (a *Aggregator) handleNotification(s *session, method string, params json.R
 func (a *Aggregator) broadcast(method string, params json.RawMessage, what string) {
 	for _, u := range a.set.All() {
 		conn := u.Conn()
-		if conn == nil || conn.Stateless() && method == "notifications/roots/list_changed" {
+		if conn == nil || conn.Era() == transports.Stateless && method == "notifications/roots/list_changed" {
 			continue // that era has no roots of a session
 		}
 		if err := conn.Notify(method, params); err != nil {

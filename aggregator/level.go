@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"dynmcp/internal/wire"
+	"dynmcp/transports"
 	"dynmcp/transports/host"
 	"dynmcp/transports/upstream"
 )
@@ -31,61 +32,41 @@ type logLevel struct {
 
 // setLevel keeps the level of a session and passes on to upstreams that log the
 // most verbose one that any session asked for.
-func (a *Aggregator) setLevel(ctx context.Context, s *session, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
+func (a *Aggregator) setLevel(ctx context.Context, s *session, r *host.Request, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
 	if !a.offers("logging") {
 		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "no server has logging"}
 	}
-	params := bytes.Clone(host.RequestOf(req).Params)
+	params := bytes.Clone(r.Params)
 	level, _ := wire.Text(wire.Get(params, "level"))
 	severity := slices.Index(levels, level)
 	if severity < 0 {
 		return nil, invalid("unknown log level %q; want one of %s", level, strings.Join(levels, ", "))
 	}
-	if verbose, changed := a.sessions.setLevel(s, logLevel{params, severity}); changed {
+	before := a.sessions.verboseLevel()
+	s.mu.Lock()
+	s.level = logLevel{params, severity}
+	s.mu.Unlock()
+	if verbose := a.sessions.verboseLevel(); severity <= verbose.severity || verbose.severity != before.severity {
 		a.sendLevel(ctx, verbose, a.connections()...)
 	}
-	return next(ctx, "logging/setLevel", req)
-}
-
-// setLevel also returns the most verbose level that a session asked for, and
-// whether upstreams have to be told of it.
-func (ss *sessions) setLevel(s *session, level logLevel) (verbose logLevel, changed bool) {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	s.mu.Lock()
-	s.level = level
-	s.mu.Unlock()
-	return ss.updateVerboseLocked(s)
-}
-
-// updateVerboseLocked finds the most verbose level; of equal ones that of prefer,
-// which may be nil, and which upstreams are told of even if it is the same.
-func (ss *sessions) updateVerboseLocked(prefer *session) (verbose logLevel, changed bool) {
-	for _, s := range ss.byID {
-		level := s.logLevel()
-		switch {
-		case level.params == nil:
-		case verbose.params == nil || level.severity < verbose.severity, s == prefer && level.severity == verbose.severity:
-			verbose, changed = level, s == prefer
-		}
-	}
-	changed = changed || verbose.params != nil && verbose.severity != ss.verbose.severity
-	ss.verbose = verbose
-	return verbose, changed
+	return next(ctx, r.Method, req)
 }
 
 // verboseLevel returns the most verbose level that a session asked for.
-func (ss *sessions) verboseLevel() logLevel {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	return ss.verbose
+func (ss *sessions) verboseLevel() (verbose logLevel) {
+	for _, s := range ss.all() {
+		if level := s.logLevel(); verbose.params == nil || level.params != nil && level.severity < verbose.severity {
+			verbose = level
+		}
+	}
+	return verbose
 }
 
-// wantsLog reports whether a session's host is to get a log message: not if only
-// another session asked for messages of that level.
-func (ss *sessions) wantsLog(s *session, params json.RawMessage) bool {
+// wantsLog reports whether the host is to get a log message: not if only another
+// session asked for messages of that level. verbose is what upstreams were told.
+func (s *session) wantsLog(params json.RawMessage, verbose logLevel) bool {
 	level := s.logLevel()
-	if level.params == nil || level.severity <= ss.verboseLevel().severity {
+	if level.params == nil || level.severity <= verbose.severity {
 		return true
 	}
 	name, _ := wire.Text(wire.Get(params, "level"))
@@ -136,7 +117,7 @@ func (a *Aggregator) sendLevel(ctx context.Context, level logLevel, conns ...*up
 }
 
 func (a *Aggregator) sendLevelTo(conn *upstream.Conn, level logLevel) {
-	if !conn.Hello().Has("logging") || conn.Stateless() {
+	if !conn.ServerInfo().Has("logging") || conn.Era() == transports.Stateless {
 		return // in the stateless era each request says its level
 	}
 	ctx, cancel := context.WithTimeout(a.ctx, requestTimeout)

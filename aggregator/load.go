@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"dynmcp/catalog"
@@ -26,7 +27,7 @@ const allCapabilities = `{"roots":{"listChanged":true},"sampling":{},"elicitatio
 func (a *Aggregator) load(ctx context.Context, u *lazy.Upstream) (*upstream.Conn, error) {
 	conn, err := a.loadOnce(ctx, u)
 	if errors.Is(err, upstream.ErrProbe) {
-		a.peerOf(u).legacy.Store(true)
+		a.peerOf(u).handshakeOnly.Store(true)
 		conn, err = a.loadOnce(ctx, u)
 	}
 	return conn, err
@@ -38,14 +39,15 @@ func (a *Aggregator) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.
 	conn, err := a.open(u.Server, upstream.Options{
 		Peer:    p,
 		Info:    upstream.Info{Name: "dynmcp", Version: a.opts.Version},
-		Legacy:  p.legacy.Load(),
 		Logger:  a.log,
 		Redact:  a.opts.Redact,
-		OldHost: a.firstHostIsOld,
+		HostEra: a.hostEra,
 		Env:     a.opts.ChildEnv(u.Server.Name),
 
 		Cork:     &a.cork,
-		Throttle: a.sessions.throttle,
+		Throttle: a.throttle,
+
+		HandshakeOnly: p.handshakeOnly.Load(),
 	})
 	if err != nil {
 		return nil, err
@@ -54,7 +56,7 @@ func (a *Aggregator) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.
 		conn.Close()
 		return nil, err
 	}
-	p.legacy.Store(!conn.Stateless())
+	p.handshakeOnly.Store(conn.Era() == transports.Handshake)
 	a.log.Debug("loaded", "upstream", u.Server.Name, "took", time.Since(began).Round(time.Millisecond))
 	return conn, nil
 }
@@ -71,7 +73,7 @@ func (a *Aggregator) introduceTo(ctx context.Context, p *peer, conn *upstream.Co
 	if err := conn.Handshake(ctx, capabilities); err != nil {
 		return err
 	}
-	l, err := a.list(ctx, conn)
+	l, err := a.listAll(ctx, conn)
 	if err != nil {
 		return conn.StartFailure("listing", err)
 	}
@@ -99,33 +101,50 @@ func (a *Aggregator) declarationTo(ctx context.Context, conn *upstream.Conn) (js
 	return first.capabilities, nil
 }
 
-// firstHostIsOld reports whether the first host is known to be of the handshake
-// era.
-func (a *Aggregator) firstHostIsOld() bool {
+// hostEra returns the era of the first host, false before there is one.
+func (a *Aggregator) hostEra() (transports.Era, bool) {
 	first, known := a.sessions.firstDeclaration()
-	return known && first.era == transports.Handshake
+	return first.era, known
 }
 
-// The lists that make up a listing, by the capability that offers them.
-var lists = []struct {
-	capability, method, key string
-	into                    func(*catalog.Listing) *[]json.RawMessage
-}{
-	{"tools", "tools/list", "tools", func(l *catalog.Listing) *[]json.RawMessage { return &l.Tools }},
-	{"resources", "resources/list", "resources", func(l *catalog.Listing) *[]json.RawMessage { return &l.Resources }},
-	{"resources", "resources/templates/list", "resourceTemplates", func(l *catalog.Listing) *[]json.RawMessage { return &l.Templates }},
-	{"prompts", "prompts/list", "prompts", func(l *catalog.Listing) *[]json.RawMessage { return &l.Prompts }},
+// A list is one of those that make up a listing.
+type list struct {
+	capability  string // that offers it; a change of it is notifications/CAPABILITY/list_changed
+	method, key string
+	from        func(*catalog.Listing) *[]json.RawMessage // what an upstream listed
+	shown       func(*snapshot) []json.RawMessage         // what hosts read
 }
 
-// list asks an upstream for everything it advertised, all lists at once.
-func (a *Aggregator) list(ctx context.Context, conn *upstream.Conn) (*catalog.Listing, error) {
-	info := conn.Hello()
-	l := &catalog.Listing{Capabilities: info.Capabilities, Info: info.ServerInfo, Instructions: info.Instructions, Rest: info.Rest}
+var lists = []list{
+	{"tools", "tools/list", "tools",
+		func(l *catalog.Listing) *[]json.RawMessage { return &l.Tools }, (*snapshot).tools},
+	{"resources", "resources/list", "resources",
+		func(l *catalog.Listing) *[]json.RawMessage { return &l.Resources }, func(n *snapshot) []json.RawMessage { return n.view.Resources() }},
+	{"resources", "resources/templates/list", "resourceTemplates",
+		func(l *catalog.Listing) *[]json.RawMessage { return &l.Templates }, func(n *snapshot) []json.RawMessage { return n.view.Templates() }},
+	{"prompts", "prompts/list", "prompts",
+		func(l *catalog.Listing) *[]json.RawMessage { return &l.Prompts }, func(n *snapshot) []json.RawMessage { return n.view.Prompts() }},
+}
+
+// changedList returns the capability of which a notification says that what it
+// lists has changed.
+func changedList(method string) (capability string, ok bool) {
+	capability, ok = strings.CutPrefix(method, "notifications/")
+	if ok {
+		capability, ok = strings.CutSuffix(capability, "/list_changed")
+	}
+	return capability, ok && slices.ContainsFunc(lists, func(l list) bool { return l.capability == capability })
+}
+
+// listAll asks an upstream for everything it advertised, all lists at once.
+func (a *Aggregator) listAll(ctx context.Context, conn *upstream.Conn) (*catalog.Listing, error) {
+	info := conn.ServerInfo()
+	l := &catalog.Listing{Capabilities: info.Capabilities, Info: info.Implementation, Instructions: info.Instructions, Rest: info.Extra}
 	errs := make(chan error, len(lists))
 	for _, which := range lists {
 		go func() {
-			entries, err := a.listOne(ctx, conn, which.capability, which.method, which.key)
-			*which.into(l) = entries
+			entries, err := a.listOne(ctx, conn, which)
+			*which.from(l) = entries
 			errs <- err
 		}()
 	}
@@ -139,24 +158,24 @@ func (a *Aggregator) list(ctx context.Context, conn *upstream.Conn) (*catalog.Li
 // listOne returns one list, empty if its capability is not advertised. One that
 // is advertised and not known is empty as well: real servers do this. A panic is
 // an error, for it runs on a goroutine whose caller waits for it.
-func (a *Aggregator) listOne(ctx context.Context, conn *upstream.Conn, capability, method, key string) (entries []json.RawMessage, err error) {
+func (a *Aggregator) listOne(ctx context.Context, conn *upstream.Conn, which list) (entries []json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			a.log.Error("panic", "panic", p, "stack", string(debug.Stack()))
-			entries, err = nil, fmt.Errorf("%s: internal error: %v", method, p)
+			entries, err = nil, fmt.Errorf("%s: internal error: %v", which.method, p)
 		}
 	}()
-	if !conn.Hello().Has(capability) {
+	if !conn.ServerInfo().Has(which.capability) {
 		return nil, nil
 	}
-	entries, err = conn.List(ctx, method, key)
+	entries, err = conn.List(ctx, which.method, which.key)
 	var rpc *wire.Error
 	if errors.As(err, &rpc) && rpc.Code == wire.CodeMethodNotFound {
-		a.log.Warn("advertised but not known, taken as empty", "upstream", conn.Name(), "method", method)
+		a.log.Warn("advertised but not known, taken as empty", "upstream", conn.Name(), "method", which.method)
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", method, err)
+		return nil, fmt.Errorf("%s: %w", which.method, err)
 	}
 	return entries, nil
 }

@@ -39,7 +39,7 @@ func TestPanicIsTheAnswer(t *testing.T) {
 		wantInternal()
 	}
 	u := &lazy.Upstream{Server: schema.Server{Name: "up"}}
-	c := &forwardedCall{agg: agg, peer: agg.peerOf(u), request: request()}
+	c := &forwardedCall{agg: agg, peer: agg.peerOf(u), request: request(), release: func() {}}
 	c.route.refused = func(error) { panic("boom") }
 	func() {
 		defer func() {

@@ -2,7 +2,6 @@ package aggregator
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 
 	"dynmcp/internal/wire"
@@ -40,7 +39,7 @@ func (a *Aggregator) prompt(name string) target {
 
 // resource is routed to the upstream that lists the URI, or has a template for it,
 // or else had it in a result.
-func (a *Aggregator) resource(uri string, modern bool) target {
+func (a *Aggregator) resource(uri string, era transports.Era) target {
 	to := target{
 		owner:      func() *lazy.Upstream { return a.resourceOwner(uri) },
 		capability: "resources",
@@ -51,7 +50,7 @@ func (a *Aggregator) resource(uri string, modern bool) target {
 			Data:    append(append([]byte(`{"uri":`), wire.Quote(uri)...), '}'),
 		},
 	}
-	if modern {
+	if era == transports.Stateless {
 		to.unknown.Code = wire.CodeInvalidParams
 	}
 	return to
@@ -86,7 +85,7 @@ func (a *Aggregator) candidates(to target) []*lazy.Upstream {
 	}
 	var all []*lazy.Upstream
 	for _, u := range a.set.All() {
-		if conn := u.Conn(); to.guess && conn != nil && conn.Hello().Has(to.capability) {
+		if conn := u.Conn(); to.guess && conn != nil && conn.ServerInfo().Has(to.capability) {
 			all = append(all, u)
 		}
 	}
@@ -139,14 +138,11 @@ func (a *Aggregator) retryWhenListed(r *host.Request, try func() bool, orElse fu
 		return
 	}
 	a.spawnFor(r, func() {
-		ctx, cancel := context.WithCancel(a.ctx)
+		ctx, cancel := a.contextOf(r)
 		defer cancel()
-		if !r.OnCancel(func(json.RawMessage) { cancel() }) {
-			cancel()
-		}
 		err := a.awaitSingle(ctx)
 		for err == nil {
-			_, next := a.startup.pending() // before the try, so that none is missed
+			next := a.startup.pending() // before the try, so that none is missed
 			if try() {
 				return
 			}

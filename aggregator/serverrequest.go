@@ -19,11 +19,17 @@ func (p *peer) Request(ctx context.Context, method string, params json.RawMessag
 	if !ok && p.agg.single() == nil {
 		return refused("method %q is not known", method)
 	}
-	s := p.sessionFor(capability)
-	if s == nil {
+	calls := p.calls.all()
+	for _, c := range slices.Backward(calls) {
+		if capability == "" || c.session.supports(capability) {
+			return c.Request(ctx, method, params)
+		}
+	}
+	all := p.agg.sessions.all()
+	if len(calls) > 0 || len(all) != 1 || capability != "" && !all[0].supports(capability) {
 		return refused("no host with a call in flight supports %s", capability)
 	}
-	return p.requestHost(ctx, s, method, params)
+	return p.requestHost(ctx, all[0], all[0].peer, method, params)
 }
 
 // refused is the answer to a server request that no host gets.
@@ -40,25 +46,9 @@ var serverRequests = map[string]string{
 	"roots/list":             "roots",
 }
 
-// sessionFor returns the session that gets a server request, nil if there is none.
-func (p *peer) sessionFor(capability string) *session {
-	calls := p.calls.all()
-	for _, c := range slices.Backward(calls) {
-		if capability == "" || c.session.supports(capability) {
-			return c.session
-		}
-	}
-	if len(calls) > 0 {
-		return nil
-	}
-	if all := p.agg.sessions.all(); len(all) == 1 && (capability == "" || all[0].supports(capability)) {
-		return all[0]
-	}
-	return nil
-}
-
-// requestHost sends a server request to a host.
-func (p *peer) requestHost(ctx context.Context, s *session, method string, params json.RawMessage) func() (json.RawMessage, error) {
+// requestHost sends a server request to a session's host: through the request whose
+// call it belongs to, or else the session.
+func (p *peer) requestHost(ctx context.Context, s *session, through transports.Peer, method string, params json.RawMessage) func() (json.RawMessage, error) {
 	capability := serverRequests[method]
 	switch {
 	case s.declaration().era == transports.Stateless:
@@ -67,7 +57,7 @@ func (p *peer) requestHost(ctx context.Context, s *session, method string, param
 		return refused("the host does not support %s", capability)
 	}
 	params, done := p.withProgress(s, params)
-	answer := s.peer.Request(ctx, method, params)
+	answer := through.Request(ctx, method, params)
 	return func() (json.RawMessage, error) {
 		defer done()
 		return answer()

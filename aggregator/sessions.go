@@ -42,11 +42,9 @@ type declaration struct {
 // A listen is a stream of notifications that a host of the stateless era asked
 // for (MCP 2026-07-28, "Subscriptions").
 type listen struct {
-	id        json.RawMessage // of the request, as it was sent
-	tools     bool
-	prompts   bool
-	resources bool
-	uris      map[string]bool
+	id    json.RawMessage // of the request, as it was sent
+	lists map[string]bool // of which it hears of changes, by capability
+	uris  map[string]bool
 }
 
 // sessions are the hosts that are connected.
@@ -54,12 +52,11 @@ type sessions struct {
 	dirty    chan struct{} // holds one token while hosts may have to be notified of a change
 	declared chan struct{} // closed when a host has said what it can do
 
-	mu      sync.Mutex
-	byID    map[string]*session
-	lastID  int
-	first   declaration // of the first host that made one
-	known   bool        // first is set
-	verbose logLevel    // the most verbose that a session asked for
+	mu     sync.Mutex
+	byID   map[string]*session
+	lastID int
+	first  declaration // of the first host that made one
+	known  bool        // first is set
 }
 
 func newSessions() *sessions {
@@ -95,12 +92,10 @@ func (ss *sessions) attach(s *session, peer transports.Peer) {
 	ss.byID[s.id] = s
 }
 
-// remove also returns the log level that upstreams have to be told of, if changed.
-func (ss *sessions) remove(s *session) (level logLevel, changed bool) {
+func (ss *sessions) remove(s *session) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	delete(ss.byID, s.id)
-	return ss.updateVerboseLocked(nil)
 }
 
 func (ss *sessions) get(id string) *session {
@@ -121,8 +116,8 @@ func (ss *sessions) all() []*session {
 }
 
 // throttle returns when no host is far behind with what waits for it.
-func (ss *sessions) throttle() {
-	for _, s := range ss.all() {
+func (a *Aggregator) throttle() {
+	for _, s := range a.sessions.all() {
 		if h, ok := s.peer.(*host.Session); ok {
 			h.AwaitReader()
 		}

@@ -14,57 +14,34 @@ import (
 type startup struct {
 	mu       sync.Mutex
 	begun    time.Time               // when the first were started, zero before
-	seen     map[*lazy.Upstream]bool // those started since, if they are still configured
-	starting map[*lazy.Upstream]bool // those whose first start has not ended
-	all      chan struct{}           // closed while none is starting
-	next     chan struct{}           // closed and replaced when one has started or failed to
+	starting map[*lazy.Upstream]bool // every one that was started: whether its first start goes on
+	next     chan struct{}           // closed and replaced when starting changes
 }
 
-func newStartup() *startup {
-	s := &startup{starting: map[*lazy.Upstream]bool{}, all: make(chan struct{}), next: make(chan struct{})}
-	close(s.all)
-	return s
-}
-
-// begin returns the upstreams to start when it is called for the first time.
-func (s *startup) begin(configured func() []*lazy.Upstream) []*lazy.Upstream {
+// add returns the eager upstreams that are to be started: at first those of the
+// config at hand, once, and after that those which later configs bring.
+func (s *startup) add(configured func() []*lazy.Upstream, first bool) (fresh []*lazy.Upstream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.begun.IsZero() {
+	if s.begun.IsZero() != first {
 		return nil
 	}
-	s.begun = time.Now()
-	return s.addLocked(configured())
-}
-
-// add returns those of a new config to start; none before begin.
-func (s *startup) add(configured []*lazy.Upstream) []*lazy.Upstream {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.begun.IsZero() {
-		return nil
+	if first {
+		s.begun = time.Now()
 	}
-	return s.addLocked(configured)
-}
-
-func (s *startup) addLocked(configured []*lazy.Upstream) (fresh []*lazy.Upstream) {
-	seen := map[*lazy.Upstream]bool{}
-	for _, u := range configured {
-		if u.Server.Lazy() {
-			continue
-		}
-		seen[u] = true
-		if !s.seen[u] {
+	old := s.starting
+	s.starting = map[*lazy.Upstream]bool{}
+	for _, u := range configured() {
+		starting, known := old[u]
+		switch {
+		case known:
+			s.starting[u] = starting
+		case !u.Server.Lazy():
+			s.starting[u] = true
 			fresh = append(fresh, u)
 		}
 	}
-	s.seen = seen
-	if len(s.starting) == 0 && len(fresh) > 0 {
-		s.all = make(chan struct{})
-	}
-	for _, u := range fresh {
-		s.starting[u] = true
-	}
+	s.changedLocked()
 	return fresh
 }
 
@@ -72,38 +49,40 @@ func (s *startup) addLocked(configured []*lazy.Upstream) (fresh []*lazy.Upstream
 func (s *startup) ended(u *lazy.Upstream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.starting[u] {
-		return
+	if s.starting[u] {
+		s.starting[u] = false
+		s.changedLocked()
 	}
-	delete(s.starting, u)
+}
+
+func (s *startup) changedLocked() {
 	close(s.next)
 	s.next = make(chan struct{})
-	if len(s.starting) == 0 {
-		close(s.all)
-	}
 }
 
-// pending returns a channel that is closed when no first start goes on any more,
-// and one that is closed when another has ended, nil if none goes on.
-func (s *startup) pending() (all, next <-chan struct{}) {
+// pending returns a channel that is closed when another first start has ended, nil
+// if none goes on.
+func (s *startup) pending() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.starting) == 0 {
-		return s.all, nil
+	for _, starting := range s.starting {
+		if starting {
+			return s.next
+		}
 	}
-	return s.all, s.next
+	return nil
 }
 
-// await waits for done, at most wait from when the upstreams were started, and
-// reports whether it came.
-func (s *startup) await(ctx context.Context, wait time.Duration, done <-chan struct{}) bool {
+// await waits for what pending returned, at most wait from when the upstreams were
+// started, and reports whether it came.
+func (s *startup) await(ctx context.Context, wait time.Duration, pending <-chan struct{}) bool {
 	s.mu.Lock()
 	left := time.Until(s.begun.Add(wait))
 	s.mu.Unlock()
 	timer := time.NewTimer(max(left, 0))
 	defer timer.Stop()
 	select {
-	case <-done:
+	case <-pending:
 		return true
 	case <-timer.C:
 	case <-ctx.Done():
@@ -111,34 +90,23 @@ func (s *startup) await(ctx context.Context, wait time.Duration, done <-chan str
 	return false
 }
 
-// startEager starts the eager upstreams when the first request comes.
-func (a *Aggregator) startEager() {
-	for _, u := range a.startup.begin(a.set.All) {
-		needed := a.opts.Strict || a.single() == u
-		a.spawn(func() { a.hold(u, needed) })
+// startEager starts the eager upstreams, when the first request comes, and those
+// that a later config brought. One that fails is tried again until it is there; if
+// it is one that the run needs from the first on, the run ends instead.
+func (a *Aggregator) startEager(first bool) {
+	for _, u := range a.startup.add(a.set.All, first) {
+		needed := first && (a.opts.Strict || a.single() == u)
+		a.spawn(func() {
+			defer a.startup.ended(u)
+			u.Hold(a.ctx, func(err error) (retry bool) {
+				a.startup.ended(u)
+				if needed && a.ctx.Err() == nil && !errors.Is(err, lazy.ErrClosed) {
+					a.cancel(&FatalError{Err: err})
+				}
+				return !needed
+			})
+		})
 	}
-}
-
-// startAdded starts the eager upstreams that a new config brought. The run does
-// without them if need be.
-func (a *Aggregator) startAdded() {
-	for _, u := range a.startup.add(a.set.All()) {
-		a.spawn(func() { a.hold(u, false) })
-	}
-}
-
-// hold starts an eager upstream and tries again until it is there; if that fails
-// for one that is needed, the run ends. Once it was there, the next use brings it
-// back.
-func (a *Aggregator) hold(u *lazy.Upstream, needed bool) {
-	defer a.startup.ended(u)
-	u.Hold(a.ctx, func(err error) (retry bool) {
-		a.startup.ended(u)
-		if needed && a.ctx.Err() == nil && !errors.Is(err, lazy.ErrClosed) {
-			a.cancel(&FatalError{Err: err})
-		}
-		return !needed
-	})
 }
 
 // awaitSingle waits for the upstream of single-wrap mode.
@@ -171,8 +139,9 @@ func (a *Aggregator) awaitListings(ctx context.Context) error {
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(a.ctx, cancel)()
-	all, _ := a.startup.pending()
-	a.startup.await(waiting, a.config().StartupWait, all)
+	for next := a.startup.pending(); next != nil && a.startup.await(waiting, a.config().StartupWait, next); {
+		next = a.startup.pending()
+	}
 	a.awaitRefresh(waiting)
 	return ctx.Err()
 }
@@ -180,11 +149,7 @@ func (a *Aggregator) awaitListings(ctx context.Context) error {
 // incomplete reports whether an upstream that is starting has yet to say what it
 // has.
 func (a *Aggregator) incomplete() bool {
-	if a.catalog.View().Complete() {
-		return false
-	}
-	_, next := a.startup.pending()
-	return next != nil
+	return !a.catalog.View().Complete() && a.startup.pending() != nil
 }
 
 // anyLoading reports whether an upstream is being started.

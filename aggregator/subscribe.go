@@ -12,6 +12,7 @@ import (
 
 	"dynmcp/internal/wire"
 	"dynmcp/lazy"
+	"dynmcp/transports"
 	"dynmcp/transports/host"
 	"dynmcp/transports/upstream"
 )
@@ -19,37 +20,42 @@ import (
 // A subscriber begins or ends a subscription at an upstream.
 type subscriber func(conn *upstream.Conn, ctx context.Context, params json.RawMessage) error
 
-// subscribe passes a subscription on to the owner of the resource, and its end
-// when no host wants it any more.
-func (a *Aggregator) subscribe(ctx context.Context, s *session, method string, req mcp.Request) (mcp.Result, error) {
-	params := host.RequestOf(req).Params
-	uri, ok := wire.Text(wire.Get(params, "uri"))
+// subscribe passes a subscription on to the owner of the resource.
+func (a *Aggregator) subscribe(ctx context.Context, s *session, r *host.Request) (mcp.Result, error) {
+	uri, ok := wire.Text(wire.Get(r.Params, "uri"))
 	if !ok {
-		return nil, invalid("%s needs a string \"uri\"", method)
+		return nil, invalid("%s needs a string \"uri\"", r.Method)
 	}
-	done := &rawResult{raw: json.RawMessage(`{}`)}
-	if method == "resources/unsubscribe" {
-		s.mu.Lock()
-		delete(s.subscribed, uri)
-		s.mu.Unlock()
-		if a.subscribedURIs()[uri] {
-			return done, nil
-		}
-		return done, a.subscribeTo(ctx, uri, params, (*upstream.Conn).Unsubscribe)
-	}
-	if err := a.subscribeTo(ctx, uri, params, (*upstream.Conn).Subscribe); err != nil {
+	if err := a.subscribeTo(ctx, uri, r.Params, (*upstream.Conn).Subscribe); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	s.subscribed[uri] = true
 	s.mu.Unlock()
-	return done, nil
+	return &rawResult{raw: json.RawMessage(`{}`)}, nil
+}
+
+// unsubscribe passes the end of a subscription on when no host wants it any more.
+func (a *Aggregator) unsubscribe(ctx context.Context, s *session, r *host.Request) (mcp.Result, error) {
+	uri, ok := wire.Text(wire.Get(r.Params, "uri"))
+	if !ok {
+		return nil, invalid("%s needs a string \"uri\"", r.Method)
+	}
+	s.mu.Lock()
+	delete(s.subscribed, uri)
+	s.mu.Unlock()
+	if !a.subscribedURIs()[uri] {
+		if err := a.subscribeTo(ctx, uri, r.Params, (*upstream.Conn).Unsubscribe); err != nil {
+			return nil, err
+		}
+	}
+	return &rawResult{raw: json.RawMessage(`{}`)}, nil
 }
 
 // subscribeTo has a resource's owner do something about a subscription, or else
 // the first upstream that does not refuse to.
 func (a *Aggregator) subscribeTo(ctx context.Context, uri string, params json.RawMessage, do subscriber) error {
-	to := a.resource(uri, false)
+	to := a.resource(uri, transports.Handshake)
 	if to.owner() == nil && a.incomplete() {
 		if err := a.awaitListings(ctx); err != nil {
 			return err
@@ -171,14 +177,15 @@ func anyCovers(subscribed map[string]bool, uri string) bool {
 
 // listen keeps a stream of notifications for a host of the stateless era until
 // the host cancels it (MCP 2026-07-28, "Subscriptions").
-func (a *Aggregator) listen(ctx context.Context, s *session, req mcp.Request) (mcp.Result, error) {
+func (a *Aggregator) listen(ctx context.Context, s *session, r *host.Request, req mcp.Request) (mcp.Result, error) {
 	params, ok := req.GetParams().(*mcp.SubscriptionsListenParams)
 	if !ok || params.Notifications == nil {
 		return nil, invalid(`subscriptions/listen needs "notifications"`)
 	}
 	want := params.Notifications
-	id := host.RequestOf(req).ID
-	l := listen{id: id, tools: want.ToolsListChanged, prompts: want.PromptsListChanged, resources: want.ResourcesListChanged, uris: map[string]bool{}}
+	id := r.ID
+	l := listen{id: id, uris: map[string]bool{}, lists: map[string]bool{
+		"tools": want.ToolsListChanged, "prompts": want.PromptsListChanged, "resources": want.ResourcesListChanged}}
 	var granted []string
 	for _, uri := range want.ResourceSubscriptions {
 		if err := a.subscribeTo(ctx, uri, aboutURI(uri), (*upstream.Conn).Subscribe); err != nil {
@@ -198,7 +205,8 @@ func (a *Aggregator) listen(ctx context.Context, s *session, req mcp.Request) (m
 		a.dropSubscriptions(l.uris)
 	}()
 	agreed, err := json.Marshal(&mcp.NotificationSubscriptions{
-		ToolsListChanged: l.tools, PromptsListChanged: l.prompts, ResourcesListChanged: l.resources, ResourceSubscriptions: granted,
+		ToolsListChanged: want.ToolsListChanged, PromptsListChanged: want.PromptsListChanged, ResourcesListChanged: want.ResourcesListChanged,
+		ResourceSubscriptions: granted,
 	})
 	if err != nil {
 		return nil, err

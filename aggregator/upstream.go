@@ -21,12 +21,12 @@ const requestTimeout = 30 * time.Second
 
 // A peer is what an upstream talks to, over all its connections.
 type peer struct {
-	agg      *Aggregator
-	upstream *lazy.Upstream
-	legacy   atomic.Bool // its last connection made the initialize handshake
-	seenURIs seenURIs    // in its results
-	calls    callsInFlight
-	listing  listing
+	agg           *Aggregator
+	upstream      *lazy.Upstream
+	handshakeOnly atomic.Bool // its last connection made the initialize handshake
+	seenURIs      seenURIs    // in its results
+	calls         callsInFlight
+	listing       listing
 }
 
 func (a *Aggregator) peerOf(u *lazy.Upstream) *peer {
@@ -67,16 +67,13 @@ func (cs *callsInFlight) all() []*forwardedCall {
 
 // Notify implements transports.Peer.
 func (p *peer) Notify(method string, params json.RawMessage) {
-	switch method {
-	case "notifications/tools/list_changed":
-		p.listing.markStale("tools/list")
-	case "notifications/prompts/list_changed":
-		p.listing.markStale("prompts/list")
-	case "notifications/resources/list_changed":
-		p.listing.markStale("resources/list", "resources/templates/list")
-	case "notifications/message":
+	capability, isList := changedList(method)
+	switch {
+	case isList:
+		p.listing.markStale(capability)
+	case method == "notifications/message":
 		p.notifyHosts(method, p.named(params), (*forwardedCall).wantsLog)
-	case "notifications/resources/updated":
+	case method == "notifications/resources/updated":
 		p.agg.resourceUpdated(params)
 	default:
 		p.notifyHosts(method, params, func(*forwardedCall) bool { return true })
@@ -92,9 +89,9 @@ func isAboutUpstream(method string) bool {
 // notifyHosts passes a notification on: to hosts of the handshake era, and to one
 // of the stateless era while a request of its is in flight here that wants it.
 func (p *peer) notifyHosts(method string, params json.RawMessage, wants func(*forwardedCall) bool) {
-	calls := p.calls.all()
+	calls, verbose := p.calls.all(), p.agg.sessions.verboseLevel()
 	for _, s := range p.audience(calls) {
-		if method != "notifications/message" || p.agg.sessions.wantsLog(s, params) {
+		if method != "notifications/message" || s.wantsLog(params, verbose) {
 			s.notify(method, params, func(listen) bool { return false })
 		}
 	}
@@ -183,19 +180,21 @@ func (l *listing) put(conn *upstream.Conn, listed *catalog.Listing, adopt bool) 
 	return true
 }
 
-// markStale has lists fetched: one fetch at a time, and another after it if
-// something changed meanwhile.
-func (l *listing) markStale(methods ...string) {
-	l.setStale(methods...)
+// markStale has the lists of a capability fetched: one fetch at a time, and another
+// after it if something changed meanwhile.
+func (l *listing) markStale(capability string) {
+	for _, which := range lists {
+		if which.capability == capability {
+			l.setStale(which)
+		}
+	}
 	l.refresh()
 }
 
-func (l *listing) setStale(methods ...string) {
+func (l *listing) setStale(which list) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, method := range methods {
-		l.stale[method] = true
-	}
+	l.stale[which.method] = true
 	l.changes++
 }
 
@@ -313,20 +312,20 @@ func (l *listing) fetchStale() {
 	for more := true; more; {
 		more = false
 		for _, which := range lists {
-			if fetched[which.method] || !l.takeStale(which.method) {
+			if fetched[which.method] || !l.takeStale(which) {
 				continue
 			}
 			fetched[which.method], more = true, true
-			if !conn.Hello().Has(which.capability) {
+			if !conn.ServerInfo().Has(which.capability) {
 				continue
 			}
-			entries, err := l.agg.listOne(ctx, conn, which.capability, which.method, which.key)
+			entries, err := l.agg.listOne(ctx, conn, which)
 			switch {
 			case err == nil:
-				*which.into(&next), changed = entries, true
+				*which.from(&next), changed = entries, true
 				continue
 			case conn.Err() != nil:
-				l.setStale(which.method)
+				l.setStale(which)
 			}
 			l.agg.log.Warn("list not refreshed, the last one stays", "upstream", conn.Name(), "err", err)
 		}
@@ -336,10 +335,10 @@ func (l *listing) fetchStale() {
 	}
 }
 
-func (l *listing) takeStale(method string) bool {
+func (l *listing) takeStale(which list) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	stale := l.stale[method]
-	delete(l.stale, method)
+	stale := l.stale[which.method]
+	delete(l.stale, which.method)
 	return stale
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"dynmcp/schema"
 )
 
 // Bounds of an answer about an unknown name.
@@ -72,30 +74,7 @@ func closeness(a []rune, name string) float64 {
 	if longest == 0 || min(len(a), len(b))*2 < longest {
 		return 0
 	}
-	return 1 - float64(edits(a, b))/float64(longest)
-}
-
-// edits is the Levenshtein distance, with a swap of neighbours as one edit.
-func edits(a, b []rune) int {
-	before, prev, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range prev {
-		prev[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			row[j] = min(prev[j]+1, row[j-1]+1, prev[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-		before, prev, row = prev, row, before
-	}
-	return prev[len(b)]
+	return 1 - float64(schema.EditDistance(a, b))/float64(longest)
 }
 
 // overlap is the share of words that two names have in common.

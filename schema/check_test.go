@@ -13,11 +13,11 @@ func TestCheck(t *testing.T) {
 	}{
 		"stdio":           {Server{Name: "a", Transport: Stdio, Command: "x"}, ""},
 		"a reference":     {Server{Name: "a", URL: "${BASE}/mcp", Headers: map[string]string{"A": "${TOKEN}"}}, ""},
-		"a bad name":      {Server{Name: "A_b", Command: "x"}, "this is no name for a server"},
+		"a bad name":      {Server{Name: "A_b", Command: "x"}, "invalid server name"},
 		"no address":      {Server{Name: "a", URL: "ftp://a.test"}, "not an http or https address"},
 		"command and url": {Server{Name: "a", Command: "x", URL: "https://a.test"}, "url: this key does not go with transport stdio"},
-		"a bad header":    {Server{Name: "a", URL: "https://a.test", Headers: map[string]string{"a b": "x"}}, "this is no name for a header"},
-		"a bad variable":  {Server{Name: "a", Command: "x", Env: map[string]string{"A=B": "x"}}, "this is no name for a variable"},
+		"a bad header":    {Server{Name: "a", URL: "https://a.test", Headers: map[string]string{"a b": "x"}}, "invalid header name"},
+		"a bad variable":  {Server{Name: "a", Command: "x", Env: map[string]string{"A=B": "x"}}, "invalid variable name"},
 		"a blank id":      {Server{Name: "a", URL: "https://a.test", Auth: &Auth{ClientID: " "}}, "client_id: this is empty"},
 		"nothing":         {Server{Name: "a"}, "nothing says how to reach this server"},
 	} {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// value decodes n into v. What it is told by the type and by the tags in f it
-// checks; what is wrong it records, and leaves v as it was.
+// value decodes n into v and checks it against the type and the tags in f. On
+// an error, which it records, v keeps its value.
 func (r *reading) value(path string, n *node, v reflect.Value, f field) {
 	if n.unresolved {
 		return
@@ -22,7 +22,9 @@ func (r *reading) value(path string, n *node, v reflect.Value, f field) {
 	case *time.Duration:
 		r.duration(path, n, p, f)
 	case *json.RawMessage:
-		r.rawObject(path, n, p)
+		if r.is(object, path, n, "an object") {
+			*p = n.compact()
+		}
 	case *Inherit:
 		r.inherit(path, n, p)
 	case **Node:
@@ -36,7 +38,7 @@ func (r *reading) value(path string, n *node, v reflect.Value, f field) {
 	}
 }
 
-// plain decodes the types that have no rule of their own.
+// plain decodes the types without a special case in value.
 func (r *reading) plain(path string, n *node, v reflect.Value, f field) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -55,15 +57,14 @@ func (r *reading) plain(path string, n *node, v reflect.Value, f field) {
 	case reflect.Map:
 		r.dictionary(path, n, v, f)
 	case reflect.Struct:
-		preset(v)
+		setDefaults(v)
 		r.object(path, n, v, fieldsOf(v.Type()))
 	default:
 		panic("schema: no rule to decode " + v.Type().String())
 	}
 }
 
-// is reports whether n is of the kind that is wanted here, and records it
-// when it is not.
+// is reports whether n is of the kind k, and records an error if it is not.
 func (r *reading) is(k kind, path string, n *node, want string) bool {
 	if n.kind != k {
 		r.fail(n.at, path, "this is "+n.kind.String(), "want "+want)
@@ -81,7 +82,7 @@ func (r *reading) text(path string, n *node, v reflect.Value, f field) {
 	}
 	switch {
 	case f.enum != nil && !slices.Contains(f.enum, n.scalar):
-		r.fail(n.at, path, fmt.Sprintf("no such value%s", shown(n)), didYouMean(n.scalar, f.enum))
+		r.fail(n.at, path, fmt.Sprintf("invalid value%s", quotedValue(n)), didYouMean(n.scalar, f.enum))
 	case f.nonblank && strings.TrimSpace(n.scalar) == "":
 		r.fail(n.at, path, "this is empty", "write a value or leave the key out")
 	default:
@@ -92,9 +93,10 @@ func (r *reading) text(path string, n *node, v reflect.Value, f field) {
 	}
 }
 
-// shown is a text for use in an error, or nothing if it came from a variable.
-func shown(n *node) string {
-	if n.hidden {
+// quotedValue is the value for use in an error message, empty if part of it came
+// from a variable.
+func quotedValue(n *node) string {
+	if n.fromVariable {
 		return ""
 	}
 	return " " + strconv.Quote(n.scalar)
@@ -129,7 +131,7 @@ func (r *reading) duration(path string, n *node, p *time.Duration, f field) {
 	least, _ := time.ParseDuration(f.min)
 	switch {
 	case !ok:
-		r.fail(n.at, path, "not a duration"+shown(n), wantDuration)
+		r.fail(n.at, path, "not a duration"+quotedValue(n), wantDuration)
 	case d < 0:
 		r.fail(n.at, path, "this duration is negative", wantDuration)
 	case d < least:
@@ -151,12 +153,6 @@ func parseDuration(s string) (time.Duration, bool) {
 		return 0, false
 	}
 	return time.Duration(nanoseconds), true
-}
-
-func (r *reading) rawObject(path string, n *node, p *json.RawMessage) {
-	if r.is(object, path, n, "an object") {
-		*p = n.appendJSON(nil)
-	}
 }
 
 func (r *reading) inherit(path string, n *node, p *Inherit) {
@@ -205,26 +201,22 @@ func (r *reading) object(path string, n *node, v reflect.Value, fields []field) 
 	}
 }
 
-// members decodes the members of n that fields are for, in their order.
+// members decodes the members of n that have a field, in the order of fields.
 func (r *reading) members(path string, n *node, v reflect.Value, fields []field) {
 	for _, f := range fields {
-		if m, ok := n.member(f.key); ok {
-			r.value(below(path, m.name()), m.value, v.Field(f.index), f)
-			r.warnLater(path, m, f)
+		m, ok := n.member(f.key)
+		if !ok {
+			continue
+		}
+		r.value(below(path, m.name()), m.value, v.Field(f.index), f)
+		if f.later {
+			r.warn(m.at, below(path, m.name()), "this release does not act on this key", "")
 		}
 	}
 }
 
-// warnLater says of a key that it does nothing yet, so that nobody relies on
-// it.
-func (r *reading) warnLater(path string, m member, f field) {
-	if f.later {
-		r.warn(m.at, below(path, m.name()), "this release does not act on this key", "")
-	}
-}
-
-// required records the fields that n must have and has not. It is not asked
-// when a key of n is misspelt: that may be the one.
+// required records the required fields that n lacks. It is not called when a key
+// of n is misspelt: that may be the missing one.
 func (r *reading) required(path string, p pos, n *node, fields []field) {
 	for _, f := range fields {
 		if f.required && !n.has(f.key) {
@@ -233,8 +225,8 @@ func (r *reading) required(path string, p pos, n *node, fields []field) {
 	}
 }
 
-// unknownKeys records the members that no field is for, and reports whether
-// one of them looks like a known key misspelt.
+// unknownKeys records the members without a field, and reports whether one of
+// them looks like a misspelt key.
 func (r *reading) unknownKeys(path string, n *node, fields []field) (typo bool) {
 	for _, m := range n.members {
 		if _, ok := findField(fields, m.key); ok {
@@ -247,14 +239,14 @@ func (r *reading) unknownKeys(path string, n *node, fields []field) (typo bool) 
 	return typo
 }
 
-// duplicates records keys that an object has twice, anywhere below n. The
-// parsers take them and a map would keep the last.
+// duplicates records duplicate keys anywhere below n. The parsers accept them,
+// and a map would keep the last.
 func (r *reading) duplicates(path string, n *node) {
 	seen := map[string]pos{}
 	for _, m := range n.members {
 		inner := below(path, m.key)
 		if first, ok := seen[m.key]; ok {
-			r.fail(m.at, inner, fmt.Sprintf("this key is here twice, first in line %d", first.line), "remove one of them")
+			r.fail(m.at, inner, fmt.Sprintf("duplicate key, first on line %d", first.line), "remove one of them")
 		} else {
 			seen[m.key] = m.at
 		}

@@ -1,15 +1,15 @@
-// Package schema is the config document: what may be written in it, how it is
-// read, and what is said when it is wrong.
+// Package schema defines the config document: its types, how it is read, and the
+// errors for what is wrong in it.
 //
-// Reading goes one way, and every step works on one small tree of nodes that
-// know their line and column:
+// Every step of reading works on one small tree of nodes that know their line
+// and column:
 //
 //	bytes ─► jsonc.go or yaml.go    a tree of nodes
-//	      ─► env.go                 the variables the document may refer to
+//	      ─► env.go                 the variables that the document may refer to
 //	      ─► interpolate.go         ${VAR} in the values below mcp, tree, gateway
 //	      ─► decode.go              nodes into the types, by the tags in types.go
-//	      ─► validate.go, tree.go   what types alone cannot say
-//	      ─► *Config, or Errors with all that is wrong, in file order
+//	      ─► validate.go, tree.go   rules that the types cannot express
+//	      ─► *Config, or Errors with everything that is wrong, in file order
 //
 // The tags on the struct fields in types.go are the only table of keys: the
 // decoder, the defaults and the JSON Schema are all read from them.

@@ -4,19 +4,18 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 )
 
-// serverKeys are the top-level keys of which a config has at least one.
+// serverKeys are the top-level keys of which a config needs at least one.
 var serverKeys = []string{"mcp", "mcpServers", "servers", "tree"}
 
 // directWait is how long the lists wait when tools are exposed directly: a
 // tool that is not in the first list is one that some hosts never see.
 const directWait = 25 * time.Second
 
-// configOf is the config that a document describes, but for its servers.
-func configOf(doc *Document) *Config {
+// newConfig returns the config of a document, without its servers.
+func newConfig(doc *Document) *Config {
 	return &Config{
 		Env:         doc.Env,
 		Defaults:    doc.Defaults,
@@ -28,11 +27,11 @@ func configOf(doc *Document) *Config {
 	}
 }
 
-// all are the servers of the document in the order of its file.
-func (d *Document) all(r *reading) []Server {
+// serversInOrder returns the servers of all keys in the order of the file.
+func (d *Document) serversInOrder(r *reading) []Server {
 	servers := slices.Concat(d.MCP, d.MCPServers, d.Servers)
 	slices.SortStableFunc(servers, func(a, b Server) int {
-		return r.places[a.Name].compare(r.places[b.Name])
+		return r.positions[a.Name].compare(r.positions[b.Name])
 	})
 	return servers
 }
@@ -40,7 +39,7 @@ func (d *Document) all(r *reading) []Server {
 func (r *reading) decodeDocument(root *node) *Document {
 	var doc Document
 	v := reflect.ValueOf(&doc).Elem()
-	preset(v)
+	setDefaults(v)
 	if n := len(r.behind); n > 0 {
 		doc.Defaults = r.behind[n-1].doc.Defaults
 	}
@@ -58,7 +57,7 @@ func (r *reading) decodeDocument(root *node) *Document {
 }
 
 // looksLikeConfig tells a config from other files that happen to be JSON or
-// YAML. About those it says one thing instead of one for each of their keys.
+// YAML: for those it reports one error instead of one for each key.
 func (r *reading) looksLikeConfig(root *node) bool {
 	switch root.kind {
 	case object:
@@ -102,15 +101,13 @@ func (r *reading) checkExpose(root *node, doc *Document) {
 	}
 	for i, surface := range doc.Expose {
 		if first := slices.Index(doc.Expose, surface); first < i && surface != "" {
-			r.fail(n.items[i].at, at("expose", i), fmt.Sprintf("%q is here twice", surface), "remove one of them")
+			r.fail(n.items[i].at, at("expose", i), fmt.Sprintf("%q is listed twice", surface), "remove one of them")
 		}
 	}
 }
 
-// usable reports whether n is a text whose value is known, which is what
-// checks beyond its type need.
-func usable(n *node) bool {
+// isKnownText reports whether n is a string all of whose variables are defined.
+// Only then can its content be checked.
+func isKnownText(n *node) bool {
 	return n != nil && n.kind == text && !n.unresolved
 }
-
-func blank(s string) bool { return strings.TrimSpace(s) == "" }

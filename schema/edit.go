@@ -7,20 +7,28 @@ import (
 	"slices"
 )
 
-// Entry is where a file has a server, by the name it goes by and by the words
-// of the file.
+// Entry is the place of a server in a config file.
 type Entry struct {
-	// Name is what the server is called, Key what the file calls it.
+	// Name is the name of the server, Key the key it has in the file: host
+	// configs have keys that are not valid names.
 	Name, Key string
-	// Line is where it stands, counted from 1.
+	// Line counts from 1.
 	Line int
 
 	list string // mcp, mcpServers or servers
 }
 
-// Entries lists the servers of a config file in its order, without a look at
-// what is in them. The name of the file decides between JSON and YAML.
+// Entries lists the servers of a config file in its order without validating
+// them. The name of the file decides between JSON and YAML.
 func Entries(name string, data []byte) ([]Entry, error) {
+	root, err := parseEdited(name, data)
+	if err != nil {
+		return nil, err
+	}
+	return entriesOf(root), nil
+}
+
+func parseEdited(name string, data []byte) (*node, error) {
 	root, failure := (&source{name: name, data: data}).parse()
 	if failure != nil {
 		return nil, Errors{failure}
@@ -28,7 +36,16 @@ func Entries(name string, data []byte) ([]Entry, error) {
 	if root.kind != object && root.kind != null {
 		return nil, Errors{{File: name, Line: 1, Column: 1, Err: errors.New("the file holds " + root.kind.String()), Hint: "a config is an object with mcp in it"}}
 	}
-	return entriesOf(root), nil
+	return root, nil
+}
+
+func findEntry(root *node, name string) *Entry {
+	for _, e := range entriesOf(root) {
+		if e.Name == name {
+			return &e
+		}
+	}
+	return nil
 }
 
 func entriesOf(root *node) []Entry {
@@ -50,68 +67,52 @@ func entriesOf(root *node) []Entry {
 	return all
 }
 
-// serverLists are the keys that hold servers by name. The first is ours.
+// serverLists are the keys that hold servers by name, our own first.
 var serverLists = []string{"mcp", "mcpServers", "servers"}
 
-// SetServer returns the config in data with the server in it: in place of the
-// entry of its name, or behind the other servers. Comments, layout and every
-// other entry stay as they are. The name of the file decides between JSON and
-// YAML. Only the fields that are set are written.
+// SetServer returns data, a config, with the server in it: in place of the entry
+// of its name, or after the other servers. Comments, layout and all other entries
+// stay as they are. The name of the file decides between JSON and YAML. Only
+// fields that are set are written.
 func SetServer(name string, data []byte, s Server) ([]byte, error) {
-	entries, root, err := parsed(name, data)
+	root, err := parseEdited(name, data)
 	if err != nil {
 		return nil, err
 	}
 	value := entryNode(s)
-	path := []string{targetList(root), s.Name}
-	if i := slices.IndexFunc(entries, func(e Entry) bool { return e.Name == s.Name }); i >= 0 {
-		path = []string{entries[i].list, entries[i].Key}
+	path := []string{serverLists[0], s.Name}
+	if i := slices.IndexFunc(serverLists, root.has); i >= 0 {
+		path[0] = serverLists[i]
+	}
+	if e := findEntry(root, s.Name); e != nil {
+		path = []string{e.list, e.Key}
 	}
 	if path[0] != "mcp" {
 		value = value.toHost()
 	}
-	return edited(name, data, root, path, value)
+	return applyEdit(name, data, root, path, value)
 }
 
-// RemoveServer returns the config in data without the server of that name,
-// and as it is when it has none.
+// RemoveServer returns data, a config, without the server of that name. It
+// returns data itself if there is no such server.
 func RemoveServer(name string, data []byte, server string) ([]byte, error) {
-	entries, root, err := parsed(name, data)
+	root, err := parseEdited(name, data)
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(entries, func(e Entry) bool { return e.Name == server })
-	if i < 0 {
+	e := findEntry(root, server)
+	if e == nil {
 		return data, nil
 	}
-	return edited(name, data, root, []string{entries[i].list, entries[i].Key}, nil)
+	return applyEdit(name, data, root, []string{e.list, e.Key}, nil)
 }
 
-func parsed(name string, data []byte) ([]Entry, *node, error) {
-	entries, err := Entries(name, data)
-	if err != nil {
-		return nil, nil, err
-	}
-	root, _ := (&source{name: name, data: data}).parse()
-	return entries, root, nil
-}
-
-// targetList is the key that new servers go below: the one the file has.
-func targetList(root *node) string {
-	for _, list := range serverLists {
-		if root.has(list) {
-			return list
-		}
-	}
-	return serverLists[0]
-}
-
-// edited makes the edit, and then reads the outcome: unless it says what the
-// file said before, with this one change, the file is too unusual to be
-// edited by a program.
-func edited(name string, data []byte, root *node, path []string, value *node) ([]byte, error) {
+// applyEdit sets value at path, or removes it if value is nil, and parses the
+// result: if anything else has changed, the file is too unusual to be edited by
+// a program.
+func applyEdit(name string, data []byte, root *node, path []string, value *node) ([]byte, error) {
 	src := &source{name: name, data: bytes.Clone(data)}
-	_, _ = src.check() // for the byte order mark
+	_, _ = src.check() // strips the byte order mark
 	edit := editJSON
 	if src.isYAML() {
 		edit = editYAML
@@ -121,15 +122,15 @@ func edited(name string, data []byte, root *node, path []string, value *node) ([
 		return nil, err
 	}
 	after, failure := (&source{name: name, data: out}).parse()
-	if failure != nil || !bytes.Equal(after.appendJSON(nil), changed(root, path, value).appendJSON(nil)) {
+	if failure != nil || !bytes.Equal(after.compact(), withValue(root, path, value).compact()) {
 		return nil, fmt.Errorf("%s is written in a way that cannot be changed without touching the rest; edit it by hand", name)
 	}
 	return out, nil
 }
 
-// changed is the tree after the edit. An object that loses its last member
-// stays, empty.
-func changed(n *node, path []string, value *node) *node {
+// withValue returns the tree with value at path, or without it if value is nil.
+// An object that loses its last member stays, empty.
+func withValue(n *node, path []string, value *node) *node {
 	out := &node{kind: object, members: slices.Clone(n.members)}
 	i := slices.IndexFunc(out.members, func(m member) bool { return m.key == path[0] })
 	if len(path) > 1 {
@@ -137,7 +138,7 @@ func changed(n *node, path []string, value *node) *node {
 		if i >= 0 {
 			inner = out.members[i].value
 		}
-		value = changed(inner, path[1:], value)
+		value = withValue(inner, path[1:], value)
 	}
 	switch {
 	case i < 0 && value != nil:
@@ -150,12 +151,12 @@ func changed(n *node, path []string, value *node) *node {
 	return out
 }
 
-// Check is the first thing that a config file with this server in it would be
-// refused for, nil if there is none. Texts that refer to variables are not looked into.
+// Check returns the first error that a config file with this server in it would
+// have, or nil. Strings that refer to variables are not checked.
 func (s Server) Check() error {
 	n := entryNode(s)
 	markReferences(n)
-	r := &reading{src: &source{}, places: map[string]pos{}, template: Single("", nil).Defaults}
+	r := &reading{src: &source{}, positions: map[string]pos{}, template: Single("", nil).Defaults}
 	r.entry("", member{key: s.Name, value: n}, false)
 	if len(r.errs) == 0 {
 		return nil

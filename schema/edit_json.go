@@ -8,10 +8,10 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// SetJSON returns data, JSON with comments, with the value at the path of
-// keys, which is JSON too: in place of what is there, or behind the last
-// member of its object. Objects on the way are made. All other bytes stay as
-// they are. The name is for errors.
+// SetJSON returns data, JSON with comments, with value, also JSON, at the path of
+// keys: in place of the value there, or after the last member of its object.
+// Missing objects on the path are added. All other bytes stay as they are. The
+// name is for errors.
 func SetJSON(name string, data []byte, path []string, value []byte) ([]byte, error) {
 	n, failure := parseJSON(&source{name: "value", data: value})
 	if failure != nil {
@@ -20,14 +20,14 @@ func SetJSON(name string, data []byte, path []string, value []byte) ([]byte, err
 	return editJSON(name, data, path, n)
 }
 
-// RemoveJSON returns data without the member at the path, and without the
-// comments that belong to it. All other bytes stay as they are, and all of
-// them where there is no such member.
+// RemoveJSON returns data without the member at the path and the comments that
+// belong to it. All other bytes stay as they are. It returns data itself if there
+// is no such member.
 func RemoveJSON(name string, data []byte, path []string) ([]byte, error) {
 	return editJSON(name, data, path, nil)
 }
 
-// editJSON sets a member, or removes it when n is nil.
+// editJSON sets a member, or removes it if n is nil.
 func editJSON(name string, data []byte, path []string, n *node) ([]byte, error) {
 	data, restore := unixText(data)
 	if len(bytes.TrimSpace(data)) == 0 {
@@ -61,9 +61,9 @@ func pointer(path []string) string {
 	return b.String()
 }
 
-// unixText takes the byte order mark and the carriage returns off a text, and
-// returns what puts them back. A file with both kinds of line ends is left
-// alone: in it, the kinds are somebody's content.
+// unixText removes the byte order mark and the carriage returns from data, and
+// returns a function that restores them. In a file with both kinds of line ends
+// carriage returns are content, and stay.
 func unixText(data []byte) ([]byte, func([]byte) []byte) {
 	mark := []byte("\xef\xbb\xbf")
 	data, marked := bytes.CutPrefix(data, mark)
@@ -83,7 +83,7 @@ func unixText(data []byte) ([]byte, func([]byte) []byte) {
 	}
 }
 
-// indentUnit is what the first indented line of a file begins with.
+// indentUnit is the indentation of the first indented line of a file.
 func indentUnit(data []byte) string {
 	for line := range bytes.Lines(data) {
 		body := bytes.TrimLeft(line, " \t")
@@ -97,11 +97,11 @@ func indentUnit(data []byte) string {
 
 type jsonEdit struct{ unit string }
 
-// set puts n at the path below v, whose own line is indented by indent.
+// set sets n at the path below v, whose own line is indented by indent.
 func (e jsonEdit) set(v *hujson.Value, path []string, n *node, indent string) error {
 	obj, ok := v.Value.(*hujson.Object)
 	if !ok {
-		return fmt.Errorf("%q cannot be written: what should hold it is no object", path[0])
+		return fmt.Errorf("%q cannot be written: its parent is not an object", path[0])
 	}
 	inner := e.memberIndent(obj, indent)
 	for i := range obj.Members {
@@ -109,7 +109,7 @@ func (e jsonEdit) set(v *hujson.Value, path []string, n *node, indent string) er
 			continue
 		}
 		if len(path) == 1 {
-			value, err := parsePretty(n.pretty(inner, e.unit))
+			value, err := hujson.Parse([]byte(n.pretty(inner, e.unit)))
 			obj.Members[i].Value.Value = value.Value
 			return err
 		}
@@ -121,9 +121,7 @@ func (e jsonEdit) set(v *hujson.Value, path []string, n *node, indent string) er
 	return e.insert(obj, path[0], n, indent)
 }
 
-func parsePretty(s string) (hujson.Value, error) { return hujson.Parse([]byte(s)) }
-
-// memberIndent is how the lines of an object's members begin.
+// memberIndent is the indentation of an object's members.
 func (e jsonEdit) memberIndent(obj *hujson.Object, indent string) string {
 	for _, m := range obj.Members {
 		if _, blanks, found := cutLast(string(m.Name.BeforeExtra), "\n"); found && strings.TrimSpace(blanks) == "" {
@@ -133,8 +131,8 @@ func (e jsonEdit) memberIndent(obj *hujson.Object, indent string) string {
 	return indent + e.unit
 }
 
-// insert puts a member behind the last one of an object, on a line of its own
-// unless the object is written in one line.
+// insert adds a member after the last one of an object, on a line of its own
+// unless the object is on one line.
 func (e jsonEdit) insert(obj *hujson.Object, key string, n *node, indent string) error {
 	inner := e.memberIndent(obj, indent)
 	oneLine := len(obj.Members) > 0 && !strings.Contains(string(obj.Members[0].Name.BeforeExtra), "\n")
@@ -142,7 +140,7 @@ func (e jsonEdit) insert(obj *hujson.Object, key string, n *node, indent string)
 	if oneLine {
 		rendered = n.inline()
 	}
-	value, err := parsePretty(rendered)
+	value, err := hujson.Parse([]byte(rendered))
 	if err != nil {
 		return err
 	}
@@ -151,24 +149,20 @@ func (e jsonEdit) insert(obj *hujson.Object, key string, n *node, indent string)
 	if oneLine {
 		m.Name.BeforeExtra = hujson.Extra(" ")
 	} else {
-		e.place(obj, &m, indent, inner)
+		// after the comments at the end of the object, with the closing brace on
+		// the next line
+		before, closing, found := cutLast(string(obj.AfterExtra), "\n")
+		if !found {
+			before, closing = string(obj.AfterExtra), indent
+		}
+		m.Name.BeforeExtra = hujson.Extra(strings.TrimRight(before, " \t\n") + "\n" + inner)
+		obj.AfterExtra = hujson.Extra("\n" + closing)
 	}
 	if last := len(obj.Members) - 1; last >= 0 && obj.Members[last].Value.AfterExtra != nil {
-		m.Value.AfterExtra = hujson.Extra{} // the file likes trailing commas
+		m.Value.AfterExtra = hujson.Extra{} // the file uses trailing commas
 	}
 	obj.Members = append(obj.Members, m)
 	return nil
-}
-
-// place begins a new line for the member, behind the comments that stand at
-// the end of the object, and leaves the closing brace on its own.
-func (e jsonEdit) place(obj *hujson.Object, m *hujson.ObjectMember, indent, inner string) {
-	before, closing, found := cutLast(string(obj.AfterExtra), "\n")
-	if !found {
-		before, closing = string(obj.AfterExtra), indent
-	}
-	m.Name.BeforeExtra = hujson.Extra(strings.TrimRight(before, " \t\n") + "\n" + inner)
-	obj.AfterExtra = hujson.Extra("\n" + closing)
 }
 
 func cutLast(s, sep string) (before, after string, found bool) {
@@ -178,7 +172,7 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// GetJSON returns the value at the path as compact JSON, nil if there is none.
+// GetJSON returns the value at the path as compact JSON, or nil if there is none.
 func GetJSON(name string, data []byte, path []string) ([]byte, error) {
 	n, failure := parseJSON(&source{name: name, data: bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))})
 	if failure != nil {
@@ -190,5 +184,5 @@ func GetJSON(name string, data []byte, path []string) ([]byte, error) {
 	if n == nil {
 		return nil, nil
 	}
-	return n.appendJSON(nil), nil
+	return n.compact(), nil
 }

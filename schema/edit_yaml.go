@@ -12,8 +12,8 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// yamlEdit changes lines of a file. The parser's own printer would lay all of
-// them out anew, so it is asked only where things stand.
+// yamlEdit changes lines of a file. The parser's own printer would reformat all of
+// them, so the parser is used only to find positions.
 type yamlEdit struct {
 	lines []string // each with its line end
 	unit  string
@@ -22,8 +22,8 @@ type yamlEdit struct {
 
 var errUnusual = errors.New("the servers are written in a way that cannot be edited line by line; edit the file by hand")
 
-// editYAML sets the server at path, which is the key that holds it and its
-// own, or removes it when n is nil.
+// editYAML sets the server at path, which is the key of its list and its own key,
+// or removes it if n is nil.
 func editYAML(name string, data []byte, path []string, n *node) ([]byte, error) {
 	data, restore := unixText(data)
 	if _, err := hujson.Parse(data); err == nil {
@@ -34,7 +34,7 @@ func editYAML(name string, data []byte, path []string, n *node) ([]byte, error) 
 	switch {
 	case err != nil:
 	case e.list == nil && n != nil:
-		e.append(path, n)
+		e.lines = append(e.lines, path[0]+":\n", e.entry(path[1], n, e.unit))
 	case n != nil:
 		err = e.set(path[1], n)
 	case e.list != nil:
@@ -79,12 +79,7 @@ func mappingValues(n ast.Node) []*ast.MappingValueNode {
 	}
 }
 
-// append puts the key that holds the servers at the end of the file.
-func (e *yamlEdit) append(path []string, n *node) {
-	e.lines = append(e.lines, path[0]+":\n", e.entry(path[1], n, e.unit))
-}
-
-// entry is a server as lines.
+// entry renders a server as lines.
 func (e *yamlEdit) entry(key string, n *node, indent string) string {
 	return indent + plainYAML(key) + ":\n" + n.blockYAML(indent+e.unit, e.unit)
 }
@@ -108,7 +103,7 @@ func (e *yamlEdit) set(key string, n *node) error {
 	return nil
 }
 
-// setBelow puts an entry behind the others, or in the place of its own.
+// setBelow adds an entry after the others, or replaces the one with its key.
 func (e *yamlEdit) setBelow(entries []*ast.MappingValueNode, key string, n *node) {
 	indent := strings.Repeat(" ", entries[0].Key.GetToken().Position.Column-1)
 	i := find(entries, key)
@@ -117,7 +112,7 @@ func (e *yamlEdit) setBelow(entries []*ast.MappingValueNode, key string, n *node
 		at := e.end(last, len(e.lines))
 		text := e.entry(key, n, indent)
 		if above := e.commentsAbove(line(last)); len(entries) > 1 && above > 0 && isBlank(e.lines[above-1]) {
-			text = "\n" + text // as between the others
+			text = "\n" + text // like the entries before it
 		}
 		e.insert(at, text)
 		return
@@ -125,7 +120,7 @@ func (e *yamlEdit) setBelow(entries []*ast.MappingValueNode, key string, n *node
 	from, to := line(entries[i]), e.end(entries[i], e.next(entries, i))
 	text := e.entry(key, n, indent)
 	if strings.TrimSpace(strings.SplitN(e.lines[from], "#", 2)[0]) == plainYAML(key)+":" {
-		from, text = from+1, n.blockYAML(indent+e.unit, e.unit) // with what is said beside the key
+		from, text = from+1, n.blockYAML(indent+e.unit, e.unit) // keep the comment on the key's line
 	}
 	e.lines = slices.Replace(e.lines, from, to, text)
 }
@@ -153,12 +148,12 @@ func find(entries []*ast.MappingValueNode, key string) int {
 	return slices.IndexFunc(entries, func(v *ast.MappingValueNode) bool { return v.Key.GetToken().Value == key })
 }
 
-// line is the index of the line that a key stands in.
+// line is the index of the line of a key.
 func line(v *ast.MappingValueNode) int { return v.Key.GetToken().Position.Line - 1 }
 
 func (e *yamlEdit) insert(at int, text string) { e.lines = slices.Insert(e.lines, at, text) }
 
-// next is the line of the entry behind the one of index i.
+// next is the line of the entry after the one of index i.
 func (e *yamlEdit) next(entries []*ast.MappingValueNode, i int) int {
 	if i+1 < len(entries) {
 		return line(entries[i+1])
@@ -166,9 +161,8 @@ func (e *yamlEdit) next(entries []*ast.MappingValueNode, i int) int {
 	return len(e.lines)
 }
 
-// end is the line behind the last one of an entry, which is before limit. Blank
-// lines and comments at its end belong to it only if they are indented deeper
-// than its key.
+// end is the line after the last one of an entry, at most limit. Blank lines and
+// comments at its end belong to it only if they are indented deeper than its key.
 func (e *yamlEdit) end(entry *ast.MappingValueNode, limit int) int {
 	column := entry.Key.GetToken().Position.Column - 1
 	to := line(entry) + 1
@@ -186,8 +180,8 @@ func (e *yamlEdit) end(entry *ast.MappingValueNode, limit int) int {
 	return to
 }
 
-// commentsAbove is the first line of the comment that stands directly above a
-// line and as far to the right, or the line itself.
+// commentsAbove is the first line of the comment directly above a line with the
+// same indentation, or the line itself.
 func (e *yamlEdit) commentsAbove(at int) int {
 	indent := indentOf(e.lines[at])
 	for at > 0 && isComment(e.lines[at-1]) && indentOf(e.lines[at-1]) == indent {

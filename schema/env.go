@@ -21,8 +21,8 @@ const (
 	envDisable = "disable"
 )
 
-// envMode is where the document wants its variables from. What is not one of
-// the modes is reported when the key is decoded.
+// envMode is the value of the document's env key. An invalid one is reported when
+// the key is decoded.
 func envMode(root *node) string {
 	if n := root.get("env"); n != nil && n.kind == text {
 		return n.scalar
@@ -30,8 +30,8 @@ func envMode(root *node) string {
 	return envEnable
 }
 
-// variables collects what the document may refer to. A .env file that was
-// asked for by name must exist; the one in the working directory need not.
+// variables returns the variables that the document may refer to. A .env file
+// that was named must exist; the one in the working directory need not.
 func variables(mode string, opts LoadOptions) (map[string]string, error) {
 	vars := map[string]string{}
 	if mode != envDotenv {
@@ -48,8 +48,8 @@ func variables(mode string, opts LoadOptions) (map[string]string, error) {
 	return vars, nil
 }
 
-// origin names the places that variables look into.
-func origin(mode string, opts LoadOptions) string {
+// variableSource says where variables are looked up, for error messages.
+func variableSource(mode string, opts LoadOptions) string {
 	file := ".env"
 	if opts.EnvFile != "" {
 		file = opts.EnvFile
@@ -80,10 +80,10 @@ func processVariables(environ []string) map[string]string {
 }
 
 func dotenvVariables(opts LoadOptions) (map[string]string, error) {
-	path, asked := opts.EnvFile, opts.EnvFile != ""
-	if !asked {
+	path := opts.EnvFile
+	if path == "" {
 		path = filepath.Join(opts.Dir, ".env")
-		// Some people keep a Python environment in a directory of that name.
+		// A directory of that name may be a Python environment.
 		if info, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || err == nil && info.IsDir() {
 			return nil, nil
 		}
@@ -103,8 +103,8 @@ func dotenvVariables(opts LoadOptions) (map[string]string, error) {
 	return parseDotenv(path, data)
 }
 
-// parseDotenv withholds the parser's own message: it shows the text it
-// stumbled over, which in such a file is as good as always a secret.
+// parseDotenv does not pass on the parser's message: it quotes the text it failed
+// at, which in such a file is probably a secret.
 func parseDotenv(path string, data []byte) (map[string]string, error) {
 	if len(data) > maxSource {
 		return nil, fmt.Errorf("%s: larger than 1 MiB; is this the .env file?", path)
@@ -117,9 +117,9 @@ func parseDotenv(path string, data []byte) (map[string]string, error) {
 	return vars, nil
 }
 
-// dotenvLine finds the line that the parser refuses: the one after the
-// longest run of lines that it takes. Of a file with very many lines only the
-// first are tried, for each try reads them all.
+// dotenvLine finds the line that the parser rejects: the one after the longest
+// prefix that it accepts. Only the first 1000 lines are tried, since each try
+// parses all lines before.
 func dotenvLine(data []byte) int {
 	good := 0
 	lines := bytes.SplitAfter(data, []byte("\n"))

@@ -11,20 +11,19 @@ import (
 type Error struct {
 	// File is the file as the caller named it.
 	File string
-	// Line and Column count from 1, columns in characters; Line is 0 for what
-	// stands in no file yet.
+	// Line and Column count from 1, columns in characters. Line is 0 if there is
+	// no file yet.
 	Line, Column int
-	// Path is the place in the document, like mcp.git.args[0]; empty for the
+	// Path is the path in the document, like mcp.git.args[0]; empty for the
 	// document as a whole.
 	Path string
-	// Err says what is wrong, without any value that may be a secret.
+	// Err is the error, without values that may be secret.
 	Err error
-	// Hint says what would be right; it may be empty.
+	// Hint says how to fix it; it may be empty.
 	Hint string
 }
 
-// Error returns one line: the position, the path, what is wrong and what
-// would be right.
+// Error returns one line: the position, the path, the error and the hint.
 func (e *Error) Error() string {
 	var b strings.Builder
 	if e.Line > 0 {
@@ -43,10 +42,10 @@ func (e *Error) Error() string {
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Errors is everything that is wrong with a config file, in file order.
+// Errors are all errors of a config file, in file order.
 type Errors []*Error
 
-// Error returns a heading and then one line for each error.
+// Error returns a heading and one line for each error.
 func (e Errors) Error() string {
 	lines := []string{"Invalid config file:"}
 	for _, err := range e {
@@ -70,12 +69,12 @@ func (e Errors) sort() {
 	})
 }
 
-// MissingVariablesError says which variables a config file refers to that are
-// defined nowhere.
+// MissingVariablesError lists the undefined variables that a config file refers
+// to.
 type MissingVariablesError struct {
 	// Names are the variables, sorted, each once.
 	Names []string
-	// Uses are the places that refer to them, in file order.
+	// Uses are the references to them, in file order.
 	Uses []*Error
 }
 

@@ -12,18 +12,18 @@ const (
 	groupLimit = "limit"
 )
 
-// field is one key of an object, as the tags of a struct field describe it.
+// field is a key of an object, as the tags of a struct field describe it.
 type field struct {
-	key      string
-	index    int
-	group    string
-	enum     []string
-	min      string
-	preset   string // the default, as YAML
-	required bool
-	nonblank bool
-	secret   bool
-	later    bool
+	key         string
+	index       int
+	group       string
+	enum        []string
+	min         string
+	defaultYAML string // the default, as YAML
+	required    bool
+	nonblank    bool
+	secret      bool
+	later       bool
 }
 
 // fieldsOf reads the keys of a struct type from its tags, in the order of
@@ -36,7 +36,7 @@ func fieldsOf(t reflect.Type) []field {
 		if key == "" || key == "-" {
 			continue
 		}
-		f := field{key: key, index: i, group: tag.Get("group"), min: tag.Get("min"), preset: tag.Get("default")}
+		f := field{key: key, index: i, group: tag.Get("group"), min: tag.Get("min"), defaultYAML: tag.Get("default")}
 		if enum := tag.Get("enum"); enum != "" {
 			f.enum = strings.Split(enum, ",")
 		}
@@ -49,7 +49,7 @@ func fieldsOf(t reflect.Type) []field {
 	return fields
 }
 
-// inGroups are the fields that belong to one of the groups.
+// inGroups returns the fields that belong to one of the groups.
 func inGroups(fields []field, groups ...string) []field {
 	var in []field
 	for _, f := range fields {
@@ -79,26 +79,26 @@ func keysOf(fields []field) []string {
 	return keys
 }
 
-// preset gives every field of the struct v, and of the structs in it, the
+// setDefaults sets every field of the struct v, and of the structs in it, to the
 // default of its tag.
-func preset(v reflect.Value) {
+func setDefaults(v reflect.Value) {
 	for _, f := range fieldsOf(v.Type()) {
 		switch inner := v.Field(f.index); {
-		case f.preset == "[]" || f.preset == "{}":
+		case f.defaultYAML == "[]" || f.defaultYAML == "{}":
 		case inner.Kind() == reflect.String:
-			inner.SetString(f.preset)
-		case f.preset != "":
-			f.presetTo(inner)
+			inner.SetString(f.defaultYAML)
+		case f.defaultYAML != "":
+			f.setDefault(inner)
 		case inner.Kind() == reflect.Struct:
-			preset(inner)
+			setDefaults(inner)
 		}
 	}
 }
 
-// presetTo goes the way a document goes, so a default is written as a user
+// setDefault decodes the default like a document, so that a tag has it as a user
 // would write it.
-func (f field) presetTo(v reflect.Value) {
-	src := &source{name: "default of " + f.key, data: []byte(f.preset)}
+func (f field) setDefault(v reflect.Value) {
+	src := &source{name: "default of " + f.key, data: []byte(f.defaultYAML)}
 	n, failure := parseYAML(src)
 	if failure != nil {
 		panic(failure) // a tag in types.go is wrong

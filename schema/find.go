@@ -9,40 +9,41 @@ import (
 	"strings"
 )
 
-// FileNames are the names that Find tries, in this order.
-var FileNames = []string{
+// fileNames are the names that Find tries, in this order.
+var fileNames = []string{
 	"mcp.json", ".mcp.json", "mcp.jsonc", "mcp.yaml", "mcp.yml",
 	".dynmcp/config.json", ".dynmcp/config.yaml",
 }
 
 // Find returns the absolute path of the config file in dir, or in the working
-// directory if dir is empty. It looks at names only; Load says whether the
-// file is any good.
+// directory if dir is empty. It does not look at its content.
 func Find(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return "", fmt.Errorf("find the config file: %w", err)
 	}
-	for _, name := range FileNames {
-		path := filepath.Join(dir, name)
-		if info, err := os.Stat(path); err == nil && !info.IsDir() {
-			return path, nil
-		}
+	if path := firstFile(dir, fileNames...); path != "" {
+		return path, nil
 	}
 	text := fmt.Sprintf("No config file found in %s: tried %s; make one with dynmcp init, or name one with -c",
-		dir, strings.Join(FileNames, ", "))
+		dir, strings.Join(fileNames, ", "))
 	return "", &fileError{text, fs.ErrNotExist}
 }
 
-// FindUser returns the path of the user's own config file, over which that of
-// a project lies, or empty if there is none.
+// FindUser returns the path of the user's own config file, which a project's file
+// overrides, or "" if there is none.
 func FindUser() string {
 	dir := userDir()
 	if dir == "" {
 		return ""
 	}
-	for _, name := range []string{"config.json", "config.yaml"} {
-		path := filepath.Join(dir, "dynmcp", name)
+	return firstFile(filepath.Join(dir, "dynmcp"), "config.json", "config.yaml")
+}
+
+// firstFile returns the path of the first of these files that exists, or "".
+func firstFile(dir string, names ...string) string {
+	for _, name := range names {
+		path := filepath.Join(dir, name)
 		if info, err := os.Stat(path); err == nil && !info.IsDir() {
 			return path
 		}
@@ -50,8 +51,8 @@ func FindUser() string {
 	return ""
 }
 
-// userDir is where programs keep what a user has set. It is the same on Linux
-// and macOS, where people keep it under version control alike.
+// userDir is the directory of the user's settings. It is the same on Linux and
+// macOS, so that people can share it between them.
 func userDir() string {
 	if dir := os.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
 		return dir

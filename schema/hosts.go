@@ -2,15 +2,12 @@ package schema
 
 import "slices"
 
-var httpAliases = []string{"http", "streamableHttp", "streamable_http"}
+// HTTPAliases are the names that hosts have for streamable-http.
+var HTTPAliases = []string{"http", "streamableHttp", "streamable_http"}
 
-// HTTPAliases are the words that hosts have for streamable-http.
-func HTTPAliases() []string { return slices.Clone(httpAliases) }
-
-// hostSpelling returns the entry as it would be written under mcp: type
-// becomes transport, and of a command that is a list the first word is the
-// command and the rest come before the args. Paths in errors keep the host's
-// words.
+// hostSpelling returns a host's entry as it would be written under mcp: type
+// becomes transport, and a command that is a list becomes a command and args.
+// Paths in errors keep the host's keys.
 func (r *reading) hostSpelling(path string, n *node) *node {
 	if n.kind != object {
 		return n
@@ -25,8 +22,10 @@ func (r *reading) hostSpelling(path string, n *node) *node {
 		case m.key == "type":
 			m.key, m.written = "transport", "type"
 		}
-		if m.key == "transport" {
-			m.value = hostTransport(m.value)
+		if m.key == "transport" && m.value.kind == text && slices.Contains(HTTPAliases, m.value.scalar) {
+			renamed := *m.value
+			renamed.scalar = StreamableHTTP
+			m.value = &renamed
 		}
 		out.members = append(out.members, m)
 	}
@@ -34,44 +33,27 @@ func (r *reading) hostSpelling(path string, n *node) *node {
 	return &out
 }
 
-func hostTransport(n *node) *node {
-	if n.kind != text || !slices.Contains(httpAliases, n.scalar) {
-		return n
-	}
-	renamed := *n
-	renamed.scalar = StreamableHTTP
-	return &renamed
-}
-
+// splitCommand makes the first item of a command that is a list the command of n,
+// and prepends the others to its args.
 func (r *reading) splitCommand(path string, n *node) {
-	i := slices.IndexFunc(n.members, func(m member) bool { return m.key == "command" })
+	keyIs := func(key string) func(member) bool { return func(m member) bool { return m.key == key } }
+	i := slices.IndexFunc(n.members, keyIs("command"))
 	if i < 0 || n.members[i].value.kind != list {
 		return
 	}
-	words := n.members[i].value
-	if len(words.items) == 0 {
-		r.fail(words.at, below(path, "command"), "this list is empty", "begin it with the program to run")
-		words = &node{kind: list, at: words.at, items: []*node{{kind: text, at: words.at, unresolved: true}}}
+	command, words := &n.members[i], n.members[i].value.items
+	if len(words) == 0 {
+		r.fail(command.value.at, below(path, "command"), "this list is empty", "begin it with the program to run")
+		words = []*node{{kind: text, at: command.value.at, unresolved: true}}
 	}
-	n.members[i].value = words.items[0]
-	if len(words.items) > 1 {
-		n.prependArgs(n.members[i].at, words.items[1:])
+	command.value = words[0]
+	args := &node{kind: list, at: command.at, items: words[1:]}
+	switch j := slices.IndexFunc(n.members, keyIs("args")); {
+	case len(args.items) == 0:
+	case j < 0:
+		n.members = append(n.members, member{key: "args", written: "command", at: command.at, value: args})
+	case n.members[j].value.kind == list: // or the decoder says that it must be
+		args.at, args.items = n.members[j].value.at, slices.Concat(args.items, n.members[j].value.items)
+		n.members[j].value = args
 	}
-}
-
-// prependArgs puts words before the args that n has. Args that are no list
-// stay, for the decoder to say so.
-func (n *node) prependArgs(at pos, words []*node) {
-	for i, m := range n.members {
-		if m.key != "args" {
-			continue
-		}
-		if m.value.kind == list {
-			joined := *m.value
-			joined.items = slices.Concat(words, m.value.items)
-			n.members[i].value = &joined
-		}
-		return
-	}
-	n.members = append(n.members, member{key: "args", written: "command", at: at, value: &node{kind: list, at: at, items: words}})
 }

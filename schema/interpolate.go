@@ -8,18 +8,17 @@ import (
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// expansion is what a text became, and what was met on the way.
+// expansion is a string with its references replaced.
 type expansion struct {
-	text    string
-	values  []string // of the variables that came in, not of defaults
-	missing []string // variables that are defined nowhere and have no default
-	odd     bool     // a ${…} is left as it is: it is no reference, or in a default
+	text       string
+	values     []string // of variables that were inserted; defaults are not among them
+	missing    []string // undefined variables without a default
+	unexpanded bool     // a ${…} is left as it is: it is not a reference, or in a default
 }
 
-// expand replaces ${NAME} and ${NAME:-default} in s, once: what comes in is
-// not looked at again. The default also stands in for an empty variable.
-// $${…} is the way to write ${…}. Everything else, a lone $ and an unclosed ${
-// included, stays as it is.
+// expand replaces ${NAME} and ${NAME:-default} in s. Values are not expanded
+// again. The default also replaces an empty variable. $${…} is an escaped ${…}.
+// Everything else, a lone $ and an unclosed ${ included, stays as it is.
 func expand(s string, lookup func(string) (string, bool)) expansion {
 	var out expansion
 	var b strings.Builder
@@ -50,17 +49,17 @@ func nextReference(s string) (plain, reference, rest string) {
 	return s[:begin], s[begin:end], s[end:]
 }
 
-// replace is the text that stands for one reference.
+// replace returns the value of a reference.
 func (e *expansion) replace(reference string, lookup func(string) (string, bool)) string {
 	if reference == "" || strings.HasPrefix(reference, "$$") {
 		return strings.TrimPrefix(reference, "$")
 	}
 	name, fallback, hasFallback := strings.Cut(reference[2:len(reference)-1], ":-")
 	if !variableName.MatchString(name) {
-		e.odd = true
+		e.unexpanded = true
 		return reference
 	}
-	e.odd = e.odd || strings.Contains(fallback, "${")
+	e.unexpanded = e.unexpanded || strings.Contains(fallback, "${")
 	value, defined := lookup(name)
 	switch {
 	case hasFallback && value == "":
@@ -73,14 +72,14 @@ func (e *expansion) replace(reference string, lookup func(string) (string, bool)
 	return value
 }
 
-// interpolated are the keys of a document whose texts may refer to variables.
+// interpolated are the top-level keys below which strings may refer to variables.
 var interpolated = []string{"mcp", "mcpServers", "servers", "tree", "gateway"}
 
-// publicVariables have values that are in every path and many messages, and that
-// nobody keeps secret.
+// publicVariables are not secret, and their values are part of many paths and
+// messages.
 var publicVariables = []string{"HOME", "LANG", "LOGNAME", "PATH", "PWD", "SHELL", "TMPDIR", "USER"}
 
-// interpolate expands every text below those keys, in place.
+// interpolate expands every string below those keys, in place.
 func (r *reading) interpolate(root *node, variables map[string]string) {
 	for _, name := range publicVariables {
 		r.public = append(r.public, variables[name])
@@ -118,13 +117,13 @@ func (r *reading) expandText(path string, n *node, variables map[string]string) 
 		return value, ok
 	})
 	n.scalar = e.text
-	n.hidden = len(e.values) > 0
+	n.fromVariable = len(e.values) > 0
 	n.unresolved = len(e.missing) > 0
 	r.values = append(r.values, e.values...)
 	for _, name := range e.missing {
 		r.missingVariable(n.at, path, name)
 	}
-	if e.odd {
+	if e.unexpanded {
 		r.warn(n.at, path, "a ${…} in this text stays as it is", "references are ${NAME} or ${NAME:-default}, not inside one another; $${…} is a plain ${…}")
 	}
 }

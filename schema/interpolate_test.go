@@ -72,24 +72,24 @@ func FuzzExpand(f *testing.F) {
 	reference := regexp.MustCompile(`\$?\$\{[^}]*\}`)
 	live := regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}$`)
 	f.Fuzz(func(t *testing.T, s string) {
-		odd := false
+		unexpanded := false
 		want := reference.ReplaceAllStringFunc(s, func(ref string) string {
 			if strings.HasPrefix(ref, "$$") {
 				return ref[1:]
 			}
 			parts := live.FindStringSubmatch(ref)
 			if parts == nil {
-				odd = true
+				unexpanded = true
 				return ref
 			}
-			odd = odd || strings.Contains(parts[2], "${")
+			unexpanded = unexpanded || strings.Contains(parts[2], "${")
 			if value, _ := testVars(parts[1]); value != "" {
 				return value
 			}
 			return strings.TrimPrefix(parts[2], ":-")
 		})
-		if got := expand(s, testVars); got.text != want || got.odd != odd {
-			t.Errorf("expand(%q): got %q, odd %v, want %q, %v", s, got.text, got.odd, want, odd)
+		if got := expand(s, testVars); got.text != want || got.unexpanded != unexpanded {
+			t.Errorf("expand(%q): got %q, unexpanded %v, want %q, %v", s, got.text, got.unexpanded, want, unexpanded)
 		}
 	})
 }

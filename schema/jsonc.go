@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -38,33 +39,34 @@ func (c *cursor) node(v hujson.Value) *node {
 			n.items = append(n.items, c.node(item))
 		}
 	case hujson.Literal:
-		n.kind, n.scalar = literal(v)
+		n.scalar = string(v)
+		switch v.Kind() {
+		case '"':
+			n.kind, n.scalar = text, v.String()
+		case 't', 'f':
+			n.kind = boolean
+		case 'n':
+			n.kind = null
+		default:
+			n.kind = number
+		}
 	}
 	return n
 }
 
-func literal(l hujson.Literal) (kind, string) {
-	switch l.Kind() {
-	case '"':
-		return text, l.String()
-	case 't', 'f':
-		return boolean, string(l)
-	case 'n':
-		return null, string(l)
-	default:
-		return number, string(l)
-	}
-}
-
-// jsonError says what stopped the parser without showing any of the file:
-// what stands there may be half of a token somebody forgot to quote. The
-// parser gives its place, in bytes, only inside its text.
+// jsonError describes a parse error without quoting the file, which may have a
+// secret there that somebody forgot to quote. The parser has the position, in
+// bytes, only in its message.
 func jsonError(src *source, err error) *Error {
 	var line, col int
 	if _, scanErr := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &line, &col); scanErr != nil {
 		return &Error{File: src.name, Line: 1, Column: 1, Err: errors.New("malformed JSON")}
 	}
-	offset := lineOffset(src.data, line) + col - 1
+	offset := 0
+	for range line - 1 {
+		offset += bytes.IndexByte(src.data[offset:], '\n') + 1
+	}
+	offset += col - 1
 	p := (&cursor{data: src.data}).to(offset)
 	what, hint := jsonTrouble(src.data, offset, err)
 	return &Error{File: src.name, Line: p.line, Column: p.col, Err: errors.New("malformed JSON: " + what), Hint: hint}
@@ -80,26 +82,13 @@ func jsonTrouble(data []byte, offset int, err error) (what, hint string) {
 	case !strings.HasPrefix(inner.Error(), "invalid literal") && data[offset] == '\'':
 		return "text in single quotes", "use double quotes"
 	case !strings.HasPrefix(inner.Error(), "invalid literal"):
-		return inner.Error(), missingComma(data[offset])
+		if strings.IndexByte(`"{[`, data[offset]) >= 0 {
+			hint = "is there a comma missing before it?"
+		}
+		return inner.Error(), hint
 	case data[offset] == '"':
 		return "text that JSON does not allow", `write line breaks as \n and backslashes as \\`
 	default:
 		return "a word or number that is not JSON", "put keys and texts in double quotes"
 	}
-}
-
-func missingComma(c byte) string {
-	if c == '"' || c == '{' || c == '[' {
-		return "is there a comma missing before it?"
-	}
-	return ""
-}
-
-// lineOffset is where a line begins, counted in bytes.
-func lineOffset(data []byte, line int) int {
-	offset := 0
-	for ; line > 1; line-- {
-		offset += strings.IndexByte(string(data[offset:]), '\n') + 1
-	}
-	return offset
 }

@@ -6,20 +6,19 @@ import (
 	"strings"
 )
 
-// Origin is where a server of a config was written.
+// Origin is the position of a server's entry.
 type Origin struct {
 	// File is the absolute path of the file, Line the line of its entry.
 	File string
 	Line int
-	// Hides are the files that have an entry of the same name which this one
-	// replaced, the nearest first.
+	// Hides are the files whose entry of the same name this one replaces, the
+	// nearest first.
 	Hides []string
 }
 
-// merge makes one config of files that were read without an error, the nearest
-// first.
+// merge merges files that were read without an error, the nearest first.
 func merge(layers []*reading) (*Config, error) {
-	cfg := configOf(mergeDocuments(layers))
+	cfg := newConfig(mergeDocuments(layers))
 	cfg.Path = layers[0].path
 	cfg.Origins = map[string]Origin{}
 	for _, r := range layers {
@@ -42,8 +41,8 @@ func merge(layers []*reading) (*Config, error) {
 	return cfg, nil
 }
 
-// secretsOf are the values to hide: credentials, and what came from variables
-// unless a file shows it in plain text elsewhere.
+// secretsOf returns the values to hide: credentials, and the values of variables
+// unless a file also has them in plain text.
 func secretsOf(layers []*reading) []string {
 	var secrets, public []string
 	for _, r := range layers {
@@ -64,15 +63,15 @@ func secretsOf(layers []*reading) []string {
 	return slices.DeleteFunc(slices.Compact(secrets), func(s string) bool { return s == "" || slices.Contains(public, s) })
 }
 
-// addServers adds those servers of a file that no nearer one has.
+// addServers adds the servers of a file that no nearer file has.
 func (c *Config) addServers(r *reading) {
-	for _, s := range r.doc.all(r) {
+	for _, s := range r.doc.serversInOrder(r) {
 		if o, taken := c.Origins[s.Name]; taken {
 			o.Hides = append(o.Hides, r.path)
 			c.Origins[s.Name] = o
 			continue
 		}
-		c.Origins[s.Name] = Origin{File: r.path, Line: r.places[s.Name].line}
+		c.Origins[s.Name] = Origin{File: r.path, Line: r.positions[s.Name].line}
 		c.Servers = append(c.Servers, s)
 	}
 }
@@ -85,8 +84,7 @@ func mergeDocuments(layers []*reading) *Document {
 	return &doc
 }
 
-// overlay sets in dst the fields of src that n, what src was read from, has
-// keys for.
+// overlay copies the fields from src to dst that n, the node of src, has keys for.
 func overlay(dst, src reflect.Value, n *node) {
 	for _, f := range fieldsOf(src.Type()) {
 		value := n.get(f.key)
@@ -101,8 +99,7 @@ func overlay(dst, src reflect.Value, n *node) {
 	}
 }
 
-// mergeDefaults fills in the defaults that depend on more than one key, which
-// the files on their own could not know.
+// mergeDefaults sets the defaults that depend on the keys of all files.
 func mergeDefaults(cfg *Config, layers []*reading) {
 	has := func(key string) bool {
 		return slices.ContainsFunc(layers, func(r *reading) bool { return r.root.has(key) })

@@ -126,7 +126,7 @@ func TestSwitchedOffNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(cfg.Warnings, "\n"); !strings.Contains(got, "mcp.b: this switches off a server that is not there") {
+	if got := strings.Join(cfg.Warnings, "\n"); !strings.Contains(got, "mcp.b: this disables a server that does not exist") {
 		t.Errorf("got warnings %q", got)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"slices"
 )
 
-// LoadOptions say where variables come from. The zero value is what a user
-// gets who gives no flags.
+// LoadOptions say where variables come from. The zero value is the behaviour
+// without flags.
 type LoadOptions struct {
 	// EnvFile is a file to read instead of .env; it must exist.
 	EnvFile string
@@ -22,13 +22,13 @@ type LoadOptions struct {
 	Environ []string
 }
 
-// Load reads config files into one config, the nearest first: what it says wins
-// over what the files behind it say. Servers are merged by name, whole entries
-// at a time; of other keys each is taken from the nearest file that has it, and
-// of catalog, gateway and defaults each of their keys.
+// Load reads config files, the nearest first, and merges them: a nearer file
+// overrides those behind it. Servers are merged by name, as whole entries. Any
+// other key is taken from the nearest file that has it; for catalog, gateway and
+// defaults that holds for each of their keys.
 //
-// When files are wrong, the error holds Errors, a *MissingVariablesError or
-// both, of all of them; otherwise it is about reading one of them or the .env.
+// The error for files with invalid content wraps Errors, a *MissingVariablesError
+// or both, for all of them.
 func Load(paths []string, opts LoadOptions) (*Config, error) {
 	var layers []*reading // the farthest first: nearer ones refer to its servers
 	var failures []error
@@ -80,13 +80,13 @@ func readConfig(path string) ([]byte, error) {
 	return data, nil
 }
 
-// readBounded reads one byte more than is allowed, which is enough to see
-// that a file is too large even if it is a device that never ends.
+// readBounded reads at most one byte more than is allowed, which is enough to see
+// that a file is too large.
 func readBounded(r io.Reader) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(r, maxSource+1))
 }
 
-// fileError is a sentence for the user over an error for the program.
+// fileError is a message for the user that wraps an error for the program.
 type fileError struct {
 	text string
 	err  error
@@ -95,10 +95,10 @@ type fileError struct {
 func (e *fileError) Error() string { return e.text }
 func (e *fileError) Unwrap() error { return e.err }
 
-// read reads a document. Its name decides between JSON and YAML, and errors
-// show it.
+// read reads a document. The name, which errors show, decides between JSON and
+// YAML.
 func (r *reading) read(name string, data []byte, opts LoadOptions) error {
-	r.src, r.places = &source{name: name, data: data}, map[string]pos{}
+	r.src, r.positions = &source{name: name, data: data}, map[string]pos{}
 	root, failure := r.src.parse()
 	if failure != nil {
 		return Errors{failure}
@@ -112,7 +112,7 @@ func (r *reading) read(name string, data []byte, opts LoadOptions) error {
 	return r.err()
 }
 
-// parse reads the text into a tree of nodes, in whatever language it is.
+// parse parses JSON or YAML.
 func (s *source) parse() (*node, *Error) {
 	if what, hint := s.check(); what != "" {
 		return nil, &Error{File: s.name, Line: 1, Column: 1, Err: errors.New(what), Hint: hint}
@@ -123,8 +123,7 @@ func (s *source) parse() (*node, *Error) {
 	return parseJSON(s)
 }
 
-// resolve replaces the references to variables in the document, from where
-// its env key says.
+// resolve replaces the references to variables in the document.
 func (r *reading) resolve(root *node, opts LoadOptions) error {
 	mode := envMode(root)
 	readsFile := mode != envDisable && mode != envProcess
@@ -139,7 +138,7 @@ func (r *reading) resolve(root *node, opts LoadOptions) error {
 	if err != nil {
 		return err
 	}
-	r.origin = origin(mode, opts)
+	r.variableSource = variableSource(mode, opts)
 	r.interpolate(root, vars)
 	return nil
 }
@@ -150,18 +149,18 @@ func (r *reading) resolve(root *node, opts LoadOptions) error {
 // variable is not a secret if the config has it in plain text elsewhere.
 func (c *Config) Secrets() []string { return c.secrets }
 
-// Single is the config of a run without a file: one stdio server, started at
-// once, with every default. The program's own name becomes the server's.
+// Single returns the config of a run without a file: one eager stdio server with
+// every default, named after the program.
 func Single(command string, args []string) *Config {
 	var doc Document
-	preset(reflect.ValueOf(&doc).Elem())
+	setDefaults(reflect.ValueOf(&doc).Elem())
 	s := doc.Defaults
 	s.Name = slug(filepath.Base(command))
 	if s.Name == "" {
 		s.Name = "server"
 	}
 	s.Transport, s.Command, s.Args = Stdio, command, args
-	cfg := configOf(&doc)
+	cfg := newConfig(&doc)
 	cfg.SingleWrap, cfg.Servers = true, []Server{s}
 	return cfg
 }

@@ -105,7 +105,7 @@ func TestFindNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Find("")
-	wantError(t, err, append([]string{"No config file found", dir, "dynmcp init", "-c"}, FileNames...)...)
+	wantError(t, err, append([]string{"No config file found", dir, "dynmcp init", "-c"}, fileNames...)...)
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v, want it to be fs.ErrNotExist", err)
 	}

@@ -8,14 +8,13 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// masked stands for a value that is not shown.
+// masked replaces a value that is not shown.
 const masked = "***"
 
-// Mask returns a config file, ours or a host's, for people to look at: what may
-// be a secret in it is written as ***. Those are the values of env and headers,
-// of keys that are called like secrets, what follows such words in a list, and
-// addresses with more than a path. References to variables are shown. Lines stay lines.
-// A file that cannot be read is not shown at all.
+// Mask returns a config file, ours or a host's, with *** in place of values that
+// may be secret: those of env and headers, of keys and options that are named like
+// secrets, and URLs with more than a path. References to variables stay. The
+// number of lines does not change. It returns nil for a file it cannot parse.
 func Mask(name string, data []byte) []byte {
 	data, restore := unixText(data)
 	if value, err := hujson.Parse(data); err == nil {
@@ -29,8 +28,9 @@ func Mask(name string, data []byte) []byte {
 	return restore(maskYAML(data, root))
 }
 
-// LooksSecret reports whether a value called key may be a secret, by its name and
-// its looks.
+// LooksSecret reports whether the value of a key, option or variable may be a
+// secret: its name says so, or it is a URL with a query or credentials, or an
+// assignment to such a name.
 func LooksSecret(key, value string) bool {
 	_, reference, _ := nextReference(value)
 	switch {
@@ -46,12 +46,12 @@ func LooksSecret(key, value string) bool {
 	return ok && assigned != "" && secretName.MatchString(value[:strings.Index(value, "=")])
 }
 
-// secretMaps are keys whose values are all taken for secrets.
+// secretMaps are keys of objects all of whose values Mask hides.
 var secretMaps = []string{"env", "headers", "http_headers", "requestInit"}
 
-// tells reports whether a text may be a secret: within is the key of the object
-// or list that holds it, key its own or, in a list, the item before it.
-func tells(within, key, value string) bool {
+// isMasked reports whether Mask hides a string. within is the key of the object or
+// list that holds it; key is its own or, in a list, the option before it.
+func isMasked(within, key, value string) bool {
 	_, reference, _ := nextReference(value)
 	return LooksSecret(key, value) || reference == "" && value != "" && slices.Contains(secretMaps, within)
 }
@@ -76,7 +76,7 @@ func maskJSON(data []byte, root hujson.Value) []byte {
 				}
 			}
 		case hujson.Literal:
-			if inner.Kind() == '"' && tells(within, key, inner.String()) {
+			if inner.Kind() == '"' && isMasked(within, key, inner.String()) {
 				out.Write(data[shown:v.StartOffset])
 				out.WriteString(quoted(masked))
 				shown = v.EndOffset
@@ -88,7 +88,7 @@ func maskJSON(data []byte, root hujson.Value) []byte {
 	return out.Bytes()
 }
 
-// option is a word of a command line if what follows it may be its value.
+// option returns an argument if the next one may be its value, "" otherwise.
 func option(word string) string {
 	if strings.HasPrefix(word, "-") && !strings.Contains(word, "=") {
 		return word
@@ -96,8 +96,8 @@ func option(word string) string {
 	return ""
 }
 
-// walk visits n and all keys and values below it. A value comes with its key, in
-// a list with the option before it, and with the key of what holds it.
+// walk visits n and all keys and values below it, each with the within and key of
+// isMasked.
 func walk(within, key string, n *node, visit func(within, key string, n *node)) {
 	visit(within, key, n)
 	for _, m := range n.members {
@@ -111,34 +111,34 @@ func walk(within, key string, n *node, visit func(within, key string, n *node)) 
 	}
 }
 
-// maskYAML hides secrets to the ends of their lines, and the lines behind up to
-// the next value.
+// maskYAML hides secrets up to the end of their line, and the lines after it up to
+// the next key or value.
 func maskYAML(data []byte, root *node) []byte {
 	type place struct {
 		pos
 		secret bool
 	}
-	var places []place
+	var positions []place
 	walk("", "", root, func(within, key string, n *node) {
-		places = append(places, place{n.at, n.kind == text && tells(within, key, n.scalar)})
+		positions = append(positions, place{n.at, n.kind == text && isMasked(within, key, n.scalar)})
 	})
-	slices.SortStableFunc(places, func(a, b place) int { return a.compare(b.pos) })
+	slices.SortStableFunc(positions, func(a, b place) int { return a.compare(b.pos) })
 	lines := strings.SplitAfter(string(data), "\n")
-	for i, p := range places {
+	for i, p := range positions {
 		if !p.secret {
 			continue
 		}
 		last := len(lines)
-		if i+1 < len(places) {
-			last = places[i+1].line - 1
+		if i+1 < len(positions) {
+			last = positions[i+1].line - 1
 		}
 		hideLines(lines, p.pos, last)
 	}
 	return []byte(strings.Join(lines, ""))
 }
 
-// hideLines hides the text at p to the end of its line, and the lines behind
-// it up to the one of index last: they may be more of it.
+// hideLines hides the text from p to the end of its line and the lines after it,
+// which may continue it, up to but not including the one of index last.
 func hideLines(lines []string, p pos, last int) {
 	head := []rune(lines[p.line-1])
 	if p.col <= len(head) {

@@ -2,9 +2,8 @@ package schema
 
 import "strings"
 
-// elsewhere are keys that other programs' configs have, and what is written
-// for them here.
-var elsewhere = map[string]string{
+// foreignKeys are keys of other programs' configs, and what to write instead.
+var foreignKeys = map[string]string{
 	"type":         `write "transport"`,
 	"httpUrl":      `write "url"`,
 	"serverUrl":    `write "url"`,
@@ -18,12 +17,12 @@ var elsewhere = map[string]string{
 	"inputs":       "remove it and write ${NAME} where a value is asked for",
 }
 
-// hintForKey says what to write instead of an unknown key.
+// hintForKey is the hint for an unknown key.
 func hintForKey(key string, known []string) string {
 	if near := nearest(key, known); near != "" {
 		return `did you mean "` + near + `"?`
 	}
-	if hint, ok := elsewhere[key]; ok {
+	if hint, ok := foreignKeys[key]; ok {
 		return hint
 	}
 	if len(known) > 12 {
@@ -32,7 +31,7 @@ func hintForKey(key string, known []string) string {
 	return "known are " + strings.Join(known, ", ")
 }
 
-// didYouMean says what to write instead of a value that is not allowed.
+// didYouMean is the hint for a value that is not allowed.
 func didYouMean(value string, allowed []string) string {
 	if near := nearest(value, allowed); near != "" {
 		return `did you mean "` + near + `"?`
@@ -49,14 +48,13 @@ func oneOf(values []string) string {
 	return strings.Join(values[:last], ", ") + " or " + values[last]
 }
 
-// nearest is the candidate that s is most likely meant to be, empty when none
-// is near: one letter in three may differ, or its beginning be left out, as
-// in http for streamable-http.
+// nearest returns the candidate most like s, or "" if none is: one letter in three
+// may differ, or its beginning be left out, as in http for streamable-http.
 func nearest(s string, candidates []string) string {
 	s = fold(s)
 	best, least := "", max(1, len(s)/3)+1
 	for _, candidate := range candidates {
-		d := distance(s, fold(candidate))
+		d := EditDistance([]rune(s), []rune(fold(candidate)))
 		if len(s) > 2 && strings.HasSuffix(fold(candidate), s) {
 			d = min(d, least-1)
 		}
@@ -67,32 +65,32 @@ func nearest(s string, candidates []string) string {
 	return best
 }
 
-// fold makes spellings alike that differ only in case and separators.
+// fold removes differences in case and separators.
 func fold(s string) string {
 	return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(s))
 }
 
-// distance counts the letters to insert, remove, replace or swap with their
-// neighbour to make b of a.
-func distance(a, b string) int {
-	before, row := make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+// EditDistance is the number of runes to insert, remove, replace or swap with
+// their neighbour to make b of a, where no rune is edited twice (optimal string
+// alignment).
+func EditDistance(a, b []rune) int {
+	before, prev, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range prev {
+		prev[j] = j
 	}
-	for i := range len(a) {
-		next := make([]int, len(b)+1)
-		next[0] = i + 1
-		for j := range len(b) {
-			differ := 0
-			if a[i] != b[j] {
-				differ = 1
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			replace := 1
+			if a[i-1] == b[j-1] {
+				replace = 0
 			}
-			next[j+1] = min(row[j]+differ, row[j+1]+1, next[j]+1)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				next[j+1] = min(next[j+1], before[j-1]+1)
+			row[j] = min(prev[j]+1, row[j-1]+1, prev[j-1]+replace)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
 			}
 		}
-		before, row = row, next
+		before, prev, row = prev, row, before
 	}
-	return row[len(b)]
+	return prev[len(b)]
 }

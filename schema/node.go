@@ -2,12 +2,11 @@ package schema
 
 import (
 	"cmp"
-	"encoding/json"
 	"regexp"
 	"strconv"
 )
 
-// kind is the kind of a value in JSON's terms; YAML is read into the same.
+// kind is the kind of a JSON value; YAML is read into the same kinds.
 type kind int
 
 const (
@@ -19,41 +18,41 @@ const (
 	object
 )
 
-// String names the kind the way errors speak of a value.
+// String returns the kind as errors name it.
 func (k kind) String() string {
 	return [...]string{"null", "true or false", "a number", "text", "a list", "an object"}[k]
 }
 
-// pos is a place in a file, counted from 1, columns in characters.
+// pos is a position in a file, counted from 1, columns in characters.
 type pos struct{ line, col int }
 
-// compare orders places the way a reader meets them.
+// compare orders positions as they are in the file.
 func (p pos) compare(q pos) int {
 	return cmp.Or(p.line-q.line, p.col-q.col)
 }
 
-// node is one value of a document, wherever it was written.
+// node is a value of a document.
 type node struct {
 	kind kind
 	at   pos
 
-	scalar  string   // a text decoded, a number as written, true or false
+	scalar  string   // a decoded string, a number as written, true or false
 	items   []*node  // of a list
 	members []member // of an object, in file order
 
-	// hidden is set on texts that hold the value of a variable: errors must
-	// not show them.
-	hidden bool
-	// unresolved is set on texts that refer to a variable nobody defined:
-	// that is reported once and nothing else about the text is worth saying.
+	// fromVariable is set on strings that contain the value of a variable: errors
+	// must not show them.
+	fromVariable bool
+	// unresolved is set on strings that refer to an undefined variable. That is
+	// reported once, and the string is not checked further.
 	unresolved bool
 }
 
 // member is one key of an object with its value.
 type member struct {
 	key string
-	// written is the key as the file has it, when a host's spelling was
-	// changed to ours; paths in errors use it.
+	// written is the key in the file if a host's key was renamed to ours. Paths in
+	// errors use it.
 	written string
 	at      pos
 	value   *node
@@ -76,8 +75,8 @@ func (n *node) member(key string) (member, bool) {
 	return member{}, false
 }
 
-// get returns the value of a key, nil when n is nil, no object, or has no such
-// key.
+// get returns the value of a key, or nil if n is nil, not an object, or has no
+// such key.
 func (n *node) get(key string) *node {
 	if n == nil {
 		return nil
@@ -91,50 +90,10 @@ func (n *node) has(key string) bool {
 	return ok
 }
 
-// appendJSON writes the value as compact JSON, keys in file order.
-func (n *node) appendJSON(b []byte) []byte {
-	switch n.kind {
-	case null:
-		return append(b, "null"...)
-	case boolean, number:
-		return append(b, n.scalar...)
-	case text:
-		return appendString(b, n.scalar)
-	case list:
-		b = append(b, '[')
-		for i, item := range n.items {
-			b = item.appendJSON(comma(b, i))
-		}
-		return append(b, ']')
-	default:
-		b = append(b, '{')
-		for i, m := range n.members {
-			b = append(appendString(comma(b, i), m.key), ':')
-			b = m.value.appendJSON(b)
-		}
-		return append(b, '}')
-	}
-}
-
-func comma(b []byte, i int) []byte {
-	if i > 0 {
-		return append(b, ',')
-	}
-	return b
-}
-
-func appendString(b []byte, s string) []byte {
-	quoted, err := json.Marshal(s)
-	if err != nil {
-		panic(err) // a string always marshals
-	}
-	return append(b, quoted...)
-}
-
 var plainKey = regexp.MustCompile(`^[A-Za-z0-9_$-]+$`)
 
-// below is the path of a key inside the value at path: mcp.git, or
-// mcp["My Server"] for keys that would read as several.
+// below is the path of a key of the object at path: mcp.git, or
+// mcp["My Server"] for keys that need quotes.
 func below(path, key string) string {
 	switch {
 	case !plainKey.MatchString(key):

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// reading is the state of reading one document: what was found so far. It
-// goes on after a mistake, so that all are reported together.
+// reading is the state of reading one document. It continues after errors, so
+// that all are reported together.
 type reading struct {
-	path string // absolute, where the document is a file
+	path string // absolute
 	src  *source
 	root *node
 	doc  *Document
@@ -19,21 +19,21 @@ type reading struct {
 	warnings Errors
 
 	secrets []string // values of headers, tokens and other credentials
-	values  []string // of variables that came in for ${…}
-	texts   []string // keys and values as they are written, but for those of credentials
+	values  []string // of variables that were inserted for ${…}
+	texts   []string // keys and values as written, without those of credentials
 	public  []string // values of publicVariables
 
-	// origin says where variables come from, for errors.
-	origin string
-	// template is what every server starts from: the defaults of the keys,
-	// over them those of the files behind, and over them the file's own.
+	// variableSource says where variables are looked up, for errors.
+	variableSource string
+	// template is the initial value of every server: the defaults of the keys,
+	// overridden by those of the files behind, and those by the file's own.
 	template Server
-	// places maps the name of every server read so far to where it stands.
-	places map[string]pos
+	// positions maps the names of the servers read so far to their positions.
+	positions map[string]pos
 
-	// nearest is set for the file that wins over the others. layered is set
-	// when there are others: then one need have no servers. behind are those
-	// that this one wins over, the farthest first.
+	// nearest is set for the file that overrides all others. layered is set when
+	// there are others: then a single file need not have servers. behind are the
+	// files that this one overrides, the farthest first.
 	nearest, layered bool
 	behind           []*reading
 }
@@ -41,7 +41,7 @@ type reading struct {
 // inherits reports whether a file behind this one has a server of the name.
 func (r *reading) inherits(name string) bool {
 	return slices.ContainsFunc(r.behind, func(b *reading) bool {
-		_, ok := b.places[name]
+		_, ok := b.positions[name]
 		return ok
 	})
 }
@@ -51,12 +51,12 @@ func (r *reading) problem(p pos, path, what, hint string) *Error {
 	return &Error{File: r.src.name, Line: p.line, Column: p.col, Path: path, Err: errors.New(what), Hint: hint}
 }
 
-// fail records that something at p is wrong.
+// fail records an error.
 func (r *reading) fail(p pos, path, what, hint string) {
 	r.errs = append(r.errs, r.problem(p, path, what, hint))
 }
 
-// warn records a remark about something that is right but perhaps not meant.
+// warn records a warning about something valid that may not be intended.
 func (r *reading) warn(p pos, path, what, hint string) {
 	r.warnings = append(r.warnings, r.problem(p, path, what, hint))
 }
@@ -66,14 +66,14 @@ func (r *reading) missingVariable(p pos, path, name string) {
 		r.missing.Names = append(r.missing.Names, name)
 	}
 	what := fmt.Sprintf("%s is not set", name)
-	hint := fmt.Sprintf("set it in %s, or write ${%s:-default}", r.origin, name)
+	hint := fmt.Sprintf("set it in %s, or write ${%s:-default}", r.variableSource, name)
 	r.missing.Uses = append(r.missing.Uses, r.problem(p, path, what, hint))
 }
 
 // secret records a value that must never be shown.
 func (r *reading) secret(value string) { r.secrets = append(r.secrets, value) }
 
-// err is everything that was found wrong, nil when nothing was.
+// err returns the recorded errors, or nil.
 func (r *reading) err() error {
 	r.errs.sort()
 	slices.Sort(r.missing.Names)

@@ -11,25 +11,22 @@ import (
 	"time"
 )
 
-// entryNode is a server as it is written in a file: the fields that are set,
-// in the order of the type. Limits are set when they are not zero.
-func entryNode(s Server) *node {
-	return structNode(reflect.ValueOf(s))
-}
+// entryNode returns a server as it is written in a file: the fields that are not
+// zero, in the order of the type.
+func entryNode(s Server) *node { return structNode(reflect.ValueOf(s)) }
 
 func structNode(v reflect.Value) *node {
 	n := &node{kind: object}
 	for _, f := range fieldsOf(v.Type()) {
-		if inner := v.Field(f.index); !inner.IsZero() && !hollow(inner) {
+		if inner := v.Field(f.index); !isEmpty(inner) {
 			n.members = append(n.members, member{key: f.key, value: valueNode(inner)})
 		}
 	}
 	return n
 }
 
-// hollow reports whether v is a list or a map with nothing in it.
-func hollow(v reflect.Value) bool {
-	return (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0
+func isEmpty(v reflect.Value) bool {
+	return v.IsZero() || (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0
 }
 
 func valueNode(v reflect.Value) *node {
@@ -54,7 +51,12 @@ func valueNode(v reflect.Value) *node {
 		}
 		return n
 	case reflect.Map:
-		return mapNode(v)
+		n := &node{kind: object}
+		for _, key := range v.MapKeys() {
+			n.members = append(n.members, member{key: key.String(), value: valueNode(v.MapIndex(key))})
+		}
+		slices.SortFunc(n.members, func(a, b member) int { return strings.Compare(a.key, b.key) })
+		return n
 	case reflect.Bool:
 		return &node{kind: boolean, scalar: fmt.Sprint(v.Bool())}
 	case reflect.Int:
@@ -64,15 +66,6 @@ func valueNode(v reflect.Value) *node {
 	}
 }
 
-func mapNode(v reflect.Value) *node {
-	n := &node{kind: object}
-	for _, key := range v.MapKeys() {
-		n.members = append(n.members, member{key: key.String(), value: valueNode(v.MapIndex(key))})
-	}
-	slices.SortFunc(n.members, func(a, b member) int { return strings.Compare(a.key, b.key) })
-	return n
-}
-
 func textNode(s string) *node { return &node{kind: text, scalar: s} }
 
 var zeroUnits = regexp.MustCompile(`([hm])0[ms](0s)?$`)
@@ -80,7 +73,7 @@ var zeroUnits = regexp.MustCompile(`([hm])0[ms](0s)?$`)
 // trimDuration writes 10m where Go writes 10m0s.
 func trimDuration(s string) string { return zeroUnits.ReplaceAllString(s, "$1") }
 
-// toHost spells an entry as hosts do, the reverse of hostSpelling.
+// toHost returns an entry with the keys of hosts, the reverse of hostSpelling.
 func (n *node) toHost() *node {
 	out := *n
 	out.members = slices.Clone(n.members)
@@ -90,55 +83,55 @@ func (n *node) toHost() *node {
 		}
 		out.members[i].key = "type"
 		if m.value.scalar == StreamableHTTP {
-			out.members[i].value = textNode(httpAliases[0])
+			out.members[i].value = textNode(HTTPAliases[0])
 		}
 	}
 	return &out
 }
 
-// pretty writes the value as JSON for people: objects over several lines, each
-// line but the first beginning with indent, and lists in one.
+// pretty returns the value as JSON for people: objects on several lines, each
+// line but the first with indent before it, and lists on one.
 func (n *node) pretty(indent, unit string) string {
 	if n.kind != object || len(n.members) == 0 {
 		return n.inline()
 	}
-	var b strings.Builder
-	b.WriteString("{")
-	for i, m := range n.members {
-		if i > 0 {
-			b.WriteString(",")
-		}
-		b.WriteString("\n" + indent + unit + quoted(m.key) + ": " + m.value.pretty(indent+unit, unit))
+	var lines []string
+	for _, m := range n.members {
+		lines = append(lines, "\n"+indent+unit+quoted(m.key)+": "+m.value.pretty(indent+unit, unit))
 	}
-	b.WriteString("\n" + indent + "}")
-	return b.String()
+	return "{" + strings.Join(lines, ",") + "\n" + indent + "}"
 }
 
-// inline writes the value as JSON in one line. That is YAML too.
-func (n *node) inline() string {
+// inline returns the value as JSON on one line, which is valid YAML.
+func (n *node) inline() string { return n.json(", ", ": ") }
+
+// compact returns the value as JSON without spaces.
+func (n *node) compact() []byte { return []byte(n.json(",", ":")) }
+
+func (n *node) json(comma, colon string) string {
 	switch n.kind {
+	case null:
+		return "null"
 	case text:
 		return quoted(n.scalar)
 	case list:
-		var items []string
-		for _, item := range n.items {
-			items = append(items, item.inline())
+		items := make([]string, len(n.items))
+		for i, item := range n.items {
+			items[i] = item.json(comma, colon)
 		}
-		return "[" + strings.Join(items, ", ") + "]"
+		return "[" + strings.Join(items, comma) + "]"
 	case object:
-		var items []string
-		for _, m := range n.members {
-			items = append(items, quoted(m.key)+": "+m.value.inline())
+		members := make([]string, len(n.members))
+		for i, m := range n.members {
+			members[i] = quoted(m.key) + colon + m.value.json(comma, colon)
 		}
-		return "{" + strings.Join(items, ", ") + "}"
-	case null:
-		return "null"
+		return "{" + strings.Join(members, comma) + "}"
 	default:
 		return n.scalar
 	}
 }
 
-// quoted is a text in double quotes, with < and & as they are.
+// quoted returns s as a JSON string, without HTML escapes.
 func quoted(s string) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -149,7 +142,7 @@ func quoted(s string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// blockYAML writes an object as lines of YAML, each beginning with indent.
+// blockYAML returns an object as lines of YAML with indent before each.
 func (n *node) blockYAML(indent, unit string) string {
 	var b strings.Builder
 	for _, m := range n.members {
@@ -166,16 +159,16 @@ func (n *node) blockYAML(indent, unit string) string {
 	return b.String()
 }
 
-// surprising are words that other readers of YAML take for true or false.
-var surprising = []string{"y", "n", "yes", "no", "on", "off"}
+// yamlBooleans are words that some YAML parsers read as true or false.
+var yamlBooleans = []string{"y", "n", "yes", "no", "on", "off"}
 
-// harmless are texts that need no quotes if they are not read as something
-// else.
-var harmless = regexp.MustCompile(`^[A-Za-z0-9_./$~-][A-Za-z0-9_./$~@+{}:,;=()' -]*$`)
+// unquotedYAML matches strings that need no quotes unless they are read as another
+// type.
+var unquotedYAML = regexp.MustCompile(`^[A-Za-z0-9_./$~-][A-Za-z0-9_./$~@+{}:,;=()' -]*$`)
 
-// plainYAML writes a text without quotes where it is still that text.
+// plainYAML returns s as YAML, without quotes if it is read as the same string.
 func plainYAML(s string) string {
-	if !harmless.MatchString(s) || slices.Contains(surprising, strings.ToLower(s)) {
+	if !unquotedYAML.MatchString(s) || slices.Contains(yamlBooleans, strings.ToLower(s)) {
 		return quoted(s)
 	}
 	root, failure := parseYAML(&source{name: "text.yaml", data: []byte("key: " + s + "\n")})

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// NamePattern is what the name of a server under mcp must look like.
+// NamePattern matches valid names of servers.
 const NamePattern = `^[a-z0-9][a-z0-9-]*$`
 
 var serverName = regexp.MustCompile(NamePattern)
 
 var serverFields = fieldsOf(reflect.TypeFor[Server]())
 
-// servers decodes a map of servers. In a host's map, names and spellings that
-// are the host's are changed to ours.
+// servers decodes a map of servers. In a host's map, names and keys are changed to
+// ours.
 func (r *reading) servers(path string, n *node, p *[]Server, host bool) {
 	if !r.is(object, path, n, "an object of servers by name") {
 		return
@@ -25,7 +25,7 @@ func (r *reading) servers(path string, n *node, p *[]Server, host bool) {
 	}
 	for _, m := range n.members {
 		if first, _ := n.member(m.key); first.at != m.at {
-			continue // a duplicate key, which is reported as such
+			continue // reported as a duplicate key
 		}
 		*p = append(*p, r.entry(below(path, m.key), m, host))
 	}
@@ -39,27 +39,27 @@ func (r *reading) entry(path string, m member, host bool) Server {
 	s := r.server(path, m)
 	s.Name = name
 	if s.Disabled && s.Transport == "" && !r.inherits(name) {
-		r.warn(m.at, path, "this switches off a server that is not there", "no file behind this one has a server of the name")
+		r.warn(m.at, path, "this disables a server that does not exist", "no file behind this one has a server of this name")
 	}
 	return s
 }
 
-// name is the name that the entry m goes by, after the checks on it.
+// name checks and returns the name of the entry m.
 func (r *reading) name(path string, m member, host bool) string {
 	name := m.key
 	if !serverName.MatchString(name) {
 		name = slug(name)
 		if name == "" || !host {
-			r.fail(m.at, path, "this is no name for a server", nameHint(name))
+			r.fail(m.at, path, "invalid server name", nameHint(name))
 			return ""
 		}
 		r.warn(m.at, path, fmt.Sprintf("the server is called %q here", name), "names have lower-case letters, digits and hyphens only")
 	}
-	if first, taken := r.places[name]; taken {
-		r.fail(m.at, path, fmt.Sprintf("a server called %q is already in line %d", name, first.line), "give one of them another name")
+	if first, taken := r.positions[name]; taken {
+		r.fail(m.at, path, fmt.Sprintf("a server called %q is already on line %d", name, first.line), "give one of them another name")
 		return name
 	}
-	r.places[name] = m.at
+	r.positions[name] = m.at
 	return name
 }
 
@@ -73,14 +73,13 @@ func nameHint(slug string) string {
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// slug makes a name for a server of any text: lower case, with a hyphen for
-// every run of other characters. It is empty if no letter or digit is left.
+// slug turns any text into a server name: lower case, with a hyphen for every run
+// of other characters. It is "" if there is no letter or digit.
 func slug(s string) string {
 	return strings.Trim(notInNames.ReplaceAllString(strings.ToLower(s), "-"), "-")
 }
 
-// server decodes one entry onto the template: the keys that belong to its
-// transport, or all while that is not known.
+// server decodes one entry: the keys of its transport, or all if that is unknown.
 func (r *reading) server(path string, m member) Server {
 	s, n := r.template, m.value
 	if !r.is(object, path, n, "an object") {
@@ -96,7 +95,7 @@ func (r *reading) server(path string, m member) Server {
 	switch {
 	case typo:
 	case transport == "" && s.Disabled && len(n.members) == 1:
-		return s // it only switches off the server of its name in another file
+		return s // it only disables the server of its name in another file
 	case transport == "":
 		r.fail(m.at, path, "nothing says how to reach this server", "give it a command, the program to run, or a url")
 	default:
@@ -107,8 +106,8 @@ func (r *reading) server(path string, m member) Server {
 	return s
 }
 
-// withoutMisplaced leaves the fields that a server of this transport has, and
-// records the keys of n that belong to the other ones.
+// withoutMisplaced returns the fields of a server of this transport, and records
+// the keys of n that belong to other transports.
 func (r *reading) withoutMisplaced(path string, n *node, transport string, fields []field) []field {
 	hint := "only stdio has it"
 	if transport == Stdio {
@@ -125,15 +124,15 @@ func (r *reading) withoutMisplaced(path string, n *node, transport string, field
 	return own
 }
 
-// limits decodes the values that all servers start from.
+// limits decodes the defaults of all servers.
 func (r *reading) limits(path string, n *node, p *Server) {
 	fields := inGroups(serverFields, groupLimit)
 	r.object(path, n, reflect.ValueOf(&r.template).Elem(), fields)
 	*p = r.template
 }
 
-// transportOf is the transport an entry has or implies, empty when it has
-// none or one that does not exist.
+// transportOf returns the transport that an entry has or implies, "" if there is
+// none or it does not exist.
 func transportOf(n *node) string {
 	if t := n.get("transport"); t != nil && groupOf(t.scalar) != "" {
 		return t.scalar

@@ -6,24 +6,25 @@ import (
 	"unicode/utf8"
 )
 
-// maxSource bounds a config file. The largest config anyone has shown is a
-// hundredth of it; a device or a log given by mistake is far above.
+// maxSource limits the size of a config file. Real ones are a hundredth of it; a
+// log file or a device given by mistake is larger.
 const maxSource = 1 << 20
 
-// maxDepth bounds how deep brackets nest. The parsers recurse, and a stack
-// that overflows cannot be recovered from.
+// maxDepth limits how deep brackets nest: the parsers recurse, and a stack
+// overflow cannot be recovered from.
 const maxDepth = 200
 
 const emptyHint = `write {"mcp": {"NAME": {"command": "PROGRAM"}}} to begin with`
 
-// source is the text of a config file and the name errors call it by.
+// source is the text of a config file, with its name for errors.
 type source struct {
 	name  string
 	data  []byte
-	lines [][]byte // of data, split when first needed
+	lines [][]byte // of data, set when first needed
 }
 
-// check refuses what is not text, before any parser turns it into a riddle.
+// check rejects files that are not text, for which a parser's error would be
+// misleading. It strips the byte order mark.
 func (s *source) check() (what, hint string) {
 	s.data = bytes.TrimPrefix(s.data, []byte("\xef\xbb\xbf"))
 	switch {
@@ -41,8 +42,7 @@ func (s *source) check() (what, hint string) {
 	return "", ""
 }
 
-// nesting is an upper bound of how deep brackets nest. It also counts those
-// in texts, which is harmless: nobody writes that many unpaired ones.
+// nesting is an upper bound of how deep brackets nest: those in strings count too.
 func nesting(data []byte) int {
 	depth, most := 0, 0
 	for _, c := range data {
@@ -57,8 +57,8 @@ func nesting(data []byte) int {
 	return most
 }
 
-// isYAML decides by the file's name, and by its first letter when the name
-// does not say.
+// isYAML decides by the file's name, or by its first character if the name does
+// not tell.
 func (s *source) isYAML() bool {
 	switch name := strings.ToLower(s.name); {
 	case strings.HasSuffix(name, ".yaml"), strings.HasSuffix(name, ".yml"):
@@ -69,8 +69,8 @@ func (s *source) isYAML() bool {
 	return !bytes.ContainsAny(bytes.TrimSpace(s.data)[:1], "{[/")
 }
 
-// clamp moves a place that a parser put behind the end of a line or of the
-// file back to that end.
+// clamp moves a position that a parser put after the end of a line or of the file
+// back to that end.
 func (s *source) clamp(p pos) pos {
 	if s.lines == nil {
 		s.lines = bytes.Split(s.data, []byte("\n"))
@@ -81,8 +81,8 @@ func (s *source) clamp(p pos) pos {
 	return p
 }
 
-// cursor turns byte offsets into places. Offsets that only grow cost one pass
-// over the file, however many are asked for.
+// cursor turns byte offsets into positions, in one pass over the file as long as
+// they increase.
 type cursor struct {
 	data   []byte
 	offset int

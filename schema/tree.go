@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// tree decodes the tree, which is written as a list of nodes or as the root.
+// tree decodes the tree, which is a list of nodes or the root.
 func (r *reading) tree(docPath string, n *node, p **Node) {
 	root := &Node{Path: "/", Type: "node"}
 	switch n.kind {
@@ -16,7 +16,7 @@ func (r *reading) tree(docPath string, n *node, p **Node) {
 		r.checkNodes(docPath, n, root, map[string]pos{"/": n.at})
 	case object:
 		r.plain(docPath, n, reflect.ValueOf(root).Elem(), field{})
-		if place := n.get("path"); usable(place) && root.Path != "/" {
+		if place := n.get("path"); isKnownText(place) && root.Path != "/" {
 			r.fail(place.at, below(docPath, "path"), "the root is not /", "write / or make tree a list of nodes")
 		}
 		r.checkNode(docPath, n, root, map[string]pos{})
@@ -26,41 +26,41 @@ func (r *reading) tree(docPath string, n *node, p **Node) {
 	*p = root
 }
 
-// checkNodes checks the children of a node against what n, a list, says of
-// them. places maps the paths met so far to where they stand.
-func (r *reading) checkNodes(docPath string, n *node, parent *Node, places map[string]pos) {
+// checkNodes checks the children of parent, which n is the list of. positions maps
+// the paths seen so far to their positions.
+func (r *reading) checkNodes(docPath string, n *node, parent *Node, positions map[string]pos) {
 	if n == nil || n.kind != list {
 		return
 	}
 	for i := range parent.Children {
 		child, inner := &parent.Children[i], at(docPath, i)
-		r.checkPath(below(inner, "path"), n.items[i].get("path"), parent, places)
-		r.checkNode(inner, n.items[i], child, places)
+		r.checkPath(below(inner, "path"), n.items[i].get("path"), parent, positions)
+		r.checkNode(inner, n.items[i], child, positions)
 	}
 }
 
-func (r *reading) checkNode(docPath string, n *node, v *Node, places map[string]pos) {
+func (r *reading) checkNode(docPath string, n *node, v *Node, positions map[string]pos) {
 	if v.Source != nil {
 		r.checkSource(below(docPath, "source"), n.get("source"), v.Source)
 	}
-	r.checkNodes(below(docPath, "children"), n.get("children"), v, places)
+	r.checkNodes(below(docPath, "children"), n.get("children"), v, positions)
 }
 
-func (r *reading) checkPath(docPath string, n *node, parent *Node, places map[string]pos) {
-	if !usable(n) {
+func (r *reading) checkPath(docPath string, n *node, parent *Node, positions map[string]pos) {
+	if !isKnownText(n) {
 		return
 	}
-	first, taken := places[n.scalar]
+	first, taken := positions[n.scalar]
 	switch {
 	case !strings.HasPrefix(n.scalar, "/") || path.Clean(n.scalar) != n.scalar:
 		r.fail(n.at, docPath, "this is not an absolute path", "write it like /repo/read, without a slash at the end")
 	case taken:
-		r.fail(n.at, docPath, fmt.Sprintf("line %d has a node with this path already", first.line), "give one of them another")
+		r.fail(n.at, docPath, fmt.Sprintf("line %d already has a node with this path", first.line), "give one of them another")
 	case !strings.HasPrefix(n.scalar, strings.TrimSuffix(parent.Path, "/")+"/"):
 		r.warn(n.at, docPath, "this path is not below the node that holds it", "paths are absolute; is the beginning missing?")
 	}
 	if !taken {
-		places[n.scalar] = n.at
+		positions[n.scalar] = n.at
 	}
 }
 
@@ -73,16 +73,16 @@ func (r *reading) checkSource(docPath string, n *node, s *Source) {
 	case mounted != nil && own:
 		r.fail(mounted.at, below(docPath, "mcp"), "the source has a command too", "remove one of them")
 	case mounted != nil:
-		r.checkMounted(below(docPath, "mcp"), mounted, s.MCP)
+		r.checkMountedServer(below(docPath, "mcp"), mounted, s.MCP)
 	}
 }
 
-func (r *reading) checkMounted(docPath string, n *node, name string) {
-	if _, known := r.places[name]; known || r.inherits(name) || !usable(n) {
+func (r *reading) checkMountedServer(docPath string, n *node, name string) {
+	if _, known := r.positions[name]; known || r.inherits(name) || !isKnownText(n) {
 		return
 	}
 	var names []string
-	for known := range r.places {
+	for known := range r.positions {
 		names = append(names, known)
 	}
 	hint := "name one of the servers under mcp"

@@ -29,33 +29,30 @@ const (
 	LoadLazy  = "lazy"
 )
 
-// Config is a config document that was read and found right, with all
-// defaults filled in. It is a value: nothing in this module changes one after
-// Load has returned it.
+// Config is a valid config document with all defaults filled in. It is a value:
+// nothing in this module changes one that Load has returned.
 type Config struct {
-	// Path is the absolute path of the file it was read from, of several the
-	// nearest; empty when it was made by Single or Parse.
+	// Path is the absolute path of the file it was read from, the nearest if there
+	// are several; empty if it was made by Single.
 	Path string
-	// Sources are the files it was read from, the nearest first: Path, and
-	// those that it lies over.
+	// Sources are all files it was read from, the nearest first.
 	Sources []string
-	// Origins say for each server, by its name, where it was written. It is
-	// nil when the config was not read from a file.
+	// Origins are the positions of the servers by name, nil if the config was
+	// made by Single.
 	Origins map[string]Origin
-	// SingleWrap is true when the config was made by Single: names then need
-	// no server in front of them.
+	// SingleWrap is true if the config was made by Single: tools then have no
+	// server's name in front of theirs.
 	SingleWrap bool
-	// Env is where variables came from: enable, dotenv, process or disable.
+	// Env is where variables come from: enable, dotenv, process or disable.
 	Env string
 	// Servers are the upstreams in file order, disabled ones included.
 	Servers []Server
-	// Defaults is what every server of the file started from: only its limits
-	// are set. Servers that come from elsewhere in the config, like the
-	// commands in the tree, start from it too.
+	// Defaults has the limits that every server starts with. No other field of it
+	// is set.
 	Defaults Server
 	// Expose names the surfaces that are on, at least one.
 	Expose []string
-	// Tree is the root of the configured tree, nil when the file has none.
+	// Tree is the root of the configured tree, nil if there is none.
 	Tree *Node
 	// Catalog holds the settings of the catalogue.
 	Catalog Catalog
@@ -63,25 +60,23 @@ type Config struct {
 	Gateway Gateway
 	// StartupWait is how long the list methods wait for eager upstreams.
 	StartupWait time.Duration
-	// Warnings are remarks for the operator about a file that is otherwise
-	// right, in file order, each with its position.
+	// Warnings are warnings for the operator, in file order, each with its
+	// position.
 	Warnings []string
 
 	secrets []string
 }
 
-// Document is a config file as it is written. Load turns one into a Config;
-// the JSON Schema describes this type.
+// Document is a config file as it is written. Load turns it into a Config; the
+// JSON Schema describes this type.
 //
-// The tags say all there is to know about a key: its name (json), what it is
-// when left out (default), a value to show (example), the only values allowed
-// (enum), the least number allowed (min), that blank text is no value
-// (nonblank), that it must be given (required), that it must never be shown
-// (secret), that this release reads it but does not act on it (later), and for
-// keys of a server the group they belong to (group: stdio, http or limit). The
-// pattern is for editors alone: this package has checks of its own where one
-// stands. Defaults and examples are YAML, except that those of a text are the
-// text itself.
+// The tags define a key: its name (json), default and example, the allowed values
+// (enum), the least number (min), that it must not be blank (nonblank), that it
+// must be given (required), that it must never be shown (secret), that this
+// release reads it but does not act on it (later), and for keys of a server their
+// group (stdio, http or limit). The pattern is for editors only; this package has
+// a check of its own for such a key. Defaults and examples are YAML, but those of
+// strings are the string itself.
 type Document struct {
 	// Address or path of the JSON Schema, for editors. dynmcp does not read it.
 	Schema string `json:"$schema" example:"./dynmcp.schema.json"`
@@ -129,7 +124,7 @@ type Server struct {
 	Env map[string]string `json:"env" group:"stdio" default:"{}" example:"{GITHUB_TOKEN: \"${GITHUB_TOKEN}\"}"`
 	// The directory the program runs in. Left out, it is the one dynmcp runs in.
 	Cwd string `json:"cwd" group:"stdio" nonblank:"true" example:"/srv/project"`
-	// What the program inherits of dynmcp's own environment: true is everything, false the few variables every program needs, a list is those names and the few.
+	// What the program inherits of dynmcp's own environment: true is everything, false only the few variables that every program needs, a list is these few and the variables it names.
 	InheritEnv Inherit `json:"inherit_env" group:"stdio" default:"true" example:"[PATH, HOME, LANG]"`
 
 	// The address of the server, http or https.
@@ -148,9 +143,9 @@ type Server struct {
 
 	// How long a start may take, from the first byte to the last list.
 	LoadTimeout time.Duration `json:"load_timeout" group:"limit" min:"1ms" default:"60s" example:"2m"`
-	// How long a call may take. Progress starts the time anew; 0 is no limit.
+	// How long a call may take. Progress restarts the time; 0 is no limit.
 	Timeout time.Duration `json:"timeout" group:"limit" default:"0" example:"5m"`
-	// Unload the server when nobody has used it for this long; the next use starts it again. 0 is never.
+	// Unload the server when it has not been used for this long; the next use starts it again. 0 is never.
 	IdleTimeout time.Duration `json:"idle_timeout" group:"limit" default:"0" example:"10m"`
 	// How many failed starts in a row a lazy server has before it is taken out of the catalogue. 0 is any number.
 	LoadBudget int `json:"load_budget" group:"limit" default:"3" example:"5"`
@@ -160,8 +155,8 @@ type Server struct {
 	MaxMessageBytes int `json:"max_message_bytes" group:"limit" min:"1024" default:"16777216" example:"67108864"`
 }
 
-// Lazy reports whether the server is started on first need instead of at the
-// start: load says so, or in its absence a description does.
+// Lazy reports whether the server is started when it is first needed: load says
+// so or, in its absence, a description.
 func (s Server) Lazy() bool {
 	if s.Load != "" {
 		return s.Load == LoadLazy
@@ -172,10 +167,10 @@ func (s Server) Lazy() bool {
 // Inherit says which of dynmcp's own environment variables a child starts
 // with. The zero value is all of them.
 type Inherit struct {
-	// None leaves only the few variables that every program needs.
+	// None is only the few variables that every program needs.
 	None bool
-	// Names, when there are any, are kept besides those few; all others are
-	// left out.
+	// Names, if there are any, are inherited in addition to those few, and no
+	// others.
 	Names []string
 }
 
@@ -189,8 +184,7 @@ type Auth struct {
 	Scope string `json:"scope" example:"read write"`
 }
 
-// ToolOverride changes how one tool is presented and limited, never what it
-// is called upstream.
+// ToolOverride changes how one tool is presented and limited.
 type ToolOverride struct {
 	// One line about the tool, shown in lists.
 	Summary string `json:"summary" example:"Read one file"`
@@ -222,8 +216,8 @@ type Node struct {
 	Source *Source `json:"source" example:"{mcp: files}"`
 }
 
-// Source mounts the tools of an MCP server on a node: one of the servers of
-// the file, by its name, or one of its own, by its command line.
+// Source mounts the tools of an MCP server on a node: a server of the file by its
+// name, or one of its own by its command line.
 type Source struct {
 	// The name of a server of this file. Use this or a command.
 	MCP string `json:"mcp" example:"files"`
@@ -241,7 +235,7 @@ type Source struct {
 
 // Catalog says how the catalogue of tools is shown and kept.
 type Catalog struct {
-	// The most characters of the catalogue in the description that the host reads. Hosts cut longer ones silently. 0 is no limit.
+	// The most UTF-16 code units, which is how hosts count characters, of the catalogue in the description that the host reads. Hosts cut longer ones silently. 0 is no limit.
 	MaxChars int `json:"max_chars" default:"2048" example:"4096"`
 	// The directory in which the catalogue is kept between runs. Left out, it is in the user's cache directory; an empty text turns keeping off.
 	Dir *string `json:"dir" later:"true" example:"/var/cache/dynmcp"`
@@ -267,6 +261,6 @@ type Gateway struct {
 	MaxResponseBytes int `json:"max_response_bytes" min:"1" default:"10485760" example:"52428800"`
 	// The most event streams open at once for one server.
 	MaxConnections int `json:"max_connections" min:"1" default:"1024" example:"5"`
-	// How long a session lives that nobody uses; 0 is for ever.
+	// How long an unused session lives; 0 is for ever.
 	SessionIdle time.Duration `json:"session_idle" default:"30m" example:"2h"`
 }

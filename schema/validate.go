@@ -12,29 +12,22 @@ import (
 	"strings"
 )
 
-// checkServer looks at what the types of an entry cannot say.
+// checkServer checks what the types of an entry cannot express.
 func (r *reading) checkServer(path string, n *node, s *Server) {
 	r.checkURL(below(path, "url"), n.get("url"))
 	r.checkHeaders(below(path, "headers"), n.get("headers"))
 	r.checkEnv(below(path, "env"), n.get("env"))
 	r.checkTools(path, n)
-	if s.Auth != nil && hasHeader(s.Headers, "Authorization") {
-		r.warn(n.get("auth").at, below(path, "auth"), "headers has an Authorization too", "a request carries one of them; remove the other")
-	}
-}
-
-func hasHeader(headers map[string]string, name string) bool {
-	for key := range headers {
-		if strings.EqualFold(key, name) {
-			return true
+	for name := range s.Headers {
+		if s.Auth != nil && strings.EqualFold(name, "Authorization") {
+			r.warn(n.get("auth").at, below(path, "auth"), "headers has an Authorization too", "a request carries one of them; remove the other")
 		}
 	}
-	return false
 }
 
-// checkURL never shows the address: people write keys into it.
+// checkURL never shows the URL: people put keys into it.
 func (r *reading) checkURL(path string, n *node) {
-	if !usable(n) {
+	if !isKnownText(n) {
 		return
 	}
 	u, err := url.Parse(n.scalar)
@@ -53,7 +46,7 @@ func (r *reading) checkURL(path string, n *node) {
 	}
 }
 
-// headerName is what RFC 9110 calls a token.
+// headerName matches a token of RFC 9110.
 var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 
 func (r *reading) checkHeaders(path string, n *node) {
@@ -66,10 +59,10 @@ func (r *reading) checkHeaders(path string, n *node) {
 		canonical := http.CanonicalHeaderKey(m.key)
 		switch {
 		case !headerName.MatchString(m.key):
-			r.fail(m.at, inner, "this is no name for a header", "write it like X-Api-Key")
+			r.fail(m.at, inner, "invalid header name", "write it like X-Api-Key")
 		case seen[canonical]:
-			r.fail(m.at, inner, "this header is here twice", "case makes no difference; remove one of them")
-		case usable(m.value) && strings.ContainsAny(m.value.scalar, "\r\n\x00"):
+			r.fail(m.at, inner, "duplicate header", "case makes no difference; remove one of them")
+		case isKnownText(m.value) && strings.ContainsAny(m.value.scalar, "\r\n\x00"):
 			r.fail(m.value.at, inner, "this has a line break in it", "headers are one line; does the variable end in a newline?")
 		}
 		seen[canonical] = true
@@ -79,7 +72,7 @@ func (r *reading) checkHeaders(path string, n *node) {
 	}
 }
 
-// secretName is how people call variables that hold a secret.
+// secretName matches names of variables and options that hold a secret.
 var secretName = regexp.MustCompile(`(?i)key|token|secret|passw|credential|auth`)
 
 func (r *reading) checkEnv(path string, n *node) {
@@ -90,18 +83,17 @@ func (r *reading) checkEnv(path string, n *node) {
 		inner := below(path, m.key)
 		switch {
 		case m.key == "" || strings.ContainsAny(m.key, "=\x00"):
-			r.fail(m.at, inner, "this is no name for a variable", "names are not empty and have no = in them")
-		case usable(m.value) && strings.Contains(m.value.scalar, "\x00"):
+			r.fail(m.at, inner, "invalid variable name", "names are not empty and have no = in them")
+		case isKnownText(m.value) && strings.Contains(m.value.scalar, "\x00"):
 			r.fail(m.value.at, inner, "this has a NUL in it", "no process can be given that")
 		}
-		if usable(m.value) && secretName.MatchString(m.key) {
+		if isKnownText(m.value) && secretName.MatchString(m.key) {
 			r.secret(m.value.scalar)
 		}
 	}
 }
 
-// checkTools looks at the keys that choose and rename tools, which servers
-// and sources of the tree have alike.
+// checkTools checks the keys for tools that servers and sources of the tree share.
 func (r *reading) checkTools(path string, n *node) {
 	if filter := n.get("tool_filter"); filter != nil {
 		for i, item := range filter.items {
@@ -119,11 +111,11 @@ func (r *reading) checkTools(path string, n *node) {
 }
 
 func (r *reading) checkGlob(path string, n *node) {
-	if !usable(n) {
+	if !isKnownText(n) {
 		return
 	}
 	pattern := strings.TrimPrefix(n.scalar, "!")
-	if blank(pattern) {
+	if isBlank(pattern) {
 		r.fail(n.at, path, "this pattern is empty", "write a tool name, with * for any letters")
 	} else if _, err := CompileGlob(pattern); err != nil {
 		r.fail(n.at, path, "this is not a glob: "+err.Error(), `write \ before a character that is to stand for itself`)
@@ -131,15 +123,15 @@ func (r *reading) checkGlob(path string, n *node) {
 }
 
 func (r *reading) checkAlias(path string, m member, taken map[string]string) {
-	if !usable(m.value) {
+	if !isKnownText(m.value) {
 		return
 	}
 	alias := m.value.scalar
 	switch first, twice := taken[alias]; {
-	case blank(alias) || strings.ContainsAny(alias, "/ \t\r\n"):
-		r.fail(m.value.at, path, "this is no name for a tool", "write one word without a slash")
+	case isBlank(alias) || strings.ContainsAny(alias, "/ \t\r\n"):
+		r.fail(m.value.at, path, "invalid tool name", "write one word without a slash")
 	case twice:
-		r.fail(m.value.at, path, fmt.Sprintf("%q and %q would have one name", first, m.key), "give one of them another")
+		r.fail(m.value.at, path, fmt.Sprintf("%q and %q would have the same name", first, m.key), "give one of them another")
 	default:
 		taken[alias] = m.key
 	}
@@ -161,23 +153,23 @@ func (r *reading) checkGateway(n *node) {
 }
 
 func (r *reading) checkListen(path string, n *node) {
-	if !usable(n) {
+	if !isKnownText(n) {
 		return
 	}
 	_, port, err := net.SplitHostPort(n.scalar)
 	if number, portErr := strconv.Atoi(port); err != nil || portErr != nil || number < 0 || number > 65535 {
-		r.fail(n.at, path, "this is no address to listen on", "write it like 127.0.0.1:8080")
+		r.fail(n.at, path, "invalid listen address", "write it like 127.0.0.1:8080")
 	}
 }
 
 func (r *reading) checkHost(path string, n *node) {
-	if usable(n) && (blank(n.scalar) || strings.ContainsAny(n.scalar, "/ ")) {
-		r.fail(n.at, path, "this is no name of a host", "write it like mcp.example.com, without https://")
+	if isKnownText(n) && (isBlank(n.scalar) || strings.ContainsAny(n.scalar, "/ ")) {
+		r.fail(n.at, path, "invalid host name", "write it like mcp.example.com, without https://")
 	}
 }
 
 func (r *reading) checkOrigin(path string, n *node) {
-	if !usable(n) {
+	if !isKnownText(n) {
 		return
 	}
 	u, err := url.Parse(n.scalar)

@@ -12,12 +12,12 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// maxAliased bounds how many values a YAML file may have once its aliases are
-// written out, so that a small file cannot stand for a huge one.
+// maxAliased limits the number of values of a YAML file with its aliases expanded,
+// so that a small file cannot become a huge document.
 const maxAliased = 100_000
 
-// yamlReader turns the parser's tree into ours. The first thing it cannot
-// express ends the reading.
+// yamlReader converts the parser's tree to ours. It stops at the first construct
+// that it does not support.
 type yamlReader struct {
 	src     *source
 	anchors map[string]ast.Node
@@ -26,9 +26,9 @@ type yamlReader struct {
 	err     *Error
 }
 
-// parseYAML reads one YAML document. Aliases and merge keys are written out.
+// parseYAML parses one YAML document and expands aliases and merge keys.
 func parseYAML(src *source) (root *node, failure *Error) {
-	// The parser has known inputs it panics on; a config must never end the
+	// There are inputs that the parser panics on, and a config must not crash the
 	// process that reloads it.
 	defer func() {
 		if r := recover(); r != nil {
@@ -47,8 +47,8 @@ func parseYAML(src *source) (root *node, failure *Error) {
 	return root, nil
 }
 
-// yamlError keeps the parser's sentence and place but not its excerpt of the
-// file, which may hold a secret.
+// yamlError keeps the parser's message and position but not its excerpt of the
+// file, which may contain a secret.
 func yamlError(src *source, err error) *Error {
 	e := &Error{File: src.name, Line: 1, Column: 1, Err: errors.New("malformed YAML")}
 	var detail yaml.Error
@@ -85,8 +85,8 @@ func (y *yamlReader) fail(n ast.Node, what, hint string) {
 	}
 }
 
-// place is where a reader would point at a value: a block mapping is named by
-// its first key, for the parser gives its first colon.
+// place is the position of a value. For a block mapping it is the first key; the
+// parser gives the first colon.
 func place(n ast.Node) pos {
 	switch v := n.(type) {
 	case *ast.MappingNode:
@@ -153,16 +153,16 @@ func (y *yamlReader) scalar(out *node, n ast.Node) {
 	case *ast.NullNode:
 		out.kind = null
 	case *ast.InfinityNode, *ast.NanNode:
-		// JSON has no such numbers; as text they are refused wherever a
-		// number is wanted.
+		// JSON has no such numbers. As strings they are rejected where a number
+		// is wanted.
 		out.kind, out.scalar = text, v.GetToken().Value
 	default:
 		y.fail(n, "a construct that configs do not use", "write it as plain keys, lists and text")
 	}
 }
 
-// numeral keeps a number as it is written when JSON would write it so too, and
-// takes its value when it is 0x1F or the like.
+// numeral returns a number as it is written if that is valid JSON, and its value
+// otherwise, as for 0x1F.
 func numeral(written, value string) string {
 	if json.Valid([]byte(written)) {
 		return written
@@ -170,8 +170,8 @@ func numeral(written, value string) string {
 	return value
 }
 
-// members reads the keys of a mapping. Keys merged in with << stand behind
-// the mapping's own, which win over them.
+// members reads the keys of a mapping. Keys merged in with << come after the
+// mapping's own, which override them.
 func (y *yamlReader) members(values []*ast.MappingValueNode) []member {
 	var own, merged []member
 	for _, v := range values {
@@ -194,8 +194,8 @@ func (y *yamlReader) members(values []*ast.MappingValueNode) []member {
 	return own
 }
 
-// merged is what << brings in: the keys of one mapping, or of several of
-// which earlier ones win.
+// merged returns the keys that << merges in: those of one mapping, or of several,
+// of which earlier ones override later ones.
 func (y *yamlReader) merged(value ast.Node) []member {
 	switch n := y.node(value); n.kind {
 	case object:
@@ -238,7 +238,7 @@ func (y *yamlReader) anchored(n, value ast.Node) *node {
 	return y.node(value)
 }
 
-// tagged reads !!str and its like, the only tags with a meaning here.
+// tagged reads values with standard tags like !!str, and rejects other tags.
 func (y *yamlReader) tagged(v *ast.TagNode) *node {
 	n := y.node(v.Value)
 	switch v.Start.Value {

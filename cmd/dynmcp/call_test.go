@@ -39,7 +39,7 @@ func callOver(t *testing.T, ctx context.Context, answer func(next func() rpcLine
 		}
 		answer(next, func(format string, args ...any) { fmt.Fprintf(far, format+"\n", args...) })
 	}()
-	s, shown := terminal(80)
+	s, shown := fakeTerminal(80)
 	result, err := callTool(ctx, conn, s, "some/tool", json.RawMessage(`{}`))
 	<-ended
 	conn.Close()

@@ -22,7 +22,7 @@ func TestWrongConfigNamesThePlaceAndStartsNothing(t *testing.T) {
 		{"a misspelt key of a server", `{"mcp": {GOOD, "x": {"comand": "y"}}}`, []string{"mcp.x.comand"}},
 		{"an upper-case name", "{\"mcp\": {GOOD,\n\"Git\": {\"command\": \"x\"}}}", []string{"config.json:2:1: mcp.Git:", `"git"`}},
 		{"a name with _", `{"mcp": {GOOD, "a_b": {"command": "x"}}}`, []string{"mcp.a_b", `"a-b"`}},
-		{"a name with !", `{"mcp": {GOOD, "a!": {"command": "x"}}}`, []string{"this is no name for a server"}},
+		{"a name with !", `{"mcp": {GOOD, "a!": {"command": "x"}}}`, []string{"invalid server name"}},
 		{"url on a stdio server", `{"mcp": {GOOD, "x": {"command": "y", "url": "http://h/"}}}`, []string{"mcp.x.url", "stdio"}},
 		{"command on an http server", `{"mcp": {GOOD, "x": {"transport": "streamable-http", "url": "http://h/", "command": "y"}}}`, []string{"mcp.x.command", "streamable-http"}},
 		{"no URL", `{"mcp": {GOOD, "x": {"url": "not a url"}}}`, []string{"mcp.x.url", "not an http or https address"}},

@@ -13,9 +13,9 @@ func describeCommand() *cobra.Command {
 	cmd := on.command(&cobra.Command{
 		Use:   "describe [flags] <server/tool> [-- command args…]",
 		Short: "Show the definition of a tool",
-		Long: `Start the server of a tool and show the tool's definition, as the model gets it
-from discover_tool: description, schemas and annotations, with what the config
-changes about them.`,
+		Long: `Start the server of a tool and show the tool's definition as the model gets it
+from discover_tool: description, schemas and annotations, with the changes that
+the config makes to them.`,
 		Example: `  dynmcp describe files/read_file
   dynmcp describe files/read_file --json | jq .inputSchema
   dynmcp describe echo -- npx -y @modelcontextprotocol/server-everything stdio`,
@@ -23,7 +23,7 @@ changes about them.`,
 		ValidArgsFunction: completeServers(&on.configFlags, "/"),
 	}, func(ctx context.Context, args []string) error {
 		if len(args) == 0 {
-			return hinted(errors.New("which tool? none was named"), "dynmcp describe <server/tool>; dynmcp find WORDS finds tools")
+			return hinted(errors.New("no tool given"), "dynmcp describe <server/tool>; dynmcp find WORDS finds tools")
 		}
 		h, tool, err := on.startTool(ctx, args[0])
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"dynmcp/catalog"
+	"dynmcp/schema"
 )
 
 func findCommand() *cobra.Command {
@@ -20,8 +21,8 @@ func findCommand() *cobra.Command {
 		Use:   "find [flags] <words…> [-- command args…]",
 		Short: "Search the tools of all servers",
 		Long: `Start the servers and search their tools, as the model does with discover_tool.
-The best matches come first. A server that cannot be started is named on
-stderr and the others are searched.
+The best matches come first. A server that cannot be started is reported on
+stderr, and the others are searched.
 
 The exit status is 1 if nothing was found.`,
 		Example: `  dynmcp find read a file
@@ -31,30 +32,31 @@ The exit status is 1 if nothing was found.`,
 	}, func(ctx context.Context, words []string) error {
 		query := strings.Join(words, " ")
 		if strings.TrimSpace(query) == "" {
-			return hinted(errors.New("find what? no words were given"), "dynmcp find read a file")
+			return hinted(errors.New("no search words given"), "dynmcp find read a file")
 		}
 		servers := enabled(on.cfg)
 		if only != "" {
-			if _, err := serverOf(on.cfg, only); err != nil {
+			s, err := serverNamed(on.cfg, only)
+			if err != nil {
 				return err
 			}
-			servers = []string{only}
+			servers = []schema.Server{s}
 		}
-		matches, err := find(ctx, &on, servers, query, limit)
+		matches, err := find(ctx, &on, names(servers), query, limit)
 		if err != nil {
 			return err
 		}
 		return writeMatches(on.out, matches, asJSON)
 	})
-	cmd.Flags().StringVar(&only, "server", "", "search this `server` alone; no other is started")
-	cmd.Flags().IntVar(&limit, "limit", 10, "the most tools to show")
+	cmd.Flags().StringVar(&only, "server", "", "start and search only this `server`")
+	cmd.Flags().IntVar(&limit, "limit", 10, "show at most this many tools")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
-	// The error is about a flag that is not there.
+	// The error is about a flag that does not exist.
 	_ = cmd.RegisterFlagCompletionFunc("server", completeServers(&on.configFlags, ""))
 	return cmd
 }
 
-// find starts servers and searches those that are there then.
+// find starts servers and searches those that started.
 func find(ctx context.Context, on *target, servers []string, query string, limit int) ([]catalog.Match, error) {
 	h, failed, err := on.start(ctx, servers...)
 	if err != nil {
@@ -79,22 +81,20 @@ func find(ctx context.Context, on *target, servers []string, query string, limit
 	return matches, nil
 }
 
-// A match is a tool as find shows it.
-type match struct {
-	Name        string `json:"name"`
-	Description string `json:"description"`
-}
-
-func writeMatches(s *screen, found []catalog.Match, asJSON bool) error {
-	matches := []match{}
+func writeMatches(out *terminal, matches []catalog.Match, asJSON bool) error {
+	type result struct {
+		Name        string `json:"name"`
+		Description string `json:"description"`
+	}
+	var results []result
 	t := table{header: []string{"TOOL", "DESCRIPTION"}, shrink: 1}
-	for _, m := range found {
-		matches = append(matches, match{m.Tool.Name, m.Tool.Summary})
+	for _, m := range matches {
+		results = append(results, result{m.Tool.Name, m.Tool.Summary})
 		t.rows = append(t.rows, []string{m.Tool.Name, m.Tool.Summary})
 	}
 	if asJSON {
-		return writeJSON(s, matches)
+		return writeJSON(out, results)
 	}
-	t.write(s)
-	return s.err
+	t.write(out)
+	return out.err
 }

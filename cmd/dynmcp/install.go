@@ -16,7 +16,7 @@ import (
 	"dynmcp/cmd/dynmcp/internal/hosts"
 )
 
-// installFlags are what install is told.
+// installFlags are the flags of install.
 type installFlags struct {
 	config    string
 	name      string
@@ -32,10 +32,10 @@ func installCommand() *cobra.Command {
 		Use:   "install HOST",
 		Short: "Put dynmcp into the config of a host",
 		Long: `Put dynmcp into the config of a host: ` + strings.Join(hosts.Names(), ", ") + `.
-It shows what it would change and asks; --yes writes without asking, and where
-nobody can be asked nothing is written without it. All else in the file stays as
-it is, and its old text is kept with .bak at the end of its name. Values that may
-be secrets are shown as ***.`,
+It shows what it would change and asks. --yes writes without asking; without a
+terminal to ask on, nothing is written unless --yes is given. Everything else in
+the file stays as it is, and the old file is kept with the suffix .bak. Values
+that may be secrets are shown as ***.`,
 		Example: `  dynmcp install claude-code -c mcp.json
   dynmcp install cursor --project --yes
   dynmcp install codex --uninstall`,
@@ -59,17 +59,39 @@ be secrets are shown as ***.`,
 	f.StringVar(&flags.name, "name", "dynmcp", "the `name` that dynmcp has in the host")
 	f.StringVar(&flags.file, "file", "", "the host's `file`, if it is not where it usually is")
 	f.BoolVar(&flags.project, "project", false, "write the host's file of this project, not the user's")
-	f.BoolVar(&flags.uninstall, "uninstall", false, "take dynmcp out again")
+	f.BoolVar(&flags.uninstall, "uninstall", false, "remove dynmcp from the host")
 	f.BoolVarP(&flags.yes, "yes", "y", false, "write without asking")
 	return cmd
 }
 
+// hostNamed returns the host that a user named.
+func hostNamed(name string) (hosts.Host, error) {
+	h, ok := hosts.Named(name)
+	if !ok {
+		return h, hinted(fmt.Errorf("unknown host %q", name), "use %s", strings.Join(hosts.Names(), ", "))
+	}
+	return h, nil
+}
+
 func runInstall(cmd *cobra.Command, h hosts.Host, flags installFlags) error {
-	file, err := hostFile(h, flags)
+	path := flags.file
+	var err error
+	switch {
+	case path != "":
+	case flags.project && h.Project == "":
+		return hinted(fmt.Errorf("%s has no config in projects", h.Title), "leave out --project")
+	case flags.project:
+		path = filepath.FromSlash(h.Project)
+	default:
+		if path, err = h.UserFile(); err != nil {
+			return err
+		}
+	}
+	file, err := openEdited(path)
 	if err != nil {
 		return err
 	}
-	text, err := installed(h, file, flags)
+	text, err := editHost(h, file, flags)
 	if err != nil {
 		return err
 	}
@@ -97,34 +119,28 @@ func runInstall(cmd *cobra.Command, h hosts.Host, flags installFlags) error {
 	return nil
 }
 
-func hostFile(h hosts.Host, flags installFlags) (*editedFile, error) {
-	switch {
-	case flags.file != "":
-		return openEdited(flags.file)
-	case !flags.project:
-		path, err := h.UserFile()
-		if err != nil {
-			return nil, err
-		}
-		return openEdited(path)
-	case h.Project == "":
-		return nil, hinted(fmt.Errorf("%s has no config in projects", h.Title), "leave out --project")
-	}
-	return openEdited(filepath.FromSlash(h.Project))
-}
-
-// installed returns the host's file with dynmcp in it, or without.
-func installed(h hosts.Host, file *editedFile, flags installFlags) ([]byte, error) {
+// editHost returns the text of the host's file with dynmcp in it, or without.
+func editHost(h hosts.Host, file *editedFile, flags installFlags) ([]byte, error) {
 	if flags.uninstall {
 		return h.Remove(file.path, file.old, flags.name)
 	}
-	command, err := ownPath()
+	command, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	config, err := installedConfig(flags.config)
+	if strings.Contains(filepath.ToSlash(command), "/go-build") {
+		return nil, hinted(errors.New("this dynmcp was built by go run, which removes it when it ends"), "go install ./cmd/dynmcp, then run it from there")
+	}
+	files, err := (&configFlags{config: flags.config}).files()
 	if err != nil {
 		return nil, err
+	}
+	config, err := filepath.Abs(files[0])
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(config); err != nil {
+		return nil, hinted(messageError("Config file not found: "+config), "create it with: dynmcp init --path %s", flags.config)
 	}
 	if sameFile(config, file.path) {
 		return nil, hinted(fmt.Errorf("%s is the file that dynmcp reads its servers from", file.path), "move them into a file of their own: dynmcp import %s --write -c mcp.json", h.Name)
@@ -132,43 +148,8 @@ func installed(h hosts.Host, file *editedFile, flags installFlags) ([]byte, erro
 	return h.Set(file.path, file.old, flags.name, command, []string{"-c", config})
 }
 
-// hostNamed returns the host of a name that a user wrote.
-func hostNamed(name string) (hosts.Host, error) {
-	h, ok := hosts.Named(name)
-	if !ok {
-		return h, hinted(fmt.Errorf("unknown host %q", name), "use %s", strings.Join(hosts.Names(), ", "))
-	}
-	return h, nil
-}
-
-// ownPath is the program that hosts are to start. What go run made is gone when
-// it ends.
-func ownPath() (string, error) {
-	path, err := os.Executable()
-	if err == nil && strings.Contains(filepath.ToSlash(path), "/go-build") {
-		err = hinted(errors.New("this dynmcp was made by go run and will be gone"), "go install ./cmd/dynmcp, then run it from there")
-	}
-	return path, err
-}
-
-// installedConfig is the absolute path of the config that the host's dynmcp reads.
-func installedConfig(named string) (string, error) {
-	files, err := (&configFlags{config: named}).files()
-	if err != nil {
-		return "", err
-	}
-	path, err := filepath.Abs(files[0])
-	if err != nil {
-		return "", err
-	}
-	if _, err := os.Stat(path); err != nil {
-		return "", hinted(sentence("Config file not found: "+path), "make one with: dynmcp init --path %s", named)
-	}
-	return path, nil
-}
-
 // showDiff shows what changes in a file, without the secrets that mask hides.
-func showDiff(out *screen, name string, old, text []byte, mask func(name string, text []byte) []byte) {
+func showDiff(out *terminal, name string, old, text []byte, mask func(name string, text []byte) []byte) {
 	if len(old) > 0 {
 		old = mask(name, old)
 	}
@@ -188,10 +169,10 @@ func showDiff(out *screen, name string, old, text []byte, mask func(name string,
 	}
 }
 
-// confirmed asks on a terminal. Where there is none, the answer is no.
+// confirmed asks on a terminal. Without one the answer is no.
 func confirmed(cmd *cobra.Command, question string) bool {
 	in, ok := cmd.InOrStdin().(*os.File)
-	if !ok || !term.IsTerminal(int(in.Fd())) || !stderr(cmd).terminal {
+	if !ok || !term.IsTerminal(int(in.Fd())) || !stderr(cmd).interactive {
 		return false
 	}
 	stderr(cmd).printf("%s [y/N] ", question)

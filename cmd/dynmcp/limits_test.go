@@ -112,12 +112,7 @@ func TestTooFewDescriptors(t *testing.T) {
 	for _, name := range up {
 		use(host, name+"/crash", nil)
 	}
-	for end := time.Now().Add(10 * time.Second); openFiles(t, host.Pid()) > before && time.Now().Before(end); {
-		time.Sleep(10 * time.Millisecond)
-	}
-	if now := openFiles(t, host.Pid()); now > before {
-		t.Errorf("%d descriptors are open, %d were before", now, before)
-	}
+	mcptest.Eventually(t, fmt.Sprintf("no more than %d descriptors are open", before), func() bool { return openFiles(t, host.Pid()) <= before })
 	for _, name := range down[:4] {
 		if m := load(host, name); m.IsError() {
 			t.Errorf("%s: got %s", name, m.Raw)

@@ -102,7 +102,9 @@ func TestListsWithoutNewEntriesAreNotAnnounced(t *testing.T) {
 	told(toolsChanged, 1)
 	told(resourcesChanged, 0)
 	told(promptsChanged, 1) // of settle
-	contains(t, host.Stderr(), "advertised but not known", "resources/list", "prompts/list")
+	for _, list := range []string{"resources/list", "prompts/list"} {
+		contains(t, host.WaitStderr(list), "advertised but not known")
+	}
 }
 
 func TestEveryListWithNewEntriesIsAnnounced(t *testing.T) {

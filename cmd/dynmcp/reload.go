@@ -39,11 +39,12 @@ func (r *reloader) start(watch bool) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
+	watcher := r.watcher(watch) // before the first look: what changes behind that is seen
 	r.seen = r.digest()
 	var running sync.WaitGroup
 	running.Go(func() {
 		defer signal.Stop(hangup)
-		r.run(ctx, hangup, watch)
+		r.run(ctx, hangup, watcher)
 	})
 	return func() {
 		cancel()
@@ -51,9 +52,9 @@ func (r *reloader) start(watch bool) (stop func()) {
 	}
 }
 
-func (r *reloader) run(ctx context.Context, hangup <-chan os.Signal, watch bool) {
+func (r *reloader) run(ctx context.Context, hangup <-chan os.Signal, watcher *fsnotify.Watcher) {
 	var watched fsnotify.Watcher // whose channels, while they are nil, say nothing
-	if watcher := r.watcher(watch); watcher != nil {
+	if watcher != nil {
 		defer watcher.Close()
 		watched.Events, watched.Errors = watcher.Events, watcher.Errors
 	}

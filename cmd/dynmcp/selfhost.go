@@ -44,7 +44,7 @@ func startSelf(ctx context.Context, cfg *schema.Config, log *slog.Logger) (*self
 	if err != nil {
 		return nil, err
 	}
-	opts := upstream.Options{Info: upstream.Info{Name: "dynmcp", Version: version}, Legacy: true}
+	opts := upstream.Options{Info: upstream.Info{Name: "dynmcp", Version: version}, HandshakeOnly: true}
 	if log != nil {
 		opts.Peer = notifyFunc(func(method string, params json.RawMessage) {
 			log.Info(strings.TrimPrefix(method, "notifications/"), "params", string(params))
@@ -79,7 +79,7 @@ func (h *selfHost) startError(ctx context.Context, err error) error {
 		case <-h.served:
 			var fatal *aggregator.FatalError
 			if errors.As(h.serveErr, &fatal) {
-				return advised(h.cfg.Servers[0], fatal.Err)
+				return withAdvice(h.cfg.Servers[0], fatal.Err)
 			}
 		case <-ctx.Done():
 		}
@@ -128,29 +128,31 @@ func (h *selfHost) load(ctx context.Context, servers ...string) map[string]error
 }
 
 func (h *selfHost) loadOne(ctx context.Context, name string) error {
-	s, err := serverOf(h.cfg, name)
+	s, err := serverNamed(h.cfg, name)
 	if err != nil {
 		return err
 	}
 	if err := checkCommand(s); err != nil {
 		return err
 	}
-	return advised(s, interrupted(h.agg.Load(ctx, name)))
+	return withAdvice(s, interrupted(h.agg.Load(ctx, name)))
 }
 
-// advised adds a hint to a failure that has none.
-func advised(s schema.Server, err error) error {
+// withAdvice adds a hint to a failure that has none.
+func withAdvice(s schema.Server, err error) error {
 	var failure *transports.Failure
 	switch {
 	case !errors.As(err, &failure) || failure.Hint != "":
 		return err
 	case failure.Code == transports.CodeTimeout:
-		return hinted(err, "if it only needs longer, set load_timeout in its entry")
+		return hinted(err, "if it needs more time, raise load_timeout in its entry")
 	case s.Transport == schema.Stdio:
 		return hinted(err, "run its command in a shell to see more: %s", endpoint(s))
 	}
-	return hinted(err, "check its url in the config, the network, and whether the server runs")
+	return hinted(err, checkURLHint)
 }
+
+const checkURLHint = "check its url in the config, the network, and that the server is running"
 
 // checkCommand explains a missing command better than a failed start does.
 func checkCommand(s schema.Server) error {

@@ -22,9 +22,9 @@ type target struct {
 	configFlags
 	verbose bool
 
-	// Known when the verb runs.
+	// Set when the verb runs.
 	cfg         *schema.Config
-	out, errOut *screen
+	out, errOut *terminal
 	log         *slog.Logger // nil is silent
 }
 
@@ -76,7 +76,7 @@ func (t *target) load(cmd *cobra.Command, args []string) (words []string, err er
 func (t *target) start(ctx context.Context, servers ...string) (h *selfHost, failed map[string]error, err error) {
 	waiting := showProgress(t.errOut, "starting "+strings.Join(servers, ", "))
 	defer waiting.end()
-	h, err = startSelf(ctx, narrowed(t.cfg, servers...), t.log)
+	h, err = startSelf(ctx, onlyServers(t.cfg, servers...), t.log)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -107,100 +107,93 @@ func (t *target) startTool(ctx context.Context, name string) (*selfHost, *catalo
 	return nil, nil, err
 }
 
-// narrowed returns cfg with these servers alone, all of them lazy: a verb
-// starts what it is about and nothing else.
-func narrowed(cfg *schema.Config, servers ...string) *schema.Config {
-	narrow := *cfg
-	narrow.Expose = []string{schema.ExposeDiscover}
-	narrow.Servers = nil
+// onlyServers returns cfg with these servers alone, all of them lazy: a verb
+// starts the servers it is about and no other.
+func onlyServers(cfg *schema.Config, servers ...string) *schema.Config {
+	only := *cfg
+	only.Expose = []string{schema.ExposeDiscover}
+	only.Servers = nil
 	for _, s := range cfg.Servers {
 		if slices.Contains(servers, s.Name) {
 			s.Disabled = false
 			if !cfg.SingleWrap {
 				s.Load = schema.LoadLazy
 			}
-			narrow.Servers = append(narrow.Servers, s)
+			only.Servers = append(only.Servers, s)
 		}
 	}
-	return &narrow
+	return &only
 }
 
-// enabled returns the names of the servers that hosts are offered.
-func enabled(cfg *schema.Config) []string {
+// enabled returns the servers that hosts are offered.
+func enabled(cfg *schema.Config) []schema.Server {
+	return slices.DeleteFunc(slices.Clone(cfg.Servers), func(s schema.Server) bool { return s.Disabled })
+}
+
+func names(servers []schema.Server) []string {
 	var names []string
-	for _, s := range cfg.Servers {
-		if !s.Disabled {
-			names = append(names, s.Name)
-		}
+	for _, s := range servers {
+		names = append(names, s.Name)
 	}
 	return names
 }
 
-// serverOf returns a server of the config.
-func serverOf(cfg *schema.Config, name string) (schema.Server, error) {
-	var names []string
+// serverNamed returns a server of the config.
+func serverNamed(cfg *schema.Config, name string) (schema.Server, error) {
 	for _, s := range cfg.Servers {
 		if s.Name == name {
 			return s, nil
 		}
-		names = append(names, s.Name)
 	}
-	return schema.Server{}, hinted(&unknownServerError{name}, "%s", known(names))
+	err := messageError(fmt.Sprintf("Unknown MCP %q", name))
+	if len(cfg.Servers) == 0 {
+		return schema.Server{}, hinted(err, "the config has no servers; dynmcp add adds one")
+	}
+	return schema.Server{}, hinted(err, "the config has: %s", strings.Join(names(cfg.Servers), ", "))
 }
 
-// An unknownServerError is about a server that the config does not have.
-type unknownServerError struct{ name string }
-
-func (e *unknownServerError) Error() string { return fmt.Sprintf("Unknown MCP %q", e.name) }
-
-func known(names []string) string {
-	if len(names) == 0 {
-		return "the config has no servers; dynmcp add makes one"
-	}
-	return "the config has: " + strings.Join(names, ", ")
-}
-
-// completeServers completes names of servers of the config, with something
-// after them.
+// completeServers completes names of servers of the config, with something after
+// them.
 func completeServers(t *configFlags, suffix string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		cfg, err := t.load()
 		if err != nil || len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		var names []string
+		var words []string
 		for _, s := range cfg.Servers {
-			names = append(names, cobra.CompletionWithDesc(s.Name+suffix, s.Description))
+			words = append(words, cobra.CompletionWithDesc(s.Name+suffix, s.Description))
 		}
 		directive := cobra.ShellCompDirectiveNoFileComp
 		if suffix != "" {
 			directive |= cobra.ShellCompDirectiveNoSpace
 		}
-		return names, directive
+		return words, directive
 	}
 }
 
-// noArguments and atMost are what cobra has, with a hint.
-func noArguments(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return tooMany(cmd, args[0])
-	}
-	return nil
-}
-
-// atMost does not count what follows "--".
+// atMost limits the number of arguments before "--". It is what cobra has, with a
+// hint.
 func atMost(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 			args = args[:dash]
 		}
 		if len(args) > n {
-			return tooMany(cmd, args[n])
+			return unexpectedArgument(cmd, args[n])
 		}
 		return nil
 	}
 }
 
-func tooMany(cmd *cobra.Command, word string) error {
-	return hinted(fmt.Errorf("%s: %q is one word too many", cmd.CommandPath(), word), "%s --help shows what it takes", cmd.CommandPath())
+// noArguments takes what follows "--" for an argument as well.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return unexpectedArgument(cmd, args[0])
+	}
+	return nil
+}
+
+func unexpectedArgument(cmd *cobra.Command, arg string) error {
+	return hinted(fmt.Errorf("%s: unexpected argument %q", cmd.CommandPath(), arg), "%s --help shows its usage", cmd.CommandPath())
 }

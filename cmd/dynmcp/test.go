@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,8 +25,8 @@ func testCommand() *cobra.Command {
 		Use:   "test [flags] [name] [-- command args…]",
 		Short: "Start servers and list what they have",
 		Long: `Start a server as a host would, list what it has, and stop it again. Without a
-name, all servers of the config are tested, at the same time. Tools are those
-that hosts are shown: filters and aliases of the config hold.
+name, all servers of the config are tested at the same time. Tools are those that
+hosts see, after the filters and aliases of the config.
 
 The exit status is 1 if a server failed.`,
 		Example: `  dynmcp test
@@ -39,17 +40,21 @@ The exit status is 1 if a server failed.`,
 		case len(args) == 0 && !on.cfg.SingleWrap:
 			return t.all(ctx, asJSON)
 		case on.cfg.SingleWrap:
-			args = enabled(on.cfg)
+			args = names(on.cfg.Servers)
 		}
 		return t.one(ctx, args[0], asJSON)
 	})
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
-	cmd.Flags().Var(&timeout, "timeout", "how long a server may take, like 10s or in `milliseconds` (default: its load_timeout)")
+	timeout.add(cmd)
 	return cmd
 }
 
 // milliseconds is a duration that may be written as a plain number.
 type milliseconds time.Duration
+
+func (m *milliseconds) add(cmd *cobra.Command) {
+	cmd.Flags().Var(m, "timeout", "how long a server may take, like 10s or in `milliseconds` (default: its load_timeout)")
+}
 
 func (m *milliseconds) Type() string { return "duration" }
 
@@ -75,14 +80,14 @@ func (m *milliseconds) Set(text string) error {
 // A tester tests servers, each in a dynmcp of its own.
 type tester struct {
 	*target
-	timeout time.Duration
+	timeout time.Duration // 0 leaves it to load_timeout
 }
 
-// A trial is the result of testing one server.
-type trial struct {
+// A testResult is the result of testing one server.
+type testResult struct {
 	Name      string   `json:"name"`
 	Transport string   `json:"transport"`
-	Result    string   `json:"result"`
+	Result    string   `json:"result"` // PASS or FAIL
 	Error     string   `json:"error,omitempty"`
 	Hint      string   `json:"hint,omitempty"`
 	Stderr    string   `json:"stderr,omitempty"`
@@ -99,15 +104,30 @@ const (
 	fail = "FAIL"
 )
 
-func (t *tester) try(ctx context.Context, s schema.Server) trial {
-	result := trial{Name: s.Name, Transport: s.Transport, Result: pass, Tools: []string{}}
+func (t *tester) test(ctx context.Context, s schema.Server) testResult {
+	r := testResult{Name: s.Name, Transport: s.Transport, Result: pass, Tools: []string{}}
 	view, err := t.list(ctx, s)
 	if err != nil {
-		result.fail(err, t.timeout)
-		return result
+		f := explain(err, t.timeout)
+		r.Result, r.Error, r.Hint, r.Stderr = fail, f.text, f.hint, f.stderr
+		return r
 	}
-	result.fill(view, s.Name)
-	return result
+	status, _ := view.Server(s.Name)
+	var info struct{ Name, Version string }
+	if json.Unmarshal(status.Info, &info) == nil && info.Name != "" {
+		r.Server = info.Name
+		if info.Version != "" {
+			r.Server += " " + info.Version
+		}
+	}
+	for _, tool := range view.ServerTools(s.Name) {
+		r.Tools = append(r.Tools, tool.Leaf)
+	}
+	r.Resources = members(view.Resources(), "uri")
+	r.Templates = members(view.Templates(), "uriTemplate")
+	r.Prompts = members(view.Prompts(), "name")
+	r.Warnings = append(view.Collisions(), view.Warnings()...)
+	return r
 }
 
 // list starts a server, returns what it lists, and stops it again.
@@ -117,7 +137,7 @@ func (t *tester) list(ctx context.Context, s schema.Server) (*catalog.View, erro
 		ctx, cancel = context.WithTimeout(ctx, t.timeout)
 		defer cancel()
 	}
-	h, err := startSelf(ctx, narrowed(t.cfg, s.Name), t.log)
+	h, err := startSelf(ctx, onlyServers(t.cfg, s.Name), t.log)
 	if err != nil {
 		return nil, err
 	}
@@ -126,11 +146,6 @@ func (t *tester) list(ctx context.Context, s schema.Server) (*catalog.View, erro
 		return nil, err
 	}
 	return h.agg.View(), nil
-}
-
-func (r *trial) fail(err error, timeout time.Duration) {
-	why := explain(err, timeout)
-	r.Result, r.Error, r.Hint, r.Stderr = fail, why.text, why.hint, why.stderr
 }
 
 // An explanation is why a server cannot be used, without its name.
@@ -146,34 +161,14 @@ func explain(err error, timeout time.Duration) explanation {
 			why.text = "auth required: " + why.text
 		}
 	} else if errors.Is(err, context.DeadlineExceeded) {
-		why = explanation{
-			text: fmt.Sprintf("timed out after %dms", timeout.Milliseconds()),
-			hint: "a longer --timeout gives it more time",
-		}
+		why.text = fmt.Sprintf("timed out after %dms", timeout.Milliseconds())
+		why.hint = "raise --timeout to give it more time"
 	}
 	var hint *hintError
 	if errors.As(err, &hint) {
 		why.hint = hint.hint
 	}
 	return explanation{secrets.String(why.text), secrets.String(why.hint), secrets.String(why.stderr)}
-}
-
-func (r *trial) fill(view *catalog.View, name string) {
-	info, _ := view.Server(name)
-	var about struct{ Name, Version string }
-	if json.Unmarshal(info.Info, &about) == nil && about.Name != "" {
-		r.Server = about.Name
-		if about.Version != "" {
-			r.Server += " " + about.Version
-		}
-	}
-	for _, tool := range view.ServerTools(name) {
-		r.Tools = append(r.Tools, tool.Leaf)
-	}
-	r.Resources = members(view.Resources(), "uri")
-	r.Templates = members(view.Templates(), "uriTemplate")
-	r.Prompts = members(view.Prompts(), "name")
-	r.Warnings = append(view.Collisions(), view.Warnings()...)
 }
 
 // members returns a member, a string, of each of some objects.
@@ -190,7 +185,7 @@ func members(objects []json.RawMessage, key string) []string {
 }
 
 func (t *tester) one(ctx context.Context, name string, asJSON bool) error {
-	s, err := serverOf(t.cfg, name)
+	s, err := serverNamed(t.cfg, name)
 	if err != nil {
 		return err
 	}
@@ -198,7 +193,7 @@ func (t *tester) one(ctx context.Context, name string, asJSON bool) error {
 		t.out.printf("Testing %q\n", name)
 	}
 	waiting := showProgress(t.errOut, "starting "+name)
-	result := t.try(ctx, s)
+	result := t.test(ctx, s)
 	waiting.end()
 	if asJSON {
 		err = writeJSON(t.out, result)
@@ -211,132 +206,117 @@ func (t *tester) one(ctx context.Context, name string, asJSON bool) error {
 	return cmp.Or(t.out.err, err)
 }
 
-func (r *trial) write(s *screen) {
+func (r *testResult) write(out *terminal) {
 	if r.Result == pass {
-		s.printf("Connected and initialized")
+		out.printf("Connected and initialized")
 		if r.Server != "" {
-			s.printf(": %s", oneLine(r.Server))
+			out.printf(": %s", oneLine(r.Server))
 		}
-		s.printf("\n")
-		section(s, "Tools", r.Tools)
-		section(s, "Resources", r.Resources)
-		section(s, "Resource templates", r.Templates)
-		section(s, "Prompts", r.Prompts)
-		section(s, "Warnings", r.Warnings)
+		out.printf("\n")
+		for _, section := range []struct {
+			title string
+			names []string
+		}{
+			{"Tools", r.Tools},
+			{"Resources", r.Resources},
+			{"Resource templates", r.Templates},
+			{"Prompts", r.Prompts},
+			{"Warnings", r.Warnings},
+		} {
+			if len(section.names) > 0 {
+				out.printf("\n%s (%d):\n", section.title, len(section.names))
+			}
+			for _, name := range section.names {
+				out.printf("  %s\n", oneLine(name))
+			}
+		}
 	}
-	s.printf("\nResult: ")
-	r.writeResult(s)
-	r.writeReason(s, "")
+	out.printf("\nResult: ")
+	r.writeResult(out, "")
 }
 
-func section(s *screen, title string, names []string) {
-	if len(names) == 0 {
-		return
-	}
-	s.printf("\n%s (%d):\n", title, len(names))
-	for _, name := range names {
-		s.printf("  %s\n", oneLine(name))
-	}
-}
-
-func (r *trial) writeResult(s *screen) {
+// writeResult prints PASS or FAIL, why the server failed, and what to do.
+func (r *testResult) writeResult(out *terminal, indent string) {
 	c := green
 	if r.Result == fail {
 		c = red
 	}
-	s.paint(c, r.Result)
-	s.printf("\n")
-}
-
-// writeReason says why a server failed and what to do.
-func (r *trial) writeReason(s *screen, indent string) {
+	out.paint(c, r.Result)
+	out.printf("\n")
 	if r.Error != "" {
-		s.printf("%s\n", indented(r.Error, indent))
+		out.printf("%s\n", indented(r.Error, indent))
 	}
 	if r.Stderr != "" {
-		s.printf("%slast lines of its stderr:\n%s\n", indent, indented(r.Stderr, indent+"  "))
+		out.printf("%slast lines of its stderr:\n%s\n", indent, indented(r.Stderr, indent+"  "))
 	}
 	if r.Hint != "" {
-		s.printf("%s\n", indented("hint: "+r.Hint, indent))
+		out.printf("%s\n", indented("hint: "+r.Hint, indent))
 	}
 }
 
+// maxParallel is how many servers are tested at the same time: enough not to wait
+// for each, few enough not to stall the machine.
+const maxParallel = 8
+
 func (t *tester) all(ctx context.Context, asJSON bool) error {
-	names := enabled(t.cfg)
+	servers := enabled(t.cfg)
 	if !asJSON {
-		t.out.printf("Testing all configured upstreams (%d)\n\n", len(names))
+		t.out.printf("Testing all configured upstreams (%d)\n\n", len(servers))
 	}
-	results := t.tryAll(ctx, names)
+	results := make([]chan testResult, len(servers)) // reported in config order
+	slots := make(chan struct{}, maxParallel)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for i := range servers {
+		results[i] = make(chan testResult, 1)
+	}
+	wg.Go(func() {
+		for i, s := range servers {
+			slots <- struct{}{}
+			wg.Go(func() {
+				defer func() { <-slots }()
+				results[i] <- t.test(ctx, s)
+			})
+		}
+	})
 	waiting := showProgress(t.errOut, "")
 	defer waiting.end()
-	all := summary{Results: []trial{}}
-	for i, name := range names {
-		waiting.say(fmt.Sprintf("%d of %d: starting %s", i+1, len(names), name))
+	var all testSummary
+	all.Results = []testResult{}
+	for i, s := range servers {
+		waiting.say(fmt.Sprintf("%d of %d: starting %s", i+1, len(servers), s.Name))
 		r := <-results[i]
 		waiting.clear()
-		all.add(r)
+		all.Results = append(all.Results, r)
+		if r.Result == pass {
+			all.Summary.Passed++
+		} else {
+			all.Summary.Failed++
+		}
 		if !asJSON {
 			t.out.printf("%s (%s) ... ", r.Name, r.Transport)
-			r.writeResult(t.out)
-			r.writeReason(t.out, "  ")
+			r.writeResult(t.out, "  ")
 		}
 	}
 	waiting.end()
-	return all.report(t.out, asJSON)
-}
-
-// atOnce is how many servers are started at the same time: enough not to wait
-// for each, few enough not to stall the machine.
-const atOnce = 8
-
-// tryAll tests servers and returns where the result of each will be.
-func (t *tester) tryAll(ctx context.Context, names []string) []chan trial {
-	results := make([]chan trial, len(names))
-	free := make(chan struct{}, atOnce)
-	for i := range names {
-		results[i] = make(chan trial, 1)
-	}
-	go func() {
-		for i, name := range names {
-			free <- struct{}{}
-			go func() {
-				defer func() { <-free }()
-				s, _ := serverOf(t.cfg, name) // it is from the config
-				results[i] <- t.try(ctx, s)
-			}()
+	if asJSON {
+		if err := writeJSON(t.out, all); err != nil {
+			return err
 		}
-	}()
-	return results
+	} else {
+		t.out.printf("\nSummary: %d passed, %d failed\n", all.Summary.Passed, all.Summary.Failed)
+	}
+	if all.Summary.Failed > 0 {
+		return fmt.Errorf("%d of %d servers failed", all.Summary.Failed, len(servers))
+	}
+	return t.out.err
 }
 
-// A summary is the result of testing all servers.
-type summary struct {
+// A testSummary is the result of testing all servers.
+type testSummary struct {
 	Summary struct {
 		Passed int `json:"passed"`
 		Failed int `json:"failed"`
 	} `json:"summary"`
-	Results []trial `json:"results"`
-}
-
-func (a *summary) add(r trial) {
-	a.Results = append(a.Results, r)
-	if r.Result == pass {
-		a.Summary.Passed++
-	} else {
-		a.Summary.Failed++
-	}
-}
-
-func (a *summary) report(s *screen, asJSON bool) error {
-	if asJSON {
-		if err := writeJSON(s, a); err != nil {
-			return err
-		}
-	} else {
-		s.printf("\nSummary: %d passed, %d failed\n", a.Summary.Passed, a.Summary.Failed)
-	}
-	if a.Summary.Failed > 0 {
-		return fmt.Errorf("%d of %d servers failed", a.Summary.Failed, len(a.Results))
-	}
-	return s.err
+	Results []testResult `json:"results"`
 }

@@ -1,9 +1,9 @@
 // Package redact takes secrets out of text that leaves the process: logs,
 // errors, what children write to stderr.
 //
-// It knows values, not patterns: what the config took from variables, headers
-// and tokens, in every form in which a program may print it again. What it
-// does not know it does not hide.
+// It looks for values, not patterns: those that the config got from variables,
+// headers and tokens, in the encodings in which a program may print them. It hides
+// nothing else.
 package redact
 
 import (
@@ -20,15 +20,15 @@ import (
 	"sync/atomic"
 )
 
-// Mark stands in the place of a secret.
+// Mark replaces a secret.
 const Mark = "[redacted]"
 
-// shortest is the length from which a value is hidden: a shorter one, such as
-// "true" or a port, is in too many texts that mean something else.
+// shortest is the length of the shortest value that is hidden: a shorter one, like
+// "true" or a port, would match too much that is not a secret.
 const shortest = 6
 
-// A Redactor hides values. The zero value and nil hide nothing. Its methods
-// may be called from many goroutines.
+// A Redactor hides values. The zero value and nil hide nothing. It is safe for
+// concurrent use.
 type Redactor struct {
 	current atomic.Pointer[forms]
 
@@ -36,13 +36,14 @@ type Redactor struct {
 	values []string
 }
 
-// forms are what is looked for.
+// forms are the encoded values to look for.
 type forms struct {
 	replacer *strings.Replacer
 	longest  int
 }
 
-// Add has values hidden from now on, for good: what was a secret stays one.
+// Add adds values to hide. There is no way to remove one: a secret of an old config
+// stays secret.
 func (r *Redactor) Add(values ...string) {
 	if r == nil {
 		return
@@ -51,7 +52,7 @@ func (r *Redactor) Add(values ...string) {
 	defer r.mu.Unlock()
 	known := len(r.values)
 	for _, v := range values {
-		// A text of several lines, such as a key, is printed line by line.
+		// A value of several lines, like a private key, may be printed line by line.
 		for _, part := range append(strings.Split(v, "\n"), v) {
 			if part = strings.TrimSpace(part); len(part) >= shortest && !slices.Contains(r.values, part) {
 				r.values = append(r.values, part)
@@ -69,7 +70,7 @@ func newForms(values []string) *forms {
 		all = append(all, formsOf(v)...)
 	}
 	slices.SortFunc(all, func(a, b string) int {
-		return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b)) // the longest that fits wins
+		return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b)) // the replacer prefers earlier ones
 	})
 	all = slices.Compact(all)
 	pairs := make([]string, 0, 2*len(all))
@@ -87,8 +88,8 @@ func (r *Redactor) String(text string) string {
 	return text
 }
 
-// Split redacts text of which more is to come. What it returns as rest belongs
-// in front of that: it may be the beginning of a secret.
+// Split redacts text from a stream. The rest must be prepended to the text that
+// follows: it may be the beginning of a secret.
 func (r *Redactor) Split(text string) (safe, rest string) {
 	f := r.load()
 	if f == nil {
@@ -106,8 +107,8 @@ func (r *Redactor) load() *forms {
 	return r.current.Load()
 }
 
-// Writer returns a writer that redacts what goes to w. A secret must be written
-// in one piece, as loggers write lines.
+// Writer returns a writer that redacts what it writes to w. A secret is found only
+// within one call of Write, so its callers must write whole lines.
 func (r *Redactor) Writer(w io.Writer) io.Writer { return &writer{r, w} }
 
 type writer struct {
@@ -122,21 +123,20 @@ func (w *writer) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// formsOf returns the forms in which a value is looked for: as it is, and as
-// URLs, JSON, Go, base64 and hex hold it.
+// formsOf returns a value as it is and encoded for URLs, JSON, Go, base64 and hex.
 func formsOf(v string) []string {
 	query, path := url.QueryEscape(v), url.PathEscape(v)
 	all := []string{v, query, path, lowerEscapes(query), lowerEscapes(path)}
 	for _, quoted := range []string{asJSON(v, true), asJSON(v, false), strconv.Quote(v), strconv.QuoteToASCII(v)} {
-		inner := inside(quoted)
-		all = append(all, inner, inside(strconv.Quote(inner))) // an error that quotes, in a log that quotes
+		inner := withoutQuotes(quoted)
+		all = append(all, inner, withoutQuotes(strconv.Quote(inner))) // a quoted value in a quoted message
 	}
 	code := hex.EncodeToString([]byte(v))
 	all = append(all, code, strings.ToUpper(code))
 	return append(all, base64Forms(v)...)
 }
 
-func inside(quoted string) string { return quoted[1 : len(quoted)-1] }
+func withoutQuotes(quoted string) string { return quoted[1 : len(quoted)-1] }
 
 func asJSON(v string, forHTML bool) string {
 	var b strings.Builder
@@ -157,8 +157,8 @@ func lowerEscapes(escaped string) string {
 	return string(out)
 }
 
-// base64Forms returns what base64 makes of a value that begins at any byte of a
-// longer text, less the characters that its neighbours have a part in.
+// base64Forms returns the base64 encodings of a value at any offset in a longer
+// text, without the characters that also encode neighbouring bytes.
 func base64Forms(v string) []string {
 	var all []string
 	for before := range 3 {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"strings"
@@ -118,14 +119,11 @@ func TestCallCancelDoesNotOvertake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, p := inMemory(t, schema.Server{}, Options{}, silent)
 		call := &Call{Method: "x", Done: func(json.RawMessage, error) { t.Error("a cancelled call ended") }}
-		send := c.send
-		c.lines = nil // the request goes through send, too
-		c.send = func(of *Call, parts ...[]byte) error {
-			if of == call && !c.Cancel(call, json.RawMessage(`"why"`)) {
+		c.link = &beforeSending{c.link, func() {
+			if !c.Cancel(call, json.RawMessage(`"why"`)) {
 				t.Error("Cancel did not find the call")
 			}
-			return send(of, parts...)
-		}
+		}}
 		c.Start(call)
 		synctest.Wait()
 		got := p.lines()
@@ -133,6 +131,17 @@ func TestCallCancelDoesNotOvertake(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 	})
+}
+
+// beforeSending is a link that does something before each request.
+type beforeSending struct {
+	link
+	do func()
+}
+
+func (l *beforeSending) sendRequest(call *Call, id int64) error {
+	l.do()
+	return l.link.sendRequest(call, id)
 }
 
 func TestCallCancel(t *testing.T) {
@@ -243,20 +252,20 @@ func TestUpstreamAsksTooMuch(t *testing.T) {
 			return json.RawMessage(`{}`), nil
 		}}
 		_, p := inMemory(t, schema.Server{}, Options{Peer: peer}, silent)
-		for n := range maxAsked + 10 {
+		for n := range maxServerRequests + 10 {
 			p.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"roots/list"}`, n))
 		}
 		p.say(`{"jsonrpc":"2.0","id":"p","method":"ping"}`)
 		synctest.Wait()
-		if got := asked.Load(); got != maxAsked {
-			t.Errorf("%d questions reached the host, want %d", got, maxAsked)
+		if got := asked.Load(); got != maxServerRequests {
+			t.Errorf("%d questions reached the host, want %d", got, maxServerRequests)
 		}
 		if got := strings.Join(p.lines(), "\n"); strings.Count(got, `"code":-32600`) != 10 || !strings.Contains(got, `{"jsonrpc":"2.0","id":"p","result":{}}`) {
 			t.Errorf("got %s", got)
 		}
 		close(answers)
 		synctest.Wait()
-		if got := strings.Count(strings.Join(p.lines(), "\n"), `"result":{}`); got != maxAsked+1 {
+		if got := strings.Count(strings.Join(p.lines(), "\n"), `"result":{}`); got != maxServerRequests+1 {
 			t.Errorf("%d answers", got)
 		}
 	})
@@ -332,38 +341,113 @@ func TestPanicEndsConnection(t *testing.T) {
 	}
 }
 
-// A stream whose other side reads no more breaks, also without deadlines.
-func TestStreamStalls(t *testing.T) {
+// An upstream that is busy and reads nothing is waited for, however long it takes.
+func TestBusyUpstreamIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := OpenStream(schema.Server{Name: "up"}, newStuck(), Options{})
+		near, far := mcptest.Pipe()
+		defer far.Close()
+		busy := newBusy(near)
+		c := OpenStream(schema.Server{Name: "up"}, busy, Options{})
 		defer c.Close()
-		began := time.Now()
-		_, err := c.Call(t.Context(), "x", nil)
-		wantFailure(t, err, transports.CodeUnreachable, transports.Unknown)
-		if took := time.Since(began); took != writeStall {
-			t.Errorf("it took %v, want %v", took, writeStall)
+		ended := make(chan error, 2)
+		for range cap(ended) {
+			c.Start(&Call{Method: "x", Params: []byte(`"` + strings.Repeat("x", 200<<10) + `"`), Done: func(_ json.RawMessage, err error) { ended <- err }})
+		}
+		time.Sleep(time.Hour)
+		if c.Err() != nil || len(ended) > 0 {
+			t.Fatalf("after an hour: %v, %d calls ended", c.Err(), len(ended))
+		}
+		close(busy.done)
+		for r := wire.NewReader(far, 1<<20); ; {
+			m, err := r.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(far, `{"jsonrpc":"2.0","id":%s,"result":{}}`+"\n", m.ID)
+			if string(m.ID) == "2" {
+				break
+			}
+		}
+		for range cap(ended) {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
 		}
 	})
 }
 
-// A stuck is a stream that gives and takes nothing until it is closed.
-type stuck struct {
+// A call that still waits to be written has its deadline. What may be written
+// later may run, so the outcome is not known; the upstream hears of the cancel
+// behind the call.
+func TestQueuedCallTimesOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := mcptest.Pipe()
+		defer far.Close()
+		busy := newBusy(near)
+		c := OpenStream(schema.Server{Name: "up", Timeout: time.Minute}, busy, Options{})
+		defer c.Close()
+		_, err := c.Call(t.Context(), "x", nil)
+		wantFailure(t, err, transports.CodeTimeout, transports.Unknown)
+		_, err = c.Call(t.Context(), "y", nil) // times out while pings are unheard
+		wantFailure(t, err, transports.CodeUnreachable, transports.Unknown)
+		if c.Err() != errSilent {
+			t.Errorf("got %v, want %v", c.Err(), errSilent)
+		}
+		close(busy.done)
+		r := wire.NewReader(far, 1<<20)
+		for _, want := range []string{`"method":"x"`, `"notifications/cancelled","params":{"requestId":1,"reason":"timeout"}`} {
+			if m, err := r.Next(); err != nil || !strings.Contains(string(m.Raw), want) {
+				t.Errorf("got %s, %v; want %s", m.Raw, err, want)
+			}
+		}
+	})
+}
+
+// What cannot be queued any more is refused; what was queued is not lost by it.
+func TestQueueIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := mcptest.Pipe()
+		defer far.Close()
+		c := OpenStream(schema.Server{Name: "up", MaxMessageBytes: maxQueued}, newBusy(near), Options{})
+		defer c.Close()
+		queued := 0
+		big := []byte(`"` + strings.Repeat("x", maxQueued/2) + `"`)
+		for range 2 {
+			c.Start(&Call{Method: "x", Params: big, Done: func(json.RawMessage, error) { queued-- }})
+			queued++
+		}
+		_, err := c.Call(t.Context(), "x", nil)
+		wantFailure(t, err, transports.CodeOverloaded, transports.NotSent)
+		if queued != 2 || c.Err() != nil {
+			t.Errorf("%d calls are queued, want 2; the connection's end: %v", queued, c.Err())
+		}
+	})
+}
+
+// A busy is a stream that takes nothing until done is closed, or it is.
+type busy struct {
+	io.ReadWriteCloser
 	once   sync.Once
+	done   chan struct{}
 	closed chan struct{}
 }
 
-func newStuck() *stuck { return &stuck{closed: make(chan struct{})} }
-
-func (s *stuck) Read([]byte) (int, error) {
-	<-s.closed
-	return 0, errors.New("closed")
+func newBusy(stream io.ReadWriteCloser) *busy {
+	return &busy{ReadWriteCloser: stream, done: make(chan struct{}), closed: make(chan struct{})}
 }
 
-func (s *stuck) Write([]byte) (int, error) { return s.Read(nil) }
+func (b *busy) Write(p []byte) (int, error) {
+	select {
+	case <-b.done:
+		return b.ReadWriteCloser.Write(p)
+	case <-b.closed:
+		return 0, io.ErrClosedPipe
+	}
+}
 
-func (s *stuck) Close() error {
-	s.once.Do(func() { close(s.closed) })
-	return nil
+func (b *busy) Close() error {
+	b.once.Do(func() { close(b.closed) })
+	return b.ReadWriteCloser.Close()
 }
 
 // Wherever a stream breaks off, the call ends: with its answer where that came

@@ -13,14 +13,14 @@ import (
 	"dynmcp/transports"
 )
 
-// neededVariables are what every program needs, whatever else is kept from it.
+// neededVariables are inherited whatever else is kept from a child.
 var neededVariables = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ",
 	"SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "APPDATA", "LOCALAPPDATA", "USERPROFILE", "TEMP", "TMP", // Windows
 }
 
-// environment returns what a child inherits of ours with its own variables on
-// top.
+// environment returns the variables that a child inherits and, after them, its
+// own.
 func environment(own map[string]string, inherit schema.Inherit) []string {
 	env := os.Environ()
 	if inherit.None || len(inherit.Names) > 0 {
@@ -62,8 +62,8 @@ func lookPath(command, dir string, env []string) (string, error) {
 	return "", &exec.Error{Name: command, Err: exec.ErrNotFound}
 }
 
-// CheckCommand reports whether the command of a stdio server, and the
-// directory it is to run in, are there. The error is a *Failure.
+// CheckCommand checks that the command of a stdio server and the directory it is
+// to run in exist. The error is a *transports.Failure.
 func CheckCommand(server schema.Server) error {
 	if server.Cwd != "" {
 		if info, err := os.Stat(server.Cwd); err != nil || !info.IsDir() {
@@ -81,7 +81,7 @@ func startError(server schema.Server, cause error, hint string) *transports.Fail
 	return &transports.Failure{Upstream: server.Name, Code: transports.CodeStartFailed, Outcome: transports.NotSent, Cause: cause, Hint: hint}
 }
 
-// lookupCause returns what is wrong without the name that it repeats.
+// lookupCause returns err without the name of the command.
 func lookupCause(err error) error {
 	var lookup *exec.Error
 	if errors.As(err, &lookup) {

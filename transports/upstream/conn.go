@@ -17,25 +17,29 @@ import (
 	"dynmcp/transports"
 )
 
-// defaultMaxMessage is the max_message_bytes of an entry that does not say.
+// defaultMaxMessage is the max_message_bytes of an entry that has none.
 const defaultMaxMessage = 16 << 20
 
 // Options are what a Conn needs beside the entry of its server.
 type Options struct {
 	Peer   transports.Peer // takes what the upstream sends; nil refuses requests
 	Info   Info            // how we introduce ourselves
-	Legacy bool            // it is known that the upstream wants the initialize handshake
 	Logger *slog.Logger    // nil is silent
 
 	// Redact hides secrets in what failures say and in a child's stderr. Nil
 	// hides nothing.
 	Redact *redact.Redactor
 
-	// OldHost reports whether the host is of the handshake era. The upstream is
-	// then asked for that handshake first, as the host itself would: one that
-	// knows both eras can ask the host something in the middle of a call only
-	// there, and may refuse the handshake after server/discover. Nil is no.
-	OldHost func() bool
+	// HandshakeOnly says that the upstream is known to want the initialize
+	// handshake: it is not asked whether it speaks the stateless era.
+	HandshakeOnly bool
+
+	// HostEra returns the era of the host, false if no host is known. In the
+	// handshake era the upstream is asked for that handshake first, as the host
+	// itself would: one that speaks both eras can ask the host something in the
+	// middle of a call only there, and may refuse the handshake after
+	// server/discover. Nil is no host.
+	HostEra func() (transports.Era, bool)
 
 	// Env are variables that a child gets whatever its entry says, as NAME=value.
 	Env []string
@@ -48,7 +52,6 @@ type Options struct {
 	// of any hold of Cork. It may block while hosts do not read. Nil is none.
 	Throttle func()
 
-	stall time.Duration  // how long an upstream may leave its end unread; 0 is writeStall
 	http  httpPatience   // zero is usualPatience
 	roots *x509.CertPool // who signs the certificates of upstreams; nil is whom the system trusts
 	ping  time.Duration  // how long a ping waits for a sign of life; 0 is pingWait
@@ -60,17 +63,17 @@ type Info struct {
 	Version string `json:"version"`
 }
 
-// Hello is what an upstream said of itself in the handshake.
-type Hello struct {
+// ServerInfo is what an upstream said of itself in the handshake.
+type ServerInfo struct {
 	ProtocolVersion string
 	Capabilities    json.RawMessage
-	ServerInfo      json.RawMessage
+	Implementation  json.RawMessage // its name and version: "serverInfo"
 	Instructions    string
-	Rest            json.RawMessage // an object of all else it said
+	Extra           json.RawMessage // an object of all other members
 }
 
 // Has reports whether the upstream advertised a capability, such as "tools".
-func (h *Hello) Has(capability string) bool { return wire.Get(h.Capabilities, capability) != nil }
+func (i *ServerInfo) Has(capability string) bool { return wire.Get(i.Capabilities, capability) != nil }
 
 // A Conn is a connection to one upstream. Its methods may be called from many
 // goroutines.
@@ -79,25 +82,16 @@ type Conn struct {
 	server schema.Server
 	opts   Options
 	log    *slog.Logger
-	hello  Hello
+	info   ServerInfo
+	link   link
 
 	stateless atomic.Bool // the upstream is of the stateless era
-	introduce [][2]string // what every request to it says in _meta
+	eraMeta   [][2]string // what every request to it says in _meta then
 
-	// connect is what has to be done before the first message; may be nil.
-	connect func(ctx context.Context) error
-	// lines is where requests go, each a line; nil where there are none.
-	lines *wire.Writer
-	// send sends a message; call is not nil where it is the request of one.
-	send func(call *Call, parts ...[]byte) error
-	// begin sends the notification that ends the handshake.
-	begin func(parts ...[]byte) error
-	// stop ends the transport and returns when it is over.
-	stop func()
-	// kill ends a child and all it started at once.
-	kill func()
-	// stderr returns the last lines of a child's stderr.
-	stderr func() string
+	calls    pending        // what we ask the upstream
+	requests serverRequests // what the upstream asks us
+	health   health
+	junk     atomic.Int64 // lines that were no message
 
 	ctx     context.Context // ends with the connection
 	cancel  context.CancelFunc
@@ -105,24 +99,16 @@ type Conn struct {
 	wg      sync.WaitGroup
 	closing sync.Once
 
-	heard    atomic.Int64 // grows with whatever the upstream sends
-	checking atomic.Bool  // whether it lives is being found out
-
 	mu     sync.Mutex
-	lastID int64
-	calls  map[int64]*Call
-	asked  map[string]context.CancelCauseFunc // what the upstream asks, by its id
-	junk   int                                // lines that were no message
-	err    error                              // why the connection ended
-	closed bool
+	err    error // why the connection ended
+	closed bool  // no goroutine may be started any more
 
-	listening *Call                // the stream of a stateless upstream's notifications
-	uris      map[string]bool      // resources subscribed to on it
-	bindings  map[string][]binding // arguments that go into headers, by tool
+	listening *Call           // the stream of a stateless upstream's notifications
+	uris      map[string]bool // resources subscribed to on it
 }
 
-// Open reaches an upstream: it starts the child, or makes an HTTP connection
-// ready. Nothing is sent before Handshake. Close must be called.
+// Open reaches an upstream: it starts the child, or prepares an HTTP connection.
+// Nothing is sent before Handshake. Close must be called.
 func Open(server schema.Server, opts Options) (*Conn, error) {
 	c := newConn(server, opts)
 	var err error
@@ -130,11 +116,11 @@ func Open(server schema.Server, opts Options) (*Conn, error) {
 	case schema.Stdio:
 		err = c.openChild()
 	case schema.StreamableHTTP:
-		c.openHTTP()
+		c.link = newHTTPLink(c)
 	case schema.SSE:
-		c.openSSE()
+		c.link = newSSELink(c)
 	default:
-		err = c.fail(transports.CodeStartFailed, transports.NotSent, fmt.Errorf("transport %q is not supported", server.Transport))
+		err = c.newFailure(transports.CodeStartFailed, transports.NotSent, fmt.Errorf("transport %q is not supported", server.Transport))
 	}
 	if err != nil {
 		c.cancel()
@@ -150,9 +136,6 @@ func newConn(server schema.Server, opts Options) *Conn {
 	if opts.Throttle == nil {
 		opts.Throttle = func() {}
 	}
-	if opts.stall == 0 {
-		opts.stall = writeStall
-	}
 	if opts.http == (httpPatience{}) {
 		opts.http = usualPatience
 	}
@@ -167,11 +150,7 @@ func newConn(server schema.Server, opts Options) *Conn {
 		server: server,
 		opts:   opts,
 		log:    opts.Logger.With("upstream", server.Name),
-		stderr: func() string { return "" },
-		kill:   func() {},
 		done:   make(chan struct{}),
-		calls:  map[int64]*Call{},
-		asked:  map[string]context.CancelCauseFunc{},
 		uris:   map[string]bool{},
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -181,13 +160,22 @@ func newConn(server schema.Server, opts Options) *Conn {
 // Name returns the upstream's name in the config.
 func (c *Conn) Name() string { return c.name }
 
-// Hello returns what the upstream said in the handshake.
-func (c *Conn) Hello() *Hello { return &c.hello }
+// ServerInfo returns what the upstream said in the handshake.
+func (c *Conn) ServerInfo() *ServerInfo { return &c.info }
+
+// Era returns the era in which the upstream is spoken to, once Handshake is
+// over.
+func (c *Conn) Era() transports.Era {
+	if c.stateless.Load() {
+		return transports.Stateless
+	}
+	return transports.Handshake
+}
 
 // Done is closed when the connection has ended.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// Err says why the connection ended, nil while it has not.
+// Err returns why the connection ended, nil if it has not.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -196,24 +184,28 @@ func (c *Conn) Err() error {
 
 // Loss describes why the connection ended, with a child's last words, for a call
 // that was not sent. It must have ended.
-func (c *Conn) Loss() *transports.Failure { return c.failure(c.Err(), transports.NotSent) }
+func (c *Conn) Loss() *transports.Failure { return c.endFailure(c.Err(), transports.NotSent) }
 
-// Stderr returns the last lines the child wrote to stderr, "" where there is
-// no child.
-func (c *Conn) Stderr() string { return c.stderr() }
+// Stderr returns the last lines the child wrote to stderr, "" if there is no
+// child.
+func (c *Conn) Stderr() string {
+	if c.link == nil { // it could not be opened
+		return ""
+	}
+	return c.link.stderr()
+}
 
-// Notify sends a notification. The error says that it was not sent; that it
-// was does not mean that it arrived.
+// Notify sends a notification. A nil error does not mean delivery.
 func (c *Conn) Notify(method string, params json.RawMessage) error {
-	return c.send(nil, wire.Notification(wire.Quote(method), params)...)
+	return c.link.send(wire.Notification(wire.Quote(method), params)...)
 }
 
 // Close ends the connection: what is in flight fails, the child and its group
 // are stopped. It returns when nothing of the connection is left.
 func (c *Conn) Close() {
 	c.closing.Do(func() {
-		c.lose(errClosed)
-		c.stop()
+		c.end(errClosed)
+		c.link.close()
 		c.mu.Lock()
 		c.closed = true
 		c.mu.Unlock()
@@ -221,34 +213,30 @@ func (c *Conn) Close() {
 	})
 }
 
-// lose ends every call and every question with err, once; the connection is
-// dead from here.
-func (c *Conn) lose(err error) {
+// end ends every call and every server request with err, once; from here on
+// nothing can be sent.
+func (c *Conn) end(err error) {
 	c.mu.Lock()
 	if c.err != nil {
 		c.mu.Unlock()
 		return
 	}
 	c.err = err
-	calls := c.calls
-	c.calls = map[int64]*Call{}
 	c.mu.Unlock()
 
+	calls := c.calls.close()
 	c.cancel()
 	close(c.done)
 	for _, call := range calls {
-		if call.timer != nil {
-			call.timer.Stop()
-		}
-		outcome := transports.Unknown // also where it is being sent at this moment
-		if call.kept {
+		outcome := transports.Unknown // also if it is being sent at this moment
+		if call.unsent {
 			outcome = transports.NotSent
 		}
-		call.Done(nil, c.failure(err, outcome))
+		c.guarded(func() { call.Done(nil, c.endFailure(err, outcome)) })
 	}
 }
 
-// spawn runs f on a goroutine that Close waits for; it reports false where the
+// spawn runs f on a goroutine that Close waits for; it reports false if the
 // connection is closed already.
 func (c *Conn) spawn(f func()) bool {
 	c.mu.Lock()
@@ -265,7 +253,7 @@ func (c *Conn) guarded(f func()) {
 	defer func() {
 		if r := recover(); r != nil {
 			c.log.Error("panic", "panic", r, "stack", string(debug.Stack()))
-			c.lose(fmt.Errorf("internal error: %v", r))
+			c.end(fmt.Errorf("internal error: %v", r))
 		}
 	}()
 	f()

@@ -20,17 +20,17 @@ type event struct {
 	name  string
 	id    string
 	retry time.Duration
-	data  []byte // nil where there is none
+	data  []byte // nil if there is none
 }
 
-// readEvents calls each for every event of body, in order, until that ends. Lines
-// it does not know, comments among them, are skipped. At the end an event that no
-// empty line closes counts if it is whole: if its data is JSON. An event of more
-// than max bytes is an error.
+// readEvents calls each for every event of body, in order, until the body ends.
+// Unknown lines, comments among them, are skipped. At the end an event without
+// its empty line counts if it is whole, that is if its data is JSON. An event of
+// more than max bytes is an error.
 func readEvents(body *answerBody, max int, each func(event)) error {
 	lines := eventLines{body: body, in: bufio.NewReaderSize(body, 32<<10), max: max + len("data: ")}
 	var e event
-	begun := false // of this event, a line was seen
+	begun := false // a line of this event was seen
 	for first := true; ; first = false {
 		line, err := lines.next(e.data != nil || e.name != "")
 		if first {
@@ -83,16 +83,16 @@ type eventLines struct {
 	body  *answerBody
 	in    *bufio.Reader
 	max   int  // bytes of a line
-	wasCR bool // the last line ended in "\r", so that a "\n" now belongs to it
+	wasCR bool // the last line ended in "\r", so a "\n" now belongs to it
 }
 
-// next returns a line without its end, as bytes that are valid until the next
-// call. With an error it returns what came before it. Within an event, and
-// within a line that is no comment, the stream may not be silent for long.
+// next returns a line without its end; its bytes are valid until the next call.
+// With an error it returns what came before it. Within an event, and within a
+// line that is not a comment, the stream may not be silent for long.
 func (l *eventLines) next(within bool) ([]byte, error) {
 	var before []byte // what was buffered already, of this line
 	for {
-		l.body.rest(!within && (len(before) == 0 || before[0] == ':'))
+		l.body.allowSilence(!within && (len(before) == 0 || before[0] == ':'))
 		if _, err := l.in.Peek(1); err != nil {
 			return before, err
 		}
@@ -123,7 +123,7 @@ func (l *eventLines) next(within bool) ([]byte, error) {
 	}
 }
 
-// lineEnd returns where the first line of text ends; false is that it does not.
+// lineEnd returns where the first line of text ends; false means it does not.
 func lineEnd(text []byte) (int, bool) {
 	end := bytes.IndexByte(text, '\n')
 	found := end >= 0

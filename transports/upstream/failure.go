@@ -1,9 +1,10 @@
 package upstream
 
 import (
+	"errors"
+
 	"dynmcp/schema"
 	"dynmcp/transports"
-	"errors"
 )
 
 // errClosed ends the calls of a connection that we closed.
@@ -13,33 +14,14 @@ var errClosed = errors.New("connection closed")
 // (HTTP 404): what was sent last did not run, and a new connection is due.
 var ErrSessionLost = errors.New("the upstream forgot the session")
 
-// fail returns a failure of this connection.
-func (c *Conn) fail(code int64, outcome transports.Outcome, cause error) *transports.Failure {
-	return &transports.Failure{Upstream: c.name, Code: code, Outcome: outcome, Cause: c.hidden(cause), Stderr: c.stderr()}
+// newFailure returns a failure of this connection.
+func (c *Conn) newFailure(code int64, outcome transports.Outcome, cause error) *transports.Failure {
+	return &transports.Failure{Upstream: c.name, Code: code, Outcome: outcome, Cause: c.redacted(cause), Stderr: c.Stderr()}
 }
 
-// hidden returns err with a text that holds no secrets: what an upstream says
-// may repeat what it was given.
-func (c *Conn) hidden(err error) error {
-	text := err.Error()
-	safe := c.opts.Redact.String(text)
-	if safe == text {
-		return err
-	}
-	return &hiddenError{safe, err}
-}
-
-type hiddenError struct {
-	text string
-	err  error
-}
-
-func (e *hiddenError) Error() string { return e.text }
-func (e *hiddenError) Unwrap() error { return e.err }
-
-// failure describes why a call on a connection that has ended cannot be
-// answered.
-func (c *Conn) failure(cause error, outcome transports.Outcome) *transports.Failure {
+// endFailure describes why a call on a connection that has ended because of
+// cause cannot be answered.
+func (c *Conn) endFailure(cause error, outcome transports.Outcome) *transports.Failure {
 	var failure *transports.Failure
 	if errors.As(cause, &failure) {
 		copied := *failure
@@ -53,11 +35,31 @@ func (c *Conn) failure(cause error, outcome transports.Outcome) *transports.Fail
 	case c.server.Transport != schema.Stdio:
 		code = transports.CodeUnreachable
 	}
-	return c.fail(code, outcome, cause)
+	return c.newFailure(code, outcome, cause)
 }
 
-// excerpt is printable for text that may hold secrets; they are looked for
-// before it is cut, so that none loses the end by which it is known.
+// redacted returns err with a text that holds no secrets: what an upstream says
+// may repeat what it was given.
+func (c *Conn) redacted(err error) error {
+	text := err.Error()
+	safe := c.opts.Redact.String(text)
+	if safe == text {
+		return err
+	}
+	return &redactedError{safe, err}
+}
+
+type redactedError struct {
+	text string
+	err  error
+}
+
+func (e *redactedError) Error() string { return e.text }
+func (e *redactedError) Unwrap() error { return e.err }
+
+// excerpt returns the first max bytes of text, printable and without secrets.
+// Those are looked for before the text is cut, so that none loses the end by
+// which it is known.
 func (c *Conn) excerpt(text []byte, max int) string {
 	safe := c.opts.Redact.String(string(text[:min(len(text), max+maxExcerpt)]))
 	return transports.Printable([]byte(safe), max)

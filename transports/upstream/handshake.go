@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -14,33 +15,42 @@ import (
 	"dynmcp/transports"
 )
 
-// handshakeVersion is the newest protocol version that has the initialize
-// handshake.
-const handshakeVersion = "2025-11-25"
+const (
+	// handshakeVersion is the newest protocol version that has the initialize
+	// handshake.
+	handshakeVersion = "2025-11-25"
+	// methodDiscover is the first request of the stateless era.
+	methodDiscover = "server/discover"
+	// discoverTimeout is how long an upstream may take to answer it. Most of
+	// those that know only the handshake answer with an error at once.
+	discoverTimeout = 3 * time.Second
+)
 
-// Handshake finds out which era the upstream is of and makes itself known,
-// declaring capabilities (raw JSON, nil is none). An upstream that knows both
-// is spoken to in the host's. The error wraps ErrProbe where the upstream did
-// not survive the question.
+// ErrProbe says that an upstream ended when it was asked for its era. It may
+// live if it is opened again with Options.HandshakeOnly.
+var ErrProbe = errors.New("it ended at server/discover")
+
+// Handshake finds out which era the upstream is of and introduces us, declaring
+// capabilities (raw JSON, nil is none). An upstream that speaks both is spoken to
+// in the host's. The error wraps ErrProbe if the upstream did not survive the
+// question.
 func (c *Conn) Handshake(ctx context.Context, capabilities json.RawMessage) error {
 	if capabilities == nil {
 		capabilities = json.RawMessage(`{}`)
 	}
-	if c.connect != nil {
-		if err := c.connect(ctx); err != nil {
-			return err
-		}
+	if err := c.link.connect(ctx); err != nil {
+		return err
 	}
-	if c.opts.Legacy || c.server.Transport == schema.SSE {
+	if c.opts.HandshakeOnly || c.server.Transport == schema.SSE {
 		return c.initialize(ctx, capabilities)
 	}
 	var refused error
-	if c.opts.OldHost != nil && c.opts.OldHost() {
+	if era, known := c.hostEra(); known && era == transports.Handshake {
 		if refused = c.initialize(ctx, capabilities); !c.mayBeStateless(refused) {
 			return refused
 		}
 	}
-	stateless, err := c.probe(ctx)
+	stateless, err := c.discover(ctx)
 	switch {
 	case err != nil:
 		return err
@@ -53,8 +63,15 @@ func (c *Conn) Handshake(ctx context.Context, capabilities json.RawMessage) erro
 	return c.initialize(ctx, capabilities)
 }
 
-// mayBeStateless reports whether err, of the older handshake, is a refusal and
-// not the end of the upstream, a missing login or our own end.
+func (c *Conn) hostEra() (era transports.Era, known bool) {
+	if c.opts.HostEra == nil {
+		return 0, false
+	}
+	return c.opts.HostEra()
+}
+
+// mayBeStateless reports whether err, from initialize, is a refusal and not the
+// end of the upstream, a missing login or our own end.
 func (c *Conn) mayBeStateless(err error) bool {
 	var rpc *wire.Error
 	var failure *transports.Failure
@@ -77,13 +94,17 @@ func (c *Conn) initialize(ctx context.Context, capabilities json.RawMessage) err
 	if err != nil {
 		return c.StartFailure("initialize", err)
 	}
-	if err := c.greet(result); err != nil {
+	if err := c.readInitializeResult(result); err != nil {
 		return c.StartFailure("initialize", err)
 	}
-	return c.initialized()
+	// The first message that a broken connection may swallow: its error counts.
+	if err := c.link.sendInitialized(wire.Notification(wire.Quote("notifications/initialized"))...); err != nil {
+		return c.StartFailure("notifications/initialized", err)
+	}
+	return nil
 }
 
-func (c *Conn) greet(result json.RawMessage) error {
+func (c *Conn) readInitializeResult(result json.RawMessage) error {
 	if !wire.IsObject(result) {
 		return fmt.Errorf("the answer is %s, not an object", wire.TypeName(result))
 	}
@@ -92,23 +113,87 @@ func (c *Conn) greet(result json.RawMessage) error {
 		return fmt.Errorf("it speaks protocol version %q, which is not known here", version)
 	}
 	instructions, _ := wire.Text(wire.Get(result, "instructions"))
-	c.hello = Hello{
+	c.info = ServerInfo{
 		ProtocolVersion: version,
 		Capabilities:    wire.Get(result, "capabilities"),
-		ServerInfo:      wire.Get(result, "serverInfo"),
+		Implementation:  wire.Get(result, "serverInfo"),
 		Instructions:    instructions,
-		Rest:            wire.Delete(result, "protocolVersion", "capabilities", "serverInfo", "instructions"),
+		Extra:           wire.Delete(result, "protocolVersion", "capabilities", "serverInfo", "instructions"),
 	}
 	return nil
 }
 
-// initialized tells the upstream that the session has begun. It is the first
-// message that a broken connection may swallow, so its error counts.
-func (c *Conn) initialized() error {
-	if err := c.begin(wire.Notification(wire.Quote("notifications/initialized"))...); err != nil {
-		return c.StartFailure("notifications/initialized", err)
+// discover asks which protocol versions the upstream speaks and reports whether
+// the stateless era is among them (MCP 2026-07-28, "Discovery"). Requests
+// declare no capabilities unless the host that makes them does: a host of the
+// handshake era could not be asked in this one.
+func (c *Conn) discover(ctx context.Context) (stateless bool, err error) {
+	info, err := json.Marshal(c.opts.Info)
+	if err != nil {
+		return false, err
 	}
-	return nil
+	c.eraMeta = [][2]string{
+		{transports.MetaVersion, `"` + transports.StatelessVersion + `"`},
+		{transports.MetaCapabilities, `{}`},
+		{transports.MetaClientInfo, string(info)},
+	}
+	waiting, cancel := context.WithTimeout(ctx, discoverTimeout)
+	defer cancel()
+	result, err := c.Call(waiting, methodDiscover, c.addEraMeta(nil))
+	var failure *transports.Failure
+	switch {
+	case err == nil:
+		return c.readDiscoverResult(result), nil
+	case ctx.Err() != nil:
+		return false, c.StartFailure(methodDiscover, ctx.Err())
+	case c.Err() != nil:
+		return false, fmt.Errorf("%w: %w", ErrProbe, err)
+	case errors.As(err, &failure) && (failure.Code == transports.CodeAuthRequired || failure.Code == transports.CodeRateLimited):
+		return false, failure
+	}
+	c.log.Debug("no stateless protocol", "err", err)
+	return false, nil
+}
+
+// readDiscoverResult reports whether the upstream speaks the stateless era, in
+// which it is spoken to from here on.
+func (c *Conn) readDiscoverResult(result json.RawMessage) bool {
+	var stateless bool
+	for version := range wire.Elements(wire.Get(result, "supportedVersions")) {
+		stateless = stateless || string(version) == `"`+transports.StatelessVersion+`"`
+	}
+	if !stateless {
+		return false
+	}
+	instructions, _ := wire.Text(wire.Get(result, "instructions"))
+	c.info = ServerInfo{
+		ProtocolVersion: transports.StatelessVersion,
+		Capabilities:    wire.Get(result, "capabilities"),
+		Implementation:  wire.Get(wire.Get(result, "_meta"), mcp.MetaKeyServerInfo),
+		Instructions:    instructions,
+		// Without what belongs to the era, or to this one result.
+		Extra: wire.Delete(result, "supportedVersions", "capabilities", "instructions", "_meta", "resultType", "ttlMs", "cacheScope"),
+	}
+	c.stateless.Store(true)
+	return true
+}
+
+// addEraMeta returns params with what every request of the stateless era says:
+// the version is ours, what a host said of itself stays.
+func (c *Conn) addEraMeta(params json.RawMessage) json.RawMessage {
+	if len(params) == 0 {
+		params = json.RawMessage(`{}`)
+	}
+	meta := wire.Get(params, "_meta")
+	if !wire.IsObject(meta) {
+		meta = json.RawMessage(`{}`)
+	}
+	for _, member := range c.eraMeta {
+		if member[0] == transports.MetaVersion || wire.Get(meta, member[0]) == nil {
+			meta = wire.Set(meta, member[0], []byte(member[1]))
+		}
+	}
+	return wire.Set(params, "_meta", meta)
 }
 
 // StartFailure describes why an upstream could not be brought up. What did not
@@ -126,53 +211,5 @@ func (c *Conn) StartFailure(step string, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		code, err = transports.CodeTimeout, errors.New("no answer within its load_timeout")
 	}
-	return c.fail(code, transports.NotSent, fmt.Errorf("%s: %w", step, err))
-}
-
-// pages, bytes and entries that one list may have; what is more is a fault of the
-// upstream, not a catalogue. An entry costs a KB of ours, however small it is.
-const (
-	maxPages     = 100
-	maxListBytes = 64 << 20
-	maxEntries   = 100_000
-)
-
-// List returns all entries of a list, following its pages: method is for
-// instance "tools/list", key the member that holds the entries. A cursor that
-// comes twice, too many pages, entries or bytes are errors.
-func (c *Conn) List(ctx context.Context, method, key string) ([]json.RawMessage, error) {
-	entries := []json.RawMessage{}
-	seen := map[string]bool{}
-	var params json.RawMessage
-	for size := 0; ; {
-		result, err := c.Call(ctx, method, params)
-		if err != nil {
-			return nil, err
-		}
-		page := wire.Get(result, key)
-		if len(page) == 0 || page[0] != '[' {
-			return nil, c.fail(transports.CodeProtocol, transports.Executed, fmt.Errorf("%s: member %q is %s, not an array", method, key, wire.TypeName(page)))
-		}
-		for entry := range wire.Elements(page) {
-			entries = append(entries, entry)
-		}
-		if size += len(result); size > maxListBytes || len(entries) > maxEntries {
-			return nil, c.fail(transports.CodeProtocol, transports.Executed, fmt.Errorf("%s: more than %d bytes or %d entries", method, maxListBytes, maxEntries))
-		}
-		cursor := wire.Get(result, "nextCursor")
-		if text, ok := wire.Text(cursor); !ok || text == "" {
-			if c.stateless.Load() && method == "tools/list" {
-				c.bind(entries)
-			}
-			return entries, nil
-		}
-		switch {
-		case seen[string(cursor)]:
-			return nil, c.fail(transports.CodeProtocol, transports.Executed, fmt.Errorf("%s: the same cursor came twice", method))
-		case len(seen) >= maxPages:
-			return nil, c.fail(transports.CodeProtocol, transports.Executed, fmt.Errorf("%s: more than %d pages", method, maxPages))
-		}
-		seen[string(cursor)] = true
-		params = append(append(json.RawMessage(`{"cursor":`), cursor...), '}')
-	}
+	return c.newFailure(code, transports.NotSent, fmt.Errorf("%s: %w", step, err))
 }

@@ -16,6 +16,12 @@ const (
 	pingTries = 3
 )
 
+// health is what is known of whether an upstream lives.
+type health struct {
+	activity atomic.Int64 // grows with whatever the upstream sends
+	checking atomic.Bool  // it is being found out
+}
+
 var errSilent = errors.New("it answered nothing, three pings included")
 
 // checkHealth asks an upstream that let a call time out whether it lives, and
@@ -25,26 +31,26 @@ var errSilent = errors.New("it answered nothing, three pings included")
 // whatever the upstream sends shows that it lives. It returns when that is known
 // or the connection ends; one check at a time is enough.
 func (c *Conn) checkHealth() {
-	if !c.checking.CompareAndSwap(false, true) {
+	if !c.health.checking.CompareAndSwap(false, true) {
 		return
 	}
-	defer c.checking.Store(false)
+	defer c.health.checking.Store(false)
 	for range pingTries {
-		if !c.pingInVain() {
+		if !c.isSilent() {
 			return
 		}
 	}
-	c.lose(errSilent)
-	c.kill()
+	c.end(errSilent)
+	c.link.kill()
 }
 
-// pingInVain reports that nothing came from the upstream in the time that a ping
-// has. One that is refused at once has that time too: what is restarting may be
-// there a moment later.
-func (c *Conn) pingInVain() bool {
+// isSilent reports that nothing came from the upstream within the time that a
+// ping has. A ping that is refused at once has that time too: a server that is
+// being restarted may be there a moment later.
+func (c *Conn) isSilent() bool {
 	ctx, cancel := context.WithTimeout(c.ctx, c.opts.ping)
 	defer cancel()
-	before := c.heard.Load()
+	before := c.health.activity.Load()
 	answered := make(chan struct{})
 	call := &Call{Method: "ping", unlimited: true, Done: func(json.RawMessage, error) { close(answered) }}
 	if c.stateless.Load() {
@@ -56,22 +62,24 @@ func (c *Conn) pingInVain() bool {
 	case <-answered:
 	case <-ctx.Done():
 	}
-	if c.heard.Load() == before {
+	if c.health.activity.Load() == before {
 		<-ctx.Done()
 	}
-	return c.heard.Load() == before && c.Err() == nil
+	return c.health.activity.Load() == before && c.Err() == nil
 }
 
-// A heard reader counts what it brings.
-type heard struct {
+// countActivity returns r, whose reads count as signs of life.
+func (h *health) countActivity(r io.Reader) io.Reader { return activityReader{r, &h.activity} }
+
+type activityReader struct {
 	io.Reader
-	times *atomic.Int64
+	activity *atomic.Int64
 }
 
-func (h heard) Read(p []byte) (int, error) {
-	n, err := h.Reader.Read(p)
+func (r activityReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
 	if n > 0 {
-		h.times.Add(1)
+		r.activity.Add(1)
 	}
 	return n, err
 }

@@ -137,7 +137,7 @@ func TestNoPingDuringHandshake(t *testing.T) {
 func TestCloseEndsPings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, p := inMemory(t, schema.Server{Timeout: time.Minute}, Options{}, silent)
-		c.kill = func() { t.Error("killed, not closed") }
+		c.link = &unkillable{c.link, t}
 		timeOut(t, c, 1)
 		time.Sleep(15 * time.Second)
 		began := time.Now()
@@ -147,6 +147,14 @@ func TestCloseEndsPings(t *testing.T) {
 		}
 	})
 }
+
+// unkillable is a link that only close may end.
+type unkillable struct {
+	link
+	t *testing.T
+}
+
+func (l *unkillable) kill() { l.t.Error("killed, not closed") }
 
 // hanging is an HTTP upstream whose calls hang, all of them after meanwhile.
 func hanging(t *testing.T, s *scripted, meanwhile func()) schema.Server {
@@ -164,7 +172,7 @@ func hanging(t *testing.T, s *scripted, meanwhile func()) schema.Server {
 // checked waits until it is known that an upstream lives.
 func checked(t *testing.T, c *Conn) {
 	t.Helper()
-	for end := time.Now().Add(patience); c.checking.Load(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patience); c.health.checking.Load(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the check does not end")
 		}

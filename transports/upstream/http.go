@@ -4,38 +4,45 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"dynmcp/transports"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"sync"
 	"sync/atomic"
 	"time"
+
+	"dynmcp/internal/wire"
+	"dynmcp/transports"
 )
 
 const (
 	// headerWait is how long an upstream may take to begin an answer that
 	// belongs to no call; calls have their own deadlines.
 	headerWait = 15 * time.Second
-	// farewell bounds what is sent only out of politeness.
-	farewell = 2 * time.Second
-	// redialPause is before the second attempt to make a connection.
+	// bestEffortTimeout bounds what need not succeed, such as the end of a session.
+	bestEffortTimeout = 2 * time.Second
+	// redialPause comes before the second attempt to make a connection.
 	redialPause = 300 * time.Millisecond
 )
 
 // An httpLink sends messages as POSTs and reads what the answers hold. MCP
 // 2025-11-25, "Streamable HTTP".
 type httpLink struct {
+	noProcess
 	conn    *Conn
 	url     string
+	postURL string // url, unless the upstream names another
 	client  *http.Client
 	session atomic.Pointer[string] // Mcp-Session-Id
 	version atomic.Pointer[string] // Mcp-Protocol-Version, once negotiated
+
+	mu       sync.Mutex
+	bindings map[string][]binding // arguments that go into headers, by tool
 }
 
-func (c *Conn) openHTTP() {
-	link := &httpLink{conn: c, url: c.server.URL, client: newHTTPClient(c.opts)}
-	c.send, c.begin, c.stop = link.send, link.begin, link.stop
+func newHTTPLink(c *Conn) *httpLink {
+	return &httpLink{conn: c, url: c.server.URL, postURL: c.server.URL, client: newHTTPClient(c.opts)}
 }
 
 // newHTTPClient returns a client that never takes headers or a body to another
@@ -59,18 +66,33 @@ func newHTTPClient(opts Options) *http.Client {
 	}
 }
 
-// errRedirect says that an upstream sent us to another origin instead of
-// answering.
+// errRedirect says that an upstream referred us to another origin.
 var errRedirect = errors.New("refused a redirect")
 
 func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
-// send posts a message on a goroutine of its own, so it does not block.
-func (l *httpLink) send(call *Call, parts ...[]byte) error {
-	body := bytes.Join(parts, nil)
-	if call != nil {
-		return l.sendCall(call, body)
+func (l *httpLink) connect(context.Context) error { return nil }
+
+// sendRequest posts a request on a goroutine of its own, which reads the answer.
+func (l *httpLink) sendRequest(call *Call, id int64) error {
+	ctx, cancel := context.WithCancel(l.conn.ctx)
+	x := &exchange{link: l, call: call, id: id, body: call.body(id), cancel: cancel}
+	if l.conn.calls.setAbort(id, call, cancel) && l.conn.spawn(func() { x.run(ctx) }) {
+		return nil
 	}
+	cancel()
+	return errClosed
+}
+
+// body returns the request of a call as one text.
+func (call *Call) body(id int64) []byte {
+	params, n := call.pieces(id)
+	return bytes.Join(wire.Request(id, call.Method, params[:n]...), nil)
+}
+
+// send posts a message on a goroutine of its own.
+func (l *httpLink) send(message ...[]byte) error {
+	body := bytes.Join(message, nil)
 	sent := l.conn.spawn(func() {
 		if err := l.deliver(body); err != nil {
 			l.conn.log.Debug("not delivered", "err", err)
@@ -82,10 +104,10 @@ func (l *httpLink) send(call *Call, parts ...[]byte) error {
 	return nil
 }
 
-// begin ends the handshake. It waits: what follows must find the session open.
-func (l *httpLink) begin(parts ...[]byte) error {
-	l.version.Store(&l.conn.hello.ProtocolVersion)
-	if err := l.deliver(bytes.Join(parts, nil)); err != nil {
+// sendInitialized waits: what follows must find the session open.
+func (l *httpLink) sendInitialized(message ...[]byte) error {
+	l.version.Store(&l.conn.info.ProtocolVersion)
+	if err := l.deliver(bytes.Join(message, nil)); err != nil {
 		return err
 	}
 	l.conn.spawn(l.listen)
@@ -96,24 +118,24 @@ func (l *httpLink) begin(parts ...[]byte) error {
 func (l *httpLink) deliver(body []byte) error {
 	ctx, cancel := context.WithTimeout(l.conn.ctx, headerWait)
 	defer cancel()
-	return l.post(ctx, l.url, body)
+	return l.post(ctx, body)
 }
 
-// post sends a message and heeds only whether it was accepted.
-func (l *httpLink) post(ctx context.Context, address string, body []byte) error {
-	resp, err := l.do(ctx, http.MethodPost, address, body, nil)
+// post posts a message; of the answer only the status matters.
+func (l *httpLink) post(ctx context.Context, body []byte) error {
+	resp, err := l.do(ctx, http.MethodPost, l.postURL, body, nil)
 	if err != nil {
-		return l.unreachable(err)
+		return l.requestFailure(err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode >= 300 {
-		return l.status(resp, nil)
+		return l.statusFailure(resp, nil)
 	}
 	return nil
 }
 
-// do sends an HTTP request, after a while a second time where no connection
-// could be made; call is the one whose request the body is, if any.
+// do sends an HTTP request, a second time after a moment if no connection could be
+// made. call is the one whose request the body is, if any.
 func (l *httpLink) do(ctx context.Context, method, address string, body []byte, call *Call) (*http.Response, error) {
 	resp, err := l.try(ctx, method, address, body, call)
 	if !isRefused(err) {
@@ -133,7 +155,7 @@ func (l *httpLink) try(ctx context.Context, method, address string, body []byte,
 	}
 	if call != nil && (l.conn.stateless.Load() || call.Method == methodDiscover) {
 		req.Header.Set("Mcp-Protocol-Version", transports.StatelessVersion)
-		l.conn.setCallHeaders(req.Header, call)
+		l.setCallHeaders(req.Header, call)
 	}
 	return l.fetch(req)
 }
@@ -164,13 +186,13 @@ func (l *httpLink) request(ctx context.Context, method, address string, body []b
 	return req, nil
 }
 
-// stop ends the session, if the upstream gave one.
-func (l *httpLink) stop() {
+// close ends the session, if the upstream gave one.
+func (l *httpLink) close() {
 	defer l.client.CloseIdleConnections()
 	if l.session.Load() == nil || errors.Is(l.conn.Err(), ErrSessionLost) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	ctx, cancel := context.WithTimeout(context.Background(), bestEffortTimeout)
 	defer cancel()
 	if resp, err := l.try(ctx, http.MethodDelete, l.url, nil, nil); err == nil {
 		resp.Body.Close()

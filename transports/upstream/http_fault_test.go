@@ -102,7 +102,7 @@ func TestHTTPSentOnce(t *testing.T) {
 			}
 			server := script(t, s)
 			server.Headers = map[string]string{"Idempotency-Key": "k", "X-Idempotency-Key": "k"}
-			c := dial(t, server, Options{Legacy: true})
+			c := dial(t, server, Options{HandshakeOnly: true})
 			s.wait(t, "GET")
 			if _, err := tool(t, c, "x", "{}"); err != nil {
 				t.Fatal(err)
@@ -150,7 +150,7 @@ func TestHTTPDialsTwice(t *testing.T) {
 	}}
 	server := script(t, s)
 	s.Config.SetKeepAlivesEnabled(false) // a connection that is left could be taken for one that works
-	c := dial(t, server, Options{Legacy: true, Logger: logger})
+	c := dial(t, server, Options{HandshakeOnly: true, Logger: logger})
 	s.wait(t, "GET")
 	address := s.Listener.Addr().String()
 	s.Close()
@@ -245,7 +245,7 @@ func TestHTTPHugeAnswer(t *testing.T) {
 			}}
 			server := script(t, s)
 			server.MaxMessageBytes = 1 << 20
-			c := dial(t, server, Options{Legacy: true})
+			c := dial(t, server, Options{HandshakeOnly: true})
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			_, err := tool(t, c, "x", "{}")
@@ -306,7 +306,7 @@ func TestHTTPLoginNeeded(t *testing.T) {
 				}
 				plain(w, `{"jsonrpc":"2.0","id":`+id+`,"result":{}}`)
 			}}
-			c := dial(t, script(t, s), Options{Legacy: true})
+			c := dial(t, script(t, s), Options{HandshakeOnly: true})
 			_, err := tool(t, c, "x", "{}")
 			if f := wantFailure(t, err, transports.CodeAuthRequired, transports.NotSent); !strings.Contains(f.Hint, test.says) {
 				t.Errorf("got %q, want it to say %q", f.Hint, test.says)
@@ -342,7 +342,7 @@ func TestHTTPBusy(t *testing.T) {
 			w.Header().Set("Retry-After", header)
 			w.WriteHeader(status)
 		}}
-		c := dial(t, script(t, s), Options{Legacy: true})
+		c := dial(t, script(t, s), Options{HandshakeOnly: true})
 		_, err := tool(t, c, "x", "{}")
 		f := wantFailure(t, err, transports.CodeRateLimited, transports.NotSent)
 		if got := string(wire.Get(f.Wire().Data, "retry_after_ms")); got != "7000" || f.Hint != "try again in 7 seconds" {
@@ -381,7 +381,7 @@ func TestHTTPHeadersAreOurs(t *testing.T) {
 			}))
 			t.Cleanup(proxy.Close)
 			server := schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: proxy.URL, Headers: map[string]string{"X-Key": "k"}}
-			c := dial(t, server, Options{Legacy: era == "old"})
+			c := dial(t, server, Options{HandshakeOnly: era == "old"})
 			for _, call := range [][2]string{
 				{"tools/call", `{"name":"echo","arguments":{"Authorization":"host"},"_meta":{"Cookie":"host"}}`},
 				{"tools/list", `{}`}, {"resources/list", `{}`}, {"resources/templates/list", `{}`}, {"prompts/list", `{}`},
@@ -464,7 +464,7 @@ func TestHTTPRedirectOfCall(t *testing.T) {
 				w.Header().Set("Location", to)
 				w.WriteHeader(test.code)
 			}
-			c := dial(t, script(t, s), Options{Legacy: true})
+			c := dial(t, script(t, s), Options{HandshakeOnly: true})
 			_, err := tool(t, c, "x", "{}")
 			if test.fails == "" {
 				if err != nil || calls.Load() != 1 || moved.Load() != 1 {
@@ -503,7 +503,7 @@ func TestHTTPRedirectOfTheRest(t *testing.T) {
 		away.ServeHTTP(w, r)
 		got <- r.Method
 	})
-	c := dial(t, server, Options{Legacy: true})
+	c := dial(t, server, Options{HandshakeOnly: true})
 	if method := <-got; method != http.MethodGet {
 		t.Errorf("got %s", method)
 	}

@@ -33,7 +33,7 @@ func TestHTTPSessionLost(t *testing.T) {
 		}
 		w.WriteHeader(http.StatusNotFound)
 	}}
-	c := dial(t, script(t, s), Options{Legacy: true})
+	c := dial(t, script(t, s), Options{HandshakeOnly: true})
 	other := make(chan error, 1)
 	c.Start(&Call{Method: "tools/call", Params: []byte(`{}`), Done: func(_ json.RawMessage, err error) { other <- err }})
 	waitFor(t, "the first call", came)
@@ -128,7 +128,7 @@ func TestHTTPHeaders(t *testing.T) {
 	s := &scripted{call: func(w http.ResponseWriter, _ *http.Request, id string) {
 		plain(w, `{"jsonrpc":"2.0","id":`+id+`,"result":{}}`)
 	}}
-	c := dial(t, script(t, s), Options{Legacy: true})
+	c := dial(t, script(t, s), Options{HandshakeOnly: true})
 	if _, err := tool(t, c, "x", "{}"); err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestHTTPFolds(t *testing.T) {
 	s := &scripted{call: func(w http.ResponseWriter, _ *http.Request, id string) {
 		plain(w, "{\r\n\"jsonrpc\": \"2.0\",\r\n\"id\": "+id+",\n\"result\": {\r\"a\":\n1.0}\r\n}\r\n")
 	}}
-	c := dial(t, script(t, s), Options{Legacy: true})
+	c := dial(t, script(t, s), Options{HandshakeOnly: true})
 	if result, err := tool(t, c, "x", "{}"); err != nil || string(result) != `{ "a": 1.0}` {
 		t.Errorf("got %q, %v", result, err)
 	}
@@ -171,7 +171,7 @@ func TestHTTPEndlessErrorBody(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	}}
-	c := dial(t, script(t, s), Options{Legacy: true})
+	c := dial(t, script(t, s), Options{HandshakeOnly: true})
 	_, err := tool(t, c, "x", "{}")
 	wantFailure(t, err, transports.CodeUnreachable, transports.Unknown)
 }
@@ -182,7 +182,7 @@ func TestHTTPErrorWithStatus(t *testing.T) {
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":`+id+`,"error":{"code":-32042,"message":"no","data":1.0}}`)
 	}}
-	c := dial(t, script(t, s), Options{Legacy: true})
+	c := dial(t, script(t, s), Options{HandshakeOnly: true})
 	_, err := tool(t, c, "x", "{}")
 	var rpc *wire.Error
 	if !errors.As(err, &rpc) || string(rpc.JSON()) != `{"code":-32042,"message":"no","data":1.0}` {
@@ -196,7 +196,7 @@ func TestHTTPSessionLostWith400(t *testing.T) {
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}`)
 	}}
-	c := dial(t, script(t, s), Options{Legacy: true})
+	c := dial(t, script(t, s), Options{HandshakeOnly: true})
 	_, err := tool(t, c, "x", "{}")
 	if f := wantFailure(t, err, transports.CodeUnreachable, transports.NotSent); !errors.Is(f, ErrSessionLost) || c.Err() == nil {
 		t.Errorf("got %v, %v", f, c.Err())
@@ -211,7 +211,7 @@ func TestHTTPCancel(t *testing.T) {
 		<-r.Context().Done()
 		close(gone)
 	}}
-	c := dial(t, script(t, s), Options{Legacy: true})
+	c := dial(t, script(t, s), Options{HandshakeOnly: true})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		<-came

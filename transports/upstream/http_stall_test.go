@@ -18,7 +18,7 @@ import (
 )
 
 // hurried is for upstreams that stall: a test need not wait long.
-var hurried = Options{Legacy: true, http: httpPatience{header: 100 * time.Millisecond, body: 100 * time.Millisecond, ping: time.Hour}}
+var hurried = Options{HandshakeOnly: true, http: httpPatience{header: 100 * time.Millisecond, body: 100 * time.Millisecond, ping: time.Hour}}
 
 // hijacked returns the connection of a request, to be written to by hand.
 func hijacked(t *testing.T, w http.ResponseWriter) net.Conn {
@@ -313,7 +313,7 @@ func TestHTTPEndlessPage(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	}}
-	c := dial(t, script(t, s), Options{Legacy: true})
+	c := dial(t, script(t, s), Options{HandshakeOnly: true})
 	_, err := tool(t, c, "x", "{}")
 	if f := wantFailure(t, err, transports.CodeProtocol, transports.Unknown); !strings.Contains(f.Error(), "<p>Log in") {
 		t.Errorf("got %v", f)

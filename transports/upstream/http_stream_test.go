@@ -37,7 +37,7 @@ func TestHTTPStreamOfCall(t *testing.T) {
 				}
 				events(w, strings.NewReplacer("ID", id, "OTHER", *other.Load()).Replace(test.events))
 			}}
-			c := dial(t, script(t, s), Options{Legacy: true})
+			c := dial(t, script(t, s), Options{HandshakeOnly: true})
 			first := make(chan string, 1)
 			c.Start(&Call{Method: "tools/call", Params: []byte(`{}`), Done: func(result json.RawMessage, err error) { first <- fmt.Sprint(string(result), err) }})
 			for other.Load() == nil {
@@ -62,7 +62,7 @@ func TestHTTPStreamStaysOpen(t *testing.T) {
 		<-r.Context().Done()
 		close(closed)
 	}}
-	c := dial(t, script(t, s), Options{Legacy: true})
+	c := dial(t, script(t, s), Options{HandshakeOnly: true})
 	if _, err := tool(t, c, "x", "{}"); err != nil {
 		t.Error(err)
 	}
@@ -92,7 +92,7 @@ func TestHTTPResume(t *testing.T) {
 		},
 	}
 	peer := &recorder{}
-	c := dial(t, script(t, s), Options{Legacy: true, Peer: peer})
+	c := dial(t, script(t, s), Options{HandshakeOnly: true, Peer: peer})
 	if result, err := tool(t, c, "x", "{}"); err != nil || string(result) != `{"late":1}` {
 		t.Errorf("got %s, %v", result, err)
 	}
@@ -112,7 +112,7 @@ func TestHTTPResumeGivesUp(t *testing.T) {
 			w.WriteHeader(http.StatusMethodNotAllowed)
 		},
 	}
-	c := dial(t, script(t, s), Options{Legacy: true})
+	c := dial(t, script(t, s), Options{HandshakeOnly: true})
 	_, err := tool(t, c, "x", "{}")
 	wantFailure(t, err, transports.CodeExited, transports.Unknown)
 }
@@ -132,7 +132,7 @@ func TestHTTPListens(t *testing.T) {
 		}
 	}}
 	peer := &recorder{}
-	dial(t, script(t, s), Options{Legacy: true, Peer: peer})
+	dial(t, script(t, s), Options{HandshakeOnly: true, Peer: peer})
 	got := peer.wait(t, 2)
 	if got[0] != `notifications/a {"f":1.0}` || got[1] != "notifications/b " {
 		t.Errorf("got %q", got)
@@ -150,7 +150,7 @@ func TestHTTPListenFindsSessionLost(t *testing.T) {
 		}
 		w.WriteHeader(http.StatusNotFound)
 	}}
-	c := dial(t, script(t, s), Options{Legacy: true})
+	c := dial(t, script(t, s), Options{HandshakeOnly: true})
 	waitFor(t, "the end", c.Done())
 	if !errors.Is(c.Err(), ErrSessionLost) {
 		t.Errorf("got %v", c.Err())
@@ -169,7 +169,7 @@ func TestHTTPCutAnywhere(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		}
 	}}
-	c := dial(t, script(t, s), Options{Legacy: true})
+	c := dial(t, script(t, s), Options{HandshakeOnly: true})
 	for n := range len(stream) + 1 {
 		for how := range 2 {
 			cut.Store(int32(n))

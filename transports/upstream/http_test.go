@@ -133,7 +133,7 @@ func TestHTTPRedirect(t *testing.T) {
 			first := httptest.NewServer(http.RedirectHandler(other.URL+"/elsewhere", code))
 			defer first.Close()
 			server := schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: first.URL, Headers: map[string]string{"X-Api-Key": "secret", "Authorization": "Bearer secret"}}
-			_, err := tryDial(t, server, Options{Legacy: true})
+			_, err := tryDial(t, server, Options{HandshakeOnly: true})
 			f := wantFailure(t, err, transports.CodeUnreachable, transports.NotSent)
 			if !strings.Contains(f.Error(), "redirect to "+other.URL) || strings.Contains(f.Error(), "elsewhere") {
 				t.Errorf("got %v", f)

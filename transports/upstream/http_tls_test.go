@@ -313,7 +313,7 @@ func TestHTTP2SentOnce(t *testing.T) {
 				}
 				h2JSON(conn, stream, `{"jsonrpc":"2.0","id":`+id+`,"result":{}}`)
 			}
-			c := dial(t, s.serve(t, ca), Options{Legacy: true, roots: ca.roots})
+			c := dial(t, s.serve(t, ca), Options{HandshakeOnly: true, roots: ca.roots})
 			if _, err := tool(t, c, "x", "{}"); err != nil {
 				t.Fatal(err)
 			}

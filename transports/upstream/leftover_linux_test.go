@@ -21,14 +21,14 @@ func TestFailedStartsLeaveNothing(t *testing.T) {
 	before := descriptors(t)
 	for range 5 {
 		for _, fault := range []string{"exit-now", "exit-on-init", "fail-init", "bad-version"} {
-			if _, err := openAndGreet(t.Context(), fake(t, "-fault", fault), Options{Legacy: true}); err == nil {
+			if _, err := openAndGreet(t.Context(), fake(t, "-fault", fault), Options{HandshakeOnly: true}); err == nil {
 				t.Fatalf("%s: no error", fault)
 			}
 		}
 	}
 	for range 5 {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		if _, err := openAndGreet(ctx, fake(t, "-fault", "hang-init"), Options{Legacy: true}); err == nil {
+		if _, err := openAndGreet(ctx, fake(t, "-fault", "hang-init"), Options{HandshakeOnly: true}); err == nil {
 			t.Fatal("hang-init: no error")
 		}
 		cancel()

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -17,7 +18,13 @@ import (
 	"dynmcp/transports"
 )
 
-func TestMain(m *testing.M) { mcptest.Main(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(serialVariable) != "" {
+		serveSerially(os.Stdin, os.Stdout)
+		return
+	}
+	mcptest.Main(m)
+}
 
 // patience ends a test that hangs; nothing is measured by it.
 const patience = 30 * time.Second

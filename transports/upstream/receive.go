@@ -5,18 +5,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 
 	"dynmcp/internal/wire"
 	"dynmcp/transports"
 )
 
 // receive handles one message of the upstream, in the order of the wire. own
-// is the call on whose stream it came, nil where the stream is shared.
+// is the call on whose stream it came, nil if the stream is shared.
 func (c *Conn) receive(m wire.Message, own *Call) {
 	if len(m.Raw) > 0 && m.Raw[0] == '[' {
 		for element := range wire.Elements(m.Raw) {
 			if part, err := wire.Parse(element); err != nil {
-				c.fault(&wire.Fault{Line: element, Err: err})
+				c.handleFault(&wire.Fault{Line: element, Err: err})
 			} else {
 				c.receive(part, own)
 			}
@@ -25,18 +26,17 @@ func (c *Conn) receive(m wire.Message, own *Call) {
 	}
 	switch {
 	case m.IsRequest():
-		c.answer(m, own)
+		c.handleRequest(m, own)
 	case m.IsNotification():
-		c.notice(m, own)
+		c.handleNotification(m, own)
 	default:
-		c.answered(m, own)
+		c.handleResponse(m, own)
 	}
 }
 
-// answered ends the call that a response belongs to; on the stream of a call
-// that is this call. Of an answer with both a result and an error the error
-// counts.
-func (c *Conn) answered(m wire.Message, own *Call) {
+// handleResponse ends the call that a response belongs to; on the stream of a
+// call that is this call. If it has both a result and an error the error counts.
+func (c *Conn) handleResponse(m wire.Message, own *Call) {
 	id, ok := transports.ParseID(m.ID)
 	var found bool
 	switch {
@@ -46,29 +46,24 @@ func (c *Conn) answered(m wire.Message, own *Call) {
 	case m.Result != nil:
 		found = c.finishOwn(id, own, m.Result, nil)
 	default:
-		found = c.finishOwn(id, own, nil, c.fail(transports.CodeProtocol, transports.Unknown, errors.New("the answer holds neither a result nor an error")))
+		found = c.finishOwn(id, own, nil, c.newFailure(transports.CodeProtocol, transports.Unknown, errors.New("the answer holds neither a result nor an error")))
 	}
 	if !found {
 		c.log.Debug("answer to nothing in flight", "id", string(m.ID))
 	}
 }
 
-func (c *Conn) notice(m wire.Message, own *Call) {
+func (c *Conn) handleNotification(m wire.Message, own *Call) {
 	switch m.Method {
 	case "notifications/progress":
-		c.progress(m.Params)
+		c.handleProgress(m.Params)
 	case "notifications/cancelled":
-		c.mu.Lock()
-		cancel := c.asked[string(wire.Get(m.Params, "requestId"))]
-		c.mu.Unlock()
-		if cancel != nil {
-			cancel(&transports.Cancelled{Reason: wire.Get(m.Params, "reason")})
-		}
+		c.requests.cancel(wire.Get(m.Params, "requestId"), &transports.Cancelled{Reason: wire.Get(m.Params, "reason")})
 	case "notifications/subscriptions/acknowledged":
 	default:
 		params := m.Params
 		if c.stateless.Load() {
-			params = withoutSubscription(params)
+			params = removeSubscriptionID(params)
 		}
 		if peer := c.peerOf(own); peer != nil {
 			peer.Notify(m.Method, params)
@@ -76,19 +71,14 @@ func (c *Conn) notice(m wire.Message, own *Call) {
 	}
 }
 
-// progress gives a call its progress, under the token the host chose.
-func (c *Conn) progress(params json.RawMessage) {
+// handleProgress gives a call its progress, under the token the host chose.
+func (c *Conn) handleProgress(params json.RawMessage) {
 	token := wire.Get(params, "progressToken")
 	id, ok := transports.ParseID(token)
 	if !ok {
 		return
 	}
-	c.mu.Lock()
-	call := c.calls[id]
-	if call != nil && call.timer != nil {
-		call.timer.Reset(c.server.Timeout)
-	}
-	c.mu.Unlock()
+	call := c.calls.restartTimer(id, c.server.Timeout)
 	if call == nil || call.token.Len == 0 {
 		c.log.Debug("progress of nothing in flight", "token", string(token))
 		return
@@ -103,87 +93,108 @@ func (c *Conn) peerOf(own *Call) transports.Peer {
 	return c.opts.Peer
 }
 
-// answer lets the peer answer what the upstream asks. ping never leaves here.
-func (c *Conn) answer(m wire.Message, own *Call) {
+// handleRequest has the peer answer a request of the upstream. A ping is
+// answered here.
+func (c *Conn) handleRequest(m wire.Message, own *Call) {
 	peer := c.peerOf(own)
 	switch {
 	case m.Method == "ping":
-		c.reply(m.ID, json.RawMessage(`{}`), nil)
+		c.respond(m.ID, json.RawMessage(`{}`), nil)
 		return
 	case peer == nil:
-		c.reply(m.ID, nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("no host takes %q", m.Method)})
+		c.respond(m.ID, nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("no host takes %q", m.Method)})
 		return
 	}
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	key := string(m.ID)
-	if !c.admit(key, cancel) {
+	if !c.requests.register(key, cancel) {
 		cancel(nil)
-		c.reply(m.ID, nil, &wire.Error{Code: wire.CodeInvalidRequest, Message: fmt.Sprintf("id %s is in flight already, or %d others are", key, maxAsked)})
+		c.respond(m.ID, nil, &wire.Error{Code: wire.CodeInvalidRequest, Message: fmt.Sprintf("id %s is in flight already, or %d others are", key, maxServerRequests)})
 		return
 	}
 	answer := peer.Request(ctx, m.Method, m.Params)
-	waits := c.spawn(func() {
+	spawned := c.spawn(func() {
 		defer cancel(nil)
 		result, err := answer()
-		c.mu.Lock()
-		delete(c.asked, key)
-		c.mu.Unlock()
+		c.requests.remove(key)
 		if ctx.Err() == nil {
-			c.reply(m.ID, result, err)
+			c.respond(m.ID, result, err)
 		}
 	})
-	if !waits {
+	if !spawned {
 		cancel(nil)
 		_, _ = answer() // nobody is left to be told
 	}
 }
 
-// maxAsked is how many questions of one upstream a host may have to answer at
-// the same time.
-const maxAsked = 256
-
-func (c *Conn) admit(key string, cancel context.CancelCauseFunc) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.asked[key] != nil || len(c.asked) >= maxAsked {
-		return false
-	}
-	c.asked[key] = cancel
-	return true
-}
-
-func (c *Conn) reply(id []byte, result json.RawMessage, err error) {
+func (c *Conn) respond(id []byte, result json.RawMessage, err error) {
 	parts := wire.Result(id, result)
 	if err != nil {
 		parts = wire.Failure(id, transports.WireError(err))
 	}
-	if err := c.send(nil, parts...); err != nil {
-		c.log.Debug("answer not sent", "err", err)
+	if err := c.link.send(parts...); err != nil {
+		c.log.Debug("response not sent", "err", err)
 	}
 }
 
-// fault reports a line that is no message. One that was cut off fails the call
-// it would have answered.
-func (c *Conn) fault(f *wire.Fault) {
-	if n, ok := transports.ParseID(f.Answers()); ok && !f.Cut { // a stream that ended says more itself
+// maxServerRequests is how many requests of one upstream may wait for hosts to
+// answer them.
+const maxServerRequests = 256
+
+// serverRequests are the requests of an upstream that wait for an answer.
+type serverRequests struct {
+	mu      sync.Mutex
+	cancels map[string]context.CancelCauseFunc // by id, as it came
+}
+
+// register reports false if the id is taken or too many requests wait.
+func (s *serverRequests) register(id string, cancel context.CancelCauseFunc) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cancels[id] != nil || len(s.cancels) >= maxServerRequests {
+		return false
+	}
+	if s.cancels == nil {
+		s.cancels = map[string]context.CancelCauseFunc{}
+	}
+	s.cancels[id] = cancel
+	return true
+}
+
+func (s *serverRequests) remove(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.cancels, id)
+}
+
+// cancel ends the context of a request, if it still waits.
+func (s *serverRequests) cancel(id []byte, cause error) {
+	s.mu.Lock()
+	cancel := s.cancels[string(id)]
+	s.mu.Unlock()
+	if cancel != nil {
+		cancel(cause)
+	}
+}
+
+// handleFault reports a line that is not a message. One that was cut off fails
+// the call it would have answered.
+func (c *Conn) handleFault(f *wire.Fault) {
+	if n, ok := transports.ParseID(f.Answers()); ok && !f.Cut { // the end of the stream says more
 		code := int64(transports.CodeProtocol)
 		if f.TooBig {
 			code = transports.CodeTooLarge
 		}
-		if c.finish(n, nil, c.fail(code, transports.Executed, fmt.Errorf("the answer cannot be read: %w", f.Err))) {
+		if c.finish(n, nil, c.newFailure(code, transports.Executed, fmt.Errorf("the answer cannot be read: %w", f.Err))) {
 			return
 		}
 	}
-	c.mu.Lock()
-	c.junk++
-	n := c.junk
-	c.mu.Unlock()
-	if isPowerOfTen(n) { // who prints one such line often prints many
+	if n := c.junk.Add(1); isPowerOfTen(n) { // a server that prints one such line often prints many
 		c.log.Warn("not a message", "count", n, "err", f.Err, "text", c.excerpt(f.Line, 120))
 	}
 }
 
-func isPowerOfTen(n int) bool {
+func isPowerOfTen(n int64) bool {
 	for n > 1 && n%10 == 0 {
 		n /= 10
 	}

@@ -7,24 +7,18 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"time"
 )
 
-// An sseLink reaches an upstream that answers on one event stream and is
-// posted to at an address that the stream names first. MCP 2024-11-05, "HTTP
-// with SSE".
+// An sseLink posts messages to an address that the upstream names at the
+// beginning of its one event stream, on which all answers come. MCP 2024-11-05,
+// "HTTP with SSE".
 type sseLink struct {
-	httpLink
-	ready    chan struct{} // closed when endpoint is known
-	endpoint string
+	*httpLink
+	ready chan struct{} // closed when postURL is known
 }
 
-func (c *Conn) openSSE() {
-	link := &sseLink{httpLink: httpLink{conn: c, url: c.server.URL, client: newHTTPClient(c.opts)}, ready: make(chan struct{})}
-	c.connect = link.connect
-	c.send = link.send
-	c.begin = func(parts ...[]byte) error { return link.postWithin(headerWait, bytes.Join(parts, nil)) }
-	c.stop = link.client.CloseIdleConnections
+func newSSELink(c *Conn) *sseLink {
+	return &sseLink{httpLink: newHTTPLink(c), ready: make(chan struct{})}
 }
 
 // connect opens the stream, which lives as long as the connection, and waits
@@ -34,7 +28,7 @@ func (l *sseLink) connect(ctx context.Context) error {
 	l.conn.spawn(func() {
 		err := l.stream()
 		failed <- err
-		l.conn.lose(err)
+		l.conn.end(err)
 	})
 	select {
 	case <-l.ready:
@@ -46,26 +40,30 @@ func (l *sseLink) connect(ctx context.Context) error {
 	}
 }
 
-// stream reads events until the stream ends. Those it does not know, such as
-// pings, are skipped.
+// stream reads events until the stream ends. Unknown ones, such as pings, are
+// skipped.
 func (l *sseLink) stream() error {
 	resp, err := l.do(l.conn.ctx, http.MethodGet, l.url, nil, nil)
 	if err != nil {
-		return l.unreachable(err)
+		return l.requestFailure(err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return l.status(resp, nil)
+		return l.statusFailure(resp, nil)
 	}
 	var refused error
+	known := false
 	err = readEvents(resp.Body.(*answerBody), l.conn.server.MaxMessageBytes, func(e event) {
 		switch {
-		case e.name == "endpoint" && l.endpoint == "" && refused == nil:
-			if refused = l.meet(string(e.data)); refused != nil {
+		case e.name == "endpoint" && !known && refused == nil:
+			if refused = l.setEndpoint(string(e.data)); refused != nil {
 				resp.Body.Close()
+				return
 			}
+			known = true
+			close(l.ready)
 		case e.name == "" || e.name == "message":
-			l.take(e.data, nil)
+			l.receive(e.data, nil)
 		}
 	})
 	switch {
@@ -77,9 +75,9 @@ func (l *sseLink) stream() error {
 	return errors.New("the event stream ended")
 }
 
-// meet takes the address to post to, which must be of the same origin: headers
+// setEndpoint takes the address to post to, which must be of the same origin: headers
 // may hold secrets.
-func (l *sseLink) meet(address string) error {
+func (l *sseLink) setEndpoint(address string) error {
 	base, err := url.Parse(l.url)
 	if err != nil {
 		return err
@@ -91,26 +89,16 @@ func (l *sseLink) meet(address string) error {
 	if origin(target) != origin(base) {
 		return fmt.Errorf("the address to post to is of another origin, %s", origin(target))
 	}
-	l.endpoint = target.String()
-	close(l.ready)
+	l.postURL = target.String()
 	return nil
 }
 
-// send posts a message; a request that is refused fails its call.
-func (l *sseLink) send(call *Call, parts ...[]byte) error {
-	body, id := bytes.Join(parts, nil), int64(0)
-	if call != nil {
-		id = call.id // Start is still in here, so it is this connection's
-	}
+// sendRequest posts a request; one that is refused fails its call.
+func (l *sseLink) sendRequest(call *Call, id int64) error {
+	body := call.body(id)
 	sent := l.conn.spawn(func() {
-		if call == nil {
-			if err := l.postWithin(headerWait, body); err != nil {
-				l.conn.log.Debug("not delivered", "err", err)
-			}
-			return
-		}
-		// Some answer the POST only when the call has run.
-		if err := l.post(l.conn.ctx, l.endpoint, body); err != nil {
+		// No deadline: some answer the POST only when the call has run.
+		if err := l.post(l.conn.ctx, body); err != nil {
 			l.conn.finish(id, nil, err)
 		}
 	})
@@ -120,8 +108,8 @@ func (l *sseLink) send(call *Call, parts ...[]byte) error {
 	return nil
 }
 
-func (l *sseLink) postWithin(limit time.Duration, body []byte) error {
-	ctx, cancel := context.WithTimeout(l.conn.ctx, limit)
-	defer cancel()
-	return l.post(ctx, l.endpoint, body)
+func (l *sseLink) sendInitialized(message ...[]byte) error {
+	return l.deliver(bytes.Join(message, nil))
 }
+
+func (l *sseLink) close() { l.client.CloseIdleConnections() }

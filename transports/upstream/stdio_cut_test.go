@@ -20,7 +20,7 @@ func TestStdioCutAnywhere(t *testing.T) {
 	for cut := range len(pong) + 1 {
 		t.Run(fmt.Sprint(cut), func(t *testing.T) {
 			t.Parallel()
-			c := dial(t, fake(t, "-fault", fmt.Sprintf("partial:%d", cut), "-fault-on", "ping"), Options{Legacy: true})
+			c := dial(t, fake(t, "-fault", fmt.Sprintf("partial:%d", cut), "-fault-on", "ping"), Options{HandshakeOnly: true})
 			result, err := c.Call(t.Context(), "ping", nil)
 			if cut == len(pong) {
 				if err != nil || string(result) != "{}" {
@@ -39,7 +39,7 @@ func TestStdioCutAnywhere(t *testing.T) {
 			t.Parallel()
 			server := fake(t, "-fault", fmt.Sprintf("partial-hang:%d", cut), "-fault-on", "ping")
 			server.Timeout = 2 * time.Second // it holds for the handshake too
-			c := dial(t, server, Options{Legacy: true, ping: 100 * time.Millisecond})
+			c := dial(t, server, Options{HandshakeOnly: true, ping: 100 * time.Millisecond})
 			_, err := c.Call(t.Context(), "ping", nil)
 			wantFailure(t, err, transports.CodeTimeout, transports.Unknown)
 			waitFor(t, "the end of what says nothing more", c.Done())
@@ -56,7 +56,7 @@ func TestStdioCloseInTheMiddle(t *testing.T) {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
 			ledger := mcptest.NewLedger(t)
-			c := dial(t, fake(t, "-fault", fault, "-ledger", ledger.Path), Options{Legacy: true})
+			c := dial(t, fake(t, "-fault", fault, "-ledger", ledger.Path), Options{HandshakeOnly: true})
 			ended := make(chan error, 2)
 			for range cap(ended) {
 				go func() {

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,6 +14,7 @@ import (
 
 	"dynmcp/internal/mcptest"
 	"dynmcp/internal/wire"
+	"dynmcp/schema"
 	"dynmcp/transports"
 )
 
@@ -60,29 +64,74 @@ func TestStdioBigAnswerThenExit(t *testing.T) {
 	}
 }
 
-// An upstream that reads no more ends within the stall time, and with it all
-// who wait for it.
+// A child that reads no more is ended by the health check, which the timeout of a
+// call leads to, and not before.
 func TestStdioStopsReading(t *testing.T) {
-	c := dial(t, fake(t, "-fault", "no-read-after-init", "-max-life", "1m"), Options{Legacy: true, stall: 200 * time.Millisecond})
-	began := time.Now()
-	_, err := tool(t, c, "echo", `{"text":"`+strings.Repeat("x", 4<<20)+`"}`)
-	f := wantFailure(t, err, transports.CodeExited, transports.Unknown)
-	if !strings.Contains(f.Error(), "does not read its stdin") {
-		t.Errorf("got %v", f)
-	}
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("it took %v", took)
-	}
-	waitFor(t, "the end", c.Done())
-}
-
-// Until then each call has its own deadline.
-func TestStdioStopsReadingDeadline(t *testing.T) {
-	server := fake(t, "-fault", "no-read-after-init")
+	server := fake(t, "-fault", "no-read-after-init", "-max-life", "1m")
 	server.Timeout = 2 * time.Second // it holds for the handshake too
-	c := dial(t, server, Options{Legacy: true})
+	c := dial(t, server, Options{HandshakeOnly: true, ping: 100 * time.Millisecond})
 	_, err := tool(t, c, "echo", `{"text":"`+strings.Repeat("x", 4<<20)+`"}`)
 	wantFailure(t, err, transports.CodeTimeout, transports.Unknown)
+	waitFor(t, "the end", c.Done())
+	if !errors.Is(c.Err(), errSilent) {
+		t.Errorf("got %v, want %v", c.Err(), errSilent)
+	}
+}
+
+// A child that works on one call and reads nothing meanwhile is given all that
+// waited for it.
+func TestStdioBusy(t *testing.T) {
+	gate := filepath.Join(t.TempDir(), "gate")
+	c, err := Open(serialServer(t), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ended := make(chan error, 2)
+	for _, params := range []string{
+		fmt.Sprintf(`{"gate":%q}`, gate),
+		`{"text":"` + strings.Repeat("x", 200<<10) + `"}`, // more than a pipe holds
+	} {
+		c.Start(&Call{Method: "work", Params: []byte(params), Done: func(_ json.RawMessage, err error) { ended <- err }})
+	}
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range cap(ended) {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// serialServer is the entry of a server that does one thing at a time and reads
+// nothing meanwhile: this test binary, see TestMain.
+func serialServer(t *testing.T) schema.Server {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schema.Server{Name: "up", Transport: schema.Stdio, Command: self, Env: map[string]string{serialVariable: "1"}}
+}
+
+const serialVariable = "UPSTREAM_TEST_SERIAL"
+
+// serveSerially answers requests one by one, each when the file exists that
+// "gate" among its params names.
+func serveSerially(in io.Reader, out io.Writer) {
+	for r := wire.NewReader(in, 1<<20); ; {
+		m, err := r.Next()
+		if err != nil {
+			return
+		}
+		if gate, ok := wire.Text(wire.Get(m.Params, "gate")); ok {
+			for _, err := os.Stat(gate); err != nil; _, err = os.Stat(gate) {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":{}}`+"\n", m.ID)
+	}
 }
 
 func TestStdioClosesItsStdout(t *testing.T) {

@@ -21,7 +21,7 @@ func TestStdioFailsToStart(t *testing.T) {
 	} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
-			_, err := tryDial(t, fake(t, "-fault", fault), Options{Legacy: true})
+			_, err := tryDial(t, fake(t, "-fault", fault), Options{HandshakeOnly: true})
 			f := wantFailure(t, err, transports.CodeStartFailed, transports.NotSent)
 			if !strings.Contains(f.Text(), says) {
 				t.Errorf("got %s, want it to say %q", f.Text(), says)
@@ -32,7 +32,7 @@ func TestStdioFailsToStart(t *testing.T) {
 		t.Parallel()
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
-		_, err := openAndGreet(ctx, fake(t, "-fault", "hang-init"), Options{Legacy: true})
+		_, err := openAndGreet(ctx, fake(t, "-fault", "hang-init"), Options{HandshakeOnly: true})
 		wantFailure(t, err, transports.CodeTimeout, transports.NotSent)
 	})
 	t.Run("exit-on-discover", func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestStdioFailsToStart(t *testing.T) {
 		if _, err := tryDial(t, server, Options{}); !errors.Is(err, ErrProbe) {
 			t.Errorf("got %v, want %v", err, ErrProbe)
 		}
-		mustEcho(t, dial(t, server, Options{Legacy: true}))
+		mustEcho(t, dial(t, server, Options{HandshakeOnly: true}))
 	})
 }
 

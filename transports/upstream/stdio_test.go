@@ -86,7 +86,7 @@ func TestStdioPassesErrors(t *testing.T) {
 // When a caller gives up, the upstream is told, and its late answer is nobody's.
 func TestStdioCancel(t *testing.T) {
 	ledger := mcptest.NewLedger(t)
-	c := dial(t, fake(t, "-ledger", ledger.Path, "-fault", "late", "-fault-tool", "pid"), Options{Legacy: true})
+	c := dial(t, fake(t, "-ledger", ledger.Path, "-fault", "late", "-fault-tool", "pid"), Options{HandshakeOnly: true})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		ledger.WaitFor("call pid", 1)
@@ -103,7 +103,7 @@ func TestStdioTimeoutTellsUpstream(t *testing.T) {
 	ledger := mcptest.NewLedger(t)
 	server := fake(t, "-ledger", ledger.Path)
 	server.Timeout = time.Second
-	c := dial(t, server, Options{Legacy: true})
+	c := dial(t, server, Options{HandshakeOnly: true})
 	_, err := tool(t, c, "sleep", `{"ms":0}`)
 	wantFailure(t, err, transports.CodeTimeout, transports.Unknown)
 	ledger.WaitFor("cancelled 2", 1)
@@ -210,7 +210,7 @@ func TestStdioFlood(t *testing.T) {
 }
 
 func TestStdioTooMuchWaits(t *testing.T) {
-	c := dial(t, fake(t, "-fault", "no-read-after-init"), Options{Legacy: true})
+	c := dial(t, fake(t, "-fault", "no-read-after-init"), Options{HandshakeOnly: true})
 	params := json.RawMessage(`{"name":"echo","arguments":{"text":"` + strings.Repeat("x", 8<<20) + `"}}`)
 	const calls = maxQueued/(8<<20) + 3
 	failed := make(chan error, calls)

@@ -54,7 +54,7 @@ func TestThrottleComesBeforeWhatHTTPBrings(t *testing.T) {
 				step("asked")
 				call(w, id)
 			}}
-			c := dial(t, script(t, s), Options{Legacy: true, Throttle: func() { step("throttle") }})
+			c := dial(t, script(t, s), Options{HandshakeOnly: true, Throttle: func() { step("throttle") }})
 			if _, err := tool(t, c, "x", "{}"); err != nil {
 				t.Fatal(err)
 			}

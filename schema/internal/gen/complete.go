@@ -30,8 +30,9 @@ func complete(root *jsonschema.Schema) {
 		fillServers(property(root, key), []*jsonschema.Schema{{Ref: "#/$defs/HostServer"}})
 	}
 
-	limits := property(root, "defaults")
-	*limits = *merge(limits, group(server, "limit"))
+	limits := group(server, "limit")
+	limits.Description, limits.Examples = property(root, "defaults").Description, property(root, "defaults").Examples
+	root.Properties.Set("defaults", limits)
 
 	tree := property(root, "tree")
 	node := &jsonschema.Schema{Ref: tree.Ref}
@@ -57,14 +58,6 @@ func fillServers(s *jsonschema.Schema, variants []*jsonschema.Schema) {
 	s.AdditionalProperties = &jsonschema.Schema{OneOf: variants}
 }
 
-// merge keeps what the property says and takes the keys of the object.
-func merge(property, object *jsonschema.Schema) *jsonschema.Schema {
-	out := *property
-	out.Ref = ""
-	out.Type, out.Properties, out.AdditionalProperties = "object", object.Properties, object.AdditionalProperties
-	return &out
-}
-
 // group is an object of the keys of a server that belong to the groups.
 func group(server *jsonschema.Schema, groups ...string) *jsonschema.Schema {
 	out := &jsonschema.Schema{Type: "object", Properties: jsonschema.NewProperties(), AdditionalProperties: jsonschema.FalseSchema}
@@ -88,16 +81,15 @@ func variants(server *jsonschema.Schema, host bool) []*jsonschema.Schema {
 	streamable := variant(server, schema.StreamableHTTP, "http", host)
 	streamable.Required = []string{"url"}
 	sse := variant(server, schema.SSE, "http", host)
-	sse.Required = []string{"url"}
 	if host {
-		sse.Required = nil
 		sse.AnyOf = []*jsonschema.Schema{{Required: []string{"type", "url"}}, {Required: []string{"transport", "url"}}, switchedOff(server)}
 		command := *property(stdio, "command")
 		command.Type, command.Pattern = "", ""
-		command.AnyOf = []*jsonschema.Schema{{Type: "string", Pattern: `\S`}, words()}
+		one := uint64(1)
+		words := &jsonschema.Schema{Type: "array", MinItems: &one, Items: &jsonschema.Schema{Type: "string"}}
+		command.AnyOf = []*jsonschema.Schema{{Type: "string", Pattern: `\S`}, words}
 		stdio.Properties.Set("command", &command)
 	} else {
-		sse.Required = nil
 		sse.AnyOf = []*jsonschema.Schema{{Required: []string{"transport", "url"}}, switchedOff(server)}
 	}
 	return []*jsonschema.Schema{stdio, streamable, sse}
@@ -115,11 +107,6 @@ func switchedOff(server *jsonschema.Schema) *jsonschema.Schema {
 	return &jsonschema.Schema{Required: []string{"disabled"}, Properties: off, MaxProperties: &one}
 }
 
-func words() *jsonschema.Schema {
-	one := uint64(1)
-	return &jsonschema.Schema{Type: "array", MinItems: &one, Items: &jsonschema.Schema{Type: "string"}}
-}
-
 func variant(server *jsonschema.Schema, transport, keys string, host bool) *jsonschema.Schema {
 	out := group(server, "", "limit", keys)
 	out.Title = transport
@@ -127,7 +114,7 @@ func variant(server *jsonschema.Schema, transport, keys string, host bool) *json
 	t.Enum, t.Const, t.Examples = nil, transport, []any{transport}
 	if host && transport == schema.StreamableHTTP {
 		t.Const, t.Enum = nil, []any{transport}
-		for _, alias := range schema.HTTPAliases() {
+		for _, alias := range schema.HTTPAliases {
 			t.Enum = append(t.Enum, alias)
 		}
 	}

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"log"
 	"os"
@@ -13,30 +14,24 @@ func main() {
 	log.SetFlags(0)
 	log.SetPrefix("gen: ")
 	out := flag.String("o", "dynmcp.schema.json", "the file to write")
-	page := flag.String("docs", "", "the page whose tables to write")
+	docs := flag.String("docs", "../docs/config.md", "the page whose tables to write")
 	flag.Parse()
-	data, err := generate(".")
-	if err != nil {
-		log.Fatal(err)
-	}
-	if err := os.WriteFile(*out, data, 0o666); err != nil {
-		log.Fatal(err)
-	}
-	if *page == "" {
-		return
-	}
-	if err := writeTables(*page, data); err != nil {
+	if err := write(*out, *docs); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func writeTables(path string, root []byte) error {
-	page, err := os.ReadFile(path)
+func write(out, docs string) error {
+	data, err := generate(".")
 	if err != nil {
 		return err
 	}
-	if page, err = withTables(page, root); err != nil {
+	page, err := os.ReadFile(docs)
+	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, page, 0o666)
+	if page, err = withTables(page, data); err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(out, data, 0o666), os.WriteFile(docs, page, 0o666))
 }

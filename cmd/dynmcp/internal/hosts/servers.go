@@ -143,16 +143,15 @@ func tomlEntries(path string, data []byte) (map[string]json.RawMessage, []string
 	if err != nil {
 		return nil, nil, err
 	}
+	place := func(name string) int {
+		return slices.IndexFunc(statements, func(s tomlStatement) bool {
+			return len(s.header) > 1 && s.header[0] == "mcp_servers" && s.header[1] == name
+		})
+	}
 	slices.SortFunc(order, func(a, b string) int {
-		return cmp.Or(tomlPlace(statements, a)-tomlPlace(statements, b), strings.Compare(a, b))
+		return cmp.Or(place(a)-place(b), strings.Compare(a, b))
 	})
 	return servers, order, nil
-}
-
-func tomlPlace(statements []tomlLine, name string) int {
-	return slices.IndexFunc(statements, func(s tomlLine) bool {
-		return len(s.header) > 1 && s.header[0] == "mcp_servers" && s.header[1] == name
-	})
 }
 
 var notInName = regexp.MustCompile(`[^a-z0-9]+`)

@@ -14,23 +14,24 @@ import (
 	"dynmcp/schema"
 )
 
-// TOML is Codex's alone. No library prints it with its comments, so a table is
-// set or removed by its lines, and what came of it is read again.
+// Only Codex has TOML. No library writes it back with its comments, so a table is
+// set or removed by lines, and the result is parsed to check that nothing else has
+// changed.
 
-// A tomlLine is a statement of a file: a table's header, or a key and value.
-type tomlLine struct {
-	line   int // its index
-	header []string
+// A tomlStatement is a table's header, or a key with its value.
+type tomlStatement struct {
+	line   int      // index of its first line
+	header []string // the keys of a header, nil for a value
 }
 
-// tomlStatements are the statements of a file in order.
-func tomlStatements(data []byte) ([]tomlLine, error) {
-	var all []tomlLine
+// tomlStatements returns the statements of a file in order.
+func tomlStatements(data []byte) ([]tomlStatement, error) {
+	var all []tomlStatement
 	var p unstable.Parser
 	p.Reset(data)
 	for p.NextExpression() {
 		e := p.Expression()
-		s := tomlLine{line: -1}
+		s := tomlStatement{line: -1}
 		for keys := e.Key(); keys.Next(); {
 			key := keys.Node()
 			if s.line < 0 {
@@ -45,8 +46,8 @@ func tomlStatements(data []byte) ([]tomlLine, error) {
 	return all, p.Error()
 }
 
-// setTOML returns data with the table at path holding these lines, or without
-// it when there are none.
+// setTOML returns data with these lines as the table at path, or without the table
+// if there are none.
 func setTOML(data []byte, path []string, body []string) ([]byte, error) {
 	statements, err := tomlStatements(data)
 	if err != nil {
@@ -62,7 +63,12 @@ func setTOML(data []byte, path []string, body []string) ([]byte, error) {
 	case from < 0 && text == "":
 		return data, nil
 	case from < 0:
-		text = separated(lines) + text
+		switch last := lines[len(lines)-1]; {
+		case last != "":
+			text = "\n\n" + text
+		case len(lines) > 1:
+			text = "\n" + text
+		}
 		from, to = len(lines), len(lines)
 	case text == "":
 		for from > 0 && strings.TrimSpace(lines[from-1]) == "" {
@@ -70,24 +76,12 @@ func setTOML(data []byte, path []string, body []string) ([]byte, error) {
 		}
 	}
 	out := []byte(strings.Join(slices.Concat(lines[:from], []string{text}, lines[to:]), ""))
-	return out, onlyChanged(data, out, path)
+	return out, checkOnlyChanged(data, out, path)
 }
 
-// separated is what stands between the last line of a file and a new table.
-func separated(lines []string) string {
-	last := lines[len(lines)-1]
-	switch {
-	case len(lines) == 1 && last == "":
-		return ""
-	case last != "":
-		return "\n\n"
-	}
-	return "\n"
-}
-
-// tomlTable are the lines of a table and of the tables in it, from its header to
-// its last value.
-func tomlTable(statements []tomlLine, lines []string, path []string) (from, to int) {
+// tomlTable returns the lines of a table and of the tables in it, from its header to
+// its last value; from is -1 if there is none.
+func tomlTable(statements []tomlStatement, lines []string, path []string) (from, to int) {
 	from = -1
 	for i, s := range statements {
 		within := len(s.header) >= len(path) && slices.Equal(s.header[:len(path)], path)
@@ -103,9 +97,9 @@ func tomlTable(statements []tomlLine, lines []string, path []string) (from, to i
 	return from, to
 }
 
-// tomlEnd is the line behind the statement i: comments and blank lines before
-// the next one are not its own.
-func tomlEnd(statements []tomlLine, i int, lines []string) int {
+// tomlEnd returns the line after the statement i. Comments and blank lines before
+// the next statement belong to that.
+func tomlEnd(statements []tomlStatement, i int, lines []string) int {
 	end := len(lines)
 	if i+1 < len(statements) {
 		end = statements[i+1].line
@@ -120,12 +114,10 @@ func tomlEnd(statements []tomlLine, i int, lines []string) int {
 	return end
 }
 
-// onlyChanged reads both texts and compares all but what is at path.
-func onlyChanged(before, after []byte, path []string) error {
+// checkOnlyChanged reports an error if anything but the table at path differs.
+func checkOnlyChanged(before, after []byte, path []string) error {
 	var old, now map[string]any
-	if err := errors.Join(toml.Unmarshal(before, &old), toml.Unmarshal(after, &now)); err != nil {
-		return fmt.Errorf("the file is written in a way that a program cannot change; edit [%s] by hand", strings.Join(path, "."))
-	}
+	err := errors.Join(toml.Unmarshal(before, &old), toml.Unmarshal(after, &now))
 	for _, doc := range []map[string]any{old, now} {
 		if servers, ok := doc[path[0]].(map[string]any); ok {
 			delete(servers, path[1])
@@ -134,17 +126,17 @@ func onlyChanged(before, after []byte, path []string) error {
 			}
 		}
 	}
-	if !reflect.DeepEqual(old, now) {
-		return fmt.Errorf("the file is written in a way that cannot be changed without touching the rest; edit [%s] by hand", strings.Join(path, "."))
+	if err != nil || !reflect.DeepEqual(old, now) {
+		return fmt.Errorf("the table cannot be changed without touching the rest of the file; edit [%s] by hand", strings.Join(path, "."))
 	}
 	return nil
 }
 
-// tomlStrings is a list of texts as TOML. Its quoting is close to JSON's.
-func tomlStrings(words []string) string {
+// tomlStrings returns a list of strings as TOML.
+func tomlStrings(list []string) string {
 	var quoted []string
-	for _, w := range words {
-		quoted = append(quoted, tomlString(w))
+	for _, s := range list {
+		quoted = append(quoted, tomlString(s))
 	}
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
@@ -168,32 +160,41 @@ func tomlString(s string) string {
 
 // maskTOML writes *** for what may be a secret, like schema.Mask.
 func maskTOML(data []byte) []byte {
-	m := tomlMask{}
+	var m tomlMask
 	m.parser.Reset(data)
-	within := ""
+	table := ""
 	for m.parser.NextExpression() {
 		e := m.parser.Expression()
 		keys := tomlKeys(e)
 		last := len(keys) - 1
 		switch {
 		case e.Kind != unstable.KeyValue:
-			within = keys[last]
+			table = keys[last]
 		case last > 0:
 			m.value(keys[last-1], keys[last], e.Value())
 		default:
-			m.value(within, keys[last], e.Value())
+			m.value(table, keys[last], e.Value())
 		}
 	}
 	if m.parser.Error() != nil {
 		return nil
 	}
-	return m.hide(data)
+	var out bytes.Buffer
+	shown := 0
+	for _, secret := range m.secrets {
+		from, to := int(secret.Offset), int(secret.Offset+secret.Length)
+		out.Write(data[shown:from])
+		out.WriteString(`"***"` + strings.Repeat("\n", bytes.Count(data[from:to], []byte("\n")))) // lines stay lines
+		shown = to
+	}
+	out.Write(data[shown:])
+	return out.Bytes()
 }
 
-// A tomlMask collects the places of what may be secrets.
+// A tomlMask finds what may be secrets.
 type tomlMask struct {
-	parser unstable.Parser
-	holes  []unstable.Range
+	parser  unstable.Parser
+	secrets []unstable.Range
 }
 
 func tomlKeys(n *unstable.Node) []string {
@@ -204,12 +205,12 @@ func tomlKeys(n *unstable.Node) []string {
 	return keys
 }
 
-// secretTables are those whose values are all taken for secrets.
+// secretTables are tables whose values are all taken for secrets.
 var secretTables = []string{"env", "http_headers", "headers"}
 
-// value looks at the value of key, or in a list at the one behind the word key;
-// within is the key of the table or list it is in.
-func (m *tomlMask) value(within, key string, n *unstable.Node) {
+// value looks at the value of a key in a table. In a list, the table is the list's
+// key, and the key is the string before the value: a flag, perhaps.
+func (m *tomlMask) value(table, key string, n *unstable.Node) {
 	switch n.Kind {
 	case unstable.InlineTable:
 		for it := n.Children(); it.Next(); {
@@ -223,22 +224,8 @@ func (m *tomlMask) value(within, key string, n *unstable.Node) {
 			before = string(it.Node().Data)
 		}
 	case unstable.String:
-		if slices.Contains(secretTables, within) || schema.LooksSecret(key, string(n.Data)) {
-			m.holes = append(m.holes, n.Raw)
+		if slices.Contains(secretTables, table) || schema.LooksSecret(key, string(n.Data)) {
+			m.secrets = append(m.secrets, n.Raw)
 		}
 	}
-}
-
-// hide writes over the holes; lines stay lines.
-func (m *tomlMask) hide(data []byte) []byte {
-	var out bytes.Buffer
-	shown := 0
-	for _, hole := range m.holes {
-		from, to := int(hole.Offset), int(hole.Offset+hole.Length)
-		out.Write(data[shown:from])
-		out.WriteString(`"***"` + strings.Repeat("\n", bytes.Count(data[from:to], []byte("\n"))))
-		shown = to
-	}
-	out.Write(data[shown:])
-	return out.Bytes()
 }

@@ -10,9 +10,9 @@ import (
 	"dynmcp/internal/wire"
 )
 
-// setCallHeaders says in headers what a request is about, for those between us
-// and the upstream (MCP 2026-07-28, "Streamable HTTP", request headers).
-func (c *Conn) setCallHeaders(header http.Header, call *Call) {
+// setCallHeaders repeats in headers what a request is about, for proxies on the
+// way (MCP 2026-07-28, "Streamable HTTP", request headers).
+func (l *httpLink) setCallHeaders(header http.Header, call *Call) {
 	header.Set("Mcp-Method", call.Method)
 	member := map[string]string{"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}[call.Method]
 	if member == "" {
@@ -23,9 +23,9 @@ func (c *Conn) setCallHeaders(header http.Header, call *Call) {
 	if call.Method != "tools/call" {
 		return
 	}
-	c.mu.Lock()
-	bindings := c.bindings[name]
-	c.mu.Unlock()
+	l.mu.Lock()
+	bindings := l.bindings[name]
+	l.mu.Unlock()
 	for _, b := range bindings {
 		if value, ok := b.value(wire.Get(call.Params, "arguments")); ok {
 			header.Set("Mcp-Param-"+b.header, headerValue(value))
@@ -33,8 +33,7 @@ func (c *Conn) setCallHeaders(header http.Header, call *Call) {
 	}
 }
 
-// headerValue returns text as it may stand in a header; what may not is
-// encoded.
+// headerValue returns text as it may stand in a header, encoded if need be.
 func headerValue(text string) string {
 	plain := strings.TrimSpace(text) == text && !strings.HasPrefix(text, "=?base64?")
 	for _, r := range text {
@@ -52,8 +51,8 @@ type binding struct {
 	header string
 }
 
-// bind notes which arguments of the listed tools go into headers.
-func (c *Conn) bind(tools []json.RawMessage) {
+// bindHeaders notes which arguments of the listed tools go into headers.
+func (l *httpLink) bindHeaders(tools []json.RawMessage) {
 	bindings := map[string][]binding{}
 	for _, tool := range tools {
 		name, _ := wire.Text(wire.Get(tool, "name"))
@@ -61,9 +60,9 @@ func (c *Conn) bind(tools []json.RawMessage) {
 			bindings[name] = found
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.bindings = bindings
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.bindings = bindings
 }
 
 func bindingsOf(schema []byte, path []string) []binding {
@@ -79,8 +78,8 @@ func bindingsOf(schema []byte, path []string) []binding {
 	return all
 }
 
-// unambiguous leaves out the headers that several arguments lay claim to, in any
-// case of letters.
+// unambiguous leaves out the headers that several arguments claim, in whatever
+// case.
 func unambiguous(all []binding) []binding {
 	claims := map[string]int{}
 	for _, b := range all {
@@ -106,8 +105,8 @@ func isAlphanumeric(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
 }
 
-// value returns the argument as header text; only strings, booleans and
-// integers that every JSON reader keeps can be one.
+// value returns the argument as header text. Only strings, booleans and integers
+// that every JSON reader keeps exactly can be one.
 func (b binding) value(arguments []byte) (string, bool) {
 	value := arguments
 	for _, name := range b.path {

@@ -13,14 +13,13 @@ import (
 	"time"
 )
 
-// httpPatience is how long an upstream may stop in the middle of an answer. One
-// that has not begun to answer, or is between two events, may be silent for as
-// long as it likes: it may be at work, and how long that may take is for
-// "timeout" to say.
+// httpPatience is how long an upstream may stop in the middle of an answer.
+// Before an answer begins and between two events it may be silent for as long as
+// it likes: it may be working, and how long that may take is up to "timeout".
 type httpPatience struct {
 	header time.Duration // from the header's first byte to its last; also for the answer to a ping
-	body   time.Duration // within a body that is no event stream, and within an event
-	ping   time.Duration // HTTP/2: on the whole connection, then it is asked whether it lives
+	body   time.Duration // within a body that is not an event stream, and within an event
+	ping   time.Duration // HTTP/2: silence of the whole connection after which it is pinged
 }
 
 var usualPatience = httpPatience{header: 15 * time.Second, body: 60 * time.Second, ping: 30 * time.Second}
@@ -28,23 +27,23 @@ var usualPatience = httpPatience{header: 15 * time.Second, body: 60 * time.Secon
 // errStalled ends a request whose answer stopped in the middle.
 var errStalled = errors.New("stalled")
 
-// errSentBefore ends a request that net/http would send once more although it
-// may have run. It would where the upstream resets an HTTP/2 stream with
-// PROTOCOL_ERROR, and where the config has a header Idempotency-Key.
+// errSentBefore ends a request that net/http would send a second time although
+// it may have run. It would if the upstream resets an HTTP/2 stream with
+// PROTOCOL_ERROR, and if the config has a header Idempotency-Key.
 var errSentBefore = errors.New("the connection broke before the answer")
 
-// A notSentError is that of a request of which the upstream saw nothing.
+// A notSentError ends a request of which the upstream saw nothing.
 type notSentError struct{ error }
 
 func (e notSentError) Unwrap() error { return e.error }
 
 // fetch sends a request, once. Neither the header of the answer may stall nor
-// its body, which is an *answerBody. The error is a notSentError where the
-// upstream saw nothing of the request.
+// its body, which is an *answerBody. The error is a notSentError if the upstream
+// saw nothing of the request.
 func (l *httpLink) fetch(req *http.Request) (*http.Response, error) {
 	patience := l.conn.opts.http
 	ctx, cancel := context.WithCancelCause(req.Context())
-	a := &attempt{patience: patience.header, heard: &l.conn.heard}
+	a := &attempt{patience: patience.header, activity: &l.conn.health.activity}
 	a.timer = time.AfterFunc(a.patience, func() {
 		cancel(fmt.Errorf("the answer %w: the rest of its header did not come for %s", errStalled, a.patience))
 	})
@@ -58,40 +57,41 @@ func (l *httpLink) fetch(req *http.Request) (*http.Response, error) {
 		cancel(nil)
 		return nil, err
 	}
-	resp.Body = &answerBody{Closer: resp.Body, in: heard{resp.Body, &l.conn.heard}, ctx: ctx, cancel: cancel, patience: patience.body}
+	resp.Body = &answerBody{Closer: resp.Body, in: l.conn.health.countActivity(resp.Body), ctx: ctx, cancel: cancel, patience: patience.body}
 	return resp, nil
 }
 
-// An attempt watches over a request until its answer begins.
+// An attempt watches a request until its answer begins.
 type attempt struct {
 	patience time.Duration
-	heard    *atomic.Int64 // of the connection: the beginning of an answer counts, whatever it says
+	activity *atomic.Int64 // of the connection: the beginning of any answer counts
 	timer    *time.Timer   // runs while a header arrives
-	written  atomic.Bool   // something of the request was
+	written  atomic.Bool   // some of the request was written
 	answered atomic.Bool   // a header has begun to arrive
 }
 
 func (a *attempt) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
-		GetConn:      func(string) { a.waits() }, // anew where a redirect is followed
+		GetConn:      func(string) { a.reset() }, // also when a redirect is followed
 		WroteHeaders: func() { a.written.Store(true) },
 		GotFirstResponseByte: func() {
-			a.heard.Add(1)
+			a.activity.Add(1)
 			a.answered.Store(true)
 			a.timer.Reset(a.patience)
 		},
-		// What follows the interim answer may take its time.
-		Got1xxResponse: func(int, textproto.MIMEHeader) error { a.waits(); return nil },
+		// What follows an interim answer may take its time.
+		Got1xxResponse: func(int, textproto.MIMEHeader) error { a.reset(); return nil },
 	}
 }
 
-func (a *attempt) waits() {
+// reset waits for the first byte of an answer.
+func (a *attempt) reset() {
 	a.timer.Stop()
 	a.answered.Store(false)
 }
 
-// once returns a GetBody that gives the body a second time only to a redirect,
-// or where nothing of the request went out.
+// once returns a GetBody that gives the body a second time only for a redirect,
+// or if nothing of the request was written.
 func (a *attempt) once(body func() (io.ReadCloser, error)) func() (io.ReadCloser, error) {
 	if body == nil {
 		return nil
@@ -116,21 +116,22 @@ func (a *attempt) failed(err error) error {
 	return err
 }
 
-// An answerBody is the body of an HTTP answer that must not stall.
+// An answerBody is the body of an HTTP answer, which must not stall.
 type answerBody struct {
 	io.Closer
-	in       io.Reader
-	ctx      context.Context // the request's
-	cancel   context.CancelCauseFunc
-	patience time.Duration
-	resting  bool // the upstream may be silent now
+	in             io.Reader
+	ctx            context.Context // the request's
+	cancel         context.CancelCauseFunc
+	patience       time.Duration
+	silenceAllowed bool // the upstream may be silent now
 }
 
-// rest says whether the upstream may be silent from here on; at first it may not.
-func (b *answerBody) rest(may bool) { b.resting = may }
+// allowSilence says whether the upstream may be silent from here on. At first it
+// may not.
+func (b *answerBody) allowSilence(may bool) { b.silenceAllowed = may }
 
 func (b *answerBody) Read(p []byte) (int, error) {
-	if !b.resting {
+	if !b.silenceAllowed {
 		late := time.AfterFunc(b.patience, func() {
 			b.cancel(fmt.Errorf("the answer %w: nothing more of it came for %s", errStalled, b.patience))
 		})
@@ -148,8 +149,7 @@ func (b *answerBody) Close() error {
 	return b.Closer.Close()
 }
 
-// stallOf returns that a request stalled, where that is what ended it, and
-// otherwise err.
+// stallOf returns the stall that ended a request, or err if none did.
 func stallOf(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, errStalled) {
 		return cause

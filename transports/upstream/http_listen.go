@@ -10,9 +10,9 @@ import (
 	"dynmcp/internal/wire"
 )
 
-// reopenFirst and reopenMost are the pauses between attempts to reopen the
-// stream of what the upstream sends unasked. One that lived for longer than
-// reopenSoon, or brought something, is reopened after the first of them.
+// reopenFirst and reopenMost are the first and the longest pause before a
+// notification stream is reopened. One that lived for longer than reopenSoon, or
+// brought something, is reopened after the first.
 const (
 	reopenFirst = 500 * time.Millisecond
 	reopenMost  = 30 * time.Second
@@ -20,8 +20,8 @@ const (
 )
 
 // listen keeps the stream open on which the upstream sends what belongs to no
-// call, for as long as it offers one. An upstream without it works; it only
-// cannot say that something changed.
+// call, for as long as it offers one. Without it an upstream works, but cannot
+// say that something changed.
 func (l *httpLink) listen() {
 	ctx := l.conn.ctx
 	var stream eventStream
@@ -49,7 +49,7 @@ func (l *httpLink) listenOnce(ctx context.Context, stream *eventStream) (again b
 	switch {
 	case resp.StatusCode == http.StatusNotFound && stream.opened:
 		// The session is gone; the next use connects anew.
-		l.conn.lose(ErrSessionLost)
+		l.conn.end(ErrSessionLost)
 		return false
 	case resp.StatusCode >= 500:
 		return true
@@ -62,7 +62,8 @@ func (l *httpLink) listenOnce(ctx context.Context, stream *eventStream) (again b
 	return true
 }
 
-// listenFrom opens the stream of what is behind an event, "" is what comes now.
+// listenFrom opens the stream of what follows the event with the id last; "" is
+// what comes from now on.
 func (l *httpLink) listenFrom(ctx context.Context, last string) (*http.Response, error) {
 	req, err := l.request(ctx, http.MethodGet, l.url, nil)
 	if err != nil {
@@ -74,7 +75,7 @@ func (l *httpLink) listenFrom(ctx context.Context, last string) (*http.Response,
 	return l.fetch(req)
 }
 
-// An eventStream is a stream of messages, possibly in several responses.
+// An eventStream is one stream of messages, which may take several responses.
 type eventStream struct {
 	opened bool
 	last   string        // id of the last event that had one
@@ -90,8 +91,8 @@ func (s *eventStream) pause(otherwise time.Duration) time.Duration {
 }
 
 // read handles the messages of one response. own is the call it belongs to,
-// if any; taken is called behind each message.
-func (s *eventStream) read(l *httpLink, resp *http.Response, own *Call, taken func()) error {
+// if any; handled is called after each message.
+func (s *eventStream) read(l *httpLink, resp *http.Response, own *Call, handled func()) error {
 	s.opened = true
 	return readEvents(resp.Body.(*answerBody), l.conn.server.MaxMessageBytes, func(e event) {
 		if e.id != "" {
@@ -101,15 +102,15 @@ func (s *eventStream) read(l *httpLink, resp *http.Response, own *Call, taken fu
 			s.retry = e.retry
 		}
 		if e.name == "" || e.name == "message" {
-			l.take(e.data, own)
-			taken()
+			l.receive(e.data, own)
+			handled()
 		}
 	})
 }
 
-// take handles the message in an event. What is none is logged, the answer may
-// still come.
-func (l *httpLink) take(text []byte, own *Call) {
+// receive handles the message in an event. Anything else is logged; the answer
+// may still come.
+func (l *httpLink) receive(text []byte, own *Call) {
 	l.conn.opts.Throttle()
 	text = wire.JoinLines(bytes.TrimSpace(text))
 	if len(text) == 0 {
@@ -117,13 +118,13 @@ func (l *httpLink) take(text []byte, own *Call) {
 	}
 	m, err := parseAny(text)
 	if err != nil {
-		l.conn.fault(wire.NewFault(text, err))
+		l.conn.handleFault(wire.NewFault(text, err))
 		return
 	}
 	l.conn.receive(m, own)
 }
 
-// parseAny parses a message or a batch, which is a Message with only Raw.
+// parseAny parses a message, or a batch as a Message that has only Raw.
 func parseAny(text []byte) (wire.Message, error) {
 	if len(text) > 0 && text[0] == '[' && wire.Valid(text) {
 		return wire.Message{Raw: text}, nil

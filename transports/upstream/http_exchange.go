@@ -15,11 +15,11 @@ import (
 	"dynmcp/transports"
 )
 
-// How a stream that ended before its answer is taken up again.
+// How a stream that ended before its answer is resumed.
 const (
 	resumeTries = 3 // in a row that brought nothing
 	resumePause = time.Second
-	resumeMost  = 30 * time.Second // whatever the upstream asks for
+	resumeMost  = 30 * time.Second // whatever pause the upstream asks for
 )
 
 // An exchange is the POST of a call and what comes back on it.
@@ -29,27 +29,12 @@ type exchange struct {
 	id     int64
 	body   []byte
 	cancel context.CancelFunc
-	linger sync.Once // lets go of a stream that stays open behind the answer
+	drain  sync.Once // starts the time that a stream may stay open after the answer
 	stream eventStream
 }
 
-// sendCall posts a request on a goroutine of its own.
-func (l *httpLink) sendCall(call *Call, body []byte) error {
-	ctx, cancel := context.WithCancel(l.conn.ctx)
-	x := &exchange{link: l, call: call, body: body, cancel: cancel}
-	l.conn.mu.Lock()
-	x.id, call.abort = call.id, cancel
-	known := l.conn.calls[call.id] == call
-	l.conn.mu.Unlock()
-	if known && l.conn.spawn(func() { x.run(ctx) }) {
-		return nil
-	}
-	cancel()
-	return errClosed
-}
-
-// run fails the call with what went wrong, which does nothing where the answer
-// came.
+// run makes the exchange and fails the call with what went wrong. If the answer
+// came, the call has ended and that does nothing.
 func (x *exchange) run(ctx context.Context) {
 	defer x.cancel()
 	x.link.conn.finish(x.id, nil, x.post(ctx))
@@ -57,13 +42,13 @@ func (x *exchange) run(ctx context.Context) {
 
 // post posts the request and reads messages until its answer was among them.
 func (x *exchange) post(ctx context.Context) error {
-	resp, err := x.link.do(ctx, http.MethodPost, x.link.url, x.body, x.call)
+	resp, err := x.link.do(ctx, http.MethodPost, x.link.postURL, x.body, x.call)
 	if err != nil {
-		return x.link.unreachable(err)
+		return x.link.requestFailure(err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return x.link.status(resp, x)
+		return x.link.statusFailure(resp, x)
 	}
 	if id := resp.Header.Get("Mcp-Session-Id"); id != "" && x.call.Method == "initialize" {
 		x.link.session.Store(&id)
@@ -75,8 +60,8 @@ func (x *exchange) post(ctx context.Context) error {
 		return x.readStreams(ctx, resp)
 	}
 	c := x.link.conn
-	return c.fail(transports.CodeProtocol, transports.Unknown, fmt.Errorf("the answer is %q, neither JSON nor an event stream: %s",
-		resp.Header.Get("Content-Type"), c.excerpt(startOf(resp), 120)))
+	return c.newFailure(transports.CodeProtocol, transports.Unknown, fmt.Errorf("the answer is %q, neither JSON nor an event stream: %s",
+		resp.Header.Get("Content-Type"), c.excerpt(readExcerpt(resp), 120)))
 }
 
 func mediaType(resp *http.Response) string {
@@ -91,25 +76,25 @@ func (x *exchange) readBody(body io.Reader) error {
 	text, err := io.ReadAll(io.LimitReader(body, int64(limit)+1))
 	switch {
 	case err != nil:
-		return x.broken(err)
+		return x.readFailure(err)
 	case len(text) > limit:
-		return x.broken(fmt.Errorf("an answer of more than %d bytes is %w", limit, errTooLarge))
+		return x.readFailure(fmt.Errorf("an answer of more than %d bytes is %w", limit, errTooLarge))
 	}
 	text = wire.JoinLines(bytes.TrimSpace(text))
 	m, err := parseAny(text)
 	if err != nil {
-		return c.fail(transports.CodeProtocol, transports.Unknown, fmt.Errorf("the answer cannot be read: %w: %s", err, c.excerpt(text, 120)))
+		return c.newFailure(transports.CodeProtocol, transports.Unknown, fmt.Errorf("the answer cannot be read: %w: %s", err, c.excerpt(text, 120)))
 	}
 	c.receive(m, x.call)
-	return c.fail(transports.CodeProtocol, transports.Unknown, fmt.Errorf("the answer is not in the response: %s", c.excerpt(text, 120)))
+	return c.newFailure(transports.CodeProtocol, transports.Unknown, fmt.Errorf("the answer is not in the response: %s", c.excerpt(text, 120)))
 }
 
-// readStreams reads the event stream of the call, and where that ends before
-// the answer asks for what is behind the last event that had an id (MCP
-// 2025-11-25, "Resumability and Redelivery").
+// readStreams reads the event stream of the call. If that ends before the answer,
+// it asks for what follows the last event that had an id (MCP 2025-11-25,
+// "Resumability and Redelivery").
 func (x *exchange) readStreams(ctx context.Context, resp *http.Response) error {
 	err := x.readStream(resp)
-	for tries := 0; x.link.conn.inFlight(x.id) && x.stream.last != "" && !errors.Is(err, errTooLarge) && tries < resumeTries; tries++ {
+	for tries := 0; x.inFlight() && x.stream.last != "" && !errors.Is(err, errTooLarge) && tries < resumeTries; tries++ {
 		before := x.stream.last
 		if !sleep(ctx, x.stream.pause(resumePause)) {
 			return ctx.Err()
@@ -121,7 +106,7 @@ func (x *exchange) readStreams(ctx context.Context, resp *http.Response) error {
 	if err == nil {
 		err = errors.New("the response ended without the answer")
 	}
-	return x.broken(err)
+	return x.readFailure(err)
 }
 
 func (x *exchange) resume(ctx context.Context) error {
@@ -138,24 +123,27 @@ func (x *exchange) resume(ctx context.Context) error {
 
 func (x *exchange) readStream(resp *http.Response) error {
 	return x.stream.read(x.link, resp, x.call, func() {
-		if !x.link.conn.inFlight(x.id) {
-			x.linger.Do(func() { time.AfterFunc(farewell, x.cancel) })
+		if !x.inFlight() {
+			x.drain.Do(func() { time.AfterFunc(bestEffortTimeout, x.cancel) })
 		}
 	})
 }
 
-// broken describes why the answer could not be read.
-func (x *exchange) broken(err error) error {
+// inFlight reports whether the call still waits for its answer.
+func (x *exchange) inFlight() bool { return x.link.conn.calls.get(x.id) != nil }
+
+// readFailure describes why the answer could not be read.
+func (x *exchange) readFailure(err error) error {
 	switch {
 	case errors.Is(err, errTooLarge):
-		return x.link.conn.fail(transports.CodeTooLarge, transports.Executed, err)
-	case errors.Is(err, errStalled): // what had begun to come need not be the answer
-		return x.link.conn.fail(transports.CodeUnreachable, transports.Unknown, err)
+		return x.link.conn.newFailure(transports.CodeTooLarge, transports.Executed, err)
+	case errors.Is(err, errStalled): // what had begun need not have been the answer
+		return x.link.conn.newFailure(transports.CodeUnreachable, transports.Unknown, err)
 	}
-	return x.link.conn.fail(transports.CodeExited, transports.Unknown, fmt.Errorf("reading the answer: %w", err))
+	return x.link.conn.newFailure(transports.CodeExited, transports.Unknown, fmt.Errorf("reading the answer: %w", err))
 }
 
-// sleep waits; it reports false where ctx ended first.
+// sleep waits for d; it reports false if ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
