@@ -277,10 +277,10 @@ func Text(value []byte) (string, bool) {
 }
 
 // Quote returns s as a JSON string and escapes only what must be escaped.
-func Quote(s string) []byte { return appendQuote(make([]byte, 0, len(s)+2), s) }
+func Quote(s string) []byte { return AppendQuote(make([]byte, 0, len(s)+2), s) }
 
-// appendQuote appends what Quote returns to dst.
-func appendQuote(dst []byte, s string) []byte {
+// AppendQuote appends what Quote returns to dst.
+func AppendQuote(dst []byte, s string) []byte {
 	if isPlain(s) {
 		return append(append(append(dst, '"'), s...), '"')
 	}

@@ -157,7 +157,7 @@ var (
 // The params and messageClose come next.
 func appendRequest(dst []byte, id int64, method string, params bool) []byte {
 	dst = strconv.AppendInt(append(dst, requestHead...), id, 10)
-	dst = appendQuote(append(dst, methodHead...), method)
+	dst = AppendQuote(append(dst, methodHead...), method)
 	if params {
 		return append(dst, paramsHead...)
 	}
