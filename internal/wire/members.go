@@ -32,7 +32,7 @@ func Spans(obj []byte) iter.Seq2[Span, Span] {
 			return
 		}
 		for i = space(obj, i+1); i < len(obj) && obj[i] == '"'; i = space(obj, i+1) {
-			k := stepString(obj, i)
+			k := stringEnd(obj, i)
 			if k < 0 {
 				return
 			}
@@ -41,7 +41,7 @@ func Spans(obj []byte) iter.Seq2[Span, Span] {
 				return
 			}
 			value := space(obj, colon+1)
-			end := step(obj, value)
+			end := valueEnd(obj, value)
 			if end <= value || !yield(Span{i, k - i}, Span{value, end - value}) {
 				return
 			}
@@ -64,7 +64,7 @@ func Members(obj []byte) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// Elements yields the elements of the array arr, as Members does for objects.
+// Elements yields the elements of the array arr, as Members does for an object.
 func Elements(arr []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		i := space(arr, 0)
@@ -72,7 +72,7 @@ func Elements(arr []byte) iter.Seq[[]byte] {
 			return
 		}
 		for i = space(arr, i+1); i < len(arr) && arr[i] != ']'; i = space(arr, i+1) {
-			end := step(arr, i)
+			end := valueEnd(arr, i)
 			if end <= i || !yield(arr[i:end]) {
 				return
 			}
@@ -83,9 +83,10 @@ func Elements(arr []byte) iter.Seq[[]byte] {
 	}
 }
 
-// Find returns where the value is that the names lead to, each a member of the
-// object before, the first of obj; the zero Span if there is none. Of several
-// members with one name it takes the last, as encoding/json does.
+// Find returns where the value at the end of a path of names is, the zero Span if
+// there is none: the first name is that of a member of obj, the next one of a
+// member of that member's value. Of several members with one name it takes the
+// last, as encoding/json does.
 func Find(obj []byte, path ...string) Span {
 	found := Span{0, len(obj)}
 	for _, name := range path {
@@ -103,10 +104,10 @@ func Find(obj []byte, path ...string) Span {
 // Get returns the value that Find finds, nil if there is none.
 func Get(obj []byte, path ...string) []byte { return Find(obj, path...).In(obj) }
 
-// StrictPair returns the values of two members of obj, nil for one that is absent. It
-// is an error if obj is no object, has one of the names twice, or has a name that
-// some readers take for one of them: which of two "name" members counts must
-// never depend on the reader.
+// StrictPair returns the values of two members of obj, nil for an absent one. It is
+// an error if obj is not an object, has one of the names twice, or has a name that
+// some readers take for one of them: which of two "name" members counts must not
+// depend on the reader.
 func StrictPair(obj []byte, first, second string) (a, b []byte, err error) {
 	if !IsObject(obj) {
 		return nil, nil, fmt.Errorf("an object is wanted, got %s", TypeName(obj))
@@ -128,12 +129,12 @@ func StrictPair(obj []byte, first, second string) (a, b []byte, err error) {
 	return a, b, nil
 }
 
-// resembles reports whether a careless reader takes a member's name, with its
-// quotes, for another: one that does not heed case, as Go's encoding/json, or one
-// for which a text ends with a NUL.
+// resembles reports whether a lax reader takes a member's name, given with its
+// quotes, for another: one that ignores case, like Go's encoding/json, or for which
+// a string ends at a NUL.
 func resembles(key []byte, name string) bool {
 	if len(key) < len(name)+2 || key[1]|0x20 != name[0]|0x20 && key[1] != '\\' && key[1] < 0x80 {
-		return false // most names, at no cost
+		return false // decides for most names at no cost
 	}
 	text, _ := Text(key)
 	text, _, _ = strings.Cut(text, "\x00")
@@ -208,11 +209,11 @@ func SetAll(obj []byte, members ...Member) []byte {
 	return append(out, obj[end:]...)
 }
 
-// Delete returns a copy of obj without the members of these names, every one of
-// them, and the commas that are not needed any more; every other byte stays.
+// Delete returns a copy of obj without any member of these names and without the
+// commas that are no longer needed; every other byte stays.
 func Delete(obj []byte, names ...string) []byte {
 	out := make([]byte, 0, len(obj))
-	kept, from := false, 0 // a member stays; what is before from was dealt with
+	kept, from := false, 0 // whether a member stays; what is before from is done
 	for key, value := range Spans(obj) {
 		start, end := key.Off, value.Off+value.Len
 		if !slices.ContainsFunc(names, func(name string) bool { return EqualString(key.In(obj), name) }) {
@@ -221,7 +222,7 @@ func Delete(obj []byte, names ...string) []byte {
 			continue
 		}
 		if from == 0 {
-			out = append(out, obj[:start]...) // the brace and what is before the first member
+			out = append(out, obj[:start]...) // the brace and the space behind it
 		}
 		from = end
 		if after := space(obj, end); !kept && after < len(obj) && obj[after] == ',' {
@@ -275,7 +276,7 @@ func Text(value []byte) (string, bool) {
 	return s, err == nil
 }
 
-// Quote returns s as a JSON string, with nothing escaped that need not be.
+// Quote returns s as a JSON string and escapes only what must be escaped.
 func Quote(s string) []byte { return AppendQuote(make([]byte, 0, len(s)+2), s) }
 
 // AppendQuote appends what Quote returns to dst.
@@ -300,8 +301,8 @@ func isPlain(s string) bool {
 	return true
 }
 
-// JoinLines replaces the line breaks between the tokens of a JSON text by one space
-// each, in place, so that the text fits on one line; "\r\n" is one break.
+// JoinLines replaces each line break between the tokens of a JSON text by a space,
+// in place, so that the text is one line. "\r\n" is one break.
 func JoinLines(text []byte) []byte {
 	if !hasBreaks(text) {
 		return text
@@ -320,19 +321,19 @@ func JoinLines(text []byte) []byte {
 	return out
 }
 
-// EqualString compares a JSON string, such as a member's name with its quotes, with
-// a plain text. What is no string is not equal to any.
-func EqualString(key []byte, name string) bool {
-	switch n := len(key) - 2; {
-	case n < len(name) || key[0] != '"':
-		return false // what is written takes no less room than what it means
-	case n == len(name):
-		return string(key[1:1+n]) == name && bytes.IndexByte(key, '\\') < 0
-	case bytes.IndexByte(key, '\\') < 0:
+// EqualString reports whether a JSON value, such as a member's name with its quotes,
+// is the string that text is.
+func EqualString(value []byte, text string) bool {
+	switch n := len(value) - 2; {
+	case n < len(text) || value[0] != '"':
+		return false // escapes only make a string longer
+	case n == len(text):
+		return string(value[1:1+n]) == text && bytes.IndexByte(value, '\\') < 0
+	case bytes.IndexByte(value, '\\') < 0:
 		return false
 	}
-	text, ok := Text(key)
-	return ok && text == name
+	decoded, ok := Text(value)
+	return ok && decoded == text
 }
 
 func hasBreaks(text []byte) bool {

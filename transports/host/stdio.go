@@ -94,14 +94,16 @@ func (e *Stdio) read(s *Session) (err error) {
 	}
 	for {
 		m, err := e.in.Next()
-		var fault *wire.Fault
-		switch {
-		case err == nil:
+		if err == nil {
 			s.Receive(m)
 			if e.out.Waiting() > stdioMaxUnread { // with what was answered at once
 				e.in.Uncork()
 				e.out.WaitBelow(stdioMaxUnread)
 			}
+			continue
+		}
+		var fault *wire.Fault // in here, or it would be allocated for every message
+		switch {
 		case errors.As(err, &fault):
 			s.ReceiveFault(fault, m)
 		case errors.Is(err, io.EOF):

@@ -2,19 +2,21 @@ package wire
 
 import "bytes"
 
-// step returns the offset behind the value at b[i], in a text that was checked
-// when it came in. It looks for ends only, many bytes at a time, so that
-// finding a member behind a big text costs little. It returns -1 where the text
-// ends inside the value; in a text that is no JSON it ends somewhere.
-func step(b []byte, i int) int {
+// The functions in this file walk texts that were checked when they came in. They
+// only look for the ends of values, many bytes at a time, so that finding a member
+// behind a long text costs little. In a text that is not JSON they end somewhere.
+
+// valueEnd returns the offset behind the value at b[i], -1 if the text ends inside
+// it.
+func valueEnd(b []byte, i int) int {
 	if i >= len(b) {
 		return -1
 	}
 	switch b[i] {
 	case '"':
-		return stepString(b, i)
+		return stringEnd(b, i)
 	case '{', '[':
-		return stepNested(b, i)
+		return nestedEnd(b, i)
 	}
 	for i < len(b) {
 		switch b[i] {
@@ -26,15 +28,15 @@ func step(b []byte, i int) int {
 	return i
 }
 
-// stepString finds the quote that no backslash escapes.
-func stepString(b []byte, i int) int {
+// stringEnd is valueEnd for a string.
+func stringEnd(b []byte, i int) int {
 	for i++; ; i++ {
 		n := bytes.IndexByte(b[i:], '"')
 		if n < 0 {
 			return -1
 		}
 		i += n
-		slashes := 0
+		slashes := 0 // an odd number of them escapes the quote
 		for b[i-1-slashes] == '\\' {
 			slashes++
 		}
@@ -44,11 +46,12 @@ func stepString(b []byte, i int) int {
 	}
 }
 
-func stepNested(b []byte, i int) int {
+// nestedEnd is valueEnd for an object or array.
+func nestedEnd(b []byte, i int) int {
 	for depth := 0; i < len(b); {
 		switch b[i] {
 		case '"':
-			if i = stepString(b, i); i < 0 {
+			if i = stringEnd(b, i); i < 0 {
 				return -1
 			}
 			continue
@@ -65,14 +68,14 @@ func stepNested(b []byte, i int) int {
 	return -1
 }
 
-// Nesting returns how deep objects and arrays nest in a text that was checked,
-// and how many objects there are.
+// Nesting returns how deep objects and arrays nest in a text known to be JSON, and
+// how many objects there are.
 func Nesting(text []byte) (depth, objects int) {
 	now := 0
 	for i := 0; i < len(text); {
 		switch text[i] {
 		case '"':
-			if i = stepString(text, i); i < 0 {
+			if i = stringEnd(text, i); i < 0 {
 				return depth, objects
 			}
 			continue
