@@ -57,11 +57,11 @@ func (l *live) edit(entries ...entry) {
 	l.await(loads + 1)
 }
 
-const loadedAnew = "config loaded anew"
+const reloaded = "config reloaded"
 
-func (l *live) loads() int { return strings.Count(l.Stderr(), loadedAnew) }
+func (l *live) loads() int { return strings.Count(l.Stderr(), reloaded) }
 
-// await waits until the config was loaded anew n times.
+// await waits until the config was reloaded n times.
 func (l *live) await(n int) {
 	l.t.Helper()
 	for end := time.Now().Add(20 * time.Second); l.loads() < n; time.Sleep(10 * time.Millisecond) {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -152,6 +153,11 @@ func serveStdio(cfg *schema.Config, from *configFlags, flags stdioFlags, log *sl
 		paths, err := from.files()
 		if err != nil {
 			return err
+		}
+		for i, path := range paths { // the working directory may be moved
+			if paths[i], err = filepath.Abs(path); err != nil {
+				return err
+			}
 		}
 		r := &reloader{from: from, paths: paths, agg: agg, log: log}
 		defer r.start(flags.watch)()
