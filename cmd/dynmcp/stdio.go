@@ -133,9 +133,9 @@ func serveStdio(cfg *schema.Config, from *configFlags, flags stdioFlags, log *sl
 		return err
 	}
 	// The second signal has its default effect: it ends us at once.
-	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	signals := endSignals(os.Interrupt)
 	if cfg.SingleWrap {
-		signals = append(signals, syscall.SIGHUP)
+		signals = endSignals(os.Interrupt, syscall.SIGHUP)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	defer stop()
