@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -133,9 +134,9 @@ func serveStdio(cfg *schema.Config, from *configFlags, flags stdioFlags, log *sl
 		return err
 	}
 	// The second signal has its default effect: it ends us at once.
-	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	signals := endSignals(os.Interrupt)
 	if cfg.SingleWrap {
-		signals = append(signals, syscall.SIGHUP)
+		signals = endSignals(os.Interrupt, syscall.SIGHUP)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	defer stop()
@@ -153,6 +154,11 @@ func serveStdio(cfg *schema.Config, from *configFlags, flags stdioFlags, log *sl
 		paths, err := from.files()
 		if err != nil {
 			return err
+		}
+		for i, path := range paths { // the working directory may be moved
+			if paths[i], err = filepath.Abs(path); err != nil {
+				return err
+			}
 		}
 		r := &reloader{from: from, paths: paths, agg: agg, log: log}
 		defer r.start(flags.watch)()
