@@ -2,9 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"fmt"
-	"hash"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -17,6 +14,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"dynmcp/aggregator"
+	"dynmcp/schema"
 )
 
 // quiet is how long nothing must happen to a config before it is read: editors
@@ -26,11 +24,11 @@ const quiet = 200 * time.Millisecond
 // A reloader puts a config in force again when its files change, or on SIGHUP.
 // A config that is wrong changes nothing but the log.
 type reloader struct {
-	from  *configFlags
-	paths []string // as they were found at the start
-	agg   *aggregator.Aggregator
-	log   *slog.Logger
-	seen  [sha256.Size]byte // what the files held when they were read last
+	envFile string
+	paths   []string      // as they were found at the start
+	read    *schema.Files // as they were when they were read last
+	agg     *aggregator.Aggregator
+	log     *slog.Logger
 }
 
 // start follows the config until stop is called, which waits for the end.
@@ -39,7 +37,6 @@ func (r *reloader) start(watch bool) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
-	r.seen = r.digest()
 	var running sync.WaitGroup
 	running.Go(func() {
 		defer signal.Stop(hangup)
@@ -63,7 +60,7 @@ func (r *reloader) run(ctx context.Context, hangup <-chan os.Signal, watch bool)
 		case <-ctx.Done():
 			return
 		case <-hangup:
-			r.reload()
+			r.reload(ctx, true)
 		case event := <-watched.Events:
 			// Other files count too, since what is watched may be a link that leads
 			// through one, but they do not put off what is due.
@@ -74,9 +71,7 @@ func (r *reloader) run(ctx context.Context, hangup <-chan os.Signal, watch bool)
 			r.log.Warn("changes of the config may be missed", "err", err)
 		case <-due:
 			due = nil
-			if r.digest() != r.seen {
-				r.reload()
-			}
+			r.reload(ctx, false)
 		}
 	}
 }
@@ -103,7 +98,7 @@ func (r *reloader) watcher(wanted bool) *fsnotify.Watcher {
 
 // files returns what a config is read from, and where links lead.
 func (r *reloader) files() []string {
-	env := r.from.envFile
+	env := r.envFile
 	if env == "" {
 		env = ".env"
 	}
@@ -122,23 +117,15 @@ func (r *reloader) files() []string {
 	return slices.Compact(all)
 }
 
-func (r *reloader) digest() (sum [sha256.Size]byte) {
-	h := sha256.New()
-	for _, file := range r.files() {
-		digestFile(h, file)
+// reload reads the files and, if one was changed or always is set, applies them.
+// When ctx ends it does not wait for a file system that hangs.
+func (r *reloader) reload(ctx context.Context, always bool) {
+	before := r.read
+	r.read = before.Reread(ctx)
+	if ctx.Err() != nil || !always && r.read.Equal(before) {
+		return
 	}
-	h.Sum(sum[:0])
-	return sum
-}
-
-func digestFile(h hash.Hash, file string) {
-	text, err := os.ReadFile(file)
-	fmt.Fprintf(h, "%q %q %v\n", file, text, err)
-}
-
-func (r *reloader) reload() {
-	r.seen = r.digest()
-	cfg, err := r.from.loadFrom(r.paths)
+	cfg, err := loadFiles(r.read)
 	if err == nil {
 		err = r.agg.Apply(cfg)
 	}

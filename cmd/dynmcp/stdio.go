@@ -21,6 +21,7 @@ import (
 type configFlags struct {
 	config  string
 	envFile string
+	read    *schema.Files // by load
 }
 
 func (f *configFlags) add(cmd *cobra.Command) {
@@ -34,11 +35,12 @@ func (f *configFlags) load() (*schema.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.loadFrom(paths)
+	f.read = schema.ReadFiles(context.Background(), paths, schema.LoadOptions{EnvFile: f.envFile})
+	return loadFiles(f.read)
 }
 
-func (f *configFlags) loadFrom(paths []string) (*schema.Config, error) {
-	cfg, err := schema.Load(paths, schema.LoadOptions{EnvFile: f.envFile})
+func loadFiles(files *schema.Files) (*schema.Config, error) {
+	cfg, err := files.Load()
 	if err == nil {
 		withoutSelf(cfg)
 		secrets.Add(cfg.Secrets()...)
@@ -152,7 +154,7 @@ func serveStdio(cfg *schema.Config, from *configFlags, how stdioOptions, log *sl
 		if err != nil {
 			return err
 		}
-		r := &reloader{from: from, paths: paths, agg: agg, log: log}
+		r := &reloader{envFile: from.envFile, paths: paths, read: from.read, agg: agg, log: log}
 		defer r.start(how.watch)()
 	}
 	in, out, restore := transports.Std()
