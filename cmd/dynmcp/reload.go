@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"maps"
@@ -19,6 +17,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"dynmcp/aggregator"
+	"dynmcp/schema"
 )
 
 const (
@@ -36,13 +35,13 @@ const (
 // A reloader reloads the config when its files change, or on SIGHUP. A config that
 // is invalid changes nothing but the log.
 type reloader struct {
-	from  *configFlags
-	paths []string // as they were found at the start
-	agg   *aggregator.Aggregator
-	log   *slog.Logger
+	envFile string
+	paths   []string // as they were found at the start
+	agg     *aggregator.Aggregator
+	log     *slog.Logger
 
 	// Of the goroutine.
-	seen    [sha256.Size]byte      // what the files held when they were last read
+	read    *schema.Files          // as they were when they were last read
 	watcher *fsnotify.Watcher      // nil if nothing is watched
 	watched map[string]fs.FileInfo // the directories that are
 	failed  bool                   // to watch one of them; said once
@@ -56,7 +55,6 @@ func (r *reloader) start(watch bool) (stop func()) {
 	if !signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(hangup, syscall.SIGHUP)
 	}
-	r.seen = r.digest()
 	var running sync.WaitGroup
 	running.Go(func() {
 		defer signal.Stop(hangup)
@@ -105,7 +103,7 @@ func (r *reloader) run(ctx context.Context, hangup <-chan os.Signal, watch bool)
 			return
 		case <-hangup:
 			r.watch()
-			r.reload()
+			r.reload(ctx, true)
 		case event := <-events:
 			if _, ok := r.watched[event.Name]; ok {
 				r.watched[event.Name] = nil // moved or removed, and the watch with it
@@ -125,9 +123,7 @@ func (r *reloader) run(ctx context.Context, hangup <-chan os.Signal, watch bool)
 		case <-due:
 			due = nil
 			r.watch()
-			if r.digest() != r.seen {
-				r.reload()
-			}
+			r.reload(ctx, false)
 		}
 	}
 }
@@ -167,7 +163,7 @@ func (r *reloader) watch() (changed bool) {
 
 // files returns what a config is read from, and the targets of links.
 func (r *reloader) files() []string {
-	env := r.from.envFile
+	env := r.envFile
 	if env == "" {
 		env = ".env"
 	}
@@ -186,19 +182,15 @@ func (r *reloader) files() []string {
 	return slices.Compact(all)
 }
 
-func (r *reloader) digest() (sum [sha256.Size]byte) {
-	h := sha256.New()
-	for _, file := range r.files() {
-		text, err := os.ReadFile(file)
-		fmt.Fprintf(h, "%q %q %v\n", file, text, err)
+// reload reads the files and, if one was changed or always is set, applies them.
+// When ctx ends it does not wait for a file system that hangs.
+func (r *reloader) reload(ctx context.Context, always bool) {
+	before := r.read
+	r.read = before.Reread(ctx)
+	if ctx.Err() != nil || !always && r.read.Equal(before) {
+		return
 	}
-	h.Sum(sum[:0])
-	return sum
-}
-
-func (r *reloader) reload() {
-	r.seen = r.digest()
-	cfg, err := r.from.loadFrom(r.paths)
+	cfg, err := loadFiles(r.read)
 	if err == nil {
 		err = r.agg.Apply(cfg)
 	}

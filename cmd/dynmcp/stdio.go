@@ -23,6 +23,7 @@ import (
 type configFlags struct {
 	config  string
 	envFile string
+	read    *schema.Files // by load
 }
 
 func (f *configFlags) add(cmd *cobra.Command) {
@@ -37,11 +38,12 @@ func (f *configFlags) load() (*schema.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.loadFrom(paths)
+	f.read = schema.ReadFiles(context.Background(), paths, schema.LoadOptions{EnvFile: f.envFile})
+	return loadFiles(f.read)
 }
 
-func (f *configFlags) loadFrom(paths []string) (*schema.Config, error) {
-	cfg, err := schema.Load(paths, schema.LoadOptions{EnvFile: f.envFile})
+func loadFiles(files *schema.Files) (*schema.Config, error) {
+	cfg, err := files.Load()
 	if err == nil {
 		disableSelf(cfg)
 		secrets.Add(cfg.Secrets()...)
@@ -160,7 +162,7 @@ func serveStdio(cfg *schema.Config, from *configFlags, flags stdioFlags, log *sl
 				return err
 			}
 		}
-		r := &reloader{from: from, paths: paths, agg: agg, log: log}
+		r := &reloader{envFile: from.envFile, paths: paths, read: from.read, agg: agg, log: log}
 		defer r.start(flags.watch)()
 	}
 	in, out, restore := host.Std()
