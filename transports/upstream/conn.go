@@ -64,6 +64,11 @@ type ServerInfo struct {
 // Has reports whether the upstream advertised a capability, such as "tools".
 func (i *ServerInfo) Has(capability string) bool { return wire.Get(i.Capabilities, capability) != nil }
 
+// announces reports whether it said that it tells of changes in a list.
+func (i *ServerInfo) announces(capability string) bool {
+	return string(wire.Get(wire.Get(i.Capabilities, capability), "listChanged")) == "true"
+}
+
 // A Conn is a connection to one upstream. Its methods may be called from many
 // goroutines.
 type Conn struct {
@@ -83,6 +88,8 @@ type Conn struct {
 	health   health
 	junk     atomic.Int64 // lines that were no message
 
+	subscriptions *subscriptions // of the stateless era
+
 	ctx     context.Context // ends with the connection
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when nothing more will be received
@@ -92,9 +99,6 @@ type Conn struct {
 	mu     sync.Mutex
 	err    error // why the connection ended
 	closed bool  // no goroutine may be started any more
-
-	listening *Call           // the stream of a stateless upstream's notifications
-	uris      map[string]bool // resources subscribed to on it
 }
 
 // Open reaches an upstream: it starts the child, or prepares an HTTP connection.
@@ -138,8 +142,8 @@ func newConn(server schema.Server, opts Options) *Conn {
 		opts:   opts,
 		log:    opts.Logger.With("upstream", server.Name),
 		done:   make(chan struct{}),
-		uris:   map[string]bool{},
 	}
+	c.subscriptions = newSubscriptions(c)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
