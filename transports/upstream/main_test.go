@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -152,15 +153,28 @@ func (r *recorder) all() []string {
 	return append([]string(nil), r.got...)
 }
 
-// wait waits for n notifications.
+// wait waits for n notifications and returns all.
 func (r *recorder) wait(t *testing.T, n int) []string {
+	t.Helper()
+	return r.waitFor(t, "", n)
+}
+
+// waitFor waits for n notifications that begin with prefix and returns all of
+// these.
+func (r *recorder) waitFor(t *testing.T, prefix string, n int) []string {
 	t.Helper()
 	end := time.After(patience)
 	for {
 		r.mu.Lock()
-		if len(r.got) >= n {
-			defer r.mu.Unlock()
-			return append([]string(nil), r.got...)
+		var found []string
+		for _, text := range r.got {
+			if strings.HasPrefix(text, prefix) {
+				found = append(found, text)
+			}
+		}
+		if len(found) >= n {
+			r.mu.Unlock()
+			return found
 		}
 		if r.more == nil {
 			r.more = make(chan struct{})
@@ -170,7 +184,7 @@ func (r *recorder) wait(t *testing.T, n int) []string {
 		select {
 		case <-more:
 		case <-end:
-			t.Fatalf("got %d notifications, want %d: %q", len(r.all()), n, r.all())
+			t.Fatalf("got %d notifications %q, want %d: %q", len(found), prefix, n, r.all())
 		}
 	}
 }
