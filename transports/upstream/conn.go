@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"encoding/json"
@@ -41,9 +42,16 @@ type Options struct {
 	// server/discover. Nil is no host.
 	HostEra func() (transports.Era, bool)
 
-	http  httpPatience   // zero is usualPatience
-	roots *x509.CertPool // who signs the certificates of upstreams; nil is whom the system trusts
-	ping  time.Duration  // how long a ping waits for a sign of life; 0 is pingWait
+	roots  *x509.CertPool // who signs the certificates of upstreams; nil is whom the system trusts
+	timing timing
+}
+
+// timing are the waits that tests shorten. Zero is the usual one.
+type timing struct {
+	stopGrace  time.Duration
+	bestEffort time.Duration
+	ping       time.Duration
+	http       httpPatience
 }
 
 // Info is an implementation's name and version as the handshake carries them.
@@ -127,11 +135,11 @@ func newConn(server schema.Server, opts Options) *Conn {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	if opts.http == (httpPatience{}) {
-		opts.http = usualPatience
-	}
-	if opts.ping == 0 {
-		opts.ping = pingWait
+	opts.timing = timing{
+		stopGrace:  cmp.Or(opts.timing.stopGrace, stopGrace),
+		bestEffort: cmp.Or(opts.timing.bestEffort, bestEffort),
+		ping:       cmp.Or(opts.timing.ping, pingWait),
+		http:       cmp.Or(opts.timing.http, usualPatience),
 	}
 	if server.MaxMessageBytes == 0 {
 		server.MaxMessageBytes = defaultMaxMessage

@@ -186,7 +186,7 @@ func checked(t *testing.T, c *Conn) {
 // to it.
 func TestHTTPPingIsHeard(t *testing.T) {
 	s := &scripted{}
-	c := dial(t, hanging(t, s, func() {}), Options{ping: 200 * time.Millisecond})
+	c := dial(t, hanging(t, s, func() {}), Options{timing: timing{ping: 200 * time.Millisecond}})
 	for range 2 {
 		_, err := tool(t, c, "pid", "{}")
 		wantFailure(t, err, transports.CodeTimeout, transports.Unknown)
@@ -202,7 +202,7 @@ func TestHTTPPingIsRefused(t *testing.T) {
 		if !gone.Swap(true) {
 			s.Listener.Close()
 		}
-	}), Options{ping: 50 * time.Millisecond})
+	}), Options{timing: timing{ping: 50 * time.Millisecond}})
 	_, err := tool(t, c, "pid", "{}")
 	wantFailure(t, err, transports.CodeTimeout, transports.Unknown)
 	began := time.Now()
@@ -232,7 +232,7 @@ func TestHTTPStreamIsHeard(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}
-	c := dial(t, hanging(t, s, func() { stuck.Store(true) }), Options{ping: 200 * time.Millisecond})
+	c := dial(t, hanging(t, s, func() { stuck.Store(true) }), Options{timing: timing{ping: 200 * time.Millisecond}})
 	_, err := tool(t, c, "pid", "{}")
 	wantFailure(t, err, transports.CodeTimeout, transports.Unknown)
 	s.wait(t, "POST ping")
@@ -243,7 +243,7 @@ func TestHTTPStreamIsHeard(t *testing.T) {
 func TestStdioPingIsHeard(t *testing.T) {
 	server := fake(t, "-fault", "hang-call", "-fault-tool", "pid")
 	server.Timeout = time.Second
-	c := dial(t, server, Options{ping: 2 * time.Second})
+	c := dial(t, server, Options{timing: timing{ping: 2 * time.Second}})
 	_, err := tool(t, c, "pid", "{}")
 	wantFailure(t, err, transports.CodeTimeout, transports.Unknown)
 	mustEcho(t, c)

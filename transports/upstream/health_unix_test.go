@@ -17,7 +17,7 @@ import (
 func TestStdioStopped(t *testing.T) {
 	server := fake(t)
 	server.Timeout = time.Second
-	c := dial(t, server, Options{ping: 200 * time.Millisecond})
+	c := dial(t, server, Options{timing: timing{ping: 200 * time.Millisecond}})
 	pid, child := number(t, c, "pid", "{}"), number(t, c, "spawn", `{"mode":"ignore-term"}`)
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 )
 
 // hurried is for upstreams that stall: a test need not wait long.
-var hurried = Options{HandshakeOnly: true, http: httpPatience{header: 100 * time.Millisecond, body: 100 * time.Millisecond, ping: time.Hour}}
+var hurried = Options{HandshakeOnly: true, timing: timing{http: httpPatience{header: 100 * time.Millisecond, body: 100 * time.Millisecond, ping: time.Hour}}}
 
 // hijacked returns the connection of a request, to be written to by hand.
 func hijacked(t *testing.T, w http.ResponseWriter) net.Conn {

@@ -39,7 +39,7 @@ func TestStdioCutAnywhere(t *testing.T) {
 			t.Parallel()
 			server := fake(t, "-fault", fmt.Sprintf("partial-hang:%d", cut), "-fault-on", "ping")
 			server.Timeout = 2 * time.Second // it holds for the handshake too
-			c := dial(t, server, Options{HandshakeOnly: true, ping: 100 * time.Millisecond})
+			c := dial(t, server, Options{HandshakeOnly: true, timing: timing{ping: 100 * time.Millisecond}})
 			_, err := c.Call(t.Context(), "ping", nil)
 			wantFailure(t, err, transports.CodeTimeout, transports.Unknown)
 			waitFor(t, "the end of what says nothing more", c.Done())

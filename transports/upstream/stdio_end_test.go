@@ -69,7 +69,7 @@ func TestStdioBigAnswerThenExit(t *testing.T) {
 func TestStdioStopsReading(t *testing.T) {
 	server := fake(t, "-fault", "no-read-after-init", "-max-life", "1m")
 	server.Timeout = 2 * time.Second // it holds for the handshake too
-	c := dial(t, server, Options{HandshakeOnly: true, ping: 100 * time.Millisecond})
+	c := dial(t, server, Options{HandshakeOnly: true, timing: timing{ping: 100 * time.Millisecond}})
 	_, err := tool(t, c, "echo", `{"text":"`+strings.Repeat("x", 4<<20)+`"}`)
 	wantFailure(t, err, transports.CodeTimeout, transports.Unknown)
 	waitFor(t, "the end", c.Done())
