@@ -63,7 +63,7 @@ func TestHTTPStreamStaysOpen(t *testing.T) {
 		<-r.Context().Done()
 		close(closed)
 	}}
-	c := dial(t, script(t, s), Options{HandshakeOnly: true})
+	c := dial(t, script(t, s), Options{HandshakeOnly: true, timing: timing{bestEffort: 100 * time.Millisecond}})
 	if _, err := tool(t, c, "x", "{}"); err != nil {
 		t.Error(err)
 	}

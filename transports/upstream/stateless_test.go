@@ -114,6 +114,7 @@ func TestStatelessArgumentHeaders(t *testing.T) {
 // Notifications come on a stream of our own, which is opened again when it ends,
 // and without our subscription's id.
 func TestStatelessListens(t *testing.T) {
+	t.Parallel()
 	eachNew(t, func(t *testing.T, server schema.Server, ledger mcptest.Ledger) {
 		const changed = "notifications/tools/list_changed {" // one of ours has no params
 		peer := &recorder{}
@@ -137,6 +138,7 @@ func TestStatelessListens(t *testing.T) {
 }
 
 func TestStatelessSubscribes(t *testing.T) {
+	t.Parallel()
 	eachNew(t, func(t *testing.T, server schema.Server, ledger mcptest.Ledger) {
 		peer := &recorder{}
 		c := dial(t, server, Options{Peer: peer})
