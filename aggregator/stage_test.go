@@ -293,8 +293,9 @@ func (a *actor) byItself(text string) (answer string, ok bool) {
 		return "", false
 	}
 	delete(a.starting, m.Method)
-	if m.Method == "subscriptions/listen" {
-		return "", true // a stream: its answer comes at its end
+	if m.Method == "subscriptions/listen" { // a stream: its answer comes at its end
+		return greased(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":%s,"_meta":{%q:%s}}}`,
+			wire.Get(m.Params, "notifications"), transports.MetaSubscriptionID, m.ID)), true
 	}
 	if a.answers[m.Method] != "" {
 		return greased(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, a.answers[m.Method])), true

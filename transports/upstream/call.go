@@ -77,12 +77,14 @@ func (c *Conn) register(call *Call) (id int64, err error) {
 	if size := len(call.Params); size > c.server.MaxMessageBytes {
 		return 0, c.newFailure(transports.CodeTooLarge, transports.NotSent, fmt.Errorf("a request of %d bytes is %w", size, errTooLarge))
 	}
+	var timeout time.Duration
 	var expired func()
 	if t := c.server.Timeout; t > 0 && !call.unlimited {
+		timeout = t
 		// If no goroutine can be started any more, the connection has ended the call.
 		expired = func() { c.spawn(func() { c.expire(call, t) }) }
 	}
-	id, err = c.calls.add(call, c.server.Timeout, expired)
+	id, err = c.calls.add(call, timeout, expired)
 	switch {
 	case errors.Is(err, errPendingClosed):
 		return 0, c.endFailure(c.Err(), transports.NotSent)

@@ -78,6 +78,7 @@ func answerAll(p *puppet, m wire.Message) {
 // Whatever races, every call ends once: by its answer, its timeout, its cancel
 // or the end of the connection.
 func TestCallEndsOnce(t *testing.T) {
+	t.Parallel()
 	const calls = 2000
 	c, _ := inMemory(t, schema.Server{Timeout: 2 * time.Millisecond}, Options{}, func(p *puppet, m wire.Message) {
 		if m.IsRequest() && rand.N(3) > 0 {

@@ -12,8 +12,11 @@ import (
 )
 
 const (
-	// exitGrace is how long a child may take to end by itself, after its
-	// stdin was closed and again after SIGTERM. MCP, "Transports", shutdown.
+	// stopGrace is how long a child may take to end after its stdin was closed,
+	// and again after SIGTERM. MCP, "Transports", shutdown.
+	stopGrace = 1500 * time.Millisecond
+	// exitGrace is how long a child whose pipe broke may take to exit: its exit
+	// status says more.
 	exitGrace = 1500 * time.Millisecond
 	// drainGrace is how long pipes are read after the child is gone: a
 	// grandchild may hold them open.
@@ -179,7 +182,7 @@ func (l *childLink) close() {
 	}()
 	for _, stage := range []func(){func() {}, l.tree.Terminate, l.tree.Kill} {
 		stage()
-		timer := time.NewTimer(exitGrace)
+		timer := time.NewTimer(l.conn.opts.timing.stopGrace)
 		select {
 		case <-l.gone:
 			timer.Stop()

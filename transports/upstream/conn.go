@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"encoding/json"
@@ -52,9 +53,16 @@ type Options struct {
 	// of any hold of Cork. It may block while hosts do not read. Nil is none.
 	Throttle func()
 
-	http  httpPatience   // zero is usualPatience
-	roots *x509.CertPool // who signs the certificates of upstreams; nil is whom the system trusts
-	ping  time.Duration  // how long a ping waits for a sign of life; 0 is pingWait
+	roots  *x509.CertPool // who signs the certificates of upstreams; nil is whom the system trusts
+	timing timing
+}
+
+// timing are the waits that tests shorten. Zero is the usual one.
+type timing struct {
+	stopGrace  time.Duration
+	bestEffort time.Duration
+	ping       time.Duration
+	http       httpPatience
 }
 
 // Info is an implementation's name and version as the handshake carries them.
@@ -75,6 +83,11 @@ type ServerInfo struct {
 // Has reports whether the upstream advertised a capability, such as "tools".
 func (i *ServerInfo) Has(capability string) bool { return wire.Get(i.Capabilities, capability) != nil }
 
+// announces reports whether it said that it tells of changes in a list.
+func (i *ServerInfo) announces(capability string) bool {
+	return string(wire.Get(wire.Get(i.Capabilities, capability), "listChanged")) == "true"
+}
+
 // A Conn is a connection to one upstream. Its methods may be called from many
 // goroutines.
 type Conn struct {
@@ -93,6 +106,8 @@ type Conn struct {
 	health   health
 	junk     atomic.Int64 // lines that were no message
 
+	subscriptions *subscriptions // of the stateless era
+
 	ctx     context.Context // ends with the connection
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when nothing more will be received
@@ -102,9 +117,6 @@ type Conn struct {
 	mu     sync.Mutex
 	err    error // why the connection ended
 	closed bool  // no goroutine may be started any more
-
-	listening *Call           // the stream of a stateless upstream's notifications
-	uris      map[string]bool // resources subscribed to on it
 }
 
 // Open reaches an upstream: it starts the child, or prepares an HTTP connection.
@@ -136,11 +148,11 @@ func newConn(server schema.Server, opts Options) *Conn {
 	if opts.Throttle == nil {
 		opts.Throttle = func() {}
 	}
-	if opts.http == (httpPatience{}) {
-		opts.http = usualPatience
-	}
-	if opts.ping == 0 {
-		opts.ping = pingWait
+	opts.timing = timing{
+		stopGrace:  cmp.Or(opts.timing.stopGrace, stopGrace),
+		bestEffort: cmp.Or(opts.timing.bestEffort, bestEffort),
+		ping:       cmp.Or(opts.timing.ping, pingWait),
+		http:       cmp.Or(opts.timing.http, usualPatience),
 	}
 	if server.MaxMessageBytes == 0 {
 		server.MaxMessageBytes = defaultMaxMessage
@@ -151,8 +163,8 @@ func newConn(server schema.Server, opts Options) *Conn {
 		opts:   opts,
 		log:    opts.Logger.With("upstream", server.Name),
 		done:   make(chan struct{}),
-		uris:   map[string]bool{},
 	}
+	c.subscriptions = newSubscriptions(c)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }

@@ -55,7 +55,7 @@ func (c *Conn) Handshake(ctx context.Context, capabilities json.RawMessage) erro
 	case err != nil:
 		return err
 	case stateless:
-		c.listen(reopenFirst)
+		c.subscriptions.start(ctx)
 		return nil
 	case refused != nil:
 		return refused

@@ -48,7 +48,7 @@ func (c *Conn) checkHealth() {
 // ping has. A ping that is refused at once has that time too: a server that is
 // being restarted may be there a moment later.
 func (c *Conn) isSilent() bool {
-	ctx, cancel := context.WithTimeout(c.ctx, c.opts.ping)
+	ctx, cancel := context.WithTimeout(c.ctx, c.opts.timing.ping)
 	defer cancel()
 	before := c.health.activity.Load()
 	answered := make(chan struct{})

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -69,6 +70,31 @@ func TestSilentUpstreamIsLost(t *testing.T) {
 			wantFailure(t, <-late, transports.CodeUnreachable, transports.Unknown)
 		})
 	}
+}
+
+// A ping that is refused at once has its time all the same: what is being
+// restarted may be there a moment later.
+func TestRefusedPingHasItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := inMemory(t, schema.Server{Timeout: time.Minute}, Options{}, silent)
+		c.link = &unreachable{c.link}
+		began := time.Now()
+		timeOut(t, c, 1)
+		<-c.Done()
+		if took := time.Since(began); took != time.Minute+pingTries*pingWait {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// unreachable is a link that refuses pings.
+type unreachable struct{ link }
+
+func (l *unreachable) sendRequest(call *Call, id int64) error {
+	if call.Method == "ping" {
+		return &transports.Failure{Code: transports.CodeUnreachable, Outcome: transports.NotSent, Cause: errors.New("refused")}
+	}
+	return l.link.sendRequest(call, id)
 }
 
 // Whatever comes shows that an upstream lives.
@@ -165,7 +191,6 @@ func hanging(t *testing.T, s *scripted, meanwhile func()) schema.Server {
 	}
 	server := script(t, s)
 	s.Config.SetKeepAlivesEnabled(false)
-	server.Timeout = 500 * time.Millisecond
 	return server
 }
 
@@ -185,8 +210,10 @@ func checked(t *testing.T, c *Conn) {
 // Over HTTP any response to a ping will do: the scripted upstream has no answer
 // to it.
 func TestHTTPPingIsHeard(t *testing.T) {
+	t.Parallel()
 	s := &scripted{}
-	c := dial(t, hanging(t, s, func() {}), Options{ping: 200 * time.Millisecond})
+	c := dial(t, hanging(t, s, func() {}), Options{})
+	setTimeout(c, 100*time.Millisecond)
 	for range 2 {
 		_, err := tool(t, c, "pid", "{}")
 		wantFailure(t, err, transports.CodeTimeout, transports.Unknown)
@@ -196,20 +223,18 @@ func TestHTTPPingIsHeard(t *testing.T) {
 }
 
 func TestHTTPPingIsRefused(t *testing.T) {
+	t.Parallel()
 	s := &scripted{}
 	var gone atomic.Bool
 	c := dial(t, hanging(t, s, func() {
 		if !gone.Swap(true) {
 			s.Listener.Close()
 		}
-	}), Options{ping: 50 * time.Millisecond})
+	}), Options{timing: timing{ping: 50 * time.Millisecond}})
+	setTimeout(c, 100*time.Millisecond)
 	_, err := tool(t, c, "pid", "{}")
 	wantFailure(t, err, transports.CodeTimeout, transports.Unknown)
-	began := time.Now()
 	waitFor(t, "the end", c.Done())
-	if took := time.Since(began); took < 100*time.Millisecond {
-		t.Errorf("it was given up after %v, what restarts needs a moment", took)
-	}
 	if c.Err() != errSilent || slices.ContainsFunc(s.requests(), func(r string) bool { return strings.HasPrefix(r, "POST ping") }) {
 		t.Errorf("got %v after %q", c.Err(), s.requests())
 	}
@@ -217,6 +242,7 @@ func TestHTTPPingIsRefused(t *testing.T) {
 
 // What comes on another stream will do too, a comment that keeps it alive as well.
 func TestHTTPStreamIsHeard(t *testing.T) {
+	t.Parallel()
 	s := &scripted{}
 	var stuck atomic.Bool
 	s.rest = func(w http.ResponseWriter, r *http.Request) {
@@ -232,7 +258,8 @@ func TestHTTPStreamIsHeard(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}
-	c := dial(t, hanging(t, s, func() { stuck.Store(true) }), Options{ping: 200 * time.Millisecond})
+	c := dial(t, hanging(t, s, func() { stuck.Store(true) }), Options{timing: timing{ping: time.Second, bestEffort: 100 * time.Millisecond}})
+	setTimeout(c, 100*time.Millisecond)
 	_, err := tool(t, c, "pid", "{}")
 	wantFailure(t, err, transports.CodeTimeout, transports.Unknown)
 	s.wait(t, "POST ping")
@@ -241,9 +268,9 @@ func TestHTTPStreamIsHeard(t *testing.T) {
 
 // A child that only lets a call hang answers the ping, and stays.
 func TestStdioPingIsHeard(t *testing.T) {
-	server := fake(t, "-fault", "hang-call", "-fault-tool", "pid")
-	server.Timeout = time.Second
-	c := dial(t, server, Options{ping: 2 * time.Second})
+	t.Parallel()
+	c := dial(t, fake(t, "-fault", "hang-call", "-fault-tool", "pid"), Options{})
+	setTimeout(c, 100*time.Millisecond)
 	_, err := tool(t, c, "pid", "{}")
 	wantFailure(t, err, transports.CodeTimeout, transports.Unknown)
 	mustEcho(t, c)

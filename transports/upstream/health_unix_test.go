@@ -15,13 +15,14 @@ import (
 // A child that is stopped, as one that swaps or is being debugged, is killed
 // with what it started, and says why; a new one works.
 func TestStdioStopped(t *testing.T) {
+	t.Parallel()
 	server := fake(t)
-	server.Timeout = time.Second
-	c := dial(t, server, Options{ping: 200 * time.Millisecond})
+	c := dial(t, server, Options{timing: timing{ping: 200 * time.Millisecond}})
 	pid, child := number(t, c, "pid", "{}"), number(t, c, "spawn", `{"mode":"ignore-term"}`)
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	setTimeout(c, 300*time.Millisecond)
 	var err error
 	for err == nil { // it may take a moment until all of it has stopped
 		_, err = tool(t, c, "pid", "{}")

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"sync"
@@ -20,8 +21,8 @@ const (
 	// headerWait is how long an upstream may take to begin an answer that
 	// belongs to no call; calls have their own deadlines.
 	headerWait = 15 * time.Second
-	// bestEffortTimeout bounds what need not succeed, such as the end of a session.
-	bestEffortTimeout = 2 * time.Second
+	// bestEffort bounds what need not succeed, such as the end of a session.
+	bestEffort = 2 * time.Second
 	// redialPause comes before the second attempt to make a connection.
 	redialPause = 300 * time.Millisecond
 )
@@ -34,6 +35,7 @@ type httpLink struct {
 	url     string
 	postURL string // url, unless the upstream names another
 	client  *http.Client
+	sockets sockets
 	session atomic.Pointer[string] // Mcp-Session-Id
 	version atomic.Pointer[string] // Mcp-Protocol-Version, once negotiated
 
@@ -42,18 +44,21 @@ type httpLink struct {
 }
 
 func newHTTPLink(c *Conn) *httpLink {
-	return &httpLink{conn: c, url: c.server.URL, postURL: c.server.URL, client: newHTTPClient(c.opts)}
+	l := &httpLink{conn: c, url: c.server.URL, postURL: c.server.URL}
+	l.client = newHTTPClient(c.opts, &l.sockets)
+	return l
 }
 
 // newHTTPClient returns a client that never takes headers or a body to another
 // origin and keeps connections for many calls at once. A peer that vanished is
 // found by the keep-alive probes of TCP, which are on, and by those of HTTP/2.
-func newHTTPClient(opts Options) *http.Client {
+func newHTTPClient(opts Options, s *sockets) *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.DialContext = s.dialer(transport.DialContext)
 	transport.MaxIdleConnsPerHost = 64
 	transport.MaxResponseHeaderBytes = 64 << 10
 	transport.TLSClientConfig = &tls.Config{RootCAs: opts.roots, MinVersion: tls.VersionTLS12}
-	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: opts.http.ping, PingTimeout: opts.http.header}
+	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: opts.timing.http.ping, PingTimeout: opts.timing.http.header}
 	return &http.Client{
 		Transport: transport,
 		CheckRedirect: func(req *http.Request, via []*http.Request) error {
@@ -63,6 +68,61 @@ func newHTTPClient(opts Options) *http.Client {
 			}
 			return nil
 		},
+	}
+}
+
+// sockets are the open connections of an HTTP client. net/http itself closes only
+// those that are idle at that moment, which one of HTTP/2 is not for a while after
+// a request on it was cancelled.
+type sockets struct {
+	mu     sync.Mutex
+	open   map[*socket]bool
+	closed bool
+}
+
+type socket struct {
+	net.Conn
+	of *sockets
+}
+
+type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+
+func (s *sockets) dialer(dial dialFunc) dialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.closed {
+			conn.Close()
+			return nil, errClosed
+		}
+		if s.open == nil {
+			s.open = map[*socket]bool{}
+		}
+		tracked := &socket{conn, s}
+		s.open[tracked] = true
+		return tracked, nil
+	}
+}
+
+func (s *socket) Close() error {
+	s.of.mu.Lock()
+	delete(s.of.open, s)
+	s.of.mu.Unlock()
+	return s.Conn.Close()
+}
+
+// close closes all connections, and those that are being made.
+func (s *sockets) close() {
+	s.mu.Lock()
+	open := s.open
+	s.open, s.closed = nil, true
+	s.mu.Unlock()
+	for socket := range open {
+		socket.Conn.Close()
 	}
 }
 
@@ -188,11 +248,11 @@ func (l *httpLink) request(ctx context.Context, method, address string, body []b
 
 // close ends the session, if the upstream gave one.
 func (l *httpLink) close() {
-	defer l.client.CloseIdleConnections()
+	defer l.sockets.close()
 	if l.session.Load() == nil || errors.Is(l.conn.Err(), ErrSessionLost) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), bestEffortTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), l.conn.opts.timing.bestEffort)
 	defer cancel()
 	if resp, err := l.try(ctx, http.MethodDelete, l.url, nil, nil); err == nil {
 		resp.Body.Close()

@@ -61,7 +61,7 @@ func (x *exchange) post(ctx context.Context) error {
 	}
 	c := x.link.conn
 	return c.newFailure(transports.CodeProtocol, transports.Unknown, fmt.Errorf("the answer is %q, neither JSON nor an event stream: %s",
-		resp.Header.Get("Content-Type"), c.excerpt(readExcerpt(resp), 120)))
+		resp.Header.Get("Content-Type"), c.excerpt(x.link.readExcerpt(resp), 120)))
 }
 
 func mediaType(resp *http.Response) string {
@@ -124,7 +124,7 @@ func (x *exchange) resume(ctx context.Context) error {
 func (x *exchange) readStream(resp *http.Response) error {
 	return x.stream.read(x.link, resp, x.call, func() {
 		if !x.inFlight() {
-			x.drain.Do(func() { time.AfterFunc(bestEffortTimeout, x.cancel) })
+			x.drain.Do(func() { time.AfterFunc(x.link.conn.opts.timing.bestEffort, x.cancel) })
 		}
 	})
 }

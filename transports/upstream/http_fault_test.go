@@ -135,6 +135,7 @@ func (w *waiter) Handle(_ context.Context, r slog.Record) error {
 // Where no connection can be made there is one more try; what it does not reach
 // either did not run.
 func TestHTTPDialsTwice(t *testing.T) {
+	t.Parallel()
 	var back atomic.Pointer[func()] // what happens before the second try
 	var tries atomic.Int32
 	logger := slog.New(&waiter{Handler: slog.DiscardHandler, on: func(message string) {

@@ -25,11 +25,13 @@ const (
 func (l *httpLink) listen() {
 	ctx := l.conn.ctx
 	var stream eventStream
+	gap := false // no stream was open before
 	for pause := reopenFirst; ; pause = min(2*pause, reopenMost) {
 		began, before := time.Now(), stream.last
-		if !l.listenOnce(ctx, &stream) {
+		if !l.listenOnce(ctx, &stream, gap) {
 			return
 		}
+		gap = true
 		if time.Since(began) > reopenSoon || stream.last != before {
 			pause = reopenFirst
 		}
@@ -39,8 +41,9 @@ func (l *httpLink) listen() {
 	}
 }
 
-// listenOnce reports whether it is worth another try.
-func (l *httpLink) listenOnce(ctx context.Context, stream *eventStream) (again bool) {
+// listenOnce reads one response and reports whether to ask for another. What
+// changed in a gap was announced to nobody.
+func (l *httpLink) listenOnce(ctx context.Context, stream *eventStream, gap bool) (again bool) {
 	resp, err := l.listenFrom(ctx, stream.last)
 	if err != nil {
 		return true
@@ -55,6 +58,9 @@ func (l *httpLink) listenOnce(ctx context.Context, stream *eventStream) (again b
 		return true
 	case resp.StatusCode != http.StatusOK || mediaType(resp) != "text/event-stream":
 		return false
+	}
+	if gap {
+		l.conn.notifyListsChanged(l.conn.info.Has)
 	}
 	if err := stream.read(l, resp, nil, func() {}); err != nil {
 		l.conn.log.Debug("stream broke", "err", err)

@@ -171,7 +171,7 @@ func TestHTTPEndlessErrorBody(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	}}
-	c := dial(t, script(t, s), Options{HandshakeOnly: true})
+	c := dial(t, script(t, s), Options{HandshakeOnly: true, timing: timing{bestEffort: 100 * time.Millisecond}})
 	_, err := tool(t, c, "x", "{}")
 	wantFailure(t, err, transports.CodeUnreachable, transports.Unknown)
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // hurried is for upstreams that stall: a test need not wait long.
-var hurried = Options{HandshakeOnly: true, http: httpPatience{header: 100 * time.Millisecond, body: 100 * time.Millisecond, ping: time.Hour}}
+var hurried = Options{HandshakeOnly: true, timing: timing{http: httpPatience{header: 100 * time.Millisecond, body: 100 * time.Millisecond, ping: time.Hour}}}
 
 // hijacked returns the connection of a request, to be written to by hand.
 func hijacked(t *testing.T, w http.ResponseWriter) net.Conn {
@@ -222,8 +222,8 @@ func TestHTTPListenStalls(t *testing.T) {
 			opts := hurried
 			opts.Peer = peer
 			c := dial(t, script(t, s), opts)
-			if got := peer.wait(t, 1); got[0] != "notifications/x " || c.Err() != nil {
-				t.Errorf("got %q, %v", got, c.Err())
+			if peer.waitFor(t, "notifications/x", 1); c.Err() != nil {
+				t.Error(c.Err())
 			}
 		})
 	}
@@ -307,6 +307,7 @@ func TestSSEPostStalls(t *testing.T) {
 
 // A body that is no MCP and never ends is shown as far as it came.
 func TestHTTPEndlessPage(t *testing.T) {
+	t.Parallel()
 	s := &scripted{call: func(w http.ResponseWriter, r *http.Request, _ string) {
 		w.Header().Set("Content-Type", "text/html")
 		_, _ = io.WriteString(w, "<p>Log in")

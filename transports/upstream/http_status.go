@@ -22,7 +22,7 @@ import (
 // credentials did not run. If the body is a JSON-RPC error that answers the call,
 // that is the answer.
 func (l *httpLink) statusFailure(resp *http.Response, x *exchange) error {
-	body := readExcerpt(resp)
+	body := l.readExcerpt(resp)
 	m, _ := wire.Parse(wire.JoinLines(body))
 	cause := fmt.Errorf("HTTP status %s: %s", resp.Status, l.conn.excerpt(bytes.TrimSpace(body), 120))
 	switch code := resp.StatusCode; {
@@ -116,8 +116,8 @@ func retryHint(after time.Duration) string {
 }
 
 // readExcerpt returns the beginning of a body that is only to be shown.
-func readExcerpt(resp *http.Response) []byte {
-	late := time.AfterFunc(bestEffortTimeout, func() { resp.Body.Close() })
+func (l *httpLink) readExcerpt(resp *http.Response) []byte {
+	late := time.AfterFunc(l.conn.opts.timing.bestEffort, func() { resp.Body.Close() })
 	defer late.Stop()
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxExcerpt))
 	return text

@@ -78,10 +78,10 @@ func TestHTTPBrokenAnswer(t *testing.T) {
 			t.Parallel()
 			server := remote(t, "-fault", test.fault, "-fault-times", "1")
 			server.MaxMessageBytes = 1 << 20
-			if test.code == transports.CodeTimeout {
-				server.Timeout = 300 * time.Millisecond
-			}
 			c := dial(t, server, Options{})
+			if test.code == transports.CodeTimeout {
+				setTimeout(c, 300*time.Millisecond)
+			}
 			_, err := tool(t, c, "echo", "{}")
 			f := wantFailure(t, err, test.code, test.outcome)
 			if !strings.Contains(f.Text(), test.says) {
@@ -108,6 +108,7 @@ func waitSent(t *testing.T, c *Conn) {
 }
 
 func TestHTTPUnreachable(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

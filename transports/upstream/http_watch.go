@@ -41,7 +41,7 @@ func (e notSentError) Unwrap() error { return e.error }
 // its body, which is an *answerBody. The error is a notSentError if the upstream
 // saw nothing of the request.
 func (l *httpLink) fetch(req *http.Request) (*http.Response, error) {
-	patience := l.conn.opts.http
+	patience := l.conn.opts.timing.http
 	ctx, cancel := context.WithCancelCause(req.Context())
 	a := &attempt{patience: patience.header, activity: &l.conn.health.activity}
 	a.timer = time.AfterFunc(a.patience, func() {

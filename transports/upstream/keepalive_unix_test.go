@@ -16,13 +16,13 @@ func TestHTTPKeepsAlive(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	client := newHTTPClient(Options{http: usualPatience})
+	client := newHTTPClient(Options{}, &sockets{})
 	conn, err := client.Transport.(*http.Transport).DialContext(t.Context(), "tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	raw, err := conn.(*net.TCPConn).SyscallConn()
+	raw, err := conn.(*socket).Conn.(*net.TCPConn).SyscallConn()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,14 +19,14 @@ func descriptors(t *testing.T) int {
 // Starts that fail leave no process (fake looks for them) and no descriptor.
 func TestFailedStartsLeaveNothing(t *testing.T) {
 	before := descriptors(t)
-	for range 5 {
+	for range 3 {
 		for _, fault := range []string{"exit-now", "exit-on-init", "fail-init", "bad-version"} {
 			if _, err := openAndGreet(t.Context(), fake(t, "-fault", fault), Options{HandshakeOnly: true}); err == nil {
 				t.Fatalf("%s: no error", fault)
 			}
 		}
 	}
-	for range 5 {
+	for range 3 {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		if _, err := openAndGreet(ctx, fake(t, "-fault", "hang-init"), Options{HandshakeOnly: true}); err == nil {
 			t.Fatal("hang-init: no error")
@@ -34,6 +34,6 @@ func TestFailedStartsLeaveNothing(t *testing.T) {
 		cancel()
 	}
 	if after := descriptors(t); after > before {
-		t.Errorf("%d descriptors before 25 failed starts, %d after", before, after)
+		t.Errorf("%d descriptors before 15 failed starts, %d after", before, after)
 	}
 }

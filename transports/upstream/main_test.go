@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -63,7 +64,12 @@ func tryDial(t *testing.T, server schema.Server, opts Options) (*Conn, error) {
 	return c, err
 }
 
+// openAndGreet opens a connection and makes the handshake. A child that does not
+// end by itself is killed soon: few tests are about how long it may take to.
 func openAndGreet(ctx context.Context, server schema.Server, opts Options) (*Conn, error) {
+	if opts.timing.stopGrace == 0 {
+		opts.timing.stopGrace = 200 * time.Millisecond
+	}
 	c, err := Open(server, opts)
 	if err != nil {
 		return nil, err
@@ -87,11 +93,25 @@ func tool(t *testing.T, c *Conn, name, arguments string) (json.RawMessage, error
 	return result, err
 }
 
-// mustEcho fails the test unless the upstream answers.
+// setTimeout gives calls a timeout that does not hold for the handshake before.
+// The connection must be of the handshake era and idle.
+func setTimeout(c *Conn, timeout time.Duration) { c.server.Timeout = timeout }
+
+// mustEcho fails the test unless the upstream answers, however long it takes.
 func mustEcho(t *testing.T, c *Conn) {
 	t.Helper()
 	const arguments = `{"n":9007199254740993,"f":1.0,"z":1,"a":2}`
-	result, err := tool(t, c, "echo", arguments)
+	var result json.RawMessage
+	var err error
+	ended := make(chan struct{})
+	c.Start(&Call{
+		Method: "tools/call", Params: []byte(`{"name":"echo","arguments":` + arguments + `}`), unlimited: true,
+		Done: func(r json.RawMessage, e error) {
+			result, err = r, e
+			close(ended)
+		},
+	})
+	waitFor(t, "the answer to echo", ended)
 	if err != nil {
 		t.Fatalf("echo: %v", err)
 	}
@@ -152,15 +172,28 @@ func (r *recorder) all() []string {
 	return append([]string(nil), r.got...)
 }
 
-// wait waits for n notifications.
+// wait waits for n notifications and returns all.
 func (r *recorder) wait(t *testing.T, n int) []string {
+	t.Helper()
+	return r.waitFor(t, "", n)
+}
+
+// waitFor waits for n notifications that begin with prefix and returns all of
+// these.
+func (r *recorder) waitFor(t *testing.T, prefix string, n int) []string {
 	t.Helper()
 	end := time.After(patience)
 	for {
 		r.mu.Lock()
-		if len(r.got) >= n {
-			defer r.mu.Unlock()
-			return append([]string(nil), r.got...)
+		var found []string
+		for _, text := range r.got {
+			if strings.HasPrefix(text, prefix) {
+				found = append(found, text)
+			}
+		}
+		if len(found) >= n {
+			r.mu.Unlock()
+			return found
 		}
 		if r.more == nil {
 			r.more = make(chan struct{})
@@ -170,7 +203,7 @@ func (r *recorder) wait(t *testing.T, n int) []string {
 		select {
 		case <-more:
 		case <-end:
-			t.Fatalf("got %d notifications, want %d: %q", len(r.all()), n, r.all())
+			t.Fatalf("got %d notifications %q, want %d: %q", len(found), prefix, n, r.all())
 		}
 	}
 }

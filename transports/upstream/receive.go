@@ -60,9 +60,11 @@ func (c *Conn) handleNotification(m wire.Message, own *Call) {
 	case "notifications/cancelled":
 		c.requests.cancel(wire.Get(m.Params, "requestId"), &transports.Cancelled{Reason: wire.Get(m.Params, "reason")})
 	case "notifications/subscriptions/acknowledged":
+		c.subscriptions.acknowledge(m, own)
 	default:
 		params := m.Params
 		if c.stateless.Load() {
+			c.subscriptions.acknowledge(m, own)
 			params = removeSubscriptionID(params)
 		}
 		if peer := c.peerOf(own); peer != nil {

@@ -112,4 +112,4 @@ func (l *sseLink) sendInitialized(message ...[]byte) error {
 	return l.deliver(bytes.Join(message, nil))
 }
 
-func (l *sseLink) close() { l.client.CloseIdleConnections() }
+func (l *sseLink) close() { l.sockets.close() }

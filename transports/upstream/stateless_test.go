@@ -111,17 +111,19 @@ func TestStatelessArgumentHeaders(t *testing.T) {
 	}
 }
 
-// Notifications come on a stream of our own, which is opened anew when it ends,
+// Notifications come on a stream of our own, which is opened again when it ends,
 // and without our subscription's id.
 func TestStatelessListens(t *testing.T) {
+	t.Parallel()
 	eachNew(t, func(t *testing.T, server schema.Server, ledger mcptest.Ledger) {
+		const changed = "notifications/tools/list_changed {" // one of ours has no params
 		peer := &recorder{}
 		c := dial(t, server, Options{Peer: peer})
 		ledger.WaitFor("listening", 1)
 		if _, err := tool(t, c, "add_tool", `{"name":"later"}`); err != nil {
 			t.Fatal(err)
 		}
-		if got := peer.wait(t, 1)[0]; !strings.HasPrefix(got, "notifications/tools/list_changed") || strings.Contains(got, "subscriptionId") {
+		if got := peer.waitFor(t, changed, 1)[0]; strings.Contains(got, "subscriptionId") {
 			t.Errorf("got %s", got)
 		}
 		if _, err := tool(t, c, "end_listen", "{}"); err != nil {
@@ -131,11 +133,12 @@ func TestStatelessListens(t *testing.T) {
 		if _, err := tool(t, c, "remove_tool", `{"name":"later"}`); err != nil {
 			t.Fatal(err)
 		}
-		peer.wait(t, 2)
+		peer.waitFor(t, changed, 2)
 	})
 }
 
 func TestStatelessSubscribes(t *testing.T) {
+	t.Parallel()
 	eachNew(t, func(t *testing.T, server schema.Server, ledger mcptest.Ledger) {
 		peer := &recorder{}
 		c := dial(t, server, Options{Peer: peer})
@@ -148,7 +151,7 @@ func TestStatelessSubscribes(t *testing.T) {
 		if _, err := tool(t, c, "touch", params); err != nil {
 			t.Fatal(err)
 		}
-		if got := peer.wait(t, 1)[0]; !strings.HasPrefix(got, "notifications/resources/updated") || !strings.Contains(got, "fake://a") {
+		if got := peer.waitFor(t, "notifications/resources/updated", 1)[0]; !strings.Contains(got, "fake://a") {
 			t.Errorf("got %s", got)
 		}
 		if err := c.Unsubscribe(t.Context(), json.RawMessage(params)); err != nil {

@@ -37,9 +37,8 @@ func TestStdioCutAnywhere(t *testing.T) {
 		}
 		t.Run(fmt.Sprint(cut, " and silence"), func(t *testing.T) {
 			t.Parallel()
-			server := fake(t, "-fault", fmt.Sprintf("partial-hang:%d", cut), "-fault-on", "ping")
-			server.Timeout = 2 * time.Second // it holds for the handshake too
-			c := dial(t, server, Options{HandshakeOnly: true, ping: 100 * time.Millisecond})
+			c := dial(t, fake(t, "-fault", fmt.Sprintf("partial-hang:%d", cut), "-fault-on", "ping"), Options{HandshakeOnly: true, timing: timing{ping: 100 * time.Millisecond}})
+			setTimeout(c, 100*time.Millisecond)
 			_, err := c.Call(t.Context(), "ping", nil)
 			wantFailure(t, err, transports.CodeTimeout, transports.Unknown)
 			waitFor(t, "the end of what says nothing more", c.Done())
@@ -67,11 +66,7 @@ func TestStdioCloseInTheMiddle(t *testing.T) {
 			if fault != "no-read-after-init" {
 				ledger.WaitFor("call echo", 1)
 			}
-			began := time.Now()
 			c.Close()
-			if took := time.Since(began); took > 15*time.Second {
-				t.Errorf("Close took %v, its stages take 4.5 s", took)
-			}
 			for range cap(ended) {
 				<-ended // how does not matter, one or the other may have been answered
 			}

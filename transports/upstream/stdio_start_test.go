@@ -51,12 +51,8 @@ func TestStdioCommandMissing(t *testing.T) {
 		{Name: "up", Transport: schema.Stdio, Command: t.TempDir()},
 		{Name: "up", Transport: schema.Stdio, Command: mcptest.Fake(t), Cwd: t.TempDir() + "/nowhere"},
 	} {
-		began := time.Now()
 		_, err := tryDial(t, server, Options{})
 		wantFailure(t, err, transports.CodeStartFailed, transports.NotSent)
-		if took := time.Since(began); took > time.Second {
-			t.Errorf("it took %v", took)
-		}
 		if err := CheckCommand(server); err == nil {
 			t.Errorf("CheckCommand finds nothing wrong with %q in %q", server.Command, server.Cwd)
 		}

@@ -49,10 +49,10 @@ func TestStdioBrokenAnswer(t *testing.T) {
 			t.Parallel()
 			server := fake(t, "-fault", test.fault, "-fault-tool", "pid")
 			server.MaxMessageBytes = 2 << 20
-			if test.code == transports.CodeTimeout {
-				server.Timeout = 300 * time.Millisecond
-			}
 			c := dial(t, server, Options{})
+			if test.code == transports.CodeTimeout {
+				setTimeout(c, 300*time.Millisecond)
+			}
 			_, err := tool(t, c, "pid", "{}")
 			wantFailure(t, err, test.code, test.outcome)
 			mustEcho(t, c)
@@ -85,6 +85,7 @@ func TestStdioPassesErrors(t *testing.T) {
 
 // When a caller gives up, the upstream is told, and its late answer is nobody's.
 func TestStdioCancel(t *testing.T) {
+	t.Parallel()
 	ledger := mcptest.NewLedger(t)
 	c := dial(t, fake(t, "-ledger", ledger.Path, "-fault", "late", "-fault-tool", "pid"), Options{HandshakeOnly: true})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -100,10 +101,10 @@ func TestStdioCancel(t *testing.T) {
 }
 
 func TestStdioTimeoutTellsUpstream(t *testing.T) {
+	t.Parallel()
 	ledger := mcptest.NewLedger(t)
-	server := fake(t, "-ledger", ledger.Path)
-	server.Timeout = time.Second
-	c := dial(t, server, Options{HandshakeOnly: true})
+	c := dial(t, fake(t, "-ledger", ledger.Path), Options{HandshakeOnly: true})
+	setTimeout(c, 100*time.Millisecond)
 	_, err := tool(t, c, "sleep", `{"ms":0}`)
 	wantFailure(t, err, transports.CodeTimeout, transports.Unknown)
 	ledger.WaitFor("cancelled 2", 1)
@@ -199,6 +200,7 @@ func TestStdioUpstreamWithdrawsItsQuestion(t *testing.T) {
 
 // A flood of notifications arrives whole and before the answer behind it.
 func TestStdioFlood(t *testing.T) {
+	t.Parallel()
 	peer := &recorder{}
 	c := dial(t, fake(t, "-fault", "flood:20000", "-fault-tool", "pid"), Options{Peer: peer})
 	if _, err := tool(t, c, "pid", "{}"); err != nil {
@@ -210,6 +212,7 @@ func TestStdioFlood(t *testing.T) {
 }
 
 func TestStdioTooMuchWaits(t *testing.T) {
+	t.Parallel()
 	c := dial(t, fake(t, "-fault", "no-read-after-init"), Options{HandshakeOnly: true})
 	params := json.RawMessage(`{"name":"echo","arguments":{"text":"` + strings.Repeat("x", 8<<20) + `"}}`)
 	const calls = maxQueued/(8<<20) + 3
@@ -233,6 +236,7 @@ func TestStdioRequestTooLarge(t *testing.T) {
 }
 
 func TestStdioLists(t *testing.T) {
+	t.Parallel()
 	list := func(t *testing.T, fault string) ([]json.RawMessage, error) {
 		c := dial(t, fake(t, "-tools", "25", "-bare", "-page", "10", "-fault", fault), Options{})
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -257,6 +261,7 @@ func TestStdioLists(t *testing.T) {
 
 // Many callers at once each get their own answer.
 func TestStdioManyCalls(t *testing.T) {
+	t.Parallel()
 	c := dial(t, fake(t), Options{})
 	const calls = 2000
 	failed := make(chan error, calls)

@@ -40,7 +40,7 @@ func OpenStream(server schema.Server, stream io.ReadWriteCloser, opts Options) *
 // close closes the stream when what is queued has been written, or takes too
 // long.
 func (l *streamLink) close() {
-	late := time.AfterFunc(bestEffortTimeout, func() { l.stream.Close() })
+	late := time.AfterFunc(l.conn.opts.timing.bestEffort, func() { l.stream.Close() })
 	l.writer.Close()
 	late.Stop()
 	l.stream.Close()
