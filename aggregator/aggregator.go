@@ -127,15 +127,6 @@ func (a *Aggregator) Close() {
 	a.tasks.close()
 }
 
-// Status returns the state of every upstream, in config order.
-func (a *Aggregator) Status() []lazy.Status {
-	var all []lazy.Status
-	for _, u := range a.set.All() {
-		all = append(all, u.Status())
-	}
-	return all
-}
-
 func (a *Aggregator) config() *schema.Config { return a.state.Load().cfg }
 
 // endSession drops what only this session wanted of upstreams.
