@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/joho/godotenv"
@@ -30,29 +29,35 @@ func envMode(root *node) string {
 	return envEnable
 }
 
-// variables returns the variables that the document may refer to. A .env file
-// that was named must exist; the one in the working directory need not.
-func variables(mode string, opts LoadOptions) (map[string]string, error) {
+// variables returns the variables that the document may refer to.
+func (f *Files) variables(mode string) (map[string]string, error) {
 	vars := map[string]string{}
 	if mode != envDotenv {
-		maps.Copy(vars, processVariables(opts.Environ))
+		maps.Copy(vars, processVariables(f.opts.Environ))
 	}
 	if mode == envProcess {
 		return vars, nil
 	}
-	file, err := dotenvVariables(opts)
-	if err != nil {
-		return nil, err
+	named := f.opts.EnvFile != ""
+	switch err := f.env.err; {
+	case err == nil:
+		file, err := parseDotenv(f.env.name, f.env.data)
+		maps.Copy(vars, file)
+		return vars, err
+	case !named && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, errDirectory)):
+		return vars, nil // a directory of that name may be a Python environment
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &fileError{fmt.Sprintf(".env file not found: %s; check the path, or leave it out to use .env in the working directory", f.env.name), err}
+	default:
+		return nil, fmt.Errorf("read the .env file: %w", err)
 	}
-	maps.Copy(vars, file)
-	return vars, nil
 }
 
 // variableSource says where variables are looked up, for error messages.
-func variableSource(mode string, opts LoadOptions) string {
+func (f *Files) variableSource(mode string) string {
 	file := ".env"
-	if opts.EnvFile != "" {
-		file = opts.EnvFile
+	if f.opts.EnvFile != "" {
+		file = f.opts.EnvFile
 	}
 	switch mode {
 	case envProcess:
@@ -77,30 +82,6 @@ func processVariables(environ []string) map[string]string {
 		}
 	}
 	return vars
-}
-
-func dotenvVariables(opts LoadOptions) (map[string]string, error) {
-	path := opts.EnvFile
-	if path == "" {
-		path = filepath.Join(opts.Dir, ".env")
-		// A directory of that name may be a Python environment.
-		if info, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || err == nil && info.IsDir() {
-			return nil, nil
-		}
-	}
-	file, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &fileError{fmt.Sprintf(".env file not found: %s; check the path, or leave it out to use .env in the working directory", path), err}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the .env file: %w", err)
-	}
-	defer file.Close()
-	data, err := readBounded(file)
-	if err != nil {
-		return nil, fmt.Errorf("read the .env file: %w", err)
-	}
-	return parseDotenv(path, data)
 }
 
 // parseDotenv does not pass on the parser's message: it quotes the text it failed

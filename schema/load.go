@@ -1,11 +1,9 @@
 package schema
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -30,11 +28,20 @@ type LoadOptions struct {
 // The error for files with invalid content wraps Errors, a *MissingVariablesError
 // or both, for all of them.
 func Load(paths []string, opts LoadOptions) (*Config, error) {
+	return ReadFiles(context.Background(), paths, opts).Load()
+}
+
+// Load is like the function Load, for files that were read.
+func (f *Files) Load() (*Config, error) {
 	var layers []*reading // the farthest first: nearer ones refer to its servers
 	var failures []error
-	for i, path := range slices.Backward(paths) {
-		r := &reading{nearest: i == 0, layered: len(paths) > 1, behind: slices.Clone(layers)}
-		if err := r.readFile(path, opts); err != nil {
+	for i, c := range slices.Backward(f.config) {
+		r := &reading{path: c.path, files: f, nearest: i == 0, layered: len(f.config) > 1, behind: slices.Clone(layers)}
+		err := c.configError()
+		if err == nil {
+			err = r.read(c.name, c.data)
+		}
+		if err != nil {
 			failures = append(failures, err)
 			continue
 		}
@@ -48,44 +55,6 @@ func Load(paths []string, opts LoadOptions) (*Config, error) {
 	return merge(layers)
 }
 
-func (r *reading) readFile(path string, opts LoadOptions) error {
-	absolute, err := filepath.Abs(path)
-	if err != nil {
-		return fmt.Errorf("find the config file: %w", err)
-	}
-	r.path = absolute
-	data, err := readConfig(absolute)
-	if err != nil {
-		return err
-	}
-	return r.read(path, data, opts)
-}
-
-func readConfig(path string) ([]byte, error) {
-	file, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &fileError{fmt.Sprintf("Config file not found: %s", path), err}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the config file: %w", err)
-	}
-	defer file.Close()
-	if info, err := file.Stat(); err == nil && info.IsDir() {
-		return nil, fmt.Errorf("the config file %s is a directory; name the file in it", path)
-	}
-	data, err := readBounded(file)
-	if err != nil {
-		return nil, fmt.Errorf("read the config file: %w", err)
-	}
-	return data, nil
-}
-
-// readBounded reads at most one byte more than is allowed, which is enough to see
-// that a file is too large.
-func readBounded(r io.Reader) ([]byte, error) {
-	return io.ReadAll(io.LimitReader(r, maxSource+1))
-}
-
 // fileError is a message for the user that wraps an error for the program.
 type fileError struct {
 	text string
@@ -97,7 +66,7 @@ func (e *fileError) Unwrap() error { return e.err }
 
 // read reads a document. The name, which errors show, decides between JSON and
 // YAML.
-func (r *reading) read(name string, data []byte, opts LoadOptions) error {
+func (r *reading) read(name string, data []byte) error {
 	r.src, r.positions = &source{name: name, data: data}, map[string]pos{}
 	root, failure := r.src.parse()
 	if failure != nil {
@@ -105,7 +74,7 @@ func (r *reading) read(name string, data []byte, opts LoadOptions) error {
 	}
 	r.root = root
 	r.duplicates("", root)
-	if err := r.resolve(root, opts); err != nil {
+	if err := r.resolve(root); err != nil {
 		return err
 	}
 	r.doc = r.decodeDocument(root)
@@ -124,21 +93,21 @@ func (s *source) parse() (*node, *Error) {
 }
 
 // resolve replaces the references to variables in the document.
-func (r *reading) resolve(root *node, opts LoadOptions) error {
+func (r *reading) resolve(root *node) error {
 	mode := envMode(root)
 	readsFile := mode != envDisable && mode != envProcess
-	if opts.EnvFile != "" && !readsFile && r.nearest {
+	if r.files.opts.EnvFile != "" && !readsFile && r.nearest {
 		r.fail(root.get("env").at, "env", fmt.Sprintf("%q is incompatible with an env file", mode), "leave out one of them")
 		return nil
 	}
 	if mode == envDisable {
 		return nil
 	}
-	vars, err := variables(mode, opts)
+	vars, err := r.files.variables(mode)
 	if err != nil {
 		return err
 	}
-	r.variableSource = variableSource(mode, opts)
+	r.variableSource = r.files.variableSource(mode)
 	r.interpolate(root, vars)
 	return nil
 }

@@ -170,17 +170,6 @@ func aliasBomb() string {
 	return b.String()
 }
 
-// A file that never ends is not read to its end.
-func TestLoadEndless(t *testing.T) {
-	if _, err := os.Stat("/dev/zero"); err != nil {
-		_, err := Load([]string{filepath.Join(t.TempDir(), "zero")}, LoadOptions{})
-		wantError(t, err, "Config file not found")
-		return
-	}
-	_, err := Load([]string{"/dev/zero"}, LoadOptions{})
-	wantError(t, err, "larger than 1 MiB")
-}
-
 // An error can be looked into: the place, the path and what would be right
 // are fields, and a missing variable is a type of its own even beside others.
 func TestErrorFields(t *testing.T) {

@@ -9,10 +9,11 @@ import (
 // reading is the state of reading one document. It continues after errors, so
 // that all are reported together.
 type reading struct {
-	path string // absolute
-	src  *source
-	root *node
-	doc  *Document
+	path  string // absolute
+	files *Files // of the config
+	src   *source
+	root  *node
+	doc   *Document
 
 	errs     Errors
 	missing  MissingVariablesError

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"flag"
 	"os"
@@ -143,8 +144,8 @@ func differences(v, base reflect.Value) any {
 
 // parse reads a config that is in no file.
 func parse(name string, data []byte, opts LoadOptions) (*Config, error) {
-	r := &reading{nearest: true}
-	if err := r.read(name, data, opts); err != nil {
+	r := &reading{nearest: true, files: ReadFiles(context.Background(), nil, opts)}
+	if err := r.read(name, data); err != nil {
 		return nil, err
 	}
 	cfg, err := merge([]*reading{r})

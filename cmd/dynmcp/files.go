@@ -22,7 +22,9 @@ type editedFile struct {
 	path string // where the text is: the target of a symbolic link
 	link string // the symbolic link that was named, empty if it was none
 	old  []byte // the text that was read, nil if there was no file
-	mode fs.FileMode
+
+	mode    fs.FileMode // of the file
+	newMode fs.FileMode // of a file that is made; 0 leaves it to the user's umask
 }
 
 // openConfig reads the config file that is named, or else the one found in the
@@ -73,7 +75,7 @@ func openEdited(path string) (*editedFile, error) {
 }
 
 func (f *editedFile) read() error {
-	f.old, f.mode = nil, 0
+	f.old, f.mode = nil, f.newMode
 	info, err := os.Stat(f.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -169,11 +171,8 @@ func (f *editedFile) lock() (unlock func(), err error) {
 	}
 }
 
-// newFileMode is what programs make files with; the user's umask narrows it.
-const newFileMode = 0o666
-
 // replaceFile writes a file beside the path and renames it into place, which is
-// one step for everybody else. A mode of 0 is a new file's.
+// one step for everybody else. A mode of 0 is left to the user's umask.
 func replaceFile(path string, text []byte, mode fs.FileMode) error {
 	dir := filepath.Dir(path)
 	temporary := filepath.Join(dir, "."+filepath.Base(path)+"."+rand.Text()[:8])
@@ -191,7 +190,7 @@ func replaceFile(path string, text []byte, mode fs.FileMode) error {
 func writeSynced(path string, text []byte, mode fs.FileMode) error {
 	create := mode
 	if mode == 0 {
-		create = newFileMode
+		create = 0o666
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, create)
 	if err != nil {

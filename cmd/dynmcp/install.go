@@ -91,6 +91,7 @@ func runInstall(cmd *cobra.Command, h hosts.Host, flags installFlags) error {
 	if err != nil {
 		return err
 	}
+	file.newMode = 0o600 // hosts keep secrets in these files
 	text, err := editHost(h, file, flags)
 	if err != nil {
 		return err

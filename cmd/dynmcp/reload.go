@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"fmt"
-	"hash"
+	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"syscall"
@@ -17,34 +17,53 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"dynmcp/aggregator"
+	"dynmcp/schema"
 )
 
-// quiet is how long nothing must happen to a config before it is read: editors
-// write in several steps.
-const quiet = 200 * time.Millisecond
+const (
+	// reloadDelay is how long a config must be left alone before it is read: editors
+	// write in several steps.
+	reloadDelay = 200 * time.Millisecond
+	// maxReloadDelay is how long edits without such a pause can put that off.
+	maxReloadDelay = 2 * time.Second
+	// watchInterval is how often it is checked that the directories that are watched
+	// are still those of the config. No event says that a parent of theirs was
+	// replaced, or a symbolic link on the way.
+	watchInterval = 2 * time.Second
+)
 
-// A reloader puts a config in force again when its files change, or on SIGHUP.
-// A config that is wrong changes nothing but the log.
+// A reloader reloads the config when its files change, or on SIGHUP. A config that
+// is invalid changes nothing but the log.
 type reloader struct {
-	from  *configFlags
-	paths []string // as they were found at the start
-	agg   *aggregator.Aggregator
-	log   *slog.Logger
-	seen  [sha256.Size]byte // what the files held when they were read last
+	envFile string
+	paths   []string // as they were found at the start
+	agg     *aggregator.Aggregator
+	log     *slog.Logger
+
+	// Of the goroutine.
+	read    *schema.Files          // as they were when they were last read
+	watcher *fsnotify.Watcher      // nil if nothing is watched
+	watched map[string]fs.FileInfo // the directories that are
+	failed  bool                   // to watch one of them; said once
 }
 
-// start follows the config until stop is called, which waits for the end.
-// Without watch only SIGHUP counts.
+// start follows the config until stop is called, which waits for the end. Without
+// watch only SIGHUP counts.
 func (r *reloader) start(watch bool) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP)
-	watcher := r.watcher(watch) // before the first look: what changes behind that is seen
-	r.seen = r.digest()
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(hangup, syscall.SIGHUP)
+	}
 	var running sync.WaitGroup
 	running.Go(func() {
 		defer signal.Stop(hangup)
-		r.run(ctx, hangup, watcher)
+		defer func() {
+			if p := recover(); p != nil {
+				r.log.Error("panic, the config is not reloaded any more", "panic", p, "stack", string(debug.Stack()))
+			}
+		}()
+		r.run(ctx, hangup, watch)
 	})
 	return func() {
 		cancel()
@@ -52,59 +71,99 @@ func (r *reloader) start(watch bool) (stop func()) {
 	}
 }
 
-func (r *reloader) run(ctx context.Context, hangup <-chan os.Signal, watcher *fsnotify.Watcher) {
-	var watched fsnotify.Watcher // whose channels, while they are nil, say nothing
-	if watcher != nil {
-		defer watcher.Close()
-		watched.Events, watched.Errors = watcher.Events, watcher.Errors
+func (r *reloader) run(ctx context.Context, hangup <-chan os.Signal, watch bool) {
+	// Channels that are nil, where nothing is watched, are never ready.
+	var events <-chan fsnotify.Event
+	var errs <-chan error
+	var check <-chan time.Time
+	var due <-chan time.Time // when the files are compared with what was read
+	var deadline time.Time   // what edits cannot put it off beyond
+	schedule := func() {
+		if due == nil {
+			deadline = time.Now().Add(maxReloadDelay)
+		}
+		due = time.After(min(reloadDelay, time.Until(deadline)))
 	}
-	var due <-chan time.Time
+	if watch {
+		watcher, err := fsnotify.NewWatcher()
+		if err != nil {
+			r.log.Warn("the config is not watched; send SIGHUP to reload it", "err", err)
+		} else {
+			defer watcher.Close()
+			ticker := time.NewTicker(watchInterval)
+			defer ticker.Stop()
+			r.watcher, events, errs, check = watcher, watcher.Events, watcher.Errors, ticker.C
+			r.watch()
+			schedule() // for changes before that
+		}
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-hangup:
-			r.reload()
-		case event := <-watched.Events:
-			// Other files count too, since what is watched may be a link that leads
-			// through one, but they do not put off what is due.
-			if due == nil || slices.Contains(r.files(), event.Name) {
-				due = time.After(quiet)
+			r.watch()
+			r.reload(ctx, true)
+		case event := <-events:
+			if _, ok := r.watched[event.Name]; ok {
+				r.watched[event.Name] = nil // moved or removed, and the watch with it
 			}
-		case err := <-watched.Errors:
-			r.log.Warn("changes of the config may be missed", "err", err)
+			// Any file counts, since a link on the way to the config may have changed,
+			// but others do not put off what is due.
+			if due == nil || slices.Contains(r.files(), event.Name) {
+				schedule()
+			}
+		case err := <-errs:
+			r.log.Warn("events of the config's directories were lost, looking at its files", "err", err)
+			schedule()
+		case <-check:
+			if r.watch() {
+				schedule()
+			}
 		case <-due:
 			due = nil
-			if r.digest() != r.seen {
-				r.reload()
+			r.watch()
+			r.reload(ctx, false)
+		}
+	}
+}
+
+// watch watches the directories of the config's files: editors replace the file
+// itself. It reports whether they are others than were watched before. What changed
+// in them earlier is for the caller to find out.
+func (r *reloader) watch() (changed bool) {
+	if r.watcher == nil {
+		return false
+	}
+	dirs := map[string]fs.FileInfo{}
+	for _, file := range r.files() {
+		dir := filepath.Dir(file)
+		if info, err := os.Stat(dir); err == nil {
+			dirs[dir] = info
+		}
+	}
+	if maps.EqualFunc(dirs, r.watched, os.SameFile) {
+		return false
+	}
+	for dir := range r.watched {
+		_ = r.watcher.Remove(dir) // it may be gone
+	}
+	for dir := range dirs {
+		if err := r.watcher.Add(dir); err != nil {
+			delete(dirs, dir) // so that it is tried again
+			if !r.failed {
+				r.failed = true
+				r.log.Warn("the config is not watched; send SIGHUP to reload it", "dir", dir, "err", err)
 			}
 		}
 	}
+	r.watched = dirs
+	return true
 }
 
-// watcher watches the directories of the config's files: editors put another
-// file in the place of the one there was. It returns nil where nothing is
-// watched.
-func (r *reloader) watcher(wanted bool) *fsnotify.Watcher {
-	if !wanted {
-		return nil
-	}
-	watcher, err := fsnotify.NewWatcher()
-	if err != nil {
-		r.log.Warn("the config is not watched; SIGHUP has it read anew", "err", err)
-		return nil
-	}
-	for _, file := range r.files() {
-		if err := watcher.Add(filepath.Dir(file)); err != nil {
-			r.log.Warn("the config is not watched; SIGHUP has it read anew", "file", file, "err", err)
-		}
-	}
-	return watcher
-}
-
-// files returns what a config is read from, and where links lead.
+// files returns what a config is read from, and the targets of links.
 func (r *reloader) files() []string {
-	env := r.from.envFile
+	env := r.envFile
 	if env == "" {
 		env = ".env"
 	}
@@ -123,33 +182,25 @@ func (r *reloader) files() []string {
 	return slices.Compact(all)
 }
 
-func (r *reloader) digest() (sum [sha256.Size]byte) {
-	h := sha256.New()
-	for _, file := range r.files() {
-		digestFile(h, file)
+// reload reads the files and, if one was changed or always is set, applies them.
+// When ctx ends it does not wait for a file system that hangs.
+func (r *reloader) reload(ctx context.Context, always bool) {
+	before := r.read
+	r.read = before.Reread(ctx)
+	if ctx.Err() != nil || !always && r.read.Equal(before) {
+		return
 	}
-	h.Sum(sum[:0])
-	return sum
-}
-
-func digestFile(h hash.Hash, file string) {
-	text, err := os.ReadFile(file)
-	fmt.Fprintf(h, "%q %q %v\n", file, text, err)
-}
-
-func (r *reloader) reload() {
-	r.seen = r.digest()
-	cfg, err := r.from.loadFrom(r.paths)
+	cfg, err := loadFiles(r.read)
 	if err == nil {
 		err = r.agg.Apply(cfg)
 	}
 	if err != nil {
-		r.log.Error("the config was not loaded, the last one stays", "err", err)
+		r.log.Error("config not reloaded, the last one stays", "err", err)
 		return
 	}
-	r.log.Info("config loaded anew", "servers", len(cfg.Servers))
+	r.log.Info("config reloaded", "servers", len(cfg.Servers))
 	for _, warning := range cfg.Warnings {
 		r.log.Warn(warning)
 	}
-	_ = checkCommands(cfg, false, r.log) // it logs; a run that is under way goes on
+	_ = checkCommands(cfg, false, r.log) // it logs; the run goes on
 }

@@ -55,11 +55,11 @@ func (l *live) edit(entries ...entry) {
 	l.await(loads + 1)
 }
 
-const loadedAnew = "config loaded anew"
+const reloaded = "config reloaded"
 
-func (l *live) loads() int { return strings.Count(l.Stderr(), loadedAnew) }
+func (l *live) loads() int { return strings.Count(l.Stderr(), reloaded) }
 
-// await waits until the config was loaded anew n times.
+// await waits until the config was reloaded n times.
 func (l *live) await(n int) {
 	l.t.Helper()
 	mcptest.Eventually(l.t, fmt.Sprintf("the config was loaded %d times", n), func() bool { return l.loads() >= n })

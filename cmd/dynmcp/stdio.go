@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -22,6 +23,7 @@ import (
 type configFlags struct {
 	config  string
 	envFile string
+	read    *schema.Files // by load
 }
 
 func (f *configFlags) add(cmd *cobra.Command) {
@@ -36,11 +38,12 @@ func (f *configFlags) load() (*schema.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.loadFrom(paths)
+	f.read = schema.ReadFiles(context.Background(), paths, schema.LoadOptions{EnvFile: f.envFile})
+	return loadFiles(f.read)
 }
 
-func (f *configFlags) loadFrom(paths []string) (*schema.Config, error) {
-	cfg, err := schema.Load(paths, schema.LoadOptions{EnvFile: f.envFile})
+func loadFiles(files *schema.Files) (*schema.Config, error) {
+	cfg, err := files.Load()
 	if err == nil {
 		disableSelf(cfg)
 		secrets.Add(cfg.Secrets()...)
@@ -133,9 +136,9 @@ func serveStdio(cfg *schema.Config, from *configFlags, flags stdioFlags, log *sl
 		return err
 	}
 	// The second signal has its default effect: it ends us at once.
-	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	signals := endSignals(os.Interrupt)
 	if cfg.SingleWrap {
-		signals = append(signals, syscall.SIGHUP)
+		signals = endSignals(os.Interrupt, syscall.SIGHUP)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	defer stop()
@@ -154,7 +157,12 @@ func serveStdio(cfg *schema.Config, from *configFlags, flags stdioFlags, log *sl
 		if err != nil {
 			return err
 		}
-		r := &reloader{from: from, paths: paths, agg: agg, log: log}
+		for i, path := range paths { // the working directory may be moved
+			if paths[i], err = filepath.Abs(path); err != nil {
+				return err
+			}
+		}
+		r := &reloader{envFile: from.envFile, paths: paths, read: from.read, agg: agg, log: log}
 		defer r.start(flags.watch)()
 	}
 	in, out, restore := host.Std()

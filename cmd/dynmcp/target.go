@@ -52,9 +52,16 @@ func (t *target) add(cmd *cobra.Command) {
 // interruptible returns a context that ends when the user interrupts. The second
 // signal has its default effect: it ends us at once.
 func interruptible(cmd *cobra.Command) (context.Context, context.CancelFunc) {
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := signal.NotifyContext(cmd.Context(), endSignals(os.Interrupt, syscall.SIGHUP)...)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop
+}
+
+// endSignals returns the signals that end dynmcp: SIGTERM, and those given that were
+// not ignored when it was started. What nohup, or a script for its background jobs,
+// had ignored stays ignored.
+func endSignals(signals ...os.Signal) []os.Signal {
+	return append(slices.DeleteFunc(signals, signal.Ignored), syscall.SIGTERM)
 }
 
 // load loads the config and returns the words before "--".

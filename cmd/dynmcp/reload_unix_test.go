@@ -1,0 +1,53 @@
+//go:build unix
+
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"dynmcp/internal/mcptest"
+)
+
+// A FIFO that nobody writes to takes the place of the config or of its .env: it
+// is refused, and keeps dynmcp neither from serving, nor from reloading, nor from
+// ending.
+func TestReloadMeetsAFIFO(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"mcp.json", ".env"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			alpha, beta := fake(t, "alpha"), fake(t, "beta")
+			l := &live{t: t, path: filepath.Join(dir, "mcp.json")}
+			l.write(document([]entry{alpha}), false)
+			l.Host = mcptest.Start(t, mcptest.HostOptions{Args: []string{mcptest.Dynmcp(t)}, Dir: dir})
+			greet(l.Host)
+			l.pid("alpha")
+
+			fifo := filepath.Join(dir, name)
+			mkfifo := func() {
+				_ = os.Remove(fifo) // it need not be there
+				if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			mkfifo()
+			l.WaitStderr(fifo + " is not a regular file")
+			l.pid("alpha")
+			if err := os.Remove(fifo); err != nil {
+				t.Fatal(err)
+			}
+			l.write(document([]entry{alpha, beta}), false)
+			l.await(1)
+			l.pid("beta")
+			mkfifo()
+			l.CloseStdin()
+			if code := l.Wait(); code != 0 {
+				t.Errorf("got exit status %d, want 0", code)
+			}
+		})
+	}
+}

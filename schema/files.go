@@ -1,0 +1,132 @@
+package schema
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// maxReadTime limits how long one file is read. A pipe is as slow as its writer,
+// and a network file system may hang.
+const maxReadTime = 30 * time.Second
+
+// Files are the contents of the files that a config is made of: the config files,
+// the nearest first, and the .env.
+type Files struct {
+	opts   LoadOptions
+	config []content
+	env    content
+}
+
+// ReadFiles reads each file once. Load reports those that could not be read.
+// When ctx ends, so does reading.
+func ReadFiles(ctx context.Context, paths []string, opts LoadOptions) *Files {
+	f := &Files{opts: opts, env: content{name: opts.EnvFile}}
+	if opts.EnvFile == "" {
+		f.env.name = filepath.Join(opts.Dir, ".env")
+	}
+	for _, path := range paths {
+		f.config = append(f.config, content{name: path})
+	}
+	return f.Reread(ctx)
+}
+
+// Reread reads the same files again, except for pipes, which have no more to give
+// and keep what was read from them.
+func (f *Files) Reread(ctx context.Context) *Files {
+	next := &Files{opts: f.opts, env: f.env.reread(ctx)}
+	for _, c := range f.config {
+		next.config = append(next.config, c.reread(ctx))
+	}
+	return next
+}
+
+// Equal reports whether the files are the same, byte for byte.
+func (f *Files) Equal(other *Files) bool {
+	same := func(a, b content) bool {
+		return a.name == b.name && bytes.Equal(a.data, b.data) && fmt.Sprint(a.err) == fmt.Sprint(b.err)
+	}
+	return same(f.env, other.env) && slices.EqualFunc(f.config, other.config, same)
+}
+
+// content is what was read from a file, or why it was not.
+type content struct {
+	name string // as it was given
+	path string // absolute
+	data []byte
+	err  error
+	pipe bool
+}
+
+var errDirectory = errors.New("is a directory")
+
+func (c content) reread(ctx context.Context) content {
+	if c.pipe {
+		return c
+	}
+	if c.path == "" { // later the working directory may be another
+		if c.path, c.err = filepath.Abs(c.name); c.err != nil {
+			return c
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, maxReadTime)
+	defer cancel()
+	// Nothing can interrupt a read that hangs. Its goroutine is abandoned, so
+	// that at least nobody waits for it.
+	done := make(chan content, 1)
+	go func(c content) {
+		c.data, c.pipe, c.err = read(c.path)
+		done <- c
+	}(c)
+	select {
+	case c = <-done:
+	case <-ctx.Done():
+		c.data, c.err = nil, fmt.Errorf("%s: %w", c.path, ctx.Err())
+	}
+	return c
+}
+
+// read reads a regular file, or a pipe that the shell passes as a descriptor, for
+// <(…). Opening any other pipe, a device or a socket might block or have effects.
+// It reads at most one byte more than maxSource, to see that there are more.
+func read(path string) (data []byte, pipe bool, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, false, err
+	}
+	regular, descriptor := info.Mode().IsRegular(), strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/self/fd/") || path == "/dev/stdin"
+	switch {
+	case info.IsDir():
+		return nil, false, fmt.Errorf("%s %w", path, errDirectory)
+	case !regular && !descriptor:
+		return nil, false, fmt.Errorf("%s is not a regular file", path)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, false, err
+	}
+	defer file.Close()
+	data, err = io.ReadAll(io.LimitReader(file, maxSource+1))
+	return data, !regular && err == nil, err
+}
+
+// configError is the error for a config file that could not be read.
+func (c content) configError() error {
+	switch {
+	case c.err == nil:
+		return nil
+	case errors.Is(c.err, fs.ErrNotExist):
+		return &fileError{fmt.Sprintf("Config file not found: %s", c.path), c.err}
+	case errors.Is(c.err, errDirectory):
+		return fmt.Errorf("the config file %w; name the file in it", c.err)
+	}
+	return fmt.Errorf("read the config file: %w", c.err)
+}
