@@ -16,6 +16,7 @@ import (
 	"dynmcp/internal/wire"
 	"dynmcp/lazy"
 	"dynmcp/schema"
+	"dynmcp/transports"
 	"dynmcp/transports/host"
 	"dynmcp/transports/upstream"
 )
@@ -46,7 +47,7 @@ type Aggregator struct {
 	open      func(schema.Server, upstream.Options) (*upstream.Conn, error) // upstream.Open; tests have others
 	ctx       context.Context                                               // ends with the aggregator
 	cancel    context.CancelCauseFunc
-	wg        sync.WaitGroup
+	tasks     tasks
 	peers     sync.Map  // *lazy.Upstream to its *peer
 	cork      wire.Cork // of all that hosts and upstreams send
 	sessions  *sessions
@@ -80,7 +81,7 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 		return nil, err
 	}
 	a.swap(st)
-	a.wg.Go(a.announce)
+	a.spawn(a.announce)
 	return a, nil
 }
 
@@ -123,16 +124,7 @@ func (e *FatalError) Unwrap() error { return e.Err }
 func (a *Aggregator) Close() {
 	a.cancel(nil)
 	a.set.Close()
-	a.wg.Wait()
-}
-
-// Status returns the state of every upstream, in config order.
-func (a *Aggregator) Status() []lazy.Status {
-	var all []lazy.Status
-	for _, u := range a.set.All() {
-		all = append(all, u.Status())
-	}
-	return all
+	a.tasks.close()
 }
 
 func (a *Aggregator) config() *schema.Config { return a.state.Load().cfg }
@@ -184,8 +176,34 @@ func (a *Aggregator) dropEvicted(u *lazy.Upstream) {
 	}
 }
 
-// spawn runs f on a goroutine that Close waits for.
-func (a *Aggregator) spawn(f func()) { a.wg.Go(func() { a.guarded(f) }) }
+// tasks are the goroutines that Close waits for.
+type tasks struct {
+	mu     sync.Mutex
+	closed bool
+	wg     sync.WaitGroup
+}
+
+func (t *tasks) start(f func()) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.closed {
+		t.wg.Go(f)
+	}
+	return !t.closed
+}
+
+func (t *tasks) close() {
+	t.mu.Lock()
+	t.closed = true
+	t.mu.Unlock()
+	t.wg.Wait()
+}
+
+// spawn runs f on a goroutine that Close waits for. It reports false, and does not
+// run f, after Close.
+func (a *Aggregator) spawn(f func()) bool {
+	return a.tasks.start(func() { a.guarded(f) })
+}
 
 // guarded runs f. A panic is logged, and costs what f was for, not the process.
 func (a *Aggregator) guarded(f func()) {
@@ -201,10 +219,13 @@ func (a *Aggregator) recovered() {
 
 // spawnFor is spawn for what answers a request: a panic is the answer then.
 func (a *Aggregator) spawnFor(r *host.Request, f func()) {
-	a.spawn(func() {
+	spawned := a.spawn(func() {
 		defer replyPanic(r)
 		f()
 	})
+	if !spawned {
+		r.Reply(nil, transports.ShuttingDown(transports.NotSent))
+	}
 }
 
 // replyPanic, deferred, answers a request with the panic that keeps it from

@@ -135,21 +135,21 @@ func (s *session) announce(now *snapshot) {
 		s.mu.Unlock()
 		return
 	}
-	changed := map[string]bool{} // by capability
+	changed := map[string]bool{} // by notification
 	for _, which := range lists {
 		last, v := s.seen[which.method], versions[which.method]
 		if v.generation < last.generation {
 			continue // meanwhile the host has read a newer one
 		}
 		if v.digest != last.digest {
-			changed[which.capability] = true
+			changed[which.changed] = true
 		}
 		s.seen[which.method] = v
 	}
 	s.mu.Unlock()
-	for _, capability := range []string{"tools", "prompts", "resources"} {
-		if changed[capability] {
-			s.notify("notifications/"+capability+"/list_changed", nil, func(l listen) bool { return l.lists[capability] })
+	for _, method := range []string{"notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed"} {
+		if changed[method] {
+			s.notify(method, nil, func(l listen) bool { return l.changes[method] })
 		}
 	}
 }

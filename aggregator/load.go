@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"time"
 
 	"dynmcp/catalog"
@@ -109,31 +108,22 @@ func (a *Aggregator) hostEra() (transports.Era, bool) {
 
 // A list is one of those that make up a listing.
 type list struct {
-	capability  string // that offers it; a change of it is notifications/CAPABILITY/list_changed
+	capability  string // that offers it
 	method, key string
+	changed     string                                    // the notification that it has
 	from        func(*catalog.Listing) *[]json.RawMessage // what an upstream listed
 	shown       func(*snapshot) []json.RawMessage         // what hosts read
 }
 
 var lists = []list{
-	{"tools", "tools/list", "tools",
+	{"tools", "tools/list", "tools", "notifications/tools/list_changed",
 		func(l *catalog.Listing) *[]json.RawMessage { return &l.Tools }, (*snapshot).tools},
-	{"resources", "resources/list", "resources",
+	{"resources", "resources/list", "resources", "notifications/resources/list_changed",
 		func(l *catalog.Listing) *[]json.RawMessage { return &l.Resources }, func(n *snapshot) []json.RawMessage { return n.view.Resources() }},
-	{"resources", "resources/templates/list", "resourceTemplates",
+	{"resources", "resources/templates/list", "resourceTemplates", "notifications/resources/list_changed",
 		func(l *catalog.Listing) *[]json.RawMessage { return &l.Templates }, func(n *snapshot) []json.RawMessage { return n.view.Templates() }},
-	{"prompts", "prompts/list", "prompts",
+	{"prompts", "prompts/list", "prompts", "notifications/prompts/list_changed",
 		func(l *catalog.Listing) *[]json.RawMessage { return &l.Prompts }, func(n *snapshot) []json.RawMessage { return n.view.Prompts() }},
-}
-
-// changedList returns the capability of which a notification says that what it
-// lists has changed.
-func changedList(method string) (capability string, ok bool) {
-	capability, ok = strings.CutPrefix(method, "notifications/")
-	if ok {
-		capability, ok = strings.CutSuffix(capability, "/list_changed")
-	}
-	return capability, ok && slices.ContainsFunc(lists, func(l list) bool { return l.capability == capability })
 }
 
 // listAll asks an upstream for everything it advertised, all lists at once.

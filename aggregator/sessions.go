@@ -42,9 +42,9 @@ type declaration struct {
 // A listen is a stream of notifications that a host of the stateless era asked
 // for (MCP 2026-07-28, "Subscriptions").
 type listen struct {
-	id    json.RawMessage // of the request, as it was sent
-	lists map[string]bool // of which it hears of changes, by capability
-	uris  map[string]bool
+	id      json.RawMessage // of the request, as it was sent
+	changes map[string]bool // the list_changed notifications that it wants
+	uris    map[string]bool
 }
 
 // sessions are the hosts that are connected.

@@ -184,8 +184,11 @@ func (a *Aggregator) listen(ctx context.Context, s *session, r *host.Request, re
 	}
 	want := params.Notifications
 	id := r.ID
-	l := listen{id: id, uris: map[string]bool{}, lists: map[string]bool{
-		"tools": want.ToolsListChanged, "prompts": want.PromptsListChanged, "resources": want.ResourcesListChanged}}
+	l := listen{id: id, uris: map[string]bool{}, changes: map[string]bool{
+		"notifications/tools/list_changed":     want.ToolsListChanged,
+		"notifications/prompts/list_changed":   want.PromptsListChanged,
+		"notifications/resources/list_changed": want.ResourcesListChanged,
+	}}
 	var granted []string
 	for _, uri := range want.ResourceSubscriptions {
 		if err := a.subscribeTo(ctx, uri, aboutURI(uri), (*upstream.Conn).Subscribe); err != nil {
@@ -204,10 +207,8 @@ func (a *Aggregator) listen(ctx context.Context, s *session, r *host.Request, re
 		s.mu.Unlock()
 		a.dropSubscriptions(l.uris)
 	}()
-	agreed, err := json.Marshal(&mcp.NotificationSubscriptions{
-		ToolsListChanged: want.ToolsListChanged, PromptsListChanged: want.PromptsListChanged, ResourcesListChanged: want.ResourcesListChanged,
-		ResourceSubscriptions: granted,
-	})
+	want.ResourceSubscriptions = granted
+	agreed, err := json.Marshal(want)
 	if err != nil {
 		return nil, err
 	}

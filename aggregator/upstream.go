@@ -67,13 +67,12 @@ func (cs *callsInFlight) all() []*forwardedCall {
 
 // Notify implements transports.Peer.
 func (p *peer) Notify(method string, params json.RawMessage) {
-	capability, isList := changedList(method)
-	switch {
-	case isList:
-		p.listing.markStale(capability)
-	case method == "notifications/message":
+	switch method {
+	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed":
+		p.listing.markStale(method)
+	case "notifications/message":
 		p.notifyHosts(method, p.named(params), (*forwardedCall).wantsLog)
-	case method == "notifications/resources/updated":
+	case "notifications/resources/updated":
 		p.agg.resourceUpdated(params)
 	default:
 		p.notifyHosts(method, params, func(*forwardedCall) bool { return true })
@@ -180,11 +179,11 @@ func (l *listing) put(conn *upstream.Conn, listed *catalog.Listing, adopt bool) 
 	return true
 }
 
-// markStale has the lists of a capability fetched: one fetch at a time, and another
-// after it if something changed meanwhile.
-func (l *listing) markStale(capability string) {
+// markStale has the lists fetched that a notification is about: one fetch at a
+// time, and another after it if something changed meanwhile.
+func (l *listing) markStale(changed string) {
 	for _, which := range lists {
-		if which.capability == capability {
+		if which.changed == changed {
 			l.setStale(which)
 		}
 	}
