@@ -152,8 +152,11 @@ func (f *editedFile) lock() (unlock func(), err error) {
 			return nil, err
 		}
 		unlock = func() {
-			_ = os.Remove(path) // fails on Windows, where open files stay
+			_ = os.Remove(path)
 			_ = file.Close()
+			if runtime.GOOS == "windows" {
+				_ = os.Remove(path) // open files stay there, this one too if another run has it
+			}
 		}
 		// Whoever held the lock before removed the file. A lock on that one would
 		// keep nobody out.

@@ -136,7 +136,13 @@ func readServers(errOut *terminal, names []string, flags importFlags) ([]hosts.S
 				return nil, err
 			}
 			errOut.printf("%s: %d in %s\n", h.Title, len(servers), path)
-			all = append(all, servers...)
+			for _, s := range servers {
+				if s.IsDynmcp() {
+					errOut.printf("%s from %s is left out: it is dynmcp itself\n", s.Name, path)
+					continue
+				}
+				all = append(all, s)
+			}
 		}
 	}
 	return selectServers(all, flags.servers)
@@ -174,10 +180,8 @@ func chooseHosts(names []string, from string) ([]hosts.Host, error) {
 	return chosen, nil
 }
 
-// selectServers returns the servers of these names, all if there are none, without
-// dynmcp itself.
+// selectServers returns the servers of these names, all if there are none.
 func selectServers(all []hosts.Server, names []string) ([]hosts.Server, error) {
-	all = slices.DeleteFunc(all, func(s hosts.Server) bool { return s.IsDynmcp() })
 	if len(names) == 0 {
 		return all, nil
 	}

@@ -179,6 +179,7 @@ func (e *entry) server(h Host, name string) Server {
 	if len(e.OAuth) > 0 && string(e.OAuth) != "null" {
 		s.note("its login is not taken over")
 	}
+	s.unwrap()
 	s.convertReferences(h)
 	return s
 }
@@ -296,13 +297,6 @@ var notInVariable = regexp.MustCompile(`[^A-Za-z0-9_]+`)
 // variableName makes a name for a variable of any text.
 func variableName(text string) string {
 	return strings.ToUpper(strings.Trim(notInVariable.ReplaceAllString(text, "_"), "_"))
-}
-
-// IsDynmcp reports whether the server is dynmcp itself with a config, which is not
-// to be taken over into one.
-func (s *Server) IsDynmcp() bool {
-	name := strings.TrimSuffix(filepath.Base(s.Command), ".exe")
-	return name == "dynmcp" && !slices.Contains(s.Args, "--")
 }
 
 // Problem says why the server cannot be in a config of dynmcp, empty if it can.
