@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -106,6 +107,11 @@ func callTool(ctx context.Context, conn *upstream.Conn, errOut *terminal, name s
 	case <-done:
 	case <-ctx.Done():
 		if conn.Cancel(call, nil) {
+			// The end of dynmcp must not overtake this on its way to the server: it
+			// has been passed on when what follows it is answered.
+			fence, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer stop()
+			_, _ = conn.Call(fence, "ping", nil)
 			return nil, errInterrupted
 		}
 		<-done // it was answered meanwhile
