@@ -11,6 +11,7 @@ var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // expansion is a string with its references replaced.
 type expansion struct {
 	text       string
+	expanded   bool     // there was a reference
 	values     []string // of variables that were inserted; defaults are not among them
 	missing    []string // undefined variables without a default
 	unexpanded bool     // a ${…} that is not a reference is left as it is
@@ -60,6 +61,7 @@ func (e *expansion) replace(reference string, variables map[string]string) strin
 		e.unexpanded = true
 		return reference
 	}
+	e.expanded = true
 	value, defined := variables[name]
 	switch {
 	case strings.Contains(fallback, "${"):
@@ -103,7 +105,7 @@ func (r *reading) expandBelow(path string, n *node, variables map[string]string)
 	case text:
 		e := expand(n.scalar, variables)
 		n.scalar = e.text
-		n.fromVariable = len(e.values) > 0
+		n.expanded = e.expanded
 		n.unresolved = len(e.missing) > 0 || e.nested
 		r.values = append(r.values, e.values...)
 		for _, name := range e.missing {
