@@ -93,10 +93,10 @@ func (r *reading) text(path string, n *node, v reflect.Value, f field) {
 	}
 }
 
-// quotedValue is the value for use in an error message, empty if part of it came
-// from a variable.
+// quotedValue is the value for use in an error message, empty if it may contain
+// that of a variable.
 func quotedValue(n *node) string {
-	if n.fromVariable {
+	if n.expanded {
 		return ""
 	}
 	return " " + strconv.Quote(n.scalar)

@@ -11,21 +11,23 @@ var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // expansion is a string with its references replaced.
 type expansion struct {
 	text       string
+	expanded   bool     // there was a reference
 	values     []string // of variables that were inserted; defaults are not among them
 	missing    []string // undefined variables without a default
-	unexpanded bool     // a ${…} is left as it is: it is not a reference, or in a default
+	unexpanded bool     // a ${…} that is not a reference is left as it is
+	nested     bool     // a default contains a ${…}
 }
 
 // expand replaces ${NAME} and ${NAME:-default} in s. Values are not expanded
 // again. The default also replaces an empty variable. $${…} is an escaped ${…}.
 // Everything else, a lone $ and an unclosed ${ included, stays as it is.
-func expand(s string, lookup func(string) (string, bool)) expansion {
+func expand(s string, variables map[string]string) expansion {
 	var out expansion
 	var b strings.Builder
 	for s != "" {
 		plain, reference, rest := nextReference(s)
 		b.WriteString(plain)
-		b.WriteString(out.replace(reference, lookup))
+		b.WriteString(out.replace(reference, variables))
 		s = rest
 	}
 	out.text = b.String()
@@ -50,7 +52,7 @@ func nextReference(s string) (plain, reference, rest string) {
 }
 
 // replace returns the value of a reference.
-func (e *expansion) replace(reference string, lookup func(string) (string, bool)) string {
+func (e *expansion) replace(reference string, variables map[string]string) string {
 	if reference == "" || strings.HasPrefix(reference, "$$") {
 		return strings.TrimPrefix(reference, "$")
 	}
@@ -59,9 +61,11 @@ func (e *expansion) replace(reference string, lookup func(string) (string, bool)
 		e.unexpanded = true
 		return reference
 	}
-	e.unexpanded = e.unexpanded || strings.Contains(fallback, "${")
-	value, defined := lookup(name)
+	e.expanded = true
+	value, defined := variables[name]
 	switch {
+	case strings.Contains(fallback, "${"):
+		e.nested = true
 	case hasFallback && value == "":
 		return fallback
 	case defined:
@@ -99,7 +103,20 @@ func (r *reading) interpolate(root *node, variables map[string]string) {
 func (r *reading) expandBelow(path string, n *node, variables map[string]string) {
 	switch n.kind {
 	case text:
-		r.expandText(path, n, variables)
+		e := expand(n.scalar, variables)
+		n.scalar = e.text
+		n.expanded = e.expanded
+		n.unresolved = len(e.missing) > 0 || e.nested
+		r.values = append(r.values, e.values...)
+		for _, name := range e.missing {
+			r.missingVariable(n.at, path, name)
+		}
+		if e.nested {
+			r.fail(n.at, path, "a default cannot contain another ${…}", "write the default out")
+		}
+		if e.unexpanded {
+			r.warn(n.at, path, "a ${…} in this text stays as it is", "references are ${NAME} or ${NAME:-default}; $${…} is a plain ${…}")
+		}
 	case list:
 		for i, item := range n.items {
 			r.expandBelow(at(path, i), item, variables)
@@ -108,22 +125,5 @@ func (r *reading) expandBelow(path string, n *node, variables map[string]string)
 		for _, m := range n.members {
 			r.expandBelow(below(path, m.key), m.value, variables)
 		}
-	}
-}
-
-func (r *reading) expandText(path string, n *node, variables map[string]string) {
-	e := expand(n.scalar, func(name string) (string, bool) {
-		value, ok := variables[name]
-		return value, ok
-	})
-	n.scalar = e.text
-	n.fromVariable = len(e.values) > 0
-	n.unresolved = len(e.missing) > 0
-	r.values = append(r.values, e.values...)
-	for _, name := range e.missing {
-		r.missingVariable(n.at, path, name)
-	}
-	if e.unexpanded {
-		r.warn(n.at, path, "a ${…} in this text stays as it is", "references are ${NAME} or ${NAME:-default}, not inside one another; $${…} is a plain ${…}")
 	}
 }

@@ -112,10 +112,9 @@ func (r *reading) resolve(root *node) error {
 	return nil
 }
 
-// Secrets returns the values that must not be shown anywhere: the values of
-// variables that came in for ${…}, of headers, of credentials, and of env keys
-// whose names sound like secrets. A redactor looks for them. The value of a
-// variable is not a secret if the config has it in plain text elsewhere.
+// Secrets returns the values that a redactor has to hide: those of headers and
+// credentials, those of env that look like secrets, and the values of variables
+// unless the config also has them in plain text.
 func (c *Config) Secrets() []string { return c.secrets }
 
 // Single returns the config of a run without a file: one eager stdio server with

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"bytes"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -28,22 +29,28 @@ func Mask(name string, data []byte) []byte {
 	return restore(maskYAML(data, root))
 }
 
+// secretName matches names of variables and options that hold a secret.
+// secretAssignment matches what is assigned to one, as in a connection string, and
+// knownToken the tokens of services that mark theirs.
+var (
+	secretName       = regexp.MustCompile(`(?i)key|token|secret|passw|credential|auth`)
+	secretAssignment = regexp.MustCompile(`(?i)(?:key|token|secret|passw|credential|auth)[\w.-]*=([^\s;&]+)`)
+	knownToken       = regexp.MustCompile(`^(?:gh[opsur]_|github_pat_|glpat-|sk[-_]|xox[a-z]-|AKIA|AIza|npm_|hf_|sbp_|eyJ[\w-]+\.|-----BEGIN )`)
+)
+
 // LooksSecret reports whether the value of a key, option or variable may be a
-// secret: its name says so, or it is a URL with a query or credentials, or an
-// assignment to such a name.
+// secret: its name says so, or it is a URL with a query or credentials, has an
+// assignment to such a name, or begins like a token.
 func LooksSecret(key, value string) bool {
 	_, reference, _ := nextReference(value)
+	_, address, isURL := strings.Cut(value, "://")
 	switch {
-	case value == "" || reference != "" && !strings.Contains(value, "://"):
+	case value == "" || reference != "" && !isURL:
 		return false
-	case secretName.MatchString(key):
+	case secretName.MatchString(key) || isURL && strings.ContainsAny(address, "?@#"):
 		return true
-	case strings.Contains(value, "://"):
-		_, rest, _ := strings.Cut(value, "://")
-		return strings.ContainsAny(rest, "?@#")
 	}
-	_, assigned, ok := strings.Cut(value, "=")
-	return ok && assigned != "" && secretName.MatchString(value[:strings.Index(value, "=")])
+	return secretAssignment.MatchString(value) || knownToken.MatchString(value)
 }
 
 // secretMaps are keys of objects all of whose values Mask hides.

@@ -40,9 +40,9 @@ type node struct {
 	items   []*node  // of a list
 	members []member // of an object, in file order
 
-	// fromVariable is set on strings that contain the value of a variable: errors
-	// must not show them.
-	fromVariable bool
+	// expanded is set on strings that had a reference to a variable: errors must
+	// not show them.
+	expanded bool
 	// unresolved is set on strings that refer to an undefined variable. That is
 	// reported once, and the string is not checked further.
 	unresolved bool

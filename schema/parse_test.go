@@ -192,7 +192,10 @@ func TestSecrets(t *testing.T) {
 			"a": {
 				"command": "x", "description": "not a secret",
 				"args": ["--key=${VARIABLE}"],
-				"env": {"GITHUB_TOKEN": "literal-token", "MODE": "literal-mode", "OTHER": "${OTHER}"}
+				"env": {
+					"GITHUB_TOKEN": "literal-token", "MODE": "literal-mode", "OTHER": "${OTHER}", "GH": "ghp_literal",
+					"DB": "postgres://me:literal-db@db.test/x?key=literal-db-query", "CONN": "Server=literal-host;Password=literal-conn;", "URL": "${NONE:-http://literal-default.test/?a=b}"
+				}
 			},
 			"b": {
 				"url": "https://user:literal-password@b.test/mcp?api_key=literal-query",
@@ -209,13 +212,14 @@ func TestSecrets(t *testing.T) {
 	secrets := strings.Join(cfg.Secrets(), "\n")
 	for _, want := range []string{
 		"from-variable", "from-other", "literal-token", "literal-password", "literal-query", "literal-bearer",
+		"ghp_literal", "postgres://me:literal-db@db.test/x?key=literal-db-query", "literal-db", "literal-db-query", "literal-conn",
 		"Bearer literal-bearer", "literal-header", "literal-client-secret", "literal-gateway",
 	} {
 		if !strings.Contains("\n"+secrets+"\n", "\n"+want+"\n") {
 			t.Errorf("%q is not among the secrets %q", want, cfg.Secrets())
 		}
 	}
-	for _, not := range []string{"not a secret", "literal-mode", "public-id", "--key="} {
+	for _, not := range []string{"not a secret", "literal-mode", "literal-default", "public-id", "--key="} {
 		if strings.Contains(secrets, not) {
 			t.Errorf("%q is among the secrets %q", not, cfg.Secrets())
 		}

@@ -72,7 +72,11 @@ func (r *reading) missingVariable(p pos, path, name string) {
 }
 
 // secret records a value that must never be shown.
-func (r *reading) secret(value string) { r.secrets = append(r.secrets, value) }
+func (r *reading) secret(value string) {
+	if value != "" {
+		r.secrets = append(r.secrets, value)
+	}
+}
 
 // err returns the recorded errors, or nil.
 func (r *reading) err() error {

@@ -2,12 +2,10 @@ package schema
 
 import (
 	"fmt"
-	"maps"
 	"net"
 	"net/http"
 	"net/url"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -35,12 +33,14 @@ func (r *reading) checkURL(path string, n *node) {
 		r.fail(n.at, path, "this is not an http or https address", "write it like https://mcp.example.com/mcp")
 		return
 	}
-	if password, ok := u.User.Password(); ok {
-		r.secret(password)
-	}
-	query := u.Query()
-	for _, key := range slices.Sorted(maps.Keys(query)) {
-		for _, value := range query[key] {
+	r.urlSecrets(u)
+}
+
+func (r *reading) urlSecrets(u *url.URL) {
+	password, _ := u.User.Password()
+	r.secret(password)
+	for _, values := range u.Query() {
+		for _, value := range values {
 			r.secret(value)
 		}
 	}
@@ -72,9 +72,6 @@ func (r *reading) checkHeaders(path string, n *node) {
 	}
 }
 
-// secretName matches names of variables and options that hold a secret.
-var secretName = regexp.MustCompile(`(?i)key|token|secret|passw|credential|auth`)
-
 func (r *reading) checkEnv(path string, n *node) {
 	if n == nil {
 		return
@@ -87,8 +84,18 @@ func (r *reading) checkEnv(path string, n *node) {
 		case isKnownText(m.value) && strings.Contains(m.value.scalar, "\x00"):
 			r.fail(m.value.at, inner, "this has a NUL in it", "no process can be given that")
 		}
-		if isKnownText(m.value) && secretName.MatchString(m.key) {
+		switch {
+		case !isKnownText(m.value):
+		case secretName.MatchString(m.key):
 			r.secret(m.value.scalar)
+		case !m.value.expanded && LooksSecret(m.key, m.value.scalar):
+			r.secret(m.value.scalar)
+			if u, err := url.Parse(m.value.scalar); err == nil {
+				r.urlSecrets(u)
+			}
+			for _, assigned := range secretAssignment.FindAllStringSubmatch(m.value.scalar, -1) {
+				r.secret(assigned[1])
+			}
 		}
 	}
 }
