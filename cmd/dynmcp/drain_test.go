@@ -103,7 +103,7 @@ func TestSIGTERMBehindEOF(t *testing.T) {
 		t.Fatal(err)
 	}
 	host.CloseStdin()
-	host.WaitStderr("what is no message") // so the end of its input has been seen
+	host.WaitStderr("cut off") // so the end of its input has been seen
 	host.Signal(syscall.SIGTERM)
 	contains(t, call.Wait().Raw, "slow: dynmcp is shutting down", "outcome not_sent")
 	if code := host.Wait(); code != 0 {
