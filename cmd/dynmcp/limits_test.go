@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -161,6 +162,9 @@ func TestTenThousandCallsAtOnce(t *testing.T) {
 	}
 }
 
+// idOf finds the id of an answer of ours at the beginning of its line.
+var idOf = regexp.MustCompile(`"id":("i"|\d+)`)
+
 // A host that reads nothing is not read either, and what waits for it is bounded:
 // the servers wait too. Nothing is lost when it reads again.
 func TestHostThatDoesNotReadIsNotRead(t *testing.T) {
@@ -184,7 +188,7 @@ func TestHostThatDoesNotReadIsNotRead(t *testing.T) {
 	}
 	alpha.WaitFor("call fault", calls)
 	pings, rest := strings.Repeat(`{"jsonrpc":"2.0","method":"notifications/x"}`+"\n", 100), ""
-	for end := time.Now().Add(30 * time.Second); rest == ""; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); rest == ""; {
 		_ = stdin.SetWriteDeadline(time.Now().Add(2 * time.Second))
 		if n, err := io.WriteString(stdin, pings); err != nil {
 			rest = pings[n:]
@@ -208,11 +212,11 @@ func TestHostThatDoesNotReadIsNotRead(t *testing.T) {
 			if err != nil {
 				return
 			}
-			id := string(mcptest.Parse(string(line)).ID)
-			if id != `"i"` && len(line) < size {
+			id := idOf.Find(line[:min(len(line), 100)])
+			if string(id) != `"id":"i"` && len(line) < size {
 				t.Errorf("got %.300s", line)
 			}
-			answered[id] = true
+			answered[string(id)] = true
 		}
 	}()
 	fmt.Fprint(stdin, rest)
