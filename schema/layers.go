@@ -18,7 +18,12 @@ type Origin struct {
 
 // merge merges files that were read without an error, the nearest first.
 func merge(layers []*reading) (*Config, error) {
-	cfg := newConfig(mergeDocuments(layers))
+	nearer, farthest := layers[:len(layers)-1], layers[len(layers)-1]
+	doc := *farthest.doc
+	for _, r := range slices.Backward(nearer) {
+		overlay(reflect.ValueOf(&doc).Elem(), reflect.ValueOf(r.doc).Elem(), r.root)
+	}
+	cfg := newConfig(&doc)
 	cfg.Path = layers[0].path
 	cfg.Origins = map[string]Origin{}
 	for _, r := range layers {
@@ -74,14 +79,6 @@ func (c *Config) addServers(r *reading) {
 		c.Origins[s.Name] = Origin{File: r.path, Line: r.positions[s.Name].line}
 		c.Servers = append(c.Servers, s)
 	}
-}
-
-func mergeDocuments(layers []*reading) *Document {
-	doc := *layers[len(layers)-1].doc
-	for i := len(layers) - 2; i >= 0; i-- {
-		overlay(reflect.ValueOf(&doc).Elem(), reflect.ValueOf(layers[i].doc).Elem(), layers[i].root)
-	}
-	return &doc
 }
 
 // overlay copies the fields from src to dst that n, the node of src, has keys for.
