@@ -97,7 +97,8 @@ func read(path string) (data []byte, pipe bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	regular, descriptor := info.Mode().IsRegular(), strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/self/fd/") || path == "/dev/stdin"
+	descriptor := path == "/dev/stdin" || strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/self/fd/")
+	regular := info.Mode().IsRegular()
 	switch {
 	case info.IsDir():
 		return nil, false, fmt.Errorf("%s %w", path, errDirectory)

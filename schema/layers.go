@@ -49,23 +49,21 @@ func merge(layers []*reading) (*Config, error) {
 // secretsOf returns the values to hide: credentials, and the values of variables
 // unless a file also has them in plain text.
 func secretsOf(layers []*reading) []string {
-	var secrets, public []string
+	var secrets, values, texts, public []string
 	for _, r := range layers {
 		secrets = append(secrets, r.secrets...)
+		values = append(values, r.values...)
+		texts = append(texts, r.texts...)
 		public = append(public, r.public...)
 	}
-	for _, r := range layers {
-		for _, value := range r.values {
-			shown := func(r *reading) bool {
-				return slices.ContainsFunc(r.texts, func(text string) bool { return strings.Contains(text, value) })
-			}
-			if !slices.ContainsFunc(layers, shown) {
-				secrets = append(secrets, value)
-			}
+	slices.Sort(values)
+	for _, value := range slices.Compact(values) {
+		if !slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, value) }) {
+			secrets = append(secrets, value)
 		}
 	}
 	slices.Sort(secrets)
-	return slices.DeleteFunc(slices.Compact(secrets), func(s string) bool { return s == "" || slices.Contains(public, s) })
+	return slices.DeleteFunc(slices.Compact(secrets), func(s string) bool { return slices.Contains(public, s) })
 }
 
 // addServers adds the servers of a file that no nearer file has.
