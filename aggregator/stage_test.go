@@ -135,7 +135,7 @@ func (st *stage) config(single bool, expose []string) *schema.Config {
 		}
 		file := mcptest.Config(st.t, `{"mcp":{`+strings.Join(entries, ",")+`}}`)
 		var err error
-		if cfg, err = schema.Load([]string{file}, schema.LoadOptions{}); err != nil {
+		if cfg, err = schema.ReadFiles(st.t.Context(), []string{file}, schema.LoadOptions{}).Load(); err != nil {
 			st.t.Fatal(err)
 		}
 	}

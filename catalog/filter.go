@@ -29,7 +29,7 @@ func (f filter) passes(name string) bool {
 	return (len(f.allow) == 0 || slices.ContainsFunc(f.allow, matches)) && !slices.ContainsFunc(f.deny, matches)
 }
 
-// glob compiles a pattern that schema.Load has accepted.
+// glob compiles a pattern of a config, which was checked with the same function.
 func glob(pattern string) *regexp.Regexp {
 	g, err := schema.CompileGlob(pattern)
 	if err != nil {

@@ -228,13 +228,12 @@ func (r *reading) required(path string, p pos, n *node, fields []field) {
 // unknownKeys records the members without a field, and reports whether one of
 // them looks like a misspelt key.
 func (r *reading) unknownKeys(path string, n *node, fields []field) (typo bool) {
+	known := keysOf(fields)
 	for _, m := range n.members {
-		if _, ok := findField(fields, m.key); ok {
-			continue
+		if !slices.Contains(known, m.key) {
+			typo = typo || nearest(m.key, known) != ""
+			r.fail(m.at, below(path, m.name()), "unknown key", hintForKey(m.key, known))
 		}
-		known := keysOf(fields)
-		typo = typo || nearest(m.key, known) != ""
-		r.fail(m.at, below(path, m.name()), "unknown key", hintForKey(m.key, known))
 	}
 	return typo
 }

@@ -4,17 +4,19 @@
 // Every step of reading works on one small tree of nodes that know their line
 // and column:
 //
-//	bytes ─► jsonc.go or yaml.go    a tree of nodes
+//	paths ─► files.go               bytes, each file read once
+//	      ─► jsonc.go or yaml.go    a tree of nodes
 //	      ─► env.go                 the variables that the document may refer to
 //	      ─► interpolate.go         ${VAR} in the values below mcp, tree, gateway
 //	      ─► decode.go              nodes into the types, by the tags in types.go
 //	      ─► validate.go, tree.go   rules that the types cannot express
-//	      ─► *Config, or Errors with everything that is wrong, in file order
+//	      ─► layers.go              one *Config of all files
+//
+// The error has everything that is wrong, in file order.
 //
 // The tags on the struct fields in types.go are the only table of keys: the
 // decoder, the defaults and the JSON Schema are all read from them.
 //
-// The package imports no other package of this module, starts nothing and
-// writes nothing. It never puts an environment value, a header or a credential
+// The package imports no other package of this module and writes nothing. It never puts an environment value, a header or a credential
 // into an error.
 package schema

@@ -51,11 +51,7 @@ func findEntry(root *node, name string) *Entry {
 func entriesOf(root *node) []Entry {
 	var all []Entry
 	for _, list := range serverLists {
-		servers := root.get(list)
-		if servers == nil {
-			continue
-		}
-		for _, m := range servers.members {
+		for _, m := range root.membersOf(list) {
 			e := Entry{Name: m.key, Key: m.key, Line: m.at.line, list: list}
 			if list != "mcp" && !serverName.MatchString(m.key) {
 				e.Name = slug(m.key)

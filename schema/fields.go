@@ -2,6 +2,7 @@ package schema
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -53,22 +54,11 @@ func fieldsOf(t reflect.Type) []field {
 func inGroups(fields []field, groups ...string) []field {
 	var in []field
 	for _, f := range fields {
-		for _, group := range groups {
-			if f.group == group {
-				in = append(in, f)
-			}
+		if slices.Contains(groups, f.group) {
+			in = append(in, f)
 		}
 	}
 	return in
-}
-
-func findField(fields []field, key string) (field, bool) {
-	for _, f := range fields {
-		if f.key == key {
-			return f, true
-		}
-	}
-	return field{}, false
 }
 
 func keysOf(fields []field) []string {

@@ -36,25 +36,21 @@ func ReadFiles(ctx context.Context, paths []string, opts LoadOptions) *Files {
 	for _, path := range paths {
 		f.config = append(f.config, content{name: path})
 	}
-	return f.Reread(ctx)
+	f, _ = f.Reread(ctx)
+	return f
 }
 
-// Reread reads the same files again, except for pipes, which have no more to give
-// and keep what was read from them.
-func (f *Files) Reread(ctx context.Context) *Files {
-	next := &Files{opts: f.opts, env: f.env.reread(ctx)}
+// Reread reads the same files again, and reports whether any has changed. Pipes
+// cannot be read twice: they keep their content.
+func (f *Files) Reread(ctx context.Context) (next *Files, changed bool) {
+	next = &Files{opts: f.opts, env: f.env.reread(ctx)}
 	for _, c := range f.config {
 		next.config = append(next.config, c.reread(ctx))
 	}
-	return next
-}
-
-// Equal reports whether the files are the same, byte for byte.
-func (f *Files) Equal(other *Files) bool {
 	same := func(a, b content) bool {
-		return a.name == b.name && bytes.Equal(a.data, b.data) && fmt.Sprint(a.err) == fmt.Sprint(b.err)
+		return bytes.Equal(a.data, b.data) && fmt.Sprint(a.err) == fmt.Sprint(b.err)
 	}
-	return same(f.env, other.env) && slices.EqualFunc(f.config, other.config, same)
+	return next, !same(f.env, next.env) || !slices.EqualFunc(f.config, next.config, same)
 }
 
 // content is what was read from a file, or why it was not.
@@ -102,7 +98,8 @@ func read(path string) (data []byte, pipe bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	regular, descriptor := info.Mode().IsRegular(), strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/self/fd/") || path == "/dev/stdin"
+	descriptor := path == "/dev/stdin" || strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/self/fd/")
+	regular := info.Mode().IsRegular()
 	switch {
 	case info.IsDir():
 		return nil, false, fmt.Errorf("%s %w", path, errDirectory)

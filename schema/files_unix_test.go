@@ -39,17 +39,17 @@ func special(t *testing.T) map[string]string {
 func TestLoadSpecialFiles(t *testing.T) {
 	for kind, path := range special(t) {
 		t.Run(kind, func(t *testing.T) {
-			_, err := Load([]string{path}, LoadOptions{})
+			_, err := load([]string{path}, LoadOptions{})
 			wantError(t, err, "read the config file: "+path+" is not a regular file")
 			dir := write(t, map[string]string{"mcp.json": minimal, "process.json": `{"env": "process", "mcp": {"a": {"command": "x"}}}`})
-			_, err = Load([]string{"mcp.json"}, LoadOptions{EnvFile: path})
+			_, err = load([]string{"mcp.json"}, LoadOptions{EnvFile: path})
 			wantError(t, err, "read the .env file: "+path+" is not a regular file")
 			if err := os.Symlink(path, ".env"); err != nil {
 				t.Fatal(err)
 			}
-			_, err = Load([]string{"mcp.json"}, LoadOptions{})
+			_, err = load([]string{"mcp.json"}, LoadOptions{})
 			wantError(t, err, "read the .env file: "+filepath.Join(dir, ".env")+" is not a regular file")
-			if _, err := Load([]string{"process.json"}, LoadOptions{}); err != nil {
+			if _, err := load([]string{"process.json"}, LoadOptions{}); err != nil {
 				t.Errorf("a .env that is not needed: %v", err)
 			}
 		})
@@ -81,17 +81,16 @@ func TestLoadPipe(t *testing.T) {
 		if err != nil || cfg.Servers[0].Args[0] != "me" {
 			t.Fatalf("got %+v, %v", cfg, err)
 		}
-		again := files.Reread(t.Context())
-		if !again.Equal(files) {
+		var changed bool
+		if files, changed = files.Reread(t.Context()); changed {
 			t.Fatal("nothing was changed, and the files are different")
 		}
-		files = again
 	}
 	if err := os.WriteFile(filepath.Join(dir, ".env"), []byte("WHO=you"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	again := files.Reread(t.Context())
-	if again.Equal(files) {
+	again, changed := files.Reread(t.Context())
+	if !changed {
 		t.Error("the .env was changed, and the files are the same")
 	}
 	if cfg, err := again.Load(); err != nil || cfg.Servers[0].Args[0] != "you" {

@@ -18,7 +18,12 @@ type Origin struct {
 
 // merge merges files that were read without an error, the nearest first.
 func merge(layers []*reading) (*Config, error) {
-	cfg := newConfig(mergeDocuments(layers))
+	nearer, farthest := layers[:len(layers)-1], layers[len(layers)-1]
+	doc := *farthest.doc
+	for _, r := range slices.Backward(nearer) {
+		overlay(reflect.ValueOf(&doc).Elem(), reflect.ValueOf(r.doc).Elem(), r.root)
+	}
+	cfg := newConfig(&doc)
 	cfg.Path = layers[0].path
 	cfg.Origins = map[string]Origin{}
 	for _, r := range layers {
@@ -44,23 +49,21 @@ func merge(layers []*reading) (*Config, error) {
 // secretsOf returns the values to hide: credentials, and the values of variables
 // unless a file also has them in plain text.
 func secretsOf(layers []*reading) []string {
-	var secrets, public []string
+	var secrets, values, texts, public []string
 	for _, r := range layers {
 		secrets = append(secrets, r.secrets...)
+		values = append(values, r.values...)
+		texts = append(texts, r.texts...)
 		public = append(public, r.public...)
 	}
-	for _, r := range layers {
-		for _, value := range r.values {
-			shown := func(r *reading) bool {
-				return slices.ContainsFunc(r.texts, func(text string) bool { return strings.Contains(text, value) })
-			}
-			if !slices.ContainsFunc(layers, shown) {
-				secrets = append(secrets, value)
-			}
+	slices.Sort(values)
+	for _, value := range slices.Compact(values) {
+		if !slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, value) }) {
+			secrets = append(secrets, value)
 		}
 	}
 	slices.Sort(secrets)
-	return slices.DeleteFunc(slices.Compact(secrets), func(s string) bool { return s == "" || slices.Contains(public, s) })
+	return slices.DeleteFunc(slices.Compact(secrets), func(s string) bool { return slices.Contains(public, s) })
 }
 
 // addServers adds the servers of a file that no nearer file has.
@@ -74,14 +77,6 @@ func (c *Config) addServers(r *reading) {
 		c.Origins[s.Name] = Origin{File: r.path, Line: r.positions[s.Name].line}
 		c.Servers = append(c.Servers, s)
 	}
-}
-
-func mergeDocuments(layers []*reading) *Document {
-	doc := *layers[len(layers)-1].doc
-	for i := len(layers) - 2; i >= 0; i-- {
-		overlay(reflect.ValueOf(&doc).Elem(), reflect.ValueOf(layers[i].doc).Elem(), layers[i].root)
-	}
-	return &doc
 }
 
 // overlay copies the fields from src to dst that n, the node of src, has keys for.

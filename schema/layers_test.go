@@ -19,7 +19,7 @@ func layered(t *testing.T, files map[string]string, environ []string, names ...s
 	for _, name := range names {
 		paths = append(paths, filepath.Join(dir, name))
 	}
-	return Load(paths, LoadOptions{Environ: environ})
+	return load(paths, LoadOptions{Environ: environ})
 }
 
 func serverNames(cfg *Config) string {
@@ -139,7 +139,7 @@ func TestLayersEnvFile(t *testing.T) {
 		"far.json":  `{"env": "process", "mcp": {"b": {"command": "${WHO}"}}}`,
 		"vars":      "WHO=file\n",
 	})
-	cfg, err := Load([]string{filepath.Join(dir, "near.json"), filepath.Join(dir, "far.json")}, LoadOptions{EnvFile: "vars", Environ: []string{"WHO=process"}})
+	cfg, err := load([]string{filepath.Join(dir, "near.json"), filepath.Join(dir, "far.json")}, LoadOptions{EnvFile: "vars", Environ: []string{"WHO=process"}})
 	if err != nil {
 		t.Fatal(err)
 	}

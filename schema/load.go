@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -20,18 +19,12 @@ type LoadOptions struct {
 	Environ []string
 }
 
-// Load reads config files, the nearest first, and merges them: a nearer file
-// overrides those behind it. Servers are merged by name, as whole entries. Any
-// other key is taken from the nearest file that has it; for catalog, gateway and
-// defaults that holds for each of their keys.
+// Load merges the files: a nearer one overrides those behind it. Servers are
+// merged by name, as whole entries. Any other key is taken from the nearest file
+// that has it; for catalog, gateway and defaults that holds for each of their keys.
 //
 // The error for files with invalid content wraps Errors, a *MissingVariablesError
 // or both, for all of them.
-func Load(paths []string, opts LoadOptions) (*Config, error) {
-	return ReadFiles(context.Background(), paths, opts).Load()
-}
-
-// Load is like the function Load, for files that were read.
 func (f *Files) Load() (*Config, error) {
 	var layers []*reading // the farthest first: nearer ones refer to its servers
 	var failures []error

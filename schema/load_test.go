@@ -48,7 +48,7 @@ func wantError(t *testing.T, err error, parts ...string) {
 // An explicit path may be relative; the config knows the absolute one.
 func TestLoadPath(t *testing.T) {
 	dir := write(t, map[string]string{"some.json": minimal})
-	cfg, err := Load([]string{"some.json"}, LoadOptions{Environ: []string{"WHO=me"}})
+	cfg, err := load([]string{"some.json"}, LoadOptions{Environ: []string{"WHO=me"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,12 +64,12 @@ func TestLoadPath(t *testing.T) {
 // but is no file.
 func TestLoadNoFile(t *testing.T) {
 	dir := write(t, nil)
-	_, err := Load([]string{"missing.json"}, LoadOptions{})
+	_, err := load([]string{"missing.json"}, LoadOptions{})
 	wantError(t, err, "Config file not found", filepath.Join(dir, "missing.json"))
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v, want it to be fs.ErrNotExist", err)
 	}
-	_, err = Load([]string{dir}, LoadOptions{})
+	_, err = load([]string{dir}, LoadOptions{})
 	wantError(t, err, dir, "is a directory")
 }
 

@@ -85,6 +85,22 @@ func (n *node) get(key string) *node {
 	return m.value
 }
 
+// itemsOf returns the items of the list at a key, membersOf the members of the
+// object at one. Both return nil if there is none.
+func (n *node) itemsOf(key string) []*node {
+	if n = n.get(key); n == nil {
+		return nil
+	}
+	return n.items
+}
+
+func (n *node) membersOf(key string) []member {
+	if n = n.get(key); n == nil {
+		return nil
+	}
+	return n.members
+}
+
 func (n *node) has(key string) bool {
 	_, ok := n.member(key)
 	return ok

@@ -142,6 +142,10 @@ func differences(v, base reflect.Value) any {
 	}
 }
 
+func load(paths []string, opts LoadOptions) (*Config, error) {
+	return ReadFiles(context.Background(), paths, opts).Load()
+}
+
 // parse reads a config that is in no file.
 func parse(name string, data []byte, opts LoadOptions) (*Config, error) {
 	r := &reading{nearest: true, files: ReadFiles(context.Background(), nil, opts)}

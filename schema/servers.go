@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -115,9 +116,7 @@ func (r *reading) withoutMisplaced(path string, n *node, transport string, field
 	}
 	own := inGroups(fields, "", groupLimit, groupOf(transport))
 	for _, m := range n.members {
-		_, known := findField(fields, m.key)
-		_, ours := findField(own, m.key)
-		if known && !ours {
+		if slices.Contains(keysOf(fields), m.key) && !slices.Contains(keysOf(own), m.key) {
 			r.fail(m.at, below(path, m.name()), "this key does not go with transport "+transport, hint)
 		}
 	}

@@ -2,8 +2,10 @@ package schema
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -13,7 +15,7 @@ func (r *reading) tree(docPath string, n *node, p **Node) {
 	switch n.kind {
 	case list:
 		r.list(docPath, n, reflect.ValueOf(&root.Children).Elem(), field{})
-		r.checkNodes(docPath, n, root, map[string]pos{"/": n.at})
+		r.checkNodes(docPath, n.items, root, map[string]pos{"/": n.at})
 	case object:
 		r.plain(docPath, n, reflect.ValueOf(root).Elem(), field{})
 		if place := n.get("path"); isKnownText(place) && root.Path != "/" {
@@ -26,16 +28,13 @@ func (r *reading) tree(docPath string, n *node, p **Node) {
 	*p = root
 }
 
-// checkNodes checks the children of parent, which n is the list of. positions maps
-// the paths seen so far to their positions.
-func (r *reading) checkNodes(docPath string, n *node, parent *Node, positions map[string]pos) {
-	if n == nil || n.kind != list {
-		return
-	}
-	for i := range parent.Children {
-		child, inner := &parent.Children[i], at(docPath, i)
-		r.checkPath(below(inner, "path"), n.items[i].get("path"), parent, positions)
-		r.checkNode(inner, n.items[i], child, positions)
+// checkNodes checks the children of parent, which items are in the file. positions
+// maps the paths seen so far to their positions.
+func (r *reading) checkNodes(docPath string, items []*node, parent *Node, positions map[string]pos) {
+	for i, n := range items {
+		inner := at(docPath, i)
+		r.checkPath(below(inner, "path"), n.get("path"), parent, positions)
+		r.checkNode(inner, n, &parent.Children[i], positions)
 	}
 }
 
@@ -43,7 +42,7 @@ func (r *reading) checkNode(docPath string, n *node, v *Node, positions map[stri
 	if v.Source != nil {
 		r.checkSource(below(docPath, "source"), n.get("source"), v.Source)
 	}
-	r.checkNodes(below(docPath, "children"), n.get("children"), v, positions)
+	r.checkNodes(below(docPath, "children"), n.itemsOf("children"), v, positions)
 }
 
 func (r *reading) checkPath(docPath string, n *node, parent *Node, positions map[string]pos) {
@@ -81,12 +80,8 @@ func (r *reading) checkMountedServer(docPath string, n *node, name string) {
 	if _, known := r.positions[name]; known || r.inherits(name) || !isKnownText(n) {
 		return
 	}
-	var names []string
-	for known := range r.positions {
-		names = append(names, known)
-	}
 	hint := "name one of the servers under mcp"
-	if near := nearest(name, names); near != "" {
+	if near := nearest(name, slices.Sorted(maps.Keys(r.positions))); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
 	r.fail(n.at, docPath, "there is no server of this name", hint)

@@ -30,7 +30,7 @@ const (
 )
 
 // Config is a valid config document with all defaults filled in. It is a value:
-// nothing in this module changes one that Load has returned.
+// nothing in this module changes one after Files.Load.
 type Config struct {
 	// Path is the absolute path of the file it was read from, the nearest if there
 	// are several; empty if it was made by Single.
@@ -67,8 +67,8 @@ type Config struct {
 	secrets []string
 }
 
-// Document is a config file as it is written. Load turns it into a Config; the
-// JSON Schema describes this type.
+// Document is a config file as it is written. Files.Load turns it into a Config;
+// the JSON Schema describes this type.
 //
 // The tags define a key: its name (json), default and example, the allowed values
 // (enum), the least number (min), that it must not be blank (nonblank), that it

@@ -13,8 +13,8 @@ import (
 // checkServer checks what the types of an entry cannot express.
 func (r *reading) checkServer(path string, n *node, s *Server) {
 	r.checkURL(below(path, "url"), n.get("url"))
-	r.checkHeaders(below(path, "headers"), n.get("headers"))
-	r.checkEnv(below(path, "env"), n.get("env"))
+	r.checkHeaders(below(path, "headers"), n.membersOf("headers"))
+	r.checkEnv(below(path, "env"), n.membersOf("env"))
 	r.checkTools(path, n)
 	for name := range s.Headers {
 		if s.Auth != nil && strings.EqualFold(name, "Authorization") {
@@ -49,12 +49,9 @@ func (r *reading) urlSecrets(u *url.URL) {
 // headerName matches a token of RFC 9110.
 var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 
-func (r *reading) checkHeaders(path string, n *node) {
-	if n == nil {
-		return
-	}
+func (r *reading) checkHeaders(path string, headers []member) {
 	seen := map[string]bool{}
-	for _, m := range n.members {
+	for _, m := range headers {
 		inner := below(path, m.key)
 		canonical := http.CanonicalHeaderKey(m.key)
 		switch {
@@ -72,11 +69,8 @@ func (r *reading) checkHeaders(path string, n *node) {
 	}
 }
 
-func (r *reading) checkEnv(path string, n *node) {
-	if n == nil {
-		return
-	}
-	for _, m := range n.members {
+func (r *reading) checkEnv(path string, variables []member) {
+	for _, m := range variables {
 		inner := below(path, m.key)
 		switch {
 		case m.key == "" || strings.ContainsAny(m.key, "=\x00"):
@@ -102,18 +96,13 @@ func (r *reading) checkEnv(path string, n *node) {
 
 // checkTools checks the keys for tools that servers and sources of the tree share.
 func (r *reading) checkTools(path string, n *node) {
-	if filter := n.get("tool_filter"); filter != nil {
-		for i, item := range filter.items {
-			r.checkGlob(at(below(path, "tool_filter"), i), item)
-		}
-	}
-	aliases := n.get("path_aliases")
-	if aliases == nil {
-		return
+	filter, aliases := below(path, "tool_filter"), below(path, "path_aliases")
+	for i, item := range n.itemsOf("tool_filter") {
+		r.checkGlob(at(filter, i), item)
 	}
 	taken := map[string]string{}
-	for _, m := range aliases.members {
-		r.checkAlias(below(below(path, "path_aliases"), m.key), m, taken)
+	for _, m := range n.membersOf("path_aliases") {
+		r.checkAlias(below(aliases, m.key), m, taken)
 	}
 }
 
@@ -147,15 +136,11 @@ func (r *reading) checkAlias(path string, m member, taken map[string]string) {
 func (r *reading) checkGateway(n *node) {
 	r.checkListen("gateway.listen", n.get("listen"))
 	r.checkListen("gateway.debug_listen", n.get("debug_listen"))
-	if origins := n.get("allowed_origins"); origins != nil {
-		for i, item := range origins.items {
-			r.checkOrigin(at("gateway.allowed_origins", i), item)
-		}
+	for i, item := range n.itemsOf("allowed_origins") {
+		r.checkOrigin(at("gateway.allowed_origins", i), item)
 	}
-	if hosts := n.get("allowed_hosts"); hosts != nil {
-		for i, item := range hosts.items {
-			r.checkHost(at("gateway.allowed_hosts", i), item)
-		}
+	for i, item := range n.itemsOf("allowed_hosts") {
+		r.checkHost(at("gateway.allowed_hosts", i), item)
 	}
 }
 

@@ -185,11 +185,11 @@ func (r *reloader) files() []string {
 // reload reads the files and, if one was changed or always is set, applies them.
 // When ctx ends it does not wait for a file system that hangs.
 func (r *reloader) reload(ctx context.Context, always bool) {
-	before := r.read
-	r.read = before.Reread(ctx)
-	if ctx.Err() != nil || !always && r.read.Equal(before) {
+	next, changed := r.read.Reread(ctx)
+	if ctx.Err() != nil || !always && !changed {
 		return
 	}
+	r.read = next
 	cfg, err := loadFiles(r.read)
 	if err == nil {
 		err = r.agg.Apply(cfg)

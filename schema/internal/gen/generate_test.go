@@ -241,7 +241,7 @@ func load(t *testing.T, name string, data []byte, environ []string) (*schema.Con
 	if err := os.WriteFile(path, data, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	return schema.Load([]string{path}, schema.LoadOptions{Dir: dir, Environ: environ})
+	return schema.ReadFiles(t.Context(), []string{path}, schema.LoadOptions{Dir: dir, Environ: environ}).Load()
 }
 
 func document(t *testing.T, name, input string) any {
