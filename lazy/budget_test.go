@@ -11,7 +11,7 @@ import (
 )
 
 func TestLoadAfterTwoFailures(t *testing.T) {
-	onStage(t, func(t *testing.T, s *stage) {
+	onTestSet(t, func(t *testing.T, s *testSet) {
 		s.load = func(ctx context.Context, n int32) error {
 			if n < 3 {
 				return failing(ctx, n)
@@ -34,7 +34,7 @@ func TestLoadAfterTwoFailures(t *testing.T) {
 }
 
 func TestBudgetEvicts(t *testing.T) {
-	onStage(t, func(t *testing.T, s *stage) {
+	onTestSet(t, func(t *testing.T, s *testSet) {
 		s.load = failing
 		u := s.one(lazyServer)
 		var err error
@@ -62,7 +62,7 @@ func TestBudgetEvicts(t *testing.T) {
 }
 
 func TestThirdFailureSaysSo(t *testing.T) {
-	onStage(t, func(t *testing.T, s *stage) {
+	onTestSet(t, func(t *testing.T, s *testSet) {
 		s.load = failing
 		u := s.one(lazyServer)
 		var err error
@@ -88,7 +88,7 @@ func TestWhatDoesNotCount(t *testing.T) {
 		"an eager load": {Description: "eager all the same", Load: schema.LoadEager, LoadBudget: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onStage(t, func(t *testing.T, s *stage) {
+			onTestSet(t, func(t *testing.T, s *testSet) {
 				s.load = failing
 				if name == "login" {
 					s.load = func(context.Context, int32) error { return login }
@@ -106,7 +106,7 @@ func TestWhatDoesNotCount(t *testing.T) {
 }
 
 func TestOnceReadyIsNeverEvicted(t *testing.T) {
-	onStage(t, func(t *testing.T, s *stage) {
+	onTestSet(t, func(t *testing.T, s *testSet) {
 		u := s.one(lazyServer)
 		_, release := use(t, u)
 		release()
@@ -123,7 +123,7 @@ func TestOnceReadyIsNeverEvicted(t *testing.T) {
 }
 
 func TestEvictedErrorSaysWhatHappened(t *testing.T) {
-	onStage(t, func(t *testing.T, s *stage) {
+	onTestSet(t, func(t *testing.T, s *testSet) {
 		s.load = failing
 		u := s.one(schema.Server{Description: "lazy", LoadBudget: 1})
 		_, _, err := u.Acquire(t.Context())
@@ -135,7 +135,7 @@ func TestEvictedErrorSaysWhatHappened(t *testing.T) {
 
 // That we end is no failure of the server's.
 func TestShutdownDoesNotCount(t *testing.T) {
-	onStage(t, func(t *testing.T, s *stage) {
+	onTestSet(t, func(t *testing.T, s *testSet) {
 		s.load = func(ctx context.Context, _ int32) error { <-ctx.Done(); return ctx.Err() }
 		u := s.one(schema.Server{Description: "lazy", LoadBudget: 1})
 		failed := waitingUse(t, u)
@@ -150,7 +150,7 @@ func TestShutdownDoesNotCount(t *testing.T) {
 // before it failed, does not start another.
 func TestBudgetIsNotOverrun(t *testing.T) {
 	for range 300 {
-		s := &stage{load: failing}
+		s := &testSet{load: failing}
 		s.Set = NewSet(Options{Load: s.connect, Changed: func(*Upstream) {}})
 		u := s.one(schema.Server{Description: "lazy", LoadBudget: 1})
 		var all sync.WaitGroup

@@ -19,8 +19,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A stage is a set whose loads a test decides.
-type stage struct {
+// A testSet is a set whose loads a test decides.
+type testSet struct {
 	*Set
 	loads   atomic.Int32
 	changes atomic.Int32
@@ -30,11 +30,11 @@ type stage struct {
 	ends []net.Conn // the upstreams' ends of the connections, oldest first
 }
 
-// onStage runs a test in a bubble with a clock of its own, in which nothing may
+// onTestSet runs a test in a bubble with a clock of its own, in which nothing may
 // be left at the end.
-func onStage(t *testing.T, test func(t *testing.T, s *stage)) {
+func onTestSet(t *testing.T, test func(t *testing.T, s *testSet)) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &stage{}
+		s := &testSet{}
 		s.Set = NewSet(Options{
 			Load:    s.connect,
 			Changed: func(*Upstream) { s.changes.Add(1) },
@@ -44,7 +44,7 @@ func onStage(t *testing.T, test func(t *testing.T, s *stage)) {
 	})
 }
 
-func (s *stage) connect(ctx context.Context, u *Upstream) (*upstream.Conn, error) {
+func (s *testSet) connect(ctx context.Context, u *Upstream) (*upstream.Conn, error) {
 	n := s.loads.Add(1)
 	if s.load != nil {
 		if err := s.load(ctx, n); err != nil {
@@ -59,7 +59,7 @@ func (s *stage) connect(ctx context.Context, u *Upstream) (*upstream.Conn, error
 }
 
 // crash ends the newest connection from the other side.
-func (s *stage) crash() {
+func (s *testSet) crash() {
 	s.mu.Lock()
 	end := s.ends[len(s.ends)-1]
 	s.mu.Unlock()
@@ -67,7 +67,7 @@ func (s *stage) crash() {
 	synctest.Wait()
 }
 
-func (s *stage) one(server schema.Server) *Upstream {
+func (s *testSet) one(server schema.Server) *Upstream {
 	server.Name = "one"
 	s.Apply([]schema.Server{server})
 	return s.Get("one")
@@ -107,7 +107,7 @@ func waitingUse(t *testing.T, u *Upstream) <-chan error {
 func failing(context.Context, int32) error { return errors.New("no such luck") }
 
 func TestCallersShareOneLoad(t *testing.T) {
-	onStage(t, func(t *testing.T, s *stage) {
+	onTestSet(t, func(t *testing.T, s *testSet) {
 		s.load = func(context.Context, int32) error { time.Sleep(time.Second); return nil }
 		u := s.one(lazyServer)
 		var conns sync.Map
@@ -133,7 +133,7 @@ func TestCallersShareOneLoad(t *testing.T) {
 }
 
 func TestLeaderCancelKeepsLoad(t *testing.T) {
-	onStage(t, func(t *testing.T, s *stage) {
+	onTestSet(t, func(t *testing.T, s *testSet) {
 		s.load = func(ctx context.Context, _ int32) error {
 			select {
 			case <-ctx.Done():
@@ -157,7 +157,7 @@ func TestLeaderCancelKeepsLoad(t *testing.T) {
 }
 
 func TestIdleIsUnloadedAndWakes(t *testing.T) {
-	onStage(t, func(t *testing.T, s *stage) {
+	onTestSet(t, func(t *testing.T, s *testSet) {
 		u := s.one(schema.Server{IdleTimeout: time.Minute})
 		conn, release := use(t, u)
 		time.Sleep(2 * time.Minute)
@@ -183,7 +183,7 @@ func TestIdleIsUnloadedAndWakes(t *testing.T) {
 }
 
 func TestPanicInALoadIsAnError(t *testing.T) {
-	onStage(t, func(t *testing.T, s *stage) {
+	onTestSet(t, func(t *testing.T, s *testSet) {
 		s.load = func(context.Context, int32) error { panic("oh") }
 		u := s.one(lazyServer)
 		_, _, err := u.Acquire(t.Context())

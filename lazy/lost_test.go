@@ -15,7 +15,7 @@ import (
 )
 
 func TestBackoffGrowsWithJitter(t *testing.T) {
-	onStage(t, func(t *testing.T, s *stage) {
+	onTestSet(t, func(t *testing.T, s *testSet) {
 		s.load = failing
 		u := s.one(schema.Server{})
 		for pause := firstPause; pause < 2*longPause; pause *= 2 {
@@ -51,7 +51,7 @@ func TestBackoffGrowsWithJitter(t *testing.T) {
 }
 
 func TestLostIsReconnectedByTheNextUse(t *testing.T) {
-	onStage(t, func(t *testing.T, s *stage) {
+	onTestSet(t, func(t *testing.T, s *testSet) {
 		u := s.one(schema.Server{})
 		first, release := use(t, u)
 		s.crash()
@@ -68,7 +68,7 @@ func TestLostIsReconnectedByTheNextUse(t *testing.T) {
 }
 
 func TestWhatNeverStaysUpIsNotTriedForEver(t *testing.T) {
-	onStage(t, func(t *testing.T, s *stage) {
+	onTestSet(t, func(t *testing.T, s *testSet) {
 		u := s.one(schema.Server{})
 		s.Set.opts.Load = func(ctx context.Context, u *Upstream) (*upstream.Conn, error) {
 			conn, err := s.connect(ctx, u)
@@ -86,7 +86,7 @@ func TestWhatNeverStaysUpIsNotTriedForEver(t *testing.T) {
 
 // The watcher of a lost connection must not undo the start that came first.
 func TestLostWhileLoadingAgain(t *testing.T) {
-	onStage(t, func(t *testing.T, s *stage) {
+	onTestSet(t, func(t *testing.T, s *testSet) {
 		u := s.one(schema.Server{})
 		conn, release := use(t, u)
 		release()
@@ -124,7 +124,7 @@ func backingOff(t *testing.T, u *Upstream) bool {
 
 // crashAfter starts the upstream, by force if it backs off, and ends the
 // connection after it has lived.
-func (s *stage) crashAfter(t *testing.T, u *Upstream, lived time.Duration) {
+func (s *testSet) crashAfter(t *testing.T, u *Upstream, lived time.Duration) {
 	t.Helper()
 	_, release, err := u.Load(t.Context())
 	if err != nil {
@@ -139,7 +139,7 @@ func (s *stage) crashAfter(t *testing.T, u *Upstream, lived time.Duration) {
 // What crashes in every call is started at once after the first crash, then
 // with pauses that grow: 12 times in a minute at most, whoever calls how often.
 func TestCrashLoopIsPaused(t *testing.T) {
-	onStage(t, func(t *testing.T, s *stage) {
+	onTestSet(t, func(t *testing.T, s *testSet) {
 		u := s.one(schema.Server{})
 		began := time.Now()
 		var starts []time.Duration
@@ -174,7 +174,7 @@ func TestCrashLoopIsPaused(t *testing.T) {
 }
 
 func TestLoadHeedsNoPause(t *testing.T) {
-	onStage(t, func(t *testing.T, s *stage) {
+	onTestSet(t, func(t *testing.T, s *testSet) {
 		u := s.one(schema.Server{})
 		for range 5 {
 			s.crashAfter(t, u, 0)
@@ -194,7 +194,7 @@ func TestLoadHeedsNoPause(t *testing.T) {
 }
 
 func TestCrashAfterLongIsNoLoop(t *testing.T) {
-	onStage(t, func(t *testing.T, s *stage) {
+	onTestSet(t, func(t *testing.T, s *testSet) {
 		u := s.one(schema.Server{})
 		for range 5 {
 			s.crashAfter(t, u, soon)
@@ -229,7 +229,7 @@ func waits(t *testing.T, u *Upstream, pause time.Duration) {
 // A load that fails in a row of crashes makes the pause longer. Neither a good
 // load nor one that failed before counts among crashes.
 func TestFailuresAndLossesShareThePause(t *testing.T) {
-	onStage(t, func(t *testing.T, s *stage) {
+	onTestSet(t, func(t *testing.T, s *testSet) {
 		u := s.one(schema.Server{})
 		fail := func() {
 			t.Helper()
@@ -264,7 +264,7 @@ func TestFailuresAndLossesShareThePause(t *testing.T) {
 // watcher has run.
 func TestCrashIsKnownToTheNextUse(t *testing.T) {
 	for range 50 {
-		onStage(t, func(t *testing.T, s *stage) {
+		onTestSet(t, func(t *testing.T, s *testSet) {
 			u := s.one(schema.Server{})
 			s.crashAfter(t, u, 0)
 			conn, release := use(t, u)
@@ -287,7 +287,7 @@ func TestCrashIsKnownToTheNextUse(t *testing.T) {
 
 // That we let go of a connection is no crash, however often.
 func TestOwnEndsAreNoCrashes(t *testing.T) {
-	onStage(t, func(t *testing.T, s *stage) {
+	onTestSet(t, func(t *testing.T, s *testSet) {
 		u := s.one(schema.Server{IdleTimeout: time.Second})
 		for range 5 {
 			_, release := use(t, u)
@@ -324,7 +324,7 @@ func TestHoldTriesUntilItIsThere(t *testing.T) {
 		"a login":             &transports.Failure{Code: transports.CodeAuthRequired, Cause: errors.New("401")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onStage(t, func(t *testing.T, s *stage) {
+			onTestSet(t, func(t *testing.T, s *testSet) {
 				s.load = func(_ context.Context, n int32) error {
 					if n <= 4 {
 						return fail
@@ -353,16 +353,16 @@ func TestHoldTriesUntilItIsThere(t *testing.T) {
 func TestHoldEnds(t *testing.T) {
 	for name, test := range map[string]struct {
 		loads int32
-		end   func(s *stage, cancel func())
+		end   func(s *testSet, cancel func())
 		retry bool
 	}{
-		"by its caller":   {1, func(*stage, func()) {}, false},
-		"with its ctx":    {2, func(_ *stage, cancel func()) { cancel() }, true},
-		"with the entry":  {2, func(s *stage, _ func()) { s.Apply(nil) }, true},
-		"with the budget": {2, func(*stage, func()) {}, true},
+		"by its caller":   {1, func(*testSet, func()) {}, false},
+		"with its ctx":    {2, func(_ *testSet, cancel func()) { cancel() }, true},
+		"with the entry":  {2, func(s *testSet, _ func()) { s.Apply(nil) }, true},
+		"with the budget": {2, func(*testSet, func()) {}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onStage(t, func(t *testing.T, s *stage) {
+			onTestSet(t, func(t *testing.T, s *testSet) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				s.load = func(ctx context.Context, n int32) error {

@@ -15,7 +15,7 @@ import (
 )
 
 func TestApplyKeepsWhatIsUnchanged(t *testing.T) {
-	onStage(t, func(t *testing.T, s *stage) {
+	onTestSet(t, func(t *testing.T, s *testSet) {
 		same, changed, gone := schema.Server{Name: "same"}, schema.Server{Name: "changed"}, schema.Server{Name: "gone"}
 		s.Apply([]schema.Server{same, changed, gone})
 		old := map[string]*Upstream{}
@@ -47,7 +47,7 @@ func TestApplyKeepsWhatIsUnchanged(t *testing.T) {
 }
 
 func TestApplyWhileLoading(t *testing.T) {
-	onStage(t, func(t *testing.T, s *stage) {
+	onTestSet(t, func(t *testing.T, s *testSet) {
 		s.load = func(context.Context, int32) error { time.Sleep(time.Second); return nil }
 		u := s.one(lazyServer)
 		failed := waitingUse(t, u)
@@ -59,7 +59,7 @@ func TestApplyWhileLoading(t *testing.T) {
 }
 
 func TestCloseEndsALoad(t *testing.T) {
-	onStage(t, func(t *testing.T, s *stage) {
+	onTestSet(t, func(t *testing.T, s *testSet) {
 		s.load = func(ctx context.Context, _ int32) error { <-ctx.Done(); return ctx.Err() }
 		u := s.one(lazyServer)
 		failed := waitingUse(t, u)
@@ -76,7 +76,7 @@ func TestCloseEndsALoad(t *testing.T) {
 
 // What a new config replaces while it starts is not waited for.
 func TestApplyEndsALoad(t *testing.T) {
-	onStage(t, func(t *testing.T, s *stage) {
+	onTestSet(t, func(t *testing.T, s *testSet) {
 		s.load = func(ctx context.Context, _ int32) error { <-ctx.Done(); return ctx.Err() }
 		u := s.one(lazyServer)
 		failed := waitingUse(t, u)
@@ -88,7 +88,7 @@ func TestApplyEndsALoad(t *testing.T) {
 }
 
 func TestApplyAfterClose(t *testing.T) {
-	onStage(t, func(t *testing.T, s *stage) {
+	onTestSet(t, func(t *testing.T, s *testSet) {
 		u := s.one(lazyServer)
 		_, release := use(t, u)
 		release()
@@ -103,7 +103,7 @@ func TestApplyAfterClose(t *testing.T) {
 
 // A panic of who is told of changes costs that he was told.
 func TestPanicInChanged(t *testing.T) {
-	onStage(t, func(t *testing.T, s *stage) {
+	onTestSet(t, func(t *testing.T, s *testSet) {
 		s.opts.Logger = slog.New(slog.DiscardHandler)
 		s.opts.Changed = func(*Upstream) { panic("oh") }
 		u := s.one(schema.Server{IdleTimeout: time.Minute})
@@ -121,7 +121,7 @@ func TestPanicInChanged(t *testing.T) {
 // Closing while callers come and upstreams start leaves nothing.
 func TestCloseRacesAcquire(t *testing.T) {
 	for range 50 {
-		onStage(t, func(t *testing.T, s *stage) {
+		onTestSet(t, func(t *testing.T, s *testSet) {
 			s.load = func(context.Context, int32) error { time.Sleep(time.Microsecond); return nil }
 			u := s.one(schema.Server{IdleTimeout: time.Microsecond})
 			var all sync.WaitGroup
@@ -149,7 +149,7 @@ func TestCloseRacesAcquire(t *testing.T) {
 // Close returns when a load has, even one that does not heed its context, and
 // what it brought is closed.
 func TestCloseWaitsForALoad(t *testing.T) {
-	onStage(t, func(t *testing.T, s *stage) {
+	onTestSet(t, func(t *testing.T, s *testSet) {
 		s.load = func(context.Context, int32) error { time.Sleep(time.Minute); return nil }
 		u := s.one(lazyServer)
 		go func() { _, _, _ = u.Acquire(t.Context()) }()

@@ -28,7 +28,7 @@ func asking(ctx context.Context, h *Session) chan reply {
 
 func TestAskHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := newEdge(t, nil)
+		e := newTestHost(t, nil)
 		if _, err := e.host.Request(t.Context(), "roots/list", nil)(); err == nil {
 			t.Error("asked before initialize: no error")
 		}
@@ -58,7 +58,7 @@ func TestAskHost(t *testing.T) {
 
 func TestAskHostCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := newEdge(t, nil)
+		e := newTestHost(t, nil)
 		e.begin("2025-11-25")
 		ctx, cancel := context.WithCancel(t.Context())
 		answered := asking(ctx, e.host)
@@ -76,8 +76,8 @@ func TestAskHostCancel(t *testing.T) {
 // A host that said its last word answers nothing more: who waits is told.
 func TestAskHostThatLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		near, far := halves()
-		e := edgeOn(t, near, near, far, Options{})
+		near, far := halfClosePipe()
+		e := testHostOn(t, near, near, far, Options{})
 		e.begin("2025-11-25")
 		answered := asking(t.Context(), e.host)
 		e.wait(2)

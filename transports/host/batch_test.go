@@ -11,7 +11,7 @@ import (
 func TestBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		working := map[string]*Request{}
-		e := newEdge(t, func(r *Request) { working[string(r.ID)] = r })
+		e := newTestHost(t, func(r *Request) { working[string(r.ID)] = r })
 		e.begin("2025-03-26")
 		e.say(`[{"jsonrpc":"2.0","id":1,"method":"tools/call"},` +
 			`{"jsonrpc":"2.0","method":"notifications/x","params":{"f":1.0}},` +
@@ -53,7 +53,7 @@ func TestBatch(t *testing.T) {
 
 func TestBatchWithoutAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := newEdge(t, nil)
+		e := newTestHost(t, nil)
 		e.begin("2025-03-26")
 		e.say(`[{"jsonrpc":"2.0","method":"notifications/x"},{"jsonrpc":"2.0","id":99,"result":{}}]`)
 		synctest.Wait()
@@ -70,7 +70,7 @@ func TestBatchWithoutAnswers(t *testing.T) {
 // A request of a batch that is cancelled does not keep the others' answers.
 func TestBatchCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := newEdge(t, func(r *Request) {
+		e := newTestHost(t, func(r *Request) {
 			if string(r.ID) == "1" {
 				r.Reply(json.RawMessage(`{}`), nil)
 			}
@@ -87,8 +87,8 @@ func TestBatchCancel(t *testing.T) {
 
 func TestBatchAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		near, far := halves()
-		e := edgeOn(t, near, near, far, Options{HandleRequest: func(r *Request) {
+		near, far := halfClosePipe()
+		e := testHostOn(t, near, near, far, Options{HandleRequest: func(r *Request) {
 			if string(r.ID) == "1" {
 				r.Reply(json.RawMessage(`{}`), nil)
 			}
@@ -108,7 +108,7 @@ func TestBatchAtTheEnd(t *testing.T) {
 // A panic while an element of a batch is handled is that element's error: the
 // others' answers do not wait for it.
 func TestBatchSurvivesPanics(t *testing.T) {
-	e := newEdge(t, func(r *Request) {
+	e := newTestHost(t, func(r *Request) {
 		if string(r.ID) == "2" {
 			panic("boom")
 		}

@@ -26,9 +26,9 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// earlyEdge is an edge that answers initialize, which came already, when answer
+// earlyHost is a host that answers initialize, which came already, when answer
 // is closed.
-func earlyEdge(t *testing.T, answer <-chan struct{}) (*edge, *counted) {
+func earlyHost(t *testing.T, answer <-chan struct{}) (*testHost, *counted) {
 	t.Helper()
 	control := newControl()
 	control.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
@@ -41,7 +41,7 @@ func earlyEdge(t *testing.T, answer <-chan struct{}) (*edge, *counted) {
 	})
 	near, far := mcptest.Pipe()
 	in := &counted{Reader: near}
-	e := edgeOn(t, in, near, far, Options{Control: control})
+	e := testHostOn(t, in, near, far, Options{Control: control})
 	e.say(`{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
 	return e, in
 }
@@ -62,7 +62,7 @@ func TestHostHasRoomBeforeInitialized(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				answer := make(chan struct{})
-				e, in := earlyEdge(t, answer)
+				e, in := earlyHost(t, answer)
 				cost := len(line) + earlyCost
 				messages := 4 * maxEarly / cost
 				for n := range messages {
@@ -86,7 +86,7 @@ func TestHostHasRoomBeforeInitialized(t *testing.T) {
 func TestHostEndsBeforeInitialized(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answer := make(chan struct{})
-		e, in := earlyEdge(t, answer)
+		e, in := earlyHost(t, answer)
 		for n := range 2 * maxEarly / earlyCost {
 			e.say(strings.Replace(early["junk"], "#", strconv.Itoa(n), 1))
 		}

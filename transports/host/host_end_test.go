@@ -23,8 +23,8 @@ import (
 // The end of the input waits for the answers.
 func TestHostAnswersBeforeTheEnd(t *testing.T) {
 	for range 50 {
-		near, far := halves()
-		e := edgeOn(t, near, near, far, Options{HandleRequest: func(r *Request) {
+		near, far := halfClosePipe()
+		e := testHostOn(t, near, near, far, Options{HandleRequest: func(r *Request) {
 			go func() {
 				time.Sleep(rand.N(300 * time.Microsecond))
 				r.Reply(json.RawMessage(`{}`), nil)
@@ -50,9 +50,9 @@ func TestHostAnswersBeforeTheEnd(t *testing.T) {
 // and who hears of it only when it goes on.
 func TestHostHurries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		near, far := halves()
+		near, far := halfClosePipe()
 		var asleep *Request
-		e := edgeOn(t, near, near, far, Options{HandleRequest: func(r *Request) {
+		e := testHostOn(t, near, near, far, Options{HandleRequest: func(r *Request) {
 			answer := func(json.RawMessage) { r.Reply(json.RawMessage(`{"cut":`+string(r.ID)+`}`), nil) }
 			if string(r.ID) == "2" {
 				asleep = r
@@ -92,9 +92,9 @@ func TestHostHurries(t *testing.T) {
 // subscription does not hold up the end.
 func TestHostAbandons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		near, far := halves()
+		near, far := halfClosePipe()
 		told := 0
-		e := edgeOn(t, near, near, far, Options{HandleRequest: func(r *Request) { r.OnCancel(func(json.RawMessage) { told++ }) }})
+		e := testHostOn(t, near, near, far, Options{HandleRequest: func(r *Request) { r.OnCancel(func(json.RawMessage) { told++ }) }})
 		e.begin("2025-11-25")
 		e.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`)
 		far.CloseWrite()
@@ -119,8 +119,8 @@ func TestHostAbandons(t *testing.T) {
 // once we are told to end.
 func TestHostToldToEndWhileBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		near, far := halves()
-		e := edgeOn(t, near, near, far, Options{HandleRequest: func(*Request) {}, Busy: func() bool { return true }})
+		near, far := halfClosePipe()
+		e := testHostOn(t, near, near, far, Options{HandleRequest: func(*Request) {}, Busy: func() bool { return true }})
 		e.begin("2025-11-25")
 		e.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`)
 		far.CloseWrite()
@@ -139,9 +139,9 @@ func TestHostToldToEndWhileBusy(t *testing.T) {
 // While an upstream starts, a host that closed its end early is not cut off.
 func TestHostWaitsWhileBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		near, far := halves()
+		near, far := halfClosePipe()
 		began := time.Now()
-		e := edgeOn(t, near, near, far, Options{
+		e := testHostOn(t, near, near, far, Options{
 			HandleRequest: func(r *Request) {
 				time.AfterFunc(20*time.Second, func() { r.Reply(json.RawMessage(`{"slow":1}`), nil) })
 			},
@@ -164,7 +164,7 @@ func TestHostWaitsWhileBusy(t *testing.T) {
 func TestHostEndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		working := make(chan *Request, 1)
-		e := newEdge(t, func(r *Request) { working <- r })
+		e := newTestHost(t, func(r *Request) { working <- r })
 		e.begin("2025-11-25")
 		e.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`)
 		r := <-working
@@ -269,8 +269,8 @@ func TestHostThatDoesNotReadAtTheEnd(t *testing.T) {
 
 // A listen request of a stateless host hangs by design; the end does not.
 func TestHostListenDoesNotBlockTheEnd(t *testing.T) {
-	near, far := halves()
-	e := edgeOn(t, near, near, far, Options{})
+	near, far := halfClosePipe()
+	e := testHostOn(t, near, near, far, Options{})
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 	e.say(`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},` + meta + `}}`)
 	e.wait(1)

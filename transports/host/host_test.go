@@ -19,7 +19,7 @@ import (
 
 // The id of a request comes back as the same bytes, on both planes.
 func TestHostKeepsIDs(t *testing.T) {
-	e := newEdge(t, nil)
+	e := newTestHost(t, nil)
 	e.begin("2025-11-25")
 	for n, id := range []string{`1`, `-7`, `0`, `"a"`, `""`, `"1"`, `"\u00e9\n"`, `12345678901234567890123`, `"` + strings.Repeat("x", 10_000) + `"`} {
 		for plane, method := range []string{"tools/call", "ping", "tools/list"} {
@@ -33,7 +33,7 @@ func TestHostKeepsIDs(t *testing.T) {
 }
 
 func TestHostRefusesIDs(t *testing.T) {
-	e := newEdge(t, nil)
+	e := newTestHost(t, nil)
 	e.begin("2025-11-25")
 	for n, id := range []string{`null`, `1.5`, `1.0`, `1e3`, `true`, `[1]`, `{}`} {
 		e.say(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call"}`)
@@ -47,7 +47,7 @@ func TestHostRefusesIDs(t *testing.T) {
 // afterwards the id is free.
 func TestHostRefusesDuplicateIDs(t *testing.T) {
 	release := make(chan struct{})
-	e := newEdge(t, func(r *Request) {
+	e := newTestHost(t, func(r *Request) {
 		go func() {
 			<-release
 			r.Reply(json.RawMessage(`{"ok":1}`), nil)
@@ -69,7 +69,7 @@ func TestHostRefusesDuplicateIDs(t *testing.T) {
 
 // Lines that are no message are answered, and the session goes on.
 func TestHostRefusesJunk(t *testing.T) {
-	e := newEdge(t, nil)
+	e := newTestHost(t, nil)
 	e.begin("2025-11-25")
 	for n, test := range []struct{ line, want string }{
 		{`{"jsonrpc":"2.0","id":1,`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,`},
@@ -92,7 +92,7 @@ func TestHostRefusesJunk(t *testing.T) {
 
 // Two messages on a line, CR LF, a byte order mark and empty lines are fine.
 func TestHostTolerates(t *testing.T) {
-	e := newEdge(t, nil)
+	e := newTestHost(t, nil)
 	e.say("\ufeff\r")
 	e.begin("2025-11-25")
 	e.say("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\"} {\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\"}\r\n\n")
@@ -104,7 +104,7 @@ func TestHostTolerates(t *testing.T) {
 // Before initialize nothing runs but ping; initialize comes once.
 func TestHostHandshake(t *testing.T) {
 	var handled []string
-	e := newEdge(t, func(r *Request) {
+	e := newTestHost(t, func(r *Request) {
 		handled = append(handled, string(r.ID))
 		r.Reply(json.RawMessage(`{}`), nil)
 	})
@@ -131,7 +131,7 @@ func TestHostHandshake(t *testing.T) {
 // What is pipelined behind initialize is taken, and answered behind it.
 func TestHostHoldsUntilInitialized(t *testing.T) {
 	for range 20 {
-		e := newEdge(t, nil)
+		e := newTestHost(t, nil)
 		e.say(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`,
 			`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`,
 			`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
@@ -146,7 +146,7 @@ func TestHostHoldsUntilInitialized(t *testing.T) {
 
 // After a handshake that failed there may be another.
 func TestHostHandshakeAgain(t *testing.T) {
-	e := newEdge(t, nil)
+	e := newTestHost(t, nil)
 	e.say(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":7}`)
 	if got := e.wait(1)[0]; !strings.Contains(got, `"error"`) {
 		t.Errorf("got %s", got)
@@ -159,7 +159,7 @@ func TestHostHandshakeAgain(t *testing.T) {
 func TestHostCancel(t *testing.T) {
 	working := make(chan *Request, 1)
 	reasons := make(chan string, 1)
-	e := newEdge(t, func(r *Request) {
+	e := newTestHost(t, func(r *Request) {
 		if r.Method != "tools/call" {
 			r.Reply(json.RawMessage(`{}`), nil)
 			return
@@ -208,7 +208,7 @@ func TestHostCancelOnControlPlane(t *testing.T) {
 		}
 	})
 	near, far := mcptest.Pipe()
-	e := edgeOn(t, near, near, far, Options{Control: control})
+	e := testHostOn(t, near, near, far, Options{Control: control})
 	e.begin("2025-11-25")
 	e.say(`{"jsonrpc":"2.0","id":"é","method":"tools/list","params":{"x":1.0}}`)
 	waitFor(t, "the list", working)
@@ -224,7 +224,7 @@ func TestHostCancelOnControlPlane(t *testing.T) {
 func TestHostAnswersOnce(t *testing.T) {
 	const requests = 2000
 	var workers sync.WaitGroup
-	e := newEdge(t, func(r *Request) {
+	e := newTestHost(t, func(r *Request) {
 		for range 2 {
 			workers.Go(func() {
 				time.Sleep(rand.N(200 * time.Microsecond))
@@ -259,7 +259,7 @@ func TestHostAnswersOnce(t *testing.T) {
 // A panic of a handler is that request's error; the session goes on.
 func TestHostSurvivesPanics(t *testing.T) {
 	near, far := mcptest.Pipe()
-	e := edgeOn(t, near, near, far, Options{HandleRequest: func(r *Request) {
+	e := testHostOn(t, near, near, far, Options{HandleRequest: func(r *Request) {
 		if r.Method == "tools/call" {
 			panic("boom")
 		}
@@ -281,7 +281,7 @@ func TestHostChecksBothPlanes(t *testing.T) {
 		"unknown version":   `"io.modelcontextprotocol/protocolVersion":"2999-01-01","io.modelcontextprotocol/clientCapabilities":{}`,
 		"nothing of an era": `"x":1`,
 	} {
-		e := newEdge(t, nil)
+		e := newTestHost(t, nil)
 		var codes []string
 		for _, method := range []string{"tools/call", "tools/list"} {
 			e.say(`{"jsonrpc":"2.0","id":"` + method + `","method":"` + method + `","params":{"name":"x","_meta":{` + meta + `}}}`)
@@ -296,7 +296,7 @@ func TestHostChecksBothPlanes(t *testing.T) {
 
 // What the stateless era requires of a result is added, nothing else changes.
 func TestHostStatelessResults(t *testing.T) {
-	e := newEdge(t, func(r *Request) { r.Reply(json.RawMessage(`{"n":1.0,"contents":[]}`), nil) })
+	e := newTestHost(t, func(r *Request) { r.Reply(json.RawMessage(`{"n":1.0,"contents":[]}`), nil) })
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 	e.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{`+meta+`}}`, `{"jsonrpc":"2.0","id":2,"method":"resources/read","params":{`+meta+`}}`)
 	got := e.wait(2)

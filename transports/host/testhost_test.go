@@ -16,11 +16,12 @@ import (
 	"dynmcp/internal/wire"
 )
 
-// An edge is a Host between a test, which plays the program that starts us,
-// and functions that play the aggregator.
-type edge struct {
+// A testHost is the program that starts us, played by a test: a session on a
+// stdio edge, the host's end of its streams, and what came out of it. Functions
+// of the options play the aggregator.
+type testHost struct {
 	t      *testing.T
-	host   *Session
+	host   *Session           // what is tested
 	stream io.ReadWriteCloser // the host's end
 	served chan error
 	stop   func() // ends Serve from our side
@@ -32,16 +33,16 @@ type edge struct {
 	changed chan struct{}
 }
 
-// newEdge serves until the test ends; handle takes the data plane's requests.
-func newEdge(t *testing.T, handle func(*Request)) *edge {
+// newTestHost serves until the test ends; handle takes the data plane's requests.
+func newTestHost(t *testing.T, handle func(*Request)) *testHost {
 	t.Helper()
 	near, far := mcptest.Pipe()
-	return edgeOn(t, near, near, far, Options{HandleRequest: handle})
+	return testHostOn(t, near, near, far, Options{HandleRequest: handle})
 }
 
-func edgeOn(t *testing.T, in io.Reader, out io.Writer, far io.ReadWriteCloser, opts Options) *edge {
+func testHostOn(t *testing.T, in io.Reader, out io.Writer, far io.ReadWriteCloser, opts Options) *testHost {
 	t.Helper()
-	e := &edge{t: t, stream: far, served: make(chan error, 1), changed: make(chan struct{})}
+	e := &testHost{t: t, stream: far, served: make(chan error, 1), changed: make(chan struct{})}
 	if opts.Control == nil {
 		opts.Control = newControl()
 	}
@@ -77,7 +78,7 @@ func newControl() *mcp.Server {
 	})
 }
 
-func (e *edge) read() {
+func (e *testHost) read() {
 	for r := wire.NewReader(e.stream, 64<<20); ; {
 		m, err := r.Next()
 		if err != nil {
@@ -91,7 +92,7 @@ func (e *edge) read() {
 	}
 }
 
-func (e *edge) say(lines ...string) {
+func (e *testHost) say(lines ...string) {
 	e.t.Helper()
 	for _, line := range lines {
 		if _, err := io.WriteString(e.stream, line+"\n"); err != nil {
@@ -101,7 +102,7 @@ func (e *edge) say(lines ...string) {
 }
 
 // begin shakes hands; the answer is the first message.
-func (e *edge) begin(version string) {
+func (e *testHost) begin(version string) {
 	e.t.Helper()
 	e.say(`{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"`+version+`","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`,
 		`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
@@ -111,7 +112,7 @@ func (e *edge) begin(version string) {
 }
 
 // wait waits for n messages in all.
-func (e *edge) wait(n int) []string {
+func (e *testHost) wait(n int) []string {
 	e.t.Helper()
 	end := time.After(patience)
 	for {
@@ -130,7 +131,7 @@ func (e *edge) wait(n int) []string {
 }
 
 // settled says ping and returns all that came before its answer.
-func (e *edge) settled() []string {
+func (e *testHost) settled() []string {
 	e.t.Helper()
 	e.pings++
 	id := fmt.Sprintf(`"id":"settled-%d"`, e.pings)
@@ -143,7 +144,7 @@ func (e *edge) settled() []string {
 }
 
 // end waits until Serve returns, and for what it wrote.
-func (e *edge) end() error {
+func (e *testHost) end() error {
 	e.t.Helper()
 	select {
 	case err := <-e.served:
@@ -154,29 +155,29 @@ func (e *edge) end() error {
 	}
 }
 
-// halves is a pipe of which one direction can be closed alone, as a process
+// halfClosePipe is a pipe of which one direction can be closed alone, as a process
 // does with its stdin.
-func halves() (near io.ReadWriter, far *half) {
+func halfClosePipe() (near io.ReadWriter, far *pipeEnd) {
 	toNear, fromFar := mcptest.Pipe()
 	toFar, fromNear := mcptest.Pipe()
 	return struct {
 			io.Reader
 			io.Writer
-		}{toNear, fromNear}, &half{
+		}{toNear, fromNear}, &pipeEnd{
 			Reader: toFar, Writer: fromFar,
 			ends: []io.Closer{toFar, fromFar},
 		}
 }
 
-type half struct {
+type pipeEnd struct {
 	io.Reader
 	io.Writer
 	ends []io.Closer
 }
 
-func (h *half) CloseWrite() { h.ends[1].Close() }
+func (h *pipeEnd) CloseWrite() { h.ends[1].Close() }
 
-func (h *half) Close() error {
+func (h *pipeEnd) Close() error {
 	for _, end := range h.ends {
 		end.Close()
 	}
