@@ -10,7 +10,6 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"dynmcp/catalog"
 	"dynmcp/internal/redact"
@@ -18,6 +17,8 @@ import (
 	"dynmcp/lazy"
 	"dynmcp/schema"
 	"dynmcp/transports"
+	"dynmcp/transports/host"
+	"dynmcp/transports/upstream"
 )
 
 // Options are what an Aggregator needs beside its config.
@@ -28,6 +29,9 @@ type Options struct {
 	Strict bool
 	// Logger takes what an operator should know; nil is silent.
 	Logger *slog.Logger
+	// ChildEnv returns variables for the child of a server, by its name, which its
+	// entry cannot keep from it; nil is none.
+	ChildEnv func(server string) []string
 	// Redact hides secrets in failures; the config's are added. Nil hides
 	// nothing.
 	Redact *redact.Redactor
@@ -40,26 +44,15 @@ type Aggregator struct {
 	state     atomic.Pointer[state]
 	catalog   *catalog.Catalog
 	set       *lazy.Set
-	open      func(schema.Server, transports.Options) (*transports.Conn, error) // transports.Open; tests have others
-	ctx       context.Context                                                   // ends with the aggregator
+	open      func(schema.Server, upstream.Options) (*upstream.Conn, error) // upstream.Open; tests have others
+	ctx       context.Context                                               // ends with the aggregator
 	cancel    context.CancelCauseFunc
-	wg        sync.WaitGroup
-	peers     sync.Map      // *lazy.Upstream to its *peer
-	changed   chan struct{} // holds one token while hosts may have to be told
-	lastToken atomic.Int64  // of progress that a host makes with a question
-	asked     chan struct{} // closed when the first host has said what it can do
-	askOnce   sync.Once
-
-	mu           sync.Mutex
-	sessions     map[string]*session
-	lastID       int
-	capabilities json.RawMessage // of the first host
-	modern       bool            // the first host is of the stateless era
-	level        json.RawMessage // the log level a host asked for
-	settling     map[*lazy.Upstream]bool
-	settled      chan struct{} // closed while no eager upstream is starting
-	next         chan struct{} // closed and replaced when one of them has started
-	begun        time.Time     // when the eager upstreams were started
+	tasks     tasks
+	peers     sync.Map  // *lazy.Upstream to its *peer
+	cork      wire.Cork // of all that hosts and upstreams send
+	sessions  *sessions
+	startup   startup
+	snapshots snapshots
 
 	reload sync.RWMutex // held for writing while one config takes the place of another
 }
@@ -70,27 +63,25 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
+	if opts.ChildEnv == nil {
+		opts.ChildEnv = func(string) []string { return nil }
+	}
 	a := &Aggregator{
 		opts:     opts,
 		log:      opts.Logger,
 		catalog:  catalog.New(),
-		open:     transports.Open,
-		changed:  make(chan struct{}, 1),
-		asked:    make(chan struct{}),
-		sessions: map[string]*session{},
-		settling: map[*lazy.Upstream]bool{},
-		settled:  make(chan struct{}),
-		next:     make(chan struct{}),
+		open:     upstream.Open,
+		sessions: newSessions(),
+		startup:  startup{next: make(chan struct{})},
 	}
-	close(a.settled)
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())
 	a.set = lazy.NewSet(lazy.Options{Load: a.load, Changed: a.upstreamChanged, Logger: a.log})
-	st, err := a.work(cfg)
+	st, err := a.newState(cfg)
 	if err != nil {
 		return nil, err
 	}
 	a.swap(st)
-	a.wg.Go(a.announce)
+	a.spawn(a.announce)
 	return a, nil
 }
 
@@ -101,20 +92,21 @@ func (a *Aggregator) Serve(ctx context.Context, in io.Reader, out io.Writer) err
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(a.ctx, cancel)()
-	s := a.newSession()
+	s := a.sessions.open(principal{}, a.snapshot())
 	defer a.endSession(s)
-	host := transports.NewHost(s.id, in, out, transports.HostOptions{
-		Control: a.server(),
-		Handle:  func(r *transports.Request) { a.handle(s, r) },
-		Notice:  func(method string, params json.RawMessage) { a.notice(s, method, params) },
-		Busy:    a.starting,
-		Logger:  a.log,
+	edge := host.NewStdio(in, out, &a.cork)
+	conversation := host.NewSession(s.id, edge, host.Options{
+		Control:            a.server(),
+		HandleRequest:      func(r *host.Request) { a.handle(s, r) },
+		HandleNotification: func(method string, params json.RawMessage) { a.handleNotification(s, method, params) },
+		Busy:               a.anyLoading,
+		Logger:             a.log,
 	})
-	a.attach(s, host)
+	a.sessions.attach(s, conversation)
 	if a.config().SingleWrap || a.opts.Strict {
-		a.begin()
+		a.startEager(true)
 	}
-	err := host.Serve(ctx)
+	err := edge.Serve(ctx, conversation)
 	var fatal *FatalError
 	if cause := context.Cause(a.ctx); errors.As(cause, &fatal) {
 		return fatal
@@ -130,24 +122,29 @@ func (e *FatalError) Unwrap() error { return e.Err }
 
 // Close stops every upstream and returns when nothing is left of them.
 func (a *Aggregator) Close() {
-	a.cancel(lazy.ErrClosed)
+	a.cancel(nil)
 	a.set.Close()
-	a.wg.Wait()
-}
-
-// Status returns the state of every upstream, in config order.
-func (a *Aggregator) Status() []lazy.Status {
-	var all []lazy.Status
-	for _, u := range a.set.All() {
-		all = append(all, u.Status())
-	}
-	return all
+	a.tasks.close()
 }
 
 func (a *Aggregator) config() *schema.Config { return a.state.Load().cfg }
 
-// only returns the upstream of single-wrap mode, nil in config mode.
-func (a *Aggregator) only() *lazy.Upstream {
+// endSession drops what only this session wanted of upstreams.
+func (a *Aggregator) endSession(s *session) {
+	before := a.sessions.verboseLevel()
+	a.sessions.remove(s)
+	if verbose := a.sessions.verboseLevel(); verbose.severity != before.severity {
+		a.spawn(func() { a.sendLevel(a.ctx, verbose, a.connections()...) })
+	}
+	s.mu.Lock()
+	uris := s.subscribed
+	s.subscribed = map[string]bool{}
+	s.mu.Unlock()
+	a.dropSubscriptions(uris)
+}
+
+// single returns the upstream of single-wrap mode, nil in config mode.
+func (a *Aggregator) single() *lazy.Upstream {
 	if all := a.set.All(); a.config().SingleWrap && len(all) == 1 {
 		return all[0]
 	}
@@ -166,7 +163,7 @@ func (a *Aggregator) upstreamChanged(u *lazy.Upstream) {
 	case lazy.Ready:
 		a.log.Info("ready", "upstream", status.Name)
 	}
-	a.touch()
+	a.sessions.markDirty()
 }
 
 // dropEvicted takes an upstream out of the catalogue, unless a new config has
@@ -179,21 +176,39 @@ func (a *Aggregator) dropEvicted(u *lazy.Upstream) {
 	}
 }
 
-// touch has the announcer look whether hosts would read something new.
-func (a *Aggregator) touch() {
-	select {
-	case a.changed <- struct{}{}:
-	default:
-	}
+// tasks are the goroutines that Close waits for.
+type tasks struct {
+	mu     sync.Mutex
+	closed bool
+	wg     sync.WaitGroup
 }
 
-// spawn runs f on a goroutine that Close waits for. A panic costs what f was
-// for, not the process.
-func (a *Aggregator) spawn(f func()) {
-	a.wg.Go(func() {
-		defer a.recovered()
-		f()
-	})
+func (t *tasks) start(f func()) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.closed {
+		t.wg.Go(f)
+	}
+	return !t.closed
+}
+
+func (t *tasks) close() {
+	t.mu.Lock()
+	t.closed = true
+	t.mu.Unlock()
+	t.wg.Wait()
+}
+
+// spawn runs f on a goroutine that Close waits for. It reports false, and does not
+// run f, after Close.
+func (a *Aggregator) spawn(f func()) bool {
+	return a.tasks.start(func() { a.guarded(f) })
+}
+
+// guarded runs f. A panic is logged, and costs what f was for, not the process.
+func (a *Aggregator) guarded(f func()) {
+	defer a.recovered()
+	f()
 }
 
 func (a *Aggregator) recovered() {
@@ -203,17 +218,19 @@ func (a *Aggregator) recovered() {
 }
 
 // spawnFor is spawn for what answers a request: a panic is the answer then.
-func (a *Aggregator) spawnFor(r *transports.Request, f func()) {
-	r.TakeBurst() // it is not that goroutine's
-	a.spawn(func() {
-		defer answerPanic(r)
+func (a *Aggregator) spawnFor(r *host.Request, f func()) {
+	spawned := a.spawn(func() {
+		defer replyPanic(r)
 		f()
 	})
+	if !spawned {
+		r.Reply(nil, transports.ShuttingDown(transports.NotSent))
+	}
 }
 
-// answerPanic, deferred, answers a request with the panic that keeps it from
+// replyPanic, deferred, answers a request with the panic that keeps it from
 // being answered, and panics on.
-func answerPanic(r *transports.Request) {
+func replyPanic(r *host.Request) {
 	if p := recover(); p != nil {
 		r.Reply(nil, &wire.Error{Code: wire.CodeInternal, Message: fmt.Sprintf("internal error: %v", p)})
 		panic(p)

@@ -24,22 +24,18 @@ func (a *Aggregator) Apply(cfg *schema.Config) error {
 	if cfg.SingleWrap != a.config().SingleWrap {
 		return errors.New("a run with one command and a run with a config do not turn into each other")
 	}
-	st, err := a.work(cfg)
+	st, err := a.newState(cfg)
 	if err != nil {
 		return err
 	}
 	a.swap(st)
-	a.mu.Lock()
-	if !a.begun.IsZero() {
-		a.startEagerLocked(false)
-	}
-	a.mu.Unlock()
-	a.touch()
+	a.startEager(false)
+	a.sessions.markDirty()
 	return nil
 }
 
-// work finds out what a config says. Nothing is changed by it.
-func (a *Aggregator) work(cfg *schema.Config) (*state, error) {
+// newState returns what a config says. It changes nothing that is served.
+func (a *Aggregator) newState(cfg *schema.Config) (*state, error) {
 	a.opts.Redact.Add(cfg.Secrets()...)
 	st := &state{cfg: cfg}
 	for _, name := range cfg.Expose {
@@ -66,7 +62,7 @@ func (a *Aggregator) swap(st *state) {
 			a.catalog.Put(u.Server.Name, nil)
 		}
 	}
-	a.catalog.Declare(declared(st.cfg))
+	a.catalog.Declare(catalogServers(st.cfg))
 	a.peers.Range(func(key, _ any) bool {
 		if u := key.(*lazy.Upstream); !a.isCurrent(u) {
 			a.peers.Delete(u)
@@ -78,8 +74,8 @@ func (a *Aggregator) swap(st *state) {
 // isCurrent reports whether an upstream is part of the config that is served.
 func (a *Aggregator) isCurrent(u *lazy.Upstream) bool { return a.set.Get(u.Server.Name) == u }
 
-// declared returns the servers of cfg as the catalogue wants them.
-func declared(cfg *schema.Config) []catalog.Server {
+// catalogServers returns the servers of cfg as the catalogue wants them.
+func catalogServers(cfg *schema.Config) []catalog.Server {
 	var servers []catalog.Server
 	for _, s := range cfg.Servers {
 		if s.Disabled {

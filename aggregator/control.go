@@ -15,6 +15,7 @@ import (
 	"dynmcp/internal/wire"
 	"dynmcp/schema"
 	"dynmcp/transports"
+	"dynmcp/transports/host"
 )
 
 // rawResult goes through the SDK as the bytes it is.
@@ -53,93 +54,101 @@ func (a *Aggregator) control(next mcp.MethodHandler) mcp.MethodHandler {
 				err = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("internal error: %v", r)}
 			}
 		}()
-		s := a.session(req.GetSession().ID())
+		r := host.RequestOf(req)
+		if r == nil { // a notification: the SDK keeps the state of its session
+			return next(ctx, method, req)
+		}
+		s := a.sessions.get(req.GetSession().ID())
 		if s == nil {
 			return nil, errors.New("the session has ended")
 		}
-		res, err := a.answer(ctx, s, method, req, next)
-		s.answerExactly(method, transports.RawID(req), res, err)
+		res, err := a.handleControl(ctx, s, r, req, next)
+		replyExactly(method, r, res, err)
 		return res, rpcError(err)
 	}
 }
 
-// answerExactly gives the host the bytes of an answer before the SDK writes them
-// anew, without the space between them, where the host's edge can. The handshake
-// stays the SDK's, which waits for its end.
-func (s *session) answerExactly(method string, id json.RawMessage, res mcp.Result, err error) {
-	edge, ok := s.peer.(interface {
-		Answer(id, result json.RawMessage, err error)
-	})
-	if !ok || method == "initialize" || method == "server/discover" {
+// replyExactly gives the host the bytes of an answer before the SDK encodes them
+// again. The handshake stays the SDK's, which waits for its end.
+func replyExactly(method string, r *host.Request, res mcp.Result, err error) {
+	if method == "initialize" || method == "server/discover" {
 		return
 	}
 	var theirs *wire.Error
 	switch raw, isRaw := res.(*rawResult); {
 	case err == nil && isRaw:
-		edge.Answer(id, raw.raw, nil)
+		r.Reply(raw.raw, nil)
 	case errors.As(err, &theirs):
-		edge.Answer(id, nil, theirs)
+		r.Reply(nil, theirs)
 	}
 }
 
-func (a *Aggregator) answer(ctx context.Context, s *session, method string, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
-	a.learnFrom(s, req)
-	switch method {
+// handleControl is the switch on the methods of the control plane. r and req are
+// the same request, as it was sent and as the SDK has it.
+func (a *Aggregator) handleControl(ctx context.Context, s *session, r *host.Request, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
+	a.learnFrom(s, r)
+	switch r.Method {
 	case "initialize":
-		return a.initialize(ctx, s, req, next)
+		return a.initialize(ctx, s, r, req, next)
 	case "server/discover":
 		return a.discover(ctx, req, next)
-	case "tools/list", "prompts/list", "resources/list", "resources/templates/list":
-		a.begin()
-		return a.answerList(ctx, s, method, req)
-	case "resources/subscribe", "resources/unsubscribe":
-		a.begin()
-		return a.subscribe(ctx, s, method, req)
-	case "subscriptions/listen":
-		a.begin()
-		return a.listen(ctx, s, req)
 	case "logging/setLevel":
-		return a.answerLevel(ctx, s, req, next)
+		return a.setLevel(ctx, s, r, req, next)
+	case "ping":
+		return next(ctx, r.Method, req)
 	}
-	return next(ctx, method, req)
+	a.startEager(true)
+	switch r.Method {
+	case "resources/subscribe":
+		return a.subscribe(ctx, s, r)
+	case "resources/unsubscribe":
+		return a.unsubscribe(ctx, s, r)
+	case "subscriptions/listen":
+		return a.listen(ctx, s, r, req)
+	}
+	for _, which := range lists {
+		if which.method == r.Method {
+			return a.answerList(ctx, s, r, which)
+		}
+	}
+	return next(ctx, r.Method, req)
 }
 
 // learnFrom keeps what a request of the stateless era says of its host.
-func (a *Aggregator) learnFrom(s *session, req mcp.Request) {
-	meta := wire.Get(transports.RawParams(req), "_meta")
-	if capabilities := wire.Get(meta, transports.MetaCapabilities); capabilities != nil {
-		a.learn(s, capabilities, true)
+func (a *Aggregator) learnFrom(s *session, r *host.Request) {
+	if r.Era == transports.Stateless {
+		a.sessions.declare(s, wire.Get(r.Meta, transports.MetaCapabilities), transports.Stateless)
 	}
 }
 
 // initialize answers the handshake. In single-wrap mode it waits for the
 // upstream, whose capabilities, instructions and name are the answer.
-func (a *Aggregator) initialize(ctx context.Context, s *session, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
-	res, err := next(ctx, "initialize", req)
+func (a *Aggregator) initialize(ctx context.Context, s *session, r *host.Request, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
+	res, err := next(ctx, r.Method, req)
 	if err != nil {
 		return nil, err
 	}
-	capabilities := wire.Get(transports.RawParams(req), "capabilities")
+	capabilities := wire.Get(r.Params, "capabilities")
 	if !wire.IsObject(capabilities) {
 		capabilities = json.RawMessage(`{}`)
 	}
-	a.learn(s, capabilities, false)
-	a.begin()
+	a.sessions.declare(s, capabilities, transports.Handshake)
+	a.startEager(true)
 	answer, ok := res.(*mcp.InitializeResult)
 	if !ok {
 		return nil, fmt.Errorf("the SDK answered initialize with %T", res)
 	}
-	if err := a.awaitOnly(ctx); err != nil {
+	if err := a.awaitSingle(ctx); err != nil {
 		return nil, err
 	}
-	s.start(a.digest())
-	return &rawResult{raw: fmt.Appendf(nil, `{"protocolVersion":%s,%s}`, wire.Quote(answer.ProtocolVersion), a.introduction("serverInfo"))}, nil
+	s.recordStart(a.snapshot())
+	return &rawResult{raw: fmt.Appendf(nil, `{"protocolVersion":%s,%s}`, wire.Quote(answer.ProtocolVersion), a.introduction())}, nil
 }
 
 // introduction returns the members that the answers of both eras share:
 // capabilities, who we are, instructions if there are any, and what else a
 // wrapped server says.
-func (a *Aggregator) introduction(infoKey string) []byte {
+func (a *Aggregator) introduction() []byte {
 	view := a.catalog.View()
 	info := json.RawMessage(fmt.Appendf(nil, `{"name":"dynmcp","title":"dynmcp","version":%s}`, wire.Quote(a.opts.Version)))
 	capabilities, text := view.Capabilities(!view.Complete()), ""
@@ -147,8 +156,8 @@ func (a *Aggregator) introduction(infoKey string) []byte {
 	if a.exposes(schema.ExposeDiscover) {
 		text = view.Instructions(maxChars(a.config()))
 	}
-	if u := a.only(); u != nil {
-		if server, ok := view.Server(u.Server.Name); ok && server.Known {
+	if u := a.single(); u != nil {
+		if server, ok := view.Server(u.Server.Name); ok && server.Loaded {
 			rest = server.Rest
 			if server.Info != nil {
 				info = server.Info
@@ -161,7 +170,7 @@ func (a *Aggregator) introduction(infoKey string) []byte {
 			}
 		}
 	}
-	out := fmt.Appendf(nil, `"capabilities":%s,%q:%s`, capabilities, infoKey, info)
+	out := fmt.Appendf(nil, `"capabilities":%s,"serverInfo":%s`, capabilities, info)
 	if text != "" {
 		out = fmt.Appendf(out, `,"instructions":%s`, wire.Quote(text))
 	}
@@ -185,27 +194,6 @@ func ownCapabilities(capabilities json.RawMessage) json.RawMessage {
 	return wire.Set(capabilities, "tools", wire.Set(tools, "listChanged", []byte("true")))
 }
 
-// awaitOnly waits for the upstream of single-wrap mode.
-func (a *Aggregator) awaitOnly(ctx context.Context) error {
-	u := a.only()
-	if u == nil {
-		return nil
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(a.ctx, cancel)()
-	_, release, err := u.Acquire(ctx)
-	var fatal *FatalError
-	switch cause := context.Cause(a.ctx); {
-	case err == nil:
-		release()
-		return nil
-	case errors.As(cause, &fatal):
-		return fatal.Err
-	}
-	return err
-}
-
 // discover answers server/discover. It starts nothing in config mode: some
 // hosts probe with a process that ends at once.
 func (a *Aggregator) discover(ctx context.Context, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
@@ -217,14 +205,14 @@ func (a *Aggregator) discover(ctx context.Context, req mcp.Request, next mcp.Met
 	if !ok {
 		return nil, fmt.Errorf("the SDK answered server/discover with %T", res)
 	}
-	if err := a.awaitOnly(ctx); err != nil {
+	if err := a.awaitSingle(ctx); err != nil {
 		return nil, err
 	}
 	versions, err := json.Marshal(answer.SupportedVersions)
 	if err != nil {
 		return nil, err
 	}
-	raw := fmt.Appendf(nil, `{"supportedVersions":%s,%s}`, versions, a.introduction("serverInfo"))
+	raw := fmt.Appendf(nil, `{"supportedVersions":%s,%s}`, versions, a.introduction())
 	meta := wire.Get(raw, "_meta")
 	if !wire.IsObject(meta) {
 		meta = []byte(`{}`)
@@ -235,26 +223,22 @@ func (a *Aggregator) discover(ctx context.Context, req mcp.Request, next mcp.Met
 
 // answerList answers a list from the catalogue, in one page, after the eager
 // upstreams had a moment to start.
-func (a *Aggregator) answerList(ctx context.Context, s *session, method string, req mcp.Request) (mcp.Result, error) {
-	if cursor, ok := wire.Text(wire.Get(transports.RawParams(req), "cursor")); ok && cursor != "" {
-		return nil, invalid("%s: unknown cursor %q", method, cursor)
+func (a *Aggregator) answerList(ctx context.Context, s *session, r *host.Request, which list) (mcp.Result, error) {
+	if cursor, ok := wire.Text(wire.Get(r.Params, "cursor")); ok && cursor != "" {
+		return nil, invalid("%s: unknown cursor %q", which.method, cursor)
 	}
 	if err := a.awaitListings(ctx); err != nil {
 		return nil, err
 	}
-	if capability := listCapability[method]; !a.offers(capability) {
-		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("%s: no server has %s", method, capability)}
+	if !a.offers(which.capability) {
+		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("%s: no server has %s", which.method, which.capability)}
 	}
-	list := a.listed(method)
-	s.read(method, list)
-	return &rawResult{raw: list}, nil
-}
-
-var listCapability = map[string]string{
-	"tools/list":               "tools",
-	"prompts/list":             "prompts",
-	"resources/list":           "resources",
-	"resources/templates/list": "resources",
+	now := a.snapshot()
+	result := now.result(which)
+	if s.recordList(which.method, now.version(which.method)) {
+		a.sessions.markDirty()
+	}
+	return &rawResult{raw: result}, nil
 }
 
 // offers reports whether hosts are told of a capability.
@@ -273,6 +257,6 @@ func rpcError(err error) error {
 	if errors.As(err, &theirs) && !errors.As(err, &fatal) {
 		return err
 	}
-	e := transports.AsWire(err)
+	e := transports.WireError(err)
 	return &jsonrpc.Error{Code: e.Code, Message: e.Message, Data: e.Data}
 }

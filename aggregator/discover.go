@@ -1,7 +1,6 @@
 package aggregator
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,7 +11,7 @@ import (
 	"dynmcp/internal/wire"
 	"dynmcp/lazy"
 	"dynmcp/schema"
-	"dynmcp/transports"
+	"dynmcp/transports/host"
 )
 
 // discoverSurface is the default one: the catalogue as the description of
@@ -54,24 +53,8 @@ const (
 	alwaysLoad = `{"anthropic/alwaysLoad":true}`
 )
 
-// define returns an entry of tools/list; annotations may be empty.
-func define(name, description, input, annotations, meta string) json.RawMessage {
-	out := fmt.Appendf(nil, `{"name":%q,"description":%s,"inputSchema":%s`, name, wire.Quote(description), input)
-	if annotations != "" {
-		out = fmt.Appendf(out, `,"annotations":%s`, annotations)
-	}
-	return fmt.Appendf(out, `,"_meta":%s}`, meta)
-}
-
-func fixed(definition json.RawMessage) func(*catalog.View) []json.RawMessage {
-	all := []json.RawMessage{definition}
-	return func(*catalog.View) []json.RawMessage { return all }
-}
-
-func maxChars(cfg *schema.Config) int { return cfg.Catalog.MaxChars }
-
 // discoverTool answers one tool, the best matches, or a list.
-func (a *Aggregator) discoverTool(_ *session, r *transports.Request, p callParams) {
+func (a *Aggregator) discoverTool(_ *session, r *host.Request, p callParams) {
 	var in struct {
 		ToolName string `json:"tool_name"`
 		Query    string `json:"query"`
@@ -114,7 +97,7 @@ func decode(arguments json.RawMessage, into any) error {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
 		if wrong.Field == "" {
-			return fmt.Errorf("the arguments must be an object, not %s", wire.Kind(arguments))
+			return fmt.Errorf("the arguments must be an object, not %s", wire.TypeName(arguments))
 		}
 		return fmt.Errorf("%q must be a %s, not a %s", wrong.Field, strings.TrimPrefix(wrong.Type.String(), "*"), wrong.Value)
 	}
@@ -122,7 +105,7 @@ func decode(arguments json.RawMessage, into any) error {
 }
 
 // useTool calls an upstream's tool, after its server was loaded if need be.
-func (a *Aggregator) useTool(s *session, r *transports.Request, p callParams) {
+func (a *Aggregator) useTool(s *session, r *host.Request, p callParams) {
 	name, input, err := useArguments(p.arguments)
 	if err != nil {
 		r.Reply(errorResult("use_tool: "+err.Error()), nil)
@@ -146,7 +129,7 @@ func useArguments(arguments json.RawMessage) (name string, input json.RawMessage
 	if len(arguments) == 0 {
 		return "", nil, errors.New(`"tool_name" is missing`)
 	}
-	rawName, input, err := wire.Pair(arguments, "tool_name", "tool_input")
+	rawName, input, err := wire.StrictPair(arguments, "tool_name", "tool_input")
 	if err != nil {
 		return "", nil, err
 	}
@@ -155,10 +138,10 @@ func useArguments(arguments json.RawMessage) (name string, input json.RawMessage
 	case rawName == nil || ok && name == "":
 		return "", nil, errors.New(`"tool_name" is missing`)
 	case !ok:
-		return "", nil, fmt.Errorf(`"tool_name" must be a string, not %s`, wire.Kind(rawName))
+		return "", nil, fmt.Errorf(`"tool_name" must be a string, not %s`, wire.TypeName(rawName))
 	}
 	if text, ok := wire.Text(input); ok {
-		input = wire.Fold([]byte(strings.TrimSpace(text)))
+		input = wire.JoinLines([]byte(strings.TrimSpace(text)))
 		if !wire.Valid(input) {
 			return "", nil, errors.New(`"tool_input" is a string that holds no JSON; pass the tool's arguments as an object`)
 		}
@@ -167,7 +150,7 @@ func useArguments(arguments json.RawMessage) (name string, input json.RawMessage
 		input = json.RawMessage(`{}`)
 	}
 	if !wire.IsObject(input) {
-		return "", nil, fmt.Errorf(`"tool_input" must be an object with the tool's arguments, not %s`, wire.Kind(input))
+		return "", nil, fmt.Errorf(`"tool_input" must be an object with the tool's arguments, not %s`, wire.TypeName(input))
 	}
 	return name, input, nil
 }
@@ -175,7 +158,7 @@ func useArguments(arguments json.RawMessage) (name string, input json.RawMessage
 // unlisted returns the upstream that a name not in the catalogue may belong
 // to: one that has not been listed yet. In single-wrap mode there is but one.
 func (a *Aggregator) unlisted(view *catalog.View, name string) *lazy.Upstream {
-	u := a.only()
+	u := a.single()
 	if u == nil {
 		server, _, ok := strings.Cut(name, "/")
 		if !ok {
@@ -183,7 +166,7 @@ func (a *Aggregator) unlisted(view *catalog.View, name string) *lazy.Upstream {
 		}
 		u = a.set.Get(server)
 	}
-	if !stillThere(u) {
+	if !isOffered(u) {
 		return nil
 	}
 	if info, ok := view.Server(u.Server.Name); !ok || info.Loaded {
@@ -192,8 +175,8 @@ func (a *Aggregator) unlisted(view *catalog.View, name string) *lazy.Upstream {
 	return u
 }
 
-func (a *Aggregator) loadAndUse(s *session, r *transports.Request, u *lazy.Upstream, p callParams, name string, input json.RawMessage) {
-	release, err := a.loadFor(r, u, u.Acquire)
+func (a *Aggregator) loadAndUse(s *session, r *host.Request, u *lazy.Upstream, p callParams, name string, input json.RawMessage) {
+	_, release, err := a.acquire(r, u, u.Acquire)
 	if err != nil {
 		a.fail(r, err, true)
 		return
@@ -208,19 +191,8 @@ func (a *Aggregator) loadAndUse(s *session, r *transports.Request, u *lazy.Upstr
 	a.callUpstream(s, r, t, p.with(t.Upstream, input), true)
 }
 
-// loadFor acquires an upstream for a request and gives up when the host does.
-func (a *Aggregator) loadFor(r *transports.Request, u *lazy.Upstream, how func(context.Context) (*transports.Conn, func(), error)) (release func(), err error) {
-	ctx, cancel := context.WithCancel(a.ctx)
-	defer cancel()
-	if !r.OnCancel(func(json.RawMessage) { cancel() }) {
-		return nil, transports.CutOff(u.Server.Name, transports.NotSent)
-	}
-	_, release, err = a.acquire(ctx, u, how, r)
-	return release, err
-}
-
 // loadMCP loads a server and answers what it brought.
-func (a *Aggregator) loadMCP(_ *session, r *transports.Request, p callParams) {
+func (a *Aggregator) loadMCP(_ *session, r *host.Request, p callParams) {
 	var in struct {
 		Name string `json:"mcp_name"`
 	}
@@ -233,17 +205,18 @@ func (a *Aggregator) loadMCP(_ *session, r *transports.Request, p callParams) {
 		return
 	}
 	u := a.set.Get(in.Name)
-	if !stillThere(u) {
+	if !isOffered(u) {
 		r.Reply(errorResult(a.catalog.View().UnknownServer(in.Name)), nil)
 		return
 	}
 	a.spawnFor(r, func() { a.loadNamed(r, u) })
 }
 
-func (a *Aggregator) loadNamed(r *transports.Request, u *lazy.Upstream) {
-	release, err := a.loadFor(r, u, u.Load)
+func (a *Aggregator) loadNamed(r *host.Request, u *lazy.Upstream) {
+	_, release, err := a.acquire(r, u, u.Load)
+	var evicted *lazy.EvictedError
 	switch {
-	case errors.Is(err, lazy.ErrEvicted):
+	case errors.As(err, &evicted) && evicted.Err == nil: // evicted before
 		r.Reply(errorResult(a.catalog.View().UnknownServer(u.Server.Name)), nil)
 		return
 	case err != nil:

@@ -1,23 +1,44 @@
 // Package aggregator is the MCP server that a host sees.
 //
-// A host's request takes one of two ways. The lists, the handshake and
-// subscriptions (the control plane) come through an SDK server whose one
-// middleware, control.go, answers them from the catalogue. Everything else
-// (the data plane) comes as bytes to one switch on the method, handle.go:
+// A host's request takes one of two ways. The handshake, the lists, subscriptions
+// and the log level (the control plane) come through an SDK server whose one
+// middleware, control.go, answers them from the catalogue. Everything else (the data
+// plane) comes as bytes to one switch on the method. This is a call of use_tool,
+// there and back; a name stands for every frame, files in brackets:
 //
-//	Aggregator.handle            one switch on the method
-//	└ use_tool, discover.go      which tool is meant, may it be called
-//	  └ Aggregator.forward       in-flight record, forward.go
-//	    ├ lazy.Upstream.Ready    a connection: one mutex, no I/O …
-//	    ├ lazy.Upstream.Acquire  … or a start, on a goroutine of its own
-//	    └ transports.Conn.Start  raw params out; the raw result comes back on
-//	                             the upstream's reader and goes out as it is
+//	Stdio.read                     a line of the host           [host/stdio.go]
+//	└ Session.Receive              receive, handleRequest: id and era
+//	  │                            are checked, it is in flight [host/session.go]
+//	  └ Aggregator.handle          one switch on the method     [handle.go]
+//	    └ callTool                 a tool of ours, or one that a surface shows
+//	      └ useTool                which tool is meant          [discover.go]
+//	        └ callUpstream         is its server offered        [handle.go]
+//	          └ dispatch           is its server ready: if so
+//	            │                  no lock is held for long     [forward.go]
+//	            └ forwardedCall.send
+//	              └ Conn.Start     it has an id of ours         [upstream/call.go]
+//	                └ lineLink.sendRequest → wire.Writer        [upstream/lines.go]
 //
-// What upstreams send unasked comes to upstream.go: their lists are fetched
-// anew, their questions go to the session that has a call in flight there.
-// What hosts would now read differently is announced by announce.go.
+//	Conn.readLines                 a line of the upstream       [upstream/lines.go]
+//	└ receive → handleResponse     which call it answers        [upstream/receive.go]
+//	  └ finishOwn                  that is over                 [upstream/call.go]
+//	    └ forwardedCall.answered   so is this one               [forward.go]
+//	      └ Request.Reply          once                         [host/request.go]
+//	        └ Session.answer       under the host's id          [host/inflight.go]
+//	          └ respond → write    in order, after initialize   [host/outgoing.go]
+//	            └ Stdio.Write → wire.Writer                     [host/stdio.go]
 //
-// The package owns sessions, what is in flight between them and upstreams, and
-// the texts of failures. It never starts a process (lazy and transports do)
-// and never renders a catalogue (catalog does).
+// Both ways run on the goroutine that reads, which does not block. A call whose
+// server has to be started first, or which waits for one to be listed, moves to its
+// own goroutine in between (acquire, retryWhenListed). The params and the result are
+// the bytes that came; Conn.Start calls answered itself if it cannot send.
+//
+// What upstreams send unasked comes to upstream.go: their lists are fetched again,
+// their requests go to the session that has a call in flight there
+// (serverrequest.go). announce.go notifies hosts when what they would read has
+// changed.
+//
+// The package owns sessions (sessions.go), what is in flight between them and
+// upstreams, and the texts of failures. It never starts a process (lazy and upstream
+// do) and never renders a catalogue (catalog does).
 package aggregator

@@ -5,194 +5,271 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"dynmcp/internal/wire"
 	"dynmcp/lazy"
 	"dynmcp/transports"
+	"dynmcp/transports/host"
+	"dynmcp/transports/upstream"
 )
 
-// patience is how long a caller waits for an upstream that is being started
-// before it is told to call again: hosts give up after a minute.
-const patience = 45 * time.Second
+// A route says where a request of a host goes, and how.
+type route struct {
+	upstream *lazy.Upstream
+	params   json.RawMessage
+	asText   bool        // a failure of ours is a tool result, for the model to read
+	refused  func(error) // takes an error in the place of the host; may be nil
+	retry    bool        // it certainly did not run the first time
+}
 
-// A flight is a request on its way to an upstream and back.
-type flight struct {
-	transports.Call
+// The states of a forwarded call. There will be a parked one: a call whose
+// upstream wants something of the host first, answered with that and continued
+// under the host's next request.
+type callState int
+
+const (
+	callWaiting callState = iota // for a connection
+	callSent                     // the connection has it, or is about to
+	callDone                     // answered, cancelled, failed or sent again as another call
+)
+
+// A forwardedCall is a host's request on its way to an upstream and back.
+type forwardedCall struct {
+	upstream.Call
 	agg     *Aggregator
 	session *session
-	request *transports.Request
 	peer    *peer
-	asText  bool        // failures of ours are results for the model to read
-	refused func(error) // takes an error in the place of the host; may be nil
-	again   bool        // it was sent a second time already
-	conn    *transports.Conn
-	release func()
+	route   route
+
+	mu        sync.Mutex
+	state     callState
+	request   *host.Request  // that the host waits for the answer of
+	conn      *upstream.Conn // while sent
+	release   func()         // of conn
+	cancelled bool
+	reason    json.RawMessage // the host's, for cancelling
 }
 
-// forward sends a request to an upstream as method and params, starting it if
-// need be, and answers it with the upstream's answer. asText says that what
-// fails on our side is answered as a result with isError.
-func (a *Aggregator) forward(s *session, r *transports.Request, u *lazy.Upstream, method string, params json.RawMessage, asText bool) {
-	a.newFlight(s, r, u, method, params, asText).begin()
+// dispatch sends a request to an upstream, starting that if need be, and answers
+// it with the upstream's answer.
+func (a *Aggregator) dispatch(s *session, r *host.Request, to route) {
+	c := &forwardedCall{agg: a, session: s, peer: a.peerOf(to.upstream), route: to, request: r}
+	c.Method, c.Params, c.NoToken, c.Peer, c.Done = r.Method, to.params, r.Meta == nil, c, c.answered
+	if !to.retry { // a retry runs within the connection that failed
+		if conn, release, ok := to.upstream.Ready(); ok {
+			c.send(conn, release)
+			return
+		}
+	}
+	a.spawnFor(r, func() {
+		conn, release, err := a.acquire(r, to.upstream, to.upstream.Acquire)
+		if err != nil {
+			a.fail(r, err, to.asText)
+			return
+		}
+		c.send(conn, release)
+	})
 }
 
-func (a *Aggregator) newFlight(s *session, r *transports.Request, u *lazy.Upstream, method string, params json.RawMessage, asText bool) *flight {
-	f := &flight{agg: a, session: s, request: r, peer: a.peerOf(u), asText: asText}
-	f.Method, f.Params, f.NoToken, f.Peer, f.Done = method, params, r.Meta == nil, f, f.done
-	return f
-}
-
-func (f *flight) begin() {
-	if conn, release, ok := f.peer.upstream.Ready(); ok {
-		f.Burst = f.request.TakeBurst()
-		f.start(conn, release)
+// send sends the request. Conn.Start may call answered before it returns.
+func (c *forwardedCall) send(conn *upstream.Conn, release func()) {
+	c.mu.Lock()
+	r := c.request
+	c.state, c.conn, c.release = callSent, conn, release
+	c.mu.Unlock()
+	if !r.OnCancel(c.cancel) {
+		c.abort(transports.NotSent)
 		return
 	}
-	f.agg.spawnFor(f.request, f.acquire)
+	c.Params = c.session.translateEra(conn, r.Era, c.Params)
+	c.peer.calls.add(c)
+	conn.Start(&c.Call)
+	c.withdraw() // if the host's cancel came before conn knew the call
 }
 
-// acquire waits for the upstream and then starts.
-func (f *flight) acquire() {
-	u := f.peer.upstream
-	ctx, cancel := context.WithCancel(f.agg.ctx)
-	defer cancel()
-	if !f.request.OnCancel(func(json.RawMessage) { cancel() }) {
-		f.cutOff(transports.NotSent)
-		return
-	}
-	conn, release, err := f.agg.acquire(ctx, u, u.Acquire, f.request)
-	if err != nil {
-		f.agg.fail(f.request, err, f.asText)
-		return
-	}
-	f.start(conn, release)
+// cancel ends the call without the upstream's answer: the host wants it no more,
+// or we end.
+func (c *forwardedCall) cancel(reason json.RawMessage) {
+	c.mu.Lock()
+	c.cancelled, c.reason = true, reason
+	c.mu.Unlock()
+	c.withdraw()
 }
 
-// start sends the request. A cancel that comes while it is being sent is
-// looked for afterwards.
-func (f *flight) start(conn *transports.Conn, release func()) {
-	f.conn, f.release = conn, release
-	f.Params = f.session.spokenTo(conn, f.request.Modern, f.Params)
-	f.peer.add(f)
-	if !f.request.OnCancel(f.cancel) {
-		f.land()
-		f.cutOff(transports.NotSent)
-		return
-	}
-	f.conn.Start(&f.Call)
-	if !f.request.Live() {
-		f.cancel(nil)
+// withdraw tells the connection that a cancelled call needs no answer. Whoever
+// is told so first, this or answered, ends the call.
+func (c *forwardedCall) withdraw() {
+	c.mu.Lock()
+	conn, reason, ours := c.conn, c.reason, c.cancelled && c.state == callSent
+	c.mu.Unlock()
+	if ours && conn.Cancel(&c.Call, reason) {
+		c.abort(transports.Unknown)
 	}
 }
 
-// cancel withdraws the request: the host wants no answer any more, or we end.
-func (f *flight) cancel(reason json.RawMessage) {
-	if f.conn.Cancel(&f.Call, reason) {
-		f.land()
-		f.cutOff(transports.Unknown)
-	}
+// abort ends a call on our side. A request that the host cancelled has ended
+// already and gets no answer.
+func (c *forwardedCall) abort(outcome transports.Outcome) {
+	r, _ := c.finish()
+	c.agg.fail(r, transports.CutOff(c.route.upstream.Server.Name, outcome), c.route.asText)
 }
 
-// cutOff answers a request that our end cuts off. One that the host cancelled
-// is over already, and gets no answer.
-func (f *flight) cutOff(outcome transports.Outcome) {
-	f.agg.fail(f.request, transports.CutOff(f.peer.upstream.Server.Name, outcome), f.asText)
+// finish gives back what the call held, and returns the request to be answered
+// and the connection it was sent on.
+func (c *forwardedCall) finish() (r *host.Request, conn *upstream.Conn) {
+	c.mu.Lock()
+	r, conn = c.request, c.conn
+	release := c.release
+	c.state, c.conn, c.release = callDone, nil, nil
+	c.mu.Unlock()
+	c.peer.calls.remove(c)
+	release()
+	return r, conn
 }
 
-func (f *flight) land() {
-	f.peer.remove(f)
-	f.release()
-}
-
-// done takes the answer, in the order of the wire.
-func (f *flight) done(result json.RawMessage, err error) {
-	defer answerPanic(f.request)
-	f.land()
+// answered takes the upstream's answer, in the order of the wire.
+func (c *forwardedCall) answered(result json.RawMessage, err error) {
+	r, conn := c.finish()
+	defer replyPanic(r)
 	switch {
 	case err == nil:
-		f.peer.shown.note(result)
-		f.request.ReplyIn(f.Answered, result, nil)
-	case f.mayRepeat(err):
-		// A call of its own: whoever started this one may not be done with it.
-		again := f.agg.newFlight(f.session, f.request, f.peer.upstream, f.Method, f.Params, f.asText)
-		again.refused, again.again = f.refused, true
-		f.agg.spawnFor(f.request, again.acquire)
-	case f.refused != nil:
-		f.refused(err)
+		c.peer.seenURIs.addFrom(result)
+		r.Reply(result, nil)
+	case !c.route.retry && certainlyNotSent(err) && conn.Err() != nil:
+		again := c.route // as a call of its own: conn.Start may not have returned yet
+		again.retry = true
+		c.agg.dispatch(c.session, r, again)
+	case c.route.refused != nil:
+		c.route.refused(err)
 	default:
-		f.agg.fail(f.request, err, f.asText)
+		c.agg.fail(r, err, c.route.asText)
 	}
 }
 
-// mayRepeat reports whether a failed request certainly did not run because its
-// connection was gone: then, and once, a new one is worth a try.
-func (f *flight) mayRepeat(err error) bool {
+func certainlyNotSent(err error) bool {
 	var failure *transports.Failure
-	return !f.again && errors.As(err, &failure) && failure.Outcome == transports.NotSent && f.conn.Err() != nil
+	return errors.As(err, &failure) && failure.Outcome == transports.NotSent
+}
+
+func (c *forwardedCall) hostRequest() *host.Request {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.request
 }
 
 // Notify implements transports.Peer: the progress of this call, or what came
 // on its own stream and so is for its host and no other.
-func (f *flight) Notify(method string, params json.RawMessage) {
+func (c *forwardedCall) Notify(method string, params json.RawMessage) {
+	r := c.hostRequest()
 	switch {
-	case concernsAll(method):
-		f.peer.Notify(method, params)
+	case isAboutUpstream(method):
+		c.peer.Notify(method, params)
 		return
 	case method != "notifications/message":
-	case f.request.Modern && !f.wantsLog():
+	case r.Era == transports.Stateless && !c.wantsLog() || !c.session.wantsLog(params, c.agg.sessions.verboseLevel()):
 		return
 	default:
-		params = f.peer.named(params)
+		params = c.peer.named(params)
 	}
-	if f.request.Peer != nil {
-		f.request.Peer.Notify(method, params)
+	if r.Peer != nil {
+		r.Peer.Notify(method, params)
 	}
 }
 
 // wantsLog reports whether a request of the stateless era asked for log messages.
-func (f *flight) wantsLog() bool {
-	return wire.Get(f.request.Meta, transports.MetaLogLevel) != nil
+func (c *forwardedCall) wantsLog() bool {
+	return wire.Get(c.hostRequest().Meta, transports.MetaLogLevel) != nil
 }
 
-// Request implements transports.Peer: a question on the call's own stream is
-// for the host that made the call.
-func (f *flight) Request(ctx context.Context, method string, params json.RawMessage) (answer func() (json.RawMessage, error)) {
-	return f.peer.ask(ctx, f.session, method, params)
+// Request implements transports.Peer: a server request on the call's own stream
+// is for the host that made the call.
+func (c *forwardedCall) Request(ctx context.Context, method string, params json.RawMessage) (answer func() (json.RawMessage, error)) {
+	return c.peer.requestHost(ctx, c.session, c.hostRequest().Peer, method, params)
 }
 
-// acquire gets a connection by way of how, u.Acquire or u.Load, but waits no
-// longer than a host does. A host that gave a progress token hears that it
-// goes on.
-func (a *Aggregator) acquire(ctx context.Context, u *lazy.Upstream, how func(context.Context) (*transports.Conn, func(), error), r *transports.Request) (*transports.Conn, func(), error) {
-	waiting, cancel := context.WithTimeout(ctx, patience)
+// translateEra returns params as the era of an upstream wants them. What a host
+// of the handshake era said once, the stateless one says with every request.
+func (s *session) translateEra(conn *upstream.Conn, era transports.Era, params json.RawMessage) json.RawMessage {
+	if era == conn.Era() {
+		return params
+	}
+	if era == transports.Stateless {
+		return stripEraMeta(params)
+	}
+	level := s.logLevel()
+	if level.params == nil {
+		return params
+	}
+	if len(params) == 0 {
+		params = json.RawMessage(`{}`)
+	}
+	meta := wire.Get(params, "_meta")
+	if meta == nil {
+		meta = json.RawMessage(`{}`)
+	}
+	return wire.Set(params, "_meta", wire.Set(meta, transports.MetaLogLevel, wire.Get(level.params, "level")))
+}
+
+// stripEraMeta removes from params what only the stateless era puts into _meta.
+func stripEraMeta(params json.RawMessage) json.RawMessage {
+	meta := wire.Get(params, "_meta")
+	if meta == nil {
+		return params
+	}
+	kept := wire.Delete(meta, transports.EraMeta...)
+	switch {
+	case len(kept) == len(meta):
+		return params
+	case string(kept) == "{}":
+		return wire.Delete(params, "_meta")
+	}
+	return wire.Set(params, "_meta", kept)
+}
+
+// maxStartWait is how long a caller waits for an upstream that is being started
+// before it is told to call again: hosts give up after a minute.
+const maxStartWait = 45 * time.Second
+
+// acquire gets a connection for a request by way of how, u.Acquire or u.Load, but
+// waits no longer than a host does. A host that gave a progress token hears that
+// it goes on.
+func (a *Aggregator) acquire(r *host.Request, u *lazy.Upstream, how func(context.Context) (*upstream.Conn, func(), error)) (*upstream.Conn, func(), error) {
+	ctx, cancel := a.contextOf(r)
+	defer cancel()
+	if ctx.Err() != nil {
+		return nil, nil, transports.CutOff(u.Server.Name, transports.NotSent)
+	}
+	waiting, cancel := context.WithTimeout(ctx, maxStartWait)
 	defer cancel()
 	if token := wire.Get(r.Meta, "progressToken"); token != nil {
 		stop := a.reportStart(waiting, r.Peer, token, u.Server.Name)
 		defer stop()
 	}
 	conn, release, err := how(waiting)
+	failure := &transports.Failure{Upstream: u.Server.Name, Outcome: transports.NotSent}
 	switch {
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
-		return nil, nil, transports.CutOff(u.Server.Name, transports.NotSent)
+		failure = transports.CutOff(u.Server.Name, transports.NotSent)
 	case errors.Is(err, lazy.ErrClosed):
-		return nil, nil, &transports.Failure{
-			Upstream: u.Server.Name,
-			Code:     transports.CodeShuttingDown,
-			Outcome:  transports.NotSent,
-			Cause:    errors.New("a new config has changed or removed it"),
-			Hint:     "call again",
-		}
+		failure.Code, failure.Cause, failure.Hint = transports.CodeShuttingDown, errors.New("a new config has changed or removed it"), "call again"
 	case errors.Is(err, context.DeadlineExceeded) && waiting.Err() != nil:
-		return nil, nil, &transports.Failure{
-			Upstream: u.Server.Name,
-			Code:     transports.CodeTimeout,
-			Outcome:  transports.NotSent,
-			Cause:    errors.New("it is still starting"),
-			Hint:     "call again; the start goes on",
-		}
+		failure.Code, failure.Cause, failure.Hint = transports.CodeTimeout, errors.New("it is still starting"), "call again; the start goes on"
+	default:
+		return conn, release, err
 	}
-	return conn, release, err
+	return nil, nil, failure
+}
+
+// contextOf returns a context that ends when the host cancels a request, and
+// with the aggregator.
+func (a *Aggregator) contextOf(r *host.Request) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(a.ctx)
+	if !r.OnCancel(func(json.RawMessage) { cancel() }) {
+		cancel()
+	}
+	return ctx, cancel
 }
 
 // reportStart tells a host every few seconds that an upstream is starting. The
@@ -202,6 +279,7 @@ func (a *Aggregator) reportStart(ctx context.Context, host transports.Peer, toke
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
+		defer a.recovered()
 		ticker := time.NewTicker(2 * time.Second)
 		defer ticker.Stop()
 		for n := 1; ; n++ {
@@ -222,7 +300,7 @@ func (a *Aggregator) reportStart(ctx context.Context, host transports.Peer, toke
 
 // fail answers a request that could not be forwarded. An upstream's own error
 // passes as it is.
-func (a *Aggregator) fail(r *transports.Request, err error, asText bool) {
+func (a *Aggregator) fail(r *host.Request, err error, asText bool) {
 	var rpc *wire.Error
 	var failure *transports.Failure
 	isFailure := errors.As(err, &failure)
@@ -250,42 +328,4 @@ func explain(err error) string {
 		return failure.Text()
 	}
 	return err.Error()
-}
-
-// spokenTo returns params as the era of an upstream wants them. What a host
-// of the handshake era said once, the stateless one says with every request.
-func (s *session) spokenTo(conn *transports.Conn, modern bool, params json.RawMessage) json.RawMessage {
-	if modern && !conn.Stateless() {
-		return withoutEra(params)
-	}
-	s.mu.Lock()
-	level := s.level
-	s.mu.Unlock()
-	if modern || !conn.Stateless() || level == nil {
-		return params
-	}
-	if len(params) == 0 {
-		params = json.RawMessage(`{}`)
-	}
-	meta := wire.Get(params, "_meta")
-	if meta == nil {
-		meta = json.RawMessage(`{}`)
-	}
-	return wire.Set(params, "_meta", wire.Set(meta, transports.MetaLogLevel, level))
-}
-
-// withoutEra removes from params what only the stateless era puts into _meta.
-func withoutEra(params json.RawMessage) json.RawMessage {
-	meta := wire.Get(params, "_meta")
-	if meta == nil {
-		return params
-	}
-	kept := wire.Delete(meta, transports.EraMeta...)
-	switch {
-	case len(kept) == len(meta):
-		return params
-	case string(kept) == "{}":
-		return wire.Delete(params, "_meta")
-	}
-	return wire.Splice(params, meta, kept)
 }

@@ -4,48 +4,119 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"dynmcp/catalog"
 	"dynmcp/internal/wire"
 	"dynmcp/lazy"
+	"dynmcp/schema"
 	"dynmcp/transports"
+	"dynmcp/transports/host"
 )
 
-// handle takes a request of the data plane. It does not block: what has to
-// wait goes on on a goroutine of its own.
-func (a *Aggregator) handle(s *session, r *transports.Request) {
-	if r.Modern {
-		a.learn(s, wire.Get(r.Meta, transports.MetaCapabilities), true)
-	}
-	a.begin()
+// handle takes a request of the data plane. It does not block: anything that may
+// block moves to its own goroutine.
+func (a *Aggregator) handle(s *session, r *host.Request) {
+	a.learnFrom(s, r)
+	a.startEager(true)
 	switch r.Method {
 	case "tools/call":
 		a.callTool(s, r)
 	case "resources/read":
-		a.readResource(s, r)
+		if uri, ok := routingMember(r, "uri"); ok {
+			a.dispatchTo(s, r, a.resource(uri, r.Era))
+		}
 	case "prompts/get":
-		a.getPrompt(s, r)
+		if name, ok := routingMember(r, "name"); ok {
+			a.dispatchTo(s, r, a.prompt(name))
+		}
 	case "completion/complete":
 		a.complete(s, r)
 	default:
-		a.unknownMethod(s, r)
+		// What we do not know is passed on if there is no doubt whom it is for.
+		if u := a.single(); u != nil {
+			a.dispatch(s, r, route{upstream: u, params: r.Params})
+			return
+		}
+		r.Reply(nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not known", r.Method)})
 	}
 }
 
-func (a *Aggregator) readResource(s *session, r *transports.Request) {
-	if uri, ok := onlyText(r, "uri"); ok {
-		a.forwardTo(s, r, a.resource(uri, r.Modern))
+// callTool finds the tool that a host calls: one of ours, or one of the many that
+// a surface shows.
+func (a *Aggregator) callTool(s *session, r *host.Request) {
+	rawName, arguments, err := wire.StrictPair(r.Params, "name", "arguments")
+	if err != nil {
+		r.Reply(nil, invalid("tools/call: %v", err))
+		return
 	}
+	for _, t := range a.state.Load().tools {
+		if t.name != "" && wire.EqualString(rawName, t.name) {
+			t.call(s, r, callParams{r.Params, arguments})
+			return
+		}
+	}
+	name, ok := wire.Text(rawName)
+	if !ok {
+		r.Reply(nil, invalid(`tools/call needs a string "name"`))
+		return
+	}
+	a.retryWhenListed(r, func() bool { return a.callFound(s, r, name) }, func() {
+		// If the tools of a wrapped server are shown as themselves, an unknown one
+		// is that server's business.
+		if u := a.single(); u != nil && a.exposes(schema.ExposeDirect) {
+			a.dispatch(s, r, route{upstream: u, params: r.Params})
+			return
+		}
+		r.Reply(nil, invalid("Unknown tool: %s", name))
+	})
 }
 
-func (a *Aggregator) getPrompt(s *session, r *transports.Request) {
-	if name, ok := onlyText(r, "name"); ok {
-		a.forwardTo(s, r, a.prompt(name))
+// callFound calls the upstream's tool that a surface shows under a name. Its
+// params are the host's but for that name.
+func (a *Aggregator) callFound(s *session, r *host.Request, name string) bool {
+	view := a.catalog.View()
+	for _, t := range a.state.Load().tools {
+		if t.find == nil {
+			continue
+		}
+		if found, ok := t.find(view, name); ok {
+			params := r.Params
+			if found.Upstream != name {
+				params = wire.Set(params, "name", wire.Quote(found.Upstream))
+			}
+			a.callUpstream(s, r, found, params, false)
+			return true
+		}
 	}
+	return false
 }
 
-// onlyText returns the member of a request's params by which it is routed. Where
-// that is no text, or an upstream might read another one, the request is refused.
-func onlyText(r *transports.Request, member string) (string, bool) {
-	raw, _, err := wire.Pair(r.Params, member, "_meta")
+// callUpstream calls a tool with params made for its upstream.
+func (a *Aggregator) callUpstream(s *session, r *host.Request, t *catalog.Tool, params json.RawMessage, asText bool) {
+	u := a.set.Get(t.Server)
+	if !isOffered(u) {
+		r.Reply(errorResult(a.catalog.View().UnknownServer(t.Server)), nil)
+		return
+	}
+	a.dispatch(s, r, route{upstream: u, params: params, asText: asText})
+}
+
+// callParams are the params of a tools/call, and its arguments, nil if there are
+// none.
+type callParams struct{ all, arguments json.RawMessage }
+
+// with returns the params with another name and other arguments, which may be
+// nil; every other byte stays.
+func (p callParams) with(name string, arguments json.RawMessage) json.RawMessage {
+	if len(arguments) == 0 {
+		arguments = json.RawMessage(`{}`)
+	}
+	return wire.SetAll(p.all, wire.Member{Name: "name", Value: wire.Quote(name)}, wire.Member{Name: "arguments", Value: arguments})
+}
+
+// routingMember returns the member of a request's params by which it is routed. If
+// that is no string, or an upstream might read another one, the request is refused.
+func routingMember(r *host.Request, member string) (string, bool) {
+	raw, _, err := wire.StrictPair(r.Params, member, "_meta")
 	text, ok := wire.Text(raw)
 	switch {
 	case err != nil:
@@ -56,52 +127,51 @@ func onlyText(r *transports.Request, member string) (string, bool) {
 	return text, ok && err == nil
 }
 
-// complete asks the owner of what is to be completed.
-func (a *Aggregator) complete(s *session, r *transports.Request) {
-	ref := wire.Get(r.Params, "ref")
+// complete asks the owner of what is to be completed. As with routingMember an
+// upstream must not be able to read another reference than we do.
+func (a *Aggregator) complete(s *session, r *host.Request) {
+	ref, _, err := wire.StrictPair(r.Params, "ref", "_meta")
+	kind, _ := wire.Text(wire.Get(ref, "type"))
+	member := map[string]string{"ref/prompt": "name", "ref/resource": "uri"}[kind]
+	var raw json.RawMessage
+	if err == nil && member != "" {
+		_, raw, err = wire.StrictPair(ref, "type", member)
+	}
+	name, _ := wire.Text(raw)
 	var to target
-	switch kind, _ := wire.Text(wire.Get(ref, "type")); kind {
-	case "ref/prompt":
-		name, _ := wire.Text(wire.Get(ref, "name"))
+	switch {
+	case err != nil:
+		r.Reply(nil, invalid("%s: %v", r.Method, err))
+		return
+	case member == "name":
 		to = a.prompt(name)
-	case "ref/resource":
-		uri, _ := wire.Text(wire.Get(ref, "uri"))
-		to = a.resource(uri, r.Modern)
+	case member == "uri":
+		to = a.resource(name, r.Era)
 		to.guess = false // what a server suggests that does not have it is wrong
 	default:
 		r.Reply(nil, invalid("Unsupported completion ref type: %q", kind))
 		return
 	}
 	to.capability = "completions"
-	a.forwardTo(s, r, to)
+	a.dispatchTo(s, r, to)
 }
 
-// unknownMethod passes on what we do not know where there is no doubt whom it
-// is for.
-func (a *Aggregator) unknownMethod(s *session, r *transports.Request) {
-	if u := a.only(); u != nil {
-		a.forward(s, r, u, r.Method, r.Params, false)
-		return
-	}
-	r.Reply(nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not known", r.Method)})
-}
-
-// notice takes a notification of a host.
-func (a *Aggregator) notice(s *session, method string, params json.RawMessage) {
+// handleNotification takes a notification of a host.
+func (a *Aggregator) handleNotification(s *session, method string, params json.RawMessage) {
 	switch method {
 	case "notifications/initialized":
 		s.mu.Lock()
-		s.greeted = true
+		s.initialized = true
 		s.mu.Unlock()
-		a.touch()
+		a.sessions.markDirty()
 	case "notifications/cancelled":
 		// The edge ends the request.
 	case "notifications/progress":
-		s.progressed(params)
+		s.passProgress(params)
 	case "notifications/roots/list_changed":
 		a.broadcast(method, params, "sendRootsListChanged")
 	default:
-		if a.only() != nil {
+		if a.single() != nil {
 			a.broadcast(method, params, method)
 		}
 	}
@@ -111,7 +181,7 @@ func (a *Aggregator) notice(s *session, method string, params json.RawMessage) {
 func (a *Aggregator) broadcast(method string, params json.RawMessage, what string) {
 	for _, u := range a.set.All() {
 		conn := u.Conn()
-		if conn == nil || conn.Stateless() && method == "notifications/roots/list_changed" {
+		if conn == nil || conn.Era() == transports.Stateless && method == "notifications/roots/list_changed" {
 			continue // that era has no roots of a session
 		}
 		if err := conn.Notify(method, params); err != nil {
@@ -124,5 +194,5 @@ func invalid(format string, args ...any) *wire.Error {
 	return &wire.Error{Code: wire.CodeInvalidParams, Message: fmt.Sprintf(format, args...)}
 }
 
-// stillThere reports whether an upstream is offered.
-func stillThere(u *lazy.Upstream) bool { return u != nil && u.Status().State != lazy.Evicted }
+// isOffered reports whether there is an upstream and it was not evicted.
+func isOffered(u *lazy.Upstream) bool { return u != nil && u.Status().State != lazy.Evicted }

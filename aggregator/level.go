@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"slices"
@@ -11,6 +12,8 @@ import (
 
 	"dynmcp/internal/wire"
 	"dynmcp/transports"
+	"dynmcp/transports/host"
+	"dynmcp/transports/upstream"
 )
 
 // levelWait is how long the answer to logging/setLevel, and a server that starts,
@@ -18,65 +21,93 @@ import (
 // on it.
 const levelWait = 2 * time.Second
 
-// levels are those of log messages (MCP, "Logging").
+// levels are those of log messages, the most verbose first (MCP, "Logging").
 var levels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
-// answerLevel passes the log level on to every upstream that logs.
-func (a *Aggregator) answerLevel(ctx context.Context, s *session, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
+// A logLevel is what a host asked for; the zero value is nothing.
+type logLevel struct {
+	params   json.RawMessage // of its logging/setLevel
+	severity int             // index in levels
+}
+
+// setLevel keeps the level of a session and passes on to upstreams that log the
+// most verbose one that any session asked for.
+func (a *Aggregator) setLevel(ctx context.Context, s *session, r *host.Request, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
 	if !a.offers("logging") {
 		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "no server has logging"}
 	}
-	params := transports.RawParams(req)
-	if level, _ := wire.Text(wire.Get(params, "level")); !slices.Contains(levels, level) {
+	params := bytes.Clone(r.Params)
+	level, _ := wire.Text(wire.Get(params, "level"))
+	severity := slices.Index(levels, level)
+	if severity < 0 {
 		return nil, invalid("unknown log level %q; want one of %s", level, strings.Join(levels, ", "))
 	}
+	before := a.sessions.verboseLevel()
 	s.mu.Lock()
-	s.level = wire.Get(params, "level")
+	s.level = logLevel{params, severity}
 	s.mu.Unlock()
-	a.setLevel(ctx, params)
-	return next(ctx, "logging/setLevel", req)
+	if verbose := a.sessions.verboseLevel(); severity <= verbose.severity || verbose.severity != before.severity {
+		a.sendLevel(ctx, verbose, a.connections()...)
+	}
+	return next(ctx, r.Method, req)
 }
 
-// setLevel tells every connected upstream that logs, and remembers the level
-// for those to come. params are those of logging/setLevel. What an upstream
-// says to it is no concern of the host's.
-func (a *Aggregator) setLevel(ctx context.Context, params json.RawMessage) {
-	a.mu.Lock()
-	a.level = params
-	a.mu.Unlock()
-	var conns []*transports.Conn
-	for _, u := range a.set.All() {
-		if conn := u.Conn(); conn != nil {
-			conns = append(conns, conn)
+// verboseLevel returns the most verbose level that a session asked for.
+func (ss *sessions) verboseLevel() (verbose logLevel) {
+	for _, s := range ss.all() {
+		if level := s.logLevel(); verbose.params == nil || level.params != nil && level.severity < verbose.severity {
+			verbose = level
 		}
 	}
-	a.sendLevel(ctx, params, conns...)
+	return verbose
 }
 
-// sendCurrentLevel tells a new upstream the level that hosts asked for already.
-func (a *Aggregator) sendCurrentLevel(ctx context.Context, conn *transports.Conn) {
-	a.mu.Lock()
-	params := a.level
-	a.mu.Unlock()
-	if params != nil {
-		a.sendLevel(ctx, params, conn)
+// wantsLog reports whether the host is to get a log message: not if only another
+// session asked for messages of that level. verbose is what upstreams were told.
+func (s *session) wantsLog(params json.RawMessage, verbose logLevel) bool {
+	level := s.logLevel()
+	if level.params == nil || level.severity <= verbose.severity {
+		return true
 	}
+	name, _ := wire.Text(wire.Get(params, "level"))
+	severity := slices.Index(levels, name)
+	return severity < 0 || severity >= level.severity
 }
 
-// sendLevel waits for the answers only so long; they may come later.
-func (a *Aggregator) sendLevel(ctx context.Context, params json.RawMessage, conns ...*transports.Conn) {
-	answered := make(chan struct{}, len(conns))
+func (s *session) logLevel() logLevel {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.level
+}
+
+// connections returns those there are.
+func (a *Aggregator) connections() (all []*upstream.Conn) {
+	for _, u := range a.set.All() {
+		if conn := u.Conn(); conn != nil {
+			all = append(all, conn)
+		}
+	}
+	return all
+}
+
+// sendLevel waits for the answers only so long; they may come later. What an
+// upstream says to it is no concern of the host's.
+func (a *Aggregator) sendLevel(ctx context.Context, level logLevel, conns ...*upstream.Conn) {
+	if level.params == nil {
+		return
+	}
+	taken := make(chan struct{}, len(conns))
 	for _, conn := range conns {
 		a.spawn(func() {
-			a.sendLevelTo(conn, params)
-			answered <- struct{}{}
+			defer func() { taken <- struct{}{} }()
+			a.sendLevelTo(conn, level)
 		})
 	}
 	timer := time.NewTimer(levelWait)
 	defer timer.Stop()
 	for range conns {
 		select {
-		case <-answered:
+		case <-taken:
 		case <-timer.C:
 			return
 		case <-ctx.Done():
@@ -85,13 +116,13 @@ func (a *Aggregator) sendLevel(ctx context.Context, params json.RawMessage, conn
 	}
 }
 
-func (a *Aggregator) sendLevelTo(conn *transports.Conn, params json.RawMessage) {
-	if !conn.Hello().Has("logging") || conn.Stateless() {
+func (a *Aggregator) sendLevelTo(conn *upstream.Conn, level logLevel) {
+	if !conn.ServerInfo().Has("logging") || conn.Era() == transports.Stateless {
 		return // in the stateless era each request says its level
 	}
-	ctx, cancel := context.WithTimeout(a.ctx, askWait)
+	ctx, cancel := context.WithTimeout(a.ctx, requestTimeout)
 	defer cancel()
-	if _, err := conn.Call(ctx, "logging/setLevel", params); err != nil {
+	if _, err := conn.Call(ctx, "logging/setLevel", level.params); err != nil {
 		a.log.Warn("setLoggingLevel failed", "upstream", conn.Name(), "err", err)
 	}
 }

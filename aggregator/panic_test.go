@@ -11,7 +11,7 @@ import (
 	"dynmcp/internal/wire"
 	"dynmcp/lazy"
 	"dynmcp/schema"
-	"dynmcp/transports"
+	"dynmcp/transports/host"
 )
 
 // A panic while a request is worked on, on a goroutine of its own or where its
@@ -23,8 +23,8 @@ func TestPanicIsTheAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	answers := make(chan error, 1)
-	request := func() *transports.Request {
-		return transports.NewRequest("tools/call", nil, nil, func(_ json.RawMessage, err error) { answers <- err })
+	request := func() *host.Request {
+		return host.NewRequest("tools/call", nil, nil, func(_ json.RawMessage, err error) { answers <- err })
 	}
 	wantInternal := func() {
 		t.Helper()
@@ -39,40 +39,19 @@ func TestPanicIsTheAnswer(t *testing.T) {
 		wantInternal()
 	}
 	u := &lazy.Upstream{Server: schema.Server{Name: "up"}}
-	f := agg.newFlight(agg.newSession(), request(), u, "tools/call", nil, false)
-	f.release = func() {}
-	f.refused = func(error) { panic("boom") }
+	c := &forwardedCall{agg: agg, peer: agg.peerOf(u), request: request(), release: func() {}}
+	c.route.refused = func(error) { panic("boom") }
 	func() {
 		defer func() {
 			if recover() == nil {
 				t.Error("the connection is not told")
 			}
 		}()
-		f.done(nil, &wire.Error{Code: 1})
+		c.answered(nil, &wire.Error{Code: 1})
 	}()
 	wantInternal()
 	agg.Close()
 	if got := log.String(); strings.Count(got, "msg=panic") != 3 || !strings.Contains(got, "panic_test.go") {
 		t.Errorf("got %s", got)
-	}
-}
-
-// A panic over what an upstream lists does not end the fetching of its lists.
-func TestPanicDoesNotEndFetching(t *testing.T) {
-	agg, err := New(schema.Single("up", nil), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer agg.Close()
-	p := agg.peerOf(agg.only())
-	p.mu.Lock()
-	p.stale["tools/list"] = true
-	p.fetching = make(chan struct{})
-	p.mu.Unlock()
-	p.fetch() // there is no connection: it panics
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.fetching != nil {
-		t.Error("lists are being fetched for ever")
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"dynmcp/internal/wire"
 	"dynmcp/schema"
 	"dynmcp/transports"
+	"dynmcp/transports/upstream"
 )
 
 // A stage is an aggregator with scripted hosts and upstreams around it, all in
@@ -186,13 +187,13 @@ func (a *actor) introduce() {
 }
 
 // open is what the aggregator reaches upstreams by.
-func (st *stage) open(server schema.Server, opts transports.Options) (*transports.Conn, error) {
+func (st *stage) open(server schema.Server, opts upstream.Options) (*upstream.Conn, error) {
 	i := slices.IndexFunc(st.upstreams, func(a *actor) bool { return a.server() == server.Name })
 	a := st.upstreams[i]
 	ours, theirs := net.Pipe()
 	a.enter(theirs)
 	st.running.Go(func() { a.listen(theirs) })
-	return transports.OpenStream(server, ours, opts), nil
+	return upstream.OpenStream(server, ours, opts), nil
 }
 
 func (st *stage) close() {
@@ -292,8 +293,9 @@ func (a *actor) byItself(text string) (answer string, ok bool) {
 		return "", false
 	}
 	delete(a.starting, m.Method)
-	if m.Method == "subscriptions/listen" {
-		return "", true // a stream: its answer comes at its end
+	if m.Method == "subscriptions/listen" { // a stream: its answer comes at its end
+		return greased(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":%s,"_meta":{%q:%s}}}`,
+			wire.Get(m.Params, "notifications"), transports.MetaSubscriptionID, m.ID)), true
 	}
 	if a.answers[m.Method] != "" {
 		return greased(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, a.answers[m.Method])), true

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -12,46 +13,49 @@ import (
 	"dynmcp/internal/wire"
 	"dynmcp/lazy"
 	"dynmcp/transports"
+	"dynmcp/transports/host"
+	"dynmcp/transports/upstream"
 )
 
-// metaSubscription is the member of _meta that says which stream of a host's a
-// notification belongs to.
-const metaSubscription = transports.MetaSubscriptionID
-
 // A subscriber begins or ends a subscription at an upstream.
-type subscriber func(conn *transports.Conn, ctx context.Context, params json.RawMessage) error
+type subscriber func(conn *upstream.Conn, ctx context.Context, params json.RawMessage) error
 
-// subscribe passes a subscription on to the owner of the resource, and its end
-// when no host wants it any more.
-func (a *Aggregator) subscribe(ctx context.Context, s *session, method string, req mcp.Request) (mcp.Result, error) {
-	params := transports.RawParams(req)
-	uri, ok := wire.Text(wire.Get(params, "uri"))
+// subscribe passes a subscription on to the owner of the resource.
+func (a *Aggregator) subscribe(ctx context.Context, s *session, r *host.Request) (mcp.Result, error) {
+	uri, ok := wire.Text(wire.Get(r.Params, "uri"))
 	if !ok {
-		return nil, invalid("%s needs a string \"uri\"", method)
+		return nil, invalid("%s needs a string \"uri\"", r.Method)
 	}
-	done := &rawResult{raw: json.RawMessage(`{}`)}
-	if method == "resources/unsubscribe" {
-		s.mu.Lock()
-		delete(s.subscribed, uri)
-		s.mu.Unlock()
-		if a.wanted()[uri] {
-			return done, nil
-		}
-		return done, a.subscribeTo(ctx, uri, params, (*transports.Conn).Unsubscribe)
-	}
-	if err := a.subscribeTo(ctx, uri, params, (*transports.Conn).Subscribe); err != nil {
+	if err := a.subscribeTo(ctx, uri, r.Params, (*upstream.Conn).Subscribe); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	s.subscribed[uri] = true
 	s.mu.Unlock()
-	return done, nil
+	return &rawResult{raw: json.RawMessage(`{}`)}, nil
+}
+
+// unsubscribe passes the end of a subscription on when no host wants it any more.
+func (a *Aggregator) unsubscribe(ctx context.Context, s *session, r *host.Request) (mcp.Result, error) {
+	uri, ok := wire.Text(wire.Get(r.Params, "uri"))
+	if !ok {
+		return nil, invalid("%s needs a string \"uri\"", r.Method)
+	}
+	s.mu.Lock()
+	delete(s.subscribed, uri)
+	s.mu.Unlock()
+	if !a.subscribedURIs()[uri] {
+		if err := a.subscribeTo(ctx, uri, r.Params, (*upstream.Conn).Unsubscribe); err != nil {
+			return nil, err
+		}
+	}
+	return &rawResult{raw: json.RawMessage(`{}`)}, nil
 }
 
 // subscribeTo has a resource's owner do something about a subscription, or else
 // the first upstream that does not refuse to.
 func (a *Aggregator) subscribeTo(ctx context.Context, uri string, params json.RawMessage, do subscriber) error {
-	to := a.resource(uri, false)
+	to := a.resource(uri, transports.Handshake)
 	if to.owner() == nil && a.incomplete() {
 		if err := a.awaitListings(ctx); err != nil {
 			return err
@@ -60,13 +64,13 @@ func (a *Aggregator) subscribeTo(ctx context.Context, uri string, params json.Ra
 	if u := to.owner(); u != nil {
 		return a.subscribeAt(ctx, u, uri, params, do)
 	}
-	for _, u := range a.mayKnow(to) {
-		refusal := a.subscribeAt(ctx, u, uri, params, do)
-		if refusal == nil || u == a.only() {
-			return refusal
+	for _, u := range a.candidates(to) {
+		err := a.subscribeAt(ctx, u, uri, params, do)
+		if err == nil || u == a.single() {
+			return err
 		}
 	}
-	return a.refusal(to)
+	return a.notFound(to)
 }
 
 func (a *Aggregator) subscribeAt(ctx context.Context, u *lazy.Upstream, uri string, params json.RawMessage, do subscriber) error {
@@ -78,51 +82,71 @@ func (a *Aggregator) subscribeAt(ctx context.Context, u *lazy.Upstream, uri stri
 	if err := do(conn, ctx, params); err != nil {
 		return err
 	}
-	a.peerOf(u).shown.add(uri) // so that the end of the subscription goes there too
+	a.peerOf(u).seenURIs.add(uri) // so that the end of the subscription goes there too
 	return nil
 }
 
-// wanted returns the URIs that hosts are subscribed to.
-func (a *Aggregator) wanted() map[string]bool {
+// subscribedURIs returns what hosts are subscribed to.
+func (a *Aggregator) subscribedURIs() map[string]bool {
 	all := map[string]bool{}
-	a.eachSession(func(s *session) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		maps.Copy(all, s.subscribed)
-		for _, l := range s.listens {
-			maps.Copy(all, l.uris)
-		}
-	})
+	for _, s := range a.sessions.all() {
+		maps.Copy(all, s.subscribedURIs())
+	}
 	return all
+}
+
+func (s *session) subscribedURIs() map[string]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := maps.Clone(s.subscribed)
+	for _, l := range s.listens {
+		maps.Copy(all, l.uris)
+	}
+	return all
+}
+
+// resourceUpdated passes on that a resource changed: to the sessions that are
+// subscribed to it. If none is, the upstream may mean something that we do not
+// see, and all are told, unless they are of several principals.
+func (a *Aggregator) resourceUpdated(params json.RawMessage) {
+	uri, _ := wire.Text(wire.Get(params, "uri"))
+	all := a.sessions.all()
+	told := slices.DeleteFunc(slices.Clone(all), func(s *session) bool { return !anyCovers(s.subscribedURIs(), uri) })
+	if len(told) == 0 && ofOnePrincipal(all) {
+		told = all
+	}
+	for _, s := range told {
+		s.notify("notifications/resources/updated", params, func(l listen) bool { return anyCovers(l.uris, uri) })
+	}
 }
 
 // dropSubscriptions ends those of uris that no host wants any more, where the
 // upstream is connected.
 func (a *Aggregator) dropSubscriptions(uris map[string]bool) {
-	wanted := a.wanted()
+	wanted := a.subscribedURIs()
 	for uri := range uris {
 		u := a.resourceOwner(uri)
 		if wanted[uri] || u == nil || u.Conn() == nil {
 			continue
 		}
-		a.subscribeQuietly(u.Conn(), uri, (*transports.Conn).Unsubscribe)
+		a.subscribeLater(u.Conn(), uri, (*upstream.Conn).Unsubscribe)
 	}
 }
 
 // renewSubscriptions tells a new connection what hosts subscribed to over the
 // last one.
-func (a *Aggregator) renewSubscriptions(u *lazy.Upstream, conn *transports.Conn) {
-	for uri := range a.wanted() {
+func (a *Aggregator) renewSubscriptions(u *lazy.Upstream, conn *upstream.Conn) {
+	for uri := range a.subscribedURIs() {
 		if a.resourceOwner(uri) == u {
-			a.subscribeQuietly(conn, uri, (*transports.Conn).Subscribe)
+			a.subscribeLater(conn, uri, (*upstream.Conn).Subscribe)
 		}
 	}
 }
 
-// subscribeQuietly does without the caller what no host waits for.
-func (a *Aggregator) subscribeQuietly(conn *transports.Conn, uri string, do subscriber) {
+// subscribeLater runs in the background.
+func (a *Aggregator) subscribeLater(conn *upstream.Conn, uri string, do subscriber) {
 	a.spawn(func() {
-		ctx, cancel := context.WithTimeout(a.ctx, askWait)
+		ctx, cancel := context.WithTimeout(a.ctx, requestTimeout)
 		defer cancel()
 		if err := do(conn, ctx, aboutURI(uri)); err != nil && a.ctx.Err() == nil {
 			a.log.Warn("subscription not changed", "upstream", conn.Name(), "uri", uri, "err", err)
@@ -153,17 +177,21 @@ func anyCovers(subscribed map[string]bool, uri string) bool {
 
 // listen keeps a stream of notifications for a host of the stateless era until
 // the host cancels it (MCP 2026-07-28, "Subscriptions").
-func (a *Aggregator) listen(ctx context.Context, s *session, req mcp.Request) (mcp.Result, error) {
+func (a *Aggregator) listen(ctx context.Context, s *session, r *host.Request, req mcp.Request) (mcp.Result, error) {
 	params, ok := req.GetParams().(*mcp.SubscriptionsListenParams)
 	if !ok || params.Notifications == nil {
 		return nil, invalid(`subscriptions/listen needs "notifications"`)
 	}
 	want := params.Notifications
-	id := transports.RawID(req)
-	l := listen{id: id, tools: want.ToolsListChanged, prompts: want.PromptsListChanged, resources: want.ResourcesListChanged, uris: map[string]bool{}}
+	id := r.ID
+	l := listen{id: id, uris: map[string]bool{}, changes: map[string]bool{
+		"notifications/tools/list_changed":     want.ToolsListChanged,
+		"notifications/prompts/list_changed":   want.PromptsListChanged,
+		"notifications/resources/list_changed": want.ResourcesListChanged,
+	}}
 	var granted []string
 	for _, uri := range want.ResourceSubscriptions {
-		if err := a.subscribeTo(ctx, uri, aboutURI(uri), (*transports.Conn).Subscribe); err != nil {
+		if err := a.subscribeTo(ctx, uri, aboutURI(uri), (*upstream.Conn).Subscribe); err != nil {
 			a.log.Warn("resource not subscribed", "uri", uri, "err", err)
 			continue
 		}
@@ -179,17 +207,16 @@ func (a *Aggregator) listen(ctx context.Context, s *session, req mcp.Request) (m
 		s.mu.Unlock()
 		a.dropSubscriptions(l.uris)
 	}()
-	agreed, err := json.Marshal(&mcp.NotificationSubscriptions{
-		ToolsListChanged: l.tools, PromptsListChanged: l.prompts, ResourcesListChanged: l.resources, ResourceSubscriptions: granted,
-	})
+	want.ResourceSubscriptions = granted
+	agreed, err := json.Marshal(want)
 	if err != nil {
 		return nil, err
 	}
-	s.peer.Notify("notifications/subscriptions/acknowledged", subscribed(fmt.Appendf(nil, `{"notifications":%s}`, agreed), id))
-	a.touch()
+	s.peer.Notify("notifications/subscriptions/acknowledged", withSubscription(fmt.Appendf(nil, `{"notifications":%s}`, agreed), id))
+	a.sessions.markDirty()
 	select {
 	case <-ctx.Done():
 	case <-a.ctx.Done():
 	}
-	return &rawResult{raw: subscribed(nil, id)}, nil
+	return &rawResult{raw: withSubscription(nil, id)}, nil
 }

@@ -8,7 +8,7 @@ import (
 	"dynmcp/catalog"
 	"dynmcp/internal/wire"
 	"dynmcp/schema"
-	"dynmcp/transports"
+	"dynmcp/transports/host"
 )
 
 // A tool is what a surface puts into a host's tools/list: one tool of ours, or
@@ -18,7 +18,7 @@ type tool struct {
 	// definitions returns the entries of tools/list.
 	definitions func(v *catalog.View) []json.RawMessage
 	// call answers a call.
-	call func(s *session, r *transports.Request, p callParams)
+	call func(s *session, r *host.Request, p callParams)
 	// find tells whether a name is one of the many; nil where name is set.
 	find func(v *catalog.View, name string) (*catalog.Tool, bool)
 }
@@ -29,95 +29,9 @@ var surfaces = map[string]func(*Aggregator, *schema.Config) []tool{
 	schema.ExposeDirect:   directSurface,
 }
 
-// callTool finds the tool that a host calls.
-func (a *Aggregator) callTool(s *session, r *transports.Request) {
-	rawName, arguments, err := wire.Pair(r.Params, "name", "arguments")
-	if err != nil {
-		r.Reply(nil, invalid("tools/call: %v", err))
-		return
-	}
-	for _, t := range a.state.Load().tools {
-		if t.name != "" && wire.KeyIs(rawName, t.name) {
-			t.call(s, r, callParams{r.Params, rawName, arguments})
-			return
-		}
-	}
-	name, ok := wire.Text(rawName)
-	if !ok {
-		r.Reply(nil, invalid(`tools/call needs a string "name"`))
-		return
-	}
-	a.retryWhenListed(r, func() bool { return a.callFound(s, r, name) }, func() { a.callUnknown(s, r, name) })
-}
-
-// callFound calls the upstream's tool that a surface shows under a name. Its
-// params are the host's but for that name.
-func (a *Aggregator) callFound(s *session, r *transports.Request, name string) bool {
-	view := a.catalog.View()
-	for _, t := range a.state.Load().tools {
-		if t.find == nil {
-			continue
-		}
-		if found, ok := t.find(view, name); ok {
-			params := r.Params
-			if found.Upstream != name {
-				params = wire.Set(params, "name", wire.Quote(found.Upstream))
-			}
-			a.callUpstream(s, r, found, params, false)
-			return true
-		}
-	}
-	return false
-}
-
-// callUnknown answers a call of a tool that no surface shows. Where the tools of
-// a wrapped server are shown as themselves it is that server's business.
-func (a *Aggregator) callUnknown(s *session, r *transports.Request, name string) {
-	if u := a.only(); u != nil && a.exposes(schema.ExposeDirect) {
-		a.forward(s, r, u, r.Method, r.Params, false)
-		return
-	}
-	r.Reply(nil, invalid("Unknown tool: %s", name))
-}
-
 // exposes reports whether a surface is on.
 func (a *Aggregator) exposes(surface string) bool {
 	return slices.Contains(a.config().Expose, surface)
-}
-
-// callUpstream forwards a tools/call with params made for the upstream.
-func (a *Aggregator) callUpstream(s *session, r *transports.Request, t *catalog.Tool, params json.RawMessage, asText bool) {
-	u := a.set.Get(t.Server)
-	if !stillThere(u) {
-		r.Reply(errorResult(a.catalog.View().UnknownServer(t.Server)), nil)
-		return
-	}
-	a.forward(s, r, u, "tools/call", params, asText)
-}
-
-// callParams are the params of a tools/call, and two members of theirs as slices
-// of them: the name in quotes and the arguments, nil if there are none.
-type callParams struct{ all, name, arguments json.RawMessage }
-
-// with returns the params with another name and other arguments, which may be
-// nil; every other byte stays.
-func (p callParams) with(name string, arguments json.RawMessage) json.RawMessage {
-	if len(arguments) == 0 {
-		arguments = json.RawMessage(`{}`)
-	}
-	if p.arguments == nil {
-		return wire.Set(wire.Splice(p.all, p.name, wire.Quote(name)), "arguments", arguments)
-	}
-	out := make([]byte, 0, len(p.all)+len(name)+len(arguments)-len(p.arguments))
-	at, from := wire.Offset(p.all, p.name), wire.Offset(p.all, p.arguments)
-	if at < from {
-		out = wire.AppendQuote(append(out, p.all[:at]...), name)
-		out = append(append(out, p.all[at+len(p.name):from]...), arguments...)
-		return append(out, p.all[from+len(p.arguments):]...)
-	}
-	out = append(append(out, p.all[:from]...), arguments...)
-	out = wire.AppendQuote(append(out, p.all[from+len(p.arguments):at]...), name)
-	return append(out, p.all[at+len(p.name):]...)
 }
 
 // directSurface shows every upstream tool as itself.
@@ -135,6 +49,22 @@ func directSurface(a *Aggregator, _ *schema.Config) []tool {
 		find: func(v *catalog.View, name string) (*catalog.Tool, bool) { return v.Direct(name) },
 	}}
 }
+
+// define returns an entry of tools/list; annotations may be empty.
+func define(name, description, input, annotations, meta string) json.RawMessage {
+	out := fmt.Appendf(nil, `{"name":%q,"description":%s,"inputSchema":%s`, name, wire.Quote(description), input)
+	if annotations != "" {
+		out = fmt.Appendf(out, `,"annotations":%s`, annotations)
+	}
+	return fmt.Appendf(out, `,"_meta":%s}`, meta)
+}
+
+func fixed(definition json.RawMessage) func(*catalog.View) []json.RawMessage {
+	all := []json.RawMessage{definition}
+	return func(*catalog.View) []json.RawMessage { return all }
+}
+
+func maxChars(cfg *schema.Config) int { return cfg.Catalog.MaxChars }
 
 // textResult returns a tool result of one text and, where structured is not
 // nil, that as structured content.

@@ -112,7 +112,7 @@ func play(t *testing.T, archive *txtar.Archive) []byte {
 
 // settling is longer than changes are collected before hosts are told, and far
 // shorter than every time limit. It passes in no time.
-const settling = 4 * burst
+const settling = 4 * announceDelay
 
 func line(who, what string) string {
 	return strings.TrimRight(fmt.Sprintf("%-19s | %s", who, what), " ") + "\n"

@@ -13,124 +13,109 @@ import (
 	"dynmcp/internal/wire"
 	"dynmcp/lazy"
 	"dynmcp/transports"
+	"dynmcp/transports/upstream"
 )
 
-// askWait bounds what we ask an upstream on our own account.
-const askWait = 30 * time.Second
+// requestTimeout bounds what we ask an upstream on our own account.
+const requestTimeout = 30 * time.Second
 
 // A peer is what an upstream talks to, over all its connections.
 type peer struct {
-	agg      *Aggregator
-	upstream *lazy.Upstream
-	legacy   atomic.Bool // its last connection made the initialize handshake
-	held     atomic.Bool // it is eager, and its start was seen to
-	shown    shown       // URIs that its results held
-
-	mu       sync.Mutex
-	conn     *transports.Conn // the one that may change the listing
-	listing  *catalog.Listing
-	flights  []*flight       // oldest first
-	stale    map[string]bool // list methods to be fetched anew
-	changes  int             // how often one was announced to be
-	fetched  time.Time       // when the last fetch ended
-	fetching chan struct{}   // closed when no list is being fetched any more; nil while none is
+	agg           *Aggregator
+	upstream      *lazy.Upstream
+	handshakeOnly atomic.Bool // its last connection made the initialize handshake
+	seenURIs      seenURIs    // in its results
+	calls         callsInFlight
+	listing       listing
 }
 
 func (a *Aggregator) peerOf(u *lazy.Upstream) *peer {
 	if p, ok := a.peers.Load(u); ok {
 		return p.(*peer)
 	}
-	p, _ := a.peers.LoadOrStore(u, &peer{agg: a, upstream: u, stale: map[string]bool{}})
-	return p.(*peer)
+	p := &peer{agg: a, upstream: u}
+	p.listing = listing{agg: a, upstream: u, stale: map[string]bool{}}
+	known, _ := a.peers.LoadOrStore(u, p)
+	return known.(*peer)
 }
 
-// use makes a new connection and what it listed the current ones. A change
-// that was announced while it listed is fetched now.
-func (p *peer) use(conn *transports.Conn, l *catalog.Listing) {
-	p.install(func() *catalog.Listing {
-		p.conn = conn
-		return l
-	})
-	p.refresh()
+// callsInFlight are the calls that an upstream has to answer, oldest first.
+type callsInFlight struct {
+	mu   sync.Mutex
+	list []*forwardedCall
 }
 
-// install puts the listing that choose returns into the catalogue, nil is
-// none. The lock is held over both, so that the listing of an old connection
-// never replaces that of a new one; the catalogue does no I/O.
-func (p *peer) install(choose func() *catalog.Listing) {
-	before := p.agg.catalog.View()
-	if p.put(choose) {
-		p.agg.installed(before)
+func (cs *callsInFlight) add(c *forwardedCall) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.list = append(cs.list, c)
+}
+
+func (cs *callsInFlight) remove(c *forwardedCall) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if i := slices.Index(cs.list, c); i >= 0 {
+		cs.list = slices.Delete(cs.list, i, i+1)
 	}
 }
 
-// put reports whether it changed the catalogue. An upstream that a new config
-// replaced changes nothing any more.
-func (p *peer) put(choose func() *catalog.Listing) bool {
-	p.agg.reload.RLock()
-	defer p.agg.reload.RUnlock()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	l := choose()
-	if l == nil || !p.agg.isCurrent(p.upstream) || !p.agg.catalog.Put(p.upstream.Server.Name, l) {
-		return false
-	}
-	p.listing = l
-	return true
-}
-
-func (p *peer) add(f *flight) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.flights = append(p.flights, f)
-}
-
-func (p *peer) remove(f *flight) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if i := slices.Index(p.flights, f); i >= 0 {
-		p.flights = slices.Delete(p.flights, i, i+1)
-	}
+func (cs *callsInFlight) all() []*forwardedCall {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return slices.Clone(cs.list)
 }
 
 // Notify implements transports.Peer.
 func (p *peer) Notify(method string, params json.RawMessage) {
 	switch method {
-	case "notifications/tools/list_changed":
-		p.outdated("tools/list")
-	case "notifications/prompts/list_changed":
-		p.outdated("prompts/list")
-	case "notifications/resources/list_changed":
-		p.outdated("resources/list", "resources/templates/list")
+	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed":
+		p.listing.markStale(method)
 	case "notifications/message":
-		p.tell(method, p.named(params), (*flight).wantsLog)
+		p.notifyHosts(method, p.named(params), (*forwardedCall).wantsLog)
 	case "notifications/resources/updated":
-		p.agg.updated(params)
+		p.agg.resourceUpdated(params)
 	default:
-		p.tell(method, params, func(*flight) bool { return true })
+		p.notifyHosts(method, params, func(*forwardedCall) bool { return true })
 	}
 }
 
-// concernsAll reports whether a notification is about what the upstream has, and
-// not about a call, whatever stream it came on.
-func concernsAll(method string) bool {
+// isAboutUpstream reports whether a notification is about what the upstream has,
+// and not about a call, whatever stream it came on.
+func isAboutUpstream(method string) bool {
 	return method == "notifications/resources/updated" || strings.HasSuffix(method, "/list_changed")
 }
 
-// tell passes a notification on: to every host of the handshake era, and to one
+// notifyHosts passes a notification on: to hosts of the handshake era, and to one
 // of the stateless era while a request of its is in flight here that wants it.
-func (p *peer) tell(method string, params json.RawMessage, wants func(*flight) bool) {
-	p.agg.tell(method, params)
-	p.mu.Lock()
-	flights := slices.Clone(p.flights)
-	p.mu.Unlock()
-	told := map[*session]bool{}
-	for _, f := range flights {
-		if f.request.Modern && f.request.Peer != nil && !told[f.session] && wants(f) {
-			told[f.session] = true
-			f.request.Peer.Notify(method, params)
+func (p *peer) notifyHosts(method string, params json.RawMessage, wants func(*forwardedCall) bool) {
+	calls, verbose := p.calls.all(), p.agg.sessions.verboseLevel()
+	for _, s := range p.audience(calls) {
+		if method != "notifications/message" || s.wantsLog(params, verbose) {
+			s.notify(method, params, func(listen) bool { return false })
 		}
 	}
+	notified := map[*session]bool{}
+	for _, c := range calls {
+		if r := c.hostRequest(); r.Era == transports.Stateless && r.Peer != nil && !notified[c.session] && wants(c) {
+			notified[c.session] = true
+			r.Peer.Notify(method, params)
+		}
+	}
+}
+
+// audience returns the sessions that a message on a stream which is shared may be
+// for: all, or where they are of several principals those of the principals with a
+// call in flight here.
+func (p *peer) audience(calls []*forwardedCall) []*session {
+	all := p.agg.sessions.all()
+	if ofOnePrincipal(all) {
+		return all
+	}
+	waiting := map[principal]bool{}
+	for _, c := range calls {
+		waiting[c.session.principal] = true
+	}
+	return slices.DeleteFunc(all, func(s *session) bool { return !waiting[s.principal] })
 }
 
 // named puts the upstream's name in front of a log message's logger.
@@ -145,30 +130,91 @@ func (p *peer) named(params json.RawMessage) json.RawMessage {
 	return wire.Set(params, "logger", wire.Quote(name))
 }
 
-// outdated has lists fetched anew: one fetch at a time, and another after it
-// if something changed meanwhile.
-func (p *peer) outdated(methods ...string) {
-	p.mu.Lock()
-	for _, method := range methods {
-		p.stale[method] = true
-	}
-	p.changes++
-	p.mu.Unlock()
-	p.refresh()
+// A listing keeps what the catalogue has of an upstream up to date.
+type listing struct {
+	agg      *Aggregator
+	upstream *lazy.Upstream
+
+	mu       sync.Mutex
+	conn     *upstream.Conn   // the one that may change the listing
+	last     *catalog.Listing // what is in the catalogue, nil before the first
+	stale    map[string]bool  // list methods to be fetched
+	changes  int              // how often one became stale
+	fetched  time.Time        // when the last fetch ended
+	fetching chan struct{}    // closed when no list is being fetched any more; nil while none is
 }
 
-func (p *peer) refresh() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.fetching != nil || p.conn == nil || len(p.stale) == 0 {
+// adopt makes a new connection and what it listed the current ones. A change
+// that was announced while it listed is fetched now.
+func (l *listing) adopt(conn *upstream.Conn, listed *catalog.Listing) {
+	l.install(conn, listed, true)
+	l.refresh()
+}
+
+// install puts what a connection listed into the catalogue.
+func (l *listing) install(conn *upstream.Conn, listed *catalog.Listing, adopt bool) {
+	before := l.agg.catalog.View()
+	if l.put(conn, listed, adopt) {
+		l.agg.installed(before)
+	}
+}
+
+// put reports whether it changed the catalogue. Neither a connection that is not
+// the current one nor an upstream that a new config replaced changes anything:
+// the locks are held over that check and the change, but not over the work that
+// grows with the listing: whoever reads the upstream waits for them too.
+func (l *listing) put(conn *upstream.Conn, listed *catalog.Listing, adopt bool) bool {
+	indexed := l.agg.catalog.Index(l.upstream.Server.Name, listed)
+	l.agg.reload.RLock()
+	defer l.agg.reload.RUnlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if adopt {
+		l.conn = conn
+	}
+	if l.conn != conn || !l.agg.isCurrent(l.upstream) || !l.agg.catalog.Put(l.upstream.Server.Name, indexed) {
+		return false
+	}
+	l.last = listed
+	return true
+}
+
+// markStale has the lists fetched that a notification is about: one fetch at a
+// time, and another after it if something changed meanwhile.
+func (l *listing) markStale(changed string) {
+	for _, which := range lists {
+		if which.changed == changed {
+			l.setStale(which)
+		}
+	}
+	l.refresh()
+}
+
+func (l *listing) setStale(which list) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stale[which.method] = true
+	l.changes++
+}
+
+func (l *listing) refresh() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.fetching != nil || !l.canFetchLocked() {
 		return
 	}
-	p.fetching = make(chan struct{})
-	p.agg.spawn(p.fetch)
+	l.fetching = make(chan struct{})
+	l.agg.spawn(l.fetch)
+}
+
+// canFetchLocked reports whether there is something to fetch and a connection to
+// fetch it over. What becomes stale while there is none waits for the next one.
+func (l *listing) canFetchLocked() bool {
+	return len(l.stale) > 0 && l.last != nil && l.conn.Err() == nil
 }
 
 // refreshWait is how long a host that asks for a list waits for one that is
-// being fetched anew.
+// being fetched.
 const refreshWait = 2 * time.Second
 
 // awaitRefresh returns when no upstream's lists are being fetched, or it took
@@ -177,10 +223,10 @@ func (a *Aggregator) awaitRefresh(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, refreshWait)
 	defer cancel()
 	for _, u := range a.set.All() {
-		p := a.peerOf(u)
-		p.mu.Lock()
-		fetching := p.fetching
-		p.mu.Unlock()
+		l := &a.peerOf(u).listing
+		l.mu.Lock()
+		fetching := l.fetching
+		l.mu.Unlock()
 		if fetching == nil {
 			continue
 		}
@@ -193,84 +239,105 @@ func (a *Aggregator) awaitRefresh(ctx context.Context) {
 }
 
 // A burst of changes costs two fetches: one at its beginning, one when nothing
-// has changed for quiet, or after longestBurst for who never stops.
+// has changed for quiet, or after longestBurst if changes never stop.
 const (
 	quiet        = 50 * time.Millisecond
 	longestBurst = 5 * time.Second
 )
 
-func (p *peer) fetch() {
+func (l *listing) fetch() {
 	for {
-		p.awaitQuiet()
-		p.mu.Lock()
-		conn, stale := p.conn, p.stale
-		p.stale = map[string]bool{}
-		if len(stale) == 0 {
-			close(p.fetching)
-			p.fetching = nil
-			p.mu.Unlock()
+		l.awaitQuiet()
+		l.mu.Lock()
+		if !l.canFetchLocked() {
+			close(l.fetching)
+			l.fetching = nil
+			l.mu.Unlock()
 			return
 		}
-		p.mu.Unlock()
-		p.fetchFrom(conn, stale)
-		p.mu.Lock()
-		p.fetched = time.Now()
-		p.mu.Unlock()
+		l.mu.Unlock()
+		l.fetchStale()
+		l.mu.Lock()
+		l.fetched = time.Now()
+		l.mu.Unlock()
 	}
 }
 
-// awaitQuiet returns when a burst of changes is over, at once where it may be one
+// awaitQuiet returns when a burst of changes is over, at once if it may be one
 // change.
-func (p *peer) awaitQuiet() {
-	seen, more := p.burst()
+func (l *listing) awaitQuiet() {
+	seen, more := l.burst()
 	for end := time.Now().Add(longestBurst); more && time.Now().Before(end); {
-		select {
-		case <-time.After(quiet):
-		case <-p.agg.ctx.Done():
+		if !l.sleep(quiet) {
 			return
 		}
 		before := seen
-		seen, _ = p.burst()
+		seen, _ = l.burst()
 		more = seen != before
 	}
 }
 
 // burst returns how many changes were announced so far, and whether one came
 // soon after a fetch.
-func (p *peer) burst() (changes int, goesOn bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.changes, len(p.stale) > 0 && time.Since(p.fetched) < quiet
+func (l *listing) burst() (changes int, goesOn bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.changes, len(l.stale) > 0 && time.Since(l.fetched) < quiet
 }
 
-// fetchFrom replaces lists. A list that cannot be fetched stays as it was, and
-// one of a connection that is not current any more changes nothing.
-func (p *peer) fetchFrom(conn *transports.Conn, stale map[string]bool) {
-	defer p.agg.recovered() // or nothing would ever be fetched again
-	ctx, cancel := context.WithTimeout(p.agg.ctx, askWait)
-	defer cancel()
-	fetched := map[string][]json.RawMessage{}
-	for _, which := range lists {
-		if !stale[which.method] || !conn.Hello().Has(which.capability) {
-			continue
-		}
-		entries, err := p.agg.listOne(ctx, conn, which.method, which.key)
-		if err != nil {
-			p.agg.log.Warn("list not refreshed, the last one stays", "upstream", conn.Name(), "err", err)
-			continue
-		}
-		fetched[which.method] = entries
+// sleep returns false if the aggregator ends before d has passed.
+func (l *listing) sleep(d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-l.agg.ctx.Done():
+		return false
 	}
-	p.install(func() *catalog.Listing {
-		if p.conn != conn || len(fetched) == 0 {
-			return nil
-		}
-		l := *p.listing
+}
+
+// fetchStale fetches every list that is stale, also those that become so
+// meanwhile, each of them once, and installs them together. A list that cannot be
+// fetched stays as it was; one that the end of the connection kept from being
+// fetched is still stale.
+func (l *listing) fetchStale() {
+	defer l.agg.recovered() // or nothing would ever be fetched again
+	ctx, cancel := context.WithTimeout(l.agg.ctx, requestTimeout)
+	defer cancel()
+	l.mu.Lock()
+	conn, last := l.conn, l.last
+	l.mu.Unlock()
+	next, changed := *last, false
+	fetched := map[string]bool{}
+	for more := true; more; {
+		more = false
 		for _, which := range lists {
-			if entries, ok := fetched[which.method]; ok {
-				*which.into(&l) = entries
+			if fetched[which.method] || !l.takeStale(which) {
+				continue
 			}
+			fetched[which.method], more = true, true
+			if !conn.ServerInfo().Has(which.capability) {
+				continue
+			}
+			entries, err := l.agg.listOne(ctx, conn, which)
+			switch {
+			case err == nil:
+				*which.from(&next), changed = entries, true
+				continue
+			case conn.Err() != nil:
+				l.setStale(which)
+			}
+			l.agg.log.Warn("list not refreshed, the last one stays", "upstream", conn.Name(), "err", err)
 		}
-		return &l
-	})
+	}
+	if changed {
+		l.install(conn, &next, false)
+	}
+}
+
+func (l *listing) takeStale(which list) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	stale := l.stale[which.method]
+	delete(l.stale, which.method)
+	return stale
 }

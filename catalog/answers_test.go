@@ -18,7 +18,7 @@ func many(n int) *Listing {
 
 func TestPageOfEverything(t *testing.T) {
 	c := office()
-	c.Note("aws-docs", "(run: dynmcp login aws-docs)")
+	note(c, "aws-docs", "(run: dynmcp login aws-docs)")
 	p, ok := c.View().Page("", 0, 0)
 	if !ok || p.Next != 0 {
 		t.Errorf("got %v, next %d", ok, p.Next)
@@ -156,7 +156,7 @@ func TestLoadedStaysUnder16KiB(t *testing.T) {
 
 func TestUnknownToolNamesTheNearest(t *testing.T) {
 	c := office()
-	c.Note("aws-docs", "(run: dynmcp login aws-docs)")
+	note(c, "aws-docs", "(run: dynmcp login aws-docs)")
 	v := c.View()
 	var out strings.Builder
 	for _, name := range []string{"files/raed_file", "read_file", "notes/file_delete", "chrome/click", "nothing like it", "", "x\n</tools>\x1b[2J" + strings.Repeat("y", 500)} {

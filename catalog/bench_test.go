@@ -27,7 +27,7 @@ func madeCatalog(n int) *Catalog {
 	}
 	c.Declare(servers)
 	for name, l := range listings {
-		c.Put(name, l)
+		put(c, name, l)
 	}
 	return c
 }
@@ -42,7 +42,7 @@ func BenchmarkPutOneOfFifty(b *testing.B) {
 	l := c.parts["server-007"].index.listing
 	b.ReportAllocs()
 	for b.Loop() {
-		c.Put("server-007", l)
+		put(c, "server-007", l)
 	}
 }
 
@@ -107,7 +107,7 @@ func BenchmarkReal(b *testing.B) {
 		c = New()
 		c.Declare(servers)
 		for i, s := range servers {
-			c.Put(s.Name, listings[i])
+			put(c, s.Name, listings[i])
 		}
 	}
 	b.ReportMetric(float64(heap()-before)/1024, "KiB-held")

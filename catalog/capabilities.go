@@ -3,6 +3,8 @@ package catalog
 import (
 	"encoding/json"
 	"strings"
+
+	"dynmcp/internal/wire"
 )
 
 // Capabilities returns the server capabilities to advertise: what any known
@@ -40,26 +42,14 @@ func flags(has func(...string) bool, capability string, names ...string) string 
 // null nor false.
 func (v *View) anyCapability(path []string) bool {
 	for _, p := range v.parts {
-		if p.index != nil && hasMember(p.index.listing.Capabilities, path) {
+		if p.index == nil {
+			continue
+		}
+		switch string(wire.Get(p.index.listing.Capabilities, path...)) {
+		case "", "null", "false":
+		default:
 			return true
 		}
 	}
 	return false
-}
-
-func hasMember(obj json.RawMessage, path []string) bool {
-	if len(path) == 0 {
-		s := string(obj)
-		return s != "" && s != "null" && s != "false"
-	}
-	if !json.Valid(obj) {
-		return false
-	}
-	found := false
-	for m := range members(obj) {
-		if m.key == path[0] {
-			found = hasMember(obj[m.value:m.after], path[1:])
-		}
-	}
-	return found
 }

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -67,19 +68,39 @@ func (c *Catalog) Declare(servers []Server) {
 	c.publishLocked()
 }
 
+// An Indexed is a listing made ready for [Catalog.Put].
+type Indexed struct{ part *part }
+
+// Index reads a server's listing and applies the server's declaration to it. It
+// takes a while for a large listing, so no lock should be held that others wait
+// for.
+func (c *Catalog) Index(name string, l *Listing) *Indexed {
+	x := newIndex(l)
+	s := Server{Name: name}
+	c.mu.Lock()
+	if i := slices.IndexFunc(c.servers, func(s Server) bool { return s.Name == name }); i >= 0 {
+		s = c.servers[i]
+	}
+	c.mu.Unlock()
+	return &Indexed{newPart(s, x, nil)}
+}
+
 // Put records what a server listed; nil forgets it, the server stays offered.
 // An evicted server is offered again. Put reports false and does nothing when
 // no such server is declared: a load that outlived a reload changes nothing.
 // Of two calls at once for one server either may count; whoever lists a server
 // does so in turn.
-func (c *Catalog) Put(name string, l *Listing) bool {
-	x := newIndex(l) // outside the lock: parsing a large listing takes a while
+func (c *Catalog) Put(name string, l *Indexed) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, declared := c.indexed[name]; !declared {
 		return false
 	}
-	c.indexed[name] = x
+	c.indexed[name] = nil
+	if l != nil {
+		c.indexed[name] = l.part.index
+		c.parts[name] = l.part // if the declaration is still the same
+	}
 	delete(c.evicted, name)
 	c.publishLocked()
 	return true
@@ -95,18 +116,6 @@ func (c *Catalog) Drop(name string) {
 	}
 	c.indexed[name] = nil
 	c.evicted[name] = true
-	c.publishLocked()
-}
-
-// Note replaces the note shown after a server's line; "" removes it.
-func (c *Catalog) Note(name, note string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i := range c.servers {
-		if c.servers[i].Name == name {
-			c.servers[i].Note = note
-		}
-	}
 	c.publishLocked()
 }
 

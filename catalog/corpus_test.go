@@ -58,7 +58,7 @@ func realCatalog(t testing.TB) *Catalog {
 	c := New()
 	c.Declare(servers)
 	for i, s := range servers {
-		c.Put(s.Name, listings[i])
+		put(c, s.Name, listings[i])
 	}
 	return c
 }
@@ -98,7 +98,7 @@ func labelled(t testing.TB, set string) (*View, map[string]string, []question) {
 		raw := json.RawMessage(slices.Clone(line))
 		if seen[name]++; seen[name] > 1 {
 			suffix := strings.Repeat("\u00b7", seen[name]-1)
-			raw = setMember(raw, "name", tool.Name+suffix)
+			raw = setText(raw, "name", tool.Name+suffix)
 			name += suffix
 		}
 		ids[name] = tool.ID
@@ -115,7 +115,7 @@ func labelled(t testing.TB, set string) (*View, map[string]string, []question) {
 	c := New()
 	c.Declare(servers)
 	for name, l := range listings {
-		c.Put(name, l)
+		put(c, name, l)
 	}
 	return c.View(), ids, questions
 }

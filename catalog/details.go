@@ -1,10 +1,13 @@
 package catalog
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+
+	"dynmcp/internal/wire"
 )
 
 // Details returns a tool's full definition as text: name, description, schemas
@@ -34,12 +37,12 @@ func (v *View) Details(t *Tool) string {
 // hints returns the annotations, one "key: value" per line; false is said too.
 func (t *Tool) hints() string {
 	var b strings.Builder
-	for m := range members(t.Annotations) {
-		value := t.Annotations[m.value:m.after]
-		if s, ok := text(value); ok {
-			fmt.Fprintf(&b, "%s: %s\n", fold(m.key), fold(s))
+	for key, value := range wire.Members(t.Annotations) {
+		name, _ := wire.Text(key)
+		if s, ok := wire.Text(value); ok {
+			fmt.Fprintf(&b, "%s: %s\n", fold(name), fold(s))
 		} else {
-			fmt.Fprintf(&b, "%s: %s\n", fold(m.key), visible(value))
+			fmt.Fprintf(&b, "%s: %s\n", fold(name), visible(value))
 		}
 	}
 	return b.String()
@@ -73,32 +76,30 @@ func (v *View) Definition(t *Tool) json.RawMessage { return v.DefinitionAs(t, t.
 func (v *View) DefinitionAs(t *Tool, name string) json.RawMessage {
 	def := t.Raw
 	if name != t.Upstream {
-		def = setMember(def, "name", name)
+		def = setText(def, "name", name)
 	}
 	if t.overridden {
-		def = setMember(def, "description", t.Description)
+		def = setText(def, "description", t.Description)
 	}
 	return def
 }
 
-// setMember returns a copy of a valid, non-empty JSON object in which the
-// member key is the string value. It changes every member of that name, since
-// readers differ in which of two they take, and puts a missing one in front.
-func setMember(obj json.RawMessage, key, value string) json.RawMessage {
-	var out []byte
-	done := 0
-	for m := range members(obj) {
-		if m.key == key {
-			out = append(out, obj[done:m.value]...)
-			out = append(out, quote(value)...)
-			done = m.after
+// setText returns a copy of an object that is not empty in which the member name
+// is a string. It changes every member of that name, since readers differ in
+// which of two they take, and puts a missing one in front.
+func setText(obj json.RawMessage, name, value string) json.RawMessage {
+	var found []wire.Span
+	for key, at := range wire.Spans(obj) {
+		if wire.EqualString(key.In(obj), name) {
+			found = append(found, at)
 		}
 	}
-	if done == 0 {
-		brace := slices.Index(obj, '{') + 1
-		out = append(out, obj[:brace]...)
-		out = append(out, quote(key)+":"+quote(value)+","...)
-		done = brace
+	if found == nil {
+		brace := bytes.IndexByte(obj, '{') + 1
+		return wire.Replace(obj, wire.Span{Off: brace}, []byte(quote(name)+":"+quote(value)+","))
 	}
-	return append(out, obj[done:]...)
+	for _, at := range slices.Backward(found) {
+		obj = wire.Replace(obj, at, wire.Quote(value))
+	}
+	return obj
 }

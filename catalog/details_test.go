@@ -47,7 +47,7 @@ func TestDefinitionCarriesOverride(t *testing.T) {
 	})
 }
 
-func TestSetMemberReplacesEveryOneOfThatName(t *testing.T) {
+func TestSetTextReplacesEveryOneOfThatName(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"name":1}`:                             `{"name":"n"}`,
 		`{"name":"a","name":"b"}`:                `{"name":"n","name":"n"}`,
@@ -55,7 +55,7 @@ func TestSetMemberReplacesEveryOneOfThatName(t *testing.T) {
 		`{"a":"}\"{","name":null}`:               `{"a":"}\"{","name":"n"}`,
 		` {"b":1}`:                               ` {"name":"n","b":1}`,
 	} {
-		if got := string(setMember(json.RawMessage(in), "name", "n")); got != want {
+		if got := string(setText(json.RawMessage(in), "name", "n")); got != want {
 			t.Errorf("%s: got %s, want %s", in, got, want)
 		}
 	}
@@ -70,7 +70,7 @@ func FuzzDefinition(f *testing.F) {
 		if json.Unmarshal(raw, &before) != nil || len(before) == 0 {
 			return
 		}
-		out := setMember(raw, "name", name)
+		out := setText(raw, "name", name)
 		if !json.Valid(out) {
 			t.Fatalf("%s became %s", raw, out)
 		}
@@ -85,7 +85,7 @@ func FuzzDefinition(f *testing.F) {
 		delete(before, "name")
 		delete(after, "name")
 		equal(t, after, before)
-		again := setMember(out, "name", name)
+		again := setText(out, "name", name)
 		if string(again) != string(out) {
 			t.Fatalf("not stable: %s, then %s", out, again)
 		}

@@ -2,11 +2,11 @@
 // host: names, one-line texts, definitions, search, resources and prompts.
 //
 // A [Catalog] is told what exists ([Catalog.Declare]) and what each upstream
-// listed ([Catalog.Put]); after every change it publishes a new immutable
+// listed ([Catalog.Index], [Catalog.Put]); after every change it publishes a new immutable
 // [View]. Readers load one atomic pointer and never lock.
 //
 //	Listing ──index──► part (one server: filters, aliases, overrides applied,
-//	                   search postings)          built once per Put
+//	                   search postings)          built by Index
 //	parts ──merge────► View (names, owners, warnings)   built per change
 //	View ──render────► Describe, Page, Details, Loaded, Unknown …
 //

@@ -43,11 +43,9 @@ func (v *View) Found(query string, limit int) Page {
 func (v *View) candidates(query string, anyway bool) []*part {
 	var fit, rest []*part
 	for _, p := range v.lazy {
-		switch {
-		case p.index != nil: // its tools were searched
-		case p.mentions(query):
+		if p.mentions(query) {
 			fit = append(fit, p)
-		default:
+		} else {
 			rest = append(rest, p)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -57,12 +58,26 @@ func raws(entries ...string) []json.RawMessage {
 	return list
 }
 
+// put indexes and puts what a server listed.
+func put(c *Catalog, name string, l *Listing) bool { return c.Put(name, c.Index(name, l)) }
+
+// note declares the servers as they are, but one with a note.
+func note(c *Catalog, name, text string) {
+	servers := slices.Clone(c.servers)
+	for i := range servers {
+		if servers[i].Name == name {
+			servers[i].Note = text
+		}
+	}
+	c.Declare(servers)
+}
+
 // loadedWith is a catalogue of the given servers and listings.
 func loadedWith(servers []Server, listings map[string]*Listing) *Catalog {
 	c := New()
 	c.Declare(servers)
 	for name, l := range listings {
-		if !c.Put(name, l) {
+		if !put(c, name, l) {
 			panic("not declared: " + name)
 		}
 	}

@@ -4,23 +4,21 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"dynmcp/internal/wire"
 )
 
 // Listing is everything one upstream said about itself, verbatim and in its
-// order. It is immutable once given to [Catalog.Put].
+// order. It is immutable once given to [Catalog.Index].
 type Listing struct {
 	Tools, Prompts, Resources, Templates []json.RawMessage
 
 	Capabilities, Info json.RawMessage // as in the answer to initialize
 	Instructions       string
 	Rest               json.RawMessage // an object of what else was in that answer; may be nil
-
-	// Stored says that the listing comes from an earlier run. Its entries are
-	// known and callable, but a lazy server still counts as not loaded.
-	Stored bool
 }
 
-// index is what Put reads out of a listing, once.
+// index is what Index reads out of a listing, once.
 type index struct {
 	listing *Listing
 	tools   []*entry // those that can be offered, listed order
@@ -47,9 +45,6 @@ type named struct {
 }
 
 func newIndex(l *Listing) *index {
-	if l == nil {
-		return nil
-	}
 	x := &index{listing: l, hidden: map[string]string{}}
 	seen := map[string]bool{}
 	for i, raw := range l.Tools {
@@ -81,18 +76,17 @@ func (x *index) warnf(format string, args ...any) {
 // counts as its last, as JSON readers do; one of the wrong type as absent.
 func readTool(raw json.RawMessage) *entry {
 	e := &entry{raw: raw}
-	if !json.Valid(raw) {
+	if !wire.Valid(raw) {
 		return e
 	}
-	for m := range members(raw) {
-		value := raw[m.value:m.after]
-		switch m.key {
+	for key, value := range wire.Members(raw) {
+		switch name, _ := wire.Text(key); name {
 		case "name":
-			e.name, _ = text(value)
+			e.name, _ = wire.Text(value)
 		case "title":
-			e.title, _ = text(value)
+			e.title, _ = wire.Text(value)
 		case "description":
-			e.description, _ = text(value)
+			e.description, _ = wire.Text(value)
 		case "inputSchema":
 			e.input = value
 			e.schemas = append(e.schemas, value)
@@ -134,7 +128,7 @@ func (e *entry) unfit() string {
 		return "its name has characters that cannot be seen or typed"
 	}
 	for _, schema := range e.schemas {
-		depth, objects := shape(schema)
+		depth, objects := wire.Nesting(schema)
 		switch {
 		case len(schema) > maxSchema:
 			return fmt.Sprintf("its schema is larger than %d bytes", maxSchema)
@@ -152,11 +146,8 @@ func (e *entry) unfit() string {
 func (x *index) readNamed(kind, key string, list []json.RawMessage) []named {
 	var kept []named
 	for i, raw := range list {
-		id, ok := "", false
-		if json.Valid(raw) {
-			id, ok = stringMember(raw, key)
-		}
-		if !ok {
+		id, ok := wire.Text(wire.Get(raw, key))
+		if !ok || !wire.Valid(raw) {
 			x.warnf("%s %d is left out: it has no %s", kind, i+1, key)
 			continue
 		}
@@ -165,16 +156,7 @@ func (x *index) readNamed(kind, key string, list []json.RawMessage) []named {
 	return kept
 }
 
-// stringMember returns the named member of a valid JSON object if it is a
-// string; of several the last.
-func stringMember(obj []byte, key string) (s string, ok bool) {
-	for m := range members(obj) {
-		if m.key == key {
-			s, ok = text(obj[m.value:m.after])
-		}
-	}
-	return s, ok
-}
-
 // shown quotes a name from outside for a warning.
 func shown(name string) string { return quote(cut(fold(name), 60)) }
+
+func quote(s string) string { return string(wire.Quote(s)) }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"dynmcp/internal/wire"
 )
 
 // Loaded returns load_mcp's answer for a server: its tools by exposed name,
@@ -56,11 +58,11 @@ func (p *part) answer() *answer {
 	}
 	for i, l := range p.namedLists() {
 		for _, n := range l.entries {
-			name, _ := stringMember(n.raw, "name")
+			name, _ := wire.Text(wire.Get(n.raw, "name"))
 			if l.key == "name" {
 				name = "" // it is the first member already
 			}
-			description, _ := stringMember(n.raw, "description")
+			description, _ := wire.Text(wire.Get(n.raw, "description"))
 			a.lists[i+1].add(brief(l.key, n.id, "name", name, "description", summary(description, lineWidth)))
 		}
 	}

@@ -195,9 +195,9 @@ func TestAliasesRenameTools(t *testing.T) {
 func TestFirstServerKeepsASharedToolName(t *testing.T) {
 	c := New()
 	c.Declare([]Server{{Name: "a/b"}, {Name: "a"}})
-	c.Put("a", tools("b/c", "of a", "d", ""))
+	put(c, "a", tools("b/c", "of a", "d", ""))
 	equal(t, exposed(c.View()), []string{"a/b/c", "a/d"})
-	c.Put("a/b", tools("c", "of a/b"))
+	put(c, "a/b", tools("c", "of a/b"))
 	equal(t, exposed(c.View()), []string{"a/b/c", "a/d"})
 	if tool, _ := c.View().Tool("a/b/c"); tool.Server != "a/b" {
 		t.Errorf("owner is %s", tool.Server)

@@ -80,7 +80,7 @@ func (p *part) json() string {
 		state = "not loaded"
 	}
 	obj := brief("name", p.server.Name, "description", p.intro, "state", state, "note", fold(p.server.Note))
-	if !p.info.Known {
+	if !p.info.Loaded {
 		return obj
 	}
 	return fmt.Sprintf(`%s,"tools":%d}`, strings.TrimSuffix(obj, "}"), len(p.tools))
@@ -117,7 +117,7 @@ func (b *pageBuilder) about(p *part, first bool) {
 	b.head = p.item().line[len("- "):] + "\n"
 	b.servers = []string{p.json()}
 	b.empty = "No tools."
-	if !p.info.Known {
+	if !p.info.Loaded {
 		b.empty = "Its tools are not known yet."
 	}
 	if first && p.info.Instructions != "" {

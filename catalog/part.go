@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"dynmcp/internal/wire"
 )
 
 // Tool is one tool as a host may name it.
@@ -31,8 +33,7 @@ type ServerInfo struct {
 	Name, Description, Note string
 
 	Lazy   bool
-	Known  bool // it has a listing, perhaps a stored one
-	Loaded bool // it is offered as loaded: known, and if lazy not only from a stored listing
+	Loaded bool // it has a listing
 
 	Tools, Prompts, Resources, Templates int // after filters
 
@@ -84,8 +85,7 @@ func (p *part) describeServer() ServerInfo {
 		return info
 	}
 	l := p.index.listing
-	info.Known = true
-	info.Loaded = !s.Lazy || !l.Stored
+	info.Loaded = true
 	info.Tools, info.Prompts = len(p.tools), len(p.index.prompts)
 	info.Resources, info.Templates = len(p.index.resources), len(p.index.templates)
 	info.Instructions, info.Capabilities, info.Info, info.Rest = l.Instructions, l.Capabilities, l.Info, l.Rest
@@ -195,7 +195,7 @@ func firstLine(texts ...string) string {
 
 // hintTitle is the title among a tool's annotations.
 func (e *entry) hintTitle() string {
-	s, _ := stringMember(e.annotations, "title")
+	s, _ := wire.Text(wire.Get(e.annotations, "title"))
 	return s
 }
 

@@ -37,12 +37,12 @@ func drawCatalog(t *rapid.T) *View {
 	c.Declare(servers)
 	for _, s := range servers {
 		if rapid.Bool().Draw(t, "loaded") {
-			l := &Listing{Instructions: drawText(t, "instructions"), Stored: rapid.Bool().Draw(t, "stored")}
+			l := &Listing{Instructions: drawText(t, "instructions")}
 			for i := range rapid.IntRange(0, 30).Draw(t, "tools") {
 				name := rapid.OneOf(rapid.StringMatching(`[a-z_]{1,40}`), rapid.StringN(1, 140, -1)).Draw(t, "tool")
 				l.Tools = append(l.Tools, tool(fmt.Sprintf("%s%d", name, i), drawText(t, "text")))
 			}
-			c.Put(s.Name, l)
+			put(c, s.Name, l)
 		}
 	}
 	return c.View()

@@ -70,7 +70,7 @@ func TestCollisionsAreNamedAndGoOnceResolved(t *testing.T) {
 		`resource template collision: "file:///{path}" of second is hidden by that of first`,
 		`prompt name collision: "greet" of second is hidden by that of first`,
 	})
-	c.Put("first", &Listing{})
+	put(c, "first", &Listing{})
 	if got := c.View().Collisions(); got != nil {
 		t.Error(got)
 	}
@@ -113,7 +113,7 @@ func TestCapabilities(t *testing.T) {
 			}
 			c.Declare(servers)
 			for i, caps := range tt.caps {
-				c.Put(servers[i].Name, &Listing{Capabilities: json.RawMessage(caps)})
+				put(c, servers[i].Name, &Listing{Capabilities: json.RawMessage(caps)})
 			}
 			equal(t, string(c.View().Capabilities(tt.unknown)), tt.want)
 		})
@@ -123,12 +123,12 @@ func TestCapabilities(t *testing.T) {
 func TestCompleteOnceEveryServerIsListed(t *testing.T) {
 	c := New()
 	c.Declare([]Server{{Name: "a"}, {Name: "b", Lazy: true}})
-	c.Put("a", &Listing{})
+	put(c, "a", &Listing{})
 	if c.View().Complete() {
 		t.Error("complete without b")
 	}
-	c.Put("b", &Listing{Stored: true})
+	put(c, "b", &Listing{})
 	if !c.View().Complete() {
-		t.Error("not complete with a stored listing of b")
+		t.Error("not complete with a listing of b")
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"dynmcp/internal/wire"
 )
 
 // field is a part of a tool that search weighs on its own.
@@ -80,13 +82,13 @@ func (x *postings) addSchema(doc int, schema json.RawMessage, depth int) {
 	if depth > 4 {
 		return
 	}
-	for m := range members(schema) {
-		value := schema[m.value:m.after]
-		switch m.key {
+	for key, value := range wire.Members(schema) {
+		switch name, _ := wire.Text(key); name {
 		case "properties":
-			for arg := range members(value) {
-				x.addText(doc, inArgs, arg.key)
-				x.addArgument(doc, value[arg.value:arg.after], depth)
+			for key, property := range wire.Members(value) {
+				argument, _ := wire.Text(key)
+				x.addText(doc, inArgs, argument)
+				x.addArgument(doc, property, depth)
 			}
 		case "items":
 			x.addSchema(doc, value, depth+1)
@@ -97,11 +99,10 @@ func (x *postings) addSchema(doc int, schema json.RawMessage, depth int) {
 // addArgument adds what one property says, and the values it names: queries
 // often hold one of them.
 func (x *postings) addArgument(doc int, property json.RawMessage, depth int) {
-	for m := range members(property) {
-		value := property[m.value:m.after]
-		switch m.key {
+	for key, value := range wire.Members(property) {
+		switch name, _ := wire.Text(key); name {
 		case "description":
-			s, _ := text(value)
+			s, _ := wire.Text(value)
 			x.addText(doc, inArgs, s)
 		case "enum", "default":
 			x.addText(doc, inArgs, string(value))

@@ -48,11 +48,12 @@ func TestBudgetEvicts(t *testing.T) {
 			all.Wait()
 		}
 		var evicted *EvictedError
-		if !errors.As(err, &evicted) && !errors.Is(err, ErrEvicted) {
+		if !errors.As(err, &evicted) {
 			t.Errorf("the last attempt: got %v", err)
 		}
 		wantState(t, u, Evicted)
-		if _, _, err := u.Load(t.Context()); !errors.Is(err, ErrEvicted) {
+		evicted = nil
+		if _, _, err := u.Load(t.Context()); !errors.As(err, &evicted) || evicted.Err != nil {
 			t.Errorf("after eviction: got %v", err)
 		}
 		s.Apply([]schema.Server{u.Server})
@@ -143,4 +144,28 @@ func TestShutdownDoesNotCount(t *testing.T) {
 			t.Errorf("got %v, %d failures", err, u.Status().Failures)
 		}
 	})
+}
+
+// A caller that waited for a load which used up the budget, or came a moment
+// before it failed, does not start another.
+func TestBudgetIsNotOverrun(t *testing.T) {
+	for range 300 {
+		s := &stage{load: failing}
+		s.Set = NewSet(Options{Load: s.connect, Changed: func(*Upstream) {}})
+		u := s.one(schema.Server{Description: "lazy", LoadBudget: 1})
+		var all sync.WaitGroup
+		for range 64 {
+			all.Go(func() {
+				if _, _, err := u.Acquire(t.Context()); err == nil {
+					t.Error("a failing load was no error")
+				}
+			})
+		}
+		all.Wait()
+		wantState(t, u, Evicted)
+		s.Close()
+		if got := s.loads.Load(); got != 1 {
+			t.Fatalf("got %d loads, want 1", got)
+		}
+	}
 }

@@ -1,12 +1,12 @@
 // Package lazy owns the lives of upstreams: when one is started, how often a
-// start is tried, when it is let go.
+// start is tried, when it is closed.
 //
 // An [Upstream] is a line of text until [Upstream.Acquire] is called. Callers
 // that come while it starts share that start, and one that gives up does not
 // end it for the others. Failures are counted against a budget; a server that
-// never started and used it up is evicted. A connection that was lost is made
-// anew by the next use, with growing pauses if that fails or the new one is lost
-// soon as well.
+// never started and used it up is evicted. After a connection was lost the next
+// use reconnects, with growing pauses if that fails or the new one is lost soon
+// as well.
 //
 // How a server is started and what is listed is the business of
 // [Options.Load]; what its state means to a host is the aggregator's. The

@@ -14,6 +14,7 @@ import (
 
 	"dynmcp/schema"
 	"dynmcp/transports"
+	"dynmcp/transports/upstream"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -43,7 +44,7 @@ func onStage(t *testing.T, test func(t *testing.T, s *stage)) {
 	})
 }
 
-func (s *stage) connect(ctx context.Context, u *Upstream) (*transports.Conn, error) {
+func (s *stage) connect(ctx context.Context, u *Upstream) (*upstream.Conn, error) {
 	n := s.loads.Add(1)
 	if s.load != nil {
 		if err := s.load(ctx, n); err != nil {
@@ -54,7 +55,7 @@ func (s *stage) connect(ctx context.Context, u *Upstream) (*transports.Conn, err
 	s.mu.Lock()
 	s.ends = append(s.ends, theirs)
 	s.mu.Unlock()
-	return transports.OpenStream(u.Server, ours, transports.Options{}), nil
+	return upstream.OpenStream(u.Server, ours, upstream.Options{}), nil
 }
 
 // crash ends the newest connection from the other side.
@@ -81,7 +82,7 @@ func wantState(t *testing.T, u *Upstream, want State) {
 	}
 }
 
-func use(t *testing.T, u *Upstream) (*transports.Conn, func()) {
+func use(t *testing.T, u *Upstream) (*upstream.Conn, func()) {
 	t.Helper()
 	conn, release, err := u.Acquire(t.Context())
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"dynmcp/schema"
 	"dynmcp/transports"
+	"dynmcp/transports/upstream"
 )
 
 func TestBackoffGrowsWithJitter(t *testing.T) {
@@ -69,7 +70,7 @@ func TestLostIsReconnectedByTheNextUse(t *testing.T) {
 func TestWhatNeverStaysUpIsNotTriedForEver(t *testing.T) {
 	onStage(t, func(t *testing.T, s *stage) {
 		u := s.one(schema.Server{})
-		s.Set.opts.Load = func(ctx context.Context, u *Upstream) (*transports.Conn, error) {
+		s.Set.opts.Load = func(ctx context.Context, u *Upstream) (*upstream.Conn, error) {
 			conn, err := s.connect(ctx, u)
 			conn.Close()
 			return conn, err
@@ -270,7 +271,7 @@ func TestCrashIsKnownToTheNextUse(t *testing.T) {
 			end := s.ends[len(s.ends)-1]
 			go func() { _, _ = io.Copy(io.Discard, end) }()
 			again := make(chan error, 1)
-			conn.Start(&transports.Call{Method: "tools/call", Done: func(json.RawMessage, error) {
+			conn.Start(&upstream.Call{Method: "tools/call", Done: func(json.RawMessage, error) {
 				_, _, err := u.Acquire(t.Context())
 				again <- err
 			}})
@@ -313,4 +314,72 @@ func TestOwnEndsAreNoCrashes(t *testing.T) {
 			t.Error("a new config did not give it another chance")
 		}
 	})
+}
+
+// What is held is tried until it is there, a pause between attempts, and then
+// left to the next use.
+func TestHoldTriesUntilItIsThere(t *testing.T) {
+	for name, fail := range map[string]error{
+		"failures that count": errors.New("no such luck"),
+		"a login":             &transports.Failure{Code: transports.CodeAuthRequired, Cause: errors.New("401")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onStage(t, func(t *testing.T, s *stage) {
+				s.load = func(_ context.Context, n int32) error {
+					if n <= 4 {
+						return fail
+					}
+					return nil
+				}
+				u := s.one(schema.Server{})
+				began, failed := time.Now(), 0
+				u.Hold(t.Context(), func(err error) bool {
+					if !errors.Is(err, fail) {
+						t.Errorf("attempt %d: got %v", failed, err)
+					}
+					failed++
+					return true
+				})
+				wantState(t, u, Ready)
+				pauses := 15 * firstPause // 1 + 2 + 4 + 8
+				if took := time.Since(began); failed != 4 || took < pauses*4/5 || took > pauses*6/5 {
+					t.Errorf("%d attempts failed in %v, want 4 in %v, a fifth more or less", failed, took, pauses)
+				}
+			})
+		})
+	}
+}
+
+func TestHoldEnds(t *testing.T) {
+	for name, test := range map[string]struct {
+		loads int32
+		end   func(s *stage, cancel func())
+		retry bool
+	}{
+		"by its caller":   {1, func(*stage, func()) {}, false},
+		"with its ctx":    {2, func(_ *stage, cancel func()) { cancel() }, true},
+		"with the entry":  {2, func(s *stage, _ func()) { s.Apply(nil) }, true},
+		"with the budget": {2, func(*stage, func()) {}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onStage(t, func(t *testing.T, s *stage) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				s.load = func(ctx context.Context, n int32) error {
+					if n == 2 {
+						test.end(s, cancel)
+					}
+					return failing(ctx, n)
+				}
+				server := schema.Server{}
+				if name == "with the budget" {
+					server = schema.Server{Description: "lazy", LoadBudget: 2}
+				}
+				s.one(server).Hold(ctx, func(error) bool { return test.retry })
+				if got := s.loads.Load(); got != test.loads {
+					t.Errorf("got %d loads, want %d", got, test.loads)
+				}
+			})
+		})
+	}
 }

@@ -9,18 +9,19 @@ import (
 	"time"
 
 	"dynmcp/schema"
-	"dynmcp/transports"
+	"dynmcp/transports/upstream"
 )
 
 // Options say what a load is.
 type Options struct {
 	// Load connects an upstream and lists what it has. Either all of it works
 	// or it leaves nothing behind and returns an error. ctx ends when the
-	// upstream is replaced or the set is closed.
-	Load func(ctx context.Context, u *Upstream) (*transports.Conn, error)
-	// Changed is called, without locks, when an upstream's state has changed.
+	// upstream is replaced or the set is closed. It must not be nil.
+	Load func(ctx context.Context, u *Upstream) (*upstream.Conn, error)
+	// Changed is called, without locks, when an upstream's state has changed. It
+	// must not be nil.
 	Changed func(u *Upstream)
-	Logger  *slog.Logger // hears of panics; nil is slog's default
+	Logger  *slog.Logger // logs panics; nil is slog.Default
 }
 
 // A Set is the upstreams of one config.
@@ -28,7 +29,7 @@ type Set struct {
 	opts   Options
 	ctx    context.Context // ends with the set
 	cancel context.CancelFunc
-	wg     sync.WaitGroup // loads, watchers and farewells
+	wg     sync.WaitGroup // loads, watchers and connections being closed
 
 	mu     sync.Mutex
 	byName map[string]*Upstream
@@ -76,13 +77,13 @@ func (s *Set) Apply(servers []schema.Server) (gone []*Upstream) {
 	s.mu.Unlock()
 	for _, u := range old {
 		gone = append(gone, u)
-		s.letGo(u)
+		s.retire(u)
 	}
 	return gone
 }
 
-// letGo ends an upstream that is not in the set any more.
-func (s *Set) letGo(u *Upstream) {
+// retire ends an upstream that is not in the set any more.
+func (s *Set) retire(u *Upstream) {
 	conn, unused := u.close()
 	if conn == nil {
 		return
@@ -97,7 +98,7 @@ func (s *Set) letGo(u *Upstream) {
 
 // drain closes a connection when it is not used any more, or after drainTime,
 // or with the set.
-func (s *Set) drain(conn *transports.Conn, unused <-chan struct{}) {
+func (s *Set) drain(conn *upstream.Conn, unused <-chan struct{}) {
 	timer := time.NewTimer(drainTime)
 	defer timer.Stop()
 	select {
@@ -119,7 +120,7 @@ func (u *Upstream) readmit() {
 	u.failures, u.losses, u.retryAt = 0, 0, time.Time{}
 }
 
-// Get returns the upstream with this name, nil where there is none.
+// Get returns the upstream with this name, nil if there is none.
 func (s *Set) Get(name string) *Upstream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +152,7 @@ func (s *Set) Close() {
 	s.wg.Wait()
 }
 
-// enter counts a goroutine that Close waits for; false where it is too late.
+// enter counts a goroutine that Close waits for; false if the set is closed.
 func (s *Set) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,9 +163,9 @@ func (s *Set) enter() bool {
 	return true
 }
 
-// watch takes note when a connection ends, and frees what it held. The load
+// watch notes when a connection ends, and frees what it held. The load
 // that calls it is counted, so Close waits for the watcher too.
-func (s *Set) watch(u *Upstream, conn *transports.Conn) {
+func (s *Set) watch(u *Upstream, conn *upstream.Conn) {
 	s.spawn(func() {
 		<-conn.Done()
 		s.guarded(func() { u.lost(conn) })
@@ -174,7 +175,7 @@ func (s *Set) watch(u *Upstream, conn *transports.Conn) {
 
 // goClose closes a connection without making the caller wait; Set.Close does.
 // The caller is counted, or the connection's watcher is.
-func (s *Set) goClose(conn *transports.Conn) { s.spawn(conn.Close) }
+func (s *Set) goClose(conn *upstream.Conn) { s.spawn(conn.Close) }
 
 // spawn runs f on a goroutine that Close waits for; the caller is counted.
 func (s *Set) spawn(f func()) { s.wg.Go(func() { s.guarded(f) }) }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"dynmcp/schema"
-	"dynmcp/transports"
+	"dynmcp/transports/upstream"
 )
 
 func TestApplyKeepsWhatIsUnchanged(t *testing.T) {
@@ -19,7 +19,7 @@ func TestApplyKeepsWhatIsUnchanged(t *testing.T) {
 		same, changed, gone := schema.Server{Name: "same"}, schema.Server{Name: "changed"}, schema.Server{Name: "gone"}
 		s.Apply([]schema.Server{same, changed, gone})
 		old := map[string]*Upstream{}
-		conns := map[string]*transports.Conn{}
+		conns := map[string]*upstream.Conn{}
 		for _, u := range s.All() {
 			conn, release := use(t, u)
 			release()

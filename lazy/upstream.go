@@ -12,6 +12,7 @@ import (
 
 	"dynmcp/schema"
 	"dynmcp/transports"
+	"dynmcp/transports/upstream"
 )
 
 // A State is where an upstream is in its life.
@@ -27,11 +28,24 @@ const (
 	closed  State = "closed"  // the set is closed, or the entry was replaced
 )
 
-// ErrEvicted says that an upstream used up its load budget.
-var ErrEvicted = errors.New("it failed to start too often and is no longer offered")
-
-// ErrClosed says that an upstream was removed, or that dynmcp ends.
+// ErrClosed says that the set was closed, or that the upstream is no longer in it.
 var ErrClosed = errors.New("shutting down")
+
+// An EvictedError says that an upstream used up its load budget.
+type EvictedError struct {
+	Upstream string
+	Attempts int   // failed loads
+	Err      error // the failure that used the budget up; nil if that was an earlier load's
+}
+
+func (e *EvictedError) Error() string {
+	if e.Err == nil {
+		return "it failed to start too often and is no longer offered"
+	}
+	return fmt.Sprintf("%v (failed to load after %d attempts: %s will no longer be offered)", e.Err, e.Attempts, e.Upstream)
+}
+
+func (e *EvictedError) Unwrap() error { return e.Err }
 
 // The pauses between attempts to start what failed, or ended soon, again and
 // again.
@@ -52,13 +66,13 @@ type Upstream struct {
 
 	mu       sync.Mutex
 	state    State
-	conn     *transports.Conn // not nil while Ready
-	users    int              // of conn
-	unused   chan struct{}    // not nil while someone waits for users to be 0
-	readyAt  time.Time        // when conn was; zero where none ever was
-	failures int              // loads that failed since the last that did not
-	losses   int              // connections in a row that were lost soon
-	retryAt  time.Time        // when the next attempt is due
+	conn     *upstream.Conn // not nil while Ready
+	users    int            // of conn
+	unused   chan struct{}  // not nil while someone waits for users to be 0
+	readyAt  time.Time      // when conn was; zero where none ever was
+	failures int            // loads that failed since the last that did not
+	losses   int            // connections in a row that were lost soon
+	retryAt  time.Time      // when the next attempt is due
 	lastErr  error
 	idle     *time.Timer // runs while Ready without users
 	releaser func()      // release, made once: every call gets it
@@ -86,17 +100,17 @@ func (u *Upstream) Status() Status {
 	return Status{Name: u.Server.Name, State: u.state, Err: u.lastErr, Failures: u.failures}
 }
 
-// Conn returns the connection if there is one, without using it: nil is no
-// connection. It is for broadcasts, which must start nothing.
-func (u *Upstream) Conn() *transports.Conn {
+// Conn returns the connection, nil if there is none, without using it. It is for
+// broadcasts, which must start nothing.
+func (u *Upstream) Conn() *upstream.Conn {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.conn
 }
 
-// Ready is Acquire for those who will not wait: ok is false where the upstream
-// would have to be started.
-func (u *Upstream) Ready() (conn *transports.Conn, release func(), ok bool) {
+// Ready is Acquire without waiting: ok is false if the upstream would have to be
+// started.
+func (u *Upstream) Ready() (conn *upstream.Conn, release func(), ok bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.state != Ready || u.conn.Err() != nil {
@@ -106,20 +120,20 @@ func (u *Upstream) Ready() (conn *transports.Conn, release func(), ok bool) {
 }
 
 // Acquire returns a connection that stays until release is called, starting
-// the upstream if need be. Callers share one start. The error is ctx's where
-// ctx ends first (the start goes on), ErrEvicted, ErrClosed, a
+// the upstream if need be. Callers share one start. The error is ctx's if ctx
+// ends first (the start goes on), an *EvictedError, ErrClosed, a
 // *transports.Failure while the upstream backs off, or that of the load.
-func (u *Upstream) Acquire(ctx context.Context) (conn *transports.Conn, release func(), err error) {
+func (u *Upstream) Acquire(ctx context.Context) (conn *upstream.Conn, release func(), err error) {
 	return u.acquire(ctx, false)
 }
 
-// Load is Acquire that does not heed the pause after failures and losses:
-// someone asked for this very server.
-func (u *Upstream) Load(ctx context.Context) (conn *transports.Conn, release func(), err error) {
+// Load is Acquire that does not wait for the end of a pause: someone asked for
+// this very server.
+func (u *Upstream) Load(ctx context.Context) (conn *upstream.Conn, release func(), err error) {
 	return u.acquire(ctx, true)
 }
 
-func (u *Upstream) acquire(ctx context.Context, force bool) (*transports.Conn, func(), error) {
+func (u *Upstream) acquire(ctx context.Context, force bool) (*upstream.Conn, func(), error) {
 	// A connection can be lost between its load and its use, hence the loop;
 	// it ends because a load that fails is an error.
 	for range 3 {
@@ -127,12 +141,14 @@ func (u *Upstream) acquire(ctx context.Context, force bool) (*transports.Conn, f
 			return conn, release, nil
 		}
 		u.lost(u.Conn()) // its watcher may come later
-		if err := u.mayLoad(force); err != nil {
-			return nil, nil, err
+		if force {
+			u.endPause()
 		}
 		select {
 		case loaded := <-u.loads.DoChan("", u.load):
-			if loaded.Err != nil {
+			switch {
+			case loaded.Err == nil, force && isBackingOff(loaded.Err): // refused before the pause was ended
+			default:
 				return nil, nil, loaded.Err
 			}
 		case <-ctx.Done():
@@ -142,26 +158,46 @@ func (u *Upstream) acquire(ctx context.Context, force bool) (*transports.Conn, f
 	return nil, nil, u.failure(transports.CodeExited, errors.New("it ends as soon as it has started"))
 }
 
-// mayLoad says why the upstream must not be started now.
-func (u *Upstream) mayLoad(force bool) error {
+func (u *Upstream) endPause() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	wait := time.Until(u.retryAt)
-	switch {
-	case u.state == closed:
-		return ErrClosed
-	case u.state == Evicted:
-		return ErrEvicted
-	case u.state == Loading || force || wait <= 0:
-		return nil
+	u.retryAt = time.Time{}
+}
+
+func isBackingOff(err error) bool {
+	var failure *transports.Failure
+	return errors.As(err, &failure) && failure.Code == transports.CodeBackingOff
+}
+
+// Hold starts the upstream and, while that fails, tries again after every
+// pause. It returns when a start has succeeded, when retry, which gets the error
+// of each that has not, reports false, when ctx ends, and when the upstream is
+// closed or evicted.
+func (u *Upstream) Hold(ctx context.Context, retry func(error) bool) {
+	for failures := 1; ; failures++ {
+		_, release, err := u.Acquire(ctx)
+		if err == nil {
+			release()
+			return
+		}
+		var evicted *EvictedError
+		if !retry(err) || ctx.Err() != nil || errors.Is(err, ErrClosed) || errors.As(err, &evicted) {
+			return
+		}
+		u.mu.Lock()
+		pause := time.Until(u.retryAt)
+		u.mu.Unlock()
+		if pause <= 0 { // such as after a failure that does not count
+			pause = pauseAfter(failures)
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
 	}
-	f := &transports.Failure{Upstream: u.Server.Name, Code: transports.CodeBackingOff, Outcome: transports.NotSent, RetryAfter: wait}
-	cause := u.lastErr
-	if last := (*transports.Failure)(nil); errors.As(cause, &last) {
-		cause, f.Stderr, f.Hint = last.Cause, last.Stderr, last.Hint
-	}
-	f.Cause = fmt.Errorf("it failed %d times in a row; the next attempt is due in %s: %w", u.failures+u.losses, wait.Truncate(100*time.Millisecond)+100*time.Millisecond, cause)
-	return f
 }
 
 func (u *Upstream) failure(code int64, cause error) error {
@@ -185,7 +221,8 @@ func (u *Upstream) load() (any, error) {
 	return nil, err
 }
 
-// begin notes that the upstream is being started, unless the matter is over.
+// begin notes that the upstream is being started, unless it is ready already or
+// must not be. Only here is that decided: what a caller saw earlier may be over.
 func (u *Upstream) begin() (over bool, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -194,14 +231,30 @@ func (u *Upstream) begin() (over bool, err error) {
 		return true, ErrClosed
 	case u.state == Ready && u.conn.Err() == nil:
 		return true, nil // a load that ended just before this one began
+	case u.state == Evicted:
+		return true, &EvictedError{Upstream: u.Server.Name, Attempts: u.failures}
+	}
+	if wait := time.Until(u.retryAt); wait > 0 {
+		return true, u.backingOffLocked(wait)
 	}
 	u.state, u.conn = Loading, nil // the watcher of a connection that was lost closes it
 	return false, nil
 }
 
+// backingOffLocked says that the next attempt is due in wait.
+func (u *Upstream) backingOffLocked(wait time.Duration) error {
+	f := &transports.Failure{Upstream: u.Server.Name, Code: transports.CodeBackingOff, Outcome: transports.NotSent, RetryAfter: wait}
+	cause := u.lastErr
+	if last := (*transports.Failure)(nil); errors.As(cause, &last) {
+		cause, f.Stderr, f.Hint = last.Cause, last.Stderr, last.Hint
+	}
+	f.Cause = fmt.Errorf("it failed %d times in a row; the next attempt is due in %s: %w", u.failures+u.losses, wait.Truncate(100*time.Millisecond)+100*time.Millisecond, cause)
+	return f
+}
+
 // tryLoad turns a panic into an error: singleflight would raise it again where
 // nobody can recover it (DESIGN 8.12).
-func (u *Upstream) tryLoad() (conn *transports.Conn, err error) {
+func (u *Upstream) tryLoad() (conn *upstream.Conn, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = u.failure(transports.CodeStartFailed, fmt.Errorf("internal error: %v", r))
@@ -210,8 +263,8 @@ func (u *Upstream) tryLoad() (conn *transports.Conn, err error) {
 	return u.set.opts.Load(u.ctx, u)
 }
 
-// loaded settles a load. It returns the error that callers get.
-func (u *Upstream) loaded(conn *transports.Conn, err error) error {
+// loaded notes how a load ended. It returns the error that callers get.
+func (u *Upstream) loaded(conn *upstream.Conn, err error) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	switch {
@@ -230,8 +283,8 @@ func (u *Upstream) loaded(conn *transports.Conn, err error) error {
 	return nil
 }
 
-// failedLocked counts a failed load. That the server wants a login is no fault
-// of its.
+// failedLocked counts a failed load. That the server wants a login is not counted
+// as a failure.
 func (u *Upstream) failedLocked(err error) error {
 	u.state, u.lastErr = Lost, err
 	var failure *transports.Failure
@@ -253,29 +306,20 @@ func (u *Upstream) failedLocked(err error) error {
 }
 
 // backOffLocked has the next attempt wait, twice as long for each failure; the
-// first loss is none yet.
+// first loss does not count yet.
 func (u *Upstream) backOffLocked() {
-	doublings := u.failures + max(u.losses-1, 0) - 1
-	pause := min(firstPause<<min(doublings, 10), longPause)
-	// A fifth more or less, so that many servers that fell together do not
-	// rise together.
-	u.retryAt = time.Now().Add(pause - pause/5 + rand.N(2*pause/5))
+	u.retryAt = time.Now().Add(pauseAfter(u.failures + max(u.losses-1, 0)))
 }
 
-// An EvictedError is the failure that used up an upstream's budget.
-type EvictedError struct {
-	Upstream string
-	Attempts int
-	Err      error
+// pauseAfter returns the pause after so many failures in a row: a fifth more or
+// less than its length, so that many servers that fell together do not rise
+// together.
+func pauseAfter(failures int) time.Duration {
+	pause := min(firstPause<<min(failures-1, 10), longPause)
+	return pause - pause/5 + rand.N(2*pause/5)
 }
 
-func (e *EvictedError) Error() string {
-	return fmt.Sprintf("%v (failed to load after %d attempts: %s will no longer be offered)", e.Err, e.Attempts, e.Upstream)
-}
-
-func (e *EvictedError) Unwrap() error { return e.Err }
-
-func (u *Upstream) useLocked() *transports.Conn {
+func (u *Upstream) useLocked() *upstream.Conn {
 	u.users++
 	if u.idle != nil {
 		u.idle.Stop()
@@ -295,7 +339,7 @@ func (u *Upstream) release() {
 	u.restLocked()
 }
 
-// restLocked begins the time after which an upstream nobody uses is let go.
+// restLocked starts the timer that unloads an upstream nobody uses.
 func (u *Upstream) restLocked() {
 	after := u.Server.IdleTimeout
 	if u.users > 0 || u.state != Ready || after <= 0 {
@@ -310,8 +354,8 @@ func (u *Upstream) restLocked() {
 	})
 }
 
-// unload lets an idle connection go; the catalogue stays.
-func (u *Upstream) unload(conn *transports.Conn) {
+// unload closes an idle connection; the catalogue stays.
+func (u *Upstream) unload(conn *upstream.Conn) {
 	u.mu.Lock()
 	if u.conn != conn || u.users > 0 {
 		u.mu.Unlock()
@@ -324,11 +368,11 @@ func (u *Upstream) unload(conn *transports.Conn) {
 	u.set.changed(u)
 }
 
-// lost takes note that a connection ended by itself, if that is not known yet.
-// The next use connects anew at once, unless the one before was lost soon as
-// well: what crashes in every call must not be started as fast as it is called.
-// A session that the upstream forgot is no crash.
-func (u *Upstream) lost(conn *transports.Conn) {
+// lost notes that a connection ended by itself, if that is not known yet. The
+// next use reconnects at once, unless the connection before was lost soon as
+// well: a server that crashes in every call must not be started as fast as it is
+// called. A session that the upstream forgot is no crash.
+func (u *Upstream) lost(conn *upstream.Conn) {
 	if conn == nil || conn.Err() == nil {
 		return
 	}
@@ -340,7 +384,7 @@ func (u *Upstream) lost(conn *transports.Conn) {
 	}
 	// Users release a connection that is not there any more.
 	u.state, u.conn, u.lastErr = Lost, nil, loss
-	if !u.livedLocked() && !errors.Is(loss, transports.ErrSessionLost) {
+	if !u.livedLocked() && !errors.Is(loss, upstream.ErrSessionLost) {
 		if u.losses++; u.losses > 1 {
 			u.backOffLocked()
 		}
@@ -361,7 +405,7 @@ func (u *Upstream) livedLocked() bool {
 
 // close ends the upstream for good and returns its connection, to be closed.
 // unused is closed when nobody uses that any more.
-func (u *Upstream) close() (conn *transports.Conn, unused <-chan struct{}) {
+func (u *Upstream) close() (conn *upstream.Conn, unused <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	conn = u.conn

@@ -68,9 +68,10 @@ func (c content) reread(ctx context.Context) content {
 	if c.pipe {
 		return c
 	}
-	c.path, c.err = filepath.Abs(c.name)
-	if c.err != nil {
-		return c
+	if c.path == "" { // later the working directory may be another
+		if c.path, c.err = filepath.Abs(c.name); c.err != nil {
+			return c
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxReadTime)
 	defer cancel()

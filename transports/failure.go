@@ -10,7 +10,6 @@ import (
 	"unicode"
 
 	"dynmcp/internal/wire"
-	"dynmcp/schema"
 )
 
 // Codes of failures that are ours, outside what JSON-RPC and MCP reserve.
@@ -33,17 +32,10 @@ type Outcome string
 
 // The outcomes of a failed call.
 const (
-	NotSent Outcome = "not_sent" // it did not reach the upstream
-	Unknown Outcome = "unknown"  // it may have run
-	Done    Outcome = "done"     // it ran, its answer is lost
+	NotSent  Outcome = "not_sent" // it did not reach the upstream
+	Unknown  Outcome = "unknown"  // it may have run
+	Executed Outcome = "done"     // it ran, its answer is lost
 )
-
-// ErrClosed ends the calls of a connection that we closed.
-var ErrClosed = errors.New("connection closed")
-
-// ErrSessionLost ends a connection whose session the upstream no longer knows
-// (HTTP 404): what was sent last did not run, and a new connection is due.
-var ErrSessionLost = errors.New("the upstream forgot the session")
 
 // A Failure is a failure of ours to get an upstream's answer.
 type Failure struct {
@@ -76,7 +68,7 @@ func (f *Failure) outcomeText() string {
 	switch f.Outcome {
 	case NotSent:
 		return "outcome not_sent: the call did not run"
-	case Done:
+	case Executed:
 		return "outcome done: the call ran, its answer is lost"
 	}
 	return "outcome unknown: the call may have run"
@@ -100,7 +92,7 @@ func (f *Failure) Wire() *wire.Error {
 
 // Advice says what to do about the failure.
 func (f *Failure) Advice() string {
-	const lookFirst = "find out what the call did before it is made again"
+	const lookFirst = "check whether it took effect before retrying"
 	switch sent := f.Outcome != NotSent; {
 	case f.Hint != "":
 		return f.Hint
@@ -119,9 +111,9 @@ func (f *Failure) Advice() string {
 	case f.Code == CodeBackingOff:
 		return "call again then, or load it with load_mcp, which tries at once"
 	case f.Code == CodeProtocol && sent:
-		return lookFirst + "; that its answer cannot be used is a fault of the server's"
+		return lookFirst + "; the server's answer is invalid"
 	case f.Code == CodeProtocol:
-		return "that is a fault of the server's: see whether another version of it does better"
+		return "the server breaks the protocol: see whether another version of it does better"
 	case sent:
 		return lookFirst + "; the next call connects anew if need be"
 	case f.Code == CodeUnreachable:
@@ -142,67 +134,38 @@ func CutOff(upstream string, outcome Outcome) *Failure {
 		Hint:     "call again when dynmcp runs again",
 	}
 	if outcome != NotSent {
-		f.Hint = "find out what the call did before it is made again"
+		f.Hint = "check whether it took effect before retrying"
 	}
 	return f
 }
 
-// fail returns a failure of this connection.
-func (c *Conn) fail(code int64, outcome Outcome, cause error) *Failure {
-	return &Failure{Upstream: c.name, Code: code, Outcome: outcome, Cause: c.hidden(cause), Stderr: c.stderr()}
-}
-
-// hidden returns err with a text that holds no secrets: what an upstream says
-// may repeat what it was given.
-func (c *Conn) hidden(err error) error {
-	text := err.Error()
-	safe := c.opts.Redact.String(text)
-	if safe == text {
-		return err
+// ShuttingDown returns the error that answers a request which no upstream is
+// known to be meant by, when we end.
+func ShuttingDown(outcome Outcome) *wire.Error {
+	return &wire.Error{
+		Code:    CodeShuttingDown,
+		Message: "dynmcp is shutting down",
+		Data:    fmt.Appendf(nil, `{"source":"dynmcp","outcome":%q}`, outcome),
 	}
-	return &hiddenError{safe, err}
 }
 
-type hiddenError struct {
-	text string
-	err  error
-}
-
-func (e *hiddenError) Error() string { return e.text }
-func (e *hiddenError) Unwrap() error { return e.err }
-
-// failure describes why a call on a connection that has ended cannot be
-// answered.
-func (c *Conn) failure(cause error, outcome Outcome) *Failure {
+// WireError returns err as a JSON-RPC error: a peer's own as it came, a failure
+// of ours with its code, anything else as an internal error.
+func WireError(err error) *wire.Error {
+	var rpc *wire.Error
 	var failure *Failure
-	if errors.As(cause, &failure) {
-		copied := *failure
-		copied.Outcome = outcome
-		return &copied
-	}
-	code := int64(CodeExited)
 	switch {
-	case errors.Is(cause, ErrClosed):
-		code = CodeShuttingDown
-	case c.server.Transport != schema.Stdio:
-		code = CodeUnreachable
+	case errors.As(err, &rpc):
+		return rpc
+	case errors.As(err, &failure):
+		return failure.Wire()
 	}
-	return c.fail(code, outcome, cause)
+	return &wire.Error{Code: wire.CodeInternal, Message: err.Error()}
 }
 
-// excerpt is printable for text that may hold secrets; they are looked for
-// before it is cut, so that none loses the end by which it is known.
-func (c *Conn) excerpt(text []byte, max int) string {
-	safe := c.opts.Redact.String(string(text[:min(len(text), max+maxExcerpt)]))
-	return printable([]byte(safe), max)
-}
-
-// maxExcerpt is how much of a text excerpt looks at.
-const maxExcerpt = 64 << 10
-
-// printable returns at most max bytes of what a peer sent, fit for a log or a
+// Printable returns at most max bytes of what a peer sent, fit for a log or a
 // terminal: control and formatting characters are shown, not sent.
-func printable(text []byte, max int) string {
+func Printable(text []byte, max int) string {
 	var b strings.Builder
 	for _, r := range string(text[:min(len(text), max)]) {
 		if r != '\n' && !unicode.IsPrint(r) {

@@ -18,7 +18,7 @@ func TestFailureText(t *testing.T) {
 	if got, want := string(f.Wire().JSON()), `{"code":5102,"message":"git: it ended","data":{"source":"dynmcp","server":"git","outcome":"unknown","hint":"look","stderr_tail":"a\nb\n"}}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	for outcome, want := range map[Outcome]string{NotSent: "did not run", Done: "its answer is lost"} {
+	for outcome, want := range map[Outcome]string{NotSent: "did not run", Executed: "its answer is lost"} {
 		f := &Failure{Upstream: "git", Outcome: outcome, Cause: cause}
 		if got := f.Text(); !strings.Contains(got, want) {
 			t.Errorf("got %q, want it to say %q", got, want)
@@ -33,13 +33,13 @@ func TestFailureText(t *testing.T) {
 func TestFailureAdvice(t *testing.T) {
 	seen := map[string]bool{}
 	for code := int64(CodeStartFailed); code <= CodeShuttingDown; code++ {
-		for _, outcome := range []Outcome{NotSent, Unknown, Done} {
+		for _, outcome := range []Outcome{NotSent, Unknown, Executed} {
 			f := &Failure{Upstream: "u", Code: code, Outcome: outcome, Cause: errors.New("c")}
 			advice := f.Advice()
 			if !strings.Contains(f.Text(), "\nhint: "+advice) || len(advice) < 20 {
 				t.Errorf("%d, %s: got %q", code, outcome, f.Text())
 			}
-			if outcome != NotSent && code != CodeTooLarge && code != CodeStartFailed && code != CodeBackingOff && !strings.Contains(advice, "find out what the call did") {
+			if outcome != NotSent && code != CodeTooLarge && code != CodeStartFailed && code != CodeBackingOff && !strings.Contains(advice, "check whether it took effect") {
 				t.Errorf("%d, %s: got %q", code, outcome, advice)
 			}
 			seen[advice] = true
@@ -50,7 +50,7 @@ func TestFailureAdvice(t *testing.T) {
 	}
 }
 
-func TestAsWire(t *testing.T) {
+func TestWireError(t *testing.T) {
 	upstream := wire.ParseError([]byte(`{"message":"m","code":-1,"x":1.0}`))
 	for _, test := range []struct {
 		err  error
@@ -61,7 +61,7 @@ func TestAsWire(t *testing.T) {
 		{&Failure{Upstream: "u", Code: 5103, Outcome: NotSent, Cause: errors.New("c")}, `{"code":5103,"message":"u: c","data":{"source":"dynmcp","server":"u","outcome":"not_sent","hint":"if it needs longer to start, raise its \"load_timeout\"; the next call tries again"}}`},
 		{errors.New("plain"), `{"code":-32603,"message":"plain"}`},
 	} {
-		if got := string(AsWire(test.err).JSON()); got != test.want {
+		if got := string(WireError(test.err).JSON()); got != test.want {
 			t.Errorf("%v: got %s, want %s", test.err, got, test.want)
 		}
 	}
@@ -74,11 +74,11 @@ func TestPrintable(t *testing.T) {
 		"\u202eevil\u200b":    "\\u{202e}evil\\u{200b}",
 		"\xff\xfe":            "\ufffd\ufffd",
 	} {
-		if got := printable([]byte(text), 100); got != want {
+		if got := Printable([]byte(text), 100); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
-	if got := printable([]byte("0123456789"), 4); got != "0123…" {
+	if got := Printable([]byte("0123456789"), 4); got != "0123…" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -12,11 +12,10 @@ import (
 	"dynmcp/schema"
 )
 
-// addFlags are what add is told of a server.
+// addFlags describe the server to add.
 type addFlags struct {
 	server       schema.Server
 	env, headers []string
-	auth         schema.Auth
 	config       string
 	force        bool
 }
@@ -28,22 +27,31 @@ func addCommand() *cobra.Command {
 		Use:   "add NAME [flags] [-- command args…]",
 		Short: "Add a server to the config file",
 		Long: `Add a server to the config file: a program with its arguments, or an address.
-Comments, layout and all other entries of the file stay as they are; its old text
-is kept with .bak at the end of its name. A description makes the server lazy:
-it is what the model reads, and the server starts when it is first used.
+Comments, layout and all other entries of the file stay as they are, and the old
+file is kept with the suffix .bak. A description makes the server lazy: the model
+reads it, and the server starts when it is first used.
 
-${NAME} in a value is written as it is, and read from the environment or .env
+${NAME} in a value is written as it is, and replaced from the environment or .env
 when dynmcp starts: keep secrets there.`,
 		Example: `  dynmcp add files -- npx -y @modelcontextprotocol/server-filesystem /tmp
   dynmcp add git --command git-mcp --env 'TOKEN=${GITHUB_TOKEN}' --description "Read and search git history."
   dynmcp add docs --url https://mcp.example.com/mcp --header 'Authorization: Bearer ${TOKEN}'`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name, command, err := splitAtDash(cmd, args)
-			if err == nil {
-				err = flags.complete(cmd, name, command)
+			var command []string
+			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+				args, command = args[:dash], args[dash:]
 			}
-			if err != nil {
+			switch {
+			case len(args) == 0:
+				return hinted(errors.New("no server name given"), "dynmcp add NAME -- COMMAND ARGS…")
+			case len(args) > 1:
+				return hinted(fmt.Errorf("unexpected argument %q", args[1]), "write the server's command and its arguments after --")
+			case cmd.Flags().Changed("description") && strings.TrimSpace(s.Description) == "":
+				return hinted(errors.New("the description is empty"), "say what the server is good for, or leave the flag out")
+			}
+			s.Name = args[0]
+			if err := flags.complete(command); err != nil {
 				return err
 			}
 			return runAdd(stdout(cmd), flags)
@@ -54,55 +62,31 @@ when dynmcp starts: keep secrets there.`,
 	f.StringVar(&s.Transport, "transport", "", "stdio, streamable-http or sse (default: stdio for a command, streamable-http for a url)")
 	f.StringVar(&s.Command, "command", "", "the `program` to run; it and its arguments may follow -- instead")
 	f.StringArrayVar(&s.Args, "args", nil, "an `argument` of the program; may be repeated")
-	f.StringArrayVar(&flags.env, "env", nil, "a variable of the program, `KEY=VALUE`; may be repeated")
+	f.StringArrayVar(&flags.env, "env", nil, "an environment variable of the program, `KEY=VALUE`; may be repeated")
 	f.StringVar(&s.Cwd, "cwd", "", "the `directory` the program runs in")
 	f.StringVar(&s.URL, "url", "", "the `address` of a remote server")
 	f.StringArrayVar(&flags.headers, "header", nil, "a header of every request, `\"Name: Value\"`; may be repeated")
-	f.StringVar(&flags.auth.ClientID, "client-id", "", "the `id` of the OAuth client to log in with")
-	f.StringVar(&flags.auth.ClientSecret, "client-secret", "", "the OAuth client's `secret`, best as '${NAME}'")
-	f.StringVar(&flags.auth.Scope, "scope", "", "the OAuth `scopes`, separated by spaces")
 	f.StringVar(&s.Description, "description", "", "what the server is good for, `text` for the model; makes it lazy")
 	f.StringVarP(&flags.config, "config", "c", "", "the config `file` (default: the one in the working directory)")
-	f.BoolVar(&flags.force, "force", false, "replace a server that has the name")
+	f.BoolVar(&flags.force, "force", false, "replace a server of the same name")
 	return cmd
 }
 
-// splitAtDash takes the one name before -- and the words after it.
-func splitAtDash(cmd *cobra.Command, args []string) (name string, command []string, err error) {
-	names := args
-	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
-		names, command = args[:dash], args[dash:]
-	}
-	switch len(names) {
-	case 0:
-		return "", nil, hinted(errors.New("the server has no name"), "dynmcp add NAME -- COMMAND ARGS…")
-	case 1:
-		return names[0], command, nil
-	}
-	return "", nil, hinted(fmt.Errorf("unexpected word %q", names[1]), "a server's command and its arguments follow --")
-}
-
-// sentence is an error that users know by its words, capital letter and all.
-type sentence string
-
-func (s sentence) Error() string { return string(s) }
-
 var validName = regexp.MustCompile(schema.NamePattern)
 
-// complete makes the server of the flags, or says which of them is wrong.
-func (f *addFlags) complete(cmd *cobra.Command, name string, command []string) error {
+// complete completes the server of the flags, or says which of them is wrong.
+func (f *addFlags) complete(command []string) error {
 	s := &f.server
-	s.Name = name
-	if !validName.MatchString(name) {
-		return hinted(sentence(fmt.Sprintf("Invalid MCP name %q", name)), "names have lower-case letters, digits and hyphens, and do not begin with a hyphen")
+	if !validName.MatchString(s.Name) {
+		return hinted(messageError(fmt.Sprintf("Invalid MCP name %q", s.Name)), "use lower-case letters, digits and hyphens, with no hyphen at the start")
 	}
-	if err := f.takeCommand(command); err != nil {
-		return err
+	if len(command) > 0 {
+		if s.Command != "" || len(s.Args) > 0 {
+			return hinted(errors.New("the command is given twice"), "write it after --, or with --command and --args")
+		}
+		s.Command, s.Args = command[0], command[1:]
 	}
-	if cmd.Flags().Changed("description") && strings.TrimSpace(s.Description) == "" {
-		return hinted(errors.New("the description is empty"), "say what the server is good for, or leave the flag out")
-	}
-	for _, step := range []func() error{f.reach, f.takeEnv, f.takeHeaders, f.takeAuth} {
+	for _, step := range []func() error{f.checkTransport, f.parseEnv, f.parseHeaders} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -110,20 +94,11 @@ func (f *addFlags) complete(cmd *cobra.Command, name string, command []string) e
 	return s.Check()
 }
 
-func (f *addFlags) takeCommand(words []string) error {
-	s := &f.server
-	switch {
-	case len(words) == 0:
-		return nil
-	case s.Command != "" || len(s.Args) > 0:
-		return hinted(errors.New("the command is given twice"), "write it after --, or with --command and --args")
-	}
-	s.Command, s.Args = words[0], words[1:]
-	return nil
-}
+var webAddress = regexp.MustCompile(`^(?i:https?)://[^/]|[$][{]`)
 
-// reach settles the transport, and that what it needs is there.
-func (f *addFlags) reach() error {
+// checkTransport sets the transport where it is left out, and checks that the flags
+// go with it.
+func (f *addFlags) checkTransport() error {
 	s := &f.server
 	if s.Transport == "" {
 		s.Transport = schema.Stdio
@@ -133,81 +108,62 @@ func (f *addFlags) reach() error {
 	}
 	switch s.Transport {
 	case schema.Stdio:
-		if s.Command == "" {
+		switch {
+		case s.Command == "":
 			return hinted(errors.New("--command is required for transport stdio"), "dynmcp add %s -- COMMAND ARGS…, or --url for a remote server", s.Name)
-		}
-		if s.URL != "" || len(f.headers) > 0 || f.auth != (schema.Auth{}) {
-			return hinted(errors.New("--url, --header and --client-id do not go with a command"), "leave out one or the other")
+		case s.URL != "" || len(f.headers) > 0:
+			return hinted(errors.New("--url and --header do not go with a command"), "use one or the other")
 		}
 	case schema.StreamableHTTP, schema.SSE:
-		return f.reachRemote()
+		switch {
+		case s.URL == "":
+			return hinted(fmt.Errorf("--url is required for transport %s", s.Transport), "dynmcp add %s --url https://mcp.example.com/mcp", s.Name)
+		case !webAddress.MatchString(s.URL):
+			return hinted(errors.New("--url is not an http or https URL"), "write it like https://mcp.example.com/mcp")
+		case s.Command != "" || len(s.Args) > 0 || len(f.env) > 0 || s.Cwd != "":
+			return hinted(fmt.Errorf("--command, --args, --env and --cwd do not go with transport %s", s.Transport), "use one or the other")
+		}
 	default:
 		return hinted(fmt.Errorf("unknown transport %q", s.Transport), "use stdio, streamable-http or sse")
 	}
 	return nil
 }
 
-var webAddress = regexp.MustCompile(`^(?i:https?)://[^/]|[$][{]`)
-
-func (f *addFlags) reachRemote() error {
-	s := &f.server
-	switch {
-	case s.URL == "":
-		return hinted(fmt.Errorf("--url is required for transport %s", s.Transport), "dynmcp add %s --url https://mcp.example.com/mcp", s.Name)
-	case !webAddress.MatchString(s.URL):
-		return hinted(errors.New("--url is not an http or https URL"), "write it like https://mcp.example.com/mcp")
-	case s.Command != "" || len(s.Args) > 0 || len(f.env) > 0 || s.Cwd != "":
-		return hinted(fmt.Errorf("--command, --args, --env and --cwd do not go with transport %s", s.Transport), "leave out one or the other")
+// parseEnv never shows a pair that is wrong: its value may be a secret.
+func (f *addFlags) parseEnv() error {
+	if len(f.env) > 0 {
+		f.server.Env = map[string]string{}
 	}
-	return nil
-}
-
-// takeEnv never shows a pair that is wrong: its value may be a secret.
-func (f *addFlags) takeEnv() error {
 	for i, pair := range f.env {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok || strings.TrimSpace(key) == "" {
 			return hinted(fmt.Errorf("--env number %d is not KEY=VALUE", i+1), "write it like --env 'TOKEN=${TOKEN}'")
 		}
-		put(&f.server.Env, key, value)
+		f.server.Env[key] = value
 	}
 	return nil
 }
 
-func (f *addFlags) takeHeaders() error {
+func (f *addFlags) parseHeaders() error {
+	if len(f.headers) > 0 {
+		f.server.Headers = map[string]string{}
+	}
 	for i, line := range f.headers {
 		name, value, ok := strings.Cut(line, ":")
 		if name = strings.TrimSpace(name); !ok || name == "" {
 			return hinted(fmt.Errorf("--header number %d is not \"Name: Value\"", i+1), "write it like --header 'Authorization: Bearer ${TOKEN}'")
 		}
-		put(&f.server.Headers, name, strings.TrimSpace(value))
+		f.server.Headers[name] = strings.TrimSpace(value)
 	}
 	return nil
 }
 
-func put(m *map[string]string, key, value string) {
-	if *m == nil {
-		*m = map[string]string{}
-	}
-	(*m)[key] = value
-}
-
-func (f *addFlags) takeAuth() error {
-	switch {
-	case f.auth == schema.Auth{}:
-		return nil
-	case strings.TrimSpace(f.auth.ClientID) == "":
-		return hinted(errors.New("--client-secret and --scope need --client-id"), "give the id of the OAuth client too")
-	}
-	f.server.Auth = &f.auth
-	return nil
-}
-
-func runAdd(out *screen, flags addFlags) error {
-	file, err := openConfig(flags.config)
+func runAdd(out *terminal, flags addFlags) error {
+	file, unlock, err := lockConfig(flags.config)
 	if err != nil {
 		return err
 	}
+	defer unlock()
 	entries, err := schema.Entries(file.path, file.old)
 	if err != nil {
 		return err
@@ -221,7 +177,7 @@ func runAdd(out *screen, flags addFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := file.write(text); err != nil {
+	if err := file.replace(text); err != nil {
 		return err
 	}
 	verb := "Added %q to %s\n"
@@ -230,21 +186,4 @@ func runAdd(out *screen, flags addFlags) error {
 	}
 	out.printf(verb, name, file.name())
 	return nil
-}
-
-// openConfig reads the config file that is named, or else the one found in the
-// working directory, to edit it.
-func openConfig(path string) (*editedFile, error) {
-	if path == "" {
-		found, err := schema.Find(".")
-		if err != nil {
-			return nil, err
-		}
-		path = found
-	}
-	file, err := openEdited(path)
-	if err == nil && !file.exists() {
-		return nil, hinted(sentence("Config file not found: "+file.path), "make one with: dynmcp init --path %s", path)
-	}
-	return file, err
 }

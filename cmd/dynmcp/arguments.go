@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"dynmcp/internal/wire"
 )
 
-// checkWords finds what can be seen to be wrong with key=value before the
-// tool's schema is known.
+// checkWords finds what is wrong with key=value arguments that can be seen before
+// the tool's schema is known.
 func checkWords(words []string) error {
 	seen := map[string]bool{}
 	for _, word := range words {
@@ -19,21 +21,21 @@ func checkWords(words []string) error {
 		}
 		name, isJSON := strings.CutSuffix(key, ":")
 		if isJSON && !json.Valid([]byte(value)) {
-			return hinted(fmt.Errorf("%s is not JSON: %s", name, value), "%s=… without the colon takes text; mind the quotes of the shell", name)
+			return hinted(fmt.Errorf("%s is not JSON: %s", name, value), "write %s=… without the colon for text; mind the shell's quoting", name)
 		}
 		if seen[name] {
-			return hinted(fmt.Errorf("%s is given twice", name), `a list is written %s:='["a","b"]'`, name)
+			return hinted(fmt.Errorf("%s is given twice", name), `write a list as %s:='["a","b"]'`, name)
 		}
 		seen[name] = true
 	}
 	return nil
 }
 
-// arguments makes an object of key=value words that checkWords has seen, with
-// the types that a tool's input schema asks for.
-func arguments(words []string, schema json.RawMessage) (json.RawMessage, error) {
-	var root shape
-	_ = json.Unmarshal(schema, &root) // a schema we cannot read asks for nothing
+// argumentObject makes an object of key=value words that checkWords has passed,
+// with the types that a tool's input schema asks for.
+func argumentObject(words []string, schema json.RawMessage) json.RawMessage {
+	var root inputSchema
+	_ = json.Unmarshal(schema, &root) // a schema that cannot be read asks for nothing
 	object := []byte{'{'}
 	for i, word := range words {
 		key, value, _ := strings.Cut(word, "=")
@@ -45,87 +47,83 @@ func arguments(words []string, schema json.RawMessage) (json.RawMessage, error) 
 		if i > 0 {
 			object = append(object, ',')
 		}
-		object = append(append(append(object, jsonText(name)...), ':'), raw...)
+		object = append(append(wire.AppendQuote(object, name), ':'), raw...)
 	}
-	return append(object, '}'), nil
+	return append(object, '}')
 }
 
-// A shape is what matters here of a JSON Schema.
-type shape struct {
-	Type       json.RawMessage  `json:"type"` // a string or several
-	Ref        string           `json:"$ref"`
-	AnyOf      []shape          `json:"anyOf"`
-	OneOf      []shape          `json:"oneOf"`
-	AllOf      []shape          `json:"allOf"`
-	Enum       []any            `json:"enum"`
-	Const      any              `json:"const"`
-	Properties map[string]shape `json:"properties"`
-	Defs       map[string]shape `json:"$defs"`
-	OldDefs    map[string]shape `json:"definitions"`
+// An inputSchema is what matters here of a JSON Schema.
+type inputSchema struct {
+	Type        json.RawMessage        `json:"type"` // a string or several
+	Ref         string                 `json:"$ref"`
+	AnyOf       []inputSchema          `json:"anyOf"`
+	OneOf       []inputSchema          `json:"oneOf"`
+	AllOf       []inputSchema          `json:"allOf"`
+	Enum        []any                  `json:"enum"`
+	Const       any                    `json:"const"`
+	Properties  map[string]inputSchema `json:"properties"`
+	Defs        map[string]inputSchema `json:"$defs"`
+	Definitions map[string]inputSchema `json:"definitions"` // what $defs was called before
 }
 
-// UnmarshalJSON implements json.Unmarshaler. A schema may be true or false,
-// and what is malformed asks for nothing.
-func (n *shape) UnmarshalJSON(raw []byte) error {
-	type plain shape
-	_ = json.Unmarshal(raw, (*plain)(n))
+// UnmarshalJSON implements json.Unmarshaler. A schema may be true or false, and a
+// malformed one asks for nothing.
+func (s *inputSchema) UnmarshalJSON(raw []byte) error {
+	type plain inputSchema
+	_ = json.Unmarshal(raw, (*plain)(s))
 	return nil
 }
 
-// value returns a word as JSON of the type that the schema asks for under a
-// name, or as a string.
-func (n *shape) value(name, word string) json.RawMessage {
-	property, ok := n.Properties[name]
+// value returns a word as JSON of the type that the schema asks for under a name,
+// or as a string.
+func (s *inputSchema) value(name, word string) json.RawMessage {
 	raw := bytes.TrimSpace([]byte(word))
-	if !ok || !json.Valid(raw) {
-		return jsonText(word)
+	if property, ok := s.Properties[name]; ok && json.Valid(raw) {
+		types := map[string]bool{}
+		s.collectTypes(property, types, 0)
+		kind := typeOf(raw)
+		// "5" is a string where the schema takes strings.
+		if !types["string"] && (len(types) == 0 || types[kind] || kind == "integer" && types["number"]) {
+			return raw
+		}
 	}
-	types := map[string]bool{}
-	n.collect(property, types, 0)
-	kind := kindOf(raw)
-	switch {
-	case types["string"]: // "5" is text where text will do
-		return jsonText(word)
-	case len(types) == 0, types[kind], kind == "integer" && types["number"]:
-		return raw
-	}
-	return jsonText(word)
+	return wire.Quote(word)
 }
 
-// collect finds the types that a schema allows; none means any. Schemas may
+// collectTypes finds the types that a schema allows; none means any. Schemas may
 // refer to themselves, hence the depth.
-func (n *shape) collect(s shape, types map[string]bool, depth int) {
+func (s *inputSchema) collectTypes(of inputSchema, types map[string]bool, depth int) {
 	if depth > 8 {
 		return
 	}
 	var one string
 	var several []string
-	if json.Unmarshal(s.Type, &one) == nil {
+	if json.Unmarshal(of.Type, &one) == nil {
 		types[one] = true
-	} else if json.Unmarshal(s.Type, &several) == nil {
+	} else if json.Unmarshal(of.Type, &several) == nil {
 		for _, t := range several {
 			types[t] = true
 		}
 	}
-	for _, value := range append(slices.Clone(s.Enum), s.Const) {
+	for _, value := range append(slices.Clone(of.Enum), of.Const) {
 		if raw, err := json.Marshal(value); err == nil && value != nil {
-			types[kindOf(raw)] = true
+			types[typeOf(raw)] = true
 		}
 	}
-	for _, branch := range slices.Concat(s.AnyOf, s.OneOf, s.AllOf) {
-		n.collect(branch, types, depth+1)
+	for _, branch := range slices.Concat(of.AnyOf, of.OneOf, of.AllOf) {
+		s.collectTypes(branch, types, depth+1)
 	}
-	if i := strings.LastIndexByte(s.Ref, '/'); i >= 0 {
-		if def, ok := n.Defs[s.Ref[i+1:]]; ok {
-			n.collect(def, types, depth+1)
-		} else if def, ok := n.OldDefs[s.Ref[i+1:]]; ok {
-			n.collect(def, types, depth+1)
+	if i := strings.LastIndexByte(of.Ref, '/'); i >= 0 {
+		if def, ok := s.Defs[of.Ref[i+1:]]; ok {
+			s.collectTypes(def, types, depth+1)
+		} else if def, ok := s.Definitions[of.Ref[i+1:]]; ok {
+			s.collectTypes(def, types, depth+1)
 		}
 	}
 }
 
-// kindOf names the type of a JSON value as JSON Schema does.
-func kindOf(raw []byte) string {
+// typeOf names the type of a JSON value as JSON Schema does.
+func typeOf(raw []byte) string {
 	switch raw[0] {
 	case '{':
 		return "object"

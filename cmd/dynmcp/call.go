@@ -9,120 +9,129 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"dynmcp/catalog"
+	"dynmcp/internal/wire"
 	"dynmcp/schema"
+	"dynmcp/transports/upstream"
 )
+
+// callFlags say where arguments come from and how a result is printed.
+type callFlags struct {
+	json          string
+	raw, indented bool
+}
 
 func callCommand() *cobra.Command {
 	var on target
-	var how callFlags
-	cmd := &cobra.Command{
+	var flags callFlags
+	var cmd *cobra.Command
+	cmd = on.command(&cobra.Command{
 		Use:   "call [flags] <server/tool> [key=value… | -] [-- command args…]",
 		Short: "Call a tool and print its result",
-		Long: `Call a tool as a host would and print its result. Of the servers, only the
-tool's own is started, and stopped again afterwards.
+		Long: `Call a tool as a host would and print its result. Only the tool's own server is
+started, and it is stopped again afterwards.
 
-Arguments are written key=value. A value is JSON where the tool's schema asks
-for something else than text and the value is that, and text otherwise;
-key:=json is JSON always. In place of them, --json '{…}' takes all arguments
-as one object, and - reads that object from stdin.
+Arguments are written key=value. If the tool's schema wants something other than
+a string and the value is JSON of that type, it is sent as that; otherwise it is
+sent as a string. key:=json is always JSON. Instead, --json '{…}' takes all
+arguments as one object, and - reads that object from stdin.
 
-Text is printed as it is; of images and other data it is told what they are.
-The exit status is 1 if the tool reports an error or cannot be called.`,
+Text is printed as it is; images and other data are only described. The exit
+status is 1 if the tool reports an error or cannot be called.`,
 		Example: `  dynmcp call files/read_file path=README.md
   dynmcp call git/log max_count=3 'paths:=["cmd","docs"]'
   echo '{"path": "README.md"}' | dynmcp call files/read_file -
   dynmcp call echo message=hi -- npx -y @modelcontextprotocol/server-everything stdio`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: completeServers(&on.configFlags, "/"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, args, err := on.load(cmd, args)
-			if err != nil {
-				return err
-			}
-			if len(args) == 0 {
-				return hinted(errors.New("which tool? none was named"), "dynmcp call <server/tool> [key=value…]; dynmcp find WORDS finds tools")
-			}
-			if how.raw && how.indent {
-				return hinted(errors.New("--raw and --json-output exclude each other"), "leave out one of them")
-			}
-			how.given = cmd.Flags().Changed("json")
-			ctx, stop := interruptible(cmd)
-			defer stop()
-			return how.run(ctx, cmd, &on, cfg, args[0], args[1:])
-		},
-	}
-	on.add(cmd)
-	cmd.Flags().StringVar(&how.arguments, "json", "", "the arguments as a JSON `object`; - reads it from stdin")
-	cmd.Flags().BoolVar(&how.raw, "raw", false, "print the result as the server sent it, in one line of JSON")
-	cmd.Flags().BoolVar(&how.indent, "json-output", false, "print the result as JSON over several lines")
+	}, func(ctx context.Context, args []string) error {
+		if len(args) == 0 {
+			return hinted(errors.New("no tool given"), "dynmcp call <server/tool> [key=value…]; dynmcp find WORDS finds tools")
+		}
+		if flags.raw && flags.indented {
+			return hinted(errors.New("--raw and --json-output exclude each other"), "leave out one of them")
+		}
+		// What is wrong with the arguments is said before anything is started.
+		name, words := args[0], args[1:]
+		input, err := flags.readObject(cmd.Flags().Changed("json"), cmd.InOrStdin(), words)
+		if err != nil {
+			return err
+		}
+		h, tool, err := on.startTool(ctx, name)
+		if err != nil {
+			return err
+		}
+		defer h.close()
+		if input == nil {
+			input = argumentObject(words, tool.InputSchema)
+		}
+		result, err := callTool(ctx, h.conn, on.errOut, tool.Name, input)
+		if err != nil {
+			return toolError(tool.Name, err)
+		}
+		return flags.print(on.out, tool, result)
+	})
+	cmd.Flags().StringVar(&flags.json, "json", "", "the arguments as a JSON `object`; - reads it from stdin")
+	cmd.Flags().BoolVar(&flags.raw, "raw", false, "print the result as the server sent it, in one line of JSON")
+	cmd.Flags().BoolVar(&flags.indented, "json-output", false, "print the result as JSON over several lines")
 	return cmd
 }
 
-// callFlags say where arguments come from and how a result is printed.
-type callFlags struct {
-	arguments   string
-	given       bool // --json was
-	raw, indent bool
-}
-
-func (f *callFlags) run(ctx context.Context, cmd *cobra.Command, on *target, cfg *schema.Config, name string, words []string) error {
-	given, err := f.read(cmd.InOrStdin(), words)
-	if err != nil {
-		return err
-	}
-	in, tool, err := startTool(ctx, cmd, on, cfg, name)
-	if err != nil {
-		return err
-	}
-	defer in.close()
-	if given == nil {
-		if given, err = arguments(words, tool.InputSchema); err != nil {
-			return err
-		}
-	}
-	result, err := callTool(ctx, stderr(cmd), in, tool.Name, given)
-	if err != nil {
-		return refused(tool.Name, err)
-	}
-	return f.print(stdout(cmd), tool, result)
-}
-
-// callTool calls a tool. On a terminal it asks for progress and shows it.
-func callTool(ctx context.Context, s *screen, in *inside, name string, given json.RawMessage) (json.RawMessage, error) {
-	waiting := showProgress(s, "calling "+name)
+// callTool calls a tool. On a terminal it asks for progress and shows it. When
+// ctx ends first, the call is cancelled.
+func callTool(ctx context.Context, conn *upstream.Conn, errOut *terminal, name string, input json.RawMessage) (result json.RawMessage, err error) {
+	waiting := showProgress(errOut, "calling "+name)
 	defer waiting.end()
+	done := make(chan struct{})
+	call := &upstream.Call{Method: "tools/call", Done: func(r json.RawMessage, e error) {
+		result, err = r, e
+		close(done)
+	}}
 	meta := ""
-	if s.terminal {
+	if errOut.interactive {
 		meta = `,"_meta":{"progressToken":1}`
-		in.watch(func(params json.RawMessage) {
+		call.Peer = notifyFunc(func(_ string, params json.RawMessage) {
 			var p struct{ Message string }
 			if json.Unmarshal(params, &p) == nil && p.Message != "" {
 				waiting.say("calling " + name + ": " + p.Message)
 			}
 		})
 	}
-	params := fmt.Appendf(nil, `{"name":"use_tool","arguments":{"tool_name":%s,"tool_input":%s}%s}`, jsonText(name), given, meta)
-	return in.call(ctx, "tools/call", params)
+	call.Params = fmt.Appendf(nil, `{"name":"use_tool","arguments":{"tool_name":%s,"tool_input":%s}%s}`, wire.Quote(name), input, meta)
+	conn.Start(call)
+	select {
+	case <-done:
+	case <-ctx.Done():
+		if conn.Cancel(call, nil) {
+			// The end of dynmcp must not overtake this on its way to the server: it
+			// has been passed on when what follows it is answered.
+			fence, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer stop()
+			_, _ = conn.Call(fence, "ping", nil)
+			return nil, errInterrupted
+		}
+		<-done // it was answered meanwhile
+	}
+	return result, err
 }
 
-// read returns arguments that come as one object, nil where they do not. It
-// is done before anything is started.
-func (f *callFlags) read(stdin io.Reader, words []string) (json.RawMessage, error) {
-	text := f.arguments
+// readObject returns arguments that are given as one object, nil if they are given
+// as words.
+func (f *callFlags) readObject(given bool, stdin io.Reader, words []string) (json.RawMessage, error) {
+	text, from := f.json, "--json"
 	switch {
-	case f.given && len(words) > 0:
+	case given && len(words) > 0:
 		return nil, hinted(fmt.Errorf("--json and %q: the arguments are given twice", words[0]), "use --json or key=value")
-	case f.given:
+	case given:
 	case len(words) == 1 && words[0] == "-":
 		text = "-"
 	default:
 		return nil, checkWords(words)
 	}
-	from := "--json"
 	if text == "-" {
 		all, err := io.ReadAll(stdin)
 		if err != nil {
@@ -130,81 +139,34 @@ func (f *callFlags) read(stdin io.Reader, words []string) (json.RawMessage, erro
 		}
 		text, from = string(all), "stdin"
 	}
-	return object(text, from)
-}
-
-func object(text, from string) (json.RawMessage, error) {
-	raw := bytes.TrimSpace([]byte(text))
-	if len(raw) > 0 && raw[0] == '{' && json.Valid(raw) {
-		return raw, nil
-	}
-	const example = `like {"path": "README.md"}; mind the quotes of the shell`
-	var anything json.RawMessage
-	if err := json.Unmarshal(raw, &anything); err != nil {
+	const example = `for example {"path": "README.md"}; mind the shell's quoting`
+	var value json.RawMessage
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
 		return nil, hinted(fmt.Errorf("%s: the arguments are not JSON: %v", from, err), example)
 	}
-	return nil, hinted(fmt.Errorf("%s: the arguments must be a JSON object", from), example)
+	if !bytes.HasPrefix(value, []byte("{")) {
+		return nil, hinted(fmt.Errorf("%s: the arguments must be a JSON object", from), example)
+	}
+	return value, nil
 }
 
-// startTool starts the server of a tool, and it alone, and finds the tool.
-func startTool(ctx context.Context, cmd *cobra.Command, on *target, cfg *schema.Config, name string) (*inside, *catalog.Tool, error) {
-	server, err := serverOfTool(cfg, name)
-	if err != nil {
-		return nil, nil, err
-	}
-	in, failed, err := startServers(ctx, cmd, on, cfg, server)
-	if err == nil {
-		err = failed[server]
-	}
-	if err != nil {
-		if in != nil {
-			in.close()
-		}
-		return nil, nil, err
-	}
-	tool, ok := in.agg.View().Tool(name)
-	if !ok {
-		defer in.close()
-		return nil, nil, unknownTool(in.agg.View(), name)
-	}
-	return in, tool, nil
-}
-
-// startServers starts servers of a config and nothing else. in.close must be
-// called, unless there is an error.
-func startServers(ctx context.Context, cmd *cobra.Command, on *target, cfg *schema.Config, servers ...string) (in *inside, failed map[string]error, err error) {
-	waiting := showProgress(stderr(cmd), "starting "+strings.Join(servers, ", "))
-	defer waiting.end()
-	in, err = enter(ctx, narrowed(cfg, servers...), on.options(cmd))
-	if err != nil {
-		return nil, nil, err
-	}
-	return in, in.load(ctx, servers...), nil
-}
-
-// serverOfTool returns the server that the name of a tool begins with; where
-// there is but one server, names have none.
+// serverOfTool returns the server that the name of a tool begins with. With a
+// single server, names of tools have no server in front.
 func serverOfTool(cfg *schema.Config, name string) (string, error) {
 	if cfg.SingleWrap {
 		return cfg.Servers[0].Name, nil
 	}
 	server, _, ok := strings.Cut(name, "/")
-	if !ok {
-		return "", notATool(cfg, name)
-	}
-	s, err := serverOf(cfg, server)
-	if err == nil && s.Disabled {
-		err = hinted(fmt.Errorf("%s is disabled", server), `take "disabled" out of its entry in %s`, cfg.Path)
+	s, err := serverNamed(cfg, server)
+	switch {
+	case !ok && err == nil:
+		return "", hinted(fmt.Errorf("%q is a server, not a tool", name), "write %s/tool; dynmcp test %s lists its tools", name, name)
+	case !ok:
+		return "", hinted(fmt.Errorf("%q is not the name of a tool", name), "write server/tool; dynmcp find %s searches for it", name)
+	case err == nil && s.Disabled:
+		return "", hinted(fmt.Errorf("%s is disabled", server), `remove "disabled" from its entry in %s`, cfg.Path)
 	}
 	return server, err
-}
-
-// notATool is about a name without a server in front of it.
-func notATool(cfg *schema.Config, name string) error {
-	if _, err := serverOf(cfg, name); err == nil {
-		return hinted(fmt.Errorf("%q is a server, not a tool", name), "write %s/tool; dynmcp test %s lists its tools", name, name)
-	}
-	return hinted(fmt.Errorf("%q is not the name of a tool", name), "write server/tool; dynmcp find %s searches for it", name)
 }
 
 func unknownTool(view *catalog.View, name string) error {
@@ -213,7 +175,7 @@ func unknownTool(view *catalog.View, name string) error {
 		return hinted(err, "did you mean %s?", toolNames(near))
 	}
 	if all := view.Tools(); len(all) > 0 && len(all) <= 10 {
-		return hinted(err, "there are: %s", toolNames(all))
+		return hinted(err, "its tools are: %s", toolNames(all))
 	}
 	return hinted(err, "the server has %d tools; dynmcp test lists them", len(view.Tools()))
 }
@@ -226,17 +188,18 @@ func toolNames(tools []*catalog.Tool) string {
 	return strings.Join(names, ", ")
 }
 
-// refused puts the tool in front of a JSON-RPC error, and what came with it
-// behind.
-func refused(tool string, err error) error {
-	var rpc *rpcError
+// toolError puts the tool in front of an error. Of a JSON-RPC error, code and data
+// are shown as well.
+func toolError(tool string, err error) error {
+	var rpc *wire.Error
 	if !errors.As(err, &rpc) {
 		return fmt.Errorf("%s: %w", tool, err)
 	}
+	data := ""
 	if len(rpc.Data) > 0 {
-		return fmt.Errorf("%s: %w\ndata: %s", tool, err, rpc.Data)
+		data = "\ndata: " + string(rpc.Data)
 	}
-	return fmt.Errorf("%s: %w", tool, err)
+	return fmt.Errorf("%s: %w (code %d)%s", tool, err, rpc.Code, data)
 }
 
 // A content is one part of a tool's result.
@@ -254,7 +217,7 @@ type content struct {
 	} `json:"resource"`
 }
 
-func (f *callFlags) print(s *screen, tool *catalog.Tool, result json.RawMessage) error {
+func (f *callFlags) print(out *terminal, tool *catalog.Tool, result json.RawMessage) error {
 	var r struct {
 		Content    []content       `json:"content"`
 		Structured json.RawMessage `json:"structuredContent"`
@@ -263,23 +226,23 @@ func (f *callFlags) print(s *screen, tool *catalog.Tool, result json.RawMessage)
 	err := json.Unmarshal(result, &r)
 	switch {
 	case f.raw || err != nil:
-		s.printf("%s\n", result)
-	case f.indent:
-		s.printf("%s\n", indentedJSON(result))
+		out.printf("%s\n", result)
+	case f.indented:
+		out.printf("%s\n", indentedJSON(result))
 	case len(r.Content) == 0 && r.Structured != nil:
-		s.printf("%s\n", indentedJSON(r.Structured))
+		out.printf("%s\n", indentedJSON(r.Structured))
 	default:
 		for _, c := range r.Content {
-			s.printf("%s\n", strings.TrimSuffix(c.String(), "\n"))
+			out.printf("%s\n", strings.TrimSuffix(c.String(), "\n"))
 		}
 	}
-	if s.err == nil && r.IsError {
+	if out.err == nil && r.IsError {
 		return hinted(fmt.Errorf("%s reports an error", tool.Name), "dynmcp describe %s shows what it takes", tool.Name)
 	}
-	return s.err
+	return out.err
 }
 
-// String is the text of a part, or what there is instead of text.
+// String returns the text of a part, or a description of what is not text.
 func (c content) String() string {
 	switch {
 	case c.Type == "text":
@@ -289,20 +252,25 @@ func (c content) String() string {
 	case c.Type == "resource" && c.Resource != nil && c.Resource.Text != nil:
 		return *c.Resource.Text
 	case c.Type == "resource" && c.Resource != nil:
-		return fmt.Sprintf("[%s: %s]", c.Resource.URI, data(c.Resource.MIMEType, c.Resource.Blob))
+		return describeData(c.Resource.URI, c.Resource.MIMEType, c.Resource.Blob)
 	}
-	return fmt.Sprintf("[%s: %s]", c.Type, data(c.MIMEType, c.Data))
+	return describeData(c.Type, c.MIMEType, c.Data)
 }
 
-// data says what is not printed.
-func data(kind, encoded string) string {
-	if kind == "" {
-		kind = "no text"
+// describeData says what is not printed. mimeType and encoded, in base64, may be
+// empty.
+func describeData(name, mimeType, encoded string) string {
+	var about []string
+	if mimeType != "" {
+		about = append(about, mimeType)
 	}
 	if n := base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(encoded, "="))); n > 0 {
-		kind += fmt.Sprintf(", %d bytes", n)
+		about = append(about, fmt.Sprintf("%d bytes", n))
 	}
-	return kind + "; --raw prints it"
+	if len(about) > 0 {
+		name += ": " + strings.Join(about, ", ")
+	}
+	return "[" + name + "; --raw prints it]"
 }
 
 // indentedJSON spreads JSON over lines; its values stay the same bytes.
@@ -312,12 +280,4 @@ func indentedJSON(raw json.RawMessage) []byte {
 		return raw
 	}
 	return b.Bytes()
-}
-
-func jsonText(text string) json.RawMessage {
-	raw, err := json.Marshal(text)
-	if err != nil {
-		return json.RawMessage(`""`) // not reached: every string can be encoded
-	}
-	return raw
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,8 +21,8 @@ func doctorCommand() *cobra.Command {
 		Use:   "doctor [flags] [-- command args…]",
 		Short: "Find out why something does not work",
 		Long: `Look at the config and at what it needs: variables, commands, Node.js, packages,
-addresses, the directory for state. Then start every server and compare what a
-host reads of their tools with what it reads through dynmcp.
+addresses. Then start every server, and compare what a host reads of their tools
+with what it reads through dynmcp.
 
 Every finding says what to do about it. The exit status is 1 if there are
 problems; warnings and notes do not count.`,
@@ -33,15 +34,20 @@ problems; warnings and notes do not count.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := interruptible(cmd)
 			defer stop()
-			d := doctor{noStart: noStart, timeout: time.Duration(timeout)}
-			d.examine(ctx, cmd, &on, args)
-			return d.report(stdout(cmd), asJSON)
+			d := doctor{target: &on, timeout: time.Duration(timeout)}
+			// A config that cannot be loaded is a finding like any other.
+			if _, err := on.load(cmd, args); err != nil {
+				d.addError(aboutConfig, "", err)
+			} else {
+				d.examine(ctx, noStart)
+			}
+			return d.report(asJSON)
 		},
 	}
 	on.add(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the findings as JSON")
-	cmd.Flags().BoolVar(&noStart, "no-start", false, "start no server; of addresses, see whether something answers there")
-	cmd.Flags().Var(&timeout, "timeout", "how long a server may take, like 10s or in `milliseconds` (default: its load_timeout)")
+	cmd.Flags().BoolVar(&noStart, "no-start", false, "start no server; of addresses, check only that something answers")
+	timeout.add(cmd)
 	return cmd
 }
 
@@ -53,7 +59,7 @@ const (
 	problem = "problem"
 )
 
-// A finding is one thing that was looked at.
+// A finding is the result of one check.
 type finding struct {
 	Check  string `json:"check"`
 	Level  string `json:"level"`
@@ -65,26 +71,32 @@ type finding struct {
 
 // A doctor collects findings.
 type doctor struct {
-	OK       bool      `json:"ok"`
-	Findings []finding `json:"findings"`
-	Host     *view     `json:"host,omitempty"` // what a host reads
+	OK       bool         `json:"ok"`
+	Findings []finding    `json:"findings"`
+	Host     *contextCost `json:"host,omitempty"`
 
-	cfg     *schema.Config
-	noStart bool
-	timeout time.Duration
+	*target
+	timeout time.Duration // 0 leaves it to load_timeout
 }
 
-// found records a finding. What the config took from variables is not shown:
-// a report is made to be passed on.
-func (d *doctor) found(f finding) {
+// add records a finding, without the config's secrets: reports are made to be
+// passed on.
+func (d *doctor) add(f finding) {
 	f.Text, f.Hint, f.Stderr = secrets.String(f.Text), secrets.String(f.Hint), secrets.String(f.Stderr)
 	d.Findings = append(d.Findings, f)
 }
 
-// failed records an error, with what it says to do.
-func (d *doctor) failed(check, server string, err error) {
+// addError records an error as a problem.
+func (d *doctor) addError(check, server string, err error) {
 	why := explain(err, d.timeout)
-	d.found(finding{Check: check, Level: problem, Server: server, Text: why.text, Hint: why.hint, Stderr: why.stderr})
+	d.add(finding{Check: check, Level: problem, Server: server, Text: why.text, Hint: why.hint, Stderr: why.stderr})
+}
+
+// hasProblem reports whether a check found a problem with a server.
+func (d *doctor) hasProblem(check, server string) bool {
+	return slices.ContainsFunc(d.Findings, func(f finding) bool {
+		return f.Check == check && f.Server == server && f.Level == problem
+	})
 }
 
 // The names of the checks, in the order of the report.
@@ -93,7 +105,6 @@ const (
 	aboutCommands = "commands"
 	aboutNode     = "node"
 	aboutPackages = "packages"
-	aboutState    = "state"
 	aboutServers  = "servers"
 )
 
@@ -102,62 +113,43 @@ var titles = []struct{ check, title string }{
 	{aboutCommands, "Commands"},
 	{aboutNode, "Node.js"},
 	{aboutPackages, "Packages"},
-	{aboutState, "Directory for state"},
 	{aboutServers, "Servers"},
 }
 
-func (d *doctor) examine(ctx context.Context, cmd *cobra.Command, on *target, args []string) {
-	cfg, _, err := on.load(cmd, args)
-	if err != nil {
-		d.failed(aboutConfig, "", err)
-		return
-	}
-	d.cfg = cfg
-	d.config()
-	for _, s := range d.servers() {
+func (d *doctor) examine(ctx context.Context, noStart bool) {
+	d.checkConfig()
+	for _, s := range enabled(d.cfg) {
 		if s.Transport == schema.Stdio {
-			d.command(s)
-			d.pinned(s)
+			d.checkCommand(s)
+			d.checkPinned(s)
 		}
 	}
-	d.node(ctx)
-	d.state()
-	if d.noStart {
-		d.reach(ctx)
+	d.checkNode(ctx)
+	if noStart {
+		d.checkAddresses(ctx)
 		return
 	}
-	d.start(ctx, cmd, on)
+	d.startAll(ctx)
 }
 
-// servers returns what is not disabled.
-func (d *doctor) servers() []schema.Server {
-	var servers []schema.Server
-	for _, s := range d.cfg.Servers {
-		if !s.Disabled {
-			servers = append(servers, s)
-		}
-	}
-	return servers
-}
-
-func (d *doctor) report(s *screen, asJSON bool) error {
+func (d *doctor) report(asJSON bool) error {
 	counts := map[string]int{}
 	for _, f := range d.Findings {
 		counts[f.Level]++
 	}
 	d.OK = counts[problem] == 0
 	if asJSON {
-		if err := writeJSON(s, d); err != nil {
+		if err := writeJSON(d.out, d); err != nil {
 			return err
 		}
 	} else {
-		d.write(s)
-		s.printf("\n%s, %s, %s\n", count(counts[problem], problem), count(counts[warning], warning), count(counts[note], note))
+		d.write()
+		d.out.printf("\n%s, %s, %s\n", count(counts[problem], problem), count(counts[warning], warning), count(counts[note], note))
 	}
 	if !d.OK {
 		return errors.New(count(counts[problem], problem) + " found")
 	}
-	return s.err
+	return d.out.err
 }
 
 func count(n int, what string) string {
@@ -167,46 +159,43 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-func (d *doctor) write(s *screen) {
-	first := true
+func (d *doctor) write() {
+	separator := ""
 	for _, t := range titles {
-		begun := false
+		title := t.title + "\n"
 		for _, f := range d.Findings {
-			if f.Check != t.check {
-				continue
+			if f.Check == t.check {
+				d.out.printf("%s%s", separator, title)
+				f.write(d.out)
+				separator, title = "", ""
 			}
-			if !begun && !first {
-				s.printf("\n")
-			}
-			if !begun {
-				s.printf("%s\n", t.title)
-			}
-			begun, first = true, false
-			f.write(s)
+		}
+		if title == "" {
+			separator = "\n"
 		}
 	}
 	if d.Host != nil {
-		d.Host.write(s)
+		d.Host.write(d.out)
 	}
 }
 
 var levelColours = map[string]colour{fine: green, note: dim, warning: yellow, problem: red}
 
 // write prints a level, a text, and below it what goes with it.
-func (f *finding) write(s *screen) {
+func (f *finding) write(out *terminal) {
 	const column = "           " // where texts begin
-	s.printf("  ")
-	s.paint(levelColours[f.Level], f.Level)
-	s.printf("%s", strings.Repeat(" ", len(column)-2-len(f.Level)))
+	out.printf("  ")
+	out.paint(levelColours[f.Level], f.Level)
+	out.printf("%s", strings.Repeat(" ", len(column)-2-len(f.Level)))
 	text := f.Text
 	if f.Server != "" {
 		text = f.Server + ": " + text
 	}
-	s.printf("%s\n", strings.TrimPrefix(indented(text, column), column))
+	out.printf("%s\n", strings.TrimPrefix(indented(text, column), column))
 	if f.Stderr != "" {
-		s.printf("%slast lines of its stderr:\n%s\n", column, indented(f.Stderr, column+"  "))
+		out.printf("%slast lines of its stderr:\n%s\n", column, indented(f.Stderr, column+"  "))
 	}
 	if f.Hint != "" {
-		s.printf("%s\n", indented("hint: "+f.Hint, column))
+		out.printf("%s\n", indented("hint: "+f.Hint, column))
 	}
 }

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"net/http"
 	"net/url"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -18,12 +16,12 @@ import (
 	"time"
 
 	"dynmcp/schema"
-	"dynmcp/transports"
+	"dynmcp/transports/upstream"
 )
 
-// config says what was read. Variables that are not set are an error of the
-// config's, so here they are.
-func (d *doctor) config() {
+// checkConfig says what was read. Its variables are set: one that is not is an
+// error when the config is loaded.
+func (d *doctor) checkConfig() {
 	lazy, disabled := 0, 0
 	for _, s := range d.cfg.Servers {
 		switch {
@@ -43,56 +41,54 @@ func (d *doctor) config() {
 	if d.cfg.Path != "" {
 		text = d.cfg.Path + ": " + text + "; all variables are set"
 	}
-	d.found(finding{Check: aboutConfig, Level: fine, Text: text})
+	d.add(finding{Check: aboutConfig, Level: fine, Text: text})
 	for _, file := range d.cfg.Sources[min(1, len(d.cfg.Sources)):] {
-		d.found(finding{Check: aboutConfig, Level: fine, Text: "it lies over " + file})
+		d.add(finding{Check: aboutConfig, Level: fine, Text: "it takes precedence over " + file})
 	}
 	for _, w := range d.cfg.Warnings {
-		d.found(finding{Check: aboutConfig, Level: warning, Text: w})
+		d.add(finding{Check: aboutConfig, Level: warning, Text: w})
 	}
 }
 
 // desktopPath is the PATH of programs that macOS starts from the Dock or the
-// Finder, and about that of a desktop that reads no shell's files.
+// Finder, and roughly that of a desktop that reads no shell's files.
 const desktopPath = "/usr/bin:/bin:/usr/sbin:/sbin"
 
-// command finds a server's program, now and from a desktop.
-func (d *doctor) command(s schema.Server) {
-	if err := transports.CheckCommand(s); err != nil {
-		d.failed(aboutCommands, s.Name, err)
+// checkCommand finds a server's program, with the PATH of now and of a desktop.
+func (d *doctor) checkCommand(s schema.Server) {
+	if err := upstream.CheckCommand(s); err != nil {
+		d.addError(aboutCommands, s.Name, err)
 		return
 	}
-	d.found(finding{Check: aboutCommands, Level: fine, Server: s.Name, Text: fmt.Sprintf("%q is there", s.Command)})
+	d.add(finding{Check: aboutCommands, Level: fine, Server: s.Name, Text: fmt.Sprintf("found %q", s.Command)})
 	if runtime.GOOS == "windows" || s.Env["PATH"] != "" || strings.ContainsRune(s.Command, '/') {
 		return
 	}
 	desktop := s
-	desktop.Env = maps.Clone(s.Env)
-	if desktop.Env == nil {
-		desktop.Env = map[string]string{}
-	}
+	desktop.Env = map[string]string{}
+	maps.Copy(desktop.Env, s.Env)
 	desktop.Env["PATH"] = desktopPath
-	if transports.CheckCommand(desktop) == nil {
+	if upstream.CheckCommand(desktop) == nil {
 		return
 	}
 	f := finding{Check: aboutCommands, Level: note, Server: s.Name,
-		Text: fmt.Sprintf("a host that is started from the desktop may not find %q: its PATH can be as short as %s", s.Command, desktopPath)}
+		Text: fmt.Sprintf("a host started from the desktop may not find %q: its PATH can be as short as %s", s.Command, desktopPath)}
 	if runtime.GOOS == "darwin" {
 		f.Level = warning
 	}
 	if path, err := exec.LookPath(s.Command); err == nil {
-		f.Hint = fmt.Sprintf(`for such a host, put "env": {"PATH": "%s:%s"} into the entry`, filepath.Dir(path), desktopPath)
+		f.Hint = fmt.Sprintf(`for such a host, add "env": {"PATH": "%s:%s"} to the entry`, filepath.Dir(path), desktopPath)
 	}
-	d.found(f)
+	d.add(f)
 }
 
-// leastNode is the oldest Node.js that the MCP SDK runs on.
-const leastNode = 18
+// minNode is the oldest Node.js that the MCP SDK runs on.
+const minNode = 18
 
-// node looks at the version of Node.js if a server needs it.
-func (d *doctor) node(ctx context.Context) {
+// checkNode looks at the version of Node.js if a server needs it.
+func (d *doctor) checkNode(ctx context.Context) {
 	needed := ""
-	for _, s := range d.servers() {
+	for _, s := range enabled(d.cfg) {
 		if program := programOf(s); program == "npx" || program == "node" {
 			needed = s.Name
 			break
@@ -109,17 +105,17 @@ func (d *doctor) node(ctx context.Context) {
 	major, _, _ := strings.Cut(strings.TrimPrefix(text, "v"), ".")
 	switch n, bad := strconv.Atoi(major); {
 	case errors.Is(err, exec.ErrNotFound):
-		d.found(finding{Check: aboutNode, Level: problem, Text: needed + " needs Node.js, and there is no node on the PATH", Hint: install})
+		d.add(finding{Check: aboutNode, Level: problem, Text: needed + " needs Node.js, but there is no node on the PATH", Hint: install})
 	case err != nil || bad != nil:
-		d.found(finding{Check: aboutNode, Level: warning, Text: fmt.Sprintf("node --version says %q (%v)", text, err), Hint: install})
-	case n < leastNode:
-		d.found(finding{Check: aboutNode, Level: problem, Text: fmt.Sprintf("node is %s; MCP servers want %d or newer", text, leastNode), Hint: install})
+		d.add(finding{Check: aboutNode, Level: warning, Text: fmt.Sprintf("node --version printed %q (%v)", text, err), Hint: install})
+	case n < minNode:
+		d.add(finding{Check: aboutNode, Level: problem, Text: fmt.Sprintf("node is %s; MCP servers need %d or newer", text, minNode), Hint: install})
 	default:
-		d.found(finding{Check: aboutNode, Level: fine, Text: "node is " + text})
+		d.add(finding{Check: aboutNode, Level: fine, Text: "node is " + text})
 	}
 }
 
-// programOf is the name of a server's program without where it lies.
+// programOf returns the name of a server's program, without directory and suffix.
 func programOf(s schema.Server) string {
 	if s.Transport != schema.Stdio {
 		return ""
@@ -130,8 +126,8 @@ func programOf(s schema.Server) string {
 
 var pinnedVersion = regexp.MustCompile(`^v?\d+\.\d+\.\d+`)
 
-// pinned warns of packages that are fetched in whatever version is newest.
-func (d *doctor) pinned(s schema.Server) {
+// checkPinned warns of packages that are fetched in whatever version is newest.
+func (d *doctor) checkPinned(s schema.Server) {
 	program := programOf(s)
 	if program != "npx" && program != "bunx" && program != "pnpx" {
 		return
@@ -142,15 +138,15 @@ func (d *doctor) pinned(s schema.Server) {
 	case name == "" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "/"):
 		return
 	case at > 0 && pinnedVersion.MatchString(name[at+1:]):
-		d.found(finding{Check: aboutPackages, Level: fine, Server: s.Name, Text: name})
+		d.add(finding{Check: aboutPackages, Level: fine, Server: s.Name, Text: name})
 		return
 	case at > 0:
 		name = name[:at]
 	}
-	d.found(finding{
+	d.add(finding{
 		Check: aboutPackages, Level: warning, Server: s.Name,
 		Text: fmt.Sprintf("%s is not pinned: %s runs whatever was published last", name, program),
-		Hint: fmt.Sprintf("write %s@VERSION; npm view %s version prints the newest", name, name),
+		Hint: fmt.Sprintf("write %s@VERSION; npm view %s version prints the latest", name, name),
 	})
 }
 
@@ -170,53 +166,9 @@ func npmPackage(args []string) string {
 	return ""
 }
 
-// state sees whether the directory for state can be written. What is made for
-// that is removed again.
-func (d *doctor) state() {
-	dir := ""
-	switch cache, err := os.UserCacheDir(); {
-	case d.cfg.Catalog.Dir != nil && *d.cfg.Catalog.Dir == "":
-		d.found(finding{Check: aboutState, Level: fine, Text: "turned off by catalog.dir"})
-		return
-	case d.cfg.Catalog.Dir != nil:
-		dir = *d.cfg.Catalog.Dir
-	case err != nil:
-		d.found(finding{Check: aboutState, Level: warning, Text: err.Error(), Hint: "set catalog.dir in the config to a directory that can be written"})
-		return
-	default:
-		dir = filepath.Join(cache, "dynmcp")
-	}
-	if err := writable(dir); err != nil {
-		d.found(finding{Check: aboutState, Level: warning, Text: err.Error(), Hint: "make it writable, or set catalog.dir in the config to another directory"})
-		return
-	}
-	d.found(finding{Check: aboutState, Level: fine, Text: dir + " can be written"})
-}
-
-// writable tries dir, or what it would have to be made in.
-func writable(dir string) error {
-	for {
-		info, err := os.Stat(dir)
-		switch parent := filepath.Dir(dir); {
-		case errors.Is(err, fs.ErrNotExist) && parent != dir:
-			dir = parent
-			continue
-		case err != nil:
-			return err
-		case !info.IsDir():
-			return fmt.Errorf("%s is not a directory", dir)
-		}
-		file, err := os.CreateTemp(dir, ".dynmcp-doctor-*")
-		if err != nil {
-			return fmt.Errorf("%s cannot be written: %w", dir, errors.Unwrap(err))
-		}
-		return errors.Join(file.Close(), os.Remove(file.Name()))
-	}
-}
-
-// reach sees whether something answers at the addresses. It sends no headers
-// of the config's and follows no redirect; any answer will do.
-func (d *doctor) reach(ctx context.Context) {
+// checkAddresses sees whether something answers at the addresses. It sends none of
+// the config's headers and follows no redirect; any answer will do.
+func (d *doctor) checkAddresses(ctx context.Context) {
 	client := http.Client{
 		Timeout:       30 * time.Second,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -224,24 +176,23 @@ func (d *doctor) reach(ctx context.Context) {
 	if d.timeout > 0 {
 		client.Timeout = d.timeout
 	}
-	for _, s := range d.servers() {
+	for _, s := range enabled(d.cfg) {
 		if s.Transport == schema.Stdio {
 			continue
 		}
 		status, err := probe(ctx, &client, s.URL)
 		if err != nil {
-			d.found(finding{Check: aboutServers, Level: problem, Server: s.Name, Text: err.Error(),
-				Hint: "check its url in the config, the network, and whether the server runs"})
+			d.add(finding{Check: aboutServers, Level: problem, Server: s.Name, Text: err.Error(), Hint: checkURLHint})
 			continue
 		}
-		d.found(finding{Check: aboutServers, Level: fine, Server: s.Name, Text: "something answers there: HTTP status " + status})
+		d.add(finding{Check: aboutServers, Level: fine, Server: s.Name, Text: "answers with HTTP status " + status})
 	}
 }
 
 func probe(ctx context.Context, client *http.Client, address string) (status string, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return "", errors.New("its url is no address")
+		return "", errors.New("its url is invalid")
 	}
 	res, err := client.Do(req)
 	var wrapped *url.Error

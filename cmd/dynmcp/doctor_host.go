@@ -9,21 +9,20 @@ import (
 	"strings"
 	"unicode/utf16"
 
-	"github.com/spf13/cobra"
-
 	"dynmcp/catalog"
+	"dynmcp/schema"
 )
 
-// A view is what a host reads of the tools: with every server in its own
+// A contextCost is what a host reads of the tools: with every server in its own
 // config, and through dynmcp at the start of a session.
-type view struct {
-	Servers []share `json:"servers"`
-	Alone   size    `json:"alone"`
-	Through size    `json:"dynmcp"` // with dynmcp's own tools
+type contextCost struct {
+	Servers []serverCost `json:"servers"`
+	Alone   size         `json:"alone"`
+	Through size         `json:"dynmcp"` // with dynmcp's own tools
 }
 
-// A share is one server's part of a view.
-type share struct {
+// A serverCost is the part of one server.
+type serverCost struct {
 	Name    string `json:"name"`
 	Lazy    bool   `json:"lazy"`
 	Tools   int    `json:"tools"`
@@ -37,127 +36,107 @@ type size struct {
 	Tokens     int `json:"tokens"` // estimated
 }
 
-// perToken is how many characters of English and JSON make a token, by rule of
-// thumb.
-const perToken = 4
+// charactersPerToken is a rule of thumb for English and JSON.
+const charactersPerToken = 4
 
 func sizeOf(texts ...string) size {
 	n := 0
 	for _, text := range texts {
 		n += len(utf16.Encode([]rune(text)))
 	}
-	return size{n, (n + perToken - 1) / perToken}
+	return size{n, (n + charactersPerToken - 1) / charactersPerToken}
 }
 
-// start starts every server, in two steps: those that are there at the start
-// of a session, whose sight is measured, and then the lazy ones.
-func (d *doctor) start(ctx context.Context, cmd *cobra.Command, on *target) {
-	waiting := showProgress(stderr(cmd), "starting "+strings.Join(enabled(d.cfg), ", "))
+// startAll starts every server, in two steps: those that are there at the start of
+// a session, whose cost is measured, and then the lazy ones.
+func (d *doctor) startAll(ctx context.Context) {
+	servers := enabled(d.cfg)
+	waiting := showProgress(d.errOut, "starting "+strings.Join(names(servers), ", "))
 	defer waiting.end()
-	if d.cfg.SingleWrap && d.knows(aboutCommands, d.cfg.Servers[0].Name) {
+	if d.cfg.SingleWrap && d.hasProblem(aboutCommands, servers[0].Name) {
 		return
 	}
-	in, err := enter(ctx, d.cfg, on.options(cmd))
+	h, err := startSelf(ctx, d.cfg, d.log)
 	if err != nil {
 		only := ""
 		if d.cfg.SingleWrap {
-			only = d.cfg.Servers[0].Name
+			only = servers[0].Name
 		}
-		d.failed(aboutServers, only, err)
+		d.addError(aboutServers, only, err)
 		return
 	}
-	defer in.close()
-	var eager, lazy []string
-	for _, s := range d.servers() {
+	defer h.close()
+	var eager, lazy []schema.Server
+	for _, s := range servers {
 		if s.Lazy() {
-			lazy = append(lazy, s.Name)
+			lazy = append(lazy, s)
 		} else {
-			eager = append(eager, s.Name)
+			eager = append(eager, s)
 		}
 	}
-	failed := d.load(ctx, in, eager)
-	tools, err := in.call(ctx, "tools/list", json.RawMessage(`{}`))
+	failed := d.startServers(ctx, h, eager)
+	tools, err := h.conn.Call(ctx, "tools/list", nil)
 	if err != nil {
-		d.failed(aboutServers, "", err)
+		d.addError(aboutServers, "", interrupted(err))
 		return
 	}
-	maps.Copy(failed, d.load(ctx, in, lazy))
-	d.loaded(in.agg.View(), failed)
-	d.Host = newView(in.agg.View(), tools, in.hello)
+	maps.Copy(failed, d.startServers(ctx, h, lazy))
+
+	view := h.agg.View()
+	for _, s := range servers {
+		switch err := failed[s.Name]; {
+		case err == nil:
+			status, _ := view.Server(s.Name)
+			d.add(finding{Check: aboutServers, Level: fine, Server: s.Name, Text: "starts, has " + count(status.Tools, "tool")})
+		case !d.hasProblem(aboutCommands, s.Name):
+			d.addError(aboutServers, s.Name, err)
+		}
+	}
+	for _, w := range slices.Concat(view.Collisions(), view.Warnings()) {
+		d.add(finding{Check: aboutServers, Level: warning, Text: w})
+	}
+	d.Host = costOf(view, tools, h.conn.ServerInfo().Instructions)
 }
 
-func (d *doctor) load(ctx context.Context, in *inside, servers []string) (failed map[string]error) {
+func (d *doctor) startServers(ctx context.Context, h *selfHost, servers []schema.Server) (failed map[string]error) {
 	if d.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, d.timeout)
 		defer cancel()
 	}
-	return in.load(ctx, servers...)
+	return h.load(ctx, names(servers)...)
 }
 
-// loaded tells how the servers fared, in config order.
-func (d *doctor) loaded(v *catalog.View, failed map[string]error) {
-	for _, s := range d.servers() {
-		if err := failed[s.Name]; err != nil {
-			if d.knows(aboutCommands, s.Name) {
-				continue
-			}
-			d.failed(aboutServers, s.Name, err)
-			continue
-		}
-		info, _ := v.Server(s.Name)
-		d.found(finding{Check: aboutServers, Level: fine, Server: s.Name, Text: "starts, has " + count(info.Tools, "tool")})
+// costOf measures. tools and instructions are what dynmcp answered when the
+// session began; v is what is known by now.
+func costOf(v *catalog.View, tools json.RawMessage, instructions string) *contextCost {
+	cost := &contextCost{Through: sizeOf(string(tools), instructions)}
+	var list struct {
+		Tools []struct{ Description string }
 	}
-	for _, w := range slices.Concat(v.Collisions(), v.Warnings()) {
-		d.found(finding{Check: aboutServers, Level: warning, Text: w})
+	_ = json.Unmarshal(tools, &list) // our own answer: it is valid
+	descriptions := ""
+	for _, t := range list.Tools {
+		descriptions += t.Description + "\n"
 	}
-}
-
-// knows reports whether a check found a problem with a server already.
-func (d *doctor) knows(check, server string) bool {
-	return slices.ContainsFunc(d.Findings, func(f finding) bool {
-		return f.Check == check && f.Server == server && f.Level == problem
-	})
-}
-
-// newView measures. tools and hello are what dynmcp answered at the start to
-// tools/list and initialize; v is what is known by now.
-func newView(v *catalog.View, tools, hello json.RawMessage) *view {
-	var own struct{ Instructions string }
-	_ = json.Unmarshal(hello, &own) // it was answered, so it is right
-	sight := &view{Through: sizeOf(string(tools), own.Instructions)}
-	catalogue := described(tools)
 	for _, info := range v.Servers() {
-		if !info.Known {
+		if !info.Loaded {
 			continue
 		}
 		var definitions []string
 		for _, t := range v.ServerTools(info.Name) {
 			definitions = append(definitions, string(t.Raw))
 		}
-		s := share{
+		s := serverCost{
 			Name: info.Name, Lazy: info.Lazy, Tools: len(definitions),
 			Alone:   sizeOf(`{"tools":[`, strings.Join(definitions, ","), `]}`, info.Instructions),
-			Through: sizeOf(linesOf(catalogue, info.Name)...),
+			Through: sizeOf(linesOf(descriptions, info.Name)...),
 		}
-		sight.Servers = append(sight.Servers, s)
-		sight.Alone.Characters += s.Alone.Characters
-		sight.Alone.Tokens += s.Alone.Tokens
+		cost.Servers = append(cost.Servers, s)
+		cost.Alone.Characters += s.Alone.Characters
+		cost.Alone.Tokens += s.Alone.Tokens
 	}
-	return sight
-}
-
-// described joins the descriptions of the tools that a host sees.
-func described(tools json.RawMessage) string {
-	var list struct {
-		Tools []struct{ Description string }
-	}
-	_ = json.Unmarshal(tools, &list) // as above
-	var texts []string
-	for _, t := range list.Tools {
-		texts = append(texts, t.Description)
-	}
-	return strings.Join(texts, "\n")
+	return cost
 }
 
 // linesOf returns the lines of the catalogue that are about a server.
@@ -172,24 +151,23 @@ func linesOf(catalogue, server string) []string {
 	return lines
 }
 
-func (v *view) write(s *screen) {
-	s.printf("\nWhat a host reads of the tools when it starts, in characters and estimated tokens\n")
+func (c *contextCost) write(out *terminal) {
+	out.printf("\nWhat a host reads of the tools when it starts, in characters and estimated tokens\n")
 	t := table{header: []string{"SERVER", "TOOLS", "ALONE", "TOKENS", "DYNMCP", "TOKENS"}}
+	add := func(name string, s serverCost) {
+		t.rows = append(t.rows, []string{name, fmt.Sprint(s.Tools),
+			fmt.Sprint(s.Alone.Characters), fmt.Sprint(s.Alone.Tokens),
+			fmt.Sprint(s.Through.Characters), fmt.Sprint(s.Through.Tokens)})
+	}
 	tools := 0
-	for _, one := range v.Servers {
-		name := one.Name
-		if one.Lazy {
+	for _, s := range c.Servers {
+		name := s.Name
+		if s.Lazy {
 			name += " (lazy)"
 		}
-		tools += one.Tools
-		t.rows = append(t.rows, one.row(name))
+		tools += s.Tools
+		add(name, s)
 	}
-	t.rows = append(t.rows, share{Tools: tools, Alone: v.Alone, Through: v.Through}.row("all, with dynmcp's own"))
-	t.write(s)
-}
-
-func (s share) row(name string) []string {
-	return []string{name, fmt.Sprint(s.Tools),
-		fmt.Sprint(s.Alone.Characters), fmt.Sprint(s.Alone.Tokens),
-		fmt.Sprint(s.Through.Characters), fmt.Sprint(s.Through.Tokens)}
+	add("all, with dynmcp's own", serverCost{Tools: tools, Alone: c.Alone, Through: c.Through})
+	t.write(out)
 }

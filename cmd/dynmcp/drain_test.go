@@ -1,10 +1,7 @@
 package main_test
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"runtime"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -14,45 +11,42 @@ import (
 
 // Drain: what is in flight when dynmcp is told to end is answered.
 
+// Calls that end in time are answered by their server, the others are cut off.
 func TestSIGTERMAnswersWhatIsInFlight(t *testing.T) {
 	t.Parallel()
-	for range 5 {
-		alpha, beta := fake(t, "alpha"), fake(t, "beta")
-		host := serve(t, alpha, beta, deferred(t, "late", "Late", "-fault", "hang-init"))
-		calls := []*mcptest.Pending{host.Go("tools/call", useParams("late/echo", `{}`))}
-		for n := range 100 {
-			server := []string{"alpha", "beta"}[n%2]
-			calls = append(calls, host.Go("tools/call", useParams(server+"/sleep", fmt.Sprintf(`{"ms":%d}`, 1+rand.IntN(3000)))))
-		}
-		alpha.WaitFor("call sleep", 50)
-		beta.WaitFor("call sleep", 50)
-		began := time.Now()
-		host.Signal(syscall.SIGTERM)
-		if code := host.Wait(); code != 0 {
-			t.Errorf("got exit status %d, want 0", code)
-		}
-		if took := time.Since(began); took > 4*time.Second {
-			t.Errorf("the end took %v", took)
-		}
-		late := 0
-		for _, call := range calls {
-			if !call.Done() {
-				t.Errorf("request %s was not answered", call.ID)
-				continue
-			}
-			if m := call.Wait(); strings.Contains(string(m.Raw), "shutting down") {
-				late++
-				outcome := "outcome unknown: "
-				if call == calls[0] {
-					outcome = "outcome not_sent: "
-				}
-				contains(t, m.Raw, `"isError":true`, outcome)
-			}
-		}
-		if late == 0 || late == len(calls) {
-			t.Errorf("%d of %d calls were cut off", late, len(calls))
+	gate := mcptest.NewGate(t)
+	alpha, beta := fake(t, "alpha"), fake(t, "beta")
+	host := serve(t, alpha, beta, deferred(t, "late", "Late", "-fault", "hang-init"))
+	late := host.Go("tools/call", useParams("late/echo", `{}`))
+	var ending, endless []*mcptest.Pending
+	for range 50 {
+		ending = append(ending, host.Go("tools/call", useParams("alpha/sleep", map[string]string{"until": gate.Path})))
+		endless = append(endless, host.Go("tools/call", useParams("beta/sleep", nil)))
+	}
+	alpha.WaitFor("call sleep", len(ending))
+	beta.WaitFor("call sleep", len(endless))
+	host.Signal(syscall.SIGTERM)
+	for host.Call("ping", nil).Error == nil { // until nothing more is taken
+	}
+	gate.Open()
+	if code := host.Wait(); code != 0 {
+		t.Errorf("got exit status %d, want 0", code)
+	}
+	answered := 0
+	for _, call := range ending {
+		if m := call.Wait(); m.Text() == "slept" {
+			answered++
+		} else { // there was not even time for this
+			contains(t, m.Raw, "shutting down", `"isError":true`, "outcome unknown: ")
 		}
 	}
+	if answered == 0 {
+		t.Error("no call was given the time to end")
+	}
+	for _, call := range endless {
+		contains(t, call.Wait().Raw, "shutting down", `"isError":true`, "outcome unknown: ")
+	}
+	contains(t, late.Wait().Raw, "shutting down", `"isError":true`, "outcome not_sent: ")
 }
 
 // What is cut off says whose call it was and whether it may have run, in the form
@@ -77,7 +71,7 @@ func TestEndSaysWhatBecameOfEachCall(t *testing.T) {
 			slow.WaitFor("initialize", 1)
 			end(host)
 			for what, want := range map[*mcptest.Pending]string{
-				used:  `{"content":[{"type":"text","text":"book: dynmcp is shutting down (outcome unknown: the call may have run)\nhint: find out what the call did before it is made again"}],"isError":true}`,
+				used:  `{"content":[{"type":"text","text":"book: dynmcp is shutting down (outcome unknown: the call may have run)\nhint: check whether it took effect before retrying"}],"isError":true}`,
 				load:  `{"content":[{"type":"text","text":"slow: dynmcp is shutting down (outcome not_sent: the call did not run)\nhint: call again when dynmcp runs again"}],"isError":true}`,
 				early: `{"content":[{"type":"text","text":"slow: dynmcp is shutting down (outcome not_sent: the call did not run)\nhint: call again when dynmcp runs again"}],"isError":true}`,
 			} {
@@ -85,7 +79,7 @@ func TestEndSaysWhatBecameOfEachCall(t *testing.T) {
 					t.Errorf("got %s\nwant %s", got, want)
 				}
 			}
-			const want = `{"code":5111,"message":"book: dynmcp is shutting down","data":{"source":"dynmcp","server":"book","outcome":"unknown","hint":"find out what the call did before it is made again"}}`
+			const want = `{"code":5111,"message":"book: dynmcp is shutting down","data":{"source":"dynmcp","server":"book","outcome":"unknown","hint":"check whether it took effect before retrying"}}`
 			if got := string(read.Wait().Error); got != want {
 				t.Errorf("got %s\nwant %s", got, want)
 			}
@@ -105,8 +99,11 @@ func TestSIGTERMBehindEOF(t *testing.T) {
 	host := serve(t, slow)
 	call := host.Go("tools/call", useParams("slow/echo", nil))
 	slow.WaitFor("initialize", 1)
+	if err := host.Write("cut off"); err != nil {
+		t.Fatal(err)
+	}
 	host.CloseStdin()
-	time.Sleep(300 * time.Millisecond) // the end of its input has been seen
+	host.WaitStderr("a line that is no message") // so the end of its input has been seen
 	host.Signal(syscall.SIGTERM)
 	contains(t, call.Wait().Raw, "slow: dynmcp is shutting down", "outcome not_sent")
 	if code := host.Wait(); code != 0 {
@@ -124,24 +121,31 @@ func TestTheSecondSignalEndsAtOnce(t *testing.T) {
 	deaf.WaitFor("child", 5)
 	call := host.Go("tools/call", useParams("deaf/sleep", `{"ms":0}`))
 	deaf.WaitFor("call sleep", 1)
-	host.Signal(syscall.SIGTERM)
-	time.Sleep(200 * time.Millisecond) // the first has been taken note of
-	began := time.Now()
-	host.Signal(syscall.SIGTERM)
-	host.Wait()
-	if took := time.Since(began); took > time.Second || call.Done() {
-		t.Errorf("the end took %v, answered: %t", took, call.Done())
+	for left := false; !left; { // two that come at once are one
+		host.Signal(syscall.SIGTERM)
+		select {
+		case <-host.Exited():
+			left = true
+		case <-time.After(10 * time.Millisecond):
+		}
 	}
-	mustVanish(t, host.Marker())
+	// Who ends in order answers the call and has an exit status.
+	if code := host.Wait(); code != -1 || call.Done() {
+		t.Errorf("got exit status %d, want none; answered: %t", code, call.Done())
+	}
+	mcptest.WaitVanished(t, host.Marker())
 }
 
 func TestSIGTERMWhileNothingHappens(t *testing.T) {
 	t.Parallel()
-	host := serve(t, fake(t, "alpha"), deferred(t, "never", "Never"))
-	began := time.Now()
+	alpha, never := fake(t, "alpha"), deferred(t, "never", "Never")
+	host := serve(t, alpha, never)
 	host.Signal(syscall.SIGTERM)
-	host.Wait()
-	if took := time.Since(began); took > 2*time.Second { // half a second on a machine that does nothing else
-		t.Errorf("the end took %v", took)
+	if code := host.Wait(); code != 0 {
+		t.Errorf("got exit status %d, want 0", code)
 	}
+	if alpha.Count("exit") != 1 {
+		t.Errorf("got %q", alpha.Events())
+	}
+	nothingStarted(t, never)
 }

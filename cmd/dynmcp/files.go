@@ -10,18 +10,46 @@ import (
 	"path/filepath"
 	"runtime"
 	"time"
+
+	"github.com/rogpeppe/go-internal/lockedfile"
+
+	"dynmcp/schema"
 )
 
 // An editedFile is a file that a verb changes as a whole. Whoever reads it
 // meanwhile, or after a crash, sees the old text or the new one, never a part.
 type editedFile struct {
-	// path is where the text is: behind a symbolic link, what it leads to.
-	path string
-	// link is the symbolic link that was named, empty when it was none.
-	link string
-	// old is the text that was read, nil when there was no file.
-	old  []byte
-	mode fs.FileMode
+	path string // where the text is: the target of a symbolic link
+	link string // the symbolic link that was named, empty if it was none
+	old  []byte // the text that was read, nil if there was no file
+
+	mode    fs.FileMode // of the file
+	newMode fs.FileMode // of a file that is made; 0 leaves it to the user's umask
+}
+
+// openConfig reads the config file that is named, or else the one found in the
+// working directory, to edit it.
+func openConfig(path string) (*editedFile, error) {
+	if path == "" {
+		found, err := schema.Find(".")
+		if err != nil {
+			return nil, err
+		}
+		path = found
+	}
+	file, err := openEdited(path)
+	if err == nil && !file.exists() {
+		return nil, hinted(messageError("Config file not found: "+file.path), "create it with: dynmcp init --path %s", path)
+	}
+	return file, err
+}
+
+// lockConfig is openConfig for a verb that is about to change the file.
+func lockConfig(path string) (file *editedFile, unlock func(), err error) {
+	if file, err = openConfig(path); err == nil {
+		unlock, err = file.lock()
+	}
+	return file, unlock, err
 }
 
 // openEdited reads a file that is to be changed, or finds that there is none.
@@ -31,45 +59,45 @@ func openEdited(path string) (*editedFile, error) {
 		return nil, err
 	}
 	f := &editedFile{path: path}
-	if err := f.followLink(); err != nil {
-		return nil, err
+	// A symbolic link stays one, and its target is changed. Any other error of the
+	// path is reported when it is read.
+	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		target, err := filepath.EvalSymlinks(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, hinted(fmt.Errorf("%s is a symbolic link to a file that does not exist", path), "create that file or remove the link")
+		}
+		if err != nil {
+			return nil, err
+		}
+		f.link, f.path = path, target
 	}
+	return f, f.read()
+}
+
+func (f *editedFile) read() error {
+	f.old, f.mode = nil, f.newMode
 	info, err := os.Stat(f.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return f, nil
+		return nil
 	case err != nil:
-		return nil, err
+		return err
 	case info.IsDir():
-		return nil, hinted(fmt.Errorf("%s is a directory", path), "name the file in it")
+		return hinted(fmt.Errorf("%s is a directory", f.path), "name a file in it")
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a regular file", path)
+		return fmt.Errorf("%s is not a regular file", f.path)
 	}
 	f.mode = info.Mode().Perm()
 	f.old, err = os.ReadFile(f.path)
 	if f.old == nil && err == nil {
 		f.old = []byte{}
 	}
-	return f, err
-}
-
-// followLink makes path what a symbolic link leads to: the link stays a link.
-func (f *editedFile) followLink() error {
-	info, err := os.Lstat(f.path)
-	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
-		return nil // what is wrong with the path is said when it is read
-	}
-	target, err := filepath.EvalSymlinks(f.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return hinted(fmt.Errorf("%s is a symbolic link to a file that is not there", f.path), "make that file or remove the link")
-	}
-	f.link, f.path = f.path, target
 	return err
 }
 
 func (f *editedFile) exists() bool { return f.old != nil }
 
-// name is the path as it was given, with what a link leads to.
+// name returns the path as it was given, with the target of a link.
 func (f *editedFile) name() string {
 	if f.link != "" {
 		return f.link + " -> " + f.path
@@ -79,17 +107,23 @@ func (f *editedFile) name() string {
 
 func (f *editedFile) backup() string { return f.path + ".bak" }
 
-// write replaces the text. What was there is kept beside it first.
+// write replaces the text that was read, unless it has changed since. The old text
+// is kept in a file beside it.
 func (f *editedFile) write(text []byte) error {
-	unlock, err := lockFile(f.path)
+	read, existed := f.old, f.exists()
+	unlock, err := f.lock()
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	now, err := os.ReadFile(f.path)
-	if changed := err == nil && (!f.exists() || !bytes.Equal(now, f.old)); changed {
+	if f.exists() && !(existed && bytes.Equal(f.old, read)) {
 		return hinted(fmt.Errorf("%s has changed meanwhile", f.path), "nothing was written; try again")
 	}
+	return f.replace(text)
+}
+
+// replace is write for a file that is locked.
+func (f *editedFile) replace(text []byte) error {
 	if f.exists() {
 		if err := replaceFile(f.backup(), f.old, f.mode); err != nil {
 			return fmt.Errorf("keep the old file: %w", err)
@@ -98,49 +132,58 @@ func (f *editedFile) write(text []byte) error {
 	return replaceFile(f.path, text, f.mode)
 }
 
-// A lock that is older than staleLock belongs to a run that was killed; one that
-// stays for lockPatience is told about.
-const (
-	staleLock    = 10 * time.Second
-	lockPatience = 3 * time.Second
-)
+// lockPatience is how long another run may hold the lock before the user is told.
+const lockPatience = time.Second
 
-// lockFile keeps other runs of dynmcp from writing between our last look at a
-// file and its replacement: of two at once, one would be lost.
-func lockFile(path string) (unlock func(), err error) {
-	lock := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".lock")
-	for end := time.Now().Add(lockPatience); ; time.Sleep(10 * time.Millisecond) {
-		file, err := os.OpenFile(lock, os.O_WRONLY|os.O_CREATE|os.O_EXCL, newFileMode)
-		if err == nil {
-			_ = file.Close() // only its name matters
-			return func() { _ = os.Remove(lock) }, nil
-		}
-		if !errors.Is(err, fs.ErrExist) {
+// lock keeps other runs of dynmcp from changing the file until unlock is called,
+// and reads it again: of two changes made to the same text one would be lost.
+//
+// The operating system holds the lock, so a run that is killed leaves none. It is
+// on a file beside the one that is changed, because that one is replaced.
+func (f *editedFile) lock() (unlock func(), err error) {
+	path := filepath.Join(filepath.Dir(f.path), "."+filepath.Base(f.path)+".lock")
+	tell := time.AfterFunc(lockPatience, func() {
+		fmt.Fprintf(os.Stderr, "dynmcp: waiting for another dynmcp that is changing %s\n", f.path)
+	})
+	defer tell.Stop()
+	for {
+		file, err := lockedfile.Edit(path)
+		if err != nil {
 			return nil, err
 		}
-		if info, err := os.Stat(lock); err == nil && time.Since(info.ModTime()) > staleLock {
-			_ = os.Remove(lock)
+		unlock = func() {
+			_ = os.Remove(path)
+			_ = file.Close()
+			if runtime.GOOS == "windows" {
+				_ = os.Remove(path) // open files stay there, this one too if another run has it
+			}
+		}
+		// Whoever held the lock before removed the file. A lock on that one would
+		// keep nobody out.
+		held, err1 := file.Stat()
+		now, err2 := os.Stat(path)
+		if err1 != nil || err2 != nil || !os.SameFile(held, now) {
+			_ = file.Close()
 			continue
 		}
-		if time.Now().After(end) {
-			return nil, hinted(fmt.Errorf("another dynmcp is writing %s", path), "if none is, remove %s", lock)
+		if err := f.read(); err != nil {
+			unlock()
+			return nil, err
 		}
+		return unlock, nil
 	}
 }
 
-// newFileMode is what programs make files with; the user's umask narrows it.
-const newFileMode = 0o666
-
-// replaceFile writes a file beside the path and renames it into place, which
-// is one step for everybody else. A mode of 0 is a new file's.
+// replaceFile writes a file beside the path and renames it into place, which is
+// one step for everybody else. A mode of 0 is left to the user's umask.
 func replaceFile(path string, text []byte, mode fs.FileMode) error {
 	dir := filepath.Dir(path)
 	temporary := filepath.Join(dir, "."+filepath.Base(path)+"."+rand.Text()[:8])
-	if err := writeSynced(temporary, text, mode); err != nil {
-		_ = os.Remove(temporary)
-		return err
+	err := writeSynced(temporary, text, mode)
+	if err == nil {
+		err = os.Rename(temporary, path)
 	}
-	if err := os.Rename(temporary, path); err != nil {
+	if err != nil {
 		_ = os.Remove(temporary)
 		return err
 	}
@@ -150,7 +193,7 @@ func replaceFile(path string, text []byte, mode fs.FileMode) error {
 func writeSynced(path string, text []byte, mode fs.FileMode) error {
 	create := mode
 	if mode == 0 {
-		create = newFileMode
+		create = 0o666
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, create)
 	if err != nil {
@@ -163,7 +206,7 @@ func writeSynced(path string, text []byte, mode fs.FileMode) error {
 	return errors.Join(err, file.Sync(), file.Close())
 }
 
-// syncDir makes a rename last through a loss of power.
+// syncDir makes a rename survive a loss of power.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil // directories cannot be opened there

@@ -7,7 +7,7 @@ import (
 	"dynmcp/internal/mcptest"
 )
 
-// Garbage: a host or a server that sends what is no message is told so, or
+// Garbage: a host or a server that sends a line that is no message is told so, or
 // stepped over, and what comes next works.
 
 func TestLinesOfTheHostThatAreNoMessage(t *testing.T) {
@@ -129,7 +129,7 @@ func TestLineThatIsCutOff(t *testing.T) {
 	if code := host.Wait(); code != 0 {
 		t.Errorf("got exit status %d, want 0", code)
 	}
-	contains(t, host.Stderr(), "what is no message", `\"id\":9,\"meth`)
+	contains(t, host.Stderr(), "a line that is no message", `\"id\":9,\"meth`)
 }
 
 // TestServersThatWriteOddly runs servers whose output is not as it should be but

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -13,10 +12,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dynmcp/cmd/dynmcp/internal/hosts"
 	"dynmcp/schema"
 )
 
-// importFlags are what import is told.
+// importFlags are the flags of import.
 type importFlags struct {
 	config  string
 	from    string
@@ -31,20 +31,20 @@ func importCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import [HOST…]",
 		Short: "Take over the servers that hosts have",
-		Long: `Read the MCP servers out of the configs of hosts, where they lie, and show what
-the config of dynmcp would become; --write writes it. The hosts' files stay as
-they are. Hosts are ` + strings.Join(hostNames(), ", ") + `;
+		Long: `Read the MCP servers from the configs of hosts and show what dynmcp's config
+would become; --write writes it. The hosts' own files are not changed. Hosts are
+` + strings.Join(hosts.Names(), ", ") + `;
 without a name, all of them.
 
 Values that may be secrets are shown as ***. With --vars they are not copied:
-${NAME} stands in their place, and you are told which variables to set.`,
+${NAME} takes their place, and you are told which variables to set.`,
 		Example: `  dynmcp import
   dynmcp import claude-desktop --write
   dynmcp import cursor --server github --vars --write
   dynmcp import codex --from old-config.toml`,
-		ValidArgs: hostNames(),
+		ValidArgs: hosts.Names(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return runImport(cmd, args, flags)
+			return runImport(stdout(cmd), stderr(cmd), args, flags)
 		},
 	}
 	f := cmd.Flags()
@@ -52,77 +52,105 @@ ${NAME} stands in their place, and you are told which variables to set.`,
 	f.StringVar(&flags.from, "from", "", "read this `file` of a host")
 	f.StringArrayVar(&flags.servers, "server", nil, "take only the server of this `name`; may be repeated")
 	f.BoolVar(&flags.vars, "vars", false, "put ${NAME} in place of secrets")
-	f.BoolVar(&flags.force, "force", false, "replace servers that the config has already")
+	f.BoolVar(&flags.force, "force", false, "replace servers that the config already has")
 	f.BoolVar(&flags.write, "write", false, "write the config")
 	return cmd
 }
 
-func runImport(cmd *cobra.Command, names []string, flags importFlags) error {
-	servers, err := collect(stderr(cmd), names, flags)
+func runImport(out, errOut *terminal, names []string, flags importFlags) error {
+	servers, err := readServers(errOut, names, flags)
 	if err != nil {
 		return err
 	}
 	if len(servers) == 0 {
 		return hinted(errors.New("no servers found"), "name a host's file with --from")
 	}
-	file, err := importTarget(flags.config)
+	path := flags.config
+	if path == "" {
+		path = "mcp.json"
+		if found, err := schema.Find("."); err == nil {
+			path = found
+		}
+	}
+	file, err := openEdited(path)
 	if err != nil {
 		return err
 	}
-	text, taken, err := imported(stderr(cmd), file, servers, flags)
+	text, imported, err := addServers(errOut, file, servers, flags)
 	if err != nil {
 		return err
 	}
-	out := stdout(cmd)
-	if len(taken) == 0 {
+	if len(imported) == 0 {
 		out.printf("Nothing to add to %s\n", file.name())
 		return nil
 	}
-	showDiff(out, file.path, file.old, text, false)
-	adviseImport(stderr(cmd), taken)
+	showDiff(out, file.path, file.old, text, schema.Mask)
+	printNotes(errOut, imported)
 	if !flags.write {
-		stderr(cmd).printf("Nothing was written; --write writes it, --server NAME takes only that one\n")
+		errOut.printf("Nothing was written; --write writes it, --server NAME takes only that one\n")
 		return nil
 	}
-	return writeImport(out, file, text, taken)
+	if err := os.MkdirAll(filepath.Dir(file.path), 0o777); err != nil {
+		return err
+	}
+	if !file.exists() {
+		if err := writeSchema(filepath.Dir(file.path), false); err != nil {
+			return err
+		}
+	}
+	if err := file.write(text); err != nil {
+		return err
+	}
+	var added []string
+	for _, s := range imported {
+		added = append(added, s.Name)
+	}
+	out.printf("Added %s to %s\n", strings.Join(added, ", "), file.name())
+	return nil
 }
 
-// collect reads the servers of the hosts that are named, or of all that are
-// there, and tells about each file.
-func collect(log *screen, names []string, flags importFlags) ([]found, error) {
-	chosen, err := chosenHosts(names, flags.from)
+// readServers reads the servers of the hosts that are named, or of all hosts that
+// have any, and reports on each file.
+func readServers(errOut *terminal, names []string, flags importFlags) ([]hosts.Server, error) {
+	chosen, err := chooseHosts(names, flags.from)
 	if err != nil {
 		return nil, err
 	}
-	var all []found
+	var all []hosts.Server
 	for _, h := range chosen {
 		files := []string{flags.from}
 		if flags.from == "" {
-			if files, err = h.files(); err != nil {
+			if files, err = h.Files(); err != nil {
 				return nil, err
 			}
 		}
 		for _, path := range files {
-			servers, err := readHost(h, path)
+			servers, err := h.Read(path)
 			switch {
 			case errors.Is(err, fs.ErrNotExist) && flags.from == "":
 				continue
 			case err != nil && len(names) == 0 && flags.from == "":
-				log.printf("%s: %v\n", h.title, err)
+				errOut.printf("%s: %v\n", h.Title, err)
 				continue
 			case err != nil:
 				return nil, err
 			}
-			log.printf("%s: %d in %s\n", h.title, len(servers), path)
-			all = append(all, servers...)
+			errOut.printf("%s: %d in %s\n", h.Title, len(servers), path)
+			for _, s := range servers {
+				if s.IsDynmcp() {
+					errOut.printf("%s from %s is left out: it is dynmcp itself\n", s.Name, path)
+					continue
+				}
+				all = append(all, s)
+			}
 		}
 	}
-	return wanted(all, flags.servers)
+	return selectServers(all, flags.servers)
 }
 
-// chosenHosts are the hosts to read. A file is read as the host's that is named,
-// or as what it looks like.
-func chosenHosts(names []string, from string) ([]host, error) {
+// chooseHosts returns the hosts to read. A file is read as that of the host that is
+// named, or of the one that it looks like.
+func chooseHosts(names []string, from string) ([]hosts.Host, error) {
 	if from != "" && len(names) > 1 {
 		return nil, hinted(errors.New("--from names one file, of one host"), "name one host")
 	}
@@ -139,9 +167,9 @@ func chosenHosts(names []string, from string) ([]host, error) {
 		}
 	}
 	if len(names) == 0 {
-		return hosts(), nil
+		return hosts.All(), nil
 	}
-	var chosen []host
+	var chosen []hosts.Host
 	for _, name := range names {
 		h, err := hostNamed(name)
 		if err != nil {
@@ -152,167 +180,76 @@ func chosenHosts(names []string, from string) ([]host, error) {
 	return chosen, nil
 }
 
-// wanted are the servers of these names, all if there are none, without dynmcp
-// itself.
-func wanted(all []found, names []string) ([]found, error) {
-	all = slices.DeleteFunc(all, func(f found) bool { return f.itself() })
+// selectServers returns the servers of these names, all if there are none.
+func selectServers(all []hosts.Server, names []string) ([]hosts.Server, error) {
 	if len(names) == 0 {
 		return all, nil
 	}
 	var have []string
-	for _, f := range all {
-		have = append(have, f.Name)
+	for _, s := range all {
+		have = append(have, s.Name)
 	}
 	for _, name := range names {
 		if !slices.Contains(have, name) {
 			return nil, hinted(fmt.Errorf("no host has a server %q", name), "they have %s", strings.Join(have, ", "))
 		}
 	}
-	return slices.DeleteFunc(all, func(f found) bool { return !slices.Contains(names, f.Name) }), nil
+	return slices.DeleteFunc(all, func(s hosts.Server) bool { return !slices.Contains(names, s.Name) }), nil
 }
 
-// importTarget is the config to add to. Where there is none it begins as init
-// begins one.
-func importTarget(path string) (*editedFile, error) {
-	if path == "" {
-		path = "mcp.json"
-		if found, err := schema.Find("."); err == nil {
-			path = found
-		}
-	}
-	return openEdited(path)
-}
-
-// imported is the text of the config with the servers in it, and those that
-// were taken. Why others were not is told.
-func imported(log *screen, file *editedFile, servers []found, flags importFlags) ([]byte, []found, error) {
+// addServers returns the text of the config with the servers added, and those that
+// were. It reports why others were not.
+func addServers(errOut *terminal, file *editedFile, servers []hosts.Server, flags importFlags) ([]byte, []hosts.Server, error) {
 	text := file.old
 	if !file.exists() {
-		_, asYAML := initPath(initFlags{path: file.path})
-		text = emptyConfig("./"+schemaFile, asYAML)
+		text = emptyConfig(file.path, "./"+schemaFile, false)
 	}
 	entries, err := schema.Entries(file.path, text)
 	if err != nil {
 		return nil, nil, err
 	}
-	var taken []found
-	for _, f := range servers {
-		if why := refusal(f, file.path, entries, taken, flags.force); why != "" {
-			log.printf("%s from %s is left out: %s\n", f.Name, f.from, why)
+	have := entryNames(entries)
+	var added []hosts.Server
+	for _, s := range servers {
+		why := s.Problem()
+		i := slices.IndexFunc(added, func(t hosts.Server) bool { return t.Name == s.Name })
+		switch {
+		case sameFile(s.File, file.path):
+			why = "dynmcp reads this file already"
+		case i >= 0 && reflect.DeepEqual(added[i].Server, s.Server):
+			why = "it is the same as in " + added[i].File
+		case i >= 0:
+			why = "another server has this name, in " + added[i].File
+		case slices.Contains(have, s.Name) && !flags.force:
+			why = "the config has a server of this name; --force replaces it"
+		}
+		if why != "" {
+			errOut.printf("%s from %s is left out: %s\n", s.Name, s.File, why)
 			continue
 		}
-		f.hideSecrets(flags.vars)
-		f.noteSecrets()
-		if text, err = schema.SetServer(file.path, text, f.Server); err != nil {
+		s.HideSecrets(flags.vars)
+		if text, err = schema.SetServer(file.path, text, s.Server); err != nil {
 			return nil, nil, err
 		}
-		taken = append(taken, f)
+		added = append(added, s)
 	}
-	return text, taken, nil
+	return text, added, nil
 }
 
-// refusal says why a server is not taken over, empty if it is.
-func refusal(f found, target string, entries []schema.Entry, taken []found, force bool) string {
-	i := slices.IndexFunc(taken, func(t found) bool { return t.Name == f.Name })
-	switch {
-	case sameFile(f.from, target):
-		return "dynmcp reads this file already"
-	case i >= 0 && reflect.DeepEqual(taken[i].Server, f.Server):
-		return "it is the same as in " + taken[i].from
-	case i >= 0:
-		return "there is another one of this name in " + taken[i].from
-	case hasEntry(entries, f.Name) && !force:
-		return "the config has a server of this name; --force replaces it"
-	}
-	return f.problem()
-}
-
-// hideSecrets notes the values that look like secrets, and with vars puts
-// references in their place.
-func (f *found) hideSecrets(vars bool) {
-	f.Env, f.Headers = maps.Clone(f.Env), maps.Clone(f.Headers)
-	for _, values := range []map[string]string{f.Env, f.Headers} {
-		for _, key := range slices.Sorted(maps.Keys(values)) {
-			value := values[key]
-			if !schema.LooksSecret(key, value) {
-				continue
-			}
-			if !vars {
-				f.note("%s looks like a secret in plain text; --vars puts a variable in its place", key)
-				continue
-			}
-			values[key] = f.variable(key, value)
-		}
-	}
-}
-
-// noteSecrets tells of secrets that stay: in arguments and addresses nobody can
-// say where they begin and end.
-func (f *found) noteSecrets() {
-	before := ""
-	for _, arg := range f.Args {
-		if schema.LooksSecret(before, arg) {
-			f.note("an argument looks like a secret in plain text; write ${NAME} in its place")
-		}
-		before = ""
-		if strings.HasPrefix(arg, "-") {
-			before = arg
-		}
-	}
-	if schema.LooksSecret("url", f.URL) {
-		f.note("the url may hold a secret in plain text; write ${NAME} in its place")
-	}
-}
-
-// variable is a reference in place of a secret. Bearer and its like stay.
-func (f *found) variable(key, value string) string {
-	name := strings.ToUpper(strings.Trim(notInVariable.ReplaceAllString(key, "_"), "_"))
-	if _, isHeader := f.Headers[key]; isHeader {
-		name = strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_")) + "_" + name
-	}
-	if name[0] >= '0' && name[0] <= '9' {
-		name = "_" + name
-	}
-	f.note("set the variable %s: %s is taken from it", name, key)
-	if scheme, _, ok := strings.Cut(value, " "); ok && strings.EqualFold(key, "Authorization") {
-		return scheme + " ${" + name + "}"
-	}
-	return "${" + name + "}"
-}
-
-// adviseImport tells what was noted, and how to make the servers lazy.
-func adviseImport(log *screen, taken []found) {
+// printNotes prints what the user should know of the servers, and how to make them
+// lazy.
+func printNotes(errOut *terminal, servers []hosts.Server) {
 	eager := 0
-	for _, f := range taken {
-		for _, note := range f.notes {
-			log.printf("%s: %s\n", f.Name, note)
+	for _, s := range servers {
+		for _, note := range s.Notes {
+			errOut.printf("%s: %s\n", s.Name, note)
 		}
-		if f.Description == "" {
+		if s.Description == "" {
 			eager++
 		}
 	}
 	if eager > 0 {
-		log.printf("%d without a description: they start with every host. Give each a \"description\" that says what it does and when to\n"+
+		errOut.printf("%d without a description: they start with every host. Give each a \"description\" that says what it does and when to\n"+
 			"use it, and it starts when it is needed. dynmcp find and dynmcp ls show what is there\n", eager)
 	}
-}
-
-func writeImport(out *screen, file *editedFile, text []byte, taken []found) error {
-	if err := os.MkdirAll(filepath.Dir(file.path), 0o777); err != nil {
-		return err
-	}
-	if !file.exists() {
-		if err := writeSchema(filepath.Dir(file.path), false); err != nil {
-			return err
-		}
-	}
-	if err := file.write(text); err != nil {
-		return err
-	}
-	var names []string
-	for _, f := range taken {
-		names = append(names, f.Name)
-	}
-	out.printf("Added %s to %s\n", strings.Join(names, ", "), file.name())
-	return nil
 }

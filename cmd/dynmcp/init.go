@@ -12,11 +12,11 @@ import (
 	"dynmcp/schema"
 )
 
-// schemaFile is the name of the schema beside the config, where editors find
-// it without a network.
+// schemaFile is the name of the schema beside the config, where editors find it
+// without a network.
 const schemaFile = "dynmcp.schema.json"
 
-// initFlags are what init is told.
+// initFlags are the flags of init.
 type initFlags struct {
 	path   string
 	schema string
@@ -29,9 +29,9 @@ func initCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Write a config file without servers",
-		Long: `Write a config file without servers, and beside it the JSON Schema that editors
-complete and check it by. A file that is there stays as it is, unless --force is
-given; then it is kept with .bak at the end of its name.`,
+		Long: `Write a config file without servers and, beside it, the JSON Schema with which
+editors complete and check it. An existing file is left alone, unless --force is
+given; then the old file is kept with the suffix .bak.`,
 		Example: `  dynmcp init
   dynmcp init --yaml
   dynmcp init --path ~/.config/dynmcp/config.json`,
@@ -43,13 +43,19 @@ given; then it is kept with .bak at the end of its name.`,
 	}
 	cmd.Flags().StringVar(&flags.path, "path", "", "the `file` to write (default mcp.json, or mcp.yaml with --yaml)")
 	cmd.Flags().BoolVar(&flags.yaml, "yaml", false, "write YAML; the extension of --path wins")
-	cmd.Flags().StringVar(&flags.schema, "schema", "", "the `address` of the schema to name in the file; none is written beside it then")
-	cmd.Flags().BoolVar(&flags.force, "force", false, "replace a file that is there")
+	cmd.Flags().StringVar(&flags.schema, "schema", "", "the `address` of the schema to name in the file, instead of writing one beside it")
+	cmd.Flags().BoolVar(&flags.force, "force", false, "replace an existing file")
 	return cmd
 }
 
-func runInit(out *screen, flags initFlags) error {
-	path, asYAML := initPath(flags)
+func runInit(out *terminal, flags initFlags) error {
+	path := flags.path
+	switch {
+	case path == "" && flags.yaml:
+		path = "mcp.yaml"
+	case path == "":
+		path = "mcp.json"
+	}
 	file, err := openEdited(path)
 	if err != nil {
 		return err
@@ -67,7 +73,7 @@ func runInit(out *screen, flags initFlags) error {
 			return err
 		}
 	}
-	if err := file.write(emptyConfig(address, asYAML)); err != nil {
+	if err := file.write(emptyConfig(path, address, flags.yaml)); err != nil {
 		return err
 	}
 	out.printf("Wrote %s\n", file.name())
@@ -78,32 +84,23 @@ func runInit(out *screen, flags initFlags) error {
 	return nil
 }
 
-func initPath(flags initFlags) (path string, asYAML bool) {
-	path = flags.path
-	if path == "" {
-		path = "mcp.json"
-		if flags.yaml {
-			path = "mcp.yaml"
-		}
-	}
+// emptyConfig returns a config without servers that names a schema, in the language
+// of the path's extension; yaml decides for others.
+func emptyConfig(path, schema string, yaml bool) []byte {
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".yaml", ".yml":
-		return path, true
+		yaml = true
 	case ".json", ".jsonc":
-		return path, false
+		yaml = false
 	}
-	return path, flags.yaml
+	if yaml {
+		return fmt.Appendf(nil, "# yaml-language-server: $schema=%s\nmcp: {}\n", schema)
+	}
+	return fmt.Appendf(nil, "{\n  \"$schema\": %q,\n  \"mcp\": {}\n}\n", schema)
 }
 
-func emptyConfig(address string, asYAML bool) []byte {
-	if asYAML {
-		return fmt.Appendf(nil, "# yaml-language-server: $schema=%s\nmcp: {}\n", address)
-	}
-	return fmt.Appendf(nil, "{\n  \"$schema\": %q,\n  \"mcp\": {}\n}\n", address)
-}
-
-// writeSchema writes the schema into a directory. Another file of that name
-// is left alone unless it is an older schema of ours.
+// writeSchema writes the schema into a directory. A file of that name is left alone
+// unless it is an older schema of ours.
 func writeSchema(dir string, force bool) error {
 	file, err := openEdited(filepath.Join(dir, schemaFile))
 	if err != nil {
@@ -113,10 +110,10 @@ func writeSchema(dir string, force bool) error {
 	switch ours := bytes.Contains(file.old, []byte(`"title": "dynmcp config"`)); {
 	case bytes.Equal(file.old, text):
 		return nil
-	case file.exists() && !ours && !force:
-		return hinted(fmt.Errorf("%s already exists and is no schema of dynmcp", file.name()), "add --force to replace it, or name another schema with --schema")
 	case file.exists() && ours:
-		return replaceFile(file.path, text, file.mode) // it is made anew whenever it is wanted
+		return replaceFile(file.path, text, file.mode) // generated: no backup
+	case file.exists() && !force:
+		return hinted(fmt.Errorf("%s already exists and is not a schema of dynmcp", file.name()), "add --force to replace it, or name another schema with --schema")
 	}
 	return file.write(text)
 }

@@ -9,9 +9,8 @@ import (
 	"dynmcp/schema"
 )
 
-// files are the config files that are read, the nearest first: the one that
-// was named, which takes the place of the project's, or the project's; and
-// the user's.
+// files returns the config files that are read, the nearest first: the one that
+// was named or else the project's, and the user's.
 func (f *configFlags) files() ([]string, error) {
 	user := schema.FindUser()
 	near := f.config
@@ -38,21 +37,21 @@ func sameFile(a, b string) bool {
 	return err1 == nil && err2 == nil && os.SameFile(x, y)
 }
 
-// withoutSelf switches off servers that are this very run again. A project's
-// .mcp.json often is the host's file too, in which dynmcp is the one server:
-// read as a config, it would start dynmcp without end.
-func withoutSelf(cfg *schema.Config) {
+// disableSelf disables servers that are this very run again. A project's .mcp.json
+// often is the host's file too, and has dynmcp as its one server: read as a config,
+// it would start dynmcp without end.
+func disableSelf(cfg *schema.Config) {
 	for i, s := range cfg.Servers {
 		if s.Disabled || !startsItself(s, cfg.Path) {
 			continue
 		}
 		cfg.Servers[i].Disabled = true
-		cfg.Warnings = append(cfg.Warnings, cfg.Origins[s.Name].File+": "+s.Name+": this server is dynmcp with this very config, it is left out")
+		cfg.Warnings = append(cfg.Warnings, cfg.Origins[s.Name].File+": "+s.Name+": this server is dynmcp with this very config and is left out")
 	}
 }
 
-// startsItself reports whether a server is dynmcp with the config at path, by
-// name or because it would find it.
+// startsItself reports whether a server is dynmcp with the config at path: named
+// in its arguments, or found because none is.
 func startsItself(s schema.Server, path string) bool {
 	name := strings.TrimSuffix(filepath.Base(s.Command), ".exe")
 	if s.Transport != schema.Stdio || name != "dynmcp" || slices.Contains(s.Args, "--") {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -112,12 +113,7 @@ func TestTooFewDescriptors(t *testing.T) {
 	for _, name := range up {
 		use(host, name+"/crash", nil)
 	}
-	for end := time.Now().Add(10 * time.Second); openFiles(t, host.Pid()) > before && time.Now().Before(end); {
-		time.Sleep(10 * time.Millisecond)
-	}
-	if now := openFiles(t, host.Pid()); now > before {
-		t.Errorf("%d descriptors are open, %d were before", now, before)
-	}
+	mcptest.Eventually(t, fmt.Sprintf("no more than %d descriptors are open", before), func() bool { return openFiles(t, host.Pid()) <= before })
 	for _, name := range down[:4] {
 		if m := load(host, name); m.IsError() {
 			t.Errorf("%s: got %s", name, m.Raw)
@@ -166,6 +162,9 @@ func TestTenThousandCallsAtOnce(t *testing.T) {
 	}
 }
 
+// idOf finds the id of an answer of ours at the beginning of its line.
+var idOf = regexp.MustCompile(`"id":("i"|\d+)`)
+
 // A host that reads nothing is not read either, and what waits for it is bounded:
 // the servers wait too. Nothing is lost when it reads again.
 func TestHostThatDoesNotReadIsNotRead(t *testing.T) {
@@ -189,7 +188,7 @@ func TestHostThatDoesNotReadIsNotRead(t *testing.T) {
 	}
 	alpha.WaitFor("call fault", calls)
 	pings, rest := strings.Repeat(`{"jsonrpc":"2.0","method":"notifications/x"}`+"\n", 100), ""
-	for end := time.Now().Add(30 * time.Second); rest == ""; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); rest == ""; {
 		_ = stdin.SetWriteDeadline(time.Now().Add(2 * time.Second))
 		if n, err := io.WriteString(stdin, pings); err != nil {
 			rest = pings[n:]
@@ -213,11 +212,11 @@ func TestHostThatDoesNotReadIsNotRead(t *testing.T) {
 			if err != nil {
 				return
 			}
-			id := string(mcptest.Parse(string(line)).ID)
-			if id != `"i"` && len(line) < size {
+			id := idOf.Find(line[:min(len(line), 100)])
+			if string(id) != `"id":"i"` && len(line) < size {
 				t.Errorf("got %.300s", line)
 			}
-			answered[id] = true
+			answered[string(id)] = true
 		}
 	}()
 	fmt.Fprint(stdin, rest)

@@ -46,6 +46,15 @@ func mark(t *testing.T, host *mcptest.Host) func(method string, want int) {
 	}
 }
 
+// loadAnnounced loads a server that has tools, prompts and resources, and waits
+// until the host was told of all three; resources come last.
+func loadAnnounced(host *mcptest.Host, server string) mcptest.Message {
+	next := host.Count(resourcesChanged) + 1
+	m := load(host, server)
+	host.WaitMethod(resourcesChanged, next)
+	return m
+}
+
 func TestLoadAnswersWhatTheServerHas(t *testing.T) {
 	t.Parallel()
 	host := serve(t, deferred(t, "later", "Later", "-bare", "-tools", "2", "-instructions", "Mind the gap."))
@@ -81,7 +90,7 @@ func TestLoadedServerMovesFromOneBlockToTheOther(t *testing.T) {
 	t.Parallel()
 	host := serve(t, deferred(t, "one", "First"), deferred(t, "two", "Second"))
 	told := mark(t, host)
-	load(host, "one")
+	loadAnnounced(host, "one")
 	settle(t, host, "one")
 	told(toolsChanged, 1)
 	text := catalogue(t, host)
@@ -102,16 +111,16 @@ func TestListsWithoutNewEntriesAreNotAnnounced(t *testing.T) {
 	told(toolsChanged, 1)
 	told(resourcesChanged, 0)
 	told(promptsChanged, 1) // of settle
-	contains(t, host.Stderr(), "advertised but not known", "resources/list", "prompts/list")
+	for _, list := range []string{"resources/list", "prompts/list"} {
+		contains(t, host.WaitStderr(list), "advertised but not known")
+	}
 }
 
 func TestEveryListWithNewEntriesIsAnnounced(t *testing.T) {
 	t.Parallel()
 	host := serve(t, fake(t, "now"), deferred(t, "later", "Later"))
 	told := mark(t, host)
-	next := host.Count(resourcesChanged) + 1
-	load(host, "later")
-	host.WaitMethod(resourcesChanged, next)
+	loadAnnounced(host, "later")
 	settle(t, host, "now")
 	told(toolsChanged, 1)
 	told(resourcesChanged, 1)
@@ -122,7 +131,7 @@ func TestLoadingWhatIsLoadedIsNoWork(t *testing.T) {
 	t.Parallel()
 	eager, lazy := fake(t, "eager"), deferred(t, "lazy", "Later")
 	host := serve(t, eager, lazy)
-	first := load(host, "lazy")
+	first := loadAnnounced(host, "lazy")
 	settle(t, host, "lazy")
 	told := mark(t, host)
 	events := len(eager.Events()) + len(lazy.Events())

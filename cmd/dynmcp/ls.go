@@ -21,8 +21,8 @@ func lsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls [flags]",
 		Short: "List the servers of the config",
-		Long: `List the servers of the config in the order of the file. Nothing is started and
-nothing is connected to. Secrets and what came from variables are not shown.`,
+		Long: `List the servers of the config in the order of the file. Nothing is started or
+connected to. Secrets and values of variables are not shown.`,
 		Example: `  dynmcp ls
   dynmcp ls --json | jq -r '.[] | select(.mode == "lazy").name'`,
 		Args:              noArguments,
@@ -40,8 +40,8 @@ nothing is connected to. Secrets and what came from variables are not shown.`,
 		},
 	}
 	from.add(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array, endpoints not cut")
-	cmd.Flags().BoolVar(&effective, "effective", false, "show the file and line that each server comes from, and what it hides")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array, with endpoints in full")
+	cmd.Flags().BoolVar(&effective, "effective", false, "show the file and line that each server comes from, and the entries it overrides")
 	return cmd
 }
 
@@ -82,7 +82,7 @@ func mode(s schema.Server) string {
 	return "eager"
 }
 
-// endpoint is where a server is: its command line or its address.
+// endpoint returns where a server is: its command line or its address.
 func endpoint(s schema.Server) string {
 	if s.Transport != schema.Stdio {
 		return s.URL
@@ -97,7 +97,7 @@ func endpoint(s schema.Server) string {
 	return strings.Join(words, " ")
 }
 
-// authorization says how requests to a server prove who sends them.
+// authorization says how requests to a server are authorized.
 func authorization(s schema.Server) string {
 	if s.Transport == schema.Stdio {
 		return "n/a"
@@ -110,8 +110,8 @@ func authorization(s schema.Server) string {
 	return "none"
 }
 
-// origin says where a server is written, and which entries of the same name lie
-// below it.
+// origin returns where a server is written, and the files whose entries of the same
+// name it overrides.
 func origin(cfg *schema.Config, name string) source {
 	o, ok := cfg.Origins[name]
 	if !ok {
@@ -128,18 +128,18 @@ type source struct {
 }
 
 func (s source) String() string {
-	text := nearby(s.File)
+	text := relative(s.File)
 	if s.Line > 0 {
 		text += fmt.Sprintf(":%d", s.Line)
 	}
 	for _, file := range s.Hides {
-		text += ", over " + nearby(file)
+		text += ", over " + relative(file)
 	}
 	return text
 }
 
-// nearby shortens the path of a file below the working directory.
-func nearby(path string) string {
+// relative shortens the path of a file below the working directory.
+func relative(path string) string {
 	dir, err := os.Getwd()
 	if err != nil {
 		return path
@@ -150,7 +150,7 @@ func nearby(path string) string {
 	return path
 }
 
-func writeEntries(s *screen, entries []lsEntry, effective bool) error {
+func writeEntries(out *terminal, entries []lsEntry, effective bool) error {
 	t := table{header: []string{"NAME", "TRANSPORT", "MODE", "ENDPOINT", "AUTH"}, shrink: 3}
 	if effective {
 		t.header = append(t.header, "FROM")
@@ -162,6 +162,6 @@ func writeEntries(s *screen, entries []lsEntry, effective bool) error {
 		}
 		t.rows = append(t.rows, row)
 	}
-	t.write(s)
-	return s.err
+	t.write(out)
+	return out.err
 }

@@ -2,7 +2,7 @@
 //
 // main.go holds what every verb shares: the tree of commands, exit codes, how
 // errors are shown. Each verb has a file of its own; stdio.go is what runs
-// where none is given.
+// without a verb.
 package main
 
 import (
@@ -11,7 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"strings"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -22,15 +22,15 @@ import (
 // version is dynmcp's own; releases set it with -ldflags "-X main.version=…".
 var version = "0.1.0-dev"
 
-// secrets hides what the config took from variables, headers and tokens. Every
-// verb reads one config at least, and all of them end in report.
+// secrets hides what the config took from variables, headers and tokens. It is
+// filled when a config is loaded, and used wherever text is shown.
 var secrets redact.Redactor
 
 func main() {
 	tuneMemory()
 	noCore()
 	if err := rootCommand().Execute(); err != nil {
-		report(secrets.Writer(newScreen(os.Stderr)), err)
+		report(secrets.Writer(newTerminal(os.Stderr)), err)
 		os.Exit(1)
 	}
 }
@@ -49,6 +49,16 @@ func rootCommand() *cobra.Command {
 	return cmd
 }
 
+// tuneMemory lets the heap grow to five times what is live before it is
+// collected, unless GOGC says otherwise. What is live is a catalogue of some MB;
+// nearly all else is messages on their way. Measured on calls of 10 KB and 1 MB,
+// this is a tenth to a third less time.
+func tuneMemory() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
+	}
+}
+
 // A hintError is an error with what the user can do about it.
 type hintError struct {
 	error
@@ -61,6 +71,12 @@ func hinted(err error, format string, args ...any) error {
 	return &hintError{err, fmt.Sprintf(format, args...)}
 }
 
+// A messageError is an error whose exact wording users rely on, capital letter
+// and all.
+type messageError string
+
+func (e messageError) Error() string { return string(e) }
+
 // report shows an error to a person: what is wrong, the last lines of a child
 // that failed, and what to do.
 func report(w io.Writer, err error) {
@@ -69,7 +85,7 @@ func report(w io.Writer, err error) {
 	var hint *hintError
 	if errors.As(err, &failure) {
 		if failure.Stderr != "" {
-			fmt.Fprintf(w, "last lines of its stderr:\n  %s\n", strings.ReplaceAll(failure.Stderr, "\n", "\n  "))
+			fmt.Fprintf(w, "last lines of its stderr:\n%s\n", indented(failure.Stderr, "  "))
 		}
 		if failure.Hint != "" {
 			fmt.Fprintf(w, "hint: %s\n", failure.Hint)
@@ -77,6 +93,13 @@ func report(w io.Writer, err error) {
 	}
 	if errors.As(err, &hint) {
 		fmt.Fprintf(w, "hint: %s\n", hint.hint)
+	}
+}
+
+// recoverInto, deferred at the root of a goroutine, makes its panic an error.
+func recoverInto(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("internal error: %v\n%s", p, debug.Stack())
 	}
 }
 

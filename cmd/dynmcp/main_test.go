@@ -201,8 +201,9 @@ func lacks(t *testing.T, text string, parts ...string) {
 }
 
 // settle returns when dynmcp has told the host of every change so far: changes
-// are announced in order, and it waits for the one that it makes itself. server
-// is one that is loaded.
+// are announced in order, and it waits for the one that it makes itself, to the
+// prompts. Where other prompts may have changed, wait for that first: it cannot be
+// told from its own. server is one that is loaded.
 func settle(t *testing.T, host *mcptest.Host, server string) {
 	t.Helper()
 	const changed = "notifications/prompts/list_changed"

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// terminal is a screen as a terminal has it, without a terminal.
-func terminal(width int) (*screen, *bytes.Buffer) {
+// fakeTerminal is stdout or stderr as a terminal has it.
+func fakeTerminal(width int) (*terminal, *bytes.Buffer) {
 	var b bytes.Buffer
-	return &screen{w: &b, terminal: true, colour: true, width: width}, &b
+	return &terminal{w: &b, interactive: true, colour: true, width: width}, &b
 }
 
 func TestTerminalShowsWhatWouldActOnIt(t *testing.T) {
@@ -29,7 +29,7 @@ func TestTerminalShowsWhatWouldActOnIt(t *testing.T) {
 		"tags \U000e0041":            `tags \u{e0041}`,
 		"lines\u2028paragraphs":      `lines\u{2028}paragraphs`,
 	} {
-		s, b := terminal(0)
+		s, b := fakeTerminal(0)
 		s.printf("%s", in)
 		if b.String() != want {
 			t.Errorf("%q is shown as %q, want %q", in, b, want)
@@ -39,7 +39,7 @@ func TestTerminalShowsWhatWouldActOnIt(t *testing.T) {
 
 func TestOnlyOurColoursReachATerminal(t *testing.T) {
 	t.Parallel()
-	s, b := terminal(0)
+	s, b := fakeTerminal(0)
 	s.paint(red, "FAIL\x1b[5m")
 	if want := "\x1b[31mFAIL\\u{1b}[5m\x1b[0m"; b.String() != want {
 		t.Errorf("got %q, want %q", b, want)
@@ -55,7 +55,7 @@ func TestOnlyOurColoursReachATerminal(t *testing.T) {
 func TestElsewhereEveryByteGoesAsItIs(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	s := newScreen(&b)
+	s := newTerminal(&b)
 	s.printf("\x1b[31m\u202e\xff\r")
 	s.paint(red, "FAIL")
 	if want := "\x1b[31m\u202e\xff\rFAIL"; b.String() != want {
@@ -83,7 +83,7 @@ func TestTableFitsTheTerminal(t *testing.T) {
 			"files  npx -...  n/a\n" +
 			"x      two l...  header\n"},
 	} {
-		s, b := terminal(c.width)
+		s, b := fakeTerminal(c.width)
 		s.colour = false
 		list.write(s)
 		if b.String() != c.want {
@@ -96,7 +96,7 @@ func TestTableWithoutRowsIsItsHeader(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
 	list := table{header: []string{"NAME", "AUTH"}}
-	list.write(newScreen(&b))
+	list.write(newTerminal(&b))
 	if b.String() != "NAME  AUTH\n" {
 		t.Errorf("got %q", b.String())
 	}
@@ -124,9 +124,9 @@ func TestTruncation(t *testing.T) {
 
 func TestProgressIsTakenAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, b := terminal(40)
+		s, b := fakeTerminal(40)
 		p := showProgress(s, "starting \x1ball")
-		time.Sleep(patience + time.Second)
+		time.Sleep(progressDelay + time.Second)
 		p.say("starting something with a name that is too long")
 		time.Sleep(time.Second)
 		p.end()
@@ -144,9 +144,9 @@ func TestProgressIsTakenAway(t *testing.T) {
 
 func TestShortWaitsShowNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, b := terminal(80)
+		s, b := fakeTerminal(80)
 		p := showProgress(s, "starting")
-		time.Sleep(patience / 2)
+		time.Sleep(progressDelay / 2)
 		p.end()
 		if b.Len() > 0 {
 			t.Errorf("got %q", b)

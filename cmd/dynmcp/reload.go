@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"syscall"
@@ -17,29 +20,49 @@ import (
 	"dynmcp/schema"
 )
 
-// quiet is how long nothing must happen to a config before it is read: editors
-// write in several steps.
-const quiet = 200 * time.Millisecond
+const (
+	// reloadDelay is how long a config must be left alone before it is read: editors
+	// write in several steps.
+	reloadDelay = 200 * time.Millisecond
+	// maxReloadDelay is how long edits without such a pause can put that off.
+	maxReloadDelay = 2 * time.Second
+	// watchInterval is how often it is checked that the directories that are watched
+	// are still those of the config. No event says that a parent of theirs was
+	// replaced, or a symbolic link on the way.
+	watchInterval = 2 * time.Second
+)
 
-// A reloader puts a config in force again when its files change, or on SIGHUP.
-// A config that is wrong changes nothing but the log.
+// A reloader reloads the config when its files change, or on SIGHUP. A config that
+// is invalid changes nothing but the log.
 type reloader struct {
 	envFile string
-	paths   []string      // as they were found at the start
-	read    *schema.Files // as they were when they were read last
+	paths   []string // as they were found at the start
 	agg     *aggregator.Aggregator
 	log     *slog.Logger
+
+	// Of the goroutine.
+	read    *schema.Files          // as they were when they were last read
+	watcher *fsnotify.Watcher      // nil if nothing is watched
+	watched map[string]fs.FileInfo // the directories that are
+	failed  bool                   // to watch one of them; said once
 }
 
-// start follows the config until stop is called, which waits for the end.
-// Without watch only SIGHUP counts.
+// start follows the config until stop is called, which waits for the end. Without
+// watch only SIGHUP counts.
 func (r *reloader) start(watch bool) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(hangup, syscall.SIGHUP)
+	}
 	var running sync.WaitGroup
 	running.Go(func() {
 		defer signal.Stop(hangup)
+		defer func() {
+			if p := recover(); p != nil {
+				r.log.Error("panic, the config is not reloaded any more", "panic", p, "stack", string(debug.Stack()))
+			}
+		}()
 		r.run(ctx, hangup, watch)
 	})
 	return func() {
@@ -49,54 +72,96 @@ func (r *reloader) start(watch bool) (stop func()) {
 }
 
 func (r *reloader) run(ctx context.Context, hangup <-chan os.Signal, watch bool) {
-	var watched fsnotify.Watcher // whose channels, while they are nil, say nothing
-	if watcher := r.watcher(watch); watcher != nil {
-		defer watcher.Close()
-		watched.Events, watched.Errors = watcher.Events, watcher.Errors
+	// Channels that are nil, where nothing is watched, are never ready.
+	var events <-chan fsnotify.Event
+	var errs <-chan error
+	var check <-chan time.Time
+	var due <-chan time.Time // when the files are compared with what was read
+	var deadline time.Time   // what edits cannot put it off beyond
+	schedule := func() {
+		if due == nil {
+			deadline = time.Now().Add(maxReloadDelay)
+		}
+		due = time.After(min(reloadDelay, time.Until(deadline)))
 	}
-	var due <-chan time.Time
+	if watch {
+		watcher, err := fsnotify.NewWatcher()
+		if err != nil {
+			r.log.Warn("the config is not watched; send SIGHUP to reload it", "err", err)
+		} else {
+			defer watcher.Close()
+			ticker := time.NewTicker(watchInterval)
+			defer ticker.Stop()
+			r.watcher, events, errs, check = watcher, watcher.Events, watcher.Errors, ticker.C
+			r.watch()
+			schedule() // for changes before that
+		}
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-hangup:
+			r.watch()
 			r.reload(ctx, true)
-		case event := <-watched.Events:
-			// Other files count too, since what is watched may be a link that leads
-			// through one, but they do not put off what is due.
-			if due == nil || slices.Contains(r.files(), event.Name) {
-				due = time.After(quiet)
+		case event := <-events:
+			if _, ok := r.watched[event.Name]; ok {
+				r.watched[event.Name] = nil // moved or removed, and the watch with it
 			}
-		case err := <-watched.Errors:
-			r.log.Warn("changes of the config may be missed", "err", err)
+			// Any file counts, since a link on the way to the config may have changed,
+			// but others do not put off what is due.
+			if due == nil || slices.Contains(r.files(), event.Name) {
+				schedule()
+			}
+		case err := <-errs:
+			r.log.Warn("events of the config's directories were lost, looking at its files", "err", err)
+			schedule()
+		case <-check:
+			if r.watch() {
+				schedule()
+			}
 		case <-due:
 			due = nil
+			r.watch()
 			r.reload(ctx, false)
 		}
 	}
 }
 
-// watcher watches the directories of the config's files: editors put another
-// file in the place of the one there was. It returns nil where nothing is
-// watched.
-func (r *reloader) watcher(wanted bool) *fsnotify.Watcher {
-	if !wanted {
-		return nil
+// watch watches the directories of the config's files: editors replace the file
+// itself. It reports whether they are others than were watched before. What changed
+// in them earlier is for the caller to find out.
+func (r *reloader) watch() (changed bool) {
+	if r.watcher == nil {
+		return false
 	}
-	watcher, err := fsnotify.NewWatcher()
-	if err != nil {
-		r.log.Warn("the config is not watched; SIGHUP has it read anew", "err", err)
-		return nil
-	}
+	dirs := map[string]fs.FileInfo{}
 	for _, file := range r.files() {
-		if err := watcher.Add(filepath.Dir(file)); err != nil {
-			r.log.Warn("the config is not watched; SIGHUP has it read anew", "file", file, "err", err)
+		dir := filepath.Dir(file)
+		if info, err := os.Stat(dir); err == nil {
+			dirs[dir] = info
 		}
 	}
-	return watcher
+	if maps.EqualFunc(dirs, r.watched, os.SameFile) {
+		return false
+	}
+	for dir := range r.watched {
+		_ = r.watcher.Remove(dir) // it may be gone
+	}
+	for dir := range dirs {
+		if err := r.watcher.Add(dir); err != nil {
+			delete(dirs, dir) // so that it is tried again
+			if !r.failed {
+				r.failed = true
+				r.log.Warn("the config is not watched; send SIGHUP to reload it", "dir", dir, "err", err)
+			}
+		}
+	}
+	r.watched = dirs
+	return true
 }
 
-// files returns what a config is read from, and where links lead.
+// files returns what a config is read from, and the targets of links.
 func (r *reloader) files() []string {
 	env := r.envFile
 	if env == "" {
@@ -130,12 +195,12 @@ func (r *reloader) reload(ctx context.Context, always bool) {
 		err = r.agg.Apply(cfg)
 	}
 	if err != nil {
-		r.log.Error("the config was not loaded, the last one stays", "err", err)
+		r.log.Error("config not reloaded, the last one stays", "err", err)
 		return
 	}
-	r.log.Info("config loaded anew", "servers", len(cfg.Servers))
+	r.log.Info("config reloaded", "servers", len(cfg.Servers))
 	for _, warning := range cfg.Warnings {
 		r.log.Warn(warning)
 	}
-	_ = checkCommands(cfg, false, r.log) // it logs; a run that is under way goes on
+	_ = checkCommands(cfg, false, r.log) // it logs; the run goes on
 }

@@ -5,10 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"dynmcp/internal/mcptest"
 )
@@ -57,18 +55,14 @@ func (l *live) edit(entries ...entry) {
 	l.await(loads + 1)
 }
 
-const loadedAnew = "config loaded anew"
+const reloaded = "config reloaded"
 
-func (l *live) loads() int { return strings.Count(l.Stderr(), loadedAnew) }
+func (l *live) loads() int { return strings.Count(l.Stderr(), reloaded) }
 
-// await waits until the config was loaded anew n times.
+// await waits until the config was reloaded n times.
 func (l *live) await(n int) {
 	l.t.Helper()
-	for end := time.Now().Add(20 * time.Second); l.loads() < n; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			l.t.Fatalf("the config was loaded %d times, want %d\n%s", l.loads(), n, l.Stderr())
-		}
-	}
+	mcptest.Eventually(l.t, fmt.Sprintf("the config was loaded %d times", n), func() bool { return l.loads() >= n })
 }
 
 func (l *live) pid(server string) string {
@@ -182,8 +176,11 @@ func TestReloadOnSIGHUP(t *testing.T) {
 	if m := load(l.Host, "bad"); !m.IsError() || bad.Count("start") != 1 {
 		t.Fatalf("it is still offered: %s", m.Raw)
 	}
+	// One that watches the same file has seen the change, this one has not.
+	watching := &live{mcptest.StartDynmcp(t, "-c", l.path), t, l.path}
+	watching.Initialize(handshake, nil)
 	l.write(document([]entry{bad, fake(t, "late")}), false)
-	time.Sleep(500 * time.Millisecond)
+	watching.await(1)
 	if l.loads() != 0 {
 		t.Error("the config was read without a signal")
 	}
@@ -198,12 +195,13 @@ func TestReloadOnSIGHUP(t *testing.T) {
 // The call of a server that is replaced has time to end.
 func TestReloadLetsCallsInFlightEnd(t *testing.T) {
 	t.Parallel()
+	gate := mcptest.NewGate(t)
 	alpha, beta := fake(t, "alpha"), fake(t, "beta")
 	l := run(t, nil, alpha, beta)
 	was := l.pid("beta")
 	var calls []*mcptest.Pending
 	for _, server := range []string{"alpha", "beta"} {
-		calls = append(calls, l.Go("tools/call", useParams(server+"/sleep", `{"ms":1500}`)))
+		calls = append(calls, l.Go("tools/call", useParams(server+"/sleep", map[string]string{"until": gate.Path})))
 	}
 	alpha.WaitFor("call sleep", 1)
 	beta.WaitFor("call sleep", 1)
@@ -211,6 +209,7 @@ func TestReloadLetsCallsInFlightEnd(t *testing.T) {
 	if now := l.pid("beta"); now == was {
 		t.Error("the server was not replaced")
 	}
+	gate.Open()
 	for _, call := range calls {
 		if m := call.Wait(); m.IsError() {
 			t.Errorf("got %s", m.Raw)
@@ -227,37 +226,27 @@ func TestReloadUnderLoad(t *testing.T) {
 	alpha := fake(t, "alpha")
 	l := run(t, nil, alpha, fake(t, "beta"))
 	kept := l.pid("alpha")
-	stop := make(chan struct{})
-	var edits sync.WaitGroup
-	edits.Go(func() {
-		for n := 0; ; n++ {
-			select {
-			case <-stop:
-				return
-			case <-time.After(120 * time.Millisecond):
-			}
-			text := document([]entry{alpha, fake(t, "beta").with("timeout", fmt.Sprintf("%dm", n+1))})
-			if n%2 == 0 {
-				text = text[:len(text)/2]
-			}
-			l.write(text, n%4 == 1)
-			l.Signal(syscall.SIGHUP)
+	refused := func() int { return strings.Count(l.Stderr(), "the last one stays") }
+	calls := 0
+	for n := range 20 {
+		text := document([]entry{alpha, fake(t, "beta").with("timeout", fmt.Sprintf("%dm", n+1))})
+		told := l.loads
+		if n%2 == 0 {
+			text, told = text[:len(text)/2], refused
 		}
-	})
-	for n := range 1000 {
-		input := fmt.Sprintf(`{"n":%d}`, n)
-		if m := use(l.Host, "alpha/echo", input); m.Text() != input {
-			t.Errorf("call %d: got %s", n, m.Raw)
-			break
-		}
-		time.Sleep(2 * time.Millisecond)
+		before := told()
+		l.write(text, n%4 == 1)
+		l.Signal(syscall.SIGHUP)
+		mcptest.Eventually(t, "the config was read", func() bool {
+			calls++
+			input := fmt.Sprintf(`{"n":%d}`, calls)
+			if m := use(l.Host, "alpha/echo", input); m.Text() != input {
+				t.Fatalf("call %d: got %s", calls, m.Raw)
+			}
+			return told() > before
+		})
 	}
-	close(stop)
-	edits.Wait()
 	if l.pid("alpha") != kept || alpha.Count("start") != 1 {
 		t.Error("a server that was not touched was started again")
-	}
-	if l.loads() == 0 || !strings.Contains(l.Stderr(), "the last one stays") {
-		t.Errorf("nothing was loaded\n%s", l.Stderr())
 	}
 }

@@ -18,6 +18,7 @@ func TestEditScripts(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the scripts have paths with slashes, links and modes")
 	}
+	t.Parallel()
 	bin := filepath.Dir(mcptest.Dynmcp(t))
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/cli2",

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -14,7 +15,8 @@ import (
 
 	"dynmcp/aggregator"
 	"dynmcp/schema"
-	"dynmcp/transports"
+	"dynmcp/transports/host"
+	"dynmcp/transports/upstream"
 )
 
 // configFlags say which config is meant, and are the same for every verb.
@@ -26,10 +28,11 @@ type configFlags struct {
 
 func (f *configFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.config, "config", "c", "", "config `file` (default: mcp.json or .mcp.json in the working directory)")
-	cmd.Flags().StringVarP(&f.envFile, "env", "e", "", "`file` to read variables from, in place of .env")
+	cmd.Flags().StringVarP(&f.envFile, "env", "e", "", "`file` to read variables from instead of .env")
 }
 
-// load reads the config the flags name, or the one it finds, over the user's.
+// load reads the config that the flags name, or the one it finds, on top of the
+// user's.
 func (f *configFlags) load() (*schema.Config, error) {
 	paths, err := f.files()
 	if err != nil {
@@ -42,23 +45,23 @@ func (f *configFlags) load() (*schema.Config, error) {
 func loadFiles(files *schema.Files) (*schema.Config, error) {
 	cfg, err := files.Load()
 	if err == nil {
-		withoutSelf(cfg)
+		disableSelf(cfg)
 		secrets.Add(cfg.Secrets()...)
 	}
 	return cfg, err
 }
 
-// stdioOptions are the flags that say how a host is served.
-type stdioOptions struct {
+// stdioFlags say how a host is served.
+type stdioFlags struct {
 	strict bool
 	watch  bool
 }
 
-// stdioCommand serves one host on stdin and stdout: what dynmcp does when no
-// verb is given.
+// stdioCommand serves one host on stdin and stdout: what dynmcp does without a
+// verb.
 func stdioCommand() *cobra.Command {
 	var from configFlags
-	var how stdioOptions
+	var flags stdioFlags
 	var level string
 	var expose []string
 	cmd := &cobra.Command{
@@ -66,7 +69,7 @@ func stdioCommand() *cobra.Command {
 		Short: "One MCP server in front of many",
 		Long: `dynmcp serves an MCP host on stdin and stdout. It connects to the MCP servers
 of a config file, or to the one whose command follows "--", and shows the host
-three tools in place of all of theirs: discover_tool, use_tool, load_mcp.`,
+three tools instead of all of theirs: discover_tool, use_tool, load_mcp.`,
 		Example: `  dynmcp -- npx -y @modelcontextprotocol/server-everything stdio
   dynmcp -c mcp.json`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -84,19 +87,19 @@ three tools in place of all of theirs: discover_tool, use_tool, load_mcp.`,
 			if err != nil {
 				return err
 			}
-			return serveStdio(cfg, &from, how, log)
+			return serveStdio(cfg, &from, flags, log)
 		},
 	}
 	from.add(cmd)
 	cmd.Flags().StringSliceVar(&expose, "expose", nil, "with -- command: the `surfaces` the host sees (default discover; direct is every tool as itself)")
-	cmd.Flags().BoolVar(&how.strict, "strict", false, "exit if a server that is not lazy cannot be started")
-	cmd.Flags().BoolVar(&how.watch, "watch", true, "put the config in force again when its files change; SIGHUP always does")
+	cmd.Flags().BoolVar(&flags.strict, "strict", false, "exit if a server that is not lazy cannot be started")
+	cmd.Flags().BoolVar(&flags.watch, "watch", true, "reload the config when its files change; SIGHUP always does")
 	cmd.Flags().StringVar(&level, "log-level", "info", "what to log on stderr: debug, info, warn or error")
 	return cmd
 }
 
-// unknownVerb is the error for a word that is no verb: a slip, or the command of
-// a server.
+// unknownVerb is the error for a word that is not a verb: a typo, or the command
+// of a server.
 func unknownVerb(cmd *cobra.Command, word string) error {
 	err := fmt.Errorf("unknown command %q", word)
 	cmd.SuggestionsMinimumDistance = 2
@@ -109,7 +112,7 @@ func unknownVerb(cmd *cobra.Command, word string) error {
 func stdioConfig(from *configFlags, wrap bool, args, expose []string) (*schema.Config, error) {
 	switch {
 	case !wrap && expose != nil:
-		return nil, hinted(errors.New("--expose is for a command after --"), `in a config file write "expose": ["%s"]`, strings.Join(expose, `", "`))
+		return nil, hinted(errors.New("--expose needs a command after --"), `in a config file write "expose": ["%s"]`, strings.Join(expose, `", "`))
 	case !wrap:
 		return from.load()
 	case len(args) == 0:
@@ -125,26 +128,26 @@ func stdioConfig(from *configFlags, wrap bool, args, expose []string) (*schema.C
 	return cfg, nil
 }
 
-func serveStdio(cfg *schema.Config, from *configFlags, how stdioOptions, log *slog.Logger) error {
+func serveStdio(cfg *schema.Config, from *configFlags, flags stdioFlags, log *slog.Logger) error {
 	for _, warning := range cfg.Warnings {
 		log.Warn(warning)
 	}
-	if err := checkCommands(cfg, how.strict, log); err != nil {
+	if err := checkCommands(cfg, flags.strict, log); err != nil {
 		return err
 	}
-	// The second signal is the default's: it ends us at once.
-	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	// The second signal has its default effect: it ends us at once.
+	signals := endSignals(os.Interrupt)
 	if cfg.SingleWrap {
-		signals = append(signals, syscall.SIGHUP)
+		signals = endSignals(os.Interrupt, syscall.SIGHUP)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	defer stop()
 	context.AfterFunc(ctx, stop)
-	// A host that no longer reads is a write that fails. Without this it would be
-	// a signal that ends us, and leaves what the servers started.
+	// When the host no longer reads, writes fail. Without this the signal would end
+	// us instead, and leave behind what the servers started.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
-	agg, err := aggregator.New(cfg, aggregator.Options{Version: version, Strict: how.strict, Logger: log, Redact: &secrets})
+	agg, err := newAggregator(cfg, aggregator.Options{Strict: flags.strict, Logger: log})
 	if err != nil {
 		return err
 	}
@@ -154,22 +157,27 @@ func serveStdio(cfg *schema.Config, from *configFlags, how stdioOptions, log *sl
 		if err != nil {
 			return err
 		}
+		for i, path := range paths { // the working directory may be moved
+			if paths[i], err = filepath.Abs(path); err != nil {
+				return err
+			}
+		}
 		r := &reloader{envFile: from.envFile, paths: paths, read: from.read, agg: agg, log: log}
-		defer r.start(how.watch)()
+		defer r.start(flags.watch)()
 	}
-	in, out, restore := transports.Std()
+	in, out, restore := host.Std()
 	defer restore()
 	return agg.Serve(ctx, in, out)
 }
 
-// checkCommands finds commands that are not there before any host is told of
-// them. One is fatal where the run can do nothing without it.
+// checkCommands warns of missing commands before a host is told of their servers.
+// One that the run can do nothing without is fatal.
 func checkCommands(cfg *schema.Config, strict bool, log *slog.Logger) error {
 	for _, s := range cfg.Servers {
 		if s.Disabled || s.Transport != schema.Stdio {
 			continue
 		}
-		err := transports.CheckCommand(s)
+		err := upstream.CheckCommand(s)
 		if err == nil {
 			continue
 		}

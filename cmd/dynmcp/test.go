@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,12 +21,12 @@ func testCommand() *cobra.Command {
 	var on target
 	var asJSON bool
 	var timeout milliseconds
-	cmd := &cobra.Command{
+	cmd := on.command(&cobra.Command{
 		Use:   "test [flags] [name] [-- command args…]",
 		Short: "Start servers and list what they have",
 		Long: `Start a server as a host would, list what it has, and stop it again. Without a
-name, all servers of the config are tested, at the same time. Tools are those
-that hosts are shown: filters and aliases of the config hold.
+name, all servers of the config are tested at the same time. Tools are those that
+hosts see, after the filters and aliases of the config.
 
 The exit status is 1 if a server failed.`,
 		Example: `  dynmcp test
@@ -33,31 +34,27 @@ The exit status is 1 if a server failed.`,
   dynmcp test -- npx -y @modelcontextprotocol/server-everything stdio`,
 		Args:              atMost(1),
 		ValidArgsFunction: completeServers(&on.configFlags, ""),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, args, err := on.load(cmd, args)
-			if err != nil {
-				return err
-			}
-			ctx, stop := interruptible(cmd)
-			defer stop()
-			t := tester{cfg: cfg, opts: on.options(cmd), timeout: time.Duration(timeout)}
-			switch {
-			case len(args) == 0 && !cfg.SingleWrap:
-				return t.all(ctx, cmd, asJSON)
-			case cfg.SingleWrap:
-				args = enabled(cfg)
-			}
-			return t.one(ctx, cmd, args[0], asJSON)
-		},
-	}
-	on.add(cmd)
+	}, func(ctx context.Context, args []string) error {
+		t := tester{&on, time.Duration(timeout)}
+		switch {
+		case len(args) == 0 && !on.cfg.SingleWrap:
+			return t.all(ctx, asJSON)
+		case on.cfg.SingleWrap:
+			args = names(on.cfg.Servers)
+		}
+		return t.one(ctx, args[0], asJSON)
+	})
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
-	cmd.Flags().Var(&timeout, "timeout", "how long a server may take, like 10s or in `milliseconds` (default: its load_timeout)")
+	timeout.add(cmd)
 	return cmd
 }
 
 // milliseconds is a duration that may be written as a plain number.
 type milliseconds time.Duration
+
+func (m *milliseconds) add(cmd *cobra.Command) {
+	cmd.Flags().Var(m, "timeout", "how long a server may take, like 10s or in `milliseconds` (default: its load_timeout)")
+}
 
 func (m *milliseconds) Type() string { return "duration" }
 
@@ -82,16 +79,15 @@ func (m *milliseconds) Set(text string) error {
 
 // A tester tests servers, each in a dynmcp of its own.
 type tester struct {
-	cfg     *schema.Config
-	opts    insideOptions
-	timeout time.Duration
+	*target
+	timeout time.Duration // 0 leaves it to load_timeout
 }
 
-// A trial is the result of testing one server.
-type trial struct {
+// A testResult is the result of testing one server.
+type testResult struct {
 	Name      string   `json:"name"`
 	Transport string   `json:"transport"`
-	Result    string   `json:"result"`
+	Result    string   `json:"result"` // PASS or FAIL
 	Error     string   `json:"error,omitempty"`
 	Hint      string   `json:"hint,omitempty"`
 	Stderr    string   `json:"stderr,omitempty"`
@@ -108,38 +104,48 @@ const (
 	fail = "FAIL"
 )
 
-func (t *tester) try(ctx context.Context, s schema.Server) trial {
-	result := trial{Name: s.Name, Transport: s.Transport, Result: pass, Tools: []string{}}
-	view, err := t.start(ctx, s)
+func (t *tester) test(ctx context.Context, s schema.Server) testResult {
+	r := testResult{Name: s.Name, Transport: s.Transport, Result: pass, Tools: []string{}}
+	view, err := t.list(ctx, s)
 	if err != nil {
-		result.fail(err, t.timeout)
-		return result
+		f := explain(err, t.timeout)
+		r.Result, r.Error, r.Hint, r.Stderr = fail, f.text, f.hint, f.stderr
+		return r
 	}
-	result.fill(view, s.Name)
-	return result
+	status, _ := view.Server(s.Name)
+	var info struct{ Name, Version string }
+	if json.Unmarshal(status.Info, &info) == nil && info.Name != "" {
+		r.Server = info.Name
+		if info.Version != "" {
+			r.Server += " " + info.Version
+		}
+	}
+	for _, tool := range view.ServerTools(s.Name) {
+		r.Tools = append(r.Tools, tool.Leaf)
+	}
+	r.Resources = members(view.Resources(), "uri")
+	r.Templates = members(view.Templates(), "uriTemplate")
+	r.Prompts = members(view.Prompts(), "name")
+	r.Warnings = append(view.Collisions(), view.Warnings()...)
+	return r
 }
 
-// start returns what a server lists. It is stopped when that is known.
-func (t *tester) start(ctx context.Context, s schema.Server) (*catalog.View, error) {
+// list starts a server, returns what it lists, and stops it again.
+func (t *tester) list(ctx context.Context, s schema.Server) (*catalog.View, error) {
 	if t.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, t.timeout)
 		defer cancel()
 	}
-	in, err := enter(ctx, narrowed(t.cfg, s.Name), t.opts)
+	h, err := startSelf(ctx, onlyServers(t.cfg, s.Name), t.log)
 	if err != nil {
 		return nil, err
 	}
-	defer in.close()
-	if err := in.load(ctx, s.Name)[s.Name]; err != nil {
+	defer h.close()
+	if err := h.loadOne(ctx, s.Name); err != nil {
 		return nil, err
 	}
-	return in.agg.View(), nil
-}
-
-func (r *trial) fail(err error, timeout time.Duration) {
-	why := explain(err, timeout)
-	r.Result, r.Error, r.Hint, r.Stderr = fail, why.text, why.hint, why.stderr
+	return h.agg.View(), nil
 }
 
 // An explanation is why a server cannot be used, without its name.
@@ -155,34 +161,14 @@ func explain(err error, timeout time.Duration) explanation {
 			why.text = "auth required: " + why.text
 		}
 	} else if errors.Is(err, context.DeadlineExceeded) {
-		why = explanation{
-			text: fmt.Sprintf("timed out after %dms", timeout.Milliseconds()),
-			hint: "a longer --timeout gives it more time",
-		}
+		why.text = fmt.Sprintf("timed out after %dms", timeout.Milliseconds())
+		why.hint = "raise --timeout to give it more time"
 	}
 	var hint *hintError
 	if errors.As(err, &hint) {
 		why.hint = hint.hint
 	}
 	return explanation{secrets.String(why.text), secrets.String(why.hint), secrets.String(why.stderr)}
-}
-
-func (r *trial) fill(view *catalog.View, name string) {
-	info, _ := view.Server(name)
-	var about struct{ Name, Version string }
-	if json.Unmarshal(info.Info, &about) == nil && about.Name != "" {
-		r.Server = about.Name
-		if about.Version != "" {
-			r.Server += " " + about.Version
-		}
-	}
-	for _, tool := range view.ServerTools(name) {
-		r.Tools = append(r.Tools, tool.Leaf)
-	}
-	r.Resources = members(view.Resources(), "uri")
-	r.Templates = members(view.Templates(), "uriTemplate")
-	r.Prompts = members(view.Prompts(), "name")
-	r.Warnings = append(view.Collisions(), view.Warnings()...)
 }
 
 // members returns a member, a string, of each of some objects.
@@ -198,156 +184,139 @@ func members(objects []json.RawMessage, key string) []string {
 	return values
 }
 
-func (t *tester) one(ctx context.Context, cmd *cobra.Command, name string, asJSON bool) error {
-	s, err := serverOf(t.cfg, name)
+func (t *tester) one(ctx context.Context, name string, asJSON bool) error {
+	s, err := serverNamed(t.cfg, name)
 	if err != nil {
 		return err
 	}
-	out := stdout(cmd)
 	if !asJSON {
-		out.printf("Testing %q\n", name)
+		t.out.printf("Testing %q\n", name)
 	}
-	waiting := showProgress(stderr(cmd), "starting "+name)
-	result := t.try(ctx, s)
+	waiting := showProgress(t.errOut, "starting "+name)
+	result := t.test(ctx, s)
 	waiting.end()
 	if asJSON {
-		err = writeJSON(out, result)
+		err = writeJSON(t.out, result)
 	} else {
-		result.write(out)
+		result.write(t.out)
 	}
 	if result.Result == fail {
 		return fmt.Errorf("%s failed", name)
 	}
-	return cmp.Or(out.err, err)
+	return cmp.Or(t.out.err, err)
 }
 
-func (r *trial) write(s *screen) {
+func (r *testResult) write(out *terminal) {
 	if r.Result == pass {
-		s.printf("Connected and initialized")
+		out.printf("Connected and initialized")
 		if r.Server != "" {
-			s.printf(": %s", oneLine(r.Server))
+			out.printf(": %s", oneLine(r.Server))
 		}
-		s.printf("\n")
-		section(s, "Tools", r.Tools)
-		section(s, "Resources", r.Resources)
-		section(s, "Resource templates", r.Templates)
-		section(s, "Prompts", r.Prompts)
-		section(s, "Warnings", r.Warnings)
+		out.printf("\n")
+		for _, section := range []struct {
+			title string
+			names []string
+		}{
+			{"Tools", r.Tools},
+			{"Resources", r.Resources},
+			{"Resource templates", r.Templates},
+			{"Prompts", r.Prompts},
+			{"Warnings", r.Warnings},
+		} {
+			if len(section.names) > 0 {
+				out.printf("\n%s (%d):\n", section.title, len(section.names))
+			}
+			for _, name := range section.names {
+				out.printf("  %s\n", oneLine(name))
+			}
+		}
 	}
-	s.printf("\nResult: ")
-	r.writeResult(s)
-	r.writeReason(s, "")
+	out.printf("\nResult: ")
+	r.writeResult(out, "")
 }
 
-func section(s *screen, title string, names []string) {
-	if len(names) == 0 {
-		return
-	}
-	s.printf("\n%s (%d):\n", title, len(names))
-	for _, name := range names {
-		s.printf("  %s\n", oneLine(name))
-	}
-}
-
-func (r *trial) writeResult(s *screen) {
+// writeResult prints PASS or FAIL, why the server failed, and what to do.
+func (r *testResult) writeResult(out *terminal, indent string) {
 	c := green
 	if r.Result == fail {
 		c = red
 	}
-	s.paint(c, r.Result)
-	s.printf("\n")
-}
-
-// writeReason says why a server failed and what to do.
-func (r *trial) writeReason(s *screen, indent string) {
+	out.paint(c, r.Result)
+	out.printf("\n")
 	if r.Error != "" {
-		s.printf("%s\n", indented(r.Error, indent))
+		out.printf("%s\n", indented(r.Error, indent))
 	}
 	if r.Stderr != "" {
-		s.printf("%slast lines of its stderr:\n%s\n", indent, indented(r.Stderr, indent+"  "))
+		out.printf("%slast lines of its stderr:\n%s\n", indent, indented(r.Stderr, indent+"  "))
 	}
 	if r.Hint != "" {
-		s.printf("%s\n", indented("hint: "+r.Hint, indent))
+		out.printf("%s\n", indented("hint: "+r.Hint, indent))
 	}
 }
 
-func (t *tester) all(ctx context.Context, cmd *cobra.Command, asJSON bool) error {
-	names := enabled(t.cfg)
-	out := stdout(cmd)
+// maxParallel is how many servers are tested at the same time: enough not to wait
+// for each, few enough not to stall the machine.
+const maxParallel = 8
+
+func (t *tester) all(ctx context.Context, asJSON bool) error {
+	servers := enabled(t.cfg)
 	if !asJSON {
-		out.printf("Testing all configured upstreams (%d)\n\n", len(names))
+		t.out.printf("Testing all configured upstreams (%d)\n\n", len(servers))
 	}
-	results := t.tryAll(ctx, names)
-	waiting := showProgress(stderr(cmd), "")
+	results := make([]chan testResult, len(servers)) // reported in config order
+	slots := make(chan struct{}, maxParallel)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for i := range servers {
+		results[i] = make(chan testResult, 1)
+	}
+	wg.Go(func() {
+		for i, s := range servers {
+			slots <- struct{}{}
+			wg.Go(func() {
+				defer func() { <-slots }()
+				results[i] <- t.test(ctx, s)
+			})
+		}
+	})
+	waiting := showProgress(t.errOut, "")
 	defer waiting.end()
-	all := summary{Results: []trial{}}
-	for i, name := range names {
-		waiting.say(fmt.Sprintf("%d of %d: starting %s", i+1, len(names), name))
+	var all testSummary
+	all.Results = []testResult{}
+	for i, s := range servers {
+		waiting.say(fmt.Sprintf("%d of %d: starting %s", i+1, len(servers), s.Name))
 		r := <-results[i]
 		waiting.clear()
-		all.add(r)
+		all.Results = append(all.Results, r)
+		if r.Result == pass {
+			all.Summary.Passed++
+		} else {
+			all.Summary.Failed++
+		}
 		if !asJSON {
-			out.printf("%s (%s) ... ", r.Name, r.Transport)
-			r.writeResult(out)
-			r.writeReason(out, "  ")
+			t.out.printf("%s (%s) ... ", r.Name, r.Transport)
+			r.writeResult(t.out, "  ")
 		}
 	}
 	waiting.end()
-	return all.report(out, asJSON)
-}
-
-// atOnce is how many servers are started at the same time: enough not to wait
-// for each, few enough not to stall the machine.
-const atOnce = 8
-
-// tryAll tests servers and returns where the result of each will be.
-func (t *tester) tryAll(ctx context.Context, names []string) []chan trial {
-	results := make([]chan trial, len(names))
-	free := make(chan struct{}, atOnce)
-	for i := range names {
-		results[i] = make(chan trial, 1)
-	}
-	go func() {
-		for i, name := range names {
-			free <- struct{}{}
-			go func() {
-				defer func() { <-free }()
-				s, _ := serverOf(t.cfg, name) // it is from the config
-				results[i] <- t.try(ctx, s)
-			}()
+	if asJSON {
+		if err := writeJSON(t.out, all); err != nil {
+			return err
 		}
-	}()
-	return results
+	} else {
+		t.out.printf("\nSummary: %d passed, %d failed\n", all.Summary.Passed, all.Summary.Failed)
+	}
+	if all.Summary.Failed > 0 {
+		return fmt.Errorf("%d of %d servers failed", all.Summary.Failed, len(servers))
+	}
+	return t.out.err
 }
 
-// A summary is the result of testing all servers.
-type summary struct {
+// A testSummary is the result of testing all servers.
+type testSummary struct {
 	Summary struct {
 		Passed int `json:"passed"`
 		Failed int `json:"failed"`
 	} `json:"summary"`
-	Results []trial `json:"results"`
-}
-
-func (a *summary) add(r trial) {
-	a.Results = append(a.Results, r)
-	if r.Result == pass {
-		a.Summary.Passed++
-	} else {
-		a.Summary.Failed++
-	}
-}
-
-func (a *summary) report(s *screen, asJSON bool) error {
-	if asJSON {
-		if err := writeJSON(s, a); err != nil {
-			return err
-		}
-	} else {
-		s.printf("\nSummary: %d passed, %d failed\n", a.Summary.Passed, a.Summary.Failed)
-	}
-	if a.Summary.Failed > 0 {
-		return fmt.Errorf("%d of %d servers failed", a.Summary.Failed, len(a.Results))
-	}
-	return s.err
+	Results []testResult `json:"results"`
 }

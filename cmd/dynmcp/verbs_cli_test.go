@@ -19,6 +19,7 @@ var updateCLI = flag.Bool("update", false, "write what was printed into testdata
 // The scripts are what a user types and what is printed then, byte for byte.
 // Nothing in them is a terminal.
 func TestVerbs(t *testing.T) {
+	t.Parallel()
 	open := mcptest.ServeFake(t, "-name", "web", "-bare", "-tools", "1", "-no", "resources,prompts")
 	locked := mcptest.ServeFake(t, "-name", "locked", "-bearer", "open-sesame")
 	path := strings.Join([]string{

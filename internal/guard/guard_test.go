@@ -1,7 +1,8 @@
 package guard_test
 
 import (
-	"crypto/rand"
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,16 +10,27 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"dynmcp/internal/guard"
 	"dynmcp/internal/mcptest"
 )
 
-func TestMain(m *testing.M) { mcptest.Main(m) }
+// roles are what this binary does instead of testing where its environment asks
+// for one: tests that need a process to lose or to starve run themselves again.
+var roles = map[string]func(){}
 
-// start starts a command whose processes all carry the marker it returns.
-func start(t *testing.T, args ...string) (tree *guard.Tree, marker string) {
+const roleVariable = "GUARD_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	if role := roles[os.Getenv(roleVariable)]; role != nil {
+		role()
+		return
+	}
+	mcptest.Main(m)
+}
+
+// command returns a command without streams.
+func command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	path, err := exec.LookPath(args[0])
 	if err != nil {
@@ -28,14 +40,17 @@ func start(t *testing.T, args ...string) (tree *guard.Tree, marker string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer null.Close()
-	marker = "GUARD_TEST=" + rand.Text()
-	cmd := &exec.Cmd{Path: path, Args: args, Env: append(os.Environ(), marker), Stdin: null, Stdout: null, Stderr: null}
-	tree, err = guard.Start(cmd)
+	t.Cleanup(func() { null.Close() })
+	return &exec.Cmd{Path: path, Args: args, Stdin: null, Stdout: null, Stderr: null}
+}
+
+func start(t *testing.T, args ...string) *guard.Tree {
+	t.Helper()
+	tree, err := guard.Start(command(t, args...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tree, marker
+	return tree
 }
 
 func TestHowACommandEnded(t *testing.T) {
@@ -46,7 +61,7 @@ func TestHowACommandEnded(t *testing.T) {
 		"kill -ABRT $$":     "it ended: signal: aborted",
 		"exec 1>&-; exit 0": "it exited with status 0",
 	} {
-		tree, _ := start(t, "sh", "-c", script)
+		tree := start(t, "sh", "-c", script)
 		err := tree.Wait()
 		tree.Reap()
 		if got, _, _ := strings.Cut(err.Error(), " (core"); got != want {
@@ -67,58 +82,43 @@ func TestACommandThatCannotStart(t *testing.T) {
 	if runtime.GOOS == "linux" && err != syscall.ENOEXEC {
 		t.Errorf("got %v, want %v", err, syscall.ENOEXEC)
 	}
-}
-
-// The tree holds a grandchild, one that ignores SIGTERM, one that does so in a
-// session of its own, and one whose parent has ended.
-func TestNothingIsLeft(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("elsewhere a session of its own leads out of the tree")
-	}
-	ends := map[string]func(*guard.Tree){
-		"killed":     func(tree *guard.Tree) { tree.Kill() },
-		"terminated": func(tree *guard.Tree) { tree.Terminate() },
-		"let go":     func(tree *guard.Tree) { tree.Reap() },
-		"command killed": func(tree *guard.Tree) {
-			process, err := os.FindProcess(tree.Pid())
-			if err == nil {
-				_ = process.Kill()
-			}
-		},
-	}
-	for name, end := range ends {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			ledger := mcptest.NewLedger(t)
-			tree, marker := start(t, mcptest.Fake(t), "-fault", "double-fork", "-http", "127.0.0.1:0", "-ledger", ledger.Path)
-			ledger.WaitFor("child", 5)
-			end(tree)
-			began := time.Now()
-			_ = tree.Wait()
-			tree.Reap()
-			if left := mcptest.Processes(marker); len(left) > 0 {
-				t.Errorf("%d processes are left", len(left))
-			}
-			if took := time.Since(began); took > 3*time.Second {
-				t.Errorf("it took %v", took)
-			}
-		})
+	if errors.Is(err, guard.ErrResources) {
+		t.Errorf("%v: counted as a lack of resources", err)
 	}
 }
 
-func TestATreeOfManyGenerations(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("elsewhere a session of its own leads out of the tree")
+func TestADirectoryThatIsMissing(t *testing.T) {
+	cmd := command(t, "sh", "-c", "exit 0")
+	cmd.Dir = filepath.Join(t.TempDir(), "missing")
+	_, err := guard.Start(cmd)
+	if !errors.Is(err, fs.ErrNotExist) || errors.Is(err, guard.ErrResources) {
+		t.Errorf("got %v, want one that says the directory is missing", err)
 	}
-	const nest = `trap "" TERM; n=$1; if [ $n -gt 0 ]; then setsid sh -c "$0" "$0" $((n-1)); else sleep 600; fi; sleep 600`
-	tree, marker := start(t, "setsid", "-w", "sh", "-c", nest, nest, "20")
-	for end := time.Now().Add(10 * time.Second); len(mcptest.Processes(marker)) < 20 && time.Now().Before(end); {
-		time.Sleep(5 * time.Millisecond)
+}
+
+func TestWhatIsALackOfResources(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("other errors there")
 	}
-	tree.Kill()
-	_ = tree.Wait()
-	tree.Reap()
-	if left := mcptest.Processes(marker); len(left) > 0 {
-		t.Errorf("%d processes are left", len(left))
+	for err, want := range map[error]bool{
+		syscall.EMFILE: true,
+		syscall.ENFILE: true,
+		syscall.ENOMEM: true,
+		&fs.PathError{Op: "fork/exec", Path: "/proc/self/exe", Err: syscall.EAGAIN}: true,
+		os.NewSyscallError("pipe2", syscall.EMFILE):                                 true,
+		syscall.E2BIG:             false,
+		fs.ErrNotExist:            false,
+		errors.New("EMFILE, but"): false,
+	} {
+		marked := guard.MarkResources(err)
+		if got := errors.Is(marked, guard.ErrResources); got != want {
+			t.Errorf("%v: got %t, want %t", err, got, want)
+		}
+		if !errors.Is(marked, err) || !strings.HasSuffix(marked.Error(), err.Error()) {
+			t.Errorf("%v became %v", err, marked)
+		}
+	}
+	if err := guard.MarkResources(nil); err != nil {
+		t.Errorf("nil became %v", err)
 	}
 }

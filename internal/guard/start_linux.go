@@ -8,6 +8,15 @@ import (
 	"os/exec"
 	"strings"
 	"syscall"
+	"time"
+)
+
+const (
+	// startLimit is how long a guard may take to start its command.
+	startLimit = 10 * time.Second
+	// guardLimit is how long after SIGKILL is due a guard may take to end the
+	// tree. Then it is killed itself, as it may be stopped, and we end the tree.
+	guardLimit = time.Second
 )
 
 // A Tree is a command that was started, and everything it starts in turn.
@@ -21,36 +30,37 @@ type Tree struct {
 
 // Start starts cmd as exec.Cmd.Start does, in a session of its own. Of cmd
 // only the path, the arguments, the directory, the environment and the three
-// streams are heeded; the streams must be files. Wait and then Reap must be
-// called.
+// streams are used; the streams must be files. Wait and then Reap must be
+// called. A failure that is not the command's fault is ErrResources.
 func Start(cmd *exec.Cmd) (*Tree, error) {
 	theirOrders, orders, err := os.Pipe()
 	if err != nil {
-		return nil, err
+		return nil, MarkResources(err)
 	}
 	defer theirOrders.Close()
 	events, theirEvents, err := os.Pipe()
 	if err != nil {
 		orders.Close()
-		return nil, err
+		return nil, MarkResources(err)
 	}
 	defer theirEvents.Close()
 	t := &Tree{orders: orders, events: bufio.NewReader(events), closer: events}
 	t.guard = &exec.Cmd{
 		// Not os.Executable: the file may have been replaced since we started.
-		Path:        "/proc/self/exe",
-		Args:        append([]string{argv0, cmd.Path}, cmd.Args...),
-		Dir:         cmd.Dir,
-		Env:         cmd.Env,
-		Stdin:       cmd.Stdin,
-		Stdout:      cmd.Stdout,
-		Stderr:      cmd.Stderr,
-		ExtraFiles:  []*os.File{theirOrders, theirEvents},
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+		Path:       "/proc/self/exe",
+		Args:       append([]string{argv0, cmd.Path}, cmd.Args...),
+		Dir:        cmd.Dir,
+		Env:        cmd.Env,
+		Stdin:      cmd.Stdin,
+		Stdout:     cmd.Stdout,
+		Stderr:     cmd.Stderr,
+		ExtraFiles: []*os.File{theirOrders, theirEvents},
+		// When we are gone a guard that was stopped goes on, and ends the tree.
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGCONT},
 	}
-	if err := t.guard.Start(); err != nil {
+	if err := startGuard(t.guard); err != nil {
 		t.close()
-		return nil, err
+		return nil, MarkResources(err)
 	}
 	theirEvents.Close() // so that events end with the guard
 	if err := t.started(); err != nil {
@@ -63,6 +73,8 @@ func Start(cmd *exec.Cmd) (*Tree, error) {
 // started waits for the guard to say that the command runs: 2 ms on an idle
 // machine.
 func (t *Tree) started() error {
+	_ = t.closer.SetReadDeadline(time.Now().Add(startLimit))
+	defer t.closer.SetReadDeadline(time.Time{})
 	var n int
 	switch event := t.next(); event {
 	case eventStarted:
@@ -72,9 +84,9 @@ func (t *Tree) started() error {
 		if _, err := fmt.Sscan(t.word(), &n); err != nil {
 			return err
 		}
-		return syscall.Errno(n)
+		return MarkResources(syscall.Errno(n))
 	}
-	return errors.New("its guard ended at once")
+	return fmt.Errorf("%w: the guard process did not start", ErrResources)
 }
 
 // next returns the name of the guard's next event, "" where there is none.
@@ -95,10 +107,17 @@ func (t *Tree) Pid() int { return t.pid }
 // Terminate asks the command and its group to end, with SIGTERM.
 func (t *Tree) Terminate() { t.order(orderTerminate) }
 
-// Kill ends every process of the tree at once.
-func (t *Tree) Kill() { t.order(orderKill) }
+// Kill ends every process of the tree at once. Wait and Reap return a second later
+// even if the guard does nothing.
+func (t *Tree) Kill() {
+	t.order(orderKill)
+	time.AfterFunc(guardLimit, t.killGuard)
+}
 
-// order tells the guard what to do. One that is gone has done it.
+func (t *Tree) killGuard() { _ = t.guard.Process.Kill() }
+
+// order tells the guard what to do. If the guard is gone the order is moot: Reap
+// kills what it left.
 func (t *Tree) order(what byte) { _, _ = t.orders.Write([]byte{what}) }
 
 // Wait returns when the command has ended, and says how. What it started may
@@ -124,7 +143,11 @@ func (t *Tree) Wait() error {
 // ended.
 func (t *Tree) Reap() {
 	t.close()
-	_ = t.guard.Wait() // what there is to say was said in events
+	late := time.AfterFunc(grace+guardLimit, t.killGuard)
+	defer late.Stop()
+	if !waitGuard(t.guard) {
+		killOrphans()
+	}
 }
 
 func (t *Tree) close() {

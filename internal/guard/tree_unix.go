@@ -12,10 +12,11 @@ import (
 // leave its process group.
 type Tree struct{ cmd *exec.Cmd }
 
-// Start starts cmd in a session of its own. Wait and then Reap must be called.
+// Start starts cmd in a session of its own. Wait and then Reap must be called. A
+// failure that is not the command's fault is ErrResources.
 func Start(cmd *exec.Cmd) (*Tree, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	return &Tree{cmd}, cmd.Start()
+	return &Tree{cmd}, MarkResources(cmd.Start())
 }
 
 // Pid returns the process id of the command.

@@ -16,23 +16,23 @@ type Tree struct {
 }
 
 // Start starts cmd, out of reach of a Ctrl-C of our console. Wait and then Reap
-// must be called.
+// must be called. A failure that is not the command's fault is ErrResources.
 func Start(cmd *exec.Cmd) (*Tree, error) {
 	job, err := newJob()
 	if err != nil {
-		return nil, err
+		return nil, MarkResources(err)
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 	t := &Tree{cmd, job}
 	if err := cmd.Start(); err != nil {
 		t.Reap()
-		return nil, err
+		return nil, MarkResources(err)
 	}
 	if err := t.adopt(); err != nil {
 		_ = cmd.Process.Kill()
 		_ = t.Wait()
 		t.Reap()
-		return nil, err
+		return nil, MarkResources(err)
 	}
 	return t, nil
 }

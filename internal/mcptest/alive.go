@@ -22,14 +22,38 @@ func WaitGone(t testing.TB, pids ...int) {
 	}
 }
 
-// waitNone polls: there is no event for the end of a process that is not our child.
+// WaitVanished waits until no process has the environment entry, NAME=VALUE; see
+// Processes.
+func WaitVanished(t testing.TB, entry string) {
+	t.Helper()
+	if !waitNone(watchdog, func() []int { return Processes(entry) }) {
+		t.Fatalf("left behind: %s", describe(Processes(entry)))
+	}
+}
+
+// Eventually waits until what holds. It is for what nobody announces; what it
+// waits for is what the test reports if it never comes.
+func Eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	if !eventually(watchdog, holds) {
+		t.Fatalf("%s: it never was so", what)
+	}
+}
+
+// waitNone waits until none is living.
 func waitNone(d time.Duration, living func() []int) bool {
+	return eventually(d, func() bool { return len(living()) == 0 })
+}
+
+// eventually polls: there is no event for the end of a process that is not our
+// child, nor for a line in a file.
+func eventually(d time.Duration, holds func() bool) bool {
 	deadline := time.Now().Add(d)
-	for len(living()) > 0 {
+	for pause := time.Millisecond; !holds(); pause = min(2*pause, 20*time.Millisecond) {
 		if time.Now().After(deadline) {
 			return false
 		}
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(pause)
 	}
 	return true
 }

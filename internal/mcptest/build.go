@@ -1,12 +1,14 @@
 package mcptest
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -18,7 +20,21 @@ type Runner interface{ Run() int }
 
 // Main runs a package's tests from its TestMain, fails them if goroutines are
 // left, and removes the programs that were built for them.
-func Main(m *testing.M) { goleak.VerifyTestMain(Wrap(m)) }
+//
+// More of the parallel tests run at a time than there are processors, unless the
+// command line says how many: they mostly wait for processes to start and to end.
+func Main(m *testing.M) {
+	const atOnce = "test.parallel"
+	flag.Parse()
+	chosen := false
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == atOnce })
+	if !chosen {
+		if err := flag.Set(atOnce, strconv.Itoa(4*runtime.NumCPU())); err != nil {
+			panic(err) // not reached: testing defines the flag
+		}
+	}
+	goleak.VerifyTestMain(Wrap(m))
+}
 
 // Wrap is for a TestMain with a runner of its own, such as testscript's: running
 // the result runs m and removes the programs that were built.

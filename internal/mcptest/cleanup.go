@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 )
 
 // newMarker makes an environment entry that no other process has.
@@ -86,12 +85,17 @@ func (p *Process) judge(left bool) {
 
 // reapTree kills what the process left behind, and says so if that was not expected.
 func (p *Process) reapTree() {
+	left := func() []int { return Processes(p.marker) }
 	// A parent that was killed may leave a guard behind, which has some seconds.
-	if !p.opts.Orphans && !p.opts.Lingers && !waitNone(5*time.Second, func() []int { return Processes(p.marker) }) {
-		p.t.Errorf("left behind: %s\n%s", describe(Processes(p.marker)), p.report())
-	}
+	tidy := !p.opts.Orphans && !p.opts.Lingers && waitNone(watchdog, left)
 	killGroup(p.cmd)
-	for _, pid := range Processes(p.marker) {
+	if tidy {
+		return
+	}
+	if !p.opts.Orphans && !p.opts.Lingers {
+		p.t.Errorf("left behind: %s\n%s", describe(left()), p.report())
+	}
+	for _, pid := range left() {
 		killPid(pid)
 	}
 }

@@ -102,7 +102,7 @@ func (c *Conn) wait(from int, what string, fits func(Message) bool) Message {
 		case <-gone:
 			// A descendant may hold stdout open, but nothing useful comes from it.
 			gone = nil
-			timer.Reset(2 * time.Second)
+			timer.Reset(min(watchdog, 10*time.Second))
 		case <-timer.C:
 			c.t.Fatalf("%s never came\n%s", what, c.report())
 		}

@@ -138,6 +138,7 @@ func TestPartial(t *testing.T) {
 
 // TestPartialHang ends the process to see that nothing followed the fragment.
 func TestPartialHang(t *testing.T) {
+	t.Parallel()
 	ledger := mcptest.NewLedger(t)
 	h := lingering(t, "-ledger", ledger.Path, "-fault", "partial-hang:9")
 	h.Initialize(version, nil)

@@ -153,6 +153,7 @@ func TestCloseStdin(t *testing.T) {
 }
 
 func TestDoubleFork(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("processes are found by their environment on Linux only")
 	}

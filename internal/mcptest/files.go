@@ -58,14 +58,13 @@ func (l Ledger) Count(event string) int {
 // WaitFor waits until event has been written n times.
 func (l Ledger) WaitFor(event string, n int) {
 	l.t.Helper()
-	missing := func() []int { return make([]int, max(0, n-l.Count(event))) }
-	if !waitNone(watchdog, missing) {
+	if !eventually(watchdog, func() bool { return l.Count(event) >= n }) {
 		l.t.Fatalf("%q came %d times, want %d; the ledger holds\n\t%s", event, l.Count(event), n, strings.Join(l.Events(), "\n\t"))
 	}
 }
 
 // A Gate holds back a fake that was started with -fault gate-init:PATH or another
-// of the gate faults, until Open.
+// of the gate faults, or a call of the tool sleep with {"until":PATH}, until Open.
 type Gate struct {
 	t    testing.TB
 	Path string

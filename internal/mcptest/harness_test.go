@@ -83,11 +83,14 @@ func TestOrphansFail(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("processes are found by their environment on Linux only")
 	}
+	var restore func()
 	r := failing(t, func(t testing.TB) {
 		h := mcptest.StartFake(t)
 		h.Initialize(version, nil)
 		h.Tool("spawn", `{"setsid":true,"mode":"ignore-term"}`)
+		restore = mcptest.SetWatchdog(300 * time.Millisecond) // until the orphan counts as one
 	})
+	restore()
 	reported(t, r, "left behind: ", "-idle ignore-term")
 }
 

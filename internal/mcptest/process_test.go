@@ -98,25 +98,30 @@ func TestSignalEndsTheProcess(t *testing.T) {
 }
 
 func TestSpawnLeavesAChild(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("processes are found by their environment on Linux only")
 	}
 	for _, args := range []string{`{"env":"MARK=1"}`, `{"env":"MARK=1","setsid":true}`, `{"mode":"ignore-term","env":"MARK=1"}`} {
-		h := mcptest.Start(t, mcptest.HostOptions{Args: []string{mcptest.Fake(t)}, Orphans: true})
-		h.Initialize(version, nil)
-		pid, err := strconv.Atoi(h.Tool("spawn", args).Text())
-		if err != nil || !mcptest.Alive(pid) {
-			t.Fatalf("%s: got pid %d, %v", args, pid, err)
-		}
-		h.CloseStdin()
-		h.Wait()
-		if got := mcptest.Processes(h.Marker()); len(got) != 1 || got[0] != pid {
-			t.Errorf("%s: got %v, want %d", args, got, pid)
-		}
+		t.Run(args, func(t *testing.T) {
+			t.Parallel()
+			h := mcptest.Start(t, mcptest.HostOptions{Args: []string{mcptest.Fake(t)}, Orphans: true})
+			h.Initialize(version, nil)
+			pid, err := strconv.Atoi(h.Tool("spawn", args).Text())
+			if err != nil || !mcptest.Alive(pid) {
+				t.Fatalf("got pid %d, %v", pid, err)
+			}
+			h.CloseStdin()
+			h.Wait()
+			if got := mcptest.Processes(h.Marker()); len(got) != 1 || got[0] != pid {
+				t.Errorf("got %v, want %d", got, pid)
+			}
+		})
 	}
 }
 
 func TestSpawnForks(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("processes are found by their environment on Linux only")
 	}

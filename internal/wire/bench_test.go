@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"testing"
 )
@@ -110,6 +111,47 @@ func BenchmarkSend(b *testing.B) {
 	}
 }
 
+// BenchmarkBatch is what the 64 small messages of one read lead to, an answer
+// each, written to a pipe that is read.
+func BenchmarkBatch(b *testing.B) {
+	line := append(corpus()["100B"], '\n')
+	batch := bytes.Repeat(line, 64)
+	for name, cork := range map[string]*Cork{"corked": {}, "uncorked": nil} {
+		b.Run(name, func(b *testing.B) {
+			out, dst, err := os.Pipe()
+			if err != nil {
+				b.Fatal(err)
+			}
+			drained := make(chan struct{})
+			go func() {
+				defer close(drained)
+				_, _ = io.Copy(io.Discard, out)
+			}()
+			w := NewWriter(dst, 0)
+			r := NewReader(&endless{line: batch}, 1<<20)
+			w.Cork, r.Cork = cork, cork
+			b.SetBytes(int64(len(batch)))
+			b.ReportAllocs()
+			for b.Loop() {
+				for range 64 {
+					m, err := r.Next()
+					if err != nil {
+						b.Fatal(err)
+					}
+					if err := w.Send(m.Raw); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			r.Uncork()
+			w.Close()
+			dst.Close()
+			<-drained
+			out.Close()
+		})
+	}
+}
+
 func TestHotPathsDoNotAllocate(t *testing.T) {
 	params := []byte(`{"_meta":{"progressToken":"token-1"},"name":"echo","arguments":{"text":"hi"}}`)
 	call := bytes.Join(Request(1, "tools/call", params), nil)
@@ -125,11 +167,13 @@ func TestHotPathsDoNotAllocate(t *testing.T) {
 		"Valid":              {0, func() { Valid(call) }},
 		"Get":                {0, func() { Get(Get(params, "_meta"), "progressToken") }},
 		"Members":            {0, func() { Get(params, "nowhere") }},
-		"Pair":               {0, func() { _, _, _ = Pair(params, "name", "arguments") }},
-		"Splice":             {1, func() { Splice(params, Get(params, "name"), []byte(`"x"`)) }},
+		"StrictPair":         {0, func() { _, _, _ = StrictPair(params, "name", "arguments") }},
+		"Find":               {0, func() { Find(params, "_meta", "progressToken") }},
+		"Replace":            {1, func() { Replace(params, Find(params, "name"), []byte(`"x"`)) }},
+		"Set":                {1, func() { Set(params, "name", []byte(`"x"`)) }},
 		"Quote":              {1, func() { Quote("notifications/progress") }},
 		"Result":             {1, func() { Result([]byte("1"), params) }},
-		"SendRequest":        {0, func() { w.SendRequest(nil, 0, 1, "tools/call", params); w.WaitBelow(0) }},
+		"SendRequest":        {0, func() { w.SendRequest(0, 1, "tools/call", params); w.WaitBelow(0) }},
 		"Send":               {0, func() { w.Send(params); w.WaitBelow(0) }},
 	} {
 		// room is made anew with every write that someone may wait for.

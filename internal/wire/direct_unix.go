@@ -9,17 +9,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A direct writes to a file that does not block, as much as it takes at once.
-// It is used by one goroutine at a time.
+// A direct writes as much to a non-blocking file as it takes. It is used by one
+// goroutine at a time.
 type direct struct {
 	raw  syscall.RawConn
-	once func(fd uintptr) bool // the method value, made once
+	once func(fd uintptr) bool // the method value writeOnce, allocated once
 
-	batch   []byte
+	data    []byte
 	written int
 }
 
-// newDirect returns nil where dst is no file or one that blocks.
+// newDirect returns nil if dst is not a file or blocks.
 func newDirect(dst io.Writer) *direct {
 	file, ok := dst.(syscall.Conn)
 	if !ok {
@@ -39,19 +39,19 @@ func newDirect(dst io.Writer) *direct {
 	return d
 }
 
-// write returns how many bytes were taken. Why it were not more shows when the
-// rest is written.
-func (d *direct) write(batch []byte) int {
-	d.batch, d.written = batch, 0
+// write returns how many bytes were taken. An error is left to be met again when
+// the rest is written.
+func (d *direct) write(data []byte) int {
+	d.data, d.written = data, 0
 	if d.raw.Write(d.once) != nil {
 		d.written = 0
 	}
-	d.batch = nil
+	d.data = nil
 	return d.written
 }
 
 func (d *direct) writeOnce(fd uintptr) bool {
-	n, err := unix.Write(int(fd), d.batch)
+	n, err := unix.Write(int(fd), d.data)
 	if err == nil {
 		d.written = n
 	}

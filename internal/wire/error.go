@@ -14,8 +14,8 @@ const (
 	CodeInternal       = -32603
 )
 
-// An Error is a JSON-RPC error object. One that came from a peer keeps its
-// bytes in Raw and is passed on as those bytes; one of ours leaves Raw nil.
+// An Error is a JSON-RPC error object. One from a peer keeps its bytes in Raw and is
+// passed on as those bytes; in one of ours Raw is nil.
 type Error struct {
 	Code    int64           `json:"code"`
 	Message string          `json:"message"`
@@ -38,8 +38,8 @@ func (e *Error) JSON() json.RawMessage {
 	return append(out, '}')
 }
 
-// ParseError reads a peer's error object and keeps its bytes. What is no error
-// object of JSON-RPC, no host could read: it becomes the data of one that is.
+// ParseError reads a peer's error object and keeps its bytes. Hosts could not read
+// anything else than an error object of JSON-RPC: it becomes the data of one.
 func ParseError(raw json.RawMessage) *Error {
 	message, isText := Text(Get(raw, "message"))
 	code, isNumber := number(Get(raw, "code"))
@@ -55,7 +55,7 @@ func ParseError(raw json.RawMessage) *Error {
 	return &Error{Code: code, Message: message, Data: raw}
 }
 
-// number returns the value of a JSON number, cut to an integer.
+// number returns the value of a JSON number, truncated to an integer.
 func number(raw []byte) (int64, bool) {
 	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
 		return n, true

@@ -1,9 +1,9 @@
 package wire
 
-// kept is how much of a line that is no message is kept at either end.
+// kept is how much of either end of a line is kept that is not a message.
 const kept = 4 << 10
 
-// A Fault is a line that is no message. The stream goes on behind it.
+// A Fault is a line that is not a message. The stream goes on behind it.
 type Fault struct {
 	Line   []byte // the line, or its first 4 KiB
 	End    []byte // the line, or its last 4 KiB
@@ -15,7 +15,7 @@ type Fault struct {
 func (f *Fault) Error() string { return f.Err.Error() }
 func (f *Fault) Unwrap() error { return f.Err }
 
-// NewFault returns the fault of a line that is at hand.
+// NewFault returns the Fault for a line.
 func NewFault(line []byte, err error) *Fault {
 	return &Fault{Line: head(line), End: tail(line), Err: err}
 }
@@ -23,8 +23,8 @@ func NewFault(line []byte, err error) *Fault {
 func head(line []byte) []byte { return line[:min(len(line), kept)] }
 func tail(line []byte) []byte { return line[max(0, len(line)-kept):] }
 
-// Asks returns the id of the request that the line was to be, as raw JSON, so
-// that it can be refused; nil where it was none or cannot be made out.
+// Asks returns the id of the request that the line was meant to be, as raw JSON, so
+// that it can be refused; nil if it was not a request or the id cannot be found.
 func (f *Fault) Asks() []byte {
 	if g := f.guess(); g.call {
 		return g.id
@@ -32,9 +32,9 @@ func (f *Fault) Asks() []byte {
 	return nil
 }
 
-// Answers returns the id of the request that the line was to answer, as raw
-// JSON, so that it can be failed; nil where it was no answer or cannot be made
-// out. A log line in JSON, which may well have an "id", is no answer.
+// Answers returns the id of the request that the line was meant to answer, as raw
+// JSON, so that it can be failed; nil if it was not a response or the id cannot be
+// found. A log line in JSON, which may well have an "id", is not a response.
 func (f *Fault) Answers() []byte {
 	if g := f.guess(); g.rpc && !g.call {
 		return g.id
@@ -42,11 +42,11 @@ func (f *Fault) Answers() []byte {
 	return nil
 }
 
-// A guess is what the two ends of a line say of its envelope.
+// A guess is what the two ends of a line tell about its envelope.
 type guess struct {
 	id   []byte
-	call bool // it has a method, or params
-	rpc  bool // it says "jsonrpc", or has a result or an error
+	call bool // it has a method or params
+	rpc  bool // it has "jsonrpc", a result or an error
 }
 
 func (f *Fault) guess() guess {
@@ -56,8 +56,8 @@ func (f *Fault) guess() guess {
 	return g
 }
 
-// read takes note of the members of an object that may break off, and of the
-// name of the one that does. A comma begins as a brace does.
+// read notes the members of an object that may break off, and the name of the one
+// at which it does. The text begins with a brace or a comma.
 func (g *guess) read(text []byte) {
 	i := space(text, 0)
 	for i < len(text) && (text[i] == '{' || text[i] == ',') {
@@ -83,9 +83,9 @@ func (g *guess) note(key, value []byte) {
 	}
 }
 
-// lastMembers returns the members of an envelope that are whole in the end of
-// its line, beginning with a comma: most servers write the id last. What does
-// not close with the line's last brace belongs to an object further inside.
+// lastMembers returns the members of an envelope that are whole at the end of its
+// line, beginning with a comma: most servers write the id last. Members that do
+// not end with the line's last brace belong to a nested object.
 func lastMembers(end []byte) []byte {
 	for i := range end {
 		if end[i] != ',' {

@@ -7,12 +7,12 @@ import (
 	"math/bits"
 )
 
-// MaxDepth is how deeply values may nest; encoding/json has the same bound, so
-// a peer written in Go can read whatever passes.
-const MaxDepth = 10_000
+// maxDepth is how deep values may nest. encoding/json has the same limit, so a peer
+// written in Go can read whatever passes.
+const maxDepth = 10_000
 
-// ErrUnexpectedEnd says that the text ended inside a value. What follows on
-// the next line may complete it.
+// ErrUnexpectedEnd means that the text ended inside a value. The next line may
+// complete it.
 var ErrUnexpectedEnd = errors.New("unexpected end of JSON")
 
 // A SyntaxError says where a text stops being JSON.
@@ -32,7 +32,7 @@ func syntax(b []byte, i int, what string) error {
 	return &SyntaxError{Offset: i, What: what}
 }
 
-// Valid reports whether b is exactly one JSON value (RFC 8259), space around
+// Valid reports whether b is exactly one JSON value (RFC 8259), with space around
 // it allowed.
 func Valid(b []byte) bool {
 	end, err := Skip(b, space(b, 0))
@@ -67,11 +67,11 @@ func skip(b []byte, i, depth int) (int, error) {
 
 func skipObject(b []byte, i, depth int) (int, error) { return eachMember(b, i, depth, nil) }
 
-// eachMember walks the object at b[i] and gives each its members, with their
+// eachMember checks the object at b[i] and calls each for its members, with their
 // names in quotes, until each returns false. It returns the offset behind the
-// object, or where it was stopped.
+// object, or behind the member at which each stopped it.
 func eachMember(b []byte, i, depth int, each func(key, value []byte) bool) (int, error) {
-	if depth > MaxDepth {
+	if depth > maxDepth {
 		return i, syntax(b, i, "nested too deeply")
 	}
 	if i = space(b, i+1); i < len(b) && b[i] == '}' {
@@ -98,8 +98,8 @@ func eachMember(b []byte, i, depth int, each func(key, value []byte) bool) (int,
 	}
 }
 
-// member reads `"key": value` at b[i]; key keeps its quotes. Where the value is
-// broken the key is returned beside the error.
+// member reads `"key": value` at b[i]; key keeps its quotes. If the value is broken
+// the key is returned with the error.
 func member(b []byte, i, depth int) (key, value []byte, end int, err error) {
 	if i >= len(b) || b[i] != '"' {
 		return nil, nil, i, syntax(b, i, "a member's name wanted")
@@ -120,7 +120,7 @@ func member(b []byte, i, depth int) (key, value []byte, end int, err error) {
 }
 
 func skipArray(b []byte, i, depth int) (int, error) {
-	if depth > MaxDepth {
+	if depth > maxDepth {
 		return i, syntax(b, i, "nested too deeply")
 	}
 	if i = space(b, i+1); i < len(b) && b[i] == ']' {
@@ -144,8 +144,8 @@ func skipArray(b []byte, i, depth int) (int, error) {
 	}
 }
 
-// skipString walks a string many bytes at a time: long texts are what big
-// messages are made of.
+// skipString checks a string many bytes at a time: most of a large message is long
+// strings.
 func skipString(b []byte, i int) (int, error) {
 	for i++; ; {
 		i = plainEnd(b, i)
@@ -169,8 +169,8 @@ func skipString(b []byte, i int) (int, error) {
 	}
 }
 
-// plainEnd returns the offset of the first byte at or after i that ends a
-// string or needs a look, or one of the last seven bytes.
+// plainEnd returns the offset of the first byte at or after i that ends a string or
+// has to be looked at, or of one of the last seven bytes.
 func plainEnd(b []byte, i int) int {
 	for ; i+32 <= len(b); i += 32 {
 		four := b[i : i+32 : i+32]
@@ -187,9 +187,9 @@ func plainEnd(b []byte, i int) int {
 	return i
 }
 
-// specials marks, with the high bit of each byte, the bytes of v that are '"',
-// '\\' or below 0x20. A byte above the lowest mark may be marked wrongly; the
-// lowest one is exact, and only that one is used.
+// specials marks, by the high bit of each byte, the bytes of v that are '"', '\\' or
+// below 0x20. Bytes above the lowest mark may be marked wrongly; only the lowest is
+// used.
 func specials(v uint64) uint64 {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	quote, slash := v^(ones*'"'), v^(ones*'\\')

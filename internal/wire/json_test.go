@@ -39,10 +39,10 @@ func TestValidStringBytes(t *testing.T) {
 }
 
 func TestValidDepth(t *testing.T) {
-	for _, deep := range []int{MaxDepth - 1, MaxDepth, MaxDepth + 1, 1_000_000} {
+	for _, deep := range []int{maxDepth - 1, maxDepth, maxDepth + 1, 1_000_000} {
 		for _, brackets := range [][2]string{{"[", "]"}, {`{"a":`, "}"}} {
 			text := strings.Repeat(brackets[0], deep-1) + "[]" + strings.Repeat(brackets[1], deep-1)
-			if got, want := Valid([]byte(text)), deep <= MaxDepth; got != want {
+			if got, want := Valid([]byte(text)), deep <= maxDepth; got != want {
 				t.Errorf("%d deep: got %t, want %t", deep, got, want)
 			}
 		}

@@ -7,19 +7,32 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
-// Members yields the members of the object obj, a text known to be JSON, in
-// order: the name with its quotes and the value, both as slices of obj. It ends
-// early where obj is no object.
-func Members(obj []byte) iter.Seq2[[]byte, []byte] {
-	return func(yield func([]byte, []byte) bool) {
+// A Span is where a part of a text is. The zero Span is no part.
+type Span struct{ Off, Len int }
+
+// In returns the part of text, nil for the zero Span.
+func (s Span) In(text []byte) []byte {
+	if s.Len == 0 {
+		return nil
+	}
+	end := s.Off + s.Len
+	return text[s.Off:end:end]
+}
+
+// Spans yields where the members of the object obj are, a text known to be JSON,
+// in order: the name with its quotes and the value. It ends early where obj is
+// not an object.
+func Spans(obj []byte) iter.Seq2[Span, Span] {
+	return func(yield func(name, value Span) bool) {
 		i := space(obj, 0)
 		if i >= len(obj) || obj[i] != '{' {
 			return
 		}
 		for i = space(obj, i+1); i < len(obj) && obj[i] == '"'; i = space(obj, i+1) {
-			k := stepString(obj, i)
+			k := stringEnd(obj, i)
 			if k < 0 {
 				return
 			}
@@ -28,8 +41,8 @@ func Members(obj []byte) iter.Seq2[[]byte, []byte] {
 				return
 			}
 			value := space(obj, colon+1)
-			end := step(obj, value)
-			if end <= value || !yield(obj[i:k], obj[value:end]) {
+			end := valueEnd(obj, value)
+			if end <= value || !yield(Span{i, k - i}, Span{value, end - value}) {
 				return
 			}
 			if i = space(obj, end); i >= len(obj) || obj[i] != ',' {
@@ -39,7 +52,19 @@ func Members(obj []byte) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// Elements yields the elements of the array arr, as Members does for objects.
+// Members yields the names, with their quotes, and the values of the members of
+// obj, as Spans does.
+func Members(obj []byte) iter.Seq2[[]byte, []byte] {
+	return func(yield func(name, value []byte) bool) {
+		for name, value := range Spans(obj) {
+			if !yield(name.In(obj), value.In(obj)) {
+				return
+			}
+		}
+	}
+}
+
+// Elements yields the elements of the array arr, as Members does for an object.
 func Elements(arr []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		i := space(arr, 0)
@@ -47,7 +72,7 @@ func Elements(arr []byte) iter.Seq[[]byte] {
 			return
 		}
 		for i = space(arr, i+1); i < len(arr) && arr[i] != ']'; i = space(arr, i+1) {
-			end := step(arr, i)
+			end := valueEnd(arr, i)
 			if end <= i || !yield(arr[i:end]) {
 				return
 			}
@@ -58,33 +83,41 @@ func Elements(arr []byte) iter.Seq[[]byte] {
 	}
 }
 
-// Get returns the value of obj's member name as a slice of obj, nil where
-// there is none. Of several members with one name it returns the last, as
-// encoding/json does.
-func Get(obj []byte, name string) []byte {
-	var found []byte
-	for key, value := range Members(obj) {
-		if KeyIs(key, name) {
-			found = value
+// Find returns where the value at the end of a path of names is, the zero Span if
+// there is none: the first name is that of a member of obj, the next one of a
+// member of that member's value. Of several members with one name it takes the
+// last, as encoding/json does.
+func Find(obj []byte, path ...string) Span {
+	found := Span{0, len(obj)}
+	for _, name := range path {
+		outer := found
+		found = Span{}
+		for key, value := range Spans(outer.In(obj)) {
+			if EqualString(key.In(obj[outer.Off:]), name) {
+				found = Span{outer.Off + value.Off, value.Len}
+			}
 		}
 	}
 	return found
 }
 
-// Pair returns the values of two members of obj, nil for one that is absent. It
-// is an error if obj is no object, has one of the names twice, or has a name that
-// some readers take for one of them: which of two "name" members counts must
-// never depend on the reader.
-func Pair(obj []byte, first, second string) (a, b []byte, err error) {
+// Get returns the value that Find finds, nil if there is none.
+func Get(obj []byte, path ...string) []byte { return Find(obj, path...).In(obj) }
+
+// StrictPair returns the values of two members of obj, nil for an absent one. It is
+// an error if obj is not an object, has one of the names twice, or has a name that
+// some readers take for one of them: which of two "name" members counts must not
+// depend on the reader.
+func StrictPair(obj []byte, first, second string) (a, b []byte, err error) {
 	if !IsObject(obj) {
-		return nil, nil, fmt.Errorf("an object is wanted, got %s", Kind(obj))
+		return nil, nil, fmt.Errorf("an object is wanted, got %s", TypeName(obj))
 	}
-	for key, value := range Members(obj) {
-		var twice bool
+	for k, v := range Spans(obj) {
+		key, value, twice := k.In(obj), v.In(obj), false
 		switch {
-		case KeyIs(key, first):
+		case EqualString(key, first):
 			a, twice = value, a != nil
-		case KeyIs(key, second):
+		case EqualString(key, second):
 			b, twice = value, b != nil
 		case resembles(key, first) || resembles(key, second):
 			return nil, nil, fmt.Errorf("member %s can be taken for %q or %q", key, first, second)
@@ -96,75 +129,100 @@ func Pair(obj []byte, first, second string) (a, b []byte, err error) {
 	return a, b, nil
 }
 
-// resembles reports whether a careless reader takes a member's name, with its
-// quotes, for another: one that does not heed case, as Go's encoding/json, or one
-// for which a text ends with a NUL.
+// resembles reports whether a lax reader takes a member's name, given with its
+// quotes, for another: one that ignores case, like Go's encoding/json, or for which
+// a string ends at a NUL.
 func resembles(key []byte, name string) bool {
 	if len(key) < len(name)+2 || key[1]|0x20 != name[0]|0x20 && key[1] != '\\' && key[1] < 0x80 {
-		return false // most names, at no cost
+		return false // decides for most names at no cost
 	}
 	text, _ := Text(key)
 	text, _, _ = strings.Cut(text, "\x00")
 	return strings.EqualFold(text, name)
 }
 
-// Set returns a copy of obj in which the member name has the given value,
-// added at the end where there is none; every other byte stays. name is
-// written as it is. What is no object is returned as it is.
-func Set(obj []byte, name string, value []byte) []byte {
-	if old := Get(obj, name); old != nil {
-		return Splice(obj, old, value)
-	}
+// Replace returns a copy of text with another part in the place of one.
+func Replace(text []byte, part Span, with []byte) []byte {
+	out := make([]byte, 0, len(text)-part.Len+len(with))
+	out = append(out, text[:part.Off]...)
+	out = append(out, with...)
+	return append(out, text[part.Off+part.Len:]...)
+}
+
+// A Member is a member of an object. Its name needs no escapes.
+type Member struct {
+	Name  string
+	Value []byte
+}
+
+// Set is SetAll for one member.
+func Set(obj []byte, name string, value []byte) []byte { return SetAll(obj, Member{name, value}) }
+
+// SetAll returns a copy of obj in which each of these members has the given
+// value, added at the end if there is none; every other byte stays. Anything but
+// an object is returned as it is.
+func SetAll(obj []byte, members ...Member) []byte {
 	end := bytes.LastIndexByte(obj, '}')
 	if end < 0 || !IsObject(obj) {
 		return obj
 	}
-	out := make([]byte, 0, len(obj)+len(name)+len(value)+4)
-	out = append(out, obj[:end]...)
-	if !isEmptyObject(obj) {
-		out = append(out, ',')
+	old := append(make([]Span, 0, 2), make([]Span, len(members))...) // the values in obj
+	empty, size := true, len(obj)
+	for name, value := range Spans(obj) {
+		empty = false
+		for i, m := range members {
+			if EqualString(name.In(obj), m.Name) {
+				old[i] = value
+			}
+		}
 	}
-	out = append(out, '"')
-	out = append(out, name...)
-	out = append(out, '"', ':')
-	out = append(out, value...)
+	for i, m := range members {
+		size += len(m.Name) + len(m.Value) + 4 - old[i].Len
+	}
+	out, from := make([]byte, 0, size), 0
+	for range members { // in the order of obj
+		next := -1
+		for i, part := range old {
+			if part.Len > 0 && part.Off >= from && (next < 0 || part.Off < old[next].Off) {
+				next = i
+			}
+		}
+		if next < 0 {
+			break
+		}
+		out = append(append(out, obj[from:old[next].Off]...), members[next].Value...)
+		from = old[next].Off + old[next].Len
+	}
+	end = max(from, end) // less only where obj is broken
+	out = append(out, obj[from:end]...)
+	for i, m := range members {
+		if old[i].Len > 0 {
+			continue
+		}
+		if !empty {
+			out = append(out, ',')
+		}
+		empty = false
+		out = append(append(append(out, '"'), m.Name...), '"', ':')
+		out = append(out, m.Value...)
+	}
 	return append(out, obj[end:]...)
 }
 
-// Splice returns a copy of whole in which part, a slice of whole, is replaced.
-func Splice(whole, part, with []byte) []byte {
-	at := Offset(whole, part)
-	out := make([]byte, 0, len(whole)-len(part)+len(with))
-	out = append(out, whole[:at]...)
-	out = append(out, with...)
-	return append(out, whole[at+len(part):]...)
-}
-
-// Offset returns where part, a slice of whole that is not empty, begins. It
-// panics where part is a slice of something else, or where one of the two was
-// cut with a capacity of its own: they must share their end.
-func Offset(whole, part []byte) int {
-	at := cap(whole) - cap(part)
-	if at < 0 || at >= len(whole) || &whole[at] != &part[0] {
-		panic("wire: the part is no slice of the whole")
-	}
-	return at
-}
-
-// Delete returns a copy of obj without the members of these names, every one of
-// them, and the commas that are not needed any more; every other byte stays.
+// Delete returns a copy of obj without any member of these names and without the
+// commas that are no longer needed; every other byte stays.
 func Delete(obj []byte, names ...string) []byte {
 	out := make([]byte, 0, len(obj))
-	kept, from := false, 0 // a member stays; what is before from was dealt with
-	for key, value := range Members(obj) {
-		start, end := Offset(obj, key), Offset(obj, value)+len(value)
-		if !slices.ContainsFunc(names, func(name string) bool { return KeyIs(key, name) }) {
+	kept, from := false, 0 // whether a member stays; what is before from is done
+	for key, value := range Spans(obj) {
+		start, end := key.Off, value.Off+value.Len
+		if !slices.ContainsFunc(names, func(name string) bool { return EqualString(key.In(obj), name) }) {
 			out = append(out, obj[from:end]...)
 			kept, from = true, end
 			continue
 		}
 		if from == 0 {
-			out = append(out, obj[:start]...) // the brace and what is before the first member
+			out = append(out, obj[:start]...) // the brace and the space behind it
 		}
 		from = end
 		if after := space(obj, end); !kept && after < len(obj) && obj[after] == ',' {
@@ -183,8 +241,8 @@ func IsObject(value []byte) bool {
 	return i < len(value) && value[i] == '{'
 }
 
-// Kind names the JSON type of a value, for error messages.
-func Kind(value []byte) string {
+// TypeName names the JSON type of a value, for error messages.
+func TypeName(value []byte) string {
 	i := space(value, 0)
 	if i >= len(value) {
 		return "nothing"
@@ -204,12 +262,13 @@ func Kind(value []byte) string {
 	return "a number"
 }
 
-// Text returns the content of a JSON string and whether value is one.
+// Text returns the content of a JSON string and whether value is one. Bytes that
+// are not UTF-8 become U+FFFD, as encoding/json has them.
 func Text(value []byte) (string, bool) {
 	if len(value) < 2 || value[0] != '"' {
 		return "", false
 	}
-	if bytes.IndexByte(value, '\\') < 0 {
+	if bytes.IndexByte(value, '\\') < 0 && utf8.Valid(value) {
 		return string(value[1 : len(value)-1]), true
 	}
 	var s string
@@ -217,7 +276,7 @@ func Text(value []byte) (string, bool) {
 	return s, err == nil
 }
 
-// Quote returns s as a JSON string, with nothing escaped that need not be.
+// Quote returns s as a JSON string and escapes only what must be escaped.
 func Quote(s string) []byte { return AppendQuote(make([]byte, 0, len(s)+2), s) }
 
 // AppendQuote appends what Quote returns to dst.
@@ -242,9 +301,9 @@ func isPlain(s string) bool {
 	return true
 }
 
-// Fold replaces the line breaks between the tokens of a JSON text by one space
-// each, in place, so that the text fits on one line; "\r\n" is one break.
-func Fold(text []byte) []byte {
+// JoinLines replaces each line break between the tokens of a JSON text by a space,
+// in place, so that the text is one line. "\r\n" is one break.
+func JoinLines(text []byte) []byte {
 	if !hasBreaks(text) {
 		return text
 	}
@@ -262,25 +321,19 @@ func Fold(text []byte) []byte {
 	return out
 }
 
-func isEmptyObject(obj []byte) bool {
-	i := space(obj, 0)
-	i = space(obj, i+1)
-	return i < len(obj) && obj[i] == '}'
-}
-
-// KeyIs compares a JSON string, such as a member's name with its quotes, with
-// a plain text. What is no string is not equal to any.
-func KeyIs(key []byte, name string) bool {
-	switch n := len(key) - 2; {
-	case n < len(name) || key[0] != '"':
-		return false // what is written takes no less room than what it means
-	case n == len(name):
-		return string(key[1:1+n]) == name && bytes.IndexByte(key, '\\') < 0
-	case bytes.IndexByte(key, '\\') < 0:
+// EqualString reports whether a JSON value, such as a member's name with its quotes,
+// is the string that text is.
+func EqualString(value []byte, text string) bool {
+	switch n := len(value) - 2; {
+	case n < len(text) || value[0] != '"':
+		return false // escapes only make a string longer
+	case n == len(text):
+		return string(value[1:1+n]) == text && bytes.IndexByte(value, '\\') < 0
+	case bytes.IndexByte(value, '\\') < 0:
 		return false
 	}
-	text, ok := Text(key)
-	return ok && text == name
+	decoded, ok := Text(value)
+	return ok && decoded == text
 }
 
 func hasBreaks(text []byte) bool {

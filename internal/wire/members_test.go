@@ -57,16 +57,16 @@ func TestElements(t *testing.T) {
 }
 
 func TestPair(t *testing.T) {
-	name, arguments, err := Pair([]byte(`{"x":1,"n\u0061me":"n"}`), "name", "arguments")
+	name, arguments, err := StrictPair([]byte(`{"x":1,"n\u0061me":"n"}`), "name", "arguments")
 	if err != nil || string(name) != `"n"` || arguments != nil {
 		t.Errorf("got %q, %q, %v", name, arguments, err)
 	}
 	for _, text := range []string{`{"name":1,"name":2}`, `{"name":1,"\u006eame":2}`, `{"arguments":1,"arguments":1}`, `[]`, `null`, ``} {
-		if _, _, err := Pair([]byte(text), "name", "arguments"); err == nil {
+		if _, _, err := StrictPair([]byte(text), "name", "arguments"); err == nil {
 			t.Errorf("%s: no error", text)
 		}
 	}
-	if _, _, err := Pair([]byte(`{"_Meta":1}`), "name", "_meta"); err == nil {
+	if _, _, err := StrictPair([]byte(`{"_Meta":1}`), "name", "_meta"); err == nil {
 		t.Error("_Meta: no error")
 	}
 	for name, refused := range map[string]bool{
@@ -74,15 +74,15 @@ func TestPair(t *testing.T) {
 		`argument\u017f`: true, `argumentſ`: true, `Arguments`: true,
 		`nam`: false, `names`: false, `name `: false, `_name`: false, `ñame`: false, `\u0000name`: false, `xname`: false, ``: false,
 	} {
-		if _, _, err := Pair([]byte(`{"name":1,"`+name+`":2}`), "name", "arguments"); (err != nil) != refused {
+		if _, _, err := StrictPair([]byte(`{"name":1,"`+name+`":2}`), "name", "arguments"); (err != nil) != refused {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
 }
 
-func TestKeyIsTakesStringsOnly(t *testing.T) {
+func TestEqualStringTakesStringsOnly(t *testing.T) {
 	for text, want := range map[string]bool{`"a"`: true, `"\u0061"`: true, `a`: false, `5`: false, ``: false, `"`: false, `"b"`: false} {
-		if got := KeyIs([]byte(text), "a"); got != want {
+		if got := EqualString([]byte(text), "a"); got != want {
 			t.Errorf("%s: got %t", text, got)
 		}
 	}
@@ -186,54 +186,94 @@ func TestSetAndDeleteKeepTheRest(t *testing.T) {
 	})
 }
 
-// Every value, however deep, can be replaced and put back.
-func TestSpliceRoundTrip(t *testing.T) {
+// Every value, however deep, is found, can be replaced and put back, and no other
+// byte changes.
+func TestFindAndReplace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		obj := []byte(jsonObject(3).Draw(t, "obj"))
-		part := obj
-		for {
-			var deeper [][]byte
-			for _, value := range Members(part) {
-				deeper = append(deeper, value)
+		var path []string
+		for part := obj; ; {
+			var names []string
+			for name := range Members(part) {
+				text, _ := Text(name)
+				names = append(names, text)
 			}
-			for value := range Elements(part) {
-				deeper = append(deeper, value)
-			}
-			if len(deeper) == 0 || len(part) < len(obj) && rapid.Bool().Draw(t, "enough") {
+			if len(names) == 0 || len(path) > 0 && rapid.Bool().Draw(t, "enough") {
 				break
 			}
-			part = rapid.SampledFrom(deeper).Draw(t, "part")
+			path = append(path, rapid.SampledFrom(names).Draw(t, "name"))
+			part = Get(part, path[len(path)-1])
 		}
-		at, old := Offset(obj, part), string(part)
-		with := Splice(obj, part, []byte(`"new"`))
-		if string(with[:at]) != string(obj[:at]) || string(with[at+len(`"new"`):]) != string(obj[at+len(old):]) {
-			t.Fatalf("Splice of %s in %s: %s", part, obj, with)
+		at := Find(obj, path...)
+		old := string(at.In(obj))
+		if got := Get(obj, path...); string(got) != old || !json.Valid(got) {
+			t.Fatalf("%q in %s: found %s, got %s", path, obj, old, got)
 		}
-		back := Splice(with, with[at:at+len(`"new"`)], []byte(old))
-		if string(back) != string(obj) || !json.Valid(with) {
-			t.Errorf("Splice of %s in %s and back: %s, %s", part, obj, with, back)
+		value := []byte(jsonValue(1).Draw(t, "value"))
+		with := Replace(obj, at, value)
+		if want := string(obj[:at.Off]) + string(value) + string(obj[at.Off+at.Len:]); string(with) != want {
+			t.Fatalf("%q in %s replaced by %s: %s", path, obj, value, with)
+		}
+		if got := Get(with, path...); string(got) != string(value) {
+			t.Errorf("%q in %s: got %s, want %s", path, with, got, value)
+		}
+		if back := Replace(with, Find(with, path...), []byte(old)); string(back) != string(obj) {
+			t.Errorf("%q in %s and back: %s", path, with, back)
 		}
 	})
 }
 
-func TestOffsetRefusesStrangers(t *testing.T) {
-	whole := []byte(`{"a":1}`)
-	for name, part := range map[string][]byte{
-		"another array": []byte(`{"a":1}`)[5:6],
-		"own capacity":  whole[5:6:6],
+func TestFind(t *testing.T) {
+	obj := []byte(` {"a": {"b" : 1, "\u0062":{"c":[2]}}, "a\"":3} `)
+	for _, test := range []struct {
+		want string
+		path []string
+	}{
+		{`{"b" : 1, "\u0062":{"c":[2]}}`, []string{"a"}},
+		{`{"c":[2]}`, []string{"a", "b"}}, // the last one
+		{`[2]`, []string{"a", "b", "c"}},
+		{`3`, []string{`a"`}},
+		{string(obj), nil},
+		{``, []string{"b"}},
+		{``, []string{"b", "c"}},
+		{``, []string{"a", "b", "c", "d"}},
 	} {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Errorf("%s: no panic", name)
-				}
-			}()
-			Offset(whole, part)
-		}()
+		if got := string(Find(obj, test.path...).In(obj)); got != test.want {
+			t.Errorf("%q: got %s, want %s", test.path, got, test.want)
+		}
 	}
-	if got := Offset(whole, Get(whole, "a")); got != 5 {
-		t.Errorf("got %d, want 5", got)
+	if at := Find(obj, "a", "x"); at != (Span{}) || at.In(obj) != nil {
+		t.Errorf("got %v for what is not there", at)
 	}
+}
+
+// What is appended to a value does not run over what follows it.
+func TestValuesHaveNoCapacity(t *testing.T) {
+	obj := []byte(`{"a":[1],"b":2}`)
+	_ = append(Get(obj, "a"), "xxxx"...)
+	for _, value := range Members(obj) {
+		_ = append(value, "xxxx"...)
+	}
+	if string(obj) != `{"a":[1],"b":2}` {
+		t.Errorf("got %s", obj)
+	}
+}
+
+// SetAll does what Set does for one member after the other.
+func TestSetAll(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		obj := []byte(jsonObject(2).Draw(t, "obj"))
+		want := obj
+		var members []Member
+		for _, name := range rapid.Permutation([]string{"a", "b", "_meta", "new", "newer"}).Draw(t, "names")[:rapid.IntRange(0, 5).Draw(t, "n")] {
+			m := Member{name, []byte(jsonValue(1).Draw(t, "value"))}
+			members = append(members, m)
+			want = Set(want, m.Name, m.Value)
+		}
+		if got := SetAll(obj, members...); string(got) != string(want) {
+			t.Errorf("of %s: got %s, want %s", obj, got, want)
+		}
+	})
 }
 
 func FuzzMembers(f *testing.F) {
@@ -246,6 +286,7 @@ func FuzzMembers(f *testing.F) {
 			return
 		}
 		set, deleted := Set(obj, name, value), Delete(obj, name)
+		SetAll(obj, Member{name, value}, Member{"b", value}, Member{"a", value})
 		if !json.Valid(obj) || !IsObject(obj) {
 			return // no panic is all that is promised
 		}
@@ -270,7 +311,7 @@ func FuzzMembers(f *testing.F) {
 	})
 }
 
-func TestFold(t *testing.T) {
+func TestJoinLines(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                     "",
 		"{\"a\":1}":            "{\"a\":1}",
@@ -279,37 +320,37 @@ func TestFold(t *testing.T) {
 		"\r\n\r\n":             "  ",
 		"{\"a\":\"b\\n\\rc\"}": "{\"a\":\"b\\n\\rc\"}",
 	} {
-		if got := string(Fold([]byte(text))); got != want {
-			t.Errorf("Fold(%q): got %q, want %q", text, got, want)
+		if got := string(JoinLines([]byte(text))); got != want {
+			t.Errorf("JoinLines(%q): got %q, want %q", text, got, want)
 		}
 	}
 }
 
-func FuzzFold(f *testing.F) {
+func FuzzJoinLines(f *testing.F) {
 	for _, text := range append(texts, "{\r\n\"a\"\r:\n\n[1,\r2]}\r\n") {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		before := string(text)
-		folded := string(Fold(text))
-		if strings.ContainsAny(folded, "\r\n") {
-			t.Errorf("%q still has breaks", folded)
+		joined := string(JoinLines(text))
+		if strings.ContainsAny(joined, "\r\n") {
+			t.Errorf("%q still has breaks", joined)
 		}
-		if folded != strings.NewReplacer("\r\n", " ", "\r", " ", "\n", " ").Replace(before) {
-			t.Errorf("%q became %q", before, folded)
+		if joined != strings.NewReplacer("\r\n", " ", "\r", " ", "\n", " ").Replace(before) {
+			t.Errorf("%q became %q", before, joined)
 		}
-		if json.Valid([]byte(before)) != json.Valid([]byte(folded)) && json.Valid([]byte(before)) {
-			t.Errorf("%q became %q, which is no JSON", before, folded)
+		if json.Valid([]byte(before)) != json.Valid([]byte(joined)) && json.Valid([]byte(before)) {
+			t.Errorf("%q became %q, which is no JSON", before, joined)
 		}
 	})
 }
 
-func TestKindAndText(t *testing.T) {
+func TestTypeNameAndText(t *testing.T) {
 	for value, want := range map[string]string{
 		`{}`: "an object", ` []`: "an array", `"x"`: "a string", `true`: "a boolean", `false`: "a boolean", `null`: "null", `-1`: "a number", ``: "nothing",
 	} {
-		if got := Kind([]byte(value)); got != want {
-			t.Errorf("Kind(%s): got %s, want %s", value, got, want)
+		if got := TypeName([]byte(value)); got != want {
+			t.Errorf("TypeName(%s): got %s, want %s", value, got, want)
 		}
 	}
 	for value, want := range map[string]string{`"a"`: "a", `""`: "", `"\u00e9\n\"\\"`: "é\n\"\\", `"\ud83c\udf89"`: "🎉"} {
@@ -336,4 +377,28 @@ func TestQuote(t *testing.T) {
 			t.Errorf("%q came back as %q", s, got)
 		}
 	})
+}
+
+// Text and Quote agree with encoding/json, whatever the bytes.
+func TestTextReadsAsEncodingJSONDoes(t *testing.T) {
+	for _, value := range []string{"\"a\xff\xfeb\"", "\"\\n\xc3\"", "\"\xed\xa0\x80é\"", `"é\ud800"`} {
+		var want string
+		if err := json.Unmarshal([]byte(value), &want); err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := Text([]byte(value)); !ok || got != want {
+			t.Errorf("%q: got %q, want %q", value, got, want)
+		}
+	}
+}
+
+func TestNesting(t *testing.T) {
+	for text, want := range map[string][2]int{
+		`1`: {0, 0}, `"{[\"{"`: {0, 0}, `{}`: {1, 1}, `[]`: {1, 0}, ``: {0, 0},
+		`{"a":[{"}":{}},{}],"b":[[[]]]}`: {4, 4},
+	} {
+		if depth, objects := Nesting([]byte(text)); depth != want[0] || objects != want[1] {
+			t.Errorf("%s: got depth %d and %d objects, want %v", text, depth, objects, want)
+		}
+	}
 }

@@ -25,14 +25,13 @@ func (m *Message) IsRequest() bool { return m.Method != "" && m.ID != nil }
 // IsNotification reports whether the message wants no answer.
 func (m *Message) IsNotification() bool { return m.Method != "" && m.ID == nil }
 
-// ErrEnvelope says that a text is JSON but not a JSON-RPC 2.0 message.
+// ErrEnvelope means that a text is JSON but not a JSON-RPC 2.0 message.
 var ErrEnvelope = errors.New("not a JSON-RPC 2.0 message")
 
-// Parse checks all of b, one JSON value with space around it allowed, and
-// finds the members of the envelope. What it cannot make sense of is an error
-// that wraps ErrEnvelope, ErrUnexpectedEnd or is a *SyntaxError; with
-// ErrEnvelope the message holds what was found, so that an error can be sent
-// under its id.
+// Parse checks all of b, one JSON value with space around it allowed, and finds
+// the members of the envelope. Its errors wrap ErrEnvelope or ErrUnexpectedEnd, or
+// are a *SyntaxError; with ErrEnvelope the message holds what was found, so that
+// an error can be sent under its id.
 func Parse(b []byte) (Message, error) {
 	start := space(b, 0)
 	m, end, err := envelope(b, start)
@@ -50,7 +49,7 @@ func Parse(b []byte) (Message, error) {
 func envelope(b []byte, i int) (m Message, end int, err error) {
 	if i >= len(b) || b[i] != '{' {
 		if end, err = Skip(b, i); err == nil {
-			err = fmt.Errorf("%w: an object is wanted, got %s", ErrEnvelope, Kind(b[i:end]))
+			err = fmt.Errorf("%w: an object is wanted, got %s", ErrEnvelope, TypeName(b[i:end]))
 		}
 		return m, end, err
 	}
@@ -73,7 +72,7 @@ func envelope(b []byte, i int) (m Message, end int, err error) {
 	return m, end, m.check(version, method, twice)
 }
 
-// slot returns where a member of the envelope belongs, nil for any other.
+// slot returns where a member of the envelope is stored, nil for other members.
 func (m *Message) slot(key []byte, version, method *[]byte) *[]byte {
 	if bytes.IndexByte(key, '\\') >= 0 {
 		text, _ := Text(key)
@@ -96,7 +95,7 @@ func (m *Message) slot(key []byte, version, method *[]byte) *[]byte {
 	return nil
 }
 
-// check decodes the method and says what the envelope lacks.
+// check decodes the method and returns what is wrong with the envelope.
 func (m *Message) check(version, method, twice []byte) error {
 	var ok bool
 	switch {
@@ -115,7 +114,7 @@ func (m *Message) check(version, method, twice []byte) error {
 	return nil
 }
 
-// methodName decodes a method; the names that calls use cost no allocation.
+// methodName decodes a method. The most frequent ones cost no allocation.
 func methodName(raw []byte) (string, bool) {
 	switch string(raw) {
 	case `"tools/call"`:
@@ -130,8 +129,8 @@ func methodName(raw []byte) (string, bool) {
 	return Text(raw)
 }
 
-// ValidID reports whether id can name a request: a string or an integer
-// (MCP basic protocol, "Requests"; null, fractions and objects cannot).
+// ValidID reports whether id can be the id of a request: a string or an integer
+// (MCP basic protocol, "Requests"), not null, a fraction or an object.
 func ValidID(id []byte) bool {
 	if len(id) == 0 {
 		return false
@@ -142,9 +141,8 @@ func ValidID(id []byte) bool {
 	return (id[0] == '-' || '0' <= id[0] && id[0] <= '9') && !bytes.ContainsAny(id, ".eE")
 }
 
-// The fixed parts of messages, for Writer.Send: a message is sent as the
-// pieces it is made of, so what passes through is copied once, into the
-// queue.
+// The fixed parts of messages, for Writer.Send: a message is sent in the pieces it
+// is made of, so that what passes through is copied only once, into the queue.
 var (
 	requestHead  = []byte(`{"jsonrpc":"2.0","id":`)
 	methodHead   = []byte(`,"method":`)
@@ -155,8 +153,8 @@ var (
 	messageClose = []byte(`}`)
 )
 
-// appendRequest appends a request up to where its params begin; without any,
-// the whole. With params it goes on with them and ends with messageClose.
+// appendRequest appends a request up to its params, or all of it if there are none.
+// The params and messageClose come next.
 func appendRequest(dst []byte, id int64, method string, params bool) []byte {
 	dst = strconv.AppendInt(append(dst, requestHead...), id, 10)
 	dst = AppendQuote(append(dst, methodHead...), method)
@@ -166,8 +164,8 @@ func appendRequest(dst []byte, id int64, method string, params bool) []byte {
 	return append(dst, messageClose...)
 }
 
-// Request returns the pieces of a request; params, themselves in pieces, may be
-// nil.
+// Request returns the pieces of a request. Its params are themselves given in
+// pieces and may be left out.
 func Request(id int64, method string, params ...[]byte) [][]byte {
 	parts := append(make([][]byte, 0, 2+len(params)), appendRequest(nil, id, method, hasParams(params)))
 	if hasParams(params) {
@@ -176,7 +174,8 @@ func Request(id int64, method string, params ...[]byte) [][]byte {
 	return parts
 }
 
-// Notification returns the pieces of a notification; params may be nil.
+// Notification returns the pieces of a notification. method is in quotes; params
+// may be left out.
 func Notification(method []byte, params ...[]byte) [][]byte {
 	return closeParams(append(make([][]byte, 0, 4+len(params)), noticeHead, method), params)
 }
@@ -190,12 +189,12 @@ func closeParams(parts, params [][]byte) [][]byte {
 	return append(parts, messageClose)
 }
 
-// Result returns the pieces of a successful answer.
+// Result returns the pieces of a successful response.
 func Result(id, result []byte) [][]byte {
 	return [][]byte{requestHead, id, resultHead, result, messageClose}
 }
 
-// Failure returns the pieces of an answer that is an error; a nil id is null.
+// Failure returns the pieces of an error response; a nil id is null.
 func Failure(id []byte, err *Error) [][]byte {
 	if id == nil {
 		id = []byte("null")

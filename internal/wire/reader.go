@@ -7,34 +7,40 @@ import (
 	"io"
 )
 
-// Limits of a Reader that are no one's to set.
+// Fixed limits of a Reader.
 const (
 	readChunk = 64 << 10 // first size of the buffer, a pipe's capacity
-	shortLine = 512      // how long a line may be that shares its memory with others
+	shortLine = 512      // longest line that shares its memory with others
 	lineBlock = 8 << 10  // how much memory they share
-	joinLimit = 64 << 10 // how much text several lines may make one message of
+	joinLimit = 64 << 10 // longest message that is put together from several lines
 )
 
-// A Reader reads messages, one a line, from what a real program prints: it
-// skips a byte order mark and empty lines, takes "\r\n", joins a message
-// printed over several lines, separates two on one line, and steps over lines
-// that are no message or are too long.
+// A Reader reads messages, one per line, from what real programs print: it skips
+// a byte order mark and empty lines, accepts "\r\n", joins a message printed over
+// several lines, separates two on one line, and reports lines that are not a
+// message or too long and goes on behind them.
 type Reader struct {
 	// Idle, if not nil, is called before the source is read, which may take long:
-	// every message that came whole was returned.
+	// every message that has arrived whole was returned. It may block.
 	Idle func()
+
+	// Cork, if not nil, is held from a read that brought something until Idle is
+	// called, that is while the caller of Next handles messages. That goroutine
+	// must not block in between without calling Uncork first.
+	Cork *Cork
 
 	src      io.Reader
 	max      int
 	buf      []byte // buf[start:end] is read and not yet used
 	start    int
 	end      int
-	searched int    // so many bytes behind start are no line's end
-	expected int    // how long the next long line may be
+	searched int    // that many bytes behind start hold no newline
+	expected int    // size that a long line is expected to have
 	begun    bool   // the first line was seen
 	block    []byte // for copies of short lines
-	rest     []byte // text to be taken before the next line
-	pending  error  // what the next line is
+	rest     []byte // text that comes before the next line
+	pending  error  // what comes in the place of the next line
+	holding  bool   // Cork is held on behalf of this Reader
 }
 
 // NewReader returns a Reader on src for lines of at most max bytes.
@@ -42,9 +48,9 @@ func NewReader(src io.Reader, max int) *Reader {
 	return &Reader{src: src, max: max}
 }
 
-// Next returns the next message. Its bytes are the caller's to keep. The error
-// is a *Fault where a line was no message (call Next again for what follows),
-// or the error of the source, io.EOF at its end.
+// Next returns the next message. Its bytes are the caller's to keep. The error is
+// a *Fault if a line was not a message (call Next again for what follows), or the
+// error of the source, io.EOF at its end.
 //
 // A JSON-RPC batch is returned whole: a Message with only Raw, which begins
 // with '['.
@@ -54,10 +60,20 @@ func (r *Reader) Next() (Message, error) {
 		if err != nil {
 			return Message{}, err
 		}
-		// What is behind the text may belong to a value that goes on.
+		// Space behind the text may belong to a value that is not closed yet.
 		if text = text[space(text, 0):]; len(text) > 0 {
 			return r.message(text)
 		}
+	}
+}
+
+// Uncork releases Cork until the next read. The goroutine that calls Next calls it
+// before it blocks, and when it stops calling Next before that has returned an
+// error of the source.
+func (r *Reader) Uncork() {
+	if r.holding {
+		r.holding = false
+		r.Cork.Release()
 	}
 }
 
@@ -102,9 +118,9 @@ func messageOrBatch(text []byte) (m Message, end int, err error) {
 	return Message{Raw: text[:end]}, end, nil
 }
 
-// join adds lines to a value that is not closed yet, until it is, until it
-// cannot be JSON any more, or until enough is enough. A line that is a message
-// of its own ends the attempt and is kept for the next call.
+// join adds lines to a value that is not closed until it is closed, cannot be JSON
+// any more, or has reached joinLimit. A line that is itself a message ends the
+// attempt and is kept for the next call.
 func (r *Reader) join(text []byte) []byte {
 	open, ok := brackets(text)
 	for checked := len(text); ok && open > 0 && len(text) < joinLimit; {
@@ -122,7 +138,7 @@ func (r *Reader) join(text []byte) []byte {
 		open += more
 		text = append(append(text, ' '), next...)
 		if len(text) < 2*checked {
-			continue // looked at only as often as it doubles, the work stays linear
+			continue // checked only when it has doubled, so that the work stays linear
 		}
 		if _, err := Skip(text, 0); !errors.Is(err, ErrUnexpectedEnd) {
 			return text
@@ -132,8 +148,8 @@ func (r *Reader) join(text []byte) []byte {
 	return text
 }
 
-// brackets returns how many more brackets a line opens than it closes. It is
-// not ok if a string is open at its end: no string goes on on the next line.
+// brackets returns how many more brackets a line opens than it closes. It is not
+// ok if a string is open at the end: strings do not continue on the next line.
 func brackets(line []byte) (open int, ok bool) {
 	for i := 0; i < len(line); {
 		switch line[i] {
@@ -154,7 +170,7 @@ func brackets(line []byte) (open int, ok bool) {
 	return open, true
 }
 
-// isMessage reports whether a line is a message, or a batch, by itself.
+// isMessage reports whether a line is itself a message or a batch.
 func isMessage(line []byte) bool {
 	if i := space(line, 0); i < len(line) && line[i] == '[' {
 		for first := range Elements(line) {
@@ -165,7 +181,7 @@ func isMessage(line []byte) bool {
 	return err == nil
 }
 
-// line returns the next line without its end, as bytes of its own.
+// line returns the next line without its newline, in memory of its own.
 func (r *Reader) line() ([]byte, error) {
 	if err := r.pending; err != nil {
 		r.pending = nil
@@ -191,7 +207,7 @@ func (r *Reader) line() ([]byte, error) {
 	return r.take(r.searched), nil
 }
 
-// whole reports whether the next line is in the buffer to its end, which is
+// whole reports whether the next line is complete in the buffer: its newline is
 // searched bytes behind start then.
 func (r *Reader) whole() bool {
 	at := r.start + r.searched
@@ -207,13 +223,13 @@ func (r *Reader) whole() bool {
 	return true
 }
 
-// take returns n bytes of the buffer and steps over the newline behind them.
+// take returns n bytes of the buffer and skips the newline behind them.
 func (r *Reader) take(n int) []byte {
 	line := r.buf[r.start : r.start+n]
 	r.start, r.searched = r.start+n+1, 0
 	if n >= readChunk {
-		// A long line keeps the buffer it was read into, one copy less, unless
-		// most of that would be kept for nothing.
+		// A long line keeps the buffer it was read into, which saves a copy, unless
+		// most of that would be wasted.
 		if r.expected = n + n/8; n < len(r.buf)/2 {
 			line = bytes.Clone(line)
 		}
@@ -223,15 +239,15 @@ func (r *Reader) take(n int) []byte {
 	return r.own(line)
 }
 
-// leftover returns a new buffer with what is behind the line just taken.
+// leftover returns a new buffer with what follows the line just taken.
 func (r *Reader) leftover() []byte {
 	buf := make([]byte, max(readChunk, r.end-r.start))
 	copy(buf, r.buf[r.start:r.end])
 	return buf
 }
 
-// own returns a copy of a line. Short ones share a block of memory with those
-// that come next: an allocation for many.
+// own returns a copy of a line. Short lines share a block of memory with those
+// that come next: one allocation for many.
 func (r *Reader) own(line []byte) []byte {
 	n := len(line)
 	if n > shortLine {
@@ -261,6 +277,7 @@ func (r *Reader) fill() error {
 	if r.end == len(r.buf) {
 		r.grow()
 	}
+	r.Uncork()
 	if r.Idle != nil {
 		r.Idle()
 	}
@@ -269,6 +286,8 @@ func (r *Reader) fill() error {
 		r.end += n
 		switch {
 		case n > 0:
+			r.holding = true
+			r.Cork.Hold()
 			return nil
 		case err != nil:
 			return err
@@ -277,10 +296,10 @@ func (r *Reader) fill() error {
 	return io.ErrNoProgress
 }
 
-// grow makes room behind what is read: by moving it to the front where that is
-// half the buffer, by a buffer of twice the size where not. More than a line
-// over the limit is never needed. Long lines tend to be followed by others as
-// long: the size of the last one saves getting there by doubling.
+// grow makes room behind what was read: by moving it to the front if that frees
+// half the buffer, otherwise by doubling the buffer, to at most one byte more than
+// the longest line. Long lines tend to be followed by others as long: the size of
+// the last one saves growing step by step.
 func (r *Reader) grow() {
 	buf := r.buf
 	if used := r.end - r.start; len(buf) == 0 || used > len(buf)/2 {
@@ -290,7 +309,7 @@ func (r *Reader) grow() {
 	r.buf, r.start = buf, 0
 }
 
-// discard drops a line that is too long and reports it.
+// discard skips a line that is too long and reports it.
 func (r *Reader) discard() error {
 	line := r.buf[r.start:r.end]
 	r.searched = 0

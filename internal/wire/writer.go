@@ -9,45 +9,52 @@ import (
 	"time"
 )
 
-// ErrFull says that a peer does not take what is sent to it: the message was
+// ErrFull means that the peer does not read what is sent to it: the message was
 // not queued.
 var ErrFull = errors.New("the peer does not read: its queue is full")
 
-// ErrClosed says that the writer was closed: the message was not queued.
+// ErrClosed means that the writer was closed: the message was not queued.
 var ErrClosed = errors.New("connection closed")
 
-// ErrStalled says that the peer took nothing for too long.
+// ErrStalled means that the peer read nothing for too long.
 var ErrStalled = errors.New("the peer does not read")
 
-// keptBuffer is how large a buffer may be that waits for the next messages.
+// keptBuffer is the largest buffer that is kept for the next messages.
 const keptBuffer = 1 << 20
 
-// A Writer sends messages, one a line, in the order of the calls. Sending
-// never blocks. Where the destination can say that it would block, the sender
-// writes what it takes at once, which saves waking another goroutine, half of
-// what a message costs. One goroutine writes what is left, as many messages a
-// write as there are.
+// A Writer sends messages, one per line, in the order of the calls. Sending never
+// blocks. If the destination can be written to without blocking, the sender
+// writes as much as it takes, which saves waking another goroutine, half of what
+// a message costs. One goroutine writes the rest, all queued messages in one
+// write.
 type Writer struct {
+	// Cork, if not nil, holds messages back while it is held. It is set before
+	// the first message is sent.
+	Cork *Cork
+
 	dst    io.Writer
-	direct *direct // nil where the destination cannot say that it would block
+	direct *direct // nil if the destination cannot be written to without blocking
 	stall  time.Duration
 	wake   chan struct{} // holds one token while there may be work
-	done   chan struct{} // closed when nothing will be written any more
+	done   chan struct{} // closed when nothing more will be written
+
+	nextDirty *Writer // in the list of Cork, which guards it
 
 	mu      sync.Mutex
-	queue   batch
-	spare   batch         // becomes the queue when that is taken
-	current batch         // being written by whoever set writing
+	queue   buffer
+	spare   buffer        // becomes the queue when that is taken
+	current buffer        // being written by whoever set writing
 	writing bool          // someone owns dst and current
 	left    bool          // a sender left the rest of current to the goroutine
-	room    chan struct{} // where someone waits: closed when a batch was written
+	corked  bool          // in the list of Cork: its next Release writes the queue
+	room    chan struct{} // nil or closed when current was written, for WaitBelow
 	closing bool
 	over    bool // done is closed
 	err     error
 }
 
 // NewWriter returns a Writer on dst. A write that makes no progress for stall
-// breaks it; 0 waits for ever. Close must be called.
+// breaks it; 0 waits forever. Close must be called.
 func NewWriter(dst io.Writer, stall time.Duration) *Writer {
 	w := &Writer{
 		dst:    dst,
@@ -61,13 +68,12 @@ func NewWriter(dst io.Writer, stall time.Duration) *Writer {
 }
 
 // Send queues one message made of the given pieces.
-func (w *Writer) Send(parts ...[]byte) error { return w.SendWithin(nil, 0, parts...) }
+func (w *Writer) Send(parts ...[]byte) error { return w.SendWithin(0, parts...) }
 
-// SendWithin queues one message unless more than limit bytes are waiting
-// already; 0 is no limit. Within a burst it is written when that is flushed, at
-// the latest; nil is no burst. It returns ErrFull, ErrClosed, or what broke the
+// SendWithin queues one message unless more than limit bytes are already
+// waiting; 0 is no limit. It returns ErrFull, ErrClosed, or what broke the
 // writer.
-func (w *Writer) SendWithin(b *Burst, limit int, parts ...[]byte) error {
+func (w *Writer) SendWithin(limit int, parts ...[]byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.refusalLocked(limit); err != nil {
@@ -76,24 +82,24 @@ func (w *Writer) SendWithin(b *Burst, limit int, parts ...[]byte) error {
 	for _, part := range parts {
 		w.queue.add(part)
 	}
-	w.queuedLocked(b)
+	w.queuedLocked()
 	return nil
 }
 
-// SendRequest is SendWithin for a request whose params are given in pieces,
-// none where it has none.
-func (w *Writer) SendRequest(b *Burst, limit int, id int64, method string, params ...[]byte) error {
+// SendRequest is SendWithin for a request; its params are given in pieces and
+// may be left out.
+func (w *Writer) SendRequest(limit int, id int64, method string, params ...[]byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.refusalLocked(limit); err != nil {
 		return err
 	}
 	w.queue.addRequest(id, method, params)
-	w.queuedLocked(b)
+	w.queuedLocked()
 	return nil
 }
 
-// refusalLocked says why nothing can be queued.
+// refusalLocked returns why nothing can be queued, or nil.
 func (w *Writer) refusalLocked(limit int) error {
 	switch {
 	case w.err != nil:
@@ -106,30 +112,36 @@ func (w *Writer) refusalLocked(limit int) error {
 	return nil
 }
 
-// queuedLocked sees to it that a message which was queued is written.
-func (w *Writer) queuedLocked(b *Burst) {
-	w.queue.end()
+// queuedLocked has a message that was queued written: now, by the goroutine, or
+// by the next Release of Cork.
+func (w *Writer) queuedLocked() {
+	w.queue.endMessage()
 	switch {
 	case w.direct == nil || w.writing:
 		w.wakeLocked()
-	case b != nil && w.queue.size < readChunk: // more than that a pipe does not take
-		b.add(w)
+	case w.queue.size >= readChunk: // more than that a pipe does not take
+		w.sendLocked()
+	case w.corked:
+	case w.Cork.add(w):
+		w.corked = true
 	default:
 		w.sendLocked()
 	}
 }
 
-// flush writes what a burst left in the queue, unless someone else does.
-func (w *Writer) flush() {
+// uncork writes what was held back, unless a write is under way: the queue comes
+// next then.
+func (w *Writer) uncork() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.corked = false
 	if w.queue.size > 0 && !w.writing && !w.over {
 		w.sendLocked()
 	}
 }
 
-// sendLocked writes what is queued as far as that is possible at once. The
-// lock is not held over the write; writing keeps others from dst.
+// sendLocked writes as much of the queue as is possible without blocking. The
+// lock is not held over the write; the flag writing keeps others from dst.
 func (w *Writer) sendLocked() {
 	w.takeLocked()
 	w.mu.Unlock()
@@ -144,7 +156,7 @@ func (w *Writer) sendLocked() {
 	if n == w.current.size {
 		w.wroteLocked()
 	} else {
-		w.current.written(n)
+		w.current.discard(n)
 		w.left = true
 	}
 	if w.left || w.queue.size > 0 || w.closing {
@@ -159,8 +171,15 @@ func (w *Writer) wakeLocked() {
 	}
 }
 
-// WaitBelow returns when at most limit bytes wait to be written, or when
-// nothing will be written any more.
+// Waiting returns how many bytes wait to be written.
+func (w *Writer) Waiting() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.queue.size + w.current.size
+}
+
+// WaitBelow returns when at most limit bytes wait to be written, or nothing more
+// will be written.
 func (w *Writer) WaitBelow(limit int) {
 	for {
 		w.mu.Lock()
@@ -188,12 +207,12 @@ func (w *Writer) Err() error {
 	return w.err
 }
 
-// Done is closed when nothing will be written any more.
+// Done is closed when nothing more will be written.
 func (w *Writer) Done() <-chan struct{} { return w.done }
 
-// Close writes what is queued and returns when that is done or the writer
-// broke; nothing can be sent after it. The goroutine is gone then, unless it
-// is in a write that nothing can interrupt.
+// Close writes what is queued and returns when that is done or the writer broke;
+// nothing can be sent afterwards. The goroutine has ended by then, unless it is
+// in a write that nothing can interrupt.
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	w.closing = true
@@ -203,8 +222,8 @@ func (w *Writer) Close() error {
 	return w.Err()
 }
 
-// Break gives up what is not written yet: from here on everything returns
-// err. A write in progress is interrupted where dst has SetWriteDeadline.
+// Break drops what is not yet written: from now on every method returns err. A
+// write in progress is interrupted if dst has SetWriteDeadline.
 func (w *Writer) Break(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -253,9 +272,9 @@ func (w *Writer) run() {
 	}
 }
 
-// take reports whether there is something to be written, which then is in
-// current; not so while a sender writes, who wakes the goroutine at the end.
-// last is whether nothing will follow.
+// take reports whether there is something to write, which is in current then.
+// While a sender writes there is not: it wakes the goroutine when it is done.
+// last reports that nothing will follow.
 func (w *Writer) take() (work, last bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -275,7 +294,7 @@ func (w *Writer) take() (work, last bool) {
 }
 
 func (w *Writer) takeLocked() {
-	w.current, w.queue, w.spare = w.queue, w.spare, batch{}
+	w.current, w.queue, w.spare = w.queue, w.spare, buffer{}
 	w.writing = true
 }
 
@@ -283,19 +302,19 @@ func (w *Writer) wrote() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.wroteLocked()
-	w.deadline(time.Time{}) // or the next direct write finds it passed
+	w.deadline(time.Time{}) // or the next direct write would fail at once
 }
 
 func (w *Writer) wroteLocked() {
-	w.spare, w.current, w.writing = w.current.empty(), batch{}, false
+	w.spare, w.current, w.writing = w.current.reset(), buffer{}, false
 	if w.room != nil {
 		close(w.room)
 		w.room = nil
 	}
 }
 
-// write gives the destination the stall time anew whenever it takes something,
-// so that a slow reader is no dead one.
+// write restarts the stall time whenever the destination takes something, so
+// that a slow reader does not count as a dead one.
 func (w *Writer) write(part []byte) error {
 	for len(part) > 0 {
 		n, err := w.writePart(part[:min(len(part), readChunk)])
@@ -313,18 +332,18 @@ func (w *Writer) writePart(part []byte) (int, error) {
 		defer w.mu.Unlock()
 		return 0, w.err
 	}
-	guarded := w.stall <= 0 || w.deadline(time.Now().Add(w.stall))
+	bounded := w.stall <= 0 || w.deadline(time.Now().Add(w.stall))
 	w.mu.Unlock()
-	if !guarded {
-		// A file that is no pipe, or a stdout that was opened before us: the
-		// write cannot be ended, but those who wait for it can.
+	if !bounded {
+		// A file that is not a pipe, or a stdout that was opened before us: the
+		// write cannot be interrupted, but nobody has to wait for it.
 		watchdog := time.AfterFunc(w.stall, func() { w.end(ErrStalled) })
 		defer watchdog.Stop()
 	}
 	return w.dst.Write(part)
 }
 
-// deadline reports whether the destination takes a deadline for its writes.
+// deadline sets the deadline of writes and reports whether dst supports it.
 func (w *Writer) deadline(t time.Time) bool {
 	dst, ok := w.dst.(interface{ SetWriteDeadline(time.Time) error })
 	return ok && dst.SetWriteDeadline(t) == nil

@@ -99,10 +99,10 @@ func TestWriterRefusesOverLimit(t *testing.T) {
 		big := bytes.Repeat([]byte("x"), 100)
 		w.Send(big)
 		synctest.Wait() // it is being written, and counts
-		if err := w.SendWithin(nil, 101, big); err != nil {
+		if err := w.SendWithin(101, big); err != nil {
 			t.Errorf("at the limit: %v", err)
 		}
-		if err := w.SendWithin(nil, 101, big); !errors.Is(err, ErrFull) {
+		if err := w.SendWithin(101, big); !errors.Is(err, ErrFull) {
 			t.Errorf("over the limit: got %v, want %v", err, ErrFull)
 		}
 		if err := w.Send(big); err != nil {
@@ -272,7 +272,7 @@ func TestWriterManySenders(t *testing.T) {
 	for s := range 8 {
 		senders.Go(func() {
 			for n := range 500 {
-				if err := w.SendWithin(nil, 1<<20, fmt.Appendf(nil, "%d %d", s, n)); err != nil {
+				if err := w.SendWithin(1<<20, fmt.Appendf(nil, "%d %d", s, n)); err != nil {
 					t.Error(err)
 				}
 			}

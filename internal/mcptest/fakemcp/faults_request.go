@@ -73,16 +73,20 @@ func slowOn(c *call, ms string) bool {
 	}
 }
 
-// gateOn lets a test hold an answer back for as long as it likes. A file is the
-// one signal that reaches a process through any number of parents.
-func gateOn(c *call, file string) bool {
+// gateOn lets a test hold an answer back for as long as it likes.
+func gateOn(c *call, file string) bool { return !c.waitForFile(file) }
+
+// waitForFile returns when the file exists, or false when the call was cancelled
+// before. A file is the one signal that reaches a process through any number of
+// parents.
+func (c *call) waitForFile(file string) bool {
 	for {
 		if _, err := os.Stat(file); err == nil {
-			return false
+			return true
 		}
 		select {
 		case <-c.ctx.Done():
-			return true
+			return false
 		case <-time.After(2 * time.Millisecond):
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 )
 
 // A listener is one open subscriptions/listen.
@@ -12,6 +13,8 @@ type listener struct {
 	send func(msg []byte)
 	end  chan struct{} // closed when the server ends the subscription
 	wish wish
+
+	acknowledging sync.Mutex // what it is told comes behind the acknowledgement
 }
 
 // wish is what a listener asked for.
@@ -23,7 +26,8 @@ type wish struct {
 }
 
 // listen acknowledges and then stays open until the client cancels or the tool
-// end_listen ends it.
+// end_listen ends it. The line "listening" in the ledger says that from now on
+// every change is told; that of the request itself says only that it has come.
 func (c *call) listen() (json.RawMessage, error) {
 	var params struct {
 		Notifications json.RawMessage `json:"notifications"`
@@ -38,9 +42,12 @@ func (c *call) listen() (json.RawMessage, error) {
 	if err := decode(params.Notifications, &l.wish); err != nil {
 		return nil, err
 	}
-	l.tell("notifications/subscriptions/acknowledged", fmt.Sprintf(`"notifications":%s`, params.Notifications))
+	l.acknowledging.Lock()
 	c.peer.addListener(l)
 	defer c.peer.dropListener(l)
+	l.send(l.notification("notifications/subscriptions/acknowledged", fmt.Sprintf(`"notifications":%s`, params.Notifications)))
+	l.acknowledging.Unlock()
+	c.peer.fake.ledger.add("listening %s", l.id)
 	select {
 	case <-c.ctx.Done():
 		return nil, errSilent
@@ -49,12 +56,19 @@ func (c *call) listen() (json.RawMessage, error) {
 	}
 }
 
-// tell sends a notification that names the subscription.
+// tell sends a notification on the subscription.
 func (l *listener) tell(method, params string) {
+	l.acknowledging.Lock()
+	defer l.acknowledging.Unlock()
+	l.send(l.notification(method, params))
+}
+
+// notification is one that names the subscription.
+func (l *listener) notification(method, params string) []byte {
 	if params != "" {
 		params += ","
 	}
-	l.send(notification(method, fmt.Sprintf(`%s"_meta":{"%ssubscriptionId":%s}`, params, metaPrefix, l.id)))
+	return notification(method, fmt.Sprintf(`%s"_meta":{"%ssubscriptionId":%s}`, params, metaPrefix, l.id))
 }
 
 func (p *peer) addListener(l *listener) {

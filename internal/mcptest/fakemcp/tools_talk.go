@@ -67,21 +67,30 @@ func (c *call) logs(times int) int {
 	return times
 }
 
+// runSleep answers after ms milliseconds, or when the file until exists, which its
+// definition does not tell: goldens hold its size. With neither it never answers.
 func runSleep(c *call, args json.RawMessage) (json.RawMessage, error) {
 	var a struct {
-		Ms int `json:"ms"`
+		Ms    int    `json:"ms"`
+		Until string `json:"until"`
 	}
 	if err := decode(args, &a); err != nil {
 		return nil, err
 	}
-	if a.Ms == 0 {
-		<-c.ctx.Done()
-		return nil, errSilent
+	var over <-chan time.Time // never
+	switch {
+	case a.Until != "":
+		if !c.waitForFile(a.Until) {
+			return nil, errSilent
+		}
+		return textResult("slept", ""), nil
+	case a.Ms > 0:
+		over = time.After(time.Duration(a.Ms) * time.Millisecond)
 	}
 	select {
 	case <-c.ctx.Done():
 		return nil, errSilent
-	case <-time.After(time.Duration(a.Ms) * time.Millisecond):
+	case <-over:
 		return textResult("slept", ""), nil
 	}
 }

@@ -1,0 +1,206 @@
+package aggregator
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"dynmcp/catalog"
+	"dynmcp/internal/mcptest"
+	"dynmcp/internal/wire"
+	"dynmcp/schema"
+)
+
+// newQuiet returns an aggregator of which nothing is started.
+func newQuiet(t *testing.T, opts Options) *Aggregator {
+	t.Helper()
+	file := mcptest.Config(t, `{"mcp":{"up":{"command":"none","description":"d"}}}`)
+	cfg, err := schema.ReadFiles(t.Context(), []string{file}, schema.LoadOptions{}).Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	agg, err := New(cfg, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(agg.Close)
+	return agg
+}
+
+// join returns a session after the handshake, and what its host is sent.
+func join(agg *Aggregator, p principal) (*session, *listener) {
+	host := &listener{}
+	s := agg.sessions.open(p, agg.snapshot())
+	s.initialized = true
+	agg.sessions.attach(s, host)
+	return s, host
+}
+
+// A list that the host has just read is not older news to it.
+func TestNoChangeIsAnnouncedThatWasRead(t *testing.T) {
+	agg := newQuiet(t, Options{})
+	s, host := join(agg, principal{})
+	agg.catalog.Put("up", agg.catalog.Index("up", &catalog.Listing{Prompts: []json.RawMessage{[]byte(`{"name":"a"}`)}}))
+	older := agg.snapshot()
+	agg.catalog.Put("up", agg.catalog.Index("up", &catalog.Listing{Prompts: []json.RawMessage{[]byte(`{"name":"b"}`)}}))
+	newer := agg.snapshot()
+	if s.recordList("prompts/list", newer.version("prompts/list")) {
+		t.Error("the newest list counts as outdated")
+	}
+	s.announce(older)
+	if slices.Contains(host.all(), "notifications/prompts/list_changed ") {
+		t.Error("the host is told of a list that is older than what it read")
+	}
+	s.announce(newer)
+	if slices.Contains(host.all(), "notifications/prompts/list_changed ") {
+		t.Error("the host is told of what it has just read")
+	}
+	// One that was told of a list, and then read an older one, must be told again.
+	if !s.recordList("prompts/list", older.version("prompts/list")) {
+		t.Error("an older list counts as the newest")
+	}
+	s.announce(newer)
+	if got := host.all(); !slices.Contains(got, "notifications/prompts/list_changed ") {
+		t.Errorf("the host has read an old list and is told only %q", got)
+	}
+}
+
+// A surface that cannot be shown costs its list, not the process and not the
+// others.
+func TestPanicDoesNotEndAnnouncing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		agg := newQuiet(t, Options{})
+		defer agg.Close()
+		_, host := join(agg, principal{})
+		st := *agg.state.Load()
+		st.tools = append(slices.Clone(st.tools), tool{definitions: func(*catalog.View) []json.RawMessage { panic("boom") }})
+		agg.state.Store(&st)
+		for _, name := range []string{"a", "b"} {
+			agg.catalog.Put("up", agg.catalog.Index("up", &catalog.Listing{Prompts: []json.RawMessage{[]byte(`{"name":"` + name + `"}`)}}))
+			agg.sessions.markDirty()
+			time.Sleep(settling)
+			synctest.Wait()
+			if got := host.take(); !slices.Contains(got, "notifications/prompts/list_changed ") {
+				t.Errorf("%s: the host got %q", name, got)
+			}
+		}
+	})
+}
+
+// The digests of lists are made once for each change, whatever the number of
+// sessions.
+func TestDigestsAreShared(t *testing.T) {
+	agg := newQuiet(t, Options{})
+	made := 0
+	st := *agg.state.Load()
+	st.tools = []tool{{definitions: func(*catalog.View) []json.RawMessage { made++; return nil }}}
+	agg.state.Store(&st)
+	for range 100 {
+		s, _ := join(agg, principal{})
+		s.announce(agg.snapshot())
+	}
+	if made != 1 {
+		t.Errorf("the tools were listed %d times, want once", made)
+	}
+}
+
+// A panic in one of the goroutines that list is why the load failed.
+func TestPanicWhileListingFailsTheLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		archive := txtar.Parse([]byte("-- setup --\nhost 2025-11-25 {}\nupstream lazy 2025-11-25 {\"tools\":{}}\n"))
+		st := newStage(t, archive)
+		defer st.close()
+		st.agg.log = slog.New(&panicking{Handler: slog.DiscardHandler, over: "advertised but not known"})
+		up, host := st.upstreams[0], st.hosts[0]
+		up.scripted = true
+		up.answers["initialize"] = ""
+		host.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"load_mcp","arguments":{"mcp_name":"up"}}}`)
+		for range 4 {
+			time.Sleep(settling)
+			for _, text := range up.take() {
+				switch m, _ := wire.Parse([]byte(text)); m.Method {
+				case "initialize":
+					up.send(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}`)
+				case "tools/list":
+					up.send(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"error":{"code":-32601,"message":"no"}}`)
+				}
+			}
+		}
+		if got := strings.Join(host.take(), "\n"); !strings.Contains(got, "internal error: boom") {
+			t.Errorf("the host got %q", got)
+		}
+	})
+}
+
+// A panicking logger is one that panics over a message.
+type panicking struct {
+	slog.Handler
+	over   string
+	panics int
+}
+
+func (p *panicking) Enabled(context.Context, slog.Level) bool { return true }
+
+func (p *panicking) WithAttrs([]slog.Attr) slog.Handler { return p }
+
+func (p *panicking) Handle(_ context.Context, r slog.Record) error {
+	if strings.HasPrefix(r.Message, p.over) {
+		p.panics++
+		panic("boom")
+	}
+	return nil
+}
+
+// A panic of who is told that an upstream starts costs that it is told.
+func TestPanicInAStartReport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		agg := newQuiet(t, Options{})
+		defer agg.Close()
+		stop := agg.reportStart(t.Context(), &panickingHost{}, []byte("1"), "up")
+		time.Sleep(time.Minute)
+		stop()
+	})
+}
+
+type panickingHost struct{ listener }
+
+func (*panickingHost) Notify(string, json.RawMessage) { panic("boom") }
+
+// A listener is a host that takes notifications and answers nothing.
+type listener struct {
+	mu  sync.Mutex
+	got []string
+}
+
+func (l *listener) Notify(method string, params json.RawMessage) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.got = append(l.got, method+" "+string(params))
+}
+
+func (l *listener) Request(context.Context, string, json.RawMessage) func() (json.RawMessage, error) {
+	return func() (json.RawMessage, error) { return nil, nil }
+}
+
+// take returns what the host was sent since the last time.
+func (l *listener) take() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	got := l.got
+	l.got = nil
+	return got
+}
+
+func (l *listener) all() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.got)
+}

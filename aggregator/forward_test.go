@@ -1,0 +1,158 @@
+package aggregator
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"dynmcp/internal/wire"
+	"dynmcp/lazy"
+	"dynmcp/schema"
+	"dynmcp/transports"
+	"dynmcp/transports/host"
+)
+
+// What comes on a call's own stream, which HTTP has, is for the host that made
+// the call: another host must not read its log.
+func TestOwnStreamIsForItsHost(t *testing.T) {
+	agg, err := New(schema.Single("up", nil), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer agg.Close()
+	var mine, other listener
+	session := agg.sessions.open(principal{}, agg.snapshot())
+	agg.sessions.attach(session, &mine)
+	agg.sessions.attach(agg.sessions.open(principal{}, agg.snapshot()), &other)
+	p := agg.peerOf(&lazy.Upstream{Server: schema.Server{Name: "up"}})
+	call := func(params string, modern bool) *forwardedCall {
+		request := host.NewRequest("tools/call", json.RawMessage(params), &mine, func(json.RawMessage, error) {})
+		if modern {
+			request.Era = transports.Stateless
+		}
+		return &forwardedCall{agg: agg, session: session, request: request, peer: p}
+	}
+	for _, f := range []*forwardedCall{
+		call(`{}`, false),
+		call(`{"_meta":{"io.modelcontextprotocol/logLevel":"info"}}`, true),
+		call(`{"_meta":{}}`, true), // wants no log
+	} {
+		f.Notify("notifications/message", json.RawMessage(`{"data":1.0}`))
+		f.Notify("notifications/x-unknown", json.RawMessage(`{"n":1.0}`))
+	}
+	log, unknown := `notifications/message {"data":1.0}`, `notifications/x-unknown {"n":1.0}`
+	if diff := cmp.Diff([]string{log, unknown, log, unknown, unknown}, mine.got); diff != "" {
+		t.Errorf("the host of the calls (-want +got):\n%s", diff)
+	}
+	if len(other.got) > 0 {
+		t.Errorf("another host got %q", other.got)
+	}
+}
+
+// Whatever overtakes what (cancels, answers, the end of the connection), a request
+// gets one answer, or none if it was cancelled, and nothing stays behind.
+func TestEveryCallEndsOnce(t *testing.T) {
+	for round := range 30 {
+		synctest.Test(t, func(t *testing.T) {
+			st := newStage(t, txtar.Parse([]byte(catalogued)))
+			defer st.close()
+			host, up := st.hosts[0], st.upstreams[0]
+			ended := make(chan struct{})
+			go func() { // the upstream answers what it gets, and may end in between
+				defer close(ended)
+				for n := 0; n < 40; n++ {
+					for _, text := range up.take() {
+						if m, _ := wire.Parse([]byte(text)); m.Method == "tools/call" && n%3 != 0 {
+							up.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID))
+						}
+					}
+					if n == 10+round%20 {
+						up.leave()
+					}
+					time.Sleep(time.Microsecond)
+				}
+			}()
+			const calls = 64
+			var hosts sync.WaitGroup
+			for n := range calls {
+				call := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"use_tool","arguments":{"tool_name":"up/echo"}}}`, n)
+				cancel := fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, n)
+				hosts.Go(func() {
+					time.Sleep(time.Duration(n) * time.Microsecond / 2)
+					host.send(call)
+					if n%2 == 0 {
+						host.send(cancel)
+					}
+				})
+			}
+			hosts.Wait()
+			<-ended
+			up.leave() // ends the calls that it left unanswered
+			time.Sleep(settling)
+			synctest.Wait()
+			answers := map[string]int{}
+			for _, text := range host.take() {
+				if m, _ := wire.Parse([]byte(text)); m.ID != nil {
+					answers[string(m.ID)]++
+				}
+			}
+			for n := range calls {
+				if got := answers[fmt.Sprint(n)]; got > 1 || got == 0 && n%2 == 1 {
+					t.Errorf("request %d got %d answers", n, got)
+				}
+			}
+			p := st.agg.peerOf(st.agg.set.Get("up"))
+			if got := p.calls.all(); len(got) > 0 {
+				t.Errorf("%d calls stay in flight", len(got))
+			}
+		})
+	}
+}
+
+// A cancel that comes before the connection knows the call takes effect when it
+// does.
+func TestCancelOvertakesSending(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, txtar.Parse([]byte(catalogued)))
+		defer st.close()
+		up, u := st.upstreams[0], st.agg.set.Get("up")
+		conn, release, ok := u.Ready()
+		if !ok {
+			t.Fatal("the upstream is not ready")
+		}
+		answers := make(chan error, 2)
+		r := host.NewRequest("tools/call", nil, nil, func(_ json.RawMessage, err error) { answers <- err })
+		c := &forwardedCall{agg: st.agg, session: st.agg.sessions.all()[0], peer: st.agg.peerOf(u), route: route{upstream: u}, request: r}
+		c.Method, c.Done = r.Method, c.answered
+		c.peer.calls.mu.Lock() // keeps send from reaching Conn.Start
+		sending := make(chan struct{})
+		go func() {
+			defer close(sending)
+			c.send(conn, release)
+		}()
+		for sent := false; !sent; runtime.Gosched() {
+			c.mu.Lock()
+			sent = c.state == callSent
+			c.mu.Unlock()
+		}
+		c.cancel([]byte(`"why"`)) // as when we end: the request still wants an answer
+		c.peer.calls.mu.Unlock()
+		<-sending
+		synctest.Wait()
+		sent := up.take()
+		if len(sent) != 2 || !strings.Contains(sent[1], "notifications/cancelled") || !strings.Contains(sent[1], `"reason":"why"`) {
+			t.Errorf("the upstream got %q, want the call and its cancel", sent)
+		}
+		if len(answers) != 1 || !strings.Contains(fmt.Sprint(<-answers), "shutting down") || len(c.peer.calls.all()) > 0 {
+			t.Errorf("%d answers too many, %d calls in flight", len(answers), len(c.peer.calls.all()))
+		}
+	})
+}

@@ -1,0 +1,72 @@
+package aggregator
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"dynmcp/internal/wire"
+	"dynmcp/transports"
+	"dynmcp/transports/host"
+)
+
+// A reference that some upstream may read differently than we do is not routed by
+// what we read.
+func TestAmbiguousReferenceIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, txtar.Parse([]byte(`-- setup --
+host 2025-11-25 {}
+upstream 2025-11-25 {"prompts":{},"resources":{},"completions":{}}
+-- upstream prompts/list --
+{"prompts":[{"name":"a"}]}
+-- upstream resources/templates/list --
+{"resourceTemplates":[{"uriTemplate":"x://{id}","name":"t"}]}
+`)))
+		defer st.close()
+		host, up := st.hosts[0], st.upstreams[0]
+		for n, test := range []struct {
+			params  string
+			refused bool
+		}{
+			{`"ref":{"type":"ref/prompt","name":"a"}`, false},
+			{`"ref":{"type":"ref/resource","uri":"x://{id}"}`, false},
+			{`"ref":{"type":"ref/prompt","name":"b","name":"a"}`, true},
+			{`"ref":{"type":"ref/prompt","name":"a","Name":"b"}`, true},
+			{`"ref":{"type":"ref/resource","type":"ref/prompt","name":"a"}`, true},
+			{`"ref":{"type":"ref/resource","uri":"x://{id}","u\u0072i":"y"}`, true},
+			{`"ref":{"type":"ref/resource","uri":"x://{id}","URI":"y"}`, true},
+			{`"ref":{"type":"ref/prompt","name":"b"},"ref":{"type":"ref/prompt","name":"a"}`, true},
+			{`"ref":{"type":"ref/prompt","name":"a"},"Ref":{"type":"ref/prompt","name":"b"}`, true},
+		} {
+			host.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"completion/complete","params":{%s,"argument":{"name":"x","value":"y"}}}`, n, test.params))
+			time.Sleep(settling)
+			synctest.Wait()
+			sent, answer := up.take(), strings.Join(host.take(), "\n")
+			if forwarded := len(sent) == 1; forwarded == test.refused || test.refused != strings.Contains(answer, fmt.Sprint(wire.CodeInvalidParams)) {
+				t.Errorf("%s: the upstream got %q, the host %s", test.params, sent, answer)
+			}
+		}
+	})
+}
+
+// The bytes of a host's requests are not kept for what it said of itself in them.
+func TestDeclarationIsACopy(t *testing.T) {
+	agg := newQuiet(t, Options{})
+	s, _ := join(agg, principal{})
+	meta := []byte(`{"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}`)
+	r := host.NewRequest("x", nil, nil, func(json.RawMessage, error) {})
+	r.Meta, r.Era = meta, transports.Stateless
+	agg.handle(s, r)
+	copy(meta, make([]byte, len(meta)))
+	first, _ := agg.sessions.firstDeclaration()
+	for of, got := range map[string]json.RawMessage{"the session": s.declaration().capabilities, "the first host": first.capabilities} {
+		if string(got) != `{"roots":{}}` {
+			t.Errorf("%s: got %q after the line was used again", of, got)
+		}
+	}
+}

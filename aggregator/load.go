@@ -1,0 +1,187 @@
+package aggregator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"dynmcp/catalog"
+	"dynmcp/internal/wire"
+	"dynmcp/lazy"
+	"dynmcp/transports"
+	"dynmcp/transports/upstream"
+)
+
+// allCapabilities are declared to upstreams that start before a host has said
+// what it can do; what the host cannot do is refused when it is asked.
+const allCapabilities = `{"roots":{"listChanged":true},"sampling":{},"elicitation":{}}`
+
+// load brings an upstream up: connect, handshake, all lists, or nothing. It is
+// what lazy calls a load. An upstream that does not survive being asked for its
+// era is started a second time, without that.
+func (a *Aggregator) load(ctx context.Context, u *lazy.Upstream) (*upstream.Conn, error) {
+	conn, err := a.loadOnce(ctx, u)
+	if errors.Is(err, upstream.ErrProbe) {
+		a.peerOf(u).handshakeOnly.Store(true)
+		conn, err = a.loadOnce(ctx, u)
+	}
+	return conn, err
+}
+
+func (a *Aggregator) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.Conn, error) {
+	began := time.Now()
+	p := a.peerOf(u)
+	conn, err := a.open(u.Server, upstream.Options{
+		Peer:    p,
+		Info:    upstream.Info{Name: "dynmcp", Version: a.opts.Version},
+		Logger:  a.log,
+		Redact:  a.opts.Redact,
+		HostEra: a.hostEra,
+		Env:     a.opts.ChildEnv(u.Server.Name),
+
+		Cork:     &a.cork,
+		Throttle: a.throttle,
+
+		HandshakeOnly: p.handshakeOnly.Load(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := a.introduceTo(ctx, p, conn); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	p.handshakeOnly.Store(conn.Era() == transports.Handshake)
+	a.log.Debug("loaded", "upstream", u.Server.Name, "took", time.Since(began).Round(time.Millisecond))
+	return conn, nil
+}
+
+// introduceTo makes the handshake on a new connection, lists what the upstream
+// has, and tells it what hosts have asked for so far.
+func (a *Aggregator) introduceTo(ctx context.Context, p *peer, conn *upstream.Conn) error {
+	capabilities, err := a.declarationTo(ctx, conn)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.upstream.Server.LoadTimeout)
+	defer cancel()
+	if err := conn.Handshake(ctx, capabilities); err != nil {
+		return err
+	}
+	l, err := a.listAll(ctx, conn)
+	if err != nil {
+		return conn.StartFailure("listing", err)
+	}
+	p.listing.adopt(conn, l)
+	a.sendLevel(ctx, a.sessions.verboseLevel(), conn)
+	a.renewSubscriptions(p.upstream, conn)
+	return nil
+}
+
+// declarationTo returns the capabilities to declare to an upstream: those of the
+// first host. In single-wrap mode the child is there before the host has spoken,
+// and may end before it does.
+func (a *Aggregator) declarationTo(ctx context.Context, conn *upstream.Conn) (json.RawMessage, error) {
+	if a.opts.Strict && !a.config().SingleWrap {
+		return json.RawMessage(allCapabilities), nil
+	}
+	select {
+	case <-a.sessions.declared:
+	case <-conn.Done():
+		return nil, conn.StartFailure("start", conn.Err())
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	first, _ := a.sessions.firstDeclaration()
+	return first.capabilities, nil
+}
+
+// hostEra returns the era of the first host, false before there is one.
+func (a *Aggregator) hostEra() (transports.Era, bool) {
+	first, known := a.sessions.firstDeclaration()
+	return first.era, known
+}
+
+// A list is one of those that make up a listing.
+type list struct {
+	capability  string // that offers it
+	method, key string
+	changed     string                                    // the notification that it has
+	from        func(*catalog.Listing) *[]json.RawMessage // what an upstream listed
+	shown       func(*snapshot) []json.RawMessage         // what hosts read
+}
+
+var lists = []list{
+	{"tools", "tools/list", "tools", "notifications/tools/list_changed",
+		func(l *catalog.Listing) *[]json.RawMessage { return &l.Tools }, (*snapshot).tools},
+	{"resources", "resources/list", "resources", "notifications/resources/list_changed",
+		func(l *catalog.Listing) *[]json.RawMessage { return &l.Resources }, func(n *snapshot) []json.RawMessage { return n.view.Resources() }},
+	{"resources", "resources/templates/list", "resourceTemplates", "notifications/resources/list_changed",
+		func(l *catalog.Listing) *[]json.RawMessage { return &l.Templates }, func(n *snapshot) []json.RawMessage { return n.view.Templates() }},
+	{"prompts", "prompts/list", "prompts", "notifications/prompts/list_changed",
+		func(l *catalog.Listing) *[]json.RawMessage { return &l.Prompts }, func(n *snapshot) []json.RawMessage { return n.view.Prompts() }},
+}
+
+// listAll asks an upstream for everything it advertised, all lists at once.
+func (a *Aggregator) listAll(ctx context.Context, conn *upstream.Conn) (*catalog.Listing, error) {
+	info := conn.ServerInfo()
+	l := &catalog.Listing{Capabilities: info.Capabilities, Info: info.Implementation, Instructions: info.Instructions, Rest: info.Extra}
+	errs := make(chan error, len(lists))
+	for _, which := range lists {
+		go func() {
+			entries, err := a.listOne(ctx, conn, which)
+			*which.from(l) = entries
+			errs <- err
+		}()
+	}
+	var failed error
+	for range lists {
+		failed = errors.Join(failed, <-errs)
+	}
+	return l, failed
+}
+
+// listOne returns one list, empty if its capability is not advertised. One that
+// is advertised and not known is empty as well: real servers do this. A panic is
+// an error, for it runs on a goroutine whose caller waits for it.
+func (a *Aggregator) listOne(ctx context.Context, conn *upstream.Conn, which list) (entries []json.RawMessage, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.log.Error("panic", "panic", p, "stack", string(debug.Stack()))
+			entries, err = nil, fmt.Errorf("%s: internal error: %v", which.method, p)
+		}
+	}()
+	if !conn.ServerInfo().Has(which.capability) {
+		return nil, nil
+	}
+	entries, err = conn.List(ctx, which.method, which.key)
+	var rpc *wire.Error
+	if errors.As(err, &rpc) && rpc.Code == wire.CodeMethodNotFound {
+		a.log.Warn("advertised but not known, taken as empty", "upstream", conn.Name(), "method", which.method)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", which.method, err)
+	}
+	return entries, nil
+}
+
+// installed logs what is wrong with the catalogue that was not wrong before,
+// and has hosts notified.
+func (a *Aggregator) installed(before *catalog.View) {
+	known := map[string]bool{}
+	for _, w := range slices.Concat(before.Collisions(), before.Warnings()) {
+		known[w] = true
+	}
+	now := a.catalog.View()
+	for _, w := range slices.Concat(now.Collisions(), now.Warnings()) {
+		if !known[w] {
+			a.log.Warn(w)
+		}
+	}
+	a.sessions.markDirty()
+}

@@ -1,0 +1,208 @@
+package aggregator
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+
+	"dynmcp/internal/wire"
+	"dynmcp/transports"
+	"dynmcp/transports/host"
+)
+
+// A principal is the user that a session belongs to. What comes of one user's
+// calls is not for another's sessions. The user of stdio is the zero value.
+type principal struct{ name string }
+
+// A session is one host, for as long as it is connected.
+type session struct {
+	id        string
+	principal principal
+	peer      transports.Peer // the host
+
+	mu          sync.Mutex
+	declared    declaration
+	initialized bool               // the handshake is over, it may be notified
+	level       logLevel           // of the log messages it asked for
+	seen        map[string]version // of each list: what it read last, or was told to read again
+	listens     map[string]listen
+	subscribed  map[string]bool                         // resource URIs
+	progress    map[string]func(params json.RawMessage) // of server requests, by the token we gave
+	lastToken   int64
+}
+
+// A declaration is what a host said of itself.
+type declaration struct {
+	capabilities json.RawMessage
+	era          transports.Era
+}
+
+// A listen is a stream of notifications that a host of the stateless era asked
+// for (MCP 2026-07-28, "Subscriptions").
+type listen struct {
+	id      json.RawMessage // of the request, as it was sent
+	changes map[string]bool // the list_changed notifications that it wants
+	uris    map[string]bool
+}
+
+// sessions are the hosts that are connected.
+type sessions struct {
+	dirty    chan struct{} // holds one token while hosts may have to be notified of a change
+	declared chan struct{} // closed when a host has said what it can do
+
+	mu     sync.Mutex
+	byID   map[string]*session
+	lastID int
+	first  declaration // of the first host that made one
+	known  bool        // first is set
+}
+
+func newSessions() *sessions {
+	return &sessions{
+		dirty:    make(chan struct{}, 1),
+		declared: make(chan struct{}),
+		byID:     map[string]*session{},
+	}
+}
+
+// open returns a new session whose host would read now. It becomes known by
+// attach.
+func (ss *sessions) open(p principal, now *snapshot) *session {
+	ss.mu.Lock()
+	ss.lastID++
+	id := fmt.Sprintf("session-%d", ss.lastID)
+	ss.mu.Unlock()
+	return &session{
+		id:         id,
+		principal:  p,
+		listens:    map[string]listen{},
+		subscribed: map[string]bool{},
+		progress:   map[string]func(params json.RawMessage){},
+		seen:       now.versions(),
+	}
+}
+
+// attach connects a session with its host.
+func (ss *sessions) attach(s *session, peer transports.Peer) {
+	s.peer = peer
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	ss.byID[s.id] = s
+}
+
+func (ss *sessions) remove(s *session) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	delete(ss.byID, s.id)
+}
+
+func (ss *sessions) get(id string) *session {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return ss.byID[id]
+}
+
+// all returns the sessions in no particular order.
+func (ss *sessions) all() []*session {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	all := make([]*session, 0, len(ss.byID))
+	for _, s := range ss.byID {
+		all = append(all, s)
+	}
+	return all
+}
+
+// throttle returns when no host is far behind with what waits for it.
+func (a *Aggregator) throttle() {
+	for _, s := range a.sessions.all() {
+		if h, ok := s.peer.(*host.Session); ok {
+			h.AwaitReader()
+		}
+	}
+}
+
+// ofOnePrincipal reports whether no two sessions are of different principals.
+func ofOnePrincipal(all []*session) bool {
+	return !slices.ContainsFunc(all, func(s *session) bool { return s.principal != all[0].principal })
+}
+
+// declare keeps what a host said of itself, in the handshake or with a request.
+// What is kept is a copy: capabilities are part of the request's line.
+func (ss *sessions) declare(s *session, capabilities json.RawMessage, era transports.Era) {
+	s.mu.Lock()
+	if s.declared.era != era || !bytes.Equal(s.declared.capabilities, capabilities) {
+		s.declared = declaration{bytes.Clone(capabilities), era}
+	}
+	d := s.declared
+	s.mu.Unlock()
+
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if !ss.known {
+		ss.first, ss.known = d, true
+		close(ss.declared)
+	}
+}
+
+// firstDeclaration returns what upstreams are told of hosts: what the first one
+// said of itself. ok is false before there is one.
+func (ss *sessions) firstDeclaration() (d declaration, ok bool) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return ss.first, ss.known
+}
+
+// markDirty has the announcer check whether hosts would read something else now.
+func (ss *sessions) markDirty() {
+	select {
+	case ss.dirty <- struct{}{}:
+	default:
+	}
+}
+
+// supports reports whether the host declared a capability, such as "sampling".
+func (s *session) supports(capability string) bool {
+	return wire.Get(s.declaration().capabilities, capability) != nil
+}
+
+func (s *session) declaration() declaration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.declared
+}
+
+// notify sends a notification to the host: as it is after a handshake, else on
+// every stream that wants it.
+func (s *session) notify(method string, params json.RawMessage, wants func(listen) bool) {
+	s.mu.Lock()
+	initialized := s.initialized
+	var ids []json.RawMessage
+	for _, l := range s.listens {
+		if wants(l) {
+			ids = append(ids, l.id)
+		}
+	}
+	s.mu.Unlock()
+	if initialized {
+		s.peer.Notify(method, params)
+		return
+	}
+	for _, id := range ids {
+		s.peer.Notify(method, withSubscription(params, id))
+	}
+}
+
+// withSubscription returns params with the id of the subscription they belong to.
+func withSubscription(params, id json.RawMessage) json.RawMessage {
+	if params == nil {
+		params = json.RawMessage(`{}`)
+	}
+	meta := wire.Get(params, "_meta")
+	if meta == nil {
+		meta = json.RawMessage(`{}`)
+	}
+	return wire.Set(params, "_meta", wire.Set(meta, transports.MetaSubscriptionID, id))
+}

@@ -1,0 +1,61 @@
+package aggregator
+
+import (
+	"slices"
+	"testing"
+
+	"dynmcp/transports/host"
+)
+
+// What an upstream sends on a stream that is shared goes to every host while they
+// are of one principal. Of several it goes to those with a call in flight there,
+// and an update that no session subscribed to to nobody.
+func TestPrincipalsDoNotSeeEachOther(t *testing.T) {
+	const (
+		log     = `notifications/message {"data":1.0,"logger":"up"}`
+		unknown = `notifications/x-unknown {}`
+		updated = `notifications/resources/updated {"uri":"x://1"}`
+	)
+	for _, test := range []struct {
+		name       string
+		second     string // principal of the second session; the first is ann
+		calling    bool   // the first has a call in flight
+		subscribed bool   // the first has subscribed
+		one, two   []string
+	}{
+		{"of one", "ann", false, false, []string{log, unknown, updated}, []string{log, unknown, updated}},
+		{"of one that calls", "ann", true, true, []string{log, unknown, updated}, []string{log, unknown}},
+		{"of two", "bob", false, false, nil, nil},
+		{"of two of which one calls", "bob", true, false, []string{log, unknown}, nil},
+		{"of two of which one has subscribed", "bob", false, true, []string{updated}, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			agg := newQuiet(t, Options{})
+			ann, one := join(agg, principal{"ann"})
+			_, two := join(agg, principal{test.second})
+			_, three := join(agg, principal{"ann"})
+			p := agg.peerOf(agg.set.Get("up"))
+			if test.calling {
+				p.calls.add(&forwardedCall{agg: agg, session: ann, peer: p, request: host.NewRequest("tools/call", nil, one, nil)})
+			}
+			ann.subscribed["x://1"] = test.subscribed
+			if !test.subscribed {
+				delete(ann.subscribed, "x://1")
+			}
+			p.Notify("notifications/message", []byte(`{"data":1.0}`))
+			p.Notify("notifications/x-unknown", []byte(`{}`))
+			p.Notify("notifications/resources/updated", []byte(`{"uri":"x://1"}`))
+			if got := one.take(); !slices.Equal(got, test.one) {
+				t.Errorf("the first got %q, want %q", got, test.one)
+			}
+			if got := two.take(); !slices.Equal(got, test.two) {
+				t.Errorf("the second got %q, want %q", got, test.two)
+			}
+			// Another session of ann's gets what hers gets, but for subscriptions.
+			want := slices.DeleteFunc(slices.Clone(test.one), func(s string) bool { return test.subscribed && s == updated })
+			if got := three.take(); !slices.Equal(got, want) {
+				t.Errorf("the third got %q, want %q", got, want)
+			}
+		})
+	}
+}

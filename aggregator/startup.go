@@ -1,0 +1,163 @@
+package aggregator
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"dynmcp/lazy"
+)
+
+// startup is the first start of every eager upstream: lists, and requests for
+// what nobody is known to have, wait for it.
+type startup struct {
+	mu       sync.Mutex
+	begun    time.Time               // when the first were started, zero before
+	starting map[*lazy.Upstream]bool // every one that was started: whether its first start goes on
+	next     chan struct{}           // closed and replaced when starting changes
+}
+
+// add returns the eager upstreams that are to be started: at first those of the
+// config at hand, once, and after that those which later configs bring.
+func (s *startup) add(configured func() []*lazy.Upstream, first bool) (fresh []*lazy.Upstream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.begun.IsZero() != first {
+		return nil
+	}
+	if first {
+		s.begun = time.Now()
+	}
+	old := s.starting
+	s.starting = map[*lazy.Upstream]bool{}
+	for _, u := range configured() {
+		starting, known := old[u]
+		switch {
+		case known:
+			s.starting[u] = starting
+		case !u.Server.Lazy():
+			s.starting[u] = true
+			fresh = append(fresh, u)
+		}
+	}
+	s.changedLocked()
+	return fresh
+}
+
+// ended notes that the first start of an upstream has succeeded or failed.
+func (s *startup) ended(u *lazy.Upstream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.starting[u] {
+		s.starting[u] = false
+		s.changedLocked()
+	}
+}
+
+func (s *startup) changedLocked() {
+	close(s.next)
+	s.next = make(chan struct{})
+}
+
+// pending returns a channel that is closed when another first start has ended, nil
+// if none goes on.
+func (s *startup) pending() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, starting := range s.starting {
+		if starting {
+			return s.next
+		}
+	}
+	return nil
+}
+
+// await waits for what pending returned, at most wait from when the upstreams were
+// started, and reports whether it came.
+func (s *startup) await(ctx context.Context, wait time.Duration, pending <-chan struct{}) bool {
+	s.mu.Lock()
+	left := time.Until(s.begun.Add(wait))
+	s.mu.Unlock()
+	timer := time.NewTimer(max(left, 0))
+	defer timer.Stop()
+	select {
+	case <-pending:
+		return true
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// startEager starts the eager upstreams, when the first request comes, and those
+// that a later config brought. One that fails is tried again until it is there; if
+// it is one that the run needs from the first on, the run ends instead.
+func (a *Aggregator) startEager(first bool) {
+	for _, u := range a.startup.add(a.set.All, first) {
+		needed := first && (a.opts.Strict || a.single() == u)
+		a.spawn(func() {
+			defer a.startup.ended(u)
+			u.Hold(a.ctx, func(err error) (retry bool) {
+				a.startup.ended(u)
+				if needed && a.ctx.Err() == nil && !errors.Is(err, lazy.ErrClosed) {
+					a.cancel(&FatalError{Err: err})
+				}
+				return !needed
+			})
+		})
+	}
+}
+
+// awaitSingle waits for the upstream of single-wrap mode.
+func (a *Aggregator) awaitSingle(ctx context.Context) error {
+	u := a.single()
+	if u == nil {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(a.ctx, cancel)()
+	_, release, err := u.Acquire(ctx)
+	var fatal *FatalError
+	switch {
+	case err == nil:
+		release()
+		return nil
+	case errors.As(context.Cause(a.ctx), &fatal):
+		return fatal.Err
+	}
+	return err
+}
+
+// awaitListings waits, before lists are answered, for the upstreams that are
+// starting, up to startup_wait, and for lists that are being fetched again.
+func (a *Aggregator) awaitListings(ctx context.Context) error {
+	if err := a.awaitSingle(ctx); err != nil {
+		return err
+	}
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(a.ctx, cancel)()
+	for next := a.startup.pending(); next != nil && a.startup.await(waiting, a.config().StartupWait, next); {
+		next = a.startup.pending()
+	}
+	a.awaitRefresh(waiting)
+	return ctx.Err()
+}
+
+// incomplete reports whether an upstream that is starting has yet to say what it
+// has.
+func (a *Aggregator) incomplete() bool {
+	return !a.catalog.View().Complete() && a.startup.pending() != nil
+}
+
+// anyLoading reports whether an upstream is being started.
+func (a *Aggregator) anyLoading() bool {
+	for _, u := range a.set.All() {
+		if u.Status().State == lazy.Loading {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,147 @@
+package aggregator
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"dynmcp/internal/wire"
+)
+
+// answerLists answers the requests for lists that an actor has got, with one entry
+// of the name, and returns their methods.
+func answerLists(a *actor, name string) (methods []string) {
+	for _, text := range a.take() {
+		m, _ := wire.Parse([]byte(text))
+		for _, which := range lists {
+			if m.Method == which.method {
+				methods = append(methods, m.Method)
+				a.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{%q:[{"name":%q,"uri":"x://%[3]s","uriTemplate":"x://{%[3]s}","inputSchema":{"type":"object"}}]}}`, m.ID, which.key, name))
+			}
+		}
+	}
+	return methods
+}
+
+const everyList = `-- setup --
+host 2025-11-25 {}
+upstream 2025-11-25 {"tools":{},"prompts":{},"resources":{}}
+expose direct
+`
+
+// A connection whose stream of notifications was interrupted announces every list.
+// They are fetched once and put into the catalogue together.
+func TestChangesOfEveryListAreOneRefresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, txtar.Parse([]byte(everyList)))
+		defer st.close()
+		up, p := st.upstreams[0], st.agg.peerOf(st.agg.set.Get("up"))
+		before := st.agg.catalog.View()
+		for _, kind := range []string{"tools", "prompts", "resources"} {
+			p.Notify("notifications/"+kind+"/list_changed", nil)
+			synctest.Wait() // also of what comes when the first is being fetched
+		}
+		var fetched []string
+		for range lists { // no time passes: nothing waits for another round
+			synctest.Wait()
+			if len(fetched) < len(lists) && st.agg.catalog.View() != before {
+				t.Errorf("the catalogue changed after only %q were fetched", fetched)
+			}
+			fetched = append(fetched, answerLists(up, "new")...)
+		}
+		synctest.Wait()
+		after := st.agg.catalog.View()
+		if len(after.Listed()) != 1 || len(after.Prompts()) != 1 || len(after.Resources()) != 1 || len(after.Templates()) != 1 {
+			t.Errorf("after %q were fetched the catalogue does not hold them all", fetched)
+		}
+		time.Sleep(time.Minute)
+		if fetched = append(fetched, answerLists(up, "new")...); len(fetched) != len(lists) {
+			t.Errorf("got %q, want every list once", fetched)
+		}
+	})
+}
+
+// What changes while a connection is gone, or the next one lists, is fetched over the
+// next one.
+func TestChangeDuringReconnectionIsFetched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, txtar.Parse([]byte(everyList)))
+		defer st.close()
+		up, p := st.upstreams[0], st.agg.peerOf(st.agg.set.Get("up"))
+		up.leave()
+		time.Sleep(settling)
+		synctest.Wait()
+		p.Notify("notifications/tools/list_changed", nil)
+		synctest.Wait()
+		up.mu.Lock()
+		up.answers["tools/list"] = `{"tools":[{"name":"old","inputSchema":{"type":"object"}}]}`
+		up.mu.Unlock()
+		if err := st.agg.Load(t.Context(), "up"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if got := answerLists(up, "new"); !slices.Contains(got, "tools/list") {
+			t.Fatalf("the upstream was asked for %q, want tools/list", got)
+		}
+		time.Sleep(settling)
+		synctest.Wait()
+		if got := st.agg.catalog.View().Listed(); len(got) != 1 || got[0].Upstream != "new" {
+			t.Errorf("the catalogue holds %v", got)
+		}
+	})
+}
+
+// While a listing is put into the catalogue, calls go on.
+func TestCallsDoNotWaitForAListing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, txtar.Parse([]byte(catalogued)))
+		defer st.close()
+		host, up := st.hosts[0], st.upstreams[0]
+		l := &st.agg.peerOf(st.agg.set.Get("up")).listing
+		l.mu.Lock() // as it is while the catalogue indexes
+		defer l.mu.Unlock()
+		host.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"use_tool","arguments":{"tool_name":"up/echo"}}}`)
+		time.Sleep(settling)
+		synctest.Wait()
+		sent := up.take()
+		if len(sent) != 1 {
+			t.Fatalf("the upstream got %q, want the call", sent)
+		}
+		m, _ := wire.Parse([]byte(sent[0]))
+		up.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID))
+		synctest.Wait()
+		if got := host.take(); len(got) != 1 {
+			t.Errorf("the host got %q, want the answer", got)
+		}
+	})
+}
+
+// A panic over what was fetched does not end the fetching of lists.
+func TestPanicDoesNotEndFetching(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, txtar.Parse([]byte(everyList)))
+		defer st.close()
+		log := &panicking{Handler: slog.DiscardHandler, over: "up: "}
+		st.agg.log = slog.New(log)
+		up, p := st.upstreams[0], st.agg.peerOf(st.agg.set.Get("up"))
+		for _, name := range []string{strings.Repeat("x", 1000), "good"} { // the first is worth a warning
+			p.Notify("notifications/tools/list_changed", nil)
+			time.Sleep(settling)
+			synctest.Wait()
+			if got := answerLists(up, name); len(got) != 1 {
+				t.Fatalf("%.9s: the upstream was asked for %q", name, got)
+			}
+			time.Sleep(settling)
+			synctest.Wait()
+		}
+		if got := st.agg.catalog.View().Listed(); len(got) != 1 || got[0].Upstream != "good" || log.panics != 1 {
+			t.Errorf("after %d panics the catalogue holds %v", log.panics, got)
+		}
+	})
+}

@@ -1,0 +1,24 @@
+package main_test
+
+import (
+	"bytes"
+	"os/exec"
+	"testing"
+
+	"dynmcp/internal/mcptest"
+)
+
+// An answer that the server's limit allows is printed, however long it is.
+func TestCallPrintsLongAnswers(t *testing.T) {
+	t.Parallel()
+	const size = 20_000_000
+	some := fake(t, "some").with("max_message_bytes", 2*size)
+	cmd := exec.Command(mcptest.Dynmcp(t), "call", "some/fault", "mode=huge:20000000", "-c", mcptest.Config(t, document([]entry{some})))
+	cmd.Env = mcptest.Environ(t)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil || len(out) < size {
+		t.Errorf("got %d bytes, %v, %s", len(out), err, &stderr)
+	}
+}

@@ -1,0 +1,68 @@
+package hosts
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+
+	"dynmcp/schema"
+)
+
+// Set returns the text of a host's file at path with a server of this name that
+// runs command. An entry that says the same in another layout is left alone.
+func (h Host) Set(path string, text []byte, name, command string, args []string) ([]byte, error) {
+	if h.isTOML() {
+		return h.editTOML(path, text, name, []string{"command = " + tomlString(command), "args = " + tomlStrings(args)})
+	}
+	entry := struct {
+		Type    string   `json:"type,omitempty"`
+		Command string   `json:"command"`
+		Args    []string `json:"args"`
+	}{Command: command, Args: args}
+	if h.typed {
+		entry.Type = "stdio"
+	}
+	value, err := json.Marshal(entry)
+	if err != nil {
+		return nil, err
+	}
+	keys := []string{h.key, name}
+	if old, err := schema.GetJSON(path, text, keys); err == nil && bytes.Equal(old, value) {
+		return text, nil
+	}
+	return schema.SetJSON(path, text, keys, value)
+}
+
+// Remove returns the text of a host's file at path without the server.
+func (h Host) Remove(path string, text []byte, name string) ([]byte, error) {
+	switch {
+	case h.isTOML():
+		return h.editTOML(path, text, name, nil)
+	case len(bytes.TrimSpace(text)) == 0:
+		return text, nil
+	}
+	return schema.RemoveJSON(path, text, []string{h.key, name})
+}
+
+var validName = regexp.MustCompile(schema.NamePattern)
+
+func (h Host) editTOML(path string, text []byte, name string, body []string) ([]byte, error) {
+	if !validName.MatchString(name) {
+		return nil, fmt.Errorf("%q cannot be the name of a table; use lower-case letters, digits and hyphens", name)
+	}
+	edited, err := setTOML(text, []string{h.key, name}, body)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return edited, nil
+}
+
+// Mask returns the text of a host's file at path for people to look at: what may
+// be a secret in it is written as ***.
+func (h Host) Mask(path string, text []byte) []byte {
+	if h.isTOML() {
+		return maskTOML(text)
+	}
+	return schema.Mask(path, text)
+}

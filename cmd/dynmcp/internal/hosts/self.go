@@ -1,0 +1,104 @@
+package hosts
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// IsDynmcp reports whether the server is dynmcp itself with a config. Taken over
+// into that config, it would start itself without end.
+func (s *Server) IsDynmcp() bool {
+	words := s.commandLine()
+	if len(words) == 3 && words[1] == "-c" && slices.Contains([]string{"sh", "bash", "dash", "zsh"}, programName(words[0])) {
+		words = strings.Fields(words[2])
+		return dynmcpAt(words) >= 0 && !slices.Contains(words, "--")
+	}
+	return dynmcpAt(words) >= 0
+}
+
+// unwrap takes dynmcp out of "dynmcp -- command": the command is a server like any
+// other.
+func (s *Server) unwrap() {
+	words := s.commandLine()
+	for {
+		at := dynmcpAt(words)
+		if at < 0 {
+			break
+		}
+		dash := slices.Index(words[at:], "--") + at
+		if dash < at || dash+1 == len(words) {
+			return
+		}
+		var env []string // and its variables, which the command still needs
+		if programName(words[0]) == "env" {
+			env = words[:at]
+		}
+		words = slices.Concat(env, words[dash+1:])
+	}
+	if old := s.commandLine(); len(words) < len(old) {
+		s.Command, s.Args = words[0], words[1:]
+		s.note("the dynmcp in front of its command is left out")
+	}
+}
+
+func (s *Server) commandLine() []string {
+	if s.Command == "" {
+		return nil
+	}
+	return append([]string{s.Command}, s.Args...)
+}
+
+// launchers are programs that run the one named in their arguments.
+var launchers = []string{"env", "exec", "nohup", "npx", "bunx", "pnpx", "cmd", "go"}
+
+// dynmcpAt returns the index of the word of a command line that runs dynmcp, -1 if
+// none does.
+func dynmcpAt(words []string) int {
+	if len(words) == 0 {
+		return -1
+	}
+	name := programName(words[0])
+	if name == "dynmcp" || isThisProgram(words[0]) {
+		return 0
+	}
+	if !slices.Contains(launchers, name) {
+		return -1
+	}
+	for i := 1; i < len(words); i++ {
+		word := words[i]
+		if strings.HasPrefix(word, "-") || strings.Contains(word, "=") || word == "/c" || word == "run" && name == "go" {
+			continue
+		}
+		if at := dynmcpAt(words[i:]); at >= 0 {
+			return i + at
+		}
+		break
+	}
+	return -1
+}
+
+// programName returns the name of a program without directory, suffix and version.
+func programName(word string) string {
+	name, _, _ := strings.Cut(filepath.Base(word), "@")
+	name = strings.ToLower(name)
+	return strings.TrimSuffix(strings.TrimSuffix(name, ".cmd"), ".exe")
+}
+
+// isThisProgram reports whether a command is the program that runs, whatever it is
+// called.
+func isThisProgram(command string) bool {
+	path, err := exec.LookPath(command)
+	if err != nil {
+		return false
+	}
+	own, err := os.Executable()
+	if err != nil {
+		return false
+	}
+	a, err1 := os.Stat(path)
+	b, err2 := os.Stat(own)
+	return err1 == nil && err2 == nil && os.SameFile(a, b)
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"dynmcp/aggregator"
+	"dynmcp/internal/lineage"
+	"dynmcp/schema"
+)
+
+// newAggregator is aggregator.New for a config that must not reach itself: the
+// servers it starts know what is served above them. See package lineage.
+func newAggregator(cfg *schema.Config, opts aggregator.Options) (*aggregator.Aggregator, error) {
+	name := cfg.Path
+	if cfg.SingleWrap {
+		name = "dynmcp -- " + strings.Join(append([]string{cfg.Servers[0].Command}, cfg.Servers[0].Args...), " ")
+	}
+	chain, err := lineage.Enter(name, digestOf(cfg))
+	if err != nil {
+		return nil, err
+	}
+	opts.ChildEnv = func(server string) []string { return []string{chain.Env(server)} }
+	opts.Version = version
+	opts.Redact = &secrets
+	return aggregator.New(cfg, opts)
+}
+
+// digestOf stands for what a config starts, wherever it was read from. Secrets
+// have no part in it.
+func digestOf(cfg *schema.Config) string {
+	h := sha256.New()
+	for _, s := range cfg.Servers {
+		line, err := json.Marshal([]any{s.Name, s.Transport, s.Command, s.Args, s.Cwd, s.URL})
+		if err != nil {
+			line = []byte(s.Name)
+		}
+		h.Write(append(line, '\n'))
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)[:8])
+}

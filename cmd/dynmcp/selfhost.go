@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+
+	"dynmcp/aggregator"
+	"dynmcp/internal/wire"
+	"dynmcp/schema"
+	"dynmcp/transports"
+	"dynmcp/transports/upstream"
+)
+
+// A selfHost is dynmcp together with a host of our own in front of it, connected
+// in memory: what a verb shows is what any host would get.
+type selfHost struct {
+	cfg  *schema.Config
+	agg  *aggregator.Aggregator
+	conn *upstream.Conn // the host's end of the connection
+
+	served   chan struct{} // closed when Serve has returned
+	serveErr error         // what it returned
+}
+
+// maxOwnMessage bounds an answer of our own aggregator. What upstreams send was
+// already checked against their max_message_bytes.
+const maxOwnMessage = 1 << 30
+
+// startSelf runs dynmcp on cfg and initializes it. close must be called. In
+// single-wrap mode the upstream is ready then; in config mode no lazy server has
+// been started. A nil log is silent.
+func startSelf(ctx context.Context, cfg *schema.Config, log *slog.Logger) (*selfHost, error) {
+	if cfg.SingleWrap {
+		if err := checkCommand(cfg.Servers[0]); err != nil {
+			return nil, err
+		}
+	}
+	agg, err := newAggregator(cfg, aggregator.Options{Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	opts := upstream.Options{Info: upstream.Info{Name: "dynmcp", Version: version}, HandshakeOnly: true}
+	if log != nil {
+		opts.Peer = notifyFunc(func(method string, params json.RawMessage) {
+			log.Info(strings.TrimPrefix(method, "notifications/"), "params", string(params))
+		})
+	}
+	near, far := net.Pipe()
+	h := &selfHost{
+		cfg:    cfg,
+		agg:    agg,
+		conn:   upstream.OpenStream(schema.Server{Name: "dynmcp", MaxMessageBytes: maxOwnMessage}, near, opts),
+		served: make(chan struct{}),
+	}
+	go func() {
+		defer close(h.served)
+		defer far.Close()
+		defer recoverInto(&h.serveErr)
+		h.serveErr = agg.Serve(context.WithoutCancel(ctx), far, far)
+	}()
+	if err := h.conn.Handshake(ctx, nil); err != nil {
+		err = h.startError(ctx, err)
+		h.close()
+		return nil, err
+	}
+	return h, nil
+}
+
+// startError explains a failed handshake. In single-wrap mode it fails because the
+// upstream did, which ends Serve with an error that says more.
+func (h *selfHost) startError(ctx context.Context, err error) error {
+	if ctx.Err() == nil && h.cfg.SingleWrap {
+		select {
+		case <-h.served:
+			var fatal *aggregator.FatalError
+			if errors.As(h.serveErr, &fatal) {
+				return withAdvice(h.cfg.Servers[0], fatal.Err)
+			}
+		case <-ctx.Done():
+		}
+	}
+	if ctx.Err() != nil {
+		return interrupted(ctx.Err())
+	}
+	return err
+}
+
+// close ends dynmcp and everything it has started.
+func (h *selfHost) close() {
+	h.conn.Close()
+	h.agg.Close()
+	<-h.served
+}
+
+// A notifyFunc is a peer that takes notifications. It refuses requests: our host
+// declares no capability to ask for.
+type notifyFunc func(method string, params json.RawMessage)
+
+func (f notifyFunc) Notify(method string, params json.RawMessage) { f(method, params) }
+
+func (notifyFunc) Request(context.Context, string, json.RawMessage) func() (json.RawMessage, error) {
+	return func() (json.RawMessage, error) {
+		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "the command line answers no requests"}
+	}
+}
+
+// load starts servers, all at once, and returns the errors of those that failed.
+func (h *selfHost) load(ctx context.Context, servers ...string) map[string]error {
+	failed := map[string]error{}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for _, name := range servers {
+		wg.Go(func() {
+			if err := h.loadOne(ctx, name); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				failed[name] = err
+			}
+		})
+	}
+	wg.Wait()
+	return failed
+}
+
+func (h *selfHost) loadOne(ctx context.Context, name string) error {
+	s, err := serverNamed(h.cfg, name)
+	if err != nil {
+		return err
+	}
+	if err := checkCommand(s); err != nil {
+		return err
+	}
+	return withAdvice(s, interrupted(h.agg.Load(ctx, name)))
+}
+
+// withAdvice adds a hint to a failure that has none.
+func withAdvice(s schema.Server, err error) error {
+	var failure *transports.Failure
+	switch {
+	case !errors.As(err, &failure) || failure.Hint != "":
+		return err
+	case failure.Code == transports.CodeTimeout:
+		return hinted(err, "if it needs more time, raise load_timeout in its entry")
+	case s.Transport == schema.Stdio:
+		return hinted(err, "run its command in a shell to see more: %s", endpoint(s))
+	}
+	return hinted(err, checkURLHint)
+}
+
+const checkURLHint = "check its url in the config, the network, and that the server is running"
+
+// checkCommand explains a missing command better than a failed start does.
+func checkCommand(s schema.Server) error {
+	if s.Transport != schema.Stdio {
+		return nil
+	}
+	return upstream.CheckCommand(s)
+}
+
+var errInterrupted = errors.New("interrupted")
+
+// interrupted returns err, in the user's words where it is the user's interrupt.
+func interrupted(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return errInterrupted
+	}
+	return err
+}

@@ -1,0 +1,53 @@
+package guard
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+)
+
+// A process is what /proc says of a child.
+type process struct {
+	pid     int
+	session int
+	started int64 // in clock ticks since the machine was started
+}
+
+// children returns the processes whose parent we are, zombies included. The
+// kernel's own list, /proc/PID/task/TID/children, is not built into every
+// kernel. An error says that some may be missing.
+func children() ([]process, error) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil, err
+	}
+	names, err := dir.Readdirnames(-1)
+	dir.Close()
+	if err != nil {
+		return nil, err
+	}
+	var all []process
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue // not a process
+		}
+		stat, err := os.ReadFile("/proc/" + name + "/stat")
+		if isShortage(err) {
+			return nil, err
+		}
+		// The fields that follow the command's name, which stands in
+		// parentheses and may hold any byte: proc_pid_stat(5) from number 3 on.
+		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+		if len(fields) < 20 || number(fields[1]) != int64(os.Getpid()) {
+			continue // gone, or the child of another process
+		}
+		all = append(all, process{pid: pid, session: int(number(fields[3])), started: number(fields[19])})
+	}
+	return all, nil
+}
+
+func number(field []byte) int64 {
+	n, _ := strconv.ParseInt(string(field), 10, 64)
+	return n
+}

@@ -1,0 +1,62 @@
+package wire
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// A Cork holds back what Writers are given while Readers handle the messages
+// that one read brought, so that many small messages leave in one write as
+// they came in one (compare TCP_CORK). One Cork serves all the Readers and
+// Writers that messages pass between. The zero value is ready to use; a nil
+// *Cork holds nothing back.
+type Cork struct {
+	held atomic.Int32 // Holds that are not released; decreases only under mu
+
+	mu    sync.Mutex
+	dirty *Writer // the Writers that hold something back, linked by nextDirty
+}
+
+// Hold has Writers keep small messages until Release. Holds may nest and
+// overlap. A goroutine that holds must not block: others' messages wait for it
+// too. Before it blocks it calls Release, and Hold again afterwards.
+//
+// Readers with a Cork do all this by themselves; see Reader.Uncork.
+func (c *Cork) Hold() {
+	if c != nil {
+		c.held.Add(1)
+	}
+}
+
+// Release ends one Hold and writes everything that was held back, whoever sent
+// it. It does not wait for a peer that does not read.
+func (c *Cork) Release() {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	c.held.Add(-1)
+	dirty := c.dirty
+	c.dirty = nil
+	c.mu.Unlock()
+	for dirty != nil {
+		w := dirty
+		dirty, w.nextDirty = w.nextDirty, nil
+		w.uncork()
+	}
+}
+
+// add reports whether w may hold messages back: a Release is to come then that
+// writes them. The caller holds w.mu; Release takes it only without c.mu.
+func (c *Cork) add(w *Writer) bool {
+	if c == nil || c.held.Load() == 0 {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.held.Load() == 0 {
+		return false
+	}
+	w.nextDirty, c.dirty = c.dirty, w
+	return true
+}

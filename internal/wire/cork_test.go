@@ -1,0 +1,278 @@
+package wire
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// patience is how long what must come may take.
+const patience = 30 * time.Second
+
+// pipe returns a pipe whose ends are closed when the test is over.
+func pipe(t *testing.T) (r, w *os.File) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close(); w.Close() })
+	return r, w
+}
+
+// readOnce returns what one read gets.
+func readOnce(t *testing.T, r *os.File) string {
+	t.Helper()
+	_ = r.SetReadDeadline(time.Now().Add(patience))
+	buf := make([]byte, 1<<16)
+	n, err := r.Read(buf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(buf[:n])
+}
+
+// corked returns a Writer on a pipe, with a Cork, and the pipe's other end.
+func corked(t *testing.T) (c *Cork, w *Writer, r *os.File) {
+	t.Helper()
+	r, dst := pipe(t)
+	c, w = &Cork{}, NewWriter(dst, 0)
+	w.Cork = c
+	t.Cleanup(func() { w.Close() })
+	return c, w, r
+}
+
+func TestCorkLetsOutInOneWrite(t *testing.T) {
+	c, w, r := corked(t)
+	c.Hold()
+	for _, text := range []string{"one", "two"} {
+		if err := w.Send([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.SendRequest(0, 7, "x", []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	c.Release()
+	want := "one\ntwo\n" + `{"jsonrpc":"2.0","id":7,"method":"x","params":{}}` + "\n"
+	if got := readOnce(t, r); got != want {
+		t.Errorf("got %q in the first read, want %q", got, want)
+	}
+	w.Send([]byte("three")) // nobody holds
+	if got := readOnce(t, r); got != "three\n" {
+		t.Errorf("got %q without a hold", got)
+	}
+}
+
+// Any Release writes everything: what one holder sent does not wait for as
+// long as another holds.
+func TestReleaseWritesWhatOthersSent(t *testing.T) {
+	c, w1, r1 := corked(t)
+	_, w2, r2 := corked(t)
+	w2.Cork = c
+	c.Hold()
+	c.Hold()
+	w1.Send([]byte("one"))
+	w2.Send([]byte("two"))
+	c.Release()
+	if got := readOnce(t, r1) + readOnce(t, r2); got != "one\ntwo\n" {
+		t.Errorf("got %q after the first release", got)
+	}
+	w1.Send([]byte("three"))
+	w1.Send([]byte("four"))
+	c.Release()
+	if got := readOnce(t, r1); got != "three\nfour\n" {
+		t.Errorf("got %q after the second release", got)
+	}
+}
+
+func TestNilCorkHoldsNothing(t *testing.T) {
+	r, dst := pipe(t)
+	w := NewWriter(dst, 0)
+	defer w.Close()
+	var c *Cork
+	c.Hold()
+	w.Send([]byte("one"))
+	if got := readOnce(t, r); got != "one\n" {
+		t.Errorf("got %q", got)
+	}
+	c.Release()
+}
+
+func TestCorkDoesNotHoldMoreThanAPipeTakes(t *testing.T) {
+	c, w, r := corked(t)
+	c.Hold()
+	defer c.Release()
+	w.Send([]byte("one"))
+	w.Send(bytes.Repeat([]byte("x"), readChunk-1))
+	if got := readOnce(t, r); !strings.HasPrefix(got, "one\nxxx") {
+		t.Errorf("got %.10q", got)
+	}
+}
+
+// What is held back when the writer is closed is written by that.
+func TestCloseDoesNotWaitForRelease(t *testing.T) {
+	r, dst := pipe(t)
+	w := NewWriter(dst, 0)
+	w.Cork = &Cork{}
+	w.Cork.Hold()
+	w.Send([]byte("one"))
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w.Cork.Release()
+	dst.Close()
+	if got, err := io.ReadAll(r); err != nil || string(got) != "one\n" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// Goroutines that hold, goroutines that do not, and two writers: each sender's
+// messages arrive in its order, and all of them, although no one releases after
+// the last but the holders themselves.
+func TestCorkLosesNothing(t *testing.T) {
+	const senders, messages = 8, 2000
+	c, w1, r1 := corked(t)
+	_, w2, r2 := corked(t)
+	w2.Cork = c
+	var wg sync.WaitGroup
+	for s := range senders {
+		wg.Go(func() {
+			for n := 0; n < messages; {
+				holds := s%2 == 0
+				if holds {
+					c.Hold()
+				}
+				for range 1 + n%7 {
+					if n++; n > messages {
+						break
+					}
+					text := fmt.Appendf(nil, "%d %d", s, n)
+					if err := errors.Join(w1.Send(text), w2.Send(text)); err != nil {
+						t.Error(err)
+					}
+				}
+				if holds {
+					c.Release()
+				}
+			}
+		})
+	}
+	for _, r := range []*os.File{r1, r2} {
+		wg.Go(func() {
+			_ = r.SetReadDeadline(time.Now().Add(patience))
+			last := [senders]int{}
+			lines := bufio.NewScanner(r)
+			for left := senders * messages; left > 0 && lines.Scan(); left-- {
+				var s, n int
+				if _, err := fmt.Sscan(lines.Text(), &s, &n); err != nil || n != last[s]+1 {
+					t.Errorf("got %q behind %d of sender %d: %v", lines.Text(), last[s], s, err)
+				}
+				last[s] = n
+			}
+			for s, n := range last {
+				if n != messages {
+					t.Errorf("%d of %d messages of sender %d arrived", n, messages, s)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// What is sent while the messages of one read are handled leaves when the reader
+// goes to read again: all in one write, and before it waits.
+func TestReaderCorksWhatOneReadLeadsTo(t *testing.T) {
+	c, w, r := corked(t)
+	var writes []string
+	parts := []string{one + "\n" + two + "\n", two + "\n" + one, ""}
+	in := NewReader(readerFunc(func(p []byte) (int, error) {
+		if len(parts) < 3 {
+			writes = append(writes, readOnce(t, r))
+		}
+		part := parts[0]
+		parts = parts[1:]
+		if part == "" {
+			return 0, io.EOF
+		}
+		return copy(p, part), nil
+	}), 1000)
+	in.Cork = c
+	in.Idle = func() {
+		if held := c.held.Load(); held != 0 {
+			t.Errorf("%d holds while it is idle", held)
+		}
+	}
+	for {
+		if _, err := in.Next(); err != nil {
+			break
+		}
+		w.Send([]byte("x"))
+	}
+	writes = append(writes, readOnce(t, r))
+	if diff := cmp.Diff([]string{"x\nx\n", "x\n", "x\n"}, writes); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+	if held := c.held.Load(); held != 0 {
+		t.Errorf("%d holds are left", held)
+	}
+}
+
+func TestUncorkEndsTheHoldOfAReader(t *testing.T) {
+	c, w, r := corked(t)
+	in := NewReader(strings.NewReader(one+"\n"+two+"\n"), 1000)
+	in.Cork = c
+	for range 2 { // the second message came with the first: nothing is held any more
+		if _, err := in.Next(); err != nil {
+			t.Fatal(err)
+		}
+		w.Send([]byte("x"))
+		in.Uncork()
+		in.Uncork()
+		if got := readOnce(t, r); got != "x\n" {
+			t.Errorf("got %q", got)
+		}
+	}
+	if held := c.held.Load(); held != 0 {
+		t.Errorf("%d holds are left", held)
+	}
+}
+
+// The reader says that it is about to wait when all that came whole was
+// returned, also where a message has begun.
+func TestReaderIsIdleBeforeItWaits(t *testing.T) {
+	parts := []string{one + "\n" + two + "\n{\n", `"jsonrpc":"2.0","id":1,"method":"a"}` + "\n" + one, ""}
+	var steps []string
+	r := NewReader(readerFunc(func(p []byte) (int, error) {
+		part := parts[0]
+		parts = parts[1:]
+		if part == "" {
+			return 0, io.EOF
+		}
+		return copy(p, part), nil
+	}), 1000)
+	r.Idle = func() { steps = append(steps, "idle") }
+	for {
+		if _, err := r.Next(); err != nil {
+			break
+		}
+		steps = append(steps, "message")
+	}
+	got, want := strings.Join(steps, " "), "idle message message idle message idle message"
+	if got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }

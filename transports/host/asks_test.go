@@ -1,0 +1,95 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"dynmcp/internal/wire"
+)
+
+type reply struct {
+	result json.RawMessage
+	err    error
+}
+
+// asking puts a question to the host.
+func asking(ctx context.Context, h *Session) chan reply {
+	answered := make(chan reply, 1)
+	go func() {
+		result, err := h.Request(ctx, "roots/list", json.RawMessage(`{"f":1.0}`))()
+		answered <- reply{result, err}
+	}()
+	return answered
+}
+
+func TestAskHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEdge(t, nil)
+		if _, err := e.host.Request(t.Context(), "roots/list", nil)(); err == nil {
+			t.Error("asked before initialize: no error")
+		}
+		e.begin("2025-11-25")
+		for _, test := range []struct{ answer, want, err string }{
+			{`{"jsonrpc":"2.0","id":ID,"result":{"n":1.0}}`, `{"n":1.0}`, ""},
+			{`{"jsonrpc":"2.0","id":"ID","result":null}`, `null`, ""},
+			{`{"jsonrpc":"2.0","id":ID,"error":{"code":-1,"message":"no","x":1.0}}`, "", `{"code":-1,"message":"no","x":1.0}`},
+			{`{"jsonrpc":"2.0","id":ID,"result":"` + strings.Repeat("x", stdioMaxMessage) + `"}`, "", `{"code":5109,"message":"the host's answer is too large"}`},
+		} {
+			before := len(e.wait(1))
+			answered := asking(t.Context(), e.host)
+			question, err := wire.Parse([]byte(e.wait(before + 1)[before]))
+			if err != nil || question.Method != "roots/list" || string(question.Params) != `{"f":1.0}` {
+				t.Fatalf("got %s", question.Raw)
+			}
+			answer := strings.Replace(test.answer, "ID", string(question.ID), 1)
+			e.say(answer, answer) // the second is nobody's
+			got := <-answered
+			var rpc *wire.Error
+			if errors.As(got.err, &rpc) != (test.err != "") || rpc != nil && string(rpc.JSON()) != test.err || string(got.result) != test.want {
+				t.Errorf("%.80s: got %s, %v", test.answer, got.result, got.err)
+			}
+		}
+	})
+}
+
+func TestAskHostCancel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEdge(t, nil)
+		e.begin("2025-11-25")
+		ctx, cancel := context.WithCancel(t.Context())
+		answered := asking(ctx, e.host)
+		e.wait(2)
+		cancel()
+		if got := <-answered; !errors.Is(got.err, context.Canceled) {
+			t.Errorf("got %v", got.err)
+		}
+		if got := e.wait(3)[2]; got != `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}` {
+			t.Errorf("got %s", got)
+		}
+	})
+}
+
+// A host that said its last word answers nothing more: who waits is told.
+func TestAskHostThatLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := halves()
+		e := edgeOn(t, near, near, far, Options{})
+		e.begin("2025-11-25")
+		answered := asking(t.Context(), e.host)
+		e.wait(2)
+		far.CloseWrite()
+		if got := <-answered; !errors.Is(got.err, errHostGone) {
+			t.Errorf("got %v", got.err)
+		}
+		if err := e.end(); err != nil {
+			t.Error(err)
+		}
+		if got := <-asking(t.Context(), e.host); !errors.Is(got.err, errHostGone) {
+			t.Errorf("afterwards: got %v", got.err)
+		}
+	})
+}

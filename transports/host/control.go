@@ -1,0 +1,183 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"dynmcp/internal/wire"
+	"dynmcp/transports"
+)
+
+// isControl reports whether the SDK's server answers a method. All it can do
+// with the others is lose data.
+func isControl(method string) bool {
+	switch method {
+	case "initialize", "server/discover", "ping",
+		"tools/list", "resources/list", "resources/templates/list", "prompts/list",
+		"resources/subscribe", "resources/unsubscribe", "subscriptions/listen",
+		"logging/setLevel":
+		return true
+	}
+	return false
+}
+
+// requestKey is where a request of the control plane carries the *Request it is.
+// No host can write there: the token information of the SDK is filled by whoever
+// passes a message on.
+const requestKey = "dynmcp"
+
+// RequestOf returns the request that a handler of the control plane was called
+// for, nil for a notification, as the host sent it; the SDK keeps neither every id nor every member.
+// Whoever answers it by Reply answers with these very bytes: what the SDK answers
+// afterwards has no effect.
+func RequestOf(req mcp.Request) *Request {
+	extra := req.GetExtra()
+	if extra == nil || extra.TokenInfo == nil {
+		return nil
+	}
+	r, _ := extra.TokenInfo.Extra[requestKey].(*Request)
+	return r
+}
+
+// A controlConn is the part of a host's traffic that the SDK's server sees.
+// Requests get ids of our own, because the SDK cannot keep every id a host may
+// use; the host's bytes are put back on the way out.
+type controlConn struct {
+	session *Session
+	closed  chan struct{}
+	once    sync.Once
+	more    chan struct{} // holds one token while the queue may hold messages
+	waiting atomic.Int64  // how many it holds
+
+	mu       sync.Mutex
+	queue    []jsonrpc.Message // what the SDK has not read yet
+	lastID   int64
+	requests map[int64]*Request
+}
+
+func newControlConn(s *Session) *controlConn {
+	return &controlConn{
+		session:  s,
+		closed:   make(chan struct{}),
+		more:     make(chan struct{}, 1),
+		requests: map[int64]*Request{},
+	}
+}
+
+// Connect implements mcp.Transport.
+func (c *controlConn) Connect(context.Context) (mcp.Connection, error) { return c, nil }
+
+// SessionID implements mcp.Connection.
+func (c *controlConn) SessionID() string { return c.session.id }
+
+// Close implements mcp.Connection.
+func (c *controlConn) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return nil
+}
+
+// Read implements mcp.Connection.
+func (c *controlConn) Read(ctx context.Context) (jsonrpc.Message, error) {
+	for {
+		c.mu.Lock()
+		if len(c.queue) > 0 {
+			m := c.queue[0]
+			c.queue = c.queue[1:]
+			c.mu.Unlock()
+			if c.waiting.Add(-1) == maxControl { // from here on there is room again
+				c.session.mu.Lock()
+				c.session.room.Broadcast()
+				c.session.mu.Unlock()
+			}
+			return m, nil
+		}
+		c.mu.Unlock()
+		select {
+		case <-c.more:
+		case <-c.closed:
+			return nil, io.EOF
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// Write implements mcp.Connection.
+func (c *controlConn) Write(_ context.Context, message jsonrpc.Message) error {
+	switch m := message.(type) {
+	case *jsonrpc.Response:
+		id, _ := m.ID.Raw().(int64)
+		c.mu.Lock()
+		r := c.requests[id]
+		delete(c.requests, id)
+		c.mu.Unlock()
+		if r != nil {
+			r.Reply(m.Result, controlError(m.Error))
+		}
+	case *jsonrpc.Request:
+		c.session.Notify(m.Method, m.Params)
+	}
+	return nil
+}
+
+func (c *controlConn) request(r *Request) {
+	c.mu.Lock()
+	c.lastID++
+	r.sdkID = c.lastID
+	c.requests[r.sdkID] = r
+	c.mu.Unlock()
+	id, err := jsonrpc.MakeID(float64(r.sdkID))
+	if err != nil {
+		r.Reply(nil, err)
+		return
+	}
+	passed := c.pass(&jsonrpc.Request{ID: id, Method: r.Method, Params: r.Params, Extra: &mcp.RequestExtra{
+		TokenInfo: &auth.TokenInfo{Extra: map[string]any{requestKey: r}},
+	}})
+	if !passed {
+		r.Reply(nil, transports.ShuttingDown(transports.NotSent))
+	}
+}
+
+func (c *controlConn) notify(method string, params json.RawMessage) {
+	c.pass(&jsonrpc.Request{Method: method, Params: params})
+}
+
+// pass queues a message for the server; false is that it reads no more.
+func (c *controlConn) pass(m jsonrpc.Message) bool {
+	select {
+	case <-c.closed:
+		return false
+	default:
+	}
+	c.mu.Lock()
+	c.queue = append(c.queue, m)
+	c.mu.Unlock()
+	c.waiting.Add(1)
+	select {
+	case c.more <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// controlError gives the SDK's errors that carry no code the one they mean. It
+// wraps those that do, such as that of a method the stateless era took away.
+func controlError(err error) error {
+	var e *jsonrpc.Error
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &e) || e.Code == 0:
+		return &wire.Error{Code: wire.CodeInvalidRequest, Message: err.Error()}
+	}
+	return &wire.Error{Code: e.Code, Message: err.Error(), Data: e.Data}
+}

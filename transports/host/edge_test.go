@@ -1,0 +1,184 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"dynmcp/internal/mcptest"
+	"dynmcp/internal/wire"
+)
+
+// An edge is a Host between a test, which plays the program that starts us,
+// and functions that play the aggregator.
+type edge struct {
+	t      *testing.T
+	host   *Session
+	stream io.ReadWriteCloser // the host's end
+	served chan error
+	stop   func() // ends Serve from our side
+	pings  int
+
+	mu      sync.Mutex
+	got     []string
+	notices []string
+	changed chan struct{}
+}
+
+// newEdge serves until the test ends; handle takes the data plane's requests.
+func newEdge(t *testing.T, handle func(*Request)) *edge {
+	t.Helper()
+	near, far := mcptest.Pipe()
+	return edgeOn(t, near, near, far, Options{HandleRequest: handle})
+}
+
+func edgeOn(t *testing.T, in io.Reader, out io.Writer, far io.ReadWriteCloser, opts Options) *edge {
+	t.Helper()
+	e := &edge{t: t, stream: far, served: make(chan error, 1), changed: make(chan struct{})}
+	if opts.Control == nil {
+		opts.Control = newControl()
+	}
+	if opts.HandleRequest == nil {
+		opts.HandleRequest = func(r *Request) { r.Reply(json.RawMessage(`{}`), nil) }
+	}
+	opts.HandleNotification = func(method string, params json.RawMessage) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.notices = append(e.notices, method+" "+string(params))
+	}
+	stdio := NewStdio(in, out, &wire.Cork{})
+	e.host = NewSession("h1", stdio, opts)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	e.stop = cancel
+	go func() { e.served <- stdio.Serve(ctx, e.host) }()
+	reading := make(chan struct{})
+	go func() {
+		defer close(reading)
+		e.read()
+	}()
+	t.Cleanup(func() {
+		cancel()
+		far.Close()
+		<-reading
+	})
+	return e
+}
+
+func newControl() *mcp.Server {
+	return mcp.NewServer(&mcp.Implementation{Name: "edge", Version: "1"}, &mcp.ServerOptions{
+		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
+	})
+}
+
+func (e *edge) read() {
+	for r := wire.NewReader(e.stream, 64<<20); ; {
+		m, err := r.Next()
+		if err != nil {
+			return
+		}
+		e.mu.Lock()
+		e.got = append(e.got, string(m.Raw))
+		close(e.changed)
+		e.changed = make(chan struct{})
+		e.mu.Unlock()
+	}
+}
+
+func (e *edge) say(lines ...string) {
+	e.t.Helper()
+	for _, line := range lines {
+		if _, err := io.WriteString(e.stream, line+"\n"); err != nil {
+			e.t.Fatal(err)
+		}
+	}
+}
+
+// begin shakes hands; the answer is the first message.
+func (e *edge) begin(version string) {
+	e.t.Helper()
+	e.say(`{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"`+version+`","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	if got := e.wait(1); !strings.Contains(got[0], `"id":"init"`) || !strings.Contains(got[0], version) {
+		e.t.Fatalf("got %s", got[0])
+	}
+}
+
+// wait waits for n messages in all.
+func (e *edge) wait(n int) []string {
+	e.t.Helper()
+	end := time.After(patience)
+	for {
+		e.mu.Lock()
+		got, changed := append([]string(nil), e.got...), e.changed
+		e.mu.Unlock()
+		if len(got) >= n {
+			return got
+		}
+		select {
+		case <-changed:
+		case <-end:
+			e.t.Fatalf("got %d messages, want %d: %q", len(got), n, got)
+		}
+	}
+}
+
+// settled says ping and returns all that came before its answer.
+func (e *edge) settled() []string {
+	e.t.Helper()
+	e.pings++
+	id := fmt.Sprintf(`"id":"settled-%d"`, e.pings)
+	e.say(`{"jsonrpc":"2.0",` + id + `,"method":"ping"}`)
+	for n := 1; ; n++ {
+		if got := e.wait(n); strings.Contains(got[n-1], id) {
+			return got[:n-1]
+		}
+	}
+}
+
+// end waits until Serve returns, and for what it wrote.
+func (e *edge) end() error {
+	e.t.Helper()
+	select {
+	case err := <-e.served:
+		return err
+	case <-time.After(patience):
+		e.t.Fatal("Serve does not return")
+		return nil
+	}
+}
+
+// halves is a pipe of which one direction can be closed alone, as a process
+// does with its stdin.
+func halves() (near io.ReadWriter, far *half) {
+	toNear, fromFar := mcptest.Pipe()
+	toFar, fromNear := mcptest.Pipe()
+	return struct {
+			io.Reader
+			io.Writer
+		}{toNear, fromNear}, &half{
+			Reader: toFar, Writer: fromFar,
+			ends: []io.Closer{toFar, fromFar},
+		}
+}
+
+type half struct {
+	io.Reader
+	io.Writer
+	ends []io.Closer
+}
+
+func (h *half) CloseWrite() { h.ends[1].Close() }
+
+func (h *half) Close() error {
+	for _, end := range h.ends {
+		end.Close()
+	}
+	return nil
+}

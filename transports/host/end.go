@@ -1,0 +1,105 @@
+package host
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"dynmcp/internal/wire"
+	"dynmcp/transports"
+)
+
+// The limits of the end.
+const (
+	drainTimeout  = 1500 * time.Millisecond // for calls in flight when the host is gone
+	shutdownGrace = 450 * time.Millisecond  // for what is said of those that took longer
+)
+
+// End ends the session: what is in flight is answered first, within reason, and
+// nothing more is taken. Time in which Options.Busy reports true does not count,
+// until ctx ends. It returns when nothing will be written any more.
+func (s *Session) End(ctx context.Context) {
+	close(s.over)
+	s.mu.Lock()
+	s.ending = true
+	s.room.Broadcast()
+	s.mu.Unlock()
+	s.awaitAnswers(drainTimeout, func() bool { return ctx.Err() == nil && s.opts.Busy != nil && s.opts.Busy() })
+
+	// What is left is answered by whoever knows its upstream and whether it was
+	// sent. The control plane has nobody to ask.
+	s.abandon(func(r *Request) bool { return isControl(r.Method) })
+	s.mu.Lock()
+	left := slices.Collect(maps.Values(s.requests))
+	s.mu.Unlock()
+	for _, r := range left {
+		r.drain()
+	}
+	s.awaitAnswers(shutdownGrace, func() bool { return false })
+	s.abandon(func(*Request) bool { return true })
+	s.writing.Wait()
+
+	s.control.Close()
+	if s.sdk != nil {
+		_ = s.sdk.Wait() // ends with the connection we closed
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dropped > 0 {
+		s.log.Warn("notifications were dropped, the host read too slowly", "count", s.dropped)
+	}
+}
+
+// awaitAnswers returns when nothing is in flight any more, nobody reads the
+// answers, or it took longer than timeout, not counting the time in which busy
+// reports true.
+func (s *Session) awaitAnswers(timeout time.Duration, busy func() bool) {
+	s.mu.Lock()
+	idle := make(chan struct{})
+	if s.waitingLocked() {
+		s.idle = idle
+	} else {
+		close(idle)
+	}
+	s.mu.Unlock()
+	const tick = drainTimeout / 10
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for left := timeout; left > 0; {
+		select {
+		case <-idle:
+			return
+		case <-s.edge.Gone():
+			return
+		case <-ticker.C:
+			if !busy() {
+				left -= tick
+			}
+		}
+	}
+}
+
+// abandon withdraws the requests in flight that which picks, and says so, for a
+// host that may still read.
+func (s *Session) abandon(which func(*Request) bool) {
+	s.mu.Lock()
+	var left []*Request
+	for _, r := range s.requests {
+		if which(r) {
+			left = append(left, r)
+		}
+	}
+	for _, r := range left {
+		s.takeOutLocked(r)
+	}
+	s.mu.Unlock()
+	for _, r := range left {
+		r.Cancel(nil)
+		var parts [][]byte
+		if r.Method != "subscriptions/listen" {
+			parts = wire.Failure(r.ID, transports.ShuttingDown(transports.Unknown))
+		}
+		s.respond(r, r.batch, parts)
+	}
+}

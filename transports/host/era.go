@@ -1,0 +1,65 @@
+package host
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"dynmcp/internal/wire"
+	"dynmcp/transports"
+)
+
+// codeUnsupportedVersion is the error for a version that is not known.
+const codeUnsupportedVersion = -32022
+
+// requestEra returns the era that the _meta of a request declares. It makes the
+// checks on the data plane that the SDK makes on the control plane.
+func requestEra(meta json.RawMessage) (transports.Era, *wire.Error) {
+	version, ok := wire.Text(wire.Get(meta, transports.MetaVersion))
+	if !ok || version < transports.StatelessVersion {
+		return transports.Handshake, nil
+	}
+	if known := mcp.SupportedProtocolVersions(); !slices.Contains(known, version) {
+		data, err := json.Marshal(map[string]any{"supported": known, "requested": version})
+		if err != nil {
+			data = nil
+		}
+		return transports.Stateless, &wire.Error{Code: codeUnsupportedVersion, Message: "unsupported protocol version", Data: data}
+	}
+	if !wire.IsObject(wire.Get(meta, transports.MetaCapabilities)) {
+		return transports.Stateless, &wire.Error{Code: wire.CodeInvalidParams, Message: fmt.Sprintf("missing or invalid _meta field %q", transports.MetaCapabilities)}
+	}
+	if info := wire.Get(meta, transports.MetaClientInfo); info != nil && !wire.IsObject(info) {
+		return transports.Stateless, &wire.Error{Code: wire.CodeInvalidParams, Message: fmt.Sprintf("invalid _meta field %q", transports.MetaClientInfo)}
+	}
+	return transports.Stateless, nil
+}
+
+// statelessResult adds what the stateless era requires of a result and this one
+// does not say.
+func statelessResult(method string, result json.RawMessage) json.RawMessage {
+	if !wire.IsObject(result) {
+		return result
+	}
+	add := func(name, value string) {
+		if wire.Get(result, name) == nil {
+			result = wire.Set(result, name, []byte(value))
+		}
+	}
+	add("resultType", `"complete"`)
+	if cacheable(method) {
+		add("ttlMs", `0`)
+		add("cacheScope", `"private"`)
+	}
+	return result
+}
+
+func cacheable(method string) bool {
+	switch method {
+	case "server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read":
+		return true
+	}
+	return false
+}

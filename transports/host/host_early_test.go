@@ -1,0 +1,105 @@
+package host
+
+import (
+	"context"
+	"io"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"dynmcp/internal/mcptest"
+)
+
+// A counted stream knows how much was read of it.
+type counted struct {
+	io.Reader
+	n atomic.Int64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+// earlyEdge is an edge that answers initialize, which came already, when answer
+// is closed.
+func earlyEdge(t *testing.T, answer <-chan struct{}) (*edge, *counted) {
+	t.Helper()
+	control := newControl()
+	control.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			if method == "initialize" {
+				<-answer
+			}
+			return next(ctx, method, req)
+		}
+	})
+	near, far := mcptest.Pipe()
+	in := &counted{Reader: near}
+	e := edgeOn(t, in, near, far, Options{Control: control})
+	e.say(`{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	return e, in
+}
+
+// early are messages that a host may send before initialize is answered, all with
+// an answer; # is a number of their own.
+var early = map[string]string{
+	"calls":     `{"jsonrpc":"2.0","id":#,"method":"tools/call"}`,
+	"lists":     `{"jsonrpc":"2.0","id":#,"method":"tools/list"}`,
+	"junk":      "junk # " + strings.Repeat("x", 1000),
+	"big calls": `{"jsonrpc":"2.0","id":#,"method":"tools/call","params":{"x":"` + strings.Repeat("x", 1<<20) + `"}}`,
+}
+
+// While initialize waits for an upstream to start, a host is read as far as there
+// is room for what it says. Then all of it is answered.
+func TestHostHasRoomBeforeInitialized(t *testing.T) {
+	for name, line := range early {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				answer := make(chan struct{})
+				e, in := earlyEdge(t, answer)
+				cost := len(line) + earlyCost
+				messages := 4 * maxEarly / cost
+				for n := range messages {
+					e.say(strings.Replace(line, "#", strconv.Itoa(n), 1))
+				}
+				synctest.Wait()
+				if taken := int(in.n.Load()) / len(line) * cost; taken < maxEarly/2 || taken > 2*maxEarly {
+					t.Errorf("what was taken costs %d bytes, want about %d", taken, maxEarly)
+				}
+				close(answer)
+				if got := e.wait(messages + 1); !strings.Contains(got[0], `"id":"init"`) {
+					t.Errorf("got %.100s first", got[0])
+				}
+			})
+		})
+	}
+}
+
+// A host that is read no further until initialize is answered is read again when
+// we end first: whoever reads it ends with its input.
+func TestHostEndsBeforeInitialized(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answer := make(chan struct{})
+		e, in := earlyEdge(t, answer)
+		for n := range 2 * maxEarly / earlyCost {
+			e.say(strings.Replace(early["junk"], "#", strconv.Itoa(n), 1))
+		}
+		synctest.Wait()
+		before := in.n.Load()
+		e.stop()
+		synctest.Wait()
+		if in.n.Load() == before {
+			t.Error("it is read no further")
+		}
+		close(answer)
+		if err := e.end(); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,286 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"dynmcp/internal/wire"
+)
+
+// The end of the input waits for the answers.
+func TestHostAnswersBeforeTheEnd(t *testing.T) {
+	for range 50 {
+		near, far := halves()
+		e := edgeOn(t, near, near, far, Options{HandleRequest: func(r *Request) {
+			go func() {
+				time.Sleep(rand.N(300 * time.Microsecond))
+				r.Reply(json.RawMessage(`{}`), nil)
+			}()
+		}})
+		e.begin("2025-11-25")
+		for n := range 50 {
+			e.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call"}`, n))
+		}
+		e.say(`{"jsonrpc":"2.0","id":"list","method":"tools/list"}`)
+		far.CloseWrite()
+		if err := e.end(); err != nil {
+			t.Fatal(err)
+		}
+		if got := e.wait(52); len(got) != 52 {
+			t.Fatalf("got %d messages, want 52", len(got))
+		}
+		far.Close()
+	}
+}
+
+// What takes too long at the end is answered by who works on it: who is told,
+// and who hears of it only when it goes on.
+func TestHostHurries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := halves()
+		var asleep *Request
+		e := edgeOn(t, near, near, far, Options{HandleRequest: func(r *Request) {
+			answer := func(json.RawMessage) { r.Reply(json.RawMessage(`{"cut":`+string(r.ID)+`}`), nil) }
+			if string(r.ID) == "2" {
+				asleep = r
+				time.AfterFunc(drainTimeout+shutdownGrace/2, func() {
+					if !r.OnCancel(answer) {
+						answer(nil)
+					}
+				})
+				return
+			}
+			r.OnCancel(func(reason json.RawMessage) {
+				if r.Live() {
+					t.Error("the request is live")
+				}
+				answer(reason)
+			})
+		}})
+		e.begin("2025-11-25")
+		e.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, `{"jsonrpc":"2.0","id":2,"method":"tools/call"}`)
+		synctest.Wait()
+		if !asleep.Live() {
+			t.Error("the request is not live")
+		}
+		far.CloseWrite()
+		if err := e.end(); err != nil {
+			t.Error(err)
+		}
+		for n, want := range []string{`{"jsonrpc":"2.0","id":1,"result":{"cut":1}}`, `{"jsonrpc":"2.0","id":2,"result":{"cut":2}}`} {
+			if got := e.wait(3)[n+1]; got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		}
+	})
+}
+
+// What nobody answers at the end is withdrawn and answered with that. A
+// subscription does not hold up the end.
+func TestHostAbandons(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := halves()
+		told := 0
+		e := edgeOn(t, near, near, far, Options{HandleRequest: func(r *Request) { r.OnCancel(func(json.RawMessage) { told++ }) }})
+		e.begin("2025-11-25")
+		e.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`)
+		far.CloseWrite()
+		began := time.Now()
+		if err := e.end(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took != drainTimeout+shutdownGrace {
+			t.Errorf("it took %v, want %v", took, drainTimeout+shutdownGrace)
+		}
+		if told == 0 {
+			t.Error("who works on it was not told")
+		}
+		got := e.wait(2)[1]
+		if !strings.Contains(got, `"id":1,"error":{"code":5111,`) || !strings.Contains(got, `"outcome":"unknown"`) {
+			t.Errorf("got %s", got)
+		}
+	})
+}
+
+// A host that closed its end early waits for an upstream that starts, but not
+// once we are told to end.
+func TestHostToldToEndWhileBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := halves()
+		e := edgeOn(t, near, near, far, Options{HandleRequest: func(*Request) {}, Busy: func() bool { return true }})
+		e.begin("2025-11-25")
+		e.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`)
+		far.CloseWrite()
+		time.Sleep(time.Hour)
+		e.stop()
+		began := time.Now()
+		if err := e.end(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > drainTimeout+shutdownGrace {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// While an upstream starts, a host that closed its end early is not cut off.
+func TestHostWaitsWhileBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := halves()
+		began := time.Now()
+		e := edgeOn(t, near, near, far, Options{
+			HandleRequest: func(r *Request) {
+				time.AfterFunc(20*time.Second, func() { r.Reply(json.RawMessage(`{"slow":1}`), nil) })
+			},
+			Busy: func() bool { return time.Since(began) < time.Minute },
+		})
+		e.begin("2025-11-25")
+		e.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`)
+		far.CloseWrite()
+		if err := e.end(); err != nil {
+			t.Error(err)
+		}
+		if got := e.wait(2)[1]; got != `{"jsonrpc":"2.0","id":1,"result":{"slow":1}}` {
+			t.Errorf("got %s", got)
+		}
+	})
+}
+
+// When we are told to end, what is in flight is answered, what comes is not
+// taken any more.
+func TestHostEndsWithContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		working := make(chan *Request, 1)
+		e := newEdge(t, func(r *Request) { working <- r })
+		e.begin("2025-11-25")
+		e.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`)
+		r := <-working
+		e.stop()
+		synctest.Wait()
+		e.say(`{"jsonrpc":"2.0","id":2,"method":"tools/call"}`)
+		if got := e.wait(2)[1]; !strings.Contains(got, `"id":2,"error":{"code":5111,`) || !strings.Contains(got, "not_sent") {
+			t.Errorf("got %s", got)
+		}
+		r.Reply(json.RawMessage(`{}`), nil)
+		if err := e.end(); err != nil {
+			t.Error(err)
+		}
+		if got := e.wait(3)[2]; got != `{"jsonrpc":"2.0","id":1,"result":{}}` {
+			t.Errorf("got %s", got)
+		}
+	})
+}
+
+// A host that does not read is not read either, loses progress but nothing
+// else, and after a minute is gone. Its stdout may know no deadlines.
+func TestHostThatDoesNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		in, stdin := io.Pipe()
+		stdout, out := io.Pipe()
+		var taken int
+		stdio := NewStdio(in, out, nil)
+		host := NewSession("h1", stdio, Options{
+			Control: mcp.NewServer(&mcp.Implementation{Name: "x"}, nil),
+			HandleRequest: func(r *Request) {
+				taken++
+				r.Reply(json.RawMessage(`"`+strings.Repeat("x", 1<<20)+`"`), nil)
+			},
+			HandleNotification: func(string, json.RawMessage) {},
+			Logger:             slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		served := make(chan error, 1)
+		go func() { served <- stdio.Serve(t.Context(), host) }()
+		var stops sync.WaitGroup
+		stops.Go(func() {
+			_, _ = io.WriteString(stdin, `{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`+"\n")
+			for n := range 100 {
+				if _, err := fmt.Fprintf(stdin, `{"jsonrpc":"2.0","id":%d,"method":"tools/call"}`+"\n", n); err != nil {
+					return
+				}
+			}
+		})
+		if _, err := io.ReadFull(stdout, make([]byte, 10)); err != nil { // it has begun to read
+			t.Fatal(err)
+		}
+		began := time.Now()
+		synctest.Wait()
+		if taken < 16 || taken > 18 {
+			t.Errorf("%d requests were taken while 16 MiB waited", taken)
+		}
+		for range 1000 {
+			host.Notify("notifications/progress", json.RawMessage(`{}`))
+		}
+		host.Notify("notifications/tools/list_changed", nil)
+		err := <-served
+		if !errors.Is(err, wire.ErrStalled) {
+			t.Errorf("got %v, want %v", err, wire.ErrStalled)
+		}
+		if took := time.Since(began); took != stdioStall {
+			t.Errorf("it took %v, want %v", took, stdioStall)
+		}
+		if got := log.String(); strings.Count(got, "dropped") != 2 || !strings.Contains(got, "count=1000") {
+			t.Errorf("got %s", got)
+		}
+		in.Close()
+		stdin.Close()
+		stdout.Close()
+		stops.Wait()
+	})
+}
+
+// SIGTERM with a host that does not read: the end does not wait a minute.
+func TestHostThatDoesNotReadAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in, stdin := io.Pipe()
+		stdout, out := io.Pipe()
+		stdio := NewStdio(in, out, nil)
+		host := NewSession("h1", stdio, Options{Control: mcp.NewServer(&mcp.Implementation{Name: "x"}, nil), HandleNotification: func(string, json.RawMessage) {}})
+		ctx, cancel := context.WithCancel(t.Context())
+		served := make(chan error, 1)
+		go func() { served <- stdio.Serve(ctx, host) }()
+		_, _ = io.WriteString(stdin, `{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n")
+		synctest.Wait()
+		began := time.Now()
+		cancel()
+		if err := <-served; !errors.Is(err, wire.ErrStalled) {
+			t.Errorf("got %v", err)
+		}
+		if took := time.Since(began); took > 2*drainTimeout {
+			t.Errorf("it took %v", took)
+		}
+		stdin.Close()
+		stdout.Close()
+	})
+}
+
+// A listen request of a stateless host hangs by design; the end does not.
+func TestHostListenDoesNotBlockTheEnd(t *testing.T) {
+	near, far := halves()
+	e := edgeOn(t, near, near, far, Options{})
+	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+	e.say(`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},` + meta + `}}`)
+	e.wait(1)
+	began := time.Now()
+	far.CloseWrite()
+	if err := e.end(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took > drainTimeout {
+		t.Errorf("it took %v", took)
+	}
+	far.Close()
+}

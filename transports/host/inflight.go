@@ -1,0 +1,141 @@
+package host
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"dynmcp/internal/wire"
+	"dynmcp/transports"
+)
+
+// A request of the host is in the table from admit on, and whoever takes it
+// out of there answers it, or decides that it gets no answer: answer, a cancel
+// of the host, or the end.
+
+// admit makes the checks that hold for both planes and takes the request into
+// the table of those in flight.
+func (s *Session) admit(r *Request) *wire.Error {
+	era, refusal := requestEra(r.Meta)
+	if refusal != nil {
+		return refusal
+	}
+	r.Era = era
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ending {
+		return transports.ShuttingDown(transports.NotSent)
+	}
+	if problem := s.outOfTurnLocked(r); problem != "" {
+		return &wire.Error{Code: wire.CodeInvalidRequest, Message: problem}
+	}
+	s.requests[string(r.ID)] = r
+	return nil
+}
+
+// outOfTurnLocked says why a request must not come now, "" where it may.
+func (s *Session) outOfTurnLocked(r *Request) string {
+	switch first := r.Method == "initialize" && r.Era == transports.Handshake; {
+	case s.requests[string(r.ID)] != nil:
+		return fmt.Sprintf("id %s is in flight already", r.ID)
+	case first && r.batch != nil:
+		return "initialize must not be part of a batch"
+	case first && s.begun:
+		return "initialize came already"
+	case first:
+		s.begun = true
+		s.opening.Store(true)
+	case r.Era == transports.Stateless:
+		s.begun = true
+		s.releaseLocked()
+	case !s.begun && r.Method != "ping" && r.Method != "server/discover": // the SDK says in which version that exists
+		return r.Method + " came before initialize"
+	}
+	return ""
+}
+
+func (s *Session) takeOutLocked(r *Request) bool {
+	if s.requests[string(r.ID)] != r {
+		return false
+	}
+	delete(s.requests, string(r.ID))
+	if s.idle != nil && !s.waitingLocked() {
+		close(s.idle)
+		s.idle = nil
+	}
+	return true
+}
+
+// waitingLocked reports whether a request is in flight that will be answered
+// by itself; a subscription only ends with the host.
+func (s *Session) waitingLocked() bool {
+	for _, r := range s.requests {
+		if r.Method != "subscriptions/listen" {
+			return true
+		}
+	}
+	return false
+}
+
+// answer writes what a request is answered with, unless it has left the table.
+// The control plane, which answers on goroutines of its own, waits for a host that
+// is far behind.
+func (s *Session) answer(r *Request, result json.RawMessage, err error) {
+	if err == nil && r.sdkID != 0 {
+		s.edge.AwaitRoom()
+	}
+	s.mu.Lock()
+	if !s.takeOutLocked(r) {
+		s.mu.Unlock()
+		return
+	}
+	s.writing.Add(1)
+	s.mu.Unlock()
+	defer s.writing.Done()
+
+	if err == nil && r.Era == transports.Stateless {
+		result = statelessResult(r.Method, result)
+	}
+	var parts [][]byte
+	if err != nil {
+		parts = wire.Failure(r.ID, transports.WireError(err))
+	} else {
+		parts = wire.Result(r.ID, result)
+	}
+	if r.Method == "initialize" {
+		s.answerInitialize(r, result, err, parts)
+	} else {
+		s.respond(r, r.batch, parts)
+	}
+}
+
+// answerInitialize writes the answer to initialize and releases what had to wait
+// for it. After a failure the host may try again. What it negotiates holds before
+// the host can have read it.
+func (s *Session) answerInitialize(r *Request, result json.RawMessage, err error, parts [][]byte) {
+	s.mu.Lock()
+	s.version, _ = wire.Text(wire.Get(result, "protocolVersion"))
+	s.begun = err == nil
+	s.mu.Unlock()
+	s.noteSent(s.edge.Write(r, Response, parts...))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.releaseLocked()
+	s.open = err == nil
+}
+
+// cancelled ends a request without an answer. One that is unknown or finished
+// already is no error (MCP, "Cancellation").
+func (s *Session) cancelled(params json.RawMessage) {
+	s.mu.Lock()
+	r := s.requests[string(wire.Get(params, "requestId"))]
+	taken := r != nil && r.Method != "initialize" && s.takeOutLocked(r)
+	s.mu.Unlock()
+	if !taken {
+		return
+	}
+	r.Cancel(wire.Get(params, "reason"))
+	if r.sdkID != 0 {
+		s.control.notify("notifications/cancelled", fmt.Appendf(nil, `{"requestId":%d}`, r.sdkID))
+	}
+	s.respond(nil, r.batch, nil)
+}

@@ -1,0 +1,22 @@
+package host
+
+import (
+	"testing"
+	"time"
+
+	"dynmcp/internal/mcptest"
+)
+
+func TestMain(m *testing.M) { mcptest.Main(m) }
+
+// patience ends a test that hangs; nothing is measured by it.
+const patience = 30 * time.Second
+
+func waitFor(t *testing.T, what string, done <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-done:
+	case <-time.After(patience):
+		t.Fatalf("%s: never", what)
+	}
+}

@@ -1,0 +1,105 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+
+	"dynmcp/internal/wire"
+	"dynmcp/transports"
+)
+
+// A Request is a request of the host that is not answered yet. It is answered
+// or cancelled once; what comes later has no effect.
+type Request struct {
+	ID     json.RawMessage // as it was sent
+	Method string
+	Params json.RawMessage
+	Meta   json.RawMessage // the _meta of Params, nil where there is none
+	Era    transports.Era  // which one it was made in
+	Peer   transports.Peer // the host, for what belongs to this request
+
+	session *Session
+	sdkID   int64  // its id on the control plane, 0 on the data plane
+	batch   *batch // it came in, nil where it came by itself
+	answer  func(*Request, json.RawMessage, error)
+
+	mu       sync.Mutex
+	ended    bool
+	draining bool // we end: it is to be answered now
+	onCancel func(reason json.RawMessage)
+}
+
+// NewRequest returns a request that came over no wire: answer is called with
+// what it is answered with.
+func NewRequest(method string, params json.RawMessage, peer transports.Peer, answer func(json.RawMessage, error)) *Request {
+	return &Request{Method: method, Params: params, Meta: wire.Get(params, "_meta"), Peer: peer, answer: func(_ *Request, result json.RawMessage, err error) {
+		answer(result, err)
+	}}
+}
+
+// Notify implements transports.Peer: it sends a notification that belongs to the
+// request, such as its progress.
+func (r *Request) Notify(method string, params json.RawMessage) { r.session.notify(r, method, params) }
+
+// Request implements transports.Peer: it sends the host a request that belongs
+// to this one.
+func (r *Request) Request(ctx context.Context, method string, params json.RawMessage) func() (json.RawMessage, error) {
+	return r.session.request(ctx, r, method, params)
+}
+
+// Reply answers the request; an error that is a *wire.Error goes out as it is.
+func (r *Request) Reply(result json.RawMessage, err error) {
+	if _, first := r.end(); first {
+		r.answer(r, result, err)
+	}
+}
+
+// Cancel ends the request without an answer and tells whoever works on it.
+// reason, raw JSON, may be nil.
+func (r *Request) Cancel(reason json.RawMessage) {
+	if onCancel, first := r.end(); first && onCancel != nil {
+		onCancel(reason)
+	}
+}
+
+func (r *Request) end() (onCancel func(json.RawMessage), first bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	first = !r.ended
+	r.ended = true
+	return r.onCancel, first
+}
+
+// Live reports whether the request is worth working on: it was not answered or
+// cancelled, and the session does not end.
+func (r *Request) Live() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.ended && !r.draining
+}
+
+// OnCancel has f called if the request is cancelled from now on, in the place
+// of a function given before. f is called as well when the session ends while the
+// request is in flight; then the request can still be answered, and is to be.
+// OnCancel reports false, and does not keep f, if the request is no longer live.
+func (r *Request) OnCancel(f func(reason json.RawMessage)) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	live := !r.ended && !r.draining
+	if live {
+		r.onCancel = f
+	}
+	return live
+}
+
+// drain tells whoever works on the request that the session ends.
+func (r *Request) drain() {
+	r.mu.Lock()
+	onCancel, ended := r.onCancel, r.ended
+	r.draining = true
+	r.mu.Unlock()
+	if !ended && onCancel != nil {
+		onCancel(nil)
+	}
+}

@@ -1,0 +1,233 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"dynmcp/internal/wire"
+	"dynmcp/transports"
+)
+
+// Options say who answers a host.
+type Options struct {
+	// Control answers the handshake, the lists and subscriptions.
+	Control *mcp.Server
+	// HandleRequest takes every other request. It is called in the order of the
+	// wire and must not block; Request.Reply may be called from anywhere.
+	HandleRequest func(*Request)
+	// HandleNotification takes the host's notifications, in the order of the wire.
+	HandleNotification func(method string, params json.RawMessage)
+	// Busy reports whether requests wait for an upstream to start, so that a
+	// host that closed its end early still gets its answers. Nil is never.
+	Busy func() bool
+	// Logger may be nil.
+	Logger *slog.Logger
+}
+
+// A Session is the conversation with one host, over an [Edge]. It is the Peer
+// of upstreams that talk to this host.
+//
+// What the host sends comes in here; requests in flight are in inflight.go, what
+// is sent in outgoing.go, our own requests to the host in serverrequest.go, the
+// end in end.go.
+type Session struct {
+	id      string
+	edge    Edge
+	opts    Options
+	log     *slog.Logger
+	control *controlConn
+	sdk     *mcp.ServerSession
+	over    chan struct{} // closed when the host says nothing more
+
+	reply   func(*Request, json.RawMessage, error) // answer, made once
+	writing sync.WaitGroup                         // answers that have left the table and are not written
+	opening atomic.Bool                            // initialize is being answered
+
+	mu       sync.Mutex
+	begun    bool                // initialize or a request of the stateless era was seen
+	open     bool                // what is not the answer to initialize may be written
+	ending   bool                // nothing more is taken
+	version  string              // what initialize negotiated
+	held     []heldMessage       // until open
+	heldSize int                 // its bytes
+	early    int                 // what was taken while opening, in bytes
+	room     sync.Cond           // on mu: what AwaitRoom waits for may have changed
+	requests map[string]*Request // in flight, by their id as it was sent
+	idle     chan struct{}       // not nil while someone waits for the last answer
+	dropped  int                 // notifications
+	lastID   int64
+	pending  map[int64]chan<- wire.Message // our requests to the host
+}
+
+// NewSession returns the session of a host that edge reaches. id names it to
+// the SDK. Begin comes next, End must be called.
+func NewSession(id string, edge Edge, opts Options) *Session {
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Session{
+		id:       id,
+		edge:     edge,
+		opts:     opts,
+		log:      opts.Logger,
+		over:     make(chan struct{}),
+		requests: map[string]*Request{},
+		pending:  map[int64]chan<- wire.Message{},
+	}
+	s.room.L = &s.mu
+	s.control = newControlConn(s)
+	s.reply = s.answer
+	return s
+}
+
+// ID returns the name given to NewSession.
+func (s *Session) ID() string { return s.id }
+
+// Begin connects the control plane.
+func (s *Session) Begin(ctx context.Context) (err error) {
+	s.sdk, err = s.opts.Control.Connect(ctx, s.control, nil)
+	return err
+}
+
+// Receive handles one message of the host. It is called in the order of the
+// wire, by one goroutine at a time, and does not block. A panic is logged, and
+// answered where it was a request's; the session goes on.
+func (s *Session) Receive(m wire.Message) {
+	s.noteEarly(len(m.Raw))
+	s.receive(m, nil)
+}
+
+// receive is Receive for a message that came in a batch; nil is none.
+func (s *Session) receive(m wire.Message, b *batch) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.log.Error("panic", "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	switch {
+	case len(m.Raw) > 0 && m.Raw[0] == '[':
+		s.receiveBatch(m.Raw)
+	case m.IsRequest():
+		s.handleRequest(m, b)
+	case m.IsNotification():
+		s.handleNotification(m)
+	default:
+		s.handleResponse(m)
+	}
+}
+
+// ReceiveFault answers a line that is no message; the session goes on. m holds
+// what could be read of it.
+func (s *Session) ReceiveFault(fault *wire.Fault, m wire.Message) {
+	s.noteEarly(len(m.Raw))
+	s.log.Warn("the host sent a line that is no message", "err", fault.Err, "text", transports.Printable(fault.Line, 120))
+	id, code := m.ID, int64(wire.CodeParse)
+	switch {
+	case errors.Is(fault.Err, wire.ErrEnvelope):
+		code = wire.CodeInvalidRequest
+	case fault.TooBig && fault.Answers() != nil:
+		s.responseTooLarge(fault.Answers())
+		return
+	case fault.TooBig:
+		id, code = fault.Asks(), wire.CodeInvalidRequest
+	}
+	s.reject(nil, id, code, fault.Err.Error())
+}
+
+// reject answers a request that is not taken; an id that is none is null.
+func (s *Session) reject(b *batch, id []byte, code int64, text string) {
+	if !wire.ValidID(id) {
+		id = nil
+	}
+	s.respond(nil, b, wire.Failure(id, &wire.Error{Code: code, Message: text}))
+}
+
+func (s *Session) handleRequest(m wire.Message, b *batch) {
+	if !wire.ValidID(m.ID) {
+		s.reject(b, nil, wire.CodeInvalidRequest, "a request's id must be a string or an integer")
+		return
+	}
+	r := &Request{ID: m.ID, Method: m.Method, Params: m.Params, Meta: wire.Get(m.Params, "_meta"), session: s, batch: b, answer: s.reply}
+	r.Peer = r
+	admitted := false
+	defer func() {
+		if p := recover(); p != nil {
+			failure := &wire.Error{Code: wire.CodeInternal, Message: fmt.Sprintf("internal error: %v", p)}
+			if admitted {
+				r.Reply(nil, failure)
+			} else {
+				s.respond(r, b, wire.Failure(r.ID, failure))
+			}
+			panic(p)
+		}
+	}()
+	refusal := s.admit(r)
+	if admitted = refusal == nil; !admitted {
+		s.respond(r, b, wire.Failure(r.ID, refusal))
+		return
+	}
+	if isControl(r.Method) {
+		s.control.request(r)
+	} else {
+		s.opts.HandleRequest(r)
+	}
+}
+
+func (s *Session) handleNotification(m wire.Message) {
+	switch m.Method {
+	case "notifications/cancelled":
+		s.cancelled(m.Params)
+	case "notifications/initialized":
+		s.control.notify(m.Method, m.Params)
+	}
+	s.mu.Lock()
+	ending := s.ending
+	s.mu.Unlock()
+	if !ending {
+		s.opts.HandleNotification(m.Method, m.Params)
+	}
+}
+
+// maxEarly is how much is taken before initialize is answered, in bytes: the
+// messages, or what they are answered with, are kept until then. earlyCost is what
+// one costs besides its bytes: a goroutine, mostly. maxControl is how many
+// messages may wait for the control plane.
+const (
+	maxEarly   = 16 << 20
+	earlyCost  = 4 << 10
+	maxControl = 256
+)
+
+// noteEarly counts a message of size bytes that came before the answer to
+// initialize.
+func (s *Session) noteEarly(size int) {
+	if s.opening.Load() {
+		s.mu.Lock()
+		s.early += size + earlyCost
+		s.mu.Unlock()
+	}
+}
+
+// AwaitRoom returns when more of the host's messages may be received: what came
+// before the answer to initialize, and what waits for the control plane, is
+// bounded. An edge calls it before it reads on. It returns when the session ends.
+func (s *Session) AwaitRoom() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for !s.ending && (s.opening.Load() && s.early > maxEarly || s.control.waiting.Load() > maxControl) {
+		s.room.Wait()
+	}
+}
+
+// AwaitReader blocks while so much waits for the host that nobody should bring
+// more: calls in flight when the host stopped reading would otherwise all end up
+// in memory.
+func (s *Session) AwaitReader() { s.edge.AwaitRoom() }

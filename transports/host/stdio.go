@@ -1,0 +1,115 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"dynmcp/internal/wire"
+)
+
+// The limits of a host on stdio.
+const (
+	stdioMaxMessage = 64 << 20           // the upstreams' own limits are lower
+	stdioMaxQueued  = 16 << 20           // what may wait for the host before we stop reading it
+	stdioMaxUnread  = 4 * stdioMaxQueued // what may wait before those wait who bring more
+	stdioStall      = 60 * time.Second   // how long the host may leave its end unread
+)
+
+// Stdio is the [Edge] of a host on a pair of streams, one message a line. A host
+// that does not read is not read any more; what upstreams bring then waits
+// with them, and after a minute the host counts as gone.
+type Stdio struct {
+	in  *wire.Reader
+	out *wire.Writer
+}
+
+// NewStdio returns the edge of the host that writes to in and reads out. cork
+// holds back what is sent while what one read brought is handled; nil holds
+// nothing back. Serve must be called.
+func NewStdio(in io.Reader, out io.Writer, cork *wire.Cork) *Stdio {
+	e := &Stdio{in: wire.NewReader(in, stdioMaxMessage), out: wire.NewWriter(out, stdioStall)}
+	e.in.Cork, e.out.Cork = cork, cork
+	return e
+}
+
+// Write implements Edge.
+func (e *Stdio) Write(_ *Request, class Class, parts ...[]byte) error {
+	limit := 0
+	switch class {
+	case Ordinary:
+		limit = stdioMaxUnread
+	case Expendable:
+		limit = stdioMaxQueued
+	}
+	return e.out.SendWithin(limit, parts...)
+}
+
+// AwaitRoom implements Edge.
+func (e *Stdio) AwaitRoom() { e.out.WaitBelow(stdioMaxUnread) }
+
+// Gone implements Edge.
+func (e *Stdio) Gone() <-chan struct{} { return e.out.Done() }
+
+// Serve runs the session, which must be on this edge, until the host closes its
+// end or stops reading ours, or ctx ends. What is in flight at the end of the
+// input is answered first, within reason. The goroutine that reads the input ends
+// with the input.
+func (e *Stdio) Serve(ctx context.Context, s *Session) error {
+	if err := s.Begin(ctx); err != nil {
+		return errors.Join(err, e.out.Close())
+	}
+	read := make(chan error, 1)
+	go func() { read <- e.read(s) }()
+	var err error
+	flushTimeout := time.Duration(0)
+	select {
+	case err = <-read:
+	case <-e.out.Done():
+		err = fmt.Errorf("the host does not read: %w", e.out.Err())
+	case <-ctx.Done():
+		flushTimeout = drainTimeout
+	}
+	s.End(ctx)
+	if flushTimeout > 0 { // otherwise as long as the host takes anything
+		late := time.AfterFunc(flushTimeout, func() { e.out.Break(wire.ErrStalled) })
+		defer late.Stop()
+	}
+	return errors.Join(err, e.out.Close())
+}
+
+// read hands the host's messages to the session until there are no more.
+func (e *Stdio) read(s *Session) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("internal error: %v", p)
+		}
+	}()
+	defer e.in.Uncork()
+	e.in.Idle = func() {
+		s.AwaitRoom()
+		e.out.WaitBelow(stdioMaxQueued)
+	}
+	for {
+		m, err := e.in.Next()
+		if err == nil {
+			s.Receive(m)
+			if e.out.Waiting() > stdioMaxUnread { // with what was answered at once
+				e.in.Uncork()
+				e.out.WaitBelow(stdioMaxUnread)
+			}
+			continue
+		}
+		var fault *wire.Fault // in here, or it would be allocated for every message
+		switch {
+		case errors.As(err, &fault):
+			s.ReceiveFault(fault, m)
+		case errors.Is(err, io.EOF):
+			return nil
+		default:
+			return err
+		}
+	}
+}

@@ -1,0 +1,42 @@
+package transports
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+
+	"dynmcp/internal/wire"
+)
+
+// A Peer takes what the other side of a connection sends unasked: for an
+// upstream's connection that is whoever stands for the hosts, for a session it
+// is the host.
+type Peer interface {
+	// Notify takes a notification. It is called in the order of the wire and
+	// must not block.
+	Notify(method string, params json.RawMessage)
+	// Request takes a request. Like Notify it is called in the order of the wire
+	// and must not block, so that a request sent before a result arrives before
+	// it; the function it returns waits for the answer. An error that is a
+	// *wire.Error reaches the sender as it is. ctx ends when the sender is gone or
+	// cancels, then with a *Cancelled as its cause.
+	Request(ctx context.Context, method string, params json.RawMessage) (answer func() (json.RawMessage, error))
+}
+
+// Cancelled is the cause of a context whose request the sender cancelled
+// (notifications/cancelled).
+type Cancelled struct {
+	Reason json.RawMessage // as the sender gave it, nil if it gave none
+}
+
+func (c *Cancelled) Error() string { return "the request was cancelled by its sender" }
+
+// ParseID reads the id of a response to a request of ours, which had a number.
+// Some peers turn the number they were given into a string.
+func ParseID(raw []byte) (int64, bool) {
+	if text, ok := wire.Text(raw); ok {
+		raw = []byte(text)
+	}
+	id, err := strconv.ParseInt(string(raw), 10, 64)
+	return id, err == nil
+}

@@ -1,0 +1,207 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"dynmcp/internal/wire"
+	"dynmcp/transports"
+)
+
+// A Call is one request to an upstream. When it has ended, in any way but by
+// Cancel, it may be started again on another connection.
+type Call struct {
+	Method string
+	Params json.RawMessage // as the host sent them; may be nil
+	// NoToken says that Params are known to hold no progress token.
+	NoToken bool
+
+	// Done takes the result or the error, exactly once unless Cancel returned
+	// true. An answer is delivered on the goroutine that reads it, in the order
+	// of the wire, so Done must not block. Any other goroutine may bring a
+	// failure; a call that cannot be sent may end inside Start, on the caller's.
+	// Done may still run, or be running, after Cancel returned false.
+	Done func(result json.RawMessage, err error)
+
+	// Peer takes the call's progress, under the token that Params carried, and
+	// what the upstream sends on the call's own stream, where the transport
+	// has one a call (HTTP). Nil wants no progress and leaves the rest to the
+	// connection's peer.
+	Peer transports.Peer
+
+	unlimited bool      // the server's timeout does not hold
+	token     wire.Span // of the host, where Params have one
+
+	// Guarded by the table of pending calls while the call is in it.
+	id     int64
+	sent   bool // it went out, or is queued to
+	unsent bool // nothing of it went out, nor will
+	timer  *time.Timer
+	abort  context.CancelFunc // ends the call's own stream
+
+	withdrawn atomic.Bool     // by Cancel, or by the timeout
+	reason    json.RawMessage // set before withdrawn is
+}
+
+// Start sends a request. Done is called whatever happens, also if the request
+// cannot be sent, unless Cancel comes before.
+func (c *Conn) Start(call *Call) {
+	if c.stateless.Load() {
+		call.Params = c.addEraMeta(call.Params)
+	}
+	if call.Peer != nil && !call.NoToken {
+		call.token = wire.Find(call.Params, "_meta", "progressToken")
+	}
+	id, err := c.register(call)
+	if err != nil {
+		call.Done(nil, err)
+		return
+	}
+	if err := c.link.sendRequest(call, id); err != nil {
+		c.notSent(id, err)
+		return
+	}
+	if !c.calls.markSent(id, call) && call.withdrawn.Load() {
+		// It was cancelled while it was being sent: the upstream is told now, so
+		// that the cancel does not overtake the request.
+		c.tellCancelled(id, call)
+	}
+}
+
+func (c *Conn) register(call *Call) (id int64, err error) {
+	if size := len(call.Params); size > c.server.MaxMessageBytes {
+		return 0, c.newFailure(transports.CodeTooLarge, transports.NotSent, fmt.Errorf("a request of %d bytes is %w", size, errTooLarge))
+	}
+	var timeout time.Duration
+	var expired func()
+	if t := c.server.Timeout; t > 0 && !call.unlimited {
+		timeout = t
+		// If no goroutine can be started any more, the connection has ended the call.
+		expired = func() { c.spawn(func() { c.expire(call, t) }) }
+	}
+	id, err = c.calls.add(call, timeout, expired)
+	switch {
+	case errors.Is(err, errPendingClosed):
+		return 0, c.endFailure(c.Err(), transports.NotSent)
+	case err != nil:
+		return 0, c.newFailure(transports.CodeOverloaded, transports.NotSent, err)
+	}
+	return id, nil
+}
+
+// pieces returns the call's params with our id in place of the host's progress
+// token: tokens of several hosts would collide, and the call's id is unique
+// already.
+func (call *Call) pieces(id int64) (params [3][]byte, n int) {
+	switch {
+	case len(call.Params) == 0:
+		return params, 0
+	case call.token.Len == 0:
+		params[0] = call.Params
+		return params, 1
+	}
+	at, end := call.token.Off, call.token.Off+call.token.Len
+	return [3][]byte{call.Params[:at], strconv.AppendInt(nil, id, 10), call.Params[end:]}, 3
+}
+
+// notSent ends a call that could not be sent. The end of a child shows first as a
+// broken pipe; its exit status, which says more, is known a moment later.
+func (c *Conn) notSent(id int64, err error) {
+	var failure *transports.Failure
+	switch {
+	case errors.As(err, &failure):
+		c.finish(id, nil, failure)
+	case errors.Is(err, wire.ErrFull):
+		c.finish(id, nil, c.newFailure(transports.CodeOverloaded, transports.NotSent, err))
+	default:
+		c.calls.markUnsent(id)
+		c.spawn(func() { // if this is refused, the connection and its calls have ended
+			waitAtMost(c.done, exitGrace)
+			c.finish(id, nil, c.endFailure(withoutPath(err), transports.NotSent))
+		})
+	}
+}
+
+// Cancel withdraws a call and tells the upstream. reason, raw JSON, may be nil.
+// It reports whether the call was in flight; if so, Done will not be called.
+func (c *Conn) Cancel(call *Call, reason json.RawMessage) bool {
+	id, sent, abort, ok := c.calls.withdraw(call, reason)
+	if !ok {
+		return false
+	}
+	if abort != nil {
+		defer abort()
+	}
+	if sent { // otherwise Start tells it
+		c.tellCancelled(id, call)
+	}
+	return true
+}
+
+// tellCancelled tells the upstream that a call was withdrawn, unless it is one
+// that opens the session or the end of the call's own stream says so.
+func (c *Conn) tellCancelled(id int64, call *Call) {
+	if call.Method == "initialize" || call.Method == methodDiscover || c.stateless.Load() && call.abort != nil {
+		return
+	}
+	params := fmt.Appendf(nil, `{"requestId":%d`, id)
+	if call.reason != nil {
+		params = append(append(params, `,"reason":`...), call.reason...)
+	}
+	if err := c.Notify("notifications/cancelled", append(params, '}')); err != nil {
+		c.log.Debug("cancel not sent", "err", err)
+	}
+}
+
+func (c *Conn) expire(call *Call, after time.Duration) {
+	if c.Cancel(call, json.RawMessage(`"timeout"`)) {
+		call.Done(nil, c.newFailure(transports.CodeTimeout, transports.Unknown, fmt.Errorf("no answer to %s within %s", call.Method, after)))
+		if call.Method != "initialize" && call.Method != methodDiscover { // until those are over there is no ping
+			c.checkHealth()
+		}
+	}
+}
+
+// Call sends a request and waits for its result. When ctx ends, the call is
+// cancelled and ctx's error returned.
+func (c *Conn) Call(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	type answer struct {
+		result json.RawMessage
+		err    error
+	}
+	answered := make(chan answer, 1)
+	call := &Call{Method: method, Params: params}
+	call.Done = func(result json.RawMessage, err error) { answered <- answer{result, err} }
+	c.Start(call)
+	select {
+	case a := <-answered:
+		return a.result, a.err
+	case <-ctx.Done():
+		if c.Cancel(call, nil) {
+			return nil, ctx.Err()
+		}
+		a := <-answered
+		return a.result, a.err
+	}
+}
+
+// finish ends the call with this id, and no other.
+func (c *Conn) finish(id int64, result json.RawMessage, err error) bool {
+	return c.finishOwn(id, nil, result, err)
+}
+
+// finishOwn is finish for an answer that may only be that of own, if own is not
+// nil. It reports whether the call was in flight.
+func (c *Conn) finishOwn(id int64, own *Call, result json.RawMessage, err error) bool {
+	call := c.calls.take(id, own)
+	if call == nil {
+		return false
+	}
+	call.Done(result, err)
+	return true
+}

@@ -1,0 +1,482 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dynmcp/internal/mcptest"
+	"dynmcp/internal/wire"
+	"dynmcp/schema"
+	"dynmcp/transports"
+)
+
+// A puppet is an upstream in memory that says what a test wants.
+type puppet struct {
+	say func(line string)
+
+	mu  sync.Mutex
+	got []string // every message, as it came
+}
+
+// lines returns what the upstream has received.
+func (p *puppet) lines() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]string(nil), p.got...)
+}
+
+// inMemory connects to a puppet that handles what it receives with on, without
+// a handshake.
+func inMemory(t *testing.T, server schema.Server, opts Options, on func(p *puppet, m wire.Message)) (*Conn, *puppet) {
+	t.Helper()
+	near, far := mcptest.Pipe()
+	p := &puppet{say: func(line string) { _, _ = far.Write([]byte(line + "\n")) }}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for r := wire.NewReader(far, 1<<20); ; {
+			m, err := r.Next()
+			if err != nil {
+				return
+			}
+			p.mu.Lock()
+			p.got = append(p.got, string(m.Raw))
+			p.mu.Unlock()
+			on(p, m)
+		}
+	}()
+	server.Name = "up"
+	c := OpenStream(server, near, opts)
+	t.Cleanup(func() {
+		c.Close()
+		far.Close()
+		<-done
+	})
+	return c, p
+}
+
+func silent(*puppet, wire.Message) {}
+
+func answerAll(p *puppet, m wire.Message) {
+	if m.IsRequest() {
+		p.say(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{}}`)
+	}
+}
+
+// Whatever races, every call ends once: by its answer, its timeout, its cancel
+// or the end of the connection.
+func TestCallEndsOnce(t *testing.T) {
+	t.Parallel()
+	const calls = 2000
+	c, _ := inMemory(t, schema.Server{Timeout: 2 * time.Millisecond}, Options{}, func(p *puppet, m wire.Message) {
+		if m.IsRequest() && rand.N(3) > 0 {
+			time.Sleep(rand.N(100 * time.Microsecond))
+			answerAll(p, m)
+		}
+	})
+	var ends [calls]atomic.Int32
+	var callers sync.WaitGroup
+	for worker := range 4 {
+		callers.Go(func() {
+			for n := worker; n < calls; n += 4 {
+				call := &Call{Method: "x", Done: func(json.RawMessage, error) { ends[n].Add(1) }}
+				if n%3 == 0 {
+					callers.Go(func() {
+						time.Sleep(rand.N(time.Millisecond))
+						if c.Cancel(call, nil) {
+							ends[n].Add(1)
+						}
+					})
+				}
+				c.Start(call)
+			}
+		})
+	}
+	time.Sleep(20 * time.Millisecond)
+	callers.Wait()
+	c.Close()
+	for n := range ends {
+		if got := ends[n].Load(); got != 1 {
+			t.Errorf("call %d ended %d times", n, got)
+		}
+	}
+}
+
+// A cancel that comes while the request is being sent must not reach the
+// upstream before it: the call would run for nobody.
+func TestCallCancelDoesNotOvertake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, p := inMemory(t, schema.Server{}, Options{}, silent)
+		call := &Call{Method: "x", Done: func(json.RawMessage, error) { t.Error("a cancelled call ended") }}
+		c.link = &beforeSending{c.link, func() {
+			if !c.Cancel(call, json.RawMessage(`"why"`)) {
+				t.Error("Cancel did not find the call")
+			}
+		}}
+		c.Start(call)
+		synctest.Wait()
+		got := p.lines()
+		if len(got) != 2 || !strings.Contains(got[0], `"method":"x"`) || !strings.Contains(got[1], `"notifications/cancelled","params":{"requestId":1,"reason":"why"}`) {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+// beforeSending is a link that does something before each request.
+type beforeSending struct {
+	link
+	do func()
+}
+
+func (l *beforeSending) sendRequest(call *Call, id int64) error {
+	l.do()
+	return l.link.sendRequest(call, id)
+}
+
+func TestCallCancel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, p := inMemory(t, schema.Server{}, Options{}, silent)
+		call := &Call{Method: "x", Done: func(json.RawMessage, error) { t.Error("a cancelled call ended") }}
+		if c.Cancel(call, nil) {
+			t.Error("a call that was not started was cancelled")
+		}
+		c.Start(call)
+		if !c.Cancel(call, nil) || c.Cancel(call, nil) {
+			t.Error("not cancelled once")
+		}
+		p.say(`{"jsonrpc":"2.0","id":1,"result":{}}`)
+		synctest.Wait()
+		if got := p.lines(); len(got) != 2 {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+// initialize is the request that must not be cancelled.
+func TestCallCancelOfInitialize(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, p := inMemory(t, schema.Server{}, Options{}, silent)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := c.Call(ctx, "initialize", nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		synctest.Wait()
+		if got := p.lines(); len(got) != 1 {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+func TestCallTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, p := inMemory(t, schema.Server{Timeout: time.Minute}, Options{}, silent)
+		began := time.Now()
+		_, err := c.Call(t.Context(), "x", nil)
+		wantFailure(t, err, transports.CodeTimeout, transports.Unknown)
+		if took := time.Since(began); took != time.Minute {
+			t.Errorf("it took %v", took)
+		}
+		synctest.Wait()
+		if got := p.lines(); len(got) != 3 || !strings.Contains(got[1], `"reason":"timeout"`) || !strings.Contains(got[2], `"method":"ping"`) {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+// Progress shows that the upstream works: the time begins anew.
+func TestCallProgressStartsTimeoutAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		peer := &recorder{}
+		c, p := inMemory(t, schema.Server{Timeout: time.Minute}, Options{}, silent)
+		began, failed := time.Now(), make(chan error, 1)
+		c.Start(&Call{Method: "x", Params: []byte(`{"_meta":{"progressToken":"t"}}`), Peer: peer, Done: func(_ json.RawMessage, err error) { failed <- err }})
+		for range 3 {
+			time.Sleep(50 * time.Second)
+			p.say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1.0}}`)
+			p.say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":99}}`) // nobody's
+		}
+		wantFailure(t, <-failed, transports.CodeTimeout, transports.Unknown)
+		if took := time.Since(began); took != 3*50*time.Second+time.Minute {
+			t.Errorf("it took %v", took)
+		}
+		p.say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1}}`)
+		synctest.Wait()
+		if got := peer.all(); len(got) != 3 || got[0] != `notifications/progress {"progressToken":"t","progress":1.0}` {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+// The host's token is replaced where it stands, every other byte goes as it is.
+func TestCallKeepsParams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, p := inMemory(t, schema.Server{}, Options{}, answerAll)
+		for params, want := range map[string]string{
+			`{"_meta" : {"a":1.0, "progressToken" : "tok" ,"b":[]},"n":9007199254740993}`: `{"_meta" : {"a":1.0, "progressToken" : ID ,"b":[]},"n":9007199254740993}`,
+			`{"progressToken":"x"}`: `{"progressToken":"x"}`,
+			`[1.0]`:                 `[1.0]`,
+		} {
+			done := make(chan struct{})
+			call := &Call{Method: "x", Params: []byte(params), Peer: &recorder{}, Done: func(json.RawMessage, error) { close(done) }}
+			c.Start(call)
+			<-done
+			lines := p.lines()
+			want := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"x","params":%s}`, call.id, strings.Replace(want, "ID", fmt.Sprint(call.id), 1))
+			if got := lines[len(lines)-1]; got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		}
+	})
+}
+
+// An upstream cannot put more questions to hosts at once than these can bear.
+func TestUpstreamAsksTooMuch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int32
+		answers := make(chan struct{})
+		peer := &recorder{onRequest: func(ctx context.Context, _ string, _ json.RawMessage) (json.RawMessage, error) {
+			asked.Add(1)
+			<-answers
+			return json.RawMessage(`{}`), nil
+		}}
+		_, p := inMemory(t, schema.Server{}, Options{Peer: peer}, silent)
+		for n := range maxServerRequests + 10 {
+			p.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"roots/list"}`, n))
+		}
+		p.say(`{"jsonrpc":"2.0","id":"p","method":"ping"}`)
+		synctest.Wait()
+		if got := asked.Load(); got != maxServerRequests {
+			t.Errorf("%d questions reached the host, want %d", got, maxServerRequests)
+		}
+		if got := strings.Join(p.lines(), "\n"); strings.Count(got, `"code":-32600`) != 10 || !strings.Contains(got, `{"jsonrpc":"2.0","id":"p","result":{}}`) {
+			t.Errorf("got %s", got)
+		}
+		close(answers)
+		synctest.Wait()
+		if got := strings.Count(strings.Join(p.lines(), "\n"), `"result":{}`); got != maxServerRequests+1 {
+			t.Errorf("%d answers", got)
+		}
+	})
+}
+
+func TestUpstreamAsksTwiceUnderOneID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answers := make(chan struct{})
+		peer := &recorder{onRequest: func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+			<-answers
+			return json.RawMessage(`{}`), nil
+		}}
+		_, p := inMemory(t, schema.Server{}, Options{Peer: peer}, silent)
+		p.say(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`)
+		p.say(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`)
+		synctest.Wait()
+		close(answers)
+		synctest.Wait()
+		if got := p.lines(); len(got) != 2 || !strings.Contains(got[0], "-32600") || !strings.Contains(got[1], "result") {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+func TestUpstreamWithoutHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, p := inMemory(t, schema.Server{}, Options{}, silent)
+		p.say(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`)
+		p.say(`{"jsonrpc":"2.0","method":"notifications/x"}`)
+		synctest.Wait()
+		if got := p.lines(); len(got) != 1 || !strings.Contains(got[0], "-32601") {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+// Who prints lines that are no message often prints many; our log stays short.
+func TestJunkIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		_, p := inMemory(t, schema.Server{}, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}, silent)
+		p.say(strings.TrimSuffix(strings.Repeat("junk \x1b[31m\n", 1234), "\n"))
+		synctest.Wait()
+		if got := strings.Count(log.String(), "\n"); got != 4 || !strings.Contains(log.String(), "count=1000") {
+			t.Errorf("got %s", log.String())
+		}
+		if strings.Contains(log.String(), "\x1b") {
+			t.Error("a control character is in the log")
+		}
+	})
+}
+
+// A panic of whoever takes an answer ends this connection and nothing else.
+func TestPanicEndsConnection(t *testing.T) {
+	for name, timeout := range map[string]time.Duration{"in the reader": 0, "in the timer": time.Second} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				on := answerAll
+				if timeout > 0 {
+					on = silent
+				}
+				c, _ := inMemory(t, schema.Server{Timeout: timeout}, Options{}, on)
+				other := make(chan error, 1)
+				c.Start(&Call{Method: "x", Done: func(json.RawMessage, error) { panic("boom") }})
+				c.Start(&Call{Method: "x", unlimited: true, Done: func(_ json.RawMessage, err error) { other <- err }})
+				err := <-other
+				if wantFailure(t, err, transports.CodeUnreachable, transports.Unknown); !strings.Contains(err.Error(), "boom") {
+					t.Errorf("got %v", err)
+				}
+				<-c.Done()
+			})
+		})
+	}
+}
+
+// An upstream that is busy and reads nothing is waited for, however long it takes.
+func TestBusyUpstreamIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := mcptest.Pipe()
+		defer far.Close()
+		busy := newBusy(near)
+		c := OpenStream(schema.Server{Name: "up"}, busy, Options{})
+		defer c.Close()
+		ended := make(chan error, 2)
+		for range cap(ended) {
+			c.Start(&Call{Method: "x", Params: []byte(`"` + strings.Repeat("x", 200<<10) + `"`), Done: func(_ json.RawMessage, err error) { ended <- err }})
+		}
+		time.Sleep(time.Hour)
+		if c.Err() != nil || len(ended) > 0 {
+			t.Fatalf("after an hour: %v, %d calls ended", c.Err(), len(ended))
+		}
+		close(busy.done)
+		for r := wire.NewReader(far, 1<<20); ; {
+			m, err := r.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(far, `{"jsonrpc":"2.0","id":%s,"result":{}}`+"\n", m.ID)
+			if string(m.ID) == "2" {
+				break
+			}
+		}
+		for range cap(ended) {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// A call that still waits to be written has its deadline. What may be written
+// later may run, so the outcome is not known; the upstream hears of the cancel
+// behind the call.
+func TestQueuedCallTimesOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := mcptest.Pipe()
+		defer far.Close()
+		busy := newBusy(near)
+		c := OpenStream(schema.Server{Name: "up", Timeout: time.Minute}, busy, Options{})
+		defer c.Close()
+		_, err := c.Call(t.Context(), "x", nil)
+		wantFailure(t, err, transports.CodeTimeout, transports.Unknown)
+		_, err = c.Call(t.Context(), "y", nil) // times out while pings are unheard
+		wantFailure(t, err, transports.CodeUnreachable, transports.Unknown)
+		if c.Err() != errSilent {
+			t.Errorf("got %v, want %v", c.Err(), errSilent)
+		}
+		close(busy.done)
+		r := wire.NewReader(far, 1<<20)
+		for _, want := range []string{`"method":"x"`, `"notifications/cancelled","params":{"requestId":1,"reason":"timeout"}`} {
+			if m, err := r.Next(); err != nil || !strings.Contains(string(m.Raw), want) {
+				t.Errorf("got %s, %v; want %s", m.Raw, err, want)
+			}
+		}
+	})
+}
+
+// What cannot be queued any more is refused; what was queued is not lost by it.
+func TestQueueIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := mcptest.Pipe()
+		defer far.Close()
+		c := OpenStream(schema.Server{Name: "up", MaxMessageBytes: maxQueued}, newBusy(near), Options{})
+		defer c.Close()
+		queued := 0
+		big := []byte(`"` + strings.Repeat("x", maxQueued/2) + `"`)
+		for range 2 {
+			c.Start(&Call{Method: "x", Params: big, Done: func(json.RawMessage, error) { queued-- }})
+			queued++
+		}
+		_, err := c.Call(t.Context(), "x", nil)
+		wantFailure(t, err, transports.CodeOverloaded, transports.NotSent)
+		if queued != 2 || c.Err() != nil {
+			t.Errorf("%d calls are queued, want 2; the connection's end: %v", queued, c.Err())
+		}
+	})
+}
+
+// A busy is a stream that takes nothing until done is closed, or it is.
+type busy struct {
+	io.ReadWriteCloser
+	once   sync.Once
+	done   chan struct{}
+	closed chan struct{}
+}
+
+func newBusy(stream io.ReadWriteCloser) *busy {
+	return &busy{ReadWriteCloser: stream, done: make(chan struct{}), closed: make(chan struct{})}
+}
+
+func (b *busy) Write(p []byte) (int, error) {
+	select {
+	case <-b.done:
+		return b.ReadWriteCloser.Write(p)
+	case <-b.closed:
+		return 0, io.ErrClosedPipe
+	}
+}
+
+func (b *busy) Close() error {
+	b.once.Do(func() { close(b.closed) })
+	return b.ReadWriteCloser.Close()
+}
+
+// Wherever a stream breaks off, the call ends: with its answer where that came
+// whole, with an error that does not claim to know otherwise.
+func TestStreamCutAnywhere(t *testing.T) {
+	answer := `{"result":{"text":"a\"}{é\\"},"jsonrpc":"2.0","id":1}` + "\n"
+	for cut := range len(answer) + 1 {
+		synctest.Test(t, func(t *testing.T) {
+			near, far := mcptest.Pipe()
+			c := OpenStream(schema.Server{Name: "up"}, near, Options{})
+			defer c.Close()
+			type end struct {
+				result string
+				err    error
+			}
+			ended := make(chan end, 1)
+			c.Start(&Call{Method: "x", Done: func(result json.RawMessage, err error) { ended <- end{string(result), err} }})
+			_, _ = far.Write([]byte(answer[:cut]))
+			synctest.Wait()
+			far.Close()
+			got := <-ended
+			if cut >= len(answer)-1 {
+				if got.err != nil || got.result != `{"text":"a\"}{é\\"}` {
+					t.Errorf("cut at %d: got %s, %v", cut, got.result, got.err)
+				}
+				return
+			}
+			wantFailure(t, got.err, transports.CodeUnreachable, transports.Unknown)
+		})
+	}
+}

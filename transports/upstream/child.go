@@ -1,0 +1,236 @@
+package upstream
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync/atomic"
+	"time"
+
+	"dynmcp/internal/guard"
+)
+
+const (
+	// stopGrace is how long a child may take to end after its stdin was closed,
+	// and again after SIGTERM. MCP, "Transports", shutdown.
+	stopGrace = 1500 * time.Millisecond
+	// exitGrace is how long a child whose pipe broke may take to exit: its exit
+	// status says more.
+	exitGrace = 1500 * time.Millisecond
+	// drainGrace is how long pipes are read after the child is gone: a
+	// grandchild may hold them open.
+	drainGrace = 500 * time.Millisecond
+	// lastLines is how long the calls of a child that ended wait for what it
+	// said last, where its own children keep its stderr open; quiet is how long
+	// nothing must come from its stdout, where they keep that.
+	lastLines = 50 * time.Millisecond
+	quiet     = 250 * time.Millisecond
+)
+
+// A childLink speaks to a command over the pipes of its process. The command and
+// all it starts are one tree, which ends with the connection.
+type childLink struct {
+	lineLink
+	tree       *guard.Tree
+	stdin      *os.File
+	stdout     *timedPipe
+	errPipe    *os.File
+	stderrTail stderrTail
+	stdoutRead chan struct{} // closed when stdout was read to its end
+	stderrRead chan struct{} // closed when stderr was
+	gone       chan struct{} // closed when nothing of the tree is left
+}
+
+// openChild starts the server's command and reads what it prints.
+func (c *Conn) openChild() error {
+	l := &childLink{
+		stderrTail: stderrTail{max: 64 << 10, redact: c.opts.Redact},
+		stdoutRead: make(chan struct{}),
+		stderrRead: make(chan struct{}),
+		gone:       make(chan struct{}),
+	}
+	if err := l.start(c.server.Command, c.server.Args, c.server.Cwd, append(environment(c.server.Env, c.server.InheritEnv), c.opts.Env...)); err != nil {
+		return c.StartFailure(fmt.Sprintf("start %q", c.server.Command), err)
+	}
+	c.log.Debug("started", "pid", l.tree.Pid())
+	l.lineLink = newLineLink(c, l.stdin)
+	c.link = l
+	c.spawn(l.readStdout)
+	c.spawn(l.readStderr)
+	c.spawn(l.watchStdin)
+	c.spawn(l.watchExit)
+	return nil
+}
+
+// start starts the command with our ends of its pipes.
+func (l *childLink) start(command string, args []string, dir string, env []string) error {
+	path, err := lookPath(command, dir, env)
+	if err != nil {
+		return err
+	}
+	cmd := &exec.Cmd{Path: path, Args: append([]string{command}, args...), Dir: dir, Env: env}
+	var theirs []*os.File
+	pipe := func(child **os.File, childReads bool) *os.File {
+		r, w, pipeErr := os.Pipe()
+		if pipeErr != nil {
+			err = pipeErr
+			return nil
+		}
+		if childReads {
+			*child, theirs = r, append(theirs, r)
+			return w
+		}
+		*child, theirs = w, append(theirs, w)
+		return r
+	}
+	var in, out, errs *os.File
+	l.stdin, l.stdout, l.errPipe = pipe(&in, true), &timedPipe{File: pipe(&out, false)}, pipe(&errs, false)
+	defer closeAll(&theirs)
+	if err == nil {
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, errs
+		l.tree, err = guard.Start(cmd)
+	}
+	if err != nil {
+		closeAll(&[]*os.File{l.stdin, l.stdout.File, l.errPipe})
+	}
+	return err
+}
+
+func closeAll(files *[]*os.File) {
+	for _, f := range *files {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+func (l *childLink) readStdout() {
+	func() {
+		defer close(l.stdoutRead)
+		l.conn.readLines(l.stdout)
+	}()
+	l.endAfter(exitGrace, errors.New("it closed its stdout"))
+}
+
+func (l *childLink) readStderr() {
+	defer close(l.stderrRead)
+	l.stderrTail.drain(l.errPipe, func(line string) { l.conn.log.Debug("stderr", "line", line) })
+}
+
+func (l *childLink) watchStdin() {
+	<-l.writer.Done()
+	if err := l.writer.Err(); err != nil {
+		l.endAfter(drainGrace, fmt.Errorf("it closed its stdin: %w", withoutPath(err)))
+	}
+}
+
+// giveUp ends a child that can no longer be talked to, unless it ends by
+// itself in time: its exit status says more than a broken pipe.
+func (l *childLink) endAfter(grace time.Duration, why error) {
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-l.gone:
+	case <-l.conn.ctx.Done():
+	case <-timer.C:
+		l.conn.end(why)
+		l.kill()
+	}
+}
+
+// watchExit ends the connection when the child has ended, and returns when
+// nothing is left of the tree and what it printed was read, or is held open for
+// longer than drainGrace by a process that we cannot see.
+func (l *childLink) watchExit() {
+	why := l.tree.Wait()
+	l.stdout.awaitSilence(l.stdoutRead)
+	waitAtMost(l.stderrRead, lastLines)
+	l.conn.end(why)
+	l.tree.Reap()
+	close(l.gone)
+	late := time.AfterFunc(drainGrace, l.closeOutputs)
+	<-l.stdoutRead
+	<-l.stderrRead
+	late.Stop()
+	l.closeOutputs()
+	l.stdin.Close()
+	l.writer.Close()
+}
+
+func (l *childLink) closeOutputs() {
+	l.stdout.Close()
+	l.errPipe.Close()
+}
+
+func (l *childLink) kill() { l.tree.Kill() }
+
+func (l *childLink) stderr() string { return l.stderrTail.tail() }
+
+// close ends the child in stages: its stdin is closed, its group gets SIGTERM,
+// the whole tree SIGKILL. It returns when the tree is gone.
+func (l *childLink) close() {
+	flushed := make(chan struct{})
+	l.conn.spawn(func() {
+		defer close(flushed)
+		l.writer.Close() // what is queued goes out first, if the child reads
+		l.stdin.Close()
+	})
+	defer func() {
+		l.stdin.Close()
+		<-flushed
+	}()
+	for _, stage := range []func(){func() {}, l.tree.Terminate, l.tree.Kill} {
+		stage()
+		timer := time.NewTimer(l.conn.opts.timing.stopGrace)
+		select {
+		case <-l.gone:
+			timer.Stop()
+			return
+		case <-timer.C:
+			l.stdin.Close() // interrupts a write that the child does not take
+		}
+	}
+	<-l.gone
+}
+
+func waitAtMost(what <-chan struct{}, atMost time.Duration) {
+	timer := time.NewTimer(atMost)
+	defer timer.Stop()
+	select {
+	case <-what:
+	case <-timer.C:
+	}
+}
+
+// A timedPipe knows since when a read waits for something to come.
+type timedPipe struct {
+	*os.File
+	waitingSince atomic.Int64 // in nanoseconds of Unix time; 0 while no read waits
+}
+
+func (p *timedPipe) Read(b []byte) (int, error) {
+	p.waitingSince.Store(time.Now().UnixNano())
+	defer p.waitingSince.Store(0)
+	return p.File.Read(b)
+}
+
+// awaitSilence returns when the pipe of a process that has ended was read: to
+// its end, or, where another process holds that open, to where nothing comes any
+// more. It takes as long as it takes to handle what was in the pipe.
+func (p *timedPipe) awaitSilence(atEnd <-chan struct{}) {
+	began := time.Now().UnixNano()
+	ticker := time.NewTicker(quiet / 5)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-atEnd:
+			return
+		case now := <-ticker.C:
+			since := p.waitingSince.Load()
+			if since != 0 && now.UnixNano()-max(since, began) > int64(quiet) {
+				return
+			}
+		}
+	}
+}

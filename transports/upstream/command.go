@@ -1,0 +1,91 @@
+package upstream
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"dynmcp/schema"
+	"dynmcp/transports"
+)
+
+// neededVariables are inherited whatever else is kept from a child.
+var neededVariables = []string{
+	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ",
+	"SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "APPDATA", "LOCALAPPDATA", "USERPROFILE", "TEMP", "TMP", // Windows
+}
+
+// environment returns the variables that a child inherits and, after them, its
+// own.
+func environment(own map[string]string, inherit schema.Inherit) []string {
+	env := os.Environ()
+	if inherit.None || len(inherit.Names) > 0 {
+		env = nil
+		for _, name := range slices.Concat(neededVariables, inherit.Names) {
+			if value, ok := os.LookupEnv(name); ok {
+				env = append(env, name+"="+value)
+			}
+		}
+	}
+	for name, value := range own {
+		env = append(env, name+"="+value)
+	}
+	return env
+}
+
+// lookPath finds a command as a shell in dir with the child's own PATH would.
+func lookPath(command, dir string, env []string) (string, error) {
+	if strings.ContainsRune(command, filepath.Separator) || filepath.IsAbs(command) {
+		if !filepath.IsAbs(command) && dir != "" {
+			command = filepath.Join(dir, command)
+		}
+		return exec.LookPath(command)
+	}
+	path := os.Getenv("PATH")
+	for _, entry := range env {
+		if value, ok := strings.CutPrefix(entry, "PATH="); ok {
+			path = value
+		}
+	}
+	if path == os.Getenv("PATH") {
+		return exec.LookPath(command)
+	}
+	for _, folder := range filepath.SplitList(path) {
+		if found, err := exec.LookPath(filepath.Join(folder, command)); err == nil {
+			return found, nil
+		}
+	}
+	return "", &exec.Error{Name: command, Err: exec.ErrNotFound}
+}
+
+// CheckCommand checks that the command of a stdio server and the directory it is
+// to run in exist. The error is a *transports.Failure.
+func CheckCommand(server schema.Server) error {
+	if server.Cwd != "" {
+		if info, err := os.Stat(server.Cwd); err != nil || !info.IsDir() {
+			return startError(server, fmt.Errorf("the directory %q is not there", server.Cwd), "check cwd in the config")
+		}
+	}
+	_, err := lookPath(server.Command, server.Cwd, environment(server.Env, server.InheritEnv))
+	if err != nil {
+		return startError(server, fmt.Errorf("the command %q is not there: %w", server.Command, lookupCause(err)), "install it, or give its full path; PATH may differ in programs started from a desktop")
+	}
+	return nil
+}
+
+func startError(server schema.Server, cause error, hint string) *transports.Failure {
+	return &transports.Failure{Upstream: server.Name, Code: transports.CodeStartFailed, Outcome: transports.NotSent, Cause: cause, Hint: hint}
+}
+
+// lookupCause returns err without the name of the command.
+func lookupCause(err error) error {
+	var lookup *exec.Error
+	if errors.As(err, &lookup) {
+		return lookup.Err
+	}
+	return err
+}

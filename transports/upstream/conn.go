@@ -1,0 +1,272 @@
+package upstream
+
+import (
+	"cmp"
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"dynmcp/internal/redact"
+	"dynmcp/internal/wire"
+	"dynmcp/schema"
+	"dynmcp/transports"
+)
+
+// defaultMaxMessage is the max_message_bytes of an entry that has none.
+const defaultMaxMessage = 16 << 20
+
+// Options are what a Conn needs beside the entry of its server.
+type Options struct {
+	Peer   transports.Peer // takes what the upstream sends; nil refuses requests
+	Info   Info            // how we introduce ourselves
+	Logger *slog.Logger    // nil is silent
+
+	// Redact hides secrets in what failures say and in a child's stderr. Nil
+	// hides nothing.
+	Redact *redact.Redactor
+
+	// HandshakeOnly says that the upstream is known to want the initialize
+	// handshake: it is not asked whether it speaks the stateless era.
+	HandshakeOnly bool
+
+	// HostEra returns the era of the host, false if no host is known. In the
+	// handshake era the upstream is asked for that handshake first, as the host
+	// itself would: one that speaks both eras can ask the host something in the
+	// middle of a call only there, and may refuse the handshake after
+	// server/discover. Nil is no host.
+	HostEra func() (transports.Era, bool)
+
+	// Env are variables that a child gets whatever its entry says, as NAME=value.
+	Env []string
+
+	// Cork holds back what is sent to the upstream and what its messages lead
+	// to, while those of one read are handled. Nil is none.
+	Cork *wire.Cork
+
+	// Throttle is called by what reads the upstream before it reads on, outside
+	// of any hold of Cork. It may block while hosts do not read. Nil is none.
+	Throttle func()
+
+	roots  *x509.CertPool // who signs the certificates of upstreams; nil is whom the system trusts
+	timing timing
+}
+
+// timing are the waits that tests shorten. Zero is the usual one.
+type timing struct {
+	stopGrace  time.Duration
+	bestEffort time.Duration
+	ping       time.Duration
+	http       httpPatience
+}
+
+// Info is an implementation's name and version as the handshake carries them.
+type Info struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// ServerInfo is what an upstream said of itself in the handshake.
+type ServerInfo struct {
+	ProtocolVersion string
+	Capabilities    json.RawMessage
+	Implementation  json.RawMessage // its name and version: "serverInfo"
+	Instructions    string
+	Extra           json.RawMessage // an object of all other members
+}
+
+// Has reports whether the upstream advertised a capability, such as "tools".
+func (i *ServerInfo) Has(capability string) bool { return wire.Get(i.Capabilities, capability) != nil }
+
+// announces reports whether it said that it tells of changes in a list.
+func (i *ServerInfo) announces(capability string) bool {
+	return string(wire.Get(wire.Get(i.Capabilities, capability), "listChanged")) == "true"
+}
+
+// A Conn is a connection to one upstream. Its methods may be called from many
+// goroutines.
+type Conn struct {
+	name   string
+	server schema.Server
+	opts   Options
+	log    *slog.Logger
+	info   ServerInfo
+	link   link
+
+	stateless atomic.Bool // the upstream is of the stateless era
+	eraMeta   [][2]string // what every request to it says in _meta then
+
+	calls    pending        // what we ask the upstream
+	requests serverRequests // what the upstream asks us
+	health   health
+	junk     atomic.Int64 // lines that were no message
+
+	subscriptions *subscriptions // of the stateless era
+
+	ctx     context.Context // ends with the connection
+	cancel  context.CancelFunc
+	done    chan struct{} // closed when nothing more will be received
+	wg      sync.WaitGroup
+	closing sync.Once
+
+	mu     sync.Mutex
+	err    error // why the connection ended
+	closed bool  // no goroutine may be started any more
+}
+
+// Open reaches an upstream: it starts the child, or prepares an HTTP connection.
+// Nothing is sent before Handshake. Close must be called.
+func Open(server schema.Server, opts Options) (*Conn, error) {
+	c := newConn(server, opts)
+	var err error
+	switch server.Transport {
+	case schema.Stdio:
+		err = c.openChild()
+	case schema.StreamableHTTP:
+		c.link = newHTTPLink(c)
+	case schema.SSE:
+		c.link = newSSELink(c)
+	default:
+		err = c.newFailure(transports.CodeStartFailed, transports.NotSent, fmt.Errorf("transport %q is not supported", server.Transport))
+	}
+	if err != nil {
+		c.cancel()
+		return nil, err
+	}
+	return c, nil
+}
+
+func newConn(server schema.Server, opts Options) *Conn {
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Throttle == nil {
+		opts.Throttle = func() {}
+	}
+	opts.timing = timing{
+		stopGrace:  cmp.Or(opts.timing.stopGrace, stopGrace),
+		bestEffort: cmp.Or(opts.timing.bestEffort, bestEffort),
+		ping:       cmp.Or(opts.timing.ping, pingWait),
+		http:       cmp.Or(opts.timing.http, usualPatience),
+	}
+	if server.MaxMessageBytes == 0 {
+		server.MaxMessageBytes = defaultMaxMessage
+	}
+	c := &Conn{
+		name:   server.Name,
+		server: server,
+		opts:   opts,
+		log:    opts.Logger.With("upstream", server.Name),
+		done:   make(chan struct{}),
+	}
+	c.subscriptions = newSubscriptions(c)
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	return c
+}
+
+// Name returns the upstream's name in the config.
+func (c *Conn) Name() string { return c.name }
+
+// ServerInfo returns what the upstream said in the handshake.
+func (c *Conn) ServerInfo() *ServerInfo { return &c.info }
+
+// Era returns the era in which the upstream is spoken to, once Handshake is
+// over.
+func (c *Conn) Era() transports.Era {
+	if c.stateless.Load() {
+		return transports.Stateless
+	}
+	return transports.Handshake
+}
+
+// Done is closed when the connection has ended.
+func (c *Conn) Done() <-chan struct{} { return c.done }
+
+// Err returns why the connection ended, nil if it has not.
+func (c *Conn) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// Loss describes why the connection ended, with a child's last words, for a call
+// that was not sent. It must have ended.
+func (c *Conn) Loss() *transports.Failure { return c.endFailure(c.Err(), transports.NotSent) }
+
+// Stderr returns the last lines the child wrote to stderr, "" if there is no
+// child.
+func (c *Conn) Stderr() string {
+	if c.link == nil { // it could not be opened
+		return ""
+	}
+	return c.link.stderr()
+}
+
+// Notify sends a notification. A nil error does not mean delivery.
+func (c *Conn) Notify(method string, params json.RawMessage) error {
+	return c.link.send(wire.Notification(wire.Quote(method), params)...)
+}
+
+// Close ends the connection: what is in flight fails, the child and its group
+// are stopped. It returns when nothing of the connection is left.
+func (c *Conn) Close() {
+	c.closing.Do(func() {
+		c.end(errClosed)
+		c.link.close()
+		c.mu.Lock()
+		c.closed = true
+		c.mu.Unlock()
+		c.wg.Wait()
+	})
+}
+
+// end ends every call and every server request with err, once; from here on
+// nothing can be sent.
+func (c *Conn) end(err error) {
+	c.mu.Lock()
+	if c.err != nil {
+		c.mu.Unlock()
+		return
+	}
+	c.err = err
+	c.mu.Unlock()
+
+	calls := c.calls.close()
+	c.cancel()
+	close(c.done)
+	for _, call := range calls {
+		outcome := transports.Unknown // also if it is being sent at this moment
+		if call.unsent {
+			outcome = transports.NotSent
+		}
+		c.guarded(func() { call.Done(nil, c.endFailure(err, outcome)) })
+	}
+}
+
+// spawn runs f on a goroutine that Close waits for; it reports false if the
+// connection is closed already.
+func (c *Conn) spawn(f func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	c.wg.Go(func() { c.guarded(f) })
+	return true
+}
+
+// guarded runs f; a panic ends the connection, not the process.
+func (c *Conn) guarded(f func()) {
+	defer func() {
+		if r := recover(); r != nil {
+			c.log.Error("panic", "panic", r, "stack", string(debug.Stack()))
+			c.end(fmt.Errorf("internal error: %v", r))
+		}
+	}()
+	f()
+}

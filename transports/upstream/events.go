@@ -1,0 +1,137 @@
+package upstream
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"dynmcp/internal/wire"
+)
+
+// errTooLarge says that a message is over max_message_bytes.
+var errTooLarge = errors.New("larger than max_message_bytes")
+
+// An event is one of a text/event-stream (WHATWG HTML, "Server-sent events").
+type event struct {
+	name  string
+	id    string
+	retry time.Duration
+	data  []byte // nil if there is none
+}
+
+// readEvents calls each for every event of body, in order, until the body ends.
+// Unknown lines, comments among them, are skipped. At the end an event without
+// its empty line counts if it is whole, that is if its data is JSON. An event of
+// more than max bytes is an error.
+func readEvents(body *answerBody, max int, each func(event)) error {
+	lines := eventLines{body: body, in: bufio.NewReaderSize(body, 32<<10), max: max + len("data: ")}
+	var e event
+	begun := false // a line of this event was seen
+	for first := true; ; first = false {
+		line, err := lines.next(e.data != nil || e.name != "")
+		if first {
+			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
+		}
+		if len(line) > 0 {
+			begun = true
+			e.field(line)
+		}
+		if len(e.data) > max {
+			return fmt.Errorf("an event of more than %d bytes is %w", max, errTooLarge)
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			if wire.Valid(e.data) {
+				each(e)
+			}
+			return nil
+		case err != nil:
+			return err
+		case begun && len(line) == 0:
+			each(e)
+			e, begun = event{}, false
+		}
+	}
+}
+
+func (e *event) field(line []byte) {
+	name, value, _ := bytes.Cut(line, []byte(":"))
+	value = bytes.TrimPrefix(value, []byte(" "))
+	switch string(name) {
+	case "event":
+		e.name = string(value)
+	case "id":
+		e.id = string(value)
+	case "retry":
+		if ms, err := strconv.Atoi(string(value)); err == nil {
+			e.retry = time.Duration(ms) * time.Millisecond
+		}
+	case "data":
+		if e.data != nil {
+			e.data = append(e.data, '\n')
+		}
+		e.data = append(e.data, value...)
+	}
+}
+
+// eventLines cuts a stream into lines, which end in "\n", "\r\n" or "\r".
+type eventLines struct {
+	body  *answerBody
+	in    *bufio.Reader
+	max   int  // bytes of a line
+	wasCR bool // the last line ended in "\r", so a "\n" now belongs to it
+}
+
+// next returns a line without its end; its bytes are valid until the next call.
+// With an error it returns what came before it. Within an event, and within a
+// line that is not a comment, the stream may not be silent for long.
+func (l *eventLines) next(within bool) ([]byte, error) {
+	var before []byte // what was buffered already, of this line
+	for {
+		l.body.allowSilence(!within && (len(before) == 0 || before[0] == ':'))
+		if _, err := l.in.Peek(1); err != nil {
+			return before, err
+		}
+		chunk, _ := l.in.Peek(l.in.Buffered())
+		if l.wasCR {
+			l.wasCR = false
+			if chunk[0] == '\n' {
+				_, _ = l.in.Discard(1)
+				continue
+			}
+		}
+		end, found := lineEnd(chunk)
+		if found {
+			l.wasCR = chunk[end] == '\r'
+			_, _ = l.in.Discard(end + 1)
+		} else {
+			_, _ = l.in.Discard(end)
+		}
+		switch {
+		case len(before)+end > l.max:
+			return nil, fmt.Errorf("a line of more than %d bytes is %w", l.max, errTooLarge)
+		case found && before == nil:
+			return chunk[:end], nil
+		}
+		if before = append(before, chunk[:end]...); found {
+			return before, nil
+		}
+	}
+}
+
+// lineEnd returns where the first line of text ends; false means it does not.
+func lineEnd(text []byte) (int, bool) {
+	end := bytes.IndexByte(text, '\n')
+	found := end >= 0
+	if !found {
+		end = len(text)
+	}
+	if cr := bytes.IndexByte(text[:end], '\r'); cr >= 0 {
+		return cr, true
+	}
+	return end, found
+}

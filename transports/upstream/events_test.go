@@ -1,0 +1,103 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+)
+
+func TestReadEvents(t *testing.T) {
+	for _, test := range []struct {
+		in   string
+		want []string
+	}{
+		{"data: 1\n\ndata: 2\n\n", []string{"||1", "||2"}},
+		{"event: e\nid: 7\ndata:a\ndata:  b\ndata\n\n", []string{"e|7|a\n b\n"}},
+		{"id: 7\n\n: c\n\n", []string{"|7|", "||"}},
+		{"data: 1\r\n\r\n\n\ndata: 2", []string{"||1", "||2"}},
+		{"data: 1\n\ndata: {\"cut", []string{"||1"}},
+		{"\ufeffdata: 1\n\n", []string{"||1"}},
+		{"data: 1\r\rdata: 2\r\r", []string{"||1", "||2"}},
+		{"event: e\rid: 7\ndata:a\r\ndata: b\r\n\rdata: c\n\r\n", []string{"e|7|a\nb", "||c"}},
+		{"data: 1\r\n\r\r\n\ndata: 2\r", []string{"||1", "||2"}},
+	} {
+		var got []string
+		err := readEvents(bodyOf(test.in), 100, func(e event) { got = append(got, e.name+"|"+e.id+"|"+string(e.data)) })
+		if err != nil || fmt.Sprint(got) != fmt.Sprint(test.want) {
+			t.Errorf("%q: got %q, %v, want %q", test.in, got, err, test.want)
+		}
+	}
+	for _, in := range []string{"data: " + strings.Repeat("x", 101) + "\n\n", strings.Repeat("data: xxxxxxxxxx\n", 11), "data: " + strings.Repeat("x", 1<<20)} {
+		if err := readEvents(bodyOf(in), 100, func(event) {}); !errors.Is(err, errTooLarge) {
+			t.Errorf("%.20q…: got %v, want %v", in, err, errTooLarge)
+		}
+	}
+}
+
+// Where a line ends does not depend on how it came: in one piece, in two, or byte
+// by byte.
+func TestReadEventsInPieces(t *testing.T) {
+	const stream = "\ufeff: hi\nevent: e\nid: 7\ndata: a\ndata:\ndata: b\n\ndata: c\n\n\ndata: 5\n"
+	const want = "[\"e|7|a\\n\\nb\" \"||c\" \"||5\"]"
+	for _, end := range []string{"\n", "\r\n", "\r"} {
+		text := strings.ReplaceAll(stream, "\n", end)
+		ways := map[string]io.Reader{"byte by byte": iotest.OneByteReader(strings.NewReader(text))}
+		for cut := range len(text) + 1 {
+			ways[fmt.Sprintf("cut at %d", cut)] = io.MultiReader(strings.NewReader(text[:cut]), strings.NewReader(text[cut:]))
+		}
+		for name, r := range ways {
+			var got []string
+			err := readEvents(bodyFrom(r), 100, func(e event) { got = append(got, e.name+"|"+e.id+"|"+string(e.data)) })
+			if err != nil || fmt.Sprintf("%q", got) != want {
+				t.Errorf("line end %q, %s: got %q, %v, want %s", end, name, got, err, want)
+			}
+		}
+	}
+}
+
+// An event is told when its empty line has come; what may follow is not waited
+// for, as the "\n" that may belong to a "\r".
+func TestReadEventsAtOnce(t *testing.T) {
+	for _, text := range []string{"data: 1\n\n", "data: 1\r\r", "data: 1\r\n\r\n", "data: 1\n\r", "data: 1\r\n\r"} {
+		told := false
+		rest := readerFunc(func([]byte) (int, error) {
+			if !told {
+				t.Errorf("%q: the event was not told before more was asked for", text)
+			}
+			return 0, io.EOF
+		})
+		if err := readEvents(bodyFrom(io.MultiReader(strings.NewReader(text), rest)), 100, func(event) { told = true }); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// Lines and events longer than what is buffered at a time keep their bytes.
+func TestReadEventsLongLines(t *testing.T) {
+	for _, end := range []string{"\n", "\r\n", "\r"} {
+		for size := 32<<10 - 10; size < 32<<10+10; size++ {
+			want := strings.Repeat("x", size-1) + "y"
+			var got []string
+			text := "data: " + want + end + end + "data: z" + end + end
+			err := readEvents(bodyOf(text), 1<<20, func(e event) { got = append(got, string(e.data)) })
+			if err != nil || len(got) != 2 || got[0] != want || got[1] != "z" {
+				t.Errorf("%d bytes, line end %q: got %d events, %v", size, end, len(got), err)
+			}
+		}
+	}
+}
+
+func bodyOf(text string) *answerBody { return bodyFrom(strings.NewReader(text)) }
+
+func bodyFrom(r io.Reader) *answerBody {
+	return &answerBody{in: r, ctx: context.Background(), patience: time.Hour}
+}

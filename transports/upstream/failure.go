@@ -1,0 +1,69 @@
+package upstream
+
+import (
+	"errors"
+
+	"dynmcp/schema"
+	"dynmcp/transports"
+)
+
+// errClosed ends the calls of a connection that we closed.
+var errClosed = errors.New("connection closed")
+
+// ErrSessionLost ends a connection whose session the upstream no longer knows
+// (HTTP 404): what was sent last did not run, and a new connection is due.
+var ErrSessionLost = errors.New("the upstream forgot the session")
+
+// newFailure returns a failure of this connection.
+func (c *Conn) newFailure(code int64, outcome transports.Outcome, cause error) *transports.Failure {
+	return &transports.Failure{Upstream: c.name, Code: code, Outcome: outcome, Cause: c.redacted(cause), Stderr: c.Stderr()}
+}
+
+// endFailure describes why a call on a connection that has ended because of
+// cause cannot be answered.
+func (c *Conn) endFailure(cause error, outcome transports.Outcome) *transports.Failure {
+	var failure *transports.Failure
+	if errors.As(cause, &failure) {
+		copied := *failure
+		copied.Outcome = outcome
+		return &copied
+	}
+	code := int64(transports.CodeExited)
+	switch {
+	case errors.Is(cause, errClosed):
+		code = transports.CodeShuttingDown
+	case c.server.Transport != schema.Stdio:
+		code = transports.CodeUnreachable
+	}
+	return c.newFailure(code, outcome, cause)
+}
+
+// redacted returns err with a text that holds no secrets: what an upstream says
+// may repeat what it was given.
+func (c *Conn) redacted(err error) error {
+	text := err.Error()
+	safe := c.opts.Redact.String(text)
+	if safe == text {
+		return err
+	}
+	return &redactedError{safe, err}
+}
+
+type redactedError struct {
+	text string
+	err  error
+}
+
+func (e *redactedError) Error() string { return e.text }
+func (e *redactedError) Unwrap() error { return e.err }
+
+// excerpt returns the first max bytes of text, printable and without secrets.
+// Those are looked for before the text is cut, so that none loses the end by
+// which it is known.
+func (c *Conn) excerpt(text []byte, max int) string {
+	safe := c.opts.Redact.String(string(text[:min(len(text), max+maxExcerpt)]))
+	return transports.Printable([]byte(safe), max)
+}
+
+// maxExcerpt is how much of a text excerpt looks at.
+const maxExcerpt = 64 << 10

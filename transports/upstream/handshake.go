@@ -1,0 +1,215 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"dynmcp/internal/wire"
+	"dynmcp/schema"
+	"dynmcp/transports"
+)
+
+const (
+	// handshakeVersion is the newest protocol version that has the initialize
+	// handshake.
+	handshakeVersion = "2025-11-25"
+	// methodDiscover is the first request of the stateless era.
+	methodDiscover = "server/discover"
+	// discoverTimeout is how long an upstream may take to answer it. Most of
+	// those that know only the handshake answer with an error at once.
+	discoverTimeout = 3 * time.Second
+)
+
+// ErrProbe says that an upstream ended when it was asked for its era. It may
+// live if it is opened again with Options.HandshakeOnly.
+var ErrProbe = errors.New("it ended at server/discover")
+
+// Handshake finds out which era the upstream is of and introduces us, declaring
+// capabilities (raw JSON, nil is none). An upstream that speaks both is spoken to
+// in the host's. The error wraps ErrProbe if the upstream did not survive the
+// question.
+func (c *Conn) Handshake(ctx context.Context, capabilities json.RawMessage) error {
+	if capabilities == nil {
+		capabilities = json.RawMessage(`{}`)
+	}
+	if err := c.link.connect(ctx); err != nil {
+		return err
+	}
+	if c.opts.HandshakeOnly || c.server.Transport == schema.SSE {
+		return c.initialize(ctx, capabilities)
+	}
+	var refused error
+	if era, known := c.hostEra(); known && era == transports.Handshake {
+		if refused = c.initialize(ctx, capabilities); !c.mayBeStateless(refused) {
+			return refused
+		}
+	}
+	stateless, err := c.discover(ctx)
+	switch {
+	case err != nil:
+		return err
+	case stateless:
+		c.subscriptions.start(ctx)
+		return nil
+	case refused != nil:
+		return refused
+	}
+	return c.initialize(ctx, capabilities)
+}
+
+func (c *Conn) hostEra() (era transports.Era, known bool) {
+	if c.opts.HostEra == nil {
+		return 0, false
+	}
+	return c.opts.HostEra()
+}
+
+// mayBeStateless reports whether err, from initialize, is a refusal and not the
+// end of the upstream, a missing login or our own end.
+func (c *Conn) mayBeStateless(err error) bool {
+	var rpc *wire.Error
+	var failure *transports.Failure
+	return errors.As(err, &rpc) ||
+		errors.As(err, &failure) && failure.Code == transports.CodeUnreachable && c.Err() == nil
+}
+
+// initialize makes the handshake of the versions up to 2025-11-25 (their
+// "Lifecycle").
+func (c *Conn) initialize(ctx context.Context, capabilities json.RawMessage) error {
+	params, err := json.Marshal(struct {
+		ProtocolVersion string          `json:"protocolVersion"`
+		Capabilities    json.RawMessage `json:"capabilities"`
+		ClientInfo      Info            `json:"clientInfo"`
+	}{handshakeVersion, capabilities, c.opts.Info})
+	if err != nil {
+		return err
+	}
+	result, err := c.Call(ctx, "initialize", params)
+	if err != nil {
+		return c.StartFailure("initialize", err)
+	}
+	if err := c.readInitializeResult(result); err != nil {
+		return c.StartFailure("initialize", err)
+	}
+	// The first message that a broken connection may swallow: its error counts.
+	if err := c.link.sendInitialized(wire.Notification(wire.Quote("notifications/initialized"))...); err != nil {
+		return c.StartFailure("notifications/initialized", err)
+	}
+	return nil
+}
+
+func (c *Conn) readInitializeResult(result json.RawMessage) error {
+	if !wire.IsObject(result) {
+		return fmt.Errorf("the answer is %s, not an object", wire.TypeName(result))
+	}
+	version, _ := wire.Text(wire.Get(result, "protocolVersion"))
+	if !slices.Contains(mcp.SupportedProtocolVersions(), version) {
+		return fmt.Errorf("it speaks protocol version %q, which is not known here", version)
+	}
+	instructions, _ := wire.Text(wire.Get(result, "instructions"))
+	c.info = ServerInfo{
+		ProtocolVersion: version,
+		Capabilities:    wire.Get(result, "capabilities"),
+		Implementation:  wire.Get(result, "serverInfo"),
+		Instructions:    instructions,
+		Extra:           wire.Delete(result, "protocolVersion", "capabilities", "serverInfo", "instructions"),
+	}
+	return nil
+}
+
+// discover asks which protocol versions the upstream speaks and reports whether
+// the stateless era is among them (MCP 2026-07-28, "Discovery"). Requests
+// declare no capabilities unless the host that makes them does: a host of the
+// handshake era could not be asked in this one.
+func (c *Conn) discover(ctx context.Context) (stateless bool, err error) {
+	info, err := json.Marshal(c.opts.Info)
+	if err != nil {
+		return false, err
+	}
+	c.eraMeta = [][2]string{
+		{transports.MetaVersion, `"` + transports.StatelessVersion + `"`},
+		{transports.MetaCapabilities, `{}`},
+		{transports.MetaClientInfo, string(info)},
+	}
+	waiting, cancel := context.WithTimeout(ctx, discoverTimeout)
+	defer cancel()
+	result, err := c.Call(waiting, methodDiscover, c.addEraMeta(nil))
+	var failure *transports.Failure
+	switch {
+	case err == nil:
+		return c.readDiscoverResult(result), nil
+	case ctx.Err() != nil:
+		return false, c.StartFailure(methodDiscover, ctx.Err())
+	case c.Err() != nil:
+		return false, fmt.Errorf("%w: %w", ErrProbe, err)
+	case errors.As(err, &failure) && (failure.Code == transports.CodeAuthRequired || failure.Code == transports.CodeRateLimited):
+		return false, failure
+	}
+	c.log.Debug("no stateless protocol", "err", err)
+	return false, nil
+}
+
+// readDiscoverResult reports whether the upstream speaks the stateless era, in
+// which it is spoken to from here on.
+func (c *Conn) readDiscoverResult(result json.RawMessage) bool {
+	var stateless bool
+	for version := range wire.Elements(wire.Get(result, "supportedVersions")) {
+		stateless = stateless || string(version) == `"`+transports.StatelessVersion+`"`
+	}
+	if !stateless {
+		return false
+	}
+	instructions, _ := wire.Text(wire.Get(result, "instructions"))
+	c.info = ServerInfo{
+		ProtocolVersion: transports.StatelessVersion,
+		Capabilities:    wire.Get(result, "capabilities"),
+		Implementation:  wire.Get(wire.Get(result, "_meta"), mcp.MetaKeyServerInfo),
+		Instructions:    instructions,
+		// Without what belongs to the era, or to this one result.
+		Extra: wire.Delete(result, "supportedVersions", "capabilities", "instructions", "_meta", "resultType", "ttlMs", "cacheScope"),
+	}
+	c.stateless.Store(true)
+	return true
+}
+
+// addEraMeta returns params with what every request of the stateless era says:
+// the version is ours, what a host said of itself stays.
+func (c *Conn) addEraMeta(params json.RawMessage) json.RawMessage {
+	if len(params) == 0 {
+		params = json.RawMessage(`{}`)
+	}
+	meta := wire.Get(params, "_meta")
+	if !wire.IsObject(meta) {
+		meta = json.RawMessage(`{}`)
+	}
+	for _, member := range c.eraMeta {
+		if member[0] == transports.MetaVersion || wire.Get(meta, member[0]) == nil {
+			meta = wire.Set(meta, member[0], []byte(member[1]))
+		}
+	}
+	return wire.Set(params, "_meta", meta)
+}
+
+// StartFailure describes why an upstream could not be brought up. What did not
+// start has run nothing.
+func (c *Conn) StartFailure(step string, err error) error {
+	var failure *transports.Failure
+	if errors.As(err, &failure) {
+		failure.Outcome = transports.NotSent
+		if failure.Code == transports.CodeExited {
+			failure.Code = transports.CodeStartFailed
+		}
+		return failure
+	}
+	code := int64(transports.CodeStartFailed)
+	if errors.Is(err, context.DeadlineExceeded) {
+		code, err = transports.CodeTimeout, errors.New("no answer within its load_timeout")
+	}
+	return c.newFailure(code, transports.NotSent, fmt.Errorf("%s: %w", step, err))
+}

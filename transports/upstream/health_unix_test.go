@@ -1,0 +1,47 @@
+//go:build unix
+
+package upstream
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"dynmcp/internal/mcptest"
+	"dynmcp/transports"
+)
+
+// A child that is stopped, as one that swaps or is being debugged, is killed
+// with what it started, and says why; a new one works.
+func TestStdioStopped(t *testing.T) {
+	t.Parallel()
+	server := fake(t)
+	c := dial(t, server, Options{timing: timing{ping: 200 * time.Millisecond}})
+	pid, child := number(t, c, "pid", "{}"), number(t, c, "spawn", `{"mode":"ignore-term"}`)
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	setTimeout(c, 300*time.Millisecond)
+	var err error
+	for err == nil { // it may take a moment until all of it has stopped
+		_, err = tool(t, c, "pid", "{}")
+	}
+	wantFailure(t, err, transports.CodeTimeout, transports.Unknown)
+	waitFor(t, "the end", c.Done())
+	if f := c.Loss(); f.Code != transports.CodeExited || !strings.Contains(f.Error(), "three pings") {
+		t.Errorf("got %d %v", f.Code, f)
+	}
+	mcptest.WaitGone(t, pid, child)
+	mustEcho(t, dial(t, server, Options{}))
+}
+
+// number calls a tool that answers with one.
+func number(t *testing.T, c *Conn, name, arguments string) int {
+	t.Helper()
+	result, err := tool(t, c, name, arguments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return textNumber(t, result)
+}

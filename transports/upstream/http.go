@@ -1,0 +1,260 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"dynmcp/internal/wire"
+	"dynmcp/transports"
+)
+
+const (
+	// headerWait is how long an upstream may take to begin an answer that
+	// belongs to no call; calls have their own deadlines.
+	headerWait = 15 * time.Second
+	// bestEffort bounds what need not succeed, such as the end of a session.
+	bestEffort = 2 * time.Second
+	// redialPause comes before the second attempt to make a connection.
+	redialPause = 300 * time.Millisecond
+)
+
+// An httpLink sends messages as POSTs and reads what the answers hold. MCP
+// 2025-11-25, "Streamable HTTP".
+type httpLink struct {
+	noProcess
+	conn    *Conn
+	url     string
+	postURL string // url, unless the upstream names another
+	client  *http.Client
+	sockets sockets
+	session atomic.Pointer[string] // Mcp-Session-Id
+	version atomic.Pointer[string] // Mcp-Protocol-Version, once negotiated
+
+	mu       sync.Mutex
+	bindings map[string][]binding // arguments that go into headers, by tool
+}
+
+func newHTTPLink(c *Conn) *httpLink {
+	l := &httpLink{conn: c, url: c.server.URL, postURL: c.server.URL}
+	l.client = newHTTPClient(c.opts, &l.sockets)
+	return l
+}
+
+// newHTTPClient returns a client that never takes headers or a body to another
+// origin and keeps connections for many calls at once. A peer that vanished is
+// found by the keep-alive probes of TCP, which are on, and by those of HTTP/2.
+func newHTTPClient(opts Options, s *sockets) *http.Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.DialContext = s.dialer(transport.DialContext)
+	transport.MaxIdleConnsPerHost = 64
+	transport.MaxResponseHeaderBytes = 64 << 10
+	transport.TLSClientConfig = &tls.Config{RootCAs: opts.roots, MinVersion: tls.VersionTLS12}
+	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: opts.timing.http.ping, PingTimeout: opts.timing.http.header}
+	return &http.Client{
+		Transport: transport,
+		CheckRedirect: func(req *http.Request, via []*http.Request) error {
+			from, to := via[0].URL, req.URL
+			if origin(from) != origin(to) || req.Method != via[0].Method || len(via) > 3 {
+				return fmt.Errorf("%w to %s", errRedirect, origin(to))
+			}
+			return nil
+		},
+	}
+}
+
+// sockets are the open connections of an HTTP client. net/http itself closes only
+// those that are idle at that moment, which one of HTTP/2 is not for a while after
+// a request on it was cancelled.
+type sockets struct {
+	mu     sync.Mutex
+	open   map[*socket]bool
+	closed bool
+}
+
+type socket struct {
+	net.Conn
+	of *sockets
+}
+
+type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+
+func (s *sockets) dialer(dial dialFunc) dialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.closed {
+			conn.Close()
+			return nil, errClosed
+		}
+		if s.open == nil {
+			s.open = map[*socket]bool{}
+		}
+		tracked := &socket{conn, s}
+		s.open[tracked] = true
+		return tracked, nil
+	}
+}
+
+func (s *socket) Close() error {
+	s.of.mu.Lock()
+	delete(s.of.open, s)
+	s.of.mu.Unlock()
+	return s.Conn.Close()
+}
+
+// close closes all connections, and those that are being made.
+func (s *sockets) close() {
+	s.mu.Lock()
+	open := s.open
+	s.open, s.closed = nil, true
+	s.mu.Unlock()
+	for socket := range open {
+		socket.Conn.Close()
+	}
+}
+
+// errRedirect says that an upstream referred us to another origin.
+var errRedirect = errors.New("refused a redirect")
+
+func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
+
+func (l *httpLink) connect(context.Context) error { return nil }
+
+// sendRequest posts a request on a goroutine of its own, which reads the answer.
+func (l *httpLink) sendRequest(call *Call, id int64) error {
+	ctx, cancel := context.WithCancel(l.conn.ctx)
+	x := &exchange{link: l, call: call, id: id, body: call.body(id), cancel: cancel}
+	if l.conn.calls.setAbort(id, call, cancel) && l.conn.spawn(func() { x.run(ctx) }) {
+		return nil
+	}
+	cancel()
+	return errClosed
+}
+
+// body returns the request of a call as one text.
+func (call *Call) body(id int64) []byte {
+	params, n := call.pieces(id)
+	return bytes.Join(wire.Request(id, call.Method, params[:n]...), nil)
+}
+
+// send posts a message on a goroutine of its own.
+func (l *httpLink) send(message ...[]byte) error {
+	body := bytes.Join(message, nil)
+	sent := l.conn.spawn(func() {
+		if err := l.deliver(body); err != nil {
+			l.conn.log.Debug("not delivered", "err", err)
+		}
+	})
+	if !sent {
+		return errClosed
+	}
+	return nil
+}
+
+// sendInitialized waits: what follows must find the session open.
+func (l *httpLink) sendInitialized(message ...[]byte) error {
+	l.version.Store(&l.conn.info.ProtocolVersion)
+	if err := l.deliver(bytes.Join(message, nil)); err != nil {
+		return err
+	}
+	l.conn.spawn(l.listen)
+	return nil
+}
+
+// deliver posts what has no answer.
+func (l *httpLink) deliver(body []byte) error {
+	ctx, cancel := context.WithTimeout(l.conn.ctx, headerWait)
+	defer cancel()
+	return l.post(ctx, body)
+}
+
+// post posts a message; of the answer only the status matters.
+func (l *httpLink) post(ctx context.Context, body []byte) error {
+	resp, err := l.do(ctx, http.MethodPost, l.postURL, body, nil)
+	if err != nil {
+		return l.requestFailure(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode >= 300 {
+		return l.statusFailure(resp, nil)
+	}
+	return nil
+}
+
+// do sends an HTTP request, a second time after a moment if no connection could be
+// made. call is the one whose request the body is, if any.
+func (l *httpLink) do(ctx context.Context, method, address string, body []byte, call *Call) (*http.Response, error) {
+	resp, err := l.try(ctx, method, address, body, call)
+	if !isRefused(err) {
+		return resp, err
+	}
+	l.conn.log.Debug("no connection, one more try", "err", err)
+	if !sleep(ctx, redialPause) {
+		return nil, err
+	}
+	return l.try(ctx, method, address, body, call)
+}
+
+func (l *httpLink) try(ctx context.Context, method, address string, body []byte, call *Call) (*http.Response, error) {
+	req, err := l.request(ctx, method, address, body)
+	if err != nil {
+		return nil, notSentError{err}
+	}
+	if call != nil && (l.conn.stateless.Load() || call.Method == methodDiscover) {
+		req.Header.Set("Mcp-Protocol-Version", transports.StatelessVersion)
+		l.setCallHeaders(req.Header, call)
+	}
+	return l.fetch(req)
+}
+
+// request returns an HTTP request with the headers of the config and of the
+// session.
+func (l *httpLink) request(ctx context.Context, method, address string, body []byte) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range l.conn.server.Headers {
+		req.Header.Set(name, value)
+	}
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	if method == http.MethodPost {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if method == http.MethodGet {
+		req.Header.Set("Accept", "text/event-stream")
+	}
+	if id := l.session.Load(); id != nil {
+		req.Header.Set("Mcp-Session-Id", *id)
+	}
+	if version := l.version.Load(); version != nil {
+		req.Header.Set("Mcp-Protocol-Version", *version)
+	}
+	return req, nil
+}
+
+// close ends the session, if the upstream gave one.
+func (l *httpLink) close() {
+	defer l.sockets.close()
+	if l.session.Load() == nil || errors.Is(l.conn.Err(), ErrSessionLost) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), l.conn.opts.timing.bestEffort)
+	defer cancel()
+	if resp, err := l.try(ctx, http.MethodDelete, l.url, nil, nil); err == nil {
+		resp.Body.Close()
+	}
+}

@@ -1,0 +1,156 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"sync"
+	"time"
+
+	"dynmcp/internal/wire"
+	"dynmcp/transports"
+)
+
+// How a stream that ended before its answer is resumed.
+const (
+	resumeTries = 3 // in a row that brought nothing
+	resumePause = time.Second
+	resumeMost  = 30 * time.Second // whatever pause the upstream asks for
+)
+
+// An exchange is the POST of a call and what comes back on it.
+type exchange struct {
+	link   *httpLink
+	call   *Call
+	id     int64
+	body   []byte
+	cancel context.CancelFunc
+	drain  sync.Once // starts the time that a stream may stay open after the answer
+	stream eventStream
+}
+
+// run makes the exchange and fails the call with what went wrong. If the answer
+// came, the call has ended and that does nothing.
+func (x *exchange) run(ctx context.Context) {
+	defer x.cancel()
+	x.link.conn.finish(x.id, nil, x.post(ctx))
+}
+
+// post posts the request and reads messages until its answer was among them.
+func (x *exchange) post(ctx context.Context) error {
+	resp, err := x.link.do(ctx, http.MethodPost, x.link.postURL, x.body, x.call)
+	if err != nil {
+		return x.link.requestFailure(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return x.link.statusFailure(resp, x)
+	}
+	if id := resp.Header.Get("Mcp-Session-Id"); id != "" && x.call.Method == "initialize" {
+		x.link.session.Store(&id)
+	}
+	switch mediaType(resp) {
+	case "application/json":
+		return x.readBody(resp.Body)
+	case "text/event-stream":
+		return x.readStreams(ctx, resp)
+	}
+	c := x.link.conn
+	return c.newFailure(transports.CodeProtocol, transports.Unknown, fmt.Errorf("the answer is %q, neither JSON nor an event stream: %s",
+		resp.Header.Get("Content-Type"), c.excerpt(x.link.readExcerpt(resp), 120)))
+}
+
+func mediaType(resp *http.Response) string {
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	return kind
+}
+
+func (x *exchange) readBody(body io.Reader) error {
+	c := x.link.conn
+	c.opts.Throttle()
+	limit := c.server.MaxMessageBytes
+	text, err := io.ReadAll(io.LimitReader(body, int64(limit)+1))
+	switch {
+	case err != nil:
+		return x.readFailure(err)
+	case len(text) > limit:
+		return x.readFailure(fmt.Errorf("an answer of more than %d bytes is %w", limit, errTooLarge))
+	}
+	text = wire.JoinLines(bytes.TrimSpace(text))
+	m, err := parseAny(text)
+	if err != nil {
+		return c.newFailure(transports.CodeProtocol, transports.Unknown, fmt.Errorf("the answer cannot be read: %w: %s", err, c.excerpt(text, 120)))
+	}
+	c.receive(m, x.call)
+	return c.newFailure(transports.CodeProtocol, transports.Unknown, fmt.Errorf("the answer is not in the response: %s", c.excerpt(text, 120)))
+}
+
+// readStreams reads the event stream of the call. If that ends before the answer,
+// it asks for what follows the last event that had an id (MCP 2025-11-25,
+// "Resumability and Redelivery").
+func (x *exchange) readStreams(ctx context.Context, resp *http.Response) error {
+	err := x.readStream(resp)
+	for tries := 0; x.inFlight() && x.stream.last != "" && !errors.Is(err, errTooLarge) && tries < resumeTries; tries++ {
+		before := x.stream.last
+		if !sleep(ctx, x.stream.pause(resumePause)) {
+			return ctx.Err()
+		}
+		if err = x.resume(ctx); x.stream.last != before {
+			tries = 0
+		}
+	}
+	if err == nil {
+		err = errors.New("the response ended without the answer")
+	}
+	return x.readFailure(err)
+}
+
+func (x *exchange) resume(ctx context.Context) error {
+	resp, err := x.link.listenFrom(ctx, x.stream.last)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK || mediaType(resp) != "text/event-stream" {
+		return fmt.Errorf("the response ended without the answer and cannot be resumed: HTTP status %s", resp.Status)
+	}
+	return x.readStream(resp)
+}
+
+func (x *exchange) readStream(resp *http.Response) error {
+	return x.stream.read(x.link, resp, x.call, func() {
+		if !x.inFlight() {
+			x.drain.Do(func() { time.AfterFunc(x.link.conn.opts.timing.bestEffort, x.cancel) })
+		}
+	})
+}
+
+// inFlight reports whether the call still waits for its answer.
+func (x *exchange) inFlight() bool { return x.link.conn.calls.get(x.id) != nil }
+
+// readFailure describes why the answer could not be read.
+func (x *exchange) readFailure(err error) error {
+	switch {
+	case errors.Is(err, errTooLarge):
+		return x.link.conn.newFailure(transports.CodeTooLarge, transports.Executed, err)
+	case errors.Is(err, errStalled): // what had begun need not have been the answer
+		return x.link.conn.newFailure(transports.CodeUnreachable, transports.Unknown, err)
+	}
+	return x.link.conn.newFailure(transports.CodeExited, transports.Unknown, fmt.Errorf("reading the answer: %w", err))
+}
+
+// sleep waits for d; it reports false if ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

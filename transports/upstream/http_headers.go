@@ -1,0 +1,125 @@
+package upstream
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"dynmcp/internal/wire"
+)
+
+// setCallHeaders repeats in headers what a request is about, for proxies on the
+// way (MCP 2026-07-28, "Streamable HTTP", request headers).
+func (l *httpLink) setCallHeaders(header http.Header, call *Call) {
+	header.Set("Mcp-Method", call.Method)
+	member := map[string]string{"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}[call.Method]
+	if member == "" {
+		return
+	}
+	name, _ := wire.Text(wire.Get(call.Params, member))
+	header.Set("Mcp-Name", headerValue(name))
+	if call.Method != "tools/call" {
+		return
+	}
+	l.mu.Lock()
+	bindings := l.bindings[name]
+	l.mu.Unlock()
+	for _, b := range bindings {
+		if value, ok := b.value(wire.Get(call.Params, "arguments")); ok {
+			header.Set("Mcp-Param-"+b.header, headerValue(value))
+		}
+	}
+}
+
+// headerValue returns text as it may stand in a header, encoded if need be.
+func headerValue(text string) string {
+	plain := strings.TrimSpace(text) == text && !strings.HasPrefix(text, "=?base64?")
+	for _, r := range text {
+		plain = plain && r >= 0x20 && r < 0x7f
+	}
+	if plain {
+		return text
+	}
+	return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(text)) + "?="
+}
+
+// A binding is an argument of a tool that goes into a header as well.
+type binding struct {
+	path   []string
+	header string
+}
+
+// bindHeaders notes which arguments of the listed tools go into headers.
+func (l *httpLink) bindHeaders(tools []json.RawMessage) {
+	bindings := map[string][]binding{}
+	for _, tool := range tools {
+		name, _ := wire.Text(wire.Get(tool, "name"))
+		if found := unambiguous(bindingsOf(wire.Get(tool, "inputSchema"), nil)); found != nil {
+			bindings[name] = found
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.bindings = bindings
+}
+
+func bindingsOf(schema []byte, path []string) []binding {
+	var all []binding
+	for key, property := range wire.Members(wire.Get(schema, "properties")) {
+		name, _ := wire.Text(key)
+		here := append(path[:len(path):len(path)], name)
+		if header, ok := wire.Text(wire.Get(property, "x-mcp-header")); ok && isToken(header) {
+			all = append(all, binding{here, header})
+		}
+		all = append(all, bindingsOf(property, here)...)
+	}
+	return all
+}
+
+// unambiguous leaves out the headers that several arguments claim, in whatever
+// case.
+func unambiguous(all []binding) []binding {
+	claims := map[string]int{}
+	for _, b := range all {
+		claims[strings.ToLower(b.header)]++
+	}
+	return slices.DeleteFunc(all, func(b binding) bool { return claims[strings.ToLower(b.header)] > 1 })
+}
+
+// isToken reports whether s may be part of a header's name (RFC 9110, 5.6.2).
+func isToken(s string) bool {
+	if s == "" {
+		return false
+	}
+	for _, r := range s {
+		if !strings.ContainsRune("!#$%&'*+-.^_`|~", r) && (r > 0x7f || !isAlphanumeric(byte(r))) {
+			return false
+		}
+	}
+	return true
+}
+
+func isAlphanumeric(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
+}
+
+// value returns the argument as header text. Only strings, booleans and integers
+// that every JSON reader keeps exactly can be one.
+func (b binding) value(arguments []byte) (string, bool) {
+	value := arguments
+	for _, name := range b.path {
+		value = wire.Get(value, name)
+	}
+	if text, ok := wire.Text(value); ok {
+		return text, true
+	}
+	switch text := string(value); {
+	case text == "true" || text == "false":
+		return text, true
+	case wire.ValidID(value) && len(strings.TrimPrefix(text, "-")) <= 16:
+		return text, true
+	}
+	return "", false
+}

@@ -1,0 +1,143 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"dynmcp/internal/wire"
+)
+
+// reopenFirst and reopenMost are the first and the longest pause before a
+// notification stream is reopened. One that lived for longer than reopenSoon, or
+// brought something, is reopened after the first.
+const (
+	reopenFirst = 500 * time.Millisecond
+	reopenMost  = 30 * time.Second
+	reopenSoon  = 5 * time.Second
+)
+
+// listen keeps the stream open on which the upstream sends what belongs to no
+// call, for as long as it offers one. Without it an upstream works, but cannot
+// say that something changed.
+func (l *httpLink) listen() {
+	ctx := l.conn.ctx
+	var stream eventStream
+	gap := false // no stream was open before
+	for pause := reopenFirst; ; pause = min(2*pause, reopenMost) {
+		began, before := time.Now(), stream.last
+		if !l.listenOnce(ctx, &stream, gap) {
+			return
+		}
+		gap = true
+		if time.Since(began) > reopenSoon || stream.last != before {
+			pause = reopenFirst
+		}
+		if !sleep(ctx, stream.pause(pause)) {
+			return
+		}
+	}
+}
+
+// listenOnce reads one response and reports whether to ask for another. What
+// changed in a gap was announced to nobody.
+func (l *httpLink) listenOnce(ctx context.Context, stream *eventStream, gap bool) (again bool) {
+	resp, err := l.listenFrom(ctx, stream.last)
+	if err != nil {
+		return true
+	}
+	defer resp.Body.Close()
+	switch {
+	case resp.StatusCode == http.StatusNotFound && stream.opened:
+		// The session is gone; the next use connects anew.
+		l.conn.end(ErrSessionLost)
+		return false
+	case resp.StatusCode >= 500:
+		return true
+	case resp.StatusCode != http.StatusOK || mediaType(resp) != "text/event-stream":
+		return false
+	}
+	if gap {
+		l.conn.notifyListsChanged(l.conn.info.Has)
+	}
+	if err := stream.read(l, resp, nil, func() {}); err != nil {
+		l.conn.log.Debug("stream broke", "err", err)
+	}
+	return true
+}
+
+// listenFrom opens the stream of what follows the event with the id last; "" is
+// what comes from now on.
+func (l *httpLink) listenFrom(ctx context.Context, last string) (*http.Response, error) {
+	req, err := l.request(ctx, http.MethodGet, l.url, nil)
+	if err != nil {
+		return nil, err
+	}
+	if last != "" {
+		req.Header.Set("Last-Event-ID", last)
+	}
+	return l.fetch(req)
+}
+
+// An eventStream is one stream of messages, which may take several responses.
+type eventStream struct {
+	opened bool
+	last   string        // id of the last event that had one
+	retry  time.Duration // the pause the upstream asked for
+}
+
+// pause returns how long to wait before the stream is asked for again.
+func (s *eventStream) pause(otherwise time.Duration) time.Duration {
+	if s.retry > 0 {
+		return min(s.retry, resumeMost)
+	}
+	return otherwise
+}
+
+// read handles the messages of one response. own is the call it belongs to,
+// if any; handled is called after each message.
+func (s *eventStream) read(l *httpLink, resp *http.Response, own *Call, handled func()) error {
+	s.opened = true
+	return readEvents(resp.Body.(*answerBody), l.conn.server.MaxMessageBytes, func(e event) {
+		if e.id != "" {
+			s.last = e.id
+		}
+		if e.retry > 0 {
+			s.retry = e.retry
+		}
+		if e.name == "" || e.name == "message" {
+			l.receive(e.data, own)
+			handled()
+		}
+	})
+}
+
+// receive handles the message in an event. Anything else is logged; the answer
+// may still come.
+func (l *httpLink) receive(text []byte, own *Call) {
+	l.conn.opts.Throttle()
+	text = wire.JoinLines(bytes.TrimSpace(text))
+	if len(text) == 0 {
+		return
+	}
+	m, err := parseAny(text)
+	if err != nil {
+		l.conn.handleFault(wire.NewFault(text, err))
+		return
+	}
+	l.conn.receive(m, own)
+}
+
+// parseAny parses a message, or a batch as a Message that has only Raw.
+func parseAny(text []byte) (wire.Message, error) {
+	if len(text) > 0 && text[0] == '[' && wire.Valid(text) {
+		return wire.Message{Raw: text}, nil
+	}
+	m, err := wire.Parse(text)
+	if errors.Is(err, wire.ErrUnexpectedEnd) && len(text) == 0 {
+		err = errors.New("it is empty")
+	}
+	return m, err
+}

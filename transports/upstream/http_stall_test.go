@@ -1,0 +1,322 @@
+package upstream
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"dynmcp/internal/wire"
+	"dynmcp/schema"
+	"dynmcp/transports"
+)
+
+// hurried is for upstreams that stall: a test need not wait long.
+var hurried = Options{HandshakeOnly: true, timing: timing{http: httpPatience{header: 100 * time.Millisecond, body: 100 * time.Millisecond, ping: time.Hour}}}
+
+// hijacked returns the connection of a request, to be written to by hand.
+func hijacked(t *testing.T, w http.ResponseWriter) net.Conn {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		t.Error(err)
+		panic(http.ErrAbortHandler)
+	}
+	return conn
+}
+
+// awaitEnd returns when the other side has closed a connection.
+func awaitEnd(conn net.Conn) {
+	_, _ = io.Copy(io.Discard, conn)
+	conn.Close()
+}
+
+// stalls are the ways to stop in the middle of an answer. Each returns when the
+// connection is over.
+var stalls = []struct {
+	name, says string
+	answer     func(t *testing.T, w http.ResponseWriter, r *http.Request, id string)
+}{
+	{"a header that stops", "header", func(t *testing.T, w http.ResponseWriter, _ *http.Request, _ string) {
+		conn := hijacked(t, w)
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-T")
+		awaitEnd(conn)
+	}},
+	{"a header line by line", "header", func(t *testing.T, w http.ResponseWriter, _ *http.Request, _ string) {
+		conn := hijacked(t, w)
+		defer conn.Close()
+		_, err := io.WriteString(conn, "HTTP/1.1 200 OK\r\n")
+		for ; err == nil; time.Sleep(5 * time.Millisecond) {
+			_, err = io.WriteString(conn, "X-A: b\r\n")
+		}
+	}},
+	{"JSON that has not begun", "nothing more", func(_ *testing.T, w http.ResponseWriter, r *http.Request, _ string) {
+		plain(w, "")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}},
+	{"half of the JSON", "nothing more", func(_ *testing.T, w http.ResponseWriter, r *http.Request, id string) {
+		plain(w, `{"jsonrpc":"2.0","id":`+id+`,"result":{`)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}},
+	{"half a line of an event", "nothing more", func(_ *testing.T, w http.ResponseWriter, r *http.Request, id string) {
+		events(w, ": hi\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":"+id)
+		<-r.Context().Done()
+	}},
+	{"a field's name", "nothing more", func(_ *testing.T, w http.ResponseWriter, r *http.Request, _ string) {
+		events(w, "da")
+		<-r.Context().Done()
+	}},
+	{"an event without its end", "nothing more", func(_ *testing.T, w http.ResponseWriter, r *http.Request, id string) {
+		events(w, "data: {\"jsonrpc\":\"2.0\",\"id\":"+id+",\"result\":{}}\n")
+		<-r.Context().Done()
+	}},
+	{"an event that is only named", "nothing more", func(_ *testing.T, w http.ResponseWriter, r *http.Request, _ string) {
+		events(w, "event: message\n: comment\n")
+		<-r.Context().Done()
+	}},
+}
+
+// An answer that stops in the middle fails its call, whose connection is closed.
+// Other calls and the session go on.
+func TestHTTPStalls(t *testing.T) {
+	for _, test := range stalls {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			var calls atomic.Int32
+			ended, fine := make(chan struct{}), make(chan struct{})
+			s := &scripted{call: func(w http.ResponseWriter, r *http.Request, id string) {
+				switch calls.Add(1) {
+				case 1: // says nothing for longer than the other's patience
+					<-fine
+				case 2:
+					test.answer(t, w, r, id)
+					close(ended)
+					return
+				}
+				plain(w, `{"jsonrpc":"2.0","id":`+id+`,"result":{}}`)
+			}}
+			c := dial(t, script(t, s), hurried)
+			other := start(c)
+			s.wait(t, "POST tools/call")
+			_, err := tool(t, c, "x", "{}")
+			f := wantFailure(t, err, transports.CodeUnreachable, transports.Unknown)
+			if !errors.Is(f, errStalled) || !strings.Contains(f.Error(), test.says) || !strings.Contains(f.Error(), "100ms") {
+				t.Errorf("got %v, want what stalled and for how long", f)
+			}
+			waitFor(t, "the end of the connection", ended)
+			close(fine)
+			if err := <-other; err != nil {
+				t.Errorf("the other call: %v", err)
+			}
+			if _, err := tool(t, c, "x", "{}"); err != nil {
+				t.Errorf("the next call: %v", err)
+			}
+			if n := calls.Load(); n != 3 || c.Err() != nil {
+				t.Errorf("got %d calls, want 3; the connection's end: %v", n, c.Err())
+			}
+		})
+	}
+}
+
+// Between events, before the first of them and before the header an upstream may
+// be silent: it is at work. Another call stalls meanwhile, to measure the time.
+func TestHTTPMayBeSilent(t *testing.T) {
+	for _, begins := range []string{
+		"", "HTTP/1.1 103 Early Hints\r\n\r\n", "HEADER", "HEADER: ping", "HEADER: ping\n", "HEADERretry: 10\n", "HEADERid: 1\n\n",
+		"HEADERdata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n\n", "HEADERdata: {}\r\n\r\n", "HEADERdata: {}\r\r", "HEADERdata: {}\r\n\r",
+	} {
+		t.Run(begins, func(t *testing.T) {
+			t.Parallel()
+			var calls atomic.Int32
+			stalled := make(chan struct{})
+			s := &scripted{call: func(w http.ResponseWriter, r *http.Request, id string) {
+				if calls.Add(1) == 2 {
+					plain(w, "{")
+					_ = http.NewResponseController(w).Flush()
+					<-r.Context().Done()
+					return
+				}
+				const header = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+				conn := hijacked(t, w)
+				defer conn.Close()
+				_, _ = io.WriteString(conn, strings.Replace(begins, "HEADER", header, 1))
+				<-stalled
+				if !strings.HasPrefix(begins, "HEADER") {
+					_, _ = io.WriteString(conn, header)
+				}
+				_, _ = fmt.Fprintf(conn, "\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\n\n", id)
+			}}
+			c := dial(t, script(t, s), hurried)
+			answered := start(c)
+			s.wait(t, "POST tools/call")
+			_, err := tool(t, c, "x", "{}")
+			if f := wantFailure(t, err, transports.CodeUnreachable, transports.Unknown); !errors.Is(f, errStalled) {
+				t.Errorf("the call that measures: %v", f)
+			}
+			close(stalled)
+			if err := <-answered; err != nil {
+				t.Errorf("got %v, want the answer", err)
+			}
+		})
+	}
+}
+
+// What stalls in a handshake or a list ends before the start's own deadline.
+func TestHTTPStallsInStart(t *testing.T) {
+	for _, test := range stalls {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			var stuck atomic.Value
+			stuck.Store("initialize")
+			s := &scripted{}
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				if m, _ := wire.Parse(body); m.Method == stuck.Load() {
+					test.answer(t, w, r, string(m.ID))
+					return
+				}
+				r.Body = io.NopCloser(strings.NewReader(string(body)))
+				s.ServeHTTP(w, r)
+			}))
+			t.Cleanup(server.Close)
+			entry := schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: server.URL}
+			_, err := tryDial(t, entry, hurried)
+			if f := wantFailure(t, err, transports.CodeUnreachable, transports.NotSent); !errors.Is(f, errStalled) {
+				t.Errorf("got %v, want that it stalled", f)
+			}
+			stuck.Store("tools/list")
+			c := dial(t, entry, hurried)
+			_, err = c.List(t.Context(), "tools/list", "tools")
+			if f := wantFailure(t, err, transports.CodeUnreachable, transports.Unknown); !errors.Is(f, errStalled) {
+				t.Errorf("got %v, want that it stalled", f)
+			}
+		})
+	}
+}
+
+// The stream of what the upstream says unasked is opened anew where it stalls.
+func TestHTTPListenStalls(t *testing.T) {
+	for _, test := range stalls {
+		if strings.Contains(test.name, "JSON") {
+			continue // that is no such stream
+		}
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			var opened atomic.Int32
+			s := &scripted{get: func(w http.ResponseWriter, r *http.Request) {
+				if opened.Add(1) == 1 {
+					test.answer(t, w, r, "1")
+					return
+				}
+				events(w, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n\n")
+				<-r.Context().Done()
+			}}
+			peer := &recorder{}
+			opts := hurried
+			opts.Peer = peer
+			c := dial(t, script(t, s), opts)
+			if peer.waitFor(t, "notifications/x", 1); c.Err() != nil {
+				t.Error(c.Err())
+			}
+		})
+	}
+}
+
+// A call's stream that stalls behind an event with an id is taken up there.
+func TestHTTPStalledStreamIsResumed(t *testing.T) {
+	var asked atomic.Pointer[string]
+	s := &scripted{
+		call: func(w http.ResponseWriter, r *http.Request, id string) {
+			asked.Store(&id)
+			events(w, "id: e1\nretry: 5\ndata: \n\nid: e2\ndata: {")
+			<-r.Context().Done()
+		},
+		get: func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Last-Event-ID") == "e1" {
+				events(w, "id: e2\ndata: {\"jsonrpc\":\"2.0\",\"id\":"+*asked.Load()+",\"result\":{\"late\":1}}\n\n")
+				return
+			}
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		},
+	}
+	c := dial(t, script(t, s), hurried)
+	if result, err := tool(t, c, "x", "{}"); err != nil || string(result) != `{"late":1}` {
+		t.Errorf("got %s, %v", result, err)
+	}
+}
+
+// On the one stream of the older transport everything ends with it.
+func TestSSEStalls(t *testing.T) {
+	s := &sse{endpoint: "event: endpoint\ndata: /m\n\n", post: func(w http.ResponseWriter, m wire.Message, say func(string)) {
+		w.WriteHeader(http.StatusAccepted)
+		say("data: {\"jsonrpc\":\"2.0\",\"id\":" + string(m.ID))
+	}}
+	c := dial(t, s.serve(t), hurried)
+	_, err := tool(t, c, "x", "{}")
+	if f := wantFailure(t, err, transports.CodeUnreachable, transports.Unknown); !errors.Is(f, errStalled) {
+		t.Errorf("got %v, want that it stalled", f)
+	}
+	waitFor(t, "the end", c.Done())
+}
+
+func TestSSEStallsInStart(t *testing.T) {
+	for _, test := range stalls {
+		if strings.Contains(test.name, "JSON") {
+			continue
+		}
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { test.answer(t, w, r, "1") }))
+			t.Cleanup(server.Close)
+			_, err := tryDial(t, schema.Server{Name: "up", Transport: schema.SSE, URL: server.URL}, hurried)
+			var f *transports.Failure
+			if !errors.As(err, &f) || !errors.Is(f, errStalled) || f.Outcome != transports.NotSent {
+				t.Errorf("got %v, want that it stalled", err)
+			}
+		})
+	}
+}
+
+// A POST of the older transport whose answer stalls fails its call alone.
+func TestSSEPostStalls(t *testing.T) {
+	var calls atomic.Int32
+	s := &sse{endpoint: "event: endpoint\ndata: /m\n\n", post: func(w http.ResponseWriter, m wire.Message, say func(string)) {
+		if calls.Add(1) == 1 {
+			stalls[0].answer(t, w, nil, "")
+			return
+		}
+		w.WriteHeader(http.StatusAccepted)
+		say("data: {\"jsonrpc\":\"2.0\",\"id\":" + string(m.ID) + ",\"result\":{}}\n\n")
+	}}
+	c := dial(t, s.serve(t), hurried)
+	_, err := tool(t, c, "x", "{}")
+	if f := wantFailure(t, err, transports.CodeUnreachable, transports.Unknown); !errors.Is(f, errStalled) {
+		t.Errorf("got %v, want that it stalled", f)
+	}
+	if _, err := tool(t, c, "x", "{}"); err != nil {
+		t.Error(err)
+	}
+}
+
+// A body that is no MCP and never ends is shown as far as it came.
+func TestHTTPEndlessPage(t *testing.T) {
+	t.Parallel()
+	s := &scripted{call: func(w http.ResponseWriter, r *http.Request, _ string) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = io.WriteString(w, "<p>Log in")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}}
+	c := dial(t, script(t, s), Options{HandshakeOnly: true})
+	_, err := tool(t, c, "x", "{}")
+	if f := wantFailure(t, err, transports.CodeProtocol, transports.Unknown); !strings.Contains(f.Error(), "<p>Log in") {
+		t.Errorf("got %v", f)
+	}
+}

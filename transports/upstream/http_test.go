@@ -1,0 +1,178 @@
+package upstream
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"dynmcp/internal/mcptest"
+	"dynmcp/internal/wire"
+	"dynmcp/schema"
+	"dynmcp/transports"
+)
+
+// remote returns the entry of a fakemcp that serves HTTP.
+func remote(t *testing.T, args ...string) schema.Server {
+	t.Helper()
+	return schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: mcptest.ServeFake(t, args...).URL}
+}
+
+func TestHTTPAnswers(t *testing.T) {
+	for _, args := range [][]string{
+		{}, {"-json"}, {"-fault", "no-session"}, {"-fault", "odd-events", "-fault-tool", "pid"}, {"-era", "both"}, {"-era", "new"}, {"-era", "new", "-json"},
+		{"-fault", "get-status:405"}, {"-fault", "get-status:404"}, {"-fault", "get-status:500"}, {"-fault", "get-html"}, {"-fault", "get-ends"},
+	} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			t.Parallel()
+			c := dial(t, remote(t, args...), Options{})
+			if _, err := tool(t, c, "pid", "{}"); err != nil {
+				t.Fatal(err)
+			}
+			mustEcho(t, c)
+			if err := c.Err(); err != nil {
+				t.Errorf("the connection ended: %v", err)
+			}
+		})
+	}
+}
+
+// A broken answer fails its call with what is known, and the next one works.
+func TestHTTPBrokenAnswer(t *testing.T) {
+	for _, test := range []struct {
+		fault   string
+		code    int64
+		outcome transports.Outcome
+		says    string
+	}{
+		{"h403", transports.CodeAuthRequired, transports.NotSent, "403"},
+		{"h429:7", transports.CodeRateLimited, transports.NotSent, "in 7 seconds"},
+		{"h503:100000", transports.CodeRateLimited, transports.NotSent, "in 60 seconds"},
+		{"h500", transports.CodeUnreachable, transports.Unknown, "the upstream is broken"},
+		{"h500-after", transports.CodeUnreachable, transports.Unknown, "500"},
+		{"status:502", transports.CodeUnreachable, transports.Unknown, "502"},
+		{"status:418", transports.CodeUnreachable, transports.NotSent, "418"},
+		{"truncate-sse", transports.CodeExited, transports.Unknown, "reading the answer"},
+		{"end-sse", transports.CodeExited, transports.Unknown, "ended without the answer"},
+		{"stall-sse", transports.CodeTimeout, transports.Unknown, "no answer"},
+		{"slow-header", transports.CodeTimeout, transports.Unknown, "no answer"},
+		{"slow-body", transports.CodeTimeout, transports.Unknown, "no answer"},
+		{"html", transports.CodeProtocol, transports.Unknown, "text/html"},
+		{"bad-json", transports.CodeProtocol, transports.Unknown, `{"jsonrpc":"2.0","id":`},
+		{"empty-200", transports.CodeProtocol, transports.Unknown, "empty"},
+		{"h204", transports.CodeProtocol, transports.Unknown, "204"},
+		{"h202", transports.CodeProtocol, transports.Unknown, "202"},
+		{"huge-body", transports.CodeTooLarge, transports.Executed, "max_message_bytes"},
+		{"huge-event", transports.CodeTooLarge, transports.Executed, "max_message_bytes"},
+		{"gzip-bomb", transports.CodeTooLarge, transports.Executed, "max_message_bytes"},
+		{"wrong-id", transports.CodeProtocol, transports.Unknown, "not in the response"},
+		{"rst", transports.CodeUnreachable, transports.Unknown, ""},
+		{"rst-after", transports.CodeUnreachable, transports.Unknown, ""},
+	} {
+		t.Run(test.fault, func(t *testing.T) {
+			t.Parallel()
+			server := remote(t, "-fault", test.fault, "-fault-times", "1")
+			server.MaxMessageBytes = 1 << 20
+			c := dial(t, server, Options{})
+			if test.code == transports.CodeTimeout {
+				setTimeout(c, 300*time.Millisecond)
+			}
+			_, err := tool(t, c, "echo", "{}")
+			f := wantFailure(t, err, test.code, test.outcome)
+			if !strings.Contains(f.Text(), test.says) {
+				t.Errorf("got %s, want it to say %q", f.Text(), test.says)
+			}
+			mustEcho(t, c)
+		})
+	}
+}
+
+func TestHTTPNeedsLogin(t *testing.T) {
+	server := remote(t, "-bearer", "right")
+	_, err := tryDial(t, server, Options{})
+	wantFailure(t, err, transports.CodeAuthRequired, transports.NotSent)
+	server.Headers = map[string]string{"Authorization": "Bearer right"}
+	mustEcho(t, dial(t, server, Options{}))
+}
+
+// waitSent waits until a call that was started hangs at the upstream.
+func waitSent(t *testing.T, c *Conn) {
+	t.Helper()
+	mustEcho(t, c)
+	mustEcho(t, c)
+}
+
+func TestHTTPUnreachable(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	for _, url := range []string{"http://" + address + "/mcp?key=secret", "http://no-such-host.invalid/mcp", "https://" + address} {
+		err := callOnly(t, schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: url}, Options{})
+		f := wantFailure(t, err, transports.CodeUnreachable, transports.NotSent)
+		if strings.Contains(f.Error(), "secret") {
+			t.Errorf("the URL is told: %v", f)
+		}
+	}
+}
+
+// Nothing of ours is taken to another origin: no header, no body.
+func TestHTTPRedirect(t *testing.T) {
+	for _, code := range []int{301, 302, 303, 307, 308} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			var delivered atomic.Int32
+			other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { delivered.Add(1) }))
+			defer other.Close()
+			first := httptest.NewServer(http.RedirectHandler(other.URL+"/elsewhere", code))
+			defer first.Close()
+			server := schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: first.URL, Headers: map[string]string{"X-Api-Key": "secret", "Authorization": "Bearer secret"}}
+			_, err := tryDial(t, server, Options{HandshakeOnly: true})
+			f := wantFailure(t, err, transports.CodeUnreachable, transports.NotSent)
+			if !strings.Contains(f.Error(), "redirect to "+other.URL) || strings.Contains(f.Error(), "elsewhere") {
+				t.Errorf("got %v", f)
+			}
+			if n := delivered.Load(); n != 0 {
+				t.Errorf("%d requests were delivered", n)
+			}
+		})
+	}
+}
+
+func TestHTTPCloseEndsCalls(t *testing.T) {
+	c := dial(t, remote(t), Options{})
+	failed := make(chan error, 1)
+	c.Start(&Call{Method: "tools/call", Params: []byte(`{"name":"sleep","arguments":{"ms":0}}`), Done: func(_ json.RawMessage, err error) { failed <- err }})
+	waitSent(t, c)
+	c.Close()
+	wantFailure(t, <-failed, transports.CodeShuttingDown, transports.Unknown)
+	_, err := tool(t, c, "echo", "{}")
+	wantFailure(t, err, transports.CodeShuttingDown, transports.NotSent)
+}
+
+func TestHTTPManyCalls(t *testing.T) {
+	c := dial(t, remote(t), Options{})
+	const calls = 300
+	failed := make(chan error, calls)
+	for n := range calls {
+		want := fmt.Sprintf(`{"nonce":"n%d"}`, n)
+		c.Start(&Call{Method: "tools/call", Params: fmt.Appendf(nil, `{"name":"echo","arguments":%s}`, want), Done: func(result json.RawMessage, err error) {
+			if got := string(wire.Get(result, "structuredContent")); err == nil && got != want {
+				err = fmt.Errorf("got %s, want %s", got, want)
+			}
+			failed <- err
+		}})
+	}
+	for range calls {
+		if err := <-failed; err != nil {
+			t.Fatal(err)
+		}
+	}
+}

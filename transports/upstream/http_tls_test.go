@@ -1,0 +1,355 @@
+package upstream
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"dynmcp/internal/wire"
+	"dynmcp/schema"
+	"dynmcp/transports"
+)
+
+// An authority signs the certificates of a test's servers.
+type authority struct {
+	key   *ecdsa.PrivateKey
+	cert  *x509.Certificate
+	roots *x509.CertPool
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	a := &authority{roots: x509.NewCertPool()}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"},
+		NotBefore: time.Now().Add(-24 * time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	a.key = newKey(t)
+	a.cert = certificate(t, template, template, a.key, a.key)
+	a.roots.AddCert(a.cert)
+	return a
+}
+
+func newKey(t *testing.T) *ecdsa.PrivateKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+func certificate(t *testing.T, template, parent *x509.Certificate, key, signer *ecdsa.PrivateKey) *x509.Certificate {
+	t.Helper()
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cert
+}
+
+// sign returns a certificate for 127.0.0.1 that change may make a bad one.
+func (a *authority) sign(t *testing.T, change func(*x509.Certificate)) tls.Certificate {
+	t.Helper()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "upstream"},
+		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(2 * time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	if change != nil {
+		change(template)
+	}
+	key := newKey(t)
+	cert := certificate(t, template, a.cert, key, a.key)
+	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
+}
+
+// Whom we cannot be sure to talk to is told nothing, and the reason is said.
+func TestHTTPDistrusts(t *testing.T) {
+	known, stranger := newAuthority(t), newAuthority(t)
+	for _, test := range []struct {
+		name, says string
+		config     *tls.Config
+	}{
+		{"expired", "expired", &tls.Config{Certificates: []tls.Certificate{known.sign(t, func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Hour) })}}},
+		{"not valid yet", "not yet valid", &tls.Config{Certificates: []tls.Certificate{known.sign(t, func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Hour) })}}},
+		{"of another host", "x509", &tls.Config{Certificates: []tls.Certificate{known.sign(t, func(c *x509.Certificate) { c.IPAddresses, c.DNSNames = nil, []string{"other.example"} })}}},
+		{"signed by a stranger", "unknown authority", &tls.Config{Certificates: []tls.Certificate{stranger.sign(t, nil)}}},
+		{"TLS 1.0", "protocol version", &tls.Config{Certificates: []tls.Certificate{known.sign(t, nil)}, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS10}},
+		{"TLS 1.1", "protocol version", &tls.Config{Certificates: []tls.Certificate{known.sign(t, nil)}, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var told atomic.Int32
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { told.Add(1) }))
+			server.TLS = test.config
+			server.Config.ErrorLog = quietly
+			server.StartTLS()
+			defer server.Close()
+			err := callOnly(t, schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: server.URL}, Options{roots: known.roots})
+			if f := wantFailure(t, err, transports.CodeUnreachable, transports.NotSent); !strings.Contains(f.Error(), test.says) {
+				t.Errorf("got %v, want it to say %q", f, test.says)
+			}
+			if n := told.Load(); n != 0 {
+				t.Errorf("%d requests came", n)
+			}
+		})
+	}
+}
+
+// secure serves a scripted upstream over TLS and HTTP/2.
+func (a *authority) secure(t *testing.T, s *scripted) schema.Server {
+	t.Helper()
+	s.Server = httptest.NewUnstartedServer(s)
+	s.TLS = &tls.Config{Certificates: []tls.Certificate{a.sign(t, nil)}}
+	s.EnableHTTP2 = true
+	s.Config.ErrorLog = quietly
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: s.URL}
+}
+
+// On HTTP/2 the calls share a connection: what breaks the stream of one, or
+// stalls on it, leaves the others alone.
+func TestHTTP2BrokenAnswer(t *testing.T) {
+	ca := newAuthority(t)
+	for _, test := range []struct {
+		name string
+		code int64
+		call func(w http.ResponseWriter, r *http.Request, id string)
+	}{
+		{"reset before the header", transports.CodeUnreachable, func(http.ResponseWriter, *http.Request, string) { panic(http.ErrAbortHandler) }},
+		{"reset within the JSON", transports.CodeExited, func(w http.ResponseWriter, _ *http.Request, id string) {
+			plain(w, `{"jsonrpc":"2.0","id":`+id)
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		}},
+		{"reset within an event", transports.CodeExited, func(w http.ResponseWriter, _ *http.Request, id string) {
+			events(w, "data: {\"id\":"+id)
+			panic(http.ErrAbortHandler)
+		}},
+		{"JSON that stalls", transports.CodeUnreachable, func(w http.ResponseWriter, r *http.Request, _ string) {
+			plain(w, "{")
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}},
+		{"an event that stalls", transports.CodeUnreachable, func(w http.ResponseWriter, r *http.Request, _ string) {
+			events(w, "data: {")
+			<-r.Context().Done()
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			var calls atomic.Int32
+			fine := make(chan struct{})
+			s := &scripted{call: func(w http.ResponseWriter, r *http.Request, id string) {
+				if r.ProtoMajor != 2 {
+					t.Errorf("the call came by %s", r.Proto)
+				}
+				switch calls.Add(1) {
+				case 1:
+					<-fine
+				case 2:
+					test.call(w, r, id)
+					return
+				}
+				plain(w, `{"jsonrpc":"2.0","id":`+id+`,"result":{}}`)
+			}}
+			opts := hurried
+			opts.roots = ca.roots
+			c := dial(t, ca.secure(t, s), opts)
+			other := start(c)
+			s.wait(t, "POST tools/call")
+			_, err := tool(t, c, "x", "{}")
+			wantFailure(t, err, test.code, transports.Unknown)
+			close(fine)
+			if err := <-other; err != nil {
+				t.Errorf("the other call: %v", err)
+			}
+			if _, err := tool(t, c, "x", "{}"); err != nil || calls.Load() != 3 {
+				t.Errorf("the next call: %v; %d came, want 3", err, calls.Load())
+			}
+		})
+	}
+}
+
+// Frames of HTTP/2 (RFC 9113, 6), as far as a server by hand needs them.
+const (
+	frameData     = 0
+	frameHeaders  = 1
+	frameReset    = 3
+	frameSettings = 4
+	framePing     = 6
+	frameGoAway   = 7
+
+	endStream, endHeaders, ack = 0x1, 0x4, 0x1
+)
+
+func frame(kind, flags byte, stream uint32, payload []byte) []byte {
+	n := len(payload)
+	return append([]byte{byte(n >> 16), byte(n >> 8), byte(n), kind, flags, byte(stream >> 24), byte(stream >> 16), byte(stream >> 8), byte(stream)}, payload...)
+}
+
+// An h2 is a server of HTTP/2 whose answers a test writes as frames.
+type h2 struct {
+	call  func(conn net.Conn, stream uint32, id string) // takes tools/call
+	calls atomic.Int32
+}
+
+func (s *h2) serve(t *testing.T, ca *authority) schema.Server {
+	t.Helper()
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{ca.sign(t, nil)}, NextProtos: []string{"h2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go s.converse(conn)
+		}
+	}()
+	return schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: "https://" + l.Addr().String()}
+}
+
+func (s *h2) converse(conn net.Conn) {
+	defer conn.Close()
+	_, _ = io.CopyN(io.Discard, conn, int64(len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")))
+	_, _ = conn.Write(frame(frameSettings, 0, 0, nil))
+	bodies := map[uint32][]byte{}
+	for head := make([]byte, 9); ; {
+		if _, err := io.ReadFull(conn, head); err != nil {
+			return
+		}
+		payload := make([]byte, int(head[0])<<16|int(head[1])<<8|int(head[2]))
+		if _, err := io.ReadFull(conn, payload); err != nil {
+			return
+		}
+		stream := uint32(head[6])<<16 | uint32(head[7])<<8 | uint32(head[8])
+		if head[3] == framePing && head[4]&ack == 0 {
+			_, _ = conn.Write(frame(framePing, ack, 0, payload))
+		}
+		if head[3] == frameData {
+			bodies[stream] = append(bodies[stream], payload...)
+		}
+		if head[3] <= frameHeaders && head[4]&endStream != 0 {
+			s.answer(conn, stream, bodies[stream])
+		}
+	}
+}
+
+func (s *h2) answer(conn net.Conn, stream uint32, body []byte) {
+	m, _ := wire.Parse(body)
+	switch m.Method {
+	case "tools/call":
+		s.calls.Add(1)
+		s.call(conn, stream, string(m.ID))
+	case "initialize":
+		h2JSON(conn, stream, `{"jsonrpc":"2.0","id":`+string(m.ID)+`,"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"x"}}}`)
+	case "": // the stream of what it says unasked
+		_, _ = conn.Write(frame(frameHeaders, endStream|endHeaders, stream, []byte{0x8d})) // :status 404
+	default:
+		_, _ = conn.Write(frame(frameHeaders, endStream|endHeaders, stream, []byte{0x89})) // :status 204
+	}
+}
+
+func h2JSON(conn net.Conn, stream uint32, text string) {
+	const kind = "application/json"
+	header := append([]byte{0x88, 0x0f, 0x10, byte(len(kind))}, kind...) // :status 200, content-type
+	_, _ = conn.Write(append(frame(frameHeaders, endHeaders, stream, header), frame(frameData, endStream, stream, []byte(text))...))
+}
+
+// However a server of HTTP/2 takes leave of a call, it gets the call once, and
+// the next one works. net/http would send some of these again.
+func TestHTTP2SentOnce(t *testing.T) {
+	ca := newAuthority(t)
+	const protocolError, internalError, refusedStream = 1, 2, 7
+	reset := func(code byte) func(net.Conn, uint32, string) {
+		return func(conn net.Conn, stream uint32, _ string) {
+			_, _ = conn.Write(frame(frameReset, 0, stream, []byte{0, 0, 0, code}))
+		}
+	}
+	for name, leave := range map[string]func(conn net.Conn, stream uint32, id string){
+		"PROTOCOL_ERROR": reset(protocolError),
+		"INTERNAL_ERROR": reset(internalError),
+		"REFUSED_STREAM": reset(refusedStream),
+		"GOAWAY":         func(conn net.Conn, _ uint32, _ string) { _, _ = conn.Write(frame(frameGoAway, 0, 0, make([]byte, 8))) },
+		"GOAWAY that counts it": func(conn net.Conn, stream uint32, _ string) {
+			_, _ = conn.Write(frame(frameGoAway, 0, 0, []byte{0, 0, 0, byte(stream), 0, 0, 0, internalError}))
+			conn.Close()
+		},
+		"PROTOCOL_ERROR behind an interim answer": func(conn net.Conn, stream uint32, _ string) {
+			_, _ = conn.Write(frame(frameHeaders, endHeaders, stream, []byte("\x08\x03103"))) // :status 103
+			reset(protocolError)(conn, stream, "")
+		},
+		"closed": func(conn net.Conn, _ uint32, _ string) { conn.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &h2{}
+			s.call = func(conn net.Conn, stream uint32, id string) {
+				if s.calls.Load() == 2 {
+					leave(conn, stream, id)
+					return
+				}
+				h2JSON(conn, stream, `{"jsonrpc":"2.0","id":`+id+`,"result":{}}`)
+			}
+			c := dial(t, s.serve(t, ca), Options{HandshakeOnly: true, roots: ca.roots})
+			if _, err := tool(t, c, "x", "{}"); err != nil {
+				t.Fatal(err)
+			}
+			_, err := tool(t, c, "x", "{}")
+			wantFailure(t, err, transports.CodeUnreachable, transports.Unknown)
+			if _, err := tool(t, c, "x", "{}"); err != nil {
+				t.Errorf("the next call: %v", err)
+			}
+			if n := s.calls.Load(); n != 3 || c.Err() != nil {
+				t.Errorf("%d calls came, want 3; the connection's end: %v", n, c.Err())
+			}
+		})
+	}
+}
+
+// A connection of HTTP/2 that stops in the middle of a frame is found by a ping
+// that it does not answer.
+func TestHTTP2Stalls(t *testing.T) {
+	ca := newAuthority(t)
+	s := &h2{}
+	s.call = func(conn net.Conn, stream uint32, id string) {
+		if s.calls.Load() == 1 {
+			_, _ = conn.Write(frame(frameHeaders, endHeaders, stream, make([]byte, 100))[:20])
+			awaitEnd(conn)
+			return
+		}
+		h2JSON(conn, stream, `{"jsonrpc":"2.0","id":`+id+`,"result":{}}`)
+	}
+	opts := hurried
+	opts.roots, opts.timing.http.ping = ca.roots, 100*time.Millisecond
+	c := dial(t, s.serve(t, ca), opts)
+	_, err := tool(t, c, "x", "{}")
+	if f := wantFailure(t, err, transports.CodeUnreachable, transports.Unknown); !strings.Contains(f.Error(), "lost") {
+		t.Errorf("got %v", f)
+	}
+	if _, err := tool(t, c, "x", "{}"); err != nil {
+		t.Errorf("the next call: %v", err)
+	}
+}

@@ -1,0 +1,158 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"net/url"
+	"sync/atomic"
+	"time"
+)
+
+// httpPatience is how long an upstream may stop in the middle of an answer.
+// Before an answer begins and between two events it may be silent for as long as
+// it likes: it may be working, and how long that may take is up to "timeout".
+type httpPatience struct {
+	header time.Duration // from the header's first byte to its last; also for the answer to a ping
+	body   time.Duration // within a body that is not an event stream, and within an event
+	ping   time.Duration // HTTP/2: silence of the whole connection after which it is pinged
+}
+
+var usualPatience = httpPatience{header: 15 * time.Second, body: 60 * time.Second, ping: 30 * time.Second}
+
+// errStalled ends a request whose answer stopped in the middle.
+var errStalled = errors.New("stalled")
+
+// errSentBefore ends a request that net/http would send a second time although
+// it may have run. It would if the upstream resets an HTTP/2 stream with
+// PROTOCOL_ERROR, and if the config has a header Idempotency-Key.
+var errSentBefore = errors.New("the connection broke before the answer")
+
+// A notSentError ends a request of which the upstream saw nothing.
+type notSentError struct{ error }
+
+func (e notSentError) Unwrap() error { return e.error }
+
+// fetch sends a request, once. Neither the header of the answer may stall nor
+// its body, which is an *answerBody. The error is a notSentError if the upstream
+// saw nothing of the request.
+func (l *httpLink) fetch(req *http.Request) (*http.Response, error) {
+	patience := l.conn.opts.timing.http
+	ctx, cancel := context.WithCancelCause(req.Context())
+	a := &attempt{patience: patience.header, activity: &l.conn.health.activity}
+	a.timer = time.AfterFunc(a.patience, func() {
+		cancel(fmt.Errorf("the answer %w: the rest of its header did not come for %s", errStalled, a.patience))
+	})
+	a.timer.Stop()
+	req = req.WithContext(httptrace.WithClientTrace(ctx, a.trace()))
+	req.GetBody = a.once(req.GetBody)
+	resp, err := l.client.Do(req)
+	a.timer.Stop()
+	if err != nil {
+		err = a.failed(stallOf(ctx, err))
+		cancel(nil)
+		return nil, err
+	}
+	resp.Body = &answerBody{Closer: resp.Body, in: l.conn.health.countActivity(resp.Body), ctx: ctx, cancel: cancel, patience: patience.body}
+	return resp, nil
+}
+
+// An attempt watches a request until its answer begins.
+type attempt struct {
+	patience time.Duration
+	activity *atomic.Int64 // of the connection: the beginning of any answer counts
+	timer    *time.Timer   // runs while a header arrives
+	written  atomic.Bool   // some of the request was written
+	answered atomic.Bool   // a header has begun to arrive
+}
+
+func (a *attempt) trace() *httptrace.ClientTrace {
+	return &httptrace.ClientTrace{
+		GetConn:      func(string) { a.reset() }, // also when a redirect is followed
+		WroteHeaders: func() { a.written.Store(true) },
+		GotFirstResponseByte: func() {
+			a.activity.Add(1)
+			a.answered.Store(true)
+			a.timer.Reset(a.patience)
+		},
+		// What follows an interim answer may take its time.
+		Got1xxResponse: func(int, textproto.MIMEHeader) error { a.reset(); return nil },
+	}
+}
+
+// reset waits for the first byte of an answer.
+func (a *attempt) reset() {
+	a.timer.Stop()
+	a.answered.Store(false)
+}
+
+// once returns a GetBody that gives the body a second time only for a redirect,
+// or if nothing of the request was written.
+func (a *attempt) once(body func() (io.ReadCloser, error)) func() (io.ReadCloser, error) {
+	if body == nil {
+		return nil
+	}
+	return func() (io.ReadCloser, error) {
+		if a.written.Load() && !a.answered.Load() {
+			return nil, errSentBefore
+		}
+		return body()
+	}
+}
+
+// failed returns err without the URL, which may hold a secret.
+func (a *attempt) failed(err error) error {
+	var urlErr *url.Error
+	if errors.As(err, &urlErr) {
+		err = urlErr.Err
+	}
+	if !a.written.Load() || errors.Is(err, errRedirect) {
+		return notSentError{err}
+	}
+	return err
+}
+
+// An answerBody is the body of an HTTP answer, which must not stall.
+type answerBody struct {
+	io.Closer
+	in             io.Reader
+	ctx            context.Context // the request's
+	cancel         context.CancelCauseFunc
+	patience       time.Duration
+	silenceAllowed bool // the upstream may be silent now
+}
+
+// allowSilence says whether the upstream may be silent from here on. At first it
+// may not.
+func (b *answerBody) allowSilence(may bool) { b.silenceAllowed = may }
+
+func (b *answerBody) Read(p []byte) (int, error) {
+	if !b.silenceAllowed {
+		late := time.AfterFunc(b.patience, func() {
+			b.cancel(fmt.Errorf("the answer %w: nothing more of it came for %s", errStalled, b.patience))
+		})
+		defer late.Stop()
+	}
+	n, err := b.in.Read(p)
+	if err != nil && err != io.EOF {
+		err = stallOf(b.ctx, err)
+	}
+	return n, err
+}
+
+func (b *answerBody) Close() error {
+	defer b.cancel(nil)
+	return b.Closer.Close()
+}
+
+// stallOf returns the stall that ended a request, or err if none did.
+func stallOf(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); errors.Is(cause, errStalled) {
+		return cause
+	}
+	return err
+}

@@ -1,0 +1,71 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+
+	"dynmcp/internal/wire"
+)
+
+// maxQueued is how many bytes may wait for one upstream to read them. A message
+// that would come on top is refused; those that wait are not given up.
+const maxQueued = 128 << 20
+
+// A lineLink is the part of a link that carries messages as lines.
+type lineLink struct {
+	conn   *Conn
+	writer *wire.Writer
+}
+
+// newLineLink writes to w, which may leave unread what it is sent for as long as
+// it likes: a server that does one thing at a time does.
+func newLineLink(c *Conn, w io.Writer) lineLink {
+	writer := wire.NewWriter(w, 0)
+	writer.Cork = c.opts.Cork
+	return lineLink{c, writer}
+}
+
+func (l *lineLink) connect(context.Context) error { return nil }
+
+// sendRequest writes the pieces of a request without joining them.
+func (l *lineLink) sendRequest(call *Call, id int64) error {
+	params, n := call.pieces(id)
+	return l.writer.SendRequest(maxQueued, id, call.Method, params[:n]...)
+}
+
+func (l *lineLink) send(message ...[]byte) error {
+	return l.writer.SendWithin(maxQueued, message...)
+}
+
+func (l *lineLink) sendInitialized(message ...[]byte) error { return l.send(message...) }
+
+// readLines handles what the upstream prints until that ends.
+func (c *Conn) readLines(stream io.Reader) {
+	r := wire.NewReader(c.health.countActivity(stream), c.server.MaxMessageBytes)
+	r.Cork, r.Idle = c.opts.Cork, c.opts.Throttle
+	defer r.Uncork()
+	for {
+		m, err := r.Next()
+		if err == nil {
+			c.receive(m, nil)
+			continue
+		}
+		var fault *wire.Fault
+		if !errors.As(err, &fault) {
+			return
+		}
+		c.handleFault(fault)
+	}
+}
+
+// withoutPath returns err without the name of a file, which is "|1" for a pipe
+// of ours.
+func withoutPath(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}

@@ -1,0 +1,29 @@
+package upstream
+
+import "context"
+
+// A link carries messages between a Conn and its upstream. What comes in it
+// hands to Conn.receive in the order of the wire, and the end of the transport
+// to Conn.lose. Its methods but connect, sendInitialized and close do not block.
+type link interface {
+	// connect does what comes before the first message.
+	connect(ctx context.Context) error
+	// sendRequest sends the request of a call that is in flight under id.
+	sendRequest(call *Call, id int64) error
+	// send sends a notification or a response.
+	send(message ...[]byte) error
+	// sendInitialized sends the notification that ends the handshake.
+	sendInitialized(message ...[]byte) error
+	// kill ends at once a child and all that it started.
+	kill()
+	// stderr returns the last lines of a child's stderr.
+	stderr() string
+	// close ends the transport and returns when it is over.
+	close()
+}
+
+// noProcess is the part of a link that has no child.
+type noProcess struct{}
+
+func (noProcess) kill()          {}
+func (noProcess) stderr() string { return "" }

@@ -1,0 +1,58 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"dynmcp/internal/wire"
+	"dynmcp/transports"
+)
+
+// The most that one list may hold; more is a fault of the upstream, not a
+// catalogue. An entry costs a KB of ours, however small it is.
+const (
+	maxPages     = 100
+	maxListBytes = 64 << 20
+	maxEntries   = 100_000
+)
+
+// List returns all entries of a list, following its pages: method is for
+// instance "tools/list", key the member that holds the entries. A cursor that
+// comes twice, too many pages, entries or bytes are errors.
+func (c *Conn) List(ctx context.Context, method, key string) ([]json.RawMessage, error) {
+	entries := []json.RawMessage{}
+	seen := map[string]bool{}
+	var params json.RawMessage
+	for size := 0; ; {
+		result, err := c.Call(ctx, method, params)
+		if err != nil {
+			return nil, err
+		}
+		page := wire.Get(result, key)
+		if len(page) == 0 || page[0] != '[' {
+			return nil, c.newFailure(transports.CodeProtocol, transports.Executed, fmt.Errorf("%s: member %q is %s, not an array", method, key, wire.TypeName(page)))
+		}
+		for entry := range wire.Elements(page) {
+			entries = append(entries, entry)
+		}
+		if size += len(result); size > maxListBytes || len(entries) > maxEntries {
+			return nil, c.newFailure(transports.CodeProtocol, transports.Executed, fmt.Errorf("%s: more than %d bytes or %d entries", method, maxListBytes, maxEntries))
+		}
+		cursor := wire.Get(result, "nextCursor")
+		if text, ok := wire.Text(cursor); !ok || text == "" {
+			if l, ok := c.link.(*httpLink); ok && c.stateless.Load() && method == "tools/list" {
+				l.bindHeaders(entries)
+			}
+			return entries, nil
+		}
+		switch {
+		case seen[string(cursor)]:
+			return nil, c.newFailure(transports.CodeProtocol, transports.Executed, fmt.Errorf("%s: the same cursor came twice", method))
+		case len(seen) >= maxPages:
+			return nil, c.newFailure(transports.CodeProtocol, transports.Executed, fmt.Errorf("%s: more than %d pages", method, maxPages))
+		}
+		seen[string(cursor)] = true
+		params = append(append(json.RawMessage(`{"cursor":`), cursor...), '}')
+	}
+}

@@ -1,0 +1,209 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"dynmcp/internal/mcptest"
+	"dynmcp/internal/wire"
+	"dynmcp/schema"
+	"dynmcp/transports"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(serialVariable) != "" {
+		serveSerially(os.Stdin, os.Stdout)
+		return
+	}
+	mcptest.Main(m)
+}
+
+// patience ends a test that hangs; nothing is measured by it.
+const patience = 30 * time.Second
+
+// fake returns the entry of a fakemcp child. Whatever it starts carries the
+// marker, and must be gone when the test ends.
+func fake(t *testing.T, args ...string) schema.Server {
+	t.Helper()
+	name, value := "TRANSPORTS_MARKER", rand.Text()
+	t.Cleanup(func() {
+		if left := mcptest.Processes(name + "=" + value); len(left) > 0 {
+			t.Errorf("processes left behind: %v", left)
+		}
+	})
+	return schema.Server{Name: "up", Transport: schema.Stdio, Command: mcptest.Fake(t), Args: args, Env: map[string]string{name: value}}
+}
+
+// dial opens a connection that the test's end closes.
+func dial(t *testing.T, server schema.Server, opts Options) *Conn {
+	t.Helper()
+	c, err := tryDial(t, server, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func tryDial(t *testing.T, server schema.Server, opts Options) (*Conn, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	c, err := openAndGreet(ctx, server, opts)
+	if err == nil {
+		t.Cleanup(c.Close)
+	}
+	return c, err
+}
+
+// openAndGreet opens a connection and makes the handshake. A child that does not
+// end by itself is killed soon: few tests are about how long it may take to.
+func openAndGreet(ctx context.Context, server schema.Server, opts Options) (*Conn, error) {
+	if opts.timing.stopGrace == 0 {
+		opts.timing.stopGrace = 200 * time.Millisecond
+	}
+	c, err := Open(server, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Handshake(ctx, nil); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// tool calls a tool with arguments and waits.
+func tool(t *testing.T, c *Conn, name, arguments string) (json.RawMessage, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	result, err := c.Call(ctx, "tools/call", fmt.Appendf(nil, `{"name":%q,"arguments":%s}`, name, arguments))
+	if errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("%s: no answer", name)
+	}
+	return result, err
+}
+
+// setTimeout gives calls a timeout that does not hold for the handshake before.
+// The connection must be of the handshake era and idle.
+func setTimeout(c *Conn, timeout time.Duration) { c.server.Timeout = timeout }
+
+// mustEcho fails the test unless the upstream answers, however long it takes.
+func mustEcho(t *testing.T, c *Conn) {
+	t.Helper()
+	const arguments = `{"n":9007199254740993,"f":1.0,"z":1,"a":2}`
+	var result json.RawMessage
+	var err error
+	ended := make(chan struct{})
+	c.Start(&Call{
+		Method: "tools/call", Params: []byte(`{"name":"echo","arguments":` + arguments + `}`), unlimited: true,
+		Done: func(r json.RawMessage, e error) {
+			result, err = r, e
+			close(ended)
+		},
+	})
+	waitFor(t, "the answer to echo", ended)
+	if err != nil {
+		t.Fatalf("echo: %v", err)
+	}
+	var got bytes.Buffer // without the space of one that prints prettily
+	if err := json.Compact(&got, wire.Get(result, "structuredContent")); err != nil || got.String() != arguments {
+		t.Fatalf("echo: got %s, want %s", result, arguments)
+	}
+}
+
+// wantFailure fails the test unless err is a failure with this code and outcome.
+func wantFailure(t *testing.T, err error, code int64, outcome transports.Outcome) *transports.Failure {
+	t.Helper()
+	var f *transports.Failure
+	if !errors.As(err, &f) {
+		t.Fatalf("got %v, want a failure with code %d", err, code)
+	}
+	if f.Code != code || f.Outcome != outcome {
+		t.Errorf("got %d %s (%v), want %d %s", f.Code, f.Outcome, f, code, outcome)
+	}
+	return f
+}
+
+func waitFor(t *testing.T, what string, done <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-done:
+	case <-time.After(patience):
+		t.Fatalf("%s: never", what)
+	}
+}
+
+// A recorder is a Peer that remembers.
+type recorder struct {
+	onRequest func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
+
+	mu   sync.Mutex
+	got  []string // method and params
+	more chan struct{}
+}
+
+func (r *recorder) Notify(method string, params json.RawMessage) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.got = append(r.got, method+" "+string(params))
+	if r.more != nil {
+		close(r.more)
+		r.more = nil
+	}
+}
+
+func (r *recorder) Request(ctx context.Context, method string, params json.RawMessage) func() (json.RawMessage, error) {
+	return func() (json.RawMessage, error) { return r.onRequest(ctx, method, params) }
+}
+
+func (r *recorder) all() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string(nil), r.got...)
+}
+
+// wait waits for n notifications and returns all.
+func (r *recorder) wait(t *testing.T, n int) []string {
+	t.Helper()
+	return r.waitFor(t, "", n)
+}
+
+// waitFor waits for n notifications that begin with prefix and returns all of
+// these.
+func (r *recorder) waitFor(t *testing.T, prefix string, n int) []string {
+	t.Helper()
+	end := time.After(patience)
+	for {
+		r.mu.Lock()
+		var found []string
+		for _, text := range r.got {
+			if strings.HasPrefix(text, prefix) {
+				found = append(found, text)
+			}
+		}
+		if len(found) >= n {
+			r.mu.Unlock()
+			return found
+		}
+		if r.more == nil {
+			r.more = make(chan struct{})
+		}
+		more := r.more
+		r.mu.Unlock()
+		select {
+		case <-more:
+		case <-end:
+			t.Fatalf("got %d notifications %q, want %d: %q", len(found), prefix, n, r.all())
+		}
+	}
+}

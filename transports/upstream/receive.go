@@ -1,0 +1,204 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"dynmcp/internal/wire"
+	"dynmcp/transports"
+)
+
+// receive handles one message of the upstream, in the order of the wire. own
+// is the call on whose stream it came, nil if the stream is shared.
+func (c *Conn) receive(m wire.Message, own *Call) {
+	if len(m.Raw) > 0 && m.Raw[0] == '[' {
+		for element := range wire.Elements(m.Raw) {
+			if part, err := wire.Parse(element); err != nil {
+				c.handleFault(&wire.Fault{Line: element, Err: err})
+			} else {
+				c.receive(part, own)
+			}
+		}
+		return
+	}
+	switch {
+	case m.IsRequest():
+		c.handleRequest(m, own)
+	case m.IsNotification():
+		c.handleNotification(m, own)
+	default:
+		c.handleResponse(m, own)
+	}
+}
+
+// handleResponse ends the call that a response belongs to; on the stream of a
+// call that is this call. If it has both a result and an error the error counts.
+func (c *Conn) handleResponse(m wire.Message, own *Call) {
+	id, ok := transports.ParseID(m.ID)
+	var found bool
+	switch {
+	case !ok:
+	case m.Error != nil && string(m.Error) != "null":
+		found = c.finishOwn(id, own, nil, wire.ParseError(m.Error))
+	case m.Result != nil:
+		found = c.finishOwn(id, own, m.Result, nil)
+	default:
+		found = c.finishOwn(id, own, nil, c.newFailure(transports.CodeProtocol, transports.Unknown, errors.New("the answer holds neither a result nor an error")))
+	}
+	if !found {
+		c.log.Debug("answer to nothing in flight", "id", string(m.ID))
+	}
+}
+
+func (c *Conn) handleNotification(m wire.Message, own *Call) {
+	switch m.Method {
+	case "notifications/progress":
+		c.handleProgress(m.Params)
+	case "notifications/cancelled":
+		c.requests.cancel(wire.Get(m.Params, "requestId"), &transports.Cancelled{Reason: wire.Get(m.Params, "reason")})
+	case "notifications/subscriptions/acknowledged":
+		c.subscriptions.acknowledge(m, own)
+	default:
+		params := m.Params
+		if c.stateless.Load() {
+			c.subscriptions.acknowledge(m, own)
+			params = removeSubscriptionID(params)
+		}
+		if peer := c.peerOf(own); peer != nil {
+			peer.Notify(m.Method, params)
+		}
+	}
+}
+
+// handleProgress gives a call its progress, under the token the host chose.
+func (c *Conn) handleProgress(params json.RawMessage) {
+	token := wire.Get(params, "progressToken")
+	id, ok := transports.ParseID(token)
+	if !ok {
+		return
+	}
+	call := c.calls.restartTimer(id, c.server.Timeout)
+	if call == nil || call.token.Len == 0 {
+		c.log.Debug("progress of nothing in flight", "token", string(token))
+		return
+	}
+	call.Peer.Notify("notifications/progress", wire.Set(params, "progressToken", call.token.In(call.Params)))
+}
+
+func (c *Conn) peerOf(own *Call) transports.Peer {
+	if own != nil && own.Peer != nil {
+		return own.Peer
+	}
+	return c.opts.Peer
+}
+
+// handleRequest has the peer answer a request of the upstream. A ping is
+// answered here.
+func (c *Conn) handleRequest(m wire.Message, own *Call) {
+	peer := c.peerOf(own)
+	switch {
+	case m.Method == "ping":
+		c.respond(m.ID, json.RawMessage(`{}`), nil)
+		return
+	case peer == nil:
+		c.respond(m.ID, nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("no host takes %q", m.Method)})
+		return
+	}
+	ctx, cancel := context.WithCancelCause(c.ctx)
+	key := string(m.ID)
+	if !c.requests.register(key, cancel) {
+		cancel(nil)
+		c.respond(m.ID, nil, &wire.Error{Code: wire.CodeInvalidRequest, Message: fmt.Sprintf("id %s is in flight already, or %d others are", key, maxServerRequests)})
+		return
+	}
+	answer := peer.Request(ctx, m.Method, m.Params)
+	spawned := c.spawn(func() {
+		defer cancel(nil)
+		result, err := answer()
+		c.requests.remove(key)
+		if ctx.Err() == nil {
+			c.respond(m.ID, result, err)
+		}
+	})
+	if !spawned {
+		cancel(nil)
+		_, _ = answer() // nobody is left to be told
+	}
+}
+
+func (c *Conn) respond(id []byte, result json.RawMessage, err error) {
+	parts := wire.Result(id, result)
+	if err != nil {
+		parts = wire.Failure(id, transports.WireError(err))
+	}
+	if err := c.link.send(parts...); err != nil {
+		c.log.Debug("response not sent", "err", err)
+	}
+}
+
+// maxServerRequests is how many requests of one upstream may wait for hosts to
+// answer them.
+const maxServerRequests = 256
+
+// serverRequests are the requests of an upstream that wait for an answer.
+type serverRequests struct {
+	mu      sync.Mutex
+	cancels map[string]context.CancelCauseFunc // by id, as it came
+}
+
+// register reports false if the id is taken or too many requests wait.
+func (s *serverRequests) register(id string, cancel context.CancelCauseFunc) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cancels[id] != nil || len(s.cancels) >= maxServerRequests {
+		return false
+	}
+	if s.cancels == nil {
+		s.cancels = map[string]context.CancelCauseFunc{}
+	}
+	s.cancels[id] = cancel
+	return true
+}
+
+func (s *serverRequests) remove(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.cancels, id)
+}
+
+// cancel ends the context of a request, if it still waits.
+func (s *serverRequests) cancel(id []byte, cause error) {
+	s.mu.Lock()
+	cancel := s.cancels[string(id)]
+	s.mu.Unlock()
+	if cancel != nil {
+		cancel(cause)
+	}
+}
+
+// handleFault reports a line that is not a message. One that was cut off fails
+// the call it would have answered.
+func (c *Conn) handleFault(f *wire.Fault) {
+	if n, ok := transports.ParseID(f.Answers()); ok && !f.Cut { // the end of the stream says more
+		code := int64(transports.CodeProtocol)
+		if f.TooBig {
+			code = transports.CodeTooLarge
+		}
+		if c.finish(n, nil, c.newFailure(code, transports.Executed, fmt.Errorf("the answer cannot be read: %w", f.Err))) {
+			return
+		}
+	}
+	if n := c.junk.Add(1); isPowerOfTen(n) { // a server that prints one such line often prints many
+		c.log.Warn("not a message", "count", n, "err", f.Err, "text", c.excerpt(f.Line, 120))
+	}
+}
+
+func isPowerOfTen(n int64) bool {
+	for n > 1 && n%10 == 0 {
+		n /= 10
+	}
+	return n == 1
+}

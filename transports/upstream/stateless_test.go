@@ -1,0 +1,217 @@
+package upstream
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"dynmcp/internal/mcptest"
+	"dynmcp/internal/wire"
+	"dynmcp/schema"
+	"dynmcp/transports"
+)
+
+// eachNew runs a test against a stateless upstream over pipes and over HTTP.
+func eachNew(t *testing.T, test func(t *testing.T, server schema.Server, ledger mcptest.Ledger)) {
+	for name, entry := range map[string]func(*testing.T, ...string) schema.Server{"stdio": fake, "http": remote} {
+		t.Run(name, func(t *testing.T) {
+			ledger := mcptest.NewLedger(t)
+			test(t, entry(t, "-era", "new", "-ledger", ledger.Path), ledger)
+		})
+	}
+}
+
+func TestStatelessHandshake(t *testing.T) {
+	eachNew(t, func(t *testing.T, server schema.Server, ledger mcptest.Ledger) {
+		c := dial(t, server, Options{Info: Info{Name: "us", Version: "7"}})
+		if info := c.ServerInfo(); c.Era() != transports.Stateless || info.ProtocolVersion != transports.StatelessVersion || !info.Has("tools") || wire.Get(info.Implementation, "name") == nil {
+			t.Errorf("got %+v", info)
+		}
+		if n := ledger.Count("initialize"); n != 0 {
+			t.Errorf("initialize was called %d times", n)
+		}
+		mustEcho(t, c)
+	})
+}
+
+// Every request says what we speak; what a host said of itself stays.
+func TestStatelessRequests(t *testing.T) {
+	eachNew(t, func(t *testing.T, server schema.Server, _ mcptest.Ledger) {
+		c := dial(t, server, Options{Info: Info{Name: "us", Version: "7"}})
+		result, err := c.Call(t.Context(), "tools/call", json.RawMessage(
+			`{"name":"received","_meta":{"x":1.0,"io.modelcontextprotocol/clientInfo":{"name":"host"}},"arguments":{"n":9}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		call := receivedCall(t, result)
+		for _, want := range []string{`"x":1.0`, `"io.modelcontextprotocol/clientInfo":{"name":"host"}`, `"io.modelcontextprotocol/protocolVersion":"2026-07-28"`, `"io.modelcontextprotocol/clientCapabilities":{}`} {
+			if !strings.Contains(call, want) {
+				t.Errorf("got %s, want it to hold %s", call, want)
+			}
+		}
+	})
+}
+
+// receivedCall picks the tools/call from what the tool received returned: over
+// HTTP, other requests of ours come at the same time.
+func receivedCall(t *testing.T, result json.RawMessage) string {
+	t.Helper()
+	var lines []string
+	if err := json.Unmarshal([]byte(mcptest.Message{Result: result}.Text()), &lines); err != nil {
+		t.Fatalf("%v in %s", err, result)
+	}
+	for _, line := range lines {
+		if mcptest.Parse(line).Method == "tools/call" {
+			return line
+		}
+	}
+	t.Fatalf("no tools/call in %q", lines)
+	return ""
+}
+
+// Names that may not stand in a header are encoded.
+func TestStatelessNames(t *testing.T) {
+	for _, name := range []string{"é", "=?base64?x", " a", "a\tb", "日本"} {
+		server := remote(t, "-era", "new", "-tool", fmt.Sprintf(`{"name":%s,"inputSchema":{"type":"object"}}`, wire.Quote(name)))
+		c := dial(t, server, Options{})
+		if _, err := tool(t, c, name, "{}"); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+// Arguments that a tool's schema names go into headers, from any depth.
+func TestStatelessArgumentHeaders(t *testing.T) {
+	server := remote(t, "-era", "new", "-tool", `{"name":"headers","inputSchema":{"type":"object","properties":{"r":{"type":"string","x-mcp-header":"Region"},"deep":{"type":"object","properties":{"n":{"type":"integer","x-mcp-header":"N"}}},"bad":{"x-mcp-header":"a b"}}}}`)
+	c := dial(t, server, Options{})
+	if _, err := c.List(t.Context(), "tools/list", "tools"); err != nil {
+		t.Fatal(err)
+	}
+	result, err := tool(t, c, "headers", `{"r":"eu-ü","deep":{"n":42},"bad":"x"}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var headers http.Header
+	for content := range wire.Elements(wire.Get(result, "content")) {
+		text, _ := wire.Text(wire.Get(content, "text"))
+		if err := json.Unmarshal([]byte(text), &headers); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if headers.Get("Mcp-Param-Region") != "=?base64?ZXUtw7w=?=" || headers.Get("Mcp-Param-N") != "42" || headers.Get("Mcp-Name") != "headers" || headers.Get("Mcp-Method") != "tools/call" {
+		t.Errorf("got %v", headers)
+	}
+	for name := range headers {
+		if strings.HasPrefix(name, "Mcp-Param-") && name != "Mcp-Param-Region" && name != "Mcp-Param-N" {
+			t.Errorf("got %s", name)
+		}
+	}
+}
+
+// Notifications come on a stream of our own, which is opened again when it ends,
+// and without our subscription's id.
+func TestStatelessListens(t *testing.T) {
+	t.Parallel()
+	eachNew(t, func(t *testing.T, server schema.Server, ledger mcptest.Ledger) {
+		const changed = "notifications/tools/list_changed {" // one of ours has no params
+		peer := &recorder{}
+		c := dial(t, server, Options{Peer: peer})
+		ledger.WaitFor("listening", 1)
+		if _, err := tool(t, c, "add_tool", `{"name":"later"}`); err != nil {
+			t.Fatal(err)
+		}
+		if got := peer.waitFor(t, changed, 1)[0]; strings.Contains(got, "subscriptionId") {
+			t.Errorf("got %s", got)
+		}
+		if _, err := tool(t, c, "end_listen", "{}"); err != nil {
+			t.Fatal(err)
+		}
+		ledger.WaitFor("listening", 2)
+		if _, err := tool(t, c, "remove_tool", `{"name":"later"}`); err != nil {
+			t.Fatal(err)
+		}
+		peer.waitFor(t, changed, 2)
+	})
+}
+
+func TestStatelessSubscribes(t *testing.T) {
+	t.Parallel()
+	eachNew(t, func(t *testing.T, server schema.Server, ledger mcptest.Ledger) {
+		peer := &recorder{}
+		c := dial(t, server, Options{Peer: peer})
+		ledger.WaitFor("listening", 1)
+		const params = `{"uri":"fake://a"}`
+		if err := c.Subscribe(t.Context(), json.RawMessage(params)); err != nil {
+			t.Fatal(err)
+		}
+		ledger.WaitFor("listening", 2)
+		if _, err := tool(t, c, "touch", params); err != nil {
+			t.Fatal(err)
+		}
+		if got := peer.waitFor(t, "notifications/resources/updated", 1)[0]; !strings.Contains(got, "fake://a") {
+			t.Errorf("got %s", got)
+		}
+		if err := c.Unsubscribe(t.Context(), json.RawMessage(params)); err != nil {
+			t.Fatal(err)
+		}
+		ledger.WaitFor("listening", 3)
+		if err := c.Subscribe(t.Context(), json.RawMessage(`{}`)); err == nil {
+			t.Error("without a uri: no error")
+		}
+	})
+}
+
+// A tool's schema and a call's arguments put nothing into a request but the
+// headers that are meant for them.
+func TestStatelessHeaderInjection(t *testing.T) {
+	for _, test := range []struct {
+		property, arguments string
+		want                string // the headers for arguments
+	}{
+		{`"r":{"x-mcp-header":"Region"}`, `{"r":"a\r\nAuthorization: x"}`, "map[Mcp-Param-Region:[=?base64?YQ0KQXV0aG9yaXphdGlvbjogeA==?=]]"},
+		{`"r":{"x-mcp-header":"Region\r\nAuthorization: x"}`, `{"r":"a"}`, "map[]"},
+		{`"r":{"x-mcp-header":"Region: x"}`, `{"r":"a"}`, "map[]"},
+		{`"r":{"x-mcp-header":""}`, `{"r":"a"}`, "map[]"},
+		{`"r":{"x-mcp-header":7}`, `{"r":"a"}`, "map[]"},
+		{`"r":{"x-mcp-header":"Région"}`, `{"r":"a"}`, "map[]"},
+		{`"r":{"x-mcp-header":"Authorization"},"h":{"x-mcp-header":"Host"}`, `{"r":"a","h":"b"}`, "map[Mcp-Param-Authorization:[a] Mcp-Param-Host:[b]]"},
+		{`"r":{"x-mcp-header":"Region"},"s":{"x-mcp-header":"region"},"t":{"x-mcp-header":"T"}`, `{"r":"a","s":"b","t":"c"}`, "map[Mcp-Param-T:[c]]"},
+		{`"r":{"type":"array","items":{"type":"object","properties":{"x":{"x-mcp-header":"Region"}}}}`, `{"r":[{"x":"a"}]}`, "map[]"},
+		{`"r":{"x-mcp-header":"Region"}`, `{"r":1.5}`, "map[]"},
+		{`"r":{"x-mcp-header":"Region"}`, `{"r":9007199254740993000}`, "map[]"},
+		{`"r":{"x-mcp-header":"Region"}`, `{"r":{"a":1}}`, "map[]"},
+		{`"r":{"x-mcp-header":"Region"}`, `{"r":null}`, "map[]"},
+		{`"r":{"x-mcp-header":"Region"}`, `{"r":true}`, "map[Mcp-Param-Region:[true]]"},
+	} {
+		l := &httpLink{}
+		l.bindHeaders([]json.RawMessage{fmt.Appendf(nil, `{"name":"x","inputSchema":{"properties":{%s}}}`, test.property)})
+		header := http.Header{}
+		l.setCallHeaders(header, &Call{Method: "tools/call", Params: fmt.Appendf(nil, `{"name":"x","arguments":%s}`, test.arguments)})
+		header.Del("Mcp-Method")
+		header.Del("Mcp-Name")
+		if got := fmt.Sprint(header); got != test.want {
+			t.Errorf("%s with %s: got %s, want %s", test.property, test.arguments, got, test.want)
+		}
+	}
+}
+
+func TestStderrTail(t *testing.T) {
+	s := &stderrTail{max: 1000}
+	var seen []string
+	s.drain(strings.NewReader("one\r\n\ntwo\n"+strings.Repeat("x", 9000)+"\nlast"), func(line string) { seen = append(seen, line) })
+	if len(seen) != 6 || seen[0] != "one" || seen[1] != "two" || len(seen[2]) != 4096 || seen[5] != "last" {
+		t.Errorf("got %d lines", len(seen))
+	}
+	if got := s.tail(); len(got) > 1000+1 || !strings.HasSuffix(got, "\nlast") {
+		t.Errorf("got %d bytes, %q", len(got), got[max(0, len(got)-20):])
+	}
+	for n := range 100 {
+		s.add(fmt.Sprintf("line %d", n))
+	}
+	if got := strings.Split(s.tail(), "\n"); len(got) != tailLines || !slices.Contains(got, "line 99") || got[0] != "line 80" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,75 @@
+package upstream
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"dynmcp/internal/mcptest"
+	"dynmcp/transports"
+)
+
+// pong is what a fake answers the first request behind the handshake.
+const pong = `{"jsonrpc":"2.0","id":2,"result":{}}`
+
+// Wherever a child breaks off its answer, the call ends and may have run: at once
+// where the child exits, at its deadline where it says nothing more. An answer
+// that lacks only the end of its line is whole.
+func TestStdioCutAnywhere(t *testing.T) {
+	for cut := range len(pong) + 1 {
+		t.Run(fmt.Sprint(cut), func(t *testing.T) {
+			t.Parallel()
+			c := dial(t, fake(t, "-fault", fmt.Sprintf("partial:%d", cut), "-fault-on", "ping"), Options{HandshakeOnly: true})
+			result, err := c.Call(t.Context(), "ping", nil)
+			if cut == len(pong) {
+				if err != nil || string(result) != "{}" {
+					t.Errorf("the whole answer: got %s, %v", result, err)
+				}
+				return
+			}
+			if f := wantFailure(t, err, transports.CodeExited, transports.Unknown); !strings.Contains(f.Error(), "exit status 3") {
+				t.Errorf("got %v", f)
+			}
+		})
+		if cut%9 != 0 || cut == len(pong) {
+			continue
+		}
+		t.Run(fmt.Sprint(cut, " and silence"), func(t *testing.T) {
+			t.Parallel()
+			c := dial(t, fake(t, "-fault", fmt.Sprintf("partial-hang:%d", cut), "-fault-on", "ping"), Options{HandshakeOnly: true, timing: timing{ping: 100 * time.Millisecond}})
+			setTimeout(c, 100*time.Millisecond)
+			_, err := c.Call(t.Context(), "ping", nil)
+			wantFailure(t, err, transports.CodeTimeout, transports.Unknown)
+			waitFor(t, "the end of what says nothing more", c.Done())
+		})
+	}
+}
+
+// Close ends a child whatever it is in the middle of.
+func TestStdioCloseInTheMiddle(t *testing.T) {
+	for _, fault := range []string{
+		"hang-call", "late", "partial-hang", "flood:100000000", "flood-lc:100000000", "junk:100000000", "stderr-flood:100000000000",
+		"huge:1000000000", "close-stdout", "close-stdin", "no-read-after-init", "hang-call,ignore-eof,ignore-term", "hang-call,double-fork",
+	} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			ledger := mcptest.NewLedger(t)
+			c := dial(t, fake(t, "-fault", fault, "-ledger", ledger.Path), Options{HandshakeOnly: true})
+			ended := make(chan error, 2)
+			for range cap(ended) {
+				go func() {
+					_, err := c.Call(t.Context(), "tools/call", []byte(`{"name":"echo","arguments":{"text":"`+strings.Repeat("x", 1<<20)+`"}}`))
+					ended <- err
+				}()
+			}
+			if fault != "no-read-after-init" {
+				ledger.WaitFor("call echo", 1)
+			}
+			c.Close()
+			for range cap(ended) {
+				<-ended // how does not matter, one or the other may have been answered
+			}
+		})
+	}
+}

@@ -1,0 +1,265 @@
+package upstream
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"dynmcp/internal/mcptest"
+	"dynmcp/internal/wire"
+	"dynmcp/schema"
+	"dynmcp/transports"
+)
+
+// An upstream that ends fails what is in flight, with its last words.
+func TestStdioCrash(t *testing.T) {
+	for _, test := range []struct{ fault, says string }{
+		{"crash-call", "panic: as asked"},
+		{"partial", ""},
+		{"partial:0", ""},
+		{"partial:1", ""},
+		{"partial:40", ""},
+	} {
+		t.Run(test.fault, func(t *testing.T) {
+			t.Parallel()
+			c := dial(t, fake(t, "-fault", test.fault, "-fault-tool", "pid"), Options{})
+			other := make(chan error, 1)
+			c.Start(&Call{Method: "tools/call", Params: []byte(`{"name":"sleep","arguments":{"ms":0}}`), Done: func(_ json.RawMessage, err error) { other <- err }})
+			_, err := tool(t, c, "pid", "{}")
+			f := wantFailure(t, err, transports.CodeExited, transports.Unknown)
+			if !strings.Contains(f.Stderr, test.says) || !strings.Contains(f.Error(), "exit status 3") {
+				t.Errorf("got %v, stderr %q", f, f.Stderr)
+			}
+			wantFailure(t, <-other, transports.CodeExited, transports.Unknown)
+			waitFor(t, "the end", c.Done())
+			_, err = tool(t, c, "pid", "{}")
+			wantFailure(t, err, transports.CodeExited, transports.NotSent)
+		})
+	}
+}
+
+// What was answered before the end counts, also if the end is quick.
+func TestStdioAnswerThenExit(t *testing.T) {
+	t.Parallel()
+	for range 5 {
+		c := dial(t, fake(t, "-fault", "crash-after", "-fault-tool", "echo"), Options{})
+		mustEcho(t, c)
+		waitFor(t, "the end", c.Done())
+	}
+}
+
+// A big one takes longer to read than the child takes to end.
+func TestStdioBigAnswerThenExit(t *testing.T) {
+	t.Parallel()
+	for range 2 {
+		c := dial(t, fake(t, "-fault", "crash-after", "-fault-tool", "big"), Options{})
+		if result, err := tool(t, c, "big", `{"bytes":15000000}`); err != nil || len(result) < 15_000_000 {
+			t.Fatalf("got %d bytes, %v", len(result), err)
+		}
+	}
+}
+
+// A child that reads no more is ended by the health check, which the timeout of a
+// call leads to, and not before.
+func TestStdioStopsReading(t *testing.T) {
+	t.Parallel()
+	c := dial(t, fake(t, "-fault", "no-read-after-init", "-max-life", "1m"), Options{HandshakeOnly: true, timing: timing{ping: 100 * time.Millisecond}})
+	setTimeout(c, 100*time.Millisecond)
+	_, err := tool(t, c, "echo", `{"text":"`+strings.Repeat("x", 4<<20)+`"}`)
+	wantFailure(t, err, transports.CodeTimeout, transports.Unknown)
+	waitFor(t, "the end", c.Done())
+	if !errors.Is(c.Err(), errSilent) {
+		t.Errorf("got %v, want %v", c.Err(), errSilent)
+	}
+}
+
+// A child that works on one call and reads nothing meanwhile is given all that
+// waited for it.
+func TestStdioBusy(t *testing.T) {
+	gate := filepath.Join(t.TempDir(), "gate")
+	c, err := Open(serialServer(t), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ended := make(chan error, 2)
+	for _, params := range []string{
+		fmt.Sprintf(`{"gate":%q}`, gate),
+		`{"text":"` + strings.Repeat("x", 200<<10) + `"}`, // more than a pipe holds
+	} {
+		c.Start(&Call{Method: "work", Params: []byte(params), Done: func(_ json.RawMessage, err error) { ended <- err }})
+	}
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range cap(ended) {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// serialServer is the entry of a server that does one thing at a time and reads
+// nothing meanwhile: this test binary, see TestMain.
+func serialServer(t *testing.T) schema.Server {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schema.Server{Name: "up", Transport: schema.Stdio, Command: self, Env: map[string]string{serialVariable: "1"}}
+}
+
+const serialVariable = "UPSTREAM_TEST_SERIAL"
+
+// serveSerially answers requests one by one, each when the file exists that
+// "gate" among its params names.
+func serveSerially(in io.Reader, out io.Writer) {
+	for r := wire.NewReader(in, 1<<20); ; {
+		m, err := r.Next()
+		if err != nil {
+			return
+		}
+		if gate, ok := wire.Text(wire.Get(m.Params, "gate")); ok {
+			for _, err := os.Stat(gate); err != nil; _, err = os.Stat(gate) {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":{}}`+"\n", m.ID)
+	}
+}
+
+func TestStdioClosesItsStdout(t *testing.T) {
+	t.Parallel()
+	c := dial(t, fake(t, "-fault", "close-stdout", "-fault-tool", "pid"), Options{})
+	_, err := tool(t, c, "pid", "{}")
+	f := wantFailure(t, err, transports.CodeExited, transports.Unknown)
+	if !strings.Contains(f.Error(), "closed its stdout") {
+		t.Errorf("got %v", f)
+	}
+}
+
+func TestStdioClosesItsStdin(t *testing.T) {
+	t.Parallel()
+	c := dial(t, fake(t, "-fault", "close-stdin"), Options{})
+	mustEcho(t, c) // the last that it reads, and it answers
+	setTimeout(c, 3*time.Second)
+	for {
+		_, err := tool(t, c, "echo", `{}`)
+		// What is written just before it closes its end is lost in the pipe.
+		if f := (*transports.Failure)(nil); errors.As(err, &f) && f.Code == transports.CodeTimeout {
+			continue
+		}
+		wantFailure(t, err, transports.CodeExited, transports.Unknown)
+		return
+	}
+}
+
+// However a child resists, Close ends it and what it started.
+func TestStdioClose(t *testing.T) {
+	for _, test := range []struct {
+		faults string
+		spawn  string // a mode of the tool spawn
+	}{
+		{"", ""},
+		{"ignore-eof", ""},
+		{"ignore-eof,ignore-term", ""},
+		{"", "plain"},
+		{"", "ignore-term"},
+		{"ignore-eof,ignore-term", "ignore-term"},
+	} {
+		t.Run(test.faults+" "+test.spawn, func(t *testing.T) {
+			t.Parallel()
+			c := dial(t, fake(t, "-fault", test.faults), Options{})
+			var child int
+			if test.spawn != "" {
+				result, err := tool(t, c, "spawn", fmt.Sprintf(`{"mode":%q}`, test.spawn))
+				if err != nil {
+					t.Fatal(err)
+				}
+				child = textNumber(t, result)
+			}
+			c.Close()
+			if child != 0 && mcptest.Alive(child) {
+				t.Errorf("the grandchild %d lives", child)
+			}
+		})
+	}
+}
+
+// textNumber reads the number that a tool returned as its text.
+func textNumber(t *testing.T, result json.RawMessage) int {
+	t.Helper()
+	for content := range wire.Elements(wire.Get(result, "content")) {
+		text, _ := wire.Text(wire.Get(content, "text"))
+		if n, err := strconv.Atoi(text); err == nil {
+			return n
+		}
+	}
+	t.Fatalf("no number in %s", result)
+	return 0
+}
+
+// What leaves its group and session, or has no parent any more, ends too.
+func TestStdioCloseEndsTree(t *testing.T) {
+	for _, crash := range []bool{false, true} {
+		t.Run(fmt.Sprintf("crash %t", crash), func(t *testing.T) {
+			t.Parallel()
+			server := fake(t, "-fault", "double-fork") // whose end looks for the tree
+			c := dial(t, server, Options{})
+			if _, err := tool(t, c, "spawn", `{"mode":"fork","setsid":true}`); err != nil {
+				t.Fatal(err)
+			}
+			if crash {
+				_, err := tool(t, c, "crash", "{}")
+				wantFailure(t, err, transports.CodeExited, transports.Unknown)
+			}
+			c.Close()
+		})
+	}
+}
+
+// A child that leaves a grandchild with its pipes is gone when it is gone.
+func TestStdioGrandchildHoldsPipes(t *testing.T) {
+	t.Parallel()
+	c := dial(t, fake(t), Options{})
+	if _, err := tool(t, c, "spawn", `{"mode":"ignore-term"}`); err != nil {
+		t.Fatal(err)
+	}
+	_, err := tool(t, c, "crash", "{}")
+	wantFailure(t, err, transports.CodeExited, transports.Unknown)
+}
+
+func TestStdioCloseEndsCalls(t *testing.T) {
+	c := dial(t, fake(t), Options{})
+	failed := make(chan error, 1)
+	c.Start(&Call{Method: "tools/call", Params: []byte(`{"name":"sleep","arguments":{"ms":0}}`), Done: func(_ json.RawMessage, err error) { failed <- err }})
+	c.Close()
+	f := wantFailure(t, <-failed, transports.CodeShuttingDown, transports.Unknown)
+	if !errors.Is(f, errClosed) {
+		t.Errorf("got %v, want %v", f, errClosed)
+	}
+	if err := c.Notify("notifications/x", nil); err == nil {
+		t.Error("Notify after Close: no error")
+	}
+	c.Close()
+}
+
+func TestStdioStderrTail(t *testing.T) {
+	c := dial(t, fake(t, "-fault", "stderr-spam:1000000"), Options{})
+	if _, err := tool(t, c, "stderr", `{"text":"the \u001b[31mlast\u0007 words"}`); err != nil {
+		t.Fatal(err)
+	}
+	_, err := tool(t, c, "crash", "{}")
+	f := wantFailure(t, err, transports.CodeExited, transports.Unknown)
+	if !strings.HasSuffix(f.Stderr, `the \u{1b}[31mlast\u{7} words`) || len(f.Stderr) > tailBytes {
+		t.Errorf("got %d bytes: %q", len(f.Stderr), f.Stderr)
+	}
+}

@@ -1,0 +1,60 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"dynmcp/internal/mcptest"
+	"dynmcp/schema"
+	"dynmcp/transports"
+)
+
+func TestStdioFailsToStart(t *testing.T) {
+	for fault, says := range map[string]string{
+		"exit-now":     "API_KEY is not set",
+		"exit-on-init": "fatal: initialize",
+		"fail-init":    "refused as asked",
+		"bad-version":  "2099-01-01",
+	} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			_, err := tryDial(t, fake(t, "-fault", fault), Options{HandshakeOnly: true})
+			f := wantFailure(t, err, transports.CodeStartFailed, transports.NotSent)
+			if !strings.Contains(f.Text(), says) {
+				t.Errorf("got %s, want it to say %q", f.Text(), says)
+			}
+		})
+	}
+	t.Run("hang-init", func(t *testing.T) {
+		t.Parallel()
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		_, err := openAndGreet(ctx, fake(t, "-fault", "hang-init"), Options{HandshakeOnly: true})
+		wantFailure(t, err, transports.CodeTimeout, transports.NotSent)
+	})
+	t.Run("exit-on-discover", func(t *testing.T) {
+		t.Parallel()
+		server := fake(t, "-fault", "exit-on-discover")
+		if _, err := tryDial(t, server, Options{}); !errors.Is(err, ErrProbe) {
+			t.Errorf("got %v, want %v", err, ErrProbe)
+		}
+		mustEcho(t, dial(t, server, Options{HandshakeOnly: true}))
+	})
+}
+
+func TestStdioCommandMissing(t *testing.T) {
+	for _, server := range []schema.Server{
+		{Name: "up", Transport: schema.Stdio, Command: "there-is-no-such-command"},
+		{Name: "up", Transport: schema.Stdio, Command: t.TempDir()},
+		{Name: "up", Transport: schema.Stdio, Command: mcptest.Fake(t), Cwd: t.TempDir() + "/nowhere"},
+	} {
+		_, err := tryDial(t, server, Options{})
+		wantFailure(t, err, transports.CodeStartFailed, transports.NotSent)
+		if err := CheckCommand(server); err == nil {
+			t.Errorf("CheckCommand finds nothing wrong with %q in %q", server.Command, server.Cwd)
+		}
+	}
+}

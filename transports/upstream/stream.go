@@ -1,0 +1,47 @@
+package upstream
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"dynmcp/schema"
+)
+
+// A streamLink speaks to an upstream over a stream that was there already.
+type streamLink struct {
+	lineLink
+	noProcess
+	stream io.Closer
+}
+
+// OpenStream returns a connection to an upstream that is reached over a stream
+// which is there already: a pipe to the same process, a socket. Closing the
+// connection closes the stream. As with Open, Handshake comes next.
+func OpenStream(server schema.Server, stream io.ReadWriteCloser, opts Options) *Conn {
+	c := newConn(server, opts)
+	l := &streamLink{lineLink: newLineLink(c, stream), stream: stream}
+	c.link = l
+	c.spawn(func() {
+		c.readLines(stream)
+		c.end(errors.New("the stream ended"))
+		stream.Close()
+	})
+	c.spawn(func() {
+		<-l.writer.Done()
+		if err := l.writer.Err(); err != nil {
+			c.end(fmt.Errorf("writing to it: %w", withoutPath(err)))
+		}
+	})
+	return c
+}
+
+// close closes the stream when what is queued has been written, or takes too
+// long.
+func (l *streamLink) close() {
+	late := time.AfterFunc(l.conn.opts.timing.bestEffort, func() { l.stream.Close() })
+	l.writer.Close()
+	late.Stop()
+	l.stream.Close()
+}

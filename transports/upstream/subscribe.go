@@ -1,0 +1,371 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"dynmcp/internal/wire"
+	"dynmcp/transports"
+)
+
+const (
+	// ackTimeout is how long an upstream may take to acknowledge a notification
+	// stream. After that it is taken to have opened it, and the next time it has
+	// only ackGrace.
+	ackTimeout = 5 * time.Second
+	// ackGrace is also how long the handshake waits for the first acknowledgement.
+	// In lists that are asked for after it no change can be missed.
+	ackGrace = 100 * time.Millisecond
+)
+
+// Subscribe asks for notifications/resources/updated of a resource. In the
+// stateless era it returns when the upstream has acknowledged a stream that names
+// the resource, or has not acknowledged it for ackTimeout; that the upstream does
+// not grant it is an error. If ctx ends first, the resource may stay subscribed.
+func (c *Conn) Subscribe(ctx context.Context, params json.RawMessage) error {
+	if c.Era() == transports.Stateless {
+		return c.subscriptions.change(ctx, params, true)
+	}
+	_, err := c.Call(ctx, "resources/subscribe", params)
+	return err
+}
+
+// Unsubscribe ends what Subscribe began.
+func (c *Conn) Unsubscribe(ctx context.Context, params json.RawMessage) error {
+	if c.Era() == transports.Stateless {
+		return c.subscriptions.change(ctx, params, false)
+	}
+	_, err := c.Call(ctx, "resources/unsubscribe", params)
+	return err
+}
+
+// subscriptions keep open the notification stream of an upstream of the stateless
+// era: a subscriptions/listen that stays in flight and names every resource that
+// is subscribed to (MCP 2026-07-28, "Subscriptions"). One goroutine, run, opens
+// and replaces it. Changes that come meanwhile share the next stream. The old one
+// is cancelled when the new one is open, so that nothing is missed in between.
+type subscriptions struct {
+	conn   *Conn
+	wake   chan struct{}                      // holds a token while changes may wait
+	newest atomic.Pointer[notificationStream] // the one to be acknowledged
+	listed atomic.Bool                        // lists may have been asked for before that of the first
+
+	// Used by run only.
+	uris    map[string]bool     // subscribed to
+	current *notificationStream // nil while none is open
+	broken  bool                // the last stream ended, or the first could not be opened
+	mute    bool                // the upstream did not acknowledge the last one in time
+	pause   time.Duration       // before the next attempt to reopen
+	reopen  <-chan time.Time    // when that is due; nil if it is not
+
+	mu      sync.Mutex
+	waiting []*subscriptionChange
+}
+
+// A subscriptionChange is a Subscribe or Unsubscribe that waits for its result.
+type subscriptionChange struct {
+	uri  string
+	add  bool
+	done chan error
+}
+
+// A notificationStream is one subscriptions/listen.
+type notificationStream struct {
+	call    Call
+	began   time.Time
+	first   bool
+	gap     bool // no stream was open before it, so changes may have been missed
+	useless bool // the upstream grants nothing on it
+	noted   atomic.Bool
+	acked   chan json.RawMessage // takes once, after noted is set, what the upstream grants; nil is not known
+	ended   chan error           // takes how the stream ended; nil is by a result
+}
+
+func newSubscriptions(c *Conn) *subscriptions {
+	return &subscriptions{conn: c, wake: make(chan struct{}, 1), uris: map[string]bool{}, pause: reopenFirst}
+}
+
+// change has run begin or end a subscription and returns the result.
+func (s *subscriptions) change(ctx context.Context, params json.RawMessage, add bool) error {
+	uri, ok := wire.Text(wire.Get(params, "uri"))
+	if !ok {
+		return &wire.Error{Code: wire.CodeInvalidParams, Message: `"uri" must be a string`}
+	}
+	change := &subscriptionChange{uri, add, make(chan error, 1)}
+	s.mu.Lock()
+	s.waiting = append(s.waiting, change)
+	s.mu.Unlock()
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+	select {
+	case err := <-change.done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.conn.done:
+		return s.conn.Loss()
+	}
+}
+
+// start opens the first stream and waits for its acknowledgement, for ackGrace.
+func (s *subscriptions) start(ctx context.Context) {
+	opened := make(chan struct{})
+	s.conn.spawn(func() { s.run(opened) })
+	timer := time.NewTimer(ackGrace)
+	defer timer.Stop()
+	select {
+	case <-opened:
+	case <-timer.C:
+		s.listed.Store(true)
+	case <-ctx.Done():
+	case <-s.conn.done:
+	}
+}
+
+// run owns the stream until the connection ends. It closes opened when it is
+// known what became of the first one.
+func (s *subscriptions) run(opened chan<- struct{}) {
+	if _, err := s.open(s.uris); err != nil {
+		s.down(err)
+	}
+	close(opened)
+	for {
+		var acked <-chan json.RawMessage
+		var ended <-chan error
+		if s.current != nil {
+			acked, ended = s.current.acked, s.current.ended
+		}
+		select {
+		case <-s.wake:
+			s.mu.Lock()
+			changes := s.waiting
+			s.waiting = nil
+			s.mu.Unlock()
+			s.apply(changes)
+		case <-acked: // late
+			s.mute = false
+			s.notifyMissed(s.current)
+		case err := <-ended:
+			s.down(err)
+		case <-s.reopen:
+			granted, err := s.open(s.uris)
+			if err != nil {
+				s.down(err)
+				continue
+			}
+			for uri := range s.uris {
+				if !granted(uri) {
+					s.conn.log.Warn("subscription lost: it is not granted any more", "uri", uri)
+				}
+			}
+		case <-s.conn.ctx.Done():
+			return
+		}
+	}
+}
+
+// down notes that no stream is open and schedules the next attempt, after twice
+// the last pause unless a stream was open for long. An upstream that has no such
+// stream, or grants nothing on it, is not asked again before the next change.
+func (s *subscriptions) down(err error) {
+	var rpc *wire.Error
+	useless := errors.As(err, &rpc)
+	if st := s.current; st != nil {
+		useless = useless || st.useless
+		if time.Since(st.began) > reopenMost {
+			s.pause = reopenFirst
+		}
+	}
+	s.current, s.broken, s.reopen = nil, true, nil
+	s.conn.log.Debug("no notification stream", "err", err, "final", useless)
+	if !useless {
+		s.reopen = time.After(s.pause)
+		s.pause = min(2*s.pause, reopenMost)
+	}
+}
+
+// apply makes changes with one new stream for all of them, if one is needed.
+func (s *subscriptions) apply(changes []*subscriptionChange) {
+	uris := maps.Clone(s.uris)
+	for _, change := range changes {
+		if change.add {
+			uris[change.uri] = true
+		} else {
+			delete(uris, change.uri)
+		}
+	}
+	granted, err := func(string) bool { return true }, error(nil)
+	if s.current == nil || !maps.Equal(uris, s.uris) {
+		granted, err = s.open(uris)
+	}
+	var rpc *wire.Error
+	if errors.As(err, &rpc) && len(changes) > 1 {
+		for _, change := range changes { // the upstream may refuse all for one of them
+			s.apply([]*subscriptionChange{change})
+		}
+		return
+	}
+	for _, change := range changes {
+		result := err
+		if err == nil && change.add && s.uris[change.uri] && !granted(change.uri) {
+			delete(s.uris, change.uri)
+			result = &wire.Error{Code: wire.CodeInvalidParams, Message: fmt.Sprintf("%s grants no subscription to %s", s.conn.name, change.uri)}
+		}
+		change.done <- result
+	}
+}
+
+// open opens a stream that names uris, in place of the current one, and reports
+// which of them the upstream grants. With an error the current one stays.
+func (s *subscriptions) open(uris map[string]bool) (granted func(uri string) bool, err error) {
+	st := &notificationStream{began: time.Now(), first: s.current == nil && !s.broken, acked: make(chan json.RawMessage, 1), ended: make(chan error, 1)}
+	st.call = Call{Method: "subscriptions/listen", Params: listenParams(uris), unlimited: true, Done: func(_ json.RawMessage, err error) { st.ended <- err }}
+	s.newest.Store(st)
+	s.conn.Start(&st.call)
+	acknowledged, grants, err := s.awaitAcknowledgement(st)
+	if err != nil {
+		s.newest.Store(s.current)
+		return nil, err
+	}
+	if s.current != nil && !s.conn.Cancel(&s.current.call, nil) {
+		s.broken = true // it ended while this one was being opened
+	}
+	st.gap = s.broken
+	s.current, s.uris, s.broken, s.reopen = st, uris, false, nil
+	if acknowledged || st.gap {
+		s.notifyMissed(st)
+	}
+	if grants == nil {
+		return func(string) bool { return true }, nil
+	}
+	st.useless = grantsNothing(grants)
+	named := map[string]bool{}
+	for uri := range wire.Elements(wire.Get(grants, "resourceSubscriptions")) {
+		text, _ := wire.Text(uri)
+		named[text] = true
+	}
+	return func(uri string) bool { return named[uri] }, nil
+}
+
+// awaitAcknowledgement returns when the upstream has acknowledged a stream, or
+// said something else on it, or nothing for too long. The error is that of a
+// stream that could not be opened.
+func (s *subscriptions) awaitAcknowledgement(st *notificationStream) (acknowledged bool, grants json.RawMessage, err error) {
+	patience := ackTimeout
+	if s.mute {
+		patience = ackGrace
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case grants = <-st.acked:
+		s.mute = false
+		return true, grants, nil
+	case err = <-st.ended:
+	case <-timer.C:
+		s.mute = true
+		s.conn.log.Warn("the notification stream is not acknowledged", "after", patience)
+		return false, nil, nil
+	}
+	select {
+	case grants = <-st.acked: // before it ended
+		acknowledged = true
+	default:
+		if err != nil {
+			return false, nil, err
+		}
+	}
+	st.ended <- err // run sees to it
+	return acknowledged, grants, nil
+}
+
+// acknowledge notes that the newest stream is open if a notification that came is
+// on it; own is the call on whose stream it came, nil if that is shared.
+func (s *subscriptions) acknowledge(m wire.Message, own *Call) {
+	st := s.newest.Load()
+	if st == nil || st.noted.Load() {
+		return
+	}
+	var grants json.RawMessage
+	isAck := m.Method == "notifications/subscriptions/acknowledged"
+	if isAck {
+		grants = wire.Get(m.Params, "notifications")
+	}
+	on := own
+	if own == nil {
+		id, ok := transports.ParseID(wire.Get(wire.Get(m.Params, "_meta"), transports.MetaSubscriptionID))
+		if on = s.conn.calls.get(id); !ok && isAck {
+			on = &st.call // it does not say of which
+		}
+	}
+	if on == &st.call && st.noted.CompareAndSwap(false, true) {
+		st.acked <- grants
+	}
+}
+
+// notifyMissed tells the peer of changes that may have been missed before a
+// stream was open: any, if another had ended before, and those of the first
+// listing that would have been announced on the first stream.
+func (s *subscriptions) notifyMissed(st *notificationStream) {
+	switch {
+	case st.gap:
+		s.conn.notifyListsChanged(s.conn.info.Has)
+	case st.first && s.listed.Load():
+		s.conn.notifyListsChanged(s.conn.info.announces)
+	}
+}
+
+// notifyListsChanged tells the peer that lists of some kinds may have changed.
+func (c *Conn) notifyListsChanged(concerns func(kind string) bool) {
+	for _, kind := range []string{"tools", "prompts", "resources"} {
+		if c.opts.Peer != nil && concerns(kind) {
+			c.opts.Peer.Notify("notifications/"+kind+"/list_changed", nil)
+		}
+	}
+}
+
+func listenParams(uris map[string]bool) json.RawMessage {
+	params, err := json.Marshal(map[string]any{"notifications": mcp.NotificationSubscriptions{
+		ToolsListChanged: true, PromptsListChanged: true, ResourcesListChanged: true,
+		ResourceSubscriptions: slices.Sorted(maps.Keys(uris)),
+	}})
+	if err != nil {
+		return nil
+	}
+	return params
+}
+
+// grantsNothing reports whether an acknowledgement has neither true nor a URI.
+func grantsNothing(grants json.RawMessage) bool {
+	for _, value := range wire.Members(grants) {
+		if text := string(value); text != "false" && text != "[]" && text != "null" {
+			return false
+		}
+	}
+	return true
+}
+
+// removeSubscriptionID removes from a notification the id of our own
+// subscription, which means nothing to anybody else.
+func removeSubscriptionID(params json.RawMessage) json.RawMessage {
+	meta := wire.Get(params, "_meta")
+	if wire.Get(meta, transports.MetaSubscriptionID) == nil {
+		return params
+	}
+	rest := wire.Delete(meta, transports.MetaSubscriptionID)
+	if string(rest) == "{}" {
+		return wire.Delete(params, "_meta")
+	}
+	return wire.Set(params, "_meta", rest)
+}

@@ -1,0 +1,376 @@
+package upstream
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dynmcp/internal/wire"
+	"dynmcp/schema"
+	"dynmcp/transports"
+)
+
+// A listener is an upstream in memory of the stateless era that keeps account of
+// its notification streams.
+type listener struct {
+	*puppet
+	discovered string // the capabilities; "" is of all kinds
+	// onListen answers a subscriptions/listen; nil grants everything at once.
+	onListen func(id string, wants json.RawMessage)
+
+	mu     sync.Mutex
+	open   map[string][]string // the URIs that a stream names, by the stream's id
+	opened int
+}
+
+const allKinds = `{"tools":{"listChanged":true},"prompts":{},"resources":{"subscribe":true}}`
+
+// connect makes the handshake with a listener.
+func (l *listener) connect(t *testing.T, peer transports.Peer) *Conn {
+	t.Helper()
+	l.open = map[string][]string{}
+	var c *Conn
+	c, l.puppet = inMemory(t, schema.Server{}, Options{Peer: peer}, l.take)
+	if err := c.Handshake(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (l *listener) take(p *puppet, m wire.Message) {
+	switch m.Method {
+	case methodDiscover:
+		capabilities := l.discovered
+		if capabilities == "" {
+			capabilities = allKinds
+		}
+		p.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"supportedVersions":[%q],"capabilities":%s}}`, m.ID, transports.StatelessVersion, capabilities))
+	case "subscriptions/listen":
+		wants := wire.Get(m.Params, "notifications")
+		var uris []string
+		for uri := range wire.Elements(wire.Get(wants, "resourceSubscriptions")) {
+			text, _ := wire.Text(uri)
+			uris = append(uris, text)
+		}
+		l.mu.Lock()
+		l.open[string(m.ID)] = uris
+		l.opened++
+		l.mu.Unlock()
+		if l.onListen != nil {
+			l.onListen(string(m.ID), wants)
+			return
+		}
+		p.say(ackOf(string(m.ID), string(wants)))
+	case "notifications/cancelled":
+		l.close(string(wire.Get(m.Params, "requestId")))
+	}
+}
+
+func ackOf(id, grants string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":%s,"_meta":{%q:%s}}}`, grants, transports.MetaSubscriptionID, id)
+}
+
+// close forgets a stream.
+func (l *listener) close(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.open, id)
+}
+
+// end ends all streams with a result.
+func (l *listener) end() {
+	for id := range l.streams() {
+		l.close(id)
+		l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`)
+	}
+}
+
+// streams returns the URIs of the streams that are open.
+func (l *listener) streams() map[string][]string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := map[string][]string{}
+	for id, uris := range l.open {
+		all[id] = slices.Sorted(slices.Values(uris))
+	}
+	return all
+}
+
+func uriParams(uri string) json.RawMessage { return fmt.Appendf(nil, `{"uri":%q}`, uri) }
+
+// wantStream fails the test unless one stream is open and names these URIs.
+func (l *listener) wantStream(t *testing.T, uris ...string) {
+	t.Helper()
+	synctest.Wait()
+	open := l.streams()
+	for _, got := range open {
+		if len(open) == 1 && slices.Equal(got, slices.Sorted(slices.Values(uris))) {
+			return
+		}
+	}
+	t.Fatalf("the open streams are %v, want one of %v", open, uris)
+}
+
+// However many subscribe at once, one stream is open in the end and names all that
+// they subscribed to.
+func TestConcurrentSubscriptions(t *testing.T) {
+	const rounds, subscribers = 50, 20
+	for round := range rounds {
+		synctest.Test(t, func(t *testing.T) {
+			l := &listener{}
+			if round%2 > 0 { // otherwise it acknowledges at once
+				l.onListen = func(id string, wants json.RawMessage) {
+					go func() {
+						time.Sleep(time.Millisecond)
+						l.say(ackOf(id, string(wants)))
+					}()
+				}
+			}
+			c := l.connect(t, nil)
+			var all sync.WaitGroup
+			var uris, kept []string
+			for n := range subscribers {
+				uris = append(uris, fmt.Sprintf("x://%d", n))
+			}
+			for n := range subscribers {
+				all.Go(func() {
+					if err := c.Subscribe(t.Context(), uriParams(uris[n])); err != nil {
+						t.Errorf("%s: %v", uris[n], err)
+					}
+				})
+				if n%3 > 0 {
+					kept = append(kept, uris[n])
+				}
+			}
+			all.Wait()
+			l.wantStream(t, uris...)
+			if opened := l.opened; l.onListen != nil && opened > 3 {
+				t.Errorf("%d streams were opened for %d subscriptions", opened, subscribers)
+			}
+			for n := 0; n < subscribers; n += 3 {
+				all.Go(func() {
+					if err := c.Unsubscribe(t.Context(), uriParams(uris[n])); err != nil {
+						t.Errorf("%s: %v", uris[n], err)
+					}
+				})
+			}
+			all.Wait()
+			l.wantStream(t, kept...)
+			opened := l.opened
+			if err := c.Subscribe(t.Context(), uriParams(uris[1])); err != nil || l.opened != opened {
+				t.Errorf("again: %v, %d more streams", err, l.opened-opened)
+			}
+		})
+	}
+}
+
+// The old stream is open until the new one is.
+func TestSubscriptionLeavesNoGap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		peer := &recorder{}
+		l := &listener{}
+		c := l.connect(t, peer)
+		var pending string
+		l.onListen = func(id string, _ json.RawMessage) { pending = id }
+		done := make(chan error, 1)
+		go func() { done <- c.Subscribe(t.Context(), uriParams("x://a")) }()
+		synctest.Wait()
+		if len(l.streams()) != 2 || len(done) > 0 {
+			t.Errorf("the open streams are %v; %d subscriptions returned", l.streams(), len(done))
+		}
+		l.say(ackOf(pending, `{"resourceSubscriptions":["x:\/\/a"]}`))
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		l.wantStream(t, "x://a")
+		if got := peer.all(); len(got) > 0 {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+// The caller is told what the upstream does not grant; others are subscribed.
+func TestSubscriptionNotGranted(t *testing.T) {
+	for name, refuse := range map[string]func(l *listener, id string, wants json.RawMessage){
+		"left out": func(l *listener, id string, wants json.RawMessage) {
+			l.say(ackOf(id, strings.NewReplacer(`"x://bad",`, "", `"x://bad"`, "").Replace(string(wants))))
+		},
+		"as a whole": func(l *listener, id string, wants json.RawMessage) {
+			if strings.Contains(string(wants), "x://bad") {
+				l.close(id)
+				l.say(`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32002,"message":"there is no x://bad"}}`)
+				return
+			}
+			l.say(ackOf(id, string(wants)))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := &listener{}
+				c := l.connect(t, nil)
+				l.onListen = func(id string, wants json.RawMessage) { refuse(l, id, wants) }
+				var all sync.WaitGroup
+				for _, uri := range []string{"x://bad", "x://c", "x://d"} {
+					all.Go(func() {
+						err := c.Subscribe(t.Context(), uriParams(uri))
+						var rpc *wire.Error
+						if refused := errors.As(err, &rpc) && strings.Contains(rpc.Message, "x://bad"); refused != (uri == "x://bad") {
+							t.Errorf("%s: %v", uri, err)
+						}
+					})
+				}
+				all.Wait()
+				if err := c.Subscribe(t.Context(), uriParams("x://e")); err != nil {
+					t.Error(err)
+				}
+				l.wantStream(t, "x://c", "x://d", "x://e")
+			})
+		})
+	}
+}
+
+// An upstream that acknowledges nothing is taken at its silence, soon once that is
+// known; whatever it says on a stream is an acknowledgement.
+func TestSubscriptionUnacknowledged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		peer := &recorder{}
+		l := &listener{onListen: func(string, json.RawMessage) {}}
+		c := l.connect(t, peer)
+		began := time.Now()
+		if err := c.Subscribe(t.Context(), uriParams("x://a")); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > 2*ackTimeout {
+			t.Errorf("it took %v", took)
+		}
+		l.wantStream(t, "x://a")
+		l.onListen = func(id string, _ json.RawMessage) {
+			l.say(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"x://a","_meta":{%q:%s}}}`, transports.MetaSubscriptionID, id))
+		}
+		began = time.Now()
+		if err := c.Subscribe(t.Context(), uriParams("x://b")); err != nil || time.Since(began) > 0 {
+			t.Errorf("got %v after %v", err, time.Since(began))
+		}
+		l.wantStream(t, "x://a", "x://b")
+		if got := peer.all(); !slices.Equal(got, []string{`notifications/resources/updated {"uri":"x://a"}`}) {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+// A caller that gives up, and the end of the connection, end a subscription's wait.
+func TestSubscriptionWaitEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &listener{}
+		c := l.connect(t, nil)
+		l.onListen = func(string, json.RawMessage) {}
+		done := make(chan error, 1)
+		go func() { done <- c.Subscribe(t.Context(), uriParams("x://a")) }()
+		synctest.Wait()
+		c.Close()
+		wantFailure(t, <-done, transports.CodeShuttingDown, transports.NotSent)
+	})
+}
+
+// What changed while no stream was open was announced to nobody: the peer is told
+// of every list when the next stream is open, and of none before.
+func TestListsAfterGap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		peer := &recorder{}
+		l := &listener{}
+		c := l.connect(t, peer)
+		if err := c.Subscribe(t.Context(), uriParams("x://a")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		if got := peer.all(); len(got) > 0 {
+			t.Fatalf("the stream never broke: got %q", got)
+		}
+		var pending string
+		l.onListen = func(id string, _ json.RawMessage) { pending = id }
+		l.end()
+		time.Sleep(reopenFirst)
+		l.wantStream(t, "x://a")
+		if got := peer.all(); len(got) > 0 {
+			t.Errorf("before the acknowledgement: got %q", got)
+		}
+		l.say(ackOf(pending, `{}`))
+		got := peer.wait(t, 3)
+		want := []string{"notifications/tools/list_changed ", "notifications/prompts/list_changed ", "notifications/resources/list_changed "}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
+// If the first stream is acknowledged only after lists may have been asked for, a
+// change of those that are announced may have come in between.
+func TestListsBeforeFirstAcknowledgement(t *testing.T) {
+	for _, after := range []time.Duration{0, ackGrace / 2, 2 * ackGrace, 2 * ackTimeout} {
+		t.Run(fmt.Sprint(after), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				peer := &recorder{}
+				l := &listener{}
+				l.onListen = func(id string, wants json.RawMessage) {
+					go func() {
+						time.Sleep(after)
+						l.say(ackOf(id, string(wants)))
+					}()
+				}
+				l.connect(t, peer)
+				time.Sleep(time.Hour)
+				var want []string
+				if after > ackGrace {
+					want = append(want, "notifications/tools/list_changed ")
+				}
+				if got := peer.all(); !slices.Equal(got, want) {
+					t.Errorf("got %q, want %q", got, want)
+				}
+			})
+		})
+	}
+}
+
+// A stream on which nothing is granted, or that is refused, is not asked for again
+// until there is something to ask for.
+func TestUselessStreamIsNotReopened(t *testing.T) {
+	for name, onListen := range map[string]func(l *listener, id string){
+		"granted nothing": func(l *listener, id string) {
+			l.say(ackOf(id, `{"toolsListChanged":false,"resourceSubscriptions":[]}`))
+			l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`)
+		},
+		"refused": func(l *listener, id string) {
+			l.say(`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32601,"message":"no streams"}}`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				peer := &recorder{}
+				l := &listener{}
+				l.onListen = func(id string, _ json.RawMessage) {
+					l.close(id)
+					onListen(l, id)
+				}
+				c := l.connect(t, peer)
+				time.Sleep(time.Hour)
+				if l.opened != 1 || len(peer.all()) > 0 {
+					t.Errorf("%d streams were opened, the peer got %q", l.opened, peer.all())
+				}
+				if err := c.Subscribe(t.Context(), uriParams("x://a")); err == nil {
+					t.Error("subscribed")
+				}
+				l.onListen = nil
+				if err := c.Subscribe(t.Context(), uriParams("x://b")); err != nil {
+					t.Error(err)
+				}
+				l.wantStream(t, "x://b")
+			})
+		})
+	}
+}
