@@ -62,7 +62,7 @@ func (a *Aggregator) discoverTool(_ *session, r *host.Request, p callParams) {
 		Limit    int    `json:"limit"`
 		Offset   int    `json:"offset"`
 	}
-	if err := decode(p.arguments, &in); err != nil {
+	if err := decode(p.arguments.In(p.all), &in); err != nil {
 		r.Reply(errorResult("discover_tool: "+err.Error()), nil)
 		return
 	}
@@ -106,7 +106,7 @@ func decode(arguments json.RawMessage, into any) error {
 
 // useTool calls an upstream's tool, after its server was loaded if need be.
 func (a *Aggregator) useTool(s *session, r *host.Request, p callParams) {
-	name, input, err := useArguments(p.arguments)
+	name, input, err := useArguments(p.arguments.In(p.all))
 	if err != nil {
 		r.Reply(errorResult("use_tool: "+err.Error()), nil)
 		return
@@ -129,7 +129,7 @@ func useArguments(arguments json.RawMessage) (name string, input json.RawMessage
 	if len(arguments) == 0 {
 		return "", nil, errors.New(`"tool_name" is missing`)
 	}
-	rawName, input, err := wire.StrictPair(arguments, "tool_name", "tool_input")
+	rawName, input, err := wire.GetStrict(arguments, "tool_name", "tool_input")
 	if err != nil {
 		return "", nil, err
 	}
@@ -196,7 +196,7 @@ func (a *Aggregator) loadMCP(_ *session, r *host.Request, p callParams) {
 	var in struct {
 		Name string `json:"mcp_name"`
 	}
-	if err := decode(p.arguments, &in); err != nil {
+	if err := decode(p.arguments.In(p.all), &in); err != nil {
 		r.Reply(errorResult("load_mcp: "+err.Error()), nil)
 		return
 	}

@@ -7,8 +7,8 @@
 // there and back; a name stands for every frame, files in brackets:
 //
 //	Stdio.read                     a line of the host           [host/stdio.go]
-//	└ Session.Receive              receive, handleRequest: id and era
-//	  │                            are checked, it is in flight [host/session.go]
+//	└ Session.Receive → handleRequest   id and era are checked,
+//	  │                            it is in flight              [host/session.go]
 //	  └ Aggregator.handle          one switch on the method     [handle.go]
 //	    └ callTool                 a tool of ours, or one that a surface shows
 //	      └ useTool                which tool is meant          [discover.go]
@@ -25,7 +25,7 @@
 //	    └ forwardedCall.answered   so is this one               [forward.go]
 //	      └ Request.Reply          once                         [host/request.go]
 //	        └ Session.answer       under the host's id          [host/inflight.go]
-//	          └ respond → write    in order, after initialize   [host/outgoing.go]
+//	          └ write              in order, after initialize   [host/outgoing.go]
 //	            └ Stdio.Write → wire.Writer                     [host/stdio.go]
 //
 // Both ways run on the goroutine that reads, which does not block. A call whose

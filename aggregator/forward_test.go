@@ -34,7 +34,7 @@ func TestOwnStreamIsForItsHost(t *testing.T) {
 	agg.sessions.attach(agg.sessions.open(principal{}, agg.snapshot()), &other)
 	p := agg.peerOf(&lazy.Upstream{Server: schema.Server{Name: "up"}})
 	call := func(params string, modern bool) *forwardedCall {
-		request := host.NewRequest("tools/call", json.RawMessage(params), &mine, func(json.RawMessage, error) {})
+		request := &host.Request{Method: "tools/call", Params: json.RawMessage(params), Meta: wire.Get([]byte(params), "_meta"), Peer: &mine, Respond: func(_ *host.Request, _ json.RawMessage, _ error) {}}
 		if modern {
 			request.Era = transports.Stateless
 		}
@@ -129,7 +129,7 @@ func TestCancelOvertakesSending(t *testing.T) {
 			t.Fatal("the upstream is not ready")
 		}
 		answers := make(chan error, 2)
-		r := host.NewRequest("tools/call", nil, nil, func(_ json.RawMessage, err error) { answers <- err })
+		r := &host.Request{Method: "tools/call", Respond: func(_ *host.Request, _ json.RawMessage, err error) { answers <- err }}
 		c := &forwardedCall{agg: st.agg, session: st.agg.sessions.all()[0], peer: st.agg.peerOf(u), route: route{upstream: u}, request: r}
 		c.Method, c.Done = r.Method, c.answered
 		c.peer.calls.mu.Lock() // keeps send from reaching Conn.Start

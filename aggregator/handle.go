@@ -43,14 +43,16 @@ func (a *Aggregator) handle(s *session, r *host.Request) {
 // callTool finds the tool that a host calls: one of ours, or one of the many that
 // a surface shows.
 func (a *Aggregator) callTool(s *session, r *host.Request) {
-	rawName, arguments, err := wire.StrictPair(r.Params, "name", "arguments")
-	if err != nil {
+	p := callParams{all: r.Params}
+	var err error
+	if p.name, p.arguments, err = wire.FindStrict(r.Params, "name", "arguments"); err != nil {
 		r.Reply(nil, invalid("tools/call: %v", err))
 		return
 	}
+	rawName := p.name.In(r.Params)
 	for _, t := range a.state.Load().tools {
 		if t.name != "" && wire.EqualString(rawName, t.name) {
-			t.call(s, r, callParams{r.Params, arguments})
+			t.call(s, r, p)
 			return
 		}
 	}
@@ -100,9 +102,11 @@ func (a *Aggregator) callUpstream(s *session, r *host.Request, t *catalog.Tool, 
 	a.dispatch(s, r, route{upstream: u, params: params, asText: asText})
 }
 
-// callParams are the params of a tools/call, and its arguments, nil if there are
-// none.
-type callParams struct{ all, arguments json.RawMessage }
+// callParams are the params of a tools/call, and where two members of theirs are.
+type callParams struct {
+	all             json.RawMessage
+	name, arguments wire.Span
+}
 
 // with returns the params with another name and other arguments, which may be
 // nil; every other byte stays.
@@ -110,13 +114,17 @@ func (p callParams) with(name string, arguments json.RawMessage) json.RawMessage
 	if len(arguments) == 0 {
 		arguments = json.RawMessage(`{}`)
 	}
-	return wire.SetAll(p.all, wire.Member{Name: "name", Value: wire.Quote(name)}, wire.Member{Name: "arguments", Value: arguments})
+	rename := wire.Edit{Span: p.name, With: wire.Quote(name)}
+	if p.arguments.Len == 0 {
+		return wire.Set(wire.Replace(p.all, rename), "arguments", arguments)
+	}
+	return wire.Replace(p.all, rename, wire.Edit{Span: p.arguments, With: arguments})
 }
 
 // routingMember returns the member of a request's params by which it is routed. If
 // that is no string, or an upstream might read another one, the request is refused.
 func routingMember(r *host.Request, member string) (string, bool) {
-	raw, _, err := wire.StrictPair(r.Params, member, "_meta")
+	raw, _, err := wire.GetStrict(r.Params, member, "_meta")
 	text, ok := wire.Text(raw)
 	switch {
 	case err != nil:
@@ -130,12 +138,12 @@ func routingMember(r *host.Request, member string) (string, bool) {
 // complete asks the owner of what is to be completed. As with routingMember an
 // upstream must not be able to read another reference than we do.
 func (a *Aggregator) complete(s *session, r *host.Request) {
-	ref, _, err := wire.StrictPair(r.Params, "ref", "_meta")
+	ref, _, err := wire.GetStrict(r.Params, "ref", "_meta")
 	kind, _ := wire.Text(wire.Get(ref, "type"))
 	member := map[string]string{"ref/prompt": "name", "ref/resource": "uri"}[kind]
 	var raw json.RawMessage
 	if err == nil && member != "" {
-		_, raw, err = wire.StrictPair(ref, "type", member)
+		_, raw, err = wire.GetStrict(ref, "type", member)
 	}
 	name, _ := wire.Text(raw)
 	var to target

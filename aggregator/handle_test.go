@@ -59,7 +59,7 @@ func TestDeclarationIsACopy(t *testing.T) {
 	agg := newQuiet(t, Options{})
 	s, _ := join(agg, principal{})
 	meta := []byte(`{"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}`)
-	r := host.NewRequest("x", nil, nil, func(json.RawMessage, error) {})
+	r := &host.Request{Method: "x", Respond: func(_ *host.Request, _ json.RawMessage, _ error) {}}
 	r.Meta, r.Era = meta, transports.Stateless
 	agg.handle(s, r)
 	copy(meta, make([]byte, len(meta)))

@@ -24,7 +24,7 @@ func TestPanicIsTheAnswer(t *testing.T) {
 	}
 	answers := make(chan error, 1)
 	request := func() *host.Request {
-		return host.NewRequest("tools/call", nil, nil, func(_ json.RawMessage, err error) { answers <- err })
+		return &host.Request{Method: "tools/call", Respond: func(_ *host.Request, _ json.RawMessage, err error) { answers <- err }}
 	}
 	wantInternal := func() {
 		t.Helper()

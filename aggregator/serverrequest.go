@@ -83,7 +83,7 @@ func (p *peer) withProgress(s *session, params json.RawMessage) (_ json.RawMessa
 			p.agg.log.Debug("progress not sent", "upstream", conn.Name(), "err", err)
 		}
 	}
-	return wire.Replace(params, at, []byte(ours)), func() {
+	return wire.Replace(params, wire.Edit{Span: at, With: []byte(ours)}), func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.progress, ours)

@@ -36,7 +36,7 @@ func TestPrincipalsDoNotSeeEachOther(t *testing.T) {
 			_, three := join(agg, principal{"ann"})
 			p := agg.peerOf(agg.set.Get("up"))
 			if test.calling {
-				p.calls.add(&forwardedCall{agg: agg, session: ann, peer: p, request: host.NewRequest("tools/call", nil, one, nil)})
+				p.calls.add(&forwardedCall{agg: agg, session: ann, peer: p, request: &host.Request{Method: "tools/call", Peer: one}})
 			}
 			ann.subscribed["x://1"] = test.subscribed
 			if !test.subscribed {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"dynmcp/internal/wire"
@@ -88,18 +87,15 @@ func (v *View) DefinitionAs(t *Tool, name string) json.RawMessage {
 // is a string. It changes every member of that name, since readers differ in
 // which of two they take, and puts a missing one in front.
 func setText(obj json.RawMessage, name, value string) json.RawMessage {
-	var found []wire.Span
+	var edits []wire.Edit
 	for key, at := range wire.Spans(obj) {
 		if wire.EqualString(key.In(obj), name) {
-			found = append(found, at)
+			edits = append(edits, wire.Edit{Span: at, With: wire.Quote(value)})
 		}
 	}
-	if found == nil {
+	if edits == nil {
 		brace := bytes.IndexByte(obj, '{') + 1
-		return wire.Replace(obj, wire.Span{Off: brace}, []byte(quote(name)+":"+quote(value)+","))
+		edits = []wire.Edit{{Span: wire.Span{Off: brace}, With: []byte(quote(name) + ":" + quote(value) + ",")}}
 	}
-	for _, at := range slices.Backward(found) {
-		obj = wire.Replace(obj, at, wire.Quote(value))
-	}
-	return obj
+	return wire.Replace(obj, edits...)
 }

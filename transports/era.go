@@ -1,6 +1,6 @@
 package transports
 
-// An Era is one of the two ways in which MCP peers begin to talk.
+// An Era is one of the two ways in which MCP peers introduce themselves.
 type Era int
 
 const (

@@ -37,23 +37,23 @@ const (
 	Executed Outcome = "done"     // it ran, its answer is lost
 )
 
-// A Failure is a failure of ours to get an upstream's answer.
+// A Failure says why we could not get an upstream's answer.
 type Failure struct {
 	Upstream string
 	Code     int64
 	Outcome  Outcome
 	Cause    error
 	Stderr   string // a child's last lines
-	Hint     string // what to do, where more is known than Advice says
+	Hint     string // what to do, if more is known than Advice says
 
-	RetryAfter time.Duration // when it is worth another try; 0 is not known
+	RetryAfter time.Duration // when another try is worth it; 0 is not known
 }
 
 func (f *Failure) Error() string { return fmt.Sprintf("%s: %v", f.Upstream, f.Cause) }
 func (f *Failure) Unwrap() error { return f.Cause }
 
-// Text tells a model what failed, whether the call may have run, and what to
-// do next.
+// Text says to a model what failed, whether the call may have run, and what to do
+// next.
 func (f *Failure) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v (%s)\n", f.Error(), f.outcomeText())
@@ -124,7 +124,7 @@ func (f *Failure) Advice() string {
 	return "the next call tries again"
 }
 
-// CutOff returns the failure of a call that dynmcp's own end cuts off.
+// CutOff returns the failure of a call that the end of dynmcp interrupts.
 func CutOff(upstream string, outcome Outcome) *Failure {
 	f := &Failure{
 		Upstream: upstream,
@@ -139,8 +139,8 @@ func CutOff(upstream string, outcome Outcome) *Failure {
 	return f
 }
 
-// ShuttingDown returns the error that answers a request which no upstream is
-// known to be meant by, when we end.
+// ShuttingDown returns the error that answers, when we end, a request of which it
+// is not known which upstream it is for.
 func ShuttingDown(outcome Outcome) *wire.Error {
 	return &wire.Error{
 		Code:    CodeShuttingDown,
@@ -149,8 +149,8 @@ func ShuttingDown(outcome Outcome) *wire.Error {
 	}
 }
 
-// WireError returns err as a JSON-RPC error: a peer's own as it came, a failure
-// of ours with its code, anything else as an internal error.
+// WireError returns err as a JSON-RPC error: that of a peer unchanged, a Failure
+// with its code, anything else as an internal error.
 func WireError(err error) *wire.Error {
 	var rpc *wire.Error
 	var failure *Failure
@@ -164,7 +164,7 @@ func WireError(err error) *wire.Error {
 }
 
 // Printable returns at most max bytes of what a peer sent, fit for a log or a
-// terminal: control and formatting characters are shown, not sent.
+// terminal: control and formatting characters are escaped.
 func Printable(text []byte, max int) string {
 	var b strings.Builder
 	for _, r := range string(text[:min(len(text), max)]) {

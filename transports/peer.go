@@ -8,9 +8,8 @@ import (
 	"dynmcp/internal/wire"
 )
 
-// A Peer takes what the other side of a connection sends unasked: for an
-// upstream's connection that is whoever stands for the hosts, for a session it
-// is the host.
+// A Peer takes what the other side of a connection sends on its own account. The
+// peer of an upstream is what forwards to hosts; that of a session is the host.
 type Peer interface {
 	// Notify takes a notification. It is called in the order of the wire and
 	// must not block.
@@ -18,8 +17,8 @@ type Peer interface {
 	// Request takes a request. Like Notify it is called in the order of the wire
 	// and must not block, so that a request sent before a result arrives before
 	// it; the function it returns waits for the answer. An error that is a
-	// *wire.Error reaches the sender as it is. ctx ends when the sender is gone or
-	// cancels, then with a *Cancelled as its cause.
+	// *wire.Error reaches the sender unchanged. ctx ends when the sender is gone,
+	// or cancels the request; then its cause is a *Cancelled.
 	Request(ctx context.Context, method string, params json.RawMessage) (answer func() (json.RawMessage, error))
 }
 
@@ -31,8 +30,8 @@ type Cancelled struct {
 
 func (c *Cancelled) Error() string { return "the request was cancelled by its sender" }
 
-// ParseID reads the id of a response to a request of ours, which had a number.
-// Some peers turn the number they were given into a string.
+// ParseID reads the id of a response to a request of ours, which is a number.
+// Some peers return it as a string.
 func ParseID(raw []byte) (int64, bool) {
 	if text, ok := wire.Text(raw); ok {
 		raw = []byte(text)

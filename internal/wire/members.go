@@ -102,28 +102,45 @@ func Find(obj []byte, path ...string) Span {
 }
 
 // Get returns the value that Find finds, nil if there is none.
-func Get(obj []byte, path ...string) []byte { return Find(obj, path...).In(obj) }
+func Get(obj []byte, path ...string) []byte {
+	for _, name := range path {
+		var found []byte
+		for key, value := range Spans(obj) {
+			if EqualString(key.In(obj), name) {
+				found = value.In(obj)
+			}
+		}
+		obj = found
+	}
+	return obj
+}
 
-// StrictPair returns the values of two members of obj, nil for an absent one. It is
+// GetStrict returns the values of two members of obj, nil for an absent one. It is
 // an error if obj is not an object, has one of the names twice, or has a name that
 // some readers take for one of them: which of two "name" members counts must not
 // depend on the reader.
-func StrictPair(obj []byte, first, second string) (a, b []byte, err error) {
+func GetStrict(obj []byte, first, second string) (a, b []byte, err error) {
+	at, bt, err := FindStrict(obj, first, second)
+	return at.In(obj), bt.In(obj), err
+}
+
+// FindStrict returns where the values are that GetStrict returns.
+func FindStrict(obj []byte, first, second string) (a, b Span, err error) {
 	if !IsObject(obj) {
-		return nil, nil, fmt.Errorf("an object is wanted, got %s", TypeName(obj))
+		return a, b, fmt.Errorf("an object is wanted, got %s", TypeName(obj))
 	}
-	for k, v := range Spans(obj) {
-		key, value, twice := k.In(obj), v.In(obj), false
+	for name, value := range Spans(obj) {
+		key, twice := name.In(obj), false
 		switch {
 		case EqualString(key, first):
-			a, twice = value, a != nil
+			a, twice = value, a.Len > 0
 		case EqualString(key, second):
-			b, twice = value, b != nil
+			b, twice = value, b.Len > 0
 		case resembles(key, first) || resembles(key, second):
-			return nil, nil, fmt.Errorf("member %s can be taken for %q or %q", key, first, second)
+			return Span{}, Span{}, fmt.Errorf("member %s can be taken for %q or %q", key, first, second)
 		}
 		if twice {
-			return nil, nil, fmt.Errorf("member %s is there twice", key)
+			return Span{}, Span{}, fmt.Errorf("member %s is there twice", key)
 		}
 	}
 	return a, b, nil
@@ -141,72 +158,48 @@ func resembles(key []byte, name string) bool {
 	return strings.EqualFold(text, name)
 }
 
-// Replace returns a copy of text with another part in the place of one.
-func Replace(text []byte, part Span, with []byte) []byte {
-	out := make([]byte, 0, len(text)-part.Len+len(with))
-	out = append(out, text[:part.Off]...)
-	out = append(out, with...)
-	return append(out, text[part.Off+part.Len:]...)
+// An Edit puts another text in the place of a part.
+type Edit struct {
+	Span
+	With []byte
 }
 
-// A Member is a member of an object. Its name needs no escapes.
-type Member struct {
-	Name  string
-	Value []byte
+// Replace returns a copy of text with edits made, which must not overlap; it sorts
+// them.
+func Replace(text []byte, edits ...Edit) []byte {
+	size := len(text)
+	for i, e := range edits {
+		size += len(e.With) - e.Len
+		for ; i > 0 && edits[i].Off < edits[i-1].Off; i-- { // slices.SortFunc would allocate them
+			edits[i], edits[i-1] = edits[i-1], edits[i]
+		}
+	}
+	out, from := make([]byte, 0, size), 0
+	for _, e := range edits {
+		out = append(append(out, text[from:e.Off]...), e.With...)
+		from = e.Off + e.Len
+	}
+	return append(out, text[from:]...)
 }
 
-// Set is SetAll for one member.
-func Set(obj []byte, name string, value []byte) []byte { return SetAll(obj, Member{name, value}) }
-
-// SetAll returns a copy of obj in which each of these members has the given
-// value, added at the end if there is none; every other byte stays. Anything but
-// an object is returned as it is.
-func SetAll(obj []byte, members ...Member) []byte {
+// Set returns a copy of obj in which the member name has the given value, added at
+// the end if there is none; every other byte stays. name needs no escapes.
+// Anything but an object is returned as it is.
+func Set(obj []byte, name string, value []byte) []byte {
+	if old := Find(obj, name); old.Len > 0 {
+		return Replace(obj, Edit{old, value})
+	}
 	end := bytes.LastIndexByte(obj, '}')
 	if end < 0 || !IsObject(obj) {
 		return obj
 	}
-	old := append(make([]Span, 0, 2), make([]Span, len(members))...) // the values in obj
-	empty, size := true, len(obj)
-	for name, value := range Spans(obj) {
-		empty = false
-		for i, m := range members {
-			if EqualString(name.In(obj), m.Name) {
-				old[i] = value
-			}
-		}
+	member := make([]byte, 0, len(name)+len(value)+4)
+	for range Spans(obj) {
+		member = append(member, ',') // behind the last one
+		break
 	}
-	for i, m := range members {
-		size += len(m.Name) + len(m.Value) + 4 - old[i].Len
-	}
-	out, from := make([]byte, 0, size), 0
-	for range members { // in the order of obj
-		next := -1
-		for i, part := range old {
-			if part.Len > 0 && part.Off >= from && (next < 0 || part.Off < old[next].Off) {
-				next = i
-			}
-		}
-		if next < 0 {
-			break
-		}
-		out = append(append(out, obj[from:old[next].Off]...), members[next].Value...)
-		from = old[next].Off + old[next].Len
-	}
-	end = max(from, end) // less only where obj is broken
-	out = append(out, obj[from:end]...)
-	for i, m := range members {
-		if old[i].Len > 0 {
-			continue
-		}
-		if !empty {
-			out = append(out, ',')
-		}
-		empty = false
-		out = append(append(append(out, '"'), m.Name...), '"', ':')
-		out = append(out, m.Value...)
-	}
-	return append(out, obj[end:]...)
+	member = append(append(append(member, '"'), name...), '"', ':')
+	return Replace(obj, Edit{Span{Off: end}, append(member, value...)})
 }
 
 // Delete returns a copy of obj without any member of these names and without the

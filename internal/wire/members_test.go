@@ -57,16 +57,16 @@ func TestElements(t *testing.T) {
 }
 
 func TestPair(t *testing.T) {
-	name, arguments, err := StrictPair([]byte(`{"x":1,"n\u0061me":"n"}`), "name", "arguments")
+	name, arguments, err := GetStrict([]byte(`{"x":1,"n\u0061me":"n"}`), "name", "arguments")
 	if err != nil || string(name) != `"n"` || arguments != nil {
 		t.Errorf("got %q, %q, %v", name, arguments, err)
 	}
 	for _, text := range []string{`{"name":1,"name":2}`, `{"name":1,"\u006eame":2}`, `{"arguments":1,"arguments":1}`, `[]`, `null`, ``} {
-		if _, _, err := StrictPair([]byte(text), "name", "arguments"); err == nil {
+		if _, _, err := GetStrict([]byte(text), "name", "arguments"); err == nil {
 			t.Errorf("%s: no error", text)
 		}
 	}
-	if _, _, err := StrictPair([]byte(`{"_Meta":1}`), "name", "_meta"); err == nil {
+	if _, _, err := GetStrict([]byte(`{"_Meta":1}`), "name", "_meta"); err == nil {
 		t.Error("_Meta: no error")
 	}
 	for name, refused := range map[string]bool{
@@ -74,7 +74,7 @@ func TestPair(t *testing.T) {
 		`argument\u017f`: true, `argumentſ`: true, `Arguments`: true,
 		`nam`: false, `names`: false, `name `: false, `_name`: false, `ñame`: false, `\u0000name`: false, `xname`: false, ``: false,
 	} {
-		if _, _, err := StrictPair([]byte(`{"name":1,"`+name+`":2}`), "name", "arguments"); (err != nil) != refused {
+		if _, _, err := GetStrict([]byte(`{"name":1,"`+name+`":2}`), "name", "arguments"); (err != nil) != refused {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -210,14 +210,14 @@ func TestFindAndReplace(t *testing.T) {
 			t.Fatalf("%q in %s: found %s, got %s", path, obj, old, got)
 		}
 		value := []byte(jsonValue(1).Draw(t, "value"))
-		with := Replace(obj, at, value)
+		with := Replace(obj, Edit{at, value})
 		if want := string(obj[:at.Off]) + string(value) + string(obj[at.Off+at.Len:]); string(with) != want {
 			t.Fatalf("%q in %s replaced by %s: %s", path, obj, value, with)
 		}
 		if got := Get(with, path...); string(got) != string(value) {
 			t.Errorf("%q in %s: got %s, want %s", path, with, got, value)
 		}
-		if back := Replace(with, Find(with, path...), []byte(old)); string(back) != string(obj) {
+		if back := Replace(with, Edit{Find(with, path...), []byte(old)}); string(back) != string(obj) {
 			t.Errorf("%q in %s and back: %s", path, with, back)
 		}
 	})
@@ -259,18 +259,22 @@ func TestValuesHaveNoCapacity(t *testing.T) {
 	}
 }
 
-// SetAll does what Set does for one member after the other.
-func TestSetAll(t *testing.T) {
+// Several edits, in whatever order, are what they are one after the other.
+func TestReplaceMany(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		obj := []byte(jsonObject(2).Draw(t, "obj"))
-		want := obj
-		var members []Member
-		for _, name := range rapid.Permutation([]string{"a", "b", "_meta", "new", "newer"}).Draw(t, "names")[:rapid.IntRange(0, 5).Draw(t, "n")] {
-			m := Member{name, []byte(jsonValue(1).Draw(t, "value"))}
-			members = append(members, m)
-			want = Set(want, m.Name, m.Value)
+		var edits []Edit
+		for _, at := range Spans(obj) {
+			edits = append(edits, Edit{at, []byte(jsonValue(1).Draw(t, "value"))})
 		}
-		if got := SetAll(obj, members...); string(got) != string(want) {
+		edits = append(edits, Edit{Span{}, []byte(" ")}, Edit{Span{Off: len(obj)}, []byte("\n")})
+		want := obj
+		for _, e := range slices.Backward(edits[:len(edits)-2]) {
+			want = Replace(want, e)
+		}
+		want = []byte(" " + string(want) + "\n")
+		shuffled := rapid.Permutation(edits).Draw(t, "shuffled")
+		if got := Replace(obj, shuffled...); string(got) != string(want) {
 			t.Errorf("of %s: got %s, want %s", obj, got, want)
 		}
 	})
@@ -286,7 +290,6 @@ func FuzzMembers(f *testing.F) {
 			return
 		}
 		set, deleted := Set(obj, name, value), Delete(obj, name)
-		SetAll(obj, Member{name, value}, Member{"b", value}, Member{"a", value})
 		if !json.Valid(obj) || !IsObject(obj) {
 			return // no panic is all that is promised
 		}

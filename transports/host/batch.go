@@ -16,8 +16,8 @@ type batch struct {
 	answers [][]byte
 }
 
-// receiveBatch handles the messages of a batch as if each had come by itself.
-func (s *Session) receiveBatch(raw []byte) {
+// handleBatch handles the messages of a batch as if each had come by itself.
+func (s *Session) handleBatch(raw []byte) {
 	s.mu.Lock()
 	version := s.version
 	s.mu.Unlock()
@@ -38,13 +38,20 @@ func (s *Session) receiveBatch(raw []byte) {
 			s.reject(b, m.ID, wire.CodeInvalidRequest, err.Error())
 			continue
 		}
-		s.receive(m, b)
+		switch {
+		case m.IsRequest():
+			s.handleRequest(m, b)
+		case m.IsNotification():
+			s.handleNotification(m)
+		default:
+			s.handleResponse(m)
+		}
 	}
 	if empty {
 		s.reject(nil, nil, wire.CodeInvalidRequest, "the batch is empty")
 		return
 	}
-	s.respond(nil, b, nil)
+	s.writeAnswer(nil, b, nil)
 }
 
 // addLocked takes one answer, or that there is none, and returns all of them

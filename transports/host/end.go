@@ -100,6 +100,6 @@ func (s *Session) abandon(which func(*Request) bool) {
 		if r.Method != "subscriptions/listen" {
 			parts = wire.Failure(r.ID, transports.ShuttingDown(transports.Unknown))
 		}
-		s.respond(r, r.batch, parts)
+		s.writeAnswer(r, r.batch, parts)
 	}
 }

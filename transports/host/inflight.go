@@ -101,10 +101,13 @@ func (s *Session) answer(r *Request, result json.RawMessage, err error) {
 	} else {
 		parts = wire.Result(r.ID, result)
 	}
-	if r.Method == "initialize" {
+	switch {
+	case r.Method == "initialize":
 		s.answerInitialize(r, result, err, parts)
-	} else {
-		s.respond(r, r.batch, parts)
+	case r.batch != nil:
+		s.writeAnswer(r, r.batch, parts)
+	default:
+		_ = s.write(r, Response, parts) // is never dropped
 	}
 }
 
@@ -137,5 +140,5 @@ func (s *Session) cancelled(params json.RawMessage) {
 	if r.sdkID != 0 {
 		s.control.notify("notifications/cancelled", fmt.Appendf(nil, `{"requestId":%d}`, r.sdkID))
 	}
-	s.respond(nil, r.batch, nil)
+	s.writeAnswer(nil, r.batch, nil)
 }

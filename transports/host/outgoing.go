@@ -14,9 +14,9 @@ type heldMessage struct {
 	parts [][]byte
 }
 
-// respond writes an answer, or takes it into the answer of its batch; nil
+// writeAnswer writes an answer, or takes it into the answer of its batch; nil
 // parts are that there is none. r is nil where there is no request any more.
-func (s *Session) respond(r *Request, b *batch, parts [][]byte) {
+func (s *Session) writeAnswer(r *Request, b *batch, parts [][]byte) {
 	if b != nil {
 		s.mu.Lock()
 		parts = b.addLocked(parts)

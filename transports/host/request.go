@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"sync"
 
-	"dynmcp/internal/wire"
 	"dynmcp/transports"
 )
 
@@ -19,23 +18,17 @@ type Request struct {
 	Era    transports.Era  // which one it was made in
 	Peer   transports.Peer // the host, for what belongs to this request
 
+	// Respond writes the answer, once. The session sets it.
+	Respond func(r *Request, result json.RawMessage, err error)
+
 	session *Session
 	sdkID   int64  // its id on the control plane, 0 on the data plane
 	batch   *batch // it came in, nil where it came by itself
-	answer  func(*Request, json.RawMessage, error)
 
 	mu       sync.Mutex
 	ended    bool
 	draining bool // we end: it is to be answered now
 	onCancel func(reason json.RawMessage)
-}
-
-// NewRequest returns a request that came over no wire: answer is called with
-// what it is answered with.
-func NewRequest(method string, params json.RawMessage, peer transports.Peer, answer func(json.RawMessage, error)) *Request {
-	return &Request{Method: method, Params: params, Meta: wire.Get(params, "_meta"), Peer: peer, answer: func(_ *Request, result json.RawMessage, err error) {
-		answer(result, err)
-	}}
 }
 
 // Notify implements transports.Peer: it sends a notification that belongs to the
@@ -51,7 +44,7 @@ func (r *Request) Request(ctx context.Context, method string, params json.RawMes
 // Reply answers the request; an error that is a *wire.Error goes out as it is.
 func (r *Request) Reply(result json.RawMessage, err error) {
 	if _, first := r.end(); first {
-		r.answer(r, result, err)
+		r.Respond(r, result, err)
 	}
 }
 

@@ -47,7 +47,7 @@ type Session struct {
 	sdk     *mcp.ServerSession
 	over    chan struct{} // closed when the host says nothing more
 
-	reply   func(*Request, json.RawMessage, error) // answer, made once
+	respond func(*Request, json.RawMessage, error) // answer, made once
 	writing sync.WaitGroup                         // answers that have left the table and are not written
 	opening atomic.Bool                            // initialize is being answered
 
@@ -84,7 +84,7 @@ func NewSession(id string, edge Edge, opts Options) *Session {
 	}
 	s.room.L = &s.mu
 	s.control = newControlConn(s)
-	s.reply = s.answer
+	s.respond = s.answer
 	return s
 }
 
@@ -102,26 +102,23 @@ func (s *Session) Begin(ctx context.Context) (err error) {
 // answered where it was a request's; the session goes on.
 func (s *Session) Receive(m wire.Message) {
 	s.noteEarly(len(m.Raw))
-	s.receive(m, nil)
-}
-
-// receive is Receive for a message that came in a batch; nil is none.
-func (s *Session) receive(m wire.Message, b *batch) {
-	defer func() {
-		if p := recover(); p != nil {
-			s.log.Error("panic", "panic", p, "stack", string(debug.Stack()))
-		}
-	}()
 	switch {
 	case len(m.Raw) > 0 && m.Raw[0] == '[':
-		s.receiveBatch(m.Raw)
+		s.handleBatch(m.Raw)
 	case m.IsRequest():
-		s.handleRequest(m, b)
+		s.handleRequest(m, nil)
 	case m.IsNotification():
 		s.handleNotification(m)
 	default:
 		s.handleResponse(m)
 	}
+}
+
+// logPanic logs a panic that the session survives, and returns the answer to the
+// request that caused it, if one did.
+func (s *Session) logPanic(p any) *wire.Error {
+	s.log.Error("panic", "panic", p, "stack", string(debug.Stack()))
+	return &wire.Error{Code: wire.CodeInternal, Message: fmt.Sprintf("internal error: %v", p)}
 }
 
 // ReceiveFault answers a line that is no message; the session goes on. m holds
@@ -147,7 +144,7 @@ func (s *Session) reject(b *batch, id []byte, code int64, text string) {
 	if !wire.ValidID(id) {
 		id = nil
 	}
-	s.respond(nil, b, wire.Failure(id, &wire.Error{Code: code, Message: text}))
+	s.writeAnswer(nil, b, wire.Failure(id, &wire.Error{Code: code, Message: text}))
 }
 
 func (s *Session) handleRequest(m wire.Message, b *batch) {
@@ -155,23 +152,21 @@ func (s *Session) handleRequest(m wire.Message, b *batch) {
 		s.reject(b, nil, wire.CodeInvalidRequest, "a request's id must be a string or an integer")
 		return
 	}
-	r := &Request{ID: m.ID, Method: m.Method, Params: m.Params, Meta: wire.Get(m.Params, "_meta"), session: s, batch: b, answer: s.reply}
+	r := &Request{ID: m.ID, Method: m.Method, Params: m.Params, Meta: wire.Get(m.Params, "_meta"), Respond: s.respond, session: s, batch: b}
 	r.Peer = r
 	admitted := false
 	defer func() {
 		if p := recover(); p != nil {
-			failure := &wire.Error{Code: wire.CodeInternal, Message: fmt.Sprintf("internal error: %v", p)}
-			if admitted {
+			if failure := s.logPanic(p); admitted {
 				r.Reply(nil, failure)
 			} else {
-				s.respond(r, b, wire.Failure(r.ID, failure))
+				s.writeAnswer(r, b, wire.Failure(r.ID, failure))
 			}
-			panic(p)
 		}
 	}()
 	refusal := s.admit(r)
 	if admitted = refusal == nil; !admitted {
-		s.respond(r, b, wire.Failure(r.ID, refusal))
+		s.writeAnswer(r, b, wire.Failure(r.ID, refusal))
 		return
 	}
 	if isControl(r.Method) {
@@ -182,6 +177,11 @@ func (s *Session) handleRequest(m wire.Message, b *batch) {
 }
 
 func (s *Session) handleNotification(m wire.Message) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.logPanic(p)
+		}
+	}()
 	switch m.Method {
 	case "notifications/cancelled":
 		s.cancelled(m.Params)

@@ -66,7 +66,7 @@ func (c *Conn) Start(call *Call) {
 		c.notSent(id, err)
 		return
 	}
-	if !c.calls.markSent(id, call) && call.withdrawn.Load() {
+	if !c.calls.with(id, call, func(call *Call) { call.sent = true }) && call.withdrawn.Load() {
 		// It was cancelled while it was being sent: the upstream is told now, so
 		// that the cancel does not overtake the request.
 		c.tellCancelled(id, call)
@@ -119,7 +119,7 @@ func (c *Conn) notSent(id int64, err error) {
 	case errors.Is(err, wire.ErrFull):
 		c.finish(id, nil, c.newFailure(transports.CodeOverloaded, transports.NotSent, err))
 	default:
-		c.calls.markUnsent(id)
+		c.calls.with(id, nil, func(call *Call) { call.unsent = true })
 		c.spawn(func() { // if this is refused, the connection and its calls have ended
 			waitAtMost(c.done, exitGrace)
 			c.finish(id, nil, c.endFailure(withoutPath(err), transports.NotSent))

@@ -109,10 +109,10 @@ func TestSignsOfLife(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				pings := 0
+				var pings atomic.Int32
 				c, _ := inMemory(t, schema.Server{Timeout: time.Minute}, Options{}, func(p *puppet, m wire.Message) {
 					if m.Method == "ping" {
-						if pings++; pings%pingTries == 0 { // after two that went unheard
+						if pings.Add(1)%pingTries == 0 { // after two that went unheard
 							p.say(strings.TrimSuffix(strings.Replace(sign, "ID", string(m.ID), 1), "\n"))
 						}
 					}
@@ -121,8 +121,8 @@ func TestSignsOfLife(t *testing.T) {
 					timeOut(t, c, 1)
 					time.Sleep(2 * pingTries * pingWait)
 				}
-				if c.Err() != nil || pings != 3*pingTries {
-					t.Errorf("got %v after %d pings, want it to live and %d", c.Err(), pings, 3*pingTries)
+				if got := pings.Load(); c.Err() != nil || got != 3*pingTries {
+					t.Errorf("got %v after %d pings, want it to live and %d", c.Err(), got, 3*pingTries)
 				}
 			})
 		})

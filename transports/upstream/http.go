@@ -35,7 +35,7 @@ type httpLink struct {
 	url     string
 	postURL string // url, unless the upstream names another
 	client  *http.Client
-	sockets sockets
+	release context.CancelFunc     // closes the sockets
 	session atomic.Pointer[string] // Mcp-Session-Id
 	version atomic.Pointer[string] // Mcp-Protocol-Version, once negotiated
 
@@ -44,17 +44,24 @@ type httpLink struct {
 }
 
 func newHTTPLink(c *Conn) *httpLink {
-	l := &httpLink{conn: c, url: c.server.URL, postURL: c.server.URL}
-	l.client = newHTTPClient(c.opts, &l.sockets)
-	return l
+	open, release := context.WithCancel(context.Background())
+	return &httpLink{conn: c, url: c.server.URL, postURL: c.server.URL, client: newHTTPClient(open, c.opts), release: release}
 }
 
 // newHTTPClient returns a client that never takes headers or a body to another
 // origin and keeps connections for many calls at once. A peer that vanished is
-// found by the keep-alive probes of TCP, which are on, and by those of HTTP/2.
-func newHTTPClient(opts Options, s *sockets) *http.Client {
+// found by the keep-alive probes of TCP, which are on, and by those of HTTP/2. Its
+// connections are closed when open ends.
+func newHTTPClient(open context.Context, opts Options) *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.DialContext = s.dialer(transport.DialContext)
+	dial := transport.DialContext
+	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &socket{conn, context.AfterFunc(open, func() { conn.Close() })}, nil
+	}
 	transport.MaxIdleConnsPerHost = 64
 	transport.MaxResponseHeaderBytes = 64 << 10
 	transport.TLSClientConfig = &tls.Config{RootCAs: opts.roots, MinVersion: tls.VersionTLS12}
@@ -71,59 +78,17 @@ func newHTTPClient(opts Options, s *sockets) *http.Client {
 	}
 }
 
-// sockets are the open connections of an HTTP client. net/http itself closes only
-// those that are idle at that moment, which one of HTTP/2 is not for a while after
-// a request on it was cancelled.
-type sockets struct {
-	mu     sync.Mutex
-	open   map[*socket]bool
-	closed bool
-}
-
+// A socket is closed when its link is. net/http closes only connections that are
+// idle at that moment, which one of HTTP/2 is not for a while after a request on
+// it was cancelled.
 type socket struct {
 	net.Conn
-	of *sockets
-}
-
-type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
-
-func (s *sockets) dialer(dial dialFunc) dialFunc {
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := dial(ctx, network, address)
-		if err != nil {
-			return nil, err
-		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.closed {
-			conn.Close()
-			return nil, errClosed
-		}
-		if s.open == nil {
-			s.open = map[*socket]bool{}
-		}
-		tracked := &socket{conn, s}
-		s.open[tracked] = true
-		return tracked, nil
-	}
+	forget func() bool
 }
 
 func (s *socket) Close() error {
-	s.of.mu.Lock()
-	delete(s.of.open, s)
-	s.of.mu.Unlock()
+	s.forget()
 	return s.Conn.Close()
-}
-
-// close closes all connections, and those that are being made.
-func (s *sockets) close() {
-	s.mu.Lock()
-	open := s.open
-	s.open, s.closed = nil, true
-	s.mu.Unlock()
-	for socket := range open {
-		socket.Conn.Close()
-	}
 }
 
 // errRedirect says that an upstream referred us to another origin.
@@ -137,7 +102,7 @@ func (l *httpLink) connect(context.Context) error { return nil }
 func (l *httpLink) sendRequest(call *Call, id int64) error {
 	ctx, cancel := context.WithCancel(l.conn.ctx)
 	x := &exchange{link: l, call: call, id: id, body: call.body(id), cancel: cancel}
-	if l.conn.calls.setAbort(id, call, cancel) && l.conn.spawn(func() { x.run(ctx) }) {
+	if l.conn.calls.with(id, call, func(call *Call) { call.abort = cancel }) && l.conn.spawn(func() { x.run(ctx) }) {
 		return nil
 	}
 	cancel()
@@ -248,7 +213,7 @@ func (l *httpLink) request(ctx context.Context, method, address string, body []b
 
 // close ends the session, if the upstream gave one.
 func (l *httpLink) close() {
-	defer l.sockets.close()
+	defer l.release()
 	if l.session.Load() == nil || errors.Is(l.conn.Err(), ErrSessionLost) {
 		return
 	}

@@ -130,7 +130,7 @@ func (x *exchange) readStream(resp *http.Response) error {
 }
 
 // inFlight reports whether the call still waits for its answer.
-func (x *exchange) inFlight() bool { return x.link.conn.calls.get(x.id) != nil }
+func (x *exchange) inFlight() bool { return x.link.conn.calls.with(x.id, x.call, nil) }
 
 // readFailure describes why the answer could not be read.
 func (x *exchange) readFailure(err error) error {

@@ -16,7 +16,7 @@ func TestHTTPKeepsAlive(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	client := newHTTPClient(Options{}, &sockets{})
+	client := newHTTPClient(t.Context(), Options{})
 	conn, err := client.Transport.(*http.Transport).DialContext(t.Context(), "tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)

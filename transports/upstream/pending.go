@@ -48,58 +48,23 @@ func (p *pending) add(call *Call, timeout time.Duration, expired func()) (id int
 	return call.id, nil
 }
 
-// markSent notes that a call is on its way; false means it has ended.
-func (p *pending) markSent(id int64, call *Call) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.calls[id] != call {
-		return false
-	}
-	call.sent = true
-	return true
-}
-
-// markUnsent notes that nothing of a call was sent, nor will be.
-func (p *pending) markUnsent(id int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if call := p.calls[id]; call != nil {
-		call.unsent = true
-	}
-}
-
-// setAbort notes how to end a call's own stream; false means the call has ended.
-func (p *pending) setAbort(id int64, call *Call, abort context.CancelFunc) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.calls[id] != call {
-		return false
-	}
-	call.abort = abort
-	return true
-}
-
-// restartTimer gives a call its whole timeout again and returns it, nil if it is
-// not in flight.
-func (p *pending) restartTimer(id int64, timeout time.Duration) *Call {
+// with calls f, if not nil, on the call that is in flight under id. It reports
+// whether there is one; if own is not nil it must be that.
+func (p *pending) with(id int64, own *Call, f func(*Call)) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	call := p.calls[id]
-	if call != nil && call.timer != nil {
-		call.timer.Reset(timeout)
+	if call == nil || own != nil && call != own {
+		return false
 	}
-	return call
+	if f != nil {
+		f(call)
+	}
+	return true
 }
 
-// get returns the call with this id, nil if it is not in flight.
-func (p *pending) get(id int64) *Call {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.calls[id]
-}
-
-// take removes the call with this id and returns it. It returns nil if the call
-// is not in flight, or is not own, where own is not nil.
+// take removes and returns the call that is in flight under id, nil if there is
+// none; if own is not nil it must be that.
 func (p *pending) take(id int64, own *Call) *Call {
 	p.mu.Lock()
 	defer p.mu.Unlock()

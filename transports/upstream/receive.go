@@ -80,7 +80,12 @@ func (c *Conn) handleProgress(params json.RawMessage) {
 	if !ok {
 		return
 	}
-	call := c.calls.restartTimer(id, c.server.Timeout)
+	var call *Call
+	c.calls.with(id, nil, func(found *Call) {
+		if call = found; call.timer != nil {
+			call.timer.Reset(c.server.Timeout)
+		}
+	})
 	if call == nil || call.token.Len == 0 {
 		c.log.Debug("progress of nothing in flight", "token", string(token))
 		return

@@ -112,4 +112,4 @@ func (l *sseLink) sendInitialized(message ...[]byte) error {
 	return l.deliver(bytes.Join(message, nil))
 }
 
-func (l *sseLink) close() { l.sockets.close() }
+func (l *sseLink) close() { l.release() }

@@ -19,11 +19,10 @@ import (
 
 const (
 	// ackTimeout is how long an upstream may take to acknowledge a notification
-	// stream. After that it is taken to have opened it, and the next time it has
-	// only ackGrace.
+	// stream, which it must do at once. After that it is taken to have opened it.
 	ackTimeout = 5 * time.Second
-	// ackGrace is also how long the handshake waits for the first acknowledgement.
-	// In lists that are asked for after it no change can be missed.
+	// ackGrace is how long the handshake waits for the first acknowledgement: in
+	// lists that are asked for after it no change can be missed.
 	ackGrace = 100 * time.Millisecond
 )
 
@@ -57,14 +56,13 @@ type subscriptions struct {
 	conn   *Conn
 	wake   chan struct{}                      // holds a token while changes may wait
 	newest atomic.Pointer[notificationStream] // the one to be acknowledged
-	listed atomic.Bool                        // lists may have been asked for before that of the first
+	listed atomic.Bool                        // lists may have been asked for before the first was
 
 	// Used by run only.
 	uris    map[string]bool     // subscribed to
 	current *notificationStream // nil while none is open
-	broken  bool                // the last stream ended, or the first could not be opened
-	mute    bool                // the upstream did not acknowledge the last one in time
-	pause   time.Duration       // before the next attempt to reopen
+	broken  bool                // the last one ended, or the first could not be opened
+	pause   time.Duration       // before the next attempt to reopen it
 	reopen  <-chan time.Time    // when that is due; nil if it is not
 
 	mu      sync.Mutex
@@ -80,14 +78,16 @@ type subscriptionChange struct {
 
 // A notificationStream is one subscriptions/listen.
 type notificationStream struct {
-	call    Call
-	began   time.Time
-	first   bool
-	gap     bool // no stream was open before it, so changes may have been missed
-	useless bool // the upstream grants nothing on it
-	noted   atomic.Bool
-	acked   chan json.RawMessage // takes once, after noted is set, what the upstream grants; nil is not known
-	ended   chan error           // takes how the stream ended; nil is by a result
+	call  Call
+	began time.Time
+	first bool
+	gap   bool            // no stream was open before it
+	late  <-chan struct{} // acked, if it was not closed within ackTimeout
+	ended chan error      // takes how the stream ended; nil is by a result
+
+	acknowledge sync.Once
+	acked       chan struct{}
+	grants      json.RawMessage // what the upstream said when it acknowledged; nil is not known
 }
 
 func newSubscriptions(c *Conn) *subscriptions {
@@ -136,15 +136,15 @@ func (s *subscriptions) start(ctx context.Context) {
 // run owns the stream until the connection ends. It closes opened when it is
 // known what became of the first one.
 func (s *subscriptions) run(opened chan<- struct{}) {
-	if _, err := s.open(s.uris); err != nil {
+	if err := s.open(s.uris); err != nil {
 		s.down(err)
 	}
 	close(opened)
 	for {
-		var acked <-chan json.RawMessage
+		var late <-chan struct{}
 		var ended <-chan error
 		if s.current != nil {
-			acked, ended = s.current.acked, s.current.ended
+			late, ended = s.current.late, s.current.ended
 		}
 		select {
 		case <-s.wake:
@@ -153,21 +153,14 @@ func (s *subscriptions) run(opened chan<- struct{}) {
 			s.waiting = nil
 			s.mu.Unlock()
 			s.apply(changes)
-		case <-acked: // late
-			s.mute = false
-			s.notifyMissed(s.current)
+		case <-late:
+			s.current.late = nil
+			s.notifyMissed()
 		case err := <-ended:
 			s.down(err)
 		case <-s.reopen:
-			granted, err := s.open(s.uris)
-			if err != nil {
+			if err := s.open(s.uris); err != nil {
 				s.down(err)
-				continue
-			}
-			for uri := range s.uris {
-				if !granted(uri) {
-					s.conn.log.Warn("subscription lost: it is not granted any more", "uri", uri)
-				}
 			}
 		case <-s.conn.ctx.Done():
 			return
@@ -182,7 +175,7 @@ func (s *subscriptions) down(err error) {
 	var rpc *wire.Error
 	useless := errors.As(err, &rpc)
 	if st := s.current; st != nil {
-		useless = useless || st.useless
+		useless = useless || st.grantsNothing()
 		if time.Since(st.began) > reopenMost {
 			s.pause = reopenFirst
 		}
@@ -205,9 +198,9 @@ func (s *subscriptions) apply(changes []*subscriptionChange) {
 			delete(uris, change.uri)
 		}
 	}
-	granted, err := func(string) bool { return true }, error(nil)
+	var err error
 	if s.current == nil || !maps.Equal(uris, s.uris) {
-		granted, err = s.open(uris)
+		err = s.open(uris)
 	}
 	var rpc *wire.Error
 	if errors.As(err, &rpc) && len(changes) > 1 {
@@ -218,7 +211,7 @@ func (s *subscriptions) apply(changes []*subscriptionChange) {
 	}
 	for _, change := range changes {
 		result := err
-		if err == nil && change.add && s.uris[change.uri] && !granted(change.uri) {
+		if err == nil && uris[change.uri] && !s.current.granted(change.uri) {
 			delete(s.uris, change.uri)
 			result = &wire.Error{Code: wire.CodeInvalidParams, Message: fmt.Sprintf("%s grants no subscription to %s", s.conn.name, change.uri)}
 		}
@@ -226,102 +219,48 @@ func (s *subscriptions) apply(changes []*subscriptionChange) {
 	}
 }
 
-// open opens a stream that names uris, in place of the current one, and reports
-// which of them the upstream grants. With an error the current one stays.
-func (s *subscriptions) open(uris map[string]bool) (granted func(uri string) bool, err error) {
-	st := &notificationStream{began: time.Now(), first: s.current == nil && !s.broken, acked: make(chan json.RawMessage, 1), ended: make(chan error, 1)}
+// open opens a stream that names uris and cancels the one before. It returns when
+// the upstream has acknowledged the stream, said something else on it, or nothing
+// for ackTimeout. With an error the stream before stays.
+func (s *subscriptions) open(uris map[string]bool) error {
+	st := &notificationStream{began: time.Now(), first: s.current == nil && !s.broken, acked: make(chan struct{}), ended: make(chan error, 1)}
 	st.call = Call{Method: "subscriptions/listen", Params: listenParams(uris), unlimited: true, Done: func(_ json.RawMessage, err error) { st.ended <- err }}
 	s.newest.Store(st)
 	s.conn.Start(&st.call)
-	acknowledged, grants, err := s.awaitAcknowledgement(st)
-	if err != nil {
-		s.newest.Store(s.current)
-		return nil, err
+	timer := time.NewTimer(ackTimeout)
+	defer timer.Stop()
+	ended := false
+	select {
+	case <-st.acked:
+	case err := <-st.ended:
+		if ended = true; err != nil && !st.isAcked() {
+			s.newest.Store(s.current)
+			return err
+		}
+		st.ended <- err // run sees to it
+	case <-timer.C:
+		st.late = st.acked
+		s.conn.log.Warn("the notification stream is not acknowledged", "after", ackTimeout)
 	}
 	if s.current != nil && !s.conn.Cancel(&s.current.call, nil) {
 		s.broken = true // it ended while this one was being opened
 	}
 	st.gap = s.broken
 	s.current, s.uris, s.broken, s.reopen = st, uris, false, nil
-	if acknowledged || st.gap {
-		s.notifyMissed(st)
+	if st.isAcked() || st.gap && !ended {
+		s.notifyMissed()
 	}
-	if grants == nil {
-		return func(string) bool { return true }, nil
-	}
-	st.useless = grantsNothing(grants)
-	named := map[string]bool{}
-	for uri := range wire.Elements(wire.Get(grants, "resourceSubscriptions")) {
-		text, _ := wire.Text(uri)
-		named[text] = true
-	}
-	return func(uri string) bool { return named[uri] }, nil
+	return nil
 }
 
-// awaitAcknowledgement returns when the upstream has acknowledged a stream, or
-// said something else on it, or nothing for too long. The error is that of a
-// stream that could not be opened.
-func (s *subscriptions) awaitAcknowledgement(st *notificationStream) (acknowledged bool, grants json.RawMessage, err error) {
-	patience := ackTimeout
-	if s.mute {
-		patience = ackGrace
-	}
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case grants = <-st.acked:
-		s.mute = false
-		return true, grants, nil
-	case err = <-st.ended:
-	case <-timer.C:
-		s.mute = true
-		s.conn.log.Warn("the notification stream is not acknowledged", "after", patience)
-		return false, nil, nil
-	}
-	select {
-	case grants = <-st.acked: // before it ended
-		acknowledged = true
-	default:
-		if err != nil {
-			return false, nil, err
-		}
-	}
-	st.ended <- err // run sees to it
-	return acknowledged, grants, nil
-}
-
-// acknowledge notes that the newest stream is open if a notification that came is
-// on it; own is the call on whose stream it came, nil if that is shared.
-func (s *subscriptions) acknowledge(m wire.Message, own *Call) {
-	st := s.newest.Load()
-	if st == nil || st.noted.Load() {
-		return
-	}
-	var grants json.RawMessage
-	isAck := m.Method == "notifications/subscriptions/acknowledged"
-	if isAck {
-		grants = wire.Get(m.Params, "notifications")
-	}
-	on := own
-	if own == nil {
-		id, ok := transports.ParseID(wire.Get(wire.Get(m.Params, "_meta"), transports.MetaSubscriptionID))
-		if on = s.conn.calls.get(id); !ok && isAck {
-			on = &st.call // it does not say of which
-		}
-	}
-	if on == &st.call && st.noted.CompareAndSwap(false, true) {
-		st.acked <- grants
-	}
-}
-
-// notifyMissed tells the peer of changes that may have been missed before a
-// stream was open: any, if another had ended before, and those of the first
-// listing that would have been announced on the first stream.
-func (s *subscriptions) notifyMissed(st *notificationStream) {
+// notifyMissed tells the peer of changes that may have been missed before the
+// stream was open: of all lists, if another had ended before; of those that the
+// upstream announces, if it is the first and lists may be older.
+func (s *subscriptions) notifyMissed() {
 	switch {
-	case st.gap:
+	case s.current.gap:
 		s.conn.notifyListsChanged(s.conn.info.Has)
-	case st.first && s.listed.Load():
+	case s.current.first && s.listed.Load():
 		s.conn.notifyListsChanged(s.conn.info.announces)
 	}
 }
@@ -335,6 +274,66 @@ func (c *Conn) notifyListsChanged(concerns func(kind string) bool) {
 	}
 }
 
+// acknowledge notes that the newest stream is open if a notification that came is
+// on it; own is the call on whose stream it came, nil if that is shared.
+func (s *subscriptions) acknowledge(m wire.Message, own *Call) {
+	st := s.newest.Load()
+	if st == nil || st.isAcked() {
+		return
+	}
+	isAck := m.Method == "notifications/subscriptions/acknowledged"
+	id, named := transports.ParseID(wire.Get(wire.Get(m.Params, "_meta"), transports.MetaSubscriptionID))
+	switch {
+	case own == &st.call:
+	case own != nil:
+		return
+	case named && s.conn.calls.with(id, &st.call, nil):
+	case named || !isAck:
+		return
+	}
+	st.acknowledge.Do(func() {
+		if isAck {
+			st.grants = wire.Get(m.Params, "notifications")
+		}
+		close(st.acked)
+	})
+}
+
+func (st *notificationStream) isAcked() bool {
+	select {
+	case <-st.acked:
+		return true
+	default:
+		return false
+	}
+}
+
+// granted reports whether the upstream grants a subscription, as far as is known.
+func (st *notificationStream) granted(uri string) bool {
+	if !st.isAcked() || st.grants == nil {
+		return true
+	}
+	for granted := range wire.Elements(wire.Get(st.grants, "resourceSubscriptions")) {
+		if text, _ := wire.Text(granted); text == uri {
+			return true
+		}
+	}
+	return false
+}
+
+// grantsNothing reports whether the acknowledgement has neither true nor a URI.
+func (st *notificationStream) grantsNothing() bool {
+	if !st.isAcked() || st.grants == nil {
+		return false
+	}
+	for _, value := range wire.Members(st.grants) {
+		if text := string(value); text != "false" && text != "[]" && text != "null" {
+			return false
+		}
+	}
+	return true
+}
+
 func listenParams(uris map[string]bool) json.RawMessage {
 	params, err := json.Marshal(map[string]any{"notifications": mcp.NotificationSubscriptions{
 		ToolsListChanged: true, PromptsListChanged: true, ResourcesListChanged: true,
@@ -344,16 +343,6 @@ func listenParams(uris map[string]bool) json.RawMessage {
 		return nil
 	}
 	return params
-}
-
-// grantsNothing reports whether an acknowledgement has neither true nor a URI.
-func grantsNothing(grants json.RawMessage) bool {
-	for _, value := range wire.Members(grants) {
-		if text := string(value); text != "false" && text != "[]" && text != "null" {
-			return false
-		}
-	}
-	return true
 }
 
 // removeSubscriptionID removes from a notification the id of our own

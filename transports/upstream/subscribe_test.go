@@ -235,8 +235,8 @@ func TestSubscriptionNotGranted(t *testing.T) {
 	}
 }
 
-// An upstream that acknowledges nothing is taken at its silence, soon once that is
-// known; whatever it says on a stream is an acknowledgement.
+// An upstream that acknowledges nothing is taken at its silence; whatever it says
+// on a stream is an acknowledgement.
 func TestSubscriptionUnacknowledged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peer := &recorder{}
