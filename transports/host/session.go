@@ -222,7 +222,7 @@ func (s *Session) noteEarly(size int) {
 func (s *Session) AwaitRoom() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for !s.ending && (s.opening.Load() && s.early > maxEarly || s.control.waiting.Load() > maxControl) {
+	for !s.ending && (s.opening.Load() && s.early+s.heldSize > maxEarly || s.control.waiting.Load() > maxControl) {
 		s.room.Wait()
 	}
 }
