@@ -23,7 +23,7 @@ import (
 func newQuiet(t *testing.T, opts Options) *Aggregator {
 	t.Helper()
 	file := mcptest.Config(t, `{"mcp":{"up":{"command":"none","description":"d"}}}`)
-	cfg, err := schema.Load([]string{file}, schema.LoadOptions{})
+	cfg, err := schema.ReadFiles(t.Context(), []string{file}, schema.LoadOptions{}).Load()
 	if err != nil {
 		t.Fatal(err)
 	}

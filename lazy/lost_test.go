@@ -6,7 +6,9 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"dynmcp/schema"
@@ -101,17 +103,23 @@ func TestLostWhileLoadingAgain(t *testing.T) {
 	})
 }
 
-// backingOff reports whether a use is answered without a try, and checks what
-// that answer says.
+// backingOff reports whether there is a pause, and checks the answer to a use in
+// one that is too long to be waited out.
 func backingOff(t *testing.T, u *Upstream) bool {
 	t.Helper()
+	u.mu.Lock()
+	left := time.Until(u.retryAt)
+	u.mu.Unlock()
+	if left > 0 && left <= shortPause {
+		return true
+	}
 	_, release, err := u.Acquire(t.Context())
 	if err == nil {
 		release()
 		return false
 	}
 	var failure *transports.Failure
-	if !errors.As(err, &failure) || failure.Code != transports.CodeBackingOff || failure.Outcome != transports.NotSent || failure.RetryAfter <= 0 {
+	if !errors.As(err, &failure) || failure.Code != transports.CodeBackingOff || failure.Outcome != transports.NotSent || failure.RetryAfter <= shortPause {
 		t.Fatalf("got %v, want a failure that says it backs off", err)
 	}
 	for _, part := range []string{"in a row", "the next attempt is due in ", "the stream ended"} {
@@ -171,6 +179,97 @@ func TestCrashLoopIsPaused(t *testing.T) {
 			t.Errorf("got %d loads for %d connections", got, len(starts))
 		}
 	})
+}
+
+// shortlyPaused returns an upstream in a pause of firstPause.
+func (s *stage) shortlyPaused(t *testing.T) *Upstream {
+	t.Helper()
+	u := s.one(schema.Server{})
+	s.crashAfter(t, u, 0)
+	s.crashAfter(t, u, 0)
+	if left := time.Until(u.retryAt); left < firstPause*4/5 || left > firstPause*6/5 {
+		t.Fatalf("the pause is %v", left)
+	}
+	return u
+}
+
+func TestShortPauseIsWaitedOut(t *testing.T) {
+	for name, fail := range map[string]error{"good": nil, "failing": errors.New("no such luck")} {
+		t.Run(name, func(t *testing.T) {
+			onStage(t, func(t *testing.T, s *stage) {
+				u := s.shortlyPaused(t)
+				due, before := u.retryAt, s.loads.Load()
+				s.load = func(context.Context, int32) error { return fail }
+				var callers sync.WaitGroup
+				for range 20 {
+					callers.Go(func() {
+						_, release, err := u.Acquire(t.Context())
+						if err == nil {
+							release()
+						}
+						if !errors.Is(err, fail) {
+							t.Errorf("got %v, want %v", err, fail)
+						}
+					})
+				}
+				synctest.Wait()
+				if got := s.loads.Load(); got != before {
+					t.Errorf("%d loads within the pause", got-before)
+				}
+				callers.Wait()
+				if late := time.Since(due); late != 0 {
+					t.Errorf("answered %v after the end of the pause", late)
+				}
+				if got := s.loads.Load() - before; got != 1 {
+					t.Errorf("20 callers led to %d loads", got)
+				}
+			})
+		})
+	}
+}
+
+func TestWaitForAPauseEnds(t *testing.T) {
+	for name, test := range map[string]struct {
+		end  func(t *testing.T, s *stage, u *Upstream, cancel func())
+		want error
+	}{
+		"with the caller": {func(_ *testing.T, _ *stage, _ *Upstream, cancel func()) { cancel() }, context.Canceled},
+		"with the set":    {func(_ *testing.T, s *stage, _ *Upstream, _ func()) { s.Close() }, ErrClosed},
+		"with the entry":  {func(_ *testing.T, s *stage, _ *Upstream, _ func()) { s.Apply(nil) }, ErrClosed},
+		"with a new config": {func(_ *testing.T, s *stage, u *Upstream, _ func()) {
+			s.Apply([]schema.Server{u.Server})
+		}, nil},
+		"by Load": {func(t *testing.T, _ *stage, u *Upstream, _ func()) {
+			_, release, err := u.Load(t.Context())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			release()
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onStage(t, func(t *testing.T, s *stage) {
+				u := s.shortlyPaused(t)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				began := time.Now()
+				ended := make(chan error)
+				go func() {
+					_, release, err := u.Acquire(ctx)
+					if err == nil {
+						release()
+					}
+					ended <- err
+				}()
+				synctest.Wait()
+				test.end(t, s, u, cancel)
+				if err := <-ended; !errors.Is(err, test.want) || time.Since(began) != 0 {
+					t.Errorf("got %v after %v, want %v at once", err, time.Since(began), test.want)
+				}
+			})
+		})
+	}
 }
 
 func TestLoadHeedsNoPause(t *testing.T) {
@@ -272,13 +371,18 @@ func TestCrashIsKnownToTheNextUse(t *testing.T) {
 			go func() { _, _ = io.Copy(io.Discard, end) }()
 			again := make(chan error, 1)
 			conn.Start(&upstream.Call{Method: "tools/call", Done: func(json.RawMessage, error) {
-				_, _, err := u.Acquire(t.Context())
-				again <- err
+				go func() {
+					_, release, err := u.Acquire(t.Context())
+					if err == nil {
+						release()
+					}
+					again <- err
+				}()
 			}})
+			crashed := time.Now()
 			end.Close()
-			var failure *transports.Failure
-			if err := <-again; !errors.As(err, &failure) || failure.Code != transports.CodeBackingOff {
-				t.Fatalf("got %v, want a failure that says it backs off", err)
+			if err := <-again; err != nil || time.Since(crashed) < firstPause*4/5 {
+				t.Fatalf("used again after %v, error %v, want the pause to be heeded", time.Since(crashed), err)
 			}
 			release()
 		})

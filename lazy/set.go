@@ -117,7 +117,8 @@ func (u *Upstream) readmit() {
 	if u.state == Evicted {
 		u.state = Idle
 	}
-	u.failures, u.losses, u.retryAt = 0, 0, time.Time{}
+	u.failures, u.losses = 0, 0
+	u.endPauseLocked()
 }
 
 // Get returns the upstream with this name, nil if there is none.

@@ -52,7 +52,8 @@ func (e *EvictedError) Unwrap() error { return e.Err }
 const (
 	firstPause = 200 * time.Millisecond
 	longPause  = 30 * time.Second
-	soon       = time.Minute // a connection that was lost sooner is a failure
+	shortPause = 2 * time.Second // what is left of a pause is waited out if it is no longer
+	soon       = time.Minute     // a connection that was lost sooner is a failure
 )
 
 // An Upstream is one configured server and, at times, a connection to it.
@@ -73,6 +74,7 @@ type Upstream struct {
 	failures int            // loads that failed since the last that did not
 	losses   int            // connections in a row that were lost soon
 	retryAt  time.Time      // when the next attempt is due
+	pause    *time.Timer    // fires when a load has waited for that; nil while none waits
 	lastErr  error
 	idle     *time.Timer // runs while Ready without users
 	releaser func()      // release, made once: every call gets it
@@ -120,9 +122,10 @@ func (u *Upstream) Ready() (conn *upstream.Conn, release func(), ok bool) {
 }
 
 // Acquire returns a connection that stays until release is called, starting
-// the upstream if need be. Callers share one start. The error is ctx's if ctx
-// ends first (the start goes on), an *EvictedError, ErrClosed, a
-// *transports.Failure while the upstream backs off, or that of the load.
+// the upstream if need be, at the end of its pause if that is near. Callers share
+// one start. The error is ctx's if ctx ends first (the start goes on), an
+// *EvictedError, ErrClosed, a *transports.Failure if the upstream backs off for
+// longer, or that of the load.
 func (u *Upstream) Acquire(ctx context.Context) (conn *upstream.Conn, release func(), err error) {
 	return u.acquire(ctx, false)
 }
@@ -161,7 +164,36 @@ func (u *Upstream) acquire(ctx context.Context, force bool) (*upstream.Conn, fun
 func (u *Upstream) endPause() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	u.endPauseLocked()
+}
+
+func (u *Upstream) endPauseLocked() {
 	u.retryAt = time.Time{}
+	if u.pause != nil {
+		u.pause.Reset(0)
+	}
+}
+
+// sitOutPause waits for the next attempt to be due, if that is soon. It is part
+// of the load, so that whoever comes meanwhile shares the attempt and its end.
+func (u *Upstream) sitOutPause() {
+	u.mu.Lock()
+	left := time.Until(u.retryAt)
+	if left <= 0 || left > shortPause {
+		u.mu.Unlock()
+		return
+	}
+	timer := time.NewTimer(left)
+	u.pause = timer
+	u.mu.Unlock()
+	select {
+	case <-timer.C:
+	case <-u.ctx.Done():
+		timer.Stop()
+	}
+	u.mu.Lock()
+	u.pause = nil
+	u.mu.Unlock()
 }
 
 func isBackingOff(err error) bool {
@@ -211,6 +243,7 @@ func (u *Upstream) load() (any, error) {
 		return nil, ErrClosed
 	}
 	defer u.set.wg.Done()
+	u.sitOutPause()
 	if over, err := u.begin(); over {
 		return nil, err
 	}

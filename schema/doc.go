@@ -17,6 +17,6 @@
 // The tags on the struct fields in types.go are the only table of keys: the
 // decoder, the defaults and the JSON Schema are all read from them.
 //
-// The package imports no other package of this module and writes nothing. It never puts an environment value, a header or a credential
-// into an error.
+// The package imports no other package of this module and writes nothing. It
+// never puts an environment value, a header or a credential into an error.
 package schema

@@ -342,6 +342,25 @@ func TestPanicEndsConnection(t *testing.T) {
 	}
 }
 
+// A panic of one call's Done keeps no other call from its end.
+func TestPanicAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const calls = 10
+		c, _ := inMemory(t, schema.Server{}, Options{}, silent)
+		ended := 0
+		for range calls {
+			c.Start(&Call{Method: "x", Done: func(json.RawMessage, error) {
+				ended++
+				panic("boom")
+			}})
+		}
+		c.Close()
+		if ended != calls {
+			t.Errorf("%d calls ended, want %d", ended, calls)
+		}
+	})
+}
+
 // An upstream that is busy and reads nothing is waited for, however long it takes.
 func TestBusyUpstreamIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -412,7 +431,7 @@ func TestQueueIsBounded(t *testing.T) {
 		c := OpenStream(schema.Server{Name: "up", MaxMessageBytes: maxQueued}, newBusy(near), Options{})
 		defer c.Close()
 		queued := 0
-		big := []byte(`"` + strings.Repeat("x", maxQueued/2) + `"`)
+		big := []byte(`"` + strings.Repeat("x", maxQueuedRequests/2) + `"`)
 		for range 2 {
 			c.Start(&Call{Method: "x", Params: big, Done: func(json.RawMessage, error) { queued-- }})
 			queued++
@@ -421,6 +440,9 @@ func TestQueueIsBounded(t *testing.T) {
 		wantFailure(t, err, transports.CodeOverloaded, transports.NotSent)
 		if queued != 2 || c.Err() != nil {
 			t.Errorf("%d calls are queued, want 2; the connection's end: %v", queued, c.Err())
+		}
+		if err := c.Notify("notifications/cancelled", nil); err != nil {
+			t.Errorf("a call that waits cannot be cancelled: %v", err)
 		}
 	})
 }

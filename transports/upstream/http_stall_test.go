@@ -18,7 +18,9 @@ import (
 )
 
 // hurried is for upstreams that stall: a test need not wait long.
-var hurried = Options{HandshakeOnly: true, timing: timing{http: httpPatience{header: 100 * time.Millisecond, body: 100 * time.Millisecond, ping: time.Hour}}}
+var hurried = Options{HandshakeOnly: true, timing: timing{http: httpPatience{header: hurriedPatience, body: hurriedPatience, ping: time.Hour}}}
+
+const hurriedPatience = 250 * time.Millisecond
 
 // hijacked returns the connection of a request, to be written to by hand.
 func hijacked(t *testing.T, w http.ResponseWriter) net.Conn {
@@ -107,7 +109,7 @@ func TestHTTPStalls(t *testing.T) {
 			s.wait(t, "POST tools/call")
 			_, err := tool(t, c, "x", "{}")
 			f := wantFailure(t, err, transports.CodeUnreachable, transports.Unknown)
-			if !errors.Is(f, errStalled) || !strings.Contains(f.Error(), test.says) || !strings.Contains(f.Error(), "100ms") {
+			if !errors.Is(f, errStalled) || !strings.Contains(f.Error(), test.says) || !strings.Contains(f.Error(), hurriedPatience.String()) {
 				t.Errorf("got %v, want what stalled and for how long", f)
 			}
 			waitFor(t, "the end of the connection", ended)

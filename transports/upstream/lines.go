@@ -9,9 +9,13 @@ import (
 	"dynmcp/internal/wire"
 )
 
-// maxQueued is how many bytes may wait for one upstream to read them. A message
-// that would come on top is refused; those that wait are not given up.
-const maxQueued = 128 << 20
+// maxQueued is how many bytes may wait for one upstream to read them. What comes
+// on top is refused; what waits is not given up. The last MB is not for requests,
+// so that they can be cancelled.
+const (
+	maxQueued         = 128 << 20
+	maxQueuedRequests = maxQueued - 1<<20
+)
 
 // A lineLink is the part of a link that carries messages as lines.
 type lineLink struct {
@@ -32,7 +36,7 @@ func (l *lineLink) connect(context.Context) error { return nil }
 // sendRequest writes the pieces of a request without joining them.
 func (l *lineLink) sendRequest(call *Call, id int64) error {
 	params, n := call.pieces(id)
-	return l.writer.SendRequest(maxQueued, id, call.Method, params[:n]...)
+	return l.writer.SendRequest(maxQueuedRequests, id, call.Method, params[:n]...)
 }
 
 func (l *lineLink) send(message ...[]byte) error {

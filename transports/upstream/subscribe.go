@@ -190,16 +190,19 @@ func (s *subscriptions) down(err error) {
 
 // apply makes changes with one new stream for all of them, if one is needed.
 func (s *subscriptions) apply(changes []*subscriptionChange) {
-	uris := maps.Clone(s.uris)
+	uris, adds := maps.Clone(s.uris), false
 	for _, change := range changes {
 		if change.add {
-			uris[change.uri] = true
+			uris[change.uri], adds = true, true
 		} else {
 			delete(uris, change.uri)
 		}
 	}
 	var err error
-	if s.current == nil || !maps.Equal(uris, s.uris) {
+	switch {
+	case s.current == nil && !adds:
+		s.uris = uris // for the next stream
+	case s.current == nil || !maps.Equal(uris, s.uris):
 		err = s.open(uris)
 	}
 	var rpc *wire.Error
@@ -210,12 +213,16 @@ func (s *subscriptions) apply(changes []*subscriptionChange) {
 		return
 	}
 	for _, change := range changes {
-		result := err
-		if err == nil && uris[change.uri] && !s.current.granted(change.uri) {
+		switch {
+		case err != nil:
+			change.done <- err
+		case change.add && uris[change.uri] && !s.current.granted(change.uri):
+			s.uris = maps.Clone(s.uris)
 			delete(s.uris, change.uri)
-			result = &wire.Error{Code: wire.CodeInvalidParams, Message: fmt.Sprintf("%s grants no subscription to %s", s.conn.name, change.uri)}
+			change.done <- &wire.Error{Code: wire.CodeInvalidParams, Message: fmt.Sprintf("%s grants no subscription to %s", s.conn.name, change.uri)}
+		default:
+			change.done <- nil
 		}
-		change.done <- result
 	}
 }
 

@@ -216,7 +216,7 @@ func TestSubscriptionNotGranted(t *testing.T) {
 				c := l.connect(t, nil)
 				l.onListen = func(id string, wants json.RawMessage) { refuse(l, id, wants) }
 				var all sync.WaitGroup
-				for _, uri := range []string{"x://bad", "x://c", "x://d"} {
+				for _, uri := range []string{"x://bad", "x://c", "x://bad", "x://d"} {
 					all.Go(func() {
 						err := c.Subscribe(t.Context(), uriParams(uri))
 						var rpc *wire.Error
@@ -361,6 +361,9 @@ func TestUselessStreamIsNotReopened(t *testing.T) {
 				time.Sleep(time.Hour)
 				if l.opened != 1 || len(peer.all()) > 0 {
 					t.Errorf("%d streams were opened, the peer got %q", l.opened, peer.all())
+				}
+				if err := c.Unsubscribe(t.Context(), uriParams("x://a")); err != nil || l.opened != 1 {
+					t.Errorf("unsubscribe: %v, %d streams were opened", err, l.opened)
 				}
 				if err := c.Subscribe(t.Context(), uriParams("x://a")); err == nil {
 					t.Error("subscribed")
