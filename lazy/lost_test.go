@@ -182,7 +182,7 @@ func TestCrashLoopIsPaused(t *testing.T) {
 }
 
 // shortlyPaused returns an upstream in a pause of firstPause.
-func (s *stage) shortlyPaused(t *testing.T) *Upstream {
+func (s *testSet) shortlyPaused(t *testing.T) *Upstream {
 	t.Helper()
 	u := s.one(schema.Server{})
 	s.crashAfter(t, u, 0)
@@ -196,7 +196,7 @@ func (s *stage) shortlyPaused(t *testing.T) *Upstream {
 func TestShortPauseIsWaitedOut(t *testing.T) {
 	for name, fail := range map[string]error{"good": nil, "failing": errors.New("no such luck")} {
 		t.Run(name, func(t *testing.T) {
-			onStage(t, func(t *testing.T, s *stage) {
+			onTestSet(t, func(t *testing.T, s *testSet) {
 				u := s.shortlyPaused(t)
 				due, before := u.retryAt, s.loads.Load()
 				s.load = func(context.Context, int32) error { return fail }
@@ -230,16 +230,16 @@ func TestShortPauseIsWaitedOut(t *testing.T) {
 
 func TestWaitForAPauseEnds(t *testing.T) {
 	for name, test := range map[string]struct {
-		end  func(t *testing.T, s *stage, u *Upstream, cancel func())
+		end  func(t *testing.T, s *testSet, u *Upstream, cancel func())
 		want error
 	}{
-		"with the caller": {func(_ *testing.T, _ *stage, _ *Upstream, cancel func()) { cancel() }, context.Canceled},
-		"with the set":    {func(_ *testing.T, s *stage, _ *Upstream, _ func()) { s.Close() }, ErrClosed},
-		"with the entry":  {func(_ *testing.T, s *stage, _ *Upstream, _ func()) { s.Apply(nil) }, ErrClosed},
-		"with a new config": {func(_ *testing.T, s *stage, u *Upstream, _ func()) {
+		"with the caller": {func(_ *testing.T, _ *testSet, _ *Upstream, cancel func()) { cancel() }, context.Canceled},
+		"with the set":    {func(_ *testing.T, s *testSet, _ *Upstream, _ func()) { s.Close() }, ErrClosed},
+		"with the entry":  {func(_ *testing.T, s *testSet, _ *Upstream, _ func()) { s.Apply(nil) }, ErrClosed},
+		"with a new config": {func(_ *testing.T, s *testSet, u *Upstream, _ func()) {
 			s.Apply([]schema.Server{u.Server})
 		}, nil},
-		"by Load": {func(t *testing.T, _ *stage, u *Upstream, _ func()) {
+		"by Load": {func(t *testing.T, _ *testSet, u *Upstream, _ func()) {
 			_, release, err := u.Load(t.Context())
 			if err != nil {
 				t.Error(err)
@@ -249,7 +249,7 @@ func TestWaitForAPauseEnds(t *testing.T) {
 		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onStage(t, func(t *testing.T, s *stage) {
+			onTestSet(t, func(t *testing.T, s *testSet) {
 				u := s.shortlyPaused(t)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
