@@ -41,7 +41,7 @@ func directSurface(a *Aggregator, _ *schema.Config) []tool {
 			var all []json.RawMessage
 			for _, t := range v.Listed() {
 				if _, ok := v.Direct(t.Direct); ok {
-					all = append(all, v.DefinitionAs(t, t.Direct))
+					all = append(all, v.DirectDefinition(t))
 				}
 			}
 			return all

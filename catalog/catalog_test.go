@@ -93,7 +93,7 @@ func TestServersKeepConfigOrder(t *testing.T) {
 	c := office()
 	l := tools("a", "")
 	l.Instructions, l.Info, l.Capabilities = "do", raws(`{"name":"up"}`)[0], raws(`{"tools":{}}`)[0]
-	l.Prompts, l.Resources = raws(`{"name":"p"}`), raws(`{"uri":"u:1"}`, `{"uri":"u:2"}`)
+	l.Prompts, l.Resources = raws(`{"name":"p"}`), raws(`{"uri":"u:1","name":"1"}`, `{"uri":"u:2","name":"2"}`)
 	put(c, "chrome", l)
 	var names []string
 	for _, s := range c.View().Servers() {

@@ -37,15 +37,15 @@ func realServers(t testing.TB) ([]Server, []*Listing) {
 		}
 		servers = append(servers, Server{Name: strings.TrimSuffix(filepath.Base(f), ".json")})
 		listings = append(listings, &Listing{
-			Tools: array(l.Tools), Prompts: array(l.Prompts), Resources: array(l.Resources), Templates: array(l.ResourceTemplates),
+			Tools: entriesOf(l.Tools), Prompts: entriesOf(l.Prompts), Resources: entriesOf(l.Resources), Templates: entriesOf(l.ResourceTemplates),
 			Capabilities: l.Capabilities, Info: l.ServerInfo, Instructions: l.Instructions,
 		})
 	}
 	return servers, listings
 }
 
-// array reads a list; where a server answered an error there is none.
-func array(raw json.RawMessage) (list []json.RawMessage) {
+// entriesOf reads a list; where a server answered an error there is none.
+func entriesOf(raw json.RawMessage) (list []json.RawMessage) {
 	if json.Unmarshal(raw, &list) != nil {
 		return nil
 	}

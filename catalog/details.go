@@ -69,11 +69,13 @@ func visible(raw json.RawMessage) string {
 // Definition returns the upstream's tool object with the exposed name, and
 // with the operator's description if there is one. All other bytes are the
 // upstream's.
-func (v *View) Definition(t *Tool) json.RawMessage { return v.DefinitionAs(t, t.Name) }
+func (v *View) Definition(t *Tool) json.RawMessage { return t.define(t.Raw, t.Name) }
 
-// DefinitionAs is Definition with a name of the caller's choice.
-func (v *View) DefinitionAs(t *Tool, name string) json.RawMessage {
-	def := t.Raw
+// DirectDefinition is the tool's entry in a list that hosts read into types. It
+// has the name of the direct surface and otherwise means what Definition does.
+func (v *View) DirectDefinition(t *Tool) json.RawMessage { return t.define(t.typed, t.Direct) }
+
+func (t *Tool) define(def json.RawMessage, name string) json.RawMessage {
 	if name != t.Upstream {
 		def = setText(def, "name", name)
 	}

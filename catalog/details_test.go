@@ -24,7 +24,7 @@ func TestDetailsOmitWhatIsAbsent(t *testing.T) {
 func TestDefinitionChangesOnlyTheName(t *testing.T) {
 	v := one(Server{Name: "s"}, &Listing{Tools: raws(searchTool)})
 	golden(t, "definition", string(v.Definition(v.Tools()[0])))
-	equal(t, string(v.DefinitionAs(v.Tools()[0], "search")), searchTool)
+	equal(t, string(v.Tools()[0].define(v.Tools()[0].typed, "search")), searchTool)
 }
 
 func TestDefinitionCarriesOverride(t *testing.T) {
@@ -34,16 +34,16 @@ func TestDefinitionCarriesOverride(t *testing.T) {
 		"c": {Summary: "Only the line changes"},
 		"d": {Summary: "Of nothing"},
 	}}
-	v := one(s, &Listing{Tools: raws(`{"name":"a","description":"x","z":1}`, `{ "name":"b"}`, `{"name":"c","description":"stays"}`)})
+	v := one(s, &Listing{Tools: raws(`{"name":"a","description":"x","z":1,"inputSchema":{}}`, `{ "name":"b","inputSchema":{}}`, `{"name":"c","description":"stays","inputSchema":{}}`)})
 	equal(t, v.Warnings(), []string{`s: override is for tool "d", which does not exist`})
 	var got []string
 	for _, tool := range v.Tools() {
 		got = append(got, string(v.Definition(tool)), tool.line(lineWidth))
 	}
 	equal(t, got, []string{
-		`{"name":"s/a","description":"The operator's \"own\" <words>","z":1}`, `- s/a: The operator's "own" &lt;words&gt;`,
-		`{"description":"Added", "name":"s/b"}`, `- s/b: Added`,
-		`{"name":"s/c","description":"stays"}`, `- s/c: Only the line changes`,
+		`{"name":"s/a","description":"The operator's \"own\" <words>","z":1,"inputSchema":{}}`, `- s/a: The operator's "own" &lt;words&gt;`,
+		`{"description":"Added", "name":"s/b","inputSchema":{}}`, `- s/b: Added`,
+		`{"name":"s/c","description":"stays","inputSchema":{}}`, `- s/c: Only the line changes`,
 	})
 }
 

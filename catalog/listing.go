@@ -3,6 +3,7 @@ package catalog
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"dynmcp/internal/wire"
@@ -34,6 +35,7 @@ type index struct {
 type entry struct {
 	name, title, description   string
 	raw                        json.RawMessage
+	typed                      json.RawMessage   // raw, fit for typed hosts
 	input, output, annotations json.RawMessage   // nil if absent
 	schemas                    []json.RawMessage // every one, also of two of one name
 }
@@ -47,8 +49,15 @@ type named struct {
 func newIndex(l *Listing) *index {
 	x := &index{listing: l, hidden: map[string]string{}}
 	seen := map[string]bool{}
+	malformed := tally{kind: "tool"}
 	for i, raw := range l.Tools {
 		e := readTool(raw)
+		var f *fault
+		if e.typed, f = readTyped(raw, typedTool); f != nil {
+			malformed.add(i, e.name, f)
+			x.hidden[e.name] = f.String()
+			continue
+		}
 		why := e.unfit()
 		if why == "" && seen[e.name] {
 			why = "an earlier tool has the same name"
@@ -61,10 +70,11 @@ func newIndex(l *Listing) *index {
 		seen[e.name] = true
 		x.tools = append(x.tools, e)
 	}
+	x.warnings = append(x.warnings, malformed.warnings()...)
 	x.words = newPostings(x.tools)
-	x.prompts = x.readNamed("prompt", "name", l.Prompts)
-	x.resources = x.readNamed("resource", "uri", l.Resources)
-	x.templates = x.readNamed("resource template", "uriTemplate", l.Templates)
+	x.prompts = x.readNamed("prompt", "name", l.Prompts, typedPrompt)
+	x.resources = x.readNamed("resource", "uri", l.Resources, typedResource)
+	x.templates = x.readNamed("resource template", "uriTemplate", l.Templates, typedTemplate)
 	return x
 }
 
@@ -141,19 +151,62 @@ func (e *entry) unfit() string {
 	return ""
 }
 
-// readNamed keeps the entries that have the member that identifies them; one
-// without would make strict hosts refuse the whole list.
-func (x *index) readNamed(kind, key string, list []json.RawMessage) []named {
+// readNamed keeps the entries that typed hosts accept.
+func (x *index) readNamed(kind, key string, list []json.RawMessage, is check) []named {
 	var kept []named
+	malformed := tally{kind: kind}
 	for i, raw := range list {
-		id, ok := wire.Text(wire.Get(raw, key))
-		if !ok || !wire.Valid(raw) {
-			x.warnf("%s %d is left out: it has no %s", kind, i+1, key)
+		typed, f := readTyped(raw, is)
+		id, _ := wire.Text(wire.Get(raw, key))
+		if f != nil {
+			malformed.add(i, id, f)
 			continue
 		}
-		kept = append(kept, named{id, raw})
+		kept = append(kept, named{id, typed})
 	}
+	x.warnings = append(x.warnings, malformed.warnings()...)
 	return kept
+}
+
+// readTyped is the check of an entry that need not be JSON.
+func readTyped(raw json.RawMessage, is check) (json.RawMessage, *fault) {
+	if !wire.Valid(raw) {
+		return nil, &fault{is: "not JSON", want: "an object"}
+	}
+	return is(raw)
+}
+
+// A tally counts the malformed entries of one list, for one warning.
+type tally struct {
+	kind  string
+	n     int
+	named []string // the first of them, and what is wrong
+}
+
+// maxNamed is how many malformed entries of a list its warning names.
+const maxNamed = 5
+
+func (t *tally) add(position int, name string, f *fault) {
+	if t.n++; t.n > maxNamed {
+		return
+	}
+	which := shown(name)
+	if name == "" {
+		which = strconv.Itoa(position + 1)
+	}
+	t.named = append(t.named, t.kind+" "+which+": "+f.String())
+}
+
+// warnings returns the warning, if one is due.
+func (t *tally) warnings() []string {
+	if t.n == 0 {
+		return nil
+	}
+	w := "malformed and left out: " + strings.Join(t.named, "; ")
+	if more := t.n - len(t.named); more > 0 {
+		w += fmt.Sprintf("; and %d more", more)
+	}
+	return []string{w}
 }
 
 // shown quotes a name from outside for a warning.

@@ -29,21 +29,20 @@ func TestSingleWrapExposesBareNames(t *testing.T) {
 func TestOddToolsHurtNobody(t *testing.T) {
 	deep := strings.Repeat(`{"not":`, 70) + "true" + strings.Repeat("}", 70)
 	v := one(Server{Name: "s"}, &Listing{Tools: raws(
-		`{"name":"good"}`,
-		`{"name":"good","description":"a second one"}`,
-		`{"name":42}`, `{"name":""}`, `{}`, `null`, `[]`, `"name"`, `{"name":`, ``,
-		`{"name":"`+strings.Repeat("x", 10_000)+`"}`,
-		`{"name":"zero\u200bwidth"}`, `{"name":"new\nline"}`, `{"name":"lone\ud800"}`, `{"name":"rtl\u202e"}`,
+		`{"name":"good","inputSchema":{}}`,
+		`{"name":"good","description":"a second one","inputSchema":{}}`,
+		`{"name":42}`, `{"name":"","inputSchema":{}}`, `{}`, `null`, `[]`, `"name"`, `{"name":`, ``,
+		`{"name":"`+strings.Repeat("x", 10_000)+`","inputSchema":{}}`,
+		`{"name":"zero\u200bwidth","inputSchema":{}}`, `{"name":"new\nline","inputSchema":{}}`, `{"name":"lone\ud800","inputSchema":{}}`, `{"name":"rtl\u202e","inputSchema":{}}`,
 		`{"name":"bomb","inputSchema":`+deep+`}`,
 		`{"name":"huge","inputSchema":{"x":"`+strings.Repeat("x", maxSchema)+`"}}`,
-		`{"NAME":"shouting"}`,
+		`{"NAME":"shouting"}`, `{"name":"mistyped","description":7,"inputSchema":{}}`,
 		// Odd but harmless: these stay.
-		`{"name":"a b"}`, `{"name":"../.."}`, `{"name":"<b>&"}`, `{"name":"discоver_tool"}`, `{"name":"日本"}`,
-		`{"name":"first","name":"last"}`,
-		`{"name":"mistyped","description":7,"inputSchema":"no","annotations":[1],"title":{}}`,
+		`{"name":"a b","inputSchema":{}}`, `{"name":"../..","inputSchema":{}}`, `{"name":"<b>&","inputSchema":{}}`, `{"name":"discоver_tool","inputSchema":{}}`, `{"name":"日本","inputSchema":{}}`,
+		`{"name":"first","name":"last","inputSchema":{}}`,
 	)})
 	equal(t, exposed(v), []string{
-		"s/../..", "s/<b>&", "s/a b", "s/discоver_tool", "s/good", "s/last", "s/mistyped", "s/日本",
+		"s/../..", "s/<b>&", "s/a b", "s/discоver_tool", "s/good", "s/last", "s/日本",
 	})
 	golden(t, "warnings", strings.Join(v.Warnings(), "\n"))
 	golden(t, "describe_odd", v.Describe(2048))
@@ -71,11 +70,11 @@ func TestSchemaBombsAreHidden(t *testing.T) {
 		"size":    {sized, maxSchema, "its schema is larger than 262144 bytes"},
 		"objects": {objects, maxSchemaObjects, "its schema has more than 2000 objects"},
 	} {
-		for _, member := range []string{`"inputSchema":BOMB`, `"outputSchema":BOMB`, `"inputSchema":BOMB,"inputSchema":{}`} {
+		for _, member := range []string{`"inputSchema":BOMB`, `"inputSchema":{},"outputSchema":BOMB`, `"inputSchema":BOMB,"inputSchema":{}`} {
 			tool := func(name, schema string) string {
 				return `{"name":"` + name + `",` + strings.Replace(member, "BOMB", schema, 1) + `}`
 			}
-			l := &Listing{Tools: raws(tool("fits", c.schema(c.limit)), tool("bomb", c.schema(c.limit+1)), `{"name":"other"}`)}
+			l := &Listing{Tools: raws(tool("fits", c.schema(c.limit)), tool("bomb", c.schema(c.limit+1)), `{"name":"other","inputSchema":{}}`)}
 			v := one(Server{Name: "s"}, l)
 			equal(t, exposed(v), []string{"s/fits", "s/other"})
 			equal(t, v.Warnings(), []string{`s: tool 2 "bomb" is left out: ` + c.why})

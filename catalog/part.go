@@ -24,8 +24,9 @@ type Tool struct {
 
 	InputSchema, OutputSchema, Annotations json.RawMessage // parts of Raw; nil if absent
 
-	overridden bool     // Description is not the one in Raw
-	terms      []string // of Leaf, for Nearest
+	typed      json.RawMessage // Raw, fit for typed hosts
+	overridden bool            // Description is not the one in Raw
+	terms      []string        // of Leaf, for Nearest
 }
 
 // ServerInfo says what is known of one server.
@@ -168,7 +169,7 @@ func (p *part) expose(e *entry, leaf string) *Tool {
 	s := p.server
 	t := &Tool{
 		Name: leaf, Server: s.Name, Upstream: e.name, Leaf: leaf,
-		Title: e.title, Description: e.description, Raw: e.raw,
+		Title: e.title, Description: e.description, Raw: e.raw, typed: e.typed,
 		InputSchema: e.input, OutputSchema: e.output, Annotations: e.annotations,
 	}
 	if !s.Bare {

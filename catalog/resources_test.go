@@ -10,12 +10,12 @@ func twoLibraries() *Catalog {
 	return loadedWith([]Server{{Name: "first"}, {Name: "second"}}, map[string]*Listing{
 		"first": {
 			Resources: raws(`{"uri":"file:///a","name":"A", "x":1.0}`, `{"uri":"shared://x","name":"one"}`, `{"name":"no uri"}`, `7`),
-			Templates: raws(`{"uriTemplate":"file:///{path}"}`, `{"uriTemplate":"{anything}"}`, `{"uriTemplate":"fixed://exact"}`),
+			Templates: raws(`{"uriTemplate":"file:///{path}","name":"t"}`, `{"uriTemplate":"{anything}","name":"t"}`, `{"uriTemplate":"fixed://exact","name":"t"}`),
 			Prompts:   raws(`{"name":"greet","arguments":[]}`),
 		},
 		"second": {
-			Resources: raws(`{"uri":"shared://x","name":"two"}`, `{"uri":"file:///b/c"}`, `{"uri":"file:///b/c","name":"again"}`),
-			Templates: raws(`{"uriTemplate":"file:///deep/{path}"}`, `{"uriTemplate":"file:///{path}"}`, `{"uriTemplate":"db://{t}/{r}"}`),
+			Resources: raws(`{"uri":"shared://x","name":"two"}`, `{"uri":"file:///b/c","name":"c"}`, `{"uri":"file:///b/c","name":"again"}`),
+			Templates: raws(`{"uriTemplate":"file:///deep/{path}","name":"t"}`, `{"uriTemplate":"file:///{path}","name":"t"}`, `{"uriTemplate":"db://{t}/{r}","name":"t"}`),
 			Prompts:   raws(`{"name":"greet"}`, `{"name":"bye"}`),
 		},
 	})
@@ -24,11 +24,12 @@ func twoLibraries() *Catalog {
 func TestResourcesAndPromptsAreConcatenatedVerbatim(t *testing.T) {
 	v := twoLibraries().View()
 	equal(t, v.Resources(), raws(`{"uri":"file:///a","name":"A", "x":1.0}`, `{"uri":"shared://x","name":"one"}`,
-		`{"uri":"file:///b/c"}`, `{"uri":"file:///b/c","name":"again"}`))
-	equal(t, v.Templates(), raws(`{"uriTemplate":"file:///{path}"}`, `{"uriTemplate":"{anything}"}`, `{"uriTemplate":"fixed://exact"}`,
-		`{"uriTemplate":"file:///deep/{path}"}`, `{"uriTemplate":"db://{t}/{r}"}`))
+		`{"uri":"file:///b/c","name":"c"}`, `{"uri":"file:///b/c","name":"again"}`))
+	equal(t, v.Templates(), raws(`{"uriTemplate":"file:///{path}","name":"t"}`, `{"uriTemplate":"{anything}","name":"t"}`, `{"uriTemplate":"fixed://exact","name":"t"}`,
+		`{"uriTemplate":"file:///deep/{path}","name":"t"}`, `{"uriTemplate":"db://{t}/{r}","name":"t"}`))
 	equal(t, v.Prompts(), raws(`{"name":"greet","arguments":[]}`, `{"name":"bye"}`))
-	equal(t, v.Warnings(), []string{"first: resource 3 is left out: it has no uri", "first: resource 4 is left out: it has no uri"})
+	equal(t, v.Warnings(), []string{
+		`first: malformed and left out: resource 3: "uri" is missing, want a string; resource 4: it is a number, want an object`})
 }
 
 func TestResourceOwner(t *testing.T) {

@@ -54,12 +54,12 @@ func TestFindPutsTheExactNameFirst(t *testing.T) {
 func TestFindReadsNamesTextsAndArguments(t *testing.T) {
 	v := loadedWith([]Server{{Name: "gh", Overrides: map[string]Override{"quiet": {Description: "Adds a zebra"}}}, {Name: "fs"}}, map[string]*Listing{
 		"gh": {Tools: raws(
-			`{"name":"createPullRequest","description":"Opens one"}`,
-			`{"name":"quiet","description":"Says hippopotamus"}`,
+			`{"name":"createPullRequest","description":"Opens one","inputSchema":{}}`,
+			`{"name":"quiet","description":"Says hippopotamus","inputSchema":{}}`,
 			`{"name":"order","inputSchema":{"properties":{"flavour":{"type":"string","enum":["vanilla","mint"]},
 				"nested":{"properties":{"giraffe":{"description":"The tall okapi"}}},
 				"many":{"items":{"properties":{"walrus":{}}}}}}}`,
-			`{"name":"title_only","title":"Pelican"}`,
+			`{"name":"title_only","title":"Pelican","inputSchema":{}}`,
 		)},
 		"fs": tools("read", "Reads from disk"),
 	}).View()

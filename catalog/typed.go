@@ -1,0 +1,330 @@
+package catalog
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dynmcp/internal/wire"
+)
+
+// Hosts read a list into types: one member of one entry that does not fit makes
+// them refuse the list of every server. So what an entry says in members that the
+// protocol knows must have the types of the protocol (2025-11-25, 2026-07-28), as
+// the official SDKs check them; what it says in other members is its own affair.
+
+// A check looks at one value. It returns the value as typed hosts accept it, nil
+// where it is better left out, or what is wrong. Mostly that is the very value;
+// where it differs it means the same:
+//
+//   - an optional member that is null is left out;
+//   - a schema that is true or false is written as an object;
+//   - an input schema without a type gets the one it must have;
+//   - a size that is no whole number is left out, since some hosts refuse it;
+//   - an output schema of something else than an object, which the protocol allows
+//     since 2026-07-28 and earlier hosts refuse, is left out.
+type check func(value json.RawMessage) (json.RawMessage, *fault)
+
+// A fault is what is wrong with a value, somewhere inside an entry.
+type fault struct{ path, is, want string }
+
+func (f *fault) String() string {
+	if f.path == "" {
+		return "it is " + f.is + ", want " + f.want
+	}
+	return quote(cut(fold(f.path), 60)) + " is " + f.is + ", want " + f.want
+}
+
+// in returns the fault as seen from outside the member or element at step.
+func (f *fault) in(step string) *fault {
+	path := step + "." + f.path
+	if f.path == "" || f.path[0] == '[' {
+		path = step + f.path
+	}
+	return &fault{path, f.is, f.want}
+}
+
+type member struct {
+	name     string
+	required bool
+	check    check
+}
+
+// The entries of the four lists.
+var (
+	typedTool = object(slices.Concat(described, []member{
+		{"name", true, text},
+		{"inputSchema", true, inputSchema},
+		{"outputSchema", false, outputSchema},
+		{"annotations", false, object([]member{
+			{"title", false, text},
+			{"readOnlyHint", false, boolean},
+			{"destructiveHint", false, boolean},
+			{"idempotentHint", false, boolean},
+			{"openWorldHint", false, boolean},
+		}...)},
+		{"execution", false, object(member{"taskSupport", false, oneOf("required", "optional", "forbidden")})},
+	})...)
+
+	typedPrompt = object(slices.Concat(described, []member{
+		{"name", true, text},
+		{"arguments", false, array(object([]member{
+			{"name", true, text},
+			{"title", false, text},
+			{"description", false, text},
+			{"required", false, boolean},
+		}...))},
+	})...)
+
+	typedResource = object(slices.Concat(described, content, []member{
+		{"uri", true, text},
+		{"size", false, size},
+	})...)
+
+	typedTemplate = object(slices.Concat(described, content, []member{
+		{"uriTemplate", true, text},
+	})...)
+)
+
+// The members that entries of several lists share.
+var (
+	described = []member{
+		{"title", false, text},
+		{"description", false, text},
+		{"icons", false, array(object([]member{
+			{"src", true, text},
+			{"mimeType", false, text},
+			{"sizes", false, array(text)},
+			{"theme", false, oneOf("light", "dark")},
+		}...))},
+		{"_meta", false, object()},
+	}
+	content = []member{
+		{"name", true, text},
+		{"mimeType", false, text},
+		{"annotations", false, object([]member{
+			{"audience", false, array(oneOf("user", "assistant"))},
+			{"priority", false, share},
+			{"lastModified", false, instant},
+		}...)},
+	}
+)
+
+// object checks the members that are known, each time that one is there, and
+// leaves others as they are.
+func object(known ...member) check {
+	return func(obj json.RawMessage) (json.RawMessage, *fault) {
+		if !wire.IsObject(obj) {
+			return nil, wrong(obj, "an object")
+		}
+		var changes rewrite
+		seen := make([]bool, len(known))
+		for name, value := range wire.Spans(obj) {
+			i := slices.IndexFunc(known, func(m member) bool { return wire.EqualString(name.In(obj), m.name) })
+			if i < 0 {
+				continue
+			}
+			seen[i] = true
+			if m := known[i]; m.required || string(value.In(obj)) != "null" {
+				if f := changes.check(obj, value, m.name, m.check); f != nil {
+					return nil, f
+				}
+			} else {
+				changes.drop = append(changes.drop, m.name)
+			}
+		}
+		for i, m := range known {
+			if m.required && !seen[i] {
+				_, f := m.check(json.RawMessage("null"))
+				return nil, &fault{m.name, "missing", f.want}
+			}
+		}
+		return changes.apply(obj), nil
+	}
+}
+
+// mapOf checks the value of every member.
+func mapOf(each check) check {
+	return func(obj json.RawMessage) (json.RawMessage, *fault) {
+		if !wire.IsObject(obj) {
+			return nil, wrong(obj, "an object")
+		}
+		var changes rewrite
+		for name, value := range wire.Spans(obj) {
+			key, _ := wire.Text(name.In(obj))
+			if f := changes.check(obj, value, key, each); f != nil {
+				return nil, f
+			}
+		}
+		return changes.apply(obj), nil
+	}
+}
+
+// A rewrite gathers what is to change in an object.
+type rewrite struct {
+	drop  []string // members
+	spans []wire.Span
+	with  []json.RawMessage
+}
+
+// check checks the value of one member.
+func (r *rewrite) check(obj json.RawMessage, value wire.Span, name string, is check) *fault {
+	was := json.RawMessage(value.In(obj))
+	now, f := is(was)
+	switch {
+	case f != nil:
+		return f.in(name)
+	case now == nil:
+		r.drop = append(r.drop, name)
+	case !bytes.Equal(was, now):
+		r.spans, r.with = append(r.spans, value), append(r.with, now)
+	}
+	return nil
+}
+
+func (r *rewrite) apply(obj json.RawMessage) json.RawMessage {
+	for i := range slices.Backward(r.spans) {
+		obj = wire.Replace(obj, r.spans[i], r.with[i])
+	}
+	if r.drop != nil {
+		obj = wire.Delete(obj, r.drop...)
+	}
+	return obj
+}
+
+// array checks every element.
+func array(each check) check {
+	return func(arr json.RawMessage) (json.RawMessage, *fault) {
+		if wire.TypeName(arr) != "an array" {
+			return nil, wrong(arr, "an array")
+		}
+		out, changed, n := []byte{'['}, false, 0
+		for element := range wire.Elements(arr) {
+			now, f := each(element)
+			if f != nil {
+				return nil, f.in("[" + strconv.Itoa(n) + "]")
+			}
+			if n++; n > 1 {
+				out = append(out, ',')
+			}
+			out = append(out, now...) // no element is ever left out
+			changed = changed || !bytes.Equal(element, now)
+		}
+		if !changed {
+			return arr, nil
+		}
+		return append(out, ']'), nil
+	}
+}
+
+func text(value json.RawMessage) (json.RawMessage, *fault) { return ofType(value, "a string") }
+
+func boolean(value json.RawMessage) (json.RawMessage, *fault) { return ofType(value, "a boolean") }
+
+func ofType(value json.RawMessage, want string) (json.RawMessage, *fault) {
+	if wire.TypeName(value) != want {
+		return nil, wrong(value, want)
+	}
+	return value, nil
+}
+
+func wrong(value json.RawMessage, want string) *fault {
+	return &fault{is: wire.TypeName(value), want: want}
+}
+
+// oneOf wants one of some strings.
+func oneOf(texts ...string) check {
+	want := "one of " + strings.Join(texts, ", ")
+	return func(value json.RawMessage) (json.RawMessage, *fault) {
+		s, ok := wire.Text(value)
+		switch {
+		case !ok:
+			return nil, wrong(value, want)
+		case !slices.Contains(texts, s):
+			return nil, &fault{is: shown(s), want: want}
+		}
+		return value, nil
+	}
+}
+
+// share wants a number from 0 to 1.
+func share(value json.RawMessage) (json.RawMessage, *fault) {
+	const want = "a number from 0 to 1"
+	if wire.TypeName(value) != "a number" {
+		return nil, wrong(value, want)
+	}
+	if n, err := strconv.ParseFloat(string(value), 64); err != nil || n < 0 || n > 1 {
+		return nil, &fault{is: cut(string(value), 60), want: want}
+	}
+	return value, nil
+}
+
+// size wants a number. The protocol allows any and some hosts whole ones of 64
+// bits, so others are left out.
+func size(value json.RawMessage) (json.RawMessage, *fault) {
+	if wire.TypeName(value) != "a number" {
+		return nil, wrong(value, "a number")
+	}
+	if _, err := strconv.ParseInt(string(value), 10, 64); err != nil {
+		return nil, nil
+	}
+	return value, nil
+}
+
+// instant wants a time with its zone.
+func instant(value json.RawMessage) (json.RawMessage, *fault) {
+	const want = `a time such as "2025-01-12T15:00:58Z"`
+	s, ok := wire.Text(value)
+	switch {
+	case !ok:
+		return nil, wrong(value, want)
+	case new(time.Time).UnmarshalText([]byte(s)) != nil:
+		return nil, &fault{is: shown(s), want: want}
+	}
+	return value, nil
+}
+
+var inputMembers = object(
+	member{"type", true, oneOf("object")},
+	member{"properties", false, mapOf(subschema)},
+	member{"required", false, array(text)},
+	member{"$schema", false, text},
+)
+
+func inputSchema(schema json.RawMessage) (json.RawMessage, *fault) {
+	if wire.IsObject(schema) && wire.Get(schema, "type") == nil {
+		schema = wire.Set(schema, "type", []byte(`"object"`))
+	}
+	return inputMembers(schema)
+}
+
+func outputSchema(schema json.RawMessage) (json.RawMessage, *fault) {
+	fixed, f := inputMembers(schema)
+	if f != nil && f.path == "type" && wire.IsObject(schema) && isTypes(wire.Get(schema, "type")) {
+		return nil, nil
+	}
+	return fixed, f
+}
+
+// isTypes reports whether a schema may have such a type: one or several names, or
+// none.
+func isTypes(value json.RawMessage) bool {
+	_, many := array(text)(value)
+	_, one := text(value)
+	return value == nil || one == nil || many == nil
+}
+
+// subschema wants a schema: an object, or a boolean, for which not all hosts are
+// prepared.
+func subschema(value json.RawMessage) (json.RawMessage, *fault) {
+	switch string(value) {
+	case "true":
+		return json.RawMessage(`{}`), nil
+	case "false":
+		return json.RawMessage(`{"not":{}}`), nil
+	}
+	return ofType(value, "an object")
+}
