@@ -166,8 +166,7 @@ func mapOf(each check) check {
 // A rewrite gathers what is to change in an object.
 type rewrite struct {
 	drop  []string // members
-	spans []wire.Span
-	with  []json.RawMessage
+	edits []wire.Edit
 }
 
 // check checks the value of one member.
@@ -180,14 +179,14 @@ func (r *rewrite) check(obj json.RawMessage, value wire.Span, name string, is ch
 	case now == nil:
 		r.drop = append(r.drop, name)
 	case !bytes.Equal(was, now):
-		r.spans, r.with = append(r.spans, value), append(r.with, now)
+		r.edits = append(r.edits, wire.Edit{Span: value, With: now})
 	}
 	return nil
 }
 
 func (r *rewrite) apply(obj json.RawMessage) json.RawMessage {
-	for i := range slices.Backward(r.spans) {
-		obj = wire.Replace(obj, r.spans[i], r.with[i])
+	if r.edits != nil {
+		obj = wire.Replace(obj, r.edits...)
 	}
 	if r.drop != nil {
 		obj = wire.Delete(obj, r.drop...)
