@@ -54,6 +54,7 @@ type sessions struct {
 
 	mu     sync.Mutex
 	byID   map[string]*session
+	list   []*session // the same, replaced and never changed: every read of an upstream looks at it
 	lastID int
 	first  declaration // of the first host that made one
 	known  bool        // first is set
@@ -90,12 +91,14 @@ func (ss *sessions) attach(s *session, peer transports.Peer) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	ss.byID[s.id] = s
+	ss.list = append(slices.Clone(ss.list), s)
 }
 
 func (ss *sessions) remove(s *session) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	delete(ss.byID, s.id)
+	ss.list = slices.DeleteFunc(slices.Clone(ss.list), func(other *session) bool { return other == s })
 }
 
 func (ss *sessions) get(id string) *session {
@@ -104,15 +107,12 @@ func (ss *sessions) get(id string) *session {
 	return ss.byID[id]
 }
 
-// all returns the sessions in no particular order.
+// all returns the sessions in the order in which they came. The slice is not to be
+// changed.
 func (ss *sessions) all() []*session {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	all := make([]*session, 0, len(ss.byID))
-	for _, s := range ss.byID {
-		all = append(all, s)
-	}
-	return all
+	return ss.list
 }
 
 // throttle returns when no host is far behind with what waits for it.
