@@ -115,7 +115,7 @@ func (p *peer) audience(calls []*forwardedCall) []*session {
 	for _, c := range calls {
 		waiting[c.session.principal] = true
 	}
-	return slices.DeleteFunc(all, func(s *session) bool { return !waiting[s.principal] })
+	return slices.DeleteFunc(slices.Clone(all), func(s *session) bool { return !waiting[s.principal] })
 }
 
 // named puts the upstream's name in front of a log message's logger.
