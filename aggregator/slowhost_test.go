@@ -37,7 +37,7 @@ func TestHostThatDoesNotReadDelaysNoOther(t *testing.T) {
 		const call = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"use_tool","arguments":{"tool_name":"up/echo"}}}` + "\n"
 		_, _ = io.WriteString(theirs, fmt.Sprintf(strings.Repeat(call, 3), 1, 2, 3))
 		synctest.Wait()
-		large := strings.Repeat("x", 1<<20)
+		large := strings.Repeat("x", 1<<16)
 		began := time.Now()
 		for n := range 3 + 20 { // the upstream answers the calls of both hosts
 			if n >= 3 {
