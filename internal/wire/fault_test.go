@@ -28,6 +28,8 @@ func TestFaultNamesItsCall(t *testing.T) {
 		{"no JSON, but an answer", `{"jsonrpc":"2.0","id":3,"result":` + bad + `}`, "", "3"},
 		{"no JSON, id behind", `{"result":` + bad + `,"jsonrpc":"2.0","id":3}`, "", "3"},
 		{"neither result nor error", `{"jsonrpc":"2.0","id":3}`, "", "3"},
+		{"no JSON, a comma and quotes in strings behind", `{"result":` + bad + `,"x":"a\",\\","_meta":{"y":[1,"}"]},"id":3}`, "", "3"},
+		{"no JSON, brackets that do not match", `{"result":[}}],"jsonrpc":"2.0","id":3}`, "", "3"},
 		{"a log line", `{"level":30,"id":3,"msg":"listening"}`, "", ""},
 		{"a long log line", `{"level":30,"msg":` + x + `,"id":3}`, "", ""},
 		{"text", `listening, "id":3}`, "", ""},
