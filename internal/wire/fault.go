@@ -1,6 +1,9 @@
 package wire
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // kept is how much of either end of a line is kept that is not a message.
 const kept = 4 << 10
@@ -28,25 +31,29 @@ func tail(line []byte) []byte { return line[max(0, len(line)-kept):] }
 // Asks returns the id of the request that the line was meant to be, as raw JSON, so
 // that it can be refused; nil if it was not a request or the id cannot be found.
 func (f *Fault) Asks() []byte {
-	if g := f.guess(); g.call {
-		return g.id
+	if g := f.guess(); g.call && len(g.ids) > 0 {
+		return g.ids[len(g.ids)-1]
 	}
 	return nil
 }
 
 // Answers returns the id of the request that the line was meant to answer, as raw
-// JSON, so that it can be failed; nil if it was not a response or the id cannot be
-// found. A log line in JSON, which may well have an "id", is not a response.
-func (f *Fault) Answers() []byte {
-	if g := f.guess(); g.rpc && !g.call {
-		return g.id
+// JSON, so that it can be failed; none if it was not a response or the id cannot be
+// found. Of a line with several ids it returns all, the last first, as that is the
+// one that most readers take. A log line in JSON, which may well have an "id", is
+// not a response.
+func (f *Fault) Answers() [][]byte {
+	g := f.guess()
+	if !g.rpc || g.call {
+		return nil
 	}
-	return nil
+	slices.Reverse(g.ids)
+	return g.ids
 }
 
 // A guess is what the two ends of a line tell about its envelope.
 type guess struct {
-	id   []byte
+	ids  [][]byte
 	call bool // it has a method or params
 	rpc  bool // it has "jsonrpc", a result or an error
 }
@@ -76,7 +83,7 @@ func (g *guess) note(key, value []byte) {
 	switch string(key) {
 	case `"id"`:
 		if value != nil {
-			g.id = value
+			g.ids = append(g.ids, value)
 		}
 	case `"method"`, `"params"`:
 		g.call = true

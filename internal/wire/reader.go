@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -28,6 +29,9 @@ type Reader struct {
 	// called, that is while the caller of Next handles messages. That goroutine
 	// must not block in between without calling Uncork first.
 	Cork *Cork
+
+	// MaxDepth is how many levels a message that is no batch may nest; 0 is 10,000.
+	MaxDepth int
 
 	src      io.Reader
 	max      int
@@ -93,11 +97,11 @@ func (r *Reader) message(text []byte) (Message, error) {
 	if text[0] != '{' && text[0] != '[' {
 		return Message{}, NewFault(text, &SyntaxError{What: "a line that is no message"})
 	}
-	m, end, err := messageOrBatch(text)
+	m, end, err := r.messageOrBatch(text)
 	scanned(end)
 	if errors.Is(err, ErrUnexpectedEnd) {
 		text = r.join(text)
-		m, end, err = messageOrBatch(text)
+		m, end, err = r.messageOrBatch(text)
 		scanned(end)
 	}
 	if err != nil && !errors.Is(err, ErrEnvelope) {
@@ -114,9 +118,9 @@ func (r *Reader) message(text []byte) (Message, error) {
 	return m, nil
 }
 
-func messageOrBatch(text []byte) (m Message, end int, err error) {
+func (r *Reader) messageOrBatch(text []byte) (m Message, end int, err error) {
 	if text[0] != '[' {
-		return envelope(text, 0)
+		return envelope(text, 0, cmp.Or(r.MaxDepth, maxDepth))
 	}
 	if end, err = Skip(text, 0); err != nil {
 		return m, end, err
@@ -191,7 +195,7 @@ func isMessage(line []byte) bool {
 		return false // not one level further, which would cost the line again for each
 	}
 	scanned(len(line))
-	_, _, err := envelope(line, i)
+	_, _, err := envelope(line, i, maxDepth)
 	return err == nil && Valid(line)
 }
 
