@@ -105,6 +105,7 @@ type Conn struct {
 	requests serverRequests // what the upstream asks us
 	health   health
 	junk     atomic.Int64 // lines that were no message
+	notUTF8  atomic.Int64 // messages with bytes that had to be replaced
 
 	subscriptions *subscriptions // of the stateless era
 
@@ -236,6 +237,9 @@ func (c *Conn) end(err error) {
 	c.err = err
 	c.mu.Unlock()
 
+	if n := c.notUTF8.Load(); n > 1 {
+		c.log.Info("messages were not UTF-8", "count", n)
+	}
 	calls := c.calls.close()
 	c.cancel()
 	close(c.done)

@@ -80,13 +80,22 @@ func (x *exchange) readBody(body io.Reader) error {
 	case len(text) > limit:
 		return x.readFailure(fmt.Errorf("an answer of more than %d bytes is %w", limit, errTooLarge))
 	}
-	text = wire.JoinLines(bytes.TrimSpace(text))
+	text = wire.JoinLines(withoutBOM(text))
 	m, err := parseAny(text)
-	if err != nil {
-		return c.newFailure(transports.CodeProtocol, transports.Unknown, fmt.Errorf("the answer cannot be read: %w: %s", err, c.excerpt(text, 120)))
+	switch {
+	case errors.Is(err, wire.ErrTooDeep):
+		return c.newFailure(transports.CodeProtocol, transports.Executed, unreadable(err))
+	case err != nil:
+		return c.newFailure(transports.CodeProtocol, transports.Unknown, fmt.Errorf("%w: %s", unreadable(err), c.excerpt(text, 120)))
 	}
 	c.receive(m, x.call)
 	return c.newFailure(transports.CodeProtocol, transports.Unknown, fmt.Errorf("the answer is not in the response: %s", c.excerpt(text, 120)))
+}
+
+// withoutBOM returns a body without a byte order mark and the space around it. RFC
+// 8259, 8.1, forbids the mark and lets parsers ignore it.
+func withoutBOM(body []byte) []byte {
+	return bytes.TrimSpace(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")))
 }
 
 // readStreams reads the event stream of the call. If that ends before the answer,

@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -118,7 +117,7 @@ func (s *eventStream) read(l *httpLink, resp *http.Response, own *Call, handled 
 // may still come.
 func (l *httpLink) receive(text []byte, own *Call) {
 	l.conn.opts.Throttle()
-	text = wire.JoinLines(bytes.TrimSpace(text))
+	text = wire.JoinLines(withoutBOM(text))
 	if len(text) == 0 {
 		return
 	}
@@ -135,7 +134,7 @@ func parseAny(text []byte) (wire.Message, error) {
 	if len(text) > 0 && text[0] == '[' && wire.Valid(text) {
 		return wire.Message{Raw: text}, nil
 	}
-	m, err := wire.Parse(text)
+	m, err := wire.ParseWithin(text, maxMessageDepth)
 	if errors.Is(err, wire.ErrUnexpectedEnd) && len(text) == 0 {
 		err = errors.New("it is empty")
 	}

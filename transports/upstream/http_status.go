@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
@@ -23,7 +24,10 @@ import (
 // that is the answer.
 func (l *httpLink) statusFailure(resp *http.Response, x *exchange) error {
 	body := l.readExcerpt(resp)
-	m, _ := wire.Parse(wire.JoinLines(body))
+	m, _ := wire.ParseWithin(wire.JoinLines(withoutBOM(body)), maxMessageDepth)
+	if !utf8.Valid(m.Raw) {
+		m = l.conn.replaceInvalid(m)
+	}
 	cause := fmt.Errorf("HTTP status %s: %s", resp.Status, l.conn.excerpt(bytes.TrimSpace(body), 120))
 	switch code := resp.StatusCode; {
 	case l.session.Load() != nil && sessionGone(code, m):
