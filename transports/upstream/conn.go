@@ -62,6 +62,7 @@ type timing struct {
 	stopGrace  time.Duration
 	bestEffort time.Duration
 	ping       time.Duration
+	reopen     time.Duration
 	http       httpPatience
 }
 
@@ -152,6 +153,7 @@ func newConn(server schema.Server, opts Options) *Conn {
 		stopGrace:  cmp.Or(opts.timing.stopGrace, stopGrace),
 		bestEffort: cmp.Or(opts.timing.bestEffort, bestEffort),
 		ping:       cmp.Or(opts.timing.ping, pingWait),
+		reopen:     cmp.Or(opts.timing.reopen, reopenFirst),
 		http:       cmp.Or(opts.timing.http, usualPatience),
 	}
 	if server.MaxMessageBytes == 0 {
