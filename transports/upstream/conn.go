@@ -116,7 +116,8 @@ type Conn struct {
 	closing sync.Once
 
 	mu     sync.Mutex
-	err    error // why the connection ended
+	err    error // why the connection takes no new calls
+	ended  bool  // nor answers those it has
 	closed bool  // no goroutine may be started any more
 }
 
@@ -189,15 +190,16 @@ func (c *Conn) Era() transports.Era {
 // Done is closed when the connection has ended.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// Err returns why the connection ended, nil if it has not.
+// Err returns why the connection takes no new calls, nil if it does. Until Done
+// is closed, calls in flight may still be answered.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// Loss describes why the connection ended, with a child's last words, for a call
-// that was not sent. It must have ended.
+// Loss describes why the connection takes no new calls, with a child's last
+// words, for a call that was not sent. Err must not be nil.
 func (c *Conn) Loss() *transports.Failure { return c.endFailure(c.Err(), transports.NotSent) }
 
 // Stderr returns the last lines the child wrote to stderr, "" if there is no
@@ -227,15 +229,41 @@ func (c *Conn) Close() {
 	})
 }
 
-// end ends every call and every server request with err, once; from here on
-// nothing can be sent.
-func (c *Conn) end(err error) {
+// drainMost is how long calls in flight may go on when the connection takes no
+// new ones: some are never answered, because what they need of us cannot reach
+// the upstream any more.
+const drainMost = 10 * time.Minute
+
+// retire has the connection take no new calls because of err. It ends when those
+// in flight have, or after drainMost.
+func (c *Conn) retire(err error) {
 	c.mu.Lock()
 	if c.err != nil {
 		c.mu.Unlock()
 		return
 	}
 	c.err = err
+	c.mu.Unlock()
+
+	drained := c.calls.refuse()
+	c.spawn(func() { // if this is refused, the connection has ended
+		waitAtMost(drained, drainMost)
+		c.end(err)
+	})
+}
+
+// end ends every call and every server request with err, once; from here on
+// nothing can be sent.
+func (c *Conn) end(err error) {
+	c.mu.Lock()
+	if c.ended {
+		c.mu.Unlock()
+		return
+	}
+	c.ended = true
+	if c.err == nil {
+		c.err = err
+	}
 	c.mu.Unlock()
 
 	calls := c.calls.close()

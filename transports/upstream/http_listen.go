@@ -43,7 +43,7 @@ func (l *httpLink) listenOnce(ctx context.Context, stream *eventStream, gap bool
 	switch {
 	case resp.StatusCode == http.StatusNotFound && stream.opened:
 		// The session is gone; the next use connects anew.
-		l.conn.end(ErrSessionLost)
+		l.conn.retire(ErrSessionLost)
 		return false
 	case resp.StatusCode >= 500:
 		return true
