@@ -137,7 +137,7 @@ func (c *forwardedCall) answered(result json.RawMessage, err error) {
 	case err == nil:
 		c.peer.seenURIs.addFrom(result)
 		r.Reply(result, nil)
-	case !c.route.retry && certainlyNotSent(err) && conn.Err() != nil:
+	case !c.route.retry && isRepeatable(err, conn):
 		again := c.route // as a call of its own: conn.Start may not have returned yet
 		again.retry = true
 		c.agg.dispatch(c.session, r, again)
@@ -148,9 +148,16 @@ func (c *forwardedCall) answered(result json.RawMessage, err error) {
 	}
 }
 
-func certainlyNotSent(err error) bool {
+// isRepeatable reports whether a call certainly did not run because conn takes no
+// more. Of calls that were under way when a session was forgotten, that is so only
+// of those which were refused for it.
+func isRepeatable(err error, conn *upstream.Conn) bool {
 	var failure *transports.Failure
-	return errors.As(err, &failure) && failure.Outcome == transports.NotSent
+	if !errors.As(err, &failure) || failure.Outcome != transports.NotSent {
+		return false
+	}
+	lost := conn.Err()
+	return lost != nil && (!errors.Is(lost, upstream.ErrSessionLost) || errors.Is(err, upstream.ErrSessionLost))
 }
 
 func (c *forwardedCall) hostRequest() *host.Request {

@@ -10,8 +10,9 @@ import (
 // errClosed ends the calls of a connection that we closed.
 var errClosed = errors.New("connection closed")
 
-// ErrSessionLost ends a connection whose session the upstream no longer knows
-// (HTTP 404): what was sent last did not run, and a new connection is due.
+// ErrSessionLost is the Err of a connection whose session the upstream no longer
+// knows (HTTP): a new connection is due. A call that failed with it did not run
+// if its outcome is NotSent.
 var ErrSessionLost = errors.New("the upstream forgot the session")
 
 // newFailure returns a failure of this connection.

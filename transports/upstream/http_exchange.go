@@ -15,12 +15,9 @@ import (
 	"dynmcp/transports"
 )
 
-// How a stream that ended before its answer is resumed.
-const (
-	resumeTries = 3 // in a row that brought nothing
-	resumePause = time.Second
-	resumeMost  = 30 * time.Second // whatever pause the upstream asks for
-)
+// resumeTries is how often in a row a stream that ended before its answer is
+// resumed where that brings nothing, not even the id of an event.
+const resumeTries = 3
 
 // An exchange is the POST of a call and what comes back on it.
 type exchange struct {
@@ -105,7 +102,7 @@ func (x *exchange) readStreams(ctx context.Context, resp *http.Response) error {
 	err := x.readStream(resp)
 	for tries := 0; x.inFlight() && x.stream.last != "" && !errors.Is(err, errTooLarge) && tries < resumeTries; tries++ {
 		before := x.stream.last
-		if !sleep(ctx, x.stream.pause(resumePause)) {
+		if !x.stream.wait(ctx, x.link.conn.opts.timing.reopen) {
 			return ctx.Err()
 		}
 		if err = x.resume(ctx); x.stream.last != before {
