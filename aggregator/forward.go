@@ -52,9 +52,21 @@ type forwardedCall struct {
 	reason    json.RawMessage // the host's, for cancelling
 }
 
+// maxParamsInFlight bounds what forwarded calls hold in memory, in bytes of params;
+// a call costs about three times as much.
+const maxParamsInFlight = 512 << 20
+
 // dispatch sends a request to an upstream, starting that if need be, and answers
 // it with the upstream's answer.
 func (a *Aggregator) dispatch(s *session, r *host.Request, to route) {
+	size := int64(len(to.params))
+	if a.paramsInFlight.Add(size) > maxParamsInFlight {
+		a.paramsInFlight.Add(-size)
+		a.fail(r, &transports.Failure{Upstream: to.upstream.Server.Name, Code: transports.CodeOverloaded, Outcome: transports.NotSent,
+			Cause: fmt.Errorf("the arguments of the calls in flight would be more than %d MB", maxParamsInFlight>>20),
+			Hint:  "call again when other calls have been answered"}, to.asText)
+		return
+	}
 	c := &forwardedCall{agg: a, session: s, peer: a.peerOf(to.upstream), route: to, request: r}
 	c.Method, c.Params, c.NoToken, c.Peer, c.Done = r.Method, to.params, r.Meta == nil, c, c.answered
 	if !to.retry { // a retry runs within the connection that failed
@@ -66,6 +78,7 @@ func (a *Aggregator) dispatch(s *session, r *host.Request, to route) {
 	a.spawnFor(r, func() {
 		conn, release, err := a.acquire(r, to.upstream, to.upstream.Acquire)
 		if err != nil {
+			a.paramsInFlight.Add(-size)
 			a.fail(r, err, to.asText)
 			return
 		}
@@ -124,6 +137,7 @@ func (c *forwardedCall) finish() (r *host.Request, conn *upstream.Conn) {
 	release := c.release
 	c.state, c.conn, c.release = callDone, nil, nil
 	c.mu.Unlock()
+	c.agg.paramsInFlight.Add(-int64(len(c.route.params)))
 	c.peer.calls.remove(c)
 	release()
 	return r, conn

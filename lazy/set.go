@@ -117,7 +117,7 @@ func (u *Upstream) readmit() {
 	if u.state == Evicted {
 		u.state = Idle
 	}
-	u.failures, u.losses = 0, 0
+	u.failures, u.shortages, u.losses = 0, 0, 0
 	u.endPauseLocked()
 }
 

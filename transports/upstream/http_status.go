@@ -9,11 +9,14 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
+	"syscall"
 	"time"
 	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
+	"dynmcp/internal/guard"
 	"dynmcp/internal/wire"
 	"dynmcp/transports"
 )
@@ -130,11 +133,27 @@ func (l *httpLink) readExcerpt(resp *http.Response) []byte {
 // requestFailure describes why a request got no answer, and whether it can have
 // run.
 func (l *httpLink) requestFailure(err error) error {
+	if err := markDial(err); errors.Is(err, guard.ErrResources) {
+		return l.conn.noResources(err)
+	}
 	outcome := transports.Unknown
 	if errors.As(err, &notSentError{}) {
 		outcome = transports.NotSent
 	}
 	return l.conn.newFailure(transports.CodeUnreachable, outcome, err)
+}
+
+// markDial marks an error of making a connection that is a lack of resources of
+// our own. What Go's resolver met with it tells in words only.
+func markDial(err error) error {
+	var lookup *net.DNSError
+	switch {
+	case errors.As(err, &lookup) && strings.Contains(lookup.Err, syscall.EMFILE.Error()):
+		return guard.MarkResources(fmt.Errorf("look up %s: %w", lookup.Name, syscall.EMFILE))
+	case isRefused(err):
+		return guard.MarkResources(err)
+	}
+	return err
 }
 
 // isRefused reports whether no connection could be made, and that was known soon
