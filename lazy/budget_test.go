@@ -110,7 +110,7 @@ func TestWhatDoesNotCount(t *testing.T) {
 // after every pause, for ever.
 func TestLackOfResourcesNeverEvicts(t *testing.T) {
 	lack := &transports.Failure{Upstream: "one", Code: transports.CodeNoResources, Outcome: transports.NotSent, Cause: errors.New("too many open files"), Hint: "raise the limit"}
-	onStage(t, func(t *testing.T, s *stage) {
+	onTestSet(t, func(t *testing.T, s *testSet) {
 		s.load = func(ctx context.Context, n int32) error {
 			if n <= 10 {
 				return lack
@@ -151,7 +151,7 @@ func TestLackOfResourcesNeverEvicts(t *testing.T) {
 
 // Nor does it spend what the server's own failures leave of the budget.
 func TestBudgetAfterLackOfResources(t *testing.T) {
-	onStage(t, func(t *testing.T, s *stage) {
+	onTestSet(t, func(t *testing.T, s *testSet) {
 		s.load = func(ctx context.Context, n int32) error {
 			if n%2 == 1 {
 				return &transports.Failure{Code: transports.CodeNoResources, Cause: errors.New("too many open files")}

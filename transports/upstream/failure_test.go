@@ -17,7 +17,7 @@ import (
 // or what breaks later, is not our lack.
 func TestLackOfResourcesAtDialling(t *testing.T) {
 	dial := func(op string, errno syscall.Errno) error {
-		return &net.OpError{Op: op, Net: "tcp", Err: os.NewSyscallError("socket", errno)}
+		return notSentError{&net.OpError{Op: op, Net: "tcp", Err: os.NewSyscallError("socket", errno)}}
 	}
 	l := newHTTPLink(newConn(schema.Server{Name: "up", URL: "http://up.example", Transport: schema.StreamableHTTP}, Options{}))
 	for _, test := range []struct {
