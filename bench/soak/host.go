@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	mathrand "math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,11 +28,11 @@ const longLife = "6h"
 // A host is a dynmcp with its servers, and our end of its pipes.
 type host struct {
 	cmd    *exec.Cmd
-	pipe   *os.File      // its stdout
-	out    *bufio.Reader // of pipe
-	queue  chan string   // lines for its stdin; one goroutine writes them
-	wrote  chan struct{} // closed when that has ended
-	marker string
+	pipe   *os.File          // its stdout
+	out    *bufio.Reader     // of pipe
+	queue  chan string       // lines for its stdin; one goroutine writes them
+	wrote  chan struct{}     // closed when that has ended
+	marker string            // NAME=VALUE in the environment of all below it
 	heard  func(line string) // gets every line that it says; may be nil
 	stderr bytes.Buffer      // to be read when it has ended
 	ended  bool
@@ -85,7 +86,10 @@ func (s *soak) launch(set setting) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &host{marker: "SOAK=" + rand.Text(), heard: set.heard, queue: make(chan string, 1024), wrote: make(chan struct{})}
+	// A number of seconds, which sleep takes for its time: config and scripts hand
+	// ${SOAK} on to processes that have cleared their environment.
+	marker := fmt.Sprintf("600.%018d", mathrand.Int64N(1e18))
+	h := &host{marker: "SOAK=" + marker, heard: set.heard, queue: make(chan string, 1024), wrote: make(chan struct{})}
 	level := set.level
 	if level == "" {
 		level = "error"

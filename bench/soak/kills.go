@@ -97,13 +97,15 @@ func count(ledger, event string) int {
 }
 
 // processes counts the living processes that carry an entry in their
-// environment.
+// environment, or its value in an argument.
 func processes(marker string) int {
+	_, value, _ := strings.Cut(marker, "=")
 	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
 	n := 0
 	for _, path := range environs {
-		env, err := os.ReadFile(path) // of a zombie there is none
-		if err == nil && bytes.Contains(env, []byte(marker)) {
+		env, _ := os.ReadFile(path) // of a zombie, or of what has ended, there is none
+		line, _ := os.ReadFile(filepath.Dir(path) + "/cmdline")
+		if bytes.Contains(env, []byte(marker)) || bytes.Contains(line, []byte(value)) {
 			n++
 		}
 	}

@@ -4,6 +4,11 @@
 //	kills     dynmcp is killed, with SIGKILL and with SIGTERM, while process trees
 //	          with double forks, sessions of their own and deaf ears run below
 //	          it. Judged: no process of theirs is left after three seconds.
+//	guards    dynmcp has servers with trees that are hard to end, and the guards that
+//	          it puts before them get SIGKILL, SIGSEGV, SIGABRT or SIGSTOP, each at a
+//	          moment of its own; then its stdin ends, or it gets SIGTERM, or SIGKILL
+//	          once it has dealt with what dead guards left. Judged: it does deal with
+//	          that, and no process is left after three seconds.
 //	calls     calls with a number each, one in ten to a server that misbehaves.
 //	          Judged: every call has one answer, its own or a failure that says
 //	          whether it ran, and those of servers that answer do not fail; RSS
@@ -58,7 +63,8 @@ type soak struct {
 func main() {
 	log.SetFlags(0)
 	kills := flag.Int("kills", 24, "kills of each kind")
-	atOnce := flag.Int("parallel", 8, "kills at a time")
+	guards := flag.Int("guards", 12, "trials with guards that are killed, for each end of dynmcp")
+	atOnce := flag.Int("parallel", 8, "kills at a time, and twice the trials with guards")
 	calls := flag.Int("calls", 20000, "calls under faults")
 	deaths := flag.Int("deaths", 50, "calls whose server dies before it answers")
 	others := flag.Int("others", 800, "calls in each round beside a hostile server")
@@ -67,6 +73,7 @@ func main() {
 	s := &soak{}
 	ok, err := s.run(*only, []step{
 		{"kills", func() error { return s.kills(*kills, *atOnce) }},
+		{"guards", func() error { return s.guards(*guards, max(*atOnce/2, 1)) }},
 		{"calls", func() error { return s.calls(*calls) }},
 		{"deaths", func() error { return s.deaths(*deaths) }},
 		{"hostile", func() error { return s.hostile(*others) }},
