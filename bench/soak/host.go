@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -35,6 +36,7 @@ type host struct {
 	marker string            // NAME=VALUE in the environment of all below it
 	heard  func(line string) // gets every line that it says; may be nil
 	stderr bytes.Buffer      // to be read when it has ended
+	closed bool              // queue
 	ended  bool
 }
 
@@ -54,6 +56,8 @@ type setting struct {
 	dir     string         // where it runs; "" is the soak's
 	env     []string       // besides ours
 	heard   func(line string)
+	path    string   // of a config that there is; "" has one written
+	under   []string // the command, and its arguments, that starts dynmcp; empty is none
 }
 
 // config writes a config and returns its path.
@@ -82,9 +86,12 @@ func (s *soak) config(set setting) (string, error) {
 func (s *soak) start(entries ...entry) (*host, error) { return s.launch(setting{entries: entries}) }
 
 func (s *soak) launch(set setting) (*host, error) {
-	path, err := s.config(set)
-	if err != nil {
-		return nil, err
+	path := set.path
+	if path == "" {
+		var err error
+		if path, err = s.config(set); err != nil {
+			return nil, err
+		}
 	}
 	// A number of seconds, which sleep takes for its time: config and scripts hand
 	// ${SOAK} on to processes that have cleared their environment.
@@ -94,7 +101,8 @@ func (s *soak) launch(set setting) (*host, error) {
 	if level == "" {
 		level = "error"
 	}
-	h.cmd = exec.Command(s.dynmcp, "--log-level", level, "-c", path)
+	line := slices.Concat(set.under, []string{s.dynmcp, "--log-level", level, "-c", path})
+	h.cmd = exec.Command(line[0], line[1:]...)
 	h.cmd.Env = append(append(os.Environ(), h.marker), set.env...)
 	h.cmd.Dir = s.dir
 	if set.dir != "" {
@@ -138,6 +146,14 @@ func (h *host) write(in io.WriteCloser) {
 	defer in.Close()
 	for line := range h.queue {
 		_, _ = io.WriteString(in, line+"\n") // a dynmcp that is gone does not answer either
+	}
+}
+
+// closeStdin ends the stdin of dynmcp behind what was sent.
+func (h *host) closeStdin() {
+	if !h.closed {
+		h.closed = true
+		close(h.queue)
 	}
 }
 
@@ -227,7 +243,7 @@ func (h *host) await(id string, other func(answer) error) (answer, error) {
 // stop ends dynmcp politely, or takes note of its end.
 func (h *host) stop() error {
 	h.ended = true
-	close(h.queue)
+	h.closeStdin()
 	var err error
 	for err == nil {
 		_, err = h.answer()
@@ -260,7 +276,7 @@ func (h *host) quit() string {
 		_, _ = io.Copy(io.Discard, h.out)
 	}()
 	_ = h.cmd.Wait() // status 2, as it was to be
-	close(h.queue)   // not before: the end of its stdin ends goroutines
+	h.closeStdin()   // not before: the end of its stdin ends goroutines
 	<-h.wrote
 	<-read
 	h.pipe.Close()
