@@ -138,9 +138,15 @@ func (s *soak) guardTrial(end syscall.Signal) (t guardTrial, err error) {
 	}
 	if end == syscall.SIGKILL {
 		strikes.Wait()
-		if !within(10*time.Second, func() bool { return h.abandoned() == 0 && h.abandoned() == 0 }) {
-			t.abandoned = h.abandoned()
-		}
+		clean := 0 // twice in a row, as /proc is not read at one moment
+		within(10*time.Second, func() bool {
+			if t.abandoned = h.abandoned(); t.abandoned > 0 {
+				clean = 0
+			} else {
+				clean++
+			}
+			return clean == 2
+		})
 	}
 	pause(300 * time.Millisecond)
 	if end != 0 {
