@@ -158,6 +158,14 @@ func (s *soak) guardTrial(end syscall.Signal) (t guardTrial, err error) {
 	strikes.Wait()
 	t.left = h.remaining()
 	t.took = time.Since(began)
+	// Some trees go on forking: the machine is not to have them for long.
+	within(10*time.Second, func() bool {
+		left := marked(h.marker)
+		for _, pid := range left {
+			signal(pid, syscall.SIGKILL)
+		}
+		return len(left) == 0
+	})
 	return t, nil
 }
 

@@ -48,7 +48,7 @@
 //
 // Usage, from the root of the module, on Linux:
 //
-//	go run ./bench/soak                                                 three minutes
+//	go run ./bench/soak                                                 two minutes
 //	go run ./bench/soak -only calls,deaths -calls 200000                some steps
 //	go run ./bench/soak -kills 1000 -guards 100 -self 10 -calls 1000000 \
 //	    -deaths 10000 -sessions 100000 -lists 10000                     what a release needs
@@ -86,7 +86,7 @@ func main() {
 	calls := flag.Int("calls", 20000, "calls under faults")
 	deaths := flag.Int("deaths", 50, "calls whose server dies before it answers")
 	others := flag.Int("others", 800, "calls in each round beside a hostile server")
-	lists := flag.Int("lists", 200, "lists that are read while a server has malformed ones")
+	lists := flag.Int("lists", 400, "lists that are read while a server has malformed ones")
 	sessions := flag.Int("sessions", 2000, "calls to a server that forgets its sessions")
 	only := flag.String("only", "", "the `steps` to take, separated by commas (default all)")
 	flag.Parse()
