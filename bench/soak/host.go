@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	mathrand "math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -27,13 +29,14 @@ const longLife = "6h"
 // A host is a dynmcp with its servers, and our end of its pipes.
 type host struct {
 	cmd    *exec.Cmd
-	pipe   *os.File      // its stdout
-	out    *bufio.Reader // of pipe
-	queue  chan string   // lines for its stdin; one goroutine writes them
-	wrote  chan struct{} // closed when that has ended
-	marker string
+	pipe   *os.File          // its stdout
+	out    *bufio.Reader     // of pipe
+	queue  chan string       // lines for its stdin; one goroutine writes them
+	wrote  chan struct{}     // closed when that has ended
+	marker string            // NAME=VALUE in the environment of all below it
 	heard  func(line string) // gets every line that it says; may be nil
 	stderr bytes.Buffer      // to be read when it has ended
+	closed bool              // queue
 	ended  bool
 }
 
@@ -53,6 +56,8 @@ type setting struct {
 	dir     string         // where it runs; "" is the soak's
 	env     []string       // besides ours
 	heard   func(line string)
+	path    string   // of a config that there is; "" has one written
+	under   []string // the command, and its arguments, that starts dynmcp; empty is none
 }
 
 // config writes a config and returns its path.
@@ -81,16 +86,23 @@ func (s *soak) config(set setting) (string, error) {
 func (s *soak) start(entries ...entry) (*host, error) { return s.launch(setting{entries: entries}) }
 
 func (s *soak) launch(set setting) (*host, error) {
-	path, err := s.config(set)
-	if err != nil {
-		return nil, err
+	path := set.path
+	if path == "" {
+		var err error
+		if path, err = s.config(set); err != nil {
+			return nil, err
+		}
 	}
-	h := &host{marker: "SOAK=" + rand.Text(), heard: set.heard, queue: make(chan string, 1024), wrote: make(chan struct{})}
+	// A number of seconds, which sleep takes for its time: config and scripts hand
+	// ${SOAK} on to processes that have cleared their environment.
+	marker := fmt.Sprintf("600.%018d", mathrand.Int64N(1e18))
+	h := &host{marker: "SOAK=" + marker, heard: set.heard, queue: make(chan string, 1024), wrote: make(chan struct{})}
 	level := set.level
 	if level == "" {
 		level = "error"
 	}
-	h.cmd = exec.Command(s.dynmcp, "--log-level", level, "-c", path)
+	line := slices.Concat(set.under, []string{s.dynmcp, "--log-level", level, "-c", path})
+	h.cmd = exec.Command(line[0], line[1:]...)
 	h.cmd.Env = append(append(os.Environ(), h.marker), set.env...)
 	h.cmd.Dir = s.dir
 	if set.dir != "" {
@@ -134,6 +146,14 @@ func (h *host) write(in io.WriteCloser) {
 	defer in.Close()
 	for line := range h.queue {
 		_, _ = io.WriteString(in, line+"\n") // a dynmcp that is gone does not answer either
+	}
+}
+
+// closeStdin ends the stdin of dynmcp behind what was sent.
+func (h *host) closeStdin() {
+	if !h.closed {
+		h.closed = true
+		close(h.queue)
 	}
 }
 
@@ -223,7 +243,7 @@ func (h *host) await(id string, other func(answer) error) (answer, error) {
 // stop ends dynmcp politely, or takes note of its end.
 func (h *host) stop() error {
 	h.ended = true
-	close(h.queue)
+	h.closeStdin()
 	var err error
 	for err == nil {
 		_, err = h.answer()
@@ -256,7 +276,7 @@ func (h *host) quit() string {
 		_, _ = io.Copy(io.Discard, h.out)
 	}()
 	_ = h.cmd.Wait() // status 2, as it was to be
-	close(h.queue)   // not before: the end of its stdin ends goroutines
+	h.closeStdin()   // not before: the end of its stdin ends goroutines
 	<-h.wrote
 	<-read
 	h.pipe.Close()

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -97,15 +98,19 @@ func count(ledger, event string) int {
 }
 
 // processes counts the living processes that carry an entry in their
-// environment.
-func processes(marker string) int {
+// environment, or its value in an argument.
+func processes(marker string) int { return len(marked(marker)) }
+
+func marked(marker string) (pids []int) {
+	_, value, _ := strings.Cut(marker, "=")
 	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
-	n := 0
 	for _, path := range environs {
-		env, err := os.ReadFile(path) // of a zombie there is none
-		if err == nil && bytes.Contains(env, []byte(marker)) {
-			n++
+		env, _ := os.ReadFile(path) // of a zombie, or of what has ended, there is none
+		line, _ := os.ReadFile(filepath.Dir(path) + "/cmdline")
+		if bytes.Contains(env, []byte(marker)) || bytes.Contains(line, []byte(value)) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			pids = append(pids, pid)
 		}
 	}
-	return n
+	return pids
 }

@@ -4,6 +4,17 @@
 //	kills     dynmcp is killed, with SIGKILL and with SIGTERM, while process trees
 //	          with double forks, sessions of their own and deaf ears run below
 //	          it. Judged: no process of theirs is left after three seconds.
+//	guards    dynmcp has servers with trees that are hard to end, and the guards that
+//	          it puts before them get SIGKILL, SIGSEGV, SIGABRT or SIGSTOP, each at a
+//	          moment of its own; then its stdin ends, or it gets SIGTERM, or SIGKILL
+//	          once it has dealt with what dead guards left. Judged: it does deal with
+//	          that, and no process is left after three seconds.
+//	self      configs that reach themselves by sh, env, another name of the program,
+//	          dynmcp -- dynmcp -c, other configs, each in a PID namespace. Judged:
+//	          there are never more than four of dynmcp in a chain at a time, its
+//	          guards not counted, and no process is left when the outermost gets
+//	          EOF or SIGKILL. Where no PID namespace may be made it is NOT RUN, and
+//	          said to be so once more at the end.
 //	calls     calls with a number each, one in ten to a server that misbehaves.
 //	          Judged: every call has one answer, its own or a failure that says
 //	          whether it ran, and those of servers that answer do not fail; RSS
@@ -15,10 +26,19 @@
 //	deaths    a server that writes down each call and dies before it answers,
 //	          below four dynmcp at once. Judged call by call: it ran exactly once,
 //	          and its outcome is said to be unknown.
+//	sessions  calls to an HTTP server that forgets its session again and again while
+//	          some are under way: it answers those, refuses what comes next with 404,
+//	          and writes down which it ran. Judged call by call: it ran exactly once,
+//	          and has its own answer; none is refused and run.
 //	hostile   one server of 20 floods, hangs, crashes, sends 100 MB, stops reading:
 //	          the times of the calls of the others with and without it, in turn
 //	          and in one run, so that a machine whose speed drifts drifts for
 //	          both. Judged: they are all answered, and right.
+//	lists     the lists of tools, prompts, resources and templates are read again and
+//	          again while one of four servers fills its own with malformed entries
+//	          and announces each, and the config is reloaded with others. Judged:
+//	          every entry of the other servers is in every list, once, and no
+//	          malformed one in any.
 //	canaries  16 secrets in every place that a config has for them, in the hands of
 //	          servers that repeat them in all codings on stderr, in crashes, bad
 //	          answers and HTTP errors, at log level debug, the lowest there is.
@@ -28,9 +48,10 @@
 //
 // Usage, from the root of the module, on Linux:
 //
-//	go run ./bench/soak                                                 a minute
+//	go run ./bench/soak                                                 two minutes
 //	go run ./bench/soak -only calls,deaths -calls 200000                some steps
-//	go run ./bench/soak -kills 1000 -calls 1000000 -deaths 10000        what a release needs
+//	go run ./bench/soak -kills 1000 -guards 100 -self 10 -calls 1000000 \
+//	    -deaths 10000 -sessions 100000 -lists 10000                     what a release needs
 //
 // Goroutines are counted from outside: dynmcp has no port for that, but prints
 // its stacks when SIGQUIT ends it. Times are printed and never judged. A count
@@ -53,23 +74,32 @@ import (
 type soak struct {
 	dir, dynmcp, fake string
 	failed            bool
+	skipped           []string // what could not be run here
 }
 
 func main() {
 	log.SetFlags(0)
 	kills := flag.Int("kills", 24, "kills of each kind")
-	atOnce := flag.Int("parallel", 8, "kills at a time")
+	guards := flag.Int("guards", 8, "trials with guards that are killed, for each end of dynmcp")
+	self := flag.Int("self", 1, "chains of configs that reach themselves, of each kind and for each end")
+	atOnce := flag.Int("parallel", 8, "kills at a time, and twice the trials with guards")
 	calls := flag.Int("calls", 20000, "calls under faults")
 	deaths := flag.Int("deaths", 50, "calls whose server dies before it answers")
 	others := flag.Int("others", 800, "calls in each round beside a hostile server")
+	lists := flag.Int("lists", 400, "lists that are read while a server has malformed ones")
+	sessions := flag.Int("sessions", 2000, "calls to a server that forgets its sessions")
 	only := flag.String("only", "", "the `steps` to take, separated by commas (default all)")
 	flag.Parse()
 	s := &soak{}
 	ok, err := s.run(*only, []step{
 		{"kills", func() error { return s.kills(*kills, *atOnce) }},
+		{"guards", func() error { return s.guards(*guards, max(*atOnce/2, 1)) }},
+		{"self", func() error { return s.self(*self) }},
 		{"calls", func() error { return s.calls(*calls) }},
 		{"deaths", func() error { return s.deaths(*deaths) }},
+		{"sessions", func() error { return s.sessions(*sessions) }},
 		{"hostile", func() error { return s.hostile(*others) }},
+		{"lists", func() error { return s.lists(*lists) }},
 		{"canaries", s.canaries},
 	})
 	if err != nil {
@@ -106,6 +136,9 @@ func (s *soak) run(only string, steps []step) (ok bool, err error) {
 			s.fail("%s: %v", st.name, err)
 		}
 	}
+	for _, what := range s.skipped {
+		fmt.Println("NOT RUN:", what)
+	}
 	return !s.failed, nil
 }
 
@@ -133,4 +166,10 @@ func (s *soak) must(what string, got, want int) {
 func (s *soak) fail(format string, args ...any) {
 	s.failed = true
 	fmt.Printf("  FAIL: "+format+"\n", args...)
+}
+
+// skip says that a step cannot be run here, now and at the end of the soak.
+func (s *soak) skip(why string) {
+	s.skipped = append(s.skipped, why)
+	fmt.Println("  NOT RUN:", why)
 }

@@ -101,18 +101,35 @@ func (h *host) descriptors() int {
 
 // children counts the processes whose parent dynmcp is, those included that
 // ended and were not waited for.
-func (h *host) children() int {
-	paths, _ := filepath.Glob("/proc/[0-9]*/stat")
-	n := 0
+func (h *host) children() int { return len(childrenOf(h.cmd.Process.Pid)) }
+
+func childrenOf(pid int) (children []int) {
+	paths, _ := filepath.Glob("/proc/[0-9]*")
 	for _, path := range paths {
-		stat, _ := os.ReadFile(path)
-		// The second field may hold spaces; behind its ")" come state and parent.
-		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-		if len(fields) > 1 && fields[1] == strconv.Itoa(h.cmd.Process.Pid) {
-			n++
+		if child, err := strconv.Atoi(filepath.Base(path)); err == nil && parentOf(child) == pid {
+			children = append(children, child)
 		}
 	}
-	return n
+	return children
+}
+
+// parentOf is 0 for a process that is gone.
+func parentOf(pid int) int {
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	// The second field may hold spaces; behind its ")" come state and parent.
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	if len(fields) < 2 {
+		return 0
+	}
+	parent, _ := strconv.Atoi(fields[1])
+	return parent
+}
+
+// isGuard reports whether a living process is what dynmcp puts between itself
+// and a server.
+func isGuard(pid int) bool {
+	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return strings.HasPrefix(string(line), "dynmcp-guard\x00")
 }
 
 // flatFrom is how many calls a run must have for its memory to be judged, twice

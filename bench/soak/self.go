@@ -1,0 +1,229 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// ownAtOnce is how many of dynmcp a chain may have at a time.
+const ownAtOnce = 4
+
+// selfWays are the ways for a config to reach itself, as the script that its one
+// server is. $DYNMCP is the program and $DIR holds the configs.
+var selfWays = []struct{ name, script string }{
+	{"sh -c exec", `exec sh -c 'exec "$0" "$@"' "$DYNMCP" -c "$DIR/a.json"`},
+	{"a child of sh", `"$DYNMCP" -c "$DIR/a.json"; exit $?`},
+	{"env", `exec env "$DYNMCP" --config="$DIR/a.json"`},
+	{"another file name", `[ -x "$DIR/other" ] || cp "$DYNMCP" "$DIR/other" && exec "$DIR/other" -c "$DIR/a.json"`},
+	{"dynmcp -- dynmcp -c", `exec "$DYNMCP" -- "$DYNMCP" -c "$DIR/a.json"`},
+	{"A, B, A", `exec "$DYNMCP" -c "$DIR/b.json"`},
+	{"ever new configs", `sed "s/\"way\"/\"way\",\"$$\"/" "$DIR/a.json" >"$DIR/$$.json" && exec "$DYNMCP" -c "$DIR/$$.json"`},
+}
+
+// self has configs reach themselves, so often in each way, in a PID namespace
+// that ends with everything in it.
+func (s *soak) self(n int) error {
+	enter := namespace()
+	if enter == nil {
+		s.skip("self: a PID namespace may not be made here, neither with our rights nor in a user namespace")
+		return nil
+	}
+	fmt.Printf("self: configs that reach themselves, %d × each way, ended by EOF and by SIGKILL in turn\n", n)
+	fmt.Printf("  %-22s %16s %16s %8s\n", "", "dynmcp at once", "times the way", "left")
+	for _, way := range selfWays {
+		var most, taken, left int
+		for i := range n {
+			for _, end := range []syscall.Signal{0, syscall.SIGKILL} {
+				c := &chain{soak: s, enter: enter, dir: filepath.Join(s.dir, fmt.Sprintf("self-%d", time.Now().UnixNano()))}
+				if err := c.run(way.script, end); err != nil {
+					return fmt.Errorf("%s, %d, ended by %s: %w", way.name, i, endName(end), err)
+				}
+				most, taken, left = max(most, c.most), taken+c.taken, left+c.left
+			}
+		}
+		fmt.Printf("  %-22s %16d %16d %8d\n", way.name, most, taken, left)
+		if most > ownAtOnce {
+			s.fail("%s: %d of dynmcp at a time, must be %d at most", way.name, most, ownAtOnce)
+		}
+		if most == 0 || taken == 0 {
+			s.fail("%s: no dynmcp was seen, or its server was never started", way.name)
+		}
+		s.must("processes left", left, 0)
+	}
+	return nil
+}
+
+// namespace returns the command that runs others in a PID namespace, nil where
+// that is not permitted.
+func namespace() []string {
+	for _, rights := range [][]string{{}, {"--user", "--map-root-user"}} {
+		enter := append(append([]string{"unshare"}, rights...), "--pid", "--fork", "--mount-proc", "--kill-child")
+		if exec.Command(enter[0], append(enter[1:], "true")...).Run() == nil {
+			return enter
+		}
+	}
+	return nil
+}
+
+// A chain is one dynmcp whose config leads back to it.
+type chain struct {
+	*soak
+	enter []string
+	dir   string
+	host  *host
+	init  int    // process 1 of the namespace, which only waits
+	space string // what /proc calls the namespace
+
+	most  int // of dynmcp at a time, guards not counted
+	taken int // how often the way was taken
+	left  int // processes after the end
+}
+
+// run starts the chain, has its server asked for, and ends it.
+func (c *chain) run(script string, end syscall.Signal) (err error) {
+	if err := c.write(script); err != nil {
+		return err
+	}
+	c.host, err = c.launch(setting{
+		// Process 1 stays when dynmcp ends, or the kernel would end the rest for us.
+		under: append(c.enter, "sh", "-c", `"$@"; exec sleep 600 <&- >&- 2>&-`, "sh"),
+		path:  filepath.Join(c.dir, "a.json"),
+	})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		_ = c.host.cmd.Process.Kill() // and the namespace with it
+		if said := c.host.quit(); err != nil {
+			os.Stderr.WriteString(said)
+		}
+	}()
+	if err := c.find(); err != nil {
+		return err
+	}
+	watched := c.watch()
+	for i := range 3 {
+		c.host.ask(fmt.Sprintf(`"load %d"`, i), "use_tool", use("loop/x", "{}"))
+		if _, err := c.host.await(fmt.Sprintf("load %d", i), noOther); err != nil {
+			watched()
+			return err
+		}
+	}
+	c.host.ask(`"never mind"`, "use_tool", use("loop/x", "{}"))
+	pause(100 * time.Millisecond)
+	if end == 0 {
+		c.host.closeStdin()
+	} else {
+		for _, pid := range childrenOf(c.init) {
+			signal(pid, end)
+		}
+	}
+	within(5*time.Second+patience, func() bool { return len(c.processes()) == 0 })
+	watched()
+	c.left = len(c.processes())
+	c.taken = count(filepath.Join(c.dir, "taken"), "x")
+	return nil
+}
+
+// write writes the configs. The way leads nowhere after 50 times, so that a
+// failure ends by itself.
+func (c *chain) write(script string) error {
+	if err := os.Mkdir(c.dir, 0o700); err != nil {
+		return err
+	}
+	way := filepath.Join(c.dir, "way")
+	for name, text := range map[string]string{
+		"way":    fmt.Sprintf("DIR=%q DYNMCP=%q\necho x >>\"$DIR/taken\"\n[ $(wc -l <\"$DIR/taken\") -lt 50 ] || exit 1\n%s\n", c.dir, c.dynmcp, script),
+		"a.json": fmt.Sprintf(`{"mcp":{"loop":{"command":"sh","args":[%q,"way"]}},"startup_wait":"5s"}`, way),
+		"b.json": fmt.Sprintf(`{"mcp":{"back":{"command":%q,"args":["-c",%q]}}}`, c.dynmcp, filepath.Join(c.dir, "a.json")),
+	} {
+		if err := os.WriteFile(filepath.Join(c.dir, name), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// find finds the namespace.
+func (c *chain) find() error {
+	for _, pid := range childrenOf(c.host.cmd.Process.Pid) {
+		space, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid))
+		if err != nil {
+			return err
+		}
+		c.init, c.space = pid, space
+	}
+	if own, _ := os.Readlink("/proc/self/ns/pid"); c.space == "" || c.space == own {
+		return fmt.Errorf("it runs in the namespace %q and ours is %q", c.space, own)
+	}
+	return nil
+}
+
+// processes returns those in the namespace besides its first, zombies not counted.
+func (c *chain) processes() (pids []int) {
+	links, _ := filepath.Glob("/proc/[0-9]*/ns/pid")
+	for _, link := range links {
+		pid, _ := strconv.Atoi(strings.Split(link, "/")[2])
+		if pid == c.init {
+			continue
+		}
+		line, _ := os.ReadFile(filepath.Dir(filepath.Dir(link)) + "/cmdline")
+		if space, err := os.Readlink(link); err == nil && space == c.space && len(line) > 0 {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// watch counts the dynmcp in the namespace again and again, until the function
+// that it returns is called.
+func (c *chain) watch() (stop func()) {
+	over := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for {
+			c.most = max(c.most, c.own())
+			select {
+			case <-over:
+				return
+			case <-time.After(2 * time.Millisecond):
+			}
+		}
+	})
+	return func() { close(over); watching.Wait() }
+}
+
+// own counts the dynmcp that there are. A child of one that is no guard is a
+// guard about to be.
+func (c *chain) own() int {
+	n := 0
+	for _, pid := range c.processes() {
+		if c.isOwn(pid) && !isGuard(pid) {
+			if parent := parentOf(pid); !c.isOwn(parent) || isGuard(parent) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// isOwn reports whether a process is dynmcp, under whatever name.
+func (c *chain) isOwn(pid int) bool {
+	file, err := os.Stat(fmt.Sprintf("/proc/%d/exe", pid))
+	if err != nil {
+		return false
+	}
+	for _, path := range []string{c.dynmcp, filepath.Join(c.dir, "other")} {
+		if own, err := os.Stat(path); err == nil && os.SameFile(file, own) {
+			return true
+		}
+	}
+	return false
+}

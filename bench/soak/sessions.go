@@ -1,0 +1,228 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	mathrand "math/rand/v2"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	sessionCalls  = 16  // at once
+	sessionLeast  = 100 // calls that a session runs, at least, before it is forgotten
+	sessionSpread = 100 // and how many more, at most
+)
+
+// sessions makes n calls to a server that forgets its session while some are
+// under way, and compares its ledger with the answers.
+func (s *soak) sessions(n int) error {
+	began := time.Now()
+	server := &forgetful{ran: map[int]int{}, refused: map[int]int{}}
+	base, stop, err := server.serve()
+	if err != nil {
+		return err
+	}
+	defer stop()
+	h, err := s.start(entry{name: "forgetful", fields: map[string]any{"url": base}})
+	if err != nil {
+		return err
+	}
+	defer h.end()
+
+	// Failures are judged by the ledger; here they need only say something.
+	t := newTally(func(int) bool { return true })
+	said := map[int]string{} // outcome by number, of calls that failed
+	next := func() {
+		if len(t.seen) < n {
+			id := t.next()
+			h.call(id, "forgetful/echo", nonce(id))
+		}
+	}
+	for range sessionCalls {
+		next()
+	}
+	for t.answered < n {
+		a, err := h.answer()
+		if err != nil {
+			s.judge(t)
+			return err
+		}
+		before := t.answered
+		if err := t.take(a); err != nil {
+			return err
+		}
+		if t.answered == before {
+			continue
+		}
+		if a.Result.IsError {
+			id, _ := strconv.Atoi(string(a.ID)) // the tally took it
+			said[id] = a.outcome()
+			if len(said) <= 5 {
+				fmt.Printf("  call %d failed: %.300s\n", id, strings.TrimSpace(a.line))
+			}
+		}
+		next()
+	}
+	if err := h.stop(); err != nil {
+		return err
+	}
+	s.judge(t)
+	s.judgeSessions(server, n, said, rounded(time.Since(began)))
+	s.must("processes left", h.remaining(), 0)
+	return nil
+}
+
+// judgeSessions compares the ledger with the failures.
+func (s *soak) judgeSessions(f *forgetful, n int, said map[int]string, took time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var once, again, never, repeated, denied, lost int
+	for id := range n {
+		outcome, failed := said[id]
+		switch ran := f.ran[id]; {
+		case ran > 1:
+			again++
+			fmt.Printf("  call %d ran %d times and was refused %d times\n", id, ran, f.refused[id])
+		case ran == 1:
+			once++
+		default:
+			never++
+		}
+		if f.refused[id] > 0 && f.ran[id] > 0 {
+			repeated++
+		}
+		if failed && f.ran[id] > 0 {
+			lost++ // its answer: the server sent it
+			if outcome == "not_sent" {
+				denied++
+			}
+		}
+	}
+	fmt.Printf("sessions: %d calls in %v, %d at once, %d sessions forgotten with %d calls under way, %d calls refused: %d ran once, %d again, %d never; %d were repeated; %d failed\n",
+		n, took, sessionCalls, f.forgotten, f.underWay, len(f.refused), once, again, never, repeated, len(said))
+	s.must("calls that ran again", again, 0)
+	s.must("calls that ran and are said to be not sent", denied, 0)
+	s.must("calls that ran and have no result", lost, 0)
+	s.must("calls that did not run", never, 0)
+	if n >= 10*sessionLeast && (f.underWay == 0 || len(f.refused) == 0) {
+		s.fail("no session was forgotten while calls were under way, or none was refused")
+	}
+}
+
+// A forgetful server has one session at a time, and answers 404 to any other.
+type forgetful struct {
+	mu        sync.Mutex
+	session   string
+	left      int // calls, before it is forgotten
+	running   int
+	ran       map[int]int // by nonce
+	refused   map[int]int // by nonce
+	forgotten int
+	underWay  int // calls, while a session was forgotten
+}
+
+// serve listens. The function it returns ends it.
+func (f *forgetful) serve() (base string, stop func(), err error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	server := &http.Server{Handler: f}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = server.Serve(l) // until it is closed
+	}()
+	return "http://" + l.Addr().String(), func() { server.Close(); <-ended }, nil
+}
+
+func (f *forgetful) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // it broke off
+	}
+	var m struct {
+		ID     json.RawMessage
+		Method string
+		Params struct{ Arguments struct{ Nonce int } }
+	}
+	_ = json.Unmarshal(body, &m) // a GET has none
+	switch {
+	case m.Method == "initialize":
+		w.Header().Set("Mcp-Session-Id", f.begin())
+	case r.Method == http.MethodDelete:
+		w.WriteHeader(http.StatusNoContent)
+		return
+	case m.Method == "tools/call":
+		f.call(w, r.Header.Get("Mcp-Session-Id"), m.ID, m.Params.Arguments.Nonce)
+		return
+	case m.Method != "" && !f.knows(r.Header.Get("Mcp-Session-Id")):
+		http.Error(w, "no such session", http.StatusNotFound)
+		return
+	}
+	hello(w, m.ID, m.Method)
+}
+
+// begin begins a session.
+func (f *forgetful) begin() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.session, f.left = rand.Text(), sessionLeast+mathrand.IntN(sessionSpread)
+	return f.session
+}
+
+func (f *forgetful) knows(session string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return session == f.session
+}
+
+// call runs a call of the session that there is, for a while, and answers as JSON
+// or as an event. The last call of a session is under way when that is forgotten.
+func (f *forgetful) call(w http.ResponseWriter, session string, id json.RawMessage, nonce int) {
+	if !f.enter(session, nonce) {
+		http.Error(w, "no such session", http.StatusNotFound)
+		return
+	}
+	defer f.leave()
+	time.Sleep(mathrand.N(20 * time.Millisecond))
+	result := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"ran"}],"structuredContent":{"nonce":%d}}}`, id, nonce)
+	if nonce%2 == 0 {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, result)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	_, _ = fmt.Fprintf(w, "event: message\ndata: %s\n\n", result)
+}
+
+// enter writes a call down as run, or as refused.
+func (f *forgetful) enter(session string, nonce int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if session == "" || session != f.session {
+		f.refused[nonce]++
+		return false
+	}
+	f.ran[nonce]++
+	f.running++
+	if f.left--; f.left <= 0 {
+		f.session = ""
+		f.forgotten++
+		f.underWay += f.running
+	}
+	return true
+}
+
+func (f *forgetful) leave() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.running--
+}
