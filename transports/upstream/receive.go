@@ -28,15 +28,24 @@ func (c *Conn) receive(m wire.Message, own *Call) {
 	if !utf8.Valid(m.Raw) {
 		m = c.replaceInvalid(m)
 	}
-	if len(m.Raw) == 0 || m.Raw[0] != '[' {
-		c.handle(m, own)
-		return
+	switch {
+	case len(m.Raw) > 0 && m.Raw[0] == '[':
+		c.receiveBatch(m.Raw, own)
+	case m.IsRequest():
+		c.handleRequest(m, own)
+	case m.IsNotification():
+		c.handleNotification(m, own)
+	default:
+		c.handleResponse(m, own)
 	}
-	for element := range wire.Elements(m.Raw) {
+}
+
+func (c *Conn) receiveBatch(raw []byte, own *Call) {
+	for element := range wire.Elements(raw) {
 		if part, err := wire.ParseWithin(element, maxMessageDepth); err != nil {
 			c.handleFault(wire.NewFault(bytes.TrimLeft(element, "[ \t"), err)) // of a batch in a batch the first is looked at
 		} else {
-			c.handle(part, own)
+			c.receive(part, own)
 		}
 	}
 }
@@ -52,17 +61,6 @@ func (c *Conn) replaceInvalid(m wire.Message) wire.Message {
 		return m
 	}
 	return wire.Message{Raw: text} // a batch
-}
-
-func (c *Conn) handle(m wire.Message, own *Call) {
-	switch {
-	case m.IsRequest():
-		c.handleRequest(m, own)
-	case m.IsNotification():
-		c.handleNotification(m, own)
-	default:
-		c.handleResponse(m, own)
-	}
 }
 
 // handleResponse ends the call that a response belongs to; on the stream of a
