@@ -54,6 +54,8 @@ type Aggregator struct {
 	startup   startup
 	snapshots snapshots
 
+	paramsInFlight atomic.Int64 // the bytes of the params of forwarded calls
+
 	reload sync.RWMutex // held for writing while one config takes the place of another
 }
 

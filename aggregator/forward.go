@@ -52,9 +52,21 @@ type forwardedCall struct {
 	reason    json.RawMessage // the host's, for cancelling
 }
 
+// maxParamsInFlight bounds what forwarded calls hold in memory, in bytes of params;
+// a call costs about three times as much.
+const maxParamsInFlight = 512 << 20
+
 // dispatch sends a request to an upstream, starting that if need be, and answers
 // it with the upstream's answer.
 func (a *Aggregator) dispatch(s *session, r *host.Request, to route) {
+	size := int64(len(to.params))
+	if a.paramsInFlight.Add(size) > maxParamsInFlight {
+		a.paramsInFlight.Add(-size)
+		a.fail(r, &transports.Failure{Upstream: to.upstream.Server.Name, Code: transports.CodeOverloaded, Outcome: transports.NotSent,
+			Cause: fmt.Errorf("the arguments of the calls in flight would be more than %d MB", maxParamsInFlight>>20),
+			Hint:  "call again when other calls have been answered"}, to.asText)
+		return
+	}
 	c := &forwardedCall{agg: a, session: s, peer: a.peerOf(to.upstream), route: to, request: r}
 	c.Method, c.Params, c.NoToken, c.Peer, c.Done = r.Method, to.params, r.Meta == nil, c, c.answered
 	if !to.retry { // a retry runs within the connection that failed
@@ -66,6 +78,7 @@ func (a *Aggregator) dispatch(s *session, r *host.Request, to route) {
 	a.spawnFor(r, func() {
 		conn, release, err := a.acquire(r, to.upstream, to.upstream.Acquire)
 		if err != nil {
+			a.paramsInFlight.Add(-size)
 			a.fail(r, err, to.asText)
 			return
 		}
@@ -124,6 +137,7 @@ func (c *forwardedCall) finish() (r *host.Request, conn *upstream.Conn) {
 	release := c.release
 	c.state, c.conn, c.release = callDone, nil, nil
 	c.mu.Unlock()
+	c.agg.paramsInFlight.Add(-int64(len(c.route.params)))
 	c.peer.calls.remove(c)
 	release()
 	return r, conn
@@ -137,7 +151,7 @@ func (c *forwardedCall) answered(result json.RawMessage, err error) {
 	case err == nil:
 		c.peer.seenURIs.addFrom(result)
 		r.Reply(result, nil)
-	case !c.route.retry && certainlyNotSent(err) && conn.Err() != nil:
+	case !c.route.retry && isRepeatable(err, conn):
 		again := c.route // as a call of its own: conn.Start may not have returned yet
 		again.retry = true
 		c.agg.dispatch(c.session, r, again)
@@ -148,9 +162,16 @@ func (c *forwardedCall) answered(result json.RawMessage, err error) {
 	}
 }
 
-func certainlyNotSent(err error) bool {
+// isRepeatable reports whether a call certainly did not run because conn takes no
+// more. Of calls that were under way when a session was forgotten, that is so only
+// of those which were refused for it.
+func isRepeatable(err error, conn *upstream.Conn) bool {
 	var failure *transports.Failure
-	return errors.As(err, &failure) && failure.Outcome == transports.NotSent
+	if !errors.As(err, &failure) || failure.Outcome != transports.NotSent {
+		return false
+	}
+	lost := conn.Err()
+	return lost != nil && (!errors.Is(lost, upstream.ErrSessionLost) || errors.Is(err, upstream.ErrSessionLost))
 }
 
 func (c *forwardedCall) hostRequest() *host.Request {

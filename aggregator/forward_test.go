@@ -113,6 +113,9 @@ func TestEveryCallEndsOnce(t *testing.T) {
 			if got := p.calls.all(); len(got) > 0 {
 				t.Errorf("%d calls stay in flight", len(got))
 			}
+			if got := st.agg.paramsInFlight.Load(); got != 0 {
+				t.Errorf("%d bytes of params stay in flight", got)
+			}
 		})
 	}
 }
@@ -153,6 +156,50 @@ func TestCancelOvertakesSending(t *testing.T) {
 		}
 		if len(answers) != 1 || !strings.Contains(fmt.Sprint(<-answers), "shutting down") || len(c.peer.calls.all()) > 0 {
 			t.Errorf("%d answers too many, %d calls in flight", len(answers), len(c.peer.calls.all()))
+		}
+	})
+}
+
+// A call whose arguments do not fit beside those in flight is refused; one that
+// does is not, and what has ended takes no room.
+func TestArgumentsInFlightAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, txtar.Parse([]byte(catalogued)))
+		defer st.close()
+		host, up := st.hosts[0], st.upstreams[0]
+		ask := func(id int, size int) {
+			host.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"use_tool","arguments":{"tool_name":"up/echo","tool_input":{"x":"%s"}}}}`,
+				id, strings.Repeat("x", size)))
+			time.Sleep(settling)
+			synctest.Wait()
+		}
+		st.agg.paramsInFlight.Store(maxParamsInFlight - 1000)
+		ask(1, 600)
+		if got := host.take(); len(got) > 0 {
+			t.Fatalf("got %q", got)
+		}
+		ask(2, 600)
+		got := strings.Join(host.take(), "\n")
+		for _, part := range []string{`"id":2,`, "more than 512 MB", "outcome not_sent", "hint: call again when other calls have been answered"} {
+			if !strings.Contains(got, part) {
+				t.Errorf("no %q in %s", part, got)
+			}
+		}
+		for _, text := range up.take() {
+			m, _ := wire.Parse([]byte(text))
+			up.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID))
+		}
+		time.Sleep(settling)
+		synctest.Wait()
+		ask(3, 600)
+		if got := host.take(); len(got) != 1 || !strings.Contains(got[0], `"id":1,`) {
+			t.Errorf("got %q, want the answer to 1", got)
+		}
+		host.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`)
+		time.Sleep(settling)
+		synctest.Wait()
+		if left := st.agg.paramsInFlight.Load() - (maxParamsInFlight - 1000); left != 0 {
+			t.Errorf("%d bytes are counted with nothing in flight", left)
 		}
 	})
 }

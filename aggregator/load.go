@@ -1,12 +1,14 @@
 package aggregator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"sync"
 	"time"
 
 	"dynmcp/catalog"
@@ -20,7 +22,7 @@ import (
 // what it can do; what the host cannot do is refused when it is asked.
 const allCapabilities = `{"roots":{"listChanged":true},"sampling":{},"elicitation":{}}`
 
-// load brings an upstream up: connect, handshake, all lists, or nothing. It is
+// load brings an upstream up: connect, handshake, its tools, or nothing. It is
 // what lazy calls a load. An upstream that does not survive being asked for its
 // era is started a second time, without that.
 func (a *Aggregator) load(ctx context.Context, u *lazy.Upstream) (*upstream.Conn, error) {
@@ -115,6 +117,7 @@ type list struct {
 	shown       func(*snapshot) []json.RawMessage         // what hosts read
 }
 
+// lists begins with the one that an upstream is of no use without.
 var lists = []list{
 	{"tools", "tools/list", "tools", "notifications/tools/list_changed",
 		func(l *catalog.Listing) *[]json.RawMessage { return &l.Tools }, (*snapshot).tools},
@@ -126,23 +129,45 @@ var lists = []list{
 		func(l *catalog.Listing) *[]json.RawMessage { return &l.Prompts }, func(n *snapshot) []json.RawMessage { return n.view.Prompts() }},
 }
 
-// listAll asks an upstream for everything it advertised, all lists at once.
-func (a *Aggregator) listAll(ctx context.Context, conn *upstream.Conn) (*catalog.Listing, error) {
+// otherLists bounds how long a load waits for resources and prompts once it has
+// the tools, at most half of what is left of load_timeout.
+const otherLists = 5 * time.Second
+
+// listAll asks an upstream for everything it advertised, all lists at once. Only
+// its tools decide whether it can be used: any other list that fails, or takes
+// much longer than they do, is empty and named in Failed.
+func (a *Aggregator) listAll(loading context.Context, conn *upstream.Conn) (*catalog.Listing, error) {
 	info := conn.ServerInfo()
-	l := &catalog.Listing{Capabilities: info.Capabilities, Info: info.Implementation, Instructions: info.Instructions, Rest: info.Extra}
-	errs := make(chan error, len(lists))
-	for _, which := range lists {
-		go func() {
-			entries, err := a.listOne(ctx, conn, which)
-			*which.from(l) = entries
-			errs <- err
-		}()
+	l := &catalog.Listing{Capabilities: info.Capabilities, Info: info.Implementation, Instructions: info.Instructions, Rest: info.Extra, Failed: map[string]string{}}
+	ctx, cancel := context.WithCancel(loading)
+	defer cancel()
+	errs := make([]error, len(lists))
+	var others sync.WaitGroup
+	for i, which := range lists[1:] {
+		others.Go(func() { *which.from(l), errs[1+i] = a.listOne(ctx, conn, which) })
 	}
-	var failed error
-	for range lists {
-		failed = errors.Join(failed, <-errs)
+	l.Tools, errs[0] = a.listOne(ctx, conn, lists[0])
+	patience := time.Duration(0)
+	if errs[0] == nil {
+		patience = otherLists
+		if end, ok := ctx.Deadline(); ok {
+			patience = min(patience, time.Until(end)/2)
+		}
 	}
-	return l, failed
+	defer time.AfterFunc(patience, cancel).Stop()
+	others.Wait()
+	if err := cmp.Or(errs...); errs[0] != nil || err != nil && (conn.Err() != nil || loading.Err() != nil) {
+		return nil, err
+	}
+	for i, err := range errs {
+		switch {
+		case errors.Is(err, context.Canceled):
+			l.Failed[lists[i].method] = lists[i].method + ": no answer in time"
+		case err != nil:
+			l.Failed[lists[i].method] = err.Error()
+		}
+	}
+	return l, nil
 }
 
 // listOne returns one list, empty if its capability is not advertised. One that

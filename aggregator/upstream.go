@@ -3,6 +3,7 @@ package aggregator
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -145,10 +146,55 @@ type listing struct {
 }
 
 // adopt makes a new connection and what it listed the current ones. A change
-// that was announced while it listed is fetched now.
+// that was announced while it listed is fetched now, a list that failed later.
 func (l *listing) adopt(conn *upstream.Conn, listed *catalog.Listing) {
 	l.install(conn, listed, true)
 	l.refresh()
+	for _, which := range lists {
+		if listed.Failed[which.method] != "" {
+			l.agg.spawn(func() { l.retry(conn, which) })
+		}
+	}
+}
+
+// The pauses before a list that failed is asked for again: each is four times
+// as long as the one before.
+const (
+	firstRetry = time.Second
+	lastRetry  = 20 * time.Minute
+)
+
+// retry asks for a list that failed until it is there, the connection ends or it
+// was long enough in vain. Only one that can be had is fetched: hosts wait for
+// what is being fetched, and need not wait for a server that does not answer.
+func (l *listing) retry(conn *upstream.Conn, which list) {
+	for pause := firstRetry; pause <= lastRetry; pause *= 4 {
+		select {
+		case <-time.After(pause):
+		case <-conn.Done():
+			return
+		case <-l.agg.ctx.Done():
+			return
+		}
+		if !l.isMissing(conn, which) {
+			return
+		}
+		ctx, cancel := context.WithTimeout(l.agg.ctx, requestTimeout)
+		_, err := l.agg.listOne(ctx, conn, which)
+		cancel()
+		if err == nil {
+			l.setStale(which)
+			l.refresh()
+		}
+	}
+}
+
+// isMissing reports whether a list failed when the connection was made, and was
+// not fetched since.
+func (l *listing) isMissing(conn *upstream.Conn, which list) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.conn == conn && l.last != nil && l.last.Failed[which.method] != ""
 }
 
 // install puts what a connection listed into the catalogue.
@@ -307,6 +353,7 @@ func (l *listing) fetchStale() {
 	conn, last := l.conn, l.last
 	l.mu.Unlock()
 	next, changed := *last, false
+	next.Failed = maps.Clone(last.Failed)
 	fetched := map[string]bool{}
 	for more := true; more; {
 		more = false
@@ -322,6 +369,7 @@ func (l *listing) fetchStale() {
 			switch {
 			case err == nil:
 				*which.from(&next), changed = entries, true
+				delete(next.Failed, which.method)
 				continue
 			case conn.Err() != nil:
 				l.setStale(which)

@@ -17,6 +17,8 @@ type Listing struct {
 	Capabilities, Info json.RawMessage // as in the answer to initialize
 	Instructions       string
 	Rest               json.RawMessage // an object of what else was in that answer; may be nil
+
+	Failed map[string]string // lists that could not be had and are empty here, by method, and why
 }
 
 // index is what Index reads out of a listing, once.
@@ -75,6 +77,9 @@ func newIndex(l *Listing) *index {
 	x.prompts = x.readNamed("prompt", "name", l.Prompts, typedPrompt)
 	x.resources = x.readNamed("resource", "uri", l.Resources, typedResource)
 	x.templates = x.readNamed("resource template", "uriTemplate", l.Templates, typedTemplate)
+	for _, method := range sortedKeys(l.Failed) {
+		x.warnf("%s is empty until its server answers: %s", method, cut(fold(l.Failed[method]), 200))
+	}
 	return x
 }
 

@@ -236,7 +236,7 @@ func wrong(value json.RawMessage, want string) *fault {
 
 // oneOf wants one of some strings.
 func oneOf(texts ...string) check {
-	want := "one of " + strings.Join(texts, ", ")
+	want := strings.Join(texts, " or ")
 	return func(value json.RawMessage) (json.RawMessage, *fault) {
 		s, ok := wire.Text(value)
 		switch {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"dynmcp/schema"
 	"dynmcp/transports"
@@ -103,6 +104,69 @@ func TestWhatDoesNotCount(t *testing.T) {
 			})
 		})
 	}
+}
+
+// That we lack the means to start a server is not its failure: it is tried again
+// after every pause, for ever.
+func TestLackOfResourcesNeverEvicts(t *testing.T) {
+	lack := &transports.Failure{Upstream: "one", Code: transports.CodeNoResources, Outcome: transports.NotSent, Cause: errors.New("too many open files"), Hint: "raise the limit"}
+	onTestSet(t, func(t *testing.T, s *testSet) {
+		s.load = func(ctx context.Context, n int32) error {
+			if n <= 10 {
+				return lack
+			}
+			return nil
+		}
+		u := s.one(lazyServer)
+		began := time.Now()
+		for s.loads.Load() < 10 {
+			_, _, err := u.Acquire(t.Context())
+			var failure *transports.Failure
+			if !errors.As(err, &failure) || !errors.Is(err, lack.Cause) || failure.Outcome != transports.NotSent || failure.Advice() != lack.Hint {
+				t.Fatalf("got %v", err)
+			}
+			wantState(t, u, Lost)
+			time.Sleep(failure.RetryAfter)
+		}
+		if took := time.Since(began); took < time.Minute {
+			t.Errorf("10 attempts within %v", took)
+		}
+		if got := u.Status().Failures; got != 0 {
+			t.Errorf("%d failures are counted", got)
+		}
+		time.Sleep(longPause * 2)
+		_, release := use(t, u)
+		release()
+
+		// The next time the pause is short again, and what the server itself
+		// fails at counts from the first.
+		s.crashAfter(t, u, soon)
+		s.load = func(context.Context, int32) error { return lack }
+		_, _, _ = u.Acquire(t.Context())
+		if left := time.Until(u.retryAt); left > firstPause*6/5 {
+			t.Errorf("a pause of %v", left)
+		}
+	})
+}
+
+// Nor does it spend what the server's own failures leave of the budget.
+func TestBudgetAfterLackOfResources(t *testing.T) {
+	onTestSet(t, func(t *testing.T, s *testSet) {
+		s.load = func(ctx context.Context, n int32) error {
+			if n%2 == 1 {
+				return &transports.Failure{Code: transports.CodeNoResources, Cause: errors.New("too many open files")}
+			}
+			return failing(ctx, n)
+		}
+		u := s.one(lazyServer)
+		for n := 1; n <= 6; n++ {
+			if got := u.Status().State; got == Evicted {
+				t.Fatalf("evicted after %d loads", n-1)
+			}
+			_, _, _ = u.Load(t.Context())
+		}
+		wantState(t, u, Evicted)
+	})
 }
 
 func TestOnceReadyIsNeverEvicted(t *testing.T) {

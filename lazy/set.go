@@ -117,7 +117,7 @@ func (u *Upstream) readmit() {
 	if u.state == Evicted {
 		u.state = Idle
 	}
-	u.failures, u.losses = 0, 0
+	u.failures, u.shortages, u.losses = 0, 0, 0
 	u.endPauseLocked()
 }
 
@@ -165,11 +165,15 @@ func (s *Set) enter() bool {
 }
 
 // watch notes when a connection ends, and frees what it held. The load
-// that calls it is counted, so Close waits for the watcher too.
+// that calls it is counted, so Close waits for the watcher too. A connection that
+// has been replaced but still answers calls is closed with the set only here.
 func (s *Set) watch(u *Upstream, conn *upstream.Conn) {
 	s.spawn(func() {
-		<-conn.Done()
-		s.guarded(func() { u.lost(conn) })
+		select {
+		case <-conn.Done():
+			s.guarded(func() { u.lost(conn) })
+		case <-s.ctx.Done():
+		}
 		conn.Close()
 	})
 }

@@ -65,19 +65,20 @@ type Upstream struct {
 	ctx    context.Context    // ends when the upstream is replaced, and with the set
 	cancel context.CancelFunc
 
-	mu       sync.Mutex
-	state    State
-	conn     *upstream.Conn // not nil while Ready
-	users    int            // of conn
-	unused   chan struct{}  // not nil while someone waits for users to be 0
-	readyAt  time.Time      // when conn was; zero where none ever was
-	failures int            // loads that failed since the last that did not
-	losses   int            // connections in a row that were lost soon
-	retryAt  time.Time      // when the next attempt is due
-	pause    *time.Timer    // fires when a load has waited for that; nil while none waits
-	lastErr  error
-	idle     *time.Timer // runs while Ready without users
-	releaser func()      // release, made once: every call gets it
+	mu        sync.Mutex
+	state     State
+	conn      *upstream.Conn // not nil while Ready
+	users     int            // of conn
+	unused    chan struct{}  // not nil while someone waits for users to be 0
+	readyAt   time.Time      // when conn was; zero where none ever was
+	failures  int            // loads that failed since the last that did not
+	shortages int            // loads since then that we had no resources for
+	losses    int            // connections in a row that were lost soon
+	retryAt   time.Time      // when the next attempt is due
+	pause     *time.Timer    // fires when a load has waited for that; nil while none waits
+	lastErr   error
+	idle      *time.Timer // runs while Ready without users
+	releaser  func()      // release, made once: every call gets it
 }
 
 func newUpstream(set *Set, server schema.Server) *Upstream {
@@ -281,7 +282,7 @@ func (u *Upstream) backingOffLocked(wait time.Duration) error {
 	if last := (*transports.Failure)(nil); errors.As(cause, &last) {
 		cause, f.Stderr, f.Hint = last.Cause, last.Stderr, last.Hint
 	}
-	f.Cause = fmt.Errorf("it failed %d times in a row; the next attempt is due in %s: %w", u.failures+u.losses, wait.Truncate(100*time.Millisecond)+100*time.Millisecond, cause)
+	f.Cause = fmt.Errorf("it failed %d times in a row; the next attempt is due in %s: %w", u.failures+u.shortages+u.losses, wait.Truncate(100*time.Millisecond)+100*time.Millisecond, cause)
 	return f
 }
 
@@ -310,19 +311,26 @@ func (u *Upstream) loaded(conn *upstream.Conn, err error) error {
 		return u.failedLocked(err)
 	}
 	u.state, u.conn, u.readyAt = Ready, conn, time.Now()
-	u.failures, u.retryAt, u.lastErr = 0, time.Time{}, nil
+	u.failures, u.shortages, u.retryAt, u.lastErr = 0, 0, time.Time{}, nil
 	u.restLocked()
 	u.set.watch(u, conn)
 	return nil
 }
 
-// failedLocked counts a failed load. That the server wants a login is not counted
-// as a failure.
+// failedLocked counts a failed load. Neither that the server wants a login nor
+// that we have no resources to start it counts as a failure of its.
 func (u *Upstream) failedLocked(err error) error {
 	u.state, u.lastErr = Lost, err
 	var failure *transports.Failure
-	if errors.As(err, &failure) && failure.Code == transports.CodeAuthRequired {
-		return err
+	if errors.As(err, &failure) {
+		switch failure.Code {
+		case transports.CodeAuthRequired:
+			return err
+		case transports.CodeNoResources:
+			u.shortages++
+			u.backOffLocked()
+			return err
+		}
 	}
 	u.failures++
 	budget := u.Server.LoadBudget
@@ -341,7 +349,7 @@ func (u *Upstream) failedLocked(err error) error {
 // backOffLocked has the next attempt wait, twice as long for each failure; the
 // first loss does not count yet.
 func (u *Upstream) backOffLocked() {
-	u.retryAt = time.Now().Add(pauseAfter(u.failures + max(u.losses-1, 0)))
+	u.retryAt = time.Now().Add(pauseAfter(u.failures + u.shortages + max(u.losses-1, 0)))
 }
 
 // pauseAfter returns the pause after so many failures in a row: a fifth more or

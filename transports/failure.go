@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"syscall"
 	"time"
 	"unicode"
 
@@ -25,6 +24,7 @@ const (
 	CodeTooLarge     = 5109 // the answer is over max_message_bytes
 	CodeOverloaded   = 5110 // too much waits for it already
 	CodeShuttingDown = 5111 // dynmcp ends
+	CodeNoResources  = 5112 // the system denies dynmcp a file, a process or memory
 )
 
 // An Outcome says whether a failed call may have run.
@@ -96,8 +96,6 @@ func (f *Failure) Advice() string {
 	switch sent := f.Outcome != NotSent; {
 	case f.Hint != "":
 		return f.Hint
-	case f.Code == CodeStartFailed && errors.Is(f.Cause, syscall.EMFILE):
-		return "raise the limit on open files (ulimit -n), or have fewer servers loaded"
 	case f.Code == CodeStartFailed:
 		return "correct what it complains of, or its entry in the config; the next call tries again"
 	case f.Code == CodeTimeout && sent:

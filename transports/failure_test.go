@@ -32,7 +32,7 @@ func TestFailureText(t *testing.T) {
 // Whatever failed, what to do is said.
 func TestFailureAdvice(t *testing.T) {
 	seen := map[string]bool{}
-	for code := int64(CodeStartFailed); code <= CodeShuttingDown; code++ {
+	for code := int64(CodeStartFailed); code <= CodeNoResources; code++ {
 		for _, outcome := range []Outcome{NotSent, Unknown, Executed} {
 			f := &Failure{Upstream: "u", Code: code, Outcome: outcome, Cause: errors.New("c")}
 			advice := f.Advice()

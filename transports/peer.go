@@ -3,6 +3,7 @@ package transports
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"strconv"
 
 	"dynmcp/internal/wire"
@@ -31,11 +32,17 @@ type Cancelled struct {
 func (c *Cancelled) Error() string { return "the request was cancelled by its sender" }
 
 // ParseID reads the id of a response to a request of ours, which is a number.
-// Some peers return it as a string.
+// Some peers return it as a string, some as 1.0: they keep ids as doubles.
 func ParseID(raw []byte) (int64, bool) {
-	if text, ok := wire.Text(raw); ok {
-		raw = []byte(text)
+	text, quoted := wire.Text(raw)
+	if !quoted {
+		text = string(raw)
 	}
-	id, err := strconv.ParseInt(string(raw), 10, 64)
-	return id, err == nil
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err == nil || quoted {
+		return id, err == nil
+	}
+	number, err := strconv.ParseFloat(text, 64)
+	id = int64(number)
+	return id, err == nil && math.Abs(number) < 1<<53 && float64(id) == number
 }

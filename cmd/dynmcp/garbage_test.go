@@ -3,6 +3,7 @@ package main_test
 import (
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"dynmcp/internal/mcptest"
 )
@@ -184,7 +185,7 @@ func TestServersThatAnswerGarbage(t *testing.T) {
 		"partial-hang":  {"no answer", "outcome unknown"},
 		"invalid-utf8":  nil,
 		"huge:20000000": {"16777216"},
-		"deep":          nil,
+		"deep":          {"deeper than 512 levels", "outcome done"},
 	} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
@@ -192,6 +193,9 @@ func TestServersThatAnswerGarbage(t *testing.T) {
 			host := serve(t, e, fake(t, "good"))
 			m := use(host, "odd/fault", `{"mode":`+quote(fault)+`}`)
 			contains(t, m.Text(), wants...)
+			if !utf8.ValidString(m.Raw) {
+				t.Errorf("the host got %q, which is not UTF-8", m.Raw)
+			}
 			if wants != nil && !m.IsError() {
 				t.Errorf("got %.1000s", m.Raw)
 			}

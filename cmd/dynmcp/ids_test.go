@@ -73,10 +73,12 @@ func TestIDInFlightIsRefusedOnce(t *testing.T) {
 		if c.params != "" {
 			params = c.params
 		}
-		if m := host.CallRaw(`"same"`, c.method, params); m.Code() != -32600 {
+		before := len(host.Messages())
+		host.GoRaw(`"same"`, c.method, params)
+		if m := host.WaitAfter(before, func(m mcptest.Message) bool { return m.Error != nil }); m.Code() != -32600 || string(m.ID) != "null" {
 			t.Errorf("%s: got %s", plane, m.Raw)
 		}
-		before := len(host.Messages())
+		before = len(host.Messages())
 		gate.Open()
 		answer := host.WaitAfter(before, func(m mcptest.Message) bool { return string(m.ID) == string(first.ID) })
 		if answer.Text() != `{"n":1}` {

@@ -77,14 +77,15 @@ func TestNobodyDumpsCore(t *testing.T) {
 	}
 }
 
-// More servers than there are descriptors for: those that do not fit say so,
-// nothing of them is left, and when others go there is room again.
+// More servers than there are descriptors for: those that do not fit say so as
+// often as they are asked, nothing of them is left, and when others go there is
+// room again, without a new config.
 func TestTooFewDescriptors(t *testing.T) {
 	t.Parallel()
 	const many = 24
 	var servers []entry
 	for n := range many {
-		servers = append(servers, deferred(t, fmt.Sprintf("s%d", n), "One of many", "-no", "resources,prompts").with("load_budget", 0))
+		servers = append(servers, deferred(t, fmt.Sprintf("s%d", n), "One of many", "-no", "resources,prompts"))
 	}
 	host := limited(t, "-n 64", "-c", mcptest.Config(t, document(servers)))
 	greet(host)
@@ -97,10 +98,14 @@ func TestTooFewDescriptors(t *testing.T) {
 			continue
 		}
 		down = append(down, s.name)
-		contains(t, m.Text(), s.name+": ", "too many open files", "outcome not_sent", "hint: raise the limit on open files")
+		contains(t, m.Text(), s.name+": ", lackOfFiles[0], lackOfFiles[1], lackOfFiles[2])
 	}
-	if len(up) < 4 || len(down) < 4 {
+	if len(up) < 4 || len(down) < 5 {
 		t.Fatalf("up %q, down %q", up, down)
+	}
+	asked := down[4] // by calls alone, more often than its budget has starts
+	for range 3 {
+		contains(t, use(host, asked+"/echo", nil).Text(), lackOfFiles...)
 	}
 	for range 10 {
 		for _, name := range up {
@@ -114,6 +119,9 @@ func TestTooFewDescriptors(t *testing.T) {
 		use(host, name+"/crash", nil)
 	}
 	mcptest.Eventually(t, fmt.Sprintf("no more than %d descriptors are open", before), func() bool { return openFiles(t, host.Pid()) <= before })
+	if m := use(host, asked+"/echo", `{"n":3}`); m.Text() != `{"n":3}` {
+		t.Errorf("%s: got %s", asked, m.Raw)
+	}
 	for _, name := range down[:4] {
 		if m := load(host, name); m.IsError() {
 			t.Errorf("%s: got %s", name, m.Raw)
@@ -121,6 +129,81 @@ func TestTooFewDescriptors(t *testing.T) {
 		if m := use(host, name+"/echo", `{"n":3}`); m.Text() != `{"n":3}` {
 			t.Errorf("%s: got %s", name, m.Raw)
 		}
+	}
+}
+
+var lackOfFiles = []string{"dynmcp is out of system resources", "too many open files", "outcome not_sent", "hint: raise the limit on open files"}
+
+func TestTooFewDescriptorsForHTTP(t *testing.T) {
+	t.Parallel()
+	var servers []entry
+	for n := range 12 {
+		servers = append(servers, remote(t, fmt.Sprintf("s%d", n), "-no", "resources,prompts").with("description", "One of many"))
+	}
+	host := limited(t, "-n 20", "-c", mcptest.Config(t, document(servers)))
+	greet(host)
+	failed := map[string]int{}
+	for range 5 {
+		for _, s := range servers {
+			if m := use(host, s.name+"/echo", `{"n":1}`); m.IsError() {
+				failed[s.name]++
+				contains(t, m.Text(), append(lackOfFiles, s.name+": ")...)
+			}
+		}
+	}
+	down := ""
+	for _, s := range servers {
+		if failed[s.name] > 3 { // its budget
+			down = s.name
+		} else {
+			use(host, s.name+"/crash", nil)
+		}
+	}
+	if down == "" || len(failed) == len(servers) {
+		t.Fatalf("failed how often: %v", failed)
+	}
+	mcptest.Eventually(t, down+" answers", func() bool { return use(host, down+"/echo", `{"n":2}`).Text() == `{"n":2}` })
+}
+
+// What is in memory while large calls wait for their answers is about four times
+// that at most.
+func TestLargeCallsInFlight(t *testing.T) {
+	t.Parallel()
+	const servers = 4
+	for _, c := range []struct{ mb, inFlight, rounds, atMost int }{{1, 64, 4, 320}, {5, 32, 1, 640}} {
+		t.Run(fmt.Sprintf("%d MB", c.mb), func(t *testing.T) {
+			gate := mcptest.NewGate(t)
+			var entries []entry
+			for n := range servers {
+				entries = append(entries, fake(t, fmt.Sprintf("s%d", n), "-fault", "gate-call:"+gate.Path))
+			}
+			host := serve(t, entries...)
+			large := fmt.Sprintf(`{"n":"%s"}`, strings.Repeat("x", c.mb*1_000_000))
+			call := func(n int) *mcptest.Pending {
+				return host.Go("tools/call", useParams(entries[n%servers].name+"/echo", large))
+			}
+			pending := make([]*mcptest.Pending, c.inFlight)
+			for n := range pending {
+				pending[n] = call(n)
+				entries[n%servers].WaitFor("call echo", n/servers+1)
+			}
+			gate.Open()
+			for round := range c.rounds {
+				for n, answer := range pending {
+					if got := answer.Wait().Text(); got != large {
+						t.Errorf("call %d: got %.300s", n, got)
+					}
+					if round+1 < c.rounds {
+						pending[n] = call(n)
+					}
+				}
+			}
+			if mib := peak(t, host.Pid()); mib > c.atMost && !mcptest.RaceEnabled {
+				t.Errorf("%d calls of %d MB took %d MiB, want %d at most", c.inFlight, c.mb, mib, c.atMost)
+			} else {
+				t.Logf("a peak of %d MiB", mib)
+			}
+		})
 	}
 }
 

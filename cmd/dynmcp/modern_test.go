@@ -159,8 +159,8 @@ func TestListenTellsOfChangesUnderItsID(t *testing.T) {
 		host.Call(list, modern())
 	}
 	tools := host.GoRaw(`"tööls"`, "subscriptions/listen", modern(`"notifications":{"toolsListChanged":true}`))
-	host.GoRaw(`7`, "subscriptions/listen", modern(`"notifications":{"promptsListChanged":true,"resourceSubscriptions":["fake://alpha/text"]}`))
-	for _, id := range []string{`"tööls"`, `7`} {
+	host.GoRaw(`1007`, "subscriptions/listen", modern(`"notifications":{"promptsListChanged":true,"resourceSubscriptions":["fake://alpha/text"]}`))
+	for _, id := range []string{`"tööls"`, `1007`} {
 		host.WaitFor(func(m mcptest.Message) bool {
 			return m.Method == "notifications/subscriptions/acknowledged" && string(m.Member("_meta", subscription)) == id
 		})
@@ -170,7 +170,7 @@ func TestListenTellsOfChangesUnderItsID(t *testing.T) {
 		t.Errorf("got %s", m.Raw)
 	}
 	host.Call("tools/call", modernUse("alpha/touch", `{"uri":"fake://alpha/text"}`))
-	if m := host.WaitMethod("notifications/resources/updated", 1); string(m.Member("_meta", subscription)) != `7` || string(m.Member("uri")) != `"fake://alpha/text"` {
+	if m := host.WaitMethod("notifications/resources/updated", 1); string(m.Member("_meta", subscription)) != `1007` || string(m.Member("uri")) != `"fake://alpha/text"` {
 		t.Errorf("got %s", m.Raw)
 	}
 	// Once it is cancelled it is told nothing: the change of tools is announced
@@ -178,7 +178,7 @@ func TestListenTellsOfChangesUnderItsID(t *testing.T) {
 	host.Notify("notifications/cancelled", modern(`"requestId":"tööls"`))
 	host.Call("tools/call", modernUse("alpha/add_tool", `{"name":"newer"}`))
 	host.Call("tools/call", modernUse("alpha/add_prompt", `{"name":"new"}`))
-	if m := host.WaitMethod(promptsChanged, 1); string(m.Member("_meta", subscription)) != `7` {
+	if m := host.WaitMethod(promptsChanged, 1); string(m.Member("_meta", subscription)) != `1007` {
 		t.Errorf("got %s", m.Raw)
 	}
 	counts(t, host, toolsChanged, 1)

@@ -9,7 +9,7 @@ import (
 
 // ErrResources is in the errors of [Start] that are no fault of the command: the
 // system, or a limit set for us, denies us a file, a process or memory.
-var ErrResources = errors.New("not enough system resources")
+var ErrResources = errors.New("dynmcp is out of system resources")
 
 // MarkResources returns err, wrapped so that it is ErrResources if it says so in
 // the system's terms. Errors of Start are marked already.

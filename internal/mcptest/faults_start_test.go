@@ -188,4 +188,13 @@ func TestOddLists(t *testing.T) {
 	if !strings.Contains(m.Raw, `,7,null,{"description":"nameless"},{"name":7,`) || strings.Count(m.Raw, "tool_001") != 2 {
 		t.Errorf("got %s", m.Raw)
 	}
+	h = ready(t, "-fault", "malformed")
+	for method, entry := range map[string]string{
+		"tools/list": `{"name":"m1","inputSchema":null}`, "prompts/list": `{"name":5}`,
+		"resources/list": `{"uri":"m:2"}`, "resources/templates/list": `{"uriTemplate":5,"name":"m"}`,
+	} {
+		if m := h.Call(method, nil); !strings.Contains(m.Raw, entry) {
+			t.Errorf("%s lacks %s: %s", method, entry, m.Raw)
+		}
+	}
 }

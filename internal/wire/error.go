@@ -47,6 +47,9 @@ func ParseError(raw json.RawMessage) *Error {
 		return &Error{Code: code, Message: message, Data: Get(raw, "data"), Raw: raw}
 	}
 	if !isText {
+		message, isText = Text(raw) // "error": "it broke"
+	}
+	if !isText || message == "" {
 		message = "the answer is an error without a message"
 	}
 	if !isNumber {

@@ -1,5 +1,10 @@
 package wire
 
+import (
+	"bytes"
+	"slices"
+)
+
 // kept is how much of either end of a line is kept that is not a message.
 const kept = 4 << 10
 
@@ -26,25 +31,29 @@ func tail(line []byte) []byte { return line[max(0, len(line)-kept):] }
 // Asks returns the id of the request that the line was meant to be, as raw JSON, so
 // that it can be refused; nil if it was not a request or the id cannot be found.
 func (f *Fault) Asks() []byte {
-	if g := f.guess(); g.call {
-		return g.id
+	if g := f.guess(); g.call && len(g.ids) > 0 {
+		return g.ids[len(g.ids)-1]
 	}
 	return nil
 }
 
 // Answers returns the id of the request that the line was meant to answer, as raw
-// JSON, so that it can be failed; nil if it was not a response or the id cannot be
-// found. A log line in JSON, which may well have an "id", is not a response.
-func (f *Fault) Answers() []byte {
-	if g := f.guess(); g.rpc && !g.call {
-		return g.id
+// JSON, so that it can be failed; none if it was not a response or the id cannot be
+// found. Of a line with several ids it returns all, the last first, as that is the
+// one that most readers take. A log line in JSON, which may well have an "id", is
+// not a response.
+func (f *Fault) Answers() [][]byte {
+	g := f.guess()
+	if !g.rpc || g.call {
+		return nil
 	}
-	return nil
+	slices.Reverse(g.ids)
+	return g.ids
 }
 
 // A guess is what the two ends of a line tell about its envelope.
 type guess struct {
-	id   []byte
+	ids  [][]byte
 	call bool // it has a method or params
 	rpc  bool // it has "jsonrpc", a result or an error
 }
@@ -74,7 +83,7 @@ func (g *guess) note(key, value []byte) {
 	switch string(key) {
 	case `"id"`:
 		if value != nil {
-			g.id = value
+			g.ids = append(g.ids, value)
 		}
 	case `"method"`, `"params"`:
 		g.call = true
@@ -84,16 +93,52 @@ func (g *guess) note(key, value []byte) {
 }
 
 // lastMembers returns the members of an envelope that are whole at the end of its
-// line, beginning with a comma: most servers write the id last. Members that do
-// not end with the line's last brace belong to a nested object.
+// line, beginning with a comma: most servers write the id last. It goes backwards
+// from the line's last brace: what is between two commas of that level, and not in
+// a string or a nested value, is a member, or what is before it is not whole.
 func lastMembers(end []byte) []byte {
-	for i := range end {
-		if end[i] != ',' {
-			continue
-		}
-		if stop, err := eachMember(end, i, 1, nil); err == nil && space(end, stop) == len(end) {
-			return end[i:]
+	stop := len(bytes.TrimRight(end, " \t\r\n")) - 1 // the end of the member, at first of the object
+	if stop < 0 || end[stop] != '}' {
+		return nil
+	}
+	var members []byte
+	nested := 0
+	for i := stop - 1; i >= 0; i-- {
+		switch c := end[i]; {
+		case c == '"':
+			i = stringStart(end, i)
+		case c == '}' || c == ']':
+			nested++
+		case nested > 0 && (c == '{' || c == '['):
+			nested--
+		case c == '{' || c == '[':
+			return members // the start of the object
+		case c == ',' && nested == 0:
+			scanned(stop - i)
+			if _, _, after, err := member(end, space(end, i+1), 1); err != nil || space(end, after) != stop {
+				return members
+			}
+			members, stop = end[i:], i
 		}
 	}
-	return nil
+	return members
+}
+
+// stringStart returns the offset of the quote that opens the string which ends at
+// text[i], -1 if that is not in the text: the next one that is not escaped.
+func stringStart(text []byte, i int) int {
+	for i > 0 {
+		if i = bytes.LastIndexByte(text[:i], '"'); i < 0 {
+			return -1
+		}
+		before := i
+		for before > 0 && text[before-1] == '\\' {
+			before--
+		}
+		if (i-before)%2 == 0 {
+			return i
+		}
+		i = before
+	}
+	return -1
 }

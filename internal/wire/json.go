@@ -15,6 +15,9 @@ const maxDepth = 10_000
 // complete it.
 var ErrUnexpectedEnd = errors.New("unexpected end of JSON")
 
+// ErrTooDeep means that a text nests deeper than is allowed.
+var ErrTooDeep = errors.New("nested too deeply")
+
 // A SyntaxError says where a text stops being JSON.
 type SyntaxError struct {
 	Offset int // bytes from the start of the text
@@ -72,7 +75,7 @@ func skipObject(b []byte, i, depth int) (int, error) { return eachMember(b, i, d
 // object, or behind the member at which each stopped it.
 func eachMember(b []byte, i, depth int, each func(key, value []byte) bool) (int, error) {
 	if depth > maxDepth {
-		return i, syntax(b, i, "nested too deeply")
+		return i, ErrTooDeep
 	}
 	if i = space(b, i+1); i < len(b) && b[i] == '}' {
 		return i + 1, nil
@@ -121,7 +124,7 @@ func member(b []byte, i, depth int) (key, value []byte, end int, err error) {
 
 func skipArray(b []byte, i, depth int) (int, error) {
 	if depth > maxDepth {
-		return i, syntax(b, i, "nested too deeply")
+		return i, ErrTooDeep
 	}
 	if i = space(b, i+1); i < len(b) && b[i] == ']' {
 		return i + 1, nil

@@ -29,12 +29,15 @@ func (m *Message) IsNotification() bool { return m.Method != "" && m.ID == nil }
 var ErrEnvelope = errors.New("not a JSON-RPC 2.0 message")
 
 // Parse checks all of b, one JSON value with space around it allowed, and finds
-// the members of the envelope. Its errors wrap ErrEnvelope or ErrUnexpectedEnd, or
-// are a *SyntaxError; with ErrEnvelope the message holds what was found, so that
-// an error can be sent under its id.
-func Parse(b []byte) (Message, error) {
+// the members of the envelope. Its errors wrap ErrEnvelope, ErrUnexpectedEnd or
+// ErrTooDeep, or are a *SyntaxError; with ErrEnvelope the message holds what was
+// found, so that an error can be sent under its id.
+func Parse(b []byte) (Message, error) { return ParseWithin(b, maxDepth) }
+
+// ParseWithin is Parse for a message that nests at most depth levels.
+func ParseWithin(b []byte, depth int) (Message, error) {
 	start := space(b, 0)
-	m, end, err := envelope(b, start)
+	m, end, err := envelope(b, start, depth)
 	if err != nil && !errors.Is(err, ErrEnvelope) {
 		return Message{}, err
 	}
@@ -44,9 +47,9 @@ func Parse(b []byte) (Message, error) {
 	return m, err
 }
 
-// envelope reads the message at b[i] and returns the offset behind it, also
-// with ErrEnvelope: the value is JSON then.
-func envelope(b []byte, i int) (m Message, end int, err error) {
+// envelope reads the message at b[i], of at most depth levels, and returns the
+// offset behind it, also with ErrEnvelope: the value is JSON then.
+func envelope(b []byte, i, depth int) (m Message, end int, err error) {
 	if i >= len(b) || b[i] != '{' {
 		if end, err = Skip(b, i); err == nil {
 			err = fmt.Errorf("%w: an object is wanted, got %s", ErrEnvelope, TypeName(b[i:end]))
@@ -54,7 +57,7 @@ func envelope(b []byte, i int) (m Message, end int, err error) {
 		return m, end, err
 	}
 	var version, method, twice []byte
-	end, err = eachMember(b, i, 1, func(key, value []byte) bool {
+	end, err = eachMember(b, i, maxDepth-depth+1, func(key, value []byte) bool {
 		slot := m.slot(key, &version, &method)
 		switch {
 		case slot == nil:

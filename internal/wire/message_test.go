@@ -131,7 +131,8 @@ func TestParseErrorObject(t *testing.T) {
 	for raw, want := range map[string]string{
 		`{"code":-32042,"message":"m","data":{"n":1.0}}`: `{"code":-32042,"message":"m","data":{"n":1.0}}`,
 		`{"code":1.0,"message":""}`:                      `{"code":1.0,"message":""}`,
-		`"boom"`:                                         `{"code":-32603,"message":"the answer is an error without a message","data":"boom"}`,
+		`"boom \u00e9"`:                                  `{"code":-32603,"message":"boom é","data":"boom \u00e9"}`,
+		`""`:                                             `{"code":-32603,"message":"the answer is an error without a message","data":""}`,
 		`{"message":"m"}`:                                `{"code":-32603,"message":"m","data":{"message":"m"}}`,
 		`{"code":7}`:                                     `{"code":7,"message":"the answer is an error without a message","data":{"code":7}}`,
 		`{"code":"7","message":"m"}`:                     `{"code":-32603,"message":"m","data":{"code":"7","message":"m"}}`,

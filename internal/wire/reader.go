@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -29,6 +30,9 @@ type Reader struct {
 	// must not block in between without calling Uncork first.
 	Cork *Cork
 
+	// MaxDepth is how many levels a message that is no batch may nest; 0 is 10,000.
+	MaxDepth int
+
 	src      io.Reader
 	max      int
 	buf      []byte // buf[start:end] is read and not yet used
@@ -42,6 +46,10 @@ type Reader struct {
 	pending  error  // what comes in the place of the next line
 	holding  bool   // Cork is held on behalf of this Reader
 }
+
+// scanned is told how many bytes each scan goes over. Tests put a counter here: what
+// a peer sends, however broken, may cost no more than its length.
+var scanned = func(int) {}
 
 // NewReader returns a Reader on src for lines of at most max bytes.
 func NewReader(src io.Reader, max int) *Reader {
@@ -89,10 +97,12 @@ func (r *Reader) message(text []byte) (Message, error) {
 	if text[0] != '{' && text[0] != '[' {
 		return Message{}, NewFault(text, &SyntaxError{What: "a line that is no message"})
 	}
-	m, end, err := messageOrBatch(text)
+	m, end, err := r.messageOrBatch(text)
+	scanned(end)
 	if errors.Is(err, ErrUnexpectedEnd) {
 		text = r.join(text)
-		m, end, err = messageOrBatch(text)
+		m, end, err = r.messageOrBatch(text)
+		scanned(end)
 	}
 	if err != nil && !errors.Is(err, ErrEnvelope) {
 		fault := NewFault(text, err)
@@ -108,9 +118,9 @@ func (r *Reader) message(text []byte) (Message, error) {
 	return m, nil
 }
 
-func messageOrBatch(text []byte) (m Message, end int, err error) {
+func (r *Reader) messageOrBatch(text []byte) (m Message, end int, err error) {
 	if text[0] != '[' {
-		return envelope(text, 0)
+		return envelope(text, 0, cmp.Or(r.MaxDepth, maxDepth))
 	}
 	if end, err = Skip(text, 0); err != nil {
 		return m, end, err
@@ -122,6 +132,7 @@ func messageOrBatch(text []byte) (m Message, end int, err error) {
 // any more, or has reached joinLimit. A line that is itself a message ends the
 // attempt and is kept for the next call.
 func (r *Reader) join(text []byte) []byte {
+	scanned(len(text))
 	open, ok := brackets(text)
 	for checked := len(text); ok && open > 0 && len(text) < joinLimit; {
 		next, err := r.line()
@@ -129,6 +140,7 @@ func (r *Reader) join(text []byte) []byte {
 			r.pending = err
 			return text
 		}
+		scanned(2 * len(next)) // by isMessage and brackets
 		if isMessage(next) {
 			r.rest = next
 			return text
@@ -140,6 +152,7 @@ func (r *Reader) join(text []byte) []byte {
 		if len(text) < 2*checked {
 			continue // checked only when it has doubled, so that the work stays linear
 		}
+		scanned(len(text))
 		if _, err := Skip(text, 0); !errors.Is(err, ErrUnexpectedEnd) {
 			return text
 		}
@@ -170,15 +183,20 @@ func brackets(line []byte) (open int, ok bool) {
 	return open, true
 }
 
-// isMessage reports whether a line is itself a message or a batch.
+// isMessage reports whether a line is itself a message, or a batch that begins with
+// one.
 func isMessage(line []byte) bool {
-	if i := space(line, 0); i < len(line) && line[i] == '[' {
-		for first := range Elements(line) {
-			return Valid(line) && isMessage(first)
-		}
+	i := space(line, 0)
+	if i == len(line) || line[i] != '[' {
+		_, err := Parse(line)
+		return err == nil
 	}
-	_, err := Parse(line)
-	return err == nil
+	if i = space(line, i+1); i == len(line) || line[i] != '{' {
+		return false // not one level further, which would cost the line again for each
+	}
+	scanned(len(line))
+	_, _, err := envelope(line, i, maxDepth)
+	return err == nil && Valid(line)
 }
 
 // line returns the next line without its newline, in memory of its own.

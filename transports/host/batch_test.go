@@ -31,7 +31,7 @@ func TestBatch(t *testing.T) {
 		got := e.wait(2)[1]
 		for _, want := range []string{
 			`{"jsonrpc":"2.0","id":1,"result":{"one":1}}`, `{"jsonrpc":"2.0","id":2,"result":{"two":1.0}}`, `{"jsonrpc":"2.0","id":4,"result":{}}`,
-			`"id":1,"error":{"code":-32600`, `"id":3,"error":{"code":-32600`, `"id":null,"error":{"code":-32600`,
+			`"id":null,"error":{"code":-32600,"message":"id 1 is in flight already"`, `"id":3,"error":{"code":-32600`, `"id":null,"error":{"code":-32600`,
 		} {
 			if !strings.Contains(got, want) {
 				t.Errorf("got %s, want it to hold %s", got, want)

@@ -43,8 +43,8 @@ func TestHostRefusesIDs(t *testing.T) {
 	}
 }
 
-// A second request under an id in flight is refused; the first is unharmed, and
-// afterwards the id is free.
+// A second request under an id in flight is refused, under no id: the host would take
+// it for the answer to the first, which is unharmed. Afterwards the id is free.
 func TestHostRefusesDuplicateIDs(t *testing.T) {
 	release := make(chan struct{})
 	e := newTestHost(t, func(r *Request) {
@@ -56,7 +56,7 @@ func TestHostRefusesDuplicateIDs(t *testing.T) {
 	e.begin("2025-11-25")
 	call := `{"jsonrpc":"2.0","id":5,"method":"tools/call"}`
 	e.say(call, call)
-	if got := e.wait(2)[1]; !strings.Contains(got, `"id":5,"error":{"code":-32600`) {
+	if got := e.wait(2)[1]; !strings.Contains(got, `"id":null,"error":{"code":-32600,"message":"id 5 is`) {
 		t.Errorf("got %s", got)
 	}
 	close(release)

@@ -25,6 +25,11 @@ func (s *Session) admit(r *Request) *wire.Error {
 	if s.ending {
 		return transports.ShuttingDown(transports.NotSent)
 	}
+	if s.requests[string(r.ID)] != nil {
+		text := fmt.Sprintf("id %s is in flight already", r.ID)
+		r.ID = nil // the host would take this for the answer to its first request
+		return &wire.Error{Code: wire.CodeInvalidRequest, Message: text}
+	}
 	if problem := s.outOfTurnLocked(r); problem != "" {
 		return &wire.Error{Code: wire.CodeInvalidRequest, Message: problem}
 	}
@@ -35,8 +40,6 @@ func (s *Session) admit(r *Request) *wire.Error {
 // outOfTurnLocked says why a request must not come now, "" where it may.
 func (s *Session) outOfTurnLocked(r *Request) string {
 	switch first := r.Method == "initialize" && r.Era == transports.Handshake; {
-	case s.requests[string(r.ID)] != nil:
-		return fmt.Sprintf("id %s is in flight already", r.ID)
 	case first && r.batch != nil:
 		return "initialize must not be part of a batch"
 	case first && s.begun:

@@ -11,7 +11,7 @@ import (
 // A Request is a request of the host that is not answered yet. It is answered
 // or cancelled once; what comes later has no effect.
 type Request struct {
-	ID     json.RawMessage // as it was sent
+	ID     json.RawMessage // as it was sent; nil of one refused because another has it
 	Method string
 	Params json.RawMessage
 	Meta   json.RawMessage // the _meta of Params, nil where there is none

@@ -130,8 +130,8 @@ func (s *Session) ReceiveFault(fault *wire.Fault, m wire.Message) {
 	switch {
 	case errors.Is(fault.Err, wire.ErrEnvelope):
 		code = wire.CodeInvalidRequest
-	case fault.TooBig && fault.Answers() != nil:
-		s.responseTooLarge(fault.Answers())
+	case fault.TooBig && len(fault.Answers()) > 0:
+		s.responseTooLarge(fault.Answers()[0])
 		return
 	case fault.TooBig:
 		id, code = fault.Asks(), wire.CodeInvalidRequest

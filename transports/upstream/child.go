@@ -74,7 +74,7 @@ func (l *childLink) start(command string, args []string, dir string, env []strin
 	pipe := func(child **os.File, childReads bool) *os.File {
 		r, w, pipeErr := os.Pipe()
 		if pipeErr != nil {
-			err = pipeErr
+			err = guard.MarkResources(pipeErr)
 			return nil
 		}
 		if childReads {

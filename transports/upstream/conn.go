@@ -62,6 +62,7 @@ type timing struct {
 	stopGrace  time.Duration
 	bestEffort time.Duration
 	ping       time.Duration
+	reopen     time.Duration
 	http       httpPatience
 }
 
@@ -105,6 +106,7 @@ type Conn struct {
 	requests serverRequests // what the upstream asks us
 	health   health
 	junk     atomic.Int64 // lines that were no message
+	notUTF8  atomic.Int64 // messages with bytes that had to be replaced
 
 	subscriptions *subscriptions // of the stateless era
 
@@ -115,7 +117,8 @@ type Conn struct {
 	closing sync.Once
 
 	mu     sync.Mutex
-	err    error // why the connection ended
+	err    error // why the connection takes no new calls
+	ended  bool  // nor answers those it has
 	closed bool  // no goroutine may be started any more
 }
 
@@ -152,6 +155,7 @@ func newConn(server schema.Server, opts Options) *Conn {
 		stopGrace:  cmp.Or(opts.timing.stopGrace, stopGrace),
 		bestEffort: cmp.Or(opts.timing.bestEffort, bestEffort),
 		ping:       cmp.Or(opts.timing.ping, pingWait),
+		reopen:     cmp.Or(opts.timing.reopen, reopenFirst),
 		http:       cmp.Or(opts.timing.http, usualPatience),
 	}
 	if server.MaxMessageBytes == 0 {
@@ -187,15 +191,16 @@ func (c *Conn) Era() transports.Era {
 // Done is closed when the connection has ended.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// Err returns why the connection ended, nil if it has not.
+// Err returns why the connection takes no new calls, nil if it does. Until Done
+// is closed, calls in flight may still be answered.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// Loss describes why the connection ended, with a child's last words, for a call
-// that was not sent. It must have ended.
+// Loss describes why the connection takes no new calls, with a child's last
+// words, for a call that was not sent. Err must not be nil.
 func (c *Conn) Loss() *transports.Failure { return c.endFailure(c.Err(), transports.NotSent) }
 
 // Stderr returns the last lines the child wrote to stderr, "" if there is no
@@ -225,9 +230,14 @@ func (c *Conn) Close() {
 	})
 }
 
-// end ends every call and every server request with err, once; from here on
-// nothing can be sent.
-func (c *Conn) end(err error) {
+// drainMost is how long calls in flight may go on when the connection takes no
+// new ones: some are never answered, because what they need of us cannot reach
+// the upstream any more.
+const drainMost = 10 * time.Minute
+
+// retire has the connection take no new calls because of err. It ends when those
+// in flight have, or after drainMost.
+func (c *Conn) retire(err error) {
 	c.mu.Lock()
 	if c.err != nil {
 		c.mu.Unlock()
@@ -236,6 +246,30 @@ func (c *Conn) end(err error) {
 	c.err = err
 	c.mu.Unlock()
 
+	drained := c.calls.refuse()
+	c.spawn(func() { // if this is refused, the connection has ended
+		waitAtMost(drained, drainMost)
+		c.end(err)
+	})
+}
+
+// end ends every call and every server request with err, once; from here on
+// nothing can be sent.
+func (c *Conn) end(err error) {
+	c.mu.Lock()
+	if c.ended {
+		c.mu.Unlock()
+		return
+	}
+	c.ended = true
+	if c.err == nil {
+		c.err = err
+	}
+	c.mu.Unlock()
+
+	if n := c.notUTF8.Load(); n > 1 {
+		c.log.Info("messages were not UTF-8", "count", n)
+	}
 	calls := c.calls.close()
 	c.cancel()
 	close(c.done)

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"errors"
+	"syscall"
 
 	"dynmcp/schema"
 	"dynmcp/transports"
@@ -10,13 +11,31 @@ import (
 // errClosed ends the calls of a connection that we closed.
 var errClosed = errors.New("connection closed")
 
-// ErrSessionLost ends a connection whose session the upstream no longer knows
-// (HTTP 404): what was sent last did not run, and a new connection is due.
+// ErrSessionLost is the Err of a connection whose session the upstream no longer
+// knows (HTTP): a new connection is due. A call that failed with it did not run
+// if its outcome is NotSent.
 var ErrSessionLost = errors.New("the upstream forgot the session")
 
 // newFailure returns a failure of this connection.
 func (c *Conn) newFailure(code int64, outcome transports.Outcome, cause error) *transports.Failure {
 	return &transports.Failure{Upstream: c.name, Code: code, Outcome: outcome, Cause: c.redacted(cause), Stderr: c.Stderr()}
+}
+
+// noResources returns the failure of what the system denies us the means for,
+// which the upstream has no part in.
+func (c *Conn) noResources(cause error) *transports.Failure {
+	f := c.newFailure(transports.CodeNoResources, transports.NotSent, cause)
+	remedy := "raise the limits on open files and processes (ulimit -n, ulimit -u, the pids limit of a container)"
+	switch {
+	case errors.Is(cause, syscall.EMFILE), errors.Is(cause, syscall.ENFILE):
+		remedy = "raise the limit on open files (ulimit -n)"
+	case errors.Is(cause, syscall.EAGAIN):
+		remedy = "raise the limit on processes (ulimit -u, or the pids limit of a container)"
+	case errors.Is(cause, syscall.ENOMEM):
+		remedy = "free some memory"
+	}
+	f.Hint = remedy + ", or have fewer servers loaded; the server is not at fault"
+	return f
 }
 
 // endFailure describes why a call on a connection that has ended because of

@@ -10,6 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"dynmcp/internal/guard"
 	"dynmcp/internal/wire"
 	"dynmcp/schema"
 	"dynmcp/transports"
@@ -148,7 +149,7 @@ func (c *Conn) discover(ctx context.Context) (stateless bool, err error) {
 		return false, c.StartFailure(methodDiscover, ctx.Err())
 	case c.Err() != nil:
 		return false, fmt.Errorf("%w: %w", ErrProbe, err)
-	case errors.As(err, &failure) && (failure.Code == transports.CodeAuthRequired || failure.Code == transports.CodeRateLimited):
+	case errors.As(err, &failure) && slices.Contains([]int64{transports.CodeAuthRequired, transports.CodeRateLimited, transports.CodeNoResources}, failure.Code):
 		return false, failure
 	}
 	c.log.Debug("no stateless protocol", "err", err)
@@ -206,6 +207,9 @@ func (c *Conn) StartFailure(step string, err error) error {
 			failure.Code = transports.CodeStartFailed
 		}
 		return failure
+	}
+	if errors.Is(err, guard.ErrResources) {
+		return c.noResources(fmt.Errorf("%s: %w", step, err))
 	}
 	code := int64(transports.CodeStartFailed)
 	if errors.Is(err, context.DeadlineExceeded) {

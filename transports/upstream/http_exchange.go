@@ -15,12 +15,9 @@ import (
 	"dynmcp/transports"
 )
 
-// How a stream that ended before its answer is resumed.
-const (
-	resumeTries = 3 // in a row that brought nothing
-	resumePause = time.Second
-	resumeMost  = 30 * time.Second // whatever pause the upstream asks for
-)
+// resumeTries is how often in a row a stream that ended before its answer is
+// resumed where that brings nothing, not even the id of an event.
+const resumeTries = 3
 
 // An exchange is the POST of a call and what comes back on it.
 type exchange struct {
@@ -80,13 +77,22 @@ func (x *exchange) readBody(body io.Reader) error {
 	case len(text) > limit:
 		return x.readFailure(fmt.Errorf("an answer of more than %d bytes is %w", limit, errTooLarge))
 	}
-	text = wire.JoinLines(bytes.TrimSpace(text))
+	text = wire.JoinLines(withoutBOM(text))
 	m, err := parseAny(text)
-	if err != nil {
-		return c.newFailure(transports.CodeProtocol, transports.Unknown, fmt.Errorf("the answer cannot be read: %w: %s", err, c.excerpt(text, 120)))
+	switch {
+	case errors.Is(err, wire.ErrTooDeep):
+		return c.newFailure(transports.CodeProtocol, transports.Executed, unreadable(err))
+	case err != nil:
+		return c.newFailure(transports.CodeProtocol, transports.Unknown, fmt.Errorf("%w: %s", unreadable(err), c.excerpt(text, 120)))
 	}
 	c.receive(m, x.call)
 	return c.newFailure(transports.CodeProtocol, transports.Unknown, fmt.Errorf("the answer is not in the response: %s", c.excerpt(text, 120)))
+}
+
+// withoutBOM returns a body without a byte order mark and the space around it. RFC
+// 8259, 8.1, forbids the mark and lets parsers ignore it.
+func withoutBOM(body []byte) []byte {
+	return bytes.TrimSpace(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")))
 }
 
 // readStreams reads the event stream of the call. If that ends before the answer,
@@ -96,7 +102,7 @@ func (x *exchange) readStreams(ctx context.Context, resp *http.Response) error {
 	err := x.readStream(resp)
 	for tries := 0; x.inFlight() && x.stream.last != "" && !errors.Is(err, errTooLarge) && tries < resumeTries; tries++ {
 		before := x.stream.last
-		if !sleep(ctx, x.stream.pause(resumePause)) {
+		if !x.stream.wait(ctx, x.link.conn.opts.timing.reopen) {
 			return ctx.Err()
 		}
 		if err = x.resume(ctx); x.stream.last != before {

@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -281,8 +282,34 @@ func (letters) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Without a login a call did not run; the session and the next call are none the
-// worse. What the upstream says is missing is said.
+// What a status says of a call: only those that refuse the request as such say
+// that it did not run. Without a session 404 does not.
+func TestHTTPStatusSaysWhetherItRan(t *testing.T) {
+	var status atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(int(status.Load()))
+	}))
+	defer server.Close()
+	notRun := []int{401, 405, 406, 413, 415, 429}
+	for _, code := range append(notRun,
+		201, 202, 204, 206, 300, 301, 302, 303, 304, 305, 307, 308, 400, 402, 403, 404, 407, 408, 409, 410, 411, 412, 414, 416, 417, 418, 421, 422, 423, 424, 425, 426, 428, 431, 451, 499,
+		500, 501, 502, 503, 504, 507, 520, 599) {
+		status.Store(int32(code))
+		err := callOnly(t, schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: server.URL}, Options{})
+		want := transports.Unknown
+		if slices.Contains(notRun, code) {
+			want = transports.NotSent
+		}
+		var f *transports.Failure
+		if !errors.As(err, &f) || f.Outcome != want {
+			t.Errorf("%d: got %v, want %s", code, err, want)
+		}
+	}
+}
+
+// Where a login is missing, the session and the next call are none the worse.
+// What the upstream says is missing is said.
 func TestHTTPLoginNeeded(t *testing.T) {
 	for _, test := range []struct {
 		name      string
@@ -309,7 +336,8 @@ func TestHTTPLoginNeeded(t *testing.T) {
 			}}
 			c := dial(t, script(t, s), Options{HandshakeOnly: true})
 			_, err := tool(t, c, "x", "{}")
-			if f := wantFailure(t, err, transports.CodeAuthRequired, transports.NotSent); !strings.Contains(f.Hint, test.says) {
+			outcome := map[int]transports.Outcome{401: transports.NotSent, 403: transports.Unknown}[test.status]
+			if f := wantFailure(t, err, transports.CodeAuthRequired, outcome); !strings.Contains(f.Hint, test.says) {
 				t.Errorf("got %q, want it to say %q", f.Hint, test.says)
 			}
 			if _, err := tool(t, c, "x", "{}"); err != nil || c.Err() != nil || calls.Load() != 2 {
@@ -338,14 +366,14 @@ func TestRetryAfter(t *testing.T) {
 
 // An upstream that is busy says when to come back; nobody sleeps here meanwhile.
 func TestHTTPBusy(t *testing.T) {
-	for status, header := range map[int]string{429: "7", 503: "7"} {
+	for status, outcome := range map[int]transports.Outcome{429: transports.NotSent, 503: transports.Unknown} {
 		s := &scripted{call: func(w http.ResponseWriter, _ *http.Request, _ string) {
-			w.Header().Set("Retry-After", header)
+			w.Header().Set("Retry-After", "7")
 			w.WriteHeader(status)
 		}}
 		c := dial(t, script(t, s), Options{HandshakeOnly: true})
 		_, err := tool(t, c, "x", "{}")
-		f := wantFailure(t, err, transports.CodeRateLimited, transports.NotSent)
+		f := wantFailure(t, err, transports.CodeRateLimited, outcome)
 		if got := string(wire.Get(f.Wire().Data, "retry_after_ms")); got != "7000" || f.Hint != "try again in 7 seconds" {
 			t.Errorf("%d: got retry_after_ms %s, hint %q", status, got, f.Hint)
 		}
@@ -473,7 +501,7 @@ func TestHTTPRedirectOfCall(t *testing.T) {
 				}
 				return
 			}
-			f := wantFailure(t, err, transports.CodeUnreachable, transports.NotSent)
+			f := wantFailure(t, err, transports.CodeUnreachable, transports.Unknown)
 			if !strings.Contains(f.Error(), test.fails) || moved.Load() != 0 {
 				t.Errorf("got %v, want it to say %q; %d calls were moved", f, test.fails, moved.Load())
 			}

@@ -10,9 +10,10 @@ import (
 	"dynmcp/internal/wire"
 )
 
-// reopenFirst and reopenMost are the first and the longest pause before a
-// notification stream is reopened. One that lived for longer than reopenSoon, or
-// brought something, is reopened after the first.
+// reopenFirst and reopenMost are the first and the longest pause before a stream
+// is asked for again, whatever pause the upstream asks for. One that lived for
+// longer than reopenSoon, or brought a message, is reopened after the first;
+// otherwise the pause doubles.
 const (
 	reopenFirst = 500 * time.Millisecond
 	reopenMost  = 30 * time.Second
@@ -26,18 +27,8 @@ func (l *httpLink) listen() {
 	ctx := l.conn.ctx
 	var stream eventStream
 	gap := false // no stream was open before
-	for pause := reopenFirst; ; pause = min(2*pause, reopenMost) {
-		began, before := time.Now(), stream.last
-		if !l.listenOnce(ctx, &stream, gap) {
-			return
-		}
+	for l.listenOnce(ctx, &stream, gap) && stream.wait(ctx, l.conn.opts.timing.reopen) {
 		gap = true
-		if time.Since(began) > reopenSoon || stream.last != before {
-			pause = reopenFirst
-		}
-		if !sleep(ctx, stream.pause(pause)) {
-			return
-		}
 	}
 }
 
@@ -52,7 +43,7 @@ func (l *httpLink) listenOnce(ctx context.Context, stream *eventStream, gap bool
 	switch {
 	case resp.StatusCode == http.StatusNotFound && stream.opened:
 		// The session is gone; the next use connects anew.
-		l.conn.end(ErrSessionLost)
+		l.conn.retire(ErrSessionLost)
 		return false
 	case resp.StatusCode >= 500:
 		return true
@@ -86,20 +77,27 @@ type eventStream struct {
 	opened bool
 	last   string        // id of the last event that had one
 	retry  time.Duration // the pause the upstream asked for
+	pause  time.Duration // our own before the last response
+	useful bool          // since then a message came, or a response lived for long
 }
 
-// pause returns how long to wait before the stream is asked for again.
-func (s *eventStream) pause(otherwise time.Duration) time.Duration {
-	if s.retry > 0 {
-		return min(s.retry, resumeMost)
+// wait makes a pause before the stream is asked for again, of first at least. It
+// reports false if ctx ended before.
+func (s *eventStream) wait(ctx context.Context, first time.Duration) bool {
+	s.pause = min(2*s.pause, reopenMost)
+	if s.useful || s.pause == 0 {
+		s.pause = first
 	}
-	return otherwise
+	s.useful = false
+	return sleep(ctx, max(s.pause, min(s.retry, reopenMost)))
 }
 
 // read handles the messages of one response. own is the call it belongs to,
 // if any; handled is called after each message.
 func (s *eventStream) read(l *httpLink, resp *http.Response, own *Call, handled func()) error {
 	s.opened = true
+	began := time.Now()
+	defer func() { s.useful = s.useful || time.Since(began) > reopenSoon }()
 	return readEvents(resp.Body.(*answerBody), l.conn.server.MaxMessageBytes, func(e event) {
 		if e.id != "" {
 			s.last = e.id
@@ -108,6 +106,7 @@ func (s *eventStream) read(l *httpLink, resp *http.Response, own *Call, handled 
 			s.retry = e.retry
 		}
 		if e.name == "" || e.name == "message" {
+			s.useful = s.useful || len(bytes.TrimSpace(e.data)) > 0
 			l.receive(e.data, own)
 			handled()
 		}
@@ -118,7 +117,7 @@ func (s *eventStream) read(l *httpLink, resp *http.Response, own *Call, handled 
 // may still come.
 func (l *httpLink) receive(text []byte, own *Call) {
 	l.conn.opts.Throttle()
-	text = wire.JoinLines(bytes.TrimSpace(text))
+	text = wire.JoinLines(withoutBOM(text))
 	if len(text) == 0 {
 		return
 	}
@@ -135,7 +134,7 @@ func parseAny(text []byte) (wire.Message, error) {
 	if len(text) > 0 && text[0] == '[' && wire.Valid(text) {
 		return wire.Message{Raw: text}, nil
 	}
-	m, err := wire.Parse(text)
+	m, err := wire.ParseWithin(text, maxMessageDepth)
 	if errors.Is(err, wire.ErrUnexpectedEnd) && len(text) == 0 {
 		err = errors.New("it is empty")
 	}

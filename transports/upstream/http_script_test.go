@@ -20,15 +20,16 @@ import (
 	"dynmcp/transports"
 )
 
-// A lost session: the call that was told so did not run, others may have; the
-// connection is over, and the session needs no end.
+// A lost session: the call that was told so did not run, another that is under way
+// is answered; then the connection is over, and the session needs no end.
 func TestHTTPSessionLost(t *testing.T) {
-	came := make(chan struct{})
+	came, goOn := make(chan struct{}), make(chan struct{})
 	var calls atomic.Int32
-	s := &scripted{call: func(w http.ResponseWriter, r *http.Request, _ string) {
+	s := &scripted{call: func(w http.ResponseWriter, _ *http.Request, id string) {
 		if calls.Add(1) == 1 {
 			close(came)
-			<-r.Context().Done()
+			<-goOn
+			plain(w, `{"jsonrpc":"2.0","id":`+id+`,"result":{}}`)
 			return
 		}
 		w.WriteHeader(http.StatusNotFound)
@@ -41,8 +42,17 @@ func TestHTTPSessionLost(t *testing.T) {
 	if f := wantFailure(t, err, transports.CodeUnreachable, transports.NotSent); !errors.Is(f, ErrSessionLost) {
 		t.Errorf("got %v, want %v", f, ErrSessionLost)
 	}
-	if f := wantFailure(t, <-other, transports.CodeUnreachable, transports.Unknown); !errors.Is(f, ErrSessionLost) {
-		t.Errorf("the other call: got %v", f)
+	if _, err := tool(t, c, "x", "{}"); !errors.Is(wantFailure(t, err, transports.CodeUnreachable, transports.NotSent), ErrSessionLost) || calls.Load() != 2 {
+		t.Errorf("a new call: got %v; %d calls came, want 2", err, calls.Load())
+	}
+	select {
+	case <-c.Done():
+		t.Error("the connection ended while a call was under way")
+	default:
+	}
+	close(goOn)
+	if err := <-other; err != nil {
+		t.Errorf("the other call: got %v", err)
 	}
 	waitFor(t, "the end", c.Done())
 	c.Close()
@@ -190,7 +200,33 @@ func TestHTTPErrorWithStatus(t *testing.T) {
 	}
 }
 
-// The TypeScript SDK's examples answer 400 for a session they do not know.
+// The end of a connection that waits for its last calls is not put off by them.
+func TestHTTPSessionLostAndClosed(t *testing.T) {
+	came := make(chan struct{})
+	var calls atomic.Int32
+	s := &scripted{call: func(w http.ResponseWriter, r *http.Request, _ string) {
+		if calls.Add(1) == 1 {
+			close(came)
+			<-r.Context().Done()
+			return
+		}
+		w.WriteHeader(http.StatusNotFound)
+	}}
+	c := dial(t, script(t, s), Options{HandshakeOnly: true})
+	other := start(c)
+	waitFor(t, "the first call", came)
+	if _, err := tool(t, c, "x", "{}"); !errors.Is(err, ErrSessionLost) {
+		t.Errorf("got %v", err)
+	}
+	c.Close()
+	wantFailure(t, <-other, transports.CodeShuttingDown, transports.Unknown)
+	if !errors.Is(c.Err(), ErrSessionLost) {
+		t.Errorf("got %v", c.Err())
+	}
+}
+
+// The TypeScript SDK's examples answer 400 for a session they do not know. The
+// session is over, but 400 may come from a call that ran.
 func TestHTTPSessionLostWith400(t *testing.T) {
 	s := &scripted{call: func(w http.ResponseWriter, _ *http.Request, _ string) {
 		w.WriteHeader(http.StatusBadRequest)
@@ -198,7 +234,7 @@ func TestHTTPSessionLostWith400(t *testing.T) {
 	}}
 	c := dial(t, script(t, s), Options{HandshakeOnly: true})
 	_, err := tool(t, c, "x", "{}")
-	if f := wantFailure(t, err, transports.CodeUnreachable, transports.NotSent); !errors.Is(f, ErrSessionLost) || c.Err() == nil {
+	if f := wantFailure(t, err, transports.CodeUnreachable, transports.Unknown); !errors.Is(f, ErrSessionLost) || c.Err() == nil {
 		t.Errorf("got %v, %v", f, c.Err())
 	}
 }

@@ -9,42 +9,65 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
+	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
+	"dynmcp/internal/guard"
 	"dynmcp/internal/wire"
 	"dynmcp/transports"
 )
 
 // statusFailure turns an error status into a failure; x is the call's exchange,
-// nil if there is none. A request that was refused for its session or its
-// credentials did not run. If the body is a JSON-RPC error that answers the call,
-// that is the answer.
+// nil if there is none. If the body is a JSON-RPC error that answers the call,
+// that is the answer. A forgotten session takes no new calls; those in flight may
+// still be answered, or are told the same.
 func (l *httpLink) statusFailure(resp *http.Response, x *exchange) error {
 	body := l.readExcerpt(resp)
-	m, _ := wire.Parse(wire.JoinLines(body))
+	m, _ := wire.ParseWithin(wire.JoinLines(withoutBOM(body)), maxMessageDepth)
+	if !utf8.Valid(m.Raw) {
+		m = l.conn.replaceInvalid(m)
+	}
 	cause := fmt.Errorf("HTTP status %s: %s", resp.Status, l.conn.excerpt(bytes.TrimSpace(body), 120))
-	switch code := resp.StatusCode; {
+	code := resp.StatusCode
+	switch {
 	case l.session.Load() != nil && sessionGone(code, m):
-		return l.sessionLost(x)
+		l.conn.retire(ErrSessionLost) // first: whoever repeats the call must not find the connection usable
+		outcome := outcomeOf(code)
+		if code == http.StatusNotFound {
+			outcome = transports.NotSent
+		}
+		return l.conn.newFailure(transports.CodeUnreachable, outcome, ErrSessionLost)
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
-		f := l.conn.newFailure(transports.CodeAuthRequired, transports.NotSent, cause)
+		f := l.conn.newFailure(transports.CodeAuthRequired, outcomeOf(code), cause)
 		f.Hint = l.loginHint(resp)
 		return f
 	case x != nil && m.Error != nil && x.isOwn(m.ID):
 		return wire.ParseError(m.Error)
 	case code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") != "":
-		f := l.conn.newFailure(transports.CodeRateLimited, transports.NotSent, cause)
+		f := l.conn.newFailure(transports.CodeRateLimited, outcomeOf(code), cause)
 		f.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), time.Now())
 		f.Hint = retryHint(f.RetryAfter)
 		return f
 	case code < 300:
 		return l.conn.newFailure(transports.CodeProtocol, transports.Unknown, fmt.Errorf("no answer, but %w", cause))
-	case code < 500:
-		return l.conn.newFailure(transports.CodeUnreachable, transports.NotSent, cause)
 	}
-	return l.conn.newFailure(transports.CodeUnreachable, transports.Unknown, cause)
+	return l.conn.newFailure(transports.CodeUnreachable, outcomeOf(code), cause)
+}
+
+// outcomeOf returns what a status says of a call. Those that say what is wrong
+// with the request as such are given before it runs; others, of a proxy among
+// them, may come after. A 404 says so only of a session.
+func outcomeOf(code int) transports.Outcome {
+	switch code {
+	case http.StatusUnauthorized, http.StatusMethodNotAllowed, http.StatusNotAcceptable,
+		http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusTooManyRequests:
+		return transports.NotSent
+	}
+	return transports.Unknown
 }
 
 func (x *exchange) isOwn(raw []byte) bool {
@@ -61,22 +84,6 @@ func sessionGone(code int, m wire.Message) bool {
 	}
 	text, _ := wire.Text(wire.Get(m.Error, "message"))
 	return string(m.ID) == "null" && bytes.Contains(bytes.ToLower([]byte(text)), []byte("session"))
-}
-
-// sessionLost ends the connection. The call that was answered so did not run;
-// others in flight may have. It ends last: whoever then repeats it must find the
-// connection gone.
-func (l *httpLink) sessionLost(x *exchange) error {
-	lost := l.conn.newFailure(transports.CodeUnreachable, transports.NotSent, ErrSessionLost)
-	var refused *Call
-	if x != nil {
-		refused = l.conn.calls.take(x.id, nil)
-	}
-	l.conn.end(ErrSessionLost)
-	if refused != nil {
-		refused.Done(nil, lost)
-	}
-	return lost
 }
 
 // loginHint says what to look at, and what the login lacks if the upstream says
@@ -126,6 +133,9 @@ func (l *httpLink) readExcerpt(resp *http.Response) []byte {
 // requestFailure describes why a request got no answer, and whether it can have
 // run.
 func (l *httpLink) requestFailure(err error) error {
+	if err := markDial(err); errors.Is(err, guard.ErrResources) {
+		return l.conn.noResources(err)
+	}
 	outcome := transports.Unknown
 	if errors.As(err, &notSentError{}) {
 		outcome = transports.NotSent
@@ -133,9 +143,23 @@ func (l *httpLink) requestFailure(err error) error {
 	return l.conn.newFailure(transports.CodeUnreachable, outcome, err)
 }
 
+// markDial marks an error of making a connection that is a lack of resources of
+// our own. What Go's resolver met with it tells in words only.
+func markDial(err error) error {
+	var lookup *net.DNSError
+	switch {
+	case errors.As(err, &lookup) && strings.Contains(lookup.Err, syscall.EMFILE.Error()):
+		return guard.MarkResources(fmt.Errorf("look up %s: %w", lookup.Name, syscall.EMFILE))
+	case isRefused(err):
+		return guard.MarkResources(err)
+	}
+	return err
+}
+
 // isRefused reports whether no connection could be made, and that was known soon
-// enough for another attempt.
+// enough for another attempt. A redirect may have led there: then the request has
+// been somewhere.
 func isRefused(err error) bool {
 	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial" && !op.Timeout()
+	return errors.As(err, &notSentError{}) && errors.As(err, &op) && op.Op == "dial" && !op.Timeout()
 }

@@ -79,7 +79,7 @@ func TestHTTPResume(t *testing.T) {
 	s := &scripted{
 		call: func(w http.ResponseWriter, _ *http.Request, id string) {
 			asked.Store(&id)
-			events(w, "id: e1\nretry: 5\ndata: \n\n")
+			events(w, "id: e1\nretry: 1\ndata: \n\n")
 		},
 		get: func(w http.ResponseWriter, r *http.Request) {
 			switch r.Header.Get("Last-Event-ID") {
@@ -93,7 +93,7 @@ func TestHTTPResume(t *testing.T) {
 		},
 	}
 	peer := &recorder{}
-	c := dial(t, script(t, s), Options{HandshakeOnly: true, Peer: peer})
+	c := dial(t, script(t, s), Options{HandshakeOnly: true, Peer: peer, timing: timing{reopen: time.Millisecond}})
 	if result, err := tool(t, c, "x", "{}"); err != nil || string(result) != `{"late":1}` {
 		t.Errorf("got %s, %v", result, err)
 	}
@@ -113,7 +113,7 @@ func TestHTTPResumeGivesUp(t *testing.T) {
 			w.WriteHeader(http.StatusMethodNotAllowed)
 		},
 	}
-	c := dial(t, script(t, s), Options{HandshakeOnly: true})
+	c := dial(t, script(t, s), Options{HandshakeOnly: true, timing: timing{reopen: time.Millisecond}})
 	_, err := tool(t, c, "x", "{}")
 	wantFailure(t, err, transports.CodeExited, transports.Unknown)
 }
@@ -124,7 +124,7 @@ func TestHTTPListens(t *testing.T) {
 	s := &scripted{get: func(w http.ResponseWriter, r *http.Request) {
 		switch r.Header.Get("Last-Event-ID") {
 		case "":
-			events(w, "id: 1\nretry: 5\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/a\",\"params\":{\"f\":1.0}}\n\n")
+			events(w, "id: 1\nretry: 1\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/a\",\"params\":{\"f\":1.0}}\n\n")
 		case "1":
 			events(w, "id: 2\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/b\"}\n\n")
 		default:
@@ -133,7 +133,7 @@ func TestHTTPListens(t *testing.T) {
 		}
 	}}
 	peer := &recorder{}
-	dial(t, script(t, s), Options{HandshakeOnly: true, Peer: peer})
+	dial(t, script(t, s), Options{HandshakeOnly: true, Peer: peer, timing: timing{reopen: time.Millisecond}})
 	got := peer.wait(t, 4)
 	want := []string{`notifications/a {"f":1.0}`, "notifications/tools/list_changed ", "notifications/b ", "notifications/tools/list_changed "}
 	if !slices.Equal(got, want) {
@@ -147,12 +147,12 @@ func TestHTTPListenFindsSessionLost(t *testing.T) {
 	var opened atomic.Bool
 	s := &scripted{get: func(w http.ResponseWriter, _ *http.Request) {
 		if opened.CompareAndSwap(false, true) {
-			events(w, "retry: 5\n\n")
+			events(w, "retry: 1\n\n")
 			return
 		}
 		w.WriteHeader(http.StatusNotFound)
 	}}
-	c := dial(t, script(t, s), Options{HandshakeOnly: true})
+	c := dial(t, script(t, s), Options{HandshakeOnly: true, timing: timing{reopen: time.Millisecond}})
 	waitFor(t, "the end", c.Done())
 	if !errors.Is(c.Err(), ErrSessionLost) {
 		t.Errorf("got %v", c.Err())

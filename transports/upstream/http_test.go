@@ -50,13 +50,14 @@ func TestHTTPBrokenAnswer(t *testing.T) {
 		outcome transports.Outcome
 		says    string
 	}{
-		{"h403", transports.CodeAuthRequired, transports.NotSent, "403"},
+		{"h403", transports.CodeAuthRequired, transports.Unknown, "403"},
 		{"h429:7", transports.CodeRateLimited, transports.NotSent, "in 7 seconds"},
-		{"h503:100000", transports.CodeRateLimited, transports.NotSent, "in 60 seconds"},
+		{"h503:100000", transports.CodeRateLimited, transports.Unknown, "in 60 seconds"},
 		{"h500", transports.CodeUnreachable, transports.Unknown, "the upstream is broken"},
 		{"h500-after", transports.CodeUnreachable, transports.Unknown, "500"},
 		{"status:502", transports.CodeUnreachable, transports.Unknown, "502"},
-		{"status:418", transports.CodeUnreachable, transports.NotSent, "418"},
+		{"status:418", transports.CodeUnreachable, transports.Unknown, "418"},
+		{"status:415", transports.CodeUnreachable, transports.NotSent, "415"},
 		{"truncate-sse", transports.CodeExited, transports.Unknown, "reading the answer"},
 		{"end-sse", transports.CodeExited, transports.Unknown, "ended without the answer"},
 		{"stall-sse", transports.CodeTimeout, transports.Unknown, "no answer"},

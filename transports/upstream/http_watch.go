@@ -110,7 +110,7 @@ func (a *attempt) failed(err error) error {
 	if errors.As(err, &urlErr) {
 		err = urlErr.Err
 	}
-	if !a.written.Load() || errors.Is(err, errRedirect) {
+	if !a.written.Load() {
 		return notSentError{err}
 	}
 	return err

@@ -48,7 +48,7 @@ func (l *lineLink) sendInitialized(message ...[]byte) error { return l.send(mess
 // readLines handles what the upstream prints until that ends.
 func (c *Conn) readLines(stream io.Reader) {
 	r := wire.NewReader(c.health.countActivity(stream), c.server.MaxMessageBytes)
-	r.Cork, r.Idle = c.opts.Cork, c.opts.Throttle
+	r.Cork, r.Idle, r.MaxDepth = c.opts.Cork, c.opts.Throttle, maxMessageDepth
 	defer r.Uncork()
 	for {
 		m, err := r.Next()

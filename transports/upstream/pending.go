@@ -22,7 +22,8 @@ type pending struct {
 	mu     sync.Mutex
 	lastID int64
 	calls  map[int64]*Call
-	closed bool
+	closed bool          // it takes no more
+	empty  chan struct{} // closed when it is closed and holds none; nil before
 }
 
 // add gives a call an id. Where expired is not nil it runs after timeout, on a
@@ -95,12 +96,29 @@ func (p *pending) removeLocked(call *Call) {
 		call.timer.Stop()
 	}
 	delete(p.calls, call.id)
+	if p.empty != nil && len(p.calls) == 0 {
+		close(p.empty)
+	}
+}
+
+// refuse takes no more calls; the channel is closed when none is in flight.
+func (p *pending) refuse() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed, p.empty = true, make(chan struct{})
+	if len(p.calls) == 0 {
+		close(p.empty)
+	}
+	return p.empty
 }
 
 // close removes and returns all calls, in no order, and takes no more.
 func (p *pending) close() map[int64]*Call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.empty != nil && len(p.calls) > 0 {
+		close(p.empty)
+	}
 	for _, call := range p.calls {
 		if call.timer != nil {
 			call.timer.Stop()

@@ -1,29 +1,60 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
+	"unicode/utf8"
 
 	"dynmcp/internal/wire"
 	"dynmcp/transports"
 )
 
+// maxNesting is how many levels a result may nest: readers that recurse give up at
+// 1,000 or so, and would lose the connection to all servers. A message has one level
+// more.
+const (
+	maxNesting      = 512
+	maxMessageDepth = 1 + maxNesting
+)
+
 // receive handles one message of the upstream, in the order of the wire. own
-// is the call on whose stream it came, nil if the stream is shared.
+// is the call on whose stream it came, nil if the stream is shared. What is not
+// UTF-8 is replaced: a host that decodes strictly would lose all servers by it.
 func (c *Conn) receive(m wire.Message, own *Call) {
-	if len(m.Raw) > 0 && m.Raw[0] == '[' {
-		for element := range wire.Elements(m.Raw) {
-			if part, err := wire.Parse(element); err != nil {
-				c.handleFault(&wire.Fault{Line: element, Err: err})
-			} else {
-				c.receive(part, own)
-			}
-		}
+	if !utf8.Valid(m.Raw) {
+		m = c.replaceInvalid(m)
+	}
+	if len(m.Raw) == 0 || m.Raw[0] != '[' {
+		c.handle(m, own)
 		return
 	}
+	for element := range wire.Elements(m.Raw) {
+		if part, err := wire.ParseWithin(element, maxMessageDepth); err != nil {
+			c.handleFault(wire.NewFault(bytes.TrimLeft(element, "[ \t"), err)) // of a batch in a batch the first is looked at
+		} else {
+			c.handle(part, own)
+		}
+	}
+}
+
+// replaceInvalid returns a message or batch with U+FFFD in the place of each run of
+// bytes that is not UTF-8. They are in strings, nowhere else does JSON allow them.
+func (c *Conn) replaceInvalid(m wire.Message) wire.Message {
+	if c.notUTF8.Add(1) == 1 { // how often it was in the end, end says
+		c.log.Warn("a message is not UTF-8, what is not is replaced", "method", m.Method, "id", string(m.ID))
+	}
+	text := bytes.ToValidUTF8(m.Raw, []byte("\uFFFD"))
+	if m, err := wire.Parse(text); err == nil {
+		return m
+	}
+	return wire.Message{Raw: text} // a batch
+}
+
+func (c *Conn) handle(m wire.Message, own *Call) {
 	switch {
 	case m.IsRequest():
 		c.handleRequest(m, own)
@@ -184,21 +215,30 @@ func (s *serverRequests) cancel(id []byte, cause error) {
 	}
 }
 
-// handleFault reports a line that is not a message. One that was cut off fails
-// the call it would have answered.
+// handleFault reports a line that is not a message, and fails the call it would
+// have answered.
 func (c *Conn) handleFault(f *wire.Fault) {
-	if n, ok := transports.ParseID(f.Answers()); ok && !f.Cut { // the end of the stream says more
-		code := int64(transports.CodeProtocol)
-		if f.TooBig {
-			code = transports.CodeTooLarge
-		}
-		if c.finish(n, nil, c.newFailure(code, transports.Executed, fmt.Errorf("the answer cannot be read: %w", f.Err))) {
+	code := int64(transports.CodeProtocol)
+	if f.TooBig {
+		code = transports.CodeTooLarge
+	}
+	for _, id := range f.Answers() {
+		n, ok := transports.ParseID(id)
+		if ok && !f.Cut && c.finish(n, nil, c.newFailure(code, transports.Executed, unreadable(f.Err))) { // if cut, the end of the stream says more
 			return
 		}
 	}
 	if n := c.junk.Add(1); isPowerOfTen(n) { // a server that prints one such line often prints many
 		c.log.Warn("not a message", "count", n, "err", f.Err, "text", c.excerpt(f.Line, 120))
 	}
+}
+
+// unreadable says why an answer cannot be passed on.
+func unreadable(err error) error {
+	if errors.Is(err, wire.ErrTooDeep) {
+		return fmt.Errorf("the answer is nested deeper than %d levels", maxNesting)
+	}
+	return fmt.Errorf("the answer cannot be read: %w", err)
 }
 
 func isPowerOfTen(n int64) bool {

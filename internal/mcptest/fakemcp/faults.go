@@ -98,7 +98,7 @@ func (f *fake) start() {
 // strikeRequest reports whether a fault took the request over.
 func (c *call) strikeRequest() bool {
 	for _, a := range c.peer.fake.faults {
-		if a.request != nil && strings.HasSuffix(c.Method, a.fault.on) && a.due(c.peer.fake.ledger) && a.request(c, a.arg) {
+		if a.request != nil && strings.HasSuffix(c.Method, a.on) && a.due(c.peer.fake.ledger) && a.request(c, a.arg) {
 			return true
 		}
 	}

@@ -27,7 +27,7 @@ var requestFaults = []fault{
 	{name: "cursor-loop", doc: "every page of a list names itself as the next", on: "/list", request: cursorLoop},
 	{name: "cursor-endless", doc: "every page of a list names a new next one", on: "/list", request: cursorEndless},
 	{name: "cursor-empty", doc: "the page of a list has the next cursor \"\"", on: "/list", request: cursorEmpty},
-	{name: "list-null", doc: "a list's member is null", on: "/list", request: listNull},
+	{name: "list-null", doc: "a list's member is null (KIND)", on: "/list", request: listNull},
 	{name: "hang-ping", doc: "never answer ping", on: "ping", request: hangOn},
 	{name: "gate-call", doc: "answer tools/call when the file ARG exists", on: "tools/call", request: gateOn},
 }
@@ -128,7 +128,10 @@ func cursorEmpty(c *call, _ string) bool {
 	return true
 }
 
-func listNull(c *call, _ string) bool {
+func listNull(c *call, kind string) bool {
+	if c.otherList(kind) {
+		return false
+	}
 	c.send(answer(c.ID, fmt.Appendf(nil, `{%s,%q:null}`, grease, c.listMember())))
 	return true
 }

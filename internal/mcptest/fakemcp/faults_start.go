@@ -31,6 +31,7 @@ var startFaults = []fault{
 	{name: "dup-uri", doc: "list the first resource twice", start: func(f *fake, _ string) { f.offer.repeat("resources") }},
 	{name: "dup-tool", doc: "list the first tool twice", start: func(f *fake, _ string) { f.offer.repeat("tools") }},
 	{name: "bad-entry", doc: "list tools that are a number, null, nameless, and named by a number", start: badEntries},
+	{name: "malformed", doc: "list entries whose members have wrong types, in every list", start: malformedEntries},
 }
 
 func exitNow(f *fake, _ string) {
@@ -125,5 +126,36 @@ func (o *offer) repeat(list string) { o.add(list, o.lists[list][0]) }
 func badEntries(f *fake, _ string) {
 	for _, raw := range []string{`7`, `null`, `{"description":"nameless"}`, `{"name":7,"inputSchema":{"type":"object"}}`} {
 		f.offer.add("tools", entry{raw: json.RawMessage(raw)})
+	}
+}
+
+// malformedEntries adds to every list what typed clients refuse it for.
+func malformedEntries(f *fake, _ string) {
+	for list, entries := range map[string][]string{
+		"tools": {
+			`{"name":"m1","inputSchema":null}`, `{"name":"m2"}`, `{"name":"m3","inputSchema":[]}`, `{"name":"m4","inputSchema":"x"}`,
+			`{"name":"m5","inputSchema":{"type":5}}`, `{"name":"m6","inputSchema":{"type":"string"}}`, `{"name":"m7","description":5,"inputSchema":{"type":"object"}}`,
+			`{"name":"m8","annotations":"x","inputSchema":{"type":"object"}}`, `{"name":"m9","icons":5,"inputSchema":{"type":"object"}}`,
+			// These can be said in the types of clients.
+			`{"name":"f1","title":null,"inputSchema":{"properties":{"any":true,"none":false}}}`,
+			`{"name":"f2","outputSchema":{"type":"array"},"inputSchema":{"type":"object"}}`,
+		},
+		"prompts": {
+			`{"name":"m1","arguments":"x"}`, `{"name":"m2","title":[]}`, `{"name":"m3","arguments":[{"name":5}]}`, `{"name":5}`,
+			`{"name":"f1","description":null,"arguments":[{"name":"a","required":null}]}`,
+		},
+		"resources": {
+			`{"uri":"m:1","name":5}`, `{"uri":"m:2"}`, `{"uri":"m:3","name":"m","size":"12"}`, `{"uri":"m:4","name":"m","annotations":{"audience":"user"}}`,
+			`{"uri":"m:5","name":"m","annotations":{"lastModified":"yesterday"}}`,
+			`{"uri":"f:1","name":"f","mimeType":null,"size":1.5}`,
+		},
+		"resourceTemplates": {
+			`{"uriTemplate":"m:1/{x}"}`, `{"uriTemplate":5,"name":"m"}`, `{"uriTemplate":"m:2/{x}","name":"m","_meta":[]}`,
+			`{"uriTemplate":"f:{x}","name":"f","icons":null}`,
+		},
+	} {
+		for _, raw := range entries {
+			f.offer.add(list, entry{raw: json.RawMessage(raw)})
+		}
 	}
 }

@@ -64,7 +64,7 @@ func parseFlags(args []string, out io.Writer) (config, error) {
 
 	fs.BoolVar(&c.listFaults, "faults", false, "print the fault modes and exit")
 	fs.StringVar(&c.faults, "fault", "", "fault modes, MODE or MODE:ARG, comma separated")
-	fs.StringVar(&c.faultOn, "fault-on", "", "the method that call and HTTP faults strike (default: see -faults; * for every one)")
+	fs.StringVar(&c.faultOn, "fault-on", "", "the method that request, call and HTTP faults strike (default: see -faults; * for every one)")
 	fs.StringVar(&c.faultTool, "fault-tool", "", "the only tool whose calls a call fault strikes (default: every tool)")
 	fs.IntVar(&c.faultTimes, "fault-times", 0, "strike only so many times, over all processes that share the ledger (0: always)")
 	fs.DurationVar(&c.maxLife, "max-life", 10*time.Minute, "exit after this long, whatever happens")

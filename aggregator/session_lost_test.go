@@ -1,0 +1,193 @@
+package aggregator
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"dynmcp/internal/mcptest"
+	"dynmcp/internal/wire"
+	"dynmcp/schema"
+)
+
+// A forgetful server forgets its first session while it answers calls of it:
+// those are answered when they may go on, later ones get a 404, or where busy is
+// set a 429.
+type forgetful struct {
+	goOn chan struct{}
+
+	mu        sync.Mutex
+	sessions  int
+	forgotten bool
+	busy      bool
+	ran       map[string]int // by nonce
+}
+
+func (f *forgetful) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	m, _ := wire.Parse(body)
+	result := `{}`
+	switch {
+	case r.Method != http.MethodPost:
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	case m.Method == "initialize":
+		f.mu.Lock()
+		f.sessions++
+		w.Header().Set("Mcp-Session-Id", fmt.Sprint("s", f.sessions))
+		f.mu.Unlock()
+		result = `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"x"}}`
+	case m.Method == "tools/list":
+		result = `{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}`
+	case m.Method == "tools/call":
+		nonce, _ := wire.Text(wire.Get(wire.Get(m.Params, "arguments"), "nonce"))
+		first := r.Header.Get("Mcp-Session-Id") == "s1"
+		f.mu.Lock()
+		refused, busy := first && f.forgotten, f.busy && nonce == "20"
+		if !refused {
+			f.ran[nonce]++
+		}
+		f.mu.Unlock()
+		if refused && busy {
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
+		if refused {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		if first {
+			<-f.goOn
+		}
+		result = `{"content":[{"type":"text","text":"ran"}]}`
+	case m.ID == nil:
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
+}
+
+// forget forgets the first session when so many calls run.
+func (f *forgetful) forget(t *testing.T, running int) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+		f.mu.Lock()
+		got := len(f.ran)
+		f.forgotten = got == running
+		f.mu.Unlock()
+		if got == running {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d calls run, want %d", got, running)
+		}
+	}
+}
+
+// talkTo returns a host of an aggregator with one HTTP server; send writes to
+// it, answers brings what it answers.
+func talkTo(t *testing.T, server http.Handler) (send func(format string, args ...any), answers <-chan wire.Message) {
+	t.Helper()
+	web := httptest.NewServer(server)
+	t.Cleanup(web.Close)
+	file := mcptest.Config(t, `{"mcp":{"up":{"url":"`+web.URL+`"}}}`)
+	cfg, err := schema.ReadFiles(t.Context(), []string{file}, schema.LoadOptions{}).Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	agg, err := New(cfg, Options{Version: "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, theirs := net.Pipe()
+	got := make(chan wire.Message, 100)
+	var running sync.WaitGroup
+	running.Go(func() {
+		_ = agg.Serve(t.Context(), ours, ours)
+		ours.Close()
+	})
+	running.Go(func() {
+		for lines := bufio.NewScanner(theirs); lines.Scan(); {
+			if m, _ := wire.Parse([]byte(strings.Clone(lines.Text()))); m.ID != nil {
+				got <- m
+			}
+		}
+	})
+	t.Cleanup(func() {
+		theirs.Close()
+		agg.Close()
+		running.Wait()
+	})
+	send = func(format string, args ...any) { fmt.Fprintf(theirs, format+"\n", args...) }
+	send(`{"jsonrpc":"2.0","id":"first","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"host","version":"1"}}}`)
+	next(t, got)
+	send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return send, got
+}
+
+func next(t *testing.T, answers <-chan wire.Message) wire.Message {
+	t.Helper()
+	select {
+	case m := <-answers:
+		return m
+	case <-time.After(30 * time.Second):
+		t.Fatal("no answer")
+	}
+	return wire.Message{}
+}
+
+const useEcho = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"use_tool","arguments":{"tool_name":"up/echo","tool_input":{"nonce":"%[1]d"}}}}`
+
+// A session that is forgotten costs no call: those under way are answered, and
+// those that are refused run once on one new session.
+func TestForgottenSessionCostsNoCall(t *testing.T) {
+	const calls = 20
+	for _, busy := range []bool{false, true} {
+		t.Run(fmt.Sprint("busy ", busy), func(t *testing.T) {
+			f := &forgetful{goOn: make(chan struct{}), ran: map[string]int{}, busy: busy}
+			goOn := sync.OnceFunc(func() { close(f.goOn) })
+			send, answers := talkTo(t, f)
+			t.Cleanup(goOn) // before the end waits for the calls
+			for n := range calls {
+				send(useEcho, n)
+			}
+			f.forget(t, calls)
+			answered := map[string]int{}
+			check := func(m wire.Message) {
+				answered[string(m.ID)]++
+				refused := busy && string(m.ID) == "20" && strings.Contains(string(m.Raw), "429")
+				if !refused && !strings.Contains(string(m.Result), `"text":"ran"`) {
+					t.Errorf("got %s", m.Raw)
+				}
+			}
+			for n := range calls {
+				send(useEcho, calls+n)
+			}
+			for range calls {
+				check(next(t, answers)) // while the first ones wait
+			}
+			goOn()
+			for range calls {
+				check(next(t, answers))
+			}
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			for n := range 2 * calls {
+				if id := fmt.Sprint(n); answered[id] != 1 || f.ran[id] != 1 && !(busy && n == calls && f.ran[id] == 0) {
+					t.Errorf("call %d ran %d times and got %d answers", n, f.ran[id], answered[id])
+				}
+			}
+			if f.sessions != 2 {
+				t.Errorf("%d sessions were made, want 2", f.sessions)
+			}
+		})
+	}
+}

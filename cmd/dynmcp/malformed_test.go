@@ -1,0 +1,125 @@
+package main_test
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"dynmcp/internal/mcptest"
+)
+
+// A host that reads lists into types sees every server's good entries beside a
+// server whose entries are malformed.
+func TestTypedHostListsBesideMalformedEntries(t *testing.T) {
+	t.Parallel()
+	for name, version := range map[string]string{"handshake": handshake, "stateless": stateless} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			config := mcptest.Config(t, document([]entry{fake(t, "bad", "-fault", "malformed"), fake(t, "good")}, `"expose": ["direct"]`))
+			command := exec.Command(mcptest.Dynmcp(t), "--log-level", "error", "-c", config)
+			command.Env = mcptest.Environ(t)
+			client := mcp.NewClient(&mcp.Implementation{Name: "typed", Version: "1"}, nil)
+			host, err := client.Connect(t.Context(), &mcp.CommandTransport{Command: command}, &mcp.ClientSessionOptions{ProtocolVersion: version})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer host.Close()
+			var tools, prompts, resources, templates []string
+			for tool, err := range host.Tools(t.Context(), nil) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				tools = append(tools, tool.Name)
+			}
+			for prompt, err := range host.Prompts(t.Context(), nil) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				prompts = append(prompts, prompt.Name)
+			}
+			for resource, err := range host.Resources(t.Context(), nil) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				resources = append(resources, resource.URI)
+			}
+			for template, err := range host.ResourceTemplates(t.Context(), nil) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				templates = append(templates, template.URITemplate)
+			}
+			for _, c := range []struct {
+				listed []string
+				wanted []string
+				bad    string // begins the name of every malformed entry
+			}{
+				{tools, []string{"good__echo", "bad__echo", "bad__f1", "bad__f2"}, "bad__m"},
+				{prompts, []string{"good.greet", "bad.greet", "f1"}, "m"},
+				{resources, []string{"fake://good/text", "fake://bad/text", "f:1"}, "m:"},
+				{templates, []string{"fake://good/item/{id}", "fake://bad/item/{id}", "f:{x}"}, "m:"},
+			} {
+				for _, name := range c.wanted {
+					if !slices.Contains(c.listed, name) {
+						t.Errorf("%s is not listed in %q", name, c.listed)
+					}
+				}
+				for _, name := range c.listed {
+					if rest, ok := strings.CutPrefix(name, c.bad); ok && rest != "" && rest[0] >= '1' && rest[0] <= '9' {
+						t.Errorf("%s is listed", name)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestMalformedToolIsExplained(t *testing.T) {
+	t.Parallel()
+	host := serve(t, fake(t, "bad", "-fault", "malformed"))
+	contains(t, discover(host, `{"tool_name":"bad/m7"}`).Text(), `it is left out: "description" is a number, want a string`)
+	contains(t, host.WaitStderr("bad: malformed and left out: tool"), `\"m1\": \"inputSchema\" is null, want an object`)
+}
+
+// A list that fails, is no list or never comes costs its own kind, until it can be
+// had; the others are there.
+func TestFailedListCostsItsKindOnly(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []string{"fail-list", "list-null", "hang-list"} {
+		for _, c := range []struct{ method, entry string }{
+			{"resources/list", "fake://odd/text"},
+			{"resources/templates/list", "fake://odd/item/{id}"},
+			{"prompts/list", "odd.greet"},
+		} {
+			t.Run(fault+"/"+c.method, func(t *testing.T) {
+				t.Parallel()
+				odd := fake(t, "odd", "-fault", fault, "-fault-on", c.method, "-fault-times", "1").with("load_timeout", "10s")
+				host := start(t, odd, fake(t, "good"))
+				host.Initialize(handshake, nil)
+				contains(t, catalogue(t, host), "- odd/echo", "- good/echo")
+				contains(t, host.WaitStderr(c.method+" is empty until its server answers"), "odd: ")
+				for _, other := range []string{"resources/list", "resources/templates/list", "prompts/list"} {
+					contains(t, host.Call(other, nil).Raw, "good")
+					if other != c.method {
+						contains(t, host.Call(other, nil).Raw, "odd")
+					}
+				}
+				mcptest.Eventually(t, c.entry+" is listed", func() bool {
+					return strings.Contains(host.Call(c.method, nil).Raw, c.entry)
+				})
+			})
+		}
+	}
+}
+
+// Without its tools a server is of no use.
+func TestFailedToolsFailTheLoad(t *testing.T) {
+	t.Parallel()
+	host := serve(t, deferred(t, "odd", "Odd", "-fault", "fail-list:tools"))
+	if m := load(host, "odd"); !m.IsError() || !strings.Contains(m.Text(), "tools/list") {
+		t.Errorf("got %s", m.Raw)
+	}
+}

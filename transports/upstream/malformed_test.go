@@ -1,0 +1,253 @@
+package upstream
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"dynmcp/internal/wire"
+	"dynmcp/schema"
+	"dynmcp/transports"
+)
+
+// A logBuffer is a log that is read while it is written.
+type logBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// overEach calls a tool and checks the outcome. answer is what the upstream sends for it, with the
+// id of the call in the place of ID, over each of the ways an answer can come.
+func overEach(t *testing.T, answer string, check func(t *testing.T, result json.RawMessage, err error, peer *recorder, log string)) {
+	t.Helper()
+	server := func(t *testing.T, reply func(w http.ResponseWriter, text string)) schema.Server {
+		return script(t, &scripted{call: func(w http.ResponseWriter, _ *http.Request, id string) {
+			reply(w, strings.ReplaceAll(answer, "ID", id))
+		}})
+	}
+	for way, open := range map[string]func(t *testing.T, opts Options) *Conn{
+		"a line": func(t *testing.T, opts Options) *Conn {
+			c, _ := inMemory(t, schema.Server{}, opts, func(p *puppet, m wire.Message) {
+				if m.IsRequest() {
+					p.say(strings.ReplaceAll(answer, "ID", string(m.ID)))
+				}
+			})
+			return c
+		},
+		"an HTTP body": func(t *testing.T, opts Options) *Conn {
+			return dial(t, server(t, plain), opts)
+		},
+		"an event": func(t *testing.T, opts Options) *Conn {
+			return dial(t, server(t, func(w http.ResponseWriter, text string) { events(w, "data: "+text+"\n\n") }), opts)
+		},
+	} {
+		t.Run(way, func(t *testing.T) {
+			var log logBuffer
+			peer := &recorder{}
+			c := open(t, Options{HandshakeOnly: true, Peer: peer, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			result, err := tool(t, c, "x", "{}")
+			check(t, result, err, peer, log.String())
+		})
+	}
+}
+
+// A host that decodes strictly would lose all its servers by one byte of one.
+func TestInvalidUTF8IsReplaced(t *testing.T) {
+	for name, c := range map[string]struct{ answer, want string }{
+		"a result":       {`{"jsonrpc":"2.0","id":ID,"result":{"caf` + "\xe9\":\"\xf0\x9f\xff\xffé" + `"}}`, "{\"caf\uFFFD\":\"\uFFFDé\"}"},
+		"an error":       {`{"jsonrpc":"2.0","id":ID,"error":{"code":-1,"message":"caf` + "\xe9" + `"}}`, "{\"code\":-1,\"message\":\"caf\uFFFD\"}"},
+		"a batch":        {`[{"jsonrpc":"2.0","id":ID,"result":{"x":"` + "\xed\xa0\x80" + `"}}]`, "{\"x\":\"\uFFFD\"}"},
+		"what is UTF-8":  {`{"jsonrpc":"2.0","id":ID,"result":{"x":"é日本😀\ud800"}}`, `{"x":"é日本😀\ud800"}`},
+		"a notification": {`[{"jsonrpc":"2.0","method":"notifications/x","params":{"x":"` + "\x80" + `"}},{"jsonrpc":"2.0","id":ID,"result":{}}]`, `{}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			overEach(t, c.answer, func(t *testing.T, result json.RawMessage, err error, peer *recorder, log string) {
+				var rpc *wire.Error
+				if errors.As(err, &rpc) {
+					result, err = rpc.JSON(), nil
+				}
+				if err != nil || string(result) != c.want {
+					t.Errorf("got %q, %v, want %q", result, err, c.want)
+				}
+				if got := peer.all(); name == "a notification" && (len(got) != 1 || got[0] != "notifications/x {\"x\":\"\uFFFD\"}") {
+					t.Errorf("the host got %q", got)
+				}
+				if replaced := strings.Contains(log, "not UTF-8"); replaced == (name == "what is UTF-8") {
+					t.Errorf("the log says %s", log)
+				}
+			})
+		})
+	}
+}
+
+// One line of the log a connection says so, and another how often it was.
+func TestInvalidUTF8IsCounted(t *testing.T) {
+	var log logBuffer
+	c, _ := inMemory(t, schema.Server{}, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(p *puppet, m wire.Message) {
+		p.say(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"x":"` + "\xff" + `"}}`)
+	})
+	for range 20 {
+		if _, err := tool(t, c, "x", "{}"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := strings.Count(log.String(), "UTF-8"); got != 1 {
+		t.Errorf("%d lines: %s", got, &log)
+	}
+	c.Close()
+	if !strings.Contains(log.String(), "count=20") {
+		t.Errorf("got %s", &log)
+	}
+}
+
+// An error status may come with an error of the upstream, which is what passes.
+func TestMalformedErrorsWithAStatus(t *testing.T) {
+	deep := strings.Repeat("[", maxNesting) + strings.Repeat("]", maxNesting)
+	for body, want := range map[string]string{
+		`{"jsonrpc":"2.0","id":ID,"error":{"code":-1,"message":"caf` + "\xe9" + `"}}`:     "{\"code\":-1,\"message\":\"caf\uFFFD\"}",
+		"\ufeff" + `{"jsonrpc":"2.0","id":ID,"error":{"code":-1,"message":"m"}}`:          `{"code":-1,"message":"m"}`,
+		`{"jsonrpc":"2.0","id":ID,"error":"it broke"}`:                                    `{"code":-32603,"message":"it broke","data":"it broke"}`,
+		`{"jsonrpc":"2.0","id":ID,"error":{"code":-1,"message":"m","data":` + deep + `}}`: "",
+	} {
+		s := &scripted{call: func(w http.ResponseWriter, _ *http.Request, id string) {
+			w.WriteHeader(http.StatusInternalServerError)
+			_, _ = io.WriteString(w, strings.ReplaceAll(body, "ID", id))
+		}}
+		c := dial(t, script(t, s), Options{HandshakeOnly: true})
+		_, err := tool(t, c, "x", "{}")
+		if want == "" {
+			wantFailure(t, err, transports.CodeUnreachable, transports.Unknown)
+			continue
+		}
+		var rpc *wire.Error
+		if !errors.As(err, &rpc) || string(rpc.JSON()) != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// What nests deeper than recursive readers can read fails the call it answers.
+func TestDeepAnswersFailTheirCall(t *testing.T) {
+	nest := func(levels int) string { return strings.Repeat(`{"a":[`, levels/2) + strings.Repeat(`]}`, levels/2) }
+	for name, c := range map[string]struct {
+		answer string
+		fails  bool
+	}{
+		"a result as deep as may be": {`{"jsonrpc":"2.0","id":ID,"result":` + nest(maxNesting) + `}`, false},
+		"a batch with it":            {`[{"jsonrpc":"2.0","id":ID,"result":` + nest(maxNesting) + `}]`, false},
+		"a result one level deeper":  {`{"jsonrpc":"2.0","id":ID,"result":[` + nest(maxNesting) + `]}`, true},
+		"a result much deeper":       {`{"jsonrpc":"2.0","result":` + nest(9000) + `,"id":ID}`, true},
+		"an error":                   {`{"jsonrpc":"2.0","id":ID,"error":{"code":-1,"message":"m","data":` + nest(maxNesting) + `}}`, true},
+		"a batch":                    {`[{"jsonrpc":"2.0","id":ID,"result":[` + nest(maxNesting) + `]}]`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			overEach(t, c.answer, func(t *testing.T, result json.RawMessage, err error, _ *recorder, _ string) {
+				if !c.fails {
+					if err != nil || string(result) != nest(maxNesting) {
+						t.Errorf("got %s, %v", result, err)
+					}
+					return
+				}
+				if f := wantFailure(t, err, transports.CodeProtocol, transports.Executed); !strings.Contains(f.Error(), "deeper than 512 levels") {
+					t.Errorf("got %v", f)
+				}
+			})
+		})
+	}
+	notice := `[{"jsonrpc":"2.0","method":"notifications/x","params":{"a":` + nest(600) + `}},{"jsonrpc":"2.0","id":ID,"result":{}}]`
+	t.Run("a notification", func(t *testing.T) {
+		overEach(t, notice, func(t *testing.T, _ json.RawMessage, err error, peer *recorder, log string) {
+			if got := peer.all(); err != nil || len(got) > 0 || !strings.Contains(log, "nested too deeply") {
+				t.Errorf("got %q, %v, and the log says %s", got, err, log)
+			}
+		})
+	})
+	t.Run("a list", func(t *testing.T) {
+		c, _ := inMemory(t, schema.Server{}, Options{}, func(p *puppet, m wire.Message) {
+			p.say(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"tools":[` + nest(maxNesting) + `]}}`)
+		})
+		_, err := c.List(t.Context(), "tools/list", "tools")
+		wantFailure(t, err, transports.CodeProtocol, transports.Executed)
+	})
+}
+
+// Servers that keep ids as doubles answer 1 with 1.0, and give back progress tokens
+// so.
+func TestIDsAreComparedAsNumbers(t *testing.T) {
+	for _, form := range []string{"ID", "ID.0", "ID.00", "IDe0", "IDE+0", "ID0e-1", `"ID"`} {
+		c, _ := inMemory(t, schema.Server{}, Options{}, func(p *puppet, m wire.Message) {
+			if !m.IsRequest() {
+				return
+			}
+			id := strings.ReplaceAll(form, "ID", string(m.ID))
+			p.say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + id + `,"progress":1}}`)
+			p.say(`{"jsonrpc":"2.0","id":` + string(m.ID) + `.5,"result":{"x":2}}`)
+			p.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{"x":1}}`)
+		})
+		peer, answered := &recorder{}, make(chan string, 1)
+		c.Start(&Call{Method: "x", Params: []byte(`{"_meta":{"progressToken":"t"}}`), Peer: peer, Done: func(result json.RawMessage, err error) {
+			answered <- fmt.Sprint(string(result), err)
+		}})
+		if got := <-answered; got != `{"x":1}<nil>` {
+			t.Errorf("%s: got %s", form, got)
+		}
+		if got := peer.all(); len(got) != 1 || got[0] != `notifications/progress {"progressToken":"t","progress":1}` {
+			t.Errorf("%s: progress %q", form, got)
+		}
+	}
+}
+
+// An answer that breaks the rules but says whose it is ends that call; it would wait
+// for ever otherwise.
+func TestMalformedAnswersEndTheirCall(t *testing.T) {
+	for name, answer := range map[string]string{
+		"an id twice":            `{"jsonrpc":"2.0","id":ID,"id":ID,"result":{}}`,
+		"two ids, ours is last":  `{"jsonrpc":"2.0","id":999,"id":ID,"result":{}}`,
+		"two ids, ours is first": `{"jsonrpc":"2.0","id":ID,"result":{},"id":999}`,
+		"a batch in a batch":     `[[{"jsonrpc":"2.0","id":ID,"result":{}}]]`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			overEach(t, answer, func(t *testing.T, _ json.RawMessage, err error, _ *recorder, _ string) {
+				var f *transports.Failure
+				if !errors.As(err, &f) || f.Code != transports.CodeProtocol {
+					t.Errorf("got %v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestErrorText(t *testing.T) {
+	overEach(t, `{"jsonrpc":"2.0","id":ID,"error":"it broke"}`, func(t *testing.T, _ json.RawMessage, err error, _ *recorder, _ string) {
+		if got, want := string(transports.WireError(err).JSON()), `{"code":-32603,"message":"it broke","data":"it broke"}`; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+}
+
+func TestByteOrderMark(t *testing.T) {
+	overEach(t, "\ufeff"+`{"jsonrpc":"2.0","id":ID,"result":{"x":1.0}}`, func(t *testing.T, result json.RawMessage, err error, _ *recorder, _ string) {
+		if err != nil || string(result) != `{"x":1.0}` {
+			t.Errorf("got %s, %v", result, err)
+		}
+	})
+}
