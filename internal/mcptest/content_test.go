@@ -10,6 +10,7 @@ import (
 )
 
 func TestResourcesAreRead(t *testing.T) {
+	t.Parallel()
 	h := ready(t, "-uri-prefix", "x://a/")
 	for uri, want := range map[string]string{
 		"x://a/text":    `"text":"contents of x://a/text"`,
@@ -30,6 +31,7 @@ func TestResourcesAreRead(t *testing.T) {
 }
 
 func TestUpdatesReachSubscribersOnly(t *testing.T) {
+	t.Parallel()
 	h := ready(t, "-resource", "x:1")
 	const touch = `{"uri":"x:1"}`
 	if got := h.Tool("touch", touch).Text(); got != "told 0" {
@@ -48,6 +50,7 @@ func TestUpdatesReachSubscribersOnly(t *testing.T) {
 }
 
 func TestPromptsAndCompletion(t *testing.T) {
+	t.Parallel()
 	h := ready(t, "-name", "f")
 	for args, want := range map[string]string{``: "f.greet absent", `,"arguments":{"who":"1.0"}`: `f.greet {"who":"1.0"}`} {
 		m := h.Call("prompts/get", `{"name":"f.greet"`+args+`}`)
@@ -68,6 +71,7 @@ func TestPromptsAndCompletion(t *testing.T) {
 }
 
 func TestLogAndNotify(t *testing.T) {
+	t.Parallel()
 	h := ready(t)
 	h.Tool("log", `{"level":"error","logger":"db","data":[1.0],"times":2}`)
 	m := h.WaitMethod("notifications/message", 2)
@@ -84,6 +88,7 @@ func TestLogAndNotify(t *testing.T) {
 }
 
 func TestReceivedReturnsTheBytes(t *testing.T) {
+	t.Parallel()
 	h := ready(t)
 	const odd = `{ "method":"notifications/roots/list_changed", "x":1.0,"jsonrpc":"2.0" }`
 	h.Send(odd)
@@ -97,6 +102,7 @@ func TestReceivedReturnsTheBytes(t *testing.T) {
 }
 
 func TestLedgerTellsWhatHappened(t *testing.T) {
+	t.Parallel()
 	ledger := mcptest.NewLedger(t)
 	h := ready(t, "-ledger", ledger.Path)
 	h.Call("tools/list", nil)

@@ -17,6 +17,7 @@ func modern(members ...string) string {
 }
 
 func TestDiscover(t *testing.T) {
+	t.Parallel()
 	for era, want := range map[string]string{"new": `["2026-07-28"]`, "both": `["2026-07-28","2024-11-05","2025-03-26","2025-06-18","2025-11-25"]`} {
 		h := mcptest.StartFake(t, "-era", era, "-name", "f", "-instructions", "i")
 		m := h.Call("server/discover", modern())
@@ -33,6 +34,7 @@ func TestDiscover(t *testing.T) {
 }
 
 func TestModernResultsCarryTheirType(t *testing.T) {
+	t.Parallel()
 	h := mcptest.StartFake(t, "-era", "new")
 	for method, params := range map[string]string{
 		"tools/list": modern(), "resources/read": modern(`"uri":"fake://fakemcp/text"`), "tools/call": modern(`"name":"echo"`), "server/discover": modern(),
@@ -51,6 +53,7 @@ func TestModernResultsCarryTheirType(t *testing.T) {
 }
 
 func TestErasAreToldApart(t *testing.T) {
+	t.Parallel()
 	h := mcptest.StartFake(t, "-era", "new")
 	if m := h.Call("initialize", `{"protocolVersion":"2025-11-25"}`); m.Code() != -32022 || !strings.Contains(string(m.Data()), `["2026-07-28"]`) {
 		t.Errorf("initialize: got %s", m.Error)
@@ -77,6 +80,7 @@ func TestErasAreToldApart(t *testing.T) {
 }
 
 func TestModernLogsAreAskedFor(t *testing.T) {
+	t.Parallel()
 	h := mcptest.StartFake(t, "-era", "new")
 	h.Call("tools/call", modern(`"name":"log"`))
 	if got := h.Count("notifications/message"); got != 0 {
@@ -87,6 +91,7 @@ func TestModernLogsAreAskedFor(t *testing.T) {
 }
 
 func TestModernAskIsAResult(t *testing.T) {
+	t.Parallel()
 	h := mcptest.StartFake(t, "-era", "new")
 	const args = `"name":"ask","arguments":{"method":"elicitation/create","params":{"f":1.0}}`
 	m := h.Call("tools/call", modern(args))
@@ -106,6 +111,7 @@ func TestModernAskIsAResult(t *testing.T) {
 }
 
 func TestListenTagsNotifications(t *testing.T) {
+	t.Parallel()
 	h := mcptest.StartFake(t, "-era", "new", "-resource", "x:1")
 	p := h.Go("subscriptions/listen", modern(`"notifications":{"toolsListChanged":true,"resourceSubscriptions":["x:1"]}`))
 	if m := h.WaitMethod("notifications/subscriptions/acknowledged", 1); string(m.Member("notifications")) != `{"toolsListChanged":true,"resourceSubscriptions":["x:1"]}` {
@@ -131,6 +137,7 @@ func TestListenTagsNotifications(t *testing.T) {
 }
 
 func TestListenEndsSilentlyWhenCancelled(t *testing.T) {
+	t.Parallel()
 	h := mcptest.StartFake(t, "-era", "new")
 	p := h.Go("subscriptions/listen", modern(`"notifications":{}`))
 	h.WaitMethod("notifications/subscriptions/acknowledged", 1)
@@ -148,6 +155,7 @@ func modernClient(t *testing.T, args ...string) *mcptest.Client {
 }
 
 func TestModernHTTP(t *testing.T) {
+	t.Parallel()
 	c := modernClient(t)
 	post := func(method, name, params string) mcptest.Reply {
 		c.Header.Set("Mcp-Method", method)
@@ -179,6 +187,7 @@ func TestModernHTTP(t *testing.T) {
 }
 
 func TestModernClientCancelsByLeaving(t *testing.T) {
+	t.Parallel()
 	ledger := mcptest.NewLedger(t)
 	c := modernClient(t, "-ledger", ledger.Path)
 	c.Header.Set("Mcp-Method", "tools/call")
@@ -195,6 +204,7 @@ func TestModernClientCancelsByLeaving(t *testing.T) {
 }
 
 func TestOldHTTPServerRefusesTheNewProtocol(t *testing.T) {
+	t.Parallel()
 	c := mcptest.NewClient(t, mcptest.ServeFake(t).URL)
 	c.Header.Set("Mcp-Protocol-Version", "2026-07-28")
 	r := c.Post(`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":` + modern() + `}`)

@@ -26,6 +26,7 @@ func rawHas(text string) func(mcptest.Message) bool {
 
 // TestAnswers looks at what the faults send that leave the process usable.
 func TestAnswers(t *testing.T) {
+	t.Parallel()
 	const echo = `"text":"{\"mode\":`
 	h := ready(t)
 	for _, c := range []struct {
@@ -63,6 +64,7 @@ func TestAnswers(t *testing.T) {
 }
 
 func TestHugeAndDeep(t *testing.T) {
+	t.Parallel()
 	h := ready(t)
 	if got := len(h.Tool("fault", `{"mode":"huge:2000000"}`).Raw); got < 2000000 {
 		t.Errorf("got %d bytes", got)
@@ -76,6 +78,7 @@ func TestHugeAndDeep(t *testing.T) {
 }
 
 func TestHangCall(t *testing.T) {
+	t.Parallel()
 	h := ready(t, "-fault", "hang-call")
 	p := h.Go("tools/call", mcptest.ToolParams("echo", nil))
 	if !unanswered(h, p) {
@@ -87,6 +90,7 @@ func TestHangCall(t *testing.T) {
 }
 
 func TestLateAnswersACancelledCall(t *testing.T) {
+	t.Parallel()
 	h := ready(t, "-fault", "late")
 	p := h.Go("tools/call", mcptest.ToolParams("echo", nil))
 	if !unanswered(h, p) {
@@ -99,6 +103,7 @@ func TestLateAnswersACancelledCall(t *testing.T) {
 }
 
 func TestLateProgress(t *testing.T) {
+	t.Parallel()
 	h := ready(t, "-fault", "late-progress")
 	before := len(h.Lines())
 	h.Call("tools/call", mcptest.ToolParams("echo", nil, `"_meta":{"progressToken":7}`))
@@ -109,6 +114,7 @@ func TestLateProgress(t *testing.T) {
 }
 
 func TestCrashes(t *testing.T) {
+	t.Parallel()
 	for fault, answers := range map[string]int{"crash-call": 0, "crash-after": 1} {
 		h := ready(t, "-fault", fault)
 		before := len(h.Lines())
@@ -123,6 +129,7 @@ func TestCrashes(t *testing.T) {
 }
 
 func TestPartial(t *testing.T) {
+	t.Parallel()
 	for fault, want := range map[string]int{"partial:1": 1, "partial:17": 17, "partial": 100} {
 		h := ready(t, "-fault", fault)
 		before := len(h.Lines())
@@ -155,6 +162,7 @@ func TestPartialHang(t *testing.T) {
 }
 
 func TestCloseStdout(t *testing.T) {
+	t.Parallel()
 	h := ready(t, "-fault", "close-stdout")
 	before := len(h.Lines())
 	h.Go("tools/call", mcptest.ToolParams("echo", nil))

@@ -19,6 +19,7 @@ const callEcho = `{"jsonrpc":"2.0","id":41,"method":"tools/call","params":{"name
 // TestHTTPAnswers looks at what the faults send in place of a call's answer, and
 // at whether the call ran.
 func TestHTTPAnswers(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		fault  string
 		status int
@@ -79,6 +80,7 @@ func broken(r mcptest.Reply) bool { return r.Err != nil && r.Body == "" }
 
 // TestHTTPStalls gives up on its own: these faults last as long as the client does.
 func TestHTTPStalls(t *testing.T) {
+	t.Parallel()
 	for _, fault := range []string{"stall-sse", "slow-header", "slow-body:60000", "hang-call"} {
 		ledger := mcptest.NewLedger(t)
 		c := readyWeb(t, "-ledger", ledger.Path, "-fault", fault)
@@ -95,6 +97,7 @@ func TestHTTPStalls(t *testing.T) {
 }
 
 func TestUnauthorizedEverywhere(t *testing.T) {
+	t.Parallel()
 	c := mcptest.NewClient(t, mcptest.ServeFake(t, "-fault", "h401").URL)
 	if r := c.Post(initialize); r.Status != 401 || !strings.HasPrefix(r.Header.Get("WWW-Authenticate"), "Bearer ") {
 		t.Errorf("got status %d", r.Status)
@@ -108,6 +111,7 @@ func TestUnauthorizedEverywhere(t *testing.T) {
 }
 
 func TestSessionIsLostOnce(t *testing.T) {
+	t.Parallel()
 	c := readyWeb(t, "-fault", "h404-once")
 	for range 2 { // the second shows that the session stays lost
 		if got := c.Post(callEcho).Status; got != 404 {
@@ -122,6 +126,7 @@ func TestSessionIsLostOnce(t *testing.T) {
 }
 
 func TestRedirects(t *testing.T) {
+	t.Parallel()
 	elsewhere := httptest.NewServer(http.NotFoundHandler())
 	defer elsewhere.Close()
 	for fault, want := range map[string]int{"redirect": 307, "redirect-302": 302} {
@@ -133,6 +138,7 @@ func TestRedirects(t *testing.T) {
 }
 
 func TestSlowBodyComesByteByByte(t *testing.T) {
+	t.Parallel()
 	c := readyWeb(t, "-fault", "slow-body:1")
 	started := time.Now()
 	r := c.Post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"raw","arguments":{"result":{}}}}`)
@@ -142,6 +148,7 @@ func TestSlowBodyComesByteByByte(t *testing.T) {
 }
 
 func TestGzipBombIsSmall(t *testing.T) {
+	t.Parallel()
 	c := readyWeb(t, "-fault", "gzip-bomb:5000000")
 	c.Header.Set("Accept-Encoding", "gzip") // which leaves the decoding to us
 	r := c.Post(callEcho)
@@ -158,6 +165,7 @@ func TestGzipBombIsSmall(t *testing.T) {
 }
 
 func TestNoSession(t *testing.T) {
+	t.Parallel()
 	c := readyWeb(t, "-fault", "no-session")
 	if c.Session != "" || c.Tool("echo", nil).Result == nil {
 		t.Errorf("got session %q", c.Session)
@@ -165,6 +173,7 @@ func TestNoSession(t *testing.T) {
 }
 
 func TestGetStreamFaults(t *testing.T) {
+	t.Parallel()
 	for fault, want := range map[string]int{"get-status": 405, "get-status:500": 500, "get-html": 200, "get-ends": 200} {
 		c := readyWeb(t, "-fault", fault)
 		r := c.Do(context.Background(), http.MethodGet, "")

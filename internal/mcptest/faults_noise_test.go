@@ -8,6 +8,7 @@ import (
 )
 
 func TestJunk(t *testing.T) {
+	t.Parallel()
 	h := ready(t, "-fault", "junk:40", "-fault-tool", "pid")
 	before := len(h.Lines())
 	h.Tool("pid", nil)
@@ -17,6 +18,7 @@ func TestJunk(t *testing.T) {
 }
 
 func TestStderrFlood(t *testing.T) {
+	t.Parallel()
 	h := ready(t, "-fault", "stderr-flood:100000", "-fault-tool", "pid")
 	h.Tool("pid", nil)
 	if got := strings.Count(h.WaitStderr("that was all"), "x"); got != 100_000 {
@@ -25,6 +27,7 @@ func TestStderrFlood(t *testing.T) {
 }
 
 func TestNoiseOnDiscover(t *testing.T) {
+	t.Parallel()
 	const complaint = "Traceback"
 	h := mcptest.StartFake(t, "-fault", "noisy-exit-discover")
 	h.Go("server/discover", `{}`)

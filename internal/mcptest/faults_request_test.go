@@ -14,6 +14,7 @@ func unanswered(h *mcptest.Host, p *mcptest.Pending) bool {
 }
 
 func TestExitOnRequest(t *testing.T) {
+	t.Parallel()
 	for fault, method := range map[string]string{
 		"exit-on-init": "initialize", "exit-on-discover": "server/discover", "exit-on-list": "prompts/list", "exit-on-list:tools": "tools/list",
 	} {
@@ -29,6 +30,7 @@ func TestExitOnRequest(t *testing.T) {
 }
 
 func TestHangOnRequest(t *testing.T) {
+	t.Parallel()
 	for fault, method := range map[string]string{
 		"hang-discover": "server/discover", "hang-list": "tools/list", "hang-list:prompts": "prompts/list",
 	} {
@@ -45,6 +47,7 @@ func TestHangOnRequest(t *testing.T) {
 // TestHangInit needs another way to know that time has passed: initialize is
 // served before anything else is read.
 func TestHangInit(t *testing.T) {
+	t.Parallel()
 	ledger := mcptest.NewLedger(t)
 	h := lingering(t, "-ledger", ledger.Path, "-fault", "hang-init")
 	p := h.Go("initialize", `{"protocolVersion":"2025-11-25"}`)
@@ -55,6 +58,7 @@ func TestHangInit(t *testing.T) {
 }
 
 func TestHangPing(t *testing.T) {
+	t.Parallel()
 	h := ready(t, "-fault", "hang-ping")
 	p := h.Go("ping", nil)
 	if h.Tool("echo", nil); p.Done() {
@@ -63,6 +67,7 @@ func TestHangPing(t *testing.T) {
 }
 
 func TestFailOnRequest(t *testing.T) {
+	t.Parallel()
 	m := mcptest.StartFake(t, "-fault", "fail-init").Call("initialize", nil)
 	if m.Code() != -32603 || !strings.Contains(string(m.Data()), grease) {
 		t.Errorf("got %s", m.Raw)
@@ -79,6 +84,7 @@ func TestFailOnRequest(t *testing.T) {
 }
 
 func TestSlowOnRequest(t *testing.T) {
+	t.Parallel()
 	h := ready(t, "-fault", "slow-init:5,slow-list:5")
 	p := h.Go("tools/list", nil)
 	if h.Call("ping", nil); p.Wait().Result == nil {
@@ -87,6 +93,7 @@ func TestSlowOnRequest(t *testing.T) {
 }
 
 func TestGatesHoldAnswersBack(t *testing.T) {
+	t.Parallel()
 	for fault, method := range map[string]string{"gate-init": "initialize", "gate-list": "tools/list", "gate-call": "tools/call"} {
 		ledger, gate := mcptest.NewLedger(t), mcptest.NewGate(t)
 		h := mcptest.StartFake(t, "-ledger", ledger.Path, "-fault", fault+":"+gate.Path)
@@ -106,6 +113,7 @@ func TestGatesHoldAnswersBack(t *testing.T) {
 }
 
 func TestNoisyDiscover(t *testing.T) {
+	t.Parallel()
 	h := mcptest.StartFake(t, "-fault", "stderr-on-discover")
 	got := h.Call("server/discover", `{}`).Code()
 	h.CloseStdin()
@@ -116,6 +124,7 @@ func TestNoisyDiscover(t *testing.T) {
 }
 
 func TestCursors(t *testing.T) {
+	t.Parallel()
 	for fault, want := range map[string]string{"cursor-loop": `"again"`, "cursor-empty": `""`} {
 		h := ready(t, "-fault", fault)
 		for range 2 {
@@ -137,6 +146,7 @@ func TestCursors(t *testing.T) {
 }
 
 func TestFaultsCanBeNarrowed(t *testing.T) {
+	t.Parallel()
 	h := ready(t, "-fault", "noresult", "-fault-tool", "pid")
 	if h.Tool("echo", nil).Result == nil || h.Tool("pid", nil).Result != nil {
 		t.Error("-fault-tool did not narrow the fault")
@@ -155,6 +165,7 @@ func TestFaultsCanBeNarrowed(t *testing.T) {
 }
 
 func TestUnknownFaultIsRefused(t *testing.T) {
+	t.Parallel()
 	h := mcptest.StartFake(t, "-fault", "nonsense")
 	if got := h.Wait(); got != 2 || !strings.Contains(h.Stderr(), `no fault "nonsense"`) {
 		t.Errorf("got status %d and %q", got, h.Stderr())

@@ -21,6 +21,7 @@ func lingering(t *testing.T, args ...string) *mcptest.Host {
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`
 
 func TestExitNow(t *testing.T) {
+	t.Parallel()
 	h := mcptest.StartFake(t, "-fault", "exit-now")
 	if got := h.Wait(); got != 7 {
 		t.Errorf("got status %d, want 7", got)
@@ -31,6 +32,7 @@ func TestExitNow(t *testing.T) {
 }
 
 func TestExitLeak(t *testing.T) {
+	t.Parallel()
 	h := mcptest.Start(t, mcptest.HostOptions{Args: []string{mcptest.Fake(t), "-fault", "exit-leak:API_KEY"}, Env: []string{"API_KEY=s3cret"}})
 	if got := h.Wait(); got != 7 || !strings.Contains(h.Stderr(), "API_KEY=s3cret") {
 		t.Errorf("got status %d and %q", got, h.Stderr())
@@ -38,6 +40,7 @@ func TestExitLeak(t *testing.T) {
 }
 
 func TestFailFirst(t *testing.T) {
+	t.Parallel()
 	ledger := mcptest.NewLedger(t)
 	for n, want := range []int{7, 7, 0} {
 		h := mcptest.StartFake(t, "-ledger", ledger.Path, "-fault", "fail-first:2")
@@ -52,6 +55,7 @@ func TestFailFirst(t *testing.T) {
 }
 
 func TestExitAt(t *testing.T) {
+	t.Parallel()
 	h := mcptest.StartFake(t, "-fault", "exit-at:2")
 	h.Send(initialize)
 	h.WaitFor(mcptest.Message.IsAnswer)
@@ -63,6 +67,7 @@ func TestExitAt(t *testing.T) {
 
 // TestFraming compares the bytes before, within and after the first answer.
 func TestFraming(t *testing.T) {
+	t.Parallel()
 	for fault, fits := range map[string]func(out string) bool{
 		"banner":        func(s string) bool { return strings.HasPrefix(s, "Fake MCP server") && strings.Count(s, "\n") == 4 },
 		"banner:5":      func(s string) bool { return strings.Count(s, "\n") == 6 },
@@ -87,6 +92,7 @@ func TestFraming(t *testing.T) {
 }
 
 func TestStderrFaults(t *testing.T) {
+	t.Parallel()
 	for fault, fits := range map[string]func(s string) bool{
 		"stderr-spam:1000":      func(s string) bool { return len(s) == 1000 && strings.Count(s, "\n") == 10 },
 		"stderr-nonewline:1000": func(s string) bool { return s == strings.Repeat("x", 1000) },
@@ -100,6 +106,7 @@ func TestStderrFaults(t *testing.T) {
 }
 
 func TestIgnoreTerm(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("no signals")
 	}
@@ -112,6 +119,7 @@ func TestIgnoreTerm(t *testing.T) {
 }
 
 func TestIgnoreEOF(t *testing.T) {
+	t.Parallel()
 	ledger := mcptest.NewLedger(t)
 	h := lingering(t, "-ledger", ledger.Path, "-fault", "ignore-eof")
 	h.CloseStdin()
@@ -124,6 +132,7 @@ func TestIgnoreEOF(t *testing.T) {
 // TestNoReadAfterInit fills the pipe: the answer to the ping never comes, and a
 // write of more than a pipe holds does not finish.
 func TestNoReadAfterInit(t *testing.T) {
+	t.Parallel()
 	h := lingering(t, "-fault", "no-read-after-init")
 	h.Initialize(version, nil)
 	written := make(chan error)
@@ -142,6 +151,7 @@ func TestNoReadAfterInit(t *testing.T) {
 }
 
 func TestCloseStdin(t *testing.T) {
+	t.Parallel()
 	h := lingering(t, "-fault", "close-stdin")
 	h.Initialize(version, nil)
 	h.Tool("echo", nil)
@@ -169,6 +179,7 @@ func TestDoubleFork(t *testing.T) {
 }
 
 func TestOddLists(t *testing.T) {
+	t.Parallel()
 	h := ready(t, "-bare", "-tools", "1", "-name", "f", "-fault", "dup-uri,dup-tool,bad-entry")
 	if got := keys(t, h.Call("resources/list", nil), "resources", "uri"); !slices.Equal(got, []string{"fake://f/text", "fake://f/blob", "fake://f/text"}) {
 		t.Errorf("got %q", got)

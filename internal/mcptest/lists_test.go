@@ -25,6 +25,7 @@ func keys(t *testing.T, m mcptest.Message, list, member string) []string {
 }
 
 func TestInitializeNegotiates(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		asked, want string
 		args        []string
@@ -42,6 +43,7 @@ func TestInitializeNegotiates(t *testing.T) {
 }
 
 func TestInitializeDescribesTheServer(t *testing.T) {
+	t.Parallel()
 	h := mcptest.StartFake(t, "-name", "gît", "-instructions", "Use <it>.", "-no", "resources,logging")
 	m := h.Initialize(version, nil)
 	if got := string(m.Member("serverInfo", "name")); got != `"gît"` {
@@ -61,6 +63,7 @@ func TestInitializeDescribesTheServer(t *testing.T) {
 }
 
 func TestAdvertisedAndRefused(t *testing.T) {
+	t.Parallel()
 	h := mcptest.StartFake(t, "-advertise-but-32601", "resources,prompts")
 	if m := h.Initialize(version, nil); m.Member("capabilities", "resources") == nil {
 		t.Errorf("got capabilities %s", m.Member("capabilities"))
@@ -73,6 +76,7 @@ func TestAdvertisedAndRefused(t *testing.T) {
 }
 
 func TestRequestsBeforeInitializeAreRefused(t *testing.T) {
+	t.Parallel()
 	h := mcptest.StartFake(t)
 	if got := h.Tool("echo", nil).Code(); got != -32600 {
 		t.Errorf("got code %d, want -32600", got)
@@ -80,6 +84,7 @@ func TestRequestsBeforeInitializeAreRefused(t *testing.T) {
 }
 
 func TestListsArePaged(t *testing.T) {
+	t.Parallel()
 	h := ready(t, "-bare", "-tools", "5", "-page", "2")
 	var names []string
 	params, pages := `{}`, 0
@@ -102,6 +107,7 @@ func TestListsArePaged(t *testing.T) {
 }
 
 func TestGivenEntriesAreListedVerbatim(t *testing.T) {
+	t.Parallel()
 	const tool = `{"name":"a b","inputSchema":{"type":"object"},"n":1.0}`
 	const res = `{"uri":"x:1","name":"one","size":1e2}`
 	h := ready(t, "-bare", "-tool", tool, "-resource", res, "-resource", "x:2", "-prompt", "p1", "-prompt", "p2")
@@ -121,6 +127,7 @@ func TestGivenEntriesAreListedVerbatim(t *testing.T) {
 }
 
 func TestListsChange(t *testing.T) {
+	t.Parallel()
 	h := ready(t, "-bare", "-name", "f")
 	for n, c := range []struct{ kind, list, member, key string }{
 		{"tool", "tools", "name", "new"},

@@ -37,6 +37,7 @@ func TestEnvironmentIsOwn(t *testing.T) {
 }
 
 func TestStderrIsKept(t *testing.T) {
+	t.Parallel()
 	h := ready(t)
 	h.Tool("stderr", `{"text":"hello"}`)
 	if got := h.WaitStderr("hello"); got != "hello\n" {
@@ -45,12 +46,14 @@ func TestStderrIsKept(t *testing.T) {
 }
 
 func TestBig(t *testing.T) {
+	t.Parallel()
 	if got := len(ready(t).Tool("big", `{"bytes":3000000}`).Text()); got != 3000000 {
 		t.Errorf("got %d bytes", got)
 	}
 }
 
 func TestPidIsAliveUntilItIsNot(t *testing.T) {
+	t.Parallel()
 	h := ready(t)
 	pid, _ := strconv.Atoi(h.Tool("pid", nil).Text())
 	if pid != h.Pid() || !mcptest.Alive(pid) {
@@ -61,6 +64,7 @@ func TestPidIsAliveUntilItIsNot(t *testing.T) {
 }
 
 func TestCrashEndsTheProcess(t *testing.T) {
+	t.Parallel()
 	ledger := mcptest.NewLedger(t)
 	h := ready(t, "-ledger", ledger.Path)
 	h.Go("tools/call", mcptest.ToolParams("crash", nil))
@@ -73,6 +77,7 @@ func TestCrashEndsTheProcess(t *testing.T) {
 }
 
 func TestEndOfInputLetsCallsFinish(t *testing.T) {
+	t.Parallel()
 	h := ready(t)
 	p := h.Go("tools/call", mcptest.ToolParams("big", `{"bytes":1000000}`))
 	q := h.Go("tools/call", mcptest.ToolParams("sleep", nil))
@@ -86,6 +91,7 @@ func TestEndOfInputLetsCallsFinish(t *testing.T) {
 }
 
 func TestSignalEndsTheProcess(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("no signals")
 	}

@@ -13,6 +13,7 @@ import (
 // TestStrictClientIsContent lets an implementation that is not ours use the fake:
 // what it refuses would be a fault that nobody asked for.
 func TestStrictClientIsContent(t *testing.T) {
+	t.Parallel()
 	stdio := func(args ...string) func(*testing.T) mcp.Transport {
 		return func(t *testing.T) mcp.Transport {
 			return &mcp.CommandTransport{Command: exec.Command(mcptest.Fake(t), args...)}

@@ -11,6 +11,7 @@ import (
 const grease = `"x-grease":{"n":9007199254740993,"f":1.0,"e":1e2}`
 
 func TestEchoKeepsBytes(t *testing.T) {
+	t.Parallel()
 	h := ready(t)
 	const args = `{"b":1.0,"a":[9007199254740993,1e2,"\u00e9<"]}`
 	m := h.Tool("echo", args)
@@ -26,6 +27,7 @@ func TestEchoKeepsBytes(t *testing.T) {
 }
 
 func TestEchoTellsAbsentFromEmpty(t *testing.T) {
+	t.Parallel()
 	h := ready(t)
 	for _, c := range []struct {
 		args any
@@ -38,6 +40,7 @@ func TestEchoTellsAbsentFromEmpty(t *testing.T) {
 }
 
 func TestRawAnswersTheBytes(t *testing.T) {
+	t.Parallel()
 	h := ready(t)
 	const want = `{"z":1.0, "content" :[],"n":1e400}`
 	if got := string(h.Tool("raw", `{"result":`+want+`}`).Result); got != want {
@@ -46,6 +49,7 @@ func TestRawAnswersTheBytes(t *testing.T) {
 }
 
 func TestFailAnswersAnError(t *testing.T) {
+	t.Parallel()
 	h := ready(t)
 	m := h.Tool("fail", nil)
 	if m.Code() != -32042 || !strings.Contains(string(m.Data()), grease) {
@@ -58,6 +62,7 @@ func TestFailAnswersAnError(t *testing.T) {
 }
 
 func TestProgressPrecedesTheResult(t *testing.T) {
+	t.Parallel()
 	h := ready(t)
 	before := len(h.Lines())
 	h.Call("tools/call", mcptest.ToolParams("progress", `{"steps":2}`, `"_meta":{"progressToken":"tök"}`))
@@ -76,6 +81,7 @@ func TestProgressPrecedesTheResult(t *testing.T) {
 }
 
 func TestSleepEndsSilentlyWhenCancelled(t *testing.T) {
+	t.Parallel()
 	ledger := mcptest.NewLedger(t)
 	h := ready(t, "-ledger", ledger.Path)
 	p := h.Go("tools/call", mcptest.ToolParams("sleep", nil))
@@ -89,6 +95,7 @@ func TestSleepEndsSilentlyWhenCancelled(t *testing.T) {
 }
 
 func TestAskReturnsTheAnswerVerbatim(t *testing.T) {
+	t.Parallel()
 	h := mcptest.Start(t, mcptest.HostOptions{
 		Args: []string{mcptest.Fake(t)},
 		OnRequest: mcptest.Handlers{

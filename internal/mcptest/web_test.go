@@ -19,6 +19,7 @@ func readyWeb(t *testing.T, args ...string) *mcptest.Client {
 }
 
 func TestStreamableHTTP(t *testing.T) {
+	t.Parallel()
 	c := readyWeb(t)
 	if !strings.HasPrefix(c.Session, "sess-") {
 		t.Errorf("got session %q", c.Session)
@@ -36,6 +37,7 @@ func TestStreamableHTTP(t *testing.T) {
 }
 
 func TestPlainAnswers(t *testing.T) {
+	t.Parallel()
 	c := readyWeb(t, "-json")
 	r := c.Post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"raw","arguments":{"result":{"f":1.0}}}}`)
 	if got := r.Header.Get("Content-Type"); got != "application/json" || r.Body != `{"result":{"f":1.0},"jsonrpc":"2.0","id":1}` {
@@ -50,6 +52,7 @@ func TestPlainAnswers(t *testing.T) {
 // TestLineBreaksSurviveEvents sends a message that is laid out over lines, which
 // HTTP allows and an event carries as several data fields.
 func TestLineBreaksSurviveEvents(t *testing.T) {
+	t.Parallel()
 	c := readyWeb(t)
 	const result = "{\n  \"f\": 1.0\n}"
 	r := c.Post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"raw","arguments":{"result":` + result + `}}}`)
@@ -59,6 +62,7 @@ func TestLineBreaksSurviveEvents(t *testing.T) {
 }
 
 func TestSessionsAreKnown(t *testing.T) {
+	t.Parallel()
 	c := mcptest.NewClient(t, mcptest.ServeFake(t).URL)
 	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 	if got := c.Post(ping).Status; got != 400 {
@@ -82,6 +86,7 @@ func TestSessionsAreKnown(t *testing.T) {
 }
 
 func TestGetStreamCarriesTheRest(t *testing.T) {
+	t.Parallel()
 	c := readyWeb(t)
 	c.Tool("notify", `{"method":"notifications/early"}`)
 	messages, stop := c.Listen()
@@ -99,6 +104,7 @@ func TestGetStreamCarriesTheRest(t *testing.T) {
 }
 
 func TestAskOverHTTP(t *testing.T) {
+	t.Parallel()
 	c := readyWeb(t)
 	messages, _ := c.Stream(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"method":"roots/list"}}}`)
 	asked := <-messages
@@ -112,6 +118,7 @@ func TestAskOverHTTP(t *testing.T) {
 }
 
 func TestBearer(t *testing.T) {
+	t.Parallel()
 	c := mcptest.NewClient(t, mcptest.ServeFake(t, "-bearer", "s3cret").URL)
 	r := c.Post(initialize)
 	if r.Status != 401 || !strings.Contains(r.Header.Get("WWW-Authenticate"), "resource_metadata=") {
@@ -122,6 +129,7 @@ func TestBearer(t *testing.T) {
 }
 
 func TestLegacySSE(t *testing.T) {
+	t.Parallel()
 	server := mcptest.ServeFake(t, "-sse")
 	c := mcptest.NewClient(t, server.URL)
 	resp, err := http.Get(server.URL)
