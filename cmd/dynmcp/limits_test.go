@@ -170,8 +170,9 @@ func TestTooFewDescriptorsForHTTP(t *testing.T) {
 func TestLargeCallsInFlight(t *testing.T) {
 	t.Parallel()
 	const servers = 4
-	for _, c := range []struct{ mb, inFlight, rounds, atMost int }{{1, 64, 4, 320}, {5, 32, 1, 640}} {
+	for _, c := range []struct{ mb, inFlight, rounds, atMost int }{{1, 64, 2, 320}, {5, 32, 1, 640}} {
 		t.Run(fmt.Sprintf("%d MB", c.mb), func(t *testing.T) {
+			t.Parallel()
 			gate := mcptest.NewGate(t)
 			var entries []entry
 			for n := range servers {
@@ -190,8 +191,8 @@ func TestLargeCallsInFlight(t *testing.T) {
 			gate.Open()
 			for round := range c.rounds {
 				for n, answer := range pending {
-					if got := answer.Wait().Text(); got != large {
-						t.Errorf("call %d: got %.300s", n, got)
+					if m := answer.Wait(); !strings.Contains(m.Raw, large) {
+						t.Errorf("call %d: got %.300s", n, m.Raw)
 					}
 					if round+1 < c.rounds {
 						pending[n] = call(n)
