@@ -195,8 +195,8 @@ func TestLargeCallsInFlight(t *testing.T) {
 			gate.Open()
 			for round := range c.rounds {
 				for n, answer := range pending {
-					if got := answer.Wait().Text(); got != large {
-						t.Errorf("call %d: got %.300s", n, got)
+					if m := answer.Wait(); !strings.Contains(m.Raw, large) {
+						t.Errorf("call %d: got %.300s", n, m.Raw)
 					}
 					if round+1 < c.rounds {
 						pending[n] = call(n)

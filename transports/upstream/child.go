@@ -21,11 +21,10 @@ const (
 	// drainGrace is how long pipes are read after the child is gone: a
 	// grandchild may hold them open.
 	drainGrace = 500 * time.Millisecond
-	// lastLines is how long the calls of a child that ended wait for what it
-	// said last, where its own children keep its stderr open; quiet is how long
-	// nothing must come from its stdout, where they keep that.
-	lastLines = 50 * time.Millisecond
-	quiet     = 250 * time.Millisecond
+	// quiet is how long nothing must come from the stdout and stderr of a child
+	// that has ended, if its own children keep them open, before its calls end
+	// without what it may have said last.
+	quiet = 250 * time.Millisecond
 )
 
 // A childLink speaks to a command over the pipes of its process. The command and
@@ -35,7 +34,7 @@ type childLink struct {
 	tree       *guard.Tree
 	stdin      *os.File
 	stdout     *timedPipe
-	errPipe    *os.File
+	errPipe    *timedPipe
 	stderrTail stderrTail
 	stdoutRead chan struct{} // closed when stdout was read to its end
 	stderrRead chan struct{} // closed when stderr was
@@ -85,14 +84,14 @@ func (l *childLink) start(command string, args []string, dir string, env []strin
 		return r
 	}
 	var in, out, errs *os.File
-	l.stdin, l.stdout, l.errPipe = pipe(&in, true), &timedPipe{File: pipe(&out, false)}, pipe(&errs, false)
+	l.stdin, l.stdout, l.errPipe = pipe(&in, true), &timedPipe{File: pipe(&out, false)}, &timedPipe{File: pipe(&errs, false)}
 	defer closeAll(&theirs)
 	if err == nil {
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, errs
 		l.tree, err = guard.Start(cmd)
 	}
 	if err != nil {
-		closeAll(&[]*os.File{l.stdin, l.stdout.File, l.errPipe})
+		closeAll(&[]*os.File{l.stdin, l.stdout.File, l.errPipe.File})
 	}
 	return err
 }
@@ -125,7 +124,7 @@ func (l *childLink) watchStdin() {
 	}
 }
 
-// giveUp ends a child that can no longer be talked to, unless it ends by
+// endAfter ends a child that can no longer be talked to, unless it ends by
 // itself in time: its exit status says more than a broken pipe.
 func (l *childLink) endAfter(grace time.Duration, why error) {
 	timer := time.NewTimer(grace)
@@ -145,7 +144,7 @@ func (l *childLink) endAfter(grace time.Duration, why error) {
 func (l *childLink) watchExit() {
 	why := l.tree.Wait()
 	l.stdout.awaitSilence(l.stdoutRead)
-	waitAtMost(l.stderrRead, lastLines)
+	l.errPipe.awaitSilence(l.stderrRead)
 	l.conn.end(why)
 	l.tree.Reap()
 	close(l.gone)

@@ -127,16 +127,13 @@ func (c *call) strikeAnswer(msg []byte) bool {
 }
 
 func (c *call) faultWanted() string {
-	var p struct {
-		Name      string `json:"name"`
-		Arguments struct {
-			Mode string `json:"mode"`
-		} `json:"arguments"`
+	var arguments struct {
+		Mode string `json:"mode"`
 	}
-	if c.Method != "tools/call" || json.Unmarshal(c.Params, &p) != nil || p.Name != "fault" {
+	if c.toolName() != "fault" || json.Unmarshal(c.params.Arguments, &arguments) != nil {
 		return ""
 	}
-	return p.Arguments.Mode
+	return arguments.Mode
 }
 
 // aims reports whether an answer fault is meant for this call.
@@ -151,12 +148,12 @@ func (a armed) aims(c *call) bool {
 	return a.tool == "" || a.tool == c.toolName()
 }
 
+// toolName is the tool that is called, "" where none is.
 func (c *call) toolName() string {
-	var p struct {
-		Name string `json:"name"`
+	if c.Method != "tools/call" {
+		return ""
 	}
-	_ = json.Unmarshal(c.Params, &p)
-	return p.Name
+	return c.params.Name
 }
 
 // due reports whether the fault has strikes left. They are counted in the ledger,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -125,20 +126,17 @@ func (f *fake) capabilities() string {
 // event is the call's line in the ledger: the method and what names its object.
 // Lists, calls and the handshake are written shorter, they are counted most.
 func (c *call) event() string {
-	var p struct {
-		Name            string `json:"name"`
-		URI             string `json:"uri"`
-		Level           string `json:"level"`
-		ProtocolVersion string `json:"protocolVersion"`
-		Arguments       struct {
-			Nonce string `json:"nonce"`
-		} `json:"arguments"`
+	p := c.params // what was not understood stays out of the line
+	var arguments struct {
+		Nonce string `json:"nonce"`
 	}
-	_ = json.Unmarshal(c.Params, &p) // best effort: what does not fit stays out of the line
+	if bytes.Contains(p.Arguments, []byte(`"nonce"`)) {
+		_ = json.Unmarshal(p.Arguments, &arguments)
+	}
 	kind, isList := strings.CutSuffix(c.Method, "/list")
 	switch {
 	case c.Method == "tools/call":
-		return "call " + p.Name + " " + p.Arguments.Nonce
+		return "call " + p.Name + " " + arguments.Nonce
 	case isList:
 		return "list " + kind
 	}

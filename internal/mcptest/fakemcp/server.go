@@ -75,6 +75,19 @@ type call struct {
 	header http.Header      // HTTP only
 	send   func(msg []byte) // sends what belongs to this request, its answer last
 	about  meta             // the new protocol's, zero for the old
+
+	params    callParams // what was understood of the request's
+	paramsErr error      // why that is not all
+}
+
+// callParams are what several methods look at, read once: they may be large.
+type callParams struct {
+	Name            string          `json:"name"`
+	URI             string          `json:"uri"`
+	Level           string          `json:"level"`
+	ProtocolVersion string          `json:"protocolVersion"`
+	Arguments       json.RawMessage `json:"arguments"`
+	Meta            meta            `json:"_meta"`
 }
 
 // errSilent ends a call without an answer.
@@ -118,7 +131,9 @@ func (p *peer) record(raw []byte) {
 
 func (p *peer) begin(m message, send func([]byte)) *call {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &call{message: m, peer: p, ctx: ctx, cancel: cancel, send: send, about: m.meta()}
+	c := &call{message: m, peer: p, ctx: ctx, cancel: cancel, send: send}
+	c.paramsErr = decode(m.Params, &c.params)
+	c.about = c.params.Meta
 	p.fake.ledger.add("%s", c.event())
 	p.mu.Lock()
 	p.running[string(m.ID)] = cancel

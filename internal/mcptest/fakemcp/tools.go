@@ -57,22 +57,19 @@ func listedTool(name string) entry { return tool{name: name, doc: "Added later. 
 
 // callTool runs a built-in tool. Any other name echoes if it is listed.
 func (c *call) callTool() (json.RawMessage, error) {
-	var params struct {
-		Name      string          `json:"name"`
-		Arguments json.RawMessage `json:"arguments"`
+	if c.paramsErr != nil {
+		return nil, c.paramsErr
 	}
-	if err := decode(c.Params, &params); err != nil {
-		return nil, err
-	}
+	name, arguments := c.params.Name, c.params.Arguments
 	for _, t := range builtins {
-		if t.name == params.Name {
-			return t.run(c, params.Arguments)
+		if t.name == name {
+			return t.run(c, arguments)
 		}
 	}
-	if c.peer.fake.offer.has("tools", params.Name) {
-		return runEcho(c, params.Arguments)
+	if c.peer.fake.offer.has("tools", name) {
+		return runEcho(c, arguments)
 	}
-	return nil, failure(-32602, "Unknown tool: %s", params.Name)
+	return nil, failure(-32602, "Unknown tool: %s", name)
 }
 
 func runEcho(_ *call, args json.RawMessage) (json.RawMessage, error) {
