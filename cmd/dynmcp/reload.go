@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
-	"sync"
 	"syscall"
 	"time"
 
@@ -30,6 +29,9 @@ const (
 	// are still those of the config. No event says that a parent of theirs was
 	// replaced, or a symbolic link on the way.
 	watchInterval = 2 * time.Second
+	// maxStopWait is how long the end of dynmcp waits for a reload under way: a look
+	// at a dead network mount cannot be interrupted.
+	maxStopWait = time.Second
 )
 
 // A reloader reloads the config when its files change, or on SIGHUP. A config that
@@ -47,16 +49,17 @@ type reloader struct {
 	failed  bool                   // to watch one of them; said once
 }
 
-// start follows the config until stop is called, which waits for the end. Without
-// watch only SIGHUP counts.
+// start follows the config until stop is called, which waits for the end, but not
+// for a file system that hangs. Without watch only SIGHUP counts.
 func (r *reloader) start(watch bool) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	hangup := make(chan os.Signal, 1)
 	if !signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(hangup, syscall.SIGHUP)
 	}
-	var running sync.WaitGroup
-	running.Go(func() {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
 		defer signal.Stop(hangup)
 		defer func() {
 			if p := recover(); p != nil {
@@ -64,10 +67,14 @@ func (r *reloader) start(watch bool) (stop func()) {
 			}
 		}()
 		r.run(ctx, hangup, watch)
-	})
+	}()
 	return func() {
 		cancel()
-		running.Wait()
+		select {
+		case <-ended:
+		case <-time.After(maxStopWait):
+			r.log.Warn("the config's file system hangs, ending without it")
+		}
 	}
 }
 
