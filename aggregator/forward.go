@@ -217,36 +217,13 @@ func (s *session) translateEra(conn *upstream.Conn, era transports.Era, params j
 		return params
 	}
 	if era == transports.Stateless {
-		return stripEraMeta(params)
+		return transports.DeleteMeta(params, transports.EraMeta...)
 	}
 	level := s.logLevel()
 	if level.params == nil {
 		return params
 	}
-	if len(params) == 0 {
-		params = json.RawMessage(`{}`)
-	}
-	meta := wire.Get(params, "_meta")
-	if meta == nil {
-		meta = json.RawMessage(`{}`)
-	}
-	return wire.Set(params, "_meta", wire.Set(meta, transports.MetaLogLevel, wire.Get(level.params, "level")))
-}
-
-// stripEraMeta removes from params what only the stateless era puts into _meta.
-func stripEraMeta(params json.RawMessage) json.RawMessage {
-	meta := wire.Get(params, "_meta")
-	if meta == nil {
-		return params
-	}
-	kept := wire.Delete(meta, transports.EraMeta...)
-	switch {
-	case len(kept) == len(meta):
-		return params
-	case string(kept) == "{}":
-		return wire.Delete(params, "_meta")
-	}
-	return wire.Set(params, "_meta", kept)
+	return transports.SetMeta(params, transports.MetaLogLevel, wire.Get(level.params, "level"))
 }
 
 // maxStartWait is how long a caller waits for an upstream that is being started

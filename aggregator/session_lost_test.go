@@ -31,6 +31,39 @@ type forgetful struct {
 }
 
 func (f *forgetful) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	serveEcho(w, r, f.open, f.call)
+}
+
+func (f *forgetful) open() (session string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.sessions++
+	return fmt.Sprint("s", f.sessions)
+}
+
+func (f *forgetful) call(nonce, session string) (status int, text string) {
+	first := session == "s1"
+	f.mu.Lock()
+	refused, busy := first && f.forgotten, f.busy && nonce == "20"
+	if !refused {
+		f.ran[nonce]++
+	}
+	f.mu.Unlock()
+	switch {
+	case refused && busy:
+		return http.StatusTooManyRequests, ""
+	case refused:
+		return http.StatusNotFound, ""
+	case first:
+		<-f.goOn
+	}
+	return http.StatusOK, ""
+}
+
+// serveEcho answers as a server of the handshake era with one tool does: open names
+// a new session, call runs a call by its nonce or says with which status and text it
+// is refused.
+func serveEcho(w http.ResponseWriter, r *http.Request, open func() string, call func(nonce, session string) (status int, text string)) {
 	body, _ := io.ReadAll(r.Body)
 	m, _ := wire.Parse(body)
 	result := `{}`
@@ -39,32 +72,16 @@ func (f *forgetful) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusMethodNotAllowed)
 		return
 	case m.Method == "initialize":
-		f.mu.Lock()
-		f.sessions++
-		w.Header().Set("Mcp-Session-Id", fmt.Sprint("s", f.sessions))
-		f.mu.Unlock()
+		w.Header().Set("Mcp-Session-Id", open())
 		result = `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"x"}}`
 	case m.Method == "tools/list":
 		result = `{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}`
 	case m.Method == "tools/call":
-		nonce, _ := wire.Text(wire.Get(wire.Get(m.Params, "arguments"), "nonce"))
-		first := r.Header.Get("Mcp-Session-Id") == "s1"
-		f.mu.Lock()
-		refused, busy := first && f.forgotten, f.busy && nonce == "20"
-		if !refused {
-			f.ran[nonce]++
-		}
-		f.mu.Unlock()
-		if refused && busy {
-			w.WriteHeader(http.StatusTooManyRequests)
+		nonce, _ := wire.Text(wire.Get(m.Params, "arguments", "nonce"))
+		if status, text := call(nonce, r.Header.Get("Mcp-Session-Id")); status != http.StatusOK {
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, text)
 			return
-		}
-		if refused {
-			w.WriteHeader(http.StatusNotFound)
-			return
-		}
-		if first {
-			<-f.goOn
 		}
 		result = `{"content":[{"type":"text","text":"ran"}]}`
 	case m.ID == nil:
@@ -78,18 +95,12 @@ func (f *forgetful) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // forget forgets the first session when so many calls run.
 func (f *forgetful) forget(t *testing.T, running int) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+	mcptest.Eventually(t, fmt.Sprintf("%d calls run", running), func() bool {
 		f.mu.Lock()
-		got := len(f.ran)
-		f.forgotten = got == running
-		f.mu.Unlock()
-		if got == running {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%d calls run, want %d", got, running)
-		}
-	}
+		defer f.mu.Unlock()
+		f.forgotten = len(f.ran) == running
+		return f.forgotten
+	})
 }
 
 // talkTo returns a host of an aggregator with one HTTP server; send writes to

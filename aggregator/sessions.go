@@ -191,18 +191,6 @@ func (s *session) notify(method string, params json.RawMessage, wants func(liste
 		return
 	}
 	for _, id := range ids {
-		s.peer.Notify(method, withSubscription(params, id))
+		s.peer.Notify(method, transports.SetMeta(params, transports.MetaSubscriptionID, id))
 	}
-}
-
-// withSubscription returns params with the id of the subscription they belong to.
-func withSubscription(params, id json.RawMessage) json.RawMessage {
-	if params == nil {
-		params = json.RawMessage(`{}`)
-	}
-	meta := wire.Get(params, "_meta")
-	if meta == nil {
-		meta = json.RawMessage(`{}`)
-	}
-	return wire.Set(params, "_meta", wire.Set(meta, transports.MetaSubscriptionID, id))
 }

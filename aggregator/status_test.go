@@ -2,14 +2,11 @@ package aggregator
 
 import (
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
-
-	"dynmcp/internal/wire"
 )
 
 // A moody server runs a call or not, and answers it with a status that says so as
@@ -21,37 +18,14 @@ type moody struct {
 	ran     map[string]int // by nonce
 }
 
-func (s *moody) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body)
-	m, _ := wire.Parse(body)
-	result := `{}`
-	switch {
-	case r.Method != http.MethodPost:
-		w.WriteHeader(http.StatusMethodNotAllowed)
-		return
-	case m.Method == "initialize":
-		s.mu.Lock()
-		s.newest++
-		s.session = fmt.Sprint("s", s.newest)
-		w.Header().Set("Mcp-Session-Id", s.session)
-		s.mu.Unlock()
-		result = `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"x"}}`
-	case m.Method == "tools/list":
-		result = `{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}`
-	case m.Method == "tools/call":
-		nonce, _ := wire.Text(wire.Get(wire.Get(m.Params, "arguments"), "nonce"))
-		if status, text := s.run(nonce, r.Header.Get("Mcp-Session-Id")); status != http.StatusOK {
-			w.WriteHeader(status)
-			_, _ = io.WriteString(w, text)
-			return
-		}
-		result = `{"content":[{"type":"text","text":"ran"}]}`
-	case m.ID == nil:
-		w.WriteHeader(http.StatusAccepted)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
+func (s *moody) ServeHTTP(w http.ResponseWriter, r *http.Request) { serveEcho(w, r, s.open, s.run) }
+
+func (s *moody) open() (session string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.newest++
+	s.session = fmt.Sprint("s", s.newest)
+	return s.session
 }
 
 // run runs a call, or not, and returns what it is answered.

@@ -212,11 +212,11 @@ func (a *Aggregator) listen(ctx context.Context, s *session, r *host.Request, re
 	if err != nil {
 		return nil, err
 	}
-	s.peer.Notify("notifications/subscriptions/acknowledged", withSubscription(fmt.Appendf(nil, `{"notifications":%s}`, agreed), id))
+	s.peer.Notify("notifications/subscriptions/acknowledged", transports.SetMeta(fmt.Appendf(nil, `{"notifications":%s}`, agreed), transports.MetaSubscriptionID, id))
 	a.sessions.markDirty()
 	select {
 	case <-ctx.Done():
 	case <-a.ctx.Done():
 	}
-	return &rawResult{raw: withSubscription(nil, id)}, nil
+	return &rawResult{raw: transports.SetMeta(nil, transports.MetaSubscriptionID, id)}, nil
 }

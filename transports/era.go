@@ -1,5 +1,11 @@
 package transports
 
+import (
+	"encoding/json"
+
+	"dynmcp/internal/wire"
+)
+
 // An Era is one of the two ways in which MCP peers introduce themselves.
 type Era int
 
@@ -27,3 +33,33 @@ const (
 // EraMeta are the members of a request's _meta that mean something in the
 // stateless era only.
 var EraMeta = []string{MetaVersion, MetaCapabilities, MetaClientInfo, MetaLogLevel}
+
+// SetMeta returns params with a member of _meta, raw JSON; both objects are made if
+// they are absent.
+func SetMeta(params json.RawMessage, name string, value json.RawMessage) json.RawMessage {
+	if len(params) == 0 {
+		params = json.RawMessage(`{}`)
+	}
+	meta := wire.Get(params, "_meta")
+	if meta == nil {
+		meta = []byte(`{}`)
+	}
+	return wire.Set(params, "_meta", wire.Set(meta, name, value))
+}
+
+// DeleteMeta returns params without these members of _meta, and without that if
+// nothing is left in it.
+func DeleteMeta(params json.RawMessage, names ...string) json.RawMessage {
+	meta := wire.Get(params, "_meta")
+	if meta == nil {
+		return params
+	}
+	kept := wire.Delete(meta, names...)
+	switch {
+	case len(kept) == len(meta):
+		return params
+	case string(kept) == "{}":
+		return wire.Delete(params, "_meta")
+	}
+	return wire.Set(params, "_meta", kept)
+}

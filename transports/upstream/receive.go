@@ -94,7 +94,7 @@ func (c *Conn) handleNotification(m wire.Message, own *Call) {
 		params := m.Params
 		if c.stateless.Load() {
 			c.subscriptions.acknowledge(m, own)
-			params = removeSubscriptionID(params)
+			params = transports.DeleteMeta(params, transports.MetaSubscriptionID) // it is that of our own subscription
 		}
 		if peer := c.peerOf(own); peer != nil {
 			peer.Notify(m.Method, params)

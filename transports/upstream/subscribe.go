@@ -351,17 +351,3 @@ func listenParams(uris map[string]bool) json.RawMessage {
 	}
 	return params
 }
-
-// removeSubscriptionID removes from a notification the id of our own
-// subscription, which means nothing to anybody else.
-func removeSubscriptionID(params json.RawMessage) json.RawMessage {
-	meta := wire.Get(params, "_meta")
-	if wire.Get(meta, transports.MetaSubscriptionID) == nil {
-		return params
-	}
-	rest := wire.Delete(meta, transports.MetaSubscriptionID)
-	if string(rest) == "{}" {
-		return wire.Delete(params, "_meta")
-	}
-	return wire.Set(params, "_meta", rest)
-}
