@@ -7,6 +7,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // hostileTrees are what servers leave beside themselves, as scripts for sh. $0 is
@@ -48,13 +50,10 @@ func (s *soak) guards(n, atOnce int) error {
 		var mu sync.Mutex
 		var all guardTrial
 		var took []time.Duration
-		var failed error
-		slots := make(chan struct{}, atOnce)
-		var trials sync.WaitGroup
+		var trials errgroup.Group
+		trials.SetLimit(atOnce)
 		for range n {
-			slots <- struct{}{}
-			trials.Go(func() {
-				defer func() { <-slots }()
+			trials.Go(func() error {
 				one, err := s.guardTrial(end)
 				mu.Lock()
 				defer mu.Unlock()
@@ -63,14 +62,11 @@ func (s *soak) guards(n, atOnce int) error {
 					struck[i] += one.struck[i]
 				}
 				took = append(took, one.took)
-				if err != nil {
-					failed = err
-				}
+				return err
 			})
 		}
-		trials.Wait()
-		if failed != nil {
-			return failed
+		if err := trials.Wait(); err != nil {
+			return err
 		}
 		slices.Sort(took)
 		fmt.Printf("guards: %d trials of %d servers, ended by %s, %d at a time: %d processes left after %v; from the first guard struck to the last process gone %v (median), %v (worst)\n",

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // patience is how long what is below a dynmcp that was killed may take to go.
@@ -22,25 +24,19 @@ func (s *soak) kills(n, atOnce int) error {
 		var mu sync.Mutex
 		var left int
 		var took []time.Duration
-		var failed error
-		slots := make(chan struct{}, atOnce)
-		var trials sync.WaitGroup
+		var trials errgroup.Group
+		trials.SetLimit(atOnce)
 		for range n {
-			slots <- struct{}{}
-			trials.Go(func() {
-				defer func() { <-slots }()
+			trials.Go(func() error {
 				orphans, d, err := s.kill(sig)
 				mu.Lock()
 				defer mu.Unlock()
 				left, took = left+orphans, append(took, d)
-				if err != nil {
-					failed = err
-				}
+				return err
 			})
 		}
-		trials.Wait()
-		if failed != nil {
-			return failed
+		if err := trials.Wait(); err != nil {
+			return err
 		}
 		slices.Sort(took)
 		fmt.Printf("kills: %d × %v, %d at a time: %d processes left after %v; all gone after %v (median), %v (worst)\n",
