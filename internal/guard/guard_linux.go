@@ -17,8 +17,11 @@ const argv0 = "dynmcp-guard"
 
 // An order is one byte; an event is a line of a name and a number.
 const (
-	orderTerminate = 'T'
-	orderKill      = 'K'
+	orderTerminate  = 'T'
+	orderKill       = 'K'
+	orderEnd        = 'E' // as when we are gone
+	orderInstalling = 'I'
+	orderInstalled  = 'D'
 
 	eventStarted = "started" // pid
 	eventFailed  = "failed"  // errno
@@ -50,6 +53,9 @@ type guard struct {
 	sweep   <-chan time.Time // when to kill what is left; nil until the tree is to end
 	pause   time.Duration    // between that sweep and the next
 	giveUp  time.Time        // when to leave what could not be killed
+
+	installing bool // the command must not be ended while it works
+	wait       installation
 }
 
 // serve starts a command and returns when the tree has ended. Status 0 promises
@@ -136,6 +142,10 @@ func (g *guard) watch() bool {
 			}
 		case order, ok := <-g.orders:
 			g.obey(order, ok)
+		case <-g.wait.look:
+			if g.command == 0 || !g.installing || g.wait.done(g.command) {
+				g.endNow()
+			}
 		case now := <-g.sweep:
 			if now.After(g.giveUp) {
 				return false
@@ -152,15 +162,30 @@ func (g *guard) obey(order byte, ok bool) {
 	case !ok:
 		g.orders = nil
 		g.end()
+	case order == orderEnd:
+		g.end()
 	case order == orderKill:
 		g.sweepIn(0)
+	case order == orderInstalling, order == orderInstalled:
+		g.installing = order == orderInstalling
 	case order == orderTerminate && g.command != 0:
 		_ = syscall.Kill(-g.command, syscall.SIGTERM)
 	}
 }
 
-// end asks what is left of the tree to end, and after a grace kills it.
+// end ends the tree, at once or when a command that installs is done.
 func (g *guard) end() {
+	switch {
+	case !g.installing || g.command == 0:
+		g.endNow()
+	case g.wait.look == nil && g.sweep == nil:
+		g.wait.begin(g.command)
+	}
+}
+
+// endNow asks what is left of the tree to end, and after a grace kills it.
+func (g *guard) endNow() {
+	g.wait.look = nil
 	if g.sweep == nil {
 		g.signal(syscall.SIGTERM)
 		g.sweepIn(grace)

@@ -116,6 +116,21 @@ func (t *Tree) Kill() {
 
 func (t *Tree) killGuard() { _ = t.guard.Process.Kill() }
 
+// Installing says whether the command installs something, such as a package, that
+// is left unusable when it is ended in the middle. While it does, End and our own
+// end leave it alone for as long as it works, InstallLimit at most; Terminate and
+// Kill do not.
+func (t *Tree) Installing(on bool) {
+	order := byte(orderInstalled)
+	if on {
+		order = orderInstalling
+	}
+	t.order(order)
+}
+
+// End has the guard end the tree as if we were gone.
+func (t *Tree) End() { t.order(orderEnd) }
+
 // order tells the guard what to do. If the guard is gone the order is moot: Reap
 // kills what it left.
 func (t *Tree) order(what byte) { _, _ = t.orders.Write([]byte{what}) }

@@ -32,6 +32,7 @@ const (
 type childLink struct {
 	lineLink
 	tree       *guard.Tree
+	installing atomic.Bool // a package runner that has not printed anything yet
 	stdin      *os.File
 	stdout     *timedPipe
 	errPipe    *timedPipe
@@ -53,6 +54,14 @@ func (c *Conn) openChild() error {
 		return c.StartFailure(fmt.Sprintf("start %q", c.server.Command), err)
 	}
 	c.log.Debug("started", "pid", l.tree.Pid())
+	if runsPackage(c.server.Command, c.server.Args) {
+		l.installing.Store(true)
+		l.tree.Installing(true)
+		l.stdout.onFirst = func() {
+			l.installing.Store(false)
+			l.tree.Installing(false)
+		}
+	}
 	l.lineLink = newLineLink(c, l.stdin)
 	c.link = l
 	c.spawn(l.readStdout)
@@ -167,7 +176,9 @@ func (l *childLink) kill() { l.tree.Kill() }
 func (l *childLink) stderr() string { return l.stderrTail.tail() }
 
 // close ends the child in stages: its stdin is closed, its group gets SIGTERM,
-// the whole tree SIGKILL. It returns when the tree is gone.
+// the whole tree SIGKILL. It returns when the tree is gone. A package runner that
+// still installs may finish that, while it works: npm leaves behind what no later
+// npx of the package gets past.
 func (l *childLink) close() {
 	flushed := make(chan struct{})
 	l.conn.spawn(func() {
@@ -179,9 +190,15 @@ func (l *childLink) close() {
 		l.stdin.Close()
 		<-flushed
 	}()
-	for _, stage := range []func(){func() {}, l.tree.Terminate, l.tree.Kill} {
+	first, patience := func() {}, l.conn.opts.timing.stopGrace
+	if l.installing.Load() {
+		l.conn.log.Info("it still installs: waiting for that to end", "at_most", guard.InstallLimit)
+		first, patience = l.tree.End, guard.InstallLimit
+	}
+	for _, stage := range []func(){first, l.tree.Terminate, l.tree.Kill} {
 		stage()
-		timer := time.NewTimer(l.conn.opts.timing.stopGrace)
+		timer := time.NewTimer(patience)
+		patience = l.conn.opts.timing.stopGrace
 		select {
 		case <-l.gone:
 			timer.Stop()
@@ -206,12 +223,18 @@ func waitAtMost(what <-chan struct{}, atMost time.Duration) {
 type timedPipe struct {
 	*os.File
 	waitingSince atomic.Int64 // in nanoseconds of Unix time; 0 while no read waits
+	onFirst      func()       // called once, when something was read; may be nil
 }
 
 func (p *timedPipe) Read(b []byte) (int, error) {
 	p.waitingSince.Store(time.Now().UnixNano())
 	defer p.waitingSince.Store(0)
-	return p.File.Read(b)
+	n, err := p.File.Read(b)
+	if n > 0 && p.onFirst != nil {
+		p.onFirst()
+		p.onFirst = nil
+	}
+	return n, err
 }
 
 // awaitSilence returns when the pipe of a process that has ended was read: to

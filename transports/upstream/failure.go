@@ -18,7 +18,9 @@ var ErrSessionLost = errors.New("the upstream forgot the session")
 
 // newFailure returns a failure of this connection.
 func (c *Conn) newFailure(code int64, outcome transports.Outcome, cause error) *transports.Failure {
-	return &transports.Failure{Upstream: c.name, Code: code, Outcome: outcome, Cause: c.redacted(cause), Stderr: c.Stderr()}
+	f := &transports.Failure{Upstream: c.name, Code: code, Outcome: outcome, Cause: c.redacted(cause), Stderr: c.Stderr()}
+	f.Hint = installHint(f.Stderr)
+	return f
 }
 
 // noResources returns the failure of what the system denies us the means for,

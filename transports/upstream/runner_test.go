@@ -1,0 +1,99 @@
+package upstream
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"dynmcp/schema"
+	"dynmcp/transports"
+)
+
+func TestWhatRunsPackages(t *testing.T) {
+	for _, test := range []struct {
+		command string
+		args    []string
+		want    bool
+	}{
+		{"npx", []string{"-y", "some-server"}, true},
+		{"/usr/bin/npx", nil, true},
+		{"npx.cmd", []string{"-y", "some-server"}, true},
+		{"cmd", []string{"/c", "npx", "-y", "some-server"}, true},
+		{"env", []string{"A=b", "uvx", "some-server"}, true},
+		{"npm", []string{"exec", "some-server"}, true},
+		{"uv", []string{"run", "server.py"}, true},
+		{"npm", []string{"start"}, false},
+		{"npm", nil, false},
+		{"node", []string{"npx"}, false},
+		{"cmd", []string{"/c"}, false},
+	} {
+		if got := runsPackage(test.command, test.args); got != test.want {
+			t.Errorf("%s %q: got %v, want %v", test.command, test.args, got, test.want)
+		}
+	}
+}
+
+// runner returns the entry of a package runner that is called npx and is this
+// script. Its first argument is the folder that is returned.
+func runner(t *testing.T, script string) (schema.Server, string) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("the runner is a shell script")
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "npx")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	server := fake(t)
+	server.Command, server.Args = path, []string{dir}
+	return server, dir
+}
+
+// npm leaves a lock and no package.json behind when it is ended in the middle of
+// an install, and no npx of that package works from then on.
+func TestCloseLetsAnInstallFinish(t *testing.T) {
+	t.Parallel()
+	server, dir := runner(t, `i=0; while [ $((i+=1)) -le 60 ]; do sleep 0.05; done; : > "$1/package.json"`)
+	c, err := Open(server, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	if _, err := os.Stat(filepath.Join(dir, "package.json")); err != nil {
+		t.Error("it was ended in the middle")
+	}
+}
+
+func TestInstallThatWasCutShort(t *testing.T) {
+	t.Parallel()
+	server, _ := runner(t, `cat >&2 <<-'END'
+		npm error code ENOENT
+		npm error syscall open
+		npm error path /home/me/.npm/_npx/a705c79b42eea4c8/package.json
+		npm error enoent Could not read package.json: Error: ENOENT: no such file or directory, open '/home/me/.npm/_npx/a705c79b42eea4c8/package.json'
+	END
+	exit 254`)
+	_, err := tryDial(t, server, Options{HandshakeOnly: true})
+	failure := wantFailure(t, err, transports.CodeStartFailed, transports.NotSent)
+	if want := "an earlier install of this package was cut short; remove the folder /home/me/.npm/_npx/a705c79b42eea4c8 and try again"; failure.Hint != want {
+		t.Errorf("got hint %q, want %q", failure.Hint, want)
+	}
+}
+
+func TestInstallHint(t *testing.T) {
+	for stderr, want := range map[string]string{
+		`npm error enoent Error: ENOENT: no such file or directory, open 'C:\Users\me\AppData\Local\npm-cache\_npx\0f\package.json'`: `C:\Users\me\AppData\Local\npm-cache\_npx\0f`,
+		"ENOENT: no such file or directory, open '/home/me/project/package.json'":                                                    "",
+		"npm error ETIMEDOUT": "",
+	} {
+		hint := installHint(stderr)
+		if want != "" {
+			want = "an earlier install of this package was cut short; remove the folder " + want + " and try again"
+		}
+		if hint != want {
+			t.Errorf("%s: got %q, want %q", stderr, hint, want)
+		}
+	}
+}
