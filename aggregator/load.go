@@ -138,7 +138,7 @@ const otherLists = 5 * time.Second
 // much longer than they do, is empty and named in Failed.
 func (a *Aggregator) listAll(loading context.Context, conn *upstream.Conn) (*catalog.Listing, error) {
 	info := conn.ServerInfo()
-	l := &catalog.Listing{Capabilities: info.Capabilities, Info: info.Implementation, Instructions: info.Instructions, Rest: info.Extra, Failed: map[string]string{}}
+	l := &catalog.Listing{Protocol: info.ProtocolVersion, Capabilities: info.Capabilities, Info: info.Implementation, Instructions: info.Instructions, Rest: info.Extra, Failed: map[string]string{}}
 	ctx, cancel := context.WithCancel(loading)
 	defer cancel()
 	errs := make([]error, len(lists))

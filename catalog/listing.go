@@ -14,6 +14,7 @@ import (
 type Listing struct {
 	Tools, Prompts, Resources, Templates []json.RawMessage
 
+	Protocol           string          // the version in which it said all this
 	Capabilities, Info json.RawMessage // as in the answer to initialize
 	Instructions       string
 	Rest               json.RawMessage // an object of what else was in that answer; may be nil

@@ -38,6 +38,7 @@ type ServerInfo struct {
 
 	Tools, Prompts, Resources, Templates int // after filters
 
+	Protocol                 string // the version that is spoken with it
 	Instructions             string
 	Capabilities, Info, Rest json.RawMessage
 }
@@ -89,7 +90,7 @@ func (p *part) describeServer() ServerInfo {
 	info.Loaded = true
 	info.Tools, info.Prompts = len(p.tools), len(p.index.prompts)
 	info.Resources, info.Templates = len(p.index.resources), len(p.index.templates)
-	info.Instructions, info.Capabilities, info.Info, info.Rest = l.Instructions, l.Capabilities, l.Info, l.Rest
+	info.Protocol, info.Instructions, info.Capabilities, info.Info, info.Rest = l.Protocol, l.Instructions, l.Capabilities, l.Info, l.Rest
 	return info
 }
 

@@ -21,6 +21,11 @@ const (
 // StatelessVersion is the first protocol version of the stateless era.
 const StatelessVersion = "2026-07-28"
 
+// CodeUnsupportedVersion is the error for a protocol version that the receiver does
+// not speak. Its data names those which it does, as "supported" (MCP 2026-07-28,
+// "Versioning").
+const CodeUnsupportedVersion = -32022
+
 // Members of _meta in the stateless era (MCP 2026-07-28, "Lifecycle").
 const (
 	MetaVersion        = "io.modelcontextprotocol/protocolVersion"

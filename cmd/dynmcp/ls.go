@@ -22,7 +22,10 @@ func lsCommand() *cobra.Command {
 		Use:   "ls [flags]",
 		Short: "List the servers of the config",
 		Long: `List the servers of the config in the order of the file. Nothing is started or
-connected to. Secrets and values of variables are not shown.`,
+connected to. Secrets and values of variables are not shown.
+
+Which protocol version a server speaks is not known before it has been started:
+"dynmcp test" shows it.`,
 		Example: `  dynmcp ls
   dynmcp ls --json | jq -r '.[] | select(.mode == "lazy").name'`,
 		Args:              noArguments,

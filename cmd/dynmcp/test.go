@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -92,6 +94,7 @@ type testResult struct {
 	Hint      string   `json:"hint,omitempty"`
 	Stderr    string   `json:"stderr,omitempty"`
 	Server    string   `json:"server,omitempty"` // its name and version
+	Protocol  string   `json:"protocol,omitempty"`
 	Tools     []string `json:"tools"`
 	Resources []string `json:"resources,omitempty"`
 	Templates []string `json:"resourceTemplates,omitempty"`
@@ -113,6 +116,7 @@ func (t *tester) test(ctx context.Context, s schema.Server) testResult {
 		return r
 	}
 	status, _ := view.Server(s.Name)
+	r.Protocol = status.Protocol
 	var info struct{ Name, Version string }
 	if json.Unmarshal(status.Info, &info) == nil && info.Name != "" {
 		r.Server = info.Name
@@ -212,7 +216,7 @@ func (r *testResult) write(out *terminal) {
 		if r.Server != "" {
 			out.printf(": %s", oneLine(r.Server))
 		}
-		out.printf("\n")
+		out.printf(", protocol %s\n", r.Protocol)
 		for _, section := range []struct {
 			title string
 			names []string
@@ -294,7 +298,7 @@ func (t *tester) all(ctx context.Context, asJSON bool) error {
 			all.Summary.Failed++
 		}
 		if !asJSON {
-			t.out.printf("%s (%s) ... ", r.Name, r.Transport)
+			t.out.printf("%s (%s) ... ", r.Name, strings.Join(slices.DeleteFunc([]string{r.Transport, r.Protocol}, func(s string) bool { return s == "" }), ", "))
 			r.writeResult(t.out, "  ")
 		}
 	}

@@ -83,6 +83,14 @@ func TestFailOnRequest(t *testing.T) {
 	}
 }
 
+func TestUnsupportedVersion(t *testing.T) {
+	t.Parallel()
+	m := mcptest.StartFake(t, "-era", "new", "-fault", "unsupported:2025-06-18").Call("server/discover", modern())
+	if m.Code() != -32022 || string(m.Data()) != `{"requested":"2026-07-28","supported":["2025-06-18"]}` {
+		t.Errorf("got %s", m.Raw)
+	}
+}
+
 func TestSlowOnRequest(t *testing.T) {
 	t.Parallel()
 	h := ready(t, "-fault", "slow-init:5,slow-list:5")

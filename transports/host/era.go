@@ -11,9 +11,6 @@ import (
 	"dynmcp/transports"
 )
 
-// codeUnsupportedVersion is the error for a version that is not known.
-const codeUnsupportedVersion = -32022
-
 // requestEra returns the era that the _meta of a request declares. It makes the
 // checks on the data plane that the SDK makes on the control plane.
 func requestEra(meta json.RawMessage) (transports.Era, *wire.Error) {
@@ -26,7 +23,7 @@ func requestEra(meta json.RawMessage) (transports.Era, *wire.Error) {
 		if err != nil {
 			data = nil
 		}
-		return transports.Stateless, &wire.Error{Code: codeUnsupportedVersion, Message: "unsupported protocol version", Data: data}
+		return transports.Stateless, &wire.Error{Code: transports.CodeUnsupportedVersion, Message: "unsupported protocol version", Data: data}
 	}
 	if !wire.IsObject(wire.Get(meta, transports.MetaCapabilities)) {
 		return transports.Stateless, &wire.Error{Code: wire.CodeInvalidParams, Message: fmt.Sprintf("missing or invalid _meta field %q", transports.MetaCapabilities)}

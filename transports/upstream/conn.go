@@ -99,8 +99,9 @@ type Conn struct {
 	info   ServerInfo
 	link   link
 
-	stateless atomic.Bool // the upstream is of the stateless era
-	eraMeta   [][2]string // what every request to it says in _meta then
+	agreed    atomic.Pointer[string] // the protocol version, once the upstream has said it
+	stateless atomic.Bool            // the upstream is of the stateless era
+	eraMeta   [][2]string            // what every request to it says in _meta then
 
 	calls    pending        // what we ask the upstream
 	requests serverRequests // what the upstream asks us

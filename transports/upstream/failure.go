@@ -4,6 +4,7 @@ import (
 	"errors"
 	"syscall"
 
+	"dynmcp/internal/wire"
 	"dynmcp/schema"
 	"dynmcp/transports"
 )
@@ -15,6 +16,23 @@ var errClosed = errors.New("connection closed")
 // knows (HTTP): a new connection is due. A call that failed with it did not run
 // if its outcome is NotSent.
 var ErrSessionLost = errors.New("the upstream forgot the session")
+
+// errVersionGone is the Err of a connection whose upstream no longer speaks the
+// version that the two agreed on: a new connection is due.
+var errVersionGone = errors.New("the upstream no longer speaks the protocol version of this connection")
+
+// refusal returns the error with which an upstream answers a call. One which says
+// that the version of the connection is not spoken any more, and names another that
+// we speak, is the connection's: the upstream was replaced by another release.
+func (c *Conn) refusal(err *wire.Error) error {
+	agreed := c.agreed.Load()
+	if agreed == nil || namedVersion(err, func(version string) bool { return version != *agreed }) == "" ||
+		namedVersion(err, func(version string) bool { return version == *agreed }) != "" {
+		return err
+	}
+	c.retire(errVersionGone) // first: whoever repeats the call must not find the connection usable
+	return c.newFailure(transports.CodeProtocol, transports.NotSent, errVersionGone)
+}
 
 // newFailure returns a failure of this connection.
 func (c *Conn) newFailure(code int64, outcome transports.Outcome, cause error) *transports.Failure {

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,16 +43,18 @@ func (c *Conn) Handshake(ctx context.Context, capabilities json.RawMessage) erro
 	if err := c.link.connect(ctx); err != nil {
 		return err
 	}
-	if c.opts.HandshakeOnly || c.server.Transport == schema.SSE {
-		return c.initialize(ctx, capabilities)
+	if c.server.Transport == schema.SSE {
+		return c.initialize(ctx, capabilities, handshakeVersion)
 	}
+	era, known := c.hostEra()
 	var refused error
-	if era, known := c.hostEra(); known && era == transports.Handshake {
-		if refused = c.initialize(ctx, capabilities); !c.mayBeStateless(refused) {
+	if c.opts.HandshakeOnly || known && era == transports.Handshake {
+		refused = c.initialize(ctx, capabilities, handshakeVersion)
+		if !c.mayBeStateless(refused) || c.opts.HandshakeOnly && namedVersion(refused, isStateless) == "" {
 			return refused
 		}
 	}
-	stateless, err := c.discover(ctx)
+	stateless, version, err := c.discover(ctx)
 	switch {
 	case err != nil:
 		return err
@@ -61,8 +64,29 @@ func (c *Conn) Handshake(ctx context.Context, capabilities json.RawMessage) erro
 	case refused != nil:
 		return refused
 	}
-	return c.initialize(ctx, capabilities)
+	return c.initialize(ctx, capabilities, version)
 }
+
+// namedVersion returns the newest of the protocol versions we speak, and which fit,
+// that a refusal because of the version names (MCP 2026-07-28, "Versioning"); "" if
+// err is none or names none.
+func namedVersion(err error, fits func(version string) bool) (newest string) {
+	var rpc *wire.Error
+	if !errors.As(err, &rpc) || rpc.Code != transports.CodeUnsupportedVersion {
+		return ""
+	}
+	for named := range wire.Elements(wire.Get(rpc.Data, "supported")) {
+		version, _ := wire.Text(named)
+		if version > newest && slices.Contains(mcp.SupportedProtocolVersions(), version) && fits(version) {
+			newest = version
+		}
+	}
+	return newest
+}
+
+func isStateless(version string) bool { return version >= transports.StatelessVersion }
+
+func isHandshake(version string) bool { return version < transports.StatelessVersion }
 
 func (c *Conn) hostEra() (era transports.Era, known bool) {
 	if c.opts.HostEra == nil {
@@ -81,17 +105,21 @@ func (c *Conn) mayBeStateless(err error) bool {
 }
 
 // initialize makes the handshake of the versions up to 2025-11-25 (their
-// "Lifecycle").
-func (c *Conn) initialize(ctx context.Context, capabilities json.RawMessage) error {
+// "Lifecycle"), proposing version first. An upstream that refuses it and names
+// another one we speak is asked again.
+func (c *Conn) initialize(ctx context.Context, capabilities json.RawMessage, version string) error {
 	params, err := json.Marshal(struct {
 		ProtocolVersion string          `json:"protocolVersion"`
 		Capabilities    json.RawMessage `json:"capabilities"`
 		ClientInfo      Info            `json:"clientInfo"`
-	}{handshakeVersion, capabilities, c.opts.Info})
+	}{version, capabilities, c.opts.Info})
 	if err != nil {
 		return err
 	}
 	result, err := c.Call(ctx, "initialize", params)
+	if other := namedVersion(err, isHandshake); other != "" && other != version {
+		result, err = c.Call(ctx, "initialize", wire.Set(params, "protocolVersion", wire.Quote(other)))
+	}
 	if err != nil {
 		return c.StartFailure("initialize", err)
 	}
@@ -121,17 +149,19 @@ func (c *Conn) readInitializeResult(result json.RawMessage) error {
 		Instructions:    instructions,
 		Extra:           wire.Delete(result, "protocolVersion", "capabilities", "serverInfo", "instructions"),
 	}
+	c.agreed.Store(&version)
 	return nil
 }
 
 // discover asks which protocol versions the upstream speaks and reports whether
 // the stateless era is among them (MCP 2026-07-28, "Discovery"). Requests
 // declare no capabilities unless the host that makes them does: a host of the
-// handshake era could not be asked in this one.
-func (c *Conn) discover(ctx context.Context) (stateless bool, err error) {
+// handshake era could not be asked in this one. version is what to propose to one
+// that is not stateless.
+func (c *Conn) discover(ctx context.Context) (stateless bool, version string, err error) {
 	info, err := json.Marshal(c.opts.Info)
 	if err != nil {
-		return false, err
+		return false, "", err
 	}
 	c.eraMeta = [][2]string{
 		{transports.MetaVersion, `"` + transports.StatelessVersion + `"`},
@@ -141,19 +171,22 @@ func (c *Conn) discover(ctx context.Context) (stateless bool, err error) {
 	waiting, cancel := context.WithTimeout(ctx, discoverTimeout)
 	defer cancel()
 	result, err := c.Call(waiting, methodDiscover, c.addEraMeta(nil))
+	if namedVersion(err, isStateless) != "" { // the very one that we asked in
+		result, err = c.Call(waiting, methodDiscover, c.addEraMeta(nil))
+	}
 	var failure *transports.Failure
 	switch {
 	case err == nil:
-		return c.readDiscoverResult(result), nil
+		return c.readDiscoverResult(result), handshakeVersion, nil
 	case ctx.Err() != nil:
-		return false, c.StartFailure(methodDiscover, ctx.Err())
+		return false, "", c.StartFailure(methodDiscover, ctx.Err())
 	case c.Err() != nil:
-		return false, fmt.Errorf("%w: %w", ErrProbe, err)
+		return false, "", fmt.Errorf("%w: %w", ErrProbe, err)
 	case errors.As(err, &failure) && slices.Contains([]int64{transports.CodeAuthRequired, transports.CodeRateLimited, transports.CodeNoResources}, failure.Code):
-		return false, failure
+		return false, "", failure
 	}
 	c.log.Debug("no stateless protocol", "err", err)
-	return false, nil
+	return false, cmp.Or(namedVersion(err, isHandshake), handshakeVersion), nil
 }
 
 // readDiscoverResult reports whether the upstream speaks the stateless era, in
@@ -175,6 +208,7 @@ func (c *Conn) readDiscoverResult(result json.RawMessage) bool {
 		// Without what belongs to the era, or to this one result.
 		Extra: wire.Delete(result, "supportedVersions", "capabilities", "instructions", "_meta", "resultType", "ttlMs", "cacheScope"),
 	}
+	c.agreed.Store(&c.info.ProtocolVersion)
 	c.stateless.Store(true)
 	return true
 }

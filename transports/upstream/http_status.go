@@ -46,7 +46,7 @@ func (l *httpLink) statusFailure(resp *http.Response, x *exchange) error {
 		f.Hint = l.loginHint(resp)
 		return f
 	case x != nil && m.Error != nil && x.isOwn(m.ID):
-		return wire.ParseError(m.Error)
+		return l.conn.refusal(wire.ParseError(m.Error))
 	case code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") != "":
 		f := l.conn.newFailure(transports.CodeRateLimited, outcomeOf(code), cause)
 		f.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), time.Now())

@@ -71,7 +71,7 @@ func (c *Conn) handleResponse(m wire.Message, own *Call) {
 	switch {
 	case !ok:
 	case m.Error != nil && string(m.Error) != "null":
-		found = c.finishOwn(id, own, nil, wire.ParseError(m.Error))
+		found = c.finishOwn(id, own, nil, c.refusal(wire.ParseError(m.Error)))
 	case m.Result != nil:
 		found = c.finishOwn(id, own, m.Result, nil)
 	default:

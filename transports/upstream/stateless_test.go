@@ -15,11 +15,11 @@ import (
 )
 
 // eachNew runs a test against a stateless upstream over pipes and over HTTP.
-func eachNew(t *testing.T, test func(t *testing.T, server schema.Server, ledger mcptest.Ledger)) {
+func eachNew(t *testing.T, test func(t *testing.T, server schema.Server, ledger mcptest.Ledger), args ...string) {
 	for name, entry := range map[string]func(*testing.T, ...string) schema.Server{"stdio": fake, "http": remote} {
 		t.Run(name, func(t *testing.T) {
 			ledger := mcptest.NewLedger(t)
-			test(t, entry(t, "-era", "new", "-ledger", ledger.Path), ledger)
+			test(t, entry(t, append([]string{"-era", "new", "-ledger", ledger.Path}, args...)...), ledger)
 		})
 	}
 }
@@ -35,6 +35,17 @@ func TestStatelessHandshake(t *testing.T) {
 		}
 		mustEcho(t, c)
 	})
+}
+
+// An upstream may refuse the version of the first request and name it as spoken.
+func TestStatelessVersionRetried(t *testing.T) {
+	eachNew(t, func(t *testing.T, server schema.Server, ledger mcptest.Ledger) {
+		c := dial(t, server, Options{})
+		if c.Era() != transports.Stateless || ledger.Count("server/discover") != 2 {
+			t.Errorf("era %d after asking %d times", c.Era(), ledger.Count("server/discover"))
+		}
+		mustEcho(t, c)
+	}, "-fault", "unsupported", "-fault-times", "1")
 }
 
 // Every request says what we speak; what a host said of itself stays.

@@ -63,10 +63,10 @@ func (c *call) wrongEra() error {
 	return failure(-32602, "missing _meta field %q", metaPrefix+"protocolVersion")
 }
 
-func unsupported(asked string, supported []string) error {
+func unsupported(asked string, supported []string) *rpcError {
 	data, err := json.Marshal(map[string]any{"requested": asked, "supported": supported})
 	if err != nil {
-		return err
+		data = nil
 	}
 	return &rpcError{json.RawMessage("-32022"), "Unsupported protocol version", data}
 }

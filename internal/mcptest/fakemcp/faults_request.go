@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -17,6 +18,7 @@ var requestFaults = []fault{
 	{name: "slow-init", doc: "answer initialize after ARG (200) milliseconds", on: "initialize", request: slowOn},
 	{name: "gate-init", doc: "answer initialize when the file ARG exists", on: "initialize", request: gateOn},
 	{name: "exit-on-discover", doc: "exit with status 4 when asked for server/discover", on: "server/discover", request: exitOn},
+	{name: "unsupported", doc: "refuse the protocol version, naming ARG (2026-07-28) as supported", on: "server/discover", request: refuseVersion},
 	{name: "hang-discover", doc: "never answer server/discover", on: "server/discover", request: hangOn},
 	{name: "stderr-on-discover", doc: "write 6 KB on stderr, then refuse server/discover", on: "server/discover", request: noisyDiscover},
 	{name: "exit-on-list", doc: "exit with status 4 when a list is asked for (KIND)", on: "/list", request: exitOn},
@@ -61,6 +63,11 @@ func failOn(c *call, kind string) bool {
 	c.send(errorAnswer(c.ID, &rpcError{
 		Code: json.RawMessage("-32603"), Message: "refused as asked", Data: json.RawMessage(`{` + grease + `}`),
 	}))
+	return true
+}
+
+func refuseVersion(c *call, version string) bool {
+	c.send(errorAnswer(c.ID, unsupported(c.about.Version, []string{cmp.Or(version, newVersion)})))
 	return true
 }
 
