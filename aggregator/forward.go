@@ -22,6 +22,7 @@ type route struct {
 	asText   bool        // a failure of ours is a tool result, for the model to read
 	refused  func(error) // takes an error in the place of the host; may be nil
 	retry    bool        // it certainly did not run the first time
+	rounds   int         // how often it was sent again with answers of the host
 }
 
 // The states of a forwarded call. There will be a parked one: a call whose
@@ -148,6 +149,8 @@ func (c *forwardedCall) answered(result json.RawMessage, err error) {
 	r, conn := c.finish()
 	defer replyPanic(r)
 	switch {
+	case err == nil && r.Era == transports.Handshake && conn.Era() == transports.Stateless && mayAskForInput(r.Method) && wantsInput(result):
+		c.nextRound(r, result)
 	case err == nil:
 		c.peer.seenURIs.addFrom(result)
 		r.Reply(result, nil)
@@ -219,11 +222,13 @@ func (s *session) translateEra(conn *upstream.Conn, era transports.Era, params j
 	if era == transports.Stateless {
 		return transports.DeleteMeta(params, transports.EraMeta...)
 	}
-	level := s.logLevel()
-	if level.params == nil {
-		return params
+	if able := askable(s.declaration().capabilities); able != nil {
+		params = transports.SetMeta(params, transports.MetaCapabilities, able)
 	}
-	return transports.SetMeta(params, transports.MetaLogLevel, wire.Get(level.params, "level"))
+	if level := s.logLevel(); level.params != nil {
+		params = transports.SetMeta(params, transports.MetaLogLevel, wire.Get(level.params, "level"))
+	}
+	return params
 }
 
 // maxStartWait is how long a caller waits for an upstream that is being started

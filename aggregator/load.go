@@ -18,9 +18,10 @@ import (
 	"dynmcp/transports/upstream"
 )
 
-// allCapabilities are declared to upstreams that start before a host has said
-// what it can do; what the host cannot do is refused when it is asked.
-const allCapabilities = `{"roots":{"listChanged":true},"sampling":{},"elicitation":{}}`
+// firstWords is how long a strict start waits for a host to say what it can do.
+// After that nothing is declared: what is declared must not be refused when it is
+// asked for, and that a server cannot be reached must show without a host.
+const firstWords = 3 * time.Second
 
 // load brings an upstream up: connect, handshake, its tools, or nothing. It is
 // what lazy calls a load. An upstream that does not survive being asked for its
@@ -88,11 +89,14 @@ func (a *Aggregator) introduceTo(ctx context.Context, p *peer, conn *upstream.Co
 // first host. In single-wrap mode the child is there before the host has spoken,
 // and may end before it does.
 func (a *Aggregator) declarationTo(ctx context.Context, conn *upstream.Conn) (json.RawMessage, error) {
+	var late <-chan time.Time
 	if a.opts.Strict && !a.config().SingleWrap {
-		return json.RawMessage(allCapabilities), nil
+		late = time.After(firstWords)
 	}
 	select {
 	case <-a.sessions.declared:
+	case <-late:
+		return nil, nil
 	case <-conn.Done():
 		return nil, conn.StartFailure("start", conn.Err())
 	case <-ctx.Done():

@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,26 +16,27 @@ import (
 // goes to the newest session with a call in flight here whose host can answer it,
 // or to the only session there is.
 func (p *peer) Request(ctx context.Context, method string, params json.RawMessage) (answer func() (json.RawMessage, error)) {
-	capability, ok := serverRequests[method]
-	if !ok && p.agg.single() == nil {
+	if serverRequests[method] == "" && p.agg.single() == nil {
 		return refused("method %q is not known", method)
 	}
 	calls := p.calls.all()
 	for _, c := range slices.Backward(calls) {
-		if capability == "" || c.session.supports(capability) {
+		if lacks(c.session.declaration().capabilities, method, params) == "" {
 			return c.Request(ctx, method, params)
 		}
 	}
 	all := p.agg.sessions.all()
-	if len(calls) > 0 || len(all) != 1 || capability != "" && !all[0].supports(capability) {
-		return refused("no host with a call in flight supports %s", capability)
+	if len(calls) > 0 || len(all) != 1 || lacks(all[0].declaration().capabilities, method, params) != "" {
+		return refused("no host with a call in flight supports %s", cmp.Or(serverRequests[method], method))
 	}
 	return p.requestHost(ctx, all[0], all[0].peer, method, params)
 }
 
-// refused is the answer to a server request that no host gets.
+// refused is the answer to a server request that no host gets. Its code is our
+// own: servers that pass on what they are told take -32601, which would be right
+// for a method that a host does not have, for the failure of what the host called.
 func refused(format string, args ...any) func() (json.RawMessage, error) {
-	err := &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf(format, args...)}
+	err := &wire.Error{Code: transports.CodeNoHost, Message: fmt.Sprintf(format, args...)}
 	return func() (json.RawMessage, error) { return nil, err }
 }
 
@@ -46,15 +48,54 @@ var serverRequests = map[string]string{
 	"roots/list":             "roots",
 }
 
+// lacks says what a host with these capabilities did not declare of what it takes
+// to answer a server request, "" if it declared all. A method that is not known
+// takes nothing.
+func lacks(capabilities json.RawMessage, method string, params json.RawMessage) string {
+	capability := serverRequests[method]
+	declared := wire.Get(capabilities, capability)
+	part := ""
+	switch byURL := wire.EqualString(wire.Get(params, "mode"), "url"); {
+	case capability == "":
+		return ""
+	case declared == nil:
+		return "the host does not support " + capability
+	case capability == "elicitation" && byURL:
+		part = "url"
+	case capability == "elicitation" && wire.Get(declared, "url") != nil:
+		part = "form" // which goes without saying where nothing is said
+	case capability == "sampling" && (wire.Get(params, "tools") != nil || wire.Get(params, "toolChoice") != nil):
+		part = "tools"
+	}
+	if part != "" && wire.Get(declared, part) == nil {
+		return fmt.Sprintf("the host does not support %s.%s", capability, part)
+	}
+	return ""
+}
+
+// askable returns of a host's capabilities those by which upstreams of the other era
+// can ask it something, nil if there are none.
+func askable(capabilities json.RawMessage) (able json.RawMessage) {
+	for _, capability := range []string{"roots", "sampling", "elicitation"} {
+		if declared := wire.Get(capabilities, capability); declared != nil {
+			if able == nil {
+				able = json.RawMessage(`{}`)
+			}
+			able = wire.Set(able, capability, declared)
+		}
+	}
+	return able
+}
+
 // requestHost sends a server request to a session's host: through the request whose
 // call it belongs to, or else the session.
 func (p *peer) requestHost(ctx context.Context, s *session, through transports.Peer, method string, params json.RawMessage) func() (json.RawMessage, error) {
-	capability := serverRequests[method]
-	switch {
-	case s.declaration().era == transports.Stateless:
+	declared := s.declaration()
+	if declared.era == transports.Stateless {
 		return refused("the host speaks %s, in which servers cannot send requests", transports.StatelessVersion)
-	case capability != "" && !s.supports(capability):
-		return refused("the host does not support %s", capability)
+	}
+	if lacking := lacks(declared.capabilities, method, params); lacking != "" {
+		return refused("%s", lacking)
 	}
 	params, done := p.withProgress(s, params)
 	answer := through.Request(ctx, method, params)

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"dynmcp/internal/wire"
 	"dynmcp/transports"
 	"dynmcp/transports/host"
 )
@@ -30,7 +29,7 @@ type session struct {
 	listens     map[string]listen
 	subscribed  map[string]bool                         // resource URIs
 	progress    map[string]func(params json.RawMessage) // of server requests, by the token we gave
-	lastToken   int64
+	lastToken   int64                                   // or id of a question, which we gave
 }
 
 // A declaration is what a host said of itself.
@@ -161,11 +160,6 @@ func (ss *sessions) markDirty() {
 	case ss.dirty <- struct{}{}:
 	default:
 	}
-}
-
-// supports reports whether the host declared a capability, such as "sampling".
-func (s *session) supports(capability string) bool {
-	return wire.Get(s.declaration().capabilities, capability) != nil
 }
 
 func (s *session) declaration() declaration {

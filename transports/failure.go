@@ -25,6 +25,7 @@ const (
 	CodeOverloaded   = 5110 // too much waits for it already
 	CodeShuttingDown = 5111 // dynmcp ends
 	CodeNoResources  = 5112 // the system denies dynmcp a file, a process or memory
+	CodeNoHost       = 5113 // no host can be asked what the upstream wants to know
 )
 
 // An Outcome says whether a failed call may have run.

@@ -206,7 +206,7 @@ func TestQuestionForAStatelessHostIsRefused(t *testing.T) {
 	t.Parallel()
 	host := start(t, fake(t, "alpha"))
 	m := host.Call("tools/call", modernUse("alpha/ask", `{"method":"sampling/createMessage","params":{}}`))
-	contains(t, m.Text(), "-32601", "2026-07-28")
+	contains(t, m.Text(), "5113", "2026-07-28")
 	counts(t, host, "sampling/createMessage", 0)
 }
 

@@ -297,7 +297,7 @@ func TestUpstreamWithoutHost(t *testing.T) {
 		p.say(`{"jsonrpc":"2.0","id":1,"method":"roots/list"}`)
 		p.say(`{"jsonrpc":"2.0","method":"notifications/x"}`)
 		synctest.Wait()
-		if got := p.lines(); len(got) != 1 || !strings.Contains(got[0], "-32601") {
+		if got := p.lines(); len(got) != 1 || !strings.Contains(got[0], "5113") {
 			t.Errorf("got %q", got)
 		}
 	})

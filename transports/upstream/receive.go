@@ -138,7 +138,7 @@ func (c *Conn) handleRequest(m wire.Message, own *Call) {
 		c.respond(m.ID, json.RawMessage(`{}`), nil)
 		return
 	case peer == nil:
-		c.respond(m.ID, nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("no host takes %q", m.Method)})
+		c.respond(m.ID, nil, &wire.Error{Code: transports.CodeNoHost, Message: fmt.Sprintf("no host takes %q", m.Method)})
 		return
 	}
 	ctx, cancel := context.WithCancelCause(c.ctx)
