@@ -1,37 +1,41 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
+
+	"dynmcp/bench/internal/pipes"
 )
 
 // A process is one that answers MCP on its pipes.
 type process struct {
 	cmd    *exec.Cmd
 	in     *os.File
-	out    *bufio.Reader
+	out    *pipes.Reader
+	ourOut *os.File
 	id     int
 	stderr bytes.Buffer // to be read when it has ended
 }
 
+// startProcess starts a command. Its pipes are as wide as pipes are at first, but for
+// what the process makes of them.
 func startProcess(argv []string) (*process, error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
-	theirIn, ourOut, err := os.Pipe()
+	theirIn, in, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	ourIn, theirOut, err := os.Pipe()
+	out, theirOut, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	p := &process{cmd: cmd, in: ourOut, out: bufio.NewReaderSize(ourIn, 1<<20)}
+	p := &process{cmd: cmd, in: in, out: pipes.NewReader(out, false), ourOut: out}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirIn, theirOut, &p.stderr
 	err = cmd.Start()
 	theirIn.Close()
@@ -42,6 +46,7 @@ func startProcess(argv []string) (*process, error) {
 func (p *process) stop() {
 	p.in.Close()
 	_ = p.cmd.Wait() // it ends because its stdin did
+	p.ourOut.Close()
 	_, _ = p.stderr.WriteTo(os.Stderr)
 }
 
@@ -61,7 +66,7 @@ func (p *process) ask(method, params string) error {
 		return err
 	}
 	for {
-		line, err := p.line()
+		line, err := p.out.Next()
 		switch {
 		case err != nil:
 			return err
@@ -73,21 +78,10 @@ func (p *process) ask(method, params string) error {
 	}
 }
 
-func (p *process) line() ([]byte, error) {
-	var line []byte
-	for {
-		part, err := p.out.ReadSlice('\n')
-		line = append(line, part...)
-		if err != bufio.ErrBufferFull {
-			return line, err
-		}
-	}
-}
-
-// answer returns the next line that is no notification.
+// answer returns the next line that is no notification, until the next is asked for.
 func (p *process) answer() ([]byte, error) {
 	for {
-		line, err := p.line()
+		line, err := p.out.Next()
 		if err != nil || bytes.Contains(line[:min(len(line), 64)], []byte(`"id":`)) {
 			return line, err
 		}
@@ -96,9 +90,12 @@ func (p *process) answer() ([]byte, error) {
 
 // A sample is what one round of one scenario measured.
 type sample struct {
-	p50  time.Duration
-	rate float64       // calls per second
-	cpu  time.Duration // of the process, per call
+	p50     time.Duration
+	rate    float64       // calls per second
+	cpu     time.Duration // of the process, per call
+	peak    float64       // RSS at most, in MB
+	foreign float64       // share of the machine that others used meanwhile
+	refused int           // calls that found too much waiting for the upstream
 }
 
 // run measures one scenario on a process of its own.
@@ -111,61 +108,96 @@ func run(v variant, s scenario) (sample, error) {
 	if err := p.handshake(); err != nil {
 		return sample{}, err
 	}
+	calls := newCalls(v.tool, s)
 	warm := s
 	warm.calls = s.calls/10 + 1
-	if _, err := p.drive(v.tool, warm); err != nil {
+	if _, err := p.drive(calls, warm); err != nil {
 		return sample{}, err
 	}
-	before := p.usage().cpu
-	got, err := p.drive(v.tool, s)
-	got.cpu = (p.usage().cpu - before) / time.Duration(s.calls)
+	cpu, load := cpuOf(p.cmd.Process.Pid), loadNow(p)
+	got, err := p.drive(calls, s)
+	got.cpu = (cpuOf(p.cmd.Process.Pid) - cpu) / time.Duration(s.calls)
+	got.foreign = loadNow(p).foreignSince(load)
+	got.peak = p.usage().peak
 	return got, err
+}
+
+// calls are requests that differ in a number only, which is there twice and always
+// has seven digits: a request is made by writing it over that of the one before.
+type calls struct {
+	line []byte
+	at   [2]int
+}
+
+const firstID = 1_000_000
+
+func newCalls(tool string, s scenario) *calls {
+	head := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"use_tool","arguments":{"tool_name":"%s","tool_input":{"text":"%d `, firstID, tool, firstID)
+	number := strconv.Itoa(firstID)
+	c := &calls{at: [2]int{bytes.Index(head, []byte(number)), bytes.LastIndex(head, []byte(number))}}
+	c.line = append(append(head, s.content(s.size)...), "}}}}\n"...)
+	return c
+}
+
+// number returns the request of this number, until it is asked for another.
+func (c *calls) number(n int) []byte {
+	var digits [7]byte
+	strconv.AppendInt(digits[:0], int64(n), 10)
+	for _, at := range c.at {
+		copy(c.line[at:], digits[:])
+	}
+	return c.line
 }
 
 // drive makes calls, so many in flight, and checks that each is answered with
 // its own text.
-func (p *process) drive(tool string, s scenario) (sample, error) {
+func (p *process) drive(calls *calls, s scenario) (sample, error) {
 	sent := make([]time.Time, s.calls)
 	took := make([]time.Duration, 0, s.calls)
-	first := p.id + 1
-	p.id += s.calls
-	pad := strings.Repeat("x", s.size)
+	first := max(p.id, firstID) + 1
+	p.id = first + s.calls
 	slots := make(chan struct{}, s.inFlight)
 	failed := make(chan error, 1)
 	began := time.Now()
 	go func() {
-		var buf []byte
 		for i := range s.calls {
 			slots <- struct{}{}
-			buf = fmt.Appendf(buf[:0], `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"use_tool","arguments":{"tool_name":"%s","tool_input":{"text":"%d %s"}}}}`+"\n",
-				first+i, tool, first+i, pad)
+			line := calls.number(first + i)
 			sent[i] = time.Now()
-			if _, err := p.in.Write(buf); err != nil {
+			if _, err := p.in.Write(line); err != nil {
 				failed <- err
 				return
 			}
 		}
+		failed <- nil
 	}()
+	refused := 0
 	for range s.calls {
 		line, err := p.answer()
 		if err != nil {
 			return sample{}, err
 		}
+		if len(line) < 1000 && bytes.Contains(line, []byte("queue is full (outcome not_sent")) {
+			refused++
+			<-slots
+			continue
+		}
 		id, text, err := answered(line)
-		if err != nil || id != text {
-			return sample{}, fmt.Errorf("a wrong answer (id %d, text of %d): %.200s", id, text, line)
+		if err != nil || id != text || len(line) < s.size {
+			return sample{}, fmt.Errorf("a wrong answer (id %d, text of %d, %d bytes): %.200s", id, text, len(line), line)
 		}
 		took = append(took, time.Since(sent[id-first]))
 		<-slots
 	}
 	total := time.Since(began)
-	select {
-	case err := <-failed:
+	if err := <-failed; err != nil {
 		return sample{}, err
-	default:
+	}
+	if len(took) == 0 {
+		return sample{}, errors.New("every call was refused")
 	}
 	slices.Sort(took)
-	return sample{p50: took[len(took)/2], rate: float64(s.calls) / total.Seconds()}, nil
+	return sample{p50: took[len(took)/2], rate: float64(len(took)) / total.Seconds(), refused: refused}, nil
 }
 
 // answered returns the id of an answer and the number its text begins with.
@@ -173,7 +205,7 @@ func answered(line []byte) (id, text int, err error) {
 	if _, rest, ok := bytes.Cut(line[:min(len(line), 64)], []byte(`"id":`)); ok {
 		id, err = leadingInt(rest)
 	}
-	if i := bytes.Index(line, []byte(`"text":"`)); i >= 0 && err == nil {
+	if i := bytes.Index(line[:min(len(line), 200)], []byte(`"text":"`)); i >= 0 && err == nil {
 		text, err = leadingInt(line[i+len(`"text":"`):])
 	}
 	return id, text, err

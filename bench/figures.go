@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 )
 
 func values(all []sample, of func(sample) float64) []float64 {
@@ -42,8 +41,7 @@ func ratio(a, b []sample, of func(sample) float64) float64 {
 // A usage is what a process uses at one moment, as Linux counts it; elsewhere
 // it is zero.
 type usage struct {
-	cpu          time.Duration
-	rss          float64 // MB
+	rss, peak    float64 // MB
 	threads, fds int
 }
 
@@ -54,17 +52,15 @@ func (p *process) usage() usage {
 	stat, _ := os.ReadFile(filepath.Join(dir, "stat"))
 	if _, rest, ok := strings.Cut(string(stat), ") "); ok {
 		fields := strings.Fields(rest)
-		user, _ := strconv.Atoi(fields[11])
-		system, _ := strconv.Atoi(fields[12])
-		const tick = 10 * time.Millisecond
-		u.cpu = time.Duration(user+system) * tick
 		u.threads, _ = strconv.Atoi(fields[17])
 	}
 	status, _ := os.ReadFile(filepath.Join(dir, "status"))
 	for line := range strings.Lines(string(status)) {
-		if value, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			kb, _ := strconv.Atoi(strings.Fields(value)[0])
-			u.rss = float64(kb) / 1024
+		for name, into := range map[string]*float64{"VmRSS:": &u.rss, "VmHWM:": &u.peak} {
+			if value, ok := strings.CutPrefix(line, name); ok {
+				kb, _ := strconv.Atoi(strings.Fields(value)[0])
+				*into = float64(kb) / 1024
+			}
 		}
 	}
 	fds, _ := os.ReadDir(filepath.Join(dir, "fd"))

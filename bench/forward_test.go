@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"dynmcp/aggregator"
+	"dynmcp/bench/internal/pipes"
 	"dynmcp/schema"
 )
 
@@ -51,7 +51,7 @@ func forward(b *testing.B, upstream string, size, inFlight int) {
 	}
 	served := make(chan error, 1)
 	go func() { served <- agg.Serve(context.Background(), theirIn, theirOut) }()
-	p := &process{in: in, out: bufio.NewReaderSize(out, 1<<20)}
+	p := &process{in: in, out: pipes.NewReader(out, false)}
 	if err := p.handshake(); err != nil {
 		b.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func forward(b *testing.B, upstream string, size, inFlight int) {
 			}
 		}()
 		for range n {
-			if err := p.skipLine(); err != nil {
+			if _, err := p.out.Next(); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -84,15 +84,5 @@ func forward(b *testing.B, upstream string, size, inFlight int) {
 	in.Close()
 	if err := <-served; err != nil {
 		b.Fatal(err)
-	}
-}
-
-// skipLine reads an answer without keeping it.
-func (p *process) skipLine() error {
-	for {
-		_, err := p.out.ReadSlice('\n')
-		if err != bufio.ErrBufferFull {
-			return err
-		}
 	}
 }

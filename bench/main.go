@@ -9,26 +9,42 @@
 //
 // Usage, from the root of the module:
 //
-//	go run ./bench            everything, about six minutes: calls, starts, allocations, a long run
-//	go run ./bench -rounds 3  quicker
-//	go run ./bench -long 2m   a long run only: RSS over time, goroutines at its end
+//	go run ./bench               everything, about ten minutes: calls, bursts, starts, allocations, a long run
+//	go run ./bench -rounds 3     quicker
+//	go run ./bench -only "1 MB"  calls whose scenario's name has that in it, and nothing else
+//	go run ./bench -also old=/tmp/dynmcp  another dynmcp beside this one
+//	go run ./bench -long 2m      a long run only: RSS over time, goroutines at its end
 //
 // Figures are medians over the rounds with their least and greatest; a ratio is
-// the median of the ratios of each round.
+// the median of the ratios of each round. How much of the machine others used in a
+// round is printed as well: from a tenth on ratios of rates fall for all.
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"log"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 )
 
 func main() {
 	log.SetFlags(0)
+	only := flag.String("only", "", "only calls of scenarios whose name, as it is printed, holds this `text`")
+	var also []variant
+	flag.Func("also", "another dynmcp to measure, as `name=path`", func(value string) error {
+		name, path, ok := strings.Cut(value, "=")
+		if !ok {
+			return errors.New("name=path is wanted")
+		}
+		also = append(also, variant{name: name, argv: []string{path}})
+		return nil
+	})
 	rounds := flag.Int("rounds", 7, "measurements of each figure")
 	long := flag.Duration("long", 0, "only run calls through dynmcp for so `long` and print its memory; then compare its goroutines with those of a fresh one (where everything is measured: 30s)")
 	flag.Parse()
@@ -41,9 +57,13 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if *long > 0 {
+	bin.also = also
+	switch {
+	case *long > 0:
 		err = longRun(bin, *long)
-	} else {
+	case *only != "":
+		err = calling(bin, *only, *rounds)
+	default:
 		err = everything(bin, *rounds)
 	}
 	if err != nil {
@@ -52,10 +72,11 @@ func main() {
 }
 
 func everything(bin binaries, rounds int) error {
-	for _, s := range scenarios {
-		if err := measure(bin, s, rounds); err != nil {
-			return err
-		}
+	if err := calling(bin, "", rounds); err != nil {
+		return err
+	}
+	if err := bursts(bin, rounds); err != nil {
+		return err
 	}
 	if err := starts(bin, rounds); err != nil {
 		return err
@@ -65,6 +86,19 @@ func everything(bin binaries, rounds int) error {
 	}
 	fmt.Printf("\nlong run, 1 KB both ways, 64 in flight\n")
 	return longRun(bin, usualLong)
+}
+
+// calling measures the scenarios whose name holds only.
+func calling(bin binaries, only string, rounds int) error {
+	for _, s := range scenarios {
+		if !strings.Contains(fmt.Sprintf("%s both ways, %d in flight", s.name, s.inFlight), only) {
+			continue
+		}
+		if err := measure(bin, s, rounds); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // usualLong is how long calls are kept going where everything is measured.
@@ -80,7 +114,10 @@ func allocations() error {
 }
 
 // binaries are the paths of what is measured.
-type binaries struct{ dynmcp, upstream, pump, sdkpair, dir string }
+type binaries struct {
+	dynmcp, upstream, pump, sdkpair, dir string
+	also                                 []variant
+}
 
 func build(dir string) (binaries, error) {
 	b := binaries{dir: dir}
@@ -100,12 +137,17 @@ func build(dir string) (binaries, error) {
 // variants are the ways from the driver to the upstream, in the order in which
 // they are measured and shown.
 func (b binaries) variants() []variant {
-	return []variant{
+	own := func(path string) []string { return []string{path, "--log-level", "error", "--", b.upstream} }
+	all := []variant{
 		{"direct", []string{b.upstream}, "echo"},
 		{"pump", []string{b.pump, b.upstream}, "upstream/echo"},
-		{"dynmcp", []string{b.dynmcp, "--log-level", "error", "--", b.upstream}, "echo"},
+		{"dynmcp", own(b.dynmcp), "echo"},
 		{"sdkpair", []string{b.sdkpair, b.upstream}, "echo"},
 	}
+	for _, v := range b.also {
+		all = append(all, variant{v.name, own(v.argv[0]), "echo"})
+	}
+	return all
 }
 
 type variant struct {
@@ -114,46 +156,45 @@ type variant struct {
 	tool string
 }
 
-// A scenario is a size of what is sent both ways, and how many calls wait at
-// once.
-type scenario struct {
-	name     string
-	size     int
-	inFlight int
-	calls    int
-}
-
-var scenarios = []scenario{
-	{"100 B", 100, 1, 4000},
-	{"10 KB", 10 << 10, 1, 2000},
-	{"1 MB", 1 << 20, 1, 60},
-	{"100 B", 100, 64, 40000},
-	{"10 KB", 10 << 10, 64, 8000},
-	{"1 MB", 1 << 20, 64, 128},
-}
-
 // measure runs one scenario over all variants, round by round.
 func measure(bin binaries, s scenario, rounds int) error {
 	fmt.Printf("\n%s both ways, %d in flight, %d calls a round\n", s.name, s.inFlight, s.calls)
 	results := map[string][]sample{}
+	var all []sample
 	for range rounds {
 		for _, v := range bin.variants() {
+			if s.few && (v.name == "direct" || v.name == "sdkpair") {
+				continue
+			}
+			s := s
+			if v.name == "sdkpair" { // which takes ten times as long and more
+				s.calls /= 10
+			}
 			sample, err := run(v, s)
 			if err != nil {
 				return fmt.Errorf("%s: %w", v.name, err)
 			}
 			results[v.name] = append(results[v.name], sample)
+			all = append(all, sample)
 		}
 	}
-	fmt.Printf("  %-8s %28s %28s %12s %12s %14s\n", "", "p50 µs (least–greatest)", "calls/s (least–greatest)", "p50/pump", "rate/pump", "CPU µs/call")
+	fmt.Printf("  %-8s %26s %26s %9s %9s %12s %12s\n", "", "p50 µs (least–greatest)", "calls/s (least–greatest)", "p50/pump", "rate/pump", "CPU µs/call", "peak RSS MB")
 	for _, v := range bin.variants() {
 		got, floor := results[v.name], results["pump"]
-		fmt.Printf("  %-8s %28s %28s %12.2f %12.2f %14.1f\n", v.name,
+		if got == nil {
+			continue
+		}
+		fmt.Printf("  %-8s %26s %26s %9.2f %9.2f %12.1f %12.0f\n", v.name,
 			spread(got, func(s sample) float64 { return s.p50.Seconds() * 1e6 }),
 			spread(got, func(s sample) float64 { return s.rate }),
 			ratio(got, floor, func(s sample) float64 { return s.p50.Seconds() }),
 			ratio(got, floor, func(s sample) float64 { return s.rate }),
-			median(got, func(s sample) float64 { return s.cpu.Seconds() * 1e6 }))
+			median(got, func(s sample) float64 { return s.cpu.Seconds() * 1e6 }),
+			median(got, func(s sample) float64 { return s.peak }))
+	}
+	fmt.Printf("  others used %s %% of the machine\n", spread(all, func(s sample) float64 { return 100 * s.foreign }))
+	if n := slices.Max(values(all, func(s sample) float64 { return float64(s.refused) })); n > 0 {
+		fmt.Printf("  in one round %.0f calls were refused because too much waited for the upstream\n", n)
 	}
 	return nil
 }

@@ -1,86 +1,85 @@
 // Command pump is the floor for any proxy on pipes: it starts the command it
 // is given, rewrites the id and the tool's name of every message, and moves
-// the bytes. It parses nothing, checks nothing and survives nothing.
+// the bytes. It reads in place, writes from there, and widens its pipes; it parses
+// nothing, checks nothing and survives nothing.
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"io"
 	"log"
 	"os"
 	"os/exec"
+
+	"dynmcp/bench/internal/pipes"
 )
 
 func main() {
+	theirIn, in, err := os.Pipe()
+	if err != nil {
+		log.Fatal(err)
+	}
+	out, theirOut, err := os.Pipe()
+	if err != nil {
+		log.Fatal(err)
+	}
 	cmd := exec.Command(os.Args[1], os.Args[2:]...)
-	cmd.Stderr = os.Stderr
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		log.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		log.Fatal(err)
-	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirIn, theirOut, os.Stderr
 	if err := cmd.Start(); err != nil {
 		log.Fatal(err)
 	}
+	theirIn.Close()
+	theirOut.Close()
 	go func() {
-		move(os.Stdout, stdout, func(line, out []byte) []byte {
-			return replace(out, line, `"id":9`, `"id":`)
-		})
+		move(os.Stdout, out, toHost)
 		os.Exit(0)
 	}()
-	move(stdin, os.Stdin, func(line, out []byte) []byte {
-		out = replace(out, line, `"id":`, `"id":9`)
-		return rename(out)
-	})
-	stdin.Close()
+	move(in, os.Stdin, toUpstream)
+	in.Close()
 	_ = cmd.Wait() // it ends because its stdin did
 }
 
 // move passes lines on, rewritten, until src ends.
-func move(dst io.Writer, src io.Reader, rewrite func(line, out []byte) []byte) {
-	in := bufio.NewReaderSize(src, 1<<20)
-	to := bufio.NewWriterSize(dst, 1<<20)
-	var line, out []byte
+func move(dst, src *os.File, rewrite func([]byte) []byte) {
+	r, w := pipes.NewReader(src, true), pipes.NewWriter(dst, true)
+	r.Idle = w.Flush
 	for {
-		part, err := in.ReadSlice('\n')
-		line = append(line, part...)
-		if err == bufio.ErrBufferFull {
-			continue
-		}
+		line, err := r.Next()
 		if err != nil {
-			to.Flush()
 			return
 		}
-		out = rewrite(line, out[:0])
-		to.Write(out)
-		line = line[:0]
-		if in.Buffered() == 0 {
-			to.Flush()
+		if err := w.Add(rewrite(line)); err != nil {
+			return
 		}
 	}
 }
 
-// replace appends line to out with the first old, which stands near the
-// beginning, replaced.
-func replace(out, line []byte, old, with string) []byte {
-	i := bytes.Index(line[:min(len(line), 64)], []byte(old))
-	if i < 0 {
-		return append(out, line...)
+const id, prefix = `"id":`, `upstream/`
+
+// toUpstream puts a 9 before the id and takes what stands for the server from the
+// tool's name. Only what is before the name moves.
+func toUpstream(line []byte) []byte {
+	i := bytes.Index(line[:min(len(line), 64)], []byte(id))
+	name := bytes.Index(line[:min(len(line), 160)], []byte(prefix))
+	switch {
+	case i < 0:
+		return line
+	case name < i:
+		i += len(id)
+		return append(append(append(make([]byte, 0, len(line)+1), line[:i]...), '9'), line[i:]...)
 	}
-	out = append(out, line[:i]...)
-	out = append(out, with...)
-	return append(out, line[i+len(old):]...)
+	i += len(id)
+	copy(line[i+len(prefix):], line[i:name])
+	line[i+len(prefix)-1] = '9'
+	copy(line[len(prefix)-1:], line[:i])
+	return line[len(prefix)-1:]
 }
 
-// rename strips what stands for the server from the tool's name, in place.
-func rename(line []byte) []byte {
-	i := bytes.Index(line[:min(len(line), 160)], []byte(`"upstream/`))
+// toHost takes the 9 from the id.
+func toHost(line []byte) []byte {
+	i := bytes.Index(line[:min(len(line), 64)], []byte(id+"9"))
 	if i < 0 {
 		return line
 	}
-	return append(line[:i+1], line[i+len(`"upstream/`):]...)
+	copy(line[1:], line[:i+len(id)])
+	return line[1:]
 }

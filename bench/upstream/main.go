@@ -4,64 +4,55 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"os"
+
+	"dynmcp/bench/internal/pipes"
 )
 
 func main() {
-	in := bufio.NewReaderSize(os.Stdin, 1<<20)
-	out := bufio.NewWriterSize(os.Stdout, 1<<20)
-	var line []byte
+	r, w := pipes.NewReader(os.Stdin, false), pipes.NewWriter(os.Stdout, false)
+	r.Idle = w.Flush
 	for {
-		part, err := in.ReadSlice('\n')
-		line = append(line, part...)
-		if err == bufio.ErrBufferFull {
-			continue
-		}
+		line, err := r.Next()
 		if err != nil {
 			return
 		}
-		answer(out, line)
-		line = line[:0]
-		if in.Buffered() == 0 {
-			out.Flush()
+		for _, part := range answer(line) {
+			if w.Add(part) != nil {
+				return
+			}
 		}
 	}
 }
 
-func answer(out *bufio.Writer, line []byte) {
-	id := between(line, `"id":`, ",}")
+// answer returns an answer in two pieces. What it is to echo stays where it is: the
+// head of the answer is written over the request's, which is longer.
+func answer(line []byte) [2][]byte {
+	head := line[:min(len(line), 200)]
+	id := between(head, `"id":`, ",}")
 	if id == nil {
-		return // a notification
+		return [2][]byte{} // a notification
 	}
-	out.WriteString(`{"jsonrpc":"2.0","id":`)
-	out.Write(id)
+	answer := append([]byte(`{"jsonrpc":"2.0","id":`), id...)
 	switch {
-	case bytes.Contains(line, []byte(`"tools/call"`)):
-		out.WriteString(`,"result":{"content":[{"type":"text","text":`)
-		out.Write(text(line))
-		out.WriteString("}]}}\n")
-	case bytes.Contains(line, []byte(`"initialize"`)):
-		out.WriteString(`,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"upstream","version":"1"}}}` + "\n")
-	case bytes.Contains(line, []byte(`"tools/list"`)):
-		out.WriteString(`,"result":{"tools":[{"name":"echo","description":"Answer the text.","inputSchema":{"type":"object"}}]}}` + "\n")
-	case bytes.Contains(line, []byte(`"ping"`)):
-		out.WriteString(`,"result":{}}` + "\n")
+	case bytes.Contains(head, []byte(`"tools/call"`)):
+		answer = append(answer, `,"result":{"content":[{"type":"text","text":`...)
+		// The driver puts nothing behind the text that holds a quote.
+		start, end := bytes.Index(line, []byte(`"text":`))+len(`"text":`), bytes.LastIndexByte(line, '"')+1
+		at := start - len(answer)
+		copy(line[at:], answer)
+		return [2][]byte{line[at:end], []byte("}]}}\n")}
+	case bytes.Contains(head, []byte(`"initialize"`)):
+		answer = append(answer, `,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"upstream","version":"1"}}}`...)
+	case bytes.Contains(head, []byte(`"tools/list"`)):
+		answer = append(answer, `,"result":{"tools":[{"name":"echo","description":"Answer the text.","inputSchema":{"type":"object"}}]}}`...)
+	case bytes.Contains(head, []byte(`"ping"`)):
+		answer = append(answer, `,"result":{}}`...)
 	default:
-		out.WriteString(`,"error":{"code":-32601,"message":"unknown method"}}` + "\n")
+		answer = append(answer, `,"error":{"code":-32601,"message":"unknown method"}}`...)
 	}
-}
-
-// text returns the value of the argument "text": the driver puts nothing
-// behind it that holds a quote.
-func text(line []byte) []byte {
-	start := bytes.Index(line, []byte(`"text":`))
-	end := bytes.LastIndexByte(line, '"')
-	if start < 0 || end < start {
-		return []byte(`""`)
-	}
-	return line[start+len(`"text":`) : end+1]
+	return [2][]byte{answer, []byte("\n")}
 }
 
 // between returns what follows key, up to a byte of ends.
