@@ -94,7 +94,7 @@ func (a *Aggregator) Serve(ctx context.Context, in io.Reader, out io.Writer) err
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(a.ctx, cancel)()
-	s := a.sessions.open(principal{}, a.snapshot())
+	s := a.sessions.open(principal{})
 	defer a.endSession(s)
 	edge := host.NewStdio(in, out, &a.cork)
 	conversation := host.NewSession(s.id, edge, host.Options{

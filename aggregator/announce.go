@@ -99,9 +99,10 @@ const announceDelay = 50 * time.Millisecond
 func (a *Aggregator) announce() {
 	for a.sessions.awaitChange(a.ctx) {
 		a.guarded(func() {
+			settled := !a.incomplete() // before the snapshot, which holds what ended the wait
 			now := a.snapshot()
 			for _, s := range a.sessions.all() {
-				s.announce(now)
+				s.announce(now, settled)
 			}
 		})
 	}
@@ -127,8 +128,10 @@ func (ss *sessions) awaitChange(ctx context.Context) bool {
 	return true
 }
 
-// announce tells the host which of its lists are not what it read last.
-func (s *session) announce(now *snapshot) {
+// announce tells the host which of its lists are not what it read last. One that it
+// has not read counts from the moment when it would have been answered: what
+// upstreams bring while they start, settled is false then, is no change to it.
+func (s *session) announce(now *snapshot, settled bool) {
 	versions := now.versions()
 	s.mu.Lock()
 	if !s.initialized && len(s.listens) == 0 {
@@ -137,11 +140,12 @@ func (s *session) announce(now *snapshot) {
 	}
 	changed := map[string]bool{} // by notification
 	for _, which := range lists {
-		last, v := s.seen[which.method], versions[which.method]
-		if v.generation < last.generation {
-			continue // meanwhile the host has read a newer one
+		last, known := s.seen[which.method]
+		v := versions[which.method]
+		if !known && !settled || v.generation < last.generation {
+			continue // or meanwhile the host has read a newer one
 		}
-		if v.digest != last.digest {
+		if known && v.digest != last.digest {
 			changed[which.changed] = true
 		}
 		s.seen[which.method] = v
@@ -152,15 +156,6 @@ func (s *session) announce(now *snapshot) {
 			s.notify(method, nil, func(l listen) bool { return l.changes[method] })
 		}
 	}
-}
-
-// recordStart notes what a host would read when it begins. What it has not read
-// by then is no change to it.
-func (s *session) recordStart(now *snapshot) {
-	versions := now.versions()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.seen = versions
 }
 
 // recordList notes which version of a list a host was given. It reports true if

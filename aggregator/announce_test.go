@@ -38,7 +38,7 @@ func newQuiet(t *testing.T, opts Options) *Aggregator {
 // join returns a session after the handshake, and what its host is sent.
 func join(agg *Aggregator, p principal) (*session, *listener) {
 	host := &listener{}
-	s := agg.sessions.open(p, agg.snapshot())
+	s := agg.sessions.open(p)
 	s.initialized = true
 	agg.sessions.attach(s, host)
 	return s, host
@@ -55,11 +55,11 @@ func TestNoChangeIsAnnouncedThatWasRead(t *testing.T) {
 	if s.recordList("prompts/list", newer.version("prompts/list")) {
 		t.Error("the newest list counts as outdated")
 	}
-	s.announce(older)
+	s.announce(older, true)
 	if slices.Contains(host.all(), "notifications/prompts/list_changed ") {
 		t.Error("the host is told of a list that is older than what it read")
 	}
-	s.announce(newer)
+	s.announce(newer, true)
 	if slices.Contains(host.all(), "notifications/prompts/list_changed ") {
 		t.Error("the host is told of what it has just read")
 	}
@@ -67,7 +67,7 @@ func TestNoChangeIsAnnouncedThatWasRead(t *testing.T) {
 	if !s.recordList("prompts/list", older.version("prompts/list")) {
 		t.Error("an older list counts as the newest")
 	}
-	s.announce(newer)
+	s.announce(newer, true)
 	if got := host.all(); !slices.Contains(got, "notifications/prompts/list_changed ") {
 		t.Errorf("the host has read an old list and is told only %q", got)
 	}
@@ -83,6 +83,8 @@ func TestPanicDoesNotEndAnnouncing(t *testing.T) {
 		st := *agg.state.Load()
 		st.tools = append(slices.Clone(st.tools), tool{definitions: func(*catalog.View) []json.RawMessage { panic("boom") }})
 		agg.state.Store(&st)
+		agg.sessions.markDirty()
+		time.Sleep(settling) // from here on something is a change
 		for _, name := range []string{"a", "b"} {
 			agg.catalog.Put("up", agg.catalog.Index("up", &catalog.Listing{Prompts: []json.RawMessage{[]byte(`{"name":"` + name + `"}`)}}))
 			agg.sessions.markDirty()
@@ -105,7 +107,7 @@ func TestDigestsAreShared(t *testing.T) {
 	agg.state.Store(&st)
 	for range 100 {
 		s, _ := join(agg, principal{})
-		s.announce(agg.snapshot())
+		s.announce(agg.snapshot(), true)
 	}
 	if made != 1 {
 		t.Errorf("the tools were listed %d times, want once", made)

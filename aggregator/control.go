@@ -141,7 +141,6 @@ func (a *Aggregator) initialize(ctx context.Context, s *session, r *host.Request
 	if err := a.awaitSingle(ctx); err != nil {
 		return nil, err
 	}
-	s.recordStart(a.snapshot())
 	return &rawResult{raw: fmt.Appendf(nil, `{"protocolVersion":%s,%s}`, wire.Quote(answer.ProtocolVersion), a.introduction())}, nil
 }
 

@@ -29,9 +29,9 @@ func TestOwnStreamIsForItsHost(t *testing.T) {
 	}
 	defer agg.Close()
 	var mine, other listener
-	session := agg.sessions.open(principal{}, agg.snapshot())
+	session := agg.sessions.open(principal{})
 	agg.sessions.attach(session, &mine)
-	agg.sessions.attach(agg.sessions.open(principal{}, agg.snapshot()), &other)
+	agg.sessions.attach(agg.sessions.open(principal{}), &other)
 	p := agg.peerOf(&lazy.Upstream{Server: schema.Server{Name: "up"}})
 	call := func(params string, modern bool) *forwardedCall {
 		request := &host.Request{Method: "tools/call", Params: json.RawMessage(params), Meta: wire.Get([]byte(params), "_meta"), Peer: &mine, Respond: func(_ *host.Request, _ json.RawMessage, _ error) {}}

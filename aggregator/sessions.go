@@ -25,7 +25,7 @@ type session struct {
 	declared    declaration
 	initialized bool               // the handshake is over, it may be notified
 	level       logLevel           // of the log messages it asked for
-	seen        map[string]version // of each list: what it read last, or was told to read again
+	seen        map[string]version // of each list: what it read last, was told to read again, or would have read
 	listens     map[string]listen
 	subscribed  map[string]bool                         // resource URIs
 	progress    map[string]func(params json.RawMessage) // of server requests, by the token we gave
@@ -67,9 +67,8 @@ func newSessions() *sessions {
 	}
 }
 
-// open returns a new session whose host would read now. It becomes known by
-// attach.
-func (ss *sessions) open(p principal, now *snapshot) *session {
+// open returns a new session. It becomes known by attach.
+func (ss *sessions) open(p principal) *session {
 	ss.mu.Lock()
 	ss.lastID++
 	id := fmt.Sprintf("session-%d", ss.lastID)
@@ -80,7 +79,7 @@ func (ss *sessions) open(p principal, now *snapshot) *session {
 		listens:    map[string]listen{},
 		subscribed: map[string]bool{},
 		progress:   map[string]func(params json.RawMessage){},
-		seen:       now.versions(),
+		seen:       map[string]version{},
 	}
 }
 

@@ -205,6 +205,7 @@ func TestLeaderCancelKeepsLoad(t *testing.T) {
 	user := host.Go("tools/call", useParams("later/echo", `{"n":1}`))
 	host.Call("ping", nil)
 	leader.Cancel("impatient")
+	host.Call("ping", nil) // the cancel is in
 	gate.Open()
 	contains(t, other.Wait().Text(), "later/echo")
 	if got := user.Wait().Text(); got != `{"n":1}` {
