@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/joho/godotenv"
@@ -96,6 +97,58 @@ func parseDotenv(path string, data []byte) (map[string]string, error) {
 		return nil, fmt.Errorf("%s:%d: not a line of a .env file; want NAME=value, with every quote closed", path, dotenvLine(data))
 	}
 	return vars, nil
+}
+
+// Variables returns what a .env file sets. The name is for errors.
+func Variables(name string, data []byte) (map[string]string, error) { return parseDotenv(name, data) }
+
+// SetVariables returns data, a .env file, with variables added at its end, in the
+// order of their names. Those that it sets otherwise are an error, and so is a value
+// that such a file cannot hold. The name is for errors.
+func SetVariables(name string, data []byte, add map[string]string) ([]byte, error) {
+	have, err := parseDotenv(name, data)
+	if err != nil {
+		return nil, err
+	}
+	out := bytes.Clone(data)
+	if len(out) > 0 && out[len(out)-1] != '\n' {
+		out = append(out, '\n')
+	}
+	for _, key := range slices.Sorted(maps.Keys(add)) {
+		if old, set := have[key]; set && old != add[key] {
+			return nil, fmt.Errorf("%s sets %s already", name, key)
+		} else if set {
+			continue
+		}
+		line, ok := dotenvAssignment(key, add[key])
+		if !ok {
+			return nil, fmt.Errorf("the value of %s cannot be written to a .env file", key)
+		}
+		out = append(out, line...)
+	}
+	return out, nil
+}
+
+// dotenvAssignment returns a line that sets a variable, in the first form that is
+// read back as the value.
+func dotenvAssignment(key, value string) (line string, ok bool) {
+	escaped := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "\n", `\n`).Replace(value)
+	for _, form := range []string{value, "'" + value + "'", `"` + escaped + `"`} {
+		line := key + "=" + form + "\n"
+		if vars, err := godotenv.Unmarshal(line + "LAST=1\n"); err == nil && len(vars) == 2 && vars[key] == value {
+			return line, true
+		}
+	}
+	return "", false
+}
+
+// EnvMode returns where a config takes its variables from, the value of its env key.
+func EnvMode(name string, data []byte) (string, error) {
+	root, err := parseEdited(name, data)
+	if err != nil {
+		return "", err
+	}
+	return envMode(root), nil
 }
 
 // dotenvLine finds the line that the parser rejects: the one after the longest

@@ -89,9 +89,7 @@ func (r *reading) interpolate(root *node, variables map[string]string) {
 		r.public = append(r.public, variables[name])
 	}
 	walk("", "", root, func(within, key string, n *node) {
-		if within != "headers" && !LooksSecret(key, n.scalar) {
-			r.texts = append(r.texts, n.scalar)
-		}
+		r.texts = append(r.texts, writtenText{within, key, n.scalar})
 	})
 	for _, m := range root.members {
 		if slices.Contains(interpolated, m.key) {

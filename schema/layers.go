@@ -53,8 +53,14 @@ func secretsOf(layers []*reading) []string {
 	for _, r := range layers {
 		secrets = append(secrets, r.secrets...)
 		values = append(values, r.values...)
-		texts = append(texts, r.texts...)
 		public = append(public, r.public...)
+	}
+	if len(values) > 0 {
+		for _, r := range layers {
+			for _, t := range r.texts {
+				texts = append(texts, hide(t.text, FindSecrets(t.within, t.key, t.text), masked))
+			}
+		}
 	}
 	slices.Sort(values)
 	for _, value := range slices.Compact(values) {

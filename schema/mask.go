@@ -2,7 +2,6 @@ package schema
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -12,10 +11,10 @@ import (
 // masked replaces a value that is not shown.
 const masked = "***"
 
-// Mask returns a config file, ours or a host's, with *** in place of values that
-// may be secret: those of env and headers, of keys and options that are named like
-// secrets, and URLs with more than a path. References to variables stay. The
-// number of lines does not change. It returns nil for a file it cannot parse.
+// Mask returns a config file, ours or a host's, with *** in place of what may be
+// secret: all values of env and headers, and what FindSecrets finds elsewhere.
+// References to variables stay. The number of lines does not change. It returns nil
+// for a file it cannot parse.
 func Mask(name string, data []byte) []byte {
 	data, restore := unixText(data)
 	if value, err := hujson.Parse(data); err == nil {
@@ -29,38 +28,13 @@ func Mask(name string, data []byte) []byte {
 	return restore(maskYAML(data, root))
 }
 
-// secretName matches names of variables and options that hold a secret.
-// secretAssignment matches what is assigned to one, as in a connection string, and
-// knownToken the tokens of services that mark theirs.
-var (
-	secretName       = regexp.MustCompile(`(?i)key|token|secret|passw|credential|auth`)
-	secretAssignment = regexp.MustCompile(`(?i)(?:key|token|secret|passw|credential|auth)[\w.-]*=([^\s;&]+)`)
-	knownToken       = regexp.MustCompile(`^(?:gh[opsur]_|github_pat_|glpat-|sk[-_]|xox[a-z]-|AKIA|AIza|npm_|hf_|sbp_|eyJ[\w-]+\.|-----BEGIN )`)
-)
-
-// LooksSecret reports whether the value of a key, option or variable may be a
-// secret: its name says so, or it is a URL with a query or credentials, has an
-// assignment to such a name, or begins like a token.
-func LooksSecret(key, value string) bool {
-	_, reference, _ := nextReference(value)
-	_, address, isURL := strings.Cut(value, "://")
-	switch {
-	case value == "" || reference != "" && !isURL:
-		return false
-	case secretName.MatchString(key) || isURL && strings.ContainsAny(address, "?@#"):
-		return true
+// maskText returns a string as Mask shows it. within and key are those of
+// FindSecrets.
+func maskText(within, key, value string) string {
+	if slices.Contains(secretMaps, within) && value != "" && !reference.MatchString(value) {
+		return masked
 	}
-	return secretAssignment.MatchString(value) || knownToken.MatchString(value)
-}
-
-// secretMaps are keys of objects all of whose values Mask hides.
-var secretMaps = []string{"env", "headers", "http_headers", "requestInit"}
-
-// isMasked reports whether Mask hides a string. within is the key of the object or
-// list that holds it; key is its own or, in a list, the option before it.
-func isMasked(within, key, value string) bool {
-	_, reference, _ := nextReference(value)
-	return LooksSecret(key, value) || reference == "" && value != "" && slices.Contains(secretMaps, within)
+	return hide(value, FindSecrets(within, key, value), masked)
 }
 
 func maskJSON(data []byte, root hujson.Value) []byte {
@@ -79,13 +53,16 @@ func maskJSON(data []byte, root hujson.Value) []byte {
 				walk(key, before, item)
 				before = ""
 				if l, ok := item.Value.(hujson.Literal); ok && l.Kind() == '"' {
-					before = option(l.String())
+					before = Option(l.String())
 				}
 			}
 		case hujson.Literal:
-			if inner.Kind() == '"' && isMasked(within, key, inner.String()) {
+			if inner.Kind() != '"' {
+				return
+			}
+			if text := maskText(within, key, inner.String()); text != inner.String() {
 				out.Write(data[shown:v.StartOffset])
-				out.WriteString(quoted(masked))
+				out.WriteString(quoted(text))
 				shown = v.EndOffset
 			}
 		}
@@ -95,16 +72,8 @@ func maskJSON(data []byte, root hujson.Value) []byte {
 	return out.Bytes()
 }
 
-// option returns an argument if the next one may be its value, "" otherwise.
-func option(word string) string {
-	if strings.HasPrefix(word, "-") && !strings.Contains(word, "=") {
-		return word
-	}
-	return ""
-}
-
 // walk visits n and all keys and values below it, each with the within and key of
-// isMasked.
+// FindSecrets.
 func walk(within, key string, n *node, visit func(within, key string, n *node)) {
 	visit(within, key, n)
 	for _, m := range n.members {
@@ -114,7 +83,7 @@ func walk(within, key string, n *node, visit func(within, key string, n *node)) 
 	before := ""
 	for _, item := range n.items {
 		walk(key, before, item, visit)
-		before = option(item.scalar)
+		before = Option(item.scalar)
 	}
 }
 
@@ -127,7 +96,7 @@ func maskYAML(data []byte, root *node) []byte {
 	}
 	var positions []place
 	walk("", "", root, func(within, key string, n *node) {
-		positions = append(positions, place{n.at, n.kind == text && isMasked(within, key, n.scalar)})
+		positions = append(positions, place{n.at, n.kind == text && maskText(within, key, n.scalar) != n.scalar})
 	})
 	slices.SortStableFunc(positions, func(a, b place) int { return a.compare(b.pos) })
 	lines := strings.SplitAfter(string(data), "\n")

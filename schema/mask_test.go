@@ -8,7 +8,7 @@ import (
 // What is shown of a file has its lines and its references, not its secrets.
 func TestMask(t *testing.T) {
 	for name, text := range map[string]string{
-		"mcp.json": `{"mcpServers": {"a": {"command": "shown", "args": ["shown", "--api-key", "hidden", "--token=hidden", "TOKEN=hidden", "Server=hidden;Password=hidden", "ghp_hidden"],
+		"mcp.json": `{"mcpServers": {"a": {"command": "shown", "args": ["shown", "--api-key", "hidden", "--token=hidden", "TOKEN=hidden", "Server=shown;Password=hidden", "ghp_hidden"],
 			"env": {"K": "hidden\"hidden", "R": "${shown}"}, "apiKey": "hidden"}, // shown
 			"b": {"url": "https://user:hidden@b.test/x?k=hidden", "headers": {"X": "hidden"}, "auth": {"client_secret": "hidden"}}}}`,
 		"mcp.yaml": "mcp:\n  a:\n    command: shown\n    args: [shown]\n    env:\n      K: hidden\n      L: |\n        hidden\n        hidden\n      R: ${shown}\n" +

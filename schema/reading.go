@@ -21,7 +21,7 @@ type reading struct {
 
 	secrets []string // values of headers, tokens and other credentials
 	values  []string // of variables that were inserted for ${…}
-	texts   []string // keys and values as written, without those of credentials
+	texts   []writtenText
 	public  []string // values of publicVariables
 
 	// variableSource says where variables are looked up, for errors.
@@ -38,6 +38,10 @@ type reading struct {
 	nearest, layered bool
 	behind           []*reading
 }
+
+// writtenText is a key or a value as it is written, with the within and key of
+// FindSecrets.
+type writtenText struct{ within, key, text string }
 
 // inherits reports whether a file behind this one has a server of the name.
 func (r *reading) inherits(name string) bool {

@@ -16,6 +16,7 @@ func (r *reading) checkServer(path string, n *node, s *Server) {
 	r.checkHeaders(below(path, "headers"), n.membersOf("headers"))
 	r.checkEnv(below(path, "env"), n.membersOf("env"))
 	r.checkTools(path, n)
+	r.literalSecrets(n)
 	for name := range s.Headers {
 		if s.Auth != nil && strings.EqualFold(name, "Authorization") {
 			r.warn(n.get("auth").at, below(path, "auth"), "headers has an Authorization too", "a request carries one of them; remove the other")
@@ -78,19 +79,27 @@ func (r *reading) checkEnv(path string, variables []member) {
 		case isKnownText(m.value) && strings.Contains(m.value.scalar, "\x00"):
 			r.fail(m.value.at, inner, "this has a NUL in it", "no process can be given that")
 		}
-		switch {
-		case !isKnownText(m.value):
-		case secretName.MatchString(m.key):
-			r.secret(m.value.scalar)
-		case !m.value.expanded && LooksSecret(m.key, m.value.scalar):
-			r.secret(m.value.scalar)
-			if u, err := url.Parse(m.value.scalar); err == nil {
-				r.urlSecrets(u)
-			}
-			for _, assigned := range secretAssignment.FindAllStringSubmatch(m.value.scalar, -1) {
-				r.secret(assigned[1])
-			}
+	}
+}
+
+// literalSecrets records what an entry has in plain text that may be a secret.
+func (r *reading) literalSecrets(n *node) {
+	for _, part := range []string{"command", "args", "env", "url", "headers", "auth"} {
+		inner := n.get(part)
+		if inner == nil {
+			continue
 		}
+		walk("", part, inner, func(within, key string, n *node) {
+			if !isKnownText(n) || n.expanded && !(within == "env" && namesSecret(key)) {
+				return
+			}
+			for _, found := range FindSecrets(within, key, n.scalar) {
+				r.secret(n.scalar[found.From:found.To])
+				if within == "env" {
+					r.secret(n.scalar)
+				}
+			}
+		})
 	}
 }
 

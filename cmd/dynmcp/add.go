@@ -54,7 +54,7 @@ when dynmcp starts: keep secrets there.`,
 			if err := flags.complete(command); err != nil {
 				return err
 			}
-			return runAdd(stdout(cmd), flags)
+			return runAdd(stdout(cmd), stderr(cmd), flags)
 		},
 	}
 	f := cmd.Flags()
@@ -158,7 +158,7 @@ func (f *addFlags) parseHeaders() error {
 	return nil
 }
 
-func runAdd(out *terminal, flags addFlags) error {
+func runAdd(out, errOut *terminal, flags addFlags) error {
 	file, unlock, err := lockConfig(flags.config)
 	if err != nil {
 		return err
@@ -185,5 +185,9 @@ func runAdd(out *terminal, flags addFlags) error {
 		verb = "Replaced %q in %s\n"
 	}
 	out.printf(verb, name, file.name())
+	flags.server.ReplaceSecrets(func(found schema.SecretUse) string {
+		errOut.printf("%s may hold a secret in plain text; write ${NAME} in its place, and NAME=… into the .env file\n", found.Where)
+		return found.Value
+	})
 	return nil
 }

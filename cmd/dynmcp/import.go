@@ -36,8 +36,10 @@ would become; --write writes it. The hosts' own files are not changed. Hosts are
 ` + strings.Join(hosts.Names(), ", ") + `;
 without a name, all of them.
 
-Values that may be secrets are shown as ***. With --vars they are not copied:
-${NAME} takes their place, and you are told which variables to set.`,
+Values that may be secrets are shown as ***. With --vars they are not copied into
+the config: ${NAME} takes their place, and they go to the .env file beside it, which
+only you can read. A file that a host owns, like Claude Code's .mcp.json, is written
+only if -c names it.`,
 		Example: `  dynmcp import
   dynmcp import claude-desktop --write
   dynmcp import cursor --server github --vars --write
@@ -51,7 +53,7 @@ ${NAME} takes their place, and you are told which variables to set.`,
 	f.StringVarP(&flags.config, "config", "c", "", "the config `file` to add to (default: the one in the working directory, or a new mcp.json)")
 	f.StringVar(&flags.from, "from", "", "read this `file` of a host")
 	f.StringArrayVar(&flags.servers, "server", nil, "take only the server of this `name`; may be repeated")
-	f.BoolVar(&flags.vars, "vars", false, "put ${NAME} in place of secrets")
+	f.BoolVar(&flags.vars, "vars", false, "put ${NAME} in place of secrets, and these into the .env file beside the config")
 	f.BoolVar(&flags.force, "force", false, "replace servers that the config already has")
 	f.BoolVar(&flags.write, "write", false, "write the config")
 	return cmd
@@ -65,18 +67,22 @@ func runImport(out, errOut *terminal, names []string, flags importFlags) error {
 	if len(servers) == 0 {
 		return hinted(errors.New("no servers found"), "name a host's file with --from")
 	}
-	path := flags.config
-	if path == "" {
-		path = "mcp.json"
-		if found, err := schema.Find("."); err == nil {
-			path = found
-		}
+	path, err := importTarget(errOut, flags.config)
+	if err != nil {
+		return err
 	}
 	file, err := openEdited(path)
 	if err != nil {
 		return err
 	}
-	text, imported, err := addServers(errOut, file, servers, flags)
+	if !file.exists() {
+		file.newMode = 0o600 // there may be secrets in it
+	}
+	env, err := openVariables(file, servers, flags.vars)
+	if err != nil {
+		return err
+	}
+	text, imported, err := addServers(errOut, file, servers, env, flags)
 	if err != nil {
 		return err
 	}
@@ -87,6 +93,9 @@ func runImport(out, errOut *terminal, names []string, flags importFlags) error {
 	showDiff(out, file.path, file.old, text, schema.Mask)
 	printNotes(errOut, imported)
 	if !flags.write {
+		if env.writes() {
+			errOut.printf("%s would be written to %s\n", count(len(env.Values), "variable"), env.file.name())
+		}
 		errOut.printf("Nothing was written; --write writes it, --server NAME takes only that one\n")
 		return nil
 	}
@@ -98,6 +107,9 @@ func runImport(out, errOut *terminal, names []string, flags importFlags) error {
 			return err
 		}
 	}
+	if err := env.write(); err != nil { // first: without it the config would miss its variables
+		return err
+	}
 	if err := file.write(text); err != nil {
 		return err
 	}
@@ -106,7 +118,32 @@ func runImport(out, errOut *terminal, names []string, flags importFlags) error {
 		added = append(added, s.Name)
 	}
 	out.printf("Added %s to %s\n", strings.Join(added, ", "), file.name())
+	env.report(errOut)
+	printNextSteps(errOut, file, imported)
 	return nil
+}
+
+// importTarget returns the config to add to. One that is a host's own is not written
+// unless the user names it: teams share such files, and the host would have every
+// server twice.
+func importTarget(errOut *terminal, named string) (string, error) {
+	if named != "" {
+		return named, nil
+	}
+	const fresh = "mcp.json"
+	found, err := schema.Find(".")
+	if err != nil {
+		found = fresh
+	}
+	h, owned := hosts.Owner(found)
+	if !owned {
+		return found, nil
+	}
+	if _, owned := hosts.Owner(fresh); owned {
+		return "", hinted(fmt.Errorf("%s belongs to %s", found, h.Title), "name the config to add to with -c")
+	}
+	errOut.printf("%s belongs to %s and is left alone: the servers go to %s; -c %s adds them there\n", relative(found), h.Title, fresh, relative(found))
+	return fresh, nil
 }
 
 // readServers reads the servers of the hosts that are named, or of all hosts that
@@ -199,7 +236,7 @@ func selectServers(all []hosts.Server, names []string) ([]hosts.Server, error) {
 
 // addServers returns the text of the config with the servers added, and those that
 // were. It reports why others were not.
-func addServers(errOut *terminal, file *editedFile, servers []hosts.Server, flags importFlags) ([]byte, []hosts.Server, error) {
+func addServers(errOut *terminal, file *editedFile, servers []hosts.Server, env *variablesFile, flags importFlags) ([]byte, []hosts.Server, error) {
 	text := file.old
 	if !file.exists() {
 		text = emptyConfig(file.path, "./"+schemaFile, false)
@@ -227,7 +264,11 @@ func addServers(errOut *terminal, file *editedFile, servers []hosts.Server, flag
 			errOut.printf("%s from %s is left out: %s\n", s.Name, s.File, why)
 			continue
 		}
-		s.HideSecrets(flags.vars)
+		if flags.vars {
+			s.MoveSecrets(env.Variables)
+		} else {
+			s.NoteSecrets()
+		}
 		if text, err = schema.SetServer(file.path, text, s.Server); err != nil {
 			return nil, nil, err
 		}
@@ -236,20 +277,37 @@ func addServers(errOut *terminal, file *editedFile, servers []hosts.Server, flag
 	return text, added, nil
 }
 
-// printNotes prints what the user should know of the servers, and how to make them
-// lazy.
+// printNotes prints what the user should know of the servers.
 func printNotes(errOut *terminal, servers []hosts.Server) {
-	eager := 0
 	for _, s := range servers {
 		for _, note := range s.Notes {
 			errOut.printf("%s: %s\n", s.Name, note)
 		}
-		if s.Description == "" {
-			eager++
-		}
 	}
-	if eager > 0 {
-		errOut.printf("%d without a description: they start with every host. Give each a \"description\" that says what it does and when to\n"+
-			"use it, and it starts when it is needed. dynmcp find and dynmcp ls show what is there\n", eager)
+}
+
+// printNextSteps says what is left to do after servers were imported into a file:
+// describe them, let a host start dynmcp, and take the originals out of the hosts.
+func printNextSteps(errOut *terminal, file *editedFile, servers []hosts.Server) {
+	var eager, files []string
+	in := map[string][]string{}
+	for _, s := range servers {
+		if !s.Lazy() {
+			eager = append(eager, s.Name)
+		}
+		if in[s.File] == nil {
+			files = append(files, s.File)
+		}
+		in[s.File] = append(in[s.File], s.Key)
+	}
+	errOut.printf("What is left to do:\n")
+	if len(eager) > 0 {
+		errOut.printf("- %s without a description start with every host: %s. Give each a \"description\" that says what\n"+
+			"  it does and when to use it, and it starts only when it is needed\n", count(len(eager), "server"), strings.Join(eager, ", "))
+	}
+	errOut.printf("- put dynmcp into your host: dynmcp install HOST -c %s\n", file.path)
+	errOut.printf("- take the originals out of the hosts, which would have every tool twice:\n")
+	for _, path := range files {
+		errOut.printf("  %s: %s\n", path, strings.Join(in[path], ", "))
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dynmcp/internal/redact"
 	"dynmcp/schema"
 )
 
@@ -85,8 +86,10 @@ func mode(s schema.Server) string {
 	return "eager"
 }
 
-// endpoint returns where a server is: its command line or its address.
+// endpoint returns where a server is: its command line or its address, without what
+// may be a secret in it.
 func endpoint(s schema.Server) string {
+	s = s.ReplaceSecrets(func(schema.SecretUse) string { return redact.Mark })
 	if s.Transport != schema.Stdio {
 		return s.URL
 	}

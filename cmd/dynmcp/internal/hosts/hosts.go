@@ -101,3 +101,30 @@ func (h Host) Files() ([]string, error) {
 	}
 	return []string{filepath.FromSlash(h.Project), user}, nil
 }
+
+// Owner returns the host that reads the file at path, of this user or of the project
+// in the working directory.
+func Owner(path string) (Host, bool) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return Host{}, false
+	}
+	for _, h := range all {
+		files, err := h.Files()
+		if err != nil {
+			continue
+		}
+		for _, file := range files {
+			if own, err := filepath.Abs(file); err == nil && (own == path || sameFile(own, path)) {
+				return h, true
+			}
+		}
+	}
+	return Host{}, false
+}
+
+func sameFile(a, b string) bool {
+	x, err1 := os.Stat(a)
+	y, err2 := os.Stat(b)
+	return err1 == nil && err2 == nil && os.SameFile(x, y)
+}

@@ -1,57 +1,106 @@
 package hosts
 
 import (
-	"maps"
-	"slices"
+	"fmt"
+	"regexp"
 	"strings"
 
 	"dynmcp/schema"
 )
 
-// HideSecrets notes what looks like a secret in the server. With vars, references
-// to variables take the place of those in env and headers; in arguments and
-// addresses nobody can say where a secret begins and ends.
-func (s *Server) HideSecrets(vars bool) {
-	s.Env, s.Headers = maps.Clone(s.Env), maps.Clone(s.Headers)
-	for _, values := range []map[string]string{s.Env, s.Headers} {
-		for _, key := range slices.Sorted(maps.Keys(values)) {
-			value := values[key]
-			switch {
-			case !schema.LooksSecret(key, value):
-			case vars:
-				values[key] = s.variable(key, value)
-			default:
-				s.note("%s looks like a secret in plain text; --vars puts a variable in its place", key)
-			}
+// NoteSecrets notes what may be a secret in the server.
+func (s *Server) NoteSecrets() {
+	noted := map[string]bool{}
+	s.ReplaceSecrets(func(found schema.SecretUse) string {
+		if !noted[found.Where] {
+			s.note("%s may hold a secret in plain text; --vars puts a variable in its place", found.Where)
+		}
+		noted[found.Where] = true
+		return found.Value
+	})
+}
+
+// Variables are those that take the place of secrets.
+type Variables struct {
+	// Values are the secrets by the names of their variables.
+	Values map[string]string
+	set    map[string]string // what is in the .env file already
+	others map[string]string // of the environment
+	used   map[string]bool   // names that texts refer to
+}
+
+// NewVariables returns none. A variable of set, what the .env file has, is used again
+// for the same secret. A name that means something else, there, in environ or in
+// the texts, is not used.
+func NewVariables(set map[string]string, environ []string, texts ...string) *Variables {
+	v := &Variables{Values: map[string]string{}, set: set, others: map[string]string{}, used: map[string]bool{}}
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		v.others[name] = value
+	}
+	for _, text := range texts {
+		for _, name := range nameInReference.FindAllStringSubmatch(text, -1) {
+			v.used[name[1]] = true
 		}
 	}
-	flag := ""
-	for _, arg := range s.Args {
-		if schema.LooksSecret(flag, arg) {
-			s.note("an argument looks like a secret in plain text; write ${NAME} in its place")
-		}
-		flag = ""
-		if strings.HasPrefix(arg, "-") {
-			flag = arg
-		}
+	return v
+}
+
+var nameInReference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)`)
+
+// MoveSecrets puts references to variables in place of what may be secrets in the
+// server.
+func (s *Server) MoveSecrets(v *Variables) {
+	s.Server = s.ReplaceSecrets(func(found schema.SecretUse) string {
+		name := v.put(s.Name, found.Name, found.Value)
+		s.note("%s is taken from the variable %s", found.Where, name)
+		return "${" + name + "}"
+	})
+}
+
+// variableKey matches names that are those of variables already.
+var variableKey = regexp.MustCompile(`^[A-Z][A-Z0-9_]*_[A-Z0-9_]+$`)
+
+// put returns the variable for a secret of a server.
+func (v *Variables) put(server, name, value string) string {
+	prefix := variableName(server)
+	base := variableName(camelCase.ReplaceAllString(name, "${1}_${2}"))
+	if base == "" {
+		base = "SECRET"
 	}
-	if schema.LooksSecret("url", s.URL) {
-		s.note("the url may hold a secret in plain text; write ${NAME} in its place")
+	long := base
+	if !strings.HasPrefix(base, prefix+"_") {
+		long = prefix + "_" + base
+	}
+	if !variableKey.MatchString(name) {
+		base = long
+	}
+	for i := 1; ; i++ {
+		candidate := base
+		switch {
+		case i == 2:
+			candidate = long
+		case i > 2:
+			candidate = fmt.Sprintf("%s_%d", long, i-1)
+		}
+		if candidate[0] >= '0' && candidate[0] <= '9' {
+			candidate = "_" + candidate
+		}
+		if old, set := v.set[candidate]; set && old == value {
+			return candidate
+		} else if set {
+			continue
+		}
+		if old, mine := v.Values[candidate]; mine && old == value {
+			return candidate
+		} else if mine || v.used[candidate] {
+			continue
+		}
+		if old, set := v.others[candidate]; !set || old == value {
+			v.Values[candidate] = value
+			return candidate
+		}
 	}
 }
 
-// variable returns a reference in place of a secret. Bearer and its like stay.
-func (s *Server) variable(key, value string) string {
-	name := variableName(key)
-	if _, isHeader := s.Headers[key]; isHeader {
-		name = strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_")) + "_" + name
-	}
-	if name[0] >= '0' && name[0] <= '9' {
-		name = "_" + name
-	}
-	s.note("set the variable %s: %s is taken from it", name, key)
-	if scheme, _, ok := strings.Cut(value, " "); ok && strings.EqualFold(key, "Authorization") {
-		return scheme + " ${" + name + "}"
-	}
-	return "${" + name + "}"
-}
+var camelCase = regexp.MustCompile(`([a-z0-9])([A-Z])`)

@@ -64,6 +64,7 @@ func (c *commandLine) UnmarshalJSON(data []byte) error {
 type Server struct {
 	schema.Server
 	File  string   // where it was read
+	Key   string   // what it is called there
 	Notes []string // what the user should know about it
 }
 
@@ -158,7 +159,7 @@ var notInName = regexp.MustCompile(`[^a-z0-9]+`)
 
 // server converts an entry.
 func (e *entry) server(h Host, name string) Server {
-	s := Server{}
+	s := Server{Key: name}
 	s.Name = strings.Trim(notInName.ReplaceAllString(strings.ToLower(name), "-"), "-")
 	if s.Name != name {
 		s.note("it is called %q in %s", name, h.Title)

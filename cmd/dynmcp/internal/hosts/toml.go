@@ -221,10 +221,10 @@ func (m *tomlMask) value(table, key string, n *unstable.Node) {
 		before := ""
 		for it := n.Children(); it.Next(); {
 			m.value(key, before, it.Node())
-			before = string(it.Node().Data)
+			before = schema.Option(string(it.Node().Data))
 		}
 	case unstable.String:
-		if slices.Contains(secretTables, table) || schema.LooksSecret(key, string(n.Data)) {
+		if slices.Contains(secretTables, table) || len(schema.FindSecrets(table, key, string(n.Data))) > 0 {
 			m.secrets = append(m.secrets, n.Raw)
 		}
 	}

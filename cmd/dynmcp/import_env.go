@@ -1,0 +1,96 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"dynmcp/cmd/dynmcp/internal/hosts"
+	"dynmcp/schema"
+)
+
+// A variablesFile is the .env file beside a config, and the secrets that are to go
+// there.
+type variablesFile struct {
+	*hosts.Variables
+	file *editedFile // nil if nothing is to be written to it
+	mode string      // the config's env
+}
+
+// openVariables reads the .env file beside a config. Without vars nothing will be
+// written there.
+func openVariables(config *editedFile, servers []hosts.Server, vars bool) (*variablesFile, error) {
+	v := &variablesFile{Variables: hosts.NewVariables(nil, nil)}
+	if !vars {
+		return v, nil
+	}
+	if config.exists() {
+		mode, err := schema.EnvMode(config.path, config.old)
+		if err != nil {
+			return nil, err
+		}
+		v.mode = mode
+	}
+	texts := []string{string(config.old)}
+	for _, s := range servers {
+		text, err := schema.SetServer("x.json", []byte("{}"), s.Server)
+		if err != nil {
+			continue // the reason is told when it is added
+		}
+		texts = append(texts, string(text))
+	}
+	switch v.mode {
+	case "disable":
+		return nil, hinted(fmt.Errorf(`%s has "env": "disable", which leaves ${NAME} as it is`, config.name()), "change that key, or leave out --vars")
+	case "process":
+		v.Variables = hosts.NewVariables(nil, os.Environ(), texts...)
+		return v, nil
+	}
+	beside := config.path
+	if config.link != "" {
+		beside = config.link // that is where it is looked for
+	}
+	file, err := openEdited(filepath.Join(filepath.Dir(beside), ".env"))
+	if err != nil {
+		return nil, err
+	}
+	set, err := schema.Variables(file.path, file.old)
+	if err != nil {
+		return nil, err
+	}
+	v.file, v.Variables = file, hosts.NewVariables(set, os.Environ(), texts...)
+	return v, nil
+}
+
+func (v *variablesFile) writes() bool { return v.file != nil && len(v.Values) > 0 }
+
+// write adds the variables to the file, which then only its owner can read. There is
+// no backup: nothing is changed but the end, and a copy might not be ignored by git.
+func (v *variablesFile) write() error {
+	if !v.writes() {
+		return nil
+	}
+	unlock, err := v.file.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	text, err := schema.SetVariables(v.file.path, v.file.old, v.Values)
+	if err != nil {
+		return err
+	}
+	return replaceFile(v.file.path, text, 0o600)
+}
+
+// report says where the variables are, or what is left to do about them.
+func (v *variablesFile) report(errOut *terminal) {
+	switch {
+	case v.writes():
+		errOut.printf("Wrote %s to %s, which only you can read; keep it out of version control\n", count(len(v.Values), "variable"), v.file.name())
+	case len(v.Values) > 0:
+		errOut.printf("The config takes variables from the environment alone (\"env\": %q): set %s there\n", v.mode, strings.Join(slices.Sorted(maps.Keys(v.Values)), ", "))
+	}
+}

@@ -1,0 +1,386 @@
+package schema
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A Secret is a part of a text that may be a secret.
+type Secret struct {
+	// From and To are where it begins and ends in the text, in bytes.
+	From, To int
+	// Name is what it is the value of: an option, a variable, a header, a parameter
+	// of a URL. It is empty where nothing names it.
+	Name string
+}
+
+// FindSecrets returns what may be a secret in a string of a config, in order.
+// within is the key of the object or list that holds the string, such as args,
+// env or headers; key is its own or, in a list, the option before it.
+//
+// It would rather find too much: what is found is shown as *** or taken from a
+// variable, and neither breaks anything. A reference to a variable is no secret.
+func FindSecrets(within, key, value string) []Secret {
+	f := finder{text: value}
+	switch {
+	case slices.Contains(headerMaps, within):
+		f.header(key, 0, len(value))
+	case (within == "args" || within == "command") && (key == "env" || isHeaderOption(key)):
+		f.assigned(value, isHeaderOption(key))
+	case namesSecret(key):
+		f.add(key, 0, len(value))
+	}
+	f.scan()
+	slices.SortFunc(f.found, func(a, b Secret) int { return a.From - b.From })
+	return f.found
+}
+
+// headerMaps are keys of objects whose members are headers of requests, secretMaps
+// those of all whose values people put secrets into.
+var (
+	headerMaps = []string{"headers", "http_headers", "requestInit"}
+	secretMaps = append([]string{"env", "environment"}, headerMaps...)
+)
+
+// plainHeaders are headers that say nothing secret.
+var plainHeaders = regexp.MustCompile(`(?i)^(?:accept(?:-.*)?|content-type|user-agent|cache-control|connection|host|origin|referer|(?:x-)?mcp-.*|.*-version)$`)
+
+func isHeaderOption(key string) bool {
+	return key == "-H" || strings.EqualFold(strings.TrimLeft(key, "-"), "header") || strings.EqualFold(strings.TrimLeft(key, "-"), "headers")
+}
+
+// secretName matches what is in the names of options and variables that hold a
+// secret; plainName matches names that only sound like one.
+var (
+	secretName = regexp.MustCompile(`(?i)key|token|secret|passw|passphrase|passwd|pwd|credential|auth|bearer|cookie|dsn|jwt|signature|webhook|connection_?string|(?:^|[_-])(?:pat|pass|sig)(?:$|[_-])`)
+	plainName  = regexp.MustCompile(`(?i)(?:^|[_-])(?:file|path|dir|directory|type|mode|method|limit|count|length|size|provider|ttl|expiry|timeout|env|env_?var|vars?)$|(?:^|[_-])(?:max|num|public)[_-]|tokens$|author(?:s|ity)?$|keyword|keyboard|keyspace|tokeniz`)
+)
+
+func namesSecret(key string) bool {
+	return secretName.MatchString(key) && !plainName.MatchString(strings.TrimLeft(key, "-"))
+}
+
+// plainValues are never secrets, whatever they are called; plainFile matches the
+// names of files.
+var (
+	plainValues = []string{"true", "false", "yes", "no", "on", "off", "none", "null", "auto", "default", "basic", "bearer", "oauth", "oauth2", "apikey", "api_key", "api-key", "token"}
+	plainFile   = regexp.MustCompile(`(?i)^[~./\\\w: -]*\.(?:json|pem|key|p12|pfx|crt|cer|txt|ya?ml|toml|env|conf|ini)$`)
+)
+
+// Forms in which programs and people write secrets into texts.
+const (
+	secretWord  = `[\w.-]*(?:key|token|secret|passw|passphrase|passwd|pwd|credential|auth|cookie|signature)[\w.-]*`
+	secretValue = `("[^"]*"|'[^']*'|[^\s"';&|,]+)`
+)
+
+var (
+	// optionInText and its like name the secret in group 1 and hold it in group 2.
+	optionInText     = regexp.MustCompile(`(?i)(?:^|[\s"'(;&|])(-{1,2}` + secretWord + `)(?:=|\s+)` + secretValue)
+	assignmentInText = regexp.MustCompile(`(?i)(` + secretWord + `)=` + secretValue)
+	headerInText     = regexp.MustCompile(`(?i)(?:^|[\s"'])(` + secretWord + `)\s*:\s*((?:(?:bearer|basic|token)\s+)?[^\s"',;{}]+)`)
+	memberInText     = regexp.MustCompile(`(?i)\\*["'](` + secretWord + `)\\*["']\s*:\s*\\*["']([^"'\\]*)`)
+	schemeInText     = regexp.MustCompile(`(?i)\b(bearer|basic)\s+([\w.+/=~-]{6,})`)
+	urlInText        = regexp.MustCompile(`[a-zA-Z][a-zA-Z0-9+.-]*://[^\s"'<>]+`)
+	reference        = regexp.MustCompile(`\$\{[^}]*\}`)
+)
+
+// wordsOfForms are those one of which every match of the forms has.
+var wordsOfForms = []string{"key", "token", "secret", "pass", "pwd", "credential", "auth", "cookie", "signature", "bearer", "basic"}
+
+// tokenPrefixes are what the tokens of services begin with that mark theirs;
+// longTokenPrefixes are also beginnings of other words, and count only before a long
+// run of letters and digits.
+var (
+	tokenPrefixes = []string{"ghp_", "gho_", "ghs_", "ghu_", "ghr_", "github_pat_", "glpat-", "sk-", "sk_", "rk_live_", "pk_live_", "xoxa-", "xoxb-", "xoxp-", "xoxr-", "xoxs-", "xapp-",
+		"AKIA", "ASIA", "AIza", "ya29.", "sbp_", "SG.", "figd_", "ntn_", "tvly-", "pplx-", "lin_api_", "sntrys_", "sntryu_", "dop_v1_", "shpat_", "shpss_", "gsk_", "xai-", "whsec_", "apify_api_", "nvapi-", "ATATT", "PMAK-", "eyJ"}
+	longTokenPrefixes = []string{"npm_", "hf_", "r8_", "secret_"}
+)
+
+// A finder collects the secrets of a text.
+type finder struct {
+	text  string
+	found []Secret
+}
+
+// add notes a secret, without the quotes and the scheme in front of it, unless it
+// is a reference, is none whatever it is called, or overlaps what was found before.
+func (f *finder) add(name string, from, to int) {
+	value := f.text[from:to]
+	if len(value) > 1 && (value[0] == '"' || value[0] == '\'') && value[len(value)-1] == value[0] {
+		from, to = from+1, to-1
+		value = f.text[from:to]
+	}
+	trimmed := strings.TrimLeft(value, " ")
+	from, value = from+len(value)-len(trimmed), trimmed
+	if scheme, rest, ok := strings.Cut(value, " "); ok && slices.Contains([]string{"bearer", "basic", "token", "apikey"}, strings.ToLower(scheme)) {
+		value = strings.TrimLeft(rest, " ")
+		from = to - len(value)
+	}
+	switch {
+	case value == "" || value[0] == '$' || strings.HasPrefix(value, "{env:") || reference.MatchString(value):
+		return
+	case slices.Contains(plainValues, strings.ToLower(value)) || plainFile.MatchString(value):
+		return
+	}
+	if slices.ContainsFunc(f.found, func(s Secret) bool { return from < s.To && s.From < to }) {
+		return
+	}
+	f.found = append(f.found, Secret{from, to, strings.TrimLeft(name, "-")})
+}
+
+// header notes the value of a header.
+func (f *finder) header(name string, from, to int) {
+	if !plainHeaders.MatchString(name) {
+		f.add(name, from, to)
+	}
+}
+
+// assigned notes the value of "NAME=value", or of "Name: value" in a header.
+func (f *finder) assigned(text string, header bool) {
+	separator := "="
+	if header {
+		separator = ":"
+	}
+	name, value, ok := strings.Cut(text, separator)
+	if name = strings.TrimSpace(name); !ok || !headerName.MatchString(name) {
+		return
+	}
+	switch {
+	case header:
+		f.header(name, len(text)-len(value), len(text))
+	case namesSecret(name):
+		f.add(name, len(text)-len(value), len(text))
+	}
+}
+
+// scan looks for secrets that say themselves what they are.
+func (f *finder) scan() {
+	forms := []*regexp.Regexp{memberInText, optionInText, assignmentInText, headerInText, schemeInText}
+	if word, rest, ok := strings.Cut(f.text, "="); ok && isHeaderOption(word) {
+		name, value, _ := strings.Cut(rest, ":")
+		f.header(strings.TrimSpace(name), len(f.text)-len(value), len(f.text))
+	}
+	if name, value, ok := strings.Cut(f.text, "="); ok && name != "" && name[0] == '-' && !strings.ContainsAny(name, " \t\n") && namesSecret(name) {
+		f.add(name, len(f.text)-len(value), len(f.text))
+	}
+	if strings.Contains(f.text, "://") {
+		for _, at := range urlInText.FindAllStringIndex(f.text, -1) {
+			f.url(at[0], at[1])
+		}
+	}
+	lower := strings.ToLower(f.text)
+	if !slices.ContainsFunc(wordsOfForms, func(word string) bool { return strings.Contains(lower, word) }) {
+		forms = nil // most texts, and patterns are slow
+	}
+	for _, form := range forms {
+		for _, at := range form.FindAllStringSubmatchIndex(f.text, -1) {
+			if name := f.text[at[2]:at[3]]; form == schemeInText || namesSecret(name) {
+				if form == schemeInText {
+					name = ""
+				}
+				f.add(name, at[4], at[5])
+			}
+		}
+	}
+	f.tokens()
+	word := f.text[strings.LastIndexByte(f.text, '=')+1:]
+	if looksRandom(word, 20) {
+		f.add("", len(f.text)-len(word), len(f.text))
+	}
+}
+
+// tokens notes the tokens that begin like those of a service, and private keys.
+func (f *finder) tokens() {
+	if at := strings.Index(f.text, "-----BEGIN "); at >= 0 {
+		f.add("", at, len(f.text))
+	}
+	for i := 0; i < len(f.text); i++ {
+		if i > 0 && isWordByte(f.text[i-1]) || !isWordByte(f.text[i]) {
+			continue
+		}
+		end := i
+		for end < len(f.text) && (isWordByte(f.text[end]) || strings.IndexByte(".+/=~-", f.text[end]) >= 0) {
+			end++
+		}
+		begins := func(least int) func(string) bool {
+			return func(prefix string) bool {
+				return strings.HasPrefix(f.text[i:end], prefix) && end-i >= len(prefix)+least
+			}
+		}
+		if slices.ContainsFunc(tokenPrefixes, begins(6)) || slices.ContainsFunc(longTokenPrefixes, begins(16)) {
+			f.add("", i, end)
+		}
+	}
+}
+
+func isWordByte(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
+}
+
+// plainParameters are parameters of URLs that servers document and that are not
+// secret.
+var plainParameters = []string{"tools", "toolsets", "features", "version", "format", "mode", "region", "lang", "language", "transport", "read_only", "readonly", "sslmode"}
+
+// url notes the password of a URL, its parameters and the parts of its path that
+// look random: remote servers are often told apart by such a part.
+func (f *finder) url(from, to int) {
+	rest := strings.Index(f.text[from:to], "://") + 3 + from
+	end := to
+	if i := strings.IndexAny(f.text[rest:to], "/?#"); i >= 0 {
+		end = rest + i
+	}
+	if at := strings.LastIndexByte(f.text[rest:end], '@'); at >= 0 {
+		user, _, hasPassword := strings.Cut(f.text[rest:rest+at], ":")
+		if hasPassword {
+			f.add("password", rest+len(user)+1, rest+at)
+		} else if looksRandom(user, 12) {
+			f.add("token", rest, rest+at)
+		}
+	}
+	path := to
+	if i := strings.IndexAny(f.text[end:to], "?#"); i >= 0 {
+		path = end + i
+	}
+	for i := end; i < path; {
+		next := path
+		if j := strings.IndexByte(f.text[i+1:path], '/'); j >= 0 {
+			next = i + 1 + j
+		}
+		if looksRandom(f.text[i+1:next], 16) {
+			f.add("token", i+1, next)
+		}
+		i = next
+	}
+	for i := path; i < to; {
+		next := to
+		if j := strings.IndexAny(f.text[i+1:to], "&#"); j >= 0 {
+			next = i + 1 + j
+		}
+		name, value, ok := strings.Cut(f.text[i+1:next], "=")
+		_, notNumber := strconv.ParseFloat(value, 64)
+		if ok && (namesSecret(name) || notNumber != nil && !slices.Contains(plainParameters, strings.ToLower(name))) {
+			f.add(name, next-len(value), next)
+		}
+		i = next
+	}
+}
+
+var (
+	uuid       = regexp.MustCompile(`(?i)^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+	tokenRune  = regexp.MustCompile(`^[A-Za-z0-9_~=+.-]+$`)
+	notInToken = regexp.MustCompile(`[^A-Za-z0-9]+`)
+)
+
+// looksRandom reports whether a word was made by a machine: a UUID, or a run of at
+// least so many letters and digits that no name of a program or a project has.
+func looksRandom(word string, least int) bool {
+	if uuid.MatchString(word) {
+		return true
+	}
+	if len(word) < least || !tokenRune.MatchString(word) {
+		return false
+	}
+	for _, run := range notInToken.Split(word, -1) {
+		if len(run) < 12 {
+			continue
+		}
+		changes := 0 // between upper case, lower case and digits
+		for i := 1; i < len(run); i++ {
+			if charClass(run[i]) != charClass(run[i-1]) {
+				changes++
+			}
+		}
+		if strings.ContainsAny(run, "0123456789") && (changes >= 4 || changes >= 2 && len(run) >= 24) {
+			return true
+		}
+	}
+	return false
+}
+
+func charClass(c byte) int {
+	switch {
+	case c >= '0' && c <= '9':
+		return 0
+	case c >= 'a':
+		return 1
+	}
+	return 2
+}
+
+// SecretUse is a secret in an entry, for ReplaceSecrets.
+type SecretUse struct {
+	// Where is the place in words: "the argument 3", "the header X-Api-Key".
+	Where string
+	// Name is as in Secret. For a value of env it is the variable.
+	Name string
+	// Value is the secret.
+	Value string
+	// Inside is set if there is more in the text than the secret.
+	Inside bool
+}
+
+// ReplaceSecrets returns the entry with every secret in it replaced. A value of env
+// with a secret in it is replaced as a whole. s is not changed.
+func (s Server) ReplaceSecrets(replace func(SecretUse) string) Server {
+	text := func(within, key, value, where string) string {
+		var b strings.Builder
+		shown := 0
+		for _, found := range FindSecrets(within, key, value) {
+			if within == "env" {
+				return replace(SecretUse{where, key, value, false})
+			}
+			b.WriteString(value[shown:found.From])
+			b.WriteString(replace(SecretUse{where, found.Name, value[found.From:found.To], found.To-found.From < len(value)}))
+			shown = found.To
+		}
+		return b.String() + value[shown:]
+	}
+	s.Command = text("", "command", s.Command, "the command")
+	s.URL = text("", "url", s.URL, "the url")
+	before := ""
+	s.Args = slices.Clone(s.Args)
+	for i, arg := range s.Args {
+		s.Args[i] = text("args", before, arg, "argument "+strconv.Itoa(i+1))
+		before = Option(arg)
+	}
+	s.Env, s.Headers = maps.Clone(s.Env), maps.Clone(s.Headers)
+	for _, key := range slices.Sorted(maps.Keys(s.Env)) {
+		s.Env[key] = text("env", key, s.Env[key], "the variable "+key)
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.Headers)) {
+		s.Headers[key] = text("headers", key, s.Headers[key], "the header "+key)
+	}
+	if s.Auth != nil {
+		auth := *s.Auth
+		auth.ClientSecret = text("auth", "client_secret", auth.ClientSecret, "the client secret")
+		s.Auth = &auth
+	}
+	return s
+}
+
+// Option returns the key that FindSecrets wants with the argument after this one:
+// the argument itself if it is an option without a value, "" otherwise. -e and --env
+// come before the assignment of a variable, and their key is env.
+func Option(word string) string {
+	switch {
+	case word == "-e" || word == "--env":
+		return "env"
+	case strings.HasPrefix(word, "-") && !strings.ContainsAny(word, "= \t\n"):
+		return word
+	}
+	return ""
+}
+
+// hide returns a text with a mark in place of its secrets.
+func hide(text string, secrets []Secret, mark string) string {
+	var b strings.Builder
+	shown := 0
+	for _, s := range secrets {
+		b.WriteString(text[shown:s.From] + mark)
+		shown = s.To
+	}
+	return b.String() + text[shown:]
+}

@@ -1,0 +1,116 @@
+package schema
+
+import (
+	"strings"
+	"testing"
+)
+
+// Secrets are found in the forms in which servers document them. Each has HIDDEN in
+// it; what is left shows none, and has every SHOWN.
+func TestFindSecrets(t *testing.T) {
+	for _, c := range []struct{ within, key, text string }{
+		{"args", "--token", "HIDDEN-word"},
+		{"args", "-H", "X-Shown: HIDDEN-word"},
+		{"args", "--header", "Authorization: Basic HIDDEN-word"},
+		{"args", "--headers", `{"X-SHOWN-Token": "HIDDEN-word"}`},
+		{"args", "env", "SHOWN_TOKEN=HIDDEN-word"},
+		{"args", "", "--env=SHOWN_TOKEN=HIDDEN-word"},
+		{"args", "", "-eSHOWN_TOKEN=HIDDEN-word"},
+		{"args", "", "--SHOWN-token=HIDDEN word"},
+		{"args", "", "SHOWN_KEY=HIDDEN-word"},
+		{"args", "", "X-Api-Key:HIDDEN-word"},
+		{"args", "", "X-SHOWN-Api-Key: HIDDEN-word"},
+		{"args", "", "https://HIDDEN1ZmYxNzA5YjAtNjQ0pA@SHOWN.test/"},
+		{"args", "", "mongodb+srv://SHOWN:HIDDEN:@word@SHOWN.test/?retryWrites=true"},
+		{"args", "", "--dsn=HIDDEN-word"},
+		{"args", "", "ghp_HIDDENword"},
+		{"args", "", "--SHOWN=ghp_HIDDENword"},
+		{"args", "", "HIDDEN1ZmYxNzA5YjAtNjQ0pA"},
+		{"args", "-c", "SHOWN --api-key HIDDEN-word --SHOWN; PASSWORD='HIDDEN word' SHOWN"},
+		{"args", "-c", `curl -H "Authorization: Bearer HIDDEN-word" https://SHOWN.test`},
+		{"args", "--config", `{\"apiKey\": \"HIDDEN-word\", \"SHOWN\": \"SHOWN\"}`},
+		{"", "url", "https://SHOWN.test/mcp?tools=SHOWN&code=HIDDEN-word&limit=5#access_token=HIDDEN-word"},
+		{"", "url", "https://SHOWN.test/v2/6f9619ff-8b86-d011-b42d-00cf4fc964ff-HIDDEN1a2B3c/SHOWN-server-2025"},
+		{"headers", "X-Any", "HIDDEN-word"},
+		{"headers", "Authorization", "Bearer HIDDEN-word"},
+		{"headers", "Cookie", "a=HIDDEN-word; b=HIDDEN-word"},
+		{"env", "MY_PAT", "HIDDEN-word"},
+		{"env", "SHOWN", `{"Authorization": "Bearer HIDDEN-word", "Version": "SHOWN"}`},
+		{"env", "SHOWN", "Endpoint=SHOWN;SharedAccessKey=HIDDEN-word"},
+		{"env", "PEM", "-----BEGIN PRIVATE KEY-----\nHIDDEN\n-----END PRIVATE KEY-----"},
+	} {
+		found := FindSecrets(c.within, c.key, c.text)
+		left := hide(c.text, found, "***")
+		if len(found) == 0 || strings.Contains(left, "HIDDEN") || strings.Contains(left, "word") || strings.Count(left, "SHOWN") != strings.Count(c.text, "SHOWN") {
+			t.Errorf("%s %s %q: shown as %q", c.within, c.key, c.text, left)
+		}
+	}
+}
+
+// What only sounds like a secret, and references to variables, stay as they are.
+func TestFindNoSecrets(t *testing.T) {
+	for _, c := range []struct{ within, key, text string }{
+		{"args", "", "@modelcontextprotocol/server-filesystem@2026.8.31"},
+		{"args", "", "ghcr.io/github/github-mcp-server:v1.2.3"},
+		{"args", "", "node@sha256:9b2c1e1b3f5a7d9e9b2c1e1b3f5a7d9e9b2c1e1b3f5a7d9e9b2c1e1b3f5a7d9e"},
+		{"args", "", "--max-tokens=8000"},
+		{"args", "--token-limit", "8000"},
+		{"args", "--auth-mode", "interactive"},
+		{"args", "--auth", "oauth2"},
+		{"args", "--key-file", "/etc/ssl/private"},
+		{"args", "--key", "~/.ssh/id.pem"},
+		{"args", "--author", "somebody"},
+		{"args", "--token", "${TOKEN}"},
+		{"args", "--header", "Authorization: Bearer ${TOKEN}"},
+		{"args", "--header", "Accept: text/html"},
+		{"args", "env", "GITHUB_PERSONAL_ACCESS_TOKEN"},
+		{"args", "env", "LOG_LEVEL=debug"},
+		{"args", "-c", "API_KEY=$API_KEY npx x"},
+		{"args", "", "browserTakeScreenshotAndNavigate"},
+		{"args", "", "/home/me/projects/2025-keynote"},
+		{"", "url", "https://docs.test/v1/mcp/servers/context-2025?tools=a,b&read_only=true&version=2"},
+		{"", "url", "https://${USER}:${PASSWORD}@x.test/${PART}?key=${KEY}"},
+		{"", "description", "Finds a key in the keyboard's manual. Use when asked about tokens."},
+		{"headers", "Content-Type", "application/json"},
+		{"env", "TOKENIZERS_PARALLELISM", "false"},
+		{"env", "GOOGLE_APPLICATION_CREDENTIALS", "/home/me/key.json"},
+		{"env", "NODE_OPTIONS", "--max-old-space-size=4096"},
+	} {
+		if found := FindSecrets(c.within, c.key, c.text); len(found) > 0 {
+			t.Errorf("%s %s %q: shown as %q", c.within, c.key, c.text, hide(c.text, found, "***"))
+		}
+	}
+}
+
+// Whatever is written to a .env file is read back as it was.
+func TestSetVariables(t *testing.T) {
+	add := map[string]string{}
+	for name, value := range map[string]string{
+		"PLAIN": "word", "SPACES": " two  words ", "QUOTES": `"double" and 'single'`, "DOLLAR": "$A ${A} $(a)", "HASH": "a #b",
+		"BACKSLASH": `a\nb\`, "LINES": "-----BEGIN-----\na\n-----END-----\n", "EQUALS": "a==", "EMPTY": "", "JSON": `{"a": "b"}`, "UNICODE": "größer",
+	} {
+		add[name] = value
+		text, err := SetVariables(".env", []byte("OLD=1"), add)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			delete(add, name)
+			continue
+		}
+		got, err := Variables(".env", text)
+		if err != nil || got[name] != value || got["OLD"] != "1" || len(got) != len(add)+1 {
+			t.Errorf("%s: %q is read as %q, %v, from\n%s", name, value, got[name], err, text)
+		}
+	}
+	if text, err := SetVariables(".env", []byte("A=1\n"), map[string]string{"A": "2"}); err == nil {
+		t.Errorf("a variable was changed: %s", text)
+	}
+}
+
+func BenchmarkFindSecrets(b *testing.B) {
+	texts := []string{"npx", "-y", "@modelcontextprotocol/server-filesystem@2026.8.31", "/home/me/projects", "https://mcp.example.com/mcp", "Read and search the files of this project. Use for anything about its source."}
+	for b.Loop() {
+		for _, text := range texts {
+			FindSecrets("args", "", text)
+		}
+	}
+}
