@@ -24,11 +24,12 @@ func corpus() map[string][]byte {
 		"100B":          []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hi there"}}}`),
 		"1KB":           text(1 << 10),
 		"1MB-text":      text(1 << 20),
+		"1MB-base64":    fmt.Appendf(nil, `{"jsonrpc":"2.0","id":12,"result":{"content":[{"type":"image","data":"%s"}]}}`, strings.Repeat("iVBORw0KGgo", 1<<20/11)),
 		"1MB-structure": fmt.Appendf(nil, `{"jsonrpc":"2.0","id":12,"result":{"structuredContent":{"rows":[%s{}]}}}`, rows.String()),
 	}
 }
 
-var sizes = []string{"100B", "1KB", "1MB-text", "1MB-structure"}
+var sizes = []string{"100B", "1KB", "1MB-text", "1MB-base64", "1MB-structure"}
 
 func BenchmarkParse(b *testing.B) {
 	texts := corpus()

@@ -10,7 +10,7 @@
 // Those are in the transports packages.
 //
 // reader.go and writer.go are the two ends of a connection, and cork.go has the
-// writes that one read leads to leave together. message.go and json.go check what
-// comes in; members.go finds and edits parts of what was checked, trusted.go is
+// writes that one read leads to leave together. message.go, json.go and strings.go
+// check what comes in; members.go finds and edits parts of what was checked, trusted.go is
 // its walker.
 package wire

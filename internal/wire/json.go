@@ -68,7 +68,40 @@ func skip(b []byte, i, depth int) (int, error) {
 	return i, syntax(b, i, "a value cannot start here")
 }
 
-func skipObject(b []byte, i, depth int) (int, error) { return eachMember(b, i, depth, nil) }
+// skipObject is eachMember for members that nobody wants to see.
+func skipObject(b []byte, i, depth int) (int, error) {
+	if depth > maxDepth {
+		return i, ErrTooDeep
+	}
+	if i = space(b, i+1); i < len(b) && b[i] == '}' {
+		return i + 1, nil
+	}
+	for {
+		if i >= len(b) || b[i] != '"' {
+			return i, syntax(b, i, "a member's name wanted")
+		}
+		end, err := skipString(b, i)
+		if err != nil {
+			return end, err
+		}
+		if i = space(b, end); i >= len(b) || b[i] != ':' {
+			return i, syntax(b, i, "':' wanted")
+		}
+		if i, err = skip(b, space(b, i+1), depth); err != nil {
+			return i, err
+		}
+		i = space(b, i)
+		switch {
+		case i >= len(b):
+			return i, ErrUnexpectedEnd
+		case b[i] == '}':
+			return i + 1, nil
+		case b[i] != ',':
+			return i, syntax(b, i, "',' or '}' wanted")
+		}
+		i = space(b, i+1)
+	}
+}
 
 // eachMember checks the object at b[i] and calls each for its members, with their
 // names in quotes, until each returns false. It returns the offset behind the
@@ -85,7 +118,7 @@ func eachMember(b []byte, i, depth int, each func(key, value []byte) bool) (int,
 		if err != nil {
 			return end, err
 		}
-		if each != nil && !each(key, value) {
+		if !each(key, value) {
 			return end, nil
 		}
 		i = space(b, end)
@@ -147,83 +180,6 @@ func skipArray(b []byte, i, depth int) (int, error) {
 	}
 }
 
-// skipString checks a string many bytes at a time: most of a large message is long
-// strings.
-func skipString(b []byte, i int) (int, error) {
-	for i++; ; {
-		i = plainEnd(b, i)
-		if i >= len(b) {
-			return i, ErrUnexpectedEnd
-		}
-		switch c := b[i]; {
-		case c == '"':
-			return i + 1, nil
-		case c < 0x20:
-			return i, syntax(b, i, "control character in a string")
-		case c == '\\':
-			end, err := skipEscape(b, i)
-			if err != nil {
-				return end, err
-			}
-			i = end
-		default:
-			i++
-		}
-	}
-}
-
-// plainEnd returns the offset of the first byte at or after i that ends a string or
-// has to be looked at, or of one of the last seven bytes.
-func plainEnd(b []byte, i int) int {
-	for ; i+32 <= len(b); i += 32 {
-		four := b[i : i+32 : i+32]
-		if specials(binary.LittleEndian.Uint64(four))|specials(binary.LittleEndian.Uint64(four[8:]))|
-			specials(binary.LittleEndian.Uint64(four[16:]))|specials(binary.LittleEndian.Uint64(four[24:])) != 0 {
-			break
-		}
-	}
-	for ; i+8 <= len(b); i += 8 {
-		if special := specials(binary.LittleEndian.Uint64(b[i:])); special != 0 {
-			return i + bits.TrailingZeros64(special)/8
-		}
-	}
-	return i
-}
-
-// specials marks, by the high bit of each byte, the bytes of v that are '"', '\\' or
-// below 0x20. Bytes above the lowest mark may be marked wrongly; only the lowest is
-// used.
-func specials(v uint64) uint64 {
-	const ones, highs = 0x0101010101010101, 0x8080808080808080
-	quote, slash := v^(ones*'"'), v^(ones*'\\')
-	return ((quote-ones)&^quote | (slash-ones)&^slash | (v-ones*0x20)&^v) & highs
-}
-
-func skipEscape(b []byte, i int) (int, error) {
-	if i+1 >= len(b) {
-		return i + 1, ErrUnexpectedEnd
-	}
-	switch b[i+1] {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-		return i + 2, nil
-	case 'u':
-		for j := i + 2; j < i+6; j++ {
-			if j >= len(b) {
-				return j, ErrUnexpectedEnd
-			}
-			if !isHex(b[j]) {
-				return j, syntax(b, j, "four hexadecimal digits wanted")
-			}
-		}
-		return i + 6, nil
-	}
-	return i + 1, syntax(b, i+1, "unknown escape")
-}
-
-func isHex(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f'
-}
-
 func skipNumber(b []byte, i int) (int, error) {
 	if b[i] == '-' {
 		i++
@@ -259,7 +215,14 @@ func skipNumber(b []byte, i int) (int, error) {
 	return i, nil
 }
 
+// digits returns the offset of the first byte at or after i that is no digit.
 func digits(b []byte, i int) int {
+	for ; i+8 <= len(b); i += 8 {
+		v := binary.LittleEndian.Uint64(b[i:]) ^ ones*'0' // a digit is 0 to 9 now
+		if others := (v&sevens + ones*(0x80-10) | v) & highs; others != 0 {
+			return i + bits.TrailingZeros64(others)/8
+		}
+	}
 	for i < len(b) && '0' <= b[i] && b[i] <= '9' {
 		i++
 	}
@@ -267,6 +230,9 @@ func digits(b []byte, i int) int {
 }
 
 func skipLiteral(b []byte, i int, want string) (int, error) {
+	if end := i + len(want); end <= len(b) && string(b[i:end]) == want {
+		return end, nil
+	}
 	for j := range len(want) {
 		if i+j >= len(b) {
 			return i + j, ErrUnexpectedEnd
@@ -281,7 +247,7 @@ func skipLiteral(b []byte, i int, want string) (int, error) {
 // space returns the offset of the first byte at or after i that is not JSON
 // white space.
 func space(b []byte, i int) int {
-	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || b[i] == '\n' || b[i] == '\r') {
+	for i < len(b) && b[i] <= ' ' && (b[i] == ' ' || b[i] == '\t' || b[i] == '\n' || b[i] == '\r') {
 		i++
 	}
 	return i

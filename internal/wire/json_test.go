@@ -13,7 +13,7 @@ import (
 var texts = []string{
 	``, ` `, `null`, `true`, `false`, `nul`, `nulll`, `truf`, `0`, `-0`, `-`, `01`, `1.`, `1.5`, `.5`, `1e`, `1e+`, `1e+9`, `1E-9`, `1e9.`,
 	`9007199254740993`, `1.0`, `1e400`, `"`, `""`, `"a`, `"\n"`, "\"\n\"", `"\u00e9"`, `"\u00g0"`, `"\u12`, `"\ud800"`, `"\x"`, `"\`, "\"\x7f\"", "\"\xff\xfe\"",
-	`"12345678"`, `"1234567\"8"`, "\"12345678\x1f\"", "\"#\x01\x02\"", `"!!!!!!!!"`, `{}`, `{`, `{"a"}`, `{"a":}`, `{"a":1,}`, `{,}`, `{"a":1 "b":2}`, `{"a" :1}`,
+	`12345678`, `123456789012345678.5e-12345678`, `1234567x`, `"12345678"`, `"1234567\"8"`, "\"12345678\x1f\"", "\"#\x01\x02\"", `"!!!!!!!!"`, `{}`, `{`, `{"a"}`, `{"a":}`, `{"a":1,}`, `{,}`, `{"a":1 "b":2}`, `{"a" :1}`,
 	`{a:1}`, `{"a":1}}`, `[]`, `[`, `[1,]`, `[,]`, `[1 2]`, `[[[]]]`, `[}`, ` [1] `, "\t{\n}\r", "\v1", "\ufeff1", `{"jsonrpc":"2.0","id":1,"result":{"x":[1.0,1e2,"é"]}}`,
 }
 
@@ -25,14 +25,36 @@ func TestValid(t *testing.T) {
 	}
 }
 
-// The scan of strings takes eight bytes at a time; every byte must be seen at
-// every offset within them.
+// The scan of strings takes 8 bytes at a time and then 64: every byte must be seen at
+// every offset within them, alone and behind others that have to be looked at.
 func TestValidStringBytes(t *testing.T) {
 	for c := range 256 {
-		for before := range 18 {
-			text := `"` + strings.Repeat("~", before) + string([]byte{byte(c)}) + `!#" `
-			if got, want := Valid([]byte(text)), json.Valid([]byte(text)); got != want {
-				t.Errorf("Valid(%q): got %t, want %t", text, got, want)
+		for before := range 200 {
+			for _, escape := range []string{"", `\\`, `\u00e9`} {
+				text := `"` + escape + strings.Repeat("~", before) + string([]byte{byte(c)}) + `!#" `
+				if got, want := Valid([]byte(text)), json.Valid([]byte(text)); got != want {
+					t.Fatalf("Valid(%q): got %t, want %t", text, got, want)
+				}
+			}
+		}
+	}
+}
+
+// Escapes of any length lie across the borders of what is taken at a time, and a text
+// may end anywhere in them.
+func TestValidEscapesAtBorders(t *testing.T) {
+	for _, escape := range []string{`\"`, `\\`, `\n`, `\u00e9`, `\ud83d\ude00`, `\\\"`, `\x`, `\u00g0`, "\\\n", `\"\"\"\"`} {
+		for before := range 140 {
+			text := `"` + strings.Repeat("~", before) + escape + strings.Repeat("~", 140-before) + `\"~"`
+			for _, end := range []int{len(text), before + 1 + len(escape)/2, before + 1 + len(escape), 70, 130} {
+				part := []byte(text[:end])
+				if got, want := Valid(part), json.Valid(part); got != want {
+					t.Fatalf("Valid(%q): got %t, want %t", part, got, want)
+				}
+				_, err := Skip(part, 0)
+				if unfinished := errors.Is(err, ErrUnexpectedEnd); end < len(text) && !unfinished != errors.As(err, new(*SyntaxError)) {
+					t.Fatalf("Skip(%q): got %v", part, err)
+				}
 			}
 		}
 	}
@@ -63,13 +85,18 @@ func TestUnexpectedEnd(t *testing.T) {
 	}
 }
 
+// A text is looked at as it is and as part of a long string, from any offset on.
 func FuzzValid(f *testing.F) {
 	for _, text := range texts {
-		f.Add([]byte(text))
+		f.Add([]byte(text), uint8(0))
+		f.Add([]byte(text), uint8(61))
 	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		if got, want := Valid(text), json.Valid(text); got != want {
-			t.Errorf("Valid(%q): got %t, want %t", text, got, want)
+	f.Fuzz(func(t *testing.T, text []byte, before uint8) {
+		inString := append(append([]byte(`["`+strings.Repeat("x", int(before))), text...), strings.Repeat("x", 64)+`",1]`...)
+		for _, text := range [][]byte{text, inString} {
+			if got, want := Valid(text), json.Valid(text); got != want {
+				t.Errorf("Valid(%q): got %t, want %t", text, got, want)
+			}
 		}
 	})
 }
