@@ -192,7 +192,7 @@ func (c *forwardedCall) Notify(method string, params json.RawMessage) {
 		c.peer.Notify(method, params)
 		return
 	case method != "notifications/message":
-	case r.Era == transports.Stateless && !c.wantsLog() || !c.session.wantsLog(params, c.agg.sessions.verboseLevel()):
+	case r.Era == transports.Stateless && !c.wantsLog(params) || !c.session.wantsLog(params, c.agg.sessions.verboseLevel()):
 		return
 	default:
 		params = c.peer.named(params)
@@ -200,11 +200,6 @@ func (c *forwardedCall) Notify(method string, params json.RawMessage) {
 	if r.Peer != nil {
 		r.Peer.Notify(method, params)
 	}
-}
-
-// wantsLog reports whether a request of the stateless era asked for log messages.
-func (c *forwardedCall) wantsLog() bool {
-	return wire.Get(c.hostRequest().Meta, transports.MetaLogLevel) != nil
 }
 
 // Request implements transports.Peer: a server request on the call's own stream

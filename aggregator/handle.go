@@ -17,6 +17,24 @@ import (
 func (a *Aggregator) handle(s *session, r *host.Request) {
 	a.learnFrom(s, r)
 	a.startEager(true)
+	raised := a.raiseLevel(s, r)
+	if raised == nil {
+		a.serve(s, r)
+		return
+	}
+	a.spawnFor(r, func() {
+		ctx, cancel := a.contextOf(r)
+		defer cancel()
+		select {
+		case <-raised:
+		case <-ctx.Done():
+		}
+		a.serve(s, r)
+	})
+}
+
+// serve is the one switch on the method of a request of the data plane.
+func (a *Aggregator) serve(s *session, r *host.Request) {
 	switch r.Method {
 	case "tools/call":
 		a.callTool(s, r)

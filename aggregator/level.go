@@ -24,9 +24,10 @@ const levelWait = 2 * time.Second
 // levels are those of log messages, the most verbose first (MCP, "Logging").
 var levels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
-// A logLevel is what a host asked for; the zero value is nothing.
+// A logLevel is what a host asked for, in the stateless era the most verbose that a
+// request of its did; the zero value is nothing.
 type logLevel struct {
-	params   json.RawMessage // of its logging/setLevel
+	params   json.RawMessage // of logging/setLevel
 	severity int             // index in levels
 }
 
@@ -37,9 +38,9 @@ func (a *Aggregator) setLevel(ctx context.Context, s *session, r *host.Request, 
 		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "no server has logging"}
 	}
 	params := bytes.Clone(r.Params)
-	level, _ := wire.Text(wire.Get(params, "level"))
-	severity := slices.Index(levels, level)
+	severity := severityOf(wire.Get(params, "level"))
 	if severity < 0 {
+		level, _ := wire.Text(wire.Get(params, "level"))
 		return nil, invalid("unknown log level %q; want one of %s", level, strings.Join(levels, ", "))
 	}
 	before := a.sessions.verboseLevel()
@@ -50,6 +51,59 @@ func (a *Aggregator) setLevel(ctx context.Context, s *session, r *host.Request, 
 		a.sendLevel(ctx, verbose, a.connections()...)
 	}
 	return next(ctx, r.Method, req)
+}
+
+// raiseLevel notes from which level on a request of the stateless era wants log
+// messages. If upstreams of the handshake era have to be told so before they get it,
+// what is returned is closed when they were; else it is nil.
+func (a *Aggregator) raiseLevel(s *session, r *host.Request) (raised <-chan struct{}) {
+	if r.Era != transports.Stateless {
+		return nil
+	}
+	name := wire.Get(r.Meta, transports.MetaLogLevel)
+	severity := severityOf(name)
+	if severity < 0 {
+		return nil
+	}
+	verbose := a.sessions.verboseLevel()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.level.params != nil && severity >= s.level.severity {
+		return s.raising
+	}
+	s.level = logLevel{wire.Set([]byte(`{}`), "level", name), severity}
+	if verbose.params != nil && severity >= verbose.severity {
+		return s.raising
+	}
+	level, done := s.level, make(chan struct{})
+	s.raising = done
+	spawned := a.spawn(func() {
+		defer func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if close(done); s.raising == done {
+				s.raising = nil
+			}
+		}()
+		a.sendLevel(a.ctx, level, a.connections()...)
+	})
+	if !spawned {
+		close(done)
+	}
+	return done
+}
+
+// severityOf returns the index of a level, raw JSON, in levels; -1 where it is none.
+func severityOf(level json.RawMessage) int {
+	name, _ := wire.Text(level)
+	return slices.Index(levels, name)
+}
+
+// wantsLog reports whether a request of the stateless era asked for a log message.
+func (c *forwardedCall) wantsLog(params json.RawMessage) bool {
+	asked := wire.Get(c.hostRequest().Meta, transports.MetaLogLevel)
+	severity := severityOf(wire.Get(params, "level"))
+	return asked != nil && (severity < 0 || severity >= severityOf(asked))
 }
 
 // verboseLevel returns the most verbose level that a session asked for.
@@ -69,8 +123,7 @@ func (s *session) wantsLog(params json.RawMessage, verbose logLevel) bool {
 	if level.params == nil || level.severity <= verbose.severity {
 		return true
 	}
-	name, _ := wire.Text(wire.Get(params, "level"))
-	severity := slices.Index(levels, name)
+	severity := severityOf(wire.Get(params, "level"))
 	return severity < 0 || severity >= level.severity
 }
 

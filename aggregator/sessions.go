@@ -25,6 +25,7 @@ type session struct {
 	declared    declaration
 	initialized bool               // the handshake is over, it may be notified
 	level       logLevel           // of the log messages it asked for
+	raising     <-chan struct{}    // closed when upstreams were told that; nil where they were
 	seen        map[string]version // of each list: what it read last, was told to read again, or would have read
 	listens     map[string]listen
 	subscribed  map[string]bool                         // resource URIs

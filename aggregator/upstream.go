@@ -72,7 +72,7 @@ func (p *peer) Notify(method string, params json.RawMessage) {
 	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed":
 		p.listing.markStale(method)
 	case "notifications/message":
-		p.notifyHosts(method, p.named(params), (*forwardedCall).wantsLog)
+		p.notifyHosts(method, p.named(params), func(c *forwardedCall) bool { return c.wantsLog(params) })
 	case "notifications/resources/updated":
 		p.agg.resourceUpdated(params)
 	default:
