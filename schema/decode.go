@@ -231,7 +231,7 @@ func (r *reading) unknownKeys(path string, n *node, fields []field) (typo bool) 
 	known := keysOf(fields)
 	for _, m := range n.members {
 		if !slices.Contains(known, m.key) {
-			typo = typo || nearest(m.key, known) != ""
+			typo = typo || Nearest(m.key, known) != ""
 			r.fail(m.at, below(path, m.name()), "unknown key", hintForKey(m.key, known))
 		}
 	}

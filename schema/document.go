@@ -74,7 +74,7 @@ func (r *reading) looksLikeConfig(root *node) bool {
 	known := keysOf(fieldsOf(reflect.TypeFor[Document]()))
 	var strange []string
 	for _, m := range root.members {
-		if nearest(m.key, serverKeys) != "" {
+		if Nearest(m.key, serverKeys) != "" {
 			return true // reported as unknown, with what was meant
 		}
 		if !slices.Contains(known, m.key) {

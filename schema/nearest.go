@@ -19,7 +19,7 @@ var foreignKeys = map[string]string{
 
 // hintForKey is the hint for an unknown key.
 func hintForKey(key string, known []string) string {
-	if near := nearest(key, known); near != "" {
+	if near := Nearest(key, known); near != "" {
 		return `did you mean "` + near + `"?`
 	}
 	if hint, ok := foreignKeys[key]; ok {
@@ -33,7 +33,7 @@ func hintForKey(key string, known []string) string {
 
 // didYouMean is the hint for a value that is not allowed.
 func didYouMean(value string, allowed []string) string {
-	if near := nearest(value, allowed); near != "" {
+	if near := Nearest(value, allowed); near != "" {
 		return `did you mean "` + near + `"?`
 	}
 	return "want " + oneOf(allowed)
@@ -48,9 +48,9 @@ func oneOf(values []string) string {
 	return strings.Join(values[:last], ", ") + " or " + values[last]
 }
 
-// nearest returns the candidate most like s, or "" if none is: one letter in three
+// Nearest returns the candidate most like s, or "" if none is: one letter in three
 // may differ, or its beginning be left out, as in http for streamable-http.
-func nearest(s string, candidates []string) string {
+func Nearest(s string, candidates []string) string {
 	s = fold(s)
 	best, least := "", max(1, len(s)/3)+1
 	for _, candidate := range candidates {

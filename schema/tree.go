@@ -81,7 +81,7 @@ func (r *reading) checkMountedServer(docPath string, n *node, name string) {
 		return
 	}
 	hint := "name one of the servers under mcp"
-	if near := nearest(name, slices.Sorted(maps.Keys(r.positions))); near != "" {
+	if near := Nearest(name, slices.Sorted(maps.Keys(r.positions))); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
 	r.fail(n.at, docPath, "there is no server of this name", hint)

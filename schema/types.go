@@ -23,6 +23,9 @@ const (
 	ExposeDirect   = "direct"
 )
 
+// Surfaces are all of them.
+var Surfaces = []string{ExposeDiscover, ExposeTree, ExposeBrowser, ExposeProxy, ExposeDirect}
+
 // Values of Server.Load.
 const (
 	LoadEager = "eager"

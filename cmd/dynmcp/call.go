@@ -47,7 +47,7 @@ status is 1 if the tool reports an error or cannot be called.`,
   echo '{"path": "README.md"}' | dynmcp call files/read_file -
   dynmcp call echo message=hi -- npx -y @modelcontextprotocol/server-everything stdio`,
 		Args:              cobra.ArbitraryArgs,
-		ValidArgsFunction: completeServers(&on.configFlags, "/"),
+		ValidArgsFunction: completeTools(&on),
 	}, func(ctx context.Context, args []string) error {
 		if len(args) == 0 {
 			return hinted(errors.New("no tool given"), "dynmcp call <server/tool> [key=value…]; dynmcp find WORDS finds tools")
@@ -95,9 +95,12 @@ func callTool(ctx context.Context, conn *upstream.Conn, errOut *terminal, name s
 	if errOut.interactive {
 		meta = `,"_meta":{"progressToken":1}`
 		call.Peer = notifyFunc(func(_ string, params json.RawMessage) {
-			var p struct{ Message string }
-			if json.Unmarshal(params, &p) == nil && p.Message != "" {
-				waiting.say("calling " + name + ": " + p.Message)
+			var p struct {
+				Progress, Total float64
+				Message         string
+			}
+			if json.Unmarshal(params, &p) == nil {
+				waiting.say(strings.TrimSuffix(fmt.Sprintf("calling %s: %s %s", name, fraction(p.Progress, p.Total), p.Message), " "))
 			}
 		})
 	}
@@ -117,6 +120,14 @@ func callTool(ctx context.Context, conn *upstream.Conn, errOut *terminal, name s
 		<-done // it was answered meanwhile
 	}
 	return result, err
+}
+
+// fraction says how far a call has come, of a total that may be unknown.
+func fraction(progress, total float64) string {
+	if total > 0 {
+		return fmt.Sprintf("%.0f%%", 100*progress/total)
+	}
+	return fmt.Sprintf("%g", progress)
 }
 
 // readObject returns arguments that are given as one object, nil if they are given
@@ -233,7 +244,7 @@ func (f *callFlags) print(out *terminal, tool *catalog.Tool, result json.RawMess
 		out.printf("%s\n", indentedJSON(r.Structured))
 	default:
 		for _, c := range r.Content {
-			out.printf("%s\n", strings.TrimSuffix(c.String(), "\n"))
+			out.printf("%s\n", trimEnd(c.describe("--raw")))
 		}
 	}
 	if out.err == nil && r.IsError {
@@ -242,8 +253,9 @@ func (f *callFlags) print(out *terminal, tool *catalog.Tool, result json.RawMess
 	return out.err
 }
 
-// String returns the text of a part, or a description of what is not text.
-func (c content) String() string {
+// describe returns the text of a part, or a description of what is not text and of
+// the flag that prints it.
+func (c content) describe(flag string) string {
 	switch {
 	case c.Type == "text":
 		return c.Text
@@ -252,14 +264,14 @@ func (c content) String() string {
 	case c.Type == "resource" && c.Resource != nil && c.Resource.Text != nil:
 		return *c.Resource.Text
 	case c.Type == "resource" && c.Resource != nil:
-		return describeData(c.Resource.URI, c.Resource.MIMEType, c.Resource.Blob)
+		return describeData(c.Resource.URI, c.Resource.MIMEType, c.Resource.Blob, flag)
 	}
-	return describeData(c.Type, c.MIMEType, c.Data)
+	return describeData(c.Type, c.MIMEType, c.Data, flag)
 }
 
-// describeData says what is not printed. mimeType and encoded, in base64, may be
-// empty.
-func describeData(name, mimeType, encoded string) string {
+// describeData says what is not printed, and which flag prints it. mimeType and
+// encoded, in base64, may be empty.
+func describeData(name, mimeType, encoded, flag string) string {
 	var about []string
 	if mimeType != "" {
 		about = append(about, mimeType)
@@ -270,8 +282,11 @@ func describeData(name, mimeType, encoded string) string {
 	if len(about) > 0 {
 		name += ": " + strings.Join(about, ", ")
 	}
-	return "[" + name + "; --raw prints it]"
+	return "[" + name + "; " + flag + " prints it]"
 }
+
+// trimEnd takes a line break off the end of a text.
+func trimEnd(text string) string { return strings.TrimSuffix(text, "\n") }
 
 // indentedJSON spreads JSON over lines; its values stay the same bytes.
 func indentedJSON(raw json.RawMessage) []byte {

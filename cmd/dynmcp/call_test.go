@@ -61,14 +61,14 @@ func TestCallShowsProgressOnATerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		result, shown, err := callOver(t, t.Context(), func(next func() rpcLine, send func(string, ...any)) {
 			m := next()
-			send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1,"message":"step \u001b one"}}`, m.Params.Meta.ProgressToken)
+			send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1,"total":4,"message":"step \u001b one"}}`, m.Params.Meta.ProgressToken)
 			time.Sleep(time.Second)
 			send(`{"jsonrpc":"2.0","id":%s,"result":{"n": 1.0}}`, m.ID)
 		})
 		if want := `{"n": 1.0}`; err != nil || string(result) != want {
 			t.Errorf("got %s, %v, want %s", result, err, want)
 		}
-		if want := `calling some/tool: step \u{1b} one`; !strings.Contains(shown, want) {
+		if want := `calling some/tool: 25% step \u{1b} one`; !strings.Contains(shown, want) {
 			t.Errorf("no %q on the terminal, which shows %q", want, shown)
 		}
 		if !bytes.HasSuffix([]byte(shown), []byte("\r\x1b[K")) {

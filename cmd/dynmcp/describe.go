@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -20,7 +22,7 @@ the config makes to them.`,
   dynmcp describe files/read_file --json | jq .inputSchema
   dynmcp describe echo -- npx -y @modelcontextprotocol/server-everything stdio`,
 		Args:              atMost(1),
-		ValidArgsFunction: completeServers(&on.configFlags, "/"),
+		ValidArgsFunction: completeTools(&on),
 	}, func(ctx context.Context, args []string) error {
 		if len(args) == 0 {
 			return hinted(errors.New("no tool given"), "dynmcp describe <server/tool>; dynmcp find WORDS finds tools")
@@ -33,10 +35,26 @@ the config makes to them.`,
 		if asJSON {
 			on.out.printf("%s\n", indentedJSON(h.agg.View().Definition(tool)))
 		} else {
-			on.out.printf("%s\n", h.agg.View().Details(tool))
+			writeDetails(on.out, h.agg.View().Details(tool))
 		}
 		return on.out.err
 	})
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the definition as JSON")
 	return cmd
+}
+
+// writeDetails writes a definition: as the model gets it or, on a terminal, with
+// its schemas over several lines.
+func writeDetails(out *terminal, text string) {
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		switch {
+		case out.interactive && json.Valid([]byte(line)) && strings.HasPrefix(line, "{"):
+			out.printf("%s\n", indentedJSON(json.RawMessage(line)))
+		case out.interactive && strings.HasSuffix(line, ":"):
+			out.heading(line)
+		default:
+			out.printf("%s\n", out.fold(line, 0))
+		}
+	}
 }

@@ -32,16 +32,19 @@ problems; warnings and notes do not count.`,
 		Args:              atMost(0),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := interruptible(cmd)
-			defer stop()
 			d := doctor{target: &on, timeout: time.Duration(timeout)}
-			// A config that cannot be loaded is a finding like any other.
-			if _, err := on.load(cmd, args); err != nil {
-				d.addError(aboutConfig, "", err)
-			} else {
-				d.examine(ctx, noStart)
-			}
-			return d.report(asJSON)
+			return interruptibly(cmd, func(ctx context.Context) error {
+				// A config that cannot be loaded is a finding like any other.
+				if _, err := on.load(cmd, args); err != nil {
+					d.addError(aboutConfig, "", err)
+				} else {
+					d.examine(ctx, noStart)
+				}
+				if ctx.Err() != nil {
+					return errInterrupted
+				}
+				return d.report(asJSON)
+			})
 		},
 	}
 	on.add(cmd)
@@ -162,16 +165,17 @@ func count(n int, what string) string {
 func (d *doctor) write() {
 	separator := ""
 	for _, t := range titles {
-		title := t.title + "\n"
+		first := true
 		for _, f := range d.Findings {
-			if f.Check == t.check {
-				d.out.printf("%s%s", separator, title)
-				f.write(d.out)
-				separator, title = "", ""
+			if f.Check != t.check {
+				continue
 			}
-		}
-		if title == "" {
-			separator = "\n"
+			if first {
+				d.out.printf("%s", separator)
+				d.out.heading(t.title)
+				first, separator = false, "\n"
+			}
+			f.write(d.out)
 		}
 	}
 	if d.Host != nil {
@@ -191,11 +195,11 @@ func (f *finding) write(out *terminal) {
 	if f.Server != "" {
 		text = f.Server + ": " + text
 	}
-	out.printf("%s\n", strings.TrimPrefix(indented(text, column), column))
+	out.printf("%s\n", strings.TrimPrefix(indented(out.fold(text, len(column)), column), column))
 	if f.Stderr != "" {
 		out.printf("%slast lines of its stderr:\n%s\n", column, indented(f.Stderr, column+"  "))
 	}
 	if f.Hint != "" {
-		out.printf("%s\n", indented("hint: "+f.Hint, column))
+		out.printf("%s\n", indented(out.fold("hint: "+f.Hint, len(column)), column))
 	}
 }

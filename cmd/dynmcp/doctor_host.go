@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf16"
 
@@ -51,7 +52,7 @@ func sizeOf(texts ...string) size {
 // a session, whose cost is measured, and then the lazy ones.
 func (d *doctor) startAll(ctx context.Context) {
 	servers := enabled(d.cfg)
-	waiting := showProgress(d.errOut, "starting "+strings.Join(names(servers), ", "))
+	waiting, ready := showStarting(d.errOut, names(servers))
 	defer waiting.end()
 	if d.cfg.SingleWrap && d.hasProblem(aboutCommands, servers[0].Name) {
 		return
@@ -74,13 +75,13 @@ func (d *doctor) startAll(ctx context.Context) {
 			eager = append(eager, s)
 		}
 	}
-	failed := d.startServers(ctx, h, eager)
+	failed := d.startServers(ctx, h, ready, eager)
 	tools, err := h.conn.Call(ctx, "tools/list", nil)
 	if err != nil {
 		d.addError(aboutServers, "", interrupted(err))
 		return
 	}
-	maps.Copy(failed, d.startServers(ctx, h, lazy))
+	maps.Copy(failed, d.startServers(ctx, h, ready, lazy))
 
 	view := h.agg.View()
 	for _, s := range servers {
@@ -98,13 +99,13 @@ func (d *doctor) startAll(ctx context.Context) {
 	d.Host = costOf(view, tools, h.conn.ServerInfo().Instructions)
 }
 
-func (d *doctor) startServers(ctx context.Context, h *selfHost, servers []schema.Server) (failed map[string]error) {
+func (d *doctor) startServers(ctx context.Context, h *selfHost, ready func(string), servers []schema.Server) (failed map[string]error) {
 	if d.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, d.timeout)
 		defer cancel()
 	}
-	return h.load(ctx, names(servers)...)
+	return h.load(ctx, ready, names(servers)...)
 }
 
 // costOf measures. tools and instructions are what dynmcp answered when the
@@ -152,12 +153,13 @@ func linesOf(catalogue, server string) []string {
 }
 
 func (c *contextCost) write(out *terminal) {
-	out.printf("\nWhat a host reads of the tools when it starts, in characters and estimated tokens\n")
-	t := table{header: []string{"SERVER", "TOOLS", "ALONE", "TOKENS", "DYNMCP", "TOKENS"}}
+	out.printf("\n")
+	out.heading("What a host reads of the tools when it starts, in characters and estimated tokens")
+	t := table{header: []string{"SERVER", "TOOLS", "ALONE", "TOKENS", "DYNMCP", "TOKENS"}, right: 1}
 	add := func(name string, s serverCost) {
 		t.rows = append(t.rows, []string{name, fmt.Sprint(s.Tools),
-			fmt.Sprint(s.Alone.Characters), fmt.Sprint(s.Alone.Tokens),
-			fmt.Sprint(s.Through.Characters), fmt.Sprint(s.Through.Tokens)})
+			grouped(s.Alone.Characters), grouped(s.Alone.Tokens),
+			grouped(s.Through.Characters), grouped(s.Through.Tokens)})
 	}
 	tools := 0
 	for _, s := range c.Servers {
@@ -170,4 +172,20 @@ func (c *contextCost) write(out *terminal) {
 	}
 	add("all, with dynmcp's own", serverCost{Tools: tools, Alone: c.Alone, Through: c.Through})
 	t.write(out)
+	switch saved := c.Alone.Tokens - c.Through.Tokens; {
+	case saved > 0:
+		out.say("\ndynmcp saves about %s of %s tokens at the start of each session (%.1f%%).",
+			grouped(saved), grouped(c.Alone.Tokens), 100*float64(saved)/float64(c.Alone.Tokens))
+	case len(c.Servers) > 0:
+		out.say("\nWith so few tools dynmcp saves no tokens: it adds about %s at the start of each session.", grouped(-saved))
+	}
+}
+
+// grouped writes a number with a comma between thousands.
+func grouped(n int) string {
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"dynmcp/catalog"
-	"dynmcp/schema"
 )
 
 func findCommand() *cobra.Command {
@@ -34,51 +33,24 @@ The exit status is 1 if nothing was found.`,
 		if strings.TrimSpace(query) == "" {
 			return hinted(errors.New("no search words given"), "dynmcp find read a file")
 		}
-		servers := enabled(on.cfg)
-		if only != "" {
-			s, err := serverNamed(on.cfg, only)
-			if err != nil {
-				return err
-			}
-			servers = []schema.Server{s}
+		if limit < 1 {
+			return fmt.Errorf("--limit %d: want a number from 1 on", limit)
 		}
-		matches, err := find(ctx, &on, names(servers), query, limit)
+		h, err := on.startSome(ctx, only)
 		if err != nil {
 			return err
 		}
+		defer h.close()
+		matches := h.agg.View().Find(query, limit)
+		if len(matches) == 0 {
+			return hinted(fmt.Errorf("no tool matches %q", query), "try other words, or dynmcp test to list everything")
+		}
 		return writeMatches(on.out, matches, asJSON)
 	})
-	cmd.Flags().StringVar(&only, "server", "", "start and search only this `server`")
+	on.addServerFlag(cmd, &only)
 	cmd.Flags().IntVar(&limit, "limit", 10, "show at most this many tools")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
-	// The error is about a flag that does not exist.
-	_ = cmd.RegisterFlagCompletionFunc("server", completeServers(&on.configFlags, ""))
 	return cmd
-}
-
-// find starts servers and searches those that started.
-func find(ctx context.Context, on *target, servers []string, query string, limit int) ([]catalog.Match, error) {
-	h, failed, err := on.start(ctx, servers...)
-	if err != nil {
-		return nil, err
-	}
-	defer h.close()
-	if ctx.Err() != nil {
-		return nil, errInterrupted
-	}
-	for _, name := range servers {
-		if failed[name] != nil {
-			report(secrets.Writer(on.errOut), fmt.Errorf("not searched: %w", failed[name]))
-		}
-	}
-	if len(failed) == len(servers) && len(servers) > 0 {
-		return nil, errors.New("no server could be searched")
-	}
-	matches := h.agg.View().Find(query, limit)
-	if len(matches) == 0 {
-		return nil, hinted(fmt.Errorf("no tool matches %q", query), "try other words, or dynmcp test to list everything")
-	}
-	return matches, nil
 }
 
 func writeMatches(out *terminal, matches []catalog.Match, asJSON bool) error {

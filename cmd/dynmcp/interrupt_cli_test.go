@@ -3,6 +3,7 @@ package main_test
 import (
 	"os"
 	"runtime"
+	"strings"
 	"testing"
 
 	"dynmcp/internal/mcptest"
@@ -33,11 +34,14 @@ func TestInterruptedVerbs(t *testing.T) {
 			host := mcptest.StartDynmcp(t, append(c.verb, "-c", config)...)
 			slow.WaitFor(c.until, 1)
 			host.Signal(os.Interrupt)
-			if code := host.Wait(); code != 1 {
-				t.Errorf("got exit status %d, want 1", code)
+			if code := host.Wait(); code != 130 {
+				t.Errorf("got exit status %d, want 130", code)
 			}
-			if c.verb[0] != "test" { // which reports it as the result
-				contains(t, host.Stderr(), "interrupted")
+			contains(t, host.Stderr(), "dynmcp: interrupted")
+			for _, line := range host.Lines() {
+				if strings.Contains(string(line), "FAIL") {
+					t.Errorf("an interrupt is no failure: %s", line)
+				}
 			}
 			if c.until != "start" {
 				slow.WaitFor("cancelled", 1)

@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 
+	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 
 	"dynmcp/internal/redact"
@@ -93,14 +93,7 @@ func endpoint(s schema.Server) string {
 	if s.Transport != schema.Stdio {
 		return s.URL
 	}
-	words := []string{s.Command}
-	for _, arg := range s.Args {
-		if arg == "" || strings.ContainsAny(arg, " \t\n") {
-			arg = "'" + arg + "'"
-		}
-		words = append(words, arg)
-	}
-	return strings.Join(words, " ")
+	return shellescape.QuoteCommand(append([]string{s.Command}, s.Args...))
 }
 
 // authorization says how requests to a server are authorized.

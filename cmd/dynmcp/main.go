@@ -29,8 +29,13 @@ var secrets redact.Redactor
 func main() {
 	tuneMemory()
 	noCore()
-	if err := rootCommand().Execute(); err != nil {
-		report(secrets.Writer(newTerminal(os.Stderr)), err)
+	err := rootCommand().Execute()
+	var stopped *interruption
+	switch {
+	case errors.As(err, &stopped): // which was said at once
+		os.Exit(stopped.status())
+	case err != nil:
+		report(newTerminal(os.Stderr), err)
 		os.Exit(1)
 	}
 }
@@ -41,11 +46,13 @@ func rootCommand() *cobra.Command {
 	cmd.SilenceUsage = true
 	cmd.Version = version
 	cmd.SetVersionTemplate("dynmcp {{.Version}}\n")
-	cmd.AddCommand(lsCommand(), testCommand(), callCommand(), findCommand(), describeCommand(), doctorCommand(), versionCommand())
+	cmd.AddCommand(lsCommand(), testCommand(), callCommand(), findCommand(), describeCommand(), readCommand(), promptCommand(), doctorCommand(), versionCommand())
 	cmd.AddCommand(initCommand(), addCommand(), removeCommand(), schemaCommand(), importCommand(), installCommand())
 	cmd.SetFlagErrorFunc(func(verb *cobra.Command, err error) error {
 		return hinted(err, "%s --help lists the flags", verb.CommandPath())
 	})
+	refuseOtherShells(cmd)
+	wrapHelp(cmd)
 	return cmd
 }
 
@@ -84,20 +91,20 @@ func (e messageError) Error() string { return string(e) }
 
 // report shows an error to a person: what is wrong, the last lines of a child
 // that failed, and what to do.
-func report(w io.Writer, err error) {
-	fmt.Fprintf(w, "dynmcp: %v\n", err)
+func report(out *terminal, err error) {
+	out.labelled(red, "dynmcp: ", secrets.String(err.Error()))
 	var failure *transports.Failure
 	var hint *hintError
 	if errors.As(err, &failure) {
 		if failure.Stderr != "" {
-			fmt.Fprintf(w, "last lines of its stderr:\n%s\n", indented(failure.Stderr, "  "))
+			out.printf("last lines of its stderr:\n%s\n", secrets.String(indented(failure.Stderr, "  ")))
 		}
 		if failure.Hint != "" {
-			fmt.Fprintf(w, "hint: %s\n", failure.Hint)
+			out.labelled(yellow, "hint: ", secrets.String(failure.Hint))
 		}
 	}
 	if errors.As(err, &hint) {
-		fmt.Fprintf(w, "hint: %s\n", hint.hint)
+		out.labelled(yellow, "hint: ", secrets.String(hint.hint))
 	}
 }
 

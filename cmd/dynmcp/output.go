@@ -9,7 +9,9 @@ package main
 //     characters, bidirectional overrides, zero-width ones) are written as
 //     \u{…}: the output of upstreams is not to be trusted. Files and pipes get
 //     every byte as it is.
-//   - Lists fit the width of the terminal. Elsewhere they have no width.
+//   - Lists fit the width of the terminal, and sentences are wrapped at it, between
+//     words. Elsewhere nothing has a width. Results of tools, what servers print
+//     and commands to be copied are never wrapped.
 
 import (
 	"cmp"
@@ -18,11 +20,10 @@ import (
 	"io"
 	"os"
 	"strings"
-	"sync"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
@@ -77,6 +78,7 @@ const (
 	green  colour = "32"
 	red    colour = "31"
 	yellow colour = "33"
+	bold   colour = "1"
 	dim    colour = "2"
 )
 
@@ -128,149 +130,46 @@ func indented(text, prefix string) string {
 	return prefix + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n"+prefix)
 }
 
-// A table has a header and rows of as many cells.
-type table struct {
-	header []string
-	rows   [][]string
-	shrink int // the column that is cut when the table is too wide
-}
-
-const (
-	columnGap = 2
-	minColumn = 8 // what a column keeps on the narrowest terminal
-)
-
-// write prints the table: columns as wide as their longest cell, the last one
-// not padded.
-func (t *table) write(out *terminal) {
-	widths := t.widths(out.width)
-	for i, row := range append([][]string{t.header}, t.rows...) {
-		var line strings.Builder
-		for c, cell := range row {
-			cell = truncate(oneLine(cell), widths[c])
-			line.WriteString(cell)
-			if c < len(row)-1 {
-				line.WriteString(strings.Repeat(" ", widths[c]-columns(cell)+columnGap))
-			}
-		}
-		if i == 0 {
-			out.paint(dim, line.String())
-			out.printf("\n")
-			continue
-		}
-		out.printf("%s\n", line.String())
-	}
-}
-
-func (t *table) widths(available int) []int {
-	widths := make([]int, len(t.header))
-	total := columnGap * (len(widths) - 1)
-	for c := range widths {
-		for _, row := range append(t.rows, t.header) {
-			widths[c] = max(widths[c], columns(oneLine(row[c])))
-		}
-		total += widths[c]
-	}
-	if available > 0 && total > available {
-		widths[t.shrink] = max(min(minColumn, widths[t.shrink]), widths[t.shrink]-(total-available))
-	}
-	return widths
-}
-
-// oneLine folds white space, line breaks too, into single spaces.
-func oneLine(text string) string { return visible(strings.Join(strings.Fields(text), " ")) }
-
-// columns counts characters. Wide ones of East Asia count once: a table that is
-// off by a few columns can still be read.
-func columns(text string) int { return utf8.RuneCountInString(text) }
-
-// truncate cuts text to at most max columns, the last three of them dots if there
-// is room for more than dots.
-func truncate(text string, max int) string {
-	switch {
-	case columns(text) <= max:
+// fold wraps the sentences of a text at the width of the terminal less a margin,
+// between words. Lines that begin with white space stay as they are, as do words
+// that are too long.
+func (t *terminal) fold(text string, margin int) string {
+	if t.width <= margin {
 		return text
-	case max <= 3:
-		return string([]rune(text)[:max])
 	}
-	return string([]rune(text)[:max-3]) + "..."
-}
-
-// A progress shows on a terminal, in one line, what is being waited for and for
-// how long already. On anything else it shows nothing.
-type progress struct {
-	out   *terminal
-	began time.Time
-	stop  chan struct{}
-	done  sync.WaitGroup
-
-	mu    sync.Mutex // held while the line is written, too: no one clears half of it
-	text  string
-	drawn bool
-}
-
-// progressDelay is how long a wait may be without a progress line.
-const progressDelay = 300 * time.Millisecond
-
-func showProgress(out *terminal, text string) *progress {
-	p := &progress{out: out, began: time.Now(), stop: make(chan struct{}), text: text}
-	if out.interactive {
-		p.done.Go(p.run)
-	}
-	return p
-}
-
-func (p *progress) run() {
-	ticker := time.NewTicker(progressDelay / 3)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-p.stop:
-			p.clear()
-			return
-		case <-ticker.C:
-			if time.Since(p.began) >= progressDelay {
-				p.draw()
-			}
+	// The library would break words at hyphens, those of commands too. This
+	// stand-in is nowhere in visible text.
+	const hyphen = "\ue000"
+	lines := strings.Split(visible(text), "\n")
+	for i, line := range lines {
+		if !strings.HasPrefix(line, " ") && !strings.HasPrefix(line, "\t") {
+			line = ansi.Wordwrap(strings.ReplaceAll(line, "-", hyphen), t.width-margin, "")
+			lines[i] = strings.ReplaceAll(line, hyphen, "-")
 		}
 	}
+	return strings.Join(lines, "\n")
 }
 
-func (p *progress) draw() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	elapsed := fmt.Sprintf(" (%.1fs)", time.Since(p.began).Seconds())
-	text := oneLine(p.text)
-	if p.out.width > 0 {
-		text = truncate(text, max(0, p.out.width-1-len(elapsed)))
-	}
-	p.drawn = true
-	fmt.Fprintf(p.out.w, "\r\x1b[K%s%s", text, elapsed)
+// say writes sentences.
+func (t *terminal) say(format string, args ...any) {
+	t.printf("%s\n", t.fold(fmt.Sprintf(format, args...), 0))
 }
 
-func (p *progress) clear() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.drawn {
-		fmt.Fprint(p.out.w, "\r\x1b[K")
+// labelled writes sentences after a word in a colour that says what they are.
+func (t *terminal) labelled(c colour, label, text string) {
+	first, rest, more := strings.Cut(t.fold(label+text, 0), "\n")
+	t.paint(c, label)
+	t.printf("%s\n", strings.TrimPrefix(first, label))
+	if more {
+		t.printf("%s\n", rest)
 	}
 }
 
-// say changes the text of the line.
-func (p *progress) say(text string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.text = text
-}
+// clearLine clears the line that the cursor is in.
+func (t *terminal) clearLine() { io.WriteString(t.w, "\r\x1b[K") }
 
-// end removes the line; it may be called more than once.
-func (p *progress) end() {
-	p.mu.Lock()
-	select {
-	case <-p.stop:
-	default:
-		close(p.stop)
-	}
-	p.mu.Unlock()
-	p.done.Wait()
+// heading writes a line above what it names.
+func (t *terminal) heading(text string) {
+	t.paint(bold, text)
+	t.printf("\n")
 }

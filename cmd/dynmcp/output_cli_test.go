@@ -92,6 +92,28 @@ func TestTableFitsTheTerminal(t *testing.T) {
 	}
 }
 
+func TestSentencesAreWrappedBetweenWords(t *testing.T) {
+	t.Parallel()
+	const path = "/a/path/that/is/longer/than/the/window"
+	s, _ := fakeTerminal(24)
+	for in, want := range map[string]string{
+		"short":                                "short",
+		"the server does not know the session": "the server does not know\nthe session",
+		"write --no-start to be quick-witted here":         "write --no-start to be\nquick-witted here",
+		"not there: " + path:                               "not there:\n" + path,
+		"日本語の名前はこれです 漢字":                                   "日本語の名前はこれです\n漢字",
+		"run it:\n  sh -c 'a command that stays as it is'": "run it:\n  sh -c 'a command that stays as it is'",
+	} {
+		if got := s.fold(in, 0); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+	s.width = 0
+	if long := strings.Repeat("word ", 50); s.fold(long, 4) != long {
+		t.Error("what is no terminal has a width")
+	}
+}
+
 func TestTableWithoutRowsIsItsHeader(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
@@ -114,7 +136,7 @@ func TestTruncation(t *testing.T) {
 		{"longer", 4, "l..."},
 		{"longer", 3, "lon"},
 		{"longer", 0, ""},
-		{"日本語の名前", 5, "日本..."},
+		{"日本語の名前", 7, "日本..."},
 	} {
 		if got := truncate(c.text, c.max); got != c.want {
 			t.Errorf("truncate(%q, %d): got %q, want %q", c.text, c.max, got, c.want)

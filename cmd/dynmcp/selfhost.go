@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"strings"
 	"sync"
+
+	"al.essio.dev/pkg/shellescape"
 
 	"dynmcp/aggregator"
 	"dynmcp/internal/wire"
@@ -110,13 +113,16 @@ func (notifyFunc) Request(context.Context, string, json.RawMessage) func() (json
 }
 
 // load starts servers, all at once, and returns the errors of those that failed.
-func (h *selfHost) load(ctx context.Context, servers ...string) map[string]error {
+// done is called for each that has started or failed.
+func (h *selfHost) load(ctx context.Context, done func(server string), servers ...string) map[string]error {
 	failed := map[string]error{}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	for _, name := range servers {
 		wg.Go(func() {
-			if err := h.loadOne(ctx, name); err != nil {
+			err := h.loadOne(ctx, name)
+			done(name)
+			if err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				failed[name] = err
@@ -147,12 +153,22 @@ func withAdvice(s schema.Server, err error) error {
 	case failure.Code == transports.CodeTimeout:
 		return hinted(err, "if it needs more time, raise load_timeout in its entry")
 	case s.Transport == schema.Stdio:
-		return hinted(err, "run its command in a shell to see more: %s", endpoint(s))
+		return hinted(err, "run its command in a shell to see more:\n  %s", commandLine(s))
 	}
 	return hinted(err, checkURLHint)
 }
 
 const checkURLHint = "check its url in the config, the network, and that the server is running"
+
+// commandLine returns the command of a server as it can be typed into a shell of
+// Unix. Its variables, which may be secrets, are left out.
+func commandLine(s schema.Server) string {
+	line := endpoint(s)
+	if s.Cwd != "" {
+		line = "cd " + shellescape.Quote(s.Cwd) + " && " + line
+	}
+	return line
+}
 
 // checkCommand explains a missing command better than a failed start does.
 func checkCommand(s schema.Server) error {
@@ -162,6 +178,7 @@ func checkCommand(s schema.Server) error {
 	return upstream.CheckCommand(s)
 }
 
+// errInterrupted says that the context of a verb ended.
 var errInterrupted = errors.New("interrupted")
 
 // interrupted returns err, in the user's words where it is the user's interrupt.
@@ -170,4 +187,36 @@ func interrupted(err error) error {
 		return errInterrupted
 	}
 	return err
+}
+
+// listEntries returns all entries of a list. One that no server offers is empty.
+func (h *selfHost) listEntries(ctx context.Context, method, key string) ([]json.RawMessage, error) {
+	entries := []json.RawMessage{}
+	cursor := ""
+	for {
+		params := json.RawMessage(`{}`)
+		if cursor != "" {
+			params = fmt.Appendf(nil, `{"cursor":%s}`, wire.Quote(cursor))
+		}
+		result, err := h.conn.Call(ctx, method, params)
+		var rpc *wire.Error
+		switch {
+		case errors.As(err, &rpc) && rpc.Code == wire.CodeMethodNotFound:
+			return entries, nil
+		case err != nil:
+			return nil, interrupted(err)
+		}
+		for entry := range wire.Elements(wire.Get(result, key)) {
+			entries = append(entries, entry)
+		}
+		if cursor = member(result, "nextCursor"); cursor == "" {
+			return entries, nil
+		}
+	}
+}
+
+// member returns a member of an object that is a string, "" if it is none.
+func member(object json.RawMessage, key string) string {
+	text, _ := wire.Text(wire.Get(object, key))
+	return text
 }

@@ -8,10 +8,12 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"dynmcp/aggregator"
 	"dynmcp/schema"
@@ -95,6 +97,10 @@ three tools instead of all of theirs: discover_tool, use_tool, load_mcp.`,
 	cmd.Flags().BoolVar(&flags.strict, "strict", false, "exit if a server that is not lazy cannot be started")
 	cmd.Flags().BoolVar(&flags.watch, "watch", true, "reload the config when its files change; SIGHUP always does")
 	cmd.Flags().StringVar(&level, "log-level", "info", "what to log on stderr: debug, info, warn or error")
+	completeValues(cmd, map[string][]string{
+		"log-level": {"debug", "info", "warn", "error"},
+		"expose":    {schema.ExposeDiscover, schema.ExposeDirect},
+	})
 	return cmd
 }
 
@@ -122,6 +128,15 @@ func stdioConfig(from *configFlags, wrap bool, args, expose []string) (*schema.C
 		return nil, hinted(errors.New("a config file and a command after -- exclude each other"), "leave out one of them")
 	}
 	cfg := schema.Single(args[0], args[1:])
+	for _, surface := range expose {
+		if !slices.Contains(schema.Surfaces, surface) {
+			err := fmt.Errorf("--expose: unknown surface %q", surface)
+			if near := schema.Nearest(surface, schema.Surfaces); near != "" {
+				return nil, hinted(err, "did you mean %s?", near)
+			}
+			return nil, hinted(err, "this release has %s and %s", schema.ExposeDiscover, schema.ExposeDirect)
+		}
+	}
 	if expose != nil {
 		cfg.Expose = expose
 	}
@@ -164,6 +179,10 @@ func serveStdio(cfg *schema.Config, from *configFlags, flags stdioFlags, log *sl
 		}
 		r := &reloader{envFile: from.envFile, paths: paths, read: from.read, agg: agg, log: log}
 		defer r.start(flags.watch)()
+	}
+	if screen := newTerminal(os.Stderr); screen.interactive && term.IsTerminal(int(os.Stdin.Fd())) {
+		screen.say("dynmcp waits for an MCP host on stdin: put it into a host's config (dynmcp install), which then starts it. " +
+			"What people type is dynmcp ls, dynmcp test, dynmcp --help. Ctrl-D ends.")
 	}
 	in, out, restore := host.Std()
 	defer restore()

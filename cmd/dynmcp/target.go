@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -37,9 +35,7 @@ func (t *target) command(cmd *cobra.Command, run func(ctx context.Context, args 
 		if err != nil {
 			return err
 		}
-		ctx, stop := interruptible(cmd)
-		defer stop()
-		return run(ctx, args)
+		return interruptibly(cmd, func(ctx context.Context) error { return run(ctx, args) })
 	}
 	return cmd
 }
@@ -47,21 +43,6 @@ func (t *target) command(cmd *cobra.Command, run func(ctx context.Context, args 
 func (t *target) add(cmd *cobra.Command) {
 	t.configFlags.add(cmd)
 	cmd.Flags().BoolVar(&t.verbose, "verbose", false, "log on stderr what dynmcp and the servers do")
-}
-
-// interruptible returns a context that ends when the user interrupts. The second
-// signal has its default effect: it ends us at once.
-func interruptible(cmd *cobra.Command) (context.Context, context.CancelFunc) {
-	ctx, stop := signal.NotifyContext(cmd.Context(), endSignals(os.Interrupt, syscall.SIGHUP)...)
-	context.AfterFunc(ctx, stop)
-	return ctx, stop
-}
-
-// endSignals returns the signals that end dynmcp: SIGTERM, and those given that were
-// not ignored when it was started. What nohup, or a script for its background jobs,
-// had ignored stays ignored.
-func endSignals(signals ...os.Signal) []os.Signal {
-	return append(slices.DeleteFunc(signals, signal.Ignored), syscall.SIGTERM)
 }
 
 // load loads the config and returns the words before "--".
@@ -81,13 +62,13 @@ func (t *target) load(cmd *cobra.Command, args []string) (words []string, err er
 // start starts servers of the config and nothing else. close must be called,
 // unless there is an error.
 func (t *target) start(ctx context.Context, servers ...string) (h *selfHost, failed map[string]error, err error) {
-	waiting := showProgress(t.errOut, "starting "+strings.Join(servers, ", "))
+	waiting, ready := showStarting(t.errOut, servers)
 	defer waiting.end()
 	h, err = startSelf(ctx, onlyServers(t.cfg, servers...), t.log)
 	if err != nil {
 		return nil, nil, err
 	}
-	return h, h.load(ctx, servers...), nil
+	return h, h.load(ctx, ready, servers...), nil
 }
 
 // startTool starts the server of a tool, and it alone, and finds the tool. close
@@ -145,6 +126,9 @@ func names(servers []schema.Server) []string {
 	return names
 }
 
+// mostListed is how many names an error lists.
+const mostListed = 10
+
 // serverNamed returns a server of the config.
 func serverNamed(cfg *schema.Config, name string) (schema.Server, error) {
 	for _, s := range cfg.Servers {
@@ -156,27 +140,14 @@ func serverNamed(cfg *schema.Config, name string) (schema.Server, error) {
 	if len(cfg.Servers) == 0 {
 		return schema.Server{}, hinted(err, "the config has no servers; dynmcp add adds one")
 	}
-	return schema.Server{}, hinted(err, "the config has: %s", strings.Join(names(cfg.Servers), ", "))
-}
-
-// completeServers completes names of servers of the config, with something after
-// them.
-func completeServers(t *configFlags, suffix string) cobra.CompletionFunc {
-	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		cfg, err := t.load()
-		if err != nil || len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		var words []string
-		for _, s := range cfg.Servers {
-			words = append(words, cobra.CompletionWithDesc(s.Name+suffix, s.Description))
-		}
-		directive := cobra.ShellCompDirectiveNoFileComp
-		if suffix != "" {
-			directive |= cobra.ShellCompDirectiveNoSpace
-		}
-		return words, directive
+	all := names(cfg.Servers)
+	if near := schema.Nearest(name, all); near != "" {
+		return schema.Server{}, hinted(err, "did you mean %s? dynmcp ls lists them all", near)
 	}
+	if len(all) > mostListed {
+		return schema.Server{}, hinted(err, "the config has %d servers; dynmcp ls lists them", len(all))
+	}
+	return schema.Server{}, hinted(err, "the config has: %s", strings.Join(all, ", "))
 }
 
 // atMost limits the number of arguments before "--". It is what cobra has, with a
@@ -203,4 +174,43 @@ func noArguments(cmd *cobra.Command, args []string) error {
 
 func unexpectedArgument(cmd *cobra.Command, arg string) error {
 	return hinted(fmt.Errorf("%s: unexpected argument %q", cmd.CommandPath(), arg), "%s --help shows its usage", cmd.CommandPath())
+}
+
+// addServerFlag adds --server, which narrows a verb that starts all servers.
+func (t *target) addServerFlag(cmd *cobra.Command, only *string) {
+	cmd.Flags().StringVar(only, "server", "", "start and ask only this `server`")
+	// The error is about a flag that does not exist.
+	_ = cmd.RegisterFlagCompletionFunc("server", completeServers(&t.configFlags, ""))
+}
+
+// startSome starts the server of that name, or all where it is empty. Those that
+// cannot be started are reported on stderr; that none can is an error. close must
+// be called, unless there is an error.
+func (t *target) startSome(ctx context.Context, only string) (*selfHost, error) {
+	servers := enabled(t.cfg)
+	if only != "" {
+		s, err := serverNamed(t.cfg, only)
+		if err != nil {
+			return nil, err
+		}
+		servers = []schema.Server{s}
+	}
+	h, failed, err := t.start(ctx, names(servers)...)
+	switch {
+	case err != nil:
+		return nil, err
+	case ctx.Err() != nil:
+		h.close()
+		return nil, errInterrupted
+	}
+	for _, s := range servers {
+		if err := failed[s.Name]; err != nil {
+			report(t.errOut, fmt.Errorf("left out: %w", err))
+		}
+	}
+	if len(failed) == len(servers) && len(servers) > 0 {
+		h.close()
+		return nil, errors.New("no server could be started")
+	}
+	return h, nil
 }

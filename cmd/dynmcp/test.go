@@ -6,13 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
+	"math"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"dynmcp/catalog"
 	"dynmcp/schema"
@@ -27,8 +28,9 @@ func testCommand() *cobra.Command {
 		Use:   "test [flags] [name] [-- command args…]",
 		Short: "Start servers and list what they have",
 		Long: `Start a server as a host would, list what it has, and stop it again. Without a
-name, all servers of the config are tested at the same time. Tools are those that
-hosts see, after the filters and aliases of the config.
+name, all servers of the config are tested at the same time, and each result is
+printed as it comes, with the names of the tools. Tools are those that hosts see,
+after the filters and aliases of the config.
 
 The exit status is 1 if a server failed.`,
 		Example: `  dynmcp test
@@ -95,6 +97,7 @@ type testResult struct {
 	Stderr    string   `json:"stderr,omitempty"`
 	Server    string   `json:"server,omitempty"` // its name and version
 	Protocol  string   `json:"protocol,omitempty"`
+	Seconds   float64  `json:"seconds"`
 	Tools     []string `json:"tools"`
 	Resources []string `json:"resources,omitempty"`
 	Templates []string `json:"resourceTemplates,omitempty"`
@@ -109,8 +112,10 @@ const (
 
 func (t *tester) test(ctx context.Context, s schema.Server) testResult {
 	r := testResult{Name: s.Name, Transport: s.Transport, Result: pass, Tools: []string{}}
-	view, err := t.list(ctx, s)
+	began := time.Now()
+	view, err := t.list(ctx, s, &r.Seconds)
 	if err != nil {
+		r.Seconds = secondsSince(began)
 		f := explain(err, t.timeout)
 		r.Result, r.Error, r.Hint, r.Stderr = fail, f.text, f.hint, f.stderr
 		return r
@@ -134,8 +139,10 @@ func (t *tester) test(ctx context.Context, s schema.Server) testResult {
 	return r
 }
 
-// list starts a server, returns what it lists, and stops it again.
-func (t *tester) list(ctx context.Context, s schema.Server) (*catalog.View, error) {
+// list starts a server, returns what it lists, and stops it again. It notes how
+// long the start took.
+func (t *tester) list(ctx context.Context, s schema.Server, seconds *float64) (*catalog.View, error) {
+	began := time.Now()
 	if t.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, t.timeout)
@@ -149,7 +156,13 @@ func (t *tester) list(ctx context.Context, s schema.Server) (*catalog.View, erro
 	if err := h.loadOne(ctx, s.Name); err != nil {
 		return nil, err
 	}
+	*seconds = secondsSince(began)
 	return h.agg.View(), nil
+}
+
+// secondsSince returns tenths of seconds, as they are printed.
+func secondsSince(began time.Time) float64 {
+	return math.Round(time.Since(began).Seconds()*10) / 10
 }
 
 // An explanation is why a server cannot be used, without its name.
@@ -179,9 +192,7 @@ func explain(err error, timeout time.Duration) explanation {
 func members(objects []json.RawMessage, key string) []string {
 	var values []string
 	for _, object := range objects {
-		var fields map[string]json.RawMessage
-		var value string
-		if json.Unmarshal(object, &fields) == nil && json.Unmarshal(fields[key], &value) == nil {
+		if value := member(object, key); value != "" {
 			values = append(values, value)
 		}
 	}
@@ -194,11 +205,14 @@ func (t *tester) one(ctx context.Context, name string, asJSON bool) error {
 		return err
 	}
 	if !asJSON {
-		t.out.printf("Testing %q\n", name)
+		t.out.heading(fmt.Sprintf("Testing %q", name))
 	}
 	waiting := showProgress(t.errOut, "starting "+name)
 	result := t.test(ctx, s)
 	waiting.end()
+	if ctx.Err() != nil {
+		return errInterrupted
+	}
 	if asJSON {
 		err = writeJSON(t.out, result)
 	} else {
@@ -216,7 +230,7 @@ func (r *testResult) write(out *terminal) {
 		if r.Server != "" {
 			out.printf(": %s", oneLine(r.Server))
 		}
-		out.printf(", protocol %s\n", r.Protocol)
+		out.printf(", protocol %s (%.1f s)\n", r.Protocol, r.Seconds)
 		for _, section := range []struct {
 			title string
 			names []string
@@ -228,7 +242,8 @@ func (r *testResult) write(out *terminal) {
 			{"Warnings", r.Warnings},
 		} {
 			if len(section.names) > 0 {
-				out.printf("\n%s (%d):\n", section.title, len(section.names))
+				out.printf("\n")
+				out.heading(fmt.Sprintf("%s (%d):", section.title, len(section.names)))
 			}
 			for _, name := range section.names {
 				out.printf("  %s\n", oneLine(name))
@@ -236,25 +251,26 @@ func (r *testResult) write(out *terminal) {
 		}
 	}
 	out.printf("\nResult: ")
-	r.writeResult(out, "")
+	r.writeResult(out, "", "")
 }
 
-// writeResult prints PASS or FAIL, why the server failed, and what to do.
-func (r *testResult) writeResult(out *terminal, indent string) {
+// writeResult prints PASS or FAIL and what else there is to say in that line, why
+// the server failed, and what to do.
+func (r *testResult) writeResult(out *terminal, more, indent string) {
 	c := green
 	if r.Result == fail {
 		c = red
 	}
 	out.paint(c, r.Result)
-	out.printf("\n")
+	out.printf("%s\n", more)
 	if r.Error != "" {
-		out.printf("%s\n", indented(r.Error, indent))
+		out.printf("%s\n", indented(out.fold(r.Error, len(indent)), indent))
 	}
 	if r.Stderr != "" {
 		out.printf("%slast lines of its stderr:\n%s\n", indent, indented(r.Stderr, indent+"  "))
 	}
 	if r.Hint != "" {
-		out.printf("%s\n", indented("hint: "+r.Hint, indent))
+		out.printf("%s\n", indented(out.fold("hint: "+r.Hint, len(indent)), indent))
 	}
 }
 
@@ -262,45 +278,43 @@ func (r *testResult) writeResult(out *terminal, indent string) {
 // for each, few enough not to stall the machine.
 const maxParallel = 8
 
+// all tests every server that is enabled. Results are printed as they come; in
+// JSON they are in config order.
 func (t *tester) all(ctx context.Context, asJSON bool) error {
 	servers := enabled(t.cfg)
 	if !asJSON {
-		t.out.printf("Testing all configured upstreams (%d)\n\n", len(servers))
+		t.out.heading(fmt.Sprintf("Testing all configured upstreams (%d)", len(servers)))
+		t.out.printf("\n")
 	}
-	results := make([]chan testResult, len(servers)) // reported in config order
-	slots := make(chan struct{}, maxParallel)
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	for i := range servers {
-		results[i] = make(chan testResult, 1)
-	}
-	wg.Go(func() {
-		for i, s := range servers {
-			slots <- struct{}{}
-			wg.Go(func() {
-				defer func() { <-slots }()
-				results[i] <- t.test(ctx, s)
-			})
-		}
-	})
-	waiting := showProgress(t.errOut, "")
+	waiting, ready := showStarting(t.errOut, names(servers))
 	defer waiting.end()
-	var all testSummary
-	all.Results = []testResult{}
+	var group errgroup.Group
+	group.SetLimit(maxParallel)
+	var mu sync.Mutex
+	all := testSummary{Results: make([]testResult, len(servers))}
 	for i, s := range servers {
-		waiting.say(fmt.Sprintf("%d of %d: starting %s", i+1, len(servers), s.Name))
-		r := <-results[i]
-		waiting.clear()
-		all.Results = append(all.Results, r)
-		if r.Result == pass {
-			all.Summary.Passed++
-		} else {
-			all.Summary.Failed++
-		}
-		if !asJSON {
-			t.out.printf("%s (%s) ... ", r.Name, strings.Join(slices.DeleteFunc([]string{r.Transport, r.Protocol}, func(s string) bool { return s == "" }), ", "))
-			r.writeResult(t.out, "  ")
-		}
+		group.Go(func() error {
+			r := t.test(ctx, s)
+			if ctx.Err() != nil {
+				return errInterrupted
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			ready(s.Name)
+			all.Results[i] = r
+			if r.Result == pass {
+				all.Summary.Passed++
+			} else {
+				all.Summary.Failed++
+			}
+			if !asJSON {
+				waiting.above(func() { r.writeLine(t.out) })
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
 	}
 	waiting.end()
 	if asJSON {
@@ -310,10 +324,37 @@ func (t *tester) all(ctx context.Context, asJSON bool) error {
 	} else {
 		t.out.printf("\nSummary: %d passed, %d failed\n", all.Summary.Passed, all.Summary.Failed)
 	}
-	if all.Summary.Failed > 0 {
+	switch {
+	case all.Summary.Failed == 1 && len(servers) == 1:
+		return fmt.Errorf("%s failed", servers[0].Name)
+	case all.Summary.Failed > 0:
 		return fmt.Errorf("%d of %d servers failed", all.Summary.Failed, len(servers))
 	}
 	return t.out.err
+}
+
+// writeLine prints the result of one server of many: how much it has, how long it
+// took, and the names of its tools.
+func (r *testResult) writeLine(out *terminal) {
+	out.printf("%s (%s) ... ", r.Name, r.Transport)
+	found := ""
+	if r.Result == pass {
+		found = count(len(r.Tools), "tool") + ", "
+		if n := len(r.Resources) + len(r.Templates); n > 0 {
+			found += count(n, "resource") + ", "
+		}
+		if n := len(r.Prompts); n > 0 {
+			found += count(n, "prompt") + ", "
+		}
+		found += "protocol " + r.Protocol + ", "
+	}
+	r.writeResult(out, fmt.Sprintf("  %s%.1f s", found, r.Seconds), "  ")
+	if len(r.Tools) > 0 {
+		out.printf("%s\n", indented(out.fold(oneLine(strings.Join(r.Tools, ", ")), 2), "  "))
+	}
+	for _, w := range r.Warnings {
+		out.printf("%s\n", indented(out.fold("warning: "+oneLine(w), 2), "  "))
+	}
 }
 
 // A testSummary is the result of testing all servers.

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"dynmcp/internal/wire"
+)
+
+func promptCommand() *cobra.Command {
+	var on target
+	var only string
+	var asJSON bool
+	cmd := on.command(&cobra.Command{
+		Use:   "prompt [flags] [name [key=value…]] [-- command args…]",
+		Short: "Get a prompt, or list them",
+		Long: `Get a prompt as a host would and print its messages. Without a name, list the
+prompts and their arguments; those that a prompt needs are marked with *.
+
+All servers are started for it, or the one that --server names.`,
+		Example: `  dynmcp prompt
+  dynmcp prompt review file=main.go
+  dynmcp prompt args-prompt city=Berlin -- npx -y @modelcontextprotocol/server-everything stdio`,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}, func(ctx context.Context, args []string) error {
+		if len(args) > 1 {
+			if err := checkWords(args[1:]); err != nil {
+				return err
+			}
+		}
+		h, err := on.startSome(ctx, only)
+		if err != nil {
+			return err
+		}
+		defer h.close()
+		if len(args) == 0 {
+			return listPrompts(ctx, h, on.out, asJSON)
+		}
+		// Arguments of prompts are strings, whatever they look like.
+		params := fmt.Appendf(nil, `{"name":%s,"arguments":%s}`, wire.Quote(args[0]), argumentObject(args[1:], nil))
+		result, err := h.conn.Call(ctx, "prompts/get", params)
+		if err != nil {
+			return hinted(toolError(args[0], err), "dynmcp prompt lists the prompts and their arguments")
+		}
+		if asJSON {
+			on.out.printf("%s\n", indentedJSON(result))
+			return on.out.err
+		}
+		var r struct {
+			Messages []struct {
+				Role    string  `json:"role"`
+				Content content `json:"content"`
+			} `json:"messages"`
+		}
+		if err := json.Unmarshal(result, &r); err != nil {
+			return fmt.Errorf("%s: what was answered is no prompt: %w", args[0], err)
+		}
+		for i, m := range r.Messages {
+			if i > 0 {
+				on.out.printf("\n")
+			}
+			on.out.heading(m.Role + ":")
+			on.out.printf("%s\n", trimEnd(m.Content.describe("--json")))
+		}
+		return on.out.err
+	})
+	on.addServerFlag(cmd, &only)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print what the server answered as JSON")
+	return cmd
+}
+
+// listPrompts prints the prompts that there are.
+func listPrompts(ctx context.Context, h *selfHost, out *terminal, asJSON bool) error {
+	entries, err := h.listEntries(ctx, "prompts/list", "prompts")
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return writeJSON(out, entries)
+	}
+	if len(entries) == 0 {
+		return hinted(fmt.Errorf("there are no prompts"), "dynmcp test shows what the servers have")
+	}
+	t := table{header: []string{"PROMPT", "ARGUMENTS", "DESCRIPTION"}, shrink: 2}
+	for _, entry := range entries {
+		var p struct {
+			Arguments []struct {
+				Name     string `json:"name"`
+				Required bool   `json:"required"`
+			} `json:"arguments"`
+		}
+		_ = json.Unmarshal(entry, &p) // what cannot be read is not shown
+		var arguments []string
+		for _, a := range p.Arguments {
+			if a.Required {
+				a.Name += "*"
+			}
+			arguments = append(arguments, a.Name)
+		}
+		t.rows = append(t.rows, []string{member(entry, "name"), strings.Join(arguments, ", "), member(entry, "description")})
+	}
+	t.write(out)
+	return out.err
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"dynmcp/internal/wire"
+)
+
+func readCommand() *cobra.Command {
+	var on target
+	var only string
+	var asJSON bool
+	cmd := on.command(&cobra.Command{
+		Use:   "read [flags] [uri] [-- command args…]",
+		Short: "Read a resource, or list them",
+		Long: `Read a resource as a host would and print its text; other data is only described.
+Without a URI, list the resources and the templates of their URIs.
+
+All servers are started for it, or the one that --server names.`,
+		Example: `  dynmcp read
+  dynmcp read --server docs docs://guide/start
+  dynmcp read demo://resource/static/document/features.md -- npx -y @modelcontextprotocol/server-everything stdio`,
+		Args:              atMost(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}, func(ctx context.Context, args []string) error {
+		h, err := on.startSome(ctx, only)
+		if err != nil {
+			return err
+		}
+		defer h.close()
+		if len(args) == 0 {
+			return listResources(ctx, h, on.out, asJSON)
+		}
+		result, err := h.conn.Call(ctx, "resources/read", fmt.Appendf(nil, `{"uri":%s}`, wire.Quote(args[0])))
+		if err != nil {
+			return hinted(toolError(args[0], err), "dynmcp read lists what there is")
+		}
+		if asJSON {
+			on.out.printf("%s\n", indentedJSON(result))
+			return on.out.err
+		}
+		var r struct {
+			Contents []struct {
+				URI      string  `json:"uri"`
+				MIMEType string  `json:"mimeType"`
+				Text     *string `json:"text"`
+				Blob     string  `json:"blob"`
+			} `json:"contents"`
+		}
+		if err := json.Unmarshal(result, &r); err != nil {
+			return fmt.Errorf("%s: what was answered is no resource: %w", args[0], err)
+		}
+		for _, c := range r.Contents {
+			if c.Text != nil {
+				on.out.printf("%s\n", trimEnd(*c.Text))
+			} else {
+				on.out.printf("%s\n", describeData(c.URI, c.MIMEType, c.Blob, "--json"))
+			}
+		}
+		return on.out.err
+	})
+	on.addServerFlag(cmd, &only)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print what the server answered as JSON")
+	return cmd
+}
+
+// listResources prints what there is to read.
+func listResources(ctx context.Context, h *selfHost, out *terminal, asJSON bool) error {
+	t := table{header: []string{"URI", "NAME", "DESCRIPTION"}, shrink: 2}
+	all := map[string][]json.RawMessage{}
+	for _, list := range []struct{ method, key, uri string }{
+		{"resources/list", "resources", "uri"},
+		{"resources/templates/list", "resourceTemplates", "uriTemplate"},
+	} {
+		entries, err := h.listEntries(ctx, list.method, list.key)
+		if err != nil {
+			return err
+		}
+		all[list.key] = entries
+		for _, entry := range entries {
+			t.rows = append(t.rows, []string{member(entry, list.uri), member(entry, "name"), member(entry, "description")})
+		}
+	}
+	if asJSON {
+		return writeJSON(out, all)
+	}
+	if len(t.rows) == 0 {
+		return hinted(fmt.Errorf("there are no resources"), "dynmcp test shows what the servers have")
+	}
+	t.write(out)
+	return out.err
+}
