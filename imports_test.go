@@ -14,7 +14,8 @@ import (
 // here may import none.
 var mayImport = map[string][]string{
 	"dynmcp/internal/wire":             {},
-	"dynmcp/internal/guard":            {},
+	"dynmcp/internal/guard":            {"dynmcp/internal/guard/process"},
+	"dynmcp/internal/guard/process":    {},
 	"dynmcp/internal/redact":           {},
 	"dynmcp/internal/lineage":          {},
 	"dynmcp/schema":                    {},

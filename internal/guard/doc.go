@@ -16,6 +16,6 @@
 // Elsewhere a tree is a process group (Unix) or a job object (Windows). The job
 // ends with us, the process group only if we can still see to it.
 //
-// The guard is entered from an init function, guard_linux.go. Whatever program
-// imports this package is its own guard, the test binaries too.
+// The guard process itself is package process, entered from an init function:
+// whatever program imports this package is its own guard, the test binaries too.
 package guard

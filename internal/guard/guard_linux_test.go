@@ -245,6 +245,70 @@ func TestAGuardThatFailsLeavesNothing(t *testing.T) {
 	}
 }
 
+// Whoever ends all processes of a service means the guard too, which then ends its
+// tree as it would for us.
+func TestASignalToTheGuardItself(t *testing.T) {
+	h := hostile{"asks for SIGTERM", `trap "exit 7" TERM; setsid -f sleep $0; while :; do sleep $0 & wait; done`, 3}
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT} {
+		t.Run(sig.String(), func(t *testing.T) {
+			t.Parallel()
+			tree, marker := h.start(t)
+			signalGuard(t, tree, sig)
+			var ended error
+			if !returns(func() { ended = tree.Wait() }) {
+				t.Fatal("the command goes on")
+			}
+			if ended.Error() != "it ended: exit status 7" {
+				t.Errorf("it was not asked to end: %v", ended)
+			}
+			if !returns(tree.Reap) {
+				t.Error("Reap does not return")
+			} else if left := marked(marker); len(left) > 0 {
+				t.Errorf("%d processes are left", len(left))
+			}
+		})
+	}
+}
+
+// What a guard is started with must not show.
+func TestACommandInheritsNothingOfItsGuard(t *testing.T) {
+	t.Parallel()
+	said := func(start func(*exec.Cmd) (end func())) string {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		cmd := command(t, "sh", "-c", `tr "\0" "\n" </proc/$$/environ; grep ^Sig[BI] /proc/self/status; ls /proc/self/fd`)
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GOMAXPROCS=3", "EMPTY=", "TWICE=1", "TWICE=2", "LINES=a\nb"}
+		cmd.Stdout = w
+		end := start(cmd)
+		w.Close()
+		text, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		end()
+		return string(text)
+	}
+	plain := said(func(cmd *exec.Cmd) func() {
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		return func() { _ = cmd.Wait() }
+	})
+	guarded := said(func(cmd *exec.Cmd) func() {
+		tree, err := guard.Start(cmd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func() { _ = tree.Wait(); tree.Reap() }
+	})
+	if guarded != plain || !strings.Contains(plain, "GOMAXPROCS=3\n") {
+		t.Errorf("got %s\nwant %s", guarded, plain)
+	}
+}
+
 func TestAStoppedGuardThatIsLetGo(t *testing.T) {
 	t.Parallel()
 	tree, marker := hostiles[2].start(t)

@@ -1,12 +1,14 @@
 package guard
 
 import (
-	"os/exec"
+	"os"
 	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"dynmcp/internal/guard/process"
 )
 
 // guards are those that this process has started and not yet waited for. We are
@@ -23,39 +25,41 @@ var guards struct {
 }
 
 // startGuard starts a guard, as a child that will not be taken for an orphan.
-func startGuard(cmd *exec.Cmd) error {
+func startGuard(args []string, attr *os.ProcAttr) (*os.Process, error) {
 	guards.Lock()
 	defer guards.Unlock()
 	if guards.pids == nil {
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-			return err
+			return nil, err
 		}
 		session, err := unix.Getsid(0)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		var now unix.Timespec
 		if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
-			return err
+			return nil, err
 		}
 		const tick = 10 * time.Millisecond // USER_HZ is 100 wherever Go runs
 		guards.session, guards.since = session, now.Nano()/int64(tick)
 		guards.pids = map[int]bool{}
 	}
-	if err := cmd.Start(); err != nil {
-		return err
+	// Not os.Executable: the file may have been replaced since we started.
+	p, err := os.StartProcess("/proc/self/exe", args, attr)
+	if err != nil {
+		return nil, err
 	}
-	guards.pids[cmd.Process.Pid] = true
-	return nil
+	guards.pids[p.Pid] = true
+	return p, nil
 }
 
 // waitGuard waits until a guard has ended, and reports whether it left nothing.
-func waitGuard(cmd *exec.Cmd) bool {
-	err := cmd.Wait()
+func waitGuard(p *os.Process) bool {
+	state, err := p.Wait()
 	guards.Lock()
 	defer guards.Unlock()
-	delete(guards.pids, cmd.Process.Pid)
-	return err == nil
+	delete(guards.pids, p.Pid)
+	return err == nil && state.Success()
 }
 
 // killOrphans returns when no orphan is left, or when none has ended for a second:
@@ -88,27 +92,27 @@ func killOrphans() {
 func killOrphansOnce() (left, reaped bool) {
 	guards.Lock()
 	defer guards.Unlock()
-	all, err := children()
+	all, err := process.Children()
 	if err != nil {
 		return true, false
 	}
 	for _, p := range all {
-		if guards.pids[p.pid] || p.session == guards.session || p.started < guards.since {
+		if guards.pids[p.Pid] || p.Session == guards.session || p.Started < guards.since {
 			continue
 		}
 		// Only we reap orphans, and only here: until then their pids stay theirs.
-		switch pid, err := syscall.Wait4(p.pid, nil, syscall.WNOHANG, nil); {
+		switch pid, err := syscall.Wait4(p.Pid, nil, syscall.WNOHANG, nil); {
 		case err != nil:
 			// Not a child of ours: /proc shows another PID namespace.
-		case pid == p.pid:
+		case pid == p.Pid:
 			reaped = true
 		default:
 			// The group too, since a fork cannot escape that signal.
-			if group, err := syscall.Getpgid(p.pid); err == nil && group > 1 {
+			if group, err := syscall.Getpgid(p.Pid); err == nil && group > 1 {
 				_ = syscall.Kill(-group, syscall.SIGKILL)
 			}
 			// What runs as another user is not waited for.
-			left = syscall.Kill(p.pid, syscall.SIGKILL) == nil || left
+			left = syscall.Kill(p.Pid, syscall.SIGKILL) == nil || left
 		}
 	}
 	return left, reaped

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"dynmcp/internal/guard/process"
 )
 
 const (
@@ -21,7 +23,7 @@ const (
 
 // A Tree is a command that was started, and everything it starts in turn.
 type Tree struct {
-	guard  *exec.Cmd
+	guard  *os.Process
 	orders *os.File // our end; when it is closed the guard ends the tree
 	events *bufio.Reader
 	closer *os.File // of events
@@ -44,21 +46,22 @@ func Start(cmd *exec.Cmd) (*Tree, error) {
 		return nil, MarkResources(err)
 	}
 	defer theirEvents.Close()
-	t := &Tree{orders: orders, events: bufio.NewReader(events), closer: events}
-	t.guard = &exec.Cmd{
-		// Not os.Executable: the file may have been replaced since we started.
-		Path:       "/proc/self/exe",
-		Args:       append([]string{argv0, cmd.Path}, cmd.Args...),
-		Dir:        cmd.Dir,
-		Env:        cmd.Env,
-		Stdin:      cmd.Stdin,
-		Stdout:     cmd.Stdout,
-		Stderr:     cmd.Stderr,
-		ExtraFiles: []*os.File{theirOrders, theirEvents},
-		// When we are gone a guard that was stopped goes on, and ends the tree.
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGCONT},
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		orders.Close()
+		events.Close()
+		return nil, MarkResources(err)
 	}
-	if err := startGuard(t.guard); err != nil {
+	defer null.Close()
+	t := &Tree{orders: orders, events: bufio.NewReader(events), closer: events}
+	t.guard, err = startGuard(append([]string{process.Name, cmd.Path}, cmd.Args...), &os.ProcAttr{
+		Dir:   cmd.Dir,
+		Env:   append([]string{process.Environment}, cmd.Environ()...),
+		Files: []*os.File{file(cmd.Stdin, null), file(cmd.Stdout, null), file(cmd.Stderr, null), theirOrders, theirEvents},
+		// When we are gone a guard that was stopped goes on, and ends the tree.
+		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGCONT},
+	})
+	if err != nil {
 		t.close()
 		return nil, MarkResources(err)
 	}
@@ -70,6 +73,14 @@ func Start(cmd *exec.Cmd) (*Tree, error) {
 	return t, nil
 }
 
+// file returns a stream of a command, or instead if it has none.
+func file(stream any, instead *os.File) *os.File {
+	if f, ok := stream.(*os.File); ok {
+		return f
+	}
+	return instead
+}
+
 // started waits for the guard to say that the command runs: 2 ms on an idle
 // machine.
 func (t *Tree) started() error {
@@ -77,10 +88,10 @@ func (t *Tree) started() error {
 	defer t.closer.SetReadDeadline(time.Time{})
 	var n int
 	switch event := t.next(); event {
-	case eventStarted:
+	case process.EventStarted:
 		_, err := fmt.Sscan(t.word(), &t.pid)
 		return err
-	case eventFailed:
+	case process.EventFailed:
 		if _, err := fmt.Sscan(t.word(), &n); err != nil {
 			return err
 		}
@@ -105,31 +116,35 @@ func (t *Tree) until(end byte) string {
 func (t *Tree) Pid() int { return t.pid }
 
 // Terminate asks the command and its group to end, with SIGTERM.
-func (t *Tree) Terminate() { t.order(orderTerminate) }
+func (t *Tree) Terminate() { t.order(process.OrderTerminate) }
 
 // Kill ends every process of the tree at once. Wait and Reap return a second later
 // even if the guard does nothing.
 func (t *Tree) Kill() {
-	t.order(orderKill)
+	t.order(process.OrderKill)
 	time.AfterFunc(guardLimit, t.killGuard)
 }
 
-func (t *Tree) killGuard() { _ = t.guard.Process.Kill() }
+func (t *Tree) killGuard() { _ = t.guard.Kill() }
+
+// InstallLimit is how long a tree that installs may go on after its end was asked
+// for, while it works.
+const InstallLimit = process.InstallLimit
 
 // Installing says whether the command installs something, such as a package, that
 // is left unusable when it is ended in the middle. While it does, End and our own
 // end leave it alone for as long as it works, InstallLimit at most; Terminate and
 // Kill do not.
 func (t *Tree) Installing(on bool) {
-	order := byte(orderInstalled)
+	order := byte(process.OrderInstalled)
 	if on {
-		order = orderInstalling
+		order = process.OrderInstalling
 	}
 	t.order(order)
 }
 
 // End has the guard end the tree as if we were gone.
-func (t *Tree) End() { t.order(orderEnd) }
+func (t *Tree) End() { t.order(process.OrderEnd) }
 
 // order tells the guard what to do. If the guard is gone the order is moot: Reap
 // kills what it left.
@@ -139,7 +154,7 @@ func (t *Tree) order(what byte) { _, _ = t.orders.Write([]byte{what}) }
 // still be there, until Reap has returned.
 func (t *Tree) Wait() error {
 	var status syscall.WaitStatus
-	if t.next() != eventEnded {
+	if t.next() != process.EventEnded {
 		return errors.New("its guard was killed")
 	}
 	if _, err := fmt.Sscan(t.word(), &status); err != nil {
@@ -158,7 +173,7 @@ func (t *Tree) Wait() error {
 // ended.
 func (t *Tree) Reap() {
 	t.close()
-	late := time.AfterFunc(grace+guardLimit, t.killGuard)
+	late := time.AfterFunc(process.Grace+guardLimit, t.killGuard)
 	defer late.Stop()
 	if !waitGuard(t.guard) {
 		killOrphans()

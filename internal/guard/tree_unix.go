@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// grace is how long processes that a command left behind have after SIGTERM.
+const grace = 500 * time.Millisecond
+
 // A Tree is a command that was started, and what it starts in turn and does not
 // leave its process group.
 type Tree struct{ cmd *exec.Cmd }

@@ -1,8 +1,6 @@
-package guard
+package process
 
 import (
-	"bytes"
-	"os"
 	"strconv"
 	"time"
 )
@@ -46,14 +44,13 @@ func (i *installation) done(session int) bool {
 // of a session, those of children that were reaped included. It means nothing but
 // that a session in which it stays the same does nothing.
 func workOf(session int) (work int64) {
-	all, _ := processes(func(fields [][]byte) bool { return number(fields[3]) == int64(session) })
+	all, _ := processes(func(fields []string) bool { return number(fields[3]) == int64(session) })
 	for _, p := range all {
-		work += p.ticks
-		io, _ := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/io")
-		for line := range bytes.Lines(io) {
-			name, value, _ := bytes.Cut(line, []byte(": "))
-			if string(name) == "rchar" || string(name) == "wchar" {
-				work += number(bytes.TrimSpace(value))
+		work += p.Ticks
+		io, _ := readFile("/proc/" + strconv.Itoa(p.Pid) + "/io")
+		for _, line := range split(io, '\n') { // "rchar: 1", "wchar: 1", and others
+			if len(line) > 7 && line[1:7] == "char: " {
+				work += number(line[7:])
 			}
 		}
 	}

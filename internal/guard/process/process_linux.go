@@ -1,31 +1,33 @@
-package guard
+package process
 
 import (
-	"fmt"
 	"os"
 	"os/signal"
-	"runtime"
+	"strconv"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
-// argv0 makes this program a guard. The command's path follows it, and then the
-// command's own arguments from the zeroth on.
-const argv0 = "dynmcp-guard"
+// Name makes a program a guard if it is its zeroth argument. The command's path
+// follows it, and then the command's own arguments from the zeroth on.
+const Name = "dynmcp-guard"
+
+// Environment is the first variable of a guard; those of its command follow. The Go
+// runtime takes the first of a name. With one processor it starts no threads to
+// spread its work, a tenth of the time that a guard takes.
+const Environment = "GOMAXPROCS=1"
 
 // An order is one byte; an event is a line of a name and a number.
 const (
-	orderTerminate  = 'T'
-	orderKill       = 'K'
-	orderEnd        = 'E' // as when we are gone
-	orderInstalling = 'I'
-	orderInstalled  = 'D'
+	OrderTerminate  = 'T'
+	OrderKill       = 'K'
+	OrderEnd        = 'E' // as when we are gone
+	OrderInstalling = 'I'
+	OrderInstalled  = 'D'
 
-	eventStarted = "started" // pid
-	eventFailed  = "failed"  // errno
-	eventEnded   = "ended"   // wait status
+	EventStarted = "started" // pid
+	EventFailed  = "failed"  // errno
+	EventEnded   = "ended"   // wait status
 )
 
 // File descriptors that the guard inherits besides the command's streams.
@@ -34,10 +36,11 @@ const (
 	eventsFile = 4
 )
 
-// Every start of a server waits for its guard, so the guard does not wait for the
-// other packages of the program to initialise.
+// Grace is how long processes that a command left behind have after SIGTERM.
+const Grace = 500 * time.Millisecond
+
 func init() {
-	if len(os.Args) >= 3 && os.Args[0] == argv0 {
+	if len(os.Args) >= 3 && os.Args[0] == Name {
 		// os.Exit would sleep for a second under the race detector.
 		syscall.Exit(serve(os.Args[1], os.Args[2:]))
 	}
@@ -47,7 +50,6 @@ func init() {
 // looks at a child nobody else reaps it, so a pid cannot have been reused.
 type guard struct {
 	command int // its pid, 0 once it has been reaped
-	events  *os.File
 	orders  <-chan byte
 	signals chan os.Signal
 	sweep   <-chan time.Time // when to kill what is left; nil until the tree is to end
@@ -61,20 +63,19 @@ type guard struct {
 // serve starts a command and returns when the tree has ended. Status 0 promises
 // that nothing of it is left; after any other the parent has to look.
 func serve(path string, args []string) int {
-	runtime.LockOSThread() // PDEATHSIG is sent when the thread that forked ends
 	syscall.CloseOnExec(ordersFile)
 	syscall.CloseOnExec(eventsFile)
-	g := &guard{events: os.NewFile(eventsFile, "events"), signals: make(chan os.Signal, 16)}
+	setName(Name) // otherwise ps shows "exe"
+	g := &guard{signals: make(chan os.Signal, 16)}
 	// Caught, not ignored: the command would inherit ignored signals.
 	signal.Notify(g.signals, syscall.SIGCHLD, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
-	_ = os.WriteFile("/proc/self/comm", []byte(argv0), 0) // otherwise ps shows "exe"
 	if err := g.start(path, args); err != nil {
 		errno, _ := err.(syscall.Errno)
-		g.tell(eventFailed, int(errno))
+		tell(EventFailed, int(errno))
 		return 1
 	}
-	g.tell(eventStarted, g.command)
-	g.orders = receive(os.NewFile(ordersFile, "orders"))
+	tell(EventStarted, g.command)
+	g.orders = receive()
 	if !g.watch() {
 		return 1
 	}
@@ -82,11 +83,15 @@ func serve(path string, args []string) int {
 }
 
 func (g *guard) start(path string, args []string) error {
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+	environment, err := readFile("/proc/self/environ") // os.Environ has each name once
+	if err != nil {
+		return err
+	}
+	if err := setSubreaper(); err != nil {
 		return err
 	}
 	pid, err := syscall.ForkExec(path, args, &syscall.ProcAttr{
-		Env:   os.Environ(),
+		Env:   split(environment, 0)[1:],
 		Files: []uintptr{0, 1, 2},
 		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	})
@@ -105,7 +110,7 @@ func detachStdio() error {
 		return err
 	}
 	for fd := range 3 {
-		if err := unix.Dup3(null, fd, 0); err != nil {
+		if err := syscall.Dup3(null, fd, 0); err != nil {
 			return err
 		}
 	}
@@ -114,13 +119,13 @@ func detachStdio() error {
 
 // receive returns the orders as they come; the channel is closed when the parent
 // is gone.
-func receive(f *os.File) <-chan byte {
+func receive() <-chan byte {
 	orders := make(chan byte)
 	go func() {
 		defer close(orders)
 		one := make([]byte, 1)
 		for {
-			if n, err := f.Read(one); n == 0 || err != nil {
+			if n, err := again(func() (int, error) { return syscall.Read(ordersFile, one) }); n <= 0 || err != nil {
 				return
 			}
 			orders <- one[0]
@@ -162,13 +167,13 @@ func (g *guard) obey(order byte, ok bool) {
 	case !ok:
 		g.orders = nil
 		g.end()
-	case order == orderEnd:
+	case order == OrderEnd:
 		g.end()
-	case order == orderKill:
+	case order == OrderKill:
 		g.sweepIn(0)
-	case order == orderInstalling, order == orderInstalled:
-		g.installing = order == orderInstalling
-	case order == orderTerminate && g.command != 0:
+	case order == OrderInstalling, order == OrderInstalled:
+		g.installing = order == OrderInstalling
+	case order == OrderTerminate && g.command != 0:
 		_ = syscall.Kill(-g.command, syscall.SIGTERM)
 	}
 }
@@ -188,7 +193,7 @@ func (g *guard) endNow() {
 	g.wait.look = nil
 	if g.sweep == nil {
 		g.signal(syscall.SIGTERM)
-		g.sweepIn(grace)
+		g.sweepIn(Grace)
 	}
 }
 
@@ -207,9 +212,9 @@ func (g *guard) signal(sig syscall.Signal) {
 	if g.command != 0 {
 		_ = syscall.Kill(-g.command, sig)
 	}
-	orphans, _ := children() // what could not be read is there at the next sweep
+	orphans, _ := Children() // what could not be read is there at the next sweep
 	for _, p := range orphans {
-		_ = syscall.Kill(p.pid, sig)
+		_ = syscall.Kill(p.Pid, sig)
 	}
 }
 
@@ -230,9 +235,12 @@ func (g *guard) reap() bool {
 			return true
 		case pid == g.command:
 			g.command = 0
-			g.tell(eventEnded, int(status))
+			tell(EventEnded, int(status))
 		}
 	}
 }
 
-func (g *guard) tell(event string, n int) { fmt.Fprintf(g.events, "%s %d\n", event, n) }
+// tell writes an event. That nobody reads it any more the orders tell too.
+func tell(event string, n int) {
+	_, _ = syscall.Write(eventsFile, []byte(event+" "+strconv.Itoa(n)+"\n"))
+}
