@@ -7,11 +7,13 @@
 //	dynmcp    dynmcp between them
 //	sdkpair   an SDK client behind an SDK server: the usual proxy
 //
+// For upstreams over HTTP the pump is one over net/http, of one POST a line.
+//
 // Usage, from the root of the module:
 //
 //	go run ./bench               everything, about ten minutes: calls, bursts, starts, allocations, a long run
 //	go run ./bench -rounds 3     quicker
-//	go run ./bench -only "1 MB"  calls whose scenario's name has that in it, and nothing else
+//	go run ./bench -only HTTP    calls whose scenario's name has that in it, and nothing else
 //	go run ./bench -also old=/tmp/dynmcp  another dynmcp beside this one
 //	go run ./bench -long 2m      a long run only: RSS over time, goroutines at its end
 //
@@ -91,14 +93,13 @@ func everything(bin binaries, rounds int) error {
 // calling measures the scenarios whose name holds only.
 func calling(bin binaries, only string, rounds int) error {
 	for _, s := range scenarios {
-		if !strings.Contains(fmt.Sprintf("%s both ways, %d in flight", s.name, s.inFlight), only) {
-			continue
-		}
-		if err := measure(bin, s, rounds); err != nil {
-			return err
+		if s.is(only) {
+			if err := measure(bin.variants(), s, rounds); err != nil {
+				return err
+			}
 		}
 	}
-	return nil
+	return callingHTTP(bin, only, rounds)
 }
 
 // usualLong is how long calls are kept going where everything is measured.
@@ -115,17 +116,18 @@ func allocations() error {
 
 // binaries are the paths of what is measured.
 type binaries struct {
-	dynmcp, upstream, pump, sdkpair, dir string
-	also                                 []variant
+	dynmcp, upstream, pump, httppump, sdkpair, dir string
+	also                                           []variant
 }
 
 func build(dir string) (binaries, error) {
 	b := binaries{dir: dir}
 	for pkg, path := range map[string]*string{
-		"./cmd/dynmcp": &b.dynmcp, "./bench/upstream": &b.upstream, "./bench/pump": &b.pump, "./bench/sdkpair": &b.sdkpair,
+		"./cmd/dynmcp": &b.dynmcp, "./bench/upstream": &b.upstream, "./bench/pump": &b.pump, "./bench/httppump": &b.httppump, "./bench/sdkpair": &b.sdkpair,
 	} {
 		*path = filepath.Join(dir, filepath.Base(pkg))
 		cmd := exec.Command("go", "build", "-o", *path, pkg)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as releases are
 		cmd.Stderr = os.Stderr
 		if err := cmd.Run(); err != nil {
 			return b, fmt.Errorf("go build %s: %w", pkg, err)
@@ -157,12 +159,12 @@ type variant struct {
 }
 
 // measure runs one scenario over all variants, round by round.
-func measure(bin binaries, s scenario, rounds int) error {
-	fmt.Printf("\n%s both ways, %d in flight, %d calls a round\n", s.name, s.inFlight, s.calls)
+func measure(variants []variant, s scenario, rounds int) error {
+	fmt.Printf("\n%s, %d calls a round\n", s, s.calls)
 	results := map[string][]sample{}
 	var all []sample
 	for range rounds {
-		for _, v := range bin.variants() {
+		for _, v := range variants {
 			if s.few && (v.name == "direct" || v.name == "sdkpair") {
 				continue
 			}
@@ -179,7 +181,7 @@ func measure(bin binaries, s scenario, rounds int) error {
 		}
 	}
 	fmt.Printf("  %-8s %26s %26s %9s %9s %12s %12s\n", "", "p50 µs (least–greatest)", "calls/s (least–greatest)", "p50/pump", "rate/pump", "CPU µs/call", "peak RSS MB")
-	for _, v := range bin.variants() {
+	for _, v := range variants {
 		got, floor := results[v.name], results["pump"]
 		if got == nil {
 			continue

@@ -1,6 +1,7 @@
 // Command upstream is the cheapest MCP server there can be: it answers
 // tools/call with its arguments as they came and everything else with what a
-// handshake needs. What a proxy adds is then nearly all there is to measure.
+// handshake needs. What a proxy adds is then nearly all there is to measure. With
+// -http it does so over HTTP.
 package main
 
 import (
@@ -11,6 +12,9 @@ import (
 )
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == "-http" {
+		serveHTTP()
+	}
 	r, w := pipes.NewReader(os.Stdin, false), pipes.NewWriter(os.Stdout, false)
 	r.Idle = w.Flush
 	for {

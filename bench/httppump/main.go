@@ -1,0 +1,62 @@
+// Command httppump is the floor for any proxy from pipes to HTTP: each line of
+// stdin is the body of a POST to the URL it is given, and each answer's body a line
+// of stdout. It parses nothing, checks nothing but the status, and knows neither
+// sessions nor event streams. The HTTP is net/http, with connections for all calls.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"log"
+	"net/http"
+	"os"
+	"sync"
+)
+
+func main() {
+	url := os.Args[1]
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = 1024
+	client := &http.Client{Transport: transport}
+	var calls sync.WaitGroup
+	in := bufio.NewReaderSize(os.Stdin, 64<<10)
+	for {
+		line, err := in.ReadBytes('\n')
+		if err != nil {
+			calls.Wait()
+			return
+		}
+		calls.Go(func() {
+			answer, err := post(client, url, line)
+			if err != nil {
+				log.Fatal(err)
+			}
+			if len(answer) > 0 { // a notification has none
+				if _, err := os.Stdout.Write(append(answer, '\n')); err != nil { // which writes all of it under a lock
+					log.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func post(client *http.Client, url string, line []byte) ([]byte, error) {
+	req, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(line))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode/100 != 2 {
+		log.Fatalf("HTTP status %s", resp.Status)
+	}
+	answer := make([]byte, max(resp.ContentLength, 0), max(resp.ContentLength, 0)+1)
+	_, err = io.ReadFull(resp.Body, answer)
+	return answer, err
+}
