@@ -104,7 +104,7 @@ func callTool(ctx context.Context, conn *upstream.Conn, errOut *terminal, name s
 			}
 		})
 	}
-	call.Params = fmt.Appendf(nil, `{"name":"use_tool","arguments":{"tool_name":%s,"tool_input":%s}%s}`, wire.Quote(name), input, meta)
+	call.Params = fmt.Appendf(nil, `{"name":"use_tool","arguments":{"tool_name":%s,"tool_input":%s}%s}`, wire.Quote(name), wire.JoinLines(bytes.Clone(input)), meta)
 	conn.Start(call)
 	select {
 	case <-done:

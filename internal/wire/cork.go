@@ -29,15 +29,27 @@ func (c *Cork) Hold() {
 }
 
 // Release ends one Hold and writes everything that was held back, whoever sent
-// it. It does not wait for a peer that does not read.
-func (c *Cork) Release() {
+// it, but for what was given to own, nil for none, while others hold: then that is
+// theirs to write. A Reader leaves to them the Writer of its own connection. What is
+// sent there comes from others, and sending what they have collected so far
+// would cost a write more and wake the peer for half of it. Release does not wait
+// for a peer that does not read.
+func (c *Cork) Release(own *Writer) {
 	if c == nil {
 		return
 	}
 	c.mu.Lock()
-	c.held.Add(-1)
+	others := c.held.Add(-1) > 0
 	dirty := c.dirty
 	c.dirty = nil
+	if others && own != nil {
+		for at := &dirty; *at != nil; at = &(*at).nextDirty {
+			if *at == own {
+				*at, own.nextDirty, c.dirty = own.nextDirty, nil, own
+				break
+			}
+		}
+	}
 	c.mu.Unlock()
 	for dirty != nil {
 		w := dirty

@@ -62,7 +62,7 @@ func TestCorkLetsOutInOneWrite(t *testing.T) {
 	if err := w.SendRequest(0, 7, "x", []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
-	c.Release()
+	c.Release(nil)
 	want := "one\ntwo\n" + `{"jsonrpc":"2.0","id":7,"method":"x","params":{}}` + "\n"
 	if got := readOnce(t, r); got != want {
 		t.Errorf("got %q in the first read, want %q", got, want)
@@ -83,15 +83,36 @@ func TestReleaseWritesWhatOthersSent(t *testing.T) {
 	c.Hold()
 	w1.Send([]byte("one"))
 	w2.Send([]byte("two"))
-	c.Release()
+	c.Release(nil)
 	if got := readOnce(t, r1) + readOnce(t, r2); got != "one\ntwo\n" {
 		t.Errorf("got %q after the first release", got)
 	}
 	w1.Send([]byte("three"))
 	w1.Send([]byte("four"))
-	c.Release()
+	c.Release(nil)
 	if got := readOnce(t, r1); got != "three\nfour\n" {
 		t.Errorf("got %q after the second release", got)
+	}
+}
+
+// What a reader has others send to its own peer is theirs to write, as long as there
+// is one.
+func TestReleaseLeavesItsOwnToOthers(t *testing.T) {
+	c, own, r1 := corked(t)
+	_, other, r2 := corked(t)
+	other.Cork = c
+	c.Hold()
+	c.Hold()
+	own.Send([]byte("one"))
+	other.Send([]byte("two"))
+	c.Release(own)
+	if got := readOnce(t, r2); got != "two\n" {
+		t.Errorf("got %q", got)
+	}
+	own.Send([]byte("three"))
+	c.Release(own) // nobody holds any more
+	if got := readOnce(t, r1); got != "one\nthree\n" {
+		t.Errorf("got %q", got)
 	}
 }
 
@@ -105,13 +126,13 @@ func TestNilCorkHoldsNothing(t *testing.T) {
 	if got := readOnce(t, r); got != "one\n" {
 		t.Errorf("got %q", got)
 	}
-	c.Release()
+	c.Release(nil)
 }
 
 func TestCorkDoesNotHoldMoreThanAPipeTakes(t *testing.T) {
 	c, w, r := corked(t)
 	c.Hold()
-	defer c.Release()
+	defer c.Release(nil)
 	w.Send([]byte("one"))
 	w.Send(bytes.Repeat([]byte("x"), readChunk-1))
 	if got := readOnce(t, r); !strings.HasPrefix(got, "one\nxxx") {
@@ -129,7 +150,7 @@ func TestCloseDoesNotWaitForRelease(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	w.Cork.Release()
+	w.Cork.Release(nil)
 	dst.Close()
 	if got, err := io.ReadAll(r); err != nil || string(got) != "one\n" {
 		t.Errorf("got %q, %v", got, err)
@@ -162,7 +183,7 @@ func TestCorkLosesNothing(t *testing.T) {
 					}
 				}
 				if holds {
-					c.Release()
+					c.Release(nil)
 				}
 			}
 		})

@@ -9,13 +9,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// maxParts is how many parts one write takes (IOV_MAX is 1024).
+const maxParts = 1000
+
 // A direct writes as much to a non-blocking file as it takes. It is used by one
 // goroutine at a time.
 type direct struct {
 	raw  syscall.RawConn
 	once func(fd uintptr) bool // the method value writeOnce, allocated once
+	pipe pipeEnd
 
-	data    []byte
+	parts   [][]byte
 	written int
 }
 
@@ -34,25 +38,49 @@ func newDirect(dst io.Writer) *direct {
 	if err != nil || flags&unix.O_NONBLOCK == 0 {
 		return nil
 	}
-	d := &direct{raw: raw}
+	d := &direct{raw: raw, pipe: newPipeEnd(dst)}
 	d.once = d.writeOnce
 	return d
 }
 
-// write returns how many bytes were taken. An error is left to be met again when
-// the rest is written.
-func (d *direct) write(data []byte) int {
-	d.data, d.written = data, 0
-	if d.raw.Write(d.once) != nil {
-		d.written = 0
+// write writes a queue, the parts behind it and what ends them, and returns how many
+// bytes were taken. An error is left to be met again when the rest is written. A pipe
+// that does not take all of it is busy.
+func (d *direct) write(q *queue, parts [][]byte, end []byte) int {
+	d.parts = append(q.appendTo(d.parts[:0]), parts...)
+	if len(end) > 0 {
+		d.parts = append(d.parts, end)
 	}
-	d.data = nil
+	all := d.parts
+	size := 0
+	for _, part := range all {
+		size += len(part)
+	}
+	n := d.try()
+	if n < size && d.pipe.widen() {
+		left := n
+		for left >= len(d.parts[0]) {
+			left -= len(d.parts[0])
+			d.parts = d.parts[1:]
+		}
+		d.parts[0] = d.parts[0][left:]
+		n += d.try()
+	}
+	clear(all)
+	d.parts = all[:0]
+	return n
+}
+
+func (d *direct) try() int {
+	d.written = 0
+	if d.raw.Write(d.once) != nil {
+		return 0
+	}
 	return d.written
 }
 
 func (d *direct) writeOnce(fd uintptr) bool {
-	n, err := unix.Write(int(fd), d.data)
-	if err == nil {
+	if n, err := writev(int(fd), d.parts[:min(len(d.parts), maxParts)]); n > 0 && err == nil {
 		d.written = n
 	}
 	return true

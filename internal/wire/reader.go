@@ -30,10 +30,15 @@ type Reader struct {
 	// must not block in between without calling Uncork first.
 	Cork *Cork
 
+	// Back is the Writer to where src comes from, nil if there is none that Cork
+	// holds back.
+	Back *Writer
+
 	// MaxDepth is how many levels a message that is no batch may nest; 0 is 10,000.
 	MaxDepth int
 
 	src      io.Reader
+	pipe     pipeEnd
 	max      int
 	buf      []byte // buf[start:end] is read and not yet used
 	start    int
@@ -53,7 +58,7 @@ var scanned = func(int) {}
 
 // NewReader returns a Reader on src for lines of at most max bytes.
 func NewReader(src io.Reader, max int) *Reader {
-	return &Reader{src: src, max: max}
+	return &Reader{src: src, pipe: newPipeEnd(src), max: max}
 }
 
 // Next returns the next message. Its bytes are the caller's to keep. The error is
@@ -81,7 +86,7 @@ func (r *Reader) Next() (Message, error) {
 func (r *Reader) Uncork() {
 	if r.holding {
 		r.holding = false
-		r.Cork.Release()
+		r.Cork.Release(r.Back)
 	}
 }
 
@@ -285,7 +290,15 @@ func (r *Reader) trim(line []byte) []byte {
 		r.begun = true
 		line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
 	}
-	return bytes.TrimSuffix(line, []byte("\r"))
+	line = bytes.TrimSuffix(line, []byte("\r"))
+	for rest := line; ; {
+		i := bytes.IndexByte(rest, '\r')
+		if i < 0 {
+			return line
+		}
+		rest[i] = ' ' // JSON has no CR but between tokens
+		rest = rest[i+1:]
+	}
 }
 
 func (r *Reader) fill() error {
@@ -304,10 +317,14 @@ func (r *Reader) fill() error {
 		r.end += n
 		switch {
 		case n > 0:
+			if n >= busyRead {
+				r.pipe.widen()
+			}
 			r.holding = true
 			r.Cork.Hold()
 			return nil
 		case err != nil:
+			r.pipe.release()
 			return err
 		}
 	}

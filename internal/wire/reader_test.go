@@ -57,6 +57,7 @@ func TestReader(t *testing.T) {
 		{"lines", one + "\n" + two + "\n", []string{"ok " + one, "ok " + two}},
 		{"no newline at the end", one + "\n" + two, []string{"ok " + one, "ok " + two}},
 		{"crlf", one + "\r\n" + two + "\r\n", []string{"ok " + one, "ok " + two}},
+		{"cr between tokens", "{\r\"jsonrpc\":\"2.0\",\r\r\"id\":1,\"method\":\"a\"\r}\r\n", []string{`ok { "jsonrpc":"2.0",  "id":1,"method":"a" }`}},
 		{"empty lines and space", "\n\r\n  " + one + "\t\n\n \n" + two + "\n\n", []string{"ok " + one, "ok " + two}},
 		{"byte order mark", "\ufeff" + one + "\n" + two + "\n", []string{"ok " + one, "ok " + two}},
 		{"byte order mark later", one + "\n\ufeff" + two + "\n", []string{"ok " + one, "junk \ufeff" + two}},

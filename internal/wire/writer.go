@@ -19,14 +19,12 @@ var ErrClosed = errors.New("connection closed")
 // ErrStalled means that the peer read nothing for too long.
 var ErrStalled = errors.New("the peer does not read")
 
-// keptBuffer is the largest buffer that is kept for the next messages.
-const keptBuffer = 1 << 20
-
-// A Writer sends messages, one per line, in the order of the calls. Sending never
-// blocks. If the destination can be written to without blocking, the sender
+// A Writer sends messages, one per line, in the order of the calls; they hold no line
+// breaks. Sending never blocks, and what is sent is the caller's again when the call
+// returns. If the destination can be written to without blocking, the sender
 // writes as much as it takes, which saves waking another goroutine, half of what
-// a message costs. One goroutine writes the rest, all queued messages in one
-// write.
+// a message costs, and a large message is written from where it lies. One goroutine
+// writes the rest, which was copied into the queue.
 type Writer struct {
 	// Cork, if not nil, holds messages back while it is held. It is set before
 	// the first message is sent.
@@ -40,17 +38,20 @@ type Writer struct {
 
 	nextDirty *Writer // in the list of Cork, which guards it
 
-	mu      sync.Mutex
-	queue   buffer
-	spare   buffer        // becomes the queue when that is taken
-	current buffer        // being written by whoever set writing
-	writing bool          // someone owns dst and current
-	left    bool          // a sender left the rest of current to the goroutine
-	corked  bool          // in the list of Cork: its next Release writes the queue
-	room    chan struct{} // nil or closed when current was written, for WaitBelow
-	closing bool
-	over    bool // done is closed
-	err     error
+	mu        sync.Mutex
+	queue     queue
+	spare     queue         // empty; becomes the queue when that is taken
+	current   queue         // being written by whoever set writing
+	through   int           // bytes of a message that is being written from where it lies
+	writing   bool          // someone owns dst and current
+	directing bool          // that is a sender, who owns direct as well
+	head      []byte        // scratch
+	left      bool          // a sender left the rest of current to the goroutine
+	corked    bool          // in the list of Cork: its next Release writes the queue
+	room      chan struct{} // nil or closed when current was written, for WaitBelow
+	closing   bool
+	over      bool // done is closed
+	err       error
 }
 
 // NewWriter returns a Writer on dst. A write that makes no progress for stall
@@ -79,10 +80,7 @@ func (w *Writer) SendWithin(limit int, parts ...[]byte) error {
 	if err := w.refusalLocked(limit); err != nil {
 		return err
 	}
-	for _, part := range parts {
-		w.queue.add(part)
-	}
-	w.queuedLocked()
+	w.sendLocked(parts, newline)
 	return nil
 }
 
@@ -94,8 +92,13 @@ func (w *Writer) SendRequest(limit int, id int64, method string, params ...[]byt
 	if err := w.refusalLocked(limit); err != nil {
 		return err
 	}
-	w.queue.addRequest(id, method, params)
-	w.queuedLocked()
+	w.head = appendRequest(w.head[:0], id, method, hasParams(params))
+	w.queue.add(w.head)
+	if hasParams(params) {
+		w.sendLocked(params, requestEnd)
+	} else {
+		w.sendLocked(nil, newline)
+	}
 	return nil
 }
 
@@ -106,26 +109,41 @@ func (w *Writer) refusalLocked(limit int) error {
 		return w.err
 	case w.closing:
 		return ErrClosed
-	case limit > 0 && w.queue.size+w.current.size > limit:
+	case limit > 0 && w.waitingLocked() > limit:
 		return ErrFull
 	}
 	return nil
 }
 
-// queuedLocked has a message that was queued written: now, by the goroutine, or
-// by the next Release of Cork.
-func (w *Writer) queuedLocked() {
-	w.queue.endMessage()
+func (w *Writer) waitingLocked() int { return w.queue.size + w.current.size + w.through }
+
+var newline, requestEnd = []byte("\n"), []byte("}\n")
+
+// sendLocked has the rest of a message written behind what is queued: now, by the
+// goroutine, or by the next Release of Cork.
+func (w *Writer) sendLocked(parts [][]byte, end []byte) {
+	size := len(end)
+	for _, part := range parts {
+		size += len(part)
+	}
+	if size >= blockSize && w.direct != nil && !w.writing {
+		w.writeLocked(parts, end, size)
+		return
+	}
+	for _, part := range parts {
+		w.queue.add(part)
+	}
+	w.queue.add(end)
 	switch {
 	case w.direct == nil || w.writing:
 		w.wakeLocked()
-	case w.queue.size >= readChunk: // more than that a pipe does not take
-		w.sendLocked()
+	case w.queue.size >= blockSize: // more than that a pipe does not take
+		w.writeLocked(nil, nil, 0)
 	case w.corked:
 	case w.Cork.add(w):
 		w.corked = true
 	default:
-		w.sendLocked()
+		w.writeLocked(nil, nil, 0)
 	}
 }
 
@@ -136,27 +154,35 @@ func (w *Writer) uncork() {
 	defer w.mu.Unlock()
 	w.corked = false
 	if w.queue.size > 0 && !w.writing && !w.over {
-		w.sendLocked()
+		w.writeLocked(nil, nil, 0)
 	}
 }
 
-// sendLocked writes as much of the queue as is possible without blocking. The
-// lock is not held over the write; the flag writing keeps others from dst.
-func (w *Writer) sendLocked() {
+// writeLocked writes as much of the queue, and of a message behind it, as is possible
+// without blocking, and queues a copy of the rest of that. size is that of the message,
+// which may be none. The lock is not held over the write; the flag writing keeps
+// others from dst.
+func (w *Writer) writeLocked(parts [][]byte, end []byte, size int) {
 	w.takeLocked()
+	w.directing, w.through = true, size
 	w.mu.Unlock()
-	n := 0
-	for _, part := range w.current.parts {
-		written := w.direct.write(part)
-		if n += written; written < len(part) {
-			break
-		}
-	}
+	n := w.direct.write(&w.current, parts, end)
 	w.mu.Lock()
-	if n == w.current.size {
+	w.directing, w.through = false, 0
+	if w.over {
+		w.direct.pipe.release()
+	}
+	if n == w.current.size+size {
 		w.wroteLocked()
 	} else {
-		w.current.discard(n)
+		sent := max(0, n-w.current.size) // of the message
+		w.current.discard(n - sent)
+		for _, part := range parts {
+			skipped := min(sent, len(part))
+			sent -= skipped
+			w.current.add(part[skipped:])
+		}
+		w.current.add(end[min(sent, len(end)):])
 		w.left = true
 	}
 	if w.left || w.queue.size > 0 || w.closing {
@@ -175,7 +201,7 @@ func (w *Writer) wakeLocked() {
 func (w *Writer) Waiting() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.queue.size + w.current.size
+	return w.waitingLocked()
 }
 
 // WaitBelow returns when at most limit bytes wait to be written, or nothing more
@@ -183,7 +209,7 @@ func (w *Writer) Waiting() int {
 func (w *Writer) WaitBelow(limit int) {
 	for {
 		w.mu.Lock()
-		if w.queue.size+w.current.size <= limit {
+		if w.waitingLocked() <= limit {
 			w.mu.Unlock()
 			return
 		}
@@ -241,6 +267,9 @@ func (w *Writer) end(err error) {
 func (w *Writer) endLocked(err error) {
 	if !w.over {
 		w.over, w.closing, w.err = true, true, err
+		if w.direct != nil && !w.directing {
+			w.direct.pipe.release()
+		}
 		close(w.done)
 	}
 }
@@ -261,11 +290,15 @@ func (w *Writer) run() {
 			if !work {
 				break
 			}
-			for _, part := range w.current.parts {
+			// A part is given back when it is written; nobody else has current.
+			for part := w.current.first(); part != nil; part = w.current.first() {
 				if err := w.write(part); err != nil {
 					w.end(err)
 					return
 				}
+				w.mu.Lock()
+				w.current.discard(len(part))
+				w.mu.Unlock()
 			}
 			w.wrote()
 		}
@@ -294,7 +327,7 @@ func (w *Writer) take() (work, last bool) {
 }
 
 func (w *Writer) takeLocked() {
-	w.current, w.queue, w.spare = w.queue, w.spare, buffer{}
+	w.current, w.queue, w.spare = w.queue, w.spare, queue{}
 	w.writing = true
 }
 
@@ -306,7 +339,8 @@ func (w *Writer) wrote() {
 }
 
 func (w *Writer) wroteLocked() {
-	w.spare, w.current, w.writing = w.current.reset(), buffer{}, false
+	w.current.reset()
+	w.spare, w.current, w.writing = w.current, queue{}, false
 	if w.room != nil {
 		close(w.room)
 		w.room = nil
@@ -317,7 +351,7 @@ func (w *Writer) wroteLocked() {
 // that a slow reader does not count as a dead one.
 func (w *Writer) write(part []byte) error {
 	for len(part) > 0 {
-		n, err := w.writePart(part[:min(len(part), readChunk)])
+		n, err := w.writePart(part[:min(len(part), blockSize)])
 		if err != nil && (n == 0 || !errors.Is(err, os.ErrDeadlineExceeded)) {
 			return err
 		}

@@ -31,7 +31,7 @@ type Stdio struct {
 // nothing back. Serve must be called.
 func NewStdio(in io.Reader, out io.Writer, cork *wire.Cork) *Stdio {
 	e := &Stdio{in: wire.NewReader(in, stdioMaxMessage), out: wire.NewWriter(out, stdioStall)}
-	e.in.Cork, e.out.Cork = cork, cork
+	e.in.Cork, e.in.Back, e.out.Cork = cork, e.out, cork
 	return e
 }
 

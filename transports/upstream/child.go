@@ -116,7 +116,7 @@ func closeAll(files *[]*os.File) {
 func (l *childLink) readStdout() {
 	func() {
 		defer close(l.stdoutRead)
-		l.conn.readLines(l.stdout)
+		l.conn.readLines(l.stdout, l.writer)
 	}()
 	l.endAfter(exitGrace, errors.New("it closed its stdout"))
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -74,6 +75,14 @@ func (h *health) countActivity(r io.Reader) io.Reader { return activityReader{r,
 type activityReader struct {
 	io.Reader
 	activity *atomic.Int64
+}
+
+// SyscallConn implements syscall.Conn where the reader does.
+func (r activityReader) SyscallConn() (syscall.RawConn, error) {
+	if conn, ok := r.Reader.(syscall.Conn); ok {
+		return conn.SyscallConn()
+	}
+	return nil, errors.ErrUnsupported
 }
 
 func (r activityReader) Read(p []byte) (int, error) {

@@ -45,10 +45,11 @@ func (l *lineLink) send(message ...[]byte) error {
 
 func (l *lineLink) sendInitialized(message ...[]byte) error { return l.send(message...) }
 
-// readLines handles what the upstream prints until that ends.
-func (c *Conn) readLines(stream io.Reader) {
+// readLines handles what the upstream prints until that ends. What is sent to it goes
+// through back.
+func (c *Conn) readLines(stream io.Reader, back *wire.Writer) {
 	r := wire.NewReader(c.health.countActivity(stream), c.server.MaxMessageBytes)
-	r.Cork, r.Idle, r.MaxDepth = c.opts.Cork, c.opts.Throttle, maxMessageDepth
+	r.Cork, r.Back, r.Idle, r.MaxDepth = c.opts.Cork, back, c.opts.Throttle, maxMessageDepth
 	defer r.Uncork()
 	for {
 		m, err := r.Next()

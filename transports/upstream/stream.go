@@ -24,7 +24,7 @@ func OpenStream(server schema.Server, stream io.ReadWriteCloser, opts Options) *
 	l := &streamLink{lineLink: newLineLink(c, stream), stream: stream}
 	c.link = l
 	c.spawn(func() {
-		c.readLines(stream)
+		c.readLines(stream, l.writer)
 		c.end(errors.New("the stream ended"))
 		stream.Close()
 	})

@@ -1,0 +1,10 @@
+package wire
+
+import "golang.org/x/sys/unix"
+
+func writev(fd int, parts [][]byte) (int, error) {
+	if len(parts) == 1 {
+		return unix.Write(fd, parts[0])
+	}
+	return unix.Writev(fd, parts)
+}
