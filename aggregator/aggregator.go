@@ -53,6 +53,8 @@ type Aggregator struct {
 	sessions  *sessions
 	startup   startup
 	snapshots snapshots
+	sealer    sealer      // of the states of parked calls
+	parked    parkedCalls // of hosts of the stateless era
 
 	paramsInFlight atomic.Int64 // the bytes of the params of forwarded calls
 
@@ -75,6 +77,10 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 		open:     upstream.Open,
 		sessions: newSessions(),
 		startup:  startup{next: make(chan struct{})},
+	}
+	var err error
+	if a.sealer, err = newSealer(); err != nil {
+		return nil, err
 	}
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())
 	a.set = lazy.NewSet(lazy.Options{Load: a.load, Changed: a.upstreamChanged, Logger: a.log})
@@ -135,6 +141,7 @@ func (a *Aggregator) config() *schema.Config { return a.state.Load().cfg }
 func (a *Aggregator) endSession(s *session) {
 	before := a.sessions.verboseLevel()
 	a.sessions.remove(s)
+	a.parked.dropOf(s)
 	if verbose := a.sessions.verboseLevel(); verbose.severity != before.severity {
 		a.spawn(func() { a.sendLevel(a.ctx, verbose, a.connections()...) })
 	}

@@ -35,9 +35,11 @@
 //
 // What upstreams send unasked comes to upstream.go: their lists are fetched again,
 // their requests go to the session that has a call in flight there
-// (serverrequest.go), and what a result of the stateless era asks of a host that
-// made the handshake becomes requests to it (rounds.go). announce.go notifies hosts
-// when what they would read has changed.
+// (serverrequest.go). Where the eras differ, questions change their form: those to
+// a host of the stateless era are the result of its request, which parks the call
+// (bridge.go), and what a result asks of a host that made the handshake becomes
+// requests to it (rounds.go). announce.go notifies hosts when what they would read
+// has changed.
 //
 // The package owns sessions (sessions.go), what is in flight between them and
 // upstreams, and the texts of failures. It never starts a process (lazy and upstream

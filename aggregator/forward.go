@@ -25,14 +25,13 @@ type route struct {
 	rounds   int         // how often it was sent again with answers of the host
 }
 
-// The states of a forwarded call. There will be a parked one: a call whose
-// upstream wants something of the host first, answered with that and continued
-// under the host's next request.
+// The states of a forwarded call.
 type callState int
 
 const (
 	callWaiting callState = iota // for a connection
 	callSent                     // the connection has it, or is about to
+	callParked                   // the host has questions for an answer, and continues it with its next request (bridge.go)
 	callDone                     // answered, cancelled, failed or sent again as another call
 )
 
@@ -46,11 +45,20 @@ type forwardedCall struct {
 
 	mu        sync.Mutex
 	state     callState
-	request   *host.Request  // that the host waits for the answer of
-	conn      *upstream.Conn // while sent
+	request   *host.Request  // that the host waits for the answer of; while parked the one that has its answer
+	conn      *upstream.Conn // while it is at the upstream
 	release   func()         // of conn
 	cancelled bool
 	reason    json.RawMessage // the host's, for cancelling
+	resumed   bool            // request is not the first
+
+	questions []*question          // of the upstream, without an answer
+	asked     map[string]*question // while parked: those that the host has, by the keys they have there
+	lastKey   int
+	kept      []keptNotification // while parked
+	keptBytes int
+	dropped   int      // those for which there was no room
+	outcome   *outcome // that came while parked
 }
 
 // maxParamsInFlight bounds what forwarded calls hold in memory, in bytes of params;
@@ -60,6 +68,9 @@ const maxParamsInFlight = 512 << 20
 // dispatch sends a request to an upstream, starting that if need be, and answers
 // it with the upstream's answer.
 func (a *Aggregator) dispatch(s *session, r *host.Request, to route) {
+	if r.Era == transports.Stateless && a.resume(s, r, to) {
+		return
+	}
 	size := int64(len(to.params))
 	if a.paramsInFlight.Add(size) > maxParamsInFlight {
 		a.paramsInFlight.Add(-size)
@@ -70,45 +81,74 @@ func (a *Aggregator) dispatch(s *session, r *host.Request, to route) {
 	}
 	c := &forwardedCall{agg: a, session: s, peer: a.peerOf(to.upstream), route: to, request: r}
 	c.Method, c.Params, c.NoToken, c.Peer, c.Done = r.Method, to.params, r.Meta == nil, c, c.answered
+	c.connect()
+}
+
+// connect sends the call as soon as there is a connection.
+func (c *forwardedCall) connect() {
+	r, to := c.hostRequest(), c.route
 	if !to.retry { // a retry runs within the connection that failed
 		if conn, release, ok := to.upstream.Ready(); ok {
 			c.send(conn, release)
 			return
 		}
 	}
-	a.spawnFor(r, func() {
-		conn, release, err := a.acquire(r, to.upstream, to.upstream.Acquire)
+	c.agg.spawnFor(r, func() {
+		conn, release, err := c.agg.acquire(r, to.upstream, to.upstream.Acquire)
 		if err != nil {
-			a.paramsInFlight.Add(-size)
-			a.fail(r, err, to.asText)
+			c.refuse(r, err)
 			return
 		}
 		c.send(conn, release)
 	})
 }
 
+// refuse ends a call that was not sent.
+func (c *forwardedCall) refuse(r *host.Request, err error) {
+	c.mu.Lock()
+	c.state = callDone
+	c.mu.Unlock()
+	c.agg.paramsInFlight.Add(-int64(len(c.route.params)))
+	c.agg.fail(r, err, c.route.asText)
+}
+
 // send sends the request. Conn.Start may call answered before it returns.
 func (c *forwardedCall) send(conn *upstream.Conn, release func()) {
+	r := c.hostRequest()
+	params, err := c.session.translateEra(conn, r.Era, c.route.params)
+	if err != nil {
+		release()
+		c.refuse(r, err)
+		return
+	}
+	c.Params = params
 	c.mu.Lock()
-	r := c.request
 	c.state, c.conn, c.release = callSent, conn, release
 	c.mu.Unlock()
-	if !r.OnCancel(c.cancel) {
+	if !r.OnCancel(func(reason json.RawMessage) { c.cancel(r, reason) }) {
 		c.abort(transports.NotSent)
 		return
 	}
-	c.Params = c.session.translateEra(conn, r.Era, c.Params)
 	c.peer.calls.add(c)
 	conn.Start(&c.Call)
 	c.withdraw() // if the host's cancel came before conn knew the call
 }
 
-// cancel ends the call without the upstream's answer: the host wants it no more,
-// or we end.
-func (c *forwardedCall) cancel(reason json.RawMessage) {
+// cancel ends the call without the upstream's answer: the host wants that of r no
+// more, or we end.
+func (c *forwardedCall) cancel(r *host.Request, reason json.RawMessage) {
 	c.mu.Lock()
+	if c.request != r { // the call goes on as that of another request
+		c.mu.Unlock()
+		return
+	}
 	c.cancelled, c.reason = true, reason
+	parked := c.state == callParked
 	c.mu.Unlock()
+	if parked {
+		c.agg.parked.drop(c, reason)
+		return
+	}
 	c.withdraw()
 }
 
@@ -126,27 +166,44 @@ func (c *forwardedCall) withdraw() {
 // abort ends a call on our side. A request that the host cancelled has ended
 // already and gets no answer.
 func (c *forwardedCall) abort(outcome transports.Outcome) {
-	r, _ := c.finish()
+	r, _, _ := c.finish(nil, nil)
 	c.agg.fail(r, transports.CutOff(c.route.upstream.Server.Name, outcome), c.route.asText)
 }
 
-// finish gives back what the call held, and returns the request to be answered
-// and the connection it was sent on.
-func (c *forwardedCall) finish() (r *host.Request, conn *upstream.Conn) {
+// finish gives back what the call held, and returns the request to be answered,
+// the connection it was sent on and the state it was in. The outcome of a parked call
+// is kept for the request that will continue it.
+func (c *forwardedCall) finish(result json.RawMessage, err error) (r *host.Request, conn *upstream.Conn, was callState) {
 	c.mu.Lock()
-	r, conn = c.request, c.conn
-	release := c.release
-	c.state, c.conn, c.release = callDone, nil, nil
+	r, conn, was = c.request, c.conn, c.state
+	release, held := c.release, -int64(len(c.route.params))
+	var questions []*question
+	if was == callParked {
+		c.outcome = &outcome{result, err, conn}
+		held += int64(len(result))
+	} else {
+		c.state = callDone
+		questions, c.questions = c.questions, nil
+	}
+	c.conn, c.release = nil, nil
 	c.mu.Unlock()
-	c.agg.paramsInFlight.Add(-int64(len(c.route.params)))
+	c.agg.paramsInFlight.Add(held)
 	c.peer.calls.remove(c)
 	release()
-	return r, conn
+	refuse(questions)
+	return r, conn, was
 }
 
 // answered takes the upstream's answer, in the order of the wire.
 func (c *forwardedCall) answered(result json.RawMessage, err error) {
-	r, conn := c.finish()
+	r, conn, was := c.finish(result, err)
+	if was != callParked && was != callDone {
+		c.deliver(r, conn, result, err)
+	}
+}
+
+// deliver gives a request the answer to the call, which came over conn.
+func (c *forwardedCall) deliver(r *host.Request, conn *upstream.Conn, result json.RawMessage, err error) {
 	defer replyPanic(r)
 	switch {
 	case err == nil && r.Era == transports.Handshake && conn.Era() == transports.Stateless && mayAskForInput(r.Method) && wantsInput(result):
@@ -186,36 +243,43 @@ func (c *forwardedCall) hostRequest() *host.Request {
 // Notify implements transports.Peer: the progress of this call, or what came
 // on its own stream and so is for its host and no other.
 func (c *forwardedCall) Notify(method string, params json.RawMessage) {
-	r := c.hostRequest()
 	switch {
 	case isAboutUpstream(method):
 		c.peer.Notify(method, params)
 		return
 	case method != "notifications/message":
-	case r.Era == transports.Stateless && !c.wantsLog(params) || !c.session.wantsLog(params, c.agg.sessions.verboseLevel()):
+	case c.hostRequest().Era == transports.Stateless && !c.wantsLog(params) || !c.session.wantsLog(params, c.agg.sessions.verboseLevel()):
 		return
 	default:
 		params = c.peer.named(params)
 	}
-	if r.Peer != nil {
-		r.Peer.Notify(method, params)
-	}
+	c.tell(method, params)
 }
 
 // Request implements transports.Peer: a server request on the call's own stream
 // is for the host that made the call.
 func (c *forwardedCall) Request(ctx context.Context, method string, params json.RawMessage) (answer func() (json.RawMessage, error)) {
-	return c.peer.requestHost(ctx, c.session, c.hostRequest().Peer, method, params)
+	r := c.hostRequest()
+	if r.Era == transports.Stateless {
+		return c.pose(ctx, method, params)
+	}
+	return c.peer.requestHost(ctx, c.session, r.Peer, method, params)
 }
 
 // translateEra returns params as the era of an upstream wants them. What a host
 // of the handshake era said once, the stateless one says with every request.
-func (s *session) translateEra(conn *upstream.Conn, era transports.Era, params json.RawMessage) json.RawMessage {
+func (s *session) translateEra(conn *upstream.Conn, era transports.Era, params json.RawMessage) (json.RawMessage, error) {
 	if era == conn.Era() {
-		return params
+		return params, nil
 	}
 	if era == transports.Stateless {
-		return transports.DeleteMeta(params, transports.EraMeta...)
+		if wire.Get(params, "requestState") != nil { // such an upstream gave none
+			return nil, staleState()
+		}
+		if wire.Get(params, "inputResponses") != nil {
+			params = wire.Delete(params, "inputResponses")
+		}
+		return transports.DeleteMeta(params, transports.EraMeta...), nil
 	}
 	if able := askable(s.declaration().capabilities); able != nil {
 		params = transports.SetMeta(params, transports.MetaCapabilities, able)
@@ -223,7 +287,7 @@ func (s *session) translateEra(conn *upstream.Conn, era transports.Era, params j
 	if level := s.logLevel(); level.params != nil {
 		params = transports.SetMeta(params, transports.MetaLogLevel, wire.Get(level.params, "level"))
 	}
-	return params
+	return params, nil
 }
 
 // maxStartWait is how long a caller waits for an upstream that is being started

@@ -146,7 +146,7 @@ func TestCancelOvertakesSending(t *testing.T) {
 			sent = c.state == callSent
 			c.mu.Unlock()
 		}
-		c.cancel([]byte(`"why"`)) // as when we end: the request still wants an answer
+		c.cancel(r, []byte(`"why"`)) // as when we end: the request still wants an answer
 		c.peer.calls.mu.Unlock()
 		<-sending
 		synctest.Wait()

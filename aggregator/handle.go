@@ -191,7 +191,9 @@ func (a *Aggregator) handleNotification(s *session, method string, params json.R
 		s.mu.Unlock()
 		a.sessions.markDirty()
 	case "notifications/cancelled":
-		// The edge ends the request.
+		// The edge ends a request that has no answer. One that was answered with a
+		// question may be meant as well.
+		a.parked.cancel(s, wire.Get(params, "requestId"), wire.Get(params, "reason"))
 	case "notifications/progress":
 		s.passProgress(params)
 	case "notifications/roots/list_changed":

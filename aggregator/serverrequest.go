@@ -13,17 +13,26 @@ import (
 )
 
 // Request implements transports.Peer: a server request on a stream that is shared
-// goes to the newest session with a call in flight here whose host can answer it,
-// or to the only session there is.
+// goes to the newest call in flight here whose host can answer it, to one for which
+// the host is not being asked already if there is any, or else to the only session
+// there is.
 func (p *peer) Request(ctx context.Context, method string, params json.RawMessage) (answer func() (json.RawMessage, error)) {
 	if serverRequests[method] == "" && p.agg.single() == nil {
 		return refused("method %q is not known", method)
 	}
 	calls := p.calls.all()
+	var asking *forwardedCall
 	for _, c := range slices.Backward(calls) {
-		if lacks(c.session.declaration().capabilities, method, params) == "" {
+		switch {
+		case c.lacks(method, params) != "":
+		case c.isAsking(): // it need not be this one that now wants something else
+			asking = cmp.Or(asking, c)
+		default:
 			return c.Request(ctx, method, params)
 		}
+	}
+	if asking != nil {
+		return asking.Request(ctx, method, params)
 	}
 	all := p.agg.sessions.all()
 	if len(calls) > 0 || len(all) != 1 || lacks(all[0].declaration().capabilities, method, params) != "" {
@@ -92,7 +101,7 @@ func askable(capabilities json.RawMessage) (able json.RawMessage) {
 func (p *peer) requestHost(ctx context.Context, s *session, through transports.Peer, method string, params json.RawMessage) func() (json.RawMessage, error) {
 	declared := s.declaration()
 	if declared.era == transports.Stateless {
-		return refused("the host speaks %s, in which servers cannot send requests", transports.StatelessVersion)
+		return refused("the host speaks %s, in which it is asked within its own requests only", transports.StatelessVersion)
 	}
 	if lacking := lacks(declared.capabilities, method, params); lacking != "" {
 		return refused("%s", lacking)

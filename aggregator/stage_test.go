@@ -30,6 +30,7 @@ type stage struct {
 	agg       *Aggregator
 	hosts     []*actor
 	upstreams []*actor
+	states    []string // every requestState of ours that was received
 	running   sync.WaitGroup
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -38,7 +39,8 @@ import (
 //
 // Abbreviations: {"jsonrpc":"2.0", is left out; $HOST are the members of _meta
 // by which a host of the stateless era introduces itself, $OWN those of
-// ours, $TEXT is a long text from the catalogue. Every message of an upstream has unknown members, among them $GREASE,
+// ours, $TEXT is a long text from the catalogue, $STATE1 the first requestState
+// that was received of us. Every message of an upstream has unknown members, among them $GREASE,
 // and every list of contents a content of an unknown type, $CONTENT: see
 // greased.
 var update = flag.Bool("update", false, "write what was received into the transcripts")
@@ -138,6 +140,9 @@ func (st *stage) act(words []string, what string) bool {
 		st.actor(who).leave()
 	case verb == "sends":
 		a := st.actor(who)
+		for i, state := range slices.Backward(st.states) {
+			what = strings.ReplaceAll(what, fmt.Sprintf("$STATE%d", i+1), state)
+		}
 		a.held = append(a.held, a.message(what)+"\n"...)
 		if !together {
 			a.flush()
@@ -161,6 +166,8 @@ func (st *stage) received(out *bytes.Buffer) {
 // ourTexts are what the catalogue writes; its own tests look at them.
 var ourTexts = regexp.MustCompile(`("instructions":|"description":|"text":)"(?:Tools of other|Shows the tools)(?:[^"\\]|\\.)*"`)
 
+var ourStates = regexp.MustCompile(regexp.QuoteMeta(statePrefix) + `[\w-]+`)
+
 // short abbreviates what was received.
 func (st *stage) short(text string) string {
 	text = strings.Replace(text, `{"jsonrpc":"2.0",`, `{`, 1)
@@ -169,6 +176,12 @@ func (st *stage) short(text string) string {
 			text = strings.ReplaceAll(text, h.introduction, "$HOST")
 		}
 	}
+	text = ourStates.ReplaceAllStringFunc(text, func(state string) string {
+		if !slices.Contains(st.states, state) {
+			st.states = append(st.states, state)
+		}
+		return fmt.Sprintf("$STATE%d", slices.Index(st.states, state)+1)
+	})
 	text = ourTexts.ReplaceAllString(text, `$1$$TEXT`)
 	return strings.NewReplacer(own, "$OWN", grease, "$GREASE", content, "$CONTENT").Replace(text)
 }

@@ -97,9 +97,9 @@ func (p *peer) notifyHosts(method string, params json.RawMessage, wants func(*fo
 	}
 	notified := map[*session]bool{}
 	for _, c := range calls {
-		if r := c.hostRequest(); r.Era == transports.Stateless && r.Peer != nil && !notified[c.session] && wants(c) {
+		if c.hostRequest().Era == transports.Stateless && !notified[c.session] && wants(c) {
 			notified[c.session] = true
-			r.Peer.Notify(method, params)
+			c.tell(method, params)
 		}
 	}
 }

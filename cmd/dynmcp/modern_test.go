@@ -202,11 +202,21 @@ func TestWithoutListenNothingIsTold(t *testing.T) {
 	counts(t, host, toolsChanged, 0)
 }
 
-func TestQuestionForAStatelessHostIsRefused(t *testing.T) {
+// TestQuestionForAStatelessHost has a server of the handshake era ask in the middle of
+// a call.
+func TestQuestionForAStatelessHost(t *testing.T) {
 	t.Parallel()
 	host := start(t, fake(t, "alpha"))
-	m := host.Call("tools/call", modernUse("alpha/ask", `{"method":"sampling/createMessage","params":{}}`))
-	contains(t, m.Text(), "5113", "2026-07-28")
+	const params, response = `{"messages":[],"n":9007199254740993}`, `{"role":"assistant","f":1.0}`
+	input := ask("sampling/createMessage", params)
+	m := host.Call("tools/call", modernUse("alpha/ask", input))
+	contains(t, string(m.Result), `"resultType":"input_required"`, `{"question-1":{"method":"sampling/createMessage","params":`+params+`}}`)
+	m = host.Call("tools/call", modernUse("alpha/ask", input,
+		`"inputResponses":{"question-1":`+response+`}`, `"requestState":`+string(m.Member("requestState"))))
+	if got := m.Text(); got != response {
+		t.Errorf("got %s", m.Raw)
+	}
+	contains(t, host.Call("tools/call", modernUse("alpha/ask", ask("elicitation/create", `{}`))).Text(), "5113", "supports elicitation")
 	counts(t, host, "sampling/createMessage", 0)
 }
 

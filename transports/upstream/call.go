@@ -42,6 +42,7 @@ type Call struct {
 	sent   bool // it went out, or is queued to
 	unsent bool // nothing of it went out, nor will
 	timer  *time.Timer
+	held   bool               // the timer is stopped
 	abort  context.CancelFunc // ends the call's own stream
 
 	withdrawn atomic.Bool     // by Cancel, or by the timeout
@@ -157,6 +158,10 @@ func (c *Conn) tellCancelled(id int64, call *Call) {
 		c.log.Debug("cancel not sent", "err", err)
 	}
 }
+
+// HoldTimeout stops the time that the server's timeout gives a call in flight, for as
+// long as the upstream waits for a host; held false starts it anew.
+func (c *Conn) HoldTimeout(call *Call, held bool) { c.calls.hold(call, held, c.server.Timeout) }
 
 func (c *Conn) expire(call *Call, after time.Duration) {
 	if c.Cancel(call, json.RawMessage(`"timeout"`)) {

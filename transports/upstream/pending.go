@@ -42,7 +42,7 @@ func (p *pending) add(call *Call, timeout time.Duration, expired func()) (id int
 	}
 	p.lastID++
 	p.calls[p.lastID] = call
-	call.id, call.sent, call.unsent, call.timer, call.abort = p.lastID, false, false, nil, nil
+	call.id, call.sent, call.unsent, call.timer, call.held, call.abort = p.lastID, false, false, nil, false, nil
 	if expired != nil {
 		call.timer = time.AfterFunc(timeout, expired)
 	}
@@ -75,6 +75,21 @@ func (p *pending) take(id int64, own *Call) *Call {
 	}
 	p.removeLocked(call)
 	return call
+}
+
+// hold stops the timer of a call, or starts it anew.
+func (p *pending) hold(call *Call, held bool, timeout time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.calls[call.id] != call || call.timer == nil {
+		return
+	}
+	call.held = held
+	if held {
+		call.timer.Stop()
+	} else {
+		call.timer.Reset(timeout)
+	}
 }
 
 // withdraw removes a call whose caller wants no answer any more; false means it

@@ -111,7 +111,7 @@ func (c *Conn) handleProgress(params json.RawMessage) {
 	}
 	var call *Call
 	c.calls.with(id, nil, func(found *Call) {
-		if call = found; call.timer != nil {
+		if call = found; call.timer != nil && !call.held {
 			call.timer.Reset(c.server.Timeout)
 		}
 	})
