@@ -14,6 +14,7 @@ import (
 	"dynmcp/catalog"
 	"dynmcp/internal/wire"
 	"dynmcp/lazy"
+	"dynmcp/schema"
 	"dynmcp/transports"
 	"dynmcp/transports/upstream"
 )
@@ -25,12 +26,21 @@ const firstWords = 3 * time.Second
 
 // load brings an upstream up: connect, handshake, its tools, or nothing. It is
 // what lazy calls a load. An upstream that does not survive being asked for its
-// era is started a second time, without that.
+// era is started a second time, without that; one whose entry leaves its transport
+// open, and that refuses streamable HTTP, is asked for SSE.
 func (a *Aggregator) load(ctx context.Context, u *lazy.Upstream) (*upstream.Conn, error) {
 	conn, err := a.loadOnce(ctx, u)
 	if errors.Is(err, upstream.ErrProbe) {
 		a.peerOf(u).handshakeOnly.Store(true)
 		conn, err = a.loadOnce(ctx, u)
+	}
+	if p := a.peerOf(u); u.Server.TransportOpen && upstream.MaySpeakSSE(err) && p.speaksSSE.CompareAndSwap(false, true) {
+		sse, sseErr := a.loadOnce(ctx, u)
+		if sseErr == nil {
+			return sse, nil
+		}
+		p.speaksSSE.Store(false)
+		a.log.Debug("no SSE either", "upstream", u.Server.Name, "err", sseErr)
 	}
 	return conn, err
 }
@@ -38,7 +48,11 @@ func (a *Aggregator) load(ctx context.Context, u *lazy.Upstream) (*upstream.Conn
 func (a *Aggregator) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.Conn, error) {
 	began := time.Now()
 	p := a.peerOf(u)
-	conn, err := a.open(u.Server, upstream.Options{
+	server := u.Server
+	if p.speaksSSE.Load() {
+		server.Transport = schema.SSE
+	}
+	conn, err := a.open(server, upstream.Options{
 		Peer:    p,
 		Info:    upstream.Info{Name: "dynmcp", Version: a.opts.Version},
 		Logger:  a.log,

@@ -25,6 +25,7 @@ type peer struct {
 	agg           *Aggregator
 	upstream      *lazy.Upstream
 	handshakeOnly atomic.Bool // its last connection made the initialize handshake
+	speaksSSE     atomic.Bool // its transport was left open, and is HTTP with SSE
 	seenURIs      seenURIs    // in its results
 	calls         callsInFlight
 	listing       listing

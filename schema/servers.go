@@ -103,6 +103,7 @@ func (r *reading) server(path string, m member) Server {
 		r.required(path, m.at, n, fields)
 	}
 	s.Transport = transport
+	s.TransportOpen = transport == StreamableHTTP && !n.has("transport")
 	r.checkServer(path, n, &s)
 	return s
 }

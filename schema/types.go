@@ -110,7 +110,7 @@ type Server struct {
 	// Name is the key of the entry, or what it was changed to.
 	Name string `json:"-"`
 
-	// How the server is reached. Left out, a command means stdio and a url means streamable-http.
+	// How the server is reached. Left out, a command means stdio, and a url streamable-http or, where the server refuses that, sse.
 	Transport string `json:"transport" enum:"stdio,streamable-http,sse" example:"streamable-http"`
 	// What the server is good for, shown to the model. A server with a description is started when it is first needed, not at the start.
 	Description string `json:"description" nonblank:"true" example:"Read and search the files of this project. Use for anything about its source."`
@@ -132,6 +132,9 @@ type Server struct {
 
 	// The address of the server, http or https.
 	URL string `json:"url" group:"http" required:"true" pattern:"^https?://|[$][{]" example:"https://mcp.example.com/mcp"`
+	// TransportOpen says that the entry has a url and no transport: a server that does
+	// not speak streamable-http there is asked for SSE.
+	TransportOpen bool `json:"-"`
 	// Headers of every request. They are sent to the server's own origin only.
 	Headers map[string]string `json:"headers" group:"http" default:"{}" secret:"true" example:"{Authorization: \"Bearer ${TOKEN}\"}"`
 	// The OAuth client to log in with, for servers that do not register clients themselves.

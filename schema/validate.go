@@ -17,6 +17,9 @@ func (r *reading) checkServer(path string, n *node, s *Server) {
 	r.checkEnv(below(path, "env"), n.membersOf("env"))
 	r.checkTools(path, n)
 	r.literalSecrets(n)
+	if s.Load == LoadLazy && s.Description == "" && !s.Disabled {
+		r.warn(n.get("load").at, below(path, "load"), "a lazy server without a description", "write a description: until it is loaded, that is all the model knows of it")
+	}
 	for name := range s.Headers {
 		if s.Auth != nil && strings.EqualFold(name, "Authorization") {
 			r.warn(n.get("auth").at, below(path, "auth"), "headers has an Authorization too", "a request carries one of them; remove the other")

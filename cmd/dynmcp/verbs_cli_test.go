@@ -26,6 +26,7 @@ func TestVerbs(t *testing.T) {
 	path := strings.Join([]string{
 		filepath.Dir(mcptest.Dynmcp(t)), filepath.Dir(mcptest.Fake(t)), os.Getenv("PATH"),
 	}, string(filepath.ListSeparator))
+	sse := mcptest.ServeFake(t, "-name", "sse", "-sse")
 	nowhere := nobodyListens(t)
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "cli1"),
@@ -37,6 +38,7 @@ func TestVerbs(t *testing.T) {
 			env.Setenv("FAKE_DIR", filepath.Dir(mcptest.Fake(t)))
 			env.Setenv("OPEN_URL", open.URL)
 			env.Setenv("LOCKED_URL", locked.URL)
+			env.Setenv("SSE_URL", sse.URL)
 			env.Setenv("NOWHERE_URL", nowhere)
 			return nil
 		},

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -71,6 +72,13 @@ func CheckCommand(server schema.Server) error {
 		}
 	}
 	_, err := lookPath(server.Command, server.Cwd, environment(server.Env, server.InheritEnv))
+	if first, rest, ok := strings.Cut(server.Command, " "); err != nil && ok {
+		if _, err := lookPath(first, server.Cwd, environment(server.Env, server.InheritEnv)); err == nil {
+			args, _ := json.Marshal(append(strings.Fields(rest), server.Args...)) // strings can be marshalled
+			return startError(server, fmt.Errorf("the command %q is not there: it is several words", server.Command),
+				fmt.Sprintf(`write the program as the command and the other words as args: "command": %q, "args": %s`, first, args))
+		}
+	}
 	if err != nil {
 		return startError(server, fmt.Errorf("the command %q is not there: %w", server.Command, lookupCause(err)), "install it, or give its full path; PATH may differ in programs started from a desktop")
 	}

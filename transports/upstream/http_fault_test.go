@@ -556,3 +556,14 @@ func TestHTTPRedirectOfTheRest(t *testing.T) {
 		t.Errorf("%d requests went elsewhere", n)
 	}
 }
+
+// One that is given no headers at all is told what a login takes.
+func TestHTTPLoginWithoutHeaders(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	t.Cleanup(server.Close)
+	_, err := tryDial(t, schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: server.URL}, Options{HandshakeOnly: true})
+	if f := wantFailure(t, err, transports.CodeAuthRequired, transports.NotSent); !strings.Contains(f.Hint, "wants a login, which this release cannot do") {
+		t.Errorf("got hint %q", f.Hint)
+	}
+}

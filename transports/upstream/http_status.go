@@ -8,6 +8,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -31,7 +32,7 @@ func (l *httpLink) statusFailure(resp *http.Response, x *exchange) error {
 	if !utf8.Valid(m.Raw) {
 		m = l.conn.replaceInvalid(m)
 	}
-	cause := fmt.Errorf("HTTP status %s: %s", resp.Status, l.conn.excerpt(bytes.TrimSpace(body), 120))
+	var cause error = &statusError{resp.StatusCode, fmt.Sprintf("HTTP status %s: %s", resp.Status, l.conn.excerpt(bytes.TrimSpace(body), 120))}
 	code := resp.StatusCode
 	switch {
 	case l.session.Load() != nil && sessionGone(code, m):
@@ -56,6 +57,22 @@ func (l *httpLink) statusFailure(resp *http.Response, x *exchange) error {
 		return l.conn.newFailure(transports.CodeProtocol, transports.Unknown, fmt.Errorf("no answer, but %w", cause))
 	}
 	return l.conn.newFailure(transports.CodeUnreachable, outcomeOf(code), cause)
+}
+
+// A statusError is an error status as an answer.
+type statusError struct {
+	code int
+	text string
+}
+
+func (e *statusError) Error() string { return e.text }
+
+// MaySpeakSSE reports whether err, of a handshake, is how a server of HTTP with SSE
+// refuses a POST to the address of its stream (MCP 2025-11-25, "Backwards
+// Compatibility").
+func MaySpeakSSE(err error) bool {
+	var status *statusError
+	return errors.As(err, &status) && slices.Contains([]int{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed}, status.code)
 }
 
 // outcomeOf returns what a status says of a call. Those that say what is wrong
@@ -89,11 +106,14 @@ func sessionGone(code int, m wire.Message) bool {
 // loginHint says what to look at, and what the login lacks if the upstream says
 // so (RFC 6750, 3).
 func (l *httpLink) loginHint(resp *http.Response) string {
-	hint := fmt.Sprintf("check the headers of %q in the config", l.conn.name)
+	hint := fmt.Sprintf("check the headers of %q in the config: the server does not accept them", l.conn.name)
+	if len(l.conn.server.Headers) == 0 {
+		hint = fmt.Sprintf(`it wants a login, which this release cannot do: give %q a token in "headers", or run it through a program that logs in: npx -y mcp-remote URL`, l.conn.name)
+	}
 	challenges, _ := oauthex.ParseWWWAuthenticate(resp.Header.Values("WWW-Authenticate")) // a challenge that cannot be read says nothing
 	for _, c := range challenges {
 		if scopes := c.Params["scope"]; scopes != "" {
-			return hint + ": what they hold needs the scopes " + l.conn.excerpt([]byte(scopes), 200)
+			return hint + "; it asks for the scopes " + l.conn.excerpt([]byte(scopes), 200)
 		}
 	}
 	return hint
