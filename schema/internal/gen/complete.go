@@ -56,6 +56,19 @@ func fillServers(s *jsonschema.Schema, variants []*jsonschema.Schema) {
 		return
 	}
 	s.AdditionalProperties = &jsonschema.Schema{OneOf: variants}
+	setExtra(s.AdditionalProperties, "defaultSnippets", []any{
+		snippet("program", "A server that is a program: it starts when it is first used", map[string]any{
+			"description": "${1:Verbs and the domain. Use when …}", "command": "${2:npx}", "args": []any{"-y", "${3:package}"},
+		}),
+		snippet("address", "A server at an address: it is connected to when it is first used", map[string]any{
+			"description": "${1:Verbs and the domain. Use when …}", "url": "${2:https://mcp.example.com/mcp}",
+		}),
+	})
+}
+
+// snippet is what an editor offers where a server is to be written.
+func snippet(label, about string, body map[string]any) map[string]any {
+	return map[string]any{"label": label, "description": about, "body": body}
 }
 
 // group is an object of the keys of a server that belong to the groups.

@@ -61,7 +61,36 @@ func decorateProperty(p *jsonschema.Schema, f reflect.StructField) error {
 	}
 	example, err := tagValue(p, f.Tag.Get("example"))
 	p.Examples = []any{example}
+	if f.Tag.Get("later") == "true" {
+		p.Description += " " + notYet
+	}
+	hover(p, f.Tag)
 	return err
+}
+
+// notYet ends the description of a key that does nothing yet.
+const notYet = "Read, but not acted on in this release."
+
+// hover gives a key the text that VS Code shows for it, which has the default and
+// an example too.
+func hover(p *jsonschema.Schema, tag reflect.StructTag) {
+	text := strings.Replace(p.Description, notYet, "**"+notYet+"**", 1)
+	if preset := tag.Get("default"); preset != "" {
+		text += "\n\nDefault: `" + preset + "`"
+	}
+	if example := tag.Get("example"); example != "" {
+		text += "\n\nExample: `" + example + "`"
+	}
+	setExtra(p, "markdownDescription", text)
+}
+
+// setExtra sets a keyword that is VS Code's and not of JSON Schema. Its other
+// readers, the language server for YAML among them, know it too or ignore it.
+func setExtra(p *jsonschema.Schema, key string, value any) {
+	if p.Extras == nil {
+		p.Extras = map[string]any{}
+	}
+	p.Extras[key] = value
 }
 
 // tagValue reads a default or an example, which is YAML unless the key is a

@@ -90,10 +90,7 @@ func meaning(part section, root *jsonschema.Schema, tag reflect.StructTag) strin
 	if least := tag.Get("min"); least != "" {
 		text += " At least " + least + "."
 	}
-	if tag.Get("later") == "true" {
-		text += " **Read, but not acted on in this release.**"
-	}
-	return text
+	return strings.Replace(text, notYet, "**"+notYet+"**", 1)
 }
 
 // describe finds the description of a key in the schema.

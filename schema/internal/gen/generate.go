@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/invopop/jsonschema"
@@ -35,12 +36,36 @@ func generate(dir string) ([]byte, error) {
 		}
 	}
 	complete(root)
+	describeDefinitions(root)
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	err := enc.Encode(root)
 	return out.Bytes(), err
+}
+
+// describeDefinitions gives the objects that keys refer to the texts of those keys:
+// editors show the definition's, which is written for readers of the Go code.
+func describeDefinitions(root *jsonschema.Schema) {
+	for pair := root.Properties.Oldest(); pair != nil; pair = pair.Next() {
+		describeDefinition(root, pair.Value)
+	}
+	for _, server := range property(root, "mcp").AdditionalProperties.OneOf {
+		for pair := server.Properties.Oldest(); pair != nil; pair = pair.Next() {
+			describeDefinition(root, pair.Value)
+		}
+	}
+}
+
+func describeDefinition(root, p *jsonschema.Schema) {
+	name, ok := strings.CutPrefix(p.Ref, "#/$defs/")
+	if !ok {
+		return
+	}
+	definition := root.Definitions[name]
+	definition.Description = p.Description
+	setExtra(definition, "markdownDescription", p.Extras["markdownDescription"])
 }
 
 // documentTypes are the structs that a document is made of.
@@ -66,7 +91,7 @@ func ownType(t reflect.Type) *jsonschema.Schema {
 	switch t {
 	case reflect.TypeFor[time.Duration]():
 		return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{
-			{Type: "string", Pattern: durationPattern},
+			{Type: "string", Pattern: durationPattern, Extras: map[string]any{"patternErrorMessage": "write a time like 500ms, 30s or 2m, or a number of seconds"}},
 			{Type: "number", Minimum: "0"},
 		}}
 	case reflect.TypeFor[schema.Inherit]():

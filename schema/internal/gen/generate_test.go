@@ -297,3 +297,23 @@ func dig(v any, path string) any {
 	}
 	return v
 }
+
+// TestHovers checks what VS Code shows: the default, an example, that a key does
+// nothing yet, and our words and not those of the Go code for objects.
+func TestHovers(t *testing.T) {
+	root := decode(t)
+	for path, want := range map[string]string{
+		"properties.gateway.description":                             "Read, but not acted on in this release.",
+		"$defs.Gateway.markdownDescription":                          "How dynmcp is reached over HTTP. **Read, but not acted on in this release.**",
+		"$defs.Catalog.description":                                  dig(root, "properties.catalog.description").(string),
+		"properties.startup_wait.markdownDescription":                "\n\nDefault: `2s`",
+		"properties.defaults.properties.timeout.markdownDescription": "\n\nExample: `5m`",
+	} {
+		if got, _ := dig(root, path).(string); !strings.Contains(got, want) {
+			t.Errorf("%s: got %q, want %q in it", path, got, want)
+		}
+	}
+	if snippets, _ := dig(root, "properties.mcp.additionalProperties.defaultSnippets").([]any); len(snippets) != 2 {
+		t.Errorf("got %d snippets for a server, want 2", len(snippets))
+	}
+}

@@ -1,0 +1,216 @@
+// Command savings measures what a host has from dynmcp: the servers of a config
+// started one by one, as a host does that has them in its own config, and the same
+// servers behind dynmcp, all lazy. It prints how long it takes until the host has
+// the definitions of all tools it reads at the start, how many processes run then,
+// how much memory they have, and how much a model reads.
+//
+// Usage, from the root of the module:
+//
+//	go run ./bench/savings                 ten servers from npm (bench/savings/servers.json)
+//	go run ./bench/savings -c mcp.json     your own; those without a description are eager
+//
+// The servers are started once before anything is measured, so that npx has them.
+// Memory is the proportional share (PSS) of all processes and is known on Linux
+// only. Four characters are counted as a token.
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+	"unicode/utf16"
+
+	"dynmcp/internal/mcptest"
+	"dynmcp/schema"
+	"dynmcp/transports/upstream"
+)
+
+func main() {
+	log.SetFlags(0)
+	config := flag.String("c", "bench/savings/servers.json", "config `file` with the servers")
+	rounds := flag.Int("rounds", 3, "measurements, of which the medians are printed")
+	flag.Parse()
+	if err := run(*config, *rounds); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(config string, rounds int) error {
+	cfg, err := schema.ReadFiles(context.Background(), []string{config}, schema.LoadOptions{}).Load()
+	if err != nil {
+		return err
+	}
+	servers := slices.DeleteFunc(slices.Clone(cfg.Servers), func(s schema.Server) bool { return s.Disabled })
+	dir, err := os.MkdirTemp("", "dynmcp-savings")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	dynmcp := filepath.Join(dir, "dynmcp")
+	if out, err := exec.Command("go", "build", "-o", dynmcp, "./cmd/dynmcp").CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	if config, err = filepath.Abs(config); err != nil {
+		return err
+	}
+	through := []schema.Server{{Name: "dynmcp", Transport: schema.Stdio, Command: dynmcp, Args: []string{"-c", config, "--log-level", "error"}}}
+
+	log.Printf("starting %d servers once", len(servers))
+	if _, err := measure(servers); err != nil {
+		return err
+	}
+	var alone, behind []figures
+	for range rounds {
+		f, err := measure(servers)
+		if err != nil {
+			return err
+		}
+		alone = append(alone, f)
+		if f, err = measure(through); err != nil {
+			return err
+		}
+		behind = append(behind, f)
+	}
+	a, b := median(alone), median(behind)
+	fmt.Printf("| %d servers | directly | behind dynmcp |\n|---|---|---|\n", len(servers))
+	fmt.Printf("| until the host has the tools | %.1f s | %.2f s |\n", a.took.Seconds(), b.took.Seconds())
+	fmt.Printf("| processes | %d | %d |\n", a.processes, b.processes)
+	if a.memory > 0 {
+		fmt.Printf("| their memory (PSS) | %d MB | %d MB |\n", a.memory>>10, b.memory>>10)
+	}
+	fmt.Printf("| tools the model is shown | %d | %d |\n", a.tools, b.tools)
+	fmt.Printf("| what it reads of them | %d characters, about %d tokens | %d characters, about %d tokens |\n", a.characters, a.characters/4, b.characters, b.characters/4)
+	return nil
+}
+
+// figures are what one start gave.
+type figures struct {
+	took       time.Duration
+	processes  int
+	memory     int // in KB
+	tools      int
+	characters int // UTF-16 units, as hosts count, of definitions and instructions
+}
+
+// measure starts servers all at once, as a host does, and lists their tools.
+func measure(servers []schema.Server) (figures, error) {
+	// Five minutes: the first time packages are fetched.
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	mark := "SAVINGS_MARK=" + rand.Text()
+	var f figures
+	var mu sync.Mutex
+	var conns []*upstream.Conn
+	defer func() {
+		var wg sync.WaitGroup
+		for _, c := range conns {
+			wg.Go(c.Close)
+		}
+		wg.Wait()
+	}()
+	began := time.Now()
+	var wg sync.WaitGroup
+	errs := make([]error, len(servers))
+	for i, s := range servers {
+		wg.Go(func() {
+			c, err := upstream.Open(s, upstream.Options{Info: upstream.Info{Name: "savings", Version: "1"}, HandshakeOnly: true, Env: []string{mark}})
+			if err != nil {
+				errs[i] = err
+				return
+			}
+			mu.Lock()
+			conns = append(conns, c)
+			mu.Unlock()
+			if errs[i] = c.Handshake(ctx, nil); errs[i] != nil {
+				return
+			}
+			tools, err := c.List(ctx, "tools/list", "tools")
+			errs[i] = err
+			mu.Lock()
+			defer mu.Unlock()
+			f.tools += len(tools)
+			f.characters += units(c.ServerInfo().Instructions)
+			for _, tool := range tools {
+				f.characters += units(string(shown(tool)))
+			}
+		})
+	}
+	wg.Wait()
+	f.took = time.Since(began)
+	if err := errors.Join(errs...); err != nil {
+		return f, err
+	}
+	// One that has nothing to do settles.
+	time.Sleep(2 * time.Second)
+	for _, pid := range mcptest.Processes(mark) {
+		if name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); string(bytes.TrimSpace(name)) == "dynmcp-guard" {
+			continue // of this program; dynmcp's own start with a server
+		}
+		f.processes++
+		f.memory += pss(pid)
+	}
+	return f, nil
+}
+
+// shown returns what a model reads of a tool: its name, its description and the
+// schema of its arguments.
+func shown(tool json.RawMessage) []byte {
+	var t struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description,omitempty"`
+		InputSchema json.RawMessage `json:"inputSchema"`
+	}
+	if json.Unmarshal(tool, &t) != nil {
+		return tool
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(t) // what was just read
+	return bytes.TrimSpace(b.Bytes())
+}
+
+func units(text string) int { return len(utf16.Encode([]rune(text))) }
+
+// pss returns the proportional share of a process in the memory, in KB.
+func pss(pid int) int {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	for line := range bytes.Lines(text) {
+		if fields := bytes.Fields(line); len(fields) > 1 && string(fields[0]) == "Pss:" {
+			n, _ := strconv.Atoi(string(fields[1]))
+			return n
+		}
+	}
+	return 0
+}
+
+// median returns the medians of each figure.
+func median(all []figures) figures {
+	middle := func(value func(figures) int) int {
+		var values []int
+		for _, f := range all {
+			values = append(values, value(f))
+		}
+		slices.Sort(values)
+		return values[len(values)/2]
+	}
+	return figures{
+		took:       time.Duration(middle(func(f figures) int { return int(f.took) })),
+		processes:  middle(func(f figures) int { return f.processes }),
+		memory:     middle(func(f figures) int { return f.memory }),
+		tools:      middle(func(f figures) int { return f.tools }),
+		characters: middle(func(f figures) int { return f.characters }),
+	}
+}
