@@ -2,10 +2,9 @@ package main
 
 import (
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 
+	"dynmcp/cmd/dynmcp/internal/hosts"
 	"dynmcp/schema"
 )
 
@@ -53,14 +52,14 @@ func disableSelf(cfg *schema.Config) {
 // startsItself reports whether a server is dynmcp with the config at path: named
 // in its arguments, or found because none is.
 func startsItself(s schema.Server, path string) bool {
-	name := strings.TrimSuffix(filepath.Base(s.Command), ".exe")
-	if s.Transport != schema.Stdio || name != "dynmcp" || slices.Contains(s.Args, "--") {
+	args, ok := hosts.DynmcpArgs(s.Command, s.Args)
+	if s.Transport != schema.Stdio || !ok {
 		return false
 	}
-	for i, arg := range s.Args {
+	for i, arg := range args {
 		config, joined := strings.CutPrefix(arg, "--config=")
-		if (arg == "-c" || arg == "--config") && i+1 < len(s.Args) {
-			config, joined = s.Args[i+1], true
+		if (arg == "-c" || arg == "--config") && i+1 < len(args) {
+			config, joined = args[i+1], true
 		}
 		if joined {
 			return sameFile(config, path)

@@ -11,12 +11,27 @@ import (
 // IsDynmcp reports whether the server is dynmcp itself with a config. Taken over
 // into that config, it would start itself without end.
 func (s *Server) IsDynmcp() bool {
-	words := s.commandLine()
+	_, ok := DynmcpArgs(s.Command, s.Args)
+	return ok
+}
+
+// DynmcpArgs returns the arguments with which a command line runs dynmcp on a
+// config, behind whatever launcher, in a shell or wrapped by another dynmcp; false if
+// it runs another program.
+func DynmcpArgs(command string, args []string) ([]string, bool) {
+	words := append([]string{command}, args...)
 	if len(words) == 3 && words[1] == "-c" && slices.Contains([]string{"sh", "bash", "dash", "zsh"}, programName(words[0])) {
 		words = strings.Fields(words[2])
-		return dynmcpAt(words) >= 0 && !slices.Contains(words, "--")
 	}
-	return dynmcpAt(words) >= 0
+	at := dynmcpAt(words)
+	if at < 0 {
+		return nil, false
+	}
+	own := words[at+1:]
+	if dash := slices.Index(own, "--"); dash >= 0 && dash+1 < len(own) {
+		return DynmcpArgs(own[dash+1], own[dash+2:])
+	}
+	return own, true
 }
 
 // unwrap takes dynmcp out of "dynmcp -- command": the command is a server like any
