@@ -47,7 +47,7 @@ type Aggregator struct {
 	open      func(schema.Server, upstream.Options) (*upstream.Conn, error) // upstream.Open; tests have others
 	ctx       context.Context                                               // ends with the aggregator
 	cancel    context.CancelCauseFunc
-	tasks     tasks
+	work      goroutines
 	peers     sync.Map  // *lazy.Upstream to its *peer
 	cork      wire.Cork // of all that hosts and upstreams send
 	sessions  *sessions
@@ -132,7 +132,7 @@ func (e *FatalError) Unwrap() error { return e.Err }
 func (a *Aggregator) Close() {
 	a.cancel(nil)
 	a.set.Close()
-	a.tasks.close()
+	a.work.close()
 }
 
 func (a *Aggregator) config() *schema.Config { return a.state.Load().cfg }
@@ -185,33 +185,33 @@ func (a *Aggregator) dropEvicted(u *lazy.Upstream) {
 	}
 }
 
-// tasks are the goroutines that Close waits for.
-type tasks struct {
+// goroutines are those that Close waits for.
+type goroutines struct {
 	mu     sync.Mutex
 	closed bool
 	wg     sync.WaitGroup
 }
 
-func (t *tasks) start(f func()) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.closed {
-		t.wg.Go(f)
+func (g *goroutines) start(f func()) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.closed {
+		g.wg.Go(f)
 	}
-	return !t.closed
+	return !g.closed
 }
 
-func (t *tasks) close() {
-	t.mu.Lock()
-	t.closed = true
-	t.mu.Unlock()
-	t.wg.Wait()
+func (g *goroutines) close() {
+	g.mu.Lock()
+	g.closed = true
+	g.mu.Unlock()
+	g.wg.Wait()
 }
 
 // spawn runs f on a goroutine that Close waits for. It reports false, and does not
 // run f, after Close.
 func (a *Aggregator) spawn(f func()) bool {
-	return a.tasks.start(func() { a.guarded(f) })
+	return a.work.start(func() { a.guarded(f) })
 }
 
 // guarded runs f. A panic is logged, and costs what f was for, not the process.

@@ -16,8 +16,14 @@ import (
 type snapshot struct {
 	generation int64 // grows with every snapshot
 	state      *state
-	view       *catalog.View
-	digests    map[string]func() [sha256.Size]byte // by method, each made when first needed
+	views      *catalog.Views
+	digests    map[digestKey]func() [sha256.Size]byte // each made when first needed
+}
+
+// A digestKey names a list as the hosts of a view read it.
+type digestKey struct {
+	method string
+	view   *catalog.View
 }
 
 // A version stands for the bytes of a list.
@@ -36,45 +42,40 @@ func (a *Aggregator) snapshot() *snapshot {
 	a.snapshots.mu.Lock()
 	defer a.snapshots.mu.Unlock()
 	last := a.snapshots.last
-	now := &snapshot{state: a.state.Load(), view: a.catalog.View(), digests: map[string]func() [sha256.Size]byte{}}
+	now := &snapshot{state: a.state.Load(), views: a.catalog.Views(), digests: map[digestKey]func() [sha256.Size]byte{}}
 	if last != nil {
-		if last.state == now.state && last.view == now.view {
+		if last.state == now.state && last.views == now.views {
 			return last
 		}
 		now.generation = last.generation + 1
 	}
-	for _, which := range lists {
-		now.digests[which.method] = sync.OnceValue(func() (digest [sha256.Size]byte) {
-			defer a.recovered() // a list that cannot be made must not cost the others
-			return sha256.Sum256(now.result(which))
-		})
+	for _, view := range now.views { // mostly the same
+		for _, which := range lists {
+			now.digests[digestKey{which.method, view}] = sync.OnceValue(func() (digest [sha256.Size]byte) {
+				defer a.recovered() // a list that cannot be made must not cost the others
+				return sha256.Sum256(now.result(which, view))
+			})
+		}
 	}
 	a.snapshots.last = now
 	return now
 }
 
-func (n *snapshot) version(method string) version {
-	return version{n.generation, n.digests[method]()}
+func (n *snapshot) version(method string, view *catalog.View) version {
+	return version{n.generation, n.digests[digestKey{method, view}]()}
 }
 
-func (n *snapshot) versions() map[string]version {
-	all := map[string]version{}
-	for method := range n.digests {
-		all[method] = n.version(method)
-	}
-	return all
-}
-
-func (n *snapshot) tools() (all []json.RawMessage) {
+func (n *snapshot) tools(view *catalog.View) (all []json.RawMessage) {
 	for _, t := range n.state.tools {
-		all = append(all, t.definitions(n.view)...)
+		all = append(all, t.definitions(view)...)
 	}
 	return all
 }
 
-// result returns what a host reads: {key: [entries…]}, every entry as it came.
-func (n *snapshot) result(which list) json.RawMessage {
-	entries := which.shown(n)
+// result returns what a host of a view reads: {key: [entries…]}, every entry as it
+// came.
+func (n *snapshot) result(which list, view *catalog.View) json.RawMessage {
+	entries := which.shown(n, view)
 	size := len(which.key) + 8
 	for _, e := range entries {
 		size += len(e) + 1
@@ -102,7 +103,7 @@ func (a *Aggregator) announce() {
 			settled := !a.incomplete() // before the snapshot, which holds what ended the wait
 			now := a.snapshot()
 			for _, s := range a.sessions.all() {
-				s.announce(now, settled)
+				s.announce(now, now.views[a.followedTasks(s)], settled)
 			}
 		})
 	}
@@ -131,8 +132,11 @@ func (ss *sessions) awaitChange(ctx context.Context) bool {
 // announce tells the host which of its lists are not what it read last. One that it
 // has not read counts from the moment when it would have been answered: what
 // upstreams bring while they start, settled is false then, is no change to it.
-func (s *session) announce(now *snapshot, settled bool) {
-	versions := now.versions()
+func (s *session) announce(now *snapshot, view *catalog.View, settled bool) {
+	versions := map[string]version{}
+	for _, which := range lists {
+		versions[which.method] = now.version(which.method, view)
+	}
 	s.mu.Lock()
 	if !s.initialized && len(s.listens) == 0 {
 		s.mu.Unlock()

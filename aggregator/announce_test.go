@@ -52,22 +52,22 @@ func TestNoChangeIsAnnouncedThatWasRead(t *testing.T) {
 	older := agg.snapshot()
 	agg.catalog.Put("up", agg.catalog.Index("up", &catalog.Listing{Prompts: []json.RawMessage{[]byte(`{"name":"b"}`)}}))
 	newer := agg.snapshot()
-	if s.recordList("prompts/list", newer.version("prompts/list")) {
+	if s.recordList("prompts/list", newer.version("prompts/list", newer.views[0])) {
 		t.Error("the newest list counts as outdated")
 	}
-	s.announce(older, true)
+	s.announce(older, older.views[0], true)
 	if slices.Contains(host.all(), "notifications/prompts/list_changed ") {
 		t.Error("the host is told of a list that is older than what it read")
 	}
-	s.announce(newer, true)
+	s.announce(newer, newer.views[0], true)
 	if slices.Contains(host.all(), "notifications/prompts/list_changed ") {
 		t.Error("the host is told of what it has just read")
 	}
 	// One that was told of a list, and then read an older one, must be told again.
-	if !s.recordList("prompts/list", older.version("prompts/list")) {
+	if !s.recordList("prompts/list", older.version("prompts/list", older.views[0])) {
 		t.Error("an older list counts as the newest")
 	}
-	s.announce(newer, true)
+	s.announce(newer, newer.views[0], true)
 	if got := host.all(); !slices.Contains(got, "notifications/prompts/list_changed ") {
 		t.Errorf("the host has read an old list and is told only %q", got)
 	}
@@ -107,7 +107,8 @@ func TestDigestsAreShared(t *testing.T) {
 	agg.state.Store(&st)
 	for range 100 {
 		s, _ := join(agg, principal{})
-		s.announce(agg.snapshot(), true)
+		now := agg.snapshot()
+		s.announce(now, now.views[0], true)
 	}
 	if made != 1 {
 		t.Errorf("the tools were listed %d times, want once", made)

@@ -91,7 +91,7 @@ func (a *Aggregator) handleControl(ctx context.Context, s *session, r *host.Requ
 	case "initialize":
 		return a.initialize(ctx, s, r, req, next)
 	case "server/discover":
-		return a.discover(ctx, req, next)
+		return a.discover(ctx, s, req, next)
 	case "logging/setLevel":
 		return a.setLevel(ctx, s, r, req, next)
 	case "ping":
@@ -141,16 +141,16 @@ func (a *Aggregator) initialize(ctx context.Context, s *session, r *host.Request
 	if err := a.awaitSingle(ctx); err != nil {
 		return nil, err
 	}
-	return &rawResult{raw: fmt.Appendf(nil, `{"protocolVersion":%s,%s}`, wire.Quote(answer.ProtocolVersion), a.introduction())}, nil
+	return &rawResult{raw: fmt.Appendf(nil, `{"protocolVersion":%s,%s}`, wire.Quote(answer.ProtocolVersion), a.introduction(s))}, nil
 }
 
 // introduction returns the members that the answers of both eras share:
 // capabilities, who we are, instructions if there are any, and what else a
 // wrapped server says.
-func (a *Aggregator) introduction() []byte {
+func (a *Aggregator) introduction(s *session) []byte {
 	view := a.catalog.View()
 	info := json.RawMessage(fmt.Appendf(nil, `{"name":"dynmcp","title":"dynmcp","version":%s}`, wire.Quote(a.opts.Version)))
-	capabilities, text := view.Capabilities(!view.Complete()), ""
+	capabilities, text := a.withTasks(view.Capabilities(!view.Complete()), s), ""
 	var rest json.RawMessage
 	if a.exposes(schema.ExposeDiscover) {
 		text = view.Instructions(maxChars(a.config()))
@@ -163,6 +163,9 @@ func (a *Aggregator) introduction() []byte {
 			}
 			if a.exposes(schema.ExposeDirect) {
 				capabilities = ownCapabilities(server.Capabilities)
+				if (server.Protocol >= transports.StatelessVersion) != (s.declaration().era == transports.Stateless) {
+					capabilities = a.withTasks(capabilities, s)
+				}
 			}
 			if text == "" {
 				text = server.Instructions
@@ -195,7 +198,7 @@ func ownCapabilities(capabilities json.RawMessage) json.RawMessage {
 
 // discover answers server/discover. It starts nothing in config mode: some
 // hosts probe with a process that ends at once.
-func (a *Aggregator) discover(ctx context.Context, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
+func (a *Aggregator) discover(ctx context.Context, s *session, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
 	res, err := next(ctx, "server/discover", req)
 	if err != nil {
 		return nil, err
@@ -211,7 +214,7 @@ func (a *Aggregator) discover(ctx context.Context, req mcp.Request, next mcp.Met
 	if err != nil {
 		return nil, err
 	}
-	raw := fmt.Appendf(nil, `{"supportedVersions":%s,%s}`, versions, a.introduction())
+	raw := fmt.Appendf(nil, `{"supportedVersions":%s,%s}`, versions, a.introduction(s))
 	meta := wire.Get(raw, "_meta")
 	if !wire.IsObject(meta) {
 		meta = []byte(`{}`)
@@ -233,8 +236,9 @@ func (a *Aggregator) answerList(ctx context.Context, s *session, r *host.Request
 		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("%s: no server has %s", which.method, which.capability)}
 	}
 	now := a.snapshot()
-	result := now.result(which)
-	if s.recordList(which.method, now.version(which.method)) {
+	view := now.views[a.followedTasks(s)]
+	result := now.result(which, view)
+	if s.recordList(which.method, now.version(which.method, view)) {
 		a.sessions.markDirty()
 	}
 	return &rawResult{raw: result}, nil

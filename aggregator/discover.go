@@ -54,7 +54,7 @@ const (
 )
 
 // discoverTool answers one tool, the best matches, or a list.
-func (a *Aggregator) discoverTool(_ *session, r *host.Request, p callParams) {
+func (a *Aggregator) discoverTool(s *session, r *host.Request, p callParams) {
 	var in struct {
 		ToolName string `json:"tool_name"`
 		Query    string `json:"query"`
@@ -66,7 +66,7 @@ func (a *Aggregator) discoverTool(_ *session, r *host.Request, p callParams) {
 		r.Reply(errorResult("discover_tool: "+err.Error()), nil)
 		return
 	}
-	r.Reply(discovered(a.catalog.View(), in.ToolName, in.Query, in.Server, in.Offset, in.Limit), nil)
+	r.Reply(discovered(a.viewOf(s), in.ToolName, in.Query, in.Server, in.Offset, in.Limit), nil)
 }
 
 func discovered(v *catalog.View, name, query, server string, offset, limit int) json.RawMessage {
@@ -111,7 +111,7 @@ func (a *Aggregator) useTool(s *session, r *host.Request, p callParams) {
 		r.Reply(errorResult("use_tool: "+err.Error()), nil)
 		return
 	}
-	view := a.catalog.View()
+	view := a.viewOf(s)
 	if t, ok := view.Tool(name); ok {
 		a.callUpstream(s, r, t, p.with(t.Upstream, input), true)
 		return
@@ -182,7 +182,7 @@ func (a *Aggregator) loadAndUse(s *session, r *host.Request, u *lazy.Upstream, p
 		return
 	}
 	defer release()
-	view := a.catalog.View()
+	view := a.viewOf(s)
 	t, ok := view.Tool(name)
 	if !ok {
 		r.Reply(errorResult(view.Unknown(name)), nil)
@@ -192,7 +192,7 @@ func (a *Aggregator) loadAndUse(s *session, r *host.Request, u *lazy.Upstream, p
 }
 
 // loadMCP loads a server and answers what it brought.
-func (a *Aggregator) loadMCP(_ *session, r *host.Request, p callParams) {
+func (a *Aggregator) loadMCP(s *session, r *host.Request, p callParams) {
 	var in struct {
 		Name string `json:"mcp_name"`
 	}
@@ -209,10 +209,10 @@ func (a *Aggregator) loadMCP(_ *session, r *host.Request, p callParams) {
 		r.Reply(errorResult(a.catalog.View().UnknownServer(in.Name)), nil)
 		return
 	}
-	a.spawnFor(r, func() { a.loadNamed(r, u) })
+	a.spawnFor(r, func() { a.loadNamed(s, r, u) })
 }
 
-func (a *Aggregator) loadNamed(r *host.Request, u *lazy.Upstream) {
+func (a *Aggregator) loadNamed(s *session, r *host.Request, u *lazy.Upstream) {
 	_, release, err := a.acquire(r, u, u.Load)
 	var evicted *lazy.EvictedError
 	switch {
@@ -225,6 +225,6 @@ func (a *Aggregator) loadNamed(r *host.Request, u *lazy.Upstream) {
 	}
 	defer release()
 	a.awaitRefresh(a.ctx)
-	structured, text := a.catalog.View().Loaded(u.Server.Name)
+	structured, text := a.viewOf(s).Loaded(u.Server.Name)
 	r.Reply(textResult(text, structured), nil)
 }

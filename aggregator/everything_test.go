@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"dynmcp/internal/mcptest"
+	"dynmcp/internal/wire"
 )
 
 func TestMain(m *testing.M) { mcptest.Main(m) }
@@ -72,7 +73,7 @@ func TestSameAsDirect(t *testing.T) {
 	}
 	shown, used := through("--expose", "direct", "--"), through("--")
 	for _, h := range []*mcptest.Host{direct, shown, used} {
-		h.Initialize("2025-11-25", `{"sampling":{},"elicitation":{}}`)
+		h.Initialize("2025-11-25", `{"sampling":{},"elicitation":{},"tasks":{}}`)
 	}
 	compare := func(what string, a, b mcptest.Message) {
 		t.Helper()
@@ -91,13 +92,49 @@ func TestSameAsDirect(t *testing.T) {
 		for _, input := range inputs {
 			want := direct.Tool(name, input)
 			compare(name+" "+input, want, shown.Tool(name, input))
-			if name != "no-such-tool" { // use_tool says what there is instead
+			// use_tool says what there is instead, and that it makes no task.
+			if name != "no-such-tool" && name != "simulate-research-query" {
 				compare("use_tool "+name+" "+input, want, used.Tool("use_tool", fmt.Sprintf(`{"tool_name":%q,"tool_input":%s}`, name, input)))
 			}
 		}
 	}
 	for _, h := range []*mcptest.Host{shown, used} {
 		sameElsewhere(t, direct, h, compare)
+	}
+}
+
+// A tool of a real server that runs only as a task does so through dynmcp in config
+// mode, for a host that declares tasks.
+func TestTaskOfARealServer(t *testing.T) {
+	t.Parallel()
+	command := append(mcptest.Npx(t, everythingServer), "stdio")
+	entry, err := json.Marshal(map[string]any{"command": command[0], "args": command[1:]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := mcptest.Config(t, `{"mcp":{"all":`+string(entry)+`},"expose":["direct"],"startup_wait":"1m"}`)
+	host := mcptest.Start(t, mcptest.HostOptions{Args: []string{mcptest.Dynmcp(t), "-c", config}})
+	if m := host.Initialize("2025-11-25", `{"tasks":{}}`); wire.Get(m.Result, "capabilities", "tasks", "requests", "tools", "call") == nil {
+		t.Errorf("got %s", m.Raw)
+	}
+	if names := memberOfEach(t, host.Call("tools/list", nil).Member("tools"), "name"); !slices.Contains(names, "all__simulate-research-query") {
+		t.Fatalf("got %q", names)
+	}
+	created := host.Call("tools/call", `{"name":"all__simulate-research-query","arguments":{"topic":"x"},"task":{"ttl":600000}}`)
+	id, _ := wire.Text(wire.Get(created.Result, "task", "taskId"))
+	if !strings.HasPrefix(id, "all/") {
+		t.Fatalf("got %s", created.Raw)
+	}
+	about := fmt.Sprintf(`{"taskId":%q}`, id)
+	if m := host.Call("tasks/get", about); !wire.EqualString(m.Member("taskId"), id) {
+		t.Errorf("got %s", m.Raw)
+	}
+	result := host.Call("tasks/result", about)
+	if text := result.Text(); !strings.Contains(text, "x") || !wire.EqualString(wire.Get(result.Result, "_meta", "io.modelcontextprotocol/related-task", "taskId"), id) {
+		t.Errorf("got %s", result.Raw)
+	}
+	if ids := memberOfEach(t, host.Call("tasks/list", nil).Member("tasks"), "taskId"); !slices.Contains(ids, id) {
+		t.Errorf("got %q", ids)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -210,6 +211,10 @@ func (c *forwardedCall) deliver(r *host.Request, conn *upstream.Conn, result jso
 		c.nextRound(r, result)
 	case err == nil:
 		c.peer.seenURIs.addFrom(result)
+		if result, err = c.shownResult(r, conn, result); err != nil {
+			c.agg.fail(r, err, c.route.asText)
+			return
+		}
 		r.Reply(result, nil)
 	case !c.route.retry && isRepeatable(err, conn):
 		again := c.route // as a call of its own: conn.Start may not have returned yet
@@ -218,8 +223,22 @@ func (c *forwardedCall) deliver(r *host.Request, conn *upstream.Conn, result jso
 	case c.route.refused != nil:
 		c.route.refused(err)
 	default:
-		c.agg.fail(r, err, c.route.asText)
+		c.agg.fail(r, shownError(r, conn, err), c.route.asText)
 	}
+}
+
+// shownError returns an upstream's error as the era of the host has it: that there is
+// no such resource had a code of its own before the stateless one.
+func shownError(r *host.Request, conn *upstream.Conn, err error) error {
+	var rpc *wire.Error
+	if r.Era != transports.Stateless || conn.Era() == transports.Stateless || r.Method != "resources/read" || !errors.As(err, &rpc) || rpc.Code != codeResourceNotFound {
+		return err
+	}
+	shown := *rpc
+	if shown.Code = wire.CodeInvalidParams; rpc.Raw != nil {
+		shown.Raw = wire.Set(rpc.Raw, "code", strconv.AppendInt(nil, shown.Code, 10))
+	}
+	return &shown
 }
 
 // isRepeatable reports whether a call certainly did not run because conn takes no
@@ -247,6 +266,9 @@ func (c *forwardedCall) Notify(method string, params json.RawMessage) {
 	case isAboutUpstream(method):
 		c.peer.Notify(method, params)
 		return
+	}
+	params = c.peer.shownRelation(params)
+	switch {
 	case method != "notifications/message":
 	case c.hostRequest().Era == transports.Stateless && !c.wantsLog(params) || !c.session.wantsLog(params, c.agg.sessions.verboseLevel()):
 		return
@@ -276,8 +298,10 @@ func (s *session) translateEra(conn *upstream.Conn, era transports.Era, params j
 		if wire.Get(params, "requestState") != nil { // such an upstream gave none
 			return nil, staleState()
 		}
-		if wire.Get(params, "inputResponses") != nil {
-			params = wire.Delete(params, "inputResponses")
+		for _, name := range []string{"inputResponses", "task"} { // the host knows no such task
+			if wire.Get(params, name) != nil {
+				params = wire.Delete(params, name)
+			}
 		}
 		return transports.DeleteMeta(params, transports.EraMeta...), nil
 	}

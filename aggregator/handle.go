@@ -48,13 +48,22 @@ func (a *Aggregator) serve(s *session, r *host.Request) {
 		}
 	case "completion/complete":
 		a.complete(s, r)
+	case "tasks/get", "tasks/update", "tasks/cancel", "tasks/result", "tasks/list":
+		switch u := a.single(); {
+		case u != nil:
+			a.dispatch(s, r, route{upstream: u, params: r.Params})
+		case r.Method == "tasks/list":
+			a.listTasks(s, r)
+		default:
+			a.aboutTask(s, r)
+		}
 	default:
 		// What we do not know is passed on if there is no doubt whom it is for.
 		if u := a.single(); u != nil {
 			a.dispatch(s, r, route{upstream: u, params: r.Params})
 			return
 		}
-		r.Reply(nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not known", r.Method)})
+		r.Reply(nil, unknownMethod(r.Method))
 	}
 }
 
@@ -93,7 +102,7 @@ func (a *Aggregator) callTool(s *session, r *host.Request) {
 // callFound calls the upstream's tool that a surface shows under a name. Its
 // params are the host's but for that name.
 func (a *Aggregator) callFound(s *session, r *host.Request, name string) bool {
-	view := a.catalog.View()
+	view := a.viewOf(s)
 	for _, t := range a.state.Load().tools {
 		if t.find == nil {
 			continue
@@ -115,6 +124,10 @@ func (a *Aggregator) callUpstream(s *session, r *host.Request, t *catalog.Tool, 
 	u := a.set.Get(t.Server)
 	if !isOffered(u) {
 		r.Reply(errorResult(a.catalog.View().UnknownServer(t.Server)), nil)
+		return
+	}
+	if asText && t.OnlyTask && r.Era == transports.Handshake && wire.Get(params, "task") == nil {
+		r.Reply(errorResult(fmt.Sprintf("%s runs only as a task (MCP tasks), which a call of use_tool is not: call it by its own name, %s.", t.Name, t.Direct)), nil)
 		return
 	}
 	a.dispatch(s, r, route{upstream: u, params: params, asText: asText})

@@ -93,6 +93,7 @@ func (a *Aggregator) introduceTo(ctx context.Context, p *peer, conn *upstream.Co
 	if err != nil {
 		return conn.StartFailure("listing", err)
 	}
+	p.relatesTasks.Store(l.Tasks == catalog.HandshakeTasks)
 	p.listing.adopt(conn, l)
 	a.sendLevel(ctx, a.sessions.verboseLevel(), conn)
 	a.renewSubscriptions(p.upstream, conn)
@@ -130,9 +131,9 @@ func (a *Aggregator) hostEra() (transports.Era, bool) {
 type list struct {
 	capability  string // that offers it
 	method, key string
-	changed     string                                    // the notification that it has
-	from        func(*catalog.Listing) *[]json.RawMessage // what an upstream listed
-	shown       func(*snapshot) []json.RawMessage         // what hosts read
+	changed     string                                           // the notification that it has
+	from        func(*catalog.Listing) *[]json.RawMessage        // what an upstream listed
+	shown       func(*snapshot, *catalog.View) []json.RawMessage // what hosts read
 }
 
 // lists begins with the one that an upstream is of no use without.
@@ -140,11 +141,11 @@ var lists = []list{
 	{"tools", "tools/list", "tools", "notifications/tools/list_changed",
 		func(l *catalog.Listing) *[]json.RawMessage { return &l.Tools }, (*snapshot).tools},
 	{"resources", "resources/list", "resources", "notifications/resources/list_changed",
-		func(l *catalog.Listing) *[]json.RawMessage { return &l.Resources }, func(n *snapshot) []json.RawMessage { return n.view.Resources() }},
+		func(l *catalog.Listing) *[]json.RawMessage { return &l.Resources }, func(_ *snapshot, v *catalog.View) []json.RawMessage { return v.Resources() }},
 	{"resources", "resources/templates/list", "resourceTemplates", "notifications/resources/list_changed",
-		func(l *catalog.Listing) *[]json.RawMessage { return &l.Templates }, func(n *snapshot) []json.RawMessage { return n.view.Templates() }},
+		func(l *catalog.Listing) *[]json.RawMessage { return &l.Templates }, func(_ *snapshot, v *catalog.View) []json.RawMessage { return v.Templates() }},
 	{"prompts", "prompts/list", "prompts", "notifications/prompts/list_changed",
-		func(l *catalog.Listing) *[]json.RawMessage { return &l.Prompts }, func(n *snapshot) []json.RawMessage { return n.view.Prompts() }},
+		func(l *catalog.Listing) *[]json.RawMessage { return &l.Prompts }, func(_ *snapshot, v *catalog.View) []json.RawMessage { return v.Prompts() }},
 }
 
 // otherLists bounds how long a load waits for resources and prompts once it has
@@ -156,7 +157,7 @@ const otherLists = 5 * time.Second
 // much longer than they do, is empty and named in Failed.
 func (a *Aggregator) listAll(loading context.Context, conn *upstream.Conn) (*catalog.Listing, error) {
 	info := conn.ServerInfo()
-	l := &catalog.Listing{Protocol: info.ProtocolVersion, Capabilities: info.Capabilities, Info: info.Implementation, Instructions: info.Instructions, Rest: info.Extra, Failed: map[string]string{}}
+	l := &catalog.Listing{Protocol: info.ProtocolVersion, Tasks: offeredTasks(conn), Capabilities: info.Capabilities, Info: info.Implementation, Instructions: info.Instructions, Rest: info.Extra, Failed: map[string]string{}}
 	ctx, cancel := context.WithCancel(loading)
 	defer cancel()
 	errs := make([]error, len(lists))

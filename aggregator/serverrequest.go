@@ -55,6 +55,12 @@ var serverRequests = map[string]string{
 	"sampling/createMessage": "sampling",
 	"elicitation/create":     "elicitation",
 	"roots/list":             "roots",
+
+	// About tasks that the host has made of an upstream's requests (MCP 2025-11-25).
+	"tasks/get":    "tasks",
+	"tasks/result": "tasks",
+	"tasks/list":   "tasks",
+	"tasks/cancel": "tasks",
 }
 
 // lacks says what a host with these capabilities did not declare of what it takes
@@ -106,11 +112,12 @@ func (p *peer) requestHost(ctx context.Context, s *session, through transports.P
 	if lacking := lacks(declared.capabilities, method, params); lacking != "" {
 		return refused("%s", lacking)
 	}
-	params, done := p.withProgress(s, params)
+	params, done := p.withProgress(s, p.shownRelation(params))
 	answer := through.Request(ctx, method, params)
 	return func() (json.RawMessage, error) {
 		defer done()
-		return answer()
+		result, err := answer()
+		return p.ownRelation(result), err
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"dynmcp/catalog"
 	"dynmcp/transports"
 	"dynmcp/transports/host"
 )
@@ -37,6 +38,7 @@ type session struct {
 type declaration struct {
 	capabilities json.RawMessage
 	era          transports.Era
+	tasks        catalog.Tasks // that it follows
 }
 
 // A listen is a stream of notifications that a host of the stateless era asked
@@ -133,7 +135,7 @@ func ofOnePrincipal(all []*session) bool {
 func (ss *sessions) declare(s *session, capabilities json.RawMessage, era transports.Era) {
 	s.mu.Lock()
 	if s.declared.era != era || !bytes.Equal(s.declared.capabilities, capabilities) {
-		s.declared = declaration{bytes.Clone(capabilities), era}
+		s.declared = declaration{bytes.Clone(capabilities), era, declaredTasks(capabilities, era)}
 	}
 	d := s.declared
 	s.mu.Unlock()

@@ -26,6 +26,7 @@ type peer struct {
 	upstream      *lazy.Upstream
 	handshakeOnly atomic.Bool // its last connection made the initialize handshake
 	speaksSSE     atomic.Bool // its transport was left open, and is HTTP with SSE
+	relatesTasks  atomic.Bool // that has tasks of the handshake era, which other messages name
 	seenURIs      seenURIs    // in its results
 	calls         callsInFlight
 	listing       listing
@@ -69,6 +70,7 @@ func (cs *callsInFlight) all() []*forwardedCall {
 
 // Notify implements transports.Peer.
 func (p *peer) Notify(method string, params json.RawMessage) {
+	params = p.shownRelation(params)
 	switch method {
 	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed":
 		p.listing.markStale(method)
@@ -76,6 +78,8 @@ func (p *peer) Notify(method string, params json.RawMessage) {
 		p.notifyHosts(method, p.named(params), func(c *forwardedCall) bool { return c.wantsLog(params) })
 	case "notifications/resources/updated":
 		p.agg.resourceUpdated(params)
+	case "notifications/tasks/status": // of the handshake era
+		p.notifyHosts(method, p.shownID(params, "taskId"), func(*forwardedCall) bool { return false })
 	default:
 		p.notifyHosts(method, params, func(*forwardedCall) bool { return true })
 	}
@@ -84,7 +88,7 @@ func (p *peer) Notify(method string, params json.RawMessage) {
 // isAboutUpstream reports whether a notification is about what the upstream has,
 // and not about a call, whatever stream it came on.
 func isAboutUpstream(method string) bool {
-	return method == "notifications/resources/updated" || strings.HasSuffix(method, "/list_changed")
+	return method == "notifications/resources/updated" || strings.HasPrefix(method, "notifications/tasks") || strings.HasSuffix(method, "/list_changed")
 }
 
 // notifyHosts passes a notification on: to hosts of the handshake era, and to one

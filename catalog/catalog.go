@@ -30,7 +30,7 @@ type Override struct {
 // Catalog collects what upstreams said and publishes it as a [View]. It is
 // safe for concurrent use.
 type Catalog struct {
-	view atomic.Pointer[View]
+	views atomic.Pointer[Views]
 
 	mu      sync.Mutex
 	servers []Server          // declared, config order
@@ -46,8 +46,11 @@ func New() *Catalog {
 	return c
 }
 
-// View returns the current view. It never blocks.
-func (c *Catalog) View() *View { return c.view.Load() }
+// View returns the current view of a host that follows no tasks. It never blocks.
+func (c *Catalog) View() *View { return c.Views()[NoTasks] }
+
+// Views returns the current views. It never blocks.
+func (c *Catalog) Views() *Views { return c.views.Load() }
 
 // Declare replaces the set of servers, in config order. Listings of servers
 // declared before and again now are kept, others are forgotten, and evicted
@@ -82,7 +85,7 @@ func (c *Catalog) Index(name string, l *Listing) *Indexed {
 		s = c.servers[i]
 	}
 	c.mu.Unlock()
-	return &Indexed{newPart(s, x, nil)}
+	return &Indexed{newPart(s, x, nil, NoTasks)}
 }
 
 // Put records what a server listed; nil forgets it, the server stays offered.
@@ -131,11 +134,11 @@ func (c *Catalog) publishLocked() {
 		}
 		p := c.parts[s.Name]
 		if p == nil || p.index != c.indexed[s.Name] || !reflect.DeepEqual(p.server, s) {
-			p = newPart(s, c.indexed[s.Name], nil)
+			p = newPart(s, c.indexed[s.Name], nil, NoTasks)
 		}
 		parts[s.Name] = p
 		offered = append(offered, p)
 	}
 	c.parts = parts
-	c.view.Store(newView(offered))
+	c.views.Store(viewsOf(offered))
 }

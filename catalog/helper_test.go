@@ -85,8 +85,10 @@ func loadedWith(servers []Server, listings map[string]*Listing) *Catalog {
 }
 
 // one is the view of one loaded server.
-func one(s Server, l *Listing) *View {
-	return loadedWith([]Server{s}, map[string]*Listing{s.Name: l}).View()
+func one(s Server, l *Listing) *View { return views(s, l)[NoTasks] }
+
+func views(s Server, l *Listing) *Views {
+	return loadedWith([]Server{s}, map[string]*Listing{s.Name: l}).Views()
 }
 
 func exposed(v *View) []string {

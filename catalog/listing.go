@@ -16,6 +16,7 @@ type Listing struct {
 
 	Protocol           string          // the version in which it said all this
 	Capabilities, Info json.RawMessage // as in the answer to initialize
+	Tasks              Tasks           // that it offers
 	Instructions       string
 	Rest               json.RawMessage // an object of what else was in that answer; may be nil
 
@@ -40,6 +41,7 @@ type entry struct {
 	raw                        json.RawMessage
 	typed                      json.RawMessage   // raw, fit for typed hosts
 	input, output, annotations json.RawMessage   // nil if absent
+	onlyTask                   bool              // execution.taskSupport is "required"
 	schemas                    []json.RawMessage // every one, also of two of one name
 }
 
@@ -111,6 +113,8 @@ func readTool(raw json.RawMessage) *entry {
 			e.schemas = append(e.schemas, value)
 		case "annotations":
 			e.annotations = present(value)
+		case "execution":
+			e.onlyTask = wire.EqualString(wire.Get(value, "taskSupport"), "required")
 		}
 	}
 	return e

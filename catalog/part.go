@@ -24,6 +24,8 @@ type Tool struct {
 
 	InputSchema, OutputSchema, Annotations json.RawMessage // parts of Raw; nil if absent
 
+	OnlyTask bool // it runs only as a task
+
 	typed      json.RawMessage // Raw, fit for typed hosts
 	overridden bool            // Description is not the one in Raw
 	terms      []string        // of Leaf, for Nearest
@@ -39,16 +41,18 @@ type ServerInfo struct {
 	Tools, Prompts, Resources, Templates int // after filters
 
 	Protocol                 string // the version that is spoken with it
+	Tasks                    Tasks  // that it offers
 	Instructions             string
 	Capabilities, Info, Rest json.RawMessage
 }
 
 // part is what a view shows of one server. It is immutable.
 type part struct {
-	server Server
-	index  *index // nil: no listing
-	info   ServerInfo
-	intro  string // the operator's description, folded
+	server  Server
+	index   *index // nil: no listing
+	info    ServerInfo
+	follows Tasks  // what hosts do that see it
+	intro   string // the operator's description, folded
 
 	tools []*Tool    // shown, sorted by name
 	docs  []*Tool    // by entry of index.tools; nil where hidden
@@ -56,16 +60,18 @@ type part struct {
 	terms []string   // of the server's own name
 	sizes [modes]int // units of its block in each mode
 
-	warnings []string
+	onlyTasks []string // upstream names of tools left out because they run only as tasks
+	warnings  []string
 }
 
-// newPart applies a server's declaration to its listing. Tools whose names are
-// taken, by servers before it, are left out.
-func newPart(s Server, x *index, taken map[string]*Tool) *part {
-	p := &part{server: s, index: x, intro: fold(s.Description), terms: nameWords(s.Name)}
+// newPart applies a server's declaration to its listing, for hosts that follow such
+// tasks. Tools whose names are taken, by servers before it, are left out.
+func newPart(s Server, x *index, taken map[string]*Tool, follows Tasks) *part {
+	p := &part{server: s, index: x, follows: follows, intro: fold(s.Description), terms: nameWords(s.Name)}
 	if x != nil {
 		p.warnings = slices.Clone(x.warnings)
 		p.addTools(taken)
+		p.warnOfTasks()
 		p.checkFilter()
 		p.words = x.words
 		if len(s.Overrides) > 0 {
@@ -90,7 +96,7 @@ func (p *part) describeServer() ServerInfo {
 	info.Loaded = true
 	info.Tools, info.Prompts = len(p.tools), len(p.index.prompts)
 	info.Resources, info.Templates = len(p.index.resources), len(p.index.templates)
-	info.Protocol, info.Instructions, info.Capabilities, info.Info, info.Rest = l.Protocol, l.Instructions, l.Capabilities, l.Info, l.Rest
+	info.Protocol, info.Tasks, info.Instructions, info.Capabilities, info.Info, info.Rest = l.Protocol, l.Tasks, l.Instructions, l.Capabilities, l.Info, l.Rest
 	return info
 }
 
@@ -100,7 +106,7 @@ func (p *part) addTools(taken map[string]*Tool) {
 	pass := newFilter(p.server.Filter)
 	p.docs = make([]*Tool, len(p.index.tools))
 	for i, e := range p.index.tools {
-		if !pass.passes(e.name) {
+		if !pass.passes(e.name) || p.leaveOut(e) {
 			continue
 		}
 		t := p.expose(e, leaves[e.name])
@@ -171,7 +177,7 @@ func (p *part) expose(e *entry, leaf string) *Tool {
 	t := &Tool{
 		Name: leaf, Server: s.Name, Upstream: e.name, Leaf: leaf,
 		Title: e.title, Description: e.description, Raw: e.raw, typed: e.typed,
-		InputSchema: e.input, OutputSchema: e.output, Annotations: e.annotations,
+		InputSchema: e.input, OutputSchema: e.output, Annotations: e.annotations, OnlyTask: e.onlyTask,
 	}
 	if !s.Bare {
 		t.Name = s.Name + "/" + leaf

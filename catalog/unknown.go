@@ -123,8 +123,11 @@ func (v *View) whyHidden(name string) string {
 		if !mine {
 			upstream, mine = strings.CutPrefix(name, p.server.Name+"/")
 		}
-		if mine && p.index != nil && p.index.hidden[upstream] != "" && newFilter(p.server.Filter).passes(upstream) {
-			return p.index.hidden[upstream]
+		if !mine || p.index == nil || !newFilter(p.server.Filter).passes(upstream) {
+			continue
+		}
+		if why := cmp.Or(p.index.hidden[upstream], p.whyNoTask(upstream)); why != "" {
+			return why
 		}
 	}
 	return ""

@@ -14,7 +14,8 @@ import (
 // way (MCP 2026-07-28, "Streamable HTTP", request headers).
 func (l *httpLink) setCallHeaders(header http.Header, call *Call) {
 	header.Set("Mcp-Method", call.Method)
-	member := map[string]string{"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}[call.Method]
+	member := map[string]string{"tools/call": "name", "prompts/get": "name", "resources/read": "uri",
+		"tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId"}[call.Method]
 	if member == "" {
 		return
 	}

@@ -1,0 +1,278 @@
+package aggregator
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+
+	"dynmcp/catalog"
+	"dynmcp/internal/wire"
+	"dynmcp/lazy"
+	"dynmcp/schema"
+	"dynmcp/transports"
+	"dynmcp/transports/host"
+	"dynmcp/transports/upstream"
+)
+
+// A task is a call that is answered with a handle, by whose id the host asks for the
+// result later. In the handshake era the host wants a call to be one (MCP 2025-11-25,
+// "Tasks"); in the stateless era the server decides, for hosts that declare the
+// extension io.modelcontextprotocol/tasks (2026-07-28). They pass between a host and
+// an upstream that declare the same kind, and are not made into each other.
+//
+// The id that a host has of a task begins with its server's name, like the name of a
+// tool: nothing has to be remembered, whatever is loaded, reloaded or restarted.
+
+const (
+	extensionTasks  = "io.modelcontextprotocol/tasks"
+	metaRelatedTask = "io.modelcontextprotocol/related-task"
+	// codeMissingCapability is the error for a request that takes a capability which
+	// its sender has not declared (MCP 2026-07-28).
+	codeMissingCapability = -32021
+)
+
+// declaredTasks returns which tasks the capabilities of a peer of an era declare.
+func declaredTasks(capabilities json.RawMessage, era transports.Era) catalog.Tasks {
+	switch {
+	case era == transports.Stateless && wire.IsObject(wire.Get(capabilities, "extensions", extensionTasks)):
+		return catalog.StatelessTasks
+	case era == transports.Handshake && wire.IsObject(wire.Get(capabilities, "tasks")):
+		return catalog.HandshakeTasks
+	}
+	return catalog.NoTasks
+}
+
+// offeredTasks returns which tasks an upstream makes of calls.
+func offeredTasks(conn *upstream.Conn) catalog.Tasks {
+	capabilities := conn.ServerInfo().Capabilities
+	if conn.Era() == transports.Handshake && wire.Get(capabilities, "tasks", "requests", "tools", "call") == nil {
+		return catalog.NoTasks
+	}
+	return declaredTasks(capabilities, conn.Era())
+}
+
+// followedTasks returns which tasks a session's host can follow. In the handshake era
+// that takes tools which are shown as themselves: a call of use_tool is no task.
+func (a *Aggregator) followedTasks(s *session) catalog.Tasks {
+	follows := s.declaration().tasks
+	if follows == catalog.HandshakeTasks && !a.exposes(schema.ExposeDirect) {
+		return catalog.NoTasks
+	}
+	return follows
+}
+
+// viewOf returns the catalogue as a session's host may see it.
+func (a *Aggregator) viewOf(s *session) *catalog.View {
+	return a.catalog.Views()[a.followedTasks(s)]
+}
+
+// withTasks returns the capabilities that are advertised to a session's host with the
+// tasks that the host can follow and some server offers, or may: one that is not known
+// yet. A host that declares no tasks is told of none.
+func (a *Aggregator) withTasks(capabilities json.RawMessage, s *session) json.RawMessage {
+	follows, view := a.followedTasks(s), a.catalog.View()
+	offered := func(capability ...string) bool {
+		for _, server := range view.Servers() {
+			if !server.Loaded || server.Tasks == follows && wire.Get(server.Capabilities, capability...) != nil {
+				return true
+			}
+		}
+		return false
+	}
+	capabilities = wire.Delete(capabilities, "tasks")
+	extensions := wire.Get(capabilities, "extensions")
+	if wire.Get(extensions, extensionTasks) != nil {
+		extensions = wire.Delete(extensions, extensionTasks)
+		capabilities = wire.Set(capabilities, "extensions", extensions)
+	}
+	switch {
+	case follows == catalog.StatelessTasks && offered("extensions", extensionTasks):
+		if !wire.IsObject(extensions) {
+			extensions = []byte(`{}`)
+		}
+		capabilities = wire.Set(capabilities, "extensions", wire.Set(extensions, extensionTasks, []byte(`{}`)))
+	case follows == catalog.HandshakeTasks && offered("tasks"):
+		tasks := json.RawMessage(`{"requests":{"tools":{"call":{}}}}`)
+		for _, name := range []string{"list", "cancel"} {
+			if offered("tasks", name) {
+				tasks = wire.Set(tasks, name, []byte(`{}`))
+			}
+		}
+		capabilities = wire.Set(capabilities, "tasks", tasks)
+	}
+	return capabilities
+}
+
+// aboutTask sends a request about a task to the server that the task's id names.
+func (a *Aggregator) aboutTask(s *session, r *host.Request) {
+	switch update := r.Method == "tasks/update"; {
+	case r.Era == transports.Handshake && update, r.Era == transports.Stateless && r.Method == "tasks/result":
+		r.Reply(nil, unknownMethod(r.Method))
+		return
+	case r.Era == transports.Stateless && s.declaration().tasks != catalog.StatelessTasks:
+		r.Reply(nil, missingTasks())
+		return
+	}
+	id, ok := routingMember(r, "taskId")
+	if !ok {
+		return
+	}
+	u, own := a.taskOwner(id)
+	if !isOffered(u) {
+		r.Reply(nil, invalid("Unknown task: %s", id))
+		return
+	}
+	a.dispatch(s, r, route{upstream: u, params: wire.Set(r.Params, "taskId", wire.Quote(own))})
+}
+
+func unknownMethod(method string) *wire.Error {
+	return &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not known", method)}
+}
+
+// missingTasks is the answer to a host that asks about tasks and has not declared the
+// extension.
+func missingTasks() *wire.Error {
+	return &wire.Error{
+		Code:    codeMissingCapability,
+		Message: "missing required client capability " + extensionTasks,
+		Data:    fmt.Appendf(nil, `{"requiredCapabilities":{"extensions":{%q:{}}}}`, extensionTasks),
+	}
+}
+
+// taskOwner returns the server that a host's id of a task names, nil if there is none,
+// and the server's own id.
+func (a *Aggregator) taskOwner(id string) (u *lazy.Upstream, own string) {
+	if u := a.single(); u != nil {
+		return u, id
+	}
+	server, own, _ := strings.Cut(id, "/")
+	return a.set.Get(server), own
+}
+
+// shownID returns a text of an upstream with the host's id of a task in the place of
+// the upstream's own, which is at path.
+func (p *peer) shownID(text json.RawMessage, path ...string) json.RawMessage {
+	at := wire.Find(text, path...)
+	own, ok := wire.Text(at.In(text))
+	if !ok || p.agg.single() != nil {
+		return text
+	}
+	return wire.Replace(text, wire.Edit{Span: at, With: wire.Quote(p.upstream.Server.Name + "/" + own)})
+}
+
+// shownRelation is shownID of the task that a message is about, as its _meta says.
+func (p *peer) shownRelation(text json.RawMessage) json.RawMessage {
+	if !p.relatesTasks.Load() {
+		return text
+	}
+	return p.shownID(text, "_meta", metaRelatedTask, "taskId")
+}
+
+// ownRelation undoes shownRelation in what a host answers.
+func (p *peer) ownRelation(text json.RawMessage) json.RawMessage {
+	if !p.relatesTasks.Load() {
+		return text
+	}
+	at := wire.Find(text, "_meta", metaRelatedTask, "taskId")
+	id, ok := wire.Text(at.In(text))
+	if u, own := p.agg.taskOwner(id); ok && u == p.upstream {
+		return wire.Replace(text, wire.Edit{Span: at, With: wire.Quote(own)})
+	}
+	return text
+}
+
+// shownResult returns a result as its host is to see it, with the host's ids of tasks.
+// A task for a host that cannot follow it is an error.
+func (c *forwardedCall) shownResult(r *host.Request, conn *upstream.Conn, result json.RawMessage) (json.RawMessage, error) {
+	switch r.Method {
+	case "tools/call":
+		switch {
+		case conn.Era() == transports.Handshake && wire.Get(c.route.params, "task") != nil:
+			return c.peer.shownID(result, "task", "taskId"), nil
+		case conn.Era() == transports.Handshake || !wire.EqualString(wire.Get(result, "resultType"), "task"):
+		case declaredTasks(wire.Get(r.Meta, transports.MetaCapabilities), r.Era) == catalog.StatelessTasks:
+			return c.peer.shownID(result, "taskId"), nil
+		default:
+			return nil, &transports.Failure{
+				Upstream: c.route.upstream.Server.Name, Code: transports.CodeProtocol, Outcome: transports.Unknown,
+				Cause: fmt.Errorf("it answered with a task, which the host has not said that it can follow"),
+				Hint:  "check whether it took effect: the task may still run",
+			}
+		}
+	case "tasks/get", "tasks/update", "tasks/cancel":
+		return c.peer.shownID(result, "taskId"), nil
+	case "tasks/result":
+		return c.peer.shownRelation(result), nil
+	}
+	return result, nil
+}
+
+// listTasks answers with the tasks of all servers of the handshake era that list them
+// and are connected.
+func (a *Aggregator) listTasks(s *session, r *host.Request) {
+	var listing []*lazy.Upstream
+	for _, u := range a.set.All() {
+		conn := u.Conn()
+		if conn != nil && conn.Era() == transports.Handshake && wire.Get(conn.ServerInfo().Capabilities, "tasks", "list") != nil {
+			listing = append(listing, u)
+		}
+	}
+	switch cursor := wire.Get(r.Params, "cursor"); {
+	case r.Era == transports.Stateless || wire.Get(a.withTasks([]byte(`{}`), s), "tasks", "list") == nil:
+		r.Reply(nil, unknownMethod(r.Method))
+		return
+	case cursor != nil:
+		r.Reply(nil, invalid("%s: unknown cursor %s", r.Method, cursor))
+		return
+	}
+	a.spawnFor(r, func() {
+		ctx, cancel := a.contextOf(r)
+		defer cancel()
+		ctx, cancel = context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+		of := make([][]json.RawMessage, len(listing))
+		errs := make([]error, len(listing))
+		var asking sync.WaitGroup
+		for i, u := range listing {
+			asking.Go(func() {
+				defer a.recovered()
+				of[i], errs[i] = a.tasksOf(ctx, u)
+			})
+		}
+		asking.Wait()
+		out, answered := []byte(`{"tasks":[`), len(listing) == 0
+		for i, u := range listing {
+			if errs[i] != nil {
+				a.log.Warn("tasks not listed", "upstream", u.Server.Name, "err", errs[i])
+				continue
+			}
+			answered = true
+			for _, task := range of[i] {
+				if out[len(out)-1] != '[' {
+					out = append(out, ',')
+				}
+				out = append(out, task...)
+			}
+		}
+		if !answered {
+			a.fail(r, errs[0], false)
+			return
+		}
+		r.Reply(append(out, "]}"...), nil)
+	})
+}
+
+func (a *Aggregator) tasksOf(ctx context.Context, u *lazy.Upstream) ([]json.RawMessage, error) {
+	conn, release, err := u.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	tasks, err := conn.List(ctx, "tasks/list", "tasks")
+	for i := range tasks {
+		tasks[i] = a.peerOf(u).shownID(tasks[i], "taskId")
+	}
+	return tasks, err
+}
