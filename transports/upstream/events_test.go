@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -99,5 +100,6 @@ func TestReadEventsLongLines(t *testing.T) {
 func bodyOf(text string) *answerBody { return bodyFrom(strings.NewReader(text)) }
 
 func bodyFrom(r io.Reader) *answerBody {
-	return &answerBody{in: r, ctx: context.Background(), patience: time.Hour}
+	patience := httpPatience{header: time.Hour, body: time.Hour}
+	return &answerBody{ReadCloser: io.NopCloser(r), attempt: newAttempt(context.Background(), patience, new(atomic.Int64))}
 }

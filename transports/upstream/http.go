@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -36,6 +37,8 @@ type httpLink struct {
 	postURL string // url, unless the upstream names another
 	client  *http.Client
 	release context.CancelFunc     // closes the sockets
+	header  http.Header            // of every request
+	idle    chan *exchange         // taken by a goroutine that has made another
 	session atomic.Pointer[string] // Mcp-Session-Id
 	version atomic.Pointer[string] // Mcp-Protocol-Version, once negotiated
 
@@ -45,7 +48,12 @@ type httpLink struct {
 
 func newHTTPLink(c *Conn) *httpLink {
 	open, release := context.WithCancel(context.Background())
-	return &httpLink{conn: c, url: c.server.URL, postURL: c.server.URL, client: newHTTPClient(open, c.opts), release: release}
+	header := http.Header{}
+	for name, value := range c.server.Headers {
+		header.Set(name, value)
+	}
+	header.Set("Accept", "application/json, text/event-stream")
+	return &httpLink{conn: c, url: c.server.URL, postURL: c.server.URL, client: newHTTPClient(open, c.opts), release: release, header: header, idle: make(chan *exchange)}
 }
 
 // newHTTPClient returns a client that never takes headers or a body to another
@@ -62,7 +70,9 @@ func newHTTPClient(open context.Context, opts Options) *http.Client {
 		}
 		return &socket{conn, context.AfterFunc(open, func() { conn.Close() })}, nil
 	}
-	transport.MaxIdleConnsPerHost = 64
+	// As many as there were calls at once: one beyond a limit would be made for a
+	// single call. They are closed after a while without.
+	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, maxPending
 	transport.MaxResponseHeaderBytes = 64 << 10
 	transport.TLSClientConfig = &tls.Config{RootCAs: opts.roots, MinVersion: tls.VersionTLS12}
 	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: opts.timing.http.ping, PingTimeout: opts.timing.http.header}
@@ -98,15 +108,45 @@ func origin(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
 func (l *httpLink) connect(context.Context) error { return nil }
 
+// idleMost is how long a goroutine that has made an exchange waits for another.
+const idleMost = time.Second
+
 // sendRequest posts a request on a goroutine of its own, which reads the answer.
 func (l *httpLink) sendRequest(call *Call, id int64) error {
 	ctx, cancel := context.WithCancel(l.conn.ctx)
-	x := &exchange{link: l, call: call, id: id, body: call.body(id), cancel: cancel}
-	if l.conn.calls.with(id, call, func(call *Call) { call.abort = cancel }) && l.conn.spawn(func() { x.run(ctx) }) {
+	x := &exchange{link: l, call: call, id: id, body: call.body(id), ctx: ctx, cancel: cancel}
+	if l.conn.calls.with(id, call, func(call *Call) { call.abort = cancel }) && l.start(x) {
 		return nil
 	}
 	cancel()
 	return errClosed
+}
+
+// start makes an exchange on a goroutine that is idle, whose stack has grown to
+// what that needs, or on a new one. It reports false if the connection is closed.
+func (l *httpLink) start(x *exchange) bool {
+	select {
+	case l.idle <- x:
+		return true
+	default:
+		return l.conn.spawn(func() { l.exchangeAll(x) })
+	}
+}
+
+func (l *httpLink) exchangeAll(x *exchange) {
+	timer := time.NewTimer(idleMost)
+	defer timer.Stop()
+	for {
+		x.run()
+		timer.Reset(idleMost)
+		select {
+		case x = <-l.idle:
+		case <-timer.C:
+			return
+		case <-l.conn.ctx.Done():
+			return
+		}
+	}
 }
 
 // body returns the request of a call as one text.
@@ -192,10 +232,7 @@ func (l *httpLink) request(ctx context.Context, method, address string, body []b
 	if err != nil {
 		return nil, err
 	}
-	for name, value := range l.conn.server.Headers {
-		req.Header.Set(name, value)
-	}
-	req.Header.Set("Accept", "application/json, text/event-stream")
+	req.Header = maps.Clone(l.header)
 	if method == http.MethodPost {
 		req.Header.Set("Content-Type", "application/json")
 	}

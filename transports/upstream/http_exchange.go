@@ -25,6 +25,7 @@ type exchange struct {
 	call   *Call
 	id     int64
 	body   []byte
+	ctx    context.Context
 	cancel context.CancelFunc
 	drain  sync.Once // starts the time that a stream may stay open after the answer
 	stream eventStream
@@ -32,9 +33,9 @@ type exchange struct {
 
 // run makes the exchange and fails the call with what went wrong. If the answer
 // came, the call has ended and that does nothing.
-func (x *exchange) run(ctx context.Context) {
+func (x *exchange) run() {
 	defer x.cancel()
-	x.link.conn.finish(x.id, nil, x.post(ctx))
+	x.link.conn.finish(x.id, nil, x.post(x.ctx))
 }
 
 // post posts the request and reads messages until its answer was among them.
@@ -52,7 +53,7 @@ func (x *exchange) post(ctx context.Context) error {
 	}
 	switch mediaType(resp) {
 	case "application/json":
-		return x.readBody(resp.Body)
+		return x.readBody(resp)
 	case "text/event-stream":
 		return x.readStreams(ctx, resp)
 	}
@@ -62,15 +63,25 @@ func (x *exchange) post(ctx context.Context) error {
 }
 
 func mediaType(resp *http.Response) string {
-	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	header := resp.Header.Get("Content-Type")
+	if header == "application/json" { // nearly always, and parsing takes as long as all else here
+		return header
+	}
+	kind, _, _ := mime.ParseMediaType(header)
 	return kind
 }
 
-func (x *exchange) readBody(body io.Reader) error {
+// trustedLength is how much memory an announced length gets before the bytes come.
+const trustedLength = 4 << 20
+
+func (x *exchange) readBody(resp *http.Response) error {
 	c := x.link.conn
 	c.opts.Throttle()
 	limit := c.server.MaxMessageBytes
-	text, err := io.ReadAll(io.LimitReader(body, int64(limit)+1))
+	var body bytes.Buffer
+	body.Grow(int(min(max(resp.ContentLength, 0), int64(limit), trustedLength)) + bytes.MinRead) // room in which the end is found
+	_, err := body.ReadFrom(io.LimitReader(resp.Body, int64(limit)+1))
+	text := body.Bytes()
 	switch {
 	case err != nil:
 		return x.readFailure(err)

@@ -41,33 +41,56 @@ func (e notSentError) Unwrap() error { return e.error }
 // its body, which is an *answerBody. The error is a notSentError if the upstream
 // saw nothing of the request.
 func (l *httpLink) fetch(req *http.Request) (*http.Response, error) {
-	patience := l.conn.opts.timing.http
-	ctx, cancel := context.WithCancelCause(req.Context())
-	a := &attempt{patience: patience.header, activity: &l.conn.health.activity}
-	a.timer = time.AfterFunc(a.patience, func() {
-		cancel(fmt.Errorf("the answer %w: the rest of its header did not come for %s", errStalled, a.patience))
-	})
-	a.timer.Stop()
-	req = req.WithContext(httptrace.WithClientTrace(ctx, a.trace()))
+	a := newAttempt(req.Context(), l.conn.opts.timing.http, &l.conn.health.activity)
+	req = req.WithContext(httptrace.WithClientTrace(a.ctx, a.trace()))
 	req.GetBody = a.once(req.GetBody)
 	resp, err := l.client.Do(req)
 	a.timer.Stop()
 	if err != nil {
-		err = a.failed(stallOf(ctx, err))
-		cancel(nil)
+		err = a.failed(a.stallOr(err))
+		a.cancel(nil)
 		return nil, err
 	}
-	resp.Body = &answerBody{Closer: resp.Body, in: l.conn.health.countActivity(resp.Body), ctx: ctx, cancel: cancel, patience: patience.body}
+	a.inBody.Store(true)
+	resp.Body = &answerBody{ReadCloser: resp.Body, attempt: a}
 	return resp, nil
 }
 
-// An attempt watches a request until its answer begins.
+// An attempt watches a request until its answer has been read.
 type attempt struct {
-	patience time.Duration
+	ctx      context.Context // the request's
+	cancel   context.CancelCauseFunc
+	patience httpPatience
 	activity *atomic.Int64 // of the connection: the beginning of any answer counts
-	timer    *time.Timer   // runs while a header arrives
+	timer    *time.Timer   // runs while a header arrives, and while a body must go on
 	written  atomic.Bool   // some of the request was written
 	answered atomic.Bool   // a header has begun to arrive
+	inBody   atomic.Bool   // it has arrived
+}
+
+func newAttempt(ctx context.Context, patience httpPatience, activity *atomic.Int64) *attempt {
+	a := &attempt{patience: patience, activity: activity}
+	a.ctx, a.cancel = context.WithCancelCause(ctx)
+	a.timer = time.AfterFunc(patience.header, a.stalled)
+	a.timer.Stop()
+	return a
+}
+
+// stalled ends a request whose answer stopped in the middle.
+func (a *attempt) stalled() {
+	if a.inBody.Load() {
+		a.cancel(fmt.Errorf("the answer %w: nothing more of it came for %s", errStalled, a.patience.body))
+		return
+	}
+	a.cancel(fmt.Errorf("the answer %w: the rest of its header did not come for %s", errStalled, a.patience.header))
+}
+
+// stallOr returns the stall that ended the request, or err if none did.
+func (a *attempt) stallOr(err error) error {
+	if cause := context.Cause(a.ctx); errors.Is(cause, errStalled) {
+		return cause
+	}
+	return err
 }
 
 func (a *attempt) trace() *httptrace.ClientTrace {
@@ -77,7 +100,7 @@ func (a *attempt) trace() *httptrace.ClientTrace {
 		GotFirstResponseByte: func() {
 			a.activity.Add(1)
 			a.answered.Store(true)
-			a.timer.Reset(a.patience)
+			a.timer.Reset(a.patience.header)
 		},
 		// What follows an interim answer may take its time.
 		Got1xxResponse: func(int, textproto.MIMEHeader) error { a.reset(); return nil },
@@ -118,11 +141,8 @@ func (a *attempt) failed(err error) error {
 
 // An answerBody is the body of an HTTP answer, which must not stall.
 type answerBody struct {
-	io.Closer
-	in             io.Reader
-	ctx            context.Context // the request's
-	cancel         context.CancelCauseFunc
-	patience       time.Duration
+	io.ReadCloser
+	attempt        *attempt
 	silenceAllowed bool // the upstream may be silent now
 }
 
@@ -132,27 +152,20 @@ func (b *answerBody) allowSilence(may bool) { b.silenceAllowed = may }
 
 func (b *answerBody) Read(p []byte) (int, error) {
 	if !b.silenceAllowed {
-		late := time.AfterFunc(b.patience, func() {
-			b.cancel(fmt.Errorf("the answer %w: nothing more of it came for %s", errStalled, b.patience))
-		})
-		defer late.Stop()
+		b.attempt.timer.Reset(b.attempt.patience.body)
+		defer b.attempt.timer.Stop()
 	}
-	n, err := b.in.Read(p)
+	n, err := b.ReadCloser.Read(p)
+	if n > 0 {
+		b.attempt.activity.Add(1)
+	}
 	if err != nil && err != io.EOF {
-		err = stallOf(b.ctx, err)
+		err = b.attempt.stallOr(err)
 	}
 	return n, err
 }
 
 func (b *answerBody) Close() error {
-	defer b.cancel(nil)
-	return b.Closer.Close()
-}
-
-// stallOf returns the stall that ended a request, or err if none did.
-func stallOf(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); errors.Is(cause, errStalled) {
-		return cause
-	}
-	return err
+	defer b.attempt.cancel(nil)
+	return b.ReadCloser.Close()
 }
