@@ -48,6 +48,7 @@ type question struct {
 	method   string
 	params   json.RawMessage
 	answered chan answer // holds one
+	hold     *rootsHold  // of calls until it is answered; nil of a question that only its call waits for
 }
 
 type answer struct {
@@ -56,11 +57,16 @@ type answer struct {
 }
 
 func newQuestion(method string, params json.RawMessage) *question {
-	return &question{method, transports.DeleteMeta(params, "progressToken"), make(chan answer, 1)}
+	return &question{method: method, params: transports.DeleteMeta(params, "progressToken"), answered: make(chan answer, 1)}
 }
 
 // answer answers the question, if nobody has.
 func (q *question) answer(result json.RawMessage, err error) {
+	if q.hold != nil {
+		q.hold.mu.Lock()
+		q.hold.answered = true
+		q.hold.mu.Unlock()
+	}
 	select {
 	case q.answered <- answer{result, err}:
 	default:
@@ -83,6 +89,14 @@ func (c *forwardedCall) pose(ctx context.Context, method string, params json.Raw
 		return refused("%s", lacking)
 	}
 	q := newQuestion(method, params)
+	if method == "roots/list" {
+		return c.peer.requestRoots(ctx, q, func(ctx context.Context) func() (json.RawMessage, error) { return c.add(ctx, q) })
+	}
+	return c.add(ctx, q)
+}
+
+// add has the host asked a question that the upstream waits for.
+func (c *forwardedCall) add(ctx context.Context, q *question) func() (json.RawMessage, error) {
 	c.mu.Lock()
 	if c.state != callSent && c.state != callParked {
 		c.mu.Unlock()
@@ -246,7 +260,7 @@ func (c *forwardedCall) continueWith(r *host.Request, responses json.RawMessage)
 	case ended != nil:
 		c.state = callDone
 	case conn == nil:
-		c.state = callWaiting
+		c.state, c.questions = callWaiting, nil // what is still to be asked, connect finds out
 	default:
 		c.state = callSent
 		conn.HoldTimeout(&c.Call, false)
@@ -294,6 +308,9 @@ func (c *forwardedCall) abandon(reason json.RawMessage) {
 // refuse answers questions that nobody else will.
 func refuse(questions []*question) {
 	for _, q := range questions {
+		if q.hold != nil { // the next call asks
+			continue
+		}
 		q.answer(nil, &wire.Error{Code: transports.CodeNoHost, Message: "the host did not answer"})
 	}
 }

@@ -37,7 +37,8 @@
 // their requests go to the session that has a call in flight there
 // (serverrequest.go). Where the eras differ, questions change their form: those to
 // a host of the stateless era are the result of its request, which parks the call
-// (bridge.go), and what a result asks of a host that made the handshake becomes
+// (bridge.go); calls wait while the upstream has no answer to its question for the
+// roots (roots.go); and what a result asks of a host that made the handshake becomes
 // requests to it (rounds.go). announce.go notifies hosts when what they would read
 // has changed.
 //

@@ -115,6 +115,11 @@ func (c *forwardedCall) refuse(r *host.Request, err error) {
 
 // send sends the request. Conn.Start may call answered before it returns.
 func (c *forwardedCall) send(conn *upstream.Conn, release func()) {
+	if h := c.peer.rootsHold.Load(); h != nil {
+		release()
+		c.await(h)
+		return
+	}
 	r := c.hostRequest()
 	params, err := c.session.translateEra(conn, r.Era, c.route.params)
 	if err != nil {
@@ -285,7 +290,7 @@ func (c *forwardedCall) Request(ctx context.Context, method string, params json.
 	if r.Era == transports.Stateless {
 		return c.pose(ctx, method, params)
 	}
-	return c.peer.requestHost(ctx, c.session, r.Peer, method, params)
+	return c.peer.askHost(ctx, c.session, r.Peer, method, params)
 }
 
 // translateEra returns params as the era of an upstream wants them. What a host

@@ -48,6 +48,7 @@ func (a *Aggregator) load(ctx context.Context, u *lazy.Upstream) (*upstream.Conn
 func (a *Aggregator) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.Conn, error) {
 	began := time.Now()
 	p := a.peerOf(u)
+	p.forgetRoots()
 	server := u.Server
 	if p.speaksSSE.Load() {
 		server.Transport = schema.SSE
@@ -118,6 +119,12 @@ func (a *Aggregator) declarationTo(ctx context.Context, conn *upstream.Conn) (js
 		return nil, ctx.Err()
 	}
 	first, _ := a.sessions.firstDeclaration()
+	if first.era == transports.Stateless && wire.IsObject(wire.Get(first.capabilities, "roots")) {
+		// Nothing of that era changes them, but an upstream that has given up waiting
+		// for them is told so.
+		roots := wire.Set(wire.Get(first.capabilities, "roots"), "listChanged", []byte("true"))
+		return wire.Set(first.capabilities, "roots", roots), nil
+	}
 	return first.capabilities, nil
 }
 

@@ -35,10 +35,31 @@ func (p *peer) Request(ctx context.Context, method string, params json.RawMessag
 		return asking.Request(ctx, method, params)
 	}
 	all := p.agg.sessions.all()
+	if method == "roots/list" && slices.ContainsFunc(all, func(s *session) bool {
+		d := s.declaration()
+		return d.era == transports.Stateless && lacks(d.capabilities, method, params) == ""
+	}) { // the next call asks
+		q := newQuestion(method, params)
+		return p.requestRoots(ctx, q, func(ctx context.Context) func() (json.RawMessage, error) {
+			return func() (json.RawMessage, error) { return q.wait(ctx) }
+		})
+	}
 	if len(calls) > 0 || len(all) != 1 || lacks(all[0].declaration().capabilities, method, params) != "" {
 		return refused("no host with a call in flight supports %s", cmp.Or(serverRequests[method], method))
 	}
-	return p.requestHost(ctx, all[0], all[0].peer, method, params)
+	return p.askHost(ctx, all[0], all[0].peer, method, params)
+}
+
+// askHost is requestHost for an upstream of the handshake era, from which calls are
+// kept while it waits for the roots.
+func (p *peer) askHost(ctx context.Context, s *session, through transports.Peer, method string, params json.RawMessage) func() (json.RawMessage, error) {
+	ask := func(ctx context.Context) func() (json.RawMessage, error) {
+		return p.requestHost(ctx, s, through, method, params)
+	}
+	if method == "roots/list" {
+		return p.requestRoots(ctx, nil, ask)
+	}
+	return ask(ctx)
 }
 
 // refused is the answer to a server request that no host gets. Its code is our

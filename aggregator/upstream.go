@@ -24,10 +24,12 @@ const requestTimeout = 30 * time.Second
 type peer struct {
 	agg           *Aggregator
 	upstream      *lazy.Upstream
-	handshakeOnly atomic.Bool // its last connection made the initialize handshake
-	speaksSSE     atomic.Bool // its transport was left open, and is HTTP with SSE
-	relatesTasks  atomic.Bool // that has tasks of the handshake era, which other messages name
-	seenURIs      seenURIs    // in its results
+	handshakeOnly atomic.Bool                     // its last connection made the initialize handshake
+	speaksSSE     atomic.Bool                     // its transport was left open, and is HTTP with SSE
+	relatesTasks  atomic.Bool                     // that has tasks of the handshake era, which other messages name
+	seenURIs      seenURIs                        // in its results
+	rootsHold     atomic.Pointer[rootsHold]       // while its question for the roots is open
+	lastRoots     atomic.Pointer[json.RawMessage] // that its connection was given
 	calls         callsInFlight
 	listing       listing
 }

@@ -1,9 +1,11 @@
 package main_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"dynmcp/internal/mcptest"
@@ -128,5 +130,83 @@ func TestExampleConfigWorks(t *testing.T) {
 			t.Errorf("%s: %s", name, m.Text())
 		}
 		contains(t, m.Text(), `"mcp_name":"`+name+`"`, name+"/")
+	}
+}
+
+// TestNpxRootsNarrow has the file system server, whose folder is wider than the host's
+// root, read a file within the root and one beside it, directly and through dynmcp.
+// Nothing is read that would not be read directly, from the first call on.
+func TestNpxRootsNarrow(t *testing.T) {
+	t.Parallel()
+	folder, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	project := filepath.Join(folder, "project")
+	if err := os.Mkdir(project, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	inside, outside := filepath.Join(project, "mine.txt"), filepath.Join(folder, "other.txt")
+	writeFile(t, project, "mine.txt", "within the root")
+	writeFile(t, folder, "other.txt", "beside the root")
+	roots := `{"roots":[{"uri":` + quote("file://"+project) + `,"name":"project"}]}`
+	read := func(path string) string { return `{"path":` + quote(path) + `}` }
+	on := mcptest.Handlers{"roots/list": func(json.RawMessage) (any, error) { return roots, nil }}
+
+	direct := mcptest.Start(t, mcptest.HostOptions{Args: mcptest.Npx(t, filesystemServer, folder), OnRequest: on})
+	direct.Initialize(handshake, `{"roots":{"listChanged":true}}`)
+	direct.WaitStderr("Updated allowed directories")
+	wantInside, wantOutside := direct.Tool("read_text_file", read(inside)), direct.Tool("read_text_file", read(outside))
+	contains(t, wantInside.Text(), "within the root")
+	contains(t, wantOutside.Text(), "Access denied")
+
+	for _, description := range []string{"", "Reads files"} {
+		for _, era := range []string{handshake, stateless} {
+			name := map[string]string{"": "eager", "Reads files": "lazy"}[description] + ", host of " + era
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				host := mcptest.Start(t, mcptest.HostOptions{
+					Args:      []string{mcptest.Dynmcp(t), "-c", mcptest.Config(t, document([]entry{npm(t, "files", description, filesystemServer, folder)}))},
+					OnRequest: on,
+				})
+				call := func(path string) mcptest.Message { return use(host, "files/read_text_file", read(path)) }
+				asked := 0
+				if era == handshake {
+					host.Initialize(handshake, `{"roots":{"listChanged":true}}`)
+				} else {
+					call = func(path string) mcptest.Message {
+						const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"` + stateless + `","io.modelcontextprotocol/clientCapabilities":{"roots":{}}}`
+						m := host.Call("tools/call", useParams("files/read_text_file", read(path), meta))
+						for string(m.Member("resultType")) == `"input_required"` {
+							asked++
+							var questions map[string]struct{ Method string }
+							if err := json.Unmarshal(m.Member("inputRequests"), &questions); err != nil {
+								t.Fatal(err)
+							}
+							var answers []string
+							for key, q := range questions {
+								if q.Method != "roots/list" {
+									t.Errorf("it asks for %s", q.Method)
+								}
+								answers = append(answers, quote(key)+":"+roots)
+							}
+							m = host.Call("tools/call", useParams("files/read_text_file", read(path), meta,
+								`"inputResponses":{`+strings.Join(answers, ",")+`}`, `"requestState":`+string(m.Member("requestState"))))
+						}
+						return m
+					}
+				}
+				// The first call is the one that must be refused.
+				if got := call(outside); got.Text() != wantOutside.Text() {
+					t.Errorf("got %s, want %s", got.Raw, wantOutside.Text())
+				}
+				if got := call(inside); got.Text() != wantInside.Text() {
+					t.Errorf("got %s, want %s", got.Raw, wantInside.Text())
+				}
+				if era == stateless && asked != 1 {
+					t.Errorf("the host was asked %d times, want once", asked)
+				}
+			})
+		}
 	}
 }
