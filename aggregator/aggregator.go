@@ -168,6 +168,7 @@ func (a *Aggregator) upstreamChanged(u *lazy.Upstream) {
 		a.dropEvicted(u)
 		a.log.Warn("evicted", "upstream", status.Name, "err", status.Err)
 	case lazy.Lost:
+		a.noteFailure(u, reason(status.Err))
 		a.log.Warn("lost", "upstream", status.Name, "err", status.Err)
 	case lazy.Ready:
 		a.log.Info("ready", "upstream", status.Name)
@@ -182,6 +183,16 @@ func (a *Aggregator) dropEvicted(u *lazy.Upstream) {
 	defer a.reload.RUnlock()
 	if a.isCurrent(u) && u.Status().State == lazy.Evicted {
 		a.catalog.Drop(u.Server.Name)
+	}
+}
+
+// noteFailure has the catalogue say why an upstream that has never been listed is
+// not there.
+func (a *Aggregator) noteFailure(u *lazy.Upstream, why string) {
+	a.reload.RLock()
+	defer a.reload.RUnlock()
+	if a.isCurrent(u) {
+		a.catalog.Fail(u.Server.Name, why)
 	}
 }
 

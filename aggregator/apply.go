@@ -61,6 +61,7 @@ func (a *Aggregator) swap(st *state) {
 		if now := a.set.Get(u.Server.Name); now != nil && now.Server.Lazy() {
 			a.catalog.Put(u.Server.Name, nil)
 		}
+		a.catalog.Fail(u.Server.Name, "") // the new one has not failed
 	}
 	a.catalog.Declare(catalogServers(st.cfg))
 	a.peers.Range(func(key, _ any) bool {

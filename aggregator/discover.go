@@ -11,24 +11,30 @@ import (
 	"dynmcp/internal/wire"
 	"dynmcp/lazy"
 	"dynmcp/schema"
+	"dynmcp/transports"
 	"dynmcp/transports/host"
 )
 
 // discoverSurface is the default one: the catalogue as the description of
-// discover_tool, and two tools to use what it shows.
+// discover_tool, and two tools to use what it shows. Each answers once, as text:
+// of a structured twin hosts show that alone, without what the text says to do.
 func discoverSurface(a *Aggregator, cfg *schema.Config) []tool {
 	tools := []tool{
 		{name: "discover_tool", call: a.discoverTool, definitions: func(v *catalog.View) []json.RawMessage {
 			return []json.RawMessage{define("discover_tool", v.Describe(maxChars(cfg)), discoverInput, `{"readOnlyHint":true,"openWorldHint":false}`, alwaysLoad)}
 		}},
-		{name: "use_tool", call: a.useTool, definitions: fixed(
-			define("use_tool", useDescription, useInput, "", `{"anthropic/alwaysLoad":true,"anthropic/maxResultSizeChars":500000}`))},
+		{name: "use_tool", call: a.useTool, definitions: fixed(define("use_tool", useDescription, useInput, "", alwaysLoad))},
 	}
-	if slices.ContainsFunc(cfg.Servers, func(s schema.Server) bool { return !s.Disabled && s.Lazy() }) {
+	if hasLoadTool(cfg) {
 		tools = append(tools, tool{name: "load_mcp", call: a.loadMCP, definitions: fixed(
 			define("load_mcp", loadDescription, loadInput, `{"readOnlyHint":false,"destructiveHint":false,"idempotentHint":true}`, alwaysLoad))})
 	}
 	return tools
+}
+
+// hasLoadTool reports whether there is anything for load_mcp to load.
+func hasLoadTool(cfg *schema.Config) bool {
+	return slices.ContainsFunc(cfg.Servers, func(s schema.Server) bool { return !s.Disabled && s.Lazy() })
 }
 
 const (
@@ -36,177 +42,161 @@ const (
 	loadDescription = "Load a previously deferred MCP server, one that <mcp_servers> in the description of discover_tool lists. Answers with the tools, resources and prompts that it brings."
 
 	discoverInput = `{"type":"object","properties":{` +
-		`"tool_name":{"type":"string","description":"A tool, as <tools> names it: answers its full definition."},` +
-		`"query":{"type":"string","description":"Words to search all loaded tools for: answers the best matches."},` +
-		`"server":{"type":"string","description":"A server: answers the list of its tools."},` +
-		`"limit":{"type":"integer","minimum":1,"description":"The most entries to answer."},` +
-		`"offset":{"type":"integer","minimum":0,"description":"How many entries of a list to skip."}}}`
+		`"tool_name":{"type":"string","description":"Name of a tool. Returns its definition."},` +
+		`"full":{"type":"boolean","description":"With tool_name: large output schemas too."},` +
+		`"query":{"type":"string","description":"Search words. Returns the best-matching tools."},` +
+		`"server":{"type":"string","description":"Name of a server. Returns the list of its tools."},` +
+		`"limit":{"type":"integer","minimum":1,"description":"Maximum number of entries."},` +
+		`"offset":{"type":"integer","minimum":0,"description":"Number of entries to skip."}},"additionalProperties":false}`
 	useInput = `{"type":"object","properties":{` +
-		`"tool_name":{"type":"string","description":"The tool, as discover_tool names it."},` +
-		`"tool_input":{"type":"object","description":"The tool's arguments, as its input schema wants them.","additionalProperties":true}},` +
+		`"tool_name":{"type":"string","description":"Name of the tool, as discover_tool shows it."},` +
+		`"tool_input":{"type":"object","description":"Arguments of the tool, as its input schema wants them.","additionalProperties":true}},` +
 		`"required":["tool_name"]}`
 	loadInput = `{"type":"object","properties":{` +
-		`"mcp_name":{"type":"string","description":"The server, as <mcp_servers> names it."}},` +
-		`"required":["mcp_name"]}`
+		`"mcp_name":{"type":"string","description":"Name of the server, from <mcp_servers>."},` +
+		`"retry":{"type":"boolean","description":"Try a server that was given up once more."}},` +
+		`"required":["mcp_name"],"additionalProperties":false}`
 
 	// alwaysLoad keeps hosts that search for tools from hiding ours.
 	alwaysLoad = `{"anthropic/alwaysLoad":true}`
 )
 
-// discoverTool answers one tool, the best matches, or a list.
+// discoverTool answers one tool, the best matches, or a list. Where that is of a
+// server which has not been listed, it is loaded first.
 func (a *Aggregator) discoverTool(s *session, r *host.Request, p callParams) {
-	var in struct {
-		ToolName string `json:"tool_name"`
-		Query    string `json:"query"`
-		Server   string `json:"server"`
-		Limit    int    `json:"limit"`
-		Offset   int    `json:"offset"`
-	}
-	if err := decode(p.arguments.In(p.all), &in); err != nil {
-		r.Reply(errorResult("discover_tool: "+err.Error()), nil)
+	in, err := readDiscovery(p.arguments.In(p.all))
+	if err != nil {
+		refuseArguments(r, "discover_tool", err)
 		return
 	}
-	r.Reply(discovered(a.viewOf(s), in.ToolName, in.Query, in.Server, in.Offset, in.Limit), nil)
-}
-
-func discovered(v *catalog.View, name, query, server string, offset, limit int) json.RawMessage {
+	view := a.viewOf(s)
+	var u *lazy.Upstream
 	switch {
-	case name != "":
-		t, ok := v.Tool(name)
-		if !ok {
-			return errorResult(v.Unknown(name))
-		}
-		return textResult(v.Details(t), v.Definition(t))
-	case query != "":
-		page := v.Found(query, limit)
-		return textResult(page.Text, page.Structured)
+	case in.tool != "" && meant(view, in.tool) == nil:
+		u = a.unlisted(view, view.ServerOf(in.tool))
+	case in.tool == "" && in.query == "":
+		name, _ := view.ServerMeant(in.server)
+		u = a.unlisted(view, name)
 	}
-	page, ok := v.Page(server, offset, limit)
+	if u == nil {
+		r.Reply(a.discovered(s, in), nil)
+		return
+	}
+	a.spawnFor(r, func() {
+		_, release, err := a.acquire(r, u, u.Acquire)
+		if err != nil {
+			a.fail(r, err, true)
+			return
+		}
+		defer release()
+		r.Reply(a.discovered(s, in), nil)
+	})
+}
+
+func (a *Aggregator) discovered(s *session, in discovery) json.RawMessage {
+	view := a.viewOf(s)
+	switch {
+	case in.tool != "":
+		t := meant(view, in.tool)
+		switch {
+		case t == nil:
+			return errorResult(a.unknownTool(view, in.tool))
+		case in.full:
+			return textResult(view.Details(t))
+		}
+		return textResult(view.Brief(t))
+	case in.query != "":
+		return textResult(view.Found(in.query, in.limit))
+	}
+	server, ok := in.server, true
+	if server != "" {
+		server, ok = view.ServerMeant(server)
+	}
 	if !ok {
-		return errorResult(v.UnknownServer(server))
+		return errorResult(a.unknownServer(view, in.server))
 	}
-	return textResult(page.Text, page.Structured)
+	page, _ := view.Page(server, in.offset, in.limit)
+	return textResult(page.Text)
 }
 
-// decode reads arguments; a wrong type is named with its member.
-func decode(arguments json.RawMessage, into any) error {
-	if len(arguments) == 0 || string(arguments) == "null" {
-		return nil
+// meant returns the tool of a name, or the one that a name spelled otherwise
+// can only mean; nil if there is none.
+func meant(view *catalog.View, name string) *catalog.Tool {
+	if t, ok := view.Tool(name); ok {
+		return t
 	}
-	err := json.Unmarshal(arguments, into)
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
-		if wrong.Field == "" {
-			return fmt.Errorf("the arguments must be an object, not %s", wire.TypeName(arguments))
-		}
-		return fmt.Errorf("%q must be a %s, not a %s", wrong.Field, strings.TrimPrefix(wrong.Type.String(), "*"), wrong.Value)
-	}
-	return err
+	t, _ := view.Meant(name)
+	return t
 }
 
-// useTool calls an upstream's tool, after its server was loaded if need be.
+// useTool calls an upstream's tool, after its server was loaded if need be. It
+// calls none by another name than its own: hosts, and people's rules in them,
+// decide by that name.
 func (a *Aggregator) useTool(s *session, r *host.Request, p callParams) {
 	name, input, err := useArguments(p.arguments.In(p.all))
 	if err != nil {
-		r.Reply(errorResult("use_tool: "+err.Error()), nil)
+		refuseArguments(r, "use_tool", err)
 		return
 	}
 	view := a.viewOf(s)
 	if t, ok := view.Tool(name); ok {
-		a.callUpstream(s, r, t, p.with(t.Upstream, input), true)
+		a.use(s, r, t, p, input)
 		return
 	}
-	if u := a.unlisted(view, name); u != nil {
-		a.spawnFor(r, func() { a.loadAndUse(s, r, u, p, name, input) })
-		return
-	}
-	r.Reply(errorResult(view.Unknown(name)), nil)
-}
-
-// useArguments reads the arguments of use_tool. The input is an object, or a
-// string that holds one: some hosts write it so.
-func useArguments(arguments json.RawMessage) (name string, input json.RawMessage, err error) {
-	if len(arguments) == 0 {
-		return "", nil, errors.New(`"tool_name" is missing`)
-	}
-	rawName, input, err := wire.GetStrict(arguments, "tool_name", "tool_input")
-	if err != nil {
-		return "", nil, err
-	}
-	name, ok := wire.Text(rawName)
-	switch {
-	case rawName == nil || ok && name == "":
-		return "", nil, errors.New(`"tool_name" is missing`)
-	case !ok:
-		return "", nil, fmt.Errorf(`"tool_name" must be a string, not %s`, wire.TypeName(rawName))
-	}
-	if text, ok := wire.Text(input); ok {
-		input = wire.JoinLines([]byte(strings.TrimSpace(text)))
-		if !wire.Valid(input) {
-			return "", nil, errors.New(`"tool_input" is a string that holds no JSON; pass the tool's arguments as an object`)
-		}
-	}
-	if len(input) == 0 || string(input) == "null" {
-		input = json.RawMessage(`{}`)
-	}
-	if !wire.IsObject(input) {
-		return "", nil, fmt.Errorf(`"tool_input" must be an object with the tool's arguments, not %s`, wire.TypeName(input))
-	}
-	return name, input, nil
-}
-
-// unlisted returns the upstream that a name not in the catalogue may belong
-// to: one that has not been listed yet. In single-wrap mode there is but one.
-func (a *Aggregator) unlisted(view *catalog.View, name string) *lazy.Upstream {
-	u := a.single()
+	u := a.unlisted(view, view.ServerOf(name))
 	if u == nil {
-		server, _, ok := strings.Cut(name, "/")
-		if !ok {
-			return nil
+		r.Reply(errorResult(a.unknownTool(view, name)), nil)
+		return
+	}
+	a.spawnFor(r, func() {
+		_, release, err := a.acquire(r, u, u.Acquire)
+		if err != nil {
+			a.fail(r, err, true)
+			return
 		}
-		u = a.set.Get(server)
-	}
-	if !isOffered(u) {
-		return nil
-	}
-	if info, ok := view.Server(u.Server.Name); !ok || info.Loaded {
-		return nil
-	}
-	return u
+		defer release()
+		view := a.viewOf(s)
+		if t, ok := view.Tool(name); ok {
+			a.use(s, r, t, p, input)
+			return
+		}
+		r.Reply(errorResult(a.unknownTool(view, name)), nil)
+	})
 }
 
-func (a *Aggregator) loadAndUse(s *session, r *host.Request, u *lazy.Upstream, p callParams, name string, input json.RawMessage) {
-	_, release, err := a.acquire(r, u, u.Acquire)
-	if err != nil {
-		a.fail(r, err, true)
-		return
+// use calls a tool with the input that use_tool was given.
+func (a *Aggregator) use(s *session, r *host.Request, t *catalog.Tool, p callParams, input json.RawMessage) {
+	input, changed := t.FitNumbers(input)
+	a.callUpstream(s, r, t, route{params: p.with(t.Upstream, input), asText: true, tool: t, changed: changed})
+}
+
+// unlisted returns the upstream of a server that is offered and has not been
+// listed yet, else nil.
+func (a *Aggregator) unlisted(view *catalog.View, server string) *lazy.Upstream {
+	info, ok := view.Server(server)
+	if u := a.set.Get(server); ok && !info.Loaded && isOffered(u) {
+		return u
 	}
-	defer release()
-	view := a.viewOf(s)
-	t, ok := view.Tool(name)
-	if !ok {
-		r.Reply(errorResult(view.Unknown(name)), nil)
-		return
-	}
-	a.callUpstream(s, r, t, p.with(t.Upstream, input), true)
+	return nil
 }
 
 // loadMCP loads a server and answers what it brought.
 func (a *Aggregator) loadMCP(s *session, r *host.Request, p callParams) {
-	var in struct {
-		Name string `json:"mcp_name"`
-	}
-	if err := decode(p.arguments.In(p.all), &in); err != nil {
-		r.Reply(errorResult("load_mcp: "+err.Error()), nil)
+	name, retry, err := loadArguments(p.arguments.In(p.all))
+	if err != nil {
+		refuseArguments(r, "load_mcp", err)
 		return
 	}
-	if in.Name == "" {
-		r.Reply(errorResult(`load_mcp: "mcp_name" is missing`), nil)
-		return
+	view := a.viewOf(s)
+	if meant, ok := view.ServerMeant(name); ok {
+		name = meant
 	}
-	u := a.set.Get(in.Name)
+	u := a.set.Get(name)
+	if retry && u != nil {
+		u.Readmit()
+	}
 	if !isOffered(u) {
-		r.Reply(errorResult(a.catalog.View().UnknownServer(in.Name)), nil)
+		r.Reply(errorResult(a.unknownServer(view, name)), nil)
 		return
 	}
 	a.spawnFor(r, func() { a.loadNamed(s, r, u) })
@@ -217,7 +207,7 @@ func (a *Aggregator) loadNamed(s *session, r *host.Request, u *lazy.Upstream) {
 	var evicted *lazy.EvictedError
 	switch {
 	case errors.As(err, &evicted) && evicted.Err == nil: // evicted before
-		r.Reply(errorResult(a.catalog.View().UnknownServer(u.Server.Name)), nil)
+		r.Reply(errorResult(a.unknownServer(a.viewOf(s), u.Server.Name)), nil)
 		return
 	case err != nil:
 		a.fail(r, err, true)
@@ -225,6 +215,55 @@ func (a *Aggregator) loadNamed(s *session, r *host.Request, u *lazy.Upstream) {
 	}
 	defer release()
 	a.awaitRefresh(a.ctx)
-	structured, text := a.viewOf(s).Loaded(u.Server.Name)
-	r.Reply(textResult(text, structured), nil)
+	r.Reply(textResult(a.viewOf(s).Loaded(u.Server.Name)), nil)
+}
+
+// unknownTool answers the name of a tool that is not there.
+func (a *Aggregator) unknownTool(view *catalog.View, name string) string {
+	text := view.Unknown(name)
+	if view.ServerOf(name) != "" {
+		return text
+	}
+	for _, u := range a.set.All() {
+		if leaf, ok := strings.CutPrefix(name, u.Server.Name); ok && strings.HasPrefix(leaf, "/") {
+			text += givenUp(u)
+		}
+	}
+	return text
+}
+
+// unknownServer answers the name of a server that is not offered.
+func (a *Aggregator) unknownServer(view *catalog.View, name string) string {
+	return view.UnknownServer(name) + givenUp(a.set.Get(name))
+}
+
+// givenUp says why an upstream is not offered any more and how to have it tried
+// again, "" of any other.
+func givenUp(u *lazy.Upstream) string {
+	if u == nil {
+		return ""
+	}
+	status := u.Status()
+	if status.State != lazy.Evicted {
+		return ""
+	}
+	times := fmt.Sprintf("%d failures", status.Failures)
+	if status.Failures == 1 {
+		times = "1 failure"
+	}
+	return fmt.Sprintf("\n%s was given up after %s, because %s. load_mcp {\"mcp_name\": %s, \"retry\": true} tries it once more.",
+		status.Name, times, reason(status.Err), wire.Quote(status.Name))
+}
+
+// reason is an upstream's last failure in one line.
+func reason(err error) string {
+	var failure *transports.Failure
+	if errors.As(err, &failure) {
+		err = failure.Cause
+	}
+	if err == nil {
+		return "it does not start"
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")
+	return transports.Printable([]byte(strings.TrimRight(line, ".")), 200)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -30,7 +31,7 @@ var sameEveryTime = map[string][]string{
 	"get-structured-content": {
 		`{"location":"New York"}`, `{"location":"Chicago"}`, `{"location":"Los Angeles"}`,
 	},
-	"get-sum":                     {`{"a":1,"b":2}`, `{"a":1e2,"b":0.1}`, `{"a":9007199254740993,"b":0}`, `{"a":"1","b":2}`},
+	"get-sum":                     {`{"a":1,"b":2}`, `{"a":1e2,"b":0.1}`, `{"a":9007199254740993,"b":0}`, `{"a":"x","b":2}`},
 	"get-tiny-image":              {`{}`},
 	"gzip-file-as-resource":       {`{"name":"a.gz","data":"data:text/plain;base64,aGVsbG8=","outputType":"resource"}`, `{"name":"b.gz","data":"data:text/plain,hello"}`},
 	"get-resource-reference":      {`{"resourceType":"Text","resourceId":0}`, `{"resourceType":"x"}`},
@@ -60,6 +61,9 @@ var answers = map[string]func(json.RawMessage) (any, error){
 		return fmt.Sprintf(`{"role":"assistant","model":"m","content":{"type":"text","text":%q}}`, params), nil
 	},
 }
+
+// addedSchema is what use_tool adds where a server complains of the input.
+var addedSchema = regexp.MustCompile(`,\{"type":"text","text":"Input schema of (?:[^"\\]|\\.)*"\}`)
 
 func TestSameAsDirect(t *testing.T) {
 	t.Parallel()
@@ -94,7 +98,9 @@ func TestSameAsDirect(t *testing.T) {
 			compare(name+" "+input, want, shown.Tool(name, input))
 			// use_tool says what there is instead, and that it makes no task.
 			if name != "no-such-tool" && name != "simulate-research-query" {
-				compare("use_tool "+name+" "+input, want, used.Tool("use_tool", fmt.Sprintf(`{"tool_name":%q,"tool_input":%s}`, name, input)))
+				got := used.Tool("use_tool", fmt.Sprintf(`{"tool_name":%q,"tool_input":%s}`, name, input))
+				got.Result = addedSchema.ReplaceAll(got.Result, nil)
+				compare("use_tool "+name+" "+input, want, got)
 			}
 		}
 	}

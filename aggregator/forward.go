@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"dynmcp/catalog"
 	"dynmcp/internal/wire"
 	"dynmcp/lazy"
 	"dynmcp/transports"
@@ -24,6 +25,9 @@ type route struct {
 	refused  func(error) // takes an error in the place of the host; may be nil
 	retry    bool        // it certainly did not run the first time
 	rounds   int         // how often it was sent again with answers of the host
+
+	tool    *catalog.Tool // that use_tool calls, nil of anything else
+	changed []string      // what the input was changed in to fit the tool's schema
 }
 
 // The states of a forwarded call.
@@ -220,7 +224,7 @@ func (c *forwardedCall) deliver(r *host.Request, conn *upstream.Conn, result jso
 			c.agg.fail(r, err, c.route.asText)
 			return
 		}
-		r.Reply(result, nil)
+		r.Reply(c.explained(result), nil)
 	case !c.route.retry && isRepeatable(err, conn):
 		again := c.route // as a call of its own: conn.Start may not have returned yet
 		again.retry = true
@@ -228,7 +232,7 @@ func (c *forwardedCall) deliver(r *host.Request, conn *upstream.Conn, result jso
 	case c.route.refused != nil:
 		c.route.refused(err)
 	default:
-		c.agg.fail(r, shownError(r, conn, err), c.route.asText)
+		c.agg.fail(r, shownError(r, conn, c.explainedError(err)), c.route.asText)
 	}
 }
 
@@ -399,7 +403,7 @@ func (a *Aggregator) fail(r *host.Request, err error, asText bool) {
 	case !isFailure && errors.As(err, &rpc):
 		r.Reply(nil, rpc)
 	case asText:
-		r.Reply(errorResult(explain(err)), nil)
+		r.Reply(errorResult(a.explain(err)), nil)
 	case isFailure:
 		r.Reply(nil, failure.Wire())
 	default:
@@ -409,14 +413,23 @@ func (a *Aggregator) fail(r *host.Request, err error, asText bool) {
 
 // explain puts a failure in words for a model: what failed, whether the call
 // ran, what to do.
-func explain(err error) string {
+func (a *Aggregator) explain(err error) string {
 	var evicted *lazy.EvictedError
 	var failure *transports.Failure
 	switch {
 	case errors.As(err, &evicted) && errors.As(evicted.Err, &failure):
-		return failure.Text() + fmt.Sprintf("\n%s failed to load after %d attempts and will no longer be offered.", evicted.Upstream, evicted.Attempts)
+		return failure.Text() + fmt.Sprintf("\n%s failed to load after %d attempts and will no longer be offered. load_mcp {\"mcp_name\": %s, \"retry\": true} tries it once more.",
+			evicted.Upstream, evicted.Attempts, wire.Quote(evicted.Upstream))
 	case errors.As(err, &failure):
-		return failure.Text()
+		said := *failure
+		if info, ok := a.catalog.View().Server(said.Upstream); ok {
+			said.Upstream = info.Called
+		}
+		text := said.Text()
+		if failure.Code == transports.CodeBackingOff && hasLoadTool(a.config()) {
+			text += fmt.Sprintf("\nload_mcp {\"mcp_name\": %s} tries it at once.", wire.Quote(failure.Upstream))
+		}
+		return text
 	}
 	return err.Error()
 }

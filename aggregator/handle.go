@@ -95,8 +95,17 @@ func (a *Aggregator) callTool(s *session, r *host.Request) {
 			a.dispatch(s, r, route{upstream: u, params: r.Params})
 			return
 		}
-		r.Reply(nil, invalid("Unknown tool: %s", name))
+		r.Reply(nil, a.notShown(name))
 	})
+}
+
+// notShown is the error for a tool that no surface shows. If use_tool can call it,
+// the error says how.
+func (a *Aggregator) notShown(name string) *wire.Error {
+	if t := meant(a.catalog.View(), name); t != nil && a.exposes(schema.ExposeDiscover) {
+		return invalid("Unknown tool: %s. Call it through use_tool: {\"tool_name\": %s, \"tool_input\": {…}}", name, wire.Quote(t.Name))
+	}
+	return invalid("Unknown tool: %s", name)
 }
 
 // callFound calls the upstream's tool that a surface shows under a name. Its
@@ -112,25 +121,26 @@ func (a *Aggregator) callFound(s *session, r *host.Request, name string) bool {
 			if found.Upstream != name {
 				params = wire.Set(params, "name", wire.Quote(found.Upstream))
 			}
-			a.callUpstream(s, r, found, params, false)
+			a.callUpstream(s, r, found, route{params: params})
 			return true
 		}
 	}
 	return false
 }
 
-// callUpstream calls a tool with params made for its upstream.
-func (a *Aggregator) callUpstream(s *session, r *host.Request, t *catalog.Tool, params json.RawMessage, asText bool) {
+// callUpstream calls a tool by a route that lacks its upstream.
+func (a *Aggregator) callUpstream(s *session, r *host.Request, t *catalog.Tool, to route) {
 	u := a.set.Get(t.Server)
 	if !isOffered(u) {
-		r.Reply(errorResult(a.catalog.View().UnknownServer(t.Server)), nil)
+		r.Reply(errorResult(a.unknownServer(a.catalog.View(), t.Server)), nil)
 		return
 	}
-	if asText && t.OnlyTask && r.Era == transports.Handshake && wire.Get(params, "task") == nil {
+	if to.asText && t.OnlyTask && r.Era == transports.Handshake && wire.Get(to.params, "task") == nil {
 		r.Reply(errorResult(fmt.Sprintf("%s runs only as a task (MCP tasks), which a call of use_tool is not: call it by its own name, %s.", t.Name, t.Direct)), nil)
 		return
 	}
-	a.dispatch(s, r, route{upstream: u, params: params, asText: asText})
+	to.upstream = u
+	a.dispatch(s, r, to)
 }
 
 // callParams are the params of a tools/call, and where two members of theirs are.

@@ -32,6 +32,7 @@ type session struct {
 	subscribed  map[string]bool                         // resource URIs
 	progress    map[string]func(params json.RawMessage) // of server requests, by the token we gave
 	lastToken   int64                                   // or id of a question, which we gave
+	schemas     map[string]bool                         // the tools whose input schema an error has shown it
 }
 
 // A declaration is what a host said of itself.

@@ -66,17 +66,12 @@ func fixed(definition json.RawMessage) func(*catalog.View) []json.RawMessage {
 
 func maxChars(cfg *schema.Config) int { return cfg.Catalog.MaxChars }
 
-// textResult returns a tool result of one text and, where structured is not
-// nil, that as structured content.
-func textResult(text string, structured json.RawMessage) json.RawMessage {
-	out := fmt.Appendf(nil, `{"content":[{"type":"text","text":%s}]`, wire.Quote(text))
-	if structured != nil {
-		out = append(append(out, `,"structuredContent":`...), structured...)
-	}
-	return append(out, '}')
+// textResult returns a tool result of one text.
+func textResult(text string) json.RawMessage {
+	return fmt.Appendf(nil, `{"content":[{"type":"text","text":%s}]}`, wire.Quote(text))
 }
 
 // errorResult returns a tool result that tells the model what went wrong.
 func errorResult(text string) json.RawMessage {
-	return wire.Set(textResult(text, nil), "isError", []byte("true"))
+	return wire.Set(textResult(text), "isError", []byte("true"))
 }

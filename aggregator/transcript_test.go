@@ -164,7 +164,7 @@ func (st *stage) received(out *bytes.Buffer) {
 }
 
 // ourTexts are what the catalogue writes; its own tests look at them.
-var ourTexts = regexp.MustCompile(`("instructions":|"description":|"text":)"(?:Tools of other|Shows the tools)(?:[^"\\]|\\.)*"`)
+var ourTexts = regexp.MustCompile(`("instructions":|"description":|"text":)"(?:The tools of|Shows the tools)(?:[^"\\]|\\.)*"`)
 
 var ourStates = regexp.MustCompile(regexp.QuoteMeta(statePrefix) + `[\w-]+`)
 

@@ -23,7 +23,7 @@ func TestPageOfEverything(t *testing.T) {
 	if !ok || p.Next != 0 {
 		t.Errorf("got %v, next %d", ok, p.Next)
 	}
-	golden(t, "page_all", p.Text+"\n\n"+string(p.Structured))
+	golden(t, "page_all", p.Text)
 }
 
 func TestPageOfOneServerHasItsInstructionsOnce(t *testing.T) {
@@ -33,7 +33,7 @@ func TestPageOfOneServerHasItsInstructionsOnce(t *testing.T) {
 	var out strings.Builder
 	for offset := 0; ; {
 		p, _ := v.Page("s", offset, 2)
-		out.WriteString(p.Text + "\n" + string(p.Structured) + "\n---\n")
+		out.WriteString(p.Text + "\n---\n")
 		if offset = p.Next; offset == 0 {
 			break
 		}
@@ -46,7 +46,7 @@ func TestPageOfUnloadedServerSaysHowToLoad(t *testing.T) {
 	if !ok {
 		t.Fatal("not known")
 	}
-	golden(t, "page_unloaded", p.Text+"\n"+string(p.Structured))
+	golden(t, "page_unloaded", p.Text)
 }
 
 func TestPageOfUnknownServer(t *testing.T) {
@@ -55,30 +55,39 @@ func TestPageOfUnknownServer(t *testing.T) {
 	}
 }
 
-func TestPagesCoverEveryToolOnceAndStaySmall(t *testing.T) {
-	v := loadedWith([]Server{{Name: "s"}, {Name: "later", Lazy: true}}, map[string]*Listing{"s": many(1300)}).View()
-	for _, limit := range []int{0, 1, 7, 1 << 30} {
-		seen := 0
-		for offset := 0; ; {
-			p, _ := v.Page("", offset, limit)
-			if len(p.Text) > pageBytes+500 {
-				t.Fatalf("limit %d: a page of %d bytes", limit, len(p.Text))
+func TestPagesCoverEverythingOnceAndStaySmall(t *testing.T) {
+	servers := []Server{{Name: "s"}}
+	for i := range 1299 {
+		servers = append(servers, Server{Name: fmt.Sprintf("later-%d", i), Lazy: true, Description: strings.Repeat("words ", 30)})
+	}
+	v := loadedWith(servers, map[string]*Listing{"s": many(1300)}).View()
+	for _, server := range []string{"s", ""} {
+		for _, limit := range []int{0, 1, 7, 1 << 30} {
+			seen := map[string]bool{}
+			for offset := 0; ; {
+				p, _ := v.Page(server, offset, limit)
+				if len(p.Text) > pageBytes+500 {
+					t.Fatalf("limit %d: a page of %d bytes", limit, len(p.Text))
+				}
+				for line := range strings.Lines(p.Text) {
+					if name, ok := strings.CutPrefix(line, "- "); ok {
+						seen[strings.Fields(name)[0]] = true
+					}
+				}
+				if p.Next == 0 {
+					break
+				}
+				if !strings.Contains(p.Text, fmt.Sprintf(`"offset": %d}`, p.Next)) {
+					t.Fatalf("it is not said how to go on: %s", p.Text[len(p.Text)-100:])
+				}
+				offset = p.Next
 			}
-			var s struct{ Tools, Servers []json.RawMessage }
-			if err := json.Unmarshal(p.Structured, &s); err != nil {
-				t.Fatal(err)
+			if len(seen) != 1300 {
+				t.Errorf("server %q, limit %d: %d entries seen, want 1300", server, limit, len(seen))
 			}
-			seen += len(s.Tools) + len(s.Servers)
-			if p.Next == 0 {
-				break
-			}
-			offset = p.Next
-		}
-		if seen != 1302 {
-			t.Errorf("limit %d: %d entries seen, want 1302", limit, seen)
 		}
 	}
-	if p, _ := v.Page("", 5000, 0); !strings.Contains(p.Text, "there are 1302") {
+	if p, _ := v.Page("s", 5000, 0); !strings.Contains(p.Text, "there are 1300") {
 		t.Error(p.Text)
 	}
 }
@@ -89,21 +98,19 @@ func TestLoadedListsEverythingByName(t *testing.T) {
 	l.Templates = raws(`{"uriTemplate":"page://{n}","name":"Page n"}`)
 	l.Prompts = raws(`{"name":"debug","description":"Debug a page"}`)
 	l.Instructions = "Navigate first."
-	structured, text := one(Server{Name: "chrome", Lazy: true}, l).Loaded("chrome")
+	text := one(Server{Name: "chrome", Lazy: true}, l).Loaded("chrome")
 	golden(t, "loaded", text)
-	var a, b any
-	if json.Unmarshal(structured, &a) != nil || json.Unmarshal([]byte(text), &b) != nil {
+	if !json.Valid([]byte(text)) {
 		t.Fatal("not JSON")
 	}
-	equal(t, a, b)
 }
 
 func TestLoadedOfNothing(t *testing.T) {
-	_, text := one(Server{Name: "x"}, &Listing{}).Loaded("x")
+	text := one(Server{Name: "x"}, &Listing{}).Loaded("x")
 	equal(t, text, `{"mcp_name":"x","tools":[],"resources":[],"resource_templates":[],"prompts":[]}`)
 	v := office().View()
 	for _, name := range []string{"chrome", "nobody"} {
-		if s, text := v.Loaded(name); s != nil || text != "" {
+		if text := v.Loaded(name); text != "" {
 			t.Errorf("%s: %s", name, text)
 		}
 	}
@@ -118,16 +125,16 @@ func TestLoadedStaysUnder16KiB(t *testing.T) {
 		name                string
 		l                   *Listing
 		tools, lines, extra int // tools told, of those with a line, resources told
-		more                bool
+		more                string
 	}{
-		{"lines", many(60), 60, 60, 0, false},
-		{"names", many(300), 300, 0, 0, false},
-		{"count", many(2000), 430, 0, 0, true},
-		{"resources", big, 60, 0, 520, true},
+		{"lines", many(60), 60, 60, 0, ""},
+		{"names", many(300), 300, 0, 0, "left out to keep this short: descriptions of 300 tools."},
+		{"count", many(2000), 430, 0, 0, "descriptions of 2000 tools, 15"},
+		{"resources", big, 60, 0, 520, "descriptions of 3000 resources, descriptions of 60 tools, 2"},
 	} {
 		tt.l.Instructions = strings.Repeat("漢\"", 3000)
 		v := one(Server{Name: "s"}, tt.l)
-		_, text := v.Loaded("s")
+		text := v.Loaded("s")
 		if len(text) > pageBytes {
 			t.Errorf("%s: %d bytes", tt.name, len(text))
 		}
@@ -148,7 +155,7 @@ func TestLoadedStaysUnder16KiB(t *testing.T) {
 				lines++
 			}
 		}
-		if len(got.Tools) < tt.tools*9/10 || lines != tt.lines || len(got.Resources) < tt.extra*9/10 || (got.More != "") != tt.more {
+		if len(got.Tools) < tt.tools*9/10 || lines != tt.lines || len(got.Resources) < tt.extra*9/10 || (got.More != "") != (tt.more != "") || !strings.Contains(got.More, tt.more) {
 			t.Errorf("%s: %d tools, %d lines, %d resources, more %q", tt.name, len(got.Tools), lines, len(got.Resources), got.More)
 		}
 	}

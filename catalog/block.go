@@ -5,48 +5,52 @@ import (
 	"strings"
 )
 
-// mode is how much of a loaded server's tools a text shows. Each says less
-// than the one before.
-type mode int
-
-const (
-	whole   mode = iota // name and line
-	lines80             // name and a shorter line
-	lines60
-	lines40
-	names  // one name per line
-	packed // the names of a server on one line
-	modes
-)
-
-// widths is how long a tool's line may be in each mode; 0: names only.
-var widths = [modes]int{whole: lineWidth, lines80: 80, lines60: 60, lines40: 40}
-
-// block returns the lines about one loaded server inside <tools>.
-func (p *part) block(m mode) string {
-	switch {
+// block returns the lines about one loaded server inside <tools>: those of the
+// first tools, as many as lines and at most width(i) units long, and of the
+// others names as many as names. Where every tool has a line, the server needs
+// no words.
+func (p *part) block(words, names, lines int, width func(i int) int) string {
+	switch lines = min(lines, len(p.tools)); {
 	case len(p.tools) == 0:
-		return p.after("no tools")
-	case m == packed:
-		return p.after(p.leafNames())
+		return p.heading(words, "no tools")
+	case lines == 0:
+		return p.heading(words, p.leafNames(0, names))
 	}
 	var b strings.Builder
-	if !p.server.Bare {
-		b.WriteString(p.heading() + "\n")
+	switch {
+	case p.server.Bare:
+	case lines == len(p.tools):
+		b.WriteString(p.heading(0, ""))
+	default:
+		b.WriteString(p.heading(words, ""))
 	}
-	for _, t := range p.tools {
-		b.WriteString(t.line(widths[m]) + "\n")
+	for i, t := range p.tools[:lines] {
+		b.WriteString(t.line(width(i)) + "\n")
+	}
+	if lines < len(p.tools) {
+		if !p.server.Bare {
+			b.WriteString(escape(p.server.Name) + " ")
+		}
+		b.WriteString("also: " + p.leafNames(lines, names) + "\n")
 	}
 	return b.String()
 }
 
-// counted stands for the block of a server whose tools are only counted.
-func (p *part) counted(words int) string {
-	s := plural(len(p.tools), "tool")
-	if about := p.about(words); about != "" {
-		s += ". " + about
+// heading is the first line of a loaded server's block, which rest ends. In
+// single-wrap mode it is that rest alone.
+func (p *part) heading(words int, rest string) string {
+	if p.server.Bare {
+		return rest + "\n"
 	}
-	return p.after(s)
+	s := escape(p.server.Name)
+	if about := p.about(words); about != "" {
+		s += " (" + about + ")"
+	}
+	s += ":" + p.note()
+	if rest != "" {
+		s += " " + rest
+	}
+	return s + "\n"
 }
 
 // deferred is the line of a server that is not loaded.
@@ -58,17 +62,6 @@ func (p *part) deferred(words int) string {
 	return s + p.note() + "\n"
 }
 
-// after puts s on the line of the server's heading. A server that is alone in
-// single-wrap mode needs none.
-func (p *part) after(s string) string {
-	if p.server.Bare {
-		return s + "\n"
-	}
-	return p.heading() + " " + s + "\n"
-}
-
-func (p *part) heading() string { return escape(p.server.Name) + ":" + p.note() }
-
 func (p *part) note() string {
 	if p.server.Note == "" {
 		return ""
@@ -76,20 +69,19 @@ func (p *part) note() string {
 	return " " + escape(fold(p.server.Note))
 }
 
-// about is the operator's description in at most words units; below 0: all.
-func (p *part) about(words int) string {
-	if words < 0 {
-		return escape(p.intro)
-	}
-	return escape(cut(p.intro, words))
-}
+// about is what the server is for, in at most words units.
+func (p *part) about(words int) string { return escape(cut(p.intro, words)) }
 
-func (p *part) leafNames() string {
-	leaves := make([]string, len(p.tools))
-	for i, t := range p.tools {
-		leaves[i] = escape(t.Leaf)
+// leafNames names n tools from the one numbered from on, and counts the others.
+func (p *part) leafNames(from, n int) string {
+	leaves := p.names[from:]
+	if n <= 0 {
+		return plural(len(leaves), "tool")
 	}
-	return strings.Join(leaves, ", ")
+	if n >= len(leaves) {
+		return strings.Join(leaves, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(leaves[:n], ", "), len(leaves)-n)
 }
 
 // line is the tool's line with a text of at most width units, escaped.

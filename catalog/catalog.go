@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -36,12 +37,13 @@ type Catalog struct {
 	servers []Server          // declared, config order
 	indexed map[string]*index // server → its listing, indexed once
 	evicted map[string]bool   // declared but no longer offered
+	down    map[string]string // server without a listing → why it could not be started
 	parts   map[string]*part  // server → what the current view shows of it
 }
 
 // New returns an empty catalogue.
 func New() *Catalog {
-	c := &Catalog{indexed: map[string]*index{}, evicted: map[string]bool{}}
+	c := &Catalog{indexed: map[string]*index{}, evicted: map[string]bool{}, down: map[string]string{}}
 	c.publishLocked()
 	return c
 }
@@ -68,6 +70,7 @@ func (c *Catalog) Declare(servers []Server) {
 	}
 	c.indexed = kept
 	c.evicted = map[string]bool{}
+	maps.DeleteFunc(c.down, func(name, _ string) bool { _, still := kept[name]; return !still })
 	c.publishLocked()
 }
 
@@ -85,7 +88,7 @@ func (c *Catalog) Index(name string, l *Listing) *Indexed {
 		s = c.servers[i]
 	}
 	c.mu.Unlock()
-	return &Indexed{newPart(s, x, nil, NoTasks)}
+	return &Indexed{newPart(s, x, "", nil, NoTasks)}
 }
 
 // Put records what a server listed; nil forgets it, the server stays offered.
@@ -105,8 +108,21 @@ func (c *Catalog) Put(name string, l *Indexed) bool {
 		c.parts[name] = l.part // if the declaration is still the same
 	}
 	delete(c.evicted, name)
+	delete(c.down, name)
 	c.publishLocked()
 	return true
+}
+
+// Fail notes why a server without a listing could not be started; "" says that
+// it is being started as if for the first time.
+func (c *Catalog) Fail(name, why string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if x, declared := c.indexed[name]; !declared || x != nil || c.down[name] == why {
+		return
+	}
+	c.down[name] = why
+	c.publishLocked()
 }
 
 // Drop forgets a server's listing and stops offering the server, until it is
@@ -133,8 +149,9 @@ func (c *Catalog) publishLocked() {
 			continue
 		}
 		p := c.parts[s.Name]
-		if p == nil || p.index != c.indexed[s.Name] || !reflect.DeepEqual(p.server, s) {
-			p = newPart(s, c.indexed[s.Name], nil, NoTasks)
+		down := c.down[s.Name]
+		if p == nil || p.index != c.indexed[s.Name] || p.info.Down != fold(down) || !reflect.DeepEqual(p.server, s) {
+			p = newPart(s, c.indexed[s.Name], down, nil, NoTasks)
 		}
 		parts[s.Name] = p
 		offered = append(offered, p)

@@ -2,68 +2,40 @@ package catalog
 
 import (
 	"fmt"
-	"iter"
-	"slices"
-	"sort"
 	"strings"
 )
 
 // What the texts say beside the catalogue. They are short because they count.
 const (
 	preambleText = `Shows the tools that use_tool can call. Before you first use one, read its definition: {"tool_name": "server/tool"}. ` +
-		`{"query": "words"} finds tools; {"server": "name"}, or no argument, lists them.`
+		`{"query": "words"} finds tools, {"server": "name"} lists a server's, no argument lists the servers.`
 	preambleBare = `Shows the tools that use_tool can call. Before you first use one, read its definition: {"tool_name": "name"}. ` +
-		`{"query": "words"} finds tools; no argument lists them.`
-	introText = `Tools of other MCP servers, called through use_tool. discover_tool shows a tool's definition, finds tools and lists them.`
-	introBare = `Tools called through use_tool. discover_tool shows a tool's definition, finds tools and lists them.`
+		`{"query": "words"} finds tools, no argument lists them.`
 
 	deferredText = `Some servers below are not loaded yet. To use one, call load_mcp with its name; the answer lists its tools.`
-	noneLoaded   = `No tools are currently loaded. Call load_mcp with the name of a server above to load its tools.`
+	noneLoaded   = `No tools are currently loaded. Call load_mcp with the name of a server above.`
 	noServers    = `No servers are configured.`
 
-	shorterNote = `Descriptions are shortened to fit: discover_tool {"tool_name": …} shows one whole.`
-	namesNote   = `Only names fit here: discover_tool {"tool_name": …} describes a tool, {"query": "words"} finds one.`
-	packedNote  = `Only names fit here, after their server: call them server/tool. discover_tool {"tool_name": …} describes a tool, {"query": "words"} finds one.`
-	countedNote = `%s not listed here: discover_tool {"server": "name"} lists them, {"query": "words"} finds them.`
-	wordsNote   = `Server descriptions are shortened to fit: discover_tool {"server": "name"} shows one whole.`
+	startingNote = `Still starting; use_tool works on their tools, discover_tool {"server": "name"} lists them:`
+	downNote     = `Could not be started so far; discover_tool {"server": "name"} says why:`
 
-	ownCut = "\n[Cut to fit: discover_tool with no argument shows these instructions whole.]"
+	cutNote     = `Shortened to fit: discover_tool {"server": "name"} shows a server whole.`
+	cutNoteBare = `Shortened to fit: discover_tool with no argument lists all tools with what they do.`
+	packedNote  = `The names after a server are its tools: call them server/tool.`
+	moreServers = `%s more: discover_tool with no argument lists all.`
 )
 
 // Describe returns the text for discover_tool's description: how to use it,
 // the servers not loaded, the tools of those loaded. It has at most maxChars
-// UTF-16 units, unless that is 0 or less; what does not fit is shortened in
-// steps that the text states.
+// UTF-16 units, unless that is 0 or less. What does not fit is shortened no
+// more than it must be, and the text says so: first the lines of tools, which
+// then become names; then names are counted; then the words of all servers get
+// shorter; in the end servers are counted.
 func (v *View) Describe(maxChars int) string {
 	if v.bare() != nil {
 		return v.fit(preambleBare, maxChars)
 	}
 	return v.fit(preambleText, maxChars)
-}
-
-// Instructions returns the text for the instructions of initialize: the same
-// summary under the same limit. In single-wrap mode the upstream's own
-// instructions follow it, verbatim if they fit beside the shortest summary.
-func (v *View) Instructions(maxChars int) string {
-	p := v.bare()
-	if p == nil {
-		return v.fit(introText, maxChars)
-	}
-	own := strings.TrimSpace(p.info.Instructions)
-	if own == "" {
-		return v.fit(introBare, maxChars)
-	}
-	if maxChars <= 0 {
-		return v.fit(introBare, 0) + "\n\n" + own
-	}
-	least := v.atLeast()
-	if room := maxChars - units(own) - 2; room >= units(least) {
-		return v.fit(introBare, room) + "\n\n" + own
-	}
-	if room := maxChars - units(least) - 2 - units(ownCut); room > 0 {
-		return least + "\n\n" + prefix(own, room) + ownCut
-	}
-	return prefix(least, maxChars)
 }
 
 // bare returns the one server of single-wrap mode, else nil.
@@ -76,17 +48,17 @@ func (v *View) bare() *part {
 
 // fit returns the fullest text of at most limit units; 0 or less: no limit.
 func (v *View) fit(preamble string, limit int) string {
-	for d := range v.drafts(preamble, limit) {
-		if limit <= 0 || d.size() <= limit {
-			return d.render(func(p *part) string { return p.block(d.mode) })
-		}
+	d := draft{v: v, preamble: preamble, named: len(v.parts)}
+	d.words, d.width = all, func(int) int { return lineWidth }
+	d.names, d.lines = all, len(v.tools)
+	if limit <= 0 || shortestLine*len(v.tools) <= limit && units(d.text()) <= limit {
+		return d.text()
 	}
-	named, least := v.serverNames(false), v.atLeast()
-	for _, s := range []string{
-		preamble + "\n\n" + v.serverNames(true),
-		preamble + "\n\n" + named, named,
-		preamble + "\n\n" + least, least,
-	} {
+	d.cut = true
+	if fits := d.fill(limit); fits {
+		return d.text()
+	}
+	for _, s := range []string{preamble + "\n\n" + v.atLeast(), v.atLeast()} {
 		if units(s) <= limit {
 			return s
 		}
@@ -94,87 +66,82 @@ func (v *View) fit(preamble string, limit int) string {
 	return prefix(plural(len(v.tools), "tool")+": discover_tool lists them.", limit)
 }
 
-// draft is one attempt at the text about the whole catalogue.
+// shortestLine is the least that a tool's line can be, "- x" and its end. What
+// cannot fit by that measure need not be rendered.
+const shortestLine = 4
+
+// A draft says how much the text about the whole catalogue shows.
 type draft struct {
 	v        *View
 	preamble string
+	cut      bool // something is left out
 
-	mode    mode
-	words   int            // units of an operator's description; below 0: all
-	counted map[*part]bool // servers whose tools are only counted
+	named int             // of the servers, in config order, so many are named
+	words func(i int) int // units of the words of each server, in config order
+	names func(i int) int // names of tools of each loaded server
+	lines int             // so many tools, in order, have a line of their own
+	width func(i int) int // of the line of each tool, in order
+
+	enough int // bytes of servers after which text may stop, 0 for never
 }
 
-// drafts yields ever shorter drafts. The operator's words stay whole until
-// tool lines have become names.
-func (v *View) drafts(preamble string, limit int) iter.Seq[draft] {
-	return func(yield func(draft) bool) {
-		for m := whole; m < modes; m++ {
-			if !yield(draft{v: v, preamble: preamble, mode: m, words: -1}) {
-				return
-			}
+// fill raises what the draft shows to the highest level that fits: what comes
+// first here is the last to be cut. It reports false if nothing fits.
+func (d *draft) fill(limit int) bool {
+	v := d.v
+	d.enough = limit * 3 // bytes; no UTF-16 unit takes more
+	defer func() { d.enough = 0 }()
+	fits := func() bool { return units(d.text()) <= limit }
+
+	if n := len(v.tools); n > 0 && shortestLine*n <= limit {
+		widths := func(l level) bool {
+			d.width = func(i int) int { return leastLine + l.raised(i, n) }
+			return fits()
 		}
-		d := draft{v: v, preamble: preamble, mode: packed, words: lineWidth}
-		if !yield(d) {
-			return
-		}
-		for _, d.words = range []int{-1, lineWidth, 60, 0} {
-			if !yield(d.count(limit)) {
-				return
-			}
+		if best := highest(n, lineWidth-leastLine, widths); best >= 0 {
+			return widths(best)
 		}
 	}
+
+	d.lines, d.width, d.names = 0, func(int) int { return leastLine }, none
+	longest := 0
+	for _, p := range v.parts {
+		longest = max(longest, units(p.intro))
+	}
+	whole := false
+	d.named, d.words, whole = shorten(len(v.parts), longest, func(named int, words func(int) int) bool {
+		d.named, d.words = named, words
+		return fits()
+	})
+	if !whole || len(v.tools) == 0 {
+		return d.named > 0
+	}
+
+	loaded, most := len(v.loaded), 0
+	for _, p := range v.loaded {
+		most = max(most, len(p.tools))
+	}
+	names := func(l level) bool {
+		d.names = func(i int) int { return l.raised(i, loaded) }
+		return fits()
+	}
+	if best := highest(loaded, min(most, limit), names); int(best) < loaded*most {
+		return names(best)
+	}
+	lines := func(n level) bool { d.lines = int(n); return fits() }
+	return lines(highest(1, len(v.tools), lines))
 }
 
-// count turns as few servers as the limit needs into counts, those first that
-// save most.
-func (d draft) count(limit int) draft {
-	gain := func(p *part) int { return p.sizes[d.mode] - units(p.counted(d.words)) }
-	ps := slices.DeleteFunc(slices.Clone(d.v.loaded), func(p *part) bool { return gain(p) <= 0 })
-	slices.SortStableFunc(ps, func(a, b *part) int { return gain(b) - gain(a) })
-	first := func(n int) draft {
-		d.counted = make(map[*part]bool, n)
-		for _, p := range ps[:n] {
-			d.counted[p] = true
-		}
-		return d
-	}
-	if none := first(0); len(ps) == 0 || none.size() <= limit { // counting one costs a note: it may be longer
-		return none
-	}
-	return first(1 + sort.Search(len(ps)-1, func(n int) bool { return first(n+1).size() <= limit }))
-}
-
-// size is the length of the rendered draft, without rendering its blocks.
-func (d draft) size() int {
-	n := units(d.render(func(*part) string { return "" }))
-	for _, p := range d.v.loaded {
-		if !d.counted[p] {
-			n += p.sizes[d.mode]
-		}
-	}
-	return n
-}
-
-func (d draft) render(block func(*part) string) string {
+// text renders the draft.
+func (d *draft) text() string {
 	var b strings.Builder
 	b.WriteString(d.preamble)
-	if len(d.v.lazy) > 0 {
-		b.WriteString("\n\n" + deferredText + "\n\n<mcp_servers>\n")
-		for _, p := range d.v.lazy {
-			b.WriteString(p.deferred(d.words))
-		}
-		b.WriteString("</mcp_servers>")
+	servers, tools := d.servers()
+	if servers != "" {
+		b.WriteString("\n\n" + deferredText + "\n\n<mcp_servers>\n" + servers + "</mcp_servers>")
 	}
-	if len(d.v.loaded) > 0 {
-		b.WriteString("\n\n<tools>\n")
-		for _, p := range d.v.loaded {
-			if d.counted[p] {
-				b.WriteString(p.counted(d.words))
-			} else {
-				b.WriteString(block(p))
-			}
-		}
-		b.WriteString("</tools>")
+	if tools != "" {
+		b.WriteString("\n\n<tools>\n" + tools + "</tools>")
 	}
 	if notes := d.notes(); len(notes) > 0 {
 		b.WriteString("\n\n" + strings.Join(notes, "\n"))
@@ -182,96 +149,78 @@ func (d draft) render(block func(*part) string) string {
 	return b.String()
 }
 
-// notes states what the draft leaves out and what is not there.
-func (d draft) notes() []string {
-	notes := d.toolNotes()
-	if d.words >= 0 && slices.ContainsFunc(d.v.parts, func(p *part) bool { return units(p.intro) > d.words }) {
-		notes = append(notes, wordsNote)
+// servers renders what stands inside <mcp_servers> and inside <tools>.
+func (d *draft) servers() (deferred, tools string) {
+	place := make(map[*part]int, len(d.v.parts))
+	for i, p := range d.v.parts {
+		place[p] = i
 	}
-	if len(d.v.loaded) == 0 && len(d.v.lazy) > 0 {
+	var b strings.Builder
+	for _, p := range d.v.lazy {
+		if i := place[p]; i < d.named {
+			b.WriteString(p.deferred(d.words(i)))
+		}
+	}
+	deferred = b.String()
+	b.Reset()
+	before := 0 // tools of the servers above
+	for at, p := range d.v.loaded {
+		if i := place[p]; i < d.named {
+			if d.enough > 0 && b.Len() > d.enough {
+				break
+			}
+			b.WriteString(p.block(d.words(i), d.names(at), max(d.lines-before, 0), func(i int) int { return d.width(before + i) }))
+		}
+		before += len(p.tools)
+	}
+	return deferred, b.String()
+}
+
+// notes states what the draft leaves out and what is not there.
+func (d *draft) notes() []string {
+	v := d.v
+	var notes []string
+	if d.cut && v.bare() == nil {
+		if d.lines < len(v.tools) && d.names(0) > 0 {
+			notes = append(notes, packedNote)
+		}
+		notes = append(notes, cutNote)
+	} else if d.cut {
+		notes = append(notes, cutNoteBare)
+	}
+	if len(v.loaded) == 0 && len(v.lazy) > 0 {
 		notes = append(notes, noneLoaded)
 	}
-	if len(d.v.eager) > 0 {
-		notes = append(notes, "Not connected: "+listed(d.v.eager)+".")
+	starting, down := d.unlisted()
+	if len(starting) > 0 {
+		notes = append(append(notes, startingNote), starting...)
 	}
-	if len(d.v.parts) == 0 {
+	if len(down) > 0 {
+		notes = append(append(notes, downNote), down...)
+	}
+	if more := len(v.parts) - d.named; more > 0 {
+		notes = append(notes, fmt.Sprintf(moreServers, plural(more, "server")))
+	}
+	if len(v.parts) == 0 {
 		notes = append(notes, noServers)
 	}
 	return notes
 }
 
-// toolNotes states how tools are shortened.
-func (d draft) toolNotes() []string {
-	total, hidden := 0, 0
-	for _, p := range d.v.loaded {
-		total += len(p.tools)
-		if d.counted[p] {
-			hidden += len(p.tools)
+// unlisted returns lines about the servers that start by themselves and have not
+// been listed.
+func (d *draft) unlisted() (starting, down []string) {
+	for i, p := range d.v.parts[:d.named] {
+		line := func() string { return strings.TrimSuffix(p.deferred(d.words(i)), "\n") }
+		switch {
+		case p.info.Loaded || p.server.Lazy:
+		case p.info.Down != "":
+			down = append(down, line())
+		default:
+			starting = append(starting, line())
 		}
 	}
-	var notes []string
-	switch {
-	case hidden == total || d.mode == whole:
-	case d.mode == packed && d.v.bare() == nil:
-		notes = append(notes, packedNote)
-	case d.mode >= names:
-		notes = append(notes, namesNote)
-	default:
-		notes = append(notes, shorterNote)
-	}
-	if hidden > 0 {
-		notes = append(notes, d.hiddenNote(hidden))
-	}
-	return notes
-}
-
-func (d draft) hiddenNote(n int) string {
-	what := plural(n, "tool")
-	if d.v.bare() == nil {
-		what += " of " + plural(len(d.counted), "server")
-	}
-	return fmt.Sprintf(countedNote, what)
-}
-
-// serverNames only names the servers, with the number of their tools or not.
-func (v *View) serverNames(counts bool) string {
-	listed := listed
-	if !counts {
-		listed = joined
-	}
-	var lines []string
-	if len(v.loaded) > 0 {
-		lines = append(lines, "Loaded: "+listed(v.loaded)+`. discover_tool {"server": "name"} lists the tools of one.`)
-	}
-	if len(v.lazy) > 0 {
-		lines = append(lines, "Not loaded yet: "+listed(v.lazy)+". Call load_mcp with a name to load one.")
-	}
-	if len(v.eager) > 0 {
-		lines = append(lines, "Not connected: "+listed(v.eager)+".")
-	}
-	return strings.Join(lines, "\n")
-}
-
-// listed joins the names of servers, with their notes, and with the number of
-// their tools if they are loaded.
-func listed(ps []*part) string {
-	items := make([]string, len(ps))
-	for i, p := range ps {
-		items[i] = escape(p.server.Name) + p.note()
-		if p.info.Loaded {
-			items[i] += " (" + plural(len(p.tools), "tool") + ")"
-		}
-	}
-	return strings.Join(items, ", ")
-}
-
-// joined joins the bare names of servers.
-func joined(ps []*part) string {
-	items := make([]string, len(ps))
-	for i, p := range ps {
-		items[i] = escape(p.server.Name)
-	}
-	return strings.Join(items, ", ")
+	return starting, down
 }
 
 // atLeast is the shortest honest text: how much there is and how to see it.

@@ -12,7 +12,21 @@ import (
 // Details returns a tool's full definition as text: name, description, schemas
 // and annotations. Schemas are the upstream's bytes, but characters that
 // cannot be seen are written as JSON escapes.
-func (v *View) Details(t *Tool) string {
+func (v *View) Details(t *Tool) string { return t.details(true) }
+
+// Brief is Details without an output schema that is large, which it names with
+// its size: the largest met are five times as long as all else.
+func (v *View) Brief(t *Tool) string { return t.details(false) }
+
+// briefSchema is the largest output schema that Brief shows, in UTF-16 units:
+// about 300 tokens.
+const briefSchema = 300 * unitsPerToken
+
+// unitsPerToken is about what models read as one token of JSON Schema, measured
+// over the output schemas of real servers.
+const unitsPerToken = 4
+
+func (t *Tool) details(full bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Name: %s\n", t.Name)
 	if title := fold(t.Title); title != "" {
@@ -25,13 +39,20 @@ func (v *View) Details(t *Tool) string {
 		fmt.Fprintf(&b, "\nInput Schema:\n%s\n", visible(t.InputSchema))
 	}
 	if t.OutputSchema != nil {
-		fmt.Fprintf(&b, "\nOutput Schema:\n%s\n", visible(t.OutputSchema))
+		schema := visible(t.OutputSchema)
+		if n := units(schema); n > briefSchema && !full {
+			schema = fmt.Sprintf(`left out, about %d tokens: discover_tool {"tool_name": %s, "full": true} shows it.`, n/unitsPerToken, quote(t.Name))
+		}
+		fmt.Fprintf(&b, "\nOutput Schema:\n%s\n", schema)
 	}
 	if hints := t.hints(); hints != "" {
 		fmt.Fprintf(&b, "\nAnnotations:\n%s", hints)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
+
+// VisibleInput returns the tool's input schema as Details shows it.
+func (t *Tool) VisibleInput() string { return visible(t.InputSchema) }
 
 // hints returns the annotations, one "key: value" per line; false is said too.
 func (t *Tool) hints() string {

@@ -1,24 +1,21 @@
 package catalog
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 )
 
-// Found answers a search as text and structured content: the best tools, and
-// the servers not loaded yet that may have others. It shows up to limit tools,
-// 0 meaning 10, and always says how to go on.
-func (v *View) Found(query string, limit int) Page {
+// Found answers a search: the best tools, and the servers not loaded yet that
+// may have others. It shows up to limit tools, 0 meaning 10, and always says how
+// to go on.
+func (v *View) Found(query string, limit int) string {
 	if limit <= 0 {
 		limit = 10
 	}
 	found := v.Find(query, min(limit, pageTools))
 	var text strings.Builder
-	var tools, servers []string
 	for _, m := range found {
-		tools = append(tools, m.Tool.item().json)
-		text.WriteString(m.Tool.item().line + "\n")
+		text.WriteString(m.Tool.line(lineWidth) + "\n")
 	}
 	if len(found) == 0 {
 		fmt.Fprintf(&text, "No tool matches %s. discover_tool with no argument lists all.\n", escape(shown(query)))
@@ -27,14 +24,9 @@ func (v *View) Found(query string, limit int) Page {
 		if i == 0 {
 			text.WriteString("Not loaded yet, may have more; call load_mcp with the name:\n")
 		}
-		servers = append(servers, p.json())
 		text.WriteString(p.deferred(lineWidth))
 	}
-	return Page{
-		Text: strings.TrimSuffix(text.String(), "\n"),
-		Structured: json.RawMessage(`{"tools":[` + strings.Join(tools, ",") +
-			`],"servers":[` + strings.Join(servers, ",") + `]}`),
-	}
+	return strings.TrimSuffix(text.String(), "\n")
 }
 
 // candidates returns servers to load, in config order: those whose tools are

@@ -43,6 +43,7 @@ type entry struct {
 	input, output, annotations json.RawMessage   // nil if absent
 	onlyTask                   bool              // execution.taskSupport is "required"
 	schemas                    []json.RawMessage // every one, also of two of one name
+	numbers                    []number          // the arguments that are to be numbers
 }
 
 // named is a prompt, resource or template with the member that identifies it.
@@ -106,7 +107,7 @@ func readTool(raw json.RawMessage) *entry {
 		case "description":
 			e.description, _ = wire.Text(value)
 		case "inputSchema":
-			e.input = value
+			e.input, e.numbers = value, numbersOf(value)
 			e.schemas = append(e.schemas, value)
 		case "outputSchema":
 			e.output = present(value)

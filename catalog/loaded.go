@@ -1,8 +1,6 @@
 package catalog
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -11,27 +9,23 @@ import (
 
 // Loaded returns load_mcp's answer for a server: its tools by exposed name,
 // resources, templates, prompts and instructions, as JSON text with one entry
-// per line and as structured content. A listing over 16 KB is told by names
-// only, and one still too large by as many names as fit and a count. It
-// returns nothing for a server without a listing.
-func (v *View) Loaded(server string) (structured json.RawMessage, text string) {
+// per line. A listing over 16 KB is told by names only, and one still too large
+// by as many names as fit and a count; "more" then says what is left out and how
+// to see it. It returns "" for a server without a listing.
+func (v *View) Loaded(server string) string {
 	p, ok := v.server[server]
 	if !ok || p.index == nil {
-		return nil, ""
+		return ""
 	}
 	a := p.answer()
-	text = a.encode()
+	text := a.encode()
 	for _, shorten := range []func(){a.idsOnly, a.namesOnly, a.fewer} {
 		if len(text) > pageBytes {
 			shorten()
 			text = a.encode()
 		}
 	}
-	var b bytes.Buffer
-	if json.Compact(&b, []byte(text)) != nil {
-		return nil, "" // not reached: every piece was encoded above
-	}
-	return b.Bytes(), text
+	return text
 }
 
 // answer is what load_mcp says, its lists still to be shortened.
@@ -39,7 +33,8 @@ type answer struct {
 	p     *part
 	own   string // the upstream's instructions, cut
 	lists [4]list
-	more  string // what was left out
+	left  []string // what was left out
+	more  string   // the same, and how to see it
 }
 
 // list is one array of the answer, as encoded objects.
@@ -54,7 +49,7 @@ func (p *part) answer() *answer {
 	a.lists = [4]list{{key: "tools", what: "tool"}, {key: "resources", what: "resource"},
 		{key: "resource_templates", what: "resource template"}, {key: "prompts", what: "prompt"}}
 	for _, t := range p.tools {
-		a.lists[0].add(t.item().json)
+		a.lists[0].add(`{"name":` + quote(t.Name) + `,"description":` + quote(t.Summary) + "}")
 	}
 	for i, l := range p.namedLists() {
 		for _, n := range l.entries {
@@ -89,7 +84,18 @@ func (a *answer) idsOnly() {
 		for _, n := range l.entries {
 			a.lists[i+1].add(brief(l.key, n.id))
 		}
+		if n := len(l.entries); n > 0 {
+			a.leave("descriptions of " + plural(n, a.lists[i+1].what))
+		}
 	}
+}
+
+// leave notes what the answer leaves out.
+func (a *answer) leave(what string) {
+	a.left = append(a.left, what)
+	server := quote(a.p.server.Name)
+	a.more = fmt.Sprintf(`left out to keep this short: %s. discover_tool {"server": %s} lists all tools with theirs, {"query": "words"} finds tools.`,
+		strings.Join(a.left, ", "), server)
 }
 
 // namesOnly leaves of tools their names.
@@ -98,19 +104,19 @@ func (a *answer) namesOnly() {
 	for _, t := range a.p.tools {
 		a.lists[0].add(brief("name", t.Name))
 	}
+	a.leave("descriptions of " + plural(len(a.p.tools), "tool"))
 }
 
 // fewer cuts the lists to what fits and counts the rest. Tools come first but
 // leave the others up to a quarter of the room.
 func (a *answer) fewer() {
 	all := a.lists
-	a.more = strings.Repeat(" ", 300) // room for the note
+	a.more += strings.Repeat(" ", 200) // room for what is added to the note
 	for i := range a.lists {
 		a.lists[i].items = nil
 	}
 	room := pageBytes - len(a.encode())
 	reserve := min(room/4, all[1].size()+all[2].size()+all[3].size())
-	var left []string
 	for i, l := range all {
 		n := 0
 		for ; n < len(l.items) && room-len(l.items[n])-2 >= reserve; n++ {
@@ -118,12 +124,10 @@ func (a *answer) fewer() {
 		}
 		a.lists[i].items = l.items[:n]
 		if more := len(l.items) - n; more > 0 {
-			left = append(left, plural(more, l.what))
+			a.leave(plural(more, l.what))
 		}
 		reserve = 0
 	}
-	a.more = fmt.Sprintf(`not listed: %s. discover_tool {"server": %s} lists all tools.`,
-		strings.Join(left, ", "), quote(a.p.server.Name))
 }
 
 // size is what the list's entries take, with what separates them.
@@ -133,6 +137,18 @@ func (l *list) size() int {
 		n += len(obj) + 2
 	}
 	return n
+}
+
+// brief encodes an object of string members, leaving out empty ones but the
+// first.
+func brief(pairs ...string) string {
+	var b strings.Builder
+	for i := 0; i < len(pairs); i += 2 {
+		if i == 0 || pairs[i+1] != "" {
+			b.WriteString(`,"` + pairs[i] + `":` + quote(pairs[i+1]))
+		}
+	}
+	return "{" + b.String()[1:] + "}"
 }
 
 func (a *answer) encode() string {

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"strings"
 )
@@ -14,50 +13,47 @@ const (
 	ownWords  = 2048     // UTF-16 units of an upstream's instructions
 )
 
-// Page is one page of a listing, as text and as structured content.
+// Page is one page of a listing.
 type Page struct {
-	Text       string
-	Structured json.RawMessage // {"tools":[…],"servers":[…],"next":n}
-	Next       int             // offset of the next page; 0 after the last
+	Text string
+	Next int // offset of the next page; 0 after the last
 }
 
-// Page lists the tools of one server, or with "" all servers and then all
-// tools. It starts at the entry numbered offset and has at most limit entries,
-// 0 meaning 100, and fewer if they are long. It is false if no such server is
-// offered.
+// Page lists the tools of one server, or with "" the servers; in single-wrap
+// mode that is the tools of the one there is. It starts at the entry numbered
+// offset and has at most limit entries, 0 meaning 100, and fewer if they are
+// long. It is false if no such server is offered.
 func (v *View) Page(server string, offset, limit int) (Page, bool) {
 	if limit <= 0 {
 		limit = pageTools
 	}
-	b := pageBuilder{server: server, limit: limit, tools: v.tools}
+	b := pageBuilder{server: server, limit: limit}
 	p := v.bare()
 	if server != "" {
 		if p = v.server[server]; p == nil {
 			return Page{}, false
 		}
-		b.tools = p.tools
 	}
 	if p != nil {
 		b.about(p, offset <= 0)
-	} else {
-		b.parts = v.parts
+		return b.page(offset), true
+	}
+	for _, p := range v.parts {
+		b.lines = append(b.lines, "- "+p.line(p.intro))
+	}
+	if len(v.tools) > 0 {
+		b.end = `discover_tool {"server": "name"} lists the tools of one, {"query": "words"} finds tools.`
 	}
 	return b.page(offset), true
 }
 
-// item is an entry of a page: its line, and its object in a list.
-type item struct{ line, json string }
-
-func (t *Tool) item() item {
-	return item{t.line(lineWidth), `{"name":` + quote(t.Name) + `,"description":` + quote(t.Summary) + "}"}
-}
-
-func (p *part) item() item {
-	line := "- " + escape(p.server.Name) + " (" + p.state() + ")"
-	if p.intro != "" {
-		line += ": " + escape(p.intro)
+// line says of a server how far it is and, in these words, what it is for.
+func (p *part) line(about string) string {
+	s := escape(p.called()) + " (" + p.state() + ")"
+	if about != "" {
+		s += ": " + escape(about)
 	}
-	return item{line + p.note(), p.json()}
+	return s + p.note()
 }
 
 // state says in words where a server stands and what to do.
@@ -67,62 +63,35 @@ func (p *part) state() string {
 		return plural(len(p.tools), "tool")
 	case p.server.Lazy:
 		return "not loaded, call load_mcp"
+	case p.info.Down != "":
+		return "could not be started: " + escape(cut(p.info.Down, lineWidth))
 	}
-	return "not connected"
+	return "still starting, use_tool works"
 }
 
-func (p *part) json() string {
-	state := "not connected"
-	switch {
-	case p.info.Loaded:
-		state = "loaded"
-	case p.server.Lazy:
-		state = "not loaded"
-	}
-	obj := brief("name", p.server.Name, "description", p.intro, "state", state, "note", fold(p.server.Note))
-	if !p.info.Loaded {
-		return obj
-	}
-	return fmt.Sprintf(`%s,"tools":%d}`, strings.TrimSuffix(obj, "}"), len(p.tools))
-}
-
-// brief encodes an object of string members, leaving out empty ones but the
-// first.
-func brief(pairs ...string) string {
-	var b strings.Builder
-	for i := 0; i < len(pairs); i += 2 {
-		if i == 0 || pairs[i+1] != "" {
-			b.WriteString(`,"` + pairs[i] + `":` + quote(pairs[i+1]))
-		}
-	}
-	return "{" + b.String()[1:] + "}"
-}
-
-// pageBuilder cuts a page out of servers followed by tools.
+// pageBuilder cuts a page out of lines.
 type pageBuilder struct {
 	server string // asked for; "" for all
 	limit  int
-	parts  []*part
-	tools  []*Tool
-
-	head    string   // text above the entries
-	servers []string // objects of servers on the page
-	own     string   // the instructions of the upstream, cut
-	empty   string   // said if there are no entries
+	lines  []string
+	head   string // text above the lines
+	empty  string // said if there are no lines
+	end    string // said below the last line
 }
 
-// about puts one server's own page head: what it is, and on the first page
-// what it says about itself.
+// about has the page list one server's tools, under what it is and, on the first
+// page, what it says about itself.
 func (b *pageBuilder) about(p *part, first bool) {
-	b.head = p.item().line[len("- "):] + "\n"
-	b.servers = []string{p.json()}
+	b.head = p.line(p.described) + "\n"
 	b.empty = "No tools."
 	if !p.info.Loaded {
 		b.empty = "Its tools are not known yet."
 	}
 	if first && p.info.Instructions != "" {
-		b.own = instructions(p.info.Instructions)
-		b.head += "\nInstructions of this server:\n" + b.own + "\n\n"
+		b.head += "\nInstructions of this server:\n" + instructions(p.info.Instructions) + "\n\n"
+	}
+	for _, t := range p.tools {
+		b.lines = append(b.lines, t.line(lineWidth))
 	}
 }
 
@@ -136,39 +105,23 @@ func instructions(s string) string {
 	return prefix(s, ownWords-units(more)) + more
 }
 
-// page takes entries from offset on until the page is full; at least one.
+// page takes lines from offset on until the page is full; at least one.
 func (b *pageBuilder) page(offset int) Page {
-	total := len(b.parts) + len(b.tools)
+	total := len(b.lines)
 	from := min(max(offset, 0), total)
-	var lines strings.Builder
-	tools := []string{}
+	var text strings.Builder
 	end := from
 	for ; end < total && end-from < b.limit; end++ {
-		it := b.item(end)
-		if end > from && len(b.head)+lines.Len()+len(it.line) >= pageBytes {
+		if end > from && len(b.head)+text.Len()+len(b.lines[end]) >= pageBytes {
 			break
 		}
-		lines.WriteString(it.line + "\n")
-		if end < len(b.parts) {
-			b.servers = append(b.servers, it.json)
-		} else {
-			tools = append(tools, it.json)
-		}
+		text.WriteString(b.lines[end] + "\n")
 	}
-	pg := Page{Text: b.head + lines.String() + b.foot(from, end, total)}
+	pg := Page{Text: strings.TrimSuffix(b.head+text.String()+b.foot(from, end, total), "\n")}
 	if end < total {
 		pg.Next = end
 	}
-	pg.Text = strings.TrimSuffix(pg.Text, "\n")
-	pg.Structured = b.structured(tools, pg.Next)
 	return pg
-}
-
-func (b *pageBuilder) item(i int) item {
-	if i < len(b.parts) {
-		return b.parts[i].item()
-	}
-	return b.tools[i-len(b.parts)].item()
 }
 
 // foot says where the page stands if it is not all.
@@ -179,22 +132,11 @@ func (b *pageBuilder) foot(from, end, total int) string {
 	case from == total:
 		return fmt.Sprintf("Nothing from %d on: there are %d.", from, total)
 	case end == total:
-		return ""
+		return b.end
 	}
 	args := fmt.Sprintf(`"offset": %d`, end)
 	if b.server != "" {
 		args = fmt.Sprintf(`"server": %s, `, quote(b.server)) + args
 	}
 	return fmt.Sprintf("%d to %d of %d. Go on with discover_tool {%s}.", from+1, end, total, args)
-}
-
-func (b *pageBuilder) structured(tools []string, next int) json.RawMessage {
-	s := `{"tools":[` + strings.Join(tools, ",") + `],"servers":[` + strings.Join(b.servers, ",") + `]`
-	if b.own != "" {
-		s += `,"instructions":` + quote(b.own)
-	}
-	if next > 0 {
-		s += fmt.Sprintf(`,"next":%d`, next)
-	}
-	return json.RawMessage(s + "}")
 }

@@ -27,6 +27,7 @@ type Tool struct {
 	OnlyTask bool // it runs only as a task
 
 	typed      json.RawMessage // Raw, fit for typed hosts
+	numbers    []number        // the arguments that are to be numbers
 	overridden bool            // Description is not the one in Raw
 	terms      []string        // of Leaf, for Nearest
 }
@@ -35,8 +36,11 @@ type Tool struct {
 type ServerInfo struct {
 	Name, Description, Note string
 
+	Called string // its name in texts: Name, in single-wrap mode the server's own
+
 	Lazy   bool
-	Loaded bool // it has a listing
+	Loaded bool   // it has a listing
+	Down   string // why it could not be started, of a server without one
 
 	Tools, Prompts, Resources, Templates int // after filters
 
@@ -51,23 +55,26 @@ type part struct {
 	server  Server
 	index   *index // nil: no listing
 	info    ServerInfo
-	follows Tasks  // what hosts do that see it
-	intro   string // the operator's description, folded
+	follows Tasks // what hosts do that see it
 
-	tools []*Tool    // shown, sorted by name
-	docs  []*Tool    // by entry of index.tools; nil where hidden
-	words *postings  // over index.tools, or over what overrides made of them
-	terms []string   // of the server's own name
-	sizes [modes]int // units of its block in each mode
+	described string // the operator's description, folded
+	intro     string // the same, or what the server says of itself in a line
+
+	tools []*Tool   // shown, sorted by name
+	names []string  // their names without the server's, escaped
+	docs  []*Tool   // by entry of index.tools; nil where hidden
+	words *postings // over index.tools, or over what overrides made of them
+	terms []string  // of the server's own name
 
 	onlyTasks []string // upstream names of tools left out because they run only as tasks
 	warnings  []string
 }
 
 // newPart applies a server's declaration to its listing, for hosts that follow such
-// tasks. Tools whose names are taken, by servers before it, are left out.
-func newPart(s Server, x *index, taken map[string]*Tool, follows Tasks) *part {
-	p := &part{server: s, index: x, follows: follows, intro: fold(s.Description), terms: nameWords(s.Name)}
+// tasks. Tools whose names are taken, by servers before it, are left out. down says
+// why a server without a listing could not be started.
+func newPart(s Server, x *index, down string, taken map[string]*Tool, follows Tasks) *part {
+	p := &part{server: s, index: x, follows: follows, described: fold(s.Description), terms: nameWords(s.Name)}
 	if x != nil {
 		p.warnings = slices.Clone(x.warnings)
 		p.addTools(taken)
@@ -80,10 +87,60 @@ func newPart(s Server, x *index, taken map[string]*Tool, follows Tasks) *part {
 		}
 	}
 	p.info = p.describeServer()
-	for m := range p.sizes {
-		p.sizes[m] = units(p.block(mode(m)))
+	p.info.Called = p.called()
+	if x == nil {
+		p.info.Down = fold(down)
+	}
+	if p.intro = p.described; p.intro == "" {
+		p.intro = p.saysOfItself()
+	}
+	for _, t := range p.tools {
+		p.names = append(p.names, escape(t.Leaf))
 	}
 	return p
+}
+
+// ownLine is the most that a text shows, in UTF-16 units, of what a server says
+// it is for, where the operator has not said it.
+const ownLine = 80
+
+// saysOfItself is the first line in which a server says more than its name.
+func (p *part) saysOfItself() string {
+	texts := []string{p.info.Instructions}
+	for _, member := range []string{"description", "title"} {
+		text, _ := wire.Text(wire.Get(p.info.Info, member))
+		texts = append(texts, text)
+	}
+	for _, text := range texts {
+		line := summary(strings.TrimLeft(text, "#*>- \t\r\n"), ownLine)
+		says := false
+		words(line, func(w string) {
+			says = says || !stopWords[w] && !serverWords[w] && !slices.Contains(p.terms, w)
+		})
+		if says {
+			return line
+		}
+	}
+	return ""
+}
+
+// serverWords are terms that say no more of a server than that it is one.
+var serverWords = func() map[string]bool {
+	set := map[string]bool{}
+	words("mcp server servers tool tools instructions usage guide overview", func(w string) { set[w] = true })
+	return set
+}()
+
+// called is the server's name in texts for a host: in single-wrap mode its own,
+// since the config's is only that of its command.
+func (p *part) called() string {
+	if p.server.Bare {
+		name, _ := wire.Text(wire.Get(p.info.Info, "name"))
+		if name = cut(fold(name), nameShown); name != "" {
+			return name
+		}
+	}
+	return p.server.Name
 }
 
 func (p *part) describeServer() ServerInfo {
@@ -177,7 +234,7 @@ func (p *part) expose(e *entry, leaf string) *Tool {
 	t := &Tool{
 		Name: leaf, Server: s.Name, Upstream: e.name, Leaf: leaf,
 		Title: e.title, Description: e.description, Raw: e.raw, typed: e.typed,
-		InputSchema: e.input, OutputSchema: e.output, Annotations: e.annotations, OnlyTask: e.onlyTask,
+		numbers: e.numbers, InputSchema: e.input, OutputSchema: e.output, Annotations: e.annotations, OnlyTask: e.onlyTask,
 	}
 	if !s.Bare {
 		t.Name = s.Name + "/" + leaf

@@ -71,18 +71,6 @@ func TestPropertyTextsStayWithinTheLimit(t *testing.T) {
 	})
 }
 
-func TestPropertySizeIsTheRenderedSize(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		v := drawCatalog(t)
-		for d := range v.drafts("preamble", rapid.IntRange(1, 3000).Draw(t, "limit")) {
-			text := d.render(func(p *part) string { return p.block(d.mode) })
-			if d.size() != units(text) {
-				t.Fatalf("size %d, text %d:\n%s", d.size(), units(text), text)
-			}
-		}
-	})
-}
-
 func TestPropertyUpstreamTextCannotLeaveItsLine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := drawCatalog(t)
@@ -106,6 +94,7 @@ func TestPropertyUpstreamTextCannotLeaveItsLine(t *testing.T) {
 		if strings.ContainsAny(s, "<>") {
 			t.Fatalf("a raw angle bracket is left:\n%s", s)
 		}
+		servers += len(v.eager)
 		if n := strings.Count(s, "\n- "); n != tools+servers {
 			t.Fatalf("%d lines, want %d tools and %d servers:\n%s", n, tools, servers, s)
 		}
@@ -121,20 +110,19 @@ func TestPropertyAnswersAreValidJSONAndBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := drawCatalog(t)
 		for _, info := range v.Servers() {
-			if structured, text := v.Loaded(info.Name); text != "" {
-				if !json.Valid(structured) || !json.Valid([]byte(text)) || len(text) > pageBytes {
+			if text := v.Loaded(info.Name); text != "" {
+				if !json.Valid([]byte(text)) || len(text) > pageBytes {
 					t.Fatalf("%d bytes: %s", len(text), text)
 				}
 			}
 			page, _ := v.Page(info.Name, rapid.IntRange(-1, 40).Draw(t, "offset"), rapid.IntRange(0, 40).Draw(t, "limit"))
-			if !json.Valid(page.Structured) {
-				t.Fatalf("not JSON: %s", page.Structured)
+			if page.Text == "" {
+				t.Fatal("empty")
 			}
 		}
 		page, _ := v.Page("", 0, 0)
-		found := v.Found(drawText(t, "query"), 0)
-		if !json.Valid(page.Structured) || !json.Valid(found.Structured) || page.Text == "" || found.Text == "" {
-			t.Fatalf("%s\n%s", page.Structured, found.Structured)
+		if found := v.Found(drawText(t, "query"), 0); page.Text == "" || found == "" {
+			t.Fatal("empty")
 		}
 		if v.Unknown(drawText(t, "unknown")) == "" {
 			t.Fatal("empty")

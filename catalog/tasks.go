@@ -31,7 +31,7 @@ func viewsOf(parts []*part) *Views {
 		changed := false
 		for i, p := range parts {
 			if len(p.onlyTasks) > 0 && p.index.listing.Tasks == follows {
-				own[i], changed = newPart(p.server, p.index, nil, follows), true
+				own[i], changed = newPart(p.server, p.index, p.info.Down, nil, follows), true
 			}
 		}
 		if changed {

@@ -102,16 +102,22 @@ func (v *View) Unknown(name string) string {
 	if near := v.Nearest(name, nearestShown); len(near) > 0 {
 		fmt.Fprintf(&b, "Did you mean: %s?\n", joinNames(near, nearestShown))
 	}
-	if server, _, ok := strings.Cut(name, "/"); ok {
+	t, ok := v.Meant(name)
+	if !ok {
+		t, ok = v.ofLeaf(name)
+	}
+	if ok {
+		fmt.Fprintf(&b, "Call it by its name: use_tool {\"tool_name\": %s, \"tool_input\": {…}} (outcome not_sent: nothing was called).\n", quote(t.Name))
+	}
+	server := v.ServerOf(name)
+	if server != "" {
 		b.WriteString(v.whyMissing(server))
 	}
 	if len(v.lazy) > 0 {
 		fmt.Fprintf(&b, "Servers not loaded yet: %s. Call load_mcp with a name to get its tools.\n", joinServers(v.lazy))
 	}
-	if len(v.eager) > 0 {
-		fmt.Fprintf(&b, "Servers not connected: %s.\n", joinServers(v.eager))
-	}
-	b.WriteString(v.available())
+	b.WriteString(v.notListed("\n"))
+	b.WriteString(v.available(server))
 	return b.String()
 }
 
@@ -139,40 +145,82 @@ func (v *View) whyMissing(server string) string {
 	switch {
 	case !ok:
 		return ""
+	case p.info.Loaded && p.server.Bare:
+		return fmt.Sprintf("%s has %s: discover_tool with no argument lists them.\n", p.called(), plural(len(p.tools), "tool"))
 	case p.info.Loaded:
 		return fmt.Sprintf("Server %s has %s: discover_tool {\"server\": %s} lists them.\n",
 			server, plural(len(p.tools), "tool"), quote(server))
 	case p.server.Lazy:
 		return fmt.Sprintf("Server %s is not loaded yet: call load_mcp {\"mcp_name\": %s}, then try again.%s\n", server, quote(server), p.note())
 	}
-	return fmt.Sprintf("Server %s is not connected yet; try again soon.%s\n", server, p.note())
+	if p.info.Down != "" {
+		return fmt.Sprintf("Server %s could not be started: %s.%s\n", server, cut(p.info.Down, lineWidth), p.note())
+	}
+	return fmt.Sprintf("Server %s is still starting: use_tool works on its tools, discover_tool {\"server\": %s} lists them.%s\n", server, quote(server), p.note())
 }
 
-func (v *View) available() string {
+// available names tools, those of the server in question before all others.
+func (v *View) available(server string) string {
 	if len(v.tools) == 0 {
 		return "No tools are available now."
 	}
-	s := "Available tools: " + joinNames(v.tools, othersShown)
-	if more := len(v.tools) - othersShown; more > 0 {
-		s += fmt.Sprintf(`, and %d more: discover_tool {"query": "words"} finds them, with no argument it lists them`, more)
+	tools := v.tools
+	if p := v.server[server]; p != nil && len(p.tools) > 0 {
+		others := slices.DeleteFunc(slices.Clone(v.tools), func(t *Tool) bool { return t.Server == server })
+		tools = slices.Concat(p.tools, others)
+	}
+	s := "Available tools: " + joinNames(tools, othersShown)
+	if more := len(tools) - othersShown; more > 0 {
+		list := `{"server": "name"} lists those of a server`
+		if v.bare() != nil {
+			list = "with no argument it lists them"
+		}
+		s += fmt.Sprintf(`, and %d more: discover_tool {"query": "words"} finds them, %s`, more, list)
 	}
 	return s + "."
 }
 
 // UnknownServer answers a name that is no offered server's.
 func (v *View) UnknownServer(name string) string {
+	if p := v.bare(); p != nil {
+		return fmt.Sprintf(`There is but one server here, %s: leave "server" out.`, p.called())
+	}
 	s := "Unknown MCP server: " + cut(fold(name), nameShown) + "."
+	if near := v.nearestServer(name); near != "" {
+		s += " Did you mean " + near + "?"
+	}
 	if len(v.lazy) > 0 {
 		s += " Servers not loaded yet: " + joinServers(v.lazy) + "."
 	}
 	if len(v.loaded) > 0 {
 		s += " Servers already loaded: " + joinServers(v.loaded) + "."
 	}
-	if len(v.eager) > 0 {
-		s += " Servers not connected: " + joinServers(v.eager) + "."
+	if rest := v.notListed(" "); rest != "" {
+		s += " " + strings.TrimSuffix(rest, " ")
 	}
 	if len(v.parts) == 0 {
 		s += " " + noServers
+	}
+	return s
+}
+
+// notListed names the servers that start by themselves and are not there, each
+// sentence followed by end.
+func (v *View) notListed(end string) string {
+	var starting, down []*part
+	for _, p := range v.eager {
+		if p.info.Down != "" {
+			down = append(down, p)
+		} else {
+			starting = append(starting, p)
+		}
+	}
+	s := ""
+	if len(starting) > 0 {
+		s += "Servers still starting: " + joinServers(starting) + "." + end
+	}
+	if len(down) > 0 {
+		s += "Servers that could not be started: " + joinServers(down) + "." + end
 	}
 	return s
 }
@@ -188,7 +236,7 @@ func joinNames(tools []*Tool, most int) string {
 func joinServers(ps []*part) string {
 	var list []string
 	for _, p := range ps[:min(othersShown, len(ps))] {
-		list = append(list, p.server.Name+p.note())
+		list = append(list, p.called()+p.note())
 	}
 	s := strings.Join(list, ", ")
 	if more := len(ps) - othersShown; more > 0 {

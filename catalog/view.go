@@ -47,7 +47,7 @@ func newView(parts []*part) *View {
 // or two bare servers, the server before keeps them.
 func (v *View) add(p *part) {
 	if slices.ContainsFunc(p.tools, func(t *Tool) bool { return v.byName[t.Name] != nil }) {
-		p = newPart(p.server, p.index, v.byName, p.follows)
+		p = newPart(p.server, p.index, p.info.Down, v.byName, p.follows)
 	}
 	v.parts = append(v.parts, p)
 	v.server[p.server.Name] = p

@@ -137,6 +137,16 @@ func (u *Upstream) Load(ctx context.Context) (conn *upstream.Conn, release func(
 	return u.acquire(ctx, true)
 }
 
+// Readmit has an upstream that was evicted tried once more: it is offered again if
+// that succeeds, and evicted again if it fails.
+func (u *Upstream) Readmit() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.state == Evicted {
+		u.state = Idle
+	}
+}
+
 func (u *Upstream) acquire(ctx context.Context, force bool) (*upstream.Conn, func(), error) {
 	// A connection can be lost between its load and its use, hence the loop;
 	// it ends because a load that fails is an error.
@@ -282,7 +292,11 @@ func (u *Upstream) backingOffLocked(wait time.Duration) error {
 	if last := (*transports.Failure)(nil); errors.As(cause, &last) {
 		cause, f.Stderr, f.Hint = last.Cause, last.Stderr, last.Hint
 	}
-	f.Cause = fmt.Errorf("it failed %d times in a row; the next attempt is due in %s: %w", u.failures+u.shortages+u.losses, wait.Truncate(100*time.Millisecond)+100*time.Millisecond, cause)
+	times := "it failed"
+	if n := u.failures + u.shortages + u.losses; n > 1 {
+		times = fmt.Sprintf("it failed %d times in a row", n)
+	}
+	f.Cause = fmt.Errorf("%s; the next attempt is due in %s: %w", times, wait.Truncate(100*time.Millisecond)+100*time.Millisecond, cause)
 	return f
 }
 

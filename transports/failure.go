@@ -108,7 +108,7 @@ func (f *Failure) Advice() string {
 	case f.Code == CodeTooLarge:
 		return `send less, or raise the server's "max_message_bytes"`
 	case f.Code == CodeBackingOff:
-		return "call again then, or load it with load_mcp, which tries at once"
+		return "call again when it is due"
 	case f.Code == CodeProtocol && sent:
 		return lookFirst + "; the server's answer is invalid"
 	case f.Code == CodeProtocol:

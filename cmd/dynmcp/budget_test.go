@@ -87,8 +87,8 @@ func evicted(t *testing.T, bad entry, says string) {
 		t.Errorf("got <mcp_servers> %q", got)
 	}
 	m := load(host, "bad")
-	contains(t, m.Text(), "Unknown MCP server: bad", "other")
-	contains(t, use(host, "bad/echo", nil).Text(), "Unknown tool: bad/echo")
+	contains(t, m.Text(), "Unknown MCP server: bad", "other", "bad was given up after 3 failures, because ", says, `load_mcp {"mcp_name": "bad", "retry": true}`)
+	contains(t, use(host, "bad/echo", nil).Text(), "Unknown tool: bad/echo", "bad was given up after 3 failures", `"retry": true`)
 	if !m.IsError() {
 		t.Errorf("got %s", m.Raw)
 	}
@@ -101,6 +101,29 @@ func TestUseCountsTowardTheBudget(t *testing.T) {
 	load(host, "bad")
 	contains(t, use(host, "bad/echo", nil).Text(), "after 3 attempts")
 	contains(t, load(host, "bad").Text(), "Unknown MCP server: bad")
+}
+
+func TestGivenUpServerIsTriedAgainWhenAskedTo(t *testing.T) {
+	t.Parallel()
+	e := deferred(t, "bad", "Broken", "-fault", "fail-first:4")
+	host := serve(t, e)
+	for range 3 {
+		load(host, "bad")
+	}
+	contains(t, load(host, "bad").Text(), "given up after 3 failures")
+	again := func() mcptest.Message {
+		return host.Tool("load_mcp", `{"mcp_name":"bad","retry":true}`)
+	}
+	contains(t, again().Text(), "API_KEY is not set", "after 4 attempts", `"retry": true`)
+	contains(t, load(host, "bad").Text(), "given up after 4 failures")
+	if e.Count("start") != 4 {
+		t.Errorf("got %q", e.Events())
+	}
+	contains(t, again().Text(), "bad/echo")
+	contains(t, catalogue(t, host), "- bad/echo")
+	if got := use(host, "bad/echo", `{"n":1}`).Text(); got != `{"n":1}` {
+		t.Errorf("got %s", got)
+	}
 }
 
 func TestCoalescedLoadsCountOnce(t *testing.T) {

@@ -195,5 +195,5 @@ func TestMissingCommandOfOneServerIsAWarning(t *testing.T) {
 	if got := use(host, "good/echo", `{}`).Text(); got != "{}" {
 		t.Errorf("the other server does not work: %q", got)
 	}
-	contains(t, catalogue(t, host), "- good/echo", "Not connected: bad.")
+	contains(t, catalogue(t, host), "- good/echo", "Could not be started so far", "\n- bad")
 }

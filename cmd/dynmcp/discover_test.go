@@ -1,9 +1,6 @@
 package main_test
 
 import (
-	"encoding/json"
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -26,22 +23,27 @@ func TestDetailsOfATool(t *testing.T) {
 	m := discover(host, `{"tool_name":"alpha/full"}`)
 	contains(t, m.Text(), "alpha/full", "Does all.\nSecond line.", "Output Schema:", `{"type":"object","x":1.0}`,
 		`{"z":1e2,"type":"object","a":[9007199254740993]}`, "readOnlyHint: true", "openWorldHint: false", "title: Full <one>")
-	want := strings.Replace(fullTool, `"full"`, `"alpha/full"`, 1)
-	if got := string(m.Member("structuredContent")); got != want {
-		t.Errorf("got structured content\n%s\nwant\n%s", got, want)
-	}
-	if n := len(names(m.Member("content"), "type")); n != 1 || m.IsError() {
-		t.Errorf("got %s", m.Raw)
-	}
+	answersOnce(t, m)
 	lacks(t, discover(host, `{"tool_name":"alpha/echo"}`).Text(), "Output Schema:")
 }
 
-func TestDetailsInSingleWrapAreTheUpstreamsBytes(t *testing.T) {
-	t.Parallel()
-	host := wrap(t, "-tool", fullTool)
-	if got := string(discover(host, `{"tool_name":"full"}`).Member("structuredContent")); got != fullTool {
-		t.Errorf("got\n%s\nwant\n%s", got, fullTool)
+// answersOnce checks that a tool of ours answers one text and nothing beside it:
+// hosts that know structured content show the model that alone.
+func answersOnce(t *testing.T, m mcptest.Message) {
+	t.Helper()
+	if n := len(names(m.Member("content"), "type")); n != 1 || m.IsError() || m.Member("structuredContent") != nil {
+		t.Errorf("got %s", m.Raw)
 	}
+}
+
+func TestLargeOutputSchemaIsNamedAndGivenInFull(t *testing.T) {
+	t.Parallel()
+	large := `{"type":"object","description":"` + strings.Repeat("long ", 1000) + `"}`
+	host := serve(t, fake(t, "alpha", "-tool", `{"name":"wide","inputSchema":{"type":"object"},"outputSchema":`+large+`}`))
+	m := discover(host, `{"tool_name":"alpha/wide"}`)
+	contains(t, m.Text(), "Output Schema:\nleft out, about 12", ` tokens: discover_tool {"tool_name": "alpha/wide", "full": true} shows it.`)
+	lacks(t, m.Text(), "long long")
+	contains(t, discover(host, `{"tool_name":"alpha/wide","full":true}`).Text(), large)
 }
 
 func TestUnknownToolNamesWhatThereIs(t *testing.T) {
@@ -63,15 +65,56 @@ func TestBareNamesAreUnknownInConfigMode(t *testing.T) {
 	t.Parallel()
 	host := serve(t, fake(t, "alpha"))
 	contains(t, discover(host, `{"tool_name":"echo"}`).Text(), "Unknown tool: echo", "Did you mean: alpha/echo")
-	contains(t, use(host, "echo", nil).Text(), "Unknown tool: echo", "Did you mean: alpha/echo")
+	contains(t, use(host, "echo", nil).Text(), "Unknown tool: echo", "Did you mean: alpha/echo", `Call it by its name: use_tool {"tool_name": "alpha/echo", "tool_input": {…}}`)
+}
+
+// A definition does no harm, so names are read as they are meant. A call is made
+// by no name but the tool's own: hosts and their guards decide by that.
+func TestOtherSpellingsAreUnderstoodAndNotCalled(t *testing.T) {
+	t.Parallel()
+	alpha, later := fake(t, "alpha"), deferred(t, "later-one", "Later")
+	host := serve(t, alpha, later)
+	for _, name := range []string{"alpha__echo", "alpha.echo", "alpha:echo", "Alpha/Echo", "ALPHA__ECHO", "mcp__alpha__echo", " alpha/echo "} {
+		contains(t, discover(host, `{"tool_name":`+quote(name)+`}`).Text(), "Name: alpha/echo\n", "Input Schema:")
+		m := use(host, name, `{"n":1}`)
+		contains(t, m.Text(), "Unknown tool: ", `Call it by its name: use_tool {"tool_name": "alpha/echo", "tool_input": {…}} (outcome not_sent`)
+		if !m.IsError() {
+			t.Errorf("%s: got %s", name, m.Raw)
+		}
+	}
+	m := host.Tool("alpha/echo", `{"n":1}`)
+	contains(t, m.Raw, `Call it through use_tool: {\"tool_name\": \"alpha/echo\", \"tool_input\": {…}}`)
+	if m.Code() != -32602 || alpha.Count("call") > 0 {
+		t.Errorf("got %s, %q", m.Raw, alpha.Events())
+	}
+	nothingStarted(t, later)
+	contains(t, use(host, "later_one__echo", nil).Text(), "Unknown tool: ")
+	contains(t, use(host, "Later-One__echo", nil).Text(), `{"tool_name": "later-one/echo"`)
+	contains(t, load(host, "Later_One").Text(), `"mcp_name":"later-one"`)
+}
+
+func TestDefinitionOfALazyServersToolLoadsIt(t *testing.T) {
+	t.Parallel()
+	later := deferred(t, "later", "Later")
+	host := serve(t, later)
+	contains(t, discover(host, `{"tool_name":"later/echo"}`).Text(), "Name: later/echo\n")
+	contains(t, discover(host, `{"tool_name":"later/ecko"}`).Text(), "Did you mean: later/echo")
+	if later.Count("start") != 1 {
+		t.Errorf("got %q", later.Events())
+	}
+	bad := deferred(t, "bad", "Broken", "-fault", "exit-now")
+	m := discover(serve(t, bad), `{"tool_name":"bad/echo"}`)
+	contains(t, m.Text(), "bad: ", "exit status 7", "not_sent")
 }
 
 func TestNamesOfOtherServersSayWhy(t *testing.T) {
 	t.Parallel()
 	host := serve(t, fake(t, "alpha", "-bare", "-tools", "2"), deferred(t, "later", "Later"),
 		entry{name: "gone", fields: map[string]any{"command": "no-such-command-anywhere"}})
-	contains(t, discover(host, `{"tool_name":"later/x"}`).Text(), `call load_mcp {"mcp_name": "later"}`)
-	contains(t, discover(host, `{"tool_name":"gone/x"}`).Text(), "gone is not connected")
+	contains(t, discover(host, `{"tool_name":"later/x"}`).Text(), "Unknown tool: later/x", "Server later has ")
+	contains(t, discover(host, `{"tool_name":"gone/x"}`).Text(), "gone: ", "no-such-command-anywhere")
+	contains(t, discover(host, `{"server":"gone"}`).Text(), "gone: ", "no-such-command-anywhere")
+	contains(t, discover(host, `{}`).Text(), "- gone (could not be started: ", "no-such-command-anywhere")
 	contains(t, discover(host, `{"tool_name":"alpha/x"}`).Text(), `discover_tool {"server": "alpha"}`)
 	contains(t, discover(host, `{"tool_name":"nobody/x"}`).Text(), "Unknown tool: nobody/x", "Available tools:")
 }
@@ -84,11 +127,13 @@ func TestQueryFindsTools(t *testing.T) {
 		deferred(t, "post", "Letters on paper"))
 	m := discover(host, `{"query":"letter"}`)
 	contains(t, m.Text(), "- alpha/send_mail: Send a letter to someone.", "post", "load_mcp")
-	if got := names(m.Member("structuredContent", "tools"), "name"); !slices.Equal(got, []string{"alpha/send_mail"}) {
-		t.Errorf("got %q", got)
-	}
-	if got := names(discover(host, `{"query":"generated","limit":2}`).Member("structuredContent", "tools"), "name"); len(got) != 2 {
-		t.Errorf("limit 2: got %q", got)
+	answersOnce(t, m)
+	lacks(t, m.Text(), "alpha/tool_")
+	for _, limit := range []string{`2`, `"2"`, `2.0`} {
+		m := discover(host, `{"query":"generated","limit":`+limit+`}`)
+		if strings.Count(m.Text(), "- alpha/tool_") != 2 {
+			t.Errorf("limit %s: got %q", limit, m.Text())
+		}
 	}
 	contains(t, discover(host, `{"query":"xyzzy"}`).Text(), "No tool matches", "post")
 }
@@ -100,19 +145,18 @@ func TestListingIsPagedToTheEnd(t *testing.T) {
 	arguments := `{"server":"alpha"}`
 	for pages := 0; arguments != ""; pages++ {
 		m := discover(host, arguments)
-		list := names(m.Member("structuredContent", "tools"), "name")
-		if len(list) == 0 || pages > 10 {
-			t.Fatalf("page %d holds nothing: %s", pages, m.Raw)
+		answersOnce(t, m)
+		before := len(seen)
+		for line := range strings.Lines(m.Text()) {
+			if name, _, ok := strings.Cut(strings.TrimPrefix(line, "- "), ": "); ok && strings.HasPrefix(line, "- ") {
+				seen[name] = true
+			}
 		}
-		for _, name := range list {
-			seen[name] = true
-			contains(t, m.Text(), "- "+name+": ")
+		if len(seen) == before || pages > 10 {
+			t.Fatalf("page %d holds nothing new: %s", pages, m.Raw)
 		}
-		arguments = ""
-		if next := m.Member("structuredContent", "next"); next != nil {
-			contains(t, m.Text(), fmt.Sprintf(`Go on with discover_tool {"server": "alpha", "offset": %s}`, next))
-			arguments = fmt.Sprintf(`{"server":"alpha","offset":%s}`, next)
-		}
+		_, arguments, _ = strings.Cut(m.Text(), "Go on with discover_tool ")
+		arguments = strings.TrimSuffix(arguments, ".")
 	}
 	if len(seen) != 250 {
 		t.Errorf("got %d tools, want 250", len(seen))
@@ -123,15 +167,16 @@ func TestListingOfEverything(t *testing.T) {
 	t.Parallel()
 	host := serve(t, fake(t, "alpha", "-bare", "-tools", "2", "-instructions", "Mind the gap."), deferred(t, "later", "Later"))
 	m := discover(host, `{}`)
-	contains(t, m.Text(), "- alpha (2 tools)", "- later (not loaded, call load_mcp): Later", "- alpha/tool_002:")
-	if got := names(m.Member("structuredContent", "servers"), "name"); !slices.Equal(got, []string{"alpha", "later"}) {
-		t.Errorf("got servers %q", got)
-	}
+	contains(t, m.Text(), "- alpha (2 tools): Mind the gap.\n- later (not loaded, call load_mcp): Later\n", `discover_tool {"server": "name"} lists the tools of one`)
+	lacks(t, m.Text(), "alpha/tool_002")
+	answersOnce(t, m)
 	if all := host.Tool("discover_tool", nil); string(all.Result) != string(m.Result) {
 		t.Errorf("without arguments: got %s", all.Raw)
 	}
-	contains(t, discover(host, `{"server":"alpha"}`).Text(), "Mind the gap.")
-	contains(t, discover(host, `{"server":"alpah"}`).Text(), "Unknown MCP server: alpah", "later", "alpha")
+	contains(t, discover(host, `{"server":"alpha"}`).Text(), "Mind the gap.", "- alpha/tool_002:")
+	contains(t, discover(host, `{"server":"ALPHA"}`).Text(), "- alpha/tool_002:")
+	contains(t, discover(host, `{"server":"later"}`).Text(), "- later/echo")
+	contains(t, discover(host, `{"server":"alpah"}`).Text(), "Unknown MCP server: alpah. Did you mean alpha?", "later")
 }
 
 func TestWrongArgumentsAreNamed(t *testing.T) {
@@ -141,7 +186,16 @@ func TestWrongArgumentsAreNamed(t *testing.T) {
 		{"discover_tool", `{"tool_name":7}`, `"tool_name" must be a string`},
 		{"discover_tool", `{"limit":"many"}`, `"limit" must be`},
 		{"discover_tool", `[]`, "must be an object"},
+		{"discover_tool", `{"full":"perhaps"}`, `"full" must be true or false`},
+		{"discover_tool", `{"tool":"later/echo"}`, `it has no argument "tool", only tool_name, full, query, server, limit, offset (outcome not_sent`},
+		{"discover_tool", `{"name":"later/echo"}`, `it has no argument "name"`},
 		{"use_tool", `{}`, `"tool_name" is missing`},
+		{"use_tool", `{"tool_name":"later/echo","n":1}`, `it has no argument "n"; the arguments of the tool go into "tool_input"`},
+		{"use_tool", `{"tool_name":"later/echo","n":1}`, `outcome not_sent`},
+		{"use_tool", `{"tool_name":"later/echo","tool_input":{},"arguments":{"n":1}}`, `it has no argument "arguments"`},
+		{"use_tool", `{"tool_name":"later/echo","args":{},"params":{"n":1}}`, `it has no argument "params"`},
+		{"use_tool", `{"tool_name":"later/echo","tool_name":"later/crash"}`, `"tool_name" is there twice`},
+		{"load_mcp", `{"name":"later"}`, `it has no argument "name", only mcp_name, retry`},
 		{"use_tool", `{"tool_name":7}`, `"tool_name" must be a string`},
 		{"use_tool", `{"tool_name":"later/x","tool_input":[1]}`, `"tool_input" must be an object`},
 		{"use_tool", `{"tool_name":"later/x","tool_input":"{"}`, `"tool_input" is a string that holds no JSON`},
@@ -158,6 +212,7 @@ func TestWrongArgumentsAreNamed(t *testing.T) {
 	if m := host.Tool("no_such_tool", nil); m.Code() != -32602 {
 		t.Errorf("got %s", m.Raw)
 	}
+	contains(t, block(catalogue(t, host), "mcp_servers"), "- later: Later") // nothing was called
 }
 
 func TestToolFilterHidesEverywhere(t *testing.T) {
@@ -196,8 +251,5 @@ func TestToolsWithOddEntriesAreSkipped(t *testing.T) {
 	if got := use(host, "echo", `{}`).Text(); got != "{}" {
 		t.Errorf("got %q", got)
 	}
-	var listed struct{ Tools []json.RawMessage }
-	if err := json.Unmarshal(discover(host, `{}`).Member("structuredContent"), &listed); err != nil {
-		t.Error(err)
-	}
+	contains(t, discover(host, `{}`).Text(), "- echo")
 }

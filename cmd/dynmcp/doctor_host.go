@@ -144,8 +144,8 @@ func costOf(v *catalog.View, tools json.RawMessage, instructions string) *contex
 func linesOf(catalogue, server string) []string {
 	var lines []string
 	for line := range strings.Lines(catalogue) {
-		rest, ok := strings.CutPrefix(line, "- "+server)
-		if ok && (strings.HasPrefix(rest, "/") || strings.HasPrefix(rest, ":")) {
+		rest, ok := strings.CutPrefix(strings.TrimPrefix(line, "- "), server)
+		if ok && rest != "" && strings.ContainsAny(rest[:1], "/: \n") {
 			lines = append(lines, line)
 		}
 	}

@@ -99,7 +99,8 @@ func TestFailedListCostsItsKindOnly(t *testing.T) {
 				odd := fake(t, "odd", "-fault", fault, "-fault-on", c.method, "-fault-times", "1").with("load_timeout", "10s")
 				host := start(t, odd, fake(t, "good"))
 				host.Initialize(handshake, nil)
-				contains(t, catalogue(t, host), "- odd/echo", "- good/echo")
+				contains(t, catalogue(t, host), "\nodd", "- good/echo")
+				contains(t, discover(host, `{"server":"odd"}`).Text(), "- odd/echo")
 				contains(t, host.WaitStderr(c.method+" is empty until its server answers"), "odd: ")
 				for _, other := range []string{"resources/list", "resources/templates/list", "prompts/list"} {
 					contains(t, host.Call(other, nil).Raw, "good")

@@ -121,6 +121,7 @@ func TestLoadStartsOnlyWhatTheConfigNames(t *testing.T) {
 	for _, arguments := range []string{
 		`{"mcp_name":"slow;touch x"}`, `{"mcp_name":"$(touch x)"}`, "{\"mcp_name\":\"`touch x`\"}", `{"mcp_name":"../slow"}`, `{"mcp_name":"slow\u0000"}`,
 		`{"mcp_name":"touch"}`, `{"mcp_name":"/bin/sh"}`, `{"mcp_name":""}`, `{"mcp_name":["slow"]}`, `{"mcp_name":null}`, `{}`, `[]`, `"slow"`,
+		`{"mcp_name":"slow","command":"touch","args":["x"],"env":{"A":"b"}}`,
 		`{"mcp_name":"new","command":"touch","args":["x"],"url":"http://127.0.0.1:1/","env":{"PATH":"."}}`,
 		`{"mcp_name":"` + strings.Repeat("a", 1<<20) + `"}`,
 	} {
@@ -129,9 +130,6 @@ func TestLoadStartsOnlyWhatTheConfigNames(t *testing.T) {
 		}
 	}
 	nothingStarted(t, slow)
-	if m := host.Tool("load_mcp", `{"mcp_name":"slow","command":"touch","args":["x"],"env":{"A":"b"}}`); m.IsError() {
-		t.Errorf("got %s", m.Raw)
-	}
 	lacks(t, use(host, "slow/args", nil).Text(), "touch")
 	if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
 		t.Errorf("got %v, %v", files, err)

@@ -1,7 +1,7 @@
 package main_test
 
 import (
-	"slices"
+	"strings"
 	"testing"
 
 	"dynmcp/internal/mcptest"
@@ -29,7 +29,7 @@ func TestServerThatHangsDelaysNobody(t *testing.T) {
 				t.Errorf("got %s", got)
 			}
 			text := catalogue(t, host)
-			contains(t, text, "- later/echo", "Not connected: bad.")
+			contains(t, text, "- later/echo", "Still starting; use_tool works on their tools", "\n- bad")
 			for _, list := range []string{"resources/list", "prompts/list"} {
 				contains(t, host.Call(list, nil).Raw, "later")
 			}
@@ -55,14 +55,18 @@ func TestLateServerIsAnnounced(t *testing.T) {
 	host := impatient(t, late, fake(t, "early"))
 	greet := func() string { return catalogue(t, host) }
 	lacks(t, greet(), "late/echo")
-	contains(t, discover(host, `{"tool_name":"late/echo"}`).Text(), "Unknown tool: late/echo", "late is not connected yet")
+	contains(t, discover(host, `{}`).Text(), "- late (still starting, use_tool works)")
+	definition := host.Go("tools/call", mcptest.ToolParams("discover_tool", `{"tool_name":"late/echo"}`)) // joins the start
+	host.Call("ping", nil)
 	line := len(host.Messages())
 	gate.Open()
+	contains(t, definition.Wait().Text(), "Name: late/echo")
 	for {
 		host.WaitAfter(line, func(m mcptest.Message) bool { return m.Method == toolsChanged })
 		line = len(host.Messages())
-		if text := greet(); slices.Contains(names(discover(host, `{"server":"late"}`).Member("structuredContent", "tools"), "name"), "late/echo") {
-			contains(t, text, "late")
+		if text := greet(); strings.Contains(text, "\nlate") {
+			contains(t, discover(host, `{"server":"late"}`).Text(), "- late/echo")
+			lacks(t, text, "Still starting")
 			return
 		}
 	}
@@ -95,7 +99,7 @@ func TestServerThatFailsAtFirstComesLater(t *testing.T) {
 	shaky := fake(t, "shaky", "-fault", "fail-first:2")
 	host := serve(t, shaky, fake(t, "good"))
 	for line := 0; ; {
-		if len(names(discover(host, `{"server":"shaky"}`).Member("structuredContent", "tools"), "name")) > 0 {
+		if strings.Contains(catalogue(t, host), "\nshaky") {
 			break
 		}
 		host.WaitAfter(line, func(m mcptest.Message) bool { return m.Method == toolsChanged })
@@ -124,7 +128,9 @@ func TestFailingServerLeavesTheOthersAlone(t *testing.T) {
 			if !m.IsError() {
 				t.Errorf("got %s", m.Raw)
 			}
-			contains(t, catalogue(t, host), "Not connected: bad.")
+			contains(t, catalogue(t, host), "Could not be started so far; discover_tool {\"server\": \"name\"} says why:\n- bad")
+			lacks(t, string(m.Text()), "load_mcp") // which there is not
+			contains(t, discover(host, `{}`).Text(), "- bad (could not be started: ")
 		})
 	}
 }

@@ -68,7 +68,7 @@ func TestDescriptionsTellHostsHowToTreatOurTools(t *testing.T) {
 	if want := "Use a tool that was previously discovered with the discover_tool tool."; use.Description != want {
 		t.Errorf("got %q, want %q", use.Description, want)
 	}
-	contains(t, string(use.Meta), `"anthropic/maxResultSizeChars":500000`)
+	lacks(t, string(use.Meta), "maxResultSizeChars") // the host's own protection against large results stays on
 	for _, name := range []string{"discover_tool", "use_tool", "load_mcp"} {
 		contains(t, string(definition(t, host, name).Meta), `"anthropic/alwaysLoad":true`)
 	}

@@ -1,0 +1,190 @@
+package aggregator
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dynmcp/internal/wire"
+	"dynmcp/transports/host"
+)
+
+// refuseArguments answers a call of a tool of ours whose arguments are wrong. What is
+// refused was not passed on: it is not known what of it was meant.
+func refuseArguments(r *host.Request, tool string, err error) {
+	r.Reply(errorResult(fmt.Sprintf("%s: %v (outcome not_sent: nothing was called)", tool, err)), nil)
+}
+
+// readMembers returns the values of the members of arguments that have these
+// names, nil for absent and null ones. Any other member is an error: what is not
+// known must not be lost silently.
+func readMembers(arguments json.RawMessage, names ...string) ([]json.RawMessage, error) {
+	values := make([]json.RawMessage, len(names))
+	if len(arguments) == 0 || string(arguments) == "null" {
+		return values, nil
+	}
+	if !wire.IsObject(arguments) {
+		return nil, fmt.Errorf("the arguments must be an object, not %s", wire.TypeName(arguments))
+	}
+	for key, value := range wire.Members(arguments) {
+		i := slices.IndexFunc(names, func(name string) bool { return wire.EqualString(key, name) })
+		switch {
+		case i < 0:
+			return nil, fmt.Errorf("it has no argument %s, only %s", key, strings.Join(names, ", "))
+		case values[i] != nil:
+			return nil, fmt.Errorf("member %s is there twice", key)
+		case string(value) != "null":
+			values[i] = value
+		}
+	}
+	return values, nil
+}
+
+// textOf reads a string, "" if value is nil.
+func textOf(name string, value json.RawMessage) (string, error) {
+	text, ok := wire.Text(value)
+	if value != nil && !ok {
+		return "", fmt.Errorf("%q must be a string, not %s", name, wire.TypeName(value))
+	}
+	return text, nil
+}
+
+// numberOf reads a whole number, also one in a string, as models write them; 0 if
+// value is nil.
+func numberOf(name string, value json.RawMessage) (int, error) {
+	text, isText := wire.Text(value)
+	if !isText {
+		text = string(value)
+	}
+	n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if value != nil && (err != nil || n != float64(int(n))) {
+		return 0, fmt.Errorf("%q must be a whole number, not %s", name, cutValue(value))
+	}
+	return int(n), nil
+}
+
+// flagOf reads true or false, also in a string; false if value is nil.
+func flagOf(name string, value json.RawMessage) (bool, error) {
+	text, isText := wire.Text(value)
+	if !isText {
+		text = string(value)
+	}
+	switch strings.ToLower(text) {
+	case "true":
+		return true, nil
+	case "false", "":
+		return false, nil
+	}
+	return false, fmt.Errorf("%q must be true or false, not %s", name, cutValue(value))
+}
+
+// cutValue shows a value that is not what it must be.
+func cutValue(value json.RawMessage) string {
+	if len(value) > 50 {
+		return wire.TypeName(value)
+	}
+	return string(value)
+}
+
+// A discovery is what discover_tool is asked for.
+type discovery struct {
+	tool, query, server string
+	full                bool
+	limit, offset       int
+}
+
+func readDiscovery(arguments json.RawMessage) (in discovery, err error) {
+	m, err := readMembers(arguments, "tool_name", "full", "query", "server", "limit", "offset")
+	if err != nil {
+		return in, err
+	}
+	var errs [6]error
+	in.tool, errs[0] = textOf("tool_name", m[0])
+	in.full, errs[1] = flagOf("full", m[1])
+	in.query, errs[2] = textOf("query", m[2])
+	in.server, errs[3] = textOf("server", m[3])
+	in.limit, errs[4] = numberOf("limit", m[4])
+	in.offset, errs[5] = numberOf("offset", m[5])
+	return in, errors.Join(errs[:]...)
+}
+
+func loadArguments(arguments json.RawMessage) (name string, retry bool, err error) {
+	m, err := readMembers(arguments, "mcp_name", "retry")
+	if err != nil {
+		return "", false, err
+	}
+	name, err = textOf("mcp_name", m[0])
+	if err == nil && name == "" {
+		err = errors.New(`"mcp_name" is missing`)
+	}
+	retry, wrong := flagOf("retry", m[1])
+	return name, retry, errors.Join(err, wrong)
+}
+
+// inputNames are what models call tool_input.
+var inputNames = []string{"arguments", "args", "input", "params"}
+
+// useArguments reads the arguments of use_tool. The input is an object, or a
+// string that holds one: some hosts write it so. Where there is no tool_input,
+// one member that models write in its place is taken for it.
+func useArguments(arguments json.RawMessage) (name string, input json.RawMessage, err error) {
+	if len(arguments) == 0 {
+		return "", nil, errors.New(`"tool_name" is missing`)
+	}
+	if !wire.IsObject(arguments) {
+		return "", nil, fmt.Errorf("the arguments must be an object, not %s", wire.TypeName(arguments))
+	}
+	var rawName json.RawMessage
+	var other []byte // the first member that is neither
+	called := "tool_input"
+	for key, value := range wire.Members(arguments) {
+		var twice bool
+		switch {
+		case wire.EqualString(key, "tool_name"):
+			rawName, twice = value, rawName != nil
+		case wire.EqualString(key, "tool_input"):
+			input, twice = value, input != nil
+		case other != nil:
+			return "", nil, unknownMember(key)
+		default:
+			other = key
+		}
+		if twice {
+			return "", nil, fmt.Errorf("member %s is there twice", key)
+		}
+	}
+	if other != nil {
+		synonym, _ := wire.Text(other)
+		if input != nil || !slices.Contains(inputNames, synonym) {
+			return "", nil, unknownMember(other)
+		}
+		called, input = synonym, wire.Get(arguments, synonym)
+	}
+	name, ok := wire.Text(rawName)
+	switch {
+	case rawName == nil || ok && name == "":
+		return "", nil, errors.New(`"tool_name" is missing`)
+	case !ok:
+		return "", nil, fmt.Errorf(`"tool_name" must be a string, not %s`, wire.TypeName(rawName))
+	}
+	if text, ok := wire.Text(input); ok {
+		input = wire.JoinLines([]byte(strings.TrimSpace(text)))
+		if !wire.Valid(input) {
+			return "", nil, fmt.Errorf(`%q is a string that holds no JSON; pass the tool's arguments as an object`, called)
+		}
+	}
+	if len(input) == 0 || string(input) == "null" {
+		input = json.RawMessage(`{}`)
+	}
+	if !wire.IsObject(input) {
+		return "", nil, fmt.Errorf(`%q must be an object with the tool's arguments, not %s`, called, wire.TypeName(input))
+	}
+	return name, input, nil
+}
+
+func unknownMember(key []byte) error {
+	return fmt.Errorf(`it has no argument %s; the arguments of the tool go into "tool_input": {"tool_name": "server/tool", "tool_input": {…}}`, key)
+}

@@ -1,0 +1,83 @@
+package catalog
+
+import (
+	"fmt"
+	"strings"
+)
+
+const (
+	introText = `The tools of these MCP servers are called through use_tool. discover_tool finds tools ({"query": "words"}), lists a server's ` +
+		`({"server": "name"}) and shows definitions. A server that does not run is started when it is used.`
+	introBare = `The tools of %s are called through use_tool. discover_tool lists them, finds them and shows their definitions.`
+
+	ownCut = "\n[Cut to fit: discover_tool with no argument shows these instructions whole.]"
+)
+
+// Instructions returns the text for the instructions of initialize, in at most
+// maxChars UTF-16 units unless that is 0 or less. Hosts read it once, so it is
+// about what stays: which servers there are, what they are for, how they are
+// called. In single-wrap mode the upstream's own instructions follow, verbatim
+// if they fit.
+func (v *View) Instructions(maxChars int) string {
+	if p := v.bare(); p != nil {
+		return p.instructions(maxChars)
+	}
+	n := len(v.parts)
+	text := v.introduce(n, all)
+	if maxChars <= 0 || units(text) <= maxChars {
+		return text
+	}
+	longest := 0
+	for _, p := range v.parts {
+		longest = max(longest, units(p.described))
+	}
+	named, words, _ := shorten(n, longest, func(named int, words func(i int) int) bool {
+		return units(v.introduce(named, words)) <= maxChars
+	})
+	return prefix(v.introduce(max(named, 0), words), maxChars)
+}
+
+// introduce names the first servers of the config, with the operator's words.
+func (v *View) introduce(named int, words func(i int) int) string {
+	var b strings.Builder
+	b.WriteString(introText + "\n\n")
+	if len(v.parts) == 0 {
+		return b.String() + noServers
+	}
+	b.WriteString("<mcp_servers>\n")
+	for i, p := range v.parts[:named] {
+		b.WriteString("- " + escape(p.server.Name))
+		if about := escape(cut(p.described, words(i))); about != "" {
+			b.WriteString(": " + about)
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("</mcp_servers>")
+	if more := len(v.parts) - named; more > 0 {
+		fmt.Fprintf(&b, "\n"+moreServers, plural(more, "server"))
+	}
+	return b.String()
+}
+
+// instructions are those of single-wrap mode.
+func (p *part) instructions(maxChars int) string {
+	text := fmt.Sprintf(introBare, p.called())
+	own := strings.TrimSpace(p.info.Instructions)
+	whole := text + "\n\n" + own
+	switch room := maxChars - units(text) - 2 - units(ownCut); {
+	case own == "":
+		return prefix(text, orAll(maxChars))
+	case maxChars <= 0 || units(whole) <= maxChars:
+		return whole
+	case room > 0:
+		return text + "\n\n" + prefix(own, room) + ownCut
+	}
+	return prefix(text, maxChars)
+}
+
+func orAll(maxChars int) int {
+	if maxChars <= 0 {
+		return all(0)
+	}
+	return maxChars
+}

@@ -1,0 +1,121 @@
+package catalog
+
+import (
+	"strings"
+
+	"dynmcp/schema"
+)
+
+// Meant finds the tool that a name means which is no tool's own: one written
+// server__tool, server.tool or server:tool, with the mcp__ that some hosts put in
+// front, or in another case. If that may be several tools, it is none.
+func (v *View) Meant(name string) (*Tool, bool) {
+	name = unescape(strings.TrimSpace(name))
+	name = strings.TrimPrefix(name, "mcp__")
+	var meant *Tool
+	for _, t := range v.tools {
+		if !t.spelled(name) {
+			continue
+		}
+		if meant != nil {
+			return nil, false
+		}
+		meant = t
+	}
+	return meant, meant != nil
+}
+
+func (t *Tool) spelled(name string) bool {
+	if strings.EqualFold(name, t.Name) || strings.EqualFold(name, t.Direct) {
+		return true
+	}
+	if len(name) < len(t.Server) || !strings.EqualFold(name[:len(t.Server)], t.Server) {
+		return false
+	}
+	for _, separator := range separators {
+		if leaf, ok := strings.CutPrefix(name[len(t.Server):], separator); ok && strings.EqualFold(leaf, t.Leaf) {
+			return true
+		}
+	}
+	return false
+}
+
+// separators are what models write between the name of a server and of a tool.
+var separators = []string{"/", "__", ".", ":"}
+
+// ofLeaf finds the only tool that has a name without its server's, in any case.
+func (v *View) ofLeaf(name string) (*Tool, bool) {
+	var of *Tool
+	for _, t := range v.tools {
+		if t.Name != t.Leaf && (strings.EqualFold(name, t.Leaf) || strings.EqualFold(name, t.Upstream)) {
+			if of != nil {
+				return nil, false
+			}
+			of = t
+		}
+	}
+	return of, of != nil
+}
+
+// ServerOf returns the offered server whose tool a name would be, "" if there is
+// none: in single-wrap mode the one there is.
+func (v *View) ServerOf(name string) string {
+	if p := v.bare(); p != nil {
+		return p.server.Name
+	}
+	if server, _, ok := strings.Cut(name, "/"); ok && v.server[server] != nil {
+		return server
+	}
+	name = strings.TrimPrefix(unescape(strings.TrimSpace(name)), "mcp__")
+	longest := ""
+	for _, p := range v.parts {
+		server := p.server.Name
+		if len(server) <= len(longest) || len(name) <= len(server) || !strings.EqualFold(name[:len(server)], server) {
+			continue
+		}
+		for _, separator := range separators {
+			if strings.HasPrefix(name[len(server):], separator) {
+				longest = server
+			}
+		}
+	}
+	return longest
+}
+
+// ServerMeant returns the offered server that a name means: the one of that name,
+// or the only one of it in another case or with _ in place of -.
+func (v *View) ServerMeant(name string) (string, bool) {
+	if _, ok := v.server[name]; ok {
+		return name, true
+	}
+	if p := v.bare(); p != nil && name == p.called() {
+		return p.server.Name, true
+	}
+	plain := func(s string) string { return strings.ToLower(strings.ReplaceAll(strings.TrimSpace(s), "_", "-")) }
+	meant := ""
+	for _, p := range v.parts {
+		if plain(p.server.Name) == plain(name) {
+			if meant != "" {
+				return "", false
+			}
+			meant = p.server.Name
+		}
+	}
+	return meant, meant != ""
+}
+
+// nearestServer returns the offered server whose name is most like another, ""
+// if none is.
+func (v *View) nearestServer(name string) string {
+	asked := []rune(strings.ToLower(prefix(name, maxName)))
+	best, score := "", 0.6
+	for _, p := range v.parts {
+		server := []rune(p.server.Name)
+		if longest := max(len(asked), len(server)); longest > 0 {
+			if s := 1 - float64(schema.EditDistance(asked, server))/float64(longest); s > score {
+				best, score = p.server.Name, s
+			}
+		}
+	}
+	return best
+}

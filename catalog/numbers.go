@@ -1,0 +1,79 @@
+package catalog
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"dynmcp/internal/wire"
+)
+
+// number is an argument of a tool that its schema wants to be a number, and
+// nothing that a string could be.
+type number struct {
+	name  string
+	whole bool
+}
+
+// numbersOf returns the properties of an input schema that are to be numbers.
+// Where a schema says so in another way than by the property's own type, they
+// are not among them.
+func numbersOf(schema json.RawMessage) []number {
+	var list []number
+	for key, property := range wire.Members(wire.Get(schema, "properties")) {
+		is := wire.Get(property, "type")
+		types := []string{}
+		if one, ok := wire.Text(is); ok {
+			types = append(types, one)
+		}
+		for element := range wire.Elements(is) {
+			one, _ := wire.Text(element)
+			types = append(types, one)
+		}
+		name, ok := wire.Text(key)
+		if whole := slices.Contains(types, "integer"); ok && (whole || slices.Contains(types, "number")) && !slices.Contains(types, "string") {
+			list = append(list, number{name, whole && !slices.Contains(types, "number")})
+		}
+	}
+	return list
+}
+
+// maxFit is the largest input, in bytes, whose members are looked at: they are
+// looked at for each call.
+const maxFit = 64 << 10
+
+// FitNumbers returns the input for a tool with those arguments made numbers that
+// are strings which hold one, where the tool's schema wants a number; every other
+// byte stays. It says what was changed, nil where nothing was.
+func (t *Tool) FitNumbers(input json.RawMessage) (_ json.RawMessage, changed []string) {
+	if len(t.numbers) == 0 || len(input) > maxFit {
+		return input, nil
+	}
+	var edits []wire.Edit
+	for key, at := range wire.Spans(input) {
+		value := at.In(input)
+		if value[0] != '"' {
+			continue
+		}
+		i := slices.IndexFunc(t.numbers, func(n number) bool { return wire.EqualString(key.In(input), n.name) })
+		text, ok := wire.Text(value)
+		if i < 0 || !ok || !isNumber(text, t.numbers[i].whole) {
+			continue
+		}
+		edits = append(edits, wire.Edit{Span: at, With: []byte(text)})
+		changed = append(changed, fmt.Sprintf("%s: the string %s became the number %s", t.numbers[i].name, value, text))
+	}
+	if edits == nil {
+		return input, nil
+	}
+	return wire.Replace(input, edits...), changed
+}
+
+// isNumber reports whether a text is a JSON number, of digits alone if it is to be
+// whole.
+func isNumber(text string, whole bool) bool {
+	if text == "" || text[0] != '-' && (text[0] < '0' || text[0] > '9') || !wire.Valid([]byte(text)) {
+		return false
+	}
+	return !whole || !slices.ContainsFunc([]byte(text), func(c byte) bool { return c == '.' || c|0x20 == 'e' || c <= ' ' })
+}
