@@ -30,7 +30,7 @@ func importCommand() *cobra.Command {
 	var flags importFlags
 	cmd := &cobra.Command{
 		Use:   "import [HOST…]",
-		Short: "Take over the servers that hosts have",
+		Short: "Import the servers of your hosts",
 		Long: `Read the MCP servers from the configs of hosts and show what dynmcp's config
 would become; --write writes it. The hosts' own files are not changed. Hosts are
 ` + strings.Join(hosts.Names(), ", ") + `;

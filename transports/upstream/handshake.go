@@ -247,7 +247,7 @@ func (c *Conn) StartFailure(step string, err error) error {
 	}
 	code := int64(transports.CodeStartFailed)
 	if errors.Is(err, context.DeadlineExceeded) {
-		code, err = transports.CodeTimeout, errors.New("no answer within its load_timeout")
+		code, err = transports.CodeTimeout, fmt.Errorf("no answer within its load_timeout of %v", c.server.LoadTimeout)
 	}
 	return c.newFailure(code, transports.NotSent, fmt.Errorf("%s: %w", step, err))
 }

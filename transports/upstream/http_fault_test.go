@@ -567,3 +567,14 @@ func TestHTTPLoginWithoutHeaders(t *testing.T) {
 		t.Errorf("got hint %q", f.Hint)
 	}
 }
+
+// A name that is not there is said in plain words, without the resolver's address.
+func TestHTTPUnknownHost(t *testing.T) {
+	t.Parallel()
+	l := newHTTPLink(newConn(schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: "http://mcp.example.com/mcp"}, Options{}))
+	lookup := &net.DNSError{Err: "no such host", Name: "mcp.example.com", Server: "192.0.2.1:53", IsNotFound: true}
+	err := l.requestFailure(&net.OpError{Op: "dial", Net: "tcp", Err: lookup})
+	if want := "up: there is no host mcp.example.com"; err.Error() != want {
+		t.Errorf("got %q, want %q", err, want)
+	}
+}

@@ -160,6 +160,9 @@ func (l *httpLink) requestFailure(err error) error {
 	if errors.As(err, &notSentError{}) {
 		outcome = transports.NotSent
 	}
+	if lookup := (*net.DNSError)(nil); errors.As(err, &lookup) && lookup.IsNotFound {
+		err = fmt.Errorf("there is no host %s", lookup.Name) // not which resolver was asked
+	}
 	return l.conn.newFailure(transports.CodeUnreachable, outcome, err)
 }
 
