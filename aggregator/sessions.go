@@ -48,6 +48,7 @@ type listen struct {
 	id      json.RawMessage // of the request, as it was sent
 	changes map[string]bool // the list_changed notifications that it wants
 	uris    map[string]bool
+	tasks   map[string]bool // by the host's ids
 }
 
 // sessions are the hosts that are connected.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"dynmcp/catalog"
 	"dynmcp/internal/wire"
 	"dynmcp/lazy"
 	"dynmcp/transports"
@@ -129,7 +130,7 @@ func (a *Aggregator) dropSubscriptions(uris map[string]bool) {
 		if wanted[uri] || u == nil || u.Conn() == nil {
 			continue
 		}
-		a.subscribeLater(u.Conn(), uri, (*upstream.Conn).Unsubscribe)
+		a.subscribeLater(u.Conn(), aboutURI(uri), (*upstream.Conn).Unsubscribe)
 	}
 }
 
@@ -138,18 +139,19 @@ func (a *Aggregator) dropSubscriptions(uris map[string]bool) {
 func (a *Aggregator) renewSubscriptions(u *lazy.Upstream, conn *upstream.Conn) {
 	for uri := range a.subscribedURIs() {
 		if a.resourceOwner(uri) == u {
-			a.subscribeLater(conn, uri, (*upstream.Conn).Subscribe)
+			a.subscribeLater(conn, aboutURI(uri), (*upstream.Conn).Subscribe)
 		}
 	}
+	a.renewTasks(u, conn)
 }
 
 // subscribeLater runs in the background.
-func (a *Aggregator) subscribeLater(conn *upstream.Conn, uri string, do subscriber) {
+func (a *Aggregator) subscribeLater(conn *upstream.Conn, params json.RawMessage, do subscriber) {
 	a.spawn(func() {
 		ctx, cancel := context.WithTimeout(a.ctx, requestTimeout)
 		defer cancel()
-		if err := do(conn, ctx, aboutURI(uri)); err != nil && a.ctx.Err() == nil {
-			a.log.Warn("subscription not changed", "upstream", conn.Name(), "uri", uri, "err", err)
+		if err := do(conn, ctx, params); err != nil && a.ctx.Err() == nil {
+			a.log.Warn("subscription not changed", "upstream", conn.Name(), "of", string(params), "err", err)
 		}
 	})
 }
@@ -183,6 +185,10 @@ func (a *Aggregator) listen(ctx context.Context, s *session, r *host.Request, re
 		return nil, invalid(`subscriptions/listen needs "notifications"`)
 	}
 	want := params.Notifications
+	taskIDs := wire.Get(r.Params, "notifications", "taskIds") // which the SDK does not know
+	if taskIDs != nil && s.declaration().tasks != catalog.StatelessTasks {
+		return nil, missingTasks()
+	}
 	id := r.ID
 	l := listen{id: id, uris: map[string]bool{}, changes: map[string]bool{
 		"notifications/tools/list_changed":     want.ToolsListChanged,
@@ -198,6 +204,7 @@ func (a *Aggregator) listen(ctx context.Context, s *session, r *host.Request, re
 		l.uris[uri] = true
 		granted = append(granted, uri)
 	}
+	l.tasks = a.subscribeToTasks(ctx, taskIDs)
 	s.mu.Lock()
 	s.listens[string(id)] = l
 	s.mu.Unlock()
@@ -206,11 +213,15 @@ func (a *Aggregator) listen(ctx context.Context, s *session, r *host.Request, re
 		delete(s.listens, string(id))
 		s.mu.Unlock()
 		a.dropSubscriptions(l.uris)
+		a.dropTasks(l.tasks)
 	}()
 	want.ResourceSubscriptions = granted
 	agreed, err := json.Marshal(want)
 	if err != nil {
 		return nil, err
+	}
+	if taskIDs != nil {
+		agreed = wire.Set(agreed, "taskIds", quoted(slices.Sorted(maps.Keys(l.tasks))))
 	}
 	s.peer.Notify("notifications/subscriptions/acknowledged", transports.SetMeta(fmt.Appendf(nil, `{"notifications":%s}`, agreed), transports.MetaSubscriptionID, id))
 	a.sessions.markDirty()

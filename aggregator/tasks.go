@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 
@@ -275,4 +276,87 @@ func (a *Aggregator) tasksOf(ctx context.Context, u *lazy.Upstream) ([]json.RawM
 		tasks[i] = a.peerOf(u).shownID(tasks[i], "taskId")
 	}
 	return tasks, err
+}
+
+// subscribeToTasks asks the servers of tasks for notifications about them and returns
+// those that are granted. The ids are the host's, raw JSON.
+func (a *Aggregator) subscribeToTasks(ctx context.Context, ids json.RawMessage) (granted map[string]bool) {
+	granted = map[string]bool{}
+	for raw := range wire.Elements(ids) {
+		id, _ := wire.Text(raw)
+		u, own := a.taskOwner(id)
+		if !isOffered(u) {
+			continue
+		}
+		conn, release, err := u.Acquire(ctx)
+		if err == nil && conn.Era() == transports.Stateless {
+			err = conn.Subscribe(ctx, aboutTask(own))
+			granted[id] = err == nil
+		}
+		if err != nil {
+			a.log.Warn("task not subscribed", "upstream", u.Server.Name, "err", err)
+		} else {
+			release()
+		}
+	}
+	maps.DeleteFunc(granted, func(_ string, ok bool) bool { return !ok })
+	return granted
+}
+
+// taskUpdated passes on what became of a task, under the host's id, to the streams that
+// name it.
+func (p *peer) taskUpdated(params json.RawMessage) {
+	id, _ := wire.Text(wire.Get(params, "taskId"))
+	for _, s := range p.agg.sessions.all() {
+		s.notify("notifications/tasks", params, func(l listen) bool { return l.tasks[id] })
+	}
+}
+
+// subscribedTasks returns the tasks that some stream of a host names.
+func (a *Aggregator) subscribedTasks() map[string]bool {
+	all := map[string]bool{}
+	for _, s := range a.sessions.all() {
+		s.mu.Lock()
+		for _, l := range s.listens {
+			maps.Copy(all, l.tasks)
+		}
+		s.mu.Unlock()
+	}
+	return all
+}
+
+// dropTasks ends the subscriptions to tasks that no stream names any more.
+func (a *Aggregator) dropTasks(ids map[string]bool) {
+	wanted := a.subscribedTasks()
+	for id := range ids {
+		u, own := a.taskOwner(id)
+		if wanted[id] || u == nil || u.Conn() == nil || u.Conn().Era() != transports.Stateless {
+			continue
+		}
+		a.subscribeLater(u.Conn(), aboutTask(own), (*upstream.Conn).Unsubscribe)
+	}
+}
+
+// renewTasks tells a new connection which of its tasks hosts subscribed to.
+func (a *Aggregator) renewTasks(u *lazy.Upstream, conn *upstream.Conn) {
+	for id := range a.subscribedTasks() {
+		if owner, own := a.taskOwner(id); owner == u && conn.Era() == transports.Stateless {
+			a.subscribeLater(conn, aboutTask(own), (*upstream.Conn).Subscribe)
+		}
+	}
+}
+
+func aboutTask(id string) json.RawMessage {
+	return append(append([]byte(`{"taskId":`), wire.Quote(id)...), '}')
+}
+
+func quoted(texts []string) json.RawMessage {
+	out := []byte{'['}
+	for i, text := range texts {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = wire.AppendQuote(out, text)
+	}
+	return append(out, ']')
 }

@@ -80,6 +80,8 @@ func (p *peer) Notify(method string, params json.RawMessage) {
 		p.notifyHosts(method, p.named(params), func(c *forwardedCall) bool { return c.wantsLog(params) })
 	case "notifications/resources/updated":
 		p.agg.resourceUpdated(params)
+	case "notifications/tasks": // of the stateless era
+		p.taskUpdated(p.shownID(params, "taskId"))
 	case "notifications/tasks/status": // of the handshake era
 		p.notifyHosts(method, p.shownID(params, "taskId"), func(*forwardedCall) bool { return false })
 	default:

@@ -26,10 +26,11 @@ const (
 	ackGrace = 100 * time.Millisecond
 )
 
-// Subscribe asks for notifications/resources/updated of a resource. In the
-// stateless era it returns when the upstream has acknowledged a stream that names
-// the resource, or has not acknowledged it for ackTimeout; that the upstream does
-// not grant it is an error. If ctx ends first, the resource may stay subscribed.
+// Subscribe asks for notifications/resources/updated of a resource, "uri" in params,
+// or in the stateless era for notifications/tasks of a task, "taskId". There it returns
+// when the upstream has acknowledged a stream that names it, or has not acknowledged it
+// for ackTimeout; that the upstream does not grant it is an error. If ctx ends first,
+// it may stay subscribed.
 func (c *Conn) Subscribe(ctx context.Context, params json.RawMessage) error {
 	if c.Era() == transports.Stateless {
 		return c.subscriptions.change(ctx, params, true)
@@ -48,8 +49,8 @@ func (c *Conn) Unsubscribe(ctx context.Context, params json.RawMessage) error {
 }
 
 // subscriptions keep open the notification stream of an upstream of the stateless
-// era: a subscriptions/listen that stays in flight and names every resource that
-// is subscribed to (MCP 2026-07-28, "Subscriptions"). One goroutine, run, opens
+// era: a subscriptions/listen that stays in flight and names everything that is
+// subscribed to (MCP 2026-07-28, "Subscriptions"). One goroutine, run, opens
 // and replaces it. Changes that come meanwhile share the next stream. The old one
 // is cancelled when the new one is open, so that nothing is missed in between.
 type subscriptions struct {
@@ -59,7 +60,7 @@ type subscriptions struct {
 	listed atomic.Bool                        // lists may have been asked for before the first was
 
 	// Used by run only.
-	uris    map[string]bool     // subscribed to
+	topics  map[topic]bool      // subscribed to
 	current *notificationStream // nil while none is open
 	broken  bool                // the last one ended, or the first could not be opened
 	pause   time.Duration       // before the next attempt to reopen it
@@ -69,11 +70,34 @@ type subscriptions struct {
 	waiting []*subscriptionChange
 }
 
+// A topic is what can be subscribed to: a resource by its URI, or a task by its id.
+type topic struct {
+	filter string // the member of "notifications" that names it
+	name   string
+}
+
+// The members that name topics.
+const (
+	resourceTopics = "resourceSubscriptions"
+	taskTopics     = "taskIds" // of the extension io.modelcontextprotocol/tasks
+)
+
+// topicOf reads the topic that the params of a subscription name.
+func topicOf(params json.RawMessage) (topic, *wire.Error) {
+	if uri, ok := wire.Text(wire.Get(params, "uri")); ok {
+		return topic{resourceTopics, uri}, nil
+	}
+	if id, ok := wire.Text(wire.Get(params, "taskId")); ok {
+		return topic{taskTopics, id}, nil
+	}
+	return topic{}, &wire.Error{Code: wire.CodeInvalidParams, Message: `"uri" must be a string`}
+}
+
 // A subscriptionChange is a Subscribe or Unsubscribe that waits for its result.
 type subscriptionChange struct {
-	uri  string
-	add  bool
-	done chan error
+	topic topic
+	add   bool
+	done  chan error
 }
 
 // A notificationStream is one subscriptions/listen.
@@ -91,16 +115,16 @@ type notificationStream struct {
 }
 
 func newSubscriptions(c *Conn) *subscriptions {
-	return &subscriptions{conn: c, wake: make(chan struct{}, 1), uris: map[string]bool{}, pause: reopenFirst}
+	return &subscriptions{conn: c, wake: make(chan struct{}, 1), topics: map[topic]bool{}, pause: reopenFirst}
 }
 
 // change has run begin or end a subscription and returns the result.
 func (s *subscriptions) change(ctx context.Context, params json.RawMessage, add bool) error {
-	uri, ok := wire.Text(wire.Get(params, "uri"))
-	if !ok {
-		return &wire.Error{Code: wire.CodeInvalidParams, Message: `"uri" must be a string`}
+	about, problem := topicOf(params)
+	if problem != nil {
+		return problem
 	}
-	change := &subscriptionChange{uri, add, make(chan error, 1)}
+	change := &subscriptionChange{about, add, make(chan error, 1)}
 	s.mu.Lock()
 	s.waiting = append(s.waiting, change)
 	s.mu.Unlock()
@@ -136,7 +160,7 @@ func (s *subscriptions) start(ctx context.Context) {
 // run owns the stream until the connection ends. It closes opened when it is
 // known what became of the first one.
 func (s *subscriptions) run(opened chan<- struct{}) {
-	if err := s.open(s.uris); err != nil {
+	if err := s.open(s.topics); err != nil {
 		s.down(err)
 	}
 	close(opened)
@@ -159,7 +183,7 @@ func (s *subscriptions) run(opened chan<- struct{}) {
 		case err := <-ended:
 			s.down(err)
 		case <-s.reopen:
-			if err := s.open(s.uris); err != nil {
+			if err := s.open(s.topics); err != nil {
 				s.down(err)
 			}
 		case <-s.conn.ctx.Done():
@@ -190,20 +214,20 @@ func (s *subscriptions) down(err error) {
 
 // apply makes changes with one new stream for all of them, if one is needed.
 func (s *subscriptions) apply(changes []*subscriptionChange) {
-	uris, adds := maps.Clone(s.uris), false
+	topics, adds := maps.Clone(s.topics), false
 	for _, change := range changes {
 		if change.add {
-			uris[change.uri], adds = true, true
+			topics[change.topic], adds = true, true
 		} else {
-			delete(uris, change.uri)
+			delete(topics, change.topic)
 		}
 	}
 	var err error
 	switch {
 	case s.current == nil && !adds:
-		s.uris = uris // for the next stream
-	case s.current == nil || !maps.Equal(uris, s.uris):
-		err = s.open(uris)
+		s.topics = topics // for the next stream
+	case s.current == nil || !maps.Equal(topics, s.topics):
+		err = s.open(topics)
 	}
 	var rpc *wire.Error
 	if errors.As(err, &rpc) && len(changes) > 1 {
@@ -216,22 +240,22 @@ func (s *subscriptions) apply(changes []*subscriptionChange) {
 		switch {
 		case err != nil:
 			change.done <- err
-		case change.add && uris[change.uri] && !s.current.granted(change.uri):
-			s.uris = maps.Clone(s.uris)
-			delete(s.uris, change.uri)
-			change.done <- &wire.Error{Code: wire.CodeInvalidParams, Message: fmt.Sprintf("%s grants no subscription to %s", s.conn.name, change.uri)}
+		case change.add && topics[change.topic] && !s.current.granted(change.topic):
+			s.topics = maps.Clone(s.topics)
+			delete(s.topics, change.topic)
+			change.done <- &wire.Error{Code: wire.CodeInvalidParams, Message: fmt.Sprintf("%s grants no subscription to %s", s.conn.name, change.topic.name)}
 		default:
 			change.done <- nil
 		}
 	}
 }
 
-// open opens a stream that names uris and cancels the one before. It returns when
+// open opens a stream that names topics and cancels the one before. It returns when
 // the upstream has acknowledged the stream, said something else on it, or nothing
 // for ackTimeout. With an error the stream before stays.
-func (s *subscriptions) open(uris map[string]bool) error {
+func (s *subscriptions) open(topics map[topic]bool) error {
 	st := &notificationStream{began: time.Now(), first: s.current == nil && !s.broken, acked: make(chan struct{}), ended: make(chan error, 1)}
-	st.call = Call{Method: "subscriptions/listen", Params: listenParams(uris), unlimited: true, Done: func(_ json.RawMessage, err error) { st.ended <- err }}
+	st.call = Call{Method: "subscriptions/listen", Params: listenParams(topics), unlimited: true, Done: func(_ json.RawMessage, err error) { st.ended <- err }}
 	s.newest.Store(st)
 	s.conn.Start(&st.call)
 	timer := time.NewTimer(ackTimeout)
@@ -253,7 +277,7 @@ func (s *subscriptions) open(uris map[string]bool) error {
 		s.broken = true // it ended while this one was being opened
 	}
 	st.gap = s.broken
-	s.current, s.uris, s.broken, s.reopen = st, uris, false, nil
+	s.current, s.topics, s.broken, s.reopen = st, topics, false, nil
 	if st.isAcked() || st.gap && !ended {
 		s.notifyMissed()
 	}
@@ -316,12 +340,12 @@ func (st *notificationStream) isAcked() bool {
 }
 
 // granted reports whether the upstream grants a subscription, as far as is known.
-func (st *notificationStream) granted(uri string) bool {
+func (st *notificationStream) granted(about topic) bool {
 	if !st.isAcked() || st.grants == nil {
 		return true
 	}
-	for granted := range wire.Elements(wire.Get(st.grants, "resourceSubscriptions")) {
-		if text, _ := wire.Text(granted); text == uri {
+	for granted := range wire.Elements(wire.Get(st.grants, about.filter)) {
+		if text, _ := wire.Text(granted); text == about.name {
 			return true
 		}
 	}
@@ -341,13 +365,24 @@ func (st *notificationStream) grantsNothing() bool {
 	return true
 }
 
-func listenParams(uris map[string]bool) json.RawMessage {
-	params, err := json.Marshal(map[string]any{"notifications": mcp.NotificationSubscriptions{
-		ToolsListChanged: true, PromptsListChanged: true, ResourcesListChanged: true,
-		ResourceSubscriptions: slices.Sorted(maps.Keys(uris)),
-	}})
+func listenParams(topics map[topic]bool) json.RawMessage {
+	names := map[string][]string{}
+	for about := range topics {
+		names[about.filter] = append(names[about.filter], about.name)
+	}
+	for _, list := range names {
+		slices.Sort(list)
+	}
+	wanted, err := json.Marshal(mcp.NotificationSubscriptions{
+		ToolsListChanged: true, PromptsListChanged: true, ResourcesListChanged: true, ResourceSubscriptions: names[resourceTopics],
+	})
+	if err != nil || names[taskTopics] == nil {
+		return wire.Set([]byte(`{}`), "notifications", wanted)
+	}
+	tasks, err := json.Marshal(names[taskTopics])
 	if err != nil {
 		return nil
 	}
-	return params
+	params := wire.Set([]byte(`{}`), "notifications", wire.Set(wanted, taskTopics, tasks))
+	return transports.SetMeta(params, transports.MetaCapabilities, []byte(`{"extensions":{"io.modelcontextprotocol/tasks":{}}}`))
 }
