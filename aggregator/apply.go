@@ -79,7 +79,7 @@ func (a *Aggregator) isCurrent(u *lazy.Upstream) bool { return a.set.Get(u.Serve
 func catalogServers(cfg *schema.Config) []catalog.Server {
 	var servers []catalog.Server
 	for _, s := range cfg.Servers {
-		if s.Disabled {
+		if s.Disabled && s.Off == nil {
 			continue
 		}
 		entry := catalog.Server{
@@ -90,6 +90,9 @@ func catalogServers(cfg *schema.Config) []catalog.Server {
 			Filter:      s.ToolFilter,
 			Aliases:     s.PathAliases,
 			Overrides:   map[string]catalog.Override{},
+		}
+		if s.Off != nil { // it cannot be loaded, but who knows of it can be told why
+			entry.Lazy, entry.Note = false, "(off: "+s.Off.Why()+")"
 		}
 		for tool, o := range s.ToolOverrides {
 			entry.Overrides[tool] = catalog.Override{Summary: o.Summary, Description: o.Description}

@@ -15,7 +15,10 @@ import (
 // value decodes n into v and checks it against the type and the tags in f. On
 // an error, which it records, v keeps its value.
 func (r *reading) value(path string, n *node, v reflect.Value, f field) {
-	if n.unresolved {
+	if n.unresolved { // its server is off, or there is an error: what is written is for people
+		if v.Kind() == reflect.String {
+			v.SetString(n.scalar)
+		}
 		return
 	}
 	switch p := v.Addr().Interface().(type) {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -30,35 +31,48 @@ func envMode(root *node) string {
 	return envEnable
 }
 
-// variables returns the variables that the document may refer to.
-func (f *Files) variables(mode string) (map[string]string, error) {
+// variables returns the variables that the document may refer to: the .env beside it
+// wins over that of the working directory, so that a config means the same wherever
+// a host starts dynmcp, and both win over the environment.
+func (r *reading) variables(mode string) (map[string]string, error) {
 	vars := map[string]string{}
 	if mode != envDotenv {
-		maps.Copy(vars, processVariables(f.opts.Environ))
+		maps.Copy(vars, processVariables(r.files.opts.Environ))
 	}
 	if mode == envProcess {
 		return vars, nil
 	}
-	named := f.opts.EnvFile != ""
-	switch err := f.env.err; {
-	case err == nil:
-		file, err := parseDotenv(f.env.name, f.env.data)
-		maps.Copy(vars, file)
-		return vars, err
-	case !named && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, errDirectory)):
-		return vars, nil // a directory of that name may be a Python environment
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, &fileError{fmt.Sprintf(".env file not found: %s; check the path, or leave it out to use .env in the working directory", f.env.name), err}
-	default:
-		return nil, fmt.Errorf("read the .env file: %w", err)
+	named := r.files.opts.EnvFile != ""
+	for _, c := range []content{r.files.env, r.beside} {
+		switch err := c.err; {
+		case err == nil:
+			file, err := parseDotenv(c.name, c.data)
+			if err != nil {
+				return nil, err
+			}
+			maps.Copy(vars, file)
+		case !named && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, errDirectory)):
+			// a directory of that name may be a Python environment
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, &fileError{fmt.Sprintf(".env file not found: %s; check the path, or leave it out to use .env beside the config and in the working directory", c.name), err}
+		default:
+			return nil, fmt.Errorf("read the .env file: %w", err)
+		}
+		if named {
+			break
+		}
 	}
+	return vars, nil
 }
 
-// variableSource says where variables are looked up, for error messages.
-func (f *Files) variableSource(mode string) string {
+// sourceOfVariables says where variables are looked up, for error messages.
+func (r *reading) sourceOfVariables(mode string) string {
 	file := ".env"
-	if f.opts.EnvFile != "" {
-		file = f.opts.EnvFile
+	switch {
+	case r.files.opts.EnvFile != "":
+		file = r.files.opts.EnvFile
+	case r.beside.name != "" && filepath.Dir(r.beside.path) != filepath.Dir(r.files.env.path):
+		file = r.beside.name
 	}
 	switch mode {
 	case envProcess:

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -145,7 +146,58 @@ func TestMissingVariableOrigin(t *testing.T) {
 		{"dotenv", "custom.env", "set it in custom.env, or"},
 	} {
 		doc := `{"env": "` + test.mode + `", "mcp": {"files": {"command": "${WHO}"}}}`
-		_, err := parse("mcp.json", []byte(doc), LoadOptions{EnvFile: test.file, Dir: dir, Environ: []string{}})
+		_, err := parse("mcp.json", []byte(doc), LoadOptions{EnvFile: test.file, Dir: dir, Environ: []string{}, Strict: true})
 		wantError(t, err, "missing environment variable: WHO\n", test.want)
 	}
+}
+
+// A .env beside the config is read wherever dynmcp is started, and wins over that of
+// the working directory. A file that was asked for takes the place of both.
+func TestEnvBesideTheConfig(t *testing.T) {
+	const doc = `{"mcp": {"a": {"command": "x", "args": ["${BOTH:-none}", "${HERE:-none}", "${THERE:-none}"]}}}`
+	there := write(t, map[string]string{"mcp.json": doc, ".env": "BOTH=there\nTHERE=there\n", "bare.json": strings.Replace(doc, "{", `{"env": "process", `, 1)})
+	here := write(t, map[string]string{".env": "BOTH=here\nHERE=here\n", "asked": "BOTH=asked\n"})
+	for _, c := range []struct{ config, dir, envFile, want string }{
+		{"mcp.json", here, "", "there here there"},
+		{"mcp.json", t.TempDir(), "", "there none there"},
+		{"mcp.json", there, "", "there none there"},
+		{"mcp.json", here, filepath.Join(here, "asked"), "asked none none"},
+		{"bare.json", here, "", "none none none"},
+	} {
+		cfg, err := load([]string{filepath.Join(there, c.config)}, LoadOptions{Dir: c.dir, EnvFile: c.envFile, Environ: []string{}})
+		if err != nil {
+			t.Errorf("%+v: %v", c, err)
+		} else if got := strings.Join(cfg.Servers[0].Args, " "); got != c.want {
+			t.Errorf("%+v: got %s", c, got)
+		}
+	}
+}
+
+// A variable that is not set switches off the servers that refer to it, and no
+// others, unless the load is strict.
+func TestMissingVariableSwitchesOffItsServer(t *testing.T) {
+	dir := write(t, map[string]string{
+		"mcp.yaml": "mcp:\n  a: {command: x}\n  b: {command: x, args: ['${GONE}', '${LOST} ${GONE}']}\n  c: {url: '${GONE}'}\n  d: {command: '${GONE}', disabled: true}\n  e: {command: '${GONE:-y}', timeout: 1s}\n",
+	})
+	cfg, err := load([]string{filepath.Join(dir, "mcp.yaml")}, LoadOptions{Environ: []string{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, s := range cfg.Servers {
+		why := fmt.Sprint(s.Disabled)
+		if s.Off != nil {
+			why += " " + s.Off.Why()
+		}
+		got = append(got, s.Name+" "+why)
+	}
+	want := "a false, b true GONE and LOST are not set, c true GONE is not set, d true, e false"
+	if strings.Join(got, ", ") != want {
+		t.Errorf("got %s, want %s", strings.Join(got, ", "), want)
+	}
+	if s := cfg.Servers[1]; s.Off.Hint != "set them in the environment or in .env, or write ${GONE:-default}" || s.Args[0] != "${GONE}" {
+		t.Errorf("got %+v, %q", s.Off, s.Args)
+	}
+	_, err = load([]string{filepath.Join(dir, "mcp.yaml")}, LoadOptions{Environ: []string{}, Strict: true})
+	wantError(t, err, "missing environment variables: GONE, LOST", "mcp.c.url: GONE is not set")
 }

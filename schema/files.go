@@ -19,10 +19,11 @@ import (
 const maxReadTime = 30 * time.Second
 
 // Files are the contents of the files that a config is made of: the config files,
-// the nearest first, and the .env.
+// the nearest first, the .env beside each, and that of the working directory.
 type Files struct {
 	opts   LoadOptions
 	config []content
+	beside []content // as many; without a name if another file was asked for
 	env    content
 }
 
@@ -35,6 +36,11 @@ func ReadFiles(ctx context.Context, paths []string, opts LoadOptions) *Files {
 	}
 	for _, path := range paths {
 		f.config = append(f.config, content{name: path})
+		beside := content{}
+		if opts.EnvFile == "" {
+			beside.name = EnvFileBeside(path)
+		}
+		f.beside = append(f.beside, beside)
 	}
 	f, _ = f.Reread(ctx)
 	return f
@@ -44,14 +50,18 @@ func ReadFiles(ctx context.Context, paths []string, opts LoadOptions) *Files {
 // cannot be read twice: they keep their content.
 func (f *Files) Reread(ctx context.Context) (next *Files, changed bool) {
 	next = &Files{opts: f.opts, env: f.env.reread(ctx)}
-	for _, c := range f.config {
+	for i, c := range f.config {
 		next.config = append(next.config, c.reread(ctx))
+		next.beside = append(next.beside, f.beside[i].reread(ctx))
 	}
 	same := func(a, b content) bool {
 		return bytes.Equal(a.data, b.data) && fmt.Sprint(a.err) == fmt.Sprint(b.err)
 	}
-	return next, !same(f.env, next.env) || !slices.EqualFunc(f.config, next.config, same)
+	return next, !same(f.env, next.env) || !slices.EqualFunc(f.config, next.config, same) || !slices.EqualFunc(f.beside, next.beside, same)
 }
+
+// EnvFileBeside returns the .env file that belongs to a config file.
+func EnvFileBeside(config string) string { return filepath.Join(filepath.Dir(config), ".env") }
 
 // content is what was read from a file, or why it was not.
 type content struct {
@@ -65,7 +75,7 @@ type content struct {
 var errDirectory = errors.New("is a directory")
 
 func (c content) reread(ctx context.Context) content {
-	if c.pipe {
+	if c.pipe || c.name == "" {
 		return c
 	}
 	if c.path == "" { // later the working directory may be another

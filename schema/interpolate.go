@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -92,19 +93,43 @@ func (r *reading) interpolate(root *node, variables map[string]string) {
 		r.texts = append(r.texts, writtenText{within, key, n.scalar})
 	})
 	for _, m := range root.members {
-		if slices.Contains(interpolated, m.key) {
+		switch {
+		case slices.Contains(serverLists, m.key) && m.value.kind == object && !r.files.opts.Strict:
+			for _, entry := range m.value.members {
+				r.expandEntry(below(m.key, entry.key), entry.value, variables)
+			}
+		case slices.Contains(interpolated, m.key):
 			r.expandBelow(m.key, m.value, variables)
 		}
 	}
+}
+
+// expandEntry expands what is below a server's entry. A variable that is missing
+// there is no error of the file.
+func (r *reading) expandEntry(path string, n *node, variables map[string]string) {
+	outside := r.missing
+	r.missing = MissingVariablesError{}
+	r.expandBelow(path, n, variables)
+	if missing := r.missing; len(missing.Names) > 0 {
+		slices.Sort(missing.Names)
+		it := "it"
+		if len(missing.Names) > 1 {
+			it = "them"
+		}
+		r.off[path] = &Off{missing.Names, fmt.Sprintf("set %s in %s, or write ${%s:-default}", it, r.variableSource, missing.Names[0])}
+	}
+	r.missing = outside
 }
 
 func (r *reading) expandBelow(path string, n *node, variables map[string]string) {
 	switch n.kind {
 	case text:
 		e := expand(n.scalar, variables)
-		n.scalar = e.text
 		n.expanded = e.expanded
 		n.unresolved = len(e.missing) > 0 || e.nested
+		if !n.unresolved {
+			n.scalar = e.text
+		}
 		r.values = append(r.values, e.values...)
 		for _, name := range e.missing {
 			r.missingVariable(n.at, path, name)

@@ -113,10 +113,11 @@ func TestLayersWithoutServers(t *testing.T) {
 
 // The mistakes of all files are reported together, each with its file.
 func TestLayersErrors(t *testing.T) {
-	_, err := layered(t, map[string]string{
+	dir := write(t, map[string]string{
 		"near.json": `{"mcp": {"a": {"comand": "x"}}}`,
 		"far.json":  `{"mcp": {"b": {"command": "${GONE}"}}}`,
-	}, environ, "near.json", "far.json")
+	})
+	_, err := load([]string{filepath.Join(dir, "near.json"), filepath.Join(dir, "far.json")}, LoadOptions{Environ: environ, Strict: true})
 	wantError(t, err, "near.json:1:16: mcp.a.comand", "missing environment variable: GONE", "far.json:1:27")
 }
 

@@ -11,12 +11,16 @@ import (
 // LoadOptions say where variables come from. The zero value is the behaviour
 // without flags.
 type LoadOptions struct {
-	// EnvFile is a file to read instead of .env; it must exist.
+	// EnvFile is a file to read instead of any .env; it must exist.
 	EnvFile string
-	// Dir is where .env is looked for; empty is the working directory.
+	// Dir is where a .env is looked for, beside that next to each config file;
+	// empty is the working directory.
 	Dir string
 	// Environ is the process environment as NAME=value; nil is os.Environ().
 	Environ []string
+	// Strict makes a variable of a server that is not set an error; otherwise it
+	// switches off that server.
+	Strict bool
 }
 
 // Load merges the files: a nearer one overrides those behind it. Servers are
@@ -24,12 +28,13 @@ type LoadOptions struct {
 // that has it; for catalog, gateway and defaults that holds for each of their keys.
 //
 // The error for files with invalid content wraps Errors, a *MissingVariablesError
-// or both, for all of them.
+// or both, for all of them. A variable that only one server misses is no error: see
+// Server.Off.
 func (f *Files) Load() (*Config, error) {
 	var layers []*reading // the farthest first: nearer ones refer to its servers
 	var failures []error
 	for i, c := range slices.Backward(f.config) {
-		r := &reading{path: c.path, files: f, nearest: i == 0, layered: len(f.config) > 1, behind: slices.Clone(layers)}
+		r := &reading{path: c.path, files: f, beside: f.beside[i], nearest: i == 0, layered: len(f.config) > 1, behind: slices.Clone(layers)}
 		err := c.configError()
 		if err == nil {
 			err = r.read(c.name, c.data)
@@ -61,6 +66,7 @@ func (e *fileError) Unwrap() error { return e.err }
 // YAML.
 func (r *reading) read(name string, data []byte) error {
 	r.src, r.positions = &source{name: name, data: data}, map[string]pos{}
+	r.off = map[string]*Off{}
 	root, failure := r.src.parse()
 	if failure != nil {
 		return Errors{failure}
@@ -96,11 +102,11 @@ func (r *reading) resolve(root *node) error {
 	if mode == envDisable {
 		return nil
 	}
-	vars, err := r.files.variables(mode)
+	vars, err := r.variables(mode)
 	if err != nil {
 		return err
 	}
-	r.variableSource = r.files.variableSource(mode)
+	r.variableSource = r.sourceOfVariables(mode)
 	r.interpolate(root, vars)
 	return nil
 }

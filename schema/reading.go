@@ -11,12 +11,15 @@ import (
 type reading struct {
 	path  string // absolute
 	files *Files // of the config
-	src   *source
-	root  *node
-	doc   *Document
+	// beside is the .env next to the document.
+	beside content
+	src    *source
+	root   *node
+	doc    *Document
 
 	errs     Errors
 	missing  MissingVariablesError
+	off      map[string]*Off // by the paths of servers
 	warnings Errors
 
 	secrets []string // values of headers, tokens and other credentials

@@ -39,6 +39,9 @@ func (r *reading) entry(path string, m member, host bool) Server {
 	}
 	s := r.server(path, m)
 	s.Name = name
+	if off := r.off[path]; off != nil && !s.Disabled {
+		s.Disabled, s.Off = true, off
+	}
 	if s.Disabled && s.Transport == "" && !r.inherits(name) {
 		r.warn(m.at, path, "this disables a server that does not exist", "no file behind this one has a server of this name")
 	}

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -83,7 +84,7 @@ type Config struct {
 type Document struct {
 	// Address or path of the JSON Schema, for editors. dynmcp does not read it.
 	Schema string `json:"$schema" example:"./dynmcp.schema.json"`
-	// Where the variables of ${VAR} come from. enable: the .env file in the working directory over the process environment. dotenv: the .env file alone. process: the process environment alone. disable: nowhere, ${VAR} stays as it is.
+	// Where the variables of ${VAR} come from. enable: the .env file beside the config over the one in the working directory over the process environment. dotenv: the .env files alone. process: the process environment alone. disable: nowhere, ${VAR} stays as it is.
 	Env string `json:"env" enum:"enable,dotenv,process,disable" default:"enable" example:"process"`
 	// Limits for all servers; a server's own value wins.
 	Defaults Server `json:"defaults" example:"{timeout: 2m}"`
@@ -109,6 +110,9 @@ type Document struct {
 type Server struct {
 	// Name is the key of the entry, or what it was changed to.
 	Name string `json:"-"`
+	// Off says why the server is not used although its entry does not disable it;
+	// Disabled is true, too. It is nil for any other server.
+	Off *Off `json:"-"`
 
 	// How the server is reached. Left out, a command means stdio, and a url streamable-http or, where the server refuses that, sse.
 	Transport string `json:"transport" enum:"stdio,streamable-http,sse" example:"streamable-http"`
@@ -159,6 +163,23 @@ type Server struct {
 	MaxOutputChars int `json:"max_output_chars" later:"true" group:"limit" default:"0" example:"40000"`
 	// The largest message, in bytes and in both directions. Above it that one call fails.
 	MaxMessageBytes int `json:"max_message_bytes" group:"limit" min:"1024" default:"16777216" example:"67108864"`
+}
+
+// Off is why a server is switched off: variables that its entry refers to are not
+// set.
+type Off struct {
+	// Missing are the names of the variables.
+	Missing []string
+	// Hint says what to do.
+	Hint string
+}
+
+// Why says in a few words that the variables are not set.
+func (o *Off) Why() string {
+	if last := len(o.Missing) - 1; last > 0 {
+		return strings.Join(o.Missing[:last], ", ") + " and " + o.Missing[last] + " are not set"
+	}
+	return o.Missing[0] + " is not set"
 }
 
 // Lazy reports whether the server is started when it is first needed: load says

@@ -67,7 +67,7 @@ func (r *reading) checkHeaders(path string, headers []member) {
 			r.fail(m.value.at, inner, "this has a line break in it", "headers are one line; does the variable end in a newline?")
 		}
 		seen[canonical] = true
-		if _, credential, ok := strings.Cut(m.value.scalar, " "); ok && canonical == "Authorization" {
+		if _, credential, ok := strings.Cut(m.value.scalar, " "); ok && canonical == "Authorization" && isKnownText(m.value) {
 			r.secret(credential)
 		}
 	}

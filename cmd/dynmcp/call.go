@@ -174,6 +174,8 @@ func serverOfTool(cfg *schema.Config, name string) (string, error) {
 		return "", hinted(fmt.Errorf("%q is a server, not a tool", name), "write %s/tool; dynmcp test %s lists its tools", name, name)
 	case !ok:
 		return "", hinted(fmt.Errorf("%q is not the name of a tool", name), "write server/tool; dynmcp find %s searches for it", name)
+	case err == nil && s.Off != nil:
+		return "", offError(s)
 	case err == nil && s.Disabled:
 		return "", hinted(fmt.Errorf("%s is disabled", server), `remove "disabled" from its entry in %s`, cfg.Path)
 	}

@@ -33,8 +33,6 @@ func TestWrongConfigNamesThePlaceAndStartsNothing(t *testing.T) {
 		{"unknown key in auth", `{"mcp": {GOOD, "x": {"url": "http://h/", "auth": {"client_id": "c", "redirect_uri": "r"}}}}`, []string{"mcp.x.auth.redirect_uri"}},
 		{"no servers", `{"env": "process"}`, []string{"Invalid config file", "mcp"}},
 		{"an empty map", `{"mcp": {}}`, []string{"there is no server in it"}},
-		{"one missing variable", `{"mcp": {GOOD, "x": {"command": "${ZED_OF_NOWHERE}"}}}`, []string{"variable: ZED_OF_NOWHERE", "mcp.x.command"}},
-		{"all missing variables at once", `{"mcp": {GOOD, "x": {"command": "${B_GONE}", "args": ["${A_GONE}", "${B_GONE}"]}}}`, []string{"variables: A_GONE, B_GONE"}},
 		{"all errors at once", `{"mcp": {GOOD, "X": {"command": "y"}, "z": {"url": "u"}}, "expose": ["nothing"]}`, []string{"mcp.X", "mcp.z.url", "expose"}},
 		{"an unknown surface", `{"mcp": {GOOD}, "expose": ["all"]}`, []string{"expose", "discover"}},
 		{"not a config at all", "\x89PNG\r\n\x1a\n\x00\x00", []string{"config.json:1:1:"}},
@@ -47,6 +45,33 @@ func TestWrongConfigNamesThePlaceAndStartsNothing(t *testing.T) {
 			nothingStarted(t, good)
 		})
 	}
+}
+
+// A variable that is not set switches off its server. The model and the operator are
+// told why, and setting it in the .env beside the config switches the server on.
+func TestMissingVariableSwitchesOffItsServer(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	good, off, on := fake(t, "good"), deferred(t, "off", "Does what is off").with("env", map[string]string{"T": "${OFF_TOKEN}"}), fake(t, "late", "-instructions", "${LATE_WORD}")
+	config := writeFile(t, dir, "mcp.json", document([]entry{good, off, on}))
+	host := mcptest.StartDynmcp(t, "-c", config)
+	contains(t, host.WaitStderr("upstream=late"), "server is off", "upstream=off", "OFF_TOKEN is not set", "LATE_WORD is not set")
+	greet(host)
+	text := catalogue(t, host)
+	contains(t, text, "- good/echo", "off (off: OFF_TOKEN is not set)", "late (off: LATE_WORD is not set)")
+	lacks(t, text, "load_mcp")
+	contains(t, use(host, "off/echo", nil).Text(), "off: OFF_TOKEN is not set")
+	contains(t, use(host, "good/echo", `{"n":1}`).Text(), `{"n":1}`)
+	nothingStarted(t, off, on)
+
+	writeFile(t, dir, ".env", "LATE_WORD=word\n")
+	host.WaitStderr("config reloaded")
+	contains(t, use(host, "late/echo", `{"n":2}`).Text(), `{"n":2}`)
+	nothingStarted(t, off)
+	host.CloseStdin()
+	host.Wait()
+
+	contains(t, fails(t, mcptest.HostOptions{Args: []string{"--strict", "-c", config}}), "missing environment variable: OFF_TOKEN", "mcp.off.env.T")
 }
 
 func TestConfigThatIsADirectory(t *testing.T) {

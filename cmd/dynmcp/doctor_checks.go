@@ -19,12 +19,14 @@ import (
 	"dynmcp/transports/upstream"
 )
 
-// checkConfig says what was read. Its variables are set: one that is not is an
-// error when the config is loaded.
+// checkConfig says what was read, which servers are off, and what a host that starts
+// dynmcp elsewhere would find otherwise.
 func (d *doctor) checkConfig() {
-	lazy, disabled := 0, 0
+	lazy, disabled, off := 0, 0, 0
 	for _, s := range d.cfg.Servers {
 		switch {
+		case s.Off != nil:
+			off++
 		case s.Disabled:
 			disabled++
 		case s.Lazy():
@@ -38,10 +40,22 @@ func (d *doctor) checkConfig() {
 	if disabled > 0 {
 		text += fmt.Sprintf(", %d disabled", disabled)
 	}
+	if off > 0 {
+		text += fmt.Sprintf(", %d off", off)
+	}
 	if d.cfg.Path != "" {
-		text = d.cfg.Path + ": " + text + "; all variables are set"
+		text = d.cfg.Path + ": " + text
+	}
+	if d.cfg.Path != "" && off == 0 {
+		text += "; all variables are set"
 	}
 	d.add(finding{Check: aboutConfig, Level: fine, Text: text})
+	for _, s := range d.cfg.Servers {
+		if s.Off != nil {
+			d.add(finding{Check: aboutConfig, Level: problem, Server: s.Name, Text: "off: " + s.Off.Why(), Hint: s.Off.Hint})
+		}
+	}
+	d.checkElsewhere()
 	for _, file := range d.cfg.Sources[min(1, len(d.cfg.Sources)):] {
 		d.add(finding{Check: aboutConfig, Level: fine, Text: "it takes precedence over " + file})
 	}

@@ -52,6 +52,9 @@ func sizeOf(texts ...string) size {
 // a session, whose cost is measured, and then the lazy ones.
 func (d *doctor) startAll(ctx context.Context) {
 	servers := enabled(d.cfg)
+	if len(servers) == 0 {
+		return
+	}
 	waiting, ready := showStarting(d.errOut, names(servers))
 	defer waiting.end()
 	if d.cfg.SingleWrap && d.hasProblem(aboutCommands, servers[0].Name) {

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -14,11 +15,13 @@ import (
 	"golang.org/x/term"
 
 	"dynmcp/cmd/dynmcp/internal/hosts"
+	"dynmcp/schema"
 )
 
 // installFlags are the flags of install.
 type installFlags struct {
 	config    string
+	envFile   string
 	name      string
 	file      string
 	project   bool
@@ -56,6 +59,7 @@ that may be secrets are shown as ***.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&flags.config, "config", "c", "", "the config `file` that the host's dynmcp reads (default: the one in the working directory, or the user's)")
+	f.StringVarP(&flags.envFile, "env", "e", "", "the `file` that it reads variables from instead of the .env beside the config")
 	f.StringVar(&flags.name, "name", "dynmcp", "the `name` that dynmcp has in the host")
 	f.StringVar(&flags.file, "file", "", "the host's `file`, if it is not where it usually is")
 	f.BoolVar(&flags.project, "project", false, "write the host's file of this project, not the user's")
@@ -92,7 +96,7 @@ func runInstall(cmd *cobra.Command, h hosts.Host, flags installFlags) error {
 		return err
 	}
 	file.newMode = 0o600 // hosts keep secrets in these files
-	text, err := editHost(h, file, flags)
+	text, err := editHost(stderr(cmd), h, file, flags)
 	if err != nil {
 		return err
 	}
@@ -121,7 +125,7 @@ func runInstall(cmd *cobra.Command, h hosts.Host, flags installFlags) error {
 }
 
 // editHost returns the text of the host's file with dynmcp in it, or without.
-func editHost(h hosts.Host, file *editedFile, flags installFlags) ([]byte, error) {
+func editHost(errOut *terminal, h hosts.Host, file *editedFile, flags installFlags) ([]byte, error) {
 	if flags.uninstall {
 		return h.Remove(file.path, file.old, flags.name)
 	}
@@ -146,7 +150,52 @@ func editHost(h hosts.Host, file *editedFile, flags installFlags) ([]byte, error
 	if sameFile(config, file.path) {
 		return nil, hinted(fmt.Errorf("%s is the file that dynmcp reads its servers from", file.path), "move them into a file of their own: dynmcp import %s --write -c mcp.json", h.Name)
 	}
-	return h.Set(file.path, file.old, flags.name, command, []string{"-c", config})
+	args := []string{"-c", config}
+	env, err := envForHost(errOut, files, flags.envFile)
+	if err != nil {
+		return nil, err
+	}
+	if env != "" {
+		args = append(args, "-e", env)
+	}
+	return h.Set(file.path, file.old, flags.name, command, args)
+}
+
+// envForHost returns the file that a host's dynmcp is to read variables from, "" if
+// it needs none beyond the .env beside the config. It says what the host would lack.
+func envForHost(errOut *terminal, configs []string, named string) (path string, err error) {
+	if named != "" {
+		if _, err := os.Stat(named); err != nil {
+			return "", err
+		}
+		return filepath.Abs(named)
+	}
+	cfg, err := (&configFlags{config: configs[0]}).load()
+	if err != nil {
+		errOut.printf("%v\ndynmcp will not start with this config until that is mended\n", err)
+		return "", nil
+	}
+	beside := schema.EnvFileBeside(configs[0])
+	lack, err := lookElsewhere(cfg, configs, "")
+	if err != nil {
+		return "", err
+	}
+	if here := namesOf(lack.directory); len(here) > 0 {
+		if _, err := os.Stat(beside); err == nil {
+			errOut.printf("The host starts dynmcp in another directory: %s only in the .env of this one; move that to %s\n", are(here), beside)
+		} else if path, err = filepath.Abs(".env"); err != nil {
+			return "", err
+		}
+	}
+	if shell := namesOf(lack.environment); len(shell) > 0 {
+		errOut.printf("A host started from the desktop has not the environment of this shell, where %s; write that to %s\n", are(shell), cmp.Or(path, beside))
+	}
+	for _, s := range cfg.Servers {
+		if s.Off != nil {
+			errOut.printf("%s is off: %s; %s\n", s.Name, s.Off.Why(), s.Off.Hint)
+		}
+	}
+	return path, nil
 }
 
 // showDiff shows what changes in a file, without the secrets that mask hides.

@@ -57,12 +57,17 @@ type lsEntry struct {
 	Endpoint    string `json:"endpoint"`
 	Auth        string `json:"auth"`
 	Description string `json:"description,omitempty"`
+	Off         string `json:"off,omitempty"` // why
 	Source      source `json:"source"`
 }
 
 func list(cfg *schema.Config) []lsEntry {
 	entries := []lsEntry{}
 	for _, s := range cfg.Servers {
+		off := ""
+		if s.Off != nil {
+			off = s.Off.Why() + "; " + s.Off.Hint
+		}
 		entries = append(entries, lsEntry{
 			Name:        s.Name,
 			Transport:   s.Transport,
@@ -70,6 +75,7 @@ func list(cfg *schema.Config) []lsEntry {
 			Endpoint:    secrets.String(endpoint(s)),
 			Auth:        authorization(s),
 			Description: s.Description,
+			Off:         off,
 			Source:      origin(cfg, s.Name),
 		})
 	}
@@ -78,6 +84,8 @@ func list(cfg *schema.Config) []lsEntry {
 
 func mode(s schema.Server) string {
 	switch {
+	case s.Off != nil:
+		return "off"
 	case s.Disabled:
 		return "disabled"
 	case s.Lazy():
@@ -162,5 +170,10 @@ func writeEntries(out *terminal, entries []lsEntry, effective bool) error {
 		t.rows = append(t.rows, row)
 	}
 	t.write(out)
+	for _, e := range entries {
+		if e.Off != "" {
+			out.printf("%s is off: %s\n", e.Name, e.Off)
+		}
+	}
 	return out.err
 }

@@ -170,12 +170,15 @@ func (r *reloader) watch() (changed bool) {
 
 // files returns what a config is read from, and the targets of links.
 func (r *reloader) files() []string {
-	env := r.envFile
-	if env == "" {
-		env = ".env"
+	files := append(slices.Clone(r.paths), r.envFile)
+	if r.envFile == "" {
+		files[len(r.paths)] = ".env"
+		for _, path := range r.paths {
+			files = append(files, schema.EnvFileBeside(path))
+		}
 	}
 	var all []string
-	for _, file := range append(slices.Clone(r.paths), env) {
+	for _, file := range files {
 		if path, err := filepath.Abs(file); err == nil {
 			all = append(all, path)
 		}

@@ -28,7 +28,7 @@ func TestEditScripts(t *testing.T) {
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"save": save},
 		Setup: func(env *testscript.Env) error {
 			home := filepath.Join(env.WorkDir, "home")
-			env.Setenv("PATH", bin+string(os.PathListSeparator)+env.Getenv("PATH"))
+			env.Setenv("PATH", filepath.Dir(mcptest.Fake(t))+string(os.PathListSeparator)+bin+string(os.PathListSeparator)+env.Getenv("PATH"))
 			env.Setenv("BIN", bin)
 			for _, name := range []string{"HOME", "USERPROFILE", "APPDATA"} {
 				env.Setenv(name, home)

@@ -138,6 +138,9 @@ func (h *selfHost) loadOne(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	if s.Off != nil {
+		return offError(s)
+	}
 	if err := checkCommand(s); err != nil {
 		return err
 	}

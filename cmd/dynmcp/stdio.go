@@ -25,6 +25,7 @@ import (
 type configFlags struct {
 	config  string
 	envFile string
+	strict  bool          // a variable that is not set is an error
 	read    *schema.Files // by load
 }
 
@@ -40,7 +41,7 @@ func (f *configFlags) load() (*schema.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.read = schema.ReadFiles(context.Background(), paths, schema.LoadOptions{EnvFile: f.envFile})
+	f.read = schema.ReadFiles(context.Background(), paths, schema.LoadOptions{EnvFile: f.envFile, Strict: f.strict})
 	return loadFiles(f.read)
 }
 
@@ -85,6 +86,7 @@ three tools instead of all of theirs: discover_tool, use_tool, load_mcp.`,
 			if err != nil {
 				return err
 			}
+			from.strict = flags.strict
 			cfg, err := stdioConfig(&from, cmd.ArgsLenAtDash() >= 0, args, expose)
 			if err != nil {
 				return err
@@ -94,7 +96,7 @@ three tools instead of all of theirs: discover_tool, use_tool, load_mcp.`,
 	}
 	from.add(cmd)
 	cmd.Flags().StringSliceVar(&expose, "expose", nil, "with -- command: the `surfaces` the host sees (default discover; direct is every tool as itself)")
-	cmd.Flags().BoolVar(&flags.strict, "strict", false, "exit if a server that is not lazy cannot be started")
+	cmd.Flags().BoolVar(&flags.strict, "strict", false, "exit if a variable is not set, or a server that is not lazy cannot be started")
 	cmd.Flags().BoolVar(&flags.watch, "watch", true, "reload the config when its files change; SIGHUP always does")
 	cmd.Flags().StringVar(&level, "log-level", "info", "what to log on stderr: debug, info, warn or error")
 	completeValues(cmd, map[string][]string{
@@ -193,6 +195,9 @@ func serveStdio(cfg *schema.Config, from *configFlags, flags stdioFlags, log *sl
 // One that the run can do nothing without is fatal.
 func checkCommands(cfg *schema.Config, strict bool, log *slog.Logger) error {
 	for _, s := range cfg.Servers {
+		if s.Off != nil {
+			log.Warn("server is off", "upstream", s.Name, "why", s.Off.Why(), "hint", s.Off.Hint)
+		}
 		if s.Disabled || s.Transport != schema.Stdio {
 			continue
 		}

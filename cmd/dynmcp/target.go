@@ -103,7 +103,7 @@ func onlyServers(cfg *schema.Config, servers ...string) *schema.Config {
 	only.Servers = nil
 	for _, s := range cfg.Servers {
 		if slices.Contains(servers, s.Name) {
-			s.Disabled = false
+			s.Disabled = s.Off != nil
 			if !cfg.SingleWrap {
 				s.Load = schema.LoadLazy
 			}
@@ -116,6 +116,17 @@ func onlyServers(cfg *schema.Config, servers ...string) *schema.Config {
 // enabled returns the servers that hosts are offered.
 func enabled(cfg *schema.Config) []schema.Server {
 	return slices.DeleteFunc(slices.Clone(cfg.Servers), func(s schema.Server) bool { return s.Disabled })
+}
+
+// wanted returns the servers that hosts are to be offered: the enabled ones, and
+// those that are off.
+func wanted(cfg *schema.Config) []schema.Server {
+	return slices.DeleteFunc(slices.Clone(cfg.Servers), func(s schema.Server) bool { return s.Disabled && s.Off == nil })
+}
+
+// offError says why a server is off.
+func offError(s schema.Server) error {
+	return hinted(fmt.Errorf("%s is off: %s", s.Name, s.Off.Why()), "%s", s.Off.Hint)
 }
 
 func names(servers []schema.Server) []string {
@@ -187,7 +198,7 @@ func (t *target) addServerFlag(cmd *cobra.Command, only *string) {
 // cannot be started are reported on stderr; that none can is an error. close must
 // be called, unless there is an error.
 func (t *target) startSome(ctx context.Context, only string) (*selfHost, error) {
-	servers := enabled(t.cfg)
+	servers := wanted(t.cfg)
 	if only != "" {
 		s, err := serverNamed(t.cfg, only)
 		if err != nil {

@@ -281,7 +281,7 @@ const maxParallel = 8
 // all tests every server that is enabled. Results are printed as they come; in
 // JSON they are in config order.
 func (t *tester) all(ctx context.Context, asJSON bool) error {
-	servers := enabled(t.cfg)
+	servers := wanted(t.cfg)
 	if !asJSON {
 		t.out.heading(fmt.Sprintf("Testing all configured upstreams (%d)", len(servers)))
 		t.out.printf("\n")
