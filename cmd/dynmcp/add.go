@@ -69,6 +69,7 @@ when dynmcp starts: keep secrets there.`,
 	f.StringVar(&s.Description, "description", "", "what the server is good for, `text` for the model; makes it lazy")
 	f.StringVarP(&flags.config, "config", "c", "", "the config `file` (default: the one in the working directory)")
 	f.BoolVar(&flags.force, "force", false, "replace a server of the same name")
+	completeValues(cmd, map[string][]string{"transport": {schema.Stdio, schema.StreamableHTTP, schema.SSE}})
 	return cmd
 }
 

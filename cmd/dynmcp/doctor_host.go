@@ -143,7 +143,8 @@ func costOf(v *catalog.View, tools json.RawMessage, instructions string) *contex
 	return cost
 }
 
-// linesOf returns the lines of the catalogue that are about a server.
+// linesOf returns the lines of the catalogue that are about a server: its own, and
+// those of its tools.
 func linesOf(catalogue, server string) []string {
 	var lines []string
 	for line := range strings.Lines(catalogue) {
