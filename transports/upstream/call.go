@@ -137,6 +137,7 @@ func (c *Conn) Cancel(call *Call, reason json.RawMessage) bool {
 	}
 	if abort != nil {
 		defer abort()
+		c.requests.cancelOf(call, &transports.Cancelled{Reason: reason})
 	}
 	if sent { // otherwise Start tells it
 		c.tellCancelled(id, call)

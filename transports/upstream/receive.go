@@ -143,7 +143,7 @@ func (c *Conn) handleRequest(m wire.Message, own *Call) {
 	}
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	key := string(m.ID)
-	if !c.requests.register(key, cancel) {
+	if !c.requests.register(key, own, cancel) {
 		cancel(nil)
 		c.respond(m.ID, nil, &wire.Error{Code: wire.CodeInvalidRequest, Message: fmt.Sprintf("id %s is in flight already, or %d others are", key, maxServerRequests)})
 		return
@@ -179,37 +179,54 @@ const maxServerRequests = 256
 
 // serverRequests are the requests of an upstream that wait for an answer.
 type serverRequests struct {
-	mu      sync.Mutex
-	cancels map[string]context.CancelCauseFunc // by id, as it came
+	mu   sync.Mutex
+	byID map[string]serverRequest // as it came
+}
+
+type serverRequest struct {
+	own    *Call // on whose stream it came; nil if that is shared
+	cancel context.CancelCauseFunc
 }
 
 // register reports false if the id is taken or too many requests wait.
-func (s *serverRequests) register(id string, cancel context.CancelCauseFunc) bool {
+func (s *serverRequests) register(id string, own *Call, cancel context.CancelCauseFunc) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cancels[id] != nil || len(s.cancels) >= maxServerRequests {
+	if _, taken := s.byID[id]; taken || len(s.byID) >= maxServerRequests {
 		return false
 	}
-	if s.cancels == nil {
-		s.cancels = map[string]context.CancelCauseFunc{}
+	if s.byID == nil {
+		s.byID = map[string]serverRequest{}
 	}
-	s.cancels[id] = cancel
+	s.byID[id] = serverRequest{own, cancel}
 	return true
 }
 
 func (s *serverRequests) remove(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.cancels, id)
+	delete(s.byID, id)
 }
 
 // cancel ends the context of a request, if it still waits.
 func (s *serverRequests) cancel(id []byte, cause error) {
 	s.mu.Lock()
-	cancel := s.cancels[string(id)]
+	found := s.byID[string(id)]
 	s.mu.Unlock()
-	if cancel != nil {
-		cancel(cause)
+	if found.cancel != nil {
+		found.cancel(cause)
+	}
+}
+
+// cancelOf ends the contexts of the requests that came on the stream of a call: once
+// that is closed the upstream could not withdraw them.
+func (s *serverRequests) cancelOf(own *Call, cause error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.byID {
+		if r.own == own {
+			r.cancel(cause)
+		}
 	}
 }
 

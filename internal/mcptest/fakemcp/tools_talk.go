@@ -96,14 +96,19 @@ func runSleep(c *call, args json.RawMessage) (json.RawMessage, error) {
 }
 
 // runAsk sends a request of its own and returns the client's answer: the whole
-// message as text, its result or error as structured content.
+// message as text, its result or error as structured content. More questions at once,
+// and more rounds of them, its definition does not tell of: goldens hold its size.
 func runAsk(c *call, args json.RawMessage) (json.RawMessage, error) {
 	var a struct {
-		Method string          `json:"method"`
-		Params json.RawMessage `json:"params"`
+		wanted
+		Also   []wanted `json:"also"`
+		Rounds int      `json:"rounds"`
 	}
 	if err := decodeInto(args, &a, &a.Method); err != nil {
 		return nil, err
+	}
+	if a.Also != nil || a.Rounds > 0 {
+		return c.askRounds(append([]wanted{a.wanted}, a.Also...), max(a.Rounds, 1))
 	}
 	if c.modern() {
 		return c.input(a.Method, a.Params)

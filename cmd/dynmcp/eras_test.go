@@ -1,0 +1,263 @@
+package main_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"dynmcp/internal/mcptest"
+)
+
+// Servers that ask, in front of hosts of both eras: whatever the form in which a
+// question is asked, and in which its host can be asked, it is answered.
+
+// A questioned host answers what servers ask, in the form of its era.
+type questioned struct {
+	*mcptest.Host
+	t       *testing.T
+	era     string
+	release chan struct{} // closed when it answers what says "hold"
+	asked   chan string   // the method of every question, with its params
+}
+
+const questionable = `{"sampling":{},"elicitation":{"form":{},"url":{}},"roots":{"listChanged":true}}`
+
+func question(t *testing.T, era string, e entry) *questioned {
+	t.Helper()
+	q := &questioned{t: t, era: era, release: make(chan struct{}), asked: make(chan string, 100)}
+	on := mcptest.Handlers{}
+	for _, method := range []string{"elicitation/create", "sampling/createMessage", "roots/list"} {
+		on[method] = func(params json.RawMessage) (any, error) { return q.answer(method, params) }
+	}
+	q.Host = mcptest.Start(t, mcptest.HostOptions{
+		Args:      []string{mcptest.Dynmcp(t), "-c", mcptest.Config(t, document([]entry{e}))},
+		OnRequest: on,
+	})
+	if era == handshake {
+		q.Initialize(handshake, questionable)
+	}
+	q.Call("tools/list", q.params())
+	return q
+}
+
+func (q *questioned) meta() string {
+	if q.era == handshake {
+		return `"_meta":{}`
+	}
+	return mcptest.ModernMeta(questionable)
+}
+
+func (q *questioned) params() string { return "{" + q.meta() + "}" }
+
+// answer is what its user says.
+func (q *questioned) answer(method string, params json.RawMessage) (any, error) {
+	q.asked <- method + " " + string(params)
+	switch text := string(params); {
+	case strings.Contains(text, "never"):
+		return nil, mcptest.ErrNoAnswer
+	case strings.Contains(text, "hold"):
+		<-q.release
+	case strings.Contains(text, "refuse") && method == "sampling/createMessage":
+		return nil, &mcptest.RPCError{Code: -1, Message: "User rejected"}
+	case strings.Contains(text, "refuse"):
+		return `{"action":"decline"}`, nil
+	}
+	return map[string]string{
+		"elicitation/create":     `{"action":"accept","content":{"n":9007199254740993}}`,
+		"sampling/createMessage": `{"role":"assistant","content":{"type":"text","text":"\u00e9"},"model":"m"}`,
+		"roots/list":             `{"roots":[{"uri":"file:///\u00e9","n":1.0}]}`,
+	}[method], nil
+}
+
+// begin sends a call of the tool ask.
+func (q *questioned) begin(input string, more ...string) *mcptest.Pending {
+	return q.Go("tools/call", useParams("up/ask", input, append(more, q.meta())...))
+}
+
+// ask is a call of the tool ask, answered to its end. It returns early where the
+// user says nothing.
+func (q *questioned) ask(input string) mcptest.Message {
+	q.t.Helper()
+	return q.goOn(q.begin(input).Wait(), input)
+}
+
+// goOn answers what a result asks.
+func (q *questioned) goOn(m mcptest.Message, input string) mcptest.Message {
+	q.t.Helper()
+	for string(m.Member("resultType")) == `"input_required"` {
+		var requests map[string]struct {
+			Method string
+			Params json.RawMessage
+		}
+		if err := json.Unmarshal(m.Member("inputRequests"), &requests); err != nil {
+			q.t.Fatal(err)
+		}
+		var responses []string
+		for key, r := range requests {
+			answer, err := q.answer(r.Method, r.Params)
+			if errors.Is(err, mcptest.ErrNoAnswer) {
+				return m
+			}
+			if err != nil {
+				q.t.Fatal(err)
+			}
+			responses = append(responses, fmt.Sprintf("%s:%s", quote(key), answer))
+		}
+		m = q.begin(input, `"inputResponses":{`+strings.Join(responses, ",")+`}`, `"requestState":`+string(m.Member("requestState"))).Wait()
+	}
+	return m
+}
+
+// questions are how many the user was asked since the last time, and what they were.
+func (q *questioned) questions() (n int, all string) {
+	for {
+		select {
+		case one := <-q.asked:
+			n++
+			all += one + "\n"
+		default:
+			return n, all
+		}
+	}
+}
+
+func TestErasAsk(t *testing.T) {
+	t.Parallel()
+	for _, hostEra := range []string{handshake, stateless} {
+		for _, serverEra := range []string{"old", "new"} {
+			for _, over := range []string{"stdio", "HTTP"} {
+				t.Run(fmt.Sprintf("host of %s, %s server over %s", hostEra, serverEra, over), func(t *testing.T) {
+					t.Parallel()
+					testErasAsk(t, hostEra, serverEra, func() (entry, func()) {
+						ledger := mcptest.NewLedger(t)
+						args := []string{"-name", "up", "-ledger", ledger.Path, "-era", serverEra}
+						if over == "stdio" {
+							e := entry{ledger, "up", map[string]any{"command": mcptest.Fake(t), "args": args}}
+							return e, func() { killStarted(t, ledger) }
+						}
+						server := mcptest.ServeFake(t, args...)
+						return entry{ledger, "up", map[string]any{"url": server.URL}}, server.Kill
+					})
+				})
+			}
+		}
+	}
+}
+
+// killStarted kills the process that a ledger says was started last.
+func killStarted(t *testing.T, ledger mcptest.Ledger) {
+	t.Helper()
+	pid := 0
+	for _, event := range ledger.Events() {
+		if text, ok := strings.CutPrefix(event, "start "); ok {
+			pid, _ = strconv.Atoi(text)
+		}
+	}
+	process, err := os.FindProcess(pid)
+	if pid == 0 || err != nil {
+		t.Fatalf("no process: %v", err)
+	}
+	if err := process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const form, sampling = `{"message":"Who?","requestedSchema":{"type":"object","properties":{"n":{"type":"integer"}}}}`, `{"messages":[],"maxTokens":1e2}`
+
+func testErasAsk(t *testing.T, hostEra, serverEra string, open func() (e entry, kill func())) {
+	up, _ := open()
+	host := question(t, hostEra, up)
+	accepted, written, rooted := `{"action":"accept","content":{"n":9007199254740993}}`,
+		`{"role":"assistant","content":{"type":"text","text":"\u00e9"},"model":"m"}`, `{"roots":[{"uri":"file:///\u00e9","n":1.0}]}`
+	url := `{"mode":"url","message":"Log in","url":"https://login.example/"}`
+	for _, c := range []struct {
+		name, input string
+		asked       int
+		want        []string // of the result
+		params      []string // of the questions
+	}{
+		{"elicitation of a form", ask("elicitation/create", form), 1, []string{accepted}, []string{form}},
+		{"elicitation by URL", ask("elicitation/create", url), 1, []string{accepted}, []string{`"mode":"url","message":"Log in","url":"https://login.example/"`}},
+		{"sampling", ask("sampling/createMessage", sampling), 1, []string{written}, []string{sampling}},
+		{"roots", ask("roots/list", ""), 1, []string{rooted}, nil},
+		{"several at once", `{"method":"elicitation/create","params":` + form + `,"also":[` + ask("sampling/createMessage", sampling) + `,` + ask("roots/list", `{}`) + `]}`,
+			3, []string{accepted, written, rooted}, []string{form, sampling}},
+		{"three rounds", `{"method":"elicitation/create","params":` + form + `,"rounds":3}`, 3, []string{accepted}, []string{form}},
+		{"refusal", ask("elicitation/create", `{"message":"refuse"}`), 1, []string{`{"action":"decline"}`}, nil},
+	} {
+		m := host.ask(c.input)
+		n, questions := host.questions()
+		if n != c.asked || m.IsError() {
+			t.Errorf("%s: asked %d times, got %s", c.name, n, m.Raw)
+		}
+		contains(t, m.Text(), c.want...)
+		contains(t, questions, c.params...)
+	}
+	if hostEra == handshake { // a host of the stateless era has no way to refuse but to say nothing
+		contains(t, host.ask(ask("sampling/createMessage", `{"refuse":true}`)).Raw, "User rejected")
+		host.questions()
+	}
+
+	// Cancelled while it is parked.
+	asked := host.Count("elicitation/create")
+	parked := host.begin(ask("elicitation/create", `{"message":"never"}`))
+	if hostEra == handshake {
+		host.WaitMethod("elicitation/create", asked+1)
+	} else {
+		parked.Wait()
+	}
+	parked.Cancel("enough")
+	if serverEra == "old" {
+		up.WaitFor("cancelled", 1)
+	}
+	if hostEra == handshake {
+		host.WaitMethod("notifications/cancelled", 1)
+		if host.Call("ping", nil); parked.Done() {
+			t.Error("a cancelled call was answered")
+		}
+	}
+	contains(t, host.ask(ask("elicitation/create", form)).Text(), accepted)
+
+	// The host is gone while it is parked.
+	parked = host.begin(ask("elicitation/create", `{"message":"never"}`))
+	if hostEra == stateless {
+		parked.Wait()
+	}
+	host.CloseStdin()
+	if code := host.Wait(); code != 0 {
+		t.Errorf("left with status %d", code)
+	}
+	if serverEra == "old" && hostEra == stateless {
+		up.WaitFor("cancelled", 2)
+	}
+
+	// The upstream dies while it is parked.
+	up, kill := open()
+	host = question(t, hostEra, up)
+	hold := ask("elicitation/create", `{"message":"hold"}`)
+	parked = host.begin(hold)
+	if hostEra == handshake {
+		host.WaitMethod("elicitation/create", 1)
+		kill()
+		close(host.release)
+		m := parked.Wait()
+		if serverEra == "old" {
+			contains(t, m.Text(), "outcome unknown")
+		} else if m.Text() == "" {
+			t.Errorf("got %s", m.Raw)
+		}
+		return
+	}
+	m := parked.Wait()
+	kill()
+	close(host.release)
+	if m = host.goOn(m, hold); serverEra == "old" {
+		contains(t, m.Text(), "outcome unknown")
+	} else if m.Text() == "" { // there the call is nobody's, and may go on at a new process
+		t.Errorf("got %s", m.Raw)
+	}
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// wanted is a question to the client.
+type wanted struct {
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+}
+
+// params is the member of that name and the comma behind it, "" where there is none.
+func (w wanted) params() string {
+	if w.Params == nil {
+		return ""
+	}
+	return fmt.Sprintf(`"params":%s,`, w.Params)
+}
+
+// askRounds asks all questions at once, as often as there are rounds, and returns the
+// answers: all of them, or in the new protocol those of the last round.
+func (c *call) askRounds(questions []wanted, rounds int) (json.RawMessage, error) {
+	if c.modern() {
+		return c.inputRounds(questions, rounds)
+	}
+	var answers []string
+	for range rounds {
+		var waiting []chan message
+		for _, q := range questions {
+			id, answered := c.peer.ask()
+			waiting = append(waiting, answered)
+			c.send(fmt.Appendf(nil, `{"method":%s,%s"id":%s,"jsonrpc":"2.0"}`, quote(q.Method), q.params(), id))
+		}
+		for _, answered := range waiting {
+			select {
+			case m := <-answered:
+				answers = append(answers, string(m.Result)+string(m.Error))
+			case <-c.ctx.Done():
+				return nil, errSilent
+			}
+		}
+	}
+	return textResult("["+strings.Join(answers, ",")+"]", ""), nil
+}
+
+// inputRounds asks within results. The number of the round is all there is to
+// remember, and the state holds it.
+func (c *call) inputRounds(questions []wanted, rounds int) (json.RawMessage, error) {
+	var retry struct {
+		Responses json.RawMessage `json:"inputResponses"`
+		State     string          `json:"requestState"`
+	}
+	if err := decode(c.Params, &retry); err != nil {
+		return nil, err
+	}
+	round := 0
+	if retry.Responses != nil {
+		if _, err := fmt.Sscanf(retry.State, "round %d", &round); err != nil {
+			return nil, failure(-32602, "unknown requestState %q", retry.State)
+		}
+	}
+	if round == rounds {
+		return textResult(string(retry.Responses), ""), nil
+	}
+	var requests []string
+	for i, q := range questions {
+		requests = append(requests, fmt.Sprintf(`"ask %d":{%s"method":%s}`, i, q.params(), quote(q.Method)))
+	}
+	return fmt.Appendf(nil, `{"resultType":"input_required",%s,"requestState":"round %d","inputRequests":{%s}}`,
+		grease, round+1, strings.Join(requests, ",")), nil
+}
