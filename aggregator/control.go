@@ -132,6 +132,8 @@ func (a *Aggregator) initialize(ctx context.Context, s *session, r *host.Request
 	if !wire.IsObject(capabilities) {
 		capabilities = json.RawMessage(`{}`)
 	}
+	client, _ := wire.Text(wire.Get(r.Params, "clientInfo", "name"))
+	s.introduce(client)
 	a.sessions.declare(s, capabilities, transports.Handshake)
 	a.startEager(true)
 	answer, ok := res.(*mcp.InitializeResult)
@@ -229,7 +231,7 @@ func (a *Aggregator) answerList(ctx context.Context, s *session, r *host.Request
 	if cursor, ok := wire.Text(wire.Get(r.Params, "cursor")); ok && cursor != "" {
 		return nil, invalid("%s: unknown cursor %q", which.method, cursor)
 	}
-	if err := a.awaitListings(ctx); err != nil {
+	if err := a.awaitListings(ctx, a.startupWait(s, r)); err != nil {
 		return nil, err
 	}
 	if !a.offers(which.capability) {

@@ -88,7 +88,7 @@ func (a *Aggregator) callTool(s *session, r *host.Request) {
 		r.Reply(nil, invalid(`tools/call needs a string "name"`))
 		return
 	}
-	a.retryWhenListed(r, func() bool { return a.callFound(s, r, name) }, func() {
+	a.retryWhenListed(s, r, func() bool { return a.callFound(s, r, name) }, func() {
 		// If the tools of a wrapped server are shown as themselves, an unknown one
 		// is that server's business.
 		if u := a.single(); u != nil && a.exposes(schema.ExposeDirect) {

@@ -102,7 +102,7 @@ func (a *Aggregator) dispatchTo(s *session, r *host.Request, to target) {
 		}
 		return u != nil
 	}
-	a.retryWhenListed(r, toOwner, func() { a.tryEach(s, r, to, a.candidates(to)) })
+	a.retryWhenListed(s, r, toOwner, func() { a.tryEach(s, r, to, a.candidates(to)) })
 }
 
 // tryEach sends a request to one of the upstreams after the other until one does not
@@ -129,7 +129,7 @@ func (a *Aggregator) tryEach(s *session, r *host.Request, to target, upstreams [
 // request. If it did not, an upstream that is still starting may change that: then
 // try is called again whenever one has started, for as long as a list would
 // wait, and after that orElse.
-func (a *Aggregator) retryWhenListed(r *host.Request, try func() bool, orElse func()) {
+func (a *Aggregator) retryWhenListed(s *session, r *host.Request, try func() bool, orElse func()) {
 	switch {
 	case try():
 		return
@@ -146,7 +146,7 @@ func (a *Aggregator) retryWhenListed(r *host.Request, try func() bool, orElse fu
 			if try() {
 				return
 			}
-			if next == nil || !a.startup.await(ctx, a.config().StartupWait, next) {
+			if next == nil || !a.startup.await(ctx, a.startupWait(s, r), next) {
 				break
 			}
 		}

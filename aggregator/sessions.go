@@ -23,6 +23,7 @@ type session struct {
 	peer      transports.Peer // the host
 
 	mu          sync.Mutex
+	client      string // what the host calls itself, "" in the stateless era
 	declared    declaration
 	initialized bool               // the handshake is over, it may be notified
 	level       logLevel           // of the log messages it asked for

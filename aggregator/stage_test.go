@@ -32,6 +32,7 @@ type stage struct {
 	upstreams []*actor
 	states    []string // every requestState of ours that was received
 	running   sync.WaitGroup
+	texts     bool // what we write is not abbreviated
 }
 
 // An actor is one host or one upstream.
@@ -60,6 +61,7 @@ type actor struct {
 //	upstream [NAME] [lazy] [scripted] VERSION CAPABILITIES
 //	expose SURFACES
 //	single
+//	texts
 //
 // A VERSION of an upstream may be several with commas between them. A host that
 // is "-" says nothing by itself, an upstream that is scripted neither.
@@ -72,6 +74,8 @@ func newStage(t *testing.T, archive *txtar.Archive) *stage {
 		case len(words) == 0:
 		case words[0] == "single":
 			single = true
+		case words[0] == "texts":
+			st.texts = true
 		case words[0] == "expose":
 			expose = words[1:]
 		case words[0] == "host":

@@ -131,15 +131,15 @@ func (a *Aggregator) awaitSingle(ctx context.Context) error {
 }
 
 // awaitListings waits, before lists are answered, for the upstreams that are
-// starting, up to startup_wait, and for lists that are being fetched again.
-func (a *Aggregator) awaitListings(ctx context.Context) error {
+// starting, up to wait from their start, and for lists that are being fetched again.
+func (a *Aggregator) awaitListings(ctx context.Context, wait time.Duration) error {
 	if err := a.awaitSingle(ctx); err != nil {
 		return err
 	}
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(a.ctx, cancel)()
-	for next := a.startup.pending(); next != nil && a.startup.await(waiting, a.config().StartupWait, next); {
+	for next := a.startup.pending(); next != nil && a.startup.await(waiting, wait, next); {
 		next = a.startup.pending()
 	}
 	a.awaitRefresh(waiting)

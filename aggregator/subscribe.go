@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -27,7 +28,7 @@ func (a *Aggregator) subscribe(ctx context.Context, s *session, r *host.Request)
 	if !ok {
 		return nil, invalid("%s needs a string \"uri\"", r.Method)
 	}
-	if err := a.subscribeTo(ctx, uri, r.Params, (*upstream.Conn).Subscribe); err != nil {
+	if err := a.subscribeTo(ctx, a.startupWait(s, r), uri, r.Params, (*upstream.Conn).Subscribe); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -46,7 +47,7 @@ func (a *Aggregator) unsubscribe(ctx context.Context, s *session, r *host.Reques
 	delete(s.subscribed, uri)
 	s.mu.Unlock()
 	if !a.subscribedURIs()[uri] {
-		if err := a.subscribeTo(ctx, uri, r.Params, (*upstream.Conn).Unsubscribe); err != nil {
+		if err := a.subscribeTo(ctx, a.startupWait(s, r), uri, r.Params, (*upstream.Conn).Unsubscribe); err != nil {
 			return nil, err
 		}
 	}
@@ -54,11 +55,11 @@ func (a *Aggregator) unsubscribe(ctx context.Context, s *session, r *host.Reques
 }
 
 // subscribeTo has a resource's owner do something about a subscription, or else
-// the first upstream that does not refuse to.
-func (a *Aggregator) subscribeTo(ctx context.Context, uri string, params json.RawMessage, do subscriber) error {
+// the first upstream that does not refuse to. It waits for those that are starting.
+func (a *Aggregator) subscribeTo(ctx context.Context, wait time.Duration, uri string, params json.RawMessage, do subscriber) error {
 	to := a.resource(uri, transports.Handshake)
 	if to.owner() == nil && a.incomplete() {
-		if err := a.awaitListings(ctx); err != nil {
+		if err := a.awaitListings(ctx, wait); err != nil {
 			return err
 		}
 	}
@@ -197,7 +198,7 @@ func (a *Aggregator) listen(ctx context.Context, s *session, r *host.Request, re
 	}}
 	var granted []string
 	for _, uri := range want.ResourceSubscriptions {
-		if err := a.subscribeTo(ctx, uri, aboutURI(uri), (*upstream.Conn).Subscribe); err != nil {
+		if err := a.subscribeTo(ctx, a.startupWait(s, r), uri, aboutURI(uri), (*upstream.Conn).Subscribe); err != nil {
 			a.log.Warn("resource not subscribed", "uri", uri, "err", err)
 			continue
 		}

@@ -182,7 +182,9 @@ func (st *stage) short(text string) string {
 		}
 		return fmt.Sprintf("$STATE%d", slices.Index(st.states, state)+1)
 	})
-	text = ourTexts.ReplaceAllString(text, `$1$$TEXT`)
+	if !st.texts {
+		text = ourTexts.ReplaceAllString(text, `$1$$TEXT`)
+	}
 	return strings.NewReplacer(own, "$OWN", grease, "$GREASE", content, "$CONTENT").Replace(text)
 }
 

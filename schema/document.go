@@ -23,6 +23,7 @@ func newConfig(doc *Document) *Config {
 		Tree:        doc.Tree,
 		Catalog:     doc.Catalog,
 		Gateway:     doc.Gateway,
+		Host:        doc.Host,
 		StartupWait: doc.StartupWait,
 	}
 }

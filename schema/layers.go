@@ -38,6 +38,8 @@ func merge(layers []*reading) (*Config, error) {
 	if len(layers) > 1 {
 		mergeDefaults(cfg, layers)
 	}
+	cfg.waitGiven = slices.Contains(cfg.Expose, ExposeDirect) ||
+		slices.ContainsFunc(layers, func(r *reading) bool { return r.root.has("startup_wait") })
 	if len(cfg.Servers) == 0 && cfg.Tree == nil {
 		near := layers[0]
 		near.fail(near.root.at, "", "there are no servers, neither here nor in the files behind", "want mcp, mcpServers, servers or tree with servers in it")

@@ -27,6 +27,15 @@ const (
 // Surfaces are all of them.
 var Surfaces = []string{ExposeDiscover, ExposeTree, ExposeBrowser, ExposeProxy, ExposeDirect}
 
+// Values of Config.Host.
+const (
+	HostClaudeCode = "claude-code"
+	HostCodex      = "codex"
+	HostGeminiCLI  = "gemini-cli"
+	HostOpencode   = "opencode"
+	HostOther      = "other"
+)
+
 // Values of Server.Load.
 const (
 	LoadEager = "eager"
@@ -62,13 +71,26 @@ type Config struct {
 	Catalog Catalog
 	// Gateway holds the settings of the HTTP side.
 	Gateway Gateway
-	// StartupWait is how long the list methods wait for eager upstreams.
+	// Host names the host, "" if that is told by what it calls itself.
+	Host string
+	// StartupWait is how long the list methods wait for eager upstreams, where it does
+	// not depend on the host; see StartupWaitOr.
 	StartupWait time.Duration
 	// Warnings are warnings for the operator, in file order, each with its
 	// position.
 	Warnings []string
 
-	secrets []string
+	waitGiven bool // StartupWait holds for every host
+	secrets   []string
+}
+
+// StartupWaitOr returns StartupWait if the file sets it or tools are exposed directly,
+// else what suits the host.
+func (c *Config) StartupWaitOr(byHost time.Duration) time.Duration {
+	if c.waitGiven {
+		return c.StartupWait
+	}
+	return byHost
 }
 
 // Document is a config file as it is written. Files.Load turns it into a Config;
@@ -102,7 +124,9 @@ type Document struct {
 	Catalog Catalog `json:"catalog" example:"{max_chars: 4096}"`
 	// How dynmcp is reached over HTTP.
 	Gateway Gateway `json:"gateway" later:"true" example:"{listen: \"127.0.0.1:8080\"}"`
-	// How long the first lists wait for servers that are still starting. 2s, or 25s when direct is exposed.
+	// The host that dynmcp serves, where it is not told rightly by the name that it gives itself: hosts differ in how long they wait and in what they read again.
+	Host string `json:"host" enum:"claude-code,codex,gemini-cli,opencode,other" example:"codex"`
+	// How long the first lists wait for servers that are still starting. Left out, it depends on the host: 5s for Claude Code, 500ms for Codex, 2s for others; 25s when direct is exposed.
 	StartupWait time.Duration `json:"startup_wait" default:"2s" example:"5s"`
 }
 
