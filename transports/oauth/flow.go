@@ -69,7 +69,7 @@ func (f *Flow) Run(ctx context.Context) (*Login, error) {
 		},
 		NewTokenSource: func(_ context.Context, c *oauth2.Config, token *oauth2.Token) (oauth2.TokenSource, error) {
 			made.ClientID, made.ClientSecret = c.ClientID, c.ClientSecret
-			made.TokenURL, made.AuthStyle, made.Scopes = c.Endpoint.TokenURL, c.Endpoint.AuthStyle, c.Scopes
+			made.TokenURL, made.AuthStyle, made.Scopes = c.Endpoint.TokenURL, c.Endpoint.AuthStyle, slices.Sorted(slices.Values(c.Scopes))
 			if made.ClientSecret == "" {
 				made.AuthStyle = oauth2.AuthStyleInParams // nothing to authenticate with
 			}

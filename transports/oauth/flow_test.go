@@ -51,7 +51,8 @@ func TestLogin(t *testing.T) {
 			if test.server.Metadata != "none" {
 				offline = " offline_access" // SEP-2207
 			}
-			if got := as.Asked(); len(got) != 1 || strings.TrimSpace(got[0]) != strings.TrimSpace(test.scopes+offline) {
+			want := slices.Sorted(strings.FieldsSeq(test.scopes + offline))
+			if got := as.Asked(); len(got) != 1 || !slices.Equal(slices.Sorted(strings.FieldsSeq(got[0])), want) {
 				t.Errorf("asked for %q, want %q", got, test.scopes)
 			}
 			l, err := store.Load(KeyOf(server))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -210,7 +211,7 @@ func (l *Login) take(token *oauth2.Token) {
 	}
 	l.Issued, l.Expires = time.Now(), token.Expiry
 	if scope, ok := token.Extra("scope").(string); ok && scope != "" { // else they are those asked for, RFC 6749, 5.1
-		l.Scopes = strings.Fields(scope)
+		l.Scopes = slices.Sorted(strings.FieldsSeq(scope))
 	}
 }
 
