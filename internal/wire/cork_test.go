@@ -212,6 +212,25 @@ func TestCorkLosesNothing(t *testing.T) {
 
 // What is sent while the messages of one read are handled leaves when the reader
 // goes to read again: all in one write, and before it waits.
+// What others send must not wait for the check of a message of megabytes.
+func TestReaderHoldsNoCorkForALongMessage(t *testing.T) {
+	c, w, out := corked(t)
+	text := `{"jsonrpc":"2.0","id":1,"result":"` + strings.Repeat("x", 1<<20) + `"}` + "\n"
+	r := NewReader(strings.NewReader(text+text), 1<<24)
+	r.Cork = c
+	for range 2 {
+		if _, err := r.Next(); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Send([]byte("another's")); err != nil {
+			t.Fatal(err)
+		}
+		if got := readOnce(t, out); got != "another's\n" {
+			t.Errorf("got %q", got)
+		}
+	}
+}
+
 func TestReaderCorksWhatOneReadLeadsTo(t *testing.T) {
 	c, w, r := corked(t)
 	var writes []string

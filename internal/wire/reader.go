@@ -80,6 +80,10 @@ func (r *Reader) Next() (Message, error) {
 	}
 }
 
+// longMessage is the size of a message that is handled without holding Cork: what
+// others send would wait while it is checked.
+const longMessage = 128 << 10
+
 // Uncork releases Cork until the next read. The goroutine that calls Next calls it
 // before it blocks, and when it stops calling Next before that has returned an
 // error of the source.
@@ -101,6 +105,9 @@ func (r *Reader) text() ([]byte, error) {
 func (r *Reader) message(text []byte) (Message, error) {
 	if text[0] != '{' && text[0] != '[' {
 		return Message{}, NewFault(text, &SyntaxError{What: "a line that is no message"})
+	}
+	if len(text) > longMessage {
+		r.Uncork()
 	}
 	m, end, err := r.messageOrBatch(text)
 	scanned(end)
@@ -305,10 +312,10 @@ func (r *Reader) fill() error {
 	if r.start > 0 && r.start == r.end {
 		r.start, r.end = 0, 0
 	}
+	r.Uncork() // first: growing copies all of a long line
 	if r.end == len(r.buf) {
 		r.grow()
 	}
-	r.Uncork()
 	if r.Idle != nil {
 		r.Idle()
 	}
