@@ -91,6 +91,8 @@ func (p *process) answer() ([]byte, error) {
 // A sample is what one round of one scenario measured.
 type sample struct {
 	p50     time.Duration
+	p99     time.Duration // where it is measured
+	longest time.Duration // likewise
 	rate    float64       // calls per second
 	cpu     time.Duration // of the process, per call
 	peak    float64       // RSS at most, in MB

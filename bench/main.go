@@ -11,9 +11,10 @@
 //
 // Usage, from the root of the module:
 //
-//	go run ./bench               everything, about ten minutes: calls, bursts, starts, allocations, a long run
+//	go run ./bench               everything, about ten minutes: calls, bursts, reloads, starts, allocations, a long run
 //	go run ./bench -rounds 3     quicker
 //	go run ./bench -only HTTP    calls whose scenario's name has that in it, and nothing else
+//	go run ./bench -only starts  or -only reloads
 //	go run ./bench -also old=/tmp/dynmcp  another dynmcp beside this one
 //	go run ./bench -long 2m      a long run only: RSS over time, goroutines at its end
 //
@@ -37,7 +38,7 @@ import (
 
 func main() {
 	log.SetFlags(0)
-	only := flag.String("only", "", "only calls of scenarios whose name, as it is printed, holds this `text`")
+	only := flag.String("only", "", "only calls of scenarios whose name, as it is printed, holds this `text`; or \"reloads\", or \"starts\"")
 	var also []variant
 	flag.Func("also", "another dynmcp to measure, as `name=path`", func(value string) error {
 		name, path, ok := strings.Cut(value, "=")
@@ -63,6 +64,10 @@ func main() {
 	switch {
 	case *long > 0:
 		err = longRun(bin, *long)
+	case *only == "reloads":
+		err = reloads(bin, *rounds)
+	case *only == "starts":
+		err = starts(bin, *rounds)
 	case *only != "":
 		err = calling(bin, *only, *rounds)
 	default:
@@ -78,6 +83,9 @@ func everything(bin binaries, rounds int) error {
 		return err
 	}
 	if err := bursts(bin, rounds); err != nil {
+		return err
+	}
+	if err := reloads(bin, rounds); err != nil {
 		return err
 	}
 	if err := starts(bin, rounds); err != nil {

@@ -56,7 +56,9 @@ func newIndex(l *Listing) *index {
 	x := &index{listing: l, hidden: map[string]string{}}
 	seen := map[string]bool{}
 	malformed := tally{kind: "tool"}
+	var b breath
 	for i, raw := range l.Tools {
+		b.take()
 		e := readTool(raw)
 		var f *fault
 		if e.typed, f = readTyped(raw, typedTool); f != nil {

@@ -162,7 +162,9 @@ func (p *part) addTools(taken map[string]*Tool) {
 	leaves := p.leaves()
 	pass := newFilter(p.server.Filter)
 	p.docs = make([]*Tool, len(p.index.tools))
+	var b breath
 	for i, e := range p.index.tools {
+		b.take()
 		if !pass.passes(e.name) || p.leaveOut(e) {
 			continue
 		}
@@ -174,7 +176,10 @@ func (p *part) addTools(taken map[string]*Tool) {
 		p.tools = append(p.tools, t)
 		p.docs[i] = t
 	}
-	slices.SortFunc(p.tools, func(a, b *Tool) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(p.tools, func(x, y *Tool) int {
+		b.take()
+		return strings.Compare(x.Name, y.Name)
+	})
 }
 
 // checkFilter warns of patterns that match nothing the server lists: one that

@@ -49,7 +49,9 @@ type posting struct {
 
 func newPostings(tools []*entry) *postings {
 	x := &postings{terms: map[string][]posting{}, length: make([][fields]float64, len(tools))}
+	var b breath
 	for i, e := range tools {
+		b.take()
 		x.addText(i, inName, e.name)
 		x.addText(i, inText, e.title)
 		x.addText(i, inText, e.description)

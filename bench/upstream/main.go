@@ -1,19 +1,25 @@
 // Command upstream is the cheapest MCP server there can be: it answers
 // tools/call with its arguments as they came and everything else with what a
 // handshake needs. What a proxy adds is then nearly all there is to measure. With
-// -http it does so over HTTP.
+// -http it does so over HTTP, and with -tools it has so many tools instead.
 package main
 
 import (
 	"bytes"
 	"os"
+	"strconv"
 
 	"dynmcp/bench/internal/pipes"
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == "-http" {
+	switch {
+	case len(os.Args) > 1 && os.Args[1] == "-http":
 		serveHTTP()
+	case len(os.Args) > 2 && os.Args[1] == "-tools":
+		count, _ := strconv.Atoi(os.Args[2])
+		serveTools(count)
+		return
 	}
 	r, w := pipes.NewReader(os.Stdin, false), pipes.NewWriter(os.Stdout, false)
 	r.Idle = w.Flush
@@ -48,7 +54,7 @@ func answer(line []byte) [2][]byte {
 		copy(line[at:], answer)
 		return [2][]byte{line[at:end], []byte("}]}}\n")}
 	case bytes.Contains(head, []byte(`"initialize"`)):
-		answer = append(answer, `,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"upstream","version":"1"}}}`...)
+		answer = append(answer, `,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"upstream","version":"1"}}}`...)
 	case bytes.Contains(head, []byte(`"tools/list"`)):
 		answer = append(answer, `,"result":{"tools":[{"name":"echo","description":"Answer the text.","inputSchema":{"type":"object"}}]}}`...)
 	case bytes.Contains(head, []byte(`"ping"`)):

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+
+	"dynmcp/bench/internal/pipes"
+)
+
+// serveTools is a server of so many tools, of some 350 bytes each, that change. From
+// a call of one of them on it announces a change, and then another whenever the
+// list has been fetched; a second call ends that, and is told how often the list
+// was fetched since.
+func serveTools(count int) {
+	var list []byte
+	for i := range count {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		list = fmt.Appendf(list, `{"name":"tool_%05d","description":"Reads the records of department %d and returns those that match what is asked for, newest first.",`+
+			`"inputSchema":{"type":"object","properties":{"query":{"type":"string","description":"words to look for"},"limit":{"type":"integer","description":"how many to return"},`+
+			`"since":{"type":"string","format":"date"}},"required":["query"]}}`, i, i)
+	}
+	version := bytes.Index(list, []byte("Reads"))
+	r, w := pipes.NewReader(os.Stdin, false), pipes.NewWriter(os.Stdout, false)
+	changing, fetched := false, 0
+	announce := func() { _ = w.Add([]byte(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}` + "\n")) }
+	for {
+		line, err := r.Next()
+		if err != nil {
+			return
+		}
+		head := line[:min(len(line), 200)]
+		switch {
+		case bytes.Contains(head, []byte(`"tools/list"`)):
+			fetched++
+			copy(list[version:], fmt.Sprintf("R%04d", fetched%10000)) // it has changed
+			_ = w.Add(append(append([]byte(`{"jsonrpc":"2.0","id":`), between(head, `"id":`, ",}")...), `,"result":{"tools":[`...))
+			_ = w.Add(list)
+			_ = w.Add([]byte("]}}\n"))
+			if changing {
+				announce()
+			}
+		case bytes.Contains(head, []byte(`"tools/call"`)):
+			changing = !changing
+			text := strconv.Itoa(fetched)
+			fetched = 0
+			_ = w.Add(append(append([]byte(`{"jsonrpc":"2.0","id":`), between(head, `"id":`, ",}")...), `,"result":{"content":[{"type":"text","text":"`+text+`"}]}}`+"\n"...))
+			if changing {
+				announce()
+			}
+		default:
+			for _, part := range answer(bytes.Clone(line)) {
+				_ = w.Add(part)
+			}
+		}
+		if w.Flush() != nil {
+			return
+		}
+	}
+}
