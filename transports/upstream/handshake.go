@@ -249,5 +249,9 @@ func (c *Conn) StartFailure(step string, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		code, err = transports.CodeTimeout, fmt.Errorf("no answer within its load_timeout of %v", c.server.LoadTimeout)
 	}
-	return c.newFailure(code, transports.NotSent, fmt.Errorf("%s: %w", step, err))
+	f := c.newFailure(code, transports.NotSent, fmt.Errorf("%s: %w", step, err))
+	if child, ok := c.link.(*childLink); ok && code == transports.CodeTimeout && child.installing.Load() {
+		f.Hint = unfinishedHint(environment(c.server.Env, c.server.InheritEnv))
+	}
+	return f
 }

@@ -1,6 +1,10 @@
 package upstream
 
 import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -38,4 +42,24 @@ func installHint(stderr string) string {
 		return ""
 	}
 	return "an earlier install of this package was cut short; remove the folder " + found[1] + " and try again"
+}
+
+// unfinishedHint says what to do about a package runner that printed nothing in its
+// time, "" if nothing is known. Where an install was cut short, npx waits for the
+// lock that it left, for about a minute.
+func unfinishedHint(env []string) string {
+	variables := map[string]string{}
+	for _, entry := range env {
+		name, value, _ := strings.Cut(entry, "=")
+		variables[strings.ToLower(name)] = value
+	}
+	cache := cmp.Or(variables["npm_config_cache"], filepath.Join(variables["home"], ".npm"))
+	locks, _ := filepath.Glob(filepath.Join(cache, "_npx", "*", "concurrency.lock")) // of a cache with a bad pattern in its name nothing is known
+	for _, lock := range locks {
+		folder := filepath.Dir(lock)
+		if _, err := os.Stat(filepath.Join(folder, "package.json")); errors.Is(err, fs.ErrNotExist) {
+			return "npx installs into " + folder + ", or was cut short there: try again, and if that hangs too remove the folder"
+		}
+	}
+	return ""
 }

@@ -1,10 +1,12 @@
 package upstream
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"runtime"
 	"testing"
+	"time"
 
 	"dynmcp/schema"
 	"dynmcp/transports"
@@ -95,5 +97,23 @@ func TestInstallHint(t *testing.T) {
 		if hint != want {
 			t.Errorf("%s: got %q, want %q", stderr, hint, want)
 		}
+	}
+}
+
+// npx waits for a lock that nobody holds any more.
+func TestInstallThatHangs(t *testing.T) {
+	t.Parallel()
+	server, home := runner(t, "exec sleep 600")
+	folder := filepath.Join(home, ".npm", "_npx", "a705c79b42eea4c8")
+	if err := os.MkdirAll(filepath.Join(folder, "concurrency.lock"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	server.Env["HOME"] = home
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := openAndGreet(ctx, server, Options{HandshakeOnly: true})
+	failure := wantFailure(t, err, transports.CodeTimeout, transports.NotSent)
+	if want := "npx installs into " + folder + ", or was cut short there: try again, and if that hangs too remove the folder"; failure.Hint != want {
+		t.Errorf("got hint %q, want %q", failure.Hint, want)
 	}
 }
