@@ -184,7 +184,7 @@ func serveStdio(cfg *schema.Config, from *configFlags, flags stdioFlags, log *sl
 	}
 	if screen := newTerminal(os.Stderr); screen.interactive && term.IsTerminal(int(os.Stdin.Fd())) {
 		screen.say("dynmcp waits for an MCP host on stdin: put it into a host's config (dynmcp install), which then starts it. " +
-			"What people type is dynmcp ls, dynmcp test, dynmcp --help. Ctrl-D ends.")
+			"For people there are dynmcp ls, dynmcp test and dynmcp --help. Ctrl-D ends it.")
 	}
 	in, out, restore := host.Std()
 	defer restore()
