@@ -95,6 +95,10 @@ func (a *Aggregator) callTool(s *session, r *host.Request) {
 			a.dispatch(s, r, route{upstream: u, params: r.Params})
 			return
 		}
+		if refusal := a.onlyTask(r.Era, name); refusal != nil {
+			r.Reply(nil, refusal)
+			return
+		}
 		r.Reply(nil, a.notShown(name))
 	})
 }

@@ -360,3 +360,22 @@ func quoted(texts []string) json.RawMessage {
 	}
 	return append(out, ']')
 }
+
+// onlyTask is the answer to a call by its own name of a tool that runs only as a task,
+// and so is not shown to the host: its server would refuse it so. It is nil for any
+// other name.
+func (a *Aggregator) onlyTask(era transports.Era, name string) *wire.Error {
+	if !a.exposes(schema.ExposeDirect) {
+		return nil
+	}
+	for _, view := range a.catalog.Views() {
+		switch t, ok := view.Direct(name); {
+		case !ok || !t.OnlyTask:
+		case era == transports.Stateless:
+			return missingTasks()
+		default:
+			return &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("%s runs only as a task, which this host has not declared that it follows", name)}
+		}
+	}
+	return nil
+}

@@ -212,10 +212,11 @@ func (s *web) modernPost(x *exchange) {
 	var params struct {
 		Name string `json:"name"`
 		URI  string `json:"uri"`
+		Task string `json:"taskId"`
 	}
 	_ = json.Unmarshal(x.msg.Params, &params)
 	h := x.r.Header
-	named := slices.Contains([]string{"tools/call", "prompts/get", "resources/read"}, x.msg.Method)
+	named := slices.Contains([]string{"tools/call", "prompts/get", "resources/read", "tasks/get", "tasks/update", "tasks/cancel"}, x.msg.Method)
 	switch {
 	case s.fake.cfg.era == "old":
 		x.refuse(http.StatusBadRequest, "Bad Request: Unsupported protocol version (supported versions: 2025-11-25)")
@@ -223,7 +224,7 @@ func (s *web) modernPost(x *exchange) {
 		x.mismatch("Mcp-Protocol-Version")
 	case h.Get("Mcp-Method") != x.msg.Method:
 		x.mismatch("Mcp-Method")
-	case named && decodeHeader(h.Get("Mcp-Name")) != params.Name+params.URI:
+	case named && decodeHeader(h.Get("Mcp-Name")) != params.Name+params.URI+params.Task:
 		x.mismatch("Mcp-Name")
 	default:
 		x.take(s.common)

@@ -23,6 +23,7 @@ type wish struct {
 	Prompts   bool     `json:"promptsListChanged"`
 	Resources bool     `json:"resourcesListChanged"`
 	URIs      []string `json:"resourceSubscriptions"`
+	Tasks     []string `json:"taskIds"`
 }
 
 // listen acknowledges and then stays open until the client cancels or the tool

@@ -48,6 +48,10 @@ func (c *call) dispatch() (json.RawMessage, error) {
 		return c.getPrompt()
 	case "completion/complete":
 		return c.complete()
+	case "tasks/get", "tasks/update", "tasks/cancel":
+		if c.peer.fake.cfg.tasks {
+			return c.aboutTask()
+		}
 	case "logging/setLevel":
 		return json.RawMessage(`{` + grease + `}`), nil
 	}
@@ -119,6 +123,9 @@ func (f *fake) capabilities() string {
 		if !f.cfg.no[c.name] {
 			all = append(all, fmt.Sprintf("%q:%s", c.name, c.value))
 		}
+	}
+	if f.cfg.tasks {
+		all = append(all, fmt.Sprintf(`"extensions":{%q:{}}`, extensionTasks))
 	}
 	return "{" + strings.Join(all, ",") + "}"
 }

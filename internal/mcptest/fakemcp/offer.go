@@ -30,6 +30,15 @@ func newOffer(cfg config) (*offer, error) {
 			o.add("tools", t.entry())
 		}
 	}
+	if cfg.tasks {
+		for _, t := range taskTools {
+			e := tool{name: t.name, doc: "It may become a task.", schema: t.schema}.entry()
+			if t.required {
+				e.raw = append(e.raw[:len(e.raw)-1], `,"execution":{"taskSupport":"required"}}`...)
+			}
+			o.add("tools", e)
+		}
+	}
 	for n := range cfg.tools {
 		o.add("tools", generatedTool(n+1))
 	}

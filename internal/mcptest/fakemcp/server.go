@@ -16,6 +16,7 @@ type fake struct {
 	cfg    config
 	ledger *ledger
 	offer  *offer
+	tasks  taskTable
 	faults []armed
 
 	ignoreTerm  atomic.Bool // signals are obeyed while faults are still starting

@@ -66,6 +66,11 @@ func (c *call) callTool() (json.RawMessage, error) {
 			return t.run(c, arguments)
 		}
 	}
+	if c.peer.fake.cfg.tasks {
+		if result, ok, err := c.callTaskTool(name, arguments); ok {
+			return result, err
+		}
+	}
 	if c.peer.fake.offer.has("tools", name) {
 		return runEcho(c, arguments)
 	}
