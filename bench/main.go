@@ -17,6 +17,7 @@
 //	go run ./bench -only starts  or -only reloads
 //	go run ./bench -also old=/tmp/dynmcp  another dynmcp beside this one
 //	go run ./bench -long 2m      a long run only: RSS over time, goroutines at its end
+//	go run ./bench/tokens CORPUS what models read, in tokens: a program of its own
 //
 // Figures are medians over the rounds with their least and greatest; a ratio is
 // the median of the ratios of each round. How much of the machine others used in a

@@ -12,14 +12,14 @@ const (
 	preambleBare = `Shows the tools that use_tool can call. Before you first use one, read its definition: {"tool_name": "name"}. ` +
 		`{"query": "words"} finds tools, no argument lists them.`
 
-	deferredText = `Some servers below are not loaded yet. To use one, call load_mcp with its name; the answer lists its tools.`
-	noneLoaded   = `No tools are currently loaded. Call load_mcp with the name of a server above.`
+	deferredText = `Some servers below are not loaded yet. To use one, call load_mcp with its name.`
+	noneLoaded   = `No tools are currently loaded. Call load_mcp with a name above.`
 	noServers    = `No servers are configured.`
 
 	startingNote = `Still starting; use_tool works on their tools, discover_tool {"server": "name"} lists them:`
 	downNote     = `Could not be started so far; discover_tool {"server": "name"} says why:`
 
-	cutNote     = `Shortened to fit: discover_tool {"server": "name"} shows a server whole.`
+	cutNote     = `Shortened to fit: {"server": "name"} shows a server whole.`
 	cutNoteBare = `Shortened to fit: discover_tool with no argument lists all tools with what they do.`
 	packedNote  = `The names after a server are its tools: call them server/tool.`
 	moreServers = `%s more: discover_tool with no argument lists all.`

@@ -337,8 +337,10 @@ func TestDescribeOf38Servers(t *testing.T) {
 	var out strings.Builder
 	for _, name := range []string{"lazy", "mixed", "eager", "large", "still starting"} {
 		for n, v := range growing(name) {
-			if s := v.Describe(2048); n == 38 {
+			if n == 38 {
+				s := v.Describe(2048)
 				fmt.Fprintf(&out, "=== %s: %d\n%s\n", name, units(s), s)
+				break
 			}
 		}
 	}

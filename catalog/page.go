@@ -38,9 +38,7 @@ func (v *View) Page(server string, offset, limit int) (Page, bool) {
 		b.about(p, offset <= 0)
 		return b.page(offset), true
 	}
-	for _, p := range v.parts {
-		b.lines = append(b.lines, "- "+p.line(p.intro))
-	}
+	b.total, b.line = len(v.parts), func(i int) string { return "- " + v.parts[i].line(v.parts[i].intro) }
 	if len(v.tools) > 0 {
 		b.end = `discover_tool {"server": "name"} lists the tools of one, {"query": "words"} finds tools.`
 	}
@@ -73,10 +71,11 @@ func (p *part) state() string {
 type pageBuilder struct {
 	server string // asked for; "" for all
 	limit  int
-	lines  []string
-	head   string // text above the lines
-	empty  string // said if there are no lines
-	end    string // said below the last line
+	total  int
+	line   func(i int) string // one of so many in total
+	head   string             // text above the lines
+	empty  string             // said if there are no lines
+	end    string             // said below the last line
 }
 
 // about has the page list one server's tools, under what it is and, on the first
@@ -90,9 +89,7 @@ func (b *pageBuilder) about(p *part, first bool) {
 	if first && p.info.Instructions != "" {
 		b.head += "\nInstructions of this server:\n" + instructions(p.info.Instructions) + "\n\n"
 	}
-	for _, t := range p.tools {
-		b.lines = append(b.lines, t.line(lineWidth))
-	}
+	b.total, b.line = len(p.tools), func(i int) string { return p.tools[i].line(lineWidth) }
 }
 
 // instructions cuts an upstream's instructions to what an answer holds.
@@ -107,36 +104,36 @@ func instructions(s string) string {
 
 // page takes lines from offset on until the page is full; at least one.
 func (b *pageBuilder) page(offset int) Page {
-	total := len(b.lines)
-	from := min(max(offset, 0), total)
+	from := min(max(offset, 0), b.total)
 	var text strings.Builder
 	end := from
-	for ; end < total && end-from < b.limit; end++ {
-		if end > from && len(b.head)+text.Len()+len(b.lines[end]) >= pageBytes {
+	for ; end < b.total && end-from < b.limit; end++ {
+		line := b.line(end)
+		if end > from && len(b.head)+text.Len()+len(line) >= pageBytes {
 			break
 		}
-		text.WriteString(b.lines[end] + "\n")
+		text.WriteString(line + "\n")
 	}
-	pg := Page{Text: strings.TrimSuffix(b.head+text.String()+b.foot(from, end, total), "\n")}
-	if end < total {
+	pg := Page{Text: strings.TrimSuffix(b.head+text.String()+b.foot(from, end), "\n")}
+	if end < b.total {
 		pg.Next = end
 	}
 	return pg
 }
 
 // foot says where the page stands if it is not all.
-func (b *pageBuilder) foot(from, end, total int) string {
+func (b *pageBuilder) foot(from, end int) string {
 	switch {
-	case total == 0:
+	case b.total == 0:
 		return cmp.Or(b.empty, noServers)
-	case from == total:
-		return fmt.Sprintf("Nothing from %d on: there are %d.", from, total)
-	case end == total:
+	case from == b.total:
+		return fmt.Sprintf("Nothing from %d on: there are %d.", from, b.total)
+	case end == b.total:
 		return b.end
 	}
 	args := fmt.Sprintf(`"offset": %d`, end)
 	if b.server != "" {
 		args = fmt.Sprintf(`"server": %s, `, quote(b.server)) + args
 	}
-	return fmt.Sprintf("%d to %d of %d. Go on with discover_tool {%s}.", from+1, end, total, args)
+	return fmt.Sprintf("%d to %d of %d. Go on with discover_tool {%s}.", from+1, end, b.total, args)
 }

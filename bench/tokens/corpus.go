@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// readCorpus reads the catalogues of a folder, sorted by name.
+func readCorpus(corpus string) ([]server, error) {
+	files, err := filepath.Glob(filepath.Join(corpus, "servers", "*.json"))
+	if err != nil || len(files) == 0 {
+		return nil, fmt.Errorf("no catalogues in %s: name the folder, or set DYNMCP_CORPUS", filepath.Join(corpus, "servers"))
+	}
+	var servers []server
+	for _, file := range files {
+		var listed struct {
+			Tools        json.RawMessage
+			Instructions string
+		}
+		text, err := os.ReadFile(file)
+		if err == nil {
+			err = json.Unmarshal(text, &listed)
+		}
+		s := server{name: strings.TrimSuffix(filepath.Base(file), ".json"), instructions: listed.Instructions}
+		if err == nil {
+			err = json.Unmarshal(listed.Tools, &s.tools)
+		}
+		if err == nil {
+			s.file, err = filepath.Abs(file)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		s.list = `{"tools":` + string(listed.Tools) + `}`
+		s.words = wordsOf(s)
+		servers = append(servers, s)
+	}
+	return servers, nil
+}
+
+// wordsOf stands for what an operator writes of a server, some hundred characters: what
+// its tools are called.
+func wordsOf(s server) string {
+	const usual = 107
+	words := "Works with " + s.name + ":"
+	for _, t := range s.tools {
+		words += " " + strings.NewReplacer("_", " ", "-", " ").Replace(t.Name) + ","
+		if len(words) > usual {
+			break
+		}
+	}
+	return strings.TrimSuffix(words[:min(len(words), usual)], ",") + "."
+}
+
+// serve is the server of a catalogue, on stdin and stdout.
+func serve(file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	var c map[string]json.RawMessage
+	if err := json.Unmarshal(text, &c); err != nil {
+		return err
+	}
+	lines := bufio.NewReader(os.Stdin)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return nil // its host is gone
+		}
+		var m struct {
+			ID     json.RawMessage
+			Method string
+		}
+		if json.Unmarshal(line, &m) != nil || m.ID == nil {
+			continue
+		}
+		result := `"error":{"code":-32601,"message":"method not found"}`
+		key := map[string]string{"tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources", "resources/templates/list": "resourceTemplates"}[m.Method]
+		switch list := c[key]; {
+		case m.Method == "initialize":
+			instructions, _ := json.Marshal(stringOf(c["instructions"])) // a string always encodes
+			result = fmt.Sprintf(`"result":{"protocolVersion":"2025-11-25","capabilities":%s,"serverInfo":%s,"instructions":%s}`, c["capabilities"], c["serverInfo"], instructions)
+		case key != "" && len(list) > 0 && list[0] == '[':
+			result = fmt.Sprintf(`"result":{%q:%s}`, key, list)
+		}
+		if _, err := fmt.Printf(`{"jsonrpc":"2.0","id":%s,%s}`+"\n", m.ID, oneLine(result)); err != nil {
+			return err
+		}
+	}
+}
+
+// stringOf reads a JSON string, "" if it is none.
+func stringOf(raw json.RawMessage) (s string) {
+	_ = json.Unmarshal(raw, &s) // what is no string stays ""
+	return s
+}
+
+// oneLine takes line breaks out from between the tokens of JSON; within strings there
+// are none.
+func oneLine(s string) string { return strings.NewReplacer("\n", "", "\r", "").Replace(s) }
