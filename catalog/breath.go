@@ -16,12 +16,15 @@ const (
 )
 
 // take is called at every step of some microseconds. It waits for a moment if the
-// last wait was a while ago.
+// work began, or it last waited, a while ago.
 func (b *breath) take() {
 	if b.taken++; b.taken%16 != 0 {
 		return
 	}
-	if time.Since(b.last) > breathEvery {
+	switch now := time.Now(); {
+	case b.last.IsZero():
+		b.last = now
+	case now.Sub(b.last) > breathEvery:
 		time.Sleep(breathFor)
 		b.last = time.Now()
 	}
