@@ -63,3 +63,15 @@ func TestImportsPointOneWay(t *testing.T) {
 		t.Errorf("go list knows %d packages, the table %d: remove what is gone", seen, len(mayImport))
 	}
 }
+
+// Every start pays for what packages do when they are initialised, whatever it is
+// for. This one makes tables for 30 ms and 3 MB.
+func TestNothingIsLinkedThatSlowsStarts(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "./cmd/dynmcp").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	if slices.Contains(strings.Fields(string(out)), "github.com/mattn/go-runewidth") {
+		t.Error("go-runewidth is linked; go mod why -m tells by way of what")
+	}
+}

@@ -23,7 +23,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
@@ -137,17 +136,35 @@ func (t *terminal) fold(text string, margin int) string {
 	if t.width <= margin {
 		return text
 	}
-	// The library would break words at hyphens, those of commands too. This
-	// stand-in is nowhere in visible text.
-	const hyphen = "\ue000"
 	lines := strings.Split(visible(text), "\n")
 	for i, line := range lines {
 		if !strings.HasPrefix(line, " ") && !strings.HasPrefix(line, "\t") {
-			line = ansi.Wordwrap(strings.ReplaceAll(line, "-", hyphen), t.width-margin, "")
-			lines[i] = strings.ReplaceAll(line, hyphen, "-")
+			lines[i] = wrap(line, t.width-margin)
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+// wrap breaks a line at spaces so that no part of it is wider than that, but for
+// words that are.
+func wrap(line string, width int) string {
+	var b strings.Builder
+	column := 0
+	for i, word := range strings.Split(line, " ") {
+		wide := columns(word)
+		switch {
+		case i == 0:
+		case column+1+wide > width:
+			b.WriteByte('\n')
+			column = 0
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += wide
+	}
+	return b.String()
 }
 
 // say writes sentences.

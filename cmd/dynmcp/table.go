@@ -3,7 +3,7 @@ package main
 import (
 	"strings"
 
-	"github.com/charmbracelet/x/ansi"
+	"github.com/clipperhouse/displaywidth"
 )
 
 // A table has a header and rows of as many cells.
@@ -64,7 +64,7 @@ func (t *table) widths(available int) []int {
 func oneLine(text string) string { return visible(strings.Join(strings.Fields(text), " ")) }
 
 // columns returns how many columns of a terminal a text takes.
-func columns(text string) int { return ansi.StringWidth(text) }
+func columns(text string) int { return displaywidth.String(text) }
 
 // truncate cuts text to at most max columns, the last three of them dots if there
 // is room for more than dots.
@@ -73,7 +73,7 @@ func truncate(text string, max int) string {
 	case columns(text) <= max:
 		return text
 	case max <= 3:
-		return ansi.Truncate(text, max, "")
+		return displaywidth.TruncateString(text, max, "")
 	}
-	return ansi.Truncate(text, max, "...")
+	return displaywidth.TruncateString(text, max, "...")
 }
