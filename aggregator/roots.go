@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"dynmcp/internal/wire"
+	"dynmcp/schema"
 	"dynmcp/transports"
 	"dynmcp/transports/upstream"
 )
@@ -40,6 +42,9 @@ const (
 	settlePause  = 250 * time.Millisecond
 	settleFactor = 4
 	settlePing   = 5 * time.Second
+	// streamPause is how long calls wait for the question of a server over HTTP: it comes
+	// on a stream that is opened after the handshake, beside everything else.
+	streamPause = 250 * time.Millisecond
 )
 
 // A rootsHold keeps calls from an upstream because of one question for the roots.
@@ -67,6 +72,25 @@ func (p *peer) hold(q *question) *rootsHold {
 	}
 	p.rootsHold.Store(h)
 	return h
+}
+
+// holdForStream keeps calls from an upstream over HTTP that has just been connected
+// and may be about to ask for the roots.
+func (p *peer) holdForStream(conn *upstream.Conn) {
+	first, _ := p.agg.sessions.firstDeclaration()
+	if conn.Era() != transports.Handshake || p.upstream.Server.Transport == schema.Stdio || wire.Get(first.capabilities, "roots") == nil {
+		return
+	}
+	h := &rootsHold{peer: p, over: make(chan struct{})}
+	if p.rootsHold.CompareAndSwap(nil, h) {
+		p.agg.spawn(func() {
+			defer h.end(nil)
+			select {
+			case <-time.After(streamPause):
+			case <-conn.Done():
+			}
+		})
+	}
 }
 
 // forgetRoots lets go what an upstream's last connection has asked.

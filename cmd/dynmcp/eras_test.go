@@ -261,3 +261,52 @@ func testErasAsk(t *testing.T, hostEra, serverEra string, open func() (e entry, 
 		t.Errorf("got %s", m.Raw)
 	}
 }
+
+// TestRootsComeBeforeTheFirstCall has a server ask for the roots when it is
+// initialized, and looks at what reached it first: they, or the call.
+func TestRootsComeBeforeTheFirstCall(t *testing.T) {
+	t.Parallel()
+	for _, era := range []string{handshake, stateless} {
+		for _, over := range []string{"stdio", "HTTP"} {
+			for _, description := range []string{"", "It asks for roots."} {
+				name := fmt.Sprintf("host of %s, over %s, %s", era, over, map[bool]string{true: "lazy", false: "eager"}[description != ""])
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					args := []string{"-name", "up", "-ask-roots"}
+					e := entry{name: "up", fields: map[string]any{"command": mcptest.Fake(t), "args": args}}
+					if over == "HTTP" {
+						e.fields = map[string]any{"url": mcptest.ServeFake(t, args...).URL}
+					}
+					if description != "" {
+						e = e.with("description", description)
+					}
+					host := question(t, era, e)
+					input := `{"n":100}`
+					call := func(more ...string) mcptest.Message {
+						return host.Call("tools/call", useParams("up/received", input, append(more, host.meta())...))
+					}
+					m := call()
+					if era == stateless {
+						contains(t, string(m.Result), `"resultType":"input_required"`, `"roots/list"`)
+						m = call(`"inputResponses":{"question-1":{"roots":[{"uri":"file:///a"}]}}`, `"requestState":`+string(m.Member("requestState")))
+					}
+					var lines []string
+					if err := json.Unmarshal([]byte(m.Text()), &lines); err != nil {
+						t.Fatalf("%v: %s", err, m.Raw)
+					}
+					roots := false
+					for _, line := range lines {
+						m := mcptest.Parse(line)
+						roots = roots || strings.Contains(string(m.Result), `"roots"`)
+						if m.Method == "tools/call" && !roots {
+							t.Errorf("a call came before the roots: %q", lines)
+						}
+					}
+					if !roots {
+						t.Errorf("no roots came: %q", lines)
+					}
+				})
+			}
+		}
+	}
+}

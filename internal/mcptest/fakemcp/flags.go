@@ -20,6 +20,7 @@ type config struct {
 	json         bool
 	bearer       string
 	tasks        bool
+	askRoots     bool
 
 	tools      int
 	bare       bool
@@ -52,7 +53,7 @@ func parseFlags(args []string, out io.Writer) (config, error) {
 	fs.BoolVar(&c.sse, "sse", false, "with -http: the HTTP+SSE transport of 2024-11-05")
 	fs.BoolVar(&c.json, "json", false, "with -http: answer application/json where nothing precedes the answer")
 	fs.StringVar(&c.bearer, "bearer", "", "with -http: refuse requests without this bearer token")
-
+	fs.BoolVar(&c.askRoots, "ask-roots", false, "ask for the roots as soon as the client says that it is initialized, on no request's stream")
 	fs.BoolVar(&c.tasks, "tasks", false, "with -era new: offer tools that become tasks (extension io.modelcontextprotocol/tasks)")
 
 	fs.IntVar(&c.tools, "tools", 0, "offer this many generated tools, tool_001 and so on, which echo")

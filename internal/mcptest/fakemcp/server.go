@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"sync"
@@ -200,6 +201,10 @@ func (p *peer) notified(m message) {
 	}
 	if m.Method != "notifications/cancelled" {
 		p.fake.ledger.add("notified %s", m.Method)
+		if m.Method == "notifications/initialized" && p.fake.cfg.askRoots {
+			id, _ := p.ask()
+			p.push(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":"roots/list"}`, id))
+		}
 		return
 	}
 	_ = json.Unmarshal(m.Params, &params) // what cannot be read names no request
