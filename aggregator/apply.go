@@ -54,7 +54,13 @@ func (a *Aggregator) newState(cfg *schema.Config) (*state, error) {
 func (a *Aggregator) swap(st *state) {
 	a.reload.Lock()
 	defer a.reload.Unlock()
-	a.state.Store(st)
+	if before := a.state.Swap(st); before != nil {
+		for _, s := range before.cfg.Servers {
+			if s.Off != nil {
+				a.catalog.Fail(s.Name, "")
+			}
+		}
+	}
 	for _, u := range a.set.Apply(st.cfg.Servers) {
 		// A server that starts at once is shown as it was until it has; of a lazy
 		// one nothing is known.
@@ -64,6 +70,12 @@ func (a *Aggregator) swap(st *state) {
 		a.catalog.Fail(u.Server.Name, "") // the new one has not failed
 	}
 	a.catalog.Declare(catalogServers(st.cfg))
+	for _, s := range st.cfg.Servers {
+		if s.Off != nil {
+			a.catalog.Put(s.Name, nil)
+			a.catalog.Fail(s.Name, "it is off")
+		}
+	}
 	a.peers.Range(func(key, _ any) bool {
 		if u := key.(*lazy.Upstream); !a.isCurrent(u) {
 			a.peers.Delete(u)

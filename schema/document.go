@@ -14,6 +14,8 @@ var serverKeys = []string{"mcp", "mcpServers", "servers", "tree"}
 // tool that is not in the first list is one that some hosts never see.
 const directWait = 25 * time.Second
 
+var documentFields = fieldsOf(reflect.TypeFor[Document]())
+
 // newConfig returns the config of a document, without its servers.
 func newConfig(doc *Document) *Config {
 	return &Config{
@@ -48,7 +50,7 @@ func (r *reading) decodeDocument(root *node) *Document {
 	if !r.looksLikeConfig(root) {
 		return &doc
 	}
-	r.object("", root, v, fieldsOf(v.Type()))
+	r.object("", root, v, documentFields)
 	r.checkExpose(root, &doc)
 	r.checkGateway(root.get("gateway"))
 	if !root.has("startup_wait") && slices.Contains(doc.Expose, ExposeDirect) {
@@ -72,7 +74,7 @@ func (r *reading) looksLikeConfig(root *node) bool {
 	if r.layered || slices.ContainsFunc(serverKeys, root.has) {
 		return true
 	}
-	known := keysOf(fieldsOf(reflect.TypeFor[Document]()))
+	known := keysOf(documentFields)
 	var strange []string
 	for _, m := range root.members {
 		if Nearest(m.key, serverKeys) != "" {

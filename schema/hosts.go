@@ -1,36 +1,192 @@
 package schema
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+	"strconv"
+)
 
 // HTTPAliases are the names that hosts have for streamable-http.
 var HTTPAliases = []string{"http", "streamableHttp", "streamable_http"}
 
-// hostSpelling returns a host's entry as it would be written under mcp: type
-// becomes transport, and a command that is a list becomes a command and args.
-// Paths in errors keep the host's keys.
+// hostKeys are keys that hosts write into entries and that dynmcp has no use for,
+// with what to say of them.
+var hostKeys = map[string]string{
+	"autoApprove":    "dynmcp asks nobody before a call, that is the host's part",
+	"alwaysAllow":    "dynmcp asks nobody before a call, that is the host's part",
+	"trust":          "dynmcp asks nobody before a call, that is the host's part",
+	"envFile":        "the file is not read; give it to dynmcp with -e, or copy its variables into env",
+	"dev":            "the host's development mode",
+	"oauth":          "what a login needs is written in auth",
+	"settings":       "they are for an extension of the host",
+	"sandbox":        "dynmcp has no sandbox",
+	"sandboxEnabled": "dynmcp has no sandbox",
+}
+
+// plainHostKeys are others that change nothing.
+var plainHostKeys = []string{"gallery", "version", "source", "name", "id"}
+
+// hostSpelling returns a host's entry as it would be written under mcp. Paths in
+// errors keep the host's keys. What only a host knows is left out with a warning,
+// but for what looks like a mistyped key of ours.
 func (r *reading) hostSpelling(path string, n *node) *node {
 	if n.kind != object {
 		return n
 	}
 	out := *n
 	out.members = nil
+	known := keysOf(serverFields)
+	add := func(m member, key string, value *node) {
+		if key != m.key {
+			m.key, m.written = key, m.key
+		}
+		m.value = value
+		out.members = append(out.members, m)
+	}
 	for _, m := range n.members {
+		v := m.value
+		_, leftOut := hostKeys[m.key]
 		switch {
+		case v.kind == null:
 		case m.key == "type" && n.has("transport"):
 			r.warn(m.at, below(path, m.key), "this is ignored", "transport says the same")
-			continue
-		case m.key == "type":
-			m.key, m.written = "transport", "type"
+		case m.key == "type" && (v.scalar == "local" || v.scalar == "remote"):
+			// a command or a url says the same
+		case m.key == "type" || m.key == "transport":
+			if v.kind == text && slices.Contains(HTTPAliases, v.scalar) {
+				v = &node{kind: text, at: v.at, scalar: StreamableHTTP}
+			}
+			add(m, "transport", v)
+		case m.key == "httpUrl":
+			add(m, "url", v)
+			if !n.has("type") && !n.has("transport") {
+				out.members = append(out.members, member{key: "transport", written: "httpUrl", at: m.at, value: &node{kind: text, at: v.at, scalar: StreamableHTTP}})
+			}
+		case m.key == "url" && n.has("httpUrl"):
+		case m.key == "serverUrl" && !n.has("url"):
+			add(m, "url", v)
+		case m.key == "environment" && !n.has("env"):
+			add(m, "env", v)
+		case m.key == "enabled" && v.kind == boolean && !n.has("disabled"):
+			add(m, "disabled", &node{kind: boolean, at: v.at, scalar: strconv.FormatBool(v.scalar == "false")})
+		case m.key == "timeout" && n.get("type") != nil && (n.get("type").scalar == "local" || n.get("type").scalar == "remote"):
+			// opencode's is for listing tools, and too short for a call
+		case m.key == "timeout" && v.kind == number:
+			add(m, "timeout", r.hostTimeout(below(path, m.key), v))
+		case m.key == "tools" && v.kind == list, m.key == "includeTools", m.key == "excludeTools", m.key == "disabledTools":
+			r.hostFilter(path, &out, m)
+		case m.key == "command" && v.kind == object: // Zed's older form
+			for _, part := range v.members {
+				if part.key == "path" {
+					part.key, part.written = "command", "command.path"
+				}
+				if part.value.kind != null {
+					out.members = append(out.members, part)
+				}
+			}
+		case m.key == "auth" && v.kind == object && v.has("CLIENT_ID"):
+			add(m, "auth", cursorAuth(v))
+		case slices.Contains(plainHostKeys, m.key):
+		case leftOut:
+			r.warn(m.at, below(path, m.key), "this is not read", hostKeys[m.key])
+		case !slices.Contains(known, m.key) && Nearest(m.key, known) == "":
+			r.warn(m.at, below(path, m.key), "this key of the host is not read", "")
+		default:
+			out.members = append(out.members, m)
 		}
-		if m.key == "transport" && m.value.kind == text && slices.Contains(HTTPAliases, m.value.scalar) {
-			renamed := *m.value
-			renamed.scalar = StreamableHTTP
-			m.value = &renamed
+	}
+	r.splitCommand(path, &out)
+	r.dropMisplaced(path, &out)
+	return &out
+}
+
+// isUnreachable reports whether a host's entry is of a server that only the host can
+// reach, an extension of its own, or switches on one that is configured elsewhere.
+func isUnreachable(n *node) bool {
+	for _, key := range []string{"command", "url", "httpUrl", "serverUrl"} {
+		if n.has(key) {
+			return false
+		}
+	}
+	return n.has("source") || n.has("settings") || n.has("enabled")
+}
+
+// hostTimeout returns a timeout: hosts count in milliseconds, but for some that
+// count in seconds, and no call needs a thousand seconds.
+func (r *reading) hostTimeout(path string, n *node) *node {
+	ms, err := strconv.ParseFloat(n.scalar, 64)
+	if err != nil || ms < 1000 {
+		return n
+	}
+	duration := strconv.FormatFloat(ms/1000, 'f', -1, 64) + "s"
+	r.warn(n.at, path, "this is read as "+duration, "hosts count in milliseconds")
+	return &node{kind: text, at: n.at, scalar: duration}
+}
+
+// hostFilter adds the tools that a host's entry names to the filter of n.
+func (r *reading) hostFilter(path string, n *node, m member) {
+	if m.value.kind != list {
+		r.fail(m.value.at, below(path, m.key), "this is "+m.value.kind.String(), "want a list")
+		return
+	}
+	filter := &node{kind: list, at: m.value.at}
+	i := slices.IndexFunc(n.members, func(o member) bool { return o.key == "tool_filter" })
+	if i >= 0 {
+		filter.items = slices.Clone(n.members[i].value.items)
+	}
+	for _, item := range m.value.items {
+		pattern := *item
+		if m.key == "excludeTools" || m.key == "disabledTools" {
+			pattern.scalar = "!" + pattern.scalar
+		}
+		filter.items = append(filter.items, &pattern)
+	}
+	if i >= 0 {
+		n.members[i].value = filter
+		return
+	}
+	n.members = append(n.members, member{key: "tool_filter", written: m.key, at: m.at, value: filter})
+}
+
+// cursorAuth returns Cursor's auth as ours.
+func cursorAuth(n *node) *node {
+	out := &node{kind: object, at: n.at}
+	for _, m := range n.members {
+		switch m.key {
+		case "CLIENT_ID":
+			m.key, m.written = "client_id", m.key
+		case "CLIENT_SECRET":
+			m.key, m.written = "client_secret", m.key
+		case "scopes":
+			scope := &node{kind: text, at: m.value.at}
+			for i, item := range m.value.items {
+				if i > 0 {
+					scope.scalar += " "
+				}
+				scope.scalar += item.scalar
+			}
+			m.key, m.written, m.value = "scope", m.key, scope
 		}
 		out.members = append(out.members, m)
 	}
-	r.splitCommand(path, &out)
-	return &out
+	return out
+}
+
+// dropMisplaced leaves out what belongs to the other kind of server: hosts write
+// empty args beside a url.
+func (r *reading) dropMisplaced(path string, n *node) {
+	transport := transportOf(n)
+	if transport == "" || n.has("command") && n.has("url") {
+		return
+	}
+	own := keysOf(inGroups(serverFields, "", groupLimit, groupOf(transport)))
+	n.members = slices.DeleteFunc(n.members, func(m member) bool {
+		misplaced := slices.Contains(keysOf(serverFields), m.key) && !slices.Contains(own, m.key)
+		if misplaced && (len(m.value.items) > 0 || len(m.value.members) > 0 || m.value.scalar != "") {
+			r.warn(m.at, below(path, m.name()), fmt.Sprintf("this does not go with transport %s and is left out", transport), "")
+		}
+		return misplaced
+	})
 }
 
 // splitCommand makes the first item of a command that is a list the command of n,

@@ -73,6 +73,7 @@ func (r *reading) read(name string, data []byte) error {
 	}
 	r.root = root
 	r.duplicates("", root)
+	r.hostDocument(root)
 	if err := r.resolve(root); err != nil {
 		return err
 	}

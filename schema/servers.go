@@ -28,6 +28,10 @@ func (r *reading) servers(path string, n *node, p *[]Server, host bool) {
 		if first, _ := n.member(m.key); first.at != m.at {
 			continue // reported as a duplicate key
 		}
+		if host && isUnreachable(m.value) {
+			r.warn(m.at, below(path, m.key), "this server is left out: nothing says how to reach it outside of the host", "")
+			continue
+		}
 		*p = append(*p, r.entry(below(path, m.key), m, host))
 	}
 }

@@ -33,7 +33,7 @@ func importCommand() *cobra.Command {
 		Short: "Import the servers of your hosts",
 		Long: `Read the MCP servers from the configs of hosts and show what dynmcp's config
 would become; --write writes it. The hosts' own files are not changed. Hosts are
-` + strings.Join(hosts.Names(), ", ") + `;
+` + hostNames() + `;
 without a name, all of them.
 
 Values that may be secrets are shown as ***. With --vars they are not copied into
@@ -192,16 +192,11 @@ func chooseHosts(names []string, from string) ([]hosts.Host, error) {
 		return nil, hinted(errors.New("--from names one file, of one host"), "name one host")
 	}
 	if from != "" && len(names) == 0 {
-		names = []string{"claude-desktop"}
 		data, err := os.ReadFile(from)
-		switch {
-		case err != nil:
+		if err != nil {
 			return nil, err
-		case filepath.Ext(from) == ".toml":
-			names[0] = "codex"
-		case !strings.Contains(string(data), `"mcpServers"`):
-			names[0] = "vscode"
 		}
+		return []hosts.Host{hosts.WhoseFile(from, data)}, nil
 	}
 	if len(names) == 0 {
 		return hosts.All(), nil

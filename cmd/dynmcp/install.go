@@ -34,7 +34,9 @@ func installCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install HOST",
 		Short: "Put dynmcp into the config of a host",
-		Long: `Put dynmcp into the config of a host: ` + strings.Join(hosts.Names(), ", ") + `.
+		Long: `Put dynmcp into the config of a host:
+` + hostNames() + `.
+
 It shows what it would change and asks. --yes writes without asking; without a
 terminal to ask on, nothing is written unless --yes is given. Everything else in
 the file stays as it is, and the old file is kept with the suffix .bak. Values
@@ -66,6 +68,13 @@ that may be secrets are shown as ***.`,
 	f.BoolVar(&flags.uninstall, "uninstall", false, "remove dynmcp from the host")
 	f.BoolVarP(&flags.yes, "yes", "y", false, "write without asking")
 	return cmd
+}
+
+// hostNames lists the hosts that are known, in two lines.
+func hostNames() string {
+	names := hosts.Names()
+	half := (len(names) + 1) / 2
+	return strings.Join(names[:half], ", ") + ",\n" + strings.Join(names[half:], ", ")
 }
 
 // hostNamed returns the host that a user named.
@@ -175,7 +184,11 @@ func envForHost(errOut *terminal, configs []string, named string) (path string, 
 		errOut.printf("%v\ndynmcp will not start with this config until that is mended\n", err)
 		return "", nil
 	}
-	beside := schema.EnvFileBeside(configs[0])
+	near, err := filepath.Abs(configs[0])
+	if err != nil {
+		return "", err
+	}
+	beside := schema.EnvFileBeside(near)
 	lack, err := lookElsewhere(cfg, configs, "")
 	if err != nil {
 		return "", err

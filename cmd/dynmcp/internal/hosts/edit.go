@@ -15,23 +15,55 @@ func (h Host) Set(path string, text []byte, name, command string, args []string)
 	if h.isTOML() {
 		return h.editTOML(path, text, name, []string{"command = " + tomlString(command), "args = " + tomlStrings(args)})
 	}
+	value, err := json.Marshal(h.entry(command, args))
+	if err != nil {
+		return nil, err
+	}
+	keys := append(h.path(path, text), name)
+	if old, err := schema.GetJSON(path, text, keys); err == nil && bytes.Equal(old, value) {
+		return text, nil
+	}
+	return schema.SetJSON(path, text, keys, value)
+}
+
+// entry returns a program as the host writes it.
+func (h Host) entry(command string, args []string) any {
+	switch h.form {
+	case opencode:
+		return struct {
+			Type    string   `json:"type"`
+			Command []string `json:"command"`
+		}{"local", append([]string{command}, args...)}
+	case copilot:
+		return struct {
+			Type    string   `json:"type"`
+			Command string   `json:"command"`
+			Args    []string `json:"args"`
+			Tools   []string `json:"tools"`
+		}{"local", command, args, []string{"*"}}
+	}
 	entry := struct {
 		Type    string   `json:"type,omitempty"`
 		Command string   `json:"command"`
 		Args    []string `json:"args"`
 	}{Command: command, Args: args}
-	if h.typed {
+	if h.form == typed {
 		entry.Type = "stdio"
 	}
-	value, err := json.Marshal(entry)
-	if err != nil {
-		return nil, err
+	return entry
+}
+
+// path returns the keys under which a host's file has its servers. opencode's second
+// version has them in mcp.servers.
+func (h Host) path(path string, text []byte) []string {
+	if h.form == opencode {
+		servers, err := schema.GetJSON(path, text, []string{"mcp", "servers"})
+		kind, _ := schema.GetJSON(path, text, []string{"mcp", "servers", "type"})
+		if err == nil && servers != nil && (kind == nil || kind[0] != '"') {
+			return []string{"mcp", "servers"}
+		}
 	}
-	keys := []string{h.key, name}
-	if old, err := schema.GetJSON(path, text, keys); err == nil && bytes.Equal(old, value) {
-		return text, nil
-	}
-	return schema.SetJSON(path, text, keys, value)
+	return []string{h.key}
 }
 
 // Remove returns the text of a host's file at path without the server.
@@ -42,7 +74,7 @@ func (h Host) Remove(path string, text []byte, name string) ([]byte, error) {
 	case len(bytes.TrimSpace(text)) == 0:
 		return text, nil
 	}
-	return schema.RemoveJSON(path, text, []string{h.key, name})
+	return schema.RemoveJSON(path, text, append(h.path(path, text), name))
 }
 
 var validName = regexp.MustCompile(schema.NamePattern)

@@ -7,9 +7,12 @@
 package hosts
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"runtime"
+
+	"dynmcp/schema"
 )
 
 // A Host is a program that has MCP servers in a config of its own.
@@ -19,32 +22,91 @@ type Host struct {
 	// Project is the host's file in a project's directory, empty if it has none.
 	Project string
 
-	key   string                           // what the config keeps servers under
-	typed bool                             // an entry says that a program is spoken to on stdio
-	user  func(home, config string) string // the user's file
+	key  string   // what the config keeps servers under
+	more []string // further files of a project, which are read
+	form form     // how an entry is written
+
+	// user returns the files of the user. The first that exists is the one that is
+	// written, or else the first.
+	user func(home, config string) []string
 }
 
-// isTOML reports whether the host's config is TOML: Codex alone has no JSON.
-func (h Host) isTOML() bool { return h.key == "mcp_servers" }
+// A form is how a host writes a server that is a program.
+type form int
+
+const (
+	plain    form = iota // command and args
+	typed                // and a type, stdio
+	copilot              // and a type, local, and the tools that are shown
+	opencode             // a type, local, and a command that is a list
+	inTOML               // a table of TOML
+)
+
+// isTOML reports whether the host's config is TOML.
+func (h Host) isTOML() bool { return h.form == inTOML }
+
+func in(base string, path ...string) string { return filepath.Join(append([]string{base}, path...)...) }
 
 var all = []Host{
-	{Name: "claude-code", Title: "Claude Code", Project: ".mcp.json", key: "mcpServers", typed: true,
-		user: func(home, _ string) string { return filepath.Join(home, ".claude.json") }},
+	{Name: "claude-code", Title: "Claude Code", Project: ".mcp.json", key: "mcpServers", form: typed,
+		user: func(home, _ string) []string { return []string{in(home, ".claude.json")} }},
 	{Name: "claude-desktop", Title: "Claude Desktop", key: "mcpServers",
-		user: func(_, config string) string { return filepath.Join(config, "Claude", "claude_desktop_config.json") }},
+		user: func(_, config string) []string { return []string{in(config, "Claude", "claude_desktop_config.json")} }},
 	{Name: "cursor", Title: "Cursor", Project: ".cursor/mcp.json", key: "mcpServers",
-		user: func(home, _ string) string { return filepath.Join(home, ".cursor", "mcp.json") }},
-	{Name: "vscode", Title: "VS Code", Project: ".vscode/mcp.json", key: "servers", typed: true,
-		user: func(_, config string) string { return filepath.Join(config, "Code", "User", "mcp.json") }},
-	{Name: "codex", Title: "Codex", Project: ".codex/config.toml", key: "mcp_servers",
-		user: func(home, _ string) string {
-			if dir := os.Getenv("CODEX_HOME"); dir != "" {
-				return filepath.Join(dir, "config.toml")
-			}
-			return filepath.Join(home, ".codex", "config.toml")
+		user: func(home, _ string) []string { return []string{in(home, ".cursor", "mcp.json")} }},
+	{Name: "vscode", Title: "VS Code", Project: ".vscode/mcp.json", key: "servers", form: typed,
+		user: func(_, config string) []string { return []string{in(config, "Code", "User", "mcp.json")} }},
+	{Name: "codex", Title: "Codex", Project: ".codex/config.toml", key: "mcp_servers", form: inTOML,
+		user: func(home, _ string) []string {
+			return []string{in(cmp.Or(os.Getenv("CODEX_HOME"), in(home, ".codex")), "config.toml")}
 		}},
 	{Name: "gemini", Title: "Gemini CLI", Project: ".gemini/settings.json", key: "mcpServers",
-		user: func(home, _ string) string { return filepath.Join(home, ".gemini", "settings.json") }},
+		user: func(home, _ string) []string { return []string{in(home, ".gemini", "settings.json")} }},
+	{Name: "opencode", Title: "opencode", Project: "opencode.json", more: []string{"opencode.jsonc", ".opencode/opencode.json"}, key: "mcp", form: opencode,
+		user: func(home, _ string) []string {
+			dir := in(home, ".config", "opencode")
+			if config := os.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(config) {
+				dir = in(config, "opencode")
+			}
+			files := []string{in(dir, "opencode.json"), in(dir, "opencode.jsonc")}
+			if named := os.Getenv("OPENCODE_CONFIG"); named != "" {
+				files = append([]string{named}, files...)
+			}
+			return files
+		}},
+	{Name: "zed", Title: "Zed", Project: ".zed/settings.json", key: "context_servers",
+		user: func(home, config string) []string {
+			if runtime.GOOS == "windows" {
+				return []string{in(config, "Zed", "settings.json")}
+			}
+			if runtime.GOOS == "darwin" {
+				config = in(home, ".config")
+			}
+			return []string{in(config, "zed", "settings.json")}
+		}},
+	{Name: "windsurf", Title: "Windsurf", key: "mcpServers",
+		user: func(home, _ string) []string { return []string{in(home, ".codeium", "windsurf", "mcp_config.json")} }},
+	{Name: "cline", Title: "Cline", key: "mcpServers",
+		user: func(home, config string) []string {
+			files := []string{
+				in(config, "Code", "User", "globalStorage", "saoudrizwan.claude-dev", "settings", "cline_mcp_settings.json"),
+				in(home, ".cline", "data", "settings", "cline_mcp_settings.json"),
+			}
+			if named := os.Getenv("CLINE_MCP_SETTINGS_PATH"); named != "" {
+				files = append([]string{named}, files...)
+			}
+			return files
+		}},
+	{Name: "copilot", Title: "Copilot CLI", Project: ".github/mcp.json", key: "mcpServers", form: copilot,
+		user: func(home, _ string) []string {
+			return []string{in(cmp.Or(os.Getenv("COPILOT_HOME"), in(home, ".copilot")), "mcp-config.json")}
+		}},
+	{Name: "lmstudio", Title: "LM Studio", key: "mcpServers",
+		user: func(home, _ string) []string { return []string{in(home, ".lmstudio", "mcp.json")} }},
+	{Name: "kiro", Title: "Kiro", Project: ".kiro/settings/mcp.json", key: "mcpServers",
+		user: func(home, _ string) []string { return []string{in(home, ".kiro", "settings", "mcp.json")} }},
+	{Name: "junie", Title: "JetBrains Junie", Project: ".junie/mcp/mcp.json", key: "mcpServers",
+		user: func(home, _ string) []string { return []string{in(home, ".junie", "mcp", "mcp.json")} }},
 }
 
 // All returns the hosts that are known.
@@ -69,17 +131,32 @@ func Named(name string) (Host, bool) {
 	return Host{}, false
 }
 
-// UserFile returns where the host keeps the servers of a user. Desktop programs
-// have their configs where the system wants them, unlike those made for a shell.
+// UserFile returns where the host keeps the servers of a user: the first of its
+// files that exists, or else the first.
 func (h Host) UserFile() (string, error) {
-	home, err := os.UserHomeDir()
+	files, err := h.userFiles()
 	if err != nil {
 		return "", err
 	}
-	config := filepath.Join(home, ".config")
+	for _, file := range files {
+		if _, err := os.Stat(file); err == nil {
+			return file, nil
+		}
+	}
+	return files[0], nil
+}
+
+// userFiles returns where the host may keep the servers of a user. Desktop programs
+// have their configs where the system wants them, unlike those made for a shell.
+func (h Host) userFiles() ([]string, error) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return nil, err
+	}
+	config := in(home, ".config")
 	switch runtime.GOOS {
 	case "darwin":
-		config = filepath.Join(home, "Library", "Application Support")
+		config = in(home, "Library", "Application Support")
 	case "windows":
 		config = os.Getenv("APPDATA")
 	default:
@@ -90,16 +167,19 @@ func (h Host) UserFile() (string, error) {
 	return h.user(home, config), nil
 }
 
-// Files returns where the host may have servers, the project's file first.
+// Files returns where the host may have servers, the project's files first.
 func (h Host) Files() ([]string, error) {
-	user, err := h.UserFile()
+	user, err := h.userFiles()
 	if err != nil {
 		return nil, err
 	}
-	if h.Project == "" {
-		return []string{user}, nil
+	var files []string
+	if h.Project != "" {
+		for _, path := range append([]string{h.Project}, h.more...) {
+			files = append(files, filepath.FromSlash(path))
+		}
 	}
-	return []string{filepath.FromSlash(h.Project), user}, nil
+	return append(files, user...), nil
 }
 
 // Owner returns the host that reads the file at path, of this user or of the project
@@ -127,4 +207,28 @@ func sameFile(a, b string) bool {
 	x, err1 := os.Stat(a)
 	y, err2 := os.Stat(b)
 	return err1 == nil && err2 == nil && os.SameFile(x, y)
+}
+
+// WhoseFile returns the host that a file looks like one of.
+func WhoseFile(path string, data []byte) Host {
+	name := "claude-desktop"
+	has := func(keys ...string) bool {
+		value, err := schema.GetJSON(path, data, keys)
+		return err == nil && len(value) > 0 && value[0] == '{'
+	}
+	switch {
+	case filepath.Ext(path) == ".toml":
+		name = "codex"
+	case has("context_servers"):
+		name = "zed"
+	case has("mcpServers") && filepath.Base(path) == "settings.json":
+		name = "gemini"
+	case has("mcpServers"):
+	case has("mcp"):
+		name = "opencode"
+	case has("servers"):
+		name = "vscode"
+	}
+	h, _ := Named(name)
+	return h
 }

@@ -63,8 +63,8 @@ var variableKey = regexp.MustCompile(`^[A-Z][A-Z0-9_]*_[A-Z0-9_]+$`)
 
 // put returns the variable for a secret of a server.
 func (v *Variables) put(server, name, value string) string {
-	prefix := variableName(server)
-	base := variableName(camelCase.ReplaceAllString(name, "${1}_${2}"))
+	prefix := schema.VariableName(server)
+	base := schema.VariableName(camelCase.ReplaceAllString(name, "${1}_${2}"))
 	if base == "" {
 		base = "SECRET"
 	}

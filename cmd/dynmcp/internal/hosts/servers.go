@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -25,17 +25,19 @@ type entry struct {
 	Type, Transport, Description string
 	Command                      commandLine
 	Args                         []string
-	Env                          map[string]any
+	Env, Environment             map[string]any
 	Cwd                          string
 	URL, HTTPURL, ServerURL      string
 	Headers                      map[string]string
 	Disabled                     bool
 	Enabled                      *bool
-	Timeout                      float64 // Gemini CLI, milliseconds
+	Timeout                      float64 // milliseconds, but for Cline and Zed
+	Tools                        []string
 	IncludeTools, ExcludeTools   []string
 	EnvFile                      string
 	EnabledTools                 []string          `json:"enabled_tools"`
 	DisabledTools                []string          `json:"disabled_tools"`
+	HiddenTools                  []string          `json:"disabledTools"`
 	HTTPHeaders                  map[string]string `json:"http_headers"`
 	EnvHTTPHeaders               map[string]string `json:"env_http_headers"`
 	BearerTokenEnvVar            string            `json:"bearer_token_env_var"`
@@ -43,6 +45,43 @@ type entry struct {
 	StartupTimeoutSec            float64           `json:"startup_timeout_sec"`
 	ToolTimeoutSec               float64           `json:"tool_timeout_sec"`
 	OAuth                        json.RawMessage
+	Auth                         *cursorAuth
+}
+
+// cursorAuth is the OAuth client of a server in Cursor.
+type cursorAuth struct {
+	ID     string   `json:"CLIENT_ID"`
+	Secret string   `json:"CLIENT_SECRET"`
+	Scopes []string `json:"scopes"`
+}
+
+// dropped are keys of hosts that are not taken over, with what to say of them.
+var dropped = map[string]string{
+	"trust":       "what may be called without asking is the host's part",
+	"autoApprove": "what may be called without asking is the host's part",
+	"alwaysAllow": "what may be called without asking is the host's part",
+	"settings":    "they are for an extension of the host",
+}
+
+// noteDropped notes the keys of an entry that are not taken over.
+func (s *Server) noteDropped(raw json.RawMessage) {
+	var members map[string]json.RawMessage
+	_ = json.Unmarshal(raw, &members)                                                             // it was an object a moment ago
+	known := []string{"gallery", "version", "source", "name", "dev", "sandbox", "sandboxEnabled"} // say nothing about how a server is reached
+	t := reflect.TypeFor[entry]()
+	for i := range t.NumField() {
+		known = append(known, strings.ToLower(cmp.Or(t.Field(i).Tag.Get("json"), t.Field(i).Name)))
+	}
+	for _, key := range slices.Sorted(maps.Keys(members)) {
+		value := string(members[key])
+		switch why, ok := dropped[key]; {
+		case value == "null" || value == "[]" || value == "{}" || value == "false":
+		case ok:
+			s.note("its %s is not taken over: %s", key, why)
+		case !slices.Contains(known, strings.ToLower(key)):
+			s.note("its %s is not taken over", key)
+		}
+	}
 }
 
 // A commandLine may be written as one string or as a list.
@@ -52,6 +91,14 @@ func (c *commandLine) UnmarshalJSON(data []byte) error {
 	var one string
 	if json.Unmarshal(data, &one) == nil {
 		*c = commandLine{one}
+		return nil
+	}
+	var zed struct { // as Zed wrote it once
+		Path string
+		Args []string
+	}
+	if json.Unmarshal(data, &zed) == nil && zed.Path != "" {
+		*c = append(commandLine{zed.Path}, zed.Args...)
 		return nil
 	}
 	var all []string
@@ -78,17 +125,47 @@ func (h Host) Read(path string) ([]Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	unused := h.unused(path, data, order)
 	var servers []Server
 	for _, name := range order {
 		var e entry
 		if err := json.Unmarshal(entries[name], &e); err != nil {
 			return nil, fmt.Errorf("%s: the server %q is not written as %s writes it", path, name, h.Title)
 		}
+		if len(e.Command) == 0 && e.URL == "" && e.HTTPURL == "" && e.ServerURL == "" && h.isPartial(entries[name]) {
+			continue // an extension's, or it only switches another off
+		}
 		s := e.server(h, name)
+		s.noteDropped(entries[name])
+		if unused[name] {
+			s.Disabled = true
+			s.note("%s does not use it: its mcp says so", h.Title)
+		}
 		s.File = path
 		servers = append(servers, s)
 	}
 	return servers, nil
+}
+
+// isPartial reports whether an entry is not meant to say how a server is reached.
+func (h Host) isPartial(raw json.RawMessage) bool {
+	return h.Name == "zed" || h.Name == "opencode" && strings.Contains(string(raw), `"enabled"`)
+}
+
+// unused returns the servers that Gemini CLI's mcp keeps from being used.
+func (h Host) unused(path string, data []byte, names []string) map[string]bool {
+	var choice struct{ Allowed, Excluded []string }
+	unused := map[string]bool{}
+	if h.Name != "gemini" {
+		return unused
+	}
+	if raw, err := schema.GetJSON(path, data, []string{"mcp"}); err != nil || raw == nil || json.Unmarshal(raw, &choice) != nil {
+		return unused
+	}
+	for _, name := range names {
+		unused[name] = slices.Contains(choice.Excluded, name) || choice.Allowed != nil && !slices.Contains(choice.Allowed, name)
+	}
+	return unused
 }
 
 // entries returns the servers of a file as JSON, and their names in order.
@@ -98,7 +175,7 @@ func (h Host) entries(path string, data []byte) (map[string]json.RawMessage, []s
 	}
 	servers := map[string]json.RawMessage{}
 	var order []string
-	paths := [][]string{{h.key}}
+	paths := [][]string{h.path(path, data)}
 	// Claude Code keeps servers of a project under its directory, and they win.
 	if dir, err := os.Getwd(); err == nil && h.Name == "claude-code" {
 		paths = slices.Insert(paths, 0, []string{"projects", dir, h.key})
@@ -167,17 +244,30 @@ func (e *entry) server(h Host, name string) Server {
 	s.Description = strings.TrimSpace(e.Description)
 	s.Disabled = e.Disabled || e.Enabled != nil && !*e.Enabled
 	s.LoadTimeout = seconds(e.StartupTimeoutSec)
-	s.Timeout = max(seconds(e.ToolTimeoutSec), seconds(e.Timeout/1000))
-	s.ToolFilter = slices.Concat(e.IncludeTools, e.EnabledTools)
-	for _, tool := range slices.Concat(e.ExcludeTools, e.DisabledTools) {
+	switch h.Name {
+	case "cline", "zed": // seconds
+	case "opencode":
+		e.Timeout = 0 // for listing tools, and too short for a call
+	default:
+		e.Timeout /= 1000
+	}
+	s.Timeout = max(seconds(e.ToolTimeoutSec), seconds(e.Timeout))
+	if !slices.Equal(e.Tools, []string{"*"}) {
+		s.ToolFilter = e.Tools
+	}
+	s.ToolFilter = slices.Concat(s.ToolFilter, e.IncludeTools, e.EnabledTools)
+	for _, tool := range slices.Concat(e.ExcludeTools, e.DisabledTools, e.HiddenTools) {
 		s.ToolFilter = append(s.ToolFilter, "!"+tool)
 	}
 	if len(e.Command) > 0 {
 		e.setCommand(&s)
 	} else {
-		e.setURL(&s, h)
+		e.setURL(&s)
 	}
-	if len(e.OAuth) > 0 && string(e.OAuth) != "null" {
+	if e.Auth != nil && e.Auth.ID != "" && s.Transport != schema.Stdio {
+		s.Auth = &schema.Auth{ClientID: e.Auth.ID, ClientSecret: e.Auth.Secret, Scope: strings.Join(e.Auth.Scopes, " ")}
+	}
+	if len(e.OAuth) > 0 && !slices.Contains([]string{"null", "false", "{}"}, string(e.OAuth)) {
 		s.note("its login is not taken over")
 	}
 	s.unwrap()
@@ -194,8 +284,10 @@ func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Se
 func (e *entry) setCommand(s *Server) {
 	s.Transport, s.Command, s.Cwd = schema.Stdio, e.Command[0], e.Cwd
 	s.Args = slices.Concat(e.Command[1:], e.Args)
-	for key, value := range e.Env {
-		put(&s.Env, key, fmt.Sprint(value))
+	for _, env := range []map[string]any{e.Env, e.Environment} {
+		for key, value := range env {
+			put(&s.Env, key, fmt.Sprint(value))
+		}
 	}
 	for _, name := range e.EnvVars {
 		if name, ok := name.(string); ok {
@@ -207,13 +299,14 @@ func (e *entry) setCommand(s *Server) {
 	}
 }
 
-func (e *entry) setURL(s *Server, h Host) {
+func (e *entry) setURL(s *Server) {
 	s.URL = cmp.Or(e.HTTPURL, e.ServerURL, e.URL)
-	s.Transport = schema.StreamableHTTP
-	kind := cmp.Or(e.Type, e.Transport)
-	if kind == schema.SSE || kind == "" && h.Name == "gemini" && e.HTTPURL == "" {
+	switch kind := cmp.Or(e.Type, e.Transport); {
+	case kind == schema.SSE:
 		s.Transport = schema.SSE
-	}
+	case kind == schema.StreamableHTTP || slices.Contains(schema.HTTPAliases, kind) || e.HTTPURL != "":
+		s.Transport = schema.StreamableHTTP
+	} // else dynmcp finds out, as hosts do
 	for _, headers := range []map[string]string{e.Headers, e.HTTPHeaders} {
 		for key, value := range headers {
 			put(&s.Headers, key, value)
@@ -234,13 +327,6 @@ func put(m *map[string]string, key, value string) {
 	(*m)[key] = value
 }
 
-var (
-	envReference   = regexp.MustCompile(`\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}`)
-	inputReference = regexp.MustCompile(`\$\{input:([^}]+)\}`)
-	bareReference  = regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`)
-	pathReference  = regexp.MustCompile(`\$\{(workspaceFolder|workspaceFolderBasename|userHome|pathSeparator|/)\}`)
-)
-
 // convertReferences turns references as hosts write them into ours.
 func (s *Server) convertReferences(h Host) {
 	s.Command = s.convert(h, s.Command)
@@ -259,45 +345,7 @@ func (s *Server) convertReferences(h Host) {
 }
 
 func (s *Server) convert(h Host, text string) string {
-	text = envReference.ReplaceAllString(text, "$${$1}")
-	text = inputReference.ReplaceAllStringFunc(text, func(reference string) string {
-		id := inputReference.FindStringSubmatch(reference)[1]
-		name := variableName(id)
-		s.note("%s asks for %s; dynmcp takes it from the variable %s", h.Title, id, name)
-		return "${" + name + "}"
-	})
-	if h.Name == "gemini" {
-		text = bareReference.ReplaceAllString(text, "$${$1}")
-	}
-	return pathReference.ReplaceAllStringFunc(text, func(reference string) string {
-		path := hostPath(reference)
-		s.note("%s is only known to %s; %s is written in its place", reference, h.Title, path)
-		return path
-	})
-}
-
-// hostPath returns what VS Code and Cursor would put in the place of a reference,
-// were the working directory their project.
-func hostPath(reference string) string {
-	dir, _ := os.Getwd()
-	switch reference {
-	case "${userHome}":
-		home, _ := os.UserHomeDir()
-		return home
-	case "${workspaceFolder}":
-		return dir
-	case "${workspaceFolderBasename}":
-		return filepath.Base(dir)
-	default:
-		return string(filepath.Separator)
-	}
-}
-
-var notInVariable = regexp.MustCompile(`[^A-Za-z0-9_]+`)
-
-// variableName makes a name for a variable of any text.
-func variableName(text string) string {
-	return strings.ToUpper(strings.Trim(notInVariable.ReplaceAllString(text, "_"), "_"))
+	return schema.HostReferences(text, h.Name == "gemini", func(note string) { s.note("%s", note) })
 }
 
 // Problem says why the server cannot be in a config of dynmcp, empty if it can.
