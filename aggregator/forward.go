@@ -232,6 +232,10 @@ func (c *forwardedCall) deliver(r *host.Request, conn *upstream.Conn, result jso
 	case c.route.refused != nil:
 		c.route.refused(err)
 	default:
+		if asks := urlsFirst(r, conn, err); asks != nil {
+			r.Reply(asks, nil)
+			return
+		}
 		c.agg.fail(r, shownError(r, conn, c.explainedError(err)), c.route.asText)
 	}
 }

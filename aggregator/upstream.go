@@ -82,7 +82,7 @@ func (p *peer) Notify(method string, params json.RawMessage) {
 		p.agg.resourceUpdated(params)
 	case "notifications/tasks": // of the stateless era
 		p.taskUpdated(p.shownID(params, "taskId"))
-	case "notifications/tasks/status": // of the handshake era
+	case "notifications/tasks/status", "notifications/elicitation/complete": // the handshake era has them
 		p.notifyHosts(method, p.shownID(params, "taskId"), func(*forwardedCall) bool { return false })
 	default:
 		p.notifyHosts(method, params, func(*forwardedCall) bool { return true })
@@ -92,7 +92,7 @@ func (p *peer) Notify(method string, params json.RawMessage) {
 // isAboutUpstream reports whether a notification is about what the upstream has,
 // and not about a call, whatever stream it came on.
 func isAboutUpstream(method string) bool {
-	return method == "notifications/resources/updated" || strings.HasPrefix(method, "notifications/tasks") || strings.HasSuffix(method, "/list_changed")
+	return method == "notifications/resources/updated" || method == "notifications/elicitation/complete" || strings.HasPrefix(method, "notifications/tasks") || strings.HasSuffix(method, "/list_changed")
 }
 
 // notifyHosts passes a notification on: to hosts of the handshake era, and to one

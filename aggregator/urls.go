@@ -1,0 +1,50 @@
+package aggregator
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"dynmcp/internal/wire"
+	"dynmcp/transports"
+	"dynmcp/transports/host"
+	"dynmcp/transports/upstream"
+)
+
+// codeURLFirst is the error of a server that takes a request once its user has been to
+// some URLs (MCP 2025-11-25, "URL Elicitation Required Error"). The stateless era has
+// no such error: there a result asks for it.
+const codeURLFirst = -32042
+
+// urlsFirst returns the result by which a host of the stateless era hears of such an
+// error of an upstream of the handshake era, nil if it is none or the host cannot show
+// URLs. Nothing is kept: the host makes the request again when the user has answered,
+// and the upstream refuses it again if that is not enough. The answers are none of the
+// upstream's; where one of them is no, the error stays.
+func urlsFirst(r *host.Request, conn *upstream.Conn, err error) json.RawMessage {
+	var rpc *wire.Error
+	if r.Era != transports.Stateless || conn.Era() == transports.Stateless || !mayAskForInput(r.Method) || !errors.As(err, &rpc) || rpc.Code != codeURLFirst {
+		return nil
+	}
+	for _, answer := range wire.Members(wire.Get(r.Params, "inputResponses")) {
+		if !wire.EqualString(wire.Get(answer, "action"), "accept") {
+			return nil
+		}
+	}
+	capabilities := wire.Get(r.Meta, transports.MetaCapabilities)
+	asks, n := []byte(`{`), 0
+	for elicitation := range wire.Elements(wire.Get(rpc.Data, "elicitations")) {
+		params := wire.Delete(elicitation, "elicitationId")
+		if lacks(capabilities, "elicitation/create", params) != "" {
+			return nil
+		}
+		if n++; n > 1 {
+			asks = append(asks, ',')
+		}
+		asks = fmt.Appendf(asks, `"%d":{"method":"elicitation/create","params":%s}`, n, params)
+	}
+	if n == 0 {
+		return nil
+	}
+	return fmt.Appendf(nil, `{"resultType":"input_required","inputRequests":%s}`, append(asks, '}'))
+}
