@@ -32,6 +32,9 @@ type Options struct {
 	// ChildEnv returns variables for the child of a server, by its name, which its
 	// entry cannot keep from it; nil is none.
 	ChildEnv func(server string) []string
+	// Login returns how requests to a server are authorized; nil is by the headers
+	// of the config.
+	Login func(schema.Server) upstream.Login
 	// Redact hides secrets in failures; the config's are added. Nil hides
 	// nothing.
 	Redact *redact.Redactor
@@ -69,6 +72,9 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 	}
 	if opts.ChildEnv == nil {
 		opts.ChildEnv = func(string) []string { return nil }
+	}
+	if opts.Login == nil {
+		opts.Login = func(schema.Server) upstream.Login { return upstream.Login{} }
 	}
 	a := &Aggregator{
 		opts:     opts,

@@ -60,6 +60,7 @@ func (a *Aggregator) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.
 		Redact:  a.opts.Redact,
 		HostEra: a.hostEra,
 		Env:     a.opts.ChildEnv(u.Server.Name),
+		Login:   a.opts.Login(u.Server),
 
 		Cork:     &a.cork,
 		Throttle: a.throttle,

@@ -165,8 +165,8 @@ type Server struct {
 	TransportOpen bool `json:"-"`
 	// Headers of every request. They are sent to the server's own origin only.
 	Headers map[string]string `json:"headers" group:"http" default:"{}" secret:"true" example:"{Authorization: \"Bearer ${TOKEN}\"}"`
-	// The OAuth client to log in with, for servers that do not register clients themselves.
-	Auth *Auth `json:"auth" later:"true" group:"http" example:"{client_id: dynmcp, scope: read}"`
+	// How to log in with OAuth. Most servers need nothing here: see docs/login.md.
+	Auth *Auth `json:"auth" group:"http" example:"{client_id: dynmcp, scope: read}"`
 
 	// Globs over tool names; a leading ! hides. Without a glob that shows, all tools are shown but the hidden ones.
 	ToolFilter []string `json:"tool_filter" default:"[]" example:"[\"get_*\", \"!get_secret_*\"]"`
@@ -225,14 +225,27 @@ type Inherit struct {
 	Names []string
 }
 
-// Auth is the OAuth client that a remote server knows dynmcp by.
+// Ways of Auth to log in.
+const (
+	GrantAuthorizationCode = "authorization_code"
+	GrantClientCredentials = "client_credentials"
+)
+
+// Auth is how dynmcp logs in to a remote server. All of it may be left out: then a
+// client is registered for us, and the server says which scopes it needs.
 type Auth struct {
-	// The client id that the server gave out.
-	ClientID string `json:"client_id" required:"true" nonblank:"true" example:"dynmcp"`
+	// Who logs in: authorization_code is a person, by dynmcp login; client_credentials is the client itself, when a request needs it.
+	Grant string `json:"grant" enum:"authorization_code,client_credentials" default:"authorization_code" example:"client_credentials"`
+	// The client id that the server gave out, or the https address of a client metadata document. Left out, a client is registered at each login.
+	ClientID string `json:"client_id" nonblank:"true" example:"dynmcp"`
 	// The client secret that goes with it. Left out for public clients.
 	ClientSecret string `json:"client_secret" secret:"true" example:"${CLIENT_SECRET}"`
-	// The scopes to ask for, separated by spaces.
+	// The scopes to ask for, separated by spaces. Left out, those that the server names.
 	Scope string `json:"scope" example:"read write"`
+	// The port of this machine that the browser comes back to, for clients that are registered with one. 0 is any that is free.
+	CallbackPort int `json:"callback_port" min:"0" default:"0" example:"33418"`
+	// Networks that the login may involve although they are not of the internet. Without them, only the server itself may be in one.
+	AllowPrivate []string `json:"allow_private" default:"[]" example:"[10.1.0.0/16]"`
 }
 
 // ToolOverride changes how one tool is presented and limited.

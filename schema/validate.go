@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -20,9 +21,41 @@ func (r *reading) checkServer(path string, n *node, s *Server) {
 	if s.Load == LoadLazy && s.Description == "" && !s.Disabled {
 		r.warn(n.get("load").at, below(path, "load"), "a lazy server without a description", "write a description: until it is loaded, that is all the model knows of it")
 	}
+	r.checkAuth(below(path, "auth"), n.get("auth"))
 	for name := range s.Headers {
 		if s.Auth != nil && strings.EqualFold(name, "Authorization") {
 			r.warn(n.get("auth").at, below(path, "auth"), "headers has an Authorization too", "a request carries one of them; remove the other")
+		}
+	}
+}
+
+// checkAuth checks what belongs together. Whether the entry is an object was
+// checked before.
+func (r *reading) checkAuth(path string, n *node) {
+	if n == nil {
+		return
+	}
+	grant := n.get("grant")
+	machine := isKnownText(grant) && grant.scalar == GrantClientCredentials
+	switch {
+	case n.has("client_secret") && !n.has("client_id"):
+		r.fail(n.at, path, "client_id is missing", `add the "client_id" that client_secret belongs to`)
+	case machine && !(n.has("client_id") && n.has("client_secret")):
+		r.fail(n.at, path, "client_credentials needs a client", `add "client_id" and "client_secret"`)
+	}
+	if port := n.get("callback_port"); port != nil && port.scalar != "" {
+		if number, err := strconv.Atoi(port.scalar); err == nil && number > 65535 {
+			r.fail(port.at, below(path, "callback_port"), "there is no such port", "use one from 1024 to 65535")
+		}
+	}
+	if networks := n.get("allow_private"); networks != nil {
+		for i, network := range networks.items {
+			if !isKnownText(network) {
+				continue
+			}
+			if _, err := netip.ParsePrefix(network.scalar); err != nil {
+				r.fail(network.at, fmt.Sprintf("%s[%d]", below(path, "allow_private"), i), "this is not a network", "write it like 10.1.0.0/16")
+			}
 		}
 	}
 }

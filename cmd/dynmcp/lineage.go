@@ -25,6 +25,7 @@ func newAggregator(cfg *schema.Config, opts aggregator.Options) (*aggregator.Agg
 	opts.ChildEnv = func(server string) []string { return []string{chain.Env(server)} }
 	opts.Version = version
 	opts.Redact = &secrets
+	opts.Login = loginsOf(opts.Logger)
 	return aggregator.New(cfg, opts)
 }
 

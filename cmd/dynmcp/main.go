@@ -47,7 +47,7 @@ func rootCommand() *cobra.Command {
 	cmd.Version = version
 	cmd.SetVersionTemplate("dynmcp {{.Version}}\n")
 	cmd.AddCommand(lsCommand(), testCommand(), callCommand(), findCommand(), describeCommand(), readCommand(), promptCommand(), doctorCommand(), versionCommand())
-	cmd.AddCommand(initCommand(), addCommand(), removeCommand(), schemaCommand(), importCommand(), installCommand())
+	cmd.AddCommand(initCommand(), addCommand(), removeCommand(), schemaCommand(), importCommand(), installCommand(), loginCommand(), logoutCommand())
 	cmd.SetFlagErrorFunc(func(verb *cobra.Command, err error) error {
 		return hinted(err, "%s --help lists the flags", verb.CommandPath())
 	})

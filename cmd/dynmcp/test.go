@@ -176,6 +176,10 @@ func explain(err error, timeout time.Duration) explanation {
 		why = explanation{failure.Cause.Error(), failure.Hint, failure.Stderr}
 		if failure.Code == transports.CodeAuthRequired {
 			why.text = "auth required: " + why.text
+			if command, ok := strings.CutPrefix(failure.Hint, `run "dynmcp login `); ok {
+				why.text = fmt.Sprintf("auth required: run `dynmcp login %s (%v)", strings.Replace(command, `"`, "`", 1), failure.Cause)
+				why.hint = ""
+			}
 		}
 	} else if errors.Is(err, context.DeadlineExceeded) {
 		why.text = fmt.Sprintf("timed out after %dms", timeout.Milliseconds())

@@ -34,7 +34,11 @@ type Redactor struct {
 
 	mu     sync.Mutex
 	values []string
+	slots  map[string][]string // values that are replaced, the newest last
 }
+
+// perSlot is how many values of a slot are hidden.
+const perSlot = 16
 
 // forms are the encoded values to look for.
 type forms struct {
@@ -51,17 +55,63 @@ func (r *Redactor) Add(values ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known := len(r.values)
-	for _, v := range values {
-		// A value of several lines, like a private key, may be printed line by line.
-		for _, part := range append(strings.Split(v, "\n"), v) {
-			if part = strings.TrimSpace(part); len(part) >= shortest && !slices.Contains(r.values, part) {
-				r.values = append(r.values, part)
-			}
+	for _, part := range parts(values) {
+		if !slices.Contains(r.values, part) {
+			r.values = append(r.values, part)
 		}
 	}
 	if len(r.values) > known {
-		r.current.Store(newForms(r.values))
+		r.renewLocked()
 	}
+}
+
+// Rotate adds values that will be replaced, such as tokens. Of one slot the newest
+// are hidden, a few times as many as are in use at once, so that a process that
+// refreshes them for months does not grow.
+func (r *Redactor) Rotate(slot string, values ...string) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	kept, news := r.slots[slot], false
+	for _, part := range parts(values) {
+		if at := slices.Index(kept, part); at >= 0 {
+			kept = slices.Delete(kept, at, at+1)
+		} else {
+			news = true
+		}
+		kept = append(kept, part)
+	}
+	if r.slots == nil {
+		r.slots = map[string][]string{}
+	}
+	r.slots[slot] = kept[max(0, len(kept)-perSlot):]
+	if news {
+		r.renewLocked()
+	}
+}
+
+func (r *Redactor) renewLocked() {
+	all := slices.Clone(r.values)
+	for _, values := range r.slots {
+		all = append(all, values...)
+	}
+	r.current.Store(newForms(all))
+}
+
+// parts returns what of some values is looked for. A value of several lines, like a
+// private key, may be printed line by line.
+func parts(values []string) []string {
+	var all []string
+	for _, v := range values {
+		for _, part := range append(strings.Split(v, "\n"), v) {
+			if part = strings.TrimSpace(part); len(part) >= shortest && !slices.Contains(all, part) {
+				all = append(all, part)
+			}
+		}
+	}
+	return all
 }
 
 func newForms(values []string) *forms {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -42,6 +43,10 @@ type Options struct {
 	// server/discover. Nil is no host.
 	HostEra func() (transports.Era, bool)
 
+	// Login gives HTTP requests their authorization. Zero is what the headers of
+	// the config say, and no more.
+	Login Login
+
 	// Env are variables that a child gets whatever its entry says, as NAME=value.
 	Env []string
 
@@ -55,6 +60,16 @@ type Options struct {
 
 	roots  *x509.CertPool // who signs the certificates of upstreams; nil is whom the system trusts
 	timing timing
+}
+
+// A Login is how requests to an HTTP upstream are authorized.
+type Login struct {
+	// Transport returns a transport that authorizes the requests it passes on. Its
+	// own errors are *transports.Failure; nothing was sent then. Nil is none.
+	Transport func(http.RoundTripper) http.RoundTripper
+	// Hint says what to do about an answer with status 401 or 403; empty is not
+	// known. It is not nil where Transport is not.
+	Hint func(*http.Response) string
 }
 
 // timing are the waits that tests shorten. Zero is the usual one.

@@ -76,8 +76,12 @@ func newHTTPClient(open context.Context, opts Options) *http.Client {
 	transport.MaxResponseHeaderBytes = 64 << 10
 	transport.TLSClientConfig = &tls.Config{RootCAs: opts.roots, MinVersion: tls.VersionTLS12}
 	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: opts.timing.http.ping, PingTimeout: opts.timing.http.header}
+	var authorized http.RoundTripper = transport
+	if opts.Login.Transport != nil {
+		authorized = opts.Login.Transport(transport)
+	}
 	return &http.Client{
-		Transport: transport,
+		Transport: authorized,
 		CheckRedirect: func(req *http.Request, via []*http.Request) error {
 			from, to := via[0].URL, req.URL
 			if origin(from) != origin(to) || req.Method != via[0].Method || len(via) > 3 {

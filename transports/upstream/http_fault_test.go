@@ -557,13 +557,17 @@ func TestHTTPRedirectOfTheRest(t *testing.T) {
 	}
 }
 
-// One that is given no headers at all is told what a login takes.
-func TestHTTPLoginWithoutHeaders(t *testing.T) {
+// What a login's own part says goes before what we know.
+func TestHTTPLoginSaysWhatToRun(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
 	t.Cleanup(server.Close)
-	_, err := tryDial(t, schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: server.URL}, Options{HandshakeOnly: true})
-	if f := wantFailure(t, err, transports.CodeAuthRequired, transports.NotSent); !strings.Contains(f.Hint, "wants a login, which this release cannot do") {
+	login := Login{
+		Transport: func(base http.RoundTripper) http.RoundTripper { return base },
+		Hint:      func(*http.Response) string { return "log in" },
+	}
+	_, err := tryDial(t, schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: server.URL}, Options{HandshakeOnly: true, Login: login})
+	if f := wantFailure(t, err, transports.CodeAuthRequired, transports.NotSent); f.Hint != "log in" {
 		t.Errorf("got hint %q", f.Hint)
 	}
 }

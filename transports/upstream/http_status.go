@@ -106,10 +106,12 @@ func sessionGone(code int, m wire.Message) bool {
 // loginHint says what to look at, and what the login lacks if the upstream says
 // so (RFC 6750, 3).
 func (l *httpLink) loginHint(resp *http.Response) string {
-	hint := fmt.Sprintf("check the headers of %q in the config: the server does not accept them", l.conn.name)
-	if len(l.conn.server.Headers) == 0 {
-		hint = fmt.Sprintf(`it wants a login, which this release cannot do: give %q a token in "headers", or run it through a program that logs in: npx -y mcp-remote URL`, l.conn.name)
+	if l.conn.opts.Login.Hint != nil {
+		if hint := l.conn.opts.Login.Hint(resp); hint != "" {
+			return hint
+		}
 	}
+	hint := fmt.Sprintf("check the headers of %q in the config: the server does not accept them", l.conn.name)
 	challenges, _ := oauthex.ParseWWWAuthenticate(resp.Header.Values("WWW-Authenticate")) // a challenge that cannot be read says nothing
 	for _, c := range challenges {
 		if scopes := c.Params["scope"]; scopes != "" {
@@ -155,6 +157,10 @@ func (l *httpLink) readExcerpt(resp *http.Response) []byte {
 func (l *httpLink) requestFailure(err error) error {
 	if err := markDial(err); errors.Is(err, guard.ErrResources) {
 		return l.conn.noResources(err)
+	}
+	if failure := (*transports.Failure)(nil); errors.As(err, &failure) { // of the login
+		failure.Cause = l.conn.redacted(failure.Cause)
+		return failure
 	}
 	outcome := transports.Unknown
 	if errors.As(err, &notSentError{}) {

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"dynmcp/schema"
+	"dynmcp/transports/oauth"
+	"dynmcp/transports/upstream"
+)
+
+// loginPatience is how long a person has to log in.
+const loginPatience = 5 * time.Minute
+
+func loginCommand() *cobra.Command {
+	var from configFlags
+	var noBrowser bool
+	var scopes []string
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "login NAME [flags]",
+		Short: "Log in to a remote server with OAuth",
+		Long: `Log in to a server of the config that asks for it, in the browser. The login is
+kept for every dynmcp of yours, running ones too, and renewed before it expires.
+
+With --no-browser the address of the login page is printed. Where the browser is
+on another machine it cannot come back here: paste the address that it ends at,
+of a page that does not load.`,
+		Example: `  dynmcp login linear
+  dynmcp login linear --no-browser
+  dynmcp login files --scope files:write`,
+		Args:              oneServer,
+		ValidArgsFunction: completeServers(&from, ""),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			server, err := from.loginServer(args[0])
+			if err != nil {
+				return err
+			}
+			return interruptibly(cmd, func(ctx context.Context) error {
+				if timeout > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, timeout)
+					defer cancel()
+				}
+				return login(ctx, stdout(cmd), cmd.InOrStdin(), server, scopes, noBrowser)
+			})
+		},
+	}
+	from.add(cmd)
+	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "print the address of the login page instead of opening it")
+	cmd.Flags().StringSliceVar(&scopes, "scope", nil, "a `scope` to ask for besides those that the server names; may be repeated")
+	cmd.Flags().DurationVar(&timeout, "timeout", loginPatience, "how long to wait for the login; 0 is for ever")
+	return cmd
+}
+
+func logoutCommand() *cobra.Command {
+	var from configFlags
+	cmd := &cobra.Command{
+		Use:   "logout NAME",
+		Short: "Forget the login at a remote server",
+		Long: `Forget the login at a server of the config. Its tokens are revoked where the
+server's authorization server offers that.`,
+		Example:           `  dynmcp logout linear`,
+		Args:              oneServer,
+		ValidArgsFunction: completeServers(&from, ""),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, err := from.load()
+			if err != nil {
+				return err
+			}
+			server, err := serverNamed(cfg, args[0])
+			if err != nil {
+				return err
+			}
+			return interruptibly(cmd, func(ctx context.Context) error { return logout(ctx, stdout(cmd), server) })
+		},
+	}
+	from.add(cmd)
+	return cmd
+}
+
+func oneServer(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return hinted(errors.New("no server name given"), "%s NAME; dynmcp ls lists the servers", cmd.CommandPath())
+	case len(args) > 1:
+		return unexpectedArgument(cmd, args[1])
+	}
+	return nil
+}
+
+// loginServer returns a server of the config that a person can log in to.
+func (f *configFlags) loginServer(name string) (schema.Server, error) {
+	cfg, err := f.load()
+	if err != nil {
+		return schema.Server{}, err
+	}
+	s, err := serverNamed(cfg, name)
+	switch {
+	case err != nil:
+		return s, err
+	case s.Transport == schema.Stdio:
+		return s, hinted(fmt.Errorf("%s is a program on this machine, which there is no login for", name), "what it needs goes into its env")
+	case !oauth.Applies(s):
+		return s, hinted(fmt.Errorf("%s has an Authorization header in the config, which is sent in place of a login", name), "remove that header first")
+	case s.Auth != nil && s.Auth.Grant == schema.GrantClientCredentials:
+		return s, hinted(fmt.Errorf("%s logs in by itself, with the client of the config", name), "dynmcp test %s shows whether that works", name)
+	}
+	return s, nil
+}
+
+// login logs in and says how it goes. Addresses that are typed on in count as where
+// the browser came back to.
+func login(ctx context.Context, out *terminal, in io.Reader, server schema.Server, scopes []string, noBrowser bool) error {
+	store, err := loginStore()
+	if err != nil {
+		return err
+	}
+	flow := oauth.Flow{
+		Options: oauth.Options{Store: store, Hide: secrets.Rotate},
+		Server:  server,
+		Scopes:  scopes,
+	}
+	flow.Show = func(address string) {
+		if !noBrowser {
+			if err := oauth.OpenBrowser(address); err == nil {
+				out.printf("Log in to %s in the browser. If it does not open, go to:\n  %s\n", server.Name, address)
+				return
+			}
+		}
+		out.printf("Log in to %s at:\n  %s\n", server.Name, address)
+		if noBrowser {
+			out.printf("If the browser cannot come back to this machine, paste the address it ends at:\n")
+		}
+	}
+	if noBrowser {
+		flow.Pasted = lines(ctx, in)
+	}
+	made, err := flow.Run(ctx)
+	if err != nil {
+		return fmt.Errorf("log in to %s: %w", server.Name, err)
+	}
+	out.printf("Logged in to %s", server.Name)
+	if len(made.Scopes) > 0 {
+		out.printf(", with the scopes %s", strings.Join(made.Scopes, " "))
+	}
+	out.printf(".\n")
+	return out.err
+}
+
+// logout forgets a login and says what came of it.
+func logout(ctx context.Context, out *terminal, server schema.Server) error {
+	store, err := loginStore()
+	if err != nil {
+		return err
+	}
+	was, err := oauth.Options{Store: store, Hide: secrets.Rotate}.Logout(ctx, server)
+	switch {
+	case was && err != nil:
+		out.printf("Logged out of %s.\n", server.Name)
+		return hinted(err, "the login is forgotten here; end it at the server's own page of applications if need be")
+	case was:
+		out.printf("Logged out of %s.\n", server.Name)
+	case err == nil:
+		out.printf("There was no login at %s.\n", server.Name)
+	default:
+		return err
+	}
+	return out.err
+}
+
+// lines returns the lines of in that are not empty. Its goroutine ends with in, or
+// with the process: a read of a terminal cannot be ended.
+func lines(ctx context.Context, in io.Reader) <-chan string {
+	typed := make(chan string)
+	go func() {
+		defer close(typed)
+		for scanner := bufio.NewScanner(in); scanner.Scan(); {
+			text := strings.TrimSpace(scanner.Text())
+			if text == "" {
+				continue
+			}
+			select {
+			case typed <- text:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return typed
+}
+
+// loginStore returns the user's logins. Nothing is read or made.
+func loginStore() (*oauth.Store, error) {
+	dir, err := oauth.DefaultDir()
+	if err != nil {
+		return nil, fmt.Errorf("find the directory of logins: %w", err)
+	}
+	return oauth.NewStore(dir), nil
+}
+
+// loginsOf returns how the requests to each server are authorized. The logins are
+// found when the first remote server is used.
+func loginsOf(log *slog.Logger) func(schema.Server) upstream.Login {
+	sessions := sync.OnceValues(func() (*oauth.Sessions, error) {
+		store, err := loginStore()
+		if err != nil {
+			return nil, err
+		}
+		return oauth.NewSessions(oauth.Options{Store: store, Hide: secrets.Rotate, Logger: log}), nil
+	})
+	return func(s schema.Server) upstream.Login {
+		if !oauth.Applies(s) {
+			return upstream.Login{}
+		}
+		all, err := sessions()
+		if err != nil {
+			if log != nil {
+				log.Warn("no logins", "err", err)
+			}
+			return upstream.Login{}
+		}
+		session := all.For(s)
+		return upstream.Login{Transport: session.Transport, Hint: session.Hint}
+	}
+}

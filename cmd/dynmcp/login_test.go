@@ -1,0 +1,224 @@
+package main_test
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"dynmcp/internal/mcptest"
+)
+
+// protected is an entry for a fake that serves HTTP behind an authorization server.
+func protected(t *testing.T, opts mcptest.AuthOptions, args ...string) (entry, *mcptest.AuthServer) {
+	t.Helper()
+	ledger := mcptest.NewLedger(t)
+	server := mcptest.ServeFake(t, append([]string{"-name", "web", "-ledger", ledger.Path}, args...)...)
+	target, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL, r.Out.Host = target, target.Host }}
+	opts.MCP = proxy
+	as := mcptest.NewAuthServer(t, opts)
+	return entry{ledger, "web", map[string]any{"url": as.URL, "description": "Locked"}}, as
+}
+
+// output is what a command prints, on both streams, while it runs.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	more chan struct{}
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	select {
+	case o.more <- struct{}{}:
+	default:
+	}
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+var loginPage = regexp.MustCompile(`(?m)^  (http\S+)$`)
+
+// login runs dynmcp login and does what a person does in a browser. It returns what
+// was printed.
+func login(t *testing.T, env []string, args ...string) (printed string, err error) {
+	t.Helper()
+	cmd := exec.Command(mcptest.Dynmcp(t), append([]string{"login", "--no-browser"}, args...)...)
+	cmd.Env = env
+	out := &output{more: make(chan struct{}, 1)}
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for seen := false; ; {
+		select {
+		case err := <-ended:
+			return out.String(), err
+		case <-out.more:
+			if page := loginPage.FindStringSubmatch(out.String()); page != nil && !seen {
+				seen = true
+				mcptest.Browse(t, page[1])
+			}
+		}
+	}
+}
+
+func TestLoginWhileAHostIsServed(t *testing.T) {
+	t.Parallel()
+	for name, args := range flavours {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, as := protected(t, mcptest.AuthOptions{Scopes: []string{"read"}}, args...)
+			if name == "legacy SSE" {
+				t.Skip("its address to post to is that of the server behind")
+			}
+			env := mcptest.Environ(t)
+			config := mcptest.Config(t, document([]entry{e}))
+			host := mcptest.Start(t, mcptest.HostOptions{Args: []string{mcptest.Dynmcp(t), "-c", config}, Env: env})
+			host.Initialize(handshake, nil)
+			for range 5 { // more often than a budget allows
+				m := use(host, "web/echo", `{"text":"hi"}`)
+				contains(t, m.Raw, `run \"dynmcp login web\"`)
+				contains(t, m.Raw, `not_sent`)
+			}
+			contains(t, host.Call("tools/list", nil).Raw, "Locked")
+
+			printed, err := login(t, env, "web", "-c", config)
+			if err != nil {
+				t.Fatalf("login: %v\n%s", err, printed)
+			}
+			contains(t, printed, "Logged in to web, with the scopes offline_access read.")
+			contains(t, use(host, "web/echo", `{"text":"hi"}`).Raw, "hi")
+
+			// At the end of the token it is renewed, without anybody.
+			as.Expire()
+			contains(t, use(host, "web/echo", `{"text":"again"}`).Raw, "again")
+			if got := as.Count("refresh"); got != 1 {
+				t.Errorf("%d refreshes, want 1", got)
+			}
+
+			out, err := verb(t, env, "logout", "web", "-c", config)
+			if err != nil || out != "Logged out of web.\n" || as.Count("revoke") != 2 {
+				t.Errorf("logout: %v, %d tokens revoked\n%s", err, as.Count("revoke"), out)
+			}
+			contains(t, use(host, "web/echo", `{"text":"hi"}`).Raw, `run \"dynmcp login web\"`)
+		})
+	}
+}
+
+// verb runs dynmcp to its end.
+func verb(t *testing.T, env []string, args ...string) (string, error) {
+	t.Helper()
+	cmd := exec.Command(mcptest.Dynmcp(t), args...)
+	cmd.Env = env
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func TestStepUp(t *testing.T) {
+	t.Parallel()
+	e, as := protected(t, mcptest.AuthOptions{Scopes: []string{"read"}, WriteFor: "write:all"})
+	env := mcptest.Environ(t)
+	config := mcptest.Config(t, document([]entry{e}))
+	if printed, err := login(t, env, "web", "-c", config); err != nil {
+		t.Fatalf("login: %v\n%s", err, printed)
+	}
+	host := mcptest.Start(t, mcptest.HostOptions{Args: []string{mcptest.Dynmcp(t), "-c", config}, Env: env})
+	host.Initialize(handshake, nil)
+	contains(t, use(host, "web/echo", `{"text":"read"}`).Raw, "read")
+	contains(t, use(host, "web/echo", `{"text":"write"}`).Raw, `run \"dynmcp login web\": this needs the scopes write:all`)
+	if printed, err := login(t, env, "web", "-c", config); err != nil || !strings.Contains(printed, "write:all") {
+		t.Fatalf("login: %v\n%s", err, printed)
+	}
+	contains(t, use(host, "web/echo", `{"text":"write"}`).Raw, `"structuredContent":{"text":"write"}`)
+	if as.Count("authorize") != 2 {
+		t.Errorf("%d logins", as.Count("authorize"))
+	}
+}
+
+func TestLoginOfAMachine(t *testing.T) {
+	t.Parallel()
+	e, as := protected(t, mcptest.AuthOptions{Client: "machine", Key: "key-of-machine", NoRegistration: true})
+	e = e.with("auth", map[string]any{"grant": "client_credentials", "client_id": "machine", "client_secret": "${KEY}"})
+	env := append(mcptest.Environ(t), "KEY=key-of-machine")
+	config := mcptest.Config(t, document([]entry{e}))
+	host := mcptest.Start(t, mcptest.HostOptions{Args: []string{mcptest.Dynmcp(t), "-c", config}, Env: env})
+	host.Initialize(handshake, nil)
+	contains(t, use(host, "web/echo", `{"text":"hi"}`).Raw, "hi")
+	if as.Count("machine") != 1 {
+		t.Errorf("%d logins", as.Count("machine"))
+	}
+	if out, err := verb(t, env, "login", "web", "-c", config); err == nil || !strings.Contains(out, "logs in by itself") {
+		t.Errorf("got %v\n%s", err, out)
+	}
+}
+
+// Nothing that a login involves may be read anywhere but in the file of the login:
+// not where it works, and not where everything fails.
+func TestSecretsOfALoginAreNotShown(t *testing.T) {
+	t.Parallel()
+	echoing := false // the token endpoint fails with all it was sent
+	var mu sync.Mutex
+	e, as := protected(t, mcptest.AuthOptions{Secret: true, Wrap: func(w http.ResponseWriter, r *http.Request) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if !echoing || r.URL.Path == "/mcp" && r.Header.Get("Authorization") == "" {
+			return false
+		}
+		_ = r.ParseForm()
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = w.Write([]byte(`{"error":"` + r.Form.Encode() + `","error_description":"` + r.Header.Get("Authorization") + r.Form.Get("refresh_token") + r.Form.Get("code") + `"}`))
+		return true
+	}})
+	env := mcptest.Environ(t)
+	config := mcptest.Config(t, document([]entry{e}))
+	printed, err := login(t, env, "web", "-c", config)
+	if err != nil {
+		t.Fatalf("login: %v\n%s", err, printed)
+	}
+	host := mcptest.Start(t, mcptest.HostOptions{Args: []string{mcptest.Dynmcp(t), "-c", config, "--log-level", "debug"}, Env: env})
+	host.Initialize(handshake, nil)
+	contains(t, use(host, "web/echo", `{"text":"hi"}`).Raw, "hi")
+	as.Expire()
+	contains(t, use(host, "web/echo", `{"text":"hi"}`).Raw, "hi")
+	mu.Lock()
+	echoing = true
+	mu.Unlock()
+	as.Expire()
+	failed := use(host, "web/echo", `{"text":"hi"}`)
+	contains(t, failed.Raw, "dynmcp login web")
+	again, err := login(t, env, "web", "-c", config)
+	if err == nil {
+		t.Error("the login worked")
+	}
+	out, _ := verb(t, env, "logout", "web", "-c", config)
+	listed, _ := verb(t, env, "ls", "-c", config)
+	all := map[string]string{"login": printed, "second login": again, "logout": out, "ls": listed, "log": host.Stderr()}
+	for _, m := range host.Lines() {
+		all["host"] += m + "\n"
+	}
+	for _, secret := range as.Secrets() {
+		for where, text := range all {
+			if strings.Contains(text, secret) || strings.Contains(text, url.QueryEscape(secret)) {
+				t.Errorf("%s has %s:\n%s", where, secret, text)
+			}
+		}
+	}
+}

@@ -1,0 +1,415 @@
+package mcptest
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// AuthOptions say how an authorization server, and the MCP server that it stands
+// before, behave. The zero value is a good one: metadata by RFC 8414 and RFC 9728,
+// registration of clients, refresh tokens that are good once.
+type AuthOptions struct {
+	MCP      http.Handler // what is protected, at /mcp; nil answers {} to everything
+	Issuer   string       // the path of the issuer, such as /tenant
+	Metadata string       // path (RFC 8414), oidc (OpenID, inserted), oidc-after (appended), none; "" is path
+	Resource string       // header (named in the challenge), path, root, none (RFC 9728); "" is header
+	Iss      string       // the iss of the callback: "" none, right, wrong, missing (advertised and not sent)
+	PKCE     []string     // the methods in the metadata; nil is S256
+
+	NoRegistration bool
+	Secret         bool   // clients that are registered get a secret
+	Client, Key    string // a client that is known, with its secret
+	Document       bool   // client ids may be addresses of documents
+
+	Scopes   []string // that a login needs, named in the challenge
+	WriteFor string   // messages with "write" in them need this scope as well
+
+	Lifetime  time.Duration // of access tokens; 0 is an hour
+	NoRefresh bool          // no refresh tokens
+	Keep      bool          // refresh tokens stay good
+
+	// Wrap may answer in the server's place, before it; it reports whether it did.
+	Wrap func(w http.ResponseWriter, r *http.Request) bool
+}
+
+// An AuthServer is an OAuth 2.1 authorization server and a protected MCP server, on
+// one listener of the loopback interface.
+type AuthServer struct {
+	URL  string // of the MCP server
+	Base string // of both
+	opts AuthOptions
+	t    testing.TB
+
+	mu       sync.Mutex
+	counts   map[string]int
+	asked    []string // scopes of each authorization
+	clients  map[string]string
+	codes    map[string]grant
+	tokens   map[string]grant // access tokens
+	refresh  map[string]*refreshToken
+	families int
+	revoked  map[int]bool
+	secrets  []string
+}
+
+type grant struct {
+	client, redirect, challenge, scope, resource string
+	family                                       int
+	expires                                      time.Time
+}
+
+type refreshToken struct {
+	grant
+	used bool
+}
+
+// NewAuthServer starts one; the test's end ends it.
+func NewAuthServer(t testing.TB, opts AuthOptions) *AuthServer {
+	t.Helper()
+	s := &AuthServer{
+		opts: opts, t: t, counts: map[string]int{}, clients: map[string]string{}, codes: map[string]grant{},
+		tokens: map[string]grant{}, refresh: map[string]*refreshToken{}, revoked: map[int]bool{},
+	}
+	if opts.Client != "" {
+		s.clients[opts.Client] = opts.Key
+	}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	s.Base, s.URL = server.URL, server.URL+"/mcp"
+	return s
+}
+
+// Count returns how often something happened: authorize, register, token (an
+// exchange of a code), refresh, reuse (of a spent refresh token), machine, revoke,
+// unregister, call (let through).
+func (s *AuthServer) Count(what string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.counts[what]
+}
+
+// Asked returns the scopes of each authorization so far.
+func (s *AuthServer) Asked() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.asked)
+}
+
+// Secrets returns all that must not be seen: tokens, codes, secrets of clients.
+func (s *AuthServer) Secrets() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.secrets)
+}
+
+// Expire makes all access tokens invalid, now.
+func (s *AuthServer) Expire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.tokens)
+}
+
+// Revoke ends all logins.
+func (s *AuthServer) Revoke() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.tokens)
+	clear(s.refresh)
+}
+
+func (s *AuthServer) secret(kind string) string {
+	text := kind + "-" + rand.Text()
+	s.secrets = append(s.secrets, text)
+	return text
+}
+
+func (s *AuthServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.opts.Wrap != nil && s.opts.Wrap(w, r) {
+		return
+	}
+	issuer := s.opts.Issuer
+	switch r.URL.Path {
+	case "/mcp":
+		s.serveMCP(w, r)
+	case issuer + "/authorize":
+		s.authorize(w, r)
+	case issuer + "/token":
+		s.token(w, r)
+	case issuer + "/register":
+		s.register(w, r)
+	case issuer + "/revoke":
+		s.revoke(w, r)
+	case issuer + "/clients":
+		s.count("unregister")
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		s.metadata(w, r)
+	}
+}
+
+func (s *AuthServer) count(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counts[what]++
+}
+
+func (s *AuthServer) metadata(w http.ResponseWriter, r *http.Request) {
+	resource := map[string]string{"": "/resource", "header": "/resource", "path": "/.well-known/oauth-protected-resource/mcp", "root": "/.well-known/oauth-protected-resource"}[s.opts.Resource]
+	server := map[string]string{
+		"":           "/.well-known/oauth-authorization-server" + s.opts.Issuer,
+		"path":       "/.well-known/oauth-authorization-server" + s.opts.Issuer,
+		"oidc":       "/.well-known/openid-configuration" + s.opts.Issuer,
+		"oidc-after": s.opts.Issuer + "/.well-known/openid-configuration",
+	}[s.opts.Metadata]
+	issuer := s.Base + s.opts.Issuer
+	switch r.URL.Path {
+	case resource:
+		of := s.URL
+		if s.opts.Resource == "root" {
+			of = s.Base
+		}
+		answer(w, http.StatusOK, map[string]any{"resource": of, "authorization_servers": []string{issuer}, "scopes_supported": s.opts.Scopes})
+	case server:
+		m := map[string]any{
+			"issuer": issuer, "authorization_endpoint": issuer + "/authorize", "token_endpoint": issuer + "/token",
+			"revocation_endpoint": issuer + "/revoke", "response_types_supported": []string{"code"},
+			"code_challenge_methods_supported": []string{"S256"}, "scopes_supported": []string{"offline_access"},
+			"authorization_response_iss_parameter_supported": s.opts.Iss != "", "client_id_metadata_document_supported": s.opts.Document,
+		}
+		if s.opts.PKCE != nil {
+			m["code_challenge_methods_supported"] = s.opts.PKCE
+		}
+		if !s.opts.NoRegistration {
+			m["registration_endpoint"] = issuer + "/register"
+		}
+		answer(w, http.StatusOK, m)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+func answer(w http.ResponseWriter, status int, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(value)
+}
+
+func refuse(w http.ResponseWriter, status int, code string) {
+	answer(w, status, map[string]string{"error": code})
+}
+
+func (s *AuthServer) register(w http.ResponseWriter, r *http.Request) {
+	var client map[string]any
+	if err := json.NewDecoder(r.Body).Decode(&client); err != nil || s.opts.NoRegistration {
+		refuse(w, http.StatusBadRequest, "invalid_client_metadata")
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counts["register"]++
+	id := "client-" + rand.Text()
+	registered := maps.Clone(client)
+	registered["client_id"] = id
+	registered["registration_client_uri"] = s.Base + s.opts.Issuer + "/clients"
+	registered["registration_access_token"] = s.secret("registration")
+	s.clients[id] = ""
+	if s.opts.Secret {
+		s.clients[id] = s.secret("client+secret/")
+		registered["client_secret"], registered["token_endpoint_auth_method"] = s.clients[id], "client_secret_basic"
+	}
+	answer(w, http.StatusCreated, registered)
+}
+
+// authorize is the login page. It asks nobody and sends the browser back at once.
+func (s *AuthServer) authorize(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counts["authorize"]++
+	s.asked = append(s.asked, q.Get("scope"))
+	client := q.Get("client_id")
+	if _, known := s.clients[client]; !known && !(s.opts.Document && strings.HasPrefix(client, "https://")) {
+		http.Error(w, "unknown client", http.StatusBadRequest)
+		return
+	}
+	if q.Get("code_challenge_method") != "S256" || q.Get("code_challenge") == "" || q.Get("state") == "" {
+		http.Error(w, "PKCE and state are required", http.StatusBadRequest)
+		return
+	}
+	if q.Get("resource") != s.URL && q.Get("resource") != s.Base {
+		http.Error(w, "invalid_target", http.StatusBadRequest)
+		return
+	}
+	code := s.secret("code")
+	s.families++
+	s.codes[code] = grant{client: client, redirect: q.Get("redirect_uri"), challenge: q.Get("code_challenge"), scope: q.Get("scope"), resource: q.Get("resource"), family: s.families}
+	back := url.Values{"code": {code}, "state": {q.Get("state")}}
+	switch s.opts.Iss {
+	case "right":
+		back.Set("iss", s.Base+s.opts.Issuer)
+	case "wrong":
+		back.Set("iss", "https://evil.example.test")
+	}
+	http.Redirect(w, r, q.Get("redirect_uri")+"?"+back.Encode(), http.StatusFound)
+}
+
+func (s *AuthServer) token(w http.ResponseWriter, r *http.Request) {
+	_ = r.ParseForm()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id, secret, basic := r.BasicAuth()
+	if basic {
+		id, _ = url.QueryUnescape(id)
+		secret, _ = url.QueryUnescape(secret)
+	} else {
+		id, secret = r.Form.Get("client_id"), r.Form.Get("client_secret")
+	}
+	if key, known := s.clients[id]; (!known || key != secret) && !(s.opts.Document && strings.HasPrefix(id, "https://")) {
+		refuse(w, http.StatusUnauthorized, "invalid_client")
+		return
+	}
+	switch r.Form.Get("grant_type") {
+	case "authorization_code":
+		s.counts["token"]++
+		code := r.Form.Get("code")
+		g, known := s.codes[code]
+		delete(s.codes, code)
+		sum := sha256.Sum256([]byte(r.Form.Get("code_verifier")))
+		if !known || g.client != id || g.redirect != r.Form.Get("redirect_uri") || g.resource != r.Form.Get("resource") ||
+			g.challenge != base64.RawURLEncoding.EncodeToString(sum[:]) {
+			refuse(w, http.StatusBadRequest, "invalid_grant")
+			return
+		}
+		s.issueLocked(w, g)
+	case "refresh_token":
+		token := s.refresh[r.Form.Get("refresh_token")]
+		switch {
+		case token == nil || s.revoked[token.family] || token.client != id:
+			refuse(w, http.StatusBadRequest, "invalid_grant")
+		case token.used && !s.opts.Keep:
+			// OAuth 2.1, 4.3.1: whoever comes second, the whole family is over.
+			s.counts["reuse"]++
+			s.revoked[token.family] = true
+			maps.DeleteFunc(s.tokens, func(_ string, g grant) bool { return g.family == token.family })
+			refuse(w, http.StatusBadRequest, "invalid_grant")
+		case r.Form.Get("resource") != token.resource:
+			refuse(w, http.StatusBadRequest, "invalid_target")
+		default:
+			s.counts["refresh"]++
+			token.used = true
+			s.issueLocked(w, token.grant)
+		}
+	case "client_credentials":
+		s.counts["machine"]++
+		s.asked = append(s.asked, r.Form.Get("scope"))
+		s.issueLocked(w, grant{client: id, scope: r.Form.Get("scope")})
+	default:
+		refuse(w, http.StatusBadRequest, "unsupported_grant_type")
+	}
+}
+
+func (s *AuthServer) issueLocked(w http.ResponseWriter, g grant) {
+	lifetime := s.opts.Lifetime
+	if lifetime == 0 {
+		lifetime = time.Hour
+	}
+	access := s.secret("access")
+	g.expires = time.Now().Add(lifetime)
+	s.tokens[access] = g
+	m := map[string]any{"access_token": access, "token_type": "Bearer", "expires_in": int(lifetime.Seconds()), "scope": g.scope}
+	if !s.opts.NoRefresh && g.family > 0 {
+		refresh := s.secret("refresh")
+		s.refresh[refresh] = &refreshToken{grant: g}
+		m["refresh_token"] = refresh
+	}
+	answer(w, http.StatusOK, m)
+}
+
+func (s *AuthServer) revoke(w http.ResponseWriter, r *http.Request) {
+	_ = r.ParseForm()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counts["revoke"]++
+	token := r.Form.Get("token")
+	if refresh := s.refresh[token]; refresh != nil {
+		s.revoked[refresh.family] = true
+		maps.DeleteFunc(s.tokens, func(_ string, g grant) bool { return g.family == refresh.family })
+	}
+	delete(s.tokens, token)
+}
+
+func (s *AuthServer) serveMCP(w http.ResponseWriter, r *http.Request) {
+	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	s.mu.Lock()
+	g, known := s.tokens[token]
+	known = known && time.Now().Before(g.expires) && !s.revoked[g.family]
+	s.mu.Unlock()
+	challenge := `Bearer realm="x"`
+	if s.opts.Resource == "" || s.opts.Resource == "header" {
+		challenge += fmt.Sprintf(", resource_metadata=%q", s.Base+"/resource")
+	}
+	granted := strings.Fields(g.scope)
+	missing := func(scopes ...string) bool {
+		return slices.ContainsFunc(scopes, func(scope string) bool { return !slices.Contains(granted, scope) })
+	}
+	switch {
+	case !known:
+		w.Header().Set("WWW-Authenticate", challenge+scopeParam(s.opts.Scopes))
+		answer(w, http.StatusUnauthorized, map[string]string{"error": "unauthorized"})
+		return
+	case missing(s.opts.Scopes...):
+		w.Header().Set("WWW-Authenticate", challenge+`, error="insufficient_scope"`+scopeParam(s.opts.Scopes))
+		answer(w, http.StatusForbidden, map[string]string{"error": "insufficient_scope"})
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	if s.opts.WriteFor != "" && missing(s.opts.WriteFor) && bytes.Contains(body, []byte(`"write"`)) {
+		w.Header().Set("WWW-Authenticate", challenge+`, error="insufficient_scope"`+scopeParam([]string{s.opts.WriteFor}))
+		answer(w, http.StatusForbidden, map[string]string{"error": "insufficient_scope"})
+		return
+	}
+	s.count("call")
+	if s.opts.MCP != nil {
+		s.opts.MCP.ServeHTTP(w, r)
+		return
+	}
+	answer(w, http.StatusOK, struct{}{})
+}
+
+func scopeParam(scopes []string) string {
+	if len(scopes) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", scope=%q", strings.Join(scopes, " "))
+}
+
+// Browse does what a browser does with the address of a login page: it follows
+// redirects, to the callback as well, and returns the status it ends at.
+func Browse(t testing.TB, address string) int {
+	t.Helper()
+	resp, err := http.Get(address)
+	if err != nil {
+		t.Errorf("the browser got no page: %v", err)
+		return 0
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode
+}

@@ -1,0 +1,67 @@
+package oauth
+
+import (
+	"errors"
+	"net/url"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+)
+
+// checkPage returns an address that a browser may be sent to, written anew. What a
+// server names goes to a program of the user's, so no character of it may mean
+// something there (CVE-2025-6514).
+func checkPage(g *guard, address string) (string, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "", errors.New("the address of its login page cannot be read")
+	}
+	if u.Opaque != "" {
+		return "", &RefusedError{u.Scheme + ":", "it is not https"}
+	}
+	if err := g.check(u); err != nil {
+		return "", err
+	}
+	host := u.Hostname()
+	if strings.ContainsFunc(host, func(r rune) bool { return !strings.ContainsRune(hostCharacters, r) }) {
+		return "", &RefusedError{u.Scheme + "://…", "its host has characters that no host has"}
+	}
+	u.RawQuery, u.Fragment, u.RawFragment = u.Query().Encode(), "", ""
+	return unsafeInShells.Replace(u.String()), nil
+}
+
+// unsafeInShells escapes what may stand in a path as it is, in case that an opener
+// is a script with a mistake in it.
+var unsafeInShells = strings.NewReplacer("'", "%27", "(", "%28", ")", "%29", "$", "%24", "!", "%21", "*", "%2A", ";", "%3B")
+
+const hostCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._:"
+
+// OpenBrowser shows a page to the user. No shell is involved, and the address,
+// which begins with http, is no option of any program.
+func OpenBrowser(address string) error {
+	if !strings.HasPrefix(address, "https://") && !strings.HasPrefix(address, "http://") {
+		return errors.New("not a web address")
+	}
+	argv := []string{"xdg-open", address}
+	switch runtime.GOOS {
+	case "darwin":
+		argv = []string{"open", address}
+	case "windows":
+		argv = []string{"rundll32", "url.dll,FileProtocolHandler", address}
+	default:
+		if os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
+			return errors.New("there is no display")
+		}
+	}
+	path, err := exec.LookPath(argv[0])
+	if err != nil {
+		return errors.New("no program that opens a browser was found")
+	}
+	cmd := exec.Command(path, argv[1:]...)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	go func() { _ = cmd.Wait() }() // some openers stay as long as the browser
+	return nil
+}

@@ -1,0 +1,143 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+
+	"dynmcp/transports"
+)
+
+// page is what the browser shows in the end. Nothing of what was sent is in it.
+const page = `<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>dynmcp</title>
+<body style="font-family: sans-serif; margin: 4em auto; max-width: 30em">
+<h1>%s</h1><p>%s</p></body></html>
+`
+
+// A callback is where the browser comes back to with the code, once: a listener on
+// this machine that lives as long as the login (RFC 8252, 7.3).
+type callback struct {
+	RedirectURL string
+	server      *http.Server
+	served      chan struct{} // closed when the server has ended
+
+	mu      sync.Mutex
+	state   string // that the login under way expects, empty while there is none
+	results chan result
+}
+
+type result struct {
+	*auth.AuthorizationResult
+	err error
+}
+
+// listen opens a callback on a port, 0 is any. close must be called.
+func listen(port int) (*callback, error) {
+	listener, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return nil, fmt.Errorf("listen for the browser: %w", err)
+	}
+	c := &callback{
+		RedirectURL: "http://" + listener.Addr().String() + "/callback",
+		served:      make(chan struct{}),
+		results:     make(chan result, 1),
+	}
+	c.server = &http.Server{Handler: c, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
+	go func() {
+		defer close(c.served)
+		_ = c.server.Serve(listener) // recovers panics of the handler itself
+	}()
+	return c, nil
+}
+
+// close ends the listener, when a page that is being sent has been sent.
+func (c *callback) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if c.server.Shutdown(ctx) != nil {
+		c.server.Close()
+	}
+	<-c.served
+}
+
+// expect says which login is waited for, by the state in its address.
+func (c *callback) expect(state string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state = state
+}
+
+// wait returns what the browser came back with.
+func (c *callback) wait(ctx context.Context) (*auth.AuthorizationResult, error) {
+	select {
+	case r := <-c.results:
+		return r.AuthorizationResult, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	w.Header().Set("Cache-Control", "no-store")
+	switch {
+	case r.URL.Path != "/callback":
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprintf(w, page, "Not found", "There is nothing here.")
+		return
+	case r.Method != http.MethodGet:
+		w.Header().Set("Allow", http.MethodGet)
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		fmt.Fprintf(w, page, "Not allowed", "Only a browser comes here.")
+		return
+	}
+	switch err := c.accept(r.URL.Query()); {
+	case errors.Is(err, errNobodyWaits):
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprintf(w, page, "Nobody waits for this", "This login is over, or it began elsewhere.")
+	case err != nil:
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprintf(w, page, "Authorization failed", "The terminal in which dynmcp runs says why. You can close this window.")
+	default:
+		fmt.Fprintf(w, page, "Authorization complete", "You can close this window and go back to the terminal.")
+	}
+}
+
+var errNobodyWaits = errors.New("nobody waits for this callback")
+
+// accept hands over what the browser, or the user, came back with, the first time.
+func (c *callback) accept(query url.Values) error {
+	c.mu.Lock()
+	expected := c.state
+	c.state = ""
+	c.mu.Unlock()
+	if expected == "" {
+		return errNobodyWaits
+	}
+	r := result{AuthorizationResult: &auth.AuthorizationResult{Code: query.Get("code"), State: query.Get("state"), Iss: query.Get("iss")}}
+	switch {
+	case query.Get("state") != expected:
+		// An error has a state as well (RFC 6749, 4.1.2.1).
+		r.err = errors.New("the browser came back from another login: state mismatch")
+	case query.Has("error"):
+		r.err = fmt.Errorf("the authorization server answered %s", transports.Printable([]byte(query.Get("error")), 60))
+		if text := query.Get("error_description"); text != "" {
+			r.err = fmt.Errorf("%w: %s", r.err, transports.Printable([]byte(text), 200))
+		}
+	case query.Get("code") == "":
+		r.err = errors.New("the browser came back without a code")
+	}
+	c.results <- r
+	return r.err
+}

@@ -1,0 +1,79 @@
+package oauth
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+
+	"dynmcp/schema"
+)
+
+// newClient returns the one HTTP client for what a login involves. Every secret
+// that a request carries or an answer holds is hidden before anybody can put it
+// into an error. seen gets each answer with its body; nil is nobody.
+func newClient(server schema.Server, hide func(string, ...string), slot string, seen func(*http.Request, []byte)) (*http.Client, error) {
+	address, err := url.Parse(server.URL)
+	if err != nil {
+		return nil, err
+	}
+	var allowed []string
+	if server.Auth != nil {
+		allowed = server.Auth.AllowPrivate
+		hide(slot+", client", server.Auth.ClientSecret)
+	}
+	g, err := newGuard(address, allowed)
+	if err != nil {
+		return nil, err
+	}
+	return g.client(func(req *http.Request, resp *http.Response) error {
+		hide(slot+", sent", secretsSent(req)...)
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil {
+			return err
+		}
+		resp.Body = io.NopCloser(bytes.NewReader(body))
+		hide(slot+", received", secretsIn(body)...)
+		if seen != nil && resp.StatusCode < 300 {
+			seen(req, body)
+		}
+		return nil
+	}), nil
+}
+
+// secretsSent returns the secrets in the form that a request posts.
+func secretsSent(req *http.Request) []string {
+	if req.GetBody == nil || !strings.HasPrefix(req.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
+		return nil
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return nil
+	}
+	defer body.Close()
+	text, _ := io.ReadAll(io.LimitReader(body, maxBody))
+	form, _ := url.ParseQuery(string(text))
+	var secrets []string
+	for _, name := range []string{"code", "code_verifier", "client_secret", "client_assertion", "refresh_token", "token"} {
+		secrets = append(secrets, form[name]...)
+	}
+	return secrets
+}
+
+// secretMember finds members of an answer that are secret, in JSON that is broken
+// as well.
+var secretMember = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`"(?:access_token|refresh_token|id_token|client_secret|registration_access_token)"\s*:\s*"((?:[^"\\]|\\.)*)`)
+})
+
+func secretsIn(body []byte) []string {
+	var secrets []string
+	for _, m := range secretMember().FindAllSubmatch(body, -1) {
+		secrets = append(secrets, string(m[1]))
+	}
+	return secrets
+}

@@ -1,0 +1,24 @@
+// Package oauth logs in to upstreams, keeps what a login gave, and gives requests
+// to an upstream their bearer token.
+//
+// The protocol (discovery, registration, PKCE, the checks of state and iss) is the
+// SDK's; here is what surrounds it:
+//
+//	flow.go      a login by a person: dynmcp login
+//	callback.go  where the browser comes back to
+//	browser.go   how one is opened
+//	machine.go   client_credentials, a login without a person
+//	session.go   the runtime: a token for each request, renewed before it expires
+//	refresh.go   one refresh at a time, in this process and among all of them
+//	logout.go    forgetting and revoking
+//	store.go     the files that logins are kept in, and their lock
+//	keyring.go   the key that seals them, in the keyring of the system
+//	guard.go     the one HTTP client for all of it; no address is trusted
+//
+// A request never opens a browser. Without a login it is sent as it is, and the
+// upstream's 401 becomes a failure that says what to run ([Session.Hint]). The
+// files are read again then, so that the next call after a login finds it.
+//
+// The package knows neither the connections to upstreams nor who calls: cmd/dynmcp
+// hands [Session.Transport] and [Session.Hint] to package upstream as functions.
+package oauth

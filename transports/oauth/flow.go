@@ -1,0 +1,339 @@
+package oauth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+	"golang.org/x/oauth2"
+
+	"dynmcp/schema"
+	"dynmcp/transports"
+)
+
+// A Flow is a login by a person.
+type Flow struct {
+	Options
+	Server schema.Server
+	Scopes []string // to ask for besides those that the server names
+
+	// Show gets the address of the login page, to open it or to print it.
+	Show func(address string)
+	// Pasted are addresses that the user types: where the browser came back to, if
+	// that is on another machine. Nil is none.
+	Pasted <-chan string
+}
+
+// Run logs in and keeps the login. It ends with ctx.
+func (f *Flow) Run(ctx context.Context) (*Login, error) {
+	if f.Hide == nil {
+		f.Hide = func(string, ...string) {}
+	}
+	key := KeyOf(f.Server)
+	before, err := f.Store.Load(key)
+	if err != nil {
+		return nil, err
+	}
+	back, err := listen(f.callbackPort())
+	if err != nil {
+		return nil, err
+	}
+	defer back.close()
+	challenge, err := f.challenge(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	seen := &witness{}
+	client, err := newClient(f.Server, f.Hide, "login of "+f.Server.Name, seen.note)
+	if err != nil {
+		return nil, err
+	}
+	made := &Login{Server: f.Server.Name}
+	config := &auth.AuthorizationCodeHandlerConfig{
+		RedirectURL:           back.RedirectURL,
+		RequestRefreshToken:   true,
+		AcceptUnadvertisedIss: false,
+		Client:                client,
+		ScopeFilter:           func(named []string) []string { return f.scopes(named, before) },
+		AuthorizationCodeFetcher: func(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
+			return f.fetchCode(ctx, args.URL, back, seen, made)
+		},
+		NewTokenSource: func(_ context.Context, c *oauth2.Config, token *oauth2.Token) (oauth2.TokenSource, error) {
+			made.ClientID, made.ClientSecret = c.ClientID, c.ClientSecret
+			made.TokenURL, made.AuthStyle, made.Scopes = c.Endpoint.TokenURL, c.Endpoint.AuthStyle, slices.Sorted(slices.Values(c.Scopes))
+			if made.ClientSecret == "" {
+				made.AuthStyle = oauth2.AuthStyleInParams // nothing to authenticate with
+			}
+			made.take(token)
+			return oauth2.StaticTokenSource(token), nil
+		},
+	}
+	f.registration(config, before)
+	err = authorize(ctx, config, f.Server.URL, challenge)
+	if errors.As(err, new(*oauthex.ClientRegistrationError)) {
+		// Some servers register no public clients.
+		config.DynamicClientRegistrationConfig.Metadata.TokenEndpointAuthMethod = ""
+		err = authorize(ctx, config, f.Server.URL, challenge)
+	}
+	if err != nil {
+		return nil, f.explain(ctx, err, challenge, seen)
+	}
+	seen.complete(made, f.Server.URL)
+
+	unlock, err := f.Store.Lock(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	return made, f.Store.Save(key, made)
+}
+
+func authorize(ctx context.Context, config *auth.AuthorizationCodeHandlerConfig, server string, challenge *http.Response) error {
+	handler, err := auth.NewAuthorizationCodeHandler(config)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, server, nil)
+	if err != nil {
+		return err
+	}
+	return handler.Authorize(ctx, req, challenge)
+}
+
+func (f *Flow) callbackPort() int {
+	if f.Server.Auth == nil {
+		return 0
+	}
+	return f.Server.Auth.CallbackPort
+}
+
+// registration says which client logs in: that of the config, a document's, or one
+// that is registered for this login. A secret goes to the issuer of the login
+// before and to no other.
+func (f *Flow) registration(config *auth.AuthorizationCodeHandlerConfig, before *Login) {
+	a := f.Server.Auth
+	switch {
+	case a != nil && strings.HasPrefix(a.ClientID, "https://"):
+		config.ClientIDMetadataDocumentConfig = &auth.ClientIDMetadataDocumentConfig{URL: a.ClientID}
+	case a != nil && a.ClientID != "":
+		credentials := &oauthex.ClientCredentials{ClientID: a.ClientID}
+		if a.ClientSecret != "" {
+			credentials.ClientSecretAuth = &oauthex.ClientSecretAuth{ClientSecret: a.ClientSecret}
+		}
+		if before != nil {
+			credentials.Issuer = before.Issuer
+		}
+		config.PreregisteredClient = credentials
+		return
+	}
+	config.DynamicClientRegistrationConfig = &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
+		RedirectURIs:            []string{config.RedirectURL},
+		ClientName:              "dynmcp",
+		GrantTypes:              []string{"authorization_code", "refresh_token"},
+		ResponseTypes:           []string{"code"},
+		TokenEndpointAuthMethod: "none",
+	}}
+}
+
+// scopes returns what to ask for: what the config says or else the server, what
+// the login before had, what the server wanted since, and what the user adds.
+func (f *Flow) scopes(named []string, before *Login) []string {
+	if a := f.Server.Auth; a != nil && a.Scope != "" {
+		named = strings.Fields(a.Scope)
+	}
+	all := slices.Clone(named)
+	more := slices.Clone(f.Scopes)
+	if before != nil && (len(before.Wanted) > 0 || len(f.Scopes) > 0) {
+		more = slices.Concat(before.Scopes, before.Wanted, more)
+	}
+	for _, s := range more {
+		if !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// challenge asks the server without a token, for what it says of its login. One
+// that does not want a login for that may still have metadata of one.
+func (f *Flow) challenge(ctx context.Context) (*http.Response, error) {
+	method, body := http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"dynmcp","version":"login"}}}`
+	if f.Server.Transport == schema.SSE {
+		method, body = http.MethodGet, ""
+	}
+	req, err := http.NewRequestWithContext(ctx, method, f.Server.URL, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range f.Server.Headers {
+		req.Header.Set(name, value)
+	}
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	client := http.Client{
+		Timeout:       requestTime,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("ask the server what login it wants: %w", withoutURL(err))
+	}
+	resp.Body.Close()
+	resp.Body = http.NoBody
+	if _, err := oauthex.ParseWWWAuthenticate(resp.Header.Values("WWW-Authenticate")); err != nil {
+		resp.Header.Del("WWW-Authenticate") // the metadata is found without it
+	}
+	return resp, nil
+}
+
+// fetchCode sends the user to the login page and waits for the browser to come
+// back, or for the address it came to to be typed.
+func (f *Flow) fetchCode(ctx context.Context, address string, back *callback, seen *witness, made *Login) (*auth.AuthorizationResult, error) {
+	server, err := url.Parse(f.Server.URL)
+	if err != nil {
+		return nil, err
+	}
+	var allowed []string
+	if f.Server.Auth != nil {
+		allowed = f.Server.Auth.AllowPrivate
+	}
+	g, err := newGuard(server, allowed)
+	if err != nil {
+		return nil, err
+	}
+	if address, err = checkPage(g, address); err != nil {
+		return nil, err
+	}
+	if err := seen.checkPKCE(); err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	made.Resource = u.Query().Get("resource")
+	back.expect(u.Query().Get("state"))
+	f.Show(address)
+
+	// The user may type while the browser comes back: whichever is first counts.
+	ctx, done := context.WithCancel(ctx)
+	defer done()
+	var typing sync.WaitGroup
+	defer typing.Wait()
+	defer done()
+	if f.Pasted != nil {
+		typing.Go(func() {
+			select {
+			case text, ok := <-f.Pasted:
+				if !ok {
+					return
+				}
+				u, err := url.Parse(strings.TrimSpace(text))
+				if err != nil || u.RawQuery == "" {
+					u = &url.URL{} // what is no address has no state, and fails the login
+				}
+				_ = back.accept(u.Query())
+			case <-ctx.Done():
+			}
+		})
+	}
+	return back.wait(ctx)
+}
+
+// explain says why a login failed, as far as the SDK's error does not.
+func (f *Flow) explain(ctx context.Context, err error, challenge *http.Response, seen *witness) error {
+	var refused *RefusedError
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return errors.New("nobody has logged in in time")
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &refused):
+		return refused
+	}
+	err = tokenError(err)
+	if !seen.metadata() && challenge.StatusCode != http.StatusUnauthorized {
+		return fmt.Errorf("the server does not ask for a login (HTTP status %s), and says nothing of one: %w", challenge.Status, err)
+	}
+	return err
+}
+
+// A witness keeps what the SDK's flow saw of metadata and does not tell: which
+// issuer it was, and where tokens are revoked.
+type witness struct {
+	mu           sync.Mutex
+	servers      []authorizationServer
+	registration struct {
+		ClientID string `json:"client_id"`
+		URL      string `json:"registration_client_uri"`
+		Token    string `json:"registration_access_token"`
+	}
+}
+
+type authorizationServer struct {
+	Issuer        string   `json:"issuer"`
+	Authorization string   `json:"authorization_endpoint"`
+	Token         string   `json:"token_endpoint"`
+	Revocation    string   `json:"revocation_endpoint"`
+	Challenges    []string `json:"code_challenge_methods_supported"`
+}
+
+func (w *witness) note(req *http.Request, body []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var s authorizationServer
+	switch {
+	case req.Method == http.MethodGet && json.Unmarshal(body, &s) == nil && s.Token != "":
+		w.servers = append(w.servers, s)
+	case req.Method == http.MethodPost && strings.HasPrefix(req.Header.Get("Content-Type"), "application/json"):
+		_ = json.Unmarshal(body, &w.registration) // without it, logout leaves the client registered
+	}
+}
+
+func (w *witness) metadata() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.servers) > 0
+}
+
+// checkPKCE refuses a server that does not know S256: the SDK takes any method for
+// it (OAuth 2.1, 7.5.2).
+func (w *witness) checkPKCE() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range w.servers {
+		if !slices.Contains(s.Challenges, "S256") {
+			return fmt.Errorf("the authorization server does not offer PKCE with S256, but %s", transports.Printable([]byte(strings.Join(s.Challenges, ", ")), 60))
+		}
+	}
+	return nil
+}
+
+// complete adds to a login what was seen of its authorization server. Without
+// metadata that is the origin of the server (MCP 2025-03-26).
+func (w *witness) complete(l *Login, server string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range w.servers {
+		if s.Token == l.TokenURL {
+			l.Issuer, l.RevokeURL = s.Issuer, s.Revocation
+		}
+	}
+	if u, err := url.Parse(server); l.Issuer == "" && err == nil {
+		l.Issuer = u.Scheme + "://" + u.Host
+	}
+	if w.registration.ClientID == l.ClientID {
+		l.RegisterURL, l.RegistrationToken = w.registration.URL, w.registration.Token
+	}
+}

@@ -1,0 +1,298 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"dynmcp/internal/mcptest"
+	"dynmcp/schema"
+)
+
+func TestLogin(t *testing.T) {
+	t.Parallel()
+	known := &schema.Auth{ClientID: "known", ClientSecret: "a secret+of/it"}
+	for name, test := range map[string]struct {
+		server mcptest.AuthOptions
+		auth   *schema.Auth
+		scopes string // that are asked for
+	}{
+		"as most servers are":                       {},
+		"scopes of the challenge":                   {server: mcptest.AuthOptions{Scopes: []string{"read", "list"}}, scopes: "read list"},
+		"scopes of the config":                      {server: mcptest.AuthOptions{}, auth: &schema.Auth{Scope: "mine  too"}, scopes: "mine too"},
+		"an issuer with a path":                     {server: mcptest.AuthOptions{Issuer: "/tenant"}},
+		"OpenID, inserted":                          {server: mcptest.AuthOptions{Issuer: "/tenant", Metadata: "oidc"}},
+		"OpenID, appended":                          {server: mcptest.AuthOptions{Issuer: "/tenant", Metadata: "oidc-after"}},
+		"resource metadata below its path":          {server: mcptest.AuthOptions{Resource: "path"}},
+		"resource metadata at the root":             {server: mcptest.AuthOptions{Resource: "root"}},
+		"a challenge that cannot be read":           {server: mcptest.AuthOptions{Resource: "path", Wrap: malformedChallenge}},
+		"no resource metadata":                      {server: mcptest.AuthOptions{Resource: "none"}},
+		"no metadata at all":                        {server: mcptest.AuthOptions{Resource: "none", Metadata: "none"}},
+		"iss":                                       {server: mcptest.AuthOptions{Iss: "right"}},
+		"clients that are registered with a secret": {server: mcptest.AuthOptions{Secret: true}},
+		"a client of the config":                    {server: mcptest.AuthOptions{NoRegistration: true, Client: "known", Key: "a secret+of/it"}, auth: known},
+		"a public client of the config":             {server: mcptest.AuthOptions{NoRegistration: true, Client: "known"}, auth: &schema.Auth{ClientID: "known"}},
+		"a client metadata document":                {server: mcptest.AuthOptions{NoRegistration: true, Document: true}, auth: &schema.Auth{ClientID: "https://dynmcp.example.test/client.json"}},
+		"a document where that is not known":        {server: mcptest.AuthOptions{}, auth: &schema.Auth{ClientID: "https://dynmcp.example.test/client.json"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			as := mcptest.NewAuthServer(t, test.server)
+			server := serverOf(as, test.auth)
+			store := loggedIn(t, server)
+			offline := ""
+			if test.server.Metadata != "none" {
+				offline = " offline_access" // SEP-2207
+			}
+			want := slices.Sorted(strings.FieldsSeq(test.scopes + offline))
+			if got := as.Asked(); len(got) != 1 || !slices.Equal(slices.Sorted(strings.FieldsSeq(got[0])), want) {
+				t.Errorf("asked for %q, want %q", got, test.scopes)
+			}
+			l, err := store.Load(KeyOf(server))
+			if err != nil || l == nil {
+				t.Fatalf("nothing kept: %v", err)
+			}
+			if issuer := as.Base + test.server.Issuer; l.Issuer != issuer {
+				t.Errorf("issuer %q, want %q", l.Issuer, issuer)
+			}
+			client, _ := clientFor(t, store, server)
+			wantStatus(t, client, server, "{}", http.StatusOK)
+			// What was kept is enough for a refresh.
+			as.Expire()
+			wantStatus(t, client, server, "{}", http.StatusOK)
+			if got := as.Count("refresh"); got != 1 {
+				t.Errorf("%d refreshes, want 1", got)
+			}
+		})
+	}
+}
+
+func malformedChallenge(w http.ResponseWriter, r *http.Request) bool {
+	if r.URL.Path == "/mcp" && r.Header.Get("Authorization") == "" {
+		w.Header().Set("WWW-Authenticate", `Bearer scope=""`)
+		w.WriteHeader(http.StatusUnauthorized)
+		return true
+	}
+	return false
+}
+
+func TestLoginRefuses(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		server mcptest.AuthOptions
+		auth   *schema.Auth
+		want   string
+	}{
+		"another issuer's code":      {server: mcptest.AuthOptions{Iss: "wrong"}, want: "does not match expected issuer"},
+		"iss that is not there":      {server: mcptest.AuthOptions{Iss: "missing"}, want: "iss parameter"},
+		"a server without PKCE":      {server: mcptest.AuthOptions{PKCE: []string{}}, want: "PKCE"},
+		"a server with plain PKCE":   {server: mcptest.AuthOptions{PKCE: []string{"plain"}}, want: "does not offer PKCE with S256"},
+		"no way to have a client":    {server: mcptest.AuthOptions{NoRegistration: true}, want: "client registration"},
+		"a secret that is not right": {server: mcptest.AuthOptions{Client: "known", Key: "right"}, auth: &schema.Auth{ClientID: "known", ClientSecret: "wr0ng-secret"}, want: "invalid_client"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			as := mcptest.NewAuthServer(t, test.server)
+			server := serverOf(as, test.auth)
+			store := NewStore(t.TempDir() + "/logins")
+			_, err := flowFor(t, store, server).Run(deadline(t))
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+			if l, _ := store.Load(KeyOf(server)); l != nil {
+				t.Error("something was kept")
+			}
+		})
+	}
+}
+
+func TestLoginOfSomebodyElseIsRefused(t *testing.T) {
+	t.Parallel()
+	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{})
+	server := serverOf(as, nil)
+	flow := flowFor(t, NewStore(t.TempDir()+"/logins"), server)
+	status := make(chan int, 1)
+	flow.Show = func(address string) {
+		u, _ := url.Parse(address)
+		go func() {
+			status <- mcptest.Browse(t, u.Query().Get("redirect_uri")+"?code=code-of-an-attacker&state=of-an-attacker")
+		}()
+	}
+	if _, err := flow.Run(deadline(t)); err == nil || !strings.Contains(err.Error(), "state mismatch") {
+		t.Errorf("got %v", err)
+	}
+	select {
+	case got := <-status:
+		if got != http.StatusBadRequest {
+			t.Errorf("the browser saw %d", got)
+		}
+	case <-deadline(t).Done():
+		t.Error("no browser was sent")
+	}
+	if as.Count("token") != 0 {
+		t.Error("the code was exchanged")
+	}
+}
+
+func TestLoginEndsWithItsDeadline(t *testing.T) {
+	t.Parallel()
+	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{})
+	ctx, cancel := context.WithCancelCause(deadline(t))
+	flow := flowFor(t, NewStore(t.TempDir()+"/logins"), serverOf(as, nil))
+	flow.Show = func(string) { cancel(errors.New("enough")) }
+	if _, err := flow.Run(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	ended, end := context.WithDeadline(deadline(t), time.Now().Add(-time.Second))
+	defer end()
+	flow.Show = func(string) {}
+	if _, err := flow.Run(ended); err == nil {
+		t.Error("no error")
+	}
+}
+
+// The address that the browser ended at may be typed, where it runs on another
+// machine.
+func TestLoginByPastedAddress(t *testing.T) {
+	t.Parallel()
+	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{})
+	server := serverOf(as, nil)
+	store := NewStore(t.TempDir() + "/logins")
+	pasted := make(chan string, 1)
+	flow := &Flow{Options: Options{Store: store}, Server: server, Pasted: pasted, Show: func(address string) {
+		client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		resp, err := client.Get(address)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		resp.Body.Close()
+		client.CloseIdleConnections()
+		pasted <- "  " + resp.Header.Get("Location") + "\n"
+	}}
+	if _, err := flow.Run(deadline(t)); err != nil {
+		t.Fatal(err)
+	}
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+}
+
+// What the server wanted since is asked for by the next login, with what was
+// granted before (MCP "Step-Up Authorization Flow").
+func TestLoginAsksForWhatWasMissing(t *testing.T) {
+	t.Parallel()
+	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Scopes: []string{"read"}, WriteFor: "write:all"})
+	server := serverOf(as, nil)
+	store := loggedIn(t, server)
+	client, session := clientFor(t, store, server)
+	wantStatus(t, client, server, `{"tool":"read"}`, http.StatusOK)
+	resp := wantStatus(t, client, server, `{"tool":"write"}`, http.StatusForbidden)
+	if hint := session.Hint(resp); hint != `run "dynmcp login web": this needs the scopes write:all` {
+		t.Errorf("hint %q", hint)
+	}
+	if l, _ := store.Peek(KeyOf(server)); !slices.Equal(l.Wanted, []string{"write:all"}) {
+		t.Errorf("wanted %q", l.Wanted)
+	}
+	if _, err := flowFor(t, store, server).Run(deadline(t)); err != nil {
+		t.Fatal(err)
+	}
+	if asked := as.Asked(); !strings.Contains(asked[1], "read") || !strings.Contains(asked[1], "write:all") {
+		t.Errorf("asked for %q", asked)
+	}
+	// The process that saw the refusal goes on with the new login.
+	wantStatus(t, client, server, `{"tool":"write"}`, http.StatusOK)
+}
+
+// The secret of a client goes to no other issuer than that of the first login.
+func TestAnotherAuthorizationServerGetsNoSecret(t *testing.T) {
+	t.Parallel()
+	thief := mcptest.NewAuthServer(t, mcptest.AuthOptions{Client: "known", Key: "s3cret-of-known"})
+	moved := false
+	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Client: "known", Key: "s3cret-of-known", Wrap: func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/resource" || !moved {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"resource":"http://%s/mcp","authorization_servers":[%q]}`, r.Host, thief.Base)
+		return true
+	}})
+	server := serverOf(as, &schema.Auth{ClientID: "known", ClientSecret: "s3cret-of-known"})
+	store := loggedIn(t, server)
+	moved = true
+	_, err := flowFor(t, store, server).Run(deadline(t))
+	if err == nil || !strings.Contains(err.Error(), "does not match") {
+		t.Errorf("got %v", err)
+	}
+	if thief.Count("token")+thief.Count("authorize") != 0 {
+		t.Error("the other server was asked")
+	}
+}
+
+func TestLoginSaysWhyNot(t *testing.T) {
+	t.Parallel()
+	t.Run("a server that wants no login", func(t *testing.T) {
+		t.Parallel()
+		as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Wrap: func(w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path != "/mcp" {
+				http.NotFound(w, r)
+			}
+			return true
+		}})
+		_, err := flowFor(t, NewStore(t.TempDir()+"/logins"), serverOf(as, nil)).Run(deadline(t))
+		if err == nil || !strings.Contains(err.Error(), "does not ask for a login (HTTP status 200 OK)") {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("nothing there", func(t *testing.T) {
+		t.Parallel()
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Close()
+		server := schema.Server{Name: "web", Transport: schema.StreamableHTTP, URL: "http://" + l.Addr().String() + "/mcp?key=s3cret-key"}
+		_, err = flowFor(t, NewStore(t.TempDir()+"/logins"), server).Run(deadline(t))
+		if err == nil || !strings.Contains(err.Error(), "refused") || strings.Contains(err.Error(), "s3cret-key") {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("a port that is taken", func(t *testing.T) {
+		t.Parallel()
+		l, err := net.Listen("tcp4", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		as := mcptest.NewAuthServer(t, mcptest.AuthOptions{})
+		server := serverOf(as, &schema.Auth{CallbackPort: l.Addr().(*net.TCPAddr).Port})
+		if _, err := flowFor(t, NewStore(t.TempDir()+"/logins"), server).Run(deadline(t)); err == nil || !strings.Contains(err.Error(), "listen for the browser") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestLogout(t *testing.T) {
+	t.Parallel()
+	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Secret: true})
+	server := serverOf(as, nil)
+	store := loggedIn(t, server)
+	client, _ := clientFor(t, store, server)
+	wantStatus(t, client, server, "{}", http.StatusOK)
+	was, err := Options{Store: store}.Logout(deadline(t), server)
+	if !was || err != nil {
+		t.Fatalf("got %t, %v", was, err)
+	}
+	if as.Count("revoke") != 2 || as.Count("unregister") != 1 {
+		t.Errorf("%d revocations, %d clients deleted", as.Count("revoke"), as.Count("unregister"))
+	}
+	wantStatus(t, client, server, "{}", http.StatusUnauthorized)
+	if was, err = (Options{Store: store}).Logout(deadline(t), server); was || err != nil {
+		t.Errorf("got %t, %v", was, err)
+	}
+}

@@ -1,0 +1,246 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	requestTime  = 10 * time.Second // of a request with its answer
+	maxBody      = 1 << 20          // bytes of an answer
+	maxRedirects = 3
+)
+
+// A RefusedError says that an address of a login was not asked.
+type RefusedError struct{ Address, Reason string }
+
+func (e *RefusedError) Error() string { return fmt.Sprintf("refused %s: %s", e.Address, e.Reason) }
+
+// A guard decides which addresses the login at one server may involve. What a
+// server and its authorization server name is theirs to choose, and we ask it from
+// inside the user's network (server-side request forgery, MCP security best
+// practices).
+type guard struct {
+	local   bool           // the server runs on this machine
+	private []netip.Prefix // networks that may be asked although they are not public
+}
+
+// newGuard returns the guard for a server. allowed are networks (10.1.0.0/16) that
+// its user trusts.
+func newGuard(server *url.URL, allowed []string) (*guard, error) {
+	g := &guard{local: isLoopback(server.Hostname())}
+	for _, text := range allowed {
+		network, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("allow_private: %q is not a network such as 10.1.0.0/16", text)
+		}
+		g.private = append(g.private, network.Masked())
+	}
+	if ip, err := netip.ParseAddr(server.Hostname()); err == nil && !isPublic(ip) {
+		g.private = append(g.private, netip.PrefixFrom(ip.Unmap(), ip.Unmap().BitLen()))
+	}
+	return g, nil
+}
+
+func isLoopback(host string) bool {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.Unmap().IsLoopback()
+	}
+	return strings.EqualFold(host, "localhost")
+}
+
+// client returns an HTTP client that asks only what the guard permits. seen gets
+// every request with its answer, whose body it may read; nil is nobody.
+func (g *guard) client(seen func(*http.Request, *http.Response) error) *http.Client {
+	return &http.Client{
+		Transport: &guarded{guard: g, seen: seen, base: &http.Transport{
+			Proxy:                  http.ProxyFromEnvironment,
+			DialContext:            g.dial,
+			TLSHandshakeTimeout:    requestTime,
+			MaxResponseHeaderBytes: 64 << 10,
+			ForceAttemptHTTP2:      true,
+			DisableKeepAlives:      true, // a login is few requests, far between
+		}},
+		CheckRedirect: checkRedirect,
+		Timeout:       requestTime,
+	}
+}
+
+// checkRedirect is about where a redirect leads from; where it leads to is checked
+// like any address.
+func checkRedirect(req *http.Request, via []*http.Request) error {
+	switch first := via[0]; {
+	case len(via) > maxRedirects:
+		return &RefusedError{req.URL.Host, "too many redirects"}
+	case first.Method != http.MethodGet && (req.URL.Host != first.URL.Host || req.Method != first.Method):
+		return &RefusedError{req.URL.Host, "a redirect of what carries secrets"}
+	case via[len(via)-1].URL.Scheme == "https" && req.URL.Scheme != "https":
+		return &RefusedError{req.URL.Host, "a redirect from https to http"}
+	}
+	return nil
+}
+
+// check refuses what can be told by the address alone.
+func (g *guard) check(u *url.URL) error {
+	refuse := func(reason string) error { return &RefusedError{u.Scheme + "://" + u.Host, reason} }
+	host := u.Hostname()
+	switch {
+	case host == "":
+		return refuse("it names no host")
+	case u.User != nil:
+		return refuse("there is a user in the address")
+	case u.Scheme == "http" && !(g.local && isLoopback(host)):
+		return refuse("it is not https")
+	case u.Scheme != "https" && u.Scheme != "http":
+		return refuse("it is not https")
+	case isLoopback(host) && !g.local:
+		return refuse("it is this machine, and the server is not")
+	}
+	if ip, err := netip.ParseAddr(host); err == nil && !g.permits(ip) {
+		return refuse("it is not a public address")
+	}
+	return nil
+}
+
+// permits reports whether an address may be connected to.
+func (g *guard) permits(ip netip.Addr) bool {
+	if ip = ip.Unmap(); ip.IsLoopback() && g.local || isPublic(ip) {
+		return true
+	}
+	return slices.ContainsFunc(g.private, func(p netip.Prefix) bool { return p.Contains(ip) })
+}
+
+// dial connects to what a name turns out to mean: the address is checked after the
+// name was looked up, so that no second answer can differ. The proxy of the
+// environment is the user's choice and not checked; it looks up names itself.
+func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: requestTime}
+	if !isProxy(address) {
+		dialer.Control = func(_, address string, _ syscall.RawConn) error {
+			ip, err := netip.ParseAddrPort(address)
+			if err != nil || !g.permits(ip.Addr().WithZone("")) {
+				return &RefusedError{address, `it is not a public address; if it is yours, name its network in "allow_private" of "auth"`}
+			}
+			return nil
+		}
+	}
+	return dialer.DialContext(ctx, network, address)
+}
+
+func isProxy(address string) bool {
+	for _, scheme := range []string{"http", "https"} {
+		// Any name that is not exempted has the same proxy.
+		proxy, err := http.ProxyFromEnvironment(&http.Request{URL: &url.URL{Scheme: scheme, Host: "proxied.invalid"}})
+		if err == nil && proxy != nil && address == hostPort(proxy) {
+			return true
+		}
+	}
+	return false
+}
+
+func hostPort(u *url.URL) string {
+	if u.Port() != "" {
+		return u.Host
+	}
+	return net.JoinHostPort(u.Hostname(), map[string]string{"http": "80", "https": "443", "socks5": "1080", "socks5h": "1080"}[u.Scheme])
+}
+
+// A guarded transport checks the address of each request, redirected ones too, and
+// bounds the answers.
+type guarded struct {
+	guard *guard
+	base  http.RoundTripper
+	seen  func(*http.Request, *http.Response) error
+}
+
+func (t *guarded) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := t.guard.check(req.URL); err != nil {
+		if req.Body != nil {
+			req.Body.Close()
+		}
+		return nil, err
+	}
+	resp, err := t.base.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = &boundedBody{ReadCloser: resp.Body, left: maxBody}
+	if t.seen != nil {
+		if err := t.seen(req, resp); err != nil {
+			resp.Body.Close()
+			return nil, err
+		}
+	}
+	return resp, nil
+}
+
+var errBodyTooLong = fmt.Errorf("the answer is longer than %d bytes", maxBody)
+
+type boundedBody struct {
+	io.ReadCloser
+	left int
+}
+
+func (b *boundedBody) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		// Whether it ends just here is worth one more byte.
+		n, err := b.ReadCloser.Read(make([]byte, 1))
+		if n > 0 {
+			return 0, errBodyTooLong
+		}
+		return 0, err
+	}
+	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}
+
+// withoutURL returns an error of an HTTP request without the address, which may
+// hold a secret.
+func withoutURL(err error) error {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		return wrapped.Err
+	}
+	return err
+}
+
+// notPublic are the networks that are not of the internet, besides those that
+// netip knows, and those that lead into other networks.
+var notPublic = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"),       // this network, RFC 791
+	netip.MustParsePrefix("100.64.0.0/10"),   // carrier-grade NAT, RFC 6598
+	netip.MustParsePrefix("192.0.0.0/24"),    // IETF protocol assignments, RFC 6890
+	netip.MustParsePrefix("192.0.2.0/24"),    // documentation, RFC 5737
+	netip.MustParsePrefix("192.88.99.0/24"),  // 6to4 relays, RFC 7526
+	netip.MustParsePrefix("198.18.0.0/15"),   // benchmarks, RFC 2544
+	netip.MustParsePrefix("198.51.100.0/24"), // documentation
+	netip.MustParsePrefix("203.0.113.0/24"),  // documentation
+	netip.MustParsePrefix("240.0.0.0/4"),     // reserved, and the broadcast
+	netip.MustParsePrefix("::/96"),           // IPv4-compatible, RFC 4291
+	netip.MustParsePrefix("64:ff9b::/96"),    // NAT64, RFC 6052
+	netip.MustParsePrefix("64:ff9b:1::/48"),  // NAT64, RFC 8215
+	netip.MustParsePrefix("100::/64"),        // discard, RFC 6666
+	netip.MustParsePrefix("2001::/23"),       // Teredo, ORCHID and others, RFC 2928
+	netip.MustParsePrefix("2001:db8::/32"),   // documentation, RFC 3849
+	netip.MustParsePrefix("2002::/16"),       // 6to4, RFC 3056
+	netip.MustParsePrefix("3fff::/20"),       // documentation, RFC 9637
+	netip.MustParsePrefix("5f00::/16"),       // segment routing, RFC 9602
+	netip.MustParsePrefix("fec0::/10"),       // site-local, RFC 3879
+}
+
+// isPublic reports whether an address is one of the internet.
+func isPublic(ip netip.Addr) bool {
+	ip = ip.Unmap()
+	return ip.IsGlobalUnicast() && !ip.IsPrivate() && !slices.ContainsFunc(notPublic, func(p netip.Prefix) bool { return p.Contains(ip) })
+}

@@ -1,0 +1,153 @@
+package oauth
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	zalando "github.com/zalando/go-keyring"
+)
+
+const (
+	keyringService = "dynmcp"
+	keyringAccount = "logins"
+	keyringTime    = 10 * time.Second // that the keyring may take
+)
+
+// errNoKey says that the keyring does not have the key.
+var errNoKey = errors.New("the key is not in the keyring")
+
+// A keyring gets the key that seals logins from the keyring of the system. One key
+// for all, because keyrings limit the size of what they keep (2.5 KB on Windows),
+// and because the files are what processes can lock and replace together. It is
+// asked for when the first login is opened or kept, and not at the start.
+type keyring struct {
+	mu    sync.Mutex
+	known *sealing
+}
+
+// key returns the key with an id, any if the id is empty.
+func (k *keyring) key(id string) (*sealing, error) {
+	k.mu.Lock()
+	known := k.known
+	k.mu.Unlock()
+	if known != nil && (id == "" || id == known.id) {
+		return known, nil
+	}
+	text, err := askKeyring(func() (string, error) { return zalando.Get(keyringService, keyringAccount) })
+	if errors.Is(err, zalando.ErrNotFound) {
+		return nil, errNoKey
+	}
+	if err != nil {
+		return nil, err
+	}
+	secret, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return nil, errNoKey
+	}
+	found, err := newSealing(secret)
+	if err != nil || id != "" && found.id != id {
+		return nil, errNoKey
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.known = found
+	return found, nil
+}
+
+// newKey makes a key. Of what is kept, the keyring's answer counts.
+func (k *keyring) newKey() (*sealing, error) {
+	secret := make([]byte, 32)
+	rand.Read(secret)
+	_, err := askKeyring(func() (string, error) {
+		return "", zalando.Set(keyringService, keyringAccount, base64.StdEncoding.EncodeToString(secret))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return k.key("")
+}
+
+// askKeyring asks the keyring, which may wait for a person to unlock it.
+func askKeyring(ask func() (string, error)) (string, error) {
+	if err := keyringOffered(); err != nil {
+		return "", err
+	}
+	type answer struct {
+		text string
+		err  error
+	}
+	answered := make(chan answer, 1)
+	go func() { // it has no deadline of its own
+		defer func() {
+			if recover() != nil {
+				answered <- answer{err: errors.New("the keyring's library failed")}
+			}
+		}()
+		text, err := ask()
+		answered <- answer{text, err}
+	}()
+	select {
+	case a := <-answered:
+		return a.text, a.err
+	case <-time.After(keyringTime):
+		return "", errors.New("the keyring does not answer; is it locked?")
+	}
+}
+
+// keyringOffered says why there can be no keyring. Asked without a session bus, the
+// library of D-Bus would start one.
+func keyringOffered() error {
+	if strings.EqualFold(os.Getenv("DYNMCP_KEYRING"), "off") {
+		return errors.New("DYNMCP_KEYRING is off")
+	}
+	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" || os.Getenv("DBUS_SESSION_BUS_ADDRESS") != "" {
+		return nil
+	}
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
+		if _, err := os.Stat(filepath.Join(dir, "bus")); err == nil {
+			return nil
+		}
+	}
+	return errors.New("there is no session bus")
+}
+
+// A sealing encrypts and authenticates with one key, AES-256-GCM.
+type sealing struct {
+	id   string // says which key it is, and nothing about it
+	aead cipher.AEAD
+}
+
+func newSealing(secret []byte) (*sealing, error) {
+	block, err := aes.NewCipher(secret)
+	if err != nil {
+		return nil, err
+	}
+	aead, err := cipher.NewGCM(block)
+	sum := sha256.Sum256(append([]byte("dynmcp logins\n"), secret...))
+	return &sealing{hex.EncodeToString(sum[:8]), aead}, err
+}
+
+func (s *sealing) seal(text, bound []byte) []byte {
+	nonce := make([]byte, s.aead.NonceSize())
+	rand.Read(nonce)
+	return s.aead.Seal(nonce, nonce, text, bound)
+}
+
+func (s *sealing) open(sealed, bound []byte) ([]byte, error) {
+	n := s.aead.NonceSize()
+	if len(sealed) < n {
+		return nil, errNoKey
+	}
+	return s.aead.Open(nil, sealed[:n], sealed[n:], bound)
+}

@@ -1,0 +1,98 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"golang.org/x/oauth2"
+
+	"dynmcp/schema"
+)
+
+// Logout forgets the login at a server and reports whether there was one. Where
+// the authorization server offers it, the tokens are revoked (RFC 7009) and the
+// client that was registered for the login is deleted (RFC 7592); an error says
+// what of that failed. The login is forgotten in any case.
+func (o Options) Logout(ctx context.Context, server schema.Server) (was bool, err error) {
+	if o.Hide == nil {
+		o.Hide = func(string, ...string) {}
+	}
+	key := KeyOf(server)
+	unlock, err := o.Store.Lock(ctx, key)
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	l, err := o.Store.Load(key)
+	was, deleted := o.Store.Delete(key)
+	if l == nil || err != nil || deleted != nil {
+		return was, errors.Join(err, deleted)
+	}
+	o.Hide("login of "+server.Name, l.Secrets.all()...)
+	client, err := newClient(server, o.Hide, "login of "+server.Name, nil)
+	if err != nil {
+		return true, err
+	}
+	var failed []error
+	secret := l.ClientSecret
+	if a := server.Auth; a != nil && a.ClientID == l.ClientID && a.ClientSecret != "" {
+		secret = a.ClientSecret
+	}
+	// The refresh token first: with it goes the whole grant, where a server does so.
+	for _, token := range []struct{ hint, value string }{{"refresh_token", l.RefreshToken}, {"access_token", l.AccessToken}} {
+		if l.RevokeURL == "" || token.value == "" {
+			continue
+		}
+		if err := revoke(ctx, client, l, secret, token.hint, token.value); err != nil {
+			failed = append(failed, fmt.Errorf("revoke the %s: %w", strings.ReplaceAll(token.hint, "_", " "), err))
+		}
+	}
+	if l.RegisterURL != "" && l.RegistrationToken != "" {
+		req, err := http.NewRequestWithContext(ctx, http.MethodDelete, l.RegisterURL, nil)
+		if err == nil {
+			req.Header.Set("Authorization", "Bearer "+l.RegistrationToken)
+			err = send(client, req)
+		}
+		if err != nil {
+			failed = append(failed, fmt.Errorf("delete the registered client: %w", err))
+		}
+	}
+	return true, errors.Join(failed...)
+}
+
+func revoke(ctx context.Context, client *http.Client, l *Login, secret, hint, token string) error {
+	form := url.Values{"token": {token}, "token_type_hint": {hint}}
+	if secret == "" || l.AuthStyle == oauth2.AuthStyleInParams {
+		form.Set("client_id", l.ClientID)
+		if secret != "" {
+			form.Set("client_secret", secret)
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.RevokeURL, strings.NewReader(form.Encode()))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if form.Get("client_id") == "" {
+		req.SetBasicAuth(url.QueryEscape(l.ClientID), url.QueryEscape(secret)) // RFC 6749, 2.3.1
+	}
+	return send(client, req)
+}
+
+func send(client *http.Client, req *http.Request) error {
+	resp, err := client.Do(req)
+	if err != nil {
+		return withoutURL(err)
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, resp.Body)
+	if resp.StatusCode >= 300 {
+		return fmt.Errorf("HTTP status %s", resp.Status)
+	}
+	return nil
+}

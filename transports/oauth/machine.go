@@ -1,0 +1,127 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth/extauth"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"dynmcp/transports"
+)
+
+// machineToken returns the token of the last login by client_credentials (RFC 6749,
+// 4.4) while it is good. These logins live in memory: another costs one request
+// and no person.
+func (s *Session) machineToken() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.login != nil && s.login.fresh(time.Now()) {
+		return s.login.AccessToken
+	}
+	return ""
+}
+
+// machineLogin logs in with the client of the config after resp, a 401, and
+// returns the token.
+func (s *Session) machineLogin(ctx context.Context, refused string, resp *http.Response) (string, error) {
+	challenge := http.Header{"Www-Authenticate": resp.Header.Values("WWW-Authenticate")}
+	done := s.group.DoChan(refused, func() (token any, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				token, err = "", fmt.Errorf("internal error: %v", p)
+			}
+		}()
+		ctx, cancel := context.WithTimeout(context.Background(), renewTime)
+		defer cancel()
+		return s.machineLoginOnce(ctx, refused, challenge)
+	})
+	select {
+	case r := <-done:
+		token, _ := r.Val.(string)
+		return token, r.Err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+func (s *Session) machineLoginOnce(ctx context.Context, refused string, challenge http.Header) (string, error) {
+	if token := s.machineToken(); token != "" && token != refused {
+		return token, nil // another request was faster
+	}
+	s.mu.Lock()
+	tooSoon := refused != "" && time.Since(s.renewedAt) < renewPause || time.Now().Before(s.retryAt)
+	s.mu.Unlock()
+	if tooSoon {
+		return "", nil
+	}
+	l, err := s.clientCredentials(ctx, challenge)
+	if err != nil {
+		s.pause()
+		s.Logger.Warn("login failed", "upstream", s.key.Server, "err", err)
+		return "", err
+	}
+	s.Hide(s.slot(), l.AccessToken)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.login, s.renewedAt, s.retryAt, s.failures = l, time.Now(), time.Time{}, 0
+	return l.AccessToken, nil
+}
+
+func (s *Session) clientCredentials(ctx context.Context, challenge http.Header) (*Login, error) {
+	client, err := s.client()
+	if err != nil {
+		return nil, err
+	}
+	a := s.server.Auth
+	handler, err := extauth.NewClientCredentialsHandler(&extauth.ClientCredentialsHandlerConfig{
+		Credentials: &oauthex.ClientCredentials{ClientID: a.ClientID, ClientSecretAuth: &oauthex.ClientSecretAuth{ClientSecret: a.ClientSecret}},
+		HTTPClient:  client,
+	})
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.server.URL, nil)
+	if err != nil {
+		return nil, err
+	}
+	// The handler asks for the scopes of the challenge: those of the config, if it
+	// has some.
+	resp := &http.Response{StatusCode: http.StatusUnauthorized, Header: withScope(challenge, a.Scope), Body: http.NoBody}
+	if err := handler.Authorize(ctx, req, resp); err != nil {
+		return nil, tokenError(err)
+	}
+	source, err := handler.TokenSource(ctx)
+	if err != nil || source == nil {
+		return nil, errors.Join(errors.New("the login gave no token"), err)
+	}
+	token, err := source.Token()
+	if err != nil {
+		return nil, tokenError(err)
+	}
+	l := &Login{Server: s.key.Server, ClientID: a.ClientID}
+	l.take(token)
+	return l, nil
+}
+
+// withScope returns a challenge for these scopes, with the metadata of the one given.
+func withScope(challenge http.Header, scope string) http.Header {
+	given, err := oauthex.ParseWWWAuthenticate(challenge.Values("WWW-Authenticate"))
+	switch {
+	case scope == "" && err != nil:
+		return http.Header{} // the metadata is found without it
+	case scope == "":
+		return challenge
+	}
+	text := fmt.Sprintf("Bearer scope=%q", strings.Join(strings.Fields(scope), " "))
+	for _, c := range given {
+		if metadata := c.Params["resource_metadata"]; metadata != "" {
+			text += fmt.Sprintf(", resource_metadata=%q", transports.Printable([]byte(metadata), 2000))
+		}
+	}
+	return http.Header{"Www-Authenticate": {text}}
+}

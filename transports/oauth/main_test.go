@@ -1,0 +1,95 @@
+package oauth
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	zalando "github.com/zalando/go-keyring"
+	"go.uber.org/goleak"
+
+	"dynmcp/internal/mcptest"
+	"dynmcp/schema"
+)
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(helperDir); dir != "" {
+		helper(dir)
+		return
+	}
+	os.Setenv("DYNMCP_KEYRING", "off")
+	zalando.MockInit() // never the keyring of whoever runs the tests
+	goleak.VerifyTestMain(m)
+}
+
+// serverOf is the entry of a config for a protected server.
+func serverOf(s *mcptest.AuthServer, a *schema.Auth) schema.Server {
+	return schema.Server{Name: "web", Transport: schema.StreamableHTTP, URL: s.URL, Auth: a}
+}
+
+// flowFor is a login whose browser asks nobody.
+func flowFor(t *testing.T, store *Store, server schema.Server) *Flow {
+	pages := make(chan string, 1)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for page := range pages {
+			mcptest.Browse(t, page)
+		}
+	}()
+	t.Cleanup(func() { close(pages); <-done })
+	return &Flow{Options: Options{Store: store}, Server: server, Show: func(address string) { pages <- address }}
+}
+
+func deadline(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// loggedIn is a store with a login at the server.
+func loggedIn(t *testing.T, server schema.Server) *Store {
+	t.Helper()
+	store := NewStore(t.TempDir() + "/logins")
+	if _, err := flowFor(t, store, server).Run(deadline(t)); err != nil {
+		t.Fatalf("login: %v", err)
+	}
+	return store
+}
+
+// client is an HTTP client with the session of a server, as a new process has it.
+func clientFor(t *testing.T, store *Store, server schema.Server) (*http.Client, *Session) {
+	session := NewSessions(Options{Store: store}).For(server)
+	base := &http.Transport{}
+	t.Cleanup(base.CloseIdleConnections)
+	return &http.Client{Transport: session.Transport(base)}, session
+}
+
+func post(t *testing.T, client *http.Client, server schema.Server, body string) *http.Response {
+	t.Helper()
+	resp, err := client.Post(server.URL, "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, resp.Body)
+	resp.Body.Close()
+	return resp
+}
+
+func wantStatus(t *testing.T, client *http.Client, server schema.Server, body string, want int) *http.Response {
+	t.Helper()
+	resp := post(t, client, server, body)
+	if resp.StatusCode != want {
+		t.Fatalf("status %d, want %d", resp.StatusCode, want)
+	}
+	return resp
+}
+
+func discard(resp *http.Response) (int64, error) {
+	defer resp.Body.Close()
+	return io.Copy(io.Discard, resp.Body)
+}

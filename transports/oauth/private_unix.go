@@ -1,0 +1,24 @@
+//go:build unix
+
+package oauth
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// checkPrivate refuses a file or directory that others can reach, or that is not
+// ours: what is in it would not be secret, or not be what we wrote.
+func checkPrivate(path string, info fs.FileInfo) error {
+	switch stat, ok := info.Sys().(*syscall.Stat_t); {
+	case !info.Mode().IsRegular() && !info.IsDir():
+		return fmt.Errorf("%s is neither a file nor a directory", path)
+	case ok && int(stat.Uid) != os.Geteuid():
+		return fmt.Errorf("%s belongs to another user", path)
+	case info.Mode().Perm()&0o077 != 0:
+		return fmt.Errorf("%s can be reached by others (mode %04o): chmod go= it, and log in again if it was so for long", path, info.Mode().Perm())
+	}
+	return nil
+}

@@ -1,0 +1,239 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/clientcredentials"
+
+	"dynmcp/transports"
+)
+
+const (
+	// renewTime bounds a renewal with all that it waits for: a lock that another
+	// process holds while it does the same, the keyring, one request.
+	renewTime = 30 * time.Second
+	// renewPause is how soon a token that was just renewed and is refused may be
+	// renewed again.
+	renewPause = 10 * time.Second
+	// refreshPause and refreshMost are the first and the longest pause after a
+	// refresh that failed.
+	refreshPause = time.Second
+	refreshMost  = time.Minute
+)
+
+// renew returns a token other than the refused one, fresh if it can be, from the
+// store or by a refresh; empty if there is none. Callers that come meanwhile get
+// the same, and one that gives up does not end it for the others.
+func (s *Session) renew(ctx context.Context, refused string) (string, error) {
+	done := s.group.DoChan(refused, func() (token any, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				token, err = "", fmt.Errorf("internal error: %v", p)
+			}
+		}()
+		ctx, cancel := context.WithTimeout(context.Background(), renewTime)
+		defer cancel()
+		return s.renewOnce(ctx, refused)
+	})
+	select {
+	case r := <-done:
+		token, _ := r.Val.(string)
+		return token, r.Err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+func (s *Session) renewOnce(ctx context.Context, refused string) (string, error) {
+	l, err := s.load()
+	if err != nil {
+		return "", s.failure(transports.CodeAuthRequired, "", err)
+	}
+	if token, enough := s.enough(l, refused); enough {
+		return token, nil
+	}
+	s.mu.Lock()
+	wait := time.Until(s.retryAt)
+	s.mu.Unlock()
+	if wait > 0 {
+		return s.withoutRefresh(l, refused, fmt.Errorf("the last refresh of its login failed; the next is due in %s", wait.Truncate(time.Second)+time.Second))
+	}
+
+	// Whoever has the lock refreshes. Others wait here and find what it got: with
+	// tokens that are good for one refresh, a second one would end the login.
+	unlock, err := s.Store.Lock(ctx, s.key)
+	if err != nil {
+		return s.withoutRefresh(l, refused, err)
+	}
+	defer unlock()
+	if l, err = s.load(); err != nil {
+		return "", s.failure(transports.CodeAuthRequired, "", err)
+	}
+	if token, enough := s.enough(l, refused); enough {
+		return token, nil
+	}
+	err = s.refresh(ctx, l)
+	switch {
+	case errors.Is(err, errRelogin):
+		return "", s.failure(transports.CodeAuthRequired, loginCommand(s.key.Server), err)
+	case err != nil:
+		s.Logger.Warn("refresh failed", "upstream", s.key.Server, "err", err)
+		s.pause()
+		return s.withoutRefresh(l, refused, fmt.Errorf("refresh its login: %w", err))
+	}
+	s.mu.Lock()
+	s.login, s.renewedAt, s.retryAt, s.failures = l, time.Now(), time.Time{}, 0
+	s.mu.Unlock()
+	s.Logger.Debug("login refreshed", "upstream", s.key.Server, "expires", l.Expires)
+	return l.AccessToken, nil
+}
+
+// load reads the login from the store.
+func (s *Session) load() (*Login, error) {
+	l, err := s.Store.Load(s.key)
+	if err != nil {
+		return nil, err
+	}
+	if l != nil {
+		s.Hide(s.slot(), l.Secrets.all()...)
+	}
+	s.mu.Lock()
+	s.read, s.login = true, l
+	s.mu.Unlock()
+	return l, nil
+}
+
+func (s *Session) slot() string { return "login of " + s.key.Server }
+
+// enough reports whether a login, as it is kept now, needs no refresh or cannot
+// have one, and the token to go on with.
+func (s *Session) enough(l *Login, refused string) (token string, enough bool) {
+	now := time.Now()
+	switch {
+	case l == nil:
+		return "", true
+	case l.AccessToken != refused && l.fresh(now):
+		return l.AccessToken, true
+	case l.RefreshToken == "" && l.AccessToken != refused && l.valid(now):
+		return l.AccessToken, true
+	case l.RefreshToken == "":
+		return "", true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return "", refused != "" && l.AccessToken == refused && now.Sub(s.renewedAt) < renewPause
+}
+
+// withoutRefresh goes on with the token there is, as long as it may still do.
+func (s *Session) withoutRefresh(l *Login, refused string, err error) (string, error) {
+	if l.AccessToken != refused && l.valid(time.Now()) {
+		return l.AccessToken, nil
+	}
+	f := s.failure(transports.CodeUnreachable, "its login expired and cannot be refreshed now; the next call tries again", err)
+	f.RetryAfter = refreshPause
+	return "", f
+}
+
+func (s *Session) pause() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.retryAt = time.Now().Add(min(refreshPause<<min(s.failures, 10), refreshMost))
+	s.failures++
+}
+
+// refresh exchanges the refresh token (RFC 6749, 6) and keeps what came back. The
+// caller holds the lock. An errRelogin means that the token is worth nothing, and
+// was forgotten; what is kept under the lock is what was sent, so nobody else's
+// can have been meant.
+func (s *Session) refresh(ctx context.Context, l *Login) error {
+	client, err := s.client()
+	if err != nil {
+		return err
+	}
+	config := clientcredentials.Config{
+		ClientID:     l.ClientID,
+		ClientSecret: s.clientSecret(l),
+		TokenURL:     l.TokenURL,
+		AuthStyle:    l.AuthStyle,
+		EndpointParams: url.Values{
+			"grant_type":    {"refresh_token"},
+			"refresh_token": {l.RefreshToken},
+			"resource":      {l.Resource}, // RFC 8707, 2.2
+		},
+	}
+	token, err := config.Token(context.WithValue(ctx, oauth2.HTTPClient, client))
+	if err != nil {
+		var answer *oauth2.RetrieveError
+		switch {
+		case !errors.As(err, &answer):
+		case answer.ErrorCode == "invalid_client", answer.ErrorCode == "unauthorized_client":
+			s.pause() // the client may be mended in the config, so the token is kept
+			return fmt.Errorf("%w: its authorization server says %s", errRelogin, answer.ErrorCode)
+		case answer.ErrorCode == "invalid_grant":
+			l.AccessToken, l.RefreshToken, l.Expires = "", "", time.Time{}
+			s.mu.Lock()
+			s.login = l
+			s.mu.Unlock()
+			return errors.Join(fmt.Errorf("%w: its authorization server says %s", errRelogin, answer.ErrorCode), s.Store.Save(s.key, l))
+		}
+		return tokenError(err)
+	}
+	l.take(token)
+	s.Hide(s.slot(), l.Secrets.all()...)
+	if err := s.Store.Save(s.key, l); err != nil {
+		// The token works in this process, but no other one has it.
+		s.Logger.Error("a refreshed login cannot be kept", "upstream", s.key.Server, "err", err)
+	}
+	return nil
+}
+
+// clientSecret returns the secret of the config, or else of the registration.
+func (s *Session) clientSecret(l *Login) string {
+	if a := s.server.Auth; a != nil && a.ClientID == l.ClientID && a.ClientSecret != "" {
+		return a.ClientSecret
+	}
+	return l.ClientSecret
+}
+
+// take takes over what a token endpoint answered.
+func (l *Login) take(token *oauth2.Token) {
+	l.AccessToken = token.AccessToken
+	if token.RefreshToken != "" { // else the old one goes on
+		l.RefreshToken = token.RefreshToken
+	}
+	l.Issued, l.Expires = time.Now(), token.Expiry
+	if scope, ok := token.Extra("scope").(string); ok && scope != "" { // else they are those asked for, RFC 6749, 5.1
+		l.Scopes = slices.Sorted(strings.FieldsSeq(scope))
+	}
+}
+
+// tokenError returns an error of a token endpoint without what may be secret: its
+// answer as a whole, and addresses.
+func tokenError(err error) error {
+	var answer *oauth2.RetrieveError
+	if !errors.As(err, &answer) {
+		return withoutURL(err)
+	}
+	status := "an answer that cannot be read"
+	if answer.Response != nil {
+		status = "HTTP status " + answer.Response.Status
+	}
+	if answer.ErrorCode != "" {
+		status += ": " + transports.Printable([]byte(answer.ErrorCode), 60)
+	}
+	if answer.ErrorDescription != "" {
+		status += ": " + transports.Printable([]byte(answer.ErrorDescription), 200)
+	}
+	return errors.New("the token endpoint gave " + status)
+}
+
+// client returns the HTTP client for the login's requests.
+func (s *Session) client() (*http.Client, error) { return newClient(s.server, s.Hide, s.slot(), nil) }

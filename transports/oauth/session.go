@@ -1,0 +1,274 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+	"golang.org/x/sync/singleflight"
+
+	"dynmcp/schema"
+	"dynmcp/transports"
+)
+
+// Options are what the logins of a process share.
+type Options struct {
+	Store *Store
+	// Hide is told every secret before it is used; slot says whose it is, so that
+	// those of one slot take the place of its older ones. Nil hides nothing.
+	Hide   func(slot string, secrets ...string)
+	Logger *slog.Logger // nil is silent
+}
+
+// Sessions are the logins that a process uses, each of them once.
+type Sessions struct {
+	opts Options
+
+	mu    sync.Mutex
+	byKey map[Key]*Session
+}
+
+// NewSessions returns the sessions of a store. Nothing is read until a request
+// needs it.
+func NewSessions(opts Options) *Sessions {
+	if opts.Hide == nil {
+		opts.Hide = func(string, ...string) {}
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Sessions{opts: opts, byKey: map[Key]*Session{}}
+}
+
+// Applies reports whether requests to a server get a login's token: not those of a
+// process, nor those that have an Authorization header in the config.
+func Applies(s schema.Server) bool {
+	if s.Transport == schema.Stdio {
+		return false
+	}
+	for name := range s.Headers {
+		if http.CanonicalHeaderKey(name) == "Authorization" {
+			return false
+		}
+	}
+	return true
+}
+
+// For returns the session of a server that logins apply to.
+func (all *Sessions) For(server schema.Server) *Session {
+	key := KeyOf(server)
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	s := all.byKey[key]
+	if s == nil || !sameAuth(s.server.Auth, server.Auth) {
+		s = &Session{Options: all.opts, key: key, server: server}
+		all.byKey[key] = s
+	}
+	return s
+}
+
+func sameAuth(a, b *schema.Auth) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Grant == b.Grant && a.ClientID == b.ClientID && a.ClientSecret == b.ClientSecret && a.Scope == b.Scope && slices.Equal(a.AllowPrivate, b.AllowPrivate)
+}
+
+// A Session gives the requests to one server their token. It is safe for
+// concurrent use.
+type Session struct {
+	Options
+	key    Key
+	server schema.Server
+	group  singleflight.Group // of what changes login
+
+	mu        sync.Mutex
+	read      bool      // whether the store was asked
+	login     *Login    // nil if there is none
+	renewedAt time.Time // the last refresh, or login of a machine, by this process
+	retryAt   time.Time // no refresh before, the last one failed
+	failures  int
+}
+
+// machine reports whether the login needs no person.
+func (s *Session) machine() bool {
+	return s.server.Auth != nil && s.server.Auth.Grant == schema.GrantClientCredentials
+}
+
+// Transport returns a transport that adds the token to each request to the
+// server's own origin. Where the server refuses it, with 401 or for a scope, the
+// request is sent a second time if there is another token by then: nothing ran. An
+// error of its own is a *transports.Failure, and nothing was sent.
+func (s *Session) Transport(base http.RoundTripper) http.RoundTripper {
+	server, _ := url.Parse(s.server.URL) // checked with the config
+	return &transport{session: s, server: server, base: base}
+}
+
+type transport struct {
+	session *Session
+	server  *url.URL
+	base    http.RoundTripper
+}
+
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if t.server == nil || req.URL.Scheme != t.server.Scheme || req.URL.Host != t.server.Host {
+		return t.base.RoundTrip(req)
+	}
+	ctx := req.Context()
+	token, err := t.session.token(ctx)
+	if err != nil {
+		if req.Body != nil {
+			req.Body.Close()
+		}
+		return nil, err
+	}
+	resp, err := t.base.RoundTrip(withToken(req, token))
+	if err != nil {
+		return nil, err
+	}
+	newer := ""
+	switch {
+	case resp.StatusCode == http.StatusUnauthorized:
+		newer, err = t.session.newer(ctx, token, resp)
+	case resp.StatusCode == http.StatusForbidden && token != "":
+		newer, err = t.session.stepUp(ctx, token, missingScopes(resp))
+	}
+	if err != nil {
+		t.session.Logger.Warn("no other token", "upstream", t.session.key.Server, "err", err)
+	}
+	if newer == "" || newer == token {
+		return resp, nil
+	}
+	again := req.Clone(ctx)
+	if req.Body != nil && req.Body != http.NoBody {
+		if req.GetBody == nil {
+			return resp, nil
+		}
+		if again.Body, err = req.GetBody(); err != nil {
+			return resp, nil
+		}
+	}
+	_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // so that the connection can be used again
+	resp.Body.Close()
+	return t.base.RoundTrip(withToken(again, newer))
+}
+
+// withToken returns the request with a token, or unchanged without one.
+func withToken(req *http.Request, token string) *http.Request {
+	if token == "" {
+		return req
+	}
+	req = req.Clone(req.Context())
+	req.Header.Set("Authorization", "Bearer "+token)
+	return req
+}
+
+// token returns what to send with a request, empty if there is no login.
+func (s *Session) token(ctx context.Context) (string, error) {
+	if s.machine() {
+		return s.machineToken(), nil
+	}
+	s.mu.Lock()
+	read, l := s.read, s.login
+	s.mu.Unlock()
+	switch {
+	case !read:
+		return s.renew(ctx, "")
+	case l == nil || l.AccessToken == "" && l.RefreshToken == "":
+		return "", nil // the 401 will have the store asked again
+	case l.fresh(time.Now()) || l.RefreshToken == "" && l.valid(time.Now()):
+		return l.AccessToken, nil
+	}
+	return s.renew(ctx, "")
+}
+
+// newer returns a token after one was refused, empty if there is none. A token of
+// ours that is refused soon after it was made does not get better by another.
+func (s *Session) newer(ctx context.Context, refused string, resp *http.Response) (string, error) {
+	if s.machine() {
+		return s.machineLogin(ctx, refused, resp)
+	}
+	return s.renew(ctx, refused)
+}
+
+// stepUp returns the token of a login that was made since the request, which lacked
+// scopes. If there is none, the scopes are noted for the next login to ask for (MCP
+// "Step-Up Authorization Flow").
+func (s *Session) stepUp(ctx context.Context, lacking string, scopes []string) (string, error) {
+	if len(scopes) == 0 || s.machine() {
+		return "", nil
+	}
+	l, err := s.load()
+	if err != nil || l == nil {
+		return "", err
+	}
+	if l.AccessToken != lacking && l.fresh(time.Now()) {
+		return l.AccessToken, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	return "", s.Store.Update(ctx, s.key, func(l *Login) bool { return l != nil && l.want(scopes) })
+}
+
+// storeTime is how long the store may take where a request waits for it.
+const storeTime = 5 * time.Second
+
+// missingScopes returns the scopes that an answer says are missing (RFC 6750, 3.1).
+func missingScopes(resp *http.Response) []string {
+	challenges, _ := oauthex.ParseWWWAuthenticate(resp.Header.Values("WWW-Authenticate"))
+	for _, c := range challenges {
+		if c.Scheme == "bearer" && c.Params["error"] == "insufficient_scope" {
+			return strings.Fields(c.Params["scope"])
+		}
+	}
+	return nil
+}
+
+// Hint says what a user can do about an answer that asks for a login, 401 or 403;
+// empty is nothing.
+func (s *Session) Hint(resp *http.Response) string {
+	scopes := transports.Printable([]byte(strings.Join(missingScopes(resp), " ")), 200)
+	s.mu.Lock()
+	loggedIn := s.login != nil
+	s.mu.Unlock()
+	run := loginCommand(s.key.Server)
+	switch {
+	case s.machine():
+		return fmt.Sprintf(`check the client and the scope in "auth" of %q in the config`, s.key.Server)
+	case resp.StatusCode == http.StatusForbidden && scopes != "":
+		return run + ": this needs the scopes " + scopes
+	case resp.StatusCode == http.StatusForbidden && loggedIn:
+		return fmt.Sprintf("who is logged in at %q may not do this; %s as somebody else", s.key.Server, run)
+	case resp.StatusCode == http.StatusForbidden:
+		return ""
+	case !asksForBearer(resp):
+		return run + `, or give its key in "headers" of the config`
+	}
+	return run
+}
+
+func loginCommand(server string) string { return fmt.Sprintf("run \"dynmcp login %s\"", server) }
+
+func asksForBearer(resp *http.Response) bool {
+	return slices.ContainsFunc(resp.Header.Values("WWW-Authenticate"), func(challenge string) bool {
+		scheme, _, _ := strings.Cut(strings.TrimSpace(challenge), " ")
+		return strings.EqualFold(scheme, "Bearer")
+	})
+}
+
+// failure returns why no token can be had, of a request that was not sent.
+func (s *Session) failure(code int64, hint string, cause error) *transports.Failure {
+	return &transports.Failure{Upstream: s.key.Server, Code: code, Outcome: transports.NotSent, Cause: cause, Hint: hint}
+}
+
+// errRelogin says that the login is over.
+var errRelogin = errors.New("its login is over")

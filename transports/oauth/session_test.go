@@ -1,0 +1,419 @@
+package oauth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"dynmcp/internal/mcptest"
+	"dynmcp/schema"
+	"dynmcp/transports"
+)
+
+func TestWithoutLoginTheServerSaysSo(t *testing.T) {
+	t.Parallel()
+	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{})
+	server := serverOf(as, nil)
+	store := NewStore(t.TempDir() + "/logins")
+	client, session := clientFor(t, store, server)
+	resp := wantStatus(t, client, server, "{}", http.StatusUnauthorized)
+	if hint := session.Hint(resp); hint != `run "dynmcp login web"` {
+		t.Errorf("hint %q", hint)
+	}
+	if _, err := os.Stat(store.dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a request made the directory of logins: %v", err)
+	}
+	// The same process finds the login that another one makes.
+	if _, err := flowFor(t, store, server).Run(deadline(t)); err != nil {
+		t.Fatal(err)
+	}
+	wantStatus(t, client, server, "{}", http.StatusOK)
+}
+
+func TestHints(t *testing.T) {
+	t.Parallel()
+	_, session := clientFor(t, NewStore(t.TempDir()), schema.Server{Name: "web", URL: "https://web.example.test"})
+	for _, test := range []struct {
+		status          int
+		challenge, want string
+	}{
+		{401, `Bearer`, `run "dynmcp login web"`},
+		{401, ``, `run "dynmcp login web", or give its key in "headers" of the config`},
+		{401, `Basic realm="x"`, `run "dynmcp login web", or give its key in "headers" of the config`},
+		{403, ``, ``},
+		{403, `Bearer error="insufficient_scope", scope="a b"`, `run "dynmcp login web": this needs the scopes a b`},
+	} {
+		resp := &http.Response{StatusCode: test.status, Header: http.Header{}}
+		if test.challenge != "" {
+			resp.Header.Set("WWW-Authenticate", test.challenge)
+		}
+		if got := session.Hint(resp); got != test.want {
+			t.Errorf("%d %s: got %q, want %q", test.status, test.challenge, got, test.want)
+		}
+	}
+}
+
+func TestTokensGoToTheServersOriginOnly(t *testing.T) {
+	t.Parallel()
+	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{})
+	server := serverOf(as, nil)
+	client, _ := clientFor(t, loggedIn(t, server), server)
+	var seen atomic.Value
+	other := mcptest.NewAuthServer(t, mcptest.AuthOptions{Wrap: func(w http.ResponseWriter, r *http.Request) bool {
+		seen.Store(r.Header.Get("Authorization"))
+		return true
+	}})
+	resp, err := client.Get(other.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if got := seen.Load(); got != "" {
+		t.Errorf("another origin got %q", got)
+	}
+}
+
+// Tokens whose end is near are replaced before a request is refused.
+func TestRefreshBeforeTheEnd(t *testing.T) {
+	t.Parallel()
+	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{})
+	server := serverOf(as, nil)
+	store := loggedIn(t, server)
+	age(t, store, server, time.Second)
+	client, _ := clientFor(t, store, server)
+	wantStatus(t, client, server, "{}", http.StatusOK)
+	wantStatus(t, client, server, "{}", http.StatusOK)
+	if got := as.Count("refresh"); got != 1 {
+		t.Errorf("%d refreshes, want 1", got)
+	}
+}
+
+// age makes the access token of a login expire after left.
+func age(t *testing.T, store *Store, server schema.Server, left time.Duration) {
+	t.Helper()
+	err := store.Update(deadline(t), KeyOf(server), func(l *Login) bool {
+		l.Expires = time.Now().Add(left)
+		l.Issued = l.Expires.Add(-time.Hour)
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRefreshTokenThatStays(t *testing.T) {
+	t.Parallel()
+	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Wrap: dropRefreshTokens()})
+	server := serverOf(as, nil)
+	store := loggedIn(t, server)
+	before, _ := store.Load(KeyOf(server))
+	as.Expire()
+	client, _ := clientFor(t, store, server)
+	wantStatus(t, client, server, "{}", http.StatusOK)
+	if after, _ := store.Load(KeyOf(server)); after.RefreshToken != before.RefreshToken || after.AccessToken == before.AccessToken {
+		t.Errorf("refresh token kept: %t, access token new: %t", after.RefreshToken == before.RefreshToken, after.AccessToken != before.AccessToken)
+	}
+}
+
+// dropRefreshTokens answers refreshes without a new refresh token, with a token
+// that the server does not check.
+func dropRefreshTokens() func(http.ResponseWriter, *http.Request) bool {
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path == "/mcp" && r.Header.Get("Authorization") == "Bearer renewed-token" {
+			fmt.Fprint(w, "{}")
+			return true
+		}
+		if r.URL.Path != "/token" || r.ParseForm() != nil || r.Form.Get("grant_type") != "refresh_token" {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"access_token":"renewed-token","token_type":"Bearer","expires_in":3600}`)
+		return true
+	}
+}
+
+// A login that is over is forgotten, says what to run, and works after the next one.
+func TestLoginThatIsOver(t *testing.T) {
+	t.Parallel()
+	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{})
+	server := serverOf(as, nil)
+	store := loggedIn(t, server)
+	client, session := clientFor(t, store, server)
+	wantStatus(t, client, server, "{}", http.StatusOK)
+	as.Revoke()
+	for range 3 {
+		resp := wantStatus(t, client, server, "{}", http.StatusUnauthorized)
+		if hint := session.Hint(resp); hint != `run "dynmcp login web"` {
+			t.Errorf("hint %q", hint)
+		}
+	}
+	if l, _ := store.Peek(KeyOf(server)); l == nil || l.HasToken || l.Renews {
+		t.Errorf("kept: %+v", l)
+	}
+	if _, err := flowFor(t, store, server).Run(deadline(t)); err != nil {
+		t.Fatal(err)
+	}
+	wantStatus(t, client, server, "{}", http.StatusOK)
+}
+
+// An expired token that cannot be refreshed now is no reason to log in again, and
+// the refresh token is kept.
+func TestRefreshThatFails(t *testing.T) {
+	t.Parallel()
+	var down atomic.Bool
+	for name, fail := range map[string]func(w http.ResponseWriter){
+		"500":     func(w http.ResponseWriter) { http.Error(w, "oops", http.StatusInternalServerError) },
+		"no JSON": func(w http.ResponseWriter) { fmt.Fprint(w, "<html>") },
+		"dead": func(w http.ResponseWriter) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err == nil {
+				conn.Close()
+			}
+		},
+		"endless": func(w http.ResponseWriter) {
+			for range 2 << 10 {
+				_, _ = w.Write(make([]byte, 1<<10))
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			down.Store(false)
+			as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Wrap: func(w http.ResponseWriter, r *http.Request) bool {
+				if r.URL.Path == "/token" && down.Load() {
+					fail(w)
+					return true
+				}
+				return false
+			}})
+			server := serverOf(as, nil)
+			store := loggedIn(t, server)
+			age(t, store, server, -time.Second)
+			down.Store(true)
+			client, session := clientFor(t, store, server)
+			_, err := client.Post(server.URL, "application/json", strings.NewReader("{}"))
+			var failure *transports.Failure
+			if !errors.As(err, &failure) || failure.Code != transports.CodeUnreachable || failure.Outcome != transports.NotSent {
+				t.Fatalf("got %v", err)
+			}
+			if as.Count("call") != 0 {
+				t.Error("the request was sent")
+			}
+			down.Store(false)
+			session.mu.Lock()
+			session.retryAt = time.Time{} // the pause is over
+			session.mu.Unlock()
+			wantStatus(t, client, server, "{}", http.StatusOK)
+		})
+	}
+}
+
+// A token that has not expired yet goes on while its refresh fails.
+func TestRefreshThatFailsEarly(t *testing.T) {
+	t.Parallel()
+	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Wrap: func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path == "/token" && r.ParseForm() == nil && r.Form.Get("grant_type") == "refresh_token" {
+			http.Error(w, "oops", http.StatusBadGateway)
+			return true
+		}
+		return false
+	}})
+	server := serverOf(as, nil)
+	store := loggedIn(t, server)
+	age(t, store, server, 30*time.Second)
+	client, _ := clientFor(t, store, server)
+	wantStatus(t, client, server, "{}", http.StatusOK)
+	wantStatus(t, client, server, "{}", http.StatusOK)
+}
+
+// A server that refuses every token does not have one refreshed for each request.
+func TestServerThatRefusesEveryToken(t *testing.T) {
+	t.Parallel()
+	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Wrap: func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path == "/mcp" && r.Header.Get("Authorization") != "" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return true
+		}
+		return false
+	}})
+	server := serverOf(as, nil)
+	client, _ := clientFor(t, loggedIn(t, server), server)
+	for range 20 {
+		wantStatus(t, client, server, "{}", http.StatusUnauthorized)
+	}
+	if got := as.Count("refresh"); got > 2 {
+		t.Errorf("%d refreshes", got)
+	}
+}
+
+func TestOneRefreshForAllRequests(t *testing.T) {
+	t.Parallel()
+	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{})
+	server := serverOf(as, nil)
+	client, _ := clientFor(t, loggedIn(t, server), server)
+	wantStatus(t, client, server, "{}", http.StatusOK)
+	for range 5 {
+		before := as.Count("refresh")
+		as.Expire()
+		var all sync.WaitGroup
+		for range 50 {
+			all.Go(func() {
+				if resp := post(t, client, server, "{}"); resp.StatusCode != http.StatusOK {
+					t.Errorf("status %d", resp.StatusCode)
+				}
+			})
+		}
+		all.Wait()
+		if got := as.Count("refresh") - before; got != 1 {
+			t.Errorf("%d refreshes, want 1", got)
+		}
+		break // the next would come within renewPause
+	}
+	if as.Count("reuse") != 0 {
+		t.Error("a refresh token was used twice")
+	}
+}
+
+// A caller that gives up does not end the refresh for the others.
+func TestRefreshOutlivesItsFirstCaller(t *testing.T) {
+	t.Parallel()
+	began, goOn := make(chan struct{}), make(chan struct{})
+	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Wrap: func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path == "/token" && r.ParseForm() == nil && r.Form.Get("grant_type") == "refresh_token" {
+			close(began)
+			<-goOn
+		}
+		return false
+	}})
+	server := serverOf(as, nil)
+	store := loggedIn(t, server)
+	age(t, store, server, -time.Second)
+	client, session := clientFor(t, store, server)
+	ctx, cancel := context.WithCancel(deadline(t))
+	go func() { <-began; cancel() }()
+	if _, err := session.token(ctx); !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v", err)
+	}
+	close(goOn)
+	wantStatus(t, client, server, "{}", http.StatusOK)
+	if as.Count("refresh") != 1 || as.Count("reuse") != 0 {
+		t.Errorf("%d refreshes, %d reuses", as.Count("refresh"), as.Count("reuse"))
+	}
+}
+
+const helperDir = "OAUTH_TEST_DIR"
+
+// helper is a process that uses a login of the store in dir: it makes requests all
+// at once when it is told to, and says how they ended.
+func helper(dir string) {
+	server := schema.Server{Name: "web", Transport: schema.StreamableHTTP, URL: os.Getenv("OAUTH_TEST_URL")}
+	client := &http.Client{Transport: NewSessions(Options{Store: NewStore(dir)}).For(server).Transport(http.DefaultTransport)}
+	var line string
+	_, _ = fmt.Scanln(&line)
+	statuses := make([]int, 50)
+	var all sync.WaitGroup
+	for i := range statuses {
+		all.Go(func() {
+			resp, err := client.Post(server.URL, "application/json", strings.NewReader("{}"))
+			if err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				return
+			}
+			resp.Body.Close()
+			statuses[i] = resp.StatusCode
+		})
+	}
+	all.Wait()
+	_ = json.NewEncoder(os.Stdout).Encode(statuses)
+}
+
+// Eight processes of fifty requests each, at the end of a token and with refresh
+// tokens that are good once: one refresh, no login lost.
+func TestOneRefreshForAllProcesses(t *testing.T) {
+	t.Parallel()
+	const processes = 8
+	for name, expire := range map[string]func(*mcptest.AuthServer, *Store, schema.Server){
+		"expired": func(_ *mcptest.AuthServer, store *Store, server schema.Server) { age(t, store, server, -time.Second) },
+		"refused": func(as *mcptest.AuthServer, _ *Store, _ schema.Server) { as.Expire() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			as := mcptest.NewAuthServer(t, mcptest.AuthOptions{})
+			server := serverOf(as, nil)
+			store := loggedIn(t, server)
+			for round := range 3 {
+				expire(as, store, server)
+				before := as.Count("refresh")
+				var all sync.WaitGroup
+				for range processes {
+					all.Go(func() {
+						cmd := exec.CommandContext(deadline(t), os.Args[0])
+						cmd.Env = append(os.Environ(), helperDir+"="+store.dir, "OAUTH_TEST_URL="+server.URL)
+						cmd.Stdin = strings.NewReader("go\n")
+						cmd.Stderr = os.Stderr
+						out, err := cmd.Output()
+						if err != nil {
+							t.Error(err)
+						}
+						if n := strings.Count(string(out), "200"); n != 50 {
+							t.Errorf("%d of 50 requests worked: %s", n, out)
+						}
+					})
+				}
+				all.Wait()
+				if got := as.Count("refresh") - before; got != 1 {
+					t.Errorf("round %d: %d refreshes, want 1", round, got)
+				}
+			}
+			if as.Count("reuse") != 0 || as.Count("authorize") != 1 {
+				t.Errorf("%d refresh tokens used twice, %d logins", as.Count("reuse"), as.Count("authorize"))
+			}
+		})
+	}
+}
+
+func TestClientCredentials(t *testing.T) {
+	t.Parallel()
+	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Client: "machine", Key: "key of machine", Scopes: []string{"read"}, NoRegistration: true})
+	server := serverOf(as, &schema.Auth{Grant: schema.GrantClientCredentials, ClientID: "machine", ClientSecret: "key of machine"})
+	store := NewStore(t.TempDir() + "/logins")
+	client, _ := clientFor(t, store, server)
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			if resp := post(t, client, server, "{}"); resp.StatusCode != http.StatusOK {
+				t.Errorf("status %d", resp.StatusCode)
+			}
+		})
+	}
+	all.Wait()
+	if got := as.Count("machine"); got != 1 {
+		t.Errorf("%d logins, want 1", got)
+	}
+	if asked := as.Asked(); asked[0] != "read" {
+		t.Errorf("asked for %q", asked)
+	}
+	if _, err := os.Stat(store.dir); !errors.Is(err, os.ErrNotExist) {
+		t.Error("something was kept")
+	}
+
+	server.Auth = &schema.Auth{Grant: schema.GrantClientCredentials, ClientID: "machine", ClientSecret: "not its key", Scope: "read write"}
+	client, session := clientFor(t, store, server)
+	resp := wantStatus(t, client, server, "{}", http.StatusUnauthorized)
+	if hint := session.Hint(resp); !strings.Contains(hint, `check the client`) {
+		t.Errorf("hint %q", hint)
+	}
+	server.Auth.ClientSecret = "key of machine"
+	client, _ = clientFor(t, store, server)
+	wantStatus(t, client, server, "{}", http.StatusOK)
+	if asked := as.Asked(); asked[len(asked)-1] != "read write" {
+		t.Errorf("asked for %q", asked)
+	}
+}

@@ -1,0 +1,227 @@
+package oauth
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	zalando "github.com/zalando/go-keyring"
+
+	"dynmcp/schema"
+)
+
+var aKey = Key{Server: "web", Resource: "https://web.example.test/mcp"}
+
+func aLogin() *Login {
+	return &Login{
+		Server: "web", Issuer: "https://auth.example.test", Resource: "https://web.example.test/mcp", ClientID: "client",
+		TokenURL: "https://auth.example.test/token", Issued: time.Now(), Expires: time.Now().Add(time.Hour), Scopes: []string{"read"},
+		Secrets: Secrets{AccessToken: "access-s3cret", RefreshToken: "refresh-s3cret", ClientSecret: "client-s3cret", RegistrationToken: "registration-s3cret"},
+	}
+}
+
+func files(t *testing.T, dir string) []byte {
+	t.Helper()
+	var all []byte
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(append(all, e.Name()...), text...)
+	}
+	return all
+}
+
+// withKeyring gives the test a keyring, the library's own mock, which is one for
+// the process: such tests are not parallel.
+func withKeyring(t *testing.T) {
+	t.Setenv("DYNMCP_KEYRING", "on")
+	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nowhere")
+	zalando.MockInit()
+}
+
+func TestStoreWithAndWithoutKeyring(t *testing.T) {
+	for _, sealed := range []bool{false, true} {
+		if sealed {
+			withKeyring(t)
+		}
+		s := NewStore(filepath.Join(t.TempDir(), "deep", "logins"))
+		if l, err := s.Load(aKey); l != nil || err != nil {
+			t.Errorf("got %v, %v of nothing", l, err)
+		}
+		want := aLogin()
+		if err := s.Save(aKey, want); err != nil {
+			t.Fatal(err)
+		}
+		got, err := NewStore(s.dir).Load(aKey) // as another process does
+		if err != nil || got == nil || got.Secrets != want.Secrets || got.TokenURL != want.TokenURL || !got.Expires.Equal(want.Expires) {
+			t.Errorf("sealed %t: got %+v, %v", sealed, got, err)
+		}
+		if peeked, err := s.Peek(aKey); err != nil || !peeked.HasToken || !peeked.Renews || peeked.Secrets != (Secrets{}) {
+			t.Errorf("peeked %+v, %v", peeked, err)
+		}
+		if open := bytes.Contains(files(t, s.dir), []byte("s3cret")); open == sealed {
+			t.Errorf("sealed %t: secrets are readable: %t", sealed, open)
+		}
+		if place := s.Place(); strings.Contains(place, "sealed") != sealed {
+			t.Errorf("place: %s", place)
+		}
+		if runtime.GOOS != "windows" {
+			for path, mode := range map[string]os.FileMode{s.dir: 0o700, filepath.Join(s.dir, aKey.file()): 0o600} {
+				if info, err := os.Stat(path); err != nil || info.Mode().Perm() != mode {
+					t.Errorf("%s: %v, %v", path, info.Mode(), err)
+				}
+			}
+		}
+		for _, want := range []bool{true, false} {
+			if was, err := s.Delete(aKey); was != want || err != nil {
+				t.Errorf("deleted %t, %v", was, err)
+			}
+		}
+	}
+}
+
+func TestLoginsAreKeptApart(t *testing.T) {
+	t.Parallel()
+	s := NewStore(t.TempDir() + "/logins")
+	entry := schema.Server{Name: "web", URL: "https://web.example.test/mcp"}
+	if err := s.Save(KeyOf(entry), aLogin()); err != nil {
+		t.Fatal(err)
+	}
+	for name, other := range map[string]schema.Server{
+		"another name":   {Name: "other", URL: entry.URL},
+		"another origin": {Name: "web", URL: "https://web.example.test:8443/mcp"},
+		"another scheme": {Name: "web", URL: "http://web.example.test/mcp"},
+		"another path":   {Name: "web", URL: "https://web.example.test/other"},
+		"another client": {Name: "web", URL: entry.URL, Auth: &schema.Auth{ClientID: "mine"}},
+	} {
+		if l, err := s.Load(KeyOf(other)); l != nil || err != nil {
+			t.Errorf("%s has the login: %v", name, err)
+		}
+	}
+	entry.Auth = &schema.Auth{Scope: "more"}
+	if l, err := s.Load(KeyOf(entry)); l == nil || err != nil {
+		t.Errorf("another scope loses the login: %v", err)
+	}
+}
+
+func TestFilesThatAreNoLogins(t *testing.T) {
+	t.Parallel()
+	s := NewStore(t.TempDir() + "/logins")
+	if err := s.Save(aKey, aLogin()); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(s.dir, aKey.file())
+	for _, text := range []string{"", "{", "[]", "null", `{"version":2,"login":{},"secrets":{"access_token":"x"}}`} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if l, err := s.Load(aKey); l != nil || err != nil {
+			t.Errorf("%q: got %v, %v", text, l, err)
+		}
+	}
+}
+
+func TestFilesOfOthersAreRefused(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("there are no modes")
+	}
+	s := NewStore(t.TempDir() + "/logins")
+	if err := s.Save(aKey, aLogin()); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(s.dir, aKey.file())
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Load(aKey); err == nil || !strings.Contains(err.Error(), "mode 0644") {
+		t.Errorf("a file that all can read: %v", err)
+	}
+	target := filepath.Join(t.TempDir(), "target")
+	if err := errors.Join(os.WriteFile(target, nil, 0o600), os.Remove(path), os.Symlink(target, path)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Load(aKey); err == nil {
+		t.Error("a link was followed")
+	}
+	if err := errors.Join(os.Remove(path), os.Chmod(s.dir, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Save(aKey, aLogin()); err == nil || !strings.Contains(err.Error(), "mode 0755") {
+		t.Errorf("a directory that all can read: %v", err)
+	}
+}
+
+// Who can write the file cannot have the secrets in it sent elsewhere.
+func TestSealBindsTheEndpoints(t *testing.T) {
+	withKeyring(t)
+	s := NewStore(t.TempDir() + "/logins")
+	if err := s.Save(aKey, aLogin()); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(s.dir, aKey.file())
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = bytes.ReplaceAll(text, []byte("https://auth.example.test/token"), []byte("https://evil.example.test/token"))
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := s.Load(aKey); l != nil || err != nil {
+		t.Errorf("got %+v, %v", l, err)
+	}
+}
+
+func TestKeyringThatWasEmptied(t *testing.T) {
+	withKeyring(t)
+	s := NewStore(t.TempDir() + "/logins")
+	if err := s.Save(aKey, aLogin()); err != nil {
+		t.Fatal(err)
+	}
+	zalando.MockInit()
+	if l, err := NewStore(s.dir).Load(aKey); l != nil || err != nil {
+		t.Errorf("got %v, %v: want no login", l, err)
+	}
+	zalando.MockInitWithError(errors.New("locked"))
+	if _, err := NewStore(s.dir).Load(aKey); err == nil || !strings.Contains(err.Error(), "locked") {
+		t.Errorf("a keyring that fails: %v", err)
+	}
+	// What was sealed stays so while the process knows the key.
+	if err := s.Save(aKey, aLogin()); err != nil || bytes.Contains(files(t, s.dir), []byte("s3cret")) {
+		t.Errorf("saved in the open: %v", err)
+	}
+}
+
+// Processes that make the first login at the same time use one key.
+func TestOneKeyForAll(t *testing.T) {
+	withKeyring(t)
+	dir := t.TempDir() + "/logins"
+	keys := []Key{{Server: "a"}, {Server: "b"}, {Server: "c"}, {Server: "d"}}
+	var all sync.WaitGroup
+	for _, key := range keys {
+		all.Go(func() {
+			if err := NewStore(dir).Save(key, aLogin()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	for _, key := range keys {
+		if l, err := NewStore(dir).Load(key); l == nil || err != nil {
+			t.Errorf("the login of %s is lost: %v", key.Server, err)
+		}
+	}
+}
