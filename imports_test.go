@@ -35,6 +35,7 @@ var mayImport = map[string][]string{
 	"dynmcp/bench/pump":                {"dynmcp/bench/internal/pipes"},
 	"dynmcp/bench/upstream":            {"dynmcp/bench/internal/pipes"},
 	"dynmcp/bench/soak":                {"dynmcp/bench/internal/stacks"},
+	"dynmcp/bench/savings":             {"dynmcp/internal/mcptest", "dynmcp/schema", "dynmcp/transports/upstream"},
 	"dynmcp/internal/mcptest":          {},
 	"dynmcp/internal/mcptest/fakemcp":  {},
 }
