@@ -75,7 +75,7 @@ func TestShape(t *testing.T) {
 }
 
 // noDefault are the keys that mean nothing when left out, or must not be.
-var noDefault = strings.Fields(`$schema mcp mcpServers servers tree defaults catalog gateway
+var noDefault = strings.Fields(`$schema host mcp mcpServers servers tree defaults catalog gateway
 	transport type description load command cwd url auth client_id client_secret scope
 	summary max_output_chars timeout example_args path source dir listen debug_listen token`)
 
@@ -204,7 +204,6 @@ func TestSchemaRefuses(t *testing.T) {
 		"no url":                     `{"mcp": {"a": {"url": "nowhere"}}}`,
 		"an empty client id":         `{"mcp": {"a": {"url": "https://a.test", "auth": {"client_id": ""}}}}`,
 		"a blank client id":          `{"mcp": {"a": {"url": "https://a.test", "auth": {"client_id": "  "}}}}`,
-		"no client id":               `{"mcp": {"a": {"url": "https://a.test", "auth": {"scope": "x"}}}}`,
 		"an unknown key of auth":     `{"mcp": {"a": {"url": "https://a.test", "auth": {"client_id": "x", "redirect_uri": "x"}}}}`,
 		"an unknown transport":       `{"mcp": {"a": {"transport": "http", "url": "https://a.test"}}}`,
 		"type under mcp":             `{"mcp": {"a": {"type": "stdio", "command": "x"}}}`,
