@@ -121,6 +121,7 @@ var titles = []struct{ check, title string }{
 
 func (d *doctor) examine(ctx context.Context, noStart bool) {
 	d.checkConfig()
+	d.checkLogins()
 	for _, s := range enabled(d.cfg) {
 		if s.Transport == schema.Stdio {
 			d.checkCommand(s)

@@ -11,11 +11,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"dynmcp/schema"
+	"dynmcp/transports/oauth"
 	"dynmcp/transports/upstream"
 )
 
@@ -62,6 +64,19 @@ func (d *doctor) checkConfig() {
 	for _, w := range d.cfg.Warnings {
 		d.add(finding{Check: aboutConfig, Level: warning, Text: w})
 	}
+}
+
+// checkLogins says where logins are kept, if a server may want one.
+func (d *doctor) checkLogins() {
+	if !slices.ContainsFunc(enabled(d.cfg), oauth.Applies) {
+		return
+	}
+	store, err := loginStore()
+	if err != nil {
+		d.addError(aboutConfig, "", err)
+		return
+	}
+	d.add(finding{Check: aboutConfig, Level: fine, Text: "logins are kept " + store.Place()})
 }
 
 // desktopPath is the PATH of programs that macOS starts from the Dock or the

@@ -106,6 +106,10 @@ func TestLoginWhileAHostIsServed(t *testing.T) {
 			}
 			contains(t, printed, "Logged in to web, with the scopes offline_access read.")
 			contains(t, use(host, "web/echo", `{"text":"hi"}`).Raw, "hi")
+			listed, _ := verb(t, env, "ls", "-c", config)
+			if !strings.Contains(listed, "oauth: logged in (expires in ") {
+				t.Errorf("ls:\n%s", listed)
+			}
 
 			// At the end of the token it is renewed, without anybody.
 			as.Expire()

@@ -2,15 +2,16 @@ package main
 
 import (
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
+	"time"
 
 	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 
 	"dynmcp/internal/redact"
 	"dynmcp/schema"
+	"dynmcp/transports/oauth"
 )
 
 // endpointWidth is how much of a command line or address a list shows.
@@ -109,12 +110,21 @@ func authorization(s schema.Server) string {
 	if s.Transport == schema.Stdio {
 		return "n/a"
 	}
-	for name := range s.Headers {
-		if http.CanonicalHeaderKey(name) == "Authorization" {
-			return "header"
+	var login *oauth.Login
+	if store, err := loginStore(); err == nil {
+		if login, err = store.Peek(oauth.KeyOf(s)); err != nil {
+			return "oauth: " + err.Error()
 		}
 	}
-	return "none"
+	switch {
+	case !oauth.Applies(s) && login == nil:
+		return "header"
+	case !oauth.Applies(s):
+		return "oauth: " + login.State(time.Now()) + " (header also set)"
+	case s.Auth != nil && s.Auth.Grant == schema.GrantClientCredentials:
+		return "oauth: client credentials"
+	}
+	return "oauth: " + login.State(time.Now())
 }
 
 // origin returns where a server is written, and the files whose entries of the same

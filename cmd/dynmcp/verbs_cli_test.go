@@ -34,6 +34,7 @@ func TestVerbs(t *testing.T) {
 			env.Setenv("PATH", path)
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // a second for each command otherwise
 			env.Setenv("HOME", env.WorkDir)
+			env.Setenv("DYNMCP_KEYRING", "off")
 			env.Setenv("DYNMCP", mcptest.Dynmcp(t))
 			env.Setenv("FAKE_DIR", filepath.Dir(mcptest.Fake(t)))
 			env.Setenv("OPEN_URL", open.URL)

@@ -163,10 +163,31 @@ func (f *Flow) scopes(named []string, before *Login) []string {
 	return all
 }
 
-// challenge asks the server without a token, for what it says of its login. One
-// that does not want a login for that may still have metadata of one.
+// challenge asks the server without a token, for what it says of its login. Some
+// let everybody initialize and ask for a login after that; one that never does may
+// still have metadata of one.
 func (f *Flow) challenge(ctx context.Context) (*http.Response, error) {
-	method, body := http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"dynmcp","version":"login"}}}`
+	client := http.Client{
+		Timeout:       requestTime,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	first, err := f.ask(ctx, &client, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"dynmcp","version":"login"}}}`, "")
+	if err != nil {
+		return nil, fmt.Errorf("ask the server what login it wants: %w", withoutURL(err))
+	}
+	if first.StatusCode == http.StatusOK && f.Server.Transport != schema.SSE {
+		then, err := f.ask(ctx, &client, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`, first.Header.Get("Mcp-Session-Id"))
+		if err == nil && then.StatusCode == http.StatusUnauthorized {
+			return then, nil
+		}
+	}
+	return first, nil
+}
+
+// ask sends a message, with the headers of the config, and returns the answer's
+// header.
+func (f *Flow) ask(ctx context.Context, client *http.Client, message, session string) (*http.Response, error) {
+	method, body := http.MethodPost, message
 	if f.Server.Transport == schema.SSE {
 		method, body = http.MethodGet, ""
 	}
@@ -181,13 +202,13 @@ func (f *Flow) challenge(ctx context.Context) (*http.Response, error) {
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	client := http.Client{
-		Timeout:       requestTime,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	if session != "" {
+		req.Header.Set("Mcp-Session-Id", session)
+		req.Header.Set("Mcp-Protocol-Version", "2025-11-25")
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("ask the server what login it wants: %w", withoutURL(err))
+		return nil, err
 	}
 	resp.Body.Close()
 	resp.Body = http.NoBody

@@ -1,9 +1,11 @@
 package oauth
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -33,6 +35,7 @@ func TestLogin(t *testing.T) {
 		"resource metadata below its path":          {server: mcptest.AuthOptions{Resource: "path"}},
 		"resource metadata at the root":             {server: mcptest.AuthOptions{Resource: "root"}},
 		"a challenge that cannot be read":           {server: mcptest.AuthOptions{Resource: "path", Wrap: malformedChallenge}},
+		"a server that lets all initialize":         {server: mcptest.AuthOptions{Scopes: []string{"read"}, Wrap: openInitialize}, scopes: "read"},
 		"no resource metadata":                      {server: mcptest.AuthOptions{Resource: "none"}},
 		"no metadata at all":                        {server: mcptest.AuthOptions{Resource: "none", Metadata: "none"}},
 		"iss":                                       {server: mcptest.AuthOptions{Iss: "right"}},
@@ -72,6 +75,20 @@ func TestLogin(t *testing.T) {
 			}
 		})
 	}
+}
+
+func openInitialize(w http.ResponseWriter, r *http.Request) bool {
+	if r.URL.Path != "/mcp" {
+		return false
+	}
+	body, _ := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	if bytes.Contains(body, []byte("initialize")) {
+		w.Header().Set("Mcp-Session-Id", "s")
+		fmt.Fprint(w, "{}")
+		return true
+	}
+	return false
 }
 
 func malformedChallenge(w http.ResponseWriter, r *http.Request) bool {

@@ -80,6 +80,8 @@ func (s *Session) renewOnce(ctx context.Context, refused string) (string, error)
 	if token, enough := s.enough(l, refused); enough {
 		return token, nil
 	}
+	own := *l // others read what load published
+	l = &own
 	err = s.refresh(ctx, l)
 	switch {
 	case errors.Is(err, errRelogin):

@@ -93,7 +93,7 @@ type Session struct {
 
 	mu        sync.Mutex
 	read      bool      // whether the store was asked
-	login     *Login    // nil if there is none
+	login     *Login    // nil if there is none; it is never changed, only replaced
 	renewedAt time.Time // the last refresh, or login of a machine, by this process
 	retryAt   time.Time // no refresh before, the last one failed
 	failures  int

@@ -89,6 +89,39 @@ func (l *Login) fresh(now time.Time) bool {
 	return l.AccessToken != "" && (l.Expires.IsZero() || now.Add(margin).Before(l.Expires))
 }
 
+// State says in a few words what Peek found, "not logged in" of nil.
+func (l *Login) State(now time.Time) string {
+	switch {
+	case l == nil || !l.HasToken && !l.Renews:
+		return "not logged in"
+	case len(l.Wanted) > 0:
+		return "logged in, more scopes wanted"
+	case l.Expires.IsZero() || l.Renews && now.After(l.Expires):
+		return "logged in"
+	case now.After(l.Expires):
+		return "login expired"
+	}
+	return fmt.Sprintf("logged in (expires in %s)", inWords(l.Expires.Sub(now)))
+}
+
+// inWords returns a duration as people say it, in at most two units.
+func inWords(d time.Duration) string {
+	hours, minutes := int(d.Hours()), int(d.Minutes())
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case hours == 0:
+		return fmt.Sprintf("%dm", minutes)
+	case hours < 24 && minutes%60 == 0:
+		return fmt.Sprintf("%dh", hours)
+	case hours < 24:
+		return fmt.Sprintf("%dh %dm", hours, minutes%60)
+	case hours%24 == 0:
+		return fmt.Sprintf("%dd", hours/24)
+	}
+	return fmt.Sprintf("%dd %dh", hours/24, hours%24)
+}
+
 // valid reports whether the access token has not expired, as far as is known.
 func (l *Login) valid(now time.Time) bool {
 	return l.AccessToken != "" && (l.Expires.IsZero() || now.Before(l.Expires))

@@ -225,3 +225,26 @@ func TestOneKeyForAll(t *testing.T) {
 		}
 	}
 }
+
+func TestStateOfALogin(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for want, l := range map[string]*Login{
+		"not logged in":                 nil,
+		"not logged in ":                {Expires: now},
+		"logged in":                     {HasToken: true},
+		"logged in ":                    {HasToken: true, Renews: true, Expires: now.Add(-time.Second)},
+		"login expired":                 {HasToken: true, Expires: now.Add(-time.Second)},
+		"logged in, more scopes wanted": {HasToken: true, Wanted: []string{"x"}},
+		"logged in (expires in 59s)":    {HasToken: true, Expires: now.Add(59*time.Second + 900*time.Millisecond)},
+		"logged in (expires in 47m)":    {HasToken: true, Renews: true, Expires: now.Add(47*time.Minute + 30*time.Second)},
+		"logged in (expires in 1h)":     {HasToken: true, Expires: now.Add(time.Hour)},
+		"logged in (expires in 1h 1m)":  {HasToken: true, Expires: now.Add(61 * time.Minute)},
+		"logged in (expires in 1d)":     {HasToken: true, Expires: now.Add(24 * time.Hour)},
+		"logged in (expires in 1d 1h)":  {HasToken: true, Expires: now.Add(25*time.Hour + 10*time.Minute)},
+	} {
+		if got := l.State(now); got != strings.TrimSpace(want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
