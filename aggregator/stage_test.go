@@ -184,6 +184,7 @@ func (a *actor) introduce() {
 		return
 	case a.introduction != "":
 		a.send(a.message(`{"id":"first","method":"tools/list","params":{"_meta":{$HOST}}}`))
+		time.Sleep(settling) // the next host comes second, also where it matters who is first
 	default:
 		a.send(a.message(fmt.Sprintf(`{"id":"first","method":"initialize","params":{"protocolVersion":%q,"capabilities":%s,"clientInfo":{"name":"host","version":"1"}}}`, a.version, a.capabilities)))
 		time.Sleep(settling)
