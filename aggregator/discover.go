@@ -43,7 +43,7 @@ const (
 
 	discoverInput = `{"type":"object","properties":{` +
 		`"tool_name":{"type":"string","description":"Name of a tool. Returns its definition."},` +
-		`"full":{"type":"boolean","description":"With tool_name: large output schemas too."},` +
+		`"full":{"type":"boolean","description":"Nothing is cut: large output schemas, instructions of a server."},` +
 		`"query":{"type":"string","description":"Search words. Returns the best-matching tools."},` +
 		`"server":{"type":"string","description":"Name of a server. Returns the list of its tools."},` +
 		`"limit":{"type":"integer","minimum":1,"description":"Maximum number of entries."},` +
@@ -115,7 +115,7 @@ func (a *Aggregator) discovered(s *session, in discovery) json.RawMessage {
 	if !ok {
 		return errorResult(a.unknownServer(view, in.server))
 	}
-	page, _ := view.Page(server, in.offset, in.limit)
+	page, _ := view.Page(server, in.offset, in.limit, in.full)
 	return textResult(page.Text)
 }
 

@@ -109,6 +109,10 @@ func (a *Aggregator) notShown(name string) *wire.Error {
 	if t := meant(a.catalog.View(), name); t != nil && a.exposes(schema.ExposeDiscover) {
 		return invalid("Unknown tool: %s. Call it through use_tool: {\"tool_name\": %s, \"tool_input\": {…}}", name, wire.Quote(t.Name))
 	}
+	view := a.catalog.View()
+	if info, ok := view.Server(view.ServerOf(name)); ok && info.Down != "" {
+		return invalid("Unknown tool: %s. Its server %s could not be started: %s", name, info.Called, info.Down)
+	}
 	return invalid("Unknown tool: %s", name)
 }
 

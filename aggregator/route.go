@@ -73,7 +73,13 @@ func (a *Aggregator) notFound(to target) *wire.Error {
 	if !a.offers(to.capability) {
 		return &wire.Error{Code: wire.CodeMethodNotFound, Message: "no server has " + to.capability}
 	}
-	return to.unknown
+	names := a.catalog.View().NotLoaded()
+	if names == "" {
+		return to.unknown
+	}
+	unknown := *to.unknown
+	unknown.Message += ". Servers not loaded yet, which may have it: " + names
+	return &unknown
 }
 
 // candidates returns the upstreams to ask about a target that none is known to

@@ -19,7 +19,7 @@ func many(n int) *Listing {
 func TestPageOfEverything(t *testing.T) {
 	c := office()
 	note(c, "aws-docs", "(run: dynmcp login aws-docs)")
-	p, ok := c.View().Page("", 0, 0)
+	p, ok := c.View().Page("", 0, 0, false)
 	if !ok || p.Next != 0 {
 		t.Errorf("got %v, next %d", ok, p.Next)
 	}
@@ -32,7 +32,7 @@ func TestPageOfOneServerHasItsInstructionsOnce(t *testing.T) {
 	v := one(Server{Name: "s"}, l)
 	var out strings.Builder
 	for offset := 0; ; {
-		p, _ := v.Page("s", offset, 2)
+		p, _ := v.Page("s", offset, 2, false)
 		out.WriteString(p.Text + "\n---\n")
 		if offset = p.Next; offset == 0 {
 			break
@@ -42,15 +42,42 @@ func TestPageOfOneServerHasItsInstructionsOnce(t *testing.T) {
 }
 
 func TestPageOfUnloadedServerSaysHowToLoad(t *testing.T) {
-	p, ok := office().View().Page("chrome", 0, 0)
+	p, ok := office().View().Page("chrome", 0, 0, false)
 	if !ok {
 		t.Fatal("not known")
 	}
 	golden(t, "page_unloaded", p.Text)
 }
 
+func TestCutInstructionsAreShownInFull(t *testing.T) {
+	for _, bare := range []bool{false, true} {
+		l := tools("a", "First")
+		l.Instructions = strings.Repeat("long ", 1000) + "end"
+		v := one(Server{Name: "s", Bare: bare}, l)
+		how := `[Cut: discover_tool {"server": "s", "full": true} shows all.]`
+		if bare {
+			how = `[Cut: discover_tool {"full": true} shows all.]`
+		}
+		short, _ := v.Page("s", 0, 0, false)
+		whole, _ := v.Page("s", 0, 0, true)
+		if !strings.Contains(short.Text, how) || strings.Contains(short.Text, "long end") || !strings.Contains(whole.Text, l.Instructions+"\n\n") {
+			t.Errorf("short: %s\nwhole: %s", short.Text, whole.Text)
+		}
+	}
+}
+
+func TestFoundSaysThatThereIsMore(t *testing.T) {
+	v := one(Server{Name: "s"}, many(25))
+	if s := v.Found("thing", 0); !strings.HasSuffix(s, "\n15 more have a word of it: a larger \"limit\" shows them.") {
+		t.Error(s)
+	}
+	if s := v.Found("thing", 25); strings.Contains(s, "more") {
+		t.Error(s)
+	}
+}
+
 func TestPageOfUnknownServer(t *testing.T) {
-	if _, ok := New().View().Page("x", 0, 0); ok {
+	if _, ok := New().View().Page("x", 0, 0, false); ok {
 		t.Error("known")
 	}
 }
@@ -65,7 +92,7 @@ func TestPagesCoverEverythingOnceAndStaySmall(t *testing.T) {
 		for _, limit := range []int{0, 1, 7, 1 << 30} {
 			seen := map[string]bool{}
 			for offset := 0; ; {
-				p, _ := v.Page(server, offset, limit)
+				p, _ := v.Page(server, offset, limit, false)
 				if len(p.Text) > pageBytes+500 {
 					t.Fatalf("limit %d: a page of %d bytes", limit, len(p.Text))
 				}
@@ -87,7 +114,7 @@ func TestPagesCoverEverythingOnceAndStaySmall(t *testing.T) {
 			}
 		}
 	}
-	if p, _ := v.Page("s", 5000, 0); !strings.Contains(p.Text, "there are 1300") {
+	if p, _ := v.Page("s", 5000, 0, false); !strings.Contains(p.Text, "there are 1300") {
 		t.Error(p.Text)
 	}
 }

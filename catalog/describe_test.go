@@ -193,7 +193,7 @@ func TestSingleWrapNamesNoServer(t *testing.T) {
 	l := many(300)
 	l.Info = json.RawMessage(`{"name":"mcp-files","version":"1"}`)
 	v := one(Server{Name: "npx", Bare: true}, l)
-	page, _ := v.Page("", 0, 0)
+	page, _ := v.Page("", 0, 0, false)
 	for _, s := range []string{v.Describe(2048), v.Describe(300), v.Instructions(2048), v.Unknown("tool_9999"), v.Unknown("npx/x"), v.UnknownServer("name"), page.Text} {
 		if strings.Contains(strings.ReplaceAll(s, "Unknown tool: npx/x", ""), "npx") || strings.Contains(s, `{"server"`) || strings.Contains(s, "server/tool") {
 			t.Errorf("it can be taken for the name of a server:\n%s", s)

@@ -12,13 +12,17 @@ func (v *View) Found(query string, limit int) string {
 	if limit <= 0 {
 		limit = 10
 	}
-	found := v.Find(query, min(limit, pageTools))
+	all := v.Find(query, len(v.tools))
+	found := all[:min(limit, pageTools, len(all))]
 	var text strings.Builder
 	for _, m := range found {
 		text.WriteString(m.Tool.line(lineWidth) + "\n")
 	}
 	if len(found) == 0 {
 		fmt.Fprintf(&text, "No tool matches %s. discover_tool with no argument lists all.\n", escape(shown(query)))
+	}
+	if more := len(all) - len(found); more > 0 && len(found) < pageTools {
+		fmt.Fprintf(&text, "%d more have a word of it: a larger \"limit\" shows them.\n", more)
 	}
 	for i, p := range v.candidates(query, len(found) == 0) {
 		if i == 0 {

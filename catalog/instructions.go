@@ -10,7 +10,7 @@ const (
 		`({"server": "name"}) and shows definitions. A server that does not run is started when it is used.`
 	introBare = `The tools of %s are called through use_tool. discover_tool lists them, finds them and shows their definitions.`
 
-	ownCut = "\n[Cut to fit: discover_tool with no argument shows these instructions whole.]"
+	ownCut = "\n[Cut to fit: discover_tool {\"full\": true} shows these instructions whole.]"
 )
 
 // Instructions returns the text for the instructions of initialize, in at most

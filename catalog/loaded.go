@@ -45,7 +45,7 @@ type list struct {
 }
 
 func (p *part) answer() *answer {
-	a := &answer{p: p, own: instructions(p.info.Instructions)}
+	a := &answer{p: p, own: p.shortInstructions()}
 	a.lists = [4]list{{key: "tools", what: "tool"}, {key: "resources", what: "resource"},
 		{key: "resource_templates", what: "resource template"}, {key: "prompts", what: "prompt"}}
 	for _, t := range p.tools {

@@ -154,8 +154,8 @@ func TestFilteredToolIsUnknownEverywhere(t *testing.T) {
 	v := one(s, tools("secret_tool", "Steals a secret", "open", "Opens a door"))
 	_, byName := v.Tool("s/secret_tool")
 	_, byDirect := v.Direct("s__secret_tool")
-	page, _ := v.Page("s", 0, 0)
-	all, _ := v.Page("", 0, 0)
+	page, _ := v.Page("s", 0, 0, false)
+	all, _ := v.Page("", 0, 0, false)
 	loaded := v.Loaded("s")
 	for what, text := range map[string]string{
 		"describe": v.Describe(0), "page": page.Text, "all": all.Text, "loaded": loaded,

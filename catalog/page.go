@@ -22,8 +22,9 @@ type Page struct {
 // Page lists the tools of one server, or with "" the servers; in single-wrap
 // mode that is the tools of the one there is. It starts at the entry numbered
 // offset and has at most limit entries, 0 meaning 100, and fewer if they are
-// long. It is false if no such server is offered.
-func (v *View) Page(server string, offset, limit int) (Page, bool) {
+// long. The server's own instructions are cut to 2,048 characters unless they are
+// wanted in full. It is false if no such server is offered.
+func (v *View) Page(server string, offset, limit int, full bool) (Page, bool) {
 	if limit <= 0 {
 		limit = pageTools
 	}
@@ -35,7 +36,7 @@ func (v *View) Page(server string, offset, limit int) (Page, bool) {
 		}
 	}
 	if p != nil {
-		b.about(p, offset <= 0)
+		b.about(p, offset <= 0, full)
 		return b.page(offset), true
 	}
 	b.total, b.line = len(v.parts), func(i int) string { return "- " + v.parts[i].line(v.parts[i].intro) }
@@ -80,24 +81,31 @@ type pageBuilder struct {
 
 // about has the page list one server's tools, under what it is and, on the first
 // page, what it says about itself.
-func (b *pageBuilder) about(p *part, first bool) {
+func (b *pageBuilder) about(p *part, first, full bool) {
 	b.head = p.line(p.described) + "\n"
 	b.empty = "No tools."
 	if !p.info.Loaded {
 		b.empty = "Its tools are not known yet."
 	}
 	if first && p.info.Instructions != "" {
-		b.head += "\nInstructions of this server:\n" + instructions(p.info.Instructions) + "\n\n"
+		own := p.shortInstructions()
+		if full {
+			own = strings.TrimSpace(clean(p.info.Instructions))
+		}
+		b.head += "\nInstructions of this server:\n" + own + "\n\n"
 	}
 	b.total, b.line = len(p.tools), func(i int) string { return p.tools[i].line(lineWidth) }
 }
 
-// instructions cuts an upstream's instructions to what an answer holds.
-func instructions(s string) string {
-	const more = "\n[cut]"
-	s = strings.TrimSpace(clean(s))
+// shortInstructions are the upstream's instructions, cut to what an answer holds.
+func (p *part) shortInstructions() string {
+	s := strings.TrimSpace(clean(p.info.Instructions))
 	if units(s) <= ownWords {
 		return s
+	}
+	more := fmt.Sprintf("\n[Cut: discover_tool {\"server\": %s, \"full\": true} shows all.]", quote(p.server.Name))
+	if p.server.Bare {
+		more = "\n[Cut: discover_tool {\"full\": true} shows all.]"
 	}
 	return prefix(s, ownWords-units(more)) + more
 }

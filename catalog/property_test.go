@@ -115,12 +115,12 @@ func TestPropertyAnswersAreValidJSONAndBounded(t *testing.T) {
 					t.Fatalf("%d bytes: %s", len(text), text)
 				}
 			}
-			page, _ := v.Page(info.Name, rapid.IntRange(-1, 40).Draw(t, "offset"), rapid.IntRange(0, 40).Draw(t, "limit"))
+			page, _ := v.Page(info.Name, rapid.IntRange(-1, 40).Draw(t, "offset"), rapid.IntRange(0, 40).Draw(t, "limit"), false)
 			if page.Text == "" {
 				t.Fatal("empty")
 			}
 		}
-		page, _ := v.Page("", 0, 0)
+		page, _ := v.Page("", 0, 0, false)
 		if found := v.Found(drawText(t, "query"), 0); page.Text == "" || found == "" {
 			t.Fatal("empty")
 		}

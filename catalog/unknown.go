@@ -225,6 +225,9 @@ func (v *View) notListed(end string) string {
 	return s
 }
 
+// NotLoaded names the servers that are not loaded yet, "" if there are none.
+func (v *View) NotLoaded() string { return joinServers(v.lazy) }
+
 func joinNames(tools []*Tool, most int) string {
 	var list []string
 	for _, t := range tools[:min(most, len(tools))] {

@@ -68,6 +68,25 @@ func TestBareNamesAreUnknownInConfigMode(t *testing.T) {
 	contains(t, use(host, "echo", nil).Text(), "Unknown tool: echo", "Did you mean: alpha/echo", `Call it by its name: use_tool {"tool_name": "alpha/echo", "tool_input": {…}}`)
 }
 
+func TestWhatIsNotKnownMayBeOfAServerNotLoaded(t *testing.T) {
+	t.Parallel()
+	host := serve(t, fake(t, "alpha"), deferred(t, "later", "Later"))
+	contains(t, host.Call("resources/read", `{"uri":"fake://later/text"}`).Text(), "Unknown resource: fake://later/text. Servers not loaded yet, which may have it: later")
+	contains(t, host.Call("prompts/get", `{"name":"later.greet"}`).Text(), "Unknown prompt: later.greet. Servers not loaded yet, which may have it: later")
+}
+
+func TestDirectToolOfAServerThatDoesNotStartSaysWhy(t *testing.T) {
+	t.Parallel()
+	gone := entry{name: "gone", fields: map[string]any{"command": "no-such-command-anywhere"}}
+	host := mcptest.StartDynmcp(t, "-c", mcptest.Config(t, document([]entry{gone, fake(t, "alpha")}, `"expose": ["direct"]`)))
+	greet(host)
+	m := host.Tool("gone__x", `{}`)
+	contains(t, m.Text(), "Unknown tool: gone__x. Its server gone could not be started: ", "no-such-command-anywhere")
+	if m.Code() != -32602 {
+		t.Errorf("got %s", m.Raw)
+	}
+}
+
 // A definition does no harm, so names are read as they are meant. A call is made
 // by no name but the tool's own: hosts and their guards decide by that.
 func TestOtherSpellingsAreUnderstoodAndNotCalled(t *testing.T) {
