@@ -191,6 +191,12 @@ func (c *forwardedCall) shownResult(r *host.Request, conn *upstream.Conn, result
 	case "tools/call":
 		switch {
 		case conn.Era() == transports.Handshake && wire.Get(c.route.params, "task") != nil:
+			if wire.Get(result, "task") != nil {
+				p, host := c.peer, c.session.peer
+				conn.KeepProgress(&c.Call, func(params json.RawMessage) {
+					host.Notify("notifications/progress", p.shownRelation(params))
+				})
+			}
 			return c.peer.shownID(result, "task", "taskId"), nil
 		case conn.Era() == transports.Handshake || !wire.EqualString(wire.Get(result, "resultType"), "task"):
 		case declaredTasks(wire.Get(r.Meta, transports.MetaCapabilities), r.Era) == catalog.StatelessTasks:

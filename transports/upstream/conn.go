@@ -119,6 +119,7 @@ type Conn struct {
 	eraMeta   [][2]string            // what every request to it says in _meta then
 
 	calls    pending        // what we ask the upstream
+	tasks    taskProgress   // of calls that it made tasks of
 	requests serverRequests // what the upstream asks us
 	health   health
 	junk     atomic.Int64 // lines that were no message

@@ -115,6 +115,10 @@ func (c *Conn) handleProgress(params json.RawMessage) {
 			call.timer.Reset(c.server.Timeout)
 		}
 	})
+	if task, ok := c.tasks.of(id); call == nil && ok {
+		task.notify(wire.Set(params, "progressToken", task.token))
+		return
+	}
 	if call == nil || call.token.Len == 0 {
 		c.log.Debug("progress of nothing in flight", "token", string(token))
 		return

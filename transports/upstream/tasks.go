@@ -1,0 +1,50 @@
+package upstream
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"sync"
+)
+
+// maxTasks is of how many tasks the progress is passed on, the newest ones.
+const maxTasks = 256
+
+// taskProgress says who wants to know the progress of calls that were answered with a
+// task: their tokens are good for as long as the task (MCP 2025-11-25, "Tasks").
+type taskProgress struct {
+	mu   sync.Mutex
+	list []taskToken // oldest first
+}
+
+type taskToken struct {
+	id     int64           // ours, of the call
+	token  json.RawMessage // the host's
+	notify func(params json.RawMessage)
+}
+
+// KeepProgress has notify called with the progress of a call that was answered with a
+// task, under the token that the call's params carried, if they did. It is called where
+// the answer is delivered; notify must not block.
+func (c *Conn) KeepProgress(call *Call, notify func(params json.RawMessage)) {
+	if call.token.Len == 0 {
+		return
+	}
+	p := &c.tasks
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.list = append(p.list, taskToken{call.id, bytes.Clone(call.token.In(call.Params)), notify})
+	if len(p.list) > maxTasks {
+		p.list = slices.Clone(p.list[1:])
+	}
+}
+
+func (p *taskProgress) of(id int64) (t taskToken, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.IndexFunc(p.list, func(t taskToken) bool { return t.id == id })
+	if i < 0 {
+		return taskToken{}, false
+	}
+	return p.list[i], true
+}
