@@ -21,7 +21,7 @@ var httpScenarios = []scenario{
 // callingHTTP measures the scenarios whose name holds only, from pipes to an
 // upstream over HTTP. The pump is then httppump.
 func callingHTTP(bin binaries, only string, rounds int) error {
-	upstream := exec.Command(bin.upstream, "-http")
+	upstream := exec.Command(bin.httpupstream)
 	upstream.Stderr = os.Stderr
 	stdin, err := upstream.StdinPipe()
 	if err != nil {

@@ -125,14 +125,14 @@ func allocations() error {
 
 // binaries are the paths of what is measured.
 type binaries struct {
-	dynmcp, upstream, pump, httppump, sdkpair, dir string
-	also                                           []variant
+	dynmcp, upstream, httpupstream, pump, httppump, sdkpair, dir string
+	also                                                         []variant
 }
 
 func build(dir string) (binaries, error) {
 	b := binaries{dir: dir}
 	for pkg, path := range map[string]*string{
-		"./cmd/dynmcp": &b.dynmcp, "./bench/upstream": &b.upstream, "./bench/pump": &b.pump, "./bench/httppump": &b.httppump, "./bench/sdkpair": &b.sdkpair,
+		"./cmd/dynmcp": &b.dynmcp, "./bench/upstream": &b.upstream, "./bench/httpupstream": &b.httpupstream, "./bench/pump": &b.pump, "./bench/httppump": &b.httppump, "./bench/sdkpair": &b.sdkpair,
 	} {
 		*path = filepath.Join(dir, filepath.Base(pkg))
 		cmd := exec.Command("go", "build", "-o", *path, pkg)

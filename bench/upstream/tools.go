@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 
+	"dynmcp/bench/internal/echo"
 	"dynmcp/bench/internal/pipes"
 )
 
@@ -37,7 +38,7 @@ func serveTools(count int) {
 		case bytes.Contains(head, []byte(`"tools/list"`)):
 			fetched++
 			copy(list[version:], fmt.Sprintf("R%04d", fetched%10000)) // it has changed
-			_ = w.Add(append(append([]byte(`{"jsonrpc":"2.0","id":`), between(head, `"id":`, ",}")...), `,"result":{"tools":[`...))
+			_ = w.Add(append(append([]byte(`{"jsonrpc":"2.0","id":`), echo.Between(head, `"id":`, ",}")...), `,"result":{"tools":[`...))
 			_ = w.Add(list)
 			_ = w.Add([]byte("]}}\n"))
 			if changing {
@@ -47,12 +48,12 @@ func serveTools(count int) {
 			changing = !changing
 			text := strconv.Itoa(fetched)
 			fetched = 0
-			_ = w.Add(append(append([]byte(`{"jsonrpc":"2.0","id":`), between(head, `"id":`, ",}")...), `,"result":{"content":[{"type":"text","text":"`+text+`"}]}}`+"\n"...))
+			_ = w.Add(append(append([]byte(`{"jsonrpc":"2.0","id":`), echo.Between(head, `"id":`, ",}")...), `,"result":{"content":[{"type":"text","text":"`+text+`"}]}}`+"\n"...))
 			if changing {
 				announce()
 			}
 		default:
-			for _, part := range answer(bytes.Clone(line)) {
+			for _, part := range echo.Answer(bytes.Clone(line)) {
 				_ = w.Add(part)
 			}
 		}

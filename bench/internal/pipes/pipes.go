@@ -28,7 +28,16 @@ type Reader struct {
 // if it is to.
 func NewReader(file *os.File, wide bool) *Reader {
 	prepare(file, wide)
-	return &Reader{file: file, buf: make([]byte, 4*capacity)}
+	return &Reader{file: file, buf: make([]byte, room(wide))}
+}
+
+// room is how much a Reader or Writer takes at first. A program with pipes as they
+// are is to start at once, and the kernel clears memory by the 2 MB.
+func room(wide bool) int {
+	if wide {
+		return 4 * capacity
+	}
+	return capacity / 4
 }
 
 // Next returns the next line with its newline. The caller may change it, until it
@@ -57,7 +66,7 @@ func (r *Reader) fill() error {
 	if r.searched == 0 {
 		r.start, r.end = 0, 0
 	}
-	if len(r.buf)-r.end < capacity/2 {
+	if len(r.buf)-r.end < min(capacity/2, len(r.buf)/4) {
 		buf := r.buf
 		if r.searched > len(buf)/2 {
 			buf = make([]byte, 2*len(buf))
@@ -85,7 +94,7 @@ type Writer struct {
 // if it is to.
 func NewWriter(file *os.File, wide bool) *Writer {
 	prepare(file, wide)
-	return &Writer{file: file, short: make([]byte, 0, 2*capacity)}
+	return &Writer{file: file, short: make([]byte, 0, room(wide)/2)}
 }
 
 // Add adds to what Flush writes.

@@ -1,3 +1,5 @@
+// Command httpupstream is the server of ../upstream over HTTP, a program of its own
+// because net/http makes every start of a program longer.
 package main
 
 import (
@@ -7,11 +9,12 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+
+	"dynmcp/bench/internal/echo"
 )
 
-// serveHTTP is the same server over HTTP. It prints its URL, and ends with its
-// stdin.
-func serveHTTP() {
+// main prints the server's URL. It ends with its stdin.
+func main() {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		log.Fatal(err)
@@ -34,7 +37,7 @@ func handle(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	parts := answer(body)
+	parts := echo.Answer(body)
 	if parts[0] == nil {
 		w.WriteHeader(http.StatusAccepted)
 		return
