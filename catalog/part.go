@@ -92,7 +92,7 @@ func newPart(s Server, x *index, down string, taken map[string]*Tool, follows Ta
 		p.info.Down = fold(down)
 	}
 	if p.intro = p.described; p.intro == "" {
-		p.intro = p.saysOfItself()
+		p.intro = p.saysOfItself(ownLine)
 	}
 	for _, t := range p.tools {
 		p.names = append(p.names, escape(t.Leaf))
@@ -104,15 +104,16 @@ func newPart(s Server, x *index, down string, taken map[string]*Tool, follows Ta
 // it is for, where the operator has not said it.
 const ownLine = 80
 
-// saysOfItself is the first line in which a server says more than its name.
-func (p *part) saysOfItself() string {
+// saysOfItself is the first line in which a server says more than its name, in at
+// most so many UTF-16 units.
+func (p *part) saysOfItself(most int) string {
 	texts := []string{p.info.Instructions}
 	for _, member := range []string{"description", "title"} {
 		text, _ := wire.Text(wire.Get(p.info.Info, member))
 		texts = append(texts, text)
 	}
 	for _, text := range texts {
-		line := summary(strings.TrimLeft(text, "#*>- \t\r\n"), ownLine)
+		line := summary(strings.TrimLeft(text, "#*>- \t\r\n"), most)
 		says := false
 		words(line, func(w string) {
 			says = says || !stopWords[w] && !serverWords[w] && !slices.Contains(p.terms, w)

@@ -171,3 +171,18 @@ func markReferences(n *node) {
 		markReferences(m.value)
 	}
 }
+
+// Written returns the servers of a config file as they are written: references to
+// variables stay, and nothing else is read. The name is for errors.
+func Written(name string, data []byte) ([]Server, error) {
+	r := &reading{src: &source{name: name, data: data}, positions: map[string]pos{}, layered: true}
+	root, failure := r.src.parse()
+	if failure != nil {
+		return nil, Errors{failure}
+	}
+	r.root = root
+	r.hostDocument(root)
+	markReferences(root)
+	doc := r.decodeDocument(root)
+	return doc.serversInOrder(r), nil
+}

@@ -25,6 +25,8 @@ type editedFile struct {
 
 	mode    fs.FileMode // of the file
 	newMode fs.FileMode // of a file that is made; 0 leaves it to the user's umask
+
+	keepAll bool // a backup is never overwritten
 }
 
 // openConfig reads the config file that is named, or else the one found in the
@@ -105,7 +107,36 @@ func (f *editedFile) name() string {
 	return f.path
 }
 
-func (f *editedFile) backup() string { return f.path + ".bak" }
+// backup returns where the old text is kept. With keepAll that is the first of .bak,
+// .bak.1, .bak.2 … that is free or has this very text.
+func (f *editedFile) backup() string {
+	path := f.path + ".bak"
+	for i := 1; f.keepAll; i++ {
+		text, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && bytes.Equal(text, f.old) {
+			break
+		}
+		path = fmt.Sprintf("%s.bak.%d", f.path, i)
+	}
+	return path
+}
+
+// backups returns the texts that are kept beside a file with keepAll, the oldest
+// first.
+func (f *editedFile) backups() [][]byte {
+	var all [][]byte
+	for i := 0; ; i++ {
+		path := f.path + ".bak"
+		if i > 0 {
+			path = fmt.Sprintf("%s.bak.%d", f.path, i)
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return all
+		}
+		all = append(all, text)
+	}
+}
 
 // write replaces the text that was read, unless it has changed since. The old text
 // is kept in a file beside it.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 
 	"dynmcp/cmd/dynmcp/internal/hosts"
@@ -24,6 +26,7 @@ type importFlags struct {
 	write   bool
 	force   bool
 	vars    bool
+	lazy    bool
 }
 
 func importCommand() *cobra.Command {
@@ -38,28 +41,35 @@ without a name, all of them.
 
 Values that may be secrets are shown as ***. With --vars they are not copied into
 the config: ${NAME} takes their place, and they go to the .env file beside it, which
-only you can read. A file that a host owns, like Claude Code's .mcp.json, is written
+only you can read. With --lazy each server is started once, and described by what it
+says of itself, so that later it starts only when it is needed.
+
+A file that a host owns, like Claude Code's .mcp.json, is written
 only if -c names it.`,
 		Example: `  dynmcp import
   dynmcp import claude-desktop --write
   dynmcp import cursor --server github --vars --write
+  dynmcp import --lazy --vars --write
   dynmcp import codex --from old-config.toml`,
 		ValidArgs: hosts.Names(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return runImport(stdout(cmd), stderr(cmd), args, flags)
+			return interruptibly(cmd, func(ctx context.Context) error {
+				return runImport(ctx, stdout(cmd), stderr(cmd), args, flags)
+			})
 		},
 	}
 	f := cmd.Flags()
 	f.StringVarP(&flags.config, "config", "c", "", "the config `file` to add to (default: the one in the working directory, or a new mcp.json)")
 	f.StringVar(&flags.from, "from", "", "read this `file` of a host")
 	f.StringArrayVar(&flags.servers, "server", nil, "take only the server of this `name`; may be repeated")
+	f.BoolVar(&flags.lazy, "lazy", false, "start each server once, and propose a description of what it says of itself")
 	f.BoolVar(&flags.vars, "vars", false, "put ${NAME} in place of secrets, and these into the .env file beside the config")
 	f.BoolVar(&flags.force, "force", false, "replace servers that the config already has")
 	f.BoolVar(&flags.write, "write", false, "write the config")
 	return cmd
 }
 
-func runImport(out, errOut *terminal, names []string, flags importFlags) error {
+func runImport(ctx context.Context, out, errOut *terminal, names []string, flags importFlags) error {
 	servers, err := readServers(errOut, names, flags)
 	if err != nil {
 		return err
@@ -82,7 +92,7 @@ func runImport(out, errOut *terminal, names []string, flags importFlags) error {
 	if err != nil {
 		return err
 	}
-	text, imported, err := addServers(errOut, file, servers, env, flags)
+	text, imported, err := addServers(ctx, errOut, file, servers, env, flags)
 	if err != nil {
 		return err
 	}
@@ -231,7 +241,7 @@ func selectServers(all []hosts.Server, names []string) ([]hosts.Server, error) {
 
 // addServers returns the text of the config with the servers added, and those that
 // were. It reports why others were not.
-func addServers(errOut *terminal, file *editedFile, servers []hosts.Server, env *variablesFile, flags importFlags) ([]byte, []hosts.Server, error) {
+func addServers(ctx context.Context, errOut *terminal, file *editedFile, servers []hosts.Server, env *variablesFile, flags importFlags) ([]byte, []hosts.Server, error) {
 	text := file.old
 	if !file.exists() {
 		text = emptyConfig(file.path, "./"+schemaFile, false)
@@ -259,6 +269,15 @@ func addServers(errOut *terminal, file *editedFile, servers []hosts.Server, env 
 			errOut.printf("%s from %s is left out: %s\n", s.Name, s.File, why)
 			continue
 		}
+		added = append(added, s)
+	}
+	if flags.lazy {
+		if err := describeServers(ctx, errOut, file.path, added); err != nil {
+			return nil, nil, err
+		}
+	}
+	for i := range added {
+		s := &added[i]
 		if flags.vars {
 			s.MoveSecrets(env.Variables)
 		} else {
@@ -267,9 +286,54 @@ func addServers(errOut *terminal, file *editedFile, servers []hosts.Server, env 
 		if text, err = schema.SetServer(file.path, text, s.Server); err != nil {
 			return nil, nil, err
 		}
-		added = append(added, s)
 	}
 	return text, added, nil
+}
+
+// describeServers starts the servers once, as they would be in the config of this
+// path, and proposes a description for each that has none. One that does not start
+// stays without.
+func describeServers(ctx context.Context, errOut *terminal, config string, servers []hosts.Server) error {
+	text := []byte("{}")
+	var err error
+	var names []string
+	for _, s := range servers {
+		if s.Description != "" || s.Disabled {
+			continue
+		}
+		if text, err = schema.SetServer("servers.json", text, s.Server); err != nil {
+			return err
+		}
+		names = append(names, s.Name)
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	cfg, err := schema.LoadText(filepath.Join(filepath.Dir(config), "servers.json"), text, schema.LoadOptions{})
+	if err != nil {
+		return err
+	}
+	secrets.Add(cfg.Secrets()...)
+	on := target{cfg: cfg, errOut: errOut}
+	h, failed, err := on.start(ctx, names...)
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	if err := context.Cause(ctx); err != nil {
+		return interrupted(err)
+	}
+	view := h.agg.View()
+	for i := range servers {
+		s := &servers[i]
+		switch {
+		case failed[s.Name] != nil:
+			s.Notes = append(s.Notes, "it did not start, and has no description: "+explain(failed[s.Name], 0).text)
+		case slices.Contains(names, s.Name):
+			s.Description = view.Proposal(s.Name)
+		}
+	}
+	return nil
 }
 
 // printNotes prints what the user should know of the servers.
@@ -284,25 +348,32 @@ func printNotes(errOut *terminal, servers []hosts.Server) {
 // printNextSteps says what is left to do after servers were imported into a file:
 // describe them, let a host start dynmcp, and take the originals out of the hosts.
 func printNextSteps(errOut *terminal, file *editedFile, servers []hosts.Server) {
-	var eager, files []string
-	in := map[string][]string{}
+	var eager, commands []string
 	for _, s := range servers {
-		if !s.Lazy() {
+		if !s.Lazy() && !s.Disabled {
 			eager = append(eager, s.Name)
 		}
-		if in[s.File] == nil {
-			files = append(files, s.File)
+		command := "dynmcp install " + s.Host.Name + " -c " + shellescape.Quote(file.path) + " --take-over"
+		switch user, err := s.Host.UserFile(); {
+		case err == nil && sameFile(s.File, user):
+		case s.File == filepath.FromSlash(s.Host.Project):
+			command += " --project"
+		default:
+			command += " --file " + shellescape.Quote(s.File)
 		}
-		in[s.File] = append(in[s.File], s.Key)
+		if !slices.Contains(commands, command) {
+			commands = append(commands, command)
+		}
 	}
 	errOut.printf("What is left to do:\n")
 	if len(eager) > 0 {
-		errOut.printf("- %s without a description start with every host: %s. Give each a \"description\" that says what\n"+
-			"  it does and when to use it, and it starts only when it is needed\n", count(len(eager), "server"), strings.Join(eager, ", "))
+		errOut.printf("- %s without a description start with every host: %s. Give each a \"description\" that says what it does and when to use it, "+
+			"and it starts only when it is needed; dynmcp import --lazy --force proposes them\n", count(len(eager), "server"), strings.Join(eager, ", "))
+	} else {
+		errOut.printf("- read the descriptions: they are all that a model knows of a server before it is used\n")
 	}
-	errOut.printf("- put dynmcp into your host: dynmcp install HOST -c %s\n", file.path)
-	errOut.printf("- take the originals out of the hosts, which would have every tool twice:\n")
-	for _, path := range files {
-		errOut.printf("  %s: %s\n", path, strings.Join(in[path], ", "))
+	errOut.printf("- put dynmcp into the hosts, and take the originals out of them, which would have every tool twice:\n")
+	for _, command := range commands {
+		errOut.printf("  %s\n", command)
 	}
 }

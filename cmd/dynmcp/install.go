@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/diff"
@@ -25,6 +26,7 @@ type installFlags struct {
 	name      string
 	file      string
 	project   bool
+	takeOver  bool
 	uninstall bool
 	yes       bool
 }
@@ -39,9 +41,14 @@ func installCommand() *cobra.Command {
 
 It shows what it would change and asks. --yes writes without asking; without a
 terminal to ask on, nothing is written unless --yes is given. Everything else in
-the file stays as it is, and the old file is kept with the suffix .bak. Values
-that may be secrets are shown as ***.`,
+the file stays as it is, and the old file is kept with the suffix .bak, or .bak.1
+and so on: no backup is overwritten. Values that may be secrets are shown as ***.
+
+--take-over also takes out of the host what dynmcp's config has, as import put it
+there: otherwise the model has every tool twice. --uninstall gives the old file
+back, to the byte if nothing else has changed it since.`,
 		Example: `  dynmcp install claude-code -c mcp.json
+  dynmcp install cursor -c mcp.json --take-over
   dynmcp install cursor --project --yes
   dynmcp install codex --uninstall`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -65,7 +72,8 @@ that may be secrets are shown as ***.`,
 	f.StringVar(&flags.name, "name", "dynmcp", "the `name` that dynmcp has in the host")
 	f.StringVar(&flags.file, "file", "", "the host's `file`, if it is not where it usually is")
 	f.BoolVar(&flags.project, "project", false, "write the host's file of this project, not the user's")
-	f.BoolVar(&flags.uninstall, "uninstall", false, "remove dynmcp from the host")
+	f.BoolVar(&flags.takeOver, "take-over", false, "take the servers out of the host that dynmcp's config has")
+	f.BoolVar(&flags.uninstall, "uninstall", false, "remove dynmcp from the host, and give it back what was taken over")
 	f.BoolVarP(&flags.yes, "yes", "y", false, "write without asking")
 	return cmd
 }
@@ -104,7 +112,7 @@ func runInstall(cmd *cobra.Command, h hosts.Host, flags installFlags) error {
 	if err != nil {
 		return err
 	}
-	file.newMode = 0o600 // hosts keep secrets in these files
+	file.newMode, file.keepAll = 0o600, true // hosts keep secrets in these files
 	text, err := editHost(stderr(cmd), h, file, flags)
 	if err != nil {
 		return err
@@ -136,7 +144,7 @@ func runInstall(cmd *cobra.Command, h hosts.Host, flags installFlags) error {
 // editHost returns the text of the host's file with dynmcp in it, or without.
 func editHost(errOut *terminal, h hosts.Host, file *editedFile, flags installFlags) ([]byte, error) {
 	if flags.uninstall {
-		return h.Remove(file.path, file.old, flags.name)
+		return giveBack(errOut, h, file, flags)
 	}
 	command, err := os.Executable()
 	if err != nil {
@@ -167,7 +175,66 @@ func editHost(errOut *terminal, h hosts.Host, file *editedFile, flags installFla
 	if env != "" {
 		args = append(args, "-e", env)
 	}
-	return h.Set(file.path, file.old, flags.name, command, args)
+	text := file.old
+	if flags.takeOver {
+		if text, err = takeOver(errOut, h, file, flags.name, config); err != nil {
+			return nil, err
+		}
+	}
+	return h.Set(file.path, text, flags.name, command, args)
+}
+
+// takeOver returns the host's text without the servers that the config has.
+func takeOver(errOut *terminal, h hosts.Host, file *editedFile, name, config string) ([]byte, error) {
+	servers, err := writtenServers(config)
+	if err != nil {
+		return nil, err
+	}
+	text, taken, left, err := h.TakeOver(file.path, file.old, name, servers)
+	if err != nil {
+		return nil, err
+	}
+	if len(taken) > 0 {
+		errOut.printf("Taken over by %s: %s\n", config, strings.Join(taken, ", "))
+	}
+	if len(left) > 0 {
+		errOut.printf("Not in %s as %s has them, and left: %s\nTo have them there: dynmcp import %s --write -c %s\n",
+			config, h.Title, strings.Join(left, ", "), h.Name, config)
+	}
+	return text, nil
+}
+
+// writtenServers returns the servers of a config as they are written, without a value
+// for any variable.
+func writtenServers(config string) ([]schema.Server, error) {
+	data, err := os.ReadFile(config)
+	if err != nil {
+		return nil, err
+	}
+	return schema.Written(config, data)
+}
+
+// giveBack returns the host's text as it was before dynmcp was put into it.
+func giveBack(errOut *terminal, h hosts.Host, file *editedFile, flags installFlags) ([]byte, error) {
+	if !file.exists() {
+		return nil, nil
+	}
+	had := map[string]bool{}
+	if servers, err := h.Read(file.path); err == nil {
+		for _, s := range servers {
+			if i := slices.Index(s.Args, "-c"); s.Key == flags.name && i >= 0 && i+1 < len(s.Args) {
+				written, _ := writtenServers(s.Args[i+1]) // none, if the config is gone
+				for _, w := range written {
+					had[w.Name] = true
+				}
+			}
+		}
+	}
+	text, given, err := h.GiveBack(file.path, file.old, flags.name, file.backups(), func(name string) bool { return had[name] })
+	if len(given) > 0 {
+		errOut.printf("Given back to %s: %s\n", h.Title, strings.Join(given, ", "))
+	}
+	return text, err
 }
 
 // envForHost returns the file that a host's dynmcp is to read variables from, "" if

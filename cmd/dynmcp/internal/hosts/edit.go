@@ -80,7 +80,7 @@ func (h Host) Remove(path string, text []byte, name string) ([]byte, error) {
 var validName = regexp.MustCompile(schema.NamePattern)
 
 func (h Host) editTOML(path string, text []byte, name string, body []string) ([]byte, error) {
-	if !validName.MatchString(name) {
+	if body != nil && !validName.MatchString(name) {
 		return nil, fmt.Errorf("%q cannot be the name of a table; use lower-case letters, digits and hyphens", name)
 	}
 	edited, err := setTOML(text, []string{h.key, name}, body)

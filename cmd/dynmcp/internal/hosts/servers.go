@@ -110,6 +110,7 @@ func (c *commandLine) UnmarshalJSON(data []byte) error {
 // A Server is one that a host has, as a config of dynmcp would have it.
 type Server struct {
 	schema.Server
+	Host  Host     // whose it is
 	File  string   // where it was read
 	Key   string   // what it is called there
 	Notes []string // what the user should know about it
@@ -121,7 +122,13 @@ func (h Host) Read(path string) ([]Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries, order, err := h.entries(path, data)
+	return h.parse(path, data, true)
+}
+
+// parse returns the servers of a host's file. With projects, they include those that
+// Claude Code keeps in its user's file for the project in the working directory.
+func (h Host) parse(path string, data []byte, projects bool) ([]Server, error) {
+	entries, order, err := h.entries(path, data, projects)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +148,7 @@ func (h Host) Read(path string) ([]Server, error) {
 			s.Disabled = true
 			s.note("%s does not use it: its mcp says so", h.Title)
 		}
-		s.File = path
+		s.Host, s.File = h, path
 		servers = append(servers, s)
 	}
 	return servers, nil
@@ -169,7 +176,7 @@ func (h Host) unused(path string, data []byte, names []string) map[string]bool {
 }
 
 // entries returns the servers of a file as JSON, and their names in order.
-func (h Host) entries(path string, data []byte) (map[string]json.RawMessage, []string, error) {
+func (h Host) entries(path string, data []byte, projects bool) (map[string]json.RawMessage, []string, error) {
 	if h.isTOML() {
 		return tomlEntries(path, data)
 	}
@@ -177,7 +184,7 @@ func (h Host) entries(path string, data []byte) (map[string]json.RawMessage, []s
 	var order []string
 	paths := [][]string{h.path(path, data)}
 	// Claude Code keeps servers of a project under its directory, and they win.
-	if dir, err := os.Getwd(); err == nil && h.Name == "claude-code" {
+	if dir, err := os.Getwd(); err == nil && projects && h.Name == "claude-code" {
 		paths = slices.Insert(paths, 0, []string{"projects", dir, h.key})
 	}
 	for _, keys := range paths {

@@ -79,6 +79,26 @@ func setTOML(data []byte, path []string, body []string) ([]byte, error) {
 	return out, checkOnlyChanged(data, out, path)
 }
 
+// appendTable returns data with the table at path of another file, and the tables in
+// it, at its end.
+func appendTable(data, from []byte, path []string) ([]byte, error) {
+	statements, err := tomlStatements(from)
+	if err != nil {
+		return nil, errors.New("the file is not TOML")
+	}
+	lines := strings.SplitAfter(string(from), "\n")
+	begin, end := tomlTable(statements, lines, path)
+	if begin < 0 {
+		return data, nil
+	}
+	table := strings.TrimRight(strings.Join(lines[begin:end], ""), "\n") + "\n"
+	out := strings.TrimRight(string(data), "\n")
+	if out != "" {
+		out += "\n\n"
+	}
+	return []byte(out + table), checkOnlyChanged(data, []byte(out+table), path)
+}
+
 // tomlTable returns the lines of a table and of the tables in it, from its header to
 // its last value; from is -1 if there is none.
 func tomlTable(statements []tomlStatement, lines []string, path []string) (from, to int) {

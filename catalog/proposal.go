@@ -1,0 +1,34 @@
+package catalog
+
+import "strings"
+
+// Bounds of a proposed description, in UTF-16 units: of what the server says, and of
+// the names of its tools.
+const (
+	proposedWords = 160
+	proposedTools = 120
+)
+
+// Proposal returns a description for a listed server, made of what it says of
+// itself: the first sentence of its instructions, its own description or title, and
+// where that is little the names of its tools. It is "" for a server that is not
+// listed, or has nothing to say.
+func (v *View) Proposal(server string) string {
+	p := v.server[server]
+	if p == nil || p.index == nil {
+		return ""
+	}
+	text := p.saysOfItself(proposedWords)
+	if units(text) >= ownLine/2 || len(p.tools) == 0 {
+		return text
+	}
+	var names []string
+	for _, t := range p.tools {
+		names = append(names, t.Leaf)
+	}
+	tools := "Tools: " + cut(strings.Join(names, ", "), proposedTools)
+	if text == "" {
+		return tools
+	}
+	return strings.TrimRight(text, ".") + ". " + tools
+}

@@ -1,0 +1,154 @@
+package hosts
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+
+	"dynmcp/schema"
+)
+
+// TakeOver returns the text of a host's file at path without the servers that a
+// config of dynmcp has too, but for the one called name, and which they are by their
+// names in the file. Those that the config lacks, or has otherwise, are left.
+func (h Host) TakeOver(path string, text []byte, name string, config []schema.Server) (out []byte, taken, left []string, err error) {
+	if len(bytes.TrimSpace(text)) == 0 {
+		return text, nil, nil, nil
+	}
+	servers, err := h.parse(path, text, false)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	out = text
+	for _, s := range servers {
+		if s.Key == name || s.IsDynmcp() {
+			continue
+		}
+		if !slices.ContainsFunc(config, s.isTheSame) {
+			left = append(left, s.Key)
+			continue
+		}
+		if out, err = h.Remove(path, out, s.Key); err != nil {
+			return nil, nil, nil, err
+		}
+		taken = append(taken, s.Key)
+	}
+	return out, taken, left, nil
+}
+
+var anyReference = regexp.MustCompile(`\$\{[^}]*\}`)
+
+// isTheSame reports whether a server of a config starts or reaches the same as s:
+// what is a secret in one may be a reference to a variable in the other.
+func (s Server) isTheSame(other schema.Server) bool {
+	hidden := func(t schema.Server) schema.Server {
+		t = t.ReplaceSecrets(func(schema.SecretUse) string { return "***" })
+		plain := func(text string) string { return anyReference.ReplaceAllString(text, "***") }
+		t.Command, t.URL, t.Cwd = plain(t.Command), plain(t.URL), plain(t.Cwd)
+		for i, arg := range t.Args {
+			t.Args[i] = plain(arg)
+		}
+		for _, values := range []map[string]string{t.Env, t.Headers} {
+			for key, value := range values {
+				values[key] = plain(value)
+			}
+		}
+		return t
+	}
+	a, b := hidden(s.Server), hidden(other)
+	return a.Name == b.Name && a.Command == b.Command && a.URL == b.URL && a.Cwd == b.Cwd && slices.Equal(a.Args, b.Args) &&
+		equalMaps(a.Env, b.Env) && equalMaps(a.Headers, b.Headers)
+}
+
+func equalMaps(a, b map[string]string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for key, value := range a {
+		if other, ok := b[key]; !ok || other != value {
+			return false
+		}
+	}
+	return true
+}
+
+// GiveBack returns the text of a host's file as it was before dynmcp was put into it
+// as name: one of the backups, newest last, if nothing but that was changed since.
+// Otherwise dynmcp is taken out and the servers of the newest backup without it, which
+// wanted names, are put back; given are their names.
+func (h Host) GiveBack(path string, text []byte, name string, backups [][]byte, wanted func(key string) bool) (out []byte, given []string, err error) {
+	backups = slices.DeleteFunc(slices.Clone(backups), func(backup []byte) bool {
+		servers, err := h.parse(path, backup, false)
+		return err != nil || slices.ContainsFunc(servers, func(s Server) bool { return s.Key == name })
+	})
+	for _, backup := range slices.Backward(backups) {
+		if again, err := h.again(path, backup, text, name); err == nil && bytes.Equal(again, text) {
+			return backup, nil, nil
+		}
+	}
+	if out, err = h.Remove(path, text, name); err != nil {
+		return nil, nil, err
+	}
+	for _, backup := range slices.Backward(backups) {
+		servers, err := h.parse(path, backup, false)
+		if err != nil {
+			return nil, nil, err
+		}
+		now, err := h.parse(path, out, false)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, s := range servers {
+			if slices.ContainsFunc(now, func(t Server) bool { return t.Key == s.Key }) || !wanted(s.Name) {
+				continue
+			}
+			if out, err = h.putBack(path, out, backup, s.Key); err != nil {
+				return nil, nil, err
+			}
+			given = append(given, s.Key)
+		}
+		break
+	}
+	return out, given, nil
+}
+
+// again does to a backup what was done to make text of it: the servers that text
+// lacks are removed, and dynmcp is put in as it is there.
+func (h Host) again(path string, backup, text []byte, name string) ([]byte, error) {
+	old, err := h.parse(path, backup, false)
+	if err != nil {
+		return nil, err
+	}
+	now, err := h.parse(path, text, false)
+	if err != nil {
+		return nil, err
+	}
+	out := backup
+	for _, s := range old {
+		if s.Key != name && !slices.ContainsFunc(now, func(t Server) bool { return t.Key == s.Key }) {
+			if out, err = h.Remove(path, out, s.Key); err != nil {
+				return nil, err
+			}
+		}
+	}
+	i := slices.IndexFunc(now, func(s Server) bool { return s.Key == name })
+	if i < 0 {
+		return out, nil
+	}
+	if !h.isTOML() {
+		return h.putBack(path, out, text, name)
+	}
+	return h.Set(path, out, name, now[i].Command, now[i].Args)
+}
+
+// putBack returns text with a server as it is in another text of the file.
+func (h Host) putBack(path string, text, from []byte, key string) ([]byte, error) {
+	if h.isTOML() {
+		return appendTable(text, from, []string{h.key, key})
+	}
+	value, err := schema.GetJSON(path, from, append(h.path(path, from), key))
+	if err != nil {
+		return nil, err
+	}
+	return schema.SetJSON(path, text, append(h.path(path, text), key), value)
+}
