@@ -11,7 +11,7 @@
 //	  │                            it is in flight              [host/session.go]
 //	  └ Aggregator.handle          one switch on the method     [handle.go]
 //	    └ callTool                 a tool of ours, or one that a surface shows
-//	      └ useTool                which tool is meant          [discover.go]
+//	      └ useTool → use          which tool is meant          [discover.go]
 //	        └ callUpstream         is its server offered        [handle.go]
 //	          └ dispatch           is its server ready: if so
 //	            │                  no lock is held for long     [forward.go]
@@ -31,7 +31,9 @@
 // Both ways run on the goroutine that reads, which does not block. A call whose
 // server has to be started first, or which waits for one to be listed, moves to its
 // own goroutine in between (acquire, retryWhenListed). The params and the result are
-// the bytes that came; Conn.Start calls answered itself if it cannot send.
+// the bytes that came; Conn.Start calls answered itself if it cannot send. What a model
+// should hear beside the answer, such as the schema that its input did not fit, is
+// added in slips.go.
 //
 // What upstreams send unasked comes to upstream.go: their lists are fetched again,
 // their requests go to the session that has a call in flight there

@@ -19,7 +19,7 @@ const (
 	startingNote = `Still starting; use_tool works on their tools, discover_tool {"server": "name"} lists them:`
 	downNote     = `Could not be started so far; discover_tool {"server": "name"} says why:`
 
-	cutNote     = `Shortened to fit: {"server": "name"} shows a server whole.`
+	cutNote     = `Shortened to fit: discover_tool {"server": "name"} shows a server whole.`
 	cutNoteBare = `Shortened to fit: discover_tool with no argument lists all tools with what they do.`
 	packedNote  = `The names after a server are its tools: call them server/tool.`
 	moreServers = `%s more: discover_tool with no argument lists all.`
