@@ -175,8 +175,12 @@ func (a *Aggregator) upstreamChanged(u *lazy.Upstream) {
 		a.log.Warn("evicted", "upstream", status.Name, "err", status.Err)
 	case lazy.Lost:
 		a.noteFailure(u, reason(status.Err))
+		if a.wantsLogin(u.Server, status.Err) {
+			a.noteLogin(u, "(run: dynmcp login "+u.Server.Name+")")
+		}
 		a.log.Warn("lost", "upstream", status.Name, "err", status.Err)
 	case lazy.Ready:
+		a.noteLogin(u, "")
 		a.log.Info("ready", "upstream", status.Name)
 	}
 	a.sessions.markDirty()
@@ -199,6 +203,23 @@ func (a *Aggregator) noteFailure(u *lazy.Upstream, why string) {
 	defer a.reload.RUnlock()
 	if a.isCurrent(u) {
 		a.catalog.Fail(u.Server.Name, why)
+	}
+}
+
+// wantsLogin reports whether a person has to log in to a server, which failed with
+// err.
+func (a *Aggregator) wantsLogin(s schema.Server, err error) bool {
+	var failure *transports.Failure
+	machine := s.Auth != nil && s.Auth.Grant == schema.GrantClientCredentials
+	return errors.As(err, &failure) && failure.Code == transports.CodeAuthRequired && !machine && a.opts.Login(s).Transport != nil
+}
+
+// noteLogin has the catalogue say, or no longer say, that an upstream wants a login.
+func (a *Aggregator) noteLogin(u *lazy.Upstream, note string) {
+	a.reload.RLock()
+	defer a.reload.RUnlock()
+	if a.isCurrent(u) {
+		a.catalog.Note(u.Server.Name, note)
 	}
 }
 

@@ -125,6 +125,18 @@ func (c *Catalog) Fail(name, why string) {
 	c.publishLocked()
 }
 
+// Note sets what is shown after a server's line, until it is declared again.
+func (c *Catalog) Note(name, note string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.IndexFunc(c.servers, func(s Server) bool { return s.Name == name })
+	if i < 0 || c.servers[i].Note == note {
+		return
+	}
+	c.servers[i].Note = note
+	c.publishLocked()
+}
+
 // Drop forgets a server's listing and stops offering the server, until it is
 // put or declared again.
 func (c *Catalog) Drop(name string) {

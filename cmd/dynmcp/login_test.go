@@ -98,7 +98,7 @@ func TestLoginWhileAHostIsServed(t *testing.T) {
 				contains(t, m.Raw, `run \"dynmcp login web\"`)
 				contains(t, m.Raw, `not_sent`)
 			}
-			contains(t, host.Call("tools/list", nil).Raw, "Locked")
+			contains(t, catalogue(t, host), "- web: Locked (run: dynmcp login web)")
 
 			printed, err := login(t, env, "web", "-c", config)
 			if err != nil {
@@ -110,6 +110,8 @@ func TestLoginWhileAHostIsServed(t *testing.T) {
 			if !strings.Contains(listed, "oauth: logged in (expires in ") {
 				t.Errorf("ls:\n%s", listed)
 			}
+
+			lacks(t, catalogue(t, host), "dynmcp login")
 
 			// At the end of the token it is renewed, without anybody.
 			as.Expire()

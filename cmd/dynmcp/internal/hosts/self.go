@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -116,4 +117,27 @@ func isThisProgram(command string) bool {
 	a, err1 := os.Stat(path)
 	b, err2 := os.Stat(own)
 	return err1 == nil && err2 == nil && os.SameFile(a, b)
+}
+
+// withoutRelay makes the address of what it is that mcp-remote, a program that logs
+// in, leads to: dynmcp logs in itself. An entry that says more than the address
+// stays as it is.
+func (s *Server) withoutRelay() {
+	words := s.commandLine()
+	if len(words) > 0 && slices.Contains([]string{"npx", "bunx", "pnpx"}, programName(words[0])) {
+		words = words[1:]
+		for len(words) > 0 && (words[0] == "-y" || words[0] == "--yes") {
+			words = words[1:]
+		}
+	}
+	if len(words) != 2 || len(s.Env) > 0 || words[0] != "mcp-remote" && !strings.HasPrefix(words[0], "mcp-remote@") {
+		return
+	}
+	address, err := url.Parse(words[1])
+	if err != nil || address.Scheme != "https" && address.Scheme != "http" || address.Host == "" {
+		return
+	}
+	s.Transport, s.URL = "", words[1] // dynmcp finds out how it is spoken to
+	s.Command, s.Args, s.Cwd = "", nil, ""
+	s.note("mcp-remote is left out; log in once with: dynmcp login")
 }

@@ -53,3 +53,30 @@ func TestDynmcpAmongServers(t *testing.T) {
 		}
 	}
 }
+
+// What mcp-remote only logs in to becomes the address itself, for dynmcp logs in.
+func TestRelaysBecomeAddresses(t *testing.T) {
+	for line, want := range map[string]string{
+		"npx -y mcp-remote https://mcp.example.test/sse":                       "https://mcp.example.test/sse",
+		"npx mcp-remote@latest https://mcp.example.test/mcp":                   "https://mcp.example.test/mcp",
+		"mcp-remote http://localhost:8080/mcp":                                 "http://localhost:8080/mcp",
+		"bunx mcp-remote https://mcp.example.test/mcp":                         "https://mcp.example.test/mcp",
+		"npx -y mcp-remote https://mcp.example.test/mcp --header X-Key:secret": "",
+		"npx -y mcp-remote https://mcp.example.test/mcp 3334":                  "",
+		"npx -y mcp-remote": "",
+		"npx -y mcp-remote-helper https://mcp.example.test/mcp": "",
+		"npx -y other https://mcp.example.test/mcp":             "",
+		"npx -y mcp-remote ${ADDRESS}":                          "",
+	} {
+		words := strings.Fields(line)
+		s := Server{Server: schema.Server{Transport: schema.Stdio, Command: words[0], Args: words[1:]}}
+		s.withoutRelay()
+		if s.URL != want || (want == "") != (s.Command != "") || (want == "") != (len(s.Notes) == 0) {
+			t.Errorf("%s: got url %q, command %q, notes %q", line, s.URL, s.Command, s.Notes)
+		}
+	}
+	s := Server{Server: schema.Server{Command: "npx", Args: []string{"mcp-remote", "https://x.test"}, Env: map[string]string{"HTTPS_PROXY": "p"}}}
+	if s.withoutRelay(); s.URL != "" {
+		t.Error("variables were lost")
+	}
+}

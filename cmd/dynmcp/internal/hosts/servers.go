@@ -278,6 +278,7 @@ func (e *entry) server(h Host, name string) Server {
 		s.note("its login is not taken over")
 	}
 	s.unwrap()
+	s.withoutRelay()
 	s.convertReferences(h)
 	return s
 }
