@@ -32,8 +32,6 @@ func reloads(bin binaries, rounds int) error {
 	if err := os.WriteFile(config, text, 0o600); err != nil {
 		return err
 	}
-	paths := []variant{{name: "dynmcp", argv: []string{bin.dynmcp}}}
-	paths = append(paths, bin.also...)
 	fmt.Printf("\n100 B both ways, 1 in flight, beside reloads of %d tools and without, in µs\n", manyTools)
 	fmt.Printf("  %-8s %20s %20s %20s %12s %20s %10s\n", "", "p50 (least–greatest)", "p99", "p99 beside", "beside/p99", "longest beside", "reloads/s")
 	for _, v := range append([]variant{{name: "dynmcp", argv: []string{bin.dynmcp}}}, bin.also...) {
