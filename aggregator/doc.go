@@ -41,8 +41,10 @@
 // a host of the stateless era are the result of its request, which parks the call
 // (bridge.go); calls wait while the upstream has no answer to its question for the
 // roots (roots.go); and what a result asks of a host that made the handshake becomes
-// requests to it (rounds.go). announce.go notifies hosts when what they would read
-// has changed.
+// requests to it (rounds.go), as URLs that a server wants shown first become a result
+// (urls.go). Tasks keep their form within an era, and change their ids (tasks.go); log
+// levels go by request or by session (level.go). announce.go notifies hosts when what
+// they would read has changed.
 //
 // The package owns sessions (sessions.go), what is in flight between them and
 // upstreams, and the texts of failures. It never starts a process (lazy and upstream
