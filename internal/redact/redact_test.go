@@ -131,3 +131,22 @@ func TestALogger(t *testing.T) {
 		t.Errorf("got %s", b.String())
 	}
 }
+
+// Of values that are replaced again and again the newest are hidden, and the
+// redactor does not grow.
+func TestRotatedValues(t *testing.T) {
+	var r redact.Redactor
+	r.Add("fixed-secret")
+	token := func(n int) string { return fmt.Sprintf("token-number-%04d", n) }
+	for n := range 1000 {
+		r.Rotate("web", token(n), "refresh-that-stays")
+	}
+	for _, secret := range []string{"fixed-secret", "refresh-that-stays", token(999), token(998)} {
+		if got := r.String("a " + secret); got != "a "+redact.Mark {
+			t.Errorf("%s: got %q", secret, got)
+		}
+	}
+	if got := r.String(token(0)); got != token(0) {
+		t.Errorf("the oldest is still kept: %q", got)
+	}
+}
