@@ -219,7 +219,7 @@ func (a *Aggregator) resume(s *session, r *host.Request, to route) bool {
 		r.Reply(nil, staleState())
 		return true
 	}
-	c.continueWith(r, wire.Get(to.params, "inputResponses"))
+	c.continueWith(r, bytes.Clone(wire.Get(to.params, "inputResponses"))) // they are lent
 	return true
 }
 

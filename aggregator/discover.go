@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -148,6 +149,7 @@ func (a *Aggregator) useTool(s *session, r *host.Request, p callParams) {
 		r.Reply(errorResult(a.unknownTool(view, name)), nil)
 		return
 	}
+	p.all, input = bytes.Clone(p.all), bytes.Clone(input) // they are lent
 	a.spawnFor(r, func() {
 		_, release, err := a.acquire(r, u, u.Acquire)
 		if err != nil {

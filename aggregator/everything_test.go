@@ -15,7 +15,10 @@ import (
 	"dynmcp/internal/wire"
 )
 
-func TestMain(m *testing.M) { mcptest.Main(m) }
+func TestMain(m *testing.M) {
+	wire.OverwriteLent()
+	mcptest.Main(m)
+}
 
 // What the reference server answers directly and what it answers through dynmcp
 // is the same to the byte: every tool whose answers do not change from call to

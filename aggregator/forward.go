@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,8 @@ import (
 type route struct {
 	upstream *lazy.Upstream
 	params   json.RawMessage
+	lent     bool        // params are part of the host's line, until the request is handled
+	task     bool        // params ask for a task
 	asText   bool        // a failure of ours is a tool result, for the model to read
 	refused  func(error) // takes an error in the place of the host; may be nil
 	retry    bool        // it certainly did not run the first time
@@ -84,6 +87,8 @@ func (a *Aggregator) dispatch(s *session, r *host.Request, to route) {
 			Hint:  "call again when other calls have been answered"}, to.asText)
 		return
 	}
+	to.lent = r.Method == "tools/call"
+	to.task = to.lent && wire.Get(to.params, "task") != nil
 	c := &forwardedCall{agg: a, session: s, peer: a.peerOf(to.upstream), route: to, request: r}
 	c.Method, c.Params, c.NoToken, c.Peer, c.Done = r.Method, to.params, r.Meta == nil, c, c.answered
 	c.connect()
@@ -98,6 +103,7 @@ func (c *forwardedCall) connect() {
 			return
 		}
 	}
+	c.own()
 	c.agg.spawnFor(r, func() {
 		conn, release, err := c.agg.acquire(r, to.upstream, to.upstream.Acquire)
 		if err != nil {
@@ -121,10 +127,14 @@ func (c *forwardedCall) refuse(r *host.Request, err error) {
 func (c *forwardedCall) send(conn *upstream.Conn, release func()) {
 	if h := c.peer.rootsHold.Load(); h != nil {
 		release()
+		c.own()
 		c.await(h)
 		return
 	}
 	r := c.hostRequest()
+	if !conn.Copies() || conn.Era() != r.Era {
+		c.own()
+	}
 	params, err := c.session.translateEra(conn, r.Era, c.route.params)
 	if err != nil {
 		release()
@@ -142,6 +152,14 @@ func (c *forwardedCall) send(conn *upstream.Conn, release func()) {
 	c.peer.calls.add(c)
 	conn.Start(&c.Call)
 	c.withdraw() // if the host's cancel came before conn knew the call
+}
+
+// own gives the call params of its own, if they are still those of the host's line.
+func (c *forwardedCall) own() {
+	if c.route.lent {
+		c.route.params = bytes.Clone(c.route.params)
+		c.route.lent, c.Params = false, c.route.params
+	}
 }
 
 // cancel ends the call without the upstream's answer: the host wants that of r no
@@ -189,7 +207,7 @@ func (c *forwardedCall) finish(result json.RawMessage, err error) (r *host.Reque
 	release, held := c.release, -int64(len(c.route.params))
 	var questions []*question
 	if was == callParked {
-		c.outcome = &outcome{result, err, conn}
+		c.outcome = &outcome{bytes.Clone(result), err, conn} // it is lent
 		held += int64(len(result))
 	} else {
 		c.state = callDone
@@ -219,7 +237,9 @@ func (c *forwardedCall) deliver(r *host.Request, conn *upstream.Conn, result jso
 	case err == nil && r.Era == transports.Handshake && conn.Era() == transports.Stateless && mayAskForInput(r.Method) && wantsInput(result):
 		c.nextRound(r, result)
 	case err == nil:
-		c.peer.seenURIs.addFrom(result)
+		if conn.ServerInfo().Has("resources") {
+			c.peer.seenURIs.addFrom(result)
+		}
 		if result, err = c.shownResult(r, conn, result); err != nil {
 			c.agg.fail(r, err, c.route.asText)
 			return
@@ -228,6 +248,9 @@ func (c *forwardedCall) deliver(r *host.Request, conn *upstream.Conn, result jso
 	case !c.route.retry && isRepeatable(err, conn):
 		again := c.route // as a call of its own: conn.Start may not have returned yet
 		again.retry = true
+		if again.lent {
+			again.params = c.Params // a copy, unless Start has not returned yet
+		}
 		c.agg.dispatch(c.session, r, again)
 	case c.route.refused != nil:
 		c.route.refused(err)

@@ -22,6 +22,7 @@ func (a *Aggregator) handle(s *session, r *host.Request) {
 		a.serve(s, r)
 		return
 	}
+	r.Own()
 	a.spawnFor(r, func() {
 		ctx, cancel := a.contextOf(r)
 		defer cancel()

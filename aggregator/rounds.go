@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -54,6 +55,7 @@ func (c *forwardedCall) nextRound(r *host.Request, result json.RawMessage) {
 		refuse(fmt.Errorf("it asks the host again after %d rounds of questions", maxRounds))
 		return
 	}
+	result = bytes.Clone(result) // it is lent
 	requests := wire.Get(result, "inputRequests")
 	capabilities := c.session.declaration().capabilities
 	for _, request := range wire.Members(requests) {

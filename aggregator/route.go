@@ -143,6 +143,7 @@ func (a *Aggregator) retryWhenListed(s *session, r *host.Request, try func() boo
 		orElse()
 		return
 	}
+	r.Own()
 	a.spawnFor(r, func() {
 		ctx, cancel := a.contextOf(r)
 		defer cancel()

@@ -190,7 +190,7 @@ func (c *forwardedCall) shownResult(r *host.Request, conn *upstream.Conn, result
 	switch r.Method {
 	case "tools/call":
 		switch {
-		case conn.Era() == transports.Handshake && wire.Get(c.route.params, "task") != nil:
+		case conn.Era() == transports.Handshake && c.route.task:
 			if wire.Get(result, "task") != nil {
 				p, host := c.peer, c.session.peer
 				conn.KeepProgress(&c.Call, func(params json.RawMessage) {

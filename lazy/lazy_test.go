@@ -12,12 +12,16 @@ import (
 
 	"go.uber.org/goleak"
 
+	"dynmcp/internal/wire"
 	"dynmcp/schema"
 	"dynmcp/transports"
 	"dynmcp/transports/upstream"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	wire.OverwriteLent()
+	goleak.VerifyTestMain(m)
+}
 
 // A testSet is a set whose loads a test decides.
 type testSet struct {

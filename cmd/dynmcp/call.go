@@ -88,7 +88,7 @@ func callTool(ctx context.Context, conn *upstream.Conn, errOut *terminal, name s
 	defer waiting.end()
 	done := make(chan struct{})
 	call := &upstream.Call{Method: "tools/call", Done: func(r json.RawMessage, e error) {
-		result, err = r, e
+		result, err = bytes.Clone(r), e
 		close(done)
 	}}
 	meta := ""

@@ -73,7 +73,8 @@ func Dynmcp(t testing.TB) string { return Binary(t, "dynmcp/cmd/dynmcp") }
 func Fake(t testing.TB) string { return Binary(t, "dynmcp/internal/mcptest/fakemcp") }
 
 // Binary builds a main package, once for all tests of the process, and returns
-// the program's path. It is built with the race detector if the test is.
+// the program's path. What its readers of lines lend is overwritten as soon as it may
+// not be used any more (wire.OverwriteLent). It is built with the race detector if the test is.
 func Binary(t testing.TB, pkg string) string {
 	t.Helper()
 	p, dir := built.program(t, pkg)
@@ -109,7 +110,7 @@ func build(dir, pkg string) (string, error) {
 	if runtime.GOOS == "windows" {
 		out += ".exe"
 	}
-	args := []string{"build", "-o", out}
+	args := []string{"build", "-o", out, "-ldflags", "-X dynmcp/internal/wire.lent=overwritten"}
 	if RaceEnabled {
 		args = append(args, "-race")
 	}

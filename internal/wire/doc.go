@@ -10,7 +10,9 @@
 // Those are in the transports packages.
 //
 // reader.go and writer.go are the two ends of a connection, and cork.go has the
-// writes that one read leads to leave together. message.go, json.go and strings.go
+// writes that one read leads to leave together. A message that a Reader returns is lent
+// until the next one, what a Writer is given is the caller's again when the call
+// returns, and in between nothing large is copied. message.go, json.go and strings.go
 // check what comes in; members.go finds and edits parts of what was checked, trusted.go is
 // its walker.
 package wire

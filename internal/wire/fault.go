@@ -22,7 +22,7 @@ func (f *Fault) Unwrap() error { return f.Err }
 
 // NewFault returns the Fault for a line.
 func NewFault(line []byte, err error) *Fault {
-	return &Fault{Line: head(line), End: tail(line), Err: err}
+	return &Fault{Line: bytes.Clone(head(line)), End: bytes.Clone(tail(line)), Err: err}
 }
 
 func head(line []byte) []byte { return line[:min(len(line), kept)] }

@@ -19,6 +19,21 @@ type Message struct {
 	Error  json.RawMessage
 }
 
+// Own returns the message in memory of its own.
+func (m Message) Own() Message {
+	raw := bytes.Clone(m.Raw)
+	raw = raw[:len(raw):len(raw)]
+	own := func(part []byte) []byte {
+		if part == nil {
+			return nil
+		}
+		// All are slices of one array that end, by their capacity, where it ends.
+		at := cap(m.Raw) - cap(part)
+		return raw[at : at+len(part) : len(raw)]
+	}
+	return Message{raw, own(m.ID), m.Method, own(m.Params), own(m.Result), own(m.Error)}
+}
+
 // IsRequest reports whether the message asks for an answer.
 func (m *Message) IsRequest() bool { return m.Method != "" && m.ID != nil }
 

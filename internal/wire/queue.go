@@ -28,6 +28,9 @@ func (q *queue) add(piece []byte) {
 	q.size += len(piece)
 	for len(piece) > 0 {
 		if len(q.blocks) == 0 || q.end == blockSize {
+			if len(q.blocks) == 1<<20/blockSize {
+				expectQuiet()
+			}
 			q.blocks = append(q.blocks, blocks.Get().(*block))
 			q.end = 0
 		}

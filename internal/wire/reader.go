@@ -10,16 +10,15 @@ import (
 
 // Fixed limits of a Reader.
 const (
-	readChunk = 64 << 10 // first size of the buffer, a pipe's capacity
-	shortLine = 512      // longest line that shares its memory with others
-	lineBlock = 8 << 10  // how much memory they share
+	readChunk = 64 << 10 // size of the buffer it keeps, a pipe's capacity
 	joinLimit = 64 << 10 // longest message that is put together from several lines
 )
 
 // A Reader reads messages, one per line, from what real programs print: it skips
 // a byte order mark and empty lines, accepts "\r\n", joins a message printed over
 // several lines, separates two on one line, and reports lines that are not a
-// message or too long and goes on behind them.
+// message or too long and goes on behind them. A message lies in the Reader's own
+// buffer, which is used for the next one again.
 type Reader struct {
 	// Idle, if not nil, is called before the source is read, which may take long:
 	// every message that has arrived whole was returned. It may block.
@@ -40,17 +39,28 @@ type Reader struct {
 	src      io.Reader
 	pipe     pipeEnd
 	max      int
-	buf      []byte // buf[start:end] is read and not yet used
+	small    []byte // a buffer for lines that fit
+	buf      []byte // buf[start:end] is read and not yet used; small, or a large buffer
 	start    int
 	end      int
 	searched int    // that many bytes behind start hold no newline
 	expected int    // size that a long line is expected to have
 	begun    bool   // the first line was seen
-	block    []byte // for copies of short lines
+	lent     []byte // the message that Next returned last
 	rest     []byte // text that comes before the next line
 	pending  error  // what comes in the place of the next line
 	holding  bool   // Cork is held on behalf of this Reader
 }
+
+// lent is "overwritten" in the programs that tests build: the linker sets it. See
+// OverwriteLent.
+var lent string
+
+var overwriteLent = lent == "overwritten"
+
+// OverwriteLent has every Reader overwrite what it has lent when that is over. Tests
+// call it first of all, so that the use of a message that was not kept fails them.
+func OverwriteLent() { overwriteLent = true }
 
 // scanned is told how many bytes each scan goes over. Tests put a counter here: what
 // a peer sends, however broken, may cost no more than its length.
@@ -61,13 +71,20 @@ func NewReader(src io.Reader, max int) *Reader {
 	return &Reader{src: src, pipe: newPipeEnd(src), max: max}
 }
 
-// Next returns the next message. Its bytes are the caller's to keep. The error is
-// a *Fault if a line was not a message (call Next again for what follows), or the
+// Next returns the next message. Its bytes are lent: they are what they are until Next
+// is called again, and what is kept longer is made by Message.Own. The error is
+// a *Fault, whose bytes may be kept, if a line was not a message (call Next again for what follows), or the
 // error of the source, io.EOF at its end.
 //
 // A JSON-RPC batch is returned whole: a Message with only Raw, which begins
 // with '['.
 func (r *Reader) Next() (Message, error) {
+	if overwriteLent {
+		for i := range r.lent {
+			r.lent[i] = 0xee
+		}
+	}
+	r.lent = nil
 	for {
 		text, err := r.text()
 		if err != nil {
@@ -121,6 +138,7 @@ func (r *Reader) message(text []byte) (Message, error) {
 		fault.Cut = errors.Is(err, ErrUnexpectedEnd) && errors.Is(r.pending, io.EOF)
 		return Message{}, fault
 	}
+	r.lent = text[:end]
 	if rest := bytes.TrimSpace(text[end:]); len(rest) > 0 {
 		r.rest = rest
 	}
@@ -145,6 +163,7 @@ func (r *Reader) messageOrBatch(text []byte) (m Message, end int, err error) {
 // attempt and is kept for the next call.
 func (r *Reader) join(text []byte) []byte {
 	scanned(len(text))
+	text = bytes.Clone(text) // the next line takes its place
 	open, ok := brackets(text)
 	for checked := len(text); ok && open > 0 && len(text) < joinLimit; {
 		next, err := r.line()
@@ -211,7 +230,7 @@ func isMessage(line []byte) bool {
 	return err == nil && Valid(line)
 }
 
-// line returns the next line without its newline, in memory of its own.
+// line returns the next line without its newline, where it lies in the buffer.
 func (r *Reader) line() ([]byte, error) {
 	if err := r.pending; err != nil {
 		r.pending = nil
@@ -226,15 +245,21 @@ func (r *Reader) line() ([]byte, error) {
 				return nil, err
 			}
 			r.pending = err
-			line := r.own(r.buf[r.start:r.end])
+			line := r.buf[r.start:r.end:r.end]
 			r.start, r.searched = r.end, 0
-			return line, nil
+			return r.trim(line), nil
 		}
 	}
 	if r.searched > r.max {
 		return nil, r.discard()
 	}
-	return r.take(r.searched), nil
+	n := r.searched
+	line := r.buf[r.start : r.start+n : r.start+n]
+	r.start, r.searched = r.start+n+1, 0
+	if n >= readChunk {
+		r.expected = n + n/8
+	}
+	return r.trim(line), nil
 }
 
 // whole reports whether the next line is complete in the buffer: its newline is
@@ -251,45 +276,6 @@ func (r *Reader) whole() bool {
 	}
 	r.searched += i
 	return true
-}
-
-// take returns n bytes of the buffer and skips the newline behind them.
-func (r *Reader) take(n int) []byte {
-	line := r.buf[r.start : r.start+n]
-	r.start, r.searched = r.start+n+1, 0
-	if n >= readChunk {
-		// A long line keeps the buffer it was read into, which saves a copy, unless
-		// most of that would be wasted.
-		if r.expected = n + n/8; n < len(r.buf)/2 {
-			line = bytes.Clone(line)
-		}
-		r.buf, r.start, r.end = r.leftover(), 0, r.end-r.start
-		return r.trim(line[:n:n])
-	}
-	return r.own(line)
-}
-
-// leftover returns a new buffer with what follows the line just taken.
-func (r *Reader) leftover() []byte {
-	buf := make([]byte, max(readChunk, r.end-r.start))
-	copy(buf, r.buf[r.start:r.end])
-	return buf
-}
-
-// own returns a copy of a line. Short lines share a block of memory with those
-// that come next: one allocation for many.
-func (r *Reader) own(line []byte) []byte {
-	n := len(line)
-	if n > shortLine {
-		return r.trim(bytes.Clone(line))
-	}
-	if n > len(r.block) {
-		r.block = make([]byte, lineBlock)
-	}
-	own := r.block[:n:n]
-	r.block = r.block[n:]
-	copy(own, line)
-	return r.trim(own)
 }
 
 func (r *Reader) trim(line []byte) []byte {
@@ -309,8 +295,8 @@ func (r *Reader) trim(line []byte) []byte {
 }
 
 func (r *Reader) fill() error {
-	if r.start > 0 && r.start == r.end {
-		r.start, r.end = 0, 0
+	if r.start == r.end {
+		r.reset()
 	}
 	r.Uncork() // first: growing copies all of a long line
 	if r.end == len(r.buf) {
@@ -338,17 +324,32 @@ func (r *Reader) fill() error {
 	return io.ErrNoProgress
 }
 
+// reset empties the buffer, and gives it back if it is large: what waits for a line
+// needs no more than the small one.
+func (r *Reader) reset() {
+	if r.small == nil {
+		r.small = make([]byte, readChunk)
+	}
+	if len(r.buf) > readChunk {
+		giveBack(r.buf)
+	}
+	r.buf, r.start, r.end = r.small, 0, 0
+}
+
 // grow makes room behind what was read: by moving it to the front if that frees
-// half the buffer, otherwise by doubling the buffer, to at most one byte more than
+// half the buffer, otherwise by a buffer twice as large, or one byte more than
 // the longest line. Long lines tend to be followed by others as long: the size of
 // the last one saves growing step by step.
 func (r *Reader) grow() {
-	buf := r.buf
-	if used := r.end - r.start; len(buf) == 0 || used > len(buf)/2 {
-		buf = make([]byte, max(readChunk, used+1, min(max(2*len(r.buf), r.expected), r.max+1)))
+	old := r.buf
+	if used := r.end - r.start; used > len(old)/2 {
+		r.buf = largeBuffer(max(used+1, min(max(2*len(old), r.expected), r.max+1)))
 	}
-	r.end = copy(buf, r.buf[r.start:r.end])
-	r.buf, r.start = buf, 0
+	r.end = copy(r.buf, old[r.start:r.end])
+	r.start = 0
+	if len(r.buf) > len(old) && len(old) > readChunk {
+		giveBack(old)
+	}
 }
 
 // discard skips a line that is too long and reports it.
@@ -364,9 +365,7 @@ func (r *Reader) discard() error {
 			r.start += len(part) + 1
 			return fault
 		}
-		if r.start, r.end = 0, 0; len(r.buf) > readChunk {
-			r.buf = make([]byte, readChunk)
-		}
+		r.reset()
 		if err := r.fill(); err != nil {
 			r.pending = err
 			return fault

@@ -144,8 +144,9 @@ func (xs) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Bytes handed out stay what they are while more is read.
-func TestReaderBytesAreTheCallers(t *testing.T) {
+// A message is lent until the next one is asked for, and in tests it is gone
+// afterwards. What is made its own stays what it is while more is read.
+func TestReaderLends(t *testing.T) {
 	var in strings.Builder
 	var want []string
 	for n := range 300 {
@@ -155,18 +156,29 @@ func TestReaderBytesAreTheCallers(t *testing.T) {
 		in.WriteString(line + "\n")
 	}
 	r := NewReader(strings.NewReader(in.String()), 1<<20)
-	var got []Message
+	var lent, owned []Message
 	for {
 		m, err := r.Next()
+		if len(lent) > 0 {
+			// Another may lie there by now.
+			if last := len(lent) - 1; string(lent[last].Raw) == want[last] {
+				t.Fatalf("message %d is still there", last)
+			}
+		}
 		if err != nil {
 			break
 		}
-		got = append(got, m)
+		lent, owned = append(lent, m), append(owned, m.Own())
 	}
 	for n := range want {
-		if string(got[n].Raw) != want[n] {
-			t.Fatalf("message %d changed: %.80s", n, got[n].Raw)
+		own := owned[n]
+		if string(own.Raw) != want[n] || own.Method != fmt.Sprint("m", n) || own.ID != nil || !strings.HasSuffix(want[n], string(own.Params)+"}") {
+			t.Fatalf("message %d changed: %.80s", n, own.Raw)
 		}
+		within(t, own.Raw, own.Params, "params")
+	}
+	if len(owned) != len(want) {
+		t.Errorf("%d messages, want %d", len(owned), len(want))
 	}
 }
 
@@ -189,10 +201,14 @@ func TestReaderKeepsLittle(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n%2 == 1 {
-			kept = append(kept, m)
+			kept = append(kept, m.Own())
 		}
 	}
+	if _, err := r.Next(); err != io.EOF {
+		t.Fatal(err)
+	}
 	runtime.GC()
+	runtime.GC() // what is in a pool goes with the second one
 	runtime.ReadMemStats(&after)
 	if got := int(after.HeapAlloc) - int(before.HeapAlloc); got > lists*300<<10 {
 		t.Errorf("%d lists of 100 KiB keep %d KiB", len(kept), got>>10)

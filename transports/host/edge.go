@@ -6,7 +6,7 @@ package host
 // [Session.Receive].
 type Edge interface {
 	// Write queues one message, given in pieces, in the order of the calls. It
-	// must not block. about is the request that the message answers or belongs to,
+	// must not block, nor keep the pieces. about is the request that the message answers or belongs to,
 	// nil where there is none. The error is wire.ErrFull where the message was
 	// dropped because the host reads too slowly, any other where the host is gone.
 	Write(about *Request, class Class, parts ...[]byte) error

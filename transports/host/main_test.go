@@ -5,9 +5,13 @@ import (
 	"time"
 
 	"dynmcp/internal/mcptest"
+	"dynmcp/internal/wire"
 )
 
-func TestMain(m *testing.M) { mcptest.Main(m) }
+func TestMain(m *testing.M) {
+	wire.OverwriteLent()
+	mcptest.Main(m)
+}
 
 // patience ends a test that hangs; nothing is measured by it.
 const patience = 30 * time.Second

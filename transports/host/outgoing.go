@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 
@@ -11,7 +12,7 @@ import (
 type heldMessage struct {
 	about *Request
 	class Class
-	parts [][]byte
+	text  []byte
 }
 
 // writeAnswer writes an answer, or takes it into the answer of its batch; nil
@@ -41,10 +42,9 @@ func (s *Session) write(about *Request, class Class, parts [][]byte) error {
 	if class == Expendable && s.heldSize > maxEarly || class == Ordinary && s.heldSize > 4*maxEarly {
 		return wire.ErrFull
 	}
-	for _, part := range parts {
-		s.heldSize += len(part)
-	}
-	s.held = append(s.held, heldMessage{about, class, parts})
+	text := bytes.Join(parts, nil) // the parts may be lent
+	s.heldSize += len(text)
+	s.held = append(s.held, heldMessage{about, class, text})
 	return nil
 }
 
@@ -54,7 +54,7 @@ func (s *Session) releaseLocked() {
 	s.early = 0
 	s.room.Broadcast()
 	for _, m := range s.held {
-		s.noteSent(s.edge.Write(m.about, m.class, m.parts...))
+		s.noteSent(s.edge.Write(m.about, m.class, m.text))
 	}
 	s.held, s.heldSize = nil, 0
 }

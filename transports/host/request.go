@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"sync"
@@ -13,7 +14,7 @@ import (
 type Request struct {
 	ID     json.RawMessage // as it was sent; nil of one refused because another has it
 	Method string
-	Params json.RawMessage
+	Params json.RawMessage // of a tools/call: lent until HandleRequest returns, see Own
 	Meta   json.RawMessage // the _meta of Params, nil where there is none
 	Era    transports.Era  // which one it was made in
 	Peer   transports.Peer // the host, for what belongs to this request
@@ -22,14 +23,19 @@ type Request struct {
 	Respond func(r *Request, result json.RawMessage, err error)
 
 	session *Session
-	sdkID   int64  // its id on the control plane, 0 on the data plane
-	batch   *batch // it came in, nil where it came by itself
+	shortID [24]byte // where an ID lies that is no longer
+	sdkID   int64    // its id on the control plane, 0 on the data plane
+	batch   *batch   // it came in, nil where it came by itself
 
 	mu       sync.Mutex
 	ended    bool
 	draining bool // we end: it is to be answered now
 	onCancel func(reason json.RawMessage)
 }
+
+// Own gives the request params of its own. Who needs them after HandleRequest has
+// returned calls it before that.
+func (r *Request) Own() { r.Params = bytes.Clone(r.Params) }
 
 // Notify implements transports.Peer: it sends a notification that belongs to the
 // request, such as its progress.

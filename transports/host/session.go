@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -99,7 +100,8 @@ func (s *Session) Begin(ctx context.Context) (err error) {
 
 // Receive handles one message of the host. It is called in the order of the
 // wire, by one goroutine at a time, and does not block. A panic is logged, and
-// answered where it was a request's; the session goes on.
+// answered where it was a request's; the session goes on. The bytes of a tools/call
+// are lent to it, those of any other message are its own.
 func (s *Session) Receive(m wire.Message) {
 	s.noteEarly(len(m.Raw))
 	switch {
@@ -152,7 +154,8 @@ func (s *Session) handleRequest(m wire.Message, b *batch) {
 		s.reject(b, nil, wire.CodeInvalidRequest, "a request's id must be a string or an integer")
 		return
 	}
-	r := &Request{ID: m.ID, Method: m.Method, Params: m.Params, Meta: wire.Get(m.Params, "_meta"), Respond: s.respond, session: s, batch: b}
+	r := &Request{Method: m.Method, Params: m.Params, Meta: bytes.Clone(wire.Get(m.Params, "_meta")), Respond: s.respond, session: s, batch: b}
+	r.ID = append(r.shortID[:0], m.ID...)
 	r.Peer = r
 	admitted := false
 	defer func() {

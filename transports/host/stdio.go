@@ -95,6 +95,11 @@ func (e *Stdio) read(s *Session) (err error) {
 	for n := 0; ; n++ {
 		m, err := e.in.Next()
 		if err == nil {
+			// What is called for is mostly passed on at once, and may be large. All else
+			// is kept by some.
+			if m.Method != "tools/call" || m.ID == nil {
+				m = m.Own()
+			}
 			s.Receive(m)
 			// What is answered at once may be much as well. Asking takes a lock that
 			// upstreams' readers want: not for every message.

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,7 +23,7 @@ type Call struct {
 	NoToken bool
 
 	// Done takes the result or the error, exactly once unless Cancel returned
-	// true. An answer is delivered on the goroutine that reads it, in the order
+	// true. The result is lent until Done returns. An answer is delivered on the goroutine that reads it, in the order
 	// of the wire, so Done must not block. Any other goroutine may bring a
 	// failure; a call that cannot be sent may end inside Start, on the caller's.
 	// Done may still run, or be running, after Cancel returned false.
@@ -36,6 +37,7 @@ type Call struct {
 
 	unlimited bool      // the server's timeout does not hold
 	token     wire.Span // of the host, where Params have one
+	hostToken []byte    // the same
 
 	// Guarded by the table of pending calls while the call is in it.
 	id     int64
@@ -57,6 +59,7 @@ func (c *Conn) Start(call *Call) {
 	}
 	if call.Peer != nil && !call.NoToken {
 		call.token = wire.Find(call.Params, "_meta", "progressToken")
+		call.hostToken = bytes.Clone(call.token.In(call.Params))
 	}
 	id, err := c.register(call)
 	if err != nil {
@@ -120,7 +123,9 @@ func (c *Conn) notSent(id int64, err error) {
 	case errors.Is(err, wire.ErrFull):
 		c.finish(id, nil, c.newFailure(transports.CodeOverloaded, transports.NotSent, err))
 	default:
-		c.calls.with(id, nil, func(call *Call) { call.unsent = true })
+		c.calls.with(id, nil, func(call *Call) {
+			call.Params, call.unsent = bytes.Clone(call.Params), true // it may be sent again, when they are not lent any more
+		})
 		c.spawn(func() { // if this is refused, the connection and its calls have ended
 			waitAtMost(c.done, exitGrace)
 			c.finish(id, nil, c.endFailure(withoutPath(err), transports.NotSent))
@@ -182,7 +187,7 @@ func (c *Conn) Call(ctx context.Context, method string, params json.RawMessage) 
 	}
 	answered := make(chan answer, 1)
 	call := &Call{Method: method, Params: params}
-	call.Done = func(result json.RawMessage, err error) { answered <- answer{result, err} }
+	call.Done = func(result json.RawMessage, err error) { answered <- answer{bytes.Clone(result), err} }
 	c.Start(call)
 	select {
 	case a := <-answered:

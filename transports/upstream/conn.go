@@ -108,6 +108,7 @@ func (i *ServerInfo) announces(capability string) bool {
 // goroutines.
 type Conn struct {
 	name   string
+	copies bool // the params of a call are not used any more when Start returns
 	server schema.Server
 	opts   Options
 	log    *slog.Logger
@@ -204,6 +205,10 @@ func (c *Conn) Era() transports.Era {
 	}
 	return transports.Handshake
 }
+
+// Copies reports whether the params of a call may be lent: they are not used any more
+// when Start has returned. Where that could not send them, the call has a copy.
+func (c *Conn) Copies() bool { return c.copies }
 
 // Done is closed when the connection has ended.
 func (c *Conn) Done() <-chan struct{} { return c.done }

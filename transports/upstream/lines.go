@@ -28,6 +28,7 @@ type lineLink struct {
 func newLineLink(c *Conn, w io.Writer) lineLink {
 	writer := wire.NewWriter(w, 0)
 	writer.Cork = c.opts.Cork
+	c.copies = true
 	return lineLink{c, writer}
 }
 
@@ -54,6 +55,9 @@ func (c *Conn) readLines(stream io.Reader, back *wire.Writer) {
 	for {
 		m, err := r.Next()
 		if err == nil {
+			if m.Method != "" || m.Raw[0] == '[' {
+				m = m.Own() // a result is passed on at once, and may be large; all else is kept by some
+			}
 			c.receive(m, nil)
 			continue
 		}

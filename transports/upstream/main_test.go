@@ -24,6 +24,7 @@ func TestMain(m *testing.M) {
 		serveSerially(os.Stdin, os.Stdout)
 		return
 	}
+	wire.OverwriteLent()
 	mcptest.Main(m)
 }
 
@@ -107,7 +108,7 @@ func mustEcho(t *testing.T, c *Conn) {
 	c.Start(&Call{
 		Method: "tools/call", Params: []byte(`{"name":"echo","arguments":` + arguments + `}`), unlimited: true,
 		Done: func(r json.RawMessage, e error) {
-			result, err = r, e
+			result, err = bytes.Clone(r), e // it is lent
 			close(ended)
 		},
 	})

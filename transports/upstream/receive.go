@@ -71,7 +71,7 @@ func (c *Conn) handleResponse(m wire.Message, own *Call) {
 	switch {
 	case !ok:
 	case m.Error != nil && string(m.Error) != "null":
-		found = c.finishOwn(id, own, nil, c.refusal(wire.ParseError(m.Error)))
+		found = c.finishOwn(id, own, nil, c.refusal(wire.ParseError(bytes.Clone(m.Error))))
 	case m.Result != nil:
 		found = c.finishOwn(id, own, m.Result, nil)
 	default:
@@ -123,7 +123,7 @@ func (c *Conn) handleProgress(params json.RawMessage) {
 		c.log.Debug("progress of nothing in flight", "token", string(token))
 		return
 	}
-	call.Peer.Notify("notifications/progress", wire.Set(params, "progressToken", call.token.In(call.Params)))
+	call.Peer.Notify("notifications/progress", wire.Set(params, "progressToken", call.hostToken))
 }
 
 func (c *Conn) peerOf(own *Call) transports.Peer {

@@ -1,0 +1,56 @@
+package wire
+
+import (
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// largeBuffers are those that no Reader uses: as many are in memory as large lines are
+// being read.
+var largeBuffers sync.Pool
+
+// largeBuffer returns a buffer of at least size bytes.
+func largeBuffer(size int) []byte {
+	expectQuiet()
+	if b, _ := largeBuffers.Get().(*[]byte); b != nil && len(*b) >= size {
+		return *b
+	}
+	return make([]byte, size)
+}
+
+func giveBack(buf []byte) { largeBuffers.Put(&buf) }
+
+// quietAfter is how long no large line must have come for the memory that such lines
+// took to be given back to the system.
+const quietAfter = 2 * time.Second
+
+var (
+	busy    atomic.Bool // a large line came since the timer was armed
+	waiting atomic.Bool // the timer is armed
+)
+
+// expectQuiet has the memory of what is garbage given back soon. By itself the runtime
+// collects it when as much again is allocated, or after two minutes: a process that
+// rests after a burst would keep all of it.
+func expectQuiet() {
+	busy.Store(true)
+	if !waiting.Load() && waiting.CompareAndSwap(false, true) {
+		arm()
+	}
+}
+
+func arm() {
+	busy.Store(false)
+	time.AfterFunc(quietAfter, func() {
+		if busy.Load() {
+			arm()
+			return
+		}
+		waiting.Store(false)
+		runtime.GC() // what is in a pool goes with the second collection
+		debug.FreeOSMemory()
+	})
+}
