@@ -130,7 +130,7 @@ var inputNames = []string{"arguments", "args", "input", "params"}
 // useArguments reads the arguments of use_tool. The input is an object, or a
 // string that holds one: some hosts write it so. Where there is no tool_input,
 // one member that models write in its place is taken for it.
-func useArguments(arguments json.RawMessage) (name string, input json.RawMessage, err error) {
+func useArguments(arguments json.RawMessage, outline *wire.Outline) (name string, input json.RawMessage, err error) {
 	if len(arguments) == 0 {
 		return "", nil, errors.New(`"tool_name" is missing`)
 	}
@@ -140,7 +140,8 @@ func useArguments(arguments json.RawMessage) (name string, input json.RawMessage
 	var rawName json.RawMessage
 	var other []byte // the first member that is neither
 	called := "tool_input"
-	for key, value := range wire.Members(arguments) {
+	for name, at := range outline.Spans(arguments) {
+		key, value := name.In(arguments), at.In(arguments)
 		var twice bool
 		switch {
 		case wire.EqualString(key, "tool_name"):
@@ -161,7 +162,7 @@ func useArguments(arguments json.RawMessage) (name string, input json.RawMessage
 		if input != nil || !slices.Contains(inputNames, synonym) {
 			return "", nil, unknownMember(other)
 		}
-		called, input = synonym, wire.Get(arguments, synonym)
+		called, input = synonym, outline.Get(arguments, synonym)
 	}
 	name, ok := wire.Text(rawName)
 	switch {

@@ -134,7 +134,7 @@ func meant(view *catalog.View, name string) *catalog.Tool {
 // calls none by another name than its own: hosts, and people's rules in them,
 // decide by that name.
 func (a *Aggregator) useTool(s *session, r *host.Request, p callParams) {
-	name, input, err := useArguments(p.arguments.In(p.all))
+	name, input, err := useArguments(p.arguments.In(p.all), r.Outline)
 	if err != nil {
 		refuseArguments(r, "use_tool", err)
 		return
@@ -169,7 +169,9 @@ func (a *Aggregator) useTool(s *session, r *host.Request, p callParams) {
 // use calls a tool with the input that use_tool was given.
 func (a *Aggregator) use(s *session, r *host.Request, t *catalog.Tool, p callParams, input json.RawMessage) {
 	input, changed := t.FitNumbers(input)
-	a.callUpstream(s, r, t, route{params: p.with(t.Upstream, input), asText: true, tool: t, changed: changed})
+	params := p.with(t.Upstream, input)
+	r.Params, r.Outline = nil, nil // they may be used up
+	a.callUpstream(s, r, t, route{params: params, task: p.task, asText: true, tool: t, changed: changed})
 }
 
 // unlisted returns the upstream of a server that is offered and has not been

@@ -88,7 +88,6 @@ func (a *Aggregator) dispatch(s *session, r *host.Request, to route) {
 		return
 	}
 	to.lent = r.Method == "tools/call"
-	to.task = to.lent && wire.Get(to.params, "task") != nil
 	c := &forwardedCall{agg: a, session: s, peer: a.peerOf(to.upstream), route: to, request: r}
 	c.Method, c.Params, c.NoToken, c.Peer, c.Done = r.Method, to.params, r.Meta == nil, c, c.answered
 	c.connect()

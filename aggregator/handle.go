@@ -73,10 +73,11 @@ func (a *Aggregator) serve(s *session, r *host.Request) {
 func (a *Aggregator) callTool(s *session, r *host.Request) {
 	p := callParams{all: r.Params}
 	var err error
-	if p.name, p.arguments, err = wire.FindStrict(r.Params, "name", "arguments"); err != nil {
+	if p.name, p.arguments, err = r.Outline.FindStrict(r.Params, "name", "arguments"); err != nil {
 		r.Reply(nil, invalid("tools/call: %v", err))
 		return
 	}
+	p.task = r.Outline.Get(r.Params, "task") != nil
 	rawName := p.name.In(r.Params)
 	for _, t := range a.state.Load().tools {
 		if t.name != "" && wire.EqualString(rawName, t.name) {
@@ -89,11 +90,11 @@ func (a *Aggregator) callTool(s *session, r *host.Request) {
 		r.Reply(nil, invalid(`tools/call needs a string "name"`))
 		return
 	}
-	a.retryWhenListed(s, r, func() bool { return a.callFound(s, r, name) }, func() {
+	a.retryWhenListed(s, r, func() bool { return a.callFound(s, r, name, p.task) }, func() {
 		// If the tools of a wrapped server are shown as themselves, an unknown one
 		// is that server's business.
 		if u := a.single(); u != nil && a.exposes(schema.ExposeDirect) {
-			a.dispatch(s, r, route{upstream: u, params: r.Params})
+			a.dispatch(s, r, route{upstream: u, params: r.Params, task: p.task})
 			return
 		}
 		if refusal := a.onlyTask(r.Era, name); refusal != nil {
@@ -119,7 +120,7 @@ func (a *Aggregator) notShown(name string) *wire.Error {
 
 // callFound calls the upstream's tool that a surface shows under a name. Its
 // params are the host's but for that name.
-func (a *Aggregator) callFound(s *session, r *host.Request, name string) bool {
+func (a *Aggregator) callFound(s *session, r *host.Request, name string, task bool) bool {
 	view := a.viewOf(s)
 	for _, t := range a.state.Load().tools {
 		if t.find == nil {
@@ -130,7 +131,7 @@ func (a *Aggregator) callFound(s *session, r *host.Request, name string) bool {
 			if found.Upstream != name {
 				params = wire.Set(params, "name", wire.Quote(found.Upstream))
 			}
-			a.callUpstream(s, r, found, route{params: params})
+			a.callUpstream(s, r, found, route{params: params, task: task})
 			return true
 		}
 	}
@@ -156,19 +157,48 @@ func (a *Aggregator) callUpstream(s *session, r *host.Request, t *catalog.Tool, 
 type callParams struct {
 	all             json.RawMessage
 	name, arguments wire.Span
+	task            bool // they ask for a task
 }
 
 // with returns the params with another name and other arguments, which may be
-// nil; every other byte stays.
+// nil; every other byte stays. If the arguments lie in those of before they stay where
+// they are, and p is used up.
 func (p callParams) with(name string, arguments json.RawMessage) json.RawMessage {
 	if len(arguments) == 0 {
 		arguments = json.RawMessage(`{}`)
+	}
+	if params := p.inPlace(name, arguments); params != nil {
+		return params
 	}
 	rename := wire.Edit{Span: p.name, With: wire.Quote(name)}
 	if p.arguments.Len == 0 {
 		return wire.Set(wire.Replace(p.all, rename), "arguments", arguments)
 	}
 	return wire.Replace(p.all, rename, wire.Edit{Span: p.arguments, With: arguments})
+}
+
+// inPlace is with for arguments that lie in those of before: what is around them is
+// written next to them. It returns nil where there is no room for that, or too much
+// would move.
+func (p callParams) inPlace(name string, arguments json.RawMessage) json.RawMessage {
+	const farthest = 4 << 10
+	at := wire.Locate(p.arguments.In(p.all), arguments)
+	if at.Len == 0 || p.name.Off > p.arguments.Off {
+		return nil
+	}
+	at.Off += p.arguments.Off
+	var space [128]byte
+	quoted := wire.AppendQuote(space[:0], name)
+	before, between, behind := p.all[:p.name.Off], p.all[p.name.Off+p.name.Len:p.arguments.Off], p.all[p.arguments.Off+p.arguments.Len:]
+	start := at.Off - len(between) - len(quoted) - len(before)
+	if start < 0 || len(before)+len(between)+len(behind) > farthest {
+		return nil
+	}
+	copy(p.all[at.Off-len(between):], between)
+	copy(p.all[start+len(before):], quoted)
+	copy(p.all[start:], before)
+	copy(p.all[at.Off+at.Len:], behind)
+	return p.all[start : at.Off+at.Len+len(behind)]
 }
 
 // routingMember returns the member of a request's params by which it is routed. If

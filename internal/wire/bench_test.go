@@ -156,6 +156,8 @@ func BenchmarkBatch(b *testing.B) {
 func TestHotPathsDoNotAllocate(t *testing.T) {
 	params := []byte(`{"_meta":{"progressToken":"token-1"},"name":"echo","arguments":{"text":"hi"}}`)
 	call := bytes.Join(Request(1, "tools/call", params), nil)
+	large := append(bytes.Join(Request(1, "tools/call", []byte(`{"name":"echo","arguments":{"text":"`+strings.Repeat("x", outlined)+`"}}`)), nil), '\n')
+	lines := NewReader(&endless{line: large}, 1<<20)
 	answer := []byte(`{"result":{"content":[{"type":"text","text":"hi"}]},"jsonrpc":"2.0","id":1}`)
 	w := NewWriter(io.Discard, 0)
 	defer w.Close()
@@ -165,17 +167,22 @@ func TestHotPathsDoNotAllocate(t *testing.T) {
 	}{
 		"Parse of a call":    {0, func() { Parse(call) }},
 		"Parse of an answer": {0, func() { Parse(answer) }},
-		"Valid":              {0, func() { Valid(call) }},
-		"Get":                {0, func() { Get(Get(params, "_meta"), "progressToken") }},
-		"Members":            {0, func() { Get(params, "nowhere") }},
-		"GetStrict":          {0, func() { _, _, _ = GetStrict(params, "name", "arguments") }},
-		"Find":               {0, func() { Find(params, "_meta", "progressToken") }},
-		"Replace":            {1, func() { Replace(params, Edit{Find(params, "name"), []byte(`"x"`)}) }},
-		"Set":                {1, func() { Set(params, "name", []byte(`"x"`)) }},
-		"Quote":              {1, func() { Quote("notifications/progress") }},
-		"Result":             {1, func() { Result([]byte("1"), params) }},
-		"SendRequest":        {0, func() { w.SendRequest(0, 1, "tools/call", params); w.WaitBelow(0) }},
-		"Send":               {0, func() { w.Send(params); w.WaitBelow(0) }},
+		"Next, with an outline": {0, func() {
+			m, _ := lines.Next()
+			_, _, _ = m.Outline.FindStrict(m.Params, "name", "arguments")
+			m.Outline.Get(m.Params, "_meta")
+		}},
+		"Valid":       {0, func() { Valid(call) }},
+		"Get":         {0, func() { Get(Get(params, "_meta"), "progressToken") }},
+		"Members":     {0, func() { Get(params, "nowhere") }},
+		"GetStrict":   {0, func() { _, _, _ = GetStrict(params, "name", "arguments") }},
+		"Find":        {0, func() { Find(params, "_meta", "progressToken") }},
+		"Replace":     {1, func() { Replace(params, Edit{Find(params, "name"), []byte(`"x"`)}) }},
+		"Set":         {1, func() { Set(params, "name", []byte(`"x"`)) }},
+		"Quote":       {1, func() { Quote("notifications/progress") }},
+		"Result":      {1, func() { Result([]byte("1"), params) }},
+		"SendRequest": {0, func() { w.SendRequest(0, 1, "tools/call", params); w.WaitBelow(0) }},
+		"Send":        {0, func() { w.Send(params); w.WaitBelow(0) }},
 	} {
 		// room is made anew with every write that someone may wait for.
 		if strings.HasPrefix(name, "Send") {

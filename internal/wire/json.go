@@ -68,7 +68,7 @@ func skip(b []byte, i, depth int) (int, error) {
 	return i, syntax(b, i, "a value cannot start here")
 }
 
-// skipObject is eachMember for members that nobody wants to see.
+// skipObject is eachMember for values that nobody wants to see.
 func skipObject(b []byte, i, depth int) (int, error) {
 	if depth > maxDepth {
 		return i, ErrTooDeep
@@ -77,49 +77,13 @@ func skipObject(b []byte, i, depth int) (int, error) {
 		return i + 1, nil
 	}
 	for {
-		if i >= len(b) || b[i] != '"' {
-			return i, syntax(b, i, "a member's name wanted")
+		_, at, err := memberName(b, i)
+		if err != nil {
+			return at, err
 		}
-		end, err := skipString(b, i)
+		end, err := skip(b, at, depth)
 		if err != nil {
 			return end, err
-		}
-		if i = space(b, end); i >= len(b) || b[i] != ':' {
-			return i, syntax(b, i, "':' wanted")
-		}
-		if i, err = skip(b, space(b, i+1), depth); err != nil {
-			return i, err
-		}
-		i = space(b, i)
-		switch {
-		case i >= len(b):
-			return i, ErrUnexpectedEnd
-		case b[i] == '}':
-			return i + 1, nil
-		case b[i] != ',':
-			return i, syntax(b, i, "',' or '}' wanted")
-		}
-		i = space(b, i+1)
-	}
-}
-
-// eachMember checks the object at b[i] and calls each for its members, with their
-// names in quotes, until each returns false. It returns the offset behind the
-// object, or behind the member at which each stopped it.
-func eachMember(b []byte, i, depth int, each func(key, value []byte) bool) (int, error) {
-	if depth > maxDepth {
-		return i, ErrTooDeep
-	}
-	if i = space(b, i+1); i < len(b) && b[i] == '}' {
-		return i + 1, nil
-	}
-	for {
-		key, value, end, err := member(b, i, depth)
-		if err != nil {
-			return end, err
-		}
-		if !each(key, value) {
-			return end, nil
 		}
 		i = space(b, end)
 		switch {
@@ -134,25 +98,66 @@ func eachMember(b []byte, i, depth int, each func(key, value []byte) bool) (int,
 	}
 }
 
-// member reads `"key": value` at b[i]; key keeps its quotes. If the value is broken
-// the key is returned with the error.
-func member(b []byte, i, depth int) (key, value []byte, end int, err error) {
+// eachMember checks the object at b[i] but for the values of its members: for each it
+// calls value with the name in its quotes and where the value is, which checks that and
+// returns the offset behind it. It returns the offset behind the object.
+func eachMember(b []byte, i, depth int, value func(key []byte, i int) (end int, err error)) (int, error) {
+	if depth > maxDepth {
+		return i, ErrTooDeep
+	}
+	if i = space(b, i+1); i < len(b) && b[i] == '}' {
+		return i + 1, nil
+	}
+	for {
+		key, at, err := memberName(b, i)
+		if err != nil {
+			return at, err
+		}
+		end, err := value(key, at)
+		if err != nil {
+			return end, err
+		}
+		i = space(b, end)
+		switch {
+		case i >= len(b):
+			return i, ErrUnexpectedEnd
+		case b[i] == '}':
+			return i + 1, nil
+		case b[i] != ',':
+			return i, syntax(b, i, "',' or '}' wanted")
+		}
+		i = space(b, i+1)
+	}
+}
+
+// memberName reads `"key":` at b[i] and returns the key with its quotes and where the
+// value is to begin. If there is no colon the key is returned with the error.
+func memberName(b []byte, i int) (key []byte, at int, err error) {
 	if i >= len(b) || b[i] != '"' {
-		return nil, nil, i, syntax(b, i, "a member's name wanted")
+		return nil, i, syntax(b, i, "a member's name wanted")
 	}
 	k, err := skipString(b, i)
 	if err != nil {
-		return nil, nil, k, err
+		return nil, k, err
 	}
 	key = b[i:k]
 	if i = space(b, k); i >= len(b) || b[i] != ':' {
-		return key, nil, i, syntax(b, i, "':' wanted")
+		return key, i, syntax(b, i, "':' wanted")
 	}
-	i = space(b, i+1)
-	if end, err = skip(b, i, depth); err != nil {
+	return key, space(b, i+1), nil
+}
+
+// member reads `"key": value` at b[i]; key keeps its quotes. If the value is broken
+// the key is returned with the error.
+func member(b []byte, i, depth int) (key, value []byte, end int, err error) {
+	key, at, err := memberName(b, i)
+	if err != nil {
+		return key, nil, at, err
+	}
+	if end, err = skip(b, at, depth); err != nil {
 		return key, nil, end, err
 	}
-	return key, b[i:end], end, nil
+	return key, b[at:end], end, nil
 }
 
 func skipArray(b []byte, i, depth int) (int, error) {

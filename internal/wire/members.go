@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // A Span is where a part of a text is. The zero Span is no part.
@@ -26,28 +27,30 @@ func (s Span) In(text []byte) []byte {
 // in order: the name with its quotes and the value. It ends early where obj is
 // not an object.
 func Spans(obj []byte) iter.Seq2[Span, Span] {
-	return func(yield func(name, value Span) bool) {
-		i := space(obj, 0)
-		if i >= len(obj) || obj[i] != '{' {
+	return func(yield func(name, value Span) bool) { spans(obj, yield) }
+}
+
+func spans(obj []byte, yield func(name, value Span) bool) {
+	i := space(obj, 0)
+	if i >= len(obj) || obj[i] != '{' {
+		return
+	}
+	for i = space(obj, i+1); i < len(obj) && obj[i] == '"'; i = space(obj, i+1) {
+		k := stringEnd(obj, i)
+		if k < 0 {
 			return
 		}
-		for i = space(obj, i+1); i < len(obj) && obj[i] == '"'; i = space(obj, i+1) {
-			k := stringEnd(obj, i)
-			if k < 0 {
-				return
-			}
-			colon := space(obj, k)
-			if colon >= len(obj) || obj[colon] != ':' {
-				return
-			}
-			value := space(obj, colon+1)
-			end := valueEnd(obj, value)
-			if end <= value || !yield(Span{i, k - i}, Span{value, end - value}) {
-				return
-			}
-			if i = space(obj, end); i >= len(obj) || obj[i] != ',' {
-				return
-			}
+		colon := space(obj, k)
+		if colon >= len(obj) || obj[colon] != ':' {
+			return
+		}
+		value := space(obj, colon+1)
+		end := valueEnd(obj, value)
+		if end <= value || !yield(Span{i, k - i}, Span{value, end - value}) {
+			return
+		}
+		if i = space(obj, end); i >= len(obj) || obj[i] != ',' {
+			return
 		}
 	}
 }
@@ -102,10 +105,13 @@ func Find(obj []byte, path ...string) Span {
 }
 
 // Get returns the value that Find finds, nil if there is none.
-func Get(obj []byte, path ...string) []byte {
+func Get(obj []byte, path ...string) []byte { return (*Outline)(nil).Get(obj, path...) }
+
+// Get returns the value that Find finds, nil if there is none.
+func (o *Outline) Get(obj []byte, path ...string) []byte {
 	for _, name := range path {
 		var found []byte
-		for key, value := range Spans(obj) {
+		for key, value := range o.Spans(obj) {
 			if EqualString(key.In(obj), name) {
 				found = value.In(obj)
 			}
@@ -126,10 +132,15 @@ func GetStrict(obj []byte, first, second string) (a, b []byte, err error) {
 
 // FindStrict returns where the values are that GetStrict returns.
 func FindStrict(obj []byte, first, second string) (a, b Span, err error) {
+	return (*Outline)(nil).FindStrict(obj, first, second)
+}
+
+// FindStrict returns where two members of obj are. See the function FindStrict.
+func (o *Outline) FindStrict(obj []byte, first, second string) (a, b Span, err error) {
 	if !IsObject(obj) {
 		return a, b, fmt.Errorf("an object is wanted, got %s", TypeName(obj))
 	}
-	for name, value := range Spans(obj) {
+	for name, value := range o.Spans(obj) {
 		key, twice := name.In(obj), false
 		switch {
 		case EqualString(key, first):
@@ -331,4 +342,17 @@ func EqualString(value []byte, text string) bool {
 
 func hasBreaks(text []byte) bool {
 	return bytes.IndexByte(text, '\n') >= 0 || bytes.IndexByte(text, '\r') >= 0
+}
+
+// Locate returns where part lies in text, the zero Span if it is no slice of that or
+// empty.
+func Locate(text, part []byte) Span {
+	if len(text) == 0 || len(part) == 0 {
+		return Span{}
+	}
+	off := uintptr(unsafe.Pointer(&part[0])) - uintptr(unsafe.Pointer(&text[0])) // compared only
+	if off >= uintptr(len(text)) || off+uintptr(len(part)) > uintptr(len(text)) {
+		return Span{}
+	}
+	return Span{int(off), len(part)}
 }

@@ -17,6 +17,8 @@ type Message struct {
 	Params json.RawMessage // raw value
 	Result json.RawMessage
 	Error  json.RawMessage
+
+	Outline *Outline // of a large message; lent as the message is
 }
 
 // Own returns the message in memory of its own.
@@ -31,7 +33,7 @@ func (m Message) Own() Message {
 		at := cap(m.Raw) - cap(part)
 		return raw[at : at+len(part) : len(raw)]
 	}
-	return Message{raw, own(m.ID), m.Method, own(m.Params), own(m.Result), own(m.Error)}
+	return Message{Raw: raw, ID: own(m.ID), Method: m.Method, Params: own(m.Params), Result: own(m.Result), Error: own(m.Error)}
 }
 
 // IsRequest reports whether the message asks for an answer.
@@ -52,7 +54,7 @@ func Parse(b []byte) (Message, error) { return ParseWithin(b, maxDepth) }
 // ParseWithin is Parse for a message that nests at most depth levels.
 func ParseWithin(b []byte, depth int) (Message, error) {
 	start := space(b, 0)
-	m, end, err := envelope(b, start, depth)
+	m, end, err := envelope(b, start, depth, nil)
 	if err != nil && !errors.Is(err, ErrEnvelope) {
 		return Message{}, err
 	}
@@ -63,8 +65,9 @@ func ParseWithin(b []byte, depth int) (Message, error) {
 }
 
 // envelope reads the message at b[i], of at most depth levels, and returns the
-// offset behind it, also with ErrEnvelope: the value is JSON then.
-func envelope(b []byte, i, depth int) (m Message, end int, err error) {
+// offset behind it, also with ErrEnvelope: the value is JSON then. The members of
+// params and of result are noted in o, if that is not nil.
+func envelope(b []byte, i, depth int, o *Outline) (m Message, end int, err error) {
 	if i >= len(b) || b[i] != '{' {
 		if end, err = Skip(b, i); err == nil {
 			err = fmt.Errorf("%w: an object is wanted, got %s", ErrEnvelope, TypeName(b[i:end]))
@@ -72,16 +75,27 @@ func envelope(b []byte, i, depth int) (m Message, end int, err error) {
 		return m, end, err
 	}
 	var version, method, twice []byte
-	end, err = eachMember(b, i, maxDepth-depth+1, func(key, value []byte) bool {
+	depth = maxDepth - depth + 1
+	end, err = eachMember(b, i, depth, func(key []byte, i int) (end int, err error) {
 		slot := m.slot(key, &version, &method)
 		switch {
-		case slot == nil:
+		case o == nil:
+			end, err = skip(b, i, depth)
+		case slot == (*[]byte)(&m.Params):
+			end, err = o.skip(b, i, depth, argumentsKey)
+		case slot == (*[]byte)(&m.Result):
+			end, err = o.skip(b, i, depth, "")
+		default:
+			end, err = skip(b, i, depth)
+		}
+		switch {
+		case err != nil || slot == nil:
 		case *slot != nil:
 			twice = key
 		default:
-			*slot = value
+			*slot = b[i:end]
 		}
-		return true
+		return end, err
 	})
 	if err != nil {
 		return Message{}, end, err

@@ -43,9 +43,10 @@ type Reader struct {
 	buf      []byte // buf[start:end] is read and not yet used; small, or a large buffer
 	start    int
 	end      int
-	searched int    // that many bytes behind start hold no newline
-	expected int    // size that a long line is expected to have
-	begun    bool   // the first line was seen
+	searched int  // that many bytes behind start hold no newline
+	expected int  // size that a long line is expected to have
+	begun    bool // the first line was seen
+	outline  Outline
 	lent     []byte // the message that Next returned last
 	rest     []byte // text that comes before the next line
 	pending  error  // what comes in the place of the next line
@@ -150,7 +151,14 @@ func (r *Reader) message(text []byte) (Message, error) {
 
 func (r *Reader) messageOrBatch(text []byte) (m Message, end int, err error) {
 	if text[0] != '[' {
-		return envelope(text, 0, cmp.Or(r.MaxDepth, maxDepth))
+		var o *Outline
+		if len(text) >= outlined {
+			o = &r.outline
+			o.text, o.count, o.used = text, 0, 0
+		}
+		m, end, err = envelope(text, 0, cmp.Or(r.MaxDepth, maxDepth), o)
+		m.Outline = o
+		return m, end, err
 	}
 	if end, err = Skip(text, 0); err != nil {
 		return m, end, err
@@ -226,7 +234,7 @@ func isMessage(line []byte) bool {
 		return false // not one level further, which would cost the line again for each
 	}
 	scanned(len(line))
-	_, _, err := envelope(line, i, maxDepth)
+	_, _, err := envelope(line, i, maxDepth, nil)
 	return err == nil && Valid(line)
 }
 

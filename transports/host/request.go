@@ -6,18 +6,20 @@ import (
 	"encoding/json"
 	"sync"
 
+	"dynmcp/internal/wire"
 	"dynmcp/transports"
 )
 
 // A Request is a request of the host that is not answered yet. It is answered
 // or cancelled once; what comes later has no effect.
 type Request struct {
-	ID     json.RawMessage // as it was sent; nil of one refused because another has it
-	Method string
-	Params json.RawMessage // of a tools/call: lent until HandleRequest returns, see Own
-	Meta   json.RawMessage // the _meta of Params, nil where there is none
-	Era    transports.Era  // which one it was made in
-	Peer   transports.Peer // the host, for what belongs to this request
+	ID      json.RawMessage // as it was sent; nil of one refused because another has it
+	Method  string
+	Params  json.RawMessage // of a tools/call: lent until HandleRequest returns, see Own
+	Outline *wire.Outline   // of Params as they came, nil of others
+	Meta    json.RawMessage // the _meta of Params, nil where there is none
+	Era     transports.Era  // which one it was made in
+	Peer    transports.Peer // the host, for what belongs to this request
 
 	// Respond writes the answer, once. The session sets it.
 	Respond func(r *Request, result json.RawMessage, err error)
@@ -35,7 +37,7 @@ type Request struct {
 
 // Own gives the request params of its own. Who needs them after HandleRequest has
 // returned calls it before that.
-func (r *Request) Own() { r.Params = bytes.Clone(r.Params) }
+func (r *Request) Own() { r.Params, r.Outline = bytes.Clone(r.Params), nil }
 
 // Notify implements transports.Peer: it sends a notification that belongs to the
 // request, such as its progress.

@@ -154,7 +154,7 @@ func (s *Session) handleRequest(m wire.Message, b *batch) {
 		s.reject(b, nil, wire.CodeInvalidRequest, "a request's id must be a string or an integer")
 		return
 	}
-	r := &Request{Method: m.Method, Params: m.Params, Meta: bytes.Clone(wire.Get(m.Params, "_meta")), Respond: s.respond, session: s, batch: b}
+	r := &Request{Method: m.Method, Params: m.Params, Outline: m.Outline, Meta: bytes.Clone(m.Outline.Get(m.Params, "_meta")), Respond: s.respond, session: s, batch: b}
 	r.ID = append(r.shortID[:0], m.ID...)
 	r.Peer = r
 	admitted := false

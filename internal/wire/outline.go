@@ -1,0 +1,86 @@
+package wire
+
+import "iter"
+
+// outlined is the size from which a Reader notes where the members of a message are.
+const outlined = 2 << 10
+
+// An Outline is where the members of a message's params, of their arguments, and of a
+// result are, noted when the message was checked: nobody has to go over a long value
+// again to find the one behind it. Its methods are those of the package by the
+// same names; they search objects that are not noted, and so does a nil Outline all.
+type Outline struct {
+	text    []byte // that the offsets are in
+	objects [4]struct {
+		at, size int  // offset and length of the object
+		complete bool // its members are all noted
+	}
+	count   int // of objects
+	members [24]struct {
+		object      int
+		name, value Span
+	}
+	used int // of members
+}
+
+const argumentsKey = `"arguments"`
+
+// skip is the function skip for a value whose members are noted, if it is an object,
+// and so are those of its member nested.
+func (o *Outline) skip(b []byte, i, depth int, nested string) (int, error) {
+	if i >= len(b) || b[i] != '{' || o.count == len(o.objects) {
+		return skip(b, i, depth)
+	}
+	object := o.count
+	o.count++
+	o.objects[object].at, o.objects[object].complete = i, true
+	begins := i
+	end, err := eachMember(b, i, depth+1, func(key []byte, i int) (end int, err error) {
+		if nested != "" && string(key) == nested {
+			end, err = o.skip(b, i, depth+1, "")
+		} else {
+			end, err = skip(b, i, depth+1)
+		}
+		if o.used == len(o.members) {
+			o.objects[object].complete = false
+			return end, err
+		}
+		m := &o.members[o.used]
+		o.used++
+		m.object, m.name, m.value = object, Span{cap(b) - cap(key), len(key)}, Span{i, end - i}
+		return end, err
+	})
+	o.objects[object].size = end - begins
+	return end, err
+}
+
+// Spans yields where the members of obj are. See the function Spans.
+func (o *Outline) Spans(obj []byte) iter.Seq2[Span, Span] {
+	return func(yield func(name, value Span) bool) {
+		object := o.find(obj)
+		if object < 0 {
+			spans(obj, yield)
+			return
+		}
+		at := o.objects[object].at
+		for i := range o.members[:o.used] {
+			m := &o.members[i]
+			if m.object == object && !yield(Span{m.name.Off - at, m.name.Len}, Span{m.value.Off - at, m.value.Len}) {
+				return
+			}
+		}
+	}
+}
+
+// find returns which object obj is, -1 where its members are not all noted.
+func (o *Outline) find(obj []byte) int {
+	if o == nil || len(obj) == 0 {
+		return -1
+	}
+	for i, object := range o.objects[:o.count] {
+		if object.complete && &o.text[object.at] == &obj[0] && object.size == len(obj) {
+			return i
+		}
+	}
+	return -1
+}

@@ -1,0 +1,72 @@
+package wire
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// What a Reader noted is what a search finds, whatever the message, however often a
+// name is there, and also where there are more members than are noted.
+func TestOutlineIsWhatASearchFinds(t *testing.T) {
+	long := `"` + strings.Repeat(`\"x`, outlined/3) + `"`
+	rapid.Check(t, func(t *rapid.T) {
+		object := func(name string) string {
+			obj := jsonObject(2).Draw(t, name)
+			more := rapid.SampledFrom([]string{`"long":` + long, `"name":"n","name":2`, `"tool_name":"n"`, `"arguments":1`, strings.Repeat(`"m":1,`, 30) + `"m":2`}).Draw(t, "more")
+			if i := strings.IndexByte(obj, '{'); strings.TrimSpace(obj[i+1:])[0] != '}' {
+				more += ","
+			}
+			return "{" + more + obj[strings.IndexByte(obj, '{')+1:]
+		}
+		params := object("arguments")
+		params = `{"a":` + object("before") + `,"arguments":` + params + `,"b":[1,{"arguments":{"x":1}}],"pad":` + long + `}`
+		line := `{"jsonrpc":"2.0","id":1,"params":` + params + `,"result":` + object("result") + `,"method":"x"}`
+		m, err := NewReader(strings.NewReader(strings.ReplaceAll(line, "\n", " ")+"\n"), 1<<20).Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Outline.find(m.Params) < 0 && strings.Count(params, `"m":1`) == 0 {
+			t.Error("the members of params are not noted")
+		}
+		arguments := Get(m.Params, "arguments")
+		for _, obj := range [][]byte{m.Params, m.Result, arguments, Get(m.Params, "a"), Get(arguments, "a"), m.Raw, nil, []byte(`{"x":1}`)} {
+			type pair struct{ name, value Span }
+			var noted, found []pair
+			for name, value := range m.Outline.Spans(obj) {
+				noted = append(noted, pair{name, value})
+			}
+			for name, value := range Spans(obj) {
+				found = append(found, pair{name, value})
+			}
+			if !slices.Equal(noted, found) {
+				t.Fatalf("%.200s: noted %v, found %v", obj, noted, found)
+			}
+		}
+		if got, want := string(m.Outline.Get(m.Params, "arguments", "long")), string(Get(m.Params, "arguments", "long")); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
+// An outline is of the message that was read last, and of no other.
+func TestOutlineOfAnotherMessage(t *testing.T) {
+	long := strings.Repeat("x", outlined)
+	r := NewReader(strings.NewReader(`{"jsonrpc":"2.0","method":"a","params":{"x":1,"long":"`+long+`"}}`+"\n"+`{"jsonrpc":"2.0","method":"a","params":{"x":2}}`+"\n"), 1<<20)
+	first, err := r.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := first.Own()
+	if own.Outline != nil {
+		t.Error("the outline is lent")
+	}
+	if first.Outline.find(own.Params) >= 0 {
+		t.Error("a copy is taken for what was read")
+	}
+	if second, err := r.Next(); err != nil || second.Outline != nil || string(second.Outline.Get(second.Params, "x")) != "2" {
+		t.Errorf("got %s, %v", second.Raw, err)
+	}
+}
