@@ -254,7 +254,7 @@ func (c *forwardedCall) deliver(r *host.Request, conn *upstream.Conn, result jso
 	case c.route.refused != nil:
 		c.route.refused(err)
 	default:
-		if asks := urlsFirst(r, conn, err); asks != nil {
+		if asks := urlsFirst(r, c.route.params, conn, err); asks != nil {
 			r.Reply(asks, nil)
 			return
 		}

@@ -16,17 +16,17 @@ import (
 // no such error: there a result asks for it.
 const codeURLFirst = -32042
 
-// urlsFirst returns the result by which a host of the stateless era hears of such an
+// urlsFirst, of the params that the host sent, returns the result by which a host of the stateless era hears of such an
 // error of an upstream of the handshake era, nil if it is none or the host cannot show
 // URLs. Nothing is kept: the host makes the request again when the user has answered,
 // and the upstream refuses it again if that is not enough. The answers are none of the
 // upstream's; where one of them is no, the error stays.
-func urlsFirst(r *host.Request, conn *upstream.Conn, err error) json.RawMessage {
+func urlsFirst(r *host.Request, params json.RawMessage, conn *upstream.Conn, err error) json.RawMessage {
 	var rpc *wire.Error
 	if r.Era != transports.Stateless || conn.Era() == transports.Stateless || !mayAskForInput(r.Method) || !errors.As(err, &rpc) || rpc.Code != codeURLFirst {
 		return nil
 	}
-	for _, answer := range wire.Members(wire.Get(r.Params, "inputResponses")) {
+	for _, answer := range wire.Members(wire.Get(params, "inputResponses")) {
 		if !wire.EqualString(wire.Get(answer, "action"), "accept") {
 			return nil
 		}
@@ -34,14 +34,14 @@ func urlsFirst(r *host.Request, conn *upstream.Conn, err error) json.RawMessage 
 	capabilities := wire.Get(r.Meta, transports.MetaCapabilities)
 	asks, n := []byte(`{`), 0
 	for elicitation := range wire.Elements(wire.Get(rpc.Data, "elicitations")) {
-		params := wire.Delete(elicitation, "elicitationId")
-		if lacks(capabilities, "elicitation/create", params) != "" {
+		asked := wire.Delete(elicitation, "elicitationId")
+		if lacks(capabilities, "elicitation/create", asked) != "" {
 			return nil
 		}
 		if n++; n > 1 {
 			asks = append(asks, ',')
 		}
-		asks = fmt.Appendf(asks, `"%d":{"method":"elicitation/create","params":%s}`, n, params)
+		asks = fmt.Appendf(asks, `"%d":{"method":"elicitation/create","params":%s}`, n, asked)
 	}
 	if n == 0 {
 		return nil

@@ -226,6 +226,14 @@ func Result(id, result []byte) [][]byte {
 	return [][]byte{requestHead, id, resultHead, result, messageClose}
 }
 
+// ResultPieces is how many pieces a successful response has.
+const ResultPieces = 5
+
+// AppendResult appends the pieces of a successful response to parts.
+func AppendResult(parts [][]byte, id, result []byte) [][]byte {
+	return append(parts, requestHead, id, resultHead, result, messageClose)
+}
+
 // Failure returns the pieces of an error response; a nil id is null.
 func Failure(id []byte, err *Error) [][]byte {
 	if id == nil {

@@ -102,7 +102,7 @@ func (s *Session) answer(r *Request, result json.RawMessage, err error) {
 	if err != nil {
 		parts = wire.Failure(r.ID, transports.WireError(err))
 	} else {
-		parts = wire.Result(r.ID, result)
+		parts = wire.AppendResult(r.pieces[:0], r.ID, result)
 	}
 	switch {
 	case r.Method == "initialize":

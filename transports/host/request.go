@@ -25,9 +25,10 @@ type Request struct {
 	Respond func(r *Request, result json.RawMessage, err error)
 
 	session *Session
-	shortID [24]byte // where an ID lies that is no longer
-	sdkID   int64    // its id on the control plane, 0 on the data plane
-	batch   *batch   // it came in, nil where it came by itself
+	shortID [24]byte                  // where an ID lies that is no longer
+	pieces  [wire.ResultPieces][]byte // where those of the answer lie
+	sdkID   int64                     // its id on the control plane, 0 on the data plane
+	batch   *batch                    // it came in, nil where it came by itself
 
 	mu       sync.Mutex
 	ended    bool

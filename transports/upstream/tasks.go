@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 	"sync"
@@ -33,7 +32,7 @@ func (c *Conn) KeepProgress(call *Call, notify func(params json.RawMessage)) {
 	p := &c.tasks
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.list = append(p.list, taskToken{call.id, bytes.Clone(call.token.In(call.Params)), notify})
+	p.list = append(p.list, taskToken{call.id, call.hostToken, notify})
 	if len(p.list) > maxTasks {
 		p.list = slices.Clone(p.list[1:])
 	}
