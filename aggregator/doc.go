@@ -9,20 +9,20 @@
 //	Stdio.read                     a line of the host           [host/stdio.go]
 //	└ Session.Receive → handleRequest   id and era are checked,
 //	  │                            it is in flight              [host/session.go]
-//	  └ Aggregator.handle          one switch on the method     [handle.go]
+//	  └ Aggregator.handle → serve  one switch on the method     [handle.go]
 //	    └ callTool                 a tool of ours, or one that a surface shows
 //	      └ useTool → use          which tool is meant          [discover.go]
 //	        └ callUpstream         is its server offered        [handle.go]
-//	          └ dispatch           is its server ready: if so
+//	          └ dispatch → forwardedCall.connect   is it ready: if so
 //	            │                  no lock is held for long     [forward.go]
-//	            └ forwardedCall.send
+//	            └ send             in the era of the upstream
 //	              └ Conn.Start     it has an id of ours         [upstream/call.go]
 //	                └ lineLink.sendRequest → wire.Writer        [upstream/lines.go]
 //
 //	Conn.readLines                 a line of the upstream       [upstream/lines.go]
 //	└ receive → handleResponse     which call it answers        [upstream/receive.go]
 //	  └ finishOwn                  that is over                 [upstream/call.go]
-//	    └ forwardedCall.answered   so is this one               [forward.go]
+//	    └ forwardedCall.answered → deliver   so is this one     [forward.go]
 //	      └ Request.Reply          once                         [host/request.go]
 //	        └ Session.answer       under the host's id          [host/inflight.go]
 //	          └ write              in order, after initialize   [host/outgoing.go]
@@ -31,7 +31,9 @@
 // Both ways run on the goroutine that reads, which does not block. A call whose
 // server has to be started first, or which waits for one to be listed, moves to its
 // own goroutine in between (acquire, retryWhenListed). The params and the result are
-// the bytes that came; Conn.Start calls answered itself if it cannot send. What a model
+// the bytes that came, where they came: both lines are lent until the next one is read,
+// so whatever does not go on at once makes them its own first (Request.Own,
+// forwardedCall.own). Conn.Start calls answered itself if it cannot send. What a model
 // should hear beside the answer, such as the schema that its input did not fit, is
 // added in slips.go.
 //
