@@ -35,6 +35,9 @@ type Options struct {
 	// Login returns how requests to a server are authorized; nil is by the headers
 	// of the config.
 	Login func(schema.Server) upstream.Login
+	// Loaded is told of each upstream that was loaded, and the protocol version that
+	// it speaks; nil is not. It may block.
+	Loaded func(server schema.Server, protocol string)
 	// Redact hides secrets in failures; the config's are added. Nil hides
 	// nothing.
 	Redact *redact.Redactor

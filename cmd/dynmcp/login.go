@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -201,11 +202,11 @@ func lines(ctx context.Context, in io.Reader) <-chan string {
 
 // loginStore returns the user's logins. Nothing is read or made.
 func loginStore() (*oauth.Store, error) {
-	dir, err := oauth.DefaultDir()
+	dir, err := stateDir()
 	if err != nil {
 		return nil, fmt.Errorf("find the directory of logins: %w", err)
 	}
-	return oauth.NewStore(dir), nil
+	return oauth.NewStore(filepath.Join(dir, "logins")), nil
 }
 
 // loginsOf returns how the requests to each server are authorized. The logins are

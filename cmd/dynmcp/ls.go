@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"al.essio.dev/pkg/shellescape"
@@ -24,10 +26,8 @@ func lsCommand() *cobra.Command {
 		Use:   "ls [flags]",
 		Short: "List the servers of the config",
 		Long: `List the servers of the config in the order of the file. Nothing is started or
-connected to. Secrets and values of variables are not shown.
-
-Which protocol version a server speaks is not known before it has been started:
-"dynmcp test" shows it.`,
+connected to. Secrets and values of variables are not shown. The protocol version is
+the one that a server spoke when it was last started.`,
 		Example: `  dynmcp ls
   dynmcp ls --json | jq -r '.[] | select(.mode == "lazy").name'`,
 		Args:              noArguments,
@@ -57,6 +57,7 @@ type lsEntry struct {
 	Mode        string `json:"mode"`
 	Endpoint    string `json:"endpoint"`
 	Auth        string `json:"auth"`
+	Protocol    string `json:"protocol,omitempty"` // when it was last started
 	Description string `json:"description,omitempty"`
 	Off         string `json:"off,omitempty"` // why
 	Source      source `json:"source"`
@@ -75,6 +76,7 @@ func list(cfg *schema.Config) []lsEntry {
 			Mode:        mode(s),
 			Endpoint:    secrets.String(endpoint(s)),
 			Auth:        authorization(s),
+			Protocol:    knownOf(s).Protocol,
 			Description: s.Description,
 			Off:         off,
 			Source:      origin(cfg, s.Name),
@@ -169,11 +171,18 @@ func relative(path string) string {
 
 func writeEntries(out *terminal, entries []lsEntry, effective bool) error {
 	t := table{header: []string{"NAME", "TRANSPORT", "MODE", "ENDPOINT", "AUTH"}, shrink: 3}
+	anyKnown := slices.ContainsFunc(entries, func(e lsEntry) bool { return e.Protocol != "" })
+	if anyKnown {
+		t.header = append(t.header, "PROTOCOL")
+	}
 	if effective {
 		t.header = append(t.header, "FROM")
 	}
 	for _, e := range entries {
 		row := []string{e.Name, e.Transport, e.Mode, truncate(e.Endpoint, endpointWidth), e.Auth}
+		if anyKnown {
+			row = append(row, cmp.Or(e.Protocol, "-"))
+		}
 		if effective {
 			row = append(row, e.Source.String())
 		}

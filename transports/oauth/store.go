@@ -149,23 +149,6 @@ type Store struct {
 // NewStore returns the store in a directory, which is made when it is needed.
 func NewStore(dir string) *Store { return &Store{dir: dir} }
 
-// DefaultDir returns the directory of the user's logins.
-func DefaultDir() (string, error) {
-	switch runtime.GOOS {
-	case "windows":
-		dir, err := os.UserCacheDir() // %LocalAppData%: logins do not roam
-		return filepath.Join(dir, "dynmcp", "logins"), err
-	case "darwin":
-		dir, err := os.UserConfigDir()
-		return filepath.Join(dir, "dynmcp", "logins"), err
-	}
-	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "dynmcp", "logins"), nil
-	}
-	home, err := os.UserHomeDir()
-	return filepath.Join(home, ".local", "state", "dynmcp", "logins"), err
-}
-
 // Place says where logins that are made now are kept.
 func (s *Store) Place() string {
 	if _, err := s.keyring.key(""); err == nil || errors.Is(err, errNoKey) {
