@@ -67,8 +67,14 @@ func serve(path string, args []string) int {
 	syscall.CloseOnExec(eventsFile)
 	setName(Name) // otherwise ps shows "exe"
 	g := &guard{signals: make(chan os.Signal, 16)}
-	// Caught, not ignored: the command would inherit ignored signals.
-	signal.Notify(g.signals, syscall.SIGCHLD, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
+	// Caught, not ignored: the command would inherit ignored signals. So it does
+	// those that were ignored before, as under nohup.
+	signal.Notify(g.signals, syscall.SIGCHLD, syscall.SIGTERM, syscall.SIGQUIT)
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGHUP} {
+		if !signal.Ignored(s) {
+			signal.Notify(g.signals, s)
+		}
+	}
 	if err := g.start(path, args); err != nil {
 		errno, _ := err.(syscall.Errno)
 		tell(EventFailed, int(errno))
