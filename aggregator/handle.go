@@ -108,10 +108,14 @@ func (a *Aggregator) callTool(s *session, r *host.Request) {
 // notShown is the error for a tool that no surface shows. If use_tool can call it,
 // the error says how.
 func (a *Aggregator) notShown(name string) *wire.Error {
-	if t := meant(a.catalog.View(), name); t != nil && a.exposes(schema.ExposeDiscover) {
+	view := a.catalog.View()
+	t := meant(view, name)
+	if t == nil {
+		t, _ = view.OfLeaf(name)
+	}
+	if t != nil && a.exposes(schema.ExposeDiscover) {
 		return invalid("Unknown tool: %s. Call it through use_tool: {\"tool_name\": %s, \"tool_input\": {…}}", name, wire.Quote(t.Name))
 	}
-	view := a.catalog.View()
 	if info, ok := view.Server(view.ServerOf(name)); ok && info.Down != "" {
 		return invalid("Unknown tool: %s. Its server %s could not be started: %s", name, info.Called, info.Down)
 	}

@@ -43,8 +43,8 @@ func (t *Tool) spelled(name string) bool {
 // separators are what models write between the name of a server and of a tool.
 var separators = []string{"/", "__", ".", ":"}
 
-// ofLeaf finds the only tool that has a name without its server's, in any case.
-func (v *View) ofLeaf(name string) (*Tool, bool) {
+// OfLeaf finds the only tool that has a name without its server's, in any case.
+func (v *View) OfLeaf(name string) (*Tool, bool) {
 	var of *Tool
 	for _, t := range v.tools {
 		if t.Name != t.Leaf && (strings.EqualFold(name, t.Leaf) || strings.EqualFold(name, t.Upstream)) {

@@ -104,7 +104,7 @@ func (v *View) Unknown(name string) string {
 	}
 	t, ok := v.Meant(name)
 	if !ok {
-		t, ok = v.ofLeaf(name)
+		t, ok = v.OfLeaf(name)
 	}
 	if ok {
 		fmt.Fprintf(&b, "Call it by its name: use_tool {\"tool_name\": %s, \"tool_input\": {…}} (outcome not_sent: nothing was called).\n", quote(t.Name))
