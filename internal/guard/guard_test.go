@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -25,6 +26,13 @@ func TestMain(m *testing.M) {
 	if role := roles[os.Getenv(roleVariable)]; role != nil {
 		role()
 		return
+	}
+	// A guard leaves ignored what we ignore, under nohup or in the background of a
+	// script, and tests send it these. What is caught is not inherited.
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
 	}
 	mcptest.Main(m)
 }
