@@ -78,6 +78,10 @@ func (k *keyring) newKey() (*sealing, error) {
 	return k.key("")
 }
 
+// asking is held by whoever asks the keyring: a person whom it asks to unlock it is
+// asked once, and one that never answers costs one goroutine.
+var asking = make(chan struct{}, 1)
+
 // askKeyring asks the keyring, which may wait for a person to unlock it.
 func askKeyring(ask func() (string, error)) (string, error) {
 	if err := keyringOffered(); err != nil {
@@ -87,8 +91,15 @@ func askKeyring(ask func() (string, error)) (string, error) {
 		text string
 		err  error
 	}
+	late, silent := time.After(keyringTime), errors.New("the keyring does not answer; is it locked?")
+	select {
+	case asking <- struct{}{}:
+	case <-late:
+		return "", silent
+	}
 	answered := make(chan answer, 1)
 	go func() { // it has no deadline of its own
+		defer func() { <-asking }()
 		defer func() {
 			if recover() != nil {
 				answered <- answer{err: errors.New("the keyring's library failed")}
@@ -100,8 +111,8 @@ func askKeyring(ask func() (string, error)) (string, error) {
 	select {
 	case a := <-answered:
 		return a.text, a.err
-	case <-time.After(keyringTime):
-		return "", errors.New("the keyring does not answer; is it locked?")
+	case <-late:
+		return "", silent
 	}
 }
 
