@@ -162,6 +162,18 @@ func (s *session) announce(now *snapshot, view *catalog.View, settled bool) {
 	}
 }
 
+// countFrom has the lists that the host has not read count as they are now.
+func (s *session) countFrom(now *snapshot, view *catalog.View) {
+	for _, which := range lists {
+		v := now.version(which.method, view)
+		s.mu.Lock()
+		if _, known := s.seen[which.method]; !known {
+			s.seen[which.method] = v
+		}
+		s.mu.Unlock()
+	}
+}
+
 // recordList notes which version of a list a host was given. It reports true if
 // that is older than what the host was told of, which it has to be told again.
 func (s *session) recordList(method string, v version) (outdated bool) {

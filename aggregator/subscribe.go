@@ -209,6 +209,10 @@ func (a *Aggregator) listen(ctx context.Context, s *session, r *host.Request, re
 	s.mu.Lock()
 	s.listens[string(id)] = l
 	s.mu.Unlock()
+	if !a.incomplete() { // what changes once this is acknowledged is a change
+		now := a.snapshot()
+		s.countFrom(now, now.views[a.followedTasks(s)])
+	}
 	defer func() {
 		s.mu.Lock()
 		delete(s.listens, string(id))
