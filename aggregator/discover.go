@@ -83,6 +83,12 @@ func (a *Aggregator) discoverTool(s *session, r *host.Request, p callParams) {
 		r.Reply(a.discovered(s, in), nil)
 		return
 	}
+	a.whenLoaded(r, u, func() { r.Reply(a.discovered(s, in), nil) })
+}
+
+// whenLoaded runs f, which answers a request, on a goroutine of its own when an
+// upstream is loaded.
+func (a *Aggregator) whenLoaded(r *host.Request, u *lazy.Upstream, f func()) {
 	a.spawnFor(r, func() {
 		_, release, err := a.acquire(r, u, u.Acquire)
 		if err != nil {
@@ -90,7 +96,7 @@ func (a *Aggregator) discoverTool(s *session, r *host.Request, p callParams) {
 			return
 		}
 		defer release()
-		r.Reply(a.discovered(s, in), nil)
+		f()
 	})
 }
 
@@ -150,13 +156,7 @@ func (a *Aggregator) useTool(s *session, r *host.Request, p callParams) {
 		return
 	}
 	p.all, input = bytes.Clone(p.all), bytes.Clone(input) // they are lent
-	a.spawnFor(r, func() {
-		_, release, err := a.acquire(r, u, u.Acquire)
-		if err != nil {
-			a.fail(r, err, true)
-			return
-		}
-		defer release()
+	a.whenLoaded(r, u, func() {
 		view := a.viewOf(s)
 		if t, ok := view.Tool(name); ok {
 			a.use(s, r, t, p, input)

@@ -297,8 +297,7 @@ func (c *forwardedCall) hostRequest() *host.Request {
 // Notify implements transports.Peer: the progress of this call, or what came
 // on its own stream and so is for its host and no other.
 func (c *forwardedCall) Notify(method string, params json.RawMessage) {
-	switch {
-	case isAboutUpstream(method):
+	if isAboutUpstream(method) {
 		c.peer.Notify(method, params)
 		return
 	}
