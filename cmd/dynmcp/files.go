@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/lockedfile"
 
+	"dynmcp/internal/atomicfile"
 	"dynmcp/schema"
 )
 
@@ -156,11 +156,11 @@ func (f *editedFile) write(text []byte) error {
 // replace is write for a file that is locked.
 func (f *editedFile) replace(text []byte) error {
 	if f.exists() {
-		if err := replaceFile(f.backup(), f.old, f.mode); err != nil {
+		if err := atomicfile.Replace(f.backup(), f.old, f.mode); err != nil {
 			return fmt.Errorf("keep the old file: %w", err)
 		}
 	}
-	return replaceFile(f.path, text, f.mode)
+	return atomicfile.Replace(f.path, text, f.mode)
 }
 
 // lockPatience is how long another run may hold the lock before the user is told.
@@ -203,49 +203,4 @@ func (f *editedFile) lock() (unlock func(), err error) {
 		}
 		return unlock, nil
 	}
-}
-
-// replaceFile writes a file beside the path and renames it into place, which is
-// one step for everybody else. A mode of 0 is left to the user's umask.
-func replaceFile(path string, text []byte, mode fs.FileMode) error {
-	dir := filepath.Dir(path)
-	temporary := filepath.Join(dir, "."+filepath.Base(path)+"."+rand.Text()[:8])
-	err := writeSynced(temporary, text, mode)
-	if err == nil {
-		err = os.Rename(temporary, path)
-	}
-	if err != nil {
-		_ = os.Remove(temporary)
-		return err
-	}
-	return syncDir(dir)
-}
-
-func writeSynced(path string, text []byte, mode fs.FileMode) error {
-	create := mode
-	if mode == 0 {
-		create = 0o666
-	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, create)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(text)
-	if err == nil && mode != 0 {
-		err = file.Chmod(mode) // the umask may have narrowed it
-	}
-	return errors.Join(err, file.Sync(), file.Close())
-}
-
-// syncDir makes a rename survive a loss of power.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil // directories cannot be opened there
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }

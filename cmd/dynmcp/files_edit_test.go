@@ -1,6 +1,7 @@
 package main
 
 import (
+	"dynmcp/internal/atomicfile"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,16 +76,16 @@ func TestEditedFileConcurrently(t *testing.T) {
 }
 
 // A write that fails leaves the old file and nothing else behind.
-func TestReplaceFileFails(t *testing.T) {
+func TestReplaceFails(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "taken", "inside"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := replaceFile(filepath.Join(dir, "taken"), []byte("x"), 0); err == nil {
+	if err := atomicfile.Replace(filepath.Join(dir, "taken"), []byte("x"), 0); err == nil {
 		t.Error("a directory was replaced")
 	}
 	onlyFiles(t, dir, "taken")
-	if err := replaceFile(filepath.Join(dir, "none", "mcp.json"), []byte("x"), 0); err == nil {
+	if err := atomicfile.Replace(filepath.Join(dir, "none", "mcp.json"), []byte("x"), 0); err == nil {
 		t.Error("a file was written where there is no directory")
 	}
 	if _, err := openEdited(os.DevNull); err == nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"dynmcp/cmd/dynmcp/internal/hosts"
+	"dynmcp/internal/atomicfile"
 	"dynmcp/schema"
 )
 
@@ -82,7 +83,7 @@ func (v *variablesFile) write() error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(v.file.path, text, 0o600)
+	return atomicfile.Replace(v.file.path, text, 0o600)
 }
 
 // report says where the variables are, or what is left to do about them.

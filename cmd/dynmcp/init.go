@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dynmcp/internal/atomicfile"
 	"dynmcp/schema"
 )
 
@@ -111,7 +112,7 @@ func writeSchema(dir string, force bool) error {
 	case bytes.Equal(file.old, text):
 		return nil
 	case file.exists() && ours:
-		return replaceFile(file.path, text, file.mode) // generated: no backup
+		return atomicfile.Replace(file.path, text, file.mode) // generated: no backup
 	case file.exists() && !force:
 		return hinted(fmt.Errorf("%s already exists and is not a schema of dynmcp", file.name()), "add --force to replace it, or name another schema with --schema")
 	}

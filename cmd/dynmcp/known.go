@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 
+	"dynmcp/internal/atomicfile"
 	"dynmcp/internal/redact"
 	"dynmcp/schema"
 )
@@ -83,19 +84,25 @@ func readSmall(path string) ([]byte, error) {
 // keepKnown keeps what is known of a server that was started. Where that is not
 // possible ls knows less, and nothing else is lost.
 func keepKnown(log *slog.Logger, s schema.Server, protocol string) {
-	path, err := knownFile(s)
-	if err == nil {
-		var text []byte
-		if text, err = json.Marshal(known{Protocol: protocol}); err == nil {
-			if old, _ := readSmall(path); bytes.Equal(old, text) {
-				return
-			}
-			if err = os.MkdirAll(filepath.Dir(path), 0o700); err == nil {
-				err = replaceFile(path, text, 0o600)
-			}
-		}
-	}
-	if err != nil && log != nil {
+	if err := writeKnown(s, known{Protocol: protocol}); err != nil && log != nil {
 		log.Debug("what is known of a server is not kept", "upstream", s.Name, "err", err)
 	}
+}
+
+func writeKnown(s schema.Server, k known) error {
+	path, err := knownFile(s)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(k)
+	if err != nil {
+		return err
+	}
+	if old, _ := readSmall(path); bytes.Equal(old, text) {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return atomicfile.Replace(path, text, 0o600)
 }

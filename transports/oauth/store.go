@@ -1,9 +1,7 @@
 package oauth
 
 import (
-	"bytes"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -12,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/lockedfile"
 	"golang.org/x/oauth2"
 
+	"dynmcp/internal/atomicfile"
 	"dynmcp/schema"
 )
 
@@ -260,7 +258,9 @@ func (s *Store) Save(key Key, l *Login) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(filepath.Join(s.dir, key.file()), append(text, '\n'))
+	// A refresh token that was replaced is worth nothing any more, so no power loss may
+	// bring the old one back.
+	return atomicfile.Replace(filepath.Join(s.dir, key.file()), append(text, '\n'), 0o600)
 }
 
 // sealing returns the key that seals, and makes one if the keyring has none: one
@@ -343,36 +343,4 @@ func (s *Store) Update(ctx context.Context, key Key, change func(*Login) bool) e
 		return err
 	}
 	return s.Save(key, l)
-}
-
-// replaceFile writes a file beside the path, for its owner alone, and renames it
-// into place.
-func replaceFile(path string, text []byte) error {
-	temporary := filepath.Join(filepath.Dir(path), "."+rand.Text())
-	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = bytes.NewReader(text).WriteTo(file)
-	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
-		err = os.Rename(temporary, path)
-	}
-	if err != nil {
-		_ = os.Remove(temporary)
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-// syncDir makes a rename survive a loss of power: a refresh token that was replaced
-// is worth nothing any more.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil // directories cannot be opened there
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

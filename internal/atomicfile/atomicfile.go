@@ -1,0 +1,56 @@
+// Package atomicfile replaces files in one step.
+package atomicfile
+
+import (
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+)
+
+// Replace writes a file beside the path and renames it into place: whoever reads the
+// path meanwhile, or after a crash or a loss of power, sees the old text or the new
+// one, never a part. A mode of 0 is left to the user's umask.
+func Replace(path string, text []byte, mode fs.FileMode) error {
+	dir := filepath.Dir(path)
+	temporary := filepath.Join(dir, "."+filepath.Base(path)+"."+rand.Text()[:8])
+	err := writeSynced(temporary, text, mode)
+	if err == nil {
+		err = os.Rename(temporary, path)
+	}
+	if err != nil {
+		_ = os.Remove(temporary)
+		return err
+	}
+	return syncDir(dir)
+}
+
+func writeSynced(path string, text []byte, mode fs.FileMode) error {
+	create := mode
+	if mode == 0 {
+		create = 0o666
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, create)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	if err == nil && mode != 0 {
+		err = file.Chmod(mode) // the umask may have narrowed it
+	}
+	return errors.Join(err, file.Sync(), file.Close())
+}
+
+// syncDir makes a rename survive a loss of power.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil // directories cannot be opened there
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
