@@ -30,23 +30,7 @@ func (s *Session) machineToken() string {
 // returns the token.
 func (s *Session) machineLogin(ctx context.Context, refused string, resp *http.Response) (string, error) {
 	challenge := http.Header{"Www-Authenticate": resp.Header.Values("WWW-Authenticate")}
-	done := s.group.DoChan(refused, func() (token any, err error) {
-		defer func() {
-			if p := recover(); p != nil {
-				token, err = "", fmt.Errorf("internal error: %v", p)
-			}
-		}()
-		ctx, cancel := context.WithTimeout(context.Background(), renewTime)
-		defer cancel()
-		return s.machineLoginOnce(ctx, refused, challenge)
-	})
-	select {
-	case r := <-done:
-		token, _ := r.Val.(string)
-		return token, r.Err
-	case <-ctx.Done():
-		return "", ctx.Err()
-	}
+	return s.shared(ctx, refused, func(ctx context.Context) (string, error) { return s.machineLoginOnce(ctx, refused, challenge) })
 }
 
 func (s *Session) machineLoginOnce(ctx context.Context, refused string, challenge http.Header) (string, error) {

@@ -30,9 +30,14 @@ const (
 )
 
 // renew returns a token other than the refused one, fresh if it can be, from the
-// store or by a refresh; empty if there is none. Callers that come meanwhile get
-// the same, and one that gives up does not end it for the others.
+// store or by a refresh; empty if there is none.
 func (s *Session) renew(ctx context.Context, refused string) (string, error) {
+	return s.shared(ctx, refused, func(ctx context.Context) (string, error) { return s.renewOnce(ctx, refused) })
+}
+
+// shared gets a token in the place of the refused one for all callers that want it at
+// the same time. One that gives up does not end it for the others.
+func (s *Session) shared(ctx context.Context, refused string, get func(context.Context) (string, error)) (string, error) {
 	done := s.group.DoChan(refused, func() (token any, err error) {
 		defer func() {
 			if p := recover(); p != nil {
@@ -41,7 +46,7 @@ func (s *Session) renew(ctx context.Context, refused string) (string, error) {
 		}()
 		ctx, cancel := context.WithTimeout(context.Background(), renewTime)
 		defer cancel()
-		return s.renewOnce(ctx, refused)
+		return get(ctx)
 	})
 	select {
 	case r := <-done:
