@@ -1,14 +1,18 @@
 package main_test
 
 import (
+	"bytes"
 	"flag"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/creack/pty"
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -44,8 +48,38 @@ func TestVerbs(t *testing.T) {
 			return nil
 		},
 		UpdateScripts: *updateCLI,
-		Cmds:          map[string]func(*testscript.TestScript, bool, []string){"timeless": timeless},
+		Cmds:          map[string]func(*testscript.TestScript, bool, []string){"timeless": timeless, "terminal": terminal},
 	})
+}
+
+// terminal runs a command with a terminal for stdin, stdout and stderr on which
+// Ctrl-D was pressed; its stdout is what the terminal shows. Testscript's ttyin
+// loses output: it closes the terminal before all of it was read.
+func terminal(ts *testscript.TestScript, neg bool, args []string) {
+	master, tty, err := pty.Open()
+	ts.Check(err)
+	defer master.Close()
+	if cols, ok := strings.CutPrefix(args[0], "-cols="); ok {
+		n, err := strconv.ParseUint(cols, 10, 16)
+		ts.Check(err)
+		ts.Check(pty.Setsize(tty, &pty.Winsize{Rows: 24, Cols: uint16(n)}))
+		args = args[1:]
+	}
+	_, err = master.Write([]byte{4})
+	ts.Check(err)
+	var screen bytes.Buffer
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		io.Copy(&screen, master) // ends with an error when nobody has the terminal any more
+	}()
+	err = ts.Exec("sh", append([]string{"-c", `tty=$0; exec "$@" <$tty >$tty 2>&1`, tty.Name()}, args...)...)
+	tty.Close()
+	<-read
+	ts.Stdout().Write(screen.Bytes())
+	if neg != (err != nil) {
+		ts.Fatalf("%v: %v\n%s", args, err, &screen)
+	}
 }
 
 var seconds = regexp.MustCompile(`("seconds": |\()[0-9.]+( s\)\n|,\n)`)
