@@ -73,6 +73,10 @@ type forwardedCall struct {
 // a call costs about three times as much.
 const maxParamsInFlight = 512 << 20
 
+// maxResultsInFlight bounds what answers hold in memory that are being read, or wait
+// for a host to read them: over it nothing more is asked for.
+const maxResultsInFlight = 512 << 20
+
 // dispatch sends a request to an upstream, starting that if need be, and answers
 // it with the upstream's answer.
 func (a *Aggregator) dispatch(s *session, r *host.Request, to route) {
@@ -80,11 +84,16 @@ func (a *Aggregator) dispatch(s *session, r *host.Request, to route) {
 		return
 	}
 	size := int64(len(to.params))
+	var full error
 	if a.paramsInFlight.Add(size) > maxParamsInFlight {
+		full = fmt.Errorf("the arguments of the calls in flight would be more than %d MB", maxParamsInFlight>>20)
+	} else if wire.LargeInUse() > maxResultsInFlight {
+		full = fmt.Errorf("the large answers under way are more than %d MB", maxResultsInFlight>>20)
+	}
+	if full != nil {
 		a.paramsInFlight.Add(-size)
 		a.fail(r, &transports.Failure{Upstream: to.upstream.Server.Name, Code: transports.CodeOverloaded, Outcome: transports.NotSent,
-			Cause: fmt.Errorf("the arguments of the calls in flight would be more than %d MB", maxParamsInFlight>>20),
-			Hint:  "call again when other calls have been answered"}, to.asText)
+			Cause: full, Hint: "call again when other calls have been answered"}, to.asText)
 		return
 	}
 	to.lent = r.Method == "tools/call"

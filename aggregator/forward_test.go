@@ -160,6 +160,37 @@ func TestCancelOvertakesSending(t *testing.T) {
 	})
 }
 
+// While the answers under way fill the memory they may take, nothing more is asked for.
+func TestResultsInFlightAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, txtar.Parse([]byte(catalogued)))
+		defer st.close()
+		host, up := st.hosts[0], st.upstreams[0]
+		const use = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"use_tool","arguments":{"tool_name":"up/echo","tool_input":{}}}}`
+		var answer wire.Held
+		answer.Set(maxResultsInFlight + 1)
+		host.send(fmt.Sprintf(use, 1))
+		time.Sleep(settling)
+		synctest.Wait()
+		got := strings.Join(host.take(), "\n")
+		for _, part := range []string{`"id":1,`, "the large answers under way are more than 512 MB", "outcome not_sent"} {
+			if !strings.Contains(got, part) {
+				t.Errorf("no %q in %s", part, got)
+			}
+		}
+		answer.Set(0)
+		host.send(fmt.Sprintf(use, 2))
+		time.Sleep(settling)
+		synctest.Wait()
+		if sent := up.take(); len(sent) != 1 {
+			t.Errorf("the upstream got %q, want the second call alone", sent)
+		}
+		if left := st.agg.paramsInFlight.Load(); left <= 0 {
+			t.Errorf("%d bytes of arguments are counted with a call in flight", left)
+		}
+	})
+}
+
 // A call whose arguments do not fit beside those in flight is refused; one that
 // does is not, and what has ended takes no room.
 func TestArgumentsInFlightAreBounded(t *testing.T) {

@@ -23,6 +23,28 @@ func largeBuffer(size int) []byte {
 
 func giveBack(buf []byte) { largeBuffers.Put(&buf) }
 
+// largeInUse is the sum of what all Helds hold.
+var largeInUse atomic.Int64
+
+// LargeInUse returns how many bytes of memory the large messages take that are being
+// read or handled, in this process.
+func LargeInUse() int64 { return largeInUse.Load() }
+
+// Held counts the memory of the message that one connection brings, for LargeInUse.
+// What fits into a Reader's own buffer does not count.
+type Held struct{ size int }
+
+// Set notes that the message takes size bytes now; 0 is that it was handled.
+func (h *Held) Set(size int) {
+	if size <= readChunk {
+		size = 0
+	}
+	if size != h.size {
+		largeInUse.Add(int64(size - h.size))
+		h.size = size
+	}
+}
+
 // quietAfter is how long no large line must have come for the memory that such lines
 // took to be given back to the system.
 const quietAfter = 2 * time.Second

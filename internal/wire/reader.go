@@ -51,6 +51,7 @@ type Reader struct {
 	rest     []byte // text that comes before the next line
 	pending  error  // what comes in the place of the next line
 	holding  bool   // Cork is held on behalf of this Reader
+	held     Held   // counts buf
 }
 
 // lent is "overwritten" in the programs that tests build: the linker sets it. See
@@ -326,6 +327,7 @@ func (r *Reader) fill() error {
 			return nil
 		case err != nil:
 			r.pipe.release()
+			r.held.Set(0)
 			return err
 		}
 	}
@@ -342,6 +344,7 @@ func (r *Reader) reset() {
 		giveBack(r.buf)
 	}
 	r.buf, r.start, r.end = r.small, 0, 0
+	r.held.Set(0)
 }
 
 // grow makes room behind what was read: by moving it to the front if that frees
@@ -352,6 +355,7 @@ func (r *Reader) grow() {
 	old := r.buf
 	if used := r.end - r.start; used > len(old)/2 {
 		r.buf = largeBuffer(max(used+1, min(max(2*len(old), r.expected), r.max+1)))
+		r.held.Set(len(r.buf))
 	}
 	r.end = copy(r.buf, old[r.start:r.end])
 	r.start = 0

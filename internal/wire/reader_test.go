@@ -317,3 +317,23 @@ func FuzzReader(f *testing.F) {
 		}
 	})
 }
+
+// The memory of large lines counts while they are read and handled, no longer.
+func TestLargeLinesAreCounted(t *testing.T) {
+	before := LargeInUse()
+	line := `{"jsonrpc":"2.0","method":"m","params":"` + strings.Repeat("x", 1<<20) + "\"}\n"
+	small := `{"jsonrpc":"2.0","method":"m"}` + "\n"
+	r := NewReader(io.MultiReader(strings.NewReader(line), strings.NewReader(small), strings.NewReader(line)), 16<<20)
+	for _, large := range []bool{true, false, true} {
+		m, err := r.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := LargeInUse() - before; large && got < 1<<20 || !large && got != 0 {
+			t.Errorf("%d bytes count with a message of %d", got, len(m.Raw))
+		}
+	}
+	if _, err := r.Next(); err != io.EOF || LargeInUse() != before {
+		t.Errorf("%d bytes count at the end, %v", LargeInUse()-before, err)
+	}
+}

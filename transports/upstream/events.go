@@ -53,6 +53,7 @@ func readEvents(body *answerBody, max int, each func(event)) error {
 			return err
 		case begun && len(line) == 0:
 			each(e)
+			body.handled()
 			e, begun = event{}, false
 		}
 	}

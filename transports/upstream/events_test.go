@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"dynmcp/internal/wire"
 	"errors"
 	"fmt"
 	"io"
@@ -102,4 +103,21 @@ func bodyOf(text string) *answerBody { return bodyFrom(strings.NewReader(text)) 
 func bodyFrom(r io.Reader) *answerBody {
 	patience := httpPatience{header: time.Hour, body: time.Hour}
 	return &answerBody{ReadCloser: io.NopCloser(r), attempt: newAttempt(context.Background(), patience, new(atomic.Int64))}
+}
+
+// The memory of a large event counts while it is read and handled, no longer; that of
+// an event that is cut off does not stay counted.
+func TestLargeEventsAreCounted(t *testing.T) {
+	before := wire.LargeInUse()
+	body := bodyOf("data: " + strings.Repeat("x", 1<<20) + "\n\ndata: z\n\ndata: " + strings.Repeat("y", 1<<20))
+	var counted []int64
+	if err := readEvents(body, 4<<20, func(event) { counted = append(counted, wire.LargeInUse()-before) }); err != nil {
+		t.Fatal(err)
+	}
+	if len(counted) != 2 || counted[0] < 1<<20 || counted[1] != 0 {
+		t.Errorf("%d bytes counted, want the first event's and none", counted)
+	}
+	if err := body.Close(); err != nil || wire.LargeInUse() != before {
+		t.Errorf("%d bytes count at the end, %v", wire.LargeInUse()-before, err)
+	}
 }

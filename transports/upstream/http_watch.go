@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"dynmcp/internal/wire"
 	"errors"
 	"fmt"
 	"io"
@@ -144,6 +145,8 @@ type answerBody struct {
 	io.ReadCloser
 	attempt        *attempt
 	silenceAllowed bool // the upstream may be silent now
+	size           int  // what was read and not handled
+	held           wire.Held
 }
 
 // allowSilence says whether the upstream may be silent from here on. At first it
@@ -158,6 +161,8 @@ func (b *answerBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if n > 0 {
 		b.attempt.activity.Add(1)
+		b.size += n
+		b.held.Set(b.size)
 	}
 	if err != nil && err != io.EOF {
 		err = b.attempt.stallOr(err)
@@ -165,7 +170,14 @@ func (b *answerBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// handled says that what was read so far takes no memory any more.
+func (b *answerBody) handled() {
+	b.size = 0
+	b.held.Set(0)
+}
+
 func (b *answerBody) Close() error {
+	b.handled()
 	defer b.attempt.cancel(nil)
 	return b.ReadCloser.Close()
 }
