@@ -1,7 +1,6 @@
 package aggregator
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -145,33 +144,23 @@ func (a *Aggregator) useTool(s *session, r *host.Request, p callParams) {
 		refuseArguments(r, "use_tool", err)
 		return
 	}
-	view := a.viewOf(s)
-	if t, ok := view.Tool(name); ok {
-		a.use(s, r, t, p, input)
-		return
-	}
-	u := a.unlisted(view, view.ServerOf(name))
-	if u == nil {
-		r.Reply(errorResult(a.unknownTool(view, name)), nil)
-		return
-	}
-	p.all, input = bytes.Clone(p.all), bytes.Clone(input) // they are lent
-	a.whenLoaded(r, u, func() {
-		view := a.viewOf(s)
+	a.callNamed(s, r, innerCall{p, input}, byName(name), a.use, func(view *catalog.View) string { return a.unknownTool(view, name) })
+}
+
+// byName finds a tool by its exposed name, and no other.
+func byName(name string) lookup {
+	return func(view *catalog.View) (*catalog.Tool, string) {
 		if t, ok := view.Tool(name); ok {
-			a.use(s, r, t, p, input)
-			return
+			return t, ""
 		}
-		r.Reply(errorResult(a.unknownTool(view, name)), nil)
-	})
+		return nil, view.ServerOf(name)
+	}
 }
 
 // use calls a tool with the input that use_tool was given.
-func (a *Aggregator) use(s *session, r *host.Request, t *catalog.Tool, p callParams, input json.RawMessage) {
-	input, changed := t.FitNumbers(input)
-	params := p.with(t.Upstream, input)
-	r.Params, r.Outline = nil, nil // they may be used up
-	a.callUpstream(s, r, t, route{params: params, task: p.task, asText: true, tool: t, changed: changed})
+func (a *Aggregator) use(s *session, r *host.Request, t *catalog.Tool, c innerCall) {
+	input, changed := t.FitNumbers(c.input)
+	a.callInner(s, r, t, c.outer, input, route{explain: true, changed: changed})
 }
 
 // unlisted returns the upstream of a server that is offered and has not been

@@ -11,8 +11,8 @@
 //	  │                            it is in flight              [host/session.go]
 //	  └ Aggregator.handle → serve  one switch on the method     [handle.go]
 //	    └ callTool                 a tool of ours, or one that a surface shows
-//	      └ useTool → use          which tool is meant          [discover.go]
-//	        └ callUpstream         is its server offered        [handle.go]
+//	      └ useTool → callNamed → use   is there such a tool    [discover.go, surface.go]
+//	        └ callInner → callUpstream  is its server offered   [surface.go, handle.go]
 //	          └ dispatch → forwardedCall.connect   is it ready: if so
 //	            │                  no lock is held for long     [forward.go]
 //	            └ send             in the era of the upstream

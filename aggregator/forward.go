@@ -29,7 +29,8 @@ type route struct {
 	retry    bool        // it certainly did not run the first time
 	rounds   int         // how often it was sent again with answers of the host
 
-	tool    *catalog.Tool // that use_tool calls, nil of anything else
+	tool    *catalog.Tool // that is called, nil of anything else
+	explain bool          // what a model gets wrong in the input is explained to it
 	changed []string      // what the input was changed in to fit the tool's schema
 }
 

@@ -153,7 +153,7 @@ func (a *Aggregator) callUpstream(s *session, r *host.Request, t *catalog.Tool, 
 		r.Reply(errorResult(fmt.Sprintf("%s runs only as a task (MCP tasks), which a call of use_tool is not: call it by its own name, %s.", t.Name, t.Direct)), nil)
 		return
 	}
-	to.upstream = u
+	to.upstream, to.tool = u, t
 	a.dispatch(s, r, to)
 }
 

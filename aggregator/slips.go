@@ -32,7 +32,7 @@ var complaint = regexp.MustCompile(`(?i)-32602|validation error|validation faile
 // explained returns the result of a call of use_tool with what is to be said of
 // it: that the input was changed, and the input schema where the server complains.
 func (c *forwardedCall) explained(result json.RawMessage) json.RawMessage {
-	if c.route.tool == nil {
+	if !c.route.explain {
 		return result
 	}
 	if c.route.changed != nil {
@@ -65,7 +65,7 @@ func (c *forwardedCall) explained(result json.RawMessage) json.RawMessage {
 func (c *forwardedCall) explainedError(err error) error {
 	var failure *transports.Failure
 	var theirs *wire.Error
-	if c.route.tool == nil || errors.As(err, &failure) || !errors.As(err, &theirs) || theirs.Code != wire.CodeInvalidParams {
+	if !c.route.explain || errors.As(err, &failure) || !errors.As(err, &theirs) || theirs.Code != wire.CodeInvalidParams {
 		return err
 	}
 	schema := c.schemaOnce()

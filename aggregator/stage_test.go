@@ -63,6 +63,9 @@ type actor struct {
 //	single
 //	texts
 //
+// Members of the config, or of the entry of an upstream, are in sections "config" and
+// "upstream [NAME] config".
+//
 // A VERSION of an upstream may be several with commas between them. A host that
 // is "-" says nothing by itself, an upstream that is scripted neither.
 func newStage(t *testing.T, archive *txtar.Archive) *stage {
@@ -92,7 +95,7 @@ func newStage(t *testing.T, archive *txtar.Archive) *stage {
 			t.Fatalf("setup: %q", text)
 		}
 	}
-	st.start(st.config(single, expose))
+	st.start(st.config(single, expose, strings.TrimSpace(string(section(archive, "config").Data))))
 	return st
 }
 
@@ -127,7 +130,7 @@ func (a *actor) server() string {
 	return "up"
 }
 
-func (st *stage) config(single bool, expose []string) *schema.Config {
+func (st *stage) config(single bool, expose []string, members string) *schema.Config {
 	cfg := schema.Single("up", nil)
 	if !single {
 		entries := make([]string, len(st.upstreams))
@@ -136,9 +139,15 @@ func (st *stage) config(single bool, expose []string) *schema.Config {
 			if a.lazy {
 				entry += `,"description":"It is scripted."`
 			}
+			if own := a.answers["config"]; own != "" {
+				entry += "," + own
+			}
 			entries[i] = fmt.Sprintf("%q:{%s}", a.server(), entry)
 		}
-		file := mcptest.Config(st.t, `{"mcp":{`+strings.Join(entries, ",")+`}}`)
+		if members != "" {
+			members += ","
+		}
+		file := mcptest.Config(st.t, `{`+members+`"mcp":{`+strings.Join(entries, ",")+`}}`)
 		var err error
 		if cfg, err = schema.ReadFiles(st.t.Context(), []string{file}, schema.LoadOptions{}).Load(); err != nil {
 			st.t.Fatal(err)

@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -48,6 +49,53 @@ func directSurface(a *Aggregator, _ *schema.Config) []tool {
 		},
 		find: func(v *catalog.View, name string) (*catalog.Tool, bool) { return v.Direct(name) },
 	}}
+}
+
+// A lookup finds the tool that a call names in what a session sees. Where it does
+// not know it but knows its server, that is loaded if it has not been listed.
+type lookup func(view *catalog.View) (t *catalog.Tool, server string)
+
+// An innerCall is a call of an upstream's tool, as the arguments of a tool of ours.
+type innerCall struct {
+	outer callParams      // of the call of our tool
+	input json.RawMessage // for the upstream's tool; part of them
+}
+
+// callNamed is the way from a tool of ours to one of an upstream. Whether there is
+// such a tool is the view's to say, from which tools are listed, too: one that a
+// filter hides cannot be found. then is called with what was found, at once or when
+// its server was loaded; unknown gives the answer where nothing was.
+func (a *Aggregator) callNamed(s *session, r *host.Request, c innerCall, find lookup,
+	then func(s *session, r *host.Request, t *catalog.Tool, c innerCall), unknown func(view *catalog.View) string) {
+	view := a.viewOf(s)
+	t, server := find(view)
+	if t != nil {
+		then(s, r, t, c)
+		return
+	}
+	u := a.unlisted(view, server)
+	if u == nil {
+		r.Reply(errorResult(unknown(view)), nil)
+		return
+	}
+	c.outer.all, c.input = bytes.Clone(c.outer.all), bytes.Clone(c.input) // they are lent
+	a.whenLoaded(r, u, func() {
+		view := a.viewOf(s)
+		if t, _ := find(view); t != nil {
+			then(s, r, t, c)
+			return
+		}
+		r.Reply(errorResult(unknown(view)), nil)
+	})
+}
+
+// callInner calls a tool in the place of the tool of ours that the host called: with
+// these arguments, and all else of the host's params as it is. What may go wrong on our
+// side is text for the model.
+func (a *Aggregator) callInner(s *session, r *host.Request, t *catalog.Tool, outer callParams, input json.RawMessage, to route) {
+	to.params, to.task, to.asText = outer.with(t.Upstream, input), outer.task, true
+	r.Params, r.Outline = nil, nil // they may be used up
+	a.callUpstream(s, r, t, to)
 }
 
 // define returns an entry of tools/list; annotations may be empty.

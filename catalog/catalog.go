@@ -16,7 +16,7 @@ type Server struct {
 	Note        string // shown after the server's line, such as "(run: dynmcp login NAME)"
 	Bare        bool   // single-wrap mode: tool names without "server/"
 
-	Filter    []string            // globs on upstream tool names; "!" denies
+	Filter    []string            // globs on upstream tool names, or classes; "!" denies
 	Overrides map[string]Override // by upstream tool name
 	Aliases   map[string]string   // upstream tool name to the name shown
 }

@@ -5,28 +5,65 @@ import (
 	"slices"
 	"strings"
 
+	"dynmcp/internal/wire"
 	"dynmcp/schema"
 )
 
 // filter is a tool filter: with any positive pattern only matches pass, then
-// what a "!" pattern matches goes. The order of patterns does not matter.
-type filter struct{ allow, deny []*regexp.Regexp }
+// what a "!" pattern matches goes. The order of patterns does not matter. It is the
+// one place that decides whether hosts may know of a tool, see part.addTools: there
+// is no way to list or call one but by way of a view's tools.
+type filter struct{ allow, deny []func(e *entry) bool }
 
 func newFilter(patterns []string) filter {
 	var f filter
 	for _, p := range patterns {
 		if denied, ok := strings.CutPrefix(p, "!"); ok {
-			f.deny = append(f.deny, glob(denied))
+			f.deny = append(f.deny, matcher(denied))
 		} else {
-			f.allow = append(f.allow, glob(p))
+			f.allow = append(f.allow, matcher(p))
 		}
 	}
 	return f
 }
 
-func (f filter) passes(name string) bool {
-	matches := func(g *regexp.Regexp) bool { return g.MatchString(name) }
+func (f filter) passes(e *entry) bool {
+	matches := func(match func(*entry) bool) bool { return match(e) }
 	return (len(f.allow) == 0 || slices.ContainsFunc(f.allow, matches)) && !slices.ContainsFunc(f.deny, matches)
+}
+
+// matcher returns what a pattern without its "!" matches: a class of tools, or names.
+func matcher(pattern string) func(e *entry) bool {
+	if i := slices.Index(schema.ToolClasses, pattern); i >= 0 {
+		return func(e *entry) bool { return e.access() == Access(i) }
+	}
+	g := glob(pattern)
+	return func(e *entry) bool { return g.MatchString(e.name) }
+}
+
+// Access is what a call of a tool may do, as far as the server says it, which is not
+// to be trusted: the order is that of schema.ToolClasses.
+type Access int
+
+const (
+	Destructive Access = iota // what the server does not say more of
+	Write                     // it changes things, but destroys nothing
+	ReadOnly
+)
+
+// access reads the hints of the tool's annotations. Both hints at once are a
+// contradiction, of which the worse counts.
+func (e *entry) access() Access {
+	readOnly := string(wire.Get(e.annotations, "readOnlyHint")) == "true"
+	switch destructive := string(wire.Get(e.annotations, "destructiveHint")); {
+	case destructive == "true":
+		return Destructive
+	case readOnly:
+		return ReadOnly
+	case destructive == "false":
+		return Write
+	}
+	return Destructive
 }
 
 // glob compiles a pattern of a config, which was checked with the same function.

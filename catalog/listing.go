@@ -31,8 +31,14 @@ type index struct {
 
 	prompts, resources, templates []named
 
-	hidden   map[string]string // tools that are left out, by name, and why
-	warnings []string          // what was left out, and why
+	hidden   map[string]hiddenTool // tools that are left out, by name
+	warnings []string              // what was left out, and why
+}
+
+// hiddenTool is a tool that cannot be offered, and why.
+type hiddenTool struct {
+	entry *entry
+	why   string
 }
 
 // entry is one tool of a listing.
@@ -53,7 +59,7 @@ type named struct {
 }
 
 func newIndex(l *Listing) *index {
-	x := &index{listing: l, hidden: map[string]string{}}
+	x := &index{listing: l, hidden: map[string]hiddenTool{}}
 	seen := map[string]bool{}
 	malformed := tally{kind: "tool"}
 	var b breath
@@ -63,7 +69,7 @@ func newIndex(l *Listing) *index {
 		var f *fault
 		if e.typed, f = readTyped(raw, typedTool); f != nil {
 			malformed.add(i, e.name, f)
-			x.hidden[e.name] = f.String()
+			x.hidden[e.name] = hiddenTool{e, f.String()}
 			continue
 		}
 		why := e.unfit()
@@ -72,7 +78,7 @@ func newIndex(l *Listing) *index {
 		}
 		if why != "" {
 			x.warnf("tool %d %s is left out: %s", i+1, shown(e.name), why)
-			x.hidden[e.name] = why
+			x.hidden[e.name] = hiddenTool{e, why}
 			continue
 		}
 		seen[e.name] = true

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -125,8 +126,47 @@ func TestFilterHidesTools(t *testing.T) {
 		f := newFilter(tt.filter)
 		var got []string
 		for _, n := range names {
-			if f.passes(n) {
+			if f.passes(&entry{name: n}) {
 				got = append(got, n)
+			}
+		}
+		if s := strings.Join(got, " "); s != tt.want {
+			t.Errorf("%q: got %q, want %q", tt.filter, s, tt.want)
+		}
+	}
+}
+
+// What tools say of themselves in their annotations can be asked for. Who says nothing,
+// or contradicts himself, counts as the worst.
+func TestFilterOfClasses(t *testing.T) {
+	tools := []string{
+		`{"name":"silent"}`,
+		`{"name":"reads","annotations":{"readOnlyHint":true}}`,
+		`{"name":"writes","annotations":{"destructiveHint":false}}`,
+		`{"name":"changes","annotations":{"readOnlyHint":false,"idempotentHint":true}}`,
+		`{"name":"destroys","annotations":{"destructiveHint":true}}`,
+		`{"name":"contradicts","annotations":{"readOnlyHint":true,"destructiveHint":true}}`,
+		`{"name":"reads_and_says_all","annotations":{"readOnlyHint":true,"destructiveHint":false}}`,
+		`{"name":"text","annotations":{"readOnlyHint":"true"}}`,
+		`{"name":"@readonly"}`,
+	}
+	for _, tt := range []struct {
+		filter []string
+		want   string
+	}{
+		{[]string{"@readonly"}, "reads reads_and_says_all"},
+		{[]string{"@write"}, "writes"},
+		{[]string{"@destructive"}, "silent changes destroys contradicts text @readonly"},
+		{[]string{"!@destructive"}, "reads writes reads_and_says_all"},
+		{[]string{"@readonly", "chang*"}, "reads changes reads_and_says_all"},
+		{[]string{"@readonly", "!*_all"}, "reads"},
+		{[]string{`\@readonly`}, "@readonly"},
+	} {
+		f := newFilter(tt.filter)
+		var got []string
+		for _, raw := range tools {
+			if e := readTool(json.RawMessage(raw)); f.passes(e) {
+				got = append(got, e.name)
 			}
 		}
 		if s := strings.Join(got, " "); s != tt.want {

@@ -24,7 +24,8 @@ type Tool struct {
 
 	InputSchema, OutputSchema, Annotations json.RawMessage // parts of Raw; nil if absent
 
-	OnlyTask bool // it runs only as a task
+	Access   Access // what it may do, by its own word
+	OnlyTask bool   // it runs only as a task
 
 	typed      json.RawMessage // Raw, fit for typed hosts
 	numbers    []number        // the arguments that are to be numbers
@@ -166,7 +167,7 @@ func (p *part) addTools(taken map[string]*Tool) {
 	var b breath
 	for i, e := range p.index.tools {
 		b.take()
-		if !pass.passes(e.name) || p.leaveOut(e) {
+		if !pass.passes(e) || p.leaveOut(e) {
 			continue
 		}
 		t := p.expose(e, leaves[e.name])
@@ -187,8 +188,10 @@ func (p *part) addTools(taken map[string]*Tool) {
 // was meant to hide a tool hides nothing.
 func (p *part) checkFilter() {
 	for _, pattern := range p.server.Filter {
-		g := glob(strings.TrimPrefix(pattern, "!"))
-		if !slices.ContainsFunc(p.index.tools, func(e *entry) bool { return g.MatchString(e.name) }) {
+		if strings.HasPrefix(strings.TrimPrefix(pattern, "!"), "@") {
+			continue // of a class there need not be a tool
+		}
+		if !slices.ContainsFunc(p.index.tools, matcher(strings.TrimPrefix(pattern, "!"))) {
 			p.warnf("tool_filter pattern %s matches no tool", shown(pattern))
 		}
 	}
@@ -240,7 +243,7 @@ func (p *part) expose(e *entry, leaf string) *Tool {
 	t := &Tool{
 		Name: leaf, Server: s.Name, Upstream: e.name, Leaf: leaf,
 		Title: e.title, Description: e.description, Raw: e.raw, typed: e.typed,
-		numbers: e.numbers, InputSchema: e.input, OutputSchema: e.output, Annotations: e.annotations, OnlyTask: e.onlyTask,
+		numbers: e.numbers, InputSchema: e.input, OutputSchema: e.output, Annotations: e.annotations, Access: e.access(), OnlyTask: e.onlyTask,
 	}
 	if !s.Bare {
 		t.Name = s.Name + "/" + leaf

@@ -129,10 +129,13 @@ func (v *View) whyHidden(name string) string {
 		if !mine {
 			upstream, mine = strings.CutPrefix(name, p.server.Name+"/")
 		}
-		if !mine || p.index == nil || !newFilter(p.server.Filter).passes(upstream) {
+		if !mine || p.index == nil {
 			continue
 		}
-		if why := cmp.Or(p.index.hidden[upstream], p.whyNoTask(upstream)); why != "" {
+		if h, ok := p.index.hidden[upstream]; ok && newFilter(p.server.Filter).passes(h.entry) {
+			return h.why
+		}
+		if why := p.whyNoTask(upstream); why != "" {
 			return why
 		}
 	}

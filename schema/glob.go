@@ -8,6 +8,10 @@ import (
 	"unicode/utf8"
 )
 
+// ToolClasses are what a tool_filter may name beside patterns: tools by what they say
+// of themselves in their annotations. Those that say nothing are destructive.
+var ToolClasses = []string{"@destructive", "@write", "@readonly"}
+
 // globToken is a set in brackets, a character behind a \, or a character.
 var globToken = regexp.MustCompile(`(?s)\[[!^]?(?:\\.|[^\\\]])+\]|\\.|.`)
 

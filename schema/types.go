@@ -168,7 +168,7 @@ type Server struct {
 	// How to log in with OAuth. Most servers need nothing here: see docs/login.md.
 	Auth *Auth `json:"auth" group:"http" example:"{client_id: dynmcp, scope: read}"`
 
-	// Globs over tool names; a leading ! hides. Without a glob that shows, all tools are shown but the hidden ones.
+	// Globs over tool names, and the classes @readonly, @write and @destructive; a leading ! hides. Without a pattern that shows, all tools are shown but the hidden ones.
 	ToolFilter []string `json:"tool_filter" default:"[]" example:"[\"get_*\", \"!get_secret_*\"]"`
 	// By tool name: how the tool is presented and limited.
 	ToolOverrides map[string]ToolOverride `json:"tool_overrides" default:"{}" example:"{get_file: {summary: Read one file, timeout: 30s}}"`
@@ -289,7 +289,7 @@ type Source struct {
 	Backend string `json:"backend" enum:"stdio" default:"stdio" example:"stdio"`
 	// A shell command line that starts an MCP server, run by /bin/sh -c.
 	Command string `json:"command" nonblank:"true" example:"GITHUB_TOKEN=${GITHUB_TOKEN} github-mcp stdio"`
-	// Globs over tool names; a leading ! hides. Without a glob that shows, all tools are shown but the hidden ones.
+	// Globs over tool names, and the classes @readonly, @write and @destructive; a leading ! hides. Without a pattern that shows, all tools are shown but the hidden ones.
 	ToolFilter []string `json:"tool_filter" default:"[]" example:"[\"get_*\", \"!get_secret_*\"]"`
 	// By tool name: how the tool is presented and limited.
 	ToolOverrides map[string]ToolOverride `json:"tool_overrides" default:"{}" example:"{get_file: {summary: Read one file, timeout: 30s}}"`

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -158,6 +159,10 @@ func (r *reading) checkGlob(path string, n *node) {
 	pattern := strings.TrimPrefix(n.scalar, "!")
 	if isBlank(pattern) {
 		r.fail(n.at, path, "this pattern is empty", "write a tool name, with * for any letters")
+	} else if strings.HasPrefix(pattern, "@") {
+		if !slices.Contains(ToolClasses, pattern) {
+			r.fail(n.at, path, "there is no such class of tools", `want @readonly, @write or @destructive; write \@ before a name that begins so`)
+		}
 	} else if _, err := CompileGlob(pattern); err != nil {
 		r.fail(n.at, path, "this is not a glob: "+err.Error(), `write \ before a character that is to stand for itself`)
 	}
