@@ -226,12 +226,13 @@ func Result(id, result []byte) [][]byte {
 	return [][]byte{requestHead, id, resultHead, result, messageClose}
 }
 
-// ResultPieces is how many pieces a successful response has.
-const ResultPieces = 5
+// ResultPieces is how many pieces a successful response has with a result of two.
+const ResultPieces = 6
 
 // AppendResult appends the pieces of a successful response to parts.
-func AppendResult(parts [][]byte, id, result []byte) [][]byte {
-	return append(parts, requestHead, id, resultHead, result, messageClose)
+func AppendResult(parts [][]byte, id []byte, result ...[]byte) [][]byte {
+	parts = append(parts, requestHead, id, resultHead)
+	return append(append(parts, result...), messageClose)
 }
 
 // Failure returns the pieces of an error response; a nil id is null.

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -35,22 +36,34 @@ func requestEra(meta json.RawMessage) (transports.Era, *wire.Error) {
 }
 
 // statelessResult adds what the stateless era requires of a result and this one
-// does not say.
-func statelessResult(method string, result json.RawMessage) json.RawMessage {
-	if !wire.IsObject(result) {
-		return result
+// does not say. It comes in two pieces, without a copy of what may be large.
+func statelessResult(method string, result json.RawMessage) (first, rest []byte) {
+	end := bytes.LastIndexByte(result, '}')
+	if end < 0 || !wire.IsObject(result) {
+		return result, nil
 	}
-	add := func(name, value string) {
-		if wire.Get(result, name) == nil {
-			result = wire.Set(result, name, []byte(value))
+	comma, complete, ttl, scope := "", true, cacheable(method), cacheable(method)
+	for key := range wire.Spans(result) {
+		comma = ","
+		switch name := key.In(result); {
+		case wire.EqualString(name, "resultType"):
+			complete = false
+		case wire.EqualString(name, "ttlMs"):
+			ttl = false
+		case wire.EqualString(name, "cacheScope"):
+			scope = false
 		}
 	}
-	add("resultType", `"complete"`)
-	if cacheable(method) {
-		add("ttlMs", `0`)
-		add("cacheScope", `"private"`)
+	add := func(missing bool, member string) {
+		if missing {
+			rest = append(append(rest, comma...), member...)
+			comma = ","
+		}
 	}
-	return result
+	add(complete, `"resultType":"complete"`)
+	add(ttl, `"ttlMs":0`)
+	add(scope, `"cacheScope":"private"`)
+	return result[:end], append(rest, result[end:]...)
 }
 
 func cacheable(method string) bool {

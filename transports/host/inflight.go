@@ -95,13 +95,14 @@ func (s *Session) answer(r *Request, result json.RawMessage, err error) {
 	s.mu.Unlock()
 	defer s.writing.Done()
 
-	if err == nil && r.Era == transports.Stateless {
-		result = statelessResult(r.Method, result)
-	}
 	var parts [][]byte
-	if err != nil {
+	switch {
+	case err != nil:
 		parts = wire.Failure(r.ID, transports.WireError(err))
-	} else {
+	case r.Era == transports.Stateless:
+		first, rest := statelessResult(r.Method, result)
+		parts = wire.AppendResult(r.pieces[:0], r.ID, first, rest)
+	default:
 		parts = wire.AppendResult(r.pieces[:0], r.ID, result)
 	}
 	switch {
