@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -106,12 +107,22 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 // ends, or an upstream fails that the run cannot do without: the only one, or
 // with Options.Strict any eager one.
 func (a *Aggregator) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	return a.serveLines(ctx, host.NewStdio(in, out, &a.cork))
+}
+
+// ServeConn answers one of many hosts on a connection, which it closes. It returns as
+// Serve does, and ends the session of a host that does not read rather than have the
+// others wait.
+func (a *Aggregator) ServeConn(ctx context.Context, conn net.Conn) error {
+	return a.serveLines(ctx, host.NewConn(conn, &a.cork))
+}
+
+func (a *Aggregator) serveLines(ctx context.Context, edge *host.Stdio) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(a.ctx, cancel)()
 	s := a.sessions.open(principal{})
 	defer a.endSession(s)
-	edge := host.NewStdio(in, out, &a.cork)
 	conversation := host.NewSession(s.id, edge, host.Options{
 		Control:            a.server(),
 		HandleRequest:      func(r *host.Request) { a.handle(s, r) },

@@ -146,6 +146,21 @@ func stdioConfig(from *configFlags, wrap bool, args, expose []string) (*schema.C
 }
 
 func serveStdio(cfg *schema.Config, from *configFlags, flags stdioFlags, log *slog.Logger) error {
+	return serveUntilEnd(cfg, from, flags, log, func(ctx context.Context, agg *aggregator.Aggregator) error {
+		if screen := newTerminal(os.Stderr); screen.interactive && term.IsTerminal(int(os.Stdin.Fd())) {
+			screen.say("dynmcp waits for an MCP host on stdin: put it into a host's config (dynmcp install), which then starts it. " +
+				"For people there are dynmcp ls, dynmcp test and dynmcp --help. Ctrl-D ends it.")
+		}
+		in, out, restore := host.Std()
+		defer restore()
+		return agg.Serve(ctx, in, out)
+	})
+}
+
+// serveUntilEnd calls serve with an aggregator for the config, which follows its files,
+// and a context that ends when a signal asks us to. What the aggregator started has
+// ended when it returns.
+func serveUntilEnd(cfg *schema.Config, from *configFlags, flags stdioFlags, log *slog.Logger, serve func(context.Context, *aggregator.Aggregator) error) error {
 	for _, warning := range cfg.Warnings {
 		log.Warn(warning)
 	}
@@ -182,13 +197,7 @@ func serveStdio(cfg *schema.Config, from *configFlags, flags stdioFlags, log *sl
 		r := &reloader{envFile: from.envFile, paths: paths, read: from.read, agg: agg, log: log}
 		defer r.start(flags.watch)()
 	}
-	if screen := newTerminal(os.Stderr); screen.interactive && term.IsTerminal(int(os.Stdin.Fd())) {
-		screen.say("dynmcp waits for an MCP host on stdin: put it into a host's config (dynmcp install), which then starts it. " +
-			"For people there are dynmcp ls, dynmcp test and dynmcp --help. Ctrl-D ends it.")
-	}
-	in, out, restore := host.Std()
-	defer restore()
-	return agg.Serve(ctx, in, out)
+	return serve(ctx, agg)
 }
 
 // checkCommands warns of missing commands before a host is told of their servers.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"time"
 
 	"dynmcp/internal/wire"
@@ -16,14 +17,20 @@ const (
 	stdioMaxQueued  = 16 << 20           // what may wait for the host before we stop reading it
 	stdioMaxUnread  = 4 * stdioMaxQueued // what may wait before those wait who bring more
 	stdioStall      = 60 * time.Second   // how long the host may leave its end unread
+
+	connMaxUnread = 2 * stdioMaxUnread // what may wait for one of many hosts before it is given up
 )
 
 // Stdio is the [Edge] of a host on a pair of streams, one message a line. A host
 // that does not read is not read any more; what upstreams bring then waits
 // with them, and after a minute the host counts as gone.
+//
+// One of many hosts, on a connection, makes nobody wait: upstreams are read whether
+// it reads or not, and when far too much waits for it, its session ends.
 type Stdio struct {
-	in  *wire.Reader
-	out *wire.Writer
+	in   *wire.Reader
+	out  *wire.Writer
+	conn net.Conn // of one of many hosts, nil on streams
 }
 
 // NewStdio returns the edge of the host that writes to in and reads out. cork
@@ -35,20 +42,40 @@ func NewStdio(in io.Reader, out io.Writer, cork *wire.Cork) *Stdio {
 	return e
 }
 
+// NewConn returns the edge of one of many hosts, on a connection, which Serve closes.
+// cork is as for NewStdio.
+func NewConn(conn net.Conn, cork *wire.Cork) *Stdio {
+	e := NewStdio(conn, conn, cork)
+	e.conn = conn
+	return e
+}
+
 // Write implements Edge.
 func (e *Stdio) Write(_ *Request, class Class, parts ...[]byte) error {
 	limit := 0
+	if e.conn != nil {
+		limit = connMaxUnread
+	}
 	switch class {
 	case Ordinary:
 		limit = stdioMaxUnread
 	case Expendable:
 		limit = stdioMaxQueued
 	}
-	return e.out.SendWithin(limit, parts...)
+	err := e.out.SendWithin(limit, parts...)
+	if limit == connMaxUnread && errors.Is(err, wire.ErrFull) {
+		err = fmt.Errorf("%w, and %d MB wait for it", wire.ErrStalled, connMaxUnread>>20)
+		e.out.Break(err)
+	}
+	return err
 }
 
 // AwaitRoom implements Edge.
-func (e *Stdio) AwaitRoom() { e.out.WaitBelow(stdioMaxUnread) }
+func (e *Stdio) AwaitRoom() {
+	if e.conn == nil {
+		e.out.WaitBelow(stdioMaxUnread)
+	}
+}
 
 // Gone implements Edge.
 func (e *Stdio) Gone() <-chan struct{} { return e.out.Done() }
@@ -56,13 +83,21 @@ func (e *Stdio) Gone() <-chan struct{} { return e.out.Done() }
 // Serve runs the session, which must be on this edge, until the host closes its
 // end or stops reading ours, or ctx ends. What is in flight at the end of the
 // input is answered first, within reason. The goroutine that reads the input ends
-// with the input.
+// with the input, that of a connection before Serve returns.
 func (e *Stdio) Serve(ctx context.Context, s *Session) error {
+	read := make(chan error, 1)
+	reading := make(chan struct{})
+	if e.conn != nil {
+		defer func() { e.conn.Close(); <-reading }()
+	}
 	if err := s.Begin(ctx); err != nil {
+		close(reading)
 		return errors.Join(err, e.out.Close())
 	}
-	read := make(chan error, 1)
-	go func() { read <- e.read(s) }()
+	go func() {
+		defer close(reading)
+		read <- e.read(s)
+	}()
 	var err error
 	flushTimeout := time.Duration(0)
 	select {

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"dynmcp/aggregator"
+)
+
+// serveFlags say where a run that serves many hosts is reached.
+type serveFlags struct {
+	stdioFlags
+	socket string
+	idle   time.Duration
+}
+
+// serveCommand serves many hosts from one run.
+func serveCommand() *cobra.Command {
+	var from configFlags
+	var flags serveFlags
+	var level string
+	cmd := &cobra.Command{
+		Use:   "serve --socket PATH",
+		Short: "Serve many hosts from one run",
+		Long: `Serve many hosts from one run: every server of the config is started once, however
+many hosts use it.
+
+--socket makes a unix socket that only programs of the same user may connect to. It
+carries what stdin and stdout do, for dynmcp connect, which hosts start instead.`,
+		Example: `  dynmcp serve --socket /run/user/1000/mcp.sock -c mcp.json
+  dynmcp connect --socket /run/user/1000/mcp.sock`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if flags.socket == "" {
+				return hinted(errors.New("serve needs to be told where it is reached"), "dynmcp serve --socket PATH; without a verb dynmcp serves one host on stdin and stdout")
+			}
+			log, err := logger(os.Stderr, level)
+			if err != nil {
+				return err
+			}
+			from.strict = flags.strict
+			listening, err := listenSocket(flags.socket, log)
+			if err != nil {
+				return err
+			}
+			defer listening.close()
+			listening.idle = flags.idle
+			cfg, err := from.load()
+			if err != nil {
+				return err
+			}
+			return serveUntilEnd(cfg, &from, flags.stdioFlags, log, func(ctx context.Context, agg *aggregator.Aggregator) error {
+				edges, ctx := errgroup.WithContext(ctx)
+				edges.Go(func() error { return listening.serve(ctx, agg) })
+				return edges.Wait()
+			})
+		},
+	}
+	from.add(cmd)
+	cmd.Flags().StringVar(&flags.socket, "socket", "", "the unix `socket` on which hosts are served")
+	cmd.Flags().DurationVar(&flags.idle, "idle", 0, "end when no host has been connected for this long, or the program file was replaced; 0 is never")
+	cmd.Flags().BoolVar(&flags.strict, "strict", false, "exit if a variable is not set, or a server that is not lazy cannot be started")
+	cmd.Flags().BoolVar(&flags.watch, "watch", true, "reload the config when its files change; SIGHUP always does")
+	cmd.Flags().StringVar(&level, "log-level", "info", "what to log on stderr: debug, info, warn or error")
+	completeValues(cmd, map[string][]string{"log-level": {"debug", "info", "warn", "error"}})
+	return cmd
+}

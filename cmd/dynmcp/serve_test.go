@@ -1,0 +1,198 @@
+//go:build unix
+
+package main_test
+
+import (
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"dynmcp/internal/mcptest"
+)
+
+// socketPath is a path for a socket in a directory that only we may enter. Those of
+// t.TempDir are too long for some systems.
+func socketPath(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "dynmcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return filepath.Join(dir, "s")
+}
+
+// serveOn runs dynmcp serve on a socket, with further arguments, and returns when hosts
+// may connect.
+func serveOn(t *testing.T, socket, config string, args ...string) *mcptest.Process {
+	t.Helper()
+	args = append([]string{mcptest.Dynmcp(t), "serve", "--socket", socket, "-c", config}, args...)
+	p := mcptest.Run(t, mcptest.HostOptions{Args: args, Lingers: true})
+	p.WaitStderr("msg=serving")
+	return p
+}
+
+// dial is a host that connects to a socket itself.
+func dial(t *testing.T, socket string) *mcptest.Conn {
+	t.Helper()
+	conn, err := net.Dial("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := mcptest.Talk(t, conn, nil)
+	host.WaitMethod("notifications/dynmcp/ready", 1)
+	return host
+}
+
+func TestManyHostsShareOneProcessPerServer(t *testing.T) {
+	t.Parallel()
+	e := fake(t, "alpha")
+	socket := socketPath(t)
+	p := serveOn(t, socket, mcptest.Config(t, document([]entry{e})))
+	hosts := make([]*mcptest.Conn, 5)
+	for i := range hosts {
+		hosts[i] = dial(t, socket)
+		hosts[i].Initialize(handshake, nil)
+	}
+	pending := make([]*mcptest.Pending, len(hosts))
+	for i, host := range hosts { // the ids are the same in all
+		pending[i] = host.Go("tools/call", useParams("alpha/echo", fmt.Sprintf(`{"host":%d}`, i)))
+	}
+	for i, call := range pending {
+		if got, want := call.Wait().Text(), fmt.Sprintf(`{"host":%d}`, i); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	if got := e.Count("start"); got != 1 {
+		t.Errorf("the server was started %d times", got)
+	}
+	p.Signal(syscall.SIGTERM)
+	for _, host := range hosts {
+		host.WaitEnd()
+	}
+	p.Wait()
+	if _, err := os.Lstat(socket); err == nil {
+		t.Error("the socket is still there")
+	}
+}
+
+func TestSocketIsForItsUserOnly(t *testing.T) {
+	t.Parallel()
+	socket := socketPath(t)
+	serveOn(t, socket, mcptest.Config(t, document([]entry{deferred(t, "idle", "Never used.")})))
+	info, err := os.Lstat(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := info.Mode(); got != fs.ModeSocket|0o600 {
+		t.Errorf("the mode of the socket is %v", got)
+	}
+}
+
+func TestSocketOfARunThatWasKilledIsReplaced(t *testing.T) {
+	t.Parallel()
+	socket, config := socketPath(t), mcptest.Config(t, document([]entry{deferred(t, "idle", "Never used.")}))
+	serveOn(t, socket, config).Kill()
+	if _, err := os.Lstat(socket); err != nil {
+		t.Fatal("the test needs a socket that was left behind: ", err)
+	}
+	serveOn(t, socket, config)
+	dial(t, socket).Initialize(handshake, nil)
+}
+
+func TestSocketThatCannotBe(t *testing.T) {
+	t.Parallel()
+	config := mcptest.Config(t, document([]entry{deferred(t, "idle", "Never used.")}))
+	served, taken, long := socketPath(t), socketPath(t), filepath.Join(filepath.Dir(socketPath(t)), strings.Repeat("x", 100))
+	serveOn(t, served, config)
+	if err := os.WriteFile(taken, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ path, want string }{
+		{served, "is served by a dynmcp that runs"},
+		{taken, "exists and is no socket"},
+		{long, "the path of a socket may have 103 bytes"},
+		{filepath.Join(served, "none"), "not a directory"},
+		{"", "serve needs to be told where it is reached"},
+	} {
+		contains(t, fails(t, mcptest.HostOptions{Args: []string{"serve", "--socket", test.path, "-c", config}}), test.want)
+	}
+	if text, err := os.ReadFile(taken); err != nil || string(text) != "mine" {
+		t.Errorf("the file is %q now, %v", text, err)
+	}
+}
+
+// What a host has in flight is answered when the run ends, and its session ends.
+func TestCallsOverASocketAreAnsweredAtTheEnd(t *testing.T) {
+	t.Parallel()
+	e := fake(t, "alpha")
+	socket := socketPath(t)
+	p := serveOn(t, socket, mcptest.Config(t, document([]entry{e})))
+	host := dial(t, socket)
+	host.Initialize(handshake, nil)
+	call := host.Go("tools/call", useParams("alpha/sleep", `{"ms":600000}`))
+	e.WaitFor("call sleep", 1)
+	p.Signal(syscall.SIGTERM)
+	contains(t, call.Wait().Raw, "dynmcp is shutting down", "unknown")
+	host.WaitEnd()
+	p.Wait()
+	mcptest.WaitVanished(t, p.Marker())
+}
+
+// A run that ends by itself does so only while no host is there.
+func TestSocketThatNobodyUsesEnds(t *testing.T) {
+	t.Parallel()
+	e := fake(t, "alpha")
+	socket := socketPath(t)
+	p := serveOn(t, socket, mcptest.Config(t, document([]entry{e})), "--idle", "8s")
+	conn, err := net.Dial("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := mcptest.Talk(t, conn, nil)
+	host.Initialize(handshake, nil)
+	if m := host.Call("tools/call", useParams("alpha/sleep", `{"ms":9000}`)); m.IsError() { // longer than that
+		t.Errorf("got %s", m.Raw)
+	}
+	conn.Close()
+	if code := p.Wait(); code != 0 {
+		t.Errorf("got exit status %d", code)
+	}
+	mcptest.WaitVanished(t, p.Marker())
+	if _, err := os.Lstat(socket); err == nil {
+		t.Error("the socket is still there")
+	}
+}
+
+// Programs that clear directories of what looks old remove sockets as well.
+func TestSocketThatWasRemovedIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	socket := socketPath(t)
+	serveOn(t, socket, mcptest.Config(t, document([]entry{deferred(t, "idle", "Never used.")})), "--idle", "20m")
+	if err := os.Remove(socket); err != nil {
+		t.Fatal(err)
+	}
+	mcptest.Eventually(t, "the socket is there again", func() bool { _, err := os.Lstat(socket); return err == nil })
+	dial(t, socket).Initialize(handshake, nil)
+}
+
+// Two runs never share a path: who finds the path taken by another one ends.
+func TestSocketThatAnotherRunTookIsLeftToIt(t *testing.T) {
+	t.Parallel()
+	socket, config := socketPath(t), mcptest.Config(t, document([]entry{deferred(t, "idle", "Never used.")}))
+	first := serveOn(t, socket, config)
+	host := dial(t, socket)
+	host.Initialize(handshake, nil)
+	if err := os.Remove(socket + ".lock"); err != nil {
+		t.Fatal(err)
+	}
+	serveOn(t, socket, config)
+	first.WaitStderr("the socket is another's now")
+	host.Call("ping", nil) // who is there stays
+	dial(t, socket).Initialize(handshake, nil)
+}

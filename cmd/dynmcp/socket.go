@@ -1,0 +1,291 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"dynmcp/aggregator"
+	"dynmcp/internal/wire"
+)
+
+// A socket is the unix socket on which hosts of one user are served. Who serves on a
+// path holds a lock on the file beside it: a socket that nobody holds it for is left
+// over from a run that was killed.
+type socket struct {
+	path    string
+	idle    time.Duration // end when no host was there for this long; 0 is never
+	lock    *os.File
+	program fs.FileInfo // that we run, nil if it is not known
+	log     *slog.Logger
+
+	mu       sync.Mutex
+	listener *net.UnixListener
+	file     fs.FileInfo // of the socket
+	hosts    int
+	since    time.Time // when there were none
+	closing  bool      // nobody is admitted any more
+
+	once sync.Once // of close
+}
+
+// maxSocketPath is what all systems take: 104 bytes on macOS, with the last for a zero.
+const maxSocketPath = 103
+
+// listenSocket makes the socket. close must be called.
+func listenSocket(path string, log *slog.Logger) (*socket, error) {
+	lock, err := lockSocket(path)
+	switch {
+	case errors.Is(err, errLocked):
+		return nil, hinted(fmt.Errorf("%s is served by a dynmcp that runs", path), "dynmcp connect --socket %s connects to it", path)
+	case err != nil:
+		return nil, err
+	}
+	s := &socket{path: path, lock: lock, log: log, since: time.Now(), program: programFile()}
+	if err := s.listen(); err != nil {
+		lock.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// listen makes the socket file, in the place of one that is left over.
+func (s *socket) listen() error {
+	switch info, err := os.Lstat(s.path); {
+	case len(s.path) > maxSocketPath:
+		return hinted(fmt.Errorf("%s: the path of a socket may have %d bytes", s.path, maxSocketPath), "choose a shorter one with --socket")
+	case err == nil && info.Mode()&fs.ModeSocket == 0:
+		return fmt.Errorf("%s exists and is no socket", s.path)
+	case err == nil:
+		if err := os.Remove(s.path); err != nil {
+			return err
+		}
+	}
+	listener, err := listenPrivately(s.path)
+	if err != nil {
+		return err
+	}
+	listener.SetUnlinkOnClose(false) // by then the path may be somebody else's
+	file, err := os.Lstat(s.path)
+	if err != nil {
+		listener.Close()
+		return err
+	}
+	s.mu.Lock()
+	before := s.listener
+	s.listener, s.file = listener, file
+	s.mu.Unlock()
+	if before != nil {
+		_ = before.Close()
+	}
+	return nil
+}
+
+// programFile returns the file that we were started from, nil where it is not known.
+func programFile() fs.FileInfo {
+	path, err := os.Executable()
+	if err != nil {
+		return nil
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil
+	}
+	return info
+}
+
+// close removes the socket and lets others serve on its path.
+func (s *socket) close() {
+	s.once.Do(func() {
+		s.refuse()
+		if s.isOurs() {
+			_ = os.Remove(s.path)
+		}
+		_ = s.lock.Close()
+	})
+}
+
+// refuse ends the admission of hosts.
+func (s *socket) refuse() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refuseLocked()
+}
+
+func (s *socket) refuseLocked() {
+	s.closing = true
+	_ = s.listener.Close()
+}
+
+// isOurs reports whether the file at the socket's path is the one we made.
+func (s *socket) isOurs() bool {
+	s.mu.Lock()
+	file := s.file
+	s.mu.Unlock()
+	there, err := os.Lstat(s.path)
+	return err == nil && os.SameFile(file, there)
+}
+
+// serve answers the hosts that connect until ctx ends, or nobody has used the socket
+// for as long as it says. A server that the run cannot do without ends it as well.
+func (s *socket) serve(ctx context.Context, agg *aggregator.Aggregator) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s.log.Info("serving", "socket", s.path)
+	var running sync.WaitGroup
+	running.Go(func() { s.watch(ctx) })
+	for {
+		conn, err := s.accept(ctx)
+		if err != nil {
+			break
+		}
+		running.Go(func() {
+			defer conn.Close()
+			defer func() {
+				if p := recover(); p != nil {
+					s.log.Error("panic", "panic", p, "stack", string(debug.Stack()))
+				}
+			}()
+			err := s.serveHost(ctx, agg, conn)
+			var fatal *aggregator.FatalError
+			switch {
+			case errors.As(err, &fatal):
+				cancel(fatal)
+			case err != nil:
+				s.log.Warn("a host's session ended", "err", err)
+			}
+		})
+	}
+	running.Wait()
+	var fatal *aggregator.FatalError
+	if errors.As(context.Cause(ctx), &fatal) {
+		return fatal
+	}
+	return nil
+}
+
+// accept returns the next connection, and an error when there will be none. What keeps
+// a host from connecting, such as too many open files, may pass.
+func (s *socket) accept(ctx context.Context) (*net.UnixConn, error) {
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		s.mu.Lock()
+		listener, closing := s.listener, s.closing
+		s.mu.Unlock()
+		if closing {
+			return nil, net.ErrClosed
+		}
+		conn, err := listener.AcceptUnix()
+		switch {
+		case err == nil:
+			return conn, nil
+		case errors.Is(err, net.ErrClosed): // or there is another one
+			continue
+		}
+		s.log.Warn("a host could not connect", "err", err)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// watchSocket is how often a socket is looked at.
+const watchSocket = 5 * time.Second
+
+// watch closes the socket when ctx ends or nobody uses it, so that another can serve on
+// its path while our servers end. If somebody has removed its file it is made again.
+func (s *socket) watch(ctx context.Context) {
+	interval := watchSocket
+	if s.idle > 0 {
+		interval = max(min(interval, s.idle/4), time.Millisecond)
+	}
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	defer s.close()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if s.unused() {
+			return
+		}
+		if s.isOurs() {
+			continue
+		}
+		if ours, err := s.lock.Stat(); err == nil {
+			if there, err := os.Lstat(s.lock.Name()); err != nil || !os.SameFile(ours, there) {
+				s.log.Warn("the socket is another's now, ending when the hosts that are here have left", "socket", s.path)
+				return
+			}
+		}
+		if err := s.listen(); err != nil {
+			s.log.Warn("the socket is gone and cannot be made again", "err", err)
+		}
+	}
+}
+
+// unused reports that it is time to end, and then admits nobody any more: no host was
+// there for long, or none is there and our program was replaced.
+func (s *socket) unused() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.idle == 0 || s.hosts > 0 {
+		return false
+	}
+	if time.Since(s.since) < s.idle && !s.isReplaced() {
+		return false
+	}
+	s.refuseLocked()
+	return true
+}
+
+// isReplaced reports whether our program's file is another one now.
+func (s *socket) isReplaced() bool {
+	now := programFile()
+	return s.program != nil && now != nil && (!os.SameFile(s.program, now) || !s.program.ModTime().Equal(now.ModTime()))
+}
+
+// ready is the first line on a connection that was admitted. It is a notification, so
+// that who speaks MCP right away may ignore it.
+const ready = "notifications/dynmcp/ready"
+
+func (s *socket) serveHost(ctx context.Context, agg *aggregator.Aggregator, conn *net.UnixConn) error {
+	if err := checkPeer(conn); err != nil {
+		return err
+	}
+	if !s.enter() {
+		return nil
+	}
+	defer s.leave()
+	line := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"version":%s,"pid":%d}}`+"\n", ready, wire.Quote(version), os.Getpid())
+	if _, err := conn.Write(line); err != nil {
+		return nil // gone again
+	}
+	return agg.ServeConn(ctx, conn)
+}
+
+// enter counts a host, unless the socket is being closed.
+func (s *socket) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closing {
+		s.hosts++
+	}
+	return !s.closing
+}
+
+func (s *socket) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hosts--
+	s.since = time.Now()
+}
