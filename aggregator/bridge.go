@@ -274,7 +274,7 @@ func (c *forwardedCall) continueWith(r *host.Request, responses json.RawMessage)
 	switch {
 	case ended != nil:
 		c.agg.paramsInFlight.Add(-int64(len(ended.result)))
-		c.deliver(r, ended.conn, ended.result, ended.err)
+		c.deliver(r, ended.conn, nil, ended.result, ended.err)
 		return
 	case conn == nil:
 		c.connect()

@@ -113,7 +113,7 @@ func TestAbandonedCallsLeaveNothing(t *testing.T) {
 			}
 			upstreamGot()
 			for _, m := range settle(h) {
-				if wantsInput(m.Result) {
+				if wantsInput(nil, m.Result) {
 					parked++
 				}
 			}

@@ -235,25 +235,26 @@ func (c *forwardedCall) finish(result json.RawMessage, err error) (r *host.Reque
 func (c *forwardedCall) answered(result json.RawMessage, err error) {
 	r, conn, was := c.finish(result, err)
 	if was != callParked && was != callDone {
-		c.deliver(r, conn, result, err)
+		c.deliver(r, conn, c.Outline, result, err)
 	}
 }
 
-// deliver gives a request the answer to the call, which came over conn.
-func (c *forwardedCall) deliver(r *host.Request, conn *upstream.Conn, result json.RawMessage, err error) {
+// deliver gives a request the answer to the call, which came over conn. outline is of
+// the result, and may be nil.
+func (c *forwardedCall) deliver(r *host.Request, conn *upstream.Conn, outline *wire.Outline, result json.RawMessage, err error) {
 	defer replyPanic(r)
 	switch {
-	case err == nil && r.Era == transports.Handshake && conn.Era() == transports.Stateless && mayAskForInput(r.Method) && wantsInput(result):
+	case err == nil && r.Era == transports.Handshake && conn.Era() == transports.Stateless && mayAskForInput(r.Method) && wantsInput(outline, result):
 		c.nextRound(r, result)
 	case err == nil:
 		if conn.ServerInfo().Has("resources") {
 			c.peer.seenURIs.addFrom(result)
 		}
-		if result, err = c.shownResult(r, conn, result); err != nil {
+		if result, err = c.shownResult(r, conn, outline, result); err != nil {
 			c.agg.fail(r, err, c.route.asText)
 			return
 		}
-		r.Reply(c.explained(result), nil)
+		r.Reply(c.explained(outline, result), nil)
 	case !c.route.retry && isRepeatable(err, conn):
 		again := c.route // as a call of its own: conn.Start may not have returned yet
 		again.retry = true

@@ -31,8 +31,8 @@ func mayAskForInput(method string) bool {
 }
 
 // wantsInput reports whether a result asks for input.
-func wantsInput(result json.RawMessage) bool {
-	return wire.EqualString(wire.Get(result, "resultType"), "input_required")
+func wantsInput(outline *wire.Outline, result json.RawMessage) bool {
+	return wire.EqualString(outline.Get(result, "resultType"), "input_required")
 }
 
 // A posed question is one that a host has as a request.

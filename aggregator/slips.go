@@ -1,7 +1,6 @@
 package aggregator
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,7 +30,7 @@ var complaint = regexp.MustCompile(`(?i)-32602|validation error|validation faile
 
 // explained returns the result of a call of use_tool with what is to be said of
 // it: that the input was changed, and the input schema where the server complains.
-func (c *forwardedCall) explained(result json.RawMessage) json.RawMessage {
+func (c *forwardedCall) explained(outline *wire.Outline, result json.RawMessage) json.RawMessage {
 	if !c.route.explain {
 		return result
 	}
@@ -40,7 +39,7 @@ func (c *forwardedCall) explained(result json.RawMessage) json.RawMessage {
 			result = transports.SetMeta(result, metaChanged, changed)
 		}
 	}
-	if len(result) > maxError || !bytes.Contains(result, []byte(`"isError"`)) || string(wire.Get(result, "isError")) != "true" {
+	if len(result) > maxError || string(outline.Get(result, "isError")) != "true" {
 		return result
 	}
 	content := wire.Find(result, "content")

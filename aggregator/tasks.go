@@ -186,7 +186,7 @@ func (p *peer) ownRelation(text json.RawMessage) json.RawMessage {
 
 // shownResult returns a result as its host is to see it, with the host's ids of tasks.
 // A task for a host that cannot follow it is an error.
-func (c *forwardedCall) shownResult(r *host.Request, conn *upstream.Conn, result json.RawMessage) (json.RawMessage, error) {
+func (c *forwardedCall) shownResult(r *host.Request, conn *upstream.Conn, outline *wire.Outline, result json.RawMessage) (json.RawMessage, error) {
 	switch r.Method {
 	case "tools/call":
 		switch {
@@ -198,7 +198,7 @@ func (c *forwardedCall) shownResult(r *host.Request, conn *upstream.Conn, result
 				})
 			}
 			return c.peer.shownID(result, "task", "taskId"), nil
-		case conn.Era() == transports.Handshake || !wire.EqualString(wire.Get(result, "resultType"), "task"):
+		case conn.Era() == transports.Handshake || !wire.EqualString(outline.Get(result, "resultType"), "task"):
 		case declaredTasks(wire.Get(r.Meta, transports.MetaCapabilities), r.Era) == catalog.StatelessTasks:
 			return c.peer.shownID(result, "taskId"), nil
 		default:

@@ -29,6 +29,9 @@ type Call struct {
 	// Done may still run, or be running, after Cancel returned false.
 	Done func(result json.RawMessage, err error)
 
+	// Outline is of the result, for Done while it runs; nil of most that are short.
+	Outline *wire.Outline
+
 	// Peer takes the call's progress, under the token that Params carried, and
 	// what the upstream sends on the call's own stream, where the transport
 	// has one a call (HTTP). Nil wants no progress and leaves the rest to the
@@ -203,16 +206,17 @@ func (c *Conn) Call(ctx context.Context, method string, params json.RawMessage) 
 
 // finish ends the call with this id, and no other.
 func (c *Conn) finish(id int64, result json.RawMessage, err error) bool {
-	return c.finishOwn(id, nil, result, err)
+	return c.finishOwn(id, nil, nil, result, err)
 }
 
 // finishOwn is finish for an answer that may only be that of own, if own is not
 // nil. It reports whether the call was in flight.
-func (c *Conn) finishOwn(id int64, own *Call, result json.RawMessage, err error) bool {
+func (c *Conn) finishOwn(id int64, own *Call, outline *wire.Outline, result json.RawMessage, err error) bool {
 	call := c.calls.take(id, own)
 	if call == nil {
 		return false
 	}
+	call.Outline = outline
 	call.Done(result, err)
 	return true
 }

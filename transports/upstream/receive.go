@@ -71,11 +71,11 @@ func (c *Conn) handleResponse(m wire.Message, own *Call) {
 	switch {
 	case !ok:
 	case m.Error != nil && string(m.Error) != "null":
-		found = c.finishOwn(id, own, nil, c.refusal(wire.ParseError(bytes.Clone(m.Error))))
+		found = c.finishOwn(id, own, nil, nil, c.refusal(wire.ParseError(bytes.Clone(m.Error))))
 	case m.Result != nil:
-		found = c.finishOwn(id, own, m.Result, nil)
+		found = c.finishOwn(id, own, m.Outline, m.Result, nil)
 	default:
-		found = c.finishOwn(id, own, nil, c.newFailure(transports.CodeProtocol, transports.Unknown, errors.New("the answer holds neither a result nor an error")))
+		found = c.finishOwn(id, own, nil, nil, c.newFailure(transports.CodeProtocol, transports.Unknown, errors.New("the answer holds neither a result nor an error")))
 	}
 	if !found {
 		c.log.Debug("answer to nothing in flight", "id", string(m.ID))
