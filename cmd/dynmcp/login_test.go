@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"bytes"
+	"maps"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -23,7 +24,9 @@ func protected(t *testing.T, opts mcptest.AuthOptions, args ...string) (entry, *
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL, r.Out.Host = target, target.Host }}
+	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
+		r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = target.Scheme, target.Host, target.Host
+	}}
 	opts.MCP = proxy
 	as := mcptest.NewAuthServer(t, opts)
 	return entry{ledger, "web", map[string]any{"url": as.URL, "description": "Locked"}}, as
@@ -82,12 +85,14 @@ func login(t *testing.T, env []string, args ...string) (printed string, err erro
 
 func TestLoginWhileAHostIsServed(t *testing.T) {
 	t.Parallel()
-	for name, args := range flavours {
+	ways := maps.Clone(flavours)
+	ways["legacy SSE, not said"] = flavours["legacy SSE"]
+	for name, args := range ways {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e, as := protected(t, mcptest.AuthOptions{Scopes: []string{"read"}}, args...)
 			if name == "legacy SSE" {
-				t.Skip("its address to post to is that of the server behind")
+				e = e.with("transport", "sse")
 			}
 			env := mcptest.Environ(t)
 			config := mcptest.Config(t, document([]entry{e}))

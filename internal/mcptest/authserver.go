@@ -23,7 +23,7 @@ import (
 // before, behave. The zero value is a good one: metadata by RFC 8414 and RFC 9728,
 // registration of clients, refresh tokens that are good once.
 type AuthOptions struct {
-	MCP      http.Handler // what is protected, at /mcp; nil answers {} to everything
+	MCP      http.Handler // what is protected, at /mcp and (HTTP with SSE) /messages; nil answers {} to everything
 	Issuer   string       // the path of the issuer, such as /tenant
 	Metadata string       // path (RFC 8414), oidc (OpenID, inserted), oidc-after (appended), none; "" is path
 	Resource string       // header (named in the challenge), path, root, none (RFC 9728); "" is header
@@ -143,7 +143,7 @@ func (s *AuthServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	issuer := s.opts.Issuer
 	switch r.URL.Path {
-	case "/mcp":
+	case "/mcp", "/messages":
 		s.serveMCP(w, r)
 	case issuer + "/authorize":
 		s.authorize(w, r)
