@@ -36,6 +36,9 @@ type Options struct {
 	// Login returns how requests to a server are authorized; nil is by the headers
 	// of the config.
 	Login func(schema.Server) upstream.Login
+	// LogIn has a person log in to a server, and returns when that is done or ctx has
+	// ended. show gets the address of the login page, once. Nil is that nobody can.
+	LogIn func(ctx context.Context, server schema.Server, show func(address string)) error
 	// Loaded is told of each upstream that was loaded, and the protocol version that
 	// it speaks; nil is not. It may block.
 	Loaded func(server schema.Server, protocol string)
@@ -162,6 +165,7 @@ func (a *Aggregator) endSession(s *session) {
 	before := a.sessions.verboseLevel()
 	a.sessions.remove(s)
 	a.parked.dropOf(s)
+	s.endOffers()
 	if verbose := a.sessions.verboseLevel(); verbose.severity != before.severity {
 		a.spawn(func() { a.sendLevel(a.ctx, verbose, a.connections()...) })
 	}
@@ -189,7 +193,7 @@ func (a *Aggregator) upstreamChanged(u *lazy.Upstream) {
 		a.log.Warn("evicted", "upstream", status.Name, "err", status.Err)
 	case lazy.Lost:
 		a.noteFailure(u, reason(status.Err))
-		if a.wantsLogin(u.Server, status.Err) {
+		if wantsLogin(status.Err) {
 			a.noteLogin(u, "(run: dynmcp login "+u.Server.Name+")")
 		}
 		a.log.Warn("lost", "upstream", status.Name, "err", status.Err)
@@ -218,14 +222,6 @@ func (a *Aggregator) noteFailure(u *lazy.Upstream, why string) {
 	if a.isCurrent(u) {
 		a.catalog.Fail(u.Server.Name, why)
 	}
-}
-
-// wantsLogin reports whether a person has to log in to a server, which failed with
-// err.
-func (a *Aggregator) wantsLogin(s schema.Server, err error) bool {
-	var failure *transports.Failure
-	machine := s.Auth != nil && s.Auth.Grant == schema.GrantClientCredentials
-	return errors.As(err, &failure) && failure.Code == transports.CodeAuthRequired && !machine && a.opts.Login(s).Transport != nil
 }
 
 // noteLogin has the catalogue say, or no longer say, that an upstream wants a login.

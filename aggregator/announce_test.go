@@ -167,7 +167,7 @@ func TestPanicInAStartReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		agg := newQuiet(t, Options{})
 		defer agg.Close()
-		stop := agg.reportStart(t.Context(), &panickingHost{}, []byte("1"), "up")
+		stop := agg.reportWait(t.Context(), &panickingHost{}, []byte("1"), "starting up")
 		time.Sleep(time.Minute)
 		stop()
 	})

@@ -82,16 +82,16 @@ func (a *Aggregator) discoverTool(s *session, r *host.Request, p callParams) {
 		r.Reply(a.discovered(s, in), nil)
 		return
 	}
-	a.whenLoaded(r, u, func() { r.Reply(a.discovered(s, in), nil) })
+	a.whenLoaded(s, r, u, func() { r.Reply(a.discovered(s, in), nil) })
 }
 
 // whenLoaded runs f, which answers a request, on a goroutine of its own when an
 // upstream is loaded.
-func (a *Aggregator) whenLoaded(r *host.Request, u *lazy.Upstream, f func()) {
+func (a *Aggregator) whenLoaded(s *session, r *host.Request, u *lazy.Upstream, f func()) {
 	a.spawnFor(r, func() {
 		_, release, err := a.acquire(r, u, u.Acquire)
 		if err != nil {
-			a.fail(r, err, true)
+			a.failOrLogIn(s, r, nil, err, true, func() { a.whenLoaded(s, r, u, f) })
 			return
 		}
 		defer release()
@@ -203,7 +203,7 @@ func (a *Aggregator) loadNamed(s *session, r *host.Request, u *lazy.Upstream) {
 		r.Reply(errorResult(a.unknownServer(a.viewOf(s), u.Server.Name)), nil)
 		return
 	case err != nil:
-		a.fail(r, err, true)
+		a.failOrLogIn(s, r, nil, err, true, func() { a.loadNamed(s, r, u) })
 		return
 	}
 	defer release()

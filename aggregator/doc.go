@@ -44,7 +44,8 @@
 // (bridge.go); calls wait while the upstream has no answer to its question for the
 // roots (roots.go); and what a result asks of a host that made the handshake becomes
 // requests to it (rounds.go), as URLs that a server wants shown first become a result
-// (urls.go). Tasks keep their form within an era, and change their ids (tasks.go); log
+// (urls.go). What fails for want of a login has its host offered that, and goes on
+// after it (login.go). Tasks keep their form within an era, and change their ids (tasks.go); log
 // levels go by request or by session (level.go). announce.go notifies hosts when what
 // they would read has changed.
 //

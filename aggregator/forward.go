@@ -129,7 +129,29 @@ func (c *forwardedCall) refuse(r *host.Request, err error) {
 	c.state = callDone
 	c.mu.Unlock()
 	c.agg.paramsInFlight.Add(-int64(len(c.route.params)))
-	c.agg.fail(r, err, c.route.asText)
+	c.fail(r, err)
+}
+
+// fail answers a request whose call has failed, or sends the call once more when its
+// host has logged in.
+func (c *forwardedCall) fail(r *host.Request, err error) {
+	if !wantsLogin(err) {
+		c.agg.fail(r, err, c.route.asText)
+		return
+	}
+	again := c.again()
+	again.params = bytes.Clone(again.params)
+	c.agg.failOrLogIn(c.session, r, again.params, err, c.route.asText, func() { c.agg.dispatch(c.session, r, again) })
+}
+
+// again returns the route of a call that is sent once more, as a call of its own:
+// conn.Start may not have returned yet.
+func (c *forwardedCall) again() route {
+	again := c.route
+	if again.lent {
+		again.params = c.Params // a copy, unless Start has not returned yet
+	}
+	return again
 }
 
 // send sends the request. Conn.Start may call answered before it returns.
@@ -256,11 +278,8 @@ func (c *forwardedCall) deliver(r *host.Request, conn *upstream.Conn, outline *w
 		}
 		r.Reply(c.explained(outline, result), nil)
 	case !c.route.retry && isRepeatable(err, conn):
-		again := c.route // as a call of its own: conn.Start may not have returned yet
+		again := c.again()
 		again.retry = true
-		if again.lent {
-			again.params = c.Params // a copy, unless Start has not returned yet
-		}
 		c.agg.dispatch(c.session, r, again)
 	case c.route.refused != nil:
 		c.route.refused(err)
@@ -269,7 +288,7 @@ func (c *forwardedCall) deliver(r *host.Request, conn *upstream.Conn, outline *w
 			r.Reply(asks, nil)
 			return
 		}
-		c.agg.fail(r, shownError(r, conn, c.explainedError(err)), c.route.asText)
+		c.fail(r, shownError(r, conn, c.explainedError(err)))
 	}
 }
 
@@ -375,7 +394,7 @@ func (a *Aggregator) acquire(r *host.Request, u *lazy.Upstream, how func(context
 	waiting, cancel := context.WithTimeout(ctx, maxStartWait)
 	defer cancel()
 	if token := wire.Get(r.Meta, "progressToken"); token != nil {
-		stop := a.reportStart(waiting, r.Peer, token, u.Server.Name)
+		stop := a.reportWait(waiting, r.Peer, token, "starting "+u.Server.Name)
 		defer stop()
 	}
 	conn, release, err := how(waiting)
@@ -403,9 +422,9 @@ func (a *Aggregator) contextOf(r *host.Request) (context.Context, context.Cancel
 	return ctx, cancel
 }
 
-// reportStart tells a host every few seconds that an upstream is starting. The
-// function it returns ends that and waits for the end.
-func (a *Aggregator) reportStart(ctx context.Context, host transports.Peer, token json.RawMessage, name string) (stop func()) {
+// reportWait tells a host every few seconds what its request waits for. The function
+// it returns ends that and waits for the end.
+func (a *Aggregator) reportWait(ctx context.Context, host transports.Peer, token json.RawMessage, text string) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
@@ -417,7 +436,7 @@ func (a *Aggregator) reportStart(ctx context.Context, host transports.Peer, toke
 			select {
 			case <-ticker.C:
 				host.Notify("notifications/progress", fmt.Appendf(nil, `{"progressToken":%s,"progress":%d,"message":%s}`,
-					token, n, wire.Quote("starting "+name)))
+					token, n, wire.Quote(text)))
 			case <-ctx.Done():
 				return
 			}

@@ -36,6 +36,9 @@ func (a *Aggregator) handle(s *session, r *host.Request) {
 
 // serve is the one switch on the method of a request of the data plane.
 func (a *Aggregator) serve(s *session, r *host.Request) {
+	if r.Era == transports.Stateless && a.resumeOffer(s, r) {
+		return
+	}
 	switch r.Method {
 	case "tools/call":
 		a.callTool(s, r)

@@ -34,6 +34,7 @@ type session struct {
 	progress    map[string]func(params json.RawMessage) // of server requests, by the token we gave
 	lastToken   int64                                   // or id of a question, which we gave
 	schemas     map[string]bool                         // the tools whose input schema an error has shown it
+	offers      map[string]*offer                       // the last login that it was offered, by server
 }
 
 // A declaration is what a host said of itself.

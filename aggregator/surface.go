@@ -79,7 +79,7 @@ func (a *Aggregator) callNamed(s *session, r *host.Request, c innerCall, find lo
 		return
 	}
 	c.outer.all, c.input = bytes.Clone(c.outer.all), bytes.Clone(c.input) // they are lent
-	a.whenLoaded(r, u, func() {
+	a.whenLoaded(s, r, u, func() {
 		view := a.viewOf(s)
 		if t, _ := find(view); t != nil {
 			then(s, r, t, c)

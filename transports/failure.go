@@ -46,6 +46,7 @@ type Failure struct {
 	Cause    error
 	Stderr   string // a child's last lines
 	Hint     string // what to do, if more is known than Advice says
+	Login    bool   // a person can log in, which would mend it
 
 	RetryAfter time.Duration // when another try is worth it; 0 is not known
 }

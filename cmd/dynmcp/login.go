@@ -209,6 +209,20 @@ func loginStore() (*oauth.Store, error) {
 	return oauth.NewStore(filepath.Join(dir, "logins")), nil
 }
 
+// offeredLogin logs in to a server where a host shows the login page to its user, and
+// keeps the login.
+func offeredLogin(log *slog.Logger) func(context.Context, schema.Server, func(address string)) error {
+	return func(ctx context.Context, server schema.Server, show func(address string)) error {
+		store, err := loginStore()
+		if err != nil {
+			return err
+		}
+		flow := oauth.Flow{Options: oauth.Options{Store: store, Hide: secrets.Rotate, Logger: log}, Server: server, Show: show}
+		_, err = flow.Run(ctx)
+		return err
+	}
+}
+
 // loginsOf returns how the requests to each server are authorized. The logins are
 // found when the first remote server is used.
 func loginsOf(log *slog.Logger) func(schema.Server) upstream.Login {

@@ -21,6 +21,9 @@ type Request struct {
 	Era     transports.Era  // which one it was made in
 	Peer    transports.Peer // the host, for what belongs to this request
 
+	Repeated bool // after a login that somebody had just made
+	NoOffer  bool // of a login: its host had one for it already
+
 	// Respond writes the answer, once. The session sets it.
 	Respond func(r *Request, result json.RawMessage, err error)
 

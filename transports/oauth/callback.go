@@ -108,9 +108,9 @@ func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, page, "Nobody waits for this", "This login is over, or it began elsewhere.")
 	case err != nil:
 		w.WriteHeader(http.StatusBadRequest)
-		fmt.Fprintf(w, page, "Authorization failed", "The terminal in which dynmcp runs says why. You can close this window.")
+		fmt.Fprintf(w, page, "Authorization failed", "Where you asked for this login, dynmcp says why. You can close this window.")
 	default:
-		fmt.Fprintf(w, page, "Authorization complete", "You can close this window and go back to the terminal.")
+		fmt.Fprintf(w, page, "Authorization complete", "You can close this window and go back to where you came from.")
 	}
 }
 

@@ -210,7 +210,7 @@ func TestLoginAsksForWhatWasMissing(t *testing.T) {
 	client, session := clientFor(t, store, server)
 	wantStatus(t, client, server, `{"tool":"read"}`, http.StatusOK)
 	resp := wantStatus(t, client, server, `{"tool":"write"}`, http.StatusForbidden)
-	if hint := session.Hint(resp); hint != `run "dynmcp login web": this needs the scopes write:all` {
+	if hint, _ := session.Hint(resp); hint != `run "dynmcp login web": this needs the scopes write:all` {
 		t.Errorf("hint %q", hint)
 	}
 	if l, _ := store.Peek(KeyOf(server)); !slices.Equal(l.Wanted, []string{"write:all"}) {

@@ -90,7 +90,9 @@ func (s *Session) renewOnce(ctx context.Context, refused string) (string, error)
 	err = s.refresh(ctx, l)
 	switch {
 	case errors.Is(err, errRelogin):
-		return "", s.failure(transports.CodeAuthRequired, loginCommand(s.key.Server), err)
+		f := s.failure(transports.CodeAuthRequired, loginCommand(s.key.Server), err)
+		f.Login = true
+		return "", f
 	case err != nil:
 		s.Logger.Warn("refresh failed", "upstream", s.key.Server, "err", err)
 		s.pause()

@@ -233,9 +233,9 @@ func missingScopes(resp *http.Response) []string {
 	return nil
 }
 
-// Hint says what a user can do about an answer that asks for a login, 401 or 403;
-// empty is nothing.
-func (s *Session) Hint(resp *http.Response) string {
+// Hint says what a user can do about an answer that asks for a login, 401 or 403,
+// empty is nothing, and whether a login of that user would mend it.
+func (s *Session) Hint(resp *http.Response) (text string, login bool) {
 	scopes := transports.Printable([]byte(strings.Join(missingScopes(resp), " ")), 200)
 	s.mu.Lock()
 	loggedIn := s.login != nil
@@ -243,17 +243,17 @@ func (s *Session) Hint(resp *http.Response) string {
 	run := loginCommand(s.key.Server)
 	switch {
 	case s.machine():
-		return fmt.Sprintf(`check the client and the scope in "auth" of %q in the config`, s.key.Server)
+		return fmt.Sprintf(`check the client and the scope in "auth" of %q in the config`, s.key.Server), false
 	case resp.StatusCode == http.StatusForbidden && scopes != "":
-		return run + ": this needs the scopes " + scopes
+		return run + ": this needs the scopes " + scopes, true
 	case resp.StatusCode == http.StatusForbidden && loggedIn:
-		return fmt.Sprintf("who is logged in at %q may not do this; %s as somebody else", s.key.Server, run)
+		return fmt.Sprintf("who is logged in at %q may not do this; %s as somebody else", s.key.Server, run), false
 	case resp.StatusCode == http.StatusForbidden:
-		return ""
+		return "", false
 	case !asksForBearer(resp):
-		return run + `, or give its key in "headers" of the config`
+		return run + `, or give its key in "headers" of the config`, true
 	}
-	return run
+	return run, true
 }
 
 func loginCommand(server string) string { return fmt.Sprintf("run \"dynmcp login %s\"", server) }

@@ -27,7 +27,7 @@ func TestWithoutLoginTheServerSaysSo(t *testing.T) {
 	store := NewStore(t.TempDir() + "/logins")
 	client, session := clientFor(t, store, server)
 	resp := wantStatus(t, client, server, "{}", http.StatusUnauthorized)
-	if hint := session.Hint(resp); hint != `run "dynmcp login web"` {
+	if hint, _ := session.Hint(resp); hint != `run "dynmcp login web"` {
 		t.Errorf("hint %q", hint)
 	}
 	if _, err := os.Stat(store.dir); !errors.Is(err, os.ErrNotExist) {
@@ -46,19 +46,20 @@ func TestHints(t *testing.T) {
 	for _, test := range []struct {
 		status          int
 		challenge, want string
+		login           bool // would mend it
 	}{
-		{401, `Bearer`, `run "dynmcp login web"`},
-		{401, ``, `run "dynmcp login web", or give its key in "headers" of the config`},
-		{401, `Basic realm="x"`, `run "dynmcp login web", or give its key in "headers" of the config`},
-		{403, ``, ``},
-		{403, `Bearer error="insufficient_scope", scope="a b"`, `run "dynmcp login web": this needs the scopes a b`},
+		{401, `Bearer`, `run "dynmcp login web"`, true},
+		{401, ``, `run "dynmcp login web", or give its key in "headers" of the config`, true},
+		{401, `Basic realm="x"`, `run "dynmcp login web", or give its key in "headers" of the config`, true},
+		{403, ``, ``, false},
+		{403, `Bearer error="insufficient_scope", scope="a b"`, `run "dynmcp login web": this needs the scopes a b`, true},
 	} {
 		resp := &http.Response{StatusCode: test.status, Header: http.Header{}}
 		if test.challenge != "" {
 			resp.Header.Set("WWW-Authenticate", test.challenge)
 		}
-		if got := session.Hint(resp); got != test.want {
-			t.Errorf("%d %s: got %q, want %q", test.status, test.challenge, got, test.want)
+		if got, login := session.Hint(resp); got != test.want || login != test.login {
+			t.Errorf("%d %s: got %q, %t, want %q, %t", test.status, test.challenge, got, login, test.want, test.login)
 		}
 	}
 }
@@ -153,7 +154,7 @@ func TestLoginThatIsOver(t *testing.T) {
 	as.Revoke()
 	for range 3 {
 		resp := wantStatus(t, client, server, "{}", http.StatusUnauthorized)
-		if hint := session.Hint(resp); hint != `run "dynmcp login web"` {
+		if hint, _ := session.Hint(resp); hint != `run "dynmcp login web"` {
 			t.Errorf("hint %q", hint)
 		}
 	}
@@ -404,7 +405,7 @@ func TestClientCredentials(t *testing.T) {
 	server.Auth = &schema.Auth{Grant: schema.GrantClientCredentials, ClientID: "machine", ClientSecret: "not its key", Scope: "read write"}
 	client, session := clientFor(t, store, server)
 	resp := wantStatus(t, client, server, "{}", http.StatusUnauthorized)
-	if hint := session.Hint(resp); !strings.Contains(hint, `check the client`) {
+	if hint, login := session.Hint(resp); login || !strings.Contains(hint, `check the client`) {
 		t.Errorf("hint %q", hint)
 	}
 	server.Auth.ClientSecret = "key of machine"

@@ -67,9 +67,10 @@ type Login struct {
 	// Transport returns a transport that authorizes the requests it passes on. Its
 	// own errors are *transports.Failure; nothing was sent then. Nil is none.
 	Transport func(http.RoundTripper) http.RoundTripper
-	// Hint says what to do about an answer with status 401 or 403; empty is not
-	// known. It is not nil where Transport is not.
-	Hint func(*http.Response) string
+	// Hint says what to do about an answer with status 401 or 403, empty is not
+	// known, and whether a person's login would mend it. It is not nil where Transport
+	// is not.
+	Hint func(*http.Response) (text string, login bool)
 }
 
 // timing are the waits that tests shorten. Zero is the usual one.

@@ -564,10 +564,10 @@ func TestHTTPLoginSaysWhatToRun(t *testing.T) {
 	t.Cleanup(server.Close)
 	login := Login{
 		Transport: func(base http.RoundTripper) http.RoundTripper { return base },
-		Hint:      func(*http.Response) string { return "log in" },
+		Hint:      func(*http.Response) (string, bool) { return "log in", true },
 	}
 	_, err := tryDial(t, schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: server.URL}, Options{HandshakeOnly: true, Login: login})
-	if f := wantFailure(t, err, transports.CodeAuthRequired, transports.NotSent); f.Hint != "log in" {
+	if f := wantFailure(t, err, transports.CodeAuthRequired, transports.NotSent); f.Hint != "log in" || !f.Login {
 		t.Errorf("got hint %q", f.Hint)
 	}
 }

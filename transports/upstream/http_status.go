@@ -44,7 +44,7 @@ func (l *httpLink) statusFailure(resp *http.Response, x *exchange) error {
 		return l.conn.newFailure(transports.CodeUnreachable, outcome, ErrSessionLost)
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
 		f := l.conn.newFailure(transports.CodeAuthRequired, outcomeOf(code), cause)
-		f.Hint = l.loginHint(resp)
+		f.Hint, f.Login = l.loginHint(resp)
 		return f
 	case x != nil && m.Error != nil && x.isOwn(m.ID):
 		return l.conn.refusal(wire.ParseError(m.Error))
@@ -105,20 +105,20 @@ func sessionGone(code int, m wire.Message) bool {
 
 // loginHint says what to look at, and what the login lacks if the upstream says
 // so (RFC 6750, 3).
-func (l *httpLink) loginHint(resp *http.Response) string {
+func (l *httpLink) loginHint(resp *http.Response) (hint string, login bool) {
 	if l.conn.opts.Login.Hint != nil {
-		if hint := l.conn.opts.Login.Hint(resp); hint != "" {
-			return hint
+		if hint, login = l.conn.opts.Login.Hint(resp); hint != "" {
+			return hint, login
 		}
 	}
-	hint := fmt.Sprintf("check the headers of %q in the config: the server does not accept them", l.conn.name)
+	hint = fmt.Sprintf("check the headers of %q in the config: the server does not accept them", l.conn.name)
 	challenges, _ := oauthex.ParseWWWAuthenticate(resp.Header.Values("WWW-Authenticate")) // a challenge that cannot be read says nothing
 	for _, c := range challenges {
 		if scopes := c.Params["scope"]; scopes != "" {
-			return hint + "; it asks for the scopes " + l.conn.excerpt([]byte(scopes), 200)
+			return hint + "; it asks for the scopes " + l.conn.excerpt([]byte(scopes), 200), false
 		}
 	}
-	return hint
+	return hint, false
 }
 
 // retryMost is how long a caller is told to wait at most, whatever the upstream
