@@ -39,9 +39,9 @@ type Options struct {
 	// LogIn has a person log in to a server, and returns when that is done or ctx has
 	// ended. show gets the address of the login page, once. Nil is that nobody can.
 	LogIn func(ctx context.Context, server schema.Server, show func(address string)) error
-	// Loaded is told of each upstream that was loaded, and the protocol version that
-	// it speaks; nil is not. It may block.
-	Loaded func(server schema.Server, protocol string)
+	// StoreDir is where it is kept between runs what servers list, unless the config
+	// names another directory; "" keeps nothing.
+	StoreDir string
 	// Redact hides secrets in failures; the config's are added. Nil hides
 	// nothing.
 	Redact *redact.Redactor
@@ -67,6 +67,8 @@ type Aggregator struct {
 	parked    parkedCalls // of hosts of the stateless era
 
 	paramsInFlight atomic.Int64 // the bytes of the params of forwarded calls
+
+	storeFailed atomic.Bool // that something could not be kept was logged
 
 	reload sync.RWMutex // held for writing while one config takes the place of another
 }

@@ -5,14 +5,17 @@ import (
 	"fmt"
 
 	"dynmcp/catalog"
+	"dynmcp/catalog/store"
 	"dynmcp/lazy"
 	"dynmcp/schema"
 )
 
 // A state is what a config says, worked out.
 type state struct {
-	cfg   *schema.Config
-	tools []tool
+	cfg    *schema.Config
+	tools  []tool
+	store  *store.Store
+	stored map[string]*catalog.Stored // what servers listed in earlier runs, by name
 }
 
 // Apply makes cfg the config that is served. Servers whose entries are the same
@@ -45,6 +48,8 @@ func (a *Aggregator) newState(cfg *schema.Config) (*state, error) {
 		}
 		st.tools = append(st.tools, surface(a, cfg)...)
 	}
+	st.store = store.Of(cfg, a.opts.StoreDir)
+	st.stored = a.loadStored(st)
 	return st, nil
 }
 
@@ -70,6 +75,7 @@ func (a *Aggregator) swap(st *state) {
 		a.catalog.Fail(u.Server.Name, "") // the new one has not failed
 	}
 	a.catalog.Declare(catalogServers(st.cfg))
+	a.catalog.Remember(st.stored)
 	for _, s := range st.cfg.Servers {
 		if s.Off != nil {
 			a.catalog.Put(s.Name, nil)

@@ -69,6 +69,14 @@ func (a *Aggregator) discoverTool(s *session, r *host.Request, p callParams) {
 		refuseArguments(r, "discover_tool", err)
 		return
 	}
+	if a.viewOf(s).Unread() {
+		a.spawnFor(r, func() { a.answerDiscovery(s, r, in) })
+		return
+	}
+	a.answerDiscovery(s, r, in)
+}
+
+func (a *Aggregator) answerDiscovery(s *session, r *host.Request, in discovery) {
 	view := a.viewOf(s)
 	var u *lazy.Upstream
 	switch {
@@ -164,10 +172,10 @@ func (a *Aggregator) use(s *session, r *host.Request, t *catalog.Tool, c innerCa
 }
 
 // unlisted returns the upstream of a server that is offered and has not been
-// listed yet, else nil.
+// listed yet, in this run or an earlier one, else nil.
 func (a *Aggregator) unlisted(view *catalog.View, server string) *lazy.Upstream {
 	info, ok := view.Server(server)
-	if u := a.set.Get(server); ok && !info.Loaded && isOffered(u) {
+	if u := a.set.Get(server); ok && !info.Loaded && !info.Stored && isOffered(u) {
 		return u
 	}
 	return nil

@@ -75,10 +75,6 @@ func (a *Aggregator) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.
 		return nil, err
 	}
 	p.handshakeOnly.Store(conn.Era() == transports.Handshake)
-	if a.opts.Loaded != nil {
-		protocol := conn.ServerInfo().ProtocolVersion
-		a.spawn(func() { a.opts.Loaded(u.Server, protocol) })
-	}
 	p.holdForStream(conn)
 	a.log.Debug("loaded", "upstream", u.Server.Name, "took", time.Since(began).Round(time.Millisecond))
 	return conn, nil

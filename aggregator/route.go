@@ -149,7 +149,7 @@ func (a *Aggregator) retryWhenListed(s *session, r *host.Request, try func() boo
 		defer cancel()
 		err := a.awaitSingle(ctx)
 		for err == nil {
-			next := a.startup.pending() // before the try, so that none is missed
+			next := a.starting() // before the try, so that none is missed
 			if try() {
 				return
 			}

@@ -61,16 +61,27 @@ func (s *startup) changedLocked() {
 }
 
 // pending returns a channel that is closed when another first start has ended, nil
-// if none goes on.
-func (s *startup) pending() <-chan struct{} {
+// if none goes on that counts.
+func (s *startup) pending(counts func(*lazy.Upstream) bool) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, starting := range s.starting {
-		if starting {
+	for u, starting := range s.starting {
+		if starting && counts(u) {
 			return s.next
 		}
 	}
 	return nil
+}
+
+// starting returns a channel that is closed when another first start has ended, nil if
+// none goes on of an upstream that is not known from an earlier run: nobody waits for
+// one that is.
+func (a *Aggregator) starting() <-chan struct{} {
+	view := a.catalog.View()
+	return a.startup.pending(func(u *lazy.Upstream) bool {
+		info, _ := view.Server(u.Server.Name)
+		return !info.Stored
+	})
 }
 
 // await waits for what pending returned, at most wait from when the upstreams were
@@ -139,8 +150,8 @@ func (a *Aggregator) awaitListings(ctx context.Context, wait time.Duration) erro
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(a.ctx, cancel)()
-	for next := a.startup.pending(); next != nil && a.startup.await(waiting, wait, next); {
-		next = a.startup.pending()
+	for next := a.starting(); next != nil && a.startup.await(waiting, wait, next); {
+		next = a.starting()
 	}
 	a.awaitRefresh(waiting)
 	return ctx.Err()
@@ -149,7 +160,7 @@ func (a *Aggregator) awaitListings(ctx context.Context, wait time.Duration) erro
 // incomplete reports whether an upstream that is starting has yet to say what it
 // has.
 func (a *Aggregator) incomplete() bool {
-	return !a.catalog.View().Complete() && a.startup.pending() != nil
+	return !a.catalog.View().Complete() && a.starting() != nil
 }
 
 // anyLoading reports whether an upstream is being started.

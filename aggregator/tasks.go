@@ -76,7 +76,7 @@ func (a *Aggregator) withTasks(capabilities json.RawMessage, s *session) json.Ra
 	follows, view := a.followedTasks(s), a.catalog.View()
 	offered := func(capability ...string) bool {
 		for _, server := range view.Servers() {
-			if !server.Loaded || server.Tasks == follows && wire.Get(server.Capabilities, capability...) != nil {
+			if !server.Loaded && !server.Stored || server.Tasks == follows && wire.Get(server.Capabilities, capability...) != nil {
 				return true
 			}
 		}

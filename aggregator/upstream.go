@@ -152,6 +152,8 @@ type listing struct {
 	changes  int              // how often one became stale
 	fetched  time.Time        // when the last fetch ended
 	fetching chan struct{}    // closed when no list is being fetched any more; nil while none is
+	keeping  bool             // last is being stored
+	unkept   bool             // it is another than was stored or is being stored
 }
 
 // adopt makes a new connection and what it listed the current ones. A change
@@ -211,6 +213,7 @@ func (l *listing) install(conn *upstream.Conn, listed *catalog.Listing, adopt bo
 	before := l.agg.catalog.View()
 	if l.put(conn, listed, adopt) {
 		l.agg.installed(before)
+		l.keep()
 	}
 }
 

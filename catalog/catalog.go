@@ -36,8 +36,9 @@ type Catalog struct {
 	mu      sync.Mutex
 	servers []Server          // declared, config order
 	indexed map[string]*index // server → its listing, indexed once
+	stored  map[string]*index // server → the listing of an earlier run
 	evicted map[string]bool   // declared but no longer offered
-	down    map[string]string // server without a listing → why it could not be started
+	down    map[string]string // server not listed in this run → why it could not be started
 	parts   map[string]*part  // server → what the current view shows of it
 }
 
@@ -88,10 +89,13 @@ func (c *Catalog) Index(name string, l *Listing) *Indexed {
 		s = c.servers[i]
 	}
 	c.mu.Unlock()
-	return &Indexed{newPart(s, x, "", nil, NoTasks)}
+	p := newPart(s, x, "", nil, NoTasks)
+	p.words() // now, and not when someone waits for a search
+	return &Indexed{p}
 }
 
-// Put records what a server listed; nil forgets it, the server stays offered.
+// Put records what a server listed; nil forgets it, the server stays offered, and
+// what it listed in an earlier run counts again.
 // An evicted server is offered again. Put reports false and does nothing when
 // no such server is declared: a load that outlived a reload changes nothing.
 // Of two calls at once for one server either may count; whoever lists a server
@@ -113,8 +117,8 @@ func (c *Catalog) Put(name string, l *Indexed) bool {
 	return true
 }
 
-// Fail notes why a server without a listing could not be started; "" says that
-// it is being started as if for the first time.
+// Fail notes why a server that was not listed in this run could not be started; ""
+// says that it is being started as if for the first time.
 func (c *Catalog) Fail(name, why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -162,8 +166,9 @@ func (c *Catalog) publishLocked() {
 		}
 		p := c.parts[s.Name]
 		down := c.down[s.Name]
-		if p == nil || p.index != c.indexed[s.Name] || p.info.Down != fold(down) || !reflect.DeepEqual(p.server, s) {
-			p = newPart(s, c.indexed[s.Name], down, nil, NoTasks)
+		x := c.listedLocked(s.Name)
+		if p == nil || p.index != x || p.info.Down != fold(down) || !reflect.DeepEqual(p.server, s) {
+			p = newPart(s, x, down, nil, NoTasks)
 		}
 		parts[s.Name] = p
 		offered = append(offered, p)

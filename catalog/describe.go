@@ -50,8 +50,9 @@ func (v *View) bare() *part {
 func (v *View) fit(preamble string, limit int) string {
 	d := draft{v: v, preamble: preamble, named: len(v.parts)}
 	d.words, d.width = all, func(int) int { return lineWidth }
-	d.names, d.lines = all, len(v.tools)
-	if limit <= 0 || shortestLine*len(v.tools) <= limit && units(d.text()) <= limit {
+	tools := v.toolsLoaded()
+	d.names, d.lines = all, tools
+	if limit <= 0 || shortestLine*tools <= limit && units(d.text()) <= limit {
 		return d.text()
 	}
 	d.cut = true
@@ -63,7 +64,16 @@ func (v *View) fit(preamble string, limit int) string {
 			return s
 		}
 	}
-	return prefix(plural(len(v.tools), "tool")+": discover_tool lists them.", limit)
+	return prefix(plural(tools, "tool")+": discover_tool lists them.", limit)
+}
+
+// toolsLoaded counts the tools of the servers that are shown with theirs.
+func (v *View) toolsLoaded() int {
+	n := 0
+	for _, p := range v.loaded {
+		n += len(p.tools)
+	}
+	return n
 }
 
 // shortestLine is the least that a tool's line can be, "- x" and its end. What
@@ -93,7 +103,8 @@ func (d *draft) fill(limit int) bool {
 	defer func() { d.enough = 0 }()
 	fits := func() bool { return units(d.text()) <= limit }
 
-	if n := len(v.tools); n > 0 && shortestLine*n <= limit {
+	tools := v.toolsLoaded()
+	if n := tools; n > 0 && shortestLine*n <= limit {
 		widths := func(l level) bool {
 			d.width = func(i int) int { return leastLine + l.raised(i, n) }
 			return fits()
@@ -113,7 +124,7 @@ func (d *draft) fill(limit int) bool {
 		d.named, d.words = named, words
 		return fits()
 	})
-	if !whole || len(v.tools) == 0 {
+	if !whole || tools == 0 {
 		return d.named > 0
 	}
 
@@ -129,7 +140,7 @@ func (d *draft) fill(limit int) bool {
 		return names(best)
 	}
 	lines := func(n level) bool { d.lines = int(n); return fits() }
-	return lines(highest(1, len(v.tools), lines))
+	return lines(highest(1, tools, lines))
 }
 
 // text renders the draft.
@@ -181,7 +192,7 @@ func (d *draft) notes() []string {
 	v := d.v
 	var notes []string
 	if d.cut && v.bare() == nil {
-		if d.lines < len(v.tools) && d.names(0) > 0 {
+		if d.lines < v.toolsLoaded() && d.names(0) > 0 {
 			notes = append(notes, packedNote)
 		}
 		notes = append(notes, cutNote)
@@ -213,7 +224,7 @@ func (d *draft) unlisted() (starting, down []string) {
 	for i, p := range d.v.parts[:d.named] {
 		line := func() string { return strings.TrimSuffix(p.deferred(d.words(i)), "\n") }
 		switch {
-		case p.info.Loaded || p.server.Lazy:
+		case p.info.Loaded || p.info.Stored || p.server.Lazy:
 		case p.info.Down != "":
 			down = append(down, line())
 		default:
@@ -225,7 +236,7 @@ func (d *draft) unlisted() (starting, down []string) {
 
 // atLeast is the shortest honest text: how much there is and how to see it.
 func (v *View) atLeast() string {
-	s := plural(len(v.tools), "tool")
+	s := plural(v.toolsLoaded(), "tool")
 	if v.bare() == nil {
 		s += " of " + plural(len(v.parts), "server")
 	}

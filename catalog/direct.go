@@ -39,8 +39,9 @@ func directName(s Server, leaf string) string {
 // Listed returns all known tools in the order in which their servers list them,
 // servers in config order.
 func (v *View) Listed() []*Tool {
-	all := make([]*Tool, 0, len(v.tools))
-	for _, p := range v.parts {
+	m := v.all()
+	all := make([]*Tool, 0, len(m.tools))
+	for _, p := range m.parts {
 		for _, t := range p.docs {
 			if t != nil {
 				all = append(all, t)

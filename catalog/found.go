@@ -12,7 +12,7 @@ func (v *View) Found(query string, limit int) string {
 	if limit <= 0 {
 		limit = 10
 	}
-	all := v.Find(query, len(v.tools))
+	all := v.Find(query, len(v.all().tools))
 	found := all[:min(limit, pageTools, len(all))]
 	var text strings.Builder
 	for _, m := range found {
@@ -39,6 +39,9 @@ func (v *View) Found(query string, limit int) string {
 func (v *View) candidates(query string, anyway bool) []*part {
 	var fit, rest []*part
 	for _, p := range v.lazy {
+		if p.info.Stored { // what it has was searched
+			continue
+		}
 		if p.mentions(query) {
 			fit = append(fit, p)
 		} else {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	"dynmcp/internal/wire"
 )
@@ -23,11 +24,13 @@ type Listing struct {
 	Failed map[string]string // lists that could not be had and are empty here, by method, and why
 }
 
-// index is what Index reads out of a listing, once.
+// index is what is read out of a listing, once.
 type index struct {
 	listing *Listing
-	tools   []*entry // those that can be offered, listed order
-	words   *postings
+	stored  *Stored          // that it is of, nil for a listing of this run
+	open    func() *index    // reads its tools; nil where they are here
+	tools   []*entry         // those that can be offered, listed order
+	words   func() *postings // over tools, made when first needed
 
 	prompts, resources, templates []named
 
@@ -59,11 +62,19 @@ type named struct {
 }
 
 func newIndex(l *Listing) *index {
-	x := &index{listing: l, hidden: map[string]hiddenTool{}}
+	x := &index{listing: l}
+	x.addTools()
+	x.addOthers()
+	return x
+}
+
+// addTools reads the tools.
+func (x *index) addTools() {
+	x.hidden = map[string]hiddenTool{}
 	seen := map[string]bool{}
 	malformed := tally{kind: "tool"}
 	var b breath
-	for i, raw := range l.Tools {
+	for i, raw := range x.listing.Tools {
 		b.take()
 		e := readTool(raw)
 		var f *fault
@@ -85,14 +96,18 @@ func newIndex(l *Listing) *index {
 		x.tools = append(x.tools, e)
 	}
 	x.warnings = append(x.warnings, malformed.warnings()...)
-	x.words = newPostings(x.tools)
+	x.words = sync.OnceValue(func() *postings { return newPostings(x.tools) })
+}
+
+// addOthers reads the prompts, resources and templates.
+func (x *index) addOthers() {
+	l := x.listing
 	x.prompts = x.readNamed("prompt", "name", l.Prompts, typedPrompt)
 	x.resources = x.readNamed("resource", "uri", l.Resources, typedResource)
 	x.templates = x.readNamed("resource template", "uriTemplate", l.Templates, typedTemplate)
 	for _, method := range sortedKeys(l.Failed) {
 		x.warnf("%s is empty until its server answers: %s", method, cut(fold(l.Failed[method]), 200))
 	}
-	return x
 }
 
 func (x *index) warnf(format string, args ...any) {

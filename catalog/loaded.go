@@ -13,8 +13,8 @@ import (
 // by as many names as fit and a count; "more" then says what is left out and how
 // to see it. It returns "" for a server without a listing.
 func (v *View) Loaded(server string) string {
-	p, ok := v.server[server]
-	if !ok || p.index == nil {
+	p := v.part(server)
+	if p == nil || p.index == nil {
 		return ""
 	}
 	a := p.answer()

@@ -13,7 +13,7 @@ func (v *View) Meant(name string) (*Tool, bool) {
 	name = unescape(strings.TrimSpace(name))
 	name = strings.TrimPrefix(name, "mcp__")
 	var meant *Tool
-	for _, t := range v.tools {
+	for _, t := range v.all().tools {
 		if !t.spelled(name) {
 			continue
 		}
@@ -46,7 +46,7 @@ var separators = []string{"/", "__", ".", ":"}
 // OfLeaf finds the only tool that has a name without its server's, in any case.
 func (v *View) OfLeaf(name string) (*Tool, bool) {
 	var of *Tool
-	for _, t := range v.tools {
+	for _, t := range v.all().tools {
 		if t.Name != t.Leaf && (strings.EqualFold(name, t.Leaf) || strings.EqualFold(name, t.Upstream)) {
 			if of != nil {
 				return nil, false

@@ -31,7 +31,7 @@ func (v *View) Page(server string, offset, limit int, full bool) (Page, bool) {
 	b := pageBuilder{server: server, limit: limit}
 	p := v.bare()
 	if server != "" {
-		if p = v.server[server]; p == nil {
+		if p = v.part(server); p == nil {
 			return Page{}, false
 		}
 	}
@@ -39,8 +39,9 @@ func (v *View) Page(server string, offset, limit int, full bool) (Page, bool) {
 		b.about(p, offset <= 0, full)
 		return b.page(offset), true
 	}
-	b.total, b.line = len(v.parts), func(i int) string { return "- " + v.parts[i].line(v.parts[i].intro) }
-	if len(v.tools) > 0 {
+	parts := v.all().parts
+	b.total, b.line = len(parts), func(i int) string { return "- " + parts[i].line(parts[i].intro) }
+	if len(v.all().tools) > 0 {
 		b.end = `discover_tool {"server": "name"} lists the tools of one, {"query": "words"} finds tools.`
 	}
 	return b.page(offset), true
@@ -60,6 +61,10 @@ func (p *part) state() string {
 	switch {
 	case p.info.Loaded:
 		return plural(len(p.tools), "tool")
+	case p.info.Stored && p.info.Down != "":
+		return plural(len(p.tools), "tool") + " when it last ran; could not be started: " + escape(cut(p.info.Down, lineWidth))
+	case p.info.Stored:
+		return plural(len(p.tools), "tool") + ", started when used"
 	case p.server.Lazy:
 		return "not loaded, call load_mcp"
 	case p.info.Down != "":
@@ -84,7 +89,7 @@ type pageBuilder struct {
 func (b *pageBuilder) about(p *part, first, full bool) {
 	b.head = p.line(p.described) + "\n"
 	b.empty = "No tools."
-	if !p.info.Loaded {
+	if !p.info.Loaded && !p.info.Stored {
 		b.empty = "Its tools are not known yet."
 	}
 	if first && p.info.Instructions != "" {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"dynmcp/internal/wire"
 )
@@ -40,10 +41,11 @@ type ServerInfo struct {
 	Called string // its name in texts: Name, in single-wrap mode the server's own
 
 	Lazy   bool
-	Loaded bool   // it has a listing
-	Down   string // why it could not be started, of a server without one
+	Loaded bool   // it was listed in this run
+	Stored bool   // it was not, but in an earlier one: what is known of it is from then
+	Down   string // why it could not be started, of a server that is not loaded
 
-	Tools, Prompts, Resources, Templates int // after filters
+	Tools, Prompts, Resources, Templates int // after filters; of a stored server all tools
 
 	Protocol                 string // the version that is spoken with it
 	Tasks                    Tasks  // that it offers
@@ -61,11 +63,13 @@ type part struct {
 	described string // the operator's description, folded
 	intro     string // the same, or what the server says of itself in a line
 
-	tools []*Tool   // shown, sorted by name
-	names []string  // their names without the server's, escaped
-	docs  []*Tool   // by entry of index.tools; nil where hidden
-	words *postings // over index.tools, or over what overrides made of them
-	terms []string  // of the server's own name
+	tools []*Tool          // shown, sorted by name
+	names []string         // their names without the server's, escaped
+	docs  []*Tool          // by entry of index.tools; nil where hidden
+	words func() *postings // over index.tools, or over what overrides made of them; nil without a listing
+	terms []string         // of the server's own name
+
+	open func() *part // reads the tools of a stored listing; nil where they are here, or there are none
 
 	onlyTasks []string // upstream names of tools left out because they run only as tasks
 	warnings  []string
@@ -73,8 +77,19 @@ type part struct {
 
 // newPart applies a server's declaration to its listing, for hosts that follow such
 // tasks. Tools whose names are taken, by servers before it, are left out. down says
-// why a server without a listing could not be started.
+// why a server that is not loaded could not be started. Of a stored listing the
+// tools are yet to be read, unless it is needed at once.
 func newPart(s Server, x *index, down string, taken map[string]*Tool, follows Tasks) *part {
+	if x == nil || x.open == nil {
+		return buildPart(s, x, down, taken, follows)
+	}
+	p := &part{server: s, index: x, follows: follows, described: fold(s.Description), terms: nameWords(s.Name)}
+	p.finish(down)
+	p.open = sync.OnceValue(func() *part { return buildPart(s, x.open(), down, nil, follows) })
+	return p
+}
+
+func buildPart(s Server, x *index, down string, taken map[string]*Tool, follows Tasks) *part {
 	p := &part{server: s, index: x, follows: follows, described: fold(s.Description), terms: nameWords(s.Name)}
 	if x != nil {
 		p.warnings = slices.Clone(x.warnings)
@@ -84,12 +99,18 @@ func newPart(s Server, x *index, down string, taken map[string]*Tool, follows Ta
 		p.words = x.words
 		if len(s.Overrides) > 0 {
 			p.checkOverrides()
-			p.words = newPostings(p.overriddenEntries())
+			p.words = sync.OnceValue(func() *postings { return newPostings(p.overriddenEntries()) })
 		}
 	}
+	p.finish(down)
+	return p
+}
+
+// finish adds what follows from all else.
+func (p *part) finish(down string) {
 	p.info = p.describeServer()
 	p.info.Called = p.called()
-	if x == nil {
+	if !p.info.Loaded {
 		p.info.Down = fold(down)
 	}
 	if p.intro = p.described; p.intro == "" {
@@ -98,7 +119,6 @@ func newPart(s Server, x *index, down string, taken map[string]*Tool, follows Ta
 	for _, t := range p.tools {
 		p.names = append(p.names, escape(t.Leaf))
 	}
-	return p
 }
 
 // ownLine is the most that a text shows, in UTF-16 units, of what a server says
@@ -152,8 +172,11 @@ func (p *part) describeServer() ServerInfo {
 		return info
 	}
 	l := p.index.listing
-	info.Loaded = true
+	info.Loaded, info.Stored = p.index.stored == nil, p.index.stored != nil
 	info.Tools, info.Prompts = len(p.tools), len(p.index.prompts)
+	if p.index.open != nil {
+		info.Tools = p.index.stored.Count
+	}
 	info.Resources, info.Templates = len(p.index.resources), len(p.index.templates)
 	info.Protocol, info.Tasks, info.Instructions, info.Capabilities, info.Info, info.Rest = l.Protocol, l.Tasks, l.Instructions, l.Capabilities, l.Info, l.Rest
 	return info

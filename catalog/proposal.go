@@ -14,7 +14,7 @@ const (
 // where that is little the names of its tools. It is "" for a server that is not
 // listed, or has nothing to say.
 func (v *View) Proposal(server string) string {
-	p := v.server[server]
+	p := v.part(server)
 	if p == nil || p.index == nil {
 		return ""
 	}

@@ -128,7 +128,7 @@ func (v *View) Find(query string, limit int) []Match {
 		return nil
 	}
 	var found []Match
-	for _, p := range v.parts {
+	for _, p := range v.all().parts {
 		found = q.score(p, found)
 	}
 	slices.SortFunc(found, func(a, b Match) int {
@@ -153,7 +153,7 @@ func (v *View) newQuery(s string) *query {
 	const longest = 4096 // bytes; what is longer is a document, not a query
 	s = strings.TrimSpace(strings.ToValidUTF8(s[:min(len(s), longest)], ""))
 	q := &query{text: s, terms: nameWords(s)}
-	_, q.tells = v.byName[s] // a name need not have words
+	_, q.tells = v.all().byName[s] // a name need not have words
 	docs := q.averages(v)
 	onlyCommon := !slices.ContainsFunc(q.terms, func(w string) bool { return !stopWords[w] })
 	for _, term := range q.terms {
@@ -170,10 +170,11 @@ func (v *View) newQuery(s string) *query {
 
 // averages sets the average lengths over all servers and counts their tools.
 func (q *query) averages(v *View) (docs float64) {
-	for _, p := range v.parts {
+	for _, p := range v.all().parts {
 		if p.words != nil {
-			docs += float64(len(p.words.length))
-			for f, n := range p.words.total {
+			words := p.words()
+			docs += float64(len(words.length))
+			for f, n := range words.total {
 				q.average[f] += n
 			}
 		}
@@ -187,9 +188,9 @@ func (q *query) averages(v *View) (docs float64) {
 // frequency counts the tools that have a term, and tells whether a server has
 // it in its name.
 func (v *View) frequency(term string) (tools float64, named bool) {
-	for _, p := range v.parts {
+	for _, p := range v.all().parts {
 		if p.words != nil {
-			tools += float64(len(p.words.terms[term]))
+			tools += float64(len(p.words().terms[term]))
 			named = named || slices.Contains(p.terms, term)
 		}
 	}
@@ -201,14 +202,15 @@ func (q *query) score(p *part, found []Match) []Match {
 	if p.words == nil {
 		return found
 	}
+	words := p.words()
 	scores := make([]float64, len(p.docs))
 	base := 0.0
 	for i, term := range q.terms {
 		if slices.Contains(p.terms, term) {
 			base += fromServer * q.idf[i]
 		}
-		for _, hit := range p.words.terms[term] {
-			scores[hit.doc] += q.idf[i] * q.saturate(hit, p.words.length[hit.doc])
+		for _, hit := range words.terms[term] {
+			scores[hit.doc] += q.idf[i] * q.saturate(hit, words.length[hit.doc])
 		}
 	}
 	for doc, t := range p.docs {

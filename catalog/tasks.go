@@ -30,7 +30,7 @@ func viewsOf(parts []*part) *Views {
 		own := slices.Clone(parts)
 		changed := false
 		for i, p := range parts {
-			if len(p.onlyTasks) > 0 && p.index.listing.Tasks == follows {
+			if p.hasOnlyTasks() && p.index.listing.Tasks == follows {
 				own[i], changed = newPart(p.server, p.index, p.info.Down, nil, follows), true
 			}
 		}
@@ -39,6 +39,12 @@ func viewsOf(parts []*part) *Views {
 		}
 	}
 	return &views
+}
+
+// hasOnlyTasks reports whether a tool was left out, or will be when the tools are
+// read, because it runs only as a task.
+func (p *part) hasOnlyTasks() bool {
+	return len(p.onlyTasks) > 0 || p.unread() && p.index.stored.OnlyTasks
 }
 
 // leaveOut notes a tool that runs only as a task of a kind that the view's hosts do

@@ -24,7 +24,7 @@ func (v *View) Nearest(name string, n int) []*Tool {
 		score float64
 	}
 	var near []scored
-	for _, t := range v.tools {
+	for _, t := range v.all().tools {
 		if s := asked.like(t); s >= 0.5 {
 			near = append(near, scored{t, s})
 		}
@@ -124,7 +124,7 @@ func (v *View) Unknown(name string) string {
 // whyHidden says why a tool that a server lists cannot be offered, "" for any
 // other name. What the operator's filter keeps out is not known to exist.
 func (v *View) whyHidden(name string) string {
-	for _, p := range v.parts {
+	for _, p := range v.all().parts {
 		upstream, mine := name, p.server.Bare
 		if !mine {
 			upstream, mine = strings.CutPrefix(name, p.server.Name+"/")
@@ -144,13 +144,13 @@ func (v *View) whyHidden(name string) string {
 
 // whyMissing explains a name whose server part is known but has no such tool.
 func (v *View) whyMissing(server string) string {
-	p, ok := v.server[server]
+	p := v.part(server)
 	switch {
-	case !ok:
+	case p == nil:
 		return ""
 	case p.info.Loaded && p.server.Bare:
 		return fmt.Sprintf("%s has %s: discover_tool with no argument lists them.\n", p.called(), plural(len(p.tools), "tool"))
-	case p.info.Loaded:
+	case p.info.Loaded || p.info.Stored:
 		return fmt.Sprintf("Server %s has %s: discover_tool {\"server\": %s} lists them.\n",
 			server, plural(len(p.tools), "tool"), quote(server))
 	case p.server.Lazy:
@@ -164,12 +164,12 @@ func (v *View) whyMissing(server string) string {
 
 // available names tools, those of the server in question before all others.
 func (v *View) available(server string) string {
-	if len(v.tools) == 0 {
+	if len(v.all().tools) == 0 {
 		return "No tools are available now."
 	}
-	tools := v.tools
-	if p := v.server[server]; p != nil && len(p.tools) > 0 {
-		others := slices.DeleteFunc(slices.Clone(v.tools), func(t *Tool) bool { return t.Server == server })
+	tools := v.all().tools
+	if p := v.part(server); p != nil && len(p.tools) > 0 {
+		others := slices.DeleteFunc(slices.Clone(v.all().tools), func(t *Tool) bool { return t.Server == server })
 		tools = slices.Concat(p.tools, others)
 	}
 	s := "Available tools: " + joinNames(tools, othersShown)

@@ -4,84 +4,97 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 )
 
 // View is an immutable picture of the catalogue: what a host may see, with
 // filters, aliases and overrides applied.
 type View struct {
-	parts  []*part // offered, config order
+	parts  []*part // offered, config order; stored ones may be unread
 	server map[string]*part
 
 	loaded, lazy, eager []*part // the same, see sort
 
-	tools  []*Tool // all known, sorted by name
-	byName map[string]*Tool
-	direct map[string]*Tool
+	entries // resources, templates, prompts
 
-	entries  // resources, templates, prompts
-	warnings []string
+	merge  sync.Once
+	merged atomic.Pointer[merged] // nil until the tools of all were needed
 }
 
-// newView merges parts, given in config order.
+// newView merges parts, given in config order. Where tools have yet to be read, those
+// of all servers are merged when they are needed.
 func newView(parts []*part) *View {
-	n := 0
-	for _, p := range parts {
-		n += len(p.tools)
+	v := &View{server: make(map[string]*part, len(parts)), parts: slices.Clone(parts)}
+	for i, p := range v.parts {
+		if !p.server.Lazy { // it is shown with its tools
+			v.parts[i] = p.opened()
+		}
 	}
-	v := &View{
-		server: make(map[string]*part, len(parts)),
-		tools:  make([]*Tool, 0, n),
-		byName: make(map[string]*Tool, n),
-		direct: make(map[string]*Tool, n),
+	if !slices.ContainsFunc(v.parts, (*part).unread) {
+		v.parts = v.all().parts
 	}
-	for _, p := range parts {
-		v.add(p)
+	for _, p := range v.parts {
+		v.server[p.server.Name] = p
 	}
-	slices.SortFunc(v.tools, func(a, b *Tool) int { return strings.Compare(a.Name, b.Name) })
 	v.entries = mergeEntries(v.parts)
 	v.sort()
 	return v
 }
 
+// mergeTools merges the tools of servers, reading those that are unread.
+func mergeTools(parts []*part) *merged {
+	n := 0
+	for _, p := range parts {
+		n += len(p.opened().tools)
+	}
+	m := &merged{
+		tools:  make([]*Tool, 0, n),
+		byName: make(map[string]*Tool, n),
+		direct: make(map[string]*Tool, n),
+	}
+	for _, p := range parts {
+		m.add(p.opened())
+	}
+	slices.SortFunc(m.tools, func(a, b *Tool) int { return strings.Compare(a.Name, b.Name) })
+	return m
+}
+
 // add adds one server. Where names meet, which takes a slash in a server's name
 // or two bare servers, the server before keeps them.
-func (v *View) add(p *part) {
-	if slices.ContainsFunc(p.tools, func(t *Tool) bool { return v.byName[t.Name] != nil }) {
-		p = newPart(p.server, p.index, p.info.Down, v.byName, p.follows)
+func (m *merged) add(p *part) {
+	if slices.ContainsFunc(p.tools, func(t *Tool) bool { return m.byName[t.Name] != nil }) {
+		p = newPart(p.server, p.index, p.info.Down, m.byName, p.follows)
 	}
-	v.parts = append(v.parts, p)
-	v.server[p.server.Name] = p
-	v.tools = append(v.tools, p.tools...)
+	m.parts = append(m.parts, p)
+	m.tools = append(m.tools, p.tools...)
 	for _, t := range p.tools {
-		v.byName[t.Name] = t
-		if _, twice := v.direct[t.Direct]; !twice {
-			v.direct[t.Direct] = t
+		m.byName[t.Name] = t
+		if _, twice := m.direct[t.Direct]; !twice {
+			m.direct[t.Direct] = t
 		} else {
-			v.warnings = append(v.warnings, fmt.Sprintf("tool %s has no direct name: %s is taken", shown(t.Name), t.Direct))
+			m.warnings = append(m.warnings, fmt.Sprintf("tool %s has no direct name: %s is taken", shown(t.Name), t.Direct))
 		}
-	}
-	for _, w := range p.warnings {
-		v.warnings = append(v.warnings, p.server.Name+": "+w)
 	}
 }
 
 // Tool finds a tool by its exposed name.
 func (v *View) Tool(name string) (*Tool, bool) {
-	t, ok := v.byName[name]
-	if !ok && strings.Contains(name, "&") { // copied from a line, where < is &lt;
-		t, ok = v.byName[unescape(name)]
+	t := v.toolOf(name)
+	if t == nil && strings.Contains(name, "&") { // copied from a line, where < is &lt;
+		t = v.toolOf(unescape(name))
 	}
-	return t, ok
+	return t, t != nil
 }
 
 // Direct finds a tool by its name on the direct surface.
 func (v *View) Direct(name string) (*Tool, bool) {
-	t, ok := v.direct[name]
+	t, ok := v.all().direct[name]
 	return t, ok
 }
 
 // Tools returns all known tools, sorted by exposed name. The slice is shared.
-func (v *View) Tools() []*Tool { return v.tools }
+func (v *View) Tools() []*Tool { return v.all().tools }
 
 // Server says what is known of one offered server.
 func (v *View) Server(name string) (ServerInfo, bool) {
@@ -104,27 +117,43 @@ func (v *View) Servers() []ServerInfo {
 // ServerTools returns the tools of one server, sorted by exposed name. The
 // slice is shared.
 func (v *View) ServerTools(name string) []*Tool {
-	if p, ok := v.server[name]; ok {
+	if p := v.part(name); p != nil {
 		return p.tools
 	}
 	return nil
 }
 
-// Complete tells whether every offered server has a listing.
+// Complete tells whether every offered server has a listing, of this run or of an
+// earlier one.
 func (v *View) Complete() bool {
 	return !slices.ContainsFunc(v.parts, func(p *part) bool { return p.index == nil })
 }
 
-// Warnings says what was left out of the view and why, collisions excepted.
-func (v *View) Warnings() []string { return v.warnings }
+// Warnings says what was left out of what servers listed in this run and why,
+// collisions excepted.
+func (v *View) Warnings() []string {
+	var all []string
+	if m := v.merged.Load(); m != nil {
+		all = append(all, m.warnings...)
+	}
+	for _, p := range v.parts {
+		for _, w := range p.warnings {
+			if p.info.Loaded {
+				all = append(all, p.server.Name+": "+w)
+			}
+		}
+	}
+	return all
+}
 
 // sort puts the servers into the three groups that texts speak of: loaded, in
 // the order of their tools; to be loaded by the host; not there yet. The last
-// two keep config order.
+// two keep config order. A server that starts by itself counts as loaded if it is
+// known from an earlier run.
 func (v *View) sort() {
 	for _, p := range v.parts {
 		switch {
-		case p.info.Loaded:
+		case p.info.Loaded || p.info.Stored && !p.server.Lazy:
 			v.loaded = append(v.loaded, p)
 		case p.server.Lazy:
 			v.lazy = append(v.lazy, p)

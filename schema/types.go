@@ -301,8 +301,8 @@ type Source struct {
 type Catalog struct {
 	// The most UTF-16 code units, which is how hosts count characters, of the catalogue in the description that the host reads. Hosts cut longer ones silently. 0 is no limit.
 	MaxChars int `json:"max_chars" default:"2048" example:"4096"`
-	// The directory in which the catalogue is kept between runs. Left out, it is in the user's cache directory; an empty text turns keeping off.
-	Dir *string `json:"dir" later:"true" example:"/var/cache/dynmcp"`
+	// The directory in which it is kept between runs what servers list, so that they are known without being started. A relative one is beside the config. Left out, it is in the user's state directory; an empty text turns keeping off.
+	Dir *string `json:"dir" example:"/var/lib/dynmcp"`
 	// The most characters of any tool's result that reach the host; 0 is no limit.
 	MaxResultChars int `json:"max_result_chars" later:"true" default:"0" example:"500000"`
 }

@@ -27,7 +27,7 @@ func newAggregator(cfg *schema.Config, opts aggregator.Options) (*aggregator.Agg
 	opts.Redact = &secrets
 	opts.Login = loginsOf(opts.Logger)
 	opts.LogIn = offeredLogin(opts.Logger)
-	opts.Loaded = func(s schema.Server, protocol string) { keepKnown(opts.Logger, s, protocol) }
+	opts.StoreDir = catalogDir()
 	return aggregator.New(cfg, opts)
 }
 

@@ -76,7 +76,7 @@ func list(cfg *schema.Config) []lsEntry {
 			Mode:        mode(s),
 			Endpoint:    secrets.String(endpoint(s)),
 			Auth:        authorization(s),
-			Protocol:    knownOf(s).Protocol,
+			Protocol:    protocolOf(cfg, s),
 			Description: s.Description,
 			Off:         off,
 			Source:      origin(cfg, s.Name),

@@ -1,0 +1,173 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dynmcp/catalog"
+	"dynmcp/internal/wire"
+)
+
+// A file has a first line of three words, which never change their meaning:
+//
+//	dynmcp-listing 1 5f3a9c01
+//
+// the number of the format, and a sum (CRC-32C, in hex) of all that follows. In this
+// format that is a head, one line of JSON, and what servers sent, verbatim: the texts
+// whose lengths the head has, each with a line feed behind it.
+const (
+	magic  = "dynmcp-listing"
+	format = 1
+)
+
+var (
+	errNewer   = errors.New("it was written by a newer dynmcp")
+	errOlder   = errors.New("it was written by an older dynmcp")
+	errCorrupt = errors.New("it is damaged")
+)
+
+// A head is what is read of a listing at every start.
+type head struct {
+	Server       string `json:"server"` // for people who look into the directory
+	Protocol     string `json:"protocol,omitempty"`
+	Instructions string `json:"instructions,omitempty"`
+	Tasks        int    `json:"tasks,omitempty"`
+	Count        int    `json:"count"` // of tools
+	OnlyTasks    bool   `json:"only_tasks,omitempty"`
+	Lengths      []int  `json:"lengths"` // in bytes, see texts
+}
+
+// texts returns what is kept as it was sent, in the order of the file, tools last.
+func texts(l *catalog.Listing) []json.RawMessage {
+	return []json.RawMessage{
+		l.Capabilities, l.Info, l.Rest, array(l.Resources), array(l.Templates), array(l.Prompts), array(l.Tools),
+	}
+}
+
+func array(entries []json.RawMessage) json.RawMessage {
+	size := 2
+	for _, e := range entries {
+		size += len(e) + 1
+	}
+	out := append(make([]byte, 0, size), '[')
+	for i, e := range entries {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, e...)
+	}
+	return append(out, ']')
+}
+
+// elements returns the entries of an array that array wrote.
+func elements(array json.RawMessage) []json.RawMessage {
+	var entries []json.RawMessage
+	for e := range wire.Elements(array) {
+		entries = append(entries, slices.Clip(e))
+	}
+	return entries
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// encode returns the text of a file. An entry that is no JSON, which the array that it
+// would be part of could not hold, is left out: no host is shown it.
+func encode(server string, l *catalog.Listing) ([]byte, error) {
+	whole := *l
+	for _, list := range []*[]json.RawMessage{&whole.Tools, &whole.Prompts, &whole.Resources, &whole.Templates} {
+		*list = valid(*list)
+	}
+	h := head{Server: server, Protocol: l.Protocol, Instructions: l.Instructions, Tasks: int(l.Tasks), Count: len(whole.Tools), OnlyTasks: onlyTasks(whole.Tools)}
+	all := texts(&whole)
+	for _, text := range all {
+		h.Lengths = append(h.Lengths, len(text))
+	}
+	line, err := json.Marshal(h)
+	if err != nil {
+		return nil, err
+	}
+	body := append(bytes.Join(append([][]byte{line}, asBytes(all)...), []byte{'\n'}), '\n')
+	return append(fmt.Appendf(nil, "%s %d %08x\n", magic, format, crc32.Checksum(body, castagnoli)), body...), nil
+}
+
+func asBytes(texts []json.RawMessage) [][]byte {
+	var all [][]byte
+	for _, text := range texts {
+		all = append(all, text)
+	}
+	return all
+}
+
+func valid(entries []json.RawMessage) []json.RawMessage {
+	var kept []json.RawMessage
+	for _, e := range entries {
+		if wire.Valid(e) {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+func onlyTasks(tools []json.RawMessage) bool {
+	for _, t := range tools {
+		if bytes.Contains(t, []byte("taskSupport")) && wire.EqualString(wire.Get(t, "execution", "taskSupport"), "required") {
+			return true
+		}
+	}
+	return false
+}
+
+// decode reads a file. What it returns keeps parts of text.
+func decode(text []byte) (*catalog.Stored, error) {
+	first, body, _ := bytes.Cut(text, []byte{'\n'})
+	words := strings.Fields(string(first[:min(len(first), 64)]))
+	if len(words) != 3 || words[0] != magic {
+		return nil, errCorrupt
+	}
+	switch version, err := strconv.Atoi(words[1]); {
+	case err != nil:
+		return nil, errCorrupt
+	case version > format:
+		return nil, errNewer
+	case version < format:
+		return nil, errOlder
+	}
+	if sum, err := strconv.ParseUint(words[2], 16, 32); err != nil || uint32(sum) != crc32.Checksum(body, castagnoli) {
+		return nil, errCorrupt
+	}
+	line, rest, _ := bytes.Cut(body, []byte{'\n'})
+	var h head
+	if json.Unmarshal(line, &h) != nil {
+		return nil, errCorrupt
+	}
+	var parts [7]json.RawMessage
+	if len(h.Lengths) != len(parts) || h.Tasks < int(catalog.NoTasks) || h.Tasks > int(catalog.StatelessTasks) {
+		return nil, errCorrupt
+	}
+	for i, n := range h.Lengths {
+		if n < 0 || n >= len(rest) || rest[n] != '\n' {
+			return nil, errCorrupt
+		}
+		if n > 0 {
+			parts[i] = rest[:n:n]
+		}
+		rest = rest[n+1:]
+	}
+	tools := parts[6]
+	return &catalog.Stored{
+		Listing: catalog.Listing{
+			Protocol: h.Protocol, Instructions: h.Instructions, Tasks: catalog.Tasks(h.Tasks),
+			Capabilities: parts[0], Info: parts[1], Rest: parts[2],
+			Resources: elements(parts[3]), Templates: elements(parts[4]), Prompts: elements(parts[5]),
+		},
+		Count:     h.Count,
+		OnlyTasks: h.OnlyTasks,
+		ReadTools: func() []json.RawMessage { return elements(tools) },
+	}, nil
+}

@@ -1,0 +1,94 @@
+//go:build unix
+
+package store
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"dynmcp/catalog"
+)
+
+// The two listings that the writers of these tests keep, one after the other.
+func letter(letter string) *catalog.Listing {
+	l := listing()
+	for i := range 300 {
+		l.Tools = append(l.Tools, json.RawMessage(fmt.Sprintf(`{"name":"%s%d","description":%q}`, letter, i, strings.Repeat(letter, 100+i))))
+	}
+	return l
+}
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv("DYNMCP_TEST_WRITER"); dir != "" {
+		write(dir)
+	}
+	os.Exit(m.Run())
+}
+
+// write writes until it is killed, and says so after each time.
+func write(dir string) {
+	s, both := New(dir), []*catalog.Listing{letter("a"), letter("b")}
+	for i := 0; ; i++ {
+		if err := s.Keep(files, both[i%2]); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		fmt.Println("kept")
+	}
+}
+
+// Processes that are killed at any moment while they write leave one listing or the
+// other, and readers meanwhile see nothing else.
+func TestKilledWriters(t *testing.T) {
+	t.Parallel()
+	s, _ := kept(t, letter("a"))
+	check := func() {
+		t.Helper()
+		tools := load(t, s).ReadTools()
+		first := string(tools[0][9])
+		if want := letter(first).Tools; fmt.Sprintf("%s", tools) != fmt.Sprintf("%s", want) {
+			t.Fatalf("got half a listing: %.200s", tools)
+		}
+	}
+	for range 12 {
+		var writers []*exec.Cmd
+		for range 2 {
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), "DYNMCP_TEST_WRITER="+s.dir)
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			writers = append(writers, cmd)
+			lines := bufio.NewScanner(out)
+			for range 3 {
+				if !lines.Scan() || lines.Text() != "kept" {
+					t.Fatalf("the writer says %q", lines.Text())
+				}
+			}
+			go func() { // what it writes on must not stop it
+				for lines.Scan() {
+				}
+			}()
+		}
+		for range 5 {
+			check()
+		}
+		time.Sleep(rand.N(2 * time.Millisecond)) // to be killed at another step each time
+		for _, cmd := range writers {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}
+		check()
+	}
+}

@@ -1,0 +1,263 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"dynmcp/catalog"
+	"dynmcp/schema"
+)
+
+var files = schema.Server{Name: "files", Transport: schema.Stdio, Command: "npx", Args: []string{"-y", "mcp-files", "/tmp"}}
+
+// listing holds what an encoder of JSON would change.
+func listing(tools ...string) *catalog.Listing {
+	l := &catalog.Listing{
+		Protocol: "2025-11-25", Instructions: "Read <all> of it.\nThen write.", Tasks: catalog.HandshakeTasks,
+		Capabilities: json.RawMessage(`{"tools":{ "listChanged" : true },"x":1.0}`),
+		Info:         json.RawMessage(`{"name":"files","n":9007199254740993}`),
+		Resources:    []json.RawMessage{json.RawMessage(`{"uri":"file:///a","name":"<a>"}`)},
+		Prompts:      []json.RawMessage{json.RawMessage(`{"name":"p","description":"\u003cp>"}`)},
+	}
+	for _, tool := range tools {
+		l.Tools = append(l.Tools, json.RawMessage(tool))
+	}
+	return l
+}
+
+const read1 = `{ "name":"read", "x-grease":1.0,` + "\n" + `"description":"<b>&", "inputSchema":{"type":"object"} }`
+
+// kept is a store with that listing, and the path of its file.
+func kept(t *testing.T, l *catalog.Listing) (*Store, string) {
+	t.Helper()
+	s := New(filepath.Join(t.TempDir(), "catalog"))
+	if err := s.Keep(files, l); err != nil {
+		t.Fatal(err)
+	}
+	return s, s.file(files)
+}
+
+func load(t *testing.T, s *Store) *catalog.Stored {
+	t.Helper()
+	stored, err := s.Load(files)
+	if err != nil || stored == nil {
+		t.Fatalf("got %v, %v", stored, err)
+	}
+	return stored
+}
+
+func TestWhatIsKeptIsVerbatim(t *testing.T) {
+	t.Parallel()
+	want := listing(read1, `{"name":"write"}`)
+	s, path := kept(t, want)
+	stored := load(t, s)
+	got := stored.Listing
+	got.Tools = stored.ReadTools()
+	if diff := cmp.Diff(*want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if stored.Count != 2 || stored.OnlyTasks {
+		t.Errorf("got %d tools, only tasks %t", stored.Count, stored.OnlyTasks)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("got %v, %v", info.Mode(), err)
+	}
+}
+
+func TestEmptyListingIsKept(t *testing.T) {
+	t.Parallel()
+	s, _ := kept(t, &catalog.Listing{})
+	stored := load(t, s)
+	if len(stored.ReadTools()) != 0 || stored.Capabilities != nil || stored.Info != nil || len(stored.Prompts) != 0 {
+		t.Errorf("got %+v", stored)
+	}
+}
+
+func TestToolThatRunsOnlyAsATaskIsSaid(t *testing.T) {
+	t.Parallel()
+	s, _ := kept(t, listing(`{"name":"slow","execution":{"taskSupport":"required"}}`))
+	if !load(t, s).OnlyTasks {
+		t.Error("it is not")
+	}
+}
+
+func TestNothingKeptIsNoError(t *testing.T) {
+	t.Parallel()
+	for _, s := range []*Store{nil, New(filepath.Join(t.TempDir(), "none"))} {
+		if stored, err := s.Load(files); stored != nil || err != nil {
+			t.Errorf("got %v, %v", stored, err)
+		}
+	}
+	var off *Store
+	if err := off.Keep(files, listing(read1)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhichServerIsMeant(t *testing.T) {
+	t.Parallel()
+	s := New("x")
+	with := func(change func(*schema.Server)) schema.Server {
+		other := files
+		other.Args = append([]string{}, files.Args...)
+		change(&other)
+		return other
+	}
+	for name, other := range map[string]schema.Server{
+		"name":     with(func(s *schema.Server) { s.Name = "more-files" }),
+		"command":  with(func(s *schema.Server) { s.Command = "bunx" }),
+		"argument": with(func(s *schema.Server) { s.Args[2] = "/home" }),
+		"cwd":      with(func(s *schema.Server) { s.Cwd = "/srv" }),
+		"variable": with(func(s *schema.Server) { s.Env = map[string]string{"ROOT": "/"} }),
+	} {
+		if s.file(other) == s.file(files) {
+			t.Errorf("another %s is taken for the same server", name)
+		}
+	}
+	for name, other := range map[string]schema.Server{
+		"description": with(func(s *schema.Server) { s.Description = "Files." }),
+		"filter":      with(func(s *schema.Server) { s.ToolFilter = []string{"read"} }),
+		"load":        with(func(s *schema.Server) { s.Load = schema.LoadEager }),
+	} {
+		if s.file(other) != s.file(files) {
+			t.Errorf("another %s is taken for another server", name)
+		}
+	}
+	one := with(func(s *schema.Server) {
+		s.Env = map[string]string{"GITHUB_TOKEN": "ghp_0123456789abcdefghijABCDEFGHIJ012345"}
+		s.Args = append(s.Args, "--api-key", "sk-0123456789abcdefghijABCDEFGHIJ012345")
+	})
+	two := with(func(s *schema.Server) {
+		s.Env = map[string]string{"GITHUB_TOKEN": "something else"}
+		s.Args = append(s.Args, "--api-key", "sk-9876543210abcdefghijABCDEFGHIJ012345")
+	})
+	if s.file(one) != s.file(two) {
+		t.Error("a secret has a part in it")
+	}
+}
+
+// Of a file that is damaged anywhere nothing is used.
+func TestDamagedFileIsAnError(t *testing.T) {
+	t.Parallel()
+	s, path := kept(t, listing(read1, `{"name":"write"}`))
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := func(what string, text []byte) {
+		t.Helper()
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if stored, err := s.Load(files); stored != nil || err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: got %v, %v", what, stored, err)
+		}
+	}
+	for n := range whole {
+		broken(fmt.Sprintf("its first %d bytes", n), whole[:n])
+		damaged := bytes.Clone(whole)
+		damaged[n] ^= 4
+		broken(fmt.Sprintf("byte %d changed", n), damaged)
+	}
+	broken("more than was written", append(bytes.Clone(whole), '\n'))
+	if err := s.Keep(files, listing(read1)); err != nil {
+		t.Fatal(err)
+	}
+	load(t, s)
+}
+
+func TestFileOfAnotherFormat(t *testing.T) {
+	t.Parallel()
+	s, path := kept(t, listing(read1))
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("dynmcp-listing 2 whatever\ncomes then")
+	if _, err := s.Load(files); err == nil || !strings.Contains(err.Error(), "newer dynmcp") {
+		t.Errorf("got %v", err)
+	}
+	if err := s.Keep(files, listing(read1)); err == nil || !strings.Contains(err.Error(), "newer dynmcp") {
+		t.Errorf("what a newer dynmcp wrote is replaced: %v", err)
+	}
+	write("dynmcp-listing 0 whatever\n")
+	if _, err := s.Load(files); err == nil || !strings.Contains(err.Error(), "older dynmcp") {
+		t.Errorf("got %v", err)
+	}
+	if err := s.Keep(files, listing(read1)); err != nil {
+		t.Fatal(err)
+	}
+	load(t, s)
+}
+
+func TestWhatIsNoFileIsNotOpened(t *testing.T) {
+	t.Parallel()
+	s, path := kept(t, listing(read1))
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Load(files); err == nil || !strings.Contains(err.Error(), "not a file") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestDirectoryThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := New(filepath.Join(file, "catalog"))
+	if err := s.Keep(files, listing(read1)); err == nil {
+		t.Error("no error")
+	}
+}
+
+// A list that a server could not give this time stays as it was.
+func TestListThatFailedStays(t *testing.T) {
+	t.Parallel()
+	s, _ := kept(t, listing(read1))
+	failed := listing(read1)
+	failed.Resources, failed.Prompts = nil, nil
+	failed.Failed = map[string]string{"resources/list": "no answer in time"}
+	if err := s.Keep(files, failed); err != nil {
+		t.Fatal(err)
+	}
+	stored := load(t, s)
+	if len(stored.Resources) != 1 || len(stored.Prompts) != 0 {
+		t.Errorf("got %d resources, %d prompts", len(stored.Resources), len(stored.Prompts))
+	}
+}
+
+func TestWhereTheConfigSays(t *testing.T) {
+	t.Parallel()
+	dir := func(path string) *string { return &path }
+	abs := filepath.Join(t.TempDir(), "abs")
+	for _, test := range []struct {
+		named *string
+		want  string
+	}{{nil, "fallback"}, {dir(""), ""}, {dir(abs), abs}, {dir("here"), filepath.Join("/etc", "here")}} {
+		got := ""
+		if s := Of(&schema.Config{Path: "/etc/mcp.json", Catalog: schema.Catalog{Dir: test.named}}, "fallback"); s != nil {
+			got = s.dir
+		}
+		if got != test.want {
+			t.Errorf("got %q, want %q", got, test.want)
+		}
+	}
+	if Of(&schema.Config{SingleWrap: true}, "fallback") != nil || Of(&schema.Config{}, "") != nil {
+		t.Error("got a store")
+	}
+}

@@ -1,0 +1,115 @@
+package catalog
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// A Stored is what a server listed in an earlier run. Its tools are read when they
+// are first needed: most servers of a run are never asked for.
+type Stored struct {
+	Listing        // without Tools
+	Count     int  // of the tools
+	OnlyTasks bool // one of them runs only as a task
+
+	// ReadTools returns the tools. It is called once, and does not fail: who made the
+	// Stored has seen that they can be read.
+	ReadTools func() []json.RawMessage
+}
+
+// Remember makes these the listings of earlier runs, by server. Each stands for its
+// server until that is listed by [Catalog.Put]; one that is not declared counts for
+// nothing.
+func (c *Catalog) Remember(stored map[string]*Stored) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stored = make(map[string]*index, len(stored))
+	for name, s := range stored {
+		c.stored[name] = newStoredIndex(s)
+	}
+	c.publishLocked()
+}
+
+// listedLocked returns what a server listed, in this run or else in an earlier one; nil if
+// nothing is known.
+func (c *Catalog) listedLocked(server string) *index {
+	if x := c.indexed[server]; x != nil {
+		return x
+	}
+	return c.stored[server]
+}
+
+// newStoredIndex reads all but the tools, which open reads.
+func newStoredIndex(s *Stored) *index {
+	x := &index{listing: &s.Listing, stored: s}
+	x.addOthers()
+	x.open = sync.OnceValue(func() *index {
+		listing := s.Listing
+		listing.Tools = s.ReadTools()
+		full := &index{listing: &listing, stored: s, prompts: x.prompts, resources: x.resources, templates: x.templates}
+		full.addTools()
+		full.warnings = append(full.warnings, x.warnings...)
+		return full
+	})
+	return x
+}
+
+// unread reports whether the tools of a part are those of an earlier run, and have
+// yet to be read.
+func (p *part) unread() bool { return p.open != nil }
+
+// opened returns the part with its tools, which are read if need be.
+func (p *part) opened() *part {
+	if p.open == nil {
+		return p
+	}
+	return p.open()
+}
+
+// A merged is the tools of all servers together.
+type merged struct {
+	parts  []*part // opened, config order
+	tools  []*Tool // sorted by name
+	byName map[string]*Tool
+	direct map[string]*Tool
+
+	warnings []string
+}
+
+// all returns the tools of all servers, of which stored ones may have to be read
+// first.
+func (v *View) all() *merged {
+	v.merge.Do(func() { v.merged.Store(mergeTools(v.parts)) })
+	return v.merged.Load()
+}
+
+// Unread reports whether a question about all servers has to read stored tools
+// first, which may take a while.
+func (v *View) Unread() bool {
+	return v.merged.Load() == nil && slices.ContainsFunc(v.parts, (*part).unread)
+}
+
+// part returns what the view shows of a server, with its tools; nil if it is not
+// offered.
+func (v *View) part(server string) *part {
+	if p := v.server[server]; p != nil {
+		return p.opened()
+	}
+	return nil
+}
+
+// toolOf finds a tool by its name without reading those of other servers.
+func (v *View) toolOf(name string) *Tool {
+	if m := v.merged.Load(); m != nil {
+		return m.byName[name]
+	}
+	if server, _, ok := strings.Cut(name, "/"); ok && v.server[server] != nil {
+		tools := v.part(server).tools
+		if i, ok := slices.BinarySearchFunc(tools, name, func(t *Tool, name string) int { return strings.Compare(t.Name, name) }); ok {
+			return tools[i]
+		}
+	}
+	return v.all().byName[name]
+}
