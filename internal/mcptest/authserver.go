@@ -35,6 +35,8 @@ type AuthOptions struct {
 	Client, Key    string // a client that is known, with its secret
 	Document       bool   // client ids may be addresses of documents
 
+	Elsewhere string // another server's address, for which it issues tokens as well
+
 	Scopes   []string // that a login needs, named in the challenge
 	WriteFor string   // messages with "write" in them need this scope as well
 
@@ -250,7 +252,7 @@ func (s *AuthServer) authorize(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "PKCE and state are required", http.StatusBadRequest)
 		return
 	}
-	if q.Get("resource") != s.URL && q.Get("resource") != s.Base {
+	if resource := q.Get("resource"); resource != s.URL && resource != s.Base && (resource == "" || resource != s.opts.Elsewhere) {
 		http.Error(w, "invalid_target", http.StatusBadRequest)
 		return
 	}

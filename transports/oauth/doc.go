@@ -11,6 +11,7 @@
 //	session.go   the runtime: a token for each request, renewed before it expires
 //	refresh.go   one refresh at a time, in this process and among all of them
 //	logout.go    forgetting and revoking
+//	login.go     what a login gave
 //	store.go     the files that logins are kept in, and their lock
 //	keyring.go   the key that seals them, in the keyring of the system
 //	guard.go     the one HTTP client for all of it; no address is trusted

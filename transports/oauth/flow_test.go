@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -248,6 +249,61 @@ func TestAnotherAuthorizationServerGetsNoSecret(t *testing.T) {
 	}
 	if thief.Count("token")+thief.Count("authorize") != 0 {
 		t.Error("the other server was asked")
+	}
+}
+
+// A server that names another issuer has another login there: with a client of its
+// own, and nothing that the first issuer gave. The end of it all is told to both.
+func TestAnotherIssuerHasItsOwnLogin(t *testing.T) {
+	t.Parallel()
+	var second *mcptest.AuthServer
+	moved := false
+	first := mcptest.NewAuthServer(t, mcptest.AuthOptions{Secret: true, Wrap: func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/resource" || !moved {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"resource":"http://%s/mcp","authorization_servers":[%q]}`, r.Host, second.Base)
+		return true
+	}})
+	var mu sync.Mutex
+	var sent []string
+	second = mcptest.NewAuthServer(t, mcptest.AuthOptions{Secret: true, Elsewhere: first.URL, Wrap: func(w http.ResponseWriter, r *http.Request) bool {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		mu.Lock()
+		defer mu.Unlock()
+		sent = append(sent, fmt.Sprint(r.URL, r.Header, string(body)))
+		return false
+	}})
+	server := serverOf(first, nil)
+	store := loggedIn(t, server)
+	given := first.Secrets()
+	moved = true
+	made, err := flowFor(t, store, server).Run(deadline(t))
+	if err != nil || made.Issuer != second.Base || second.Count("register") != 1 {
+		t.Fatalf("got %+v, %v, %d clients registered", made, err, second.Count("register"))
+	}
+	mu.Lock()
+	for _, request := range sent {
+		for _, secret := range given {
+			if strings.Contains(request, secret) || strings.Contains(request, url.QueryEscape(secret)) {
+				t.Errorf("the second issuer got what the first gave: %s", request)
+			}
+		}
+	}
+	mu.Unlock()
+	all, err := store.LoadAll(KeyOf(server))
+	if err != nil || len(all) != 2 || all[0].Issuer != second.Base || all[1].Issuer != first.Base {
+		t.Errorf("got %+v, %v: want both logins, the last one made first", all, err)
+	}
+	if was, err := (Options{Store: store}).Logout(deadline(t), server); !was || err != nil {
+		t.Errorf("logout: %t, %v", was, err)
+	}
+	for _, as := range []*mcptest.AuthServer{first, second} {
+		if as.Count("revoke") != 2 || as.Count("unregister") != 1 {
+			t.Errorf("%d revocations, %d clients deleted", as.Count("revoke"), as.Count("unregister"))
+		}
 	}
 }
 

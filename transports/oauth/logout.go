@@ -28,16 +28,27 @@ func (o Options) Logout(ctx context.Context, server schema.Server) (was bool, er
 		return false, err
 	}
 	defer unlock()
-	l, err := o.Store.Load(key)
+	all, err := o.Store.LoadAll(key)
 	was, deleted := o.Store.Delete(key)
-	if l == nil || err != nil || deleted != nil {
+	if len(all) == 0 || err != nil || deleted != nil {
 		return was, errors.Join(err, deleted)
 	}
-	o.Hide("login of "+server.Name, l.Secrets.all()...)
-	client, err := newClient(server, o.Hide, "login of "+server.Name, nil)
+	slot := "login of " + server.Name
+	for _, l := range all {
+		o.Hide(slot, l.Secrets.all()...)
+	}
+	client, err := newClient(server, o.Hide, slot, nil)
 	if err != nil {
 		return true, err
 	}
+	for _, l := range all {
+		err = errors.Join(err, end(ctx, client, server, l))
+	}
+	return true, err
+}
+
+// end ends a login at its issuer.
+func end(ctx context.Context, client *http.Client, server schema.Server, l *Login) error {
 	var failed []error
 	secret := l.ClientSecret
 	if a := server.Auth; a != nil && a.ClientID == l.ClientID && a.ClientSecret != "" {
@@ -62,7 +73,7 @@ func (o Options) Logout(ctx context.Context, server schema.Server) (was bool, er
 			failed = append(failed, fmt.Errorf("delete the registered client: %w", err))
 		}
 	}
-	return true, errors.Join(failed...)
+	return errors.Join(failed...)
 }
 
 func revoke(ctx context.Context, client *http.Client, l *Login, secret, hint, token string) error {

@@ -7,22 +7,23 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/rogpeppe/go-internal/lockedfile"
-	"golang.org/x/oauth2"
 
 	"dynmcp/internal/atomicfile"
 	"dynmcp/schema"
 )
 
 // A Key says what a login is for: an entry of the config, its address, and the
-// client that it names. Another address or client is another login.
+// client that it names. Another address or client is another login. Who issues the
+// tokens is for the server to say, so logins at several issuers may have one key: each
+// has its own file, and the last one made counts.
 type Key struct {
 	Server   string // the name of the entry
 	Resource string // its url
@@ -38,102 +39,26 @@ func KeyOf(s schema.Server) Key {
 	return key
 }
 
-// file is the name of the file that a login is kept in. It says nothing of the
-// address, which may hold a secret.
-func (k Key) file() string {
+// file is the name of the file that a login at an issuer is kept in. It says nothing of
+// the address, which may hold a secret. Before issuers had files of their own it was
+// that for "".
+func (k Key) file(issuer string) string {
+	if issuer == "" {
+		return k.prefix() + ".json"
+	}
+	sum := sha256.Sum256([]byte(issuer))
+	return k.prefix() + "-" + hex.EncodeToString(sum[:8]) + ".json"
+}
+
+func (k Key) prefix() string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{k.Server, k.Resource, k.Client}, "\n")))
-	return k.Server + "-" + hex.EncodeToString(sum[:12]) + ".json"
+	return k.Server + "-" + hex.EncodeToString(sum[:12])
 }
 
-// A Login is what a login gave. It is bound to one issuer: tokens and the secret of
-// the client go to that issuer's endpoints and nowhere else.
-type Login struct {
-	Server      string           `json:"server"`
-	Issuer      string           `json:"issuer"`
-	Resource    string           `json:"resource"` // RFC 8707, as the tokens were asked for
-	ClientID    string           `json:"client_id"`
-	TokenURL    string           `json:"token_endpoint"`
-	RevokeURL   string           `json:"revocation_endpoint,omitempty"`
-	RegisterURL string           `json:"registration_client_uri,omitempty"` // RFC 7592
-	AuthStyle   oauth2.AuthStyle `json:"auth_style,omitempty"`
-	Scopes      []string         `json:"scopes,omitempty"`
-	Wanted      []string         `json:"wanted,omitempty"` // scopes that the server has asked for since
-	Issued      time.Time        `json:"issued"`
-	Expires     time.Time        `json:"expires,omitzero"` // of the access token, zero if that was not said
-
-	// What Peek can say of the secrets.
-	HasToken bool `json:"has_token"`
-	Renews   bool `json:"renews"` // there is a refresh token
-
-	Secrets `json:"-"`
-}
-
-// Secrets are what must not be seen of a login.
-type Secrets struct {
-	AccessToken       string `json:"access_token,omitempty"`
-	RefreshToken      string `json:"refresh_token,omitempty"`
-	ClientSecret      string `json:"client_secret,omitempty"`
-	RegistrationToken string `json:"registration_access_token,omitempty"`
-}
-
-func (s Secrets) all() []string {
-	return []string{s.AccessToken, s.RefreshToken, s.ClientSecret, s.RegistrationToken}
-}
-
-// fresh reports whether the access token will do for a while: a minute, or a
-// quarter of its life if that is shorter.
-func (l *Login) fresh(now time.Time) bool {
-	margin := min(time.Minute, l.Expires.Sub(l.Issued)/4)
-	return l.AccessToken != "" && (l.Expires.IsZero() || now.Add(margin).Before(l.Expires))
-}
-
-// State says in a few words what Peek found, "not logged in" of nil.
-func (l *Login) State(now time.Time) string {
-	switch {
-	case l == nil || !l.HasToken && !l.Renews:
-		return "not logged in"
-	case len(l.Wanted) > 0:
-		return "logged in, more scopes wanted"
-	case l.Expires.IsZero() || l.Renews && now.After(l.Expires):
-		return "logged in"
-	case now.After(l.Expires):
-		return "login expired"
-	}
-	return fmt.Sprintf("logged in (expires in %s)", inWords(l.Expires.Sub(now)))
-}
-
-// inWords returns a duration as people say it, in at most two units.
-func inWords(d time.Duration) string {
-	hours, minutes := int(d.Hours()), int(d.Minutes())
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", int(d.Seconds()))
-	case hours == 0:
-		return fmt.Sprintf("%dm", minutes)
-	case hours < 24 && minutes%60 == 0:
-		return fmt.Sprintf("%dh", hours)
-	case hours < 24:
-		return fmt.Sprintf("%dh %dm", hours, minutes%60)
-	case hours%24 == 0:
-		return fmt.Sprintf("%dd", hours/24)
-	}
-	return fmt.Sprintf("%dd %dh", hours/24, hours%24)
-}
-
-// valid reports whether the access token has not expired, as far as is known.
-func (l *Login) valid(now time.Time) bool {
-	return l.AccessToken != "" && (l.Expires.IsZero() || now.Before(l.Expires))
-}
-
-// want adds scopes that the login lacks and reports whether there were any.
-func (l *Login) want(scopes []string) bool {
-	before := len(l.Wanted)
-	for _, s := range scopes {
-		if !slices.Contains(l.Scopes, s) && !slices.Contains(l.Wanted, s) {
-			l.Wanted = append(l.Wanted, s)
-		}
-	}
-	return len(l.Wanted) > before
+// isFile reports whether a name is one that file returns.
+func (k Key) isFile(name string) bool {
+	issuer, ok := strings.CutPrefix(name, k.prefix())
+	return ok && (issuer == ".json" || len(issuer) == len("-0123456789abcdef.json") && strings.HasPrefix(issuer, "-") && strings.HasSuffix(issuer, ".json"))
 }
 
 // A Store keeps logins, one file each, which several processes may use at once.
@@ -170,20 +95,39 @@ const recordVersion = 1
 // Peek returns a login without its secrets and without the keyring, nil if there
 // is none.
 func (s *Store) Peek(key Key) (*Login, error) {
-	r, err := s.read(key)
-	if r == nil {
+	all, err := s.read(key)
+	if len(all) == 0 {
 		return nil, err
 	}
-	return &r.Login, nil
+	return &all[0].Login, nil
 }
 
 // Load returns a login, nil if there is none. One of another version, or that
 // cannot be read, is none.
 func (s *Store) Load(key Key) (*Login, error) {
-	r, err := s.read(key)
-	if r == nil {
+	all, err := s.read(key)
+	if len(all) == 0 {
 		return nil, err
 	}
+	return s.open(all[0])
+}
+
+// LoadAll returns the logins at all issuers, the last one made first.
+func (s *Store) LoadAll(key Key) ([]*Login, error) {
+	all, err := s.read(key)
+	var logins []*Login
+	for _, r := range all {
+		l, failed := s.open(r)
+		if l != nil {
+			logins = append(logins, l)
+		}
+		err = errors.Join(err, failed)
+	}
+	return logins, err
+}
+
+// open returns the login of a record with its secrets, nil if they are lost.
+func (s *Store) open(r *record) (*Login, error) {
 	l := &r.Login
 	switch {
 	case r.Plain != nil:
@@ -194,7 +138,7 @@ func (s *Store) Load(key Key) (*Login, error) {
 			return nil, nil // the keyring was emptied: the login is lost
 		}
 		if err != nil {
-			return nil, fmt.Errorf("open the login of %s: %w", key.Server, err)
+			return nil, fmt.Errorf("open the login of %s: %w", l.Server, err)
 		}
 		text, err := sealing.open(r.Sealed, l.bound())
 		if err != nil || json.Unmarshal(text, &l.Secrets) != nil {
@@ -204,28 +148,62 @@ func (s *Store) Load(key Key) (*Login, error) {
 	return l, nil
 }
 
-// bound is the part of a login that a seal binds its secrets to: nobody who can
-// write the file can have them sent elsewhere.
-func (l *Login) bound() []byte {
-	return []byte(strings.Join([]string{l.Server, l.Issuer, l.Resource, l.ClientID, l.TokenURL, l.RevokeURL, l.RegisterURL}, "\n"))
+// read returns the records of a key, the last one made first.
+func (s *Store) read(key Key) ([]*record, error) {
+	names, err := s.files(key)
+	var all []*record
+	for _, name := range names {
+		r, failed := readRecord(filepath.Join(s.dir, name))
+		if failed != nil {
+			return nil, failed
+		}
+		if r != nil {
+			all = append(all, r)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *record) int { return b.Login.Issued.Compare(a.Login.Issued) })
+	return all, err
 }
 
-func (s *Store) read(key Key) (*record, error) {
-	path := filepath.Join(s.dir, key.file())
-	info, err := os.Lstat(path)
+// files returns the names of the files of a key.
+func (s *Store) files(key Key) (names []string, err error) {
+	info, err := os.Lstat(s.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
+	if err == nil {
+		err = checkPrivate(s.dir, info)
+	}
+	if err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(s.dir)
+	for _, e := range entries {
+		if key.isFile(e.Name()) {
+			names = append(names, e.Name())
+		}
+	}
+	return names, err
+}
+
+// readRecord reads a file, nil if there is none or it is no record.
+func readRecord(path string) (*record, error) {
+	file, err := openNoFollow(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
 	if err == nil {
 		err = checkPrivate(path, info)
 	}
 	if err != nil {
 		return nil, err
 	}
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	text, err := io.ReadAll(io.LimitReader(file, maxRecord))
 	if err != nil {
 		return nil, err
 	}
@@ -235,6 +213,9 @@ func (s *Store) read(key Key) (*record, error) {
 	}
 	return &r, nil
 }
+
+// maxRecord is how long the file of a login may be, in bytes.
+const maxRecord = 4 << 20
 
 // Save keeps a login in place of the one before. Whoever reads meanwhile gets one
 // of both.
@@ -260,7 +241,25 @@ func (s *Store) Save(key Key, l *Login) error {
 	}
 	// A refresh token that was replaced is worth nothing any more, so no power loss may
 	// bring the old one back.
-	return atomicfile.Replace(filepath.Join(s.dir, key.file()), append(text, '\n'), 0o600)
+	if err := atomicfile.Replace(filepath.Join(s.dir, key.file(l.Issuer)), append(text, '\n'), 0o600); err != nil {
+		return err
+	}
+	return s.moveOld(key)
+}
+
+// moveOld gives a login that was kept before issuers had files of their own such a
+// file, unless there is a newer one.
+func (s *Store) moveOld(key Key) error {
+	old := filepath.Join(s.dir, key.file(""))
+	r, err := readRecord(old)
+	if r == nil || err != nil || r.Login.Issuer == "" {
+		return err
+	}
+	path := filepath.Join(s.dir, key.file(r.Login.Issuer))
+	if _, err := os.Lstat(path); err == nil {
+		return os.Remove(old)
+	}
+	return os.Rename(old, path)
 }
 
 // sealing returns the key that seals, and makes one if the keyring has none: one
@@ -281,13 +280,18 @@ func (s *Store) sealing() (*sealing, error) {
 	return found, err
 }
 
-// Delete forgets a login and reports whether there was one.
-func (s *Store) Delete(key Key) (bool, error) {
-	err := os.Remove(filepath.Join(s.dir, key.file()))
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+// Delete forgets a login, at all issuers, and reports whether there was one.
+func (s *Store) Delete(key Key) (was bool, err error) {
+	names, err := s.files(key)
+	for _, name := range names {
+		switch failed := os.Remove(filepath.Join(s.dir, name)); {
+		case failed == nil:
+			was = true
+		case !errors.Is(failed, fs.ErrNotExist):
+			err = errors.Join(err, failed)
+		}
 	}
-	return err == nil, err
+	return was, err
 }
 
 func (s *Store) makeDir() error {
@@ -314,7 +318,7 @@ func (s *Store) Lock(ctx context.Context, key Key) (unlock func(), err error) {
 	}
 	done := make(chan locked, 1)
 	go func() { // the system's lock has no deadline
-		unlock, err := lockedfile.MutexAt(filepath.Join(s.dir, key.file()+".lock")).Lock()
+		unlock, err := lockedfile.MutexAt(filepath.Join(s.dir, key.file("")+".lock")).Lock()
 		done <- locked{unlock, err}
 	}()
 	select {

@@ -78,7 +78,7 @@ func TestStoreWithAndWithoutKeyring(t *testing.T) {
 			t.Errorf("place: %s", place)
 		}
 		if runtime.GOOS != "windows" {
-			for path, mode := range map[string]os.FileMode{s.dir: 0o700, filepath.Join(s.dir, aKey.file()): 0o600} {
+			for path, mode := range map[string]os.FileMode{s.dir: 0o700, filepath.Join(s.dir, aKey.file(aLogin().Issuer)): 0o600} {
 				if info, err := os.Stat(path); err != nil || info.Mode().Perm() != mode {
 					t.Errorf("%s: %v, %v", path, info.Mode(), err)
 				}
@@ -122,7 +122,7 @@ func TestFilesThatAreNoLogins(t *testing.T) {
 	if err := s.Save(aKey, aLogin()); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(s.dir, aKey.file())
+	path := filepath.Join(s.dir, aKey.file(aLogin().Issuer))
 	for _, text := range []string{"", "{", "[]", "null", `{"version":2,"login":{},"secrets":{"access_token":"x"}}`} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -142,7 +142,7 @@ func TestFilesOfOthersAreRefused(t *testing.T) {
 	if err := s.Save(aKey, aLogin()); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(s.dir, aKey.file())
+	path := filepath.Join(s.dir, aKey.file(aLogin().Issuer))
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -162,6 +162,71 @@ func TestFilesOfOthersAreRefused(t *testing.T) {
 	if err := s.Save(aKey, aLogin()); err == nil || !strings.Contains(err.Error(), "mode 0755") {
 		t.Errorf("a directory that all can read: %v", err)
 	}
+	if _, err := s.Load(aKey); err == nil || !strings.Contains(err.Error(), "mode 0755") {
+		t.Errorf("a directory that all can read: %v", err)
+	}
+}
+
+// A server may name another issuer: each login has a file, and what one issuer gave is
+// not lost or mixed with what another did.
+func TestLoginsAtSeveralIssuers(t *testing.T) {
+	t.Parallel()
+	s := NewStore(t.TempDir() + "/logins")
+	first, second := aLogin(), aLogin()
+	first.Issued = first.Issued.Add(-time.Minute)
+	second.Issuer, second.TokenURL, second.AccessToken = "https://other.example.test", "https://other.example.test/token", "other-s3cret"
+	for _, l := range []*Login{first, second} {
+		if err := s.Save(aKey, l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if l, err := s.Load(aKey); err != nil || l.Issuer != second.Issuer || l.AccessToken != "other-s3cret" {
+		t.Errorf("got %+v, %v: want the last one made", l, err)
+	}
+	all, err := s.LoadAll(aKey)
+	if err != nil || len(all) != 2 || all[1].Issuer != first.Issuer || all[1].AccessToken != "access-s3cret" {
+		t.Errorf("got %+v, %v", all, err)
+	}
+	if was, err := s.Delete(aKey); !was || err != nil {
+		t.Errorf("deleted %t, %v", was, err)
+	}
+	if all, err := s.LoadAll(aKey); len(all) != 0 || err != nil {
+		t.Errorf("still there: %+v, %v", all, err)
+	}
+}
+
+// Files of before issuers had their own are logins, until the next change moves them.
+func TestFilesOfOneIssuerOnly(t *testing.T) {
+	t.Parallel()
+	for name, issuer := range map[string]string{"the same": "https://auth.example.test", "another": "https://other.example.test"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := NewStore(t.TempDir() + "/logins")
+			old := aLogin()
+			old.Issued, old.AccessToken = old.Issued.Add(-time.Minute), "old-s3cret"
+			if err := errors.Join(s.Save(aKey, old), os.Rename(filepath.Join(s.dir, aKey.file(old.Issuer)), filepath.Join(s.dir, aKey.file("")))); err != nil {
+				t.Fatal(err)
+			}
+			if l, err := s.Load(aKey); err != nil || l == nil || l.AccessToken != "old-s3cret" {
+				t.Fatalf("got %+v, %v", l, err)
+			}
+			next := aLogin()
+			next.Issuer = issuer
+			if err := s.Save(aKey, next); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Lstat(filepath.Join(s.dir, aKey.file(""))); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("the old file is still there: %v", err)
+			}
+			all, err := s.LoadAll(aKey)
+			if err != nil || all[0].Issuer != issuer || all[0].AccessToken != next.AccessToken {
+				t.Errorf("got %+v, %v", all, err)
+			}
+			if moved := len(all) == 2 && all[1].AccessToken == "old-s3cret"; moved != (name == "another") {
+				t.Errorf("%d logins", len(all))
+			}
+		})
+	}
 }
 
 // Who can write the file cannot have the secrets in it sent elsewhere.
@@ -171,7 +236,7 @@ func TestSealBindsTheEndpoints(t *testing.T) {
 	if err := s.Save(aKey, aLogin()); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(s.dir, aKey.file())
+	path := filepath.Join(s.dir, aKey.file(aLogin().Issuer))
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

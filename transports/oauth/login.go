@@ -1,0 +1,107 @@
+package oauth
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+)
+
+// A Login is what a login gave. It is bound to one issuer: tokens and the secret of
+// the client go to that issuer's endpoints and nowhere else.
+type Login struct {
+	Server      string           `json:"server"`
+	Issuer      string           `json:"issuer"`
+	Resource    string           `json:"resource"` // RFC 8707, as the tokens were asked for
+	ClientID    string           `json:"client_id"`
+	TokenURL    string           `json:"token_endpoint"`
+	RevokeURL   string           `json:"revocation_endpoint,omitempty"`
+	RegisterURL string           `json:"registration_client_uri,omitempty"` // RFC 7592
+	AuthStyle   oauth2.AuthStyle `json:"auth_style,omitempty"`
+	Scopes      []string         `json:"scopes,omitempty"`
+	Wanted      []string         `json:"wanted,omitempty"` // scopes that the server has asked for since
+	Issued      time.Time        `json:"issued"`
+	Expires     time.Time        `json:"expires,omitzero"` // of the access token, zero if that was not said
+
+	// What Peek can say of the secrets.
+	HasToken bool `json:"has_token"`
+	Renews   bool `json:"renews"` // there is a refresh token
+
+	Secrets `json:"-"`
+}
+
+// Secrets are what must not be seen of a login.
+type Secrets struct {
+	AccessToken       string `json:"access_token,omitempty"`
+	RefreshToken      string `json:"refresh_token,omitempty"`
+	ClientSecret      string `json:"client_secret,omitempty"`
+	RegistrationToken string `json:"registration_access_token,omitempty"`
+}
+
+func (s Secrets) all() []string {
+	return []string{s.AccessToken, s.RefreshToken, s.ClientSecret, s.RegistrationToken}
+}
+
+// fresh reports whether the access token will do for a while: a minute, or a
+// quarter of its life if that is shorter.
+func (l *Login) fresh(now time.Time) bool {
+	margin := min(time.Minute, l.Expires.Sub(l.Issued)/4)
+	return l.AccessToken != "" && (l.Expires.IsZero() || now.Add(margin).Before(l.Expires))
+}
+
+// State says in a few words what Peek found, "not logged in" of nil.
+func (l *Login) State(now time.Time) string {
+	switch {
+	case l == nil || !l.HasToken && !l.Renews:
+		return "not logged in"
+	case len(l.Wanted) > 0:
+		return "logged in, more scopes wanted"
+	case l.Expires.IsZero() || l.Renews && now.After(l.Expires):
+		return "logged in"
+	case now.After(l.Expires):
+		return "login expired"
+	}
+	return fmt.Sprintf("logged in (expires in %s)", inWords(l.Expires.Sub(now)))
+}
+
+// inWords returns a duration as people say it, in at most two units.
+func inWords(d time.Duration) string {
+	hours, minutes := int(d.Hours()), int(d.Minutes())
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case hours == 0:
+		return fmt.Sprintf("%dm", minutes)
+	case hours < 24 && minutes%60 == 0:
+		return fmt.Sprintf("%dh", hours)
+	case hours < 24:
+		return fmt.Sprintf("%dh %dm", hours, minutes%60)
+	case hours%24 == 0:
+		return fmt.Sprintf("%dd", hours/24)
+	}
+	return fmt.Sprintf("%dd %dh", hours/24, hours%24)
+}
+
+// valid reports whether the access token has not expired, as far as is known.
+func (l *Login) valid(now time.Time) bool {
+	return l.AccessToken != "" && (l.Expires.IsZero() || now.Before(l.Expires))
+}
+
+// want adds scopes that the login lacks and reports whether there were any.
+func (l *Login) want(scopes []string) bool {
+	before := len(l.Wanted)
+	for _, s := range scopes {
+		if !slices.Contains(l.Scopes, s) && !slices.Contains(l.Wanted, s) {
+			l.Wanted = append(l.Wanted, s)
+		}
+	}
+	return len(l.Wanted) > before
+}
+
+// bound is the part of a login that a seal binds its secrets to: nobody who can
+// write the file can have them sent elsewhere.
+func (l *Login) bound() []byte {
+	return []byte(strings.Join([]string{l.Server, l.Issuer, l.Resource, l.ClientID, l.TokenURL, l.RevokeURL, l.RegisterURL}, "\n"))
+}
