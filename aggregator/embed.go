@@ -1,9 +1,15 @@
 package aggregator
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 
 	"dynmcp/catalog"
+	"dynmcp/internal/wire"
+	"dynmcp/transports"
+	"dynmcp/transports/host"
 )
 
 // Load starts a server unless it runs, and returns when it is listed, or why
@@ -28,3 +34,68 @@ func (e *UnknownServerError) Error() string { return "unknown MCP server: " + e.
 
 // View returns what is known of the servers now.
 func (a *Aggregator) View() *catalog.View { return a.catalog.View() }
+
+// Discover answers a JSONPath query (RFC 9535) over the tools and servers that are
+// known, as the tool mcp_discover does, but whole: the JSON array of what matches, or
+// the value of a query that names one. The error says where the query is wrong.
+func (a *Aggregator) Discover(jsonpath string) (json.RawMessage, error) {
+	return a.catalog.View().Query(jsonpath)
+}
+
+// Call makes a request of the servers and returns the result as they sent it: any that
+// the tool mcp_call takes, such as tools/call with a tool's exposed name, or
+// resources/read. A server that is not running is started first. params is a JSON
+// object or nil. A tool that fails is no error but a result with isError, and so is a
+// call that could not be made; an error is a JSON-RPC error, the server's or one of
+// ours, or that of ctx, whose end cancels the request.
+//
+// Servers are told that their host can do nothing, unless a host that can was first.
+func (a *Aggregator) Call(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	if params == nil {
+		params = json.RawMessage(`{}`)
+	}
+	if !wire.Valid(params) {
+		return nil, errors.New("params are not JSON")
+	}
+	in, err := readInner(wire.Set(append([]byte(`{"method":`), append(wire.Quote(method), '}')...), "params", params))
+	if err != nil {
+		return nil, err
+	}
+	s := a.sessions.open(principal{})
+	s.peer = nobody{}
+	a.sessions.declare(s, json.RawMessage(`{}`), transports.Handshake)
+	defer a.endSession(s)
+
+	type answer struct {
+		result json.RawMessage
+		err    error
+	}
+	answered := make(chan answer, 1)
+	own := innerParams(in.params, nil)
+	r := &host.Request{
+		ID: json.RawMessage(`1`), Method: in.method, Params: own, Meta: wire.Get(own, "_meta"), Era: transports.Handshake, Peer: nobody{},
+		Respond: func(_ *host.Request, result json.RawMessage, err error) { answered <- answer{bytes.Clone(result), err} },
+	}
+	defer context.AfterFunc(ctx, func() { r.Cancel(nil) })()
+	a.startEager(true)
+	a.serveInner(s, r, catalog.Browser)
+	select {
+	case got := <-answered:
+		return got.result, got.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// nobody is the host of a program's own calls: it hears nothing and answers nothing.
+type nobody struct{}
+
+// Notify implements transports.Peer.
+func (nobody) Notify(string, json.RawMessage) {}
+
+// Request implements transports.Peer.
+func (nobody) Request(context.Context, string, json.RawMessage) func() (json.RawMessage, error) {
+	return func() (json.RawMessage, error) {
+		return nil, &wire.Error{Code: transports.CodeNoHost, Message: "there is no host to ask"}
+	}
+}

@@ -3,6 +3,7 @@ package aggregator
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"dynmcp/catalog"
 	"dynmcp/internal/wire"
@@ -74,19 +75,15 @@ func (a *Aggregator) serve(s *session, r *host.Request) {
 // callTool finds the tool that a host calls: one of ours, or one of the many that
 // a surface shows.
 func (a *Aggregator) callTool(s *session, r *host.Request) {
-	p := callParams{all: r.Params}
-	var err error
-	if p.name, p.arguments, err = r.Outline.FindStrict(r.Params, "name", "arguments"); err != nil {
-		r.Reply(nil, invalid("tools/call: %v", err))
+	p, err := readCall(r)
+	if err != nil {
+		r.Reply(nil, err)
 		return
 	}
-	p.task = r.Outline.Get(r.Params, "task") != nil
 	rawName := p.name.In(r.Params)
-	for _, t := range a.state.Load().tools {
-		if t.name != "" && wire.EqualString(rawName, t.name) {
-			t.call(s, r, p)
-			return
-		}
+	if t := a.ownTool(rawName); t != nil {
+		t.call(s, r, p)
+		return
 	}
 	name, ok := wire.Text(rawName)
 	if !ok {
@@ -108,8 +105,18 @@ func (a *Aggregator) callTool(s *session, r *host.Request) {
 	})
 }
 
-// notShown is the error for a tool that no surface shows. If use_tool can call it,
-// the error says how.
+// ownTool returns the tool of ours of a name, raw JSON, nil if there is none.
+func (a *Aggregator) ownTool(rawName json.RawMessage) *tool {
+	tools := a.state.Load().tools
+	i := slices.IndexFunc(tools, func(t tool) bool { return t.name != "" && wire.EqualString(rawName, t.name) })
+	if i < 0 {
+		return nil
+	}
+	return &tools[i]
+}
+
+// notShown is the error for a tool that no surface shows. If a tool of ours can call
+// it, the error says how.
 func (a *Aggregator) notShown(name string) *wire.Error {
 	view := a.catalog.View()
 	t := meant(view, name)
@@ -118,6 +125,9 @@ func (a *Aggregator) notShown(name string) *wire.Error {
 	}
 	if t != nil && a.exposes(schema.ExposeDiscover) {
 		return invalid("Unknown tool: %s. Call it through use_tool: {\"tool_name\": %s, \"tool_input\": {…}}", name, wire.Quote(t.Name))
+	}
+	if t != nil && a.exposes(schema.ExposeBrowser) {
+		return invalid("Unknown tool: %s. Call it through mcp_call: {\"method\": \"tools/call\", \"params\": {\"name\": %s, \"arguments\": {…}}}", name, wire.Quote(t.Name))
 	}
 	if info, ok := view.Server(view.ServerOf(name)); ok && info.Down != "" {
 		return invalid("Unknown tool: %s. Its server %s could not be started: %s", name, info.Called, info.Down)
@@ -165,6 +175,16 @@ type callParams struct {
 	all             json.RawMessage
 	name, arguments wire.Span
 	task            bool // they ask for a task
+}
+
+// readCall reads the params of a tools/call.
+func readCall(r *host.Request) (p callParams, err error) {
+	p.all = r.Params
+	if p.name, p.arguments, err = r.Outline.FindStrict(r.Params, "name", "arguments"); err != nil {
+		return p, invalid("tools/call: %v", err)
+	}
+	p.task = r.Outline.Get(r.Params, "task") != nil
+	return p, nil
 }
 
 // with returns the params with another name and other arguments, which may be

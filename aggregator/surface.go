@@ -28,6 +28,7 @@ type tool struct {
 var surfaces = map[string]func(*Aggregator, *schema.Config) []tool{
 	schema.ExposeDiscover: discoverSurface,
 	schema.ExposeDirect:   directSurface,
+	schema.ExposeBrowser:  browserSurface,
 }
 
 // exposes reports whether a surface is on.
@@ -114,9 +115,16 @@ func fixed(definition json.RawMessage) func(*catalog.View) []json.RawMessage {
 
 func maxChars(cfg *schema.Config) int { return cfg.Catalog.MaxChars }
 
-// textResult returns a tool result of one text.
-func textResult(text string) json.RawMessage {
-	return fmt.Appendf(nil, `{"content":[{"type":"text","text":%s}]}`, wire.Quote(text))
+// textResult returns a tool result of texts.
+func textResult(texts ...string) json.RawMessage {
+	out := []byte(`{"content":[`)
+	for i, text := range texts {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(wire.AppendQuote(append(out, `{"type":"text","text":`...), text), '}')
+	}
+	return append(out, "]}"...)
 }
 
 // errorResult returns a tool result that tells the model what went wrong.

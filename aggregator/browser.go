@@ -1,0 +1,135 @@
+package aggregator
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"dynmcp/catalog"
+	"dynmcp/internal/wire"
+	"dynmcp/schema"
+	"dynmcp/transports/host"
+)
+
+// browserSurface is that of MCP Browser: one tool to query what there is by JSONPath,
+// and one for any request.
+func browserSurface(a *Aggregator, cfg *schema.Config) []tool {
+	return []tool{
+		{name: "mcp_discover", call: a.mcpDiscover, definitions: func(v *catalog.View) []json.RawMessage {
+			return []json.RawMessage{define("mcp_discover", v.DescribeBrowser(maxChars(cfg)), browseInput, `{"readOnlyHint":true,"openWorldHint":false}`, alwaysLoad)}
+		}},
+		{name: "mcp_call", call: a.mcpCall, definitions: fixed(define("mcp_call", browseCallDescription, browseCallInput, "", alwaysLoad))},
+	}
+}
+
+const (
+	browseInput = `{"type":"object","properties":{` +
+		`"jsonpath":{"type":"string","description":"A JSONPath query (RFC 9535), such as $.tools[*].name."}},` +
+		`"required":["jsonpath"],"additionalProperties":false}`
+	browseCallDescription = `Execute any MCP tool by constructing a JSON-RPC call: {"method": "tools/call", "params": {"name": "server/tool", "arguments": {…}}}. ` +
+		`Other methods are resources/read, prompts/get, completion/complete and the lists.`
+	browseCallInput = `{"type":"object","properties":{` +
+		`"method":{"type":"string","description":"The method, such as tools/call."},` +
+		`"params":{"type":"object","description":"The params of the method.","additionalProperties":true}},` +
+		`"required":["method"]}`
+)
+
+// mcpDiscover answers a query over the catalogue, on a goroutine of its own: that
+// takes a while where it is large.
+func (a *Aggregator) mcpDiscover(s *session, r *host.Request, p callParams) {
+	m, err := readMembers(p.arguments.In(p.all), "jsonpath")
+	var query string
+	if err == nil {
+		query, err = textOf("jsonpath", m[0])
+	}
+	if err == nil && query == "" {
+		err = errors.New(`"jsonpath" is missing, such as $.tools[*].name`)
+	}
+	if err != nil {
+		refuseArguments(r, "mcp_discover", err)
+		return
+	}
+	a.spawnFor(r, func() {
+		answer, note, err := a.viewOf(s).Browse(query)
+		switch {
+		case err != nil:
+			refuseArguments(r, "mcp_discover", err)
+		case note != "":
+			r.Reply(textResult(string(answer), note), nil)
+		default:
+			r.Reply(textResult(string(answer)), nil)
+		}
+	})
+}
+
+// mcpCall makes the request that its arguments are. What a tool answers is the answer;
+// the result of any other method is that as text, since only a tool's result can be
+// that of a tool.
+func (a *Aggregator) mcpCall(s *session, r *host.Request, p callParams) {
+	in, err := readInner(p.arguments.In(p.all))
+	if err != nil {
+		refuseArguments(r, "mcp_call", err)
+		return
+	}
+	inner := r.Inner(in.method, innerParams(in.params, p.all), func(result json.RawMessage, err error) {
+		switch {
+		case err != nil:
+			failInner(r, err)
+		case in.method == "tools/call" || wantsInput(nil, result):
+			r.Reply(result, nil)
+		default:
+			r.Reply(textResult(string(result)), nil)
+		}
+	})
+	a.serveInner(s, inner, catalog.Browser)
+}
+
+// An innerRequest is a request that arguments describe.
+type innerRequest struct {
+	method string
+	params json.RawMessage // an object, or nil
+}
+
+// maxNested is how often a call of mcp_call may be inside another.
+const maxNested = 8
+
+// readInner reads a request from the arguments of mcp_call. One that calls mcp_call
+// itself, as MCP Browser has it, is the request that this one describes.
+func readInner(arguments json.RawMessage) (in innerRequest, err error) {
+	for range maxNested {
+		m, err := readMembers(arguments, "method", "params", "jsonrpc", "id")
+		if err != nil {
+			return in, err
+		}
+		if in.method, err = textOf("method", m[0]); err != nil {
+			return in, err
+		}
+		if in.method == "" {
+			return in, errors.New(`"method" is missing: {"method": "tools/call", "params": {"name": "server/tool", "arguments": {…}}}`)
+		}
+		if in.params, err = objectOf("params", m[1]); err != nil {
+			return in, err
+		}
+		if in.method != "tools/call" || !wire.EqualString(wire.Get(in.params, "name"), "mcp_call") {
+			return in, nil
+		}
+		arguments = wire.Get(in.params, "arguments")
+	}
+	return in, fmt.Errorf("mcp_call is inside itself more than %d times", maxNested)
+}
+
+// objectOf reads an object, also one in a string, as some hosts write it; nil if value
+// is nil.
+func objectOf(name string, value json.RawMessage) (json.RawMessage, error) {
+	if text, ok := wire.Text(value); ok {
+		value = wire.JoinLines([]byte(strings.TrimSpace(text)))
+		if !wire.Valid(value) {
+			return nil, fmt.Errorf("%q is a string that holds no JSON; pass an object", name)
+		}
+	}
+	if value != nil && !wire.IsObject(value) {
+		return nil, fmt.Errorf("%q must be an object, not %s", name, wire.TypeName(value))
+	}
+	return value, nil
+}

@@ -1,0 +1,161 @@
+package aggregator
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"dynmcp/catalog"
+	"dynmcp/internal/wire"
+	"dynmcp/lazy"
+	"dynmcp/transports/host"
+)
+
+// Some tools of ours take whole requests as their arguments: mcp_call any, proxy those
+// that use what a server has. Such a request is a host.Request inside that of the call,
+// and goes the way of every other one, through serve. What differs is how tools are
+// named, and that the lists can start a server.
+
+// innerParams are the params of a request inside another: its own, and those members of
+// the outer one's that belong to the host's round trip. They are a copy.
+func innerParams(own, outer json.RawMessage) json.RawMessage {
+	if own == nil {
+		own = json.RawMessage(`{}`)
+	}
+	params := append(json.RawMessage{}, own...)
+	for _, name := range []string{"inputResponses", "requestState", "task"} {
+		if value := wire.Get(outer, name); value != nil {
+			params = wire.Set(params, name, value)
+		}
+	}
+	meta, theirs := wire.Get(params, "_meta"), wire.Get(outer, "_meta")
+	if !wire.IsObject(theirs) {
+		return params
+	}
+	if !wire.IsObject(meta) {
+		return wire.Set(params, "_meta", theirs)
+	}
+	for key, value := range wire.Members(theirs) {
+		name, _ := wire.Text(key)
+		meta = wire.Set(wire.Delete(meta, name), name, value)
+	}
+	return wire.Set(params, "_meta", meta)
+}
+
+// serveInner answers a request inside another, which came by a door.
+func (a *Aggregator) serveInner(s *session, r *host.Request, by catalog.Door) {
+	switch r.Method {
+	case "tools/call":
+		a.callInside(s, r, by)
+	case "tools/list", "resources/list", "resources/templates/list", "prompts/list":
+		a.listInside(s, r)
+	case "resources/subscribe", "resources/unsubscribe":
+		a.spawnFor(r, func() {
+			ctx, cancel := a.contextOf(r)
+			defer cancel()
+			do := a.subscribe
+			if r.Method == "resources/unsubscribe" {
+				do = a.unsubscribe
+			}
+			_, err := do(ctx, s, r)
+			r.Reply(json.RawMessage(`{}`), err)
+		})
+	case "ping":
+		r.Reply(json.RawMessage(`{}`), nil)
+	case "initialize", "server/discover", "logging/setLevel", "subscriptions/listen":
+		r.Reply(nil, invalid("%s is between a host and dynmcp: no server is asked", r.Method))
+	default:
+		a.serve(s, r)
+	}
+}
+
+// callInside calls a tool by its exposed name, after its server was loaded if need be,
+// or one of our own.
+func (a *Aggregator) callInside(s *session, r *host.Request, by catalog.Door) {
+	p, err := readCall(r)
+	if err != nil {
+		r.Reply(nil, err)
+		return
+	}
+	if t := a.ownTool(p.name.In(p.all)); t != nil {
+		t.call(s, r, p)
+		return
+	}
+	name, ok := wire.Text(p.name.In(p.all))
+	if !ok {
+		r.Reply(nil, invalid(`tools/call needs a string "name"`))
+		return
+	}
+	input := json.RawMessage(p.arguments.In(p.all))
+	if input != nil && !wire.IsObject(input) {
+		r.Reply(nil, invalid(`tools/call: "arguments" must be an object, not %s`, wire.TypeName(input)))
+		return
+	}
+	call := func(s *session, r *host.Request, t *catalog.Tool, c innerCall) {
+		a.callInner(s, r, t, c.outer, c.input, route{})
+	}
+	a.callNamed(s, r, innerCall{p, input}, byName(name), call, func(v *catalog.View) string { return v.UnknownAt(by, name) })
+}
+
+// listInside answers a list from the catalogue. With the member "server" it is that
+// server's, which is loaded first if nothing is known of it.
+func (a *Aggregator) listInside(s *session, r *host.Request) {
+	name, ok := wire.Text(wire.Get(r.Params, "server"))
+	if given := wire.Get(r.Params, "server"); given != nil && !ok {
+		r.Reply(nil, invalid(`%s: "server" must be a string, not %s`, r.Method, wire.TypeName(given)))
+		return
+	}
+	if cursor, ok := wire.Text(wire.Get(r.Params, "cursor")); ok && cursor != "" {
+		r.Reply(nil, invalid("%s: unknown cursor %q", r.Method, cursor))
+		return
+	}
+	answer := func() { r.Reply(a.viewOf(s).ListInside(r.Method, name), nil) }
+	view := a.viewOf(s)
+	if info, ok := view.Server(name); name == "" || ok && (info.Loaded || info.Stored) {
+		a.spawnFor(r, answer)
+		return
+	}
+	u := a.set.Get(name)
+	if !isOffered(u) {
+		r.Reply(nil, invalid("%s", a.unknownServer(view, name)))
+		return
+	}
+	a.spawnFor(r, func() {
+		_, release, err := a.acquire(r, u, u.Load)
+		var evicted *lazy.EvictedError
+		switch {
+		case errors.As(err, &evicted) && evicted.Err == nil: // evicted before
+			r.Reply(nil, invalid("%s", a.unknownServer(a.viewOf(s), name)))
+			return
+		case err != nil:
+			a.fail(r, err, true)
+			return
+		}
+		defer release()
+		a.awaitRefresh(a.ctx)
+		answer()
+	})
+}
+
+// failInner answers a call of a tool of ours with the error of the request in its
+// arguments: an upstream's own as it is, any other as text for the model.
+func failInner(r *host.Request, err error) {
+	var rpc *wire.Error
+	switch {
+	case !errors.As(err, &rpc):
+		r.Reply(errorResult(err.Error()), nil)
+	case rpc.Raw != nil:
+		r.Reply(nil, rpc)
+	default:
+		text := rpc.Message
+		if outcome, ok := wire.Text(wire.Get(rpc.Data, "outcome")); ok {
+			text += fmt.Sprintf(" (outcome %s)", outcome)
+		} else if rpc.Data == nil && (rpc.Code == wire.CodeInvalidParams || rpc.Code == wire.CodeMethodNotFound) {
+			text += " (outcome not_sent: nothing was called)"
+		}
+		if hint, ok := wire.Text(wire.Get(rpc.Data, "hint")); ok {
+			text += "\nhint: " + hint
+		}
+		r.Reply(errorResult(text), nil)
+	}
+}

@@ -1,0 +1,165 @@
+package catalog
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+
+	"dynmcp/internal/wire"
+)
+
+// DescribeBrowser returns the text for mcp_discover's description: how many tools
+// there are to query, and which servers may bring more. It has at most maxChars UTF-16
+// units, unless that is 0 or less.
+func (v *View) DescribeBrowser(maxChars int) string {
+	n := 0
+	for _, p := range v.parts {
+		n += p.info.Tools
+	}
+	s := fmt.Sprintf("Discover available tools using JSONPath. %s available.", plural(n, "tool"))
+	s += ` The query runs over {"tools": [the definitions], "servers": [{"name", "description", "state", "tools"}]}, such as $.tools[?(@.name contains 'file')].`
+	unlisted := v.unlisted()
+	if len(unlisted) == 0 {
+		return s
+	}
+	how := " To load one: " + fmt.Sprintf(Browser.Load, "name") + "."
+	for n := len(unlisted); ; n-- {
+		var names []string
+		for _, p := range unlisted[:n] {
+			names = append(names, escape(p.server.Name)+p.note())
+		}
+		if n < len(unlisted) {
+			names = append(names, fmt.Sprintf("%d more ($.servers[*].name lists all)", len(unlisted)-n))
+		}
+		said := s + " Servers not loaded yet: " + strings.Join(names, ", ") + "." + how
+		if n == 0 || maxChars <= 0 || units(said) <= maxChars {
+			return said
+		}
+	}
+}
+
+// browseExample is what a wrong query is answered with.
+const browseExample = `For example: $.tools[?(@.name contains 'file')].name, $.tools[0:5], $.servers[*].name`
+
+// Browse answers a JSONPath query over what is known: the JSON array of what matches,
+// or the value of a query that names one. note, which may be empty, is to be said
+// beside it: that not all is there. An error is for the model to read.
+func (v *View) Browse(query string) (answer json.RawMessage, note string, err error) {
+	q, matches, err := v.query(query)
+	if err != nil {
+		return nil, "", err
+	}
+	if q.Definite() && len(matches) == 1 {
+		if one := matches[0]; units(string(one)) <= pageBytes {
+			return one, "", nil
+		}
+		matches = elements(matches[0])
+	}
+	answer, shown := firstOf(matches, pageBytes)
+	switch {
+	case len(matches) == 0:
+		if v.Complete() {
+			return answer, "", nil
+		}
+		return answer, "Nothing of what is known matches. " + v.unknownToBrowse(), nil
+	case shown == 0:
+		return nil, "", fmt.Errorf("what matches first has %d characters, of which at most %d are shown: ask for a part of it, such as its name", units(string(matches[0])), pageBytes)
+	case shown < len(matches):
+		note = fmt.Sprintf("Cut: the first %d of %d. Ask for less of each, such as its name, or for a part, such as [%d:%d].", shown, len(matches), shown, 2*shown)
+	}
+	return answer, note, nil
+}
+
+// Query is Browse without a bound.
+func (v *View) Query(query string) (json.RawMessage, error) {
+	q, matches, err := v.query(query)
+	switch {
+	case err != nil:
+		return nil, err
+	case q.Definite() && len(matches) == 1:
+		return matches[0], nil
+	}
+	answer, _ := firstOf(matches, math.MaxInt)
+	return answer, nil
+}
+
+func (v *View) query(text string) (q *Query, matches []json.RawMessage, err error) {
+	if q, err = ParseQuery(text); err != nil {
+		return nil, nil, fmt.Errorf("%s is no JSONPath query: %w. %s", quote(cut(fold(text), nameShown)), err, browseExample)
+	}
+	return q, q.Select(v.browsed()), nil
+}
+
+// unknownToBrowse names the servers that have no listing.
+func (v *View) unknownToBrowse() string {
+	return strings.TrimSpace(Browser.load(v) + " " + v.notListed(" "))
+}
+
+// browsed is the text that queries run over.
+func (v *View) browsed() json.RawMessage {
+	out := []byte(`{"tools":[`)
+	for i, t := range v.all().tools {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, v.Definition(t)...)
+	}
+	out = append(out, `],"servers":[`...)
+	for i, p := range v.all().parts {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = fmt.Appendf(out, `{"name":%s,"description":%s,"state":%s,"tools":[`, wire.Quote(p.server.Name), wire.Quote(p.server.Description), wire.Quote(p.browsedState()))
+		for j, t := range p.tools {
+			if j > 0 {
+				out = append(out, ',')
+			}
+			out = wire.AppendQuote(out, t.Name)
+		}
+		out = append(out, "]}"...)
+	}
+	return append(out, "]}"...)
+}
+
+func (p *part) browsedState() string {
+	switch {
+	case p.info.Loaded:
+		return "loaded"
+	case p.info.Stored:
+		return "stored"
+	case p.server.Lazy:
+		return "not loaded"
+	case p.info.Down != "":
+		return "could not be started: " + cut(p.info.Down, lineWidth)
+	}
+	return "starting"
+}
+
+// elements returns the elements of an array; anything else is its own only one.
+func elements(raw json.RawMessage) []json.RawMessage {
+	if len(raw) == 0 || raw[0] != '[' {
+		return []json.RawMessage{raw}
+	}
+	var all []json.RawMessage
+	for e := range wire.Elements(raw) {
+		all = append(all, e)
+	}
+	return all
+}
+
+// firstOf returns an array of the first parts, as many as limit bytes hold.
+func firstOf(parts []json.RawMessage, limit int) (array json.RawMessage, shown int) {
+	array = json.RawMessage(`[`)
+	for _, part := range parts {
+		if len(array)+len(part)+1 > limit {
+			break
+		}
+		if shown > 0 {
+			array = append(array, ',')
+		}
+		array = append(array, part...)
+		shown++
+	}
+	return append(array, ']'), shown
+}

@@ -1,0 +1,124 @@
+package catalog
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// shelf has two servers that are loaded and two that are not.
+func shelf() *View {
+	files := &Listing{Tools: raws(
+		`{"name":"read_file","description":"Reads a File.","inputSchema":{"type":"object","properties":{"path":{"type":"string"}}},"x":[1.0,9007199254740993]}`,
+		`{"name":"write_file","description":"Writes.","inputSchema":{"type":"object"},"tags":["file","disk"]}`,
+		`{"inputSchema":{"type":"object"},"name":"stat","description":"Says how large a file is."}`,
+	)}
+	c := loadedWith([]Server{
+		{Name: "fs", Description: "Files."}, {Name: "web", Description: "Pages."},
+		{Name: "mail", Description: "Letters.", Lazy: true}, {Name: "slow"},
+	}, map[string]*Listing{"fs": files, "web": tools("fetch", "Fetches a page.")})
+	return c.View()
+}
+
+func TestBrowse(t *testing.T) {
+	for query, want := range map[string]string{
+		// The seed's own dialect.
+		`$.tools[?(@.name contains 'file')].name`:                        `["fs/read_file","fs/write_file"]`,
+		`$.tools[?(@.tags contains 'disk')].name`:                        `["fs/write_file"]`,
+		`$.tools[?(@.description =~ /(?i)file/)].name`:                   `["fs/read_file","fs/stat"]`,
+		`$.tools[?(@.description =~ /FILE/i && @.name!="fs/stat")].name`: `["fs/read_file"]`,
+		`$.tools[?(!(@.name contains 'file'))].name`:                     `["fs/stat","web/fetch"]`,
+		// The standard.
+		`$.tools[*].name`: `["fs/read_file","fs/stat","fs/write_file","web/fetch"]`,
+		`$.tools[?(@.name=='fs/read_file')].description`:           `["Reads a File."]`,
+		`$.tools[?search(@.description, '(?i)file')].name`:         `["fs/read_file","fs/stat"]`,
+		`$.tools[?match(@.name, 'web/.*')].name`:                   `["web/fetch"]`,
+		`$..inputSchema`:                                           `[{"type":"object","properties":{"path":{"type":"string"}}},{"type":"object"},{"type":"object"},{"type":"object"}]`,
+		`$.tools[0:2].name`:                                        `["fs/read_file","fs/stat"]`,
+		`$.tools[0:5].name`:                                        `["fs/read_file","fs/stat","fs/write_file","web/fetch"]`,
+		`$.tools[::-1].name`:                                       `["web/fetch","fs/write_file","fs/stat","fs/read_file"]`,
+		`$.servers[*].name`:                                        `["fs","web","mail","slow"]`,
+		`$.servers[*].state`:                                       `["loaded","loaded","not loaded","starting"]`,
+		`$.servers[?(@.name=='fs')].tools[*]`:                      `["fs/read_file","fs/stat","fs/write_file"]`,
+		`$.servers[?length(@.tools)==1].name`:                      `["web"]`,
+		`$.tools[?(@.inputSchema.properties.path)].name`:           `["fs/read_file"]`,
+		`$["tools"][-1]["name"]`:                                   `"web/fetch"`,
+		`$.tools[0].x`:                                             `[1.0,9007199254740993]`,
+		`$.tools[0].x[1]`:                                          `9007199254740993`,
+		`$.tools[?@.x[0] == 1].name`:                               `["fs/read_file"]`,
+		`$.tools[1].*`:                                             `[{"type":"object"},"fs/stat","Says how large a file is."]`,
+		`$.tools[?(@.name contains "it's" || @.name == 'no "q"')]`: `[]`,
+	} {
+		answer, note, err := shelf().Browse(query)
+		if err != nil || string(answer) != want {
+			t.Errorf("%s: got %s, %q, %v, want %s", query, answer, note, err, want)
+		}
+	}
+}
+
+func TestBrowseSaysWhatMayBringMore(t *testing.T) {
+	answer, note, err := shelf().Browse(`$.tools[?(@.name contains 'letter')]`)
+	equal(t, string(answer)+"\n"+note+fmt.Sprint(err), "[]\n"+`Nothing of what is known matches. Servers not loaded yet: mail. To load one: mcp_call {"method": "tools/list", "params": {"server": "mail"}}. Servers still starting: slow.<nil>`)
+}
+
+func TestWrongQueriesSayWhere(t *testing.T) {
+	var out strings.Builder
+	for _, query := range []string{
+		``, `tools`, `$.tools[`, `$.tools[?(@.name contains 'file']`, `$.tools[?(@.name contains file)]`, `$.tools[?(@.name =~ /(/)]`,
+		`$.tools[?(@.name =~ 'a' && @.x = 1)]`, `$.tools[?(@.name=~/a`, `$.tools[?(@..name contains 'x')]`, `$.tools[?nothing(@)]`, `$.tools[01]`,
+		`$..a..b..c`, `$` + strings.Repeat(`[*]`, 9), `$.` + strings.Repeat("a", 1000),
+	} {
+		_, _, err := shelf().Browse(query)
+		if err == nil {
+			t.Errorf("%s: no error", query)
+			continue
+		}
+		fmt.Fprintln(&out, err)
+	}
+	golden(t, "browse_wrong", out.String())
+}
+
+func TestWhatIsCutIsCounted(t *testing.T) {
+	v := one(Server{Name: "s"}, many(200))
+	for _, query := range []string{`$.tools[*]`, `$.tools`} {
+		answer, note, err := v.Browse(query)
+		if err != nil || len(answer) > pageBytes || !json.Valid(answer) || !strings.HasPrefix(note, "Cut: the first ") || !strings.Contains(note, " of 200.") {
+			t.Errorf("%s: got %d bytes, %q, %v", query, len(answer), note, err)
+		}
+	}
+	large := &Listing{Tools: raws(`{"name":"t","description":"` + strings.Repeat("long ", 5000) + `","inputSchema":{"type":"object"}}`)}
+	_, _, err := one(Server{Name: "s"}, large).Browse(`$.tools[0].description`)
+	if err == nil || !strings.Contains(err.Error(), "has 25002 characters, of which at most 16384 are shown") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Maps of Go have no order; the answers are the same every time.
+func TestMembersComeInTheOrderOfTheText(t *testing.T) {
+	q, err := ParseQuery(`$..*`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := json.RawMessage(`{"z":{"b":1,"a":[2,{"d":3,"c":4}]},"y":5,"x":6,"w":7}`)
+	var first []string
+	for range 20 {
+		var got []string
+		for _, part := range q.Select(text) {
+			got = append(got, string(part))
+		}
+		if first == nil {
+			first = got
+		}
+		if !slices.Equal(got, first) {
+			t.Fatalf("got %q, then %q", first, got)
+		}
+	}
+	equal(t, first, []string{`{"b":1,"a":[2,{"d":3,"c":4}]}`, `1`, `[2,{"d":3,"c":4}]`, `2`, `{"d":3,"c":4}`, `3`, `4`, `5`, `6`, `7`})
+}
+
+func TestDescriptionForTheBrowser(t *testing.T) {
+	v := shelf()
+	golden(t, "browse_describe", v.DescribeBrowser(0)+"\n\n"+v.DescribeBrowser(200))
+}
