@@ -57,6 +57,9 @@ func main() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
+	if err := os.Setenv("XDG_STATE_HOME", stateHome(dir)); err != nil { // what earlier runs listed has no part in this
+		log.Fatal(err)
+	}
 	bin, err := build(dir)
 	if err != nil {
 		log.Fatal(err)

@@ -24,6 +24,9 @@ func starts(bin binaries, rounds int) error {
 			if err != nil {
 				return err
 			}
+			if err := os.RemoveAll(stateHome(bin.dir)); err != nil { // every start is a first one
+				return err
+			}
 			s, err := start([]string{bin.dynmcp, "--log-level", "error", "-c", path})
 			if err != nil {
 				return fmt.Errorf("%s: %w", k.name, err)
@@ -38,6 +41,9 @@ func starts(bin binaries, rounds int) error {
 	}
 	return nil
 }
+
+// stateHome is where what is measured keeps things between runs.
+func stateHome(dir string) string { return filepath.Join(dir, "state") }
 
 // start returns the time as p50 and the RSS as rate.
 func start(argv []string) (sample, error) {

@@ -58,6 +58,9 @@ func run(config string, rounds int) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	if err := os.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state")); err != nil { // not what earlier runs listed
+		return err
+	}
 	dynmcp := filepath.Join(dir, "dynmcp")
 	if out, err := exec.Command("go", "build", "-o", dynmcp, "./cmd/dynmcp").CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, out)

@@ -147,6 +147,9 @@ func (s *soak) build() error {
 	if err != nil {
 		return err
 	}
+	if err := os.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state")); err != nil { // not what earlier runs listed
+		return err
+	}
 	s.dir, s.dynmcp, s.fake = dir, filepath.Join(dir, "dynmcp"), filepath.Join(dir, "fakemcp")
 	for path, pkg := range map[string]string{s.dynmcp: "dynmcp/cmd/dynmcp", s.fake: "dynmcp/internal/mcptest/fakemcp"} {
 		if out, err := exec.Command("go", "build", "-o", path, pkg).CombinedOutput(); err != nil {

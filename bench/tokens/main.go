@@ -74,6 +74,9 @@ func run(corpus string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	if err := os.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state")); err != nil { // not what earlier runs listed
+		return err
+	}
 	binary := filepath.Join(dir, "dynmcp")
 	build := exec.Command("go", "build", "-o", binary, "./cmd/dynmcp")
 	build.Stderr = os.Stderr
