@@ -102,7 +102,7 @@ func BenchmarkReal(b *testing.B) {
 		}
 	}
 	var c *Catalog
-	before := heap()
+	before := heapInUse()
 	for b.Loop() {
 		c = New()
 		c.Declare(servers)
@@ -110,7 +110,7 @@ func BenchmarkReal(b *testing.B) {
 			put(c, s.Name, listings[i])
 		}
 	}
-	b.ReportMetric(float64(heap()-before)/1024, "KiB-held")
+	b.ReportMetric(float64(heapInUse()-before)/1024, "KiB-held")
 	b.ReportMetric(float64(bytes)/1024, "KiB-listed")
 	runtime.KeepAlive(c)
 }
@@ -129,7 +129,7 @@ func BenchmarkRealFind(b *testing.B) {
 	}
 }
 
-func heap() int64 {
+func heapInUse() int64 {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

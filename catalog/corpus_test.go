@@ -138,36 +138,45 @@ func readLines(t testing.TB, path string, f func([]byte)) {
 }
 
 // figures are the quality of a search over a set of queries.
-type figures struct{ r1, r5, r10, mrr float64 }
+type figures struct{ r1, r3, r5, r10, mrr float64 }
 
 func measure(v *View, ids map[string]string, questions []question) figures {
 	var sum figures
 	for _, q := range questions {
-		var got []string
-		for _, m := range v.Find(q.Query, 50) {
-			got = append(got, ids[m.Tool.Name])
+		var got [][]string
+		matches, _ := v.Find(q.Query, 50)
+		for _, m := range matches {
+			line := []string{ids[m.Tool.Name]}
+			for _, t := range m.Also {
+				line = append(line, ids[t.Name])
+			}
+			got = append(got, line)
+		}
+		shows := func(line, ok []string) bool {
+			return slices.ContainsFunc(line, func(id string) bool { return slices.Contains(ok, id) })
 		}
 		recall := func(k int) float64 {
 			hit := 0.0
 			for _, ok := range q.Gold {
-				if slices.ContainsFunc(got[:min(k, len(got))], func(id string) bool { return slices.Contains(ok, id) }) {
+				if slices.ContainsFunc(got[:min(k, len(got))], func(line []string) bool { return shows(line, ok) }) {
 					hit++
 				}
 			}
 			return hit / float64(len(q.Gold))
 		}
 		sum.r1 += recall(1)
+		sum.r3 += recall(3)
 		sum.r5 += recall(5)
 		sum.r10 += recall(10)
-		for i, id := range got {
-			if slices.ContainsFunc(q.Gold, func(ok []string) bool { return slices.Contains(ok, id) }) {
+		for i, line := range got {
+			if slices.ContainsFunc(q.Gold, func(ok []string) bool { return shows(line, ok) }) {
 				sum.mrr += 1 / float64(i+1)
 				break
 			}
 		}
 	}
 	n := float64(len(questions))
-	return figures{sum.r1 / n, sum.r5 / n, sum.r10 / n, sum.mrr / n}
+	return figures{sum.r1 / n, sum.r3 / n, sum.r5 / n, sum.r10 / n, sum.mrr / n}
 }
 
 func TestRealCataloguesFitEveryLimit(t *testing.T) {

@@ -12,16 +12,15 @@ func (v *View) Found(query string, limit int) string {
 	if limit <= 0 {
 		limit = 10
 	}
-	all := v.Find(query, len(v.all().tools))
-	found := all[:min(limit, pageTools, len(all))]
+	found, more := v.Find(query, min(limit, pageTools))
 	var text strings.Builder
 	for _, m := range found {
-		text.WriteString(m.Tool.line(lineWidth) + "\n")
+		text.WriteString(m.Tool.line(lineWidth) + m.also() + "\n")
 	}
 	if len(found) == 0 {
 		fmt.Fprintf(&text, "No tool matches %s. discover_tool with no argument lists all.\n", escape(shown(query)))
 	}
-	if more := len(all) - len(found); more > 0 && len(found) < pageTools {
+	if more > 0 && len(found) < pageTools {
 		fmt.Fprintf(&text, "%d more have a word of it: a larger \"limit\" shows them.\n", more)
 	}
 	for i, p := range v.candidates(query, len(found) == 0) {
@@ -31,6 +30,18 @@ func (v *View) Found(query string, limit int) string {
 		text.WriteString(p.deferred(lineWidth))
 	}
 	return strings.TrimSuffix(text.String(), "\n")
+}
+
+// also names the tools of other servers that have the same name.
+func (m *Match) also() string {
+	if len(m.Also) == 0 {
+		return ""
+	}
+	s := " (also " + escape(joinNames(m.Also, nearestShown))
+	if more := len(m.Also) - nearestShown; more > 0 {
+		s += fmt.Sprintf(", and %d more", more)
+	}
+	return s + ")"
 }
 
 // candidates returns servers to load, in config order: those whose tools are

@@ -205,7 +205,7 @@ func TestFilteredToolIsUnknownEverywhere(t *testing.T) {
 			t.Errorf("%s shows it: %s", what, text)
 		}
 	}
-	if byName || byDirect || len(v.Find("secret_tool", 9)) > 0 {
+	if byName || byDirect || len(found(v, "secret_tool", 9)) > 0 {
 		t.Error("it can be found")
 	}
 	if info, _ := v.Server("s"); info.Tools != 1 {

@@ -1,31 +1,20 @@
 package catalog
 
 import (
-	"cmp"
-	"encoding/json"
 	"math"
 	"slices"
 	"strings"
-
-	"dynmcp/internal/wire"
 )
 
-// field is a part of a tool that search weighs on its own.
-type field int
-
-const (
-	inName field = iota
-	inText       // title and description
-	inArgs       // argument names, their descriptions and values
-	fields
-)
-
-// The parameters of BM25F, measured by TestRetrieval. Length discounts texts
-// and arguments almost in full, names hardly.
+// The parameters of BM25F and of what is added to it, measured by TestRetrieval.
+// Length discounts texts and arguments almost in full, names hardly.
 const (
 	saturation = 1.6 // k1
 	fromServer = 0.6 // weight of a term in the server's name, for all its tools
 	common     = 0.7 // weight of a stop word: it tells little, but breaks ties
+	alike      = 0.4 // weight of a word that means about the same as one of the query
+	company    = 0.3 // what each tool gets of the mean score of its server's best
+	companions = 3   // how many of these that is the mean of
 )
 
 var (
@@ -33,108 +22,34 @@ var (
 	shrink = [fields]float64{inName: 0.2, inText: 0.85, inArgs: 0.85} // b
 )
 
-// postings are the inverted index over the tools of one server. Frequencies
-// are raw, so that a query can weigh them by the averages of all servers.
-type postings struct {
-	terms  map[string][]posting
-	length [][fields]float64 // by tool
-	total  [fields]float64
-}
-
-// posting counts a term in one tool.
-type posting struct {
-	doc   int32
-	count [fields]uint16
-}
-
-func newPostings(tools []*entry) *postings {
-	x := &postings{terms: map[string][]posting{}, length: make([][fields]float64, len(tools))}
-	var b breath
-	for i, e := range tools {
-		b.take()
-		x.addText(i, inName, e.name)
-		x.addText(i, inText, e.title)
-		x.addText(i, inText, e.description)
-		x.addSchema(i, e.input, 0)
-		for f, n := range x.length[i] {
-			x.total[f] += n
-		}
-	}
-	return x
-}
-
-func (x *postings) addText(doc int, f field, s string) {
-	const enough = 64 << 10 // bytes; ten times the longest text met in real servers
-	words(s[:min(len(s), enough)], func(term string) {
-		ps := x.terms[term]
-		if len(ps) == 0 || ps[len(ps)-1].doc != int32(doc) {
-			ps = append(ps, posting{doc: int32(doc)})
-			x.terms[strings.Clone(term)] = ps
-		}
-		if c := &ps[len(ps)-1].count[f]; *c < math.MaxUint16 {
-			*c++
-		}
-		x.length[doc][f]++
-	})
-}
-
-// addSchema adds the properties of a schema, those of nested objects too, as
-// deep as people write them by hand.
-func (x *postings) addSchema(doc int, schema json.RawMessage, depth int) {
-	if depth > 4 {
-		return
-	}
-	for key, value := range wire.Members(schema) {
-		switch name, _ := wire.Text(key); name {
-		case "properties":
-			for key, property := range wire.Members(value) {
-				argument, _ := wire.Text(key)
-				x.addText(doc, inArgs, argument)
-				x.addArgument(doc, property, depth)
-			}
-		case "items":
-			x.addSchema(doc, value, depth+1)
-		}
-	}
-}
-
-// addArgument adds what one property says, and the values it names: queries
-// often hold one of them.
-func (x *postings) addArgument(doc int, property json.RawMessage, depth int) {
-	for key, value := range wire.Members(property) {
-		switch name, _ := wire.Text(key); name {
-		case "description":
-			s, _ := wire.Text(value)
-			x.addText(doc, inArgs, s)
-		case "enum", "default":
-			x.addText(doc, inArgs, string(value))
-		}
-	}
-	x.addSchema(doc, property, depth+1)
-}
-
 // Match is one result of a search.
 type Match struct {
 	Tool  *Tool
+	Also  []*Tool // tools of other servers that have the same name, best first
 	Score float64 // comparable within one search only
 }
 
-// Find returns up to limit tools that fit the query, best first; a tool whose
-// name is the query comes before all. A query of which only stop words are
-// known fits nothing. The order is the same for the same catalogue.
-func (v *View) Find(query string, limit int) []Match {
-	q := v.newQuery(query)
+// Find returns up to limit results that fit the query, best first, and says how
+// many tools fit besides. A tool whose name is the query comes before all; tools
+// of several servers that have one name are one result. A query of which only
+// stop words are known fits nothing. The order is the same for the same catalogue.
+func (v *View) Find(query string, limit int) (found []Match, more int) {
+	return v.all().find(query, limit, "")
+}
+
+// find is Find, among the tools of one server unless that is "".
+func (m *merged) find(query string, limit int, server string) (found []Match, more int) {
+	q := m.newQuery(query)
 	if !q.tells {
-		return nil
+		return nil, 0
 	}
-	var found []Match
-	for _, p := range v.all().parts {
-		found = q.score(p, found)
+	var fit ranking
+	for _, p := range m.parts {
+		if server == "" || p.server.Name == server {
+			fit = q.score(p, fit)
+		}
 	}
-	slices.SortFunc(found, func(a, b Match) int {
-		return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(a.Tool.Name, b.Tool.Name))
-	})
-	return found[:min(max(limit, 0), len(found))]
+	return fit.best(limit)
 }
 
 // exactName is more than any sum of terms.
@@ -143,34 +58,55 @@ const exactName = 1e6
 // query is what a search knows before it looks at single tools.
 type query struct {
 	text    string
-	terms   []string
-	idf     []float64
+	terms   []term
 	average [fields]float64
 	tells   bool // some tool or server has a term of it that is no stop word
+
+	scores, others []float64 // by tool of the server at hand; others is all zero between terms
 }
 
-func (v *View) newQuery(s string) *query {
+// term is one word of a query.
+type term struct {
+	word  string
+	idf   float64
+	alike []term // words that mean about the same; where more tools have one it tells less
+}
+
+func (m *merged) newQuery(s string) *query {
 	const longest = 4096 // bytes; what is longer is a document, not a query
 	s = strings.TrimSpace(strings.ToValidUTF8(s[:min(len(s), longest)], ""))
-	q := &query{text: s, terms: nameWords(s)}
-	_, q.tells = v.all().byName[s] // a name need not have words
-	docs := q.averages(v)
-	onlyCommon := !slices.ContainsFunc(q.terms, func(w string) bool { return !stopWords[w] })
-	for _, term := range q.terms {
-		n, named := v.frequency(term)
-		idf := math.Log(1 + (docs-n+0.5)/(n+0.5))
-		if stopWords[term] {
-			idf *= common
+	q := &query{text: s}
+	_, q.tells = m.byName[s] // a name need not have words
+	docs := q.averages(m)
+	asked := nameWords(s)
+	onlyCommon := !slices.ContainsFunc(asked, func(w string) bool { return !stopWords[w] })
+	for _, word := range asked {
+		n, known := m.frequency(word)
+		t := term{word: word, idf: idf(n, docs)}
+		if stopWords[word] {
+			t.idf *= common
 		}
-		q.idf = append(q.idf, idf)
-		q.tells = q.tells || (n > 0 || named) && (onlyCommon || !stopWords[term])
+		for _, w := range synonyms()[word] {
+			if slices.Contains(asked, w) {
+				continue
+			}
+			if n, _ := m.frequency(w); n > 0 {
+				t.alike = append(t.alike, term{word: w, idf: min(t.idf, math.Sqrt(t.idf*idf(n, docs)))})
+				known = true
+			}
+		}
+		q.terms = append(q.terms, t)
+		q.tells = q.tells || known && (onlyCommon || !stopWords[word])
 	}
 	return q
 }
 
+// idf is how much a word tells that n of so many tools have.
+func idf(n, docs float64) float64 { return math.Log(1 + (docs-n+0.5)/(n+0.5)) }
+
 // averages sets the average lengths over all servers and counts their tools.
-func (q *query) averages(v *View) (docs float64) {
-	for _, p := range v.all().parts {
+func (q *query) averages(m *merged) (docs float64) {
+	for _, p := range m.parts {
 		if p.words != nil {
 			words := p.words()
 			docs += float64(len(words.length))
@@ -185,47 +121,93 @@ func (q *query) averages(v *View) (docs float64) {
 	return docs
 }
 
-// frequency counts the tools that have a term, and tells whether a server has
-// it in its name.
-func (v *View) frequency(term string) (tools float64, named bool) {
-	for _, p := range v.all().parts {
+// frequency counts the tools that have a word, and tells whether any has it or a
+// server's name does.
+func (m *merged) frequency(word string) (tools float64, known bool) {
+	for _, p := range m.parts {
 		if p.words != nil {
-			tools += float64(len(p.words().terms[term]))
-			named = named || slices.Contains(p.terms, term)
+			tools += float64(len(p.words().terms[word]))
+			known = known || slices.Contains(p.terms, word)
 		}
 	}
-	return tools, named
+	return tools, known || tools > 0
 }
 
 // score appends the tools of one server that fit.
-func (q *query) score(p *part, found []Match) []Match {
+func (q *query) score(p *part, fit ranking) ranking {
 	if p.words == nil {
-		return found
+		return fit
 	}
-	words := p.words()
-	scores := make([]float64, len(p.docs))
-	base := 0.0
-	for i, term := range q.terms {
-		if slices.Contains(p.terms, term) {
-			base += fromServer * q.idf[i]
-		}
-		for _, hit := range words.terms[term] {
-			scores[hit.doc] += q.idf[i] * q.saturate(hit, words.length[hit.doc])
-		}
-	}
+	base := q.rate(p)
+	first := len(fit)
+	var best [companions]float64
 	for doc, t := range p.docs {
 		if t == nil {
 			continue
 		}
-		score := scores[doc] + base
+		score := q.scores[doc] + base
+		if score > 0 {
+			for i, b := range best { // keep the best, in order
+				if score > b {
+					copy(best[i+1:], best[i:])
+					best[i] = score
+					break
+				}
+			}
+		}
 		if q.names(t) {
 			score += exactName
 		}
 		if score > 0 {
-			found = append(found, Match{t, score})
+			fit = append(fit, Match{Tool: t, Score: score})
 		}
 	}
-	return found
+	mean := 0.0
+	for _, b := range best {
+		mean += b / companions
+	}
+	for i := range fit[first:] {
+		fit[first+i].Score += company * mean
+	}
+	return fit
+}
+
+// rate sets the scores of a server's tools by their words, and returns what its
+// name is worth to all of them.
+func (q *query) rate(p *part) (base float64) {
+	words := p.words()
+	q.scores, q.others = zeros(q.scores, len(p.docs)), zeros(q.others, len(p.docs))
+	for _, t := range q.terms {
+		if slices.Contains(p.terms, t.word) {
+			base += fromServer * t.idf
+		}
+		for _, hit := range words.terms[t.word] {
+			q.scores[hit.doc] += t.idf * q.saturate(hit, words.length[hit.doc])
+		}
+		// Of words that mean the same the best one counts.
+		for _, w := range t.alike {
+			for _, hit := range words.terms[w.word] {
+				s := alike * w.idf * q.saturate(hit, words.length[hit.doc])
+				if more := s - q.others[hit.doc]; more > 0 {
+					q.others[hit.doc] = s
+					q.scores[hit.doc] += more
+				}
+			}
+		}
+		for _, w := range t.alike {
+			for _, hit := range words.terms[w.word] {
+				q.others[hit.doc] = 0
+			}
+		}
+	}
+	return base
+}
+
+// zeros returns n zeros, in s if there is room.
+func zeros(s []float64, n int) []float64 {
+	s = slices.Grow(s[:0], n)[:n]
+	clear(s)
+	return s
 }
 
 // saturate is the weighted count of a term in one tool, from 0 to 1.

@@ -8,8 +8,12 @@ import (
 
 func found(v *View, query string, limit int) []string {
 	var names []string
-	for _, m := range v.Find(query, limit) {
+	matches, _ := v.Find(query, limit)
+	for _, m := range matches {
 		names = append(names, m.Tool.Name)
+		for _, t := range m.Also {
+			names = append(names, t.Name)
+		}
 	}
 	return names
 }
@@ -21,7 +25,7 @@ func TestWordsSplitsCompounds(t *testing.T) {
 		"list-open_pull/request":          "list open pull request",
 		"GitHub":                          "github git hub",
 		"ABC":                             "abc",
-		"Überprüfung straße":              "überprüfung straß",
+		"Überprüfung straße":              "überprüfung straße",
 		"使用必应":                            "使用 用必 必应",
 		"検索API":                           "検索 索a ap pi",
 		"сообщения":                       "сообщения",
@@ -30,8 +34,8 @@ func TestWordsSplitsCompounds(t *testing.T) {
 		"don't":                           "don t",
 		strings.Repeat("a", 65):           "",
 		"files listed listing":            "file list list",
-		"queries boxes classes":           "query box class",
-		"status analysis stopped running": "status analysis stop run",
+		"queries boxes classes":           "queri box class",
+		"status analysis stopped running": "statu analysi stop run",
 	} {
 		var got []string
 		words(in, func(w string) { got = append(got, w) })
@@ -87,7 +91,7 @@ func TestFindReadsNamesTextsAndArguments(t *testing.T) {
 	if got := found(v, "gh", 10); len(got) != 4 {
 		t.Errorf("a server's name finds %v", got)
 	}
-	if got := v.Find("reading", -1); len(got) != 0 {
+	if got, _ := v.Find("reading", -1); len(got) != 0 {
 		t.Errorf("limit -1 gives %v", got)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	porterstemmer "github.com/blevesearch/go-porterstemmer"
 )
 
 // words calls f with each search term of a text, in lower case and stemmed:
@@ -74,41 +76,10 @@ func camel(s string, f func(term string)) {
 	}
 }
 
-// stem drops the endings that English inflects with, so that "lists",
-// "listed" and "listing" meet "list". It is deliberately light.
-func stem(w string) string {
-
-	if len(w) < 4 {
-		return w
-	}
-	switch {
-	case strings.HasSuffix(w, "ies") && len(w) > 4:
-		return w[:len(w)-3] + "y"
-	case strings.HasSuffix(w, "sses"), strings.HasSuffix(w, "shes"), strings.HasSuffix(w, "ches"), strings.HasSuffix(w, "xes"):
-		w = w[:len(w)-2]
-	case strings.HasSuffix(w, "s") && !strings.HasSuffix(w, "ss") && !strings.HasSuffix(w, "us") && !strings.HasSuffix(w, "is"):
-		w = w[:len(w)-1]
-	}
-	for _, ending := range []string{"ing", "ed"} {
-		if base, ok := strings.CutSuffix(w, ending); ok && len(base) >= 3 && strings.ContainsAny(base, "aeiouy") {
-			w = undouble(base)
-			break
-		}
-	}
-	if len(w) > 4 {
-		w = strings.TrimSuffix(w, "e") // update, updating
-	}
-	return w
-}
-
-// undouble turns the doubled consonant of "stopp(ed)" into one.
-func undouble(w string) string {
-	n := len(w)
-	if w[n-1] == w[n-2] && !strings.ContainsRune("aeiouls", rune(w[n-1])) {
-		return w[:n-1]
-	}
-	return w
-}
+// stem cuts a word in lower case to its stem by Porter's algorithm, so that
+// "lists", "listed" and "listing" meet "list". It knows English only; words of
+// other scripts stay as they are.
+func stem(w string) string { return porterstemmer.StemString(w) }
 
 // nameWords are the distinct words of a tool name.
 func nameWords(name string) []string {

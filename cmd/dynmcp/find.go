@@ -20,7 +20,8 @@ func findCommand() *cobra.Command {
 		Use:   "find [flags] <words…> [-- command args…]",
 		Short: "Search the tools of all servers",
 		Long: `Start the servers and search their tools, as the model does with discover_tool.
-The best matches come first. A server that cannot be started is reported on
+The best matches come first; tools of several servers that have one name stay
+together and count as one. A server that cannot be started is reported on
 stderr, and the others are searched.
 
 The exit status is 1 if nothing was found.`,
@@ -41,7 +42,7 @@ The exit status is 1 if nothing was found.`,
 			return err
 		}
 		defer h.close()
-		matches := h.agg.View().Find(query, limit)
+		matches, _ := h.agg.View().Find(query, limit)
 		if len(matches) == 0 {
 			return hinted(fmt.Errorf("no tool matches %q", query), "try other words, or dynmcp test to list everything")
 		}
@@ -55,14 +56,20 @@ The exit status is 1 if nothing was found.`,
 
 func writeMatches(out *terminal, matches []catalog.Match, asJSON bool) error {
 	type result struct {
-		Name        string `json:"name"`
-		Description string `json:"description"`
+		Name        string   `json:"name"`
+		Also        []string `json:"also,omitempty"` // tools of other servers that have the name
+		Description string   `json:"description"`
 	}
 	var results []result
 	t := table{header: []string{"TOOL", "DESCRIPTION"}, shrink: 1}
 	for _, m := range matches {
-		results = append(results, result{m.Tool.Name, m.Tool.Summary})
+		r := result{Name: m.Tool.Name, Description: m.Tool.Summary}
 		t.rows = append(t.rows, []string{m.Tool.Name, m.Tool.Summary})
+		for _, other := range m.Also {
+			r.Also = append(r.Also, other.Name)
+			t.rows = append(t.rows, []string{"  " + other.Name, other.Summary})
+		}
+		results = append(results, r)
 	}
 	if asJSON {
 		return writeJSON(out, results)
