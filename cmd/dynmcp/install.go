@@ -27,6 +27,7 @@ type installFlags struct {
 	file      string
 	project   bool
 	takeOver  bool
+	share     bool
 	uninstall bool
 	yes       bool
 }
@@ -44,12 +45,16 @@ terminal to ask on, nothing is written unless --yes is given. Everything else in
 the file stays as it is, and the old file is kept with the suffix .bak, or .bak.1
 and so on: no backup is overwritten. Values that may be secrets are shown as ***.
 
+--share has the host share one run of dynmcp, and one process of each server, with
+the other hosts that are installed so: it starts dynmcp connect.
+
 --take-over also takes out of the host what dynmcp's config has, as import put it
 there: otherwise the model has every tool twice. --uninstall gives the old file
 back, to the byte if nothing else has changed it since.`,
 		Example: `  dynmcp install claude-code -c mcp.json
   dynmcp install cursor -c mcp.json --take-over
   dynmcp install cursor --project --yes
+  dynmcp install cursor --share -c mcp.json
   dynmcp install codex --uninstall`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -73,6 +78,7 @@ back, to the byte if nothing else has changed it since.`,
 	f.StringVar(&flags.file, "file", "", "the host's `file`, if it is not where it usually is")
 	f.BoolVar(&flags.project, "project", false, "write the host's file of this project, not the user's")
 	f.BoolVar(&flags.takeOver, "take-over", false, "take the servers out of the host that dynmcp's config has")
+	f.BoolVar(&flags.share, "share", false, "share one run of dynmcp with the other hosts that are installed so (dynmcp connect)")
 	f.BoolVar(&flags.uninstall, "uninstall", false, "remove dynmcp from the host, and give it back what was taken over")
 	f.BoolVarP(&flags.yes, "yes", "y", false, "write without asking")
 	return cmd
@@ -168,6 +174,12 @@ func editHost(errOut *terminal, h hosts.Host, file *editedFile, flags installFla
 		return nil, hinted(fmt.Errorf("%s is the file that dynmcp reads its servers from", file.path), "move them into a file of their own: dynmcp import %s --write -c mcp.json", h.Name)
 	}
 	args := []string{"-c", config}
+	if flags.share {
+		if errNoSocket != nil {
+			return nil, errNoSocket
+		}
+		args = append([]string{"connect"}, args...)
+	}
 	env, err := envForHost(errOut, files, flags.envFile)
 	if err != nil {
 		return nil, err

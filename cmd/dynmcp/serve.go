@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"time"
 
@@ -15,8 +16,9 @@ import (
 // serveFlags say where a run that serves many hosts is reached.
 type serveFlags struct {
 	stdioFlags
-	socket string
-	idle   time.Duration
+	socket  string
+	idle    time.Duration
+	inherit bool // dynmcp connect has started it
 }
 
 // serveCommand serves many hosts from one run.
@@ -39,17 +41,27 @@ carries what stdin and stdout do, for dynmcp connect, which hosts start instead.
 			if flags.socket == "" {
 				return hinted(errors.New("serve needs to be told where it is reached"), "dynmcp serve --socket PATH; without a verb dynmcp serves one host on stdin and stdout")
 			}
-			log, err := logger(os.Stderr, level)
+			out := io.Writer(os.Stderr)
+			if flags.inherit {
+				out = boundedLog{os.Stderr}
+			}
+			log, err := logger(out, level)
 			if err != nil {
 				return err
 			}
 			from.strict = flags.strict
-			listening, err := listenSocket(flags.socket, log)
+			var lock, ready *os.File
+			if flags.inherit {
+				if lock, ready, err = inherited(flags.socket); err != nil {
+					return err
+				}
+			}
+			listening, err := listenSocket(flags.socket, lock, log)
 			if err != nil {
 				return err
 			}
 			defer listening.close()
-			listening.idle = flags.idle
+			listening.idle, listening.ready = flags.idle, ready
 			cfg, err := from.load()
 			if err != nil {
 				return err
@@ -64,6 +76,8 @@ carries what stdin and stdout do, for dynmcp connect, which hosts start instead.
 	from.add(cmd)
 	cmd.Flags().StringVar(&flags.socket, "socket", "", "the unix `socket` on which hosts are served")
 	cmd.Flags().DurationVar(&flags.idle, "idle", 0, "end when no host has been connected for this long, or the program file was replaced; 0 is never")
+	cmd.Flags().BoolVar(&flags.inherit, "inherit", false, "")
+	_ = cmd.Flags().MarkHidden("inherit")
 	cmd.Flags().BoolVar(&flags.strict, "strict", false, "exit if a variable is not set, or a server that is not lazy cannot be started")
 	cmd.Flags().BoolVar(&flags.watch, "watch", true, "reload the config when its files change; SIGHUP always does")
 	cmd.Flags().StringVar(&level, "log-level", "info", "what to log on stderr: debug, info, warn or error")

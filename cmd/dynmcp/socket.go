@@ -24,6 +24,7 @@ type socket struct {
 	idle    time.Duration // end when no host was there for this long; 0 is never
 	lock    *os.File
 	program fs.FileInfo // that we run, nil if it is not known
+	ready   *os.File    // is told that hosts are admitted, nil for none
 	log     *slog.Logger
 
 	mu       sync.Mutex
@@ -39,14 +40,27 @@ type socket struct {
 // maxSocketPath is what all systems take: 104 bytes on macOS, with the last for a zero.
 const maxSocketPath = 103
 
-// listenSocket makes the socket. close must be called.
-func listenSocket(path string, log *slog.Logger) (*socket, error) {
-	lock, err := lockSocket(path)
-	switch {
-	case errors.Is(err, errLocked):
-		return nil, hinted(fmt.Errorf("%s is served by a dynmcp that runs", path), "dynmcp connect --socket %s connects to it", path)
-	case err != nil:
+func checkSocketPath(path string) error {
+	if len(path) > maxSocketPath {
+		return hinted(fmt.Errorf("%s: the path of a socket may have %d bytes", path, maxSocketPath), "choose a shorter one with --socket")
+	}
+	return nil
+}
+
+// listenSocket makes the socket. lock is what lockSocket returns, nil if that is to be
+// called. close must be called.
+func listenSocket(path string, lock *os.File, log *slog.Logger) (*socket, error) {
+	err := checkSocketPath(path)
+	if err != nil {
 		return nil, err
+	}
+	if lock == nil {
+		if lock, err = lockSocket(path); errors.Is(err, errLocked) {
+			return nil, hinted(fmt.Errorf("%s is served by a dynmcp that runs", path), "dynmcp connect --socket %s connects to it", path)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	s := &socket{path: path, lock: lock, log: log, since: time.Now(), program: programFile()}
 	if err := s.listen(); err != nil {
@@ -59,8 +73,6 @@ func listenSocket(path string, log *slog.Logger) (*socket, error) {
 // listen makes the socket file, in the place of one that is left over.
 func (s *socket) listen() error {
 	switch info, err := os.Lstat(s.path); {
-	case len(s.path) > maxSocketPath:
-		return hinted(fmt.Errorf("%s: the path of a socket may have %d bytes", s.path, maxSocketPath), "choose a shorter one with --socket")
 	case err == nil && info.Mode()&fs.ModeSocket == 0:
 		return fmt.Errorf("%s exists and is no socket", s.path)
 	case err == nil:
@@ -139,6 +151,10 @@ func (s *socket) serve(ctx context.Context, agg *aggregator.Aggregator) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s.log.Info("serving", "socket", s.path)
+	if s.ready != nil {
+		_, _ = s.ready.WriteString("ready\n") // who waited may be gone
+		_ = s.ready.Close()
+	}
 	var running sync.WaitGroup
 	running.Go(func() { s.watch(ctx) })
 	for {

@@ -5,12 +5,17 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
+	"os/exec"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
+
+// errNoSocket says why there are no sockets.
+var errNoSocket error
 
 // errLocked says that another process serves on a socket, or is about to.
 var errLocked = errors.New("locked by another process")
@@ -58,4 +63,50 @@ func checkPeer(conn *net.UnixConn) error {
 		return fmt.Errorf("the other end of the socket belongs to another user (uid %d)", uid)
 	}
 	return nil
+}
+
+// checkPrivate makes sure that nobody else can put anything into a directory.
+func checkPrivate(dir string) error {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !info.IsDir():
+		err = fmt.Errorf("%s is no directory", dir)
+	case !ok || int(stat.Uid) != os.Getuid():
+		err = fmt.Errorf("%s belongs to another user", dir)
+	case info.Mode()&(fs.ModePerm&^0o700) != 0:
+		err = fmt.Errorf("%s is open to other users (%v)", dir, info.Mode())
+	default:
+		return nil
+	}
+	return hinted(err, "name a socket in a directory of your own with --socket")
+}
+
+// openPrivate empties a file, or makes one, that only its owner can read.
+func openPrivate(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, 0o600)
+}
+
+// detach has a command outlive us, and what we are ended with: it has a session of its
+// own.
+func detach(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
+
+// inherited returns what startShared gives a run: the lock of its socket, and where to
+// say that it admits hosts.
+func inherited(path string) (lock, ready *os.File, err error) {
+	lock, ready = os.NewFile(3, path+".lock"), os.NewFile(4, "ready")
+	if lock == nil || ready == nil {
+		return nil, nil, errors.New("--inherit is for dynmcp connect")
+	}
+	syscall.CloseOnExec(3)
+	syscall.CloseOnExec(4)
+	given, err1 := lock.Stat()
+	named, err2 := os.Lstat(lock.Name())
+	if err1 != nil || err2 != nil || !os.SameFile(given, named) {
+		return nil, nil, errors.New("--inherit is for dynmcp connect")
+	}
+	return lock, ready, nil
 }

@@ -4,16 +4,25 @@ import (
 	"errors"
 	"net"
 	"os"
+	"os/exec"
 )
 
 var errLocked = errors.New("locked by another process")
 
 // errNoSocket says why there are no sockets: Windows has them, but does not say whose
 // the other end is, and what a server can do is not for every user of the machine.
-var errNoSocket = errors.New("--socket is not available on Windows, which does not say whose the other end of a socket is")
+var errNoSocket = errors.New("hosts cannot share a run on Windows: it does not say whose the other end of a socket is")
 
 func lockSocket(string) (*os.File, error) { return nil, errNoSocket }
 
 func listenPrivately(string) (*net.UnixListener, error) { return nil, errNoSocket }
 
 func checkPeer(*net.UnixConn) error { return errNoSocket }
+
+func checkPrivate(string) error { return errNoSocket }
+
+func openPrivate(string) (*os.File, error) { return nil, errNoSocket }
+
+func detach(*exec.Cmd) {}
+
+func inherited(string) (lock, ready *os.File, err error) { return nil, nil, errNoSocket }

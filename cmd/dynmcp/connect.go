@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// connectFlags say which run a host shares.
+type connectFlags struct {
+	configFlags
+	socket string
+	idle   time.Duration
+	level  string
+}
+
+// connectCommand serves one host from a run that others share.
+func connectCommand() *cobra.Command {
+	var flags connectFlags
+	cmd := &cobra.Command{
+		Use:   "connect [--socket PATH]",
+		Short: "Serve a host from a run that others share",
+		Long: `Serve a host on stdin and stdout from a run that it shares with the other hosts of the
+same user and the same config. If there is none, it is started, and ends by itself when
+no host has been connected for a while.
+
+Without --socket hosts share a run if they have the same config, PATH, home and
+proxies, and the same values of the environment variables that the config names.
+The run works in the directory of the config.`,
+		Example: `  dynmcp connect -c mcp.json
+  dynmcp connect --socket /run/user/1000/mcp.sock`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := logger(os.Stderr, flags.level)
+			if err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), endSignals(os.Interrupt)...)
+			defer stop()
+			context.AfterFunc(ctx, stop) // the second signal ends us at once
+			relay, err := flags.connect(ctx, log)
+			if err != nil {
+				return err
+			}
+			return relay.run(ctx, os.Stdin, os.Stdout)
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().StringVar(&flags.socket, "socket", "", "the unix `socket` of the run (default: one below $XDG_RUNTIME_DIR, by config and environment)")
+	cmd.Flags().DurationVar(&flags.idle, "idle", 10*time.Minute, "a run that is started for this ends when no host has been connected for this long; 0 is never")
+	cmd.Flags().StringVar(&flags.level, "log-level", "info", "what to log, and what a run that is started for this logs beside its socket: debug, info, warn or error")
+	completeValues(cmd, map[string][]string{"log-level": {"debug", "info", "warn", "error"}})
+	return cmd
+}
+
+// The times that connecting may take.
+const (
+	maxConnect   = 60 * time.Second      // until there is a run and it has admitted us
+	connectPause = 10 * time.Millisecond // while another starts it
+)
+
+// connect returns a connection to the run, which it starts if there is none.
+func (f *connectFlags) connect(ctx context.Context, log *slog.Logger) (*relay, error) {
+	path := f.socket
+	if path == "" {
+		var err error
+		if path, err = f.sharedSocket(); err != nil {
+			return nil, err
+		}
+	}
+	path, err := filepath.Abs(path)
+	if err == nil {
+		err = checkSocketPath(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, maxConnect)
+	defer cancel()
+	for {
+		r, err := dialSocket(ctx, path)
+		if err == nil {
+			if r.version != version {
+				log.Info("the run that hosts share is of another version; it ends when no host is connected", "its", r.version, "ours", version)
+			}
+			return r, nil
+		}
+		if !isAbsent(err) {
+			return nil, err
+		}
+		switch err := f.startShared(path, log); {
+		case err == nil:
+			continue
+		case !errors.Is(err, errLocked):
+			return nil, err
+		}
+		select { // for who starts it, or for one that ends
+		case <-time.After(connectPause):
+		case <-ctx.Done():
+			return nil, hinted(fmt.Errorf("%s is held by a dynmcp that admits nobody", path), "see %s.log; fuser %s.lock names its process", path, path)
+		}
+	}
+}

@@ -1,0 +1,329 @@
+//go:build unix
+
+package main_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"dynmcp/internal/mcptest"
+)
+
+// A sharing is the surroundings that hosts of one user have in common.
+type sharing struct {
+	t      *testing.T
+	dir    string // $XDG_RUNTIME_DIR
+	home   string
+	config string
+}
+
+func newSharing(t *testing.T, entries ...entry) *sharing {
+	t.Helper()
+	s := &sharing{t: t, dir: filepath.Dir(socketPath(t)), home: t.TempDir(), config: mcptest.Config(t, document(entries))}
+	t.Cleanup(func() {
+		for _, log := range s.glob("*.log") {
+			if text, _ := os.ReadFile(log); strings.Contains(string(text), "WARNING: DATA RACE") || strings.Contains(string(text), "msg=panic") {
+				t.Errorf("the run that was shared:\n%s", text)
+			}
+		}
+	})
+	return s
+}
+
+func (s *sharing) glob(pattern string) []string {
+	s.t.Helper()
+	found, err := filepath.Glob(filepath.Join(s.dir, "dynmcp", pattern))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return found
+}
+
+// start starts a host of the user, with these variables besides and further arguments.
+func (s *sharing) start(variables []string, args ...string) *mcptest.Host {
+	s.t.Helper()
+	args = append([]string{mcptest.Dynmcp(s.t), "connect", "-c", s.config, "--idle", "20m"}, args...)
+	variables = append([]string{"XDG_RUNTIME_DIR=" + s.dir, "HOME=" + s.home}, variables...)
+	// The run that is shared has the marker of the host that it was started for.
+	return mcptest.Start(s.t, mcptest.HostOptions{Args: args, Env: variables, Lingers: true})
+}
+
+func (s *sharing) greet(variables []string, args ...string) *mcptest.Host {
+	s.t.Helper()
+	host := s.start(variables, args...)
+	host.Initialize(handshake, nil)
+	return host
+}
+
+// pid is the process of the one run that is shared.
+func (s *sharing) pid() int {
+	s.t.Helper()
+	sockets := s.glob("*.sock")
+	if len(sockets) != 1 {
+		s.t.Fatalf("there are sockets %q", sockets)
+	}
+	conn, err := net.Dial("unix", sockets[0])
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer conn.Close()
+	var pid int
+	m := mcptest.Talk(s.t, conn, nil).WaitMethod("notifications/dynmcp/ready", 1)
+	if _, err := fmt.Sscan(string(m.Member("pid")), &pid); err != nil {
+		s.t.Fatal(err)
+	}
+	return pid
+}
+
+// Five hosts start at the same moment, where nothing runs: one of them starts what all
+// of them use.
+func TestHostsThatConnectAtOnceShareOneRun(t *testing.T) {
+	t.Parallel()
+	e := fake(t, "alpha")
+	shared := newSharing(t, e)
+	hosts := make([]*mcptest.Host, 5)
+	for i := range hosts {
+		hosts[i] = shared.start(nil)
+	}
+	var talking sync.WaitGroup
+	for i, host := range hosts {
+		talking.Go(func() {
+			host.Initialize(handshake, nil)
+			for n := range 20 {
+				input := fmt.Sprintf(`{"host":%d,"n":%d}`, i, n)
+				if got := use(host, "alpha/echo", input).Text(); got != input {
+					t.Errorf("got %s, want %s", got, input)
+				}
+			}
+		})
+	}
+	talking.Wait()
+	if got := e.Count("start"); got != 1 {
+		t.Errorf("the server was started %d times", got)
+	}
+	if got := shared.glob("*.sock"); len(got) != 1 {
+		t.Errorf("there are sockets %q", got)
+	}
+}
+
+// What a host sends and gets is what it would on the stdin and stdout of a run of its
+// own: large, broken, with any id.
+func TestConnectPassesEverything(t *testing.T) {
+	t.Parallel()
+	shared := newSharing(t, fake(t, "alpha"))
+	host := shared.greet(nil)
+	large := fmt.Sprintf(`{"text":%q}`, strings.Repeat("x", 5<<20))
+	if got := use(host, "alpha/echo", large).Text(); got != large {
+		t.Errorf("got %d bytes, want %d", len(got), len(large))
+	}
+	host.Send(`{"jsonrpc":"2.0","id":"broken",]`)
+	host.WaitFor(func(m mcptest.Message) bool { return m.Error != nil && strings.Contains(m.Raw, "-32700") })
+	if m := host.CallRaw(`"a string"`, "ping", nil); string(m.ID) != `"a string"` {
+		t.Errorf("got %s", m.Raw)
+	}
+}
+
+func TestConnectAnswersWhatWasSentBeforeTheEnd(t *testing.T) {
+	t.Parallel()
+	e := fake(t, "alpha")
+	for _, end := range []string{"EOF", "SIGTERM"} {
+		t.Run(end, func(t *testing.T) {
+			t.Parallel()
+			host := newSharing(t, e).greet(nil)
+			calls := make([]*mcptest.Pending, 10)
+			for i := range calls {
+				calls[i] = host.Go("tools/call", useParams("alpha/echo", fmt.Sprintf(`{"n":%d}`, i)))
+			}
+			if end == "EOF" {
+				host.CloseStdin()
+			} else {
+				calls[len(calls)-1].Wait() // by then all were read
+				host.Signal(syscall.SIGTERM)
+			}
+			for i, call := range calls {
+				if got, want := call.Wait().Text(), fmt.Sprintf(`{"n":%d}`, i); got != want {
+					t.Errorf("got %s, want %s", got, want)
+				}
+			}
+			if code := host.Wait(); code != 0 {
+				t.Errorf("got exit status %d\n%s", code, host.Stderr())
+			}
+		})
+	}
+}
+
+// The run is killed while it works: each call in flight is answered, the host sees the
+// end, no process of a server is left, and the next host starts another run.
+func TestRunThatIsKilledUnderItsHosts(t *testing.T) {
+	t.Parallel()
+	e := fake(t, "alpha", "-fault", "double-fork")
+	shared := newSharing(t, e)
+	first := shared.greet(nil)
+	calls := []*mcptest.Pending{
+		first.GoRaw(`"a"`, "tools/call", useParams("alpha/sleep", `{"ms":600000}`)),
+		first.GoRaw(`17`, "tools/call", useParams("alpha/sleep", `{"ms":600000}`)),
+	}
+	e.WaitFor("call sleep", 2)
+	if err := syscall.Kill(shared.pid(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for _, call := range calls {
+		contains(t, call.Wait().Raw, "the dynmcp that served this host has ended", `"outcome":"unknown"`)
+	}
+	first.WaitEnd()
+	if code := first.Wait(); code != 1 {
+		t.Errorf("got exit status %d", code)
+	}
+	contains(t, first.Stderr(), "the dynmcp that served this host has ended", "hint: restart")
+	mcptest.WaitVanished(t, first.Marker())
+	next := shared.greet(nil)
+	if got := use(next, "alpha/echo", `{"n":1}`).Text(); got != `{"n":1}` {
+		t.Errorf("got %s", got)
+	}
+}
+
+// A host that is killed takes along what it has asked for, and nothing of the others.
+func TestHostThatIsKilledLeavesTheOthers(t *testing.T) {
+	t.Parallel()
+	e := fake(t, "alpha")
+	shared := newSharing(t, e)
+	first, second := shared.greet(nil), shared.greet(nil)
+	first.Go("tools/call", useParams("alpha/sleep", `{"ms":600000}`))
+	e.WaitFor("call sleep", 1)
+	first.Kill()
+	e.WaitFor("cancelled", 1)
+	if got := use(second, "alpha/echo", `{"n":1}`).Text(); got != `{"n":1}` {
+		t.Errorf("got %s", got)
+	}
+	if got := e.Count("start"); got != 1 {
+		t.Errorf("the server was started %d times", got)
+	}
+}
+
+// Hosts whose environment matters differently to the config do not share.
+func TestWhoSharesARun(t *testing.T) {
+	t.Parallel()
+	shared := newSharing(t, fake(t, "alpha").with("env", map[string]string{"ACCOUNT": "${ACCOUNT:-nobody}"}))
+	shared.greet([]string{"ACCOUNT=ann", "TERM_SESSION_ID=1"})
+	shared.greet([]string{"ACCOUNT=ann", "TERM_SESSION_ID=2"})
+	if got := shared.glob("*.sock"); len(got) != 1 {
+		t.Errorf("of two that differ in what does not matter there are sockets %q", got)
+	}
+	bob := shared.greet([]string{"ACCOUNT=bob"})
+	if got := shared.glob("*.sock"); len(got) != 2 {
+		t.Errorf("of two accounts there are sockets %q", got)
+	}
+	if got := use(bob, "alpha/env", `{"name":"ACCOUNT"}`).Text(); !strings.Contains(got, "bob") {
+		t.Errorf("bob's server has the account %q", got)
+	}
+	shared.greet([]string{"PATH=/nowhere:" + os.Getenv("PATH")})
+	if got := shared.glob("*.sock"); len(got) != 3 {
+		t.Errorf("with another PATH there are sockets %q", got)
+	}
+	named := socketPath(t)
+	shared.greet([]string{"ACCOUNT=ann"}, "--socket", named)
+	cy := shared.greet([]string{"ACCOUNT=cy"}, "--socket", named)
+	if got := use(cy, "alpha/env", `{"name":"ACCOUNT"}`).Text(); !strings.Contains(got, "ann") {
+		t.Errorf("on a socket by name the first host's environment holds, got %q", got)
+	}
+}
+
+// A run whose program was replaced ends as soon as nobody uses it, long before it would
+// have been idle for too long.
+func TestRunEndsWhenItsProgramIsReplaced(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "dynmcp")
+	install := func() {
+		t.Helper()
+		text, err := os.ReadFile(mcptest.Dynmcp(t))
+		if err == nil {
+			err = os.WriteFile(program+".new", text, 0o700)
+		}
+		if err == nil {
+			err = os.Rename(program+".new", program)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	install()
+	e := fake(t, "alpha")
+	shared := newSharing(t, e)
+	run := func() *mcptest.Host {
+		t.Helper()
+		host := mcptest.Start(t, mcptest.HostOptions{
+			Args: []string{program, "connect", "-c", shared.config, "--idle", "20m"},
+			Env:  []string{"XDG_RUNTIME_DIR=" + shared.dir, "HOME=" + shared.home}, Lingers: true,
+		})
+		host.Initialize(handshake, nil)
+		return host
+	}
+	first := run()
+	pid := shared.pid()
+	install()
+	second := run() // while it is used it stays
+	if got := shared.pid(); got != pid {
+		t.Errorf("there is another run")
+	}
+	first.CloseStdin()
+	first.Wait()
+	second.CloseStdin()
+	second.Wait()
+	mcptest.WaitGone(t, pid)
+	third := run()
+	if got := use(third, "alpha/echo", `{"n":1}`).Text(); got != `{"n":1}` {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestConnectThatCannotBe(t *testing.T) {
+	t.Parallel()
+	good, bad := newSharing(t, fake(t, "alpha")), newSharing(t)
+	other := socketPath(t)
+	listener, err := net.Listen("unix", other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(conn, "{\"jsonrpc\":\"2.0\",\"method\":\"hello\"}\n")
+			conn.Close()
+		}
+	}()
+	open := filepath.Join(filepath.Dir(socketPath(t)), "open")
+	if err := os.MkdirAll(filepath.Join(open, "dynmcp"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Join(open, "dynmcp"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		sharing *sharing
+		args    []string
+		dir     string
+		want    string
+	}{
+		{bad, nil, bad.dir, "there is no server in it"},
+		{good, []string{"-c", "missing.json"}, good.dir, "Config file not found"},
+		{good, []string{"--socket", other}, good.dir, "is served by another program"},
+		{good, []string{"--socket", good.config}, good.dir, "exists and is no socket"},
+		{good, nil, open, "is open to other users"},
+		{good, nil, filepath.Join(good.dir, "none"), "name a socket with --socket"},
+		{good, []string{"--socket", filepath.Join(good.dir, strings.Repeat("x", 100))}, good.dir, "may have 103 bytes"},
+	} {
+		args := append([]string{"connect", "-c", test.sharing.config}, test.args...)
+		contains(t, fails(t, mcptest.HostOptions{Args: args, Env: []string{"XDG_RUNTIME_DIR=" + test.dir}}), test.want)
+	}
+}
