@@ -17,12 +17,12 @@ type batch struct {
 }
 
 // handleBatch handles the messages of a batch as if each had come by itself.
-func (s *Session) handleBatch(raw []byte) {
+func (s *Session) handleBatch(raw []byte, via any) {
 	s.mu.Lock()
 	version := s.version
 	s.mu.Unlock()
 	if version != batchVersion {
-		s.reject(nil, nil, wire.CodeInvalidRequest, "a batch is part of protocol version "+batchVersion+" only")
+		s.reject(nil, via, nil, wire.CodeInvalidRequest, "a batch is part of protocol version "+batchVersion+" only")
 		return
 	}
 	b, empty := &batch{left: 1}, true
@@ -35,12 +35,12 @@ func (s *Session) handleBatch(raw []byte) {
 			s.mu.Unlock()
 		}
 		if err != nil {
-			s.reject(b, m.ID, wire.CodeInvalidRequest, err.Error())
+			s.reject(b, via, m.ID, wire.CodeInvalidRequest, err.Error())
 			continue
 		}
 		switch {
 		case m.IsRequest():
-			s.handleRequest(m, b)
+			s.handleRequest(m, b, via)
 		case m.IsNotification():
 			s.handleNotification(m)
 		default:
@@ -48,21 +48,21 @@ func (s *Session) handleBatch(raw []byte) {
 		}
 	}
 	if empty {
-		s.reject(nil, nil, wire.CodeInvalidRequest, "the batch is empty")
+		s.reject(nil, via, nil, wire.CodeInvalidRequest, "the batch is empty")
 		return
 	}
-	s.writeAnswer(nil, b, nil)
+	s.writeAnswer(&Request{Via: via}, b, nil)
 }
 
-// addLocked takes one answer, or that there is none, and returns all of them
-// when it was the last; nil where the host gets nothing.
-func (b *batch) addLocked(parts [][]byte) [][]byte {
+// addLocked takes one answer, or that there is none, and reports whether it was the
+// last: then it returns all of them, nil where the host gets nothing.
+func (b *batch) addLocked(parts [][]byte) (all [][]byte, last bool) {
 	if parts != nil {
 		b.answers = append(b.answers, bytes.Join(parts, nil))
 	}
 	b.left--
 	if b.left > 0 || len(b.answers) == 0 {
-		return nil
+		return nil, b.left == 0
 	}
-	return [][]byte{{'['}, bytes.Join(b.answers, []byte{','}), {']'}}
+	return [][]byte{{'['}, bytes.Join(b.answers, []byte{','}), {']'}}, true
 }

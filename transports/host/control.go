@@ -57,6 +57,9 @@ type controlConn struct {
 	more    chan struct{} // holds one token while the queue may hold messages
 	waiting atomic.Int64  // how many it holds
 
+	connecting sync.Once          // with the first message, which many a session over HTTP never has
+	sdk        *mcp.ServerSession // set by connecting
+
 	mu       sync.Mutex
 	queue    []jsonrpc.Message // what the SDK has not read yet
 	lastID   int64
@@ -128,6 +131,15 @@ func (c *controlConn) Write(_ context.Context, message jsonrpc.Message) error {
 	return nil
 }
 
+// end closes the connection and waits for the server, if it ever had a message.
+func (c *controlConn) end() {
+	c.Close()
+	c.connecting.Do(func() {})
+	if c.sdk != nil {
+		_ = c.sdk.Wait() // ends with the connection we closed
+	}
+}
+
 func (c *controlConn) request(r *Request) {
 	c.mu.Lock()
 	c.lastID++
@@ -157,6 +169,15 @@ func (c *controlConn) pass(m jsonrpc.Message) bool {
 	case <-c.closed:
 		return false
 	default:
+	}
+	c.connecting.Do(func() {
+		var err error
+		if c.sdk, err = c.session.opts.Control.Connect(context.Background(), c, nil); err != nil {
+			c.session.log.Error("the control plane does not start", "err", err)
+		}
+	})
+	if c.sdk == nil {
+		return false
 	}
 	c.mu.Lock()
 	c.queue = append(c.queue, m)

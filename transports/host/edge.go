@@ -10,6 +10,9 @@ type Edge interface {
 	// nil where there is none. The error is wire.ErrFull where the message was
 	// dropped because the host reads too slowly, any other where the host is gone.
 	Write(about *Request, class Class, parts ...[]byte) error
+	// Drop says that a request is not answered, because its host cancelled it or
+	// we end: nothing more is written about it. Like Write it must not block.
+	Drop(about *Request)
 	// AwaitRoom blocks while so much waits for the host that nobody should bring
 	// more. An edge that ends the sessions of slow hosts instead returns at once.
 	AwaitRoom()

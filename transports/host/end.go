@@ -40,10 +40,7 @@ func (s *Session) End(ctx context.Context) {
 	s.abandon(func(*Request) bool { return true })
 	s.writing.Wait()
 
-	s.control.Close()
-	if s.sdk != nil {
-		_ = s.sdk.Wait() // ends with the connection we closed
-	}
+	s.control.end()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.dropped > 0 {

@@ -144,5 +144,5 @@ func (s *Session) cancelled(params json.RawMessage) {
 	if r.sdkID != 0 {
 		s.control.notify("notifications/cancelled", fmt.Appendf(nil, `{"requestId":%d}`, r.sdkID))
 	}
-	s.writeAnswer(nil, r.batch, nil)
+	s.writeAnswer(r, r.batch, nil)
 }

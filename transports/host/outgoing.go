@@ -16,16 +16,22 @@ type heldMessage struct {
 }
 
 // writeAnswer writes an answer, or takes it into the answer of its batch; nil
-// parts are that there is none. r is nil where there is no request any more.
+// parts are that there is none.
 func (s *Session) writeAnswer(r *Request, b *batch, parts [][]byte) {
 	if b != nil {
 		s.mu.Lock()
-		parts = b.addLocked(parts)
+		all, last := b.addLocked(parts)
 		s.mu.Unlock()
+		if !last {
+			return
+		}
+		parts = all
 	}
-	if parts != nil {
-		_ = s.write(r, Response, parts) // is never dropped
+	if parts == nil {
+		s.edge.Drop(r)
+		return
 	}
+	_ = s.write(r, Response, parts) // is never dropped
 }
 
 // write sends a message, or keeps it until the answer to initialize is out.

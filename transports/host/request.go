@@ -20,6 +20,7 @@ type Request struct {
 	Meta    json.RawMessage // the _meta of Params, nil where there is none
 	Era     transports.Era  // which one it was made in
 	Peer    transports.Peer // the host, for what belongs to this request
+	Via     any             // what the edge gave to Session.Receive with it
 
 	Repeated bool // after a login that somebody had just made
 	NoOffer  bool // of a login: its host had one for it already

@@ -2,7 +2,6 @@ package host
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,7 +44,6 @@ type Session struct {
 	opts    Options
 	log     *slog.Logger
 	control *controlConn
-	sdk     *mcp.ServerSession
 	over    chan struct{} // closed when the host says nothing more
 
 	respond func(*Request, json.RawMessage, error) // answer, made once
@@ -69,7 +67,7 @@ type Session struct {
 }
 
 // NewSession returns the session of a host that edge reaches. id names it to
-// the SDK. Begin comes next, End must be called.
+// the SDK. End must be called.
 func NewSession(id string, edge Edge, opts Options) *Session {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -92,23 +90,18 @@ func NewSession(id string, edge Edge, opts Options) *Session {
 // ID returns the name given to NewSession.
 func (s *Session) ID() string { return s.id }
 
-// Begin connects the control plane.
-func (s *Session) Begin(ctx context.Context) (err error) {
-	s.sdk, err = s.opts.Control.Connect(ctx, s.control, nil)
-	return err
-}
-
 // Receive handles one message of the host. It is called in the order of the
 // wire, by one goroutine at a time, and does not block. A panic is logged, and
 // answered where it was a request's; the session goes on. The bytes of a tools/call
-// are lent to it, those of any other message are its own.
-func (s *Session) Receive(m wire.Message) {
+// are lent to it, those of any other message are its own. via is the edge's own: it
+// is Request.Via of the requests in the message.
+func (s *Session) Receive(m wire.Message, via any) {
 	s.noteEarly(len(m.Raw))
 	switch {
 	case len(m.Raw) > 0 && m.Raw[0] == '[':
-		s.handleBatch(m.Raw)
+		s.handleBatch(m.Raw, via)
 	case m.IsRequest():
-		s.handleRequest(m, nil)
+		s.handleRequest(m, nil, via)
 	case m.IsNotification():
 		s.handleNotification(m)
 	default:
@@ -138,23 +131,23 @@ func (s *Session) ReceiveFault(fault *wire.Fault, m wire.Message) {
 	case fault.TooBig:
 		id, code = fault.Asks(), wire.CodeInvalidRequest
 	}
-	s.reject(nil, id, code, fault.Err.Error())
+	s.reject(nil, nil, id, code, fault.Err.Error())
 }
 
 // reject answers a request that is not taken; an id that is none is null.
-func (s *Session) reject(b *batch, id []byte, code int64, text string) {
+func (s *Session) reject(b *batch, via any, id []byte, code int64, text string) {
 	if !wire.ValidID(id) {
 		id = nil
 	}
-	s.writeAnswer(nil, b, wire.Failure(id, &wire.Error{Code: code, Message: text}))
+	s.writeAnswer(&Request{Via: via}, b, wire.Failure(id, &wire.Error{Code: code, Message: text}))
 }
 
-func (s *Session) handleRequest(m wire.Message, b *batch) {
+func (s *Session) handleRequest(m wire.Message, b *batch, via any) {
 	if !wire.ValidID(m.ID) {
-		s.reject(b, nil, wire.CodeInvalidRequest, "a request's id must be a string or an integer")
+		s.reject(b, via, nil, wire.CodeInvalidRequest, "a request's id must be a string or an integer")
 		return
 	}
-	r := &Request{Method: m.Method, Params: m.Params, Outline: m.Outline, Meta: bytes.Clone(m.Outline.Get(m.Params, "_meta")), Respond: s.respond, session: s, batch: b}
+	r := &Request{Method: m.Method, Params: m.Params, Outline: m.Outline, Meta: bytes.Clone(m.Outline.Get(m.Params, "_meta")), Via: via, Respond: s.respond, session: s, batch: b}
 	r.ID = append(r.shortID[:0], m.ID...)
 	r.Peer = r
 	admitted := false

@@ -70,6 +70,9 @@ func (e *Stdio) Write(_ *Request, class Class, parts ...[]byte) error {
 	return err
 }
 
+// Drop implements Edge: on a stream nothing waits for an answer.
+func (e *Stdio) Drop(*Request) {}
+
 // AwaitRoom implements Edge.
 func (e *Stdio) AwaitRoom() {
 	if e.conn == nil {
@@ -89,10 +92,6 @@ func (e *Stdio) Serve(ctx context.Context, s *Session) error {
 	reading := make(chan struct{})
 	if e.conn != nil {
 		defer func() { e.conn.Close(); <-reading }()
-	}
-	if err := s.Begin(ctx); err != nil {
-		close(reading)
-		return errors.Join(err, e.out.Close())
 	}
 	go func() {
 		defer close(reading)
@@ -135,7 +134,7 @@ func (e *Stdio) read(s *Session) (err error) {
 			if m.Method != "tools/call" || m.ID == nil {
 				m = m.Own()
 			}
-			s.Receive(m)
+			s.Receive(m, nil)
 			// What is answered at once may be much as well. Asking takes a lock that
 			// upstreams' readers want: not for every message.
 			if n%8 == 0 && e.out.Waiting() > stdioMaxUnread {
