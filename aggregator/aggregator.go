@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"dynmcp/catalog"
 	"dynmcp/internal/redact"
 	"dynmcp/internal/wire"
@@ -61,6 +63,7 @@ type Aggregator struct {
 	peers     sync.Map  // *lazy.Upstream to its *peer
 	cork      wire.Cork // of all that hosts and upstreams send
 	sessions  *sessions
+	server    func() *mcp.Server // of the control plane, made when it is first needed
 	startup   startup
 	snapshots snapshots
 	sealer    sealer      // of the states of parked calls
@@ -97,6 +100,7 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 	if a.sealer, err = newSealer(); err != nil {
 		return nil, err
 	}
+	a.server = sync.OnceValue(a.newServer)
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())
 	a.set = lazy.NewSet(lazy.Options{Load: a.load, Changed: a.upstreamChanged, Logger: a.log})
 	st, err := a.newState(cfg)
@@ -128,14 +132,7 @@ func (a *Aggregator) serveLines(ctx context.Context, edge *host.Stdio) error {
 	defer context.AfterFunc(a.ctx, cancel)()
 	s := a.sessions.open(principal{})
 	defer a.endSession(s)
-	conversation := host.NewSession(s.id, edge, host.Options{
-		Control:            a.server(),
-		HandleRequest:      func(r *host.Request) { a.handle(s, r) },
-		HandleNotification: func(method string, params json.RawMessage) { a.handleNotification(s, method, params) },
-		Busy:               a.anyLoading,
-		Logger:             a.log,
-	})
-	a.sessions.attach(s, conversation)
+	conversation := a.converse(s, edge)
 	if a.config().SingleWrap || a.opts.Strict {
 		a.startEager(true)
 	}
@@ -145,6 +142,62 @@ func (a *Aggregator) serveLines(ctx context.Context, edge *host.Stdio) error {
 		return fatal
 	}
 	return err
+}
+
+// Open begins the session of a host that edge reaches, one of many: of a user, who
+// is told apart from others by name. end ends it, as Session.End does. It is for
+// edges that many hosts share; the others call Serve.
+func (a *Aggregator) Open(edge host.Edge, user string) (conversation *host.Session, end func(context.Context)) {
+	s := a.sessions.open(principal{user})
+	s.shares = true
+	conversation = a.converse(s, edge)
+	return conversation, func(ctx context.Context) {
+		defer a.endSession(s)
+		conversation.End(ctx)
+	}
+}
+
+// converse connects a session with its host.
+func (a *Aggregator) converse(s *session, edge host.Edge) *host.Session {
+	conversation := host.NewSession(s.id, edge, host.Options{
+		Control:            a.server(),
+		HandleRequest:      func(r *host.Request) { a.handle(s, r) },
+		HandleNotification: func(method string, params json.RawMessage) { a.handleNotification(s, method, params) },
+		Busy:               a.anyLoading,
+		Logger:             a.log,
+	})
+	a.sessions.attach(s, conversation)
+	return conversation
+}
+
+// ableToAll is what a run that many hosts share declares to upstreams: all that a
+// host may be able to do. What the host of a call is not able to do is refused when
+// it is asked.
+const ableToAll = `{"roots":{"listChanged":true},"sampling":{"tools":{}},"elicitation":{"form":{},"url":{}}}`
+
+// StartShared readies a run that many hosts share: upstreams that are not lazy start
+// at once, and all are told of whatever a host may be able to do. One that speaks
+// both eras is spoken to in the stateless one, where what it says and asks belongs to
+// a call, and so to one host.
+func (a *Aggregator) StartShared() {
+	a.sessions.declareFirst(declaration{capabilities: json.RawMessage(ableToAll), era: transports.Stateless})
+	a.startEager(true)
+}
+
+// While returns a context that ends with ctx, and when the run ends because an
+// upstream failed that it cannot do without. Err says which.
+func (a *Aggregator) While(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	context.AfterFunc(a.ctx, cancel)
+	return ctx
+}
+
+// Err returns the *FatalError that ended the run, nil if none did.
+func (a *Aggregator) Err() error {
+	if fatal := new(FatalError); errors.As(context.Cause(a.ctx), &fatal) {
+		return fatal
+	}
+	return nil
 }
 
 // A FatalError ends a run: an upstream that it cannot do without failed.
@@ -164,18 +217,26 @@ func (a *Aggregator) config() *schema.Config { return a.state.Load().cfg }
 
 // endSession drops what only this session wanted of upstreams.
 func (a *Aggregator) endSession(s *session) {
-	before := a.sessions.verboseLevel()
-	a.sessions.remove(s)
-	a.parked.dropOf(s)
+	if s.logLevel().params == nil {
+		a.sessions.remove(s)
+	} else {
+		before := a.sessions.verboseLevel()
+		a.sessions.remove(s)
+		if verbose := a.sessions.verboseLevel(); verbose.severity != before.severity {
+			a.spawn(func() { a.sendLevel(a.ctx, verbose, a.connections()...) })
+		}
+	}
 	s.endOffers()
-	if verbose := a.sessions.verboseLevel(); verbose.severity != before.severity {
-		a.spawn(func() { a.sendLevel(a.ctx, verbose, a.connections()...) })
+	if !s.shares || s.declaration().era == transports.Handshake {
+		a.parked.dropOf(s) // else the request that takes it up has a session of its own
 	}
 	s.mu.Lock()
 	uris := s.subscribed
 	s.subscribed = map[string]bool{}
 	s.mu.Unlock()
-	a.dropSubscriptions(uris)
+	if len(uris) > 0 {
+		a.dropSubscriptions(uris)
+	}
 }
 
 // single returns the upstream of single-wrap mode, nil in config mode.

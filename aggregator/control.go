@@ -27,9 +27,9 @@ type rawResult struct {
 // MarshalJSON implements json.Marshaler.
 func (r *rawResult) MarshalJSON() ([]byte, error) { return r.raw, nil }
 
-// server returns the SDK server for one host. It negotiates versions and
+// newServer returns the SDK server of all sessions. It negotiates versions and
 // checks messages; what is answered comes from our middleware.
-func (a *Aggregator) server() *mcp.Server {
+func (a *Aggregator) newServer() *mcp.Server {
 	srv := mcp.NewServer(&mcp.Implementation{Name: "dynmcp", Version: a.opts.Version}, &mcp.ServerOptions{
 		// The SDK only logs what it was asked to do, which we know.
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),

@@ -20,6 +20,7 @@ type principal struct{ name string }
 type session struct {
 	id        string
 	principal principal
+	shares    bool            // it is one of many: an upstream's question that belongs to no call is not for it
 	peer      transports.Peer // the host
 
 	mu          sync.Mutex
@@ -143,7 +144,11 @@ func (ss *sessions) declare(s *session, capabilities json.RawMessage, era transp
 	}
 	d := s.declared
 	s.mu.Unlock()
+	ss.declareFirst(d)
+}
 
+// declareFirst makes d what upstreams are told of hosts, unless something is.
+func (ss *sessions) declareFirst(d declaration) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	if !ss.known {

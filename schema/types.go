@@ -123,7 +123,7 @@ type Document struct {
 	// How the catalogue of tools is shown and kept.
 	Catalog Catalog `json:"catalog" example:"{max_chars: 4096}"`
 	// How dynmcp is reached over HTTP.
-	Gateway Gateway `json:"gateway" later:"true" example:"{listen: \"127.0.0.1:8080\"}"`
+	Gateway Gateway `json:"gateway" example:"{listen: \"127.0.0.1:8080\"}"`
 	// The host that dynmcp serves, where it is not told rightly by the name that it gives itself: hosts differ in how long they wait and in what they read again.
 	Host string `json:"host" enum:"claude-code,codex,gemini-cli,opencode,other" example:"codex"`
 	// How long the first lists wait for servers that are still starting. Left out, it depends on the host: 5s for Claude Code, 500ms for Codex, 2s for others; 25s when direct is exposed.
@@ -309,13 +309,13 @@ type Catalog struct {
 
 // Gateway says how dynmcp is reached over HTTP.
 type Gateway struct {
-	// The address that serve --http listens on when it is given none. Plain dynmcp never listens.
+	// The address that dynmcp serve listens on when it is given none. Plain dynmcp never listens.
 	Listen string `json:"listen" example:"127.0.0.1:8080"`
 	// The address of the debug page; left out, there is none.
-	DebugListen string `json:"debug_listen" example:"127.0.0.1:8081"`
+	DebugListen string `json:"debug_listen" later:"true" example:"127.0.0.1:8081"`
 	// The bearer token that every request must carry; left out, requests from this machine need none.
 	Token string `json:"token" nonblank:"true" secret:"true" example:"${DYNMCP_TOKEN}"`
-	// The names and addresses that a request's Host may have.
+	// The names and addresses that a request's Host may have, beside the one that is listened on.
 	AllowedHosts []string `json:"allowed_hosts" default:"[localhost, 127.0.0.1, \"::1\"]" example:"[mcp.example.com]"`
 	// The origins of web pages that may send requests, exactly as browsers send them.
 	AllowedOrigins []string `json:"allowed_origins" default:"[]" example:"[\"https://app.example.com\"]"`

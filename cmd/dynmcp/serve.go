@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 // serveFlags say where a run that serves many hosts is reached.
 type serveFlags struct {
 	stdioFlags
+	httpFlags
 	socket  string
 	idle    time.Duration
 	inherit bool // dynmcp connect has started it
@@ -27,20 +29,22 @@ func serveCommand() *cobra.Command {
 	var flags serveFlags
 	var level string
 	cmd := &cobra.Command{
-		Use:   "serve --socket PATH",
+		Use:   "serve [--http ADDRESS] [--socket PATH]",
 		Short: "Serve many hosts from one run",
 		Long: `Serve many hosts from one run: every server of the config is started once, however
 many hosts use it.
 
 --socket makes a unix socket that only programs of the same user may connect to. It
-carries what stdin and stdout do, for dynmcp connect, which hosts start instead.`,
-		Example: `  dynmcp serve --socket /run/user/1000/mcp.sock -c mcp.json
+carries what stdin and stdout do, for dynmcp connect, which hosts start instead.
+
+--http serves hosts that speak HTTP, at /mcp all servers as one, at /mcp/NAME one
+server as itself. Without an address of its own it is where gateway.listen of the
+config says. What others than this machine reach needs --listen-public and a token.`,
+		Example: `  dynmcp serve --http 127.0.0.1:8080 -c mcp.json
+  dynmcp serve --socket /run/user/1000/mcp.sock -c mcp.json
   dynmcp connect --socket /run/user/1000/mcp.sock`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if flags.socket == "" {
-				return hinted(errors.New("serve needs to be told where it is reached"), "dynmcp serve --socket PATH; without a verb dynmcp serves one host on stdin and stdout")
-			}
 			out := io.Writer(os.Stderr)
 			if flags.inherit {
 				out = boundedLog{os.Stderr}
@@ -50,30 +54,51 @@ carries what stdin and stdout do, for dynmcp connect, which hosts start instead.
 				return err
 			}
 			from.strict = flags.strict
-			var lock, ready *os.File
-			if flags.inherit {
-				if lock, ready, err = inherited(flags.socket); err != nil {
+			var listening *socket
+			if flags.socket != "" {
+				var lock, ready *os.File
+				if flags.inherit {
+					if lock, ready, err = inherited(flags.socket); err != nil {
+						return err
+					}
+				}
+				if listening, err = listenSocket(flags.socket, lock, log); err != nil {
 					return err
 				}
+				defer listening.close()
+				listening.idle, listening.ready = flags.idle, ready
 			}
-			listening, err := listenSocket(flags.socket, lock, log)
-			if err != nil {
-				return err
-			}
-			defer listening.close()
-			listening.idle, listening.ready = flags.idle, ready
 			cfg, err := from.load()
 			if err != nil {
 				return err
 			}
+			if flags.address == "" && listening == nil {
+				flags.address = cfg.Gateway.Listen
+			}
+			if flags.address == "" && listening == nil {
+				return hinted(errors.New("serve needs to be told where it is reached"), "dynmcp serve --http 127.0.0.1:8080, or --socket PATH; without a verb dynmcp serves one host on stdin and stdout")
+			}
+			var web net.Listener
+			if flags.address != "" {
+				if web, err = flags.listen(cfg.Gateway); err != nil {
+					return err
+				}
+				defer web.Close()
+			}
 			return serveUntilEnd(cfg, &from, flags.stdioFlags, log, func(ctx context.Context, agg *aggregator.Aggregator) error {
 				edges, ctx := errgroup.WithContext(ctx)
-				edges.Go(func() error { return listening.serve(ctx, agg) })
+				if listening != nil {
+					edges.Go(func() error { return listening.serve(ctx, agg) })
+				}
+				if web != nil {
+					edges.Go(func() error { return serveHTTP(ctx, web, flags.httpFlags, cfg.Gateway, agg, log) })
+				}
 				return edges.Wait()
 			})
 		},
 	}
 	from.add(cmd)
+	flags.httpFlags.add(cmd)
 	cmd.Flags().StringVar(&flags.socket, "socket", "", "the unix `socket` on which hosts are served")
 	cmd.Flags().DurationVar(&flags.idle, "idle", 0, "end when no host has been connected for this long, or the program file was replaced; 0 is never")
 	cmd.Flags().BoolVar(&flags.inherit, "inherit", false, "")

@@ -1,0 +1,124 @@
+package gateway
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The principals of hosts that no identity provider vouches for.
+const (
+	anybody = "anybody" // no token is asked for
+	bearer  = "bearer"  // has the token of the config
+)
+
+// A denial is the answer to a request that is not served.
+type denial struct {
+	status int
+	code   int64 // of JSON-RPC
+	text   string
+	id     []byte // of the request that it answers, nil where that is not known
+}
+
+// hostAllowed reports whether a request is for a name or address of ours. A page
+// whose own name leads to us (DNS rebinding) has the browser send that name.
+func (g *Gateway) hostAllowed(r *http.Request) bool {
+	name, ok := hostName(r.Host)
+	return ok && slices.ContainsFunc(g.hosts, func(allowed string) bool { return allowed == name || allowed == strings.ToLower(r.Host) })
+}
+
+// hostName returns the name or address of a Host, in lower case and without port
+// and brackets.
+func hostName(host string) (string, bool) {
+	name := host
+	if strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") {
+		name = host[1 : len(host)-1]
+	} else if strings.Contains(host, ":") {
+		var port string
+		var err error
+		if name, port, err = net.SplitHostPort(host); err != nil {
+			return "", false
+		}
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+			return "", false
+		}
+	}
+	return strings.ToLower(name), name != ""
+}
+
+// originAllowed reports whether a request may come from where it comes from: no
+// page of the web, one of ours, or one that the config allows. origin is what CORS
+// headers say then, "" for nothing.
+func (g *Gateway) originAllowed(r *http.Request) (origin string, ok bool) {
+	switch origins := r.Header.Values("Origin"); len(origins) {
+	case 0:
+		switch r.Header.Get("Sec-Fetch-Site") {
+		case "", "none", "same-origin":
+			return "", true
+		}
+		return "", false // a browser that names no page asks for another site's
+	case 1:
+		origin = origins[0]
+	default:
+		return "", false
+	}
+	scheme := "http://"
+	if r.TLS != nil {
+		scheme = "https://"
+	}
+	return origin, origin == scheme+r.Host || slices.Contains(g.opts.AllowedOrigins, origin)
+}
+
+// allow answers a request that may not be served, and preflights, and reports
+// whether it goes on. Every route passes here first.
+func (g *Gateway) allow(w http.ResponseWriter, r *http.Request) (who string, ok bool) {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Add("Vary", "Origin")
+	if !g.hostAllowed(r) {
+		g.deny(w, denial{status: http.StatusForbidden, text: "this Host is not allowed here: add its name to gateway.allowed_hosts"})
+		return "", false
+	}
+	origin, ok := g.originAllowed(r)
+	if !ok {
+		g.deny(w, denial{status: http.StatusForbidden, text: "this Origin is not allowed here: add it to gateway.allowed_origins"})
+		return "", false
+	}
+	if origin != "" {
+		h := w.Header()
+		h.Set("Access-Control-Allow-Origin", origin)
+		h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS")
+		h.Set("Access-Control-Allow-Headers", "Content-Type, Authorization, Accept, Last-Event-ID, Mcp-Session-Id, MCP-Protocol-Version, Mcp-Method, Mcp-Name")
+		h.Set("Access-Control-Expose-Headers", "Mcp-Session-Id, WWW-Authenticate")
+		if r.Method == http.MethodOptions {
+			// Names of headers for arguments (Mcp-Param-…) cannot be known.
+			if asked := r.Header.Get("Access-Control-Request-Headers"); asked != "" {
+				h.Set("Access-Control-Allow-Headers", asked)
+			}
+		}
+	}
+	if r.Method == http.MethodOptions {
+		w.Header().Set("Allow", "GET, POST, DELETE, OPTIONS")
+		w.WriteHeader(http.StatusOK)
+		return "", false
+	}
+	return g.authenticate(w, r)
+}
+
+// authenticate returns the principal of a request.
+func (g *Gateway) authenticate(w http.ResponseWriter, r *http.Request) (who string, ok bool) {
+	if g.opts.Token == "" {
+		return anybody, true
+	}
+	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	is, want := sha256.Sum256([]byte(strings.TrimSpace(given))), sha256.Sum256([]byte(g.opts.Token))
+	if strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(is[:], want[:]) == 1 {
+		return bearer, true
+	}
+	w.Header().Set("WWW-Authenticate", `Bearer realm="dynmcp"`)
+	g.deny(w, denial{status: http.StatusUnauthorized, text: "a bearer token is wanted: Authorization: Bearer …"})
+	return "", false
+}

@@ -1,0 +1,279 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"dynmcp/internal/wire"
+	"dynmcp/transports"
+	"dynmcp/transports/host"
+)
+
+// Options say what a gateway serves, and to whom.
+type Options struct {
+	// Open begins the session of a host that edge reaches: of that user, on all
+	// servers or on one. end ends it; what is in flight is answered first unless the
+	// edge says that the host is gone.
+	Open func(edge host.Edge, principal, namespace string) (s *host.Session, end func(context.Context))
+	// Health says how a server is; false is that there is none of that name.
+	Health func(namespace string) (Health, bool)
+
+	Token            string   // that requests have to carry, "" for none
+	AllowedHosts     []string // names and addresses, some with a port, in a request's Host
+	AllowedOrigins   []string // as browsers send them
+	MaxRequestBytes  int
+	MaxResponseBytes int
+	MaxConnections   int           // event streams of one namespace at once
+	SessionIdle      time.Duration // after which a session ends; 0 is never
+	Logger           *slog.Logger
+}
+
+// Health is how a server is.
+type Health struct {
+	Status string // "running", "connected" where it is remote, else "no subprocess"
+	PID    int    // 0 where there is none
+}
+
+// A Gateway serves hosts over HTTP.
+type Gateway struct {
+	opts     Options
+	log      *slog.Logger
+	hosts    []string // allowed, in lower case
+	sessions sessions
+	streams  counters      // open event streams, by namespace
+	running  counter       // requests that are worked on and will be answered
+	ending   chan struct{} // closed when no more is taken
+	doomed   chan *session // whose hosts do not read
+}
+
+// New returns a gateway.
+func New(opts Options) *Gateway {
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	g := &Gateway{opts: opts, log: opts.Logger, ending: make(chan struct{}), doomed: make(chan *session, 64)}
+	g.sessions.byID = map[string]*session{}
+	g.streams.open = map[string]int{}
+	for _, name := range opts.AllowedHosts {
+		g.hosts = append(g.hosts, strings.ToLower(strings.Trim(name, "[]")))
+	}
+	return g
+}
+
+// ServeHTTP implements http.Handler.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer func() {
+		p := recover()
+		switch {
+		case p == http.ErrAbortHandler:
+			panic(p)
+		case p != nil:
+			g.log.Error("panic", "panic", p, "stack", string(debug.Stack()))
+			g.deny(w, denial{status: http.StatusInternalServerError, code: wire.CodeInternal, text: fmt.Sprintf("internal error: %v", p)})
+		}
+	}()
+	who, ok := g.allow(w, r)
+	if !ok {
+		return
+	}
+	path := strings.TrimSuffix(r.URL.Path, "/")
+	switch first, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/"); {
+	case path == "/mcp":
+		g.serveMCP(w, r, who, "")
+	case first == "mcp":
+		namespace, below, _ := strings.Cut(rest, "/")
+		if _, known := g.opts.Health(namespace); !known {
+			g.notFound(w, namespace)
+			return
+		}
+		if below == "message" && r.Method == http.MethodPost {
+			g.message(w, r, who, namespace)
+			return
+		}
+		g.serveMCP(w, r, who, namespace) // what follows is ignored
+	case first == "health":
+		g.health(w, r, rest)
+	default:
+		g.deny(w, denial{status: http.StatusNotFound, text: "there is nothing here: /mcp, /mcp/{server} and /health are"})
+	}
+}
+
+// Limits of connections (faults.md, C12).
+const (
+	headerTimeout = 5 * time.Second
+	bodyTimeout   = 30 * time.Second // for all of a request's body
+	idleTimeout   = 2 * time.Minute  // between two requests
+	maxHeader     = 64 << 10
+	drainFor      = 10 * time.Second // what runs may take at the end
+	closeFor      = 3 * time.Second  // what was answered may take to be read
+)
+
+// Serve serves hosts until ctx ends, then what runs is finished, the rest answered
+// and every session ended, which takes 15 seconds at most. ln is closed.
+func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
+	server := &http.Server{
+		Handler:           g,
+		ReadHeaderTimeout: headerTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(g.log.Handler(), slog.LevelDebug),
+	}
+	reaping, stop := context.WithCancel(ctx)
+	defer stop()
+	var work sync.WaitGroup
+	work.Go(func() {
+		defer g.recovered()
+		g.reap(reaping)
+	})
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(ln) }()
+	var err error
+	select {
+	case err = <-served:
+		err = fmt.Errorf("http: %w", err)
+	case <-ctx.Done():
+	}
+	close(g.ending)
+	_ = ln.Close()
+	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainFor)
+	g.running.wait(draining)
+	cancel()
+	var ends sync.WaitGroup
+	for _, s := range g.allSessions() {
+		ends.Go(func() { g.drainSession(draining, s) })
+	}
+	ends.Wait()
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeFor)
+	defer cancel()
+	if server.Shutdown(closing) != nil {
+		_ = server.Close()
+	}
+	stop()
+	work.Wait()
+	return err
+}
+
+func (g *Gateway) recovered() {
+	if p := recover(); p != nil {
+		g.log.Error("panic", "panic", p, "stack", string(debug.Stack()))
+	}
+}
+
+// deny answers a request with an error, as JSON-RPC has them.
+func (g *Gateway) deny(w http.ResponseWriter, d denial) {
+	if d.code == 0 {
+		d.code = wire.CodeInvalidRequest
+	}
+	var body []byte
+	for _, part := range wire.Failure(d.id, &wire.Error{Code: d.code, Message: d.text}) {
+		body = append(body, part...)
+	}
+	writeJSON(w, d.status, body)
+}
+
+func (g *Gateway) notFound(w http.ResponseWriter, namespace string) {
+	g.deny(w, denial{status: http.StatusNotFound, text: fmt.Sprintf("unknown MCP server: %s", namespace)})
+}
+
+func (g *Gateway) overloaded(w http.ResponseWriter, text string) {
+	w.Header().Set("Retry-After", "5")
+	g.deny(w, denial{status: http.StatusServiceUnavailable, code: transports.CodeOverloaded, text: text})
+}
+
+func writeJSON(w http.ResponseWriter, status int, body []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the host may be gone
+}
+
+// A counter counts what goes on.
+type counter struct {
+	mu   sync.Mutex
+	n    int
+	none chan struct{} // closed when n is 0; nil while nobody waits
+}
+
+func (c *counter) add(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n += n; c.n == 0 && c.none != nil {
+		close(c.none)
+		c.none = nil
+	}
+}
+
+// wait waits until nothing goes on, or ctx ends.
+func (c *counter) wait(ctx context.Context) {
+	c.mu.Lock()
+	if c.n == 0 {
+		c.mu.Unlock()
+		return
+	}
+	if c.none == nil {
+		c.none = make(chan struct{})
+	}
+	none := c.none
+	c.mu.Unlock()
+	select {
+	case <-none:
+	case <-ctx.Done():
+	}
+}
+
+// counters count by name, up to a limit.
+type counters struct {
+	mu   sync.Mutex
+	open map[string]int
+}
+
+func (c *counters) enter(name string, limit int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open[name] >= limit {
+		return false
+	}
+	c.open[name]++
+	return true
+}
+
+func (c *counters) leave(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open[name]--; c.open[name] == 0 {
+		delete(c.open, name)
+	}
+}
+
+// Listen opens the address that hosts reach the gateway at. One that others than
+// this machine reach takes public, and a token: an open port is found.
+func Listen(address string, public, protected bool) (net.Listener, error) {
+	name, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("the address %q is not HOST:PORT: %w", address, err)
+	}
+	ip := net.ParseIP(name)
+	local := strings.EqualFold(name, "localhost") || ip != nil && ip.IsLoopback()
+	switch {
+	case local:
+	case !public:
+		return nil, &PublicError{Address: address}
+	case !protected:
+		return nil, errors.New("an address that other machines reach needs a token: --token, or gateway.token in the config")
+	}
+	return net.Listen("tcp", address)
+}
+
+// A PublicError says that an address is not only for this machine.
+type PublicError struct{ Address string }
+
+func (e *PublicError) Error() string {
+	return fmt.Sprintf("%s is reached by other machines, not only by this one", e.Address)
+}

@@ -1,0 +1,160 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"dynmcp/internal/wire"
+	"dynmcp/transports"
+)
+
+// wantsLegacy reports whether a GET asks for HTTP+SSE. The API that these routes
+// come from asks with the wrong header.
+func wantsLegacy(r *http.Request) bool {
+	for _, name := range []string{"Accept", "Content-Type"} {
+		if strings.Contains(strings.ToLower(strings.Join(r.Header.Values(name), ",")), "text/event-stream") {
+			return true
+		}
+	}
+	return false
+}
+
+// legacy is the stream of HTTP+SSE (MCP 2024-11-05, "Transports"), with an event
+// that shows that it lives.
+func (g *Gateway) legacy(w http.ResponseWriter, r *http.Request, who, namespace string) {
+	if !g.streams.enter(namespace, g.opts.MaxConnections) {
+		g.overloaded(w, "too many event streams are open for "+namespace)
+		return
+	}
+	defer g.streams.leave(namespace)
+	s := g.openSession(who, namespace, true)
+	if s == nil {
+		g.overloaded(w, "there are too many sessions")
+		return
+	}
+	defer g.endSession(s)
+	defer s.done()
+	carrier, before, _ := s.alone.carry(0)
+	response := eventStream(w)
+	response.pings = func() string {
+		return "event: ping\ndata: {\"time\":\"" + time.Now().UTC().Format(time.RFC3339) + "\"}\n\n"
+	}
+	if response.write("event: endpoint\ndata: /mcp/"+namespace+"/message?sessionId="+s.id+"\n\n", response.pings()) != nil {
+		return
+	}
+	response.serve(r.Context(), s.alone, carrier, before, s.gone)
+}
+
+// message handles a message of HTTP+SSE, whose answer comes on the stream, or one
+// that stands for itself.
+func (g *Gateway) message(w http.ResponseWriter, r *http.Request, who, namespace string) {
+	m, ok := g.read(w, r)
+	if !ok {
+		return
+	}
+	if !r.URL.Query().Has("sessionId") {
+		g.once(w, r, who, namespace, m)
+		return
+	}
+	s := g.sessionOf(r.URL.Query().Get("sessionId"), who, namespace)
+	if s == nil || s.alone.ids {
+		if s != nil {
+			s.done()
+		}
+		g.deny(w, denial{status: http.StatusNotFound, text: "there is no such session, or no longer", id: m.ID})
+		return
+	}
+	defer s.done()
+	s.receive(m, nil)
+	w.WriteHeader(http.StatusAccepted)
+}
+
+// once answers a request that needs no handshake, in the response: a session is
+// made for it.
+func (g *Gateway) once(w http.ResponseWriter, r *http.Request, who, namespace string, m wire.Message) {
+	switch {
+	case m.Raw[0] == '[':
+		g.deny(w, denial{status: http.StatusBadRequest, text: "a batch takes a session"})
+		return
+	case !m.IsRequest():
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	if !g.begin(w, m.ID) {
+		return
+	}
+	defer g.running.add(-1)
+	e := &exchange{newStream(g.opts.MaxResponseBytes), make(chan struct{})}
+	e.only = true
+	talk, end := g.opts.Open(e, who, namespace)
+	defer func() {
+		close(e.gone)
+		end(context.Background())
+	}()
+	said, _ := wire.Text(wire.Get(m.Params, "_meta", transports.MetaVersion))
+	switch {
+	case said >= transports.StatelessVersion:
+	case m.Method == "initialize":
+		m.Params = completeHandshake(m.Params)
+	default:
+		hello, ok := g.greet(r, e, talk.Receive)
+		if !ok {
+			return
+		}
+		if failure := wire.Get(hello, "error"); failure != nil {
+			var body []byte
+			for _, part := range wire.Failure(m.ID, wire.ParseError(failure)) {
+				body = append(body, part...)
+			}
+			writeJSON(w, http.StatusAccepted, body)
+			return
+		}
+	}
+	talk.Receive(m, e.stream)
+	g.respond(w, r, e.stream, reply{namespace: namespace, text: true, status: http.StatusAccepted})
+}
+
+// greet makes the handshake for a host that does not, and returns what it was
+// answered; false is that the host is gone.
+func (g *Gateway) greet(r *http.Request, e *exchange, receive func(wire.Message, any)) (answer []byte, ok bool) {
+	st := newStream(g.opts.MaxResponseBytes)
+	st.only = true
+	receive(parsed(fmt.Sprintf(`{"jsonrpc":"2.0","id":"dynmcp","method":"initialize","params":%s}`, completeHandshake(nil))), st)
+	for alone := false; !alone; {
+		if answer, alone, _ = st.answer(); alone {
+			break
+		}
+		select {
+		case <-st.wake:
+		case <-r.Context().Done():
+			return nil, false
+		}
+	}
+	receive(parsed(`{"jsonrpc":"2.0","method":"notifications/initialized"}`), nil)
+	return answer, true
+}
+
+// parsed is a message of ours.
+func parsed(line string) wire.Message {
+	m, err := wire.Parse([]byte(line))
+	if err != nil {
+		panic(err) // not reached
+	}
+	return m
+}
+
+// completeHandshake fills in what the params of initialize lack.
+func completeHandshake(params []byte) []byte {
+	if !wire.IsObject(params) {
+		params = []byte(`{}`)
+	}
+	for _, member := range [][2]string{{"protocolVersion", `"2025-03-26"`}, {"capabilities", `{}`}, {"clientInfo", `{"name":"http","version":"1"}`}} {
+		if wire.Get(params, member[0]) == nil {
+			params = wire.Set(params, member[0], []byte(member[1]))
+		}
+	}
+	return params
+}

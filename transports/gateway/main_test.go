@@ -1,0 +1,9 @@
+package gateway
+
+import (
+	"testing"
+
+	"dynmcp/internal/mcptest"
+)
+
+func TestMain(m *testing.M) { mcptest.Main(m) }

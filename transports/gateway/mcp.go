@@ -1,0 +1,312 @@
+package gateway
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"dynmcp/internal/wire"
+	"dynmcp/transports"
+)
+
+// streamAfter is how long an answer may take before it comes on an event stream: one
+// that is there by then needs none.
+const streamAfter = time.Second
+
+// resumableVersion is the first protocol version whose hosts expect a first event
+// that is empty (MCP 2025-11-25, "Transports").
+const resumableVersion = "2025-11-25"
+
+// serveMCP is streamable HTTP (MCP, "Transports").
+func (g *Gateway) serveMCP(w http.ResponseWriter, r *http.Request, who, namespace string) {
+	switch r.Method {
+	case http.MethodPost:
+		g.post(w, r, who, namespace)
+	case http.MethodGet:
+		g.get(w, r, who, namespace)
+	case http.MethodDelete:
+		s := g.sessionOf(r.Header.Get("Mcp-Session-Id"), who, namespace)
+		if s == nil {
+			g.noSession(w, r, nil)
+			return
+		}
+		s.done()
+		g.endSession(s)
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		w.Header().Set("Allow", "GET, POST, DELETE, OPTIONS")
+		g.deny(w, denial{status: http.StatusMethodNotAllowed, text: r.Method + " means nothing here"})
+	}
+}
+
+// noSession answers a request that is about no session there is.
+func (g *Gateway) noSession(w http.ResponseWriter, r *http.Request, id []byte) {
+	if r.Header.Get("Mcp-Session-Id") == "" {
+		g.deny(w, denial{status: http.StatusBadRequest, text: "an Mcp-Session-Id is wanted, which the answer to initialize has", id: id})
+		return
+	}
+	g.deny(w, denial{status: http.StatusNotFound, text: "there is no such session, or no longer: send initialize again", id: id})
+}
+
+// post handles a message of a host.
+func (g *Gateway) post(w http.ResponseWriter, r *http.Request, who, namespace string) {
+	if text, events := acceptable(r); !text && !events {
+		g.deny(w, denial{status: http.StatusNotAcceptable, text: "answers are application/json or text/event-stream, which Accept has to allow"})
+		return
+	}
+	m, ok := g.read(w, r)
+	if !ok {
+		return
+	}
+	version := r.Header.Get("MCP-Protocol-Version")
+	said, _ := wire.Text(wire.Get(m.Params, "_meta", transports.MetaVersion))
+	switch {
+	case version >= transports.StatelessVersion || said >= transports.StatelessVersion:
+		g.postStateless(w, r, who, namespace, m)
+		return
+	case version != "" && !slices.Contains(mcp.SupportedProtocolVersions(), version):
+		g.deny(w, denial{status: http.StatusBadRequest, text: fmt.Sprintf("unsupported protocol version %q", version), id: m.ID})
+		return
+	}
+	var s *session
+	begins := m.Method == "initialize" && m.ID != nil
+	switch id := r.Header.Get("Mcp-Session-Id"); {
+	case !begins || id != "":
+		if s = g.sessionOf(id, who, namespace); s == nil {
+			g.noSession(w, r, m.ID)
+			return
+		}
+		if begins {
+			s.done()
+			g.deny(w, denial{status: http.StatusConflict, text: "this session has begun already", id: m.ID})
+			return
+		}
+	default:
+		if s = g.openSession(who, namespace, false); s == nil {
+			g.overloaded(w, "there are too many sessions")
+			return
+		}
+	}
+	defer s.done()
+	if m.IsNotification() || m.Method == "" && m.Raw[0] == '{' {
+		s.receive(m, nil)
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	if !g.begin(w, m.ID) {
+		return
+	}
+	defer g.running.add(-1)
+	if begins {
+		w.Header().Set("Mcp-Session-Id", s.id)
+		version, _ = wire.Text(wire.Get(m.Params, "protocolVersion"))
+	}
+	st := s.stream(g.opts.MaxResponseBytes, true)
+	text, events := acceptable(r)
+	st.only = !events
+	s.receive(m, st)
+	answer, ended := g.respond(w, r, st, reply{namespace: namespace, text: text, events: events, primed: version >= resumableVersion, over: s.gone})
+	if ended != onStream {
+		s.forget(st)
+	}
+	if begins && (ended == hostGone || wire.Get(answer, "error") != nil) {
+		g.endSession(s)
+	}
+}
+
+// begin says that a request is worked on, unless we end.
+func (g *Gateway) begin(w http.ResponseWriter, id []byte) bool {
+	g.running.add(1)
+	select {
+	case <-g.ending:
+		g.running.add(-1)
+		w.Header().Set("Connection", "close")
+		g.deny(w, denial{status: http.StatusServiceUnavailable, code: transports.CodeShuttingDown, text: "dynmcp is shutting down", id: id})
+		return false
+	default:
+		return true
+	}
+}
+
+// read reads the message of a request. It answers what is none.
+func (g *Gateway) read(w http.ResponseWriter, r *http.Request) (m wire.Message, ok bool) {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		g.deny(w, denial{status: http.StatusUnsupportedMediaType, text: "a message is application/json, which Content-Type has to say"})
+		return m, false
+	}
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // what cannot have one is not slow
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(g.opts.MaxRequestBytes)))
+	_ = control.SetReadDeadline(time.Time{})
+	var tooBig *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooBig):
+		g.deny(w, denial{status: http.StatusRequestEntityTooLarge, code: transports.CodeTooLarge, text: fmt.Sprintf("the request has more than %d bytes, gateway.max_request_bytes", tooBig.Limit)})
+		return m, false
+	case err != nil:
+		g.deny(w, denial{status: http.StatusRequestTimeout, text: "the request did not arrive whole"})
+		return m, false
+	}
+	body = wire.JoinLines(bytes.TrimSpace(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))))
+	m, err = wire.Parse(body)
+	if len(body) > 0 && body[0] == '[' && errors.Is(err, wire.ErrEnvelope) {
+		return wire.Message{Raw: body}, true // a batch
+	}
+	if err != nil {
+		d := denial{status: http.StatusBadRequest, code: wire.CodeParse, text: err.Error()}
+		if errors.Is(err, wire.ErrEnvelope) {
+			d.code = wire.CodeInvalidRequest
+			if wire.ValidID(m.ID) {
+				d.id = m.ID
+			}
+		}
+		g.deny(w, d)
+		return m, false
+	}
+	return m, true
+}
+
+// A reply says how an answer is given.
+type reply struct {
+	namespace    string
+	text, events bool // the forms that the host takes
+	primed       bool
+	stateless    bool            // errors have a status of their own
+	status       int             // of any answer, 0 is what fits it
+	over         <-chan struct{} // the end of the session
+}
+
+// How an answer was given.
+type ending int
+
+const (
+	asText   ending = iota
+	onStream        // of events, which the host may come back to
+	hostGone        // before there was anything
+)
+
+// respond waits for what a request leads to and gives it to the host: an answer
+// alone as it is, and as events where more comes before it, or it takes its time.
+func (g *Gateway) respond(w http.ResponseWriter, r *http.Request, st *stream, how reply) (answer []byte, ended ending) {
+	late := time.NewTimer(streamAfter)
+	defer late.Stop()
+	for waiting := true; waiting; {
+		answer, alone, ready := st.answer()
+		switch {
+		case alone && answer == nil:
+			w.WriteHeader(http.StatusAccepted)
+			return nil, asText
+		case alone && (how.text || !how.events):
+			status := how.status
+			if status == 0 {
+				status = statusOf(answer, how.stateless)
+			}
+			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(stall))
+			w.Header().Set("Cache-Control", "no-cache")
+			writeJSON(w, status, answer)
+			return answer, asText
+		case ready && how.events:
+			waiting = false
+			continue
+		}
+		select {
+		case <-st.wake:
+		case <-late.C:
+			waiting = !how.events
+		case <-r.Context().Done():
+			return nil, hostGone
+		}
+	}
+	if !g.streams.enter(how.namespace, g.opts.MaxConnections) {
+		g.overloaded(w, "too many event streams are open")
+		return nil, hostGone
+	}
+	defer g.streams.leave(how.namespace)
+	carrier, before, _ := st.carry(0)
+	events := eventStream(w)
+	events.primed = how.primed && st.ids
+	if !events.serve(r.Context(), st, carrier, before, how.over) && !st.ids {
+		return nil, hostGone
+	}
+	return nil, onStream
+}
+
+// statusOf is the HTTP status of an answer.
+func statusOf(answer []byte, stateless bool) int {
+	if !bytes.Contains(answer[:min(len(answer), 512)], []byte(`"error"`)) {
+		return http.StatusOK
+	}
+	failure := wire.Get(answer, "error")
+	if failure == nil {
+		return http.StatusOK
+	}
+	switch code := wire.ParseError(failure).Code; {
+	case code == transports.CodeTooLarge && bytes.Contains(failure, []byte("gateway.max_response_bytes")):
+		return http.StatusInternalServerError
+	case !stateless:
+		return http.StatusOK
+	case code == wire.CodeMethodNotFound:
+		return http.StatusNotFound
+	case code == wire.CodeInvalidParams, code == wire.CodeInvalidRequest, code <= -32020 && code >= -32022:
+		return http.StatusBadRequest
+	}
+	return http.StatusOK
+}
+
+// get opens a stream of a session: that of what belongs to no request, or one that
+// the host has lost.
+func (g *Gateway) get(w http.ResponseWriter, r *http.Request, who, namespace string) {
+	id, version := r.Header.Get("Mcp-Session-Id"), r.Header.Get("MCP-Protocol-Version")
+	_, events := acceptable(r)
+	switch {
+	case id == "" && version == "" && namespace != "" && wantsLegacy(r):
+		g.legacy(w, r, who, namespace)
+		return
+	case version >= transports.StatelessVersion:
+		w.Header().Set("Allow", "POST, OPTIONS")
+		g.deny(w, denial{status: http.StatusMethodNotAllowed, text: "from " + transports.StatelessVersion + " on there is only POST"})
+		return
+	case !events:
+		g.deny(w, denial{status: http.StatusNotAcceptable, text: "this is text/event-stream, which Accept has to allow"})
+		return
+	}
+	s := g.sessionOf(id, who, namespace)
+	if s == nil {
+		g.noSession(w, r, nil)
+		return
+	}
+	defer s.done()
+	st, from := s.alone, int64(0)
+	if last := r.Header.Get("Last-Event-ID"); last != "" {
+		st, from = s.find(last)
+	}
+	if !g.streams.enter(namespace, g.opts.MaxConnections) {
+		g.overloaded(w, "too many event streams are open")
+		return
+	}
+	defer g.streams.leave(namespace)
+	var carrier int
+	var before int64
+	ok := st != nil
+	if ok {
+		carrier, before, ok = st.carry(from)
+	}
+	if !ok {
+		g.deny(w, denial{status: http.StatusBadRequest, text: "nothing is kept any more of what came after this Last-Event-ID"})
+		return
+	}
+	if st == s.alone {
+		s.read(1)
+		defer s.read(-1)
+	}
+	response := eventStream(w)
+	response.primed = version >= resumableVersion
+	response.serve(r.Context(), st, carrier, before, s.gone)
+}

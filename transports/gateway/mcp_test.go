@@ -1,0 +1,291 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"dynmcp/transports/host"
+)
+
+func TestAHandshakeBeginsASession(t *testing.T) {
+	tg := newTestGateway(t, Options{}, nil)
+	id := tg.begin("/mcp")
+	a := tg.do("POST", "/mcp", call(1, "x"), "Mcp-Session-Id", id, "MCP-Protocol-Version", "2025-11-25")
+	if a.status != 200 || a.body != `{"jsonrpc":"2.0","id":1,"result":{"content":[]}}` || a.header.Get("Content-Type") != "application/json" {
+		t.Errorf("got %+v", a)
+	}
+	for _, c := range []struct {
+		what    string
+		method  string
+		body    string
+		headers []string
+		status  int
+	}{
+		{"no session", "POST", call(2, "x"), nil, 400},
+		{"a session nobody has", "POST", call(2, "x"), []string{"Mcp-Session-Id", "nobody"}, 404},
+		{"one that has begun", "POST", initialize, []string{"Mcp-Session-Id", id}, 409},
+		{"a version nobody speaks", "POST", call(2, "x"), []string{"Mcp-Session-Id", id, "MCP-Protocol-Version", "1999-01-01"}, 400},
+		{"the session of another path", "POST", call(2, "x"), []string{"Mcp-Session-Id", id, "X-Path", "/mcp/git"}, 404},
+		{"a stream of no session", "GET", "", []string{"Accept", "text/event-stream"}, 400},
+		{"a stream that is not wanted", "GET", "", []string{"Mcp-Session-Id", id, "Accept", "text/html"}, 406},
+		{"no JSON", "POST", `{"jsonrpc":`, []string{"Mcp-Session-Id", id}, 400},
+		{"no message", "POST", `{"foo":1}`, []string{"Mcp-Session-Id", id}, 400},
+		{"another content", "POST", call(2, "x"), []string{"Mcp-Session-Id", id, "Content-Type", "text/plain"}, 415},
+		{"an answer in no form", "POST", call(2, "x"), []string{"Mcp-Session-Id", id, "Accept", "text/html"}, 406},
+		{"a method of HTTP", "PUT", "", nil, 405},
+	} {
+		path := "/mcp"
+		if len(c.headers) == 4 && c.headers[2] == "X-Path" {
+			path = c.headers[3]
+		}
+		a := tg.do(c.method, path, c.body, c.headers...)
+		var failure struct {
+			JSONRPC string
+			Error   *struct{ Code int }
+		}
+		if err := json.Unmarshal([]byte(a.body), &failure); err != nil || a.status != c.status || failure.Error == nil || failure.JSONRPC != "2.0" {
+			t.Errorf("%s: got %+v", c.what, a)
+		}
+	}
+	if a := tg.do("DELETE", "/mcp", "", "Mcp-Session-Id", id); a.status != 204 {
+		t.Errorf("DELETE: got %+v", a)
+	}
+	if a := tg.do("POST", "/mcp", call(3, "x"), "Mcp-Session-Id", id); a.status != 404 {
+		t.Errorf("after DELETE: got %+v", a)
+	}
+	if open, closed := tg.opened.Load(), tg.closed.Load(); open != 1 || closed != 1 {
+		t.Errorf("%d sessions were begun, %d ended", open, closed)
+	}
+}
+
+func TestAHandshakeThatFailsLeavesNoSession(t *testing.T) {
+	tg := newTestGateway(t, Options{}, nil)
+	a := tg.do("POST", "/mcp", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":7}`)
+	if a.status != 200 || !strings.Contains(a.body, `"error"`) {
+		t.Errorf("got %+v", a)
+	}
+	if got := len(tg.g.allSessions()); got != 0 {
+		t.Errorf("%d sessions are left", got)
+	}
+}
+
+func TestWhatBelongsToACallComesBeforeItsAnswer(t *testing.T) {
+	tg := newTestGateway(t, Options{}, func(r *host.Request) {
+		r.Peer.Notify("notifications/progress", json.RawMessage(`{"progressToken":1,"progress":1}`))
+		go func() {
+			got, err := r.Peer.Request(context.Background(), "elicitation/create", json.RawMessage(`{"message":"?"}`))()
+			if err != nil {
+				r.Reply(nil, err)
+				return
+			}
+			r.Reply(got, nil)
+		}()
+	})
+	id := tg.begin("/mcp")
+	resp := tg.open("POST", "/mcp", call(1, "x"), "Mcp-Session-Id", id)
+	defer resp.Body.Close()
+	if kind := resp.Header.Get("Content-Type"); kind != "text/event-stream" {
+		t.Fatalf("got %s", kind)
+	}
+	events := newEventReader(t, resp.Body)
+	events.want("notifications/progress")
+	asked := events.want("elicitation/create")
+	var question struct{ ID int }
+	if err := json.Unmarshal([]byte(asked.data), &question); err != nil {
+		t.Fatal(err)
+	}
+	if a := tg.do("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"result":{"action":"accept"}}`, "Mcp-Session-Id", id); a.status != 202 || question.ID != 1 {
+		t.Fatalf("got %+v, %d", a, question.ID)
+	}
+	events.want(`"result":{"action":"accept"}`)
+	if ev, more := events.next(); more {
+		t.Errorf("after the answer came %+v", ev)
+	}
+}
+
+func TestAHostThatLostItsStreamGoesOnWhereItWas(t *testing.T) {
+	calls := make(chan *host.Request, 1)
+	tg := newTestGateway(t, Options{}, func(r *host.Request) {
+		r.Peer.Notify("notifications/progress", json.RawMessage(`{"progressToken":1,"progress":1}`))
+		r.Peer.Notify("notifications/progress", json.RawMessage(`{"progressToken":1,"progress":2}`))
+		calls <- r
+	})
+	id := tg.begin("/mcp")
+	ctx, cancel := context.WithCancel(t.Context())
+	resp, err := tg.client.Do(tg.request(ctx, "POST", "/mcp", call(1, "x"), "Mcp-Session-Id", id, "MCP-Protocol-Version", "2025-11-25"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	events := newEventReader(t, resp.Body)
+	if first, ok := events.next(); !ok || first.id == "" || first.data != "" {
+		t.Errorf("the first event is %+v, want an id and nothing else", first)
+	}
+	last := events.want(`"progress":1`).id
+	cancel()
+	resp.Body.Close()
+	(<-calls).Reply(json.RawMessage(`{"content":[]}`), nil)
+
+	resp = tg.open("GET", "/mcp", "", "Mcp-Session-Id", id, "Accept", "text/event-stream", "Last-Event-ID", last)
+	defer resp.Body.Close()
+	events = newEventReader(t, resp.Body)
+	events.want(`"progress":2`)
+	events.want(`"id":1,"result"`)
+	if ev, more := events.next(); more {
+		t.Errorf("after the answer came %+v", ev)
+	}
+	if a := tg.do("GET", "/mcp", "", "Mcp-Session-Id", id, "Accept", "text/event-stream", "Last-Event-ID", "77-1"); a.status != 400 {
+		t.Errorf("of a stream that never was: %+v", a)
+	}
+}
+
+func TestWhatBelongsToNoCallComesOnTheStreamOfTheSession(t *testing.T) {
+	var talk *host.Session
+	tg := newTestGateway(t, Options{}, nil)
+	inner := tg.g.opts.Open
+	tg.g.opts.Open = func(edge host.Edge, who, namespace string) (*host.Session, func(context.Context)) {
+		s, end := inner(edge, who, namespace)
+		talk = s
+		return s, end
+	}
+	id := tg.begin("/mcp")
+	talk.Notify("notifications/tools/list_changed", nil) // before the host listens
+	resp := tg.open("GET", "/mcp", "", "Mcp-Session-Id", id, "Accept", "text/event-stream")
+	defer resp.Body.Close()
+	events := newEventReader(t, resp.Body)
+	last := events.want("tools/list_changed").id
+
+	again := tg.open("GET", "/mcp", "", "Mcp-Session-Id", id, "Accept", "text/event-stream", "Last-Event-ID", last)
+	defer again.Body.Close()
+	if _, more := events.next(); more { // the new one takes its place
+		t.Error("the old stream goes on")
+	}
+	talk.Notify("notifications/prompts/list_changed", nil)
+	newEventReader(t, again.Body).want("prompts/list_changed")
+}
+
+// The requests of the stateless era say by themselves all that there is to know.
+func modern(id int, method, params string) (string, []string) {
+	name := ""
+	var p struct{ Name string }
+	if json.Unmarshal([]byte("{"+params+"}"), &p) == nil {
+		name = p.Name
+	}
+	return `{"jsonrpc":"2.0","id":` + string(rune('0'+id)) + `,"method":"` + method + `","params":{` + params + `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`,
+		[]string{"MCP-Protocol-Version", "2026-07-28", "Mcp-Method", method, "Mcp-Name", name}
+}
+
+func TestAStatelessRequestNeedsNoSession(t *testing.T) {
+	tg := newTestGateway(t, Options{}, nil)
+	body, headers := modern(1, "tools/call", `"name":"x","arguments":{},`)
+	headers[5] = "x"
+	a := tg.do("POST", "/mcp", body, headers...)
+	if a.status != 200 || a.body != `{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[]}}` && !strings.Contains(a.body, `"resultType":"complete"`) || a.header.Get("Mcp-Session-Id") != "" {
+		t.Errorf("got %+v", a)
+	}
+	for _, c := range []struct {
+		what   string
+		change func(h []string)
+		status int
+		code   string
+	}{
+		{"another version", func(h []string) { h[1] = "2026-08-01" }, 400, "-32020"},
+		{"another method", func(h []string) { h[3] = "tools/list" }, 400, "-32020"},
+		{"another name", func(h []string) { h[5] = "y" }, 400, "-32020"},
+		{"a name in Base64", func(h []string) { h[5] = "=?base64?eA==?=" }, 200, "result"},
+	} {
+		h := append([]string(nil), headers...)
+		c.change(h)
+		if a := tg.do("POST", "/mcp", body, h...); a.status != c.status || !strings.Contains(a.body, c.code) {
+			t.Errorf("%s: got %+v", c.what, a)
+		}
+	}
+	if a := tg.do("GET", "/mcp", "", "MCP-Protocol-Version", "2026-07-28", "Accept", "text/event-stream"); a.status != 405 {
+		t.Errorf("GET: got %+v", a)
+	}
+	if got := len(tg.g.allSessions()); got != 0 {
+		t.Errorf("%d sessions are left", got)
+	}
+}
+
+// A host of the stateless era that closes its request wants it no more; one of the
+// handshake era says so, and may come back.
+func TestAHostThatLeavesCancelsWhereTheProtocolSaysSo(t *testing.T) {
+	calls := make(chan *host.Request, 1)
+	cancelled := make(chan string, 9)
+	tg := newTestGateway(t, Options{}, func(r *host.Request) {
+		r.OnCancel(func(json.RawMessage) { cancelled <- string(r.ID) })
+		calls <- r
+	})
+	leave := func(body string, headers ...string) *host.Request {
+		ctx, cancel := context.WithCancel(t.Context())
+		left := make(chan struct{})
+		go func() {
+			defer close(left)
+			if resp, err := tg.client.Do(tg.request(ctx, http.MethodPost, "/mcp", body, headers...)); err == nil {
+				resp.Body.Close()
+			}
+		}()
+		r := <-calls
+		cancel()
+		<-left
+		return r
+	}
+	body, headers := modern(7, "tools/call", `"name":"x","arguments":{},`)
+	headers[5] = "x"
+	leave(body, headers...)
+	select {
+	case id := <-cancelled:
+		if id != "7" {
+			t.Errorf("%s was cancelled", id)
+		}
+	case <-time.After(patience):
+		t.Fatal("the call goes on")
+	}
+
+	id := tg.begin("/mcp")
+	r := leave(call(8, "x"), "Mcp-Session-Id", id)
+	if a := tg.do("POST", "/mcp", `{"jsonrpc":"2.0","id":9,"method":"ping"}`, "Mcp-Session-Id", id); a.status != 200 || !r.Live() {
+		t.Errorf("got %+v, alive %t", a, r.Live())
+	}
+	if a := tg.do("POST", "/mcp", `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":8}}`, "Mcp-Session-Id", id); a.status != 202 {
+		t.Errorf("got %+v", a)
+	}
+	for id := ""; id != "8"; { // the end of a session says so again of what it cancels
+		select {
+		case id = <-cancelled:
+		case <-time.After(patience):
+			t.Fatal("the cancel does not arrive")
+		}
+	}
+}
+
+// A request that its host cancels on another connection ends without an answer.
+func TestACancelledRequestEndsItsResponse(t *testing.T) {
+	calls := make(chan *host.Request, 1)
+	tg := newTestGateway(t, Options{}, func(r *host.Request) { calls <- r })
+	id := tg.begin("/mcp")
+	ended := make(chan answer, 1)
+	go func() { ended <- tg.do("POST", "/mcp", call(8, "x"), "Mcp-Session-Id", id) }()
+	<-calls
+	tg.do("POST", "/mcp", `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":8}}`, "Mcp-Session-Id", id)
+	if a := <-ended; strings.Contains(a.body, "result") || strings.Contains(a.body, "error") {
+		t.Errorf("got %+v", a)
+	}
+}
+
+func TestABatchIsAnsweredInOne(t *testing.T) {
+	tg := newTestGateway(t, Options{}, nil)
+	a := tg.do("POST", "/mcp", strings.Replace(initialize, "2025-11-25", "2025-03-26", 1))
+	id := a.header.Get("Mcp-Session-Id")
+	a = tg.do("POST", "/mcp", "["+call(1, "x")+","+call(2, "y")+`,{"jsonrpc":"2.0","method":"notifications/initialized"}]`, "Mcp-Session-Id", id)
+	if a.status != 200 || !strings.HasPrefix(a.body, "[") || !strings.Contains(a.body, `"id":1`) || !strings.Contains(a.body, `"id":2`) {
+		t.Errorf("got %+v", a)
+	}
+	if a := tg.do("POST", "/mcp", `[{"jsonrpc":"2.0","method":"notifications/initialized"}]`, "Mcp-Session-Id", id); a.status != 202 || a.body != "" {
+		t.Errorf("notifications alone: got %+v", a)
+	}
+}

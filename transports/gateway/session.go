@@ -1,0 +1,337 @@
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"dynmcp/internal/wire"
+	"dynmcp/transports/host"
+)
+
+// maxSessions is how many sessions there may be at once.
+const maxSessions = 20_000
+
+// A session is a host that made the handshake, over many HTTP requests, or one
+// HTTP+SSE stream. It is the edge of its conversation: what belongs to a request
+// goes where that came in, all else to the stream that the host has opened for it.
+type session struct {
+	id        string // 128 bits that nobody guesses
+	principal string
+	namespace string
+	talk      *host.Session
+	end       func(context.Context) // ends the conversation
+	alone     *stream               // for what belongs to no request
+	gone      chan struct{}         // closed when nothing reaches the host any more
+
+	receiving sync.Mutex // held while talk takes a message
+
+	mu      sync.Mutex
+	streams map[int64]*stream // of requests, while the host may come back for them
+	last    int64             // number given to a stream
+	users   int               // HTTP requests that are about it
+	reading int               // of them those that read alone
+	used    time.Time         // when the last of them ended
+	ended   bool
+}
+
+// Write implements host.Edge.
+func (s *session) Write(about *host.Request, class host.Class, parts ...[]byte) error {
+	if about != nil {
+		if st, ok := about.Via.(*stream); ok {
+			return st.put(about, class, parts)
+		}
+	}
+	err := s.alone.put(about, class, parts)
+	s.mu.Lock()
+	unread := s.reading == 0
+	s.mu.Unlock()
+	if unread && s.alone.ids {
+		s.alone.trim()
+	}
+	return err
+}
+
+// Drop implements host.Edge.
+func (s *session) Drop(about *host.Request) {
+	if st, ok := about.Via.(*stream); ok {
+		st.finish()
+	}
+}
+
+// AwaitRoom implements host.Edge: a host that does not read loses what is for it,
+// and in the end its session, and keeps nobody waiting.
+func (s *session) AwaitRoom() {}
+
+// Gone implements host.Edge.
+func (s *session) Gone() <-chan struct{} { return s.gone }
+
+// receive hands the session a message of its host. What it answers goes to via, nil
+// for the stream of the session.
+func (s *session) receive(m wire.Message, via *stream) {
+	s.receiving.Lock()
+	defer s.receiving.Unlock()
+	s.talk.AwaitRoom()
+	if via == nil {
+		s.talk.Receive(m, nil)
+		return
+	}
+	s.talk.Receive(m, via)
+}
+
+// stream returns a new stream for the answer to one POST. resumable is that a host
+// which loses it may come back.
+func (s *session) stream(max int, resumable bool) *stream {
+	st := newStream(max)
+	if !resumable {
+		return st
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last++
+	st.number, st.ids = s.last, true
+	s.streams[st.number] = st
+	now := time.Now()
+	maps.DeleteFunc(s.streams, func(_ int64, old *stream) bool { return old.expired(now) })
+	if ended := s.endedLocked(); len(ended) > maxEnded {
+		for _, n := range ended[:len(ended)-maxEnded] {
+			delete(s.streams, n)
+		}
+	}
+	return st
+}
+
+// endedLocked returns the numbers of the streams to which nothing will be added.
+func (s *session) endedLocked() (ended []int64) {
+	for n, st := range s.streams {
+		if st.isDone() {
+			ended = append(ended, n)
+		}
+	}
+	slices.Sort(ended)
+	return ended
+}
+
+func (s *session) forget(st *stream) {
+	st.forget()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.streams, st.number)
+}
+
+// find returns the stream that an event id is of, and the number of the next event.
+func (s *session) find(lastEventID string) (*stream, int64) {
+	n, event, _ := strings.Cut(lastEventID, "-")
+	number, err := strconv.ParseInt(n, 10, 64)
+	last, err2 := strconv.ParseInt(event, 10, 64)
+	if err != nil || err2 != nil || last < 0 {
+		return nil, 0
+	}
+	if number == 0 {
+		return s.alone, last + 1
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.streams[number], last + 1
+}
+
+// use says that an HTTP request is about the session; it is idle after done.
+// false is that it has ended.
+func (s *session) use() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return false
+	}
+	s.users++
+	return true
+}
+
+func (s *session) done() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.users--
+	s.used = time.Now()
+}
+
+func (s *session) read(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reading += n
+}
+
+// idleSince reports whether nothing was about the session since then.
+func (s *session) idleSince(then time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.users == 0 && s.used.Before(then)
+}
+
+// sessions are those there are.
+type sessions struct {
+	mu   sync.Mutex
+	byID map[string]*session
+}
+
+// openSession returns the session of a new host, and nil where there are too many.
+// The caller uses it.
+func (g *Gateway) openSession(who, namespace string, legacy bool) *session {
+	alone := newStream(g.opts.MaxResponseBytes)
+	alone.open, alone.ids = true, !legacy
+	s := &session{
+		id:        rand.Text(),
+		principal: who,
+		namespace: namespace,
+		alone:     alone,
+		gone:      make(chan struct{}),
+		streams:   map[int64]*stream{},
+		users:     1,
+		used:      time.Now(),
+	}
+	alone.overflow = func() {
+		g.log.Warn("a host reads too slowly, its session ends", "namespace", namespace)
+		select {
+		case g.doomed <- s:
+		default: // it is idle from now on
+		}
+	}
+	g.sessions.mu.Lock()
+	full := len(g.sessions.byID) >= maxSessions
+	if !full {
+		g.sessions.byID[s.id] = s
+	}
+	g.sessions.mu.Unlock()
+	if full {
+		return nil
+	}
+	s.talk, s.end = g.opts.Open(s, who, namespace)
+	return s
+}
+
+// sessionOf returns the session that a request names, nil where its principal has no
+// such session. What others have is not told apart from what nobody has. The caller
+// says when it is done.
+func (g *Gateway) sessionOf(id, who, namespace string) *session {
+	g.sessions.mu.Lock()
+	s := g.sessions.byID[id]
+	g.sessions.mu.Unlock()
+	if s == nil || s.principal != who || s.namespace != namespace || !s.use() {
+		return nil
+	}
+	return s
+}
+
+// endSession ends a session that nobody waits for: what is in flight is cancelled,
+// its streams end. Of several ends the first counts.
+func (g *Gateway) endSession(s *session) {
+	if g.retire(s) {
+		close(s.gone)
+		s.end(context.Background())
+	}
+}
+
+// drainSession ends a session because we end: what is in flight is answered.
+func (g *Gateway) drainSession(ctx context.Context, s *session) {
+	if g.retire(s) {
+		s.end(ctx)
+		close(s.gone)
+	}
+}
+
+// retire takes a session out of the table. It reports false where somebody has.
+func (g *Gateway) retire(s *session) bool {
+	s.mu.Lock()
+	first := !s.ended
+	s.ended = true
+	s.mu.Unlock()
+	g.sessions.mu.Lock()
+	defer g.sessions.mu.Unlock()
+	delete(g.sessions.byID, s.id)
+	return first
+}
+
+// reap ends the sessions that nobody used for long, and those that are doomed, until
+// ctx ends.
+func (g *Gateway) reap(ctx context.Context) {
+	var tick <-chan time.Time
+	if g.opts.SessionIdle > 0 {
+		ticker := time.NewTicker(min(max(g.opts.SessionIdle/4, 10*time.Millisecond), time.Minute))
+		defer ticker.Stop()
+		tick = ticker.C
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case s := <-g.doomed:
+			g.endSession(s)
+		case now := <-tick:
+			for _, s := range g.allSessions() {
+				if s.idleSince(now.Add(-g.opts.SessionIdle)) {
+					g.endSession(s)
+				}
+			}
+		}
+	}
+}
+
+func (g *Gateway) allSessions() []*session {
+	g.sessions.mu.Lock()
+	defer g.sessions.mu.Unlock()
+	return slices.Collect(maps.Values(g.sessions.byID))
+}
+
+// An exchange is the edge of a host's session that lasts one HTTP request.
+type exchange struct {
+	*stream
+	gone chan struct{} // closed when the host is gone
+}
+
+// Write implements host.Edge.
+func (e *exchange) Write(about *host.Request, class host.Class, parts ...[]byte) error {
+	if about != nil {
+		if st, ok := about.Via.(*stream); ok {
+			return st.put(about, class, parts)
+		}
+	}
+	return e.put(about, class, parts)
+}
+
+// Drop implements host.Edge.
+func (e *exchange) Drop(about *host.Request) {
+	if st, ok := about.Via.(*stream); ok {
+		st.finish()
+	}
+}
+
+// AwaitRoom implements host.Edge.
+func (e *exchange) AwaitRoom() {}
+
+// Gone implements host.Edge.
+func (e *exchange) Gone() <-chan struct{} { return e.gone }
+
+// acceptable says in which forms a request takes its answer.
+func acceptable(r *http.Request) (text, events bool) {
+	accept := strings.ToLower(strings.Join(r.Header.Values("Accept"), ","))
+	if accept == "" {
+		return true, false
+	}
+	for part := range strings.SplitSeq(accept, ",") {
+		kind, _, _ := strings.Cut(part, ";")
+		switch strings.TrimSpace(kind) {
+		case "*/*":
+			return true, true
+		case "application/json", "application/*":
+			text = true
+		case "text/event-stream", "text/*":
+			events = true
+		}
+	}
+	return text, events
+}

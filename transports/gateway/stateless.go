@@ -1,0 +1,101 @@
+package gateway
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"dynmcp/internal/wire"
+	"dynmcp/transports"
+)
+
+// codeHeaderMismatch is the error for headers that do not say what the body says
+// (MCP 2026-07-28, "Transports").
+const codeHeaderMismatch = -32020
+
+// postStateless handles a request of the stateless era. Each has a session of its
+// own, which ends with it: what the host does not wait for any more is cancelled.
+func (g *Gateway) postStateless(w http.ResponseWriter, r *http.Request, who, namespace string, m wire.Message) {
+	if m.Raw[0] == '[' {
+		g.deny(w, denial{status: http.StatusBadRequest, text: "a batch is not part of this protocol version"})
+		return
+	}
+	if !m.IsRequest() { // belongs to no request that there could be
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	if d, ok := headersMatch(r.Header, m); !ok {
+		d.status, d.id = http.StatusBadRequest, m.ID
+		g.deny(w, d)
+		return
+	}
+	lasting := m.Method == "subscriptions/listen"
+	if !lasting {
+		if !g.begin(w, m.ID) {
+			return
+		}
+		defer g.running.add(-1)
+	}
+	text, events := acceptable(r)
+	e := &exchange{newStream(g.opts.MaxResponseBytes), make(chan struct{})}
+	e.only = !events
+	talk, end := g.opts.Open(e, who, namespace)
+	defer func() {
+		close(e.gone)
+		end(context.Background())
+	}()
+	var over <-chan struct{}
+	if lasting {
+		over = g.ending
+	}
+	talk.Receive(m, e.stream)
+	g.respond(w, r, e.stream, reply{namespace: namespace, text: text, events: events, stateless: true, over: over})
+}
+
+// headersMatch compares the headers of a request with its body. Proxies decide by
+// the former, and we by the latter.
+func headersMatch(h http.Header, m wire.Message) (denial, bool) {
+	said, _ := wire.Text(wire.Get(m.Params, "_meta", transports.MetaVersion))
+	version := h.Get("MCP-Protocol-Version")
+	switch {
+	case version == "":
+		return denial{code: codeHeaderMismatch, text: "the header MCP-Protocol-Version is missing"}, false
+	case said == "":
+		return denial{code: wire.CodeInvalidParams, text: fmt.Sprintf("missing or invalid _meta field %q", transports.MetaVersion)}, false
+	case said != version:
+		return denial{code: codeHeaderMismatch, text: fmt.Sprintf("the header MCP-Protocol-Version is %q, the body says %q", version, said)}, false
+	}
+	if method, ok := headerText(h, "Mcp-Method"); !ok || method != m.Method {
+		return denial{code: codeHeaderMismatch, text: fmt.Sprintf("the header Mcp-Method is %q, the body says %q", method, m.Method)}, false
+	}
+	member := map[string]string{"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}[m.Method]
+	if member == "" {
+		return denial{}, true
+	}
+	is, _ := wire.Text(wire.Get(m.Params, member))
+	if name, ok := headerText(h, "Mcp-Name"); !ok || name != is {
+		return denial{code: codeHeaderMismatch, text: fmt.Sprintf("the header Mcp-Name is %q, the body says %q", name, is)}, false
+	}
+	return denial{}, true
+}
+
+// headerText returns the value of a header that must come once. What a header
+// cannot hold comes in Base64 (MCP 2026-07-28, "Transports").
+func headerText(h http.Header, name string) (string, bool) {
+	values := h.Values(name)
+	if len(values) != 1 {
+		return "", false
+	}
+	text, coded := strings.CutPrefix(values[0], "=?base64?")
+	if coded {
+		if inner, ok := strings.CutSuffix(text, "?="); ok {
+			if plain, err := base64.StdEncoding.DecodeString(inner); err == nil {
+				return string(plain), true
+			}
+			return values[0], false
+		}
+	}
+	return strings.TrimSpace(values[0]), true
+}

@@ -1,0 +1,307 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"dynmcp/internal/wire"
+	"dynmcp/transports"
+	"dynmcp/transports/host"
+)
+
+// What waits for a host that does not read, in bytes, before messages that may be
+// lost are.
+const (
+	maxExpendable = 1 << 20
+	maxOrdinary   = 4 << 20
+)
+
+// The window in which a host that lost its connection can go on where it was: what
+// is kept of one stream, and for how long one that has ended is.
+const (
+	maxKept   = 1 << 20 // bytes
+	keptFor   = 5 * time.Minute
+	maxEnded  = 32 // streams of one session
+	pingEvery = 15 * time.Second
+	stall     = 60 * time.Second // how long a host may leave what was written unread
+)
+
+var errGone = errors.New("the host is gone")
+
+// A stream is a sequence of messages for a host, which one HTTP response carries,
+// or several one after the other where the host comes back. It never blocks those
+// who write to it.
+type stream struct {
+	number   int64  // in the ids of its events
+	max      int    // bytes of one response
+	ids      bool   // events have ids, and are kept for a host that comes back
+	open     bool   // it has no end of its own: it is not the response to one POST
+	overflow func() // called when a host has far too much unread; must not block
+
+	mu       sync.Mutex
+	only     bool          // nothing but the answer can be sent: the host takes no event stream
+	events   [][]byte      // those that are kept, and those that are not written
+	first    int64         // the number of events[0]
+	next     int64         // of the one to be written next
+	waiting  int           // bytes not written
+	kept     int           // bytes of those before next
+	done     bool          // nothing more will come
+	lost     bool          // nobody will read it
+	carriers int           // the responses that it was on; the last one writes
+	wake     chan struct{} // holds a token when something changed
+	endedAt  time.Time
+}
+
+// newStream returns a stream whose responses may have max bytes.
+func newStream(max int) *stream {
+	return &stream{max: max, first: 1, next: 1, wake: make(chan struct{}, 1)}
+}
+
+// put adds a message. The answer to a POST is the last one.
+func (st *stream) put(about *host.Request, class host.Class, parts [][]byte) error {
+	size := 0
+	for _, p := range parts {
+		size += len(p)
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	switch {
+	case st.lost || st.done:
+		return errGone
+	case st.only && class != host.Response:
+		return wire.ErrFull
+	case class == host.Expendable && st.waiting > maxExpendable, class == host.Ordinary && st.waiting > maxOrdinary:
+		return wire.ErrFull
+	case class == host.Response && size > st.max:
+		var id []byte
+		if about != nil {
+			id = about.ID
+		}
+		parts = wire.Failure(id, &wire.Error{Code: transports.CodeTooLarge, Message: "the response has " + strconv.Itoa(size) + " bytes, more than gateway.max_response_bytes"})
+	}
+	event := make([]byte, 0, size)
+	for _, p := range parts {
+		event = append(event, p...)
+	}
+	event = wire.JoinLines(event)
+	st.events = append(st.events, event)
+	st.waiting += len(event)
+	st.done = class == host.Response && !st.open
+	st.tellLocked()
+	if st.open && st.waiting > 4*st.max && st.overflow != nil {
+		st.lost = true
+		st.overflow()
+	}
+	return nil
+}
+
+// finish ends a stream to which nothing will be added, such as that of a request
+// which is not answered.
+func (st *stream) finish() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.done = true
+	st.tellLocked()
+}
+
+// forget drops what nobody will read.
+func (st *stream) forget() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.lost, st.events = true, nil
+	st.tellLocked()
+}
+
+func (st *stream) tellLocked() {
+	if st.done && st.endedAt.IsZero() {
+		st.endedAt = time.Now()
+	}
+	select {
+	case st.wake <- struct{}{}:
+	default:
+	}
+}
+
+// answer returns the answer if that is all there ever was; ready is false as long
+// as there is nothing to be sent.
+func (st *stream) answer() (text []byte, alone, ready bool) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	switch {
+	case st.done && len(st.events) == 1 && st.next == 1:
+		return st.events[0], true, true
+	case st.done && len(st.events) == 0:
+		return nil, true, true
+	}
+	return nil, false, len(st.events) > 0 || st.lost
+}
+
+// carry makes a response the one that the stream is on, from the event numbered
+// from on, 0 is where it is, and returns the number of the event before it. It
+// reports false where that is no longer kept.
+func (st *stream) carry(from int64) (carrier int, before int64, ok bool) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if from > 0 {
+		if from < st.first || from > st.first+int64(len(st.events)) {
+			return 0, 0, false
+		}
+		st.next, st.kept, st.waiting = from, 0, 0
+		for i, e := range st.events {
+			if st.first+int64(i) < from {
+				st.kept += len(e)
+			} else {
+				st.waiting += len(e)
+			}
+		}
+	}
+	st.carriers++
+	st.tellLocked()
+	return st.carriers, st.next - 1, true
+}
+
+// take returns what is to be written by a carrier, and whether it goes on.
+func (st *stream) take(carrier int) (events [][]byte, from int64, goesOn bool) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.carriers != carrier || st.lost {
+		st.tellLocked() // the token was for the one that is
+		return nil, 0, false
+	}
+	from = st.next
+	for _, e := range st.events[st.next-st.first:] {
+		events = append(events, e)
+		st.waiting -= len(e)
+		st.kept += len(e)
+	}
+	st.next += int64(len(events))
+	for len(st.events) > 0 && st.first < st.next && (!st.ids || st.kept > maxKept) {
+		st.kept -= len(st.events[0])
+		st.events, st.first = st.events[1:], st.first+1
+	}
+	return events, from, !st.done
+}
+
+// trim drops the oldest events of a stream that nobody reads, so that it keeps no
+// more than the window.
+func (st *stream) trim() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for len(st.events) > 0 && st.kept+st.waiting > maxKept {
+		if st.first < st.next {
+			st.kept -= len(st.events[0])
+		} else {
+			st.waiting -= len(st.events[0])
+			st.next++
+		}
+		st.events, st.first = st.events[1:], st.first+1
+	}
+}
+
+// expired reports whether nobody can come back to the stream any more.
+func (st *stream) expired(now time.Time) bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.lost || !st.endedAt.IsZero() && now.Sub(st.endedAt) > keptFor
+}
+
+// A response is an HTTP response of events (HTML, "Server-sent events").
+type response struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	pings   func() string // what shows that we are there, in the place of a comment
+	primed  bool          // the first event only tells its id (MCP 2025-11-25, "Transports")
+}
+
+func eventStream(w http.ResponseWriter) *response {
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache, no-transform")
+	h.Set("X-Accel-Buffering", "no")
+	return &response{w: w, control: http.NewResponseController(w)}
+}
+
+// write writes text and sees to it that it leaves, or fails when the host reads
+// nothing for long.
+func (e *response) write(text ...string) error {
+	for _, t := range text {
+		_ = e.control.SetWriteDeadline(time.Now().Add(stall)) // what cannot have one blocks
+		if _, err := e.w.Write([]byte(t)); err != nil {
+			return err
+		}
+	}
+	return e.control.Flush()
+}
+
+// serve writes a stream's events until it ends, another response carries it, the
+// host is gone (ctx) or the session is over. carrier and before are from carry. It
+// reports whether all was written.
+func (e *response) serve(ctx context.Context, st *stream, carrier int, before int64, over <-chan struct{}) bool {
+	var start []string
+	if e.primed {
+		start = []string{"id: " + eventID(st.number, before) + "\ndata: \n\n"}
+	}
+	if e.write(start...) != nil {
+		return false
+	}
+	ticker := time.NewTicker(pingEvery)
+	defer ticker.Stop()
+	for {
+		events, n, goesOn := st.take(carrier)
+		for i, event := range events {
+			if e.event(st, n+int64(i), event) != nil {
+				return false
+			}
+		}
+		if len(events) > 0 && e.control.Flush() != nil {
+			return false
+		}
+		if !goesOn {
+			return st.isDone()
+		}
+		select {
+		case <-st.wake:
+		case <-ticker.C:
+			ping := ": \n\n"
+			if e.pings != nil {
+				ping = e.pings()
+			}
+			if e.write(ping) != nil {
+				return false
+			}
+		case <-ctx.Done():
+			return false
+		case <-over:
+			over = nil // what was said last is written first
+			st.finish()
+		}
+	}
+}
+
+func (e *response) event(st *stream, n int64, data []byte) error {
+	head := "event: message\ndata: "
+	if st.ids {
+		head = "id: " + eventID(st.number, n) + "\n" + head
+	}
+	for _, part := range [][]byte{[]byte(head), data, []byte("\n\n")} {
+		_ = e.control.SetWriteDeadline(time.Now().Add(stall)) // what cannot have one blocks
+		if _, err := e.w.Write(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (st *stream) isDone() bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.done
+}
+
+func eventID(stream, event int64) string {
+	return strconv.FormatInt(stream, 10) + "-" + strconv.FormatInt(event, 10)
+}
