@@ -90,6 +90,15 @@ func (a *Aggregator) swap(st *state) {
 	})
 }
 
+// overrides returns those of a config's entry as the catalogue wants them.
+func overrides(of map[string]schema.ToolOverride) map[string]catalog.Override {
+	all := map[string]catalog.Override{}
+	for tool, o := range of {
+		all[tool] = catalog.Override{Summary: o.Summary, Description: o.Description, ExampleArgs: o.ExampleArgs}
+	}
+	return all
+}
+
 // isCurrent reports whether an upstream is part of the config that is served.
 func (a *Aggregator) isCurrent(u *lazy.Upstream) bool { return a.set.Get(u.Server.Name) == u }
 
@@ -107,13 +116,10 @@ func catalogServers(cfg *schema.Config) []catalog.Server {
 			Bare:        cfg.SingleWrap,
 			Filter:      s.ToolFilter,
 			Aliases:     s.PathAliases,
-			Overrides:   map[string]catalog.Override{},
+			Overrides:   overrides(s.ToolOverrides),
 		}
 		if s.Off != nil { // it cannot be loaded, but who knows of it can be told why
 			entry.Lazy, entry.Note = false, "(off: "+s.Off.Why()+")"
-		}
-		for tool, o := range s.ToolOverrides {
-			entry.Overrides[tool] = catalog.Override{Summary: o.Summary, Description: o.Description}
 		}
 		servers = append(servers, entry)
 	}

@@ -124,32 +124,44 @@ func loadArguments(arguments json.RawMessage) (name string, retry bool, err erro
 	return name, retry, errors.Join(err, wrong)
 }
 
-// inputNames are what models call tool_input.
-var inputNames = []string{"arguments", "args", "input", "params"}
+// inputNames are what models call the input.
+var inputNames = []string{"arguments", "args", "input", "params", "tool_input"}
 
-// useArguments reads the arguments of use_tool. The input is an object, or a
-// string that holds one: some hosts write it so. Where there is no tool_input,
-// one member that models write in its place is taken for it.
-func useArguments(arguments json.RawMessage, outline *wire.Outline) (name string, input json.RawMessage, err error) {
+// An innerNames says what a tool of ours calls the two arguments by which it calls
+// another tool.
+type innerNames struct {
+	tool, input string
+	example     string // how both are to be written
+}
+
+var useNames = innerNames{"tool_name", "tool_input", `{"tool_name": "server/tool", "tool_input": {…}}`}
+
+// innerArguments reads the arguments of a tool of ours that calls another one. The
+// input is an object, or a string that holds one: some hosts write it so. Where there is
+// none, one member that models write in its place is taken for it.
+func innerArguments(arguments json.RawMessage, outline *wire.Outline, names innerNames) (tool string, input json.RawMessage, err error) {
 	if len(arguments) == 0 {
-		return "", nil, errors.New(`"tool_name" is missing`)
+		return "", nil, fmt.Errorf("%q is missing", names.tool)
 	}
 	if !wire.IsObject(arguments) {
 		return "", nil, fmt.Errorf("the arguments must be an object, not %s", wire.TypeName(arguments))
 	}
-	var rawName json.RawMessage
+	unknown := func(key []byte) error {
+		return fmt.Errorf(`it has no argument %s; the arguments of the tool go into %q: %s`, key, names.input, names.example)
+	}
+	var rawTool json.RawMessage
 	var other []byte // the first member that is neither
-	called := "tool_input"
+	called := names.input
 	for name, at := range outline.Spans(arguments) {
 		key, value := name.In(arguments), at.In(arguments)
 		var twice bool
 		switch {
-		case wire.EqualString(key, "tool_name"):
-			rawName, twice = value, rawName != nil
-		case wire.EqualString(key, "tool_input"):
+		case wire.EqualString(key, names.tool):
+			rawTool, twice = value, rawTool != nil
+		case wire.EqualString(key, names.input):
 			input, twice = value, input != nil
 		case other != nil:
-			return "", nil, unknownMember(key)
+			return "", nil, unknown(key)
 		default:
 			other = key
 		}
@@ -160,16 +172,16 @@ func useArguments(arguments json.RawMessage, outline *wire.Outline) (name string
 	if other != nil {
 		synonym, _ := wire.Text(other)
 		if input != nil || !slices.Contains(inputNames, synonym) {
-			return "", nil, unknownMember(other)
+			return "", nil, unknown(other)
 		}
 		called, input = synonym, outline.Get(arguments, synonym)
 	}
-	name, ok := wire.Text(rawName)
+	tool, ok := wire.Text(rawTool)
 	switch {
-	case rawName == nil || ok && name == "":
-		return "", nil, errors.New(`"tool_name" is missing`)
+	case rawTool == nil || ok && tool == "":
+		return "", nil, fmt.Errorf("%q is missing", names.tool)
 	case !ok:
-		return "", nil, fmt.Errorf(`"tool_name" must be a string, not %s`, wire.TypeName(rawName))
+		return "", nil, fmt.Errorf(`%q must be a string, not %s`, names.tool, wire.TypeName(rawTool))
 	}
 	if text, ok := wire.Text(input); ok {
 		input = wire.JoinLines([]byte(strings.TrimSpace(text)))
@@ -183,9 +195,5 @@ func useArguments(arguments json.RawMessage, outline *wire.Outline) (name string
 	if !wire.IsObject(input) {
 		return "", nil, fmt.Errorf(`%q must be an object with the tool's arguments, not %s`, called, wire.TypeName(input))
 	}
-	return name, input, nil
-}
-
-func unknownMember(key []byte) error {
-	return fmt.Errorf(`it has no argument %s; the arguments of the tool go into "tool_input": {"tool_name": "server/tool", "tool_input": {…}}`, key)
+	return tool, input, nil
 }

@@ -156,6 +156,8 @@ func (a *Aggregator) introduction(s *session) []byte {
 	var rest json.RawMessage
 	if a.exposes(schema.ExposeDiscover) {
 		text = view.Instructions(maxChars(a.config()))
+	} else if a.exposes(schema.ExposeTree) {
+		text = NewTree(a.config()).TreeIntro(view, maxChars(a.config()))
 	}
 	if u := a.single(); u != nil {
 		if server, ok := view.Server(u.Server.Name); ok && server.Loaded {

@@ -37,6 +37,11 @@ func hasLoadTool(cfg *schema.Config) bool {
 	return slices.ContainsFunc(cfg.Servers, func(s schema.Server) bool { return !s.Disabled && s.Lazy() })
 }
 
+// hasLoadTool reports whether hosts see load_mcp.
+func (a *Aggregator) hasLoadTool() bool {
+	return a.exposes(schema.ExposeDiscover) && hasLoadTool(a.config())
+}
+
 const (
 	useDescription  = "Use a tool that was previously discovered with the discover_tool tool."
 	loadDescription = "Load a previously deferred MCP server, one that <mcp_servers> in the description of discover_tool lists. Answers with the tools, resources and prompts that it brings."
@@ -147,7 +152,7 @@ func meant(view *catalog.View, name string) *catalog.Tool {
 // calls none by another name than its own: hosts, and people's rules in them,
 // decide by that name.
 func (a *Aggregator) useTool(s *session, r *host.Request, p callParams) {
-	name, input, err := useArguments(p.arguments.In(p.all), r.Outline)
+	name, input, err := innerArguments(p.arguments.In(p.all), r.Outline, useNames)
 	if err != nil {
 		refuseArguments(r, "use_tool", err)
 		return
@@ -227,7 +232,7 @@ func (a *Aggregator) unknownTool(view *catalog.View, name string) string {
 	}
 	for _, u := range a.set.All() {
 		if leaf, ok := strings.CutPrefix(name, u.Server.Name); ok && strings.HasPrefix(leaf, "/") {
-			text += givenUp(u)
+			text += a.givenUp(u)
 		}
 	}
 	return text
@@ -235,12 +240,12 @@ func (a *Aggregator) unknownTool(view *catalog.View, name string) string {
 
 // unknownServer answers the name of a server that is not offered.
 func (a *Aggregator) unknownServer(view *catalog.View, name string) string {
-	return view.UnknownServer(name) + givenUp(a.set.Get(name))
+	return view.UnknownServer(name) + a.givenUp(a.set.Get(name))
 }
 
 // givenUp says why an upstream is not offered any more and how to have it tried
 // again, "" of any other.
-func givenUp(u *lazy.Upstream) string {
+func (a *Aggregator) givenUp(u *lazy.Upstream) string {
 	if u == nil {
 		return ""
 	}
@@ -252,8 +257,15 @@ func givenUp(u *lazy.Upstream) string {
 	if status.Failures == 1 {
 		times = "1 failure"
 	}
-	return fmt.Sprintf("\n%s was given up after %s, because %s. load_mcp {\"mcp_name\": %s, \"retry\": true} tries it once more.",
-		status.Name, times, reason(status.Err), wire.Quote(status.Name))
+	return fmt.Sprintf("\n%s was given up after %s, because %s.", status.Name, times, reason(status.Err)) + a.howReadmitted(status.Name)
+}
+
+// howReadmitted says what has a server tried again that was given up.
+func (a *Aggregator) howReadmitted(server string) string {
+	if a.hasLoadTool() {
+		return fmt.Sprintf(" load_mcp {\"mcp_name\": %s, \"retry\": true} tries it once more.", wire.Quote(server))
+	}
+	return " It is offered again when whoever runs dynmcp reloads its config."
 }
 
 // reason is an upstream's last failure in one line.

@@ -473,15 +473,14 @@ func (a *Aggregator) explain(err error) string {
 	var failure *transports.Failure
 	switch {
 	case errors.As(err, &evicted) && errors.As(evicted.Err, &failure):
-		return failure.Text() + fmt.Sprintf("\n%s failed to load after %d attempts and will no longer be offered. load_mcp {\"mcp_name\": %s, \"retry\": true} tries it once more.",
-			evicted.Upstream, evicted.Attempts, wire.Quote(evicted.Upstream))
+		return failure.Text() + fmt.Sprintf("\n%s failed to load after %d attempts and will no longer be offered.", evicted.Upstream, evicted.Attempts) + a.howReadmitted(evicted.Upstream)
 	case errors.As(err, &failure):
 		said := *failure
 		if info, ok := a.catalog.View().Server(said.Upstream); ok {
 			said.Upstream = info.Called
 		}
 		text := said.Text()
-		if failure.Code == transports.CodeBackingOff && hasLoadTool(a.config()) {
+		if failure.Code == transports.CodeBackingOff && a.hasLoadTool() {
 			text += fmt.Sprintf("\nload_mcp {\"mcp_name\": %s} tries it at once.", wire.Quote(failure.Upstream))
 		}
 		return text

@@ -231,6 +231,24 @@ func (a *Aggregator) installed(before *catalog.View) {
 		known[w] = true
 	}
 	now := a.catalog.View()
+	if a.exposes(schema.ExposeTree) {
+		tree := NewTree(a.config())
+		conflicts, warnings := tree.Problems(before)
+		for _, w := range slices.Concat(conflicts, warnings) {
+			known[w] = true
+		}
+		conflicts, warnings = tree.Problems(now)
+		for _, w := range conflicts {
+			if !known[w] {
+				a.log.Error(w)
+			}
+		}
+		for _, w := range warnings {
+			if !known[w] {
+				a.log.Warn(w)
+			}
+		}
+	}
 	for _, w := range slices.Concat(now.Collisions(), now.Warnings()) {
 		if !known[w] {
 			a.log.Warn(w)

@@ -31,15 +31,12 @@ var complaint = regexp.MustCompile(`(?i)-32602|validation error|validation faile
 // explained returns the result of a call of use_tool with what is to be said of
 // it: that the input was changed, and the input schema where the server complains.
 func (c *forwardedCall) explained(outline *wire.Outline, result json.RawMessage) json.RawMessage {
-	if !c.route.explain {
-		return result
-	}
 	if c.route.changed != nil {
 		if changed, err := json.Marshal(c.route.changed); err == nil {
 			result = transports.SetMeta(result, metaChanged, changed)
 		}
 	}
-	if len(result) > maxError || string(outline.Get(result, "isError")) != "true" {
+	if !c.route.explain || len(result) > maxError || string(outline.Get(result, "isError")) != "true" {
 		return result
 	}
 	content := wire.Find(result, "content")

@@ -29,6 +29,7 @@ var surfaces = map[string]func(*Aggregator, *schema.Config) []tool{
 	schema.ExposeDiscover: discoverSurface,
 	schema.ExposeDirect:   directSurface,
 	schema.ExposeBrowser:  browserSurface,
+	schema.ExposeTree:     treeSurface,
 }
 
 // exposes reports whether a surface is on.
@@ -62,6 +63,12 @@ type innerCall struct {
 	input json.RawMessage // for the upstream's tool; part of them
 }
 
+// own returns the call with bytes of its own: those of the host's line are lent.
+func (c innerCall) own() innerCall {
+	c.outer.all, c.input = bytes.Clone(c.outer.all), bytes.Clone(c.input)
+	return c
+}
+
 // callNamed is the way from a tool of ours to one of an upstream. Whether there is
 // such a tool is the view's to say, from which tools are listed, too: one that a
 // filter hides cannot be found. then is called with what was found, at once or when
@@ -79,7 +86,7 @@ func (a *Aggregator) callNamed(s *session, r *host.Request, c innerCall, find lo
 		r.Reply(errorResult(unknown(view)), nil)
 		return
 	}
-	c.outer.all, c.input = bytes.Clone(c.outer.all), bytes.Clone(c.input) // they are lent
+	c = c.own()
 	a.whenLoaded(s, r, u, func() {
 		view := a.viewOf(s)
 		if t, _ := find(view); t != nil {

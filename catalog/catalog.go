@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"encoding/json"
 	"maps"
 	"reflect"
 	"slices"
@@ -26,6 +27,8 @@ type Server struct {
 type Override struct {
 	Summary     string // the tool's line
 	Description string // its description, and its line if Summary is empty
+
+	ExampleArgs json.RawMessage // arguments to show as an example
 }
 
 // Catalog collects what upstreams said and publishes it as a [View]. It is

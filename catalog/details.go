@@ -38,6 +38,9 @@ func (t *Tool) details(full bool) string {
 	if t.InputSchema != nil {
 		fmt.Fprintf(&b, "\nInput Schema:\n%s\n", visible(t.InputSchema))
 	}
+	if t.ExampleArgs != nil {
+		fmt.Fprintf(&b, "\nExample of an input:\n%s\n", visible(t.ExampleArgs))
+	}
 	if t.OutputSchema != nil {
 		schema := visible(t.OutputSchema)
 		if n := units(schema); n > briefSchema && !full {

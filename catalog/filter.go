@@ -13,32 +13,35 @@ import (
 // what a "!" pattern matches goes. The order of patterns does not matter. It is the
 // one place that decides whether hosts may know of a tool, see part.addTools: there
 // is no way to list or call one but by way of a view's tools.
-type filter struct{ allow, deny []func(e *entry) bool }
+type filter struct{ allow, deny []matcher }
+
+// A matcher tells by its upstream name, and what it may do, whether a tool is meant.
+type matcher func(name string, may Access) bool
 
 func newFilter(patterns []string) filter {
 	var f filter
 	for _, p := range patterns {
 		if denied, ok := strings.CutPrefix(p, "!"); ok {
-			f.deny = append(f.deny, matcher(denied))
+			f.deny = append(f.deny, newMatcher(denied))
 		} else {
-			f.allow = append(f.allow, matcher(p))
+			f.allow = append(f.allow, newMatcher(p))
 		}
 	}
 	return f
 }
 
-func (f filter) passes(e *entry) bool {
-	matches := func(match func(*entry) bool) bool { return match(e) }
+func (f filter) passes(name string, may Access) bool {
+	matches := func(m matcher) bool { return m(name, may) }
 	return (len(f.allow) == 0 || slices.ContainsFunc(f.allow, matches)) && !slices.ContainsFunc(f.deny, matches)
 }
 
-// matcher returns what a pattern without its "!" matches: a class of tools, or names.
-func matcher(pattern string) func(e *entry) bool {
+// newMatcher reads a pattern without its "!": a class of tools, or a glob.
+func newMatcher(pattern string) matcher {
 	if i := slices.Index(schema.ToolClasses, pattern); i >= 0 {
-		return func(e *entry) bool { return e.access() == Access(i) }
+		return func(_ string, may Access) bool { return may == Access(i) }
 	}
 	g := glob(pattern)
-	return func(e *entry) bool { return g.MatchString(e.name) }
+	return func(name string, _ Access) bool { return g.MatchString(name) }
 }
 
 // Access is what a call of a tool may do, as far as the server says it, which is not

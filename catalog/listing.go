@@ -53,6 +53,7 @@ type entry struct {
 	onlyTask                   bool              // execution.taskSupport is "required"
 	schemas                    []json.RawMessage // every one, also of two of one name
 	numbers                    []number          // the arguments that are to be numbers
+	check                      *inputCheck       // of inputs
 }
 
 // named is a prompt, resource or template with the member that identifies it.
@@ -117,7 +118,7 @@ func (x *index) warnf(format string, args ...any) {
 // readTool reads the indexed members of a tool object. A member given twice
 // counts as its last, as JSON readers do; one of the wrong type as absent.
 func readTool(raw json.RawMessage) *entry {
-	e := &entry{raw: raw}
+	e := &entry{raw: raw, check: &inputCheck{}}
 	if !wire.Valid(raw) {
 		return e
 	}
@@ -130,7 +131,7 @@ func readTool(raw json.RawMessage) *entry {
 		case "description":
 			e.description, _ = wire.Text(value)
 		case "inputSchema":
-			e.input, e.numbers = value, numbersOf(value)
+			e.input, e.numbers, e.check.schema = value, numbersOf(value), value
 			e.schemas = append(e.schemas, value)
 		case "outputSchema":
 			e.output = present(value)

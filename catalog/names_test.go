@@ -126,7 +126,7 @@ func TestFilterHidesTools(t *testing.T) {
 		f := newFilter(tt.filter)
 		var got []string
 		for _, n := range names {
-			if f.passes(&entry{name: n}) {
+			if f.passes(n, Destructive) {
 				got = append(got, n)
 			}
 		}
@@ -165,7 +165,7 @@ func TestFilterOfClasses(t *testing.T) {
 		f := newFilter(tt.filter)
 		var got []string
 		for _, raw := range tools {
-			if e := readTool(json.RawMessage(raw)); f.passes(e) {
+			if e := readTool(json.RawMessage(raw)); f.passes(e.name, e.access()) {
 				got = append(got, e.name)
 			}
 		}

@@ -28,8 +28,11 @@ type Tool struct {
 	Access   Access // what it may do, by its own word
 	OnlyTask bool   // it runs only as a task
 
+	ExampleArgs json.RawMessage // the operator's, nil if there are none
+
 	typed      json.RawMessage // Raw, fit for typed hosts
 	numbers    []number        // the arguments that are to be numbers
+	check      *inputCheck     // of inputs
 	overridden bool            // Description is not the one in Raw
 	terms      []string        // of Leaf, for Nearest
 }
@@ -190,7 +193,7 @@ func (p *part) addTools(taken map[string]*Tool) {
 	var b breath
 	for i, e := range p.index.tools {
 		b.take()
-		if !pass.passes(e) || p.leaveOut(e) {
+		if !pass.passes(e.name, e.access()) || p.leaveOut(e) {
 			continue
 		}
 		t := p.expose(e, leaves[e.name])
@@ -214,7 +217,8 @@ func (p *part) checkFilter() {
 		if strings.HasPrefix(strings.TrimPrefix(pattern, "!"), "@") {
 			continue // of a class there need not be a tool
 		}
-		if !slices.ContainsFunc(p.index.tools, matcher(strings.TrimPrefix(pattern, "!"))) {
+		matches := newMatcher(strings.TrimPrefix(pattern, "!"))
+		if !slices.ContainsFunc(p.index.tools, func(e *entry) bool { return matches(e.name, e.access()) }) {
 			p.warnf("tool_filter pattern %s matches no tool", shown(pattern))
 		}
 	}
@@ -266,17 +270,14 @@ func (p *part) expose(e *entry, leaf string) *Tool {
 	t := &Tool{
 		Name: leaf, Server: s.Name, Upstream: e.name, Leaf: leaf,
 		Title: e.title, Description: e.description, Raw: e.raw, typed: e.typed,
-		numbers: e.numbers, InputSchema: e.input, OutputSchema: e.output, Annotations: e.annotations, Access: e.access(), OnlyTask: e.onlyTask,
+		numbers: e.numbers, check: e.check, InputSchema: e.input, OutputSchema: e.output, Annotations: e.annotations, Access: e.access(), OnlyTask: e.onlyTask,
 	}
 	if !s.Bare {
 		t.Name = s.Name + "/" + leaf
 	}
 	t.Direct, t.terms = directName(s, leaf), nameWords(leaf)
-	o := s.Overrides[e.name]
-	if o.Description != "" {
-		t.Description, t.overridden = o.Description, true
-	}
-	t.Summary = firstLine(o.Summary, t.Description, t.Title, e.hintTitle())
+	t.Summary = firstLine(t.Description, t.Title, e.hintTitle())
+	t.override(s.Overrides[e.name])
 	return t
 }
 

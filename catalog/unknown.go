@@ -132,7 +132,7 @@ func (v *View) whyHidden(name string) string {
 		if !mine || p.index == nil {
 			continue
 		}
-		if h, ok := p.index.hidden[upstream]; ok && newFilter(p.server.Filter).passes(h.entry) {
+		if h, ok := p.index.hidden[upstream]; ok && newFilter(p.server.Filter).passes(upstream, h.entry.access()) {
 			return h.why
 		}
 		if why := p.whyNoTask(upstream); why != "" {

@@ -102,6 +102,9 @@ func (r *reading) checkExpose(root *node, doc *Document) {
 	case n.kind == list && len(n.items) == 0:
 		r.fail(n.at, "expose", "nothing is exposed", "name a surface or leave the key out")
 	}
+	if root.has("tree") && r.nearest && !r.layered && !slices.Contains(doc.Expose, ExposeTree) {
+		r.warn(root.get("tree").at, "tree", "no host sees the tree", `add "tree" to expose`)
+	}
 	for i, surface := range doc.Expose {
 		if first := slices.Index(doc.Expose, surface); first < i && surface != "" {
 			r.fail(n.items[i].at, at("expose", i), fmt.Sprintf("%q is listed twice", surface), "remove one of them")

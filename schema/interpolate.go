@@ -98,14 +98,31 @@ func (r *reading) interpolate(root *node, variables map[string]string) {
 			for _, entry := range m.value.members {
 				r.expandEntry(below(m.key, entry.key), entry.value, variables)
 			}
+		case m.key == "tree" && !r.files.opts.Strict:
+			r.expandTree(m.key, m.value, variables)
 		case slices.Contains(interpolated, m.key):
 			r.expandBelow(m.key, m.value, variables)
 		}
 	}
 }
 
-// expandEntry expands what is below a server's entry. A variable that is missing
-// there is no error of the file.
+// expandTree expands the nodes of the tree. A variable that is missing costs the
+// source, or the text, that refers to it.
+func (r *reading) expandTree(path string, n *node, variables map[string]string) {
+	for i, item := range n.items {
+		r.expandTree(at(path, i), item, variables)
+	}
+	for _, m := range n.members {
+		if inner := below(path, m.key); m.key == "children" {
+			r.expandTree(inner, m.value, variables)
+		} else {
+			r.expandEntry(inner, m.value, variables)
+		}
+	}
+}
+
+// expandEntry expands what is below a server's entry, or a member of a node of the
+// tree. A variable that is missing there is no error of the file.
 func (r *reading) expandEntry(path string, n *node, variables map[string]string) {
 	outside := r.missing
 	r.missing = MissingVariablesError{}

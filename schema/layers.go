@@ -38,6 +38,9 @@ func merge(layers []*reading) (*Config, error) {
 	if len(layers) > 1 {
 		mergeDefaults(cfg, layers)
 	}
+	if i := slices.IndexFunc(layers, func(r *reading) bool { return r.root.has("tree") }); i >= 0 {
+		cfg.mountSources(layers[i])
+	}
 	cfg.waitGiven = slices.Contains(cfg.Expose, ExposeDirect) ||
 		slices.ContainsFunc(layers, func(r *reading) bool { return r.root.has("startup_wait") })
 	if len(cfg.Servers) == 0 && cfg.Tree == nil {
@@ -109,7 +112,7 @@ func mergeDefaults(cfg *Config, layers []*reading) {
 	}
 	if !has("expose") {
 		cfg.Expose = []string{ExposeDiscover}
-		if len(cfg.Servers) == 0 {
+		if len(cfg.Servers) == 0 { // those of the tree are not among them yet
 			cfg.Expose = []string{ExposeTree}
 		}
 	}

@@ -75,7 +75,7 @@ func (e *fileError) Unwrap() error { return e.err }
 // YAML.
 func (r *reading) read(name string, data []byte) error {
 	r.src, r.positions = &source{name: name, data: data}, map[string]pos{}
-	r.off = map[string]*Off{}
+	r.off, r.sources = map[string]*Off{}, map[*Source]pos{}
 	root, failure := r.src.parse()
 	if failure != nil {
 		return Errors{failure}

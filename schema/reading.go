@@ -34,6 +34,8 @@ type reading struct {
 	template Server
 	// positions maps the names of the servers read so far to their positions.
 	positions map[string]pos
+	// sources has the positions of the sources of the tree.
+	sources map[*Source]pos
 
 	// nearest is set for the file that overrides all others. layered is set when
 	// there are others: then a single file need not have servers. behind are the

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -28,19 +29,80 @@ func (r *reading) tree(docPath string, n *node, p **Node) {
 	*p = root
 }
 
-// checkNodes checks the children of parent, which items are in the file. positions
-// maps the paths seen so far to their positions.
-func (r *reading) checkNodes(docPath string, items []*node, parent *Node, positions map[string]pos) {
-	for i, n := range items {
-		inner := at(docPath, i)
-		r.checkPath(below(inner, "path"), n.get("path"), parent, positions)
-		r.checkNode(inner, n, &parent.Children[i], positions)
+// mountSources adds the servers of the sources of the tree that have a command of their
+// own, and tells each source which is its server.
+func (c *Config) mountSources(r *reading) {
+	c.Tree.walk(func(n *Node) {
+		s := n.Source
+		switch {
+		case s == nil:
+			return
+		case s.Command == "":
+			s.Server = s.MCP
+			return
+		}
+		server := c.Defaults
+		server.Name = c.freeName(n.Path)
+		server.Mounted, server.Transport, server.Load = n.Path, Stdio, LoadEager
+		server.Command, server.Args = "/bin/sh", []string{"-c", s.Command}
+		server.ToolFilter, server.ToolOverrides, server.PathAliases = s.ToolFilter, s.ToolOverrides, s.PathAliases
+		server.Off, server.Disabled = s.Off, s.Off != nil
+		s.Server = server.Name
+		c.Origins[server.Name] = Origin{File: r.path, Line: r.sources[s].line}
+		c.Servers = append(c.Servers, server)
+	})
+}
+
+// freeName is a name for the server of a node that no other server has: that of its
+// path, /repo/read being repo-read.
+func (c *Config) freeName(path string) string {
+	name := cmp.Or(slug(path), "root")
+	for n := 2; ; n++ {
+		if _, taken := c.Origins[name]; !taken {
+			return name
+		}
+		name = fmt.Sprintf("%s-%d", cmp.Or(slug(path), "root"), n)
 	}
 }
 
+// walk calls f for the node and all below it, those above before those below.
+func (n *Node) walk(f func(*Node)) {
+	f(n)
+	for i := range n.Children {
+		n.Children[i].walk(f)
+	}
+}
+
+// checkNodes checks the children of parent, which items are in the file. positions
+// maps the paths seen so far to their positions.
+func (r *reading) checkNodes(docPath string, items []*node, parent *Node, positions map[string]pos) {
+	kept := parent.Children[:0]
+	for i, n := range items {
+		inner := at(docPath, i)
+		r.checkPath(below(inner, "path"), n.get("path"), parent, positions)
+		v := &parent.Children[i]
+		r.checkNode(inner, n, v, positions)
+		if off := r.off[below(inner, "path")]; off != nil {
+			r.warn(n.get("path").at, below(inner, "path"), off.Why()+": the node is left out, with all that is below it", off.Hint)
+			continue
+		}
+		kept = append(kept, *v)
+	}
+	parent.Children = kept
+}
+
 func (r *reading) checkNode(docPath string, n *node, v *Node, positions map[string]pos) {
+	for key, text := range map[string]*string{"summary": &v.Summary, "description": &v.Description} {
+		if off := r.off[below(docPath, key)]; off != nil {
+			r.warn(n.get(key).at, below(docPath, key), off.Why()+": the text is left out", off.Hint)
+			*text = ""
+		}
+	}
 	if v.Source != nil {
-		r.checkSource(below(docPath, "source"), n.get("source"), v.Source)
+		source := n.get("source")
+		v.Source.Off = r.off[below(docPath, "source")]
+		r.sources[v.Source] = source.at
+		r.checkSource(below(docPath, "source"), source, v.Source)
 	}
 	r.checkNodes(below(docPath, "children"), n.itemsOf("children"), v, positions)
 }
@@ -65,6 +127,7 @@ func (r *reading) checkPath(docPath string, n *node, parent *Node, positions map
 
 func (r *reading) checkSource(docPath string, n *node, s *Source) {
 	r.checkTools(docPath, n)
+	r.literalSecrets(n)
 	mounted, own := n.get("mcp"), n.has("command")
 	switch {
 	case mounted == nil && !own:

@@ -58,7 +58,8 @@ type Config struct {
 	SingleWrap bool
 	// Env is where variables come from: enable, dotenv, process or disable.
 	Env string
-	// Servers are the upstreams in file order, disabled ones included.
+	// Servers are the upstreams in file order, disabled ones included. Those of sources
+	// of the tree that have a command of their own come last.
 	Servers []Server
 	// Defaults has the limits that every server starts with. No other field of it
 	// is set.
@@ -119,7 +120,7 @@ type Document struct {
 	// The surfaces that the host sees. When the file has only a tree, the default is that tree.
 	Expose []string `json:"expose" enum:"discover,tree,browser,proxy,direct" default:"[discover]" example:"[discover, direct]"`
 	// The tree that the tree surface shows: a list of nodes, or one node with the path /.
-	Tree *Node `json:"tree" later:"true" example:"[{path: /files, type: node, source: {mcp: files}}]"`
+	Tree *Node `json:"tree" example:"[{path: /files, type: node, source: {mcp: files}}]"`
 	// How the catalogue of tools is shown and kept.
 	Catalog Catalog `json:"catalog" example:"{max_chars: 4096}"`
 	// How dynmcp is reached over HTTP.
@@ -137,6 +138,9 @@ type Server struct {
 	// Off says why the server is not used although its entry does not disable it;
 	// Disabled is true, too. It is nil for any other server.
 	Off *Off `json:"-"`
+	// Mounted is the path of the node of the tree whose source has the server's
+	// command, "" for a server with an entry of its own.
+	Mounted string `json:"-"`
 
 	// How the server is reached. Left out, a command means stdio, and a url streamable-http or, where the server refuses that, sse.
 	Transport string `json:"transport" enum:"stdio,streamable-http,sse" example:"streamable-http"`
@@ -189,8 +193,8 @@ type Server struct {
 	MaxMessageBytes int `json:"max_message_bytes" group:"limit" min:"1024" default:"16777216" example:"67108864"`
 }
 
-// Off is why a server is switched off: variables that its entry refers to are not
-// set.
+// Off is why a server or a source of the tree is switched off: variables that its entry
+// refers to are not set.
 type Off struct {
 	// Missing are the names of the variables.
 	Missing []string
@@ -283,6 +287,12 @@ type Node struct {
 // Source mounts the tools of an MCP server on a node: a server of the file by its
 // name, or one of its own by its command line.
 type Source struct {
+	// Server is the name of the server whose tools are mounted: MCP, or that of the one
+	// made of Command.
+	Server string `json:"-"`
+	// Off says why a source with a command is not used; nil if it is.
+	Off *Off `json:"-"`
+
 	// The name of a server of this file. Use this or a command.
 	MCP string `json:"mcp" example:"files"`
 	// How the command is spoken to; there is only stdio.

@@ -1,0 +1,222 @@
+package aggregator
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"dynmcp/catalog"
+	"dynmcp/internal/wire"
+	"dynmcp/schema"
+	"dynmcp/transports/host"
+)
+
+// A treeView is the tree surface: three tools that never change, by which a model walks
+// a tree whose leaves are the upstreams' tools.
+type treeView struct {
+	*Aggregator
+	tree *catalog.Tree
+}
+
+func treeSurface(a *Aggregator, cfg *schema.Config) []tool {
+	t := treeView{a, NewTree(cfg)}
+	return []tool{
+		{name: "meta_tree", call: t.list, definitions: fixed(define("meta_tree", treeDescription, treeInput, `{"readOnlyHint":true,"openWorldHint":false}`, alwaysLoad))},
+		{name: "meta_desc", call: t.describe, definitions: fixed(define("meta_desc", describeDescription, describeInput, `{"readOnlyHint":true,"openWorldHint":false}`, alwaysLoad))},
+		{name: "meta_call", call: t.call, definitions: fixed(define("meta_call", callDescription, callInput, "", alwaysLoad))},
+	}
+}
+
+const (
+	treeDescription     = `Lists what is directly below a path of the tree of tools: nodes, which lead on, and tools. Begin with {"path": "/"}.`
+	describeDescription = "Describes what is at a path of the tree: of a tool, what it does and the exact schema of its arguments; of a node, what is below it."
+	callDescription     = "Calls the tool at a path of the tree, with arguments that fit the schema which meta_desc shows for that path."
+
+	treeInput     = `{"type":"object","properties":{"path":{"type":"string","description":"Absolute path of a node, such as /repo.","default":"/"}},"additionalProperties":false}`
+	describeInput = `{"type":"object","properties":{"path":{"type":"string","description":"Absolute path of a tool or node, as meta_tree shows it."}},"required":["path"],"additionalProperties":false}`
+	callInput     = `{"type":"object","properties":{` +
+		`"path":{"type":"string","description":"Absolute path of the tool, as meta_tree shows it."},` +
+		`"args":{"type":"object","description":"Arguments of the tool, as its schema wants them.","additionalProperties":true}},` +
+		`"required":["path"]}`
+)
+
+// NewTree returns the tree of a config: the one that it has, or one with a node for
+// each server.
+func NewTree(cfg *schema.Config) *catalog.Tree {
+	if cfg.Tree == nil {
+		return catalog.NewTree(nil)
+	}
+	return catalog.NewTree(treeNode(cfg.Tree))
+}
+
+func treeNode(n *schema.Node) *catalog.Node {
+	node := &catalog.Node{Path: n.Path, Summary: n.Summary, Description: n.Description}
+	if s := n.Source; s != nil {
+		node.Mount = &catalog.Mount{Server: s.Server}
+		if s.Off != nil {
+			node.Mount.Note = "(off: " + s.Off.Why() + ")"
+		}
+		if s.Command == "" { // else these are the server's own
+			node.Mount.Filter, node.Mount.Aliases = s.ToolFilter, s.PathAliases
+			node.Mount.Overrides = overrides(s.ToolOverrides)
+		}
+	}
+	for i := range n.Children {
+		node.Children = append(node.Children, treeNode(&n.Children[i]))
+	}
+	return node
+}
+
+// list answers meta_tree.
+func (t treeView) list(s *session, r *host.Request, p callParams) {
+	where, err := pathArgument(p.arguments.In(p.all), "/")
+	if err != nil {
+		refuseArguments(r, "meta_tree", err)
+		return
+	}
+	t.atPlace(s, r, where, func(view *catalog.View, here catalog.Place, failed error) {
+		switch {
+		case here.Twice != "" && here.Node == nil:
+			r.Reply(errorResult(ambiguous(where, here)), nil)
+		case here.Tool != nil:
+			r.Reply(errorResult(fmt.Sprintf(`%s is a tool, not a node: meta_desc {"path": %s} shows its arguments, meta_call calls it.`, where, wire.Quote(where))), nil)
+		case here.Node == nil:
+			r.Reply(errorResult(t.tree.Unknown(view, where)), nil)
+		default:
+			text, note := t.tree.Children(view, here.Node)
+			r.Reply(textResult(said(text, note, t.whyMissing(failed))...), nil)
+		}
+	})
+}
+
+// describe answers meta_desc.
+func (t treeView) describe(s *session, r *host.Request, p callParams) {
+	where, err := pathArgument(p.arguments.In(p.all), "")
+	if err != nil {
+		refuseArguments(r, "meta_desc", err)
+		return
+	}
+	t.atPlace(s, r, where, func(view *catalog.View, here catalog.Place, failed error) {
+		switch {
+		case here.Twice != "" && here.Node == nil:
+			r.Reply(errorResult(ambiguous(where, here)), nil)
+		case here.Tool != nil:
+			r.Reply(textResult(t.tree.DescribeTool(where, here.Tool)), nil)
+		case here.Node == nil:
+			r.Reply(errorResult(t.tree.Unknown(view, where)), nil)
+		default:
+			text, note := t.tree.DescribeNode(view, here.Node)
+			r.Reply(textResult(said(text, note, t.whyMissing(failed))...), nil)
+		}
+	})
+}
+
+// atPlace calls answer with what is at a path, after the server was loaded on which
+// that depends. If it cannot be, that is the answer, but where there are other things
+// below the path: then failed says it.
+func (t treeView) atPlace(s *session, r *host.Request, where string, answer func(view *catalog.View, here catalog.Place, failed error)) {
+	view := t.viewOf(s)
+	here := t.tree.At(view, where)
+	u := t.unlisted(view, here.Server)
+	if u == nil {
+		var failed error
+		if gone := t.givenUp(t.set.Get(here.Server)); gone != "" {
+			failed = errors.New(strings.TrimSpace(gone))
+		}
+		answer(view, here, failed)
+		return
+	}
+	t.spawnFor(r, func() {
+		_, release, err := t.acquire(r, u, u.Acquire)
+		if err == nil {
+			defer release()
+		}
+		view := t.viewOf(s)
+		here := t.tree.At(view, where)
+		if err != nil && here.Tool == nil && (here.Node == nil || len(here.Node.Children) == 0) {
+			t.failOrLogIn(s, r, nil, err, true, func() { t.atPlace(s, r, where, answer) })
+			return
+		}
+		answer(view, here, err)
+	})
+}
+
+func (t treeView) whyMissing(failed error) string {
+	if failed == nil {
+		return ""
+	}
+	return "Its tools are not there: " + t.explain(failed)
+}
+
+// said are the texts that say something.
+func said(all ...string) []string {
+	return slices.DeleteFunc(all, func(text string) bool { return text == "" })
+}
+
+func ambiguous(where string, here catalog.Place) string {
+	return fmt.Sprintf("%s is the path of %s, so none of them can be meant. Whoever runs dynmcp gives one another name in path_aliases. (outcome not_sent: nothing was called)", where, here.Twice)
+}
+
+var callNames = innerNames{"path", "args", `{"path": "/node/tool", "args": {…}}`}
+
+// call answers meta_call. As with use_tool, only the exact path calls.
+func (t treeView) call(s *session, r *host.Request, p callParams) {
+	where, input, err := innerArguments(p.arguments.In(p.all), r.Outline, callNames)
+	if err != nil {
+		refuseArguments(r, "meta_call", err)
+		return
+	}
+	find := func(view *catalog.View) (*catalog.Tool, string) {
+		here := t.tree.At(view, where)
+		return here.Tool, here.Server
+	}
+	t.callNamed(s, r, innerCall{p, input}, find, func(s *session, r *host.Request, tool *catalog.Tool, c innerCall) {
+		if tool.InputIsQuick() {
+			t.checked(s, r, tool, c, where)
+			return
+		}
+		c = c.own()
+		t.spawnFor(r, func() { t.checked(s, r, tool, c, where) })
+	}, func(view *catalog.View) string {
+		switch here := t.tree.At(view, where); {
+		case here.Twice != "":
+			return ambiguous(where, here)
+		case here.Node != nil:
+			return fmt.Sprintf(`%s is a node, not a tool: meta_tree {"path": %s} lists what is below it. (outcome not_sent: nothing was called)`, where, wire.Quote(where))
+		}
+		return t.tree.Unknown(view, where) + "\n(outcome not_sent: nothing was called)"
+	})
+}
+
+// checked calls a tool if the arguments fit its schema.
+func (t treeView) checked(s *session, r *host.Request, tool *catalog.Tool, c innerCall, where string) {
+	input, changed := tool.FitNumbers(c.input)
+	if wrong := tool.CheckInput(input); wrong != nil {
+		r.Reply(errorResult(fmt.Sprintf("The arguments do not fit the schema of %s:\n- %s\nmeta_desc {\"path\": %s} shows it. (outcome not_sent: nothing was called)",
+			where, strings.Join(wrong, "\n- "), wire.Quote(where))), nil)
+		return
+	}
+	t.callInner(s, r, tool, c.outer, input, route{changed: changed})
+}
+
+// pathArgument reads the one argument, path, as it is meant: a slash too many or too
+// few changes nothing. Where it is missing it is otherwise, or with "" an error.
+func pathArgument(arguments json.RawMessage, otherwise string) (string, error) {
+	m, err := readMembers(arguments, "path")
+	if err != nil {
+		return "", err
+	}
+	where, err := textOf("path", m[0])
+	switch {
+	case err != nil:
+		return "", err
+	case strings.TrimSpace(where) != "":
+		return path.Clean("/" + strings.TrimSpace(where)), nil
+	case otherwise == "":
+		return "", errors.New(`"path" is missing`)
+	}
+	return otherwise, nil
+}

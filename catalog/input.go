@@ -1,0 +1,337 @@
+package catalog
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// An inputCheck compares inputs with one input schema. The schema is compiled when
+// it is first needed, which takes milliseconds for a large one.
+type inputCheck struct {
+	schema json.RawMessage
+	once   sync.Once
+	ready  atomic.Bool
+
+	root     map[string]any       // the schema as the library can read it
+	resolved *jsonschema.Resolved // nil: it cannot
+}
+
+// InputIsQuick reports whether CheckInput has no schema to compile.
+func (t *Tool) InputIsQuick() bool { return t.check.ready.Load() }
+
+// CheckInput returns everything in an input that does not fit the tool's schema, a
+// line for each, with its JSON Pointer (RFC 6901) in front. It is nil if the input fits, and
+// if the schema cannot be read: then it is for the server to judge.
+func (t *Tool) CheckInput(input json.RawMessage) []string {
+	c := t.check
+	c.once.Do(c.compile)
+	var value any
+	if c.resolved == nil || json.Unmarshal(input, &value) != nil {
+		return nil
+	}
+	err := c.resolved.Validate(value)
+	if err == nil {
+		return nil
+	}
+	found := violations{root: c.root}
+	found.collect("", c.root, value, 0)
+	if len(found.lines) == 0 {
+		found.add("", plainly(err))
+	}
+	return found.lines
+}
+
+func (c *inputCheck) compile() {
+	defer c.ready.Store(true)
+	var value any
+	if json.Unmarshal(c.schema, &value) != nil {
+		return
+	}
+	root, ok := value.(map[string]any)
+	if !ok {
+		return
+	}
+	fitLibrary(root)
+	switch version, _ := root["$schema"].(string); {
+	case strings.Contains(version, "draft-04") || strings.Contains(version, "draft-06"):
+		root["$schema"] = "http://json-schema.org/draft-07/schema#"
+	case !strings.Contains(version, "draft-07"):
+		delete(root, "$schema")
+	}
+	c.root = root
+	c.resolved, _ = resolve(root)
+}
+
+// resolve makes the library's form of a schema. It fails for schemas that refer to
+// others: nothing is fetched.
+func resolve(schema any) (*jsonschema.Resolved, error) {
+	raw, err := json.Marshal(schema)
+	if err != nil {
+		return nil, err
+	}
+	var s jsonschema.Schema
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return nil, err
+	}
+	return s.Resolve(nil)
+}
+
+// fitLibrary takes out of a schema what the library cannot read, so that all the rest
+// is checked: regular expressions that look around, and the limits of draft 4.
+func fitLibrary(schema any) {
+	switch s := schema.(type) {
+	case []any:
+		for _, element := range s {
+			fitLibrary(element)
+		}
+	case map[string]any:
+		if pattern, ok := s["pattern"].(string); ok && !compiles(pattern) {
+			delete(s, "pattern")
+		}
+		if byPattern, ok := s["patternProperties"].(map[string]any); ok {
+			for pattern := range byPattern {
+				if !compiles(pattern) {
+					for _, key := range []string{"patternProperties", "additionalProperties", "unevaluatedProperties"} {
+						delete(s, key)
+					}
+				}
+			}
+		}
+		for _, limit := range []string{"exclusiveMinimum", "exclusiveMaximum"} {
+			if _, is := s[limit].(bool); is {
+				delete(s, limit)
+			}
+		}
+		for _, member := range s {
+			fitLibrary(member)
+		}
+	}
+}
+
+func compiles(pattern string) bool {
+	_, err := regexp.Compile(pattern)
+	return err == nil
+}
+
+// violations finds all that is wrong with a value of which the library has said that
+// it does not fit, and says only the first: each part of the value is put to it by
+// itself, with its part of the schema.
+type violations struct {
+	root  map[string]any
+	lines []string
+}
+
+// Bounds of what is looked at: schemas refer to themselves.
+const (
+	maxViolations     = 50
+	maxViolationDepth = 64
+)
+
+func (v *violations) add(pointer, what string) {
+	switch {
+	case len(v.lines) < maxViolations:
+		if pointer == "" {
+			pointer = `""`
+		}
+		v.lines = append(v.lines, pointer+": "+what)
+	case len(v.lines) == maxViolations:
+		v.lines = append(v.lines, "and more")
+	}
+}
+
+func (v *violations) collect(pointer string, schema, value any, depth int) {
+	if len(v.lines) > maxViolations {
+		return
+	}
+	whole, ok := schema.(map[string]any)
+	if !ok || depth > maxViolationDepth {
+		v.judge(pointer, schema, value)
+		return
+	}
+	if types, has := whole["type"]; has && !v.fits(map[string]any{"type": types}, value) {
+		v.add(pointer, "this is "+kindOf(value)+", want "+valuesOf(types))
+		return
+	}
+	rest := maps.Clone(whole)
+	delete(rest, "type")
+	if options, has := rest["enum"]; has && !v.fits(map[string]any{"enum": options}, value) {
+		v.add(pointer, "want one of "+valuesOf(options))
+	}
+	delete(rest, "enum")
+	if ref, is := rest["$ref"].(string); is {
+		if target, found := v.target(ref); found {
+			v.collect(pointer, target, value, depth+1)
+			delete(rest, "$ref")
+		}
+	}
+	if all, is := rest["allOf"].([]any); is {
+		for _, part := range all {
+			v.collect(pointer, part, value, depth+1)
+		}
+		delete(rest, "allOf")
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		v.collectMembers(pointer, rest, value, depth)
+	case []any:
+		if items, is := rest["items"].(map[string]any); is && rest["prefixItems"] == nil {
+			for i, element := range value {
+				v.collect(fmt.Sprintf("%s/%d", pointer, i), items, element, depth+1)
+			}
+			delete(rest, "items")
+		}
+	}
+	v.judge(pointer, rest, value)
+}
+
+// collectMembers takes what it has looked at out of the schema, rest.
+func (v *violations) collectMembers(pointer string, rest, value map[string]any, depth int) {
+	if required, is := rest["required"].([]any); is {
+		for _, name := range required {
+			if name, is := name.(string); is {
+				if _, has := value[name]; !has {
+					v.add(pointer, quote(name)+" is missing")
+				}
+			}
+		}
+		delete(rest, "required")
+	}
+	properties, _ := rest["properties"].(map[string]any)
+	known := slices.Sorted(maps.Keys(properties))
+	taken := map[string]any{}
+	for _, name := range known {
+		taken[name] = true
+		if member, has := value[name]; has {
+			v.collect(pointer+"/"+pointerStep(name), properties[name], member, depth+1)
+		}
+	}
+	if properties != nil {
+		rest["properties"] = taken
+	}
+	if rest["patternProperties"] != nil {
+		return
+	}
+	switch more := rest["additionalProperties"].(type) {
+	case bool:
+		if more {
+			return
+		}
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			if taken[name] == nil {
+				v.add(pointer+"/"+pointerStep(name), "there is no such member, only "+strings.Join(known, ", "))
+			}
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			if taken[name] == nil {
+				v.collect(pointer+"/"+pointerStep(name), more, value[name], depth+1)
+			}
+		}
+	default:
+		return
+	}
+	delete(rest, "additionalProperties")
+}
+
+// judge has the library judge one part.
+func (v *violations) judge(pointer string, schema, value any) {
+	if err := v.validate(schema, value); err != nil {
+		v.add(pointer, plainly(err))
+	}
+}
+
+func (v *violations) fits(schema, value any) bool { return v.validate(schema, value) == nil }
+
+// validate is nil as well where a part cannot be judged by itself.
+func (v *violations) validate(schema, value any) error {
+	if part, ok := schema.(map[string]any); ok {
+		part = maps.Clone(part)
+		for _, shared := range []string{"$defs", "definitions", "$schema"} {
+			if v.root[shared] != nil {
+				part[shared] = v.root[shared]
+			}
+		}
+		schema = part
+	}
+	resolved, err := resolve(schema)
+	if err != nil {
+		return nil
+	}
+	return resolved.Validate(value)
+}
+
+// target finds what a reference into the schema itself is for.
+func (v *violations) target(ref string) (any, bool) {
+	pointer, ok := strings.CutPrefix(ref, "#")
+	if !ok {
+		return nil, false
+	}
+	var at any = v.root
+	for step := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		object, is := at.(map[string]any)
+		if step == "" {
+			continue
+		}
+		if at, ok = object[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]; !is || !ok {
+			return nil, false
+		}
+	}
+	return at, true
+}
+
+func pointerStep(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
+
+// plainly is an error of the library for a model.
+func plainly(err error) string {
+	text := err.Error()
+	for strings.HasPrefix(text, "validating ") {
+		_, text, _ = strings.Cut(text, ": ")
+	}
+	switch word, _, _ := strings.Cut(text, ":"); word {
+	case "anyOf":
+		return "it fits none of the alternatives of anyOf"
+	case "oneOf":
+		return "it does not fit exactly one of the alternatives of oneOf"
+	}
+	line, _, _ := strings.Cut(text, "\n")
+	return cut(fold(line), lineWidth)
+}
+
+func kindOf(value any) string {
+	switch value := value.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "a boolean"
+	case float64:
+		return "the number " + fmt.Sprint(value)
+	case string:
+		return "a string"
+	case []any:
+		return "an array"
+	}
+	return "an object"
+}
+
+// valuesOf shows the values of a keyword, which may be one.
+func valuesOf(values any) string {
+	all, ok := values.([]any)
+	if !ok {
+		all = []any{values}
+	}
+	var shown []string
+	for _, value := range all {
+		if raw, err := json.Marshal(value); err == nil {
+			shown = append(shown, string(raw))
+		}
+	}
+	return cut(strings.Join(shown, ", "), lineWidth)
+}

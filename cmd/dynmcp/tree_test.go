@@ -1,0 +1,110 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"dynmcp/internal/mcptest"
+)
+
+// The tree surface, over a config file of pyMCPBroker.
+
+// getFile is the tool of that system's own examples.
+const getFile = `{"name":"get_file_contents","description":"Get the contents of a file. Long story.","inputSchema":{"type":"object",` +
+	`"properties":{"owner":{"type":"string"},"repo":{"type":"string"},"ref":{"type":"string"},"filePath":{"type":"string"}},"required":["owner","repo","filePath"],"additionalProperties":false}}`
+
+// broker is a config file of pyMCPBroker, nothing of which is ours, with the command of
+// a forge of these tools. The variable FORGE is in its command.
+func broker(t *testing.T, ledger mcptest.Ledger, extra string) string {
+	command := fmt.Sprintf("NAME=${FORGE}; exec '%s' -name \"$NAME\" -ledger '%s' -bare -tool '%s'", mcptest.Fake(t), ledger.Path, getFile)
+	for _, name := range []string{"get_secret_key", "get_issue", "delete_file"} {
+		command += fmt.Sprintf(` -tool '{"name":%q,"inputSchema":{"type":"object"}}'`, name)
+	}
+	return fmt.Sprintf(`{
+  "tree": [
+    {
+      "path": "/repo",
+      "type": "node",
+      "summary": "Repositories",
+      "children": [
+        {
+          "path": "/repo/read",
+          "type": "node",
+          "summary": "Read the repository",
+          "source": {
+            "backend": "stdio",
+            "command": %s,
+            "tool_filter": ["get_*", "!get_secret_*"],
+            "tool_overrides": {
+              "get_file_contents": {
+                "summary": "Read one file",
+                "timeout": 30,
+                "max_output_chars": 40000,
+                "render_mode": "json",
+                "example_args": {"owner": "myorg", "repo": "demo-repo", "ref": "main", "filePath": "README.md"}
+              }
+            },
+            "path_aliases": {"get_file_contents": "get_file"}
+          }
+        }%s
+      ]
+    }
+  ]
+}`, quote(command), extra)
+}
+
+// forgeEnv is a file with the variable that broker's command refers to.
+func forgeEnv(t *testing.T) string {
+	file := filepath.Join(t.TempDir(), "forge.env")
+	if err := os.WriteFile(file, []byte("FORGE=the-forge\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestBrokerFileRunsUnchanged(t *testing.T) {
+	t.Parallel()
+	ledger := mcptest.NewLedger(t)
+	host := mcptest.StartDynmcp(t, "-e", forgeEnv(t), "-c", mcptest.Config(t, broker(t, ledger, "")))
+	greeting := host.Initialize(handshake, nil)
+	contains(t, string(greeting.Member("instructions")), "leaves of a tree", "- /repo: Repositories")
+	if got := strings.Join(tools(host), " "); got != "meta_tree meta_desc meta_call" {
+		t.Errorf("got tools %s", got)
+	}
+	tree := func(path string) string { return host.Tool("meta_tree", fmt.Sprintf(`{"path":%q}`, path)).Text() }
+	if got, want := tree("/"), "[\n"+`{"path":"/repo","type":"node","summary":"Repositories"}]`; got != want {
+		t.Errorf("got %s", got)
+	}
+	if got, want := tree("/repo/read"), "[\n"+`{"path":"/repo/read/get_file","type":"tool","summary":"Read one file"},`+"\n"+`{"path":"/repo/read/get_issue","type":"tool"}]`; got != want {
+		t.Errorf("got %s", got)
+	}
+	contains(t, host.Tool("meta_desc", `{"path": "/repo/read/get_file"}`).Text(), `"path":"/repo/read/get_file"`, `"summary":"Read one file"`,
+		`"description":"Get the contents of a file. Long story."`, `"required":["owner","repo","filePath"]`, `"example_args":{"owner":"myorg","repo":"demo-repo","ref":"main","filePath":"README.md"}`)
+	m := host.Tool("meta_call", `{"path": "/repo/read/get_file", "args": {"owner": "myorg", "repo": "demo-repo", "ref": "main", "filePath": "README.md"}}`)
+	if m.IsError() {
+		t.Errorf("got %s", m.Raw)
+	}
+	before := ledger.Count("call")
+	m = host.Tool("meta_call", `{"path": "/repo/read/get_file", "args": {"owner": 1, "branch": "main"}}`)
+	contains(t, m.Text(), "/owner: this is the number 1", `"": "repo" is missing`, `"": "filePath" is missing`, "/branch: there is no such member, only filePath, owner, ref, repo", "not_sent")
+	for _, path := range []string{"/repo/read/get_secret_key", "/repo/read/delete_file", "/repo/read/get_file_contents"} {
+		contains(t, host.Tool("meta_call", fmt.Sprintf(`{"path":%q}`, path)).Text(), "Unknown path: "+path, "not_sent")
+	}
+	if n := ledger.Count("call"); n != before || before != 1 {
+		t.Errorf("%d calls, then %d: %q", before, n, ledger.Events())
+	}
+}
+
+// A variable that is not set costs the source that needs it, and no other.
+func TestMissingVariableSwitchesOffItsSource(t *testing.T) {
+	t.Parallel()
+	ledger := mcptest.NewLedger(t)
+	host := mcptest.StartDynmcp(t, "-e", forgeEnv(t), "-c", mcptest.Config(t, broker(t, ledger, `, {"path": "/repo/write", "type": "node", "source": {"command": "TOKEN=${DYNMCP_TEST_UNSET} forge"}}`)))
+	host.Initialize(handshake, nil)
+	contains(t, host.Tool("meta_tree", `{"path": "/repo"}`).Text(), `{"path":"/repo/write","type":"node","summary":"(off: DYNMCP_TEST_UNSET is not set)"}`)
+	contains(t, host.Tool("meta_tree", `{"path": "/repo/read"}`).Text(), "/repo/read/get_file")
+	contains(t, host.Tool("meta_call", `{"path": "/repo/write/anything"}`).Text(), "Unknown path: /repo/write/anything", "(off: DYNMCP_TEST_UNSET is not set)")
+}
