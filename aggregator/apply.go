@@ -44,7 +44,7 @@ func (a *Aggregator) newState(cfg *schema.Config) (*state, error) {
 	for _, name := range cfg.Expose {
 		surface, ok := surfaces[name]
 		if !ok {
-			return nil, fmt.Errorf("expose: surface %q is not part of this release", name)
+			return nil, fmt.Errorf("expose: there is no surface %q", name)
 		}
 		st.tools = append(st.tools, surface(a, cfg)...)
 	}

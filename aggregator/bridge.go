@@ -424,6 +424,16 @@ func (p *parkedCalls) takeLocked(id string) *forwardedCall {
 	return found.forwardedCall
 }
 
+// forgetParked gives up the call that a result parked, which the host will not see.
+func (a *Aggregator) forgetParked(result json.RawMessage) {
+	text, _ := wire.Text(wire.Get(result, "requestState"))
+	if state, err := a.sealer.open(text); err == nil {
+		if c := a.parked.take(state.Call); c != nil {
+			c.abandon(nil)
+		}
+	}
+}
+
 // drop gives up a call, if it is parked.
 func (p *parkedCalls) drop(c *forwardedCall, reason json.RawMessage) {
 	p.dropAll(reason, func(other *parkedCall) bool { return other.forwardedCall == c })

@@ -35,7 +35,8 @@
 // so whatever does not go on at once makes them its own first (Request.Own,
 // forwardedCall.own). Conn.Start calls answered itself if it cannot send. What a model
 // should hear beside the answer, such as the schema that its input did not fit, is
-// added in slips.go. A whole request as the arguments of a tool of ours (browser.go) is
+// added in slips.go. A whole request as the arguments of a tool of ours (browser.go,
+// proxy.go) is
 // a host.Request inside that of the call, and comes back to serve (inner.go).
 //
 // What upstreams send unasked comes to upstream.go: their lists are fetched again,

@@ -73,7 +73,7 @@ func (a *Aggregator) Call(ctx context.Context, method string, params json.RawMes
 	answered := make(chan answer, 1)
 	own := innerParams(in.params, nil)
 	r := &host.Request{
-		ID: json.RawMessage(`1`), Method: in.method, Params: own, Meta: wire.Get(own, "_meta"), Era: transports.Handshake, Peer: nobody{},
+		ID: json.RawMessage(`1`), Method: in.method, Params: own, Meta: bytes.Clone(wire.Get(own, "_meta")), Era: transports.Handshake, Peer: nobody{},
 		Respond: func(_ *host.Request, result json.RawMessage, err error) { answered <- answer{bytes.Clone(result), err} },
 	}
 	defer context.AfterFunc(ctx, func() { r.Cancel(nil) })()

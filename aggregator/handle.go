@@ -129,6 +129,9 @@ func (a *Aggregator) notShown(name string) *wire.Error {
 	if t != nil && a.exposes(schema.ExposeBrowser) {
 		return invalid("Unknown tool: %s. Call it through mcp_call: {\"method\": \"tools/call\", \"params\": {\"name\": %s, \"arguments\": {…}}}", name, wire.Quote(t.Name))
 	}
+	if t != nil && a.exposes(schema.ExposeProxy) {
+		return invalid("Unknown tool: %s. Call it through proxy: {\"action\": \"call\", \"type\": \"tool\", \"path\": %s, \"args\": {…}}", name, wire.Quote(t.Name))
+	}
 	if info, ok := view.Server(view.ServerOf(name)); ok && info.Down != "" {
 		return invalid("Unknown tool: %s. Its server %s could not be started: %s", name, info.Called, info.Down)
 	}

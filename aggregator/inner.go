@@ -70,14 +70,14 @@ func (a *Aggregator) serveInner(s *session, r *host.Request, by catalog.Door) {
 }
 
 // callInside calls a tool by its exposed name, after its server was loaded if need be,
-// or one of our own.
+// or for mcp_call one of our own.
 func (a *Aggregator) callInside(s *session, r *host.Request, by catalog.Door) {
 	p, err := readCall(r)
 	if err != nil {
 		r.Reply(nil, err)
 		return
 	}
-	if t := a.ownTool(p.name.In(p.all)); t != nil {
+	if t := a.ownTool(p.name.In(p.all)); t != nil && by == catalog.Browser {
 		t.call(s, r, p)
 		return
 	}
@@ -141,21 +141,30 @@ func (a *Aggregator) listInside(s *session, r *host.Request) {
 // arguments: an upstream's own as it is, any other as text for the model.
 func failInner(r *host.Request, err error) {
 	var rpc *wire.Error
-	switch {
-	case !errors.As(err, &rpc):
-		r.Reply(errorResult(err.Error()), nil)
-	case rpc.Raw != nil:
+	if errors.As(err, &rpc) && rpc.Raw != nil {
 		r.Reply(nil, rpc)
-	default:
-		text := rpc.Message
-		if outcome, ok := wire.Text(wire.Get(rpc.Data, "outcome")); ok {
-			text += fmt.Sprintf(" (outcome %s)", outcome)
-		} else if rpc.Data == nil && (rpc.Code == wire.CodeInvalidParams || rpc.Code == wire.CodeMethodNotFound) {
-			text += " (outcome not_sent: nothing was called)"
-		}
-		if hint, ok := wire.Text(wire.Get(rpc.Data, "hint")); ok {
-			text += "\nhint: " + hint
-		}
-		r.Reply(errorResult(text), nil)
+		return
 	}
+	r.Reply(errorResult(innerError(err)), nil)
+}
+
+// innerError puts the error of a request inside another in words for a model.
+func innerError(err error) string {
+	var rpc *wire.Error
+	if !errors.As(err, &rpc) {
+		return err.Error()
+	}
+	text := rpc.Message
+	switch outcome, ok := wire.Text(wire.Get(rpc.Data, "outcome")); {
+	case rpc.Raw != nil:
+		text = fmt.Sprintf("the server answered with the error %d: %s", rpc.Code, rpc.Message)
+	case ok:
+		text += fmt.Sprintf(" (outcome %s)", outcome)
+	case rpc.Data == nil && (rpc.Code == wire.CodeInvalidParams || rpc.Code == wire.CodeMethodNotFound):
+		text += " (outcome not_sent: nothing was called)"
+	}
+	if hint, ok := wire.Text(wire.Get(rpc.Data, "hint")); ok && rpc.Raw == nil {
+		text += "\nhint: " + hint
+	}
+	return text
 }

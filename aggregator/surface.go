@@ -30,6 +30,7 @@ var surfaces = map[string]func(*Aggregator, *schema.Config) []tool{
 	schema.ExposeDirect:   directSurface,
 	schema.ExposeBrowser:  browserSurface,
 	schema.ExposeTree:     treeSurface,
+	schema.ExposeProxy:    proxySurface,
 }
 
 // exposes reports whether a surface is on.

@@ -13,30 +13,8 @@ import (
 // there are to query, and which servers may bring more. It has at most maxChars UTF-16
 // units, unless that is 0 or less.
 func (v *View) DescribeBrowser(maxChars int) string {
-	n := 0
-	for _, p := range v.parts {
-		n += p.info.Tools
-	}
-	s := fmt.Sprintf("Discover available tools using JSONPath. %s available.", plural(n, "tool"))
-	s += ` The query runs over {"tools": [the definitions], "servers": [{"name", "description", "state", "tools"}]}, such as $.tools[?(@.name contains 'file')].`
-	unlisted := v.unlisted()
-	if len(unlisted) == 0 {
-		return s
-	}
-	how := " To load one: " + fmt.Sprintf(Browser.Load, "name") + "."
-	for n := len(unlisted); ; n-- {
-		var names []string
-		for _, p := range unlisted[:n] {
-			names = append(names, escape(p.server.Name)+p.note())
-		}
-		if n < len(unlisted) {
-			names = append(names, fmt.Sprintf("%d more ($.servers[*].name lists all)", len(unlisted)-n))
-		}
-		said := s + " Servers not loaded yet: " + strings.Join(names, ", ") + "." + how
-		if n == 0 || maxChars <= 0 || units(said) <= maxChars {
-			return said
-		}
-	}
+	return v.withUnlisted(fmt.Sprintf("Discover available tools using JSONPath. %s available.", plural(v.countTools(), "tool"))+
+		` The query runs over {"tools": [the definitions], "servers": [{"name", "description", "state", "tools"}]}, such as $.tools[?(@.name contains 'file')].`, Browser, maxChars)
 }
 
 // browseExample is what a wrong query is answered with.

@@ -7,8 +7,7 @@ import (
 )
 
 // A Door is a surface that takes requests as arguments, as its texts name what to do:
-// how to list the tools there are, and how to load
-// a server, %s.
+// how to list the tools there are, and how to load a server, %s.
 type Door struct{ List, Load string }
 
 // The doors.
@@ -16,6 +15,10 @@ var (
 	Browser = Door{
 		List: `mcp_discover {"jsonpath": "$.tools[*].name"}`,
 		Load: `mcp_call {"method": "tools/list", "params": {"server": "%s"}}`,
+	}
+	Proxy = Door{
+		List: `proxy {"action": "list", "type": "tool"}`,
+		Load: `proxy {"action": "list", "type": "tool", "filter": {"prefix": "%s/"}}`,
 	}
 )
 
@@ -40,6 +43,36 @@ func (v *View) unlisted() (all []*part) {
 		}
 	}
 	return all
+}
+
+// withUnlisted adds to a description which servers may bring more, as many of their
+// names as fit.
+func (v *View) withUnlisted(s string, d Door, maxChars int) string {
+	unlisted := v.unlisted()
+	if len(unlisted) == 0 {
+		return s
+	}
+	for n := len(unlisted); ; n-- {
+		var names []string
+		for _, p := range unlisted[:n] {
+			names = append(names, escape(p.server.Name)+p.note())
+		}
+		if n < len(unlisted) {
+			names = append(names, plural(len(unlisted)-n, "other"))
+		}
+		said := s + " Servers not loaded yet: " + strings.Join(names, ", ") + ". To load one: " + fmt.Sprintf(d.Load, "name") + "."
+		if n == 0 || maxChars <= 0 || units(said) <= maxChars {
+			return said
+		}
+	}
+}
+
+// countTools says how many tools there are, without reading those that are stored.
+func (v *View) countTools() (n int) {
+	for _, p := range v.parts {
+		n += p.info.Tools
+	}
+	return n
 }
 
 // UnknownAt answers a call of a tool that does not exist, which came by a door.

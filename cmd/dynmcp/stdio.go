@@ -101,7 +101,7 @@ three tools instead of all of theirs: discover_tool, use_tool, load_mcp.`,
 	cmd.Flags().StringVar(&level, "log-level", "info", "what to log on stderr: debug, info, warn or error")
 	completeValues(cmd, map[string][]string{
 		"log-level": {"debug", "info", "warn", "error"},
-		"expose":    {schema.ExposeDiscover, schema.ExposeTree, schema.ExposeBrowser, schema.ExposeDirect},
+		"expose":    schema.Surfaces,
 	})
 	return cmd
 }
@@ -136,7 +136,7 @@ func stdioConfig(from *configFlags, wrap bool, args, expose []string) (*schema.C
 			if near := schema.Nearest(surface, schema.Surfaces); near != "" {
 				return nil, hinted(err, "did you mean %s?", near)
 			}
-			return nil, hinted(err, "this release has %s, %s, %s and %s", schema.ExposeDiscover, schema.ExposeTree, schema.ExposeBrowser, schema.ExposeDirect)
+			return nil, hinted(err, "there are %s", strings.Join(schema.Surfaces, ", "))
 		}
 	}
 	if expose != nil {

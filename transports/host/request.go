@@ -70,12 +70,12 @@ func (r *Request) Cancel(reason json.RawMessage) {
 }
 
 // Inner returns a request for a part of what r asks, such as a call that is an
-// argument of r. It has the host, the era and the _meta of r, what belongs to it goes
-// to the host under r, and it is cancelled and drained with r. answer gets what it is
+// argument of r. It has the host and the era of r, what belongs to it goes to the host
+// under r, and it is cancelled and drained with r. answer gets what it is
 // answered with, once, on the goroutine that answers; the result may be lent.
 func (r *Request) Inner(method string, params json.RawMessage, answer func(result json.RawMessage, err error)) *Request {
 	inner := &Request{
-		ID: r.ID, Method: method, Params: params, Meta: r.Meta, Era: r.Era, Peer: r.Peer, session: r.session,
+		ID: r.ID, Method: method, Params: params, Meta: bytes.Clone(wire.Get(params, "_meta")), Era: r.Era, Peer: r.Peer, session: r.session,
 		Respond: func(_ *Request, result json.RawMessage, err error) { answer(result, err) },
 	}
 	r.mu.Lock()

@@ -1,0 +1,283 @@
+package aggregator
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"dynmcp/catalog"
+	"dynmcp/internal/wire"
+	"dynmcp/schema"
+	"dynmcp/transports"
+	"dynmcp/transports/host"
+)
+
+// proxySurface is Magg's proxy extension: one tool that lists, shows and uses tools,
+// resources and prompts.
+func proxySurface(a *Aggregator, cfg *schema.Config) []tool {
+	return []tool{{name: "proxy", call: a.proxy, definitions: func(v *catalog.View) []json.RawMessage {
+		return []json.RawMessage{define("proxy", v.DescribeProxy(maxChars(cfg)), proxyInput, "", alwaysLoad)}
+	}}}
+}
+
+const proxyInput = `{"type":"object","properties":{` +
+	`"action":{"type":"string","enum":["list","info","call","batch"],"description":"What to do: list what there is, show the definition of one, use one, or several of these at once."},` +
+	`"type":{"type":"string","enum":["tool","resource","prompt"],"description":"Of what."},` +
+	`"path":{"type":"string","description":"Name or URI, as list shows it. Required for info and call."},` +
+	`"args":{"type":"object","description":"Arguments of the tool or prompt. Only for call.","additionalProperties":true},` +
+	`"filter":{"type":"object","properties":{"prefix":{"type":"string"},"tags":{"type":"array","items":{"type":"string"}}},"description":"Only for list: paths that begin with prefix, and what has one of the tags."},` +
+	`"limit":{"type":"integer","minimum":1,"description":"Only for list: the most entries."},` +
+	`"cursor":{"type":"string","description":"Only for list: where the list before ended."},` +
+	`"operations":{"type":"array","items":{"type":"object"},"description":"Only for batch: what to do, each as the arguments of this tool. They run at the same time."}},` +
+	`"required":["action"],"additionalProperties":false}`
+
+// maxOperations is how many operations a batch may have.
+const maxOperations = 32
+
+// An operation is what proxy is asked to do.
+type operation struct {
+	action, kind, path string
+	args               json.RawMessage // an object, or nil
+	filter             catalog.ProxyFilter
+	limit              int
+	cursor             string
+	operations         []operation // of a batch
+}
+
+var (
+	proxyActions = []string{"list", "info", "call", "batch"}
+	proxyKinds   = []string{catalog.KindTool, catalog.KindResource, catalog.KindPrompt}
+)
+
+// readOperation reads an operation by the rules of the extension (section 2.2).
+func readOperation(arguments json.RawMessage) (o operation, err error) {
+	m, err := readMembers(arguments, "action", "type", "path", "args", "filter", "limit", "cursor", "operations")
+	if err != nil {
+		return o, err
+	}
+	var errs [5]error
+	o.action, errs[0] = choiceOf("action", m[0], proxyActions)
+	if err := errs[0]; err != nil {
+		return o, err
+	}
+	only := map[string][]string{"type": {"list", "info", "call"}, "path": {"info", "call"}, "args": {"call"}, "filter": {"list"}, "limit": {"list"}, "cursor": {"list"}, "operations": {"batch"}}
+	for i, name := range []string{"type", "path", "args", "filter", "limit", "cursor", "operations"} {
+		given, needed := m[i+1] != nil, name == "type" || name == "path" || name == "operations"
+		switch allowed := slices.Contains(only[name], o.action); {
+		case given && !allowed:
+			return o, fmt.Errorf("%q must not be given for action %q, only for %s", name, o.action, strings.Join(only[name], ", "))
+		case !given && allowed && needed && name == "type":
+			return o, fmt.Errorf(`"type" is missing: one of %s`, strings.Join(proxyKinds, ", "))
+		case !given && allowed && needed:
+			return o, fmt.Errorf("%q is required for action %q", name, o.action)
+		}
+	}
+	if o.action == "batch" {
+		o.operations, err = readOperations(m[7])
+		return o, err
+	}
+	if o.kind, err = choiceOf("type", m[1], proxyKinds); err != nil {
+		return o, err
+	}
+	o.path, errs[0] = textOf("path", m[2])
+	o.args, errs[1] = objectOf("args", m[3])
+	o.filter, errs[2] = readProxyFilter(m[4])
+	o.limit, errs[3] = numberOf("limit", m[5])
+	o.cursor, errs[4] = textOf("cursor", m[6])
+	err = errors.Join(errs[:]...)
+	switch {
+	case err != nil:
+	case o.path == "" && m[2] != nil:
+		err = errors.New(`"path" is empty`)
+	case o.limit < 0 || o.limit == 0 && m[5] != nil:
+		err = errors.New(`"limit" must be at least 1`)
+	case o.kind == catalog.KindResource && o.args != nil:
+		err = errors.New(`"args" has no meaning for a resource: the path is its whole URI`)
+	}
+	return o, err
+}
+
+func readOperations(raw json.RawMessage) (all []operation, err error) {
+	if len(raw) == 0 || raw[0] != '[' {
+		return nil, fmt.Errorf(`"operations" must be an array, not %s`, wire.TypeName(raw))
+	}
+	for one := range wire.Elements(raw) {
+		if wire.EqualString(wire.Get(one, "action"), "batch") {
+			return nil, fmt.Errorf("operations[%d]: a batch cannot be in a batch", len(all))
+		}
+		o, err := readOperation(one)
+		if err != nil {
+			return nil, fmt.Errorf("operations[%d]: %w", len(all), err)
+		}
+		all = append(all, o)
+	}
+	switch {
+	case len(all) == 0:
+		return nil, errors.New(`"operations" is empty`)
+	case len(all) > maxOperations:
+		return nil, fmt.Errorf(`"operations" has %d entries, at most %d can run at once`, len(all), maxOperations)
+	}
+	return all, nil
+}
+
+// choiceOf reads one of a few texts.
+func choiceOf(name string, value json.RawMessage, of []string) (string, error) {
+	text, ok := wire.Text(value)
+	switch {
+	case value == nil:
+		return "", fmt.Errorf("%q is missing: one of %s", name, strings.Join(of, ", "))
+	case !ok || !slices.Contains(of, text):
+		return "", fmt.Errorf("%q must be one of %s, not %s", name, strings.Join(of, ", "), cutValue(value))
+	}
+	return text, nil
+}
+
+func readProxyFilter(raw json.RawMessage) (f catalog.ProxyFilter, err error) {
+	if raw, err = objectOf("filter", raw); err != nil || raw == nil {
+		return f, err
+	}
+	m, err := readMembers(raw, "prefix", "tags")
+	if err != nil {
+		return f, fmt.Errorf(`"filter": %w`, err)
+	}
+	if f.Prefix, err = textOf("prefix", m[0]); err != nil {
+		return f, err
+	}
+	if m[1] != nil && m[1][0] != '[' {
+		return f, fmt.Errorf(`"tags" must be an array of strings, not %s`, wire.TypeName(m[1]))
+	}
+	for tag := range wire.Elements(m[1]) {
+		text, ok := wire.Text(tag)
+		if !ok {
+			return f, fmt.Errorf(`"tags" must be an array of strings, not of %s`, wire.TypeName(tag))
+		}
+		f.Tags = append(f.Tags, text)
+	}
+	return f, nil
+}
+
+// proxy does what its arguments say.
+func (a *Aggregator) proxy(s *session, r *host.Request, p callParams) {
+	o, err := readOperation(p.arguments.In(p.all))
+	if err != nil {
+		refuseArguments(r, "proxy", err)
+		return
+	}
+	if o.action == "batch" {
+		a.proxyBatch(s, r, o.operations, p.all)
+		return
+	}
+	a.operate(s, r, o, p.all, func(result json.RawMessage, err error) {
+		if err != nil {
+			failInner(r, err)
+			return
+		}
+		r.Reply(result, nil)
+	})
+}
+
+// operate does one operation, for a request with these params, and hands on what comes
+// of it. Failures of ours may be results or errors.
+func (a *Aggregator) operate(s *session, r *host.Request, o operation, outer json.RawMessage, done func(result json.RawMessage, err error)) {
+	if o.action != "call" {
+		a.look(s, r.Inner("proxy", innerParams(nil, outer), done), o)
+		return
+	}
+	params, method := []byte(`{}`), map[string]string{catalog.KindTool: "tools/call", catalog.KindResource: "resources/read", catalog.KindPrompt: "prompts/get"}[o.kind]
+	if o.kind == catalog.KindResource {
+		params = wire.Set(params, "uri", wire.Quote(o.path))
+	} else {
+		params = wire.Set(params, "name", wire.Quote(o.path))
+		if o.args != nil {
+			params = wire.Set(params, "arguments", o.args)
+		}
+	}
+	inner := r.Inner(method, innerParams(params, outer), func(result json.RawMessage, err error) {
+		if err == nil && !wantsInput(nil, result) {
+			result = catalog.ProxyCalled(o.kind, o.path, result)
+		}
+		done(result, err)
+	})
+	a.serveInner(s, inner, catalog.Proxy)
+}
+
+// look answers list and info from the catalogue. The server of a path, or of a prefix
+// that names one, is loaded first if it has not been listed.
+func (a *Aggregator) look(s *session, r *host.Request, o operation) {
+	answer := func() {
+		view := a.viewOf(s)
+		if o.action == "list" {
+			result, err := view.ProxyList(o.kind, o.filter, o.limit, o.cursor)
+			if err != nil {
+				refuseArguments(r, "proxy", err)
+				return
+			}
+			r.Reply(result, nil)
+			return
+		}
+		result, ok := view.ProxyInfo(o.kind, o.path)
+		if !ok {
+			result = errorResult(view.UnknownToProxy(o.kind, o.path))
+		}
+		r.Reply(result, nil)
+	}
+	view := a.viewOf(s)
+	about := o.filter.Prefix
+	if o.action == "info" && o.kind == catalog.KindTool {
+		about = o.path
+	}
+	if u := a.unlisted(view, view.ServerOf(about)); u != nil && strings.Contains(about, "/") {
+		a.whenLoaded(s, r, u, answer)
+		return
+	}
+	a.spawnFor(r, answer)
+}
+
+// A batch is operations that run at the same time.
+type batch struct {
+	agg     *Aggregator
+	request *host.Request
+
+	mu    sync.Mutex
+	parts []catalog.ProxyPart // in the order of the operations
+	open  int                 // operations that have no result yet
+}
+
+// proxyBatch does operations at the same time. They have no progress: the host gave one
+// token, and progress that many report under it goes up and down.
+func (a *Aggregator) proxyBatch(s *session, r *host.Request, all []operation, outer json.RawMessage) {
+	outer = transports.DeleteMeta(wire.Delete(outer, "inputResponses", "requestState"), "progressToken")
+	b := &batch{agg: a, request: r, parts: make([]catalog.ProxyPart, len(all)), open: len(all)}
+	for i, o := range all {
+		b.parts[i].What = strings.TrimSpace(o.action + " " + o.kind + " " + o.path)
+	}
+	for i, o := range all {
+		a.operate(s, r, o, outer, func(result json.RawMessage, err error) { b.finish(i, result, err) })
+	}
+}
+
+// finish takes the result of an operation; the last one's is followed by the answer.
+func (b *batch) finish(i int, result json.RawMessage, err error) {
+	if err == nil && wantsInput(nil, result) {
+		b.agg.forgetParked(result)
+		err = errors.New("it asks the host for input, which cannot be done in a batch: call it by itself (outcome unknown: it may have run)")
+	}
+	if err != nil {
+		result = errorResult(innerError(err))
+		if rpc := new(wire.Error); errors.As(err, &rpc) && rpc.Raw != nil {
+			result = wire.Set(result, "error", rpc.Raw)
+		}
+	}
+	b.mu.Lock()
+	b.parts[i].Result = bytes.Clone(result) // it may be lent
+	b.open--
+	over := b.open == 0
+	b.mu.Unlock()
+	if over {
+		b.request.Reply(catalog.ProxyBatched(b.parts), nil)
+	}
+}

@@ -1,0 +1,271 @@
+package catalog
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dynmcp/internal/wire"
+)
+
+// What the tool proxy answers, by the MCP Proxy Extension of Magg (draft 0.1.0, sections
+// 3 and 4). Its annotations are not MCP's own, so they are put into the bytes: typed
+// ones would drop them.
+
+// Kinds of what a proxy has.
+const (
+	KindTool     = "tool"
+	KindResource = "resource"
+	KindPrompt   = "prompt"
+)
+
+// A ProxyFilter says what a list is to have: paths that begin so, and of these what has
+// one of the tags.
+type ProxyFilter struct {
+	Prefix string
+	Tags   []string
+}
+
+// maxProxyList is how many bytes of definitions a list has that names no limit.
+const maxProxyList = 64 << 10
+
+// ProxyList lists the tools, resources with their templates, or prompts, as a tool's
+// result: at most limit, 0 meaning as many as 64 KB hold, from cursor on. Where that is
+// not all, a second content says how to go on.
+func (v *View) ProxyList(kind string, filter ProxyFilter, limit int, cursor string) (json.RawMessage, error) {
+	var all []proxied
+	for _, e := range v.proxied(kind) {
+		if strings.HasPrefix(e.path, filter.Prefix) && e.hasTag(filter.Tags) {
+			all = append(all, e)
+		}
+	}
+	from := 0
+	if cursor != "" {
+		var err error
+		if from, err = strconv.Atoi(cursor); err != nil || from <= 0 || from > len(all) {
+			return nil, fmt.Errorf("cursor %s is none that a list of these ended with", quote(cut(fold(cursor), nameShown)))
+		}
+	}
+	text, to := []byte(`[`), from
+	for ; to < len(all); to++ {
+		raw := all[to].raw
+		if limit > 0 && to-from == limit || limit <= 0 && to > from && len(text)+len(raw) > maxProxyList {
+			break
+		}
+		if to > from {
+			text = append(text, ',')
+		}
+		text = append(text, raw...)
+	}
+	text = append(text, ']')
+	dataType := map[string]string{KindTool: "Tool", KindResource: "Resource|ResourceTemplate", KindPrompt: "Prompt"}[kind]
+	out := append([]byte(`{"content":[`), embedded("proxy:list/"+kind, string(text), proxyNotes("list", kind, "", dataType, true))...)
+	if to < len(all) {
+		out = fmt.Appendf(out, `,{"type":"text","text":%s}`, wire.Quote(fmt.Sprintf(`%d to %d of %d. Go on with "cursor": "%d".`, from+1, to, len(all), to)))
+	}
+	return append(out, "]}"...), nil
+}
+
+// ProxyInfo answers with the definition of one, as a tool's result; false if there is
+// none. A URI that only a template has is answered with that.
+func (v *View) ProxyInfo(kind, path string) (json.RawMessage, bool) {
+	all := v.proxied(kind)
+	i := slices.IndexFunc(all, func(e proxied) bool { return e.path == path })
+	if i < 0 && kind == KindResource {
+		longest := 0
+		for j, e := range all {
+			if prefix, _, ok := strings.Cut(e.path, "{"); ok && len(prefix) > longest && strings.HasPrefix(path, prefix) {
+				i, longest = j, len(prefix)
+			}
+		}
+	}
+	if i < 0 {
+		return nil, false
+	}
+	info := embedded("proxy:info/"+kind+"/"+uriPath(path), string(all[i].raw), proxyNotes("info", kind, path, all[i].dataType, false))
+	return slices.Concat([]byte(`{"content":[`), info, []byte("]}")), true
+}
+
+// UnknownToProxy answers a path that nothing of a kind has.
+func (v *View) UnknownToProxy(kind, path string) string {
+	if kind == KindTool {
+		return v.UnknownAt(Proxy, path)
+	}
+	s := fmt.Sprintf("Unknown %s: %s\n", kind, cut(fold(path), nameShown))
+	s += fmt.Sprintf("%d of this type: proxy {\"action\": \"list\", \"type\": %s}.\n", len(v.proxied(kind)), quote(kind))
+	if how := Proxy.load(v); how != "" {
+		s += how + "\n"
+	}
+	return strings.TrimSuffix(s+v.notListed("\n"), "\n")
+}
+
+// ProxyCalled returns the answer to a call as a tool's result: what a tool answered, with
+// notes of where each content is from; what was read of a resource, as embedded
+// resources; a prompt, as one.
+func ProxyCalled(kind, path string, result json.RawMessage) json.RawMessage {
+	switch kind {
+	case KindResource:
+		return readResource(path, result)
+	case KindPrompt:
+		text := bytes.Clone(result)
+		item := embedded("proxy:call/prompt/"+uriPath(path), string(text), proxyNotes("call", kind, path, "GetPromptResult", false))
+		return slices.Concat([]byte(`{"content":[`), item, []byte("]}"))
+	}
+	at := wire.Find(result, "content")
+	if at.Len == 0 {
+		return result
+	}
+	var edits []wire.Edit
+	for item := range wire.Elements(at.In(result)) {
+		if wire.IsObject(item) {
+			edits = append(edits, wire.Edit{Span: wire.Locate(result, item), With: annotated(item, proxyNotes("call", kind, path, "", false))})
+		}
+	}
+	return wire.Replace(result, edits...)
+}
+
+// A ProxyPart is an operation of a batch, in words, and its result.
+type ProxyPart struct {
+	What   string
+	Result json.RawMessage
+}
+
+// ProxyBatched returns the answer to a batch: the contents of the results one after the
+// other, each behind a line that says which operation it is of and how that went. What
+// else the results have is in _meta, in their order. It is an error where all are.
+func ProxyBatched(parts []ProxyPart) json.RawMessage {
+	out, rest, failed := []byte(`{"content":[`), []byte(`[`), 0
+	for i, p := range parts {
+		said := fmt.Sprintf("%d. %s", i+1, p.What)
+		if string(wire.Get(p.Result, "isError")) == "true" {
+			failed++
+			said += ": error"
+		}
+		notes := fmt.Appendf(nil, `{"proxyAction":"batch","proxyIndex":%d}`, i)
+		if i > 0 {
+			out, rest = append(out, ','), append(rest, ',')
+		}
+		out = fmt.Appendf(out, `{"type":"text","text":%s,"annotations":%s}`, wire.Quote(said), notes)
+		for item := range wire.Elements(wire.Get(p.Result, "content")) {
+			out = append(append(out, ','), annotated(item, fmt.Appendf(nil, `{"proxyIndex":%d}`, i))...)
+		}
+		rest = append(rest, wire.Delete(p.Result, "content")...)
+	}
+	out = fmt.Appendf(out, `],"_meta":{"dynmcp/results":%s]}`, rest)
+	if failed == len(parts) {
+		out = append(out, `,"isError":true`...)
+	}
+	return append(out, '}')
+}
+
+// DescribeProxy returns the text for the description of proxy. It has at most maxChars
+// UTF-16 units, unless that is 0 or less.
+func (v *View) DescribeProxy(maxChars int) string {
+	return v.withUnlisted(fmt.Sprintf(`Lists, shows and uses the tools, resources and prompts of other MCP servers by proxy: %s, %s, %s. `+
+		`{"action": "list", "type": "tool"} lists, {"action": "info", "type": "tool", "path": "name"} shows the definition, {"action": "call", "type": "tool", "path": "name", "args": {…}} calls.`,
+		plural(v.countTools(), "tool"), plural(len(v.resources)+len(v.templates), "resource"), plural(len(v.prompts), "prompt")), Proxy, maxChars)
+}
+
+// readResource makes a tool's result of that of resources/read. Text that is JSON is
+// written so, and keeps its own type as contentType (section 3.2.2).
+func readResource(path string, result json.RawMessage) json.RawMessage {
+	out := []byte(`[`)
+	for part := range wire.Elements(wire.Get(result, "contents")) {
+		if !wire.IsObject(part) {
+			continue
+		}
+		if text, ok := wire.Text(wire.Get(part, "text")); ok && wire.Valid([]byte(text)) {
+			var same bytes.Buffer
+			if json.Compact(&same, []byte(text)) == nil {
+				own := bytes.Clone(wire.Get(part, "mimeType"))
+				part = wire.Set(wire.Set(part, "text", wire.Quote(same.String())), "mimeType", []byte(`"application/json"`))
+				if own != nil {
+					part = wire.Set(part, "contentType", own)
+				}
+			}
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = fmt.Appendf(out, `{"type":"resource","resource":%s,"annotations":%s}`, part, proxyNotes("call", KindResource, path, "", false))
+	}
+	return wire.Set(wire.Delete(result, "contents"), "content", append(out, ']'))
+}
+
+// proxyNotes are the annotations of a content.
+func proxyNotes(action, kind, path, dataType string, many bool) json.RawMessage {
+	out := fmt.Appendf(nil, `{"proxyAction":%q,"proxyType":%q`, action, kind)
+	if path != "" {
+		out = fmt.Appendf(out, `,"proxyPath":%s`, wire.Quote(path))
+	}
+	if dataType != "" {
+		out = fmt.Appendf(out, `,"pythonType":%q,"dataType":%q,"many":%t`, dataType, dataType, many)
+	}
+	return append(out, '}')
+}
+
+// annotated returns a content with more annotations.
+func annotated(item, notes json.RawMessage) json.RawMessage {
+	own := wire.Get(item, "annotations")
+	if !wire.IsObject(own) {
+		return wire.Set(item, "annotations", notes)
+	}
+	for key, value := range wire.Members(notes) {
+		name, _ := wire.Text(key)
+		own = wire.Set(own, name, value)
+	}
+	return wire.Set(item, "annotations", own)
+}
+
+// embedded returns a content that holds a JSON text.
+func embedded(uri, text string, notes json.RawMessage) []byte {
+	return fmt.Appendf(nil, `{"type":"resource","resource":{"uri":%s,"mimeType":"application/json","text":%s},"annotations":%s}`, wire.Quote(uri), wire.Quote(text), notes)
+}
+
+// uriPath returns a path as a part of a URI.
+func uriPath(path string) string { return (&url.URL{Path: path}).EscapedPath() }
+
+// proxied is one thing that a proxy has.
+type proxied struct {
+	path     string
+	dataType string
+	raw      json.RawMessage
+}
+
+func (v *View) proxied(kind string) (all []proxied) {
+	add := func(key, id, dataType string) {
+		for _, raw := range v.entriesOf(key, "") {
+			path, _ := wire.Text(wire.Get(raw, id))
+			all = append(all, proxied{path, dataType, raw})
+		}
+	}
+	switch kind {
+	case KindTool:
+		add("tools", "name", "Tool")
+	case KindPrompt:
+		add("prompts", "name", "Prompt")
+	case KindResource:
+		add("resources", "uri", "Resource")
+		add("resourceTemplates", "uriTemplate", "ResourceTemplate")
+	}
+	return all
+}
+
+// hasTag reports whether it has one of the tags, which servers write in several places.
+func (e proxied) hasTag(tags []string) bool {
+	if len(tags) == 0 {
+		return true
+	}
+	for _, at := range [][]string{{"tags"}, {"_meta", "tags"}, {"_meta", "_fastmcp", "tags"}, {"_meta", "fastmcp", "tags"}} {
+		for raw := range wire.Elements(wire.Get(e.raw, at...)) {
+			if tag, ok := wire.Text(raw); ok && slices.Contains(tags, tag) {
+				return true
+			}
+		}
+	}
+	return false
+}
