@@ -94,7 +94,8 @@ func (a *Aggregator) swap(st *state) {
 func overrides(of map[string]schema.ToolOverride) map[string]catalog.Override {
 	all := map[string]catalog.Override{}
 	for tool, o := range of {
-		all[tool] = catalog.Override{Summary: o.Summary, Description: o.Description, ExampleArgs: o.ExampleArgs}
+		all[tool] = catalog.Override{Summary: o.Summary, Description: o.Description, ExampleArgs: o.ExampleArgs,
+			MaxOutputChars: o.MaxOutputChars, Timeout: o.Timeout, RenderMode: o.RenderMode}
 	}
 	return all
 }
@@ -110,13 +111,14 @@ func catalogServers(cfg *schema.Config) []catalog.Server {
 			continue
 		}
 		entry := catalog.Server{
-			Name:        s.Name,
-			Description: s.Description,
-			Lazy:        s.Lazy(),
-			Bare:        cfg.SingleWrap,
-			Filter:      s.ToolFilter,
-			Aliases:     s.PathAliases,
-			Overrides:   overrides(s.ToolOverrides),
+			Name:           s.Name,
+			Description:    s.Description,
+			Lazy:           s.Lazy(),
+			Bare:           cfg.SingleWrap,
+			Filter:         s.ToolFilter,
+			MaxOutputChars: s.MaxOutputChars,
+			Aliases:        s.PathAliases,
+			Overrides:      overrides(s.ToolOverrides),
 		}
 		if s.Off != nil { // it cannot be loaded, but who knows of it can be told why
 			entry.Lazy, entry.Note = false, "(off: "+s.Off.Why()+")"

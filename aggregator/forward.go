@@ -100,6 +100,9 @@ func (a *Aggregator) dispatch(s *session, r *host.Request, to route) {
 	to.lent = r.Method == "tools/call"
 	c := &forwardedCall{agg: a, session: s, peer: a.peerOf(to.upstream), route: to, request: r}
 	c.Method, c.Params, c.NoToken, c.Peer, c.Done = r.Method, to.params, r.Meta == nil, c, c.answered
+	if to.tool != nil {
+		c.Timeout = to.tool.Timeout
+	}
 	c.connect()
 }
 
@@ -276,7 +279,7 @@ func (c *forwardedCall) deliver(r *host.Request, conn *upstream.Conn, outline *w
 			c.agg.fail(r, err, c.route.asText)
 			return
 		}
-		r.Reply(c.explained(outline, result), nil)
+		c.reply(r, c.explained(outline, result))
 	case !c.route.retry && isRepeatable(err, conn):
 		again := c.again()
 		again.retry = true

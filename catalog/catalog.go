@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Server declares an upstream to the catalogue.
@@ -16,6 +17,8 @@ type Server struct {
 	Lazy        bool   // loaded by load_mcp or by first use
 	Note        string // shown after the server's line, such as "(run: dynmcp login NAME)"
 	Bare        bool   // single-wrap mode: tool names without "server/"
+
+	MaxOutputChars int // of a result of its tools; 0 is no limit
 
 	Filter    []string            // globs on upstream tool names, or classes; "!" denies
 	Overrides map[string]Override // by upstream tool name
@@ -29,6 +32,10 @@ type Override struct {
 	Description string // its description, and its line if Summary is empty
 
 	ExampleArgs json.RawMessage // arguments to show as an example
+
+	MaxOutputChars *int           // in the place of the server's; nil leaves that
+	Timeout        *time.Duration // the same
+	RenderMode     string         // one of schema.Render…, "" being json
 }
 
 // Catalog collects what upstreams said and publishes it as a [View]. It is

@@ -100,6 +100,9 @@ func (v *View) Definition(t *Tool) json.RawMessage { return t.define(t.Raw, t.Na
 func (v *View) DirectDefinition(t *Tool) json.RawMessage { return t.define(t.typed, t.Direct) }
 
 func (t *Tool) define(def json.RawMessage, name string) json.RawMessage {
+	if t.Shaped() && t.OutputSchema != nil { // a result that is shortened does not fit it
+		def = wire.Delete(def, "outputSchema")
+	}
 	if name != t.Upstream {
 		def = setText(def, "name", name)
 	}

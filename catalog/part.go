@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"dynmcp/internal/wire"
 )
@@ -29,6 +30,10 @@ type Tool struct {
 	OnlyTask bool   // it runs only as a task
 
 	ExampleArgs json.RawMessage // the operator's, nil if there are none
+
+	MaxOutputChars int            // of a result; 0 is no limit
+	Timeout        *time.Duration // of a call; nil is the server's
+	RenderMode     string         // one of schema.Render…, "" being json
 
 	typed      json.RawMessage // Raw, fit for typed hosts
 	numbers    []number        // the arguments that are to be numbers
@@ -268,7 +273,7 @@ func (p *part) leaves() map[string]string {
 func (p *part) expose(e *entry, leaf string) *Tool {
 	s := p.server
 	t := &Tool{
-		Name: leaf, Server: s.Name, Upstream: e.name, Leaf: leaf,
+		Name: leaf, Server: s.Name, Upstream: e.name, Leaf: leaf, MaxOutputChars: s.MaxOutputChars,
 		Title: e.title, Description: e.description, Raw: e.raw, typed: e.typed,
 		numbers: e.numbers, check: e.check, InputSchema: e.input, OutputSchema: e.output, Annotations: e.annotations, Access: e.access(), OnlyTask: e.onlyTask,
 	}

@@ -443,16 +443,3 @@ func (t *Tree) TreeIntro(v *View, max int) string {
 	}
 	return text
 }
-
-// override changes what the tool shows of itself, and its limits.
-func (t *Tool) override(o Override) {
-	if o.Description != "" {
-		t.Description, t.overridden = o.Description, true
-	}
-	if line := firstLine(o.Summary, o.Description); line != "" {
-		t.Summary = line
-	}
-	if o.ExampleArgs != nil {
-		t.ExampleArgs = o.ExampleArgs
-	}
-}

@@ -42,6 +42,13 @@ const (
 	LoadLazy  = "lazy"
 )
 
+// Values of ToolOverride.RenderMode.
+const (
+	RenderJSON = "json"
+	RenderText = "text"
+	RenderRaw  = "raw"
+)
+
 // Config is a valid config document with all defaults filled in. It is a value:
 // nothing in this module changes one after Files.Load.
 type Config struct {
@@ -187,8 +194,8 @@ type Server struct {
 	IdleTimeout time.Duration `json:"idle_timeout" group:"limit" default:"0" example:"10m"`
 	// How many failed starts in a row a lazy server has before it is taken out of the catalogue. 0 is any number.
 	LoadBudget int `json:"load_budget" group:"limit" default:"3" example:"5"`
-	// The most characters of a tool's result that reach the host; 0 is no limit.
-	MaxOutputChars int `json:"max_output_chars" later:"true" group:"limit" default:"0" example:"40000"`
+	// The most characters of a tool's result that reach the host; 0 is no limit. What is left out is said in the result.
+	MaxOutputChars int `json:"max_output_chars" group:"limit" default:"0" example:"40000"`
 	// The largest message, in bytes and in both directions. Above it that one call fails.
 	MaxMessageBytes int `json:"max_message_bytes" group:"limit" min:"1024" default:"16777216" example:"67108864"`
 }
@@ -259,13 +266,13 @@ type ToolOverride struct {
 	// The description shown in place of the tool's own.
 	Description string `json:"description" example:"Reads a text file of the repository and returns its content."`
 	// The most characters of this tool's result; left out, the server's limit holds. 0 is no limit.
-	MaxOutputChars *int `json:"max_output_chars" later:"true" example:"20000"`
+	MaxOutputChars *int `json:"max_output_chars" example:"20000"`
 	// How long a call of this tool may take; left out, the server's limit holds. 0 is no limit.
-	Timeout *time.Duration `json:"timeout" later:"true" example:"30s"`
+	Timeout *time.Duration `json:"timeout" example:"30s"`
 	// Arguments to show as an example, as JSON.
-	ExampleArgs json.RawMessage `json:"example_args" later:"true" example:"{path: README.md}"`
-	// How the result is shown. json keeps its structure, text joins the text in it, raw leaves it untouched.
-	RenderMode string `json:"render_mode" later:"true" enum:"json,text,raw" default:"json" example:"text"`
+	ExampleArgs json.RawMessage `json:"example_args" example:"{path: README.md}"`
+	// How the result is shown. json keeps its structure when it is made shorter, text makes one text of all in it, raw leaves it untouched, whatever max_output_chars says.
+	RenderMode string `json:"render_mode" enum:"json,text,raw" default:"json" example:"text"`
 }
 
 // Node is a node of the configured tree.

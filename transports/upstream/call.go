@@ -21,6 +21,9 @@ type Call struct {
 	Params json.RawMessage // as the host sent them; may be nil
 	// NoToken says that Params are known to hold no progress token.
 	NoToken bool
+	// Timeout is how long the call may take, in the place of the server's timeout; 0 is
+	// any time. Nil leaves the server's.
+	Timeout *time.Duration
 
 	// Done takes the result or the error, exactly once unless Cancel returned
 	// true. The result is lent until Done returns. An answer is delivered on the goroutine that reads it, in the order
@@ -86,7 +89,7 @@ func (c *Conn) register(call *Call) (id int64, err error) {
 	}
 	var timeout time.Duration
 	var expired func()
-	if t := c.server.Timeout; t > 0 && !call.unlimited {
+	if t := c.timeoutOf(call); t > 0 && !call.unlimited {
 		timeout = t
 		// If no goroutine can be started any more, the connection has ended the call.
 		expired = func() { c.spawn(func() { c.expire(call, t) }) }
@@ -170,7 +173,14 @@ func (c *Conn) tellCancelled(id int64, call *Call) {
 
 // HoldTimeout stops the time that the server's timeout gives a call in flight, for as
 // long as the upstream waits for a host; held false starts it anew.
-func (c *Conn) HoldTimeout(call *Call, held bool) { c.calls.hold(call, held, c.server.Timeout) }
+func (c *Conn) HoldTimeout(call *Call, held bool) { c.calls.hold(call, held, c.timeoutOf(call)) }
+
+func (c *Conn) timeoutOf(call *Call) time.Duration {
+	if call.Timeout != nil {
+		return *call.Timeout
+	}
+	return c.server.Timeout
+}
 
 func (c *Conn) expire(call *Call, after time.Duration) {
 	if c.Cancel(call, json.RawMessage(`"timeout"`)) {

@@ -112,7 +112,7 @@ func (c *Conn) handleProgress(params json.RawMessage) {
 	var call *Call
 	c.calls.with(id, nil, func(found *Call) {
 		if call = found; call.timer != nil && !call.held {
-			call.timer.Reset(c.server.Timeout)
+			call.timer.Reset(c.timeoutOf(call))
 		}
 	})
 	if task, ok := c.tasks.of(id); call == nil && ok {

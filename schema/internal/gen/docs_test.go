@@ -111,13 +111,9 @@ func variablesIn(text string) []string {
 func TestKeysWithoutEffect(t *testing.T) {
 	doc := map[string]any{
 		"mcp": map[string]any{
-			"a": map[string]any{"command": "x", "max_output_chars": 1, "tool_overrides": map[string]any{"t": map[string]any{
-				"max_output_chars": 1, "timeout": 1, "example_args": map[string]any{}, "render_mode": "text",
-			}}},
-			"b": map[string]any{"url": "https://b.test", "auth": map[string]any{"client_id": "x"}},
+			"a": map[string]any{"command": "x"},
 		},
-		"tree":    []any{},
-		"gateway": map[string]any{},
+		"gateway": map[string]any{"debug_listen": "127.0.0.1:8081"},
 		"catalog": map[string]any{"dir": "x", "max_result_chars": 1},
 	}
 	data, err := json.Marshal(doc)

@@ -302,8 +302,8 @@ func dig(v any, path string) any {
 func TestHovers(t *testing.T) {
 	root := decode(t)
 	for path, want := range map[string]string{
-		"properties.gateway.description":                             "Read, but not acted on in this release.",
-		"$defs.Gateway.markdownDescription":                          "How dynmcp is reached over HTTP. **Read, but not acted on in this release.**",
+		"$defs.Gateway.properties.debug_listen.description":          "Read, but not acted on in this release.",
+		"$defs.Gateway.properties.debug_listen.markdownDescription":  "left out, there is none. **Read, but not acted on in this release.**",
 		"$defs.Catalog.description":                                  dig(root, "properties.catalog.description").(string),
 		"properties.startup_wait.markdownDescription":                "\n\nDefault: `2s`",
 		"properties.defaults.properties.timeout.markdownDescription": "\n\nExample: `5m`",

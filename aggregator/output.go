@@ -1,0 +1,387 @@
+package aggregator
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"dynmcp/catalog"
+	"dynmcp/internal/wire"
+	"dynmcp/schema"
+	"dynmcp/transports/host"
+)
+
+// A result is the upstream's bytes, unless the config limits or renders it: then what is
+// here makes it shorter, and says so in it. Nothing is cut silently, and what is not text
+// is there whole or not at all.
+
+// quickResult is the longest result, in bytes, that is shaped on the reader's goroutine.
+const quickResult = 32 << 10
+
+// reply answers a call with its result, as the config wants the tool's results.
+func (c *forwardedCall) reply(r *host.Request, result json.RawMessage) {
+	t := c.route.tool
+	if t == nil || !t.Shaped() || !wire.IsObject(result) {
+		r.Reply(result, nil)
+		return
+	}
+	if len(result) <= quickResult {
+		r.Reply(shapeResult(result, t), nil)
+		return
+	}
+	result = bytes.Clone(result) // it is lent
+	c.agg.spawnFor(r, func() { r.Reply(shapeResult(result, t), nil) })
+}
+
+// shapeResult returns a result as the tool's render_mode and max_output_chars want it,
+// the result itself if they want nothing else.
+func shapeResult(result json.RawMessage, t *catalog.Tool) json.RawMessage {
+	content := wire.Get(result, "content")
+	if len(content) == 0 || content[0] != '[' { // a task, or a question
+		return result
+	}
+	o := output{limit: t.MaxOutputChars, structured: wire.Get(result, "structuredContent")}
+	for raw := range wire.Elements(content) {
+		o.items = append(o.items, readItem(raw))
+	}
+	changed := false
+	if t.RenderMode == schema.RenderText {
+		changed = o.joinTexts()
+	}
+	if o.limit > 0 && o.chars() > o.limit {
+		o.shorten()
+		changed = true
+	}
+	if !changed {
+		return result
+	}
+	if o.structured == nil {
+		result = wire.Delete(result, "structuredContent")
+	}
+	return wire.Set(result, "content", o.content())
+}
+
+// An output is a result on its way to be made shorter.
+type output struct {
+	limit      int
+	items      []item
+	structured json.RawMessage // nil: there is none, or none any more
+}
+
+// An item is one of a result's contents.
+type item struct {
+	raw   json.RawMessage
+	text  string          // of a text
+	value json.RawMessage // of a text that is a JSON object or array, and of a resource with a text: what keeps its structure
+	data  string          // what the data is, of an image, a sound or a blob
+	chars int
+}
+
+func readItem(raw json.RawMessage) item {
+	i := item{raw: raw, chars: chars(raw)}
+	text := func(of json.RawMessage, keys ...string) string {
+		s, _ := wire.Text(wire.Get(of, keys...))
+		return s
+	}
+	switch kind := text(raw, "type"); kind {
+	case "text":
+		i.text = text(raw, "text")
+		i.chars, i.value = chars(i.text), structureOf(i.text)
+		if i.text == "" {
+			i.chars = 0
+		}
+	case "image", "audio":
+		data := text(raw, "data")
+		i.data, i.chars = strings.TrimSpace(kind+" "+text(raw, "mimeType")), len(data)
+	case "resource":
+		resource := wire.Get(raw, "resource")
+		if blob := text(resource, "blob"); blob != "" {
+			i.data, i.chars = strings.TrimSpace("resource "+text(resource, "uri")+" "+text(resource, "mimeType")), len(blob)
+		} else if wire.IsObject(resource) {
+			i.value, i.chars = resource, chars(resource)
+		}
+	}
+	return i
+}
+
+// structureOf returns a text that is a JSON object or array as such, else nil.
+func structureOf(text string) json.RawMessage {
+	trimmed := strings.TrimSpace(text)
+	if trimmed != "" && (trimmed[0] == '{' || trimmed[0] == '[') && wire.Valid([]byte(trimmed)) {
+		return json.RawMessage(trimmed)
+	}
+	return nil
+}
+
+// chars counts as hosts do, in UTF-16 units.
+func chars[T ~string | ~[]byte](s T) int {
+	n := 0
+	for _, r := range string(s) {
+		n++
+		if r > 0xFFFF {
+			n++
+		}
+	}
+	return n
+}
+
+// chars is the size of the whole. Structured content that says the same as the text is
+// counted once.
+func (o *output) chars() int {
+	n := 0
+	for _, i := range o.items {
+		n += i.chars
+	}
+	if o.structured != nil && !o.repeats() {
+		n += chars(o.structured)
+	}
+	return n
+}
+
+func (o *output) repeats() bool {
+	return slices.ContainsFunc(o.items, func(i item) bool { return i.text != "" && i.value != nil && sameJSON(i.value, o.structured) })
+}
+
+func sameJSON(a, b json.RawMessage) bool {
+	var values [2]any
+	for n, raw := range []json.RawMessage{a, b} {
+		d := json.NewDecoder(bytes.NewReader(raw))
+		d.UseNumber()
+		if d.Decode(&values[n]) != nil {
+			return false
+		}
+	}
+	return reflect.DeepEqual(values[0], values[1])
+}
+
+// joinTexts makes one text of all. Structured content goes: hosts would show it in
+// the place of the text.
+func (o *output) joinTexts() bool {
+	var texts []string
+	var rest []item
+	for _, i := range o.items {
+		if i.text != "" {
+			texts = append(texts, i.text)
+		} else {
+			rest = append(rest, i)
+		}
+	}
+	if texts == nil || len(texts) == 1 && o.structured == nil {
+		return false
+	}
+	joined := strings.Join(texts, "\n")
+	o.items, o.structured = append([]item{{raw: textItem(joined), text: joined, chars: chars(joined)}}, rest...), nil
+	return true
+}
+
+func textItem(text string) json.RawMessage {
+	return append(wire.AppendQuote([]byte(`{"type":"text","text":`), text), '}')
+}
+
+// shorten brings the output within its limit: data goes first, the largest first, and
+// then what is left of the texts becomes one, with the structure that they have.
+func (o *output) shorten() {
+	for o.chars() > o.limit {
+		largest := -1
+		for n, i := range o.items {
+			if i.data != "" && (largest < 0 || i.chars > o.items[largest].chars) {
+				largest = n
+			}
+		}
+		if largest < 0 {
+			break
+		}
+		gone := o.items[largest]
+		note := fmt.Sprintf("[%s is left out: its %d characters are too many for max_output_chars, %d]", gone.data, gone.chars, o.limit)
+		o.items[largest] = item{raw: textItem(note)}
+	}
+	if o.chars() <= o.limit {
+		return
+	}
+	original := o.chars()
+	var values []json.RawMessage
+	var rest []item
+	room := o.limit
+	for _, i := range o.items {
+		switch {
+		case i.value != nil:
+			values = append(values, i.value)
+		case i.text != "":
+			values = append(values, wire.Quote(i.text))
+		default:
+			rest = append(rest, i)
+			room -= i.chars
+		}
+	}
+	if o.structured != nil && !o.repeats() {
+		values = append(values, o.structured)
+	}
+	o.structured = nil
+	if values == nil {
+		return
+	}
+	whole := values[0]
+	if len(values) > 1 {
+		whole = append(append([]byte{'['}, bytes.Join(rawBytes(values), []byte{','})...), ']')
+	}
+	const wrapper = len(`{"truncated":true,"original_chars":,"returned_chars":,"result":}`) + 2*8
+	short := shortenJSON(whole, max(room-wrapper, 32))
+	text := fmt.Sprintf(`{"truncated":true,"original_chars":%d,"returned_chars":%d,"result":%s}`, original, chars(short), short)
+	o.items = append([]item{{raw: textItem(text)}}, rest...)
+}
+
+func rawBytes(values []json.RawMessage) [][]byte {
+	all := make([][]byte, len(values))
+	for i, v := range values {
+		all[i] = v
+	}
+	return all
+}
+
+func (o *output) content() json.RawMessage {
+	out := []byte{'['}
+	for n, i := range o.items {
+		if n > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, i.raw...)
+	}
+	return append(out, ']')
+}
+
+// Bounds below which a string or a list is not made shorter.
+const (
+	leastString = 40
+	leastList   = 2
+)
+
+// shortenJSON returns a JSON value in at most so many characters, where that can be had
+// with its structure: the longest strings become shorter first, all to one length, then
+// the longest lists. Else it is a string with the beginning of the value.
+func shortenJSON(raw json.RawMessage, limit int) json.RawMessage {
+	fits := func(longestString, longestList int) []byte {
+		s := shortening{longestString: longestString, longestList: longestList, room: limit}
+		s.value(raw)
+		if s.room < 0 {
+			return nil
+		}
+		return s.out
+	}
+	if short := largest(leastString, limit, func(n int) []byte { return fits(n, len(raw)) }); short != nil {
+		return short
+	}
+	if short := largest(leastList, limit, func(n int) []byte { return fits(leastString, n) }); short != nil {
+		return short
+	}
+	text, isText := wire.Text(raw)
+	if !isText {
+		text = string(raw)
+	}
+	return largest(0, limit, func(n int) []byte {
+		if quoted := wire.Quote(cutString(text, n)); chars(quoted) <= limit || n == 0 {
+			return quoted
+		}
+		return nil
+	})
+}
+
+// largest returns what try gives for the largest number from least to most for which
+// it gives something, nil if there is none.
+func largest(least, most int, try func(n int) []byte) json.RawMessage {
+	best := try(least)
+	if best == nil {
+		return nil
+	}
+	for least < most {
+		middle := (least + most + 1) / 2
+		if got := try(middle); got != nil {
+			best, least = got, middle
+		} else {
+			most = middle - 1
+		}
+	}
+	return best
+}
+
+// A shortening writes a value with strings and lists of no more than so many characters
+// and elements. It stops when there is no room.
+type shortening struct {
+	longestString, longestList int
+
+	out  []byte
+	room int // in characters; negative where there was not enough
+}
+
+func (s *shortening) write(part []byte) {
+	s.room -= chars(part)
+	s.out = append(s.out, part...)
+}
+
+func (s *shortening) value(raw json.RawMessage) {
+	switch {
+	case s.room < 0:
+	case len(raw) > 0 && raw[0] == '"':
+		if utf8.RuneCount(raw) > s.longestString {
+			if text, ok := wire.Text(raw); ok {
+				raw = wire.Quote(cutString(text, s.longestString))
+			}
+		}
+		s.write(raw)
+	case wire.IsObject(raw):
+		var keys, values [][]byte
+		for key, value := range wire.Members(raw) {
+			keys, values = append(keys, key), append(values, value)
+		}
+		s.list('{', '}', values, func(n int) []byte { return append(slices.Clone(keys[n]), ':') }, func(left int) string {
+			return fmt.Sprintf(`"…":"%d members are left out"`, left)
+		})
+	case len(raw) > 0 && raw[0] == '[':
+		s.list('[', ']', slices.Collect(wire.Elements(raw)), func(int) []byte { return nil }, func(left int) string {
+			return fmt.Sprintf(`"… %d elements are left out …"`, left)
+		})
+	default:
+		s.write(raw)
+	}
+}
+
+// list writes the elements of an array or the members of an object: if they are too
+// many the first and the last of them, with their number between.
+func (s *shortening) list(open, end byte, values [][]byte, key func(n int) []byte, left func(n int) string) {
+	s.write([]byte{open})
+	head, tail := len(values), len(values)
+	if len(values) > s.longestList+1 {
+		head, tail = (s.longestList+1)/2, len(values)-s.longestList/2
+	}
+	for n := 0; n < len(values) && s.room >= 0; n++ {
+		if n > 0 {
+			s.write([]byte{','})
+		}
+		if n == head && head < tail {
+			s.write([]byte(left(tail - head)))
+			n = tail - 1
+			continue
+		}
+		s.write(key(n))
+		s.value(values[n])
+	}
+	s.write([]byte{end})
+}
+
+// cutString shortens a text to about so many characters, and says how many are missing.
+func cutString(text string, most int) string {
+	n := 0
+	for i, r := range text {
+		n++
+		if r > 0xFFFF {
+			n++
+		}
+		if n > most {
+			return text[:i] + fmt.Sprintf("… (%d more characters)", chars(text[i:]))
+		}
+	}
+	return text
+}

@@ -1,0 +1,132 @@
+package aggregator
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"dynmcp/catalog"
+	"dynmcp/internal/wire"
+	"dynmcp/schema"
+)
+
+// What does not have to change stays the bytes it is.
+func TestResultsWithinTheirLimitAreNotTouched(t *testing.T) {
+	const odd = `{"content":[{"type":"text","text":"a\u00e9","x":1.0},{"type":"hologram","n":9007199254740993}],"structuredContent":{"n":1e2},"_meta":{"x":1.0}}`
+	for name, tool := range map[string]catalog.Tool{
+		"json within":  {MaxOutputChars: 1000},
+		"one text":     {RenderMode: schema.RenderJSON, MaxOutputChars: 1000},
+		"a raw result": {RenderMode: schema.RenderRaw, MaxOutputChars: 1},
+	} {
+		if tool.RenderMode == schema.RenderRaw {
+			if tool.Shaped() {
+				t.Errorf("%s: shaped", name)
+			}
+			continue
+		}
+		if got := shapeResult(json.RawMessage(odd), &tool); string(got) != odd {
+			t.Errorf("%s: got %s", name, got)
+		}
+	}
+	task := json.RawMessage(`{"task":{"taskId":"` + strings.Repeat("x", 100) + `"}}`)
+	if got := shapeResult(task, &catalog.Tool{MaxOutputChars: 10}); string(got) != string(task) {
+		t.Errorf("got %s", got)
+	}
+}
+
+func textOfResult(text string) json.RawMessage {
+	return fmt.Appendf(nil, `{"content":[%s],"isError":false,"_meta":{"x":1.0}}`, textItem(text))
+}
+
+func TestLongResultsAreShortenedWithTheirStructure(t *testing.T) {
+	long := strings.Repeat("word ", 100)
+	numbers := make([]string, 200)
+	for n := range numbers {
+		numbers[n] = fmt.Sprint(n)
+	}
+	for _, tt := range []struct {
+		name   string
+		tool   catalog.Tool
+		result string
+		want   []string // parts of the answer
+		lacks  []string
+	}{
+		{"the longest strings first", catalog.Tool{MaxOutputChars: 300},
+			string(textOfResult(`{"id":9007199254740993,"name":"short","body":"` + long + `","f":1.0}`)),
+			[]string{`{\"truncated\":true,\"original_chars\":`, `\"result\":{\"id\":9007199254740993,\"name\":\"short\",\"body\":\"word word`, `more characters)\",\"f\":1.0}`, `"_meta":{"x":1.0}`}, nil},
+		{"then long lists", catalog.Tool{MaxOutputChars: 300}, string(textOfResult(`{"all":[` + strings.Join(numbers, ",") + `],"last":true}`)),
+			[]string{`\"result\":{\"all\":[0,1,2`, `elements are left out …\",`, `,198,199],\"last\":true}`}, nil},
+		{"a plain text", catalog.Tool{MaxOutputChars: 200}, string(textOfResult(long)), []string{`\"original_chars\":500,`, `\"result\":\"word word`, "more characters)"}, nil},
+		{"two texts", catalog.Tool{MaxOutputChars: 300}, `{"content":[` + string(textItem(long)) + `,{"type":"resource","resource":{"uri":"x://y","text":"` + long + `"}}]}`,
+			[]string{`\"result\":[\"word`, `{\"uri\":\"x://y\",\"text\":\"word`}, nil},
+		{"an image is dropped whole", catalog.Tool{MaxOutputChars: 300}, `{"content":[{"type":"text","text":"See:"},{"type":"image","mimeType":"image/png","data":"` + strings.Repeat("A", 400) + `"},{"type":"resource_link","uri":"x://y","name":"y"}]}`,
+			[]string{`{"type":"text","text":"See:"}`, `[image image/png is left out: its 400 characters are too many for max_output_chars, 300]`, `"x://y"`}, []string{"AAAA", "truncated"}},
+		{"a small image stays when the text is shortened", catalog.Tool{MaxOutputChars: 400}, `{"content":[` + string(textItem(long)) + `,{"type":"resource","resource":{"uri":"x://y","blob":"` + strings.Repeat("A", 450) + `"}}]}`,
+			[]string{`\"truncated\":true`, "[resource x://y is left out: its 450 characters"}, []string{"AAAA"}},
+		{"what is structured is no text twice", catalog.Tool{MaxOutputChars: 120}, `{"content":[{"type":"text","text":"{\"b\": [1, 2], \"a\": \"` + strings.Repeat("x", 80) + `\"}"}],"structuredContent":{"a":"` + strings.Repeat("x", 80) + `","b":[1,2]}}`,
+			[]string{`"structuredContent"`}, []string{"truncated"}},
+		{"and is not left beside a shortened text", catalog.Tool{MaxOutputChars: 200}, `{"content":[{"type":"text","text":"{\"a\":\"` + strings.Repeat("x", 300) + `\"}"}],"structuredContent":{"a":"` + strings.Repeat("x", 300) + `"}}`,
+			[]string{`\"truncated\":true`}, []string{`"structuredContent"`}},
+		{"structure that the text does not have counts", catalog.Tool{MaxOutputChars: 200}, `{"content":[{"type":"text","text":"done"}],"structuredContent":{"a":"` + strings.Repeat("x", 300) + `"}}`,
+			[]string{`\"result\":[\"done\",{\"a\":\"xxx`}, []string{`"structuredContent"`}},
+		{"text joins", catalog.Tool{RenderMode: schema.RenderText}, `{"content":[{"type":"text","text":"a"},{"type":"image","data":"AA","mimeType":"image/png"},{"type":"text","text":"b"}],"structuredContent":{}}`,
+			[]string{`[{"type":"text","text":"a\nb"},{"type":"image","data":"AA","mimeType":"image/png"}]`}, []string{`"structuredContent"`}},
+		{"text that is too long", catalog.Tool{RenderMode: schema.RenderText, MaxOutputChars: 200}, `{"content":[` + string(textItem(`{"a":1}`)) + "," + string(textItem(long)) + `]}`,
+			[]string{`\"result\":\"{\\\"a\\\":1}\\nword`}, nil},
+		{"nothing but a deep structure", catalog.Tool{MaxOutputChars: 150}, string(textOfResult(strings.Repeat(`{"a":`, 60) + `1` + strings.Repeat(`}`, 60))), []string{`\"result\":\"{\\\"a\\\":`, "more characters)"}, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := string(shapeResult(json.RawMessage(tt.result), &tt.tool))
+			if !json.Valid([]byte(got)) {
+				t.Fatalf("no JSON: %s", got)
+			}
+			for _, part := range tt.want {
+				if !strings.Contains(got, part) {
+					t.Errorf("no %s in\n%s", part, got)
+				}
+			}
+			for _, part := range tt.lacks {
+				if strings.Contains(got, part) {
+					t.Errorf("%s is in\n%s", part, got)
+				}
+			}
+		})
+	}
+}
+
+// Whatever the result is: the answer is JSON, keeps to the limit as far as a limit can
+// be kept, and says by itself that it was cut.
+func TestShortenedResultsFit(t *testing.T) {
+	var value func(depth int) *rapid.Generator[any]
+	value = func(depth int) *rapid.Generator[any] {
+		if depth == 0 {
+			return rapid.OneOf(rapid.String().AsAny(), rapid.Int().AsAny(), rapid.Bool().AsAny())
+		}
+		return rapid.OneOf(rapid.String().AsAny(), rapid.SliceOfN(value(depth-1), 0, 30).AsAny(), rapid.MapOfN(rapid.String(), value(depth-1), 0, 12).AsAny())
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		raw, err := json.Marshal(value(3).Draw(t, "value"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		limit := rapid.IntRange(200, 2000).Draw(t, "limit")
+		got := shapeResult(textOfResult(string(raw)), &catalog.Tool{MaxOutputChars: limit})
+		var content []struct{ Text string }
+		if err := json.Unmarshal(wire.Get(got, "content"), &content); err != nil || len(content) != 1 {
+			t.Fatalf("%v in %s", err, got)
+		}
+		if n := chars(content[0].Text); n > limit {
+			t.Fatalf("%d characters, limit %d: %s", n, limit, content[0].Text)
+		}
+		if chars(raw) > limit != strings.HasPrefix(content[0].Text, `{"truncated":true,`) {
+			t.Fatalf("limit %d of %d: %s", limit, chars(raw), content[0].Text)
+		}
+		if diff := cmp.Diff(true, json.Valid([]byte(content[0].Text)) || chars(raw) <= limit); diff != "" {
+			t.Fatal(content[0].Text)
+		}
+	})
+}

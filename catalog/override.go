@@ -1,0 +1,33 @@
+package catalog
+
+import (
+	"cmp"
+
+	"dynmcp/schema"
+)
+
+// override changes what the tool shows of itself, and its limits.
+func (t *Tool) override(o Override) {
+	if o.Description != "" {
+		t.Description, t.overridden = o.Description, true
+	}
+	if line := firstLine(o.Summary, o.Description); line != "" {
+		t.Summary = line
+	}
+	if o.ExampleArgs != nil {
+		t.ExampleArgs = o.ExampleArgs
+	}
+	if o.MaxOutputChars != nil {
+		t.MaxOutputChars = *o.MaxOutputChars
+	}
+	if o.Timeout != nil {
+		t.Timeout = o.Timeout
+	}
+	t.RenderMode = cmp.Or(o.RenderMode, t.RenderMode)
+}
+
+// Shaped reports whether results of the tool may reach hosts otherwise than the server
+// sent them.
+func (t *Tool) Shaped() bool {
+	return t.RenderMode != schema.RenderRaw && (t.MaxOutputChars > 0 || t.RenderMode == schema.RenderText)
+}
