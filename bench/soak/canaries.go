@@ -104,7 +104,7 @@ func (a *aviary) fly(crash bool) (failures int, err error) {
 	}
 	a.search("stderr", a.host.stderr.String(), a.canaries)
 	a.must("processes left", a.host.remaining(), 0)
-	return failures, a.files(home)
+	return failures, a.files(home, "")
 }
 
 // local are the servers of calls with every canary in their environment, and
@@ -229,10 +229,14 @@ func (a *aviary) commandLines() {
 	}
 }
 
-// files searches what dynmcp may have written in its directories.
-func (a *aviary) files(home string) error {
+// files searches what dynmcp may have written in its directories, but for one name
+// that may hold all.
+func (a *aviary) files(home, but string) error {
 	return filepath.WalkDir(home, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+		switch {
+		case err == nil && d.IsDir() && d.Name() == but:
+			return filepath.SkipDir
+		case err != nil || d.IsDir():
 			return err
 		}
 		text, err := os.ReadFile(path)

@@ -90,6 +90,8 @@ func hello(w http.ResponseWriter, id json.RawMessage, method string) {
 		result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"echoes","version":"1"}}`
 	case "tools/list":
 		result = `{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}`
+	case "tools/call": // of who runs them all alike
+		result = `{"content":[{"type":"text","text":"ran"}]}`
 	}
 	switch {
 	case id == nil && method == "":

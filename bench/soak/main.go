@@ -39,6 +39,12 @@
 //	          and announces each, and the config is reloaded with others. Judged:
 //	          every entry of the other servers is in every list, once, and no
 //	          malformed one in any.
+//	logins    four dynmcp share the logins at ten servers behind an authorization server
+//	          whose refresh tokens are good once; the access tokens are taken from
+//	          them again and again, now and then the logins. Judged: no call fails but
+//	          for want of a login, each token is refreshed once by all four together,
+//	          no refresh token is used twice, and nothing that a login involves is
+//	          where canaries must not be, at log level debug.
 //	canaries  16 secrets in every place that a config has for them, in the hands of
 //	          servers that repeat them in all codings on stderr, in crashes, bad
 //	          answers and HTTP errors, at log level debug, the lowest there is.
@@ -51,7 +57,7 @@
 //	go run ./bench/soak                                                 two minutes
 //	go run ./bench/soak -only calls,deaths -calls 200000                some steps
 //	go run ./bench/soak -kills 1000 -guards 100 -self 10 -calls 1000000 \
-//	    -deaths 10000 -sessions 100000 -lists 10000                     what a release needs
+//	    -deaths 10000 -sessions 100000 -lists 10000 -logins 500         what a release needs
 //
 // Goroutines are counted from outside: dynmcp has no port for that, but prints
 // its stacks when SIGQUIT ends it. Times are printed and never judged. A count
@@ -88,6 +94,7 @@ func main() {
 	others := flag.Int("others", 800, "calls in each round beside a hostile server")
 	lists := flag.Int("lists", 400, "lists that are read while a server has malformed ones")
 	sessions := flag.Int("sessions", 2000, "calls to a server that forgets its sessions")
+	logins := flag.Int("logins", 20, "access tokens that are taken away")
 	only := flag.String("only", "", "the `steps` to take, separated by commas (default all)")
 	flag.Parse()
 	s := &soak{}
@@ -100,6 +107,7 @@ func main() {
 		{"sessions", func() error { return s.sessions(*sessions) }},
 		{"hostile", func() error { return s.hostile(*others) }},
 		{"lists", func() error { return s.lists(*lists) }},
+		{"logins", func() error { return s.logins(*logins) }},
 		{"canaries", s.canaries},
 	})
 	if err != nil {

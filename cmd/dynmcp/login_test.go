@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"maps"
 	"net/http"
-	"net/http/httputil"
-	"net/url"
 	"os/exec"
 	"regexp"
 	"strings"
@@ -15,20 +13,17 @@ import (
 	"dynmcp/internal/mcptest"
 )
 
-// protected is an entry for a fake that serves HTTP behind an authorization server.
+// protected is an entry for a fake that serves HTTP behind an authorization server, a
+// process as well unless the options have a function.
 func protected(t *testing.T, opts mcptest.AuthOptions, args ...string) (entry, *mcptest.AuthServer) {
 	t.Helper()
 	ledger := mcptest.NewLedger(t)
-	server := mcptest.ServeFake(t, append([]string{"-name", "web", "-ledger", ledger.Path}, args...)...)
-	target, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
+	opts.MCP = mcptest.ServeFake(t, append([]string{"-name", "web", "-ledger", ledger.Path}, args...)...).URL
+	start := mcptest.StartAuthServer
+	if opts.Wrap != nil {
+		start = mcptest.NewAuthServer
 	}
-	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
-		r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = target.Scheme, target.Host, target.Host
-	}}
-	opts.MCP = proxy
-	as := mcptest.NewAuthServer(t, opts)
+	as := start(t, opts)
 	return entry{ledger, "web", map[string]any{"url": as.URL, "description": "Locked"}}, as
 }
 
@@ -221,15 +216,6 @@ func TestSecretsOfALoginAreNotShown(t *testing.T) {
 	}
 	out, _ := verb(t, env, "logout", "web", "-c", config)
 	listed, _ := verb(t, env, "ls", "-c", config)
-	all := map[string]string{"login": printed, "second login": again, "logout": out, "ls": listed, "log": host.Stderr()}
-	for _, m := range host.Lines() {
-		all["host"] += m + "\n"
-	}
-	for _, secret := range as.Secrets() {
-		for where, text := range all {
-			if strings.Contains(text, secret) || strings.Contains(text, url.QueryEscape(secret)) {
-				t.Errorf("%s has %s:\n%s", where, secret, text)
-			}
-		}
-	}
+	all := map[string]string{"login": printed, "second login": again, "logout": out, "ls": listed, "host": strings.Join(host.Lines(), "\n")}
+	noSecretIn(t, as, host.Stderr(), all)
 }

@@ -100,21 +100,31 @@ func TestLoginIsOfferedToHostsThatShowPages(t *testing.T) {
 			if p.count() != 2 || as.Count("authorize") != 2 {
 				t.Errorf("asked %d times, %d logins", p.count(), as.Count("authorize"))
 			}
-			noSecretIn(t, as, map[string]string{"log": host.Stderr(), "host": strings.Join(host.Lines(), "\n")})
+			noSecretIn(t, as, host.Stderr(), map[string]string{"host": strings.Join(host.Lines(), "\n")})
 		})
 	}
 }
 
-// noSecretIn fails the test if there is anything that a login involves in a text.
-func noSecretIn(t *testing.T, as *mcptest.AuthServer, texts map[string]string) {
+// noSecretIn fails the test if anything that a login involves is in a text, or in a log
+// what may be in no log: where logins begin and come back to, with all that is in these
+// addresses.
+func noSecretIn(t *testing.T, as *mcptest.AuthServer, log string, texts map[string]string) {
 	t.Helper()
-	for _, secret := range as.Secrets() {
-		for where, text := range texts {
+	search := func(where, text string, secrets []string) {
+		for _, secret := range secrets {
 			if strings.Contains(text, secret) || strings.Contains(text, url.QueryEscape(secret)) {
 				t.Errorf("%s has %s:\n%s", where, secret, text)
 			}
 		}
 	}
+	secrets := as.Secrets()
+	if len(secrets) == 0 {
+		t.Error("there was nothing to be found")
+	}
+	for where, text := range texts {
+		search(where, text, secrets)
+	}
+	search("the log", log, append(as.Unlogged(), "/authorize?", "/callback?"))
 }
 
 func TestLoginIsOfferedForLoadsAndForMoreScopes(t *testing.T) {
@@ -358,7 +368,7 @@ func TestLoginIsOfferedInAResult(t *testing.T) {
 			}
 			counts(t, host, "elicitation/create", 0)
 			counts(t, host, "notifications/elicitation/complete", 0)
-			noSecretIn(t, as, map[string]string{"log": host.Stderr(), "host": strings.Join(host.Lines(), "\n")})
+			noSecretIn(t, as, host.Stderr(), map[string]string{"host": strings.Join(host.Lines(), "\n")})
 		})
 	}
 }

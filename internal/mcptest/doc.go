@@ -20,7 +20,8 @@
 // What nobody announces is polled for with Eventually. That something does not
 // happen is shown by what comes behind it, not by a pause.
 //
-// ServeFake and Client do the same over HTTP, Talk over a pipe in memory.
+// ServeFake and Client do the same over HTTP, Talk over a pipe in memory. StartAuthServer
+// puts an authorization server in front of what serves HTTP.
 //
 // What recurs in the tests of all packages:
 //
@@ -35,5 +36,5 @@
 //     test wants; a testHost, in transports/host, is a host that does.
 //
 // Read next: process.go (a child and its end), conn.go (what is said to it),
-// message.go (what comes back), fakemcp (the upstream; -h and -faults).
+// message.go (what comes back), fakemcp (the upstream; -h and -faults), authserver.
 package mcptest

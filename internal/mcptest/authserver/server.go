@@ -1,4 +1,11 @@
-package mcptest
+// Package authserver is an OAuth 2.1 authorization server and the protected MCP server
+// that it stands before, on one address. It checks what such servers check (PKCE,
+// redirects, resources, refresh tokens that are used twice) and can be told to be one of
+// the many kinds there are.
+//
+// It shares no code with package oauth. Command fakeauth runs it as a process; mcptest
+// has both.
+package authserver
 
 import (
 	"bytes"
@@ -10,25 +17,24 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 )
 
-// AuthOptions say how an authorization server, and the MCP server that it stands
-// before, behave. The zero value is a good one: metadata by RFC 8414 and RFC 9728,
+// Options say how an authorization server, and the MCP server that it stands before,
+// behave. The zero value is a good one: metadata by RFC 8414 and RFC 9728,
 // registration of clients, refresh tokens that are good once.
-type AuthOptions struct {
-	MCP      http.Handler // what is protected, at /mcp and (HTTP with SSE) /messages; nil answers {} to everything
-	Issuer   string       // the path of the issuer, such as /tenant
-	Metadata string       // path (RFC 8414), oidc (OpenID, inserted), oidc-after (appended), none; "" is path
-	Resource string       // header (named in the challenge), path, root, none (RFC 9728); "" is header
-	Iss      string       // the iss of the callback: "" none, right, wrong, missing (advertised and not sent)
-	PKCE     []string     // the methods in the metadata; nil is S256
+type Options struct {
+	MCP      string   // the address of what is protected, at /mcp and (HTTP with SSE) /messages; "" answers {} to everything
+	Issuer   string   // the path of the issuer, such as /tenant
+	Metadata string   // path (RFC 8414), oidc (OpenID, inserted), oidc-after (appended), none; "" is path
+	Resource string   // header (named in the challenge), path, root, none (RFC 9728); "" is header
+	Iss      string   // the iss of the callback: "" none, right, wrong, missing (advertised and not sent)
+	PKCE     []string // the methods in the metadata; nil is S256
 
 	NoRegistration bool
 	Secret         bool   // clients that are registered get a secret
@@ -45,27 +51,33 @@ type AuthOptions struct {
 	Keep      bool          // refresh tokens stay good
 
 	// Wrap may answer in the server's place, before it; it reports whether it did.
-	Wrap func(w http.ResponseWriter, r *http.Request) bool
+	Wrap func(w http.ResponseWriter, r *http.Request) bool `json:"-"`
 }
 
-// An AuthServer is an OAuth 2.1 authorization server and a protected MCP server, on
-// one listener of the loopback interface.
-type AuthServer struct {
-	URL  string // of the MCP server
-	Base string // of both
-	opts AuthOptions
-	t    testing.TB
+// A Server is both servers, as a handler.
+type Server struct {
+	base string
+	opts Options
+	mcp  http.Handler
 
 	mu       sync.Mutex
-	counts   map[string]int
-	asked    []string // scopes of each authorization
+	state    State
 	clients  map[string]string
 	codes    map[string]grant
 	tokens   map[string]grant // access tokens
 	refresh  map[string]*refreshToken
 	families int
 	revoked  map[int]bool
-	secrets  []string
+}
+
+// State is what has happened so far.
+type State struct {
+	// Counts says how often: authorize, register, token (an exchange of a code), refresh,
+	// reuse (of a spent refresh token), machine, revoke, unregister, call (let through).
+	Counts  map[string]int
+	Asked   []string // the scopes of each authorization
+	Secrets []string // that nobody may see: tokens, codes, secrets of clients
+	Passing []string // that no log may hold: states, verifiers
 }
 
 type grant struct {
@@ -79,67 +91,73 @@ type refreshToken struct {
 	used bool
 }
 
-// NewAuthServer starts one; the test's end ends it.
-func NewAuthServer(t testing.TB, opts AuthOptions) *AuthServer {
-	t.Helper()
-	s := &AuthServer{
-		opts: opts, t: t, counts: map[string]int{}, clients: map[string]string{}, codes: map[string]grant{},
+// New returns the servers, to be served at base, an address without a path.
+func New(base string, opts Options) *Server {
+	s := &Server{
+		base: base, opts: opts, state: State{Counts: map[string]int{}}, clients: map[string]string{}, codes: map[string]grant{},
 		tokens: map[string]grant{}, refresh: map[string]*refreshToken{}, revoked: map[int]bool{},
 	}
 	if opts.Client != "" {
 		s.clients[opts.Client] = opts.Key
 	}
-	server := httptest.NewServer(s)
-	t.Cleanup(server.Close)
-	s.Base, s.URL = server.URL, server.URL+"/mcp"
+	if target, err := url.Parse(opts.MCP); err == nil && opts.MCP != "" {
+		s.mcp = &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = target.Scheme, target.Host, target.Host
+		}}
+	}
 	return s
 }
 
-// Count returns how often something happened: authorize, register, token (an
-// exchange of a code), refresh, reuse (of a spent refresh token), machine, revoke,
-// unregister, call (let through).
-func (s *AuthServer) Count(what string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.counts[what]
+// Control is where the methods of a Server are for other processes: a GET is State, in
+// JSON, a POST to Control+"/expire" is Expire and one to Control+"/revoke" Revoke.
+const Control = "/control"
+
+func (s *Server) control(w http.ResponseWriter, r *http.Request) {
+	switch r.Method + strings.TrimPrefix(r.URL.Path, Control) {
+	case "GET":
+		answer(w, http.StatusOK, s.State())
+	case "POST/expire":
+		s.Expire()
+	case "POST/revoke":
+		s.Revoke()
+	default:
+		http.NotFound(w, r)
+	}
 }
 
-// Asked returns the scopes of each authorization so far.
-func (s *AuthServer) Asked() []string {
+// State returns what has happened so far.
+func (s *Server) State() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.asked)
-}
-
-// Secrets returns all that must not be seen: tokens, codes, secrets of clients.
-func (s *AuthServer) Secrets() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.secrets)
+	return State{maps.Clone(s.state.Counts), slices.Clone(s.state.Asked), slices.Clone(s.state.Secrets), slices.Clone(s.state.Passing)}
 }
 
 // Expire makes all access tokens invalid, now.
-func (s *AuthServer) Expire() {
+func (s *Server) Expire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.tokens)
 }
 
 // Revoke ends all logins.
-func (s *AuthServer) Revoke() {
+func (s *Server) Revoke() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.tokens)
 	clear(s.refresh)
 }
 
-func (s *AuthServer) secret(kind string) string {
+func (s *Server) secret(kind string) string {
 	text := kind + "-" + rand.Text()
-	s.secrets = append(s.secrets, text)
+	s.state.Secrets = append(s.state.Secrets, text)
 	return text
 }
 
-func (s *AuthServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if strings.HasPrefix(r.URL.Path, Control) {
+		s.control(w, r)
+		return
+	}
 	if s.opts.Wrap != nil && s.opts.Wrap(w, r) {
 		return
 	}
@@ -163,13 +181,13 @@ func (s *AuthServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *AuthServer) count(what string) {
+func (s *Server) count(what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.counts[what]++
+	s.state.Counts[what]++
 }
 
-func (s *AuthServer) metadata(w http.ResponseWriter, r *http.Request) {
+func (s *Server) metadata(w http.ResponseWriter, r *http.Request) {
 	resource := map[string]string{"": "/resource", "header": "/resource", "path": "/.well-known/oauth-protected-resource/mcp", "root": "/.well-known/oauth-protected-resource"}[s.opts.Resource]
 	server := map[string]string{
 		"":           "/.well-known/oauth-authorization-server" + s.opts.Issuer,
@@ -177,12 +195,12 @@ func (s *AuthServer) metadata(w http.ResponseWriter, r *http.Request) {
 		"oidc":       "/.well-known/openid-configuration" + s.opts.Issuer,
 		"oidc-after": s.opts.Issuer + "/.well-known/openid-configuration",
 	}[s.opts.Metadata]
-	issuer := s.Base + s.opts.Issuer
+	issuer := s.base + s.opts.Issuer
 	switch r.URL.Path {
 	case resource:
-		of := s.URL
+		of := s.base + "/mcp"
 		if s.opts.Resource == "root" {
-			of = s.Base
+			of = s.base
 		}
 		answer(w, http.StatusOK, map[string]any{"resource": of, "authorization_servers": []string{issuer}, "scopes_supported": s.opts.Scopes})
 	case server:
@@ -214,7 +232,7 @@ func refuse(w http.ResponseWriter, status int, code string) {
 	answer(w, status, map[string]string{"error": code})
 }
 
-func (s *AuthServer) register(w http.ResponseWriter, r *http.Request) {
+func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 	var client map[string]any
 	if err := json.NewDecoder(r.Body).Decode(&client); err != nil || s.opts.NoRegistration {
 		refuse(w, http.StatusBadRequest, "invalid_client_metadata")
@@ -222,11 +240,11 @@ func (s *AuthServer) register(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.counts["register"]++
+	s.state.Counts["register"]++
 	id := "client-" + rand.Text()
 	registered := maps.Clone(client)
 	registered["client_id"] = id
-	registered["registration_client_uri"] = s.Base + s.opts.Issuer + "/clients"
+	registered["registration_client_uri"] = s.base + s.opts.Issuer + "/clients"
 	registered["registration_access_token"] = s.secret("registration")
 	s.clients[id] = ""
 	if s.opts.Secret {
@@ -237,12 +255,12 @@ func (s *AuthServer) register(w http.ResponseWriter, r *http.Request) {
 }
 
 // authorize is the login page. It asks nobody and sends the browser back at once.
-func (s *AuthServer) authorize(w http.ResponseWriter, r *http.Request) {
+func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.counts["authorize"]++
-	s.asked = append(s.asked, q.Get("scope"))
+	s.state.Counts["authorize"]++
+	s.state.Asked = append(s.state.Asked, q.Get("scope"))
 	client := q.Get("client_id")
 	if _, known := s.clients[client]; !known && !(s.opts.Document && strings.HasPrefix(client, "https://")) {
 		http.Error(w, "unknown client", http.StatusBadRequest)
@@ -252,24 +270,25 @@ func (s *AuthServer) authorize(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "PKCE and state are required", http.StatusBadRequest)
 		return
 	}
-	if resource := q.Get("resource"); resource != s.URL && resource != s.Base && (resource == "" || resource != s.opts.Elsewhere) {
+	if resource := q.Get("resource"); resource != s.base+"/mcp" && resource != s.base && (resource == "" || resource != s.opts.Elsewhere) {
 		http.Error(w, "invalid_target", http.StatusBadRequest)
 		return
 	}
 	code := s.secret("code")
+	s.state.Passing = append(s.state.Passing, q.Get("state"), q.Get("code_challenge"))
 	s.families++
 	s.codes[code] = grant{client: client, redirect: q.Get("redirect_uri"), challenge: q.Get("code_challenge"), scope: q.Get("scope"), resource: q.Get("resource"), family: s.families}
 	back := url.Values{"code": {code}, "state": {q.Get("state")}}
 	switch s.opts.Iss {
 	case "right":
-		back.Set("iss", s.Base+s.opts.Issuer)
+		back.Set("iss", s.base+s.opts.Issuer)
 	case "wrong":
 		back.Set("iss", "https://evil.example.test")
 	}
 	http.Redirect(w, r, q.Get("redirect_uri")+"?"+back.Encode(), http.StatusFound)
 }
 
-func (s *AuthServer) token(w http.ResponseWriter, r *http.Request) {
+func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	_ = r.ParseForm()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -286,10 +305,11 @@ func (s *AuthServer) token(w http.ResponseWriter, r *http.Request) {
 	}
 	switch r.Form.Get("grant_type") {
 	case "authorization_code":
-		s.counts["token"]++
+		s.state.Counts["token"]++
 		code := r.Form.Get("code")
 		g, known := s.codes[code]
 		delete(s.codes, code)
+		s.state.Passing = append(s.state.Passing, r.Form.Get("code_verifier"))
 		sum := sha256.Sum256([]byte(r.Form.Get("code_verifier")))
 		if !known || g.client != id || g.redirect != r.Form.Get("redirect_uri") || g.resource != r.Form.Get("resource") ||
 			g.challenge != base64.RawURLEncoding.EncodeToString(sum[:]) {
@@ -304,27 +324,27 @@ func (s *AuthServer) token(w http.ResponseWriter, r *http.Request) {
 			refuse(w, http.StatusBadRequest, "invalid_grant")
 		case token.used && !s.opts.Keep:
 			// OAuth 2.1, 4.3.1: whoever comes second, the whole family is over.
-			s.counts["reuse"]++
+			s.state.Counts["reuse"]++
 			s.revoked[token.family] = true
 			maps.DeleteFunc(s.tokens, func(_ string, g grant) bool { return g.family == token.family })
 			refuse(w, http.StatusBadRequest, "invalid_grant")
 		case r.Form.Get("resource") != token.resource:
 			refuse(w, http.StatusBadRequest, "invalid_target")
 		default:
-			s.counts["refresh"]++
+			s.state.Counts["refresh"]++
 			token.used = true
 			s.issueLocked(w, token.grant)
 		}
 	case "client_credentials":
-		s.counts["machine"]++
-		s.asked = append(s.asked, r.Form.Get("scope"))
+		s.state.Counts["machine"]++
+		s.state.Asked = append(s.state.Asked, r.Form.Get("scope"))
 		s.issueLocked(w, grant{client: id, scope: r.Form.Get("scope")})
 	default:
 		refuse(w, http.StatusBadRequest, "unsupported_grant_type")
 	}
 }
 
-func (s *AuthServer) issueLocked(w http.ResponseWriter, g grant) {
+func (s *Server) issueLocked(w http.ResponseWriter, g grant) {
 	lifetime := s.opts.Lifetime
 	if lifetime == 0 {
 		lifetime = time.Hour
@@ -341,11 +361,11 @@ func (s *AuthServer) issueLocked(w http.ResponseWriter, g grant) {
 	answer(w, http.StatusOK, m)
 }
 
-func (s *AuthServer) revoke(w http.ResponseWriter, r *http.Request) {
+func (s *Server) revoke(w http.ResponseWriter, r *http.Request) {
 	_ = r.ParseForm()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.counts["revoke"]++
+	s.state.Counts["revoke"]++
 	token := r.Form.Get("token")
 	if refresh := s.refresh[token]; refresh != nil {
 		s.revoked[refresh.family] = true
@@ -354,7 +374,7 @@ func (s *AuthServer) revoke(w http.ResponseWriter, r *http.Request) {
 	delete(s.tokens, token)
 }
 
-func (s *AuthServer) serveMCP(w http.ResponseWriter, r *http.Request) {
+func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request) {
 	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	s.mu.Lock()
 	g, known := s.tokens[token]
@@ -362,7 +382,7 @@ func (s *AuthServer) serveMCP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 	challenge := `Bearer realm="x"`
 	if s.opts.Resource == "" || s.opts.Resource == "header" {
-		challenge += fmt.Sprintf(", resource_metadata=%q", s.Base+"/resource")
+		challenge += fmt.Sprintf(", resource_metadata=%q", s.base+"/resource")
 	}
 	granted := strings.Fields(g.scope)
 	missing := func(scopes ...string) bool {
@@ -389,8 +409,8 @@ func (s *AuthServer) serveMCP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.count("call")
-	if s.opts.MCP != nil {
-		s.opts.MCP.ServeHTTP(w, r)
+	if s.mcp != nil {
+		s.mcp.ServeHTTP(w, r)
 		return
 	}
 	answer(w, http.StatusOK, struct{}{})
@@ -401,17 +421,4 @@ func scopeParam(scopes []string) string {
 		return ""
 	}
 	return fmt.Sprintf(", scope=%q", strings.Join(scopes, " "))
-}
-
-// Browse does what a browser does with the address of a login page: it follows
-// redirects, to the callback as well, and returns the status it ends at.
-func Browse(t testing.TB, address string) int {
-	t.Helper()
-	resp, err := http.Get(address)
-	if err != nil {
-		t.Errorf("the browser got no page: %v", err)
-		return 0
-	}
-	defer resp.Body.Close()
-	return resp.StatusCode
 }

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"dynmcp/internal/mcptest/authserver"
+)
+
+const (
+	loginHosts   = 4  // that share the logins
+	loginServers = 10 // with a login each
+	loginCalls   = 2  // of each host to each server at once
+	// loginPause is how long a token that was just refreshed is not refreshed again,
+	// and a little more.
+	loginPause = 11 * time.Second
+)
+
+// logins takes n access tokens from dynmcps that share logins, those of all servers at
+// once, and after every fifth time the logins.
+func (s *soak) logins(n int) error {
+	began := time.Now()
+	behind, stop, err := listen(func(string) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var m struct {
+				ID     json.RawMessage
+				Method string
+			}
+			_ = json.NewDecoder(r.Body).Decode(&m) // a GET has none
+			hello(w, m.ID, m.Method)
+		})
+	})
+	if err != nil {
+		return err
+	}
+	defer stop()
+	var as *authserver.Server
+	base, stop, err := listen(func(base string) http.Handler {
+		as = authserver.New(base, authserver.Options{MCP: behind, Secret: true, Scopes: []string{"read"}})
+		return as
+	})
+	if err != nil {
+		return err
+	}
+	defer stop()
+	home, err := os.MkdirTemp(s.dir, "home")
+	if err != nil {
+		return err
+	}
+	l := &lockedOut{soak: s, as: as, env: []string{"HOME=" + home, "TMPDIR=" + home, "DYNMCP_KEYRING=off",
+		"XDG_CACHE_HOME=" + home + "/cache", "XDG_CONFIG_HOME=" + home + "/config", "XDG_STATE_HOME=" + home + "/state", "XDG_DATA_HOME=" + home + "/data"}}
+	var entries []entry
+	for i := range loginServers {
+		entries = append(entries, entry{name: lockedName(i), fields: map[string]any{"url": base + "/mcp", "description": "Locked"}})
+	}
+	l.path, err = s.config(setting{entries: entries})
+	if err != nil {
+		return err
+	}
+	for range loginHosts {
+		h, err := s.launch(setting{path: l.path, level: "debug", dir: home, env: l.env, heard: func(line string) { l.told = append(l.told, line) }})
+		if err != nil {
+			return err
+		}
+		defer h.end()
+		l.hosts = append(l.hosts, h)
+	}
+	if err := l.locked(); err != nil {
+		return err
+	}
+	taken := 0
+	for round := 1; taken < n; round++ {
+		time.Sleep(loginPause)
+		as.Expire()
+		taken += loginServers
+		if err := l.calls(false); err != nil {
+			return err
+		}
+		if round%5 == 0 {
+			as.Revoke()
+			if err := l.locked(); err != nil {
+				return err
+			}
+		}
+	}
+	state := as.State()
+	a := &aviary{soak: s}
+	for _, secret := range append(state.Secrets, state.Passing...) {
+		kind, _, _ := strings.Cut(secret, "-")
+		a.canaries = append(a.canaries, canary{kind, secret, [2]string{secret, secret}})
+	}
+	for i, h := range l.hosts {
+		a.host = h
+		a.commandLines()
+		if i == 0 {
+			h.quit()
+		} else if err := h.stop(); err != nil {
+			return err
+		}
+		a.search("stderr", h.stderr.String(), a.canaries)
+		s.must("processes left", h.remaining(), 0)
+	}
+	for _, line := range l.told {
+		a.search("what the host was told", line, a.canaries)
+	}
+	if err := a.files(home, "logins"); err != nil {
+		return err
+	}
+	fmt.Printf("logins: %d calls of %d dynmcp in %v, %d failed; %d logins, %d tokens taken, %d refreshes, %d refresh tokens used twice; %d secrets, %d hits in %d KB that dynmcp wrote\n",
+		l.made, loginHosts, rounded(time.Since(began)), l.failed, l.loggedIn, taken, state.Counts["refresh"], state.Counts["reuse"], len(a.canaries), a.hits, a.searched>>10)
+	s.must("failed calls", l.failed, 0)
+	s.must("refreshes", state.Counts["refresh"], taken)
+	s.must("refresh tokens used twice", state.Counts["reuse"], 0)
+	s.must("logins", state.Counts["authorize"], l.loggedIn)
+	s.must("hits", a.hits, 0)
+	return nil
+}
+
+// listen serves what handler makes of its address. The function it returns ends it.
+func listen(handler func(base string) http.Handler) (base string, stop func(), err error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	base = "http://" + l.Addr().String()
+	server := &http.Server{Handler: handler(base)}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = server.Serve(l) // until it is closed
+	}()
+	return base, func() { server.Close(); <-ended }, nil
+}
+
+// A lockedOut is some dynmcp with one login.
+type lockedOut struct {
+	*soak
+	as    *authserver.Server
+	path  string // of the config
+	env   []string
+	hosts []*host
+	told  []string // to the hosts
+
+	made, failed, loggedIn int
+}
+
+func lockedName(i int) string { return fmt.Sprintf("locked%d", i) }
+
+// locked has calls say that they want a login, and logs in everywhere.
+func (l *lockedOut) locked() error {
+	if err := l.calls(true); err != nil {
+		return err
+	}
+	for i := range loginServers {
+		if err := l.logIn(lockedName(i)); err != nil {
+			return err
+		}
+	}
+	return l.calls(false)
+}
+
+// calls has all dynmcp call at once, and counts the calls that did not go as they
+// must: with an answer, or if they are out with what to run.
+func (l *lockedOut) calls(out bool) error {
+	first := l.made
+	for _, h := range l.hosts {
+		for i := range loginCalls * loginServers {
+			h.call(l.made, lockedName(i%loginServers)+"/echo", nonce(l.made))
+			l.made++
+		}
+	}
+	for _, h := range l.hosts {
+		for range loginCalls * loginServers {
+			a, err := h.answer()
+			if err != nil {
+				return fmt.Errorf("calls from %d on: %w", first, err)
+			}
+			if asked := a.Result.IsError && strings.Contains(a.line, `run \"dynmcp login locked`); asked != out || a.Result.IsError != out {
+				if l.failed++; l.failed <= 5 {
+					fmt.Printf("  logged out: %t: %.300s\n", out, strings.TrimSpace(a.line))
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// logIn runs dynmcp login and does what a browser does.
+func (l *lockedOut) logIn(server string) error {
+	cmd := exec.Command(l.dynmcp, "login", server, "--no-browser", "-c", l.path)
+	cmd.Env = append(os.Environ(), l.env...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	var failed error
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if page := strings.TrimSpace(lines.Text()); strings.HasPrefix(page, "http") {
+			failed = visit(page)
+		}
+	}
+	if err := cmd.Wait(); err != nil || failed != nil {
+		return fmt.Errorf("login: %w, %w", err, failed)
+	}
+	l.loggedIn++
+	return nil
+}
+
+func visit(page string) error {
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Get(page)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	_, err = io.Copy(io.Discard, resp.Body)
+	return err
+}

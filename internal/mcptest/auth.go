@@ -1,0 +1,104 @@
+package mcptest
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+
+	"dynmcp/internal/mcptest/authserver"
+)
+
+// AuthOptions say how an authorization server behaves.
+type AuthOptions = authserver.Options
+
+// An AuthServer is an OAuth 2.1 authorization server and a protected MCP server, on
+// one listener of the loopback interface.
+type AuthServer struct {
+	URL  string // of the MCP server
+	Base string // of both
+	t    testing.TB
+}
+
+// NewAuthServer serves one from the process of the test; the test's end ends it.
+func NewAuthServer(t testing.TB, opts AuthOptions) *AuthServer {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := "http://" + l.Addr().String()
+	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: authserver.New(base, opts)}}
+	server.Start()
+	t.Cleanup(server.Close)
+	return &AuthServer{base + "/mcp", base, t}
+}
+
+// StartAuthServer runs one as a process. There Wrap has no effect.
+func StartAuthServer(t testing.TB, opts AuthOptions) *AuthServer {
+	t.Helper()
+	s := Serve(t, HostOptions{Args: []string{Binary(t, "dynmcp/internal/mcptest/fakeauth"), string(encode(opts))}})
+	return &AuthServer{s.URL + "/mcp", s.URL, t}
+}
+
+// Count returns how often something happened; see authserver.State.
+func (s *AuthServer) Count(what string) int { return s.state().Counts[what] }
+
+// Asked returns the scopes of each authorization so far.
+func (s *AuthServer) Asked() []string { return s.state().Asked }
+
+// Secrets returns all that must not be seen: tokens, codes, secrets of clients.
+func (s *AuthServer) Secrets() []string { return s.state().Secrets }
+
+// Unlogged returns all that must not be in a log: what Secrets returns, and the states
+// and verifiers of logins.
+func (s *AuthServer) Unlogged() []string {
+	state := s.state()
+	return slices.Concat(state.Secrets, state.Passing)
+}
+
+// Expire makes all access tokens invalid, now.
+func (s *AuthServer) Expire() { s.control(http.MethodPost, "/expire", nil) }
+
+// Revoke ends all logins.
+func (s *AuthServer) Revoke() { s.control(http.MethodPost, "/revoke", nil) }
+
+func (s *AuthServer) state() (state authserver.State) {
+	s.control(http.MethodGet, "", &state)
+	return state
+}
+
+func (s *AuthServer) control(method, path string, into any) {
+	s.t.Helper()
+	req, err := http.NewRequest(method, s.Base+authserver.Control+path, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		s.t.Fatalf("the authorization server: %v", err)
+	}
+	defer resp.Body.Close()
+	if into != nil {
+		err = json.NewDecoder(resp.Body).Decode(into)
+	}
+	if err != nil || resp.StatusCode != http.StatusOK {
+		s.t.Fatalf("the authorization server: %s, %v", resp.Status, err)
+	}
+}
+
+// Browse does what a browser does with the address of a login page: it follows
+// redirects, to the callback as well, and returns the status it ends at.
+func Browse(t testing.TB, address string) int {
+	t.Helper()
+	resp, err := http.Get(address)
+	if err != nil {
+		t.Errorf("the browser got no page: %v", err)
+		return 0
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode
+}
