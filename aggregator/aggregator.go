@@ -145,11 +145,12 @@ func (a *Aggregator) serveLines(ctx context.Context, edge *host.Stdio) error {
 }
 
 // Open begins the session of a host that edge reaches, one of many: of a user, who
-// is told apart from others by name. end ends it, as Session.End does. It is for
-// edges that many hosts share; the others call Serve.
-func (a *Aggregator) Open(edge host.Edge, user string) (conversation *host.Session, end func(context.Context)) {
+// is told apart from others by name, on all servers or, unless only is empty, on one
+// as it is by itself. end ends it, as Session.End does. It is for edges that many
+// hosts share; the others call Serve.
+func (a *Aggregator) Open(edge host.Edge, user, only string) (conversation *host.Session, end func(context.Context)) {
 	s := a.sessions.open(principal{user})
-	s.shares = true
+	s.shares, s.only = true, only
 	conversation = a.converse(s, edge)
 	return conversation, func(ctx context.Context) {
 		defer a.endSession(s)
@@ -235,7 +236,7 @@ func (a *Aggregator) endSession(s *session) {
 	s.subscribed = map[string]bool{}
 	s.mu.Unlock()
 	if len(uris) > 0 {
-		a.dropSubscriptions(uris)
+		a.dropSubscriptions(s, uris)
 	}
 }
 

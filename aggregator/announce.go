@@ -16,6 +16,7 @@ import (
 type snapshot struct {
 	generation int64 // grows with every snapshot
 	state      *state
+	shown      []tool
 	views      *catalog.Views
 	digests    map[digestKey]func() [sha256.Size]byte // each made when first needed
 }
@@ -35,14 +36,15 @@ type version struct {
 // snapshots hold the last one, so that every session uses the same digests.
 type snapshots struct {
 	mu   sync.Mutex
-	last *snapshot
+	last map[string]*snapshot // by the server that they are about, "" is all
 }
 
-func (a *Aggregator) snapshot() *snapshot {
+// snapshot returns what a session's host can read now.
+func (a *Aggregator) snapshot(s *session) *snapshot {
 	a.snapshots.mu.Lock()
 	defer a.snapshots.mu.Unlock()
-	last := a.snapshots.last
-	now := &snapshot{state: a.state.Load(), views: a.catalog.Views(), digests: map[digestKey]func() [sha256.Size]byte{}}
+	last := a.snapshots.last[s.only]
+	now := &snapshot{state: a.state.Load(), shown: a.toolsOf(s), views: a.viewsOf(s), digests: map[digestKey]func() [sha256.Size]byte{}}
 	if last != nil {
 		if last.state == now.state && last.views == now.views {
 			return last
@@ -57,7 +59,10 @@ func (a *Aggregator) snapshot() *snapshot {
 			})
 		}
 	}
-	a.snapshots.last = now
+	if a.snapshots.last == nil {
+		a.snapshots.last = map[string]*snapshot{}
+	}
+	a.snapshots.last[s.only] = now
 	return now
 }
 
@@ -66,7 +71,7 @@ func (n *snapshot) version(method string, view *catalog.View) version {
 }
 
 func (n *snapshot) tools(view *catalog.View) (all []json.RawMessage) {
-	for _, t := range n.state.tools {
+	for _, t := range n.shown {
 		all = append(all, t.definitions(view)...)
 	}
 	return all
@@ -100,9 +105,9 @@ const announceDelay = 50 * time.Millisecond
 func (a *Aggregator) announce() {
 	for a.sessions.awaitChange(a.ctx) {
 		a.guarded(func() {
-			settled := !a.incomplete() // before the snapshot, which holds what ended the wait
-			now := a.snapshot()
 			for _, s := range a.sessions.all() {
+				settled := !a.incomplete(s) // before the snapshot, which holds what ended the wait
+				now := a.snapshot(s)
 				s.announce(now, now.views[a.followedTasks(s)], settled)
 			}
 		})

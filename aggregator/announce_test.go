@@ -49,9 +49,9 @@ func TestNoChangeIsAnnouncedThatWasRead(t *testing.T) {
 	agg := newQuiet(t, Options{})
 	s, host := join(agg, principal{})
 	agg.catalog.Put("up", agg.catalog.Index("up", &catalog.Listing{Prompts: []json.RawMessage{[]byte(`{"name":"a"}`)}}))
-	older := agg.snapshot()
+	older := agg.snapshot(s)
 	agg.catalog.Put("up", agg.catalog.Index("up", &catalog.Listing{Prompts: []json.RawMessage{[]byte(`{"name":"b"}`)}}))
-	newer := agg.snapshot()
+	newer := agg.snapshot(s)
 	if s.recordList("prompts/list", newer.version("prompts/list", newer.views[0])) {
 		t.Error("the newest list counts as outdated")
 	}
@@ -107,7 +107,7 @@ func TestDigestsAreShared(t *testing.T) {
 	agg.state.Store(&st)
 	for range 100 {
 		s, _ := join(agg, principal{})
-		now := agg.snapshot()
+		now := agg.snapshot(s)
 		s.announce(now, now.views[0], true)
 	}
 	if made != 1 {

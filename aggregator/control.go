@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"dynmcp/catalog"
 	"dynmcp/internal/wire"
 	"dynmcp/schema"
 	"dynmcp/transports"
@@ -140,7 +141,7 @@ func (a *Aggregator) initialize(ctx context.Context, s *session, r *host.Request
 	if !ok {
 		return nil, fmt.Errorf("the SDK answered initialize with %T", res)
 	}
-	if err := a.awaitSingle(ctx); err != nil {
+	if err := a.awaitSingle(ctx, s); err != nil {
 		return nil, err
 	}
 	return &rawResult{raw: fmt.Appendf(nil, `{"protocolVersion":%s,%s}`, wire.Quote(answer.ProtocolVersion), a.introduction(s))}, nil
@@ -150,22 +151,22 @@ func (a *Aggregator) initialize(ctx context.Context, s *session, r *host.Request
 // capabilities, who we are, instructions if there are any, and what else a
 // wrapped server says.
 func (a *Aggregator) introduction(s *session) []byte {
-	view := a.catalog.View()
+	view := a.viewsOf(s)[catalog.NoTasks]
 	info := json.RawMessage(fmt.Appendf(nil, `{"name":"dynmcp","title":"dynmcp","version":%s}`, wire.Quote(a.opts.Version)))
 	capabilities, text := a.withTasks(view.Capabilities(!view.Complete()), s), ""
 	var rest json.RawMessage
-	if a.exposes(schema.ExposeDiscover) {
+	if a.exposesTo(s, schema.ExposeDiscover) {
 		text = view.Instructions(maxChars(a.config()))
-	} else if a.exposes(schema.ExposeTree) {
+	} else if a.exposesTo(s, schema.ExposeTree) {
 		text = NewTree(a.config()).TreeIntro(view, maxChars(a.config()))
 	}
-	if u := a.single(); u != nil {
+	if u := a.singleOf(s); u != nil {
 		if server, ok := view.Server(u.Server.Name); ok && server.Loaded {
 			rest = server.Rest
 			if server.Info != nil {
 				info = server.Info
 			}
-			if a.exposes(schema.ExposeDirect) {
+			if a.exposesTo(s, schema.ExposeDirect) {
 				capabilities = ownCapabilities(server.Capabilities)
 				if (server.Protocol >= transports.StatelessVersion) != (s.declaration().era == transports.Stateless) {
 					capabilities = a.withTasks(capabilities, s)
@@ -211,7 +212,7 @@ func (a *Aggregator) discover(ctx context.Context, s *session, req mcp.Request, 
 	if !ok {
 		return nil, fmt.Errorf("the SDK answered server/discover with %T", res)
 	}
-	if err := a.awaitSingle(ctx); err != nil {
+	if err := a.awaitSingle(ctx, s); err != nil {
 		return nil, err
 	}
 	versions, err := json.Marshal(answer.SupportedVersions)
@@ -233,13 +234,13 @@ func (a *Aggregator) answerList(ctx context.Context, s *session, r *host.Request
 	if cursor, ok := wire.Text(wire.Get(r.Params, "cursor")); ok && cursor != "" {
 		return nil, invalid("%s: unknown cursor %q", which.method, cursor)
 	}
-	if err := a.awaitListings(ctx, a.startupWait(s, r)); err != nil {
+	if err := a.awaitListings(ctx, s, a.startupWait(s, r)); err != nil {
 		return nil, err
 	}
-	if !a.offers(which.capability) {
+	if !a.offers(s, which.capability) {
 		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("%s: no server has %s", which.method, which.capability)}
 	}
-	now := a.snapshot()
+	now := a.snapshot(s)
 	view := now.views[a.followedTasks(s)]
 	result := now.result(which, view)
 	if s.recordList(which.method, now.version(which.method, view)) {
@@ -248,9 +249,9 @@ func (a *Aggregator) answerList(ctx context.Context, s *session, r *host.Request
 	return &rawResult{raw: result}, nil
 }
 
-// offers reports whether hosts are told of a capability.
-func (a *Aggregator) offers(capability string) bool {
-	view := a.catalog.View()
+// offers reports whether a session's host is told of a capability.
+func (a *Aggregator) offers(s *session, capability string) bool {
+	view := a.viewsOf(s)[catalog.NoTasks]
 	return wire.Get(view.Capabilities(!view.Complete()), capability) != nil
 }
 

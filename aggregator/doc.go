@@ -49,7 +49,7 @@
 // (urls.go). What fails for want of a login has its host offered that, and goes on
 // after it (login.go). Tasks keep their form within an era, and change their ids (tasks.go); log
 // levels go by request or by session (level.go). announce.go notifies hosts when what
-// they would read has changed.
+// they would read has changed. A session may be about one server alone (alone.go).
 //
 // The package owns sessions (sessions.go), what is in flight between them and
 // upstreams, and the texts of failures. It never starts a process (lazy and upstream

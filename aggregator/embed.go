@@ -26,6 +26,19 @@ func (a *Aggregator) Load(ctx context.Context, server string) error {
 	return err
 }
 
+// Connection says whether a server is connected, and as which process, 0 where it
+// is remote. offered is false where there is no such server.
+func (a *Aggregator) Connection(server string) (pid int, connected, offered bool) {
+	u := a.set.Get(server)
+	if u == nil {
+		return 0, false, false
+	}
+	if conn := u.Conn(); conn != nil {
+		return conn.PID(), true, true
+	}
+	return 0, false, true
+}
+
 // An UnknownServerError says that a config has no such server, or has it
 // disabled.
 type UnknownServerError struct{ Name string }

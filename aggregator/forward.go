@@ -334,13 +334,13 @@ func (c *forwardedCall) Notify(method string, params json.RawMessage) {
 		c.peer.Notify(method, params)
 		return
 	}
-	params = c.peer.shownRelation(params)
+	params = c.peer.shownRelation(c.session, params)
 	switch {
 	case method != "notifications/message":
 	case c.hostRequest().Era == transports.Stateless && !c.wantsLog(params) || !c.session.wantsLog(params, c.agg.sessions.verboseLevel()):
 		return
 	default:
-		params = c.peer.named(params)
+		params = c.peer.named(c.session, params)
 	}
 	c.tell(method, params)
 }

@@ -45,16 +45,16 @@ func (a *Aggregator) serve(s *session, r *host.Request) {
 		a.callTool(s, r)
 	case "resources/read":
 		if uri, ok := routingMember(r, "uri"); ok {
-			a.dispatchTo(s, r, a.resource(uri, r.Era))
+			a.dispatchTo(s, r, a.resource(s, uri, r.Era))
 		}
 	case "prompts/get":
 		if name, ok := routingMember(r, "name"); ok {
-			a.dispatchTo(s, r, a.prompt(name))
+			a.dispatchTo(s, r, a.prompt(s, name))
 		}
 	case "completion/complete":
 		a.complete(s, r)
 	case "tasks/get", "tasks/update", "tasks/cancel", "tasks/result", "tasks/list":
-		switch u := a.single(); {
+		switch u := a.singleOf(s); {
 		case u != nil:
 			a.dispatch(s, r, route{upstream: u, params: r.Params})
 		case r.Method == "tasks/list":
@@ -64,7 +64,7 @@ func (a *Aggregator) serve(s *session, r *host.Request) {
 		}
 	default:
 		// What we do not know is passed on if there is no doubt whom it is for.
-		if u := a.single(); u != nil {
+		if u := a.singleOf(s); u != nil {
 			a.dispatch(s, r, route{upstream: u, params: r.Params})
 			return
 		}
@@ -81,7 +81,7 @@ func (a *Aggregator) callTool(s *session, r *host.Request) {
 		return
 	}
 	rawName := p.name.In(r.Params)
-	if t := a.ownTool(rawName); t != nil {
+	if t := a.ownTool(s, rawName); t != nil {
 		t.call(s, r, p)
 		return
 	}
@@ -93,21 +93,21 @@ func (a *Aggregator) callTool(s *session, r *host.Request) {
 	a.retryWhenListed(s, r, func() bool { return a.callFound(s, r, name, p.task) }, func() {
 		// If the tools of a wrapped server are shown as themselves, an unknown one
 		// is that server's business.
-		if u := a.single(); u != nil && a.exposes(schema.ExposeDirect) {
+		if u := a.singleOf(s); u != nil && a.exposesTo(s, schema.ExposeDirect) {
 			a.dispatch(s, r, route{upstream: u, params: r.Params, task: p.task})
 			return
 		}
-		if refusal := a.onlyTask(r.Era, name); refusal != nil {
+		if refusal := a.onlyTask(s, r.Era, name); refusal != nil {
 			r.Reply(nil, refusal)
 			return
 		}
-		r.Reply(nil, a.notShown(name))
+		r.Reply(nil, a.notShown(s, name))
 	})
 }
 
 // ownTool returns the tool of ours of a name, raw JSON, nil if there is none.
-func (a *Aggregator) ownTool(rawName json.RawMessage) *tool {
-	tools := a.state.Load().tools
+func (a *Aggregator) ownTool(s *session, rawName json.RawMessage) *tool {
+	tools := a.toolsOf(s)
 	i := slices.IndexFunc(tools, func(t tool) bool { return t.name != "" && wire.EqualString(rawName, t.name) })
 	if i < 0 {
 		return nil
@@ -117,16 +117,16 @@ func (a *Aggregator) ownTool(rawName json.RawMessage) *tool {
 
 // notShown is the error for a tool that no surface shows. If a tool of ours can call
 // it, the error says how.
-func (a *Aggregator) notShown(name string) *wire.Error {
-	view := a.catalog.View()
+func (a *Aggregator) notShown(s *session, name string) *wire.Error {
+	view := a.viewsOf(s)[catalog.NoTasks]
 	t := meant(view, name)
 	if t == nil {
 		t, _ = view.OfLeaf(name)
 	}
-	if t != nil && a.exposes(schema.ExposeDiscover) {
+	if t != nil && a.exposesTo(s, schema.ExposeDiscover) {
 		return invalid("Unknown tool: %s. Call it through use_tool: {\"tool_name\": %s, \"tool_input\": {…}}", name, wire.Quote(t.Name))
 	}
-	if t != nil && a.exposes(schema.ExposeBrowser) {
+	if t != nil && a.exposesTo(s, schema.ExposeBrowser) {
 		return invalid("Unknown tool: %s. Call it through mcp_call: {\"method\": \"tools/call\", \"params\": {\"name\": %s, \"arguments\": {…}}}", name, wire.Quote(t.Name))
 	}
 	if t != nil && a.exposes(schema.ExposeProxy) {
@@ -142,7 +142,7 @@ func (a *Aggregator) notShown(name string) *wire.Error {
 // params are the host's but for that name.
 func (a *Aggregator) callFound(s *session, r *host.Request, name string, task bool) bool {
 	view := a.viewOf(s)
-	for _, t := range a.state.Load().tools {
+	for _, t := range a.toolsOf(s) {
 		if t.find == nil {
 			continue
 		}
@@ -262,9 +262,9 @@ func (a *Aggregator) complete(s *session, r *host.Request) {
 		r.Reply(nil, invalid("%s: %v", r.Method, err))
 		return
 	case member == "name":
-		to = a.prompt(name)
+		to = a.prompt(s, name)
 	case member == "uri":
-		to = a.resource(name, r.Era)
+		to = a.resource(s, name, r.Era)
 		to.guess = false // what a server suggests that does not have it is wrong
 	default:
 		r.Reply(nil, invalid("Unsupported completion ref type: %q", kind))
@@ -289,17 +289,17 @@ func (a *Aggregator) handleNotification(s *session, method string, params json.R
 	case "notifications/progress":
 		s.passProgress(params)
 	case "notifications/roots/list_changed":
-		a.broadcast(method, params, "sendRootsListChanged")
+		a.broadcast(s, method, params, "sendRootsListChanged")
 	default:
-		if a.single() != nil {
-			a.broadcast(method, params, method)
+		if a.singleOf(s) != nil {
+			a.broadcast(s, method, params, method)
 		}
 	}
 }
 
-// broadcast sends a notification to every upstream that is connected.
-func (a *Aggregator) broadcast(method string, params json.RawMessage, what string) {
-	for _, u := range a.set.All() {
+// broadcast sends a notification of a session to every upstream that is connected.
+func (a *Aggregator) broadcast(s *session, method string, params json.RawMessage, what string) {
+	for _, u := range a.upstreamsOf(s) {
 		conn := u.Conn()
 		if conn == nil || conn.Era() == transports.Stateless && method == "notifications/roots/list_changed" {
 			continue // that era has no roots of a session

@@ -77,7 +77,7 @@ func (a *Aggregator) callInside(s *session, r *host.Request, by catalog.Door) {
 		r.Reply(nil, err)
 		return
 	}
-	if t := a.ownTool(p.name.In(p.all)); t != nil && by == catalog.Browser {
+	if t := a.ownTool(s, p.name.In(p.all)); t != nil && by == catalog.Browser {
 		t.call(s, r, p)
 		return
 	}

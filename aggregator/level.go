@@ -34,7 +34,7 @@ type logLevel struct {
 // setLevel keeps the level of a session and passes on to upstreams that log the
 // most verbose one that any session asked for.
 func (a *Aggregator) setLevel(ctx context.Context, s *session, r *host.Request, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
-	if !a.offers("logging") {
+	if !a.offers(s, "logging") {
 		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "no server has logging"}
 	}
 	params := bytes.Clone(r.Params)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"dynmcp/catalog"
 	"dynmcp/internal/wire"
 	"dynmcp/lazy"
 	"dynmcp/transports"
@@ -26,10 +27,10 @@ type target struct {
 	unknown *wire.Error
 }
 
-func (a *Aggregator) prompt(name string) target {
+func (a *Aggregator) prompt(s *session, name string) target {
 	return target{
 		owner: func() *lazy.Upstream {
-			server, _ := a.catalog.View().PromptOwner(name)
+			server, _ := a.viewsOf(s)[catalog.NoTasks].PromptOwner(name)
 			return a.set.Get(server)
 		},
 		capability: "prompts",
@@ -39,9 +40,9 @@ func (a *Aggregator) prompt(name string) target {
 
 // resource is routed to the upstream that lists the URI, or has a template for it,
 // or else had it in a result.
-func (a *Aggregator) resource(uri string, era transports.Era) target {
+func (a *Aggregator) resource(s *session, uri string, era transports.Era) target {
 	to := target{
-		owner:      func() *lazy.Upstream { return a.resourceOwner(uri) },
+		owner:      func() *lazy.Upstream { return a.resourceOwner(s, uri) },
 		capability: "resources",
 		guess:      true,
 		unknown: &wire.Error{
@@ -56,11 +57,11 @@ func (a *Aggregator) resource(uri string, era transports.Era) target {
 	return to
 }
 
-func (a *Aggregator) resourceOwner(uri string) *lazy.Upstream {
-	if server, ok := a.catalog.View().ResourceOwner(uri); ok {
+func (a *Aggregator) resourceOwner(s *session, uri string) *lazy.Upstream {
+	if server, ok := a.viewsOf(s)[catalog.NoTasks].ResourceOwner(uri); ok {
 		return a.set.Get(server)
 	}
-	for _, u := range a.set.All() {
+	for _, u := range a.upstreamsOf(s) {
 		if a.peerOf(u).seenURIs.has(uri) {
 			return u
 		}
@@ -69,11 +70,11 @@ func (a *Aggregator) resourceOwner(uri string) *lazy.Upstream {
 }
 
 // notFound is the answer if no upstream knows the target.
-func (a *Aggregator) notFound(to target) *wire.Error {
-	if !a.offers(to.capability) {
+func (a *Aggregator) notFound(s *session, to target) *wire.Error {
+	if !a.offers(s, to.capability) {
 		return &wire.Error{Code: wire.CodeMethodNotFound, Message: "no server has " + to.capability}
 	}
-	names := a.catalog.View().NotLoaded()
+	names := a.viewsOf(s)[catalog.NoTasks].NotLoaded()
 	if names == "" {
 		return to.unknown
 	}
@@ -85,12 +86,12 @@ func (a *Aggregator) notFound(to target) *wire.Error {
 // candidates returns the upstreams to ask about a target that none is known to
 // own, in config order. None is started for it, except that of single-wrap mode,
 // which has an answer to everything.
-func (a *Aggregator) candidates(to target) []*lazy.Upstream {
-	if u := a.single(); u != nil {
+func (a *Aggregator) candidates(s *session, to target) []*lazy.Upstream {
+	if u := a.singleOf(s); u != nil {
 		return []*lazy.Upstream{u}
 	}
 	var all []*lazy.Upstream
-	for _, u := range a.set.All() {
+	for _, u := range a.upstreamsOf(s) {
 		if conn := u.Conn(); to.guess && conn != nil && conn.ServerInfo().Has(to.capability) {
 			all = append(all, u)
 		}
@@ -108,18 +109,18 @@ func (a *Aggregator) dispatchTo(s *session, r *host.Request, to target) {
 		}
 		return u != nil
 	}
-	a.retryWhenListed(s, r, toOwner, func() { a.tryEach(s, r, to, a.candidates(to)) })
+	a.retryWhenListed(s, r, toOwner, func() { a.tryEach(s, r, to, a.candidates(s, to)) })
 }
 
 // tryEach sends a request to one of the upstreams after the other until one does not
 // refuse it. A failure of the last one is the answer.
 func (a *Aggregator) tryEach(s *session, r *host.Request, to target, upstreams []*lazy.Upstream) {
 	if len(upstreams) == 0 {
-		r.Reply(nil, a.notFound(to))
+		r.Reply(nil, a.notFound(s, to))
 		return
 	}
 	first := route{upstream: upstreams[0], params: r.Params}
-	if a.single() == nil {
+	if a.singleOf(s) == nil {
 		first.refused = func(err error) {
 			if failure := new(transports.Failure); len(upstreams) == 1 && errors.As(err, &failure) {
 				a.fail(r, err, false)
@@ -139,7 +140,7 @@ func (a *Aggregator) retryWhenListed(s *session, r *host.Request, try func() boo
 	switch {
 	case try():
 		return
-	case !a.incomplete():
+	case !a.incomplete(s):
 		orElse()
 		return
 	}
@@ -147,9 +148,9 @@ func (a *Aggregator) retryWhenListed(s *session, r *host.Request, try func() boo
 	a.spawnFor(r, func() {
 		ctx, cancel := a.contextOf(r)
 		defer cancel()
-		err := a.awaitSingle(ctx)
+		err := a.awaitSingle(ctx, s)
 		for err == nil {
-			next := a.starting() // before the try, so that none is missed
+			next := a.startingFor(s) // before the try, so that none is missed
 			if try() {
 				return
 			}

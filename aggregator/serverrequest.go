@@ -34,7 +34,7 @@ func (p *peer) Request(ctx context.Context, method string, params json.RawMessag
 	if asking != nil {
 		return asking.Request(ctx, method, params)
 	}
-	all := p.agg.sessions.all()
+	all := p.sessions()
 	if method == "roots/list" && slices.ContainsFunc(all, func(s *session) bool {
 		d := s.declaration()
 		return !s.shares && d.era == transports.Stateless && lacks(d.capabilities, method, params) == ""
@@ -133,12 +133,12 @@ func (p *peer) requestHost(ctx context.Context, s *session, through transports.P
 	if lacking := lacks(declared.capabilities, method, params); lacking != "" {
 		return refused("%s", lacking)
 	}
-	params, done := p.withProgress(s, p.shownRelation(params))
+	params, done := p.withProgress(s, p.shownRelation(s, params))
 	answer := through.Request(ctx, method, params)
 	return func() (json.RawMessage, error) {
 		defer done()
 		result, err := answer()
-		return p.ownRelation(result), err
+		return p.ownRelation(s, result), err
 	}
 }
 

@@ -20,6 +20,7 @@ type principal struct{ name string }
 type session struct {
 	id        string
 	principal principal
+	only      string          // the server that it is about, "" is all of them
 	shares    bool            // it is one of many: an upstream's question that belongs to no call is not for it
 	peer      transports.Peer // the host
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"dynmcp/catalog"
 	"dynmcp/lazy"
 )
 
@@ -120,9 +121,18 @@ func (a *Aggregator) startEager(first bool) {
 	}
 }
 
-// awaitSingle waits for the upstream of single-wrap mode.
-func (a *Aggregator) awaitSingle(ctx context.Context) error {
-	u := a.single()
+// startingFor is starting for a session: one that is about one server has waited for
+// that.
+func (a *Aggregator) startingFor(s *session) <-chan struct{} {
+	if s.only != "" {
+		return nil
+	}
+	return a.starting()
+}
+
+// awaitSingle waits for the upstream that a session is about, where that is one.
+func (a *Aggregator) awaitSingle(ctx context.Context, s *session) error {
+	u := a.singleOf(s)
 	if u == nil {
 		return nil
 	}
@@ -143,23 +153,26 @@ func (a *Aggregator) awaitSingle(ctx context.Context) error {
 
 // awaitListings waits, before lists are answered, for the upstreams that are
 // starting, up to wait from their start, and for lists that are being fetched again.
-func (a *Aggregator) awaitListings(ctx context.Context, wait time.Duration) error {
-	if err := a.awaitSingle(ctx); err != nil {
+func (a *Aggregator) awaitListings(ctx context.Context, s *session, wait time.Duration) error {
+	if err := a.awaitSingle(ctx, s); err != nil {
 		return err
 	}
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(a.ctx, cancel)()
-	for next := a.starting(); next != nil && a.startup.await(waiting, wait, next); {
-		next = a.starting()
+	for next := a.startingFor(s); next != nil && a.startup.await(waiting, wait, next); {
+		next = a.startingFor(s)
 	}
 	a.awaitRefresh(waiting)
 	return ctx.Err()
 }
 
-// incomplete reports whether an upstream that is starting has yet to say what it
-// has.
-func (a *Aggregator) incomplete() bool {
+// incomplete reports whether an upstream that is starting has yet to say to a session
+// what it has. The one that a session is about starts when it is used.
+func (a *Aggregator) incomplete(s *session) bool {
+	if s.only != "" {
+		return !a.viewsOf(s)[catalog.NoTasks].Complete()
+	}
 	return !a.catalog.View().Complete() && a.starting() != nil
 }
 

@@ -28,7 +28,7 @@ func (a *Aggregator) subscribe(ctx context.Context, s *session, r *host.Request)
 	if !ok {
 		return nil, invalid("%s needs a string \"uri\"", r.Method)
 	}
-	if err := a.subscribeTo(ctx, a.startupWait(s, r), uri, r.Params, (*upstream.Conn).Subscribe); err != nil {
+	if err := a.subscribeTo(ctx, s, a.startupWait(s, r), uri, r.Params, (*upstream.Conn).Subscribe); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -47,7 +47,7 @@ func (a *Aggregator) unsubscribe(ctx context.Context, s *session, r *host.Reques
 	delete(s.subscribed, uri)
 	s.mu.Unlock()
 	if !a.subscribedURIs()[uri] {
-		if err := a.subscribeTo(ctx, a.startupWait(s, r), uri, r.Params, (*upstream.Conn).Unsubscribe); err != nil {
+		if err := a.subscribeTo(ctx, s, a.startupWait(s, r), uri, r.Params, (*upstream.Conn).Unsubscribe); err != nil {
 			return nil, err
 		}
 	}
@@ -56,23 +56,23 @@ func (a *Aggregator) unsubscribe(ctx context.Context, s *session, r *host.Reques
 
 // subscribeTo has a resource's owner do something about a subscription, or else
 // the first upstream that does not refuse to. It waits for those that are starting.
-func (a *Aggregator) subscribeTo(ctx context.Context, wait time.Duration, uri string, params json.RawMessage, do subscriber) error {
-	to := a.resource(uri, transports.Handshake)
-	if to.owner() == nil && a.incomplete() {
-		if err := a.awaitListings(ctx, wait); err != nil {
+func (a *Aggregator) subscribeTo(ctx context.Context, s *session, wait time.Duration, uri string, params json.RawMessage, do subscriber) error {
+	to := a.resource(s, uri, transports.Handshake)
+	if to.owner() == nil && a.incomplete(s) {
+		if err := a.awaitListings(ctx, s, wait); err != nil {
 			return err
 		}
 	}
 	if u := to.owner(); u != nil {
 		return a.subscribeAt(ctx, u, uri, params, do)
 	}
-	for _, u := range a.candidates(to) {
+	for _, u := range a.candidates(s, to) {
 		err := a.subscribeAt(ctx, u, uri, params, do)
-		if err == nil || u == a.single() {
+		if err == nil || u == a.singleOf(s) {
 			return err
 		}
 	}
-	return a.notFound(to)
+	return a.notFound(s, to)
 }
 
 func (a *Aggregator) subscribeAt(ctx context.Context, u *lazy.Upstream, uri string, params json.RawMessage, do subscriber) error {
@@ -110,9 +110,9 @@ func (s *session) subscribedURIs() map[string]bool {
 // resourceUpdated passes on that a resource changed: to the sessions that are
 // subscribed to it. If none is, the upstream may mean something that we do not
 // see, and all are told, unless they are of several principals.
-func (a *Aggregator) resourceUpdated(params json.RawMessage) {
+func (p *peer) resourceUpdated(params json.RawMessage) {
 	uri, _ := wire.Text(wire.Get(params, "uri"))
-	all := a.sessions.all()
+	all := p.sessions()
 	told := slices.DeleteFunc(slices.Clone(all), func(s *session) bool { return !anyCovers(s.subscribedURIs(), uri) })
 	if len(told) == 0 && ofOnePrincipal(all) {
 		told = all
@@ -124,10 +124,10 @@ func (a *Aggregator) resourceUpdated(params json.RawMessage) {
 
 // dropSubscriptions ends those of uris that no host wants any more, where the
 // upstream is connected.
-func (a *Aggregator) dropSubscriptions(uris map[string]bool) {
+func (a *Aggregator) dropSubscriptions(s *session, uris map[string]bool) {
 	wanted := a.subscribedURIs()
 	for uri := range uris {
-		u := a.resourceOwner(uri)
+		u := a.resourceOwner(s, uri)
 		if wanted[uri] || u == nil || u.Conn() == nil {
 			continue
 		}
@@ -138,9 +138,13 @@ func (a *Aggregator) dropSubscriptions(uris map[string]bool) {
 // renewSubscriptions tells a new connection what hosts subscribed to over the
 // last one.
 func (a *Aggregator) renewSubscriptions(u *lazy.Upstream, conn *upstream.Conn) {
-	for uri := range a.subscribedURIs() {
-		if a.resourceOwner(uri) == u {
-			a.subscribeLater(conn, aboutURI(uri), (*upstream.Conn).Subscribe)
+	again := map[string]bool{}
+	for _, s := range a.sessions.all() {
+		for uri := range s.subscribedURIs() {
+			if !again[uri] && a.resourceOwner(s, uri) == u {
+				again[uri] = true
+				a.subscribeLater(conn, aboutURI(uri), (*upstream.Conn).Subscribe)
+			}
 		}
 	}
 	a.renewTasks(u, conn)
@@ -198,27 +202,27 @@ func (a *Aggregator) listen(ctx context.Context, s *session, r *host.Request, re
 	}}
 	var granted []string
 	for _, uri := range want.ResourceSubscriptions {
-		if err := a.subscribeTo(ctx, a.startupWait(s, r), uri, aboutURI(uri), (*upstream.Conn).Subscribe); err != nil {
+		if err := a.subscribeTo(ctx, s, a.startupWait(s, r), uri, aboutURI(uri), (*upstream.Conn).Subscribe); err != nil {
 			a.log.Warn("resource not subscribed", "uri", uri, "err", err)
 			continue
 		}
 		l.uris[uri] = true
 		granted = append(granted, uri)
 	}
-	l.tasks = a.subscribeToTasks(ctx, taskIDs)
+	l.tasks = a.subscribeToTasks(ctx, s, taskIDs)
 	s.mu.Lock()
 	s.listens[string(id)] = l
 	s.mu.Unlock()
-	if !a.incomplete() { // what changes once this is acknowledged is a change
-		now := a.snapshot()
+	if !a.incomplete(s) { // what changes once this is acknowledged is a change
+		now := a.snapshot(s)
 		s.countFrom(now, now.views[a.followedTasks(s)])
 	}
 	defer func() {
 		s.mu.Lock()
 		delete(s.listens, string(id))
 		s.mu.Unlock()
-		a.dropSubscriptions(l.uris)
-		a.dropTasks(l.tasks)
+		a.dropSubscriptions(s, l.uris)
+		a.dropTasks(s, l.tasks)
 	}()
 	want.ResourceSubscriptions = granted
 	agreed, err := json.Marshal(want)

@@ -58,22 +58,17 @@ func offeredTasks(conn *upstream.Conn) catalog.Tasks {
 // that takes tools which are shown as themselves: a call of use_tool is no task.
 func (a *Aggregator) followedTasks(s *session) catalog.Tasks {
 	follows := s.declaration().tasks
-	if follows == catalog.HandshakeTasks && !a.exposes(schema.ExposeDirect) {
+	if follows == catalog.HandshakeTasks && !a.exposesTo(s, schema.ExposeDirect) {
 		return catalog.NoTasks
 	}
 	return follows
-}
-
-// viewOf returns the catalogue as a session's host may see it.
-func (a *Aggregator) viewOf(s *session) *catalog.View {
-	return a.catalog.Views()[a.followedTasks(s)]
 }
 
 // withTasks returns the capabilities that are advertised to a session's host with the
 // tasks that the host can follow and some server offers, or may: one that is not known
 // yet. A host that declares no tasks is told of none.
 func (a *Aggregator) withTasks(capabilities json.RawMessage, s *session) json.RawMessage {
-	follows, view := a.followedTasks(s), a.catalog.View()
+	follows, view := a.followedTasks(s), a.viewsOf(s)[catalog.NoTasks]
 	offered := func(capability ...string) bool {
 		for _, server := range view.Servers() {
 			if !server.Loaded && !server.Stored || server.Tasks == follows && wire.Get(server.Capabilities, capability...) != nil {
@@ -120,7 +115,7 @@ func (a *Aggregator) aboutTask(s *session, r *host.Request) {
 	if !ok {
 		return
 	}
-	u, own := a.taskOwner(id)
+	u, own := a.taskOwner(s, id)
 	if !isOffered(u) {
 		r.Reply(nil, invalid("Unknown task: %s", id))
 		return
@@ -144,41 +139,41 @@ func missingTasks() *wire.Error {
 
 // taskOwner returns the server that a host's id of a task names, nil if there is none,
 // and the server's own id.
-func (a *Aggregator) taskOwner(id string) (u *lazy.Upstream, own string) {
-	if u := a.single(); u != nil {
+func (a *Aggregator) taskOwner(s *session, id string) (u *lazy.Upstream, own string) {
+	if u := a.singleOf(s); u != nil {
 		return u, id
 	}
 	server, own, _ := strings.Cut(id, "/")
 	return a.set.Get(server), own
 }
 
-// shownID returns a text of an upstream with the host's id of a task in the place of
+// shownID returns a text of an upstream with the id that a session's host has of a task in the place of
 // the upstream's own, which is at path.
-func (p *peer) shownID(text json.RawMessage, path ...string) json.RawMessage {
+func (p *peer) shownID(s *session, text json.RawMessage, path ...string) json.RawMessage {
 	at := wire.Find(text, path...)
 	own, ok := wire.Text(at.In(text))
-	if !ok || p.agg.single() != nil {
+	if !ok || p.agg.singleOf(s) != nil {
 		return text
 	}
 	return wire.Replace(text, wire.Edit{Span: at, With: wire.Quote(p.upstream.Server.Name + "/" + own)})
 }
 
 // shownRelation is shownID of the task that a message is about, as its _meta says.
-func (p *peer) shownRelation(text json.RawMessage) json.RawMessage {
+func (p *peer) shownRelation(s *session, text json.RawMessage) json.RawMessage {
 	if !p.relatesTasks.Load() {
 		return text
 	}
-	return p.shownID(text, "_meta", metaRelatedTask, "taskId")
+	return p.shownID(s, text, "_meta", metaRelatedTask, "taskId")
 }
 
 // ownRelation undoes shownRelation in what a host answers.
-func (p *peer) ownRelation(text json.RawMessage) json.RawMessage {
+func (p *peer) ownRelation(s *session, text json.RawMessage) json.RawMessage {
 	if !p.relatesTasks.Load() {
 		return text
 	}
 	at := wire.Find(text, "_meta", metaRelatedTask, "taskId")
 	id, ok := wire.Text(at.In(text))
-	if u, own := p.agg.taskOwner(id); ok && u == p.upstream {
+	if u, own := p.agg.taskOwner(s, id); ok && u == p.upstream {
 		return wire.Replace(text, wire.Edit{Span: at, With: wire.Quote(own)})
 	}
 	return text
@@ -192,15 +187,15 @@ func (c *forwardedCall) shownResult(r *host.Request, conn *upstream.Conn, outlin
 		switch {
 		case conn.Era() == transports.Handshake && c.route.task:
 			if wire.Get(result, "task") != nil {
-				p, host := c.peer, c.session.peer
+				p, s, host := c.peer, c.session, c.session.peer
 				conn.KeepProgress(&c.Call, func(params json.RawMessage) {
-					host.Notify("notifications/progress", p.shownRelation(params))
+					host.Notify("notifications/progress", p.shownRelation(s, params))
 				})
 			}
-			return c.peer.shownID(result, "task", "taskId"), nil
+			return c.peer.shownID(c.session, result, "task", "taskId"), nil
 		case conn.Era() == transports.Handshake || !wire.EqualString(outline.Get(result, "resultType"), "task"):
 		case declaredTasks(wire.Get(r.Meta, transports.MetaCapabilities), r.Era) == catalog.StatelessTasks:
-			return c.peer.shownID(result, "taskId"), nil
+			return c.peer.shownID(c.session, result, "taskId"), nil
 		default:
 			return nil, &transports.Failure{
 				Upstream: c.route.upstream.Server.Name, Code: transports.CodeProtocol, Outcome: transports.Unknown,
@@ -209,9 +204,9 @@ func (c *forwardedCall) shownResult(r *host.Request, conn *upstream.Conn, outlin
 			}
 		}
 	case "tasks/get", "tasks/update", "tasks/cancel":
-		return c.peer.shownID(result, "taskId"), nil
+		return c.peer.shownID(c.session, result, "taskId"), nil
 	case "tasks/result":
-		return c.peer.shownRelation(result), nil
+		return c.peer.shownRelation(c.session, result), nil
 	}
 	return result, nil
 }
@@ -245,7 +240,7 @@ func (a *Aggregator) listTasks(s *session, r *host.Request) {
 		for i, u := range listing {
 			asking.Go(func() {
 				defer a.recovered()
-				of[i], errs[i] = a.tasksOf(ctx, u)
+				of[i], errs[i] = a.tasksOf(ctx, s, u)
 			})
 		}
 		asking.Wait()
@@ -271,7 +266,7 @@ func (a *Aggregator) listTasks(s *session, r *host.Request) {
 	})
 }
 
-func (a *Aggregator) tasksOf(ctx context.Context, u *lazy.Upstream) ([]json.RawMessage, error) {
+func (a *Aggregator) tasksOf(ctx context.Context, s *session, u *lazy.Upstream) ([]json.RawMessage, error) {
 	conn, release, err := u.Acquire(ctx)
 	if err != nil {
 		return nil, err
@@ -279,18 +274,18 @@ func (a *Aggregator) tasksOf(ctx context.Context, u *lazy.Upstream) ([]json.RawM
 	defer release()
 	tasks, err := conn.List(ctx, "tasks/list", "tasks")
 	for i := range tasks {
-		tasks[i] = a.peerOf(u).shownID(tasks[i], "taskId")
+		tasks[i] = a.peerOf(u).shownID(s, tasks[i], "taskId")
 	}
 	return tasks, err
 }
 
 // subscribeToTasks asks the servers of tasks for notifications about them and returns
 // those that are granted. The ids are the host's, raw JSON.
-func (a *Aggregator) subscribeToTasks(ctx context.Context, ids json.RawMessage) (granted map[string]bool) {
+func (a *Aggregator) subscribeToTasks(ctx context.Context, s *session, ids json.RawMessage) (granted map[string]bool) {
 	granted = map[string]bool{}
 	for raw := range wire.Elements(ids) {
 		id, _ := wire.Text(raw)
-		u, own := a.taskOwner(id)
+		u, own := a.taskOwner(s, id)
 		if !isOffered(u) {
 			continue
 		}
@@ -312,8 +307,9 @@ func (a *Aggregator) subscribeToTasks(ctx context.Context, ids json.RawMessage) 
 // taskUpdated passes on what became of a task, under the host's id, to the streams that
 // name it.
 func (p *peer) taskUpdated(params json.RawMessage) {
-	id, _ := wire.Text(wire.Get(params, "taskId"))
-	for _, s := range p.agg.sessions.all() {
+	for _, s := range p.sessions() {
+		params := p.shown(s, "notifications/tasks", params)
+		id, _ := wire.Text(wire.Get(params, "taskId"))
 		s.notify("notifications/tasks", params, func(l listen) bool { return l.tasks[id] })
 	}
 }
@@ -322,20 +318,26 @@ func (p *peer) taskUpdated(params json.RawMessage) {
 func (a *Aggregator) subscribedTasks() map[string]bool {
 	all := map[string]bool{}
 	for _, s := range a.sessions.all() {
-		s.mu.Lock()
-		for _, l := range s.listens {
-			maps.Copy(all, l.tasks)
-		}
-		s.mu.Unlock()
+		maps.Copy(all, s.subscribedTasks())
+	}
+	return all
+}
+
+func (s *session) subscribedTasks() map[string]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := map[string]bool{}
+	for _, l := range s.listens {
+		maps.Copy(all, l.tasks)
 	}
 	return all
 }
 
 // dropTasks ends the subscriptions to tasks that no stream names any more.
-func (a *Aggregator) dropTasks(ids map[string]bool) {
+func (a *Aggregator) dropTasks(s *session, ids map[string]bool) {
 	wanted := a.subscribedTasks()
 	for id := range ids {
-		u, own := a.taskOwner(id)
+		u, own := a.taskOwner(s, id)
 		if wanted[id] || u == nil || u.Conn() == nil || u.Conn().Era() != transports.Stateless {
 			continue
 		}
@@ -345,9 +347,11 @@ func (a *Aggregator) dropTasks(ids map[string]bool) {
 
 // renewTasks tells a new connection which of its tasks hosts subscribed to.
 func (a *Aggregator) renewTasks(u *lazy.Upstream, conn *upstream.Conn) {
-	for id := range a.subscribedTasks() {
-		if owner, own := a.taskOwner(id); owner == u && conn.Era() == transports.Stateless {
-			a.subscribeLater(conn, aboutTask(own), (*upstream.Conn).Subscribe)
+	for _, s := range a.sessions.all() {
+		for id := range s.subscribedTasks() {
+			if owner, own := a.taskOwner(s, id); owner == u && conn.Era() == transports.Stateless {
+				a.subscribeLater(conn, aboutTask(own), (*upstream.Conn).Subscribe)
+			}
 		}
 	}
 }
@@ -370,11 +374,11 @@ func quoted(texts []string) json.RawMessage {
 // onlyTask is the answer to a call by its own name of a tool that runs only as a task,
 // and so is not shown to the host: its server would refuse it so. It is nil for any
 // other name.
-func (a *Aggregator) onlyTask(era transports.Era, name string) *wire.Error {
-	if !a.exposes(schema.ExposeDirect) {
+func (a *Aggregator) onlyTask(s *session, era transports.Era, name string) *wire.Error {
+	if !a.exposesTo(s, schema.ExposeDirect) {
 		return nil
 	}
-	for _, view := range a.catalog.Views() {
+	for _, view := range a.viewsOf(s) {
 		switch t, ok := view.Direct(name); {
 		case !ok || !t.OnlyTask:
 		case era == transports.Stateless:

@@ -72,18 +72,17 @@ func (cs *callsInFlight) all() []*forwardedCall {
 
 // Notify implements transports.Peer.
 func (p *peer) Notify(method string, params json.RawMessage) {
-	params = p.shownRelation(params)
 	switch method {
 	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed":
 		p.listing.markStale(method)
 	case "notifications/message":
-		p.notifyHosts(method, p.named(params), func(c *forwardedCall) bool { return c.wantsLog(params) })
+		p.notifyHosts(method, params, func(c *forwardedCall) bool { return c.wantsLog(params) })
 	case "notifications/resources/updated":
-		p.agg.resourceUpdated(params)
+		p.resourceUpdated(params)
 	case "notifications/tasks": // of the stateless era
-		p.taskUpdated(p.shownID(params, "taskId"))
+		p.taskUpdated(params)
 	case "notifications/tasks/status", "notifications/elicitation/complete": // the handshake era has them
-		p.notifyHosts(method, p.shownID(params, "taskId"), func(*forwardedCall) bool { return false })
+		p.notifyHosts(method, params, func(*forwardedCall) bool { return false })
 	default:
 		p.notifyHosts(method, params, func(*forwardedCall) bool { return true })
 	}
@@ -99,38 +98,71 @@ func isAboutUpstream(method string) bool {
 // of the stateless era while a request of its is in flight here that wants it.
 func (p *peer) notifyHosts(method string, params json.RawMessage, wants func(*forwardedCall) bool) {
 	calls, verbose := p.calls.all(), p.agg.sessions.verboseLevel()
-	for _, s := range p.audience(calls) {
-		if method != "notifications/message" || s.wantsLog(params, verbose) {
-			s.notify(method, params, func(listen) bool { return false })
+	notified := map[*session]bool{}
+	for _, s := range p.audience(method, calls) {
+		if method == "notifications/message" && !s.wantsLog(params, verbose) {
+			continue
+		}
+		if c := newestOf(calls, s); c != nil && s.shares { // its host waits there, and need not listen elsewhere
+			c.tell(method, p.shown(s, method, params))
+		} else {
+			s.notify(method, p.shown(s, method, params), func(listen) bool { return false })
 		}
 	}
-	notified := map[*session]bool{}
 	for _, c := range calls {
 		if c.hostRequest().Era == transports.Stateless && !notified[c.session] && wants(c) {
 			notified[c.session] = true
-			c.tell(method, params)
+			c.tell(method, p.shown(c.session, method, params))
 		}
 	}
+}
+
+// newestOf returns the newest of the calls of a session's host of the handshake era,
+// nil if there is none.
+func newestOf(calls []*forwardedCall, s *session) *forwardedCall {
+	for _, c := range slices.Backward(calls) {
+		if c.session == s && c.hostRequest().Era == transports.Handshake {
+			return c
+		}
+	}
+	return nil
+}
+
+// shown returns the params of a notification as a session's host is to see them.
+func (p *peer) shown(s *session, method string, params json.RawMessage) json.RawMessage {
+	params = p.shownRelation(s, params)
+	switch method {
+	case "notifications/message":
+		return p.named(s, params)
+	case "notifications/tasks", "notifications/tasks/status", "notifications/elicitation/complete":
+		return p.shownID(s, params, "taskId")
+	}
+	return params
 }
 
 // audience returns the sessions that a message on a stream which is shared may be
 // for: all, or where they are of several principals those of the principals with a
-// call in flight here.
-func (p *peer) audience(calls []*forwardedCall) []*session {
-	all := p.agg.sessions.all()
-	if ofOnePrincipal(all) {
+// call in flight here; of sessions that are one of many those with a call here.
+func (p *peer) audience(method string, calls []*forwardedCall) []*session {
+	all := p.sessions()
+	one := ofOnePrincipal(all)
+	ofCall := !isAboutUpstream(method) // and so for who is calling
+	if one && !slices.ContainsFunc(all, func(s *session) bool { return s.shares }) {
 		return all
 	}
-	waiting := map[principal]bool{}
+	waiting, calling := map[principal]bool{}, map[*session]bool{}
 	for _, c := range calls {
-		waiting[c.session.principal] = true
+		waiting[c.session.principal], calling[c.session] = true, true
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(s *session) bool { return !waiting[s.principal] })
+	return slices.DeleteFunc(slices.Clone(all), func(s *session) bool {
+		return !one && !waiting[s.principal] || ofCall && s.shares && !calling[s]
+	})
 }
 
-// named puts the upstream's name in front of a log message's logger.
-func (p *peer) named(params json.RawMessage) json.RawMessage {
-	if p.agg.config().SingleWrap {
+// named puts the upstream's name in front of a log message's logger, for sessions that
+// see others too.
+func (p *peer) named(s *session, params json.RawMessage) json.RawMessage {
+	if p.agg.singleOf(s) != nil {
 		return params
 	}
 	name := p.upstream.Server.Name

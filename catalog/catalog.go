@@ -50,6 +50,7 @@ type Catalog struct {
 	evicted map[string]bool   // declared but no longer offered
 	down    map[string]string // server not listed in this run → why it could not be started
 	parts   map[string]*part  // server → what the current view shows of it
+	alone   map[string]alone  // server → what is shown of it as if it were the only one
 }
 
 // New returns an empty catalogue.
@@ -64,6 +65,35 @@ func (c *Catalog) View() *View { return c.Views()[NoTasks] }
 
 // Views returns the current views. It never blocks.
 func (c *Catalog) Views() *Views { return c.views.Load() }
+
+// An alone is one server as if it had been wrapped alone.
+type alone struct {
+	of    *part // what it was made of
+	views *Views
+}
+
+// Alone returns the views of one server as if it were the only one, under the names
+// that it gives its tools itself. They are empty where no such server is offered.
+func (c *Catalog) Alone(name string) *Views {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.parts[name]
+	known, ok := c.alone[name]
+	if ok && known.of == p {
+		return known.views
+	}
+	var parts []*part
+	if p != nil {
+		s := p.server
+		s.Bare = true
+		parts = append(parts, newPart(s, p.index, c.down[name], nil, NoTasks))
+	}
+	if c.alone == nil {
+		c.alone = map[string]alone{}
+	}
+	c.alone[name] = alone{p, viewsOf(parts)}
+	return c.alone[name].views
+}
 
 // Declare replaces the set of servers, in config order. Listings of servers
 // declared before and again now are kept, others are forgotten, and evicted
@@ -184,5 +214,6 @@ func (c *Catalog) publishLocked() {
 		offered = append(offered, p)
 	}
 	c.parts = parts
+	maps.DeleteFunc(c.alone, func(name string, _ alone) bool { return parts[name] == nil })
 	c.views.Store(viewsOf(offered))
 }

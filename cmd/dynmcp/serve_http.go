@@ -51,9 +51,18 @@ func serveHTTP(ctx context.Context, ln net.Listener, flags httpFlags, cfg schema
 	}
 	g := gateway.New(gateway.Options{
 		Open: func(edge host.Edge, user, server string) (*host.Session, func(context.Context)) {
-			return agg.Open(edge, user)
+			return agg.Open(edge, user, server)
 		},
-		Health: func(string) (gateway.Health, bool) { return gateway.Health{}, false },
+		Health: func(server string) (gateway.Health, bool) {
+			pid, connected, offered := agg.Connection(server)
+			switch {
+			case pid != 0:
+				return gateway.Health{Status: "running", PID: pid}, offered
+			case connected:
+				return gateway.Health{Status: "connected"}, offered
+			}
+			return gateway.Health{Status: "no subprocess"}, offered
+		},
 
 		Token:            flags.token,
 		AllowedHosts:     hosts,

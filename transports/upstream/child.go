@@ -42,6 +42,14 @@ type childLink struct {
 	gone       chan struct{} // closed when nothing of the tree is left
 }
 
+// PID returns the process that serves the connection, 0 where that is remote.
+func (c *Conn) PID() int {
+	if l, ok := c.link.(*childLink); ok && l.tree != nil {
+		return l.tree.Pid()
+	}
+	return 0
+}
+
 // openChild starts the server's command and reads what it prints.
 func (c *Conn) openChild() error {
 	l := &childLink{

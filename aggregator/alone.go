@@ -1,0 +1,73 @@
+package aggregator
+
+import (
+	"slices"
+
+	"dynmcp/catalog"
+	"dynmcp/lazy"
+	"dynmcp/schema"
+)
+
+// A session may be about one server, as if that had been wrapped alone and its tools
+// were shown as themselves: session.only names it. What such a session sees and
+// reaches, and what that server says to it, is told here.
+
+// viewsOf returns the catalogue as sessions see it that are about the same as s.
+func (a *Aggregator) viewsOf(s *session) *catalog.Views {
+	if s.only != "" {
+		return a.catalog.Alone(s.only)
+	}
+	return a.catalog.Views()
+}
+
+// viewOf returns the catalogue as a session's host may see it.
+func (a *Aggregator) viewOf(s *session) *catalog.View {
+	return a.viewsOf(s)[a.followedTasks(s)]
+}
+
+// toolsOf returns what a session's host finds in its list of tools.
+func (a *Aggregator) toolsOf(s *session) []tool {
+	if s.only != "" {
+		return directSurface(a, nil)
+	}
+	return a.state.Load().tools
+}
+
+// exposesTo reports whether a surface is on for a session.
+func (a *Aggregator) exposesTo(s *session, surface string) bool {
+	if s.only != "" {
+		return surface == schema.ExposeDirect
+	}
+	return a.exposes(surface)
+}
+
+// singleOf returns the one upstream that a session is about, nil if there are many.
+func (a *Aggregator) singleOf(s *session) *lazy.Upstream {
+	if s.only != "" {
+		return a.set.Get(s.only)
+	}
+	return a.single()
+}
+
+// upstreamsOf returns the upstreams that a session reaches, in config order.
+func (a *Aggregator) upstreamsOf(s *session) []*lazy.Upstream {
+	if s.only == "" {
+		return a.set.All()
+	}
+	if u := a.set.Get(s.only); u != nil {
+		return []*lazy.Upstream{u}
+	}
+	return nil
+}
+
+// sees reports whether what an upstream says may be for a session.
+func (s *session) sees(u *lazy.Upstream) bool { return s.only == "" || s.only == u.Server.Name }
+
+// sessions returns those that see the upstream, in the order in which they came.
+func (p *peer) sessions() []*session {
+	all := p.agg.sessions.all()
+	if !slices.ContainsFunc(all, func(s *session) bool { return !s.sees(p.upstream) }) {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(s *session) bool { return !s.sees(p.upstream) })
+}

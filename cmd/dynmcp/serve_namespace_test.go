@@ -1,0 +1,178 @@
+package main_test
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"dynmcp/internal/mcptest"
+)
+
+func TestANamespaceIsOneServerAsItIs(t *testing.T) {
+	t.Parallel()
+	git, docs := fake(t, "git"), deferred(t, "docs", "Read documents.")
+	web := serveHTTP(t, mcptest.Config(t, document([]entry{git, docs})))
+	for path, e := range map[string]entry{"/mcp/git": git, "/mcp/docs/what/follows": docs} {
+		host := web.begin(path)
+		got := names(host.call(path, 1, "tools/list", `{}`).Member("tools"), "name")
+		if len(got) == 0 || strings.Contains(strings.Join(got, " "), "use_tool") || strings.Contains(strings.Join(got, " "), "__") {
+			t.Errorf("%s: the tools are %v", path, got)
+		}
+		if m := host.call(path, 2, "tools/call", string(mcptest.ToolParams("echo", `{"via":"`+path+`"}`))); m.Text() != `{"via":"`+path+`"}` {
+			t.Errorf("%s: got %s", path, m.Raw)
+		}
+		if m := host.call(path, 3, "tools/call", string(mcptest.ToolParams("use_tool", `{}`))); m.Error == nil {
+			t.Errorf("%s: use_tool is there: %s", path, m.Raw)
+		}
+		if n := e.Count("start"); n != 1 {
+			t.Errorf("%s was started %d times", e.name, n)
+		}
+	}
+	all := web.begin("/mcp")
+	if got := names(all.call("/mcp", 1, "tools/list", `{}`).Member("tools"), "name"); len(got) != 3 {
+		t.Errorf("of all servers the tools are %v", got)
+	}
+	if status, _, text := all.send("POST", "/mcp/git", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`); status != 404 {
+		t.Errorf("a session of another path: %d %s", status, text)
+	}
+	for _, path := range []string{"/mcp/nobody", "/mcp/GIT", "/mcp/..%2fgit", "/health/nobody"} {
+		if status, _, text := web.send("GET", path, "", "Accept", "text/event-stream"); status != 404 || !strings.Contains(text, `"error"`) {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+}
+
+func TestHealthOfAServer(t *testing.T) {
+	t.Parallel()
+	e := deferred(t, "git", "Versions.")
+	web := serveHTTP(t, mcptest.Config(t, document([]entry{e})))
+	if _, _, text := web.send("GET", "/health/git", ""); strings.TrimSpace(text) != `{"namespace":"git","status":"no subprocess"}` {
+		t.Errorf("before it was used: %s", text)
+	}
+	web.send("POST", "/mcp/git/message", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	if _, _, text := web.send("GET", "/health/git", ""); !strings.HasPrefix(text, `{"namespace":"git","status":"running","pid":`) {
+		t.Errorf("when it was used: %s", text)
+	}
+}
+
+// The examples of the API that these routes come from, as they are written there but
+// for the port.
+func TestExamplesWithCurl(t *testing.T) {
+	t.Parallel()
+	curl, err := exec.LookPath("curl")
+	if err != nil {
+		t.Skip("curl is not installed")
+	}
+	web := serveHTTP(t, mcptest.Config(t, document([]entry{fake(t, "git")})))
+	at := strings.Replace(web.url, "127.0.0.1", "localhost", 1)
+	post := func(body string) []string {
+		return []string{"-s", "-w", " %{http_code}", "-X", "POST", at + "/mcp/git/message", "-H", "Content-Type: application/json", "-d", body}
+	}
+	for _, c := range []struct {
+		args []string
+		want []string
+	}{
+		{post(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`), []string{`"id":1`, `"protocolVersion":"2025-03-26"`, `"serverInfo"`, " 202"}},
+		{post(`{
+    "jsonrpc":"2.0",
+    "id":1,
+    "method":"initialize",
+    "params":{
+      "protocolVersion":"2025-03-26",
+      "capabilities":{},
+      "clientInfo":{"name":"my-client","version":"1.0.0"}
+    }
+  }`), []string{`"protocolVersion":"2025-03-26"`, " 202"}},
+		{post(`{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}`), []string{`"id":2`, `"name":"echo"`, " 202"}},
+		{post(`{
+    "jsonrpc":"2.0",
+    "id":3,
+    "method":"tools/call",
+    "params":{
+      "name":"echo",
+      "arguments":{"message":"Hello"}
+    }
+  }`), []string{`"id":3`, `\"message\":\"Hello\"`, " 202"}},
+		{post(`{"jsonrpc":"2.0","id":4,"method":"ping","params":{}}`), []string{`{"jsonrpc":"2.0","id":4,"result":{}}`, " 202"}},
+		{post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`), []string{" 202"}},
+		{post(`{"jsonrpc":"2.0","id":5,"method":"no/such/method"}`), []string{`"id":5`, `-32601`, " 202"}},
+		{post(`{"jsonrpc":"2.0",`), []string{`-32700`, " 400"}},
+		{post(`{"jsonrpc":"2.0","id":6}`), []string{`-32600`, " 400"}},
+		{[]string{"-s", at + "/health"}, []string{`{"status":"healthy"}`}},
+		{[]string{"-s", at + "/health/git"}, []string{`"namespace":"git"`, `"status":"running"`, `"pid":`}},
+	} {
+		out, err := exec.CommandContext(t.Context(), curl, c.args...).Output()
+		if err != nil {
+			t.Errorf("curl %q: %v", c.args, err)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(string(out), want) {
+				t.Errorf("curl %q: got %s, want %s in it", c.args, out, want)
+			}
+		}
+	}
+}
+
+// HTTP with SSE, as its hosts use it, and with the header that the API's own example
+// has.
+func TestHTTPWithSSE(t *testing.T) {
+	t.Parallel()
+	web := serveHTTP(t, mcptest.Config(t, document([]entry{fake(t, "git")})))
+	for _, header := range []string{"Accept", "Content-Type"} {
+		r, err := http.NewRequestWithContext(t.Context(), "GET", web.url+"/mcp/git", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set(header, "text/event-stream")
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		lines := bufio.NewReader(resp.Body)
+		next := func(event string) string {
+			t.Helper()
+			for name := ""; ; {
+				line, err := lines.ReadString('\n')
+				if err != nil {
+					t.Fatal(err)
+				}
+				line = strings.TrimSuffix(line, "\n")
+				if text, ok := strings.CutPrefix(line, "event: "); ok {
+					name = text
+				}
+				if data, ok := strings.CutPrefix(line, "data: "); ok && name == event {
+					return data
+				}
+			}
+		}
+		endpoint := next("endpoint")
+		if !strings.HasPrefix(endpoint, "/mcp/git/message?sessionId=") {
+			t.Fatalf("the endpoint is %q", endpoint)
+		}
+		if ping := next("ping"); !strings.HasPrefix(ping, `{"time":"`) {
+			t.Errorf("got ping %q", ping)
+		}
+		for i, line := range []string{
+			`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`,
+			`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":` + string(mcptest.ToolParams("echo", `{"message":"Hello"}`)) + `}`,
+		} {
+			if status, _, text := web.send("POST", endpoint, line); status != 202 || text != "" {
+				t.Fatalf("got %d %q", status, text)
+			}
+			if i == 1 {
+				continue
+			}
+			if got := next("message"); !strings.Contains(got, fmt.Sprintf(`"id":%d,"result"`, i/2)) {
+				t.Errorf("got %s", got)
+			}
+		}
+	}
+	if status, _, _ := web.send("POST", "/mcp/git/message?sessionId=nobody", `{"jsonrpc":"2.0","id":1,"method":"ping"}`); status != 404 {
+		t.Errorf("a session that nobody has: %d", status)
+	}
+}
