@@ -42,7 +42,10 @@ type httpLink struct {
 	session atomic.Pointer[string] // Mcp-Session-Id
 	version atomic.Pointer[string] // Mcp-Protocol-Version, once negotiated
 
+	posting sync.WaitGroup // messages that have no answer, until closing
+
 	mu       sync.Mutex
+	closing  bool
 	bindings map[string][]binding // arguments that go into headers, by tool
 }
 
@@ -160,15 +163,26 @@ func (call *Call) body(id int64) []byte {
 	return bytes.Join(wire.Request(id, call.Method, params[:n]...), nil)
 }
 
-// send posts a message on a goroutine of its own.
+// send posts a message on a goroutine of its own, which close waits for.
 func (l *httpLink) send(message ...[]byte) error {
+	l.mu.Lock()
+	closing := l.closing
+	if !closing {
+		l.posting.Add(1)
+	}
+	l.mu.Unlock()
+	if closing {
+		return errClosed
+	}
 	body := bytes.Join(message, nil)
 	sent := l.conn.spawn(func() {
+		defer l.posting.Done()
 		if err := l.deliver(body); err != nil {
 			l.conn.log.Debug("not delivered", "err", err)
 		}
 	})
 	if !sent {
+		l.posting.Done()
 		return errClosed
 	}
 	return nil
@@ -184,10 +198,12 @@ func (l *httpLink) sendInitialized(message ...[]byte) error {
 	return nil
 }
 
-// deliver posts what has no answer.
+// deliver posts what has no answer. What is on its way when the connection ends may
+// still arrive, such as that a call is cancelled.
 func (l *httpLink) deliver(body []byte) error {
-	ctx, cancel := context.WithTimeout(l.conn.ctx, headerWait)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.conn.ctx), headerWait)
 	defer cancel()
+	defer context.AfterFunc(l.conn.ctx, func() { time.AfterFunc(l.conn.opts.timing.bestEffort, cancel) })()
 	return l.post(ctx, body)
 }
 
@@ -253,9 +269,10 @@ func (l *httpLink) request(ctx context.Context, method, address string, body []b
 	return req, nil
 }
 
-// close ends the session, if the upstream gave one.
+// close ends the session, if the upstream gave one, after what was sent on it.
 func (l *httpLink) close() {
 	defer l.release()
+	l.settle()
 	if l.session.Load() == nil || errors.Is(l.conn.Err(), ErrSessionLost) {
 		return
 	}
@@ -264,4 +281,12 @@ func (l *httpLink) close() {
 	if resp, err := l.try(ctx, http.MethodDelete, l.url, nil, nil); err == nil {
 		resp.Body.Close()
 	}
+}
+
+// settle takes nothing more that has no answer, and waits for what is on its way.
+func (l *httpLink) settle() {
+	l.mu.Lock()
+	l.closing = true
+	l.mu.Unlock()
+	l.posting.Wait()
 }

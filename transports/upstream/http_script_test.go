@@ -259,3 +259,23 @@ func TestHTTPCancel(t *testing.T) {
 	waitFor(t, "the end of the POST", gone)
 	s.wait(t, "POST notifications/cancelled")
 }
+
+// What is on its way when the connection is closed arrives, and before the end of the
+// session does.
+func TestHTTPCloseLetsCancelsArrive(t *testing.T) {
+	came := make(chan struct{})
+	s := &scripted{call: func(_ http.ResponseWriter, r *http.Request, _ string) {
+		close(came)
+		<-r.Context().Done()
+	}}
+	c := dial(t, script(t, s), Options{HandshakeOnly: true})
+	call := &Call{Method: "tools/call", Params: []byte(`{}`), Done: func(json.RawMessage, error) {}}
+	c.Start(call)
+	waitFor(t, "the call", came)
+	c.Cancel(call, nil)
+	c.Close()
+	seen := s.requests()
+	if n := len(seen); n < 2 || !strings.HasPrefix(seen[n-2], "POST notifications/cancelled") || !strings.HasPrefix(seen[n-1], "DELETE") {
+		t.Errorf("got %q, want the cancel and then DELETE at the end", seen)
+	}
+}

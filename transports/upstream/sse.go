@@ -112,4 +112,7 @@ func (l *sseLink) sendInitialized(message ...[]byte) error {
 	return l.deliver(bytes.Join(message, nil))
 }
 
-func (l *sseLink) close() { l.release() }
+func (l *sseLink) close() {
+	l.settle()
+	l.release()
+}
