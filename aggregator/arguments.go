@@ -111,17 +111,25 @@ func readDiscovery(arguments json.RawMessage) (in discovery, err error) {
 	return in, errors.Join(errs[:]...)
 }
 
-func loadArguments(arguments json.RawMessage) (name string, retry bool, err error) {
-	m, err := readMembers(arguments, "mcp_name", "retry")
+// A loading is what load_mcp is asked for.
+type loading struct {
+	name, query string
+	retry       bool
+}
+
+func readLoading(arguments json.RawMessage) (in loading, err error) {
+	m, err := readMembers(arguments, "mcp_name", "query", "retry")
 	if err != nil {
-		return "", false, err
+		return in, err
 	}
-	name, err = textOf("mcp_name", m[0])
-	if err == nil && name == "" {
-		err = errors.New(`"mcp_name" is missing`)
+	var errs [3]error
+	in.name, errs[0] = textOf("mcp_name", m[0])
+	if errs[0] == nil && in.name == "" {
+		errs[0] = errors.New(`"mcp_name" is missing`)
 	}
-	retry, wrong := flagOf("retry", m[1])
-	return name, retry, errors.Join(err, wrong)
+	in.query, errs[1] = textOf("query", m[1])
+	in.retry, errs[2] = flagOf("retry", m[2])
+	return in, errors.Join(errs[:]...)
 }
 
 // inputNames are what models call the input.

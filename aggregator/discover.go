@@ -49,8 +49,8 @@ const (
 	discoverInput = `{"type":"object","properties":{` +
 		`"tool_name":{"type":"string","description":"Name of a tool. Returns its definition."},` +
 		`"full":{"type":"boolean","description":"Nothing is cut: large output schemas, instructions of a server."},` +
-		`"query":{"type":"string","description":"Search words. Returns the best-matching tools."},` +
-		`"server":{"type":"string","description":"Name of a server. Returns the list of its tools."},` +
+		`"query":{"type":"string","description":"Search words. Returns the best-matching tools, the first with its definition."},` +
+		`"server":{"type":"string","description":"Name of a server. Returns the list of its tools; with query, searches them only."},` +
 		`"limit":{"type":"integer","minimum":1,"description":"Maximum number of entries."},` +
 		`"offset":{"type":"integer","minimum":0,"description":"Number of entries to skip."}},"additionalProperties":false}`
 	useInput = `{"type":"object","properties":{` +
@@ -59,6 +59,7 @@ const (
 		`"required":["tool_name"]}`
 	loadInput = `{"type":"object","properties":{` +
 		`"mcp_name":{"type":"string","description":"Name of the server, from <mcp_servers>."},` +
+		`"query":{"type":"string","description":"Search words, for a large server. Returns only what matches, the first with its definition."},` +
 		`"retry":{"type":"boolean","description":"Try a server that was given up once more."}},` +
 		`"required":["mcp_name"],"additionalProperties":false}`
 
@@ -87,7 +88,7 @@ func (a *Aggregator) answerDiscovery(s *session, r *host.Request, in discovery) 
 	switch {
 	case in.tool != "" && meant(view, in.tool) == nil:
 		u = a.unlisted(view, view.ServerOf(in.tool))
-	case in.tool == "" && in.query == "":
+	case in.tool == "" && (in.query == "" || in.server != ""):
 		name, _ := view.ServerMeant(in.server)
 		u = a.unlisted(view, name)
 	}
@@ -114,8 +115,7 @@ func (a *Aggregator) whenLoaded(s *session, r *host.Request, u *lazy.Upstream, f
 
 func (a *Aggregator) discovered(s *session, in discovery) json.RawMessage {
 	view := a.viewOf(s)
-	switch {
-	case in.tool != "":
+	if in.tool != "" {
 		t := meant(view, in.tool)
 		switch {
 		case t == nil:
@@ -124,8 +124,6 @@ func (a *Aggregator) discovered(s *session, in discovery) json.RawMessage {
 			return textResult(view.Details(t))
 		}
 		return textResult(view.Brief(t))
-	case in.query != "":
-		return textResult(view.Found(in.query, in.limit))
 	}
 	server, ok := in.server, true
 	if server != "" {
@@ -133,6 +131,9 @@ func (a *Aggregator) discovered(s *session, in discovery) json.RawMessage {
 	}
 	if !ok {
 		return errorResult(a.unknownServer(view, in.server))
+	}
+	if in.query != "" {
+		return textResult(view.Found(catalog.Search{Query: in.query, Server: server, Offset: in.offset, Limit: in.limit}))
 	}
 	page, _ := view.Page(server, in.offset, in.limit, in.full)
 	return textResult(page.Text)
@@ -188,27 +189,28 @@ func (a *Aggregator) unlisted(view *catalog.View, server string) *lazy.Upstream 
 
 // loadMCP loads a server and answers what it brought.
 func (a *Aggregator) loadMCP(s *session, r *host.Request, p callParams) {
-	name, retry, err := loadArguments(p.arguments.In(p.all))
+	in, err := readLoading(p.arguments.In(p.all))
 	if err != nil {
 		refuseArguments(r, "load_mcp", err)
 		return
 	}
 	view := a.viewOf(s)
+	name := in.name
 	if meant, ok := view.ServerMeant(name); ok {
 		name = meant
 	}
 	u := a.set.Get(name)
-	if retry && u != nil {
+	if in.retry && u != nil {
 		u.Readmit()
 	}
 	if !isOffered(u) {
 		r.Reply(errorResult(a.unknownServer(view, name)), nil)
 		return
 	}
-	a.spawnFor(r, func() { a.loadNamed(s, r, u) })
+	a.spawnFor(r, func() { a.loadNamed(s, r, u, in.query) })
 }
 
-func (a *Aggregator) loadNamed(s *session, r *host.Request, u *lazy.Upstream) {
+func (a *Aggregator) loadNamed(s *session, r *host.Request, u *lazy.Upstream, query string) {
 	_, release, err := a.acquire(r, u, u.Load)
 	var evicted *lazy.EvictedError
 	switch {
@@ -216,12 +218,17 @@ func (a *Aggregator) loadNamed(s *session, r *host.Request, u *lazy.Upstream) {
 		r.Reply(errorResult(a.unknownServer(a.viewOf(s), u.Server.Name)), nil)
 		return
 	case err != nil:
-		a.failOrLogIn(s, r, nil, err, true, func() { a.loadNamed(s, r, u) })
+		a.failOrLogIn(s, r, nil, err, true, func() { a.loadNamed(s, r, u, query) })
 		return
 	}
 	defer release()
 	a.awaitRefresh(a.ctx)
-	r.Reply(textResult(a.viewOf(s).Loaded(u.Server.Name)), nil)
+	view := a.viewOf(s)
+	if query != "" {
+		r.Reply(textResult(view.FoundIn(u.Server.Name, query)), nil)
+		return
+	}
+	r.Reply(textResult(view.Loaded(u.Server.Name)), nil)
 }
 
 // unknownTool answers the name of a tool that is not there.

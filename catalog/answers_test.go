@@ -66,16 +66,6 @@ func TestCutInstructionsAreShownInFull(t *testing.T) {
 	}
 }
 
-func TestFoundSaysThatThereIsMore(t *testing.T) {
-	v := one(Server{Name: "s"}, many(25))
-	if s := v.Found("thing", 0); !strings.HasSuffix(s, "\n15 more have a word of it: a larger \"limit\" shows them.") {
-		t.Error(s)
-	}
-	if s := v.Found("thing", 25); strings.Contains(s, "more") {
-		t.Error(s)
-	}
-}
-
 func TestPageOfUnknownServer(t *testing.T) {
 	if _, ok := New().View().Page("x", 0, 0, false); ok {
 		t.Error("known")

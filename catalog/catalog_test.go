@@ -114,7 +114,7 @@ func TestSameCatalogueSameBytes(t *testing.T) {
 		equal(t, a.Describe(limit), a.Describe(limit))
 	}
 	equal(t, a.Unknown("x"), b.Unknown("x"))
-	equal(t, a.Found("file", 0), b.Found("file", 0))
+	equal(t, a.Found(Search{Query: "file"}), b.Found(Search{Query: "file"}))
 }
 
 // TestConcurrentUse is for the race detector.

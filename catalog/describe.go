@@ -8,9 +8,9 @@ import (
 // What the texts say beside the catalogue. They are short because they count.
 const (
 	preambleText = `Shows the tools that use_tool can call. Before you first use one, read its definition: {"tool_name": "server/tool"}. ` +
-		`{"query": "words"} finds tools, {"server": "name"} lists a server's, no argument lists the servers.`
+		`{"query": "words"} finds tools and shows the best one's, {"server": "name"} lists a server's, no argument lists the servers.`
 	preambleBare = `Shows the tools that use_tool can call. Before you first use one, read its definition: {"tool_name": "name"}. ` +
-		`{"query": "words"} finds tools, no argument lists them.`
+		`{"query": "words"} finds tools and shows the best one's, no argument lists them.`
 
 	deferredText = `Some servers below are not loaded yet. To use one, call load_mcp with its name.`
 	noneLoaded   = `No tools are currently loaded. Call load_mcp with a name above.`

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"dynmcp/internal/wire"
 )
@@ -12,41 +13,80 @@ import (
 // Details returns a tool's full definition as text: name, description, schemas
 // and annotations. Schemas are the upstream's bytes, but characters that
 // cannot be seen are written as JSON escapes.
-func (v *View) Details(t *Tool) string { return t.details(true) }
+func (v *View) Details(t *Tool) string {
+	return t.definition(t.longDescription(), visible(t.InputSchema), visible(t.OutputSchema))
+}
 
 // Brief is Details without an output schema that is large, which it names with
 // its size: the largest met are five times as long as all else.
-func (v *View) Brief(t *Tool) string { return t.details(false) }
+func (v *View) Brief(t *Tool) string {
+	return t.definition(t.longDescription(), visible(t.InputSchema), t.sized(t.OutputSchema, 300, `, "full": true`))
+}
 
-// briefSchema is the largest output schema that Brief shows, in UTF-16 units:
-// about 300 tokens.
-const briefSchema = 300 * unitsPerToken
+// shortTokens is what a definition among the results of a search may take, by
+// estimate; its description is left at least leastTokens.
+const (
+	shortTokens = 1500
+	leastTokens = 100
+)
 
-// unitsPerToken is about what models read as one token of JSON Schema, measured
-// over the output schemas of real servers.
-const unitsPerToken = 4
+// inShort is Brief as the answer of a search has it: the input schema is whole unless
+// it takes all the room, the description gets what is left, and what the tool
+// answers is left to Brief unless that is short.
+func (t *Tool) inShort() string {
+	input := t.sized(t.InputSchema, shortTokens, "")
+	description := t.longDescription()
+	room := max(shortTokens-aboutTokens(input), leastTokens)
+	if n := aboutTokens(description); n > room {
+		description = cut(description, units(description)*room/n) + fmt.Sprintf(" [Cut: discover_tool {\"tool_name\": %s} shows all.]", quote(t.Name))
+	}
+	return t.definition(description, input, t.sized(t.OutputSchema, 50, ""))
+}
 
-func (t *Tool) details(full bool) string {
+// sized is a schema as Details shows it, or if it takes more than so many tokens
+// its size and how to see it.
+func (t *Tool) sized(schema json.RawMessage, tokens int, how string) string {
+	s := visible(schema)
+	if n := aboutTokens(s); n > tokens {
+		return fmt.Sprintf(`left out, about %d tokens: discover_tool {"tool_name": %s%s} shows it.`, n, quote(t.Name), how)
+	}
+	return s
+}
+
+// aboutTokens estimates what models read a text as: four characters of ASCII are
+// about a token of JSON Schema, measured over the schemas of real servers, and a
+// character of another script may be one.
+func aboutTokens(s string) int {
+	ascii, other := 0, 0
+	for _, r := range s {
+		if r < utf8.RuneSelf {
+			ascii++
+		} else {
+			other++
+		}
+	}
+	return ascii/4 + other
+}
+
+func (t *Tool) longDescription() string { return strings.TrimSpace(clean(t.Description)) }
+
+func (t *Tool) definition(description, input, output string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Name: %s\n", t.Name)
 	if title := fold(t.Title); title != "" {
 		fmt.Fprintf(&b, "Title: %s\n", title)
 	}
-	if description := strings.TrimSpace(clean(t.Description)); description != "" {
+	if description != "" {
 		fmt.Fprintf(&b, "Description: %s\n", description)
 	}
-	if t.InputSchema != nil {
-		fmt.Fprintf(&b, "\nInput Schema:\n%s\n", visible(t.InputSchema))
+	if input != "" {
+		fmt.Fprintf(&b, "\nInput Schema:\n%s\n", input)
 	}
 	if t.ExampleArgs != nil {
 		fmt.Fprintf(&b, "\nExample of an input:\n%s\n", visible(t.ExampleArgs))
 	}
-	if t.OutputSchema != nil {
-		schema := visible(t.OutputSchema)
-		if n := units(schema); n > briefSchema && !full {
-			schema = fmt.Sprintf(`left out, about %d tokens: discover_tool {"tool_name": %s, "full": true} shows it.`, n/unitsPerToken, quote(t.Name))
-		}
-		fmt.Fprintf(&b, "\nOutput Schema:\n%s\n", schema)
+	if output != "" {
+		fmt.Fprintf(&b, "\nOutput Schema:\n%s\n", output)
 	}
 	if hints := t.hints(); hints != "" {
 		fmt.Fprintf(&b, "\nAnnotations:\n%s", hints)

@@ -1,35 +1,114 @@
 package catalog
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// Found answers a search: the best tools, and the servers not loaded yet that
-// may have others. It shows up to limit tools, 0 meaning 10, and always says how
-// to go on.
-func (v *View) Found(query string, limit int) string {
-	if limit <= 0 {
-		limit = 10
+// A Search is what a model looks for.
+type Search struct {
+	Query  string
+	Server string // whose tools are searched; "" for all
+	Offset int    // of the first result
+	Limit  int    // of results; 0 means 10, and none is over 100
+}
+
+// Found answers a search: a line for each of the best tools, the definition of the
+// best of all, and the servers that may have others but whose tools are not known.
+// It always says how to go on.
+func (v *View) Found(s Search) string {
+	var b strings.Builder
+	some := v.matches(&b, s)
+	if s.Server == "" {
+		v.suggest(&b, s.Query, !some)
 	}
-	found, more := v.Find(query, min(limit, pageTools))
-	var text strings.Builder
-	for _, m := range found {
-		text.WriteString(m.Tool.line(lineWidth) + m.also() + "\n")
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// FoundIn answers a search among the tools of a server that was just loaded: what it
+// has, what of that matches, and what it says of itself. It returns "" for a server
+// without a listing.
+func (v *View) FoundIn(server, query string) string {
+	p := v.part(server)
+	if p == nil || p.index == nil {
+		return ""
 	}
-	if len(found) == 0 {
-		fmt.Fprintf(&text, "No tool matches %s. discover_tool with no argument lists all.\n", escape(shown(query)))
-	}
-	if more > 0 && len(found) < pageTools {
-		fmt.Fprintf(&text, "%d more have a word of it: a larger \"limit\" shows them.\n", more)
-	}
-	for i, p := range v.candidates(query, len(found) == 0) {
-		if i == 0 {
-			text.WriteString("Not loaded yet, may have more; call load_mcp with the name:\n")
+	var b strings.Builder
+	has := []string{plural(p.info.Tools, "tool")}
+	for _, l := range p.namedLists() {
+		if n := len(l.entries); n > 0 {
+			has = append(has, plural(n, l.what))
 		}
-		text.WriteString(p.deferred(lineWidth))
 	}
-	return strings.TrimSuffix(text.String(), "\n")
+	fmt.Fprintf(&b, "%s is loaded, with %s.\n", escape(p.called()), strings.Join(has, ", "))
+	v.matches(&b, Search{Query: query, Server: server})
+	if own := p.shortInstructions(); own != "" {
+		b.WriteString("\nInstructions of this server:\n" + own)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// matches writes the tools that are found, and reports whether there are any.
+func (v *View) matches(b *strings.Builder, s Search) bool {
+	limit := min(cmp.Or(max(s.Limit, 0), 10), pageTools)
+	offset := max(s.Offset, 0)
+	found, more := v.all().find(s.Query, min(offset, 1<<20)+limit, s.Server)
+	if len(found) == 0 {
+		b.WriteString(v.noMatch(s))
+		return false
+	}
+	found = found[min(offset, len(found)):]
+	b.WriteString(lines(found))
+	switch {
+	case len(found) == 0:
+		fmt.Fprintf(b, "Nothing from %d on.\n", offset)
+	case more > 0:
+		fmt.Fprintf(b, "%d more match: %s goes on.\n", more, s.from(offset+len(found)))
+	}
+	if offset == 0 {
+		b.WriteString("\nThe first of them, for use_tool:\n" + found[0].Tool.inShort() + "\n")
+	}
+	return true
+}
+
+func (v *View) noMatch(s Search) string {
+	if s.Server != "" && v.bare() == nil {
+		return fmt.Sprintf("No tool of %s matches %s. discover_tool {\"server\": %s} lists all it has.\n", escape(s.Server), escape(shown(s.Query)), quote(s.Server))
+	}
+	return fmt.Sprintf("No tool matches %s. discover_tool with no argument lists all.\n", escape(shown(s.Query)))
+}
+
+// from is the call that goes on with a search.
+func (s Search) from(offset int) string {
+	server := ""
+	if s.Server != "" {
+		server = `, "server": ` + quote(s.Server)
+	}
+	query := "…"
+	if len(s.Query) <= nameShown {
+		query = fold(s.Query)
+	}
+	return fmt.Sprintf(`discover_tool {"query": %s%s, "offset": %d}`, escape(quote(query)), server, offset)
+}
+
+// lineTokens is what the lines of a search may take on average, by estimate.
+const lineTokens = 40
+
+// lines has a line for each result, shortened where the texts are of a kind that
+// takes many tokens.
+func lines(found []Match) (text string) {
+	for _, width := range []int{lineWidth, lineWidth / 2, 0} {
+		var b strings.Builder
+		for _, m := range found {
+			b.WriteString(m.Tool.line(width) + m.also() + "\n")
+		}
+		if text = b.String(); aboutTokens(text) <= lineTokens*len(found) {
+			break
+		}
+	}
+	return text
 }
 
 // also names the tools of other servers that have the same name.
@@ -44,33 +123,78 @@ func (m *Match) also() string {
 	return s + ")"
 }
 
-// candidates returns servers to load, in config order: those whose tools are
-// not known and whose name or description has a word of the query; if none has
-// and nothing else was found, the first of all.
-func (v *View) candidates(query string, anyway bool) []*part {
-	var fit, rest []*part
-	for _, p := range v.lazy {
-		if p.info.Stored { // what it has was searched
-			continue
+// suggest writes which servers, whose tools are not known, the query may be about,
+// best first, and how many more there are. If no tool was found and there are but
+// few such servers, it names them all.
+func (v *View) suggest(b *strings.Builder, query string, nothing bool) {
+	unknown := slices.DeleteFunc(slices.Clone(v.lazy), func(p *part) bool { return p.info.Stored })
+	fit := rankServers(query, unknown)
+	if len(fit) == 0 && nothing && len(unknown) <= nearestShown {
+		fit = unknown
+	}
+	fit = fit[:min(len(fit), nearestShown)]
+	if len(fit) > 0 {
+		b.WriteString("\nNot loaded yet, may have more; call load_mcp with the name:\n")
+		for _, p := range fit {
+			b.WriteString(p.deferred(lineWidth))
 		}
-		if p.mentions(query) {
-			fit = append(fit, p)
+	}
+	if more := len(unknown) - len(fit); more > 0 {
+		what := plural(more, "server")
+		if len(fit) > 0 {
+			what = strings.Replace(what, " ", " more ", 1)
 		} else {
-			rest = append(rest, p)
+			b.WriteByte('\n')
 		}
+		fmt.Fprintf(b, "Not loaded: %s; discover_tool with no argument lists them.\n", what)
 	}
-	if len(fit) == 0 && anyway {
-		fit = rest
-	}
-	return fit[:min(len(fit), nearestShown)]
+	b.WriteString(v.notListed("\n"))
 }
 
-// mentions tells whether the server's name or description has a word of the
-// query that says something.
-func (p *part) mentions(query string) bool {
-	asked := map[string]bool{}
-	words(query, func(w string) { asked[w] = !stopWords[w] })
-	found := false
-	words(p.server.Name+" "+p.intro, func(w string) { found = found || asked[w] })
-	return found
+// rankServers returns the servers whose name or description has a word of the query,
+// or one that means about the same, best first by BM25.
+func rankServers(query string, servers []*part) []*part {
+	average, has := 0.0, map[string]float64{}
+	for _, p := range servers {
+		for w := range p.says() {
+			has[w]++
+		}
+		average += float64(len(p.says())) / float64(len(servers))
+	}
+	scores := map[*part]float64{}
+	var fit []*part
+	for _, p := range servers {
+		says := p.says()
+		norm := 1.2 * (0.25 + 0.75*float64(len(says))/max(average, 1))
+		worth := func(w string) float64 {
+			n := says[w]
+			return idf(has[w], float64(len(servers))) * n / (norm + n)
+		}
+		for _, w := range nameWords(query[:min(len(query), longestQuery)]) {
+			if stopWords[w] {
+				continue
+			}
+			best := 0.0
+			for _, other := range synonyms()[w] {
+				best = max(best, alike*worth(other))
+			}
+			scores[p] += max(worth(w), best)
+		}
+		if scores[p] > 0 {
+			fit = append(fit, p)
+		}
+	}
+	slices.SortStableFunc(fit, func(a, b *part) int { return cmp.Compare(scores[b], scores[a]) })
+	return fit
+}
+
+// countWords counts the terms of a server's name, which tell twice as much, and of
+// what it is for.
+func (p *part) countWords() map[string]float64 {
+	m := map[string]float64{}
+	words(p.intro, func(w string) { m[w]++ })
+	for _, w := range p.terms {
+		m[w] += 2
+	}
+	return m
 }

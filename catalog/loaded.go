@@ -46,12 +46,12 @@ type list struct {
 
 func (p *part) answer() *answer {
 	a := &answer{p: p, own: p.shortInstructions()}
-	a.lists = [4]list{{key: "tools", what: "tool"}, {key: "resources", what: "resource"},
-		{key: "resource_templates", what: "resource template"}, {key: "prompts", what: "prompt"}}
+	a.lists = [4]list{{key: "tools", what: "tool"}, {key: "resources"}, {key: "resource_templates"}, {key: "prompts"}}
 	for _, t := range p.tools {
 		a.lists[0].add(`{"name":` + quote(t.Name) + `,"description":` + quote(t.Summary) + "}")
 	}
 	for i, l := range p.namedLists() {
+		a.lists[i+1].what = l.what
 		for _, n := range l.entries {
 			name, _ := wire.Text(wire.Get(n.raw, "name"))
 			if l.key == "name" {
@@ -67,12 +67,13 @@ func (p *part) answer() *answer {
 // namedList is a listing's entries of one kind and the member that names them.
 type namedList struct {
 	key     string
+	what    string // one of its entries, in words
 	entries []named
 }
 
 func (p *part) namedLists() []namedList {
 	x := p.index
-	return []namedList{{"uri", x.resources}, {"uriTemplate", x.templates}, {"name", x.prompts}}
+	return []namedList{{"uri", "resource", x.resources}, {"uriTemplate", "resource template", x.templates}, {"name", "prompt", x.prompts}}
 }
 
 func (l *list) add(obj string) { l.items = append(l.items, obj) }

@@ -199,7 +199,7 @@ func TestFilteredToolIsUnknownEverywhere(t *testing.T) {
 	loaded := v.Loaded("s")
 	for what, text := range map[string]string{
 		"describe": v.Describe(0), "page": page.Text, "all": all.Text, "loaded": loaded,
-		"found": v.Found("steals", 9), "unknown": strings.TrimPrefix(v.Unknown("s/secret_too"), "Unknown tool: s/secret_too"),
+		"found": v.Found(Search{Query: "steals", Limit: 9}), "unknown": strings.TrimPrefix(v.Unknown("s/secret_too"), "Unknown tool: s/secret_too"),
 	} {
 		if strings.Contains(text, "secret_tool") {
 			t.Errorf("%s shows it: %s", what, text)

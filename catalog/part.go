@@ -77,6 +77,8 @@ type part struct {
 	words func() *postings // over index.tools, or over what overrides made of them; nil without a listing
 	terms []string         // of the server's own name
 
+	says func() map[string]float64 // counts the terms of its name and of intro
+
 	open func() *part // reads the tools of a stored listing; nil where they are here, or there are none
 
 	onlyTasks []string // upstream names of tools left out because they run only as tasks
@@ -124,6 +126,7 @@ func (p *part) finish(down string) {
 	if p.intro = p.described; p.intro == "" {
 		p.intro = p.saysOfItself(ownLine)
 	}
+	p.says = sync.OnceValue(p.countWords)
 	for _, t := range p.tools {
 		p.names = append(p.names, escape(t.Leaf))
 	}

@@ -121,7 +121,7 @@ func TestPropertyAnswersAreValidJSONAndBounded(t *testing.T) {
 			}
 		}
 		page, _ := v.Page("", 0, 0, false)
-		if found := v.Found(drawText(t, "query"), 0); page.Text == "" || found == "" {
+		if found := v.Found(Search{Query: drawText(t, "query")}); page.Text == "" || found == "" {
 			t.Fatal("empty")
 		}
 		if v.Unknown(drawText(t, "unknown")) == "" {

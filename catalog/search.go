@@ -55,6 +55,9 @@ func (m *merged) find(query string, limit int, server string) (found []Match, mo
 // exactName is more than any sum of terms.
 const exactName = 1e6
 
+// longestQuery is how many bytes of a query count; what is longer is a document.
+const longestQuery = 4096
+
 // query is what a search knows before it looks at single tools.
 type query struct {
 	text    string
@@ -73,8 +76,7 @@ type term struct {
 }
 
 func (m *merged) newQuery(s string) *query {
-	const longest = 4096 // bytes; what is longer is a document, not a query
-	s = strings.TrimSpace(strings.ToValidUTF8(s[:min(len(s), longest)], ""))
+	s = strings.TrimSpace(strings.ToValidUTF8(s[:min(len(s), longestQuery)], ""))
 	q := &query{text: s}
 	_, q.tells = m.byName[s] // a name need not have words
 	docs := q.averages(m)

@@ -102,13 +102,6 @@ func TestFindOrdersEqualsByName(t *testing.T) {
 	equal(t, found(v, "words", 2), []string{"s/a", "s/b"})
 }
 
-func TestFoundNamesServersToLoad(t *testing.T) {
-	v := office().View()
-	golden(t, "found", strings.Join([]string{
-		v.Found("read a file", 2), v.Found("take a screenshot", 0), v.Found("platypus", 0), New().View().Found("</x>", 0),
-	}, "\n---\n"))
-}
-
 func FuzzWords(f *testing.F) {
 	f.Add("getURLFor2 漢字x ǅuro\xffX")
 	f.Fuzz(func(t *testing.T, s string) {

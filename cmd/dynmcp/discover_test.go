@@ -272,3 +272,36 @@ func TestToolsWithOddEntriesAreSkipped(t *testing.T) {
 	}
 	contains(t, discover(host, `{}`).Text(), "- echo")
 }
+
+// TestOneQueryIsEnoughForACall wants what a query answers to be all that a call needs.
+func TestOneQueryIsEnoughForACall(t *testing.T) {
+	t.Parallel()
+	host := serve(t, fake(t, "alpha"), deferred(t, "other", "Letters that echo"))
+	m := discover(host, `{"query":"echo the arguments"}`)
+	contains(t, m.Text(), "- alpha/echo: ", "Name: alpha/echo\n", "Input Schema:\n{", "other: Letters that echo")
+	if m := use(host, "alpha/echo", map[string]any{"text": "hi"}); m.IsError() {
+		t.Errorf("got %s", m.Raw)
+	}
+}
+
+func TestAQueryWithinAServerLoadsIt(t *testing.T) {
+	t.Parallel()
+	for _, ask := range []func(host *mcptest.Host) mcptest.Message{
+		func(host *mcptest.Host) mcptest.Message {
+			return discover(host, `{"query":"generated","server":"Later"}`)
+		},
+		func(host *mcptest.Host) mcptest.Message {
+			return host.Tool("load_mcp", `{"mcp_name":"later","query":"generated"}`)
+		},
+	} {
+		later := deferred(t, "later", "Later", "-tools", "120")
+		host := serve(t, later, fake(t, "alpha", "-bare", "-tools", "3"))
+		m := ask(host)
+		answersOnce(t, m)
+		contains(t, m.Text(), "- later/tool_", "Name: later/tool_", `{"query": "generated", "server": "later", "offset": 10} goes on`)
+		lacks(t, m.Text(), "alpha/")
+		if later.Count("start") != 1 {
+			t.Errorf("got %q", later.Events())
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestFoundShowsTheFirstAndNamesServersToLoad(t *testing.T) {
+	v := office().View()
+	golden(t, "found", strings.Join([]string{
+		v.Found(Search{Query: "read a file", Limit: 2}), v.Found(Search{Query: "take a screenshot"}), v.Found(Search{Query: "platypus"}),
+		v.Found(Search{Query: "note", Server: "notes"}), v.Found(Search{Query: "screenshot", Server: "notes"}),
+		New().View().Found(Search{Query: "</x>"}),
+	}, "\n---\n"))
+}
+
+// issues are tools of one name at many servers.
+func issues(t *testing.T, names ...string) *View {
+	t.Helper()
+	var servers []Server
+	listings := map[string]*Listing{}
+	for i, name := range names {
+		servers = append(servers, Server{Name: name})
+		listings[name] = tools("create_issue", "Create an issue"+strings.Repeat(" or so", i), "get_me", "Who I am")
+	}
+	return loadedWith(servers, listings).View()
+}
+
+func TestToolsOfOneNameAreOneResult(t *testing.T) {
+	v := issues(t, "github", "gitlab", "jira", "linear", "gitea", "forgejo", "bitbucket")
+	found, more := v.Find("create an issue", 1)
+	if len(found) != 1 || found[0].Tool.Name != "github/create_issue" || len(found[0].Also) != 6 || more != 0 {
+		t.Errorf("got %+v, and %d more", found, more)
+	}
+	text := v.Found(Search{Query: "create an issue"})
+	want := "- github/create_issue: Create an issue (also gitlab/create_issue, jira/create_issue, linear/create_issue, gitea/create_issue, forgejo/create_issue, and 1 more)\n"
+	if !strings.HasPrefix(text, want) {
+		t.Errorf("got %s\nwant it to begin with %s", text, want)
+	}
+	// The one that is asked for by its server comes first.
+	if found, _ := v.Find("create a jira issue", 1); found[0].Tool.Name != "jira/create_issue" {
+		t.Errorf("got %s", found[0].Tool.Name)
+	}
+}
+
+func TestVariantsLetOthersThrough(t *testing.T) {
+	v := one(Server{Name: "s"}, tools("send_mail", "Send a mail", "send_mail_2", "Send a mail", "send_mail_3", "Send a mail", "send_letter", "Send a letter that is a mail"))
+	equal(t, found(v, "send mail", 4), []string{"s/send_mail", "s/send_mail_2", "s/send_letter", "s/send_mail_3"})
+}
+
+func TestFoundGoesOnWhereItStopped(t *testing.T) {
+	v := one(Server{Name: "s"}, many(25))
+	seen := map[string]bool{}
+	for offset, pages := 0, 0; pages < 3; pages++ {
+		text := v.Found(Search{Query: "thing", Offset: offset})
+		for line := range strings.Lines(text) {
+			if name, _, ok := strings.Cut(strings.TrimPrefix(line, "- "), ":"); ok && strings.HasPrefix(line, "- ") {
+				seen[name] = true
+			}
+		}
+		offset += 10
+		if goesOn := strings.Contains(text, fmt.Sprintf("discover_tool {\"query\": \"thing\", \"offset\": %d} goes on", offset)); goesOn != (pages < 2) {
+			t.Errorf("page %d: %s", pages, text)
+		}
+		if defines := strings.Contains(text, "Input Schema:"); defines != (pages == 0) {
+			t.Errorf("page %d: a definition: %v", pages, defines)
+		}
+	}
+	if len(seen) != 25 {
+		t.Errorf("%d tools on three pages", len(seen))
+	}
+	if text := v.Found(Search{Query: "thing", Offset: 1 << 40}); text != "Nothing from 1099511627776 on." {
+		t.Error(text)
+	}
+}
+
+// TestFoundStaysSmall has definitions that are too large for an answer, in scripts
+// that take a token for each character.
+func TestFoundStaysSmall(t *testing.T) {
+	for _, word := range []string{"word ", "言葉です"} {
+		l := &Listing{}
+		for i := range 30 {
+			l.Tools = append(l.Tools, tool(fmt.Sprintf("tool_%02d", i), "find "+strings.Repeat(word, 2000)))
+		}
+		if n := countTokens(t, one(Server{Name: "s"}, l).Found(Search{Query: "find"})); n > 2000 {
+			t.Errorf("%d tokens of %q", n, word)
+		}
+	}
+	l := &Listing{Tools: raws(`{"name":"huge","inputSchema":{"type":"object","properties":{"` + strings.Repeat("long", 2000) + `":{}}}}`)}
+	text := one(Server{Name: "s"}, l).Found(Search{Query: "huge"})
+	if !strings.Contains(text, `left out, about 2009 tokens: discover_tool {"tool_name": "s/huge"} shows it.`) {
+		t.Error(text)
+	}
+}
+
+func TestServersToLoadAreRanked(t *testing.T) {
+	servers := []Server{
+		{Name: "mobile", Lazy: true, Description: "Drive phones. Take a picture of one, use it for apps that have no web page, or a screen of any size at all."},
+		{Name: "exa", Lazy: true, Description: "Search the web."},
+		{Name: "playwright", Lazy: true, Description: "Browser: open a page, take screenshots."},
+	}
+	for i := range 20 {
+		servers = append(servers, Server{Name: fmt.Sprintf("other-%d", i), Lazy: true, Description: "Something else."})
+	}
+	c := New()
+	c.Declare(servers)
+	text := c.View().Found(Search{Query: "take a screenshot of a web page"})
+	var named []string
+	for line := range strings.Lines(text) {
+		if name, _, ok := strings.Cut(strings.TrimPrefix(line, "- "), ":"); ok && strings.HasPrefix(line, "- ") {
+			named = append(named, name)
+		}
+	}
+	if !slices.Equal(named, []string{"playwright", "mobile", "exa"}) || !strings.HasSuffix(text, "\nNot loaded: 20 more servers; discover_tool with no argument lists them.") {
+		t.Errorf("got %s", text)
+	}
+	text = c.View().Found(Search{Query: "platypus"})
+	if strings.Contains(text, "\n- ") || !strings.HasSuffix(text, "\nNot loaded: 23 servers; discover_tool with no argument lists them.") {
+		t.Errorf("got %s", text)
+	}
+}
+
+func TestFoundInAServerThatWasLoaded(t *testing.T) {
+	l := many(300)
+	l.Prompts = raws(`{"name":"debug"}`)
+	l.Instructions = "Be kind to it."
+	v := loadedWith([]Server{{Name: "s", Lazy: true}, {Name: "x"}}, map[string]*Listing{"s": l, "x": tools("do_thing_7", "Does thing 7")}).View()
+	text := v.FoundIn("s", "thing 7")
+	for _, want := range []string{"s is loaded, with 300 tools, 1 prompt.\n- s/tool_0007: ", "\nName: s/tool_0007\n", "\n\nInstructions of this server:\nBe kind to it.", `{"query": "thing 7", "server": "s", "offset": 10} goes on`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it lacks %q: %s", want, text)
+		}
+	}
+	if strings.Contains(text, "x/do_thing_7") {
+		t.Errorf("another server's tool is there: %s", text)
+	}
+	if text := v.FoundIn("nobody", "thing"); text != "" {
+		t.Error(text)
+	}
+}
