@@ -214,7 +214,7 @@ func TestWrongArgumentsAreNamed(t *testing.T) {
 		{"use_tool", `{"tool_name":"later/echo","tool_input":{},"arguments":{"n":1}}`, `it has no argument "arguments"`},
 		{"use_tool", `{"tool_name":"later/echo","args":{},"params":{"n":1}}`, `it has no argument "params"`},
 		{"use_tool", `{"tool_name":"later/echo","tool_name":"later/crash"}`, `"tool_name" is there twice`},
-		{"load_mcp", `{"name":"later"}`, `it has no argument "name", only mcp_name, retry`},
+		{"load_mcp", `{"name":"later"}`, `it has no argument "name", only mcp_name, query, retry`},
 		{"use_tool", `{"tool_name":7}`, `"tool_name" must be a string`},
 		{"use_tool", `{"tool_name":"later/x","tool_input":[1]}`, `"tool_input" must be an object`},
 		{"use_tool", `{"tool_name":"later/x","tool_input":"{"}`, `"tool_input" is a string that holds no JSON`},
