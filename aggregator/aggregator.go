@@ -68,6 +68,7 @@ type Aggregator struct {
 	snapshots snapshots
 	sealer    sealer      // of the states of parked calls
 	parked    parkedCalls // of hosts of the stateless era
+	offered   offers      // of logins
 
 	paramsInFlight atomic.Int64 // the bytes of the params of forwarded calls
 
@@ -95,6 +96,7 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 		open:     upstream.Open,
 		sessions: newSessions(),
 		startup:  startup{next: make(chan struct{})},
+		offered:  offers{of: map[offeree]map[string]*offer{}},
 	}
 	var err error
 	if a.sealer, err = newSealer(); err != nil {
@@ -131,6 +133,7 @@ func (a *Aggregator) serveLines(ctx context.Context, edge *host.Stdio) error {
 	defer cancel()
 	defer context.AfterFunc(a.ctx, cancel)()
 	s := a.sessions.open(principal{})
+	s.local = true
 	defer a.endSession(s)
 	conversation := a.converse(s, edge)
 	if a.config().SingleWrap || a.opts.Strict {
@@ -146,11 +149,11 @@ func (a *Aggregator) serveLines(ctx context.Context, edge *host.Stdio) error {
 
 // Open begins the session of a host that edge reaches, one of many: of a user, who
 // is told apart from others by name, on all servers or, unless only is empty, on one
-// as it is by itself. end ends it, as Session.End does. It is for edges that many
-// hosts share; the others call Serve.
-func (a *Aggregator) Open(edge host.Edge, user, only string) (conversation *host.Session, end func(context.Context)) {
+// as it is by itself. local says that this is who runs dynmcp, on this machine. end ends
+// it, as Session.End does. It is for edges that many hosts share; the others call Serve.
+func (a *Aggregator) Open(edge host.Edge, user, only string, local bool) (conversation *host.Session, end func(context.Context)) {
 	s := a.sessions.open(principal{user})
-	s.shares, s.only = true, only
+	s.shares, s.only, s.local = true, only, local
 	conversation = a.converse(s, edge)
 	return conversation, func(ctx context.Context) {
 		defer a.endSession(s)
@@ -227,7 +230,7 @@ func (a *Aggregator) endSession(s *session) {
 			a.spawn(func() { a.sendLevel(a.ctx, verbose, a.connections()...) })
 		}
 	}
-	s.endOffers()
+	a.offered.drop(s)
 	if !s.shares || s.declaration().era == transports.Handshake {
 		a.parked.dropOf(s) // else the request that takes it up has a session of its own
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,7 +27,8 @@ import (
 //	waits for the login and is served like any other
 //
 // We open no browser: the host does, if its user agrees. A login belongs to the session
-// that it was offered to; all requests of that session wait for the same one.
+// that it was offered to, or where each request has a session of its own to their user;
+// all requests of that session or user wait for the same one.
 
 const (
 	// offeredFor is how long a login that was offered may take.
@@ -40,7 +42,45 @@ const (
 // errDeclined ends a login that its user does not want.
 var errDeclined = errors.New("declined")
 
-// An offer is a login that a session's host was offered.
+// Offers are the last logins that hosts were offered.
+type offers struct {
+	mu sync.Mutex
+	of map[offeree]map[string]*offer // by server
+}
+
+// An offeree is a *session, or a principal.
+type offeree any
+
+func (s *session) offeree() offeree {
+	if s.shares && s.declaration().era == transports.Stateless {
+		return s.principal
+	}
+	return s
+}
+
+// get returns the offer with an id, nil if there is none.
+func (all *offers) get(of offeree, id string) *offer {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for _, o := range all.of[of] {
+		if o.id == id {
+			return o
+		}
+	}
+	return nil
+}
+
+// drop ends what a session was offered, with it.
+func (all *offers) drop(s *session) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for _, o := range all.of[s] {
+		o.end(errDeclined)
+	}
+	delete(all.of, s)
+}
+
+// An offer is a login that a host was offered.
 type offer struct {
 	id     string
 	server string
@@ -110,10 +150,8 @@ func (a *Aggregator) offerLogin(s *session, r *host.Request, err error) (*offer,
 	if !errors.As(err, &failure) || !failure.Login || a.opts.LogIn == nil || !mayAskForInput(r.Method) {
 		return nil, err
 	}
-	// The page ends at this machine, and what is logged in is for all: only for the
-	// user who runs dynmcp is that right.
 	u := a.set.Get(failure.Upstream)
-	if u == nil || s.principal != (principal{}) {
+	if u == nil || !s.local {
 		return nil, err
 	}
 	capabilities := wire.Get(r.Meta, transports.MetaCapabilities)
@@ -123,9 +161,10 @@ func (a *Aggregator) offerLogin(s *session, r *host.Request, err error) (*offer,
 	if lacks(capabilities, "elicitation/create", json.RawMessage(`{"mode":"url"}`)) != "" {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	o := s.offers[failure.Upstream]
+	a.offered.mu.Lock()
+	defer a.offered.mu.Unlock()
+	known := a.offered.of[s.offeree()]
+	o := known[failure.Upstream]
 	switch {
 	case o != nil && !o.isOver():
 		return o, err
@@ -140,12 +179,14 @@ func (a *Aggregator) offerLogin(s *session, r *host.Request, err error) (*offer,
 		return nil, err
 	}
 	o = a.newOffer(s, u.Server, failure.Advice())
-	if o != nil {
-		if s.offers == nil {
-			s.offers = map[string]*offer{}
-		}
-		s.offers[failure.Upstream] = o
+	if o == nil {
+		return nil, err
 	}
+	if known == nil {
+		known = map[string]*offer{}
+		a.offered.of[s.offeree()] = known
+	}
+	known[failure.Upstream] = o
 	return o, err
 }
 
@@ -249,16 +290,15 @@ func (o *offer) ask(ctx context.Context, r *host.Request) {
 	asking, withdraw := context.WithCancel(ctx)
 	defer withdraw()
 	defer context.AfterFunc(o.ctx, withdraw)() // hosts may answer when all is done
-	var refused *wire.Error
 	answer, err := r.Peer.Request(asking, "elicitation/create", wire.Set(o.elicitation(), "elicitationId", wire.Quote(o.id)))()
 	switch {
 	case wire.EqualString(wire.Get(answer, "action"), "accept"):
 		o.accepted.Store(true)
 	case asking.Err() != nil: // the request ended, which says nothing of the login, or the login did
 		return
-	case errors.As(err, &refused):
+	case err != nil:
 		o.end(fmt.Errorf("the host did not show the page: %w", err))
-	case err == nil:
+	default:
 		o.end(errDeclined)
 	}
 }
@@ -303,7 +343,7 @@ func (a *Aggregator) resumeOffer(s *session, r *host.Request) bool {
 			r.Params = wire.Set(r.Params, name, value)
 		}
 	}
-	o := s.offerOf(id)
+	o := a.offered.get(s.offeree(), id)
 	switch {
 	case o == nil: // of long ago
 		return false
@@ -321,25 +361,4 @@ func (a *Aggregator) resumeOffer(s *session, r *host.Request) bool {
 		a.serve(s, r)
 	})
 	return true
-}
-
-// offerOf returns the offer with an id, nil if the session has none.
-func (s *session) offerOf(id string) *offer {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, o := range s.offers {
-		if o.id == id {
-			return o
-		}
-	}
-	return nil
-}
-
-// endOffers ends the logins that are under way, with their session.
-func (s *session) endOffers() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, o := range s.offers {
-		o.end(errDeclined)
-	}
 }

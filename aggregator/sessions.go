@@ -21,6 +21,7 @@ type session struct {
 	id        string
 	principal principal
 	only      string          // the server that it is about, "" is all of them
+	local     bool            // its user runs dynmcp, on this machine: where a login's page comes back to, and whose login it is
 	shares    bool            // it is one of many: an upstream's question that belongs to no call is not for it
 	peer      transports.Peer // the host
 
@@ -36,7 +37,6 @@ type session struct {
 	progress    map[string]func(params json.RawMessage) // of server requests, by the token we gave
 	lastToken   int64                                   // or id of a question, which we gave
 	schemas     map[string]bool                         // the tools whose input schema an error has shown it
-	offers      map[string]*offer                       // the last login that it was offered, by server
 }
 
 // A declaration is what a host said of itself.

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -324,7 +325,7 @@ func TestOfferedLoginEndsWithItsHost(t *testing.T) {
 	call := host.Go("tools/call", useParams("web/echo", `{"text":"hi"}`))
 	host.WaitMethod("elicitation/create", 1)
 	host.CloseStdin()
-	contains(t, call.Wait().Raw, "dynmcp is shutting down", "not_sent")
+	contains(t, call.Wait().Raw, "not_sent")
 	host.WaitEnd()
 }
 
@@ -444,4 +445,59 @@ func TestOfferInTheMiddleOfRounds(t *testing.T) {
 	locked := host.Call("tools/call", useParams("web/ask", input, more, meta))
 	mcptest.Browse(t, pageIn(t, locked))
 	contains(t, host.Call("tools/call", useParams("web/ask", input, accepted(locked, "accept"), meta)).Raw, `{\"name\":\"me\"}`)
+}
+
+// Hosts over HTTP are offered logins too, where they can only be on this machine.
+func TestLoginIsOfferedOverHTTP(t *testing.T) {
+	t.Parallel()
+	call := func(more ...string) string { return string(useParams("web/echo", `{"text":"hi"}`, more...)) }
+	t.Run("with a session", func(t *testing.T) {
+		t.Parallel()
+		e, as := protected(t, mcptest.AuthOptions{})
+		web := serveHTTP(t, mcptest.Config(t, document([]entry{e})))
+		host := mcptest.NewClient(t, web.url+"/mcp")
+		host.Initialize(handshake, showsPages)
+		messages, _ := host.Stream("POST", `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":`+call()+`}`)
+		for m := range messages {
+			if m.Method == "elicitation/create" {
+				var page string
+				if err := json.Unmarshal(m.Member("url"), &page); err != nil {
+					t.Fatalf("got %s", m.Raw)
+				}
+				mcptest.Browse(t, page)
+				host.Post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept"}}`, m.ID))
+			}
+			if m.IsAnswer() {
+				contains(t, m.Raw, `"structuredContent":{"text":"hi"}`)
+				break
+			}
+		}
+		if as.Count("authorize") != 1 {
+			t.Errorf("%d logins", as.Count("authorize"))
+		}
+	})
+	t.Run("in a result", func(t *testing.T) {
+		t.Parallel()
+		e, _ := protected(t, mcptest.AuthOptions{})
+		web := serveHTTP(t, mcptest.Config(t, document([]entry{e})))
+		headers := []string{"MCP-Protocol-Version", stateless, "Mcp-Method", "tools/call", "Mcp-Name", "use_tool"}
+		m := web.call("/mcp", 1, "tools/call", call(mcptest.ModernMeta(showsPages)), headers...)
+		mcptest.Browse(t, pageIn(t, m))
+		m = web.call("/mcp", 2, "tools/call", call(accepted(m, "accept"), mcptest.ModernMeta(showsPages)), headers...)
+		contains(t, m.Raw, `"structuredContent":{"text":"hi"}`)
+	})
+	t.Run("not from elsewhere", func(t *testing.T) {
+		t.Parallel()
+		e, as := protected(t, mcptest.AuthOptions{})
+		p := mcptest.Run(t, mcptest.HostOptions{Lingers: true, Args: []string{mcptest.Dynmcp(t), "serve", "--http", "0.0.0.0:0", "--listen-public", "--token", "token-of-many",
+			"-c", mcptest.Config(t, document([]entry{e}))}})
+		port := regexp.MustCompile(`:(\d+)/mcp`).FindStringSubmatch(p.WaitStderr("/mcp\n"))[1]
+		host := mcptest.NewClient(t, "http://127.0.0.1:"+port+"/mcp")
+		host.Header.Set("Authorization", "Bearer token-of-many")
+		host.Initialize(handshake, showsPages)
+		contains(t, host.Call("tools/call", call()).Raw, `run \"dynmcp login web\"`)
+		if as.Count("register") != 0 {
+			t.Error("a login began")
+		}
+	})
 }

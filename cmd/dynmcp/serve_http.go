@@ -49,9 +49,11 @@ func serveHTTP(ctx context.Context, ln net.Listener, flags httpFlags, cfg schema
 	if name, _, err := net.SplitHostPort(flags.address); err == nil && name != "" && !net.ParseIP(name).IsUnspecified() {
 		hosts = append([]string{name}, hosts...)
 	}
+	at, ok := ln.Addr().(*net.TCPAddr)
+	local := !ok || at.IP.IsLoopback()
 	g := gateway.New(gateway.Options{
 		Open: func(edge host.Edge, user, server string) (*host.Session, func(context.Context)) {
-			return agg.Open(edge, user, server)
+			return agg.Open(edge, user, server, local)
 		},
 		Health: func(server string) (gateway.Health, bool) {
 			pid, connected, offered := agg.Connection(server)
