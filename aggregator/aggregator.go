@@ -181,10 +181,13 @@ const ableToAll = `{"roots":{"listChanged":true},"sampling":{"tools":{}},"elicit
 
 // StartShared readies a run that many hosts share: upstreams that are not lazy start
 // at once, and all are told of whatever a host may be able to do. One that speaks
-// both eras is spoken to in the stateless one, where what it says and asks belongs to
-// a call, and so to one host.
+// both eras is spoken to in that of the handshake, in which it can ask hosts of both
+// in the middle of a call, and if it starts later in that of the first host.
 func (a *Aggregator) StartShared() {
-	a.sessions.declareFirst(declaration{capabilities: json.RawMessage(ableToAll), era: transports.Stateless})
+	a.sessions.declareFirst(declaration{capabilities: json.RawMessage(ableToAll), era: transports.Handshake})
+	a.sessions.mu.Lock()
+	a.sessions.eraOpen = true
+	a.sessions.mu.Unlock()
 	a.startEager(true)
 }
 

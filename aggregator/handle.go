@@ -129,7 +129,7 @@ func (a *Aggregator) notShown(s *session, name string) *wire.Error {
 	if t != nil && a.exposesTo(s, schema.ExposeBrowser) {
 		return invalid("Unknown tool: %s. Call it through mcp_call: {\"method\": \"tools/call\", \"params\": {\"name\": %s, \"arguments\": {…}}}", name, wire.Quote(t.Name))
 	}
-	if t != nil && a.exposes(schema.ExposeProxy) {
+	if t != nil && a.exposesTo(s, schema.ExposeProxy) {
 		return invalid("Unknown tool: %s. Call it through proxy: {\"action\": \"call\", \"type\": \"tool\", \"path\": %s, \"args\": {…}}", name, wire.Quote(t.Name))
 	}
 	if info, ok := view.Server(view.ServerOf(name)); ok && info.Down != "" {

@@ -21,6 +21,9 @@ func (p *peer) Request(ctx context.Context, method string, params json.RawMessag
 		return refused("method %q is not known", method)
 	}
 	calls := p.calls.all()
+	if !ofOneHost(calls) {
+		return refused("several hosts have calls in flight, and which of them is to be asked cannot be told")
+	}
 	var asking *forwardedCall
 	for _, c := range slices.Backward(calls) {
 		switch {
@@ -48,6 +51,17 @@ func (p *peer) Request(ctx context.Context, method string, params json.RawMessag
 		return refused("no host with a call in flight supports %s", cmp.Or(serverRequests[method], method))
 	}
 	return p.askHost(ctx, all[0], all[0].peer, method, params)
+}
+
+// ofOneHost reports whether calls are of one host, as far as can be told: of sessions
+// of the gateway, no two of different hosts. In the stateless era each of a host's
+// requests has a session, and hosts of one user are not told apart.
+func ofOneHost(calls []*forwardedCall) bool {
+	return !slices.ContainsFunc(calls, func(c *forwardedCall) bool {
+		first, s := calls[0].session, c.session
+		stateless := c.hostRequest().Era == transports.Stateless && calls[0].hostRequest().Era == transports.Stateless
+		return s != first && (s.shares || first.shares) && !(stateless && s.principal == first.principal)
+	})
 }
 
 // askHost is requestHost for an upstream of the handshake era, from which calls are

@@ -60,12 +60,13 @@ type sessions struct {
 	dirty    chan struct{} // holds one token while hosts may have to be notified of a change
 	declared chan struct{} // closed when a host has said what it can do
 
-	mu     sync.Mutex
-	byID   map[string]*session
-	list   []*session // the same, replaced and never changed: every read of an upstream looks at it
-	lastID int
-	first  declaration // of the first host that made one
-	known  bool        // first is set
+	mu      sync.Mutex
+	byID    map[string]*session
+	list    []*session // the same, replaced and never changed: every read of an upstream looks at it
+	lastID  int
+	first   declaration // of the first host that made one
+	known   bool        // first is set
+	eraOpen bool        // first says for all hosts what they can do, but no host has spoken
 }
 
 func newSessions() *sessions {
@@ -146,6 +147,11 @@ func (ss *sessions) declare(s *session, capabilities json.RawMessage, era transp
 	d := s.declared
 	s.mu.Unlock()
 	ss.declareFirst(d)
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if ss.eraOpen {
+		ss.first.era, ss.eraOpen = d.era, false
+	}
 }
 
 // declareFirst makes d what upstreams are told of hosts, unless something is.

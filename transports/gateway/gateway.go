@@ -52,6 +52,8 @@ type Gateway struct {
 	running  counter       // requests that are worked on and will be answered
 	ending   chan struct{} // closed when no more is taken
 	doomed   chan *session // whose hosts do not read
+	body     time.Duration // for all of a request's body
+	drain    time.Duration // what runs may take at the end
 }
 
 // New returns a gateway.
@@ -59,7 +61,7 @@ func New(opts Options) *Gateway {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	g := &Gateway{opts: opts, log: opts.Logger, ending: make(chan struct{}), doomed: make(chan *session, 64)}
+	g := &Gateway{opts: opts, log: opts.Logger, ending: make(chan struct{}), doomed: make(chan *session, 64), body: bodyTimeout, drain: drainFor}
 	g.sessions.byID = map[string]*session{}
 	g.streams.open = map[string]int{}
 	for _, name := range opts.AllowedHosts {
@@ -109,11 +111,11 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Limits of connections (faults.md, C12).
 const (
 	headerTimeout = 5 * time.Second
-	bodyTimeout   = 30 * time.Second // for all of a request's body
-	idleTimeout   = 2 * time.Minute  // between two requests
+	bodyTimeout   = 30 * time.Second
+	idleTimeout   = 2 * time.Minute // between two requests
 	maxHeader     = 64 << 10
-	drainFor      = 10 * time.Second // what runs may take at the end
-	closeFor      = 3 * time.Second  // what was answered may take to be read
+	drainFor      = 10 * time.Second
+	closeFor      = 3 * time.Second // what was answered may take to be read
 )
 
 // Serve serves hosts until ctx ends, then what runs is finished, the rest answered
@@ -143,7 +145,7 @@ func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
 	}
 	close(g.ending)
 	_ = ln.Close()
-	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainFor)
+	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.drain)
 	g.running.wait(draining)
 	cancel()
 	var ends sync.WaitGroup

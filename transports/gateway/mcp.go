@@ -142,7 +142,7 @@ func (g *Gateway) read(w http.ResponseWriter, r *http.Request) (m wire.Message, 
 		return m, false
 	}
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // what cannot have one is not slow
+	_ = control.SetReadDeadline(time.Now().Add(g.body)) // what cannot have one is not slow
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(g.opts.MaxRequestBytes)))
 	_ = control.SetReadDeadline(time.Time{})
 	var tooBig *http.MaxBytesError

@@ -272,11 +272,16 @@ func (g *Gateway) reap(ctx context.Context) {
 		case s := <-g.doomed:
 			g.endSession(s)
 		case now := <-tick:
-			for _, s := range g.allSessions() {
-				if s.idleSince(now.Add(-g.opts.SessionIdle)) {
-					g.endSession(s)
-				}
-			}
+			g.endIdle(now)
+		}
+	}
+}
+
+// endIdle ends the sessions that are idle for too long at that time.
+func (g *Gateway) endIdle(now time.Time) {
+	for _, s := range g.allSessions() {
+		if s.idleSince(now.Add(-g.opts.SessionIdle)) {
+			g.endSession(s)
 		}
 	}
 }

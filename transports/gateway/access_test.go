@@ -1,0 +1,178 @@
+package gateway
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"dynmcp/transports/host"
+)
+
+// What passes by Host and Origin, on a gateway at 127.0.0.1 with its default names,
+// mcp.example.com and one that has a port, and one origin allowed.
+func TestHostAndOrigin(t *testing.T) {
+	tg := newTestGateway(t, Options{
+		AllowedHosts:   []string{"localhost", "127.0.0.1", "::1", "mcp.example.com", "other.example.com:8443"},
+		AllowedOrigins: []string{"https://app.example.com", "http://localhost:3000"},
+	}, nil)
+	_, port, _ := strings.Cut(strings.TrimPrefix(tg.url, "http://"), ":")
+	rows := []struct {
+		headers string // of the request, after the request line
+		status  int
+	}{
+		{"Host: localhost", 200},
+		{"Host: localhost:" + port, 200},
+		{"Host: LOCALHOST:" + port, 200},
+		{"Host: 127.0.0.1", 200},
+		{"Host: 127.0.0.1:" + port, 200},
+		{"Host: [::1]:" + port, 200},
+		{"Host: [::1]", 200},
+		{"Host: mcp.example.com", 200},
+		{"Host: MCP.example.com:443", 200},
+		{"Host: other.example.com:8443", 200},
+		{"Host: other.example.com:8444", 403},
+		{"Host: other.example.com", 403},
+		{"Host: evil.com", 403},
+		{"Host: evil.com:" + port, 403},
+		{"Host: localhost.evil.com", 403},
+		{"Host: evillocalhost", 403},
+		{"Host: 127.0.0.1.nip.io", 403},
+		{"Host: 127.0.0.2", 403},
+		{"Host: 0.0.0.0:" + port, 403},
+		{"Host: [::]:" + port, 403},
+		{"Host: [::ffff:127.0.0.1]", 403},
+		{"Host: 2130706433", 403},
+		{"Host: 0x7f.1", 403},
+		{"Host: localhost.", 403},
+		{"Host: localhost:http", 403},
+		{"Host: user@localhost", 400}, // net/http's answer
+		{"Host: ", 403},
+		{"X-Forwarded-Host: localhost\r\nHost: evil.com", 403},
+		{"Forwarded: host=localhost\r\nHost: evil.com", 403},
+		{"Host: localhost\r\nHost: evil.com", 400}, // net/http's answer
+		{"X-None: 1", 400},                         // the same: no Host at all
+		{"Host: localhost\r\nOrigin: https://app.example.com", 200},
+		{"Host: localhost:" + port + "\r\nOrigin: http://localhost:" + port, 200},
+		{"Host: localhost\r\nOrigin: http://localhost:3000", 200},
+		{"Host: localhost\r\nOrigin: http://localhost:3001", 403},
+		{"Host: localhost\r\nOrigin: https://localhost:3000", 403},
+		{"Host: localhost\r\nOrigin: http://evil.com", 403},
+		{"Host: evil.com\r\nOrigin: http://evil.com", 403},
+		{"Host: localhost\r\nOrigin: null", 403},
+		{"Host: localhost\r\nOrigin: ", 403},
+		{"Host: localhost\r\nOrigin: https://app.example.com/path", 403},
+		{"Host: localhost\r\nOrigin: https://user@app.example.com", 403},
+		{"Host: localhost\r\nOrigin: https://app.example.com.evil.com", 403},
+		{"Host: localhost\r\nOrigin: https://APP.example.com", 403},
+		{"Host: localhost\r\nOrigin: https://app.example.com\r\nOrigin: http://evil.com", 403},
+		{"Host: localhost\r\nSec-Fetch-Site: cross-site", 403},
+		{"Host: localhost\r\nSec-Fetch-Site: same-site", 403},
+		{"Host: localhost\r\nSec-Fetch-Site: same-origin", 200},
+		{"Host: localhost\r\nSec-Fetch-Site: none", 200},
+		{"Host: localhost\r\nSec-Fetch-Site: cross-site\r\nOrigin: https://app.example.com", 200},
+	}
+	for _, row := range rows {
+		for _, path := range []string{"/health", "/health/git"} {
+			got := tg.raw("GET " + path + " HTTP/1.1\r\n" + row.headers + "\r\nConnection: close\r\n\r\n")
+			if !strings.HasPrefix(got, fmt.Sprintf("HTTP/1.1 %d ", row.status)) {
+				t.Errorf("%q: want %d, got %s", row.headers, row.status, got)
+			}
+		}
+	}
+	if got := tg.raw("GET http://evil.com/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"); !strings.HasPrefix(got, "HTTP/1.1 403 ") {
+		t.Errorf("a target with another host than Host: got %s", got)
+	}
+	if got := tg.raw("GET /health HTTP/1.0\r\n\r\n"); !strings.HasPrefix(got, "HTTP/1.0 403 ") {
+		t.Errorf("HTTP/1.0 without Host: got %s", got)
+	}
+	for _, c := range [][2]string{{"POST", "/mcp"}, {"GET", "/mcp"}, {"DELETE", "/mcp"}, {"POST", "/mcp/git"}, {"GET", "/mcp/git"}, {"POST", "/mcp/git/message"}, {"OPTIONS", "/mcp"}, {"GET", "/nothing"}, {"GET", "/debug"}, {"GET", "/metrics"}} {
+		for _, headers := range [][]string{{"Host", "evil.com"}, {"Origin", "http://evil.com"}, {"Sec-Fetch-Site", "cross-site"}} {
+			if a := tg.do(c[0], c[1], initialize, headers...); a.status != 403 || a.header.Get("Access-Control-Allow-Origin") != "" {
+				t.Errorf("%s %s of %v: got %+v", c[0], c[1], headers, a)
+			}
+		}
+	}
+	if tg.opened.Load() != 0 {
+		t.Error("a session was begun")
+	}
+}
+
+func TestCORS(t *testing.T) {
+	tg := newTestGateway(t, Options{AllowedOrigins: []string{"http://localhost:3000"}, Token: "secret"}, nil)
+	a := tg.do("OPTIONS", "/mcp/git", "", "Origin", "http://localhost:3000", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "content-type,mcp-param-region")
+	if a.status != 200 || a.header.Get("Access-Control-Allow-Origin") != "http://localhost:3000" || !strings.Contains(a.header.Get("Access-Control-Allow-Methods"), "POST") ||
+		a.header.Get("Access-Control-Allow-Headers") != "content-type,mcp-param-region" {
+		t.Errorf("a preflight carries no token: got %+v", a)
+	}
+	a = tg.do("GET", "/health", "", "Origin", "http://localhost:3000", "Authorization", "Bearer secret")
+	if a.status != 200 || a.header.Get("Access-Control-Allow-Origin") != "http://localhost:3000" || !strings.Contains(a.header.Get("Access-Control-Expose-Headers"), "Mcp-Session-Id") {
+		t.Errorf("got %+v", a)
+	}
+}
+
+func TestTokenIsWantedOnEveryRoute(t *testing.T) {
+	tg := newTestGateway(t, Options{Token: "secret"}, nil)
+	for _, c := range [][2]string{{"POST", "/mcp"}, {"GET", "/mcp"}, {"DELETE", "/mcp"}, {"POST", "/mcp/git"}, {"POST", "/mcp/git/message"}, {"GET", "/mcp/git"}, {"GET", "/health"}, {"GET", "/health/git"}, {"GET", "/nothing"}} {
+		for _, given := range []string{"", "Bearer", "Bearer ", "Bearer secre", "Bearer secrets", "Basic secret", "secret"} {
+			a := tg.do(c[0], c[1], initialize, "Authorization", given)
+			if a.status != 401 || !strings.HasPrefix(a.header.Get("WWW-Authenticate"), "Bearer") {
+				t.Errorf("%s %s with %q: got %+v", c[0], c[1], given, a)
+			}
+		}
+	}
+	if a := tg.do("POST", "/mcp", initialize, "Authorization", "bearer secret"); a.status != 200 {
+		t.Errorf("got %+v", a)
+	}
+}
+
+// A session is for the principal that began it.
+func TestASessionIsForItsPrincipal(t *testing.T) {
+	asked := make(chan string, 10)
+	tg := newTestGateway(t, Options{}, func(r *host.Request) {
+		asked <- string(r.ID)
+		r.Reply([]byte(`{}`), nil)
+	})
+	id := tg.begin("/mcp")
+	tg.g.opts.Token = "secret" // from here on everybody else is somebody else
+	for _, c := range [][2]string{{"POST", "/mcp"}, {"GET", "/mcp"}, {"DELETE", "/mcp"}} {
+		if a := tg.do(c[0], c[1], call(1, "x"), "Mcp-Session-Id", id, "Authorization", "Bearer secret", "Accept", "application/json, text/event-stream"); a.status != 404 {
+			t.Errorf("%s: got %+v", c[0], a)
+		}
+	}
+	tg.g.opts.Token = ""
+	if a := tg.do("POST", "/mcp", call(2, "x"), "Mcp-Session-Id", id); a.status != 200 {
+		t.Errorf("got %+v", a)
+	}
+	if got := <-asked; got != "2" || len(asked) > 0 {
+		t.Errorf("%s was asked", got)
+	}
+}
+
+func TestListen(t *testing.T) {
+	for _, c := range []struct {
+		address           string
+		public, protected bool
+		ok                bool
+	}{
+		{"127.0.0.1:0", false, false, true},
+		{"localhost:0", false, false, true},
+		{"[::1]:0", false, false, true},
+		{":0", false, true, false},
+		{"0.0.0.0:0", false, true, false},
+		{"[::]:0", false, true, false},
+		{"0:0", false, true, false},
+		{"[::ffff:0.0.0.0]:0", false, true, false},
+		{"0.0.0.0:0", true, false, false},
+		{"0.0.0.0:0", true, true, true},
+		{"example.com:0", false, true, false},
+		{"127.0.0.1", false, false, false},
+	} {
+		ln, err := Listen(c.address, c.public, c.protected)
+		if err == nil {
+			ln.Close()
+		}
+		if (err == nil) != c.ok && !(c.address == "[::1]:0" && err != nil) { // not every machine has IPv6
+			t.Errorf("%+v: got %v", c, err)
+		}
+	}
+}

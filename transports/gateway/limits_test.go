@@ -1,0 +1,237 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"dynmcp/internal/mcptest"
+	"dynmcp/transports/host"
+)
+
+func TestWhatIsTooLargeIsRefused(t *testing.T) {
+	large := json.RawMessage(`{"content":[{"type":"text","text":"` + strings.Repeat("x", 4<<10) + `"}]}`)
+	tg := newTestGateway(t, Options{MaxResponseBytes: 2 << 10}, func(r *host.Request) { r.Reply(large, nil) })
+	id := tg.begin("/mcp")
+	if a := tg.do("POST", "/mcp", call(1, strings.Repeat("x", 2<<20)), "Mcp-Session-Id", id); a.status != 413 || !strings.Contains(a.body, "max_request_bytes") {
+		t.Errorf("a large request: %d %.300s", a.status, a.body)
+	}
+	if a := tg.do("POST", "/mcp", call(2, "x"), "Mcp-Session-Id", id); a.status != 500 || !strings.Contains(a.body, `"id":2,"error"`) || !strings.Contains(a.body, "max_response_bytes") {
+		t.Errorf("a large answer: %d %.300s", a.status, a.body)
+	}
+	if a := tg.do("POST", "/mcp", `{"jsonrpc":"2.0","id":3,"method":"ping"}`, "Mcp-Session-Id", id); a.status != 200 {
+		t.Errorf("after that: %+v", a)
+	}
+}
+
+func TestEventStreamsAreLimitedByServer(t *testing.T) {
+	tg := newTestGateway(t, Options{MaxConnections: 2}, nil)
+	var open []*http.Response
+	for range 2 {
+		resp := tg.open("GET", "/mcp/git", "", "Accept", "text/event-stream")
+		defer resp.Body.Close()
+		newEventReader(t, resp.Body).want("/mcp/git/message?sessionId=")
+		open = append(open, resp)
+	}
+	if a := tg.do("GET", "/mcp/git", "", "Accept", "text/event-stream"); a.status != 503 || a.header.Get("Retry-After") == "" {
+		t.Errorf("one too many: got %+v", a)
+	}
+	id := tg.begin("/mcp") // others have their own
+	resp := tg.open("GET", "/mcp", "", "Mcp-Session-Id", id, "Accept", "text/event-stream")
+	defer resp.Body.Close()
+	if resp.StatusCode != 200 {
+		t.Errorf("on another path: %s", resp.Status)
+	}
+	open[0].Body.Close()
+	mcptest.Eventually(t, "the place of a stream that was closed is free", func() bool {
+		resp := tg.open("GET", "/mcp/git", "", "Accept", "text/event-stream")
+		defer resp.Body.Close()
+		return resp.StatusCode == 200
+	})
+}
+
+// A connection on which a request does not arrive is closed.
+func TestSlowRequests(t *testing.T) {
+	tg := newTestGateway(t, Options{}, nil)
+	tg.g.body = 100 * time.Millisecond
+	for what, text := range map[string]string{
+		"a header without an end":    "POST /mcp HTTP/1.1\r\nHost: localhost\r\nX-Slow: 1\r\n",
+		"a header that is too large": "POST /mcp HTTP/1.1\r\nHost: localhost\r\nX-Large: " + strings.Repeat("x", 2*maxHeader),
+		"a body without an end":      "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json\r\nContent-Length: 100\r\n\r\n{",
+	} {
+		got := tg.raw(text) // returns when the connection is closed
+		if strings.HasPrefix(got, "HTTP/1.1 2") {
+			t.Errorf("%s: got %s", what, got)
+		}
+	}
+	if a := tg.do("GET", "/health", ""); a.status != 200 {
+		t.Errorf("after that: %+v", a)
+	}
+}
+
+func TestAbandonedSessionsAreReclaimed(t *testing.T) {
+	count := 10_000
+	if mcptest.RaceEnabled {
+		count = 1_000
+	}
+	tg := newTestGateway(t, Options{SessionIdle: time.Hour}, nil)
+	var begun atomic.Int64
+	var work sync.WaitGroup
+	for range 8 {
+		work.Go(func() {
+			for begun.Add(1) <= int64(count) {
+				if a := tg.do("POST", "/mcp", initialize); a.status != 200 {
+					t.Errorf("got %+v", a)
+					return
+				}
+			}
+		})
+	}
+	work.Wait()
+	if got := len(tg.g.allSessions()); got != count {
+		t.Fatalf("there are %d sessions", got)
+	}
+	kept := tg.begin("/mcp")
+	resp := tg.open("GET", "/mcp", "", "Mcp-Session-Id", kept, "Accept", "text/event-stream")
+	defer resp.Body.Close()
+	tg.g.endIdle(time.Now().Add(2 * time.Hour)) // what the ticker does
+	if got := len(tg.g.allSessions()); got != 1 {
+		t.Errorf("%d sessions are left, want the one that is used", got)
+	}
+	if open, closed := tg.opened.Load(), tg.closed.Load(); open-closed != 1 {
+		t.Errorf("%d conversations were begun, %d ended", open, closed)
+	}
+	if a := tg.do("POST", "/mcp", call(1, "x"), "Mcp-Session-Id", kept); a.status != 200 {
+		t.Errorf("the one that is used: %+v", a)
+	}
+}
+
+func TestAnIdleSessionEndsByItself(t *testing.T) {
+	tg := newTestGateway(t, Options{SessionIdle: 50 * time.Millisecond}, nil)
+	if a := tg.do("POST", "/mcp", initialize); a.status != 200 {
+		t.Fatalf("got %+v", a)
+	}
+	mcptest.Eventually(t, "the session ends", func() bool { return len(tg.g.allSessions()) == 0 })
+}
+
+// At the end what runs is finished, the rest answered, streams are closed.
+func TestDrain(t *testing.T) {
+	calls := make(chan *host.Request, 100)
+	tg := newTestGateway(t, Options{}, func(r *host.Request) { calls <- r })
+	id := tg.begin("/mcp")
+	const n = 50
+	answers := make(chan answer, n)
+	for i := range n {
+		go func() { answers <- tg.do("POST", "/mcp", call(i+1, "x"), "Mcp-Session-Id", id) }()
+	}
+	stream := tg.open("GET", "/mcp", "", "Mcp-Session-Id", id, "Accept", "text/event-stream")
+	defer stream.Body.Close()
+	var running []*host.Request
+	for range n {
+		running = append(running, <-calls)
+	}
+	tg.stop()
+	<-tg.g.ending
+	for _, r := range running {
+		r.Reply(json.RawMessage(`{"content":[]}`), nil)
+	}
+	for range n {
+		if a := <-answers; a.status != 200 || !strings.Contains(a.body, `"result"`) {
+			t.Errorf("got %+v", a)
+		}
+	}
+	if _, err := io.Copy(io.Discard, stream.Body); err != nil {
+		t.Errorf("the stream does not end well: %v", err)
+	}
+	select {
+	case <-tg.ended:
+	case <-time.After(patience):
+		t.Fatal("Serve does not return")
+	}
+}
+
+// What does not end within its time is answered with an error.
+func TestDrainAnswersWhatTakesTooLong(t *testing.T) {
+	calls := make(chan *host.Request, 1)
+	tg := newTestGateway(t, Options{}, func(r *host.Request) { calls <- r })
+	tg.g.drain = 10 * time.Millisecond
+	id := tg.begin("/mcp")
+	got := make(chan answer, 1)
+	go func() { got <- tg.do("POST", "/mcp", call(1, "x"), "Mcp-Session-Id", id) }()
+	<-calls
+	tg.stop()
+	if a := <-got; !strings.Contains(a.body, "shutting down") || !strings.Contains(a.body, `"id":1`) {
+		t.Errorf("got %+v", a)
+	}
+}
+
+// A host that does not read loses what is for it and keeps nobody waiting: those who
+// write to it return at once, and in the end its session is over.
+func TestAHostThatDoesNotRead(t *testing.T) {
+	var slow, fast *host.Session
+	tg := newTestGateway(t, Options{MaxResponseBytes: 1 << 20}, nil)
+	inner := tg.g.opts.Open
+	tg.g.opts.Open = func(edge host.Edge, who, namespace string) (*host.Session, func(context.Context)) {
+		s, end := inner(edge, who, namespace)
+		if slow == nil {
+			slow = s
+		} else {
+			fast = s
+		}
+		return s, end
+	}
+	conn, err := net.Dial("tcp", strings.TrimPrefix(tg.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "GET /mcp/git HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	head := make([]byte, 4<<10)
+	for n := 0; !bytes.Contains(head[:n], []byte("sessionId=")) || !bytes.Contains(head[:n], []byte("ping")); {
+		read, err := conn.Read(head[n:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += read
+	}
+	_, rest, _ := strings.Cut(string(head), "sessionId=")
+	if a := tg.do("POST", "/mcp/git/message?sessionId="+rest[:26], initialize); a.status != 202 {
+		t.Fatalf("got %+v", a)
+	}
+	id := tg.begin("/mcp")
+	progress := json.RawMessage(`{"progressToken":1,"progress":1,"message":"` + strings.Repeat("x", 64<<10) + `"}`)
+	for range 200 { // 12 MB for a host that reads none of it
+		slow.Notify("notifications/progress", progress)
+	}
+	if got := len(tg.g.allSessions()); got != 2 {
+		t.Errorf("progress alone ended a session: %d are left", got)
+	}
+	answers := make(chan answer, 20)
+	for i := range 20 {
+		go func() { answers <- tg.do("POST", "/mcp", call(i+1, "x"), "Mcp-Session-Id", id) }()
+	}
+	for range 20 {
+		if a := <-answers; a.status != 200 {
+			t.Errorf("another host: %+v", a)
+		}
+	}
+	if fast == nil {
+		t.Fatal("there is no other host")
+	}
+	essential := json.RawMessage(fmt.Sprintf(`{"requestId":1,"reason":%q}`, strings.Repeat("x", 512<<10)))
+	mcptest.Eventually(t, "its session ends", func() bool {
+		slow.Notify("notifications/cancelled", essential)
+		return len(tg.g.allSessions()) == 1
+	})
+}
