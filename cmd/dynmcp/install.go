@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -152,12 +153,9 @@ func editHost(errOut *terminal, h hosts.Host, file *editedFile, flags installFla
 	if flags.uninstall {
 		return giveBack(errOut, h, file, flags)
 	}
-	command, err := os.Executable()
+	command, args, err := ownCommand()
 	if err != nil {
 		return nil, err
-	}
-	if strings.Contains(filepath.ToSlash(command), "/go-build") {
-		return nil, hinted(errors.New("this dynmcp was built by go run, which removes it when it ends"), "go install ./cmd/dynmcp, then run it from there")
 	}
 	files, err := (&configFlags{config: flags.config}).files()
 	if err != nil {
@@ -173,13 +171,13 @@ func editHost(errOut *terminal, h hosts.Host, file *editedFile, flags installFla
 	if sameFile(config, file.path) {
 		return nil, hinted(fmt.Errorf("%s is the file that dynmcp reads its servers from", file.path), "move them into a file of their own: dynmcp import %s --write -c mcp.json", h.Name)
 	}
-	args := []string{"-c", config}
 	if flags.share {
 		if errNoSocket != nil {
 			return nil, errNoSocket
 		}
-		args = append([]string{"connect"}, args...)
+		args = append(args, "connect")
 	}
+	args = append(args, "-c", config)
 	env, err := envForHost(errOut, files, flags.envFile)
 	if err != nil {
 		return nil, err
@@ -194,6 +192,26 @@ func editHost(errOut *terminal, h hosts.Host, file *editedFile, flags installFla
 		}
 	}
 	return h.Set(file.path, text, flags.name, command, args)
+}
+
+// ownCommand returns the command that starts this dynmcp later as well, and the
+// arguments that must come first.
+func ownCommand() (string, []string, error) {
+	command, err := os.Executable()
+	if err != nil {
+		return "", nil, err
+	}
+	switch path := filepath.ToSlash(command); {
+	case strings.Contains(path, "/go-build"):
+		return "", nil, hinted(errors.New("this dynmcp was built by go run, which removes it when it ends"), "go install ./cmd/dynmcp, then run it from there")
+	case strings.Contains(path, "/_npx/"): // npm's cache: another version is put elsewhere
+		npx, err := exec.LookPath("npx")
+		if err != nil {
+			return "", nil, fmt.Errorf("this dynmcp was started by npx: %w", err)
+		}
+		return npx, []string{"-y", "dynmcp@" + version}, nil
+	}
+	return command, nil, nil
 }
 
 // takeOver returns the host's text without the servers that the config has.

@@ -19,14 +19,16 @@ import (
 	"dynmcp/transports"
 )
 
-// version is dynmcp's own; releases set it with -ldflags "-X main.version=…".
-var version = "0.1.0-dev"
+// version is dynmcp's own, and stands nowhere else: the tag of a release must be
+// "v" and this, and everything that is packaged takes it from here.
+const version = "0.2.0"
 
 // secrets hides what the config took from variables, headers and tokens. It is
 // filled when a config is loaded, and used wherever text is shown.
 var secrets redact.Redactor
 
 func main() {
+	endWithWrappers()
 	tuneMemory()
 	noCore()
 	err := rootCommand().Execute()

@@ -12,7 +12,7 @@ func versionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version [flags]",
 		Short: "Show the version and what it was built with",
-		Long:  "Show the version of dynmcp, the revision, and what it was built with.",
+		Long:  "Show the version of dynmcp, its commit and date, and what it was built with.",
 		Example: `  dynmcp version
   dynmcp version --json | jq -r .version`,
 		Args:              noArguments,
@@ -23,11 +23,11 @@ func versionCommand() *cobra.Command {
 				return writeJSON(stdout(cmd), about)
 			}
 			out := stdout(cmd)
-			out.printf("dynmcp %s\n%s %s", about.Version, about.Go, about.Platform)
-			if about.Revision != "" {
-				out.printf(", revision %s", about.Revision)
+			out.printf("dynmcp %s\n", about.Version)
+			if about.Commit != "" {
+				out.printf("commit %s of %s\n", about.Commit, about.Date)
 			}
-			out.printf("\n")
+			out.printf("%s %s\n", about.Go, about.Platform)
 			return out.err
 		},
 	}
@@ -38,7 +38,8 @@ func versionCommand() *cobra.Command {
 // A build is what dynmcp knows of its own making.
 type build struct {
 	Version  string `json:"version"`
-	Revision string `json:"revision,omitempty"`
+	Commit   string `json:"commit,omitempty"` // "… with changes" where the work tree had some
+	Date     string `json:"date,omitempty"`   // of the commit, RFC 3339
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }
@@ -52,9 +53,11 @@ func newBuild() build {
 	for _, setting := range info.Settings {
 		switch {
 		case setting.Key == "vcs.revision":
-			b.Revision = setting.Value
-		case setting.Key == "vcs.modified" && setting.Value == "true" && b.Revision != "":
-			b.Revision += " with changes"
+			b.Commit = setting.Value
+		case setting.Key == "vcs.time":
+			b.Date = setting.Value
+		case setting.Key == "vcs.modified" && setting.Value == "true" && b.Commit != "":
+			b.Commit += " with changes"
 		}
 	}
 	return b

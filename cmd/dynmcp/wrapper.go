@@ -1,0 +1,31 @@
+package main
+
+import (
+	"os"
+	"strconv"
+	"strings"
+)
+
+// wrapperVar names processes, by id, with whose end dynmcp is to end: the npm
+// package's launcher, and npx above it. Killed with SIGKILL they can tell us
+// nothing, and stdin tells nothing either, since the host still holds its other end.
+const wrapperVar = "DYNMCP_WRAPPERS"
+
+// endWithWrappers ends dynmcp, as SIGTERM does, when a process that wrapperVar
+// names has ended. The variable is taken out of the environment: what we start
+// ends with us. The goroutines it starts last as long as the process.
+func endWithWrappers() {
+	pids := os.Getenv(wrapperVar)
+	_ = os.Unsetenv(wrapperVar)
+	for _, field := range strings.Fields(pids) {
+		pid, err := strconv.Atoi(field)
+		if err != nil || pid <= 1 || pid == os.Getpid() {
+			continue
+		}
+		go func() {
+			if awaitExit(pid) {
+				terminateSelf()
+			}
+		}()
+	}
+}

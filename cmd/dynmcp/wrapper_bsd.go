@@ -1,0 +1,35 @@
+//go:build darwin || dragonfly || freebsd || netbsd || openbsd
+
+package main
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+)
+
+// awaitExit returns true when a process has ended, and false if that cannot be
+// known.
+func awaitExit(pid int) bool {
+	queue, err := unix.Kqueue()
+	if err != nil {
+		return false
+	}
+	defer unix.Close(queue)
+	unix.CloseOnExec(queue)
+	var event unix.Kevent_t
+	unix.SetKevent(&event, pid, unix.EVFILT_PROC, unix.EV_ADD|unix.EV_ONESHOT)
+	event.Fflags = unix.NOTE_EXIT
+	changes := []unix.Kevent_t{event}
+	for {
+		n, err := unix.Kevent(queue, changes, make([]unix.Kevent_t, 1), nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			changes = nil // they are registered
+		case err != nil:
+			return errors.Is(err, unix.ESRCH)
+		default:
+			return n > 0
+		}
+	}
+}

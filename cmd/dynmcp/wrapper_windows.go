@@ -1,0 +1,24 @@
+package main
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/windows"
+)
+
+// awaitExit returns true when a process has ended, and false if that cannot be
+// known.
+func awaitExit(pid int) bool {
+	process, err := windows.OpenProcess(windows.SYNCHRONIZE, false, uint32(pid))
+	if err != nil {
+		return errors.Is(err, windows.ERROR_INVALID_PARAMETER) // there is no such process
+	}
+	defer windows.CloseHandle(process)
+	event, err := windows.WaitForSingleObject(process, windows.INFINITE)
+	return err == nil && event == windows.WAIT_OBJECT_0
+}
+
+// terminateSelf ends us at once: there is no SIGTERM here, and the job objects of
+// the servers end with us.
+func terminateSelf() { os.Exit(1) }
