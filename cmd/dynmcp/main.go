@@ -27,6 +27,9 @@ const version = "0.2.0"
 // filled when a config is loaded, and used wherever text is shown.
 var secrets redact.Redactor
 
+// manCommand is there in builds with the tag man.
+var manCommand func(root *cobra.Command) *cobra.Command
+
 func main() {
 	endWithWrappers()
 	tuneMemory()
@@ -51,6 +54,9 @@ func rootCommand() *cobra.Command {
 	cmd.AddCommand(lsCommand(), testCommand(), callCommand(), findCommand(), describeCommand(), readCommand(), promptCommand(), doctorCommand(), versionCommand())
 	cmd.AddCommand(initCommand(), addCommand(), removeCommand(), schemaCommand(), importCommand(), installCommand(), loginCommand(), logoutCommand())
 	cmd.AddCommand(serveCommand(), connectCommand())
+	if manCommand != nil {
+		cmd.AddCommand(manCommand(cmd))
+	}
 	cmd.SetFlagErrorFunc(func(verb *cobra.Command, err error) error {
 		return hinted(err, "%s --help lists the flags", verb.CommandPath())
 	})

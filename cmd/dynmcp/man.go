@@ -1,0 +1,31 @@
+//go:build man
+
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+)
+
+// A build with the tag man has a verb more, with which packaging/extras writes the
+// man pages. What makes them is not linked into what people run. SOURCE_DATE_EPOCH
+// is their date.
+func init() {
+	manCommand = func(root *cobra.Command) *cobra.Command {
+		return &cobra.Command{
+			Use:    "man DIRECTORY",
+			Hidden: true,
+			Args:   cobra.ExactArgs(1),
+			RunE: func(_ *cobra.Command, args []string) error {
+				if err := os.MkdirAll(args[0], 0o777); err != nil {
+					return err
+				}
+				root.DisableAutoGenTag = true
+				header := &doc.GenManHeader{Title: "DYNMCP", Section: "1", Source: "dynmcp " + version, Manual: "dynmcp"}
+				return doc.GenManTree(root, header, args[0])
+			},
+		}
+	}
+}
