@@ -69,6 +69,7 @@ type Aggregator struct {
 	sealer    sealer      // of the states of parked calls
 	parked    parkedCalls // of hosts of the stateless era
 	offered   offers      // of logins
+	results   keptResults // that reached a host in part
 
 	paramsInFlight atomic.Int64 // the bytes of the params of forwarded calls
 
@@ -218,6 +219,7 @@ func (a *Aggregator) Close() {
 	a.cancel(nil)
 	a.set.Close()
 	a.work.close()
+	a.results.close()
 }
 
 func (a *Aggregator) config() *schema.Config { return a.state.Load().cfg }

@@ -90,14 +90,27 @@ func (a *Aggregator) swap(st *state) {
 	})
 }
 
-// overrides returns those of a config's entry as the catalogue wants them.
-func overrides(of map[string]schema.ToolOverride) map[string]catalog.Override {
+// overrides returns those of a config's entry as the catalogue wants them. No result is
+// to be longer than most characters, where that is not 0.
+func overrides(of map[string]schema.ToolOverride, most int) map[string]catalog.Override {
 	all := map[string]catalog.Override{}
 	for tool, o := range of {
+		if o.MaxOutputChars != nil {
+			limit := lower(*o.MaxOutputChars, most)
+			o.MaxOutputChars = &limit
+		}
 		all[tool] = catalog.Override{Summary: o.Summary, Description: o.Description, ExampleArgs: o.ExampleArgs,
 			MaxOutputChars: o.MaxOutputChars, Timeout: o.Timeout, RenderMode: o.RenderMode}
 	}
 	return all
+}
+
+// lower returns the lower one of two limits, of which 0 is none.
+func lower(a, b int) int {
+	if a == 0 || b == 0 {
+		return a + b
+	}
+	return min(a, b)
 }
 
 // isCurrent reports whether an upstream is part of the config that is served.
@@ -116,9 +129,9 @@ func catalogServers(cfg *schema.Config) []catalog.Server {
 			Lazy:           s.Lazy(),
 			Bare:           cfg.SingleWrap,
 			Filter:         s.ToolFilter,
-			MaxOutputChars: s.MaxOutputChars,
+			MaxOutputChars: lower(s.MaxOutputChars, cfg.Catalog.MaxResultChars),
 			Aliases:        s.PathAliases,
-			Overrides:      overrides(s.ToolOverrides),
+			Overrides:      overrides(s.ToolOverrides, cfg.Catalog.MaxResultChars),
 		}
 		if s.Off != nil { // it cannot be loaded, but who knows of it can be told why
 			entry.Lazy, entry.Note = false, "(off: "+s.Off.Why()+")"

@@ -17,7 +17,7 @@ import (
 func browserSurface(a *Aggregator, cfg *schema.Config) []tool {
 	return []tool{
 		{name: "mcp_discover", call: a.mcpDiscover, definitions: func(v *catalog.View) []json.RawMessage {
-			return []json.RawMessage{define("mcp_discover", v.DescribeBrowser(maxChars(cfg)), browseInput, `{"readOnlyHint":true,"openWorldHint":false}`, alwaysLoad)}
+			return []json.RawMessage{define("mcp_discover", v.DescribeBrowser(maxChars(cfg)), withRest(browseInput, cfg), `{"readOnlyHint":true,"openWorldHint":false}`, alwaysLoad)}
 		}},
 		{name: "mcp_call", call: a.mcpCall, definitions: fixed(define("mcp_call", browseCallDescription, browseCallInput, "", alwaysLoad))},
 	}
@@ -38,6 +38,10 @@ const (
 // mcpDiscover answers a query over the catalogue, on a goroutine of its own: that
 // takes a while where it is large.
 func (a *Aggregator) mcpDiscover(s *session, r *host.Request, p callParams) {
+	if arguments := p.arguments.In(p.all); a.readsOn() != "" && wire.Get(arguments, "result") != nil {
+		a.readResult(s, r, "mcp_discover", arguments)
+		return
+	}
 	m, err := readMembers(p.arguments.In(p.all), "jsonpath")
 	var query string
 	if err == nil {

@@ -21,7 +21,7 @@ import (
 func discoverSurface(a *Aggregator, cfg *schema.Config) []tool {
 	tools := []tool{
 		{name: "discover_tool", call: a.discoverTool, definitions: func(v *catalog.View) []json.RawMessage {
-			return []json.RawMessage{define("discover_tool", v.Describe(maxChars(cfg)), discoverInput, `{"readOnlyHint":true,"openWorldHint":false}`, alwaysLoad)}
+			return []json.RawMessage{define("discover_tool", v.Describe(maxChars(cfg)), withRest(discoverInput, cfg), `{"readOnlyHint":true,"openWorldHint":false}`, alwaysLoad)}
 		}},
 		{name: "use_tool", call: a.useTool, definitions: fixed(define("use_tool", useDescription, useInput, "", alwaysLoad))},
 	}
@@ -70,6 +70,10 @@ const (
 // discoverTool answers one tool, the best matches, or a list. Where that is of a
 // server which has not been listed, it is loaded first.
 func (a *Aggregator) discoverTool(s *session, r *host.Request, p callParams) {
+	if arguments := p.arguments.In(p.all); a.readsOn() != "" && wire.Get(arguments, "result") != nil {
+		a.readResult(s, r, "discover_tool", arguments)
+		return
+	}
 	in, err := readDiscovery(p.arguments.In(p.all))
 	if err != nil {
 		refuseArguments(r, "discover_tool", err)

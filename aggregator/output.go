@@ -29,22 +29,35 @@ func (c *forwardedCall) reply(r *host.Request, result json.RawMessage) {
 		r.Reply(result, nil)
 		return
 	}
+	room := 0
+	if c.agg.readsOn() != "" {
+		room = catalog.RestRoom
+	}
 	if len(result) <= quickResult {
-		r.Reply(shapeResult(result, t), nil)
-		return
+		if shaped, cut := shapeResult(result, t, room); !cut || room == 0 {
+			r.Reply(shaped, nil)
+			return
+		}
 	}
 	result = bytes.Clone(result) // it is lent
-	c.agg.spawnFor(r, func() { r.Reply(shapeResult(result, t), nil) })
+	c.agg.spawnFor(r, func() {
+		shaped, cut := shapeResult(result, t, room)
+		if cut {
+			shaped = c.agg.keepWhole(c.session, t, result, shaped)
+		}
+		r.Reply(shaped, nil)
+	})
 }
 
 // shapeResult returns a result as the tool's render_mode and max_output_chars want it,
-// the result itself if they want nothing else.
-func shapeResult(result json.RawMessage, t *catalog.Tool) json.RawMessage {
+// the result itself if they want nothing else. What is cut leaves room for so many
+// characters.
+func shapeResult(result json.RawMessage, t *catalog.Tool, room int) (shaped json.RawMessage, cut bool) {
 	content := wire.Get(result, "content")
 	if len(content) == 0 || content[0] != '[' { // a task, or a question
-		return result
+		return result, false
 	}
-	o := output{limit: t.MaxOutputChars, structured: wire.Get(result, "structuredContent")}
+	o := output{limit: t.MaxOutputChars, most: t.MaxOutputChars, structured: wire.Get(result, "structuredContent")}
 	for raw := range wire.Elements(content) {
 		o.items = append(o.items, readItem(raw))
 	}
@@ -53,21 +66,23 @@ func shapeResult(result json.RawMessage, t *catalog.Tool) json.RawMessage {
 		changed = o.joinTexts()
 	}
 	if o.limit > 0 && o.chars() > o.limit {
+		o.limit = max(o.limit-room, o.limit/2)
 		o.shorten()
-		changed = true
+		changed, cut = true, true
 	}
 	if !changed {
-		return result
+		return result, false
 	}
 	if o.structured == nil {
 		result = wire.Delete(result, "structuredContent")
 	}
-	return wire.Set(result, "content", o.content())
+	return wire.Set(result, "content", o.content()), cut
 }
 
 // An output is a result on its way to be made shorter.
 type output struct {
-	limit      int
+	most       int // characters that the config allows
+	limit      int // the same, less what is to be left free
 	items      []item
 	structured json.RawMessage // nil: there is none, or none any more
 }
@@ -142,8 +157,50 @@ func (o *output) chars() int {
 	return n
 }
 
+// repeats reports whether the structured content says what the texts say: it is one of
+// them, or the texts, or an object with nothing but that. Servers write it so whose tools
+// return a text: {"content": "…"}, {"result": "…"}.
 func (o *output) repeats() bool {
-	return slices.ContainsFunc(o.items, func(i item) bool { return i.text != "" && i.value != nil && sameJSON(i.value, o.structured) })
+	says := []json.RawMessage{o.structured}
+	if wire.IsObject(o.structured) {
+		var values [][]byte
+		for _, value := range wire.Members(o.structured) {
+			values = append(values, value)
+		}
+		if len(values) == 1 {
+			says = append(says, values[0])
+		}
+	}
+	var texts []string
+	for _, i := range o.items {
+		if i.text != "" {
+			texts = append(texts, i.text)
+		}
+	}
+	for _, said := range says {
+		if text, ok := wire.Text(said); ok && text != "" && (slices.Contains(texts, text) || text == strings.Join(texts, "\n")) {
+			return true
+		}
+		if slices.ContainsFunc(o.items, func(i item) bool { return i.text != "" && i.value != nil && sameJSON(i.value, said) }) {
+			return true
+		}
+		if list := said; len(texts) > 0 && len(list) > 0 && list[0] == '[' && sameTexts(list, texts) {
+			return true
+		}
+	}
+	return false
+}
+
+// sameTexts reports whether an array has these texts and nothing else.
+func sameTexts(list json.RawMessage, texts []string) bool {
+	n := 0
+	for element := range wire.Elements(list) {
+		if n == len(texts) || !wire.EqualString(element, texts[n]) {
+			return false
+		}
+		n++
+	}
+	return n == len(texts)
 }
 
 func sameJSON(a, b json.RawMessage) bool {
@@ -196,7 +253,7 @@ func (o *output) shorten() {
 			break
 		}
 		gone := o.items[largest]
-		note := fmt.Sprintf("[%s is left out: its %d characters are too many for max_output_chars, %d]", gone.data, gone.chars, o.limit)
+		note := fmt.Sprintf("[%s is left out: its %d characters are too many for max_output_chars, %d]", gone.data, gone.chars, o.most)
 		o.items[largest] = item{raw: textItem(note)}
 	}
 	if o.chars() <= o.limit {

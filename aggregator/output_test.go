@@ -28,12 +28,12 @@ func TestResultsWithinTheirLimitAreNotTouched(t *testing.T) {
 			}
 			continue
 		}
-		if got := shapeResult(json.RawMessage(odd), &tool); string(got) != odd {
+		if got, _ := shapeResult(json.RawMessage(odd), &tool, 0); string(got) != odd {
 			t.Errorf("%s: got %s", name, got)
 		}
 	}
 	task := json.RawMessage(`{"task":{"taskId":"` + strings.Repeat("x", 100) + `"}}`)
-	if got := shapeResult(task, &catalog.Tool{MaxOutputChars: 10}); string(got) != string(task) {
+	if got, _ := shapeResult(task, &catalog.Tool{MaxOutputChars: 10}, 0); string(got) != string(task) {
 		t.Errorf("got %s", got)
 	}
 }
@@ -80,7 +80,8 @@ func TestLongResultsAreShortenedWithTheirStructure(t *testing.T) {
 		{"nothing but a deep structure", catalog.Tool{MaxOutputChars: 150}, string(textOfResult(strings.Repeat(`{"a":`, 60) + `1` + strings.Repeat(`}`, 60))), []string{`\"result\":\"{\\\"a\\\":`, "more characters)"}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := string(shapeResult(json.RawMessage(tt.result), &tt.tool))
+			shaped, _ := shapeResult(json.RawMessage(tt.result), &tt.tool, 0)
+			got := string(shaped)
 			if !json.Valid([]byte(got)) {
 				t.Fatalf("no JSON: %s", got)
 			}
@@ -114,7 +115,7 @@ func TestShortenedResultsFit(t *testing.T) {
 			t.Fatal(err)
 		}
 		limit := rapid.IntRange(200, 2000).Draw(t, "limit")
-		got := shapeResult(textOfResult(string(raw)), &catalog.Tool{MaxOutputChars: limit})
+		got, _ := shapeResult(textOfResult(string(raw)), &catalog.Tool{MaxOutputChars: limit}, 0)
 		var content []struct{ Text string }
 		if err := json.Unmarshal(wire.Get(got, "content"), &content); err != nil || len(content) != 1 {
 			t.Fatalf("%v in %s", err, got)

@@ -31,6 +31,7 @@ type stage struct {
 	hosts     []*actor
 	upstreams []*actor
 	states    []string // every requestState of ours that was received
+	results   []string // and every handle of a result
 	running   sync.WaitGroup
 	texts     bool // what we write is not abbreviated
 }

@@ -40,7 +40,7 @@ import (
 // Abbreviations: {"jsonrpc":"2.0", is left out; $HOST are the members of _meta
 // by which a host of the stateless era introduces itself, $OWN those of
 // ours, $TEXT is a long text from the catalogue, $STATE1 the first requestState
-// that was received of us. Every message of an upstream has unknown members, among them $GREASE,
+// that was received of us, $RESULT1 the first handle of a result. Every message of an upstream has unknown members, among them $GREASE,
 // and every list of contents a content of an unknown type, $CONTENT: see
 // greased.
 var update = flag.Bool("update", false, "write what was received into the transcripts")
@@ -143,6 +143,9 @@ func (st *stage) act(words []string, what string) bool {
 		for i, state := range slices.Backward(st.states) {
 			what = strings.ReplaceAll(what, fmt.Sprintf("$STATE%d", i+1), state)
 		}
+		for i, handle := range slices.Backward(st.results) {
+			what = strings.ReplaceAll(what, fmt.Sprintf("$RESULT%d", i+1), handle)
+		}
 		a.held = append(a.held, a.message(what)+"\n"...)
 		if !together {
 			a.flush()
@@ -166,6 +169,9 @@ func (st *stage) received(out *bytes.Buffer) {
 // ourTexts are what the catalogue writes; its own tests look at them.
 var ourTexts = regexp.MustCompile(`("instructions":|"description":|"text":)"(?:The tools of|Shows the tools)(?:[^"\\]|\\.)*"`)
 
+// ourHandles are those of results that were kept.
+var ourHandles = regexp.MustCompile(`(result(?:\\": | )\\")([a-z2-7]{12})`)
+
 var ourStates = regexp.MustCompile(regexp.QuoteMeta(statePrefix) + `[\w-]+`)
 
 // short abbreviates what was received.
@@ -181,6 +187,13 @@ func (st *stage) short(text string) string {
 			st.states = append(st.states, state)
 		}
 		return fmt.Sprintf("$STATE%d", slices.Index(st.states, state)+1)
+	})
+	text = ourHandles.ReplaceAllStringFunc(text, func(found string) string {
+		m := ourHandles.FindStringSubmatch(found)
+		if !slices.Contains(st.results, m[2]) {
+			st.results = append(st.results, m[2])
+		}
+		return fmt.Sprintf("%s$RESULT%d", m[1], slices.Index(st.results, m[2])+1)
 	})
 	if !st.texts {
 		text = ourTexts.ReplaceAllString(text, `$1$$TEXT`)

@@ -49,10 +49,10 @@ func NewTree(cfg *schema.Config) *catalog.Tree {
 	if cfg.Tree == nil {
 		return catalog.NewTree(nil)
 	}
-	return catalog.NewTree(treeNode(cfg.Tree))
+	return catalog.NewTree(treeNode(cfg.Tree, cfg.Catalog.MaxResultChars))
 }
 
-func treeNode(n *schema.Node) *catalog.Node {
+func treeNode(n *schema.Node, most int) *catalog.Node {
 	node := &catalog.Node{Path: n.Path, Summary: n.Summary, Description: n.Description}
 	if s := n.Source; s != nil {
 		node.Mount = &catalog.Mount{Server: s.Server}
@@ -61,11 +61,11 @@ func treeNode(n *schema.Node) *catalog.Node {
 		}
 		if s.Command == "" { // else these are the server's own
 			node.Mount.Filter, node.Mount.Aliases = s.ToolFilter, s.PathAliases
-			node.Mount.Overrides = overrides(s.ToolOverrides)
+			node.Mount.Overrides = overrides(s.ToolOverrides, most)
 		}
 	}
 	for i := range n.Children {
-		node.Children = append(node.Children, treeNode(&n.Children[i]))
+		node.Children = append(node.Children, treeNode(&n.Children[i], most))
 	}
 	return node
 }

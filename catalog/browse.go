@@ -28,21 +28,25 @@ func (v *View) Browse(query string) (answer json.RawMessage, note string, err er
 	if err != nil {
 		return nil, "", err
 	}
+	if len(matches) == 0 && !v.Complete() {
+		return json.RawMessage(`[]`), "Nothing of what is known matches. " + v.unknownToBrowse(), nil
+	}
+	return bounded(q, matches, pageBytes)
+}
+
+// bounded returns what a query selected in at most limit bytes: the value of one that
+// names one, or an array of what matches. note says how much of that there is not.
+func bounded(q *Query, matches []json.RawMessage, limit int) (answer json.RawMessage, note string, err error) {
 	if q.Definite() && len(matches) == 1 {
-		if one := matches[0]; units(string(one)) <= pageBytes {
-			return one, "", nil
+		if len(matches[0]) <= limit {
+			return matches[0], "", nil
 		}
 		matches = elements(matches[0])
 	}
-	answer, shown := firstOf(matches, pageBytes)
+	answer, shown := firstOf(matches, limit)
 	switch {
-	case len(matches) == 0:
-		if v.Complete() {
-			return answer, "", nil
-		}
-		return answer, "Nothing of what is known matches. " + v.unknownToBrowse(), nil
-	case shown == 0:
-		return nil, "", fmt.Errorf("what matches first has %d characters, of which at most %d are shown: ask for a part of it, such as its name", units(string(matches[0])), pageBytes)
+	case len(matches) > 0 && shown == 0:
+		return nil, "", fmt.Errorf("what matches first has %d characters, of which at most %d are shown: ask for a part of it, such as its name", units(string(matches[0])), limit)
 	case shown < len(matches):
 		note = fmt.Sprintf("Cut: the first %d of %d. Ask for less of each, such as its name, or for a part, such as [%d:%d].", shown, len(matches), shown, 2*shown)
 	}

@@ -320,8 +320,8 @@ type Catalog struct {
 	MaxChars int `json:"max_chars" default:"2048" example:"4096"`
 	// The directory in which it is kept between runs what servers list, so that they are known without being started. A relative one is beside the config. Left out, it is in the user's state directory; an empty text turns keeping off.
 	Dir *string `json:"dir" example:"/var/lib/dynmcp"`
-	// The most characters of any tool's result that reach the host; 0 is no limit.
-	MaxResultChars int `json:"max_result_chars" later:"true" default:"0" example:"500000"`
+	// The most characters of any tool's result that reach the host, also where its max_output_chars is higher or none; 0 is no limit.
+	MaxResultChars int `json:"max_result_chars" default:"0" example:"500000"`
 }
 
 // Gateway says how dynmcp is reached over HTTP.

@@ -1,0 +1,295 @@
+package aggregator
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"dynmcp/catalog"
+	"dynmcp/internal/wire"
+	"dynmcp/schema"
+	"dynmcp/transports/host"
+)
+
+// A result that reaches the host only in part is kept for a while, so that the host can
+// read on: on disk, where it costs no memory, readable by nobody else, and gone with the
+// process whatever ends it. What one user's calls brought is for that user's sessions.
+
+const (
+	keptFor      = time.Hour
+	maxKeptOf    = 256 << 20 // bytes of one user's results, of which the oldest go first
+	maxKeptCount = 64        // of one user's results
+)
+
+// keptResults are the results that can be read on. The zero value is ready to use.
+type keptResults struct {
+	mu       sync.Mutex
+	dir      string // made with the first result; "" before
+	byHandle map[string]*keptResult
+	last     int
+	closed   bool
+}
+
+type keptResult struct {
+	handle    string
+	principal principal
+	limit     int // of the tool's results, in characters
+	size      int64
+	number    int // later ones have higher ones
+	file      *os.File
+	expiry    *time.Timer
+}
+
+// add keeps a result and returns the handle under which get finds it.
+func (k *keptResults) add(of principal, limit int, result json.RawMessage) (handle string, err error) {
+	if len(result) > maxKeptOf {
+		return "", fmt.Errorf("it is larger than %d MB", maxKeptOf>>20)
+	}
+	dir, err := k.directory()
+	if err != nil {
+		return "", err
+	}
+	handle = strings.ToLower(rand.Text()[:12])
+	file, err := os.OpenFile(filepath.Join(dir, handle), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return "", err
+	}
+	// Where a file may go while it is open, nothing is left even after SIGKILL.
+	// Elsewhere remove does it.
+	_ = os.Remove(file.Name())
+	if _, err := file.Write(result); err != nil {
+		(&keptResult{file: file}).remove()
+		return "", err
+	}
+	kept := &keptResult{handle: handle, principal: of, limit: limit, size: int64(len(result)), file: file}
+	kept.expiry = time.AfterFunc(keptFor, func() { k.drop(kept) })
+
+	k.mu.Lock()
+	if k.closed {
+		k.mu.Unlock()
+		kept.remove()
+		return "", errors.New("dynmcp is shutting down")
+	}
+	k.last++
+	kept.number = k.last
+	k.byHandle[handle] = kept
+	over := k.overLocked(of)
+	k.mu.Unlock()
+	for _, old := range over {
+		old.remove()
+	}
+	return handle, nil
+}
+
+// overLocked takes out the oldest of a user's results that are too many, or too much.
+func (k *keptResults) overLocked(of principal) (over []*keptResult) {
+	own := slices.SortedFunc(maps.Values(k.byHandle), func(a, b *keptResult) int { return cmp.Compare(a.number, b.number) })
+	own = slices.DeleteFunc(own, func(r *keptResult) bool { return r.principal != of })
+	size := int64(0)
+	for _, r := range own {
+		size += r.size
+	}
+	for len(own) > maxKeptCount || size > maxKeptOf {
+		oldest := own[0]
+		own, size = own[1:], size-oldest.size
+		delete(k.byHandle, oldest.handle)
+		over = append(over, oldest)
+	}
+	return over
+}
+
+// directory returns where results are kept.
+func (k *keptResults) directory() (string, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case k.closed:
+		return "", errors.New("dynmcp is shutting down")
+	case k.dir != "":
+		return k.dir, nil
+	}
+	dir, err := os.MkdirTemp("", "dynmcp-results-") // 0700
+	if err != nil {
+		return "", err
+	}
+	k.dir, k.byHandle = dir, map[string]*keptResult{}
+	return dir, nil
+}
+
+// get reads a result of a user; ok is false if there is none, or none any more.
+func (k *keptResults) get(of principal, handle string) (result json.RawMessage, limit int, ok bool) {
+	k.mu.Lock()
+	kept := k.byHandle[handle]
+	k.mu.Unlock()
+	if kept == nil || kept.principal != of {
+		return nil, 0, false
+	}
+	result = make([]byte, kept.size)
+	_, err := kept.file.ReadAt(result, 0) // fails if it was dropped meanwhile
+	return result, kept.limit, err == nil
+}
+
+func (k *keptResults) drop(kept *keptResult) {
+	k.mu.Lock()
+	mine := k.byHandle[kept.handle] == kept
+	if mine {
+		delete(k.byHandle, kept.handle)
+	}
+	k.mu.Unlock()
+	if mine {
+		kept.remove()
+	}
+}
+
+func (r *keptResult) remove() {
+	if r.expiry != nil {
+		r.expiry.Stop()
+	}
+	r.file.Close()
+	_ = os.Remove(r.file.Name())
+}
+
+// close removes everything.
+func (k *keptResults) close() {
+	k.mu.Lock()
+	all, dir := k.byHandle, k.dir
+	k.byHandle, k.dir, k.closed = nil, "", true
+	k.mu.Unlock()
+	for _, r := range all {
+		r.remove()
+	}
+	if dir != "" {
+		_ = os.Remove(dir)
+	}
+}
+
+// readsOn returns the tool of ours by which hosts read on in results, "" if no surface
+// has one, or no result is ever cut.
+func (a *Aggregator) readsOn() string {
+	cfg := a.config()
+	switch {
+	case !limitsResults(cfg):
+	case a.exposes(schema.ExposeDiscover):
+		return "discover_tool"
+	case a.exposes(schema.ExposeBrowser):
+		return "mcp_discover"
+	}
+	return ""
+}
+
+// limitsResults reports whether a config cuts some results.
+func limitsResults(cfg *schema.Config) bool {
+	return cfg.Catalog.MaxResultChars > 0 || slices.ContainsFunc(cfg.Servers, func(s schema.Server) bool {
+		if s.MaxOutputChars > 0 {
+			return true
+		}
+		for _, o := range s.ToolOverrides {
+			if o.MaxOutputChars != nil && *o.MaxOutputChars > 0 {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// withRest returns the input schema of a tool of ours that reads on in results, where
+// some are cut. Its other arguments are then not required.
+func withRest(schemaOf string, cfg *schema.Config) string {
+	if !limitsResults(cfg) {
+		return schemaOf
+	}
+	end := strings.LastIndex(schemaOf, `}},`)
+	properties := schemaOf[:end+1]
+	for _, p := range []struct{ name, definition string }{
+		{"result", `{"type":"string","description":"Handle of a result that was cut. Reads on in it: by offset and limit, in characters, by jsonpath, or by grep."}`},
+		{"jsonpath", `{"type":"string","description":"JSONPath over the result."}`},
+		{"grep", `{"type":"string","description":"Regular expression. Returns where it matches in the result."}`},
+		{"offset", `{"type":"integer","minimum":0}`},
+		{"limit", `{"type":"integer","minimum":1}`},
+	} {
+		if !strings.Contains(properties, `"`+p.name+`":`) {
+			properties += `,"` + p.name + `":` + p.definition
+		}
+	}
+	return properties + `},"additionalProperties":false}`
+}
+
+// keepWhole keeps a result and adds to what is left of it how to read on. If it cannot
+// be kept, what is left says that it is not all.
+func (a *Aggregator) keepWhole(s *session, t *catalog.Tool, whole, left json.RawMessage) json.RawMessage {
+	tool := a.readsOn()
+	if tool == "" {
+		return left
+	}
+	handle, err := a.results.add(s.principal, t.MaxOutputChars, whole)
+	if err != nil {
+		a.log.Warn("a result that was cut is not kept", "upstream", t.Server, "tool", t.Upstream, "err", err)
+		return left
+	}
+	return catalog.WithRest(left, whole, tool, handle)
+}
+
+// readResult answers a call that reads on in a result.
+func (a *Aggregator) readResult(s *session, r *host.Request, tool string, arguments json.RawMessage) {
+	m, err := readMembers(arguments, "result", "jsonpath", "grep", "offset", "limit")
+	if err != nil {
+		refuseArguments(r, tool, err)
+		return
+	}
+	var q catalog.Rest
+	var errs [5]error
+	handle, err := textOf("result", m[0])
+	errs[0] = err
+	q.JSONPath, errs[1] = textOf("jsonpath", m[1])
+	q.Grep, errs[2] = textOf("grep", m[2])
+	q.Offset, errs[3] = numberOf("offset", m[3])
+	q.Limit, errs[4] = numberOf("limit", m[4])
+	err = errors.Join(errs[:]...)
+	switch ways := countTrue(m[1] != nil, m[2] != nil, m[3] != nil || m[4] != nil); {
+	case err != nil:
+	case ways > 1:
+		err = errors.New(`"result" goes with one of "jsonpath", "grep", and "offset" with "limit"`)
+	case q.Offset < 0 || q.Limit < 0:
+		err = errors.New(`"offset" and "limit" must not be negative`)
+	}
+	if err != nil {
+		refuseArguments(r, tool, err)
+		return
+	}
+	a.spawnFor(r, func() {
+		whole, limit, ok := a.results.get(s.principal, handle)
+		if !ok {
+			refuseArguments(r, tool, fmt.Errorf("there is no result %s, or not any more: they are kept for an hour, at most %d. Call the tool again", cutValue(wire.Quote(handle)), maxKeptCount))
+			return
+		}
+		q.Tool, q.Handle, q.Most = tool, handle, cmp.Or(limit, defaultRest)
+		answer, err := q.Read(whole)
+		if err != nil {
+			refuseArguments(r, tool, err)
+			return
+		}
+		r.Reply(answer, nil)
+	})
+}
+
+// defaultRest is how many characters of a result are read at once where its tool has no
+// limit any more.
+const defaultRest = 16 << 10
+
+func countTrue(all ...bool) (n int) {
+	for _, is := range all {
+		if is {
+			n++
+		}
+	}
+	return n
+}

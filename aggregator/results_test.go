@@ -1,0 +1,138 @@
+package aggregator
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dynmcp/catalog"
+	"dynmcp/internal/wire"
+)
+
+// A kept result is the user's whose call brought it, nobody else can read it on disk, and
+// nothing of it stays.
+func TestKeptResults(t *testing.T) {
+	var k keptResults
+	ann, bob := principal{"ann"}, principal{"bob"}
+	whole := json.RawMessage(`{"content":[1.0]}`)
+	handle, err := k.add(ann, 700, whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, limit, ok := k.get(ann, handle)
+	if !ok || string(got) != string(whole) || limit != 700 {
+		t.Errorf("got %s, %d, %t", got, limit, ok)
+	}
+	if _, _, ok := k.get(bob, handle); ok {
+		t.Error("another user can read it")
+	}
+	dir := k.dir
+	for name, open := range map[string]func() (os.FileInfo, error){
+		"file":      k.byHandle[handle].file.Stat,
+		"directory": func() (os.FileInfo, error) { return os.Stat(dir) },
+	} {
+		info, err := open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if others := info.Mode().Perm() & 0o077; others != 0 && runtime.GOOS != "windows" {
+			t.Errorf("the %s is open to others: %v", name, info.Mode())
+		}
+	}
+	if left, err := os.ReadDir(dir); runtime.GOOS != "windows" && (err != nil || len(left) > 0) {
+		t.Errorf("SIGKILL would leave %v, %v", left, err)
+	}
+	k.close()
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("the directory stays: %v", err)
+	}
+	if _, err := k.add(ann, 700, whole); err == nil {
+		t.Error("it is kept after the end")
+	}
+}
+
+func TestOldKeptResultsGo(t *testing.T) {
+	var k keptResults
+	defer k.close()
+	one, two := principal{"one"}, principal{"two"}
+	other, err := k.add(two, 1, json.RawMessage(`{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var handles []string
+	for n := range maxKeptCount + 2 {
+		handle, err := k.add(one, 1, fmt.Appendf(nil, `{"n":%d}`, n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		handles = append(handles, handle)
+	}
+	for n, handle := range handles {
+		if _, _, ok := k.get(one, handle); ok != (n >= 2) {
+			t.Errorf("%d is kept: %t", n, ok)
+		}
+	}
+	if _, _, ok := k.get(two, other); !ok {
+		t.Error("another user's is gone")
+	}
+
+	k.byHandle[handles[5]].size = maxKeptOf // they are too much now, until it has gone
+	if _, err := k.add(one, 1, json.RawMessage(`{}`)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, ok := k.get(one, handles[5]); ok {
+		t.Error("more is kept than is allowed")
+	}
+	if _, _, ok := k.get(one, handles[6]); !ok {
+		t.Error("more went than had to")
+	}
+}
+
+func TestKeptResultsExpire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var k keptResults
+		defer k.close()
+		handle, err := k.add(principal{}, 1, json.RawMessage(`{}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(keptFor - time.Second)
+		if _, _, ok := k.get(principal{}, handle); !ok {
+			t.Error("it is gone too early")
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if _, _, ok := k.get(principal{}, handle); ok {
+			t.Error("it is kept for longer")
+		}
+	})
+}
+
+func TestStructuredContentThatRepeatsTheTextCountsOnce(t *testing.T) {
+	const text = `"0123456789 0123456789 0123456789 0123456789"`
+	const twoTexts = `[{"type":"text","text":"01234567890123456789"},{"type":"text","text":"abcdefghijabcdefghij"}]`
+	for _, test := range []struct {
+		content, structured string
+		repeats             bool
+	}{
+		{`[{"type":"text","text":` + text + `}]`, `{"content":` + text + `}`, true},
+		{`[{"type":"text","text":` + text + `}]`, `{"result":` + text + `}`, true},
+		{`[{"type":"text","text":` + text + `}]`, `{"result":` + text + `,"n":1}`, false},
+		{`[{"type":"text","text":` + text + `}]`, `{"result":"other 789 0123456789 0123456789 0123456789"}`, false},
+		{`[{"type":"text","text":"{\"a\": [1, 2], \"b\": 123}"}]`, `{"a":[1,2],"b":1234567890123456789012345678901}`, false},
+		{`[{"type":"text","text":"{\"b\": \"01234567890\", \"a\": [1]}"}]`, `{"a":[1],"b":"01234567890"}`, true},
+		{`[{"type":"text","text":"[{\"b\": \"012345678901234567890\"}]"}]`, `{"result":[{"b":"012345678901234567890"}]}`, true},
+		{twoTexts, `{"result":["01234567890123456789","abcdefghijabcdefghij"]}`, true},
+		{twoTexts, `{"result":["abcdefghijabcdefghij","01234567890123456789"]}`, false},
+		{twoTexts, `{"result":"01234567890123456789\nabcdefghijabcdefghij"}`, true},
+	} {
+		result := json.RawMessage(`{"content":` + test.content + `,"structuredContent":` + test.structured + `}`)
+		if _, cut := shapeResult(result, &catalog.Tool{MaxOutputChars: 60}, 0); cut == test.repeats {
+			t.Errorf("%s: cut is %t (JSON: %t)", result, cut, wire.Valid(result))
+		}
+	}
+}

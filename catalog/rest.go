@@ -1,0 +1,268 @@
+package catalog
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf16"
+
+	"dynmcp/internal/wire"
+)
+
+// A Rest is what a host asks of a result that it has seen in part: the text from an
+// offset on, the places where a pattern matches, or what a JSONPath query selects.
+type Rest struct {
+	Tool, Handle string // to ask again with
+	Most         int    // UTF-16 units of one answer
+
+	JSONPath, Grep string
+	Offset, Limit  int // in UTF-16 units; a Limit of 0 is Most
+}
+
+// RestRoom is about how many UTF-16 units WithRest adds.
+const RestRoom = 320
+
+// WithRest adds to what is left of a result what the whole has and how to read on in it.
+func WithRest(left, whole json.RawMessage, tool, handle string) json.RawMessage {
+	way := ""
+	if strings.TrimSpace(textOfResult(whole)) != "" {
+		way = fmt.Sprintf(`%s {"result": %s, "offset": 0} reads its text, {"result": %[2]s, "grep": "words"} finds in it, `, tool, quote(handle))
+	} else {
+		way = tool + " "
+	}
+	note := fmt.Sprintf(`[The whole result (%s) is kept for an hour: %s{"result": %s, "jsonpath": "$.content[0]"} takes parts of it.]`, contents(whole), way, quote(handle))
+	content := wire.Find(left, "content")
+	list := content.In(left)
+	if len(list) < 2 || list[0] != '[' {
+		return left
+	}
+	item := append(wire.AppendQuote([]byte(`{"type":"text","text":`), note), "}]"...)
+	for range wire.Elements(list) {
+		item = append([]byte{','}, item...)
+		break
+	}
+	return wire.Replace(left, wire.Edit{Span: wire.Span{Off: content.Off + content.Len - 1, Len: 1}, With: item})
+}
+
+// contents says what a result has: "text of 103000 characters, image/png of 41000".
+func contents(result json.RawMessage) string {
+	var said []string
+	for item := range wire.Elements(wire.Get(result, "content")) {
+		if len(said) == 4 {
+			said = append(said, "more")
+			break
+		}
+		kind, _ := wire.Text(wire.Get(item, "type"))
+		size := len(item)
+		if text, ok := itemText(item); ok {
+			size = units(text)
+		} else if data, ok := wire.Text(wire.Get(item, "data")); ok {
+			size = len(data)
+		}
+		said = append(said, fmt.Sprintf("%s of %d characters", kind, size))
+	}
+	if structured := wire.Get(result, "structuredContent"); structured != nil {
+		said = append(said, fmt.Sprintf("structuredContent of %d", units(string(structured))))
+	}
+	return strings.Join(said, ", ")
+}
+
+// itemText returns the text of a content, or of the resource in it.
+func itemText(item json.RawMessage) (string, bool) {
+	if text, ok := wire.Text(wire.Get(item, "text")); ok {
+		return text, true
+	}
+	return wire.Text(wire.Get(item, "resource", "text"))
+}
+
+// textOfResult returns the texts of a result, a line each, or its structured content
+// where it has none.
+func textOfResult(result json.RawMessage) string {
+	var texts []string
+	for item := range wire.Elements(wire.Get(result, "content")) {
+		if text, ok := itemText(item); ok {
+			texts = append(texts, text)
+		}
+	}
+	if texts == nil {
+		return string(wire.Get(result, "structuredContent"))
+	}
+	return strings.Join(texts, "\n")
+}
+
+// Read returns what is asked of a result, as a tool's result.
+func (q Rest) Read(result json.RawMessage) (json.RawMessage, error) {
+	switch {
+	case q.JSONPath != "":
+		return q.selected(result)
+	case q.Grep != "":
+		return q.matches(textOfResult(result))
+	}
+	return q.page(textOfResult(result))
+}
+
+// page returns the text from the offset on.
+func (q Rest) page(text string) (json.RawMessage, error) {
+	total := units(text)
+	if q.Offset >= total {
+		return nil, fmt.Errorf("there is nothing from offset %d on: the text has %d characters", q.Offset, total)
+	}
+	limit := q.Most
+	if q.Limit > 0 {
+		limit = min(q.Limit, q.Most)
+	}
+	skipped := prefixUnits(text, q.Offset)
+	shown := prefixUnits(text[len(skipped):], limit)
+	if shown == "" { // the limit is half of a character
+		shown = prefixUnits(text[len(skipped):], 2)
+	}
+	from := units(skipped)
+	end := from + units(shown)
+	if end >= total {
+		return texts(shown), nil
+	}
+	return texts(shown, fmt.Sprintf(`[%d to %d of %d characters. Go on with %s {"result": %s, "offset": %d}.]`, from, end, total, q.Tool, quote(q.Handle), end)), nil
+}
+
+// prefixUnits returns at most so many UTF-16 units of a text's beginning, and no half
+// of a character.
+func prefixUnits(s string, most int) string {
+	n := 0
+	for i, r := range s {
+		if n += max(utf16.RuneLen(r), 1); n > most {
+			return s[:i]
+		}
+	}
+	return s
+}
+
+// What is shown of a line in which the pattern matches.
+const (
+	longLine  = 400 // bytes; of a longer one what is around the match
+	aroundHit = 150
+)
+
+// matches returns the places where the pattern matches, each with its offset.
+func (q Rest) matches(text string) (json.RawMessage, error) {
+	pattern, err := regexp.Compile(q.Grep)
+	if err != nil {
+		return nil, fmt.Errorf(`"grep": %w`, err)
+	}
+	var out strings.Builder
+	found, shown, offset := 0, 0, 0
+	for line := range strings.Lines(text) {
+		for _, hit := range hits(pattern, strings.TrimSuffix(line, "\n")) {
+			found++
+			entry := fmt.Sprintf("%d: %s\n", offset+units(line[:hit[0]]), line[hit[0]:hit[1]])
+			if shown == found-1 && units(out.String())+units(entry) <= q.Most {
+				out.WriteString(entry)
+				shown++
+			}
+		}
+		offset += units(line)
+	}
+	switch {
+	case found == 0:
+		return texts(fmt.Sprintf("No match in %d characters.", offset)), nil
+	case shown == 0:
+		return nil, fmt.Errorf("the %s are longer than one answer: %s {\"result\": %s, \"offset\": 0} reads the text", plural(found, "match"), q.Tool, quote(q.Handle))
+	}
+	note := fmt.Sprintf("[%d of %d found, each with its offset. ", shown, found)
+	if shown < found {
+		note += "A narrower pattern finds fewer. "
+	}
+	return texts(strings.TrimSuffix(out.String(), "\n"), note+fmt.Sprintf(`%s {"result": %s, "offset": …} reads from there.]`, q.Tool, quote(q.Handle))), nil
+}
+
+// hits returns the parts of a line to be shown: the line, or of a long one what is
+// around each match.
+func hits(pattern *regexp.Regexp, line string) [][2]int {
+	if len(line) <= longLine {
+		if pattern.MatchString(line) {
+			return [][2]int{{0, len(line)}}
+		}
+		return nil
+	}
+	var parts [][2]int
+	for _, m := range pattern.FindAllStringIndex(line, -1) {
+		from, to := max(m[0]-aroundHit, 0), min(m[0]+2*aroundHit, len(line))
+		for from > 0 && line[from]&0xC0 == 0x80 {
+			from--
+		}
+		for to < len(line) && line[to]&0xC0 == 0x80 {
+			to++
+		}
+		if n := len(parts); n == 0 || from >= parts[n-1][1] {
+			parts = append(parts, [2]int{from, to})
+		}
+	}
+	return parts
+}
+
+// selected returns what a query selects of the result, in which texts that are JSON are
+// that. An image, a sound or a blob is there whole, as itself.
+func (q Rest) selected(result json.RawMessage) (json.RawMessage, error) {
+	query, err := ParseQuery(q.JSONPath)
+	if err != nil {
+		return nil, fmt.Errorf("%s is no JSONPath query: %w", quote(cut(fold(q.JSONPath), nameShown)), err)
+	}
+	found := query.Select(unfolded(result))
+	if len(found) > 0 && isData(found[0]) {
+		out := []byte(`{"content":[`)
+		for i, item := range found {
+			if !isData(item) {
+				return nil, errors.New("images and such cannot be among other values: select them alone")
+			}
+			if i > 0 {
+				out = append(out, ',')
+			}
+			out = append(out, item...)
+		}
+		return append(out, "]}"...), nil
+	}
+	answer, note, err := bounded(query, found, q.Most)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf(`%w, or read the text by "offset"`, err)
+	case note != "":
+		return texts(string(answer), note), nil
+	}
+	return texts(string(answer)), nil
+}
+
+// unfolded returns a result in which each text that is a JSON object or array is that.
+func unfolded(result json.RawMessage) json.RawMessage {
+	var edits []wire.Edit
+	for item := range wire.Elements(wire.Get(result, "content")) {
+		for _, path := range [][]string{{"text"}, {"resource", "text"}} {
+			at := wire.Find(item, path...)
+			text, ok := wire.Text(at.In(item))
+			text = strings.TrimSpace(text)
+			if ok && text != "" && strings.IndexByte("{[", text[0]) >= 0 && wire.Valid([]byte(text)) {
+				at.Off += wire.Locate(result, item).Off
+				edits = append(edits, wire.Edit{Span: at, With: []byte(text)})
+			}
+		}
+	}
+	return wire.Replace(result, edits...)
+}
+
+// isData reports whether a value is a content that is not text.
+func isData(item json.RawMessage) bool {
+	kind, _ := wire.Text(wire.Get(item, "type"))
+	return (kind == "image" || kind == "audio") && wire.Get(item, "data") != nil || kind == "resource" && wire.Get(item, "resource", "blob") != nil
+}
+
+// texts returns a tool's result of texts.
+func texts(all ...string) json.RawMessage {
+	out := []byte(`{"content":[`)
+	for i, text := range all {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(wire.AppendQuote(append(out, `{"type":"text","text":`...), text), '}')
+	}
+	return append(out, "]}"...)
+}
