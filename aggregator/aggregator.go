@@ -30,6 +30,9 @@ type Options struct {
 	Version string
 	// Strict makes it fatal that an eager upstream cannot be started.
 	Strict bool
+	// IgnoreBrokenTools skips tools of the tree's own servers whose definitions are
+	// broken, with a warning. Otherwise such a server does not load.
+	IgnoreBrokenTools bool
 	// Logger takes what an operator should know; nil is silent.
 	Logger *slog.Logger
 	// ChildEnv returns variables for the child of a server, by its name, which its

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -96,10 +97,28 @@ func (a *Aggregator) introduceTo(ctx context.Context, p *peer, conn *upstream.Co
 	if err != nil {
 		return conn.StartFailure("listing", err)
 	}
+	if p.upstream.Server.Mounted != "" {
+		if err := a.checkMounted(p.upstream.Server.Name, l); err != nil {
+			return conn.StartFailure("listing", err)
+		}
+	}
 	p.relatesTasks.Store(l.Tasks == catalog.HandshakeTasks)
 	p.listing.adopt(conn, l)
 	a.sendLevel(ctx, a.sessions.verboseLevel(), conn)
 	a.renewSubscriptions(p.upstream, conn)
+	return nil
+}
+
+// checkMounted returns what is wrong with the listing of a server that has its entry in
+// the tree. Of any other server that is a warning: there it costs nothing but the tool.
+func (a *Aggregator) checkMounted(server string, l *catalog.Listing) error {
+	broken, clashes := a.catalog.Check(server, l)
+	switch {
+	case clashes != nil:
+		return errors.New(strings.Join(clashes, "; "))
+	case broken != nil && !a.opts.IgnoreBrokenTools:
+		return fmt.Errorf("%s (--ignore-broken-tool skips such tools)", strings.Join(broken, "; "))
+	}
 	return nil
 }
 

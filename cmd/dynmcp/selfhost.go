@@ -38,12 +38,18 @@ const maxOwnMessage = 1 << 30
 // single-wrap mode the upstream is ready then; in config mode no lazy server has
 // been started. A nil log is silent.
 func startSelf(ctx context.Context, cfg *schema.Config, log *slog.Logger) (*selfHost, error) {
+	return startSelfWith(ctx, cfg, aggregator.Options{Logger: log})
+}
+
+// startSelfWith is startSelf with other options, whose Logger is its log.
+func startSelfWith(ctx context.Context, cfg *schema.Config, options aggregator.Options) (*selfHost, error) {
+	log := options.Logger
 	if cfg.SingleWrap {
 		if err := checkCommand(cfg.Servers[0]); err != nil {
 			return nil, err
 		}
 	}
-	agg, err := newAggregator(cfg, aggregator.Options{Logger: log})
+	agg, err := newAggregator(cfg, options)
 	if err != nil {
 		return nil, err
 	}

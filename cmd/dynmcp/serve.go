@@ -54,6 +54,13 @@ config says. What others than this machine reach needs --listen-public and a tok
 				return err
 			}
 			from.strict = flags.strict
+			if flags.tree.dump {
+				cfg, err := from.load()
+				if err != nil {
+					return err
+				}
+				return dumpTree(cfg, flags.tree, log)
+			}
 			var listening *socket
 			if flags.socket != "" {
 				var lock, ready *os.File
@@ -105,6 +112,7 @@ config says. What others than this machine reach needs --listen-public and a tok
 	_ = cmd.Flags().MarkHidden("inherit")
 	cmd.Flags().BoolVar(&flags.strict, "strict", false, "exit if a variable is not set, or a server that is not lazy cannot be started")
 	cmd.Flags().BoolVar(&flags.watch, "watch", true, "reload the config when its files change; SIGHUP always does")
+	flags.tree.add(cmd)
 	cmd.Flags().StringVar(&level, "log-level", "info", "what to log on stderr: debug, info, warn or error")
 	completeValues(cmd, map[string][]string{"log-level": {"debug", "info", "warn", "error"}})
 	return cmd

@@ -58,6 +58,7 @@ func loadFiles(files *schema.Files) (*schema.Config, error) {
 type stdioFlags struct {
 	strict bool
 	watch  bool
+	tree   treeFlags
 }
 
 // stdioCommand serves one host on stdin and stdout: what dynmcp does without a
@@ -91,6 +92,9 @@ three tools instead of all of theirs: discover_tool, use_tool, load_mcp.`,
 			if err != nil {
 				return err
 			}
+			if flags.tree.dump {
+				return dumpTree(cfg, flags.tree, log)
+			}
 			return serveStdio(cfg, &from, flags, log)
 		},
 	}
@@ -98,6 +102,7 @@ three tools instead of all of theirs: discover_tool, use_tool, load_mcp.`,
 	cmd.Flags().StringSliceVar(&expose, "expose", nil, "with -- command: the `surfaces` the host sees (default discover; direct is every tool as itself)")
 	cmd.Flags().BoolVar(&flags.strict, "strict", false, "exit if a variable is not set, or a server that is not lazy cannot be started")
 	cmd.Flags().BoolVar(&flags.watch, "watch", true, "reload the config when its files change; SIGHUP always does")
+	flags.tree.add(cmd)
 	cmd.Flags().StringVar(&level, "log-level", "info", "what to log on stderr: debug, info, warn or error")
 	completeValues(cmd, map[string][]string{
 		"log-level": {"debug", "info", "warn", "error"},
@@ -179,7 +184,7 @@ func serveUntilEnd(cfg *schema.Config, from *configFlags, flags stdioFlags, log 
 	// us instead, and leave behind what the servers started.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
-	agg, err := newAggregator(cfg, aggregator.Options{Strict: flags.strict, Logger: log})
+	agg, err := newAggregator(cfg, aggregator.Options{Strict: flags.strict, IgnoreBrokenTools: flags.tree.ignoreBroken, Logger: log})
 	if err != nil {
 		return err
 	}

@@ -108,3 +108,79 @@ func TestMissingVariableSwitchesOffItsSource(t *testing.T) {
 	contains(t, host.Tool("meta_tree", `{"path": "/repo/read"}`).Text(), "/repo/read/get_file")
 	contains(t, host.Tool("meta_call", `{"path": "/repo/write/anything"}`).Text(), "Unknown path: /repo/write/anything", "(off: DYNMCP_TEST_UNSET is not set)")
 }
+
+// dumpOf runs dynmcp --dump-tree, and returns what it prints and its exit status.
+func dumpOf(t *testing.T, config string, more ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	host := mcptest.StartDynmcp(t, append([]string{"-e", forgeEnv(t), "-c", mcptest.Config(t, config), "--dump-tree"}, more...)...)
+	code = host.Wait()
+	return strings.Join(host.Lines(), "\n"), host.Stderr(), code
+}
+
+func TestDumpTreePrintsTheResolvedTree(t *testing.T) {
+	t.Parallel()
+	out, stderr, code := dumpOf(t, broker(t, mcptest.NewLedger(t), ""))
+	want := `node /
+node /repo: Repositories
+node /repo/read: Read the repository
+tool /repo/read/get_file: Read one file
+tool /repo/read/get_issue`
+	if out != want || code != 0 {
+		t.Errorf("exit status %d, got\n%s\nstderr %s", code, out, stderr)
+	}
+}
+
+// A broken tool is an error that names it, unless it is to be skipped.
+func TestBrokenToolOfASource(t *testing.T) {
+	t.Parallel()
+	broken := strings.Replace(broker(t, mcptest.NewLedger(t), ""), ` -tool '{\"name\":\"get_issue\",\"inputSchema\":{\"type\":\"object\"}}'`, ` -tool '{\"name\":\"get_issue\",\"inputSchema\":5}'`, 1)
+	what := `tool "get_issue" is broken: "inputSchema" is a number, want an object`
+	out, stderr, code := dumpOf(t, broken)
+	contains(t, stderr, what, "--ignore-broken-tool skips such tools")
+	lacks(t, out, "tool /repo/read")
+	if code != 1 {
+		t.Errorf("got exit status %d", code)
+	}
+	out, stderr, code = dumpOf(t, broken, "--ignore-broken-tool")
+	contains(t, stderr, "malformed and left out: tool \\\"get_issue\\\"")
+	if want := "tool /repo/read/get_file: Read one file"; code != 0 || !strings.HasSuffix(out, want) {
+		t.Errorf("exit status %d, got\n%s\nstderr %s", code, out, stderr)
+	}
+
+	host := mcptest.StartDynmcp(t, "-e", forgeEnv(t), "-c", mcptest.Config(t, broken))
+	host.Initialize(handshake, nil)
+	m := host.Tool("meta_tree", `{"path": "/repo/read"}`)
+	contains(t, m.Text(), what, "--ignore-broken-tool")
+	if !m.IsError() {
+		t.Errorf("got %s", m.Raw)
+	}
+	host = mcptest.StartDynmcp(t, "-e", forgeEnv(t), "-c", mcptest.Config(t, broken), "--ignore-broken-tool")
+	host.Initialize(handshake, nil)
+	contains(t, host.Tool("meta_tree", `{"path": "/repo/read"}`).Text(), "/repo/read/get_file")
+}
+
+// Two things with one path are an error that names both; an alias for a tool that there
+// is not is a warning.
+func TestProblemsOfATree(t *testing.T) {
+	t.Parallel()
+	aliases := func(aliases string) string {
+		return strings.Replace(broker(t, mcptest.NewLedger(t), ""), `{"get_file_contents": "get_file"}`, aliases, 1)
+	}
+	_, stderr, code := dumpOf(t, aliases(`{"get_file_contents": "get_issue"}`))
+	contains(t, stderr, `tool "get_file_contents" has the alias "get_issue", which is another tool's name`)
+	if code != 1 {
+		t.Errorf("got exit status %d, stderr %s", code, stderr)
+	}
+	_, stderr, code = dumpOf(t, aliases(`{"get_lost": "found"}`))
+	contains(t, stderr, `alias \"found\" is for tool \"get_lost\", which does not exist`)
+	if code != 0 {
+		t.Errorf("got exit status %d, stderr %s", code, stderr)
+	}
+	config := fmt.Sprintf(`{"mcp": {"forge": {"command": %s, "args": ["-bare", "-tools", "2"]}}, "expose": ["tree"],
+		"tree": [{"path": "/x", "type": "node", "source": {"mcp": "forge", "path_aliases": {"tool_001": "tool_002"}}}]}`, quote(mcptest.Fake(t)))
+	_, stderr, code = dumpOf(t, config)
+	contains(t, stderr, `tree: /x/tool_002 is the path of tool "tool_001" of forge and tool "tool_002" of forge`)
+	if code != 1 {
+		t.Errorf("got exit status %d, stderr %s", code, stderr)
+	}
+}

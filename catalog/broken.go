@@ -1,0 +1,63 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Check says what is wrong with a listing for the declared server of this name: tools
+// that cannot be offered because of their definitions, but for those that its filter
+// hides, and aliases that are another tool's name.
+func (c *Catalog) Check(name string, l *Listing) (broken, clashes []string) {
+	c.mu.Lock()
+	i := slices.IndexFunc(c.servers, func(s Server) bool { return s.Name == name })
+	if i < 0 {
+		c.mu.Unlock()
+		return nil, nil
+	}
+	s := c.servers[i]
+	c.mu.Unlock()
+	x := newIndex(l)
+	listed := map[string]bool{}
+	for _, e := range x.tools {
+		listed[e.name] = true
+	}
+	for _, tool := range sortedKeys(s.Aliases) {
+		if alias := s.Aliases[tool]; alias != tool && listed[tool] && listed[alias] {
+			clashes = append(clashes, fmt.Sprintf("tool %s has the alias %s, which is another tool's name; give one of them another in path_aliases", shown(tool), shown(alias)))
+		}
+	}
+	return x.broken(newFilter(s.Filter)), clashes
+}
+
+// Broken names the tools below the tree's nodes that are left out because of their
+// definitions, each with what is wrong.
+func (t *Tree) Broken(v *View) []string {
+	var all []string
+	t.walk(t.rootOf(v), func(n *Node) {
+		if n.Mount == nil || n.Mount.Note != "" {
+			return
+		}
+		if p := v.server[n.Mount.Server]; p != nil && p.index != nil {
+			for _, what := range p.index.broken(newFilter(p.server.Filter), n.Mount.pass) {
+				all = append(all, fmt.Sprintf("tree: %s: %s", n.Path, what))
+			}
+		}
+	})
+	return all
+}
+
+func (x *index) broken(filters ...filter) []string {
+	var all []string
+tools:
+	for _, name := range sortedKeys(x.hidden) {
+		h := x.hidden[name]
+		for _, f := range filters {
+			if !f.passes(name, h.entry.access()) {
+				continue tools
+			}
+		}
+		all = append(all, fmt.Sprintf("tool %s is broken: %s", shown(name), h.why))
+	}
+	return all
+}

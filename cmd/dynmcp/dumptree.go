@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"dynmcp/aggregator"
+	"dynmcp/schema"
+)
+
+// treeFlags are about the tree of the config, or the one that its servers make.
+type treeFlags struct {
+	ignoreBroken bool
+	dump         bool
+}
+
+func (f *treeFlags) add(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.ignoreBroken, "ignore-broken-tool", false, "skip tools of the tree whose definitions are broken, with a warning; otherwise it is an error of their source")
+	cmd.Flags().BoolVar(&f.dump, "dump-tree", false, "start all servers of the tree, print it and exit")
+}
+
+// dumpTree prints the resolved tree. What is wrong with it comes on stderr, and is an
+// error: servers that do not start, paths that two things have, and broken tools where
+// they are not to be ignored.
+func dumpTree(cfg *schema.Config, flags treeFlags, log *slog.Logger) error {
+	ctx, stop := signal.NotifyContext(context.Background(), endSignals(os.Interrupt)...)
+	defer stop()
+	for _, warning := range cfg.Warnings {
+		log.Warn(warning)
+	}
+	h, err := startSelfWith(ctx, cfg, aggregator.Options{Logger: log, IgnoreBrokenTools: flags.ignoreBroken})
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	tree := aggregator.NewTree(cfg)
+	var wrong []string
+	for name, err := range h.load(ctx, func(string) {}, tree.Servers(h.agg.View())...) {
+		wrong = append(wrong, fmt.Sprintf("%s: %v", name, err))
+	}
+	if ctx.Err() != nil {
+		return errInterrupted
+	}
+	view := h.agg.View()
+	conflicts, warnings := tree.Problems(view)
+	if !slices.Contains(cfg.Expose, schema.ExposeTree) { // otherwise the aggregator has logged them
+		for _, warning := range warnings {
+			log.Warn(warning)
+		}
+	}
+	slices.Sort(wrong)
+	wrong = append(wrong, conflicts...)
+	if !flags.ignoreBroken {
+		wrong = append(wrong, tree.Broken(view)...)
+	}
+	if _, err := os.Stdout.WriteString(tree.Dump(view)); err != nil {
+		return err
+	}
+	if wrong != nil {
+		return errors.New("the tree is not whole:\n" + strings.Join(wrong, "\n"))
+	}
+	return nil
+}
