@@ -128,6 +128,7 @@ func catalogServers(cfg *schema.Config) []catalog.Server {
 			Description:    s.Description,
 			Lazy:           s.Lazy(),
 			Bare:           cfg.SingleWrap,
+			Split:          cfg.UseTool == schema.UseToolSplit,
 			Filter:         s.ToolFilter,
 			MaxOutputChars: lower(s.MaxOutputChars, cfg.Catalog.MaxResultChars),
 			Aliases:        s.PathAliases,

@@ -23,13 +23,13 @@ func discoverSurface(a *Aggregator, cfg *schema.Config) []tool {
 		{name: "discover_tool", call: a.discoverTool, definitions: func(v *catalog.View) []json.RawMessage {
 			return []json.RawMessage{define("discover_tool", v.Describe(maxChars(cfg)), withRest(discoverInput, cfg), `{"readOnlyHint":true,"openWorldHint":false}`, alwaysLoad)}
 		}},
-		{name: "use_tool", call: a.useTool, definitions: fixed(define("use_tool", useDescription, useInput, "", alwaysLoad))},
 	}
+	tools = append(tools, a.doors(cfg)...)
 	if hasLoadTool(cfg) {
 		tools = append(tools, tool{name: "load_mcp", call: a.loadMCP, definitions: fixed(
 			define("load_mcp", loadDescription, loadInput, `{"readOnlyHint":false,"destructiveHint":false,"idempotentHint":true}`, alwaysLoad))})
 	}
-	return tools
+	return append(tools, a.pinned(cfg)...)
 }
 
 // hasLoadTool reports whether there is anything for load_mcp to load.
@@ -154,15 +154,15 @@ func meant(view *catalog.View, name string) *catalog.Tool {
 }
 
 // useTool calls an upstream's tool, after its server was loaded if need be. It
-// calls none by another name than its own: hosts, and people's rules in them,
-// decide by that name.
-func (a *Aggregator) useTool(s *session, r *host.Request, p callParams) {
+// calls none by another name than its own, and through a door for less than the tool
+// may do: hosts, and people's rules in them, decide by these names.
+func (a *Aggregator) useTool(s *session, r *host.Request, p callParams, door door) {
 	name, input, err := innerArguments(p.arguments.In(p.all), r.Outline, useNames)
 	if err != nil {
-		refuseArguments(r, "use_tool", err)
+		refuseArguments(r, door.name, err)
 		return
 	}
-	a.callNamed(s, r, innerCall{p, input}, byName(name), a.use, func(view *catalog.View) string { return a.unknownTool(view, name) })
+	a.callNamed(s, r, innerCall{p, input}, byName(name), door.use(a), func(view *catalog.View) string { return a.unknownTool(view, name) })
 }
 
 // byName finds a tool by its exposed name, and no other.

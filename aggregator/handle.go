@@ -124,7 +124,7 @@ func (a *Aggregator) notShown(s *session, name string) *wire.Error {
 		t, _ = view.OfLeaf(name)
 	}
 	if t != nil && a.exposesTo(s, schema.ExposeDiscover) {
-		return invalid("Unknown tool: %s. Call it through use_tool: {\"tool_name\": %s, \"tool_input\": {…}}", name, wire.Quote(t.Name))
+		return invalid("Unknown tool: %s. Call it through %s: {\"tool_name\": %s, \"tool_input\": {…}}", name, t.Door, wire.Quote(t.Name))
 	}
 	if t != nil && a.exposesTo(s, schema.ExposeBrowser) {
 		return invalid("Unknown tool: %s. Call it through mcp_call: {\"method\": \"tools/call\", \"params\": {\"name\": %s, \"arguments\": {…}}}", name, wire.Quote(t.Name))

@@ -246,32 +246,32 @@ func (a *Aggregator) listOne(ctx context.Context, conn *upstream.Conn, which lis
 // and has hosts notified.
 func (a *Aggregator) installed(before *catalog.View) {
 	known := map[string]bool{}
-	for _, w := range slices.Concat(before.Collisions(), before.Warnings()) {
+	conflicts, warnings := a.problems(before)
+	for _, w := range slices.Concat(conflicts, warnings) {
 		known[w] = true
 	}
-	now := a.catalog.View()
-	if a.exposes(schema.ExposeTree) {
-		tree := NewTree(a.config())
-		conflicts, warnings := tree.Problems(before)
-		for _, w := range slices.Concat(conflicts, warnings) {
-			known[w] = true
-		}
-		conflicts, warnings = tree.Problems(now)
-		for _, w := range conflicts {
-			if !known[w] {
-				a.log.Error(w)
-			}
-		}
-		for _, w := range warnings {
-			if !known[w] {
-				a.log.Warn(w)
-			}
+	conflicts, warnings = a.problems(a.catalog.View())
+	for _, w := range conflicts {
+		if !known[w] {
+			a.log.Error(w)
 		}
 	}
-	for _, w := range slices.Concat(now.Collisions(), now.Warnings()) {
+	for _, w := range warnings {
 		if !known[w] {
 			a.log.Warn(w)
 		}
 	}
 	a.sessions.markDirty()
+}
+
+// problems says what is wrong with a view: paths of the tree that nothing can be called
+// by, and what is left out or without effect.
+func (a *Aggregator) problems(view *catalog.View) (conflicts, warnings []string) {
+	warnings = slices.Concat(view.Collisions(), view.Warnings(), pinWarnings(a.config(), view))
+	if a.exposes(schema.ExposeTree) {
+		var ofTree []string
+		conflicts, ofTree = NewTree(a.config()).Problems(view)
+		warnings = append(warnings, ofTree...)
+	}
+	return conflicts, warnings
 }

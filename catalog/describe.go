@@ -33,9 +33,9 @@ const (
 // shorter; in the end servers are counted.
 func (v *View) Describe(maxChars int) string {
 	if v.bare() != nil {
-		return v.fit(preambleBare, maxChars)
+		return v.fit(v.doors(preambleBare), maxChars)
 	}
-	return v.fit(preambleText, maxChars)
+	return v.fit(v.doors(preambleText), maxChars)
 }
 
 // bare returns the one server of single-wrap mode, else nil.
@@ -204,7 +204,7 @@ func (d *draft) notes() []string {
 	}
 	starting, down := d.unlisted()
 	if len(starting) > 0 {
-		notes = append(append(notes, startingNote), starting...)
+		notes = append(append(notes, d.v.doors(startingNote)), starting...)
 	}
 	if len(down) > 0 {
 		notes = append(append(notes, downNote), down...)

@@ -79,6 +79,9 @@ func (t *Tool) definition(description, input, output string) string {
 	if description != "" {
 		fmt.Fprintf(&b, "Description: %s\n", description)
 	}
+	if t.Door != useTool && t.Door != "" {
+		fmt.Fprintf(&b, "Called through: %s\n", t.Door)
+	}
 	if input != "" {
 		fmt.Fprintf(&b, "\nInput Schema:\n%s\n", input)
 	}

@@ -18,6 +18,7 @@ type Tool struct {
 	Upstream string // its name at the upstream
 	Leaf     string // Upstream or its alias: the last part of Name
 	Direct   string // its name on the direct surface: server__tool
+	Door     string // the tool of ours through which discover calls it
 
 	Title       string
 	Summary     string          // one line, free of invisible characters, not escaped
@@ -282,6 +283,10 @@ func (p *part) expose(e *entry, leaf string) *Tool {
 	}
 	if !s.Bare {
 		t.Name = s.Name + "/" + leaf
+	}
+	t.Door = useTool
+	if s.Split {
+		t.Door = Doors[t.Access]
 	}
 	t.Direct, t.terms = directName(s, leaf), nameWords(leaf)
 	t.Summary = firstLine(t.Description, t.Title, e.hintTitle())

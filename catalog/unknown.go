@@ -107,7 +107,7 @@ func (v *View) Unknown(name string) string {
 		t, ok = v.OfLeaf(name)
 	}
 	if ok {
-		fmt.Fprintf(&b, "Call it by its name: use_tool {\"tool_name\": %s, \"tool_input\": {…}} (outcome not_sent: nothing was called).\n", quote(t.Name))
+		fmt.Fprintf(&b, "Call it by its name: %s {\"tool_name\": %s, \"tool_input\": {…}} (outcome not_sent: nothing was called).\n", t.Door, quote(t.Name))
 	}
 	server := v.ServerOf(name)
 	if server != "" {
@@ -159,7 +159,7 @@ func (v *View) whyMissing(server string) string {
 	if p.info.Down != "" {
 		return fmt.Sprintf("Server %s could not be started: %s.%s\n", server, cut(p.info.Down, lineWidth), p.note())
 	}
-	return fmt.Sprintf("Server %s is still starting: use_tool works on its tools, discover_tool {\"server\": %s} lists them.%s\n", server, quote(server), p.note())
+	return fmt.Sprintf(p.doors("Server %s is still starting: use_tool works on its tools, discover_tool {\"server\": %s} lists them.%s\n"), server, quote(server), p.note())
 }
 
 // available names tools, those of the server in question before all others.

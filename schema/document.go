@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -22,6 +23,8 @@ func newConfig(doc *Document) *Config {
 		Env:         doc.Env,
 		Defaults:    doc.Defaults,
 		Expose:      doc.Expose,
+		UseTool:     doc.UseTool,
+		Pin:         doc.Pin,
 		Tree:        doc.Tree,
 		Catalog:     doc.Catalog,
 		Gateway:     doc.Gateway,
@@ -52,6 +55,7 @@ func (r *reading) decodeDocument(root *node) *Document {
 	}
 	r.object("", root, v, documentFields)
 	r.checkExpose(root, &doc)
+	r.checkPins(root, &doc)
 	r.checkGateway(root.get("gateway"))
 	if !root.has("startup_wait") && slices.Contains(doc.Expose, ExposeDirect) {
 		doc.StartupWait = directWait
@@ -108,6 +112,27 @@ func (r *reading) checkExpose(root *node, doc *Document) {
 	for i, surface := range doc.Expose {
 		if first := slices.Index(doc.Expose, surface); first < i && surface != "" {
 			r.fail(n.items[i].at, at("expose", i), fmt.Sprintf("%q is listed twice", surface), "remove one of them")
+		}
+	}
+}
+
+// checkPins checks the keys that only discover acts on.
+func (r *reading) checkPins(root *node, doc *Document) {
+	for _, key := range []string{"use_tool", "pin"} {
+		if root.has(key) && r.nearest && !r.layered && !slices.Contains(doc.Expose, ExposeDiscover) {
+			r.warn(root.get(key).at, key, "only discover acts on this key", `add "discover" to expose`)
+		}
+	}
+	for i, item := range root.itemsOf("pin") {
+		if !isKnownText(item) {
+			continue
+		}
+		server, tool, found := strings.Cut(item.scalar, "/")
+		switch {
+		case !found || server == "" || tool == "":
+			r.fail(item.at, at("pin", i), "this is not the name of a tool", "write it like files/read_file")
+		case !root.has("tree"): // whose servers get their names later
+			r.checkMountedServer(at("pin", i), item, server)
 		}
 	}
 }

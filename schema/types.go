@@ -42,6 +42,12 @@ const (
 	LoadLazy  = "lazy"
 )
 
+// Values of Config.UseTool.
+const (
+	UseToolOne   = "one"
+	UseToolSplit = "split"
+)
+
 // Values of ToolOverride.RenderMode.
 const (
 	RenderJSON = "json"
@@ -73,6 +79,10 @@ type Config struct {
 	Defaults Server
 	// Expose names the surfaces that are on, at least one.
 	Expose []string
+	// UseTool says how discover calls tools: UseToolOne or UseToolSplit.
+	UseTool string
+	// Pin are the tools, by exposed name, that discover shows as themselves.
+	Pin []string
 	// Tree is the root of the configured tree, nil if there is none.
 	Tree *Node
 	// Catalog holds the settings of the catalogue.
@@ -126,6 +136,10 @@ type Document struct {
 	Servers []Server `json:"servers" example:"{files: {command: [mcp-files, /tmp]}}"`
 	// The surfaces that the host sees. When the file has only a tree, the default is that tree.
 	Expose []string `json:"expose" enum:"discover,tree,browser,proxy,direct" default:"[discover]" example:"[discover, direct]"`
+	// How tools are called behind discover: one is use_tool for all; split is use_tool_readonly, use_tool_write and use_tool_destructive, by what tools say of themselves in their annotations, so that a host's rules can tell them apart.
+	UseTool string `json:"use_tool" enum:"one,split" default:"one" example:"split"`
+	// Tools that are shown as themselves beside discover_tool, by their names there.
+	Pin []string `json:"pin" default:"[]" example:"[files/read_file]"`
 	// The tree that the tree surface shows: a list of nodes, or one node with the path /.
 	Tree *Node `json:"tree" example:"[{path: /files, type: node, source: {mcp: files}}]"`
 	// How the catalogue of tools is shown and kept.
