@@ -92,8 +92,8 @@ func (a *Aggregator) callTool(s *session, r *host.Request) {
 	}
 	a.retryWhenListed(s, r, func() bool { return a.callFound(s, r, name, p.task) }, func() {
 		// If the tools of a wrapped server are shown as themselves, an unknown one
-		// is that server's business.
-		if u := a.singleOf(s); u != nil && a.exposesTo(s, schema.ExposeDirect) {
+		// is that server's business, unless a filter decides which there are.
+		if u := a.singleOf(s); u != nil && a.exposesTo(s, schema.ExposeDirect) && len(u.Server.ToolFilter) == 0 {
 			a.dispatch(s, r, route{upstream: u, params: r.Params, task: p.task})
 			return
 		}

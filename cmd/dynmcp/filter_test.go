@@ -1,0 +1,53 @@
+package main_test
+
+import (
+	"fmt"
+	"testing"
+
+	"dynmcp/internal/mcptest"
+)
+
+// A tool that a filter hides is unknown behind every door, and reaches no server.
+func TestNoDoorLeadsToAHiddenTool(t *testing.T) {
+	t.Parallel()
+	e := fake(t, "git").with("tool_filter", []string{"!echo", "!secret*"})
+	web := serveHTTP(t, mcptest.Config(t, document([]entry{e}, `"expose": ["discover", "direct", "tree", "browser", "proxy"]`)))
+	call := func(path, name, arguments string) mcptest.Message {
+		return web.begin(path).call(path, 1, "tools/call", string(mcptest.ToolParams(name, arguments)))
+	}
+	for _, c := range []struct{ path, tool, arguments string }{
+		{"/mcp/git", "echo", `{}`},
+		{"/mcp", "git__echo", `{}`},
+		{"/mcp", "echo", `{}`},
+		{"/mcp", "use_tool", `{"tool_name": "git/echo"}`},
+		{"/mcp", "discover_tool", `{"tool_name": "git/echo"}`},
+		{"/mcp", "meta_call", `{"path": "/git/echo"}`},
+		{"/mcp", "meta_desc", `{"path": "/git/echo"}`},
+		{"/mcp", "mcp_call", `{"method": "tools/call", "params": {"name": "git/echo", "arguments": {}}}`},
+		{"/mcp", "mcp_call", `{"method": "tools/call", "params": {"name": "git__echo", "arguments": {}}}`},
+		{"/mcp", "mcp_call", `{"method": "tools/call", "params": {"name": "mcp_call", "arguments": {"method": "tools/call", "params": {"name": "git/echo"}}}}`},
+		{"/mcp", "proxy", `{"action": "call", "type": "tool", "path": "git/echo"}`},
+		{"/mcp", "proxy", `{"action": "info", "type": "tool", "path": "git/echo"}`},
+		{"/mcp", "proxy", `{"action": "batch", "operations": [{"action": "call", "type": "tool", "path": "git/echo"}]}`},
+	} {
+		name := fmt.Sprint(c.path, " ", c.tool, " ", c.arguments)
+		if m := call(c.path, c.tool, c.arguments); !m.IsError() && m.Error == nil && c.arguments[:18] != `{"action": "batch"` {
+			t.Errorf("%s: got %s", name, m.Raw)
+		}
+	}
+	for _, c := range []struct{ path, tool, arguments string }{
+		{"/mcp", "discover_tool", `{"server": "git"}`},
+		{"/mcp", "discover_tool", `{"query": "Return the arguments as text"}`},
+		{"/mcp", "meta_tree", `{"path": "/git"}`},
+		{"/mcp", "mcp_discover", `{"jsonpath": "$.tools[*].name"}`},
+		{"/mcp", "proxy", `{"action": "list", "type": "tool"}`},
+	} {
+		lacks(t, call(c.path, c.tool, c.arguments).Raw, "git/echo", "git__echo")
+	}
+	for path, name := range map[string]string{"/mcp/git": `"echo"`, "/mcp": "git__echo"} {
+		lacks(t, web.begin(path).call(path, 1, "tools/list", `{}`).Raw, name)
+	}
+	if n := e.Count("call"); n > 0 {
+		t.Errorf("%d calls reached the server: %q", n, e.Events())
+	}
+}
