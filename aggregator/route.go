@@ -160,7 +160,7 @@ func (a *Aggregator) retryWhenListed(s *session, r *host.Request, try func() boo
 		}
 		switch {
 		case err != nil && !errors.Is(err, context.Canceled):
-			a.fail(r, err, false)
+			a.failOrLogIn(s, r, nil, err, false, func() { a.retryWhenListed(s, r, try, orElse) })
 		case ctx.Err() != nil:
 			r.Reply(nil, transports.ShuttingDown(transports.NotSent))
 		default:
