@@ -160,8 +160,7 @@ func (s *Session) pause() {
 
 // refresh exchanges the refresh token (RFC 6749, 6) and keeps what came back. The
 // caller holds the lock. An errRelogin means that the token is worth nothing, and
-// was forgotten; what is kept under the lock is what was sent, so nobody else's
-// can have been meant.
+// was forgotten, if it is still the one that is kept.
 func (s *Session) refresh(ctx context.Context, l *Login) error {
 	client, err := s.client()
 	if err != nil {
@@ -187,6 +186,13 @@ func (s *Session) refresh(ctx context.Context, l *Login) error {
 			s.pause() // the client may be mended in the config, so the token is kept
 			return fmt.Errorf("%w: its authorization server says %s", errRelogin, answer.ErrorCode)
 		case answer.ErrorCode == "invalid_grant":
+			// Where locks do not hold, as on some network file systems, another process may
+			// have got a token for the one that we sent.
+			if now, err := s.Store.Load(s.key); err == nil && now != nil && now.RefreshToken != l.RefreshToken {
+				*l = *now
+				s.Hide(s.slot(), l.Secrets.all()...)
+				return nil
+			}
 			l.AccessToken, l.RefreshToken, l.Expires = "", "", time.Time{}
 			s.mu.Lock()
 			s.login = l

@@ -167,6 +167,45 @@ func TestLoginThatIsOver(t *testing.T) {
 	wantStatus(t, client, server, "{}", http.StatusOK)
 }
 
+// Where the lock does not hold, a process whose refresh token was spent by another one
+// goes on with what that got, and does not forget it.
+func TestRefreshTokenThatAnotherProcessSpent(t *testing.T) {
+	t.Parallel()
+	var store *Store
+	var server schema.Server
+	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Wrap: func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path == "/mcp" && r.Header.Get("Authorization") == "Bearer token-of-another" {
+			fmt.Fprint(w, "{}")
+			return true
+		}
+		if r.URL.Path != "/token" || r.ParseForm() != nil || r.Form.Get("grant_type") != "refresh_token" {
+			return false
+		}
+		theirs, err := store.Load(KeyOf(server))
+		if err != nil {
+			t.Error(err)
+			return false
+		}
+		theirs.AccessToken, theirs.RefreshToken = "token-of-another", "refresh-of-another"
+		theirs.Issued, theirs.Expires = time.Now(), time.Now().Add(time.Hour)
+		if err := store.Save(KeyOf(server), theirs); err != nil {
+			t.Error(err)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprint(w, `{"error":"invalid_grant"}`)
+		return true
+	}})
+	server = serverOf(as, nil)
+	store = loggedIn(t, server)
+	age(t, store, server, -time.Second)
+	client, _ := clientFor(t, store, server)
+	wantStatus(t, client, server, "{}", http.StatusOK)
+	if l, err := store.Load(KeyOf(server)); err != nil || l.RefreshToken != "refresh-of-another" {
+		t.Errorf("kept: %+v, %v", l, err)
+	}
+}
+
 // An expired token that cannot be refreshed now is no reason to log in again, and
 // the refresh token is kept.
 func TestRefreshThatFails(t *testing.T) {
