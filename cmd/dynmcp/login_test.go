@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"maps"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -56,7 +59,13 @@ var loginPage = regexp.MustCompile(`(?m)^  (http\S+)$`)
 // was printed.
 func login(t *testing.T, env []string, args ...string) (printed string, err error) {
 	t.Helper()
-	cmd := exec.Command(mcptest.Dynmcp(t), append([]string{"login", "--no-browser"}, args...)...)
+	return runLogin(t, env, append([]string{"--no-browser"}, args...)...)
+}
+
+// runLogin is login with these arguments and no others.
+func runLogin(t *testing.T, env []string, args ...string) (printed string, err error) {
+	t.Helper()
+	cmd := exec.Command(mcptest.Dynmcp(t), append([]string{"login"}, args...)...)
 	cmd.Env = env
 	out := &output{more: make(chan struct{}, 1)}
 	cmd.Stdout, cmd.Stderr = out, out
@@ -136,6 +145,36 @@ func verb(t *testing.T, env []string, args ...string) (string, error) {
 	cmd.Env = env
 	out, err := cmd.CombinedOutput()
 	return string(out), err
+}
+
+// The browser is opened by the system's program for that, with the address for its one
+// argument and no shell in between.
+func TestLoginOpensTheBrowser(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("the program there is no file that can be put in its place")
+	}
+	e, _ := protected(t, mcptest.AuthOptions{Issuer: "/$(touch evil);a'b"})
+	bin, opened := t.TempDir(), filepath.Join(t.TempDir(), "opened")
+	for _, opener := range []string{"xdg-open", "open"} {
+		script := "#!/bin/sh\nprintf '%s\\n' \"$#\" \"$@\" >'" + opened + ".part'\nmv '" + opened + ".part' '" + opened + "'\n"
+		if err := os.WriteFile(filepath.Join(bin, opener), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := append(mcptest.Environ(t), "DISPLAY=:0", "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	printed, err := runLogin(t, env, "web", "-c", mcptest.Config(t, document([]entry{e})))
+	if err != nil {
+		t.Fatalf("login: %v\n%s", err, printed)
+	}
+	page := loginPage.FindStringSubmatch(printed)[1]
+	contains(t, printed, "Log in to web in the browser. If it does not open, go to:")
+	lacks(t, page, "$", ";", "(", "'")
+	mcptest.Eventually(t, "the browser was opened", func() bool { _, err := os.Stat(opened); return err == nil })
+	got, err := os.ReadFile(opened)
+	if want := "1\n" + page + "\n"; err != nil || string(got) != want {
+		t.Errorf("opened with %q, %v, want %q", got, err, want)
+	}
 }
 
 func TestStepUp(t *testing.T) {

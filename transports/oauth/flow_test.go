@@ -3,6 +3,7 @@ package oauth
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -108,12 +109,13 @@ func TestLoginRefuses(t *testing.T) {
 		auth   *schema.Auth
 		want   string
 	}{
-		"another issuer's code":      {server: mcptest.AuthOptions{Iss: "wrong"}, want: "does not match expected issuer"},
-		"iss that is not there":      {server: mcptest.AuthOptions{Iss: "missing"}, want: "iss parameter"},
-		"a server without PKCE":      {server: mcptest.AuthOptions{PKCE: []string{}}, want: "PKCE"},
-		"a server with plain PKCE":   {server: mcptest.AuthOptions{PKCE: []string{"plain"}}, want: "does not offer PKCE with S256"},
-		"no way to have a client":    {server: mcptest.AuthOptions{NoRegistration: true}, want: "client registration"},
-		"a secret that is not right": {server: mcptest.AuthOptions{Client: "known", Key: "right"}, auth: &schema.Auth{ClientID: "known", ClientSecret: "wr0ng-secret"}, want: "invalid_client"},
+		"another issuer's code":       {server: mcptest.AuthOptions{Iss: "wrong"}, want: "does not match expected issuer"},
+		"an issuer with a slash more": {server: mcptest.AuthOptions{Iss: "slash"}, want: "does not match expected issuer"},
+		"iss that is not there":       {server: mcptest.AuthOptions{Iss: "missing"}, want: "iss parameter"},
+		"a server without PKCE":       {server: mcptest.AuthOptions{PKCE: []string{}}, want: "PKCE"},
+		"a server with plain PKCE":    {server: mcptest.AuthOptions{PKCE: []string{"plain"}}, want: "does not offer PKCE with S256"},
+		"no way to have a client":     {server: mcptest.AuthOptions{NoRegistration: true}, want: "client registration"},
+		"a secret that is not right":  {server: mcptest.AuthOptions{Client: "known", Key: "right"}, auth: &schema.Auth{ClientID: "known", ClientSecret: "wr0ng-secret"}, want: "invalid_client"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -126,6 +128,60 @@ func TestLoginRefuses(t *testing.T) {
 			}
 			if l, _ := store.Load(KeyOf(server)); l != nil {
 				t.Error("something was kept")
+			}
+		})
+	}
+}
+
+// A login page that is none, in the metadata of an authorization server, is shown to
+// nobody.
+func TestPagesOfEvilServersAreNotShown(t *testing.T) {
+	t.Parallel()
+	for _, page := range []string{
+		"javascript:alert(1)", "file:///etc/passwd", "a:$(calc)?x", "--upload-pack=x", `http://x" & calc`, `\\host\share`, "http://169.254.169.254/", "https://user@127.0.0.1/", "http://x/$(touch x)",
+	} {
+		t.Run(page, func(t *testing.T) {
+			t.Parallel()
+			as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Wrap: func(w http.ResponseWriter, r *http.Request) bool {
+				if r.URL.Path != "/.well-known/oauth-authorization-server" {
+					return false
+				}
+				base := "http://" + r.Host
+				w.Header().Set("Content-Type", "application/json")
+				_ = json.NewEncoder(w).Encode(map[string]any{
+					"issuer": base, "authorization_endpoint": page, "token_endpoint": base + "/token", "registration_endpoint": base + "/register",
+					"response_types_supported": []string{"code"}, "code_challenge_methods_supported": []string{"S256"},
+				})
+				return true
+			}})
+			flow := flowFor(t, NewStore(t.TempDir()+"/logins"), serverOf(as, nil))
+			flow.Show = func(address string) { t.Errorf("shown: %s", address) }
+			if _, err := flow.Run(deadline(t)); err == nil {
+				t.Error("no error")
+			}
+		})
+	}
+}
+
+// An endpoint that never answers fails the login, and holds nothing for ever.
+func TestEndpointsThatNeverAnswer(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"/.well-known/oauth-authorization-server", "/register", "/token"} {
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Wrap: func(w http.ResponseWriter, r *http.Request) bool {
+				if r.URL.Path != path {
+					return false
+				}
+				_, _ = io.Copy(io.Discard, r.Body)
+				<-r.Context().Done()
+				return true
+			}})
+			store := NewStore(t.TempDir() + "/logins")
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+			defer cancel()
+			if _, err := flowFor(t, store, serverOf(as, nil)).Run(ctx); err == nil || ctx.Err() != nil {
+				t.Errorf("got %v", err)
 			}
 		})
 	}

@@ -33,6 +33,8 @@ func (e *RefusedError) Error() string { return fmt.Sprintf("refused %s: %s", e.A
 type guard struct {
 	local   bool           // the server runs on this machine
 	private []netip.Prefix // networks that may be asked although they are not public
+
+	resolver *net.Resolver // nil is the system's; tests have their own
 }
 
 // newGuard returns the guard for a server. allowed are networks (10.1.0.0/16) that
@@ -124,7 +126,7 @@ func (g *guard) permits(ip netip.Addr) bool {
 // name was looked up, so that no second answer can differ. The proxy of the
 // environment is the user's choice and not checked; it looks up names itself.
 func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	dialer := net.Dialer{Timeout: requestTime}
+	dialer := net.Dialer{Timeout: requestTime, Resolver: g.resolver}
 	if !isProxy(address) {
 		dialer.Control = func(_, address string, _ syscall.RawConn) error {
 			ip, err := netip.ParseAddrPort(address)

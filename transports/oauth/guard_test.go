@@ -51,7 +51,7 @@ func TestAddressesThatAreNotAsked(t *testing.T) {
 		"https://0.1.2.3/", "https://100.64.0.1/", "https://100.127.255.255/", "https://192.0.0.8/", "https://192.0.2.1/", "https://198.18.0.1/", "https://198.51.100.1/", "https://203.0.113.1/", "https://224.0.0.1/", "https://239.1.1.1/",
 		"https://240.0.0.1/", "https://255.255.255.255/", "https://[ff02::1]/", "https://[100::1]/", "https://[2001:db8::1]/", "https://[fec0::1]/", "https://[3fff::1]/", "https://[5f00::1]/",
 		// Addresses that say one thing and mean another.
-		"https://mcp.example.com@127.0.0.1" + port, "https://good:word@8.8.8.8/", "https://:443/", "https:///x",
+		"https://127.0.0.1.nip.io" + port, "https://mcp.example.com@127.0.0.1" + port, "https://good:word@8.8.8.8/", "https://:443/", "https:///x",
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
@@ -89,6 +89,62 @@ func TestNamesAreCheckedByWhatIsDialled(t *testing.T) {
 	if !errors.As(err, &refused) || !strings.Contains(refused.Reason, "allow_private") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// A name is refused by what it means when it is dialled, whatever it meant before (DNS
+// rebinding), and so is a redirect to this machine.
+func TestNamesThatTurnOutPrivate(t *testing.T) {
+	t.Parallel()
+	var connections atomic.Int32
+	victim := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	victim.Config.ConnState = func(net.Conn, http.ConnState) { connections.Add(1) }
+	victim.Start()
+	defer victim.Close()
+	_, port, _ := net.SplitHostPort(victim.Listener.Addr().String())
+
+	names := newNames(t)
+	g := remoteGuard(t)
+	g.resolver = names.resolver()
+	for _, meant := range [][]string{{"127.0.0.1"}, {"203.0.113.7", "127.0.0.1"}, {"10.0.0.1"}, {"::1"}} {
+		names.mean(meant...)
+		conn, err := g.dial(t.Context(), "tcp", net.JoinHostPort("rebound.example.test", port))
+		if err == nil {
+			conn.Close()
+		}
+		var refused *RefusedError
+		if !errors.As(err, &refused) {
+			t.Errorf("%v: got %v", meant, err)
+		}
+	}
+	if names.asked.Load() == 0 {
+		t.Error("nobody looked the name up")
+	}
+
+	client := g.client(nil)
+	client.Transport = redirecting{client.Transport, "https://127.0.0.1:" + port + "/"}
+	resp, err := client.Get("https://mcp.example.com/.well-known/oauth-authorization-server")
+	if err == nil {
+		resp.Body.Close()
+	}
+	if refused := new(RefusedError); !errors.As(err, &refused) {
+		t.Errorf("a redirect to this machine: %v", err)
+	}
+	if n := connections.Load(); n > 0 {
+		t.Errorf("this machine was connected to %d times", n)
+	}
+}
+
+// redirecting is a server of the internet that redirects everything.
+type redirecting struct {
+	next http.RoundTripper
+	to   string
+}
+
+func (t redirecting) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL.Host != "mcp.example.com" {
+		return t.next.RoundTrip(req)
+	}
+	return &http.Response{StatusCode: http.StatusFound, Header: http.Header{"Location": {t.to}}, Body: http.NoBody, Request: req}, nil
 }
 
 func TestAddressesThatMayBeAsked(t *testing.T) {

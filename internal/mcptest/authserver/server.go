@@ -33,7 +33,7 @@ type Options struct {
 	Issuer   string   // the path of the issuer, such as /tenant
 	Metadata string   // path (RFC 8414), oidc (OpenID, inserted), oidc-after (appended), none; "" is path
 	Resource string   // header (named in the challenge), path, root, none (RFC 9728); "" is header
-	Iss      string   // the iss of the callback: "" none, right, wrong, missing (advertised and not sent)
+	Iss      string   // the iss of the callback: "" none, right, slash (one too many), wrong, missing (advertised and not sent)
 	PKCE     []string // the methods in the metadata; nil is S256
 
 	NoRegistration bool
@@ -282,6 +282,8 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	switch s.opts.Iss {
 	case "right":
 		back.Set("iss", s.base+s.opts.Issuer)
+	case "slash":
+		back.Set("iss", s.base+s.opts.Issuer+"/")
 	case "wrong":
 		back.Set("iss", "https://evil.example.test")
 	}
