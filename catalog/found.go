@@ -65,7 +65,7 @@ func (v *View) matches(b *strings.Builder, s Search) bool {
 	case len(found) == 0:
 		fmt.Fprintf(b, "Nothing from %d on.\n", offset)
 	case more > 0:
-		fmt.Fprintf(b, "%d more match: %s goes on.\n", more, s.from(offset+len(found)))
+		fmt.Fprintf(b, "%d more match: discover_tool with this query%s and \"offset\": %d goes on.\n", more, s.within(), offset+len(found))
 	}
 	if offset == 0 {
 		b.WriteString("\nThe first of them, for use_tool:\n" + found[0].Tool.inShort() + "\n")
@@ -80,26 +80,25 @@ func (v *View) noMatch(s Search) string {
 	return fmt.Sprintf("No tool matches %s. discover_tool with no argument lists all.\n", escape(shown(s.Query)))
 }
 
-// from is the call that goes on with a search.
-func (s Search) from(offset int) string {
-	server := ""
-	if s.Server != "" {
-		server = `, "server": ` + quote(s.Server)
+// within says what goes with the query.
+func (s Search) within() string {
+	if s.Server == "" {
+		return ""
 	}
-	query := "…"
-	if len(s.Query) <= nameShown {
-		query = fold(s.Query)
-	}
-	return fmt.Sprintf(`discover_tool {"query": %s%s, "offset": %d}`, escape(quote(query)), server, offset)
+	return `, "server": ` + quote(s.Server)
 }
 
-// lineTokens is what the lines of a search may take on average, by estimate.
-const lineTokens = 40
+// Bounds of the lines of a search.
+const (
+	foundWidth = 100 // UTF-16 units of what a tool does
+	lineTokens = 40  // of all lines on average, by estimate
+	alsoShown  = 3   // tools of the same name
+)
 
 // lines has a line for each result, shortened where the texts are of a kind that
 // takes many tokens.
 func lines(found []Match) (text string) {
-	for _, width := range []int{lineWidth, lineWidth / 2, 0} {
+	for _, width := range []int{foundWidth, foundWidth / 2, 0} {
 		var b strings.Builder
 		for _, m := range found {
 			b.WriteString(m.Tool.line(width) + m.also() + "\n")
@@ -116,8 +115,8 @@ func (m *Match) also() string {
 	if len(m.Also) == 0 {
 		return ""
 	}
-	s := " (also " + escape(joinNames(m.Also, nearestShown))
-	if more := len(m.Also) - nearestShown; more > 0 {
+	s := " (also " + escape(joinNames(m.Also, alsoShown))
+	if more := len(m.Also) - alsoShown; more > 0 {
 		s += fmt.Sprintf(", and %d more", more)
 	}
 	return s + ")"

@@ -35,7 +35,7 @@ func TestToolsOfOneNameAreOneResult(t *testing.T) {
 		t.Errorf("got %+v, and %d more", found, more)
 	}
 	text := v.Found(Search{Query: "create an issue"})
-	want := "- github/create_issue: Create an issue (also gitlab/create_issue, jira/create_issue, linear/create_issue, gitea/create_issue, forgejo/create_issue, and 1 more)\n"
+	want := "- github/create_issue: Create an issue (also gitlab/create_issue, jira/create_issue, linear/create_issue, and 3 more)\n"
 	if !strings.HasPrefix(text, want) {
 		t.Errorf("got %s\nwant it to begin with %s", text, want)
 	}
@@ -61,7 +61,7 @@ func TestFoundGoesOnWhereItStopped(t *testing.T) {
 			}
 		}
 		offset += 10
-		if goesOn := strings.Contains(text, fmt.Sprintf("discover_tool {\"query\": \"thing\", \"offset\": %d} goes on", offset)); goesOn != (pages < 2) {
+		if goesOn := strings.Contains(text, fmt.Sprintf("more match: discover_tool with this query and \"offset\": %d goes on", offset)); goesOn != (pages < 2) {
 			t.Errorf("page %d: %s", pages, text)
 		}
 		if defines := strings.Contains(text, "Input Schema:"); defines != (pages == 0) {
@@ -128,7 +128,7 @@ func TestFoundInAServerThatWasLoaded(t *testing.T) {
 	l.Instructions = "Be kind to it."
 	v := loadedWith([]Server{{Name: "s", Lazy: true}, {Name: "x"}}, map[string]*Listing{"s": l, "x": tools("do_thing_7", "Does thing 7")}).View()
 	text := v.FoundIn("s", "thing 7")
-	for _, want := range []string{"s is loaded, with 300 tools, 1 prompt.\n- s/tool_0007: ", "\nName: s/tool_0007\n", "\n\nInstructions of this server:\nBe kind to it.", `{"query": "thing 7", "server": "s", "offset": 10} goes on`} {
+	for _, want := range []string{"s is loaded, with 300 tools, 1 prompt.\n- s/tool_0007: ", "\nName: s/tool_0007\n", "\n\nInstructions of this server:\nBe kind to it.", `more match: discover_tool with this query, "server": "s" and "offset": 10 goes on.`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it lacks %q: %s", want, text)
 		}

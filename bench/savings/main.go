@@ -11,7 +11,7 @@
 //
 // The servers are started once before anything is measured, so that npx has them.
 // Memory is the proportional share (PSS) of all processes and is known on Linux
-// only. Four characters are counted as a token.
+// only. The tokens are those of `dynmcp tokens`.
 package main
 
 import (
@@ -30,7 +30,6 @@ import (
 	"strconv"
 	"sync"
 	"time"
-	"unicode/utf16"
 
 	"dynmcp/internal/mcptest"
 	"dynmcp/schema"
@@ -94,17 +93,24 @@ func run(config string, rounds int) error {
 		fmt.Printf("| their memory (PSS) | %d MB | %d MB |\n", a.memory>>10, b.memory>>10)
 	}
 	fmt.Printf("| tools the model is shown | %d | %d |\n", a.tools, b.tools)
-	fmt.Printf("| what it reads of them | %d characters, about %d tokens | %d characters, about %d tokens |\n", a.characters, a.characters/4, b.characters, b.characters/4)
+	var read struct{ Direct, Dynmcp int }
+	text, err := exec.Command(dynmcp, "tokens", "--json", "-c", config).Output()
+	if err == nil {
+		err = json.Unmarshal(text, &read)
+	}
+	if err != nil {
+		return fmt.Errorf("dynmcp tokens: %w", err)
+	}
+	fmt.Printf("| what it reads of them, tokens of o200k | %d | %d |\n", read.Direct, read.Dynmcp)
 	return nil
 }
 
 // figures are what one start gave.
 type figures struct {
-	took       time.Duration
-	processes  int
-	memory     int // in KB
-	tools      int
-	characters int // UTF-16 units, as hosts count, of definitions and instructions
+	took      time.Duration
+	processes int
+	memory    int // in KB
+	tools     int
 }
 
 // measure starts servers all at once, as a host does, and lists their tools.
@@ -144,10 +150,6 @@ func measure(servers []schema.Server) (figures, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			f.tools += len(tools)
-			f.characters += units(c.ServerInfo().Instructions)
-			for _, tool := range tools {
-				f.characters += units(string(shown(tool)))
-			}
 		})
 	}
 	wg.Wait()
@@ -166,26 +168,6 @@ func measure(servers []schema.Server) (figures, error) {
 	}
 	return f, nil
 }
-
-// shown returns what a model reads of a tool: its name, its description and the
-// schema of its arguments.
-func shown(tool json.RawMessage) []byte {
-	var t struct {
-		Name        string          `json:"name"`
-		Description string          `json:"description,omitempty"`
-		InputSchema json.RawMessage `json:"inputSchema"`
-	}
-	if json.Unmarshal(tool, &t) != nil {
-		return tool
-	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(t) // what was just read
-	return bytes.TrimSpace(b.Bytes())
-}
-
-func units(text string) int { return len(utf16.Encode([]rune(text))) }
 
 // pss returns the proportional share of a process in the memory, in KB.
 func pss(pid int) int {
@@ -210,10 +192,9 @@ func median(all []figures) figures {
 		return values[len(values)/2]
 	}
 	return figures{
-		took:       time.Duration(middle(func(f figures) int { return int(f.took) })),
-		processes:  middle(func(f figures) int { return f.processes }),
-		memory:     middle(func(f figures) int { return f.memory }),
-		tools:      middle(func(f figures) int { return f.tools }),
-		characters: middle(func(f figures) int { return f.characters }),
+		took:      time.Duration(middle(func(f figures) int { return int(f.took) })),
+		processes: middle(func(f figures) int { return f.processes }),
+		memory:    middle(func(f figures) int { return f.memory }),
+		tools:     middle(func(f figures) int { return f.tools }),
 	}
 }

@@ -9,6 +9,16 @@ import (
 	"strings"
 )
 
+// A server is one real catalogue.
+type server struct {
+	name, file string
+	words      string // what an operator would write of it
+}
+
+// usualWords is how long a description of an operator usually is. In its place stands
+// what the server's tools are called.
+const usualWords = 107
+
 // readCorpus reads the catalogues of a folder, sorted by name.
 func readCorpus(corpus string) ([]server, error) {
 	files, err := filepath.Glob(filepath.Join(corpus, "servers", "*.json"))
@@ -17,43 +27,29 @@ func readCorpus(corpus string) ([]server, error) {
 	}
 	var servers []server
 	for _, file := range files {
-		var listed struct {
-			Tools        json.RawMessage
-			Instructions string
-		}
+		var listed struct{ Tools []struct{ Name string } }
 		text, err := os.ReadFile(file)
 		if err == nil {
 			err = json.Unmarshal(text, &listed)
 		}
-		s := server{name: strings.TrimSuffix(filepath.Base(file), ".json"), instructions: listed.Instructions}
-		if err == nil {
-			err = json.Unmarshal(listed.Tools, &s.tools)
-		}
+		s := server{name: strings.TrimSuffix(filepath.Base(file), ".json")}
 		if err == nil {
 			s.file, err = filepath.Abs(file)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
-		s.list = `{"tools":` + string(listed.Tools) + `}`
-		s.words = wordsOf(s)
+		s.words = "Works with " + s.name + ":"
+		for _, t := range listed.Tools {
+			s.words += " " + strings.NewReplacer("_", " ", "-", " ").Replace(t.Name) + ","
+			if len(s.words) > usualWords {
+				break
+			}
+		}
+		s.words = strings.TrimSuffix(s.words[:min(len(s.words), usualWords)], ",") + "."
 		servers = append(servers, s)
 	}
 	return servers, nil
-}
-
-// wordsOf stands for what an operator writes of a server, some hundred characters: what
-// its tools are called.
-func wordsOf(s server) string {
-	const usual = 107
-	words := "Works with " + s.name + ":"
-	for _, t := range s.tools {
-		words += " " + strings.NewReplacer("_", " ", "-", " ").Replace(t.Name) + ","
-		if len(words) > usual {
-			break
-		}
-	}
-	return strings.TrimSuffix(words[:min(len(words), usual)], ",") + "."
 }
 
 // serve is the server of a catalogue, on stdin and stdout.

@@ -298,7 +298,7 @@ func TestAQueryWithinAServerLoadsIt(t *testing.T) {
 		host := serve(t, later, fake(t, "alpha", "-bare", "-tools", "3"))
 		m := ask(host)
 		answersOnce(t, m)
-		contains(t, m.Text(), "- later/tool_", "Name: later/tool_", `{"query": "generated", "server": "later", "offset": 10} goes on`)
+		contains(t, m.Text(), "- later/tool_", "Name: later/tool_", `discover_tool with this query, "server": "later" and "offset": 10 goes on`)
 		lacks(t, m.Text(), "alpha/")
 		if later.Count("start") != 1 {
 			t.Errorf("got %q", later.Events())

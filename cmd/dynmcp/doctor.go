@@ -21,7 +21,7 @@ func doctorCommand() *cobra.Command {
 		Use:   "doctor [flags] [-- command args…]",
 		Short: "Find out why something does not work",
 		Long: `Look at the config and at what it needs: variables, commands, Node.js, packages,
-addresses. Then start every server, and compare what a host reads of their tools
+addresses. Then start every server, and compare what a model reads of their tools
 with what it reads through dynmcp.
 
 Every finding says what to do about it. The exit status is 1 if there are
@@ -74,9 +74,9 @@ type finding struct {
 
 // A doctor collects findings.
 type doctor struct {
-	OK       bool         `json:"ok"`
-	Findings []finding    `json:"findings"`
-	Host     *contextCost `json:"host,omitempty"`
+	OK       bool      `json:"ok"`
+	Findings []finding `json:"findings"`
+	Host     *ledger   `json:"host,omitempty"`
 
 	*target
 	timeout time.Duration // 0 leaves it to load_timeout
@@ -179,8 +179,8 @@ func (d *doctor) write() {
 			f.write(d.out)
 		}
 	}
-	if d.Host != nil {
-		d.Host.write(d.out)
+	if d.Host != nil && d.Host.saved() != "" {
+		d.out.say("\n%s `dynmcp tokens` says more.", d.Host.saved())
 	}
 }
 

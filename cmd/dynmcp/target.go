@@ -214,14 +214,23 @@ func (t *target) startSome(ctx context.Context, only string) (*selfHost, error) 
 		h.close()
 		return nil, errInterrupted
 	}
+	if err := t.reportLeftOut(failed, servers); err != nil {
+		h.close()
+		return nil, err
+	}
+	return h, nil
+}
+
+// reportLeftOut says on stderr which servers could not be started. It is an error
+// if none could.
+func (t *target) reportLeftOut(failed map[string]error, servers []schema.Server) error {
 	for _, s := range servers {
 		if err := failed[s.Name]; err != nil {
 			report(t.errOut, fmt.Errorf("left out: %w", err))
 		}
 	}
 	if len(failed) == len(servers) && len(servers) > 0 {
-		h.close()
-		return nil, errors.New("no server could be started")
+		return errors.New("no server could be started")
 	}
-	return h, nil
+	return nil
 }

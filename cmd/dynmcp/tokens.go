@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/spf13/cobra"
+
+	"dynmcp/schema"
+)
+
+func tokensCommand() *cobra.Command {
+	var on target
+	var asJSON bool
+	cmd := on.command(&cobra.Command{
+		Use:   "tokens [flags] [-- command args…]",
+		Short: "Count what a model reads of the tools, with dynmcp and without",
+		Long: `Count the tokens that a model reads of the tools: at the start of every session,
+directly (each server in the host's own config) and through dynmcp, and what the
+answers of dynmcp's tools take when one is asked for.
+
+Eager servers are started, and lazy ones of which nothing is stored. One that
+cannot be started is reported on stderr, and the others are counted.
+
+The tokens are those of o200k, OpenAI's tokenizer, without a download. Other
+models read other tokens: for them the numbers are an estimate.`,
+		Example: `  dynmcp tokens
+  dynmcp tokens --json | jq '.direct - .dynmcp'`,
+		Args:              atMost(0),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}, func(ctx context.Context, _ []string) error {
+		l, err := on.countTokens(ctx)
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			return writeJSON(on.out, l)
+		}
+		l.write(on.out)
+		return on.out.err
+	})
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// countTokens starts the servers that must be and counts.
+func (t *target) countTokens(ctx context.Context) (*ledger, error) {
+	servers := enabled(t.cfg)
+	waiting, ready := showStarting(t.errOut, names(servers))
+	defer waiting.end()
+	h, err := startSelf(ctx, t.cfg, t.log)
+	if err != nil {
+		return nil, err
+	}
+	defer h.close()
+	var eager, unknown []schema.Server
+	for _, s := range servers {
+		switch info, _ := h.agg.View().Server(s.Name); {
+		case !s.Lazy():
+			eager = append(eager, s)
+		case info.Stored:
+			ready(s.Name)
+		default:
+			unknown = append(unknown, s)
+		}
+	}
+	failed := h.load(ctx, ready, names(eager)...)
+	tools, err := h.conn.Call(ctx, "tools/list", nil)
+	if err != nil {
+		return nil, interrupted(err)
+	}
+	maps.Copy(failed, h.load(ctx, ready, names(unknown)...))
+	if ctx.Err() != nil {
+		return nil, errInterrupted
+	}
+	if err := t.reportLeftOut(failed, servers); err != nil {
+		return nil, err
+	}
+	c := newTokenCounter()
+	l := countMenus(c, h.agg.View(), tools, h.conn.ServerInfo().Instructions)
+	l.countAnswers(c, h.agg.View())
+	return l, c.err
+}
+
+func (l *ledger) write(out *terminal) {
+	out.heading("Read at the start of each session, in tokens of o200k")
+	t := table{header: []string{"SERVER", "TOOLS", "DIRECT", "DYNMCP"}, right: 1}
+	tools, own := 0, l.Through
+	for _, s := range l.Servers {
+		name := s.Name
+		if s.Lazy {
+			name += " (lazy)"
+		}
+		tools, own = tools+s.Tools, own-s.Through
+		t.rows = append(t.rows, []string{name, fmt.Sprint(s.Tools), grouped(s.Direct), grouped(s.Through)})
+	}
+	t.rows = append(t.rows,
+		[]string{"dynmcp's own", "", "", grouped(own)},
+		[]string{"all", fmt.Sprint(tools), grouped(l.Direct), grouped(l.Through)})
+	t.write(out)
+	if saved := l.saved(); saved != "" {
+		out.say("\n%s", saved)
+	}
+	out.printf("\n")
+	out.heading("Read when it is asked for, each time")
+	t = table{header: []string{"ANSWER OF", "COUNTED", "MEDIAN", "MOST"}, right: 1}
+	for _, a := range l.Answers {
+		t.rows = append(t.rows, []string{a.Call, fmt.Sprint(a.Calls), grouped(a.Median), grouped(a.Most)})
+	}
+	t.write(out)
+	out.say("\nOther models than those of o200k read other tokens: for them this is an estimate.")
+}
