@@ -328,6 +328,16 @@ func (w *witness) metadata() bool {
 	return len(w.servers) > 0
 }
 
+// issuer returns the last one whose metadata was read, "" if there is none.
+func (w *witness) issuer() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.servers) == 0 {
+		return ""
+	}
+	return w.servers[len(w.servers)-1].Issuer
+}
+
 // checkPKCE refuses a server that does not know S256: the SDK takes any method for
 // it (OAuth 2.1, 7.5.2).
 func (w *witness) checkPKCE() error {

@@ -52,18 +52,22 @@ func (s *Session) machineLoginOnce(ctx context.Context, refused string, challeng
 	s.Hide(s.slot(), l.AccessToken)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.login, s.renewedAt, s.retryAt, s.failures = l, time.Now(), time.Time{}, 0
+	s.login, s.issuer, s.renewedAt, s.retryAt, s.failures = l, l.Issuer, time.Now(), time.Time{}, 0
 	return l.AccessToken, nil
 }
 
 func (s *Session) clientCredentials(ctx context.Context, challenge http.Header) (*Login, error) {
-	client, err := s.client()
+	seen := &witness{}
+	client, err := newClient(s.server, s.Hide, s.slot(), seen.note)
 	if err != nil {
 		return nil, err
 	}
+	s.mu.Lock()
+	issuer := s.issuer
+	s.mu.Unlock()
 	a := s.server.Auth
 	handler, err := extauth.NewClientCredentialsHandler(&extauth.ClientCredentialsHandlerConfig{
-		Credentials: &oauthex.ClientCredentials{ClientID: a.ClientID, ClientSecretAuth: &oauthex.ClientSecretAuth{ClientSecret: a.ClientSecret}},
+		Credentials: &oauthex.ClientCredentials{ClientID: a.ClientID, Issuer: issuer, ClientSecretAuth: &oauthex.ClientSecretAuth{ClientSecret: a.ClientSecret}},
 		HTTPClient:  client,
 	})
 	if err != nil {
@@ -87,7 +91,7 @@ func (s *Session) clientCredentials(ctx context.Context, challenge http.Header) 
 	if err != nil {
 		return nil, tokenError(err)
 	}
-	l := &Login{Server: s.key.Server, ClientID: a.ClientID}
+	l := &Login{Server: s.key.Server, ClientID: a.ClientID, Issuer: seen.issuer()}
 	l.take(token)
 	return l, nil
 }

@@ -95,6 +95,7 @@ type Session struct {
 	read      bool      // whether the store was asked
 	login     *Login    // nil if there is none; it is never changed, only replaced
 	renewedAt time.Time // the last refresh, or login of a machine, by this process
+	issuer    string    // that the secret of a machine went to, "" before; no other gets it
 	retryAt   time.Time // no refresh before, the last one failed
 	failures  int
 }

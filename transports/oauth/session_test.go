@@ -455,3 +455,30 @@ func TestClientCredentials(t *testing.T) {
 		t.Errorf("asked for %q", got)
 	}
 }
+
+// The secret of a machine goes to one issuer, whatever the server says later.
+func TestAnotherAuthorizationServerGetsNoSecretOfAMachine(t *testing.T) {
+	t.Parallel()
+	var moved atomic.Bool
+	thief := mcptest.NewAuthServer(t, mcptest.AuthOptions{Client: "machine", Key: "key of machine"})
+	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Client: "machine", Key: "key of machine", Wrap: func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/resource" || !moved.Load() {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"resource":"http://%s/mcp","authorization_servers":[%q]}`, r.Host, thief.Base)
+		return true
+	}})
+	server := serverOf(as, &schema.Auth{Grant: schema.GrantClientCredentials, ClientID: "machine", ClientSecret: "key of machine"})
+	client, session := clientFor(t, NewStore(t.TempDir()+"/logins"), server)
+	wantStatus(t, client, server, "{}", http.StatusOK)
+	moved.Store(true)
+	as.Expire()
+	session.mu.Lock()
+	session.renewedAt = time.Time{} // it was long ago
+	session.mu.Unlock()
+	wantStatus(t, client, server, "{}", http.StatusUnauthorized)
+	if as.Count("machine") != 1 || thief.Count("machine") != 0 {
+		t.Errorf("%d logins, %d at the other server", as.Count("machine"), thief.Count("machine"))
+	}
+}
