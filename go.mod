@@ -6,8 +6,10 @@ require (
 	al.essio.dev/pkg/shellescape v1.6.1
 	github.com/blevesearch/go-porterstemmer v1.0.3
 	github.com/clipperhouse/displaywidth v0.11.0
+	github.com/coreos/go-oidc/v3 v3.21.0
 	github.com/creack/pty v1.1.24
 	github.com/fsnotify/fsnotify v1.10.1
+	github.com/go-jose/go-jose/v4 v4.1.4
 	github.com/goccy/go-yaml v1.19.2
 	github.com/google/go-cmp v0.7.0
 	github.com/google/jsonschema-go v0.4.3

@@ -346,6 +346,12 @@ type Gateway struct {
 	DebugListen string `json:"debug_listen" later:"true" example:"127.0.0.1:8081"`
 	// The bearer token that every request must carry; left out, requests from this machine need none.
 	Token string `json:"token" nonblank:"true" secret:"true" example:"${DYNMCP_TOKEN}"`
+	// The authorization servers (OAuth) whose tokens count, exactly as the tokens name them. Left out, no such tokens count.
+	Issuers []string `json:"issuers" default:"[]" example:"[\"https://login.example.com\"]"`
+	// What those tokens must be for (aud): the address at which hosts have the gateway.
+	Audience string `json:"audience" nonblank:"true" example:"https://mcp.example.com/mcp"`
+	// The scopes that those tokens must have.
+	Scopes []string `json:"scopes" default:"[]" example:"[mcp]"`
 	// The names and addresses that a request's Host may have, beside the one that is listened on.
 	AllowedHosts []string `json:"allowed_hosts" default:"[localhost, 127.0.0.1, \"::1\"]" example:"[mcp.example.com]"`
 	// The origins of web pages that may send requests, exactly as browsers send them.

@@ -87,7 +87,7 @@ config says. What others than this machine reach needs --listen-public and a tok
 			}
 			var web net.Listener
 			if flags.address != "" {
-				if web, err = flags.listen(cfg.Gateway); err != nil {
+				if web, err = flags.listen(cfg.Gateway, log); err != nil {
 					return err
 				}
 				defer web.Close()

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 
@@ -20,27 +22,44 @@ type httpFlags struct {
 	address string
 	token   string
 	public  bool
+	cert    string
+	key     string
 }
 
 func (f *httpFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.address, "http", "", "the `address` to serve HTTP on, HOST:PORT")
 	cmd.Flags().StringVar(&f.token, "token", "", "the bearer `token` that every request must carry; others of this machine see it in the list of processes, gateway.token of the config they do not")
+	cmd.Flags().StringVar(&f.cert, "tls-cert", "", "serve HTTPS with the certificate in this `file` (PEM), which is read again when it changes")
+	cmd.Flags().StringVar(&f.key, "tls-key", "", "the `file` with its key (PEM)")
 	cmd.Flags().BoolVar(&f.public, "listen-public", false, "allow --http to be an address that other machines reach, which takes a token")
 }
 
 // listen opens the address.
-func (f *httpFlags) listen(cfg schema.Gateway) (net.Listener, error) {
+func (f *httpFlags) listen(cfg schema.Gateway, log *slog.Logger) (net.Listener, error) {
+	if (f.cert == "") != (f.key == "") {
+		return nil, hinted(errors.New("--tls-cert and --tls-key go together"), "give both, or neither")
+	}
+	if len(cfg.Issuers) > 0 && cfg.Audience == "" {
+		return nil, hinted(errors.New("gateway.issuers takes gateway.audience: tokens that are for others must not count"), "audience is the address that hosts are given")
+	}
 	if f.token != "" {
 		secrets.Add(f.token)
 	} else {
 		f.token = cfg.Token
 	}
-	ln, err := gateway.Listen(f.address, f.public, f.token != "")
+	ln, err := gateway.Listen(f.address, f.public, f.token != "" || len(cfg.Issuers) > 0)
 	var public *gateway.PublicError
 	if errors.As(err, &public) {
 		return nil, hinted(err, "use 127.0.0.1, or say --listen-public and give it a token")
 	}
-	return ln, err
+	if err != nil || f.cert == "" {
+		return ln, err
+	}
+	config, err := gateway.TLS(f.cert, f.key, log)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("--tls-cert: %w", err), ln.Close())
+	}
+	return tls.NewListener(ln, config), nil
 }
 
 // serveHTTP serves hosts over HTTP until ctx ends.
@@ -51,6 +70,10 @@ func serveHTTP(ctx context.Context, ln net.Listener, flags httpFlags, cfg schema
 	}
 	at, ok := ln.Addr().(*net.TCPAddr)
 	local := !ok || at.IP.IsLoopback()
+	var issued *gateway.OAuth
+	if len(cfg.Issuers) > 0 {
+		issued = &gateway.OAuth{Issuers: cfg.Issuers, Audience: cfg.Audience, Scopes: cfg.Scopes}
+	}
 	g := gateway.New(gateway.Options{
 		Open: func(edge host.Edge, user, server string) (*host.Session, func(context.Context)) {
 			return agg.Open(edge, user, server, local)
@@ -67,6 +90,7 @@ func serveHTTP(ctx context.Context, ln net.Listener, flags httpFlags, cfg schema
 		},
 
 		Token:            flags.token,
+		OAuth:            issued,
 		AllowedHosts:     hosts,
 		AllowedOrigins:   cfg.AllowedOrigins,
 		MaxRequestBytes:  cfg.MaxRequestBytes,
@@ -75,7 +99,11 @@ func serveHTTP(ctx context.Context, ln net.Listener, flags httpFlags, cfg schema
 		SessionIdle:      cfg.SessionIdle,
 		Logger:           log,
 	})
-	log.Info("serving HTTP", "url", "http://"+ln.Addr().String()+"/mcp")
+	scheme := "http://"
+	if flags.cert != "" {
+		scheme = "https://"
+	}
+	log.Info("serving HTTP", "url", scheme+ln.Addr().String()+"/mcp")
 	agg.StartShared()
 	return errors.Join(g.Serve(agg.While(ctx), ln), agg.Err())
 }

@@ -105,20 +105,35 @@ func (g *Gateway) allow(w http.ResponseWriter, r *http.Request) (who string, ok 
 		w.WriteHeader(http.StatusOK)
 		return "", false
 	}
+	if g.issued != nil && r.Method == http.MethodGet && (r.URL.Path == metadataPath || strings.HasPrefix(r.URL.Path, metadataPath+"/")) {
+		g.issued.metadata(w)
+		return "", false
+	}
 	return g.authenticate(w, r)
 }
 
 // authenticate returns the principal of a request.
 func (g *Gateway) authenticate(w http.ResponseWriter, r *http.Request) (who string, ok bool) {
-	if g.opts.Token == "" {
+	if g.opts.Token == "" && g.issued == nil {
 		return anybody, true
 	}
 	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	is, want := sha256.Sum256([]byte(strings.TrimSpace(given))), sha256.Sum256([]byte(g.opts.Token))
-	if strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(is[:], want[:]) == 1 {
+	if given = strings.TrimSpace(given); !strings.EqualFold(scheme, "Bearer") {
+		given = ""
+	}
+	is, want := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(g.opts.Token))
+	if g.opts.Token != "" && subtle.ConstantTimeCompare(is[:], want[:]) == 1 {
 		return bearer, true
 	}
-	w.Header().Set("WWW-Authenticate", `Bearer realm="dynmcp"`)
-	g.deny(w, denial{status: http.StatusUnauthorized, text: "a bearer token is wanted: Authorization: Bearer …"})
+	status, challenge, err := http.StatusUnauthorized, `Bearer realm="dynmcp"`, errNoToken
+	if g.issued != nil {
+		if who, err = g.issued.principal(r.Context(), given); err == nil {
+			return who, true
+		}
+		status, challenge = g.issued.challenge(err)
+		g.log.Debug("a token was refused", "err", err)
+	}
+	w.Header().Set("WWW-Authenticate", challenge)
+	g.deny(w, denial{status: status, text: "a bearer token is wanted: Authorization: Bearer …"})
 	return "", false
 }

@@ -27,6 +27,7 @@ type Options struct {
 	Health func(namespace string) (Health, bool)
 
 	Token            string   // that requests have to carry, "" for none
+	OAuth            *OAuth   // the tokens of an identity provider count, too; nil is none
 	AllowedHosts     []string // names and addresses, some with a port, in a request's Host
 	AllowedOrigins   []string // as browsers send them
 	MaxRequestBytes  int
@@ -46,7 +47,8 @@ type Health struct {
 type Gateway struct {
 	opts     Options
 	log      *slog.Logger
-	hosts    []string // allowed, in lower case
+	hosts    []string  // allowed, in lower case
+	issued   *verifier // nil where no identity provider is known
 	sessions sessions
 	streams  counters      // open event streams, by namespace
 	running  counter       // requests that are worked on and will be answered
@@ -62,6 +64,9 @@ func New(opts Options) *Gateway {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	g := &Gateway{opts: opts, log: opts.Logger, ending: make(chan struct{}), doomed: make(chan *session, 64), body: bodyTimeout, drain: drainFor}
+	if opts.OAuth != nil {
+		g.issued = newVerifier(*opts.OAuth)
+	}
 	g.sessions.byID = map[string]*session{}
 	g.streams.open = map[string]int{}
 	for _, name := range opts.AllowedHosts {

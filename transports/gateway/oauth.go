@@ -1,0 +1,189 @@
+package gateway
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+)
+
+// OAuth makes the gateway a resource server of OAuth 2.1 (MCP, "Authorization"): hosts
+// bring tokens that an authorization server gave out for it. It gives out none itself.
+type OAuth struct {
+	Issuers  []string // the authorization servers whose tokens count, exactly as tokens name them
+	Audience string   // what tokens are for: the address of the gateway, as hosts have it
+	Scopes   []string // that a token must have
+}
+
+// The algorithms that tokens may be signed with: those with a public key.
+var algorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA}
+
+// metadataPath is where hosts learn who gives out tokens (RFC 9728, section 3).
+const metadataPath = "/.well-known/oauth-protected-resource"
+
+var (
+	errNoToken = errors.New("a bearer token is wanted")
+	errScope   = errors.New("the token lacks a scope")
+)
+
+// A verifier checks tokens of the issuers that it knows.
+type verifier struct {
+	OAuth
+	client *http.Client
+
+	mu    sync.Mutex
+	known map[string]*oidc.IDTokenVerifier // by issuer, once its keys are known
+}
+
+func newVerifier(o OAuth) *verifier {
+	return &verifier{OAuth: o, client: &http.Client{Timeout: 10 * time.Second}, known: map[string]*oidc.IDTokenVerifier{}}
+}
+
+// principal returns who a token (JWT, RFC 9068) was given to.
+func (v *verifier) principal(ctx context.Context, token string) (string, error) {
+	var claims struct {
+		Issuer string `json:"iss"`
+		Scope  string `json:"scope"`
+	}
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return "", errNoToken
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err == nil {
+		err = json.Unmarshal(payload, &claims)
+	}
+	switch {
+	case err != nil:
+		return "", errNoToken
+	case !slices.Contains(v.Issuers, claims.Issuer): // before anything is asked of it
+		return "", errors.New("the token is of another issuer")
+	}
+	check, err := v.of(ctx, claims.Issuer)
+	if err != nil {
+		return "", fmt.Errorf("the keys of %s cannot be had: %w", claims.Issuer, err)
+	}
+	checked, err := check.Verify(oidc.ClientContext(ctx, v.client), token)
+	if err != nil {
+		return "", err
+	}
+	if checked.Subject == "" {
+		return "", errors.New("the token is of nobody")
+	}
+	has := strings.Fields(claims.Scope)
+	for _, scope := range v.Scopes {
+		if !slices.Contains(has, scope) {
+			return "", errScope
+		}
+	}
+	return checked.Issuer + " " + checked.Subject, nil
+}
+
+// of returns what checks the tokens of an issuer. Its keys are fetched when they are
+// needed, and again for a token with a key that is not known.
+func (v *verifier) of(ctx context.Context, issuer string) (*oidc.IDTokenVerifier, error) {
+	v.mu.Lock()
+	check := v.known[issuer]
+	v.mu.Unlock()
+	if check != nil {
+		return check, nil
+	}
+	keys, err := v.keysOf(ctx, issuer)
+	if err != nil {
+		return nil, err
+	}
+	// The context of a key set is that of its later requests.
+	set := oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), v.client), keys)
+	check = oidc.NewVerifier(issuer, set, &oidc.Config{ClientID: v.Audience, SupportedSigningAlgs: algorithms})
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.known[issuer] = check
+	return check, nil
+}
+
+// keysOf asks an issuer where its keys are (RFC 8414, section 3; OpenID Connect
+// Discovery, section 4).
+func (v *verifier) keysOf(ctx context.Context, issuer string) (string, error) {
+	at, err := url.Parse(issuer)
+	if err != nil {
+		return "", err
+	}
+	path := strings.TrimSuffix(at.Path, "/")
+	var last error
+	for _, where := range []string{"/.well-known/oauth-authorization-server" + path, path + "/.well-known/openid-configuration"} {
+		at.Path = where
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+		if err != nil {
+			return "", err
+		}
+		resp, err := v.client.Do(r)
+		if err != nil {
+			last = err
+			continue
+		}
+		body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+		resp.Body.Close()
+		var said struct {
+			Issuer string `json:"issuer"`
+			Keys   string `json:"jwks_uri"`
+		}
+		switch {
+		case err != nil:
+			last = err
+		case resp.StatusCode != http.StatusOK:
+			last = fmt.Errorf("%s: %s", at, resp.Status)
+		case json.Unmarshal(body, &said) != nil || said.Keys == "":
+			last = fmt.Errorf("%s names no keys", at)
+		case said.Issuer != issuer:
+			last = fmt.Errorf("%s is of another issuer", at)
+		default:
+			return said.Keys, nil
+		}
+	}
+	return "", last
+}
+
+// metadata answers who gives out tokens. It is for everybody.
+func (v *verifier) metadata(w http.ResponseWriter) {
+	body, err := json.Marshal(struct {
+		Resource string   `json:"resource"`
+		Servers  []string `json:"authorization_servers"`
+		Scopes   []string `json:"scopes_supported,omitempty"`
+		Methods  []string `json:"bearer_methods_supported"`
+		Name     string   `json:"resource_name"`
+	}{v.Audience, v.Issuers, v.Scopes, []string{"header"}, "dynmcp"})
+	if err != nil {
+		panic(err) // not reached
+	}
+	writeJSON(w, http.StatusOK, body)
+}
+
+// challenge says what is wrong with a token and where one is had (RFC 6750, section
+// 3; RFC 9728, section 5).
+func (v *verifier) challenge(err error) (status int, header string) {
+	where := v.Audience
+	if at, parseErr := url.Parse(v.Audience); parseErr == nil && at.Host != "" {
+		where = at.Scheme + "://" + at.Host + metadataPath + strings.TrimSuffix(at.Path, "/")
+	}
+	status, header = http.StatusUnauthorized, `Bearer resource_metadata="`+where+`"`
+	if len(v.Scopes) > 0 {
+		header += `, scope="` + strings.Join(v.Scopes, " ") + `"`
+	}
+	switch {
+	case errors.Is(err, errScope):
+		return http.StatusForbidden, header + `, error="insufficient_scope"`
+	case !errors.Is(err, errNoToken):
+		header += `, error="invalid_token"`
+	}
+	return status, header
+}

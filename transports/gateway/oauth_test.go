@@ -1,0 +1,206 @@
+package gateway
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"log/slog"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+)
+
+// An issuer gives out tokens.
+type issuer struct {
+	t   *testing.T
+	url string
+	key *ecdsa.PrivateKey
+}
+
+func newIssuer(t *testing.T) *issuer {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := &issuer{t: t, key: key}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var said any
+		switch r.URL.Path {
+		case "/.well-known/oauth-authorization-server":
+			said = map[string]string{"issuer": i.url, "jwks_uri": i.url + "/keys"}
+		case "/keys":
+			said = jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "k", Algorithm: "ES256", Use: "sig"}}}
+		default:
+			http.NotFound(w, r)
+			return
+		}
+		if err := json.NewEncoder(w).Encode(said); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(server.Close)
+	i.url = server.URL
+	return i
+}
+
+// sign returns a token with these claims, signed with a key of an algorithm.
+func (i *issuer) sign(alg jose.SignatureAlgorithm, key any, claims map[string]any) string {
+	i.t.Helper()
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: key}, (&jose.SignerOptions{}).WithHeader("kid", "k"))
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	payload, err := json.Marshal(claims)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	signed, err := signer.Sign(payload)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	text, err := signed.CompactSerialize()
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	return text
+}
+
+func TestTokensOfAnIdentityProvider(t *testing.T) {
+	ours, other := newIssuer(t), newIssuer(t)
+	const audience = "https://mcp.example.com/mcp"
+	tg := newTestGateway(t, Options{Token: "secret", OAuth: &OAuth{Issuers: []string{ours.url}, Audience: audience, Scopes: []string{"mcp"}}}, nil)
+	claims := func(changes ...any) map[string]any {
+		c := map[string]any{"iss": ours.url, "sub": "ann", "aud": audience, "scope": "other mcp", "exp": time.Now().Add(time.Hour).Unix()}
+		for i := 0; i+1 < len(changes); i += 2 {
+			c[changes[i].(string)] = changes[i+1]
+		}
+		return c
+	}
+	unsigned := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none"}`)) + "." +
+		base64.RawURLEncoding.EncodeToString([]byte(`{"iss":"`+ours.url+`","sub":"ann","aud":"`+audience+`","scope":"mcp","exp":99999999999}`)) + "."
+	public, err := x509.MarshalPKIXPublicKey(ours.key.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, c := range map[string]struct {
+		token  string
+		status int
+		says   string // of the challenge
+	}{
+		"a token for us":                {ours.sign(jose.ES256, ours.key, claims()), 200, ""},
+		"one for us among others":       {ours.sign(jose.ES256, ours.key, claims("aud", []string{"x", audience})), 200, ""},
+		"the token of the config":       {"secret", 200, ""},
+		"for others":                    {ours.sign(jose.ES256, ours.key, claims("aud", "https://other.example.com")), 401, "invalid_token"},
+		"for many others":               {ours.sign(jose.ES256, ours.key, claims("aud", []string{"x", "y"})), 401, "invalid_token"},
+		"for nobody":                    {ours.sign(jose.ES256, ours.key, claims("aud", "")), 401, "invalid_token"},
+		"of another issuer":             {other.sign(jose.ES256, other.key, claims("iss", other.url)), 401, "invalid_token"},
+		"signed by another in our name": {other.sign(jose.ES256, other.key, claims()), 401, "invalid_token"},
+		"expired":                       {ours.sign(jose.ES256, ours.key, claims("exp", time.Now().Add(-time.Hour).Unix())), 401, "invalid_token"},
+		"not valid yet":                 {ours.sign(jose.ES256, ours.key, claims("nbf", time.Now().Add(time.Hour).Unix())), 401, "invalid_token"},
+		"without a signature":           {unsigned, 401, "invalid_token"},
+		"signed with the public key":    {ours.sign(jose.HS256, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}), claims()), 401, "invalid_token"},
+		"of nobody":                     {ours.sign(jose.ES256, ours.key, claims("sub", "")), 401, "invalid_token"},
+		"without the scope":             {ours.sign(jose.ES256, ours.key, claims("scope", "other")), 403, "insufficient_scope"},
+		"no token":                      {"", 401, "resource_metadata=\"https://mcp.example.com/.well-known/oauth-protected-resource/mcp\""},
+		"a text that is none":           {"a.b.c", 401, "resource_metadata"},
+	} {
+		a := tg.do("POST", "/mcp", initialize, "Authorization", "Bearer "+c.token)
+		if a.status != c.status || !strings.Contains(a.header.Get("WWW-Authenticate"), c.says) {
+			t.Errorf("%s: got %d, %s", what, a.status, a.header.Get("WWW-Authenticate"))
+		}
+	}
+
+	ann, bob := ours.sign(jose.ES256, ours.key, claims()), ours.sign(jose.ES256, ours.key, claims("sub", "bob"))
+	id := tg.do("POST", "/mcp", initialize, "Authorization", "Bearer "+ann).header.Get("Mcp-Session-Id")
+	if a := tg.do("POST", "/mcp", call(1, "x"), "Mcp-Session-Id", id, "Authorization", "Bearer "+bob); a.status != 404 {
+		t.Errorf("the session of another user: %+v", a)
+	}
+	again := ours.sign(jose.ES256, ours.key, claims("exp", time.Now().Add(2*time.Hour).Unix()))
+	if a := tg.do("POST", "/mcp", call(1, "x"), "Mcp-Session-Id", id, "Authorization", "Bearer "+again); a.status != 200 {
+		t.Errorf("another token of the same user: %+v", a)
+	}
+	for _, path := range []string{"/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"} {
+		a := tg.do("GET", path, "")
+		if a.status != 200 || !strings.Contains(a.body, `"resource":"`+audience+`"`) || !strings.Contains(a.body, ours.url) {
+			t.Errorf("got %+v", a)
+		}
+		if a := tg.do("GET", path, "", "Host", "evil.com"); a.status != 403 {
+			t.Errorf("got %+v", a)
+		}
+	}
+	for _, path := range []string{"/authorize", "/token", "/register", "/.well-known/oauth-authorization-server"} {
+		if a := tg.do("GET", path, "", "Authorization", "Bearer secret"); a.status != 404 {
+			t.Errorf("%s: got %+v", path, a)
+		}
+	}
+}
+
+func TestACertificateIsReadAgain(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	write := func(serial int64, at time.Time) {
+		t.Helper()
+		k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		template := &x509.Certificate{SerialNumber: big.NewInt(serial), DNSNames: []string{"localhost"}, NotAfter: time.Now().Add(time.Hour)}
+		der, err := x509.CreateCertificate(rand.Reader, template, template, k.Public(), k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		private, err := x509.MarshalPKCS8PrivateKey(k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: private}} {
+			if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chtimes(name, at, at); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	now := time.Now()
+	write(1, now)
+	c := &certificate{cert: cert, key: key, log: slog.New(slog.DiscardHandler)}
+	if err := c.read(); err != nil {
+		t.Fatal(err)
+	}
+	serial := func(at time.Time) int64 {
+		t.Helper()
+		leaf, err := x509.ParseCertificate(c.get(at).Certificate[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return leaf.SerialNumber.Int64()
+	}
+	if got := serial(now.Add(time.Minute)); got != 1 {
+		t.Errorf("got %d", got)
+	}
+	write(2, now.Add(time.Minute))
+	if got := serial(now.Add(2 * time.Minute)); got != 2 {
+		t.Errorf("the new one is not used: got %d", got)
+	}
+	if err := os.WriteFile(cert, []byte("nothing"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := serial(now.Add(3 * time.Minute)); got != 2 {
+		t.Errorf("after a bad one: got %d", got)
+	}
+	if _, err := TLS(cert, key, c.log); err == nil {
+		t.Error("a bad one is taken at the start")
+	}
+}
