@@ -8,6 +8,7 @@ import (
 	"dynmcp/catalog"
 	"dynmcp/internal/wire"
 	"dynmcp/lazy"
+	"dynmcp/transports"
 	"dynmcp/transports/host"
 )
 
@@ -141,7 +142,8 @@ func (a *Aggregator) listInside(s *session, r *host.Request) {
 // arguments: an upstream's own as it is, any other as text for the model.
 func failInner(r *host.Request, err error) {
 	var rpc *wire.Error
-	if errors.As(err, &rpc) && rpc.Raw != nil {
+	var failure *transports.Failure
+	if !errors.As(err, &failure) && errors.As(err, &rpc) && rpc.Raw != nil {
 		r.Reply(nil, rpc)
 		return
 	}
@@ -151,7 +153,11 @@ func failInner(r *host.Request, err error) {
 // innerError puts the error of a request inside another in words for a model.
 func innerError(err error) string {
 	var rpc *wire.Error
-	if !errors.As(err, &rpc) {
+	var failure *transports.Failure
+	switch {
+	case errors.As(err, &failure):
+		return failure.Text()
+	case !errors.As(err, &rpc):
 		return err.Error()
 	}
 	text := rpc.Message
