@@ -106,6 +106,9 @@ func (q Rest) Read(result json.RawMessage) (json.RawMessage, error) {
 // page returns the text from the offset on.
 func (q Rest) page(text string) (json.RawMessage, error) {
 	total := units(text)
+	if total == 0 {
+		return nil, fmt.Errorf(`the result has no text: %s {"result": %s, "jsonpath": "$.content[0]"} takes parts of it`, q.Tool, quote(q.Handle))
+	}
 	if q.Offset >= total {
 		return nil, fmt.Errorf("there is nothing from offset %d on: the text has %d characters", q.Offset, total)
 	}
@@ -167,7 +170,7 @@ func (q Rest) matches(text string) (json.RawMessage, error) {
 	case found == 0:
 		return texts(fmt.Sprintf("No match in %d characters.", offset)), nil
 	case shown == 0:
-		return nil, fmt.Errorf("the %s are longer than one answer: %s {\"result\": %s, \"offset\": 0} reads the text", plural(found, "match"), q.Tool, quote(q.Handle))
+		return nil, fmt.Errorf("what matches is longer than one answer: %s {\"result\": %s, \"offset\": 0} reads the text", q.Tool, quote(q.Handle))
 	}
 	note := fmt.Sprintf("[%d of %d found, each with its offset. ", shown, found)
 	if shown < found {
