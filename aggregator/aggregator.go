@@ -122,22 +122,22 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 // ends, or an upstream fails that the run cannot do without: the only one, or
 // with Options.Strict any eager one.
 func (a *Aggregator) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
-	return a.serveLines(ctx, host.NewStdio(in, out, &a.cork))
+	return a.serveLines(ctx, host.NewStdio(in, out, &a.cork), false)
 }
 
-// ServeConn answers one of many hosts on a connection, which it closes. It returns as
-// Serve does, and ends the session of a host that does not read rather than have the
+// ServeConn answers one of many hosts of the user who runs us on a connection, which it
+// closes. It returns as Serve does, and ends the session of a host that does not read rather than have the
 // others wait.
 func (a *Aggregator) ServeConn(ctx context.Context, conn net.Conn) error {
-	return a.serveLines(ctx, host.NewConn(conn, &a.cork))
+	return a.serveLines(ctx, host.NewConn(conn, &a.cork), true)
 }
 
-func (a *Aggregator) serveLines(ctx context.Context, edge *host.Stdio) error {
+func (a *Aggregator) serveLines(ctx context.Context, edge *host.Stdio, shares bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(a.ctx, cancel)()
 	s := a.sessions.open(principal{})
-	s.local = true
+	s.local, s.lasts, s.shares = true, true, shares
 	defer a.endSession(s)
 	conversation := a.converse(s, edge)
 	if a.config().SingleWrap || a.opts.Strict {
@@ -229,23 +229,24 @@ func (a *Aggregator) config() *schema.Config { return a.state.Load().cfg }
 
 // endSession drops what only this session wanted of upstreams.
 func (a *Aggregator) endSession(s *session) {
-	if s.logLevel().params == nil {
-		a.sessions.remove(s)
-	} else {
-		before := a.sessions.verboseLevel()
-		a.sessions.remove(s)
-		if verbose := a.sessions.verboseLevel(); verbose.severity != before.severity {
-			a.spawn(func() { a.sendLevel(a.ctx, verbose, a.connections()...) })
-		}
+	var before logLevel
+	if s.logLevel().params != nil {
+		before = verboseLevel(a.sessions.all())
 	}
+	a.sessions.remove(s)
 	a.offered.drop(s)
-	if !s.shares || s.declaration().era == transports.Handshake {
+	if s.lasts || s.declaration().era == transports.Handshake {
 		a.parked.dropOf(s) // else the request that takes it up has a session of its own
 	}
 	s.mu.Lock()
+	s.ended = true
 	uris := s.subscribed
 	s.subscribed = map[string]bool{}
 	s.mu.Unlock()
+	a.disown(s)
+	if s.logLevel().params != nil && verboseLevel(a.sessions.all()).severity != before.severity {
+		a.spawn(func() { a.sendLevels(a.ctx, a.levels(a.upstreamsOf(s))) })
+	}
 	if len(uris) > 0 {
 		a.dropSubscriptions(s, uris)
 	}
@@ -284,7 +285,7 @@ func (a *Aggregator) upstreamChanged(u *lazy.Upstream) {
 func (a *Aggregator) dropEvicted(u *lazy.Upstream) {
 	a.reload.RLock()
 	defer a.reload.RUnlock()
-	if a.isCurrent(u) && u.Status().State == lazy.Evicted {
+	if a.isCurrent(u) && u.Owner == "" && u.Status().State == lazy.Evicted {
 		a.catalog.Drop(u.Server.Name)
 	}
 }

@@ -49,19 +49,27 @@ func (a *Aggregator) singleOf(s *session) *lazy.Upstream {
 	return a.single()
 }
 
-// upstreamsOf returns the upstreams that a session reaches, in config order.
-func (a *Aggregator) upstreamsOf(s *session) []*lazy.Upstream {
-	if s.only == "" {
-		return a.set.All()
+// upstreamsOf returns the upstreams that there are for a session, in config order.
+func (a *Aggregator) upstreamsOf(s *session) (all []*lazy.Upstream) {
+	for _, u := range a.set.All() {
+		if s.only != "" && s.only != u.Server.Name {
+			continue
+		}
+		if u = a.ownIfAny(s, u); u != nil {
+			all = append(all, u)
+		}
 	}
-	if u := a.set.Get(s.only); u != nil {
-		return []*lazy.Upstream{u}
-	}
-	return nil
+	return all
 }
 
 // sees reports whether what an upstream says may be for a session.
-func (s *session) sees(u *lazy.Upstream) bool { return s.only == "" || s.only == u.Server.Name }
+func (s *session) sees(u *lazy.Upstream) bool {
+	if s.only != "" && s.only != u.Server.Name {
+		return false
+	}
+	owner, _ := s.owner(&u.Server)
+	return u.Owner == owner
+}
 
 // sessions returns those that see the upstream, in the order in which they came.
 func (p *peer) sessions() []*session {

@@ -114,7 +114,7 @@ func lower(a, b int) int {
 }
 
 // isCurrent reports whether an upstream is part of the config that is served.
-func (a *Aggregator) isCurrent(u *lazy.Upstream) bool { return a.set.Get(u.Server.Name) == u }
+func (a *Aggregator) isCurrent(u *lazy.Upstream) bool { return a.set.Has(u) }
 
 // catalogServers returns the servers of cfg as the catalogue wants them.
 func catalogServers(cfg *schema.Config) []catalog.Server {

@@ -98,7 +98,7 @@ func (a *Aggregator) handleControl(ctx context.Context, s *session, r *host.Requ
 	case "ping":
 		return next(ctx, r.Method, req)
 	}
-	a.startEager(true)
+	a.begin(s)
 	switch r.Method {
 	case "resources/subscribe":
 		return a.subscribe(ctx, s, r)
@@ -136,7 +136,7 @@ func (a *Aggregator) initialize(ctx context.Context, s *session, r *host.Request
 	client, _ := wire.Text(wire.Get(r.Params, "clientInfo", "name"))
 	s.introduce(client)
 	a.sessions.declare(s, capabilities, transports.Handshake)
-	a.startEager(true)
+	a.begin(s)
 	answer, ok := res.(*mcp.InitializeResult)
 	if !ok {
 		return nil, fmt.Errorf("the SDK answered initialize with %T", res)

@@ -107,7 +107,7 @@ func (a *Aggregator) answerDiscovery(s *session, r *host.Request, in discovery) 
 // upstream is loaded.
 func (a *Aggregator) whenLoaded(s *session, r *host.Request, u *lazy.Upstream, f func()) {
 	a.spawnFor(r, func() {
-		_, release, err := a.acquire(r, u, u.Acquire)
+		_, release, err := a.acquire(s, r, u, (*lazy.Upstream).Acquire)
 		if err != nil {
 			a.failOrLogIn(s, r, nil, err, true, func() { a.whenLoaded(s, r, u, f) })
 			return
@@ -204,8 +204,8 @@ func (a *Aggregator) loadMCP(s *session, r *host.Request, p callParams) {
 		name = meant
 	}
 	u := a.set.Get(name)
-	if in.retry && u != nil {
-		u.Readmit()
+	if own := a.ownIfAny(s, u); in.retry && own != nil {
+		own.Readmit()
 	}
 	if !isOffered(u) {
 		r.Reply(errorResult(a.unknownServer(view, name)), nil)
@@ -215,7 +215,7 @@ func (a *Aggregator) loadMCP(s *session, r *host.Request, p callParams) {
 }
 
 func (a *Aggregator) loadNamed(s *session, r *host.Request, u *lazy.Upstream, query string) {
-	_, release, err := a.acquire(r, u, u.Load)
+	_, release, err := a.acquire(s, r, u, (*lazy.Upstream).Load)
 	var evicted *lazy.EvictedError
 	switch {
 	case errors.As(err, &evicted) && evicted.Err == nil: // evicted before

@@ -51,6 +51,9 @@
 // levels go by request or by session (level.go). announce.go notifies hosts when what
 // they would read has changed. A session may be about one server alone (alone.go).
 //
+// A server is for all sessions, or its entry isolates sessions or principals: own.go
+// leads from the upstream of an entry to the one that a session's requests go to.
+//
 // The package owns sessions (sessions.go), what is in flight between them and
 // upstreams, and the texts of failures. It never starts a process (lazy and upstream
 // do) and never renders a catalogue (catalog does).

@@ -90,7 +90,7 @@ func (a *Aggregator) Call(ctx context.Context, method string, params json.RawMes
 		Respond: func(_ *host.Request, result json.RawMessage, err error) { answered <- answer{bytes.Clone(result), err} },
 	}
 	defer context.AfterFunc(ctx, func() { r.Cancel(nil) })()
-	a.startEager(true)
+	a.begin(s)
 	a.serveInner(s, r, catalog.Browser)
 	select {
 	case got := <-answered:

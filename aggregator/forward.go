@@ -81,6 +81,12 @@ const maxResultsInFlight = 512 << 20
 // dispatch sends a request to an upstream, starting that if need be, and answers
 // it with the upstream's answer.
 func (a *Aggregator) dispatch(s *session, r *host.Request, to route) {
+	u, err := a.own(s, to.upstream)
+	if err != nil {
+		a.fail(r, err, to.asText)
+		return
+	}
+	to.upstream = u
 	if r.Era == transports.Stateless && a.resume(s, r, to) {
 		return
 	}
@@ -117,7 +123,7 @@ func (c *forwardedCall) connect() {
 	}
 	c.own()
 	c.agg.spawnFor(r, func() {
-		conn, release, err := c.agg.acquire(r, to.upstream, to.upstream.Acquire)
+		conn, release, err := c.agg.acquire(c.session, r, to.upstream, (*lazy.Upstream).Acquire)
 		if err != nil {
 			c.refuse(r, err)
 			return
@@ -337,7 +343,7 @@ func (c *forwardedCall) Notify(method string, params json.RawMessage) {
 	params = c.peer.shownRelation(c.session, params)
 	switch {
 	case method != "notifications/message":
-	case c.hostRequest().Era == transports.Stateless && !c.wantsLog(params) || !c.session.wantsLog(params, c.agg.sessions.verboseLevel()):
+	case c.hostRequest().Era == transports.Stateless && !c.wantsLog(params) || !c.session.wantsLog(params, verboseLevel(c.peer.sessions())):
 		return
 	default:
 		params = c.peer.named(c.session, params)
@@ -385,10 +391,14 @@ func (s *session) translateEra(conn *upstream.Conn, era transports.Era, params j
 // before it is told to call again: hosts give up after a minute.
 const maxStartWait = 45 * time.Second
 
-// acquire gets a connection for a request by way of how, u.Acquire or u.Load, but
-// waits no longer than a host does. A host that gave a progress token hears that
+// acquire gets a connection for a session's request by way of how, Acquire or Load of
+// the upstream, which may be the session's own, but waits no longer than a host does. A host that gave a progress token hears that
 // it goes on.
-func (a *Aggregator) acquire(r *host.Request, u *lazy.Upstream, how func(context.Context) (*upstream.Conn, func(), error)) (*upstream.Conn, func(), error) {
+func (a *Aggregator) acquire(s *session, r *host.Request, u *lazy.Upstream, how func(*lazy.Upstream, context.Context) (*upstream.Conn, func(), error)) (*upstream.Conn, func(), error) {
+	u, err := a.own(s, u)
+	if err != nil {
+		return nil, nil, err
+	}
 	ctx, cancel := a.contextOf(r)
 	defer cancel()
 	if ctx.Err() != nil {
@@ -400,13 +410,13 @@ func (a *Aggregator) acquire(r *host.Request, u *lazy.Upstream, how func(context
 		stop := a.reportWait(waiting, r.Peer, token, "starting "+u.Server.Name)
 		defer stop()
 	}
-	conn, release, err := how(waiting)
+	conn, release, err := how(u, waiting)
 	failure := &transports.Failure{Upstream: u.Server.Name, Outcome: transports.NotSent}
 	switch {
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		failure = transports.CutOff(u.Server.Name, transports.NotSent)
 	case errors.Is(err, lazy.ErrClosed):
-		failure.Code, failure.Cause, failure.Hint = transports.CodeShuttingDown, errors.New("a new config has changed or removed it"), "call again"
+		failure = replaced(u.Server.Name)
 	case errors.Is(err, context.DeadlineExceeded) && waiting.Err() != nil:
 		failure.Code, failure.Cause, failure.Hint = transports.CodeTimeout, errors.New("it is still starting"), "call again; the start goes on"
 	default:

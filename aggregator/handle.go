@@ -17,7 +17,7 @@ import (
 // block moves to its own goroutine.
 func (a *Aggregator) handle(s *session, r *host.Request) {
 	a.learnFrom(s, r)
-	a.startEager(true)
+	a.begin(s)
 	raised := a.raiseLevel(s, r)
 	if raised == nil {
 		a.serve(s, r)
@@ -297,7 +297,7 @@ func (a *Aggregator) handleNotification(s *session, method string, params json.R
 	}
 }
 
-// broadcast sends a notification of a session to every upstream that is connected.
+// broadcast sends a notification of a session to every upstream of its that is connected.
 func (a *Aggregator) broadcast(s *session, method string, params json.RawMessage, what string) {
 	for _, u := range a.upstreamsOf(s) {
 		conn := u.Conn()

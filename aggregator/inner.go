@@ -122,7 +122,7 @@ func (a *Aggregator) listInside(s *session, r *host.Request) {
 		return
 	}
 	a.spawnFor(r, func() {
-		_, release, err := a.acquire(r, u, u.Load)
+		_, release, err := a.acquire(s, r, u, (*lazy.Upstream).Load)
 		var evicted *lazy.EvictedError
 		switch {
 		case errors.As(err, &evicted) && evicted.Err == nil: // evicted before

@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"dynmcp/internal/wire"
+	"dynmcp/lazy"
 	"dynmcp/transports"
 	"dynmcp/transports/host"
 	"dynmcp/transports/upstream"
@@ -43,13 +44,20 @@ func (a *Aggregator) setLevel(ctx context.Context, s *session, r *host.Request, 
 		level, _ := wire.Text(wire.Get(params, "level"))
 		return nil, invalid("unknown log level %q; want one of %s", level, strings.Join(levels, ", "))
 	}
-	before := a.sessions.verboseLevel()
+	before := map[*lazy.Upstream]logLevel{}
+	for _, u := range a.upstreamsOf(s) {
+		before[u] = verboseLevel(a.peerOf(u).sessions())
+	}
 	s.mu.Lock()
 	s.level = logLevel{params, severity}
 	s.mu.Unlock()
-	if verbose := a.sessions.verboseLevel(); severity <= verbose.severity || verbose.severity != before.severity {
-		a.sendLevel(ctx, verbose, a.connections()...)
+	var told []*lazy.Upstream
+	for u, before := range before {
+		if verbose := verboseLevel(a.peerOf(u).sessions()); severity <= verbose.severity || verbose.severity != before.severity {
+			told = append(told, u)
+		}
 	}
+	a.sendLevels(ctx, a.levels(told))
 	return next(ctx, r.Method, req)
 }
 
@@ -65,17 +73,27 @@ func (a *Aggregator) raiseLevel(s *session, r *host.Request) (raised <-chan stru
 	if severity < 0 {
 		return nil
 	}
-	verbose := a.sessions.verboseLevel()
+	if level := s.logLevel(); level.params != nil && severity >= level.severity {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.raising
+	}
+	var told []*lazy.Upstream // those that log less so far
+	for _, u := range a.upstreamsOf(s) {
+		if verbose := verboseLevel(a.peerOf(u).sessions()); verbose.params == nil || severity < verbose.severity {
+			told = append(told, u)
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.level.params != nil && severity >= s.level.severity {
 		return s.raising
 	}
 	s.level = logLevel{wire.Set([]byte(`{}`), "level", name), severity}
-	if verbose.params != nil && severity >= verbose.severity {
+	if len(told) == 0 {
 		return s.raising
 	}
-	level, done := s.level, make(chan struct{})
+	done := make(chan struct{})
 	s.raising = done
 	spawned := a.spawn(func() {
 		defer func() {
@@ -85,7 +103,7 @@ func (a *Aggregator) raiseLevel(s *session, r *host.Request) (raised <-chan stru
 				s.raising = nil
 			}
 		}()
-		a.sendLevel(a.ctx, level, a.connections()...)
+		a.sendLevels(a.ctx, a.levels(told))
 	})
 	if !spawned {
 		close(done)
@@ -106,9 +124,9 @@ func (c *forwardedCall) wantsLog(params json.RawMessage) bool {
 	return asked != nil && (severity < 0 || severity >= severityOf(asked))
 }
 
-// verboseLevel returns the most verbose level that a session asked for.
-func (ss *sessions) verboseLevel() (verbose logLevel) {
-	for _, s := range ss.all() {
+// verboseLevel returns the most verbose level that one of the sessions asked for.
+func verboseLevel(all []*session) (verbose logLevel) {
+	for _, s := range all {
 		if level := s.logLevel(); verbose.params == nil || level.params != nil && level.severity < verbose.severity {
 			verbose = level
 		}
@@ -133,24 +151,23 @@ func (s *session) logLevel() logLevel {
 	return s.level
 }
 
-// connections returns those there are.
-func (a *Aggregator) connections() (all []*upstream.Conn) {
-	for _, u := range a.set.All() {
+// levels returns how much the hosts of upstreams want logged, of those that are
+// connected.
+func (a *Aggregator) levels(upstreams []*lazy.Upstream) map[*upstream.Conn]logLevel {
+	of := map[*upstream.Conn]logLevel{}
+	for _, u := range upstreams {
 		if conn := u.Conn(); conn != nil {
-			all = append(all, conn)
+			of[conn] = verboseLevel(a.peerOf(u).sessions())
 		}
 	}
-	return all
+	return of
 }
 
-// sendLevel waits for the answers only so long; they may come later. What an
+// sendLevels waits for the answers only so long; they may come later. What an
 // upstream says to it is no concern of the host's.
-func (a *Aggregator) sendLevel(ctx context.Context, level logLevel, conns ...*upstream.Conn) {
-	if level.params == nil {
-		return
-	}
-	taken := make(chan struct{}, len(conns))
-	for _, conn := range conns {
+func (a *Aggregator) sendLevels(ctx context.Context, of map[*upstream.Conn]logLevel) {
+	taken := make(chan struct{}, len(of))
+	for conn, level := range of {
 		a.spawn(func() {
 			defer func() { taken <- struct{}{} }()
 			a.sendLevelTo(conn, level)
@@ -158,7 +175,7 @@ func (a *Aggregator) sendLevel(ctx context.Context, level logLevel, conns ...*up
 	}
 	timer := time.NewTimer(levelWait)
 	defer timer.Stop()
-	for range conns {
+	for range of {
 		select {
 		case <-taken:
 		case <-timer.C:
@@ -170,7 +187,7 @@ func (a *Aggregator) sendLevel(ctx context.Context, level logLevel, conns ...*up
 }
 
 func (a *Aggregator) sendLevelTo(conn *upstream.Conn, level logLevel) {
-	if !conn.ServerInfo().Has("logging") || conn.Era() == transports.Stateless {
+	if level.params == nil || !conn.ServerInfo().Has("logging") || conn.Era() == transports.Stateless {
 		return // in the stateless era each request says its level
 	}
 	ctx, cancel := context.WithTimeout(a.ctx, requestTimeout)

@@ -59,7 +59,7 @@ func (a *Aggregator) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.
 		Info:    upstream.Info{Name: "dynmcp", Version: a.opts.Version},
 		Logger:  a.log,
 		Redact:  a.opts.Redact,
-		HostEra: a.hostEra,
+		HostEra: p.hostEra,
 		Env:     a.opts.ChildEnv(u.Server.Name),
 		Login:   a.opts.Login(u.Server),
 
@@ -84,7 +84,7 @@ func (a *Aggregator) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.
 // introduceTo makes the handshake on a new connection, lists what the upstream
 // has, and tells it what hosts have asked for so far.
 func (a *Aggregator) introduceTo(ctx context.Context, p *peer, conn *upstream.Conn) error {
-	capabilities, err := a.declarationTo(ctx, conn)
+	capabilities, err := a.declarationTo(ctx, p, conn)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (a *Aggregator) introduceTo(ctx context.Context, p *peer, conn *upstream.Co
 	}
 	p.relatesTasks.Store(l.Tasks == catalog.HandshakeTasks)
 	p.listing.adopt(conn, l)
-	a.sendLevel(ctx, a.sessions.verboseLevel(), conn)
+	a.sendLevels(ctx, map[*upstream.Conn]logLevel{conn: verboseLevel(p.sessions())})
 	a.renewSubscriptions(p.upstream, conn)
 	return nil
 }
@@ -123,9 +123,9 @@ func (a *Aggregator) checkMounted(server string, l *catalog.Listing) error {
 }
 
 // declarationTo returns the capabilities to declare to an upstream: those of the
-// first host. In single-wrap mode the child is there before the host has spoken,
+// first host, or of its owner. In single-wrap mode the child is there before the host has spoken,
 // and may end before it does.
-func (a *Aggregator) declarationTo(ctx context.Context, conn *upstream.Conn) (json.RawMessage, error) {
+func (a *Aggregator) declarationTo(ctx context.Context, p *peer, conn *upstream.Conn) (json.RawMessage, error) {
 	var late <-chan time.Time
 	if a.opts.Strict && !a.config().SingleWrap {
 		late = time.After(firstWords)
@@ -139,7 +139,7 @@ func (a *Aggregator) declarationTo(ctx context.Context, conn *upstream.Conn) (js
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	first, _ := a.sessions.firstDeclaration()
+	first, _ := p.declaration()
 	if first.era == transports.Stateless && wire.IsObject(wire.Get(first.capabilities, "roots")) {
 		// Nothing of that era changes them, but an upstream that has given up waiting
 		// for them is told so.
@@ -149,9 +149,9 @@ func (a *Aggregator) declarationTo(ctx context.Context, conn *upstream.Conn) (js
 	return first.capabilities, nil
 }
 
-// hostEra returns the era of the first host, false before there is one.
-func (a *Aggregator) hostEra() (transports.Era, bool) {
-	first, known := a.sessions.firstDeclaration()
+// hostEra returns the era of the first host, or of the owner, false before there is one.
+func (p *peer) hostEra() (transports.Era, bool) {
+	first, known := p.declaration()
 	return first.era, known
 }
 

@@ -77,7 +77,7 @@ func (p *peer) hold(q *question) *rootsHold {
 // holdForStream keeps calls from an upstream over HTTP that has just been connected
 // and may be about to ask for the roots.
 func (p *peer) holdForStream(conn *upstream.Conn) {
-	first, _ := p.agg.sessions.firstDeclaration()
+	first, _ := p.declaration()
 	if conn.Era() != transports.Handshake || p.upstream.Server.Transport == schema.Stdio || wire.Get(first.capabilities, "roots") == nil {
 		return
 	}

@@ -63,7 +63,7 @@ func (a *Aggregator) resourceOwner(s *session, uri string) *lazy.Upstream {
 	}
 	for _, u := range a.upstreamsOf(s) {
 		if a.peerOf(u).seenURIs.has(uri) {
-			return u
+			return a.set.Get(u.Server.Name)
 		}
 	}
 	return nil
@@ -83,8 +83,8 @@ func (a *Aggregator) notFound(s *session, to target) *wire.Error {
 	return &unknown
 }
 
-// candidates returns the upstreams to ask about a target that none is known to
-// own, in config order. None is started for it, except that of single-wrap mode,
+// candidates returns the upstreams to ask for a session about a target that none is
+// known to own, in config order. None is started for it, except that of single-wrap mode,
 // which has an answer to everything.
 func (a *Aggregator) candidates(s *session, to target) []*lazy.Upstream {
 	if u := a.singleOf(s); u != nil {

@@ -40,14 +40,14 @@ func (p *peer) Request(ctx context.Context, method string, params json.RawMessag
 	all := p.sessions()
 	if method == "roots/list" && slices.ContainsFunc(all, func(s *session) bool {
 		d := s.declaration()
-		return !s.shares && d.era == transports.Stateless && lacks(d.capabilities, method, params) == ""
+		return (!s.shares || s.lasts && p.upstream.Owner != "") && d.era == transports.Stateless && lacks(d.capabilities, method, params) == ""
 	}) { // the next call asks
 		q := newQuestion(method, params)
 		return p.requestRoots(ctx, q, func(ctx context.Context) func() (json.RawMessage, error) {
 			return func() (json.RawMessage, error) { return q.wait(ctx) }
 		})
 	}
-	if len(calls) > 0 || len(all) != 1 || all[0].shares || lacks(all[0].declaration().capabilities, method, params) != "" {
+	if len(calls) > 0 || len(all) != 1 || all[0].shares && p.upstream.Owner == "" || lacks(all[0].declaration().capabilities, method, params) != "" {
 		return refused("no host with a call in flight supports %s", cmp.Or(serverRequests[method], method))
 	}
 	return p.askHost(ctx, all[0], all[0].peer, method, params)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"dynmcp/catalog"
 	"dynmcp/transports"
@@ -22,13 +23,16 @@ type session struct {
 	principal principal
 	only      string          // the server that it is about, "" is all of them
 	local     bool            // its user runs dynmcp, on this machine: where a login's page comes back to, and whose login it is
+	lasts     bool            // as long as its host is there; over HTTP each request of the stateless era has a session
 	shares    bool            // it is one of many: an upstream's question that belongs to no call is not for it
 	peer      transports.Peer // the host
+	begun     atomic.Bool     // it has made a request
 
 	mu          sync.Mutex
 	client      string // what the host calls itself, "" in the stateless era
 	declared    declaration
 	initialized bool               // the handshake is over, it may be notified
+	ended       bool               // it gets no server of its own any more
 	level       logLevel           // of the log messages it asked for
 	raising     <-chan struct{}    // closed when upstreams were told that; nil where they were
 	seen        map[string]version // of each list: what it read last, was told to read again, or would have read

@@ -37,7 +37,7 @@ func (s *startup) add(configured func() []*lazy.Upstream, first bool) (fresh []*
 		switch {
 		case known:
 			s.starting[u] = starting
-		case !u.Server.Lazy():
+		case !u.Server.Lazy() && !isolated(&u.Server):
 			s.starting[u] = true
 			fresh = append(fresh, u)
 		}
@@ -46,12 +46,23 @@ func (s *startup) add(configured func() []*lazy.Upstream, first bool) (fresh []*
 	return fresh
 }
 
+// note counts an upstream that is being started for a session.
+func (s *startup) note(u *lazy.Upstream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.starting[u] = true
+	s.changedLocked()
+}
+
 // ended notes that the first start of an upstream has succeeded or failed.
 func (s *startup) ended(u *lazy.Upstream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.starting[u] {
 		s.starting[u] = false
+		if u.Owner != "" {
+			delete(s.starting, u)
+		}
 		s.changedLocked()
 	}
 }
@@ -102,23 +113,51 @@ func (s *startup) await(ctx context.Context, wait time.Duration, pending <-chan 
 	return false
 }
 
-// startEager starts the eager upstreams, when the first request comes, and those
-// that a later config brought. One that fails is tried again until it is there; if
-// it is one that the run needs from the first on, the run ends instead.
+// begin starts, when a session's first request comes, what is eager: what is for all
+// with the first session, and what it has to itself if nothing is known of that.
+func (a *Aggregator) begin(s *session) {
+	a.startEager(true)
+	if s.begun.Swap(true) {
+		return
+	}
+	for _, u := range a.set.All() {
+		if !isolated(&u.Server) || u.Server.Lazy() {
+			continue
+		}
+		if info, ok := a.catalog.View().Server(u.Server.Name); ok && info.Loaded {
+			continue
+		}
+		own, err := a.own(s, u)
+		if err != nil {
+			a.log.Warn("not started for a session", "upstream", u.Server.Name, "session", s.id, "err", err)
+			continue
+		}
+		a.startup.note(own)
+		a.hold(own, a.opts.Strict)
+	}
+}
+
+// startEager starts the eager upstreams that are for all, when the first request comes,
+// and those that a later config brought.
 func (a *Aggregator) startEager(first bool) {
 	for _, u := range a.startup.add(a.set.All, first) {
-		needed := first && (a.opts.Strict || a.single() == u)
-		a.spawn(func() {
-			defer a.startup.ended(u)
-			u.Hold(a.ctx, func(err error) (retry bool) {
-				a.startup.ended(u)
-				if needed && a.ctx.Err() == nil && !errors.Is(err, lazy.ErrClosed) {
-					a.cancel(&FatalError{Err: err})
-				}
-				return !needed
-			})
-		})
+		a.hold(u, first && (a.opts.Strict || a.single() == u))
 	}
+}
+
+// hold starts an upstream, and tries again until it is there; one that the run needs
+// ends it if it fails.
+func (a *Aggregator) hold(u *lazy.Upstream, needed bool) {
+	a.spawn(func() {
+		defer a.startup.ended(u)
+		u.Hold(a.ctx, func(err error) (retry bool) {
+			a.startup.ended(u)
+			if needed && a.ctx.Err() == nil && !errors.Is(err, lazy.ErrClosed) {
+				a.cancel(&FatalError{Err: err})
+			}
+			return !needed
+		})
+	})
 }
 
 // startingFor is starting for a session: one that is about one server has waited for
@@ -135,6 +174,10 @@ func (a *Aggregator) awaitSingle(ctx context.Context, s *session) error {
 	u := a.singleOf(s)
 	if u == nil {
 		return nil
+	}
+	u, err := a.own(s, u)
+	if err != nil {
+		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -178,7 +221,7 @@ func (a *Aggregator) incomplete(s *session) bool {
 
 // anyLoading reports whether an upstream is being started.
 func (a *Aggregator) anyLoading() bool {
-	for _, u := range a.set.All() {
+	for _, u := range a.set.Everything() {
 		if u.Status().State == lazy.Loading {
 			return true
 		}

@@ -46,7 +46,7 @@ func (a *Aggregator) unsubscribe(ctx context.Context, s *session, r *host.Reques
 	s.mu.Lock()
 	delete(s.subscribed, uri)
 	s.mu.Unlock()
-	if !a.subscribedURIs()[uri] {
+	if u := a.ownIfAny(s, a.resourceOwner(s, uri)); !a.isSubscribed(u, uri) {
 		if err := a.subscribeTo(ctx, s, a.startupWait(s, r), uri, r.Params, (*upstream.Conn).Unsubscribe); err != nil {
 			return nil, err
 		}
@@ -64,10 +64,10 @@ func (a *Aggregator) subscribeTo(ctx context.Context, s *session, wait time.Dura
 		}
 	}
 	if u := to.owner(); u != nil {
-		return a.subscribeAt(ctx, u, uri, params, do)
+		return a.subscribeAt(ctx, s, u, uri, params, do)
 	}
 	for _, u := range a.candidates(s, to) {
-		err := a.subscribeAt(ctx, u, uri, params, do)
+		err := a.subscribeAt(ctx, s, u, uri, params, do)
 		if err == nil || u == a.singleOf(s) {
 			return err
 		}
@@ -75,7 +75,11 @@ func (a *Aggregator) subscribeTo(ctx context.Context, s *session, wait time.Dura
 	return a.notFound(s, to)
 }
 
-func (a *Aggregator) subscribeAt(ctx context.Context, u *lazy.Upstream, uri string, params json.RawMessage, do subscriber) error {
+func (a *Aggregator) subscribeAt(ctx context.Context, s *session, u *lazy.Upstream, uri string, params json.RawMessage, do subscriber) error {
+	u, err := a.own(s, u)
+	if err != nil {
+		return err
+	}
 	conn, release, err := u.Acquire(ctx)
 	if err != nil {
 		return err
@@ -88,13 +92,14 @@ func (a *Aggregator) subscribeAt(ctx context.Context, u *lazy.Upstream, uri stri
 	return nil
 }
 
-// subscribedURIs returns what hosts are subscribed to.
-func (a *Aggregator) subscribedURIs() map[string]bool {
-	all := map[string]bool{}
-	for _, s := range a.sessions.all() {
-		maps.Copy(all, s.subscribedURIs())
+// isSubscribed reports whether a host of an upstream, nil for any, is subscribed to a
+// resource.
+func (a *Aggregator) isSubscribed(u *lazy.Upstream, uri string) bool {
+	hosts := a.sessions.all()
+	if u != nil {
+		hosts = a.peerOf(u).sessions()
 	}
-	return all
+	return slices.ContainsFunc(hosts, func(s *session) bool { return s.subscribedURIs()[uri] })
 }
 
 func (s *session) subscribedURIs() map[string]bool {
@@ -122,13 +127,12 @@ func (p *peer) resourceUpdated(params json.RawMessage) {
 	}
 }
 
-// dropSubscriptions ends those of uris that no host wants any more, where the
-// upstream is connected.
+// dropSubscriptions ends those of a session to uris that no host wants any more, where
+// the upstream is connected.
 func (a *Aggregator) dropSubscriptions(s *session, uris map[string]bool) {
-	wanted := a.subscribedURIs()
 	for uri := range uris {
-		u := a.resourceOwner(s, uri)
-		if wanted[uri] || u == nil || u.Conn() == nil {
+		u := a.ownIfAny(s, a.resourceOwner(s, uri))
+		if u == nil || u.Conn() == nil || a.isSubscribed(u, uri) {
 			continue
 		}
 		a.subscribeLater(u.Conn(), aboutURI(uri), (*upstream.Conn).Unsubscribe)
@@ -139,9 +143,9 @@ func (a *Aggregator) dropSubscriptions(s *session, uris map[string]bool) {
 // last one.
 func (a *Aggregator) renewSubscriptions(u *lazy.Upstream, conn *upstream.Conn) {
 	again := map[string]bool{}
-	for _, s := range a.sessions.all() {
+	for _, s := range a.peerOf(u).sessions() {
 		for uri := range s.subscribedURIs() {
-			if !again[uri] && a.resourceOwner(s, uri) == u {
+			if !again[uri] && a.ownIfAny(s, a.resourceOwner(s, uri)) == u {
 				again[uri] = true
 				a.subscribeLater(conn, aboutURI(uri), (*upstream.Conn).Subscribe)
 			}

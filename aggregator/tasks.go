@@ -173,7 +173,7 @@ func (p *peer) ownRelation(s *session, text json.RawMessage) json.RawMessage {
 	}
 	at := wire.Find(text, "_meta", metaRelatedTask, "taskId")
 	id, ok := wire.Text(at.In(text))
-	if u, own := p.agg.taskOwner(s, id); ok && u == p.upstream {
+	if u, own := p.agg.taskOwner(s, id); ok && u != nil && u.Server.Name == p.upstream.Server.Name {
 		return wire.Replace(text, wire.Edit{Span: at, With: wire.Quote(own)})
 	}
 	return text
@@ -215,7 +215,7 @@ func (c *forwardedCall) shownResult(r *host.Request, conn *upstream.Conn, outlin
 // and are connected.
 func (a *Aggregator) listTasks(s *session, r *host.Request) {
 	var listing []*lazy.Upstream
-	for _, u := range a.set.All() {
+	for _, u := range a.upstreamsOf(s) {
 		conn := u.Conn()
 		if conn != nil && conn.Era() == transports.Handshake && wire.Get(conn.ServerInfo().Capabilities, "tasks", "list") != nil {
 			listing = append(listing, u)
@@ -289,6 +289,9 @@ func (a *Aggregator) subscribeToTasks(ctx context.Context, s *session, ids json.
 		if !isOffered(u) {
 			continue
 		}
+		if u = a.ownIfAny(s, u); u == nil {
+			continue // it has no tasks of the session's
+		}
 		conn, release, err := u.Acquire(ctx)
 		if err == nil && conn.Era() == transports.Stateless {
 			err = conn.Subscribe(ctx, aboutTask(own))
@@ -338,6 +341,7 @@ func (a *Aggregator) dropTasks(s *session, ids map[string]bool) {
 	wanted := a.subscribedTasks()
 	for id := range ids {
 		u, own := a.taskOwner(s, id)
+		u = a.ownIfAny(s, u)
 		if wanted[id] || u == nil || u.Conn() == nil || u.Conn().Era() != transports.Stateless {
 			continue
 		}
@@ -347,9 +351,9 @@ func (a *Aggregator) dropTasks(s *session, ids map[string]bool) {
 
 // renewTasks tells a new connection which of its tasks hosts subscribed to.
 func (a *Aggregator) renewTasks(u *lazy.Upstream, conn *upstream.Conn) {
-	for _, s := range a.sessions.all() {
+	for _, s := range a.peerOf(u).sessions() {
 		for id := range s.subscribedTasks() {
-			if owner, own := a.taskOwner(s, id); owner == u && conn.Era() == transports.Stateless {
+			if owner, own := a.taskOwner(s, id); a.ownIfAny(s, owner) == u && conn.Era() == transports.Stateless {
 				a.subscribeLater(conn, aboutTask(own), (*upstream.Conn).Subscribe)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 
 	"dynmcp/catalog"
 	"dynmcp/internal/wire"
+	"dynmcp/lazy"
 	"dynmcp/schema"
 	"dynmcp/transports/host"
 )
@@ -130,7 +131,7 @@ func (t treeView) atPlace(s *session, r *host.Request, where string, answer func
 		return
 	}
 	t.spawnFor(r, func() {
-		_, release, err := t.acquire(r, u, u.Acquire)
+		_, release, err := t.acquire(s, r, u, (*lazy.Upstream).Acquire)
 		if err == nil {
 			defer release()
 		}

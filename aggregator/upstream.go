@@ -97,7 +97,7 @@ func isAboutUpstream(method string) bool {
 // notifyHosts passes a notification on: to hosts of the handshake era, and to one
 // of the stateless era while a request of its is in flight here that wants it.
 func (p *peer) notifyHosts(method string, params json.RawMessage, wants func(*forwardedCall) bool) {
-	calls, verbose := p.calls.all(), p.agg.sessions.verboseLevel()
+	calls, verbose := p.calls.all(), verboseLevel(p.sessions())
 	notified := map[*session]bool{}
 	for _, s := range p.audience(method, calls) {
 		if method == "notifications/message" && !s.wantsLog(params, verbose) {
@@ -142,11 +142,12 @@ func (p *peer) shown(s *session, method string, params json.RawMessage) json.Raw
 
 // audience returns the sessions that a message on a stream which is shared may be
 // for: all, or where they are of several principals those of the principals with a
-// call in flight here; of sessions that are one of many those with a call here.
+// call in flight here; of sessions that are one of many, and to whom the
+// upstream is not their own, those with a call here.
 func (p *peer) audience(method string, calls []*forwardedCall) []*session {
 	all := p.sessions()
 	one := ofOnePrincipal(all)
-	ofCall := !isAboutUpstream(method) // and so for who is calling
+	ofCall := !isAboutUpstream(method) && p.upstream.Owner == "" // and so for who is calling
 	if one && !slices.ContainsFunc(all, func(s *session) bool { return s.shares }) {
 		return all
 	}
@@ -312,7 +313,7 @@ const refreshWait = 2 * time.Second
 func (a *Aggregator) awaitRefresh(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, refreshWait)
 	defer cancel()
-	for _, u := range a.set.All() {
+	for _, u := range a.set.Everything() {
 		l := &a.peerOf(u).listing
 		l.mu.Lock()
 		fetching := l.fetching

@@ -8,10 +8,13 @@
 // use reconnects, with growing pauses if that fails or the new one is lost soon
 // as well.
 //
+// A server whose entry isolates sessions or principals is started for each owner by
+// himself: [Set.Own] has an upstream for each, of which there may be so many.
+//
 // How a server is started and what is listed is the business of
 // [Options.Load]; what its state means to a host is the aggregator's. The
 // package starts goroutines only for loads and to watch connections; Set.Close
 // waits for all of them.
 //
-// Read upstream.go, then set.go.
+// Read upstream.go, then set.go, then own.go.
 package lazy

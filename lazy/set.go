@@ -34,6 +34,7 @@ type Set struct {
 	mu     sync.Mutex
 	byName map[string]*Upstream
 	order  []*Upstream
+	owned  map[ownKey]*Upstream // what sessions and principals have to themselves
 	closed bool
 }
 
@@ -42,7 +43,7 @@ func NewSet(opts Options) *Set {
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
 	}
-	s := &Set{opts: opts, byName: map[string]*Upstream{}}
+	s := &Set{opts: opts, byName: map[string]*Upstream{}, owned: map[ownKey]*Upstream{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -54,7 +55,8 @@ const drainTime = 30 * time.Second
 // Apply makes the set hold these servers, in this order; disabled ones are left
 // out. An upstream whose entry is unchanged stays, with its connection, its
 // calls in flight and a fresh budget. Others, which it returns, take no more
-// calls and are closed when those in flight have ended. Nothing is started.
+// calls and are closed when those in flight have ended, with what sessions and
+// principals had of them to themselves. Nothing is started.
 func (s *Set) Apply(servers []schema.Server) (gone []*Upstream) {
 	s.mu.Lock()
 	old := s.byName
@@ -74,7 +76,19 @@ func (s *Set) Apply(servers []schema.Server) (gone []*Upstream) {
 		s.byName[server.Name] = u
 		s.order = append(s.order, u)
 	}
+	var own []*Upstream
+	for key, u := range s.owned {
+		if _, replaced := old[key.server]; replaced {
+			delete(s.owned, key)
+			own = append(own, u)
+		} else {
+			u.readmit()
+		}
+	}
 	s.mu.Unlock()
+	for _, u := range own {
+		s.retire(u)
+	}
 	for _, u := range old {
 		gone = append(gone, u)
 		s.retire(u)
@@ -140,7 +154,10 @@ func (s *Set) All() []*Upstream {
 func (s *Set) Close() {
 	s.mu.Lock()
 	s.closed = true
-	all := s.order
+	all := append([]*Upstream{}, s.order...)
+	for _, u := range s.owned {
+		all = append(all, u)
+	}
 	s.mu.Unlock()
 	s.cancel()
 	var conns sync.WaitGroup

@@ -59,6 +59,7 @@ const (
 // An Upstream is one configured server and, at times, a connection to it.
 type Upstream struct {
 	Server schema.Server
+	Owner  string // who has it to himself, "" if it is for all; see Set.Own
 
 	set    *Set
 	loads  singleflight.Group // of one key: this upstream

@@ -208,7 +208,7 @@ func TestSingle(t *testing.T) {
 	}
 	want := []Server{{
 		Name: "my-server-py", Transport: Stdio, Command: "/usr/bin/My Server.py", Args: []string{"-y", "--", "a b"},
-		LoadTimeout: time.Minute, LoadBudget: 3, MaxMessageBytes: 16 << 20,
+		Isolation: IsolateNone, LoadTimeout: time.Minute, LoadBudget: 3, MaxSessions: 32, MaxMessageBytes: 16 << 20,
 	}}
 	if diff := cmp.Diff(want, cfg.Servers); diff != "" {
 		t.Errorf("servers (-want +got):\n%s", diff)

@@ -55,6 +55,13 @@ const (
 	RenderRaw  = "raw"
 )
 
+// Values of Server.Isolation.
+const (
+	IsolateNone      = "none"
+	IsolateSession   = "session"
+	IsolatePrincipal = "principal"
+)
+
 // Config is a valid config document with all defaults filled in. It is a value:
 // nothing in this module changes one after Files.Load.
 type Config struct {
@@ -169,6 +176,8 @@ type Server struct {
 	Description string `json:"description" nonblank:"true" example:"Read and search the files of this project. Use for anything about its source."`
 	// When the server is started: eager at the start, lazy when first needed. Left out, servers with a description are lazy.
 	Load string `json:"load" enum:"eager,lazy" example:"lazy"`
+	// Who shares the server, where one run of dynmcp serves many hosts: none is all of them, session gives each host one of its own, principal each user.
+	Isolation string `json:"isolation" enum:"none,session,principal" default:"none" example:"session"`
 	// Keep the entry but do not use the server.
 	Disabled bool `json:"disabled" default:"false" example:"true"`
 
@@ -210,6 +219,8 @@ type Server struct {
 	LoadBudget int `json:"load_budget" group:"limit" default:"3" example:"5"`
 	// The most characters of a tool's result that reach the host; 0 is no limit. What is left out is said in the result.
 	MaxOutputChars int `json:"max_output_chars" group:"limit" default:"0" example:"40000"`
+	// How many hosts, or users, may have the server to themselves at a time, where isolation says so.
+	MaxSessions int `json:"max_sessions" group:"limit" min:"1" default:"32" example:"8"`
 	// The largest message, in bytes and in both directions. Above it that one call fails.
 	MaxMessageBytes int `json:"max_message_bytes" group:"limit" min:"1024" default:"16777216" example:"67108864"`
 }

@@ -150,6 +150,7 @@ func (s *socket) isOurs() bool {
 func (s *socket) serve(ctx context.Context, agg *aggregator.Aggregator) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	agg.StartShared()
 	s.log.Info("serving", "socket", s.path)
 	if s.ready != nil {
 		_, _ = s.ready.WriteString("ready\n") // who waited may be gone

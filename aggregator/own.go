@@ -1,0 +1,111 @@
+package aggregator
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"dynmcp/lazy"
+	"dynmcp/schema"
+	"dynmcp/transports"
+)
+
+// Servers are for all sessions, or their entry isolates sessions or principals: each
+// has an upstream of its own then. Whatever finds the upstream of a server, by a tool's
+// name say, finds the one of the entry; own leads from there to the one that a session's
+// requests go to. What is listed by any of them is in the catalogue for all.
+//
+// A session's own ends with it. A principal's ends when it has not been used for long:
+// requests of the stateless era over HTTP have a session each, and between two of them a
+// principal has none. For the same reason such requests have what their principal has.
+
+// principalIdle is how long a principal's own upstream stays without use, unless its
+// entry says.
+const principalIdle = 30 * time.Minute
+
+// owner returns who has a server to himself where it is the session's, "" where it is for
+// all, and how long that stays without use.
+func (s *session) owner(server *schema.Server) (owner string, idle time.Duration) {
+	switch {
+	case !isolated(server):
+		return "", 0
+	case server.Isolation == schema.IsolateSession && (s.lasts || s.declaration().era == transports.Handshake):
+		return "session " + s.id, 0
+	}
+	return "principal " + s.principal.name, principalIdle
+}
+
+func isolated(server *schema.Server) bool {
+	return server.Isolation == schema.IsolateSession || server.Isolation == schema.IsolatePrincipal
+}
+
+// own returns the upstream to which the requests of a session for u go.
+func (a *Aggregator) own(s *session, u *lazy.Upstream) (*lazy.Upstream, error) {
+	owner, idle := s.owner(&u.Server)
+	if owner == "" || u.Owner != "" {
+		return u, nil
+	}
+	own, gone, err := a.set.Own(u, owner, idle)
+	if gone != nil {
+		a.peers.Delete(gone)
+	}
+	var tooMany *lazy.TooManyError
+	switch {
+	case errors.As(err, &tooMany):
+		return nil, &transports.Failure{
+			Upstream: tooMany.Upstream, Code: transports.CodeOverloaded, Outcome: transports.NotSent,
+			Cause: fmt.Errorf("each %s has a server of its own, and there are %d, the most that there may be", u.Server.Isolation, tooMany.Most),
+			Hint:  `close another that uses it, or raise its "max_sessions"`,
+		}
+	case err != nil:
+		return nil, replaced(u.Server.Name)
+	}
+	s.mu.Lock()
+	ended := s.ended
+	s.mu.Unlock()
+	if ended { // what it has now would stay
+		a.disown(s)
+		return nil, transports.CutOff(u.Server.Name, transports.NotSent)
+	}
+	return own, nil
+}
+
+// replaced is the failure of a call to an upstream that is closed while it is looked for.
+func replaced(server string) *transports.Failure {
+	return &transports.Failure{
+		Upstream: server, Code: transports.CodeShuttingDown, Outcome: transports.NotSent,
+		Cause: errors.New("a new config has changed or removed it"), Hint: "call again",
+	}
+}
+
+// ownIfAny is own of what is there, nil if nothing is.
+func (a *Aggregator) ownIfAny(s *session, u *lazy.Upstream) *lazy.Upstream {
+	if u == nil || u.Owner != "" {
+		return u
+	}
+	if owner, _ := s.owner(&u.Server); owner != "" {
+		return a.set.Owned(u.Server.Name, owner)
+	}
+	return u
+}
+
+// disown ends what a session that has ended had to itself.
+func (a *Aggregator) disown(s *session) {
+	for _, u := range a.set.Disown("session " + s.id) {
+		a.peers.Delete(u)
+	}
+}
+
+// declaration returns what the upstream is told of hosts: what the first one said of
+// itself, or its owner. ok is false before there is one.
+func (p *peer) declaration() (d declaration, ok bool) {
+	if p.upstream.Owner == "" {
+		return p.agg.sessions.firstDeclaration()
+	}
+	for _, s := range p.sessions() {
+		if d := s.declaration(); d.capabilities != nil {
+			return d, true
+		}
+	}
+	return p.agg.sessions.firstDeclaration() // it has left, or is no host but a program
+}
