@@ -148,7 +148,8 @@ test("installed: the launcher is gone where the binary can take its place", { sk
 });
 
 test("without the package of the platform it says so", () => {
-  const lone = fs.mkdtempSync(path.join(dir, "lone-"));
+  const lone = fs.mkdtempSync(path.join(os.tmpdir(), "dynmcp-npm-lone-"));
+  after(() => fs.rmSync(lone, { recursive: true, force: true }));
   fs.writeFileSync(path.join(lone, "package.json"), "{}");
   const env = environment("none");
   spawnSync("npm", ["install", "--offline", "--omit=optional", "--no-audit", "--no-fund", packages[0]], { cwd: lone, env });

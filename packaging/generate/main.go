@@ -1,0 +1,133 @@
+// Command generate writes what names the version or an address of the project:
+// server.json for the MCP registry, the manifest of the Claude Desktop extension, and
+// the part of the README that says how to install. The version stands in
+// cmd/dynmcp/main.go, the address in packaging/repository.
+package main
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"text/template"
+)
+
+//go:generate go run . ../..
+
+//go:embed install.md.tmpl
+var installTemplate string
+
+//go:embed server.json.tmpl
+var serverTemplate string
+
+//go:embed manifest.json.tmpl
+var manifestTemplate string
+
+// project is what the templates can name.
+type project struct {
+	Owner, Name string // of the repository
+	Version     string
+}
+
+// Repository returns the address of the repository.
+func (p project) Repository() string { return "https://github.com/" + p.Owner + "/" + p.Name }
+
+// entry is how a host's config starts dynmcp from npm; it reads the user's config.
+var entry = map[string]any{"command": "npx", "args": []string{"-y", "dynmcp"}}
+
+// Cursor returns the link that adds dynmcp to Cursor.
+func (p project) Cursor() (string, error) {
+	config, err := json.Marshal(entry)
+	return "https://cursor.com/en/install-mcp?name=dynmcp&config=" + url.QueryEscape(base64.StdEncoding.EncodeToString(config)), err
+}
+
+// VSCode returns the link that adds dynmcp to VS Code.
+func (p project) VSCode() (string, error) {
+	config, err := json.Marshal(entry)
+	return "https://vscode.dev/redirect/mcp/install?name=dynmcp&config=" + url.QueryEscape(string(config)), err
+}
+
+func main() {
+	if err := run(os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, "generate:", err)
+		os.Exit(1)
+	}
+}
+
+func run(root string) error {
+	p, err := read(root)
+	if err != nil {
+		return err
+	}
+	for path, text := range map[string]string{
+		"server.json":                  serverTemplate,
+		"packaging/mcpb/manifest.json": manifestTemplate,
+	} {
+		data, err := p.render(text)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(root, path), data, 0o666); err != nil {
+			return err
+		}
+	}
+	install, err := p.render(installTemplate)
+	if err != nil {
+		return err
+	}
+	return replace(filepath.Join(root, "README.md"), install)
+}
+
+func read(root string) (project, error) {
+	var p project
+	repository, err := os.ReadFile(filepath.Join(root, "packaging/repository"))
+	if err != nil {
+		return p, err
+	}
+	var ok bool
+	if p.Owner, p.Name, ok = strings.Cut(strings.TrimSpace(string(repository)), "/"); !ok {
+		return p, errors.New("packaging/repository: want OWNER/NAME")
+	}
+	source, err := os.ReadFile(filepath.Join(root, "cmd/dynmcp/main.go"))
+	if err != nil {
+		return p, err
+	}
+	found := regexp.MustCompile(`(?m)^const version = "(.+)"$`).FindSubmatch(source)
+	if found == nil {
+		return p, errors.New("cmd/dynmcp/main.go has no version")
+	}
+	p.Version = string(found[1])
+	return p, nil
+}
+
+func (p project) render(text string) ([]byte, error) {
+	t, err := template.New("").Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	err = t.Execute(&out, p)
+	return out.Bytes(), err
+}
+
+// replace puts text between the two marks of a file.
+func replace(path string, text []byte) error {
+	const from, to = "<!-- from packaging/generate/install.md.tmpl -->\n", "<!-- to here -->\n"
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	before, rest, ok1 := bytes.Cut(data, []byte(from))
+	_, after, ok2 := bytes.Cut(rest, []byte(to))
+	if !ok1 || !ok2 {
+		return fmt.Errorf("%s: no marks to write between", path)
+	}
+	return os.WriteFile(path, bytes.Join([][]byte{before, []byte(from), text, []byte(to), after}, nil), 0o666)
+}

@@ -1,0 +1,69 @@
+// Command mcpb packs a Claude Desktop extension: the manifest, the licences and one
+// binary. The packer of the format's authors writes the time into the file; here the
+// same input gives the same bytes.
+//
+// Usage: mcpb OUT MANIFEST BINARY FILE…
+package main
+
+import (
+	"archive/zip"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+func main() {
+	if len(os.Args) < 4 {
+		fmt.Fprintln(os.Stderr, "usage: mcpb OUT MANIFEST BINARY FILE…")
+		os.Exit(2)
+	}
+	if err := run(os.Args[1], os.Args[2], os.Args[3], os.Args[4:]); err != nil {
+		fmt.Fprintln(os.Stderr, "mcpb:", err)
+		os.Exit(1)
+	}
+}
+
+func run(out, manifest, binary string, files []string) error {
+	if err := os.MkdirAll(filepath.Dir(out), 0o777); err != nil {
+		return err
+	}
+	file, err := os.Create(out)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	w := zip.NewWriter(file)
+	if err := add(w, manifest, "manifest.json", 0o644); err != nil {
+		return err
+	}
+	if err := add(w, binary, "server/"+filepath.Base(binary), 0o755); err != nil {
+		return err
+	}
+	for _, path := range files {
+		if err := add(w, path, filepath.Base(path), 0o644); err != nil {
+			return err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+func add(w *zip.Writer, path, name string, mode os.FileMode) error {
+	in, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	header := &zip.FileHeader{Name: name, Method: zip.Deflate, Modified: time.Date(1985, time.October, 26, 8, 15, 0, 0, time.UTC)} // as npm has it
+	header.SetMode(mode)
+	to, err := w.CreateHeader(header)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(to, in)
+	return err
+}
