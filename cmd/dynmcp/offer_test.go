@@ -486,6 +486,19 @@ func TestLoginIsOfferedOverHTTP(t *testing.T) {
 		m = web.call("/mcp", 2, "tools/call", call(accepted(m, "accept"), mcptest.ModernMeta(showsPages)), headers...)
 		contains(t, m.Raw, `"structuredContent":{"text":"hi"}`)
 	})
+	t.Run("of one server", func(t *testing.T) {
+		t.Parallel()
+		e, _ := protected(t, mcptest.AuthOptions{})
+		web := serveHTTP(t, mcptest.Config(t, document([]entry{e})))
+		headers := []string{"MCP-Protocol-Version", stateless, "Mcp-Method", "tools/call", "Mcp-Name", "echo"}
+		params := func(more ...string) string {
+			return string(mcptest.ToolParams("echo", `{"text":"hi"}`, append(more, mcptest.ModernMeta(showsPages))...))
+		}
+		m := web.call("/mcp/web", 1, "tools/call", params(), headers...)
+		mcptest.Browse(t, pageIn(t, m))
+		m = web.call("/mcp/web", 2, "tools/call", params(accepted(m, "accept")), headers...)
+		contains(t, m.Raw, `"structuredContent":{"text":"hi"}`)
+	})
 	t.Run("not from elsewhere", func(t *testing.T) {
 		t.Parallel()
 		e, as := protected(t, mcptest.AuthOptions{})
