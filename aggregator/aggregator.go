@@ -165,6 +165,18 @@ func (a *Aggregator) Open(edge host.Edge, user, only string, local bool) (conver
 	}
 }
 
+// OpenTree is Open for requests of the API that the tree has over HTTP: meta_tree,
+// meta_desc and meta_call, whatever the config exposes.
+func (a *Aggregator) OpenTree(edge host.Edge, user string) (conversation *host.Session, end func(context.Context)) {
+	s := a.sessions.open(principal{user})
+	s.shares, s.tree = true, true
+	conversation = a.converse(s, edge)
+	return conversation, func(ctx context.Context) {
+		defer a.endSession(s)
+		conversation.End(ctx)
+	}
+}
+
 // converse connects a session with its host.
 func (a *Aggregator) converse(s *session, edge host.Edge) *host.Session {
 	conversation := host.NewSession(s.id, edge, host.Options{

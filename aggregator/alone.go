@@ -27,16 +27,22 @@ func (a *Aggregator) viewOf(s *session) *catalog.View {
 
 // toolsOf returns what a session's host finds in its list of tools.
 func (a *Aggregator) toolsOf(s *session) []tool {
-	if s.only != "" {
+	switch {
+	case s.only != "":
 		return directSurface(a, nil)
+	case s.tree:
+		return treeSurface(a, a.config())
 	}
 	return a.state.Load().tools
 }
 
 // exposesTo reports whether a surface is on for a session.
 func (a *Aggregator) exposesTo(s *session, surface string) bool {
-	if s.only != "" {
+	switch {
+	case s.only != "":
 		return surface == schema.ExposeDirect
+	case s.tree:
+		return surface == schema.ExposeTree
 	}
 	return a.exposes(surface)
 }

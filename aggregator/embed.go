@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"path"
+	"strings"
 
 	"dynmcp/catalog"
 	"dynmcp/internal/wire"
@@ -37,6 +39,17 @@ func (a *Aggregator) Connection(server string) (pid int, connected, offered bool
 		return conn.PID(), true, true
 	}
 	return 0, false, true
+}
+
+// TreeKind says what is at a path of the tree: a "node", a "tool" or "", nothing.
+func (a *Aggregator) TreeKind(where string) string {
+	switch here := NewTree(a.config()).At(a.catalog.View(), path.Clean("/"+strings.TrimSpace(where))); {
+	case here.Tool != nil:
+		return "tool"
+	case here.Node != nil:
+		return "node"
+	}
+	return ""
 }
 
 // An UnknownServerError says that a config has no such server, or has it

@@ -102,7 +102,7 @@ func (a *Aggregator) callNamed(s *session, r *host.Request, c innerCall, find lo
 // these arguments, and all else of the host's params as it is. What may go wrong on our
 // side is text for the model.
 func (a *Aggregator) callInner(s *session, r *host.Request, t *catalog.Tool, outer callParams, input json.RawMessage, to route) {
-	to.params, to.task, to.asText = outer.with(t.Upstream, input), outer.task, true
+	to.params, to.task, to.asText = outer.with(t.Upstream, input), outer.task, !s.tree
 	r.Params, r.Outline = nil, nil // they may be used up
 	a.callUpstream(s, r, t, to)
 }

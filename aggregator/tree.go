@@ -138,7 +138,7 @@ func (t treeView) atPlace(s *session, r *host.Request, where string, answer func
 		view := t.viewOf(s)
 		here := t.tree.At(view, where)
 		if err != nil && here.Tool == nil && (here.Node == nil || len(here.Node.Children) == 0) {
-			t.failOrLogIn(s, r, nil, err, true, func() { t.atPlace(s, r, where, answer) })
+			t.failOrLogIn(s, r, nil, err, !s.tree, func() { t.atPlace(s, r, where, answer) })
 			return
 		}
 		answer(view, here, err)
@@ -195,7 +195,10 @@ func (t treeView) call(s *session, r *host.Request, p callParams) {
 // checked calls a tool if the arguments fit its schema.
 func (t treeView) checked(s *session, r *host.Request, tool *catalog.Tool, c innerCall, where string) {
 	input, changed := tool.FitNumbers(c.input)
-	if wrong := tool.CheckInput(input); wrong != nil {
+	if wrong := tool.CheckInput(input); wrong != nil && s.tree {
+		r.Reply(nil, invalid("The arguments do not fit the schema of %s:\n- %s", where, strings.Join(wrong, "\n- ")))
+		return
+	} else if wrong != nil {
 		r.Reply(errorResult(fmt.Sprintf("The arguments do not fit the schema of %s:\n- %s\nmeta_desc {\"path\": %s} shows it. (outcome not_sent: nothing was called)",
 			where, strings.Join(wrong, "\n- "), wire.Quote(where))), nil)
 		return

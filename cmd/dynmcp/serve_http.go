@@ -78,6 +78,8 @@ func serveHTTP(ctx context.Context, ln net.Listener, flags httpFlags, cfg schema
 		Open: func(edge host.Edge, user, server string) (*host.Session, func(context.Context)) {
 			return agg.Open(edge, user, server, local)
 		},
+		OpenTree: agg.OpenTree,
+		TreeKind: agg.TreeKind,
 		Health: func(server string) (gateway.Health, bool) {
 			pid, connected, offered := agg.Connection(server)
 			switch {

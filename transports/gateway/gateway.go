@@ -23,6 +23,10 @@ type Options struct {
 	// servers or on one. end ends it; what is in flight is answered first unless the
 	// edge says that the host is gone.
 	Open func(edge host.Edge, principal, namespace string) (s *host.Session, end func(context.Context))
+	// OpenTree is Open for the API of the tree of tools, and TreeKind says what is at a
+	// path of it: a "node", a "tool" or "", nothing.
+	OpenTree func(edge host.Edge, principal string) (s *host.Session, end func(context.Context))
+	TreeKind func(path string) string
 	// Health says how a server is; false is that there is none of that name.
 	Health func(namespace string) (Health, bool)
 
@@ -106,10 +110,12 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		g.serveMCP(w, r, who, namespace) // what follows is ignored
+	case isMeta(path):
+		g.meta(w, r, who, first)
 	case first == "health":
 		g.health(w, r, rest)
 	default:
-		g.deny(w, denial{status: http.StatusNotFound, text: "there is nothing here: /mcp, /mcp/{server} and /health are"})
+		g.deny(w, denial{status: http.StatusNotFound, text: "there is nothing here: /mcp, /mcp/{server}, /meta_tree, /meta_desc, /meta_call and /health are"})
 	}
 }
 

@@ -1,0 +1,115 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"dynmcp/internal/wire"
+	"dynmcp/transports"
+)
+
+// isMeta reports whether a path is one of the tree of tools: those of its three tools.
+func isMeta(path string) bool {
+	return path == "/meta_tree" || path == "/meta_desc" || path == "/meta_call"
+}
+
+// meta calls a tool of the tree: the body is its arguments, JSON in and out.
+func (g *Gateway) meta(w http.ResponseWriter, r *http.Request, who, tool string) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", "POST, OPTIONS")
+		metaError(w, http.StatusMethodNotAllowed, &wire.Error{Code: wire.CodeInvalidRequest, Message: r.Method + " means nothing here"})
+		return
+	}
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(g.body)) // what cannot have one is not slow
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(g.opts.MaxRequestBytes)))
+	_ = control.SetReadDeadline(time.Time{})
+	var tooBig *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooBig):
+		metaError(w, http.StatusRequestEntityTooLarge, &wire.Error{Code: transports.CodeTooLarge, Message: "the request has more than gateway.max_request_bytes"})
+		return
+	case err != nil:
+		metaError(w, http.StatusRequestTimeout, &wire.Error{Code: wire.CodeInvalidRequest, Message: "the request did not arrive whole"})
+		return
+	}
+	if body = wire.JoinLines(bytes.TrimSpace(body)); !json.Valid(body) || !wire.IsObject(body) {
+		metaError(w, http.StatusBadRequest, &wire.Error{Code: wire.CodeParse, Message: `the body must be an object, such as {"path": "/"}`})
+		return
+	}
+	if !g.begin(w, nil) {
+		return
+	}
+	defer g.running.add(-1)
+	e := &exchange{newStream(g.opts.MaxResponseBytes), make(chan struct{})}
+	e.only = true
+	talk, end := g.opts.OpenTree(e, who)
+	defer func() {
+		close(e.gone)
+		end(context.Background())
+	}()
+	talk.Receive(parsed(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{%q:%q,%q:{}}}}`,
+		tool, body, transports.MetaVersion, transports.StatelessVersion, transports.MetaCapabilities)), e.stream)
+	for {
+		text, alone, _ := e.answer()
+		if alone {
+			path, _ := wire.Text(wire.Get(body, "path"))
+			g.metaAnswer(w, tool, path, text)
+			return
+		}
+		select {
+		case <-e.wake:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// metaAnswer gives the answer of a tool of the tree the form that it has over HTTP.
+func (g *Gateway) metaAnswer(w http.ResponseWriter, tool, path string, answer []byte) {
+	if failure := wire.Get(answer, "error"); failure != nil {
+		e := wire.ParseError(failure)
+		switch e.Code {
+		case wire.CodeInvalidParams:
+			metaError(w, http.StatusUnprocessableEntity, e)
+		case transports.CodeTimeout:
+			metaError(w, http.StatusGatewayTimeout, e)
+		default:
+			metaError(w, http.StatusBadGateway, e)
+		}
+		return
+	}
+	result := wire.Get(answer, "result")
+	result = wire.Delete(result, "resultType") // which no host of the tree asked for
+	var first []byte
+	for item := range wire.Elements(wire.Get(result, "content")) {
+		first = item
+		break
+	}
+	text, _ := wire.Text(wire.Get(first, "text"))
+	failed := string(wire.Get(result, "isError")) == "true"
+	kind := g.opts.TreeKind(path)
+	switch wanted := map[bool]string{true: "tool", false: "node"}[tool == "meta_call"]; {
+	case failed && kind == "":
+		metaError(w, http.StatusNotFound, &wire.Error{Code: wire.CodeInvalidParams, Message: text})
+	case failed && (tool != "meta_call" || kind != wanted):
+		metaError(w, http.StatusBadRequest, &wire.Error{Code: wire.CodeInvalidParams, Message: text})
+	case tool == "meta_call":
+		writeJSON(w, http.StatusOK, result)
+	case json.Valid([]byte(text)):
+		writeJSON(w, http.StatusOK, []byte(text))
+	default:
+		writeJSON(w, http.StatusOK, append(append([]byte(`{"text":`), wire.Quote(text)...), '}'))
+	}
+}
+
+// metaError answers with an error in the form that the API of the tree has.
+func metaError(w http.ResponseWriter, status int, e *wire.Error) {
+	writeJSON(w, status, append(append([]byte(`{"error":`), e.JSON()...), '}'))
+}
