@@ -23,25 +23,24 @@ type Query struct {
 	loose bool // it may select members of an object in any order
 }
 
-// What a query costs grows with the number of values to the power of these; they are
-// far from what anybody writes.
+// What a query costs grows with the number of values to the power of these, and nothing
+// ends one that runs. They are far from what anybody writes.
 const (
 	maxQuery       = 1000 // bytes
 	maxDescendants = 2    // ".."
 	maxWildcards   = 8    // "*"
+	maxUnions      = 16   // selectors in brackets, those of nested and following ones multiplied
 )
 
 // ParseQuery reads a query. The error says where it is wrong.
 func ParseQuery(text string) (*Query, error) {
-	switch {
-	case len(text) > maxQuery:
+	if len(text) > maxQuery {
 		return nil, fmt.Errorf("it is longer than %d characters", maxQuery)
-	case strings.Count(text, "..") > maxDescendants:
-		return nil, fmt.Errorf(`it has ".." more than %d times`, maxDescendants)
-	case strings.Count(text, "*") > maxWildcards:
-		return nil, fmt.Errorf(`it has "*" more than %d times`, maxWildcards)
 	}
 	plain, moved, err := dialect(text)
+	if err == nil {
+		err = affordable(plain, moved)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -50,6 +49,53 @@ func ParseQuery(text string) (*Query, error) {
 		return nil, positioned(err, text, moved)
 	}
 	return &Query{path, strings.ContainsAny(plain, "*?") || strings.Contains(plain, "..")}, nil
+}
+
+// affordable says what makes a query cost too much. Filters are run for each value, so
+// what they look for from the root must be one value.
+func affordable(query string, moved []moved) error {
+	descendants, wildcards, unions := 0, 0, 1
+	var open []byte     // brackets
+	var selectors []int // in each of them
+	for i := 0; i < len(query); i++ {
+		switch c := query[i]; c {
+		case '\'', '"':
+			i = skipQuoted(query, i) - 1
+		case '.':
+			if strings.HasPrefix(query[i:], "..") {
+				descendants++
+				i++
+			}
+		case '*':
+			wildcards++
+		case '[', '(':
+			open, selectors = append(open, c), append(selectors, 1)
+		case ',':
+			if last := len(open) - 1; last >= 0 && open[last] == '[' {
+				selectors[last]++
+			}
+		case ']', ')':
+			if last := len(open) - 1; last >= 0 {
+				unions *= min(selectors[last], maxUnions+1)
+				open, selectors = open[:last], selectors[:last]
+			}
+		case '$':
+			end := skipPath(query, i)
+			path, next := query[i:end], query[skipSpace(query, end):]
+			if i > 0 && (strings.ContainsAny(path, "*,:") || strings.Contains(path, "..") || strings.HasPrefix(next, "[") || strings.HasPrefix(next, ".")) {
+				return fmt.Errorf("what a filter looks for from the root must be one value, such as $.tools[0].name, at position %d", original(i, moved)+1)
+			}
+		}
+		switch {
+		case descendants > maxDescendants:
+			return fmt.Errorf(`it has ".." more than %d times`, maxDescendants)
+		case wildcards > maxWildcards:
+			return fmt.Errorf(`it has "*" more than %d times`, maxWildcards)
+		case unions > maxUnions:
+			return fmt.Errorf("its lists of selectors, such as ['a','b'], make more than %d combinations", maxUnions)
+		}
+	}
+	return nil
 }
 
 // functions are those of the RFC, and contains(), to which the dialect's operator

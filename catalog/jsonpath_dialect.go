@@ -99,7 +99,7 @@ func skipQuoted(s string, i int) int {
 	return len(s)
 }
 
-// skipPath returns the offset behind the path that starts with the @ at i.
+// skipPath returns the offset behind the path that starts with the @ or $ at i.
 func skipPath(s string, i int) int {
 	for i++; i < len(s); {
 		switch {
