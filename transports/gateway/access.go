@@ -125,9 +125,10 @@ func (g *Gateway) authenticate(w http.ResponseWriter, r *http.Request) (who stri
 	if g.opts.Token != "" && subtle.ConstantTimeCompare(is[:], want[:]) == 1 {
 		return bearer, true
 	}
-	status, challenge, err := http.StatusUnauthorized, `Bearer realm="dynmcp"`, errNoToken
+	status, challenge := http.StatusUnauthorized, `Bearer realm="dynmcp"`
 	if g.issued != nil {
-		if who, err = g.issued.principal(r.Context(), given); err == nil {
+		who, err := g.issued.principal(r.Context(), given)
+		if err == nil {
 			return who, true
 		}
 		status, challenge = g.issued.challenge(err)
