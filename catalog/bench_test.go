@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+	"time"
 )
 
 // madeCatalog holds n tools spread over servers of 26 tools each.
@@ -134,4 +135,48 @@ func heapInUse() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
+}
+
+// hundredServers holds 100 servers of 50 real tools each, which earlier runs listed.
+func hundredServers(b testing.TB) *Catalog {
+	_, listings := realServers(b)
+	var all []json.RawMessage
+	for _, l := range listings {
+		all = append(all, l.Tools...)
+	}
+	c := New()
+	var servers []Server
+	stored := map[string]*Stored{}
+	for i := range 100 {
+		name := fmt.Sprintf("server-%02d", i)
+		servers = append(servers, Server{Name: name, Lazy: true, Description: "Does things."})
+		var tools []json.RawMessage
+		for j := range 50 {
+			raw := all[(i*50+j)%len(all)]
+			tools = append(tools, setText(raw, "name", fmt.Sprintf("%s_%d", readTool(raw).name, j)))
+		}
+		stored[name] = &Stored{Count: len(tools), ReadTools: func() []json.RawMessage { return tools }}
+	}
+	c.Declare(servers)
+	c.Remember(stored)
+	return c
+}
+
+// BenchmarkFindAmongFiveThousand searches stored tools. The first query reads them
+// and makes the index; it is reported apart, with what is held from then on.
+func BenchmarkFindAmongFiveThousand(b *testing.B) {
+	c := hundredServers(b)
+	before := heapInUse()
+	began := time.Now()
+	v := c.View()
+	v.Find("create an issue", 10)
+	first := time.Since(began)
+	held := heapInUse() - before
+	queries := []string{"Create a new pull request from my branch and ask for a review", "take a screenshot of a web page", "list the issues of a project", "read a file", "weather"}
+	for i := 0; b.Loop(); i++ {
+		v.Found(Search{Query: queries[i%len(queries)]})
+	}
+	b.ReportMetric(float64(first.Milliseconds()), "ms-first")
+	b.ReportMetric(float64(held)/1024, "KiB-held")
+	runtime.KeepAlive(c)
 }

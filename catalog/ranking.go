@@ -11,13 +11,18 @@ import (
 // name has the same words: what else there is comes before the next variant.
 const variant = 0.85
 
-// ranking is a heap of matches, the best first, those that score the same by name.
-type ranking []Match
+// ranking is a heap of tools, the best first, those that score the same by name.
+type ranking []ranked
+
+type ranked struct {
+	tool  *Tool
+	score float64
+}
 
 func (r ranking) Len() int           { return len(r) }
 func (r ranking) Less(i, j int) bool { return byScore(r[i], r[j]) < 0 }
 func (r ranking) Swap(i, j int)      { r[i], r[j] = r[j], r[i] }
-func (r *ranking) Push(m any)        { *r = append(*r, m.(Match)) }
+func (r *ranking) Push(x any)        { *r = append(*r, x.(ranked)) }
 func (r *ranking) Pop() any {
 	last := len(*r) - 1
 	m := (*r)[last]
@@ -25,8 +30,11 @@ func (r *ranking) Pop() any {
 	return m
 }
 
-func byScore(a, b Match) int {
-	return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(a.Tool.Name, b.Tool.Name))
+func byScore(a, b ranked) int {
+	if a.score != b.score {
+		return cmp.Compare(b.score, a.score)
+	}
+	return strings.Compare(a.tool.Name, b.tool.Name)
 }
 
 // best takes up to limit results out, and counts the tools that are left.
@@ -36,35 +44,45 @@ func (r *ranking) best(limit int) (found []Match, more int) {
 	variants := map[string]int{} // server and words of a name → how many results have them
 	lowered := map[*Tool]int{}   // by how many of these its score was lowered
 	for len(found) < limit && len(*r) > 0 {
-		m := &(*r)[0]
-		if i, same := line[m.Tool.Leaf]; same && found[i].Tool.Server != m.Tool.Server {
-			found[i].Also = append(found[i].Also, m.Tool)
+		top := &(*r)[0]
+		t := top.tool
+		if i, same := line[t.Leaf]; same && found[i].Tool.Server != t.Server {
+			found[i].Also = append(found[i].Also, t)
 			heap.Pop(r)
 			continue
 		}
-		words := m.Tool.Server + "/" + nameWithoutNumbers(m.Tool)
-		if n := variants[words]; lowered[m.Tool] < n {
-			for ; lowered[m.Tool] < n; lowered[m.Tool]++ {
-				m.Score *= variant
+		words := t.Server + "/" + nameWithoutNumbers(t)
+		if n := variants[words]; lowered[t] < n {
+			for ; lowered[t] < n; lowered[t]++ {
+				top.score *= variant
 			}
 			heap.Fix(r, 0)
 			continue
 		}
 		variants[words]++
-		line[m.Tool.Leaf] = len(found)
-		found = append(found, heap.Pop(r).(Match))
+		line[t.Leaf] = len(found)
+		found = append(found, Match{Tool: t, Score: top.score})
+		heap.Pop(r)
 	}
-	// What is left and has the name of a result belongs to it.
+	// What is left and has the name of a result belongs to it. Most names are told
+	// apart by their lengths.
+	var lengths [maxName + 1]bool
+	for leaf := range line {
+		lengths[min(len(leaf), maxName)] = true
+	}
 	var also ranking
-	for _, m := range *r {
-		if i, same := line[m.Tool.Leaf]; same && found[i].Tool.Server != m.Tool.Server {
-			also = append(also, m)
+	for _, x := range *r {
+		if !lengths[min(len(x.tool.Leaf), maxName)] {
+			continue
+		}
+		if i, same := line[x.tool.Leaf]; same && found[i].Tool.Server != x.tool.Server {
+			also = append(also, x)
 		}
 	}
 	slices.SortFunc(also, byScore)
-	for _, m := range also {
-		i := line[m.Tool.Leaf]
-		found[i].Also = append(found[i].Also, m.Tool)
+	for _, x := range also {
+		i := line[x.tool.Leaf]
+		found[i].Also = append(found[i].Also, x.tool)
 	}
 	return found, len(*r) - len(also)
 }

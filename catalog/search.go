@@ -44,9 +44,9 @@ func (m *merged) find(query string, limit int, server string) (found []Match, mo
 		return nil, 0
 	}
 	var fit ranking
-	for _, p := range m.parts {
-		if server == "" || p.server.Name == server {
-			fit = q.score(p, fit)
+	for i, p := range m.parts {
+		if p.words != nil && (server == "" || p.server.Name == server) {
+			fit = q.score(p, i, fit)
 		}
 	}
 	return fit.best(limit)
@@ -72,7 +72,8 @@ type query struct {
 type term struct {
 	word  string
 	idf   float64
-	alike []term // words that mean about the same; where more tools have one it tells less
+	hits  [][]posting // by server
+	alike []term      // words that mean about the same; where more tools have one it tells less
 }
 
 func (m *merged) newQuery(s string) *query {
@@ -83,8 +84,8 @@ func (m *merged) newQuery(s string) *query {
 	asked := nameWords(s)
 	onlyCommon := !slices.ContainsFunc(asked, func(w string) bool { return !stopWords[w] })
 	for _, word := range asked {
-		n, known := m.frequency(word)
-		t := term{word: word, idf: idf(n, docs)}
+		hits, n, known := m.lookUp(word)
+		t := term{word: word, idf: idf(n, docs), hits: hits}
 		if stopWords[word] {
 			t.idf *= common
 		}
@@ -92,8 +93,8 @@ func (m *merged) newQuery(s string) *query {
 			if slices.Contains(asked, w) {
 				continue
 			}
-			if n, _ := m.frequency(w); n > 0 {
-				t.alike = append(t.alike, term{word: w, idf: min(t.idf, math.Sqrt(t.idf*idf(n, docs)))})
+			if hits, n, _ := m.lookUp(w); n > 0 {
+				t.alike = append(t.alike, term{word: w, idf: min(t.idf, math.Sqrt(t.idf*idf(n, docs))), hits: hits})
 				known = true
 			}
 		}
@@ -123,24 +124,23 @@ func (q *query) averages(m *merged) (docs float64) {
 	return docs
 }
 
-// frequency counts the tools that have a word, and tells whether any has it or a
-// server's name does.
-func (m *merged) frequency(word string) (tools float64, known bool) {
-	for _, p := range m.parts {
+// lookUp returns where the tools of each server have a word and how many do, and
+// tells whether any does or a server's name.
+func (m *merged) lookUp(word string) (hits [][]posting, tools float64, known bool) {
+	hits = make([][]posting, len(m.parts))
+	for i, p := range m.parts {
 		if p.words != nil {
-			tools += float64(len(p.words().terms[word]))
+			hits[i] = p.words().terms[word]
+			tools += float64(len(hits[i]))
 			known = known || slices.Contains(p.terms, word)
 		}
 	}
-	return tools, known || tools > 0
+	return hits, tools, known || tools > 0
 }
 
-// score appends the tools of one server that fit.
-func (q *query) score(p *part, fit ranking) ranking {
-	if p.words == nil {
-		return fit
-	}
-	base := q.rate(p)
+// score appends the tools of one server, which has this number, that fit.
+func (q *query) score(p *part, number int, fit ranking) ranking {
+	base := q.rate(p, number)
 	first := len(fit)
 	var best [companions]float64
 	for doc, t := range p.docs {
@@ -161,7 +161,7 @@ func (q *query) score(p *part, fit ranking) ranking {
 			score += exactName
 		}
 		if score > 0 {
-			fit = append(fit, Match{Tool: t, Score: score})
+			fit = append(fit, ranked{t, score})
 		}
 	}
 	mean := 0.0
@@ -169,27 +169,27 @@ func (q *query) score(p *part, fit ranking) ranking {
 		mean += b / companions
 	}
 	for i := range fit[first:] {
-		fit[first+i].Score += company * mean
+		fit[first+i].score += company * mean
 	}
 	return fit
 }
 
 // rate sets the scores of a server's tools by their words, and returns what its
 // name is worth to all of them.
-func (q *query) rate(p *part) (base float64) {
-	words := p.words()
+func (q *query) rate(p *part, number int) (base float64) {
+	length := p.words().length
 	q.scores, q.others = zeros(q.scores, len(p.docs)), zeros(q.others, len(p.docs))
 	for _, t := range q.terms {
 		if slices.Contains(p.terms, t.word) {
 			base += fromServer * t.idf
 		}
-		for _, hit := range words.terms[t.word] {
-			q.scores[hit.doc] += t.idf * q.saturate(hit, words.length[hit.doc])
+		for _, hit := range t.hits[number] {
+			q.scores[hit.doc] += t.idf * q.saturate(hit, length[hit.doc])
 		}
 		// Of words that mean the same the best one counts.
 		for _, w := range t.alike {
-			for _, hit := range words.terms[w.word] {
-				s := alike * w.idf * q.saturate(hit, words.length[hit.doc])
+			for _, hit := range w.hits[number] {
+				s := alike * w.idf * q.saturate(hit, length[hit.doc])
 				if more := s - q.others[hit.doc]; more > 0 {
 					q.others[hit.doc] = s
 					q.scores[hit.doc] += more
@@ -197,7 +197,7 @@ func (q *query) rate(p *part) (base float64) {
 			}
 		}
 		for _, w := range t.alike {
-			for _, hit := range words.terms[w.word] {
+			for _, hit := range w.hits[number] {
 				q.others[hit.doc] = 0
 			}
 		}
@@ -225,5 +225,6 @@ func (q *query) saturate(hit posting, length [fields]float64) float64 {
 
 // names tells whether the query is a tool's name.
 func (q *query) names(t *Tool) bool {
-	return strings.EqualFold(q.text, t.Name) || strings.EqualFold(q.text, t.Upstream) || strings.EqualFold(q.text, t.Leaf)
+	is := func(name string) bool { return len(name) == len(q.text) && strings.EqualFold(name, q.text) }
+	return is(t.Name) || is(t.Upstream) || is(t.Leaf)
 }
