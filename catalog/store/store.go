@@ -77,6 +77,33 @@ func sortedKeys(m map[string]string) []string {
 	return keys
 }
 
+// Check returns why nothing can be kept, nil if it can. It makes the directory.
+func (s *Store) Check() error {
+	if err := s.prepare(); err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(s.dir, ".check.*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Close(), os.Remove(file.Name()))
+}
+
+// prepare makes the directory, and refuses one in which others can put files.
+func (s *Store) prepare() error {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return err
+	}
+	info, err := os.Stat(s.dir)
+	if err != nil {
+		return err
+	}
+	if err := checkOwner(info); err != nil {
+		return fmt.Errorf("%s: %w", s.dir, err)
+	}
+	return nil
+}
+
 // Load returns what is kept of a server, nil without an error if nothing is.
 func (s *Store) Load(server schema.Server) (*catalog.Stored, error) {
 	if s == nil {
@@ -124,10 +151,7 @@ func (s *Store) Keep(server schema.Server, l *catalog.Listing) error {
 	case len(text) > largest:
 		return fmt.Errorf("the listing of %s is larger than %d MB", server.Name, largest>>20)
 	}
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
-		return err
-	}
-	if err := checkDir(s.dir); err != nil {
+	if err := s.prepare(); err != nil {
 		return err
 	}
 	sweep(path)
@@ -194,16 +218,4 @@ func read(path string) ([]byte, error) {
 		return nil, err
 	}
 	return text, nil
-}
-
-// checkDir refuses a directory in which others can put files.
-func checkDir(dir string) error {
-	info, err := os.Stat(dir)
-	if err != nil {
-		return err
-	}
-	if err := checkOwner(info); err != nil {
-		return fmt.Errorf("%s: %w", dir, err)
-	}
-	return nil
 }

@@ -35,7 +35,7 @@ func completeServers(t *configFlags, suffix string) cobra.CompletionFunc {
 const completionWait = 10 * time.Second
 
 // completeTools completes names of servers and, after the slash, of the tools of
-// that server, which it starts.
+// that server, which it starts if it is not known from an earlier run.
 func completeTools(on *target) cobra.CompletionFunc {
 	servers := completeServers(&on.configFlags, "/")
 	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
@@ -55,7 +55,7 @@ func completeTools(on *target) cobra.CompletionFunc {
 			return nil, nothing
 		}
 		defer h.close()
-		if h.loadOne(ctx, name) != nil {
+		if info, _ := h.agg.View().Server(name); !info.Stored && h.loadOne(ctx, name) != nil {
 			return nil, nothing
 		}
 		var words []string

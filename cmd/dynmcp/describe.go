@@ -10,14 +10,14 @@ import (
 )
 
 func describeCommand() *cobra.Command {
-	var on target
+	on := target{stored: true}
 	var asJSON bool
 	cmd := on.command(&cobra.Command{
 		Use:   "describe [flags] <server/tool> [-- command args…]",
 		Short: "Show the definition of a tool",
-		Long: `Start the server of a tool and show the tool's definition as the model gets it
-from discover_tool: description, schemas and annotations, with the changes that
-the config makes to them.`,
+		Long: `Show the definition of a tool as the model gets it from discover_tool:
+description, schemas and annotations, with the changes that the config makes to
+them. A server that was never started is started for it.`,
 		Example: `  dynmcp describe files/read_file
   dynmcp describe files/read_file --json | jq .inputSchema
   dynmcp describe echo -- npx -y @modelcontextprotocol/server-everything stdio`,

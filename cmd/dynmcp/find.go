@@ -12,17 +12,18 @@ import (
 )
 
 func findCommand() *cobra.Command {
-	var on target
+	on := target{stored: true}
 	var only string
 	var limit int
 	var asJSON bool
 	cmd := on.command(&cobra.Command{
 		Use:   "find [flags] <words…> [-- command args…]",
 		Short: "Search the tools of all servers",
-		Long: `Start the servers and search their tools, as the model does with discover_tool.
-The best matches come first; tools of several servers that have one name stay
-together and count as one. A server that cannot be started is reported on
-stderr, and the others are searched.
+		Long: `Search the tools of all servers, as the model does with discover_tool. The best
+matches come first; tools of several servers that have one name stay together
+and count as one. Servers that were started before are searched as they were
+then; the others are started, and one that cannot be is reported on stderr.
+dynmcp warm starts and lists all anew.
 
 The exit status is 1 if nothing was found.`,
 		Example: `  dynmcp find read a file

@@ -19,6 +19,7 @@ import (
 type target struct {
 	configFlags
 	verbose bool
+	stored  bool // servers that are known from an earlier run need not be started
 
 	// Set when the verb runs.
 	cfg         *schema.Config
@@ -62,11 +63,24 @@ func (t *target) load(cmd *cobra.Command, args []string) (words []string, err er
 // start starts servers of the config and nothing else. close must be called,
 // unless there is an error.
 func (t *target) start(ctx context.Context, servers ...string) (h *selfHost, failed map[string]error, err error) {
+	if !t.cfg.SingleWrap {
+		if h, err = startSelf(ctx, onlyServers(t.cfg, servers...), t.log); err != nil {
+			return nil, nil, err
+		}
+	}
+	if t.stored && h != nil {
+		view := h.agg.View()
+		servers = slices.DeleteFunc(slices.Clone(servers), func(name string) bool { info, _ := view.Server(name); return info.Stored })
+		if len(servers) == 0 {
+			return h, nil, nil
+		}
+	}
 	waiting, ready := showStarting(t.errOut, servers)
 	defer waiting.end()
-	h, err = startSelf(ctx, onlyServers(t.cfg, servers...), t.log)
-	if err != nil {
-		return nil, nil, err
+	if h == nil {
+		if h, err = startSelf(ctx, t.cfg, t.log); err != nil {
+			return nil, nil, err
+		}
 	}
 	return h, h.load(ctx, ready, servers...), nil
 }
@@ -83,6 +97,12 @@ func (t *target) startTool(ctx context.Context, name string) (*selfHost, *catalo
 		return nil, nil, err
 	}
 	tool, ok := h.agg.View().Tool(name)
+	if info, _ := h.agg.View().Server(server); !ok && info.Stored { // it may be new there
+		waiting := showProgress(t.errOut, "starting "+server)
+		failed = h.load(ctx, func(string) {}, server)
+		waiting.end()
+		tool, ok = h.agg.View().Tool(name)
+	}
 	switch {
 	case failed[server] != nil:
 		err = failed[server]
@@ -194,7 +214,8 @@ func (t *target) addServerFlag(cmd *cobra.Command, only *string) {
 	_ = cmd.RegisterFlagCompletionFunc("server", completeServers(&t.configFlags, ""))
 }
 
-// startSome starts the server of that name, or all where it is empty. Those that
+// startSome starts the server of that name, or all where it is empty, but those that
+// need not be. Those that
 // cannot be started are reported on stderr; that none can is an error. close must
 // be called, unless there is an error.
 func (t *target) startSome(ctx context.Context, only string) (*selfHost, error) {

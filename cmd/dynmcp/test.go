@@ -39,10 +39,11 @@ The exit status is 1 if a server failed.`,
 		Args:              atMost(1),
 		ValidArgsFunction: completeServers(&on.configFlags, ""),
 	}, func(ctx context.Context, args []string) error {
-		t := tester{&on, time.Duration(timeout)}
+		t := tester{target: &on, timeout: time.Duration(timeout)}
 		switch {
 		case len(args) == 0 && !on.cfg.SingleWrap:
-			return t.all(ctx, asJSON)
+			servers := wanted(on.cfg)
+			return t.all(ctx, servers, fmt.Sprintf("Testing all configured upstreams (%d)", len(servers)), asJSON)
 		case on.cfg.SingleWrap:
 			args = names(on.cfg.Servers)
 		}
@@ -84,7 +85,8 @@ func (m *milliseconds) Set(text string) error {
 // A tester tests servers, each in a dynmcp of its own.
 type tester struct {
 	*target
-	timeout time.Duration // 0 leaves it to load_timeout
+	timeout time.Duration             // 0 leaves it to load_timeout
+	check   func(schema.Server) error // what else must hold of one that was listed; may be nil
 }
 
 // A testResult is the result of testing one server.
@@ -114,6 +116,9 @@ func (t *tester) test(ctx context.Context, s schema.Server) testResult {
 	r := testResult{Name: s.Name, Transport: s.Transport, Result: pass, Tools: []string{}}
 	began := time.Now()
 	view, err := t.list(ctx, s, &r.Seconds)
+	if err == nil && t.check != nil {
+		err = t.check(s)
+	}
 	if err != nil {
 		r.Seconds = secondsSince(began)
 		f := explain(err, t.timeout)
@@ -282,12 +287,11 @@ func (r *testResult) writeResult(out *terminal, more, indent string) {
 // for each, few enough not to stall the machine.
 const maxParallel = 8
 
-// all tests every server that is enabled. Results are printed as they come; in
-// JSON they are in config order.
-func (t *tester) all(ctx context.Context, asJSON bool) error {
-	servers := wanted(t.cfg)
+// all tests servers. Results are printed as they come; in JSON they are in the order
+// of servers.
+func (t *tester) all(ctx context.Context, servers []schema.Server, heading string, asJSON bool) error {
 	if !asJSON {
-		t.out.heading(fmt.Sprintf("Testing all configured upstreams (%d)", len(servers)))
+		t.out.heading(heading)
 		t.out.printf("\n")
 	}
 	waiting, ready := showStarting(t.errOut, names(servers))

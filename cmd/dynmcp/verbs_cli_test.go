@@ -93,7 +93,7 @@ func timeless(ts *testscript.TestScript, _ bool, args []string) {
 // Help is golden, so that whoever changes it sees what users will read.
 func TestHelpOfVerbs(t *testing.T) {
 	t.Parallel()
-	for _, verb := range []string{"ls", "test", "call", "find", "describe", "read", "prompt", "doctor", "tokens", "version", "serve", "connect"} {
+	for _, verb := range []string{"ls", "test", "warm", "call", "find", "describe", "read", "prompt", "doctor", "tokens", "version", "serve", "connect"} {
 		t.Run(verb, func(t *testing.T) {
 			t.Parallel()
 			got, err := exec.Command(mcptest.Dynmcp(t), verb, "--help").Output()
