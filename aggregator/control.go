@@ -243,6 +243,9 @@ func (a *Aggregator) answerList(ctx context.Context, s *session, r *host.Request
 	now := a.snapshot(s)
 	view := now.views[a.followedTasks(s)]
 	result := now.result(which, view)
+	if which.key == "tools" && a.exposes(schema.ExposeDirect) {
+		s.showAll(view)
+	}
 	if s.recordList(which.method, now.version(which.method, view)) {
 		a.sessions.markDirty()
 	}

@@ -125,8 +125,10 @@ func (a *Aggregator) discovered(s *session, in discovery) json.RawMessage {
 		case t == nil:
 			return errorResult(a.unknownTool(view, in.tool))
 		case in.full:
+			s.show(t)
 			return textResult(view.Details(t))
 		}
+		s.show(t)
 		return textResult(view.Brief(t))
 	}
 	server, ok := in.server, true

@@ -117,7 +117,7 @@ func (c *forwardedCall) connect() {
 	r, to := c.hostRequest(), c.route
 	if !to.retry { // a retry runs within the connection that failed
 		if conn, release, ok := to.upstream.Ready(); ok {
-			c.send(conn, release)
+			c.check(conn, release, false)
 			return
 		}
 	}
@@ -128,8 +128,18 @@ func (c *forwardedCall) connect() {
 			c.refuse(r, err)
 			return
 		}
-		c.send(conn, release)
+		c.check(conn, release, true)
 	})
+}
+
+// check sends the request if its tool is what the session was shown.
+func (c *forwardedCall) check(conn *upstream.Conn, release func(), woken bool) {
+	if err := c.checkTool(woken); err != nil {
+		release()
+		c.refuse(c.hostRequest(), err)
+		return
+	}
+	c.send(conn, release)
 }
 
 // refuse ends a call that was not sent.

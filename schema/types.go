@@ -36,6 +36,13 @@ const (
 	HostOther      = "other"
 )
 
+// Values of Catalog.OnChange.
+const (
+	OnChangeWarn   = "warn"
+	OnChangeBlock  = "block"
+	OnChangeIgnore = "ignore"
+)
+
 // Values of Server.Load.
 const (
 	LoadEager = "eager"
@@ -345,6 +352,8 @@ type Catalog struct {
 	MaxChars int `json:"max_chars" default:"2048" example:"4096"`
 	// The directory in which it is kept between runs what servers list, so that they are known without being started. A relative one is beside the config. Left out, it is in the user's state directory; an empty text turns keeping off.
 	Dir *string `json:"dir" example:"/var/lib/dynmcp"`
+	// What becomes of a call whose tool is not what the model was shown, because its server was updated meanwhile: warn answers once what has changed, and the next call goes; block refuses until the new definition was read; ignore sends it.
+	OnChange string `json:"on_change" enum:"warn,block,ignore" default:"warn" example:"block"`
 	// The most characters of any tool's result that reach the host, also where its max_output_chars is higher or none; 0 is no limit.
 	MaxResultChars int `json:"max_result_chars" default:"0" example:"500000"`
 }

@@ -26,6 +26,7 @@ const (
 	CodeShuttingDown = 5111 // dynmcp ends
 	CodeNoResources  = 5112 // the system denies dynmcp a file, a process or memory
 	CodeNoHost       = 5113 // no host can be asked what the upstream wants to know
+	CodeChanged      = 5114 // its tool is not what the host was shown
 )
 
 // An Outcome says whether a failed call may have run.
@@ -47,6 +48,7 @@ type Failure struct {
 	Stderr   string // a child's last lines
 	Hint     string // what to do, if more is known than Advice says
 	Login    bool   // a person can log in, which would mend it
+	Details  string // lines for the model, below all else
 
 	RetryAfter time.Duration // when another try is worth it; 0 is not known
 }
@@ -63,6 +65,7 @@ func (f *Failure) Text() string {
 	if f.Stderr != "" {
 		fmt.Fprintf(&b, "last lines of its stderr:\n%s\n", f.Stderr)
 	}
+	b.WriteString(f.Details)
 	return strings.TrimRight(b.String(), "\n")
 }
 
@@ -89,7 +92,11 @@ func (f *Failure) Wire() *wire.Error {
 	if err != nil {
 		data = nil
 	}
-	return &wire.Error{Code: f.Code, Message: f.Error(), Data: data}
+	message := f.Error()
+	if f.Details != "" {
+		message += "\n" + f.Details
+	}
+	return &wire.Error{Code: f.Code, Message: message, Data: data}
 }
 
 // Advice says what to do about the failure.

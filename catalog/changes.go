@@ -1,0 +1,73 @@
+package catalog
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+)
+
+// Same reports whether two definitions say the same of a tool: what it is called and
+// for, its schemas, its annotations. White space, the order of members, icons and _meta
+// do not count.
+func (t *Tool) Same(other *Tool) bool {
+	return t == other || bytes.Equal(t.Raw, other.Raw) || reflect.DeepEqual(meaning(t.Raw), meaning(other.Raw))
+}
+
+func meaning(raw json.RawMessage) map[string]any {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber() // large numbers may differ in their last digit
+	var members map[string]any
+	_ = d.Decode(&members) // it is an object: it was listed
+	delete(members, "_meta")
+	delete(members, "icons")
+	return members
+}
+
+// Bounds of what is said of a changed tool, in bytes.
+const (
+	mostDiff   = 6 << 10
+	mostSchema = 8 << 10
+)
+
+// Changes says in what a tool's definition differs from the one that it had before,
+// and shows the input schema that it has now.
+func (t *Tool) Changes(before *Tool) string {
+	_, lines, _ := strings.Cut(string(diff.Diff("before", []byte(before.laidOut()), "now", []byte(t.laidOut()))), "+++ now\n")
+	if len(lines) > mostDiff {
+		lines = lines[:strings.LastIndexByte(lines[:mostDiff], '\n')+1] + "[and more]\n"
+	}
+	s := "What has changed:\n" + lines
+	switch {
+	case len(t.InputSchema) > mostSchema:
+		s += fmt.Sprintf("\nIts input schema is long: discover_tool {\"tool_name\": %s} shows it.", quote(t.Name))
+	case t.InputSchema != nil:
+		s += "\nInput Schema:\n" + visible(t.InputSchema)
+	}
+	return strings.TrimSuffix(s, "\n")
+}
+
+// laidOut is a definition over many lines, to be compared.
+func (t *Tool) laidOut() string {
+	var b strings.Builder
+	if title := fold(t.Title); title != "" {
+		fmt.Fprintf(&b, "Title: %s\n", title)
+	}
+	fmt.Fprintf(&b, "Description: %s\n", strings.TrimSpace(clean(t.Description)))
+	for _, part := range []struct {
+		name string
+		json json.RawMessage
+	}{{"Input Schema", t.InputSchema}, {"Output Schema", t.OutputSchema}, {"Annotations", t.Annotations}} {
+		if part.json == nil {
+			continue
+		}
+		var indented bytes.Buffer
+		if json.Indent(&indented, []byte(visible(part.json)), "", " ") == nil {
+			fmt.Fprintf(&b, "%s:\n%s\n", part.name, indented.String())
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,150 @@
+package main_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"dynmcp/internal/mcptest"
+)
+
+// A tool that is not what the model was shown: its server was updated between two
+// runs, or while it ran.
+
+const (
+	pathTool  = `{"name":"read","description":"Reads a file.","inputSchema":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}`
+	filesTool = `{"name":"read","description":"Reads files.","inputSchema":{"type":"object","properties":{"paths":{"type":"array","items":{"type":"string"}}},"required":["paths"]}}`
+	sameTool  = `{ "inputSchema":{"required":["path"],"type":"object","properties":{"path":{"type":"string"}}}, "description":"Reads a file.", "_meta":{"x":1}, "name":"read" }`
+)
+
+// An updated server is one entry, a script, behind which the server is replaced.
+type updated struct {
+	entry
+	mcptest.Ledger
+	t      *testing.T
+	script string
+}
+
+func updatable(t *testing.T, name string) *updated {
+	t.Helper()
+	u := &updated{Ledger: mcptest.NewLedger(t), t: t, script: filepath.Join(t.TempDir(), "server.sh")}
+	u.entry = entry{u.Ledger, name, map[string]any{"command": "sh", "args": []string{u.script}, "description": "Files."}}
+	return u
+}
+
+// offer has the server of this name list these tools from its next start on.
+func (u *updated) offer(tools ...string) {
+	u.t.Helper()
+	line := "exec " + mcptest.Fake(u.t) + " -bare -name " + u.name + " -ledger " + u.Ledger.Path
+	for _, tool := range tools {
+		line += " -tool '" + tool + "'"
+	}
+	writeFile(u.t, filepath.Dir(u.script), filepath.Base(u.script), line+"\n")
+}
+
+// staleHost was shown a tool by a server that is another when it is started.
+func staleHost(t *testing.T, now []string, more ...string) (*mcptest.Host, *updated) {
+	t.Helper()
+	u := updatable(t, "files")
+	u.offer(pathTool)
+	dir := filepath.Join(t.TempDir(), "catalog")
+	m := remembered{t, mcptest.Config(t, document([]entry{u.entry}, `"catalog": {`+strings.Join(append([]string{`"dir": ` + quote(dir)}, more...), ", ")+`}`)), dir}
+	m.learn("files")
+	u.offer(now...)
+	host := m.run()
+	greet(host)
+	contains(t, discover(host, `{"tool_name":"files/read"}`).Text(), "Reads a file.")
+	return host, u
+}
+
+func TestChangedToolIsNotCalledOnce(t *testing.T) {
+	t.Parallel()
+	host, files := staleHost(t, []string{filesTool})
+	m := use(host, "files/read", `{"path":"/a"}`)
+	contains(t, m.Text(),
+		"files: the definition of files/read has changed since it was shown (outcome not_sent: the call did not run)",
+		"hint: see that the input fits the definition below, then call again",
+		"\n-Description: Reads a file.\n+Description: Reads files.\n",
+		`+  "paths": {`,
+		`Input Schema:`+"\n"+`{"type":"object","properties":{"paths":{"type":"array","items":{"type":"string"}}},"required":["paths"]}`)
+	if !m.IsError() || files.Count("call read") != 0 {
+		t.Errorf("%d calls; got %s", files.Count("call read"), m.Raw)
+	}
+	if got := use(host, "files/read", `{"paths":["/a"]}`).Text(); got != `{"paths":["/a"]}` {
+		t.Errorf("the next call: got %s", got)
+	}
+}
+
+func TestChangedToolIsBlockedUntilItWasRead(t *testing.T) {
+	t.Parallel()
+	host, files := staleHost(t, []string{filesTool}, `"on_change": "block"`)
+	for range 2 {
+		contains(t, use(host, "files/read", `{"path":"/a"}`).Text(), "has changed since it was shown", `hint: read it anew with discover_tool {"tool_name": "files/read"}, then call again`)
+	}
+	if n := files.Count("call read"); n != 0 {
+		t.Errorf("%d calls", n)
+	}
+	contains(t, discover(host, `{"tool_name":"files/read"}`).Text(), "Reads files.")
+	if got := use(host, "files/read", `{"paths":["/a"]}`).Text(); got != `{"paths":["/a"]}` {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestChangedToolIsCalledWhereTheConfigSaysSo(t *testing.T) {
+	t.Parallel()
+	host, _ := staleHost(t, []string{filesTool}, `"on_change": "ignore"`)
+	if got := use(host, "files/read", `{"path":"/a"}`).Text(); got != `{"path":"/a"}` {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestToolThatOnlyReadsOtherwiseIsCalled(t *testing.T) {
+	t.Parallel()
+	host, _ := staleHost(t, []string{sameTool})
+	if got := use(host, "files/read", `{"path":"/a"}`).Text(); got != `{"path":"/a"}` {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestToolThatIsGoneIsNotCalled(t *testing.T) {
+	t.Parallel()
+	host, files := staleHost(t, []string{strings.Replace(pathTool, `"read"`, `"read_text"`, 1)})
+	m := use(host, "files/read", `{"path":"/a"}`)
+	contains(t, m.Text(), "Unknown tool: files/read", "Did you mean: files/read_text?")
+	if !m.IsError() || files.Count("call") != 0 {
+		t.Errorf("got %s", m.Raw)
+	}
+}
+
+// A model that was shown no definition wrote its input by none.
+func TestToolThatWasNotShownIsCalled(t *testing.T) {
+	t.Parallel()
+	files := updatable(t, "files")
+	files.offer(pathTool)
+	m := remembering(t, []entry{files.entry})
+	m.learn("files")
+	files.offer(filesTool)
+	host := m.run()
+	greet(host)
+	contains(t, discover(host, `{"query":"read"}`).Text(), "files/read")
+	if got := use(host, "files/read", `{"paths":["/a"]}`).Text(); got != `{"paths":["/a"]}` {
+		t.Errorf("got %s", got)
+	}
+}
+
+// What one host was shown is not what another one was.
+func TestToolShownInAListIsChecked(t *testing.T) {
+	t.Parallel()
+	files := updatable(t, "files")
+	files.offer(pathTool)
+	m := remembering(t, []entry{files.entry}, `"expose": ["discover", "direct"]`)
+	m.learn("files")
+	files.offer(filesTool)
+	host := m.run()
+	greet(host)
+	refused := host.Tool("files__read", `{"path":"/a"}`)
+	contains(t, string(refused.Raw), `"code":5114`, "has changed since it was shown", "What has changed:", `"outcome":"not_sent"`)
+	if got := host.Tool("files__read", `{"paths":["/a"]}`).Text(); got != `{"paths":["/a"]}` {
+		t.Errorf("got %s", got)
+	}
+}
