@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,7 +19,11 @@ type snapshot struct {
 	state      *state
 	shown      []tool
 	views      *catalog.Views
-	digests    map[digestKey]func() [sha256.Size]byte // each made when first needed
+
+	mu      sync.Mutex
+	digests map[digestKey]func() [sha256.Size]byte // each made when first needed
+
+	recovered func() // to be deferred
 }
 
 // A digestKey names a list as the hosts of a view read it.
@@ -44,19 +49,14 @@ func (a *Aggregator) snapshot(s *session) *snapshot {
 	a.snapshots.mu.Lock()
 	defer a.snapshots.mu.Unlock()
 	last := a.snapshots.last[s.only]
-	now := &snapshot{state: a.state.Load(), shown: a.toolsOf(s), views: a.viewsOf(s), digests: map[digestKey]func() [sha256.Size]byte{}}
+	now := &snapshot{state: a.state.Load(), shown: a.toolsOf(s), views: a.viewsOf(s), digests: map[digestKey]func() [sha256.Size]byte{}, recovered: a.recovered}
 	if last != nil {
 		if last.state == now.state && last.views == now.views {
 			return last
 		}
 		now.generation = last.generation + 1
-	}
-	for _, view := range now.views { // mostly the same
-		for _, which := range lists {
-			now.digests[digestKey{which.method, view}] = sync.OnceValue(func() (digest [sha256.Size]byte) {
-				defer a.recovered() // a list that cannot be made must not cost the others
-				return sha256.Sum256(now.result(which, view))
-			})
+		if last.state == now.state {
+			now.keepFrozen(last)
 		}
 	}
 	if a.snapshots.last == nil {
@@ -66,8 +66,31 @@ func (a *Aggregator) snapshot(s *session) *snapshot {
 	return now
 }
 
-func (n *snapshot) version(method string, view *catalog.View) version {
-	return version{n.generation, n.digests[digestKey{method, view}]()}
+// keepFrozen takes over the digests of what does not change with the catalogue.
+func (n *snapshot) keepFrozen(last *snapshot) {
+	frozen := n.state.frozen.views.Load()
+	last.mu.Lock()
+	defer last.mu.Unlock()
+	for key, digest := range last.digests {
+		if frozen != nil && slices.Contains(frozen[:], key.view) {
+			n.digests[key] = digest
+		}
+	}
+}
+
+func (n *snapshot) version(which list, view *catalog.View) version {
+	n.mu.Lock()
+	key := digestKey{which.method, view}
+	digest := n.digests[key]
+	if digest == nil {
+		digest = sync.OnceValue(func() (digest [sha256.Size]byte) {
+			defer n.recovered() // a list that cannot be made must not cost the others
+			return sha256.Sum256(n.result(which, view))
+		})
+		n.digests[key] = digest
+	}
+	n.mu.Unlock()
+	return version{n.generation, digest()}
 }
 
 func (n *snapshot) tools(view *catalog.View) (all []json.RawMessage) {
@@ -108,7 +131,7 @@ func (a *Aggregator) announce() {
 			for _, s := range a.sessions.all() {
 				settled := !a.incomplete(s) // before the snapshot, which holds what ended the wait
 				now := a.snapshot(s)
-				s.announce(now, now.views[a.followedTasks(s)], settled)
+				s.announce(now, func(which list) *catalog.View { return a.shownView(s, now, which, settled) }, settled)
 			}
 		})
 	}
@@ -136,11 +159,14 @@ func (ss *sessions) awaitChange(ctx context.Context) bool {
 
 // announce tells the host which of its lists are not what it read last. One that it
 // has not read counts from the moment when it would have been answered: what
-// upstreams bring while they start, settled is false then, is no change to it.
-func (s *session) announce(now *snapshot, view *catalog.View, settled bool) {
+// upstreams bring while they start, settled is false then, is no change to it. view
+// returns what it sees of a list, nil where that is not known yet.
+func (s *session) announce(now *snapshot, view func(list) *catalog.View, settled bool) {
 	versions := map[string]version{}
 	for _, which := range lists {
-		versions[which.method] = now.version(which.method, view)
+		if v := view(which); v != nil {
+			versions[which.method] = now.version(which, v)
+		}
 	}
 	s.mu.Lock()
 	if !s.initialized && len(s.listens) == 0 {
@@ -150,8 +176,8 @@ func (s *session) announce(now *snapshot, view *catalog.View, settled bool) {
 	changed := map[string]bool{} // by notification
 	for _, which := range lists {
 		last, known := s.seen[which.method]
-		v := versions[which.method]
-		if !known && !settled || v.generation < last.generation {
+		v, due := versions[which.method]
+		if !due || !known && !settled || v.generation < last.generation {
 			continue // or meanwhile the host has read a newer one
 		}
 		if known && v.digest != last.digest {
@@ -168,9 +194,9 @@ func (s *session) announce(now *snapshot, view *catalog.View, settled bool) {
 }
 
 // countFrom has the lists that the host has not read count as they are now.
-func (s *session) countFrom(now *snapshot, view *catalog.View) {
+func (s *session) countFrom(now *snapshot, view func(list) *catalog.View) {
 	for _, which := range lists {
-		v := now.version(which.method, view)
+		v := now.version(which, view(which))
 		s.mu.Lock()
 		if _, known := s.seen[which.method]; !known {
 			s.seen[which.method] = v

@@ -44,6 +44,8 @@ func join(agg *Aggregator, p principal) (*session, *listener) {
 	return s, host
 }
 
+var promptsList = lists[slices.IndexFunc(lists, func(l list) bool { return l.method == "prompts/list" })]
+
 // A list that the host has just read is not older news to it.
 func TestNoChangeIsAnnouncedThatWasRead(t *testing.T) {
 	agg := newQuiet(t, Options{})
@@ -52,22 +54,22 @@ func TestNoChangeIsAnnouncedThatWasRead(t *testing.T) {
 	older := agg.snapshot(s)
 	agg.catalog.Put("up", agg.catalog.Index("up", &catalog.Listing{Prompts: []json.RawMessage{[]byte(`{"name":"b"}`)}}))
 	newer := agg.snapshot(s)
-	if s.recordList("prompts/list", newer.version("prompts/list", newer.views[0])) {
+	if s.recordList("prompts/list", newer.version(promptsList, newer.views[0])) {
 		t.Error("the newest list counts as outdated")
 	}
-	s.announce(older, older.views[0], true)
+	s.announce(older, func(list) *catalog.View { return older.views[0] }, true)
 	if slices.Contains(host.all(), "notifications/prompts/list_changed ") {
 		t.Error("the host is told of a list that is older than what it read")
 	}
-	s.announce(newer, newer.views[0], true)
+	s.announce(newer, func(list) *catalog.View { return newer.views[0] }, true)
 	if slices.Contains(host.all(), "notifications/prompts/list_changed ") {
 		t.Error("the host is told of what it has just read")
 	}
 	// One that was told of a list, and then read an older one, must be told again.
-	if !s.recordList("prompts/list", older.version("prompts/list", older.views[0])) {
+	if !s.recordList("prompts/list", older.version(promptsList, older.views[0])) {
 		t.Error("an older list counts as the newest")
 	}
-	s.announce(newer, newer.views[0], true)
+	s.announce(newer, func(list) *catalog.View { return newer.views[0] }, true)
 	if got := host.all(); !slices.Contains(got, "notifications/prompts/list_changed ") {
 		t.Errorf("the host has read an old list and is told only %q", got)
 	}
@@ -108,7 +110,7 @@ func TestDigestsAreShared(t *testing.T) {
 	for range 100 {
 		s, _ := join(agg, principal{})
 		now := agg.snapshot(s)
-		s.announce(now, now.views[0], true)
+		s.announce(now, func(list) *catalog.View { return now.views[0] }, true)
 	}
 	if made != 1 {
 		t.Errorf("the tools were listed %d times, want once", made)

@@ -16,6 +16,7 @@ type state struct {
 	tools  []tool
 	store  *store.Store
 	stored map[string]*catalog.Stored // what servers listed in earlier runs, by name
+	frozen *frozen
 }
 
 // Apply makes cfg the config that is served. Servers whose entries are the same
@@ -40,7 +41,7 @@ func (a *Aggregator) Apply(cfg *schema.Config) error {
 // newState returns what a config says. It changes nothing that is served.
 func (a *Aggregator) newState(cfg *schema.Config) (*state, error) {
 	a.opts.Redact.Add(cfg.Secrets()...)
-	st := &state{cfg: cfg}
+	st := &state{cfg: cfg, frozen: &frozen{}}
 	for _, name := range cfg.Expose {
 		surface, ok := surfaces[name]
 		if !ok {

@@ -135,6 +135,7 @@ func (a *Aggregator) initialize(ctx context.Context, s *session, r *host.Request
 	}
 	client, _ := wire.Text(wire.Get(r.Params, "clientInfo", "name"))
 	s.introduce(client)
+	a.noteProfile(s, r)
 	a.sessions.declare(s, capabilities, transports.Handshake)
 	a.begin(s)
 	answer, ok := res.(*mcp.InitializeResult)
@@ -241,12 +242,13 @@ func (a *Aggregator) answerList(ctx context.Context, s *session, r *host.Request
 		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("%s: no server has %s", which.method, which.capability)}
 	}
 	now := a.snapshot(s)
-	view := now.views[a.followedTasks(s)]
+	a.noteProfile(s, r)
+	view := a.shownView(s, now, which, true)
 	result := now.result(which, view)
-	if which.key == "tools" && a.exposes(schema.ExposeDirect) {
+	if which.key == "tools" && a.exposesTo(s, schema.ExposeDirect) {
 		s.showAll(view)
 	}
-	if s.recordList(which.method, now.version(which.method, view)) {
+	if s.recordList(which.method, now.version(which, view)) {
 		a.sessions.markDirty()
 	}
 	return &rawResult{raw: result}, nil

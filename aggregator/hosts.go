@@ -15,6 +15,9 @@ type hostProfile struct {
 	client string // its clientInfo.name begins with this, in lower case
 	// startupWait is how long its first list waits for servers that are starting.
 	startupWait time.Duration
+	// freezes says that it keeps the first list of tools, or caches its requests to the
+	// model by it.
+	freezes bool
 }
 
 // hostProfiles are the hosts that are known, by what the config's key host calls them.
@@ -22,13 +25,13 @@ type hostProfile struct {
 var hostProfiles = map[string]hostProfile{
 	// It keeps the first definitions for all its model requests, whatever it is told of
 	// changes (2.1.330): what has not started by then stays unnamed.
-	schema.HostClaudeCode: {"claude-code", 5 * time.Second},
+	schema.HostClaudeCode: {"claude-code", 5 * time.Second, true},
 	// Its first turn goes to the model a second after the start, without the tools of
 	// servers that have not answered, and it never lists again (0.169).
-	schema.HostCodex: {"codex", 500 * time.Millisecond},
+	schema.HostCodex: {"codex", 500 * time.Millisecond, true},
 	// These list again when they are told to (0.61, 1.18).
-	schema.HostGeminiCLI: {"gemini-cli", 2 * time.Second},
-	schema.HostOpencode:  {"opencode", 2 * time.Second},
+	schema.HostGeminiCLI: {"gemini-cli", 2 * time.Second, false},
+	schema.HostOpencode:  {"opencode", 2 * time.Second, false},
 }
 
 // anyHost is the profile of all others.

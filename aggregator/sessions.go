@@ -31,6 +31,7 @@ type session struct {
 
 	mu          sync.Mutex
 	client      string // what the host calls itself, "" in the stateless era
+	freezes     bool   // the host keeps the first list of tools
 	declared    declaration
 	initialized bool               // the handshake is over, it may be notified
 	ended       bool               // it gets no server of its own any more

@@ -219,7 +219,7 @@ func (a *Aggregator) listen(ctx context.Context, s *session, r *host.Request, re
 	s.mu.Unlock()
 	if !a.incomplete(s) { // what changes once this is acknowledged is a change
 		now := a.snapshot(s)
-		s.countFrom(now, now.views[a.followedTasks(s)])
+		s.countFrom(now, func(which list) *catalog.View { return a.shownView(s, now, which, true) })
 	}
 	defer func() {
 		s.mu.Lock()

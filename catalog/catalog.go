@@ -96,6 +96,23 @@ func (c *Catalog) Alone(name string) *Views {
 	return c.alone[name].views
 }
 
+// Unloaded returns the views as they would be if no lazy server had been loaded in
+// this run: of those they show what earlier runs have left.
+func (c *Catalog) Unloaded() *Views {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var offered []*part
+	for _, s := range c.servers {
+		switch p := c.parts[s.Name]; {
+		case s.Lazy && c.indexed[s.Name] != nil:
+			offered = append(offered, newPart(s, c.stored[s.Name], "", nil, NoTasks))
+		case p != nil: // it is offered
+			offered = append(offered, p)
+		}
+	}
+	return viewsOf(offered)
+}
+
 // Declare replaces the set of servers, in config order. Listings of servers
 // declared before and again now are kept, others are forgotten, and evicted
 // servers are offered again. Of two servers with one name the first counts.

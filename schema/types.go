@@ -36,6 +36,13 @@ const (
 	HostOther      = "other"
 )
 
+// Values of Catalog.Stable.
+const (
+	StableAuto = "auto"
+	StableOn   = "on"
+	StableOff  = "off"
+)
+
 // Values of Catalog.OnChange.
 const (
 	OnChangeWarn   = "warn"
@@ -352,6 +359,8 @@ type Catalog struct {
 	MaxChars int `json:"max_chars" default:"2048" example:"4096"`
 	// The directory in which it is kept between runs what servers list, so that they are known without being started. A relative one is beside the config. Left out, it is in the user's state directory; an empty text turns keeping off.
 	Dir *string `json:"dir" example:"/var/lib/dynmcp"`
+	// Whether the list of tools stays as it is while it is used, whatever servers are loaded: on, off, or auto, which is on for hosts that keep the first list or cache their requests by it (Claude Code, Codex).
+	Stable string `json:"stable" enum:"auto,on,off" default:"auto" example:"on"`
 	// What becomes of a call whose tool is not what the model was shown, because its server was updated meanwhile: warn answers once what has changed, and the next call goes; block refuses until the new definition was read; ignore sends it.
 	OnChange string `json:"on_change" enum:"warn,block,ignore" default:"warn" example:"block"`
 	// The most characters of any tool's result that reach the host, also where its max_output_chars is higher or none; 0 is no limit.

@@ -1,0 +1,65 @@
+package aggregator
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"dynmcp/catalog"
+	"dynmcp/schema"
+	"dynmcp/transports/host"
+)
+
+// A host that keeps the first list of tools for a whole session, or whose provider
+// caches requests by it, is shown one that stays: a function of the config and of what
+// was stored when the first such host listed, whatever is loaded afterwards. Servers
+// that start by themselves are in it as far as that list waited for them.
+
+// frozen is what hosts of a state are shown that read a list but once.
+type frozen struct {
+	once  sync.Once
+	views atomic.Pointer[catalog.Views] // nil until one of them has listed the tools
+}
+
+// frozenViews returns the views of the list that stays, which are made when they are
+// first needed.
+func (a *Aggregator) frozenViews(st *state) *catalog.Views {
+	st.frozen.once.Do(func() { st.frozen.views.Store(a.catalog.Unloaded()) })
+	return st.frozen.views.Load()
+}
+
+// shownView returns what a session sees of a list. ready says that lists may be
+// answered now: nothing is frozen before, and the view is nil.
+func (a *Aggregator) shownView(s *session, now *snapshot, which list, ready bool) *catalog.View {
+	follows := a.followedTasks(s)
+	if which.key != "tools" || !a.isStable(s) {
+		return now.views[follows]
+	}
+	if !ready && now.state.frozen.views.Load() == nil {
+		return nil
+	}
+	return a.frozenViews(now.state)[follows]
+}
+
+// isStable reports whether a session's list of tools stays.
+func (a *Aggregator) isStable(s *session) bool {
+	if a.singleOf(s) != nil {
+		return false // one server as it is
+	}
+	switch a.config().Catalog.Stable {
+	case schema.StableOn:
+		return true
+	case schema.StableOff:
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.freezes
+}
+
+// noteProfile keeps what is known of a session's host by now, which made a request.
+func (a *Aggregator) noteProfile(s *session, r *host.Request) {
+	freezes := a.profileOf(s, r).freezes
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.freezes = freezes
+}

@@ -1,0 +1,116 @@
+package main_test
+
+import (
+	"fmt"
+	"testing"
+
+	"dynmcp/internal/mcptest"
+)
+
+// A list of tools that stays while it is used.
+
+// greetAs is greet by a host of this name.
+func greetAs(host *mcptest.Host, name string) {
+	host.Call("initialize", fmt.Sprintf(`{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":%q,"version":"1"}}`, handshake, name))
+	host.Notify("notifications/initialized", nil)
+	for _, list := range []string{"tools/list", "prompts/list", "resources/list", "resources/templates/list"} {
+		host.Call(list, nil)
+	}
+}
+
+func TestListThatStays(t *testing.T) {
+	t.Parallel()
+	const changed = "notifications/tools/list_changed"
+	for _, test := range []struct {
+		name, host, stable string
+		stays              bool
+	}{
+		{"Claude Code", "claude-code", "auto", true},
+		{"Codex", "codex-mcp-client", "auto", true},
+		{"another host", "some-host", "auto", false},
+		{"on", "some-host", "on", true},
+		{"off", "claude-code", "off", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			entries := []entry{fake(t, "alpha"), deferred(t, "beta", "B"), deferred(t, "gamma", "C"), deferred(t, "delta", "D").with("load", "lazy")}
+			config := mcptest.Config(t, document(entries, `"catalog": {"dir": "", "stable": `+quote(test.stable)+`}`))
+			host := mcptest.StartDynmcp(t, "-c", config)
+			greetAs(host, test.host)
+			before := string(host.Call("tools/list", nil).Raw)
+			contains(t, before, "alpha/echo", "- beta: B")
+			for _, server := range []string{"beta", "gamma", "delta"} {
+				contains(t, load(host, server).Text(), server+"/echo")
+			}
+			if !test.stays {
+				host.WaitMethod(changed, 1)
+				contains(t, block(catalogue(t, host), "tools"), "beta (B): ")
+				return
+			}
+			settle(t, host, "alpha")
+			after := host.Call("tools/list", nil)
+			if got := after.Member("tools"); string(got) != string(mcptest.Parse(before).Member("tools")) {
+				t.Errorf("the list was\n%s\nand is\n%s", before, got)
+			}
+			if n := host.Count(changed); n != 0 {
+				t.Errorf("%d announcements", n)
+			}
+			contains(t, discover(host, `{"query":"echo"}`).Text(), "beta/echo") // answers know what was loaded
+			if got := use(host, "gamma/echo", `{"n":1}`).Text(); got != `{"n":1}` {
+				t.Errorf("got %s", got)
+			}
+		})
+	}
+}
+
+// It is that of the config: a new one is another list, which hosts are told of.
+func TestListThatStaysFollowsTheConfig(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	beta, gamma := deferred(t, "beta", "B"), deferred(t, "gamma", "C")
+	path := writeFile(t, dir, "mcp.json", document([]entry{beta}))
+	host := mcptest.StartDynmcp(t, "-c", path)
+	greetAs(host, "claude-code")
+	contains(t, load(host, "beta").Text(), "beta/echo")
+	writeFile(t, dir, "mcp.json", document([]entry{beta, gamma}))
+	host.WaitMethod("notifications/tools/list_changed", 1)
+	servers := block(catalogue(t, host), "mcp_servers")
+	contains(t, servers, "- beta: B", "- gamma: C")
+}
+
+// What earlier runs have stored changes nothing while it is used either: the direct
+// list is the same before and after servers were started.
+func TestDirectListThatStays(t *testing.T) {
+	t.Parallel()
+	alpha, beta := deferred(t, "alpha", "A"), deferred(t, "beta", "B")
+	m := remembering(t, []entry{alpha, beta}, `"expose": ["direct"]`)
+	warm(t, m)
+	starts := alpha.Count("start") + beta.Count("start")
+	host := m.run()
+	greetAs(host, "claude-code")
+	before := string(host.Call("tools/list", nil).Member("tools"))
+	contains(t, before, `"alpha__echo"`, `"beta__echo"`)
+	if n := alpha.Count("start") + beta.Count("start") - starts; n != 0 {
+		t.Errorf("%d servers were started to list them", n)
+	}
+	for _, tool := range []string{"alpha__echo", "beta__echo"} {
+		if got := host.Tool(tool, `{"n":1}`).Text(); got != `{"n":1}` {
+			t.Errorf("got %s", got)
+		}
+	}
+	if after := string(host.Call("tools/list", nil).Member("tools")); after != before {
+		t.Errorf("the list was\n%s\nand is\n%s", before, after)
+	}
+	if n := host.Count("notifications/tools/list_changed"); n != 0 {
+		t.Errorf("%d announcements", n)
+	}
+}
+
+// warm fills the catalogue with the verb.
+func warm(t *testing.T, m remembered) {
+	t.Helper()
+	p := mcptest.Run(t, mcptest.HostOptions{Args: []string{mcptest.Dynmcp(t), "warm", "-c", m.config}})
+	if code := p.Wait(); code != 0 {
+		t.Fatalf("got exit status %d\n%s", code, p.Stderr())
+	}
+}
