@@ -38,6 +38,12 @@ func merge(layers []*reading) (*Config, error) {
 	if len(layers) > 1 {
 		mergeDefaults(cfg, layers)
 	}
+	if expose := layers[0].files.opts.Expose; expose != nil {
+		cfg.Expose = expose
+		if !slices.ContainsFunc(layers, func(r *reading) bool { return r.root.has("startup_wait") }) {
+			cfg.waitFor(expose)
+		}
+	}
 	if i := slices.IndexFunc(layers, func(r *reading) bool { return r.root.has("tree") }); i >= 0 {
 		cfg.mountSources(layers[i])
 	}
@@ -117,9 +123,14 @@ func mergeDefaults(cfg *Config, layers []*reading) {
 		}
 	}
 	if !has("startup_wait") {
-		cfg.StartupWait = Single("", nil).StartupWait
-		if slices.Contains(cfg.Expose, ExposeDirect) {
-			cfg.StartupWait = directWait
-		}
+		cfg.waitFor(cfg.Expose)
+	}
+}
+
+// waitFor sets how long lists wait where no file says so.
+func (c *Config) waitFor(expose []string) {
+	c.StartupWait = Single("", nil).StartupWait
+	if slices.Contains(expose, ExposeDirect) {
+		c.StartupWait = directWait
 	}
 }

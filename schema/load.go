@@ -22,6 +22,9 @@ type LoadOptions struct {
 	// Strict makes a variable of a server that is not set an error; otherwise it
 	// switches off that server.
 	Strict bool
+	// Expose names the surfaces that are on, whatever the files say; nil leaves it to
+	// them.
+	Expose []string
 }
 
 // Load merges the files: a nearer one overrides those behind it. Servers are

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"dynmcp/catalog/store"
 	"dynmcp/cmd/dynmcp/internal/hosts"
 	"dynmcp/schema"
 )
@@ -29,6 +30,7 @@ type installFlags struct {
 	project   bool
 	takeOver  bool
 	share     bool
+	direct    bool
 	uninstall bool
 	yes       bool
 }
@@ -49,6 +51,10 @@ and so on: no backup is overwritten. Values that may be secrets are shown as ***
 --share has the host share one run of dynmcp, and one process of each server, with
 the other hosts that are installed so: it starts dynmcp connect.
 
+--direct has the host see every tool as itself, server__tool, for hosts with a tool
+search of their own. Servers are listed as they were when they last ran, and none
+is started before a call; dynmcp warm lists those that never ran.
+
 --take-over also takes out of the host what dynmcp's config has, as import put it
 there: otherwise the model has every tool twice. --uninstall gives the old file
 back, to the byte if nothing else has changed it since.`,
@@ -56,6 +62,7 @@ back, to the byte if nothing else has changed it since.`,
   dynmcp install cursor -c mcp.json --take-over
   dynmcp install cursor --project --yes
   dynmcp install cursor --share -c mcp.json
+  dynmcp install claude-code --direct -c mcp.json
   dynmcp install codex --uninstall`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -80,6 +87,7 @@ back, to the byte if nothing else has changed it since.`,
 	f.BoolVar(&flags.project, "project", false, "write the host's file of this project, not the user's")
 	f.BoolVar(&flags.takeOver, "take-over", false, "take the servers out of the host that dynmcp's config has")
 	f.BoolVar(&flags.share, "share", false, "share one run of dynmcp with the other hosts that are installed so (dynmcp connect)")
+	f.BoolVar(&flags.direct, "direct", false, "show the host every tool as itself (--expose direct)")
 	f.BoolVar(&flags.uninstall, "uninstall", false, "remove dynmcp from the host, and give it back what was taken over")
 	f.BoolVarP(&flags.yes, "yes", "y", false, "write without asking")
 	return cmd
@@ -171,6 +179,9 @@ func editHost(errOut *terminal, h hosts.Host, file *editedFile, flags installFla
 	if sameFile(config, file.path) {
 		return nil, hinted(fmt.Errorf("%s is the file that dynmcp reads its servers from", file.path), "move them into a file of their own: dynmcp import %s --write -c mcp.json", h.Name)
 	}
+	if flags.direct && flags.share {
+		return nil, hinted(errors.New("--direct and --share exclude each other"), `hosts that share a run see the same tools: write "expose": ["direct"] into its config`)
+	}
 	if flags.share {
 		if errNoSocket != nil {
 			return nil, errNoSocket
@@ -178,6 +189,10 @@ func editHost(errOut *terminal, h hosts.Host, file *editedFile, flags installFla
 		args = append(args, "connect")
 	}
 	args = append(args, "-c", config)
+	if flags.direct {
+		args = append(args, "--expose", schema.ExposeDirect)
+		sayWhatIsNotListed(errOut, files[0])
+	}
 	env, err := envForHost(errOut, files, flags.envFile)
 	if err != nil {
 		return nil, err
@@ -212,6 +227,24 @@ func ownCommand() (string, []string, error) {
 		return npx, []string{"-y", "dynmcp@" + version}, nil
 	}
 	return command, nil, nil
+}
+
+// sayWhatIsNotListed names the servers that a host would not see directly, since they
+// were never listed.
+func sayWhatIsNotListed(errOut *terminal, config string) {
+	cfg, err := (&configFlags{config: config}).load()
+	if err != nil {
+		return // which is said elsewhere
+	}
+	var unknown []string
+	for _, s := range enabled(cfg) {
+		if stored, err := store.Of(cfg, catalogDir()).Load(s); s.Lazy() && (err != nil || stored == nil) {
+			unknown = append(unknown, s.Name)
+		}
+	}
+	if len(unknown) > 0 {
+		errOut.printf("Not known, so that their tools are not listed: %s\nTo list them: dynmcp warm -c %s\n", strings.Join(unknown, ", "), config)
+	}
 }
 
 // takeOver returns the host's text without the servers that the config has.

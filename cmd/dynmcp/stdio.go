@@ -26,6 +26,7 @@ type configFlags struct {
 	config  string
 	envFile string
 	strict  bool          // a variable that is not set is an error
+	expose  []string      // the surfaces, whatever the config says
 	read    *schema.Files // by load
 }
 
@@ -41,7 +42,7 @@ func (f *configFlags) load() (*schema.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.read = schema.ReadFiles(context.Background(), paths, schema.LoadOptions{EnvFile: f.envFile, Strict: f.strict})
+	f.read = schema.ReadFiles(context.Background(), paths, schema.LoadOptions{EnvFile: f.envFile, Strict: f.strict, Expose: f.expose})
 	return loadFiles(f.read)
 }
 
@@ -99,7 +100,7 @@ three tools instead of all of theirs: discover_tool, use_tool, load_mcp.`,
 		},
 	}
 	from.add(cmd)
-	cmd.Flags().StringSliceVar(&expose, "expose", nil, "with -- command: the `surfaces` the host sees (default discover; direct is every tool as itself)")
+	cmd.Flags().StringSliceVar(&expose, "expose", nil, "the `surfaces` the host sees, whatever the config says (discover, direct, tree, browser or proxy; direct is every tool as itself)")
 	cmd.Flags().BoolVar(&flags.strict, "strict", false, "exit if a variable is not set, or a server that is not lazy cannot be started")
 	cmd.Flags().BoolVar(&flags.watch, "watch", true, "reload the config when its files change; SIGHUP always does")
 	flags.tree.add(cmd)
@@ -123,10 +124,12 @@ func unknownVerb(cmd *cobra.Command, word string) error {
 }
 
 func stdioConfig(from *configFlags, wrap bool, args, expose []string) (*schema.Config, error) {
+	if err := checkSurfaces(expose); err != nil {
+		return nil, err
+	}
 	switch {
-	case !wrap && expose != nil:
-		return nil, hinted(errors.New("--expose needs a command after --"), `in a config file write "expose": ["%s"]`, strings.Join(expose, `", "`))
 	case !wrap:
+		from.expose = expose
 		return from.load()
 	case len(args) == 0:
 		return nil, hinted(errors.New("no upstream command was provided after --"),
@@ -135,19 +138,23 @@ func stdioConfig(from *configFlags, wrap bool, args, expose []string) (*schema.C
 		return nil, hinted(errors.New("a config file and a command after -- exclude each other"), "leave out one of them")
 	}
 	cfg := schema.Single(args[0], args[1:])
-	for _, surface := range expose {
-		if !slices.Contains(schema.Surfaces, surface) {
-			err := fmt.Errorf("--expose: unknown surface %q", surface)
-			if near := schema.Nearest(surface, schema.Surfaces); near != "" {
-				return nil, hinted(err, "did you mean %s?", near)
-			}
-			return nil, hinted(err, "there are %s", strings.Join(schema.Surfaces, ", "))
-		}
-	}
 	if expose != nil {
 		cfg.Expose = expose
 	}
 	return cfg, nil
+}
+
+func checkSurfaces(expose []string) error {
+	for _, surface := range expose {
+		if !slices.Contains(schema.Surfaces, surface) {
+			err := fmt.Errorf("--expose: unknown surface %q", surface)
+			if near := schema.Nearest(surface, schema.Surfaces); near != "" {
+				return hinted(err, "did you mean %s?", near)
+			}
+			return hinted(err, "there are %s", strings.Join(schema.Surfaces, ", "))
+		}
+	}
+	return nil
 }
 
 func serveStdio(cfg *schema.Config, from *configFlags, flags stdioFlags, log *slog.Logger) error {
