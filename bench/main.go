@@ -14,7 +14,7 @@
 //	go run ./bench               everything, about ten minutes: calls, bursts, reloads, starts, allocations, a long run
 //	go run ./bench -rounds 3     quicker
 //	go run ./bench -only HTTP    calls whose scenario's name has that in it, and nothing else
-//	go run ./bench -only starts  or -only reloads
+//	go run ./bench -only starts  or -only reloads, or -only stored
 //	go run ./bench -also old=/tmp/dynmcp  another dynmcp beside this one
 //	go run ./bench -long 2m      a long run only: RSS over time, goroutines at its end
 //	go run ./bench/tokens CORPUS what models read, in tokens: a program of its own
@@ -39,7 +39,7 @@ import (
 
 func main() {
 	log.SetFlags(0)
-	only := flag.String("only", "", "only calls of scenarios whose name, as it is printed, holds this `text`; or \"reloads\", or \"starts\"")
+	only := flag.String("only", "", "only calls of scenarios whose name, as it is printed, holds this `text`; or \"reloads\", \"starts\" or \"stored\"")
 	var also []variant
 	flag.Func("also", "another dynmcp to measure, as `name=path`", func(value string) error {
 		name, path, ok := strings.Cut(value, "=")
@@ -72,6 +72,8 @@ func main() {
 		err = reloads(bin, *rounds)
 	case *only == "starts":
 		err = starts(bin, *rounds)
+	case *only == "stored":
+		err = stored(bin, *rounds)
 	case *only != "":
 		err = calling(bin, *only, *rounds)
 	default:
@@ -93,6 +95,9 @@ func everything(bin binaries, rounds int) error {
 		return err
 	}
 	if err := starts(bin, rounds); err != nil {
+		return err
+	}
+	if err := stored(bin, rounds); err != nil {
 		return err
 	}
 	if err := allocations(); err != nil {
