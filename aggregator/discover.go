@@ -139,7 +139,7 @@ func (a *Aggregator) discovered(s *session, in discovery) json.RawMessage {
 		return errorResult(a.unknownServer(view, in.server))
 	}
 	if in.query != "" {
-		return textResult(view.Found(catalog.Search{Query: in.query, Server: server, Offset: in.offset, Limit: in.limit}))
+		return textResult(view.Found(catalog.Search{Query: in.query, Server: server, Offset: in.offset, Limit: in.limit, Shown: s.show}))
 	}
 	page, _ := view.Page(server, in.offset, in.limit, in.full)
 	return textResult(page.Text)
@@ -231,7 +231,7 @@ func (a *Aggregator) loadNamed(s *session, r *host.Request, u *lazy.Upstream, qu
 	a.awaitRefresh(a.ctx)
 	view := a.viewOf(s)
 	if query != "" {
-		r.Reply(textResult(view.FoundIn(u.Server.Name, query)), nil)
+		r.Reply(textResult(view.FoundIn(u.Server.Name, query, s.show)), nil)
 		return
 	}
 	r.Reply(textResult(view.Loaded(u.Server.Name)), nil)

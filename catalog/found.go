@@ -13,6 +13,8 @@ type Search struct {
 	Server string // whose tools are searched; "" for all
 	Offset int    // of the first result
 	Limit  int    // of results; 0 means 10, and none is over 100
+
+	Shown func(*Tool) // is called with the tool whose definition is part of the answer; may be nil
 }
 
 // Found answers a search: a line for each of the best tools, the definition of the
@@ -30,7 +32,7 @@ func (v *View) Found(s Search) string {
 // FoundIn answers a search among the tools of a server that was just loaded: what it
 // has, what of that matches, and what it says of itself. It returns "" for a server
 // without a listing.
-func (v *View) FoundIn(server, query string) string {
+func (v *View) FoundIn(server, query string, shown func(*Tool)) string {
 	p := v.part(server)
 	if p == nil || p.index == nil {
 		return ""
@@ -43,7 +45,7 @@ func (v *View) FoundIn(server, query string) string {
 		}
 	}
 	fmt.Fprintf(&b, "%s is loaded, with %s.\n", escape(p.called()), strings.Join(has, ", "))
-	v.matches(&b, Search{Query: query, Server: server})
+	v.matches(&b, Search{Query: query, Server: server, Shown: shown})
 	if own := p.shortInstructions(); own != "" {
 		b.WriteString("\nInstructions of this server:\n" + own)
 	}
@@ -69,6 +71,9 @@ func (v *View) matches(b *strings.Builder, s Search) bool {
 	}
 	if offset == 0 {
 		b.WriteString("\nThe first of them, for use_tool:\n" + found[0].Tool.inShort() + "\n")
+		if s.Shown != nil {
+			s.Shown(found[0].Tool)
+		}
 	}
 	return true
 }

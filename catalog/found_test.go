@@ -127,7 +127,7 @@ func TestFoundInAServerThatWasLoaded(t *testing.T) {
 	l.Prompts = raws(`{"name":"debug"}`)
 	l.Instructions = "Be kind to it."
 	v := loadedWith([]Server{{Name: "s", Lazy: true}, {Name: "x"}}, map[string]*Listing{"s": l, "x": tools("do_thing_7", "Does thing 7")}).View()
-	text := v.FoundIn("s", "thing 7")
+	text := v.FoundIn("s", "thing 7", nil)
 	for _, want := range []string{"s is loaded, with 300 tools, 1 prompt.\n- s/tool_0007: ", "\nName: s/tool_0007\n", "\n\nInstructions of this server:\nBe kind to it.", `more match: discover_tool with this query, "server": "s" and "offset": 10 goes on.`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it lacks %q: %s", want, text)
@@ -136,7 +136,7 @@ func TestFoundInAServerThatWasLoaded(t *testing.T) {
 	if strings.Contains(text, "x/do_thing_7") {
 		t.Errorf("another server's tool is there: %s", text)
 	}
-	if text := v.FoundIn("nobody", "thing"); text != "" {
+	if text := v.FoundIn("nobody", "thing", nil); text != "" {
 		t.Error(text)
 	}
 }

@@ -126,13 +126,24 @@ func TestToolThatWasNotShownIsCalled(t *testing.T) {
 	files.offer(filesTool)
 	host := m.run()
 	greet(host)
-	contains(t, discover(host, `{"query":"read"}`).Text(), "files/read")
 	if got := use(host, "files/read", `{"paths":["/a"]}`).Text(); got != `{"paths":["/a"]}` {
 		t.Errorf("got %s", got)
 	}
 }
 
-// What one host was shown is not what another one was.
+func TestToolShownByASearchIsChecked(t *testing.T) {
+	t.Parallel()
+	files := updatable(t, "files")
+	files.offer(pathTool)
+	m := remembering(t, []entry{files.entry})
+	m.learn("files")
+	files.offer(filesTool)
+	host := m.run()
+	greet(host)
+	contains(t, discover(host, `{"query":"reads a file"}`).Text(), `{"path":`)
+	contains(t, use(host, "files/read", `{"path":"/a"}`).Text(), "has changed since it was shown")
+}
+
 func TestToolShownInAListIsChecked(t *testing.T) {
 	t.Parallel()
 	files := updatable(t, "files")
