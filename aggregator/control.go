@@ -247,6 +247,8 @@ func (a *Aggregator) answerList(ctx context.Context, s *session, r *host.Request
 	result := now.result(which, view)
 	if which.key == "tools" && a.exposesTo(s, schema.ExposeDirect) {
 		s.showAll(view)
+	} else if which.key == "tools" {
+		a.showPinned(s, view)
 	}
 	if s.recordList(which.method, now.version(which, view)) {
 		a.sessions.markDirty()

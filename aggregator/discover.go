@@ -117,6 +117,10 @@ func (a *Aggregator) whenLoaded(s *session, r *host.Request, u *lazy.Upstream, f
 	})
 }
 
+// manyTools is from how many tools on a search makes so much garbage, 1 MB for 5,000,
+// that the system is given it back afterwards.
+const manyTools = 1000
+
 func (a *Aggregator) discovered(s *session, in discovery) json.RawMessage {
 	view := a.viewOf(s)
 	if in.tool != "" {
@@ -139,6 +143,9 @@ func (a *Aggregator) discovered(s *session, in discovery) json.RawMessage {
 		return errorResult(a.unknownServer(view, in.server))
 	}
 	if in.query != "" {
+		if len(view.Tools()) > manyTools {
+			wire.ExpectQuiet()
+		}
 		return textResult(view.Found(catalog.Search{Query: in.query, Server: server, Offset: in.offset, Limit: in.limit, Shown: s.show}))
 	}
 	page, _ := view.Page(server, in.offset, in.limit, in.full)

@@ -33,6 +33,17 @@ func (s *session) showAll(view *catalog.View) {
 	}
 }
 
+// showPinned notes that a session has read the definitions of pinned tools. What a list
+// that stays repeats is no news.
+func (a *Aggregator) showPinned(s *session, view *catalog.View) {
+	stays := view != a.viewOf(s)
+	for _, pin := range a.config().Pin {
+		if t, ok := view.Tool(pin); ok && !(stays && s.lastShown(t.Name) != nil) {
+			s.show(t)
+		}
+	}
+}
+
 // lastShown returns the definition of a tool that a session was last shown, nil if it
 // was shown none.
 func (s *session) lastShown(name string) *catalog.Tool {

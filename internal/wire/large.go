@@ -14,7 +14,7 @@ var largeBuffers sync.Pool
 
 // largeBuffer returns a buffer of at least size bytes.
 func largeBuffer(size int) []byte {
-	expectQuiet()
+	ExpectQuiet()
 	if b, _ := largeBuffers.Get().(*[]byte); b != nil && len(*b) >= size {
 		return *b
 	}
@@ -54,10 +54,11 @@ var (
 	waiting atomic.Bool // the timer is armed
 )
 
-// expectQuiet has the memory of what is garbage given back soon. By itself the runtime
+// ExpectQuiet has the memory of what is garbage given back soon. It is called when a
+// large line comes, and by who makes much garbage at once. By itself the runtime
 // collects it when as much again is allocated, or after two minutes: a process that
 // rests after a burst would keep all of it.
-func expectQuiet() {
+func ExpectQuiet() {
 	busy.Store(true)
 	if !waiting.Load() && waiting.CompareAndSwap(false, true) {
 		arm()

@@ -29,7 +29,7 @@ func (q *queue) add(piece []byte) {
 	for len(piece) > 0 {
 		if len(q.blocks) == 0 || q.end == blockSize {
 			if len(q.blocks) == 1<<20/blockSize {
-				expectQuiet()
+				ExpectQuiet()
 			}
 			q.blocks = append(q.blocks, blocks.Get().(*block))
 			q.end = 0
