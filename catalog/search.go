@@ -43,7 +43,7 @@ func (m *merged) find(query string, limit int, server string) (found []Match, mo
 	if !q.tells {
 		return nil, 0
 	}
-	var fit ranking
+	fit := make(ranking, 0, len(m.tools))
 	for i, p := range m.parts {
 		if p.words != nil && (server == "" || p.server.Name == server) {
 			fit = q.score(p, i, fit)
