@@ -41,6 +41,19 @@ func (a *Aggregator) Connection(server string) (pid int, connected, offered bool
 	return 0, false, true
 }
 
+// InputSchema returns that of a tool by its own name on the direct surface, of one
+// server alone unless only is empty; nil where there is none.
+func (a *Aggregator) InputSchema(only, name string) json.RawMessage {
+	view := a.catalog.View()
+	if only != "" {
+		view = a.catalog.Alone(only)[catalog.NoTasks]
+	}
+	if t, ok := view.Direct(name); ok {
+		return t.InputSchema
+	}
+	return nil
+}
+
 // TreeKind says what is at a path of the tree: a "node", a "tool" or "", nothing.
 func (a *Aggregator) TreeKind(where string) string {
 	switch here := NewTree(a.config()).At(a.catalog.View(), path.Clean("/"+strings.TrimSpace(where))); {

@@ -78,8 +78,9 @@ func serveHTTP(ctx context.Context, ln net.Listener, flags httpFlags, cfg schema
 		Open: func(edge host.Edge, user, server string) (*host.Session, func(context.Context)) {
 			return agg.Open(edge, user, server, local)
 		},
-		OpenTree: agg.OpenTree,
-		TreeKind: agg.TreeKind,
+		OpenTree:    agg.OpenTree,
+		InputSchema: agg.InputSchema,
+		TreeKind:    agg.TreeKind,
 		Health: func(server string) (gateway.Health, bool) {
 			pid, connected, offered := agg.Connection(server)
 			switch {

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -27,6 +28,9 @@ type Options struct {
 	// path of it: a "node", a "tool" or "", nothing.
 	OpenTree func(edge host.Edge, principal string) (s *host.Session, end func(context.Context))
 	TreeKind func(path string) string
+	// InputSchema returns that of a tool by the name that it is called by, nil where
+	// there is none; some arguments have to be in headers, too.
+	InputSchema func(namespace, tool string) json.RawMessage
 	// Health says how a server is; false is that there is none of that name.
 	Health func(namespace string) (Health, bool)
 

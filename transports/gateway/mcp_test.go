@@ -289,3 +289,30 @@ func TestABatchIsAnsweredInOne(t *testing.T) {
 		t.Errorf("notifications alone: got %+v", a)
 	}
 }
+
+// What a tool wants in headers says the same there as in the body.
+func TestArgumentsInHeaders(t *testing.T) {
+	schema := json.RawMessage(`{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"},"n":{"type":"integer","x-mcp-header":"N"},"in":{"type":"object","properties":{"deep":{"type":"boolean","x-mcp-header":"Deep"}}}}}`)
+	tg := newTestGateway(t, Options{InputSchema: func(namespace, tool string) json.RawMessage { return schema }}, nil)
+	body, headers := modern(1, "tools/call", `"name":"x","arguments":{"region":"eu","n":1,"in":{"deep":true}},`)
+	headers[5] = "x"
+	for _, c := range []struct {
+		region, n, deep string
+		status          int
+	}{
+		{"eu", "1", "true", 200},
+		{"=?base64?ZXU=?=", "1.0", "true", 200},
+		{"us", "1", "true", 400},
+		{"=?base64?!?=", "1", "true", 400},
+		{"eu", "2", "true", 400},
+		{"eu", "1", "false", 400},
+	} {
+		a := tg.do("POST", "/mcp", body, append(headers[:6:6], "Mcp-Param-Region", c.region, "Mcp-Param-N", c.n, "Mcp-Param-Deep", c.deep)...)
+		if a.status != c.status || c.status == 400 && !strings.Contains(a.body, "-32020") {
+			t.Errorf("%+v: got %+v", c, a)
+		}
+	}
+	if a := tg.do("POST", "/mcp", body, headers...); a.status != 400 {
+		t.Errorf("without them: got %+v", a)
+	}
+}

@@ -3,8 +3,11 @@ package gateway
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"dynmcp/internal/wire"
@@ -30,6 +33,13 @@ func (g *Gateway) postStateless(w http.ResponseWriter, r *http.Request, who, nam
 		d.status, d.id = http.StatusBadRequest, m.ID
 		g.deny(w, d)
 		return
+	}
+	if m.Method == "tools/call" && g.opts.InputSchema != nil {
+		name, _ := wire.Text(wire.Get(m.Params, "name"))
+		if wrong := argumentsMatch(r.Header, g.opts.InputSchema(namespace, name), wire.Get(m.Params, "arguments")); wrong != "" {
+			g.deny(w, denial{status: http.StatusBadRequest, code: codeHeaderMismatch, text: wrong, id: m.ID})
+			return
+		}
 	}
 	lasting := m.Method == "subscriptions/listen"
 	if !lasting {
@@ -79,6 +89,46 @@ func headersMatch(h http.Header, m wire.Message) (denial, bool) {
 		return denial{code: codeHeaderMismatch, text: fmt.Sprintf("the header Mcp-Name is %q, the body says %q", name, is)}, false
 	}
 	return denial{}, true
+}
+
+// argumentsMatch compares the headers that a tool wants of its arguments with those
+// (x-mcp-header in its schema; MCP 2026-07-28, "Transports"). It says what is wrong.
+func argumentsMatch(h http.Header, schema, arguments json.RawMessage) string {
+	for key, property := range wire.Members(wire.Get(schema, "properties")) {
+		argument, _ := wire.Text(key)
+		value := wire.Get(arguments, argument)
+		if wrong := argumentsMatch(h, property, value); wrong != "" {
+			return wrong
+		}
+		name, ok := wire.Text(wire.Get(property, "x-mcp-header"))
+		if !ok || name == "" {
+			continue
+		}
+		name = "Mcp-Param-" + name
+		is, given := headerText(h, name)
+		absent := value == nil || string(value) == "null"
+		text, quoted := wire.Text(value)
+		if !quoted {
+			text = string(value)
+		}
+		switch {
+		case absent && len(h.Values(name)) == 0:
+		case absent:
+			return fmt.Sprintf("the header %s is there, the argument %q is not", name, argument)
+		case !given:
+			return fmt.Sprintf("the header %s is missing, there twice or not valid, for the argument %q", name, argument)
+		case is != text && (quoted || !sameNumber(is, text)):
+			return fmt.Sprintf("the header %s is %q, the argument %q is not", name, is, argument)
+		}
+	}
+	return ""
+}
+
+// sameNumber reports whether two texts are the same integer, such as 1 and 1.0.
+func sameNumber(a, b string) bool {
+	x, err := strconv.ParseFloat(a, 64)
+	y, err2 := strconv.ParseFloat(b, 64)
+	return err == nil && err2 == nil && x == y && x == math.Trunc(x) && math.Abs(x) < 1<<53
 }
 
 // headerText returns the value of a header that must come once. What a header
