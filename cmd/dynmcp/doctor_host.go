@@ -59,10 +59,7 @@ func (d *doctor) startAll(ctx context.Context) {
 	for _, w := range slices.Concat(view.Collisions(), view.Warnings()) {
 		d.add(finding{Check: aboutServers, Level: warning, Text: w})
 	}
-	c := newTokenCounter()
-	if d.Host = countMenus(c, view, tools, h.conn.ServerInfo().Instructions); c.err != nil {
-		d.addError(aboutServers, "", c.err)
-	}
+	d.Host = countMenus(view, tools, h.conn.ServerInfo().Instructions)
 }
 
 func (d *doctor) startServers(ctx context.Context, h *selfHost, ready func(string), servers []schema.Server) (failed map[string]error) {

@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tiktoken-go/tokenizer/codec"
-
 	"dynmcp/catalog"
 )
 
@@ -42,47 +40,34 @@ type answerTokens struct {
 	Most   int    `json:"most"`
 }
 
-// A tokenCounter counts the tokens of o200k. Its table is made when it is first
-// used, which takes a moment.
-type tokenCounter struct {
-	codec *codec.Codec
-	err   error
-}
-
-func newTokenCounter() *tokenCounter { return &tokenCounter{codec: codec.NewO200kBase()} }
-
-func (c *tokenCounter) count(texts ...string) (tokens int) {
+func countTokens(texts ...string) (tokens int) {
 	for _, text := range texts {
-		n, err := c.codec.Count(strings.ToValidUTF8(text, "\ufffd"))
-		if err != nil && c.err == nil {
-			c.err = err
-		}
-		tokens += n
+		tokens += estimateTokens(text)
 	}
 	return tokens
 }
 
 // countMenus counts what is read at the start. tools and instructions are what
 // dynmcp answered when a session began; v is what is known of the servers.
-func countMenus(c *tokenCounter, v *catalog.View, tools json.RawMessage, instructions string) *ledger {
-	l := &ledger{Tokenizer: c.codec.GetName()}
+func countMenus(v *catalog.View, tools json.RawMessage, instructions string) *ledger {
+	l := &ledger{Tokenizer: "o200k, estimated"}
 	var list struct{ Tools []json.RawMessage }
 	_ = json.Unmarshal(tools, &list) // our own answer: it is valid
-	l.Through = c.count(instructions)
+	l.Through = countTokens(instructions)
 	descriptions := ""
 	for _, t := range list.Tools {
 		definition, description := readByModels(t)
-		l.Through += c.count(definition)
+		l.Through += countTokens(definition)
 		descriptions += description + "\n"
 	}
 	for _, info := range v.Servers() {
 		if !info.Loaded && !info.Stored {
 			continue
 		}
-		s := serverTokens{Name: info.Name, Lazy: info.Lazy, Direct: c.count(info.Instructions), Through: c.count(linesOf(descriptions, info.Name)...)}
+		s := serverTokens{Name: info.Name, Lazy: info.Lazy, Direct: countTokens(info.Instructions), Through: countTokens(linesOf(descriptions, info.Name)...)}
 		for _, t := range v.ServerTools(info.Name) {
 			definition, _ := readByModels(t.Raw)
-			s.Direct += c.count(definition)
+			s.Direct += countTokens(definition)
 			s.Tools++
 		}
 		l.Servers = append(l.Servers, s)
@@ -124,22 +109,22 @@ func linesOf(catalogue, server string) []string {
 
 // countAnswers adds what the answers of discover_tool and load_mcp take: for every
 // tool, every server, and searches for what some of the tools say of themselves.
-func (l *ledger) countAnswers(c *tokenCounter, v *catalog.View) {
+func (l *ledger) countAnswers(v *catalog.View) {
 	const searches = 200 // enough for a median
 	var query, tool, list, load []int
 	tools := v.Tools()
 	step := max(len(tools)/searches, 1)
 	for i, t := range tools {
-		tool = append(tool, c.count(v.Brief(t)))
+		tool = append(tool, countTokens(v.Brief(t)))
 		if i%step == 0 && t.Summary != "" {
-			query = append(query, c.count(v.Found(catalog.Search{Query: t.Summary})))
+			query = append(query, countTokens(v.Found(catalog.Search{Query: t.Summary})))
 		}
 	}
 	for _, s := range l.Servers {
 		page, _ := v.Page(s.Name, 0, 0, false)
-		list = append(list, c.count(page.Text))
+		list = append(list, countTokens(page.Text))
 		if s.Lazy {
-			load = append(load, c.count(v.Loaded(s.Name)))
+			load = append(load, countTokens(v.Loaded(s.Name)))
 		}
 	}
 	for _, a := range []struct {
