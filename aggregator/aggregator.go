@@ -47,6 +47,8 @@ type Options struct {
 	// StoreDir is where it is kept between runs what servers list, unless the config
 	// names another directory; "" keeps nothing.
 	StoreDir string
+	// Observe is told what happens; nil is nobody.
+	Observe *Observer
 	// Redact hides secrets in failures; the config's are added. Nil hides
 	// nothing.
 	Redact *redact.Redactor
@@ -179,14 +181,17 @@ func (a *Aggregator) OpenTree(edge host.Edge, user string) (conversation *host.S
 
 // converse connects a session with its host.
 func (a *Aggregator) converse(s *session, edge host.Edge) *host.Session {
-	conversation := host.NewSession(s.id, edge, host.Options{
+	conversation := host.NewSession(s.id, edge, a.observed(s, host.Options{
 		Control:            a.server(),
 		HandleRequest:      func(r *host.Request) { a.handle(s, r) },
 		HandleNotification: func(method string, params json.RawMessage) { a.handleNotification(s, method, params) },
 		Busy:               a.anyLoading,
 		Logger:             a.log,
-	})
+	}))
 	a.sessions.attach(s, conversation)
+	if o := a.opts.Observe; o != nil {
+		o.Session(s.info(), true)
+	}
 	return conversation
 }
 
@@ -246,6 +251,9 @@ func (a *Aggregator) endSession(s *session) {
 		before = verboseLevel(a.sessions.all())
 	}
 	a.sessions.remove(s)
+	if o := a.opts.Observe; o != nil {
+		o.Session(s.info(), false)
+	}
 	a.offered.drop(s)
 	if s.lasts || s.declaration().era == transports.Handshake {
 		a.parked.dropOf(s) // else the request that takes it up has a session of its own

@@ -51,6 +51,7 @@ type forwardedCall struct {
 	session *session
 	peer    *peer
 	route   route
+	began   time.Time // where somebody observes
 
 	mu        sync.Mutex
 	state     callState
@@ -109,6 +110,9 @@ func (a *Aggregator) dispatch(s *session, r *host.Request, to route) {
 	if to.tool != nil {
 		c.Timeout = to.tool.Timeout
 	}
+	if a.opts.Observe != nil {
+		c.began = time.Now()
+	}
 	c.connect()
 }
 
@@ -154,6 +158,7 @@ func (c *forwardedCall) refuse(r *host.Request, err error) {
 // fail answers a request whose call has failed, or sends the call once more when its
 // host has logged in.
 func (c *forwardedCall) fail(r *host.Request, err error) {
+	c.observe(nil, nil, err)
 	if !wantsLogin(err) {
 		c.agg.fail(r, err, c.route.asText)
 		return
@@ -245,7 +250,9 @@ func (c *forwardedCall) withdraw() {
 // already and gets no answer.
 func (c *forwardedCall) abort(outcome transports.Outcome) {
 	r, _, _ := c.finish(nil, nil)
-	c.agg.fail(r, transports.CutOff(c.route.upstream.Server.Name, outcome), c.route.asText)
+	err := transports.CutOff(c.route.upstream.Server.Name, outcome)
+	c.observe(nil, nil, err)
+	c.agg.fail(r, err, c.route.asText)
 }
 
 // finish gives back what the call held, and returns the request to be answered,
@@ -291,6 +298,7 @@ func (c *forwardedCall) deliver(r *host.Request, conn *upstream.Conn, outline *w
 		if conn.ServerInfo().Has("resources") {
 			c.peer.seenURIs.addFrom(result)
 		}
+		c.observe(outline, result, nil)
 		if result, err = c.shownResult(r, conn, outline, result); err != nil {
 			c.agg.fail(r, err, c.route.asText)
 			return

@@ -76,6 +76,8 @@ func (a *Aggregator) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.
 		return nil, err
 	}
 	p.handshakeOnly.Store(conn.Era() == transports.Handshake)
+	p.starts.Add(1)
+	p.since.Store(time.Now().UnixNano())
 	p.holdForStream(conn)
 	a.log.Debug("loaded", "upstream", u.Server.Name, "took", time.Since(began).Round(time.Millisecond))
 	return conn, nil

@@ -30,6 +30,8 @@ type peer struct {
 	seenURIs      seenURIs                        // in its results
 	rootsHold     atomic.Pointer[rootsHold]       // while its question for the roots is open
 	lastRoots     atomic.Pointer[json.RawMessage] // that its connection was given
+	starts        atomic.Int64                    // how often it was connected
+	since         atomic.Int64                    // when it was last, in nanoseconds of Unix time
 	calls         callsInFlight
 	listing       listing
 }
@@ -54,6 +56,12 @@ func (cs *callsInFlight) add(c *forwardedCall) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	cs.list = append(cs.list, c)
+}
+
+func (cs *callsInFlight) len() int {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return len(cs.list)
 }
 
 func (cs *callsInFlight) remove(c *forwardedCall) {

@@ -212,9 +212,6 @@ func (r *reading) members(path string, n *node, v reflect.Value, fields []field)
 			continue
 		}
 		r.value(below(path, m.name()), m.value, v.Field(f.index), f)
-		if f.later {
-			r.warn(m.at, below(path, m.name()), "this release does not act on this key", "")
-		}
 	}
 }
 

@@ -24,7 +24,6 @@ type field struct {
 	required    bool
 	nonblank    bool
 	secret      bool
-	later       bool
 }
 
 // fieldsOf reads the keys of a struct type from its tags, in the order of
@@ -44,7 +43,6 @@ func fieldsOf(t reflect.Type) []field {
 		f.required = tag.Get("required") == "true"
 		f.nonblank = tag.Get("nonblank") == "true"
 		f.secret = tag.Get("secret") == "true"
-		f.later = tag.Get("later") == "true"
 		fields = append(fields, f)
 	}
 	return fields

@@ -137,9 +137,8 @@ func (c *Config) StartupWaitOr(byHost time.Duration) time.Duration {
 //
 // The tags define a key: its name (json), default and example, the allowed values
 // (enum), the least number (min), that it must not be blank (nonblank), that it
-// must be given (required), that it must never be shown (secret), that this
-// release reads it but does not act on it (later), and for keys of a server their
-// group (stdio, http or limit). The pattern is for editors only; this package has
+// must be given (required), that it must never be shown (secret), and for keys of a
+// server their group (stdio, http or limit). The pattern is for editors only; this package has
 // a check of its own for such a key. Defaults and examples are YAML, but those of
 // strings are the string itself.
 type Document struct {
@@ -372,7 +371,7 @@ type Gateway struct {
 	// The address that dynmcp serve listens on when it is given none. Plain dynmcp never listens.
 	Listen string `json:"listen" example:"127.0.0.1:8080"`
 	// The address of the debug page; left out, there is none.
-	DebugListen string `json:"debug_listen" later:"true" example:"127.0.0.1:8081"`
+	DebugListen string `json:"debug_listen" example:"127.0.0.1:8081"`
 	// The bearer token that every request must carry; left out, requests from this machine need none.
 	Token string `json:"token" nonblank:"true" secret:"true" example:"${DYNMCP_TOKEN}"`
 	// The authorization servers (OAuth) whose tokens count, exactly as the tokens name them. Left out, no such tokens count.

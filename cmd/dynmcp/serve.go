@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -18,6 +19,7 @@ import (
 type serveFlags struct {
 	stdioFlags
 	httpFlags
+	debug   string // address of the page
 	socket  string
 	idle    time.Duration
 	inherit bool // dynmcp connect has started it
@@ -92,13 +94,23 @@ config says. What others than this machine reach needs --listen-public and a tok
 				}
 				defer web.Close()
 			}
+			watching, err := newMonitoring(cmp.Or(flags.debug, cfg.Gateway.DebugListen), log)
+			if err != nil {
+				return err
+			}
+			defer watching.close()
+			flags.observe = watching.observer()
 			return serveUntilEnd(cfg, &from, flags.stdioFlags, log, func(ctx context.Context, agg *aggregator.Aggregator) error {
+				watching.Watch(agg)
 				edges, ctx := errgroup.WithContext(ctx)
+				if watching.ln != nil {
+					edges.Go(func() error { return watching.serve(ctx) })
+				}
 				if listening != nil {
 					edges.Go(func() error { return listening.serve(ctx, agg) })
 				}
 				if web != nil {
-					edges.Go(func() error { return serveHTTP(ctx, web, flags.httpFlags, cfg.Gateway, agg, log) })
+					edges.Go(func() error { return serveHTTP(ctx, web, flags.httpFlags, cfg.Gateway, agg, watching.Metrics(), log) })
 				}
 				return edges.Wait()
 			})
@@ -106,6 +118,7 @@ config says. What others than this machine reach needs --listen-public and a tok
 	}
 	from.add(cmd)
 	flags.httpFlags.add(cmd)
+	cmd.Flags().StringVar(&flags.debug, "debug-http", "", "the `address` of a page that shows what happens, only on this machine")
 	cmd.Flags().StringVar(&flags.socket, "socket", "", "the unix `socket` on which hosts are served")
 	cmd.Flags().DurationVar(&flags.idle, "idle", 0, "end when no host has been connected for this long, or the program file was replaced; 0 is never")
 	cmd.Flags().BoolVar(&flags.inherit, "inherit", false, "")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 
 	"github.com/spf13/cobra"
 
@@ -63,7 +64,7 @@ func (f *httpFlags) listen(cfg schema.Gateway, log *slog.Logger) (net.Listener, 
 }
 
 // serveHTTP serves hosts over HTTP until ctx ends.
-func serveHTTP(ctx context.Context, ln net.Listener, flags httpFlags, cfg schema.Gateway, agg *aggregator.Aggregator, log *slog.Logger) error {
+func serveHTTP(ctx context.Context, ln net.Listener, flags httpFlags, cfg schema.Gateway, agg *aggregator.Aggregator, metrics http.Handler, log *slog.Logger) error {
 	hosts := cfg.AllowedHosts
 	if name, _, err := net.SplitHostPort(flags.address); err == nil && name != "" && !net.ParseIP(name).IsUnspecified() {
 		hosts = append([]string{name}, hosts...)
@@ -91,6 +92,8 @@ func serveHTTP(ctx context.Context, ln net.Listener, flags httpFlags, cfg schema
 			}
 			return gateway.Health{Status: "no subprocess"}, offered
 		},
+
+		Metrics: metrics,
 
 		Token:            flags.token,
 		OAuth:            issued,

@@ -57,9 +57,10 @@ func loadFiles(files *schema.Files) (*schema.Config, error) {
 
 // stdioFlags say how a host is served.
 type stdioFlags struct {
-	strict bool
-	watch  bool
-	tree   treeFlags
+	strict  bool
+	watch   bool
+	tree    treeFlags
+	observe *aggregator.Observer // nil is nobody
 }
 
 // stdioCommand serves one host on stdin and stdout: what dynmcp does without a
@@ -191,7 +192,7 @@ func serveUntilEnd(cfg *schema.Config, from *configFlags, flags stdioFlags, log 
 	// us instead, and leave behind what the servers started.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
-	agg, err := newAggregator(cfg, aggregator.Options{Strict: flags.strict, IgnoreBrokenTools: flags.tree.ignoreBroken, Logger: log})
+	agg, err := newAggregator(cfg, aggregator.Options{Strict: flags.strict, Observe: flags.observe, IgnoreBrokenTools: flags.tree.ignoreBroken, Logger: log})
 	if err != nil {
 		return err
 	}

@@ -34,6 +34,9 @@ type Options struct {
 	// Health says how a server is; false is that there is none of that name.
 	Health func(namespace string) (Health, bool)
 
+	// Metrics serves /metrics; nil is that there is none.
+	Metrics http.Handler
+
 	Token            string   // that requests have to carry, "" for none
 	OAuth            *OAuth   // the tokens of an identity provider count, too; nil is none
 	AllowedHosts     []string // names and addresses, some with a port, in a request's Host
@@ -116,6 +119,8 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.serveMCP(w, r, who, namespace) // what follows is ignored
 	case isMeta(path):
 		g.meta(w, r, who, first)
+	case path == "/metrics" && g.opts.Metrics != nil:
+		g.opts.Metrics.ServeHTTP(w, r)
 	case first == "health":
 		g.health(w, r, rest)
 	default:

@@ -40,7 +40,7 @@ func (s *Session) write(about *Request, class Class, parts [][]byte) error {
 	s.mu.Lock()
 	if !s.begun || s.open {
 		s.mu.Unlock()
-		err := s.edge.Write(about, class, parts...)
+		err := s.send(about, class, parts...)
 		s.noteSent(err)
 		return err
 	}
@@ -54,13 +54,21 @@ func (s *Session) write(about *Request, class Class, parts [][]byte) error {
 	return nil
 }
 
+// send gives a message to the edge.
+func (s *Session) send(about *Request, class Class, parts ...[]byte) error {
+	if s.opts.Observe != nil {
+		s.opts.Observe(false, parts...)
+	}
+	return s.edge.Write(about, class, parts...)
+}
+
 func (s *Session) releaseLocked() {
 	s.open = true
 	s.opening.Store(false)
 	s.early = 0
 	s.room.Broadcast()
 	for _, m := range s.held {
-		s.noteSent(s.edge.Write(m.about, m.class, m.text))
+		s.noteSent(s.send(m.about, m.class, m.text))
 	}
 	s.held, s.heldSize = nil, 0
 }
@@ -100,6 +108,9 @@ func (s *Session) notify(about *Request, method string, params json.RawMessage) 
 	s.dropped++
 	first := s.dropped == 1
 	s.mu.Unlock()
+	if s.opts.Dropped != nil {
+		s.opts.Dropped()
+	}
 	if first { // how many it was in the end, End says
 		s.log.Warn("the host reads too slowly, notifications are dropped", "method", method)
 	}

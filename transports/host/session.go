@@ -28,6 +28,11 @@ type Options struct {
 	// Busy reports whether requests wait for an upstream to start, so that a
 	// host that closed its end early still gets its answers. Nil is never.
 	Busy func() bool
+	// Observe is told of every message, from the host or to it, in pieces that are
+	// lent; nil is nobody.
+	Observe func(fromHost bool, pieces ...[]byte)
+	// Dropped is told of each notification that is dropped; nil is nobody.
+	Dropped func()
 	// Logger may be nil.
 	Logger *slog.Logger
 }
@@ -97,6 +102,9 @@ func (s *Session) ID() string { return s.id }
 // is Request.Via of the requests in the message.
 func (s *Session) Receive(m wire.Message, via any) {
 	s.noteEarly(len(m.Raw))
+	if s.opts.Observe != nil {
+		s.opts.Observe(true, m.Raw)
+	}
 	switch {
 	case len(m.Raw) > 0 && m.Raw[0] == '[':
 		s.handleBatch(m.Raw, via)

@@ -61,20 +61,14 @@ func decorateProperty(p *jsonschema.Schema, f reflect.StructField) error {
 	}
 	example, err := tagValue(p, f.Tag.Get("example"))
 	p.Examples = []any{example}
-	if f.Tag.Get("later") == "true" {
-		p.Description += " " + notYet
-	}
 	hover(p, f.Tag)
 	return err
 }
 
-// notYet ends the description of a key that does nothing yet.
-const notYet = "Read, but not acted on in this release."
-
 // hover gives a key the text that VS Code shows for it, which has the default and
 // an example too.
 func hover(p *jsonschema.Schema, tag reflect.StructTag) {
-	text := strings.Replace(p.Description, notYet, "**"+notYet+"**", 1)
+	text := p.Description
 	if preset := tag.Get("default"); preset != "" {
 		text += "\n\nDefault: `" + preset + "`"
 	}

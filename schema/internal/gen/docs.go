@@ -90,7 +90,7 @@ func meaning(part section, root *jsonschema.Schema, tag reflect.StructTag) strin
 	if least := tag.Get("min"); least != "" {
 		text += " At least " + least + "."
 	}
-	return strings.Replace(text, notYet, "**"+notYet+"**", 1)
+	return text
 }
 
 // describe finds the description of a key in the schema.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"os"
 	"regexp"
 	"strings"
@@ -104,41 +103,6 @@ func variablesIn(text string) []string {
 		environ = append(environ, m[1]+"=value")
 	}
 	return environ
-}
-
-// TestKeysWithoutEffect holds the pages to say which keys do nothing yet, and
-// the parser to warn of each.
-func TestKeysWithoutEffect(t *testing.T) {
-	doc := map[string]any{
-		"mcp": map[string]any{
-			"a": map[string]any{"command": "x"},
-		},
-		"gateway": map[string]any{"debug_listen": "127.0.0.1:8081"},
-		"catalog": map[string]any{"dir": "x", "max_result_chars": 1},
-	}
-	data, err := json.Marshal(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg, err := load(t, "mcp.json", data, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	warned := strings.Count(strings.Join(cfg.Warnings, "\n"), "this release does not act on this key")
-	inert := 0
-	for _, object := range documentTypes() {
-		for i := range object.NumField() {
-			if object.Field(i).Tag.Get("later") == "true" {
-				inert++
-			}
-		}
-	}
-	if warned != inert {
-		t.Errorf("%d keys have no effect, %d warnings:\n%s", inert, warned, strings.Join(cfg.Warnings, "\n"))
-	}
-	if said := strings.Count(read(t, page), "not acted on in this release.**"); said != inert {
-		t.Errorf("%d keys have no effect, the page says so of %d", inert, said)
-	}
 }
 
 func read(t *testing.T, path string) string {

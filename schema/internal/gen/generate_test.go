@@ -77,7 +77,7 @@ func TestShape(t *testing.T) {
 // noDefault are the keys that mean nothing when left out, or must not be.
 var noDefault = strings.Fields(`$schema host mcp mcpServers servers tree defaults catalog gateway
 	transport type description load command cwd url auth client_id client_secret scope
-	summary max_output_chars timeout example_args path source dir listen debug_listen token`)
+	summary max_output_chars timeout example_args path source dir listen debug_listen token audience`)
 
 // TestEveryProperty checks that whoever hovers over a key reads what it means,
 // what a value looks like, and what leaving it out means.
@@ -302,8 +302,6 @@ func dig(v any, path string) any {
 func TestHovers(t *testing.T) {
 	root := decode(t)
 	for path, want := range map[string]string{
-		"$defs.Gateway.properties.debug_listen.description":          "Read, but not acted on in this release.",
-		"$defs.Gateway.properties.debug_listen.markdownDescription":  "left out, there is none. **Read, but not acted on in this release.**",
 		"$defs.Catalog.description":                                  dig(root, "properties.catalog.description").(string),
 		"properties.startup_wait.markdownDescription":                "\n\nDefault: `2s`",
 		"properties.defaults.properties.timeout.markdownDescription": "\n\nExample: `5m`",

@@ -1,0 +1,174 @@
+package aggregator
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"dynmcp/internal/wire"
+	"dynmcp/lazy"
+	"dynmcp/transports"
+	"dynmcp/transports/host"
+)
+
+// An Observer is told what happens, for metrics and for pages. Its functions are called
+// where it happens, so they must not block, and keep nothing of what they are given.
+type Observer struct {
+	// Call is told of a call that was for an upstream, when it has ended.
+	Call func(CallEnd)
+	// Session is told that a host has connected, or is gone.
+	Session func(SessionInfo, bool)
+	// Dropped is told of a notification that a host read too slowly for.
+	Dropped func(SessionInfo)
+	// Message is told of each message from a host, or to it, which may come in pieces. It
+	// may be nil.
+	Message func(s SessionInfo, fromHost bool, pieces [][]byte)
+}
+
+// A CallEnd is a call of a host that was for an upstream, and has ended.
+type CallEnd struct {
+	Session     string
+	Upstream    string
+	Method      string
+	Tool        string // by the upstream's name; "" of other methods
+	TraceParent string // of the call's _meta, "" where there is none (W3C Trace Context)
+	Began, End  time.Time
+	Kind        string             // "ok", "tool_error", "error" of the upstream, "cancelled", or what a failure of ours is
+	Outcome     transports.Outcome // of failures of ours
+	Asked       int                // bytes of the params
+	Answered    int                // bytes of the result
+}
+
+// A SessionInfo says whose session it is.
+type SessionInfo struct {
+	ID     string
+	User   string // "" where users are not told apart
+	Server string // the one that it is about, "" is all
+	Host   string // what it calls itself, "" where that is not known
+}
+
+func (s *session) info() SessionInfo {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return SessionInfo{ID: s.id, User: s.principal.name, Server: s.only, Host: s.client}
+}
+
+// observed sets what a conversation has to tell the observer of.
+func (a *Aggregator) observed(s *session, opts host.Options) host.Options {
+	if o := a.opts.Observe; o != nil {
+		opts.Dropped = func() { o.Dropped(s.info()) }
+		if o.Message != nil {
+			opts.Observe = func(fromHost bool, pieces ...[]byte) { o.Message(s.info(), fromHost, pieces) }
+		}
+	}
+	return opts
+}
+
+// kinds are what failures of ours are called where they are counted.
+var kinds = map[int64]string{
+	transports.CodeStartFailed:  "start_failed",
+	transports.CodeExited:       "exited",
+	transports.CodeTimeout:      "timeout",
+	transports.CodeProtocol:     "protocol",
+	transports.CodeUnreachable:  "unreachable",
+	transports.CodeAuthRequired: "auth_required",
+	transports.CodeRateLimited:  "rate_limited",
+	transports.CodeBackingOff:   "backing_off",
+	transports.CodeTooLarge:     "too_large",
+	transports.CodeOverloaded:   "overloaded",
+	transports.CodeShuttingDown: "shutting_down",
+	transports.CodeNoResources:  "no_resources",
+	transports.CodeNoHost:       "no_host",
+}
+
+// observe tells the observer, if there is one, that the call has ended.
+func (c *forwardedCall) observe(outline *wire.Outline, result json.RawMessage, err error) {
+	o := c.agg.opts.Observe
+	if o == nil {
+		return
+	}
+	end := CallEnd{
+		Session:  c.session.id,
+		Upstream: c.route.upstream.Server.Name,
+		Method:   c.Method,
+		Began:    c.began,
+		End:      time.Now(),
+		Kind:     "ok",
+		Asked:    len(c.route.params),
+		Answered: len(result),
+	}
+	if c.route.tool != nil {
+		end.Tool = c.route.tool.Upstream
+	}
+	end.TraceParent, _ = wire.Text(wire.Get(c.hostRequest().Meta, "traceparent"))
+	c.mu.Lock()
+	cancelled := c.cancelled
+	c.mu.Unlock()
+	var failure *transports.Failure
+	switch {
+	case cancelled && err != nil:
+		end.Kind = "cancelled"
+	case errors.As(err, &failure):
+		end.Kind, end.Outcome = cmp.Or(kinds[failure.Code], fmt.Sprint(failure.Code)), failure.Outcome
+	case err != nil:
+		end.Kind = "error"
+	case c.Method == "tools/call" && string(outline.Get(result, "isError")) == "true":
+		end.Kind = "tool_error"
+	}
+	o.Call(end)
+}
+
+// An UpstreamInfo says how an upstream is.
+type UpstreamInfo struct {
+	Name      string
+	State     lazy.State
+	Lazy      bool
+	Transport string
+	PID       int       // 0 where there is no process
+	Since     time.Time // when it was connected, zero while it is not
+	Starts    int64     // how often it was
+	Protocol  string    // the version it speaks, while it is connected
+	Tools     int       // that are known of it
+	InFlight  int       // calls that it has to answer
+	Err       string    // why it could not be started, or was lost
+}
+
+// Upstreams says how the upstreams of the config are, in its order.
+func (a *Aggregator) Upstreams() []UpstreamInfo {
+	view := a.catalog.View()
+	var all []UpstreamInfo
+	for _, u := range a.set.All() {
+		p, status := a.peerOf(u), u.Status()
+		info := UpstreamInfo{
+			Name:      u.Server.Name,
+			State:     status.State,
+			Lazy:      u.Server.Lazy(),
+			Transport: string(u.Server.Transport),
+			Starts:    p.starts.Load(),
+			InFlight:  p.calls.len(),
+		}
+		if known, ok := view.Server(u.Server.Name); ok && (known.Loaded || !info.Lazy) {
+			info.Tools = len(view.ServerTools(u.Server.Name))
+		}
+		if conn := u.Conn(); conn != nil {
+			info.PID, info.Since, info.Protocol = conn.PID(), time.Unix(0, p.since.Load()), conn.ServerInfo().ProtocolVersion
+		} else if status.Err != nil {
+			info.Err, _, _ = strings.Cut(status.Err.Error(), "\n")
+		}
+		all = append(all, info)
+	}
+	return all
+}
+
+// Sessions says whose sessions there are, oldest first.
+func (a *Aggregator) Sessions() []SessionInfo {
+	var all []SessionInfo
+	for _, s := range a.sessions.all() {
+		all = append(all, s.info())
+	}
+	return slices.Clip(all)
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"dynmcp/aggregator"
+	"dynmcp/monitor"
+	"dynmcp/transports/gateway"
+)
+
+// A monitoring shows what a run does: its metrics, traces if the environment asks for
+// them, and the page, if it has an address.
+type monitoring struct {
+	*monitor.Monitor
+	tracer *monitor.Tracer // nil is none
+	ln     net.Listener    // of the page, nil where there is none
+	log    *slog.Logger
+}
+
+// newMonitoring opens the page's address, "" is none. close must be called.
+func newMonitoring(address string, log *slog.Logger) (*monitoring, error) {
+	m := &monitoring{log: log}
+	opts := monitor.Options{Version: version, Redact: func(text string) string {
+		safe, _ := secrets.Split(text)
+		return safe
+	}}
+	var err error
+	if m.tracer, err = monitor.NewTracer(version); err != nil {
+		log.Warn("no traces are sent", "err", err)
+	}
+	if m.tracer != nil {
+		opts.Trace = m.tracer.Call
+	}
+	if address != "" {
+		var public *gateway.PublicError
+		if m.ln, err = gateway.Listen(address, false, false); errors.As(err, &public) {
+			err = hinted(err, "the page shows what hosts and servers say: use 127.0.0.1, and from elsewhere a tunnel")
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	m.Monitor = monitor.New(opts)
+	return m, nil
+}
+
+func (m *monitoring) observer() *aggregator.Observer { return m.Observer(m.ln != nil) }
+
+// serve serves the page until ctx ends.
+func (m *monitoring) serve(ctx context.Context) error {
+	server := &http.Server{
+		Handler:           gateway.Local(m.Handler()),
+		ReadHeaderTimeout: 5 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ErrorLog:          slog.NewLogLogger(m.log.Handler(), slog.LevelDebug),
+	}
+	defer context.AfterFunc(ctx, func() { server.Close() })()
+	m.log.Info("showing what happens", "url", "http://"+m.ln.Addr().String()+"/debug")
+	if err := server.Serve(m.ln); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+func (m *monitoring) close() {
+	if m.ln != nil {
+		m.ln.Close()
+	}
+	m.Close()
+	if m.tracer != nil {
+		if err := m.tracer.Close(); err != nil {
+			m.log.Warn("the last traces were not sent", "err", err)
+		}
+	}
+}

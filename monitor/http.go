@@ -1,0 +1,111 @@
+package monitor
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+)
+
+//go:embed page.html
+var page []byte
+
+// pingEvery is how often a stream that has nothing to tell says that it is there.
+const pingEvery = 15 * time.Second
+
+// writeWithin is how long a watcher may take to read one event.
+const writeWithin = 10 * time.Second
+
+// Metrics serves the metrics as Prometheus reads them.
+func (m *Monitor) Metrics() http.Handler { return m.metrics.handler() }
+
+// Handler serves the page: /debug, what it shows as JSON: /debug/state, what happens as
+// an event stream: /debug/stream, and /metrics. Who may ask is for others to decide.
+func (m *Monitor) Handler() http.Handler {
+	mux := http.NewServeMux()
+	show := func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Content-Security-Policy", policy())
+		w.Header().Set("Referrer-Policy", "no-referrer")
+		w.Header().Set("Cache-Control", "no-store")
+		_, _ = w.Write(page)
+	}
+	mux.HandleFunc("GET /debug", show)
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/debug", http.StatusFound) })
+	mux.HandleFunc("GET /debug/state", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "no-store")
+		_ = json.NewEncoder(w).Encode(m.State()) // who asked is gone otherwise
+	})
+	mux.HandleFunc("GET /debug/stream", m.stream)
+	mux.Handle("GET /metrics", m.Metrics())
+	return mux
+}
+
+// policy lets the page run what is in it and reach where it came from, and nothing
+// else: what an upstream is called stays text.
+var policy = sync.OnceValue(func() string {
+	inside := func(open, end string) string {
+		_, rest, _ := bytes.Cut(page, []byte(open))
+		text, _, _ := bytes.Cut(rest, []byte(end))
+		sum := sha256.Sum256(text)
+		return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	}
+	return "default-src 'none'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
+		"script-src " + inside("<script>", "</script>") + "; style-src " + inside("<style>", "</style>")
+})
+
+// stream sends what was kept and then what happens, as events: message, connection,
+// ping.
+func (m *Monitor) stream(w http.ResponseWriter, r *http.Request) {
+	events, before, ok := m.watch()
+	if !ok {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprintf(w, `{"error":"%d watch already"}`+"\n", maxWatchers)
+		return
+	}
+	defer m.unwatch(events)
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	out := http.NewResponseController(w)
+	send := func(e event) bool {
+		data, err := json.Marshal(e.data)
+		if err != nil {
+			return true
+		}
+		_ = out.SetWriteDeadline(time.Now().Add(writeWithin))
+		_, err = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", e.name, data)
+		return err == nil && out.Flush() == nil
+	}
+	for _, msg := range before {
+		if !send(event{"message", msg}) {
+			return
+		}
+	}
+	ticker := time.NewTicker(pingEvery)
+	defer ticker.Stop()
+	if !send(event{"ping", struct{}{}}) {
+		return
+	}
+	for {
+		var e event
+		select {
+		case e = <-events:
+		case <-ticker.C:
+			e = event{"ping", struct{}{}}
+		case <-r.Context().Done():
+			return
+		case <-m.done:
+			return
+		}
+		if !send(e) {
+			return
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package monitor
+
+import (
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"dynmcp/aggregator"
+	"dynmcp/lazy"
+)
+
+// metrics are in the text format of Prometheus, from a registry of their own.
+type metrics struct {
+	registry *prometheus.Registry
+	calls    *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	bytes    *prometheus.CounterVec
+	dropped  prometheus.Counter
+}
+
+func newMetrics(m *Monitor) metrics {
+	all := metrics{
+		registry: prometheus.NewRegistry(),
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "dynmcp_calls_total", Help: "Calls for upstreams that have ended, by how.",
+		}, []string{"upstream", "method", "kind"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "dynmcp_call_duration_seconds", Help: "Time from a host's call to its answer.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300},
+		}, []string{"upstream"}),
+		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "dynmcp_call_bytes_total", Help: "Bytes of the params of calls and of their results.",
+		}, []string{"upstream", "direction"}),
+		dropped: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "dynmcp_dropped_notifications_total", Help: "Notifications that were dropped because a host read too slowly.",
+		}),
+	}
+	all.registry.MustRegister(all.calls, all.seconds, all.bytes, all.dropped, &runCollector{m},
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return all
+}
+
+func (ms *metrics) call(end aggregator.CallEnd) {
+	ms.calls.WithLabelValues(end.Upstream, methodLabel(end.Method), end.Kind).Inc()
+	ms.seconds.WithLabelValues(end.Upstream).Observe(end.End.Sub(end.Began).Seconds())
+	ms.bytes.WithLabelValues(end.Upstream, "params").Add(float64(end.Asked))
+	ms.bytes.WithLabelValues(end.Upstream, "result").Add(float64(end.Answered))
+}
+
+func (ms *metrics) drop(aggregator.SessionInfo) { ms.dropped.Inc() }
+
+func (ms *metrics) handler() http.Handler {
+	return promhttp.HandlerFor(ms.registry, promhttp.HandlerOpts{})
+}
+
+// methodLabel is the method of a call, "other" for those that only hosts know: a label
+// must not take whatever a host writes.
+func methodLabel(method string) string {
+	switch method {
+	case "tools/call", "resources/read", "prompts/get", "completion/complete", "tasks/get", "tasks/update", "tasks/cancel", "tasks/result", "tasks/list":
+		return method
+	}
+	return "other"
+}
+
+// A runCollector collects what a run says of itself when it is asked.
+type runCollector struct{ monitor *Monitor }
+
+var (
+	stateDesc    = prometheus.NewDesc("dynmcp_upstream_state", "1 for the state that an upstream is in.", []string{"upstream", "state"}, nil)
+	startsDesc   = prometheus.NewDesc("dynmcp_upstream_starts_total", "How often an upstream was connected.", []string{"upstream"}, nil)
+	inFlightDesc = prometheus.NewDesc("dynmcp_calls_in_flight", "Calls that an upstream has to answer.", []string{"upstream"}, nil)
+	sessionsDesc = prometheus.NewDesc("dynmcp_sessions", "Hosts that are connected.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (c *runCollector) Describe(descs chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{stateDesc, startsDesc, inFlightDesc, sessionsDesc} {
+		descs <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *runCollector) Collect(values chan<- prometheus.Metric) {
+	run := c.monitor.run.Load()
+	if run == nil {
+		return
+	}
+	for _, u := range run.Upstreams() {
+		for _, state := range []lazy.State{lazy.Idle, lazy.Loading, lazy.Ready, lazy.Lost, lazy.Evicted} {
+			is := 0.
+			if u.State == state {
+				is = 1
+			}
+			values <- prometheus.MustNewConstMetric(stateDesc, prometheus.GaugeValue, is, u.Name, string(state))
+		}
+		values <- prometheus.MustNewConstMetric(startsDesc, prometheus.CounterValue, float64(u.Starts), u.Name)
+		values <- prometheus.MustNewConstMetric(inFlightDesc, prometheus.GaugeValue, float64(u.InFlight), u.Name)
+	}
+	values <- prometheus.MustNewConstMetric(sessionsDesc, prometheus.GaugeValue, float64(len(run.Sessions())))
+}

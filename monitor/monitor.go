@@ -1,0 +1,347 @@
+// Package monitor shows what a run that serves many hosts does: as a page that follows
+// it, as metrics and as traces. It is told by the aggregator, whose Observer it is, and
+// changes nothing.
+package monitor
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"dynmcp/aggregator"
+)
+
+// Options say what a Monitor shows.
+type Options struct {
+	Version string
+	// Redact takes secrets out of a text that may be cut off at its end, of which it
+	// returns what is safe to show. It is used before anything is kept.
+	Redact func(text string) (safe string)
+	// Trace is told of each call; nil is not.
+	Trace func(aggregator.CallEnd)
+}
+
+// A Monitor keeps what happened last: bounded, redacted.
+type Monitor struct {
+	opts    Options
+	began   time.Time
+	run     atomic.Pointer[aggregator.Aggregator] // nil before Watch
+	metrics metrics
+
+	incoming chan Message // not redacted yet
+	lost     atomic.Int64 // messages for which there was no room
+	done     chan struct{}
+	ended    sync.WaitGroup
+
+	mu       sync.Mutex
+	messages []Message // the last ones, oldest first
+	lastSeq  int64
+	stats    map[string]*callStats // by upstream
+	counts   map[string]*counts    // by session
+	watchers map[chan event]bool
+}
+
+// Bounds of what is kept and shown.
+const (
+	keptMessages = 500
+	keptText     = 4 << 10  // bytes of a message
+	readText     = 16 << 10 // bytes of a message that are looked at
+	keptTimes    = 1000     // calls of an upstream whose times are known
+	maxWatchers  = 64
+)
+
+// A Message is one between a host and us, as much of it as is kept.
+type Message struct {
+	Seq       int64           `json:"seq"`
+	At        time.Time       `json:"at"`
+	Direction string          `json:"direction"` // "in" from the host, "out" to it
+	Namespace string          `json:"namespace"` // the server that the session is about, "" is all
+	Session   string          `json:"session"`
+	Size      int             `json:"size"`          // bytes of the whole message
+	Cut       bool            `json:"cut,omitempty"` // message is the beginning of it, as text
+	Message   json.RawMessage `json:"message"`
+
+	text []byte // until it is redacted
+}
+
+// A Connection is the beginning or the end of a host's session.
+type Connection struct {
+	Event     string `json:"event"` // "opened" or "closed"
+	Namespace string `json:"namespace"`
+	Session   string `json:"session"`
+	Host      string `json:"host,omitempty"`
+}
+
+// An event is what watchers of the stream get.
+type event struct {
+	name string
+	data any
+}
+
+type counts struct{ In, Out int64 }
+
+// callStats are what is known of the calls of an upstream.
+type callStats struct {
+	calls, failed int64
+	byKind        map[string]int64
+	times         []time.Duration // of the last calls
+	next          int             // of times that is overwritten
+}
+
+// New returns a monitor. Close must be called.
+func New(opts Options) *Monitor {
+	if opts.Redact == nil {
+		opts.Redact = func(text string) string { return text }
+	}
+	m := &Monitor{
+		opts:     opts,
+		began:    time.Now(),
+		incoming: make(chan Message, 1024),
+		done:     make(chan struct{}),
+		stats:    map[string]*callStats{},
+		counts:   map[string]*counts{},
+		watchers: map[chan event]bool{},
+	}
+	m.metrics = newMetrics(m)
+	m.ended.Go(m.keep)
+	return m
+}
+
+// Watch has the monitor show how a run is.
+func (m *Monitor) Watch(run *aggregator.Aggregator) { m.run.Store(run) }
+
+// Close ends the streams of those who watch.
+func (m *Monitor) Close() {
+	close(m.done)
+	m.ended.Wait()
+}
+
+// Observer is what the aggregator tells the monitor by; messages is whether somebody
+// may look at them, which costs a copy of each.
+func (m *Monitor) Observer(messages bool) *aggregator.Observer {
+	o := &aggregator.Observer{Call: m.call, Session: m.session, Dropped: m.metrics.drop}
+	if messages {
+		o.Message = m.message
+	}
+	return o
+}
+
+func (m *Monitor) call(end aggregator.CallEnd) {
+	m.metrics.call(end)
+	if m.opts.Trace != nil {
+		m.opts.Trace(end)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.stats[end.Upstream]
+	if s == nil {
+		s = &callStats{byKind: map[string]int64{}}
+		m.stats[end.Upstream] = s
+	}
+	s.calls++
+	if end.Kind != "ok" {
+		s.failed++
+		s.byKind[end.Kind]++
+	}
+	took := end.End.Sub(end.Began)
+	if len(s.times) < keptTimes {
+		s.times = append(s.times, took)
+		return
+	}
+	s.times[s.next] = took
+	s.next = (s.next + 1) % keptTimes
+}
+
+// quantile returns the time that a part of the last calls, at most 1, did not exceed; 0
+// where there were none.
+func (s *callStats) quantile(part float64) time.Duration {
+	if s == nil || len(s.times) == 0 {
+		return 0
+	}
+	times := slices.Sorted(slices.Values(s.times))
+	return times[min(int(part*float64(len(times))), len(times)-1)]
+}
+
+func (m *Monitor) session(s aggregator.SessionInfo, opened bool) {
+	c := Connection{Event: "closed", Namespace: s.Server, Session: s.ID, Host: m.opts.Redact(s.Host)}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if opened {
+		c.Event = "opened"
+	} else {
+		delete(m.counts, s.ID)
+	}
+	m.tellLocked(event{"connection", c})
+}
+
+// message takes a message as it passes, which must not be held up: what it costs to
+// redact it, keep pays.
+func (m *Monitor) message(s aggregator.SessionInfo, fromHost bool, pieces [][]byte) {
+	msg := Message{At: time.Now(), Direction: "out", Namespace: s.Server, Session: s.ID}
+	if fromHost {
+		msg.Direction = "in"
+	}
+	for _, piece := range pieces {
+		msg.Size += len(piece)
+		msg.text = append(msg.text, piece[:min(len(piece), readText-len(msg.text))]...)
+	}
+	m.mu.Lock()
+	c := m.counts[s.ID]
+	if c == nil {
+		c = &counts{}
+		m.counts[s.ID] = c
+	}
+	if fromHost {
+		c.In++
+	} else {
+		c.Out++
+	}
+	m.mu.Unlock()
+	select {
+	case m.incoming <- msg:
+	default:
+		m.lost.Add(1)
+	}
+}
+
+// keep redacts what came and tells those who watch, until Close.
+func (m *Monitor) keep() {
+	for {
+		select {
+		case <-m.done:
+			return
+		case msg := <-m.incoming:
+			msg.redact(m.opts.Redact)
+			m.mu.Lock()
+			m.lastSeq++
+			msg.Seq = m.lastSeq
+			if m.messages = append(m.messages, msg); len(m.messages) > keptMessages {
+				m.messages = slices.Delete(m.messages, 0, len(m.messages)-keptMessages)
+			}
+			m.tellLocked(event{"message", msg})
+			m.mu.Unlock()
+		}
+	}
+}
+
+// redact makes Message of text: the whole as JSON where it is short, else the
+// beginning as a string.
+func (msg *Message) redact(safe func(string) string) {
+	text := safe(string(msg.text))
+	whole := len(msg.text) == msg.Size
+	msg.text = nil
+	if whole && len(text) <= keptText && json.Valid([]byte(text)) {
+		msg.Message = json.RawMessage(text)
+		return
+	}
+	msg.Cut = !whole || len(text) > keptText
+	msg.Message, _ = json.Marshal(string([]byte(text)[:min(len(text), keptText)])) // a string always marshals
+}
+
+// tellLocked tells those who watch; one that is behind misses it.
+func (m *Monitor) tellLocked(e event) {
+	for w := range m.watchers {
+		select {
+		case w <- e:
+		default:
+			m.lost.Add(1)
+		}
+	}
+}
+
+// watch returns what happens from now on, and the messages kept before. ok is false
+// where too many watch.
+func (m *Monitor) watch() (events chan event, before []Message, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.watchers) == maxWatchers {
+		return nil, nil, false
+	}
+	events = make(chan event, 256)
+	m.watchers[events] = true
+	return events, slices.Clone(m.messages), true
+}
+
+func (m *Monitor) unwatch(events chan event) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.watchers, events)
+}
+
+// A State is how a run is.
+type State struct {
+	Version   string          `json:"version"`
+	Uptime    float64         `json:"uptime_seconds"`
+	Upstreams []UpstreamState `json:"upstreams"`
+	Sessions  []SessionState  `json:"sessions"`
+	Messages  int64           `json:"messages"` // so far
+	Lost      int64           `json:"messages_not_shown"`
+}
+
+// An UpstreamState is how an upstream is.
+type UpstreamState struct {
+	Name      string           `json:"name"`
+	State     string           `json:"state"`
+	Lazy      bool             `json:"lazy"`
+	Transport string           `json:"transport"`
+	PID       int              `json:"pid,omitempty"`
+	Uptime    float64          `json:"uptime_seconds,omitempty"`
+	Starts    int64            `json:"starts"`
+	Protocol  string           `json:"protocol,omitempty"`
+	Tools     int              `json:"tools"`
+	InFlight  int              `json:"in_flight"`
+	Calls     int64            `json:"calls"`
+	Errors    int64            `json:"errors"`
+	Kinds     map[string]int64 `json:"errors_by_kind,omitempty"`
+	P50       float64          `json:"p50_ms"` // of the last calls
+	P99       float64          `json:"p99_ms"`
+	Err       string           `json:"error,omitempty"`
+}
+
+// A SessionState is a host's session.
+type SessionState struct {
+	ID        string `json:"id"`
+	Host      string `json:"host,omitempty"`
+	User      string `json:"user,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	In        int64  `json:"in"` // messages from it
+	Out       int64  `json:"out"`
+}
+
+// State returns how the run is now.
+func (m *Monitor) State() State {
+	st := State{Version: m.opts.Version, Uptime: time.Since(m.began).Seconds(), Upstreams: []UpstreamState{}, Sessions: []SessionState{}, Lost: m.lost.Load()}
+	run := m.run.Load()
+	if run == nil {
+		return st
+	}
+	upstreams, sessions := run.Upstreams(), run.Sessions()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	st.Messages = m.lastSeq
+	for _, u := range upstreams {
+		s := UpstreamState{
+			Name: u.Name, State: string(u.State), Lazy: u.Lazy, Transport: u.Transport, PID: u.PID, Starts: u.Starts,
+			Protocol: u.Protocol, Tools: u.Tools, InFlight: u.InFlight, Err: m.opts.Redact(u.Err),
+		}
+		if !u.Since.IsZero() {
+			s.Uptime = time.Since(u.Since).Seconds()
+		}
+		if calls := m.stats[u.Name]; calls != nil {
+			s.Calls, s.Errors, s.Kinds = calls.calls, calls.failed, maps.Clone(calls.byKind)
+			s.P50, s.P99 = calls.quantile(0.5).Seconds()*1e3, calls.quantile(0.99).Seconds()*1e3
+		}
+		st.Upstreams = append(st.Upstreams, s)
+	}
+	for _, s := range sessions {
+		shown := SessionState{ID: s.ID, Host: m.opts.Redact(s.Host), User: s.User, Namespace: s.Server}
+		if c := m.counts[s.ID]; c != nil {
+			shown.In, shown.Out = c.In, c.Out
+		}
+		st.Sessions = append(st.Sessions, shown)
+	}
+	return st
+}

@@ -1,0 +1,304 @@
+package monitor
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"dynmcp/aggregator"
+	"dynmcp/transports"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// watched returns a monitor that hides the word secret, and what it serves.
+func watched(t *testing.T, opts Options) (*Monitor, *httptest.Server) {
+	t.Helper()
+	opts.Redact = func(text string) string { return strings.ReplaceAll(text, "secret", "[redacted]") }
+	m := New(opts)
+	s := httptest.NewServer(m.Handler())
+	t.Cleanup(func() {
+		m.Close()
+		s.Close()
+		http.DefaultClient.CloseIdleConnections()
+	})
+	return m, s
+}
+
+func get(t *testing.T, url string) (string, *http.Response) {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body), resp
+}
+
+// A stream gives what was kept and what comes, with no secret in it: messages whole
+// where they are short, the beginning of long ones, and how many bytes those have.
+func TestStream(t *testing.T) {
+	m, s := watched(t, Options{})
+	o := m.Observer(true)
+	session := aggregator.SessionInfo{ID: "session-1", Server: "files", Host: "a secret host"}
+	o.Message(session, true, [][]byte{[]byte(`{"method":"x","params":`), []byte(`{"key":"secret"}}`)})
+	resp, err := http.Get(s.URL + "/debug/stream")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, 1<<20)
+	next := func(name string) (data string) {
+		t.Helper()
+		for lines.Scan() {
+			event, ok := strings.CutPrefix(lines.Text(), "event: ")
+			if !ok {
+				continue
+			}
+			lines.Scan()
+			if event == name {
+				return strings.TrimPrefix(lines.Text(), "data: ")
+			}
+		}
+		t.Fatalf("no event %s: %v", name, lines.Err())
+		return ""
+	}
+	want := `"direction":"in","namespace":"files","session":"session-1","size":40,"message":{"method":"x","params":{"key":"[redacted]"}}`
+	if got := next("message"); !strings.Contains(got, want) {
+		t.Errorf("got %s, want %s in it", got, want)
+	}
+	next("ping") // from here on it watches
+	o.Session(session, true)
+	if got := next("connection"); got != `{"event":"opened","namespace":"files","session":"session-1","host":"a [redacted] host"}` {
+		t.Errorf("got %s", got)
+	}
+	o.Message(session, false, [][]byte{[]byte(`{"result":"`), []byte(strings.Repeat("x", 1<<20)), []byte(`"}`)})
+	var long struct {
+		Size    int
+		Cut     bool
+		Message string
+	}
+	if err := json.Unmarshal([]byte(next("message")), &long); err != nil || long.Size != 1<<20+13 || !long.Cut || len(long.Message) != keptText {
+		t.Errorf("got %d of %d bytes, cut: %t, %v", len(long.Message), long.Size, long.Cut, err)
+	}
+}
+
+// What is kept is bounded, however much passes.
+func TestKeepsTheLast(t *testing.T) {
+	m, _ := watched(t, Options{})
+	o := m.Observer(true)
+	const sent = 3 * keptMessages
+	for range sent {
+		o.Message(aggregator.SessionInfo{ID: "s"}, true, [][]byte{[]byte(`{}`)})
+		for len(m.incoming) > 0 { // as slowly as it reads: then none is missed
+			time.Sleep(time.Microsecond)
+		}
+	}
+	for {
+		m.mu.Lock()
+		kept, last := len(m.messages), m.lastSeq
+		m.mu.Unlock()
+		if last == sent && kept == keptMessages {
+			break
+		}
+		if last == sent {
+			t.Fatalf("%d are kept, want %d", kept, keptMessages)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// The page runs what is in it and reaches where it came from, nothing else.
+func TestPage(t *testing.T) {
+	_, s := watched(t, Options{})
+	body, resp := get(t, s.URL+"/debug")
+	policy := resp.Header.Get("Content-Security-Policy")
+	for _, part := range []string{"default-src 'none'", "script-src 'sha256-", "style-src 'sha256-", "connect-src 'self'", "frame-ancestors 'none'"} {
+		if !strings.Contains(policy, part) {
+			t.Errorf("no %q in the policy %s", part, policy)
+		}
+	}
+	for _, part := range []string{"innerHTML", "insertAdjacent", "document.write", "eval(", "http://", "https://", " style=", " onclick="} {
+		if strings.Contains(body, part) {
+			t.Errorf("the page has %q", part)
+		}
+	}
+	if body, resp := get(t, s.URL+"/"); resp.StatusCode != http.StatusOK || !strings.Contains(body, "<title>dynmcp") {
+		t.Errorf("/ leads to %s", resp.Request.URL)
+	}
+	for _, method := range []string{http.MethodPost, http.MethodDelete} {
+		req, err := http.NewRequest(method, s.URL+"/debug/state", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusMethodNotAllowed {
+			t.Errorf("%s: got %s", method, resp.Status)
+		}
+	}
+}
+
+// Calls are counted by how they ended, with methods that only hosts know as one.
+func TestMetrics(t *testing.T) {
+	m, s := watched(t, Options{})
+	o := m.Observer(false)
+	if o.Message != nil {
+		t.Error("messages are wanted though nobody looks at them")
+	}
+	began := time.Now()
+	for _, end := range []aggregator.CallEnd{
+		{Upstream: "files", Method: "tools/call", Kind: "ok", Asked: 10, Answered: 100},
+		{Upstream: "files", Method: "tools/call", Kind: "timeout", Outcome: transports.Unknown, Asked: 10},
+		{Upstream: "files", Method: "x/made-up-1", Kind: "ok"},
+		{Upstream: "files", Method: "x/made-up-2", Kind: "ok"},
+	} {
+		end.Began, end.End = began, began.Add(20*time.Millisecond)
+		o.Call(end)
+	}
+	o.Dropped(aggregator.SessionInfo{})
+	got, _ := get(t, s.URL+"/metrics")
+	for _, line := range []string{
+		`dynmcp_calls_total{kind="ok",method="tools/call",upstream="files"} 1`,
+		`dynmcp_calls_total{kind="timeout",method="tools/call",upstream="files"} 1`,
+		`dynmcp_calls_total{kind="ok",method="other",upstream="files"} 2`,
+		`dynmcp_call_bytes_total{direction="params",upstream="files"} 20`,
+		`dynmcp_call_bytes_total{direction="result",upstream="files"} 100`,
+		`dynmcp_call_duration_seconds_bucket{upstream="files",le="0.01"} 0`,
+		`dynmcp_call_duration_seconds_bucket{upstream="files",le="0.025"} 4`,
+		`dynmcp_dropped_notifications_total 1`,
+		`go_goroutines `,
+	} {
+		if !strings.Contains(got, line) {
+			t.Errorf("no %s in\n%s", line, got)
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if stats := m.stats["files"]; stats.calls != 4 || stats.failed != 1 || stats.quantile(.5) != 20*time.Millisecond {
+		t.Errorf("got %+v", stats)
+	}
+}
+
+// Spans are what an OTLP collector takes, below the span that the host names.
+func TestTraces(t *testing.T) {
+	type attribute struct {
+		Key   string
+		Value struct{ StringValue, IntValue string }
+	}
+	type body struct {
+		ResourceSpans []struct {
+			Resource   struct{ Attributes []attribute }
+			ScopeSpans []struct {
+				Spans []struct {
+					TraceID, SpanID, ParentSpanID, Name string
+					Kind                                int
+					StartTimeUnixNano, EndTimeUnixNano  string
+					Attributes                          []attribute
+					Status                              struct{ Code int }
+				}
+			}
+		}
+	}
+	requests := make(chan body, 4)
+	var busy = true // once
+	collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if busy {
+			busy = false
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		var b body
+		if err := json.NewDecoder(r.Body).Decode(&b); err != nil || r.URL.Path != "/v1/traces" || r.Header.Get("X-Key") != "a b" {
+			t.Errorf("got %s with the key %q: %v", r.URL, r.Header.Get("X-Key"), err)
+		}
+		requests <- b
+	}))
+	defer collector.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
+	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-key=a%20b")
+	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "service.name=ours")
+	tracer, err := NewTracer("1.2.3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Unix(100, 5)
+	tracer.Call(aggregator.CallEnd{
+		Session: "s", Upstream: "files", Method: "tools/call", Tool: "read", Kind: "timeout", Outcome: transports.Unknown,
+		TraceParent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", Began: began, End: began.Add(time.Second), Asked: 7,
+	})
+	if err := tracer.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got := <-requests
+	of := func(list []attribute, key string) string {
+		for _, a := range list {
+			if a.Key == key {
+				return a.Value.StringValue + a.Value.IntValue
+			}
+		}
+		return ""
+	}
+	about := got.ResourceSpans[0].Resource.Attributes
+	if of(about, "service.name") != "ours" || of(about, "service.version") != "1.2.3" {
+		t.Errorf("the resource is %v", about)
+	}
+	span := got.ResourceSpans[0].ScopeSpans[0].Spans[0]
+	if span.TraceID != "0af7651916cd43dd8448eb211c80319c" || span.ParentSpanID != "b7ad6b7169203331" || len(span.SpanID) != 16 {
+		t.Errorf("it is not below the host's span: %+v", span)
+	}
+	if span.Name != "tools/call read" || span.Kind != 2 || span.StartTimeUnixNano != "100000000005" || span.EndTimeUnixNano != "101000000005" || span.Status.Code != 2 {
+		t.Errorf("got %+v", span)
+	}
+	for key, want := range map[string]string{"error.type": "timeout", "dynmcp.upstream": "files", "dynmcp.outcome": "unknown", "dynmcp.params.size": "7", "gen_ai.tool.name": "read"} {
+		if of(span.Attributes, key) != want {
+			t.Errorf("%s is %q, want %q", key, of(span.Attributes, key), want)
+		}
+	}
+}
+
+// Without the variables nothing is sent; what of them cannot be used is said.
+func TestTracesFromEnvironment(t *testing.T) {
+	for _, name := range []string{"ENDPOINT", "TRACES_ENDPOINT", "PROTOCOL", "TRACES_PROTOCOL", "TIMEOUT", "HEADERS"} {
+		t.Setenv("OTEL_EXPORTER_OTLP_"+name, "")
+		os.Unsetenv("OTEL_EXPORTER_OTLP_" + name)
+	}
+	for _, c := range []struct {
+		env  map[string]string
+		want string // the error; "" is no tracer and no error
+	}{
+		{nil, ""},
+		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_SDK_DISABLED": "true"}, ""},
+		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_TRACES_EXPORTER": "none"}, ""},
+		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4317"}, `OTEL_EXPORTER_OTLP_ENDPOINT: "collector:4317" is no http or https URL`},
+		{map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, `OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" is not spoken here, only http/json is`},
+		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_TIMEOUT": "1s"}, `OTEL_EXPORTER_OTLP_TIMEOUT: "1s" is no number of milliseconds`},
+		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_HEADERS": "a"}, `OTEL_EXPORTER_OTLP_HEADERS: entries are name=value, with commas between them`},
+	} {
+		t.Run("", func(t *testing.T) {
+			for name, value := range c.env {
+				t.Setenv(name, value)
+			}
+			tracer, err := NewTracer("1")
+			if tracer != nil || c.want == "" && err != nil || c.want != "" && (err == nil || err.Error() != c.want) {
+				t.Errorf("%v: got %v, %v, want %q", c.env, tracer, err, c.want)
+			}
+		})
+	}
+}
