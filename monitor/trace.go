@@ -227,7 +227,7 @@ func request(spans []sdktrace.ReadOnlySpan) object {
 func keyValues(attributes []attribute.KeyValue) []object {
 	list := make([]object, 0, len(attributes))
 	for _, kv := range attributes {
-		value := object{"stringValue": kv.Value.Emit()}
+		value := object{"stringValue": kv.Value.String()}
 		if kv.Value.Type() == attribute.INT64 {
 			value = object{"intValue": strconv.FormatInt(kv.Value.AsInt64(), 10)}
 		}
