@@ -32,16 +32,15 @@ func LargeInUse() int64 { return largeInUse.Load() }
 
 // Held counts the memory of the message that one connection brings, for LargeInUse.
 // What fits into a Reader's own buffer does not count.
-type Held struct{ size int }
+type Held struct{ size atomic.Int64 }
 
 // Set notes that the message takes size bytes now; 0 is that it was handled.
 func (h *Held) Set(size int) {
 	if size <= readChunk {
 		size = 0
 	}
-	if size != h.size {
-		largeInUse.Add(int64(size - h.size))
-		h.size = size
+	if before := h.size.Swap(int64(size)); before != int64(size) {
+		largeInUse.Add(int64(size) - before)
 	}
 }
 

@@ -144,9 +144,10 @@ func (a *attempt) failed(err error) error {
 type answerBody struct {
 	io.ReadCloser
 	attempt        *attempt
-	silenceAllowed bool // the upstream may be silent now
-	size           int  // what was read and not handled
-	held           wire.Held
+	silenceAllowed bool         // the upstream may be silent now
+	size           atomic.Int64 // what was read and not handled
+	held           wire.Held    // counts it
+	closed         atomic.Bool  // which others than the reader may do
 }
 
 // allowSilence says whether the upstream may be silent from here on. At first it
@@ -161,8 +162,10 @@ func (b *answerBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if n > 0 {
 		b.attempt.activity.Add(1)
-		b.size += n
-		b.held.Set(b.size)
+		b.held.Set(int(b.size.Add(int64(n))))
+		if b.closed.Load() {
+			b.handled()
+		}
 	}
 	if err != nil && err != io.EOF {
 		err = b.attempt.stallOr(err)
@@ -172,11 +175,12 @@ func (b *answerBody) Read(p []byte) (int, error) {
 
 // handled says that what was read so far takes no memory any more.
 func (b *answerBody) handled() {
-	b.size = 0
+	b.size.Store(0)
 	b.held.Set(0)
 }
 
 func (b *answerBody) Close() error {
+	b.closed.Store(true)
 	b.handled()
 	defer b.attempt.cancel(nil)
 	return b.ReadCloser.Close()
