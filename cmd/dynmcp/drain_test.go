@@ -66,6 +66,7 @@ func TestEndSaysWhatBecameOfEachCall(t *testing.T) {
 			read := host.Go("resources/read", `{"uri":"fake://book/text"}`)
 			load := host.Go("tools/call", mcptest.ToolParams("load_mcp", loadArguments("slow")))
 			early := host.Go("tools/call", useParams("slow/echo", nil))
+			host.Call("ping", nil) // all four were read
 			book.WaitFor("call sleep", 1)
 			book.WaitFor("fault hang-call", 1)
 			slow.WaitFor("initialize", 1)
