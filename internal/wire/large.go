@@ -35,12 +35,23 @@ func LargeInUse() int64 { return largeInUse.Load() }
 type Held struct{ size atomic.Int64 }
 
 // Set notes that the message takes size bytes now; 0 is that it was handled.
-func (h *Held) Set(size int) {
-	if size <= readChunk {
-		size = 0
+func (h *Held) Set(size int) { recount(h.size.Swap(int64(size)), int64(size)) }
+
+// Add notes that the message takes n bytes more.
+func (h *Held) Add(n int) {
+	after := h.size.Add(int64(n))
+	recount(after-int64(n), after)
+}
+
+func recount(before, after int64) {
+	if before <= readChunk {
+		before = 0
 	}
-	if before := h.size.Swap(int64(size)); before != int64(size) {
-		largeInUse.Add(int64(size) - before)
+	if after <= readChunk {
+		after = 0
+	}
+	if before != after {
+		largeInUse.Add(after - before)
 	}
 }
 

@@ -144,10 +144,9 @@ func (a *attempt) failed(err error) error {
 type answerBody struct {
 	io.ReadCloser
 	attempt        *attempt
-	silenceAllowed bool         // the upstream may be silent now
-	size           atomic.Int64 // what was read and not handled
-	held           wire.Held    // counts it
-	closed         atomic.Bool  // which others than the reader may do
+	silenceAllowed bool        // the upstream may be silent now
+	held           wire.Held   // counts what was read and not handled
+	closed         atomic.Bool // which others than the reader may do
 }
 
 // allowSilence says whether the upstream may be silent from here on. At first it
@@ -162,7 +161,7 @@ func (b *answerBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if n > 0 {
 		b.attempt.activity.Add(1)
-		b.held.Set(int(b.size.Add(int64(n))))
+		b.held.Add(n)
 		if b.closed.Load() {
 			b.handled()
 		}
@@ -174,10 +173,7 @@ func (b *answerBody) Read(p []byte) (int, error) {
 }
 
 // handled says that what was read so far takes no memory any more.
-func (b *answerBody) handled() {
-	b.size.Store(0)
-	b.held.Set(0)
-}
+func (b *answerBody) handled() { b.held.Set(0) }
 
 func (b *answerBody) Close() error {
 	b.closed.Store(true)
