@@ -250,9 +250,7 @@ func (c *forwardedCall) withdraw() {
 // already and gets no answer.
 func (c *forwardedCall) abort(outcome transports.Outcome) {
 	r, _, _ := c.finish(nil, nil)
-	err := transports.CutOff(c.route.upstream.Server.Name, outcome)
-	c.observe(nil, nil, err)
-	c.agg.fail(r, err, c.route.asText)
+	c.fail(r, transports.CutOff(c.route.upstream.Server.Name, outcome))
 }
 
 // finish gives back what the call held, and returns the request to be answered,
@@ -298,11 +296,11 @@ func (c *forwardedCall) deliver(r *host.Request, conn *upstream.Conn, outline *w
 		if conn.ServerInfo().Has("resources") {
 			c.peer.seenURIs.addFrom(result)
 		}
-		c.observe(outline, result, nil)
 		if result, err = c.shownResult(r, conn, outline, result); err != nil {
-			c.agg.fail(r, err, c.route.asText)
+			c.fail(r, err)
 			return
 		}
+		c.observe(outline, result, nil)
 		c.reply(r, c.explained(outline, result))
 	case !c.route.retry && isRepeatable(err, conn):
 		again := c.again()
