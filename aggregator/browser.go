@@ -60,9 +60,9 @@ func (a *Aggregator) mcpDiscover(s *session, r *host.Request, p callParams) {
 		case err != nil:
 			refuseArguments(r, "mcp_discover", err)
 		case note != "":
-			r.Reply(textResult(string(answer), note), nil)
+			r.Reply(catalog.TextResult(string(answer), note), nil)
 		default:
-			r.Reply(textResult(string(answer)), nil)
+			r.Reply(catalog.TextResult(string(answer)), nil)
 		}
 	})
 }
@@ -83,7 +83,7 @@ func (a *Aggregator) mcpCall(s *session, r *host.Request, p callParams) {
 		case in.method == "tools/call" || wantsInput(nil, result):
 			r.Reply(result, nil)
 		default:
-			r.Reply(textResult(string(result)), nil)
+			r.Reply(catalog.TextResult(string(result)), nil)
 		}
 	})
 	a.serveInner(s, inner, catalog.Browser)

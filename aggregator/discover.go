@@ -130,10 +130,10 @@ func (a *Aggregator) discovered(s *session, in discovery) json.RawMessage {
 			return errorResult(a.unknownTool(view, in.tool))
 		case in.full:
 			s.show(t)
-			return textResult(view.Details(t))
+			return catalog.TextResult(view.Details(t))
 		}
 		s.show(t)
-		return textResult(view.Brief(t))
+		return catalog.TextResult(view.Brief(t))
 	}
 	server, ok := in.server, true
 	if server != "" {
@@ -146,10 +146,10 @@ func (a *Aggregator) discovered(s *session, in discovery) json.RawMessage {
 		if len(view.Tools()) > manyTools {
 			wire.ExpectQuiet()
 		}
-		return textResult(view.Found(catalog.Search{Query: in.query, Server: server, Offset: in.offset, Limit: in.limit, Shown: s.show}))
+		return catalog.TextResult(view.Found(catalog.Search{Query: in.query, Server: server, Offset: in.offset, Limit: in.limit, Shown: s.show}))
 	}
 	page, _ := view.Page(server, in.offset, in.limit, in.full)
-	return textResult(page.Text)
+	return catalog.TextResult(page.Text)
 }
 
 // meant returns the tool of a name, or the one that a name spelled otherwise
@@ -238,10 +238,10 @@ func (a *Aggregator) loadNamed(s *session, r *host.Request, u *lazy.Upstream, qu
 	a.awaitRefresh(a.ctx)
 	view := a.viewOf(s)
 	if query != "" {
-		r.Reply(textResult(view.FoundIn(u.Server.Name, query, s.show)), nil)
+		r.Reply(catalog.TextResult(view.FoundIn(u.Server.Name, query, s.show)), nil)
 		return
 	}
-	r.Reply(textResult(view.Loaded(u.Server.Name)), nil)
+	r.Reply(catalog.TextResult(view.Loaded(u.Server.Name)), nil)
 }
 
 // unknownTool answers the name of a tool that is not there.

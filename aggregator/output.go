@@ -97,7 +97,7 @@ type item struct {
 }
 
 func readItem(raw json.RawMessage) item {
-	i := item{raw: raw, chars: chars(raw)}
+	i := item{raw: raw, chars: catalog.Units(raw)}
 	text := func(of json.RawMessage, keys ...string) string {
 		s, _ := wire.Text(wire.Get(of, keys...))
 		return s
@@ -105,7 +105,7 @@ func readItem(raw json.RawMessage) item {
 	switch kind := text(raw, "type"); kind {
 	case "text":
 		i.text = text(raw, "text")
-		i.chars, i.value = chars(i.text), structureOf(i.text)
+		i.chars, i.value = catalog.Units(i.text), structureOf(i.text)
 		if i.text == "" {
 			i.chars = 0
 		}
@@ -117,7 +117,7 @@ func readItem(raw json.RawMessage) item {
 		if blob := text(resource, "blob"); blob != "" {
 			i.data, i.chars = strings.TrimSpace("resource "+text(resource, "uri")+" "+text(resource, "mimeType")), len(blob)
 		} else if wire.IsObject(resource) {
-			i.value, i.chars = resource, chars(resource)
+			i.value, i.chars = resource, catalog.Units(resource)
 		}
 	}
 	return i
@@ -132,18 +132,6 @@ func structureOf(text string) json.RawMessage {
 	return nil
 }
 
-// chars counts as hosts do, in UTF-16 units.
-func chars[T ~string | ~[]byte](s T) int {
-	n := 0
-	for _, r := range string(s) {
-		n++
-		if r > 0xFFFF {
-			n++
-		}
-	}
-	return n
-}
-
 // chars is the size of the whole. Structured content that says the same as the text is
 // counted once.
 func (o *output) chars() int {
@@ -152,7 +140,7 @@ func (o *output) chars() int {
 		n += i.chars
 	}
 	if o.structured != nil && !o.repeats() {
-		n += chars(o.structured)
+		n += catalog.Units(o.structured)
 	}
 	return n
 }
@@ -231,7 +219,7 @@ func (o *output) joinTexts() bool {
 		return false
 	}
 	joined := strings.Join(texts, "\n")
-	o.items, o.structured = append([]item{{raw: textItem(joined), text: joined, chars: chars(joined)}}, rest...), nil
+	o.items, o.structured = append([]item{{raw: textItem(joined), text: joined, chars: catalog.Units(joined)}}, rest...), nil
 	return true
 }
 
@@ -287,7 +275,7 @@ func (o *output) shorten() {
 	}
 	const wrapper = len(`{"truncated":true,"original_chars":,"returned_chars":,"result":}`) + 2*8
 	short := shortenJSON(whole, max(room-wrapper, 32))
-	text := fmt.Sprintf(`{"truncated":true,"original_chars":%d,"returned_chars":%d,"result":%s}`, original, chars(short), short)
+	text := fmt.Sprintf(`{"truncated":true,"original_chars":%d,"returned_chars":%d,"result":%s}`, original, catalog.Units(short), short)
 	o.items = append([]item{{raw: textItem(text)}}, rest...)
 }
 
@@ -339,7 +327,7 @@ func shortenJSON(raw json.RawMessage, limit int) json.RawMessage {
 		text = string(raw)
 	}
 	return largest(0, limit, func(n int) []byte {
-		if quoted := wire.Quote(cutString(text, n)); chars(quoted) <= limit || n == 0 {
+		if quoted := wire.Quote(cutString(text, n)); catalog.Units(quoted) <= limit || n == 0 {
 			return quoted
 		}
 		return nil
@@ -374,7 +362,7 @@ type shortening struct {
 }
 
 func (s *shortening) write(part []byte) {
-	s.room -= chars(part)
+	s.room -= catalog.Units(part)
 	s.out = append(s.out, part...)
 }
 
@@ -430,15 +418,9 @@ func (s *shortening) list(open, end byte, values [][]byte, key func(n int) []byt
 
 // cutString shortens a text to about so many characters, and says how many are missing.
 func cutString(text string, most int) string {
-	n := 0
-	for i, r := range text {
-		n++
-		if r > 0xFFFF {
-			n++
-		}
-		if n > most {
-			return text[:i] + fmt.Sprintf("… (%d more characters)", chars(text[i:]))
-		}
+	head := catalog.Prefix(text, most)
+	if head == text {
+		return text
 	}
-	return text
+	return head + fmt.Sprintf("… (%d more characters)", catalog.Units(text[len(head):]))
 }

@@ -120,13 +120,13 @@ func TestShortenedResultsFit(t *testing.T) {
 		if err := json.Unmarshal(wire.Get(got, "content"), &content); err != nil || len(content) != 1 {
 			t.Fatalf("%v in %s", err, got)
 		}
-		if n := chars(content[0].Text); n > limit {
+		if n := catalog.Units(content[0].Text); n > limit {
 			t.Fatalf("%d characters, limit %d: %s", n, limit, content[0].Text)
 		}
-		if chars(raw) > limit != strings.HasPrefix(content[0].Text, `{"truncated":true,`) {
-			t.Fatalf("limit %d of %d: %s", limit, chars(raw), content[0].Text)
+		if catalog.Units(raw) > limit != strings.HasPrefix(content[0].Text, `{"truncated":true,`) {
+			t.Fatalf("limit %d of %d: %s", limit, catalog.Units(raw), content[0].Text)
 		}
-		if diff := cmp.Diff(true, json.Valid([]byte(content[0].Text)) || chars(raw) <= limit); diff != "" {
+		if diff := cmp.Diff(true, json.Valid([]byte(content[0].Text)) || catalog.Units(raw) <= limit); diff != "" {
 			t.Fatal(content[0].Text)
 		}
 	})

@@ -123,19 +123,7 @@ func fixed(definition json.RawMessage) func(*catalog.View) []json.RawMessage {
 
 func maxChars(cfg *schema.Config) int { return cfg.Catalog.MaxChars }
 
-// textResult returns a tool result of texts.
-func textResult(texts ...string) json.RawMessage {
-	out := []byte(`{"content":[`)
-	for i, text := range texts {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(wire.AppendQuote(append(out, `{"type":"text","text":`...), text), '}')
-	}
-	return append(out, "]}"...)
-}
-
 // errorResult returns a tool result that tells the model what went wrong.
 func errorResult(text string) json.RawMessage {
-	return wire.Set(textResult(text), "isError", []byte("true"))
+	return wire.Set(catalog.TextResult(text), "isError", []byte("true"))
 }

@@ -88,7 +88,7 @@ func (t treeView) list(s *session, r *host.Request, p callParams) {
 			r.Reply(errorResult(t.tree.Unknown(view, where)), nil)
 		default:
 			text, note := t.tree.Children(view, here.Node)
-			r.Reply(textResult(said(text, note, t.whyMissing(failed))...), nil)
+			r.Reply(catalog.TextResult(said(text, note, t.whyMissing(failed))...), nil)
 		}
 	})
 }
@@ -105,12 +105,12 @@ func (t treeView) describe(s *session, r *host.Request, p callParams) {
 		case here.Twice != "" && here.Node == nil:
 			r.Reply(errorResult(ambiguous(where, here)), nil)
 		case here.Tool != nil:
-			r.Reply(textResult(t.tree.DescribeTool(where, here.Tool)), nil)
+			r.Reply(catalog.TextResult(t.tree.DescribeTool(where, here.Tool)), nil)
 		case here.Node == nil:
 			r.Reply(errorResult(t.tree.Unknown(view, where)), nil)
 		default:
 			text, note := t.tree.DescribeNode(view, here.Node)
-			r.Reply(textResult(said(text, note, t.whyMissing(failed))...), nil)
+			r.Reply(catalog.TextResult(said(text, note, t.whyMissing(failed))...), nil)
 		}
 	})
 }

@@ -163,7 +163,7 @@ func TestLoadedStaysUnder16KiB(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &got); err != nil {
 			t.Fatal(err)
 		}
-		if n := units(got.Instructions); n > ownWords {
+		if n := Units(got.Instructions); n > ownWords {
 			t.Errorf("%s: instructions of %d units", tt.name, n)
 		}
 		lines := 0

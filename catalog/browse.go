@@ -46,7 +46,7 @@ func bounded(q *Query, matches []json.RawMessage, limit int) (answer json.RawMes
 	answer, shown := firstOf(matches, limit)
 	switch {
 	case len(matches) > 0 && shown == 0:
-		return nil, "", fmt.Errorf("what matches first has %d characters, of which at most %d are shown: ask for a part of it, such as its name", units(string(matches[0])), limit)
+		return nil, "", fmt.Errorf("what matches first has %d characters, of which at most %d are shown: ask for a part of it, such as its name", Units(string(matches[0])), limit)
 	case shown < len(matches):
 		note = fmt.Sprintf("Cut: the first %d of %d. Ask for less of each, such as its name, or for a part, such as [%d:%d].", shown, len(matches), shown, 2*shown)
 	}

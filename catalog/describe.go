@@ -52,7 +52,7 @@ func (v *View) fit(preamble string, limit int) string {
 	d.words, d.width = all, func(int) int { return lineWidth }
 	tools := v.toolsLoaded()
 	d.names, d.lines = all, tools
-	if limit <= 0 || shortestLine*tools <= limit && units(d.text()) <= limit {
+	if limit <= 0 || shortestLine*tools <= limit && Units(d.text()) <= limit {
 		return d.text()
 	}
 	d.cut = true
@@ -60,11 +60,11 @@ func (v *View) fit(preamble string, limit int) string {
 		return d.text()
 	}
 	for _, s := range []string{preamble + "\n\n" + v.atLeast(), v.atLeast()} {
-		if units(s) <= limit {
+		if Units(s) <= limit {
 			return s
 		}
 	}
-	return prefix(plural(tools, "tool")+": discover_tool lists them.", limit)
+	return Prefix(plural(tools, "tool")+": discover_tool lists them.", limit)
 }
 
 // toolsLoaded counts the tools of the servers that are shown with theirs.
@@ -101,7 +101,7 @@ func (d *draft) fill(limit int) bool {
 	v := d.v
 	d.enough = limit * 3 // bytes; no UTF-16 unit takes more
 	defer func() { d.enough = 0 }()
-	fits := func() bool { return units(d.text()) <= limit }
+	fits := func() bool { return Units(d.text()) <= limit }
 
 	tools := v.toolsLoaded()
 	if n := tools; n > 0 && shortestLine*n <= limit {
@@ -117,7 +117,7 @@ func (d *draft) fill(limit int) bool {
 	d.lines, d.width, d.names = 0, func(int) int { return leastLine }, none
 	longest := 0
 	for _, p := range v.parts {
-		longest = max(longest, units(p.intro))
+		longest = max(longest, Units(p.intro))
 	}
 	whole := false
 	d.named, d.words, whole = shorten(len(v.parts), longest, func(named int, words func(int) int) bool {

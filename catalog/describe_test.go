@@ -93,13 +93,13 @@ func TestDescribeDegradesInSteps(t *testing.T) {
 		{Name: "small"}, {Name: "later", Lazy: true, Description: "To be loaded later: " + long + "; the operator wrote this"}}, l)
 	v := c.View()
 	var out strings.Builder
-	for limit := units(v.Describe(0)); limit > 0; limit-- {
+	for limit := Units(v.Describe(0)); limit > 0; limit-- {
 		s := v.Describe(limit)
-		if units(s) > limit {
-			t.Fatalf("%d units under a limit of %d:\n%s", units(s), limit, s)
+		if Units(s) > limit {
+			t.Fatalf("%d units under a limit of %d:\n%s", Units(s), limit, s)
 		}
 		if limit%300 == 100 {
-			fmt.Fprintf(&out, "=== up to %d: %d\n%s\n", limit, units(s), s)
+			fmt.Fprintf(&out, "=== up to %d: %d\n%s\n", limit, Units(s), s)
 		}
 	}
 	golden(t, "describe_steps", out.String())
@@ -162,8 +162,8 @@ func TestInstructionsSingleWrapKeepsUpstreamsOwnVerbatim(t *testing.T) {
 	golden(t, "instructions_bare", v.Instructions(2048))
 	for limit := 2048; limit > 0; limit -= 7 {
 		s := v.Instructions(limit)
-		if units(s) > limit {
-			t.Fatalf("%d units under a limit of %d", units(s), limit)
+		if Units(s) > limit {
+			t.Fatalf("%d units under a limit of %d", Units(s), limit)
 		}
 		if limit > 200 && !strings.HasSuffix(s, "\n\n"+l.Instructions) {
 			t.Errorf("limit %d: own instructions are not whole: %q", limit, s)
@@ -176,7 +176,7 @@ func TestInstructionsSayWhereTheyAreCut(t *testing.T) {
 	l.Instructions = strings.Repeat("😀 long ", 1000)
 	v := one(Server{Name: "x", Bare: true}, l)
 	s := v.Instructions(2048)
-	if n := units(s); n > 2048 || n < 2040 {
+	if n := Units(s); n > 2048 || n < 2040 {
 		t.Errorf("%d units", n)
 	}
 	if !strings.HasSuffix(s, ownCut) || !strings.HasPrefix(s, "The tools of x are called through use_tool.") {
@@ -225,8 +225,8 @@ func TestEagerServersWithoutWordsSpeakForThemselves(t *testing.T) {
 func TestOneLargeServerShowsNames(t *testing.T) {
 	for _, bare := range []bool{false, true} {
 		s := one(Server{Name: "gitlab", Bare: bare}, many(118)).Describe(2048)
-		if n := strings.Count(s, "tool_0"); n < 100 || units(s) < 2048*9/10 {
-			t.Errorf("%d names in %d units:\n%s", n, units(s), s)
+		if n := strings.Count(s, "tool_0"); n < 100 || Units(s) < 2048*9/10 {
+			t.Errorf("%d names in %d units:\n%s", n, Units(s), s)
 		}
 	}
 }
@@ -295,7 +295,7 @@ func TestDescribeFillsItsBound(t *testing.T) {
 		for n, v := range growing(name) {
 			for i, text := range []func(*View, int) string{(*View).Describe, (*View).Instructions} {
 				s := text(v, bound)
-				if size := units(s); size > bound || size < bound*9/10 && s != text(v, 0) {
+				if size := Units(s); size > bound || size < bound*9/10 && s != text(v, 0) {
 					t.Errorf("%s: %d servers: %d of %d units are used:\n%s", name, n, size, bound, s)
 				}
 				for i := range n {
@@ -324,7 +324,7 @@ func wordsShown(v *View, s string) int {
 					if i := strings.LastIndex(words, "):"); i >= 0 && start[0] != '-' {
 						words = words[:i]
 					}
-					sum += units(words)
+					sum += Units(words)
 				}
 			}
 		}
@@ -339,7 +339,7 @@ func TestDescribeOf38Servers(t *testing.T) {
 		for n, v := range growing(name) {
 			if n == 38 {
 				s := v.Describe(2048)
-				fmt.Fprintf(&out, "=== %s: %d\n%s\n", name, units(s), s)
+				fmt.Fprintf(&out, "=== %s: %d\n%s\n", name, Units(s), s)
 				break
 			}
 		}

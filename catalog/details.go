@@ -38,7 +38,7 @@ func (t *Tool) inShort() string {
 	description := t.longDescription()
 	room := max(shortTokens-aboutTokens(input), leastTokens)
 	if n := aboutTokens(description); n > room {
-		description = cut(description, units(description)*room/n) + fmt.Sprintf(" [Cut: discover_tool {\"tool_name\": %s} shows all.]", quote(t.Name))
+		description = cut(description, Units(description)*room/n) + fmt.Sprintf(" [Cut: discover_tool {\"tool_name\": %s} shows all.]", quote(t.Name))
 	}
 	return t.definition(description, input, t.sized(t.OutputSchema, 50, ""))
 }

@@ -61,7 +61,7 @@ func (v *View) withUnlisted(s string, d Door, maxChars int) string {
 			names = append(names, plural(len(unlisted)-n, "other"))
 		}
 		said := s + " Servers not loaded yet: " + strings.Join(names, ", ") + ". To load one: " + fmt.Sprintf(d.Load, "name") + "."
-		if n == 0 || maxChars <= 0 || units(said) <= maxChars {
+		if n == 0 || maxChars <= 0 || Units(said) <= maxChars {
 			return said
 		}
 	}

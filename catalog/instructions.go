@@ -24,17 +24,17 @@ func (v *View) Instructions(maxChars int) string {
 	}
 	n := len(v.parts)
 	text := v.introduce(n, all)
-	if maxChars <= 0 || units(text) <= maxChars {
+	if maxChars <= 0 || Units(text) <= maxChars {
 		return text
 	}
 	longest := 0
 	for _, p := range v.parts {
-		longest = max(longest, units(p.described))
+		longest = max(longest, Units(p.described))
 	}
 	named, words, _ := shorten(n, longest, func(named int, words func(i int) int) bool {
-		return units(v.introduce(named, words)) <= maxChars
+		return Units(v.introduce(named, words)) <= maxChars
 	})
-	return prefix(v.introduce(max(named, 0), words), maxChars)
+	return Prefix(v.introduce(max(named, 0), words), maxChars)
 }
 
 // introduce names the first servers of the config, with the operator's words.
@@ -64,15 +64,15 @@ func (p *part) instructions(maxChars int) string {
 	text := fmt.Sprintf(p.doors(introBare), p.called())
 	own := strings.TrimSpace(p.info.Instructions)
 	whole := text + "\n\n" + own
-	switch room := maxChars - units(text) - 2 - units(ownCut); {
+	switch room := maxChars - Units(text) - 2 - Units(ownCut); {
 	case own == "":
-		return prefix(text, orAll(maxChars))
-	case maxChars <= 0 || units(whole) <= maxChars:
+		return Prefix(text, orAll(maxChars))
+	case maxChars <= 0 || Units(whole) <= maxChars:
 		return whole
 	case room > 0:
-		return text + "\n\n" + prefix(own, room) + ownCut
+		return text + "\n\n" + Prefix(own, room) + ownCut
 	}
-	return prefix(text, maxChars)
+	return Prefix(text, maxChars)
 }
 
 func orAll(maxChars int) int {

@@ -167,7 +167,7 @@ func (e *entry) unfit() string {
 	switch {
 	case e.name == "":
 		return "it has no name"
-	case units(e.name) > maxName:
+	case Units(e.name) > maxName:
 		return fmt.Sprintf("its name is longer than %d characters", maxName)
 	case strings.ContainsFunc(e.name, invisible) || strings.ContainsRune(e.name, '\uFFFD'):
 		return "its name has characters that cannot be seen or typed"

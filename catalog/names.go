@@ -107,7 +107,7 @@ func (v *View) ServerMeant(name string) (string, bool) {
 // nearestServer returns the offered server whose name is most like another, ""
 // if none is.
 func (v *View) nearestServer(name string) string {
-	asked := []rune(strings.ToLower(prefix(name, maxName)))
+	asked := []rune(strings.ToLower(Prefix(name, maxName)))
 	best, score := "", 0.6
 	for _, p := range v.parts {
 		server := []rune(p.server.Name)

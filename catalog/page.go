@@ -105,14 +105,14 @@ func (b *pageBuilder) about(p *part, first, full bool) {
 // shortInstructions are the upstream's instructions, cut to what an answer holds.
 func (p *part) shortInstructions() string {
 	s := strings.TrimSpace(clean(p.info.Instructions))
-	if units(s) <= ownWords {
+	if Units(s) <= ownWords {
 		return s
 	}
 	more := fmt.Sprintf("\n[Cut: discover_tool {\"server\": %s, \"full\": true} shows all.]", quote(p.server.Name))
 	if p.server.Bare {
 		more = "\n[Cut: discover_tool {\"full\": true} shows all.]"
 	}
-	return prefix(s, ownWords-units(more)) + more
+	return Prefix(s, ownWords-Units(more)) + more
 }
 
 // page takes lines from offset on until the page is full; at least one.

@@ -53,7 +53,7 @@ func TestPropertyTextsStayWithinTheLimit(t *testing.T) {
 		v := drawCatalog(t)
 		limit := rapid.OneOf(rapid.IntRange(1, 5000), rapid.SampledFrom([]int{1, 2, 100, 2048})).Draw(t, "limit")
 		for _, s := range []string{v.Describe(limit), v.Instructions(limit)} {
-			if n := units(s); n > limit {
+			if n := Units(s); n > limit {
 				t.Fatalf("%d units under a limit of %d:\n%s", n, limit, s)
 			}
 			if !utf8.ValidString(s) {
@@ -151,8 +151,8 @@ func FuzzDescribe(f *testing.F) {
 		v := loadedWith([]Server{{Name: "a", Description: description, Lazy: true}, {Name: "b", Description: description}},
 			map[string]*Listing{"b": tools(name, text)}).View()
 		s := v.Describe(limit)
-		if limit > 0 && units(s) > limit {
-			t.Fatalf("%d units under a limit of %d", units(s), limit)
+		if limit > 0 && Units(s) > limit {
+			t.Fatalf("%d units under a limit of %d", Units(s), limit)
 		}
 		if !utf8.ValidString(s) {
 			t.Fatalf("not UTF-8: %q", s)

@@ -19,7 +19,7 @@ func (v *View) Proposal(server string) string {
 		return ""
 	}
 	text := p.saysOfItself(proposedWords)
-	if units(text) >= ownLine/2 || len(p.tools) == 0 {
+	if Units(text) >= ownLine/2 || len(p.tools) == 0 {
 		return text
 	}
 	var names []string

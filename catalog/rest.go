@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"unicode/utf16"
 
 	"dynmcp/internal/wire"
 )
@@ -57,14 +56,14 @@ func contents(result json.RawMessage) string {
 		kind, _ := wire.Text(wire.Get(item, "type"))
 		size := len(item)
 		if text, ok := itemText(item); ok {
-			size = units(text)
+			size = Units(text)
 		} else if data, ok := wire.Text(wire.Get(item, "data")); ok {
 			size = len(data)
 		}
 		said = append(said, fmt.Sprintf("%s of %d characters", kind, size))
 	}
 	if structured := wire.Get(result, "structuredContent"); structured != nil {
-		said = append(said, fmt.Sprintf("structuredContent of %d", units(string(structured))))
+		said = append(said, fmt.Sprintf("structuredContent of %d", Units(string(structured))))
 	}
 	return strings.Join(said, ", ")
 }
@@ -105,7 +104,7 @@ func (q Rest) Read(result json.RawMessage) (json.RawMessage, error) {
 
 // page returns the text from the offset on.
 func (q Rest) page(text string) (json.RawMessage, error) {
-	total := units(text)
+	total := Units(text)
 	if total == 0 {
 		return nil, fmt.Errorf(`the result has no text: %s {"result": %s, "jsonpath": "$.content[0]"} takes parts of it`, q.Tool, quote(q.Handle))
 	}
@@ -116,29 +115,17 @@ func (q Rest) page(text string) (json.RawMessage, error) {
 	if q.Limit > 0 {
 		limit = min(q.Limit, q.Most)
 	}
-	skipped := prefixUnits(text, q.Offset)
-	shown := prefixUnits(text[len(skipped):], limit)
+	skipped := Prefix(text, q.Offset)
+	shown := Prefix(text[len(skipped):], limit)
 	if shown == "" { // the limit is half of a character
-		shown = prefixUnits(text[len(skipped):], 2)
+		shown = Prefix(text[len(skipped):], 2)
 	}
-	from := units(skipped)
-	end := from + units(shown)
+	from := Units(skipped)
+	end := from + Units(shown)
 	if end >= total {
-		return texts(shown), nil
+		return TextResult(shown), nil
 	}
-	return texts(shown, fmt.Sprintf(`[%d to %d of %d characters. Go on with %s {"result": %s, "offset": %d}.]`, from, end, total, q.Tool, quote(q.Handle), end)), nil
-}
-
-// prefixUnits returns at most so many UTF-16 units of a text's beginning, and no half
-// of a character.
-func prefixUnits(s string, most int) string {
-	n := 0
-	for i, r := range s {
-		if n += max(utf16.RuneLen(r), 1); n > most {
-			return s[:i]
-		}
-	}
-	return s
+	return TextResult(shown, fmt.Sprintf(`[%d to %d of %d characters. Go on with %s {"result": %s, "offset": %d}.]`, from, end, total, q.Tool, quote(q.Handle), end)), nil
 }
 
 // What is shown of a line in which the pattern matches.
@@ -158,17 +145,17 @@ func (q Rest) matches(text string) (json.RawMessage, error) {
 	for line := range strings.Lines(text) {
 		for _, hit := range hits(pattern, strings.TrimSuffix(line, "\n")) {
 			found++
-			entry := fmt.Sprintf("%d: %s\n", offset+units(line[:hit[0]]), line[hit[0]:hit[1]])
-			if shown == found-1 && units(out.String())+units(entry) <= q.Most {
+			entry := fmt.Sprintf("%d: %s\n", offset+Units(line[:hit[0]]), line[hit[0]:hit[1]])
+			if shown == found-1 && Units(out.String())+Units(entry) <= q.Most {
 				out.WriteString(entry)
 				shown++
 			}
 		}
-		offset += units(line)
+		offset += Units(line)
 	}
 	switch {
 	case found == 0:
-		return texts(fmt.Sprintf("No match in %d characters.", offset)), nil
+		return TextResult(fmt.Sprintf("No match in %d characters.", offset)), nil
 	case shown == 0:
 		return nil, fmt.Errorf("what matches is longer than one answer: %s {\"result\": %s, \"offset\": 0} reads the text", q.Tool, quote(q.Handle))
 	}
@@ -176,7 +163,7 @@ func (q Rest) matches(text string) (json.RawMessage, error) {
 	if shown < found {
 		note += "A narrower pattern finds fewer. "
 	}
-	return texts(strings.TrimSuffix(out.String(), "\n"), note+fmt.Sprintf(`%s {"result": %s, "offset": …} reads from there.]`, q.Tool, quote(q.Handle))), nil
+	return TextResult(strings.TrimSuffix(out.String(), "\n"), note+fmt.Sprintf(`%s {"result": %s, "offset": …} reads from there.]`, q.Tool, quote(q.Handle))), nil
 }
 
 // hits returns the parts of a line to be shown: the line, or of a long one what is
@@ -230,9 +217,9 @@ func (q Rest) selected(result json.RawMessage) (json.RawMessage, error) {
 	case err != nil:
 		return nil, fmt.Errorf(`%w, or read the text by "offset"`, err)
 	case note != "":
-		return texts(string(answer), note), nil
+		return TextResult(string(answer), note), nil
 	}
-	return texts(string(answer)), nil
+	return TextResult(string(answer)), nil
 }
 
 // unfolded returns a result in which each text that is a JSON object or array is that.
@@ -258,8 +245,8 @@ func isData(item json.RawMessage) bool {
 	return (kind == "image" || kind == "audio") && wire.Get(item, "data") != nil || kind == "resource" && wire.Get(item, "resource", "blob") != nil
 }
 
-// texts returns a tool's result of texts.
-func texts(all ...string) json.RawMessage {
+// TextResult returns a tool's result of texts.
+func TextResult(all ...string) json.RawMessage {
 	out := []byte(`{"content":[`)
 	for i, text := range all {
 		if i > 0 {

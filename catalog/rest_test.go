@@ -59,7 +59,7 @@ func TestPagesAreTheText(t *testing.T) {
 	result := json.RawMessage(fmt.Sprintf(`{"content":[{"type":"text","text":%s}]}`, quote(text)))
 	for limit := 1; limit < 40; limit++ {
 		var got strings.Builder
-		for offset := 0; offset < units(text); {
+		for offset := 0; offset < Units(text); {
 			answer, err := (Rest{Offset: offset, Limit: limit, Most: 1000}).Read(result)
 			if err != nil {
 				t.Fatal(err)
@@ -70,7 +70,7 @@ func TestPagesAreTheText(t *testing.T) {
 				break
 			}
 			got.WriteString(shown)
-			offset += units(shown)
+			offset += Units(shown)
 		}
 		if got.String() != text {
 			t.Fatalf("limit %d: got %q", limit, got.String())

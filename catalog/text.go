@@ -9,10 +9,10 @@ import (
 // lineWidth is the longest text of one tool's line, in UTF-16 units.
 const lineWidth = 120
 
-// units counts UTF-16 units, the measure by which hosts cut.
-func units(s string) int {
+// Units counts UTF-16 units, the measure by which hosts cut.
+func Units[T ~string | ~[]byte](s T) int {
 	n := 0
-	for _, r := range s {
+	for _, r := range string(s) {
 		n++
 		if r > 0xFFFF {
 			n++
@@ -24,21 +24,21 @@ func units(s string) int {
 // cut shortens s to at most max units, at a space if one is near, and ends it
 // with an ellipsis. It cuts between characters, before anything is escaped.
 func cut(s string, max int) string {
-	if len(s) <= max || units(s) <= max { // no character has fewer bytes than units
+	if len(s) <= max || Units(s) <= max { // no character has fewer bytes than units
 		return s
 	}
 	if max < 1 {
 		return ""
 	}
-	head := strings.TrimRight(prefix(s, max-1), " ")
+	head := strings.TrimRight(Prefix(s, max-1), " ")
 	if i := strings.LastIndexByte(head, ' '); i > len(head)*2/3 {
 		head = head[:i]
 	}
 	return strings.TrimRight(head, " ,;:-") + "…"
 }
 
-// prefix returns the longest start of s with at most max units.
-func prefix(s string, max int) string {
+// Prefix returns the longest start of s with at most max UTF-16 units.
+func Prefix(s string, max int) string {
 	n := 0
 	for i, r := range s {
 		n++

@@ -7,8 +7,8 @@ import (
 
 func TestUnitsCountsAsHostsDo(t *testing.T) {
 	for s, want := range map[string]int{"": 0, "abc": 3, "é": 1, "漢字": 2, "😀": 2, "a😀b": 4} {
-		if got := units(s); got != want {
-			t.Errorf("units(%q) = %d, want %d", s, got, want)
+		if got := Units(s); got != want {
+			t.Errorf("Units(%q) = %d, want %d", s, got, want)
 		}
 	}
 }

@@ -436,7 +436,7 @@ func (t *Tree) TreeIntro(v *View, max int) string {
 	for i, n := range nodes {
 		line := "\n- " + n.Path + colon(fold(cmp.Or(n.Summary, firstLine(n.Description))))
 		more := fmt.Sprintf("\nand %d more", len(nodes)-i)
-		if max > 0 && units(text)+units(line)+units(more) > max {
+		if max > 0 && Units(text)+Units(line)+Units(more) > max {
 			return text + more
 		}
 		text += line

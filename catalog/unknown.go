@@ -44,7 +44,7 @@ type spelling struct {
 }
 
 func newSpelling(name string) spelling {
-	name = strings.ToLower(prefix(name, maxName))
+	name = strings.ToLower(Prefix(name, maxName))
 	leaf := name[strings.LastIndexByte(name, '/')+1:]
 	return spelling{[]rune(name), []rune(leaf), nameWords(leaf)}
 }
