@@ -78,19 +78,9 @@ func (t treeView) list(s *session, r *host.Request, p callParams) {
 		refuseArguments(r, "meta_tree", err)
 		return
 	}
-	t.atPlace(s, r, where, func(view *catalog.View, here catalog.Place, failed error) {
-		switch {
-		case here.Twice != "" && here.Node == nil:
-			r.Reply(errorResult(ambiguous(where, here)), nil)
-		case here.Tool != nil:
-			r.Reply(errorResult(fmt.Sprintf(`%s is a tool, not a node: meta_desc {"path": %s} shows its arguments, meta_call calls it.`, where, wire.Quote(where))), nil)
-		case here.Node == nil:
-			r.Reply(errorResult(t.tree.Unknown(view, where)), nil)
-		default:
-			text, note := t.tree.Children(view, here.Node)
-			r.Reply(catalog.TextResult(said(text, note, t.whyMissing(failed))...), nil)
-		}
-	})
+	t.show(s, r, where, func(*catalog.Tool) json.RawMessage {
+		return errorResult(fmt.Sprintf(`%s is a tool, not a node: meta_desc {"path": %s} shows its arguments, meta_call calls it.`, where, wire.Quote(where)))
+	}, t.tree.Children)
 }
 
 // describe answers meta_desc.
@@ -100,16 +90,23 @@ func (t treeView) describe(s *session, r *host.Request, p callParams) {
 		refuseArguments(r, "meta_desc", err)
 		return
 	}
+	t.show(s, r, where, func(tool *catalog.Tool) json.RawMessage {
+		return catalog.TextResult(t.tree.DescribeTool(where, tool))
+	}, t.tree.DescribeNode)
+}
+
+// show answers with what is at a path: a tool, a node, or that there is neither.
+func (t treeView) show(s *session, r *host.Request, where string, ofTool func(*catalog.Tool) json.RawMessage, ofNode func(*catalog.View, *catalog.Node) (text, note string)) {
 	t.atPlace(s, r, where, func(view *catalog.View, here catalog.Place, failed error) {
 		switch {
 		case here.Twice != "" && here.Node == nil:
 			r.Reply(errorResult(ambiguous(where, here)), nil)
 		case here.Tool != nil:
-			r.Reply(catalog.TextResult(t.tree.DescribeTool(where, here.Tool)), nil)
+			r.Reply(ofTool(here.Tool), nil)
 		case here.Node == nil:
 			r.Reply(errorResult(t.tree.Unknown(view, where)), nil)
 		default:
-			text, note := t.tree.DescribeNode(view, here.Node)
+			text, note := ofNode(view, here.Node)
 			r.Reply(catalog.TextResult(said(text, note, t.whyMissing(failed))...), nil)
 		}
 	})

@@ -79,12 +79,7 @@ func (v *View) countTools() (n int) {
 func (v *View) UnknownAt(d Door, name string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Unknown tool: %s (outcome not_sent: nothing was called)\n", cut(fold(name), nameShown))
-	if why := v.whyHidden(name); why != "" {
-		fmt.Fprintf(&b, "The server lists it, but it is left out: %s.\n", why)
-	}
-	if near := v.Nearest(name, nearestShown); len(near) > 0 {
-		fmt.Fprintf(&b, "Did you mean: %s?\n", joinNames(near, nearestShown))
-	}
+	v.writeNear(&b, name)
 	fmt.Fprintf(&b, "%s: %s.\n", plural(len(v.all().tools), "tool"), d.List)
 	if how := d.load(v); how != "" {
 		b.WriteString(how + "\n")

@@ -91,17 +91,22 @@ func overlap(a, b []string) float64 {
 	return 2 * float64(both) / float64(len(a)+len(b))
 }
 
+// writeNear writes why a tool of a name is left out, and what the name may mean.
+func (v *View) writeNear(b *strings.Builder, name string) {
+	if why := v.whyHidden(name); why != "" {
+		fmt.Fprintf(b, "The server lists it, but it is left out: %s.\n", why)
+	}
+	if near := v.Nearest(name, nearestShown); len(near) > 0 {
+		fmt.Fprintf(b, "Did you mean: %s?\n", joinNames(near, nearestShown))
+	}
+}
+
 // Unknown answers a call of a tool that does not exist: what is like it, how
 // to load its server, and what there is.
 func (v *View) Unknown(name string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Unknown tool: %s\n", cut(fold(name), nameShown))
-	if why := v.whyHidden(name); why != "" {
-		fmt.Fprintf(&b, "The server lists it, but it is left out: %s.\n", why)
-	}
-	if near := v.Nearest(name, nearestShown); len(near) > 0 {
-		fmt.Fprintf(&b, "Did you mean: %s?\n", joinNames(near, nearestShown))
-	}
+	v.writeNear(&b, name)
 	t, ok := v.Meant(name)
 	if !ok {
 		t, ok = v.OfLeaf(name)

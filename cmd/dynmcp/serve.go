@@ -46,75 +46,7 @@ config says. What others than this machine reach needs --listen-public and a tok
   dynmcp serve --socket /run/user/1000/mcp.sock -c mcp.json
   dynmcp connect --socket /run/user/1000/mcp.sock`,
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			out := io.Writer(os.Stderr)
-			if flags.inherit {
-				out = boundedLog{os.Stderr}
-			}
-			log, err := logger(out, level)
-			if err != nil {
-				return err
-			}
-			from.strict = flags.strict
-			if flags.tree.dump {
-				cfg, err := from.load()
-				if err != nil {
-					return err
-				}
-				return dumpTree(cfg, flags.tree, log)
-			}
-			var listening *socket
-			if flags.socket != "" {
-				var lock, ready *os.File
-				if flags.inherit {
-					if lock, ready, err = inherited(flags.socket); err != nil {
-						return err
-					}
-				}
-				if listening, err = listenSocket(flags.socket, lock, log); err != nil {
-					return err
-				}
-				defer listening.close()
-				listening.idle, listening.ready = flags.idle, ready
-			}
-			cfg, err := from.load()
-			if err != nil {
-				return err
-			}
-			if flags.address == "" && listening == nil {
-				flags.address = cfg.Gateway.Listen
-			}
-			if flags.address == "" && listening == nil {
-				return hinted(errors.New("serve needs to be told where it is reached"), "dynmcp serve --http 127.0.0.1:8080, or --socket PATH; without a verb dynmcp serves one host on stdin and stdout")
-			}
-			var web net.Listener
-			if flags.address != "" {
-				if web, err = flags.listen(cfg.Gateway, log); err != nil {
-					return err
-				}
-				defer web.Close()
-			}
-			watching, err := newMonitoring(cmp.Or(flags.debug, cfg.Gateway.DebugListen), log)
-			if err != nil {
-				return err
-			}
-			defer watching.close()
-			flags.observe = watching.observer()
-			return serveUntilEnd(cfg, &from, flags.stdioFlags, log, func(ctx context.Context, agg *aggregator.Aggregator) error {
-				watching.Watch(agg)
-				edges, ctx := errgroup.WithContext(ctx)
-				if watching.ln != nil {
-					edges.Go(func() error { return watching.serve(ctx) })
-				}
-				if listening != nil {
-					edges.Go(func() error { return listening.serve(ctx, agg) })
-				}
-				if web != nil {
-					edges.Go(func() error { return serveHTTP(ctx, web, flags.httpFlags, cfg.Gateway, agg, watching.Metrics(), log) })
-				}
-				return edges.Wait()
-			})
-		},
+		RunE: func(*cobra.Command, []string) error { return flags.run(&from, level) },
 	}
 	from.add(cmd)
 	flags.httpFlags.add(cmd)
@@ -129,4 +61,75 @@ config says. What others than this machine reach needs --listen-public and a tok
 	cmd.Flags().StringVar(&level, "log-level", "info", "what to log on stderr: debug, info, warn or error")
 	completeValues(cmd, map[string][]string{"log-level": {"debug", "info", "warn", "error"}})
 	return cmd
+}
+
+// run serves hosts until the end. What can fail is opened before anything is started.
+func (flags *serveFlags) run(from *configFlags, level string) error {
+	out := io.Writer(os.Stderr)
+	if flags.inherit {
+		out = boundedLog{os.Stderr}
+	}
+	log, err := logger(out, level)
+	if err != nil {
+		return err
+	}
+	from.strict = flags.strict
+	if flags.tree.dump {
+		cfg, err := from.load()
+		if err != nil {
+			return err
+		}
+		return dumpTree(cfg, flags.tree, log)
+	}
+	var listening *socket
+	if flags.socket != "" {
+		var lock, ready *os.File
+		if flags.inherit {
+			if lock, ready, err = inherited(flags.socket); err != nil {
+				return err
+			}
+		}
+		if listening, err = listenSocket(flags.socket, lock, log); err != nil {
+			return err
+		}
+		defer listening.close()
+		listening.idle, listening.ready = flags.idle, ready
+	}
+	cfg, err := from.load()
+	if err != nil {
+		return err
+	}
+	if flags.address == "" && listening == nil {
+		flags.address = cfg.Gateway.Listen
+	}
+	if flags.address == "" && listening == nil {
+		return hinted(errors.New("serve needs to be told where it is reached"), "dynmcp serve --http 127.0.0.1:8080, or --socket PATH; without a verb dynmcp serves one host on stdin and stdout")
+	}
+	var web net.Listener
+	if flags.address != "" {
+		if web, err = flags.listen(cfg.Gateway, log); err != nil {
+			return err
+		}
+		defer web.Close()
+	}
+	watching, err := newMonitoring(cmp.Or(flags.debug, cfg.Gateway.DebugListen), log)
+	if err != nil {
+		return err
+	}
+	defer watching.close()
+	flags.observe = watching.observer()
+	return serveUntilEnd(cfg, from, flags.stdioFlags, log, func(ctx context.Context, agg *aggregator.Aggregator) error {
+		watching.Watch(agg)
+		edges, ctx := errgroup.WithContext(ctx)
+		if watching.ln != nil {
+			edges.Go(func() error { return watching.serve(ctx) })
+		}
+		if listening != nil {
+			edges.Go(func() error { return listening.serve(ctx, agg) })
+		}
+		if web != nil {
+			edges.Go(func() error { return serveHTTP(ctx, web, flags.httpFlags, cfg.Gateway, agg, watching.Metrics(), log) })
+		}
+		return edges.Wait()
+	})
 }

@@ -135,16 +135,21 @@ func (g *Gateway) begin(w http.ResponseWriter, id []byte) bool {
 	}
 }
 
+// readBody reads the body of a request, in the time and up to the size that one may have.
+func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(g.body)) // what cannot have one is not slow
+	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
+	return io.ReadAll(http.MaxBytesReader(w, r.Body, int64(g.opts.MaxRequestBytes)))
+}
+
 // read reads the message of a request. It answers what is none.
 func (g *Gateway) read(w http.ResponseWriter, r *http.Request) (m wire.Message, ok bool) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		g.deny(w, denial{status: http.StatusUnsupportedMediaType, text: "a message is application/json, which Content-Type has to say"})
 		return m, false
 	}
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(g.body)) // what cannot have one is not slow
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(g.opts.MaxRequestBytes)))
-	_ = control.SetReadDeadline(time.Time{})
+	body, err := g.readBody(w, r)
 	var tooBig *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooBig):

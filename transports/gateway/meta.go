@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"time"
 
 	"dynmcp/internal/wire"
 	"dynmcp/transports"
@@ -26,10 +24,7 @@ func (g *Gateway) meta(w http.ResponseWriter, r *http.Request, who, tool string)
 		metaError(w, http.StatusMethodNotAllowed, &wire.Error{Code: wire.CodeInvalidRequest, Message: r.Method + " means nothing here"})
 		return
 	}
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(g.body)) // what cannot have one is not slow
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(g.opts.MaxRequestBytes)))
-	_ = control.SetReadDeadline(time.Time{})
+	body, err := g.readBody(w, r)
 	var tooBig *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooBig):
