@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -90,39 +91,50 @@ func TestTooFewDescriptors(t *testing.T) {
 	host := limited(t, "-n 64", "-c", mcptest.Config(t, document(servers)))
 	greet(host)
 	before := openFiles(t, host.Pid())
-	var up, down []string
-	for _, s := range servers {
-		m := use(host, s.name+"/echo", `{"n":1}`)
-		if !m.IsError() {
-			up = append(up, s.name)
-			continue
+	// A start needs more descriptors for a moment than a running server holds, so
+	// whether there is room for one more may change from try to try: up and down are
+	// who was there and who was not when asked last.
+	down := make([]string, many)
+	for n, s := range servers {
+		down[n] = s.name
+	}
+	var up []string
+	ask := func(name string) {
+		m := use(host, name+"/echo", `{"n":1}`)
+		if m.IsError() {
+			contains(t, m.Text(), name+": ")
+			contains(t, m.Text(), lackOfFiles...)
+			return
 		}
-		down = append(down, s.name)
-		contains(t, m.Text(), s.name+": ", lackOfFiles[0], lackOfFiles[1], lackOfFiles[2])
+		up = append(up, name)
+		down = slices.DeleteFunc(down, func(d string) bool { return d == name })
 	}
-	if len(up) < 4 || len(down) < 5 {
+	for _, s := range servers {
+		ask(s.name)
+	}
+	for range 4 { // by calls alone, more often than its budget has starts
+		ask(down[len(down)-1])
+	}
+	if len(up) < 4 || len(down) < 8 {
 		t.Fatalf("up %q, down %q", up, down)
-	}
-	asked := down[4] // by calls alone, more often than its budget has starts
-	for range 3 {
-		contains(t, use(host, asked+"/echo", nil).Text(), lackOfFiles...)
 	}
 	for range 10 {
 		for _, name := range up {
 			if m := use(host, name+"/echo", `{"n":2}`); m.Text() != `{"n":2}` {
 				t.Fatalf("%s: got %s", name, m.Raw)
 			}
-			load(host, down[0])
+		}
+		if m := load(host, down[0]); !m.IsError() {
+			up, down = append(up, down[0]), down[1:]
 		}
 	}
 	for _, name := range up {
 		use(host, name+"/crash", nil)
 	}
-	mcptest.Eventually(t, fmt.Sprintf("no more than %d descriptors are open", before), func() bool { return openFiles(t, host.Pid()) <= before })
-	if m := use(host, asked+"/echo", `{"n":3}`); m.Text() != `{"n":3}` {
-		t.Errorf("%s: got %s", asked, m.Raw)
-	}
-	for _, name := range down[:4] {
+	// A few more than before may have been opened late, by the runtime or the watch of
+	// the config; a single server holds six.
+	mcptest.Eventually(t, fmt.Sprintf("no more than %d descriptors are open", before+4), func() bool { return openFiles(t, host.Pid()) <= before+4 })
+	for _, name := range []string{down[0], down[1], down[len(down)-1]} {
 		if m := load(host, name); m.IsError() {
 			t.Errorf("%s: got %s", name, m.Raw)
 		}
