@@ -38,7 +38,7 @@ func newMonitoring(address string, log *slog.Logger) (*monitoring, error) {
 	}
 	if address != "" {
 		var public *gateway.PublicError
-		if m.ln, err = gateway.Listen(address, false, false); errors.As(err, &public) {
+		if m.ln, err = gateway.Listen(address, false, false, gateway.Connections(0)); errors.As(err, &public) {
 			err = hinted(err, "the page shows what hosts and servers say: use 127.0.0.1, and from elsewhere a tunnel")
 		}
 		if err != nil {

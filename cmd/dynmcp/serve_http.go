@@ -48,7 +48,7 @@ func (f *httpFlags) listen(cfg schema.Gateway, log *slog.Logger) (net.Listener, 
 	} else {
 		f.token = cfg.Token
 	}
-	ln, err := gateway.Listen(f.address, f.public, f.token != "" || len(cfg.Issuers) > 0)
+	ln, err := gateway.Listen(f.address, f.public, f.token != "" || len(cfg.Issuers) > 0, gateway.Connections(cfg.MaxConnections))
 	var public *gateway.PublicError
 	if errors.As(err, &public) {
 		return nil, hinted(err, "use 127.0.0.1, or say --listen-public and give it a token")

@@ -167,7 +167,7 @@ func TestListen(t *testing.T) {
 		{"example.com:0", false, true, false},
 		{"127.0.0.1", false, false, false},
 	} {
-		ln, err := Listen(c.address, c.public, c.protected)
+		ln, err := Listen(c.address, c.public, c.protected, 16)
 		if err == nil {
 			ln.Close()
 		}

@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -65,6 +64,7 @@ type Gateway struct {
 	running  counter       // requests that are worked on and will be answered
 	ending   chan struct{} // closed when no more is taken
 	doomed   chan *session // whose hosts do not read
+	header   time.Duration // for the header of a request, or until a connection's first
 	body     time.Duration // for all of a request's body
 	drain    time.Duration // what runs may take at the end
 }
@@ -74,7 +74,7 @@ func New(opts Options) *Gateway {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	g := &Gateway{opts: opts, log: opts.Logger, ending: make(chan struct{}), doomed: make(chan *session, 64), body: bodyTimeout, drain: drainFor}
+	g := &Gateway{opts: opts, log: opts.Logger, ending: make(chan struct{}), doomed: make(chan *session, 64), header: headerTimeout, body: bodyTimeout, drain: drainFor}
 	if opts.OAuth != nil {
 		g.issued = newVerifier(*opts.OAuth)
 	}
@@ -143,7 +143,7 @@ const (
 func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
 	server := &http.Server{
 		Handler:           g,
-		ReadHeaderTimeout: headerTimeout,
+		ReadHeaderTimeout: g.header,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(g.log.Handler(), slog.LevelDebug),
@@ -272,30 +272,4 @@ func (c *counters) leave(name string) {
 	if c.open[name]--; c.open[name] == 0 {
 		delete(c.open, name)
 	}
-}
-
-// Listen opens the address that hosts reach the gateway at. One that others than
-// this machine reach takes public, and a token: an open port is found.
-func Listen(address string, public, protected bool) (net.Listener, error) {
-	name, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, fmt.Errorf("the address %q is not HOST:PORT: %w", address, err)
-	}
-	ip := net.ParseIP(name)
-	local := strings.EqualFold(name, "localhost") || ip != nil && ip.IsLoopback()
-	switch {
-	case local:
-	case !public:
-		return nil, &PublicError{Address: address}
-	case !protected:
-		return nil, errors.New("an address that other machines reach needs a token: --token, or gateway.token in the config")
-	}
-	return net.Listen("tcp", address)
-}
-
-// A PublicError says that an address is not only for this machine.
-type PublicError struct{ Address string }
-
-func (e *PublicError) Error() string {
-	return fmt.Sprintf("%s is reached by other machines, not only by this one", e.Address)
 }

@@ -67,7 +67,7 @@ func newTestGateway(t *testing.T, opts Options, handle func(*host.Request)) *tes
 	if opts.MaxConnections == 0 {
 		opts.MaxConnections = 1024
 	}
-	ln, err := Listen("127.0.0.1:0", false, false)
+	ln, err := Listen("127.0.0.1:0", false, false, Connections(0))
 	if err != nil {
 		t.Fatal(err)
 	}

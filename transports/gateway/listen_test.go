@@ -1,0 +1,80 @@
+package gateway
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"dynmcp/internal/mcptest"
+)
+
+// connect opens so many connections, which say nothing, until the test ends.
+func connect(t *testing.T, ln net.Listener, count int) {
+	t.Helper()
+	for range count {
+		conn, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+	}
+}
+
+func TestNoMoreConnectionsAreTakenThanThereMayBe(t *testing.T) {
+	const limit, count = 8, 40
+	ln, err := Listen("127.0.0.1:0", false, false, limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	connect(t, ln, count)
+	accepted := make(chan net.Conn, count)
+	go func() {
+		for range count {
+			conn, err := ln.Accept()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			accepted <- conn
+		}
+	}()
+	mcptest.Eventually(t, "as many are taken as there may be", func() bool { return len(accepted) == limit })
+	for range count {
+		conn := <-accepted
+		if waiting := len(accepted); waiting >= limit {
+			t.Errorf("%d connections are open, want at most %d", waiting+1, limit)
+		}
+		conn.Close()
+	}
+}
+
+// Those who connect and say nothing keep nobody out: they are given up, and who waits
+// behind them has his turn.
+func TestConnectionsThatSayNothing(t *testing.T) {
+	ln, err := Listen("127.0.0.1:0", false, false, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := New(Options{AllowedHosts: []string{"127.0.0.1"}})
+	g.header = 50 * time.Millisecond
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- g.Serve(ctx, ln) }()
+	connect(t, ln, 40)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	resp, err := client.Get("http://" + ln.Addr().String() + "/health")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Errorf("got %s", resp.Status)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
