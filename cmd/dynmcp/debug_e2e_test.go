@@ -1,0 +1,214 @@
+//go:build e2e
+
+package main_test
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"dynmcp/internal/mcptest"
+)
+
+// The page of --debug-http, in a browser. .ci/run runs this where there is one.
+
+// markup would show itself, and run, wherever something made markup of it.
+const markup = `<img src=x onerror="document.title='it ran'">`
+
+// A tab shows a page, in a browser of its own.
+type tab struct {
+	t   *testing.T
+	ctx context.Context
+}
+
+func openTab(t *testing.T, url string) *tab {
+	t.Helper()
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Fatal("these tests drive chromium: ", err)
+	}
+	ctx, cancel := chromedp.NewExecAllocator(t.Context(), append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path))...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	p := &tab{t, ctx}
+	p.do(chromedp.Navigate(url))
+	return p
+}
+
+func (p *tab) do(actions ...chromedp.Action[chromedp.Void]) {
+	p.t.Helper()
+	if err := chromedp.Do(p.ctx, actions...); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// value is what an expression of JavaScript is in a page.
+func value[T any](p *tab, expression string) T {
+	p.t.Helper()
+	v, err := chromedp.Run(p.ctx, chromedp.Evaluate[T](expression))
+	if err != nil {
+		p.t.Fatalf("%s: %v", expression, err)
+	}
+	return v
+}
+
+// wait waits until an expression is true.
+func (p *tab) wait(expression string) {
+	p.t.Helper()
+	mcptest.Eventually(p.t, expression, func() bool { return value[bool](p, expression) })
+}
+
+// lines are the messages that the page shows, newest first.
+const lines = `[...document.querySelectorAll("#messages summary .what")].map(e => e.textContent)`
+
+func (p *tab) waitLine(line string) {
+	p.t.Helper()
+	p.wait(lines + ".includes(" + quote(line) + ")")
+}
+
+// focus presses Tab until an element has the focus. A page in which it cannot be reached
+// so is not for those who have no mouse.
+func (p *tab) focus(selector string) {
+	p.t.Helper()
+	for range 40 {
+		if value[bool](p, "document.activeElement.matches("+quote(selector)+")") {
+			return
+		}
+		p.do(chromedp.KeyEvent(kb.Tab))
+	}
+	p.t.Fatalf("Tab does not lead to %s", selector)
+}
+
+func TestDebugPage(t *testing.T) {
+	tool := fmt.Sprintf(`{"name":%s,"inputSchema":{"type":"object"}}`, quote(markup))
+	files := fake(t, "files", "-tool", tool)
+	broken := entry{name: "broken", fields: map[string]any{"command": markup, "load": "eager"}}
+	web := serveHTTP(t, mcptest.Config(t, document([]entry{files, broken})), "--debug-http", "127.0.0.1:0")
+	at := regexp.MustCompile(`http://[0-9.:]+/debug`).FindString(web.dynmcp.WaitStderr("/debug\n"))
+	p := openTab(t, at)
+	p.wait(`document.querySelector("#link").textContent === "live"`)
+
+	// What is called meanwhile is shown, whatever it is called.
+	host := web.begin("/mcp/files")
+	called := func(id int, tool, arguments string) {
+		t.Helper()
+		if m := host.call("/mcp/files", id, "tools/call", string(mcptest.ToolParams(tool, arguments))); m.Error != nil {
+			t.Fatalf("got %s", m.Raw)
+		}
+		p.wait(fmt.Sprintf(`Number(document.querySelector("#upstreams").rows[0].cells[7].textContent) >= %d`, id))
+	}
+	if m := host.call("/mcp/files", 0, "tools/list", `{}`); !strings.Contains(m.Raw, "onerror") {
+		t.Fatalf("the tool is not listed: %.300s", m.Raw)
+	}
+	called(1, markup, `{"word":"first","n":12345678901234567890.0}`)
+	p.waitLine("tools/call #1 " + markup)
+	p.waitLine("result #1")
+	// The same of a host's name and of an error.
+	web.send("POST", "/mcp/files", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":`+quote(markup)+`,"version":"1"}}}`)
+	p.wait(`[...document.querySelectorAll("#sessions td")].some(e => e.textContent === ` + quote(markup) + `)`)
+	p.wait(`[...document.querySelectorAll("#upstreams td")].some(e => e.textContent.includes("onerror="))`)
+	text := func() {
+		t.Helper()
+		if n := value[int](p, `document.images.length`); n != 0 {
+			t.Errorf("there are %d images", n)
+		}
+		if title := value[string](p, `document.title`); title != "dynmcp" {
+			t.Errorf("the title is %q", title)
+		}
+	}
+	text()
+
+	// With the keyboard alone: open a message, search, choose a direction, pause.
+	for _, selector := range []string{`[aria-labelledby=upstreams-title]`, `[aria-labelledby=sessions-title]`, "#search", "#direction", "#session", "#pause", "#clear"} {
+		p.focus(selector)
+	}
+	p.focus("#search")
+	p.do(chromedp.KeyEvent("FIRST"))
+	p.wait(lines + `.length === 2`) // the call, and its echo
+	p.waitLine("tools/call #1 " + markup)
+	p.focus("#direction")
+	p.do(chromedp.KeyEvent(kb.ArrowDown)) // from hosts
+	p.wait(lines + `.length === 1`)
+	p.focus("#messages summary")
+	p.do(chromedp.KeyEvent(kb.Enter))
+	p.wait(`(document.querySelector("#messages details[open] pre") || {textContent: ""}).textContent.includes('"word": "first",\n      "n": 12345678901234567890.0')`)
+	text()
+	p.focus("#direction")
+	p.do(chromedp.KeyEvent(kb.ArrowUp)) // both ways
+	p.focus("#search")
+	p.do(chromedp.KeyEvent(strings.Repeat(kb.Backspace, len("first"))))
+	p.wait(lines + `.length > 4`)
+
+	p.focus("#pause")
+	p.do(chromedp.KeyEvent(" "))
+	p.wait(`document.querySelector("#pause").ariaPressed === "true"`)
+	called(2, "echo", `{"word":"second"}`)
+	p.wait(`document.querySelector("#note").textContent.startsWith("2 more")`)
+	if got := value[[]string](p, lines); slices.Contains(got, "result #2") {
+		t.Errorf("what comes in the pause is shown: %q", got)
+	}
+	p.do(chromedp.KeyEvent(" "))
+	p.waitLine("result #2")
+	p.focus("#clear")
+	p.do(chromedp.KeyEvent(kb.Enter))
+	p.wait(lines + `.length === 0`)
+	called(3, "echo", `{"word":"third"}`)
+	p.waitLine("result #3")
+	p.focus("#messages summary")
+	p.do(chromedp.KeyEvent(kb.Enter))
+	p.wait(`document.querySelector("#messages details[open] pre") !== null`)
+
+	// It can be read in both schemes, and on a phone without being moved sideways.
+	for _, scheme := range []string{"light", "dark"} {
+		p.do(chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+			_, err := cdp.Call(ctx, tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+				Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+			})
+			return err
+		}))
+		p.wait(`matchMedia("(prefers-color-scheme: ` + scheme + `)").matches`)
+		if faint := value[[]string](p, faint); len(faint) > 0 {
+			t.Errorf("%s: less than 4.5 of contrast (WCAG 2.2, 1.4.3): %q", scheme, faint)
+		}
+	}
+	p.do(chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile))
+	p.wait(`innerWidth === 360`)
+	if wide := value[[]string](p, `[...document.querySelectorAll("body, body *")]
+		.filter(e => !e.closest(".scroll > table") && e.getBoundingClientRect().right > 360).map(e => e.outerHTML.slice(0, 200))`); len(wide) > 0 {
+		t.Errorf("wider than a phone: %q", wide)
+	}
+	if got := value[int](p, `document.documentElement.scrollWidth`); got > 360 {
+		t.Errorf("the page is %d wide on a phone of 360", got)
+	}
+	p.focus("#search")
+	text()
+}
+
+// faint are the elements with text of their own that is too much like what is behind it.
+const faint = `(() => {
+	const part = c => (c /= 255) <= .04045 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4;
+	const light = ([r, g, b]) => .2126 * part(r) + .7152 * part(g) + .0722 * part(b);
+	const colour = text => text.match(/[\d.]+/g).map(Number);
+	const behind = e => { // the first that is not transparent
+		for (; e; e = e.parentElement) {
+			const c = colour(getComputedStyle(e).backgroundColor);
+			if (c.length === 3 || c[3] > 0) return c;
+		}
+	};
+	return [...document.querySelectorAll("body *:not(script)")].filter(e => {
+		if (![...e.childNodes].some(n => n.nodeType === 3 && n.data.trim())) return false;
+		if (e.tagName === "OPTION" || !e.getClientRects().length) return false;
+		const [a, b] = [light(colour(getComputedStyle(e).color)), light(behind(e))].sort((a, b) => b - a);
+		return (a + .05) / (b + .05) < 4.5;
+	}).map(e => e.outerHTML.slice(0, 200));
+})()`
