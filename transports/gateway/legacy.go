@@ -114,7 +114,7 @@ func (g *Gateway) once(w http.ResponseWriter, r *http.Request, who, namespace st
 		}
 	}
 	talk.Receive(m, e.stream)
-	g.respond(w, r, e.stream, reply{namespace: namespace, text: true, status: http.StatusAccepted})
+	g.respond(w, r, e.stream, reply{namespace: namespace, forms: forms{text: true}, status: http.StatusAccepted})
 }
 
 // greet makes the handshake for a host that does not, and returns what it was

@@ -57,7 +57,8 @@ func (g *Gateway) noSession(w http.ResponseWriter, r *http.Request, id []byte) {
 
 // post handles a message of a host.
 func (g *Gateway) post(w http.ResponseWriter, r *http.Request, who, namespace string) {
-	if text, events := acceptable(r); !text && !events {
+	accept := acceptable(r)
+	if !accept.text && !accept.events {
 		g.deny(w, denial{status: http.StatusNotAcceptable, text: "answers are application/json or text/event-stream, which Accept has to allow"})
 		return
 	}
@@ -109,10 +110,9 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, who, namespace st
 		version, _ = wire.Text(wire.Get(m.Params, "protocolVersion"))
 	}
 	st := s.stream(g.opts.MaxResponseBytes, true)
-	text, events := acceptable(r)
-	st.only = !events
+	st.only = !accept.events
 	s.receive(m, st)
-	answer, ended := g.respond(w, r, st, reply{namespace: namespace, text: text, events: events, primed: version >= resumableVersion, over: s.gone})
+	answer, ended := g.respond(w, r, st, reply{namespace: namespace, forms: accept, primed: version >= resumableVersion, over: s.gone})
 	if ended != onStream {
 		s.forget(st)
 	}
@@ -180,12 +180,12 @@ func (g *Gateway) read(w http.ResponseWriter, r *http.Request) (m wire.Message, 
 
 // A reply says how an answer is given.
 type reply struct {
-	namespace    string
-	text, events bool // the forms that the host takes
-	primed       bool
-	stateless    bool            // errors have a status of their own
-	status       int             // of any answer, 0 is what fits it
-	over         <-chan struct{} // the end of the session
+	forms
+	namespace string
+	primed    bool
+	stateless bool            // errors have a status of their own
+	status    int             // of any answer, 0 is what fits it
+	over      <-chan struct{} // the end of the session
 }
 
 // How an answer was given.
@@ -198,21 +198,23 @@ const (
 )
 
 // respond waits for what a request leads to and gives it to the host: an answer
-// alone as it is, and as events where more comes before it, or it takes its time.
+// alone as it is, unless the host prefers events, and as events where more comes
+// before it, or it takes its time. The answer is nil where it was not alone.
 func (g *Gateway) respond(w http.ResponseWriter, r *http.Request, st *stream, how reply) (answer []byte, ended ending) {
 	late := time.NewTimer(streamAfter)
 	defer late.Stop()
 	for waiting := true; waiting; {
-		answer, alone, ready := st.answer()
+		var alone, ready bool
+		answer, alone, ready = st.answer()
+		status := how.status
+		if status == 0 {
+			status = statusOf(answer, how.stateless)
+		}
 		switch {
 		case alone && answer == nil:
 			w.WriteHeader(http.StatusAccepted)
 			return nil, asText
-		case alone && (how.text || !how.events):
-			status := how.status
-			if status == 0 {
-				status = statusOf(answer, how.stateless)
-			}
+		case alone && (!how.events || how.text && (!how.eventsFirst || status != http.StatusOK)):
 			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(stall))
 			w.Header().Set("Cache-Control", "no-cache")
 			writeJSON(w, status, answer)
@@ -240,7 +242,7 @@ func (g *Gateway) respond(w http.ResponseWriter, r *http.Request, st *stream, ho
 	if !events.serve(r.Context(), st, carrier, before, how.over) && !st.ids {
 		return nil, hostGone
 	}
-	return nil, onStream
+	return answer, onStream
 }
 
 // statusOf is the HTTP status of an answer.
@@ -269,7 +271,6 @@ func statusOf(answer []byte, stateless bool) int {
 // the host has lost.
 func (g *Gateway) get(w http.ResponseWriter, r *http.Request, who, namespace string) {
 	id, version := r.Header.Get("Mcp-Session-Id"), r.Header.Get("MCP-Protocol-Version")
-	_, events := acceptable(r)
 	switch {
 	case id == "" && version == "" && namespace != "" && wantsLegacy(r):
 		g.legacy(w, r, who, namespace)
@@ -278,7 +279,7 @@ func (g *Gateway) get(w http.ResponseWriter, r *http.Request, who, namespace str
 		w.Header().Set("Allow", "POST, OPTIONS")
 		g.deny(w, denial{status: http.StatusMethodNotAllowed, text: "from " + transports.StatelessVersion + " on there is only POST"})
 		return
-	case !events:
+	case !acceptable(r).events:
 		g.deny(w, denial{status: http.StatusNotAcceptable, text: "this is text/event-stream, which Accept has to allow"})
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"dynmcp/internal/wire"
 	"dynmcp/transports/host"
 )
 
@@ -104,6 +105,45 @@ func TestWhatBelongsToACallComesBeforeItsAnswer(t *testing.T) {
 	events.want(`"result":{"action":"accept"}`)
 	if ev, more := events.next(); more {
 		t.Errorf("after the answer came %+v", ev)
+	}
+}
+
+func TestAnAnswerIsAnEventWhereTheHostNamesThatFirst(t *testing.T) {
+	tg := newTestGateway(t, Options{}, func(r *host.Request) {
+		if strings.Contains(string(r.Params), "refuse") {
+			r.Reply(nil, &wire.Error{Code: wire.CodeInvalidParams, Message: "no"})
+			return
+		}
+		r.Reply(json.RawMessage(`{"content":[]}`), nil)
+	})
+	id := tg.begin("/mcp")
+	const events, text = "text/event-stream", "application/json"
+	for accept, want := range map[string]string{
+		"text/event-stream, application/json":      events,
+		"text/event-stream;q=0.9, */*":             events,
+		"text/event-stream":                        events,
+		"application/json, text/event-stream":      text,
+		"*/*":                                      text,
+		"application/json, text/*, image/png;q=.1": text,
+	} {
+		a := tg.do("POST", "/mcp", call(1, "x"), "Mcp-Session-Id", id, "MCP-Protocol-Version", "2025-11-25", "Accept", accept)
+		if a.status != 200 || a.header.Get("Content-Type") != want || !strings.Contains(a.body, `"id":1,"result"`) {
+			t.Errorf("%s: got %+v", accept, a)
+		}
+		if want == events && !strings.Contains(a.body, "\nretry: 1000\ndata: \n\nid: ") {
+			t.Errorf("%s: no event comes first that says when to come back: %s", accept, a.body)
+		}
+	}
+
+	// What has a status of its own keeps it, and a handshake that fails leaves nothing.
+	body, headers := modern(2, "tools/call", `"name":"refuse","arguments":{},`)
+	headers[5] = "refuse"
+	if a := tg.do("POST", "/mcp", body, append(headers, "Accept", "text/event-stream, application/json")...); a.status != 400 || a.header.Get("Content-Type") != text {
+		t.Errorf("an error of the stateless era: got %+v", a)
+	}
+	tg.do("POST", "/mcp", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":7}`, "Accept", "text/event-stream, application/json")
+	if got := len(tg.g.allSessions()); got != 1 {
+		t.Errorf("there are %d sessions", got)
 	}
 }
 

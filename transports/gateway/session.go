@@ -321,22 +321,28 @@ func (e *exchange) AwaitRoom() {}
 // Gone implements host.Edge.
 func (e *exchange) Gone() <-chan struct{} { return e.gone }
 
-// acceptable says in which forms a request takes its answer.
-func acceptable(r *http.Request) (text, events bool) {
+// forms are those in which a host takes answers.
+type forms struct {
+	text, events bool
+	eventsFirst  bool // events are what it named before text
+}
+
+// acceptable returns the forms that a request's Accept names (RFC 9110, 12.5.1).
+func acceptable(r *http.Request) (f forms) {
 	accept := strings.ToLower(strings.Join(r.Header.Values("Accept"), ","))
 	if accept == "" {
-		return true, false
+		return forms{text: true}
 	}
 	for part := range strings.SplitSeq(accept, ",") {
 		kind, _, _ := strings.Cut(part, ";")
 		switch strings.TrimSpace(kind) {
 		case "*/*":
-			return true, true
+			f.text, f.events = true, true
 		case "application/json", "application/*":
-			text = true
+			f.text = true
 		case "text/event-stream", "text/*":
-			events = true
+			f.events, f.eventsFirst = true, f.eventsFirst || !f.text
 		}
 	}
-	return text, events
+	return f
 }

@@ -48,9 +48,9 @@ func (g *Gateway) postStateless(w http.ResponseWriter, r *http.Request, who, nam
 		}
 		defer g.running.add(-1)
 	}
-	text, events := acceptable(r)
+	accept := acceptable(r)
 	e := &exchange{newStream(g.opts.MaxResponseBytes), make(chan struct{})}
-	e.only = !events
+	e.only = !accept.events
 	talk, end := g.opts.Open(e, who, namespace)
 	defer func() {
 		close(e.gone)
@@ -61,7 +61,7 @@ func (g *Gateway) postStateless(w http.ResponseWriter, r *http.Request, who, nam
 		over = g.ending
 	}
 	talk.Receive(m, e.stream)
-	g.respond(w, r, e.stream, reply{namespace: namespace, text: text, events: events, stateless: true, over: over})
+	g.respond(w, r, e.stream, reply{namespace: namespace, forms: accept, stateless: true, over: over})
 }
 
 // headersMatch compares the headers of a request with its body. Proxies decide by

@@ -214,7 +214,7 @@ type response struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	pings   func() string // what shows that we are there, in the place of a comment
-	primed  bool          // the first event only tells its id (MCP 2025-11-25, "Transports")
+	primed  bool          // the first event only tells its id, and when to come back (MCP 2025-11-25, "Transports")
 }
 
 func eventStream(w http.ResponseWriter) *response {
@@ -243,7 +243,7 @@ func (e *response) write(text ...string) error {
 func (e *response) serve(ctx context.Context, st *stream, carrier int, before int64, over <-chan struct{}) bool {
 	var start []string
 	if e.primed {
-		start = []string{"id: " + eventID(st.number, before) + "\ndata: \n\n"}
+		start = []string{"id: " + eventID(st.number, before) + "\nretry: 1000\ndata: \n\n"} // milliseconds
 	}
 	if e.write(start...) != nil {
 		return false
