@@ -33,7 +33,11 @@ func (a *Aggregator) toolsOf(s *session) []tool {
 	case s.tree:
 		return treeSurface(a, a.config())
 	}
-	return a.state.Load().tools
+	st := a.state.Load()
+	if st.auto && a.profileOf(s).searches {
+		return st.direct
+	}
+	return st.tools
 }
 
 // exposesTo reports whether a surface is on for a session.
@@ -44,7 +48,21 @@ func (a *Aggregator) exposesTo(s *session, surface string) bool {
 	case s.tree:
 		return surface == schema.ExposeTree
 	}
-	return a.exposes(surface)
+	if a.state.Load().auto && (surface == schema.ExposeDiscover || surface == schema.ExposeDirect) {
+		return a.profileOf(s).searches == (surface == schema.ExposeDirect)
+	}
+	return slices.Contains(a.config().Expose, surface)
+}
+
+// A face is what the list of a session's tools depends on beside the catalogue.
+type face struct {
+	only     string // see session
+	tree     bool
+	searches bool // and that counts
+}
+
+func (a *Aggregator) faceOf(s *session) face {
+	return face{s.only, s.tree, a.state.Load().auto && a.profileOf(s).searches}
 }
 
 // singleOf returns the one upstream that a session is about, nil if there are many.

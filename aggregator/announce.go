@@ -40,29 +40,32 @@ type version struct {
 
 // snapshots hold the last one, so that every session uses the same digests.
 type snapshots struct {
-	mu   sync.Mutex
-	last map[string]*snapshot // by the server that they are about, "" is all
+	mu         sync.Mutex
+	generation int64 // of the last one
+	last       map[face]*snapshot
 }
 
 // snapshot returns what a session's host can read now.
 func (a *Aggregator) snapshot(s *session) *snapshot {
 	a.snapshots.mu.Lock()
 	defer a.snapshots.mu.Unlock()
-	last := a.snapshots.last[s.only]
+	of := a.faceOf(s)
+	last := a.snapshots.last[of]
 	now := &snapshot{state: a.state.Load(), shown: a.toolsOf(s), views: a.viewsOf(s), digests: map[digestKey]func() [sha256.Size]byte{}, recovered: a.recovered}
 	if last != nil {
 		if last.state == now.state && last.views == now.views {
 			return last
 		}
-		now.generation = last.generation + 1
 		if last.state == now.state {
 			now.keepFrozen(last)
 		}
 	}
 	if a.snapshots.last == nil {
-		a.snapshots.last = map[string]*snapshot{}
+		a.snapshots.last = map[face]*snapshot{}
 	}
-	a.snapshots.last[s.only] = now
+	a.snapshots.generation++
+	now.generation = a.snapshots.generation
+	a.snapshots.last[of] = now
 	return now
 }
 

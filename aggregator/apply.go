@@ -14,6 +14,8 @@ import (
 type state struct {
 	cfg    *schema.Config
 	tools  []tool
+	auto   bool   // it depends on the host which surfaces there are
+	direct []tool // in place of tools, for those that search tools by themselves
 	store  *store.Store
 	stored map[string]*catalog.Stored // what servers listed in earlier runs, by name
 	frozen *frozen
@@ -43,11 +45,18 @@ func (a *Aggregator) newState(cfg *schema.Config) (*state, error) {
 	a.opts.Redact.Add(cfg.Secrets()...)
 	st := &state{cfg: cfg, frozen: &frozen{}}
 	for _, name := range cfg.Expose {
+		if name == schema.ExposeAuto {
+			st.auto = true
+			st.tools = append(st.tools, discoverSurface(a, cfg)...)
+			st.direct = append(st.direct, directSurface(a, cfg)...)
+			continue
+		}
 		surface, ok := surfaces[name]
 		if !ok {
 			return nil, fmt.Errorf("expose: there is no surface %q", name)
 		}
-		st.tools = append(st.tools, surface(a, cfg)...)
+		of := surface(a, cfg)
+		st.tools, st.direct = append(st.tools, of...), append(st.direct, of...)
 	}
 	st.store = store.Of(cfg, a.opts.StoreDir)
 	st.stored = a.loadStored(st)

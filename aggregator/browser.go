@@ -38,7 +38,7 @@ const (
 // mcpDiscover answers a query over the catalogue, on a goroutine of its own: that
 // takes a while where it is large.
 func (a *Aggregator) mcpDiscover(s *session, r *host.Request, p callParams) {
-	if arguments := p.arguments.In(p.all); a.readsOn() != "" && wire.Get(arguments, "result") != nil {
+	if arguments := p.arguments.In(p.all); a.readsOn(s) != "" && wire.Get(arguments, "result") != nil {
 		a.readResult(s, r, "mcp_discover", arguments)
 		return
 	}

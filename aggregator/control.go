@@ -118,6 +118,7 @@ func (a *Aggregator) handleControl(ctx context.Context, s *session, r *host.Requ
 // learnFrom keeps what a request of the stateless era says of its host.
 func (a *Aggregator) learnFrom(s *session, r *host.Request) {
 	if r.Era == transports.Stateless {
+		s.introduce(wire.Get(r.Meta, transports.MetaClientInfo, "name"))
 		a.sessions.declare(s, wire.Get(r.Meta, transports.MetaCapabilities), transports.Stateless)
 	}
 }
@@ -133,9 +134,7 @@ func (a *Aggregator) initialize(ctx context.Context, s *session, r *host.Request
 	if !wire.IsObject(capabilities) {
 		capabilities = json.RawMessage(`{}`)
 	}
-	client, _ := wire.Text(wire.Get(r.Params, "clientInfo", "name"))
-	s.introduce(client)
-	a.noteProfile(s, r)
+	s.introduce(wire.Get(r.Params, "clientInfo", "name"))
 	a.sessions.declare(s, capabilities, transports.Handshake)
 	a.begin(s)
 	answer, ok := res.(*mcp.InitializeResult)
@@ -235,14 +234,13 @@ func (a *Aggregator) answerList(ctx context.Context, s *session, r *host.Request
 	if cursor, ok := wire.Text(wire.Get(r.Params, "cursor")); ok && cursor != "" {
 		return nil, invalid("%s: unknown cursor %q", which.method, cursor)
 	}
-	if err := a.awaitListings(ctx, s, a.startupWait(s, r)); err != nil {
+	if err := a.awaitListings(ctx, s, a.startupWait(s)); err != nil {
 		return nil, err
 	}
 	if !a.offers(s, which.capability) {
 		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("%s: no server has %s", which.method, which.capability)}
 	}
 	now := a.snapshot(s)
-	a.noteProfile(s, r)
 	view := a.shownView(s, now, which, true)
 	result := now.result(which, view)
 	if which.key == "tools" && a.exposesTo(s, schema.ExposeDirect) {

@@ -37,9 +37,9 @@ func hasLoadTool(cfg *schema.Config) bool {
 	return slices.ContainsFunc(cfg.Servers, func(s schema.Server) bool { return !s.Disabled && s.Lazy() })
 }
 
-// hasLoadTool reports whether hosts see load_mcp.
-func (a *Aggregator) hasLoadTool() bool {
-	return a.exposes(schema.ExposeDiscover) && hasLoadTool(a.config())
+// hasLoadTool reports whether a session's host sees load_mcp.
+func (a *Aggregator) hasLoadTool(s *session) bool {
+	return a.exposesTo(s, schema.ExposeDiscover) && hasLoadTool(a.config())
 }
 
 const (
@@ -70,7 +70,7 @@ const (
 // discoverTool answers one tool, the best matches, or a list. Where that is of a
 // server which has not been listed, it is loaded first.
 func (a *Aggregator) discoverTool(s *session, r *host.Request, p callParams) {
-	if arguments := p.arguments.In(p.all); a.readsOn() != "" && wire.Get(arguments, "result") != nil {
+	if arguments := p.arguments.In(p.all); a.readsOn(s) != "" && wire.Get(arguments, "result") != nil {
 		a.readResult(s, r, "discover_tool", arguments)
 		return
 	}
@@ -127,7 +127,7 @@ func (a *Aggregator) discovered(s *session, in discovery) json.RawMessage {
 		t := meant(view, in.tool)
 		switch {
 		case t == nil:
-			return errorResult(a.unknownTool(view, in.tool))
+			return errorResult(a.unknownTool(s, view, in.tool))
 		case in.full:
 			s.show(t)
 			return catalog.TextResult(view.Details(t))
@@ -140,7 +140,7 @@ func (a *Aggregator) discovered(s *session, in discovery) json.RawMessage {
 		server, ok = view.ServerMeant(server)
 	}
 	if !ok {
-		return errorResult(a.unknownServer(view, in.server))
+		return errorResult(a.unknownServer(s, view, in.server))
 	}
 	if in.query != "" {
 		if len(view.Tools()) > manyTools {
@@ -171,7 +171,7 @@ func (a *Aggregator) useTool(s *session, r *host.Request, p callParams, door doo
 		refuseArguments(r, door.name, err)
 		return
 	}
-	a.callNamed(s, r, innerCall{p, input}, byName(name), door.use(a), func(view *catalog.View) string { return a.unknownTool(view, name) })
+	a.callNamed(s, r, innerCall{p, input}, byName(name), door.use(a), func(view *catalog.View) string { return a.unknownTool(s, view, name) })
 }
 
 // byName finds a tool by its exposed name, and no other.
@@ -217,7 +217,7 @@ func (a *Aggregator) loadMCP(s *session, r *host.Request, p callParams) {
 		own.Readmit()
 	}
 	if !isOffered(u) {
-		r.Reply(errorResult(a.unknownServer(view, name)), nil)
+		r.Reply(errorResult(a.unknownServer(s, view, name)), nil)
 		return
 	}
 	a.spawnFor(r, func() { a.loadNamed(s, r, u, in.query) })
@@ -228,7 +228,7 @@ func (a *Aggregator) loadNamed(s *session, r *host.Request, u *lazy.Upstream, qu
 	var evicted *lazy.EvictedError
 	switch {
 	case errors.As(err, &evicted) && evicted.Err == nil: // evicted before
-		r.Reply(errorResult(a.unknownServer(a.viewOf(s), u.Server.Name)), nil)
+		r.Reply(errorResult(a.unknownServer(s, a.viewOf(s), u.Server.Name)), nil)
 		return
 	case err != nil:
 		a.failOrLogIn(s, r, nil, err, true, func() { a.loadNamed(s, r, u, query) })
@@ -245,27 +245,27 @@ func (a *Aggregator) loadNamed(s *session, r *host.Request, u *lazy.Upstream, qu
 }
 
 // unknownTool answers the name of a tool that is not there.
-func (a *Aggregator) unknownTool(view *catalog.View, name string) string {
+func (a *Aggregator) unknownTool(s *session, view *catalog.View, name string) string {
 	text := view.Unknown(name)
 	if view.ServerOf(name) != "" {
 		return text
 	}
 	for _, u := range a.set.All() {
 		if leaf, ok := strings.CutPrefix(name, u.Server.Name); ok && strings.HasPrefix(leaf, "/") {
-			text += a.givenUp(u)
+			text += a.givenUp(s, u)
 		}
 	}
 	return text
 }
 
 // unknownServer answers the name of a server that is not offered.
-func (a *Aggregator) unknownServer(view *catalog.View, name string) string {
-	return view.UnknownServer(name) + a.givenUp(a.set.Get(name))
+func (a *Aggregator) unknownServer(s *session, view *catalog.View, name string) string {
+	return view.UnknownServer(name) + a.givenUp(s, a.set.Get(name))
 }
 
 // givenUp says why an upstream is not offered any more and how to have it tried
 // again, "" of any other.
-func (a *Aggregator) givenUp(u *lazy.Upstream) string {
+func (a *Aggregator) givenUp(s *session, u *lazy.Upstream) string {
 	if u == nil {
 		return ""
 	}
@@ -277,12 +277,12 @@ func (a *Aggregator) givenUp(u *lazy.Upstream) string {
 	if status.Failures == 1 {
 		times = "1 failure"
 	}
-	return fmt.Sprintf("\n%s was given up after %s, because %s.", status.Name, times, reason(status.Err)) + a.howReadmitted(status.Name)
+	return fmt.Sprintf("\n%s was given up after %s, because %s.", status.Name, times, reason(status.Err)) + a.howReadmitted(s, status.Name)
 }
 
 // howReadmitted says what has a server tried again that was given up.
-func (a *Aggregator) howReadmitted(server string) string {
-	if a.hasLoadTool() {
+func (a *Aggregator) howReadmitted(s *session, server string) string {
+	if a.hasLoadTool(s) {
 		return fmt.Sprintf(" load_mcp {\"mcp_name\": %s, \"retry\": true} tries it once more.", wire.Quote(server))
 	}
 	return " It is offered again when whoever runs dynmcp reloads its config."

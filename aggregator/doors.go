@@ -63,7 +63,7 @@ func (a *Aggregator) pinned(cfg *schema.Config) []tool {
 			}
 			return nil // not yet, or there is no such tool
 		}, call: func(s *session, r *host.Request, p callParams) {
-			a.callNamed(s, r, innerCall{outer: p}, byName(pin), a.callPinned, func(view *catalog.View) string { return a.unknownTool(view, pin) })
+			a.callNamed(s, r, innerCall{outer: p}, byName(pin), a.callPinned, func(view *catalog.View) string { return a.unknownTool(s, view, pin) })
 		}})
 	}
 	return tools

@@ -84,7 +84,7 @@ const maxResultsInFlight = 512 << 20
 func (a *Aggregator) dispatch(s *session, r *host.Request, to route) {
 	u, err := a.own(s, to.upstream)
 	if err != nil {
-		a.fail(r, err, to.asText)
+		a.fail(s, r, err, to.asText)
 		return
 	}
 	to.upstream = u
@@ -100,7 +100,7 @@ func (a *Aggregator) dispatch(s *session, r *host.Request, to route) {
 	}
 	if full != nil {
 		a.paramsInFlight.Add(-size)
-		a.fail(r, &transports.Failure{Upstream: to.upstream.Server.Name, Code: transports.CodeOverloaded, Outcome: transports.NotSent,
+		a.fail(s, r, &transports.Failure{Upstream: to.upstream.Server.Name, Code: transports.CodeOverloaded, Outcome: transports.NotSent,
 			Cause: full, Hint: "call again when other calls have been answered"}, to.asText)
 		return
 	}
@@ -160,7 +160,7 @@ func (c *forwardedCall) refuse(r *host.Request, err error) {
 func (c *forwardedCall) fail(r *host.Request, err error) {
 	c.observe(nil, nil, err)
 	if !wantsLogin(err) {
-		c.agg.fail(r, err, c.route.asText)
+		c.agg.fail(c.session, r, err, c.route.asText)
 		return
 	}
 	again := c.again()
@@ -405,7 +405,7 @@ func (s *session) translateEra(conn *upstream.Conn, era transports.Era, params j
 
 // fail answers a request that could not be forwarded. An upstream's own error
 // passes as it is.
-func (a *Aggregator) fail(r *host.Request, err error, asText bool) {
+func (a *Aggregator) fail(s *session, r *host.Request, err error, asText bool) {
 	var rpc *wire.Error
 	var failure *transports.Failure
 	isFailure := errors.As(err, &failure)
@@ -413,7 +413,7 @@ func (a *Aggregator) fail(r *host.Request, err error, asText bool) {
 	case !isFailure && errors.As(err, &rpc):
 		r.Reply(nil, rpc)
 	case asText:
-		r.Reply(errorResult(a.explain(err)), nil)
+		r.Reply(errorResult(a.explain(s, err)), nil)
 	case isFailure:
 		r.Reply(nil, failure.Wire())
 	default:
@@ -423,19 +423,19 @@ func (a *Aggregator) fail(r *host.Request, err error, asText bool) {
 
 // explain puts a failure in words for a model: what failed, whether the call
 // ran, what to do.
-func (a *Aggregator) explain(err error) string {
+func (a *Aggregator) explain(s *session, err error) string {
 	var evicted *lazy.EvictedError
 	var failure *transports.Failure
 	switch {
 	case errors.As(err, &evicted) && errors.As(evicted.Err, &failure):
-		return failure.Text() + fmt.Sprintf("\n%s failed to load after %d attempts and will no longer be offered.", evicted.Upstream, evicted.Attempts) + a.howReadmitted(evicted.Upstream)
+		return failure.Text() + fmt.Sprintf("\n%s failed to load after %d attempts and will no longer be offered.", evicted.Upstream, evicted.Attempts) + a.howReadmitted(s, evicted.Upstream)
 	case errors.As(err, &failure):
 		said := *failure
 		if info, ok := a.catalog.View().Server(said.Upstream); ok {
 			said.Upstream = info.Called
 		}
 		text := said.Text()
-		if failure.Code == transports.CodeBackingOff && a.hasLoadTool() {
+		if failure.Code == transports.CodeBackingOff && a.hasLoadTool(s) {
 			text += fmt.Sprintf("\nload_mcp {\"mcp_name\": %s} tries it at once.", wire.Quote(failure.Upstream))
 		}
 		return text

@@ -6,7 +6,6 @@ import (
 
 	"dynmcp/catalog"
 	"dynmcp/schema"
-	"dynmcp/transports/host"
 )
 
 // A host that keeps the first list of tools for a whole session, or whose provider
@@ -51,15 +50,5 @@ func (a *Aggregator) isStable(s *session) bool {
 	case schema.StableOff:
 		return false
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.freezes
-}
-
-// noteProfile keeps what is known of a session's host by now, which made a request.
-func (a *Aggregator) noteProfile(s *session, r *host.Request) {
-	freezes := a.profileOf(s, r).freezes
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.freezes = freezes
+	return a.profileOf(s).freezes
 }

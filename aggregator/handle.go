@@ -162,7 +162,7 @@ func (a *Aggregator) callFound(s *session, r *host.Request, name string, task bo
 func (a *Aggregator) callUpstream(s *session, r *host.Request, t *catalog.Tool, to route) {
 	u := a.set.Get(t.Server)
 	if !isOffered(u) {
-		r.Reply(errorResult(a.unknownServer(a.catalog.View(), t.Server)), nil)
+		r.Reply(errorResult(a.unknownServer(s, a.catalog.View(), t.Server)), nil)
 		return
 	}
 	if to.asText && t.OnlyTask && r.Era == transports.Handshake && wire.Get(to.params, "task") == nil {

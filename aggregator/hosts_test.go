@@ -2,12 +2,15 @@ package aggregator
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"dynmcp/internal/mcptest"
+	"dynmcp/internal/wire"
 	"dynmcp/schema"
 	"dynmcp/transports"
 	"dynmcp/transports/host"
@@ -32,6 +35,9 @@ func TestStartupWaitDependsOnTheHost(t *testing.T) {
 		{`,"startup_wait":"2s","host":"codex"`, "claude-code", 2 * time.Second},
 		{`,"startup_wait":0`, "claude-code", 0},
 		{`,"expose":["direct"]`, "codex-mcp-client", 25 * time.Second},
+		{`,"expose":["auto"]`, "claude-code", 25 * time.Second},
+		{`,"expose":["auto"]`, "codex-mcp-client", 500 * time.Millisecond},
+		{`,"expose":["auto"],"startup_wait":"3s"`, "claude-code", 3 * time.Second},
 	} {
 		cfg, err := schema.ReadFiles(t.Context(), []string{mcptest.Config(t, `{"mcp":{"a":{"command":"none"}}`+tt.config+`}`)}, schema.LoadOptions{}).Load()
 		if err != nil {
@@ -42,13 +48,11 @@ func TestStartupWaitDependsOnTheHost(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer agg.Close()
-		old := &session{}
-		old.introduce(tt.client)
+		old, modern := &session{}, &session{}
+		old.introduce(wire.Quote(tt.client))
 		meta, _ := json.Marshal(map[string]any{transports.MetaClientInfo: map[string]string{"name": tt.client, "version": "1"}})
-		for era, got := range map[string]time.Duration{
-			"handshake": agg.startupWait(old, &host.Request{}),
-			"stateless": agg.startupWait(&session{}, &host.Request{Meta: meta, Era: transports.Stateless}),
-		} {
+		agg.learnFrom(modern, &host.Request{Meta: meta, Era: transports.Stateless})
+		for era, got := range map[string]time.Duration{"handshake": agg.startupWait(old), "stateless": agg.startupWait(modern)} {
 			if got != tt.want {
 				t.Errorf("%s, %q, %s: got %v, want %v", tt.config, tt.client, era, got, tt.want)
 			}
@@ -63,8 +67,37 @@ func TestHostsAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, p := range hostProfiles {
-		if row := "| `" + name + "` | `" + p.client + "`… | " + p.startupWait.String() + " |"; !strings.Contains(string(text), row) {
+		list, auto := "changes", "discover"
+		if p.freezes {
+			list = "stays"
+		}
+		if p.searches {
+			auto = "direct"
+		}
+		row := fmt.Sprintf("| `%s` | `%s`… | %s | %s | `%s` |", name, p.client, p.startupWait, list, auto)
+		if !strings.Contains(string(text), row) {
 			t.Errorf("docs/config.md has no row %q", row)
+		}
+	}
+}
+
+// What one session sees is no other's: not the tree of a request of the tree's API.
+func TestSnapshotsAreOfOneSurface(t *testing.T) {
+	cfg, err := schema.ReadFiles(t.Context(), []string{mcptest.Config(t, `{"mcp":{"a":{"command":"none"}},"expose":["auto"]}`)}, schema.LoadOptions{}).Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	agg, err := New(cfg, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer agg.Close()
+	first := func(s *session) string { return agg.snapshot(s).shown[0].name }
+	claude := &session{}
+	claude.introduce(wire.Quote("claude-code"))
+	for range 2 {
+		if got := []string{first(&session{tree: true}), first(&session{}), first(claude), first(&session{only: "a"})}; !slices.Equal(got, []string{"meta_tree", "discover_tool", "", ""}) {
+			t.Errorf("got %q", got)
 		}
 	}
 }

@@ -118,7 +118,7 @@ func (a *Aggregator) listInside(s *session, r *host.Request) {
 	}
 	u := a.set.Get(name)
 	if !isOffered(u) {
-		r.Reply(nil, invalid("%s", a.unknownServer(view, name)))
+		r.Reply(nil, invalid("%s", a.unknownServer(s, view, name)))
 		return
 	}
 	a.spawnFor(r, func() {
@@ -126,10 +126,10 @@ func (a *Aggregator) listInside(s *session, r *host.Request) {
 		var evicted *lazy.EvictedError
 		switch {
 		case errors.As(err, &evicted) && evicted.Err == nil: // evicted before
-			r.Reply(nil, invalid("%s", a.unknownServer(a.viewOf(s), name)))
+			r.Reply(nil, invalid("%s", a.unknownServer(s, a.viewOf(s), name)))
 			return
 		case err != nil:
-			a.fail(r, err, true)
+			a.fail(s, r, err, true)
 			return
 		}
 		defer release()

@@ -270,7 +270,7 @@ func (a *Aggregator) installed(before *catalog.View) {
 // by, and what is left out or without effect.
 func (a *Aggregator) problems(view *catalog.View) (conflicts, warnings []string) {
 	warnings = slices.Concat(view.Collisions(), view.Warnings(), pinWarnings(a.config(), view))
-	if a.exposes(schema.ExposeTree) {
+	if slices.Contains(a.config().Expose, schema.ExposeTree) {
 		var ofTree []string
 		conflicts, ofTree = NewTree(a.config()).Problems(view)
 		warnings = append(warnings, ofTree...)

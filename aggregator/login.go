@@ -112,7 +112,7 @@ func wantsLogin(err error) bool {
 func (a *Aggregator) failOrLogIn(s *session, r *host.Request, params json.RawMessage, err error, asText bool, again func()) {
 	o, err := a.offerLogin(s, r, err)
 	if o == nil {
-		a.fail(r, err, asText)
+		a.fail(s, r, err, asText)
 		return
 	}
 	late := o.isOver()
@@ -136,9 +136,9 @@ func (a *Aggregator) failOrLogIn(s *session, r *host.Request, params json.RawMes
 		case cause == nil:
 			again()
 		case ctx.Err() != nil:
-			a.fail(r, transports.CutOff(o.server, transports.NotSent), asText)
+			a.fail(s, r, transports.CutOff(o.server, transports.NotSent), asText)
 		default:
-			a.fail(r, withLogin(err, cause), asText)
+			a.fail(s, r, withLogin(err, cause), asText)
 		}
 	})
 }

@@ -30,7 +30,7 @@ func (c *forwardedCall) reply(r *host.Request, result json.RawMessage) {
 		return
 	}
 	room := 0
-	if c.agg.readsOn() != "" {
+	if c.agg.readsOn(c.session) != "" {
 		room = catalog.RestRoom
 	}
 	if len(result) <= quickResult {

@@ -172,15 +172,15 @@ func (k *keptResults) close() {
 	}
 }
 
-// readsOn returns the tool of ours by which hosts read on in results, "" if no surface
-// has one, or no result is ever cut.
-func (a *Aggregator) readsOn() string {
+// readsOn returns the tool of ours by which a session's host reads on in results, "" if no
+// surface has one, or no result is ever cut.
+func (a *Aggregator) readsOn(s *session) string {
 	cfg := a.config()
 	switch {
 	case !limitsResults(cfg):
-	case a.exposes(schema.ExposeDiscover):
+	case a.exposesTo(s, schema.ExposeDiscover):
 		return "discover_tool"
-	case a.exposes(schema.ExposeBrowser):
+	case a.exposesTo(s, schema.ExposeBrowser):
 		return "mcp_discover"
 	}
 	return ""
@@ -226,7 +226,7 @@ func withRest(schemaOf string, cfg *schema.Config) string {
 // keepWhole keeps a result and adds to what is left of it how to read on. If it cannot
 // be kept, what is left says that it is not all.
 func (a *Aggregator) keepWhole(s *session, t *catalog.Tool, whole, left json.RawMessage) json.RawMessage {
-	tool := a.readsOn()
+	tool := a.readsOn(s)
 	if tool == "" {
 		return left
 	}

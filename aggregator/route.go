@@ -123,7 +123,7 @@ func (a *Aggregator) tryEach(s *session, r *host.Request, to target, upstreams [
 	if a.singleOf(s) == nil {
 		first.refused = func(err error) {
 			if failure := new(transports.Failure); len(upstreams) == 1 && errors.As(err, &failure) {
-				a.fail(r, err, false)
+				a.fail(s, r, err, false)
 				return
 			}
 			a.tryEach(s, r, to, upstreams[1:])
@@ -154,7 +154,7 @@ func (a *Aggregator) retryWhenListed(s *session, r *host.Request, try func() boo
 			if try() {
 				return
 			}
-			if next == nil || !a.startup.await(ctx, a.startupWait(s, r), next) {
+			if next == nil || !a.startup.await(ctx, a.startupWait(s), next) {
 				break
 			}
 		}

@@ -30,8 +30,8 @@ type session struct {
 	begun     atomic.Bool     // it has made a request
 
 	mu          sync.Mutex
-	client      string // what the host calls itself, "" in the stateless era
-	freezes     bool   // the host keeps the first list of tools
+	client      string       // what the host calls itself, "" if it has not said it
+	profile     *hostProfile // by that; may be nil
 	declared    declaration
 	initialized bool               // the handshake is over, it may be notified
 	ended       bool               // it gets no server of its own any more

@@ -74,7 +74,7 @@ func (c *forwardedCall) checkTool(woken bool) error {
 	mode := c.agg.config().Catalog.OnChange
 	switch {
 	case !ok && c.route.asText:
-		return errors.New(c.agg.unknownTool(view, t.Name))
+		return errors.New(c.agg.unknownTool(c.session, view, t.Name))
 	case !ok:
 		return c.agg.notShown(c.session, t.Direct)
 	case mode == schema.OnChangeIgnore || shown == nil || now.Same(shown):

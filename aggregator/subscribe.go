@@ -28,7 +28,7 @@ func (a *Aggregator) subscribe(ctx context.Context, s *session, r *host.Request)
 	if !ok {
 		return nil, invalid("%s needs a string \"uri\"", r.Method)
 	}
-	if err := a.subscribeTo(ctx, s, a.startupWait(s, r), uri, r.Params, (*upstream.Conn).Subscribe); err != nil {
+	if err := a.subscribeTo(ctx, s, a.startupWait(s), uri, r.Params, (*upstream.Conn).Subscribe); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -47,7 +47,7 @@ func (a *Aggregator) unsubscribe(ctx context.Context, s *session, r *host.Reques
 	delete(s.subscribed, uri)
 	s.mu.Unlock()
 	if u := a.ownIfAny(s, a.resourceOwner(s, uri)); !a.isSubscribed(u, uri) {
-		if err := a.subscribeTo(ctx, s, a.startupWait(s, r), uri, r.Params, (*upstream.Conn).Unsubscribe); err != nil {
+		if err := a.subscribeTo(ctx, s, a.startupWait(s), uri, r.Params, (*upstream.Conn).Unsubscribe); err != nil {
 			return nil, err
 		}
 	}
@@ -206,7 +206,7 @@ func (a *Aggregator) listen(ctx context.Context, s *session, r *host.Request, re
 	}}
 	var granted []string
 	for _, uri := range want.ResourceSubscriptions {
-		if err := a.subscribeTo(ctx, s, a.startupWait(s, r), uri, aboutURI(uri), (*upstream.Conn).Subscribe); err != nil {
+		if err := a.subscribeTo(ctx, s, a.startupWait(s), uri, aboutURI(uri), (*upstream.Conn).Subscribe); err != nil {
 			a.log.Warn("resource not subscribed", "uri", uri, "err", err)
 			continue
 		}

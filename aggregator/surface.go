@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"dynmcp/catalog"
 	"dynmcp/internal/wire"
@@ -24,18 +23,13 @@ type tool struct {
 	find func(v *catalog.View, name string) (*catalog.Tool, bool)
 }
 
-// The surfaces that a config's expose may name.
+// The surfaces that a config's expose may name, beside auto, which is discover or direct.
 var surfaces = map[string]func(*Aggregator, *schema.Config) []tool{
 	schema.ExposeDiscover: discoverSurface,
 	schema.ExposeDirect:   directSurface,
 	schema.ExposeBrowser:  browserSurface,
 	schema.ExposeTree:     treeSurface,
 	schema.ExposeProxy:    proxySurface,
-}
-
-// exposes reports whether a surface is on.
-func (a *Aggregator) exposes(surface string) bool {
-	return slices.Contains(a.config().Expose, surface)
 }
 
 // directSurface shows every upstream tool as itself.

@@ -259,7 +259,7 @@ func (a *Aggregator) listTasks(s *session, r *host.Request) {
 			}
 		}
 		if !answered {
-			a.fail(r, errs[0], false)
+			a.fail(s, r, errs[0], false)
 			return
 		}
 		r.Reply(append(out, "]}"...), nil)

@@ -107,7 +107,7 @@ func (t treeView) show(s *session, r *host.Request, where string, ofTool func(*c
 			r.Reply(errorResult(t.tree.Unknown(view, where)), nil)
 		default:
 			text, note := ofNode(view, here.Node)
-			r.Reply(catalog.TextResult(said(text, note, t.whyMissing(failed))...), nil)
+			r.Reply(catalog.TextResult(said(text, note, t.whyMissing(s, failed))...), nil)
 		}
 	})
 }
@@ -121,7 +121,7 @@ func (t treeView) atPlace(s *session, r *host.Request, where string, answer func
 	u := t.unlisted(view, here.Server)
 	if u == nil {
 		var failed error
-		if gone := t.givenUp(t.set.Get(here.Server)); gone != "" {
+		if gone := t.givenUp(s, t.set.Get(here.Server)); gone != "" {
 			failed = errors.New(strings.TrimSpace(gone))
 		}
 		answer(view, here, failed)
@@ -142,11 +142,11 @@ func (t treeView) atPlace(s *session, r *host.Request, where string, answer func
 	})
 }
 
-func (t treeView) whyMissing(failed error) string {
+func (t treeView) whyMissing(s *session, failed error) string {
 	if failed == nil {
 		return ""
 	}
-	return "Its tools are not there: " + t.explain(failed)
+	return "Its tools are not there: " + t.explain(s, failed)
 }
 
 // said are the texts that say something.

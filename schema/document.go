@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -11,9 +12,9 @@ import (
 // serverKeys are the top-level keys of which a config needs at least one.
 var serverKeys = []string{"mcp", "mcpServers", "servers", "tree"}
 
-// directWait is how long the lists wait when tools are exposed directly: a
+// DirectWait is how long the lists wait when tools are exposed directly: a
 // tool that is not in the first list is one that some hosts never see.
-const directWait = 25 * time.Second
+const DirectWait = 25 * time.Second
 
 var documentFields = fieldsOf(reflect.TypeFor[Document]())
 
@@ -58,7 +59,7 @@ func (r *reading) decodeDocument(root *node) *Document {
 	r.checkPins(root, &doc)
 	r.checkGateway(root.get("gateway"))
 	if !root.has("startup_wait") && slices.Contains(doc.Expose, ExposeDirect) {
-		doc.StartupWait = directWait
+		doc.StartupWait = DirectWait
 	}
 	return &doc
 }
@@ -113,13 +114,37 @@ func (r *reading) checkExpose(root *node, doc *Document) {
 		if first := slices.Index(doc.Expose, surface); first < i && surface != "" {
 			r.fail(n.items[i].at, at("expose", i), fmt.Sprintf("%q is listed twice", surface), "remove one of them")
 		}
+		if problem := autoBeside(doc.Expose, surface); problem != "" {
+			r.fail(n.items[i].at, at("expose", i), problem, "remove one of them")
+		}
 	}
+}
+
+// CheckExpose returns what is wrong with a list of known surfaces, nil if nothing is.
+func CheckExpose(expose []string) error {
+	for _, surface := range expose {
+		if problem := autoBeside(expose, surface); problem != "" {
+			return errors.New(problem)
+		}
+	}
+	return nil
+}
+
+func autoBeside(expose []string, surface string) string {
+	if (surface == ExposeDiscover || surface == ExposeDirect) && slices.Contains(expose, ExposeAuto) {
+		return fmt.Sprintf("%q is beside %q, which is discover or direct by the host", surface, ExposeAuto)
+	}
+	return ""
+}
+
+func showsDiscover(expose []string) bool {
+	return slices.Contains(expose, ExposeDiscover) || slices.Contains(expose, ExposeAuto)
 }
 
 // checkPins checks the keys that only discover acts on.
 func (r *reading) checkPins(root *node, doc *Document) {
 	for _, key := range []string{"use_tool", "pin"} {
-		if root.has(key) && r.nearest && !r.layered && !slices.Contains(doc.Expose, ExposeDiscover) {
+		if root.has(key) && r.nearest && !r.layered && !showsDiscover(doc.Expose) {
 			r.warn(root.get(key).at, key, "only discover acts on this key", `add "discover" to expose`)
 		}
 	}

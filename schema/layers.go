@@ -131,6 +131,6 @@ func mergeDefaults(cfg *Config, layers []*reading) {
 func (c *Config) waitFor(expose []string) {
 	c.StartupWait = Single("", nil).StartupWait
 	if slices.Contains(expose, ExposeDirect) {
-		c.StartupWait = directWait
+		c.StartupWait = DirectWait
 	}
 }

@@ -22,18 +22,23 @@ const (
 	ExposeBrowser  = "browser"
 	ExposeProxy    = "proxy"
 	ExposeDirect   = "direct"
+	// ExposeAuto is one of ExposeDiscover and ExposeDirect, by the host.
+	ExposeAuto = "auto"
 )
 
 // Surfaces are all of them.
-var Surfaces = []string{ExposeDiscover, ExposeTree, ExposeBrowser, ExposeProxy, ExposeDirect}
+var Surfaces = []string{ExposeDiscover, ExposeTree, ExposeBrowser, ExposeProxy, ExposeDirect, ExposeAuto}
 
 // Values of Config.Host.
 const (
-	HostClaudeCode = "claude-code"
-	HostCodex      = "codex"
-	HostGeminiCLI  = "gemini-cli"
-	HostOpencode   = "opencode"
-	HostOther      = "other"
+	HostClaudeCode    = "claude-code"
+	HostClaudeDesktop = "claude-desktop"
+	HostCodex         = "codex"
+	HostCursor        = "cursor"
+	HostGeminiCLI     = "gemini-cli"
+	HostOpencode      = "opencode"
+	HostVSCode        = "vscode"
+	HostOther         = "other"
 )
 
 // Values of Catalog.Stable.
@@ -154,8 +159,8 @@ type Document struct {
 	MCPServers []Server `json:"mcpServers" example:"{files: {type: stdio, command: mcp-files, args: [/tmp]}}"`
 	// The MCP servers by name, as VS Code and MCP Browser write them. Names that do not fit are changed, with a warning.
 	Servers []Server `json:"servers" example:"{files: {command: [mcp-files, /tmp]}}"`
-	// The surfaces that the host sees. When the file has only a tree, the default is that tree.
-	Expose []string `json:"expose" enum:"discover,tree,browser,proxy,direct" default:"[discover]" example:"[discover, direct]"`
+	// The surfaces that the host sees; auto is direct for a host that searches tools by itself, and discover for any other. When the file has only a tree, the default is that tree.
+	Expose []string `json:"expose" enum:"discover,tree,browser,proxy,direct,auto" default:"[discover]" example:"[discover, direct]"`
 	// How tools are called behind discover: one is use_tool for all; split is use_tool_readonly, use_tool_write and use_tool_destructive, by what tools say of themselves in their annotations, so that a host's rules can tell them apart.
 	UseTool string `json:"use_tool" enum:"one,split" default:"one" example:"split"`
 	// Tools that are shown as themselves beside discover_tool, by their names there.
@@ -166,8 +171,8 @@ type Document struct {
 	Catalog Catalog `json:"catalog" example:"{max_chars: 4096}"`
 	// How dynmcp is reached over HTTP.
 	Gateway Gateway `json:"gateway" example:"{listen: \"127.0.0.1:8080\"}"`
-	// The host that dynmcp serves, where it is not told rightly by the name that it gives itself: hosts differ in how long they wait and in what they read again.
-	Host string `json:"host" enum:"claude-code,codex,gemini-cli,opencode,other" example:"codex"`
+	// The host that dynmcp serves, where it is not told rightly by the name that it gives itself: hosts differ in how long they wait, in what they read again, in the names of tools that they take, and in whether they search for tools.
+	Host string `json:"host" enum:"claude-code,claude-desktop,codex,cursor,gemini-cli,opencode,vscode,other" example:"codex"`
 	// How long the first lists wait for servers that are still starting. Left out, it depends on the host: 5s for Claude Code, 500ms for Codex, 2s for others; 25s when direct is exposed.
 	StartupWait time.Duration `json:"startup_wait" default:"2s" example:"5s"`
 }

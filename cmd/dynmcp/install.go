@@ -180,7 +180,7 @@ func editHost(errOut *terminal, h hosts.Host, file *editedFile, flags installFla
 		return nil, hinted(fmt.Errorf("%s is the file that dynmcp reads its servers from", file.path), "move them into a file of their own: dynmcp import %s --write -c mcp.json", h.Name)
 	}
 	if flags.direct && flags.share {
-		return nil, hinted(errors.New("--direct and --share exclude each other"), `hosts that share a run see the same tools: write "expose": ["direct"] into its config`)
+		return nil, hinted(errors.New("--direct and --share exclude each other"), `hosts that share a run have its config: "expose": ["auto"] in it shows every tool to hosts that search tools by themselves`)
 	}
 	if flags.share {
 		if errNoSocket != nil {

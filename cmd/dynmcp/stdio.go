@@ -101,7 +101,7 @@ three tools instead of all of theirs: discover_tool, use_tool, load_mcp.`,
 		},
 	}
 	from.add(cmd)
-	cmd.Flags().StringSliceVar(&expose, "expose", nil, "the `surfaces` the host sees, whatever the config says (discover, direct, tree, browser or proxy; direct is every tool as itself)")
+	cmd.Flags().StringSliceVar(&expose, "expose", nil, "the `surfaces` the host sees, whatever the config says (discover, direct, tree, browser, proxy or auto; direct is every tool as itself, auto that or discover, by the host)")
 	cmd.Flags().BoolVar(&flags.strict, "strict", false, "exit if a variable is not set, or a server that is not lazy cannot be started")
 	cmd.Flags().BoolVar(&flags.watch, "watch", true, "reload the config when its files change; SIGHUP always does")
 	flags.tree.add(cmd)
@@ -154,6 +154,9 @@ func checkSurfaces(expose []string) error {
 			}
 			return hinted(err, "there are %s", strings.Join(schema.Surfaces, ", "))
 		}
+	}
+	if err := schema.CheckExpose(expose); err != nil {
+		return hinted(fmt.Errorf("--expose: %w", err), "leave out one of them")
 	}
 	return nil
 }

@@ -1,0 +1,87 @@
+package main_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"dynmcp/internal/mcptest"
+)
+
+// A surface that depends on the host: one that searches tools by itself sees every
+// tool, any other the three.
+
+const autoConfig = `"expose": ["auto"], "startup_wait": "5m"`
+
+func TestOneGatewayShowsEachHostWhatSuitsIt(t *testing.T) {
+	t.Parallel()
+	web := serveHTTP(t, mcptest.Config(t, document([]entry{fake(t, "alpha")}, autoConfig)))
+
+	stateless := func(client, method, params string) string {
+		meta := fmt.Sprintf(`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":%q,"version":"1"}}`, client)
+		headers := []string{"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", method}
+		if name := mcptest.Parse(`{"params":{` + params + `}}`).Params; params != "" {
+			headers = append(headers, "Mcp-Name", strings.Trim(string(mcptest.Message{Result: name}.Member("name")), `"`))
+			params += ","
+		}
+		_, _, body := web.send("POST", "/mcp", fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s%s}}`, method, params, meta), headers...)
+		return body
+	}
+	shakeHands := func(client string) *mcptest.Client {
+		c := mcptest.NewClient(t, web.url+"/mcp")
+		r := c.Post(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":%q,"version":"1"}}}`, handshake, client))
+		c.Session = r.Header.Get("Mcp-Session-Id")
+		return c
+	}
+	claude, other := shakeHands("claude-code"), shakeHands("some-host")
+
+	ofClaude := names(claude.Call("tools/list", nil).Member("tools"), "name")
+	if !slices.Contains(ofClaude, "alpha__echo") || slices.Contains(ofClaude, "discover_tool") {
+		t.Errorf("Claude Code sees %v", ofClaude)
+	}
+	ofOther := names(other.Call("tools/list", nil).Member("tools"), "name")
+	if !slices.Equal(ofOther, []string{"discover_tool", "use_tool"}) {
+		t.Errorf("another host sees %v", ofOther)
+	}
+	if got := claude.Tool("alpha__echo", `{"n":1}`).Text(); got != `{"n":1}` {
+		t.Errorf("got %s", got)
+	}
+	contains(t, string(claude.Tool("use_tool", `{"tool_name":"alpha/echo"}`).Raw), "Unknown tool: use_tool")
+	if got := other.Tool("use_tool", `{"tool_name":"alpha/echo","tool_input":{"n":2}}`).Text(); got != `{"n":2}` {
+		t.Errorf("got %s", got)
+	}
+	contains(t, string(other.Tool("alpha__echo", `{}`).Raw), "Call it through use_tool")
+
+	contains(t, stateless("claude-code", "tools/list", ""), `"alpha__echo"`)
+	lacks(t, stateless("some-host", "tools/list", ""), `"alpha__echo"`)
+	contains(t, stateless("claude-code", "tools/call", `"name":"alpha__echo","arguments":{"n":3}`), `{\"n\":3}`)
+	contains(t, stateless("some-host", "tools/call", `"name":"use_tool","arguments":{"tool_name":"alpha/echo","tool_input":{"n":4}}`), `{\"n\":4}`)
+}
+
+// The instructions belong to the surface, and a change of the config that shows the host
+// another one is announced, also where the list stays otherwise.
+func TestAutoOverStdio(t *testing.T) {
+	t.Parallel()
+	alpha := fake(t, "alpha")
+	path := mcptest.Config(t, document([]entry{alpha}, autoConfig))
+	l := &live{mcptest.StartDynmcp(t, "-c", path), t, path}
+	m := l.Call("initialize", fmt.Sprintf(`{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"claude-code","version":"1"}}`, handshake))
+	if got := m.Member("instructions"); got != nil {
+		t.Errorf("a host that sees every tool is told %s", got)
+	}
+	l.Notify("notifications/initialized", nil)
+	if got := tools(l.Host); !slices.Contains(got, "alpha__echo") {
+		t.Errorf("got %v", got)
+	}
+	l.write(document([]entry{alpha}, autoConfig, `"host": "other"`), true)
+	l.WaitMethod("notifications/tools/list_changed", 1)
+	if got := tools(l.Host); !slices.Equal(got, []string{"discover_tool", "use_tool"}) {
+		t.Errorf("got %v", got)
+	}
+	l.write(document([]entry{alpha}, autoConfig), true)
+	l.WaitMethod("notifications/tools/list_changed", 2)
+	if got := tools(l.Host); !slices.Contains(got, "alpha__echo") {
+		t.Errorf("got %v", got)
+	}
+}
