@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 
+	"dynmcp/internal/lazyregexp"
 	"dynmcp/internal/wire"
 	"dynmcp/transports"
 )
@@ -26,7 +26,7 @@ const maxSchema = 8 << 10
 
 // complaint matches how servers say that an input does not fit, those of the
 // official SDKs first: as a result, not as the error -32602, some of them.
-var complaint = regexp.MustCompile(`(?i)-32602|validation error|validation failed|invalid (arguments?|params?|parameters?|input)\b|required property|missing required|invalid_type|unexpected keyword argument|unrecognized_keys`)
+var complaint = lazyregexp.New(`(?i)-32602|validation error|validation failed|invalid (arguments?|params?|parameters?|input)\b|required property|missing required|invalid_type|unexpected keyword argument|unrecognized_keys`)
 
 // explained returns the result of a call of use_tool with what is to be said of
 // it: that the input was changed, and the input schema where the server complains.
@@ -41,7 +41,7 @@ func (c *forwardedCall) explained(outline *wire.Outline, result json.RawMessage)
 	}
 	content := wire.Find(result, "content")
 	list := content.In(result)
-	if !complaint.Match(list) || len(list) < 2 || list[0] != '[' {
+	if !complaint().Match(list) || len(list) < 2 || list[0] != '[' {
 		return result
 	}
 	schema := c.schemaOnce()

@@ -55,11 +55,11 @@ func (p *part) heading(words int, rest string) string {
 
 // deferred is the line of a server that is not loaded.
 func (p *part) deferred(words int) string {
-	s := "- " + escape(p.server.Name)
-	if about := p.about(words); about != "" {
-		s += ": " + about
+	about := p.about(words)
+	if about != "" {
+		about = ": " + about
 	}
-	return s + p.note() + "\n"
+	return "- " + escape(p.server.Name) + about + p.note() + "\n"
 }
 
 func (p *part) note() string {

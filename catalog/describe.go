@@ -48,7 +48,10 @@ func (v *View) bare() *part {
 
 // fit returns the fullest text of at most limit units; 0 or less: no limit.
 func (v *View) fit(preamble string, limit int) string {
-	d := draft{v: v, preamble: preamble, named: len(v.parts)}
+	d := draft{v: v, preamble: preamble, named: len(v.parts), place: make(map[*part]int, len(v.parts))}
+	for i, p := range v.parts {
+		d.place[p] = i
+	}
 	d.words, d.width = all, func(int) int { return lineWidth }
 	tools := v.toolsLoaded()
 	d.names, d.lines = all, tools
@@ -83,8 +86,10 @@ const shortestLine = 4
 // A draft says how much the text about the whole catalogue shows.
 type draft struct {
 	v        *View
+	place    map[*part]int // of the servers, in config order
 	preamble string
 	cut      bool // something is left out
+	longest  int  // text so far, in bytes
 
 	named int             // of the servers, in config order, so many are named
 	words func(i int) int // units of the words of each server, in config order
@@ -146,45 +151,52 @@ func (d *draft) fill(limit int) bool {
 // text renders the draft.
 func (d *draft) text() string {
 	var b strings.Builder
+	b.Grow(d.longest)
 	b.WriteString(d.preamble)
-	servers, tools := d.servers()
-	if servers != "" {
-		b.WriteString("\n\n" + deferredText + "\n\n<mcp_servers>\n" + servers + "</mcp_servers>")
-	}
-	if tools != "" {
-		b.WriteString("\n\n<tools>\n" + tools + "</tools>")
-	}
+	d.writeDeferred(&b)
+	d.writeLoaded(&b)
 	if notes := d.notes(); len(notes) > 0 {
 		b.WriteString("\n\n" + strings.Join(notes, "\n"))
 	}
+	d.longest = max(d.longest, b.Len())
 	return b.String()
 }
 
-// servers renders what stands inside <mcp_servers> and inside <tools>.
-func (d *draft) servers() (deferred, tools string) {
-	place := make(map[*part]int, len(d.v.parts))
-	for i, p := range d.v.parts {
-		place[p] = i
-	}
-	var b strings.Builder
+// writeDeferred writes <mcp_servers>, unless no server would stand in it.
+func (d *draft) writeDeferred(b *strings.Builder) {
+	begins := b.Len()
 	for _, p := range d.v.lazy {
-		if i := place[p]; i < d.named {
+		if i := d.place[p]; i < d.named {
+			if b.Len() == begins {
+				b.WriteString("\n\n" + deferredText + "\n\n<mcp_servers>\n")
+			}
 			b.WriteString(p.deferred(d.words(i)))
 		}
 	}
-	deferred = b.String()
-	b.Reset()
+	if b.Len() > begins {
+		b.WriteString("</mcp_servers>")
+	}
+}
+
+// writeLoaded writes <tools>, unless no server would stand in it.
+func (d *draft) writeLoaded(b *strings.Builder) {
+	begins := b.Len()
 	before := 0 // tools of the servers above
 	for at, p := range d.v.loaded {
-		if i := place[p]; i < d.named {
-			if d.enough > 0 && b.Len() > d.enough {
+		if i := d.place[p]; i < d.named {
+			if b.Len() == begins {
+				b.WriteString("\n\n<tools>\n")
+			}
+			if d.enough > 0 && b.Len()-begins > d.enough {
 				break
 			}
 			b.WriteString(p.block(d.words(i), d.names(at), max(d.lines-before, 0), func(i int) int { return d.width(before + i) }))
 		}
 		before += len(p.tools)
 	}
-	return deferred, b.String()
+	if b.Len() > begins {
+		b.WriteString("</tools>")
+	}
 }
 
 // notes states what the draft leaves out and what is not there.

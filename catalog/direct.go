@@ -3,17 +3,18 @@ package catalog
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"regexp"
 	"strings"
+
+	"dynmcp/internal/lazyregexp"
 )
 
 // maxDirect is the longest name some hosts accept for a tool.
 const maxDirect = 64
 
 var (
-	plainDirect = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
-	notDirect   = regexp.MustCompile(`[^A-Za-z0-9_-]`)
-	endsInHash  = regexp.MustCompile(`_[0-9a-f]{8}$`)
+	plainDirect = lazyregexp.New(`^[A-Za-z0-9_-]{1,64}$`)
+	notDirect   = lazyregexp.New(`[^A-Za-z0-9_-]`)
+	endsInHash  = lazyregexp.New(`_[0-9a-f]{8}$`)
 )
 
 // directName is a tool's name among all tools of all servers: server__tool, or
@@ -28,11 +29,11 @@ func directName(s Server, leaf string) string {
 	// A server name without "_" ends at the first "__". A plain name that looks
 	// hashed is hashed too: no tool can take another's name.
 	clear := s.Bare || !strings.Contains(s.Name, "_")
-	if clear && plainDirect.MatchString(full) && !endsInHash.MatchString(full) {
+	if clear && plainDirect().MatchString(full) && !endsInHash().MatchString(full) {
 		return full
 	}
 	sum := sha256.Sum256([]byte(full))
-	fit := notDirect.ReplaceAllString(full, "_")
+	fit := notDirect().ReplaceAllString(full, "_")
 	return fit[:min(len(fit), maxDirect-9)] + "_" + hex.EncodeToString(sum[:4])
 }
 

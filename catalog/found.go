@@ -175,7 +175,7 @@ func rankServers(query string, servers []*part) []*part {
 			return idf(has[w], float64(len(servers))) * n / (norm + n)
 		}
 		for _, w := range nameWords(query[:min(len(query), longestQuery)]) {
-			if stopWords[w] {
+			if stopWords()[w] {
 				continue
 			}
 			best := 0.0

@@ -262,7 +262,7 @@ func TestDirectNamesAreFitAndUnique(t *testing.T) {
 	var list []string
 	for _, tool := range v.Tools() {
 		list = append(list, fmt.Sprintf("%s → %s", tool.Name, tool.Direct))
-		if !plainDirect.MatchString(tool.Direct) {
+		if !plainDirect().MatchString(tool.Direct) {
 			t.Errorf("%q is not fit", tool.Direct)
 		}
 		if back, ok := v.Direct(tool.Direct); !ok || back != tool {

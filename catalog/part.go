@@ -149,7 +149,7 @@ func (p *part) saysOfItself(most int) string {
 		line := summary(strings.TrimLeft(text, "#*>- \t\r\n"), most)
 		says := false
 		words(line, func(w string) {
-			says = says || !stopWords[w] && !serverWords[w] && !slices.Contains(p.terms, w)
+			says = says || !stopWords()[w] && !serverWords()[w] && !slices.Contains(p.terms, w)
 		})
 		if says {
 			return line
@@ -159,11 +159,9 @@ func (p *part) saysOfItself(most int) string {
 }
 
 // serverWords are terms that say no more of a server than that it is one.
-var serverWords = func() map[string]bool {
-	set := map[string]bool{}
-	words("mcp server servers tool tools instructions usage guide overview", func(w string) { set[w] = true })
-	return set
-}()
+var serverWords = sync.OnceValue(func() map[string]bool {
+	return setOfWords("mcp server servers tool tools instructions usage guide overview")
+})
 
 // called is the server's name in texts for a host: in single-wrap mode its own,
 // since the config's is only that of its command.

@@ -82,11 +82,11 @@ func (m *merged) newQuery(s string) *query {
 	_, q.tells = m.byName[s] // a name need not have words
 	docs := q.averages(m)
 	asked := nameWords(s)
-	onlyCommon := !slices.ContainsFunc(asked, func(w string) bool { return !stopWords[w] })
+	onlyCommon := !slices.ContainsFunc(asked, func(w string) bool { return !stopWords()[w] })
 	for _, word := range asked {
 		hits, n, known := m.lookUp(word)
 		t := term{word: word, idf: idf(n, docs), hits: hits}
-		if stopWords[word] {
+		if stopWords()[word] {
 			t.idf *= common
 		}
 		for _, w := range synonyms()[word] {
@@ -99,7 +99,7 @@ func (m *merged) newQuery(s string) *query {
 			}
 		}
 		q.terms = append(q.terms, t)
-		q.tells = q.tells || known && (onlyCommon || !stopWords[word])
+		q.tells = q.tells || known && (onlyCommon || !stopWords()[word])
 	}
 	return q
 }

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -95,9 +96,14 @@ func nameWords(name string) []string {
 }
 
 // stopWords are terms too common to say what someone looks for.
-var stopWords = func() map[string]bool {
+var stopWords = sync.OnceValue(func() map[string]bool {
+	return setOfWords(`a an and are as at be by can do for from have how i in is it me my of on or our please
+		show that the this to use want we what when where which with you your`)
+})
+
+// setOfWords returns the terms of a text.
+func setOfWords(text string) map[string]bool {
 	set := map[string]bool{}
-	words(`a an and are as at be by can do for from have how i in is it me my of on or our please
-		show that the this to use want we what when where which with you your`, func(w string) { set[w] = true })
+	words(text, func(w string) { set[w] = true })
 	return set
-}()
+}

@@ -228,9 +228,9 @@ func (r *reading) required(path string, p pos, n *node, fields []field) {
 // unknownKeys records the members without a field, and reports whether one of
 // them looks like a misspelt key.
 func (r *reading) unknownKeys(path string, n *node, fields []field) (typo bool) {
-	known := keysOf(fields)
 	for _, m := range n.members {
-		if !slices.Contains(known, m.key) {
+		if !hasKey(fields, m.key) {
+			known := keysOf(fields)
 			typo = typo || Nearest(m.key, known) != ""
 			r.fail(m.at, below(path, m.name()), "unknown key", hintForKey(m.key, known))
 		}

@@ -79,13 +79,12 @@ func (r *reading) looksLikeConfig(root *node) bool {
 	if r.layered || slices.ContainsFunc(serverKeys, root.has) {
 		return true
 	}
-	known := keysOf(documentFields)
 	var strange []string
 	for _, m := range root.members {
 		if Nearest(m.key, serverKeys) != "" {
 			return true // reported as unknown, with what was meant
 		}
-		if !slices.Contains(known, m.key) {
+		if !hasKey(documentFields, m.key) {
 			strange = append(strange, m.key)
 		}
 	}

@@ -53,7 +53,7 @@ func entriesOf(root *node) []Entry {
 	for _, list := range serverLists {
 		for _, m := range root.membersOf(list) {
 			e := Entry{Name: m.key, Key: m.key, Line: m.at.line, list: list}
-			if list != "mcp" && !serverName.MatchString(m.key) {
+			if list != "mcp" && !serverName().MatchString(m.key) {
 				e.Name = slug(m.key)
 			}
 			all = append(all, e)

@@ -3,13 +3,14 @@ package schema
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/tailscale/hujson"
+
+	"dynmcp/internal/lazyregexp"
 )
 
 // yamlEdit changes lines of a file. The parser's own printer would reformat all of
@@ -84,7 +85,7 @@ func (e *yamlEdit) entry(key string, n *node, indent string) string {
 	return indent + plainYAML(key) + ":\n" + n.blockYAML(indent+e.unit, e.unit)
 }
 
-var emptyMap = regexp.MustCompile(`^([^#]*:)\s*\{\s*\}`)
+var emptyMap = lazyregexp.New(`^([^#]*:)\s*\{\s*\}`)
 
 func (e *yamlEdit) set(key string, n *node) error {
 	entries := mappingValues(e.list.Value)
@@ -92,8 +93,8 @@ func (e *yamlEdit) set(key string, n *node) error {
 	switch m, isMap := e.list.Value.(*ast.MappingNode); {
 	case e.list.Value.Type() == ast.NullType:
 		e.insert(head+1, e.entry(key, n, e.unit))
-	case isMap && m.IsFlowStyle && len(entries) == 0 && emptyMap.MatchString(e.lines[head]):
-		e.lines[head] = emptyMap.ReplaceAllString(e.lines[head], "$1")
+	case isMap && m.IsFlowStyle && len(entries) == 0 && emptyMap().MatchString(e.lines[head]):
+		e.lines[head] = emptyMap().ReplaceAllString(e.lines[head], "$1")
 		e.insert(head+1, e.entry(key, n, e.unit))
 	case len(entries) == 0 || isMap && m.IsFlowStyle:
 		return errUnusual

@@ -59,6 +59,10 @@ func inGroups(fields []field, groups ...string) []field {
 	return in
 }
 
+func hasKey(fields []field, key string) bool {
+	return slices.ContainsFunc(fields, func(f field) bool { return f.key == key })
+}
+
 func keysOf(fields []field) []string {
 	keys := make([]string, len(fields))
 	for i, f := range fields {

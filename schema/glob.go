@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"dynmcp/internal/lazyregexp"
 )
 
 // ToolClasses are what a tool_filter may name beside patterns: tools by what they say
@@ -13,7 +15,7 @@ import (
 var ToolClasses = []string{"@destructive", "@write", "@readonly"}
 
 // globToken is a set in brackets, a character behind a \, or a character.
-var globToken = regexp.MustCompile(`(?s)\[[!^]?(?:\\.|[^\\\]])+\]|\\.|.`)
+var globToken = lazyregexp.New(`(?s)\[[!^]?(?:\\.|[^\\\]])+\]|\\.|.`)
 
 // CompileGlob returns the expression that matches the tool names a pattern of a
 // tool_filter is for, without its leading !. In a pattern * is any text, ? one
@@ -24,7 +26,7 @@ func CompileGlob(pattern string) (*regexp.Regexp, error) {
 	var expr strings.Builder
 	expr.WriteString(`(?s)\A`)
 	braces := 0
-	for _, token := range globToken.FindAllString(pattern, -1) {
+	for _, token := range globToken().FindAllString(pattern, -1) {
 		switch {
 		case token == "*":
 			expr.WriteString(".*")
@@ -60,14 +62,14 @@ func CompileGlob(pattern string) (*regexp.Regexp, error) {
 	return compiled, nil
 }
 
-var setMember = regexp.MustCompile(`(?s)\\.|[^-]`)
+var setMember = lazyregexp.New(`(?s)\\.|[^-]`)
 
 func globSet(token string) string {
 	members, not := token[1:len(token)-1], ""
 	if members[0] == '!' || members[0] == '^' {
 		members, not = members[1:], "^"
 	}
-	return "[" + not + setMember.ReplaceAllStringFunc(members, func(s string) string {
+	return "[" + not + setMember().ReplaceAllStringFunc(members, func(s string) string {
 		r, _ := utf8.DecodeLastRuneInString(s)
 		return fmt.Sprintf(`\x{%x}`, r)
 	}) + "]"

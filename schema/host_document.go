@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"dynmcp/internal/lazyregexp"
 )
 
 // The files of hosts are read as they are. What they keep beside the servers, and
@@ -36,11 +37,10 @@ func (r *reading) hostDocument(root *node) {
 	if lists == 0 || len(root.membersOf("mcp")) > 0 {
 		return
 	}
-	known := keysOf(documentFields)
 	var left []string
 	var at pos
 	root.members = slices.DeleteFunc(slices.Clone(root.members), func(m member) bool {
-		if slices.Contains(known, m.key) && !(m.key == "env" && m.value.kind != text) {
+		if hasKey(documentFields, m.key) && !(m.key == "env" && m.value.kind != text) {
 			return false
 		}
 		if len(left) == 0 {
@@ -123,7 +123,7 @@ func (r *reading) hostReferences(path, key string, n *node, bare bool) {
 	case text:
 		n.scalar = HostReferences(n.scalar, bare, func(note string) { r.warn(n.at, path, note, "") })
 		if (strings.HasSuffix(key, ".env") || strings.HasSuffix(key, ".headers")) && !bare {
-			n.scalar = wholeReference.ReplaceAllString(n.scalar, "${1}$${$2}")
+			n.scalar = wholeReference().ReplaceAllString(n.scalar, "${1}$${$2}")
 		}
 	case list:
 		for i, item := range n.items {
@@ -137,13 +137,13 @@ func (r *reading) hostReferences(path, key string, n *node, bare bool) {
 }
 
 var (
-	envReference   = regexp.MustCompile(`\$?\$?\{env:([A-Za-z_][A-Za-z0-9_]*)\}`)
-	inputReference = regexp.MustCompile(`\$?\$\{input:([^}]+)\}`)
-	fileReference  = regexp.MustCompile(`\{file:[^}]+\}`)
-	bareReference  = regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`)
-	wholeReference = regexp.MustCompile(`^((?i:bearer )?)\$([A-Za-z_][A-Za-z0-9_]*)$`)
-	pathReference  = regexp.MustCompile(`\$?\$\{(workspaceFolder|workspaceFolderBasename|userHome|pathSeparator|/)\}`)
-	notInVariable  = regexp.MustCompile(`[^A-Za-z0-9_]+`)
+	envReference   = lazyregexp.New(`\$?\$?\{env:([A-Za-z_][A-Za-z0-9_]*)\}`)
+	inputReference = lazyregexp.New(`\$?\$\{input:([^}]+)\}`)
+	fileReference  = lazyregexp.New(`\{file:[^}]+\}`)
+	bareReference  = lazyregexp.New(`\$([A-Za-z_][A-Za-z0-9_]*)`)
+	wholeReference = lazyregexp.New(`^((?i:bearer )?)\$([A-Za-z_][A-Za-z0-9_]*)$`)
+	pathReference  = lazyregexp.New(`\$?\$\{(workspaceFolder|workspaceFolderBasename|userHome|pathSeparator|/)\}`)
+	notInVariable  = lazyregexp.New(`[^A-Za-z0-9_]+`)
 )
 
 // HostReferences returns a text of a host's file with its references to variables
@@ -152,28 +152,28 @@ var (
 // the working directory were its project. note is told of what is otherwise than in
 // the host.
 func HostReferences(text string, bare bool, note func(string)) string {
-	text = envReference.ReplaceAllStringFunc(text, func(reference string) string {
+	text = envReference().ReplaceAllStringFunc(text, func(reference string) string {
 		if strings.HasPrefix(reference, "$$") { // not one, by our rules
 			return reference
 		}
-		return "${" + envReference.FindStringSubmatch(reference)[1] + "}"
+		return "${" + envReference().FindStringSubmatch(reference)[1] + "}"
 	})
-	text = inputReference.ReplaceAllStringFunc(text, func(reference string) string {
+	text = inputReference().ReplaceAllStringFunc(text, func(reference string) string {
 		if strings.HasPrefix(reference, "$$") {
 			return reference
 		}
-		id := inputReference.FindStringSubmatch(reference)[1]
+		id := inputReference().FindStringSubmatch(reference)[1]
 		name := VariableName(id)
 		note(fmt.Sprintf("the host asks for %s; dynmcp takes it from the variable %s", id, name))
 		return "${" + name + "}"
 	})
-	if fileReference.MatchString(text) {
+	if fileReference().MatchString(text) {
 		note("{file:…} is not read; use a variable")
 	}
 	if bare {
-		text = bareReference.ReplaceAllString(text, "$${$1}")
+		text = bareReference().ReplaceAllString(text, "$${$1}")
 	}
-	return pathReference.ReplaceAllStringFunc(text, func(reference string) string {
+	return pathReference().ReplaceAllStringFunc(text, func(reference string) string {
 		if strings.HasPrefix(reference, "$$") {
 			return reference
 		}
@@ -201,5 +201,5 @@ func hostPath(reference string) string {
 
 // VariableName makes the name of a variable of any text.
 func VariableName(text string) string {
-	return strings.ToUpper(strings.Trim(notInVariable.ReplaceAllString(text, "_"), "_"))
+	return strings.ToUpper(strings.Trim(notInVariable().ReplaceAllString(text, "_"), "_"))
 }

@@ -179,9 +179,9 @@ func (r *reading) dropMisplaced(path string, n *node) {
 	if transport == "" || n.has("command") && n.has("url") {
 		return
 	}
-	own := keysOf(inGroups(serverFields, "", groupLimit, groupOf(transport)))
+	own := fieldsWith(transport)
 	n.members = slices.DeleteFunc(n.members, func(m member) bool {
-		misplaced := slices.Contains(keysOf(serverFields), m.key) && !slices.Contains(own, m.key)
+		misplaced := hasKey(serverFields, m.key) && !hasKey(own, m.key)
 		if misplaced && (len(m.value.items) > 0 || len(m.value.members) > 0 || m.value.scalar != "") {
 			r.warn(m.at, below(path, m.name()), fmt.Sprintf("this does not go with transport %s and is left out", transport), "")
 		}

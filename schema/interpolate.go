@@ -2,12 +2,13 @@ package schema
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"dynmcp/internal/lazyregexp"
 )
 
-var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var variableName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // expansion is a string with its references replaced.
 type expansion struct {
@@ -58,7 +59,7 @@ func (e *expansion) replace(reference string, variables map[string]string) strin
 		return strings.TrimPrefix(reference, "$")
 	}
 	name, fallback, hasFallback := strings.Cut(reference[2:len(reference)-1], ":-")
-	if !variableName.MatchString(name) {
+	if !variableName().MatchString(name) {
 		e.unexpanded = true
 		return reference
 	}

@@ -31,7 +31,7 @@ func Mask(name string, data []byte) []byte {
 // maskText returns a string as Mask shows it. within and key are those of
 // FindSecrets.
 func maskText(within, key, value string) string {
-	if slices.Contains(secretMaps, within) && value != "" && !reference.MatchString(value) {
+	if slices.Contains(secretMaps, within) && value != "" && !reference().MatchString(value) {
 		return masked
 	}
 	return hide(value, FindSecrets(within, key, value), masked)

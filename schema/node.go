@@ -2,8 +2,8 @@ package schema
 
 import (
 	"cmp"
-	"regexp"
 	"strconv"
+	"strings"
 )
 
 // kind is the kind of a JSON value; YAML is read into the same kinds.
@@ -106,13 +106,12 @@ func (n *node) has(key string) bool {
 	return ok
 }
 
-var plainKey = regexp.MustCompile(`^[A-Za-z0-9_$-]+$`)
-
 // below is the path of a key of the object at path: mcp.git, or
 // mcp["My Server"] for keys that need quotes.
 func below(path, key string) string {
+	quoted := func(r rune) bool { return !isWordRune(r) && r != '$' && r != '-' }
 	switch {
-	case !plainKey.MatchString(key):
+	case key == "" || strings.ContainsFunc(key, quoted):
 		return path + "[" + strconv.Quote(key) + "]"
 	case path == "":
 		return key

@@ -5,10 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"dynmcp/internal/lazyregexp"
 )
 
 // entryNode returns a server as it is written in a file: the fields that are not
@@ -68,10 +69,10 @@ func valueNode(v reflect.Value) *node {
 
 func textNode(s string) *node { return &node{kind: text, scalar: s} }
 
-var zeroUnits = regexp.MustCompile(`([hm])0[ms](0s)?$`)
+var zeroUnits = lazyregexp.New(`([hm])0[ms](0s)?$`)
 
 // trimDuration writes 10m where Go writes 10m0s.
-func trimDuration(s string) string { return zeroUnits.ReplaceAllString(s, "$1") }
+func trimDuration(s string) string { return zeroUnits().ReplaceAllString(s, "$1") }
 
 // toHost returns an entry with the keys of hosts, the reverse of hostSpelling.
 func (n *node) toHost() *node {
@@ -164,11 +165,11 @@ var yamlBooleans = []string{"y", "n", "yes", "no", "on", "off"}
 
 // unquotedYAML matches strings that need no quotes unless they are read as another
 // type.
-var unquotedYAML = regexp.MustCompile(`^[A-Za-z0-9_./$~-][A-Za-z0-9_./$~@+{}:,;=()' -]*$`)
+var unquotedYAML = lazyregexp.New(`^[A-Za-z0-9_./$~-][A-Za-z0-9_./$~@+{}:,;=()' -]*$`)
 
 // plainYAML returns s as YAML, without quotes if it is read as the same string.
 func plainYAML(s string) string {
-	if !unquotedYAML.MatchString(s) || slices.Contains(yamlBooleans, strings.ToLower(s)) {
+	if !unquotedYAML().MatchString(s) || slices.Contains(yamlBooleans, strings.ToLower(s)) {
 		return quoted(s)
 	}
 	root, failure := parseYAML(&source{name: "text.yaml", data: []byte("key: " + s + "\n")})

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
+
+	"dynmcp/internal/lazyregexp"
 )
 
 // A Secret is a part of a text that may be a secret.
@@ -46,28 +49,37 @@ var (
 )
 
 // plainHeaders are headers that say nothing secret.
-var plainHeaders = regexp.MustCompile(`(?i)^(?:accept(?:-.*)?|content-type|user-agent|cache-control|connection|host|origin|referer|(?:x-)?mcp-.*|.*-version)$`)
+var plainHeaders = lazyregexp.New(`(?i)^(?:accept(?:-.*)?|content-type|user-agent|cache-control|connection|host|origin|referer|(?:x-)?mcp-.*|.*-version)$`)
 
 func isHeaderOption(key string) bool {
 	return key == "-H" || strings.EqualFold(strings.TrimLeft(key, "-"), "header") || strings.EqualFold(strings.TrimLeft(key, "-"), "headers")
 }
 
-// secretName matches what is in the names of options and variables that hold a
-// secret; plainName matches names that only sound like one.
+// secretWords are what is in the names of options and variables that hold a secret,
+// secretParts what stands in them between hyphens and underscores; plainName matches
+// names that only sound like one.
 var (
-	secretName = regexp.MustCompile(`(?i)key|token|secret|passw|passphrase|passwd|pwd|credential|auth|bearer|cookie|dsn|jwt|signature|webhook|connection_?string|(?:^|[_-])(?:pat|pass|sig)(?:$|[_-])`)
-	plainName  = regexp.MustCompile(`(?i)(?:^|[_-])(?:file|path|dir|directory|type|mode|method|limit|count|length|size|provider|ttl|expiry|timeout|env|env_?var|vars?)$|(?:^|[_-])(?:max|num|public)[_-]|tokens$|author(?:s|ity)?$|keyword|keyboard|keyspace|tokeniz`)
+	secretWords = []string{"key", "token", "secret", "passw", "passphrase", "pwd", "credential", "auth", "bearer", "cookie", "dsn", "jwt", "signature", "webhook", "connectionstring", "connection_string"}
+	secretParts = []string{"pat", "pass", "sig"}
+	plainName   = lazyregexp.New(`(?i)(?:^|[_-])(?:file|path|dir|directory|type|mode|method|limit|count|length|size|provider|ttl|expiry|timeout|env|env_?var|vars?)$|(?:^|[_-])(?:max|num|public)[_-]|tokens$|author(?:s|ity)?$|keyword|keyboard|keyspace|tokeniz`)
 )
 
 func namesSecret(key string) bool {
-	return secretName.MatchString(key) && !plainName.MatchString(strings.TrimLeft(key, "-"))
+	name := strings.ToLower(key)
+	parts := strings.FieldsFunc(name, func(r rune) bool { return r == '_' || r == '-' })
+	isPart := func(part string) bool { return slices.Contains(parts, part) }
+	return (hasOneOf(name, secretWords) || slices.ContainsFunc(secretParts, isPart)) && !plainName().MatchString(strings.TrimLeft(key, "-"))
+}
+
+func hasOneOf(text string, words []string) bool {
+	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
 }
 
 // plainValues are never secrets, whatever they are called; plainFile matches the
 // names of files.
 var (
 	plainValues = []string{"true", "false", "yes", "no", "on", "off", "none", "null", "auto", "default", "basic", "bearer", "oauth", "oauth2", "apikey", "api_key", "api-key", "token"}
-	plainFile   = regexp.MustCompile(`(?i)^[~./\\\w: -]*\.(?:json|pem|key|p12|pfx|crt|cer|txt|ya?ml|toml|env|conf|ini)$`)
+	plainFile   = lazyregexp.New(`(?i)^[~./\\\w: -]*\.(?:json|pem|key|p12|pfx|crt|cer|txt|ya?ml|toml|env|conf|ini)$`)
 )
 
 // Forms in which programs and people write secrets into texts.
@@ -78,13 +90,13 @@ const (
 
 var (
 	// optionInText and its like name the secret in group 1 and hold it in group 2.
-	optionInText     = regexp.MustCompile(`(?i)(?:^|[\s"'(;&|])(-{1,2}` + secretWord + `)(?:=|\s+)` + secretValue)
-	assignmentInText = regexp.MustCompile(`(?i)(` + secretWord + `)=` + secretValue)
-	headerInText     = regexp.MustCompile(`(?i)(?:^|[\s"'])(` + secretWord + `)\s*:\s*((?:(?:bearer|basic|token)\s+)?[^\s"',;{}]+)`)
-	memberInText     = regexp.MustCompile(`(?i)\\*["'](` + secretWord + `)\\*["']\s*:\s*\\*["']([^"'\\]*)`)
-	schemeInText     = regexp.MustCompile(`(?i)\b(bearer|basic)\s+([\w.+/=~-]{6,})`)
-	urlInText        = regexp.MustCompile(`[a-zA-Z][a-zA-Z0-9+.-]*://[^\s"'<>]+`)
-	reference        = regexp.MustCompile(`\$\{[^}]*\}`)
+	optionInText     = lazyregexp.New(`(?i)(?:^|[\s"'(;&|])(-{1,2}` + secretWord + `)(?:=|\s+)` + secretValue)
+	assignmentInText = lazyregexp.New(`(?i)(` + secretWord + `)=` + secretValue)
+	headerInText     = lazyregexp.New(`(?i)(?:^|[\s"'])(` + secretWord + `)\s*:\s*((?:(?:bearer|basic|token)\s+)?[^\s"',;{}]+)`)
+	memberInText     = lazyregexp.New(`(?i)\\*["'](` + secretWord + `)\\*["']\s*:\s*\\*["']([^"'\\]*)`)
+	schemeInText     = lazyregexp.New(`(?i)\b(bearer|basic)\s+([\w.+/=~-]{6,})`)
+	urlInText        = lazyregexp.New(`[a-zA-Z][a-zA-Z0-9+.-]*://[^\s"'<>]+`)
+	reference        = lazyregexp.New(`\$\{[^}]*\}`)
 )
 
 // wordsOfForms are those one of which every match of the forms has.
@@ -120,9 +132,9 @@ func (f *finder) add(name string, from, to int) {
 		from = to - len(value)
 	}
 	switch {
-	case value == "" || value[0] == '$' || strings.HasPrefix(value, "{env:") || reference.MatchString(value):
+	case value == "" || value[0] == '$' || strings.HasPrefix(value, "{env:") || reference().MatchString(value):
 		return
-	case slices.Contains(plainValues, strings.ToLower(value)) || plainFile.MatchString(value):
+	case slices.Contains(plainValues, strings.ToLower(value)) || plainFile().MatchString(value):
 		return
 	}
 	if slices.ContainsFunc(f.found, func(s Secret) bool { return from < s.To && s.From < to }) {
@@ -133,7 +145,7 @@ func (f *finder) add(name string, from, to int) {
 
 // header notes the value of a header.
 func (f *finder) header(name string, from, to int) {
-	if !plainHeaders.MatchString(name) {
+	if !plainHeaders().MatchString(name) {
 		f.add(name, from, to)
 	}
 }
@@ -145,7 +157,7 @@ func (f *finder) assigned(text string, header bool) {
 		separator = ":"
 	}
 	name, value, ok := strings.Cut(text, separator)
-	if name = strings.TrimSpace(name); !ok || !headerName.MatchString(name) {
+	if name = strings.TrimSpace(name); !ok || !headerName().MatchString(name) {
 		return
 	}
 	switch {
@@ -158,7 +170,6 @@ func (f *finder) assigned(text string, header bool) {
 
 // scan looks for secrets that say themselves what they are.
 func (f *finder) scan() {
-	forms := []*regexp.Regexp{memberInText, optionInText, assignmentInText, headerInText, schemeInText}
 	if word, rest, ok := strings.Cut(f.text, "="); ok && isHeaderOption(word) {
 		name, value, _ := strings.Cut(rest, ":")
 		f.header(strings.TrimSpace(name), len(f.text)-len(value), len(f.text))
@@ -167,22 +178,20 @@ func (f *finder) scan() {
 		f.add(name, len(f.text)-len(value), len(f.text))
 	}
 	if strings.Contains(f.text, "://") {
-		for _, at := range urlInText.FindAllStringIndex(f.text, -1) {
+		for _, at := range urlInText().FindAllStringIndex(f.text, -1) {
 			f.url(at[0], at[1])
 		}
 	}
-	lower := strings.ToLower(f.text)
-	if !slices.ContainsFunc(wordsOfForms, func(word string) bool { return strings.Contains(lower, word) }) {
-		forms = nil // most texts, and patterns are slow
-	}
-	for _, form := range forms {
-		for _, at := range form.FindAllStringSubmatchIndex(f.text, -1) {
-			if name := f.text[at[2]:at[3]]; form == schemeInText || namesSecret(name) {
-				if form == schemeInText {
-					name = ""
+	if hasOneOf(strings.ToLower(f.text), wordsOfForms) { // most texts have none, and patterns are slow
+		for _, form := range []*regexp.Regexp{memberInText(), optionInText(), assignmentInText(), headerInText()} {
+			for _, at := range form.FindAllStringSubmatchIndex(f.text, -1) {
+				if name := f.text[at[2]:at[3]]; namesSecret(name) {
+					f.add(name, at[4], at[5])
 				}
-				f.add(name, at[4], at[5])
 			}
+		}
+		for _, at := range schemeInText().FindAllStringSubmatchIndex(f.text, -1) {
+			f.add("", at[4], at[5])
 		}
 	}
 	f.tokens()
@@ -215,6 +224,8 @@ func (f *finder) tokens() {
 		}
 	}
 }
+
+func isWordRune(r rune) bool { return r < utf8.RuneSelf && isWordByte(byte(r)) }
 
 func isWordByte(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
@@ -268,22 +279,19 @@ func (f *finder) url(from, to int) {
 	}
 }
 
-var (
-	uuid       = regexp.MustCompile(`(?i)^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
-	tokenRune  = regexp.MustCompile(`^[A-Za-z0-9_~=+.-]+$`)
-	notInToken = regexp.MustCompile(`[^A-Za-z0-9]+`)
-)
+var uuid = lazyregexp.New(`(?i)^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 // looksRandom reports whether a word was made by a machine: a UUID, or a run of at
 // least so many letters and digits that no name of a program or a project has.
 func looksRandom(word string, least int) bool {
-	if uuid.MatchString(word) {
+	if len(word) == 36 && uuid().MatchString(word) {
 		return true
 	}
-	if len(word) < least || !tokenRune.MatchString(word) {
+	notInToken := func(r rune) bool { return !isWordRune(r) && !strings.ContainsRune("~=+.-", r) }
+	if len(word) < least || strings.ContainsFunc(word, notInToken) {
 		return false
 	}
-	for _, run := range notInToken.Split(word, -1) {
+	for _, run := range strings.FieldsFunc(word, func(r rune) bool { return r == '_' || !isWordRune(r) }) {
 		if len(run) < 12 {
 			continue
 		}

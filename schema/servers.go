@@ -3,17 +3,30 @@ package schema
 import (
 	"fmt"
 	"reflect"
-	"regexp"
-	"slices"
 	"strings"
+
+	"dynmcp/internal/lazyregexp"
 )
 
 // NamePattern matches valid names of servers.
 const NamePattern = `^[a-z0-9][a-z0-9-]*$`
 
-var serverName = regexp.MustCompile(NamePattern)
+var serverName = lazyregexp.New(NamePattern)
 
-var serverFields = fieldsOf(reflect.TypeFor[Server]())
+// The keys of an entry: all, and those that go with each kind of transport.
+var (
+	serverFields = fieldsOf(reflect.TypeFor[Server]())
+	stdioFields  = inGroups(serverFields, "", groupLimit, groupStdio)
+	httpFields   = inGroups(serverFields, "", groupLimit, groupHTTP)
+)
+
+// fieldsWith returns the keys of an entry that go with a transport.
+func fieldsWith(transport string) []field {
+	if transport == Stdio {
+		return stdioFields
+	}
+	return httpFields
+}
 
 // servers decodes a map of servers. In a host's map, names and keys are changed to
 // ours.
@@ -55,7 +68,7 @@ func (r *reading) entry(path string, m member, host bool) Server {
 // name checks and returns the name of the entry m.
 func (r *reading) name(path string, m member, host bool) string {
 	name := m.key
-	if !serverName.MatchString(name) {
+	if !serverName().MatchString(name) {
 		name = slug(name)
 		if name == "" || !host {
 			r.fail(m.at, path, "invalid server name", nameHint(name))
@@ -79,12 +92,12 @@ func nameHint(slug string) string {
 	return hint
 }
 
-var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
+var notInNames = lazyregexp.New(`[^a-z0-9]+`)
 
 // slug turns any text into a server name: lower case, with a hyphen for every run
 // of other characters. It is "" if there is no letter or digit.
 func slug(s string) string {
-	return strings.Trim(notInNames.ReplaceAllString(strings.ToLower(s), "-"), "-")
+	return strings.Trim(notInNames().ReplaceAllString(strings.ToLower(s), "-"), "-")
 }
 
 // server decodes one entry: the keys of its transport, or all if that is unknown.
@@ -97,7 +110,7 @@ func (r *reading) server(path string, m member) Server {
 	fields := serverFields
 	typo := r.unknownKeys(path, n, fields)
 	if transport != "" {
-		fields = r.withoutMisplaced(path, n, transport, fields)
+		fields = r.withoutMisplaced(path, n, transport)
 	}
 	r.members(path, n, reflect.ValueOf(&s).Elem(), fields)
 	switch {
@@ -117,14 +130,14 @@ func (r *reading) server(path string, m member) Server {
 
 // withoutMisplaced returns the fields of a server of this transport, and records
 // the keys of n that belong to other transports.
-func (r *reading) withoutMisplaced(path string, n *node, transport string, fields []field) []field {
+func (r *reading) withoutMisplaced(path string, n *node, transport string) []field {
 	hint := "only stdio has it"
 	if transport == Stdio {
 		hint = "only streamable-http and sse have it"
 	}
-	own := inGroups(fields, "", groupLimit, groupOf(transport))
+	own := fieldsWith(transport)
 	for _, m := range n.members {
-		if slices.Contains(keysOf(fields), m.key) && !slices.Contains(keysOf(own), m.key) {
+		if hasKey(serverFields, m.key) && !hasKey(own, m.key) {
 			r.fail(m.at, below(path, m.name()), "this key does not go with transport "+transport, hint)
 		}
 	}

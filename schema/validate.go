@@ -6,10 +6,11 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"dynmcp/internal/lazyregexp"
 )
 
 // checkServer checks what the types of an entry cannot express.
@@ -85,7 +86,7 @@ func (r *reading) urlSecrets(u *url.URL) {
 }
 
 // headerName matches a token of RFC 9110.
-var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+var headerName = lazyregexp.New("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 
 func (r *reading) checkHeaders(path string, headers []member) {
 	seen := map[string]bool{}
@@ -93,7 +94,7 @@ func (r *reading) checkHeaders(path string, headers []member) {
 		inner := below(path, m.key)
 		canonical := http.CanonicalHeaderKey(m.key)
 		switch {
-		case !headerName.MatchString(m.key):
+		case !headerName().MatchString(m.key):
 			r.fail(m.at, inner, "invalid header name", "write it like X-Api-Key")
 		case seen[canonical]:
 			r.fail(m.at, inner, "duplicate header", "case makes no difference; remove one of them")

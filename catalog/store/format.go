@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"dynmcp/catalog"
 	"dynmcp/internal/wire"
@@ -74,7 +75,8 @@ func elements(array json.RawMessage) []json.RawMessage {
 	return entries
 }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+// castagnoli makes tables of 8 KB when it is first called.
+var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
 
 // encode returns the text of a file. An entry that is no JSON, which the array that it
 // would be part of could not hold, is left out: no host is shown it.
@@ -93,7 +95,7 @@ func encode(server string, l *catalog.Listing) ([]byte, error) {
 		return nil, err
 	}
 	body := append(bytes.Join(append([][]byte{line}, asBytes(all)...), []byte{'\n'}), '\n')
-	return append(fmt.Appendf(nil, "%s %d %08x\n", magic, format, crc32.Checksum(body, castagnoli)), body...), nil
+	return append(fmt.Appendf(nil, "%s %d %08x\n", magic, format, crc32.Checksum(body, castagnoli())), body...), nil
 }
 
 func asBytes(texts []json.RawMessage) [][]byte {
@@ -138,7 +140,7 @@ func decode(text []byte) (*catalog.Stored, error) {
 	case version < format:
 		return nil, errOlder
 	}
-	if sum, err := strconv.ParseUint(words[2], 16, 32); err != nil || uint32(sum) != crc32.Checksum(body, castagnoli) {
+	if sum, err := strconv.ParseUint(words[2], 16, 32); err != nil || uint32(sum) != crc32.Checksum(body, castagnoli()) {
 		return nil, errCorrupt
 	}
 	line, rest, _ := bytes.Cut(body, []byte{'\n'})

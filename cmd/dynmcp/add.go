@@ -3,12 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"dynmcp/internal/lazyregexp"
 	"dynmcp/schema"
 )
 
@@ -73,12 +73,12 @@ when dynmcp starts: keep secrets there.`,
 	return cmd
 }
 
-var validName = regexp.MustCompile(schema.NamePattern)
+var validName = lazyregexp.New(schema.NamePattern)
 
 // complete completes the server of the flags, or says which of them is wrong.
 func (f *addFlags) complete(command []string) error {
 	s := &f.server
-	if !validName.MatchString(s.Name) {
+	if !validName().MatchString(s.Name) {
 		return hinted(messageError(fmt.Sprintf("Invalid MCP name %q", s.Name)), "use lower-case letters, digits and hyphens, with no hyphen at the start")
 	}
 	if len(command) > 0 {
@@ -95,7 +95,7 @@ func (f *addFlags) complete(command []string) error {
 	return s.Check()
 }
 
-var webAddress = regexp.MustCompile(`^(?i:https?)://[^/]|[$][{]`)
+var webAddress = lazyregexp.New(`^(?i:https?)://[^/]|[$][{]`)
 
 // checkTransport sets the transport where it is left out, and checks that the flags
 // go with it.
@@ -119,7 +119,7 @@ func (f *addFlags) checkTransport() error {
 		switch {
 		case s.URL == "":
 			return hinted(fmt.Errorf("--url is required for transport %s", s.Transport), "dynmcp add %s --url https://mcp.example.com/mcp", s.Name)
-		case !webAddress.MatchString(s.URL):
+		case !webAddress().MatchString(s.URL):
 			return hinted(errors.New("--url is not an http or https URL"), "write it like https://mcp.example.com/mcp")
 		case s.Command != "" || len(s.Args) > 0 || len(f.env) > 0 || s.Cwd != "":
 			return hinted(fmt.Errorf("--command, --args, --env and --cwd do not go with transport %s", s.Transport), "use one or the other")

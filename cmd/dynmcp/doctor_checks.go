@@ -9,13 +9,13 @@ import (
 	"net/url"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"dynmcp/internal/lazyregexp"
 	"dynmcp/schema"
 	"dynmcp/transports/oauth"
 	"dynmcp/transports/upstream"
@@ -153,7 +153,7 @@ func programOf(s schema.Server) string {
 	return strings.TrimSuffix(strings.TrimSuffix(name, ".cmd"), ".exe")
 }
 
-var pinnedVersion = regexp.MustCompile(`^v?\d+\.\d+\.\d+`)
+var pinnedVersion = lazyregexp.New(`^v?\d+\.\d+\.\d+`)
 
 // checkPinned warns of packages that are fetched in whatever version is newest.
 func (d *doctor) checkPinned(s schema.Server) {
@@ -166,7 +166,7 @@ func (d *doctor) checkPinned(s schema.Server) {
 	switch {
 	case name == "" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "/"):
 		return
-	case at > 0 && pinnedVersion.MatchString(name[at+1:]):
+	case at > 0 && pinnedVersion().MatchString(name[at+1:]):
 		d.add(finding{Check: aboutPackages, Level: fine, Server: s.Name, Text: name})
 		return
 	case at > 0:

@@ -6,10 +6,10 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"dynmcp/internal/lazyregexp"
 	"dynmcp/schema"
 )
 
@@ -144,7 +144,7 @@ func are(names []string) string {
 	return strings.Join(names, ", ") + " are set"
 }
 
-var scriptFile = regexp.MustCompile(`\.(?:[cm]?[jt]s|py|rb|sh|jar|json|ya?ml|toml)$`)
+var scriptFile = lazyregexp.New(`\.(?:[cm]?[jt]s|py|rb|sh|jar|json|ya?ml|toml)$`)
 
 // relativeFile returns a file of the working directory that the command line of a
 // server names, "" if it names none.
@@ -153,7 +153,7 @@ func relativeFile(s schema.Server) string {
 		return ""
 	}
 	for i, word := range append([]string{s.Command}, s.Args...) {
-		if filepath.IsAbs(word) || i == 0 && !strings.ContainsAny(word, `/\`) || i > 0 && !strings.HasPrefix(word, "./") && !strings.HasPrefix(word, "../") && !scriptFile.MatchString(word) {
+		if filepath.IsAbs(word) || i == 0 && !strings.ContainsAny(word, `/\`) || i > 0 && !strings.HasPrefix(word, "./") && !strings.HasPrefix(word, "../") && !scriptFile().MatchString(word) {
 			continue
 		}
 		if info, err := os.Stat(word); err == nil && !info.IsDir() {

@@ -5,10 +5,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
-	"sync"
 
+	"dynmcp/internal/lazyregexp"
 	"dynmcp/schema"
 )
 
@@ -66,9 +65,7 @@ func secretsSent(req *http.Request) []string {
 
 // secretMember finds members of an answer that are secret, in JSON that is broken
 // as well.
-var secretMember = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`"(?:access_token|refresh_token|id_token|client_secret|registration_access_token)"\s*:\s*"((?:[^"\\]|\\.)*)`)
-})
+var secretMember = lazyregexp.New(`"(?:access_token|refresh_token|id_token|client_secret|registration_access_token)"\s*:\s*"((?:[^"\\]|\\.)*)`)
 
 func secretsIn(body []byte) []string {
 	var secrets []string

@@ -6,9 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"dynmcp/internal/lazyregexp"
 )
 
 // packageRunners are the commands that install a package where it is not there yet
@@ -32,12 +33,12 @@ func runsPackage(command string, args []string) bool {
 
 // brokenInstall finds the folder of an npx install that was cut short in what npm
 // prints of it from then on: that its package.json is not there.
-var brokenInstall = regexp.MustCompile(`(?s)ENOENT.*?((?:[A-Za-z]:)?[/\\][^'"\n]*[/\\]_npx[/\\][0-9a-f]+)[/\\]package\.json`)
+var brokenInstall = lazyregexp.New(`(?s)ENOENT.*?((?:[A-Za-z]:)?[/\\][^'"\n]*[/\\]_npx[/\\][0-9a-f]+)[/\\]package\.json`)
 
 // installHint says what to do about a package runner that failed with these last
 // lines of its stderr, "" if nothing is known.
 func installHint(stderr string) string {
-	found := brokenInstall.FindStringSubmatch(stderr)
+	found := brokenInstall().FindStringSubmatch(stderr)
 	if found == nil {
 		return ""
 	}

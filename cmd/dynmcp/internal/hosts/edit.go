@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"regexp"
 
+	"dynmcp/internal/lazyregexp"
 	"dynmcp/schema"
 )
 
@@ -77,10 +77,10 @@ func (h Host) Remove(path string, text []byte, name string) ([]byte, error) {
 	return schema.RemoveJSON(path, text, append(h.path(path, text), name))
 }
 
-var validName = regexp.MustCompile(schema.NamePattern)
+var validName = lazyregexp.New(schema.NamePattern)
 
 func (h Host) editTOML(path string, text []byte, name string, body []string) ([]byte, error) {
-	if body != nil && !validName.MatchString(name) {
+	if body != nil && !validName().MatchString(name) {
 		return nil, fmt.Errorf("%q cannot be the name of a table; use lower-case letters, digits and hyphens", name)
 	}
 	edited, err := setTOML(text, []string{h.key, name}, body)

@@ -2,9 +2,9 @@ package hosts
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
+	"dynmcp/internal/lazyregexp"
 	"dynmcp/schema"
 )
 
@@ -39,14 +39,14 @@ func NewVariables(set map[string]string, environ []string, texts ...string) *Var
 		v.others[name] = value
 	}
 	for _, text := range texts {
-		for _, name := range nameInReference.FindAllStringSubmatch(text, -1) {
+		for _, name := range nameInReference().FindAllStringSubmatch(text, -1) {
 			v.used[name[1]] = true
 		}
 	}
 	return v
 }
 
-var nameInReference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)`)
+var nameInReference = lazyregexp.New(`\$\{([A-Za-z_][A-Za-z0-9_]*)`)
 
 // MoveSecrets puts references to variables in place of what may be secrets in the
 // server.
@@ -59,12 +59,12 @@ func (s *Server) MoveSecrets(v *Variables) {
 }
 
 // variableKey matches names that are those of variables already.
-var variableKey = regexp.MustCompile(`^[A-Z][A-Z0-9_]*_[A-Z0-9_]+$`)
+var variableKey = lazyregexp.New(`^[A-Z][A-Z0-9_]*_[A-Z0-9_]+$`)
 
 // put returns the variable for a secret of a server.
 func (v *Variables) put(server, name, value string) string {
 	prefix := schema.VariableName(server)
-	base := schema.VariableName(camelCase.ReplaceAllString(name, "${1}_${2}"))
+	base := schema.VariableName(camelCase().ReplaceAllString(name, "${1}_${2}"))
 	if base == "" {
 		base = "SECRET"
 	}
@@ -72,7 +72,7 @@ func (v *Variables) put(server, name, value string) string {
 	if !strings.HasPrefix(base, prefix+"_") {
 		long = prefix + "_" + base
 	}
-	if !variableKey.MatchString(name) {
+	if !variableKey().MatchString(name) {
 		base = long
 	}
 	for i := 1; ; i++ {
@@ -103,4 +103,4 @@ func (v *Variables) put(server, name, value string) string {
 	}
 }
 
-var camelCase = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+var camelCase = lazyregexp.New(`([a-z0-9])([A-Z])`)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // IsDynmcp reports whether the server is dynmcp itself with a config. Taken over
@@ -110,14 +111,23 @@ func isThisProgram(command string) bool {
 	if err != nil {
 		return false
 	}
-	own, err := os.Executable()
-	if err != nil {
-		return false
-	}
-	a, err1 := os.Stat(path)
-	b, err2 := os.Stat(own)
-	return err1 == nil && err2 == nil && os.SameFile(a, b)
+	file, err := os.Stat(path)
+	own := thisProgram()
+	return err == nil && own != nil && os.SameFile(file, own)
 }
+
+// thisProgram is the file of the program that runs, nil where that is not known.
+var thisProgram = sync.OnceValue(func() os.FileInfo {
+	path, err := os.Executable()
+	if err != nil {
+		return nil
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil
+	}
+	return info
+})
 
 // withoutRelay makes the address of what it is that mcp-remote, a program that logs
 // in, leads to: dynmcp logs in itself. An entry that says more than the address

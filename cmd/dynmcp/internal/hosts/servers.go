@@ -8,7 +8,6 @@ import (
 	"maps"
 	"os"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"github.com/tailscale/hujson"
 
+	"dynmcp/internal/lazyregexp"
 	"dynmcp/schema"
 )
 
@@ -239,12 +239,12 @@ func tomlEntries(path string, data []byte) (map[string]json.RawMessage, []string
 	return servers, order, nil
 }
 
-var notInName = regexp.MustCompile(`[^a-z0-9]+`)
+var notInName = lazyregexp.New(`[^a-z0-9]+`)
 
 // server converts an entry.
 func (e *entry) server(h Host, name string) Server {
 	s := Server{Key: name}
-	s.Name = strings.Trim(notInName.ReplaceAllString(strings.ToLower(name), "-"), "-")
+	s.Name = strings.Trim(notInName().ReplaceAllString(strings.ToLower(name), "-"), "-")
 	if s.Name != name {
 		s.note("it is called %q in %s", name, h.Title)
 	}

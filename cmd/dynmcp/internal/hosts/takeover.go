@@ -2,9 +2,9 @@ package hosts
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 
+	"dynmcp/internal/lazyregexp"
 	"dynmcp/schema"
 )
 
@@ -36,14 +36,14 @@ func (h Host) TakeOver(path string, text []byte, name string, config []schema.Se
 	return out, taken, left, nil
 }
 
-var anyReference = regexp.MustCompile(`\$\{[^}]*\}`)
+var anyReference = lazyregexp.New(`\$\{[^}]*\}`)
 
 // isTheSame reports whether a server of a config starts or reaches the same as s:
 // what is a secret in one may be a reference to a variable in the other.
 func (s Server) isTheSame(other schema.Server) bool {
 	hidden := func(t schema.Server) schema.Server {
 		t = t.ReplaceSecrets(func(schema.SecretUse) string { return "***" })
-		plain := func(text string) string { return anyReference.ReplaceAllString(text, "***") }
+		plain := func(text string) string { return anyReference().ReplaceAllString(text, "***") }
 		t.Command, t.URL, t.Cwd = plain(t.Command), plain(t.URL), plain(t.Cwd)
 		for i, arg := range t.Args {
 			t.Args[i] = plain(arg)
