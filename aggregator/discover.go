@@ -117,8 +117,8 @@ func (a *Aggregator) whenLoaded(s *session, r *host.Request, u *lazy.Upstream, f
 	})
 }
 
-// manyTools is from how many tools on a search makes so much garbage, 1 MB for 5,000,
-// that the system is given it back afterwards.
+// manyTools is from how many tools on searches make so much garbage, most of it the
+// first, which reads them, that the system is given it back afterwards.
 const manyTools = 1000
 
 func (a *Aggregator) discovered(s *session, in discovery) json.RawMessage {

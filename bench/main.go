@@ -14,7 +14,8 @@
 //	go run ./bench               everything, about ten minutes: calls, bursts, reloads, starts, allocations, a long run
 //	go run ./bench -rounds 3     quicker
 //	go run ./bench -only HTTP    calls whose scenario's name has that in it, and nothing else
-//	go run ./bench -only starts  or -only reloads, or -only stored
+//	go run ./bench -only starts  or -only reloads
+//	go run ./bench -only stored  searches of a stored catalogue, of real tools if the corpus of bench/tokens is there
 //	go run ./bench -also old=/tmp/dynmcp  another dynmcp beside this one
 //	go run ./bench -long 2m      a long run only: RSS over time, goroutines at its end
 //	go run ./bench/tokens CORPUS what models read, in tokens: a program of its own

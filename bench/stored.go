@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -21,7 +23,7 @@ const (
 // how long a host waits for its first tools/list, what a search takes and answers, and
 // what the process weighs then.
 func stored(bin binaries, rounds int) error {
-	path, err := writeStored(bin)
+	path, queries, err := writeStored(bin)
 	if err != nil {
 		return err
 	}
@@ -39,7 +41,7 @@ func stored(bin binaries, rounds int) error {
 		if err != nil {
 			return err
 		}
-		s, err := listAndSearch(p, began, &searches, &answers)
+		s, err := listAndSearch(p, began, queries, &searches, &answers)
 		children = max(children, p.children())
 		p.stop()
 		if err != nil {
@@ -50,9 +52,10 @@ func stored(bin binaries, rounds int) error {
 	}
 	slices.Sort(searches)
 	slices.Sort(answers)
-	fmt.Printf("\n%d servers of %d tools, stored, none running\n", storedServers, storedTools)
+	fmt.Printf("\n%d servers of %d tools, stored, none running, %d searches\n", storedServers, storedTools, len(queries))
 	fmt.Printf("  start to tools/list %20s ms, RSS %s MB\n", spread(starts, func(s sample) float64 { return s.p50.Seconds() * 1e3 }), spread(starts, func(s sample) float64 { return s.rate }))
-	fmt.Printf("  first search        %20s ms, RSS %s MB at rest after all searches\n", spread(firsts, func(s sample) float64 { return s.p50.Seconds() * 1e3 }), spread(firsts, func(s sample) float64 { return s.rate }))
+	fmt.Printf("  first search        %20s ms, RSS at most %s MB in all searches, %s MB at rest after them\n", spread(firsts, func(s sample) float64 { return s.p50.Seconds() * 1e3 }),
+		spread(firsts, func(s sample) float64 { return s.peak }), spread(firsts, func(s sample) float64 { return s.rate }))
 	fmt.Printf("  search after that   p50 %.2f ms, p99 %.2f ms\n", searches[len(searches)/2].Seconds()*1e3, searches[len(searches)*99/100].Seconds()*1e3)
 	fmt.Printf("  its answer, at four characters a token: median %d, worst %d tokens\n", answers[len(answers)/2]/4, answers[len(answers)-1]/4)
 	fmt.Printf("  children            %d\n", children)
@@ -65,7 +68,7 @@ const atRest = 4 * time.Second
 
 // listAndSearch returns what the first list and the first search took, with the memory
 // after each, and adds what the others took.
-func listAndSearch(p *process, began time.Time, searches *[]time.Duration, answers *[]int) (s [2]sample, err error) {
+func listAndSearch(p *process, began time.Time, queries []string, searches *[]time.Duration, answers *[]int) (s [2]sample, err error) {
 	if err := p.handshake(); err != nil {
 		return s, err
 	}
@@ -73,8 +76,7 @@ func listAndSearch(p *process, began time.Time, searches *[]time.Duration, answe
 		return s, err
 	}
 	s[0] = sample{p50: time.Since(began), rate: p.usage().rss}
-	for i := range 200 {
-		query := fmt.Sprintf("read the newest records of department %d", i%storedTools)
+	for i, query := range queries {
 		began := time.Now()
 		length, err := p.askFor("tools/call", fmt.Sprintf(`{"name":"discover_tool","arguments":{"query":%q}}`, query))
 		if err != nil {
@@ -87,12 +89,13 @@ func listAndSearch(p *process, began time.Time, searches *[]time.Duration, answe
 		}
 		*answers = append(*answers, length)
 	}
+	s[1].peak = p.usage().peak
 	time.Sleep(atRest)
 	s[1].rate = p.usage().rss
 	return s, nil
 }
 
-// askFor is ask, and returns how many bytes the answer has.
+// askFor is ask, and returns how many bytes the text of the answer has.
 func (p *process) askFor(method, params string) (int, error) {
 	p.id++
 	if _, err := fmt.Fprintf(p.in, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", p.id, method, params); err != nil {
@@ -102,22 +105,94 @@ func (p *process) askFor(method, params string) (int, error) {
 	if err == nil && bytes.Contains(line[:min(len(line), 200)], []byte(`"error"`)) {
 		err = fmt.Errorf("%s: %.200s", method, line)
 	}
-	return len(line), err
+	var answer struct {
+		Result struct{ Content []struct{ Text string } }
+	}
+	if err == nil {
+		err = json.Unmarshal(line, &answer)
+	}
+	length := 0
+	for _, item := range answer.Result.Content {
+		length += len(item.Text)
+	}
+	return length, err
 }
 
-// writeStored writes the config of servers that are all lazy.
-func writeStored(bin binaries) (string, error) {
+// searchesOfARun is how many queries one process is asked.
+const searchesOfARun = 200
+
+// writeStored writes the config of servers that are all lazy, and what to ask for. Their
+// tools are real ones where there is a corpus, see bench/tokens.
+func writeStored(bin binaries) (path string, queries []string, err error) {
+	real, err := realTools(cmp.Or(os.Getenv("DYNMCP_CORPUS"), "../shared/corpus"))
+	if err != nil {
+		return "", nil, err
+	}
+	for i := range searchesOfARun {
+		query := fmt.Sprintf("read the newest records of department %d", i%storedTools)
+		if real != nil {
+			query = "a tool for this: " + strings.NewReplacer("_", " ", "-", " ").Replace(real[i*7%len(real)].name)
+		}
+		queries = append(queries, query)
+	}
 	servers := map[string]map[string]any{}
 	for i := range storedServers {
+		args := []string{"-tools", fmt.Sprint(storedTools)}
+		if real != nil {
+			args = []string{"-listing", filepath.Join(bin.dir, fmt.Sprintf("listing-%03d", i))}
+			var tools [][]byte
+			for j := range storedTools {
+				tool := real[(i*storedTools+j)%len(real)]
+				tool.members["name"], _ = json.Marshal(fmt.Sprintf("%s_%d", tool.name, j)) // one server has each name once
+				text, _ := json.Marshal(tool.members)                                      // what was read can be written
+				tools = append(tools, text)
+			}
+			if err := os.WriteFile(args[1], bytes.Join(tools, []byte(",")), 0o600); err != nil {
+				return "", nil, err
+			}
+		}
 		servers[fmt.Sprintf("server-%03d", i)] = map[string]any{
-			"command": bin.upstream, "args": []string{"-tools", fmt.Sprint(storedTools)},
+			"command": bin.upstream, "args": args,
 			"description": fmt.Sprintf("Server number %d, which answers what it is sent. Use it to measure.", i),
 		}
 	}
 	text, err := json.Marshal(map[string]any{"mcp": servers})
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	path := filepath.Join(bin.dir, "mcp-stored.json")
-	return path, os.WriteFile(path, text, 0o600)
+	path = filepath.Join(bin.dir, "mcp-stored.json")
+	return path, queries, os.WriteFile(path, text, 0o600)
+}
+
+type realTool struct {
+	name    string
+	members map[string]json.RawMessage
+}
+
+// realTools are those of all servers of a corpus, none if there is no corpus.
+func realTools(corpus string) (all []realTool, err error) {
+	files, err := filepath.Glob(filepath.Join(corpus, "servers", "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		var listed struct {
+			Tools []map[string]json.RawMessage
+		}
+		text, err := os.ReadFile(file)
+		if err == nil {
+			err = json.Unmarshal(text, &listed)
+		}
+		for _, members := range listed.Tools {
+			t := realTool{members: members}
+			if err == nil {
+				err = json.Unmarshal(members["name"], &t.name)
+			}
+			all = append(all, t)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	return all, nil
 }

@@ -2,8 +2,12 @@ package catalog
 
 import (
 	"encoding/json"
+	"hash/maphash"
+	"maps"
 	"math"
+	"slices"
 	"strings"
+	"sync"
 
 	"dynmcp/internal/wire"
 )
@@ -18,82 +22,177 @@ const (
 	fields
 )
 
-// postings are the inverted index over the tools of one server. Frequencies
-// are raw, so that a query can weigh them by the averages of all servers.
+// postings are the inverted index over the tools of one server, in four pieces of
+// memory whatever it holds. Terms are known by hashes of 64 bits: where two met,
+// which takes billions of terms to be likely, a tool would be ranked wrong and no
+// more. Frequencies are raw, so that a query can weigh them by the averages of all
+// servers.
 type postings struct {
-	terms  map[string][]posting
-	length [][fields]float64 // by tool
+	terms []uint64  // hashes, sorted
+	ends  []uint32  // by term: where its postings end in list
+	list  []posting // by term, then by tool
+
+	length [][fields]uint16 // by tool
 	total  [fields]float64
 }
 
 // posting counts a term in one tool.
 type posting struct {
-	doc   int32
-	count [fields]uint16
+	doc   uint32
+	count [fields]uint8
 }
 
+var hashSeed = maphash.MakeSeed()
+
+func hashOf(term string) uint64 { return maphash.String(hashSeed, term) }
+
+// span says where the postings of one term are in the list.
+type span struct{ start, end uint32 }
+
+// find returns where the postings of a term are, by its hash.
+func (x *postings) find(hash uint64) span {
+	i, found := slices.BinarySearch(x.terms, hash)
+	switch {
+	case !found:
+		return span{}
+	case i == 0:
+		return span{0, x.ends[0]}
+	}
+	return span{x.ends[i-1], x.ends[i]}
+}
+
+// indexer makes postings. Its memory is used for the next server.
+type indexer struct {
+	x       *postings
+	hashes  map[string]uint64 // by piece of a text, as it is written
+	numbers map[uint64]uint32 // by hash: of the term, counted as they are met
+	last    []uint32          // by number: the place after its last posting in met
+	met     []posting         // in the order of tools
+	terms   []uint32          // whose they are
+}
+
+var indexers = sync.Pool{New: func() any {
+	return &indexer{hashes: map[string]uint64{}, numbers: map[uint64]uint32{}}
+}}
+
 func newPostings(tools []*entry) *postings {
-	x := &postings{terms: map[string][]posting{}, length: make([][fields]float64, len(tools))}
+	in := indexers.Get().(*indexer)
+	defer indexers.Put(in)
+	x := &postings{length: make([][fields]uint16, len(tools))}
+	in.reset(x)
 	var b breath
 	for i, e := range tools {
 		b.take()
-		x.addText(i, inName, e.name)
-		x.addText(i, inText, e.title)
-		x.addText(i, inText, e.description)
-		x.addSchema(i, e.input, 0)
+		in.addText(i, inName, e.name)
+		in.addText(i, inText, e.title)
+		in.addText(i, inText, e.description)
+		in.addSchema(i, e.input, 0)
 		for f, n := range x.length[i] {
-			x.total[f] += n
+			x.total[f] += float64(n)
 		}
 	}
+	in.sort()
+	in.x = nil
 	return x
 }
 
-func (x *postings) addText(doc int, f field, s string) {
+// reset makes in ready for the postings x. Of the servers before it keeps the hashes of
+// pieces, unless they are more than are worth it.
+func (in *indexer) reset(x *postings) {
+	const worthKeeping = 1 << 14
+	if len(in.hashes) > worthKeeping {
+		clear(in.hashes)
+	}
+	clear(in.numbers)
+	in.x, in.last, in.met, in.terms = x, in.last[:0], in.met[:0], in.terms[:0]
+}
+
+func (in *indexer) addText(doc int, f field, s string) {
 	const enough = 64 << 10 // bytes; ten times the longest text met in real servers
-	words(s[:min(len(s), enough)], func(term string) {
-		ps := x.terms[term]
-		if len(ps) == 0 || ps[len(ps)-1].doc != int32(doc) {
-			ps = append(ps, posting{doc: int32(doc)})
-			x.terms[strings.Clone(term)] = ps
+	pieces(s[:min(len(s), enough)], func(piece string) {
+		hash, known := in.hashes[piece]
+		if !known {
+			hash = hashOf(stem(strings.ToLower(piece)))
+			in.hashes[strings.Clone(piece)] = hash
 		}
-		if c := &ps[len(ps)-1].count[f]; *c < math.MaxUint16 {
+		term, known := in.numbers[hash]
+		if !known {
+			term = uint32(len(in.last))
+			in.numbers[hash] = term
+			in.last = append(in.last, 0)
+		}
+		at := in.last[term]
+		if at == 0 || in.met[at-1].doc != uint32(doc) {
+			in.met = append(in.met, posting{doc: uint32(doc)})
+			in.terms = append(in.terms, term)
+			at = uint32(len(in.met))
+			in.last[term] = at
+		}
+		if c := &in.met[at-1].count[f]; *c < math.MaxUint8 {
 			*c++
 		}
-		x.length[doc][f]++
+		if n := &in.x.length[doc][f]; *n < math.MaxUint16 {
+			*n++
+		}
 	})
+}
+
+// sort puts what was met into the postings, by term.
+func (in *indexer) sort() {
+	x := in.x
+	x.terms = slices.AppendSeq(make([]uint64, 0, len(in.numbers)), maps.Keys(in.numbers))
+	slices.Sort(x.terms)
+	x.ends = make([]uint32, len(x.terms))
+	place := in.last // by number: of the term among the sorted ones
+	for i, hash := range x.terms {
+		place[in.numbers[hash]] = uint32(i)
+	}
+	for _, term := range in.terms {
+		x.ends[place[term]]++
+	}
+	start := uint32(0)
+	for i, n := range x.ends { // for now where they start
+		x.ends[i], start = start, start+n
+	}
+	x.list = make([]posting, len(in.met))
+	for i, term := range in.terms {
+		at := &x.ends[place[term]]
+		x.list[*at] = in.met[i]
+		*at++
+	}
 }
 
 // addSchema adds the properties of a schema, those of nested objects too, as
 // deep as people write them by hand.
-func (x *postings) addSchema(doc int, schema json.RawMessage, depth int) {
+func (in *indexer) addSchema(doc int, schema json.RawMessage, depth int) {
 	if depth > 4 {
 		return
 	}
 	for key, value := range wire.Members(schema) {
-		switch name, _ := wire.Text(key); name {
-		case "properties":
+		switch {
+		case wire.EqualString(key, "properties"):
 			for key, property := range wire.Members(value) {
 				argument, _ := wire.Text(key)
-				x.addText(doc, inArgs, argument)
-				x.addArgument(doc, property, depth)
+				in.addText(doc, inArgs, argument)
+				in.addArgument(doc, property, depth)
 			}
-		case "items":
-			x.addSchema(doc, value, depth+1)
+		case wire.EqualString(key, "items"):
+			in.addSchema(doc, value, depth+1)
 		}
 	}
 }
 
 // addArgument adds what one property says, and the values it names: queries
 // often hold one of them.
-func (x *postings) addArgument(doc int, property json.RawMessage, depth int) {
+func (in *indexer) addArgument(doc int, property json.RawMessage, depth int) {
 	for key, value := range wire.Members(property) {
-		switch name, _ := wire.Text(key); name {
-		case "description":
+		switch {
+		case wire.EqualString(key, "description"):
 			s, _ := wire.Text(value)
-			x.addText(doc, inArgs, s)
-		case "enum", "default":
-			x.addText(doc, inArgs, string(value))
+			in.addText(doc, inArgs, s)
+		case wire.EqualString(key, "enum"), wire.EqualString(key, "default"):
+			in.addText(doc, inArgs, string(value))
 		}
 	}
-	x.addSchema(doc, property, depth+1)
+	in.addSchema(doc, property, depth+1)
 }

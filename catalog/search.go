@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // The parameters of BM25F and of what is added to it, measured by TestRetrieval.
@@ -39,17 +40,17 @@ func (v *View) Find(query string, limit int) (found []Match, more int) {
 
 // find is Find, among the tools of one server unless that is "".
 func (m *merged) find(query string, limit int, server string) (found []Match, more int) {
-	q := m.newQuery(query)
-	if !q.tells {
+	q := queries.Get().(*searching)
+	defer q.done()
+	if !q.ask(m, query) {
 		return nil, 0
 	}
-	fit := make(ranking, 0, len(m.tools))
 	for i, p := range m.parts {
 		if p.words != nil && (server == "" || p.server.Name == server) {
-			fit = q.score(p, i, fit)
+			q.score(p, q.spans[i*len(q.terms):][:len(q.terms)])
 		}
 	}
-	return fit.best(limit)
+	return q.fit.best(limit)
 }
 
 // exactName is more than any sum of terms.
@@ -58,90 +59,120 @@ const exactName = 1e6
 // longestQuery is how many bytes of a query count; what is longer is a document.
 const longestQuery = 4096
 
-// query is what a search knows before it looks at single tools.
-type query struct {
+// searching is one search under way. Its memory is used for the next one.
+type searching struct {
 	text    string
-	terms   []term
+	terms   []term // a word of the query, then those that mean about the same, then the next
+	spans   []span // of the terms: those of the first server, then those of the second
 	average [fields]float64
-	tells   bool // some tool or server has a term of it that is no stop word
 
-	scores, others []float64 // by tool of the server at hand; others is all zero between terms
+	scores, others []float64 // by tool of the server at hand
+	fit            ranking
 }
 
-// term is one word of a query.
+var queries = sync.Pool{New: func() any { return &searching{} }}
+
+func (q *searching) done() {
+	clear(q.fit) // which keeps no tools
+	queries.Put(q)
+}
+
+// term is one word that is looked for.
 type term struct {
 	word  string
-	idf   float64
-	hits  [][]posting // by server
-	alike []term      // words that mean about the same; where more tools have one it tells less
+	worth float64
+	alike bool // it is not in the query
 }
 
-func (m *merged) newQuery(s string) *query {
-	s = strings.TrimSpace(strings.ToValidUTF8(s[:min(len(s), longestQuery)], ""))
-	q := &query{text: s}
-	_, q.tells = m.byName[s] // a name need not have words
-	docs := q.averages(m)
-	asked := nameWords(s)
-	onlyCommon := !slices.ContainsFunc(asked, func(w string) bool { return !stopWords()[w] })
+// ask reads the query, and reports whether some tool or server has a term of it that
+// is no stop word, or its name.
+func (q *searching) ask(m *merged, s string) (tells bool) {
+	sizes := m.sizes()
+	q.text = strings.TrimSpace(strings.ToValidUTF8(s[:min(len(s), longestQuery)], ""))
+	q.average, q.terms, q.fit = sizes.average, q.terms[:0], q.fit[:0]
+	asked := nameWords(q.text)
 	for _, word := range asked {
-		hits, n, known := m.lookUp(word)
-		t := term{word: word, idf: idf(n, docs), hits: hits}
-		if stopWords()[word] {
-			t.idf *= common
-		}
+		q.terms = append(q.terms, term{word: word})
 		for _, w := range synonyms()[word] {
-			if slices.Contains(asked, w) {
-				continue
-			}
-			if hits, n, _ := m.lookUp(w); n > 0 {
-				t.alike = append(t.alike, term{word: w, idf: min(t.idf, math.Sqrt(t.idf*idf(n, docs))), hits: hits})
-				known = true
+			if !slices.Contains(asked, w) {
+				q.terms = append(q.terms, term{word: w, alike: true})
 			}
 		}
-		q.terms = append(q.terms, t)
-		q.tells = q.tells || known && (onlyCommon || !stopWords()[word])
 	}
-	return q
+	have := q.lookUp(m)
+
+	_, tells = m.byName[q.text] // a name need not have words
+	onlyCommon := !slices.ContainsFunc(asked, func(w string) bool { return !stopWords()[w] })
+	idfOfAsked, stop := 0.0, false
+	for i := range q.terms {
+		t := &q.terms[i]
+		t.worth = idf(have[i], sizes.tools)
+		if t.alike { // where more tools have it, it tells less
+			t.worth = alike * min(idfOfAsked, math.Sqrt(idfOfAsked*t.worth))
+		} else {
+			if stop = stopWords()[t.word]; stop {
+				t.worth *= common
+			}
+			idfOfAsked = t.worth
+		}
+		known := have[i] > 0 || !t.alike && slices.ContainsFunc(m.parts, func(p *part) bool { return p.words != nil && slices.Contains(p.terms, t.word) })
+		tells = tells || known && (onlyCommon || !stop)
+	}
+	return tells
+}
+
+// lookUp sets where the tools of each server have the terms, and returns how many
+// tools have each.
+func (q *searching) lookUp(m *merged) (have []float64) {
+	hashes := make([]uint64, len(q.terms))
+	for i, t := range q.terms {
+		hashes[i] = hashOf(t.word)
+	}
+	have = make([]float64, len(q.terms))
+	q.spans = q.spans[:0]
+	for _, p := range m.parts {
+		for i, hash := range hashes {
+			var at span
+			if p.words != nil {
+				at = p.words().find(hash)
+			}
+			q.spans = append(q.spans, at)
+			have[i] += float64(at.end - at.start)
+		}
+	}
+	return have
 }
 
 // idf is how much a word tells that n of so many tools have.
-func idf(n, docs float64) float64 { return math.Log(1 + (docs-n+0.5)/(n+0.5)) }
+func idf(n, tools float64) float64 { return math.Log(1 + (tools-n+0.5)/(n+0.5)) }
 
-// averages sets the average lengths over all servers and counts their tools.
-func (q *query) averages(m *merged) (docs float64) {
+// sizes are how many tools there are that can be searched, and how long they are on
+// average.
+type sizes struct {
+	tools   float64
+	average [fields]float64
+}
+
+func (m *merged) countSizes() (s sizes) {
 	for _, p := range m.parts {
 		if p.words != nil {
 			words := p.words()
-			docs += float64(len(words.length))
+			s.tools += float64(len(words.length))
 			for f, n := range words.total {
-				q.average[f] += n
+				s.average[f] += n
 			}
 		}
 	}
-	for f := range q.average {
-		q.average[f] = max(q.average[f]/max(docs, 1), 1)
+	for f := range s.average {
+		s.average[f] = max(s.average[f]/max(s.tools, 1), 1)
 	}
-	return docs
+	return s
 }
 
-// lookUp returns where the tools of each server have a word and how many do, and
-// tells whether any does or a server's name.
-func (m *merged) lookUp(word string) (hits [][]posting, tools float64, known bool) {
-	hits = make([][]posting, len(m.parts))
-	for i, p := range m.parts {
-		if p.words != nil {
-			hits[i] = p.words().terms[word]
-			tools += float64(len(hits[i]))
-			known = known || slices.Contains(p.terms, word)
-		}
-	}
-	return hits, tools, known || tools > 0
-}
-
-// score appends the tools of one server, which has this number, that fit.
-func (q *query) score(p *part, number int, fit ranking) ranking {
-	base := q.rate(p, number)
-	first := len(fit)
+// score adds the tools of one server that fit.
+func (q *searching) score(p *part, spans []span) {
+	base := q.rate(p, spans)
+	first := len(q.fit)
 	var best [companions]float64
 	for doc, t := range p.docs {
 		if t == nil {
@@ -161,45 +192,36 @@ func (q *query) score(p *part, number int, fit ranking) ranking {
 			score += exactName
 		}
 		if score > 0 {
-			fit = append(fit, ranked{t, score})
+			q.fit = append(q.fit, ranked{t, score})
 		}
 	}
 	mean := 0.0
 	for _, b := range best {
 		mean += b / companions
 	}
-	for i := range fit[first:] {
-		fit[first+i].score += company * mean
+	for i := range q.fit[first:] {
+		q.fit[first+i].score += company * mean
 	}
-	return fit
 }
 
 // rate sets the scores of a server's tools by their words, and returns what its
 // name is worth to all of them.
-func (q *query) rate(p *part, number int) (base float64) {
-	length := p.words().length
+func (q *searching) rate(p *part, spans []span) (base float64) {
+	x := p.words()
 	q.scores, q.others = zeros(q.scores, len(p.docs)), zeros(q.others, len(p.docs))
-	for _, t := range q.terms {
-		if slices.Contains(p.terms, t.word) {
-			base += fromServer * t.idf
-		}
-		for _, hit := range t.hits[number] {
-			q.scores[hit.doc] += t.idf * q.saturate(hit, length[hit.doc])
-		}
-		// Of words that mean the same the best one counts.
-		for _, w := range t.alike {
-			for _, hit := range w.hits[number] {
-				s := alike * w.idf * q.saturate(hit, length[hit.doc])
-				if more := s - q.others[hit.doc]; more > 0 {
-					q.others[hit.doc] = s
-					q.scores[hit.doc] += more
-				}
+	for i, t := range q.terms {
+		if !t.alike {
+			clear(q.others)
+			if slices.Contains(p.terms, t.word) {
+				base += fromServer * t.worth
 			}
 		}
-		for _, w := range t.alike {
-			for _, hit := range w.hits[number] {
-				q.others[hit.doc] = 0
+		for _, hit := range x.list[spans[i].start:spans[i].end] {
+			s := t.worth * q.saturate(hit, x.length[hit.doc])
+			if t.alike { // of words that mean the same the best one counts
+				s, q.others[hit.doc] = max(s-q.others[hit.doc], 0), max(s, q.others[hit.doc])
 			}
+			q.scores[hit.doc] += s
 		}
 	}
 	return base
@@ -213,18 +235,18 @@ func zeros(s []float64, n int) []float64 {
 }
 
 // saturate is the weighted count of a term in one tool, from 0 to 1.
-func (q *query) saturate(hit posting, length [fields]float64) float64 {
+func (q *searching) saturate(hit posting, length [fields]uint16) float64 {
 	tf := 0.0
 	for f, n := range hit.count {
 		if n > 0 {
-			tf += weight[f] * float64(n) / (1 - shrink[f] + shrink[f]*length[f]/q.average[f])
+			tf += weight[f] * float64(n) / (1 - shrink[f] + shrink[f]*float64(length[f])/q.average[f])
 		}
 	}
 	return tf / (saturation + tf)
 }
 
 // names tells whether the query is a tool's name.
-func (q *query) names(t *Tool) bool {
+func (q *searching) names(t *Tool) bool {
 	is := func(name string) bool { return len(name) == len(q.text) && strings.EqualFold(name, q.text) }
 	return is(t.Name) || is(t.Upstream) || is(t.Leaf)
 }

@@ -3,6 +3,7 @@ package catalog
 import (
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -94,6 +95,48 @@ func TestFindReadsNamesTextsAndArguments(t *testing.T) {
 	if got, _ := v.Find("reading", -1); len(got) != 0 {
 		t.Errorf("limit -1 gives %v", got)
 	}
+}
+
+func TestPostingsCountNoFurtherThanTheyCan(t *testing.T) {
+	l := tools("a", strings.Repeat("zebra ", 300), "b", strings.Repeat("zebra x ", 8000)+"zebra", "c", "okapi zebra")
+	x := newIndex(l).words()
+	at := x.find(hashOf("zebra"))
+	var counts []int
+	for _, hit := range x.list[at.start:at.end] {
+		counts = append(counts, int(hit.doc), int(hit.count[inText]))
+	}
+	equal(t, counts, []int{0, 255, 1, 255, 2, 1})
+	if n := x.length[0][inText]; n != 300 {
+		t.Errorf("%d words, want 300", n)
+	}
+	if at := x.find(hashOf("giraff")); at != (span{}) {
+		t.Errorf("an unknown term is at %v", at)
+	}
+	none := newIndex(&Listing{}).words()
+	if at := none.find(hashOf("zebra")); at != (span{}) {
+		t.Errorf("a term of no tools is at %v", at)
+	}
+}
+
+// A search leaves nothing behind for the next one, whoever asks.
+func TestSearchesAtOnce(t *testing.T) {
+	v := madeCatalog(300).View()
+	queries := []string{"rename the dashboards of a project", "delete invoices", "issue", "nobody says platypus", "server-003"}
+	var want [][]string
+	for _, q := range queries {
+		want = append(want, found(v, q, 10))
+	}
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for j := range 50 {
+				if k := (i + j) % len(queries); !slices.Equal(found(v, queries[k], 10), want[k]) {
+					t.Errorf("%q is answered otherwise beside others", queries[k])
+				}
+			}
+		})
+	}
+	all.Wait()
 }
 
 func TestFindOrdersEqualsByName(t *testing.T) {

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"encoding/json"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -74,6 +75,7 @@ type merged struct {
 	tools  []*Tool // sorted by name
 	byName map[string]*Tool
 	direct map[string]*Tool
+	sizes  func() sizes // counted when first needed, which makes the index of each server
 
 	warnings []string
 }
@@ -81,7 +83,13 @@ type merged struct {
 // all returns the tools of all servers, of which stored ones may have to be read
 // first.
 func (v *View) all() *merged {
-	v.merge.Do(func() { v.merged.Store(mergeTools(v.parts)) })
+	v.merge.Do(func() {
+		unread := slices.ContainsFunc(v.parts, (*part).unread)
+		v.merged.Store(mergeTools(v.parts))
+		if unread { // reading leaves more garbage than tools, which the collector would let lie
+			runtime.GC()
+		}
+	})
 	return v.merged.Load()
 }
 

@@ -53,6 +53,7 @@ func mergeTools(parts []*part) *merged {
 		byName: make(map[string]*Tool, n),
 		direct: make(map[string]*Tool, n),
 	}
+	m.sizes = sync.OnceValue(m.countSizes)
 	for _, p := range parts {
 		m.add(p.opened())
 	}

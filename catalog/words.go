@@ -9,10 +9,15 @@ import (
 	porterstemmer "github.com/blevesearch/go-porterstemmer"
 )
 
-// words calls f with each search term of a text, in lower case and stemmed:
-// its words, the parts of compound words (camelCase, snake_case, kebab-case),
-// and of scripts without spaces every pair of neighbours.
+// words calls f with each search term of a text: its pieces in lower case, stemmed.
 func words(s string, f func(term string)) {
+	pieces(s, func(piece string) { f(stem(strings.ToLower(piece))) })
+}
+
+// pieces calls f with each piece of a text that a search term is made of, as it is
+// written: its words, the parts of compound words (camelCase, snake_case, kebab-case),
+// and of scripts without spaces every pair of neighbours.
+func pieces(s string, f func(piece string)) {
 	start := -1
 	for i, r := range s {
 		switch in := unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r); {
@@ -28,15 +33,15 @@ func words(s string, f func(term string)) {
 	}
 }
 
-// word calls f with the terms of one run of letters and digits.
-func word(s string, f func(term string)) {
+// word calls f with the pieces of one run of letters and digits.
+func word(s string, f func(piece string)) {
 	const longest = 64 // bytes; longer runs are encoded data, not words
 	switch {
 	case strings.ContainsFunc(s, unspaced):
 		pairs(s, f)
 	case len(s) > longest:
 	default:
-		f(stem(strings.ToLower(s)))
+		f(s)
 		camel(s, f)
 	}
 }
@@ -46,34 +51,35 @@ func unspaced(r rune) bool {
 	return r >= 0x0E00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai)
 }
 
-// pairs calls f with every two neighbouring characters.
-func pairs(s string, f func(term string)) {
-	rs := []rune(strings.ToLower(s))
-	if len(rs) == 1 {
-		f(string(rs))
+// pairs calls f with every two neighbouring characters, or the only one.
+func pairs(s string, f func(piece string)) {
+	first, second, n := 0, 0, 0 // where the last two begin, and how many there were
+	for i := range s {
+		if n > 1 {
+			f(s[first:i])
+		}
+		first, second, n = second, i, n+1
 	}
-	for i := 1; i < len(rs); i++ {
-		f(string(rs[i-1 : i+1]))
-	}
+	f(s[first:])
 }
 
 // camel calls f with the parts of a word that changes case, if there are
 // several: getURLFor2 has get, URL and For2.
-func camel(s string, f func(term string)) {
+func camel(s string, f func(piece string)) {
 	start := 0
 	before, _ := utf8.DecodeRuneInString(s)
 	for i, r := range s {
 		if i > 0 && unicode.IsUpper(r) {
 			next, _ := utf8.DecodeRuneInString(s[i+utf8.RuneLen(r):])
 			if !unicode.IsUpper(before) || unicode.IsLower(next) {
-				f(stem(strings.ToLower(s[start:i])))
+				f(s[start:i])
 				start = i
 			}
 		}
 		before = r
 	}
 	if start > 0 {
-		f(stem(strings.ToLower(s[start:])))
+		f(s[start:])
 	}
 }
 

@@ -10,12 +10,8 @@ import (
 	"dynmcp/bench/internal/pipes"
 )
 
-// serveTools is a server of so many tools, of some 350 bytes each, that change. From
-// a call of one of them on it announces a change, and then another whenever the
-// list has been fetched; a second call ends that, and is told how often the list
-// was fetched since.
-func serveTools(count int) {
-	var list []byte
+// madeTools are so many tools, of some 350 bytes each.
+func madeTools(count int) (list []byte) {
 	for i := range count {
 		if i > 0 {
 			list = append(list, ',')
@@ -24,7 +20,15 @@ func serveTools(count int) {
 			`"inputSchema":{"type":"object","properties":{"query":{"type":"string","description":"words to look for"},"limit":{"type":"integer","description":"how many to return"},`+
 			`"since":{"type":"string","format":"date"}},"required":["query"]}}`, i, i)
 	}
-	version := bytes.Index(list, []byte("Reads"))
+	return list
+}
+
+// serveTools is a server of these tools, which change if they were made here. From
+// a call of one of them on it announces a change, and then another whenever the
+// list has been fetched; a second call ends that, and is told how often the list
+// was fetched since.
+func serveTools(list []byte) {
+	version := bytes.Index(list, []byte("Reads the records"))
 	r, w := pipes.NewReader(os.Stdin, false), pipes.NewWriter(os.Stdout, false)
 	changing, fetched := false, 0
 	announce := func() { _ = w.Add([]byte(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}` + "\n")) }
@@ -37,7 +41,9 @@ func serveTools(count int) {
 		switch {
 		case bytes.Contains(head, []byte(`"tools/list"`)):
 			fetched++
-			copy(list[version:], fmt.Sprintf("R%04d", fetched%10000)) // it has changed
+			if version >= 0 {
+				copy(list[version:], fmt.Sprintf("R%04d", fetched%10000)) // it has changed
+			}
 			_ = w.Add(append(append([]byte(`{"jsonrpc":"2.0","id":`), echo.Between(head, `"id":`, ",}")...), `,"result":{"tools":[`...))
 			_ = w.Add(list)
 			_ = w.Add([]byte("]}}\n"))
