@@ -73,6 +73,7 @@ type Aggregator struct {
 	snapshots snapshots
 	sealer    sealer      // of the states of parked calls
 	parked    parkedCalls // of hosts of the stateless era
+	taskUsers taskUsers
 	offered   offers      // of logins
 	results   keptResults // that reached a host in part
 

@@ -47,9 +47,10 @@
 // roots (roots.go); and what a result asks of a host that made the handshake becomes
 // requests to it (rounds.go), as URLs that a server wants shown first become a result
 // (urls.go). What fails for want of a login has its host offered that, and goes on
-// after it (login.go). Tasks keep their form within an era, and change their ids (tasks.go); log
-// levels go by request or by session (level.go). announce.go notifies hosts when what
-// they would read has changed. A session may be about one server alone (alone.go).
+// after it (login.go). Tasks keep their form within an era, and change their ids (tasks.go);
+// they are their user's (taskusers.go). Log levels go by request or by session (level.go).
+// announce.go notifies hosts when what they would read has changed. A session may be about
+// one server alone (alone.go).
 //
 // A server is for all sessions, or its entry isolates sessions or principals: own.go
 // leads from the upstream of an entry to the one that a session's requests go to.

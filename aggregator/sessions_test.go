@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -57,5 +58,46 @@ func TestPrincipalsDoNotSeeEachOther(t *testing.T) {
 				t.Errorf("the third got %q, want %q", got, want)
 			}
 		})
+	}
+}
+
+// What becomes of a task of the handshake era is told to those whose call it was, and to
+// no other who has a call there, in flight or not; one of an earlier run to the user of stdio.
+func TestTasksAreTheirUsers(t *testing.T) {
+	agg := newQuiet(t, Options{})
+	p := agg.peerOf(agg.set.Get("up"))
+	hosts := map[string]*listener{}
+	for _, name := range []string{"", "ann", "bob"} {
+		s, sees := join(agg, principal{name})
+		hosts[name] = sees
+		p.calls.add(&forwardedCall{agg: agg, session: s, peer: p, request: &host.Request{Method: "tools/call", Peer: sees}})
+		if name != "" {
+			p.addTask(s, []byte(`"of-`+name+`"`))
+		}
+	}
+	for name, task := range map[string]string{"": "earlier", "ann": "of-ann", "bob": "of-bob"} {
+		p.Notify("notifications/tasks/status", []byte(`{"taskId":"`+task+`"}`))
+		for other, sees := range hosts {
+			want := []string(nil)
+			if other == name {
+				want = []string{`notifications/tasks/status {"taskId":"up/` + task + `"}`}
+			}
+			if got := sees.take(); !slices.Equal(got, want) {
+				t.Errorf("%q's task: %q got %q, want %q", name, other, got, want)
+			}
+		}
+	}
+	ann, _ := join(agg, principal{"ann"})
+	again, _ := join(agg, principal{"bob"})
+	p.addTask(again, []byte(`"of-ann"`)) // the server was started again, and counts from 1
+	if agg.hasTask(ann, p.upstream, "of-ann") || !agg.hasTask(again, p.upstream, "of-ann") {
+		t.Error("the id is still another's")
+	}
+	for n := range maxTasksOf {
+		p.addTask(ann, fmt.Appendf(nil, "%q", fmt.Sprint(n)))
+	}
+	p.addTask(ann, []byte(`"last"`))
+	if agg.hasTask(ann, p.upstream, "0") || !agg.hasTask(ann, p.upstream, "last") || !agg.hasTask(again, p.upstream, "of-bob") {
+		t.Error("not the oldest of hers went")
 	}
 }

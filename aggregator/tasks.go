@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -116,7 +117,7 @@ func (a *Aggregator) aboutTask(s *session, r *host.Request) {
 		return
 	}
 	u, own := a.taskOwner(s, id)
-	if !isOffered(u) {
+	if !isOffered(u) || !a.hasTask(s, u, own) {
 		r.Reply(nil, invalid("Unknown task: %s", id))
 		return
 	}
@@ -187,6 +188,7 @@ func (c *forwardedCall) shownResult(r *host.Request, conn *upstream.Conn, outlin
 		switch {
 		case conn.Era() == transports.Handshake && c.route.task:
 			if wire.Get(result, "task") != nil {
+				c.peer.addTask(c.session, wire.Get(result, "task", "taskId"))
 				p, s, host := c.peer, c.session, c.session.peer
 				conn.KeepProgress(&c.Call, func(params json.RawMessage) {
 					host.Notify("notifications/progress", p.shownRelation(s, params))
@@ -195,6 +197,7 @@ func (c *forwardedCall) shownResult(r *host.Request, conn *upstream.Conn, outlin
 			return c.peer.shownID(c.session, result, "task", "taskId"), nil
 		case conn.Era() == transports.Handshake || !wire.EqualString(outline.Get(result, "resultType"), "task"):
 		case declaredTasks(wire.Get(r.Meta, transports.MetaCapabilities), r.Era) == catalog.StatelessTasks:
+			c.peer.addTask(c.session, outline.Get(result, "taskId"))
 			return c.peer.shownID(c.session, result, "taskId"), nil
 		default:
 			return nil, &transports.Failure{
@@ -273,6 +276,10 @@ func (a *Aggregator) tasksOf(ctx context.Context, s *session, u *lazy.Upstream) 
 	}
 	defer release()
 	tasks, err := conn.List(ctx, "tasks/list", "tasks")
+	tasks = slices.DeleteFunc(tasks, func(task json.RawMessage) bool {
+		own, _ := wire.Text(wire.Get(task, "taskId"))
+		return !a.hasTask(s, u, own)
+	})
 	for i := range tasks {
 		tasks[i] = a.peerOf(u).shownID(s, tasks[i], "taskId")
 	}
@@ -286,7 +293,7 @@ func (a *Aggregator) subscribeToTasks(ctx context.Context, s *session, ids json.
 	for raw := range wire.Elements(ids) {
 		id, _ := wire.Text(raw)
 		u, own := a.taskOwner(s, id)
-		if !isOffered(u) {
+		if !isOffered(u) || !a.hasTask(s, u, own) {
 			continue
 		}
 		if u = a.ownIfAny(s, u); u == nil {

@@ -107,7 +107,7 @@ func isAboutUpstream(method string) bool {
 func (p *peer) notifyHosts(method string, params json.RawMessage, wants func(*forwardedCall) bool) {
 	calls, verbose := p.calls.all(), verboseLevel(p.sessions())
 	notified := map[*session]bool{}
-	for _, s := range p.audience(method, calls) {
+	for _, s := range p.audience(method, params, calls) {
 		if method == "notifications/message" && !s.wantsLog(params, verbose) {
 			continue
 		}
@@ -149,11 +149,15 @@ func (p *peer) shown(s *session, method string, params json.RawMessage) json.Raw
 }
 
 // audience returns the sessions that a message on a stream which is shared may be
-// for: all, or where they are of several principals those of the principals with a
+// for: of what is about a task those of its user; else all, or where they are of several principals those of the principals with a
 // call in flight here; of sessions that are one of many, and to whom the
 // upstream is not their own, those with a call here.
-func (p *peer) audience(method string, calls []*forwardedCall) []*session {
+func (p *peer) audience(method string, params json.RawMessage, calls []*forwardedCall) []*session {
 	all := p.sessions()
+	if method == "notifications/tasks/status" {
+		task, _ := wire.Text(wire.Get(params, "taskId"))
+		return slices.DeleteFunc(slices.Clone(all), func(s *session) bool { return !p.agg.hasTask(s, p.upstream, task) })
+	}
 	one := ofOnePrincipal(all)
 	ofCall := !isAboutUpstream(method) && p.upstream.Owner == "" // and so for who is calling
 	if one && !slices.ContainsFunc(all, func(s *session) bool { return s.shares }) {
