@@ -108,7 +108,7 @@ func TestReloadDuringContinuousEdits(t *testing.T) {
 	alpha, beta := fake(t, "alpha"), fake(t, "beta")
 	l := run(t, nil, alpha)
 	with := document([]entry{alpha, beta})
-	for end := time.Now().Add(20 * time.Second); l.loads() == 0; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); l.loads() == 0; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the config is not reloaded while it is edited")
 		}
