@@ -59,10 +59,15 @@ type face struct {
 	only     string // see session
 	tree     bool
 	searches bool // and that counts
+	longest  int  // name of a tool
 }
 
 func (a *Aggregator) faceOf(s *session) face {
-	return face{s.only, s.tree, a.state.Load().auto && a.profileOf(s).searches}
+	f := face{only: s.only, tree: s.tree, searches: a.state.Load().auto && a.profileOf(s).searches, longest: catalog.MaxDirect}
+	if a.exposesTo(s, schema.ExposeDirect) || len(a.config().Pin) > 0 {
+		f.longest = a.profileOf(s).longest()
+	}
+	return f
 }
 
 // singleOf returns the one upstream that a session is about, nil if there are many.

@@ -18,6 +18,7 @@ type snapshot struct {
 	generation int64 // grows with every snapshot
 	state      *state
 	shown      []tool
+	longest    int // name of a tool
 	views      *catalog.Views
 
 	mu      sync.Mutex
@@ -51,7 +52,7 @@ func (a *Aggregator) snapshot(s *session) *snapshot {
 	defer a.snapshots.mu.Unlock()
 	of := a.faceOf(s)
 	last := a.snapshots.last[of]
-	now := &snapshot{state: a.state.Load(), shown: a.toolsOf(s), views: a.viewsOf(s), digests: map[digestKey]func() [sha256.Size]byte{}, recovered: a.recovered}
+	now := &snapshot{state: a.state.Load(), shown: a.toolsOf(s), longest: of.longest, views: a.viewsOf(s), digests: map[digestKey]func() [sha256.Size]byte{}, recovered: a.recovered}
 	if last != nil {
 		if last.state == now.state && last.views == now.views {
 			return last
@@ -98,7 +99,7 @@ func (n *snapshot) version(which list, view *catalog.View) version {
 
 func (n *snapshot) tools(view *catalog.View) (all []json.RawMessage) {
 	for _, t := range n.shown {
-		all = append(all, t.definitions(view)...)
+		all = append(all, t.definitions(view, n.longest)...)
 	}
 	return all
 }

@@ -83,7 +83,7 @@ func TestPanicDoesNotEndAnnouncing(t *testing.T) {
 		defer agg.Close()
 		_, host := join(agg, principal{})
 		st := *agg.state.Load()
-		st.tools = append(slices.Clone(st.tools), tool{definitions: func(*catalog.View) []json.RawMessage { panic("boom") }})
+		st.tools = append(slices.Clone(st.tools), tool{definitions: func(*catalog.View, int) []json.RawMessage { panic("boom") }})
 		agg.state.Store(&st)
 		agg.sessions.markDirty()
 		time.Sleep(settling) // from here on something is a change
@@ -105,7 +105,7 @@ func TestDigestsAreShared(t *testing.T) {
 	agg := newQuiet(t, Options{})
 	made := 0
 	st := *agg.state.Load()
-	st.tools = []tool{{definitions: func(*catalog.View) []json.RawMessage { made++; return nil }}}
+	st.tools = []tool{{definitions: func(*catalog.View, int) []json.RawMessage { made++; return nil }}}
 	agg.state.Store(&st)
 	for range 100 {
 		s, _ := join(agg, principal{})

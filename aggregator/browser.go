@@ -16,7 +16,7 @@ import (
 // and one for any request.
 func browserSurface(a *Aggregator, cfg *schema.Config) []tool {
 	return []tool{
-		{name: "mcp_discover", call: a.mcpDiscover, definitions: func(v *catalog.View) []json.RawMessage {
+		{name: "mcp_discover", call: a.mcpDiscover, definitions: func(v *catalog.View, _ int) []json.RawMessage {
 			return []json.RawMessage{define("mcp_discover", v.DescribeBrowser(maxChars(cfg)), withRest(browseInput, cfg), `{"readOnlyHint":true,"openWorldHint":false}`, alwaysLoad)}
 		}},
 		{name: "mcp_call", call: a.mcpCall, definitions: fixed(define("mcp_call", browseCallDescription, browseCallInput, "", alwaysLoad))},

@@ -20,7 +20,7 @@ import (
 // of a structured twin hosts show that alone, without what the text says to do.
 func discoverSurface(a *Aggregator, cfg *schema.Config) []tool {
 	tools := []tool{
-		{name: "discover_tool", call: a.discoverTool, definitions: func(v *catalog.View) []json.RawMessage {
+		{name: "discover_tool", call: a.discoverTool, definitions: func(v *catalog.View, _ int) []json.RawMessage {
 			return []json.RawMessage{define("discover_tool", v.Describe(maxChars(cfg)), withRest(discoverInput, cfg), `{"readOnlyHint":true,"openWorldHint":false}`, alwaysLoad)}
 		}},
 	}

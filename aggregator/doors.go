@@ -57,9 +57,9 @@ func (a *Aggregator) pinned(cfg *schema.Config) []tool {
 	var tools []tool
 	for _, pin := range cfg.Pin {
 		server, leaf, _ := strings.Cut(pin, "/")
-		tools = append(tools, tool{name: catalog.DirectName(server, leaf), definitions: func(v *catalog.View) []json.RawMessage {
+		tools = append(tools, tool{name: catalog.DirectName(server, leaf), definitions: func(v *catalog.View, longest int) []json.RawMessage {
 			if t, ok := v.Tool(pin); ok {
-				return []json.RawMessage{v.DirectDefinition(t)}
+				return []json.RawMessage{v.DirectDefinition(t, longest)}
 			}
 			return nil // not yet, or there is no such tool
 		}, call: func(s *session, r *host.Request, p callParams) {

@@ -108,11 +108,15 @@ func (a *Aggregator) callTool(s *session, r *host.Request) {
 // ownTool returns the tool of ours of a name, raw JSON, nil if there is none.
 func (a *Aggregator) ownTool(s *session, rawName json.RawMessage) *tool {
 	tools := a.toolsOf(s)
-	i := slices.IndexFunc(tools, func(t tool) bool { return t.name != "" && wire.EqualString(rawName, t.name) })
-	if i < 0 {
-		return nil
+	if i := slices.IndexFunc(tools, func(t tool) bool { return t.name != "" && wire.EqualString(rawName, t.name) }); i >= 0 {
+		return &tools[i]
 	}
-	return &tools[i]
+	if name, ok := wire.Text(rawName); ok && len(a.config().Pin) > 0 {
+		if i := slices.IndexFunc(tools, func(t tool) bool { return catalog.IsShort(name, t.name) }); i >= 0 {
+			return &tools[i]
+		}
+	}
+	return nil
 }
 
 // notShown is the error for a tool that no surface shows. If a tool of ours can call

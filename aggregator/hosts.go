@@ -1,10 +1,12 @@
 package aggregator
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 	"time"
 
+	"dynmcp/catalog"
 	"dynmcp/internal/wire"
 	"dynmcp/schema"
 )
@@ -20,6 +22,16 @@ type hostProfile struct {
 	// searches says that it searches tools by itself, and shows the model only those that
 	// it finds: where the config leaves it to us, it is shown every tool.
 	searches bool
+	// maxName is how long the names of tools may be for it, 0 is MaxDirect, of which it
+	// puts prefix in front: where its config calls us dynmcp, as install does. What it does
+	// with longer ones differs: it loses the tool, or all of them, or cuts the names.
+	maxName int
+	prefix  string
+}
+
+// longest is how long the names of tools may be that a host is shown.
+func (p *hostProfile) longest() int {
+	return cmp.Or(p.maxName, catalog.MaxDirect) - len(p.prefix)
 }
 
 // hostProfiles are the hosts that are known, by what the config's key host calls them.
@@ -27,18 +39,24 @@ type hostProfile struct {
 var hostProfiles = map[string]*hostProfile{
 	// It keeps the first definitions for all its model requests, whatever it is told of
 	// changes (2.1.330): what has not started by then stays unnamed. Tools of servers are
-	// deferred behind its tool search.
-	schema.HostClaudeCode: {client: "claude-code", startupWait: 5 * time.Second, freezes: true, searches: true},
+	// deferred behind its tool search. With a longer name every request to the model fails
+	// (anthropics/claude-code#2326, #19882).
+	schema.HostClaudeCode: {client: "claude-code", startupWait: 5 * time.Second, freezes: true, searches: true, prefix: "mcp__dynmcp__"},
 	// Its first turn goes to the model a second after the start, without the tools of
-	// servers that have not answered, and it never lists again (0.169).
-	schema.HostCodex: {client: "codex", startupWait: 500 * time.Millisecond, freezes: true},
-	// These list again when they are told to (0.61, 1.18).
-	schema.HostGeminiCLI: {client: "gemini-cli", startupWait: 2 * time.Second},
-	schema.HostOpencode:  {client: "opencode", startupWait: 2 * time.Second},
-
-	schema.HostClaudeDesktop: {client: "claude-ai", startupWait: 2 * time.Second},
-	schema.HostCursor:        {client: "cursor", startupWait: 2 * time.Second},
-	schema.HostVSCode:        {client: "visual studio code", startupWait: 2 * time.Second},
+	// servers that have not answered, and it never lists again (0.169). It replaces the end
+	// of longer names by a hash.
+	schema.HostCodex: {client: "codex", startupWait: 500 * time.Millisecond, freezes: true, prefix: "mcp__dynmcp__"},
+	// These list again when they are told to (0.61, 1.18). Gemini CLI cuts the middle out of
+	// longer names, which may make two into one.
+	schema.HostGeminiCLI: {client: "gemini-cli", startupWait: 2 * time.Second, maxName: 63, prefix: "mcp_dynmcp_"},
+	schema.HostOpencode:  {client: "opencode", startupWait: 2 * time.Second, prefix: "dynmcp_"},
+	// The names of server and tool together (sparfenyuk/mcp-proxy#45).
+	schema.HostClaudeDesktop: {client: "claude-ai", startupWait: 2 * time.Second, prefix: "dynmcp:"},
+	// It leaves out a tool whose name has 60 characters with that of its server
+	// (ComposioHQ/composio#2788).
+	schema.HostCursor: {client: "cursor", startupWait: 2 * time.Second, maxName: 59, prefix: "dynmcp"},
+	// It cuts longer names off (microsoft/vscode#243602).
+	schema.HostVSCode: {client: "visual studio code", startupWait: 2 * time.Second, prefix: "mcp_dynmcp_"},
 }
 
 // anyHost is the profile of all others.

@@ -74,7 +74,7 @@ func TestHostsAreDocumented(t *testing.T) {
 		if p.searches {
 			auto = "direct"
 		}
-		row := fmt.Sprintf("| `%s` | `%s`… | %s | %s | `%s` |", name, p.client, p.startupWait, list, auto)
+		row := fmt.Sprintf("| `%s` | `%s`… | %s | %s | `%s` | %d |", name, p.client, p.startupWait, list, auto, p.longest())
 		if !strings.Contains(string(text), row) {
 			t.Errorf("docs/config.md has no row %q", row)
 		}

@@ -19,7 +19,7 @@ import (
 // proxySurface is Magg's proxy extension: one tool that lists, shows and uses tools,
 // resources and prompts.
 func proxySurface(a *Aggregator, cfg *schema.Config) []tool {
-	return []tool{{name: "proxy", call: a.proxy, definitions: func(v *catalog.View) []json.RawMessage {
+	return []tool{{name: "proxy", call: a.proxy, definitions: func(v *catalog.View, _ int) []json.RawMessage {
 		return []json.RawMessage{define("proxy", v.DescribeProxy(maxChars(cfg)), proxyInput, "", alwaysLoad)}
 	}}}
 }

@@ -15,8 +15,9 @@ import (
 // many that share a function.
 type tool struct {
 	name string // of one tool of ours; "" stands for those that find finds
-	// definitions returns the entries of tools/list.
-	definitions func(v *catalog.View) []json.RawMessage
+	// definitions returns the entries of tools/list, for a host that takes names of at most
+	// longest characters.
+	definitions func(v *catalog.View, longest int) []json.RawMessage
 	// call answers a call.
 	call func(s *session, r *host.Request, p callParams)
 	// find tells whether a name is one of the many; nil where name is set.
@@ -35,11 +36,11 @@ var surfaces = map[string]func(*Aggregator, *schema.Config) []tool{
 // directSurface shows every upstream tool as itself.
 func directSurface(a *Aggregator, _ *schema.Config) []tool {
 	return []tool{{
-		definitions: func(v *catalog.View) []json.RawMessage {
+		definitions: func(v *catalog.View, longest int) []json.RawMessage {
 			var all []json.RawMessage
 			for _, t := range v.Listed() {
 				if _, ok := v.Direct(t.Direct); ok {
-					all = append(all, v.DirectDefinition(t))
+					all = append(all, v.DirectDefinition(t, longest))
 				}
 			}
 			return all
@@ -110,9 +111,9 @@ func define(name, description, input, annotations, meta string) json.RawMessage 
 	return fmt.Appendf(out, `,"_meta":%s}`, meta)
 }
 
-func fixed(definition json.RawMessage) func(*catalog.View) []json.RawMessage {
+func fixed(definition json.RawMessage) func(*catalog.View, int) []json.RawMessage {
 	all := []json.RawMessage{definition}
-	return func(*catalog.View) []json.RawMessage { return all }
+	return func(*catalog.View, int) []json.RawMessage { return all }
 }
 
 func maxChars(cfg *schema.Config) int { return cfg.Catalog.MaxChars }

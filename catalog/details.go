@@ -139,8 +139,11 @@ func visible(raw json.RawMessage) string {
 func (v *View) Definition(t *Tool) json.RawMessage { return t.define(t.Raw, t.Name) }
 
 // DirectDefinition is the tool's entry in a list that hosts read into types. It
-// has the name of the direct surface and otherwise means what Definition does.
-func (v *View) DirectDefinition(t *Tool) json.RawMessage { return t.define(t.typed, t.Direct) }
+// has the name of the direct surface, in at most longest characters (ShortDirect), and
+// otherwise means what Definition does.
+func (v *View) DirectDefinition(t *Tool, longest int) json.RawMessage {
+	return t.define(t.typed, ShortDirect(t.Direct, longest))
+}
 
 func (t *Tool) define(def json.RawMessage, name string) json.RawMessage {
 	if t.Shaped() && t.OutputSchema != nil { // a result that is shortened does not fit it

@@ -8,8 +8,8 @@ import (
 	"dynmcp/internal/lazyregexp"
 )
 
-// maxDirect is the longest name some hosts accept for a tool.
-const maxDirect = 64
+// MaxDirect is the longest name on the direct surface. Some hosts take only shorter ones.
+const MaxDirect = 64
 
 var (
 	plainDirect = lazyregexp.New(`^[A-Za-z0-9_-]{1,64}$`)
@@ -32,9 +32,54 @@ func directName(s Server, leaf string) string {
 	if clear && plainDirect().MatchString(full) && !endsInHash().MatchString(full) {
 		return full
 	}
-	sum := sha256.Sum256([]byte(full))
 	fit := notDirect().ReplaceAllString(full, "_")
-	return fit[:min(len(fit), maxDirect-9)] + "_" + hex.EncodeToString(sum[:4])
+	return fit[:min(len(fit), MaxDirect-hashLen)] + nameHash(full)
+}
+
+// hashLen is the length of what nameHash returns.
+const hashLen = 9
+
+func nameHash(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return "_" + hex.EncodeToString(sum[:4])
+}
+
+// ShortDirect returns a name of the direct surface as a host sees it that takes at most
+// longest characters, from 16 to MaxDirect: a longer one ends in the hash of the exact
+// name. View.Direct knows the tool by it.
+func ShortDirect(name string, longest int) string {
+	switch {
+	case len(name) <= longest:
+		return name
+	case endsInHash().MatchString(name): // of the exact name, which is longer still or has other characters
+		return name[:longest-hashLen] + name[len(name)-hashLen:]
+	}
+	return name[:longest-hashLen] + nameHash(name)
+}
+
+// IsShort reports whether a name is what ShortDirect makes of another one.
+func IsShort(short, name string) bool {
+	stem := len(short) - hashLen
+	return stem > 0 && len(short) < len(name) && short[:stem] == name[:stem] && endsInHash().MatchString(short) &&
+		ShortDirect(name, len(short)) == short
+}
+
+// Direct finds a tool by its name on the direct surface, or by a short one of it.
+func (v *View) Direct(name string) (*Tool, bool) {
+	m := v.all()
+	if t, ok := m.direct[name]; ok || !endsInHash().MatchString(name) {
+		return t, ok
+	}
+	var found *Tool
+	for _, t := range m.tools {
+		if IsShort(name, t.Direct) {
+			if found != nil {
+				return nil, false
+			}
+			found = t
+		}
+	}
+	return found, found != nil
 }
 
 // Listed returns all known tools in the order in which their servers list them,

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"dynmcp/internal/wire"
 )
 
 func TestToolsAreReachableByNamespacedNameOnly(t *testing.T) {
@@ -268,6 +270,25 @@ func TestDirectNamesAreFitAndUnique(t *testing.T) {
 		if back, ok := v.Direct(tool.Direct); !ok || back != tool {
 			t.Errorf("%q does not lead back to %s", tool.Direct, tool.Name)
 		}
+	}
+	for _, longest := range []int{MaxDirect, 53, 51, 16} { // as hosts want them
+		seen := map[string]bool{}
+		for _, tool := range v.Tools() {
+			short := ShortDirect(tool.Direct, longest)
+			if len(short) > longest || seen[short] || !plainDirect().MatchString(short) || len(tool.Direct) <= longest && short != tool.Direct {
+				t.Errorf("%d: %s is %q", longest, tool.Direct, short)
+			}
+			seen[short] = true
+			if back, ok := v.Direct(short); !ok || back != tool {
+				t.Errorf("%d: %q does not lead back to %s", longest, short, tool.Name)
+			}
+			if name := wire.Get(v.DirectDefinition(tool, longest), "name"); string(name) != quote(short) {
+				t.Errorf("%d: %s is listed as %s", longest, tool.Name, name)
+			}
+		}
+	}
+	if tool, ok := v.Direct(strings.Repeat("a", 40) + "_01234567"); ok {
+		t.Errorf("a name of nothing leads to %s", tool.Name)
 	}
 	golden(t, "direct", strings.Join(list, "\n"))
 	if len(v.Warnings()) > 0 {

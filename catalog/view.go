@@ -88,12 +88,6 @@ func (v *View) Tool(name string) (*Tool, bool) {
 	return t, t != nil
 }
 
-// Direct finds a tool by its name on the direct surface.
-func (v *View) Direct(name string) (*Tool, bool) {
-	t, ok := v.all().direct[name]
-	return t, ok
-}
-
 // Tools returns all known tools, sorted by exposed name. The slice is shared.
 func (v *View) Tools() []*Tool { return v.all().tools }
 

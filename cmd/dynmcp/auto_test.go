@@ -85,3 +85,37 @@ func TestAutoOverStdio(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 }
+
+// Two tools whose names differ only where a host cuts them, and a pinned one: each host
+// has them under names that it takes, and calls them by these.
+func TestNamesOfToolsFitEachHost(t *testing.T) {
+	t.Parallel()
+	stem := strings.Repeat("very_", 11)
+	tool := func(name string) string { return `{"name":` + quote(name) + `,"inputSchema":{"type":"object"}}` }
+	alpha := fake(t, "alpha", "-bare", "-tool", tool(stem+"one"), "-tool", tool(stem+"two"), "-tool", tool("short"))
+	for _, surface := range []string{`"expose": ["direct"]`, `"pin": [` + quote("alpha/"+stem+"one") + `, ` + quote("alpha/"+stem+"two") + `, "alpha/short"]`} {
+		config := mcptest.Config(t, document([]entry{alpha}, surface, `"startup_wait": "5m"`))
+		for client, longest := range map[string]int{"claude-code": 51, "Visual Studio Code": 53, "some-host": 64} {
+			host := mcptest.StartDynmcp(t, "-c", config)
+			host.Call("initialize", fmt.Sprintf(`{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":%q,"version":"1"}}`, handshake, client))
+			host.Notify("notifications/initialized", nil)
+			var shown []string
+			for _, name := range tools(host) {
+				if !strings.HasPrefix(name, "alpha__") {
+					continue
+				}
+				shown = append(shown, name)
+				if len(name) > longest {
+					t.Errorf("%s, %s: %s has %d characters", surface, client, name, len(name))
+				}
+				if got := host.Tool(name, `{"n":1}`).Text(); got != `{"n":1}` {
+					t.Errorf("%s, %s: %s answers %s", surface, client, name, got)
+				}
+			}
+			slices.Sort(shown)
+			if len(slices.Compact(shown)) != 3 || !slices.Contains(shown, "alpha__short") {
+				t.Errorf("%s, %s: got %v", surface, client, shown)
+			}
+		}
+	}
+}
