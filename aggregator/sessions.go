@@ -3,8 +3,9 @@ package aggregator
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -20,6 +21,7 @@ type principal struct{ name string }
 // A session is one host, for as long as it is connected.
 type session struct {
 	id        string
+	number    int // in the order in which they came
 	principal principal
 	only      string          // the server that it is about, "" is all of them
 	local     bool            // its user runs dynmcp, on this machine: where a login's page comes back to, and whose login it is
@@ -70,7 +72,8 @@ type sessions struct {
 
 	mu      sync.Mutex
 	byID    map[string]*session
-	list    []*session // the same, replaced and never changed: every read of an upstream looks at it
+	list    []*session // the same, never changed; nil after one came or went, until it is asked for
+	alone   []*session // those whose host is the only one, never changed: every read of an upstream looks at them
 	lastID  int
 	first   declaration // of the first host that made one
 	known   bool        // first is set
@@ -89,10 +92,11 @@ func newSessions() *sessions {
 func (ss *sessions) open(p principal) *session {
 	ss.mu.Lock()
 	ss.lastID++
-	id := fmt.Sprintf("session-%d", ss.lastID)
+	number := ss.lastID
 	ss.mu.Unlock()
 	return &session{
-		id:         id,
+		id:         "session-" + strconv.Itoa(number),
+		number:     number,
 		principal:  p,
 		listens:    map[string]listen{},
 		subscribed: map[string]bool{},
@@ -106,15 +110,20 @@ func (ss *sessions) attach(s *session, peer transports.Peer) {
 	s.peer = peer
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	ss.byID[s.id] = s
-	ss.list = append(slices.Clone(ss.list), s)
+	ss.byID[s.id], ss.list = s, nil
+	if !s.shares {
+		ss.alone = append(slices.Clone(ss.alone), s)
+	}
 }
 
 func (ss *sessions) remove(s *session) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	delete(ss.byID, s.id)
-	ss.list = slices.DeleteFunc(slices.Clone(ss.list), func(other *session) bool { return other == s })
+	ss.list = nil
+	if !s.shares {
+		ss.alone = slices.DeleteFunc(slices.Clone(ss.alone), func(other *session) bool { return other == s })
+	}
 }
 
 func (ss *sessions) get(id string) *session {
@@ -128,12 +137,19 @@ func (ss *sessions) get(id string) *session {
 func (ss *sessions) all() []*session {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
+	if ss.list == nil {
+		ss.list = slices.SortedFunc(maps.Values(ss.byID), func(a, b *session) int { return a.number - b.number })
+	}
 	return ss.list
 }
 
-// throttle returns when no host is far behind with what waits for it.
+// throttle returns when no host is far behind with what waits for it. Those that share
+// a run keep nobody waiting.
 func (a *Aggregator) throttle() {
-	for _, s := range a.sessions.all() {
+	a.sessions.mu.Lock()
+	alone := a.sessions.alone
+	a.sessions.mu.Unlock()
+	for _, s := range alone {
 		if h, ok := s.peer.(*host.Session); ok {
 			h.AwaitReader()
 		}

@@ -76,6 +76,13 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, who, namespace st
 		g.deny(w, denial{status: http.StatusBadRequest, text: fmt.Sprintf("unsupported protocol version %q", version), id: m.ID})
 		return
 	}
+	asks := !m.IsNotification() && (m.Method != "" || m.Raw[0] != '{')
+	if asks {
+		if !g.begin(w, m.ID) {
+			return
+		}
+		defer g.running.add(-1)
+	}
 	var s *session
 	begins := m.Method == "initialize" && m.ID != nil
 	switch id := r.Header.Get("Mcp-Session-Id"); {
@@ -96,15 +103,11 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, who, namespace st
 		}
 	}
 	defer s.done()
-	if m.IsNotification() || m.Method == "" && m.Raw[0] == '{' {
+	if !asks {
 		s.receive(m, nil)
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	if !g.begin(w, m.ID) {
-		return
-	}
-	defer g.running.add(-1)
 	if begins {
 		w.Header().Set("Mcp-Session-Id", s.id)
 		version, _ = wire.Text(wire.Get(m.Params, "protocolVersion"))

@@ -203,14 +203,14 @@ func (g *Gateway) openSession(who, namespace string, legacy bool) *session {
 	}
 	g.sessions.mu.Lock()
 	full := len(g.sessions.byID) >= maxSessions
-	if !full {
-		g.sessions.byID[s.id] = s
-	}
 	g.sessions.mu.Unlock()
 	if full {
 		return nil
 	}
 	s.talk, s.end = g.opts.Open(s, who, namespace)
+	g.sessions.mu.Lock()
+	defer g.sessions.mu.Unlock()
+	g.sessions.byID[s.id] = s // complete: whoever finds it there may end it
 	return s
 }
 

@@ -53,12 +53,12 @@ func (s *Session) End(ctx context.Context) {
 // reports true.
 func (s *Session) awaitAnswers(timeout time.Duration, busy func() bool) {
 	s.mu.Lock()
-	idle := make(chan struct{})
-	if s.waitingLocked() {
-		s.idle = idle
-	} else {
-		close(idle)
+	if !s.waitingLocked() {
+		s.mu.Unlock()
+		return
 	}
+	idle := make(chan struct{})
+	s.idle = idle
 	s.mu.Unlock()
 	const tick = drainTimeout / 10
 	ticker := time.NewTicker(tick)
