@@ -62,7 +62,7 @@ func (s *soak) calls(n int) error {
 		return err
 	}
 	defer fresh.end()
-	before, err := fresh.rest(callServers(), noOther)
+	before, err := fresh.restOnPipes(callServers(), noOther)
 	if err != nil {
 		return err
 	}
@@ -79,15 +79,15 @@ func (s *soak) calls(n int) error {
 		s.judge(t)
 		return err
 	}
-	after, err := h.rest(callServers(), t.take)
+	after, err := h.restOnPipes(callServers(), t.take)
 	if err != nil {
 		return err
 	}
 	left := stacks.Parse(h.quit())
 
 	s.judge(t)
-	s.judgeMemory(n, memory)
-	s.compare(before, after, goroutines, left)
+	s.judgeMemory("calls", n, memory)
+	s.compare("calls", before, after, goroutines, left)
 	s.must("processes left", h.remaining(), 0)
 	return nil
 }

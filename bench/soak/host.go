@@ -33,6 +33,7 @@ type host struct {
 	out    *bufio.Reader     // of pipe
 	queue  chan string       // lines for its stdin; one goroutine writes them
 	wrote  chan struct{}     // closed when that has ended
+	url    string            // of one that serves over HTTP
 	marker string            // NAME=VALUE in the environment of all below it
 	heard  func(line string) // gets every line that it says; may be nil
 	stderr bytes.Buffer      // to be read when it has ended
@@ -56,6 +57,7 @@ type setting struct {
 	dir     string         // where it runs; "" is the soak's
 	env     []string       // besides ours
 	heard   func(line string)
+	serves  bool     // hosts over HTTP, and not one on its pipes
 	path    string   // of a config that there is; "" has one written
 	under   []string // the command, and its arguments, that starts dynmcp; empty is none
 }
@@ -101,7 +103,11 @@ func (s *soak) launch(set setting) (*host, error) {
 	if level == "" {
 		level = "error"
 	}
-	line := slices.Concat(set.under, []string{s.dynmcp, "--log-level", level, "-c", path})
+	var verb []string
+	if set.serves {
+		verb, level = []string{"serve", "--http", "127.0.0.1:0"}, "info" // at which it says where
+	}
+	line := slices.Concat(set.under, []string{s.dynmcp}, verb, []string{"--log-level", level, "-c", path})
 	h.cmd = exec.Command(line[0], line[1:]...)
 	h.cmd.Env = append(append(os.Environ(), h.marker), set.env...)
 	h.cmd.Dir = s.dir
@@ -109,6 +115,10 @@ func (s *soak) launch(set setting) (*host, error) {
 		h.cmd.Dir = set.dir
 	}
 	h.cmd.Stderr = &h.stderr
+	says := &listener{stderr: &h.stderr, url: make(chan string, 1)}
+	if set.serves {
+		h.cmd.Stderr = says
+	}
 	in, err := h.cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -124,11 +134,45 @@ func (s *soak) launch(set setting) (*host, error) {
 		return nil, err
 	}
 	go h.write(in)
+	if set.serves {
+		select {
+		case h.url = <-says.url:
+			return h, nil
+		case <-time.After(silence):
+			h.end()
+			return nil, errors.New("dynmcp does not say where it serves")
+		}
+	}
 	if err := h.greet(); err != nil {
 		h.end()
 		return nil, err
 	}
 	return h, nil
+}
+
+// A listener is the stderr of a dynmcp that serves over HTTP: it finds the address,
+// and keeps the end.
+type listener struct {
+	stderr *bytes.Buffer
+	url    chan string // gets the address, without a path
+	found  bool
+}
+
+func (l *listener) Write(text []byte) (int, error) {
+	const keep = 8 << 20
+	l.stderr.Write(text)
+	if !l.found {
+		if _, rest, ok := strings.Cut(l.stderr.String(), "url="); ok {
+			if url, _, ok := strings.Cut(rest, "/mcp\n"); ok {
+				l.found = true
+				l.url <- url
+			}
+		}
+	}
+	if l.stderr.Len() > 2*keep {
+		l.stderr.Next(l.stderr.Len() - keep)
+	}
+	return len(text), nil
 }
 
 func (h *host) greet() error {
@@ -176,6 +220,7 @@ func load(server string) string { return fmt.Sprintf(`{"mcp_name":%q}`, server) 
 // An answer is what matters of a line.
 type answer struct {
 	ID     json.RawMessage
+	Method string // of what is no answer
 	Result struct {
 		Content           []struct{ Text string }
 		StructuredContent json.RawMessage
@@ -216,12 +261,24 @@ func (h *host) answer() (answer, error) {
 		case strings.Contains(line[:min(len(line), 64)], `"method"`):
 			continue
 		}
-		a := answer{line: line}
-		if err := json.Unmarshal([]byte(line), &a); err != nil {
-			return answer{}, fmt.Errorf("no JSON: %.200s", line)
-		}
-		return a, nil
+		return parseAnswer(line)
 	}
+}
+
+func parseAnswer(line string) (answer, error) {
+	a := answer{line: line}
+	if err := json.Unmarshal([]byte(line), &a); err != nil {
+		return answer{}, fmt.Errorf("no JSON: %.200s", line)
+	}
+	return a, nil
+}
+
+// good is an error unless what was asked for succeeded.
+func (a answer) good(what string) error {
+	if a.Result.IsError || len(a.Result.Content) == 0 {
+		return fmt.Errorf("%s: not so: %.500s", what, a.line)
+	}
+	return nil
 }
 
 // await returns the answer with an id that is a string; others go to other.

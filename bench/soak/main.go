@@ -23,6 +23,10 @@
 //	          processes are at the end as many as in a dynmcp that made no call.
 //	          An answer that does not come for two minutes ends the step: it
 //	          prints what calls are missing and the stacks of dynmcp.
+//	gateway   the same servers behind dynmcp serve --http: sessions that nobody ends,
+//	          then calls of a hundred hosts of both eras, which break off one more now
+//	          and then. Judged: what is judged of calls, each answer is in the
+//	          response to its call, and no session is left.
 //	deaths    a server that writes down each call and dies before it answers,
 //	          below four dynmcp at once. Judged call by call: it ran exactly once,
 //	          and its outcome is said to be unknown.
@@ -57,6 +61,7 @@
 //	go run ./bench/soak                                                 two minutes
 //	go run ./bench/soak -only calls,deaths -calls 200000                some steps
 //	go run ./bench/soak -kills 1000 -guards 100 -self 10 -calls 1000000 \
+//	    -gateway 1000000 -abandoned 10000 \
 //	    -deaths 10000 -sessions 100000 -lists 10000 -logins 500         what a release needs
 //
 // Goroutines are counted from outside: dynmcp has no port for that, but prints
@@ -90,6 +95,8 @@ func main() {
 	self := flag.Int("self", 1, "chains of configs that reach themselves, of each kind and for each end")
 	atOnce := flag.Int("parallel", 8, "kills at a time, and twice the trials with guards")
 	calls := flag.Int("calls", 20000, "calls under faults")
+	gatewayCalls := flag.Int("gateway", 10000, "calls of a hundred hosts over HTTP under faults")
+	abandoned := flag.Int("abandoned", 1000, "sessions over HTTP that nobody ends")
 	deaths := flag.Int("deaths", 50, "calls whose server dies before it answers")
 	others := flag.Int("others", 800, "calls in each round beside a hostile server")
 	lists := flag.Int("lists", 400, "lists that are read while a server has malformed ones")
@@ -103,6 +110,7 @@ func main() {
 		{"guards", func() error { return s.guards(*guards, max(*atOnce/2, 1)) }},
 		{"self", func() error { return s.self(*self) }},
 		{"calls", func() error { return s.calls(*calls) }},
+		{"gateway", func() error { return s.gateway(*gatewayCalls, *abandoned) }},
 		{"deaths", func() error { return s.deaths(*deaths) }},
 		{"sessions", func() error { return s.sessions(*sessions) }},
 		{"hostile", func() error { return s.hostile(*others) }},

@@ -23,30 +23,38 @@ func (h *host) standing() standing {
 func noOther(a answer) error { return fmt.Errorf("an answer to nothing: %.200s", a.line) }
 
 // rest brings dynmcp to where two of them can be compared: every server is
-// connected, nothing is in flight, and what ended is gone. What else is
-// answered meanwhile goes to other.
-func (h *host) rest(servers []entry, other func(answer) error) (standing, error) {
+// connected, nothing is in flight, and what ended is gone. What it takes is asked by
+// succeed; done is called behind that.
+func (h *host) rest(servers []entry, succeed func(id, tool, arguments string) error, done func() error) (standing, error) {
 	for _, e := range servers {
-		if err := h.succeed(e.name+" loads", "load_mcp", load(e.name), other); err != nil {
+		if err := succeed(e.name+" loads", "load_mcp", load(e.name)); err != nil {
 			return standing{}, err
 		}
 	}
 	for _, e := range servers {
-		if err := h.succeed(e.name+" answers", "use_tool", use(e.name+"/pid", `{}`), other); err != nil {
+		if err := succeed(e.name+" answers", "use_tool", use(e.name+"/pid", `{}`)); err != nil {
 			return standing{}, err
 		}
+	}
+	if err := done(); err != nil {
+		return standing{}, err
 	}
 	return h.settle(), nil
+}
+
+// restOnPipes is rest, asked by the host. What else is answered meanwhile goes to other.
+func (h *host) restOnPipes(servers []entry, other func(answer) error) (standing, error) {
+	return h.rest(servers, func(id, tool, arguments string) error { return h.succeed(id, tool, arguments, other) }, func() error { return nil })
 }
 
 // succeed asks what must not fail.
 func (h *host) succeed(id, tool, arguments string, other func(answer) error) error {
 	h.ask(strconv.Quote(id), tool, arguments)
 	a, err := h.await(id, other)
-	if err == nil && (a.Result.IsError || len(a.Result.Content) == 0) {
-		err = fmt.Errorf("%s: not so: %.500s", id, a.line)
+	if err != nil {
+		return err
 	}
-	return err
+	return a.good(id)
 }
 
 // settle waits until what dynmcp holds has not changed for a second. There is
@@ -62,9 +70,9 @@ func (h *host) settle() standing {
 }
 
 // compare fails the soak unless a dynmcp that worked holds what a fresh one does.
-func (s *soak) compare(before, after standing, fresh, left stacks.Count) {
-	fmt.Printf("calls: at rest, fresh and at the end: %d and %d goroutines, %d and %d descriptors, %d and %d children, %d and %d processes\n",
-		fresh.Total(), left.Total(), before.descriptors, after.descriptors, before.children, after.children, before.processes, after.processes)
+func (s *soak) compare(step string, before, after standing, fresh, left stacks.Count) {
+	fmt.Printf("%s: at rest, fresh and at the end: %d and %d goroutines, %d and %d descriptors, %d and %d children, %d and %d processes\n",
+		step, fresh.Total(), left.Total(), before.descriptors, after.descriptors, before.children, after.children, before.processes, after.processes)
 	s.must("descriptors", after.descriptors, before.descriptors)
 	s.must("children", after.children, before.children)
 	s.must("processes", after.processes, before.processes)
@@ -140,7 +148,7 @@ const flatFrom = 200_000
 // calls of a shorter run) with that at the end: medians of ten samples, because
 // one sample says more of the garbage collector than of us. It may grow by
 // 8 MB or a tenth.
-func (s *soak) judgeMemory(n int, memory []int) {
+func (s *soak) judgeMemory(step string, n int, memory []int) {
 	if len(memory) < 100 {
 		return
 	}
@@ -149,7 +157,7 @@ func (s *soak) judgeMemory(n int, memory []int) {
 		first = max(10, 100*100_000/n)
 	}
 	early, late := middle(memory[first:first+10]), middle(memory[len(memory)-10:])
-	fmt.Printf("calls: RSS %d MB after the first %d%%, %d MB at the end\n", early, first, late)
+	fmt.Printf("%s: RSS %d MB after the first %d%%, %d MB at the end\n", step, early, first, late)
 	if n >= flatFrom && late-early >= max(8, early/10) {
 		s.fail("RSS grew by %d MB", late-early)
 	}

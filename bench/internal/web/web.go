@@ -1,0 +1,158 @@
+// Package web is a host of MCP over streamable HTTP, of either era, that does no more
+// than its calls take.
+package web
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+)
+
+// stateless is the protocol version of hosts that make no handshake.
+const stateless = "2026-07-28"
+
+// A Host has one session, or is of the stateless era.
+type Host struct {
+	url     string
+	client  *http.Client
+	session string // "" before the handshake, and in the stateless era
+	// Stateless is that each request stands for itself.
+	Stateless bool
+}
+
+// NewHost returns a host of the server at url, which shares the connections of client.
+func NewHost(url string, client *http.Client) *Host { return &Host{url: url, client: client} }
+
+// NewClient returns what keeps as many connections as there are calls at once.
+func NewClient() *http.Client {
+	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1024, DisableCompression: true}}
+}
+
+// Handshake begins a session.
+func (h *Host) Handshake(ctx context.Context) error {
+	resp, err := h.post(ctx, "", []byte(`{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}`))
+	if err != nil {
+		return err
+	}
+	answer, err := body(resp)
+	if err != nil || resp.StatusCode != http.StatusOK || bytes.Contains(answer, []byte(`"error"`)) {
+		return fmt.Errorf("initialize: %s %.300s: %w", resp.Status, answer, err)
+	}
+	h.session = resp.Header.Get("Mcp-Session-Id")
+	if resp, err = h.post(ctx, "", []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)); err != nil {
+		return err
+	}
+	_, err = body(resp)
+	return err
+}
+
+// Call sends a tools/call with that JSON for an id and returns all messages of the
+// response, the answer last.
+func (h *Host) Call(ctx context.Context, id, tool, arguments string) ([][]byte, error) {
+	return h.Send(ctx, tool, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{%s"name":%q,"arguments":%s}}`, id, h.Meta(), tool, arguments))
+}
+
+// Meta is the member of a request's params that its era takes, and a comma.
+func (h *Host) Meta() string {
+	if !h.Stateless {
+		return ""
+	}
+	return `"_meta":{"io.modelcontextprotocol/protocolVersion":"` + stateless + `","io.modelcontextprotocol/clientCapabilities":{}},`
+}
+
+// Send is Call with a line that there is.
+func (h *Host) Send(ctx context.Context, tool string, line []byte) ([][]byte, error) {
+	resp, err := h.post(ctx, tool, line)
+	if err != nil {
+		return nil, err
+	}
+	text, err := body(resp)
+	switch {
+	case err != nil:
+		return nil, err
+	case resp.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("HTTP status %s: %.300s", resp.Status, text)
+	case resp.Header.Get("Content-Type") == "application/json":
+		return [][]byte{text}, nil
+	}
+	return data(text), nil
+}
+
+// Listen opens the stream of what belongs to no request; its body is to be closed.
+func (h *Host) Listen(ctx context.Context) (*http.Response, error) {
+	return h.send(ctx, http.MethodGet, "", nil)
+}
+
+// End ends the session.
+func (h *Host) End(ctx context.Context) error {
+	resp, err := h.send(ctx, http.MethodDelete, "", nil)
+	if err != nil {
+		return err
+	}
+	_, err = body(resp)
+	return err
+}
+
+func (h *Host) post(ctx context.Context, tool string, line []byte) (*http.Response, error) {
+	return h.send(ctx, http.MethodPost, tool, line)
+}
+
+func (h *Host) send(ctx context.Context, method, tool string, line []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, h.url, bytes.NewReader(line))
+	if err != nil {
+		return nil, err
+	}
+	req.Header["Content-Type"] = contentType
+	req.Header["Accept"] = accept
+	if h.session != "" {
+		req.Header["Mcp-Session-Id"] = []string{h.session}
+	}
+	if h.Stateless {
+		req.Header["Mcp-Protocol-Version"] = []string{stateless}
+		req.Header["Mcp-Method"] = []string{"tools/call"}
+		req.Header["Mcp-Name"] = []string{tool}
+	}
+	return h.client.Do(req)
+}
+
+var contentType, accept = []string{"application/json"}, []string{"application/json, text/event-stream"}
+
+// body reads a body whole.
+func body(resp *http.Response) ([]byte, error) {
+	defer resp.Body.Close()
+	if resp.ContentLength < 0 {
+		return io.ReadAll(resp.Body)
+	}
+	text := make([]byte, resp.ContentLength)
+	_, err := io.ReadFull(resp.Body, text)
+	return text, err
+}
+
+// data returns what the events of a stream hold. Each is on one line, as ours are.
+func data(text []byte) (all [][]byte) {
+	for line := range bytes.Lines(text) {
+		if event, ok := bytes.CutPrefix(line, []byte("data: ")); ok && len(event) > 1 {
+			all = append(all, bytes.TrimSpace(event))
+		}
+	}
+	return all
+}
+
+// Number returns the first number behind a key, -1 where there is none.
+func Number(text []byte, key string) int {
+	_, rest, ok := bytes.Cut(text, []byte(key))
+	if !ok {
+		return -1
+	}
+	end := 0
+	for end < len(rest) && '0' <= rest[end] && rest[end] <= '9' {
+		end++
+	}
+	if n, err := strconv.Atoi(string(rest[:end])); err == nil {
+		return n
+	}
+	return -1
+}

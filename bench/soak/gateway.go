@@ -1,0 +1,309 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"dynmcp/bench/internal/stacks"
+	"dynmcp/bench/internal/web"
+)
+
+const (
+	crowdSize   = 100 // hosts at once, half of them of each era
+	brokenOff   = 500 // of so many calls a host makes one more whose answer it does not wait for
+	sessionIdle = "10s"
+)
+
+// gateway makes n calls as a hundred hosts over HTTP, some to servers that misbehave,
+// after as many hosts as abandoned says have begun a session and never came back.
+func (s *soak) gateway(n, abandoned int) error {
+	set := setting{entries: callServers(), serves: true, more: map[string]any{"gateway": map[string]string{"session_idle": sessionIdle}}}
+	fresh, err := s.launch(set)
+	if err != nil {
+		return err
+	}
+	defer fresh.end()
+	before, _, err := fresh.restOverHTTP()
+	if err != nil {
+		return err
+	}
+	goroutines := stacks.Parse(fresh.quit())
+
+	h, err := s.launch(set)
+	if err != nil {
+		return err
+	}
+	defer h.end()
+	if err := s.abandon(h, abandoned); err != nil {
+		return err
+	}
+	c := &crowd{host: h, calls: n, client: web.NewClient(), tally: newTally(func(id int) bool { _, may := callee(id); return may })}
+	memory, err := c.work()
+	if err != nil {
+		s.judge(c.tally)
+		return err
+	}
+	after, sessions, err := h.restOverHTTP()
+	if err != nil {
+		return err
+	}
+	left := stacks.Parse(h.quit())
+	s.judge(c.tally)
+	s.must("messages on a stream that are for no call of its host", c.stray, 0)
+	s.must("sessions left", sessions, 0)
+	s.judgeMemory("gateway", n, memory)
+	s.compare("gateway", before, after, goroutines, left)
+	s.must("processes left", h.remaining(), 0)
+	return nil
+}
+
+// abandon begins sessions that nobody ends, and waits until all are gone.
+func (s *soak) abandon(h *host, count int) error {
+	client := web.NewClient()
+	defer client.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(context.Background(), silence)
+	defer cancel()
+	rss, began := h.status("VmRSS:")>>10, time.Now()
+	var next atomic.Int64
+	var work sync.WaitGroup
+	failed := make(chan error, inFlight)
+	for range inFlight {
+		work.Go(func() {
+			for next.Add(1) <= int64(count) {
+				if err := web.NewHost(h.url+"/mcp", client).Handshake(ctx); err != nil {
+					failed <- err
+					return
+				}
+			}
+		})
+	}
+	work.Wait()
+	select {
+	case err := <-failed:
+		return err
+	default:
+	}
+	took, most := time.Since(began), h.status("VmRSS:")>>10
+	there, err := h.sessions()
+	if err != nil {
+		return err
+	}
+	for left := there; left > 0; time.Sleep(100 * time.Millisecond) {
+		if left, err = h.sessions(); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("%d of %d abandoned sessions are not reclaimed", left, count)
+		}
+	}
+	fmt.Printf("gateway: %d sessions begun in %v and abandoned, of which %d were there then; all are reclaimed. RSS %d MB before, %d with them, %d after\n",
+		count, rounded(took), there, rss, most, h.status("VmRSS:")>>10)
+	return nil
+}
+
+// sessions asks how many there are.
+func (h *host) sessions() (int, error) {
+	req, err := http.NewRequest(http.MethodGet, h.url+"/metrics", nil)
+	if err != nil {
+		return 0, err
+	}
+	req.Close = true // its connection is none of what is counted
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	n := web.Number(text, "\ndynmcp_sessions ")
+	if err == nil && n < 0 {
+		err = fmt.Errorf("no dynmcp_sessions in the metrics: %.300s", text)
+	}
+	return n, err
+}
+
+// restOverHTTP is rest, asked by a host over HTTP, and how many sessions there are
+// when that one has gone.
+func (h *host) restOverHTTP() (at standing, sessions int, err error) {
+	client := web.NewClient()
+	ctx, cancel := context.WithTimeout(context.Background(), silence)
+	defer cancel()
+	asks := web.NewHost(h.url+"/mcp", client)
+	if err := asks.Handshake(ctx); err != nil {
+		return at, 0, err
+	}
+	at, err = h.rest(callServers(), func(id, tool, arguments string) error {
+		messages, err := asks.Call(ctx, quote(id), tool, arguments)
+		if err != nil || len(messages) == 0 {
+			return fmt.Errorf("%s: no answer: %w", id, err)
+		}
+		a, err := parseAnswer(string(messages[len(messages)-1]))
+		return errors.Join(err, a.good(id))
+	}, func() error {
+		err := asks.End(ctx)
+		client.CloseIdleConnections()
+		if err == nil {
+			sessions, err = h.sessions()
+		}
+		return err
+	})
+	return at, sessions, err
+}
+
+// A crowd are hosts over HTTP that share one dynmcp.
+type crowd struct {
+	host   *host
+	client *http.Client
+	calls  int
+
+	mu    sync.Mutex
+	tally *tally
+	stray int // messages for no call of their host
+}
+
+// work makes the calls and samples the memory of dynmcp a hundred times.
+func (c *crowd) work() (memory []int, err error) {
+	defer c.client.CloseIdleConnections()
+	began := time.Now()
+	var hosts sync.WaitGroup
+	failed := make(chan error, crowdSize)
+	for i := range crowdSize {
+		hosts.Go(func() {
+			if err := c.one(i); err != nil {
+				failed <- fmt.Errorf("host %d: %w", i, err)
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { hosts.Wait(); close(done) }()
+	shown := 0
+	for working := true; working; {
+		select {
+		case <-done:
+			working = false
+		case err := <-failed:
+			return nil, err
+		case <-time.After(10 * time.Millisecond):
+		}
+		c.mu.Lock()
+		answered := c.tally.answered
+		c.mu.Unlock()
+		for answered/max(c.calls/100, 1) > len(memory) && len(memory) < 100 {
+			memory = append(memory, c.host.status("VmRSS:")>>10)
+		}
+		if len(memory)/10 > shown {
+			shown++
+			fmt.Printf("gateway: %8d  RSS %d MB, %d descriptors, %d threads\n", answered, memory[len(memory)-1], c.host.descriptors(), c.host.status("Threads:"))
+		}
+	}
+	fmt.Printf("gateway: %d calls of %d hosts in %v: %d lost, %d twice, %d misrouted; failed as they had to: %v\n",
+		c.calls, crowdSize, rounded(time.Since(began)), c.tally.lost(), c.tally.twice, c.tally.misrouted, c.tally.outcomes)
+	return memory, nil
+}
+
+// one is the host with a number: every other is of the stateless era, and of the
+// others every other has a stream open.
+func (c *crowd) one(i int) (err error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	h := web.NewHost(c.host.url+"/mcp", c.client)
+	h.Stateless = i%2 == 1
+	if !h.Stateless {
+		if err := h.Handshake(ctx); err != nil {
+			return err
+		}
+		if i%4 == 0 {
+			end, err := c.listen(ctx, h)
+			if err != nil {
+				return err
+			}
+			defer end()
+		}
+		defer func() { err = errors.Join(err, h.End(ctx)) }()
+	}
+	for made := 1; ; made++ {
+		c.mu.Lock()
+		if len(c.tally.seen) == c.calls {
+			c.mu.Unlock()
+			return nil
+		}
+		id := c.tally.next()
+		c.mu.Unlock()
+		if err := c.call(ctx, h, id); err != nil {
+			return fmt.Errorf("call %d: %w", id, err)
+		}
+		if made%brokenOff == 0 {
+			gone, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+			_, _ = h.Call(gone, quote("broken off"), "use_tool", use("hangs/echo", `{}`)) // nobody waits for it
+			cancel()
+		}
+	}
+}
+
+// call makes one call and takes all that comes for it.
+func (c *crowd) call(ctx context.Context, h *web.Host, id int) error {
+	ctx, cancel := context.WithTimeout(ctx, silence)
+	defer cancel()
+	name, _ := callee(id)
+	messages, err := h.Call(ctx, fmt.Sprint(id), "use_tool", use(name+"/echo", nonce(id)))
+	if err != nil {
+		return err
+	}
+	for _, line := range messages {
+		a, err := parseAnswer(string(line))
+		if err != nil {
+			return err
+		}
+		c.mu.Lock()
+		switch {
+		case a.Method != "": // progress, say
+		case string(a.ID) != fmt.Sprint(id):
+			c.tally.misrouted++
+			fmt.Printf("  call %d got %.200s\n", id, line)
+		default:
+			err = c.tally.take(a)
+		}
+		c.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listen reads the stream of a host's session until end is called, which waits for
+// that. No answer belongs there.
+func (c *crowd) listen(ctx context.Context, h *web.Host) (end func(), err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	resp, err := h.Listen(ctx)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		defer resp.Body.Close()
+		for in := bufio.NewReader(resp.Body); ; {
+			line, err := in.ReadString('\n')
+			if err != nil {
+				return // it was closed
+			}
+			if data, ok := strings.CutPrefix(line, "data: "); ok && len(data) > 1 && !strings.Contains(data[:min(len(data), 64)], `"method"`) && json.Valid([]byte(data)) {
+				c.mu.Lock()
+				c.stray++
+				c.mu.Unlock()
+				fmt.Printf("  a stream got %.200s\n", data)
+			}
+		}
+	}()
+	return func() { cancel(); <-read }, nil
+}
