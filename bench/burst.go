@@ -28,7 +28,7 @@ func burst(v variant, s scenario) error {
 	if err := p.handshake(); err != nil {
 		return err
 	}
-	if _, err := p.drive(newCalls(v.tool, s), s); err != nil {
+	if _, err := p.drive(newCalls(v.tool, "", s), s); err != nil {
 		return err
 	}
 	began := time.Now()

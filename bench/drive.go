@@ -102,6 +102,9 @@ type sample struct {
 
 // run measures one scenario on a process of its own.
 func run(v variant, s scenario) (sample, error) {
+	if v.way != onPipes {
+		return runHTTP(v, s)
+	}
 	p, err := startProcess(v.argv)
 	if err != nil {
 		return sample{}, err
@@ -110,7 +113,7 @@ func run(v variant, s scenario) (sample, error) {
 	if err := p.handshake(); err != nil {
 		return sample{}, err
 	}
-	calls := newCalls(v.tool, s)
+	calls := newCalls(v.tool, "", s)
 	warm := s
 	warm.calls = s.calls/10 + 1
 	if _, err := p.drive(calls, warm); err != nil {
@@ -133,8 +136,8 @@ type calls struct {
 
 const firstID = 1_000_000
 
-func newCalls(tool string, s scenario) *calls {
-	head := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"use_tool","arguments":{"tool_name":"%s","tool_input":{"text":"%d `, firstID, tool, firstID)
+func newCalls(tool, meta string, s scenario) *calls {
+	head := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{%s"name":"use_tool","arguments":{"tool_name":"%s","tool_input":{"text":"%d `, firstID, meta, tool, firstID)
 	number := strconv.Itoa(firstID)
 	c := &calls{at: [2]int{bytes.Index(head, []byte(number)), bytes.LastIndex(head, []byte(number))}}
 	c.line = append(append(head, s.content(s.size)...), "}}}}\n"...)

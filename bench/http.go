@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 )
 
 var httpScenarios = []scenario{
@@ -21,36 +18,19 @@ var httpScenarios = []scenario{
 // callingHTTP measures the scenarios whose name holds only, from pipes to an
 // upstream over HTTP. The pump is then httppump.
 func callingHTTP(bin binaries, only string, rounds int) error {
-	upstream := exec.Command(bin.httpupstream)
-	upstream.Stderr = os.Stderr
-	stdin, err := upstream.StdinPipe()
+	upstream, url, err := startServer([]string{bin.httpupstream})
 	if err != nil {
 		return err
 	}
-	stdout, err := upstream.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := upstream.Start(); err != nil {
-		return err
-	}
-	defer func() {
-		stdin.Close()
-		_ = upstream.Wait() // it ends because its stdin did
-	}()
-	url, err := bufio.NewReader(stdout).ReadString('\n')
-	if err != nil {
-		return fmt.Errorf("the upstream over HTTP: %w", err)
-	}
-	url = strings.TrimSpace(url)
+	defer upstream.terminate()
 	config := filepath.Join(bin.dir, "http.json")
 	if err := os.WriteFile(config, fmt.Appendf(nil, `{"mcp": {"upstream": {"url": %q}}}`, url), 0o600); err != nil {
 		return err
 	}
 	own := func(path string) []string { return []string{path, "--log-level", "error", "-c", config} }
-	variants := []variant{{"pump", []string{bin.httppump, url}, "upstream/echo"}, {"dynmcp", own(bin.dynmcp), "upstream/echo"}}
+	variants := []variant{{"pump", []string{bin.httppump, url}, "upstream/echo", onPipes}, {"dynmcp", own(bin.dynmcp), "upstream/echo", onPipes}}
 	for _, v := range bin.also {
-		variants = append(variants, variant{v.name, own(v.argv[0]), "upstream/echo"})
+		variants = append(variants, variant{v.name, own(v.argv[0]), "upstream/echo", onPipes})
 	}
 	for _, s := range httpScenarios {
 		if s.is(only) {

@@ -40,7 +40,7 @@ func goroutines(bin binaries, d time.Duration, show bool) (stacks.Count, error) 
 		return nil, err
 	}
 	s := scenario{size: 1 << 10, content: text, inFlight: 64, calls: 20000}
-	calls := newCalls(v.tool, s)
+	calls := newCalls(v.tool, "", s)
 	total, shown := 0, time.Duration(0)
 	for began := time.Now(); total == 0 || time.Since(began) < d; {
 		if _, err := p.drive(calls, s); err != nil {

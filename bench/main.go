@@ -7,7 +7,9 @@
 //	dynmcp    dynmcp between them
 //	sdkpair   an SDK client behind an SDK server: the usual proxy
 //
-// For upstreams over HTTP the pump is one over net/http, of one POST a line.
+// For upstreams over HTTP the pump is one over net/http, of one POST a line; for hosts
+// over HTTP ("gateway to …") one that posts bodies on, or writes them to a pipe, and
+// dynmcp is measured with hosts of both eras, the newer as 2026-07.
 //
 // Usage, from the root of the module:
 //
@@ -117,7 +119,10 @@ func calling(bin binaries, only string, rounds int) error {
 			}
 		}
 	}
-	return callingHTTP(bin, only, rounds)
+	if err := callingHTTP(bin, only, rounds); err != nil {
+		return err
+	}
+	return callingGateway(bin, only, rounds)
 }
 
 // usualLong is how long calls are kept going where everything is measured.
@@ -134,14 +139,14 @@ func allocations() error {
 
 // binaries are the paths of what is measured.
 type binaries struct {
-	dynmcp, upstream, httpupstream, pump, httppump, sdkpair, dir string
-	also                                                         []variant
+	dynmcp, upstream, httpupstream, pump, httppump, frontpump, sdkpair, dir string
+	also                                                                    []variant
 }
 
 func build(dir string) (binaries, error) {
 	b := binaries{dir: dir}
 	for pkg, path := range map[string]*string{
-		"./cmd/dynmcp": &b.dynmcp, "./bench/upstream": &b.upstream, "./bench/httpupstream": &b.httpupstream, "./bench/pump": &b.pump, "./bench/httppump": &b.httppump, "./bench/sdkpair": &b.sdkpair,
+		"./cmd/dynmcp": &b.dynmcp, "./bench/upstream": &b.upstream, "./bench/httpupstream": &b.httpupstream, "./bench/pump": &b.pump, "./bench/httppump": &b.httppump, "./bench/frontpump": &b.frontpump, "./bench/sdkpair": &b.sdkpair,
 	} {
 		*path = filepath.Join(dir, filepath.Base(pkg))
 		cmd := exec.Command("go", "build", "-o", *path, pkg)
@@ -159,13 +164,13 @@ func build(dir string) (binaries, error) {
 func (b binaries) variants() []variant {
 	own := func(path string) []string { return []string{path, "--log-level", "error", "--", b.upstream} }
 	all := []variant{
-		{"direct", []string{b.upstream}, "echo"},
-		{"pump", []string{b.pump, b.upstream}, "upstream/echo"},
-		{"dynmcp", own(b.dynmcp), "echo"},
-		{"sdkpair", []string{b.sdkpair, b.upstream}, "echo"},
+		{"direct", []string{b.upstream}, "echo", onPipes},
+		{"pump", []string{b.pump, b.upstream}, "upstream/echo", onPipes},
+		{"dynmcp", own(b.dynmcp), "echo", onPipes},
+		{"sdkpair", []string{b.sdkpair, b.upstream}, "echo", onPipes},
 	}
 	for _, v := range b.also {
-		all = append(all, variant{v.name, own(v.argv[0]), "echo"})
+		all = append(all, variant{v.name, own(v.argv[0]), "echo", onPipes})
 	}
 	return all
 }
@@ -174,7 +179,17 @@ type variant struct {
 	name string
 	argv []string
 	tool string
+	way  wayIn
 }
+
+// A wayIn is how the driver reaches what is measured.
+type wayIn int
+
+const (
+	onPipes       wayIn = iota
+	overHTTP            // with a session of each host
+	statelessHTTP       // each request stands for itself
+)
 
 // measure runs one scenario over all variants, round by round.
 func measure(variants []variant, s scenario, rounds int) error {

@@ -67,7 +67,7 @@ func reloadRound(argv []string) (without, beside sample, reloaded int, err error
 	if err := p.ask("tools/list", `{}`); err != nil {
 		return sample{}, sample{}, 0, err
 	}
-	calls := newCalls("upstream/echo", scenario{size: 100, content: text})
+	calls := newCalls("upstream/echo", "", scenario{size: 100, content: text})
 	if _, err := p.callFor(calls, window/4); err != nil {
 		return sample{}, sample{}, 0, err
 	}

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"dynmcp/bench/internal/web"
+)
+
+// gatewayScenarios are those of hosts over HTTP; what the upstream is on is put before
+// their names.
+var gatewayScenarios = []scenario{
+	{"100 B", 100, text, 1, 3000, false},
+	{"10 KB", 10 << 10, text, 1, 2000, false},
+	{"1 MB", 1 << 20, text, 1, 100, false},
+	{"100 B", 100, text, 64, 20000, false},
+	{"10 KB", 10 << 10, text, 64, 10000, false},
+	{"1 MB", 1 << 20, text, 64, 256, false},
+}
+
+// callingGateway measures the scenarios whose name holds only, of hosts over HTTP. The
+// pump is then frontpump.
+func callingGateway(bin binaries, only string, rounds int) error {
+	upstream, url, err := startServer([]string{bin.httpupstream})
+	if err != nil {
+		return err
+	}
+	defer upstream.terminate()
+	for _, to := range []struct{ name, entry, pump string }{
+		{"stdio", fmt.Sprintf(`{"command": %q}`, bin.upstream), bin.upstream},
+		{"HTTP", fmt.Sprintf(`{"url": %q}`, url), url},
+	} {
+		config := filepath.Join(bin.dir, "gateway-"+to.name+".json")
+		if err := os.WriteFile(config, fmt.Appendf(nil, `{"mcp": {"upstream": %s}, "gateway": {"max_request_bytes": 8388608}}`, to.entry), 0o600); err != nil {
+			return err
+		}
+		own := func(name, path string, era wayIn) variant {
+			return variant{name, []string{path, "serve", "--http", "127.0.0.1:0", "-c", config}, "upstream/echo", era}
+		}
+		variants := []variant{
+			{"pump", []string{bin.frontpump, to.pump}, "upstream/echo", overHTTP},
+			own("dynmcp", bin.dynmcp, overHTTP),
+			own("2026-07", bin.dynmcp, statelessHTTP),
+		}
+		if to.name == "HTTP" {
+			variants = append([]variant{{"direct", []string{bin.httpupstream}, "echo", overHTTP}}, variants...)
+		}
+		for _, v := range bin.also {
+			variants = append(variants, own(v.name, v.argv[0], overHTTP))
+		}
+		for _, s := range gatewayScenarios {
+			s.name = "gateway to " + to.name + ", " + s.name
+			if s.is(only) {
+				if err := measure(variants, s, rounds); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// startServer starts a command and returns the address that it prints.
+func startServer(argv []string) (*process, string, error) {
+	p := &process{cmd: exec.Command(argv[0], argv[1:]...)}
+	said, says, err := os.Pipe()
+	if err != nil {
+		return nil, "", err
+	}
+	defer says.Close()
+	p.cmd.Stdout, p.cmd.Stderr, p.ourOut = says, says, said
+	if _, err := p.cmd.StdinPipe(); err != nil { // some end with it
+		return nil, "", err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, "", err
+	}
+	lines := bufio.NewReader(said)
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			_ = p.cmd.Wait() // it has ended
+			return nil, "", fmt.Errorf("%s names no address: %w", filepath.Base(argv[0]), err)
+		}
+		if _, rest, ok := strings.Cut(line, "http://"); ok {
+			go complain(lines)
+			return p, "http://" + strings.Fields(rest)[0], nil
+		}
+		complain(bufio.NewReader(strings.NewReader(line)))
+	}
+}
+
+// complain passes on what a process says, but for what is in order, until it ends.
+func complain(lines *bufio.Reader) {
+	for {
+		line, err := lines.ReadString('\n')
+		if !strings.Contains(line, "level=INFO") {
+			os.Stderr.WriteString(line)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// terminate ends what startServer has started.
+func (p *process) terminate() {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+	_ = p.cmd.Wait()                          // by a signal, some of them
+	p.ourOut.Close()
+}
+
+// runHTTP measures one scenario on a process of its own.
+func runHTTP(v variant, s scenario) (sample, error) {
+	p, url, err := startServer(v.argv)
+	if err != nil {
+		return sample{}, err
+	}
+	defer p.terminate()
+	client := web.NewClient()
+	defer client.CloseIdleConnections()
+	c := &crowd{tool: v.tool, scenario: s, next: firstID}
+	for range s.inFlight {
+		h := web.NewHost(url, client)
+		if h.Stateless = v.way == statelessHTTP; !h.Stateless {
+			if err := h.Handshake(context.Background()); err != nil {
+				return sample{}, err
+			}
+		}
+		c.hosts = append(c.hosts, h)
+	}
+	if _, err := c.drive(s.calls/10 + s.inFlight); err != nil {
+		return sample{}, err
+	}
+	cpu, load := cpuOf(p.cmd.Process.Pid), loadNow(p)
+	got, err := c.drive(s.calls)
+	got.cpu = (cpuOf(p.cmd.Process.Pid) - cpu) / time.Duration(s.calls)
+	got.foreign = loadNow(p).foreignSince(load)
+	got.peak = p.usage().peak
+	return got, err
+}
+
+// A crowd are hosts that call at once.
+type crowd struct {
+	tool     string
+	scenario scenario
+	hosts    []*web.Host
+
+	mu   sync.Mutex
+	next int // number of a call
+	end  int // the first that is not made
+	took []time.Duration
+}
+
+// drive makes so many calls, each host one after the other, and checks that each is
+// answered with its own text.
+func (c *crowd) drive(calls int) (sample, error) {
+	c.end, c.took = c.next+calls, make([]time.Duration, 0, calls)
+	failed := make(chan error, len(c.hosts))
+	began := time.Now()
+	for _, h := range c.hosts {
+		go func() { failed <- c.one(h) }()
+	}
+	var err error
+	for range c.hosts {
+		err = errors.Join(err, <-failed)
+	}
+	total := time.Since(began)
+	if err != nil {
+		return sample{}, err
+	}
+	slices.Sort(c.took)
+	return sample{p50: c.took[len(c.took)/2], p99: c.took[len(c.took)*99/100], rate: float64(calls) / total.Seconds()}, nil
+}
+
+// one makes calls as long as there are any to be made.
+func (c *crowd) one(h *web.Host) error {
+	calls := newCalls(c.tool, h.Meta(), c.scenario)
+	for {
+		c.mu.Lock()
+		id := c.next
+		if id == c.end {
+			c.mu.Unlock()
+			return nil
+		}
+		c.next++
+		c.mu.Unlock()
+		line := calls.number(id)
+		began := time.Now()
+		messages, err := h.Send(context.Background(), "use_tool", line)
+		took := time.Since(began)
+		if err != nil {
+			return err
+		}
+		answer := messages[len(messages)-1]
+		if is, text, err := answered(answer); err != nil || is != id || text != id || len(answer) < c.scenario.size {
+			return fmt.Errorf("a wrong answer to %d (id %d, text of %d, %d bytes): %.200s", id, is, text, len(answer), answer)
+		}
+		c.mu.Lock()
+		c.took = append(c.took, took)
+		c.mu.Unlock()
+	}
+}
