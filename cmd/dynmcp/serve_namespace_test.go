@@ -116,17 +116,17 @@ func TestExamplesWithCurl(t *testing.T) {
 	}
 }
 
-// HTTP with SSE, as its hosts use it, and with the header that the API's own example
-// has.
+// HTTP with SSE, as its hosts use it, with the header that the API's own example has,
+// and with the Accept of those who change the headers of an EventSource.
 func TestHTTPWithSSE(t *testing.T) {
 	t.Parallel()
 	web := serveHTTP(t, mcptest.Config(t, document([]entry{fake(t, "git")})))
-	for _, header := range []string{"Accept", "Content-Type"} {
+	for _, header := range [][2]string{{"Accept", "text/event-stream"}, {"Content-Type", "text/event-stream"}, {"Accept", "*/*"}} {
 		r, err := http.NewRequestWithContext(t.Context(), "GET", web.url+"/mcp/git", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Header.Set(header, "text/event-stream")
+		r.Header.Set(header[0], header[1])
 		resp, err := http.DefaultClient.Do(r)
 		if err != nil {
 			t.Fatal(err)

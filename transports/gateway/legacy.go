@@ -12,8 +12,11 @@ import (
 )
 
 // wantsLegacy reports whether a GET asks for HTTP+SSE. The API that these routes
-// come from asks with the wrong header.
+// come from asks with the wrong header, and supergateway takes anything.
 func wantsLegacy(r *http.Request) bool {
+	if r.Header.Get("Accept") == "*/*" {
+		return true
+	}
 	for _, name := range []string{"Accept", "Content-Type"} {
 		if strings.Contains(strings.ToLower(strings.Join(r.Header.Values(name), ",")), "text/event-stream") {
 			return true
