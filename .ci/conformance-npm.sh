@@ -1,4 +1,4 @@
-# Sourced by .ci/conformance, .ci/clients and .ci/release: what they use from npm, pinned,
+# Sourced by .ci/conformance, .ci/clients, .ci/clients-http and .ci/release: what they use from npm, pinned,
 # in a directory outside the repository that is kept between runs. Sets npm_dir
 # and puts Node 22, which the suite and the clients need, first on PATH.
 npm_packages=(
@@ -9,6 +9,7 @@ npm_packages=(
   @modelcontextprotocol/client@2.4.0
   @modelcontextprotocol/inspector@2.12.0
   supergateway@4.0.0
+  mcp-remote@0.15.1
   @anthropic-ai/mcpb@2.1.2
   @cyclonedx/cyclonedx-library@10.3.0
   ajv@8.20.0

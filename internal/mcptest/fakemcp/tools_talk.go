@@ -26,15 +26,21 @@ func (c *call) progress(step, of int) {
 	}
 }
 
+// runProgress answers when the file until exists, if it is named: clients forget the
+// steps that come together with the answer.
 func runProgress(c *call, args json.RawMessage) (json.RawMessage, error) {
 	a := struct {
-		Steps int `json:"steps"`
-	}{3}
+		Steps int    `json:"steps"`
+		Until string `json:"until"`
+	}{Steps: 3}
 	if err := decode(args, &a); err != nil {
 		return nil, err
 	}
 	for n := range a.Steps {
 		c.progress(n+1, a.Steps)
+	}
+	if a.Until != "" && !c.waitForFile(a.Until) {
+		return nil, errSilent
 	}
 	return textResult(fmt.Sprintf("%d steps", a.Steps), ""), nil
 }
