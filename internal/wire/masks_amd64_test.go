@@ -1,0 +1,35 @@
+package wire
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Vectors find what words find, and say the same of strings. It is not parallel: while
+// it runs no other test checks anything.
+func TestVectorsAreWords(t *testing.T) {
+	if !vectors {
+		t.Skip("the processor has none")
+	}
+	defer func() { vectors = true }()
+	letter := rapid.OneOf(rapid.Byte(), rapid.SampledFrom([]byte("\"\\\\\\\\u0aFnaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa")))
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.SliceOfN(letter, 64, 2000).Draw(t, "text")
+		vector, word := make([]uint64, len(text)/64), make([]uint64, len(text)/64)
+		vectors = true
+		masksOf(vector, text)
+		maskWords(word, text)
+		if !slices.Equal(vector, word) {
+			t.Fatalf("masks of %q\ngot  %x\nwant %x", text, vector, word)
+		}
+		text[0] = '"'
+		end, err := skipString(text, 0)
+		vectors = false
+		wantEnd, want := skipString(text, 0)
+		if end != wantEnd || (err == nil) != (want == nil) || err != nil && err.Error() != want.Error() {
+			t.Fatalf("%q\ngot  %d, %v\nwant %d, %v", text, end, err, wantEnd, want)
+		}
+	})
+}
