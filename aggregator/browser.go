@@ -55,7 +55,7 @@ func (a *Aggregator) mcpDiscover(s *session, r *host.Request, p callParams) {
 		return
 	}
 	a.spawnFor(r, func() {
-		answer, note, err := a.viewOf(s).Browse(query)
+		answer, note, err := a.viewOf(s).Browse(query, s.show)
 		switch {
 		case err != nil:
 			refuseArguments(r, "mcp_discover", err)

@@ -222,6 +222,8 @@ func (a *Aggregator) look(s *session, r *host.Request, o operation) {
 		result, ok := view.ProxyInfo(o.kind, o.path)
 		if !ok {
 			result = errorResult(view.UnknownToProxy(o.kind, o.path))
+		} else if t, ok := view.Tool(o.path); ok && o.kind == catalog.KindTool {
+			s.show(t)
 		}
 		r.Reply(result, nil)
 	}

@@ -87,12 +87,24 @@ func (c *forwardedCall) checkTool(woken bool) error {
 		Details: now.Changes(shown),
 	}
 	if mode == schema.OnChangeBlock {
-		failure.Hint = fmt.Sprintf(`read it anew with discover_tool {"tool_name": %s}, then call again`, wire.Quote(t.Name))
-		if !c.agg.exposesTo(c.session, schema.ExposeDiscover) {
-			failure.Hint = "list the tools anew, then call again"
-		}
+		failure.Hint = c.agg.howRead(c.session, t.Name) + ", then call again"
 		return failure
 	}
 	c.session.show(now)
 	return failure
+}
+
+// howRead says how a session's model reads the definition of a tool anew.
+func (a *Aggregator) howRead(s *session, tool string) string {
+	switch {
+	case a.exposesTo(s, schema.ExposeDiscover):
+		return fmt.Sprintf(`read it anew with discover_tool {"tool_name": %s}`, wire.Quote(tool))
+	case a.exposesTo(s, schema.ExposeTree):
+		return "read it anew with meta_desc"
+	case a.exposesTo(s, schema.ExposeBrowser):
+		return fmt.Sprintf(`read it anew with mcp_discover {"jsonpath": %s}`, wire.Quote("$.tools[?(@.name=='"+tool+"')]"))
+	case a.exposesTo(s, schema.ExposeProxy):
+		return fmt.Sprintf(`read it anew with proxy {"action": "info", "type": "tool", "path": %s}`, wire.Quote(tool))
+	}
+	return "list the tools anew"
 }

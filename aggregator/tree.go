@@ -91,6 +91,7 @@ func (t treeView) describe(s *session, r *host.Request, p callParams) {
 		return
 	}
 	t.show(s, r, where, func(tool *catalog.Tool) json.RawMessage {
+		s.show(tool)
 		return catalog.TextResult(t.tree.DescribeTool(where, tool))
 	}, t.tree.DescribeNode)
 }

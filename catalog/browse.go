@@ -6,6 +6,8 @@ import (
 	"math"
 	"strings"
 
+	"github.com/theory/jsonpath/spec"
+
 	"dynmcp/internal/wire"
 )
 
@@ -22,8 +24,9 @@ const browseExample = `For example: $.tools[?(@.name contains 'file')].name, $.t
 
 // Browse answers a JSONPath query over what is known: the JSON array of what matches,
 // or the value of a query that names one. note, which may be empty, is to be said
-// beside it: that not all is there. An error is for the model to read.
-func (v *View) Browse(query string) (answer json.RawMessage, note string, err error) {
+// beside it: that not all is there. An error is for the model to read. read is called
+// with each tool whose input schema is in the answer.
+func (v *View) Browse(query string, read func(*Tool)) (answer json.RawMessage, note string, err error) {
 	q, matches, err := v.query(query)
 	if err != nil {
 		return nil, "", err
@@ -31,26 +34,46 @@ func (v *View) Browse(query string) (answer json.RawMessage, note string, err er
 	if len(matches) == 0 && !v.Complete() {
 		return json.RawMessage(`[]`), "Nothing of what is known matches. " + v.unknownToBrowse(), nil
 	}
-	return bounded(q, matches, pageBytes)
+	answer, shown, note, err := bounded(q, matches, pageBytes)
+	for _, m := range shown {
+		for _, t := range v.readIn(m) {
+			read(t)
+		}
+	}
+	return answer, note, err
+}
+
+// readIn returns the tools whose input schemas are in a part of what browsed returns.
+func (v *View) readIn(m Selected) []*Tool {
+	all := v.all().tools
+	if len(m.at) > 0 && m.at[0] != spec.Name("tools") || len(m.at) > 3 || len(m.at) == 3 && m.at[2] != spec.Name("inputSchema") {
+		return nil
+	}
+	if len(m.at) < 2 {
+		return all
+	}
+	i := m.at[1].(spec.Index)
+	return all[i : i+1]
 }
 
 // bounded returns what a query selected in at most limit bytes: the value of one that
-// names one, or an array of what matches. note says how much of that there is not.
-func bounded(q *Query, matches []json.RawMessage, limit int) (answer json.RawMessage, note string, err error) {
+// names one, or an array of what matches. shown are the matches that are there whole,
+// note says how much is not.
+func bounded(q *Query, matches []Selected, limit int) (answer json.RawMessage, shown []Selected, note string, err error) {
 	if q.Definite() && len(matches) == 1 {
-		if len(matches[0]) <= limit {
-			return matches[0], "", nil
+		if len(matches[0].Raw) <= limit {
+			return matches[0].Raw, matches, "", nil
 		}
-		matches = elements(matches[0])
+		matches = matches[0].elements()
 	}
-	answer, shown := firstOf(matches, limit)
+	answer, n := firstOf(matches, limit)
 	switch {
-	case len(matches) > 0 && shown == 0:
-		return nil, "", fmt.Errorf("what matches first has %d characters, of which at most %d are shown: ask for a part of it, such as its name", Units(string(matches[0])), limit)
-	case shown < len(matches):
-		note = fmt.Sprintf("Cut: the first %d of %d. Ask for less of each, such as its name, or for a part, such as [%d:%d].", shown, len(matches), shown, 2*shown)
+	case len(matches) > 0 && n == 0:
+		return nil, nil, "", fmt.Errorf("what matches first has %d characters, of which at most %d are shown: ask for a part of it, such as its name", Units(string(matches[0].Raw)), limit)
+	case n < len(matches):
+		note = fmt.Sprintf("Cut: the first %d of %d. Ask for less of each, such as its name, or for a part, such as [%d:%d].", n, len(matches), n, 2*n)
 	}
-	return answer, note, nil
+	return answer, matches[:n], note, nil
 }
 
 // Query is Browse without a bound.
@@ -60,13 +83,13 @@ func (v *View) Query(query string) (json.RawMessage, error) {
 	case err != nil:
 		return nil, err
 	case q.Definite() && len(matches) == 1:
-		return matches[0], nil
+		return matches[0].Raw, nil
 	}
 	answer, _ := firstOf(matches, math.MaxInt)
 	return answer, nil
 }
 
-func (v *View) query(text string) (q *Query, matches []json.RawMessage, err error) {
+func (v *View) query(text string) (q *Query, matches []Selected, err error) {
 	if q, err = ParseQuery(text); err != nil {
 		return nil, nil, fmt.Errorf("%s is no JSONPath query: %w. %s", quote(cut(fold(text), nameShown)), err, browseExample)
 	}
@@ -118,29 +141,17 @@ func (p *part) browsedState() string {
 	return "starting"
 }
 
-// elements returns the elements of an array; anything else is its own only one.
-func elements(raw json.RawMessage) []json.RawMessage {
-	if len(raw) == 0 || raw[0] != '[' {
-		return []json.RawMessage{raw}
-	}
-	var all []json.RawMessage
-	for e := range wire.Elements(raw) {
-		all = append(all, e)
-	}
-	return all
-}
-
 // firstOf returns an array of the first parts, as many as limit bytes hold.
-func firstOf(parts []json.RawMessage, limit int) (array json.RawMessage, shown int) {
+func firstOf(parts []Selected, limit int) (array json.RawMessage, shown int) {
 	array = json.RawMessage(`[`)
 	for _, part := range parts {
-		if len(array)+len(part)+1 > limit {
+		if len(array)+len(part.Raw)+1 > limit {
 			break
 		}
 		if shown > 0 {
 			array = append(array, ',')
 		}
-		array = append(array, part...)
+		array = append(array, part.Raw...)
 		shown++
 	}
 	return append(array, ']'), shown

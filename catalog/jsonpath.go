@@ -147,27 +147,49 @@ func positioned(err error, text string, moved []moved) error {
 // 9535, "Singular Query").
 func (q *Query) Definite() bool { return q.path.Query().Singular() != nil }
 
-// Select returns the parts of a JSON text that the query selects, each as it stands
-// there. Those of an object come in its order, which the RFC leaves open.
-func (q *Query) Select(text json.RawMessage) []json.RawMessage {
+// A Selected is a part of a JSON text that a query selects.
+type Selected struct {
+	Raw json.RawMessage // as it stands there
+	at  spec.NormalizedPath
+}
+
+// elements returns the elements of an array; anything else is its own only one.
+func (m Selected) elements() []Selected {
+	if len(m.Raw) == 0 || m.Raw[0] != '[' {
+		return []Selected{m}
+	}
+	var all []Selected
+	for e := range wire.Elements(m.Raw) {
+		all = append(all, Selected{e, append(slices.Clip(m.at), spec.Index(len(all)))})
+	}
+	return all
+}
+
+// Select returns the parts of a JSON text that the query selects. Those of an object
+// come in its order, which the RFC leaves open.
+func (q *Query) Select(text json.RawMessage) []Selected {
 	doc := readTree(text)
 	located := q.path.SelectLocated(doc.value)
-	found := make([]*tree, len(located))
+	type place struct {
+		*tree
+		at spec.NormalizedPath
+	}
+	found := make([]place, len(located))
 	names := false // members of one object are among them
 	for i, n := range located {
-		found[i] = doc.at(n.Path)
+		found[i] = place{doc.at(n.Path), n.Path}
 		if i > 0 {
 			names = names || differInName(located[i-1].Path, n.Path)
 		}
 	}
 	if q.loose && names {
-		slices.SortStableFunc(found, func(a, b *tree) int { return cmp.Compare(a.order, b.order) })
+		slices.SortStableFunc(found, func(a, b place) int { return cmp.Compare(a.order, b.order) })
 	}
-	parts := make([]json.RawMessage, len(found))
-	for i, t := range found {
-		parts[i] = t.raw
+	matches := make([]Selected, len(found))
+	for i, p := range found {
+		matches[i] = Selected{p.raw, p.at}
 	}
-	return parts
+	return matches
 }
 
 // differInName reports whether two places part at the name of a member.

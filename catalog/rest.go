@@ -199,20 +199,20 @@ func (q Rest) selected(result json.RawMessage) (json.RawMessage, error) {
 		return nil, fmt.Errorf("%s is no JSONPath query: %w", quote(cut(fold(q.JSONPath), nameShown)), err)
 	}
 	found := query.Select(unfolded(result))
-	if len(found) > 0 && isData(found[0]) {
+	if len(found) > 0 && isData(found[0].Raw) {
 		out := []byte(`{"content":[`)
 		for i, item := range found {
-			if !isData(item) {
+			if !isData(item.Raw) {
 				return nil, errors.New("images and such cannot be among other values: select them alone")
 			}
 			if i > 0 {
 				out = append(out, ',')
 			}
-			out = append(out, item...)
+			out = append(out, item.Raw...)
 		}
 		return append(out, "]}"...), nil
 	}
-	answer, note, err := bounded(query, found, q.Most)
+	answer, _, note, err := bounded(query, found, q.Most)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf(`%w, or read the text by "offset"`, err)

@@ -159,3 +159,37 @@ func TestToolShownInAListIsChecked(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+// Whichever tool of ours shows a definition, calls by another are not sent.
+func TestToolShownByAnySurfaceIsChecked(t *testing.T) {
+	t.Parallel()
+	for surface, say := range map[string]struct{ read, readArguments, call, callArguments string }{
+		"tree":    {"meta_desc", `{"path":"/files/read"}`, "meta_call", `{"path":"/files/read","args":%s}`},
+		"browser": {"mcp_discover", `{"jsonpath":"$.tools[?(@.name=='files/read')]"}`, "mcp_call", `{"method":"tools/call","params":{"name":"files/read","arguments":%s}}`},
+		"proxy":   {"proxy", `{"action":"info","type":"tool","path":"files/read"}`, "proxy", `{"action":"call","type":"tool","path":"files/read","args":%s}`},
+	} {
+		t.Run(surface, func(t *testing.T) {
+			t.Parallel()
+			files := updatable(t, "files")
+			files.offer(pathTool)
+			dir := filepath.Join(t.TempDir(), "catalog")
+			settings := `"catalog": {"dir": ` + quote(dir) + `, "on_change": "block"}`
+			warm := remembered{t, mcptest.Config(t, document([]entry{files.entry}, settings)), dir}
+			warm.learn("files")
+			files.offer(filesTool)
+			m := remembered{t, mcptest.Config(t, document([]entry{files.entry}, settings, `"expose": [`+quote(surface)+`]`)), dir}
+			host := m.run()
+			greet(host)
+			call := func(input string) mcptest.Message {
+				return host.Tool(say.call, strings.Replace(say.callArguments, "%s", input, 1))
+			}
+			contains(t, string(host.Tool(say.read, say.readArguments).Raw), "Reads a file.")
+			contains(t, string(call(`{"path":"/a"}`).Raw), "has changed since it was shown", "read it anew with "+say.read)
+			if n := files.Count("call read"); n != 0 {
+				t.Errorf("%d calls", n)
+			}
+			contains(t, string(host.Tool(say.read, say.readArguments).Raw), "Reads files.")
+			contains(t, string(call(`{"paths":["/a"]}`).Raw), `{\"paths\":[\"/a\"]}`)
+		})
+	}
+}
