@@ -37,7 +37,7 @@ type testGateway struct {
 }
 
 // newTestGateway serves until the test ends; handle takes the data plane's requests.
-func newTestGateway(t *testing.T, opts Options, handle func(*host.Request)) *testGateway {
+func newTestGateway(t *testing.T, opts Options, handle func(*host.Request), tune ...func(*Gateway)) *testGateway {
 	t.Helper()
 	tg := &testGateway{t: t, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}, ended: make(chan struct{})}
 	control := mcp.NewServer(&mcp.Implementation{Name: "gateway", Version: "1"}, &mcp.ServerOptions{
@@ -73,6 +73,9 @@ func newTestGateway(t *testing.T, opts Options, handle func(*host.Request)) *tes
 	}
 	tg.url = "http://" + ln.Addr().String()
 	tg.g = New(opts)
+	for _, f := range tune {
+		f(tg.g)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	tg.stop = cancel
 	go func() {
