@@ -98,6 +98,10 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			g.deny(w, denial{status: http.StatusInternalServerError, code: wire.CodeInternal, text: fmt.Sprintf("internal error: %v", p)})
 		}
 	}()
+	if r.Body != http.NoBody {
+		// Also one that nobody reads: net/http waits for its end before the next request.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(g.body)) // what cannot have one is not slow
+	}
 	who, ok := g.allow(w, r)
 	if !ok {
 		return

@@ -66,6 +66,7 @@ func TestSlowRequests(t *testing.T) {
 		"a header without an end":    "POST /mcp HTTP/1.1\r\nHost: localhost\r\nX-Slow: 1\r\n",
 		"a header that is too large": "POST /mcp HTTP/1.1\r\nHost: localhost\r\nX-Large: " + strings.Repeat("x", 2*maxHeader),
 		"a body without an end":      "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json\r\nContent-Length: 100\r\n\r\n{",
+		"a body that nobody reads":   "POST /mcp HTTP/1.1\r\nHost: elsewhere.example\r\nContent-Length: 100\r\n\r\n{",
 	} {
 		got := tg.raw(text) // returns when the connection is closed
 		if strings.HasPrefix(got, "HTTP/1.1 2") {

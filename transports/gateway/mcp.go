@@ -138,12 +138,14 @@ func (g *Gateway) begin(w http.ResponseWriter, id []byte) bool {
 	}
 }
 
-// readBody reads the body of a request, in the time and up to the size that one may have.
+// readBody reads the body of a request, up to the size that one may have. The time that
+// it may take, of ServeHTTP, ends with it only if it is whole.
 func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(g.body)) // what cannot have one is not slow
-	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
-	return io.ReadAll(http.MaxBytesReader(w, r.Body, int64(g.opts.MaxRequestBytes)))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(g.opts.MaxRequestBytes)))
+	if err == nil {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	}
+	return body, err
 }
 
 // read reads the message of a request. It answers what is none.

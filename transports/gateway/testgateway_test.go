@@ -5,11 +5,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -225,6 +227,9 @@ func (tg *testGateway) raw(text string) string {
 		tg.t.Fatal(err)
 	}
 	var got bytes.Buffer
-	_, _ = io.Copy(&got, conn) // an end that is no clean one shows in what came
+	// An end that is no clean one shows in what came; none at all is a failure.
+	if _, err := io.Copy(&got, conn); errors.Is(err, os.ErrDeadlineExceeded) {
+		tg.t.Errorf("the connection stays open after %.100q and %q", text, got.String())
+	}
 	return got.String()
 }
