@@ -16,7 +16,7 @@
 //	go run ./bench               everything, about ten minutes: calls, bursts, reloads, starts, allocations, a long run
 //	go run ./bench -rounds 3     quicker
 //	go run ./bench -only HTTP    calls whose scenario's name has that in it, and nothing else
-//	go run ./bench -only starts  or -only reloads
+//	go run ./bench -only starts  or -only reloads, or -only bursts
 //	go run ./bench -only stored  searches of a stored catalogue, of real tools if the corpus of bench/tokens is there
 //	go run ./bench -also old=/tmp/dynmcp  another dynmcp beside this one
 //	go run ./bench -long 2m      a long run only: RSS over time, goroutines at its end
@@ -42,7 +42,7 @@ import (
 
 func main() {
 	log.SetFlags(0)
-	only := flag.String("only", "", "only calls of scenarios whose name, as it is printed, holds this `text`; or \"reloads\", \"starts\" or \"stored\"")
+	only := flag.String("only", "", "only calls of scenarios whose name, as it is printed, holds this `text`; or \"bursts\", \"reloads\", \"starts\" or \"stored\"")
 	var also []variant
 	flag.Func("also", "another dynmcp to measure, as `name=path`", func(value string) error {
 		name, path, ok := strings.Cut(value, "=")
@@ -71,6 +71,8 @@ func main() {
 	switch {
 	case *long > 0:
 		err = longRun(bin, *long)
+	case *only == "bursts":
+		err = bursts(bin, *rounds)
 	case *only == "reloads":
 		err = reloads(bin, *rounds)
 	case *only == "starts":
