@@ -140,7 +140,7 @@ func (a *Aggregator) serveLines(ctx context.Context, edge *host.Stdio, shares bo
 	defer cancel()
 	defer context.AfterFunc(a.ctx, cancel)()
 	s := a.sessions.open(principal{})
-	s.local, s.lasts, s.shares = true, true, shares
+	s.mayLogIn, s.lasts, s.shares = true, true, shares
 	defer a.endSession(s)
 	conversation := a.converse(s, edge)
 	if a.config().SingleWrap || a.opts.Strict {
@@ -154,25 +154,20 @@ func (a *Aggregator) serveLines(ctx context.Context, edge *host.Stdio, shares bo
 	return err
 }
 
-// Open begins the session of a host that edge reaches, one of many: of a user, who
-// is told apart from others by name, on all servers or, unless only is empty, on one
-// as it is by itself. local says that this is who runs dynmcp, on this machine. end ends
-// it, as Session.End does. It is for edges that many hosts share; the others call Serve.
-func (a *Aggregator) Open(edge host.Edge, user, only string, local bool) (conversation *host.Session, end func(context.Context)) {
-	s := a.sessions.open(principal{user})
-	s.shares, s.only, s.local = true, only, local
-	conversation = a.converse(s, edge)
-	return conversation, func(ctx context.Context) {
-		defer a.endSession(s)
-		conversation.End(ctx)
-	}
+// A Guest is a host that Open begins the session of.
+type Guest struct {
+	User     string // who is told apart from others by this name
+	Server   string // the only one that is served, as it is by itself; "" is all
+	Tree     bool   // the API that the tree has over HTTP is served: meta_tree, meta_desc and meta_call, whatever the config exposes
+	Lasts    bool   // the session is not for one request alone
+	MayLogIn bool   // the user is who runs dynmcp, on this machine
 }
 
-// OpenTree is Open for requests of the API that the tree has over HTTP: meta_tree,
-// meta_desc and meta_call, whatever the config exposes.
-func (a *Aggregator) OpenTree(edge host.Edge, user string) (conversation *host.Session, end func(context.Context)) {
-	s := a.sessions.open(principal{user})
-	s.shares, s.tree = true, true
+// Open begins the session of a host that edge reaches, one of many. end ends it, as
+// Session.End does. It is for edges that many hosts share; the others call Serve.
+func (a *Aggregator) Open(edge host.Edge, g Guest) (conversation *host.Session, end func(context.Context)) {
+	s := a.sessions.open(principal{g.User})
+	s.shares, s.only, s.tree, s.lasts, s.mayLogIn = true, g.Server, g.Tree, g.Lasts, g.MayLogIn
 	conversation = a.converse(s, edge)
 	return conversation, func(ctx context.Context) {
 		defer a.endSession(s)
@@ -256,7 +251,7 @@ func (a *Aggregator) endSession(s *session) {
 		o.Session(s.info(), false)
 	}
 	a.offered.drop(s)
-	if s.lasts || s.declaration().era == transports.Handshake {
+	if s.lasts {
 		a.parked.dropOf(s) // else the request that takes it up has a session of its own
 	}
 	s.mu.Lock()

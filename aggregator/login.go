@@ -52,7 +52,7 @@ type offers struct {
 type offeree any
 
 func (s *session) offeree() offeree {
-	if s.shares && s.declaration().era == transports.Stateless {
+	if !s.lasts {
 		return s.principal
 	}
 	return s
@@ -151,7 +151,7 @@ func (a *Aggregator) offerLogin(s *session, r *host.Request, err error) (*offer,
 		return nil, err
 	}
 	u := a.set.Get(failure.Upstream)
-	if u == nil || !s.local {
+	if u == nil || !s.mayLogIn {
 		return nil, err
 	}
 	capabilities := wire.Get(r.Meta, transports.MetaCapabilities)

@@ -16,8 +16,8 @@ import (
 // requests go to. What is listed by any of them is in the catalogue for all.
 //
 // A session's own ends with it. A principal's ends when it has not been used for long:
-// requests of the stateless era over HTTP have a session each, and between two of them a
-// principal has none. For the same reason such requests have what their principal has.
+// requests over HTTP that stand for themselves have a session each, and between two of them
+// a principal has none. For the same reason such requests have what their principal has.
 
 // principalIdle is how long a principal's own upstream stays without use, unless its
 // entry says.
@@ -29,7 +29,7 @@ func (s *session) owner(server *schema.Server) (owner string, idle time.Duration
 	switch {
 	case !isolated(server):
 		return "", 0
-	case server.Isolation == schema.IsolateSession && (s.lasts || s.declaration().era == transports.Handshake):
+	case server.Isolation == schema.IsolateSession && s.lasts:
 		return "session " + s.id, 0
 	}
 	return "principal " + s.principal.name, principalIdle

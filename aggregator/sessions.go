@@ -24,8 +24,8 @@ type session struct {
 	number    int // in the order in which they came
 	principal principal
 	only      string          // the server that it is about, "" is all of them
-	local     bool            // its user runs dynmcp, on this machine: where a login's page comes back to, and whose login it is
-	lasts     bool            // as long as its host is there; over HTTP each request of the stateless era has a session
+	lasts     bool            // it is not for one request alone, which has what its principal has
+	mayLogIn  bool            // its user runs dynmcp, on this machine: a login's page comes back here, and the login is his
 	tree      bool            // it sees the tree surface alone, and what fails are errors with codes: no model reads them
 	shares    bool            // it is one of many: an upstream's question that belongs to no call is not for it
 	peer      transports.Peer // the host

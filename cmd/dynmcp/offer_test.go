@@ -486,6 +486,16 @@ func TestLoginIsOfferedOverHTTP(t *testing.T) {
 		m = web.call("/mcp", 2, "tools/call", call(accepted(m, "accept"), mcptest.ModernMeta(showsPages)), headers...)
 		contains(t, m.Raw, `"structuredContent":{"text":"hi"}`)
 	})
+	t.Run("not to one of several users", func(t *testing.T) {
+		t.Parallel()
+		e, as := protected(t, mcptest.AuthOptions{})
+		host := serveUsers(t, []entry{e}).a("ann", "/mcp")
+		host.Initialize(handshake, showsPages)
+		contains(t, host.Call("tools/call", call()).Raw, `run \"dynmcp login web\"`)
+		if as.Count("register") != 0 {
+			t.Errorf("%d clients registered", as.Count("register"))
+		}
+	})
 	t.Run("of one server", func(t *testing.T) {
 		t.Parallel()
 		e, _ := protected(t, mcptest.AuthOptions{})

@@ -69,17 +69,20 @@ func serveHTTP(ctx context.Context, ln net.Listener, flags httpFlags, cfg schema
 	if name, _, err := net.SplitHostPort(flags.address); err == nil && name != "" && !net.ParseIP(name).IsUnspecified() {
 		hosts = append([]string{name}, hosts...)
 	}
+	// Of several users nobody is who runs us, whatever they reach us by.
 	at, ok := ln.Addr().(*net.TCPAddr)
-	local := !ok || at.IP.IsLoopback()
+	mayLogIn := ok && at.IP.IsLoopback() && len(cfg.Issuers) == 0
 	var issued *gateway.OAuth
 	if len(cfg.Issuers) > 0 {
 		issued = &gateway.OAuth{Issuers: cfg.Issuers, Audience: cfg.Audience, Scopes: cfg.Scopes}
 	}
 	g := gateway.New(gateway.Options{
-		Open: func(edge host.Edge, user, server string) (*host.Session, func(context.Context)) {
-			return agg.Open(edge, user, server, local)
+		Open: func(edge host.Edge, user, server string, lasts bool) (*host.Session, func(context.Context)) {
+			return agg.Open(edge, aggregator.Guest{User: user, Server: server, Lasts: lasts, MayLogIn: mayLogIn})
 		},
-		OpenTree:    agg.OpenTree,
+		OpenTree: func(edge host.Edge, user string) (*host.Session, func(context.Context)) {
+			return agg.Open(edge, aggregator.Guest{User: user, Tree: true})
+		},
 		InputSchema: agg.InputSchema,
 		TreeKind:    agg.TreeKind,
 		Health: func(server string) (gateway.Health, bool) {

@@ -20,9 +20,9 @@ import (
 // Options say what a gateway serves, and to whom.
 type Options struct {
 	// Open begins the session of a host that edge reaches: of that user, on all
-	// servers or on one. end ends it; what is in flight is answered first unless the
-	// edge says that the host is gone.
-	Open func(edge host.Edge, principal, namespace string) (s *host.Session, end func(context.Context))
+	// servers or on one. lasts is false where it is for one request alone. end ends it;
+	// what is in flight is answered first unless the edge says that the host is gone.
+	Open func(edge host.Edge, principal, namespace string, lasts bool) (s *host.Session, end func(context.Context))
 	// OpenTree is Open for the API of the tree of tools, and TreeKind says what is at a
 	// path of it: a "node", a "tool" or "", nothing.
 	OpenTree func(edge host.Edge, principal string) (s *host.Session, end func(context.Context))

@@ -92,7 +92,7 @@ func (g *Gateway) once(w http.ResponseWriter, r *http.Request, who, namespace st
 	defer g.running.add(-1)
 	e := &exchange{newStream(g.opts.MaxResponseBytes), make(chan struct{})}
 	e.only = true
-	talk, end := g.opts.Open(e, who, namespace)
+	talk, end := g.opts.Open(e, who, namespace, false)
 	defer func() {
 		close(e.gone)
 		end(context.Background())

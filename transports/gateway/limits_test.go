@@ -128,6 +128,46 @@ func TestAnIdleSessionEndsByItself(t *testing.T) {
 	mcptest.Eventually(t, "the session ends", func() bool { return len(tg.g.allSessions()) == 0 })
 }
 
+// Nor is one idle whose host has lost the connection in the middle of a call, and may
+// come back for the answer.
+func TestASessionIsNotIdleWhileACallRuns(t *testing.T) {
+	calls := make(chan *host.Request, 1)
+	tg := newTestGateway(t, Options{SessionIdle: time.Hour}, func(r *host.Request) { calls <- r })
+	id := tg.begin("/mcp")
+	ctx, lose := context.WithCancel(t.Context())
+	lost := make(chan error, 1)
+	go func() {
+		r := tg.request(ctx, "POST", "/mcp", call(1, "x"))
+		r.Header.Set("Mcp-Session-Id", id)
+		_, err := tg.client.Do(r)
+		lost <- err
+	}()
+	running := <-calls
+	lose()
+	if err := <-lost; err == nil {
+		t.Fatal("the request was answered")
+	}
+	s := tg.g.allSessions()[0]
+	mcptest.Eventually(t, "no HTTP request is about the session", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.users == 0
+	})
+	tg.g.endIdle(time.Now().Add(2 * time.Hour))
+	if a := tg.do("POST", "/mcp", `{"jsonrpc":"2.0","id":2,"method":"ping"}`, "Mcp-Session-Id", id); a.status != 200 {
+		t.Errorf("while the call runs: %+v", a)
+	}
+	running.Reply(json.RawMessage(`{"content":[]}`), nil)
+	tg.g.endIdle(time.Now())
+	if got := len(tg.g.allSessions()); got != 1 {
+		t.Errorf("it ended with the call")
+	}
+	tg.g.endIdle(time.Now().Add(2 * time.Hour))
+	if got := len(tg.g.allSessions()); got != 0 {
+		t.Errorf("%d sessions are left", got)
+	}
+}
+
 // At the end what runs is finished, the rest answered, streams are closed.
 func TestDrain(t *testing.T) {
 	calls := make(chan *host.Request, 100)
@@ -185,8 +225,8 @@ func TestAHostThatDoesNotRead(t *testing.T) {
 	var slow, fast *host.Session
 	tg := newTestGateway(t, Options{MaxResponseBytes: 1 << 20}, nil)
 	inner := tg.g.opts.Open
-	tg.g.opts.Open = func(edge host.Edge, who, namespace string) (*host.Session, func(context.Context)) {
-		s, end := inner(edge, who, namespace)
+	tg.g.opts.Open = func(edge host.Edge, who, namespace string, lasts bool) (*host.Session, func(context.Context)) {
+		s, end := inner(edge, who, namespace, lasts)
 		if slow == nil {
 			slow = s
 		} else {

@@ -186,8 +186,8 @@ func TestWhatBelongsToNoCallComesOnTheStreamOfTheSession(t *testing.T) {
 	var talk *host.Session
 	tg := newTestGateway(t, Options{}, nil)
 	inner := tg.g.opts.Open
-	tg.g.opts.Open = func(edge host.Edge, who, namespace string) (*host.Session, func(context.Context)) {
-		s, end := inner(edge, who, namespace)
+	tg.g.opts.Open = func(edge host.Edge, who, namespace string, lasts bool) (*host.Session, func(context.Context)) {
+		s, end := inner(edge, who, namespace, lasts)
 		talk = s
 		return s, end
 	}

@@ -166,12 +166,22 @@ func (s *session) read(n int) {
 	s.reading += n
 }
 
-// idleSince reports whether nothing was about the session since then.
+// idleSince reports whether nothing was about the session since then: no HTTP request,
+// and no call whose host has lost the connection, and may come back for the answer.
 func (s *session) idleSince(then time.Time) bool {
 	s.mu.Lock()
+	unused := s.unusedLocked(then)
+	s.mu.Unlock()
+	if !unused || !s.talk.Waiting() {
+		return unused
+	}
+	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.users == 0 && s.used.Before(then)
+	s.used = time.Now()
+	return false
 }
+
+func (s *session) unusedLocked(then time.Time) bool { return s.users == 0 && s.used.Before(then) }
 
 // sessions are those there are.
 type sessions struct {
@@ -207,7 +217,7 @@ func (g *Gateway) openSession(who, namespace string, legacy bool) *session {
 	if full {
 		return nil
 	}
-	s.talk, s.end = g.opts.Open(s, who, namespace)
+	s.talk, s.end = g.opts.Open(s, who, namespace, true)
 	g.sessions.mu.Lock()
 	defer g.sessions.mu.Unlock()
 	g.sessions.byID[s.id] = s // complete: whoever finds it there may end it
@@ -230,7 +240,7 @@ func (g *Gateway) sessionOf(id, who, namespace string) *session {
 // endSession ends a session that nobody waits for: what is in flight is cancelled,
 // its streams end. Of several ends the first counts.
 func (g *Gateway) endSession(s *session) {
-	if g.retire(s) {
+	if g.retire(s, time.Time{}) {
 		close(s.gone)
 		s.end(context.Background())
 	}
@@ -238,22 +248,25 @@ func (g *Gateway) endSession(s *session) {
 
 // drainSession ends a session because we end: what is in flight is answered.
 func (g *Gateway) drainSession(ctx context.Context, s *session) {
-	if g.retire(s) {
+	if g.retire(s, time.Time{}) {
 		s.end(ctx)
 		close(s.gone)
 	}
 }
 
-// retire takes a session out of the table. It reports false where somebody has.
-func (g *Gateway) retire(s *session) bool {
+// retire takes a session out of the table, after which no request is about it. It reports
+// false where somebody has, or where it was used since a time which is not zero.
+func (g *Gateway) retire(s *session, unused time.Time) bool {
 	s.mu.Lock()
-	first := !s.ended
-	s.ended = true
+	may := !s.ended && (unused.IsZero() || s.unusedLocked(unused))
+	s.ended = s.ended || may
 	s.mu.Unlock()
-	g.sessions.mu.Lock()
-	defer g.sessions.mu.Unlock()
-	delete(g.sessions.byID, s.id)
-	return first
+	if may {
+		g.sessions.mu.Lock()
+		defer g.sessions.mu.Unlock()
+		delete(g.sessions.byID, s.id)
+	}
+	return may
 }
 
 // reap ends the sessions that nobody used for long, and those that are doomed, until
@@ -279,9 +292,11 @@ func (g *Gateway) reap(ctx context.Context) {
 
 // endIdle ends the sessions that are idle for too long at that time.
 func (g *Gateway) endIdle(now time.Time) {
+	then := now.Add(-g.opts.SessionIdle)
 	for _, s := range g.allSessions() {
-		if s.idleSince(now.Add(-g.opts.SessionIdle)) {
-			g.endSession(s)
+		if s.idleSince(then) && g.retire(s, then) {
+			close(s.gone)
+			s.end(context.Background())
 		}
 	}
 }

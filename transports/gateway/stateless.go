@@ -51,7 +51,7 @@ func (g *Gateway) postStateless(w http.ResponseWriter, r *http.Request, who, nam
 	accept := acceptable(r)
 	e := &exchange{newStream(g.opts.MaxResponseBytes), make(chan struct{})}
 	e.only = !accept.events
-	talk, end := g.opts.Open(e, who, namespace)
+	talk, end := g.opts.Open(e, who, namespace, false)
 	defer func() {
 		close(e.gone)
 		end(context.Background())

@@ -68,8 +68,14 @@ func (s *Session) takeOutLocked(r *Request) bool {
 	return true
 }
 
-// waitingLocked reports whether a request is in flight that will be answered
-// by itself; a subscription only ends with the host.
+// Waiting reports whether a request is in flight that will be answered by itself; a
+// subscription only ends with the host.
+func (s *Session) Waiting() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.waitingLocked()
+}
+
 func (s *Session) waitingLocked() bool {
 	for _, r := range s.requests {
 		if r.Method != "subscriptions/listen" {
