@@ -178,8 +178,12 @@ func (a *Aggregator) Open(edge host.Edge, g Guest) (conversation *host.Session, 
 // converse connects a session with its host.
 func (a *Aggregator) converse(s *session, edge host.Edge) *host.Session {
 	conversation := host.NewSession(s.id, edge, a.observed(s, host.Options{
-		Control:            a.server(),
-		HandleRequest:      func(r *host.Request) { a.handle(s, r) },
+		Control: a.server(),
+		HandleRequest: func(r *host.Request) {
+			if a.ready(s, r) {
+				a.handle(s, r)
+			}
+		},
 		HandleNotification: func(method string, params json.RawMessage) { a.handleNotification(s, method, params) },
 		Busy:               a.anyLoading,
 		Logger:             a.log,

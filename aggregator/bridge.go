@@ -260,7 +260,7 @@ func (c *forwardedCall) continueWith(r *host.Request, responses json.RawMessage)
 	case ended != nil:
 		c.state = callDone
 	case conn == nil:
-		c.state, c.questions = callWaiting, nil // what is still to be asked, connect finds out
+		c.state, c.questions = callWaiting, nil // what is still to be asked, send finds out
 	default:
 		c.state = callSent
 		conn.HoldTimeout(&c.Call, false)
@@ -277,7 +277,7 @@ func (c *forwardedCall) continueWith(r *host.Request, responses json.RawMessage)
 		c.deliver(r, ended.conn, nil, ended.result, ended.err)
 		return
 	case conn == nil:
-		c.connect()
+		c.send(nil, nil)
 		return
 	case !r.OnCancel(func(reason json.RawMessage) { c.cancel(r, reason) }):
 		c.cancel(r, nil)

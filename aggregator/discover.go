@@ -24,12 +24,12 @@ func discoverSurface(a *Aggregator, cfg *schema.Config) []tool {
 			return []json.RawMessage{define("discover_tool", v.Describe(maxChars(cfg)), withRest(discoverInput, cfg), `{"readOnlyHint":true,"openWorldHint":false}`, alwaysLoad)}
 		}},
 	}
-	tools = append(tools, a.doors(cfg)...)
+	tools = append(tools, doors(cfg)...)
 	if hasLoadTool(cfg) {
 		tools = append(tools, tool{name: "load_mcp", call: a.loadMCP, definitions: fixed(
 			define("load_mcp", loadDescription, loadInput, `{"readOnlyHint":false,"destructiveHint":false,"idempotentHint":true}`, alwaysLoad))})
 	}
-	return append(tools, a.pinned(cfg)...)
+	return append(tools, pinned(cfg)...)
 }
 
 // hasLoadTool reports whether there is anything for load_mcp to load.
@@ -160,34 +160,6 @@ func meant(view *catalog.View, name string) *catalog.Tool {
 	}
 	t, _ := view.Meant(name)
 	return t
-}
-
-// useTool calls an upstream's tool, after its server was loaded if need be. It
-// calls none by another name than its own, and through a door for less than the tool
-// may do: hosts, and people's rules in them, decide by these names.
-func (a *Aggregator) useTool(s *session, r *host.Request, p callParams, door door) {
-	name, input, err := innerArguments(p.arguments.In(p.all), r.Outline, useNames)
-	if err != nil {
-		refuseArguments(r, door.name, err)
-		return
-	}
-	a.callNamed(s, r, innerCall{p, input}, byName(name), door.use(a), func(view *catalog.View) string { return a.unknownTool(s, view, name) })
-}
-
-// byName finds a tool by its exposed name, and no other.
-func byName(name string) lookup {
-	return func(view *catalog.View) (*catalog.Tool, string) {
-		if t, ok := view.Tool(name); ok {
-			return t, ""
-		}
-		return nil, view.ServerOf(name)
-	}
-}
-
-// use calls a tool with the input that use_tool was given.
-func (a *Aggregator) use(s *session, r *host.Request, t *catalog.Tool, c innerCall) {
-	input, changed := t.FitNumbers(c.input)
-	a.callInner(s, r, t, c.outer, input, route{explain: true, changed: changed})
 }
 
 // unlisted returns the upstream of a server that is offered and has not been

@@ -3,41 +3,45 @@
 // A host's request takes one of two ways. The handshake, the lists, subscriptions
 // and the log level (the control plane) come through an SDK server whose one
 // middleware, control.go, answers them from the catalogue. Everything else (the data
-// plane) comes as bytes to one switch on the method. This is a call of use_tool,
-// there and back; a name stands for every frame, files in brackets:
+// plane) comes as bytes to one switch on the method. This is a call of use_tool, there
+// and back, with every frame and its file (frames_unix_test.go compares):
 //
-//	Stdio.read                     a line of the host           [host/stdio.go]
-//	└ Session.Receive → handleRequest   id and era are checked,
-//	  │                            it is in flight              [host/session.go]
-//	  └ Aggregator.handle → serve  one switch on the method     [handle.go]
-//	    └ callTool                 a tool of ours, or one that a surface shows
-//	      └ useTool → callNamed → use   is there such a tool    [discover.go, surface.go]
-//	        └ callInner → callUpstream  is its server offered   [surface.go, handle.go]
-//	          └ dispatch → forwardedCall.connect   is it ready: if so
-//	            │                  no lock is held for long     [forward.go]
-//	            └ send             in the era of the upstream
-//	              └ Conn.Start     it has an id of ours         [upstream/call.go]
-//	                └ lineLink.sendRequest → wire.Writer        [upstream/lines.go]
+//	Stdio.read                          a line of the host             [host/stdio.go]
+//	└ Session.Receive                   a request, among all else      [host/session.go]
+//	  └ Session.handleRequest           checked; it is in flight       [host/session.go]
+//	    └ Aggregator.converse           its session, which has begun   [aggregator.go]
+//	      └ Aggregator.handle           one switch on the method       [handle.go]
+//	        └ Aggregator.callTool       the tool, the server, params   [toolcall.go]
+//	          └ Aggregator.dispatch     within what may be in flight   [forward.go]
+//	            └ forwardedCall.send    if its server is ready         [forward.go]
+//	              └ Conn.Start          it has an id of ours           [upstream/call.go]
+//	                └ lineLink.sendRequest  under our progress token   [upstream/lines.go]
+//	                  └ Writer.SendRequest  to the upstream            [wire/writer.go]
 //
-//	Conn.readLines                 a line of the upstream       [upstream/lines.go]
-//	└ receive → handleResponse     which call it answers        [upstream/receive.go]
-//	  └ finishOwn                  that is over                 [upstream/call.go]
-//	    └ forwardedCall.answered → deliver   so is this one     [forward.go]
-//	      └ Request.Reply          once                         [host/request.go]
-//	        └ Session.answer       under the host's id          [host/inflight.go]
-//	          └ write              in order, after initialize   [host/outgoing.go]
-//	            └ Stdio.Write → wire.Writer                     [host/stdio.go]
+//	Conn.readLines                      a line of the upstream         [upstream/lines.go]
+//	└ Conn.receive                      a response, among all else     [upstream/receive.go]
+//	  └ Conn.handleResponse             of which call: that is over    [upstream/receive.go]
+//	    └ forwardedCall.answered        and so is this one             [forward.go]
+//	      └ forwardedCall.deliver       a result, an error, a question [forward.go]
+//	        └ Request.Reply             once                           [host/request.go]
+//	          └ Session.answer          under the host's id            [host/inflight.go]
+//	            └ Session.write         in order, after initialize     [host/outgoing.go]
+//	              └ Stdio.Write         never dropped                  [host/stdio.go]
+//	                └ Writer.SendWithin to the host                    [wire/writer.go]
+//
+// What a call means is read before: readCall has a tool of ours answer, or say which tool
+// of an upstream it means (toolCall). All surfaces come to callTool with that, at once or
+// from inside the arguments of another call (inner.go).
 //
 // Both ways run on the goroutine that reads, which does not block. A call whose
 // server has to be started first, or which waits for one to be listed, moves to its
-// own goroutine in between (acquire, retryWhenListed). The params and the result are
+// own goroutine in between (sendWhenReady, callLater, retryWhenListed). The params and the result are
 // the bytes that came, where they came: both lines are lent until the next one is read,
 // so whatever does not go on at once makes them its own first (Request.Own,
 // forwardedCall.own). Conn.Start calls answered itself if it cannot send. What a model
 // should hear beside the answer, such as the schema that its input did not fit, is
 // added in slips.go. A whole request as the arguments of a tool of ours (browser.go,
-// proxy.go) is
-// a host.Request inside that of the call, and comes back to serve (inner.go).
+// proxy.go) is a host.Request inside that of the call, and comes back to handle.
 //
 // What upstreams send unasked comes to upstream.go: their lists are fetched again,
 // their requests go to the session that has a call in flight there

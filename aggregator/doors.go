@@ -9,7 +9,6 @@ import (
 	"dynmcp/catalog"
 	"dynmcp/internal/wire"
 	"dynmcp/schema"
-	"dynmcp/transports/host"
 )
 
 // A door is use_tool, or one of the three that it is split into for hosts that ask
@@ -20,10 +19,13 @@ type door struct {
 }
 
 // doors are the tools through which discover calls.
-func (a *Aggregator) doors(cfg *schema.Config) []tool {
+func doors(cfg *schema.Config) []tool {
 	through := func(d door, description, annotations string) tool {
 		return tool{name: d.name, definitions: fixed(define(d.name, description, useInput, annotations, alwaysLoad)),
-			call: func(s *session, r *host.Request, p callParams) { a.useTool(s, r, p, d) }}
+			means: func(p callParams, outline *wire.Outline) (toolCall, error) {
+				name, input, err := innerArguments(p.arguments.In(p.all), outline, useNames)
+				return toolCall{params: p, name: name, input: input, through: d}, err
+			}}
 	}
 	if cfg.UseTool != schema.UseToolSplit {
 		return []tool{through(door{"use_tool", catalog.Destructive}, useDescription, "")}
@@ -36,21 +38,9 @@ func (a *Aggregator) doors(cfg *schema.Config) []tool {
 	}
 }
 
-// use returns what calls a tool through the door, if that lets it.
-func (d door) use(a *Aggregator) func(s *session, r *host.Request, t *catalog.Tool, c innerCall) {
-	return func(s *session, r *host.Request, t *catalog.Tool, c innerCall) {
-		if t.Access < d.lets {
-			r.Reply(errorResult(fmt.Sprintf(`%s may do more than %s lets through: call it through %s {"tool_name": %s, "tool_input": {…}} (outcome not_sent: nothing was called)`,
-				t.Name, d.name, t.Door, wire.Quote(t.Name))), nil)
-			return
-		}
-		a.use(s, r, t, c)
-	}
-}
-
 // pinned are the tools of servers that discover shows as themselves. Where direct is on,
 // all are.
-func (a *Aggregator) pinned(cfg *schema.Config) []tool {
+func pinned(cfg *schema.Config) []tool {
 	if slices.Contains(cfg.Expose, schema.ExposeDirect) {
 		return nil
 	}
@@ -62,17 +52,11 @@ func (a *Aggregator) pinned(cfg *schema.Config) []tool {
 				return []json.RawMessage{v.DirectDefinition(t, longest)}
 			}
 			return nil // not yet, or there is no such tool
-		}, call: func(s *session, r *host.Request, p callParams) {
-			a.callNamed(s, r, innerCall{outer: p}, byName(pin), a.callPinned, func(view *catalog.View) string { return a.unknownTool(s, view, pin) })
+		}, means: func(p callParams, _ *wire.Outline) (toolCall, error) {
+			return toolCall{params: p, name: pin, asItself: true}, nil
 		}})
 	}
 	return tools
-}
-
-// callPinned calls a tool that the host has called as itself: with its params but for
-// the name.
-func (a *Aggregator) callPinned(s *session, r *host.Request, t *catalog.Tool, c innerCall) {
-	a.callUpstream(s, r, t, route{params: wire.Set(c.outer.all, "name", wire.Quote(t.Upstream)), task: c.outer.task})
 }
 
 // pinWarnings names the pins for which a listed server has no tool.

@@ -113,37 +113,7 @@ func (a *Aggregator) dispatch(s *session, r *host.Request, to route) {
 	if a.opts.Observe != nil {
 		c.began = time.Now()
 	}
-	c.connect()
-}
-
-// connect sends the call as soon as there is a connection.
-func (c *forwardedCall) connect() {
-	r, to := c.hostRequest(), c.route
-	if !to.retry { // a retry runs within the connection that failed
-		if conn, release, ok := to.upstream.Ready(); ok {
-			c.check(conn, release, false)
-			return
-		}
-	}
-	c.own()
-	c.agg.spawnFor(r, func() {
-		conn, release, err := c.agg.acquire(c.session, r, to.upstream, (*lazy.Upstream).Acquire)
-		if err != nil {
-			c.refuse(r, err)
-			return
-		}
-		c.check(conn, release, true)
-	})
-}
-
-// check sends the request if its tool is what the session was shown.
-func (c *forwardedCall) check(conn *upstream.Conn, release func(), woken bool) {
-	if err := c.checkTool(woken); err != nil {
-		release()
-		c.refuse(c.hostRequest(), err)
-		return
-	}
-	c.send(conn, release)
+	c.send(nil, nil)
 }
 
 // refuse ends a call that was not sent.
@@ -178,15 +148,32 @@ func (c *forwardedCall) again() route {
 	return again
 }
 
-// send sends the request. Conn.Start may call answered before it returns.
+// send sends the request over conn, which release gives back, if its tool is what the
+// session was shown; nil is over the connection that there is, or when there is one.
+// Conn.Start may call answered before it returns.
 func (c *forwardedCall) send(conn *upstream.Conn, release func()) {
+	r, woken := c.hostRequest(), conn != nil
+	if !woken {
+		var ready bool
+		if !c.route.retry { // a retry runs within the connection that failed
+			conn, release, ready = c.route.upstream.Ready()
+		}
+		if !ready {
+			c.sendWhenReady(r)
+			return
+		}
+	}
+	if err := c.checkTool(woken); err != nil {
+		release()
+		c.refuse(r, err)
+		return
+	}
 	if h := c.peer.rootsHold.Load(); h != nil {
 		release()
 		c.own()
 		c.await(h)
 		return
 	}
-	r := c.hostRequest()
 	if !conn.Copies() || conn.Era() != r.Era {
 		c.own()
 	}
@@ -207,6 +194,19 @@ func (c *forwardedCall) send(conn *upstream.Conn, release func()) {
 	c.peer.calls.add(c)
 	conn.Start(&c.Call)
 	c.withdraw() // if the host's cancel came before conn knew the call
+}
+
+// sendWhenReady waits for a connection on a goroutine of its own.
+func (c *forwardedCall) sendWhenReady(r *host.Request) {
+	c.own()
+	c.agg.spawnFor(r, func() {
+		conn, release, err := c.agg.acquire(c.session, r, c.route.upstream, (*lazy.Upstream).Acquire)
+		if err != nil {
+			c.refuse(r, err)
+			return
+		}
+		c.send(conn, release)
+	})
 }
 
 // own gives the call params of its own, if they are still those of the host's line.
@@ -301,7 +301,12 @@ func (c *forwardedCall) deliver(r *host.Request, conn *upstream.Conn, outline *w
 			return
 		}
 		c.observe(outline, result, nil)
-		c.reply(r, c.explained(outline, result))
+		result = c.explained(outline, result)
+		if t := c.route.tool; t != nil && t.Shaped() && wire.IsObject(result) {
+			c.replyShaped(r, t, result)
+			return
+		}
+		r.Reply(result, nil)
 	case !c.route.retry && isRepeatable(err, conn):
 		again := c.again()
 		again.retry = true

@@ -14,7 +14,7 @@ import (
 
 // Some tools of ours take whole requests as their arguments: mcp_call any, proxy those
 // that use what a server has. Such a request is a host.Request inside that of the call,
-// and goes the way of every other one, through serve. What differs is how tools are
+// and goes the way of every other one, through handle. What differs is how tools are
 // named, and that the lists can start a server.
 
 // innerParams are the params of a request inside another: its own, and those members of
@@ -47,7 +47,9 @@ func innerParams(own, outer json.RawMessage) json.RawMessage {
 func (a *Aggregator) serveInner(s *session, r *host.Request, by catalog.Door) {
 	switch r.Method {
 	case "tools/call":
-		a.callInside(s, r, by)
+		if c, ok := a.readCallInside(s, r, by); ok {
+			a.callTool(s, r, c)
+		}
 	case "tools/list", "resources/list", "resources/templates/list", "prompts/list":
 		a.listInside(s, r)
 	case "resources/subscribe", "resources/unsubscribe":
@@ -66,36 +68,31 @@ func (a *Aggregator) serveInner(s *session, r *host.Request, by catalog.Door) {
 	case "initialize", "server/discover", "logging/setLevel", "subscriptions/listen":
 		r.Reply(nil, invalid("%s is between a host and dynmcp: no server is asked", r.Method))
 	default:
-		a.serve(s, r)
+		a.handle(s, r)
 	}
 }
 
-// callInside calls a tool by its exposed name, after its server was loaded if need be,
-// or for mcp_call one of our own.
-func (a *Aggregator) callInside(s *session, r *host.Request, by catalog.Door) {
-	p, err := readCall(r)
+// readCallInside reads a call of a tool by its exposed name, or for mcp_call of one of
+// our own. ok is false where nothing is left to be called.
+func (a *Aggregator) readCallInside(s *session, r *host.Request, by catalog.Door) (c toolCall, ok bool) {
+	p, err := readParams(r)
 	if err != nil {
 		r.Reply(nil, err)
-		return
+		return c, false
 	}
 	if t := a.ownTool(s, p.name.In(p.all)); t != nil && by == catalog.Browser {
-		t.call(s, r, p)
-		return
+		return t.take(s, r, p)
 	}
-	name, ok := wire.Text(p.name.In(p.all))
-	if !ok {
+	c = toolCall{params: p, input: p.arguments.In(p.all), inside: by}
+	if c.name, ok = wire.Text(p.name.In(p.all)); !ok {
 		r.Reply(nil, invalid(`tools/call needs a string "name"`))
-		return
+		return c, false
 	}
-	input := json.RawMessage(p.arguments.In(p.all))
-	if input != nil && !wire.IsObject(input) {
-		r.Reply(nil, invalid(`tools/call: "arguments" must be an object, not %s`, wire.TypeName(input)))
-		return
+	if c.input != nil && !wire.IsObject(c.input) {
+		r.Reply(nil, invalid(`tools/call: "arguments" must be an object, not %s`, wire.TypeName(c.input)))
+		return c, false
 	}
-	call := func(s *session, r *host.Request, t *catalog.Tool, c innerCall) {
-		a.callInner(s, r, t, c.outer, c.input, route{})
-	}
-	a.callNamed(s, r, innerCall{p, input}, byName(name), call, func(v *catalog.View) string { return v.UnknownAt(by, name) })
+	return c, true
 }
 
 // listInside answers a list from the catalogue. With the member "server" it is that

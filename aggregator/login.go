@@ -358,7 +358,7 @@ func (a *Aggregator) resumeOffer(s *session, r *host.Request) bool {
 		// Where no login was made the request fails again, and says so.
 		_ = a.awaitLogin(ctx, r, o)
 		r.NoOffer = true
-		a.serve(s, r)
+		a.handle(s, r)
 	})
 	return true
 }

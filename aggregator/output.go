@@ -22,13 +22,8 @@ import (
 // quickResult is the longest result, in bytes, that is shaped on the reader's goroutine.
 const quickResult = 32 << 10
 
-// reply answers a call with its result, as the config wants the tool's results.
-func (c *forwardedCall) reply(r *host.Request, result json.RawMessage) {
-	t := c.route.tool
-	if t == nil || !t.Shaped() || !wire.IsObject(result) {
-		r.Reply(result, nil)
-		return
-	}
+// replyShaped answers a call with its result, as the config wants the tool's results.
+func (c *forwardedCall) replyShaped(r *host.Request, t *catalog.Tool, result json.RawMessage) {
 	room := 0
 	if c.agg.readsOn(c.session) != "" {
 		room = catalog.RestRoom

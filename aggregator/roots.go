@@ -305,6 +305,6 @@ func (c *forwardedCall) await(h *rootsHold) {
 			failed(err)
 			return
 		}
-		c.connect()
+		c.send(nil, nil)
 	})
 }

@@ -1,7 +1,6 @@
 package aggregator
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -11,17 +10,18 @@ import (
 	"dynmcp/transports/host"
 )
 
-// A tool is what a surface puts into a host's tools/list: one tool of ours, or
-// many that share a function.
+// A tool is what a surface puts into a host's tools/list: one tool of ours, which
+// answers calls or says which tool of an upstream they mean, or those of upstreams as
+// themselves.
 type tool struct {
-	name string // of one tool of ours; "" stands for those that find finds
+	name string // of one tool of ours; "" stands for those of the direct surface
 	// definitions returns the entries of tools/list, for a host that takes names of at most
 	// longest characters.
 	definitions func(v *catalog.View, longest int) []json.RawMessage
-	// call answers a call.
+	// call answers a call; nil where means is set, or name is not.
 	call func(s *session, r *host.Request, p callParams)
-	// find tells whether a name is one of the many; nil where name is set.
-	find func(v *catalog.View, name string) (*catalog.Tool, bool)
+	// means reads from the arguments of a call which tool of an upstream it means.
+	means func(p callParams, outline *wire.Outline) (toolCall, error)
 }
 
 // The surfaces that a config's expose may name, beside auto, which is discover or direct.
@@ -45,61 +45,7 @@ func directSurface(a *Aggregator, _ *schema.Config) []tool {
 			}
 			return all
 		},
-		find: func(v *catalog.View, name string) (*catalog.Tool, bool) { return v.Direct(name) },
 	}}
-}
-
-// A lookup finds the tool that a call names in what a session sees. Where it does
-// not know it but knows its server, that is loaded if it has not been listed.
-type lookup func(view *catalog.View) (t *catalog.Tool, server string)
-
-// An innerCall is a call of an upstream's tool, as the arguments of a tool of ours.
-type innerCall struct {
-	outer callParams      // of the call of our tool
-	input json.RawMessage // for the upstream's tool; part of them
-}
-
-// own returns the call with bytes of its own: those of the host's line are lent.
-func (c innerCall) own() innerCall {
-	c.outer.all, c.input = bytes.Clone(c.outer.all), bytes.Clone(c.input)
-	return c
-}
-
-// callNamed is the way from a tool of ours to one of an upstream. Whether there is
-// such a tool is the view's to say, from which tools are listed, too: one that a
-// filter hides cannot be found. then is called with what was found, at once or when
-// its server was loaded; unknown gives the answer where nothing was.
-func (a *Aggregator) callNamed(s *session, r *host.Request, c innerCall, find lookup,
-	then func(s *session, r *host.Request, t *catalog.Tool, c innerCall), unknown func(view *catalog.View) string) {
-	view := a.viewOf(s)
-	t, server := find(view)
-	if t != nil {
-		then(s, r, t, c)
-		return
-	}
-	u := a.unlisted(view, server)
-	if u == nil {
-		r.Reply(errorResult(unknown(view)), nil)
-		return
-	}
-	c = c.own()
-	a.whenLoaded(s, r, u, func() {
-		view := a.viewOf(s)
-		if t, _ := find(view); t != nil {
-			then(s, r, t, c)
-			return
-		}
-		r.Reply(errorResult(unknown(view)), nil)
-	})
-}
-
-// callInner calls a tool in the place of the tool of ours that the host called: with
-// these arguments, and all else of the host's params as it is. What may go wrong on our
-// side is text for the model.
-func (a *Aggregator) callInner(s *session, r *host.Request, t *catalog.Tool, outer callParams, input json.RawMessage, to route) {
-	to.params, to.task, to.asText = outer.with(t.Upstream, input), outer.task, !s.tree
-	r.Params, r.Outline = nil, nil // they may be used up
-	a.callUpstream(s, r, t, to)
 }
 
 // define returns an entry of tools/list; annotations may be empty.

@@ -27,7 +27,7 @@ func treeSurface(a *Aggregator, cfg *schema.Config) []tool {
 	return []tool{
 		{name: "meta_tree", call: t.list, definitions: fixed(define("meta_tree", treeDescription, treeInput, `{"readOnlyHint":true,"openWorldHint":false}`, alwaysLoad))},
 		{name: "meta_desc", call: t.describe, definitions: fixed(define("meta_desc", describeDescription, describeInput, `{"readOnlyHint":true,"openWorldHint":false}`, alwaysLoad))},
-		{name: "meta_call", call: t.call, definitions: fixed(define("meta_call", callDescription, callInput, "", alwaysLoad))},
+		{name: "meta_call", means: t.call, definitions: fixed(define("meta_call", callDescription, callInput, "", alwaysLoad))},
 	}
 }
 
@@ -161,47 +161,32 @@ func ambiguous(where string, here catalog.Place) string {
 
 var callNames = innerNames{"path", "args", `{"path": "/node/tool", "args": {…}}`}
 
-// call answers meta_call. As with use_tool, only the exact path calls.
-func (t treeView) call(s *session, r *host.Request, p callParams) {
-	where, input, err := innerArguments(p.arguments.In(p.all), r.Outline, callNames)
-	if err != nil {
-		refuseArguments(r, "meta_call", err)
-		return
-	}
-	find := func(view *catalog.View) (*catalog.Tool, string) {
-		here := t.tree.At(view, where)
-		return here.Tool, here.Server
-	}
-	t.callNamed(s, r, innerCall{p, input}, find, func(s *session, r *host.Request, tool *catalog.Tool, c innerCall) {
-		if tool.InputIsQuick() {
-			t.checked(s, r, tool, c, where)
-			return
-		}
-		c = c.own()
-		t.spawnFor(r, func() { t.checked(s, r, tool, c, where) })
-	}, func(view *catalog.View) string {
-		switch here := t.tree.At(view, where); {
-		case here.Twice != "":
-			return ambiguous(where, here)
-		case here.Node != nil:
-			return fmt.Sprintf(`%s is a node, not a tool: meta_tree {"path": %s} lists what is below it. (outcome not_sent: nothing was called)`, where, wire.Quote(where))
-		}
-		return t.tree.Unknown(view, where) + "\n(outcome not_sent: nothing was called)"
-	})
+// call reads what meta_call calls. As with use_tool, only the exact path calls.
+func (t treeView) call(p callParams, outline *wire.Outline) (toolCall, error) {
+	where, input, err := innerArguments(p.arguments.In(p.all), outline, callNames)
+	return toolCall{params: p, name: where, tree: t.tree, input: input}, err
 }
 
-// checked calls a tool if the arguments fit its schema.
-func (t treeView) checked(s *session, r *host.Request, tool *catalog.Tool, c innerCall, where string) {
-	input, changed := tool.FitNumbers(c.input)
-	if wrong := tool.CheckInput(input); wrong != nil && s.tree {
-		r.Reply(nil, invalid("The arguments do not fit the schema of %s:\n- %s", where, strings.Join(wrong, "\n- ")))
-		return
-	} else if wrong != nil {
-		r.Reply(errorResult(fmt.Sprintf("The arguments do not fit the schema of %s:\n- %s\nmeta_desc {\"path\": %s} shows it. (outcome not_sent: nothing was called)",
-			where, strings.Join(wrong, "\n- "), wire.Quote(where))), nil)
+// unknownPath answers a call of a path at which there is no tool.
+func unknownPath(tree *catalog.Tree, view *catalog.View, where string) string {
+	switch here := tree.At(view, where); {
+	case here.Twice != "":
+		return ambiguous(where, here)
+	case here.Node != nil:
+		return fmt.Sprintf(`%s is a node, not a tool: meta_tree {"path": %s} lists what is below it. (outcome not_sent: nothing was called)`, where, wire.Quote(where))
+	}
+	return tree.Unknown(view, where) + "\n(outcome not_sent: nothing was called)"
+}
+
+// refuseInput answers a call of the tool at a path with what in its input does not fit
+// the schema.
+func refuseInput(s *session, r *host.Request, where string, wrong []string) {
+	text := fmt.Sprintf("The arguments do not fit the schema of %s:\n- %s", where, strings.Join(wrong, "\n- "))
+	if s.tree {
+		r.Reply(nil, invalid("%s", text))
 		return
 	}
-	t.callInner(s, r, tool, c.outer, input, route{changed: changed})
+	r.Reply(errorResult(fmt.Sprintf("%s\nmeta_desc {\"path\": %s} shows it. (outcome not_sent: nothing was called)", text, wire.Quote(where))), nil)
 }
 
 // pathArgument reads the one argument, path, as it is meant: a slash too many or too

@@ -129,7 +129,7 @@ func (s *Session) answerInitialize(r *Request, result json.RawMessage, err error
 	s.version, _ = wire.Text(wire.Get(result, "protocolVersion"))
 	s.begun = err == nil
 	s.mu.Unlock()
-	s.noteSent(s.send(r, Response, parts...))
+	s.noteSent(s.edge.Write(r, Response, parts...))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.releaseLocked()

@@ -40,7 +40,7 @@ func (s *Session) write(about *Request, class Class, parts [][]byte) error {
 	s.mu.Lock()
 	if !s.begun || s.open {
 		s.mu.Unlock()
-		err := s.send(about, class, parts...)
+		err := s.edge.Write(about, class, parts...)
 		s.noteSent(err)
 		return err
 	}
@@ -54,12 +54,16 @@ func (s *Session) write(about *Request, class Class, parts [][]byte) error {
 	return nil
 }
 
-// send gives a message to the edge.
-func (s *Session) send(about *Request, class Class, parts ...[]byte) error {
-	if s.opts.Observe != nil {
-		s.opts.Observe(false, parts...)
-	}
-	return s.edge.Write(about, class, parts...)
+// An observedEdge tells Options.Observe of every message to the host.
+type observedEdge struct {
+	Edge
+	observe func(fromHost bool, pieces ...[]byte)
+}
+
+// Write implements Edge.
+func (e observedEdge) Write(about *Request, class Class, parts ...[]byte) error {
+	e.observe(false, parts...)
+	return e.Edge.Write(about, class, parts...)
 }
 
 func (s *Session) releaseLocked() {
@@ -68,7 +72,7 @@ func (s *Session) releaseLocked() {
 	s.early = 0
 	s.room.Broadcast()
 	for _, m := range s.held {
-		s.noteSent(s.send(m.about, m.class, m.text))
+		s.noteSent(s.edge.Write(m.about, m.class, m.text))
 	}
 	s.held, s.heldSize = nil, 0
 }

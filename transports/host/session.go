@@ -77,6 +77,9 @@ func NewSession(id string, edge Edge, opts Options) *Session {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
+	if opts.Observe != nil {
+		edge = observedEdge{edge, opts.Observe}
+	}
 	s := &Session{
 		id:       id,
 		edge:     edge,

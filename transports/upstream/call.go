@@ -125,16 +125,16 @@ func (c *Conn) notSent(id int64, err error) {
 	var failure *transports.Failure
 	switch {
 	case errors.As(err, &failure):
-		c.finish(id, nil, failure)
+		c.finish(id, failure)
 	case errors.Is(err, wire.ErrFull):
-		c.finish(id, nil, c.newFailure(transports.CodeOverloaded, transports.NotSent, err))
+		c.finish(id, c.newFailure(transports.CodeOverloaded, transports.NotSent, err))
 	default:
 		c.calls.with(id, nil, func(call *Call) {
 			call.Params, call.unsent = bytes.Clone(call.Params), true // it may be sent again, when they are not lent any more
 		})
 		c.spawn(func() { // if this is refused, the connection and its calls have ended
 			waitAtMost(c.done, exitGrace)
-			c.finish(id, nil, c.endFailure(withoutPath(err), transports.NotSent))
+			c.finish(id, c.endFailure(withoutPath(err), transports.NotSent))
 		})
 	}
 }
@@ -214,19 +214,13 @@ func (c *Conn) Call(ctx context.Context, method string, params json.RawMessage) 
 	}
 }
 
-// finish ends the call with this id, and no other.
-func (c *Conn) finish(id int64, result json.RawMessage, err error) bool {
-	return c.finishOwn(id, nil, nil, result, err)
-}
-
-// finishOwn is finish for an answer that may only be that of own, if own is not
-// nil. It reports whether the call was in flight.
-func (c *Conn) finishOwn(id int64, own *Call, outline *wire.Outline, result json.RawMessage, err error) bool {
-	call := c.calls.take(id, own)
+// finish ends the call with this id in failure, and reports whether it was in flight.
+func (c *Conn) finish(id int64, err error) bool {
+	call := c.calls.take(id, nil)
 	if call == nil {
 		return false
 	}
-	call.Outline = outline
-	call.Done(result, err)
+	call.Outline = nil
+	call.Done(nil, err)
 	return true
 }

@@ -35,7 +35,7 @@ type exchange struct {
 // came, the call has ended and that does nothing.
 func (x *exchange) run() {
 	defer x.cancel()
-	x.link.conn.finish(x.id, nil, x.post(x.ctx))
+	x.link.conn.finish(x.id, x.post(x.ctx))
 }
 
 // post posts the request and reads messages until its answer was among them.

@@ -67,19 +67,27 @@ func (c *Conn) replaceInvalid(m wire.Message) wire.Message {
 // call that is this call. If it has both a result and an error the error counts.
 func (c *Conn) handleResponse(m wire.Message, own *Call) {
 	id, ok := transports.ParseID(m.ID)
-	var found bool
+	var err error
 	switch {
 	case !ok:
 	case m.Error != nil && string(m.Error) != "null":
-		found = c.finishOwn(id, own, nil, nil, c.refusal(wire.ParseError(bytes.Clone(m.Error))))
-	case m.Result != nil:
-		found = c.finishOwn(id, own, m.Outline, m.Result, nil)
-	default:
-		found = c.finishOwn(id, own, nil, nil, c.newFailure(transports.CodeProtocol, transports.Unknown, errors.New("the answer holds neither a result nor an error")))
+		err = c.refusal(wire.ParseError(bytes.Clone(m.Error)))
+	case m.Result == nil:
+		err = c.newFailure(transports.CodeProtocol, transports.Unknown, errors.New("the answer holds neither a result nor an error"))
 	}
-	if !found {
+	var call *Call
+	if ok {
+		call = c.calls.take(id, own)
+	}
+	if call == nil {
 		c.log.Debug("answer to nothing in flight", "id", string(m.ID))
+		return
 	}
+	if err != nil {
+		m.Outline, m.Result = nil, nil
+	}
+	call.Outline = m.Outline
+	call.Done(m.Result, err)
 }
 
 func (c *Conn) handleNotification(m wire.Message, own *Call) {
@@ -243,7 +251,7 @@ func (c *Conn) handleFault(f *wire.Fault) {
 	}
 	for _, id := range f.Answers() {
 		n, ok := transports.ParseID(id)
-		if ok && !f.Cut && c.finish(n, nil, c.newFailure(code, transports.Executed, unreadable(f.Err))) { // if cut, the end of the stream says more
+		if ok && !f.Cut && c.finish(n, c.newFailure(code, transports.Executed, unreadable(f.Err))) { // if cut, the end of the stream says more
 			return
 		}
 	}

@@ -1,0 +1,285 @@
+package aggregator
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"dynmcp/catalog"
+	"dynmcp/internal/wire"
+	"dynmcp/lazy"
+	"dynmcp/schema"
+	"dynmcp/transports"
+	"dynmcp/transports/host"
+)
+
+// A toolCall is what a tools/call means where it means a tool of an upstream: called as
+// itself, by way of a tool of ours, or as the arguments of one.
+type toolCall struct {
+	params callParams      // as the host sent them
+	name   string          // of the tool as discover_tool shows it, on the direct surface, or its path in tree
+	input  json.RawMessage // the tool's arguments; part of params, mostly
+
+	asItself bool          // params are the tool's but for the name; there is no input
+	direct   bool          // name is that on the direct surface
+	tree     *catalog.Tree // name is a path in it; nil elsewhere
+	through  door          // the host called this; zero elsewhere
+	inside   catalog.Door  // the call was the arguments of a tool of this surface; zero elsewhere
+
+	apart bool // it is on a goroutine of its own, and its server has been loaded
+}
+
+// own returns the call with bytes of its own: those of the host's line are lent.
+func (c toolCall) own() toolCall {
+	c.params.all, c.input = bytes.Clone(c.params.all), bytes.Clone(c.input)
+	return c
+}
+
+// readCall reads a tools/call. ok is false where it means no tool of an upstream: it is
+// answered then, or will be.
+func (a *Aggregator) readCall(s *session, r *host.Request) (c toolCall, ok bool) {
+	p, err := readParams(r)
+	if err != nil {
+		r.Reply(nil, err)
+		return c, false
+	}
+	if t := a.ownTool(s, p.name.In(p.all)); t != nil {
+		return t.take(s, r, p)
+	}
+	c = toolCall{params: p, asItself: true, direct: true}
+	if c.name, ok = wire.Text(p.name.In(p.all)); !ok {
+		r.Reply(nil, invalid(`tools/call needs a string "name"`))
+	}
+	return c, ok
+}
+
+// ownTool returns the tool of ours of a name, raw JSON, nil if there is none.
+func (a *Aggregator) ownTool(s *session, rawName json.RawMessage) *tool {
+	tools := a.toolsOf(s)
+	if i := slices.IndexFunc(tools, func(t tool) bool { return t.name != "" && wire.EqualString(rawName, t.name) }); i >= 0 {
+		return &tools[i]
+	}
+	if name, ok := wire.Text(rawName); ok && len(a.config().Pin) > 0 {
+		if i := slices.IndexFunc(tools, func(t tool) bool { return catalog.IsShort(name, t.name) }); i >= 0 {
+			return &tools[i]
+		}
+	}
+	return nil
+}
+
+// take answers a call of a tool of ours, or returns which tool of an upstream it means.
+func (t *tool) take(s *session, r *host.Request, p callParams) (c toolCall, ok bool) {
+	if t.call != nil {
+		t.call(s, r, p)
+		return c, false
+	}
+	c, err := t.means(p, r.Outline)
+	if err != nil {
+		refuseArguments(r, t.name, err)
+	}
+	return c, err == nil
+}
+
+// callTool calls the tool that a call means. It calls none by another name than its own,
+// and through a door for less than the tool may do: hosts, and people's rules in them,
+// decide by these names. Whether there is such a tool is the view's to say, from which
+// tools are listed, too: one that a filter hides cannot be found.
+func (a *Aggregator) callTool(s *session, r *host.Request, c toolCall) {
+	view := a.viewOf(s)
+	t, server := a.find(s, view, &c)
+	if t == nil {
+		a.callUnknown(s, r, c, view, server)
+		return
+	}
+	if t.Access < c.through.lets {
+		r.Reply(errorResult(fmt.Sprintf(`%s may do more than %s lets through: call it through %s {"tool_name": %s, "tool_input": {…}} (outcome not_sent: nothing was called)`,
+			t.Name, c.through.name, t.Door, wire.Quote(t.Name))), nil)
+		return
+	}
+	if c.tree != nil && !c.apart && !t.InputIsQuick() {
+		a.callLater(s, r, c, nil)
+		return
+	}
+	to := route{upstream: a.set.Get(t.Server), tool: t, task: c.params.task, asText: !c.asItself && !s.tree, explain: c.through.name != ""}
+	if to.explain || c.tree != nil {
+		c.input, to.changed = t.FitNumbers(c.input)
+	}
+	if c.tree != nil {
+		if wrong := t.CheckInput(c.input); wrong != nil {
+			refuseInput(s, r, c.name, wrong)
+			return
+		}
+	}
+	if !isOffered(to.upstream) {
+		r.Reply(errorResult(a.unknownServer(s, a.catalog.View(), t.Server)), nil)
+		return
+	}
+	if to.asText && t.OnlyTask && r.Era == transports.Handshake && !to.task {
+		r.Reply(errorResult(fmt.Sprintf("%s runs only as a task (MCP tasks), which a call of use_tool is not: call it by its own name, %s.", t.Name, t.Direct)), nil)
+		return
+	}
+	if c.asItself {
+		to.params = c.params.all
+		if !wire.EqualString(c.params.name.In(to.params), t.Upstream) {
+			to.params = wire.Set(to.params, "name", wire.Quote(t.Upstream))
+		}
+	} else {
+		to.params = c.params.with(t.Upstream, c.input)
+		r.Params, r.Outline = nil, nil // they may be used up
+	}
+	a.dispatch(s, r, to)
+}
+
+// find returns the tool that a call means, nil where what the session sees has none:
+// then server is the one whose tool it would be, "" if that is not known.
+func (a *Aggregator) find(s *session, view *catalog.View, c *toolCall) (t *catalog.Tool, server string) {
+	switch {
+	case c.tree != nil:
+		here := c.tree.At(view, c.name)
+		return here.Tool, here.Server
+	case c.direct:
+		if a.exposesTo(s, schema.ExposeDirect) {
+			t, _ = view.Direct(c.name)
+		}
+		return t, ""
+	}
+	if t, ok := view.Tool(c.name); ok {
+		return t, ""
+	}
+	return nil, view.ServerOf(c.name)
+}
+
+// callUnknown takes a call of a tool that a view does not know: it is made once more when
+// its server was loaded, if nothing is known of that yet. Where the name says no server,
+// upstreams that start are waited for.
+func (a *Aggregator) callUnknown(s *session, r *host.Request, c toolCall, view *catalog.View, server string) {
+	u := a.unlisted(view, server)
+	switch {
+	case c.direct:
+		a.retryWhenListed(s, r, func() bool {
+			c.params.all = r.Params // they are its own by now
+			t, _ := a.find(s, a.viewOf(s), &c)
+			if t != nil {
+				a.callTool(s, r, c)
+			}
+			return t != nil
+		}, func() { a.callNotShown(s, r, c) })
+	case u != nil && !c.apart:
+		a.callLater(s, r, c, u)
+	case c.tree != nil:
+		r.Reply(errorResult(unknownPath(c.tree, view, c.name)), nil)
+	case c.inside != catalog.Door{}:
+		r.Reply(errorResult(view.UnknownAt(c.inside, c.name)), nil)
+	default:
+		r.Reply(errorResult(a.unknownTool(s, view, c.name)), nil)
+	}
+}
+
+// callLater is callTool on a goroutine of its own, after u was loaded unless that is nil.
+func (a *Aggregator) callLater(s *session, r *host.Request, c toolCall, u *lazy.Upstream) {
+	c = c.own()
+	c.apart = true
+	call := func() { a.callTool(s, r, c) }
+	if u == nil {
+		a.spawnFor(r, call)
+		return
+	}
+	a.whenLoaded(s, r, u, call)
+}
+
+// callNotShown takes a call by a name that no surface shows. If the tools of a wrapped
+// server are shown as themselves, an unknown one is that server's business, unless a
+// filter decides which there are.
+func (a *Aggregator) callNotShown(s *session, r *host.Request, c toolCall) {
+	if u := a.singleOf(s); u != nil && a.exposesTo(s, schema.ExposeDirect) && len(u.Server.ToolFilter) == 0 {
+		a.dispatch(s, r, route{upstream: u, params: r.Params, task: c.params.task})
+		return
+	}
+	if refusal := a.onlyTask(s, r.Era, c.name); refusal != nil {
+		r.Reply(nil, refusal)
+		return
+	}
+	r.Reply(nil, a.notShown(s, c.name))
+}
+
+// notShown is the error for a tool that no surface shows. If a tool of ours can call
+// it, the error says how.
+func (a *Aggregator) notShown(s *session, name string) *wire.Error {
+	view := a.viewsOf(s)[catalog.NoTasks]
+	t := meant(view, name)
+	if t == nil {
+		t, _ = view.OfLeaf(name)
+	}
+	if t != nil && a.exposesTo(s, schema.ExposeDiscover) {
+		return invalid("Unknown tool: %s. Call it through %s: {\"tool_name\": %s, \"tool_input\": {…}}", name, t.Door, wire.Quote(t.Name))
+	}
+	if t != nil && a.exposesTo(s, schema.ExposeBrowser) {
+		return invalid("Unknown tool: %s. Call it through mcp_call: {\"method\": \"tools/call\", \"params\": {\"name\": %s, \"arguments\": {…}}}", name, wire.Quote(t.Name))
+	}
+	if t != nil && a.exposesTo(s, schema.ExposeProxy) {
+		return invalid("Unknown tool: %s. Call it through proxy: {\"action\": \"call\", \"type\": \"tool\", \"path\": %s, \"args\": {…}}", name, wire.Quote(t.Name))
+	}
+	if info, ok := view.Server(view.ServerOf(name)); ok && info.Down != "" {
+		return invalid("Unknown tool: %s. Its server %s could not be started: %s", name, info.Called, info.Down)
+	}
+	return invalid("Unknown tool: %s", name)
+}
+
+// callParams are the params of a tools/call, and where two members of theirs are.
+type callParams struct {
+	all             json.RawMessage
+	name, arguments wire.Span
+	task            bool // they ask for a task
+}
+
+// readParams reads the params of a tools/call.
+func readParams(r *host.Request) (p callParams, err error) {
+	p.all = r.Params
+	if p.name, p.arguments, err = r.Outline.FindStrict(r.Params, "name", "arguments"); err != nil {
+		return p, invalid("tools/call: %v", err)
+	}
+	p.task = r.Outline.Get(r.Params, "task") != nil
+	return p, nil
+}
+
+// with returns the params with another name and other arguments, which may be
+// nil; every other byte stays. If the arguments lie in those of before they stay where
+// they are, and p is used up.
+func (p callParams) with(name string, arguments json.RawMessage) json.RawMessage {
+	if len(arguments) == 0 {
+		arguments = json.RawMessage(`{}`)
+	}
+	if params := p.inPlace(name, arguments); params != nil {
+		return params
+	}
+	rename := wire.Edit{Span: p.name, With: wire.Quote(name)}
+	if p.arguments.Len == 0 {
+		return wire.Set(wire.Replace(p.all, rename), "arguments", arguments)
+	}
+	return wire.Replace(p.all, rename, wire.Edit{Span: p.arguments, With: arguments})
+}
+
+// inPlace is with for arguments that lie in those of before: what is around them is
+// written next to them. It returns nil where there is no room for that, or too much
+// would move.
+func (p callParams) inPlace(name string, arguments json.RawMessage) json.RawMessage {
+	const farthest = 4 << 10
+	at := wire.Locate(p.arguments.In(p.all), arguments)
+	if at.Len == 0 || p.name.Off > p.arguments.Off {
+		return nil
+	}
+	at.Off += p.arguments.Off
+	var space [128]byte
+	quoted := wire.AppendQuote(space[:0], name)
+	before, between, behind := p.all[:p.name.Off], p.all[p.name.Off+p.name.Len:p.arguments.Off], p.all[p.arguments.Off+p.arguments.Len:]
+	start := at.Off - len(between) - len(quoted) - len(before)
+	if start < 0 || len(before)+len(between)+len(behind) > farthest {
+		return nil
+	}
+	copy(p.all[at.Off-len(between):], between)
+	copy(p.all[start+len(before):], quoted)
+	copy(p.all[start:], before)
+	copy(p.all[at.Off+at.Len:], behind)
+	return p.all[start : at.Off+at.Len+len(behind)]
+}
