@@ -31,6 +31,7 @@ var (
 	errNewer   = errors.New("it was written by a newer dynmcp")
 	errOlder   = errors.New("it was written by an older dynmcp")
 	errCorrupt = errors.New("it is damaged")
+	errForeign = errors.New("it is not ours alone")
 )
 
 // A head is what is read of a listing at every start.

@@ -3,21 +3,26 @@
 package store
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"syscall"
 )
 
+// foreign is how a file or directory is not ours alone.
+type foreign string
+
+func (f foreign) Error() string { return string(f) }
+func (foreign) Unwrap() error   { return errForeign }
+
 // checkOwner refuses a file or directory that others could have written: what it
 // says is shown to models.
 func checkOwner(info fs.FileInfo) error {
 	switch stat, ok := info.Sys().(*syscall.Stat_t); {
 	case ok && int(stat.Uid) != os.Geteuid():
-		return errors.New("it belongs to another user")
+		return foreign("it belongs to another user")
 	case info.Mode().Perm()&0o022 != 0:
-		return fmt.Errorf("others can write to it (mode %04o)", info.Mode().Perm())
+		return foreign(fmt.Sprintf("others can write to it (mode %04o)", info.Mode().Perm()))
 	}
 	return nil
 }

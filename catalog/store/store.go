@@ -18,6 +18,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"dynmcp/catalog"
@@ -26,10 +28,13 @@ import (
 )
 
 // A Store is a directory of listings. The directory is made when the first is kept.
-type Store struct{ dir string }
+type Store struct {
+	dir    string
+	pruned sync.Once
+}
 
 // New returns the store in a directory. Nothing is read or made.
-func New(dir string) *Store { return &Store{dir} }
+func New(dir string) *Store { return &Store{dir: dir} }
 
 // Of returns the store that a config names, or else the one in a directory; nil, which
 // keeps nothing, where that is "" or the config turns keeping off. One command that is
@@ -104,6 +109,19 @@ func (s *Store) prepare() error {
 	return nil
 }
 
+// Remedy says what to do about an error of Check or Load.
+func Remedy(err error) string {
+	switch {
+	case errors.Is(err, errCorrupt), errors.Is(err, errOlder):
+		return "it is written anew when the server is started, or now by dynmcp warm"
+	case errors.Is(err, errNewer):
+		return "update this dynmcp, or remove the file if the newer one is not used any more"
+	case errors.Is(err, errForeign):
+		return "remove it, or make it yours alone (chown, chmod go-w)"
+	}
+	return "make it readable and writable for you, or name another directory in catalog.dir of the config"
+}
+
 // Load returns what is kept of a server, nil without an error if nothing is.
 func (s *Store) Load(server schema.Server) (*catalog.Stored, error) {
 	if s == nil {
@@ -121,6 +139,7 @@ func (s *Store) Load(server schema.Server) (*catalog.Stored, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
+	touch(path)
 	return stored, nil
 }
 
@@ -147,6 +166,7 @@ func (s *Store) Keep(server schema.Server, l *catalog.Listing) error {
 	case err != nil:
 		return err
 	case bytes.Equal(text, before):
+		touch(path)
 		return nil
 	case len(text) > largest:
 		return fmt.Errorf("the listing of %s is larger than %d MB", server.Name, largest>>20)
@@ -155,7 +175,45 @@ func (s *Store) Keep(server schema.Server, l *catalog.Listing) error {
 		return err
 	}
 	sweep(path)
-	return atomicfile.Replace(path, text, 0o600)
+	err = atomicfile.Replace(path, text, 0o600)
+	s.pruned.Do(s.prune)
+	return err
+}
+
+// A directory is that of many configs and processes: that a config does not have a server
+// says nothing of its file. One that none of them has read or written for so long is
+// removed. Its age is that of its last modification, which whoever uses it renews.
+const (
+	unused  = 90 * 24 * time.Hour
+	renewed = 7 * 24 * time.Hour
+)
+
+// touch notes that a file is used, unless it has been noted lately.
+func touch(path string) {
+	now := time.Now()
+	if info, err := os.Lstat(path); err == nil && now.Sub(info.ModTime()) > renewed {
+		_ = os.Chtimes(path, now, now) // if it cannot be, it is written anew one day
+	}
+}
+
+// isListing reports whether a file has a name that file gives.
+func isListing(name string) bool {
+	sum, ok := strings.CutSuffix(name, ".listing")
+	return ok && len(sum) == 2*sha256.Size && strings.Trim(sum, "0123456789abcdef") == ""
+}
+
+// prune removes the files of servers that nobody uses any more.
+func (s *Store) prune() {
+	entries, _ := os.ReadDir(s.dir)
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || !info.Mode().IsRegular() || !isListing(e.Name()) || time.Since(info.ModTime()) < unused {
+			continue
+		}
+		path := filepath.Join(s.dir, e.Name())
+		sweep(path)
+		_ = os.Remove(path)
+	}
 }
 
 // withoutGaps returns a listing with the lists that failed as they were before.

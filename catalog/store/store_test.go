@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -259,5 +260,56 @@ func TestWhereTheConfigSays(t *testing.T) {
 	}
 	if Of(&schema.Config{SingleWrap: true}, "fallback") != nil || Of(&schema.Config{}, "") != nil {
 		t.Error("got a store")
+	}
+}
+
+// A file that no process has read or written for 90 days goes when another is kept. What
+// was used since stays, and so does all that is no listing.
+func TestFilesThatNobodyUsesAreRemoved(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	named := func(name string) schema.Server {
+		return schema.Server{Name: name, Transport: schema.Stdio, Command: name}
+	}
+	age := func(path string, days int) {
+		then := time.Now().AddDate(0, 0, -days)
+		if err := os.Chtimes(path, then, then); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := New(dir)
+	for name, days := range map[string]int{"gone": 120, "read": 60, "listed": 60, "lately": 60} {
+		if err := first.Keep(named(name), listing(read1)); err != nil {
+			t.Fatal(err)
+		}
+		age(first.file(named(name)), days)
+	}
+	other := filepath.Join(dir, "notes.listing")
+	if err := os.WriteFile(other, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	age(other, 400)
+	if stored, err := first.Load(named("read")); err != nil || stored == nil {
+		t.Fatalf("got %v, %v", stored, err)
+	}
+	if err := first.Keep(named("listed"), listing(read1)); err != nil { // the same as before
+		t.Fatal(err)
+	}
+	for _, name := range []string{"read", "listed"} {
+		info, err := os.Stat(first.file(named(name)))
+		if err != nil || time.Since(info.ModTime()) > 24*time.Hour {
+			t.Errorf("that %s was used is not noted: %v, %v", name, info.ModTime(), err)
+		}
+	}
+	if err := New(dir).Keep(named("new"), listing(read1)); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"gone": false, "read": true, "listed": true, "lately": true, "new": true} {
+		if _, err := os.Stat(first.file(named(name))); (err == nil) != want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := os.Stat(other); err != nil {
+		t.Error(err)
 	}
 }

@@ -21,7 +21,7 @@ func doctorCommand() *cobra.Command {
 		Use:   "doctor [flags] [-- command args…]",
 		Short: "Find out why something does not work",
 		Long: `Look at the config and at what it needs: variables, commands, Node.js, packages,
-addresses. Then start every server, and compare what a model reads of their tools
+addresses, and what is kept of servers. Then start every server, and compare what a model reads of their tools
 with what it reads through dynmcp.
 
 Every finding says what to do about it. The exit status is 1 if there are
@@ -122,6 +122,7 @@ var titles = []struct{ check, title string }{
 func (d *doctor) examine(ctx context.Context, noStart bool) {
 	d.checkConfig()
 	d.checkLogins()
+	d.checkStore()
 	for _, s := range enabled(d.cfg) {
 		if s.Transport == schema.Stdio {
 			d.checkCommand(s)

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"dynmcp/catalog/store"
 	"dynmcp/internal/lazyregexp"
 	"dynmcp/schema"
 	"dynmcp/transports/oauth"
@@ -77,6 +78,23 @@ func (d *doctor) checkLogins() {
 		return
 	}
 	d.add(finding{Check: aboutConfig, Level: fine, Text: "logins are kept " + store.Place()})
+}
+
+// checkStore says what keeps servers from being known before they are started.
+func (d *doctor) checkStore() {
+	kept := store.Of(d.cfg, catalogDir())
+	if kept == nil {
+		return
+	}
+	if err := kept.Check(); err != nil {
+		d.add(finding{Check: aboutConfig, Level: warning, Text: "what servers list cannot be kept: " + err.Error(), Hint: store.Remedy(err)})
+		return
+	}
+	for _, s := range enabled(d.cfg) {
+		if _, err := kept.Load(s); err != nil {
+			d.add(finding{Check: aboutConfig, Level: warning, Server: s.Name, Text: "what it listed in an earlier run is not used: " + err.Error(), Hint: store.Remedy(err)})
+		}
+	}
 }
 
 // desktopPath is the PATH of programs that macOS starts from the Dock or the
