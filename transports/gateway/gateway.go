@@ -3,10 +3,12 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -64,6 +66,7 @@ type Gateway struct {
 	running  counter       // requests that are worked on and will be answered
 	ending   chan struct{} // closed when no more is taken
 	doomed   chan *session // whose hosts do not read
+	unread   int64         // bytes that may wait for a host
 	header   time.Duration // for the header of a request, or until a connection's first
 	body     time.Duration // for all of a request's body
 	drain    time.Duration // what runs may take at the end
@@ -74,7 +77,7 @@ func New(opts Options) *Gateway {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	g := &Gateway{opts: opts, log: opts.Logger, ending: make(chan struct{}), doomed: make(chan *session, 64), header: headerTimeout, body: bodyTimeout, drain: drainFor}
+	g := &Gateway{opts: opts, log: opts.Logger, ending: make(chan struct{}), doomed: make(chan *session, 64), unread: maxUnread, header: headerTimeout, body: bodyTimeout, drain: drainFor}
 	if opts.OAuth != nil {
 		g.issued = newVerifier(*opts.OAuth)
 	}
@@ -214,10 +217,12 @@ func (g *Gateway) overloaded(w http.ResponseWriter, text string) {
 	g.deny(w, denial{status: http.StatusServiceUnavailable, code: transports.CodeOverloaded, text: text})
 }
 
-func writeJSON(w http.ResponseWriter, status int, body []byte) {
+// writeJSON answers a request. slow is that the host left the answer unread for too long.
+func writeJSON(w http.ResponseWriter, status int, body []byte) (slow bool) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // the host may be gone
+	_, err := w.Write(body)
+	return errors.Is(err, os.ErrDeadlineExceeded) // else the host may be gone
 }
 
 // A counter counts what goes on.

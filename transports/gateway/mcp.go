@@ -115,7 +115,7 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, who, namespace st
 	st := s.stream(g.opts.MaxResponseBytes, true)
 	st.only = !accept.events
 	s.receive(m, st)
-	answer, ended := g.respond(w, r, st, reply{namespace: namespace, forms: accept, primed: version >= resumableVersion, over: s.gone})
+	answer, ended := g.respond(w, r, st, reply{namespace: namespace, forms: accept, primed: version >= resumableVersion, over: s.gone, slow: s.slow})
 	if ended != onStream {
 		s.forget(st)
 	}
@@ -191,6 +191,7 @@ type reply struct {
 	stateless bool            // errors have a status of their own
 	status    int             // of any answer, 0 is what fits it
 	over      <-chan struct{} // the end of the session
+	slow      func()          // called when the host has left an answer unread for too long; may be nil
 }
 
 // How an answer was given.
@@ -222,7 +223,9 @@ func (g *Gateway) respond(w http.ResponseWriter, r *http.Request, st *stream, ho
 		case alone && (!how.events || how.text && (!how.eventsFirst || status != http.StatusOK)):
 			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(stall))
 			w.Header().Set("Cache-Control", "no-cache")
-			writeJSON(w, status, answer)
+			if slow := writeJSON(w, status, answer); slow && how.slow != nil {
+				how.slow()
+			}
 			return answer, asText
 		case ready && how.events:
 			waiting = false
@@ -243,7 +246,7 @@ func (g *Gateway) respond(w http.ResponseWriter, r *http.Request, st *stream, ho
 	defer g.streams.leave(how.namespace)
 	carrier, before, _ := st.carry(0)
 	events := eventStream(w)
-	events.primed = how.primed && st.ids
+	events.primed, events.slow = how.primed && st.ids, how.slow
 	if !events.serve(r.Context(), st, carrier, before, how.over) && !st.ids {
 		return nil, hostGone
 	}
@@ -318,6 +321,6 @@ func (g *Gateway) get(w http.ResponseWriter, r *http.Request, who, namespace str
 		defer s.read(-1)
 	}
 	response := eventStream(w)
-	response.primed = version >= resumableVersion
+	response.primed, response.slow = version >= resumableVersion, s.slow
 	response.serve(r.Context(), st, carrier, before, s.gone)
 }

@@ -28,6 +28,8 @@ type session struct {
 	talk      *host.Session
 	end       func(context.Context) // ends the conversation
 	alone     *stream               // for what belongs to no request
+	unread    *unread               // on all its streams
+	slow      func()                // ends it because its host does not read; does not block
 	gone      chan struct{}         // closed when nothing reaches the host any more
 
 	receiving sync.Mutex // held while talk takes a message
@@ -95,16 +97,25 @@ func (s *session) stream(max int, resumable bool) *stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last++
-	st.number, st.ids = s.last, true
+	st.number, st.ids, st.unread, st.overflow = s.last, true, s.unread, s.slow
 	s.streams[st.number] = st
 	now := time.Now()
-	maps.DeleteFunc(s.streams, func(_ int64, old *stream) bool { return old.expired(now) })
+	for n, old := range s.streams {
+		if old.expired(now) {
+			s.deleteLocked(n)
+		}
+	}
 	if ended := s.endedLocked(); len(ended) > maxEnded {
 		for _, n := range ended[:len(ended)-maxEnded] {
-			delete(s.streams, n)
+			s.deleteLocked(n)
 		}
 	}
 	return st
+}
+
+func (s *session) deleteLocked(n int64) {
+	s.streams[n].uncount()
+	delete(s.streams, n)
 }
 
 // endedLocked returns the numbers of the streams to which nothing will be added.
@@ -199,18 +210,23 @@ func (g *Gateway) openSession(who, namespace string, legacy bool) *session {
 		principal: who,
 		namespace: namespace,
 		alone:     alone,
+		unread:    &unread{most: g.unread},
 		gone:      make(chan struct{}),
 		streams:   map[int64]*stream{},
 		users:     1,
 		used:      time.Now(),
 	}
-	alone.overflow = func() {
-		g.log.Warn("a host reads too slowly, its session ends", "namespace", namespace)
-		select {
-		case g.doomed <- s:
-		default: // it is idle from now on
-		}
+	var once sync.Once
+	s.slow = func() {
+		once.Do(func() {
+			g.log.Warn("a host reads too slowly, its session ends", "namespace", namespace)
+			select {
+			case g.doomed <- s:
+			default: // it is idle from now on
+			}
+		})
 	}
+	alone.unread, alone.overflow = s.unread, s.slow
 	g.sessions.mu.Lock()
 	full := len(g.sessions.byID) >= maxSessions
 	g.sessions.mu.Unlock()

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"dynmcp/internal/wire"
@@ -19,6 +21,10 @@ const (
 	maxExpendable = 1 << 20
 	maxOrdinary   = 4 << 20
 )
+
+// maxUnread is what may wait for one host on all its streams, in bytes, before its
+// session ends.
+const maxUnread = 128 << 20
 
 // The window in which a host that lost its connection can go on where it was: what
 // is kept of one stream, and for how long one that has ended is.
@@ -36,11 +42,12 @@ var errGone = errors.New("the host is gone")
 // or several one after the other where the host comes back. It never blocks those
 // who write to it.
 type stream struct {
-	number   int64  // in the ids of its events
-	max      int    // bytes of one response
-	ids      bool   // events have ids, and are kept for a host that comes back
-	open     bool   // it has no end of its own: it is not the response to one POST
-	overflow func() // called when a host has far too much unread; must not block
+	number   int64   // in the ids of its events
+	max      int     // bytes of one response
+	ids      bool    // events have ids, and are kept for a host that comes back
+	open     bool    // it has no end of its own: it is not the response to one POST
+	overflow func()  // called when a host has far too much unread; must not block
+	unread   *unread // of all streams of the host, nil where it has but this
 
 	mu       sync.Mutex
 	only     bool          // nothing but the answer can be sent: the host takes no event stream
@@ -59,6 +66,33 @@ type stream struct {
 // newStream returns a stream whose responses may have max bytes.
 func newStream(max int) *stream {
 	return &stream{max: max, first: 1, next: 1, wake: make(chan struct{}, 1)}
+}
+
+// An unread is how much waits for a host, in bytes.
+type unread struct {
+	most int64
+	now  atomic.Int64
+}
+
+// waitLocked says that so many bytes more wait, or fewer. It reports whether that is too much.
+func (st *stream) waitLocked(n int) (much bool) {
+	st.waiting += n
+	much = st.open && st.waiting > 4*st.max
+	if st.unread != nil {
+		much = st.unread.now.Add(int64(n)) > max(st.unread.most, 4*int64(st.max)) || much
+	}
+	return much
+}
+
+// uncount is called when nobody can come back to the stream any more: what it still
+// has is not for the host to read.
+func (st *stream) uncount() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.unread != nil {
+		st.unread.now.Add(-int64(st.waiting))
+		st.unread = nil
+	}
 }
 
 // put adds a message. The answer to a POST is the last one.
@@ -89,10 +123,10 @@ func (st *stream) put(about *host.Request, class host.Class, parts [][]byte) err
 	}
 	event = wire.JoinLines(event)
 	st.events = append(st.events, event)
-	st.waiting += len(event)
+	much := st.waitLocked(len(event))
 	st.done = class == host.Response && !st.open
 	st.tellLocked()
-	if st.open && st.waiting > 4*st.max && st.overflow != nil {
+	if much && st.overflow != nil {
 		st.lost = true
 		st.overflow()
 	}
@@ -113,6 +147,7 @@ func (st *stream) forget() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.lost, st.events = true, nil
+	st.waitLocked(-st.waiting)
 	st.tellLocked()
 }
 
@@ -150,12 +185,13 @@ func (st *stream) carry(from int64) (carrier int, before int64, ok bool) {
 		if from < st.first || from > st.first+int64(len(st.events)) {
 			return 0, 0, false
 		}
-		st.next, st.kept, st.waiting = from, 0, 0
+		st.next, st.kept = from, 0
+		st.waitLocked(-st.waiting)
 		for i, e := range st.events {
 			if st.first+int64(i) < from {
 				st.kept += len(e)
 			} else {
-				st.waiting += len(e)
+				st.waitLocked(len(e))
 			}
 		}
 	}
@@ -175,7 +211,7 @@ func (st *stream) take(carrier int) (events [][]byte, from int64, goesOn bool) {
 	from = st.next
 	for _, e := range st.events[st.next-st.first:] {
 		events = append(events, e)
-		st.waiting -= len(e)
+		st.waitLocked(-len(e))
 		st.kept += len(e)
 	}
 	st.next += int64(len(events))
@@ -195,7 +231,7 @@ func (st *stream) trim() {
 		if st.first < st.next {
 			st.kept -= len(st.events[0])
 		} else {
-			st.waiting -= len(st.events[0])
+			st.waitLocked(-len(st.events[0]))
 			st.next++
 		}
 		st.events, st.first = st.events[1:], st.first+1
@@ -213,6 +249,7 @@ func (st *stream) expired(now time.Time) bool {
 type response struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
+	slow    func()        // called when the host has read nothing for long; may be nil
 	pings   func() string // what shows that we are there, in the place of a comment
 	primed  bool          // the first event only tells its id, and when to come back (MCP 2025-11-25, "Transports")
 }
@@ -231,10 +268,18 @@ func (e *response) write(text ...string) error {
 	for _, t := range text {
 		_ = e.control.SetWriteDeadline(time.Now().Add(stall)) // what cannot have one blocks
 		if _, err := e.w.Write([]byte(t)); err != nil {
-			return err
+			return e.failed(err)
 		}
 	}
-	return e.control.Flush()
+	return e.failed(e.control.Flush())
+}
+
+// failed tells those who leave what was written unread from those who are gone.
+func (e *response) failed(err error) error {
+	if e.slow != nil && errors.Is(err, os.ErrDeadlineExceeded) {
+		e.slow()
+	}
+	return err
 }
 
 // serve writes a stream's events until it ends, another response carries it, the
@@ -257,7 +302,7 @@ func (e *response) serve(ctx context.Context, st *stream, carrier int, before in
 				return false
 			}
 		}
-		if len(events) > 0 && e.control.Flush() != nil {
+		if len(events) > 0 && e.failed(e.control.Flush()) != nil {
 			return false
 		}
 		if !goesOn {
@@ -290,7 +335,7 @@ func (e *response) event(st *stream, n int64, data []byte) error {
 	for _, part := range [][]byte{[]byte(head), data, []byte("\n\n")} {
 		_ = e.control.SetWriteDeadline(time.Now().Add(stall)) // what cannot have one blocks
 		if _, err := e.w.Write(part); err != nil {
-			return err
+			return e.failed(err)
 		}
 	}
 	return nil

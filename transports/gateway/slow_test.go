@@ -1,0 +1,129 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+
+	"dynmcp/internal/mcptest"
+	"dynmcp/transports/host"
+)
+
+// A locked buffer takes a log.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// One host leaves all that it gets unread, the stream of its session and answers: its
+// session ends, which is said, and everybody else is answered.
+func TestASlowReaderShedsItsOwnSession(t *testing.T) {
+	var log lockedBuffer
+	large := json.RawMessage(fmt.Sprintf(`{"content":[{"type":"text","text":%q}]}`, strings.Repeat("x", 900<<10)))
+	tg := newTestGateway(t, Options{MaxResponseBytes: 1 << 20, Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(r *host.Request) { r.Reply(large, nil) })
+	var slow *host.Session // the first
+	inner := tg.g.opts.Open
+	tg.g.opts.Open = func(edge host.Edge, who, namespace string) (*host.Session, func(context.Context)) {
+		s, end := inner(edge, who, namespace)
+		if slow == nil {
+			slow = s
+		}
+		return s, end
+	}
+	stalled := tg.begin("/mcp")
+	unread := func(request string) {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(tg.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		if _, err := io.WriteString(conn, request); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unread("GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nMcp-Session-Id: " + stalled + "\r\n\r\n")
+	for i := range 8 {
+		line := call(100+i, "x")
+		unread(fmt.Sprintf("POST /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\nContent-Type: application/json\r\nMcp-Session-Id: %s\r\nContent-Length: %d\r\n\r\n%s", stalled, len(line), line))
+	}
+	var others sync.WaitGroup
+	for range 4 {
+		id := tg.begin("/mcp")
+		others.Go(func() {
+			for i := range 10 {
+				if a := tg.do("POST", "/mcp", call(i+1, "x"), "Mcp-Session-Id", id); a.status != 200 || len(a.body) < len(large) {
+					t.Errorf("another host: %d %.300s", a.status, a.body)
+				}
+			}
+		})
+	}
+	changed := json.RawMessage(fmt.Sprintf(`{"requestId":1,"reason":%q}`, strings.Repeat("x", 512<<10)))
+	mcptest.Eventually(t, "its session ends", func() bool {
+		slow.Notify("notifications/cancelled", changed)
+		return len(tg.g.allSessions()) == 4
+	})
+	others.Wait()
+	if !strings.Contains(log.String(), "a host reads too slowly, its session ends") {
+		t.Errorf("the log does not say why: %s", log.String())
+	}
+	if a := tg.do("POST", "/mcp", call(1, "x"), "Mcp-Session-Id", stalled); a.status != 404 {
+		t.Errorf("the stalled one: %d %.300s", a.status, a.body)
+	}
+}
+
+// What waits for a host is counted over all its streams, as long as it can be read.
+func TestWhatWaitsOnAllStreamsIsCounted(t *testing.T) {
+	tg := newTestGateway(t, Options{}, nil)
+	tg.g.unread = 1 << 20
+	tg.begin("/mcp")
+	s := tg.g.allSessions()[0]
+	answer := [][]byte{bytes.Repeat([]byte("x"), 1000)}
+	post := func() *stream {
+		st := s.stream(1000, true)
+		if err := st.put(nil, host.Response, answer); err != nil {
+			t.Fatal(err)
+		}
+		return st
+	}
+	taken, forgotten := post(), post()
+	waits := func(want int64) {
+		t.Helper()
+		if got := s.unread.now.Load(); got != want {
+			t.Errorf("%d bytes wait, want %d", got, want)
+		}
+	}
+	waits(2000)
+	carrier, _, _ := taken.carry(0)
+	taken.take(carrier)
+	waits(1000)
+	taken.carry(1) // the host comes back for it
+	waits(2000)
+	s.forget(forgotten)
+	waits(1000)
+	for range 2 * maxEnded { // of which the oldest are let go
+		post()
+	}
+	waits(1000 * (maxEnded + 1)) // those and the newest
+	s.unread.now.Add(tg.g.unread)
+	post()
+	mcptest.Eventually(t, "its session ends", func() bool { return len(tg.g.allSessions()) == 0 })
+}
