@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -127,17 +128,10 @@ func runHTTP(v variant, s scenario) (sample, error) {
 		return sample{}, err
 	}
 	defer p.terminate()
-	client := web.NewClient()
-	defer client.CloseIdleConnections()
 	c := &crowd{tool: v.tool, scenario: s, next: firstID}
-	for range s.inFlight {
-		h := web.NewHost(url, client)
-		if h.Stateless = v.way == statelessHTTP; !h.Stateless {
-			if err := h.Handshake(context.Background()); err != nil {
-				return sample{}, err
-			}
-		}
-		c.hosts = append(c.hosts, h)
+	defer c.leave()
+	if err := c.join(url, s.inFlight, v.way == statelessHTTP); err != nil {
+		return sample{}, err
 	}
 	if _, err := c.drive(s.calls/10 + s.inFlight); err != nil {
 		return sample{}, err
@@ -155,11 +149,33 @@ type crowd struct {
 	tool     string
 	scenario scenario
 	hosts    []*web.Host
+	clients  []*http.Client // of each host its own
 
 	mu   sync.Mutex
 	next int // number of a call
 	end  int // the first that is not made
 	took []time.Duration
+}
+
+// join adds so many hosts.
+func (c *crowd) join(url string, count int, stateless bool) error {
+	for range count {
+		client := web.NewClient()
+		h := web.NewHost(url, client)
+		if h.Stateless = stateless; !stateless {
+			if err := h.Handshake(context.Background()); err != nil {
+				return err
+			}
+		}
+		c.hosts, c.clients = append(c.hosts, h), append(c.clients, client)
+	}
+	return nil
+}
+
+func (c *crowd) leave() {
+	for _, client := range c.clients {
+		client.CloseIdleConnections()
+	}
 }
 
 // drive makes so many calls, each host one after the other, and checks that each is

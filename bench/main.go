@@ -17,6 +17,8 @@
 //	go run ./bench -rounds 3     quicker
 //	go run ./bench -only HTTP    calls whose scenario's name has that in it, and nothing else
 //	go run ./bench -only starts  or -only reloads, or -only bursts
+//	go run ./bench -only slow    hosts over HTTP beside one that reads nothing
+//	go run ./bench -only sharing five hosts that share a run (dynmcp connect), and five that do not
 //	go run ./bench -only stored  searches of a stored catalogue, of real tools if the corpus of bench/tokens is there
 //	go run ./bench -also old=/tmp/dynmcp  another dynmcp beside this one
 //	go run ./bench -long 2m      a long run only: RSS over time, goroutines at its end
@@ -42,7 +44,7 @@ import (
 
 func main() {
 	log.SetFlags(0)
-	only := flag.String("only", "", "only calls of scenarios whose name, as it is printed, holds this `text`; or \"bursts\", \"reloads\", \"starts\" or \"stored\"")
+	only := flag.String("only", "", "only calls of scenarios whose name, as it is printed, holds this `text`; or \"bursts\", \"reloads\", \"starts\", \"stored\", \"slow\" or \"sharing\"")
 	var also []variant
 	flag.Func("also", "another dynmcp to measure, as `name=path`", func(value string) error {
 		name, path, ok := strings.Cut(value, "=")
@@ -79,6 +81,10 @@ func main() {
 		err = starts(bin, *rounds)
 	case *only == "stored":
 		err = stored(bin, *rounds)
+	case *only == "slow":
+		err = slowReader(bin, *rounds)
+	case *only == "sharing":
+		err = sharing(bin)
 	case *only != "":
 		err = calling(bin, *only, *rounds)
 	default:
@@ -103,6 +109,12 @@ func everything(bin binaries, rounds int) error {
 		return err
 	}
 	if err := stored(bin, rounds); err != nil {
+		return err
+	}
+	if err := slowReader(bin, rounds); err != nil {
+		return err
+	}
+	if err := sharing(bin); err != nil {
 		return err
 	}
 	if err := allocations(); err != nil {

@@ -46,7 +46,7 @@ func (s *soak) gateway(n, abandoned int) error {
 	if err := s.abandon(h, abandoned); err != nil {
 		return err
 	}
-	c := &crowd{host: h, calls: n, client: web.NewClient(), tally: newTally(func(id int) bool { _, may := callee(id); return may })}
+	c := &crowd{host: h, calls: n, tally: newTally(func(id int) bool { _, may := callee(id); return may })}
 	memory, err := c.work()
 	if err != nil {
 		s.judge(c.tally)
@@ -160,9 +160,8 @@ func (h *host) restOverHTTP() (at standing, sessions int, err error) {
 
 // A crowd are hosts over HTTP that share one dynmcp.
 type crowd struct {
-	host   *host
-	client *http.Client
-	calls  int
+	host  *host
+	calls int
 
 	mu    sync.Mutex
 	tally *tally
@@ -171,7 +170,6 @@ type crowd struct {
 
 // work makes the calls and samples the memory of dynmcp a hundred times.
 func (c *crowd) work() (memory []int, err error) {
-	defer c.client.CloseIdleConnections()
 	began := time.Now()
 	var hosts sync.WaitGroup
 	failed := make(chan error, crowdSize)
@@ -214,7 +212,9 @@ func (c *crowd) work() (memory []int, err error) {
 func (c *crowd) one(i int) (err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	h := web.NewHost(c.host.url+"/mcp", c.client)
+	client := web.NewClient() // a connection that was made for nothing is closed after 5 s, in the face of who takes it then
+	defer client.CloseIdleConnections()
+	h := web.NewHost(c.host.url+"/mcp", client)
 	h.Stateless = i%2 == 1
 	if !h.Stateless {
 		if err := h.Handshake(ctx); err != nil {

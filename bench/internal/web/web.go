@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"time"
 )
 
 // stateless is the protocol version of hosts that make no handshake.
@@ -26,10 +27,14 @@ type Host struct {
 // NewHost returns a host of the server at url, which shares the connections of client.
 func NewHost(url string, client *http.Client) *Host { return &Host{url: url, client: client} }
 
-// NewClient returns what keeps as many connections as there are calls at once.
+// NewClient returns what keeps as many connections as there are calls at once, but none
+// that the other end may be about to close.
 func NewClient() *http.Client {
-	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1024, DisableCompression: true}}
+	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1024, IdleConnTimeout: 30 * time.Second, DisableCompression: true}}
 }
+
+// Session is its id, "" where there is none.
+func (h *Host) Session() string { return h.session }
 
 // Handshake begins a session.
 func (h *Host) Handshake(ctx context.Context) error {

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// sharingHosts have sharedServers servers each.
+const sharingHosts, sharedServers = 5, 10
+
+// sharing compares hosts that have a dynmcp each with hosts that share one run: what
+// processes there are, what they weigh, and how long the second host waits for its
+// first tools/list.
+func sharing(bin binaries) error {
+	fmt.Printf("\n%d hosts × %d servers\n  %-24s %10s %8s %8s %18s\n", sharingHosts, sharedServers, "", "processes", "RSS MB", "PSS MB", "second host, ms")
+	for _, lazy := range []bool{false, true} {
+		config, err := writeConfig(bin, sharedServers, lazy)
+		if err != nil {
+			return err
+		}
+		kind := "running"
+		if lazy {
+			kind = "lazy"
+		}
+		socket := filepath.Join(bin.dir, "shared-"+kind)
+		for _, way := range []struct {
+			name string
+			argv []string
+		}{
+			{"each its own", []string{bin.dynmcp, "--log-level", "error", "-c", config}},
+			{"sharing", []string{bin.dynmcp, "connect", "--log-level", "error", "--idle", "1s", "--socket", socket, "-c", config}},
+		} {
+			if err := together(kind+", "+way.name, way.argv); err != nil {
+				return fmt.Errorf("%s, %s: %w", kind, way.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// together starts a command for each host and prints what they have started when all
+// have their tools.
+func together(name string, argv []string) error {
+	mark := fmt.Sprintf("DYNMCP_BENCH=%d", rand.Int64())
+	key, value, _ := strings.Cut(mark, "=")
+	if err := os.Setenv(key, value); err != nil { // processes are known by it
+		return err
+	}
+	defer os.Unsetenv(key)
+	var second time.Duration
+	for i := range sharingHosts {
+		began := time.Now()
+		p, err := startProcess(argv)
+		if err != nil {
+			return err
+		}
+		defer p.stop()
+		if err := p.handshake(); err != nil {
+			return err
+		}
+		if err := p.ask("tools/list", `{}`); err != nil {
+			return err
+		}
+		if i == 1 {
+			second = time.Since(began)
+		}
+	}
+	all := marked(mark)
+	for since := time.Now(); time.Since(since) < time.Second; time.Sleep(50 * time.Millisecond) { // servers may start behind a list that was kept
+		if now := marked(mark); now.count != all.count {
+			since, all = time.Now(), now
+		} else {
+			all = now
+		}
+	}
+	fmt.Printf("  %-24s %10d %8.0f %8.0f %18.0f\n", name, all.count, all.rss, all.pss, second.Seconds()*1e3)
+	return nil
+}
+
+// A weight is what processes are together, in MB.
+type weight struct {
+	count    int
+	rss, pss float64
+}
+
+// marked weighs the processes with a variable in their environment, but for this one,
+// where Linux shows them.
+func marked(mark string) (w weight) {
+	paths, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range paths {
+		environ, _ := os.ReadFile(filepath.Join(dir, "environ")) // it may have ended
+		if filepath.Base(dir) == strconv.Itoa(os.Getpid()) || !bytes.Contains(environ, []byte(mark)) {
+			continue
+		}
+		w.count++
+		sums, _ := os.ReadFile(filepath.Join(dir, "smaps_rollup"))
+		for line := range strings.Lines(string(sums)) {
+			for name, into := range map[string]*float64{"Rss:": &w.rss, "Pss:": &w.pss} {
+				if rest, ok := strings.CutPrefix(line, name); ok {
+					kb, _ := strconv.Atoi(strings.Fields(rest)[0])
+					*into += float64(kb) / 1024
+				}
+			}
+		}
+	}
+	return w
+}
