@@ -2,16 +2,23 @@ package gateway
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"dynmcp/transports/host"
 )
 
-// What passes by Host and Origin, on a gateway at 127.0.0.1 with its default names,
-// mcp.example.com and one that has a port, and one origin allowed.
+// What passes by Host and Origin on every route, of a gateway at 127.0.0.1 with its default
+// names, mcp.example.com and one that has a port, and two origins allowed. The page has
+// the default names only.
 func TestHostAndOrigin(t *testing.T) {
+	found := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	page := httptest.NewServer(Local(found))
+	defer page.Close()
 	tg := newTestGateway(t, Options{
+		Metrics:        found,
 		AllowedHosts:   []string{"localhost", "127.0.0.1", "::1", "mcp.example.com", "other.example.com:8443"},
 		AllowedOrigins: []string{"https://app.example.com", "http://localhost:3000"},
 	}, nil)
@@ -71,13 +78,23 @@ func TestHostAndOrigin(t *testing.T) {
 		{"Host: localhost\r\nSec-Fetch-Site: none", 200},
 		{"Host: localhost\r\nSec-Fetch-Site: cross-site\r\nOrigin: https://app.example.com", 200},
 	}
+	_, pagePort, _ := strings.Cut(strings.TrimPrefix(page.URL, "http://"), ":")
 	for _, row := range rows {
-		for _, path := range []string{"/health", "/health/git"} {
-			got := tg.raw("GET " + path + " HTTP/1.1\r\n" + row.headers + "\r\nConnection: close\r\n\r\n")
-			if !strings.HasPrefix(got, fmt.Sprintf("HTTP/1.1 %d ", row.status)) {
-				t.Errorf("%q: want %d, got %s", row.headers, row.status, got)
-			}
+		for _, route := range []string{
+			"GET /health", "GET /health/git", "GET /metrics", "OPTIONS /mcp", "POST /mcp", "GET /mcp", "DELETE /mcp", "POST /mcp/git", "GET /mcp/git", "DELETE /mcp/git",
+			"POST /mcp/git/message", "POST /mcp/git/message?sessionId=x", "POST /meta_tree", "POST /meta_desc", "POST /meta_call", "GET /nothing",
+		} {
+			// Where it is let through it leads to nothing: it accepts no answer, and has no body.
+			got := tg.raw(route + " HTTP/1.1\r\nAccept: text/plain\r\n" + row.headers + "\r\nConnection: close\r\n\r\n")
+			check(t, route, row.headers, got, row.status)
 		}
+		want := row.status
+		if want == 200 && (strings.Contains(row.headers, "example.com") || strings.Contains(row.headers, "Origin: http://localhost:3000")) {
+			want = 403
+		}
+		headers := strings.ReplaceAll(row.headers, ":"+port, ":"+pagePort)
+		got := (&testGateway{t: t, url: page.URL}).raw("GET /debug HTTP/1.1\r\n" + headers + "\r\nConnection: close\r\n\r\n")
+		check(t, "GET /debug", headers, got, want)
 	}
 	if got := tg.raw("GET http://evil.com/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"); !strings.HasPrefix(got, "HTTP/1.1 403 ") {
 		t.Errorf("a target with another host than Host: got %s", got)
@@ -94,6 +111,19 @@ func TestHostAndOrigin(t *testing.T) {
 	}
 	if tg.opened.Load() != 0 {
 		t.Error("a session was begun")
+	}
+}
+
+// check fails the test if a response has not this status; 200 is any that a request which
+// was let through leads to.
+func check(t *testing.T, route, headers, got string, want int) {
+	t.Helper()
+	ok := strings.HasPrefix(got, fmt.Sprintf("HTTP/1.1 %d ", want))
+	if want == 200 && !strings.Contains(route, "/health") {
+		ok = strings.HasPrefix(got, "HTTP/1.1 ") && !strings.HasPrefix(got, "HTTP/1.1 403 ")
+	}
+	if !ok {
+		t.Errorf("%s, %q: want %d, got %s", route, headers, want, got)
 	}
 }
 

@@ -57,19 +57,20 @@ type Health struct {
 
 // A Gateway serves hosts over HTTP.
 type Gateway struct {
-	opts     Options
-	log      *slog.Logger
-	hosts    []string  // allowed, in lower case
-	issued   *verifier // nil where no identity provider is known
-	sessions sessions
-	streams  counters      // open event streams, by namespace
-	running  counter       // requests that are worked on and will be answered
-	ending   chan struct{} // closed when no more is taken
-	doomed   chan *session // whose hosts do not read
-	unread   int64         // bytes that may wait for a host
-	header   time.Duration // for the header of a request, or until a connection's first
-	body     time.Duration // for all of a request's body
-	drain    time.Duration // what runs may take at the end
+	opts      Options
+	log       *slog.Logger
+	hosts     []string  // allowed, in lower case
+	issued    *verifier // nil where no identity provider is known
+	sessions  sessions
+	exchanges sync.Map      // *exchange to nothing: the sessions for one request
+	streams   counters      // open event streams, by namespace
+	running   counter       // requests that are worked on and will be answered
+	ending    chan struct{} // closed when no more is taken
+	doomed    chan *session // whose hosts do not read
+	unread    int64         // bytes that may wait for a host
+	header    time.Duration // for the header of a request, or until a connection's first
+	body      time.Duration // for all of a request's body
+	drain     time.Duration // what runs may take at the end
 }
 
 // New returns a gateway.
@@ -178,6 +179,9 @@ func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
 	var ends sync.WaitGroup
 	for _, s := range g.allSessions() {
 		ends.Go(func() { g.drainSession(draining, s) })
+	}
+	for e := range g.exchanges.Range {
+		ends.Go(func() { e.(*exchange).end(draining) })
 	}
 	ends.Wait()
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeFor)

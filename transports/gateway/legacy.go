@@ -9,6 +9,7 @@ import (
 
 	"dynmcp/internal/wire"
 	"dynmcp/transports"
+	"dynmcp/transports/host"
 )
 
 // wantsLegacy reports whether a GET asks for HTTP+SSE. The API that these routes
@@ -90,20 +91,15 @@ func (g *Gateway) once(w http.ResponseWriter, r *http.Request, who, namespace st
 		return
 	}
 	defer g.running.add(-1)
-	e := &exchange{newStream(g.opts.MaxResponseBytes), make(chan struct{})}
-	e.only = true
-	talk, end := g.opts.Open(e, who, namespace, false)
-	defer func() {
-		close(e.gone)
-		end(context.Background())
-	}()
+	e, done := g.openExchange(true, func(e host.Edge) (*host.Session, func(context.Context)) { return g.opts.Open(e, who, namespace, false) })
+	defer done()
 	said, _ := wire.Text(wire.Get(m.Params, "_meta", transports.MetaVersion))
 	switch {
 	case said >= transports.StatelessVersion:
 	case m.Method == "initialize":
 		m.Params = completeHandshake(m.Params)
 	default:
-		hello, ok := g.greet(r, e, talk.Receive)
+		hello, ok := g.greet(r, e)
 		if !ok {
 			return
 		}
@@ -116,16 +112,16 @@ func (g *Gateway) once(w http.ResponseWriter, r *http.Request, who, namespace st
 			return
 		}
 	}
-	talk.Receive(m, e.stream)
+	e.talk.Receive(m, e.stream)
 	g.respond(w, r, e.stream, reply{namespace: namespace, forms: forms{text: true}, status: http.StatusAccepted})
 }
 
 // greet makes the handshake for a host that does not, and returns what it was
 // answered; false is that the host is gone.
-func (g *Gateway) greet(r *http.Request, e *exchange, receive func(wire.Message, any)) (answer []byte, ok bool) {
+func (g *Gateway) greet(r *http.Request, e *exchange) (answer []byte, ok bool) {
 	st := newStream(g.opts.MaxResponseBytes)
 	st.only = true
-	receive(parsed(fmt.Sprintf(`{"jsonrpc":"2.0","id":"dynmcp","method":"initialize","params":%s}`, completeHandshake(nil))), st)
+	e.talk.Receive(parsed(fmt.Sprintf(`{"jsonrpc":"2.0","id":"dynmcp","method":"initialize","params":%s}`, completeHandshake(nil))), st)
 	for alone := false; !alone; {
 		if answer, alone, _ = st.answer(); alone {
 			break
@@ -136,7 +132,7 @@ func (g *Gateway) greet(r *http.Request, e *exchange, receive func(wire.Message,
 			return nil, false
 		}
 	}
-	receive(parsed(`{"jsonrpc":"2.0","method":"notifications/initialized"}`), nil)
+	e.talk.Receive(parsed(`{"jsonrpc":"2.0","method":"notifications/initialized"}`), nil)
 	return answer, true
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"dynmcp/internal/wire"
 	"dynmcp/transports"
+	"dynmcp/transports/host"
 )
 
 // isMeta reports whether a path is one of the tree of tools: those of its three tools.
@@ -42,14 +43,9 @@ func (g *Gateway) meta(w http.ResponseWriter, r *http.Request, who, tool string)
 		return
 	}
 	defer g.running.add(-1)
-	e := &exchange{newStream(g.opts.MaxResponseBytes), make(chan struct{})}
-	e.only = true
-	talk, end := g.opts.OpenTree(e, who)
-	defer func() {
-		close(e.gone)
-		end(context.Background())
-	}()
-	talk.Receive(parsed(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{%q:%q,%q:{}}}}`,
+	e, done := g.openExchange(true, func(e host.Edge) (*host.Session, func(context.Context)) { return g.opts.OpenTree(e, who) })
+	defer done()
+	e.talk.Receive(parsed(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{%q:%q,%q:{}}}}`,
 		tool, body, transports.MetaVersion, transports.StatelessVersion, transports.MetaCapabilities)), e.stream)
 	for {
 		text, alone, _ := e.answer()

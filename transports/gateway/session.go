@@ -326,7 +326,25 @@ func (g *Gateway) allSessions() []*session {
 // An exchange is the edge of a host's session that lasts one HTTP request.
 type exchange struct {
 	*stream
-	gone chan struct{} // closed when the host is gone
+	talk *host.Session
+	end  func(context.Context) // ends the conversation; whoever else does waits for that
+	gone chan struct{}         // closed when the host is gone
+}
+
+// openExchange begins the session of a host for one request, with open. only is that the
+// host takes nothing but the answer. done has to be called when there is one.
+func (g *Gateway) openExchange(only bool, open func(host.Edge) (*host.Session, func(context.Context))) (e *exchange, done func()) {
+	e = &exchange{stream: newStream(g.opts.MaxResponseBytes), gone: make(chan struct{})}
+	e.only = only
+	talk, end := open(e)
+	var once sync.Once
+	e.talk, e.end = talk, func(ctx context.Context) { once.Do(func() { end(ctx) }) }
+	g.exchanges.Store(e, nil)
+	return e, func() {
+		g.exchanges.Delete(e)
+		close(e.gone)
+		e.end(context.Background())
+	}
 }
 
 // Write implements host.Edge.

@@ -12,6 +12,7 @@ import (
 
 	"dynmcp/internal/wire"
 	"dynmcp/transports"
+	"dynmcp/transports/host"
 )
 
 // codeHeaderMismatch is the error for headers that do not say what the body says
@@ -49,18 +50,13 @@ func (g *Gateway) postStateless(w http.ResponseWriter, r *http.Request, who, nam
 		defer g.running.add(-1)
 	}
 	accept := acceptable(r)
-	e := &exchange{newStream(g.opts.MaxResponseBytes), make(chan struct{})}
-	e.only = !accept.events
-	talk, end := g.opts.Open(e, who, namespace, false)
-	defer func() {
-		close(e.gone)
-		end(context.Background())
-	}()
+	e, done := g.openExchange(!accept.events, func(e host.Edge) (*host.Session, func(context.Context)) { return g.opts.Open(e, who, namespace, false) })
+	defer done()
 	var over <-chan struct{}
 	if lasting {
 		over = g.ending
 	}
-	talk.Receive(m, e.stream)
+	e.talk.Receive(m, e.stream)
 	g.respond(w, r, e.stream, reply{namespace: namespace, forms: accept, stateless: true, over: over})
 }
 
