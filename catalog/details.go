@@ -54,18 +54,22 @@ func (t *Tool) sized(schema json.RawMessage, tokens int, how string) string {
 }
 
 // aboutTokens estimates what models read a text as: four characters of ASCII are
-// about a token of JSON Schema, measured over the schemas of real servers, and a
-// character of another script may be one.
+// about a token of JSON Schema, two of what long lists of values are made of (capitals,
+// digits, underscores), measured over the schemas of real servers, and a character of
+// another script may be one.
 func aboutTokens(s string) int {
-	ascii, other := 0, 0
+	quarters := 0
 	for _, r := range s {
-		if r < utf8.RuneSelf {
-			ascii++
-		} else {
-			other++
+		switch {
+		case r >= utf8.RuneSelf:
+			quarters += 4
+		case 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '_':
+			quarters += 2
+		default:
+			quarters++
 		}
 	}
-	return ascii/4 + other
+	return quarters / 4
 }
 
 func (t *Tool) longDescription() string { return strings.TrimSpace(clean(t.Description)) }

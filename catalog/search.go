@@ -12,7 +12,7 @@ import (
 const (
 	saturation = 1.6 // k1
 	fromServer = 0.6 // weight of a term in the server's name, for all its tools
-	common     = 0.7 // weight of a stop word: it tells little, but breaks ties
+	common     = 0.5 // weight of a stop word: it tells little, but breaks ties
 	alike      = 0.4 // weight of a word that means about the same as one of the query
 	company    = 0.3 // what each tool gets of the mean score of its server's best
 	companions = 3   // how many of these that is the mean of

@@ -139,6 +139,23 @@ func TestSearchesAtOnce(t *testing.T) {
 	all.Wait()
 }
 
+func TestFindHearsWhatIsAskedForAndNotHow(t *testing.T) {
+	v := one(Server{Name: "s"}, tools(
+		"help_me", "Shows the manual",
+		"film_search", "Lists films by their names and years, with directors and ratings",
+		"a", "Sends a message to a channel of the workspace", "b", "Reads one file from disk", "c", "Counts rows of a table"))
+	for _, query := range []string{
+		"Hey, could you please help me? I would like to know something about films",
+		"I was wondering whether someone could help me, I would like to try some films",
+		"help me with films"} {
+		equal(t, found(v, query, 1), []string{"s/film_search"})
+	}
+	// Where nothing else is asked for, such words count.
+	equal(t, found(v, "help me", 1), []string{"s/help_me"})
+	equal(t, found(v, "could you help", 1), []string{"s/help_me"})
+	equal(t, len(found(v, "could you help with a xylophone", 1)), 0)
+}
+
 func TestFindOrdersEqualsByName(t *testing.T) {
 	v := one(Server{Name: "s"}, tools("c", "same words", "a", "same words", "b", "same words"))
 	equal(t, found(v, "words", 10), []string{"s/a", "s/b", "s/c"})

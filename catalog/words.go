@@ -101,10 +101,20 @@ func nameWords(name string) []string {
 	return list
 }
 
-// stopWords are terms too common to say what someone looks for.
+// stopWords are terms too common to say what someone looks for: the function words of
+// English, what is left of its contractions, and what people say around what they want.
 var stopWords = sync.OnceValue(func() map[string]bool {
-	return setOfWords(`a an and are as at be by can do for from have how i in is it me my of on or our please
-		show that the this to use want we what when where which with you your`)
+	return setOfWords(`a an the and but or nor if because as until while than so not no
+		i me my myself we us our ours ourselves you your yours yourself he him his himself she her hers herself
+		it its itself they them their theirs themselves this that these those such own same other
+		what which who whom whose when where why how there here then once again further
+		am is are was were be been being have has had having do does did doing
+		can cannot could will would shall should may might must ought
+		of at by for with about against between into through during before after above below to from up down in out on off over under
+		all any both each few more most some only very too just also
+		s t d m ll ve re don didn doesn isn aren wasn won couldn wouldn shouldn
+		please help show use need want wish like love hope try tell give let know think suppose imagine wonder curious interested
+		hi hey hello ok okay sure maybe actually really currently kindly thank thanks able something anything someone thing way`)
 })
 
 // setOfWords returns the terms of a text.
