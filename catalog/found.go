@@ -132,11 +132,32 @@ func (m *Match) also() string {
 // few such servers, it names them all.
 func (v *View) suggest(b *strings.Builder, query string, nothing bool) {
 	unknown := slices.DeleteFunc(slices.Clone(v.lazy), func(p *part) bool { return p.info.Stored })
-	fit := rankServers(query, unknown)
-	if len(fit) == 0 && nothing && len(unknown) <= nearestShown {
+	best := rankServers(query, slices.Concat(unknown, v.eager))
+	best = best[:min(len(best), nearestShown)]
+	var fit, eager []*part
+	for _, p := range best {
+		if p.server.Lazy {
+			fit = append(fit, p)
+		} else {
+			eager = append(eager, p)
+		}
+	}
+	if len(best) == 0 && nothing && len(unknown) <= nearestShown {
 		fit = unknown
 	}
-	fit = fit[:min(len(fit), nearestShown)]
+	if len(eager) > 0 {
+		b.WriteString("\nNot there yet, may have more:\n")
+		for _, p := range eager {
+			state := " (starting; discover_tool {\"server\": " + quote(p.server.Name) + "} waits for it)"
+			switch {
+			case p.note() != "": // it is off, or wants a login
+				state = ""
+			case p.info.Down != "":
+				state = " (could not be started; discover_tool {\"server\": " + quote(p.server.Name) + "} tries again)"
+			}
+			b.WriteString(strings.TrimSuffix(p.deferred(lineWidth), "\n") + state + "\n")
+		}
+	}
 	if len(fit) > 0 {
 		b.WriteString("\nNot loaded yet, may have more; call load_mcp with the name:\n")
 		for _, p := range fit {
@@ -152,7 +173,8 @@ func (v *View) suggest(b *strings.Builder, query string, nothing bool) {
 		}
 		fmt.Fprintf(b, "Not loaded: %s; discover_tool with no argument lists them.\n", what)
 	}
-	b.WriteString(v.notListed("\n"))
+	rest := slices.DeleteFunc(slices.Clone(v.eager), func(p *part) bool { return slices.Contains(eager, p) })
+	b.WriteString(notListed(rest, "\n"))
 }
 
 // rankServers returns the servers whose name or description has a word of the query,

@@ -140,3 +140,28 @@ func TestFoundInAServerThatWasLoaded(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// Servers that start by themselves and have never been listed are suggested like those
+// that are to be loaded, and named once.
+func TestServersThatAreNotThereYetAreRanked(t *testing.T) {
+	c := New()
+	c.Declare([]Server{
+		{Name: "browser-slow"},
+		{Name: "browser-down"},
+		{Name: "other"},
+		{Name: "browser-off", Note: "(off: TOKEN is not set)"},
+		{Name: "web", Description: "Drives a browser.", Lazy: true},
+	})
+	c.Fail("browser-down", "exit status 1")
+	c.Fail("browser-off", "it is off")
+	equal(t, c.View().Found(Search{Query: "open the browser"}), `No tool matches "open the browser". discover_tool with no argument lists all.
+
+Not there yet, may have more:
+- browser-slow (starting; discover_tool {"server": "browser-slow"} waits for it)
+- browser-down (could not be started; discover_tool {"server": "browser-down"} tries again)
+- browser-off (off: TOKEN is not set)
+
+Not loaded yet, may have more; call load_mcp with the name:
+- web: Drives a browser.
+Servers still starting: other.`)
+}

@@ -214,9 +214,11 @@ func (v *View) UnknownServer(name string) string {
 
 // notListed names the servers that start by themselves and are not there, each
 // sentence followed by end.
-func (v *View) notListed(end string) string {
+func (v *View) notListed(end string) string { return notListed(v.eager, end) }
+
+func notListed(eager []*part, end string) string {
 	var starting, down []*part
-	for _, p := range v.eager {
+	for _, p := range eager {
 		if p.info.Down != "" {
 			down = append(down, p)
 		} else {
