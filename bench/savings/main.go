@@ -101,7 +101,7 @@ func run(config string, rounds int) error {
 	if err != nil {
 		return fmt.Errorf("dynmcp tokens: %w", err)
 	}
-	fmt.Printf("| what it reads of them, tokens of o200k | %d | %d |\n", read.Direct, read.Dynmcp)
+	fmt.Printf("| what it reads of them, in tokens of o200k (estimated) | %d | %d |\n", read.Direct, read.Dynmcp)
 	return nil
 }
 
