@@ -26,7 +26,8 @@ func serveHTTP(t *testing.T, config string, args ...string) *webHost {
 	args = append([]string{mcptest.Dynmcp(t), "serve", "--http", "127.0.0.1:0", "-c", config}, args...)
 	p := mcptest.Run(t, mcptest.HostOptions{Args: args, Lingers: true})
 	line := p.WaitStderr("/mcp\n")
-	return &webHost{t: t, url: regexp.MustCompile(`https?://[0-9.:]+`).FindString(line), dynmcp: p}
+	url := regexp.MustCompile(`(https?://[0-9.:]+)/mcp\n`).FindStringSubmatch(line)[1] // --debug-http may have said its own before
+	return &webHost{t: t, url: url, dynmcp: p}
 }
 
 // send sends a request with headers name, value, … and returns status, headers and body.

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"net/http"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -55,64 +54,6 @@ func TestHealthOfAServer(t *testing.T) {
 	web.send("POST", "/mcp/git/message", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
 	if _, _, text := web.send("GET", "/health/git", ""); !strings.HasPrefix(text, `{"namespace":"git","status":"running","pid":`) {
 		t.Errorf("when it was used: %s", text)
-	}
-}
-
-// The examples of the API that these routes come from, as they are written there but
-// for the port.
-func TestExamplesWithCurl(t *testing.T) {
-	t.Parallel()
-	curl, err := exec.LookPath("curl")
-	if err != nil {
-		t.Skip("curl is not installed")
-	}
-	web := serveHTTP(t, mcptest.Config(t, document([]entry{fake(t, "git")})))
-	at := strings.Replace(web.url, "127.0.0.1", "localhost", 1)
-	post := func(body string) []string {
-		return []string{"-s", "-w", " %{http_code}", "-X", "POST", at + "/mcp/git/message", "-H", "Content-Type: application/json", "-d", body}
-	}
-	for _, c := range []struct {
-		args []string
-		want []string
-	}{
-		{post(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`), []string{`"id":1`, `"protocolVersion":"2025-03-26"`, `"serverInfo"`, " 202"}},
-		{post(`{
-    "jsonrpc":"2.0",
-    "id":1,
-    "method":"initialize",
-    "params":{
-      "protocolVersion":"2025-03-26",
-      "capabilities":{},
-      "clientInfo":{"name":"my-client","version":"1.0.0"}
-    }
-  }`), []string{`"protocolVersion":"2025-03-26"`, " 202"}},
-		{post(`{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}`), []string{`"id":2`, `"name":"echo"`, " 202"}},
-		{post(`{
-    "jsonrpc":"2.0",
-    "id":3,
-    "method":"tools/call",
-    "params":{
-      "name":"echo",
-      "arguments":{"message":"Hello"}
-    }
-  }`), []string{`"id":3`, `\"message\":\"Hello\"`, " 202"}},
-		{post(`{"jsonrpc":"2.0","id":4,"method":"ping","params":{}}`), []string{`{"jsonrpc":"2.0","id":4,"result":{}}`, " 202"}},
-		{post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`), []string{" 202"}},
-		{post(`{"jsonrpc":"2.0","id":5,"method":"no/such/method"}`), []string{`"id":5`, `-32601`, " 202"}},
-		{post(`{"jsonrpc":"2.0",`), []string{`-32700`, " 400"}},
-		{post(`{"jsonrpc":"2.0","id":6}`), []string{`-32600`, " 400"}},
-		{[]string{"-s", at + "/health"}, []string{`{"status":"healthy"}`}},
-		{[]string{"-s", at + "/health/git"}, []string{`"namespace":"git"`, `"status":"running"`, `"pid":`}},
-	} {
-		out, err := exec.CommandContext(t.Context(), curl, c.args...).Output()
-		if err != nil {
-			t.Errorf("curl %q: %v", c.args, err)
-		}
-		for _, want := range c.want {
-			if !strings.Contains(string(out), want) {
-				t.Errorf("curl %q: got %s, want %s in it", c.args, out, want)
-			}
-		}
 	}
 }
 

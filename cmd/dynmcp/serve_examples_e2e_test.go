@@ -1,0 +1,58 @@
+//go:build e2e
+
+package main_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// Those examples of the API that take packages of Debian. .ci/examples runs this where
+// they are, or can be installed.
+
+// run returns what a program says, with the address of the gateway as its last argument.
+func (h *webHost) run(name string, args ...string) string {
+	h.t.Helper()
+	out, err := exec.CommandContext(h.t.Context(), name, append(args, h.url)...).CombinedOutput()
+	if err != nil {
+		h.t.Fatalf("%s: %v (this takes Debian's curl, jq, python3 and python3-requests)\n%s", name, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func TestExampleWithPython(t *testing.T) {
+	t.Parallel()
+	web, _ := serveExamples(t)
+	got := web.run("python3", "-c", `
+import sys
+import requests
+
+response = requests.post(
+    sys.argv[1] + '/mcp/git/message',
+    json={'jsonrpc': '2.0', 'id': 1, 'method': 'tools/call', 'params': {'name': 'echo', 'arguments': {'message': 'Hello'}}},
+)
+print(response.status_code, response.json()['result']['content'][0]['text'])
+`)
+	if want := `202 {"message": "Hello"}`; got != want { // requests puts that space
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestExampleOfAScript(t *testing.T) {
+	t.Parallel()
+	web, _ := serveExamples(t)
+	got := web.run("bash", "-c", `
+set -euo pipefail
+post() {
+  curl -s -X POST "$0/mcp/git/message" -H "Content-Type: application/json" -d "$1" | jq -c "$2"
+}
+post '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}' .result.protocolVersion
+post '{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}' '.result.tools[0].name'
+post '{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"echo","arguments":{"message":"Hello"}}}' '.result.content[0].text|fromjson'
+curl -s "$0/health/git" | jq -c '[.namespace, .status, (.pid|type)]'
+`)
+	if want := "\"2025-03-26\"\n\"echo\"\n{\"message\":\"Hello\"}\n[\"git\",\"running\",\"number\"]"; got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+}
