@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -224,6 +225,7 @@ func (g *Gateway) overloaded(w http.ResponseWriter, text string) {
 // writeJSON answers a request. slow is that the host left the answer unread for too long.
 func writeJSON(w http.ResponseWriter, status int, body []byte) (slow bool) {
 	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body))) // else what is large is chunked
 	w.WriteHeader(status)
 	_, err := w.Write(body)
 	return errors.Is(err, os.ErrDeadlineExceeded) // else the host may be gone

@@ -141,7 +141,20 @@ func (g *Gateway) begin(w http.ResponseWriter, id []byte) bool {
 // readBody reads the body of a request, up to the size that one may have. The time that
 // it may take, of ServeHTTP, ends with it only if it is whole.
 func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(g.opts.MaxRequestBytes)))
+	const believed = 64 << 10 // of the length that a request says it has, before any of it has come
+	most := int64(g.opts.MaxRequestBytes)
+	in := http.MaxBytesReader(w, r.Body, most)
+	var body []byte
+	var err error
+	if size := r.ContentLength; size < 0 || size > most {
+		body, err = io.ReadAll(in)
+	} else {
+		body = make([]byte, min(size, believed))
+		if _, err = io.ReadFull(in, body); err == nil && size > believed {
+			body = append(make([]byte, 0, size), body...)[:size]
+			_, err = io.ReadFull(in, body[believed:])
+		}
+	}
 	if err == nil {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	}
