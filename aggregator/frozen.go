@@ -19,13 +19,6 @@ type frozen struct {
 	views atomic.Pointer[catalog.Views] // nil until one of them has listed the tools
 }
 
-// frozenViews returns the views of the list that stays, which are made when they are
-// first needed.
-func (a *Aggregator) frozenViews(st *state) *catalog.Views {
-	st.frozen.once.Do(func() { st.frozen.views.Store(a.catalog.Unloaded()) })
-	return st.frozen.views.Load()
-}
-
 // shownView returns what a session sees of a list. ready says that lists may be
 // answered now: nothing is frozen before, and the view is nil.
 func (a *Aggregator) shownView(s *session, now *snapshot, which list, ready bool) *catalog.View {
@@ -36,7 +29,9 @@ func (a *Aggregator) shownView(s *session, now *snapshot, which list, ready bool
 	if !ready && now.state.frozen.views.Load() == nil {
 		return nil
 	}
-	return a.frozenViews(now.state)[follows]
+	kept := now.state.frozen
+	kept.once.Do(func() { kept.views.Store(a.catalog.Unloaded()) })
+	return kept.views.Load()[follows]
 }
 
 // isStable reports whether a session's list of tools stays.

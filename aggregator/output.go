@@ -266,20 +266,16 @@ func (o *output) shorten() {
 	}
 	whole := values[0]
 	if len(values) > 1 {
-		whole = append(append([]byte{'['}, bytes.Join(rawBytes(values), []byte{','})...), ']')
+		whole = []byte{'['}
+		for _, v := range values {
+			whole = append(append(whole, v...), ',')
+		}
+		whole[len(whole)-1] = ']'
 	}
 	const wrapper = len(`{"truncated":true,"original_chars":,"returned_chars":,"result":}`) + 2*8
 	short := shortenJSON(whole, max(room-wrapper, 32))
 	text := fmt.Sprintf(`{"truncated":true,"original_chars":%d,"returned_chars":%d,"result":%s}`, original, catalog.Units(short), short)
 	o.items = append([]item{{raw: textItem(text)}}, rest...)
-}
-
-func rawBytes(values []json.RawMessage) [][]byte {
-	all := make([][]byte, len(values))
-	for i, v := range values {
-		all[i] = v
-	}
-	return all
 }
 
 func (o *output) content() json.RawMessage {

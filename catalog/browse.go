@@ -32,7 +32,7 @@ func (v *View) Browse(query string, read func(*Tool)) (answer json.RawMessage, n
 		return nil, "", err
 	}
 	if len(matches) == 0 && !v.Complete() {
-		return json.RawMessage(`[]`), "Nothing of what is known matches. " + v.unknownToBrowse(), nil
+		return json.RawMessage(`[]`), "Nothing of what is known matches. " + strings.TrimSpace(Browser.load(v)+" "+v.notListed(" ")), nil
 	}
 	answer, shown, note, err := bounded(q, matches, pageBytes)
 	for _, m := range shown {
@@ -94,11 +94,6 @@ func (v *View) query(text string) (q *Query, matches []Selected, err error) {
 		return nil, nil, fmt.Errorf("%s is no JSONPath query: %w. %s", quote(cut(fold(text), nameShown)), err, browseExample)
 	}
 	return q, q.Select(v.browsed()), nil
-}
-
-// unknownToBrowse names the servers that have no listing.
-func (v *View) unknownToBrowse() string {
-	return strings.TrimSpace(Browser.load(v) + " " + v.notListed(" "))
 }
 
 // browsed is the text that queries run over.

@@ -57,8 +57,13 @@ func (v *View) matches(b *strings.Builder, s Search) bool {
 	limit := min(cmp.Or(max(s.Limit, 0), 10), pageTools)
 	offset := max(s.Offset, 0)
 	found, more := v.all().find(s.Query, min(offset, 1<<20)+limit, s.Server)
-	if len(found) == 0 {
-		b.WriteString(v.noMatch(s))
+	switch {
+	case len(found) > 0:
+	case s.Server != "" && v.bare() == nil:
+		fmt.Fprintf(b, "No tool of %s matches %s. discover_tool {\"server\": %s} lists all it has.\n", escape(s.Server), escape(shown(s.Query)), quote(s.Server))
+		return false
+	default:
+		fmt.Fprintf(b, "No tool matches %s. discover_tool with no argument lists all.\n", escape(shown(s.Query)))
 		return false
 	}
 	found = found[min(offset, len(found)):]
@@ -67,7 +72,11 @@ func (v *View) matches(b *strings.Builder, s Search) bool {
 	case len(found) == 0:
 		fmt.Fprintf(b, "Nothing from %d on.\n", offset)
 	case more > 0:
-		fmt.Fprintf(b, "%d more match: discover_tool with this query%s and \"offset\": %d goes on.\n", more, s.within(), offset+len(found))
+		within := ""
+		if s.Server != "" {
+			within = `, "server": ` + quote(s.Server)
+		}
+		fmt.Fprintf(b, "%d more match: discover_tool with this query%s and \"offset\": %d goes on.\n", more, within, offset+len(found))
 	}
 	if offset == 0 {
 		b.WriteString("\nThe first of them, for use_tool:\n" + found[0].Tool.inShort() + "\n")
@@ -76,21 +85,6 @@ func (v *View) matches(b *strings.Builder, s Search) bool {
 		}
 	}
 	return true
-}
-
-func (v *View) noMatch(s Search) string {
-	if s.Server != "" && v.bare() == nil {
-		return fmt.Sprintf("No tool of %s matches %s. discover_tool {\"server\": %s} lists all it has.\n", escape(s.Server), escape(shown(s.Query)), quote(s.Server))
-	}
-	return fmt.Sprintf("No tool matches %s. discover_tool with no argument lists all.\n", escape(shown(s.Query)))
-}
-
-// within says what goes with the query.
-func (s Search) within() string {
-	if s.Server == "" {
-		return ""
-	}
-	return `, "server": ` + quote(s.Server)
 }
 
 // Bounds of the lines of a search.

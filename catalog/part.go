@@ -287,7 +287,8 @@ func (p *part) expose(e *entry, leaf string) *Tool {
 		t.Door = Doors[t.Access]
 	}
 	t.Direct, t.terms = directName(s, leaf), nameWords(leaf)
-	t.Summary = firstLine(t.Description, t.Title, e.hintTitle())
+	hint, _ := wire.Text(wire.Get(e.annotations, "title"))
+	t.Summary = firstLine(t.Description, t.Title, hint)
 	t.override(s.Overrides[e.name])
 	return t
 }
@@ -300,12 +301,6 @@ func firstLine(texts ...string) string {
 		}
 	}
 	return ""
-}
-
-// hintTitle is the title among a tool's annotations.
-func (e *entry) hintTitle() string {
-	s, _ := wire.Text(wire.Get(e.annotations, "title"))
-	return s
 }
 
 // overriddenEntries are the entries as overrides change them, for search.
