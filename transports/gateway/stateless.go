@@ -91,13 +91,16 @@ func headersMatch(h http.Header, m wire.Message) (denial, bool) {
 // (x-mcp-header in its schema; MCP 2026-07-28, "Transports"). It says what is wrong.
 func argumentsMatch(h http.Header, schema, arguments json.RawMessage) string {
 	for key, property := range wire.Members(wire.Get(schema, "properties")) {
+		name, _ := wire.Text(wire.Get(property, "x-mcp-header"))
+		if name == "" && wire.Get(property, "properties") == nil {
+			continue // the arguments, which may be large, are not looked at
+		}
 		argument, _ := wire.Text(key)
 		value := wire.Get(arguments, argument)
 		if wrong := argumentsMatch(h, property, value); wrong != "" {
 			return wrong
 		}
-		name, ok := wire.Text(wire.Get(property, "x-mcp-header"))
-		if !ok || name == "" {
+		if name == "" {
 			continue
 		}
 		name = "Mcp-Param-" + name
