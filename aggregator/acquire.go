@@ -21,12 +21,12 @@ const maxStartWait = 45 * time.Second
 // acquire gets a connection for a session's request by way of how, Acquire or Load of
 // the upstream, which may be the session's own, but waits no longer than a host does. A host that gave a progress token hears that
 // it goes on.
-func (a *Aggregator) acquire(s *session, r *host.Request, u *lazy.Upstream, how func(*lazy.Upstream, context.Context) (*upstream.Conn, func(), error)) (*upstream.Conn, func(), error) {
-	u, err := a.own(s, u)
+func (s *session) acquire(r *host.Request, u *lazy.Upstream, how func(*lazy.Upstream, context.Context) (*upstream.Conn, func(), error)) (*upstream.Conn, func(), error) {
+	u, err := s.own(u)
 	if err != nil {
 		return nil, nil, err
 	}
-	ctx, cancel := a.contextOf(r)
+	ctx, cancel := s.agg.contextOf(r)
 	defer cancel()
 	if ctx.Err() != nil {
 		return nil, nil, transports.CutOff(u.Server.Name, transports.NotSent)
@@ -34,7 +34,7 @@ func (a *Aggregator) acquire(s *session, r *host.Request, u *lazy.Upstream, how 
 	waiting, cancel := context.WithTimeout(ctx, maxStartWait)
 	defer cancel()
 	if token := wire.Get(r.Meta, "progressToken"); token != nil {
-		stop := a.reportWait(waiting, r.Peer, token, "starting "+u.Server.Name)
+		stop := s.agg.reportWait(waiting, r.Peer, token, "starting "+u.Server.Name)
 		defer stop()
 	}
 	conn, release, err := how(u, waiting)

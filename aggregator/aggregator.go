@@ -97,14 +97,14 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 		opts.Login = func(schema.Server) upstream.Login { return upstream.Login{} }
 	}
 	a := &Aggregator{
-		opts:     opts,
-		log:      opts.Logger,
-		catalog:  catalog.New(),
-		open:     upstream.Open,
-		sessions: newSessions(),
-		startup:  startup{next: make(chan struct{})},
-		offered:  offers{of: map[offeree]map[string]*offer{}},
+		opts:    opts,
+		log:     opts.Logger,
+		catalog: catalog.New(),
+		open:    upstream.Open,
+		startup: startup{next: make(chan struct{})},
+		offered: offers{of: map[offeree]map[string]*offer{}},
 	}
+	a.sessions = newSessions(a)
 	var err error
 	if a.sealer, err = newSealer(); err != nil {
 		return nil, err
@@ -141,8 +141,8 @@ func (a *Aggregator) serveLines(ctx context.Context, edge *host.Stdio, shares bo
 	defer context.AfterFunc(a.ctx, cancel)()
 	s := a.sessions.open(principal{})
 	s.mayLogIn, s.lasts, s.shares = true, true, shares
-	defer a.endSession(s)
-	conversation := a.converse(s, edge)
+	defer s.end()
+	conversation := s.converse(edge)
 	if a.config().SingleWrap || a.opts.Strict {
 		a.startEager(true)
 	}
@@ -168,28 +168,28 @@ type Guest struct {
 func (a *Aggregator) Open(edge host.Edge, g Guest) (conversation *host.Session, end func(context.Context)) {
 	s := a.sessions.open(principal{g.User})
 	s.shares, s.only, s.tree, s.lasts, s.mayLogIn = true, g.Server, g.Tree, g.Lasts, g.MayLogIn
-	conversation = a.converse(s, edge)
+	conversation = s.converse(edge)
 	return conversation, func(ctx context.Context) {
-		defer a.endSession(s)
+		defer s.end()
 		conversation.End(ctx)
 	}
 }
 
 // converse connects a session with its host.
-func (a *Aggregator) converse(s *session, edge host.Edge) *host.Session {
-	conversation := host.NewSession(s.id, edge, a.observed(s, host.Options{
-		Control: a.server(),
+func (s *session) converse(edge host.Edge) *host.Session {
+	conversation := host.NewSession(s.id, edge, s.observed(host.Options{
+		Control: s.agg.server(),
 		HandleRequest: func(r *host.Request) {
-			if a.ready(s, r) {
-				a.handle(s, r)
+			if s.ready(r) {
+				s.handle(r)
 			}
 		},
-		HandleNotification: func(method string, params json.RawMessage) { a.handleNotification(s, method, params) },
-		Busy:               a.anyLoading,
-		Logger:             a.log,
+		HandleNotification: func(method string, params json.RawMessage) { s.handleNotification(method, params) },
+		Busy:               s.agg.anyLoading,
+		Logger:             s.agg.log,
 	}))
-	a.sessions.attach(s, conversation)
-	if o := a.opts.Observe; o != nil {
+	s.agg.sessions.attach(s, conversation)
+	if o := s.agg.opts.Observe; o != nil {
 		o.Session(s.info(), true)
 	}
 	return conversation
@@ -244,31 +244,31 @@ func (a *Aggregator) Close() {
 
 func (a *Aggregator) config() *schema.Config { return a.state.Load().cfg }
 
-// endSession drops what only this session wanted of upstreams.
-func (a *Aggregator) endSession(s *session) {
+// end drops what only this session wanted of upstreams.
+func (s *session) end() {
 	var before logLevel
 	if s.logLevel().params != nil {
-		before = verboseLevel(a.sessions.all())
+		before = verboseLevel(s.agg.sessions.all())
 	}
-	a.sessions.remove(s)
-	if o := a.opts.Observe; o != nil {
+	s.agg.sessions.remove(s)
+	if o := s.agg.opts.Observe; o != nil {
 		o.Session(s.info(), false)
 	}
-	a.offered.drop(s)
+	s.agg.offered.drop(s)
 	if s.lasts {
-		a.parked.dropOf(s) // else the request that takes it up has a session of its own
+		s.agg.parked.dropOf(s) // else the request that takes it up has a session of its own
 	}
 	s.mu.Lock()
 	s.ended = true
 	uris := s.subscribed
 	s.subscribed = map[string]bool{}
 	s.mu.Unlock()
-	a.disown(s)
-	if s.logLevel().params != nil && verboseLevel(a.sessions.all()).severity != before.severity {
-		a.spawn(func() { a.sendLevels(a.ctx, a.levels(a.upstreamsOf(s))) })
+	s.disown()
+	if s.logLevel().params != nil && verboseLevel(s.agg.sessions.all()).severity != before.severity {
+		s.agg.spawn(func() { s.agg.sendLevels(s.agg.ctx, s.agg.levels(s.upstreams())) })
 	}
 	if len(uris) > 0 {
-		a.dropSubscriptions(s, uris)
+		s.dropSubscriptions(uris)
 	}
 }
 

@@ -12,46 +12,46 @@ import (
 // were shown as themselves: session.only names it. What such a session sees and
 // reaches, and what that server says to it, is told here.
 
-// viewsOf returns the catalogue as sessions see it that are about the same as s.
-func (a *Aggregator) viewsOf(s *session) *catalog.Views {
+// views returns the catalogue as sessions see it that are about the same as s.
+func (s *session) views() *catalog.Views {
 	if s.only != "" {
-		return a.catalog.Alone(s.only)
+		return s.agg.catalog.Alone(s.only)
 	}
-	return a.catalog.Views()
+	return s.agg.catalog.Views()
 }
 
-// viewOf returns the catalogue as a session's host may see it.
-func (a *Aggregator) viewOf(s *session) *catalog.View {
-	return a.viewsOf(s)[a.followedTasks(s)]
+// view returns the catalogue as a session's host may see it.
+func (s *session) view() *catalog.View {
+	return s.views()[s.followedTasks()]
 }
 
-// toolsOf returns what a session's host finds in its list of tools.
-func (a *Aggregator) toolsOf(s *session) []tool {
+// tools returns what a session's host finds in its list of tools.
+func (s *session) tools() []tool {
 	switch {
 	case s.only != "":
-		return directSurface(a, nil)
+		return directSurface(s.agg, nil)
 	case s.tree:
-		return treeSurface(a, a.config())
+		return treeSurface(s.agg, s.agg.config())
 	}
-	st := a.state.Load()
-	if st.auto && a.profileOf(s).searches {
+	st := s.agg.state.Load()
+	if st.auto && s.hostProfile().searches {
 		return st.direct
 	}
 	return st.tools
 }
 
-// exposesTo reports whether a surface is on for a session.
-func (a *Aggregator) exposesTo(s *session, surface string) bool {
+// exposes reports whether a surface is on for a session.
+func (s *session) exposes(surface string) bool {
 	switch {
 	case s.only != "":
 		return surface == schema.ExposeDirect
 	case s.tree:
 		return surface == schema.ExposeTree
 	}
-	if a.state.Load().auto && (surface == schema.ExposeDiscover || surface == schema.ExposeDirect) {
-		return a.profileOf(s).searches == (surface == schema.ExposeDirect)
+	if s.agg.state.Load().auto && (surface == schema.ExposeDiscover || surface == schema.ExposeDirect) {
+		return s.hostProfile().searches == (surface == schema.ExposeDirect)
 	}
-	return slices.Contains(a.config().Expose, surface)
+	return slices.Contains(s.agg.config().Expose, surface)
 }
 
 // A face is what the list of a session's tools depends on beside the catalogue.
@@ -62,29 +62,29 @@ type face struct {
 	longest  int  // name of a tool
 }
 
-func (a *Aggregator) faceOf(s *session) face {
-	f := face{only: s.only, tree: s.tree, searches: a.state.Load().auto && a.profileOf(s).searches, longest: catalog.MaxDirect}
-	if a.exposesTo(s, schema.ExposeDirect) || len(a.config().Pin) > 0 {
-		f.longest = a.profileOf(s).longest()
+func (s *session) face() face {
+	f := face{only: s.only, tree: s.tree, searches: s.agg.state.Load().auto && s.hostProfile().searches, longest: catalog.MaxDirect}
+	if s.exposes(schema.ExposeDirect) || len(s.agg.config().Pin) > 0 {
+		f.longest = s.hostProfile().longest()
 	}
 	return f
 }
 
-// singleOf returns the one upstream that a session is about, nil if there are many.
-func (a *Aggregator) singleOf(s *session) *lazy.Upstream {
+// single returns the one upstream that a session is about, nil if there are many.
+func (s *session) single() *lazy.Upstream {
 	if s.only != "" {
-		return a.set.Get(s.only)
+		return s.agg.set.Get(s.only)
 	}
-	return a.single()
+	return s.agg.single()
 }
 
-// upstreamsOf returns the upstreams that there are for a session, in config order.
-func (a *Aggregator) upstreamsOf(s *session) (all []*lazy.Upstream) {
-	for _, u := range a.set.All() {
+// upstreams returns the upstreams that there are for a session, in config order.
+func (s *session) upstreams() (all []*lazy.Upstream) {
+	for _, u := range s.agg.set.All() {
 		if s.only != "" && s.only != u.Server.Name {
 			continue
 		}
-		if u = a.ownIfAny(s, u); u != nil {
+		if u = s.ownIfAny(u); u != nil {
 			all = append(all, u)
 		}
 	}

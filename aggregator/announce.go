@@ -47,12 +47,12 @@ type snapshots struct {
 }
 
 // snapshot returns what a session's host can read now.
-func (a *Aggregator) snapshot(s *session) *snapshot {
-	a.snapshots.mu.Lock()
-	defer a.snapshots.mu.Unlock()
-	of := a.faceOf(s)
-	last := a.snapshots.last[of]
-	now := &snapshot{state: a.state.Load(), shown: a.toolsOf(s), longest: of.longest, views: a.viewsOf(s), digests: map[digestKey]func() [sha256.Size]byte{}, recovered: a.recovered}
+func (s *session) snapshot() *snapshot {
+	s.agg.snapshots.mu.Lock()
+	defer s.agg.snapshots.mu.Unlock()
+	of := s.face()
+	last := s.agg.snapshots.last[of]
+	now := &snapshot{state: s.agg.state.Load(), shown: s.tools(), longest: of.longest, views: s.views(), digests: map[digestKey]func() [sha256.Size]byte{}, recovered: s.agg.recovered}
 	if last != nil {
 		if last.state == now.state && last.views == now.views {
 			return last
@@ -61,12 +61,12 @@ func (a *Aggregator) snapshot(s *session) *snapshot {
 			now.keepFrozen(last)
 		}
 	}
-	if a.snapshots.last == nil {
-		a.snapshots.last = map[face]*snapshot{}
+	if s.agg.snapshots.last == nil {
+		s.agg.snapshots.last = map[face]*snapshot{}
 	}
-	a.snapshots.generation++
-	now.generation = a.snapshots.generation
-	a.snapshots.last[of] = now
+	s.agg.snapshots.generation++
+	now.generation = s.agg.snapshots.generation
+	s.agg.snapshots.last[of] = now
 	return now
 }
 
@@ -133,9 +133,9 @@ func (a *Aggregator) announce() {
 	for a.sessions.awaitChange(a.ctx) {
 		a.guarded(func() {
 			for _, s := range a.sessions.all() {
-				settled := !a.incomplete(s) // before the snapshot, which holds what ended the wait
-				now := a.snapshot(s)
-				s.announce(now, func(which list) *catalog.View { return a.shownView(s, now, which, settled) }, settled)
+				settled := !s.incomplete() // before the snapshot, which holds what ended the wait
+				now := s.snapshot()
+				s.announce(now, func(which list) *catalog.View { return s.shownView(now, which, settled) }, settled)
 			}
 		})
 	}

@@ -51,9 +51,9 @@ func TestNoChangeIsAnnouncedThatWasRead(t *testing.T) {
 	agg := newQuiet(t, Options{})
 	s, host := join(agg, principal{})
 	agg.catalog.Put("up", agg.catalog.Index("up", &catalog.Listing{Prompts: []json.RawMessage{[]byte(`{"name":"a"}`)}}))
-	older := agg.snapshot(s)
+	older := s.snapshot()
 	agg.catalog.Put("up", agg.catalog.Index("up", &catalog.Listing{Prompts: []json.RawMessage{[]byte(`{"name":"b"}`)}}))
-	newer := agg.snapshot(s)
+	newer := s.snapshot()
 	if s.recordList("prompts/list", newer.version(promptsList, newer.views[0])) {
 		t.Error("the newest list counts as outdated")
 	}
@@ -109,7 +109,7 @@ func TestDigestsAreShared(t *testing.T) {
 	agg.state.Store(&st)
 	for range 100 {
 		s, _ := join(agg, principal{})
-		now := agg.snapshot(s)
+		now := s.snapshot()
 		s.announce(now, func(list) *catalog.View { return now.views[0] }, true)
 	}
 	if made != 1 {

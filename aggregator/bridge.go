@@ -199,12 +199,12 @@ func (c *forwardedCall) park() {
 
 // resume takes a request that continues a parked call, and reports whether it did:
 // false is that it carries no state of ours.
-func (a *Aggregator) resume(s *session, r *host.Request, to route) bool {
+func (s *session) resume(r *host.Request, to route) bool {
 	text, ok := wire.Text(wire.Get(to.params, "requestState"))
 	if !ok || !strings.HasPrefix(text, statePrefix) {
 		return false
 	}
-	state, err := a.sealer.open(text)
+	state, err := s.agg.sealer.open(text)
 	elsewhere := state.Upstream != to.upstream.Server.Name
 	switch {
 	case err == nil && elsewhere && to.refused != nil: // its upstream is among those that come next
@@ -214,7 +214,7 @@ func (a *Aggregator) resume(s *session, r *host.Request, to route) bool {
 		r.Reply(nil, staleState())
 		return true
 	}
-	c := a.parked.take(state.Call)
+	c := s.agg.parked.take(state.Call)
 	if c == nil {
 		r.Reply(nil, staleState())
 		return true

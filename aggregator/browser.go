@@ -16,10 +16,10 @@ import (
 // and one for any request.
 func browserSurface(a *Aggregator, cfg *schema.Config) []tool {
 	return []tool{
-		{name: "mcp_discover", call: a.mcpDiscover, definitions: func(v *catalog.View, _ int) []json.RawMessage {
+		{name: "mcp_discover", call: (*session).mcpDiscover, definitions: func(v *catalog.View, _ int) []json.RawMessage {
 			return []json.RawMessage{define("mcp_discover", v.DescribeBrowser(maxChars(cfg)), withRest(browseInput, cfg), `{"readOnlyHint":true,"openWorldHint":false}`, alwaysLoad)}
 		}},
-		{name: "mcp_call", call: a.mcpCall, definitions: fixed(define("mcp_call", browseCallDescription, browseCallInput, "", alwaysLoad))},
+		{name: "mcp_call", call: (*session).mcpCall, definitions: fixed(define("mcp_call", browseCallDescription, browseCallInput, "", alwaysLoad))},
 	}
 }
 
@@ -37,9 +37,9 @@ const (
 
 // mcpDiscover answers a query over the catalogue, on a goroutine of its own: that
 // takes a while where it is large.
-func (a *Aggregator) mcpDiscover(s *session, r *host.Request, p callParams) {
-	if arguments := p.arguments.In(p.all); a.readsOn(s) != "" && wire.Get(arguments, "result") != nil {
-		a.readResult(s, r, "mcp_discover", arguments)
+func (s *session) mcpDiscover(r *host.Request, p callParams) {
+	if arguments := p.arguments.In(p.all); s.readsOn() != "" && wire.Get(arguments, "result") != nil {
+		s.readResult(r, "mcp_discover", arguments)
 		return
 	}
 	m, err := readMembers(p.arguments.In(p.all), "jsonpath")
@@ -54,8 +54,8 @@ func (a *Aggregator) mcpDiscover(s *session, r *host.Request, p callParams) {
 		refuseArguments(r, "mcp_discover", err)
 		return
 	}
-	a.spawnFor(r, func() {
-		answer, note, err := a.viewOf(s).Browse(query, s.show)
+	s.agg.spawnFor(r, func() {
+		answer, note, err := s.view().Browse(query, s.show)
 		switch {
 		case err != nil:
 			refuseArguments(r, "mcp_discover", err)
@@ -70,7 +70,7 @@ func (a *Aggregator) mcpDiscover(s *session, r *host.Request, p callParams) {
 // mcpCall makes the request that its arguments are. What a tool answers is the answer;
 // the result of any other method is that as text, since only a tool's result can be
 // that of a tool.
-func (a *Aggregator) mcpCall(s *session, r *host.Request, p callParams) {
+func (s *session) mcpCall(r *host.Request, p callParams) {
 	in, err := readInner(p.arguments.In(p.all))
 	if err != nil {
 		refuseArguments(r, "mcp_call", err)
@@ -86,7 +86,7 @@ func (a *Aggregator) mcpCall(s *session, r *host.Request, p callParams) {
 			r.Reply(catalog.TextResult(string(result)), nil)
 		}
 	})
-	a.serveInner(s, inner, catalog.Browser)
+	s.serveInner(inner, catalog.Browser)
 }
 
 // An innerRequest is a request that arguments describe.

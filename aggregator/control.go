@@ -63,7 +63,7 @@ func (a *Aggregator) control(next mcp.MethodHandler) mcp.MethodHandler {
 		if s == nil {
 			return nil, errors.New("the session has ended")
 		}
-		res, err := a.handleControl(ctx, s, r, req, next)
+		res, err := s.handleControl(ctx, r, req, next)
 		replyExactly(method, r, res, err)
 		return res, rpcError(err)
 	}
@@ -86,46 +86,46 @@ func replyExactly(method string, r *host.Request, res mcp.Result, err error) {
 
 // handleControl is the switch on the methods of the control plane. r and req are
 // the same request, as it was sent and as the SDK has it.
-func (a *Aggregator) handleControl(ctx context.Context, s *session, r *host.Request, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
-	a.learnFrom(s, r)
+func (s *session) handleControl(ctx context.Context, r *host.Request, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
+	s.learnFrom(r)
 	switch r.Method {
 	case "initialize":
-		return a.initialize(ctx, s, r, req, next)
+		return s.initialize(ctx, r, req, next)
 	case "server/discover":
-		return a.discover(ctx, s, req, next)
+		return s.discover(ctx, req, next)
 	case "logging/setLevel":
-		return a.setLevel(ctx, s, r, req, next)
+		return s.setLevel(ctx, r, req, next)
 	case "ping":
 		return next(ctx, r.Method, req)
 	}
-	a.begin(s)
+	s.begin()
 	switch r.Method {
 	case "resources/subscribe":
-		return a.subscribe(ctx, s, r)
+		return s.subscribe(ctx, r)
 	case "resources/unsubscribe":
-		return a.unsubscribe(ctx, s, r)
+		return s.unsubscribe(ctx, r)
 	case "subscriptions/listen":
-		return a.listen(ctx, s, r, req)
+		return s.listen(ctx, r, req)
 	}
 	for _, which := range lists {
 		if which.method == r.Method {
-			return a.answerList(ctx, s, r, which)
+			return s.answerList(ctx, r, which)
 		}
 	}
 	return next(ctx, r.Method, req)
 }
 
 // learnFrom keeps what a request of the stateless era says of its host.
-func (a *Aggregator) learnFrom(s *session, r *host.Request) {
+func (s *session) learnFrom(r *host.Request) {
 	if r.Era == transports.Stateless {
 		s.introduce(wire.Get(r.Meta, transports.MetaClientInfo, "name"))
-		a.sessions.declare(s, wire.Get(r.Meta, transports.MetaCapabilities), transports.Stateless)
+		s.agg.sessions.declare(s, wire.Get(r.Meta, transports.MetaCapabilities), transports.Stateless)
 	}
 }
 
 // initialize answers the handshake. In single-wrap mode it waits for the
 // upstream, whose capabilities, instructions and name are the answer.
-func (a *Aggregator) initialize(ctx context.Context, s *session, r *host.Request, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
+func (s *session) initialize(ctx context.Context, r *host.Request, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
 	res, err := next(ctx, r.Method, req)
 	if err != nil {
 		return nil, err
@@ -135,41 +135,41 @@ func (a *Aggregator) initialize(ctx context.Context, s *session, r *host.Request
 		capabilities = json.RawMessage(`{}`)
 	}
 	s.introduce(wire.Get(r.Params, "clientInfo", "name"))
-	a.sessions.declare(s, capabilities, transports.Handshake)
-	a.begin(s)
+	s.agg.sessions.declare(s, capabilities, transports.Handshake)
+	s.begin()
 	answer, ok := res.(*mcp.InitializeResult)
 	if !ok {
 		return nil, fmt.Errorf("the SDK answered initialize with %T", res)
 	}
-	if err := a.awaitSingle(ctx, s); err != nil {
+	if err := s.awaitSingle(ctx); err != nil {
 		return nil, err
 	}
-	return &rawResult{raw: fmt.Appendf(nil, `{"protocolVersion":%s,%s}`, wire.Quote(answer.ProtocolVersion), a.introduction(s))}, nil
+	return &rawResult{raw: fmt.Appendf(nil, `{"protocolVersion":%s,%s}`, wire.Quote(answer.ProtocolVersion), s.introduction())}, nil
 }
 
 // introduction returns the members that the answers of both eras share:
 // capabilities, who we are, instructions if there are any, and what else a
 // wrapped server says.
-func (a *Aggregator) introduction(s *session) []byte {
-	view := a.viewsOf(s)[catalog.NoTasks]
-	info := json.RawMessage(fmt.Appendf(nil, `{"name":"dynmcp","title":"dynmcp","version":%s}`, wire.Quote(a.opts.Version)))
-	capabilities, text := a.withTasks(view.Capabilities(!view.Complete()), s), ""
+func (s *session) introduction() []byte {
+	view := s.views()[catalog.NoTasks]
+	info := json.RawMessage(fmt.Appendf(nil, `{"name":"dynmcp","title":"dynmcp","version":%s}`, wire.Quote(s.agg.opts.Version)))
+	capabilities, text := s.agg.withTasks(view.Capabilities(!view.Complete()), s), ""
 	var rest json.RawMessage
-	if a.exposesTo(s, schema.ExposeDiscover) {
-		text = view.Instructions(maxChars(a.config()))
-	} else if a.exposesTo(s, schema.ExposeTree) {
-		text = NewTree(a.config()).TreeIntro(view, maxChars(a.config()))
+	if s.exposes(schema.ExposeDiscover) {
+		text = view.Instructions(maxChars(s.agg.config()))
+	} else if s.exposes(schema.ExposeTree) {
+		text = NewTree(s.agg.config()).TreeIntro(view, maxChars(s.agg.config()))
 	}
-	if u := a.singleOf(s); u != nil {
+	if u := s.single(); u != nil {
 		if server, ok := view.Server(u.Server.Name); ok && server.Loaded {
 			rest = server.Rest
 			if server.Info != nil {
 				info = server.Info
 			}
-			if a.exposesTo(s, schema.ExposeDirect) {
+			if s.exposes(schema.ExposeDirect) {
 				capabilities = ownCapabilities(server.Capabilities)
 				if (server.Protocol >= transports.StatelessVersion) != (s.declaration().era == transports.Stateless) {
-					capabilities = a.withTasks(capabilities, s)
+					capabilities = s.agg.withTasks(capabilities, s)
 				}
 			}
 			if text == "" {
@@ -203,7 +203,7 @@ func ownCapabilities(capabilities json.RawMessage) json.RawMessage {
 
 // discover answers server/discover. It starts nothing in config mode: some
 // hosts probe with a process that ends at once.
-func (a *Aggregator) discover(ctx context.Context, s *session, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
+func (s *session) discover(ctx context.Context, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
 	res, err := next(ctx, "server/discover", req)
 	if err != nil {
 		return nil, err
@@ -212,14 +212,14 @@ func (a *Aggregator) discover(ctx context.Context, s *session, req mcp.Request, 
 	if !ok {
 		return nil, fmt.Errorf("the SDK answered server/discover with %T", res)
 	}
-	if err := a.awaitSingle(ctx, s); err != nil {
+	if err := s.awaitSingle(ctx); err != nil {
 		return nil, err
 	}
 	versions, err := json.Marshal(answer.SupportedVersions)
 	if err != nil {
 		return nil, err
 	}
-	raw := fmt.Appendf(nil, `{"supportedVersions":%s,%s}`, versions, a.introduction(s))
+	raw := fmt.Appendf(nil, `{"supportedVersions":%s,%s}`, versions, s.introduction())
 	meta := wire.Get(raw, "_meta")
 	if !wire.IsObject(meta) {
 		meta = []byte(`{}`)
@@ -230,33 +230,33 @@ func (a *Aggregator) discover(ctx context.Context, s *session, req mcp.Request, 
 
 // answerList answers a list from the catalogue, in one page, after the eager
 // upstreams had a moment to start.
-func (a *Aggregator) answerList(ctx context.Context, s *session, r *host.Request, which list) (mcp.Result, error) {
+func (s *session) answerList(ctx context.Context, r *host.Request, which list) (mcp.Result, error) {
 	if cursor, ok := wire.Text(wire.Get(r.Params, "cursor")); ok && cursor != "" {
 		return nil, invalid("%s: unknown cursor %q", which.method, cursor)
 	}
-	if err := a.awaitListings(ctx, s, a.startupWait(s)); err != nil {
+	if err := s.awaitListings(ctx, s.startupWait()); err != nil {
 		return nil, err
 	}
-	if !a.offers(s, which.capability) {
+	if !s.offers(which.capability) {
 		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("%s: no server has %s", which.method, which.capability)}
 	}
-	now := a.snapshot(s)
-	view := a.shownView(s, now, which, true)
+	now := s.snapshot()
+	view := s.shownView(now, which, true)
 	result := now.result(which, view)
-	if which.key == "tools" && a.exposesTo(s, schema.ExposeDirect) {
+	if which.key == "tools" && s.exposes(schema.ExposeDirect) {
 		s.showAll(view)
 	} else if which.key == "tools" {
-		a.showPinned(s, view)
+		s.showPinned(view)
 	}
 	if s.recordList(which.method, now.version(which, view)) {
-		a.sessions.markDirty()
+		s.agg.sessions.markDirty()
 	}
 	return &rawResult{raw: result}, nil
 }
 
 // offers reports whether a session's host is told of a capability.
-func (a *Aggregator) offers(s *session, capability string) bool {
-	view := a.viewsOf(s)[catalog.NoTasks]
+func (s *session) offers(capability string) bool {
+	view := s.views()[catalog.NoTasks]
 	return wire.Get(view.Capabilities(!view.Complete()), capability) != nil
 }
 

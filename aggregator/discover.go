@@ -20,13 +20,13 @@ import (
 // of a structured twin hosts show that alone, without what the text says to do.
 func discoverSurface(a *Aggregator, cfg *schema.Config) []tool {
 	tools := []tool{
-		{name: "discover_tool", call: a.discoverTool, definitions: func(v *catalog.View, _ int) []json.RawMessage {
+		{name: "discover_tool", call: (*session).discoverTool, definitions: func(v *catalog.View, _ int) []json.RawMessage {
 			return []json.RawMessage{define("discover_tool", v.Describe(maxChars(cfg)), withRest(discoverInput, cfg), `{"readOnlyHint":true,"openWorldHint":false}`, alwaysLoad)}
 		}},
 	}
 	tools = append(tools, doors(cfg)...)
 	if hasLoadTool(cfg) {
-		tools = append(tools, tool{name: "load_mcp", call: a.loadMCP, definitions: fixed(
+		tools = append(tools, tool{name: "load_mcp", call: (*session).loadMCP, definitions: fixed(
 			define("load_mcp", loadDescription, loadInput, `{"readOnlyHint":false,"destructiveHint":false,"idempotentHint":true}`, alwaysLoad))})
 	}
 	return append(tools, pinned(cfg)...)
@@ -38,8 +38,8 @@ func hasLoadTool(cfg *schema.Config) bool {
 }
 
 // hasLoadTool reports whether a session's host sees load_mcp.
-func (a *Aggregator) hasLoadTool(s *session) bool {
-	return a.exposesTo(s, schema.ExposeDiscover) && hasLoadTool(a.config())
+func (s *session) hasLoadTool() bool {
+	return s.exposes(schema.ExposeDiscover) && hasLoadTool(s.agg.config())
 }
 
 const (
@@ -69,9 +69,9 @@ const (
 
 // discoverTool answers one tool, the best matches, or a list. Where that is of a
 // server which has not been listed, it is loaded first.
-func (a *Aggregator) discoverTool(s *session, r *host.Request, p callParams) {
-	if arguments := p.arguments.In(p.all); a.readsOn(s) != "" && wire.Get(arguments, "result") != nil {
-		a.readResult(s, r, "discover_tool", arguments)
+func (s *session) discoverTool(r *host.Request, p callParams) {
+	if arguments := p.arguments.In(p.all); s.readsOn() != "" && wire.Get(arguments, "result") != nil {
+		s.readResult(r, "discover_tool", arguments)
 		return
 	}
 	in, err := readDiscovery(p.arguments.In(p.all))
@@ -79,37 +79,37 @@ func (a *Aggregator) discoverTool(s *session, r *host.Request, p callParams) {
 		refuseArguments(r, "discover_tool", err)
 		return
 	}
-	if a.viewOf(s).Unread() {
-		a.spawnFor(r, func() { a.answerDiscovery(s, r, in) })
+	if s.view().Unread() {
+		s.agg.spawnFor(r, func() { s.answerDiscovery(r, in) })
 		return
 	}
-	a.answerDiscovery(s, r, in)
+	s.answerDiscovery(r, in)
 }
 
-func (a *Aggregator) answerDiscovery(s *session, r *host.Request, in discovery) {
-	view := a.viewOf(s)
+func (s *session) answerDiscovery(r *host.Request, in discovery) {
+	view := s.view()
 	var u *lazy.Upstream
 	switch {
 	case in.tool != "" && meant(view, in.tool) == nil:
-		u = a.unlisted(view, view.ServerOf(in.tool))
+		u = s.agg.unlisted(view, view.ServerOf(in.tool))
 	case in.tool == "" && (in.query == "" || in.server != ""):
 		name, _ := view.ServerMeant(in.server)
-		u = a.unlisted(view, name)
+		u = s.agg.unlisted(view, name)
 	}
 	if u == nil {
-		r.Reply(a.discovered(s, in), nil)
+		r.Reply(s.discovered(in), nil)
 		return
 	}
-	a.whenLoaded(s, r, u, func() { r.Reply(a.discovered(s, in), nil) })
+	s.whenLoaded(r, u, func() { r.Reply(s.discovered(in), nil) })
 }
 
 // whenLoaded runs f, which answers a request, on a goroutine of its own when an
 // upstream is loaded.
-func (a *Aggregator) whenLoaded(s *session, r *host.Request, u *lazy.Upstream, f func()) {
-	a.spawnFor(r, func() {
-		_, release, err := a.acquire(s, r, u, (*lazy.Upstream).Acquire)
+func (s *session) whenLoaded(r *host.Request, u *lazy.Upstream, f func()) {
+	s.agg.spawnFor(r, func() {
+		_, release, err := s.acquire(r, u, (*lazy.Upstream).Acquire)
 		if err != nil {
-			a.failOrLogIn(s, r, nil, err, true, func() { a.whenLoaded(s, r, u, f) })
+			s.failOrLogIn(r, nil, err, true, func() { s.whenLoaded(r, u, f) })
 			return
 		}
 		defer release()
@@ -121,13 +121,13 @@ func (a *Aggregator) whenLoaded(s *session, r *host.Request, u *lazy.Upstream, f
 // first, which reads them, that the system is given it back afterwards.
 const manyTools = 1000
 
-func (a *Aggregator) discovered(s *session, in discovery) json.RawMessage {
-	view := a.viewOf(s)
+func (s *session) discovered(in discovery) json.RawMessage {
+	view := s.view()
 	if in.tool != "" {
 		t := meant(view, in.tool)
 		switch {
 		case t == nil:
-			return errorResult(a.unknownTool(s, view, in.tool))
+			return errorResult(s.unknownTool(view, in.tool))
 		case in.full:
 			s.show(t)
 			return catalog.TextResult(view.Details(t))
@@ -140,7 +140,7 @@ func (a *Aggregator) discovered(s *session, in discovery) json.RawMessage {
 		server, ok = view.ServerMeant(server)
 	}
 	if !ok {
-		return errorResult(a.unknownServer(s, view, in.server))
+		return errorResult(s.unknownServer(view, in.server))
 	}
 	if in.query != "" {
 		if len(view.Tools()) > manyTools {
@@ -173,42 +173,42 @@ func (a *Aggregator) unlisted(view *catalog.View, server string) *lazy.Upstream 
 }
 
 // loadMCP loads a server and answers what it brought.
-func (a *Aggregator) loadMCP(s *session, r *host.Request, p callParams) {
+func (s *session) loadMCP(r *host.Request, p callParams) {
 	in, err := readLoading(p.arguments.In(p.all))
 	if err != nil {
 		refuseArguments(r, "load_mcp", err)
 		return
 	}
-	view := a.viewOf(s)
+	view := s.view()
 	name := in.name
 	if meant, ok := view.ServerMeant(name); ok {
 		name = meant
 	}
-	u := a.set.Get(name)
-	if own := a.ownIfAny(s, u); in.retry && own != nil {
+	u := s.agg.set.Get(name)
+	if own := s.ownIfAny(u); in.retry && own != nil {
 		own.Readmit()
 	}
 	if !isOffered(u) {
-		r.Reply(errorResult(a.unknownServer(s, view, name)), nil)
+		r.Reply(errorResult(s.unknownServer(view, name)), nil)
 		return
 	}
-	a.spawnFor(r, func() { a.loadNamed(s, r, u, in.query) })
+	s.agg.spawnFor(r, func() { s.loadNamed(r, u, in.query) })
 }
 
-func (a *Aggregator) loadNamed(s *session, r *host.Request, u *lazy.Upstream, query string) {
-	_, release, err := a.acquire(s, r, u, (*lazy.Upstream).Load)
+func (s *session) loadNamed(r *host.Request, u *lazy.Upstream, query string) {
+	_, release, err := s.acquire(r, u, (*lazy.Upstream).Load)
 	var evicted *lazy.EvictedError
 	switch {
 	case errors.As(err, &evicted) && evicted.Err == nil: // evicted before
-		r.Reply(errorResult(a.unknownServer(s, a.viewOf(s), u.Server.Name)), nil)
+		r.Reply(errorResult(s.unknownServer(s.view(), u.Server.Name)), nil)
 		return
 	case err != nil:
-		a.failOrLogIn(s, r, nil, err, true, func() { a.loadNamed(s, r, u, query) })
+		s.failOrLogIn(r, nil, err, true, func() { s.loadNamed(r, u, query) })
 		return
 	}
 	defer release()
-	a.awaitRefresh(a.ctx)
-	view := a.viewOf(s)
+	s.agg.awaitRefresh(s.agg.ctx)
+	view := s.view()
 	if query != "" {
 		r.Reply(catalog.TextResult(view.FoundIn(u.Server.Name, query, s.show)), nil)
 		return
@@ -217,27 +217,27 @@ func (a *Aggregator) loadNamed(s *session, r *host.Request, u *lazy.Upstream, qu
 }
 
 // unknownTool answers the name of a tool that is not there.
-func (a *Aggregator) unknownTool(s *session, view *catalog.View, name string) string {
+func (s *session) unknownTool(view *catalog.View, name string) string {
 	text := view.Unknown(name)
 	if view.ServerOf(name) != "" {
 		return text
 	}
-	for _, u := range a.set.All() {
+	for _, u := range s.agg.set.All() {
 		if leaf, ok := strings.CutPrefix(name, u.Server.Name); ok && strings.HasPrefix(leaf, "/") {
-			text += a.givenUp(s, u)
+			text += s.givenUp(u)
 		}
 	}
 	return text
 }
 
 // unknownServer answers the name of a server that is not offered.
-func (a *Aggregator) unknownServer(s *session, view *catalog.View, name string) string {
-	return view.UnknownServer(name) + a.givenUp(s, a.set.Get(name))
+func (s *session) unknownServer(view *catalog.View, name string) string {
+	return view.UnknownServer(name) + s.givenUp(s.agg.set.Get(name))
 }
 
 // givenUp says why an upstream is not offered any more and how to have it tried
 // again, "" of any other.
-func (a *Aggregator) givenUp(s *session, u *lazy.Upstream) string {
+func (s *session) givenUp(u *lazy.Upstream) string {
 	if u == nil {
 		return ""
 	}
@@ -249,12 +249,12 @@ func (a *Aggregator) givenUp(s *session, u *lazy.Upstream) string {
 	if status.Failures == 1 {
 		times = "1 failure"
 	}
-	return fmt.Sprintf("\n%s was given up after %s, because %s.", status.Name, times, reason(status.Err)) + a.howReadmitted(s, status.Name)
+	return fmt.Sprintf("\n%s was given up after %s, because %s.", status.Name, times, reason(status.Err)) + s.howReadmitted(status.Name)
 }
 
 // howReadmitted says what has a server tried again that was given up.
-func (a *Aggregator) howReadmitted(s *session, server string) string {
-	if a.hasLoadTool(s) {
+func (s *session) howReadmitted(server string) string {
+	if s.hasLoadTool() {
 		return fmt.Sprintf(" load_mcp {\"mcp_name\": %s, \"retry\": true} tries it once more.", wire.Quote(server))
 	}
 	return " It is offered again when whoever runs dynmcp reloads its config."

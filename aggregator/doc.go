@@ -9,10 +9,10 @@
 //	Stdio.read                          a line of the host             [host/stdio.go]
 //	└ Session.Receive                   a request, among all else      [host/session.go]
 //	  └ Session.handleRequest           checked; it is in flight       [host/session.go]
-//	    └ Aggregator.converse           its session, which has begun   [aggregator.go]
-//	      └ Aggregator.handle           one switch on the method       [handle.go]
-//	        └ Aggregator.callTool       the tool, the server, params   [toolcall.go]
-//	          └ Aggregator.dispatch     within what may be in flight   [forward.go]
+//	    └ session.converse              its session, which has begun   [aggregator.go]
+//	      └ session.handle              one switch on the method       [handle.go]
+//	        └ session.callTool          the tool, the server, params   [toolcall.go]
+//	          └ session.dispatch        within what may be in flight   [forward.go]
 //	            └ forwardedCall.send    if its server is ready         [forward.go]
 //	              └ Conn.Start          it has an id of ours           [upstream/call.go]
 //	                └ lineLink.sendRequest  under our progress token   [upstream/lines.go]
@@ -59,7 +59,8 @@
 // A server is for all sessions, or its entry isolates sessions or principals: own.go
 // leads from the upstream of an entry to the one that a session's requests go to.
 //
-// The package owns sessions (sessions.go), what is in flight between them and
-// upstreams, and the texts of failures. It never starts a process (lazy and upstream
+// What a host asks for are methods of its session; what concerns all hosts, or an
+// upstream, is the Aggregator's. The package owns sessions (sessions.go), what is in
+// flight between them and upstreams, and the texts of failures. It never starts a process (lazy and upstream
 // do) and never renders a catalogue (catalog does).
 package aggregator

@@ -103,7 +103,7 @@ func (a *Aggregator) Call(ctx context.Context, method string, params json.RawMes
 	s := a.sessions.open(principal{})
 	s.peer = nobody{}
 	a.sessions.declare(s, json.RawMessage(`{}`), transports.Handshake)
-	defer a.endSession(s)
+	defer s.end()
 
 	type answer struct {
 		result json.RawMessage
@@ -116,8 +116,8 @@ func (a *Aggregator) Call(ctx context.Context, method string, params json.RawMes
 		Respond: func(_ *host.Request, result json.RawMessage, err error) { answered <- answer{bytes.Clone(result), err} },
 	}
 	defer context.AfterFunc(ctx, func() { r.Cancel(nil) })()
-	a.begin(s)
-	a.serveInner(s, r, catalog.Browser)
+	s.begin()
+	s.serveInner(r, catalog.Browser)
 	select {
 	case got := <-answered:
 		return got.result, got.err

@@ -81,36 +81,36 @@ const maxResultsInFlight = 512 << 20
 
 // dispatch sends a request to an upstream, starting that if need be, and answers
 // it with the upstream's answer.
-func (a *Aggregator) dispatch(s *session, r *host.Request, to route) {
-	u, err := a.own(s, to.upstream)
+func (s *session) dispatch(r *host.Request, to route) {
+	u, err := s.own(to.upstream)
 	if err != nil {
-		a.fail(s, r, err, to.asText)
+		s.fail(r, err, to.asText)
 		return
 	}
 	to.upstream = u
-	if r.Era == transports.Stateless && a.resume(s, r, to) {
+	if r.Era == transports.Stateless && s.resume(r, to) {
 		return
 	}
 	size := int64(len(to.params))
 	var full error
-	if a.paramsInFlight.Add(size) > maxParamsInFlight {
+	if s.agg.paramsInFlight.Add(size) > maxParamsInFlight {
 		full = fmt.Errorf("the arguments of the calls in flight would be more than %d MB", maxParamsInFlight>>20)
 	} else if wire.LargeInUse() > maxResultsInFlight {
 		full = fmt.Errorf("the large answers under way are more than %d MB", maxResultsInFlight>>20)
 	}
 	if full != nil {
-		a.paramsInFlight.Add(-size)
-		a.fail(s, r, &transports.Failure{Upstream: to.upstream.Server.Name, Code: transports.CodeOverloaded, Outcome: transports.NotSent,
+		s.agg.paramsInFlight.Add(-size)
+		s.fail(r, &transports.Failure{Upstream: to.upstream.Server.Name, Code: transports.CodeOverloaded, Outcome: transports.NotSent,
 			Cause: full, Hint: "call again when other calls have been answered"}, to.asText)
 		return
 	}
 	to.lent = r.Method == "tools/call"
-	c := &forwardedCall{agg: a, session: s, peer: a.peerOf(to.upstream), route: to, request: r}
+	c := &forwardedCall{agg: s.agg, session: s, peer: s.agg.peerOf(to.upstream), route: to, request: r}
 	c.Method, c.Params, c.NoToken, c.Peer, c.Done = r.Method, to.params, r.Meta == nil, c, c.answered
 	if to.tool != nil {
 		c.Timeout = to.tool.Timeout
 	}
-	if a.opts.Observe != nil {
+	if s.agg.opts.Observe != nil {
 		c.began = time.Now()
 	}
 	c.send(nil, nil)
@@ -130,12 +130,12 @@ func (c *forwardedCall) refuse(r *host.Request, err error) {
 func (c *forwardedCall) fail(r *host.Request, err error) {
 	c.observe(nil, nil, err)
 	if !wantsLogin(err) {
-		c.agg.fail(c.session, r, err, c.route.asText)
+		c.session.fail(r, err, c.route.asText)
 		return
 	}
 	again := c.again()
 	again.params = bytes.Clone(again.params)
-	c.agg.failOrLogIn(c.session, r, again.params, err, c.route.asText, func() { c.agg.dispatch(c.session, r, again) })
+	c.session.failOrLogIn(r, again.params, err, c.route.asText, func() { c.session.dispatch(r, again) })
 }
 
 // again returns the route of a call that is sent once more, as a call of its own:
@@ -200,7 +200,7 @@ func (c *forwardedCall) send(conn *upstream.Conn, release func()) {
 func (c *forwardedCall) sendWhenReady(r *host.Request) {
 	c.own()
 	c.agg.spawnFor(r, func() {
-		conn, release, err := c.agg.acquire(c.session, r, c.route.upstream, (*lazy.Upstream).Acquire)
+		conn, release, err := c.session.acquire(r, c.route.upstream, (*lazy.Upstream).Acquire)
 		if err != nil {
 			c.refuse(r, err)
 			return
@@ -310,7 +310,7 @@ func (c *forwardedCall) deliver(r *host.Request, conn *upstream.Conn, outline *w
 	case !c.route.retry && isRepeatable(err, conn):
 		again := c.again()
 		again.retry = true
-		c.agg.dispatch(c.session, r, again)
+		c.session.dispatch(r, again)
 	case c.route.refused != nil:
 		c.route.refused(err)
 	default:
@@ -410,7 +410,7 @@ func (s *session) translateEra(conn *upstream.Conn, era transports.Era, params j
 
 // fail answers a request that could not be forwarded. An upstream's own error
 // passes as it is.
-func (a *Aggregator) fail(s *session, r *host.Request, err error, asText bool) {
+func (s *session) fail(r *host.Request, err error, asText bool) {
 	var rpc *wire.Error
 	var failure *transports.Failure
 	isFailure := errors.As(err, &failure)
@@ -418,7 +418,7 @@ func (a *Aggregator) fail(s *session, r *host.Request, err error, asText bool) {
 	case !isFailure && errors.As(err, &rpc):
 		r.Reply(nil, rpc)
 	case asText:
-		r.Reply(errorResult(a.explain(s, err)), nil)
+		r.Reply(errorResult(s.explain(err)), nil)
 	case isFailure:
 		r.Reply(nil, failure.Wire())
 	default:
@@ -428,19 +428,19 @@ func (a *Aggregator) fail(s *session, r *host.Request, err error, asText bool) {
 
 // explain puts a failure in words for a model: what failed, whether the call
 // ran, what to do.
-func (a *Aggregator) explain(s *session, err error) string {
+func (s *session) explain(err error) string {
 	var evicted *lazy.EvictedError
 	var failure *transports.Failure
 	switch {
 	case errors.As(err, &evicted) && errors.As(evicted.Err, &failure):
-		return failure.Text() + fmt.Sprintf("\n%s failed to load after %d attempts and will no longer be offered.", evicted.Upstream, evicted.Attempts) + a.howReadmitted(s, evicted.Upstream)
+		return failure.Text() + fmt.Sprintf("\n%s failed to load after %d attempts and will no longer be offered.", evicted.Upstream, evicted.Attempts) + s.howReadmitted(evicted.Upstream)
 	case errors.As(err, &failure):
 		said := *failure
-		if info, ok := a.catalog.View().Server(said.Upstream); ok {
+		if info, ok := s.agg.catalog.View().Server(said.Upstream); ok {
 			said.Upstream = info.Called
 		}
 		text := said.Text()
-		if failure.Code == transports.CodeBackingOff && a.hasLoadTool(s) {
+		if failure.Code == transports.CodeBackingOff && s.hasLoadTool() {
 			text += fmt.Sprintf("\nload_mcp {\"mcp_name\": %s} tries it at once.", wire.Quote(failure.Upstream))
 		}
 		return text

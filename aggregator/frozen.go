@@ -21,29 +21,29 @@ type frozen struct {
 
 // shownView returns what a session sees of a list. ready says that lists may be
 // answered now: nothing is frozen before, and the view is nil.
-func (a *Aggregator) shownView(s *session, now *snapshot, which list, ready bool) *catalog.View {
-	follows := a.followedTasks(s)
-	if which.key != "tools" || !a.isStable(s) {
+func (s *session) shownView(now *snapshot, which list, ready bool) *catalog.View {
+	follows := s.followedTasks()
+	if which.key != "tools" || !s.isStable() {
 		return now.views[follows]
 	}
 	if !ready && now.state.frozen.views.Load() == nil {
 		return nil
 	}
 	kept := now.state.frozen
-	kept.once.Do(func() { kept.views.Store(a.catalog.Unloaded()) })
+	kept.once.Do(func() { kept.views.Store(s.agg.catalog.Unloaded()) })
 	return kept.views.Load()[follows]
 }
 
 // isStable reports whether a session's list of tools stays.
-func (a *Aggregator) isStable(s *session) bool {
-	if a.singleOf(s) != nil {
+func (s *session) isStable() bool {
+	if s.single() != nil {
 		return false // one server as it is
 	}
-	switch a.config().Catalog.Stable {
+	switch s.agg.config().Catalog.Stable {
 	case schema.StableOn:
 		return true
 	case schema.StableOff:
 		return false
 	}
-	return a.profileOf(s).freezes
+	return s.hostProfile().freezes
 }

@@ -13,60 +13,60 @@ import (
 // ready notes what a request of the data plane says of its host, and starts what a
 // first one starts. It reports false where something has to be waited for: then handle
 // follows on a goroutine.
-func (a *Aggregator) ready(s *session, r *host.Request) bool {
-	a.learnFrom(s, r)
-	a.begin(s)
-	raised := a.raiseLevel(s, r)
+func (s *session) ready(r *host.Request) bool {
+	s.learnFrom(r)
+	s.begin()
+	raised := s.raiseLevel(r)
 	if raised == nil {
 		return true
 	}
 	r.Own()
-	a.spawnFor(r, func() {
-		ctx, cancel := a.contextOf(r)
+	s.agg.spawnFor(r, func() {
+		ctx, cancel := s.agg.contextOf(r)
 		defer cancel()
 		select {
 		case <-raised:
 		case <-ctx.Done():
 		}
-		a.handle(s, r)
+		s.handle(r)
 	})
 	return false
 }
 
 // handle is the one switch on the method of a request of the data plane. It does not
 // block: anything that may block moves to its own goroutine.
-func (a *Aggregator) handle(s *session, r *host.Request) {
-	if r.Era == transports.Stateless && a.resumeOffer(s, r) {
+func (s *session) handle(r *host.Request) {
+	if r.Era == transports.Stateless && s.resumeOffer(r) {
 		return
 	}
 	switch r.Method {
 	case "tools/call":
-		if c, ok := a.readCall(s, r); ok {
-			a.callTool(s, r, c)
+		if c, ok := s.readCall(r); ok {
+			s.callTool(r, c)
 		}
 	case "resources/read":
 		if uri, ok := routingMember(r, "uri"); ok {
-			a.dispatchTo(s, r, a.resource(s, uri, r.Era))
+			s.dispatchTo(r, s.resource(uri, r.Era))
 		}
 	case "prompts/get":
 		if name, ok := routingMember(r, "name"); ok {
-			a.dispatchTo(s, r, a.prompt(s, name))
+			s.dispatchTo(r, s.prompt(name))
 		}
 	case "completion/complete":
-		a.complete(s, r)
+		s.complete(r)
 	case "tasks/get", "tasks/update", "tasks/cancel", "tasks/result", "tasks/list":
-		switch u := a.singleOf(s); {
+		switch u := s.single(); {
 		case u != nil:
-			a.dispatch(s, r, route{upstream: u, params: r.Params})
+			s.dispatch(r, route{upstream: u, params: r.Params})
 		case r.Method == "tasks/list":
-			a.listTasks(s, r)
+			s.listTasks(r)
 		default:
-			a.aboutTask(s, r)
+			s.aboutTask(r)
 		}
 	default:
 		// What we do not know is passed on if there is no doubt whom it is for.
-		if u := a.singleOf(s); u != nil {
-			a.dispatch(s, r, route{upstream: u, params: r.Params})
+		if u := s.single(); u != nil {
+			s.dispatch(r, route{upstream: u, params: r.Params})
 			return
 		}
 		r.Reply(nil, unknownMethod(r.Method))
@@ -89,7 +89,7 @@ func routingMember(r *host.Request, member string) (string, bool) {
 
 // complete asks the owner of what is to be completed. As with routingMember an
 // upstream must not be able to read another reference than we do.
-func (a *Aggregator) complete(s *session, r *host.Request) {
+func (s *session) complete(r *host.Request) {
 	ref, _, err := wire.GetStrict(r.Params, "ref", "_meta")
 	kind, _ := wire.Text(wire.Get(ref, "type"))
 	member := map[string]string{"ref/prompt": "name", "ref/resource": "uri"}[kind]
@@ -104,50 +104,50 @@ func (a *Aggregator) complete(s *session, r *host.Request) {
 		r.Reply(nil, invalid("%s: %v", r.Method, err))
 		return
 	case member == "name":
-		to = a.prompt(s, name)
+		to = s.prompt(name)
 	case member == "uri":
-		to = a.resource(s, name, r.Era)
+		to = s.resource(name, r.Era)
 		to.guess = false // what a server suggests that does not have it is wrong
 	default:
 		r.Reply(nil, invalid("Unsupported completion ref type: %q", kind))
 		return
 	}
 	to.capability = "completions"
-	a.dispatchTo(s, r, to)
+	s.dispatchTo(r, to)
 }
 
 // handleNotification takes a notification of a host.
-func (a *Aggregator) handleNotification(s *session, method string, params json.RawMessage) {
+func (s *session) handleNotification(method string, params json.RawMessage) {
 	switch method {
 	case "notifications/initialized":
 		s.mu.Lock()
 		s.initialized = true
 		s.mu.Unlock()
-		a.sessions.markDirty()
+		s.agg.sessions.markDirty()
 	case "notifications/cancelled":
 		// The edge ends a request that has no answer. One that was answered with a
 		// question may be meant as well.
-		a.parked.cancel(s, wire.Get(params, "requestId"), wire.Get(params, "reason"))
+		s.agg.parked.cancel(s, wire.Get(params, "requestId"), wire.Get(params, "reason"))
 	case "notifications/progress":
 		s.passProgress(params)
 	case "notifications/roots/list_changed":
-		a.broadcast(s, method, params, "sendRootsListChanged")
+		s.broadcast(method, params, "sendRootsListChanged")
 	default:
-		if a.singleOf(s) != nil {
-			a.broadcast(s, method, params, method)
+		if s.single() != nil {
+			s.broadcast(method, params, method)
 		}
 	}
 }
 
 // broadcast sends a notification of a session to every upstream of its that is connected.
-func (a *Aggregator) broadcast(s *session, method string, params json.RawMessage, what string) {
-	for _, u := range a.upstreamsOf(s) {
+func (s *session) broadcast(method string, params json.RawMessage, what string) {
+	for _, u := range s.upstreams() {
 		conn := u.Conn()
 		if conn == nil || conn.Era() == transports.Stateless && method == "notifications/roots/list_changed" {
 			continue // that era has no roots of a session
 		}
 		if err := conn.Notify(method, params); err != nil {
-			a.log.Warn(what+" failed", "upstream", u.Server.Name, "err", err)
+			s.agg.log.Warn(what+" failed", "upstream", u.Server.Name, "err", err)
 		}
 	}
 }

@@ -61,7 +61,7 @@ func TestDeclarationIsACopy(t *testing.T) {
 	meta := []byte(`{"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}`)
 	r := &host.Request{Method: "x", Respond: func(_ *host.Request, _ json.RawMessage, _ error) {}}
 	r.Meta, r.Era = meta, transports.Stateless
-	agg.ready(s, r)
+	s.ready(r)
 	copy(meta, make([]byte, len(meta)))
 	first, _ := agg.sessions.firstDeclaration()
 	for of, got := range map[string]json.RawMessage{"the session": s.declaration().capabilities, "the first host": first.capabilities} {

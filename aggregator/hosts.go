@@ -73,10 +73,10 @@ func profileNamed(client string) *hostProfile {
 	return anyHost
 }
 
-// profileOf returns the profile of a session's host: the one that the config names, or
+// hostProfile returns the profile of a session's host: the one that the config names, or
 // that of its own name, as far as it has said it.
-func (a *Aggregator) profileOf(s *session) *hostProfile {
-	if named := a.config().Host; named != "" {
+func (s *session) hostProfile() *hostProfile {
+	if named := s.agg.config().Host; named != "" {
 		if p, ok := hostProfiles[named]; ok {
 			return p
 		}
@@ -92,12 +92,12 @@ func (a *Aggregator) profileOf(s *session) *hostProfile {
 
 // startupWait is how long a request of a session waits for servers that are starting:
 // what the config says or else what suits the host.
-func (a *Aggregator) startupWait(s *session) time.Duration {
-	p := a.profileOf(s)
-	if p.searches && a.state.Load().auto {
-		return a.config().StartupWaitOr(schema.DirectWait)
+func (s *session) startupWait() time.Duration {
+	p := s.hostProfile()
+	if p.searches && s.agg.state.Load().auto {
+		return s.agg.config().StartupWaitOr(schema.DirectWait)
 	}
-	return a.config().StartupWaitOr(p.startupWait)
+	return s.agg.config().StartupWaitOr(p.startupWait)
 }
 
 // introduce keeps the name, a JSON string or nil, that a host gives itself in the

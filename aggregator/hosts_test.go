@@ -48,11 +48,11 @@ func TestStartupWaitDependsOnTheHost(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer agg.Close()
-		old, modern := &session{}, &session{}
+		old, modern := &session{agg: agg}, &session{agg: agg}
 		old.introduce(wire.Quote(tt.client))
 		meta, _ := json.Marshal(map[string]any{transports.MetaClientInfo: map[string]string{"name": tt.client, "version": "1"}})
-		agg.learnFrom(modern, &host.Request{Meta: meta, Era: transports.Stateless})
-		for era, got := range map[string]time.Duration{"handshake": agg.startupWait(old), "stateless": agg.startupWait(modern)} {
+		modern.learnFrom(&host.Request{Meta: meta, Era: transports.Stateless})
+		for era, got := range map[string]time.Duration{"handshake": old.startupWait(), "stateless": modern.startupWait()} {
 			if got != tt.want {
 				t.Errorf("%s, %q, %s: got %v, want %v", tt.config, tt.client, era, got, tt.want)
 			}
@@ -92,11 +92,11 @@ func TestSnapshotsAreOfOneSurface(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer agg.Close()
-	first := func(s *session) string { return agg.snapshot(s).shown[0].name }
-	claude := &session{}
+	first := func(s *session) string { return s.snapshot().shown[0].name }
+	claude := &session{agg: agg}
 	claude.introduce(wire.Quote("claude-code"))
 	for range 2 {
-		if got := []string{first(&session{tree: true}), first(&session{}), first(claude), first(&session{only: "a"})}; !slices.Equal(got, []string{"meta_tree", "discover_tool", "", ""}) {
+		if got := []string{first(&session{agg: agg, tree: true}), first(&session{agg: agg}), first(claude), first(&session{agg: agg, only: "a"})}; !slices.Equal(got, []string{"meta_tree", "discover_tool", "", ""}) {
 			t.Errorf("got %q", got)
 		}
 	}

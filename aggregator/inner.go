@@ -44,23 +44,23 @@ func innerParams(own, outer json.RawMessage) json.RawMessage {
 }
 
 // serveInner answers a request inside another, which came by a door.
-func (a *Aggregator) serveInner(s *session, r *host.Request, by catalog.Door) {
+func (s *session) serveInner(r *host.Request, by catalog.Door) {
 	switch r.Method {
 	case "tools/call":
-		if c, ok := a.readCallInside(s, r, by); ok {
-			a.callTool(s, r, c)
+		if c, ok := s.readCallInside(r, by); ok {
+			s.callTool(r, c)
 		}
 	case "tools/list", "resources/list", "resources/templates/list", "prompts/list":
-		a.listInside(s, r)
+		s.listInside(r)
 	case "resources/subscribe", "resources/unsubscribe":
-		a.spawnFor(r, func() {
-			ctx, cancel := a.contextOf(r)
+		s.agg.spawnFor(r, func() {
+			ctx, cancel := s.agg.contextOf(r)
 			defer cancel()
-			do := a.subscribe
+			do := (*session).subscribe
 			if r.Method == "resources/unsubscribe" {
-				do = a.unsubscribe
+				do = (*session).unsubscribe
 			}
-			_, err := do(ctx, s, r)
+			_, err := do(s, ctx, r)
 			r.Reply(json.RawMessage(`{}`), err)
 		})
 	case "ping":
@@ -68,19 +68,19 @@ func (a *Aggregator) serveInner(s *session, r *host.Request, by catalog.Door) {
 	case "initialize", "server/discover", "logging/setLevel", "subscriptions/listen":
 		r.Reply(nil, invalid("%s is between a host and dynmcp: no server is asked", r.Method))
 	default:
-		a.handle(s, r)
+		s.handle(r)
 	}
 }
 
 // readCallInside reads a call of a tool by its exposed name, or for mcp_call of one of
 // our own. ok is false where nothing is left to be called.
-func (a *Aggregator) readCallInside(s *session, r *host.Request, by catalog.Door) (c toolCall, ok bool) {
+func (s *session) readCallInside(r *host.Request, by catalog.Door) (c toolCall, ok bool) {
 	p, err := readParams(r)
 	if err != nil {
 		r.Reply(nil, err)
 		return c, false
 	}
-	if t := a.ownTool(s, p.name.In(p.all)); t != nil && by == catalog.Browser {
+	if t := s.ownTool(p.name.In(p.all)); t != nil && by == catalog.Browser {
 		return t.take(s, r, p)
 	}
 	c = toolCall{params: p, input: p.arguments.In(p.all), inside: by}
@@ -97,7 +97,7 @@ func (a *Aggregator) readCallInside(s *session, r *host.Request, by catalog.Door
 
 // listInside answers a list from the catalogue. With the member "server" it is that
 // server's, which is loaded first if nothing is known of it.
-func (a *Aggregator) listInside(s *session, r *host.Request) {
+func (s *session) listInside(r *host.Request) {
 	name, ok := wire.Text(wire.Get(r.Params, "server"))
 	if given := wire.Get(r.Params, "server"); given != nil && !ok {
 		r.Reply(nil, invalid(`%s: "server" must be a string, not %s`, r.Method, wire.TypeName(given)))
@@ -107,30 +107,30 @@ func (a *Aggregator) listInside(s *session, r *host.Request) {
 		r.Reply(nil, invalid("%s: unknown cursor %q", r.Method, cursor))
 		return
 	}
-	answer := func() { r.Reply(a.viewOf(s).ListInside(r.Method, name), nil) }
-	view := a.viewOf(s)
+	answer := func() { r.Reply(s.view().ListInside(r.Method, name), nil) }
+	view := s.view()
 	if info, ok := view.Server(name); name == "" || ok && (info.Loaded || info.Stored) {
-		a.spawnFor(r, answer)
+		s.agg.spawnFor(r, answer)
 		return
 	}
-	u := a.set.Get(name)
+	u := s.agg.set.Get(name)
 	if !isOffered(u) {
-		r.Reply(nil, invalid("%s", a.unknownServer(s, view, name)))
+		r.Reply(nil, invalid("%s", s.unknownServer(view, name)))
 		return
 	}
-	a.spawnFor(r, func() {
-		_, release, err := a.acquire(s, r, u, (*lazy.Upstream).Load)
+	s.agg.spawnFor(r, func() {
+		_, release, err := s.acquire(r, u, (*lazy.Upstream).Load)
 		var evicted *lazy.EvictedError
 		switch {
 		case errors.As(err, &evicted) && evicted.Err == nil: // evicted before
-			r.Reply(nil, invalid("%s", a.unknownServer(s, a.viewOf(s), name)))
+			r.Reply(nil, invalid("%s", s.unknownServer(s.view(), name)))
 			return
 		case err != nil:
-			a.fail(s, r, err, true)
+			s.fail(r, err, true)
 			return
 		}
 		defer release()
-		a.awaitRefresh(a.ctx)
+		s.agg.awaitRefresh(s.agg.ctx)
 		answer()
 	})
 }

@@ -34,8 +34,8 @@ type logLevel struct {
 
 // setLevel keeps the level of a session and passes on to upstreams that log the
 // most verbose one that any session asked for.
-func (a *Aggregator) setLevel(ctx context.Context, s *session, r *host.Request, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
-	if !a.offers(s, "logging") {
+func (s *session) setLevel(ctx context.Context, r *host.Request, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
+	if !s.offers("logging") {
 		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "no server has logging"}
 	}
 	params := bytes.Clone(r.Params)
@@ -45,26 +45,26 @@ func (a *Aggregator) setLevel(ctx context.Context, s *session, r *host.Request, 
 		return nil, invalid("unknown log level %q; want one of %s", level, strings.Join(levels, ", "))
 	}
 	before := map[*lazy.Upstream]logLevel{}
-	for _, u := range a.upstreamsOf(s) {
-		before[u] = verboseLevel(a.peerOf(u).sessions())
+	for _, u := range s.upstreams() {
+		before[u] = verboseLevel(s.agg.peerOf(u).sessions())
 	}
 	s.mu.Lock()
 	s.level = logLevel{params, severity}
 	s.mu.Unlock()
 	var told []*lazy.Upstream
 	for u, before := range before {
-		if verbose := verboseLevel(a.peerOf(u).sessions()); severity <= verbose.severity || verbose.severity != before.severity {
+		if verbose := verboseLevel(s.agg.peerOf(u).sessions()); severity <= verbose.severity || verbose.severity != before.severity {
 			told = append(told, u)
 		}
 	}
-	a.sendLevels(ctx, a.levels(told))
+	s.agg.sendLevels(ctx, s.agg.levels(told))
 	return next(ctx, r.Method, req)
 }
 
 // raiseLevel notes from which level on a request of the stateless era wants log
 // messages. If upstreams of the handshake era have to be told so before they get it,
 // what is returned is closed when they were; else it is nil.
-func (a *Aggregator) raiseLevel(s *session, r *host.Request) (raised <-chan struct{}) {
+func (s *session) raiseLevel(r *host.Request) (raised <-chan struct{}) {
 	if r.Era != transports.Stateless {
 		return nil
 	}
@@ -79,8 +79,8 @@ func (a *Aggregator) raiseLevel(s *session, r *host.Request) (raised <-chan stru
 		return s.raising
 	}
 	var told []*lazy.Upstream // those that log less so far
-	for _, u := range a.upstreamsOf(s) {
-		if verbose := verboseLevel(a.peerOf(u).sessions()); verbose.params == nil || severity < verbose.severity {
+	for _, u := range s.upstreams() {
+		if verbose := verboseLevel(s.agg.peerOf(u).sessions()); verbose.params == nil || severity < verbose.severity {
 			told = append(told, u)
 		}
 	}
@@ -95,7 +95,7 @@ func (a *Aggregator) raiseLevel(s *session, r *host.Request) (raised <-chan stru
 	}
 	done := make(chan struct{})
 	s.raising = done
-	spawned := a.spawn(func() {
+	spawned := s.agg.spawn(func() {
 		defer func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -103,7 +103,7 @@ func (a *Aggregator) raiseLevel(s *session, r *host.Request) (raised <-chan stru
 				s.raising = nil
 			}
 		}()
-		a.sendLevels(a.ctx, a.levels(told))
+		s.agg.sendLevels(s.agg.ctx, s.agg.levels(told))
 	})
 	if !spawned {
 		close(done)

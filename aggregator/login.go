@@ -109,15 +109,15 @@ func wantsLogin(err error) bool {
 // failOrLogIn answers a request that failed with err, or offers its host the login that
 // it failed for, and calls again after that, on a goroutine. params are those that the
 // upstream would have had, nil where it is not that far.
-func (a *Aggregator) failOrLogIn(s *session, r *host.Request, params json.RawMessage, err error, asText bool, again func()) {
-	o, err := a.offerLogin(s, r, err)
+func (s *session) failOrLogIn(r *host.Request, params json.RawMessage, err error, asText bool, again func()) {
+	o, err := s.offerLogin(r, err)
 	if o == nil {
-		a.fail(s, r, err, asText)
+		s.fail(r, err, asText)
 		return
 	}
 	late := o.isOver()
-	a.spawnFor(r, func() {
-		ctx, cancel := a.contextOf(r)
+	s.agg.spawnFor(r, func() {
+		ctx, cancel := s.agg.contextOf(r)
 		defer cancel()
 		select {
 		case <-o.shown:
@@ -132,25 +132,25 @@ func (a *Aggregator) failOrLogIn(s *session, r *host.Request, params json.RawMes
 			o.ask(ctx, r)
 		}
 		r.NoOffer = r.NoOffer || !late
-		switch cause := a.awaitLogin(ctx, r, o); {
+		switch cause := s.agg.awaitLogin(ctx, r, o); {
 		case cause == nil:
 			again()
 		case ctx.Err() != nil:
-			a.fail(s, r, transports.CutOff(o.server, transports.NotSent), asText)
+			s.fail(r, transports.CutOff(o.server, transports.NotSent), asText)
 		default:
-			a.fail(s, r, withLogin(err, cause), asText)
+			s.fail(r, withLogin(err, cause), asText)
 		}
 	})
 }
 
 // offerLogin returns the login that the host of a request is to be offered, nil if it
 // is not, and the error to answer with then.
-func (a *Aggregator) offerLogin(s *session, r *host.Request, err error) (*offer, error) {
+func (s *session) offerLogin(r *host.Request, err error) (*offer, error) {
 	var failure *transports.Failure
-	if !errors.As(err, &failure) || !failure.Login || a.opts.LogIn == nil || !mayAskForInput(r.Method) {
+	if !errors.As(err, &failure) || !failure.Login || s.agg.opts.LogIn == nil || !mayAskForInput(r.Method) {
 		return nil, err
 	}
-	u := a.set.Get(failure.Upstream)
+	u := s.agg.set.Get(failure.Upstream)
 	if u == nil || !s.mayLogIn {
 		return nil, err
 	}
@@ -161,9 +161,9 @@ func (a *Aggregator) offerLogin(s *session, r *host.Request, err error) (*offer,
 	if lacks(capabilities, "elicitation/create", json.RawMessage(`{"mode":"url"}`)) != "" {
 		return nil, err
 	}
-	a.offered.mu.Lock()
-	defer a.offered.mu.Unlock()
-	known := a.offered.of[s.offeree()]
+	s.agg.offered.mu.Lock()
+	defer s.agg.offered.mu.Unlock()
+	known := s.agg.offered.of[s.offeree()]
 	o := known[failure.Upstream]
 	switch {
 	case o != nil && !o.isOver():
@@ -178,26 +178,26 @@ func (a *Aggregator) offerLogin(s *session, r *host.Request, err error) (*offer,
 	if r.NoOffer {
 		return nil, err
 	}
-	o = a.newOffer(s, u.Server, failure.Advice())
+	o = s.newOffer(u.Server, failure.Advice())
 	if o == nil {
 		return nil, err
 	}
 	if known == nil {
 		known = map[string]*offer{}
-		a.offered.of[s.offeree()] = known
+		s.agg.offered.of[s.offeree()] = known
 	}
 	known[failure.Upstream] = o
 	return o, err
 }
 
 // newOffer begins a login, nil after Close.
-func (a *Aggregator) newOffer(s *session, server schema.Server, advice string) *offer {
+func (s *session) newOffer(server schema.Server, advice string) *offer {
 	o := &offer{
 		id: "dynmcp-" + rand.Text(), server: server.Name, advice: advice,
 		asking: make(chan struct{}, 1), shown: make(chan struct{}), over: make(chan struct{}),
 	}
-	o.ctx, o.end = context.WithCancelCause(a.ctx)
-	begun := a.spawn(func() {
+	o.ctx, o.end = context.WithCancelCause(s.agg.ctx)
+	begun := s.agg.spawn(func() {
 		defer o.end(nil)
 		err := errors.New("internal error")
 		defer func() {
@@ -211,7 +211,7 @@ func (a *Aggregator) newOffer(s *session, server schema.Server, advice string) *
 		defer cancel()
 		noPage := time.AfterFunc(pageWait, func() { o.end(errors.New("its login page was not found in time")) })
 		defer noPage.Stop()
-		err = a.opts.LogIn(ctx, server, func(address string) {
+		err = s.agg.opts.LogIn(ctx, server, func(address string) {
 			if noPage.Stop() {
 				o.address = address
 				close(o.shown)
@@ -221,7 +221,7 @@ func (a *Aggregator) newOffer(s *session, server schema.Server, advice string) *
 			err = cause
 		}
 		if err != nil && !errors.Is(err, errDeclined) {
-			a.log.Warn("an offered login failed", "upstream", server.Name, "err", err)
+			s.agg.log.Warn("an offered login failed", "upstream", server.Name, "err", err)
 		}
 	})
 	if !begun {
@@ -324,7 +324,7 @@ func (o *offer) question(params json.RawMessage) json.RawMessage {
 
 // resumeOffer takes a request that was answered with a login, and reports whether it
 // did; false is that it goes on as it is.
-func (a *Aggregator) resumeOffer(s *session, r *host.Request) bool {
+func (s *session) resumeOffer(r *host.Request) bool {
 	state, _ := wire.Text(r.Outline.Get(r.Params, "requestState"))
 	state, ours := strings.CutPrefix(state, statePrefixOffer)
 	if !ours {
@@ -343,7 +343,7 @@ func (a *Aggregator) resumeOffer(s *session, r *host.Request) bool {
 			r.Params = wire.Set(r.Params, name, value)
 		}
 	}
-	o := a.offered.get(s.offeree(), id)
+	o := s.agg.offered.get(s.offeree(), id)
 	switch {
 	case o == nil: // of long ago
 		return false
@@ -352,13 +352,13 @@ func (a *Aggregator) resumeOffer(s *session, r *host.Request) bool {
 	default:
 		o.accepted.Store(true)
 	}
-	a.spawnFor(r, func() {
-		ctx, cancel := a.contextOf(r)
+	s.agg.spawnFor(r, func() {
+		ctx, cancel := s.agg.contextOf(r)
 		defer cancel()
 		// Where no login was made the request fails again, and says so.
-		_ = a.awaitLogin(ctx, r, o)
+		_ = s.agg.awaitLogin(ctx, r, o)
 		r.NoOffer = true
-		a.handle(s, r)
+		s.handle(r)
 	})
 	return true
 }

@@ -58,8 +58,8 @@ func (s *session) info() SessionInfo {
 }
 
 // observed sets what a conversation has to tell the observer of.
-func (a *Aggregator) observed(s *session, opts host.Options) host.Options {
-	if o := a.opts.Observe; o != nil {
+func (s *session) observed(opts host.Options) host.Options {
+	if o := s.agg.opts.Observe; o != nil {
 		opts.Dropped = func() { o.Dropped(s.info()) }
 		if o.Message != nil {
 			opts.Observe = func(fromHost bool, pieces ...[]byte) { o.Message(s.info(), fromHost, pieces) }

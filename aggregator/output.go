@@ -25,7 +25,7 @@ const quickResult = 32 << 10
 // replyShaped answers a call with its result, as the config wants the tool's results.
 func (c *forwardedCall) replyShaped(r *host.Request, t *catalog.Tool, result json.RawMessage) {
 	room := 0
-	if c.agg.readsOn(c.session) != "" {
+	if c.session.readsOn() != "" {
 		room = catalog.RestRoom
 	}
 	if len(result) <= quickResult {
@@ -38,7 +38,7 @@ func (c *forwardedCall) replyShaped(r *host.Request, t *catalog.Tool, result jso
 	c.agg.spawnFor(r, func() {
 		shaped, cut := shapeResult(result, t, room)
 		if cut {
-			shaped = c.agg.keepWhole(c.session, t, result, shaped)
+			shaped = c.session.keepWhole(t, result, shaped)
 		}
 		r.Reply(shaped, nil)
 	})

@@ -40,14 +40,14 @@ func isolated(server *schema.Server) bool {
 }
 
 // own returns the upstream to which the requests of a session for u go.
-func (a *Aggregator) own(s *session, u *lazy.Upstream) (*lazy.Upstream, error) {
+func (s *session) own(u *lazy.Upstream) (*lazy.Upstream, error) {
 	owner, idle := s.owner(&u.Server)
 	if owner == "" || u.Owner != "" {
 		return u, nil
 	}
-	own, gone, err := a.set.Own(u, owner, idle)
+	own, gone, err := s.agg.set.Own(u, owner, idle)
 	if gone != nil {
-		a.peers.Delete(gone)
+		s.agg.peers.Delete(gone)
 	}
 	var tooMany *lazy.TooManyError
 	switch {
@@ -64,7 +64,7 @@ func (a *Aggregator) own(s *session, u *lazy.Upstream) (*lazy.Upstream, error) {
 	ended := s.ended
 	s.mu.Unlock()
 	if ended { // what it has now would stay
-		a.disown(s)
+		s.disown()
 		return nil, transports.CutOff(u.Server.Name, transports.NotSent)
 	}
 	return own, nil
@@ -79,20 +79,20 @@ func replaced(server string) *transports.Failure {
 }
 
 // ownIfAny is own of what is there, nil if nothing is.
-func (a *Aggregator) ownIfAny(s *session, u *lazy.Upstream) *lazy.Upstream {
+func (s *session) ownIfAny(u *lazy.Upstream) *lazy.Upstream {
 	if u == nil || u.Owner != "" {
 		return u
 	}
 	if owner, _ := s.owner(&u.Server); owner != "" {
-		return a.set.Owned(u.Server.Name, owner)
+		return s.agg.set.Owned(u.Server.Name, owner)
 	}
 	return u
 }
 
 // disown ends what a session that has ended had to itself.
-func (a *Aggregator) disown(s *session) {
-	for _, u := range a.set.Disown("session " + s.id) {
-		a.peers.Delete(u)
+func (s *session) disown() {
+	for _, u := range s.agg.set.Disown("session " + s.id) {
+		s.agg.peers.Delete(u)
 	}
 }
 

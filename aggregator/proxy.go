@@ -19,7 +19,7 @@ import (
 // proxySurface is Magg's proxy extension: one tool that lists, shows and uses tools,
 // resources and prompts.
 func proxySurface(a *Aggregator, cfg *schema.Config) []tool {
-	return []tool{{name: "proxy", call: a.proxy, definitions: func(v *catalog.View, _ int) []json.RawMessage {
+	return []tool{{name: "proxy", call: (*session).proxy, definitions: func(v *catalog.View, _ int) []json.RawMessage {
 		return []json.RawMessage{define("proxy", v.DescribeProxy(maxChars(cfg)), proxyInput, "", alwaysLoad)}
 	}}}
 }
@@ -161,17 +161,17 @@ func readProxyFilter(raw json.RawMessage) (f catalog.ProxyFilter, err error) {
 }
 
 // proxy does what its arguments say.
-func (a *Aggregator) proxy(s *session, r *host.Request, p callParams) {
+func (s *session) proxy(r *host.Request, p callParams) {
 	o, err := readOperation(p.arguments.In(p.all))
 	if err != nil {
 		refuseArguments(r, "proxy", err)
 		return
 	}
 	if o.action == "batch" {
-		a.proxyBatch(s, r, o.operations, p.all)
+		s.proxyBatch(r, o.operations, p.all)
 		return
 	}
-	a.operate(s, r, o, p.all, func(result json.RawMessage, err error) {
+	s.operate(r, o, p.all, func(result json.RawMessage, err error) {
 		if err != nil {
 			failInner(r, err)
 			return
@@ -182,9 +182,9 @@ func (a *Aggregator) proxy(s *session, r *host.Request, p callParams) {
 
 // operate does one operation, for a request with these params, and hands on what comes
 // of it. Failures of ours may be results or errors.
-func (a *Aggregator) operate(s *session, r *host.Request, o operation, outer json.RawMessage, done func(result json.RawMessage, err error)) {
+func (s *session) operate(r *host.Request, o operation, outer json.RawMessage, done func(result json.RawMessage, err error)) {
 	if o.action != "call" {
-		a.look(s, r.Inner("proxy", innerParams(nil, outer), done), o)
+		s.look(r.Inner("proxy", innerParams(nil, outer), done), o)
 		return
 	}
 	params, method := []byte(`{}`), map[string]string{catalog.KindTool: "tools/call", catalog.KindResource: "resources/read", catalog.KindPrompt: "prompts/get"}[o.kind]
@@ -202,14 +202,14 @@ func (a *Aggregator) operate(s *session, r *host.Request, o operation, outer jso
 		}
 		done(result, err)
 	})
-	a.serveInner(s, inner, catalog.Proxy)
+	s.serveInner(inner, catalog.Proxy)
 }
 
 // look answers list and info from the catalogue. The server of a path, or of a prefix
 // that names one, is loaded first if it has not been listed.
-func (a *Aggregator) look(s *session, r *host.Request, o operation) {
+func (s *session) look(r *host.Request, o operation) {
 	answer := func() {
-		view := a.viewOf(s)
+		view := s.view()
 		if o.action == "list" {
 			result, err := view.ProxyList(o.kind, o.filter, o.limit, o.cursor)
 			if err != nil {
@@ -227,16 +227,16 @@ func (a *Aggregator) look(s *session, r *host.Request, o operation) {
 		}
 		r.Reply(result, nil)
 	}
-	view := a.viewOf(s)
+	view := s.view()
 	about := o.filter.Prefix
 	if o.action == "info" && o.kind == catalog.KindTool {
 		about = o.path
 	}
-	if u := a.unlisted(view, view.ServerOf(about)); u != nil && strings.Contains(about, "/") {
-		a.whenLoaded(s, r, u, answer)
+	if u := s.agg.unlisted(view, view.ServerOf(about)); u != nil && strings.Contains(about, "/") {
+		s.whenLoaded(r, u, answer)
 		return
 	}
-	a.spawnFor(r, answer)
+	s.agg.spawnFor(r, answer)
 }
 
 // A batch is operations that run at the same time.
@@ -251,14 +251,14 @@ type batch struct {
 
 // proxyBatch does operations at the same time. They have no progress: the host gave one
 // token, and progress that many report under it goes up and down.
-func (a *Aggregator) proxyBatch(s *session, r *host.Request, all []operation, outer json.RawMessage) {
+func (s *session) proxyBatch(r *host.Request, all []operation, outer json.RawMessage) {
 	outer = transports.DeleteMeta(wire.Delete(outer, "inputResponses", "requestState"), "progressToken")
-	b := &batch{agg: a, request: r, parts: make([]catalog.ProxyPart, len(all)), open: len(all)}
+	b := &batch{agg: s.agg, request: r, parts: make([]catalog.ProxyPart, len(all)), open: len(all)}
 	for i, o := range all {
 		b.parts[i].What = strings.TrimSpace(o.action + " " + o.kind + " " + o.path)
 	}
 	for i, o := range all {
-		a.operate(s, r, o, outer, func(result json.RawMessage, err error) { b.finish(i, result, err) })
+		s.operate(r, o, outer, func(result json.RawMessage, err error) { b.finish(i, result, err) })
 	}
 }
 

@@ -174,13 +174,13 @@ func (k *keptResults) close() {
 
 // readsOn returns the tool of ours by which a session's host reads on in results, "" if no
 // surface has one, or no result is ever cut.
-func (a *Aggregator) readsOn(s *session) string {
-	cfg := a.config()
+func (s *session) readsOn() string {
+	cfg := s.agg.config()
 	switch {
 	case !limitsResults(cfg):
-	case a.exposesTo(s, schema.ExposeDiscover):
+	case s.exposes(schema.ExposeDiscover):
 		return "discover_tool"
-	case a.exposesTo(s, schema.ExposeBrowser):
+	case s.exposes(schema.ExposeBrowser):
 		return "mcp_discover"
 	}
 	return ""
@@ -225,21 +225,21 @@ func withRest(schemaOf string, cfg *schema.Config) string {
 
 // keepWhole keeps a result and adds to what is left of it how to read on. If it cannot
 // be kept, what is left says that it is not all.
-func (a *Aggregator) keepWhole(s *session, t *catalog.Tool, whole, left json.RawMessage) json.RawMessage {
-	tool := a.readsOn(s)
+func (s *session) keepWhole(t *catalog.Tool, whole, left json.RawMessage) json.RawMessage {
+	tool := s.readsOn()
 	if tool == "" {
 		return left
 	}
-	handle, err := a.results.add(s.principal, t.MaxOutputChars, whole)
+	handle, err := s.agg.results.add(s.principal, t.MaxOutputChars, whole)
 	if err != nil {
-		a.log.Warn("a result that was cut is not kept", "upstream", t.Server, "tool", t.Upstream, "err", err)
+		s.agg.log.Warn("a result that was cut is not kept", "upstream", t.Server, "tool", t.Upstream, "err", err)
 		return left
 	}
 	return catalog.WithRest(left, whole, tool, handle)
 }
 
 // readResult answers a call that reads on in a result.
-func (a *Aggregator) readResult(s *session, r *host.Request, tool string, arguments json.RawMessage) {
+func (s *session) readResult(r *host.Request, tool string, arguments json.RawMessage) {
 	m, err := readMembers(arguments, "result", "jsonpath", "grep", "offset", "limit")
 	if err != nil {
 		refuseArguments(r, tool, err)
@@ -265,8 +265,8 @@ func (a *Aggregator) readResult(s *session, r *host.Request, tool string, argume
 		refuseArguments(r, tool, err)
 		return
 	}
-	a.spawnFor(r, func() {
-		whole, limit, ok := a.results.get(s.principal, handle)
+	s.agg.spawnFor(r, func() {
+		whole, limit, ok := s.agg.results.get(s.principal, handle)
 		if !ok {
 			refuseArguments(r, tool, fmt.Errorf("there is no result %s, or not any more: they are kept for an hour, at most %d. Call the tool again", cutValue(wire.Quote(handle)), maxKeptCount))
 			return

@@ -48,7 +48,7 @@ type posed struct {
 func (c *forwardedCall) nextRound(r *host.Request, result json.RawMessage) {
 	a := c.agg
 	refuse := func(err error) {
-		a.fail(c.session, r, &transports.Failure{Upstream: c.route.upstream.Server.Name, Code: transports.CodeNoHost, Outcome: transports.Unknown, Cause: err,
+		c.session.fail(r, &transports.Failure{Upstream: c.route.upstream.Server.Name, Code: transports.CodeNoHost, Outcome: transports.Unknown, Cause: err,
 			Hint: "what it did before it asked may have taken effect"}, c.route.asText)
 	}
 	if c.route.rounds == maxRounds {
@@ -89,7 +89,7 @@ func (c *forwardedCall) nextRound(r *host.Request, result json.RawMessage) {
 		if state := wire.Get(result, "requestState"); state != nil {
 			again.params = wire.Set(again.params, "requestState", state)
 		}
-		a.dispatch(c.session, r, again)
+		c.session.dispatch(r, again)
 	})
 }
 

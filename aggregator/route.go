@@ -27,11 +27,11 @@ type target struct {
 	unknown *wire.Error
 }
 
-func (a *Aggregator) prompt(s *session, name string) target {
+func (s *session) prompt(name string) target {
 	return target{
 		owner: func() *lazy.Upstream {
-			server, _ := a.viewsOf(s)[catalog.NoTasks].PromptOwner(name)
-			return a.set.Get(server)
+			server, _ := s.views()[catalog.NoTasks].PromptOwner(name)
+			return s.agg.set.Get(server)
 		},
 		capability: "prompts",
 		unknown:    invalid("Unknown prompt: %s", name),
@@ -40,9 +40,9 @@ func (a *Aggregator) prompt(s *session, name string) target {
 
 // resource is routed to the upstream that lists the URI, or has a template for it,
 // or else had it in a result.
-func (a *Aggregator) resource(s *session, uri string, era transports.Era) target {
+func (s *session) resource(uri string, era transports.Era) target {
 	to := target{
-		owner:      func() *lazy.Upstream { return a.resourceOwner(s, uri) },
+		owner:      func() *lazy.Upstream { return s.resourceOwner(uri) },
 		capability: "resources",
 		guess:      true,
 		unknown: &wire.Error{
@@ -57,24 +57,24 @@ func (a *Aggregator) resource(s *session, uri string, era transports.Era) target
 	return to
 }
 
-func (a *Aggregator) resourceOwner(s *session, uri string) *lazy.Upstream {
-	if server, ok := a.viewsOf(s)[catalog.NoTasks].ResourceOwner(uri); ok {
-		return a.set.Get(server)
+func (s *session) resourceOwner(uri string) *lazy.Upstream {
+	if server, ok := s.views()[catalog.NoTasks].ResourceOwner(uri); ok {
+		return s.agg.set.Get(server)
 	}
-	for _, u := range a.upstreamsOf(s) {
-		if a.peerOf(u).seenURIs.has(uri) {
-			return a.set.Get(u.Server.Name)
+	for _, u := range s.upstreams() {
+		if s.agg.peerOf(u).seenURIs.has(uri) {
+			return s.agg.set.Get(u.Server.Name)
 		}
 	}
 	return nil
 }
 
 // notFound is the answer if no upstream knows the target.
-func (a *Aggregator) notFound(s *session, to target) *wire.Error {
-	if !a.offers(s, to.capability) {
+func (s *session) notFound(to target) *wire.Error {
+	if !s.offers(to.capability) {
 		return &wire.Error{Code: wire.CodeMethodNotFound, Message: "no server has " + to.capability}
 	}
-	names := a.viewsOf(s)[catalog.NoTasks].NotLoaded()
+	names := s.views()[catalog.NoTasks].NotLoaded()
 	if names == "" {
 		return to.unknown
 	}
@@ -86,12 +86,12 @@ func (a *Aggregator) notFound(s *session, to target) *wire.Error {
 // candidates returns the upstreams to ask for a session about a target that none is
 // known to own, in config order. None is started for it, except that of single-wrap mode,
 // which has an answer to everything.
-func (a *Aggregator) candidates(s *session, to target) []*lazy.Upstream {
-	if u := a.singleOf(s); u != nil {
+func (s *session) candidates(to target) []*lazy.Upstream {
+	if u := s.single(); u != nil {
 		return []*lazy.Upstream{u}
 	}
 	var all []*lazy.Upstream
-	for _, u := range a.upstreamsOf(s) {
+	for _, u := range s.upstreams() {
 		if conn := u.Conn(); to.guess && conn != nil && conn.ServerInfo().Has(to.capability) {
 			all = append(all, u)
 		}
@@ -101,66 +101,66 @@ func (a *Aggregator) candidates(s *session, to target) []*lazy.Upstream {
 
 // dispatchTo sends a request, as it is, to the owner of what it is about, or else
 // to the upstreams that may know it.
-func (a *Aggregator) dispatchTo(s *session, r *host.Request, to target) {
+func (s *session) dispatchTo(r *host.Request, to target) {
 	toOwner := func() bool {
 		u := to.owner()
 		if u != nil {
-			a.dispatch(s, r, route{upstream: u, params: r.Params})
+			s.dispatch(r, route{upstream: u, params: r.Params})
 		}
 		return u != nil
 	}
-	a.retryWhenListed(s, r, toOwner, func() { a.tryEach(s, r, to, a.candidates(s, to)) })
+	s.retryWhenListed(r, toOwner, func() { s.tryEach(r, to, s.candidates(to)) })
 }
 
 // tryEach sends a request to one of the upstreams after the other until one does not
 // refuse it. A failure of the last one is the answer.
-func (a *Aggregator) tryEach(s *session, r *host.Request, to target, upstreams []*lazy.Upstream) {
+func (s *session) tryEach(r *host.Request, to target, upstreams []*lazy.Upstream) {
 	if len(upstreams) == 0 {
-		r.Reply(nil, a.notFound(s, to))
+		r.Reply(nil, s.notFound(to))
 		return
 	}
 	first := route{upstream: upstreams[0], params: r.Params}
-	if a.singleOf(s) == nil {
+	if s.single() == nil {
 		first.refused = func(err error) {
 			if failure := new(transports.Failure); len(upstreams) == 1 && errors.As(err, &failure) {
-				a.fail(s, r, err, false)
+				s.fail(r, err, false)
 				return
 			}
-			a.tryEach(s, r, to, upstreams[1:])
+			s.tryEach(r, to, upstreams[1:])
 		}
 	}
-	a.dispatch(s, r, first)
+	s.dispatch(r, first)
 }
 
 // retryWhenListed calls try, which reports whether it knew what to do with the
 // request. If it did not, an upstream that is still starting may change that: then
 // try is called again whenever one has started, for as long as a list would
 // wait, and after that orElse.
-func (a *Aggregator) retryWhenListed(s *session, r *host.Request, try func() bool, orElse func()) {
+func (s *session) retryWhenListed(r *host.Request, try func() bool, orElse func()) {
 	switch {
 	case try():
 		return
-	case !a.incomplete(s):
+	case !s.incomplete():
 		orElse()
 		return
 	}
 	r.Own()
-	a.spawnFor(r, func() {
-		ctx, cancel := a.contextOf(r)
+	s.agg.spawnFor(r, func() {
+		ctx, cancel := s.agg.contextOf(r)
 		defer cancel()
-		err := a.awaitSingle(ctx, s)
+		err := s.awaitSingle(ctx)
 		for err == nil {
-			next := a.startingFor(s) // before the try, so that none is missed
+			next := s.starting() // before the try, so that none is missed
 			if try() {
 				return
 			}
-			if next == nil || !a.startup.await(ctx, a.startupWait(s), next) {
+			if next == nil || !s.agg.startup.await(ctx, s.startupWait(), next) {
 				break
 			}
 		}
 		switch {
 		case err != nil && !errors.Is(err, context.Canceled):
-			a.failOrLogIn(s, r, nil, err, false, func() { a.retryWhenListed(s, r, try, orElse) })
+			s.failOrLogIn(r, nil, err, false, func() { s.retryWhenListed(r, try, orElse) })
 		case ctx.Err() != nil:
 			r.Reply(nil, transports.ShuttingDown(transports.NotSent))
 		default:

@@ -20,6 +20,7 @@ type principal struct{ name string }
 
 // A session is one host, for as long as it is connected.
 type session struct {
+	agg       *Aggregator
 	id        string
 	number    int // in the order in which they came
 	principal principal
@@ -67,6 +68,7 @@ type listen struct {
 
 // sessions are the hosts that are connected.
 type sessions struct {
+	agg      *Aggregator
 	dirty    chan struct{} // holds one token while hosts may have to be notified of a change
 	declared chan struct{} // closed when a host has said what it can do
 
@@ -80,8 +82,9 @@ type sessions struct {
 	eraOpen bool        // first says for all hosts what they can do, but no host has spoken
 }
 
-func newSessions() *sessions {
+func newSessions(a *Aggregator) *sessions {
 	return &sessions{
+		agg:      a,
 		dirty:    make(chan struct{}, 1),
 		declared: make(chan struct{}),
 		byID:     map[string]*session{},
@@ -95,6 +98,7 @@ func (ss *sessions) open(p principal) *session {
 	number := ss.lastID
 	ss.mu.Unlock()
 	return &session{
+		agg:        ss.agg,
 		id:         "session-" + strconv.Itoa(number),
 		number:     number,
 		principal:  p,

@@ -90,14 +90,14 @@ func TestTasksAreTheirUsers(t *testing.T) {
 	ann, _ := join(agg, principal{"ann"})
 	again, _ := join(agg, principal{"bob"})
 	p.addTask(again, []byte(`"of-ann"`)) // the server was started again, and counts from 1
-	if agg.hasTask(ann, p.upstream, "of-ann") || !agg.hasTask(again, p.upstream, "of-ann") {
+	if ann.hasTask(p.upstream, "of-ann") || !again.hasTask(p.upstream, "of-ann") {
 		t.Error("the id is still another's")
 	}
 	for n := range maxTasksOf {
 		p.addTask(ann, fmt.Appendf(nil, "%q", fmt.Sprint(n)))
 	}
 	p.addTask(ann, []byte(`"last"`))
-	if agg.hasTask(ann, p.upstream, "0") || !agg.hasTask(ann, p.upstream, "last") || !agg.hasTask(again, p.upstream, "of-bob") {
+	if ann.hasTask(p.upstream, "0") || !ann.hasTask(p.upstream, "last") || !again.hasTask(p.upstream, "of-bob") {
 		t.Error("not the oldest of hers went")
 	}
 }

@@ -35,9 +35,9 @@ func (s *session) showAll(view *catalog.View) {
 
 // showPinned notes that a session has read the definitions of pinned tools. What a list
 // that stays repeats is no news.
-func (a *Aggregator) showPinned(s *session, view *catalog.View) {
-	stays := view != a.viewOf(s)
-	for _, pin := range a.config().Pin {
+func (s *session) showPinned(view *catalog.View) {
+	stays := view != s.view()
+	for _, pin := range s.agg.config().Pin {
 		if t, ok := view.Tool(pin); ok && !(stays && s.lastShown(t.Name) != nil) {
 			s.show(t)
 		}
@@ -69,14 +69,14 @@ func (c *forwardedCall) checkTool(woken bool) error {
 	if shown == nil && !woken {
 		return nil
 	}
-	view := c.agg.viewOf(c.session)
+	view := c.session.view()
 	now, ok := view.Tool(t.Name)
 	mode := c.agg.config().Catalog.OnChange
 	switch {
 	case !ok && c.route.asText:
-		return errors.New(c.agg.unknownTool(c.session, view, t.Name))
+		return errors.New(c.session.unknownTool(view, t.Name))
 	case !ok:
-		return c.agg.notShown(c.session, t.Direct)
+		return c.session.notShown(t.Direct)
 	case mode == schema.OnChangeIgnore || shown == nil || now.Same(shown):
 		return nil
 	}
@@ -87,7 +87,7 @@ func (c *forwardedCall) checkTool(woken bool) error {
 		Details: now.Changes(shown),
 	}
 	if mode == schema.OnChangeBlock {
-		failure.Hint = c.agg.howRead(c.session, t.Name) + ", then call again"
+		failure.Hint = c.session.howRead(t.Name) + ", then call again"
 		return failure
 	}
 	c.session.show(now)
@@ -95,15 +95,15 @@ func (c *forwardedCall) checkTool(woken bool) error {
 }
 
 // howRead says how a session's model reads the definition of a tool anew.
-func (a *Aggregator) howRead(s *session, tool string) string {
+func (s *session) howRead(tool string) string {
 	switch {
-	case a.exposesTo(s, schema.ExposeDiscover):
+	case s.exposes(schema.ExposeDiscover):
 		return fmt.Sprintf(`read it anew with discover_tool {"tool_name": %s}`, wire.Quote(tool))
-	case a.exposesTo(s, schema.ExposeTree):
+	case s.exposes(schema.ExposeTree):
 		return "read it anew with meta_desc"
-	case a.exposesTo(s, schema.ExposeBrowser):
+	case s.exposes(schema.ExposeBrowser):
 		return fmt.Sprintf(`read it anew with mcp_discover {"jsonpath": %s}`, wire.Quote("$.tools[?(@.name=='"+tool+"')]"))
-	case a.exposesTo(s, schema.ExposeProxy):
+	case s.exposes(schema.ExposeProxy):
 		return fmt.Sprintf(`read it anew with proxy {"action": "info", "type": "tool", "path": %s}`, wire.Quote(tool))
 	}
 	return "list the tools anew"

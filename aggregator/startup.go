@@ -115,25 +115,25 @@ func (s *startup) await(ctx context.Context, wait time.Duration, pending <-chan 
 
 // begin starts, when a session's first request comes, what is eager: what is for all
 // with the first session, and what it has to itself if nothing is known of that.
-func (a *Aggregator) begin(s *session) {
-	a.startEager(true)
+func (s *session) begin() {
+	s.agg.startEager(true)
 	if s.begun.Swap(true) {
 		return
 	}
-	for _, u := range a.set.All() {
+	for _, u := range s.agg.set.All() {
 		if !isolated(&u.Server) || u.Server.Lazy() {
 			continue
 		}
-		if info, ok := a.catalog.View().Server(u.Server.Name); ok && info.Loaded {
+		if info, ok := s.agg.catalog.View().Server(u.Server.Name); ok && info.Loaded {
 			continue
 		}
-		own, err := a.own(s, u)
+		own, err := s.own(u)
 		if err != nil {
-			a.log.Warn("not started for a session", "upstream", u.Server.Name, "session", s.id, "err", err)
+			s.agg.log.Warn("not started for a session", "upstream", u.Server.Name, "session", s.id, "err", err)
 			continue
 		}
-		a.startup.note(own)
-		a.hold(own, a.opts.Strict)
+		s.agg.startup.note(own)
+		s.agg.hold(own, s.agg.opts.Strict)
 	}
 }
 
@@ -160,35 +160,35 @@ func (a *Aggregator) hold(u *lazy.Upstream, needed bool) {
 	})
 }
 
-// startingFor is starting for a session: one that is about one server has waited for
+// starting is starting for a session: one that is about one server has waited for
 // that.
-func (a *Aggregator) startingFor(s *session) <-chan struct{} {
+func (s *session) starting() <-chan struct{} {
 	if s.only != "" {
 		return nil
 	}
-	return a.starting()
+	return s.agg.starting()
 }
 
 // awaitSingle waits for the upstream that a session is about, where that is one.
-func (a *Aggregator) awaitSingle(ctx context.Context, s *session) error {
-	u := a.singleOf(s)
+func (s *session) awaitSingle(ctx context.Context) error {
+	u := s.single()
 	if u == nil {
 		return nil
 	}
-	u, err := a.own(s, u)
+	u, err := s.own(u)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(a.ctx, cancel)()
+	defer context.AfterFunc(s.agg.ctx, cancel)()
 	_, release, err := u.Acquire(ctx)
 	var fatal *FatalError
 	switch {
 	case err == nil:
 		release()
 		return nil
-	case errors.As(context.Cause(a.ctx), &fatal):
+	case errors.As(context.Cause(s.agg.ctx), &fatal):
 		return fatal.Err
 	}
 	return err
@@ -196,27 +196,27 @@ func (a *Aggregator) awaitSingle(ctx context.Context, s *session) error {
 
 // awaitListings waits, before lists are answered, for the upstreams that are
 // starting, up to wait from their start, and for lists that are being fetched again.
-func (a *Aggregator) awaitListings(ctx context.Context, s *session, wait time.Duration) error {
-	if err := a.awaitSingle(ctx, s); err != nil {
+func (s *session) awaitListings(ctx context.Context, wait time.Duration) error {
+	if err := s.awaitSingle(ctx); err != nil {
 		return err
 	}
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(a.ctx, cancel)()
-	for next := a.startingFor(s); next != nil && a.startup.await(waiting, wait, next); {
-		next = a.startingFor(s)
+	defer context.AfterFunc(s.agg.ctx, cancel)()
+	for next := s.starting(); next != nil && s.agg.startup.await(waiting, wait, next); {
+		next = s.starting()
 	}
-	a.awaitRefresh(waiting)
+	s.agg.awaitRefresh(waiting)
 	return ctx.Err()
 }
 
 // incomplete reports whether an upstream that is starting has yet to say to a session
 // what it has. The one that a session is about starts when it is used.
-func (a *Aggregator) incomplete(s *session) bool {
+func (s *session) incomplete() bool {
 	if s.only != "" {
-		return !a.viewsOf(s)[catalog.NoTasks].Complete()
+		return !s.views()[catalog.NoTasks].Complete()
 	}
-	return !a.catalog.View().Complete() && a.starting() != nil
+	return !s.agg.catalog.View().Complete() && s.agg.starting() != nil
 }
 
 // anyLoading reports whether an upstream is being started.

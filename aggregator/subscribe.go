@@ -23,12 +23,12 @@ import (
 type subscriber func(conn *upstream.Conn, ctx context.Context, params json.RawMessage) error
 
 // subscribe passes a subscription on to the owner of the resource.
-func (a *Aggregator) subscribe(ctx context.Context, s *session, r *host.Request) (mcp.Result, error) {
+func (s *session) subscribe(ctx context.Context, r *host.Request) (mcp.Result, error) {
 	uri, ok := wire.Text(wire.Get(r.Params, "uri"))
 	if !ok {
 		return nil, invalid("%s needs a string \"uri\"", r.Method)
 	}
-	if err := a.subscribeTo(ctx, s, a.startupWait(s), uri, r.Params, (*upstream.Conn).Subscribe); err != nil {
+	if err := s.subscribeTo(ctx, s.startupWait(), uri, r.Params, (*upstream.Conn).Subscribe); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -38,7 +38,7 @@ func (a *Aggregator) subscribe(ctx context.Context, s *session, r *host.Request)
 }
 
 // unsubscribe passes the end of a subscription on when no host wants it any more.
-func (a *Aggregator) unsubscribe(ctx context.Context, s *session, r *host.Request) (mcp.Result, error) {
+func (s *session) unsubscribe(ctx context.Context, r *host.Request) (mcp.Result, error) {
 	uri, ok := wire.Text(wire.Get(r.Params, "uri"))
 	if !ok {
 		return nil, invalid("%s needs a string \"uri\"", r.Method)
@@ -46,8 +46,8 @@ func (a *Aggregator) unsubscribe(ctx context.Context, s *session, r *host.Reques
 	s.mu.Lock()
 	delete(s.subscribed, uri)
 	s.mu.Unlock()
-	if u := a.ownIfAny(s, a.resourceOwner(s, uri)); !a.isSubscribed(u, uri) {
-		if err := a.subscribeTo(ctx, s, a.startupWait(s), uri, r.Params, (*upstream.Conn).Unsubscribe); err != nil {
+	if u := s.ownIfAny(s.resourceOwner(uri)); !s.agg.isSubscribed(u, uri) {
+		if err := s.subscribeTo(ctx, s.startupWait(), uri, r.Params, (*upstream.Conn).Unsubscribe); err != nil {
 			return nil, err
 		}
 	}
@@ -56,27 +56,27 @@ func (a *Aggregator) unsubscribe(ctx context.Context, s *session, r *host.Reques
 
 // subscribeTo has a resource's owner do something about a subscription, or else
 // the first upstream that does not refuse to. It waits for those that are starting.
-func (a *Aggregator) subscribeTo(ctx context.Context, s *session, wait time.Duration, uri string, params json.RawMessage, do subscriber) error {
-	to := a.resource(s, uri, transports.Handshake)
-	if to.owner() == nil && a.incomplete(s) {
-		if err := a.awaitListings(ctx, s, wait); err != nil {
+func (s *session) subscribeTo(ctx context.Context, wait time.Duration, uri string, params json.RawMessage, do subscriber) error {
+	to := s.resource(uri, transports.Handshake)
+	if to.owner() == nil && s.incomplete() {
+		if err := s.awaitListings(ctx, wait); err != nil {
 			return err
 		}
 	}
 	if u := to.owner(); u != nil {
-		return a.subscribeAt(ctx, s, u, uri, params, do)
+		return s.subscribeAt(ctx, u, uri, params, do)
 	}
-	for _, u := range a.candidates(s, to) {
-		err := a.subscribeAt(ctx, s, u, uri, params, do)
-		if err == nil || u == a.singleOf(s) {
+	for _, u := range s.candidates(to) {
+		err := s.subscribeAt(ctx, u, uri, params, do)
+		if err == nil || u == s.single() {
 			return err
 		}
 	}
-	return a.notFound(s, to)
+	return s.notFound(to)
 }
 
-func (a *Aggregator) subscribeAt(ctx context.Context, s *session, u *lazy.Upstream, uri string, params json.RawMessage, do subscriber) error {
-	u, err := a.own(s, u)
+func (s *session) subscribeAt(ctx context.Context, u *lazy.Upstream, uri string, params json.RawMessage, do subscriber) error {
+	u, err := s.own(u)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (a *Aggregator) subscribeAt(ctx context.Context, s *session, u *lazy.Upstre
 	if err := do(conn, ctx, params); err != nil {
 		return err
 	}
-	a.peerOf(u).seenURIs.add(uri) // so that the end of the subscription goes there too
+	s.agg.peerOf(u).seenURIs.add(uri) // so that the end of the subscription goes there too
 	return nil
 }
 
@@ -129,13 +129,13 @@ func (p *peer) resourceUpdated(params json.RawMessage) {
 
 // dropSubscriptions ends those of a session to uris that no host wants any more, where
 // the upstream is connected.
-func (a *Aggregator) dropSubscriptions(s *session, uris map[string]bool) {
+func (s *session) dropSubscriptions(uris map[string]bool) {
 	for uri := range uris {
-		u := a.ownIfAny(s, a.resourceOwner(s, uri))
-		if u == nil || u.Conn() == nil || a.isSubscribed(u, uri) {
+		u := s.ownIfAny(s.resourceOwner(uri))
+		if u == nil || u.Conn() == nil || s.agg.isSubscribed(u, uri) {
 			continue
 		}
-		a.subscribeLater(u.Conn(), aboutURI(uri), (*upstream.Conn).Unsubscribe)
+		s.agg.subscribeLater(u.Conn(), aboutURI(uri), (*upstream.Conn).Unsubscribe)
 	}
 }
 
@@ -145,7 +145,7 @@ func (a *Aggregator) renewSubscriptions(u *lazy.Upstream, conn *upstream.Conn) {
 	again := map[string]bool{}
 	for _, s := range a.peerOf(u).sessions() {
 		for uri := range s.subscribedURIs() {
-			if !again[uri] && a.ownIfAny(s, a.resourceOwner(s, uri)) == u {
+			if !again[uri] && s.ownIfAny(s.resourceOwner(uri)) == u {
 				again[uri] = true
 				a.subscribeLater(conn, aboutURI(uri), (*upstream.Conn).Subscribe)
 			}
@@ -188,7 +188,7 @@ func anyCovers(subscribed map[string]bool, uri string) bool {
 
 // listen keeps a stream of notifications for a host of the stateless era until
 // the host cancels it (MCP 2026-07-28, "Subscriptions").
-func (a *Aggregator) listen(ctx context.Context, s *session, r *host.Request, req mcp.Request) (mcp.Result, error) {
+func (s *session) listen(ctx context.Context, r *host.Request, req mcp.Request) (mcp.Result, error) {
 	params, ok := req.GetParams().(*mcp.SubscriptionsListenParams)
 	if !ok || params.Notifications == nil {
 		return nil, invalid(`subscriptions/listen needs "notifications"`)
@@ -206,27 +206,27 @@ func (a *Aggregator) listen(ctx context.Context, s *session, r *host.Request, re
 	}}
 	var granted []string
 	for _, uri := range want.ResourceSubscriptions {
-		if err := a.subscribeTo(ctx, s, a.startupWait(s), uri, aboutURI(uri), (*upstream.Conn).Subscribe); err != nil {
-			a.log.Warn("resource not subscribed", "uri", uri, "err", err)
+		if err := s.subscribeTo(ctx, s.startupWait(), uri, aboutURI(uri), (*upstream.Conn).Subscribe); err != nil {
+			s.agg.log.Warn("resource not subscribed", "uri", uri, "err", err)
 			continue
 		}
 		l.uris[uri] = true
 		granted = append(granted, uri)
 	}
-	l.tasks = a.subscribeToTasks(ctx, s, taskIDs)
+	l.tasks = s.subscribeToTasks(ctx, taskIDs)
 	s.mu.Lock()
 	s.listens[string(id)] = l
 	s.mu.Unlock()
-	if !a.incomplete(s) { // what changes once this is acknowledged is a change
-		now := a.snapshot(s)
-		s.countFrom(now, func(which list) *catalog.View { return a.shownView(s, now, which, true) })
+	if !s.incomplete() { // what changes once this is acknowledged is a change
+		now := s.snapshot()
+		s.countFrom(now, func(which list) *catalog.View { return s.shownView(now, which, true) })
 	}
 	defer func() {
 		s.mu.Lock()
 		delete(s.listens, string(id))
 		s.mu.Unlock()
-		a.dropSubscriptions(s, l.uris)
-		a.dropTasks(s, l.tasks)
+		s.dropSubscriptions(l.uris)
+		s.dropTasks(l.tasks)
 	}()
 	want.ResourceSubscriptions = granted
 	agreed, err := json.Marshal(want)
@@ -237,10 +237,10 @@ func (a *Aggregator) listen(ctx context.Context, s *session, r *host.Request, re
 		agreed = wire.Set(agreed, "taskIds", quoted(slices.Sorted(maps.Keys(l.tasks))))
 	}
 	s.peer.Notify("notifications/subscriptions/acknowledged", transports.SetMeta(fmt.Appendf(nil, `{"notifications":%s}`, agreed), transports.MetaSubscriptionID, id))
-	a.sessions.markDirty()
+	s.agg.sessions.markDirty()
 	select {
 	case <-ctx.Done():
-	case <-a.ctx.Done():
+	case <-s.agg.ctx.Done():
 	}
 	return &rawResult{raw: transports.SetMeta(nil, transports.MetaSubscriptionID, id)}, nil
 }

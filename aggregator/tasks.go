@@ -57,9 +57,9 @@ func offeredTasks(conn *upstream.Conn) catalog.Tasks {
 
 // followedTasks returns which tasks a session's host can follow. In the handshake era
 // that takes tools which are shown as themselves: a call of use_tool is no task.
-func (a *Aggregator) followedTasks(s *session) catalog.Tasks {
+func (s *session) followedTasks() catalog.Tasks {
 	follows := s.declaration().tasks
-	if follows == catalog.HandshakeTasks && !a.exposesTo(s, schema.ExposeDirect) {
+	if follows == catalog.HandshakeTasks && !s.exposes(schema.ExposeDirect) {
 		return catalog.NoTasks
 	}
 	return follows
@@ -69,7 +69,7 @@ func (a *Aggregator) followedTasks(s *session) catalog.Tasks {
 // tasks that the host can follow and some server offers, or may: one that is not known
 // yet. A host that declares no tasks is told of none.
 func (a *Aggregator) withTasks(capabilities json.RawMessage, s *session) json.RawMessage {
-	follows, view := a.followedTasks(s), a.viewsOf(s)[catalog.NoTasks]
+	follows, view := s.followedTasks(), s.views()[catalog.NoTasks]
 	offered := func(capability ...string) bool {
 		for _, server := range view.Servers() {
 			if !server.Loaded && !server.Stored || server.Tasks == follows && wire.Get(server.Capabilities, capability...) != nil {
@@ -103,7 +103,7 @@ func (a *Aggregator) withTasks(capabilities json.RawMessage, s *session) json.Ra
 }
 
 // aboutTask sends a request about a task to the server that the task's id names.
-func (a *Aggregator) aboutTask(s *session, r *host.Request) {
+func (s *session) aboutTask(r *host.Request) {
 	switch update := r.Method == "tasks/update"; {
 	case r.Era == transports.Handshake && update, r.Era == transports.Stateless && r.Method == "tasks/result":
 		r.Reply(nil, unknownMethod(r.Method))
@@ -116,12 +116,12 @@ func (a *Aggregator) aboutTask(s *session, r *host.Request) {
 	if !ok {
 		return
 	}
-	u, own := a.taskOwner(s, id)
-	if !isOffered(u) || !a.hasTask(s, u, own) {
+	u, own := s.taskOwner(id)
+	if !isOffered(u) || !s.hasTask(u, own) {
 		r.Reply(nil, invalid("Unknown task: %s", id))
 		return
 	}
-	a.dispatch(s, r, route{upstream: u, params: wire.Set(r.Params, "taskId", wire.Quote(own))})
+	s.dispatch(r, route{upstream: u, params: wire.Set(r.Params, "taskId", wire.Quote(own))})
 }
 
 func unknownMethod(method string) *wire.Error {
@@ -140,12 +140,12 @@ func missingTasks() *wire.Error {
 
 // taskOwner returns the server that a host's id of a task names, nil if there is none,
 // and the server's own id.
-func (a *Aggregator) taskOwner(s *session, id string) (u *lazy.Upstream, own string) {
-	if u := a.singleOf(s); u != nil {
+func (s *session) taskOwner(id string) (u *lazy.Upstream, own string) {
+	if u := s.single(); u != nil {
 		return u, id
 	}
 	server, own, _ := strings.Cut(id, "/")
-	return a.set.Get(server), own
+	return s.agg.set.Get(server), own
 }
 
 // shownID returns a text of an upstream with the id that a session's host has of a task in the place of
@@ -153,7 +153,7 @@ func (a *Aggregator) taskOwner(s *session, id string) (u *lazy.Upstream, own str
 func (p *peer) shownID(s *session, text json.RawMessage, path ...string) json.RawMessage {
 	at := wire.Find(text, path...)
 	own, ok := wire.Text(at.In(text))
-	if !ok || p.agg.singleOf(s) != nil {
+	if !ok || s.single() != nil {
 		return text
 	}
 	return wire.Replace(text, wire.Edit{Span: at, With: wire.Quote(p.upstream.Server.Name + "/" + own)})
@@ -174,7 +174,7 @@ func (p *peer) ownRelation(s *session, text json.RawMessage) json.RawMessage {
 	}
 	at := wire.Find(text, "_meta", metaRelatedTask, "taskId")
 	id, ok := wire.Text(at.In(text))
-	if u, own := p.agg.taskOwner(s, id); ok && u != nil && u.Server.Name == p.upstream.Server.Name {
+	if u, own := s.taskOwner(id); ok && u != nil && u.Server.Name == p.upstream.Server.Name {
 		return wire.Replace(text, wire.Edit{Span: at, With: wire.Quote(own)})
 	}
 	return text
@@ -216,24 +216,24 @@ func (c *forwardedCall) shownResult(r *host.Request, conn *upstream.Conn, outlin
 
 // listTasks answers with the tasks of all servers of the handshake era that list them
 // and are connected.
-func (a *Aggregator) listTasks(s *session, r *host.Request) {
+func (s *session) listTasks(r *host.Request) {
 	var listing []*lazy.Upstream
-	for _, u := range a.upstreamsOf(s) {
+	for _, u := range s.upstreams() {
 		conn := u.Conn()
 		if conn != nil && conn.Era() == transports.Handshake && wire.Get(conn.ServerInfo().Capabilities, "tasks", "list") != nil {
 			listing = append(listing, u)
 		}
 	}
 	switch cursor := wire.Get(r.Params, "cursor"); {
-	case r.Era == transports.Stateless || wire.Get(a.withTasks([]byte(`{}`), s), "tasks", "list") == nil:
+	case r.Era == transports.Stateless || wire.Get(s.agg.withTasks([]byte(`{}`), s), "tasks", "list") == nil:
 		r.Reply(nil, unknownMethod(r.Method))
 		return
 	case cursor != nil:
 		r.Reply(nil, invalid("%s: unknown cursor %s", r.Method, cursor))
 		return
 	}
-	a.spawnFor(r, func() {
-		ctx, cancel := a.contextOf(r)
+	s.agg.spawnFor(r, func() {
+		ctx, cancel := s.agg.contextOf(r)
 		defer cancel()
 		ctx, cancel = context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
@@ -242,15 +242,15 @@ func (a *Aggregator) listTasks(s *session, r *host.Request) {
 		var asking sync.WaitGroup
 		for i, u := range listing {
 			asking.Go(func() {
-				defer a.recovered()
-				of[i], errs[i] = a.tasksOf(ctx, s, u)
+				defer s.agg.recovered()
+				of[i], errs[i] = s.tasks(ctx, u)
 			})
 		}
 		asking.Wait()
 		out, answered := []byte(`{"tasks":[`), len(listing) == 0
 		for i, u := range listing {
 			if errs[i] != nil {
-				a.log.Warn("tasks not listed", "upstream", u.Server.Name, "err", errs[i])
+				s.agg.log.Warn("tasks not listed", "upstream", u.Server.Name, "err", errs[i])
 				continue
 			}
 			answered = true
@@ -262,14 +262,14 @@ func (a *Aggregator) listTasks(s *session, r *host.Request) {
 			}
 		}
 		if !answered {
-			a.fail(s, r, errs[0], false)
+			s.fail(r, errs[0], false)
 			return
 		}
 		r.Reply(append(out, "]}"...), nil)
 	})
 }
 
-func (a *Aggregator) tasksOf(ctx context.Context, s *session, u *lazy.Upstream) ([]json.RawMessage, error) {
+func (s *session) tasks(ctx context.Context, u *lazy.Upstream) ([]json.RawMessage, error) {
 	conn, release, err := u.Acquire(ctx)
 	if err != nil {
 		return nil, err
@@ -278,25 +278,25 @@ func (a *Aggregator) tasksOf(ctx context.Context, s *session, u *lazy.Upstream) 
 	tasks, err := conn.List(ctx, "tasks/list", "tasks")
 	tasks = slices.DeleteFunc(tasks, func(task json.RawMessage) bool {
 		own, _ := wire.Text(wire.Get(task, "taskId"))
-		return !a.hasTask(s, u, own)
+		return !s.hasTask(u, own)
 	})
 	for i := range tasks {
-		tasks[i] = a.peerOf(u).shownID(s, tasks[i], "taskId")
+		tasks[i] = s.agg.peerOf(u).shownID(s, tasks[i], "taskId")
 	}
 	return tasks, err
 }
 
 // subscribeToTasks asks the servers of tasks for notifications about them and returns
 // those that are granted. The ids are the host's, raw JSON.
-func (a *Aggregator) subscribeToTasks(ctx context.Context, s *session, ids json.RawMessage) (granted map[string]bool) {
+func (s *session) subscribeToTasks(ctx context.Context, ids json.RawMessage) (granted map[string]bool) {
 	granted = map[string]bool{}
 	for raw := range wire.Elements(ids) {
 		id, _ := wire.Text(raw)
-		u, own := a.taskOwner(s, id)
-		if !isOffered(u) || !a.hasTask(s, u, own) {
+		u, own := s.taskOwner(id)
+		if !isOffered(u) || !s.hasTask(u, own) {
 			continue
 		}
-		if u = a.ownIfAny(s, u); u == nil {
+		if u = s.ownIfAny(u); u == nil {
 			continue // it has no tasks of the session's
 		}
 		conn, release, err := u.Acquire(ctx)
@@ -305,7 +305,7 @@ func (a *Aggregator) subscribeToTasks(ctx context.Context, s *session, ids json.
 			granted[id] = err == nil
 		}
 		if err != nil {
-			a.log.Warn("task not subscribed", "upstream", u.Server.Name, "err", err)
+			s.agg.log.Warn("task not subscribed", "upstream", u.Server.Name, "err", err)
 		} else {
 			release()
 		}
@@ -344,15 +344,15 @@ func (s *session) subscribedTasks() map[string]bool {
 }
 
 // dropTasks ends the subscriptions to tasks that no stream names any more.
-func (a *Aggregator) dropTasks(s *session, ids map[string]bool) {
-	wanted := a.subscribedTasks()
+func (s *session) dropTasks(ids map[string]bool) {
+	wanted := s.agg.subscribedTasks()
 	for id := range ids {
-		u, own := a.taskOwner(s, id)
-		u = a.ownIfAny(s, u)
+		u, own := s.taskOwner(id)
+		u = s.ownIfAny(u)
 		if wanted[id] || u == nil || u.Conn() == nil || u.Conn().Era() != transports.Stateless {
 			continue
 		}
-		a.subscribeLater(u.Conn(), aboutTask(own), (*upstream.Conn).Unsubscribe)
+		s.agg.subscribeLater(u.Conn(), aboutTask(own), (*upstream.Conn).Unsubscribe)
 	}
 }
 
@@ -360,7 +360,7 @@ func (a *Aggregator) dropTasks(s *session, ids map[string]bool) {
 func (a *Aggregator) renewTasks(u *lazy.Upstream, conn *upstream.Conn) {
 	for _, s := range a.peerOf(u).sessions() {
 		for id := range s.subscribedTasks() {
-			if owner, own := a.taskOwner(s, id); a.ownIfAny(s, owner) == u && conn.Era() == transports.Stateless {
+			if owner, own := s.taskOwner(id); s.ownIfAny(owner) == u && conn.Era() == transports.Stateless {
 				a.subscribeLater(conn, aboutTask(own), (*upstream.Conn).Subscribe)
 			}
 		}
@@ -385,11 +385,11 @@ func quoted(texts []string) json.RawMessage {
 // onlyTask is the answer to a call by its own name of a tool that runs only as a task,
 // and so is not shown to the host: its server would refuse it so. It is nil for any
 // other name.
-func (a *Aggregator) onlyTask(s *session, era transports.Era, name string) *wire.Error {
-	if !a.exposesTo(s, schema.ExposeDirect) {
+func (s *session) onlyTask(era transports.Era, name string) *wire.Error {
+	if !s.exposes(schema.ExposeDirect) {
 		return nil
 	}
-	for _, view := range a.viewsOf(s) {
+	for _, view := range s.views() {
 		switch t, ok := view.Direct(name); {
 		case !ok || !t.OnlyTask:
 		case era == transports.Stateless:

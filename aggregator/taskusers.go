@@ -56,6 +56,6 @@ func (p *peer) addTask(s *session, id json.RawMessage) {
 }
 
 // hasTask reports whether a task of an upstream, by its id there, is for a session's user.
-func (a *Aggregator) hasTask(s *session, u *lazy.Upstream, own string) bool {
-	return isolated(&u.Server) || a.taskUsers.get(u.Server.Name+"/"+own) == s.principal
+func (s *session) hasTask(u *lazy.Upstream, own string) bool {
+	return isolated(&u.Server) || s.agg.taskUsers.get(u.Server.Name+"/"+own) == s.principal
 }

@@ -38,13 +38,13 @@ func (c toolCall) own() toolCall {
 
 // readCall reads a tools/call. ok is false where it means no tool of an upstream: it is
 // answered then, or will be.
-func (a *Aggregator) readCall(s *session, r *host.Request) (c toolCall, ok bool) {
+func (s *session) readCall(r *host.Request) (c toolCall, ok bool) {
 	p, err := readParams(r)
 	if err != nil {
 		r.Reply(nil, err)
 		return c, false
 	}
-	if t := a.ownTool(s, p.name.In(p.all)); t != nil {
+	if t := s.ownTool(p.name.In(p.all)); t != nil {
 		return t.take(s, r, p)
 	}
 	c = toolCall{params: p, asItself: true, direct: true}
@@ -55,12 +55,12 @@ func (a *Aggregator) readCall(s *session, r *host.Request) (c toolCall, ok bool)
 }
 
 // ownTool returns the tool of ours of a name, raw JSON, nil if there is none.
-func (a *Aggregator) ownTool(s *session, rawName json.RawMessage) *tool {
-	tools := a.toolsOf(s)
+func (s *session) ownTool(rawName json.RawMessage) *tool {
+	tools := s.tools()
 	if i := slices.IndexFunc(tools, func(t tool) bool { return t.name != "" && wire.EqualString(rawName, t.name) }); i >= 0 {
 		return &tools[i]
 	}
-	if name, ok := wire.Text(rawName); ok && len(a.config().Pin) > 0 {
+	if name, ok := wire.Text(rawName); ok && len(s.agg.config().Pin) > 0 {
 		if i := slices.IndexFunc(tools, func(t tool) bool { return catalog.IsShort(name, t.name) }); i >= 0 {
 			return &tools[i]
 		}
@@ -85,11 +85,11 @@ func (t *tool) take(s *session, r *host.Request, p callParams) (c toolCall, ok b
 // and through a door for less than the tool may do: hosts, and people's rules in them,
 // decide by these names. Whether there is such a tool is the view's to say, from which
 // tools are listed, too: one that a filter hides cannot be found.
-func (a *Aggregator) callTool(s *session, r *host.Request, c toolCall) {
-	view := a.viewOf(s)
-	t, server := a.find(s, view, &c)
+func (s *session) callTool(r *host.Request, c toolCall) {
+	view := s.view()
+	t, server := s.find(view, &c)
 	if t == nil {
-		a.callUnknown(s, r, c, view, server)
+		s.callUnknown(r, c, view, server)
 		return
 	}
 	if t.Access < c.through.lets {
@@ -98,10 +98,10 @@ func (a *Aggregator) callTool(s *session, r *host.Request, c toolCall) {
 		return
 	}
 	if c.tree != nil && !c.apart && !t.InputIsQuick() {
-		a.callLater(s, r, c, nil)
+		s.callLater(r, c, nil)
 		return
 	}
-	to := route{upstream: a.set.Get(t.Server), tool: t, task: c.params.task, asText: !c.asItself && !s.tree, explain: c.through.name != ""}
+	to := route{upstream: s.agg.set.Get(t.Server), tool: t, task: c.params.task, asText: !c.asItself && !s.tree, explain: c.through.name != ""}
 	if to.explain || c.tree != nil {
 		c.input, to.changed = t.FitNumbers(c.input)
 	}
@@ -112,7 +112,7 @@ func (a *Aggregator) callTool(s *session, r *host.Request, c toolCall) {
 		}
 	}
 	if !isOffered(to.upstream) {
-		r.Reply(errorResult(a.unknownServer(s, a.catalog.View(), t.Server)), nil)
+		r.Reply(errorResult(s.unknownServer(s.agg.catalog.View(), t.Server)), nil)
 		return
 	}
 	if to.asText && t.OnlyTask && r.Era == transports.Handshake && !to.task {
@@ -128,18 +128,18 @@ func (a *Aggregator) callTool(s *session, r *host.Request, c toolCall) {
 		to.params = c.params.with(t.Upstream, c.input)
 		r.Params, r.Outline = nil, nil // they may be used up
 	}
-	a.dispatch(s, r, to)
+	s.dispatch(r, to)
 }
 
 // find returns the tool that a call means, nil where what the session sees has none:
 // then server is the one whose tool it would be, "" if that is not known.
-func (a *Aggregator) find(s *session, view *catalog.View, c *toolCall) (t *catalog.Tool, server string) {
+func (s *session) find(view *catalog.View, c *toolCall) (t *catalog.Tool, server string) {
 	switch {
 	case c.tree != nil:
 		here := c.tree.At(view, c.name)
 		return here.Tool, here.Server
 	case c.direct:
-		if a.exposesTo(s, schema.ExposeDirect) {
+		if s.exposes(schema.ExposeDirect) {
 			t, _ = view.Direct(c.name)
 		}
 		return t, ""
@@ -153,71 +153,71 @@ func (a *Aggregator) find(s *session, view *catalog.View, c *toolCall) (t *catal
 // callUnknown takes a call of a tool that a view does not know: it is made once more when
 // its server was loaded, if nothing is known of that yet. Where the name says no server,
 // upstreams that start are waited for.
-func (a *Aggregator) callUnknown(s *session, r *host.Request, c toolCall, view *catalog.View, server string) {
-	u := a.unlisted(view, server)
+func (s *session) callUnknown(r *host.Request, c toolCall, view *catalog.View, server string) {
+	u := s.agg.unlisted(view, server)
 	switch {
 	case c.direct:
-		a.retryWhenListed(s, r, func() bool {
+		s.retryWhenListed(r, func() bool {
 			c.params.all = r.Params // they are its own by now
-			t, _ := a.find(s, a.viewOf(s), &c)
+			t, _ := s.find(s.view(), &c)
 			if t != nil {
-				a.callTool(s, r, c)
+				s.callTool(r, c)
 			}
 			return t != nil
-		}, func() { a.callNotShown(s, r, c) })
+		}, func() { s.callNotShown(r, c) })
 	case u != nil && !c.apart:
-		a.callLater(s, r, c, u)
+		s.callLater(r, c, u)
 	case c.tree != nil:
 		r.Reply(errorResult(unknownPath(c.tree, view, c.name)), nil)
 	case c.inside != catalog.Door{}:
 		r.Reply(errorResult(view.UnknownAt(c.inside, c.name)), nil)
 	default:
-		r.Reply(errorResult(a.unknownTool(s, view, c.name)), nil)
+		r.Reply(errorResult(s.unknownTool(view, c.name)), nil)
 	}
 }
 
 // callLater is callTool on a goroutine of its own, after u was loaded unless that is nil.
-func (a *Aggregator) callLater(s *session, r *host.Request, c toolCall, u *lazy.Upstream) {
+func (s *session) callLater(r *host.Request, c toolCall, u *lazy.Upstream) {
 	c = c.own()
 	c.apart = true
-	call := func() { a.callTool(s, r, c) }
+	call := func() { s.callTool(r, c) }
 	if u == nil {
-		a.spawnFor(r, call)
+		s.agg.spawnFor(r, call)
 		return
 	}
-	a.whenLoaded(s, r, u, call)
+	s.whenLoaded(r, u, call)
 }
 
 // callNotShown takes a call by a name that no surface shows. If the tools of a wrapped
 // server are shown as themselves, an unknown one is that server's business, unless a
 // filter decides which there are.
-func (a *Aggregator) callNotShown(s *session, r *host.Request, c toolCall) {
-	if u := a.singleOf(s); u != nil && a.exposesTo(s, schema.ExposeDirect) && len(u.Server.ToolFilter) == 0 {
-		a.dispatch(s, r, route{upstream: u, params: r.Params, task: c.params.task})
+func (s *session) callNotShown(r *host.Request, c toolCall) {
+	if u := s.single(); u != nil && s.exposes(schema.ExposeDirect) && len(u.Server.ToolFilter) == 0 {
+		s.dispatch(r, route{upstream: u, params: r.Params, task: c.params.task})
 		return
 	}
-	if refusal := a.onlyTask(s, r.Era, c.name); refusal != nil {
+	if refusal := s.onlyTask(r.Era, c.name); refusal != nil {
 		r.Reply(nil, refusal)
 		return
 	}
-	r.Reply(nil, a.notShown(s, c.name))
+	r.Reply(nil, s.notShown(c.name))
 }
 
 // notShown is the error for a tool that no surface shows. If a tool of ours can call
 // it, the error says how.
-func (a *Aggregator) notShown(s *session, name string) *wire.Error {
-	view := a.viewsOf(s)[catalog.NoTasks]
+func (s *session) notShown(name string) *wire.Error {
+	view := s.views()[catalog.NoTasks]
 	t := meant(view, name)
 	if t == nil {
 		t, _ = view.OfLeaf(name)
 	}
-	if t != nil && a.exposesTo(s, schema.ExposeDiscover) {
+	if t != nil && s.exposes(schema.ExposeDiscover) {
 		return invalid("Unknown tool: %s. Call it through %s: {\"tool_name\": %s, \"tool_input\": {…}}", name, t.Door, wire.Quote(t.Name))
 	}
-	if t != nil && a.exposesTo(s, schema.ExposeBrowser) {
+	if t != nil && s.exposes(schema.ExposeBrowser) {
 		return invalid("Unknown tool: %s. Call it through mcp_call: {\"method\": \"tools/call\", \"params\": {\"name\": %s, \"arguments\": {…}}}", name, wire.Quote(t.Name))
 	}
-	if t != nil && a.exposesTo(s, schema.ExposeProxy) {
+	if t != nil && s.exposes(schema.ExposeProxy) {
 		return invalid("Unknown tool: %s. Call it through proxy: {\"action\": \"call\", \"type\": \"tool\", \"path\": %s, \"args\": {…}}", name, wire.Quote(t.Name))
 	}
 	if info, ok := view.Server(view.ServerOf(name)); ok && info.Down != "" {

@@ -117,26 +117,26 @@ func (t treeView) show(s *session, r *host.Request, where string, ofTool func(*c
 // that depends. If it cannot be, that is the answer, but where there are other things
 // below the path: then failed says it.
 func (t treeView) atPlace(s *session, r *host.Request, where string, answer func(view *catalog.View, here catalog.Place, failed error)) {
-	view := t.viewOf(s)
+	view := s.view()
 	here := t.tree.At(view, where)
 	u := t.unlisted(view, here.Server)
 	if u == nil {
 		var failed error
-		if gone := t.givenUp(s, t.set.Get(here.Server)); gone != "" {
+		if gone := s.givenUp(t.set.Get(here.Server)); gone != "" {
 			failed = errors.New(strings.TrimSpace(gone))
 		}
 		answer(view, here, failed)
 		return
 	}
 	t.spawnFor(r, func() {
-		_, release, err := t.acquire(s, r, u, (*lazy.Upstream).Acquire)
+		_, release, err := s.acquire(r, u, (*lazy.Upstream).Acquire)
 		if err == nil {
 			defer release()
 		}
-		view := t.viewOf(s)
+		view := s.view()
 		here := t.tree.At(view, where)
 		if err != nil && here.Tool == nil && (here.Node == nil || len(here.Node.Children) == 0) {
-			t.failOrLogIn(s, r, nil, err, !s.tree, func() { t.atPlace(s, r, where, answer) })
+			s.failOrLogIn(r, nil, err, !s.tree, func() { t.atPlace(s, r, where, answer) })
 			return
 		}
 		answer(view, here, err)
@@ -147,7 +147,7 @@ func (t treeView) whyMissing(s *session, failed error) string {
 	if failed == nil {
 		return ""
 	}
-	return "Its tools are not there: " + t.explain(s, failed)
+	return "Its tools are not there: " + s.explain(failed)
 }
 
 // said are the texts that say something.

@@ -156,7 +156,7 @@ func (p *peer) audience(method string, params json.RawMessage, calls []*forwarde
 	all := p.sessions()
 	if method == "notifications/tasks/status" {
 		task, _ := wire.Text(wire.Get(params, "taskId"))
-		return slices.DeleteFunc(slices.Clone(all), func(s *session) bool { return !p.agg.hasTask(s, p.upstream, task) })
+		return slices.DeleteFunc(slices.Clone(all), func(s *session) bool { return !s.hasTask(p.upstream, task) })
 	}
 	one := ofOnePrincipal(all)
 	ofCall := !isAboutUpstream(method) && p.upstream.Owner == "" // and so for who is calling
@@ -175,7 +175,7 @@ func (p *peer) audience(method string, params json.RawMessage, calls []*forwarde
 // named puts the upstream's name in front of a log message's logger, for sessions that
 // see others too.
 func (p *peer) named(s *session, params json.RawMessage) json.RawMessage {
-	if p.agg.singleOf(s) != nil {
+	if s.single() != nil {
 		return params
 	}
 	name := p.upstream.Server.Name
