@@ -35,9 +35,9 @@
 //
 // Both ways run on the goroutine that reads, which does not block. A call whose
 // server has to be started first, or which waits for one to be listed, moves to its
-// own goroutine in between (sendWhenReady, callLater, retryWhenListed). The params and the result are
-// the bytes that came, where they came: both lines are lent until the next one is read,
-// so whatever does not go on at once makes them its own first (Request.Own,
+// own goroutine in between (sendWhenReady, callLater, retryWhenListed). The params and the
+// result are the bytes that came, where they came: both lines are lent until the next one
+// is read, so whatever does not go on at once makes them its own first (Request.Own,
 // forwardedCall.own). Conn.Start calls answered itself if it cannot send. What a model
 // should hear beside the answer, such as the schema that its input did not fit, is
 // added in slips.go. A whole request as the arguments of a tool of ours (browser.go,
@@ -61,6 +61,6 @@
 //
 // What a host asks for are methods of its session; what concerns all hosts, or an
 // upstream, is the Aggregator's. The package owns sessions (sessions.go), what is in
-// flight between them and upstreams, and the texts of failures. It never starts a process (lazy and upstream
-// do) and never renders a catalogue (catalog does).
+// flight between them and upstreams, and the texts of failures. It never starts a process
+// (lazy and upstream do) and never renders a catalogue (catalog does).
 package aggregator
