@@ -19,7 +19,7 @@ import (
 )
 
 // deadline is for what happens in milliseconds, and in seconds under load.
-const deadline = 60 * time.Second
+const deadline = 2 * time.Minute
 
 func init() {
 	roles["stop the guard"] = stopTheGuard

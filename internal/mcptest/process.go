@@ -14,7 +14,7 @@ import (
 
 // watchdog is how long a test waits for something that must happen. It is far
 // beyond what the slowest machine needs: it ends hangs, it measures nothing.
-var watchdog = 60 * time.Second
+var watchdog = 3 * time.Minute
 
 // HostOptions say what to start, how to answer it and what to expect of its end.
 type HostOptions struct {

@@ -23,7 +23,7 @@ import (
 )
 
 // patience is how long a test waits for what must come.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 // A testGateway is a gateway on a port of its own. Functions of the test play the
 // aggregator.

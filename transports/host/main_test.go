@@ -14,7 +14,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience ends a test that hangs; nothing is measured by it.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 func waitFor(t *testing.T, what string, done <-chan struct{}) {
 	t.Helper()

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience ends a test that hangs; nothing is measured by it.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // fake returns the entry of a fakemcp child. Whatever it starts carries the
 // marker, and must be gone when the test ends.
