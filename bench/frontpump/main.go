@@ -40,11 +40,15 @@ func main() {
 func forward(url string) http.Handler {
 	transport := &http.Transport{MaxIdleConnsPerHost: 1024, DisableCompression: true}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		req, err := http.NewRequestWithContext(r.Context(), http.MethodPost, url, r.Body)
+		// Not r.Body itself: it may be read for a moment after the answer has come.
+		body := make([]byte, r.ContentLength)
+		if _, err := io.ReadFull(r.Body, body); err != nil {
+			return
+		}
+		req, err := http.NewRequestWithContext(r.Context(), http.MethodPost, url, bytes.NewReader(body))
 		if err != nil {
 			log.Fatal(err)
 		}
-		req.ContentLength = r.ContentLength
 		req.Header["Content-Type"], req.Header["Accept"] = r.Header["Content-Type"], r.Header["Accept"]
 		resp, err := transport.RoundTrip(req)
 		if err != nil {

@@ -48,19 +48,24 @@ var ErrEnvelope = errors.New("not a JSON-RPC 2.0 message")
 // Parse checks all of b, one JSON value with space around it allowed, and finds
 // the members of the envelope. Its errors wrap ErrEnvelope, ErrUnexpectedEnd or
 // ErrTooDeep, or are a *SyntaxError; with ErrEnvelope the message holds what was
-// found, so that an error can be sent under its id.
+// found, so that an error can be sent under its id. A large message has an outline.
 func Parse(b []byte) (Message, error) { return ParseWithin(b, maxDepth) }
 
 // ParseWithin is Parse for a message that nests at most depth levels.
 func ParseWithin(b []byte, depth int) (Message, error) {
+	var o *Outline
+	if len(b) >= outlined {
+		o = &Outline{text: b}
+	}
 	start := space(b, 0)
-	m, end, err := envelope(b, start, depth, nil)
+	m, end, err := envelope(b, start, depth, o)
 	if err != nil && !errors.Is(err, ErrEnvelope) {
 		return Message{}, err
 	}
 	if rest := space(b, end); rest != len(b) {
 		return Message{}, syntax(b, rest, "more text behind the value")
 	}
+	m.Outline = o
 	return m, err
 }
 

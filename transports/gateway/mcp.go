@@ -67,7 +67,7 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, who, namespace st
 		return
 	}
 	version := r.Header.Get("MCP-Protocol-Version")
-	said, _ := wire.Text(wire.Get(m.Params, "_meta", transports.MetaVersion))
+	said, _ := wire.Text(m.Outline.Get(m.Params, "_meta", transports.MetaVersion))
 	switch {
 	case version >= transports.StatelessVersion || said >= transports.StatelessVersion:
 		g.postStateless(w, r, who, namespace, m)
@@ -110,7 +110,7 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, who, namespace st
 	}
 	if begins {
 		w.Header().Set("Mcp-Session-Id", s.id)
-		version, _ = wire.Text(wire.Get(m.Params, "protocolVersion"))
+		version, _ = wire.Text(m.Outline.Get(m.Params, "protocolVersion"))
 	}
 	st := s.stream(g.opts.MaxResponseBytes, true)
 	st.only = !accept.events

@@ -36,8 +36,8 @@ func (g *Gateway) postStateless(w http.ResponseWriter, r *http.Request, who, nam
 		return
 	}
 	if m.Method == "tools/call" && g.opts.InputSchema != nil {
-		name, _ := wire.Text(wire.Get(m.Params, "name"))
-		if wrong := argumentsMatch(r.Header, g.opts.InputSchema(namespace, name), wire.Get(m.Params, "arguments")); wrong != "" {
+		name, _ := wire.Text(m.Outline.Get(m.Params, "name"))
+		if wrong := argumentsMatch(r.Header, g.opts.InputSchema(namespace, name), m.Outline.Get(m.Params, "arguments")); wrong != "" {
 			g.deny(w, denial{status: http.StatusBadRequest, code: codeHeaderMismatch, text: wrong, id: m.ID})
 			return
 		}
@@ -63,7 +63,7 @@ func (g *Gateway) postStateless(w http.ResponseWriter, r *http.Request, who, nam
 // headersMatch compares the headers of a request with its body. Proxies decide by
 // the former, and we by the latter.
 func headersMatch(h http.Header, m wire.Message) (denial, bool) {
-	said, _ := wire.Text(wire.Get(m.Params, "_meta", transports.MetaVersion))
+	said, _ := wire.Text(m.Outline.Get(m.Params, "_meta", transports.MetaVersion))
 	version := h.Get("MCP-Protocol-Version")
 	switch {
 	case version == "":
@@ -80,7 +80,7 @@ func headersMatch(h http.Header, m wire.Message) (denial, bool) {
 	if member == "" {
 		return denial{}, true
 	}
-	is, _ := wire.Text(wire.Get(m.Params, member))
+	is, _ := wire.Text(m.Outline.Get(m.Params, member))
 	if name, ok := headerText(h, "Mcp-Name"); !ok || name != is {
 		return denial{code: codeHeaderMismatch, text: fmt.Sprintf("the header Mcp-Name is %q, the body says %q", name, is)}, false
 	}
