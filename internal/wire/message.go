@@ -48,15 +48,24 @@ var ErrEnvelope = errors.New("not a JSON-RPC 2.0 message")
 // Parse checks all of b, one JSON value with space around it allowed, and finds
 // the members of the envelope. Its errors wrap ErrEnvelope, ErrUnexpectedEnd or
 // ErrTooDeep, or are a *SyntaxError; with ErrEnvelope the message holds what was
-// found, so that an error can be sent under its id. A large message has an outline.
+// found, so that an error can be sent under its id.
 func Parse(b []byte) (Message, error) { return ParseWithin(b, maxDepth) }
 
-// ParseWithin is Parse for a message that nests at most depth levels.
-func ParseWithin(b []byte, depth int) (Message, error) {
-	var o *Outline
-	if len(b) >= outlined {
-		o = &Outline{text: b}
+// ParseOutlined is Parse for a message that is searched: a large one has an outline.
+func ParseOutlined(b []byte) (Message, error) {
+	if len(b) < outlined {
+		return Parse(b)
 	}
+	o := &Outline{text: b}
+	m, err := parse(b, maxDepth, o)
+	m.Outline = o
+	return m, err
+}
+
+// ParseWithin is Parse for a message that nests at most depth levels.
+func ParseWithin(b []byte, depth int) (Message, error) { return parse(b, depth, nil) }
+
+func parse(b []byte, depth int, o *Outline) (Message, error) {
 	start := space(b, 0)
 	m, end, err := envelope(b, start, depth, o)
 	if err != nil && !errors.Is(err, ErrEnvelope) {
@@ -65,7 +74,6 @@ func ParseWithin(b []byte, depth int) (Message, error) {
 	if rest := space(b, end); rest != len(b) {
 		return Message{}, syntax(b, rest, "more text behind the value")
 	}
-	m.Outline = o
 	return m, err
 }
 

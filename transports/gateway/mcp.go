@@ -178,7 +178,7 @@ func (g *Gateway) read(w http.ResponseWriter, r *http.Request) (m wire.Message, 
 		return m, false
 	}
 	body = wire.JoinLines(bytes.TrimSpace(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))))
-	m, err = wire.Parse(body)
+	m, err = wire.ParseOutlined(body)
 	if len(body) > 0 && body[0] == '[' && errors.Is(err, wire.ErrEnvelope) {
 		return wire.Message{Raw: body}, true // a batch
 	}
