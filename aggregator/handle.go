@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"dynmcp/catalog"
 	"dynmcp/internal/wire"
 	"dynmcp/lazy"
 	"dynmcp/transports"
@@ -41,7 +42,7 @@ func (s *session) handle(r *host.Request) {
 	}
 	switch r.Method {
 	case "tools/call":
-		if c, ok := s.readCall(r); ok {
+		if c, ok := s.readCall(r, catalog.Door{}); ok {
 			s.callTool(r, c)
 		}
 	case "resources/read":

@@ -39,15 +39,7 @@ func TestStartupWaitDependsOnTheHost(t *testing.T) {
 		{`,"expose":["auto"]`, "codex-mcp-client", 500 * time.Millisecond},
 		{`,"expose":["auto"],"startup_wait":"3s"`, "claude-code", 3 * time.Second},
 	} {
-		cfg, err := schema.ReadFiles(t.Context(), []string{mcptest.Config(t, `{"mcp":{"a":{"command":"none"}}`+tt.config+`}`)}, schema.LoadOptions{}).Load()
-		if err != nil {
-			t.Fatal(err)
-		}
-		agg, err := New(cfg, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer agg.Close()
+		agg := withConfig(t, tt.config)
 		old, modern := &session{agg: agg}, &session{agg: agg}
 		old.introduce(wire.Quote(tt.client))
 		meta, _ := json.Marshal(map[string]any{transports.MetaClientInfo: map[string]string{"name": tt.client, "version": "1"}})
@@ -81,9 +73,10 @@ func TestHostsAreDocumented(t *testing.T) {
 	}
 }
 
-// What one session sees is no other's: not the tree of a request of the tree's API.
-func TestSnapshotsAreOfOneSurface(t *testing.T) {
-	cfg, err := schema.ReadFiles(t.Context(), []string{mcptest.Config(t, `{"mcp":{"a":{"command":"none"}},"expose":["auto"]}`)}, schema.LoadOptions{}).Load()
+// withConfig returns an aggregator of one server whose config has these members besides.
+func withConfig(t *testing.T, members string) *Aggregator {
+	t.Helper()
+	cfg, err := schema.ReadFiles(t.Context(), []string{mcptest.Config(t, `{"mcp":{"a":{"command":"none"}}`+members+`}`)}, schema.LoadOptions{}).Load()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +84,13 @@ func TestSnapshotsAreOfOneSurface(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer agg.Close()
+	t.Cleanup(func() { agg.Close() })
+	return agg
+}
+
+// What one session sees is no other's: not the tree of a request of the tree's API.
+func TestSnapshotsAreOfOneSurface(t *testing.T) {
+	agg := withConfig(t, `,"expose":["auto"]`)
 	first := func(s *session) string { return s.snapshot().shown[0].name }
 	claude := &session{agg: agg}
 	claude.introduce(wire.Quote("claude-code"))

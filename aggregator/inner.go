@@ -47,7 +47,7 @@ func innerParams(own, outer json.RawMessage) json.RawMessage {
 func (s *session) serveInner(r *host.Request, by catalog.Door) {
 	switch r.Method {
 	case "tools/call":
-		if c, ok := s.readCallInside(r, by); ok {
+		if c, ok := s.readCall(r, by); ok {
 			s.callTool(r, c)
 		}
 	case "tools/list", "resources/list", "resources/templates/list", "prompts/list":
@@ -70,29 +70,6 @@ func (s *session) serveInner(r *host.Request, by catalog.Door) {
 	default:
 		s.handle(r)
 	}
-}
-
-// readCallInside reads a call of a tool by its exposed name, or for mcp_call of one of
-// our own. ok is false where nothing is left to be called.
-func (s *session) readCallInside(r *host.Request, by catalog.Door) (c toolCall, ok bool) {
-	p, err := readParams(r)
-	if err != nil {
-		r.Reply(nil, err)
-		return c, false
-	}
-	if t := s.ownTool(p.name.In(p.all)); t != nil && by == catalog.Browser {
-		return t.take(s, r, p)
-	}
-	c = toolCall{params: p, input: p.arguments.In(p.all), inside: by}
-	if c.name, ok = wire.Text(p.name.In(p.all)); !ok {
-		r.Reply(nil, invalid(`tools/call needs a string "name"`))
-		return c, false
-	}
-	if c.input != nil && !wire.IsObject(c.input) {
-		r.Reply(nil, invalid(`tools/call: "arguments" must be an object, not %s`, wire.TypeName(c.input)))
-		return c, false
-	}
-	return c, true
 }
 
 // listInside answers a list from the catalogue. With the member "server" it is that

@@ -36,22 +36,34 @@ func (c toolCall) own() toolCall {
 	return c
 }
 
-// readCall reads a tools/call. ok is false where it means no tool of an upstream: it is
-// answered then, or will be.
-func (s *session) readCall(r *host.Request) (c toolCall, ok bool) {
+// readCall reads a tools/call: the host's, or one inside the arguments of a tool of that
+// surface, which has the exposed name of a tool, or for mcp_call that of one of our own.
+// ok is false where it means no tool of an upstream: it is answered then, or will be.
+func (s *session) readCall(r *host.Request, inside catalog.Door) (c toolCall, ok bool) {
 	p, err := readParams(r)
 	if err != nil {
 		r.Reply(nil, err)
 		return c, false
 	}
-	if t := s.ownTool(p.name.In(p.all)); t != nil {
-		return t.take(s, r, p)
+	outer := inside == catalog.Door{}
+	if outer || inside == catalog.Browser {
+		if t := s.ownTool(p.name.In(p.all)); t != nil {
+			return t.take(s, r, p)
+		}
 	}
-	c = toolCall{params: p, asItself: true, direct: true}
+	c = toolCall{params: p, asItself: outer, direct: outer, inside: inside}
 	if c.name, ok = wire.Text(p.name.In(p.all)); !ok {
 		r.Reply(nil, invalid(`tools/call needs a string "name"`))
+		return c, false
 	}
-	return c, ok
+	if outer {
+		return c, true
+	}
+	if c.input = p.arguments.In(p.all); c.input != nil && !wire.IsObject(c.input) {
+		r.Reply(nil, invalid(`tools/call: "arguments" must be an object, not %s`, wire.TypeName(c.input)))
+		return c, false
+	}
+	return c, true
 }
 
 // ownTool returns the tool of ours of a name, raw JSON, nil if there is none.
