@@ -196,8 +196,9 @@ func (s *session) unusedLocked(then time.Time) bool { return s.users == 0 && s.u
 
 // sessions are those there are.
 type sessions struct {
-	mu   sync.Mutex
-	byID map[string]*session
+	mu      sync.Mutex
+	byID    map[string]*session
+	opening int // that are not there yet
 }
 
 // openSession returns the session of a new host, and nil where there are too many.
@@ -228,15 +229,23 @@ func (g *Gateway) openSession(who, namespace string, legacy bool) *session {
 	}
 	alone.unread, alone.overflow = s.unread, s.slow
 	g.sessions.mu.Lock()
-	full := len(g.sessions.byID) >= maxSessions
+	full := len(g.sessions.byID)+g.sessions.opening >= maxSessions
+	if !full {
+		g.sessions.opening++
+	}
 	g.sessions.mu.Unlock()
 	if full {
 		return nil
 	}
+	defer func() {
+		g.sessions.mu.Lock()
+		defer g.sessions.mu.Unlock()
+		g.sessions.opening--
+		if s.talk != nil {
+			g.sessions.byID[s.id] = s // complete: whoever finds it there may end it
+		}
+	}()
 	s.talk, s.end = g.opts.Open(s, who, namespace, true)
-	g.sessions.mu.Lock()
-	defer g.sessions.mu.Unlock()
-	g.sessions.byID[s.id] = s // complete: whoever finds it there may end it
 	return s
 }
 
@@ -255,8 +264,11 @@ func (g *Gateway) sessionOf(id, who, namespace string) *session {
 
 // endSession ends a session that nobody waits for: what is in flight is cancelled,
 // its streams end. Of several ends the first counts.
-func (g *Gateway) endSession(s *session) {
-	if g.retire(s, time.Time{}) {
+func (g *Gateway) endSession(s *session) { g.endUnused(s, time.Time{}) }
+
+// endUnused is endSession for one that was not used since a time, if that is not zero.
+func (g *Gateway) endUnused(s *session, since time.Time) {
+	if g.retire(s, since) {
 		close(s.gone)
 		s.end(context.Background())
 	}
@@ -310,9 +322,8 @@ func (g *Gateway) reap(ctx context.Context) {
 func (g *Gateway) endIdle(now time.Time) {
 	then := now.Add(-g.opts.SessionIdle)
 	for _, s := range g.allSessions() {
-		if s.idleSince(then) && g.retire(s, then) {
-			close(s.gone)
-			s.end(context.Background())
+		if s.idleSince(then) {
+			g.endUnused(s, then)
 		}
 	}
 }
