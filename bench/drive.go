@@ -26,21 +26,14 @@ type process struct {
 // startProcess starts a command. Its pipes are as wide as pipes are at first, but for
 // what the process makes of them.
 func startProcess(argv []string) (*process, error) {
-	cmd := exec.Command(argv[0], argv[1:]...)
-	theirIn, in, err := os.Pipe()
-	if err != nil {
+	p := &process{cmd: exec.Command(argv[0], argv[1:]...)}
+	p.cmd.Stderr = &p.stderr
+	var err error
+	if p.in, p.ourOut, err = pipes.Start(p.cmd); err != nil {
 		return nil, err
 	}
-	out, theirOut, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	p := &process{cmd: cmd, in: in, out: pipes.NewReader(out, false), ourOut: out}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirIn, theirOut, &p.stderr
-	err = cmd.Start()
-	theirIn.Close()
-	theirOut.Close()
-	return p, err
+	p.out = pipes.NewReader(p.ourOut, false)
+	return p, nil
 }
 
 func (p *process) stop() {

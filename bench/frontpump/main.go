@@ -73,17 +73,10 @@ type child struct {
 
 // start runs a command.
 func start(argv []string) (*child, error) {
-	theirIn, in, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	out, theirOut, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
 	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirIn, theirOut, os.Stderr
-	if err := cmd.Start(); err != nil {
+	cmd.Stderr = os.Stderr
+	in, out, err := pipes.Start(cmd)
+	if err != nil {
 		return nil, err
 	}
 	c := &child{stdin: in, waiting: map[string]chan []byte{}}

@@ -14,21 +14,12 @@ import (
 )
 
 func main() {
-	theirIn, in, err := os.Pipe()
-	if err != nil {
-		log.Fatal(err)
-	}
-	out, theirOut, err := os.Pipe()
-	if err != nil {
-		log.Fatal(err)
-	}
 	cmd := exec.Command(os.Args[1], os.Args[2:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirIn, theirOut, os.Stderr
-	if err := cmd.Start(); err != nil {
+	cmd.Stderr = os.Stderr
+	in, out, err := pipes.Start(cmd)
+	if err != nil {
 		log.Fatal(err)
 	}
-	theirIn.Close()
-	theirOut.Close()
 	go func() {
 		move(os.Stdout, out, toHost)
 		os.Exit(0)
