@@ -17,19 +17,13 @@ func estimateTokens(text string) int {
 		length := utf8.RuneCountInString(text[:size])
 		switch kind {
 		case 'w':
-			tokens += 1
-			if length > 8 {
-				tokens += float64(length-8) / 4.5
-			}
+			tokens += 1 + float64(max(0, length-8))/4.5
 		case 'u':
 			tokens += float64(length) / 1.6
 		case 'd':
 			tokens += float64((length + 2) / 3)
 		case 'p':
-			tokens += 1
-			if length > 3 {
-				tokens += float64(length-3) / 3.5
-			}
+			tokens += 1 + float64(max(0, length-3))/3.5
 		case 'b':
 			tokens += float64(length) / 1.5
 		case 's':
