@@ -20,6 +20,8 @@ var mayImport = map[string][]string{
 	"dynmcp/internal/lineage":            {},
 	"dynmcp/internal/atomicfile":         {},
 	"dynmcp/internal/lazyregexp":         {},
+	"dynmcp/internal/seal":               {},
+	"dynmcp/cluster/kv":                  {},
 	"dynmcp/schema":                      {"dynmcp/internal/lazyregexp"},
 	"dynmcp/schema/internal/gen":         {"dynmcp/schema"},
 	"dynmcp/catalog":                     {"dynmcp/schema", "dynmcp/internal/wire", "dynmcp/internal/lazyregexp"},

@@ -1,0 +1,109 @@
+// Package seal makes texts that only we can have made: what a host is given to bring
+// back, and what is kept where others may read or write.
+package seal
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+)
+
+// ErrSeal says that a text was not sealed with any of our keys, for this purpose, or
+// was changed since.
+var ErrSeal = errors.New("it was not sealed here, or was changed")
+
+// MinSecret is how many bytes a secret has at least.
+const MinSecret = 32
+
+// Keys seal with the first of them and open with all: a key is replaced by putting the
+// new one first and leaving the old one until nothing sealed with it is used any more.
+type Keys struct {
+	secrets [][]byte
+	aeads   []cipher.AEAD
+}
+
+// New returns keys made of secrets, each at least MinSecret bytes that nobody guesses.
+func New(secrets ...[]byte) (*Keys, error) {
+	if len(secrets) == 0 {
+		return nil, errors.New("there is no key")
+	}
+	k := &Keys{secrets: secrets}
+	for i, secret := range secrets {
+		if len(secret) < MinSecret {
+			return nil, fmt.Errorf("key %d has %d bytes, fewer than %d", i+1, len(secret), MinSecret)
+		}
+		key, err := hkdf.Key(sha256.New, secret, nil, "dynmcp seal", 32)
+		if err != nil {
+			return nil, err
+		}
+		block, err := aes.NewCipher(key)
+		if err != nil {
+			return nil, err
+		}
+		aead, err := cipher.NewGCMWithRandomNonce(block)
+		if err != nil {
+			return nil, err
+		}
+		k.aeads = append(k.aeads, aead)
+	}
+	return k, nil
+}
+
+// Random returns a key that ends with the process.
+func Random() *Keys {
+	secret := make([]byte, MinSecret)
+	_, _ = rand.Read(secret) // never fails
+	k, err := New(secret)
+	if err != nil {
+		panic(err) // not reached: it is long enough
+	}
+	return k
+}
+
+// Seal seals bytes for a purpose. The result is for Open alone.
+func (k *Keys) Seal(purpose string, plain []byte) []byte {
+	return k.aeads[0].Seal(nil, nil, plain, []byte(purpose))
+}
+
+// Open returns what was sealed for a purpose, or ErrSeal.
+func (k *Keys) Open(purpose string, sealed []byte) ([]byte, error) {
+	for _, aead := range k.aeads {
+		if plain, err := aead.Open(nil, nil, sealed, []byte(purpose)); err == nil {
+			return plain, nil
+		}
+	}
+	return nil, ErrSeal
+}
+
+// SealText is Seal with a result of letters, digits, "-" and "_".
+func (k *Keys) SealText(purpose string, plain []byte) string {
+	return base64.RawURLEncoding.EncodeToString(k.Seal(purpose, plain))
+}
+
+// OpenText is Open for what SealText returned.
+func (k *Keys) OpenText(purpose, text string) ([]byte, error) {
+	sealed, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil {
+		return nil, ErrSeal
+	}
+	return k.Open(purpose, sealed)
+}
+
+// Derive returns a secret of n bytes for another use of each key, the first one's
+// first. Others than we cannot know it either.
+func (k *Keys) Derive(use string, n int) ([][]byte, error) {
+	var all [][]byte
+	for _, secret := range k.secrets {
+		derived, err := hkdf.Key(sha256.New, secret, nil, "dynmcp "+use, n)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, derived)
+	}
+	return all, nil
+}
