@@ -140,9 +140,9 @@ func TestCORS(t *testing.T) {
 	}
 }
 
-func TestTokenIsWantedOnEveryRoute(t *testing.T) {
+func TestTokenIsWantedOnEveryRouteButHealth(t *testing.T) {
 	tg := newTestGateway(t, Options{Token: "secret"}, nil)
-	for _, c := range [][2]string{{"POST", "/mcp"}, {"GET", "/mcp"}, {"DELETE", "/mcp"}, {"POST", "/mcp/git"}, {"POST", "/mcp/git/message"}, {"GET", "/mcp/git"}, {"GET", "/health"}, {"GET", "/health/git"}, {"GET", "/nothing"}} {
+	for _, c := range [][2]string{{"POST", "/mcp"}, {"GET", "/mcp"}, {"DELETE", "/mcp"}, {"POST", "/mcp/git"}, {"POST", "/mcp/git/message"}, {"GET", "/mcp/git"}, {"POST", "/health"}, {"GET", "/health/git"}, {"GET", "/nothing"}} {
 		for _, given := range []string{"", "Bearer", "Bearer ", "Bearer secre", "Bearer secrets", "Basic secret", "secret"} {
 			a := tg.do(c[0], c[1], initialize, "Authorization", given)
 			if a.status != 401 || !strings.HasPrefix(a.header.Get("WWW-Authenticate"), "Bearer") {
@@ -152,6 +152,9 @@ func TestTokenIsWantedOnEveryRoute(t *testing.T) {
 	}
 	if a := tg.do("POST", "/mcp", initialize, "Authorization", "bearer secret"); a.status != 200 {
 		t.Errorf("got %+v", a)
+	}
+	if a := tg.do("GET", "/health", ""); a.status != 200 {
+		t.Errorf("what a balancer asks: got %+v", a)
 	}
 }
 
