@@ -22,6 +22,7 @@ var mayImport = map[string][]string{
 	"dynmcp/internal/lazyregexp":         {},
 	"dynmcp/internal/seal":               {},
 	"dynmcp/cluster/kv":                  {},
+	"dynmcp/cluster/kv/kvtest":           {"dynmcp/cluster/kv"},
 	"dynmcp/schema":                      {"dynmcp/internal/lazyregexp"},
 	"dynmcp/schema/internal/gen":         {"dynmcp/schema"},
 	"dynmcp/catalog":                     {"dynmcp/schema", "dynmcp/internal/wire", "dynmcp/internal/lazyregexp"},
