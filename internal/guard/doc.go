@@ -13,8 +13,12 @@
 // subreaper too, inherit what it leaves, and kill that (orphans_linux.go). One
 // that is stopped we kill ourselves when the tree should long have ended.
 //
+// A [Fence] is a deadline for trees that must not run while we cannot say that they
+// may: guards obey it also while we are stopped.
+//
 // Elsewhere a tree is a process group (Unix) or a job object (Windows). The job
-// ends with us, the process group only if we can still see to it.
+// ends with us, the process group only if we can still see to it, and there are no
+// fences.
 //
 // The guard process itself is package process, entered from an init function:
 // whatever program imports this package is its own guard, the test binaries too.

@@ -297,15 +297,19 @@ func TestACommandInheritsNothingOfItsGuard(t *testing.T) {
 		}
 		return func() { _ = cmd.Wait() }
 	})
-	guarded := said(func(cmd *exec.Cmd) func() {
-		tree, err := guard.Start(cmd)
-		if err != nil {
-			t.Fatal(err)
+	fence := newFence(t)
+	extend(fence, time.Hour)
+	for _, fence := range []*guard.Fence{nil, fence} {
+		guarded := said(func(cmd *exec.Cmd) func() {
+			tree, err := guard.Start(cmd, fence)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return func() { _ = tree.Wait(); tree.Reap() }
+		})
+		if guarded != plain || !strings.Contains(plain, "GOMAXPROCS=3\n") {
+			t.Errorf("got %s\nwant %s", guarded, plain)
 		}
-		return func() { _ = tree.Wait(); tree.Reap() }
-	})
-	if guarded != plain || !strings.Contains(plain, "GOMAXPROCS=3\n") {
-		t.Errorf("got %s\nwant %s", guarded, plain)
 	}
 }
 
@@ -381,7 +385,7 @@ func stopTheGuard() {
 	if err != nil {
 		panic(err)
 	}
-	tree, err := guard.Start(&exec.Cmd{Path: sh, Args: []string{"sh", "-c", os.Args[1], os.Args[2]}})
+	tree, err := guard.Start(&exec.Cmd{Path: sh, Args: []string{"sh", "-c", os.Args[1], os.Args[2]}}, nil)
 	if err != nil {
 		panic(err)
 	}
@@ -413,7 +417,7 @@ func haveAChildBefore() {
 	for began := time.Now(); time.Since(began) < 20*time.Millisecond; { // two ticks of the kernel's clock
 		time.Sleep(time.Millisecond)
 	}
-	tree, err := guard.Start(&exec.Cmd{Path: child.Path, Args: child.Args})
+	tree, err := guard.Start(&exec.Cmd{Path: child.Path, Args: child.Args}, nil)
 	if err != nil {
 		panic(err)
 	}
@@ -427,7 +431,7 @@ func haveAChildBefore() {
 func TestAGuardThatCannotStart(t *testing.T) {
 	cmd := command(t, "sh", "-c", "exit 0")
 	cmd.Env = []string{"GOMEMLIMIT=nonsense"} // the Go runtime refuses to start
-	if _, err := guard.Start(cmd); !errors.Is(err, guard.ErrResources) {
+	if _, err := guard.Start(cmd, nil); !errors.Is(err, guard.ErrResources) {
 		t.Errorf("got %v, want %v", err, guard.ErrResources)
 	}
 }
@@ -472,7 +476,7 @@ func runOutOfFiles() {
 			_ = syscall.Close(held[0])
 			held = held[1:]
 		}
-		tree, err := guard.Start(&exec.Cmd{Path: sh, Args: []string{"sh", "-c", "exit 0"}, Stdin: null, Stdout: null, Stderr: null})
+		tree, err := guard.Start(&exec.Cmd{Path: sh, Args: []string{"sh", "-c", "exit 0"}, Stdin: null, Stdout: null, Stderr: null}, nil)
 		for _, fd := range held {
 			_ = syscall.Close(fd)
 		}

@@ -33,8 +33,10 @@ type Tree struct {
 // Start starts cmd as exec.Cmd.Start does, in a session of its own. Of cmd
 // only the path, the arguments, the directory, the environment and the three
 // streams are used; the streams must be files. Wait and then Reap must be
-// called. A failure that is not the command's fault is ErrResources.
-func Start(cmd *exec.Cmd) (*Tree, error) {
+// called. A failure that is not the command's fault is ErrResources. Where there
+// is a fence the tree is killed at its deadline, and is not started after that:
+// ErrFenced.
+func Start(cmd *exec.Cmd, fence *Fence) (*Tree, error) {
 	theirOrders, orders, err := os.Pipe()
 	if err != nil {
 		return nil, MarkResources(err)
@@ -54,10 +56,15 @@ func Start(cmd *exec.Cmd) (*Tree, error) {
 	}
 	defer null.Close()
 	t := &Tree{orders: orders, events: bufio.NewReader(events), closer: events}
-	t.guard, err = startGuard(append([]string{process.Name, cmd.Path}, cmd.Args...), &os.ProcAttr{
+	name := process.Name
+	files := []*os.File{file(cmd.Stdin, null), file(cmd.Stdout, null), file(cmd.Stderr, null), theirOrders, theirEvents}
+	if fence != nil {
+		name, files = process.FencedName, append(files, fence.file)
+	}
+	t.guard, err = startGuard(append([]string{name, cmd.Path}, cmd.Args...), &os.ProcAttr{
 		Dir:   cmd.Dir,
 		Env:   append([]string{process.Environment}, cmd.Environ()...),
-		Files: []*os.File{file(cmd.Stdin, null), file(cmd.Stdout, null), file(cmd.Stderr, null), theirOrders, theirEvents},
+		Files: files,
 		// When we are gone a guard that was stopped goes on, and ends the tree.
 		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGCONT},
 	})
@@ -96,6 +103,8 @@ func (t *Tree) started() error {
 			return err
 		}
 		return MarkResources(syscall.Errno(n))
+	case process.EventFenced:
+		return ErrFenced
 	}
 	return fmt.Errorf("%w: the guard process did not start", ErrResources)
 }
@@ -150,17 +159,25 @@ func (t *Tree) End() { t.order(process.OrderEnd) }
 // kills what it left.
 func (t *Tree) order(what byte) { _, _ = t.orders.Write([]byte{what}) }
 
-// Wait returns when the command has ended, and says how. What it started may
-// still be there, until Reap has returned.
+// Wait returns when the command has ended, and says how: ErrFenced where its fence
+// ended it. What it started may still be there, until Reap has returned.
 func (t *Tree) Wait() error {
 	var status syscall.WaitStatus
-	if t.next() != process.EventEnded {
+	event := t.next()
+	fenced := event == process.EventFenced
+	if fenced {
+		t.word()
+		event = t.next()
+	}
+	if event != process.EventEnded {
 		return errors.New("its guard was killed")
 	}
 	if _, err := fmt.Sscan(t.word(), &status); err != nil {
 		return err
 	}
 	switch {
+	case fenced:
+		return ErrFenced
 	case status.Signaled():
 		return fmt.Errorf("it ended: signal: %v", status.Signal())
 	case status.ExitStatus() == 0:

@@ -58,7 +58,7 @@ func (c *Conn) openChild() error {
 		stderrRead: make(chan struct{}),
 		gone:       make(chan struct{}),
 	}
-	if err := l.start(c.server.Command, c.server.Args, c.server.Cwd, append(environment(c.server.Env, c.server.InheritEnv), c.opts.Env...)); err != nil {
+	if err := l.start(c.server.Command, c.server.Args, c.server.Cwd, append(environment(c.server.Env, c.server.InheritEnv), c.opts.Env...), c.opts.Fence); err != nil {
 		return c.StartFailure(fmt.Sprintf("start %q", c.server.Command), err)
 	}
 	c.log.Debug("started", "pid", l.tree.Pid())
@@ -80,7 +80,7 @@ func (c *Conn) openChild() error {
 }
 
 // start starts the command with our ends of its pipes.
-func (l *childLink) start(command string, args []string, dir string, env []string) error {
+func (l *childLink) start(command string, args []string, dir string, env []string, fence *guard.Fence) error {
 	path, err := lookPath(command, dir, env)
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func (l *childLink) start(command string, args []string, dir string, env []strin
 	defer closeAll(&theirs)
 	if err == nil {
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, errs
-		l.tree, err = guard.Start(cmd)
+		l.tree, err = guard.Start(cmd, fence)
 	}
 	if err != nil {
 		closeAll(&[]*os.File{l.stdin, l.stdout.File, l.errPipe.File})

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"dynmcp/internal/guard"
 	"dynmcp/internal/redact"
 	"dynmcp/internal/wire"
 	"dynmcp/schema"
@@ -49,6 +50,10 @@ type Options struct {
 
 	// Env are variables that a child gets whatever its entry says, as NAME=value.
 	Env []string
+
+	// Fence has a child killed when its deadline passes, also while this process is
+	// stopped. Nil is none.
+	Fence *guard.Fence
 
 	// Cork holds back what is sent to the upstream and what its messages lead
 	// to, while those of one read are handled. Nil is none.

@@ -9,8 +9,12 @@ import (
 )
 
 // Name makes a program a guard if it is its zeroth argument. The command's path
-// follows it, and then the command's own arguments from the zeroth on.
-const Name = "dynmcp-guard"
+// follows it, and then the command's own arguments from the zeroth on. FencedName
+// makes it one that has a fence.
+const (
+	Name       = "dynmcp-guard"
+	FencedName = "dynmcp-guard-fenced"
+)
 
 // Environment is the first variable of a guard; those of its command follow. The Go
 // runtime takes the first of a name. With one processor it starts no threads to
@@ -28,19 +32,24 @@ const (
 	EventStarted = "started" // pid
 	EventFailed  = "failed"  // errno
 	EventEnded   = "ended"   // wait status
+	EventFenced  = "fenced"  // 0; the deadline of the fence has passed
 )
 
 // File descriptors that the guard inherits besides the command's streams.
 const (
 	ordersFile = 3
 	eventsFile = 4
+	fenceFile  = 5 // of FenceSize bytes, the deadline; only with FencedName
 )
+
+// FenceSize is that of a deadline.
+const FenceSize = 8
 
 // Grace is how long processes that a command left behind have after SIGTERM.
 const Grace = 500 * time.Millisecond
 
 func init() {
-	if len(os.Args) >= 3 && os.Args[0] == Name {
+	if len(os.Args) >= 3 && (os.Args[0] == Name || os.Args[0] == FencedName) {
 		// os.Exit would sleep for a second under the race detector.
 		syscall.Exit(serve(os.Args[1], os.Args[2:]))
 	}
@@ -58,6 +67,8 @@ type guard struct {
 
 	installing bool // the command must not be ended while it works
 	wait       installation
+
+	fence fence
 }
 
 // serve starts a command and returns when the tree has ended. Status 0 promises
@@ -75,13 +86,22 @@ func serve(path string, args []string) int {
 			signal.Notify(g.signals, s)
 		}
 	}
-	if err := g.start(path, args); err != nil {
+	err := g.fence.open()
+	if err == nil && g.fence.over() {
+		tell(EventFenced, 0)
+		return 0
+	}
+	if err == nil {
+		err = g.start(path, args)
+	}
+	if err != nil {
 		errno, _ := err.(syscall.Errno)
 		tell(EventFailed, int(errno))
 		return 1
 	}
 	tell(EventStarted, g.command)
 	g.orders = receive()
+	g.fence.watch()
 	if !g.watch() {
 		return 1
 	}
@@ -153,6 +173,10 @@ func (g *guard) watch() bool {
 			}
 		case order, ok := <-g.orders:
 			g.obey(order, ok)
+		case <-g.fence.passed:
+			g.fence.passed = nil
+			tell(EventFenced, 0)
+			g.sweepIn(0)
 		case <-g.wait.look:
 			if g.command == 0 || !g.installing || g.wait.done(g.command) {
 				g.endNow()

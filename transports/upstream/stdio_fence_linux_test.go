@@ -1,0 +1,43 @@
+package upstream
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"dynmcp/internal/guard"
+	"dynmcp/transports"
+)
+
+// A call that was sent before the deadline of the fence has an unknown outcome and
+// says why. On a slow machine it takes a few fences until one is.
+func TestStdioFence(t *testing.T) {
+	t.Parallel()
+	for away := time.Second; ; away *= 2 {
+		fence, err := guard.NewFence()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer fence.Close()
+		fence.Extend(time.Now().Add(away))
+		c, err := tryDial(t, fake(t), Options{Fence: fence})
+		if err == nil {
+			_, err = tool(t, c, "sleep", `{"ms":600000}`)
+		}
+		var f *transports.Failure
+		if errors.As(err, &f) && f.Outcome == transports.NotSent && away < patience {
+			continue
+		}
+		f = wantFailure(t, err, transports.CodeExited, transports.Unknown)
+		if !strings.Contains(f.Error(), "its replica lost the lease") {
+			t.Errorf("it says %v", f)
+		}
+		_, err = tryDial(t, fake(t), Options{Fence: fence})
+		f = wantFailure(t, err, transports.CodeStartFailed, transports.NotSent)
+		if !strings.Contains(f.Error(), "its replica lost the lease") {
+			t.Errorf("it says %v", f)
+		}
+		return
+	}
+}
