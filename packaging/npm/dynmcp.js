@@ -42,19 +42,23 @@ function npxAbove() {
   }
 }
 
+// What npx was told of packages is for that npx, and not for one that starts a server:
+// that would look for the server in these packages.
+const { npm_config_package, npm_config_call, ...env } = process.env;
+
 // The processes with whose end dynmcp ends, however they end.
 const wrappers = npxAbove();
 const path = binary();
 const args = process.argv.slice(2);
 
 if (process.execve && process.platform !== "win32") {
-  process.execve(path, [path, ...args], { ...process.env, DYNMCP_WRAPPERS: wrappers.join(" ") });
+  process.execve(path, [path, ...args], { ...env, DYNMCP_WRAPPERS: wrappers.join(" ") });
 }
 
 wrappers.push(process.pid);
 const child = spawn(path, args, {
   stdio: "inherit",
-  env: { ...process.env, DYNMCP_WRAPPERS: wrappers.join(" ") },
+  env: { ...env, DYNMCP_WRAPPERS: wrappers.join(" ") },
   windowsHide: true,
 });
 // Control-C reaches the child by itself: a terminal sends it to both.
