@@ -67,16 +67,15 @@ func (l load) foreignSince(before load) float64 {
 	return max(0, all.Seconds()/l.at.Sub(before.at).Seconds()/float64(runtime.NumCPU()))
 }
 
-// children counts the processes that a process has started and that are still there.
-func (p *process) children() int {
-	n := 0
+// children weighs the processes that a process has started and that are still there.
+func (p *process) children() (w weight) {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range stats {
 		stat, _ := os.ReadFile(path) // it may have ended
 		_, fields, _ := strings.Cut(string(stat), ") ")
 		if parts := strings.Fields(fields); len(parts) > 1 && parts[1] == strconv.Itoa(p.cmd.Process.Pid) {
-			n++
+			w.add(filepath.Dir(path))
 		}
 	}
-	return n
+	return w
 }

@@ -14,5 +14,5 @@ func loadNow(*process) load { return load{} }
 
 func (load) foreignSince(load) float64 { return 0 }
 
-// children is not counted here.
-func (p *process) children() int { return 0 }
+// children are not weighed here.
+func (p *process) children() weight { return weight{} }

@@ -19,6 +19,7 @@
 //	go run ./bench -only starts  or -only reloads, or -only bursts
 //	go run ./bench -only slow    hosts over HTTP beside one that reads nothing
 //	go run ./bench -only sharing five hosts that share a run (dynmcp connect), and five that do not
+//	go run ./bench -only capacity what one replica carries: the constants of docs/scale.md
 //	go run ./bench -only stored  searches of a stored catalogue, of real tools if the corpus of bench/tokens is there
 //	go run ./bench -also old=/tmp/dynmcp  another dynmcp beside this one
 //	go run ./bench -long 2m      a long run only: RSS over time, goroutines at its end
@@ -44,7 +45,7 @@ import (
 
 func main() {
 	log.SetFlags(0)
-	only := flag.String("only", "", "only calls of scenarios whose name, as it is printed, holds this `text`; or \"bursts\", \"reloads\", \"starts\", \"stored\", \"slow\" or \"sharing\"")
+	only := flag.String("only", "", "only calls of scenarios whose name, as it is printed, holds this `text`; or \"bursts\", \"reloads\", \"starts\", \"stored\", \"slow\", \"sharing\" or \"capacity\"")
 	var also []variant
 	flag.Func("also", "another dynmcp to measure, as `name=path`", func(value string) error {
 		name, path, ok := strings.Cut(value, "=")
@@ -85,6 +86,8 @@ func main() {
 		err = slowReader(bin, *rounds)
 	case *only == "sharing":
 		err = sharing(bin)
+	case *only == "capacity":
+		err = capacity(bin, *rounds)
 	case *only != "":
 		err = calling(bin, *only, *rounds)
 	default:

@@ -98,16 +98,21 @@ func marked(mark string) (w weight) {
 		if filepath.Base(dir) == strconv.Itoa(os.Getpid()) || !bytes.Contains(environ, []byte(mark)) {
 			continue
 		}
-		w.count++
-		sums, _ := os.ReadFile(filepath.Join(dir, "smaps_rollup"))
-		for line := range strings.Lines(string(sums)) {
-			for name, into := range map[string]*float64{"Rss:": &w.rss, "Pss:": &w.pss} {
-				if rest, ok := strings.CutPrefix(line, name); ok {
-					kb, _ := strconv.Atoi(strings.Fields(rest)[0])
-					*into += float64(kb) / 1024
-				}
+		w.add(dir)
+	}
+	return w
+}
+
+// add weighs one process, by its directory below /proc.
+func (w *weight) add(dir string) {
+	w.count++
+	sums, _ := os.ReadFile(filepath.Join(dir, "smaps_rollup")) // it may have ended
+	for line := range strings.Lines(string(sums)) {
+		for name, into := range map[string]*float64{"Rss:": &w.rss, "Pss:": &w.pss} {
+			if rest, ok := strings.CutPrefix(line, name); ok {
+				kb, _ := strconv.Atoi(strings.Fields(rest)[0])
+				*into += float64(kb) / 1024
 			}
 		}
 	}
-	return w
 }

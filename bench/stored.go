@@ -42,7 +42,7 @@ func stored(bin binaries, rounds int) error {
 			return err
 		}
 		s, err := listAndSearch(p, began, queries, &searches, &answers)
-		children = max(children, p.children())
+		children = max(children, p.children().count)
 		p.stop()
 		if err != nil {
 			return err

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"dynmcp/bench/internal/web"
+)
+
+// capacity measures what one replica carries, the constants of docs/scale.md: memory per
+// session, per stream that a host holds open and per server, and CPU per call.
+func capacity(bin binaries, rounds int) error {
+	fmt.Printf("\nwhat one replica carries\n")
+	for _, streams := range []bool{false, true} {
+		what, few, many := "session that has called", 1000, 5000
+		if streams {
+			what, few, many = "of these, with its stream open", 500, 2500
+		}
+		var each []sample
+		for range rounds {
+			kb, err := perSession(bin, few, many, streams)
+			if err != nil {
+				return err
+			}
+			each = append(each, sample{rate: kb})
+		}
+		fmt.Printf("  %-44s %24s KB\n", what, spread(each, func(s sample) float64 { return s.rate }))
+	}
+	var ours, guards []sample
+	for range rounds {
+		one, guard, err := perServer(bin, 10, 60)
+		if err != nil {
+			return err
+		}
+		ours, guards = append(ours, sample{rate: one}), append(guards, sample{rate: guard})
+	}
+	fmt.Printf("  %-44s %24s KB\n", "server that runs, in dynmcp", spread(ours, func(s sample) float64 { return s.rate }))
+	fmt.Printf("  %-44s %24s KB\n", "and its guard (PSS)", spread(guards, func(s sample) float64 { return s.rate }))
+	for _, s := range []scenario{
+		{"100 B", 100, text, 64, 20000, false},
+		{"10 KB", 10 << 10, text, 64, 10000, false},
+	} {
+		for _, stateless := range []bool{false, true} {
+			config, err := writeConfig(bin, 1, true)
+			if err != nil {
+				return err
+			}
+			era := "handshake"
+			v := variant{"dynmcp", []string{bin.dynmcp, "serve", "--http", "127.0.0.1:0", "-c", config}, "server-00/echo", overHTTP}
+			if stateless {
+				era, v.way = "2026-07-28", statelessHTTP
+			}
+			var all []sample
+			for range rounds {
+				got, err := runHTTP(v, s)
+				if err != nil {
+					return err
+				}
+				all = append(all, got)
+			}
+			fmt.Printf("  %-44s %24s µs of CPU, %s calls/s, others used %.0f %% of the machine\n", fmt.Sprintf("call, %s, %s", s, era),
+				spread(all, func(s sample) float64 { return float64(s.cpu.Nanoseconds()) / 1e3 }),
+				spread(all, func(s sample) float64 { return s.rate }), 100*median(all, func(s sample) float64 { return s.foreign }))
+		}
+	}
+	return nil
+}
+
+// perSession returns how many KB dynmcp grows by for each session between few and many,
+// all of which have called once. With streams each holds a GET open.
+func perSession(bin binaries, few, many int, streams bool) (kb float64, err error) {
+	config := filepath.Join(bin.dir, "sessions.json")
+	if err := os.WriteFile(config, fmt.Appendf(nil, `{"mcp": {"server": {"command": %q}}, "gateway": {"max_connections": 8192}}`, bin.upstream), 0o600); err != nil {
+		return 0, err
+	}
+	p, url, err := startServer([]string{bin.dynmcp, "serve", "--http", "127.0.0.1:0", "-c", config})
+	if err != nil {
+		return 0, err
+	}
+	defer p.terminate()
+	client := web.NewClient()
+	defer client.CloseIdleConnections()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var open []io.Closer
+	defer func() {
+		for _, body := range open {
+			err = errors.Join(err, body.Close())
+		}
+	}()
+	grow := func(from, to int) (float64, error) {
+		for i := from; i < to; i++ {
+			h := web.NewHost(url, client)
+			if err := h.Handshake(ctx); err != nil {
+				return 0, err
+			}
+			if _, err := h.Call(ctx, "1", "use_tool", `{"tool_name":"server/echo","tool_input":{"text":"hello"}}`); err != nil {
+				return 0, err
+			}
+			if !streams {
+				continue
+			}
+			resp, err := h.Listen(ctx)
+			if err != nil {
+				return 0, err
+			}
+			if open = append(open, resp.Body); resp.StatusCode != http.StatusOK {
+				return 0, fmt.Errorf("GET: %s", resp.Status)
+			}
+		}
+		return settled(p), nil
+	}
+	before, err := grow(0, few)
+	if err != nil {
+		return 0, err
+	}
+	after, err := grow(few, many)
+	return (after - before) * 1024 / float64(many-few), err
+}
+
+// settled returns the RSS of a process, in MB, once it has not changed for a second.
+func settled(p *process) float64 {
+	was := p.usage().rss
+	for since := time.Now(); time.Since(since) < time.Second; time.Sleep(50 * time.Millisecond) {
+		if now := p.usage().rss; now != was {
+			since, was = time.Now(), now
+		}
+	}
+	return was
+}
+
+// perServer returns how many KB dynmcp and guards grow by for each server that runs,
+// between few and many.
+func perServer(bin binaries, few, many int) (ours, guard float64, err error) {
+	weigh := func(count int) (ours, guards float64, err error) {
+		config, err := writeConfig(bin, count, false)
+		if err != nil {
+			return 0, 0, err
+		}
+		p, url, err := startServer([]string{bin.dynmcp, "serve", "--http", "127.0.0.1:0", "-c", config})
+		if err != nil {
+			return 0, 0, err
+		}
+		defer p.terminate()
+		client := web.NewClient()
+		defer client.CloseIdleConnections()
+		h := web.NewHost(url, client)
+		if err := h.Handshake(context.Background()); err != nil {
+			return 0, 0, err
+		}
+		for i := range count { // each is there, and has been used
+			if _, err := h.Call(context.Background(), "1", "use_tool", fmt.Sprintf(`{"tool_name":"server-%02d/echo","tool_input":{"text":"hello"}}`, i)); err != nil {
+				return 0, 0, err
+			}
+		}
+		return settled(p) * 1024, p.children().pss * 1024, nil
+	}
+	ours1, guards1, err := weigh(few)
+	if err != nil {
+		return 0, 0, err
+	}
+	ours2, guards2, err := weigh(many)
+	return (ours2 - ours1) / float64(many-few), (guards2 - guards1) / float64(many-few), err
+}
