@@ -21,6 +21,7 @@ var mayImport = map[string][]string{
 	"dynmcp/internal/atomicfile":         {},
 	"dynmcp/internal/lazyregexp":         {},
 	"dynmcp/internal/seal":               {},
+	"dynmcp/cluster":                     {"dynmcp/cluster/kv"},
 	"dynmcp/cluster/kv":                  {},
 	"dynmcp/cluster/kv/kvtest":           {"dynmcp/cluster/kv"},
 	"dynmcp/schema":                      {"dynmcp/internal/lazyregexp"},

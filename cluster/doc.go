@@ -1,0 +1,92 @@
+// Package cluster lets the replicas of one service know each other and agree on which of
+// them runs what is to run once. It stands on a store (package kv) that has one order of
+// changes, and knows neither the store's make nor how replicas reach each other.
+//
+// [Join] makes a process a [Member]. [Replica.Take] takes the [Lease] of a name, of which
+// there is one in the cluster at a time; [Replica.Where] says where it is best taken.
+// [Replica.Drain] and [Replica.Close] leave so that nobody waits.
+//
+// # Records
+//
+// All are in one bucket. member/ID is what a replica says of itself; it is updated at its
+// last revision every [Beat], and its owner makes it, another member deletes it. lease/NAME
+// names an owner, by ID and epoch. It needs no renewal: it is valid as long as the record
+// of its owner is there and in that epoch, so a thousand leases cost what none cost. All
+// changes of both name the revision that is changed.
+//
+// An epoch is what a replica runs without an interruption. It ends when the replica was
+// not valid for a moment or was declared dead; everything held is lost then, and the next
+// epoch's leases are new ones. Every attempt to begin an epoch has a number of its own, so
+// an epoch that is not in the store now, and was, will never be there again.
+//
+// # Validity
+//
+// A replica B may run what it holds until the latest of
+//
+//	sent(the last beat that arrived) + Validity
+//	sent(the oldest of the last promises of all that it needs) + Validity,
+//	    but not after sent(the last beat that arrived) + Patience
+//
+// The second is for when the store is away, in an election of some seconds for instance.
+// A promise is another replica's answer that it will not declare B dead for [TTL]. B needs
+// those of every member that it knows, and of every member that it knew when it sent the
+// last beat that arrived or any since, gone or not; and if one who promises knows somebody
+// whom B does not, there are no promises until the next beat arrives.
+//
+// Any replica C may declare B dead, which is to delete its record at the revision C saw
+// last, when it saw that revision TTL ago and has not promised in the last TTL. The record
+// says, as a digest, which members B knew. Where that was at no time what C itself saw,
+// B may not know of C and so not ask it: then C waits for [Patience] + TTL. C counts only
+// time in which its own beats arrived: when the store was away for all, all are given time
+// to come back. While a deletion is under way, or its outcome is unknown, C does not
+// promise.
+//
+// A lease whose owner is gone, or in another epoch, is free, and is taken by an update at
+// its revision. What a replica sees may be old and may have gaps (of several changes of one
+// record only the last may be seen, so that a lease can be seen before its owner), and so
+// whether the owner is gone is asked of the store itself.
+//
+// # Why nothing runs twice
+//
+// Let B run something, under a lease of its epoch, until a time t. Its record is not
+// deleted by another before t + TTL - Validity:
+//
+// Let C delete B's record, sent at d, at revision ρ. Had B known of a later beat than ρ to
+// have arrived the deletion would conflict, and so would it if ρ were older than the last
+// beat that B knows of. So ρ is that beat, or the one after it, of which B does not know
+// whether it arrived: it is one, because all attempts since name the same revision. C saw ρ
+// after it was sent.
+//
+//   - t follows from a beat. It was sent no later than ρ, so d ≥ sent(ρ) + TTL ≥ t + TTL -
+//     Validity.
+//   - t follows from promises and ρ says that B knew C. If ρ was sent when t was computed,
+//     C's promise was needed. C gave it at p, after it was asked for. It had not yet begun
+//     to delete ρ then, or it would have refused; so d ≥ p + TTL ≥ t + TTL - Validity. If ρ
+//     was sent later: t is at most Validity after it was computed, and d ≥ sent(ρ) + TTL.
+//   - t follows from promises and B did not know C. Then d ≥ sent(ρ) + Patience + TTL, and t
+//     is at most Patience after the beat before.
+//
+// B itself ends its epoch only when all that it held was released or TTL - Validity has
+// passed since t. The others take what B held when its epoch is gone, and by the store's
+// order only one of them does. A lease that C wrote is C's own if C is valid after the
+// write was answered: it was not deleted before that moment, so the write came in its
+// epoch. If it is not, the lease is not used, and deleted if it is there; the same is done
+// with one whose write was not answered.
+//
+// # Pauses and clocks
+//
+// Between any two steps B can be stopped, or its machine suspended. It cannot see to its
+// own end then; [Options.Extend] is told t, absolutely, so that what B has started can be
+// killed by others (package guard). TTL - Validity is what they have for it, and what clocks
+// may differ in speed over some seconds. B also can be stopped after Take has looked at the
+// clock: whatever it starts then must be started under the same deadline. Wall clocks are
+// never read. On Linux the clock goes on while the machine is suspended (clock_linux.go).
+//
+// What all of this relies on: the store loses no change that it has confirmed, and [kv.Bucket]
+// Get returns the last change.
+//
+// # Where to read
+//
+// beat.go: the record, validity, promises. view.go: what is seen, who is dead, what is
+// deleted. lease.go: Take. place.go: Where.
+package cluster

@@ -1,0 +1,351 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"dynmcp/cluster/kv"
+)
+
+// A view is what a replica has seen of the cluster's state. It may be old, and records
+// that were changed again before they were seen are missing in between.
+type view struct {
+	members map[string]*member // by ID
+	leases  map[string]*lease  // by key
+	digest  string             // of the IDs of members, this replica's too
+}
+
+type member struct {
+	Member
+	revision uint64
+	seen     time.Duration // when this revision came
+	knowsUs  bool          // this revision names exactly the members that were seen here
+	declared bool          // dead, or that is under way, at this revision
+	answered bool          // what came of it is known
+	promised time.Duration // not to declare it dead until then
+	leaving  chan struct{} // closed when it drains, is gone, or has another epoch
+}
+
+// heard returns when the member was last heard of.
+func (m *member) heard() time.Duration { return max(m.seen, m.promised-TTL) }
+
+type lease struct {
+	LeaseInfo
+	deleted bool // by this replica, which is not seen yet
+	idle    int  // how many times a look at what to delete has found it without an owner
+}
+
+func newView() view {
+	return view{members: map[string]*member{}, leases: map[string]*lease{}}
+}
+
+// holds reports whether the owner of a lease is a member, as far as is seen.
+func (v *view) holds(l *lease) bool {
+	owner := v.members[l.Owner]
+	return owner != nil && owner.Epoch == l.Epoch
+}
+
+// watch keeps the view until the replica ends. It closes listed when there is one.
+func (r *Replica) watch(listed chan struct{}) {
+	for {
+		var list []kv.Entry
+		ready := false
+		err := r.bucket.Watch(r.ctx, "", func(e kv.Entry) {
+			if !ready {
+				list = append(list, e)
+				return
+			}
+			at := r.clock()
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.seeLocked(e, at)
+		}, func() {
+			ready = true
+			at := r.clock()
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.listedLocked(list, at)
+			list = nil
+			if listed != nil {
+				close(listed)
+				listed = nil
+			}
+		})
+		if r.ctx.Err() != nil {
+			return
+		}
+		r.logger.Warn("the cluster's state is not watched any more: trying again", "err", err)
+		select {
+		case <-time.After(Beat):
+		case <-r.ctx.Done():
+			return
+		}
+	}
+}
+
+// listedLocked makes the view that of a list: what is not in it is not there any more.
+func (r *Replica) listedLocked(list []kv.Entry, at time.Duration) {
+	there := map[string]bool{}
+	for _, e := range list {
+		there[e.Key] = e.Value != nil
+		r.seeLocked(e, at)
+	}
+	for id := range r.view.members {
+		if key := memberKey(id); !there[key] {
+			r.seeLocked(kv.Entry{Key: key}, at)
+		}
+	}
+	for key := range r.view.leases {
+		if !there[key] {
+			r.seeLocked(kv.Entry{Key: key}, at)
+		}
+	}
+}
+
+// seeLocked changes the view by what was seen of a record.
+func (r *Replica) seeLocked(e kv.Entry, at time.Duration) {
+	switch {
+	case strings.HasPrefix(e.Key, memberPrefix):
+		var m Member
+		if e.Value != nil {
+			if err := json.Unmarshal(e.Value, &m); err != nil || memberKey(m.ID) != e.Key {
+				r.logger.Warn("a record of the cluster's state is none of a member", "key", e.Key, "err", err)
+				return
+			}
+		}
+		r.seeMemberLocked(strings.TrimPrefix(e.Key, memberPrefix), m, e, at)
+	case strings.HasPrefix(e.Key, leasePrefix):
+		if e.Value == nil {
+			delete(r.view.leases, e.Key)
+		} else {
+			l := &lease{LeaseInfo: LeaseInfo{Revision: e.Revision}}
+			if err := json.Unmarshal(e.Value, &l.LeaseInfo); err != nil {
+				r.logger.Warn("a record of the cluster's state is no lease", "key", e.Key, "err", err)
+				return
+			}
+			r.view.leases[e.Key] = l
+			if l.Owner == r.id {
+				kick(r.sweeps) // it may be of a Take that was not answered
+			}
+		}
+		r.wakeLocked()
+	}
+}
+
+func (r *Replica) seeMemberLocked(id string, m Member, e kv.Entry, at time.Duration) {
+	v := &r.view
+	before := v.members[id]
+	if before != nil && before.revision == e.Revision {
+		return // a list that has nothing new of it
+	}
+	if e.Value == nil {
+		delete(v.members, id)
+	} else {
+		next := &member{Member: m, revision: e.Revision, seen: at, leaving: make(chan struct{})}
+		if m.Draining {
+			close(next.leaving)
+		}
+		if before != nil {
+			next.promised = before.promised
+			if before.Epoch == m.Epoch && before.Draining == m.Draining {
+				next.leaving = before.leaving
+			}
+		}
+		v.members[id] = next
+	}
+	switch {
+	case before == nil && e.Value == nil:
+		return
+	case before == nil || e.Value == nil:
+		ids := slices.Collect(maps.Keys(v.members))
+		if v.members[r.id] == nil {
+			ids = append(ids, r.id)
+		}
+		v.digest = digest(ids)
+		for _, m := range v.members {
+			m.knowsUs = m.knowsUs || m.Knows == v.digest
+		}
+		kick(r.beats) // so that the others see that we know
+	default:
+		v.members[id].knowsUs = m.Knows == v.digest
+	}
+	after := v.members[id]
+	if before != nil && (after == nil || after.leaving != before.leaving) && !before.Draining {
+		close(before.leaving)
+	}
+	if before == nil || after == nil || before.Epoch != after.Epoch || before.Draining != after.Draining ||
+		at >= before.heard()+Validity || id == r.id {
+		r.wakeLocked()
+	}
+}
+
+// deadLocked returns the members that may be declared dead: those that were not heard of
+// for TTL while we could have, or for much longer when they may not have known of us, so
+// that they did not ask us for a promise.
+func (r *Replica) deadLocked(at time.Duration) []*member {
+	if !r.validLocked(at) || r.view.members[r.id] == nil {
+		return nil
+	}
+	var dead []*member
+	for id, m := range r.view.members {
+		silence := TTL
+		if !m.knowsUs {
+			silence += Patience
+		}
+		if id != r.id && at >= max(m.seen, r.contact)+silence && at >= m.promised && !m.answered {
+			dead = append(dead, m)
+		}
+	}
+	return dead
+}
+
+// sweepOn deletes what is to be deleted until the replica ends: records of the dead,
+// leases that were released, leases of owners that are gone.
+func (r *Replica) sweepOn() {
+	collect := time.NewTicker(30 * time.Second)
+	defer collect.Stop()
+	for {
+		done := r.bury() && r.deleteReleased()
+		wait := Beat
+		if done {
+			wait = time.Hour
+		}
+		retry := time.NewTimer(wait)
+		select {
+		case <-r.sweeps:
+		case <-retry.C:
+		case <-collect.C:
+			r.deleteIdle()
+		case <-r.ctx.Done():
+			return
+		}
+		retry.Stop()
+	}
+}
+
+// bury declares members dead. It reports whether no answer is missing.
+func (r *Replica) bury() (done bool) {
+	at := r.clock()
+	r.mu.Lock()
+	dead := r.deadLocked(at)
+	for _, m := range dead {
+		m.declared = true // from here on no promise is given
+	}
+	r.mu.Unlock()
+	done = true
+	for _, m := range dead {
+		// ErrConflict: it lives, or another replica was first.
+		err := r.delete(memberKey(m.ID), m.revision)
+		if err == nil {
+			r.logger.Warn("a replica was not heard of: declared dead", "member", m.Name, "id", m.ID)
+		} else if !errors.Is(err, kv.ErrConflict) && !errors.Is(err, kv.ErrNotFound) {
+			done = false
+			continue
+		}
+		r.mu.Lock()
+		m.answered = true
+		r.mu.Unlock()
+	}
+	return done
+}
+
+func (r *Replica) delete(key string, revision uint64) error {
+	ctx, cancel := context.WithTimeout(r.ctx, answer)
+	defer cancel()
+	return r.bucket.Delete(ctx, key, revision)
+}
+
+// deleteReleased deletes the leases that this replica owns and nobody here holds. It
+// reports whether no answer is missing.
+func (r *Replica) deleteReleased() (done bool) {
+	r.mu.Lock()
+	var keys []string
+	if r.live {
+		for key, l := range r.view.leases {
+			if r.releasedLocked(key, l) {
+				keys = append(keys, key)
+			}
+		}
+	}
+	r.mu.Unlock()
+	done = true
+	for _, key := range keys {
+		r.mu.Lock()
+		l := r.view.leases[key]
+		if l == nil || !r.live || !r.releasedLocked(key, l) {
+			r.mu.Unlock()
+			continue
+		}
+		r.mu.Unlock()
+		switch err := r.delete(key, l.Revision); {
+		case err == nil:
+			r.mu.Lock()
+			l.deleted = true
+			r.wakeLocked()
+			r.mu.Unlock()
+		case errors.Is(err, kv.ErrConflict), errors.Is(err, kv.ErrNotFound): // we shall see
+		default:
+			done = false
+		}
+	}
+	return done
+}
+
+func (r *Replica) releasedLocked(key string, l *lease) bool {
+	return l.Owner == r.id && l.Epoch == r.epoch && !l.deleted && r.leases[key] == nil && r.taking[key] == nil
+}
+
+// deleteIdle deletes the leases that have had no owner for a while. One member does that
+// for all.
+func (r *Replica) deleteIdle() {
+	at := r.clock()
+	r.mu.Lock()
+	var idle []string
+	first := slices.Min(append(slices.Collect(maps.Keys(r.view.members)), r.id))
+	if first == r.id && r.validLocked(at) {
+		for key, l := range r.view.leases {
+			if !r.view.holds(l) && r.taking[key] == nil {
+				if l.idle++; l.idle > 1 {
+					idle = append(idle, key)
+				}
+			}
+		}
+	}
+	r.mu.Unlock()
+	for _, key := range idle {
+		r.mu.Lock()
+		l := r.view.leases[key]
+		r.mu.Unlock()
+		if l == nil {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(r.ctx, answer)
+		if free, err := r.free(ctx, l); err == nil && free {
+			_ = r.bucket.Delete(ctx, key, l.Revision) // or another time
+		}
+		cancel()
+	}
+}
+
+// free reports whether the owner of a lease is gone for good. What is seen may be old or
+// have gaps, so the store is asked. An epoch is never written twice: one that is not there
+// now never is again.
+func (r *Replica) free(ctx context.Context, l *lease) (bool, error) {
+	e, err := r.bucket.Get(ctx, memberKey(l.Owner))
+	if errors.Is(err, kv.ErrNotFound) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	var m Member
+	if err := json.Unmarshal(e.Value, &m); err != nil {
+		return false, err
+	}
+	return m.Epoch != l.Epoch, nil
+}
