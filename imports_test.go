@@ -24,6 +24,7 @@ var mayImport = map[string][]string{
 	"dynmcp/cluster":                     {"dynmcp/cluster/kv"},
 	"dynmcp/cluster/kv":                  {},
 	"dynmcp/cluster/kv/kvtest":           {"dynmcp/cluster/kv"},
+	"dynmcp/cluster/configs":             {"dynmcp/cluster/kv", "dynmcp/internal/seal"},
 	"dynmcp/schema":                      {"dynmcp/internal/lazyregexp"},
 	"dynmcp/schema/internal/gen":         {"dynmcp/schema"},
 	"dynmcp/catalog":                     {"dynmcp/schema", "dynmcp/internal/wire", "dynmcp/internal/lazyregexp"},
