@@ -37,7 +37,11 @@ func newMetrics(m *Monitor) metrics {
 			Name: "dynmcp_dropped_notifications_total", Help: "Notifications that were dropped because a host read too slowly.",
 		}),
 	}
-	all.registry.MustRegister(all.calls, all.seconds, all.bytes, all.dropped, &runCollector{m},
+	registry := prometheus.Registerer(all.registry)
+	if m.opts.Replica != "" {
+		registry = prometheus.WrapRegistererWith(prometheus.Labels{"replica": m.opts.Replica}, registry)
+	}
+	registry.MustRegister(all.calls, all.seconds, all.bytes, all.dropped, &runCollector{m},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return all
 }

@@ -17,6 +17,9 @@ import (
 // Options say what a Monitor shows.
 type Options struct {
 	Version string
+	// Replica is the name of the replica that we are, "" without a cluster. Metrics have
+	// it as a label.
+	Replica string
 	// Redact takes secrets out of a text that may be cut off at its end, of which it
 	// returns what is safe to show. It is used before anything is kept.
 	Redact func(text string) (safe string)
@@ -274,6 +277,7 @@ func (m *Monitor) unwatch(events chan event) {
 // A State is how a run is.
 type State struct {
 	Version   string          `json:"version"`
+	Replica   string          `json:"replica,omitempty"`
 	Uptime    float64         `json:"uptime_seconds"`
 	Upstreams []UpstreamState `json:"upstreams"`
 	Sessions  []SessionState  `json:"sessions"`
@@ -313,7 +317,7 @@ type SessionState struct {
 
 // State returns how the run is now.
 func (m *Monitor) State() State {
-	st := State{Version: m.opts.Version, Uptime: time.Since(m.began).Seconds(), Upstreams: []UpstreamState{}, Sessions: []SessionState{}, Lost: m.lost.Load()}
+	st := State{Version: m.opts.Version, Replica: m.opts.Replica, Uptime: time.Since(m.began).Seconds(), Upstreams: []UpstreamState{}, Sessions: []SessionState{}, Lost: m.lost.Load()}
 	run := m.run.Load()
 	if run == nil {
 		return st

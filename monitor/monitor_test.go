@@ -196,6 +196,21 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+// Of the replicas of a service each says in all it shows which one it is.
+func TestMetricsOfAReplica(t *testing.T) {
+	m, s := watched(t, Options{Replica: "east-1"})
+	m.Observer(false).Dropped(aggregator.SessionInfo{})
+	got, _ := get(t, s.URL+"/metrics")
+	for _, line := range []string{`dynmcp_dropped_notifications_total{replica="east-1"} 1`, `go_goroutines{replica="east-1"} `} {
+		if !strings.Contains(got, line) {
+			t.Errorf("no %s in\n%s", line, got)
+		}
+	}
+	if got := m.State().Replica; got != "east-1" {
+		t.Errorf("the state is of %q", got)
+	}
+}
+
 // Spans are what an OTLP collector takes, below the span that the host names.
 func TestTraces(t *testing.T) {
 	type attribute struct {
@@ -234,7 +249,7 @@ func TestTraces(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
 	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-key=a%20b")
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "service.name=ours")
-	tracer, err := NewTracer("1.2.3")
+	tracer, err := NewTracer("1.2.3", "east-1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +271,7 @@ func TestTraces(t *testing.T) {
 		return ""
 	}
 	about := got.ResourceSpans[0].Resource.Attributes
-	if of(about, "service.name") != "ours" || of(about, "service.version") != "1.2.3" {
+	if of(about, "service.name") != "ours" || of(about, "service.version") != "1.2.3" || of(about, "service.instance.id") != "east-1" {
 		t.Errorf("the resource is %v", about)
 	}
 	span := got.ResourceSpans[0].ScopeSpans[0].Spans[0]
@@ -295,7 +310,7 @@ func TestTracesFromEnvironment(t *testing.T) {
 			for name, value := range c.env {
 				t.Setenv(name, value)
 			}
-			tracer, err := NewTracer("1")
+			tracer, err := NewTracer("1", "")
 			if tracer != nil || c.want == "" && err != nil || c.want != "" && (err == nil || err.Error() != c.want) {
 				t.Errorf("%v: got %v, %v, want %q", c.env, tracer, err, c.want)
 			}

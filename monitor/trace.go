@@ -37,8 +37,8 @@ type Tracer struct {
 // NewTracer returns a tracer if the environment asks for one, else nil: by
 // OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, unless
 // OTEL_SDK_DISABLED is true or OTEL_TRACES_EXPORTER is none. The error says what of it
-// cannot be used.
-func NewTracer(version string) (*Tracer, error) {
+// cannot be used. replica is the name of the replica that we are, "" without a cluster.
+func NewTracer(version, replica string) (*Tracer, error) {
 	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") || os.Getenv("OTEL_TRACES_EXPORTER") == "none" {
 		return nil, nil
 	}
@@ -46,8 +46,11 @@ func NewTracer(version string) (*Tracer, error) {
 	if e == nil || err != nil {
 		return nil, err
 	}
-	about, err := resource.New(context.Background(),
-		resource.WithAttributes(attribute.String("service.name", "dynmcp"), attribute.String("service.version", version)),
+	service := []attribute.KeyValue{attribute.String("service.name", "dynmcp"), attribute.String("service.version", version)}
+	if replica != "" {
+		service = append(service, attribute.String("service.instance.id", replica))
+	}
+	about, err := resource.New(context.Background(), resource.WithAttributes(service...),
 		resource.WithTelemetrySDK(), resource.WithFromEnv()) // the last wins
 	if err != nil {
 		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)

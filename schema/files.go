@@ -46,8 +46,22 @@ func ReadFiles(ctx context.Context, paths []string, opts LoadOptions) *Files {
 	return f
 }
 
+// TextFiles is ReadFiles for a document that is in no file, under the name of one in
+// the working directory, or elsewhere. Reread reads its .env files again.
+func TextFiles(ctx context.Context, name string, data []byte, opts LoadOptions) *Files {
+	f := ReadFiles(ctx, nil, opts)
+	path, err := filepath.Abs(name)
+	f.config = []content{{name: name, path: path, data: data, err: err, given: true}}
+	beside := content{}
+	if opts.EnvFile == "" {
+		beside = content{name: EnvFileBeside(name)}.reread(ctx)
+	}
+	f.beside = []content{beside}
+	return f
+}
+
 // Reread reads the same files again, and reports whether any has changed. Pipes
-// cannot be read twice: they keep their content.
+// cannot be read twice, and keep their content.
 func (f *Files) Reread(ctx context.Context) (next *Files, changed bool) {
 	next = &Files{opts: f.opts, env: f.env.reread(ctx)}
 	for i, c := range f.config {
@@ -60,6 +74,9 @@ func (f *Files) Reread(ctx context.Context) (next *Files, changed bool) {
 	return next, !same(f.env, next.env) || !slices.EqualFunc(f.config, next.config, same) || !slices.EqualFunc(f.beside, next.beside, same)
 }
 
+// Text returns that of the nearest config file, as it is written.
+func (f *Files) Text() []byte { return f.config[0].data }
+
 // EnvFileBeside returns the .env file that belongs to a config file.
 func EnvFileBeside(config string) string { return filepath.Join(filepath.Dir(config), ".env") }
 
@@ -69,13 +86,14 @@ type content struct {
 	path string // absolute
 	data []byte
 	err  error
-	pipe bool
+
+	given bool // it is not read again: a pipe, or the text of no file
 }
 
 var errDirectory = errors.New("is a directory")
 
 func (c content) reread(ctx context.Context) content {
-	if c.pipe || c.name == "" {
+	if c.given || c.name == "" {
 		return c
 	}
 	if c.path == "" { // later the working directory may be another
@@ -89,7 +107,7 @@ func (c content) reread(ctx context.Context) content {
 	// that at least nobody waits for it.
 	done := make(chan content, 1)
 	go func(c content) {
-		c.data, c.pipe, c.err = read(c.path)
+		c.data, c.given, c.err = read(c.path)
 		done <- c
 	}(c)
 	select {

@@ -60,9 +60,7 @@ func (f *Files) Load() (*Config, error) {
 // LoadText loads a config that is not written yet as if it were the file of this
 // name, which decides between JSON and YAML and where its .env is.
 func LoadText(name string, data []byte, opts LoadOptions) (*Config, error) {
-	f := ReadFiles(context.Background(), []string{name}, opts)
-	f.config[0].data, f.config[0].err = data, nil
-	return f.Load()
+	return TextFiles(context.Background(), name, data, opts).Load()
 }
 
 // fileError is a message for the user that wraps an error for the program.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 
 	"dynmcp/cmd/dynmcp/internal/hosts"
@@ -28,6 +29,19 @@ func (f *configFlags) files() ([]string, error) {
 		return []string{near}, nil
 	}
 	return []string{near, user}, nil
+}
+
+// watched returns the absolute paths of the config files that are read: the working
+// directory may be moved. There are none where the config comes from the cluster.
+func (f *configFlags) watched() ([]string, error) {
+	if f.pushed != nil {
+		return nil, nil
+	}
+	paths, err := f.files()
+	for i := 0; i < len(paths) && err == nil; i++ {
+		paths[i], err = filepath.Abs(paths[i])
+	}
+	return paths, err
 }
 
 func sameFile(a, b string) bool {

@@ -38,7 +38,8 @@ const (
 // is invalid changes nothing but the log.
 type reloader struct {
 	envFile string
-	paths   []string // as they were found at the start
+	paths   []string             // as they were found at the start
+	pushed  <-chan *schema.Files // takes the place of what was read; nil where nobody pushes
 	agg     *aggregator.Aggregator
 	log     *slog.Logger
 
@@ -110,6 +111,8 @@ func (r *reloader) run(ctx context.Context, hangup <-chan os.Signal, watch bool)
 			return
 		case <-hangup:
 			r.watch()
+			r.reload(ctx, true)
+		case r.read = <-r.pushed:
 			r.reload(ctx, true)
 		case event := <-events:
 			if _, ok := r.watched[event.Name]; ok {

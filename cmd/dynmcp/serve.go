@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"io"
 	"net"
@@ -112,13 +111,14 @@ func (flags *serveFlags) run(from *configFlags, level string) error {
 		}
 		defer web.Close()
 	}
-	watching, err := newMonitoring(cmp.Or(flags.debug, cfg.Gateway.DebugListen), log)
+	watching, err := newMonitoring(cmp.Or(flags.debug, cfg.Gateway.DebugListen), "", log)
 	if err != nil {
 		return err
 	}
 	defer watching.close()
-	flags.observe = watching.observer()
-	return serveUntilEnd(cfg, from, flags.stdioFlags, log, func(ctx context.Context, agg *aggregator.Aggregator) error {
+	ctx, stop := untilSignal(false)
+	defer stop()
+	return serveConfig(cfg, from, flags.stdioFlags, aggregator.Options{Observe: watching.observer(), Logger: log}, func(agg *aggregator.Aggregator) error {
 		watching.Watch(agg)
 		edges, ctx := errgroup.WithContext(ctx)
 		if watching.ln != nil {

@@ -22,15 +22,16 @@ type monitoring struct {
 	log    *slog.Logger
 }
 
-// newMonitoring opens the page's address, "" is none. close must be called.
-func newMonitoring(address string, log *slog.Logger) (*monitoring, error) {
+// newMonitoring opens the page's address, "" is none. replica is the name of the one
+// that we are, "" without a cluster. close must be called.
+func newMonitoring(address, replica string, log *slog.Logger) (*monitoring, error) {
 	m := &monitoring{log: log}
-	opts := monitor.Options{Version: version, Redact: func(text string) string {
+	opts := monitor.Options{Version: version, Replica: replica, Redact: func(text string) string {
 		safe, _ := secrets.Split(text)
 		return safe
 	}}
 	var err error
-	if m.tracer, err = monitor.NewTracer(version); err != nil {
+	if m.tracer, err = monitor.NewTracer(version, replica); err != nil {
 		log.Warn("no traces are sent", "err", err)
 	}
 	if m.tracer != nil {

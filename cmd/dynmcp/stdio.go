@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -28,6 +27,10 @@ type configFlags struct {
 	strict  bool          // a variable that is not set is an error
 	expose  []string      // the surfaces, whatever the config says
 	read    *schema.Files // by load
+
+	// pushed has the config documents that come from the cluster; nil is that the config
+	// is in files.
+	pushed <-chan *schema.Files
 }
 
 func (f *configFlags) add(cmd *cobra.Command) {
@@ -57,10 +60,9 @@ func loadFiles(files *schema.Files) (*schema.Config, error) {
 
 // stdioFlags say how a host is served.
 type stdioFlags struct {
-	strict  bool
-	watch   bool
-	tree    treeFlags
-	observe *aggregator.Observer // nil is nobody
+	strict bool
+	watch  bool
+	tree   treeFlags
 }
 
 // stdioCommand serves one host on stdin and stdout: what dynmcp does without a
@@ -162,7 +164,9 @@ func checkSurfaces(expose []string) error {
 }
 
 func serveStdio(cfg *schema.Config, from *configFlags, flags stdioFlags, log *slog.Logger) error {
-	return serveUntilEnd(cfg, from, flags, log, func(ctx context.Context, agg *aggregator.Aggregator) error {
+	ctx, stop := untilSignal(cfg.SingleWrap)
+	defer stop()
+	return serveConfig(cfg, from, flags, aggregator.Options{Logger: log}, func(agg *aggregator.Aggregator) error {
 		if screen := newTerminal(os.Stderr); screen.interactive && term.IsTerminal(int(os.Stdin.Fd())) {
 			screen.say("dynmcp waits for an MCP host on stdin: put it into a host's config (dynmcp install), which then starts it. " +
 				"For people there are dynmcp ls, dynmcp test and dynmcp --help. Ctrl-D ends it.")
@@ -173,47 +177,46 @@ func serveStdio(cfg *schema.Config, from *configFlags, flags stdioFlags, log *sl
 	})
 }
 
-// serveUntilEnd calls serve with an aggregator for the config, which follows its files,
-// and a context that ends when a signal asks us to. What the aggregator started has
-// ended when it returns.
-func serveUntilEnd(cfg *schema.Config, from *configFlags, flags stdioFlags, log *slog.Logger, serve func(context.Context, *aggregator.Aggregator) error) error {
+// untilSignal returns a context that ends when a signal asks us to end. The second one
+// has its default effect: it ends us at once. hangup is that SIGHUP asks for it as well.
+func untilSignal(hangup bool) (ctx context.Context, stop func()) {
+	signals := endSignals(os.Interrupt)
+	if hangup {
+		signals = endSignals(os.Interrupt, syscall.SIGHUP)
+	}
+	ctx, stop = signal.NotifyContext(context.Background(), signals...)
+	context.AfterFunc(ctx, stop)
+	// When the host no longer reads, writes fail. Without this the signal would end
+	// us instead, and leave behind what the servers started.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	return ctx, stop
+}
+
+// serveConfig calls serve with an aggregator for the config, which follows its files or
+// what is pushed. What the aggregator started has ended when it returns.
+func serveConfig(cfg *schema.Config, from *configFlags, flags stdioFlags, opts aggregator.Options, serve func(*aggregator.Aggregator) error) error {
+	log := opts.Logger
 	for _, warning := range cfg.Warnings {
 		log.Warn(warning)
 	}
 	if err := checkCommands(cfg, flags.strict, log); err != nil {
 		return err
 	}
-	// The second signal has its default effect: it ends us at once.
-	signals := endSignals(os.Interrupt)
-	if cfg.SingleWrap {
-		signals = endSignals(os.Interrupt, syscall.SIGHUP)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), signals...)
-	defer stop()
-	context.AfterFunc(ctx, stop)
-	// When the host no longer reads, writes fail. Without this the signal would end
-	// us instead, and leave behind what the servers started.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-
-	agg, err := newAggregator(cfg, aggregator.Options{Strict: flags.strict, Observe: flags.observe, IgnoreBrokenTools: flags.tree.ignoreBroken, Logger: log})
+	opts.Strict, opts.IgnoreBrokenTools = flags.strict, flags.tree.ignoreBroken
+	agg, err := newAggregator(cfg, opts)
 	if err != nil {
 		return err
 	}
 	defer agg.Close()
 	if !cfg.SingleWrap {
-		paths, err := from.files()
+		paths, err := from.watched()
 		if err != nil {
 			return err
 		}
-		for i, path := range paths { // the working directory may be moved
-			if paths[i], err = filepath.Abs(path); err != nil {
-				return err
-			}
-		}
-		r := &reloader{envFile: from.envFile, paths: paths, read: from.read, agg: agg, log: log}
+		r := &reloader{envFile: from.envFile, paths: paths, pushed: from.pushed, read: from.read, agg: agg, log: log}
 		defer r.start(flags.watch)()
 	}
-	return serve(ctx, agg)
+	return serve(agg)
 }
 
 // checkCommands warns of missing commands before a host is told of their servers.
