@@ -80,7 +80,7 @@ func (r *Replica) sendBeat(sent time.Duration) outcome {
 		}
 	}
 	maps.Copy(r.needed, knows) // the record may arrive, whatever we are told
-	m := Member{ID: r.id, Name: r.options.Name, Address: r.options.Address, Version: r.options.Version,
+	m := Member{ID: r.id, Name: r.options.Name, Address: r.options.Address, Version: r.options.Version, Since: r.since,
 		Epoch: r.epoch, Draining: r.draining, Load: load, Beat: r.beat, Knows: digest(ids)}
 	r.mu.Unlock()
 

@@ -55,6 +55,9 @@ func TestALeaseIsSharedInAReplicaAndHeldAgainstOthers(t *testing.T) {
 		defer a.Close()
 		defer b.Close()
 		first, second := take(t, a, "git"), take(t, a, "git")
+		if m, held := a.Where("git"); m.ID != a.ID() || !held {
+			t.Errorf("whoever has just taken it says that it is at %q, held: %t", m.Name, held)
+		}
 		if first.Revision() != second.Revision() || first.Revision() == 0 {
 			t.Errorf("revisions %d and %d", first.Revision(), second.Revision())
 		}
@@ -303,7 +306,7 @@ func TestReadWithoutBeingAMember(t *testing.T) {
 		l := take(t, a, "git")
 		defer l.Release()
 		members, leases, err := Read(t.Context(), m.Connect())
-		if err != nil || len(members) != 1 || members[0].ID != a.ID() || members[0].Load.Sessions != 3 || len(leases) != 1 || leases[0].Name != "git" {
+		if err != nil || len(members) != 1 || members[0].ID != a.ID() || members[0].Load.Sessions != 3 || members[0].Since.IsZero() || len(leases) != 1 || leases[0].Name != "git" {
 			t.Errorf("got %+v, %+v, %v", members, leases, err)
 		}
 		cut := m.Connect()

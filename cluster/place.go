@@ -14,7 +14,11 @@ func (r *Replica) Where(name string, except ...string) (m Member, held bool) {
 	at := r.clock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if l := r.view.leases[leaseKey(name)]; l != nil && !l.deleted {
+	key := leaseKey(name)
+	if r.leases[key] != nil && !r.draining && !slices.Contains(except, r.id) { // which may not be seen yet
+		return Member{ID: r.id, Name: r.options.Name, Address: r.options.Address, Version: r.options.Version, Epoch: r.epoch}, true
+	}
+	if l := r.view.leases[key]; l != nil && !l.deleted {
 		owner := r.view.members[l.Owner]
 		if owner != nil && owner.Epoch == l.Epoch && !owner.Draining && !slices.Contains(except, l.Owner) {
 			return owner.Member, true

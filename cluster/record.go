@@ -11,15 +11,16 @@ import (
 
 // A Member is what a replica says of itself, anew with every beat.
 type Member struct {
-	ID       string `json:"id"`      // random, of one process
-	Name     string `json:"name"`    // what people call it
-	Address  string `json:"address"` // host:port where other replicas reach it
-	Version  string `json:"version"` // of the program
-	Epoch    uint64 `json:"epoch"`   // grows when all it held was lost
-	Draining bool   `json:"draining,omitzero"`
-	Load     Load   `json:"load,omitzero"`
-	Beat     uint64 `json:"beat"`  // how many it has sent
-	Knows    string `json:"knows"` // digest of the IDs of all members it knew, itself too
+	ID       string    `json:"id"`      // random, of one process
+	Name     string    `json:"name"`    // what people call it
+	Address  string    `json:"address"` // host:port where other replicas reach it
+	Version  string    `json:"version"` // of the program
+	Since    time.Time `json:"since"`   // when it joined, by its own clock
+	Epoch    uint64    `json:"epoch"`   // grows when all it held was lost
+	Draining bool      `json:"draining,omitzero"`
+	Load     Load      `json:"load,omitzero"`
+	Beat     uint64    `json:"beat"`  // how many it has sent
+	Knows    string    `json:"knows"` // digest of the IDs of all members it knew, itself too
 }
 
 // Load is what a replica has to do.

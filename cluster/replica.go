@@ -71,6 +71,7 @@ var (
 // goroutines.
 type Replica struct {
 	id      string
+	since   time.Time // when it joined
 	options Options
 	logger  *slog.Logger
 	clock   func() time.Duration
@@ -115,6 +116,7 @@ type Replica struct {
 func Join(ctx context.Context, options Options) (*Replica, error) {
 	r := &Replica{
 		id:       rand.Text()[:16],
+		since:    time.Now().UTC().Truncate(time.Second),
 		options:  options,
 		logger:   options.Logger,
 		clock:    options.clock,
