@@ -2,7 +2,8 @@
 // package host has for stdio.
 //
 //	ServeHTTP → allow           Host, Origin, token: who is it     [access.go]
-//	└ serveMCP → post           streamable HTTP                    [mcp.go]
+//	└ route → elsewhere, pass   another replica has it             [replicas.go]
+//	  serveMCP → post           streamable HTTP                    [mcp.go]
 //	  ├ sessionOf, openSession  the host made the handshake        [session.go]
 //	  │ └ Session.Receive       with the stream of this POST
 //	  ├ postStateless           a session for this request alone   [stateless.go]
@@ -15,5 +16,9 @@
 // host that reads slowly, and one that lost a response can go on with another. What
 // belongs to a request goes to the stream of the POST that brought it, all else to
 // the one of the session. legacy.go is HTTP with SSE and requests that need no
-// handshake, health.go what is asked about servers.
+// handshake, health.go what is asked about servers, end.go the end.
+//
+// A gateway may be one of several replicas (Options.Replicas): the ids of sessions name the
+// one that has them, sealed so that hosts neither read nor make one, and the others pass
+// on what is for it, which comes in by ServePassed.
 package gateway

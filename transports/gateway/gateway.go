@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"dynmcp/internal/seal"
 	"dynmcp/internal/wire"
 	"dynmcp/transports"
 	"dynmcp/transports/host"
@@ -39,6 +40,9 @@ type Options struct {
 	// Metrics serves /metrics; nil is that there is none.
 	Metrics http.Handler
 
+	// Replicas is nil where there is but this one.
+	Replicas *Replicas
+
 	Token            string   // that requests have to carry, "" for none
 	OAuth            *OAuth   // the tokens of an identity provider count, too; nil is none
 	AllowedHosts     []string // names and addresses, some with a port, in a request's Host
@@ -62,16 +66,23 @@ type Gateway struct {
 	log       *slog.Logger
 	hosts     []string  // allowed, in lower case
 	issued    *verifier // nil where no identity provider is known
+	replicas  Replicas  // of which we may be the only one
 	sessions  sessions
 	exchanges sync.Map      // *exchange to nothing: the sessions for one request
 	streams   counters      // open event streams, by namespace
 	running   counter       // requests that are worked on and will be answered
+	leaving   chan struct{} // closed when we are about to end, and others begin what comes to us
 	ending    chan struct{} // closed when no more is taken
 	doomed    chan *session // whose hosts do not read
 	unread    int64         // bytes that may wait for a host
 	header    time.Duration // for the header of a request, or until a connection's first
 	body      time.Duration // for all of a request's body
 	drain     time.Duration // what runs may take at the end
+
+	// What was passed on to other replicas ends with these: answers that last until the
+	// host ends them, and all others.
+	lasting, finishing       context.Context
+	endLasting, endFinishing context.CancelFunc
 }
 
 // New returns a gateway.
@@ -79,9 +90,16 @@ func New(opts Options) *Gateway {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	g := &Gateway{opts: opts, log: opts.Logger, ending: make(chan struct{}), doomed: make(chan *session, 64), unread: maxUnread, header: headerTimeout, body: bodyTimeout, drain: drainFor}
+	g := &Gateway{opts: opts, log: opts.Logger, leaving: make(chan struct{}), ending: make(chan struct{}), doomed: make(chan *session, 64), unread: maxUnread, header: headerTimeout, body: bodyTimeout, drain: drainFor}
 	if opts.OAuth != nil {
 		g.issued = newVerifier(*opts.OAuth)
+	}
+	g.lasting, g.endLasting = context.WithCancel(context.Background())
+	g.finishing, g.endFinishing = context.WithCancel(context.Background())
+	if opts.Replicas != nil {
+		g.replicas = *opts.Replicas
+	} else {
+		g.replicas.Keys = seal.Random()
 	}
 	g.sessions.byID = map[string]*session{}
 	g.streams.open = map[string]int{}
@@ -93,26 +111,48 @@ func New(opts Options) *Gateway {
 
 // ServeHTTP implements http.Handler.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	defer func() {
-		p := recover()
-		switch {
-		case p == http.ErrAbortHandler:
-			panic(p)
-		case p != nil:
-			g.log.Error("panic", "panic", p, "stack", string(debug.Stack()))
-			g.deny(w, denial{status: http.StatusInternalServerError, code: wire.CodeInternal, text: fmt.Sprintf("internal error: %v", p)})
-		}
-	}()
+	defer g.answerPanic(w)
+	g.limitBody(w, r)
+	select {
+	case <-g.leaving:
+		w.Header().Set("Connection", "close") // the host's next request comes to another replica
+	default:
+	}
+	if who, ok := g.allow(w, r); ok {
+		g.route(w, r, who)
+	}
+}
+
+// answerPanic is deferred by what serves a request.
+func (g *Gateway) answerPanic(w http.ResponseWriter) {
+	p := recover()
+	switch {
+	case p == http.ErrAbortHandler:
+		panic(p)
+	case p != nil:
+		g.log.Error("panic", "panic", p, "stack", string(debug.Stack()))
+		g.deny(w, denial{status: http.StatusInternalServerError, code: wire.CodeInternal, text: fmt.Sprintf("internal error: %v", p)})
+	}
+}
+
+// limitBody limits the time that the body of a request may take.
+func (g *Gateway) limitBody(w http.ResponseWriter, r *http.Request) {
 	if r.Body != http.NoBody {
 		// Also one that nobody reads: net/http waits for its end before the next request.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(g.body)) // what cannot have one is not slow
 	}
-	who, ok := g.allow(w, r)
-	if !ok {
-		return
-	}
+}
+
+// route serves a request of a principal.
+func (g *Gateway) route(w http.ResponseWriter, r *http.Request, who string) {
 	path := strings.TrimSuffix(r.URL.Path, "/")
-	switch first, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/"); {
+	first, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	if first == "mcp" || isMeta(path) {
+		if to := g.elsewhere(r, who); to != nil && g.pass(w, r, to) {
+			return
+		}
+	}
+	switch {
 	case path == "/mcp":
 		g.serveMCP(w, r, who, "")
 	case first == "mcp":
@@ -148,7 +188,8 @@ const (
 )
 
 // Serve serves hosts until ctx ends, then what runs is finished, the rest answered
-// and every session ended, which takes 15 seconds at most. ln is closed.
+// and every session ended, which takes 15 seconds at most, and Replicas.LameDuck before
+// that. ln is closed.
 func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
 	server := &http.Server{
 		Handler:           g,
@@ -172,19 +213,7 @@ func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
 		err = fmt.Errorf("http: %w", err)
 	case <-ctx.Done():
 	}
-	close(g.ending)
-	_ = ln.Close()
-	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.drain)
-	g.running.wait(draining)
-	cancel()
-	var ends sync.WaitGroup
-	for _, s := range g.allSessions() {
-		ends.Go(func() { g.drainSession(draining, s) })
-	}
-	for e := range g.exchanges.Range {
-		ends.Go(func() { e.(*exchange).end(draining) })
-	}
-	ends.Wait()
+	g.end(context.WithoutCancel(ctx), ln)
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeFor)
 	defer cancel()
 	if server.Shutdown(closing) != nil {

@@ -2,7 +2,10 @@ package gateway
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+
+	"dynmcp/internal/wire"
 )
 
 // health says how we are, or how a server is.
@@ -12,8 +15,21 @@ func (g *Gateway) health(w http.ResponseWriter, r *http.Request, namespace strin
 		g.deny(w, denial{status: http.StatusMethodNotAllowed, text: r.Method + " means nothing here"})
 		return
 	}
-	if namespace == "" {
+	if namespace == "" && g.opts.Replicas == nil {
 		writeJSON(w, http.StatusOK, []byte(`{"status":"healthy"}`+"\n"))
+		return
+	}
+	if namespace == "" {
+		status, state := http.StatusOK, "ok"
+		select {
+		case <-g.leaving:
+			status, state = http.StatusServiceUnavailable, "draining"
+		default:
+			if g.replicas.Degraded() {
+				state = "degraded"
+			}
+		}
+		writeJSON(w, status, fmt.Appendf(nil, "{\"status\":%q,\"replica\":%s}\n", state, wire.Quote(g.replicas.Name)))
 		return
 	}
 	h, known := g.opts.Health(namespace)

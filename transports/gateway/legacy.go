@@ -41,6 +41,8 @@ func (g *Gateway) legacy(w http.ResponseWriter, r *http.Request, who, namespace 
 	}
 	defer g.endSession(s)
 	defer s.done()
+	s.read(1)
+	defer s.read(-1)
 	carrier, before, _ := s.alone.carry(0)
 	response := eventStream(w)
 	response.pings = func() string {
@@ -57,6 +59,9 @@ func (g *Gateway) legacy(w http.ResponseWriter, r *http.Request, who, namespace 
 func (g *Gateway) message(w http.ResponseWriter, r *http.Request, who, namespace string) {
 	m, ok := g.read(w, r)
 	if !ok {
+		return
+	}
+	if to := g.continues(r, who, m); to != nil && g.passMessage(w, r, to, m) {
 		return
 	}
 	if !r.URL.Query().Has("sessionId") {

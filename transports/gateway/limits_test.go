@@ -254,11 +254,12 @@ func TestAHostThatDoesNotRead(t *testing.T) {
 		}
 		n += read
 	}
-	_, rest, _ := strings.Cut(string(head), "sessionId=")
-	if a := tg.do("POST", "/mcp/git/message?sessionId="+rest[:26], initialize); a.status != 202 {
+	_, id, _ := strings.Cut(string(head), "sessionId=")
+	id, _, _ = strings.Cut(id, "\n")
+	if a := tg.do("POST", "/mcp/git/message?sessionId="+id, initialize); a.status != 202 {
 		t.Fatalf("got %+v", a)
 	}
-	id := tg.begin("/mcp")
+	id = tg.begin("/mcp")
 	progress := json.RawMessage(`{"progressToken":1,"progress":1,"message":"` + strings.Repeat("x", 64<<10) + `"}`)
 	for range 200 { // 12 MB for a host that reads none of it
 		slow.Notify("notifications/progress", progress)

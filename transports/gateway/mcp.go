@@ -46,13 +46,15 @@ func (g *Gateway) serveMCP(w http.ResponseWriter, r *http.Request, who, namespac
 	}
 }
 
+const noSuchSession = "there is no such session, or no longer: send initialize again"
+
 // noSession answers a request that is about no session there is.
 func (g *Gateway) noSession(w http.ResponseWriter, r *http.Request, id []byte) {
 	if r.Header.Get("Mcp-Session-Id") == "" {
 		g.deny(w, denial{status: http.StatusBadRequest, text: "an Mcp-Session-Id is wanted, which the answer to initialize has", id: id})
 		return
 	}
-	g.deny(w, denial{status: http.StatusNotFound, text: "there is no such session, or no longer: send initialize again", id: id})
+	g.deny(w, denial{status: http.StatusNotFound, text: noSuchSession, id: id})
 }
 
 // post handles a message of a host.
@@ -70,45 +72,43 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, who, namespace st
 	said, _ := wire.Text(m.Outline.Get(m.Params, "_meta", transports.MetaVersion))
 	switch {
 	case version >= transports.StatelessVersion || said >= transports.StatelessVersion:
-		g.postStateless(w, r, who, namespace, m)
+		if to := g.continues(r, who, m); to == nil || !g.passMessage(w, r, to, m) {
+			g.postStateless(w, r, who, namespace, m)
+		}
 		return
 	case version != "" && !slices.Contains(mcp.SupportedProtocolVersions(), version):
 		g.deny(w, denial{status: http.StatusBadRequest, text: fmt.Sprintf("unsupported protocol version %q", version), id: m.ID})
 		return
 	}
 	asks := !m.IsNotification() && (m.Method != "" || m.Raw[0] != '{')
-	if asks {
-		if !g.begin(w, m.ID) {
-			return
-		}
-		defer g.running.add(-1)
-	}
-	var s *session
 	begins := m.Method == "initialize" && m.ID != nil
-	switch id := r.Header.Get("Mcp-Session-Id"); {
-	case !begins || id != "":
+	var s *session
+	if id := r.Header.Get("Mcp-Session-Id"); !begins || id != "" {
 		if s = g.sessionOf(id, who, namespace); s == nil {
 			g.noSession(w, r, m.ID)
 			return
 		}
+		defer s.done()
 		if begins {
-			s.done()
 			g.deny(w, denial{status: http.StatusConflict, text: "this session has begun already", id: m.ID})
 			return
 		}
-	default:
-		if s = g.openSession(who, namespace, false); s == nil {
-			g.overloaded(w, "there are too many sessions")
-			return
-		}
 	}
-	defer s.done()
 	if !asks {
 		s.receive(m, nil)
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
+	if !g.begin(w, m.ID) {
+		return
+	}
+	defer g.running.add(-1)
 	if begins {
+		if s = g.openSession(who, namespace, false); s == nil {
+			g.overloaded(w, "there are too many sessions")
+			return
+		}
+		defer s.done()
 		w.Header().Set("Mcp-Session-Id", s.id)
 		version, _ = wire.Text(m.Outline.Get(m.Params, "protocolVersion"))
 	}

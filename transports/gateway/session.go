@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"crypto/rand"
 	"maps"
 	"net/http"
 	"slices"
@@ -22,7 +21,7 @@ const maxSessions = 20_000
 // HTTP+SSE stream. It is the edge of its conversation: what belongs to a request
 // goes where that came in, all else to the stream that the host has opened for it.
 type session struct {
-	id        string // 128 bits that nobody guesses
+	id        string // sealed, see newSessionID
 	principal string
 	namespace string
 	talk      *host.Session
@@ -38,7 +37,7 @@ type session struct {
 	streams map[int64]*stream // of requests, while the host may come back for them
 	last    int64             // number given to a stream
 	users   int               // HTTP requests that are about it
-	reading int               // of them those that read alone
+	reading int               // of them those that read alone, and last
 	used    time.Time         // when the last of them ended
 	ended   bool
 }
@@ -192,6 +191,10 @@ func (s *session) idleSince(then time.Time) bool {
 	return false
 }
 
+// quietLocked reports whether no HTTP request is about the session but those which read
+// what belongs to none.
+func (s *session) quietLocked() bool { return s.users == s.reading }
+
 func (s *session) unusedLocked(then time.Time) bool { return s.users == 0 && s.used.Before(then) }
 
 // sessions are those there are.
@@ -207,7 +210,7 @@ func (g *Gateway) openSession(who, namespace string, legacy bool) *session {
 	alone := newStream(g.opts.MaxResponseBytes)
 	alone.open, alone.ids = true, !legacy
 	s := &session{
-		id:        rand.Text(),
+		id:        g.newSessionID(),
 		principal: who,
 		namespace: namespace,
 		alone:     alone,
@@ -268,7 +271,7 @@ func (g *Gateway) endSession(s *session) { g.endUnused(s, time.Time{}) }
 
 // endUnused is endSession for one that was not used since a time, if that is not zero.
 func (g *Gateway) endUnused(s *session, since time.Time) {
-	if g.retire(s, since) {
+	if g.retire(s, func() bool { return since.IsZero() || s.unusedLocked(since) }) {
 		close(s.gone)
 		s.end(context.Background())
 	}
@@ -276,25 +279,25 @@ func (g *Gateway) endUnused(s *session, since time.Time) {
 
 // drainSession ends a session because we end: what is in flight is answered.
 func (g *Gateway) drainSession(ctx context.Context, s *session) {
-	if g.retire(s, time.Time{}) {
+	if g.retire(s, func() bool { return true }) {
 		s.end(ctx)
 		close(s.gone)
 	}
 }
 
 // retire takes a session out of the table, after which no request is about it. It reports
-// false where somebody has, or where it was used since a time which is not zero.
-func (g *Gateway) retire(s *session, unused time.Time) bool {
+// false where somebody has, or where it may not, which is asked with s.mu held.
+func (g *Gateway) retire(s *session, may func() bool) bool {
 	s.mu.Lock()
-	may := !s.ended && (unused.IsZero() || s.unusedLocked(unused))
-	s.ended = s.ended || may
+	first := !s.ended && may()
+	s.ended = s.ended || first
 	s.mu.Unlock()
-	if may {
+	if first {
 		g.sessions.mu.Lock()
 		defer g.sessions.mu.Unlock()
 		delete(g.sessions.byID, s.id)
 	}
-	return may
+	return first
 }
 
 // reap ends the sessions that nobody used for long, and those that are doomed, until

@@ -1,0 +1,69 @@
+package gateway
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+)
+
+// end ends all that hosts have of us, when Serve is to return. ln is closed.
+//
+// Alone, nothing new is taken from now on. Of several replicas we first serve on for a
+// while, in which balancers learn from /health that we end, hosts with connections that
+// they keep are told to make new ones, and others begin what begins. Then each session
+// ends when nothing of it is in flight, so that its host, which makes a new one, loses
+// nothing.
+func (g *Gateway) end(ctx context.Context, ln net.Listener) {
+	if g.opts.Replicas != nil {
+		close(g.leaving)
+		time.Sleep(g.replicas.LameDuck)
+	}
+	_ = ln.Close()
+	g.endLasting()
+	draining, cancel := context.WithTimeout(ctx, g.drain)
+	defer cancel()
+	if g.opts.Replicas != nil {
+		g.endQuiet(draining)
+	}
+	close(g.ending)
+	g.running.wait(draining)
+	cancel() // what is left has had its time
+	g.endFinishing()
+	var ends sync.WaitGroup
+	for _, s := range g.allSessions() {
+		ends.Go(func() { g.drainSession(draining, s) })
+	}
+	for e := range g.exchanges.Range {
+		ends.Go(func() { e.(*exchange).end(draining) })
+	}
+	ends.Wait()
+}
+
+// endQuiet ends each session when nothing of it is in flight, until there is none or
+// ctx ends.
+func (g *Gateway) endQuiet(ctx context.Context) {
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		left := g.allSessions()
+		var ends sync.WaitGroup
+		for _, s := range left {
+			if !s.talk.Waiting() && g.retire(s, s.quietLocked) {
+				ends.Go(func() {
+					s.end(ctx)
+					close(s.gone)
+				})
+			}
+		}
+		ends.Wait()
+		if len(left) == 0 {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,318 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httputil"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"dynmcp/internal/seal"
+	"dynmcp/internal/wire"
+	"dynmcp/transports"
+)
+
+// Replicas say how a gateway is one of several behind one address, of which any takes
+// any request: those of a session, or about a call that waits for its host, are passed
+// on to the replica that has it.
+type Replicas struct {
+	ID   string     // of this one; the ids of its sessions hold it
+	Name string     // of this one, for people: /health says it
+	Keys *seal.Keys // the ids of sessions are sealed with them; all replicas have the same
+	// Pass returns what brings requests of a principal to another replica; false is
+	// that there is none of that ID. A request that did not reach it has to fail with a
+	// *transports.Failure which says NotSent.
+	Pass func(id, principal string) (http.RoundTripper, bool)
+	// Other returns the same for a replica that begins what we, which are about to end,
+	// should not; false is that there is none.
+	Other func(principal string) (http.RoundTripper, bool)
+	// OwnerOf returns the replica that has the call which a requestState continues (MCP
+	// 2026-07-28, "Multi Round-Trip Requests"); false is that it is none of ours.
+	OwnerOf func(requestState string) (id string, ok bool)
+	// LameDuck is how long we serve on when we are about to end: in which a balancer has
+	// to have asked for /health.
+	LameDuck time.Duration
+	// Degraded reports whether what replicas share cannot be reached now.
+	Degraded func() bool
+}
+
+// purposeSession is what the ids of sessions are sealed for.
+const purposeSession = "session"
+
+// sessionRandom is how many bytes of the id of a session nobody guesses.
+const sessionRandom = 16
+
+// newSessionID returns the id of a new session of ours. Hosts cannot read it, nor make one.
+func (g *Gateway) newSessionID() string {
+	plain := make([]byte, sessionRandom, sessionRandom+len(g.replicas.ID))
+	_, _ = rand.Read(plain) // never fails
+	return g.replicas.Keys.SealText(purposeSession, append(plain, g.replicas.ID...))
+}
+
+// ownerOf returns the replica that made the id of a session, "" where none of ours did.
+func (g *Gateway) ownerOf(id string) string {
+	plain, err := g.replicas.Keys.OpenText(purposeSession, id)
+	if err != nil || len(plain) < sessionRandom {
+		return ""
+	}
+	return string(plain[sessionRandom:])
+}
+
+// passedKey marks the context of a request that another replica has passed on to us: it
+// is answered here, whatever the answer is.
+type passedKey struct{}
+
+// ServePassed serves a request that another replica, which has checked where it came
+// from and who made it, has passed on.
+func (g *Gateway) ServePassed(w http.ResponseWriter, r *http.Request, principal string) {
+	defer g.answerPanic(w)
+	g.limitBody(w, r)
+	g.route(w, r.WithContext(context.WithValue(r.Context(), passedKey{}, true)), principal)
+}
+
+// elsewhere returns what brings a request to the replica that it is for, by its header
+// and before its body is read; nil is that it is for us.
+func (g *Gateway) elsewhere(r *http.Request, who string) http.RoundTripper {
+	if g.opts.Replicas == nil || r.Context().Value(passedKey{}) != nil {
+		return nil
+	}
+	id := r.Header.Get("Mcp-Session-Id")
+	if strings.HasSuffix(strings.TrimSuffix(r.URL.Path, "/"), "/message") {
+		id = r.URL.Query().Get("sessionId")
+	}
+	if id != "" {
+		return g.toOwner(g.ownerOf(id), who)
+	}
+	select {
+	case <-g.leaving:
+		if to, ok := g.replicas.Other(who); ok {
+			return to
+		}
+	default:
+	}
+	return nil
+}
+
+// toOwner returns what brings a request to a replica, nil where that is us or gone.
+func (g *Gateway) toOwner(id, who string) http.RoundTripper {
+	if id == "" || id == g.replicas.ID {
+		return nil
+	}
+	if to, ok := g.replicas.Pass(id, who); ok {
+		return to
+	}
+	return nil
+}
+
+// continues returns what brings a request to the replica that has the call which it
+// continues; nil is that it is for us.
+func (g *Gateway) continues(r *http.Request, who string, m wire.Message) http.RoundTripper {
+	if g.opts.Replicas == nil || r.Context().Value(passedKey{}) != nil || g.replicas.OwnerOf == nil {
+		return nil
+	}
+	state, ok := wire.Text(m.Outline.Get(m.Params, "requestState"))
+	if !ok {
+		return nil
+	}
+	owner, ok := g.replicas.OwnerOf(state)
+	if !ok {
+		return nil
+	}
+	return g.toOwner(owner, who)
+}
+
+// pass passes a request on, and what it is answered with back, as it comes. It reports
+// false where nothing of it has reached anybody, nor any answer the host.
+func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, to http.RoundTripper) bool {
+	// What lasts ends when we begin to: the host opens it again elsewhere.
+	until := g.lasting
+	if r.Method != http.MethodGet && r.Header.Get("Mcp-Method") != "subscriptions/listen" {
+		g.running.add(1)
+		defer g.running.add(-1)
+		until = g.finishing
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(until, cancel)()
+
+	body := &passedBody{ReadCloser: r.Body, whole: func() {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // of limitBody
+	}}
+	defer body.end()
+	out := r.WithContext(ctx)
+	if out.Body != http.NoBody {
+		out.Body = body
+	}
+	unsent := false
+	proxy := httputil.ReverseProxy{
+		Transport:  to,
+		BufferPool: passBuffers,
+		ErrorLog:   slog.NewLogLogger(g.log.Handler(), slog.LevelDebug),
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.Out.URL.RawQuery = p.In.URL.RawQuery // also what net/url would not take
+			for _, name := range []string{"Authorization", "Cookie", "Expect"} {
+				p.Out.Header.Del(name) // were for us
+			}
+		},
+		ModifyResponse: func(resp *http.Response) error {
+			resp.Body = &passedAnswer{ReadCloser: resp.Body, control: http.NewResponseController(w), over: until, host: r.Context(), lost: func(err error) []byte {
+				id := body.id()
+				if id == nil || !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+					return nil
+				}
+				return append(append([]byte("event: message\ndata: "), cutOff(id, err)...), "\n\n"...)
+			}}
+			return nil
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			var failure *transports.Failure
+			switch id := body.id(); {
+			case errors.As(err, &failure) && failure.Outcome == transports.NotSent && !body.begun.Load():
+				unsent = true
+			case ctx.Err() != nil && until.Err() == nil: // the host is gone
+			case ctx.Err() != nil:
+				g.deny(w, denial{status: http.StatusServiceUnavailable, code: transports.CodeShuttingDown, text: "dynmcp is shutting down", id: id})
+			case isMeta(strings.TrimSuffix(r.URL.Path, "/")):
+				metaError(w, http.StatusBadGateway, lost(err))
+			case id != nil:
+				writeJSON(w, http.StatusOK, cutOff(id, err))
+			default:
+				g.deny(w, denial{status: http.StatusNotFound, text: noSuchSession})
+			}
+		},
+	}
+	proxy.ServeHTTP(w, out)
+	return !unsent
+}
+
+// passMessage is pass for a request whose body was read: a message.
+func (g *Gateway) passMessage(w http.ResponseWriter, r *http.Request, to http.RoundTripper, m wire.Message) bool {
+	out := *r
+	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(m.Raw)), int64(len(m.Raw))
+	return g.pass(w, &out, to)
+}
+
+// lost is the error for a request whose replica is gone before it has answered.
+func lost(err error) *wire.Error {
+	return (&transports.Failure{Upstream: "dynmcp", Code: transports.CodeExited, Outcome: transports.Unknown, Cause: err}).Wire()
+}
+
+func cutOff(id []byte, err error) (answer []byte) {
+	for _, part := range wire.Failure(id, lost(err)) {
+		answer = append(answer, part...)
+	}
+	return answer
+}
+
+// passBuffers are what answers are copied with.
+var passBuffers = &bufferPool{sync.Pool{New: func() any { return new([32 << 10]byte) }}}
+
+type bufferPool struct{ pool sync.Pool }
+
+func (p *bufferPool) Get() []byte  { return p.pool.Get().(*[32 << 10]byte)[:] }
+func (p *bufferPool) Put(b []byte) { p.pool.Put((*[32 << 10]byte)(b)) }
+
+// A passedBody is the body of a request that is passed on. It keeps its two ends, by
+// which the request can be answered if its replica cannot.
+type passedBody struct {
+	io.ReadCloser
+	whole func() // called when all of it was read, unless that is too late
+	begun atomic.Bool
+
+	mu         sync.Mutex
+	ended      bool // the request is over
+	head, tail []byte
+}
+
+// keptOfBody is how much of either end is kept: what wire.Fault looks at.
+const keptOfBody = 4 << 10
+
+func (b *passedBody) Read(p []byte) (int, error) {
+	b.begun.Store(true)
+	n, err := b.ReadCloser.Read(p)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	read := p[:n]
+	b.head = append(b.head, read[:min(n, keptOfBody-len(b.head))]...)
+	if n >= keptOfBody {
+		b.tail = append(b.tail[:0], read[n-keptOfBody:]...)
+	} else {
+		b.tail = append(b.tail[max(0, len(b.tail)+n-keptOfBody):], read...)
+	}
+	if err == io.EOF && !b.ended {
+		b.whole()
+	}
+	return n, err
+}
+
+// Close leaves the body to the one that serves the request: it may be read yet.
+func (b *passedBody) Close() error { return nil }
+
+// end says that the request is over: the connection is for the next one.
+func (b *passedBody) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ended = true
+}
+
+// id returns that of the request that the body is, nil where it is none.
+func (b *passedBody) id() []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	id := (&wire.Fault{Line: b.head, End: b.tail}).Asks()
+	if !wire.ValidID(id) {
+		return nil
+	}
+	return id
+}
+
+// passFor is how long a host may leave unread what was passed on for it: longer than
+// stall, so that the replica which has its session finds it to be slow.
+const passFor = stall + 15*time.Second
+
+// A passedAnswer is the answer to a request that was passed on.
+type passedAnswer struct {
+	io.ReadCloser
+	control *http.ResponseController
+	over    context.Context        // ends when the answer is to, whole or not
+	host    context.Context        // ends when the host is gone
+	lost    func(err error) []byte // what to say last when the replica is gone; nil is nothing
+	end     [2]byte                // what was read last
+	rest    []byte                 // of what is said last
+	said    bool
+}
+
+func (a *passedAnswer) Read(p []byte) (int, error) {
+	if a.said {
+		n := copy(p, a.rest)
+		if a.rest = a.rest[n:]; n == 0 {
+			return 0, io.EOF
+		}
+		return n, nil
+	}
+	n, err := a.ReadCloser.Read(p)
+	_ = a.control.SetWriteDeadline(time.Now().Add(passFor))
+	for _, c := range p[max(0, n-2):n] {
+		a.end = [2]byte{a.end[1], c}
+	}
+	if err == nil || err == io.EOF || a.host.Err() != nil {
+		return n, err
+	}
+	if a.over.Err() != nil {
+		return n, io.EOF // properly, so that the host comes back for the rest
+	}
+	if a.end == [2]byte{'\n', '\n'} || a.end == [2]byte{} {
+		if a.rest = a.lost(err); a.rest != nil {
+			a.said = true
+			return n, nil
+		}
+	}
+	return n, err
+}
