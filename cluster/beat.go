@@ -60,12 +60,21 @@ func (r *Replica) sendBeat(sent time.Duration) outcome {
 	}
 	r.mu.Lock()
 	r.expireLocked(sent)
-	if r.closed || !r.live && r.unreleased > 0 && sent < r.until+settled {
-		// The next epoch makes the leases of the last one free: not before what ran
-		// under them has ended.
+	if r.closed || !r.live && r.unreleased > 0 {
+		// The next epoch makes the leases of the last one free, and moves the guards'
+		// deadline on: not before what ran under them has ended, nor while somebody who
+		// was stopped may still begin it.
+		left := 0
+		if !r.closed && !r.stuck && sent >= r.until+TTL {
+			r.stuck, left = true, r.unreleased
+		}
 		r.mu.Unlock()
+		if left > 0 {
+			r.logger.Warn("this replica stays out of the cluster until what it has lost is released", "leases", left)
+		}
 		return failed
 	}
+	r.stuck = false
 	if !r.live {
 		r.epoch++ // a new one for each try, so that none is ever written twice
 	}

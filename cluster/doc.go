@@ -66,8 +66,8 @@
 //   - t follows from promises and B did not know C. Then d ≥ sent(ρ) + Patience + TTL, and t
 //     is at most Patience after the beat before.
 //
-// B itself ends its epoch only when all that it held was released or TTL - Validity has
-// passed since t. The others take what B held when its epoch is gone, and by the store's
+// B itself begins its next epoch only when all that it held was released. The others take
+// what B held when its epoch is gone, and by the store's
 // order only one of them does. A lease that C wrote is C's own if C is valid after the
 // write was answered: it was not deleted before that moment, so the write came in its
 // epoch. If it is not, the lease is not used, and deleted if it is there; the same is done
@@ -79,8 +79,10 @@
 // own end then; [Options.Extend] is told t, absolutely, so that what B has started can be
 // killed by others (package guard). TTL - Validity is what they have for it, and what clocks
 // may differ in speed over some seconds. B also can be stopped after Take has looked at the
-// clock: whatever it starts then must be started under the same deadline. Wall clocks are
-// never read. On Linux the clock goes on while the machine is suspended (clock_linux.go).
+// clock for the last time: what it starts when it goes on is started under the same
+// deadline, which has passed, and which the next epoch does not move on before the lease
+// was released. Wall clocks are never read. On Linux the clock goes on while the machine
+// is suspended (clock_linux.go).
 //
 // What all of this relies on: the store loses no change that it has confirmed, and [kv.Bucket]
 // Get returns the last change.

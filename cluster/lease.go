@@ -70,8 +70,8 @@ func (l *Lease) Release() {
 // yet declared dead.
 //
 // Between its last look at the clock and what the caller does then this process can be
-// paused for any time. That is not closed here: what the caller starts must end by itself
-// at the deadline that Extend was given.
+// stopped for any time. What the caller starts must therefore obey the deadline that
+// Extend was given: that does not move on after a lease was lost, before it is released.
 func (r *Replica) Take(ctx context.Context, name string) (*Lease, error) {
 	l, err := r.take(ctx, name)
 	if err != nil {
@@ -103,15 +103,14 @@ func (r *Replica) take(ctx context.Context, name string) (*Lease, error) {
 			return &Lease{held: h}, nil
 		case r.taking[key] != nil:
 			wait = r.taking[key]
+		case r.heldLocked(l, at):
+			owner := r.view.members[l.Owner].Member
+			r.mu.Unlock()
+			return nil, &HeldError{owner}
 		case r.degradedLocked(at, connected):
 			r.mu.Unlock()
 			return nil, fmt.Errorf("nothing new is placed: %w", kv.ErrUnavailable)
-		case !valid:
-		case l != nil && !l.deleted && l.Owner != r.id && r.view.holds(l):
-			if owner := r.view.members[l.Owner]; !owner.Draining && at < owner.heard()+Validity {
-				r.mu.Unlock()
-				return nil, &HeldError{owner.Member}
-			}
+		case !valid, l != nil && !l.deleted && l.Owner != r.id && r.view.holds(l):
 		default:
 			done := make(chan struct{})
 			r.taking[key] = done
@@ -153,6 +152,15 @@ func (r *Replica) take(ctx context.Context, name string) (*Lease, error) {
 		}
 		again.Stop()
 	}
+}
+
+// heldLocked reports whether a replica that was heard of lately, and stays, has a lease.
+func (r *Replica) heldLocked(l *lease, at time.Duration) bool {
+	if l == nil || l.deleted || l.Owner == r.id || !r.view.holds(l) {
+		return false
+	}
+	owner := r.view.members[l.Owner]
+	return !owner.Draining && at < owner.heard()+Validity
 }
 
 // write makes the lease ours, where l, what is seen of it, lets it be taken. ErrConflict

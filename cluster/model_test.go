@@ -71,7 +71,6 @@ type world struct {
 	rand   *rand.Rand
 	nodes  []*node
 	joined int
-	away   int // faults of the store for everybody that go on
 	log    bytes.Buffer
 	ledger []*work // that may still run, or the last of their names
 	works  int
@@ -91,7 +90,6 @@ type node struct {
 
 	mu       sync.Mutex // all below; the world's lock may be taken before
 	dead     bool
-	leaving  bool
 	faults   map[string]int           // that go on, by kind
 	gates    map[string]chan struct{} // closed when the last fault of the kind ends
 	deadline time.Time                // of the guards
@@ -186,6 +184,7 @@ func (n *node) pass(kind string) {
 			return
 		}
 		<-gate
+		time.Sleep(n.w.within(0, 300*time.Millisecond)) // they do not all go on at once
 	}
 }
 
@@ -232,7 +231,7 @@ func (w *world) start(n *node, name string, revision uint64) *work {
 	if fenced {
 		return nil
 	}
-	for _, other := range w.live2() {
+	for _, other := range w.worked() {
 		other.endKilledLocked()
 	}
 	for _, other := range w.ledger {
@@ -254,8 +253,8 @@ func (w *world) start(n *node, name string, revision uint64) *work {
 	return started
 }
 
-// live2 is every node of the ledger, those that have left the list too.
-func (w *world) live2() []*node {
+// worked is every node of the ledger, those that have left the list too.
+func (w *world) worked() []*node {
 	var all []*node
 	for _, work := range w.ledger {
 		if !slices.Contains(all, work.node) {

@@ -18,7 +18,7 @@ func (r *Replica) Where(name string, except ...string) (m Member, held bool) {
 	if r.leases[key] != nil && !r.draining && !slices.Contains(except, r.id) { // which may not be seen yet
 		return Member{ID: r.id, Name: r.options.Name, Address: r.options.Address, Version: r.options.Version, Epoch: r.epoch}, true
 	}
-	if l := r.view.leases[key]; l != nil && !l.deleted {
+	if l := r.view.leases[key]; l != nil && !l.deleted && l.Owner != r.id { // or it is released
 		owner := r.view.members[l.Owner]
 		if owner != nil && owner.Epoch == l.Epoch && !owner.Draining && !slices.Contains(except, l.Owner) {
 			return owner.Member, true

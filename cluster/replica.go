@@ -108,6 +108,7 @@ type Replica struct {
 	leases     map[string]*held
 	taking     map[string]chan struct{} // closed when the Take that is at it has ended
 	unreleased int                      // lost ones whose work may not have ended yet
+	stuck      bool                     // there are some for long, which was logged
 	leaving    chan struct{}            // closed when this replica drains or is closed
 }
 

@@ -1,0 +1,241 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dynmcp/cluster/kv"
+)
+
+// A group is replicas that reach each other.
+type group struct {
+	mu     sync.Mutex
+	byAddr map[string]*Replica
+	cut    map[string]bool // addresses that are not reached
+}
+
+func (g *group) join(t *testing.T, store kv.Store, name string) *Replica {
+	t.Helper()
+	r := join(t, store, name, func(o *Options) {
+		o.Promise = func(ctx context.Context, address string, from Member) ([]string, error) {
+			g.mu.Lock()
+			other := g.byAddr[address]
+			cut := g.cut[address] || g.cut[from.Address]
+			g.mu.Unlock()
+			if other == nil || cut {
+				return nil, errors.New("not reached")
+			}
+			return other.PromiseTo(from)
+		}
+	})
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.byAddr == nil {
+		g.byAddr, g.cut = map[string]*Replica{}, map[string]bool{}
+	}
+	g.byAddr[name+":1"] = r
+	return r
+}
+
+func TestAnElectionInTheStoreIsNotSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := kv.NewMemory()
+		var g group
+		var all []*Replica
+		var leases []*Lease
+		cables := []*kv.Connection{m.Connect(), m.Connect(), m.Connect()}
+		for i, name := range []string{"a", "b", "c"} {
+			r := g.join(t, cables[i], name)
+			defer r.Close()
+			all = append(all, r)
+			leases = append(leases, take(t, r, name))
+		}
+		time.Sleep(5 * Beat)
+		for _, c := range cables {
+			c.Cut()
+		}
+		time.Sleep(9 * time.Second)
+		for i, r := range all {
+			if !r.Valid() || isClosed(leases[i].Lost()) || len(r.Members()) != 3 {
+				t.Errorf("%s: valid %t, %d members", r.options.Name, r.Valid(), len(r.Members()))
+			}
+			if _, err := r.Take(t.Context(), all[(i+1)%3].options.Name); err == nil {
+				t.Error("taken from one that is valid")
+			} else if _, held := errors.AsType[*HeldError](err); !held {
+				t.Errorf("got %v, want that it is held", err)
+			}
+			take(t, r, r.options.Name).Release() // what is held here is shared as ever
+		}
+		for _, c := range cables {
+			c.Heal()
+		}
+		time.Sleep(10 * time.Second)
+		for i, r := range all {
+			if m, _ := r.Member(r.ID()); m.Epoch != 1 || isClosed(leases[i].Lost()) {
+				t.Errorf("%s is in epoch %d", r.options.Name, m.Epoch)
+			}
+			leases[i].Release()
+		}
+	})
+}
+
+// It is promised for Patience, not for ever: somebody new may have joined where the store
+// is, whom nobody here knows.
+func TestALongOutageOfTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := kv.NewMemory()
+		var g group
+		ca, cb := m.Connect(), m.Connect()
+		a, b := g.join(t, ca, "a"), g.join(t, cb, "b")
+		defer a.Close()
+		defer b.Close()
+		l := take(t, a, "git")
+		time.Sleep(5 * Beat)
+		ca.Cut()
+		cb.Cut()
+		cut := time.Now()
+		<-l.Lost()
+		if ran := time.Since(cut); ran < Patience-2*Beat || ran > Patience {
+			t.Errorf("it was lost after %v", ran)
+		}
+		l.Release()
+		time.Sleep(time.Hour)
+		if _, err := b.Take(t.Context(), "files"); !errors.Is(err, kv.ErrUnavailable) || !b.Degraded() {
+			t.Errorf("got %v, degraded: %t", err, b.Degraded())
+		}
+		ca.Heal()
+		cb.Heal()
+		time.Sleep(2 * Beat)
+		if len(a.Members()) != 2 || len(b.Members()) != 2 || !a.Valid() || !b.Valid() {
+			t.Errorf("they do not come back: %+v", a.Members())
+		}
+		take(t, b, "git").Release()
+	})
+}
+
+func TestANewcomerWaitsForOneThatMayNotKnowIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := kv.NewMemory()
+		var g group
+		cable := m.Connect()
+		a := g.join(t, cable, "a")
+		defer a.Close()
+		l := take(t, a, "git")
+		time.Sleep(5 * Beat)
+		cable.Cut() // alone it needs no promises
+		b := g.join(t, m.Connect(), "b")
+		defer b.Close()
+		notBefore(t, b, l)
+	})
+}
+
+// notBefore takes a lease that another replica has, and checks that it gets it only when
+// what that one did has long ended.
+func notBefore(t *testing.T, r *Replica, held *Lease) {
+	t.Helper()
+	taken := make(chan time.Time, 1)
+	go func() {
+		for {
+			l, err := r.Take(t.Context(), "git")
+			if err == nil {
+				l.Release()
+				break
+			} else if _, ok := errors.AsType[*HeldError](err); !ok {
+				t.Error(err)
+				break
+			}
+			time.Sleep(tick)
+		}
+		taken <- time.Now()
+	}()
+	<-held.Lost()
+	lost := time.Now()
+	if after := (<-taken).Sub(lost); after < settled-Beat/2 {
+		t.Errorf("it was taken %v after it was lost", after)
+	}
+	held.Release()
+}
+
+// A store whose answers are lost: what is asked is done.
+type unanswered struct {
+	*kv.Connection
+	on *bool
+}
+
+func (s unanswered) Bucket(ctx context.Context, name string) (kv.Bucket, error) {
+	b, err := s.Connection.Bucket(ctx, name)
+	return unansweredBucket{b, s.on}, err
+}
+
+type unansweredBucket struct {
+	kv.Bucket
+	on *bool
+}
+
+func (b unansweredBucket) Update(ctx context.Context, key string, value []byte, at uint64) (uint64, error) {
+	revision, err := b.Bucket.Update(ctx, key, value, at)
+	if *b.on {
+		<-ctx.Done()
+		return 0, kv.ErrUnavailable
+	}
+	return revision, err
+}
+
+func (b unansweredBucket) Get(ctx context.Context, key string) (kv.Entry, error) {
+	if *b.on {
+		<-ctx.Done()
+		return kv.Entry{}, kv.ErrUnavailable
+	}
+	return b.Bucket.Get(ctx, key)
+}
+
+func TestABeatThatWasNotAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := kv.NewMemory()
+		var g group
+		on := false
+		a := g.join(t, unanswered{m.Connect(), &on}, "a")
+		defer a.Close()
+		b := g.join(t, m.Connect(), "b")
+		defer b.Close()
+		l := take(t, a, "git")
+		time.Sleep(5*Beat + Beat/2)
+		on = true
+		time.Sleep(3 * Validity)
+		on = false
+		time.Sleep(5 * Beat)
+		if m, _ := b.Member(a.ID()); isClosed(l.Lost()) || m.Epoch != 1 {
+			t.Errorf("lost: %t, epoch %d", isClosed(l.Lost()), m.Epoch)
+		}
+		l.Release()
+	})
+}
+
+// The beat that tells that a knows b arrives, but a is not told. From then on b goes by
+// that beat, so a must not go by what it was allowed when it was alone.
+func TestOneThatWasAloneAndIsCutOffWhenAnotherComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := kv.NewMemory()
+		var g group
+		on := false
+		cable := m.Connect()
+		a := g.join(t, unanswered{cable, &on}, "a")
+		defer a.Close()
+		l := take(t, a, "git")
+		time.Sleep(5*Beat + Beat/2)
+		on = true
+		b := g.join(t, m.Connect(), "b")
+		defer b.Close()
+		g.mu.Lock()
+		g.cut["a:1"] = true
+		g.mu.Unlock()
+		synctest.Wait()
+		time.Sleep(tick)
+		cable.Cut()
+		notBefore(t, b, l)
+	})
+}
