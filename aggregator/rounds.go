@@ -82,9 +82,9 @@ func (c *forwardedCall) nextRound(r *host.Request, result json.RawMessage) {
 			refuse(err)
 			return
 		}
-		again.params = wire.Set(wire.Delete(again.params, "requestState"), "inputResponses", responses)
-		if len(questions) == 0 {
-			again.params = wire.Delete(again.params, "inputResponses")
+		again.params = wire.Delete(again.params, "requestState", "inputResponses")
+		if len(questions) > 0 {
+			again.params = wire.Set(again.params, "inputResponses", responses)
 		}
 		if state := wire.Get(result, "requestState"); state != nil {
 			again.params = wire.Set(again.params, "requestState", state)
