@@ -47,6 +47,10 @@ type Options struct {
 	// StoreDir is where it is kept between runs what servers list, unless the config
 	// names another directory; "" keeps nothing.
 	StoreDir string
+	// Place says where a server runs, each time it is loaded, and may take as long as its
+	// load_timeout: for one that is placed so, once in the cluster, or once for a user,
+	// principal. Nil is that everything runs here.
+	Place func(ctx context.Context, server schema.Server, principal string) (*Placement, error)
 	// Observe is told what happens; nil is nobody.
 	Observe *Observer
 	// Redact hides secrets in failures; the config's are added. Nil hides
@@ -76,6 +80,7 @@ type Aggregator struct {
 	taskUsers taskUsers
 	offered   offers      // of logins
 	results   keptResults // that reached a host in part
+	here      runningHere // of what is placed
 
 	paramsInFlight atomic.Int64 // the bytes of the params of forwarded calls
 
@@ -251,7 +256,7 @@ func (s *session) end() {
 		before = verboseLevel(s.agg.sessions.all())
 	}
 	s.agg.sessions.remove(s)
-	if o := s.agg.opts.Observe; o != nil {
+	if o := s.agg.opts.Observe; o != nil && !s.replica {
 		o.Session(s.info(), false)
 	}
 	s.agg.offered.drop(s)

@@ -133,6 +133,9 @@ func (a *Aggregator) announce() {
 	for a.sessions.awaitChange(a.ctx) {
 		a.guarded(func() {
 			for _, s := range a.sessions.all() {
+				if s.replica { // it reads what the server lists, not what hosts read
+					continue
+				}
 				settled := !s.incomplete() // before the snapshot, which holds what ended the wait
 				now := s.snapshot()
 				s.announce(now, func(which list) *catalog.View { return s.shownView(now, which, settled) }, settled)

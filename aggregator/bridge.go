@@ -121,7 +121,7 @@ func (c *forwardedCall) add(ctx context.Context, q *question) func() (json.RawMe
 func (c *forwardedCall) lacks(method string, params json.RawMessage) string {
 	r := c.hostRequest()
 	switch {
-	case r.Era == transports.Handshake:
+	case r.Era == transports.Handshake, c.session.replica:
 		return lacks(c.session.declaration().capabilities, method, params)
 	case !mayAskForInput(r.Method):
 		return fmt.Sprintf("the host speaks %s, in which %s cannot ask it anything", transports.StatelessVersion, r.Method)

@@ -59,6 +59,9 @@
 // A server is for all sessions, or its entry isolates sessions or principals: own.go
 // leads from the upstream of an entry to the one that a session's requests go to.
 //
+// In a cluster a server may run on another replica: place.go asks where, when it is loaded.
+// There replica.go serves it to this one, as it is; the way of a call is the same on both.
+//
 // What a host asks for are methods of its session; what concerns all hosts, or an
 // upstream, is the Aggregator's. The package owns sessions (sessions.go), what is in
 // flight between them and upstreams, and the texts of failures. It never starts a process

@@ -90,6 +90,10 @@ func (a *Aggregator) Discover(jsonpath string) (json.RawMessage, error) {
 //
 // Servers are told that their host can do nothing, unless a host that can was first.
 func (a *Aggregator) Call(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	return a.callAs(ctx, principal{}, method, params)
+}
+
+func (a *Aggregator) callAs(ctx context.Context, user principal, method string, params json.RawMessage) (json.RawMessage, error) {
 	if params == nil {
 		params = json.RawMessage(`{}`)
 	}
@@ -100,7 +104,7 @@ func (a *Aggregator) Call(ctx context.Context, method string, params json.RawMes
 	if err != nil {
 		return nil, err
 	}
-	s := a.sessions.open(principal{})
+	s := a.sessions.open(user)
 	s.peer = nobody{}
 	a.sessions.declare(s, json.RawMessage(`{}`), transports.Handshake)
 	defer s.end()

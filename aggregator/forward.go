@@ -376,7 +376,7 @@ func (c *forwardedCall) Notify(method string, params json.RawMessage) {
 // is for the host that made the call.
 func (c *forwardedCall) Request(ctx context.Context, method string, params json.RawMessage) (answer func() (json.RawMessage, error)) {
 	r := c.hostRequest()
-	if r.Era == transports.Stateless {
+	if r.Era == transports.Stateless && !c.session.replica {
 		return c.pose(ctx, method, params)
 	}
 	return c.peer.askHost(ctx, c.session, r.Peer, method, params)

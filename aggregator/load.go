@@ -27,12 +27,16 @@ const firstWords = 3 * time.Second
 
 // load brings an upstream up: connect, handshake, its tools, or nothing. It is
 // what lazy calls a load. An upstream that does not survive being asked for its
-// era is started a second time, without that; one whose entry leaves its transport
+// era is started a second time, without that, and one that moves to another replica
+// meanwhile is placed again; one whose entry leaves its transport
 // open, and that refuses streamable HTTP, is asked for SSE.
 func (a *Aggregator) load(ctx context.Context, u *lazy.Upstream) (*upstream.Conn, error) {
 	conn, err := a.loadOnce(ctx, u)
 	if errors.Is(err, upstream.ErrProbe) {
 		a.peerOf(u).handshakeOnly.Store(true)
+		conn, err = a.loadOnce(ctx, u)
+	}
+	for moves := 1; errors.Is(err, upstream.ErrMoved) && moves < maxMoves && ctx.Err() == nil; moves++ {
 		conn, err = a.loadOnce(ctx, u)
 	}
 	if p := a.peerOf(u); u.Server.TransportOpen && upstream.MaySpeakSSE(err) && p.speaksSSE.CompareAndSwap(false, true) {
@@ -54,7 +58,7 @@ func (a *Aggregator) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.
 	if p.speaksSSE.Load() {
 		server.Transport = schema.SSE
 	}
-	conn, err := a.open(server, upstream.Options{
+	conn, err := a.connect(ctx, u, server, upstream.Options{
 		Peer:    p,
 		Info:    upstream.Info{Name: "dynmcp", Version: a.opts.Version},
 		Logger:  a.log,

@@ -49,12 +49,20 @@ type SessionInfo struct {
 	User   string // "" where users are not told apart
 	Server string // the one that it is about, "" is all
 	Host   string // what it calls itself, "" where that is not known
+
+	// Replica says that it is no host, but another replica that uses the server here. An
+	// Observer is not told of those, nor of their calls, which are counted there.
+	Replica bool
 }
 
 func (s *session) info() SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return SessionInfo{ID: s.id, User: s.principal.name, Server: s.only, Host: s.client}
+	info := SessionInfo{ID: s.id, User: s.principal.name, Server: s.only, Host: s.client, Replica: s.replica}
+	if s.replica {
+		info.User, info.Host = strings.TrimPrefix(info.User, "\x00"+s.id), "another replica of dynmcp"
+	}
+	return info
 }
 
 // observed sets what a conversation has to tell the observer of.
@@ -164,7 +172,7 @@ func (a *Aggregator) Upstreams() []UpstreamInfo {
 	return all
 }
 
-// Sessions says whose sessions there are, oldest first.
+// Sessions says whose sessions there are, oldest first, also those of other replicas.
 func (a *Aggregator) Sessions() []SessionInfo {
 	var all []SessionInfo
 	for _, s := range a.sessions.all() {

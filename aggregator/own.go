@@ -32,7 +32,7 @@ func (s *session) owner(server *schema.Server) (owner string, idle time.Duration
 	case server.Isolation == schema.IsolateSession && s.lasts:
 		return "session " + s.id, 0
 	}
-	return "principal " + s.principal.name, principalIdle
+	return principalOwner + s.principal.name, principalIdle
 }
 
 func isolated(server *schema.Server) bool {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"dynmcp/internal/wire"
 	"dynmcp/transports"
@@ -47,7 +48,7 @@ func (p *peer) Request(ctx context.Context, method string, params json.RawMessag
 			return func() (json.RawMessage, error) { return q.wait(ctx) }
 		})
 	}
-	if len(calls) > 0 || len(all) != 1 || all[0].shares && p.upstream.Owner == "" || lacks(all[0].declaration().capabilities, method, params) != "" {
+	if len(calls) > 0 || len(all) != 1 || all[0].shares && !all[0].replica && p.upstream.Owner == "" || lacks(all[0].declaration().capabilities, method, params) != "" {
 		return refused("no host with a call in flight supports %s", cmp.Or(serverRequests[method], method))
 	}
 	return p.askHost(ctx, all[0], all[0].peer, method, params)
@@ -70,10 +71,24 @@ func (p *peer) askHost(ctx context.Context, s *session, through transports.Peer,
 	ask := func(ctx context.Context) func() (json.RawMessage, error) {
 		return p.requestHost(ctx, s, through, method, params)
 	}
-	if method == "roots/list" {
-		return p.requestRoots(ctx, nil, ask)
+	switch {
+	case method != "roots/list":
+		return ask(ctx)
+	case s.replica: // which keeps its own calls; those of hosts here must wait as well
+		h, answer := p.hold(nil), ask(ctx)
+		return func() (json.RawMessage, error) {
+			p.agg.spawn(func() {
+				defer h.end(nil)
+				<-ctx.Done()
+				select {
+				case <-time.After(settlePause):
+				case <-p.agg.ctx.Done():
+				}
+			})
+			return answer()
+		}
 	}
-	return ask(ctx)
+	return p.requestRoots(ctx, nil, ask)
 }
 
 // refused is the answer to a server request that no host gets. Its code is our

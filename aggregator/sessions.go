@@ -28,6 +28,7 @@ type session struct {
 	lasts     bool            // it is not for one request alone, which has what its principal has
 	mayLogIn  bool            // its user runs dynmcp, on this machine: a login's page comes back here, and the login is his
 	tree      bool            // it sees the tree surface alone, and what fails are errors with codes: no model reads them
+	replica   bool            // its host is another replica, which has hosts of its own: see replica.go
 	shares    bool            // it is one of many: an upstream's question that belongs to no call is not for it
 	peer      transports.Peer // the host
 	begun     atomic.Bool     // it has made a request

@@ -3,6 +3,7 @@ package aggregator
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -30,8 +31,9 @@ type stage struct {
 	agg       *Aggregator
 	hosts     []*actor
 	upstreams []*actor
-	states    []string // every requestState of ours that was received
-	results   []string // and every handle of a result
+	states    []string    // every requestState of ours that was received
+	results   []string    // and every handle of a result
+	other     *Aggregator // runs the upstreams for agg; nil where that does itself
 	running   sync.WaitGroup
 	texts     bool // what we write is not abbreviated
 }
@@ -69,7 +71,11 @@ type actor struct {
 //
 // A VERSION of an upstream may be several with commas between them. A host that
 // is "-" says nothing by itself, an upstream that is scripted neither.
-func newStage(t *testing.T, archive *txtar.Archive) *stage {
+func newStage(t *testing.T, archive *txtar.Archive) *stage { return setStage(t, archive, false) }
+
+// setStage is newStage of one where, if apart is true, another replica runs the upstreams
+// than the hosts are connected to.
+func setStage(t *testing.T, archive *txtar.Archive, apart bool) *stage {
 	st := &stage{t: t}
 	single, expose := false, []string(nil)
 	for text := range strings.Lines(string(section(archive, "setup").Data)) {
@@ -96,7 +102,7 @@ func newStage(t *testing.T, archive *txtar.Archive) *stage {
 			t.Fatalf("setup: %q", text)
 		}
 	}
-	st.start(st.config(single, expose, strings.TrimSpace(string(section(archive, "config").Data))))
+	st.start(apart, st.config(single, expose, strings.TrimSpace(string(section(archive, "config").Data))))
 	return st
 }
 
@@ -160,13 +166,14 @@ func (st *stage) config(single bool, expose []string, members string) *schema.Co
 	return cfg
 }
 
-func (st *stage) start(cfg *schema.Config) {
-	agg, err := New(cfg, Options{Version: "1"})
-	if err != nil {
-		st.t.Fatal(err)
+func (st *stage) start(apart bool, cfg *schema.Config) {
+	opts := Options{Version: "1"}
+	if apart {
+		st.other = st.aggregator(cfg, opts)
+		opts.Place = st.place
 	}
+	agg := st.aggregator(cfg, opts)
 	st.agg = agg
-	agg.open = st.open
 	for _, h := range st.hosts {
 		ours, theirs := net.Pipe()
 		h.enter(theirs)
@@ -184,6 +191,31 @@ func (st *stage) start(cfg *schema.Config) {
 			h.take() // what belongs to the introduction
 		}
 	}
+}
+
+func (st *stage) aggregator(cfg *schema.Config, opts Options) *Aggregator {
+	agg, err := New(cfg, opts)
+	if err != nil {
+		st.t.Fatal(err)
+	}
+	agg.open = st.open
+	return agg
+}
+
+// place leads to the replica that runs the upstreams, which tells them of the same host as
+// the first one would.
+func (st *stage) place(_ context.Context, server schema.Server, principal string) (*Placement, error) {
+	ours, theirs := net.Pipe()
+	st.running.Go(func() {
+		select {
+		case <-st.agg.sessions.declared:
+		case <-st.agg.ctx.Done():
+		}
+		first, _ := st.agg.sessions.firstDeclaration()
+		st.other.sessions.declareFirst(first)
+		_ = st.other.ServeReplica(context.Background(), theirs, server.Name, principal)
+	})
+	return &Placement{Stream: ours}, nil
 }
 
 // introduce makes the handshake, or in the stateless era lists the tools, which
@@ -219,6 +251,9 @@ func (st *stage) close() {
 		}
 	}
 	st.agg.Close()
+	if st.other != nil {
+		st.other.Close()
+	}
 	st.running.Wait()
 }
 

@@ -118,7 +118,7 @@ func (p *peer) notifyHosts(method string, params json.RawMessage, wants func(*fo
 		}
 	}
 	for _, c := range calls {
-		if c.hostRequest().Era == transports.Stateless && !notified[c.session] && wants(c) {
+		if c.hostRequest().Era == transports.Stateless && !c.session.replica && !notified[c.session] && wants(c) {
 			notified[c.session] = true
 			c.tell(method, p.shown(c.session, method, params))
 		}
@@ -151,12 +151,16 @@ func (p *peer) shown(s *session, method string, params json.RawMessage) json.Raw
 // audience returns the sessions that a message on a stream which is shared may be
 // for: of what is about a task those of its user; else all, or where they are of several principals those of the principals with a
 // call in flight here; of sessions that are one of many, and to whom the
-// upstream is not their own, those with a call here.
+// upstream is not their own, those with a call here. A replica to which no others are is
+// told all, and one of several of any task: it knows whom of its hosts that is for.
 func (p *peer) audience(method string, params json.RawMessage, calls []*forwardedCall) []*session {
 	all := p.sessions()
+	if len(all) == 1 && all[0].replica {
+		return all
+	}
 	if method == "notifications/tasks/status" {
 		task, _ := wire.Text(wire.Get(params, "taskId"))
-		return slices.DeleteFunc(slices.Clone(all), func(s *session) bool { return !s.hasTask(p.upstream, task) })
+		return slices.DeleteFunc(slices.Clone(all), func(s *session) bool { return !s.replica && !s.hasTask(p.upstream, task) })
 	}
 	one := ofOnePrincipal(all)
 	ofCall := !isAboutUpstream(method) && p.upstream.Owner == "" // and so for who is calling
@@ -411,7 +415,7 @@ func (l *listing) fetchStale() {
 	l.mu.Unlock()
 	next, changed := *last, false
 	next.Failed = maps.Clone(last.Failed)
-	fetched := map[string]bool{}
+	fetched, told := map[string]bool{}, map[string]bool{}
 	for more := true; more; {
 		more = false
 		for _, which := range lists {
@@ -425,7 +429,7 @@ func (l *listing) fetchStale() {
 			entries, err := l.agg.listOne(ctx, conn, which)
 			switch {
 			case err == nil:
-				*which.from(&next), changed = entries, true
+				*which.from(&next), changed, told[which.changed] = entries, true, true
 				delete(next.Failed, which.method)
 				continue
 			case conn.Err() != nil:
@@ -436,6 +440,7 @@ func (l *listing) fetchStale() {
 	}
 	if changed {
 		l.install(conn, &next, false)
+		l.tellReplicas(told)
 	}
 }
 

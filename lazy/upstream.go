@@ -333,13 +333,17 @@ func (u *Upstream) loaded(conn *upstream.Conn, err error) error {
 }
 
 // failedLocked counts a failed load. Neither that the server wants a login nor
-// that we have no resources to start it counts as a failure of its.
+// that we have no resources to start it counts as a failure of its; and where it runs, or
+// could run, on another replica, that replica counts.
 func (u *Upstream) failedLocked(err error) error {
 	u.state, u.lastErr = Lost, err
+	if errors.Is(err, upstream.ErrMoved) {
+		return err
+	}
 	var failure *transports.Failure
 	if errors.As(err, &failure) {
 		switch failure.Code {
-		case transports.CodeAuthRequired:
+		case transports.CodeAuthRequired, transports.CodeNotPlaced, transports.CodeBackingOff:
 			return err
 		case transports.CodeNoResources:
 			u.shortages++
@@ -427,7 +431,8 @@ func (u *Upstream) unload(conn *upstream.Conn) {
 // lost notes that a connection ended by itself, if that is not known yet. The
 // next use reconnects at once, unless the connection before was lost soon as
 // well: a server that crashes in every call must not be started as fast as it is
-// called. A session that the upstream forgot is no crash.
+// called. A session that the upstream forgot is no crash; of what another replica runs,
+// that replica counts the crashes.
 func (u *Upstream) lost(conn *upstream.Conn) {
 	if conn == nil || conn.Err() == nil {
 		return
@@ -440,7 +445,7 @@ func (u *Upstream) lost(conn *upstream.Conn) {
 	}
 	// Users release a connection that is not there any more.
 	u.state, u.conn, u.lastErr = Lost, nil, loss
-	if !u.livedLocked() && !errors.Is(loss, upstream.ErrSessionLost) {
+	if !u.livedLocked() && !conn.Remote() && !errors.Is(loss, upstream.ErrSessionLost) && !errors.Is(loss, upstream.ErrMoved) {
 		if u.losses++; u.losses > 1 {
 			u.backOffLocked()
 		}
@@ -448,6 +453,28 @@ func (u *Upstream) lost(conn *upstream.Conn) {
 	u.mu.Unlock()
 	u.set.changed(u)
 }
+
+// Retire has the next use start the upstream anew, because it is to run elsewhere: conn
+// takes no new calls, and is closed when those in flight there have ended.
+func (u *Upstream) Retire(conn *upstream.Conn) {
+	u.mu.Lock()
+	current := u.conn == conn
+	if current {
+		u.state, u.conn = Idle, nil
+		u.livedLocked()
+		if u.idle != nil {
+			u.idle.Stop()
+		}
+	}
+	u.mu.Unlock()
+	conn.Retire() // its watcher closes it
+	if current {
+		u.set.changed(u)
+	}
+}
+
+// Gone is closed when the upstream is not part of the config any more, and with the set.
+func (u *Upstream) Gone() <-chan struct{} { return u.ctx.Done() }
 
 // livedLocked forgets earlier losses where a connection that ends was there for
 // long, which it reports.

@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -103,5 +104,6 @@ func (c *runCollector) Collect(values chan<- prometheus.Metric) {
 		values <- prometheus.MustNewConstMetric(startsDesc, prometheus.CounterValue, float64(u.Starts), u.Name)
 		values <- prometheus.MustNewConstMetric(inFlightDesc, prometheus.GaugeValue, float64(u.InFlight), u.Name)
 	}
-	values <- prometheus.MustNewConstMetric(sessionsDesc, prometheus.GaugeValue, float64(len(run.Sessions())))
+	hosts := slices.DeleteFunc(run.Sessions(), func(s aggregator.SessionInfo) bool { return s.Replica })
+	values <- prometheus.MustNewConstMetric(sessionsDesc, prometheus.GaugeValue, float64(len(hosts)))
 }

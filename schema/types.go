@@ -81,6 +81,13 @@ const (
 	IsolatePrincipal = "principal"
 )
 
+// Values of Server.Place.
+const (
+	PlaceOne       = "one"
+	PlaceEach      = "each"
+	PlacePrincipal = "principal"
+)
+
 // Config is a valid config document with all defaults filled in. It is a value:
 // nothing in this module changes one after Files.Load.
 type Config struct {
@@ -196,6 +203,8 @@ type Server struct {
 	Load string `json:"load" enum:"eager,lazy" example:"lazy"`
 	// Who shares the server, where one run of dynmcp serves many hosts: none is all of them, session gives each host one of its own, principal each user.
 	Isolation string `json:"isolation" enum:"none,session,principal" default:"none" example:"session"`
+	// Where the server runs when several replicas of dynmcp serve together (serve --cluster): one is once for all of them, each is on every replica that needs it, principal is once for each user. Left out, a command runs as one, or with isolation as that says: session is each, principal is principal; a url is reached from each. Without a cluster it has no effect.
+	Place string `json:"place" enum:"one,each,principal" example:"each"`
 	// Keep the entry but do not use the server.
 	Disabled bool `json:"disabled" default:"false" example:"true"`
 
@@ -267,6 +276,20 @@ func (s Server) Lazy() bool {
 		return s.Load == LoadLazy
 	}
 	return s.Description != ""
+}
+
+// Placement returns where the server runs in a cluster: PlaceOne, PlaceEach or
+// PlacePrincipal, as place says or, in its absence, the transport and isolation.
+func (s Server) Placement() string {
+	switch {
+	case s.Place != "":
+		return s.Place
+	case s.Transport != Stdio || s.Isolation == IsolateSession:
+		return PlaceEach
+	case s.Isolation == IsolatePrincipal:
+		return PlacePrincipal
+	}
+	return PlaceOne
 }
 
 // Inherit says which of dynmcp's own environment variables a child starts

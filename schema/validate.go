@@ -23,11 +23,25 @@ func (r *reading) checkServer(path string, n *node, s *Server) {
 	if s.Load == LoadLazy && s.Description == "" && !s.Disabled {
 		r.warn(n.get("load").at, below(path, "load"), "a lazy server without a description", "write a description: until it is loaded, that is all the model knows of it")
 	}
+	r.checkPlace(below(path, "place"), n.get("place"), s)
 	r.checkAuth(below(path, "auth"), n.get("auth"))
 	for name := range s.Headers {
 		if s.Auth != nil && strings.EqualFold(name, "Authorization") {
 			r.warn(n.get("auth").at, below(path, "auth"), "headers has an Authorization too", "a request carries one of them; remove the other")
 		}
+	}
+}
+
+// checkPlace checks that where a server runs fits what it is and who shares it.
+func (r *reading) checkPlace(path string, n *node, s *Server) {
+	switch {
+	case s.Place == "" || s.Place == PlaceEach: // or it is not known, which was said
+	case s.Transport != Stdio && s.Transport != "":
+		r.fail(n.at, path, "a server with a url is not placed", "leave the key out: every replica reaches it by itself")
+	case s.Place == PlaceOne && s.Isolation != IsolateNone:
+		r.fail(n.at, path, fmt.Sprintf("one server for all does not go with isolation %q", s.Isolation), "leave one of the two keys out")
+	case s.Place == PlacePrincipal && s.Isolation != IsolatePrincipal:
+		r.fail(n.at, path, fmt.Sprintf("one server for each user does not go with isolation %q", s.Isolation), `write "isolation": "principal"`)
 	}
 }
 

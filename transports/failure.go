@@ -27,6 +27,7 @@ const (
 	CodeNoResources  = 5112 // the system denies dynmcp a file, a process or memory
 	CodeNoHost       = 5113 // no host can be asked what the upstream wants to know
 	CodeChanged      = 5114 // its tool is not what the host was shown
+	CodeNotPlaced    = 5115 // no replica of the cluster can run it now
 )
 
 // An Outcome says whether a failed call may have run.
@@ -127,6 +128,8 @@ func (f *Failure) Advice() string {
 		return `see that it runs and that its "url" is right; the next call tries again`
 	case f.Code == CodeOverloaded:
 		return "call again when it has caught up"
+	case f.Code == CodeNotPlaced:
+		return "call again: it is taken over by another replica, or the cluster has to be mended"
 	}
 	return "the next call tries again"
 }

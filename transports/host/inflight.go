@@ -2,6 +2,7 @@ package host
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"dynmcp/internal/wire"
@@ -39,6 +40,10 @@ func (s *Session) admit(r *Request) *wire.Error {
 
 // outOfTurnLocked says why a request must not come now, "" where it may.
 func (s *Session) outOfTurnLocked(r *Request) string {
+	if s.opts.Control == nil { // a replica introduces itself in either era, or in both
+		s.begun, s.open = true, true
+		return ""
+	}
 	switch first := r.Method == "initialize" && r.Era == transports.Handshake; {
 	case first && r.batch != nil:
 		return "initialize must not be part of a batch"
@@ -102,17 +107,20 @@ func (s *Session) answer(r *Request, result json.RawMessage, err error) {
 	defer s.writing.Done()
 
 	var parts [][]byte
-	switch {
+	switch failure := new(transports.Failure); {
+	case err != nil && s.opts.Control == nil && errors.As(err, &failure):
+		parts = wire.Failure(r.ID, failure.Wire())
+		parts[len(parts)-1] = fmt.Appendf(nil, `,%q:%s}`, transports.MemberReplica, failure.Record())
 	case err != nil:
 		parts = wire.Failure(r.ID, transports.WireError(err))
-	case r.Era == transports.Stateless:
+	case r.Era == transports.Stateless && s.opts.Control != nil:
 		first, rest := statelessResult(r.Method, result)
 		parts = wire.AppendResult(r.pieces[:0], r.ID, first, rest)
 	default:
 		parts = wire.AppendResult(r.pieces[:0], r.ID, result)
 	}
 	switch {
-	case r.Method == "initialize":
+	case r.Method == "initialize" && s.opts.Control != nil:
 		s.answerInitialize(r, result, err, parts)
 	case r.batch != nil:
 		s.writeAnswer(r, r.batch, parts)

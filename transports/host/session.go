@@ -18,7 +18,9 @@ import (
 
 // Options say who answers a host.
 type Options struct {
-	// Control answers the handshake, the lists and subscriptions.
+	// Control answers the handshake, the lists and subscriptions. Nil is that the host is
+	// another replica: HandleRequest takes those requests too, results go out without what
+	// an era wants added to them, and failures with all that they say.
 	Control *mcp.Server
 	// HandleRequest takes every other request. It is called in the order of the
 	// wire and must not block; Request.Reply may be called from anywhere.
@@ -176,7 +178,7 @@ func (s *Session) handleRequest(m wire.Message, b *batch, via any) {
 		s.writeAnswer(r, b, wire.Failure(r.ID, refusal))
 		return
 	}
-	if isControl(r.Method) {
+	if s.opts.Control != nil && isControl(r.Method) {
 		s.control.request(r)
 	} else {
 		s.opts.HandleRequest(r)
@@ -189,10 +191,10 @@ func (s *Session) handleNotification(m wire.Message) {
 			s.logPanic(p)
 		}
 	}()
-	switch m.Method {
-	case "notifications/cancelled":
+	switch {
+	case m.Method == "notifications/cancelled":
 		s.cancelled(m.Params)
-	case "notifications/initialized":
+	case m.Method == "notifications/initialized" && s.opts.Control != nil:
 		s.control.notify(m.Method, m.Params)
 	}
 	s.mu.Lock()

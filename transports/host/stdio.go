@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"time"
 
 	"dynmcp/internal/wire"
@@ -30,7 +29,7 @@ const (
 type Stdio struct {
 	in   *wire.Reader
 	out  *wire.Writer
-	conn net.Conn // of one of many hosts, nil on streams
+	conn io.Closer // of one of many hosts, nil on streams
 }
 
 // NewStdio returns the edge of the host that writes to in and reads out. cork
@@ -44,7 +43,7 @@ func NewStdio(in io.Reader, out io.Writer, cork *wire.Cork) *Stdio {
 
 // NewConn returns the edge of one of many hosts, on a connection, which Serve closes.
 // cork is as for NewStdio.
-func NewConn(conn net.Conn, cork *wire.Cork) *Stdio {
+func NewConn(conn io.ReadWriteCloser, cork *wire.Cork) *Stdio {
 	e := NewStdio(conn, conn, cork)
 	e.conn = conn
 	return e

@@ -115,6 +115,7 @@ func (i *ServerInfo) announces(capability string) bool {
 type Conn struct {
 	name   string
 	copies bool // the params of a call are not used any more when Start returns
+	remote bool // another replica runs the upstream
 	server schema.Server
 	opts   Options
 	log    *slog.Logger
@@ -138,7 +139,8 @@ type Conn struct {
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when nothing more will be received
 	wg      sync.WaitGroup
-	closing sync.Once
+	closing atomic.Bool
+	gone    chan struct{} // closed when Close is over
 
 	mu     sync.Mutex
 	err    error // why the connection takes no new calls
@@ -191,6 +193,7 @@ func newConn(server schema.Server, opts Options) *Conn {
 		opts:   opts,
 		log:    opts.Logger.With("upstream", server.Name),
 		done:   make(chan struct{}),
+		gone:   make(chan struct{}),
 	}
 	c.subscriptions = newSubscriptions(c)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -248,14 +251,17 @@ func (c *Conn) Notify(method string, params json.RawMessage) error {
 // Close ends the connection: what is in flight fails, the child and its group
 // are stopped. It returns when nothing of the connection is left.
 func (c *Conn) Close() {
-	c.closing.Do(func() {
-		c.end(errClosed)
-		c.link.close()
-		c.mu.Lock()
-		c.closed = true
-		c.mu.Unlock()
-		c.wg.Wait()
-	})
+	if !c.closing.CompareAndSwap(false, true) {
+		<-c.gone
+		return
+	}
+	defer close(c.gone)
+	c.end(errClosed)
+	c.link.close()
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.wg.Wait()
 }
 
 // drainMost is how long calls in flight may go on when the connection takes no

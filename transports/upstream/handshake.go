@@ -180,6 +180,8 @@ func (c *Conn) discover(ctx context.Context) (stateless bool, version string, er
 		return c.readDiscoverResult(result), handshakeVersion, nil
 	case ctx.Err() != nil:
 		return false, "", c.StartFailure(methodDiscover, ctx.Err())
+	case c.Err() != nil && c.remote: // it was there, and does not mind the question
+		return false, "", c.StartFailure(methodDiscover, err)
 	case c.Err() != nil:
 		return false, "", fmt.Errorf("%w: %w", ErrProbe, err)
 	case errors.As(err, &failure) && slices.Contains([]int64{transports.CodeAuthRequired, transports.CodeRateLimited, transports.CodeNoResources}, failure.Code):

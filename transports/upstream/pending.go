@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 )
@@ -19,11 +20,12 @@ var (
 // pending are the calls in flight on a connection, by their ids. Whoever takes
 // a call out of it ends the call: it calls Done, or withdraws it.
 type pending struct {
-	mu     sync.Mutex
-	lastID int64
-	calls  map[int64]*Call
-	closed bool          // it takes no more
-	empty  chan struct{} // closed when it is closed and holds none; nil before
+	mu      sync.Mutex
+	lastID  int64
+	calls   map[int64]*Call
+	closed  bool          // it takes no more
+	empty   chan struct{} // closed when it is closed and holds none that will end by itself; nil before
+	drained bool          // empty is closed
 }
 
 // add gives a call an id. Where expired is not nil it runs after timeout, on a
@@ -111,9 +113,22 @@ func (p *pending) removeLocked(call *Call) {
 		call.timer.Stop()
 	}
 	delete(p.calls, call.id)
-	if p.empty != nil && len(p.calls) == 0 {
-		close(p.empty)
+	p.noteEmptyLocked()
+}
+
+// noteEmptyLocked closes empty if it is time. What has no time limit by its nature, a stream of
+// notifications or a ping, ends with the connection.
+func (p *pending) noteEmptyLocked() {
+	if p.empty == nil || p.drained {
+		return
 	}
+	for _, call := range p.calls {
+		if !call.unlimited {
+			return
+		}
+	}
+	p.drained = true
+	close(p.empty)
 }
 
 // refuse takes no more calls; the channel is closed when none is in flight.
@@ -121,17 +136,28 @@ func (p *pending) refuse() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed, p.empty = true, make(chan struct{})
-	if len(p.calls) == 0 {
-		close(p.empty)
-	}
+	p.noteEmptyLocked()
 	return p.empty
+}
+
+// markUnsent notes which calls did not reach the upstream: those with ids after last, and
+// some before it.
+func (p *pending) markUnsent(last int64, earlier []int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id, call := range p.calls {
+		if id > last || slices.Contains(earlier, id) {
+			call.unsent = true
+		}
+	}
 }
 
 // close removes and returns all calls, in no order, and takes no more.
 func (p *pending) close() map[int64]*Call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.empty != nil && len(p.calls) > 0 {
+	if p.empty != nil && !p.drained {
+		p.drained = true
 		close(p.empty)
 	}
 	for _, call := range p.calls {

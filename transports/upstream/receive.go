@@ -71,7 +71,9 @@ func (c *Conn) handleResponse(m wire.Message, own *Call) {
 	switch {
 	case !ok:
 	case m.Error != nil && string(m.Error) != "null":
-		err = c.refusal(wire.ParseError(bytes.Clone(m.Error)))
+		if err = c.replicaFailure(m); err == nil {
+			err = c.refusal(wire.ParseError(bytes.Clone(m.Error)))
+		}
 	case m.Result == nil:
 		err = c.newFailure(transports.CodeProtocol, transports.Unknown, errors.New("the answer holds neither a result nor an error"))
 	}
@@ -91,6 +93,9 @@ func (c *Conn) handleResponse(m wire.Message, own *Call) {
 }
 
 func (c *Conn) handleNotification(m wire.Message, own *Call) {
+	if c.remote && c.replicaSays(m) {
+		return
+	}
 	switch m.Method {
 	case "notifications/progress":
 		c.handleProgress(m.Params)

@@ -21,20 +21,30 @@ type streamLink struct {
 // connection closes the stream. As with Open, Handshake comes next.
 func OpenStream(server schema.Server, stream io.ReadWriteCloser, opts Options) *Conn {
 	c := newConn(server, opts)
+	c.openStream(stream)
+	return c
+}
+
+func (c *Conn) openStream(stream io.ReadWriteCloser) {
+	ended := func(err error) {
+		if c.remote {
+			err = replicaGone(err)
+		}
+		c.end(err)
+	}
 	l := &streamLink{lineLink: newLineLink(c, stream), stream: stream}
 	c.link = l
 	c.spawn(func() {
 		c.readLines(stream, l.writer)
-		c.end(errors.New("the stream ended"))
+		ended(errors.New("the stream ended"))
 		stream.Close()
 	})
 	c.spawn(func() {
 		<-l.writer.Done()
 		if err := l.writer.Err(); err != nil {
-			c.end(fmt.Errorf("writing to it: %w", withoutPath(err)))
+			ended(fmt.Errorf("writing to it: %w", withoutPath(err)))
 		}
 	})
-	return c
 }
 
 // close closes the stream when what is queued has been written, or takes too

@@ -1,0 +1,399 @@
+package aggregator
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"dynmcp/internal/mcptest"
+	"dynmcp/internal/wire"
+	"dynmcp/schema"
+)
+
+// patience ends a test that hangs; nothing is measured by it.
+const patience = 2 * time.Minute
+
+// A cluster is replicas in this process, and who runs what. It grants what nobody has, as
+// package cluster does, without NATS and without time.
+type cluster struct {
+	t        *testing.T
+	replicas []*replica
+	serving  sync.WaitGroup
+
+	mu      sync.Mutex
+	leases  map[string]*lease
+	changed chan struct{} // closed and replaced when leases are
+	asked   []string      // what was to be placed
+}
+
+type replica struct {
+	*Aggregator
+	name     string
+	draining bool
+	dead     bool
+	links    []io.Closer // to it
+}
+
+type lease struct {
+	of           *replica
+	uses         int
+	lost, moving chan struct{}
+}
+
+// newCluster starts replicas, named a, b and so on, of one config.
+func newCluster(t *testing.T, n int, entries string) *cluster {
+	c := &cluster{t: t, leases: map[string]*lease{}, changed: make(chan struct{})}
+	file := mcptest.Config(t, `{"mcp":{`+entries+`}}`)
+	cfg, err := schema.ReadFiles(t.Context(), []string{file}, schema.LoadOptions{}).Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		r := &replica{name: string(rune('a' + i))}
+		r.Aggregator, err = New(cfg, Options{Version: "1", Place: func(ctx context.Context, server schema.Server, principal string) (*Placement, error) {
+			return c.place(ctx, r, server.Name, principal)
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.StartShared()
+		c.replicas = append(c.replicas, r)
+	}
+	t.Cleanup(func() {
+		for _, r := range c.replicas {
+			r.Close()
+		}
+		c.serving.Wait()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for name, l := range c.leases {
+			t.Errorf("%s was not released by %s", name, l.of.name)
+		}
+	})
+	return c
+}
+
+// place gives a replica what nobody runs, and leads others to who does.
+func (c *cluster) place(ctx context.Context, r *replica, server, principal string) (*Placement, error) {
+	key := server + "/" + principal
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked = append(c.asked, key)
+	for {
+		l, changed := c.leases[key], c.changed
+		switch {
+		case l == nil && !r.draining && !r.dead:
+			l = &lease{of: r, lost: make(chan struct{}), moving: make(chan struct{})}
+			c.leases[key] = l
+			l.uses++
+			return &Placement{Release: func() { c.release(key, l) }, Lost: l.lost, Moving: l.moving}, nil
+		case l != nil && l.of == r && !r.draining && !r.dead:
+			l.uses++
+			return &Placement{Release: func() { c.release(key, l) }, Lost: l.lost, Moving: l.moving}, nil
+		case l != nil && l.of != r && !l.of.draining && !l.of.dead:
+			ours, theirs := mcptest.Pipe()
+			l.uses++
+			l.of.links = append(l.of.links, ours)
+			c.serving.Go(func() {
+				defer c.release(key, l)
+				_ = l.of.ServeReplica(context.Background(), theirs, server, principal)
+			})
+			return &Placement{Stream: ours, Moving: l.moving}, nil
+		}
+		c.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		c.mu.Lock()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (c *cluster) release(key string, l *lease) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l.uses--; l.uses == 0 && c.leases[key] == l {
+		delete(c.leases, key)
+		close(c.changed)
+		c.changed = make(chan struct{})
+	}
+}
+
+// runner returns the replica that runs a server.
+func (c *cluster) runner(key string) *replica {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l := c.leases[key]; l != nil {
+		return l.of
+	}
+	c.t.Fatalf("nobody runs %s", key)
+	return nil
+}
+
+func (c *cluster) other(than *replica) *replica {
+	return c.replicas[slices.IndexFunc(c.replicas, func(r *replica) bool { return r != than })]
+}
+
+// drain has a replica hand over what it runs.
+func (c *cluster) drain(r *replica) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.draining = true
+	for _, l := range c.leases {
+		if l.of == r {
+			close(l.moving)
+		}
+	}
+}
+
+// kill ends a replica without a word: its links break, and what it ran is killed.
+func (c *cluster) kill(r *replica) {
+	c.mu.Lock()
+	r.dead = true
+	links := r.links
+	for _, l := range c.leases {
+		if l.of == r {
+			close(l.lost)
+		}
+	}
+	c.mu.Unlock()
+	for _, link := range links {
+		link.Close()
+	}
+}
+
+// call calls a tool as a user on a replica, and returns the text of the result.
+func (r *replica) call(ctx context.Context, user, tool, arguments string) (text string, failed bool, err error) {
+	result, err := r.callAs(ctx, principal{user}, "tools/call", fmt.Appendf(nil, `{"name":%q,"arguments":%s}`, tool, arguments))
+	if err != nil {
+		return "", false, err
+	}
+	var texts []string
+	for content := range wire.Elements(wire.Get(result, "content")) {
+		text, _ := wire.Text(wire.Get(content, "text"))
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, "\n"), string(wire.Get(result, "isError")) == "true", nil
+}
+
+// echo has a replica call echo with something new, and fails the test unless that comes
+// back.
+func (c *cluster) echo(r *replica, user, server string) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
+	defer cancel()
+	nonce := rand.Text()
+	text, failed, err := r.call(ctx, user, server+"/echo", `{"nonce":"`+nonce+`"}`)
+	if err != nil || failed || !strings.Contains(text, nonce) {
+		c.t.Errorf("echo by way of %s: %q, %v", r.name, text, err)
+	}
+}
+
+// placedFake is an entry of a fakemcp child, and its ledger.
+func placedFake(t *testing.T, name, more string, args ...string) (entry string, ledger mcptest.Ledger) {
+	t.Helper()
+	ledger = mcptest.NewLedger(t)
+	marker := rand.Text()
+	t.Cleanup(func() {
+		mcptest.Eventually(t, "all processes are gone", func() bool { return len(mcptest.Processes("PLACED="+marker)) == 0 })
+	})
+	words, err := json.Marshal(append([]string{"-name", name, "-ledger", ledger.Path}, args...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf(`%q:{"command":%q,"args":%s,"env":{"PLACED":%q},"description":"A fake."%s}`, name, mcptest.Fake(t), words, marker, more), ledger
+}
+
+// A placed server has one process for all replicas, whoever calls it first and however
+// many do at once.
+func TestPlacedServerRunsOnce(t *testing.T) {
+	t.Parallel()
+	entry, ledger := placedFake(t, "up", "")
+	c := newCluster(t, 3, entry)
+	var calls sync.WaitGroup
+	for _, r := range c.replicas {
+		for range 20 {
+			calls.Go(func() { c.echo(r, "", "up") })
+		}
+	}
+	calls.Wait()
+	if n := ledger.Count("start"); n != 1 {
+		t.Errorf("it was started %d times", n)
+	}
+	if n := ledger.Count("call echo"); n != 60 {
+		t.Errorf("%d calls reached it, want 60", n)
+	}
+}
+
+// A replica that is killed takes its calls in flight with it, of which nobody can say
+// whether they ran. The next call finds the server elsewhere.
+func TestReplicaIsKilled(t *testing.T) {
+	t.Parallel()
+	entry, ledger := placedFake(t, "up", "")
+	c := newCluster(t, 3, entry)
+	c.echo(c.replicas[0], "", "up")
+	from := c.replicas[1]
+	c.echo(from, "", "up")
+	type answer struct {
+		text   string
+		failed bool
+		err    error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		text, failed, err := from.call(t.Context(), "", "up/sleep", `{"ms":0}`)
+		answered <- answer{text, failed, err}
+	}()
+	ledger.WaitFor("call sleep", 1)
+	c.kill(c.replicas[0])
+	if got := <-answered; got.err != nil || !got.failed || !strings.Contains(got.text, "outcome unknown") {
+		t.Errorf("the call in flight: %+v", got)
+	}
+	c.echo(from, "", "up")
+	c.echo(c.replicas[2], "", "up")
+	if n := ledger.Count("start"); n != 2 {
+		t.Errorf("it was started %d times, want 2", n)
+	}
+}
+
+// A replica that drains hands over what it runs: calls in flight end there, later ones wait
+// for the new place, none is lost, and there are no two processes at a time.
+func TestDrainLosesNoCall(t *testing.T) {
+	t.Parallel()
+	gate := mcptest.NewGate(t)
+	entry, ledger := placedFake(t, "up", "")
+	c := newCluster(t, 3, entry)
+	for _, r := range c.replicas {
+		c.echo(r, "", "up")
+	}
+	first := c.runner("up/")
+	var calls sync.WaitGroup
+	for _, r := range c.replicas {
+		calls.Go(func() { // it is in flight when the replica begins to drain
+			text, failed, err := r.call(t.Context(), "", "up/sleep", fmt.Sprintf(`{"until":%q}`, gate.Path))
+			if err != nil || failed {
+				t.Errorf("the call in flight by way of %s: %q, %v", r.name, text, err)
+			}
+		})
+	}
+	ledger.WaitFor("call sleep", 3)
+	c.drain(first)
+	for _, r := range c.replicas {
+		for range 10 {
+			calls.Go(func() { c.echo(r, "", "up") })
+		}
+	}
+	gate.Open()
+	calls.Wait()
+	if c.runner("up/") == first {
+		t.Error("it is where it was")
+	}
+	var lives []string
+	for _, event := range ledger.Events() {
+		if word, _, _ := strings.Cut(event, " "); word == "start" || word == "exit" {
+			lives = append(lives, word)
+		}
+	}
+	if got := strings.Join(lives, " "); got != "start exit start" {
+		t.Errorf("processes: %s", got)
+	}
+}
+
+// A server that may not run here any more is killed at once, with what it started, however
+// little it minds being asked to end.
+func TestLostServerIsKilled(t *testing.T) {
+	t.Parallel()
+	entry, ledger := placedFake(t, "up", "")
+	c := newCluster(t, 2, entry)
+	r := c.replicas[0]
+	for _, arguments := range []string{`{"mode":"ignore-term"}`, `{"mode":"ignore-term","setsid":true}`} {
+		if text, failed, err := r.call(t.Context(), "", "up/spawn", arguments); failed || err != nil {
+			t.Fatalf("spawn: %s, %v", text, err)
+		}
+	}
+	var sleeping sync.WaitGroup
+	sleeping.Go(func() { _, _, _ = r.call(t.Context(), "", "up/sleep", `{"ms":0}`) })
+	ledger.WaitFor("call sleep", 1)
+	c.kill(r)
+	sleeping.Wait()
+	c.echo(c.other(r), "", "up") // which waits for the end of what ran
+	if n := ledger.Count("exit"); n != 0 {
+		t.Error("it was asked to end")
+	}
+}
+
+// Of a server that every user has to himself there is one for each, in the whole cluster.
+// One that every session has to itself is not placed.
+func TestPlacedForEachPrincipal(t *testing.T) {
+	t.Parallel()
+	user, users := placedFake(t, "user", `,"isolation":"principal"`)
+	session, _ := placedFake(t, "session", `,"isolation":"session"`)
+	each, everywhere := placedFake(t, "each", `,"place":"each"`)
+	c := newCluster(t, 3, strings.Join([]string{user, session, each}, ","))
+	for _, r := range c.replicas {
+		for _, name := range []string{"alice", "bob"} {
+			c.echo(r, name, "user")
+			c.echo(r, name, "session")
+		}
+		c.echo(r, "alice", "each")
+	}
+	if n := users.Count("start"); n != 2 {
+		t.Errorf("two users have %d processes", n)
+	}
+	if n := everywhere.Count("start"); n != 3 {
+		t.Errorf("three replicas have %d processes", n)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, key := range c.asked {
+		if key != "user/alice" && key != "user/bob" {
+			t.Errorf("%s was placed", key)
+		}
+	}
+}
+
+// A server that cannot be started elsewhere fails with what it says of that, as if it ran
+// here, and another replica's pause before the next attempt is not counted a second time.
+func TestFailureElsewhere(t *testing.T) {
+	t.Parallel()
+	entry, _ := placedFake(t, "up", `,"load_budget":0`, "-fault", "exit-now")
+	c := newCluster(t, 2, entry)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	c.mu.Lock()
+	c.leases["up/"] = &lease{of: c.replicas[0], uses: 1, lost: make(chan struct{}), moving: make(chan struct{})}
+	c.mu.Unlock()
+	defer c.release("up/", c.leases["up/"])
+	text, failed, err := c.replicas[1].call(ctx, "", "up/echo", `{}`)
+	if err != nil || !failed || !strings.Contains(text, "exit status 7") || !strings.Contains(text, "not_sent") {
+		t.Errorf("got %q, %v", text, err)
+	}
+}
+
+// What another replica has not is an error that says so.
+func TestReplicaAsksForWhatIsNotThere(t *testing.T) {
+	t.Parallel()
+	entry, _ := placedFake(t, "up", "")
+	c := newCluster(t, 1, entry)
+	ours, theirs := mcptest.Pipe()
+	defer ours.Close()
+	var unknown *UnknownServerError
+	if err := c.replicas[0].ServeReplica(t.Context(), theirs, "other", ""); !errors.As(err, &unknown) {
+		t.Errorf("got %v", err)
+	}
+	said, err := io.ReadAll(ours)
+	if err != nil || !strings.Contains(string(said), "its config is another") {
+		t.Errorf("the other replica was told %s, %v", said, err)
+	}
+}

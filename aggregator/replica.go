@@ -1,0 +1,540 @@
+package aggregator
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"dynmcp/internal/wire"
+	"dynmcp/lazy"
+	"dynmcp/schema"
+	"dynmcp/transports"
+	"dynmcp/transports/host"
+	"dynmcp/transports/upstream"
+)
+
+// A replicaLink is a session of another replica of the cluster, about one server that
+// runs here. To that replica the server is as if it were its own child: it gets the
+// server's own introduction, lists and answers, and its hosts are asked what the server
+// asks in their calls. Which of its hosts that is, what they may see and how, is decided
+// there.
+//
+// What cannot be two replicas' at once is told apart here as between hosts: ids and
+// progress tokens, subscriptions, the log level.
+type replicaLink struct {
+	agg        *Aggregator
+	session    *session
+	peer       *peer
+	conn       *upstream.Conn
+	edge       *host.Stdio
+	introduced bool // it has had an answer to initialize or server/discover; of the reader alone
+
+	mu       sync.Mutex
+	last     int64         // the id of the last request that was taken
+	inFlight int           // requests
+	notSent  []int64       // those that the end of the connection kept from the server
+	retired  bool          // it was told that the connection takes no more calls
+	idle     chan struct{} // made when the connection has ended; closed when nothing is in flight
+}
+
+// ServeReplica serves a server that runs here, or is started here, to another replica,
+// whose upstream.OpenReplica is at the other end of stream. principal is the user whose
+// own the server is, where it is placed so; else it is not looked at. ServeReplica returns
+// when the other replica closes the stream, the server has ended or ctx ends, and has
+// closed the stream then. The error says why the server cannot be served: it is a
+// *UnknownServerError, a *transports.Failure or that of ctx, and the other replica was
+// told.
+//
+// The caller holds the right to run the server here, and Options.Place knows it: what
+// it places elsewhere is not passed on a second time.
+func (a *Aggregator) ServeReplica(ctx context.Context, stream io.ReadWriteCloser, server, principal string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(a.ctx, cancel)()
+	defer stream.Close()
+	u, err := a.upstreamOf(server, principal)
+	var conn *upstream.Conn
+	release := func() {}
+	if err == nil {
+		conn, release, err = acquireHere(ctx, u)
+	}
+	if err != nil {
+		defer context.AfterFunc(ctx, func() { stream.Close() })()
+		_, _ = stream.Write(append(bytes.Join(endMessage(transports.ReplicaEnd{Failure: blame(server, err)}), nil), '\n'))
+		return err
+	}
+	defer release()
+
+	l := &replicaLink{agg: a, peer: a.peerOf(u), conn: conn, edge: host.NewConn(stream, &a.cork)}
+	l.session = l.open(server, principal)
+	defer l.session.end()
+	conversation := host.NewSession(l.session.id, l.edge, host.Options{HandleRequest: l.handle, HandleNotification: l.notified, Logger: a.log})
+	a.sessions.attach(l.session, conversation)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		defer a.recovered()
+		select {
+		case <-u.Gone():
+			conn.Retire()
+		case <-conn.Done():
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-conn.Done():
+			l.sayEnd(ctx)
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	err = l.edge.Serve(ctx, conversation)
+	cancel()
+	<-watched
+	if a.ctx.Err() != nil || conn.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// upstreamOf returns the upstream of a server that runs once, or once for a user.
+func (a *Aggregator) upstreamOf(server, principal string) (*lazy.Upstream, error) {
+	u := a.set.Get(server)
+	if u == nil {
+		return nil, &UnknownServerError{Name: server}
+	}
+	if u.Server.Placement() != schema.PlacePrincipal {
+		return u, nil
+	}
+	own, gone, err := a.set.Own(u, principalOwner+principal, principalIdle)
+	if gone != nil {
+		a.peers.Delete(gone)
+	}
+	return own, err
+}
+
+// acquireHere is Acquire of an upstream that must be this replica's own: a link to another
+// replica, which ran it before, is let go.
+func acquireHere(ctx context.Context, u *lazy.Upstream) (*upstream.Conn, func(), error) {
+	for range maxMoves {
+		conn, release, err := u.Acquire(ctx)
+		if err != nil || !conn.Remote() {
+			return conn, release, err
+		}
+		u.Retire(conn)
+		release()
+	}
+	return nil, nil, upstream.ErrMoved
+}
+
+// open returns the session of the link. Unless the server is a user's own, nobody else's
+// session has its principal: what it is told and asked goes by what it has in flight.
+func (l *replicaLink) open(server, user string) *session {
+	s := l.agg.sessions.open(principal{})
+	s.principal.name = user
+	if l.peer.upstream.Owner == "" {
+		s.principal.name = "\x00" + s.id
+	}
+	s.only, s.replica, s.shares, s.lasts, s.initialized = server, true, true, true, true
+	s.declared = declaration{capabilities: json.RawMessage(ableToAll)}
+	return s
+}
+
+// blame returns the failure that a server cannot be served for, nil if it is not to blame.
+func blame(server string, err error) json.RawMessage {
+	var failure *transports.Failure
+	var unknown *UnknownServerError
+	switch {
+	case errors.As(err, &unknown):
+		failure = &transports.Failure{Upstream: server, Code: transports.CodeNotPlaced, Outcome: transports.NotSent, Cause: errors.New("the replica that is to run it does not know it: its config is another")}
+	case errors.Is(err, upstream.ErrMoved), errors.Is(err, lazy.ErrClosed), errors.Is(err, context.Canceled):
+		return nil
+	case !errors.As(err, &failure):
+		failure = &transports.Failure{Upstream: server, Code: transports.CodeStartFailed, Outcome: transports.NotSent, Cause: err}
+	case failure.Code == transports.CodeShuttingDown:
+		return nil
+	}
+	return failure.Record()
+}
+
+func endMessage(end transports.ReplicaEnd) [][]byte {
+	said, err := json.Marshal(end)
+	if err != nil {
+		said = []byte(`{}`) // not reached: it is numbers and JSON
+	}
+	return replicaMessage(transports.MethodReplicaEnded, said)
+}
+
+// replicaMessage returns a notification of ours, beside what is the server's.
+func replicaMessage(method string, said json.RawMessage) [][]byte {
+	message := wire.Notification(wire.Quote(method))
+	message[len(message)-1] = fmt.Appendf(nil, `,%q:%s}`, transports.MemberReplica, said)
+	return message
+}
+
+// sayEnd tells the other replica that the connection to the server has ended, why, and
+// which of its requests can be made again.
+func (l *replicaLink) sayEnd(ctx context.Context) {
+	idle := make(chan struct{})
+	l.mu.Lock()
+	l.idle = idle
+	if l.inFlight == 0 {
+		close(idle)
+	}
+	l.mu.Unlock()
+	select {
+	case <-idle: // the end of the connection ends every call
+	case <-ctx.Done():
+		return
+	}
+	l.mu.Lock()
+	end := transports.ReplicaEnd{Failure: blame(l.conn.Name(), l.conn.Loss()), Last: l.last, NotSent: l.notSent}
+	l.mu.Unlock()
+	_ = l.edge.Write(nil, host.Essential, endMessage(end)...)
+}
+
+// begin counts a request; false is that it comes too late, which sayEnd says.
+func (l *replicaLink) begin(r *host.Request) bool {
+	id, _ := transports.ParseID(r.ID)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.idle != nil {
+		return false
+	}
+	l.last = id
+	l.inFlight++
+	return true
+}
+
+func (l *replicaLink) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.inFlight--; l.inFlight == 0 && l.idle != nil {
+		close(l.idle)
+	}
+}
+
+// handle passes a request on, unless what it is about is kept here.
+func (l *replicaLink) handle(r *host.Request) {
+	if !l.begin(r) {
+		return
+	}
+	switch r.Method {
+	case "initialize", "server/discover":
+		if l.introduced && r.Method == "server/discover" {
+			break // it asks whether the server lives
+		}
+		l.introduce(r)
+		l.end()
+		return
+	case "tools/list", "resources/list", "resources/templates/list", "prompts/list":
+		if page := l.page(r); page != nil {
+			r.Reply(page, nil)
+			l.end()
+			return
+		}
+	case "logging/setLevel":
+		if severity := severityOf(wire.Get(r.Params, "level")); severity >= 0 {
+			l.session.mu.Lock()
+			l.session.level = logLevel{r.Params, severity}
+			l.session.mu.Unlock()
+			r.Params = verboseLevel(l.peer.sessions()).params
+		}
+	case "resources/subscribe", "resources/unsubscribe":
+		uri, _ := wire.Text(wire.Get(r.Params, "uri"))
+		subscribes := r.Method == "resources/subscribe"
+		l.session.mu.Lock()
+		if l.session.subscribed[uri] = true; !subscribes {
+			delete(l.session.subscribed, uri)
+		}
+		l.session.mu.Unlock()
+		if subscribes {
+			l.peer.seenURIs.add(uri) // so that the end of the subscription goes there too
+		} else if l.agg.isSubscribed(l.peer.upstream, uri) {
+			r.Reply(json.RawMessage(`{}`), nil)
+			l.end()
+			return
+		}
+	case "subscriptions/listen":
+		l.agg.spawnFor(r, func() { l.listen(r) })
+		l.end()
+		return
+	}
+	l.pass(r)
+}
+
+// introduce answers with what the server said of itself, in its era.
+func (l *replicaLink) introduce(r *host.Request) {
+	info, stateless := l.conn.ServerInfo(), l.conn.Era() == transports.Stateless
+	said := bytes.Clone(info.Extra)
+	if !wire.IsObject(said) {
+		said = []byte(`{}`)
+	}
+	set := func(member string, value json.RawMessage) {
+		if value != nil {
+			said = wire.Set(said, member, value)
+		}
+	}
+	set("capabilities", info.Capabilities)
+	if info.Instructions != "" {
+		set("instructions", wire.Quote(info.Instructions))
+	}
+	switch initialize := r.Method == "initialize"; {
+	case initialize && stateless:
+		r.Reply(nil, &wire.Error{Code: transports.CodeUnsupportedVersion, Message: "unsupported protocol version", Data: fmt.Appendf(nil, `{"supported":[%q]}`, info.ProtocolVersion)})
+		return
+	case initialize:
+		if capabilities := wire.Get(r.Params, "capabilities"); wire.IsObject(capabilities) {
+			l.session.mu.Lock()
+			l.session.declared.capabilities = bytes.Clone(capabilities)
+			l.session.mu.Unlock()
+		}
+		set("protocolVersion", wire.Quote(info.ProtocolVersion))
+		set("serverInfo", info.Implementation)
+	case !stateless:
+		r.Reply(nil, unknownMethod(r.Method))
+		return
+	default:
+		set("supportedVersions", fmt.Appendf(nil, `[%q]`, info.ProtocolVersion))
+		if info.Implementation != nil {
+			said = transports.SetMeta(said, mcp.MetaKeyServerInfo, info.Implementation)
+		}
+	}
+	l.introduced = true
+	r.Reply(said, nil)
+}
+
+// pagePrefix begins the cursors of page, pageBytes is how long its pages are at least.
+const (
+	pagePrefix = "dynmcp-"
+	pageBytes  = 1 << 20
+)
+
+// page returns a page of a list as the server listed it; nil if the list is not known, or
+// the page is the server's.
+func (l *replicaLink) page(r *host.Request) json.RawMessage {
+	from := 0
+	if cursor := wire.Get(r.Params, "cursor"); cursor != nil {
+		text, _ := wire.Text(cursor)
+		number, ok := strings.CutPrefix(text, pagePrefix)
+		var err error
+		if from, err = strconv.Atoi(number); !ok || err != nil || from < 0 {
+			return nil
+		}
+	}
+	var which list
+	for _, other := range lists {
+		if other.method == r.Method {
+			which = other
+		}
+	}
+	known := &l.peer.listing
+	known.mu.Lock()
+	if known.conn != l.conn || known.last == nil || known.last.Failed[which.method] != "" {
+		known.mu.Unlock()
+		return nil
+	}
+	entries := *which.from(known.last)
+	known.mu.Unlock()
+	out := fmt.Appendf(nil, `{%q:[`, which.key)
+	at := min(from, len(entries))
+	for ; at < len(entries) && len(out) < pageBytes; at++ {
+		if at > from {
+			out = append(out, ',')
+		}
+		out = append(out, entries[at]...)
+	}
+	out = append(out, ']')
+	if at < len(entries) {
+		out = fmt.Appendf(out, `,"nextCursor":"%s%d"`, pagePrefix, at)
+	}
+	return append(out, '}')
+}
+
+// tellReplicas tells those that use a server that lists of its are others now, once they
+// are known here.
+func (l *listing) tellReplicas(changed map[string]bool) {
+	for _, s := range l.agg.peerOf(l.upstream).sessions() {
+		for method := range changed {
+			if s.replica {
+				s.peer.Notify(method, nil)
+			}
+		}
+	}
+}
+
+// listen keeps a stream of notifications open: all comes on the link itself, so there is
+// nothing to it but what it subscribes to.
+func (l *replicaLink) listen(r *host.Request) {
+	ctx, cancel := l.agg.contextOf(r)
+	defer cancel()
+	granted := wire.Get(r.Params, "notifications")
+	if !wire.IsObject(granted) {
+		r.Reply(nil, invalid(`subscriptions/listen needs "notifications"`))
+		return
+	}
+	subscribe := func(member string, about func(string) json.RawMessage) map[string]bool {
+		asked := wire.Get(granted, member)
+		if asked == nil {
+			return nil
+		}
+		var mu sync.Mutex
+		var asking sync.WaitGroup
+		names := map[string]bool{}
+		for raw := range wire.Elements(asked) {
+			name, _ := wire.Text(raw)
+			asking.Go(func() {
+				defer l.agg.recovered()
+				err := l.conn.Subscribe(ctx, about(name))
+				mu.Lock()
+				defer mu.Unlock()
+				names[name] = err == nil
+			})
+		}
+		asking.Wait()
+		var kept []string
+		for raw := range wire.Elements(asked) {
+			if name, _ := wire.Text(raw); names[name] {
+				kept = append(kept, name)
+			} else {
+				delete(names, name)
+			}
+		}
+		granted = wire.Set(granted, member, quoted(kept))
+		return names
+	}
+	listening := listen{id: r.ID, uris: subscribe("resourceSubscriptions", aboutURI), tasks: subscribe("taskIds", aboutTask)}
+	for uri := range listening.uris {
+		l.peer.seenURIs.add(uri)
+	}
+	s := l.session
+	s.mu.Lock()
+	s.listens[string(r.ID)] = listening
+	s.mu.Unlock()
+	s.peer.Notify("notifications/subscriptions/acknowledged", transports.SetMeta(wire.Set([]byte(`{}`), "notifications", granted), transports.MetaSubscriptionID, r.ID))
+	select {
+	case <-ctx.Done():
+	case <-l.conn.Done():
+		return
+	}
+	s.mu.Lock()
+	delete(s.listens, string(r.ID))
+	s.mu.Unlock()
+	s.dropSubscriptions(listening.uris)
+	s.dropTasks(listening.tasks)
+}
+
+// notified passes on what the other replica, or a host there, tells the server.
+func (l *replicaLink) notified(method string, params json.RawMessage) {
+	switch method {
+	case "notifications/initialized": // the server was, by this replica
+	case "notifications/cancelled": // the session has ended the request
+	case "notifications/progress":
+		l.session.passProgress(params)
+	default:
+		if err := l.conn.Notify(method, params); err != nil {
+			l.agg.log.Debug("notification not sent", "upstream", l.conn.Name(), "err", err)
+		}
+	}
+}
+
+// pass sends a request on to the server as it is, over the connection that the link is
+// about.
+func (l *replicaLink) pass(r *host.Request) {
+	size := int64(len(r.Params))
+	if l.agg.paramsInFlight.Add(size) > maxParamsInFlight {
+		l.agg.paramsInFlight.Add(-size)
+		r.Reply(nil, &transports.Failure{Upstream: l.conn.Name(), Code: transports.CodeOverloaded, Outcome: transports.NotSent,
+			Cause: fmt.Errorf("the arguments of the calls in flight would be more than %d MB", maxParamsInFlight>>20), Hint: "call again when other calls have been answered"})
+		l.end()
+		return
+	}
+	c := &forwardedCall{agg: l.agg, session: l.session, peer: l.peer, request: r,
+		route: route{upstream: l.peer.upstream, params: r.Params, lent: r.Method == "tools/call", task: wire.Get(r.Params, "task") != nil}}
+	c.Method, c.Params, c.NoToken, c.Peer = r.Method, r.Params, r.Meta == nil, c
+	c.Done = func(result json.RawMessage, err error) { l.answered(c, result, err) }
+	if !l.conn.Copies() {
+		c.own()
+	}
+	var unlimited time.Duration
+	c.Timeout = &unlimited // it is limited where it comes from
+	c.state, c.conn, c.release = callSent, l.conn, func() {}
+	l.peer.calls.add(c)
+	cancel := func(reason json.RawMessage) {
+		c.mu.Lock()
+		c.cancelled, c.reason = true, reason
+		c.mu.Unlock()
+		l.withdraw(c)
+	}
+	if !r.OnCancel(cancel) {
+		c.cancelled = true
+	}
+	l.conn.Start(&c.Call)
+	l.withdraw(c) // if it was cancelled before the connection knew it
+}
+
+// withdraw ends a call that was cancelled, if it has not ended.
+func (l *replicaLink) withdraw(c *forwardedCall) {
+	c.mu.Lock()
+	cancelled, reason := c.cancelled, c.reason
+	c.mu.Unlock()
+	if cancelled && l.conn.Cancel(&c.Call, reason) {
+		c.finish(nil, nil)
+		l.end()
+	}
+}
+
+// answered passes the server's answer on. Why the connection ended is told for all calls
+// that it cut off at once.
+func (l *replicaLink) answered(c *forwardedCall, result json.RawMessage, err error) {
+	defer l.end()
+	r, conn, _ := c.finish(result, err)
+	var failure *transports.Failure
+	switch {
+	case err == nil:
+		if c.route.task && wire.Get(result, "task") != nil {
+			p, s := c.peer, c.session
+			p.addTask(s, wire.Get(result, "task", "taskId"))
+			conn.KeepProgress(&c.Call, func(params json.RawMessage) { s.peer.Notify("notifications/progress", params) })
+		}
+		r.Reply(result, nil)
+	case !errors.As(err, &failure) || conn.Err() == nil:
+		r.Reply(nil, err)
+	case failure.Outcome == transports.Executed:
+		r.Reply(nil, err)
+	case hasEnded(conn):
+		if failure.Outcome == transports.NotSent {
+			id, _ := transports.ParseID(r.ID)
+			l.mu.Lock()
+			l.notSent = append(l.notSent, id)
+			l.mu.Unlock()
+		}
+	default:
+		l.mu.Lock()
+		first := !l.retired
+		l.retired = true
+		l.mu.Unlock()
+		if first {
+			_ = l.edge.Write(nil, host.Essential, replicaMessage(transports.MethodReplicaRetired, []byte(`{}`))...)
+		}
+		r.Reply(nil, err)
+	}
+}
+
+func hasEnded(conn *upstream.Conn) bool {
+	select {
+	case <-conn.Done():
+		return true
+	default:
+		return false
+	}
+}
