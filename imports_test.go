@@ -50,6 +50,7 @@ var mayImport = map[string][]string{
 	"dynmcp/bench/upstream":              {"dynmcp/bench/internal/pipes", "dynmcp/bench/internal/echo"},
 	"dynmcp/bench/httpupstream":          {"dynmcp/bench/internal/echo"},
 	"dynmcp/bench/soak":                  {"dynmcp/bench/internal/web", "dynmcp/bench/internal/stacks", "dynmcp/internal/mcptest/authserver"},
+	"dynmcp/bench/scale":                 {"dynmcp/cluster", "dynmcp/cluster/kv"},
 	"dynmcp/bench/savings":               {"dynmcp/internal/mcptest", "dynmcp/schema", "dynmcp/transports/upstream"},
 	"dynmcp/internal/mcptest":            {"dynmcp/internal/mcptest/authserver"},
 	"dynmcp/internal/mcptest/authserver": {},

@@ -17,6 +17,20 @@ import (
 // session, per stream that a host holds open and per server, and CPU per call.
 func capacity(bin binaries, rounds int) error {
 	fmt.Printf("\nwhat one replica carries\n")
+	config, err := writeConfig(bin, 1, true)
+	if err != nil {
+		return err
+	}
+	var idle []sample
+	for range rounds {
+		p, _, err := startServer([]string{bin.dynmcp, "serve", "--http", "127.0.0.1:0", "-c", config})
+		if err != nil {
+			return err
+		}
+		idle = append(idle, sample{rate: settled(p)})
+		p.terminate()
+	}
+	fmt.Printf("  %-44s %24s MB\n", "replica without sessions", spread(idle, func(s sample) float64 { return s.rate }))
 	for _, streams := range []bool{false, true} {
 		what, few, many := "session that has called", 1000, 5000
 		if streams {
@@ -47,10 +61,6 @@ func capacity(bin binaries, rounds int) error {
 		{"10 KB", 10 << 10, text, 64, 10000, false},
 	} {
 		for _, stateless := range []bool{false, true} {
-			config, err := writeConfig(bin, 1, true)
-			if err != nil {
-				return err
-			}
 			era := "handshake"
 			v := variant{"dynmcp", []string{bin.dynmcp, "serve", "--http", "127.0.0.1:0", "-c", config}, "server-00/echo", overHTTP}
 			if stateless {

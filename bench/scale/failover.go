@@ -1,0 +1,297 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"dynmcp/cluster"
+	"dynmcp/cluster/kv"
+)
+
+// traffic is what replicas have asked of the shared state, and been told by it.
+type traffic struct{ reads, writes, written, told, toldBytes atomic.Int64 }
+
+// A counted store is one whose use is counted.
+type counted struct {
+	*kv.Connection
+	*traffic
+}
+
+type countedBucket struct {
+	kv.Bucket
+	*traffic
+}
+
+func (c counted) Bucket(ctx context.Context, name string) (kv.Bucket, error) {
+	b, err := c.Connection.Bucket(ctx, name)
+	return countedBucket{b, c.traffic}, err
+}
+
+func (b countedBucket) Get(ctx context.Context, key string) (kv.Entry, error) {
+	b.reads.Add(1)
+	return b.Bucket.Get(ctx, key)
+}
+
+func (b countedBucket) Create(ctx context.Context, key string, value []byte) (uint64, error) {
+	b.wrote(key, value)
+	return b.Bucket.Create(ctx, key, value)
+}
+
+func (b countedBucket) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+	b.wrote(key, value)
+	return b.Bucket.Update(ctx, key, value, revision)
+}
+
+func (b countedBucket) Delete(ctx context.Context, key string, revision uint64) error {
+	b.wrote(key, nil)
+	return b.Bucket.Delete(ctx, key, revision)
+}
+
+func (b countedBucket) wrote(key string, value []byte) {
+	b.writes.Add(1)
+	b.written.Add(int64(len(key) + len(value)))
+}
+
+func (b countedBucket) Watch(ctx context.Context, prefix string, changed func(kv.Entry), ready func()) error {
+	return b.Bucket.Watch(ctx, prefix, func(e kv.Entry) {
+		b.told.Add(1)
+		b.toldBytes.Add(int64(len(e.Key) + len(e.Value)))
+		changed(e)
+	}, ready)
+}
+
+// A simulated cluster has all its replicas in this process.
+type simulated struct {
+	traffic  traffic
+	replicas []*cluster.Replica
+	links    []*kv.Connection
+	ctx      context.Context // until which leases are held
+	stop     context.CancelFunc
+	holding  sync.WaitGroup
+
+	mu    sync.Mutex
+	lost  map[string]time.Time // leases, when their holder knew that it had lost them
+	alive []int                // indices of replicas that were not cut off
+}
+
+// start joins so many replicas and places so many servers.
+func start(replicas, servers int) (*simulated, error) {
+	s := &simulated{lost: map[string]time.Time{}}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	memory := kv.NewMemory()
+	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
+	for i, m := range fleet(0, replicas) {
+		link := memory.Connect()
+		r, err := cluster.Join(s.ctx, cluster.Options{Store: counted{link, &s.traffic}, Name: m.Name, Address: "127.0.0.1:7443", Version: "0.2.0", Logger: quiet,
+			Load: func() cluster.Load { return cluster.Load{Sessions: 100, Servers: 10, Calls: 10} }})
+		if err != nil {
+			s.end()
+			return nil, err
+		}
+		s.replicas, s.links, s.alive = append(s.replicas, r), append(s.links, link), append(s.alive, i)
+	}
+	for i := range servers {
+		m, _ := s.replicas[0].Where(server(i))
+		holder := slices.IndexFunc(s.replicas, func(r *cluster.Replica) bool { return r.ID() == m.ID })
+		if _, err := s.hold(s.replicas[holder], server(i)); err != nil {
+			s.end()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// hold takes a lease and gives it back when it is lost or all ends. It returns when it
+// was taken.
+func (s *simulated) hold(r *cluster.Replica, name string) (time.Time, error) {
+	var held *cluster.HeldError
+	for {
+		lease, err := r.Take(s.ctx, name)
+		switch {
+		case err == nil:
+			taken := time.Now()
+			s.holding.Go(func() {
+				select {
+				case <-lease.Lost():
+					s.mu.Lock()
+					s.lost[name] = time.Now()
+					s.mu.Unlock()
+				case <-s.ctx.Done():
+				}
+				lease.Release()
+			})
+			return taken, nil
+		case !errors.As(err, &held):
+			return time.Time{}, err
+		}
+		// As a call does whose link to the holder cannot be made.
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-s.ctx.Done():
+			return time.Time{}, s.ctx.Err()
+		}
+	}
+}
+
+// end closes all replicas.
+func (s *simulated) end() {
+	s.stop()
+	s.holding.Wait()
+	var closing sync.WaitGroup
+	for _, r := range s.replicas {
+		closing.Go(r.Close)
+	}
+	closing.Wait()
+}
+
+// A loss is one server whose replica failed.
+type loss struct {
+	after time.Duration // until another replica had its lease
+	apart time.Duration // between the end of the old one's right to run it and that
+}
+
+// fail cuts a random replica off, which the others cannot tell from its death, and
+// returns what became of its servers. The one that is cut off has no time to be told.
+func (s *simulated) fail() ([]loss, error) {
+	s.mu.Lock()
+	if len(s.alive) < 2 {
+		s.mu.Unlock()
+		return nil, nil
+	}
+	which := rand.IntN(len(s.alive))
+	victim := s.alive[which]
+	s.alive = slices.Delete(s.alive, which, which+1)
+	s.mu.Unlock()
+	id := s.replicas[victim].ID()
+	var names []string
+	for _, l := range s.replicas[victim].Leases() {
+		if l.Owner == id {
+			names = append(names, l.Name)
+		}
+	}
+	began := time.Now()
+	s.links[victim].Cut()
+	losses := make([]loss, len(names))
+	failed := make([]error, len(names))
+	var taking sync.WaitGroup
+	for i, name := range names {
+		taking.Go(func() {
+			taken, err := s.hold(s.replicas[s.any()], name) // where the next call came in
+			for errors.Is(err, kv.ErrUnavailable) {
+				taken, err = s.hold(s.replicas[s.any()], name) // that one has failed meanwhile
+			}
+			s.mu.Lock()
+			lost := s.lost[name]
+			s.mu.Unlock()
+			losses[i], failed[i] = loss{taken.Sub(began), taken.Sub(lost)}, err
+			if err == nil && lost.Before(began) {
+				failed[i] = fmt.Errorf("%s was taken while its holder had it", name)
+			}
+		})
+	}
+	taking.Wait()
+	return losses, errors.Join(failed...)
+}
+
+// any returns the index of a replica that has not failed.
+func (s *simulated) any() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.alive[rand.IntN(len(s.alive))]
+}
+
+// failing has so many replicas fail, together at random times within ten seconds or one
+// after the other, and returns what became of their servers.
+func (s *simulated) failing(count int, together bool) (all []loss, err error) {
+	var mu sync.Mutex
+	var failing sync.WaitGroup
+	for range count {
+		failing.Go(func() {
+			if time.Sleep(rand.N(time.Second)); together {
+				time.Sleep(rand.N(9 * time.Second))
+			}
+			losses, failed := s.fail()
+			mu.Lock()
+			defer mu.Unlock()
+			all, err = append(all, losses...), errors.Join(err, failed)
+		})
+		if !together {
+			failing.Wait()
+		}
+	}
+	failing.Wait()
+	return all, err
+}
+
+func printLosses(w io.Writer, replicas, servers int, failed string, all []loss) {
+	seconds := make([]float64, len(all))
+	apart := time.Hour
+	for i, l := range all {
+		seconds[i], apart = l.after.Seconds(), min(apart, l.apart)
+	}
+	if slices.Sort(seconds); len(seconds) == 0 {
+		seconds, apart = []float64{math.NaN()}, 0 // they had none
+	}
+	fmt.Fprintf(w, "  %8d %8d %16s %8d %8.2f %8.2f %8.2f %8.2f %13.2fs\n", replicas, servers, failed, len(all), seconds[0], seconds[len(seconds)/2], seconds[len(seconds)*99/100], seconds[len(seconds)-1], apart.Seconds())
+}
+
+func failover(w io.Writer, kills int) error {
+	fmt.Fprintf(w, "fail-over: seconds from a replica's death until another has the lease of its server, and may start it (declared dead after %v of silence, beats every %v);\n"+
+		"apart: the time between the end of the dead one's right to run and that\n", cluster.TTL, cluster.Beat)
+	fmt.Fprintf(w, "  %8s %8s %16s %8s %8s %8s %8s %8s %14s\n", "replicas", "servers", "fail", "lost", "least", "p50", "p99", "most", "apart, least")
+	type steady struct {
+		replicas                int
+		reads, writes, written  float64
+		told, toldBytes, micros float64
+	}
+	var rates []steady
+	for _, size := range [][2]int{{3, 30}, {10, 100}, {30, 300}, {100, 1000}} {
+		s, err := start(size[0], size[1])
+		if err != nil {
+			return err
+		}
+		const quiet = 10 * time.Second
+		before := s.traffic.now()
+		cpu := cpuTime()
+		time.Sleep(quiet)
+		used := cpuTime() - cpu
+		after := s.traffic.now()
+		per := func(i int) float64 { return float64(after[i]-before[i]) / quiet.Seconds() }
+		rates = append(rates, steady{replicas: size[0], reads: per(0), writes: per(1), written: per(2), told: per(3), toldBytes: per(4),
+			micros: float64(used.Microseconds()) / quiet.Seconds() / float64(size[0])})
+
+		// Less than half of them fail in all, so that a majority is left to tell.
+		single := min(5, (size[0]-1)/2)
+		together := min(kills, (size[0]-1)/2-single)
+		one, failed := s.failing(single, false)
+		many, failedToo := s.failing(together, true)
+		s.end()
+		if err := errors.Join(failed, failedToo); err != nil {
+			return err
+		}
+		printLosses(w, size[0], size[1], fmt.Sprintf("%d, one by one", single), one)
+		if together > 0 {
+			printLosses(w, size[0], size[1], fmt.Sprintf("%d within 10 s", together), many)
+		}
+	}
+	fmt.Fprintf(w, "\ntraffic: what membership takes when nothing happens, a second; NATS carries each write to two more nodes (R3), and answers it\n")
+	fmt.Fprintf(w, "  %8s %8s %8s %12s %14s %12s %22s\n", "replicas", "reads", "writes", "written KB", "told", "told KB", "CPU of a replica, ms")
+	for _, r := range rates {
+		fmt.Fprintf(w, "  %8d %8.1f %8.1f %12.1f %14.1f %12.1f %22.2f\n", r.replicas, r.reads, r.writes, r.written/1024, r.told, r.toldBytes/1024, r.micros/1e3)
+	}
+	fmt.Println()
+	return nil
+}
+
+func (t *traffic) now() [5]int64 {
+	return [5]int64{t.reads.Load(), t.writes.Load(), t.written.Load(), t.told.Load(), t.toldBytes.Load()}
+}
