@@ -17,7 +17,7 @@ import (
 func (g *Gateway) end(ctx context.Context, ln net.Listener) {
 	if g.opts.Replicas != nil {
 		close(g.leaving)
-		time.Sleep(g.replicas.LameDuck)
+		g.sleep(g.replicas.LameDuck)
 	}
 	_ = ln.Close()
 	g.endLasting()

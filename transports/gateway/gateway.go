@@ -68,16 +68,17 @@ type Gateway struct {
 	issued    *verifier // nil where no identity provider is known
 	replicas  Replicas  // of which we may be the only one
 	sessions  sessions
-	exchanges sync.Map      // *exchange to nothing: the sessions for one request
-	streams   counters      // open event streams, by namespace
-	running   counter       // requests that are worked on and will be answered
-	leaving   chan struct{} // closed when we are about to end, and others begin what comes to us
-	ending    chan struct{} // closed when no more is taken
-	doomed    chan *session // whose hosts do not read
-	unread    int64         // bytes that may wait for a host
-	header    time.Duration // for the header of a request, or until a connection's first
-	body      time.Duration // for all of a request's body
-	drain     time.Duration // what runs may take at the end
+	exchanges sync.Map            // *exchange to nothing: the sessions for one request
+	streams   counters            // open event streams, by namespace
+	running   counter             // requests that are worked on and will be answered
+	leaving   chan struct{}       // closed when we are about to end, and others begin what comes to us
+	ending    chan struct{}       // closed when no more is taken
+	doomed    chan *session       // whose hosts do not read
+	unread    int64               // bytes that may wait for a host
+	header    time.Duration       // for the header of a request, or until a connection's first
+	body      time.Duration       // for all of a request's body
+	sleep     func(time.Duration) // as a lame duck
+	drain     time.Duration       // what runs may take at the end
 
 	// What was passed on to other replicas ends with these: answers that last until the
 	// host ends them, and all others.
@@ -90,7 +91,7 @@ func New(opts Options) *Gateway {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	g := &Gateway{opts: opts, log: opts.Logger, leaving: make(chan struct{}), ending: make(chan struct{}), doomed: make(chan *session, 64), unread: maxUnread, header: headerTimeout, body: bodyTimeout, drain: drainFor}
+	g := &Gateway{opts: opts, log: opts.Logger, leaving: make(chan struct{}), ending: make(chan struct{}), doomed: make(chan *session, 64), unread: maxUnread, header: headerTimeout, body: bodyTimeout, sleep: time.Sleep, drain: drainFor}
 	if opts.OAuth != nil {
 		g.issued = newVerifier(*opts.OAuth)
 	}

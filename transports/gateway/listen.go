@@ -40,7 +40,19 @@ func Listen(address string, public, protected bool, connections int) (net.Listen
 	if err != nil {
 		return nil, err
 	}
-	return netutil.LimitListener(ln, min(connections, descriptors()/2)), nil
+	return &listener{netutil.LimitListener(ln, min(connections, descriptors()/2)), ln}, nil
+}
+
+// A listener leaves nobody behind whose connection was made: those would find it reset.
+type listener struct {
+	net.Listener
+	under net.Listener
+}
+
+// Close implements net.Listener. Somebody has to accept meanwhile.
+func (l *listener) Close() error {
+	refuse(l.under)
+	return l.Listener.Close()
 }
 
 // A PublicError says that an address is not only for this machine.

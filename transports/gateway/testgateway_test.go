@@ -99,6 +99,7 @@ type answer struct {
 	status int
 	header http.Header
 	body   string
+	last   bool // on its connection
 }
 
 // do sends a request; headers are name, value, name, value.
@@ -110,7 +111,7 @@ func (tg *testGateway) do(method, path, body string, headers ...string) answer {
 	if err != nil {
 		tg.t.Fatal(err)
 	}
-	return answer{resp.StatusCode, resp.Header, string(text)}
+	return answer{resp.StatusCode, resp.Header, string(text), resp.Close}
 }
 
 // open sends a request and leaves its response to be read.

@@ -1,0 +1,8 @@
+//go:build !unix
+
+package gateway
+
+import "net"
+
+// refuse does nothing here: Close has to do.
+func refuse(net.Listener) {}

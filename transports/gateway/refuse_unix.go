@@ -1,0 +1,33 @@
+//go:build unix
+
+package gateway
+
+import (
+	"net"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// refuse has the system refuse new connections as soon as all that it has made are
+// accepted, or a tenth of a second later.
+func refuse(ln net.Listener) {
+	conn, ok := ln.(syscall.Conn)
+	if !ok {
+		return
+	}
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = raw.Control(func(fd uintptr) {
+		for range 100 {
+			if n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0); n == 0 || err != nil {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		_ = unix.Shutdown(int(fd), unix.SHUT_RD) // elsewhere than on Linux Close has to do
+	})
+}

@@ -1,0 +1,356 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"dynmcp/cluster/replica"
+	"dynmcp/internal/mcptest"
+	"dynmcp/internal/seal"
+	"dynmcp/transports/host"
+)
+
+// A testReplica is a gateway that is one of several, with the listener for the others.
+type testReplica struct {
+	*testGateway
+	id      string
+	address string
+	client  *replica.Client
+	leaves  chan time.Duration // what it sleeps as a lame duck, which it is until that was taken
+	gone    func()             // ends the listener, when the gateway has ended
+}
+
+// testReplicas are those that know each other.
+type testReplicas struct {
+	t    *testing.T
+	keys *seal.Keys
+	mu   sync.Mutex
+	all  map[string]*testReplica // by ID
+}
+
+func (rs *testReplicas) get(fits func(*testReplica) bool) *testReplica {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	for _, r := range rs.all {
+		if fits(r) {
+			return r
+		}
+	}
+	return nil
+}
+
+func (rs *testReplicas) add(id string, handle func(*host.Request)) *testReplica {
+	rs.t.Helper()
+	identity, err := replica.Keyed(rs.keys)
+	if err != nil {
+		rs.t.Fatal(err)
+	}
+	r := &testReplica{id: id, client: replica.NewClient(identity, id), leaves: make(chan time.Duration)}
+	to := func(other *testReplica, who string) (http.RoundTripper, bool) {
+		if other == nil {
+			return nil, false
+		}
+		return r.client.Request(other.address, who), true
+	}
+	r.testGateway = newTestGateway(rs.t, Options{Replicas: &Replicas{
+		ID: id, Name: "replica-" + id, Keys: rs.keys, LameDuck: time.Hour,
+		Pass: func(owner, who string) (http.RoundTripper, bool) {
+			return to(rs.get(func(other *testReplica) bool { return other.id == owner }), who)
+		},
+		Other: func(who string) (http.RoundTripper, bool) {
+			return to(rs.get(func(other *testReplica) bool {
+				select {
+				case <-other.g.leaving:
+					return false
+				default:
+					return other.id != id
+				}
+			}), who)
+		},
+		Degraded: func() bool { return false },
+	}}, handle, func(g *Gateway) { g.sleep = func(d time.Duration) { r.leaves <- d } })
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		rs.t.Fatal(err)
+	}
+	r.address = ln.Addr().String()
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		if err := replica.NewServer(identity, replica.Options{Requests: r.g.ServePassed}).Serve(ctx, ln); err != nil {
+			rs.t.Error(err)
+		}
+	}()
+	r.gone = func() {
+		rs.mu.Lock()
+		delete(rs.all, id)
+		rs.mu.Unlock()
+		cancel()
+		<-served
+		r.client.Close()
+	}
+	rs.t.Cleanup(func() {
+		r.stop()
+		select {
+		case <-r.leaves:
+		case <-r.ended:
+		}
+		<-r.ended
+		r.gone()
+	})
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	rs.all[id] = r
+	return r
+}
+
+func newTestReplicas(t *testing.T) *testReplicas {
+	return &testReplicas{t: t, keys: seal.Random(), all: map[string]*testReplica{}}
+}
+
+// At the end of one of several replicas, what runs is answered, what begins begins
+// elsewhere, and sessions end when nothing of them is in flight.
+func TestDrainBesideOtherReplicas(t *testing.T) {
+	rs := newTestReplicas(t)
+	calls := make(chan *host.Request, 2)
+	a := rs.add("a", func(r *host.Request) { calls <- r })
+	b := rs.add("b", nil)
+	if got := a.do("GET", "/health", ""); got.status != 200 || got.body != `{"status":"ok","replica":"replica-a"}`+"\n" {
+		t.Errorf("before: %+v", got)
+	}
+	busy, quiet := a.begin("/mcp"), a.begin("/mcp")
+	listening := a.open("GET", "/mcp", "", "Mcp-Session-Id", quiet, "Accept", "text/event-stream")
+	defer listening.Body.Close()
+	others := b.begin("/mcp")
+	passed := a.open("GET", "/mcp", "", "Mcp-Session-Id", others, "Accept", "text/event-stream")
+	defer passed.Body.Close()
+	running := make(chan answer, 1)
+	go func() { running <- a.do("POST", "/mcp", call(1, "x"), "Mcp-Session-Id", busy) }()
+	first := <-calls
+
+	a.stop()
+	<-a.g.leaving
+	if got := a.do("GET", "/health", ""); got.status != 503 || got.body != `{"status":"draining","replica":"replica-a"}`+"\n" {
+		t.Errorf("as a lame duck: %+v", got)
+	}
+	begun := a.do("POST", "/mcp", initialize)
+	if owner := a.g.ownerOf(begun.header.Get("Mcp-Session-Id")); begun.status != 200 || owner != "b" || !begun.last {
+		t.Errorf("what begins: %+v, of %s", begun, owner)
+	}
+	body, headers := modern(1, "tools/call", `"name":"x","arguments":{},`)
+	headers[5] = "x"
+	if got := a.do("POST", "/mcp", body, headers...); got.status != 200 || !got.last {
+		t.Errorf("a request that stands for itself: %+v", got)
+	}
+	if got := a.do("POST", "/mcp/git/message", call(1, "x")); got.status != 202 {
+		t.Errorf("one without a handshake: %+v", got)
+	}
+	if opened := b.opened.Load(); opened != 4 {
+		t.Errorf("b has begun %d conversations, want 4", opened)
+	}
+	if got := a.do("POST", "/mcp", `{"jsonrpc":"2.0","id":2,"method":"ping"}`, "Mcp-Session-Id", quiet); got.status != 200 {
+		t.Errorf("its own session: %+v", got)
+	}
+
+	if d := <-a.leaves; d != time.Hour {
+		t.Errorf("it is a lame duck for %s", d)
+	}
+	for what, stream := range map[string]*http.Response{"the session's": listening, "one of b": passed} {
+		if _, err := io.Copy(io.Discard, stream.Body); err != nil {
+			t.Errorf("%s stream does not end well: %v", what, err)
+		}
+	}
+	mcptest.Eventually(t, "the quiet session ends", func() bool {
+		return b.do("POST", "/mcp", `{"jsonrpc":"2.0","id":3,"method":"ping"}`, "Mcp-Session-Id", quiet).status == 404
+	})
+	if got := b.do("POST", "/mcp", `{"jsonrpc":"2.0","id":3,"method":"ping"}`, "Mcp-Session-Id", busy); got.status != 200 {
+		t.Errorf("the busy one, by another replica: %+v", got)
+	}
+	first.Reply([]byte(`{"content":[]}`), nil)
+	if got := <-running; got.status != 200 || !strings.Contains(got.body, `"result"`) {
+		t.Errorf("what ran: %+v", got)
+	}
+	<-a.ended
+	if got := b.do("POST", "/mcp", call(4, "x"), "Mcp-Session-Id", busy); got.status != 404 {
+		t.Errorf("at the end: %+v", got)
+	}
+}
+
+// A replica that is the last serves on as long as it is a lame duck.
+func TestDrainOfTheLastReplica(t *testing.T) {
+	a := newTestReplicas(t).add("a", nil)
+	a.stop()
+	<-a.g.leaving
+	id := a.begin("/mcp")
+	if got := a.do("POST", "/mcp", call(1, "x"), "Mcp-Session-Id", id); got.status != 200 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// Replicas are replaced one after the other behind a balancer which knows nothing of HTTP
+// but /health, while hosts of both eras, which keep their connections, call all the time:
+// no call fails.
+func TestARollingRestartFailsNoCall(t *testing.T) {
+	rs := newTestReplicas(t)
+	var backends sync.Map // the addresses that the balancer knows, to nothing
+	start := func(id string) *testReplica {
+		r := rs.add(id, nil)
+		backends.Store(strings.TrimPrefix(r.url, "http://"), nil)
+		return r
+	}
+	old := []*testReplica{start("a1"), start("b1"), start("c1")}
+	balancer := newTestBalancer(t, &backends)
+
+	const hosts = 4
+	var calls [hosts]atomic.Int64
+	stop := make(chan struct{})
+	var work sync.WaitGroup
+	for i := range hosts {
+		work.Go(func() {
+			client := &http.Client{Transport: &http.Transport{}}
+			defer client.CloseIdleConnections()
+			if err := callAll(client, balancer, i%2 == 0, stop, &calls[i]); err != nil {
+				t.Errorf("host %d: %v", i, err)
+				calls[i].Add(1 << 40) // nobody waits for it
+			}
+		})
+	}
+	// Each host had an answer since then, and so has no connection from before.
+	answered := func() {
+		var before [hosts]int64
+		for i := range hosts {
+			before[i] = calls[i].Load()
+		}
+		mcptest.Eventually(t, "all hosts go on", func() bool {
+			for i := range hosts {
+				if calls[i].Load() < before[i]+2 {
+					return false
+				}
+			}
+			return true
+		})
+	}
+	for i, r := range old {
+		answered()
+		start(string(rune('a'+i)) + "2")
+		r.stop()
+		<-r.g.leaving
+		answered() // the balancer does not know yet
+		backends.Delete(strings.TrimPrefix(r.url, "http://"))
+		answered()
+		<-r.leaves
+		<-r.ended
+		r.gone()
+	}
+	answered()
+	close(stop)
+	work.Wait()
+}
+
+// callAll calls until stop is closed, in a session that it begins anew where that has
+// ended, or without one. The error is that of a call that failed.
+func callAll(client *http.Client, url string, sessions bool, stop <-chan struct{}, calls *atomic.Int64) error {
+	id := ""
+	for n := 1; ; n++ {
+		select {
+		case <-stop:
+			return nil
+		default:
+		}
+		body, headers := modern(1, "tools/call", `"name":"x","arguments":{},`)
+		headers[5] = "x"
+		if sessions {
+			body, headers = call(n, "x"), []string{"Mcp-Session-Id", id}
+			if id == "" {
+				body, headers = initialize, nil
+			}
+		}
+		r, err := http.NewRequest(http.MethodPost, url+"/mcp", strings.NewReader(body))
+		if err != nil {
+			return err
+		}
+		r.GetBody = nil // no second try
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		for i := 0; i < len(headers); i += 2 {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+		resp, err := client.Do(r)
+		if err != nil {
+			return err
+		}
+		text, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		switch {
+		case err != nil:
+			return err
+		case sessions && id != "" && resp.StatusCode == 404:
+			id = ""
+		case resp.StatusCode != 200 || !strings.Contains(string(text), `"result"`):
+			return fmt.Errorf("%s: %s", resp.Status, text)
+		case sessions && id == "":
+			id = resp.Header.Get("Mcp-Session-Id")
+		default:
+			calls.Add(1)
+			time.Sleep(time.Millisecond) // each connection that ends keeps its port for a minute
+		}
+	}
+}
+
+// newTestBalancer returns the URL of a balancer that gives each connection to the next of
+// its backends which takes it.
+func newTestBalancer(t *testing.T, backends *sync.Map) string {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var work sync.WaitGroup
+	t.Cleanup(func() {
+		ln.Close()
+		work.Wait()
+	})
+	work.Go(func() {
+		for turn := 0; ; turn++ {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			work.Go(func() {
+				defer conn.Close()
+				var all []string
+				for address := range backends.Range {
+					all = append(all, address.(string))
+				}
+				var last error
+				for i := range all {
+					backend, err := net.Dial("tcp", all[(turn+i)%len(all)])
+					if err != nil {
+						last = err
+						continue
+					}
+					defer backend.Close()
+					var answers sync.WaitGroup
+					answers.Go(func() {
+						_, _ = io.Copy(conn, backend)
+						_ = conn.(*net.TCPConn).CloseWrite()
+					})
+					_, _ = io.Copy(backend, conn)
+					_ = backend.(*net.TCPConn).CloseWrite()
+					answers.Wait()
+					return
+				}
+				t.Errorf("none of %q takes a connection: %v", all, last)
+			})
+		}
+	})
+	return "http://" + ln.Addr().String()
+}
