@@ -30,7 +30,7 @@ func (s *Session) request(ctx context.Context, about *Request, method string, pa
 	}
 	s.lastID++
 	id := s.lastID
-	s.pending[id] = answered
+	s.pending[id] = pendingRequest{answered, ctx.Done()}
 	s.mu.Unlock()
 	if err := s.write(about, Ordinary, wire.Request(id, method, params)); err != nil {
 		s.takePending(id)
@@ -66,23 +66,33 @@ func (s *Session) cancelPending(about *Request, id int64, cause error) {
 	s.notify(about, "notifications/cancelled", append(params, '}'))
 }
 
-func (s *Session) takePending(id int64) chan<- wire.Message {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	answered := s.pending[id]
-	delete(s.pending, id)
-	return answered
+// A pendingRequest is one of ours to the host.
+type pendingRequest struct {
+	answered chan<- wire.Message
+	over     <-chan struct{} // closed when its answer was passed on, or is not wanted
 }
 
-// handleResponse hands the host's answer to whoever asked.
+func (s *Session) takePending(id int64) (p pendingRequest, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, ok = s.pending[id]
+	delete(s.pending, id)
+	return p, ok
+}
+
+// handleResponse hands the host's answer to whoever asked. What another replica sends after
+// it must not overtake it on its way: there the host has answered before it calls.
 func (s *Session) handleResponse(m wire.Message) {
 	id, _ := transports.ParseID(m.ID)
-	answered := s.takePending(id)
-	if answered == nil {
+	p, ok := s.takePending(id)
+	if !ok {
 		s.log.Debug("the host answered a request that is not pending", "id", string(m.ID))
 		return
 	}
-	answered <- m
+	p.answered <- m
+	if s.opts.Control == nil {
+		<-p.over
+	}
 }
 
 // responseTooLarge fails our request with this id: the host's answer is too long.

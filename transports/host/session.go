@@ -70,7 +70,7 @@ type Session struct {
 	idle     chan struct{}       // not nil while someone waits for the last answer
 	dropped  int                 // notifications
 	lastID   int64
-	pending  map[int64]chan<- wire.Message // our requests to the host
+	pending  map[int64]pendingRequest // ours to the host
 }
 
 // NewSession returns the session of a host that edge reaches. id names it to
@@ -89,7 +89,7 @@ func NewSession(id string, edge Edge, opts Options) *Session {
 		log:      opts.Logger,
 		over:     make(chan struct{}),
 		requests: map[string]*Request{},
-		pending:  map[int64]chan<- wire.Message{},
+		pending:  map[int64]pendingRequest{},
 	}
 	s.room.L = &s.mu
 	s.control = newControlConn(s)
