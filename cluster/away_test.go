@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -163,7 +164,7 @@ func notBefore(t *testing.T, r *Replica, held *Lease) {
 // A store whose answers are lost: what is asked is done.
 type unanswered struct {
 	*kv.Connection
-	on *bool
+	on *atomic.Bool
 }
 
 func (s unanswered) Bucket(ctx context.Context, name string) (kv.Bucket, error) {
@@ -173,12 +174,12 @@ func (s unanswered) Bucket(ctx context.Context, name string) (kv.Bucket, error) 
 
 type unansweredBucket struct {
 	kv.Bucket
-	on *bool
+	on *atomic.Bool
 }
 
 func (b unansweredBucket) Update(ctx context.Context, key string, value []byte, at uint64) (uint64, error) {
 	revision, err := b.Bucket.Update(ctx, key, value, at)
-	if *b.on {
+	if b.on.Load() {
 		<-ctx.Done()
 		return 0, kv.ErrUnavailable
 	}
@@ -186,7 +187,7 @@ func (b unansweredBucket) Update(ctx context.Context, key string, value []byte, 
 }
 
 func (b unansweredBucket) Get(ctx context.Context, key string) (kv.Entry, error) {
-	if *b.on {
+	if b.on.Load() {
 		<-ctx.Done()
 		return kv.Entry{}, kv.ErrUnavailable
 	}
@@ -197,16 +198,16 @@ func TestABeatThatWasNotAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := kv.NewMemory()
 		var g group
-		on := false
+		var on atomic.Bool
 		a := g.join(t, unanswered{m.Connect(), &on}, "a")
 		defer a.Close()
 		b := g.join(t, m.Connect(), "b")
 		defer b.Close()
 		l := take(t, a, "git")
 		time.Sleep(5*Beat + Beat/2)
-		on = true
+		on.Store(true)
 		time.Sleep(3 * Validity)
-		on = false
+		on.Store(false)
 		time.Sleep(5 * Beat)
 		if m, _ := b.Member(a.ID()); isClosed(l.Lost()) || m.Epoch != 1 {
 			t.Errorf("lost: %t, epoch %d", isClosed(l.Lost()), m.Epoch)
@@ -221,13 +222,13 @@ func TestOneThatWasAloneAndIsCutOffWhenAnotherComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := kv.NewMemory()
 		var g group
-		on := false
+		var on atomic.Bool
 		cable := m.Connect()
 		a := g.join(t, unanswered{cable, &on}, "a")
 		defer a.Close()
 		l := take(t, a, "git")
 		time.Sleep(5*Beat + Beat/2)
-		on = true
+		on.Store(true)
 		b := g.join(t, m.Connect(), "b")
 		defer b.Close()
 		g.mu.Lock()

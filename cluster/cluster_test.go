@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -205,8 +206,8 @@ func TestAReplicaCutOffFromTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := kv.NewMemory()
 		cable := m.Connect()
-		var deadline time.Time
-		a := join(t, cable, "a", func(o *Options) { o.Extend = func(until time.Time) { deadline = until } })
+		var until atomic.Pointer[time.Time]
+		a := join(t, cable, "a", func(o *Options) { o.Extend = func(t time.Time) { until.Store(&t) } })
 		b := join(t, m.Connect(), "b")
 		defer b.Close()
 		defer a.Close()
@@ -214,6 +215,7 @@ func TestAReplicaCutOffFromTheStore(t *testing.T) {
 		time.Sleep(5 * Beat)
 		cable.Cut()
 		<-old.Lost()
+		deadline := *until.Load()
 		if time.Now().After(deadline) {
 			t.Errorf("lost %v after the deadline of its guards", time.Since(deadline))
 		}

@@ -23,9 +23,9 @@ const kill = 500 * time.Millisecond
 
 // Replicas on one store are cut off from it and from each other, stopped, killed and
 // drained at random, for a long time, which is virtual. What runs under a name is in a
-// ledger, and must never overlap.
+// ledger, and must never overlap. DYNMCP_MODEL_SEEDS is how many runs of an hour to do instead.
 func TestNothingRunsTwice(t *testing.T) {
-	seeds, minutes := 6, 10
+	seeds, minutes := 4, 6
 	if n, err := strconv.Atoi(os.Getenv("DYNMCP_MODEL_SEEDS")); err == nil {
 		seeds, minutes = n, 60
 	}
@@ -562,32 +562,24 @@ type nodeBucket struct {
 	n      *node
 }
 
-func (b *nodeBucket) Get(ctx context.Context, key string) (e kv.Entry, err error) {
-	err = b.ask(ctx, func(ctx context.Context, to kv.Bucket) (err error) { e, err = to.Get(ctx, key); return err })
-	return e, err
+func (b *nodeBucket) Get(ctx context.Context, key string) (kv.Entry, error) {
+	return ask(ctx, b, func(ctx context.Context, to kv.Bucket) (kv.Entry, error) { return to.Get(ctx, key) })
 }
 
-func (b *nodeBucket) Create(ctx context.Context, key string, value []byte) (revision uint64, err error) {
-	err = b.ask(ctx, func(ctx context.Context, to kv.Bucket) (err error) {
-		revision, err = to.Create(ctx, key, value)
-		return err
-	})
-	return revision, err
+func (b *nodeBucket) Create(ctx context.Context, key string, value []byte) (uint64, error) {
+	return ask(ctx, b, func(ctx context.Context, to kv.Bucket) (uint64, error) { return to.Create(ctx, key, value) })
 }
 
-func (b *nodeBucket) Update(ctx context.Context, key string, value []byte, at uint64) (revision uint64, err error) {
-	err = b.ask(ctx, func(ctx context.Context, to kv.Bucket) (err error) {
-		revision, err = to.Update(ctx, key, value, at)
-		return err
-	})
-	return revision, err
+func (b *nodeBucket) Update(ctx context.Context, key string, value []byte, at uint64) (uint64, error) {
+	return ask(ctx, b, func(ctx context.Context, to kv.Bucket) (uint64, error) { return to.Update(ctx, key, value, at) })
 }
 
 func (b *nodeBucket) Delete(ctx context.Context, key string, revision uint64) error {
-	return b.ask(ctx, func(ctx context.Context, to kv.Bucket) error { return to.Delete(ctx, key, revision) })
+	_, err := ask(ctx, b, func(ctx context.Context, to kv.Bucket) (any, error) { return nil, to.Delete(ctx, key, revision) })
+	return err
 }
 
-func (b *nodeBucket) ask(ctx context.Context, do func(context.Context, kv.Bucket) error) error {
+func ask[T any](ctx context.Context, b *nodeBucket, do func(context.Context, kv.Bucket) (T, error)) (nothing T, err error) {
 	n, w := b.n, b.n.w
 	n.pass("stopped")
 	time.Sleep(w.within(0, 20*time.Millisecond))
@@ -596,24 +588,24 @@ func (b *nodeBucket) ask(ctx context.Context, do func(context.Context, kv.Bucket
 	n.mu.Unlock()
 	if dead || n.has("stalled") && !w.one(10) {
 		<-ctx.Done()
-		return kv.ErrUnavailable
+		return nothing, kv.ErrUnavailable
 	}
 	if n.has("stalled") || n.has("lossy") && w.one(3) { // it arrives, some time
 		w.tasks.Go(func() {
 			time.Sleep(w.within(0, 12*time.Second))
-			_ = do(context.Background(), b.direct)
+			_, _ = do(context.Background(), b.direct)
 		})
 		<-ctx.Done()
-		return kv.ErrUnavailable
+		return nothing, kv.ErrUnavailable
 	}
-	err := do(ctx, b.Bucket)
+	answer, err := do(ctx, b.Bucket)
 	if n.has("lossy") && w.one(3) {
 		<-ctx.Done()
-		err = kv.ErrUnavailable
+		answer, err = nothing, kv.ErrUnavailable
 	}
 	time.Sleep(w.within(0, 20*time.Millisecond))
 	n.pass("stopped")
-	return err
+	return answer, err
 }
 
 // Watch stands still while the process is stopped or deaf, and is late when it is behind.
