@@ -24,6 +24,7 @@ var mayImport = map[string][]string{
 	"dynmcp/cluster":                     {"dynmcp/cluster/kv"},
 	"dynmcp/cluster/kv":                  {},
 	"dynmcp/cluster/kv/kvtest":           {"dynmcp/cluster/kv"},
+	"dynmcp/cluster/kv/natskv":           {"dynmcp/cluster/kv"},
 	"dynmcp/cluster/configs":             {"dynmcp/cluster/kv", "dynmcp/internal/seal"},
 	"dynmcp/cluster/replica":             {"dynmcp/transports", "dynmcp/internal/seal"},
 	"dynmcp/schema":                      {"dynmcp/internal/lazyregexp"},
@@ -74,6 +75,9 @@ func TestImportsPointOneWay(t *testing.T) {
 		}
 		allowed, known := mayImport[pkg.ImportPath]
 		for _, imported := range pkg.Imports {
+			if strings.HasPrefix(imported, "github.com/nats-io/") && pkg.ImportPath != "dynmcp/cluster/kv/natskv" {
+				t.Errorf("%s imports %s: only natskv knows NATS", pkg.ImportPath, imported)
+			}
 			if strings.HasPrefix(imported, "dynmcp/") && !slices.Contains(allowed, imported) {
 				t.Errorf("%s imports %s, against ARCHITECTURE.md (package listed: %t)", pkg.ImportPath, imported, known)
 			}

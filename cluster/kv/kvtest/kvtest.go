@@ -573,7 +573,7 @@ func pattern(n int, seed byte) []byte {
 
 func large(t *testing.T, connect func() Connection) {
 	a, b := bucket(t, connect()), bucket(t, connect())
-	big, other := string(pattern(9<<20+1, 1)), string(pattern(2<<20, 9))
+	big, other := string(pattern(4<<20+1, 1)), string(pattern(2<<20, 9))
 	first := create(t, a, "x", big)
 	want(t, b, "x", big, first)
 	_, err := b.Create(t.Context(), "x", []byte(other))

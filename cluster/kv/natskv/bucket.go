@@ -1,0 +1,209 @@
+package natskv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"dynmcp/cluster/kv"
+)
+
+// A bucket is a stream in which each subject, a record, has one message.
+type bucket struct {
+	store    *Store
+	name     string // in NATS
+	stream   jetstream.Stream
+	replicas atomic.Int64
+	missing  atomic.Bool // NATS has said that there is no such stream
+
+	mu    sync.Mutex
+	parts map[string]string // the set of parts that the value of a record is known to have, by key
+}
+
+func (b *bucket) subject(key string) string { return "$KV." + b.name + "." + key }
+
+// Headers of messages.
+const (
+	operation    = "KV-Operation" // of a deletion, as NATS' own tools write it
+	expectedLast = jetstream.ExpectedLastSubjSeqHeader
+	timeToLive   = jetstream.MsgTTLHeader
+	partsHeader  = "Dynmcp-Parts" // of a record with a large value
+)
+
+// Get implements kv.Bucket.
+func (b *bucket) Get(ctx context.Context, key string) (kv.Entry, error) {
+	if err := kv.Check(key, nil); err != nil {
+		return kv.Entry{}, err
+	}
+	for {
+		m, err := b.last(ctx, b.subject(key))
+		if err != nil {
+			return kv.Entry{}, err
+		}
+		e, err := b.entry(ctx, m.Subject, m.Sequence, m.Header, m.Data)
+		switch {
+		case errors.Is(err, errReplaced):
+			continue
+		case err == nil && e.Value == nil:
+			return kv.Entry{}, kv.ErrNotFound
+		}
+		return e, err
+	}
+}
+
+// last returns the last message of a subject.
+func (b *bucket) last(ctx context.Context, subject string) (*jetstream.RawStreamMsg, error) {
+	ctx, cancel := b.store.asking(ctx, b.store.opts.answer)
+	defer cancel()
+	m, err := b.stream.GetLastMsgForSubject(ctx, subject)
+	return m, b.noted(err)
+}
+
+// noted is failure, for what a stream was asked: if there is none it is made again.
+func (b *bucket) noted(err error) error {
+	if errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrNoStreamResponse) {
+		b.missing.Store(true)
+	}
+	return failure(err)
+}
+
+// entry returns the entry that a message is.
+func (b *bucket) entry(ctx context.Context, subject string, revision uint64, header nats.Header, data []byte) (kv.Entry, error) {
+	e := kv.Entry{Key: strings.TrimPrefix(subject, b.subject("")), Value: data, Revision: revision}
+	parts := header.Get(partsHeader)
+	switch {
+	case header.Get(operation) != "":
+		e.Value = nil
+	case parts != "":
+		value, err := b.join(ctx, e.Key, revision, parts)
+		if err != nil {
+			return kv.Entry{}, err
+		}
+		e.Value = value
+	case e.Value == nil:
+		e.Value = []byte{}
+	}
+	set, _, _ := strings.Cut(parts, " ")
+	b.note(e.Key, set)
+	return e, nil
+}
+
+// note notes which parts a record has, none for "", and returns those it had before.
+func (b *bucket) note(key, set string) (before string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before = b.parts[key]
+	if set == "" {
+		delete(b.parts, key)
+	} else {
+		b.parts[key] = set
+	}
+	return before
+}
+
+// Create implements kv.Bucket. The deletion of a record is a message of it as well: it
+// is what is replaced then.
+func (b *bucket) Create(ctx context.Context, key string, value []byte) (uint64, error) {
+	at := "0"
+	for {
+		revision, err := b.set(ctx, key, value, at)
+		if !errors.Is(err, kv.ErrConflict) {
+			return revision, err
+		}
+		m, err := b.last(ctx, b.subject(key))
+		next := "0"
+		switch {
+		case errors.Is(err, kv.ErrNotFound): // its deletion was forgotten just now
+		case err != nil:
+			return 0, err
+		case m.Header.Get(operation) == "":
+			return 0, kv.ErrConflict
+		default:
+			next = strconv.FormatUint(m.Sequence, 10)
+		}
+		if next == at {
+			return 0, kv.ErrConflict // another change is being made
+		}
+		at = next
+	}
+}
+
+// Update implements kv.Bucket.
+func (b *bucket) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+	if revision == 0 {
+		return 0, kv.ErrConflict // it would make the record
+	}
+	return b.set(ctx, key, value, strconv.FormatUint(revision, 10))
+}
+
+// Put implements kv.Bucket.
+func (b *bucket) Put(ctx context.Context, key string, value []byte) (uint64, error) {
+	return b.set(ctx, key, value, "")
+}
+
+// set makes a value that of a record whose last message is that of a number, or any if
+// it is "".
+func (b *bucket) set(ctx context.Context, key string, value []byte, at string) (uint64, error) {
+	if err := kv.Check(key, value); err != nil {
+		return 0, err
+	}
+	m := nats.NewMsg(b.subject(key))
+	m.Data = value
+	set := ""
+	if len(value) > b.partSize() {
+		var err error
+		if set, err = b.split(ctx, key, value); err != nil {
+			return 0, err
+		}
+		m.Data = nil
+		m.Header.Set(partsHeader, fmt.Sprint(set, " ", len(value)))
+	}
+	revision, err := b.publish(ctx, m, at)
+	if err == nil {
+		b.drop(ctx, b.note(key, set))
+	} else if errors.Is(err, kv.ErrConflict) {
+		b.drop(ctx, set) // and else it may have been made
+	}
+	return revision, err
+}
+
+// Delete implements kv.Bucket.
+func (b *bucket) Delete(ctx context.Context, key string, revision uint64) error {
+	if err := kv.Check(key, nil); err != nil {
+		return err
+	}
+	m := nats.NewMsg(b.subject(key))
+	m.Header.Set(operation, "DEL")
+	m.Header.Set(timeToLive, remembered.String())
+	at := ""
+	if revision != 0 {
+		at = strconv.FormatUint(revision, 10)
+	}
+	_, err := b.publish(ctx, m, at)
+	if err == nil {
+		b.drop(ctx, b.note(key, ""))
+	}
+	return err
+}
+
+// publish adds a message to the stream, if the last one of its subject is that of a
+// number, 0 for none, or of any if at is "".
+func (b *bucket) publish(ctx context.Context, m *nats.Msg, at string) (revision uint64, err error) {
+	ctx, cancel := b.store.asking(ctx, b.store.opts.answer)
+	defer cancel()
+	if at != "" {
+		m.Header.Set(expectedLast, at)
+	}
+	ack, err := b.store.js.PublishMsg(ctx, m)
+	if err != nil {
+		return 0, b.noted(err)
+	}
+	return ack.Sequence, nil
+}
