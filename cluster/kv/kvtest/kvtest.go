@@ -40,6 +40,7 @@ func Run(t *testing.T, connect func(t *testing.T) Connection) {
 		{"watch", watch},
 		{"watch-prefix", watchPrefix},
 		{"watch-all-alike", watchAllAlike},
+		{"list-while-records-change", listWhileRecordsChange},
 		{"cut", cut},
 		{"watch-over-a-cut", watchOverACut},
 		{"large", large},
@@ -120,6 +121,42 @@ func wantError(t *testing.T, what string, err, want error) {
 }
 
 func clip(value []byte) []byte { return value[:min(len(value), 40)] }
+
+// A list has every record, also those that are changed while it is made.
+func listWhileRecordsChange(t *testing.T, connect func() Connection) {
+	b := bucket(t, connect())
+	var all []string
+	for i := range 10 {
+		all = append(all, fmt.Sprint("member/", i))
+		create(t, b, all[i], "0")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var changing sync.WaitGroup
+	defer changing.Wait()
+	defer cancel()
+	for _, key := range all {
+		changing.Go(func() {
+			for ctx.Err() == nil {
+				_, _ = b.Put(ctx, key, []byte("1")) // or the test ends
+			}
+		})
+	}
+	for range 30 {
+		listed := map[string]bool{}
+		watching, enough := context.WithCancel(t.Context())
+		ready := false
+		err := b.Watch(watching, "", func(e kv.Entry) { listed[e.Key] = true }, func() { ready = true; enough() })
+		enough()
+		if !ready {
+			t.Fatalf("a watch ended before it was ready: %v", err)
+		}
+		for _, key := range all {
+			if !listed[key] {
+				t.Fatalf("%s is not in the list %v", key, listed)
+			}
+		}
+	}
+}
 
 func records(t *testing.T, connect func() Connection) {
 	a, b := bucket(t, connect()), bucket(t, connect())

@@ -23,10 +23,11 @@ type watch struct {
 	changed func(kv.Entry)
 	ready   func() // nil when it was called
 
-	made  time.Time // when NATS made the stream
-	last  uint64    // all up to here was told
-	heard time.Time // when the stream was heard of last
-	until uint64    // it is ready when this was told
+	made  time.Time       // when NATS made the stream
+	last  uint64          // all up to here was told
+	heard time.Time       // when the stream was heard of last
+	until uint64          // it is ready when this was told, and
+	list  map[string]bool // these were, the subjects there were at first
 }
 
 // errLost says that what has changed since the last message cannot be known any more.
@@ -122,7 +123,10 @@ func (w *watch) follow(ctx context.Context) error {
 			}
 		}
 		w.last, w.heard = meta.Sequence.Stream, time.Now()
-		w.begun()
+		delete(w.list, m.Subject())
+		if err := w.begun(ctx); err != nil {
+			return err
+		}
 	}
 }
 
@@ -176,6 +180,18 @@ func (w *watch) check(ctx context.Context) error {
 	if w.ready == nil {
 		return nil
 	}
+	if w.list == nil {
+		ask, cancel := w.store.asking(ctx, w.store.opts.answer)
+		defer cancel()
+		info, err := w.stream.Info(ask, jetstream.WithSubjectFilter(w.subject(">")))
+		if err != nil {
+			return w.noted(err)
+		}
+		w.list = map[string]bool{}
+		for subject := range info.State.Subjects {
+			w.list[subject] = true
+		}
+	}
 	last, err := w.bucket.last(ctx, w.subject(">"))
 	switch {
 	case err == nil:
@@ -183,14 +199,32 @@ func (w *watch) check(ctx context.Context) error {
 	case !errors.Is(err, kv.ErrNotFound):
 		return err
 	}
-	w.begun()
-	return nil
+	return w.begun(ctx)
 }
 
-// begun calls ready when what was there at first was told.
-func (w *watch) begun() {
-	if w.ready != nil && w.last >= w.until {
+// begun calls ready when what was there at first was told. A record that was changed
+// again before it was sent is told when its last change comes, which is behind what was
+// the end.
+func (w *watch) begun(ctx context.Context) error {
+	if w.ready == nil || w.last < w.until {
+		return nil
+	}
+	for subject := range w.list {
+		m, err := w.bucket.last(ctx, subject)
+		switch {
+		case errors.Is(err, kv.ErrNotFound):
+			delete(w.list, subject)
+		case err != nil:
+			return err
+		case m.Sequence <= w.last: // it was told
+			delete(w.list, subject)
+		default:
+			w.until = max(w.until, m.Sequence)
+		}
+	}
+	if w.last >= w.until {
 		w.ready()
 		w.ready = nil
 	}
+	return nil
 }
