@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"dynmcp/internal/guard"
 	"dynmcp/lazy"
 	"dynmcp/schema"
 	"dynmcp/transports"
@@ -34,6 +35,9 @@ type Placement struct {
 	// Moving is closed when the server is to run elsewhere: calls in flight may end, and
 	// later ones are placed anew. Nil is never.
 	Moving <-chan struct{}
+	// Fence has what runs here killed when its deadline passes, also while this process is
+	// stopped; nil is that nothing has.
+	Fence *guard.Fence
 }
 
 const principalOwner = "principal " // begins what owner says of a user
@@ -85,9 +89,12 @@ func (a *Aggregator) connect(ctx context.Context, u *lazy.Upstream, server schem
 	if placement.Stream != nil {
 		gone() // what runs elsewhere keeps nothing from running here
 		conn = upstream.OpenReplica(server, placement.Stream, opts)
-	} else if conn, err = a.open(server, opts); err != nil {
-		release()
-		return nil, err
+	} else {
+		opts.Fence = placement.Fence
+		if conn, err = a.open(server, opts); err != nil {
+			release()
+			return nil, err
+		}
 	}
 	watched := a.spawn(func() {
 		defer release()

@@ -23,7 +23,7 @@ const Kept = 50
 // Errors of a Store.
 var (
 	ErrNone    = errors.New("there is no config in the cluster yet")
-	ErrVersion = errors.New("there is no such version")
+	ErrVersion = errors.New("is not there")
 	// ErrChanged says that somebody else pushed a version meanwhile. Nothing was changed.
 	ErrChanged = errors.New("somebody else has pushed a config meanwhile")
 	// ErrKey says that a version was sealed with a key that we do not have, or was changed
@@ -135,7 +135,7 @@ func (s *Store) Version(ctx context.Context, number int) (Version, error) {
 		return Version{}, err
 	}
 	if now.Number != number || number == 0 {
-		return Version{}, fmt.Errorf("%d: %w", number, ErrVersion)
+		return Version{}, fmt.Errorf("version %d %w", number, ErrVersion)
 	}
 	return now, nil
 }

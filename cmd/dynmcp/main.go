@@ -53,7 +53,7 @@ func rootCommand() *cobra.Command {
 	cmd.SetVersionTemplate("dynmcp {{.Version}}\n")
 	cmd.AddCommand(lsCommand(), testCommand(), warmCommand(), callCommand(), findCommand(), describeCommand(), readCommand(), promptCommand(), doctorCommand(), tokensCommand(), versionCommand())
 	cmd.AddCommand(initCommand(), addCommand(), removeCommand(), schemaCommand(), importCommand(), installCommand(), loginCommand(), logoutCommand())
-	cmd.AddCommand(serveCommand(), connectCommand())
+	cmd.AddCommand(serveCommand(), connectCommand(), clusterCommand())
 	if manCommand != nil {
 		cmd.AddCommand(manCommand(cmd))
 	}

@@ -18,6 +18,7 @@ import (
 type serveFlags struct {
 	stdioFlags
 	httpFlags
+	replica replicaFlags
 	debug   string // address of the page
 	socket  string
 	idle    time.Duration
@@ -40,15 +41,21 @@ carries what stdin and stdout do, for dynmcp connect, which hosts start instead.
 
 --http serves hosts that speak HTTP, at /mcp all servers as one, at /mcp/NAME one
 server as itself. Without an address of its own it is where gateway.listen of the
-config says. What others than this machine reach needs --listen-public and a token.`,
+config says. What others than this machine reach needs --listen-public and a token.
+
+--cluster makes the run one of several replicas behind a balancer, which share their
+state in NATS: any of them takes any request. Without -c its config is the cluster's,
+which dynmcp cluster push makes.`,
 		Example: `  dynmcp serve --http 127.0.0.1:8080 -c mcp.json
   dynmcp serve --socket /run/user/1000/mcp.sock -c mcp.json
-  dynmcp connect --socket /run/user/1000/mcp.sock`,
+  dynmcp connect --socket /run/user/1000/mcp.sock
+  dynmcp serve --http 127.0.0.1:8080 --cluster nats://127.0.0.1:4222 --cluster-key cluster.key`,
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error { return flags.run(&from, level) },
 	}
 	from.add(cmd)
 	flags.httpFlags.add(cmd)
+	flags.replica.add(cmd)
 	cmd.Flags().StringVar(&flags.debug, "debug-http", "", "the `address` of a page that shows what happens, only on this machine")
 	cmd.Flags().StringVar(&flags.socket, "socket", "", "the unix `socket` on which hosts are served")
 	cmd.Flags().DurationVar(&flags.idle, "idle", 0, "end when no host has been connected for this long, or the program file was replaced; 0 is never")
@@ -73,6 +80,27 @@ func (flags *serveFlags) run(from *configFlags, level string) error {
 		return err
 	}
 	from.strict = flags.strict
+	ctx, stop := untilSignal(false)
+	defer stop()
+	var member *clusterRun // nil where there is no cluster
+	isMember, err := flags.replica.isMember()
+	if err != nil {
+		return err
+	}
+	if isMember {
+		if member, err = flags.replica.reach(ctx, log); err == nil {
+			defer member.close()
+			if from.config == "" {
+				err = member.followConfig(ctx, from)
+			}
+		}
+		if ctx.Err() != nil {
+			return nil // a signal asked for that
+		}
+		if err != nil {
+			return err
+		}
+	}
 	if flags.tree.dump {
 		cfg, err := from.load()
 		if err != nil {
@@ -98,8 +126,11 @@ func (flags *serveFlags) run(from *configFlags, level string) error {
 	if err != nil {
 		return err
 	}
-	if flags.address == "" && listening == nil {
+	if flags.address == "" && (listening == nil || member != nil) {
 		flags.address = cfg.Gateway.Listen
+	}
+	if flags.address == "" && member != nil {
+		return hinted(errors.New("a replica of a cluster is reached over HTTP"), "dynmcp serve --http 127.0.0.1:8080 --cluster %s", flags.replica.servers)
 	}
 	if flags.address == "" && listening == nil {
 		return hinted(errors.New("serve needs to be told where it is reached"), "dynmcp serve --http 127.0.0.1:8080, or --socket PATH; without a verb dynmcp serves one host on stdin and stdout")
@@ -111,24 +142,42 @@ func (flags *serveFlags) run(from *configFlags, level string) error {
 		}
 		defer web.Close()
 	}
-	watching, err := newMonitoring(cmp.Or(flags.debug, cfg.Gateway.DebugListen), "", log)
+	watching, err := newMonitoring(cmp.Or(flags.debug, cfg.Gateway.DebugListen), flags.replica.name, log)
 	if err != nil {
 		return err
 	}
 	defer watching.close()
-	ctx, stop := untilSignal(false)
-	defer stop()
-	return serveConfig(cfg, from, flags.stdioFlags, aggregator.Options{Observe: watching.observer(), Logger: log}, func(agg *aggregator.Aggregator) error {
+	opts := aggregator.Options{Observe: watching.observer(), Logger: log}
+	if member != nil {
+		err := member.join(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		opts.Place = member.place
+	}
+	return serveConfig(cfg, from, flags.stdioFlags, opts, func(agg *aggregator.Aggregator) error {
 		watching.Watch(agg)
 		edges, ctx := errgroup.WithContext(ctx)
+		if web != nil {
+			g := newGateway(web, flags.httpFlags, cfg.Gateway, agg, watching.Metrics(), member, log)
+			if member != nil {
+				defer member.serve(agg, g)()
+				edges.Go(func() error {
+					<-ctx.Done()
+					member.drain()
+					return nil
+				})
+			}
+			edges.Go(func() error { return serveHTTP(ctx, web, g, agg) })
+		}
 		if watching.ln != nil {
 			edges.Go(func() error { return watching.serve(ctx) })
 		}
 		if listening != nil {
 			edges.Go(func() error { return listening.serve(ctx, agg) })
-		}
-		if web != nil {
-			edges.Go(func() error { return serveHTTP(ctx, web, flags.httpFlags, cfg.Gateway, agg, watching.Metrics(), log) })
 		}
 		return edges.Wait()
 	})

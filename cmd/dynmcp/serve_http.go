@@ -63,8 +63,9 @@ func (f *httpFlags) listen(cfg schema.Gateway, log *slog.Logger) (net.Listener, 
 	return tls.NewListener(ln, config), nil
 }
 
-// serveHTTP serves hosts over HTTP until ctx ends.
-func serveHTTP(ctx context.Context, ln net.Listener, flags httpFlags, cfg schema.Gateway, agg *aggregator.Aggregator, metrics http.Handler, log *slog.Logger) error {
+// newGateway returns what serves hosts over HTTP on ln, as a member of a cluster unless
+// that is nil.
+func newGateway(ln net.Listener, flags httpFlags, cfg schema.Gateway, agg *aggregator.Aggregator, metrics http.Handler, member *clusterRun, log *slog.Logger) *gateway.Gateway {
 	hosts := cfg.AllowedHosts
 	if name, _, err := net.SplitHostPort(flags.address); err == nil && name != "" && !net.ParseIP(name).IsUnspecified() {
 		hosts = append([]string{name}, hosts...)
@@ -76,7 +77,16 @@ func serveHTTP(ctx context.Context, ln net.Listener, flags httpFlags, cfg schema
 	if len(cfg.Issuers) > 0 {
 		issued = &gateway.OAuth{Issuers: cfg.Issuers, Audience: cfg.Audience, Scopes: cfg.Scopes}
 	}
-	g := gateway.New(gateway.Options{
+	var replicas *gateway.Replicas
+	if member != nil {
+		replicas = member.replicas(agg)
+	}
+	scheme := "http://"
+	if flags.cert != "" {
+		scheme = "https://"
+	}
+	log.Info("serving HTTP", "url", scheme+ln.Addr().String()+"/mcp")
+	return gateway.New(gateway.Options{
 		Open: func(edge host.Edge, user, server string, lasts bool) (*host.Session, func(context.Context)) {
 			return agg.Open(edge, aggregator.Guest{User: user, Server: server, Lasts: lasts, MayLogIn: mayLogIn})
 		},
@@ -96,7 +106,8 @@ func serveHTTP(ctx context.Context, ln net.Listener, flags httpFlags, cfg schema
 			return gateway.Health{Status: "no subprocess"}, offered
 		},
 
-		Metrics: metrics,
+		Metrics:  metrics,
+		Replicas: replicas,
 
 		Token:            flags.token,
 		OAuth:            issued,
@@ -108,11 +119,10 @@ func serveHTTP(ctx context.Context, ln net.Listener, flags httpFlags, cfg schema
 		SessionIdle:      cfg.SessionIdle,
 		Logger:           log,
 	})
-	scheme := "http://"
-	if flags.cert != "" {
-		scheme = "https://"
-	}
-	log.Info("serving HTTP", "url", scheme+ln.Addr().String()+"/mcp")
+}
+
+// serveHTTP serves hosts over HTTP until ctx ends.
+func serveHTTP(ctx context.Context, ln net.Listener, g *gateway.Gateway, agg *aggregator.Aggregator) error {
 	agg.StartShared()
 	return errors.Join(g.Serve(agg.While(ctx), ln), agg.Err())
 }

@@ -28,8 +28,8 @@ type configFlags struct {
 	expose  []string      // the surfaces, whatever the config says
 	read    *schema.Files // by load
 
-	// pushed has the config documents that come from the cluster; nil is that the config
-	// is in files.
+	// pushed has the documents that take the place of read, where the config comes from the
+	// cluster; nil is that it is in files.
 	pushed <-chan *schema.Files
 }
 
@@ -39,14 +39,20 @@ func (f *configFlags) add(cmd *cobra.Command) {
 }
 
 // load reads the config that the flags name, or the one it finds, on top of the
-// user's.
+// user's; or it loads that of the cluster.
 func (f *configFlags) load() (*schema.Config, error) {
-	paths, err := f.files()
-	if err != nil {
-		return nil, err
+	if f.pushed == nil {
+		paths, err := f.files()
+		if err != nil {
+			return nil, err
+		}
+		f.read = schema.ReadFiles(context.Background(), paths, f.options())
 	}
-	f.read = schema.ReadFiles(context.Background(), paths, schema.LoadOptions{EnvFile: f.envFile, Strict: f.strict, Expose: f.expose})
 	return loadFiles(f.read)
+}
+
+func (f *configFlags) options() schema.LoadOptions {
+	return schema.LoadOptions{EnvFile: f.envFile, Strict: f.strict, Expose: f.expose}
 }
 
 func loadFiles(files *schema.Files) (*schema.Config, error) {

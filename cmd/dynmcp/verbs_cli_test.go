@@ -32,6 +32,7 @@ func TestVerbs(t *testing.T) {
 	}, string(filepath.ListSeparator))
 	sse := mcptest.ServeFake(t, "-name", "sse", "-sse")
 	nowhere := nobodyListens(t)
+	nats := serveNATS(t)
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "cli1"),
 		Setup: func(env *testscript.Env) error {
@@ -45,6 +46,7 @@ func TestVerbs(t *testing.T) {
 			env.Setenv("LOCKED_URL", locked.URL)
 			env.Setenv("SSE_URL", sse.URL)
 			env.Setenv("NOWHERE_URL", nowhere)
+			env.Setenv("NATS_URL", nats.ClientURL())
 			return nil
 		},
 		UpdateScripts: *updateCLI,
@@ -93,14 +95,15 @@ func timeless(ts *testscript.TestScript, _ bool, args []string) {
 // Help is golden, so that whoever changes it sees what users will read.
 func TestHelpOfVerbs(t *testing.T) {
 	t.Parallel()
-	for _, verb := range []string{"ls", "test", "warm", "call", "find", "describe", "read", "prompt", "doctor", "tokens", "version", "serve", "connect"} {
+	for _, verb := range []string{"ls", "test", "warm", "call", "find", "describe", "read", "prompt", "doctor", "tokens", "version", "serve", "connect",
+		"cluster", "cluster key", "cluster push", "cluster history", "cluster pull", "cluster rollback"} {
 		t.Run(verb, func(t *testing.T) {
 			t.Parallel()
-			got, err := exec.Command(mcptest.Dynmcp(t), verb, "--help").Output()
+			got, err := exec.Command(mcptest.Dynmcp(t), append(strings.Fields(verb), "--help")...).Output()
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden := filepath.Join("testdata", "cli1", "help", verb+".hlp")
+			golden := filepath.Join("testdata", "cli1", "help", strings.ReplaceAll(verb, " ", "-")+".hlp")
 			if *updateCLI {
 				if err := os.WriteFile(golden, got, 0o644); err != nil {
 					t.Fatal(err)

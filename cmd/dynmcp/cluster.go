@@ -1,0 +1,149 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"dynmcp/cluster"
+)
+
+func clusterCommand() *cobra.Command {
+	var flags clusterFlags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "cluster",
+		Short: "Show the replicas of a cluster, and what they share",
+		Long: `Show the replicas that serve together with dynmcp serve --cluster: what each has to
+do, and which of them runs the servers that run once.
+
+The exit status is 1 where the cluster cannot be reached, or a replica was not heard of
+while it was looked at.`,
+		Example: `  dynmcp cluster --cluster nats://127.0.0.1:4222 --cluster-key cluster.key
+  dynmcp cluster --json | jq -r '.leases[] | select(.server == "git").replica'`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return flags.withCluster(cmd, func(ctx context.Context, c clusterState) error {
+				state, err := readState(ctx, c)
+				if err != nil {
+					return interrupted(err)
+				}
+				return state.write(stdout(cmd), asJSON)
+			})
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the state as JSON")
+	cmd.AddCommand(clusterKeyCommand(), clusterPushCommand(), clusterHistoryCommand(), clusterPullCommand(), clusterRollbackCommand())
+	return cmd
+}
+
+// A shownCluster is the state of a cluster as it is shown.
+type shownCluster struct {
+	Status   string        `json:"status"` // "ok", or "degraded" where a replica was not heard of
+	Replicas []shownMember `json:"replicas"`
+	Leases   []shownLease  `json:"leases"`
+}
+
+// States of a replica.
+const (
+	replicaOK       = "ok"
+	replicaDraining = "draining"
+	replicaSilent   = "silent" // it was not heard of
+)
+
+type shownMember struct {
+	Name     string    `json:"name"`
+	ID       string    `json:"id"`
+	Address  string    `json:"address"`
+	Version  string    `json:"version"`
+	Since    time.Time `json:"since"`
+	State    string    `json:"state"`
+	Sessions int       `json:"sessions"`
+	Servers  int       `json:"servers"`
+	Calls    int       `json:"calls"`
+}
+
+type shownLease struct {
+	Server  string    `json:"server"` // of a user's own the name has his behind it
+	Replica string    `json:"replica"`
+	Since   time.Time `json:"since"`
+}
+
+// readState reads the state until every replica has been heard of, but no longer than it
+// takes for one to be declared dead.
+func readState(ctx context.Context, c clusterState) (shownCluster, error) {
+	first := map[string]uint64{} // the beats that were seen first, by ID
+	deadline := time.Now().Add(cluster.TTL)
+	for {
+		members, leases, err := cluster.Read(ctx, c.store)
+		if err != nil {
+			return shownCluster{}, err
+		}
+		state := shownCluster{Status: "ok", Replicas: []shownMember{}, Leases: []shownLease{}}
+		names := map[string]string{}
+		for _, m := range members {
+			if _, seen := first[m.ID]; !seen {
+				first[m.ID] = m.Beat
+			}
+			s := shownMember{m.Name, m.ID, m.Address, m.Version, m.Since, replicaOK, m.Load.Sessions, m.Load.Servers, m.Load.Calls}
+			switch {
+			case m.Beat == first[m.ID]:
+				s.State, state.Status = replicaSilent, "degraded"
+			case m.Draining:
+				s.State = replicaDraining
+			}
+			names[m.ID] = m.Name
+			state.Replicas = append(state.Replicas, s)
+		}
+		for _, l := range leases {
+			state.Leases = append(state.Leases, shownLease{l.Name, names[l.Owner], l.Granted})
+		}
+		if state.Status == "ok" || time.Now().After(deadline) {
+			return state, nil
+		}
+		select {
+		case <-time.After(cluster.Beat / 5):
+		case <-ctx.Done():
+			return shownCluster{}, ctx.Err()
+		}
+	}
+}
+
+func (c *shownCluster) write(out *terminal, asJSON bool) error {
+	if asJSON {
+		if err := writeJSON(out, c); err != nil {
+			return err
+		}
+	} else if len(c.Replicas) == 0 {
+		out.say("No replica runs: dynmcp serve --http ADDRESS --cluster … starts one.")
+	} else {
+		c.writeTables(out)
+	}
+	if c.Status != "ok" {
+		return hinted(errors.New("the cluster is degraded: a replica was not heard of"), "if it stays so its log says why, or that of NATS")
+	}
+	return out.err
+}
+
+func (c *shownCluster) writeTables(out *terminal) {
+	replicas := table{header: []string{"REPLICA", "STATE", "ADDRESS", "VERSION", "SINCE", "SESSIONS", "SERVERS", "CALLS"}, right: 5}
+	for _, m := range c.Replicas {
+		replicas.rows = append(replicas.rows, []string{m.Name, m.State, m.Address, m.Version, m.Since.Format(time.RFC3339),
+			strconv.Itoa(m.Sessions), strconv.Itoa(m.Servers), strconv.Itoa(m.Calls)})
+	}
+	replicas.write(out)
+	if len(c.Leases) == 0 {
+		return
+	}
+	out.printf("\n")
+	leases := table{header: []string{"SERVER", "REPLICA", "SINCE"}}
+	for _, l := range c.Leases {
+		leases.rows = append(leases.rows, []string{l.Server, cmp.Or(l.Replica, "-"), l.Since.Format(time.RFC3339)})
+	}
+	leases.write(out)
+}

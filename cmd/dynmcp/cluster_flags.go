@@ -1,0 +1,132 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"dynmcp/cluster/kv"
+	"dynmcp/cluster/kv/natskv"
+	"dynmcp/internal/seal"
+)
+
+// How long it is tried to reach NATS: by a replica that starts, which may be faster than
+// NATS, and by a verb.
+const (
+	startPatience = 30 * time.Second
+	verbPatience  = 10 * time.Second
+)
+
+// clusterFlags say which cluster is meant.
+type clusterFlags struct {
+	servers string // of NATS, with commas between them
+	creds   string
+	key     string // the file
+}
+
+// Variables that stand for the flags.
+const (
+	clusterVariable      = "DYNMCP_CLUSTER"
+	clusterCredsVariable = "DYNMCP_CLUSTER_CREDS"
+	clusterKeyVariable   = "DYNMCP_CLUSTER_KEY"
+)
+
+func (f *clusterFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.servers, "cluster", "", "the `addresses` of the cluster's NATS servers, with commas between them (default $"+clusterVariable+")")
+	cmd.Flags().StringVar(&f.creds, "cluster-creds", "", "the `file` with the credentials for NATS (default $"+clusterCredsVariable+")")
+	cmd.Flags().StringVar(&f.key, "cluster-key", "", "the `file` with the cluster's keys, see dynmcp cluster key (default $"+clusterKeyVariable+")")
+}
+
+// resolve takes what no flag says from the environment.
+func (f *clusterFlags) resolve() {
+	f.servers = cmp.Or(f.servers, os.Getenv(clusterVariable))
+	f.creds = cmp.Or(f.creds, os.Getenv(clusterCredsVariable))
+	f.key = cmp.Or(f.key, os.Getenv(clusterKeyVariable))
+	for _, address := range f.addresses() {
+		// A password may be in it, or a token in its place, also where it is no URL.
+		_, after, _ := strings.Cut(address, "://")
+		if i := strings.LastIndexByte(after, '@'); i >= 0 {
+			_, password, ok := strings.Cut(after[:i], ":")
+			if !ok {
+				password = after[:i]
+			}
+			secrets.Add(password)
+		}
+	}
+}
+
+// addresses returns those of the NATS servers.
+func (f *clusterFlags) addresses() []string {
+	return strings.FieldsFunc(f.servers, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+}
+
+// keys reads the key file.
+func (f *clusterFlags) keys() (*seal.Keys, error) {
+	if f.key == "" {
+		return nil, hinted(errors.New("a cluster has a key, and none is named"), "dynmcp cluster key makes one; name its file with --cluster-key or %s", clusterKeyVariable)
+	}
+	return readKeys(f.key)
+}
+
+// connect connects to the cluster's NATS, which is tried for a while.
+func (f *clusterFlags) connect(ctx context.Context, patience time.Duration, name string, log *slog.Logger) (kv.Store, error) {
+	if f.servers == "" {
+		return nil, hinted(errors.New("no cluster is named"), "--cluster nats://HOST:4222, or %s", clusterVariable)
+	}
+	if f.creds != "" {
+		if _, err := os.ReadFile(f.creds); err != nil {
+			return nil, fmt.Errorf("read the credentials for NATS: %w", err)
+		}
+	}
+	store, err := natskv.Open(natskv.Options{URLs: f.addresses(), Creds: f.creds, Name: name, Logger: log})
+	if err != nil {
+		return nil, hinted(fmt.Errorf("--cluster %s: %w", f.servers, err), "it is nats://HOST:4222, or several with commas between them")
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		_, err = store.Bucket(ctx, configBucket)
+		if err == nil {
+			return store, nil
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+			if errors.Is(err, kv.ErrUnavailable) {
+				continue
+			}
+		case <-ctx.Done():
+		}
+		return nil, errors.Join(hinted(fmt.Errorf("the cluster at %s: %w", f.servers, err), "see that NATS runs there, with JetStream (nats-server -js), and takes the credentials"), store.Close())
+	}
+}
+
+// A clusterState is what the replicas of a cluster share, and the keys to it.
+type clusterState struct {
+	store kv.Store
+	keys  *seal.Keys
+}
+
+// withCluster runs a verb on what the replicas share.
+func (f *clusterFlags) withCluster(cmd *cobra.Command, run func(context.Context, clusterState) error) error {
+	f.resolve()
+	keys, err := f.keys()
+	if err != nil {
+		return err
+	}
+	return interruptibly(cmd, func(ctx context.Context) error {
+		store, err := f.connect(ctx, verbPatience, cmd.CommandPath(), slog.New(slog.DiscardHandler))
+		if err != nil {
+			return err
+		}
+		defer store.Close()
+		return run(ctx, clusterState{store, keys})
+	})
+}

@@ -1,0 +1,330 @@
+package main_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"dynmcp/internal/mcptest"
+)
+
+// serveNATS runs a NATS server until the test ends.
+func serveNATS(t *testing.T) *server.Server {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	s.Start()
+	if !s.ReadyForConnections(time.Minute) {
+		t.Fatal("NATS does not run")
+	}
+	return s
+}
+
+// A testCluster is what replicas share.
+type testCluster struct {
+	t    *testing.T
+	nats *server.Server
+	env  []string // of all that belong to it
+}
+
+func newCluster(t *testing.T) *testCluster {
+	t.Helper()
+	c := &testCluster{t: t, nats: serveNATS(t)}
+	key, err := exec.Command(mcptest.Dynmcp(t), "cluster", "key").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.env = []string{"DYNMCP_CLUSTER=" + c.nats.ClientURL(), "DYNMCP_CLUSTER_KEY=" + writeFile(t, t.TempDir(), "key", string(key))}
+	return c
+}
+
+// verb runs a verb of dynmcp cluster and returns what it printed.
+func (c *testCluster) verb(args ...string) string {
+	c.t.Helper()
+	cmd := exec.Command(mcptest.Dynmcp(c.t), append([]string{"cluster"}, args...)...)
+	cmd.Env = append(os.Environ(), c.env...)
+	out, err := cmd.Output()
+	if err != nil {
+		var failed *exec.ExitError
+		errors.As(err, &failed)
+		c.t.Fatalf("dynmcp cluster %q: %v %s", args, err, failed.Stderr)
+	}
+	return string(out)
+}
+
+// push makes a config of these entries that of the cluster.
+func (c *testCluster) push(entries ...entry) {
+	c.t.Helper()
+	c.verb("push", writeFile(c.t, c.t.TempDir(), "mcp.json", document(entries)))
+}
+
+// A testReplica is one of the replicas.
+type testReplica struct {
+	*mcptest.Process
+	t    *testing.T
+	name string
+	url  string
+}
+
+// replica starts a replica, on the cluster's config.
+func (c *testCluster) replica(name string) *testReplica {
+	c.t.Helper()
+	r := &testReplica{t: c.t, name: name}
+	r.Process = mcptest.Run(c.t, mcptest.HostOptions{Args: []string{mcptest.Dynmcp(c.t), "serve", "--http", "127.0.0.1:0", "--replica", name}, Env: c.env, Lingers: true})
+	return r
+}
+
+// serving waits until hosts can connect.
+func (r *testReplica) serving() *testReplica {
+	r.t.Helper()
+	line := r.WaitStderr("/mcp\n")
+	r.url = regexp.MustCompile(`(http://[0-9.:]+)/mcp\n`).FindStringSubmatch(line)[1]
+	return r
+}
+
+// host is a host that has made the handshake with a replica.
+func (r *testReplica) host() *mcptest.Client {
+	r.t.Helper()
+	h := mcptest.NewClient(r.t, r.url+"/mcp")
+	h.Initialize(handshake, nil)
+	return h
+}
+
+// once is a host of the stateless era.
+func (r *testReplica) once() *mcptest.Client {
+	h := mcptest.NewClient(r.t, r.url+"/mcp")
+	h.Header.Set("Mcp-Protocol-Version", stateless)
+	return h
+}
+
+// useOnce calls an upstream's tool as a host of the stateless era.
+func useOnce(h *mcptest.Client, tool string, input string) mcptest.Message {
+	return once(h, "tools/call", "use_tool", fmt.Sprintf(`{"name":"use_tool","arguments":{"tool_name":%q,"tool_input":%s}}`, tool, input)).Last()
+}
+
+// process is the one that a call of the tool pid was answered by.
+func process(t *testing.T, m mcptest.Message) int {
+	t.Helper()
+	n, err := strconv.Atoi(m.Text())
+	if err != nil {
+		t.Fatalf("no process: %s", m.Raw)
+	}
+	return n
+}
+
+// holder returns the replica that has the lease of a server, and one that has it not.
+func (c *testCluster) holder(server string, replicas ...*testReplica) (holder, other *testReplica) {
+	c.t.Helper()
+	var state struct {
+		Leases []struct{ Server, Replica string }
+	}
+	if text := c.verb("--json"); json.Unmarshal([]byte(text), &state) != nil {
+		c.t.Fatalf("got %s", text)
+	}
+	for _, l := range state.Leases {
+		for i, r := range replicas {
+			if l.Server == server && l.Replica == r.name {
+				return r, replicas[(i+1)%len(replicas)]
+			}
+		}
+	}
+	c.t.Fatalf("nobody has the lease of %s: %+v", server, state)
+	return nil, nil
+}
+
+// Whichever replica a host reaches, it is the same service: a server runs once for all,
+// sessions are found, and a config that is pushed is everybody's.
+func TestReplicasAreOneService(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	alpha := fake(t, "alpha")
+	a := c.replica("a")
+	a.WaitStderr("there is no config in the cluster yet")
+	c.push(alpha)
+	a.serving()
+	b := c.replica("b").serving()
+
+	atA, atB := a.host(), b.host()
+	first := process(t, atA.Call("tools/call", useParams("alpha/pid", nil)))
+	for i, m := range []mcptest.Message{atB.Call("tools/call", useParams("alpha/pid", nil)), useOnce(a.once(), "alpha/pid", `{}`), useOnce(b.once(), "alpha/pid", `{}`)} {
+		if got := process(t, m); got != first {
+			t.Errorf("host %d is answered by another process: %d, not %d", i, got, first)
+		}
+	}
+	if n := alpha.Count("start"); n != 1 {
+		t.Errorf("the server was started %d times", n)
+	}
+
+	// A session by way of the other replica, and one that nobody made.
+	moved := mcptest.NewClient(t, b.url+"/mcp")
+	moved.Session = atA.Session
+	moved.Header.Set("Mcp-Protocol-Version", handshake)
+	if got := moved.Call("tools/call", useParams("alpha/echo", `{"n":1}`)).Text(); got != `{"n":1}` {
+		t.Errorf("got %s", got)
+	}
+	last := moved.Session[len(moved.Session)/2]
+	moved.Session = strings.Replace(moved.Session, string(last), string(last^1), 1)
+	if r := moved.Post(`{"jsonrpc":"2.0","id":1,"method":"ping"}`); r.Status != 404 {
+		t.Errorf("a session that was tampered with: %d %s", r.Status, r.Body)
+	}
+
+	beta := fake(t, "beta")
+	c.push(alpha, beta)
+	for _, h := range []*mcptest.Client{atA, atB} {
+		mcptest.Eventually(t, "the config is taken", func() bool {
+			return h.Call("tools/call", useParams("beta/echo", `{"n":2}`)).Text() == `{"n":2}`
+		})
+	}
+	if got := process(t, atB.Call("tools/call", useParams("alpha/pid", nil))); got != first {
+		t.Error("a server whose entry is the same was started again")
+	}
+	contains(t, c.verb(), "REPLICA", "\na  ", "\nb  ", "\nalpha ", "\nbeta ")
+	for _, r := range []*testReplica{a, b} {
+		text, err := http.Get(r.url + "/health")
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(text.Body)
+		text.Body.Close()
+		if want := fmt.Sprintf(`{"status":"ok","replica":%q}`, r.name); strings.TrimSpace(string(body)) != want {
+			t.Errorf("got %s, want %s", body, want)
+		}
+	}
+}
+
+// A replica that is asked to end hands over what runs there, and no call fails.
+func TestAReplicaThatEndsFailsNoCall(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	alpha := fake(t, "alpha")
+	c.push(alpha)
+	a, b := c.replica("a").serving(), c.replica("b").serving()
+	before := process(t, useOnce(a.once(), "alpha/pid", `{}`))
+	process(t, useOnce(b.once(), "alpha/pid", `{}`))
+	ending, staying := c.holder("alpha", a, b)
+
+	stop := make(chan struct{})
+	var calls sync.WaitGroup
+	for range 3 {
+		calls.Go(func() {
+			h := staying.once()
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if want := fmt.Sprintf(`{"n":%d}`, n); useOnce(h, "alpha/echo", want).Text() != want {
+					t.Errorf("call %d failed", n)
+				}
+			}
+		})
+	}
+	ending.Signal(syscall.SIGTERM)
+	if code := ending.Wait(); code != 0 {
+		t.Errorf("got exit status %d", code)
+	}
+	after := process(t, useOnce(staying.once(), "alpha/pid", `{}`))
+	close(stop)
+	calls.Wait()
+	if after == before || mcptest.Alive(before) {
+		t.Errorf("process %d answers after %d, which lives: %t", after, before, mcptest.Alive(before))
+	}
+	// The first has ended when the second starts.
+	var order []string
+	for _, line := range alpha.Events() {
+		if e, _, _ := strings.Cut(line, " "); e == "start" || e == "exit" {
+			order = append(order, e)
+		}
+	}
+	if got := strings.Join(order, " "); got != "start exit start" {
+		t.Errorf("got %s", got)
+	}
+	contains(t, c.verb(), "\n"+staying.name+"  ")
+	lacks(t, c.verb(), "\n"+ending.name+"  ")
+}
+
+// What a replica ran that was killed runs on another with the next call, and not before
+// nothing is left of it.
+func TestServersOfAReplicaThatWasKilledRunElsewhere(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("there is no guard here")
+	}
+	t.Parallel()
+	c := newCluster(t)
+	alpha := fake(t, "alpha")
+	c.push(alpha)
+	a, b := c.replica("a").serving(), c.replica("b").serving()
+	before := process(t, useOnce(a.once(), "alpha/pid", `{}`))
+	process(t, useOnce(b.once(), "alpha/pid", `{}`))
+	killed, staying := c.holder("alpha", a, b)
+	lost := killed.host()
+	killed.Kill()
+	after := process(t, useOnce(staying.once(), "alpha/pid", `{}`))
+	if after == before || mcptest.Alive(before) {
+		t.Errorf("process %d answers after %d, which lives: %t", after, before, mcptest.Alive(before))
+	}
+	if n := alpha.Count("start"); n != 2 {
+		t.Errorf("the server was started %d times", n)
+	}
+	moved := mcptest.NewClient(t, staying.url+"/mcp")
+	moved.Session = lost.Session
+	moved.Header.Set("Mcp-Protocol-Version", handshake)
+	if r := moved.Post(`{"jsonrpc":"2.0","id":1,"method":"ping"}`); r.Status != 404 {
+		t.Errorf("a session of a replica that is gone: %d %s", r.Status, r.Body)
+	}
+}
+
+// What keeps a run from being a replica is said, and it ends.
+func TestReplicaThatCannotBe(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	alpha := fake(t, "alpha")
+	c.push(alpha)
+	config := mcptest.Config(t, document([]entry{alpha}))
+	other := writeFile(t, t.TempDir(), "other", "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=\n")
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--cluster-key", "missing"}, "the cluster key missing is not there"},
+		{[]string{"--http", "127.0.0.1:0", "--cluster-key", other}, "the config in the cluster was not sealed with this cluster key"},
+		{[]string{"-c", config}, "a replica of a cluster is reached over HTTP"},
+		{[]string{"-c", config, "--http", "127.0.0.1:0", "--peer-addr", "nowhere"}, "--peer-addr: "},
+		{[]string{"-c", config, "--http", "127.0.0.1:0", "--peer-advertise", "nowhere"}, "--peer-advertise: "},
+		{[]string{"-c", config, "--http", "127.0.0.1:0", "--peer-cert", "a"}, "--peer-cert, --peer-key and --peer-ca go together"},
+		{[]string{"-c", config, "--http", "127.0.0.1:0", "--cluster-creds", "missing"}, "read the credentials for NATS"},
+	} {
+		contains(t, fails(t, mcptest.HostOptions{Args: append([]string{"serve"}, test.args...), Env: c.env}), test.want)
+	}
+	contains(t, fails(t, mcptest.HostOptions{Args: []string{"serve", "--http", "127.0.0.1:0", "-c", config, "--peer-addr", "127.0.0.1:0"}}),
+		"--replica and --peer-… are for a replica of a cluster, and none is named")
+	nothingStarted(t, alpha)
+
+	waiting := newCluster(t).replica("a")
+	waiting.WaitStderr("there is no config in the cluster yet")
+	waiting.Signal(syscall.SIGTERM)
+	if code := waiting.Wait(); code != 0 {
+		t.Errorf("a replica that waits for a config ends with status %d", code)
+	}
+}

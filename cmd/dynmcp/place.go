@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"dynmcp/aggregator"
+	"dynmcp/cluster"
+	"dynmcp/cluster/kv"
+	"dynmcp/cluster/replica"
+	"dynmcp/schema"
+)
+
+// again is after how long it is tried again to place a server, if nothing has changed.
+const again = 200 * time.Millisecond
+
+// leaseOf is the name of the lease without which a server is not run. The name of a
+// server has no spaces.
+func leaseOf(server, principal string) string {
+	if principal == "" {
+		return server
+	}
+	return server + " for " + principal
+}
+
+// place finds where a server runs, or is to run, and returns how it is reached: here, or
+// by a stream to another replica. It tries until ctx ends, but for what only time mends.
+func (c *clusterRun) place(ctx context.Context, server schema.Server, principal string) (*aggregator.Placement, error) {
+	switch server.Placement() {
+	case schema.PlaceEach:
+		return &aggregator.Placement{}, nil
+	case schema.PlaceOne:
+		principal = ""
+	}
+	name := leaseOf(server.Name, principal)
+	var except []string // that could not be reached
+	var err error       // of the last try
+	for {
+		where, held := c.self.Where(name, except...)
+		var p *aggregator.Placement
+		p, err = c.placeAt(ctx, where, server.Name, principal)
+		var elsewhere *replica.NotHereError
+		switch {
+		case err == nil:
+			return p, nil
+		case errors.As(err, &elsewhere):
+			if m, ok := c.self.Member(elsewhere.Holder); ok {
+				if p, err = c.placeAt(ctx, m, server.Name, principal); err == nil {
+					return p, nil
+				}
+			}
+		case errors.Is(err, kv.ErrUnavailable), errors.Is(err, cluster.ErrClosed):
+			return nil, err
+		case where.ID == "":
+			except = nil
+		case !held && where.ID != c.self.ID():
+			except = append(except, where.ID)
+			continue
+		}
+		select {
+		case <-time.After(again):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// placeAt asks a replica to run a server, which may be this one.
+func (c *clusterRun) placeAt(ctx context.Context, where cluster.Member, server, principal string) (*aggregator.Placement, error) {
+	switch where.ID {
+	case "":
+		return nil, errors.New("all replicas are about to end")
+	case c.self.ID():
+		lease, err := c.take(ctx, server, principal)
+		if err != nil {
+			return nil, err
+		}
+		return &aggregator.Placement{Release: lease.Release, Lost: lease.Lost(), Moving: c.self.Leaving(where.ID), Fence: c.fence}, nil
+	}
+	moving := c.self.Leaving(where.ID) // before it is asked: it may drain meanwhile
+	stream, err := c.client.Open(ctx, where.Address, server, principal)
+	if err != nil {
+		return nil, fmt.Errorf("replica %s: %w", where.Name, err)
+	}
+	return &aggregator.Placement{Stream: stream, Moving: moving}, nil
+}
+
+// take takes the lease of a server for this replica, or shares the one that it has.
+func (c *clusterRun) take(ctx context.Context, server, principal string) (*cluster.Lease, error) {
+	lease, err := c.self.Take(ctx, leaseOf(server, principal))
+	var held *cluster.HeldError
+	switch {
+	case errors.As(err, &held):
+		return nil, &replica.NotHereError{Holder: held.Member.ID}
+	case errors.Is(err, cluster.ErrDraining):
+		return nil, replica.ErrDraining
+	}
+	return lease, err
+}
