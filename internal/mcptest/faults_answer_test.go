@@ -147,7 +147,7 @@ func TestPartial(t *testing.T) {
 func TestPartialHang(t *testing.T) {
 	t.Parallel()
 	ledger := mcptest.NewLedger(t)
-	h := lingering(t, "-ledger", ledger.Path, "-fault", "partial-hang:9")
+	h := lingering(t, "-ledger", ledger.Path, "-fault", "partial-hang:9", "-leave-after", "1s")
 	h.Initialize(version, nil)
 	before := len(h.Lines())
 	h.Go("tools/call", mcptest.ToolParams("echo", nil))

@@ -56,15 +56,18 @@ func TestHTTPAnswers(t *testing.T) {
 		{"string-id", 200, 1, func(r mcptest.Reply) bool { return string(r.Last().ID) == `"41"` }},
 		{"twice", 200, 1, func(r mcptest.Reply) bool { return len(r.Messages) == 2 }},
 	} {
-		ledger := mcptest.NewLedger(t)
-		client := readyWeb(t, "-ledger", ledger.Path, "-fault", c.fault)
-		r := client.Post(callEcho)
-		if r.Status != c.status || c.fits != nil && !c.fits(r) {
-			t.Errorf("%s: got status %d, %v, header %v, body %.300q", c.fault, r.Status, r.Err, r.Header, r.Body)
-		}
-		if got := ledger.Count("call echo"); got != c.runs {
-			t.Errorf("%s: the call ran %d times, want %d", c.fault, got, c.runs)
-		}
+		t.Run(c.fault, func(t *testing.T) {
+			t.Parallel()
+			ledger := mcptest.NewLedger(t)
+			client := readyWeb(t, "-ledger", ledger.Path, "-fault", c.fault)
+			r := client.Post(callEcho)
+			if r.Status != c.status || c.fits != nil && !c.fits(r) {
+				t.Errorf("got status %d, %v, header %v, body %.300q", r.Status, r.Err, r.Header, r.Body)
+			}
+			if got := ledger.Count("call echo"); got != c.runs {
+				t.Errorf("the call ran %d times, want %d", got, c.runs)
+			}
+		})
 	}
 }
 

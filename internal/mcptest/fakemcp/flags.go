@@ -37,6 +37,7 @@ type config struct {
 	faultTool  string
 	faultTimes int
 	maxLife    time.Duration
+	leaveAfter time.Duration
 	idle       string
 }
 
@@ -72,6 +73,7 @@ func parseFlags(args []string, out io.Writer) (config, error) {
 	fs.StringVar(&c.faultTool, "fault-tool", "", "the only tool whose calls a call fault strikes (default: every tool)")
 	fs.IntVar(&c.faultTimes, "fault-times", 0, "strike only so many times, over all processes that share the ledger (0: always)")
 	fs.DurationVar(&c.maxLife, "max-life", 10*time.Minute, "exit after this long, whatever happens")
+	fs.DurationVar(&c.leaveAfter, "leave-after", 15*time.Second, "when stdin has ended, wait so long for calls that do not end; an answer may take long to be read")
 	fs.StringVar(&c.idle, "idle", "", "be a child that does nothing: plain, ignore-term or fork (internal)")
 	if err := fs.Parse(args); err != nil {
 		return c, err

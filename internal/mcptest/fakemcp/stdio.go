@@ -88,7 +88,7 @@ func (f *fake) leave(p *peer) {
 	go func() { p.calls.Wait(); close(done) }()
 	select {
 	case <-done:
-	case <-time.After(15 * time.Second): // what does not end; an answer may take long to be read
+	case <-time.After(f.cfg.leaveAfter):
 	}
 	f.exit(0, "eof")
 }
