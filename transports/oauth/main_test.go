@@ -10,7 +10,6 @@ import (
 	"time"
 
 	zalando "github.com/zalando/go-keyring"
-	"go.uber.org/goleak"
 
 	"dynmcp/internal/mcptest"
 	"dynmcp/schema"
@@ -23,7 +22,7 @@ func TestMain(m *testing.M) {
 	}
 	os.Setenv("DYNMCP_KEYRING", "off")
 	zalando.MockInit() // never the keyring of whoever runs the tests
-	goleak.VerifyTestMain(m)
+	mcptest.Main(m)
 }
 
 // serverOf is the entry of a config for a protected server.
