@@ -3,6 +3,7 @@
 package main_test
 
 import (
+	"bufio"
 	"fmt"
 	"io/fs"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"dynmcp/internal/mcptest"
 )
@@ -149,14 +151,25 @@ func TestSocketThatNobodyUsesEnds(t *testing.T) {
 	t.Parallel()
 	e := fake(t, "alpha")
 	socket := socketPath(t)
-	p := serveOn(t, socket, mcptest.Config(t, document([]entry{e})), "--idle", "8s")
-	conn, err := net.Dial("unix", socket)
-	if err != nil {
-		t.Fatal(err)
+	config := mcptest.Config(t, document([]entry{e}))
+	var p *mcptest.Process
+	var conn net.Conn
+	idle := time.Second
+	for ; ; idle *= 2 { // a slow machine may take longer than that to get here
+		p = serveOn(t, socket, config, "--idle", idle.String())
+		var err error
+		if conn, err = net.Dial("unix", socket); err == nil {
+			fmt.Fprintln(conn, `{"jsonrpc":"2.0","id":0,"method":"ping"}`)
+			if _, err = bufio.NewReader(conn).ReadString('\n'); err == nil {
+				break
+			}
+			conn.Close()
+		}
+		p.Wait()
 	}
 	host := mcptest.Talk(t, conn, nil)
 	host.Initialize(handshake, nil)
-	if m := host.Call("tools/call", useParams("alpha/sleep", `{"ms":9000}`)); m.IsError() { // longer than that
+	if m := host.Call("tools/call", useParams("alpha/sleep", fmt.Sprintf(`{"ms":%d}`, (idle+time.Second).Milliseconds()))); m.IsError() {
 		t.Errorf("got %s", m.Raw)
 	}
 	conn.Close()
