@@ -19,6 +19,7 @@ func Environ(t testing.TB) []string {
 	env := []string{
 		"HOME=" + home, "USERPROFILE=" + home, "APPDATA=" + home, "LOCALAPPDATA=" + home,
 		"npm_config_cache=" + npmCache(),
+		"npm_config_update_notifier=false", "npm_config_audit=false", "npm_config_fund=false", // requests that no test is about
 		"DYNMCP_KEYRING=off",
 		// The race detector's runtime would sleep for a second at every exit.
 		"GORACE=atexit_sleep_ms=0 " + os.Getenv("GORACE"),
