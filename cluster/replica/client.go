@@ -61,7 +61,10 @@ func (c *Client) do(r *http.Request, principal string) (*http.Response, error) {
 	r.Header.Set(headerFrom, c.id)
 	r.Header.Set(headerPrincipal, url.QueryEscape(principal))
 	var sent atomic.Bool
-	r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }}))
+	r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
+		GetConn:      func(string) { sent.Store(false) }, // again, as the other side has not taken it
+		WroteHeaders: func() { sent.Store(true) },
+	}))
 	resp, err := c.transport.RoundTrip(r)
 	if err == nil {
 		return resp, nil

@@ -150,6 +150,20 @@ func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, to http.RoundTrip
 	if out.Body != http.NoBody {
 		out.Body = body
 	}
+	if 0 < r.ContentLength && r.ContentLength <= heldBody {
+		// A connection may end on which it was sent, but not taken: then it is sent again,
+		// or served by us.
+		text, err := io.ReadAll(body)
+		if err == nil {
+			again := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }
+			out.Body, _ = again()
+			out.GetBody = again
+			r.Body, _ = again()
+			body.begun.Store(false)
+		} else {
+			out.Body = io.NopCloser(io.MultiReader(bytes.NewReader(text), failing{err}))
+		}
+	}
 	unsent := false
 	proxy := httputil.ReverseProxy{
 		Transport:  to,
@@ -191,6 +205,14 @@ func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, to http.RoundTrip
 	proxy.ServeHTTP(w, out)
 	return !unsent
 }
+
+// heldBody is how long a body may be that is read whole before it is passed on.
+const heldBody = 1 << 20
+
+// failing is the end of a body that breaks off.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 // passMessage is pass for a request whose body was read: a message.
 func (g *Gateway) passMessage(w http.ResponseWriter, r *http.Request, to http.RoundTripper, m wire.Message) bool {

@@ -15,6 +15,7 @@ import (
 	"dynmcp/cluster/replica"
 	"dynmcp/internal/mcptest"
 	"dynmcp/internal/seal"
+	"dynmcp/transports"
 	"dynmcp/transports/host"
 )
 
@@ -353,4 +354,57 @@ func newTestBalancer(t *testing.T, backends *sync.Map) string {
 		}
 	})
 	return "http://" + ln.Addr().String()
+}
+
+// A lostConnection is one that ends when a request was sent on it, before the other
+// replica has taken it.
+type lostConnection struct {
+	t    *testing.T
+	sent chan string // the body, each time
+}
+
+func (l lostConnection) RoundTrip(r *http.Request) (*http.Response, error) {
+	body := r.Body
+	for range 2 {
+		text, err := io.ReadAll(body)
+		if err != nil {
+			l.t.Error(err)
+		}
+		l.sent <- string(text)
+		if body, err = r.GetBody(); err != nil {
+			l.t.Error(err)
+		}
+	}
+	return nil, &transports.Failure{Outcome: transports.NotSent, Cause: io.ErrUnexpectedEOF}
+}
+
+// What was sent to another replica and not taken is sent again, and served here where
+// that fails.
+func TestWhatAnotherReplicaDidNotTakeIsServed(t *testing.T) {
+	lost := lostConnection{t, make(chan string, 2)}
+	keys := seal.Random()
+	begins := func(string) (http.RoundTripper, bool) { return lost, true }
+	leaves := make(chan struct{})
+	gw := newTestGateway(t, Options{Replicas: &Replicas{
+		ID: "a", Keys: keys, LameDuck: time.Hour, Other: begins, Degraded: func() bool { return false },
+		Pass: func(_, who string) (http.RoundTripper, bool) { return lost, true },
+	}}, nil, func(g *Gateway) { g.sleep = func(time.Duration) { <-leaves } })
+	of := keys.SealText(purposeSession, append(make([]byte, sessionRandom), "gone"...))
+	if got := gw.do("POST", "/mcp", call(1, "x"), "Mcp-Session-Id", of); got.status != 404 || !strings.Contains(got.body, `"id":1`) {
+		t.Errorf("of a session: %+v", got)
+	}
+	if first, second := <-lost.sent, <-lost.sent; first != call(1, "x") || second != first {
+		t.Errorf("it was sent as %q and %q", first, second)
+	}
+	gw.stop()
+	defer close(leaves)
+	<-gw.g.leaving
+	body, headers := modern(2, "tools/call", `"name":"x","arguments":{},`)
+	headers[5] = "x"
+	if got := gw.do("POST", "/mcp", body, headers...); got.status != 200 || !strings.Contains(got.body, `"id":2`) {
+		t.Errorf("a request that stands for itself, of one that ends: %+v", got)
+	}
+	if first, second := <-lost.sent, <-lost.sent; first != body || second != first {
+		t.Errorf("it was sent as %q and %q", first, second)
+	}
 }
