@@ -29,7 +29,7 @@ func (s *session) acquire(r *host.Request, u *lazy.Upstream, how func(*lazy.Upst
 	ctx, cancel := s.agg.contextOf(r)
 	defer cancel()
 	if ctx.Err() != nil {
-		return nil, nil, transports.CutOff(u.Server.Name, transports.NotSent)
+		return nil, nil, r.CutOff(u.Server.Name, transports.NotSent)
 	}
 	waiting, cancel := context.WithTimeout(ctx, maxStartWait)
 	defer cancel()
@@ -41,7 +41,7 @@ func (s *session) acquire(r *host.Request, u *lazy.Upstream, how func(*lazy.Upst
 	failure := &transports.Failure{Upstream: u.Server.Name, Outcome: transports.NotSent}
 	switch {
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
-		failure = transports.CutOff(u.Server.Name, transports.NotSent)
+		failure = r.CutOff(u.Server.Name, transports.NotSent)
 	case errors.Is(err, lazy.ErrClosed):
 		failure = replaced(u.Server.Name)
 	case errors.Is(err, context.DeadlineExceeded) && waiting.Err() != nil:

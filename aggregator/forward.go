@@ -250,7 +250,7 @@ func (c *forwardedCall) withdraw() {
 // already and gets no answer.
 func (c *forwardedCall) abort(outcome transports.Outcome) {
 	r, _, _ := c.finish(nil, nil)
-	c.fail(r, transports.CutOff(c.route.upstream.Server.Name, outcome))
+	c.fail(r, r.CutOff(c.route.upstream.Server.Name, outcome))
 }
 
 // finish gives back what the call held, and returns the request to be answered,

@@ -127,3 +127,22 @@ func TestAnAddressForOthersTakesATokenAndSayingSo(t *testing.T) {
 		}
 	}
 }
+
+// A host that ends its session while calls run is told that it did, and what may have run.
+func TestCallsOfASessionThatItsHostEnds(t *testing.T) {
+	t.Parallel()
+	book := fake(t, "book")
+	web := serveHTTP(t, mcptest.Config(t, document([]entry{book})))
+	host := web.begin("/mcp")
+	called := make(chan mcptest.Message, 1)
+	go func() {
+		called <- host.call("/mcp", 1, "tools/call", string(useParams("book/sleep", nil)), "Accept", "application/json")
+	}()
+	book.WaitFor("call sleep", 1)
+	if status, _, text := host.send("DELETE", "/mcp", ""); status != 204 {
+		t.Errorf("got %d %s", status, text)
+	}
+	if got, want := (<-called).Text(), "book: the session was ended by its host (outcome unknown: the call may have run)\nhint: check whether it took effect before retrying"; got != want {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+}

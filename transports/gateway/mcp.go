@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 
 	"dynmcp/internal/wire"
 	"dynmcp/transports"
+	"dynmcp/transports/host"
 )
 
 // streamAfter is how long an answer may take before it comes on an event stream: one
@@ -38,7 +40,9 @@ func (g *Gateway) serveMCP(w http.ResponseWriter, r *http.Request, who, namespac
 			return
 		}
 		s.done()
-		g.endSession(s)
+		ctx, cancel := context.WithCancelCause(context.Background())
+		cancel(host.ErrEndedByHost)
+		g.endUnused(ctx, s, time.Time{})
 		w.WriteHeader(http.StatusNoContent)
 	default:
 		w.Header().Set("Allow", "GET, POST, DELETE, OPTIONS")

@@ -267,13 +267,13 @@ func (g *Gateway) sessionOf(id, who, namespace string) *session {
 
 // endSession ends a session that nobody waits for: what is in flight is cancelled,
 // its streams end. Of several ends the first counts.
-func (g *Gateway) endSession(s *session) { g.endUnused(s, time.Time{}) }
+func (g *Gateway) endSession(s *session) { g.endUnused(context.Background(), s, time.Time{}) }
 
 // endUnused is endSession for one that was not used since a time, if that is not zero.
-func (g *Gateway) endUnused(s *session, since time.Time) {
+func (g *Gateway) endUnused(ctx context.Context, s *session, since time.Time) {
 	if g.retire(s, func() bool { return since.IsZero() || s.unusedLocked(since) }) {
 		close(s.gone)
-		s.end(context.Background())
+		s.end(ctx)
 	}
 }
 
@@ -326,7 +326,7 @@ func (g *Gateway) endIdle(now time.Time) {
 	then := now.Add(-g.opts.SessionIdle)
 	for _, s := range g.allSessions() {
 		if s.idleSince(then) {
-			g.endUnused(s, then)
+			g.endUnused(context.Background(), s, then)
 		}
 	}
 }

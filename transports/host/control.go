@@ -155,7 +155,7 @@ func (c *controlConn) request(r *Request) {
 		TokenInfo: &auth.TokenInfo{Extra: map[string]any{requestKey: r}},
 	}})
 	if !passed {
-		r.Reply(nil, transports.ShuttingDown(transports.NotSent))
+		r.Reply(nil, c.session.cutOff(transports.NotSent))
 	}
 }
 

@@ -24,7 +24,7 @@ func (s *Session) admit(r *Request) *wire.Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ending {
-		return transports.ShuttingDown(transports.NotSent)
+		return s.cutOff(transports.NotSent)
 	}
 	if s.requests[string(r.ID)] != nil {
 		text := fmt.Sprintf("id %s is in flight already", r.ID)

@@ -57,6 +57,8 @@ type Session struct {
 	writing sync.WaitGroup                         // answers that have left the table and are not written
 	opening atomic.Bool                            // initialize is being answered
 
+	endedByHost atomic.Bool // set before ending
+
 	mu       sync.Mutex
 	begun    bool                // initialize or a request of the stateless era was seen
 	open     bool                // what is not the answer to initialize may be written
