@@ -15,7 +15,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"dynmcp/catalog"
+	"dynmcp/cluster/kv"
 	"dynmcp/internal/redact"
+	"dynmcp/internal/seal"
 	"dynmcp/internal/wire"
 	"dynmcp/lazy"
 	"dynmcp/schema"
@@ -51,6 +53,15 @@ type Options struct {
 	// load_timeout: for one that is placed so, once in the cluster, or once for a user,
 	// principal. Nil is that everything runs here.
 	Place func(ctx context.Context, server schema.Server, principal string) (*Placement, error)
+	// Keys seal what hosts are given to bring back; nil is a key that ends with the
+	// Aggregator. Replica is this replica's name in it, "" where there is but one.
+	Keys    *seal.Keys
+	Replica string
+	// ResultOf returns a result that another replica keeps for a user, with the limit of its
+	// tool, as Result does there; nil is that there is no other.
+	ResultOf func(ctx context.Context, replica, principal, handle string) (result json.RawMessage, limit int, ok bool)
+	// Tasks says to all replicas whose tasks are; nil is that only this one knows.
+	Tasks kv.Bucket
 	// Observe is told what happens; nil is nobody.
 	Observe *Observer
 	// Redact hides secrets in failures; the config's are added. Nil hides
@@ -75,7 +86,6 @@ type Aggregator struct {
 	server    func() *mcp.Server // of the control plane, made when it is first needed
 	startup   startup
 	snapshots snapshots
-	sealer    sealer      // of the states of parked calls
 	parked    parkedCalls // of hosts of the stateless era
 	taskUsers taskUsers
 	offered   offers      // of logins
@@ -98,6 +108,9 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 	if opts.ChildEnv == nil {
 		opts.ChildEnv = func(string) []string { return nil }
 	}
+	if opts.Keys == nil {
+		opts.Keys = seal.Random()
+	}
 	if opts.Login == nil {
 		opts.Login = func(schema.Server) upstream.Login { return upstream.Login{} }
 	}
@@ -110,10 +123,6 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 		offered: offers{of: map[offeree]map[string]*offer{}},
 	}
 	a.sessions = newSessions(a)
-	var err error
-	if a.sealer, err = newSealer(); err != nil {
-		return nil, err
-	}
 	a.server = sync.OnceValue(a.newServer)
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())
 	a.set = lazy.NewSet(lazy.Options{Load: a.load, Changed: a.upstreamChanged, Logger: a.log})

@@ -179,8 +179,8 @@ func (c *forwardedCall) park() {
 		c.agg.log.Warn("too many calls wait for their hosts to answer, the oldest is given up", "upstream", c.route.upstream.Server.Name)
 		oldest.abandon(nil)
 	}
-	state, err := c.agg.sealer.seal(requestState{
-		Call: id, Principal: c.session.principal.name, Upstream: c.route.upstream.Server.Name,
+	state, err := c.agg.sealState(requestState{
+		Owner: c.agg.opts.Replica, Call: id, Principal: c.session.principal.name, Upstream: c.route.upstream.Server.Name,
 		Request: request, Expires: time.Now().Add(parkedFor).Unix(),
 	})
 	if err != nil {
@@ -188,7 +188,7 @@ func (c *forwardedCall) park() {
 		r.Reply(nil, err)
 		return
 	}
-	r.Reply(fmt.Appendf(nil, `{"resultType":"input_required","inputRequests":%s,"requestState":%s}`, asks, wire.Quote(state)), nil)
+	r.Reply(fmt.Appendf(nil, `{"resultType":"input_required","inputRequests":%s,"requestState":%s}`, asks, wire.Quote(statePrefix+state)), nil)
 	c.mu.Lock()
 	gone := c.cancelled && c.request == r
 	c.mu.Unlock()
@@ -200,11 +200,12 @@ func (c *forwardedCall) park() {
 // resume takes a request that continues a parked call, and reports whether it did:
 // false is that it carries no state of ours.
 func (s *session) resume(r *host.Request, to route) bool {
-	text, ok := wire.Text(wire.Get(to.params, "requestState"))
-	if !ok || !strings.HasPrefix(text, statePrefix) {
+	text, _ := wire.Text(wire.Get(to.params, "requestState"))
+	sealed, ok := strings.CutPrefix(text, statePrefix)
+	if !ok {
 		return false
 	}
-	state, err := s.agg.sealer.open(text)
+	state, err := s.agg.openState(sealed)
 	elsewhere := state.Upstream != to.upstream.Server.Name
 	switch {
 	case err == nil && elsewhere && to.refused != nil: // its upstream is among those that come next
@@ -427,7 +428,7 @@ func (p *parkedCalls) takeLocked(id string) *forwardedCall {
 // forgetParked gives up the call that a result parked, which the host will not see.
 func (a *Aggregator) forgetParked(result json.RawMessage) {
 	text, _ := wire.Text(wire.Get(result, "requestState"))
-	if state, err := a.sealer.open(text); err == nil {
+	if state, err := a.openState(strings.TrimPrefix(text, statePrefix)); err == nil {
 		if c := a.parked.take(state.Call); c != nil {
 			c.abandon(nil)
 		}

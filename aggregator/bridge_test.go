@@ -9,6 +9,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"dynmcp/internal/seal"
 	"dynmcp/internal/wire"
 )
 
@@ -166,37 +167,46 @@ func TestNotificationsOfAParkedCallAreBounded(t *testing.T) {
 
 // A state is opened only by who sealed it, and as it was sealed.
 func TestStatesAreSealed(t *testing.T) {
-	ours, err := newSealer()
+	keys := seal.Random()
+	ours := &Aggregator{opts: Options{Keys: keys}}
+	other := &Aggregator{opts: Options{Keys: seal.Random()}}
+	want := requestState{Owner: "a", Call: "c", Principal: "p", Upstream: "u", Request: digest("m", []byte(`{"n":1}`)), Expires: 7}
+	text, err := ours.sealState(want)
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := newSealer()
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := requestState{Call: "c", Principal: "p", Upstream: "u", Request: digest("m", []byte(`{"n":1}`)), Expires: 7}
-	text, err := ours.seal(want)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := ours.open(text); err != nil || got != want {
+	if got, err := ours.openState(text); err != nil || got != want {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if again, _ := ours.seal(want); again == text {
+	if again, _ := ours.sealState(want); again == text {
 		t.Error("two states are the same text")
 	}
-	if _, err := other.open(text); err == nil {
+	if _, err := other.openState(text); err == nil {
 		t.Error("another key opens it")
 	}
 	for i := range len(text) {
 		changed := []byte(text)
 		changed[i] ^= 1
-		if _, err := ours.open(string(changed)); err == nil && strings.HasPrefix(string(changed), statePrefix) {
+		if _, err := ours.openState(string(changed)); err == nil {
 			t.Errorf("changed at %d it is opened", i)
 		}
-		if _, err := ours.open(text[:i]); err == nil {
+		if _, err := ours.openState(text[:i]); err == nil {
 			t.Errorf("cut at %d it is opened", i)
 		}
+	}
+	replica := &Aggregator{opts: Options{Keys: keys, Replica: "b"}}
+	if owner, ok := replica.OwnerOf(statePrefix + text); owner != "a" || !ok {
+		t.Errorf("another replica reads that it is of %q, %v", owner, ok)
+	}
+	for _, text := range []string{text, statePrefix, statePrefixOffer + "x.e30", statePrefixOffer + "x.e30." + text[1:], "its own"} {
+		if owner, ok := replica.OwnerOf(text); ok {
+			t.Errorf("%q is of %q", text, owner)
+		}
+	}
+	asked := replica.loginQuestion(&offer{id: "x"}, nil)
+	state, _ := wire.Text(wire.Get(asked, "requestState"))
+	if owner, ok := ours.OwnerOf(state); owner != "b" || !ok {
+		t.Errorf("the offer of a login is of %q, %v", owner, ok)
 	}
 }
 

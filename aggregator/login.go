@@ -126,7 +126,7 @@ func (s *session) failOrLogIn(r *host.Request, params json.RawMessage, err error
 		}
 		switch {
 		case r.Era == transports.Stateless && ctx.Err() == nil && !o.isOver() && !o.accepted.Load():
-			r.Reply(o.question(params), nil)
+			r.Reply(s.agg.loginQuestion(o, params), nil)
 			return
 		case r.Era == transports.Handshake:
 			o.ask(ctx, r)
@@ -304,13 +304,14 @@ func (o *offer) ask(ctx context.Context, r *host.Request) {
 }
 
 // statePrefixOffer begins the requestState of a request that was answered with a login.
-// Behind it are the id of the offer and, in base64, what the request had of the rounds
-// before, which is the host's own and for its upstream to check.
+// Behind it are the id of the offer, in base64 what the request had of the rounds
+// before, which is the host's own and for its upstream to check, and in a cluster, sealed,
+// the replica that has the offer.
 const statePrefixOffer = "dynmcp-login."
 
-// question is the result that has a host of the stateless era ask its user. params may
+// loginQuestion is the result that has a host of the stateless era ask its user. params may
 // be nil.
-func (o *offer) question(params json.RawMessage) json.RawMessage {
+func (a *Aggregator) loginQuestion(o *offer, params json.RawMessage) json.RawMessage {
 	rounds := []byte("{}")
 	for _, name := range []string{"requestState", "inputResponses"} {
 		if value := wire.Get(params, name); value != nil {
@@ -318,6 +319,11 @@ func (o *offer) question(params json.RawMessage) json.RawMessage {
 		}
 	}
 	state := statePrefixOffer + o.id + "." + base64.RawURLEncoding.EncodeToString(rounds)
+	if a.opts.Replica != "" {
+		if owner, err := a.sealState(requestState{Owner: a.opts.Replica}); err == nil {
+			state += "." + owner
+		}
+	}
 	return fmt.Appendf(nil, `{"resultType":"input_required","inputRequests":{"login":{"method":"elicitation/create","params":%s}},"requestState":%s}`,
 		o.elicitation(), wire.Quote(state))
 }
@@ -331,6 +337,7 @@ func (s *session) resumeOffer(r *host.Request) bool {
 		return false
 	}
 	id, text, _ := strings.Cut(state, ".")
+	text, _, _ = strings.Cut(text, ".")
 	rounds, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || !wire.IsObject(rounds) || !wire.Valid(rounds) {
 		r.Reply(nil, staleState())

@@ -7,15 +7,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"dynmcp/cluster/kv"
 	"dynmcp/internal/mcptest"
+	"dynmcp/internal/seal"
 	"dynmcp/internal/wire"
 	"dynmcp/schema"
+	"dynmcp/transports/host"
 )
 
 // patience ends a test that hangs; nothing is measured by it.
@@ -56,11 +60,19 @@ func newCluster(t *testing.T, n int, entries string) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
+	keys := seal.Random()
+	tasks, err := kv.NewMemory().Connect().Bucket(t.Context(), "tasks")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i := range n {
 		r := &replica{name: string(rune('a' + i))}
-		r.Aggregator, err = New(cfg, Options{Version: "1", Place: func(ctx context.Context, server schema.Server, principal string) (*Placement, error) {
-			return c.place(ctx, r, server.Name, principal)
-		}})
+		r.Aggregator, err = New(cfg, Options{
+			Version: "1", Keys: keys, Replica: r.name, Tasks: tasks, ResultOf: c.resultOf,
+			Place: func(ctx context.Context, server schema.Server, principal string) (*Placement, error) {
+				return c.place(ctx, r, server.Name, principal)
+			},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,6 +130,15 @@ func (c *cluster) place(ctx context.Context, r *replica, server, principal strin
 			return nil, ctx.Err()
 		}
 	}
+}
+
+func (c *cluster) resultOf(_ context.Context, replica, principal, handle string) (json.RawMessage, int, bool) {
+	for _, r := range c.replicas {
+		if r.name == replica {
+			return r.Result(principal, handle)
+		}
+	}
+	return nil, 0, false
 }
 
 func (c *cluster) release(key string, l *lease) {
@@ -395,5 +416,55 @@ func TestReplicaAsksForWhatIsNotThere(t *testing.T) {
 	said, err := io.ReadAll(ours)
 	if err != nil || !strings.Contains(string(said), "its config is another") {
 		t.Errorf("the other replica was told %s, %v", said, err)
+	}
+}
+
+// What was cut on one replica is read on by way of any, by its user and nobody else.
+func TestResultOfAnotherReplica(t *testing.T) {
+	t.Parallel()
+	entry, _ := placedFake(t, "up", `,"max_output_chars":1000`)
+	c := newCluster(t, 2, entry)
+	text, failed, err := c.replicas[0].call(t.Context(), "alice", "up/big", `{"bytes":5000}`)
+	handle := regexp.MustCompile(`[a-z2-7]{12}-a`).FindString(text)
+	if err != nil || failed || handle == "" {
+		t.Fatalf("got %q, %v", text, err)
+	}
+	read := func(user, handle string) string {
+		s := c.replicas[1].sessions.open(principal{user})
+		answered := make(chan string, 1)
+		s.peer = nobody{}
+		r := &host.Request{ID: json.RawMessage(`1`), Method: "tools/call", Peer: s.peer, Respond: func(_ *host.Request, result json.RawMessage, _ error) { answered <- string(result) }}
+		s.readResult(r, "discover_tool", fmt.Appendf(nil, `{"result":%q,"offset":4000,"limit":10}`, handle))
+		return <-answered
+	}
+	if got := read("alice", handle); strings.Contains(got, "isError") || !strings.Contains(got, "text") {
+		t.Errorf("its user reads %s", got)
+	}
+	for _, no := range []struct{ user, handle string }{{"bob", handle}, {"alice", handle + "x"}, {"alice", strings.Repeat("a", 12) + "-a"}} {
+		if got := read(no.user, no.handle); !strings.Contains(got, "there is no result") {
+			t.Errorf("%s reads %s as %s", no.user, got, no.handle)
+		}
+	}
+}
+
+// A task is its user's on every replica, whichever the call that became it came by.
+func TestTaskOfAnotherReplica(t *testing.T) {
+	t.Parallel()
+	entry, _ := placedFake(t, "up", "")
+	c := newCluster(t, 2, entry)
+	a, b := c.replicas[0], c.replicas[1]
+	u := a.set.Get("up")
+	alice, bob := a.sessions.open(principal{"alice"}), b.sessions.open(principal{"bob"})
+	a.peerOf(u).addTask(alice, json.RawMessage(`"task/1 \u00e9"`))
+	mcptest.Eventually(t, "the other replica knows whose it is", func() bool {
+		b.learnTask(t.Context(), b.set.Get("up"), "task/1 é")
+		return b.sessions.open(principal{"alice"}).hasTask(b.set.Get("up"), "task/1 é")
+	})
+	if bob.hasTask(b.set.Get("up"), "task/1 é") {
+		t.Error("it is another user's as well")
+	}
+	b.learnTask(t.Context(), b.set.Get("up"), "unknown")
+	if bob.hasTask(b.set.Get("up"), "unknown") {
+		t.Error("a task that nobody knows is somebody's")
 	}
 }

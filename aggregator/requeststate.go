@@ -2,13 +2,8 @@ package aggregator
 
 import (
 	"bytes"
-	"crypto/aes"
-	"crypto/cipher"
-	"crypto/rand"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"strings"
 )
 
@@ -16,7 +11,8 @@ import (
 // it back as it is, but so may anybody send anything: it is sealed, and good for one
 // request of one principal.
 type requestState struct {
-	Call      string            `json:"call"` // in the table of parked calls, new in each round
+	Owner     string            `json:"owner,omitempty"` // the replica that has the call; "" where there is but one
+	Call      string            `json:"call"`            // in the table of parked calls, new in each round
 	Principal string            `json:"principal"`
 	Upstream  string            `json:"upstream"`
 	Request   [sha256.Size]byte `json:"request"` // of digest
@@ -27,41 +23,41 @@ type requestState struct {
 // stateless era pass as they are.
 const statePrefix = "dynmcp1."
 
-var errState = errors.New("requestState was not made here, or was changed")
+// statePurpose is what our states are sealed for.
+const statePurpose = "requestState"
 
-// A sealer seals states with a key that ends with the process, like the calls that
-// they are about.
-type sealer struct{ aead cipher.AEAD }
-
-func newSealer() (sealer, error) {
-	key := make([]byte, 32)
-	_, _ = rand.Read(key) // never fails
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return sealer{}, err
-	}
-	aead, err := cipher.NewGCMWithRandomNonce(block)
-	return sealer{aead}, err
-}
-
-func (s sealer) seal(state requestState) (string, error) {
+func (a *Aggregator) sealState(state requestState) (string, error) {
 	plain, err := json.Marshal(state)
 	if err != nil {
 		return "", err
 	}
-	return statePrefix + base64.RawURLEncoding.EncodeToString(s.aead.Seal(nil, nil, plain, []byte(statePrefix))), nil
+	return a.opts.Keys.SealText(statePurpose, plain), nil
 }
 
-func (s sealer) open(text string) (state requestState, err error) {
-	sealed, err := base64.RawURLEncoding.Strict().DecodeString(strings.TrimPrefix(text, statePrefix))
+func (a *Aggregator) openState(sealed string) (state requestState, err error) {
+	plain, err := a.opts.Keys.OpenText(statePurpose, sealed)
 	if err != nil {
-		return state, errState
-	}
-	plain, err := s.aead.Open(nil, nil, sealed, []byte(statePrefix))
-	if err != nil {
-		return state, errState
+		return state, err
 	}
 	return state, json.Unmarshal(plain, &state)
+}
+
+// OwnerOf returns the replica that has what a requestState of a host continues, as its
+// Options.Replica: a parked call, or the offer of a login. ok is false of a state that no
+// replica of this cluster made, and where there is but one.
+func (a *Aggregator) OwnerOf(text string) (replica string, ok bool) {
+	sealed, parked := strings.CutPrefix(text, statePrefix)
+	if !parked {
+		offer, ours := strings.CutPrefix(text, statePrefixOffer)
+		if parts := strings.Split(offer, "."); ours && len(parts) == 3 {
+			sealed, parked = parts[2], true
+		}
+	}
+	if !parked {
+		return "", false
+	}
+	state, err := a.openState(sealed)
+	return state.Owner, err == nil && state.Owner != ""
 }
 
 // digest stands for what a request wants of its upstream: the method and the params,

@@ -49,8 +49,9 @@ type keptResult struct {
 	expiry    *time.Timer
 }
 
-// add keeps a result and returns the handle under which get finds it.
-func (k *keptResults) add(of principal, limit int, result json.RawMessage) (handle string, err error) {
+// add keeps a result and returns the handle under which get finds it. In a cluster it ends
+// in the name of this replica, and others know where to ask; nobody can guess the rest.
+func (k *keptResults) add(of principal, replica string, limit int, result json.RawMessage) (handle string, err error) {
 	if len(result) > maxKeptOf {
 		return "", fmt.Errorf("it is larger than %d MB", maxKeptOf>>20)
 	}
@@ -69,6 +70,9 @@ func (k *keptResults) add(of principal, limit int, result json.RawMessage) (hand
 	if _, err := file.Write(result); err != nil {
 		(&keptResult{file: file}).remove()
 		return "", err
+	}
+	if replica != "" {
+		handle += "-" + replica
 	}
 	kept := &keptResult{handle: handle, principal: of, limit: limit, size: int64(len(result)), file: file}
 	kept.expiry = time.AfterFunc(keptFor, func() { k.drop(kept) })
@@ -136,6 +140,13 @@ func (k *keptResults) get(of principal, handle string) (result json.RawMessage, 
 	result = make([]byte, kept.size)
 	_, err := kept.file.ReadAt(result, 0) // fails if it was dropped meanwhile
 	return result, kept.limit, err == nil
+}
+
+// Result returns a result that is kept here for a user, and the limit of its tool, in
+// characters; ok is false if there is none, or none any more. It is for other replicas,
+// which ask by Options.ResultOf.
+func (a *Aggregator) Result(user, handle string) (result json.RawMessage, limit int, ok bool) {
+	return a.results.get(principal{user}, handle)
 }
 
 func (k *keptResults) drop(kept *keptResult) {
@@ -230,7 +241,7 @@ func (s *session) keepWhole(t *catalog.Tool, whole, left json.RawMessage) json.R
 	if tool == "" {
 		return left
 	}
-	handle, err := s.agg.results.add(s.principal, t.MaxOutputChars, whole)
+	handle, err := s.agg.results.add(s.principal, s.agg.opts.Replica, t.MaxOutputChars, whole)
 	if err != nil {
 		s.agg.log.Warn("a result that was cut is not kept", "upstream", t.Server, "tool", t.Upstream, "err", err)
 		return left
@@ -267,6 +278,11 @@ func (s *session) readResult(r *host.Request, tool string, arguments json.RawMes
 	}
 	s.agg.spawnFor(r, func() {
 		whole, limit, ok := s.agg.results.get(s.principal, handle)
+		if _, keeper, elsewhere := strings.Cut(handle, "-"); !ok && elsewhere && keeper != s.agg.opts.Replica && s.agg.opts.ResultOf != nil {
+			ctx, cancel := s.agg.contextOf(r)
+			defer cancel()
+			whole, limit, ok = s.agg.opts.ResultOf(ctx, keeper, s.principal.name, handle)
+		}
 		if !ok {
 			refuseArguments(r, tool, fmt.Errorf("there is no result %s, or not any more: they are kept for an hour, at most %d. Call the tool again", cutValue(wire.Quote(handle)), maxKeptCount))
 			return

@@ -19,7 +19,7 @@ func TestKeptResults(t *testing.T) {
 	var k keptResults
 	ann, bob := principal{"ann"}, principal{"bob"}
 	whole := json.RawMessage(`{"content":[1.0]}`)
-	handle, err := k.add(ann, 700, whole)
+	handle, err := k.add(ann, "", 700, whole)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestKeptResults(t *testing.T) {
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("the directory stays: %v", err)
 	}
-	if _, err := k.add(ann, 700, whole); err == nil {
+	if _, err := k.add(ann, "", 700, whole); err == nil {
 		t.Error("it is kept after the end")
 	}
 }
@@ -59,13 +59,13 @@ func TestOldKeptResultsGo(t *testing.T) {
 	var k keptResults
 	defer k.close()
 	one, two := principal{"one"}, principal{"two"}
-	other, err := k.add(two, 1, json.RawMessage(`{}`))
+	other, err := k.add(two, "", 1, json.RawMessage(`{}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var handles []string
 	for n := range maxKeptCount + 2 {
-		handle, err := k.add(one, 1, fmt.Appendf(nil, `{"n":%d}`, n))
+		handle, err := k.add(one, "", 1, fmt.Appendf(nil, `{"n":%d}`, n))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +81,7 @@ func TestOldKeptResultsGo(t *testing.T) {
 	}
 
 	k.byHandle[handles[5]].size = maxKeptOf // they are too much now, until it has gone
-	if _, err := k.add(one, 1, json.RawMessage(`{}`)); err != nil {
+	if _, err := k.add(one, "", 1, json.RawMessage(`{}`)); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, ok := k.get(one, handles[5]); ok {
@@ -96,7 +96,7 @@ func TestKeptResultsExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var k keptResults
 		defer k.close()
-		handle, err := k.add(principal{}, 1, json.RawMessage(`{}`))
+		handle, err := k.add(principal{}, "", 1, json.RawMessage(`{}`))
 		if err != nil {
 			t.Fatal(err)
 		}

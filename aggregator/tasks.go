@@ -117,11 +117,23 @@ func (s *session) aboutTask(r *host.Request) {
 		return
 	}
 	u, own := s.taskOwner(id)
-	if !isOffered(u) || !s.hasTask(u, own) {
-		r.Reply(nil, invalid("Unknown task: %s", id))
+	answer := func() {
+		if !isOffered(u) || !s.hasTask(u, own) {
+			r.Reply(nil, invalid("Unknown task: %s", id))
+			return
+		}
+		s.dispatch(r, route{upstream: u, params: wire.Set(r.Params, "taskId", wire.Quote(own))})
+	}
+	if u == nil || !s.agg.mayLearnTask(u, own) {
+		answer()
 		return
 	}
-	s.dispatch(r, route{upstream: u, params: wire.Set(r.Params, "taskId", wire.Quote(own))})
+	s.agg.spawnFor(r, func() {
+		ctx, cancel := s.agg.contextOf(r)
+		s.agg.learnTask(ctx, u, own)
+		cancel()
+		answer()
+	})
 }
 
 func unknownMethod(method string) *wire.Error {
@@ -278,6 +290,7 @@ func (s *session) tasks(ctx context.Context, u *lazy.Upstream) ([]json.RawMessag
 	tasks, err := conn.List(ctx, "tasks/list", "tasks")
 	tasks = slices.DeleteFunc(tasks, func(task json.RawMessage) bool {
 		own, _ := wire.Text(wire.Get(task, "taskId"))
+		s.agg.learnTask(ctx, u, own)
 		return !s.hasTask(u, own)
 	})
 	for i := range tasks {
@@ -293,6 +306,9 @@ func (s *session) subscribeToTasks(ctx context.Context, ids json.RawMessage) (gr
 	for raw := range wire.Elements(ids) {
 		id, _ := wire.Text(raw)
 		u, own := s.taskOwner(id)
+		if u != nil {
+			s.agg.learnTask(ctx, u, own)
+		}
 		if !isOffered(u) || !s.hasTask(u, own) {
 			continue
 		}

@@ -1,9 +1,13 @@
 package aggregator
 
 import (
+	"context"
+	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"sync"
 
+	"dynmcp/cluster/kv"
 	"dynmcp/internal/wire"
 	"dynmcp/lazy"
 )
@@ -22,10 +26,11 @@ type taskUsers struct {
 	tasks  map[principal][]string // oldest first
 }
 
-func (t *taskUsers) add(p principal, task string) {
+// add notes whose a task is; asked is whether others would be asked of one that is not known.
+func (t *taskUsers) add(p principal, task string, asked bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if p == (principal{}) {
+	if p == (principal{}) && !asked {
 		delete(t.byTask, task) // a server that was started again may give out the same id
 		return
 	}
@@ -42,20 +47,66 @@ func (t *taskUsers) add(p principal, task string) {
 	}
 }
 
-func (t *taskUsers) get(task string) principal {
+func (t *taskUsers) get(task string) (p principal, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.byTask[task]
+	p, known = t.byTask[task]
+	return p, known
+}
+
+// taskKey is under what Options.Tasks has a task: of the characters that keys may have.
+func taskKey(server, own string) string {
+	return server + "." + base64.RawURLEncoding.EncodeToString([]byte(own))
+}
+
+// learnTask finds out whose a task is of which this replica does not know: a call by way
+// of another became it. It may block.
+func (a *Aggregator) learnTask(ctx context.Context, u *lazy.Upstream, own string) {
+	if !a.mayLearnTask(u, own) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	entry, err := a.opts.Tasks.Get(ctx, taskKey(u.Server.Name, own))
+	switch {
+	case err == nil:
+		a.taskUsers.add(principal{string(entry.Value)}, u.Server.Name+"/"+own, true)
+	case !errors.Is(err, kv.ErrNotFound):
+		a.log.Warn("it is not known whose a task is", "upstream", u.Server.Name, "err", err)
+	}
+}
+
+// mayLearnTask reports whether learnTask may know more of a task than this replica does.
+func (a *Aggregator) mayLearnTask(u *lazy.Upstream, own string) bool {
+	if a.opts.Tasks == nil || own == "" || isolated(&u.Server) {
+		return false
+	}
+	_, known := a.taskUsers.get(u.Server.Name + "/" + own)
+	return !known
 }
 
 // addTask says that a call of a session became a task, by the upstream's id, a JSON string.
 func (p *peer) addTask(s *session, id json.RawMessage) {
-	if own, ok := wire.Text(id); ok && !isolated(&p.upstream.Server) {
-		p.agg.taskUsers.add(s.principal, p.upstream.Server.Name+"/"+own)
+	own, ok := wire.Text(id)
+	if !ok || isolated(&p.upstream.Server) || s.replica {
+		return
 	}
+	a, server := p.agg, p.upstream.Server.Name
+	a.taskUsers.add(s.principal, server+"/"+own, a.opts.Tasks != nil)
+	if a.opts.Tasks == nil {
+		return
+	}
+	a.spawn(func() {
+		ctx, cancel := context.WithTimeout(a.ctx, requestTimeout)
+		defer cancel()
+		if _, err := a.opts.Tasks.Put(ctx, taskKey(server, own), []byte(s.principal.name)); err != nil {
+			a.log.Warn("other replicas do not know whose a task is", "upstream", server, "err", err)
+		}
+	})
 }
 
 // hasTask reports whether a task of an upstream, by its id there, is for a session's user.
 func (s *session) hasTask(u *lazy.Upstream, own string) bool {
-	return isolated(&u.Server) || s.agg.taskUsers.get(u.Server.Name+"/"+own) == s.principal
+	of, _ := s.agg.taskUsers.get(u.Server.Name + "/" + own)
+	return isolated(&u.Server) || of == s.principal
 }

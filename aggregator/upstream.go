@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"maps"
@@ -90,6 +91,15 @@ func (p *peer) Notify(method string, params json.RawMessage) {
 	case "notifications/tasks": // of the stateless era
 		p.taskUpdated(params)
 	case "notifications/tasks/status", "notifications/elicitation/complete": // the handshake era has them
+		own, _ := wire.Text(wire.Get(params, "taskId"))
+		if p.agg.mayLearnTask(p.upstream, own) {
+			params = bytes.Clone(params)
+			p.agg.spawn(func() {
+				p.agg.learnTask(p.agg.ctx, p.upstream, own)
+				p.notifyHosts(method, params, func(*forwardedCall) bool { return false })
+			})
+			return
+		}
 		p.notifyHosts(method, params, func(*forwardedCall) bool { return false })
 	default:
 		p.notifyHosts(method, params, func(*forwardedCall) bool { return true })

@@ -160,6 +160,9 @@ func (l *childLink) endAfter(grace time.Duration, why error) {
 // longer than drainGrace by a process that we cannot see.
 func (l *childLink) watchExit() {
 	why := l.tree.Wait()
+	if errors.Is(why, guard.ErrFenced) {
+		why = fmt.Errorf("%w: %w", why, ErrMoved)
+	}
 	l.stdout.awaitSilence(l.stdoutRead)
 	l.errPipe.awaitSilence(l.stderrRead)
 	l.conn.end(why)
