@@ -33,7 +33,7 @@ var mayImport = map[string][]string{
 	"dynmcp/catalog/store":               {"dynmcp/catalog", "dynmcp/schema", "dynmcp/internal/wire", "dynmcp/internal/atomicfile"},
 	"dynmcp/transports":                  {"dynmcp/internal/wire"},
 	"dynmcp/transports/upstream":         {"dynmcp/transports", "dynmcp/schema", "dynmcp/internal/wire", "dynmcp/internal/guard", "dynmcp/internal/redact", "dynmcp/internal/lazyregexp"},
-	"dynmcp/transports/oauth":            {"dynmcp/transports", "dynmcp/schema", "dynmcp/internal/atomicfile", "dynmcp/internal/lazyregexp"},
+	"dynmcp/transports/oauth":            {"dynmcp/transports", "dynmcp/schema", "dynmcp/internal/atomicfile", "dynmcp/internal/lazyregexp", "dynmcp/cluster/kv", "dynmcp/internal/seal"},
 	"dynmcp/transports/host":             {"dynmcp/transports", "dynmcp/internal/wire"},
 	"dynmcp/transports/gateway":          {"dynmcp/transports", "dynmcp/transports/host", "dynmcp/internal/wire", "dynmcp/internal/seal"},
 	"dynmcp/lazy":                        {"dynmcp/transports", "dynmcp/transports/upstream", "dynmcp/schema"},

@@ -13,6 +13,7 @@
 //	logout.go    forgetting and revoking
 //	login.go     what a login gave
 //	store.go     the files that logins are kept in, and their lock
+//	shared.go    the same in the state that replicas share
 //	keyring.go   the key that seals them, in the keyring of the system
 //	guard.go     the one HTTP client for all of it; no address is trusted
 //

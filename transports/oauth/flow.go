@@ -89,7 +89,7 @@ func (f *Flow) Run(ctx context.Context) (*Login, error) {
 	}
 	seen.complete(made, f.Server.URL)
 
-	unlock, err := f.Store.Lock(ctx, key)
+	_, unlock, err := f.Store.Lock(ctx, key)
 	if err != nil {
 		return nil, err
 	}

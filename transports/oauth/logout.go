@@ -23,7 +23,7 @@ func (o Options) Logout(ctx context.Context, server schema.Server) (was bool, er
 		o.Hide = func(string, ...string) {}
 	}
 	key := KeyOf(server)
-	unlock, err := o.Store.Lock(ctx, key)
+	_, unlock, err := o.Store.Lock(ctx, key)
 	if err != nil {
 		return false, err
 	}

@@ -74,7 +74,7 @@ func (s *Session) renewOnce(ctx context.Context, refused string) (string, error)
 
 	// Whoever has the lock refreshes. Others wait here and find what it got: with
 	// tokens that are good for one refresh, a second one would end the login.
-	unlock, err := s.Store.Lock(ctx, s.key)
+	ctx, unlock, err := s.Store.Lock(ctx, s.key)
 	if err != nil {
 		return s.withoutRefresh(l, refused, err)
 	}

@@ -64,9 +64,11 @@ func (k Key) isFile(name string) bool {
 // A Store keeps logins, one file each, which several processes may use at once.
 // The secrets in it are sealed with a key from the keyring of the system; where
 // there is none the files hold them as they are, readable by their owner only.
+// Replicas of one service have one in their shared state instead, see [NewShared].
 type Store struct {
 	dir     string
 	keyring keyring
+	shared  *shared // in the place of these, nil for files
 }
 
 // NewStore returns the store in a directory, which is made when it is needed.
@@ -74,6 +76,9 @@ func NewStore(dir string) *Store { return &Store{dir: dir} }
 
 // Place says where logins that are made now are kept.
 func (s *Store) Place() string {
+	if s.shared != nil {
+		return "in the state of the cluster, sealed with its key"
+	}
 	if _, err := s.keyring.key(""); err == nil || errors.Is(err, errNoKey) {
 		return fmt.Sprintf("in %s, sealed with a key in the keyring of the system", s.dir)
 	} else {
@@ -95,6 +100,13 @@ const recordVersion = 1
 // Peek returns a login without its secrets and without the keyring, nil if there
 // is none.
 func (s *Store) Peek(key Key) (*Login, error) {
+	if s.shared != nil {
+		l, err := s.Load(key)
+		if l != nil {
+			l.Secrets = Secrets{}
+		}
+		return l, err
+	}
 	all, err := s.read(key)
 	if len(all) == 0 {
 		return nil, err
@@ -105,6 +117,13 @@ func (s *Store) Peek(key Key) (*Login, error) {
 // Load returns a login, nil if there is none. One of another version, or that
 // cannot be read, is none.
 func (s *Store) Load(key Key) (*Login, error) {
+	if s.shared != nil {
+		all, _, err := s.shared.read(context.Background(), key)
+		if len(all) == 0 {
+			return nil, err
+		}
+		return all[0], err
+	}
 	all, err := s.read(key)
 	if len(all) == 0 {
 		return nil, err
@@ -114,6 +133,10 @@ func (s *Store) Load(key Key) (*Login, error) {
 
 // LoadAll returns the logins at all issuers, the last one made first.
 func (s *Store) LoadAll(key Key) ([]*Login, error) {
+	if s.shared != nil {
+		all, _, err := s.shared.read(context.Background(), key)
+		return all, err
+	}
 	all, err := s.read(key)
 	var logins []*Login
 	for _, r := range all {
@@ -220,6 +243,9 @@ const maxRecord = 4 << 20
 // Save keeps a login in place of the one before. Whoever reads meanwhile gets one
 // of both.
 func (s *Store) Save(key Key, l *Login) error {
+	if s.shared != nil {
+		return s.shared.save(key, l)
+	}
 	r := record{Version: recordVersion, Login: *l}
 	r.Login.HasToken, r.Login.Renews = l.AccessToken != "", l.RefreshToken != ""
 	if err := s.makeDir(); err != nil {
@@ -282,6 +308,9 @@ func (s *Store) sealing() (*sealing, error) {
 
 // Delete forgets a login, at all issuers, and reports whether there was one.
 func (s *Store) Delete(key Key) (was bool, err error) {
+	if s.shared != nil {
+		return s.shared.delete(key)
+	}
 	names, err := s.files(key)
 	for _, name := range names {
 		switch failed := os.Remove(filepath.Join(s.dir, name)); {
@@ -307,10 +336,14 @@ func (s *Store) makeDir() error {
 
 // Lock keeps other processes, and other callers in this one, from changing a login
 // until unlock is called. The system holds the lock, so a process that is killed
-// leaves none.
-func (s *Store) Lock(ctx context.Context, key Key) (unlock func(), err error) {
+// leaves none. Among replicas another may take it after some seconds from one that is
+// cut off: held, which is within ctx, ends before that.
+func (s *Store) Lock(ctx context.Context, key Key) (held context.Context, unlock func(), err error) {
+	if s.shared != nil {
+		return s.shared.lock(ctx, key)
+	}
 	if err := s.makeDir(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	type locked struct {
 		unlock func()
@@ -323,21 +356,21 @@ func (s *Store) Lock(ctx context.Context, key Key) (unlock func(), err error) {
 	}()
 	select {
 	case l := <-done:
-		return l.unlock, l.err
+		return ctx, l.unlock, l.err
 	case <-ctx.Done():
 		go func() {
 			if l := <-done; l.err == nil {
 				l.unlock()
 			}
 		}()
-		return nil, fmt.Errorf("another dynmcp holds the lock on the login of %s: %w", key.Server, ctx.Err())
+		return nil, nil, fmt.Errorf("another dynmcp holds the lock on the login of %s: %w", key.Server, ctx.Err())
 	}
 }
 
 // Update changes a login under its lock; change gets what is kept now, nil if
 // there is none, and reports whether to keep what it made of it.
 func (s *Store) Update(ctx context.Context, key Key, change func(*Login) bool) error {
-	unlock, err := s.Lock(ctx, key)
+	_, unlock, err := s.Lock(ctx, key)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,202 @@
+package oauth
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dynmcp/cluster/kv"
+	"dynmcp/internal/mcptest"
+	"dynmcp/internal/seal"
+)
+
+// A replica is a connection to the state, and the store of logins in it.
+type replica struct {
+	*kv.Connection
+	bucket kv.Bucket
+	store  *Store
+}
+
+func newReplica(t *testing.T, memory *kv.Memory, keys *seal.Keys) replica {
+	t.Helper()
+	c := memory.Connect()
+	bucket, err := c.Bucket(t.Context(), "logins")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return replica{c, bucket, NewShared(bucket, keys)}
+}
+
+func TestSharedStore(t *testing.T) {
+	memory, keys := kv.NewMemory(), seal.Random()
+	a, b := newReplica(t, memory, keys), newReplica(t, memory, keys)
+	if l, err := b.store.Load(aKey); l != nil || err != nil {
+		t.Fatalf("at first there is %+v, %v", l, err)
+	}
+	first, second := aLogin(), aLogin()
+	second.Issuer, second.Issued, second.AccessToken = "https://other.example.test", first.Issued.Add(time.Second), "other-s3cret"
+	for _, l := range []*Login{first, second} {
+		if err := a.store.Save(aKey, l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if l, err := b.store.Load(aKey); err != nil || l == nil || l.Secrets != second.Secrets || l.Issuer != second.Issuer {
+		t.Errorf("got %+v, %v", l, err)
+	}
+	if l, err := b.store.Peek(aKey); err != nil || l == nil || l.Secrets != (Secrets{}) || !l.HasToken || !l.Renews {
+		t.Errorf("without secrets it is %+v, %v", l, err)
+	}
+	if all, err := b.store.LoadAll(aKey); err != nil || len(all) != 2 || all[1].Secrets != first.Secrets {
+		t.Errorf("all are %+v, %v", all, err)
+	}
+	e, err := a.bucket.Get(t.Context(), a.store.shared.record("login", aKey))
+	if err != nil || bytes.Contains(e.Value, []byte("s3cret")) || bytes.Contains(e.Value, []byte("example")) {
+		t.Errorf("what is kept can be read: %q, %v", e.Value, err)
+	}
+	if l, err := newReplica(t, memory, seal.Random()).store.Load(aKey); l != nil || err != nil {
+		t.Errorf("with another key it is %+v, %v", l, err)
+	}
+	other := aKey
+	other.Client = "another"
+	// A record that was put in the place of another is not opened.
+	if _, err := a.bucket.Put(t.Context(), a.store.shared.record("login", other), e.Value); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := a.store.Load(other); l != nil || err != nil {
+		t.Errorf("the login of another client is %+v, %v", l, err)
+	}
+	if was, err := b.store.Delete(aKey); !was || err != nil {
+		t.Errorf("deleted: %t, %v", was, err)
+	}
+	if was, err := a.store.Delete(aKey); was || err != nil {
+		t.Errorf("deleted again: %t, %v", was, err)
+	}
+}
+
+// The lock of a replica that is cut off is free after some seconds, and that replica
+// knows before that it has lost it.
+func TestLockOfAReplicaThatIsCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory, keys := kv.NewMemory(), seal.Random()
+		a, b := newReplica(t, memory, keys), newReplica(t, memory, keys)
+		held, unlock, err := a.store.Lock(t.Context(), aKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// As long as it writes nobody else gets it.
+		short, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, _, err := b.store.Lock(short, aKey); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("two have the lock: %v", err)
+		}
+		if held.Err() != nil {
+			t.Fatal("it has lost its lock")
+		}
+
+		// Who wants it while cut off as well has seen nothing, and begins to wait anew.
+		got := make(chan time.Time)
+		go func() {
+			mine, unlock, err := b.store.Lock(t.Context(), aKey)
+			if err != nil || mine.Err() != nil {
+				t.Errorf("lock: %v, %v", err, mine)
+			}
+			got <- time.Now()
+			unlock()
+		}()
+		a.Cut()
+		b.Cut()
+		time.Sleep(time.Minute)
+		if held.Err() == nil {
+			t.Error("cut off for a minute, it still has its lock")
+		}
+		b.Heal()
+		begin := time.Now()
+		if took := (<-got).Sub(begin); took < lockFree || took > lockFree+time.Second {
+			t.Errorf("the lock was free after %s", took)
+		}
+		a.Heal()
+		unlock() // does not touch that of another
+		again, unlock, err := a.store.Lock(t.Context(), aKey)
+		if err != nil || again.Err() != nil {
+			t.Fatal(err)
+		}
+		unlock()
+		synctest.Wait()
+		if again.Err() == nil {
+			t.Error("what was unlocked is still held")
+		}
+	})
+}
+
+// A login that is kept while the state cannot be reached is kept when it can be.
+func TestSaveOutlastsACut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory, keys := kv.NewMemory(), seal.Random()
+		a, b := newReplica(t, memory, keys), newReplica(t, memory, keys)
+		a.Cut()
+		time.AfterFunc(saveTime/2, a.Heal)
+		if err := a.store.Save(aKey, aLogin()); err != nil {
+			t.Fatal(err)
+		}
+		if l, err := b.store.Load(aKey); err != nil || l == nil {
+			t.Errorf("got %+v, %v", l, err)
+		}
+	})
+}
+
+// Two replicas of many requests each, at the end of a token and with refresh tokens
+// that are good once: one refresh, also after a replica that died with the lock.
+func TestOneRefreshForAllReplicas(t *testing.T) {
+	t.Parallel()
+	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{})
+	server := serverOf(as, nil)
+	memory, keys := kv.NewMemory(), seal.Random()
+	replicas := []replica{newReplica(t, memory, keys), newReplica(t, memory, keys)}
+	if _, err := flowFor(t, replicas[0].store, server).Run(deadline(t)); err != nil {
+		t.Fatalf("login: %v", err)
+	}
+	for round := range 3 {
+		var clients []*http.Client
+		for _, r := range replicas {
+			client, _ := clientFor(t, r.store, server)
+			wantStatus(t, client, server, "{}", http.StatusOK)
+			clients = append(clients, client)
+		}
+		if round == 2 {
+			dead := newReplica(t, memory, keys)
+			_, unlock, err := dead.store.Lock(t.Context(), KeyOf(server))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer unlock()
+			dead.Cut()
+		}
+		as.Expire()
+		before := as.Count("refresh")
+		var all sync.WaitGroup
+		for i := range 40 {
+			all.Go(func() {
+				resp, err := clients[i%len(clients)].Post(server.URL, "application/json", bytes.NewReader([]byte("{}")))
+				if err != nil {
+					t.Errorf("request %d: %v", i, err)
+					return
+				}
+				if _, err := discard(resp); err != nil || resp.StatusCode != http.StatusOK {
+					t.Errorf("request %d: status %d, %v", i, resp.StatusCode, err)
+				}
+			})
+		}
+		all.Wait()
+		if got := as.Count("refresh") - before; got != 1 {
+			t.Errorf("round %d: %d refreshes, want 1", round, got)
+		}
+	}
+	if as.Count("reuse") != 0 || as.Count("authorize") != 1 {
+		t.Errorf("%d refresh tokens used twice, %d logins", as.Count("reuse"), as.Count("authorize"))
+	}
+}
