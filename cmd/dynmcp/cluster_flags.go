@@ -86,25 +86,37 @@ func (f *clusterFlags) connect(ctx context.Context, patience time.Duration, name
 			return nil, fmt.Errorf("read the credentials for NATS: %w", err)
 		}
 	}
-	store, err := natskv.Open(natskv.Options{URLs: f.addresses(), Creds: f.creds, Name: name, Logger: log})
+	nats, err := natskv.Open(natskv.Options{URLs: f.addresses(), Creds: f.creds, Name: name, Logger: log})
 	if err != nil {
 		return nil, hinted(fmt.Errorf("--cluster %s: %w", f.servers, err), "it is nats://HOST:4222, or several with commas between them")
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	store := patientStore{nats, patience}
+	if _, err := store.Bucket(ctx, configBucket); err != nil {
+		return nil, errors.Join(hinted(fmt.Errorf("the cluster at %s: %w", f.servers, err), "see that NATS runs there, with JetStream (nats-server -js), and takes the credentials"), store.Close())
+	}
+	return store, nil
+}
+
+// A patientStore tries for a while to have a bucket: while the servers of NATS agree who
+// leads, which is so when all of a cluster starts, none can be made.
+type patientStore struct {
+	kv.Store
+	patience time.Duration
+}
+
+func (s patientStore) Bucket(ctx context.Context, name string) (kv.Bucket, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
 	for {
-		_, err = store.Bucket(ctx, configBucket)
-		if err == nil {
-			return store, nil
+		bucket, err := s.Store.Bucket(ctx, name)
+		if !errors.Is(err, kv.ErrUnavailable) {
+			return bucket, err
 		}
 		select {
 		case <-time.After(100 * time.Millisecond):
-			if errors.Is(err, kv.ErrUnavailable) {
-				continue
-			}
 		case <-ctx.Done():
+			return nil, err
 		}
-		return nil, errors.Join(hinted(fmt.Errorf("the cluster at %s: %w", f.servers, err), "see that NATS runs there, with JetStream (nats-server -js), and takes the credentials"), store.Close())
 	}
 }
 

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"dynmcp/cluster/kv"
+)
+
+// An electing store is one whose servers agree who leads after it was asked a few times.
+type electing struct {
+	kv.Store
+	left int
+}
+
+func (s *electing) Bucket(ctx context.Context, name string) (kv.Bucket, error) {
+	if s.left > 0 {
+		s.left--
+		return nil, fmt.Errorf("no leader: %w", kv.ErrUnavailable)
+	}
+	return s.Store.Bucket(ctx, name)
+}
+
+func TestABucketIsWaitedForWhileNATSAgreesWhoLeads(t *testing.T) {
+	memory := kv.NewMemory().Connect()
+	defer memory.Close()
+	if b, err := (patientStore{&electing{memory, 3}, time.Minute}).Bucket(t.Context(), "state"); b == nil || err != nil {
+		t.Errorf("got %v, %v", b, err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := (patientStore{&electing{memory, 1 << 30}, time.Minute}).Bucket(ended, "state"); !errors.Is(err, kv.ErrUnavailable) {
+		t.Errorf("when it has ended: %v", err)
+	}
+}
