@@ -14,7 +14,7 @@ func init() { roles["install"] = install }
 
 // installer works for longer than an end takes otherwise, and then says that it is
 // done. $0 is a marker, $1 the file to make.
-const installer = `i=0; while [ $((i+=1)) -le 60 ]; do sleep 0.05; done; : > "$1"; : $0`
+const installer = `i=0; while [ $((i+=1)) -le 30 ]; do sleep 0.05; done; : > "$1"; : $0`
 
 func TestAnEndWaitsForAnInstallation(t *testing.T) {
 	t.Parallel()
