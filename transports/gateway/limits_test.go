@@ -62,17 +62,21 @@ func TestEventStreamsAreLimitedByServer(t *testing.T) {
 // A connection on which a request does not arrive is closed.
 func TestSlowRequests(t *testing.T) {
 	tg := newTestGateway(t, Options{}, nil, func(g *Gateway) { g.header, g.body = time.Second, time.Second })
+	var requests sync.WaitGroup
 	for what, text := range map[string]string{
 		"a header without an end":    "POST /mcp HTTP/1.1\r\nHost: localhost\r\nX-Slow: 1\r\n",
 		"a header that is too large": "POST /mcp HTTP/1.1\r\nHost: localhost\r\nX-Large: " + strings.Repeat("x", 2*maxHeader),
 		"a body without an end":      "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json\r\nContent-Length: 100\r\n\r\n{",
 		"a body that nobody reads":   "POST /mcp HTTP/1.1\r\nHost: elsewhere.example\r\nContent-Length: 100\r\n\r\n{",
 	} {
-		got := tg.raw(text) // returns when the connection is closed
-		if strings.HasPrefix(got, "HTTP/1.1 2") {
-			t.Errorf("%s: got %s", what, got)
-		}
+		requests.Go(func() {
+			got := tg.raw(text) // returns when the connection is closed
+			if strings.HasPrefix(got, "HTTP/1.1 2") {
+				t.Errorf("%s: got %s", what, got)
+			}
+		})
 	}
+	requests.Wait()
 	mcptest.Eventually(t, "others are answered", func() bool { // one that is slow itself asks again
 		resp, err := tg.client.Get(tg.url + "/health")
 		if err != nil {
