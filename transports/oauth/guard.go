@@ -16,10 +16,12 @@ import (
 )
 
 const (
-	requestTime  = 10 * time.Second // of a request with its answer
-	maxBody      = 1 << 20          // bytes of an answer
+	maxBody      = 1 << 20 // bytes of an answer
 	maxRedirects = 3
 )
+
+// requestTime is that of a request with its answer. A test shortens it.
+var requestTime = 10 * time.Second
 
 // A RefusedError says that an address of a login was not asked.
 type RefusedError struct{ Address, Reason string }
