@@ -337,3 +337,44 @@ func TestJoinGivesUpWithItsContext(t *testing.T) {
 		}
 	})
 }
+
+// An answer of the store from before the lease proves nothing.
+func TestAnOwnerIsGoneWhenItsEpochIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := kv.NewMemory()
+		r := join(t, m.Connect(), "a")
+		defer r.Close()
+		bucket, err := m.Connect().Bucket(t.Context(), Bucket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := &lease{LeaseInfo: LeaseInfo{Name: "git", Owner: "other", Epoch: 2}}
+		for _, c := range []struct {
+			record string
+			free   bool
+		}{{"", true}, {`{"id":"other","epoch":1}`, false}, {`{"id":"other","epoch":2}`, false}, {`{"id":"other","epoch":3}`, true}} {
+			if c.record != "" {
+				if _, err := bucket.Put(t.Context(), memberKey("other"), []byte(c.record)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if free, err := r.free(t.Context(), l); err != nil || free != c.free {
+				t.Errorf("%q: free %t, %v", c.record, free, err)
+			}
+		}
+	})
+}
+
+// A store that has lost everything counts its revisions anew.
+func TestRevisionsThatBeginAnew(t *testing.T) {
+	r := &Replica{id: "self", view: newView(), beats: make(chan struct{}, 1), changed: make(chan struct{})}
+	r.seeLocked(kv.Entry{Key: memberKey("a"), Value: []byte(`{"id":"a","epoch":1}`), Revision: 7}, 1)
+	r.listedLocked([]kv.Entry{{Key: memberKey("a"), Value: []byte(`{"id":"a","epoch":2}`), Revision: 7}}, 2)
+	if m, _ := r.Member("a"); m.Epoch != 2 {
+		t.Errorf("its epoch is still %d", m.Epoch)
+	}
+	r.listedLocked(nil, 3)
+	if _, ok := r.Member("a"); ok {
+		t.Error("it is still there")
+	}
+}

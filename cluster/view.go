@@ -140,7 +140,7 @@ func (r *Replica) seeLocked(e kv.Entry, at time.Duration) {
 func (r *Replica) seeMemberLocked(id string, m Member, e kv.Entry, at time.Duration) {
 	v := &r.view
 	before := v.members[id]
-	if before != nil && before.revision == e.Revision {
+	if before != nil && before.revision == e.Revision && before.Member == m {
 		return // a list that has nothing new of it
 	}
 	if e.Value == nil {
@@ -347,5 +347,5 @@ func (r *Replica) free(ctx context.Context, l *lease) (bool, error) {
 	if err := json.Unmarshal(e.Value, &m); err != nil {
 		return false, err
 	}
-	return m.Epoch != l.Epoch, nil
+	return m.Epoch > l.Epoch, nil // a smaller one is an answer from before the lease
 }

@@ -80,7 +80,18 @@ func (c *clusterRun) placeAt(ctx context.Context, where cluster.Member, server, 
 		return &aggregator.Placement{Release: lease.Release, Lost: lease.Lost(), Moving: c.self.Leaving(where.ID), Fence: c.fence}, nil
 	}
 	moving := c.self.Leaving(where.ID) // before it is asked: it may drain meanwhile
-	stream, err := c.client.Open(ctx, where.Address, server, principal)
+	opening, cancel := context.WithCancel(ctx)
+	defer cancel()
+	opened := make(chan struct{})
+	defer close(opened)
+	go func() {
+		select {
+		case <-moving: // one that is gone without a word is not waited for
+			cancel()
+		case <-opened:
+		}
+	}()
+	stream, err := c.client.Open(opening, where.Address, server, principal)
 	if err != nil {
 		return nil, fmt.Errorf("replica %s: %w", where.Name, err)
 	}

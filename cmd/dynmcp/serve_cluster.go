@@ -236,7 +236,19 @@ func (c *clusterRun) serve(agg *aggregator.Aggregator, g *gateway.Gateway) (stop
 				return nil, err
 			}
 			return func(stream io.ReadWriteCloser) {
-				defer lease.Release()
+				// What runs has a lease of its own. This one keeps it here between two uses;
+				// once it is lost nobody waits for the other end of the stream.
+				ended := make(chan struct{})
+				var watching sync.WaitGroup
+				watching.Go(func() {
+					select {
+					case <-lease.Lost():
+					case <-ended:
+					}
+					lease.Release()
+				})
+				defer watching.Wait()
+				defer close(ended)
 				agg.ServeReplica(ctx, stream, server, principal)
 			}, nil
 		},
