@@ -88,7 +88,7 @@ func (s *soak) calls(n int) error {
 	s.judge(t)
 	s.judgeMemory("calls", n, memory)
 	s.compare("calls", before, after, goroutines, left)
-	s.must("processes left", h.remaining(), 0)
+	s.Must("processes left", h.remaining(), 0)
 	return nil
 }
 

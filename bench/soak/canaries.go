@@ -35,7 +35,7 @@ func (s *soak) canaries() error {
 		}
 		fmt.Printf("canaries: %d in %d failed calls; %d hits in %d KB that dynmcp wrote, ended by SIGQUIT: %t\n",
 			len(a.canaries), failures, a.hits, a.searched>>10, crash)
-		s.must("hits", a.hits, 0)
+		s.Must("hits", a.hits, 0)
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func (a *aviary) fly(crash bool) (failures int, err error) {
 		return failures, err
 	}
 	a.search("stderr", a.host.stderr.String(), a.canaries)
-	a.must("processes left", a.host.remaining(), 0)
+	a.Must("processes left", a.host.remaining(), 0)
 	return failures, a.files(home, "")
 }
 

@@ -37,10 +37,10 @@ func (s *soak) deaths(n int) error {
 	if failed != nil {
 		return failed
 	}
-	s.must("calls that ran again", all.again, 0)
-	s.must("calls that are not in the ledger", all.never, 0)
-	s.must("calls that ran and are said to be not sent", all.denied, 0)
-	s.must("calls whose outcome is said to be unknown", all.said["unknown"], n)
+	s.Must("calls that ran again", all.again, 0)
+	s.Must("calls that are not in the ledger", all.never, 0)
+	s.Must("calls that ran and are said to be not sent", all.denied, 0)
+	s.Must("calls whose outcome is said to be unknown", all.said["unknown"], n)
 	return nil
 }
 

@@ -58,11 +58,11 @@ func (s *soak) gateway(n, abandoned int) error {
 	}
 	left := stacks.Parse(h.quit())
 	s.judge(c.tally)
-	s.must("messages on a stream that are for no call of its host", c.stray, 0)
-	s.must("sessions left", sessions, 0)
+	s.Must("messages on a stream that are for no call of its host", c.stray, 0)
+	s.Must("sessions left", sessions, 0)
 	s.judgeMemory("gateway", n, memory)
 	s.compare("gateway", before, after, goroutines, left)
-	s.must("processes left", h.remaining(), 0)
+	s.Must("processes left", h.remaining(), 0)
 	return nil
 }
 

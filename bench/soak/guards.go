@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"dynmcp/bench/internal/procs"
 )
 
 // hostileTrees are what servers leave beside themselves, as scripts for sh. $0 is
@@ -71,8 +73,8 @@ func (s *soak) guards(n, atOnce int) error {
 		slices.Sort(took)
 		fmt.Printf("guards: %d trials of %d servers, ended by %s, %d at a time: %d processes left after %v; from the first guard struck to the last process gone %v (median), %v (worst)\n",
 			n, treesAtOnce+1, endName(end), atOnce, all.left, patience, rounded(took[n/2]), rounded(took[n-1]))
-		s.must("processes that have no guard any more and go on", all.abandoned, 0)
-		s.must("processes left", all.left, 0)
+		s.Must("processes that have no guard any more and go on", all.abandoned, 0)
+		s.Must("processes left", all.left, 0)
 	}
 	fmt.Printf("guards: %d got SIGKILL, %d SIGSEGV, %d SIGABRT, %d SIGSTOP\n", struck[0], struck[1], struck[2], struck[3])
 	return nil
@@ -156,7 +158,7 @@ func (s *soak) guardTrial(end syscall.Signal) (t guardTrial, err error) {
 	t.took = time.Since(began)
 	// Some trees go on forking: the machine is not to have them for long.
 	within(10*time.Second, func() bool {
-		left := marked(h.marker)
+		left := procs.Marked(h.marker)
 		for _, pid := range left {
 			signal(pid, syscall.SIGKILL)
 		}

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"dynmcp/bench/internal/web"
 )
 
 // silence is how long an answer may take: more than any deadline of the configs
@@ -231,15 +233,7 @@ type answer struct {
 
 // outcome is what a failure of dynmcp's says of the call; "" where it says
 // nothing.
-func (a answer) outcome() string {
-	_, rest, _ := strings.Cut(a.line, "outcome ")
-	for _, outcome := range []string{"not_sent", "unknown", "done"} {
-		if strings.HasPrefix(rest, outcome) {
-			return outcome
-		}
-	}
-	return ""
-}
+func (a answer) outcome() string { return web.Outcome(a.line) }
 
 // answer returns the next answer; what else dynmcp says is passed over, and
 // not looked at: it must not count as time that dynmcp took. The error is

@@ -115,7 +115,7 @@ func (s *soak) beside(kind hostility, n int) error {
 	if err := h.stop(); err != nil {
 		return err
 	}
-	s.must("processes left", h.remaining(), 0)
+	s.Must("processes left", h.remaining(), 0)
 	return nil
 }
 

@@ -1,18 +1,18 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"dynmcp/bench/internal/procs"
 )
 
 // patience is how long what is below a dynmcp that was killed may take to go.
@@ -41,7 +41,7 @@ func (s *soak) kills(n, atOnce int) error {
 		slices.Sort(took)
 		fmt.Printf("kills: %d × %v, %d at a time: %d processes left after %v; all gone after %v (median), %v (worst)\n",
 			n, sig, atOnce, left, patience, rounded(took[n/2]), rounded(took[n-1]))
-		s.must("processes left", left, 0)
+		s.Must("processes left", left, 0)
 	}
 	return nil
 }
@@ -95,18 +95,4 @@ func count(ledger, event string) int {
 
 // processes counts the living processes that carry an entry in their
 // environment, or its value in an argument.
-func processes(marker string) int { return len(marked(marker)) }
-
-func marked(marker string) (pids []int) {
-	_, value, _ := strings.Cut(marker, "=")
-	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
-	for _, path := range environs {
-		env, _ := os.ReadFile(path) // of a zombie, or of what has ended, there is none
-		line, _ := os.ReadFile(filepath.Dir(path) + "/cmdline")
-		if bytes.Contains(env, []byte(marker)) || bytes.Contains(line, []byte(value)) {
-			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
+func processes(marker string) int { return len(procs.Marked(marker)) }

@@ -106,12 +106,12 @@ func (s *soak) lists(n int) error {
 	fmt.Printf("lists: %d reads in %v of %d entries of good servers, while another announced %d changes (%d calls for that failed), and %d reloads of the config started it %d times: %d entries lost, %d twice, %d malformed ones shown\n",
 		l.reads, rounded(time.Since(began)), len(want[0])+len(want[1])+len(want[2])+len(want[3]), l.announced, l.refused, l.reloads, starts, l.lost, l.twice, l.shown)
 	if l.announced == 0 || l.reloads > 0 && starts < 2 {
-		s.fail("nothing was announced, or nothing reloaded")
+		s.Fail("nothing was announced, or nothing reloaded")
 	}
-	s.must("entries of good servers lost", l.lost, 0)
-	s.must("entries that are there twice", l.twice, 0)
-	s.must("malformed entries shown", l.shown, 0)
-	s.must("processes left", l.host.remaining(), 0)
+	s.Must("entries of good servers lost", l.lost, 0)
+	s.Must("entries that are there twice", l.twice, 0)
+	s.Must("malformed entries shown", l.shown, 0)
+	s.Must("processes left", l.host.remaining(), 0)
 	return nil
 }
 

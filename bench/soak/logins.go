@@ -106,7 +106,7 @@ func (s *soak) logins(n int) error {
 			return err
 		}
 		a.search("stderr", h.stderr.String(), a.canaries)
-		s.must("processes left", h.remaining(), 0)
+		s.Must("processes left", h.remaining(), 0)
 	}
 	for _, line := range l.told {
 		a.search("what the host was told", line, a.canaries)
@@ -116,11 +116,11 @@ func (s *soak) logins(n int) error {
 	}
 	fmt.Printf("logins: %d calls of %d dynmcp in %v, %d failed; %d logins, %d tokens taken, %d refreshes, %d refresh tokens used twice; %d secrets, %d hits in %d KB that dynmcp wrote\n",
 		l.made, loginHosts, rounded(time.Since(began)), l.failed, l.loggedIn, taken, state.Counts["refresh"], state.Counts["reuse"], len(a.canaries), a.hits, a.searched>>10)
-	s.must("failed calls", l.failed, 0)
-	s.must("refreshes", state.Counts["refresh"], taken)
-	s.must("refresh tokens used twice", state.Counts["reuse"], 0)
-	s.must("logins", state.Counts["authorize"], l.loggedIn)
-	s.must("hits", a.hits, 0)
+	s.Must("failed calls", l.failed, 0)
+	s.Must("refreshes", state.Counts["refresh"], taken)
+	s.Must("refresh tokens used twice", state.Counts["reuse"], 0)
+	s.Must("logins", state.Counts["authorize"], l.loggedIn)
+	s.Must("hits", a.hits, 0)
 	return nil
 }
 

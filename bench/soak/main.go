@@ -79,13 +79,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"dynmcp/bench/internal/verdict"
 )
 
 // A soak is where the programs are and what went wrong so far.
 type soak struct {
+	verdict.Verdict
 	dir, dynmcp, fake string
-	failed            bool
-	skipped           []string // what could not be run here
 }
 
 func main() {
@@ -149,13 +150,10 @@ func (s *soak) run(only string, steps []step) (ok bool, err error) {
 			continue
 		}
 		if err := st.run(); err != nil {
-			s.fail("%s: %v", st.name, err)
+			s.Fail("%s: %v", st.name, err)
 		}
 	}
-	for _, what := range s.skipped {
-		fmt.Println("NOT RUN:", what)
-	}
-	return !s.failed, nil
+	return s.Close(), nil
 }
 
 func (s *soak) build() error {
@@ -173,22 +171,4 @@ func (s *soak) build() error {
 		}
 	}
 	return nil
-}
-
-// must fails the soak unless a count is what it must be.
-func (s *soak) must(what string, got, want int) {
-	if got != want {
-		s.fail("%s: %d, must be %d", what, got, want)
-	}
-}
-
-func (s *soak) fail(format string, args ...any) {
-	s.failed = true
-	fmt.Printf("  FAIL: "+format+"\n", args...)
-}
-
-// skip says that a step cannot be run here, now and at the end of the soak.
-func (s *soak) skip(why string) {
-	s.skipped = append(s.skipped, why)
-	fmt.Println("  NOT RUN:", why)
 }

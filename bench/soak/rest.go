@@ -73,12 +73,12 @@ func (h *host) settle() standing {
 func (s *soak) compare(step string, before, after standing, fresh, left stacks.Count) {
 	fmt.Printf("%s: at rest, fresh and at the end: %d and %d goroutines, %d and %d descriptors, %d and %d children, %d and %d processes\n",
 		step, fresh.Total(), left.Total(), before.descriptors, after.descriptors, before.children, after.children, before.processes, after.processes)
-	s.must("descriptors", after.descriptors, before.descriptors)
-	s.must("children", after.children, before.children)
-	s.must("processes", after.processes, before.processes)
-	s.must("goroutines", left.Total(), fresh.Total())
+	s.Must("descriptors", after.descriptors, before.descriptors)
+	s.Must("children", after.children, before.children)
+	s.Must("processes", after.processes, before.processes)
+	s.Must("goroutines", left.Total(), fresh.Total())
 	if fresh.Total() == 0 {
-		s.fail("SIGQUIT did not show any goroutines")
+		s.Fail("SIGQUIT did not show any goroutines")
 	}
 	if left.Total() != fresh.Total() {
 		fmt.Print(stacks.Difference(fresh, left))
@@ -159,7 +159,7 @@ func (s *soak) judgeMemory(step string, n int, memory []int) {
 	early, late := middle(memory[first:first+10]), middle(memory[len(memory)-10:])
 	fmt.Printf("%s: RSS %d MB after the first %d%%, %d MB at the end\n", step, early, first, late)
 	if n >= flatFrom && late-early >= max(8, early/10) {
-		s.fail("RSS grew by %d MB", late-early)
+		s.Fail("RSS grew by %d MB", late-early)
 	}
 }
 

@@ -32,7 +32,7 @@ var selfWays = []struct{ name, script string }{
 func (s *soak) self(n int) error {
 	enter := namespace()
 	if enter == nil {
-		s.skip("self: a PID namespace may not be made here, neither with our rights nor in a user namespace")
+		s.Skip("self: a PID namespace may not be made here, neither with our rights nor in a user namespace")
 		return nil
 	}
 	fmt.Printf("self: configs that reach themselves, %d × each way, ended by EOF and by SIGKILL in turn\n", n)
@@ -50,12 +50,12 @@ func (s *soak) self(n int) error {
 		}
 		fmt.Printf("  %-22s %16d %16d %8d\n", way.name, most, taken, left)
 		if most > ownAtOnce {
-			s.fail("%s: %d of dynmcp at a time, must be %d at most", way.name, most, ownAtOnce)
+			s.Fail("%s: %d of dynmcp at a time, must be %d at most", way.name, most, ownAtOnce)
 		}
 		if most == 0 || taken == 0 {
-			s.fail("%s: no dynmcp was seen, or its server was never started", way.name)
+			s.Fail("%s: no dynmcp was seen, or its server was never started", way.name)
 		}
-		s.must("processes left", left, 0)
+		s.Must("processes left", left, 0)
 	}
 	return nil
 }

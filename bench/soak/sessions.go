@@ -75,7 +75,7 @@ func (s *soak) sessions(n int) error {
 	}
 	s.judge(t)
 	s.judgeSessions(server, n, said, rounded(time.Since(began)))
-	s.must("processes left", h.remaining(), 0)
+	s.Must("processes left", h.remaining(), 0)
 	return nil
 }
 
@@ -107,12 +107,12 @@ func (s *soak) judgeSessions(f *forgetful, n int, said map[int]string, took time
 	}
 	fmt.Printf("sessions: %d calls in %v, %d at once, %d sessions forgotten with %d calls under way, %d calls refused: %d ran once, %d again, %d never; %d were repeated; %d failed\n",
 		n, took, sessionCalls, f.forgotten, f.underWay, len(f.refused), once, again, never, repeated, len(said))
-	s.must("calls that ran again", again, 0)
-	s.must("calls that ran and are said to be not sent", denied, 0)
-	s.must("calls that ran and have no result", lost, 0)
-	s.must("calls that did not run", never, 0)
+	s.Must("calls that ran again", again, 0)
+	s.Must("calls that ran and are said to be not sent", denied, 0)
+	s.Must("calls that ran and have no result", lost, 0)
+	s.Must("calls that did not run", never, 0)
 	if n >= 10*sessionLeast && (f.underWay == 0 || len(f.refused) == 0) {
-		s.fail("no session was forgotten while calls were under way, or none was refused")
+		s.Fail("no session was forgotten while calls were under way, or none was refused")
 	}
 }
 

@@ -35,8 +35,8 @@ func TestTheLedgerOfSessionsIsJudged(t *testing.T) {
 	} {
 		s := &soak{}
 		s.judgeSessions(&forgetful{ran: c.ran}, 2, c.said, 0)
-		if s.failed != c.fail {
-			t.Errorf("%s: failed is %t, want %t", name, s.failed, c.fail)
+		if s.Failed != c.fail {
+			t.Errorf("%s: failed is %t, want %t", name, s.Failed, c.fail)
 		}
 	}
 }

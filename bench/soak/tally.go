@@ -83,9 +83,9 @@ func (s *soak) judge(t *tally) {
 	if t.lost() > 0 {
 		fmt.Println(" ", t.missing())
 	}
-	s.must("calls without an answer", t.lost(), 0)
-	s.must("answers that came twice", t.twice, 0)
-	s.must("answers of another call", t.misrouted, 0)
-	s.must("failures that do not say whether the call ran", t.unsaid, 0)
-	s.must("failures of servers that do not fail", t.wrong, 0)
+	s.Must("calls without an answer", t.lost(), 0)
+	s.Must("answers that came twice", t.twice, 0)
+	s.Must("answers of another call", t.misrouted, 0)
+	s.Must("failures that do not say whether the call ran", t.unsaid, 0)
+	s.Must("failures of servers that do not fail", t.wrong, 0)
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -22,6 +23,31 @@ type Host struct {
 	session string // "" before the handshake, and in the stateless era
 	// Stateless is that each request stands for itself.
 	Stateless bool
+	// Token is what every request carries as its bearer token, "" is none.
+	Token string
+}
+
+// A StatusError is an answer that is no result: its status is not 200.
+type StatusError struct {
+	Code int
+	Text string // the body
+}
+
+func (e *StatusError) Error() string { return fmt.Sprintf("HTTP status %d: %.300s", e.Code, e.Text) }
+
+// Outcome returns what a failure of dynmcp's says of the call: not_sent, unknown or done;
+// "" where it says nothing.
+func Outcome(message string) string {
+	_, rest, ok := strings.Cut(message, "outcome ")
+	if !ok {
+		_, rest, _ = strings.Cut(message, `"outcome":"`)
+	}
+	for _, outcome := range []string{"not_sent", "unknown", "done"} {
+		if strings.HasPrefix(rest, outcome) {
+			return outcome
+		}
+	}
+	return ""
 }
 
 // NewHost returns a host of the server at url, which shares the connections of client.
@@ -36,15 +62,25 @@ func NewClient() *http.Client {
 // Session is its id, "" where there is none.
 func (h *Host) Session() string { return h.session }
 
+// Join has it go on in a session that there is.
+func (h *Host) Join(session string) { h.session = session }
+
+// Forget is for a session that the server has forgotten.
+func (h *Host) Forget() { h.session = "" }
+
 // Handshake begins a session.
 func (h *Host) Handshake(ctx context.Context) error {
+	h.Forget()
 	resp, err := h.post(ctx, "", []byte(`{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}`))
 	if err != nil {
 		return err
 	}
 	answer, err := body(resp)
-	if err != nil || resp.StatusCode != http.StatusOK || bytes.Contains(answer, []byte(`"error"`)) {
-		return fmt.Errorf("initialize: %s %.300s: %w", resp.Status, answer, err)
+	switch {
+	case err != nil:
+		return fmt.Errorf("initialize: %w", err)
+	case resp.StatusCode != http.StatusOK || bytes.Contains(answer, []byte(`"error"`)):
+		return fmt.Errorf("initialize: %w", &StatusError{resp.StatusCode, string(answer)})
 	}
 	h.session = resp.Header.Get("Mcp-Session-Id")
 	if resp, err = h.post(ctx, "", []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)); err != nil {
@@ -79,7 +115,7 @@ func (h *Host) Send(ctx context.Context, tool string, line []byte) ([][]byte, er
 	case err != nil:
 		return nil, err
 	case resp.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("HTTP status %s: %.300s", resp.Status, text)
+		return nil, &StatusError{resp.StatusCode, string(text)}
 	case resp.Header.Get("Content-Type") == "application/json":
 		return [][]byte{text}, nil
 	}
@@ -91,13 +127,16 @@ func (h *Host) Listen(ctx context.Context) (*http.Response, error) {
 	return h.send(ctx, http.MethodGet, "", nil)
 }
 
-// End ends the session.
+// End ends the session. An answer with a status of 400 or more is a StatusError.
 func (h *Host) End(ctx context.Context) error {
 	resp, err := h.send(ctx, http.MethodDelete, "", nil)
 	if err != nil {
 		return err
 	}
-	_, err = body(resp)
+	text, err := body(resp)
+	if err == nil && resp.StatusCode >= http.StatusBadRequest {
+		return &StatusError{resp.StatusCode, string(text)}
+	}
 	return err
 }
 
@@ -112,6 +151,9 @@ func (h *Host) send(ctx context.Context, method, tool string, line []byte) (*htt
 	}
 	req.Header["Content-Type"] = contentType
 	req.Header["Accept"] = accept
+	if h.Token != "" {
+		req.Header["Authorization"] = []string{"Bearer " + h.Token}
+	}
 	if h.session != "" {
 		req.Header["Mcp-Session-Id"] = []string{h.session}
 	}
