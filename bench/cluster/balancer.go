@@ -1,0 +1,130 @@
+//go:build linux
+
+package main
+
+import (
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// A balancer passes on TCP connections to its targets in turn, and knows nothing of what
+// is said on them. Who refuses a connection, or does not take it within a second, is
+// passed over for that one.
+type balancer struct {
+	ln      net.Listener
+	targets []string
+	ended   chan struct{}
+	work    sync.WaitGroup
+
+	mu     sync.Mutex
+	next   int
+	conns  map[net.Conn]bool
+	routes map[string]int // the target of the last connection from an address
+}
+
+// balance begins to listen at a port of its own.
+func balance(targets []string) (*balancer, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	b := &balancer{ln: ln, targets: targets, ended: make(chan struct{}), conns: map[net.Conn]bool{}, routes: map[string]int{}}
+	b.work.Go(func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return // it is closed
+			}
+			b.work.Go(func() { b.pass(conn) })
+		}
+	})
+	return b, nil
+}
+
+// close ends all connections.
+func (b *balancer) close() {
+	close(b.ended)
+	b.ln.Close()
+	b.mu.Lock()
+	for conn := range b.conns {
+		conn.Close()
+	}
+	b.mu.Unlock()
+	b.work.Wait()
+}
+
+// route returns which target the last connection from an address led to, -1 where none did.
+func (b *balancer) route(from string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if target, ok := b.routes[from]; ok {
+		return target
+	}
+	return -1
+}
+
+// keep takes note of a connection, or closes it if the balancer is closed.
+func (b *balancer) keep(conn net.Conn) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	select {
+	case <-b.ended:
+		conn.Close()
+	default:
+		b.conns[conn] = true
+	}
+}
+
+func (b *balancer) drop(conn net.Conn) {
+	conn.Close()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.conns, conn)
+}
+
+func (b *balancer) pass(near net.Conn) {
+	b.keep(near)
+	defer b.drop(near)
+	from := near.RemoteAddr().String()
+	b.mu.Lock()
+	delete(b.routes, from)
+	b.mu.Unlock()
+	b.mu.Lock()
+	first := b.next
+	b.next++
+	b.mu.Unlock()
+	for i := range b.targets {
+		target := (first + i) % len(b.targets)
+		far, err := net.DialTimeout("tcp", b.targets[target], time.Second)
+		if err != nil {
+			continue
+		}
+		b.keep(far)
+		defer b.drop(far)
+		b.mu.Lock()
+		b.routes[from] = target
+		b.mu.Unlock()
+		var back sync.WaitGroup
+		back.Go(func() { splice(near, far) })
+		splice(far, near)
+		back.Wait()
+		return
+	}
+}
+
+// splice copies what one side says until that ends, as it ends: a reset stays one.
+func splice(to, from net.Conn) {
+	if _, err := io.Copy(to, from); err != nil {
+		if tcp, ok := to.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0) // it is closed already, or breaks off now
+		}
+		to.Close()
+		from.Close()
+		return
+	}
+	if tcp, ok := to.(*net.TCPConn); ok {
+		_ = tcp.CloseWrite() // the other side may be gone
+	}
+}

@@ -1,0 +1,141 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"syscall"
+	"time"
+
+	"dynmcp/bench/internal/ledger"
+)
+
+// A fault is what was done to a node, and until when it lasted. Times are those of ledgers.
+type fault struct {
+	node     *node
+	replica  int // its index, -1 of a server of NATS
+	kind     string
+	from, to int64 // to is when the node worked again
+}
+
+// Kinds of faults.
+const (
+	killed     = "killed"
+	stopped    = "stopped"
+	ended      = "ended by SIGTERM"
+	cutNATS    = "cut off from NATS"
+	cutPeers   = "cut off from replicas"
+	cutAll     = "cut off"
+	mostAbsent = 15 * time.Second
+)
+
+// A storm does things to nodes at random until stop is closed.
+type storm struct {
+	*cluster
+	every time.Duration // between two faults, on average
+	stop  chan struct{}
+	work  sync.WaitGroup
+
+	mu     sync.Mutex
+	faults []fault
+	err    error // that a node does not work again
+}
+
+// start has replicas suffer one after the other, and servers of NATS meanwhile.
+func (s *storm) start() {
+	kinds := []string{killed, stopped, ended}
+	if s.net.spaces {
+		kinds = append(kinds, cutNATS, cutPeers, cutAll)
+	}
+	s.work.Go(func() { s.blow(s.replicas, true, kinds) })
+	natsKinds := []string{killed, stopped, ended}
+	if s.net.spaces {
+		natsKinds = append(natsKinds, cutNATS)
+	}
+	s.work.Go(func() { s.blow(s.nats, false, natsKinds) })
+}
+
+// end waits until no fault lasts any more.
+func (s *storm) end() ([]fault, error) {
+	close(s.stop)
+	s.work.Wait()
+	return s.faults, s.err
+}
+
+// rest waits, and reports whether the storm goes on.
+func (s *storm) rest(d time.Duration) bool {
+	select {
+	case <-s.stop:
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+func (s *storm) blow(nodes []*node, replicas bool, kinds []string) {
+	// Every kind comes before one comes again, in an order of its own.
+	var left []int
+	for s.rest(s.every/2 + rand.N(s.every)) {
+		if len(left) == 0 {
+			left = rand.Perm(len(kinds))
+		}
+		kind := kinds[left[0]]
+		left = left[1:]
+		i := rand.IntN(len(nodes))
+		replica := -1
+		if replicas {
+			replica = i
+		}
+		if err := s.hit(nodes[i], replica, kind); err != nil {
+			s.mu.Lock()
+			s.err = fmt.Errorf("%s was %s: %w", nodes[i].name, kind, err)
+			s.mu.Unlock()
+			return
+		}
+	}
+}
+
+// hit does one thing to a node and waits until it works again.
+func (s *storm) hit(n *node, replica int, kind string) (err error) {
+	absent := time.Second + rand.N(mostAbsent-time.Second)
+	f := fault{node: n, replica: replica, kind: kind, from: ledger.Now()}
+	cut := map[string][]int{cutNATS: {toNATS}, cutPeers: {toReplicas}, cutAll: {toNATS, toReplicas, toHosts}}[kind]
+	switch kind {
+	case killed:
+		absent /= 3
+		err = n.end(syscall.SIGKILL)
+	case stopped:
+		n.signal(syscall.SIGSTOP)
+	case ended:
+		absent = rand.N(time.Second)
+		err = n.end(syscall.SIGTERM)
+	default:
+		err = s.net.cut(n.name, cut...)
+	}
+	if err != nil {
+		return err
+	}
+	s.rest(absent)
+	switch kind {
+	case killed, ended:
+		err = n.start()
+	case stopped:
+		n.signal(syscall.SIGCONT)
+	default:
+		err = s.net.heal(n.name, cut...)
+	}
+	if err != nil {
+		return err
+	}
+	if err := n.works(); err != nil {
+		return err
+	}
+	f.to = ledger.Now()
+	s.mu.Lock()
+	s.faults = append(s.faults, f)
+	s.mu.Unlock()
+	fmt.Printf("  %s was %s for %v\n", n.name, kind, time.Duration(f.to-f.from).Round(10*time.Millisecond))
+	return nil
+}

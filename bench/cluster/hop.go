@@ -1,0 +1,127 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"dynmcp/bench/internal/ledger"
+	"dynmcp/bench/internal/web"
+)
+
+// hopCalls is how many calls are measured of each kind.
+const hopCalls = 3000
+
+// A direct host calls one replica, not the balancer.
+type direct struct{ *web.Host }
+
+// direct returns a host of the stateless era at a replica.
+func (c *cluster) direct(replica int, client *http.Client) direct {
+	h := web.NewHost("http://"+c.address(replica)+"/mcp", client)
+	h.Token, h.Stateless = token, true
+	return direct{h}
+}
+
+// echo makes a call, which must be answered with its nonce.
+func (h direct) echo(server, nonce string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	messages, err := h.Call(ctx, "1", "use_tool", fmt.Sprintf(`{"tool_name":"%s/echo","tool_input":{"nonce":%q}}`, server, nonce))
+	if err != nil {
+		return err
+	}
+	if len(messages) == 0 {
+		return errors.New("no answer")
+	}
+	if fate, text := judgeAnswer(messages, "1", nonce); fate != succeeded {
+		return fmt.Errorf("%s: %s", fateNames[fate], text)
+	}
+	return nil
+}
+
+// hop measures calls to a server that runs once, through its own replica and through
+// another, in turn: of hosts without sessions, and in sessions that another replica has.
+func (p *proof) hop() error {
+	c, err := p.launch("hop", setting{servers: servers})
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	if err := c.everyServer(servers); err != nil {
+		return err
+	}
+	for _, busy := range []bool{false, true} {
+		w := &crowd{cluster: c, hosts: 8, calls: 1 << 30, servers: []server{{name: "each-0", place: "each"}}, stop: make(chan struct{})}
+		how := "beside idle replicas"
+		if busy {
+			how = "beside replicas that are kept busy"
+			w.start()
+		}
+		err := c.measureHop(how)
+		close(w.stop)
+		w.wait()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *cluster) measureHop(how string) error {
+	owner, err := c.ownerOf("one-0")
+	if err != nil {
+		return err
+	}
+	other := (owner + 1) % nodes
+	client := web.NewClient()
+	defer client.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	// Sessions of the owner of the server, so that only the way to the session differs.
+	own, through := c.direct(owner, client), c.direct(other, client)
+	inOwn, inThrough := c.direct(owner, client), c.direct(other, client)
+	inOwn.Stateless, inThrough.Stateless = false, false
+	if err := inOwn.Handshake(ctx); err != nil {
+		return err
+	}
+	inThrough.Join(inOwn.Session())
+	defer func() { _ = inOwn.End(context.Background()) }()
+	var took [4][]time.Duration
+	for i := range hopCalls {
+		for j, h := range []direct{own, through, inOwn, inThrough} {
+			began := time.Now()
+			if err := h.echo("one-0", fmt.Sprintf("hop-%d-%d-%d", c.probes.Add(1), i, j)); err != nil {
+				return err
+			}
+			took[j] = append(took[j], time.Since(began))
+		}
+	}
+	for i, what := range []string{"a server of another replica", "a session of another replica"} {
+		a, b := half(took[2*i]), half(took[2*i+1])
+		fmt.Printf("  %s, %s: p50 %v, and %v where it is: a hop takes %v\n", what, how, b, a, b-a)
+	}
+	return nil
+}
+
+func half(times []time.Duration) time.Duration {
+	return slices.Sorted(slices.Values(times))[len(times)/2].Round(time.Microsecond)
+}
+
+// ownerOf returns the replica that has a server.
+func (c *cluster) ownerOf(server string) (replica int, err error) {
+	books, err := ledger.Read(c.ledgers())
+	if err != nil {
+		return 0, err
+	}
+	for _, p := range slices.Backward(books.Processes) {
+		if p.Server == server {
+			return slices.IndexFunc(c.replicas, func(n *node) bool { return n.name == p.Replica }), nil
+		}
+	}
+	return 0, fmt.Errorf("nobody has %s", server)
+}

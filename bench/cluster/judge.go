@@ -1,0 +1,216 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"dynmcp/bench/internal/ledger"
+)
+
+// What a fault may still break after it is over: that connections broke is heard of late.
+const aftermath = int64(time.Second)
+
+// judge compares what hosts were told with what servers wrote down, and both with what was
+// done to nodes.
+func (w *crowd) judge(faults []fault) error {
+	books, err := ledger.Read(w.ledgers())
+	if err != nil {
+		return err
+	}
+	var count [fates]int
+	told := map[int]int{} // how often, by the call's number
+	var denied, lost, surprises, shown int
+	for _, r := range w.records {
+		count[r.fate]++
+		if r.call >= 0 && r.fate != forgotten {
+			told[r.call]++
+		}
+		ran := books.Ran[nonce(r.call)]
+		switch {
+		case r.call < 0:
+		case r.fate == notSent && ran > 0:
+			denied++
+			fmt.Printf("  call %d ran, and is said to be not sent: %s\n", r.call, r.text)
+		case r.fate == succeeded && ran == 0:
+			lost++
+			fmt.Printf("  call %d succeeded, and did not run\n", r.call)
+		}
+		if r.fate == succeeded || w.excused(r, books, faults) {
+			continue
+		}
+		if surprises++; shown < 20 {
+			shown++
+			fmt.Printf("  %s, after %v, by %s, session of %s: %s\n    %.300s\n", w.describe(r), time.Duration(r.to-r.from).Round(time.Millisecond), w.name(r.entry), w.name(r.owner), fateNames[r.fate], r.text)
+			fmt.Printf("    %s\n", w.context(r, books, faults))
+		}
+	}
+	var said []string
+	for fate, n := range count {
+		if n > 0 {
+			said = append(said, fmt.Sprintf("%d %s", n, fateNames[fate]))
+		}
+	}
+	fmt.Printf("  %d calls: %s; %d processes of servers\n", w.made(), strings.Join(said, ", "), len(books.Processes))
+	w.Must("calls whose hosts were told what became of them", len(told), w.made())
+	w.Must("misrouted calls", count[misrouted], 0)
+	w.Must("unanswered requests", count[unanswered], 0)
+	w.Must("failures that do not say whether the call ran", count[unsaid], 0)
+	twice := books.Twice()
+	for _, nonce := range twice[:min(len(twice), 20)] {
+		fmt.Printf("  %s ran %d times\n", nonce, books.Ran[nonce])
+	}
+	w.Must("calls that ran twice", len(twice), 0)
+	w.Must("calls that ran and are said to be not sent", denied, 0)
+	w.Must("calls that succeeded and are in no ledger", lost, 0)
+	if w.strict {
+		w.Must("failures of what nothing was done to", surprises, 0)
+	} else if surprises > 0 {
+		fmt.Printf("  %d failures of what nothing was done to (judged with -strict)\n", surprises)
+	}
+	w.judgeOverlaps(books)
+	w.failOver(books, faults)
+	return nil
+}
+
+func (c *cluster) judgeOverlaps(books *ledger.Books) {
+	overlaps, stalled := 0, 0
+	for _, s := range servers {
+		if s.place != "one" {
+			continue
+		}
+		for _, o := range books.Overlaps(s.name) {
+			// What ends a process in time is a timer of its guard, for which a machine that
+			// gives nobody the processor for half a second is too late.
+			if !c.strict && books.Stalled(o.Second.Start) {
+				stalled++
+				continue
+			}
+			if overlaps++; overlaps <= 20 {
+				fmt.Printf("  %v\n", o)
+			}
+		}
+	}
+	if stalled > 0 {
+		fmt.Printf("  %d processes of a server beside another one of its while the machine stood still (judged with -strict)\n", stalled)
+	}
+	c.Must("processes of a server beside another one of its", overlaps, 0)
+}
+
+// describe names a request.
+func (w *crowd) describe(r record) string {
+	if r.call < 0 {
+		return "an initialize"
+	}
+	return fmt.Sprintf("call %d of %s", r.call, w.servers[r.server].name)
+}
+
+func (c *cluster) name(replica int8) string {
+	if replica < 0 {
+		return "none"
+	}
+	return c.replicas[replica].name
+}
+
+// context says what happened about a request.
+func (w *crowd) context(r record, books *ledger.Books, faults []fault) string {
+	at := func(t int64) string { return fmt.Sprintf("%+.3fs", time.Duration(t-r.from).Seconds()) }
+	var all []string
+	for _, f := range faults {
+		if f.from < r.to+10*aftermath && f.to > r.from-10*aftermath {
+			all = append(all, fmt.Sprintf("%s %s %s to %s", f.node.name, f.kind, at(f.from), at(f.to)))
+		}
+	}
+	for _, p := range books.Processes {
+		if r.call >= 0 && p.Server == w.servers[r.server].name && p.Start < r.to+10*aftermath && p.Last > r.from-10*aftermath && w.servers[r.server].place == "one" {
+			all = append(all, fmt.Sprintf("process at %s %s to %s", p.Replica, at(p.Start), at(p.Last)))
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, "; ")
+}
+
+// excused reports whether something was done, while a request was under way, to a replica
+// that it took: that which it came to, which has its session, or which has its server.
+func (w *crowd) excused(r record, books *ledger.Books, faults []fault) bool {
+	taken := []string{w.name(r.entry), w.name(r.owner)}
+	if r.call >= 0 && w.servers[r.server].place == "one" {
+		taken = append(taken, books.At(w.servers[r.server].name, r.from, r.to)...)
+	}
+	// A replica that is about to end has others begin sessions: it is not known which.
+	elsewhere := slices.ContainsFunc(faults, func(f fault) bool {
+		return f.replica >= 0 && f.replica == int(r.owner) && f.from < r.since && r.since < f.to+aftermath
+	})
+	for _, f := range faults {
+		if f.replica < 0 || !elsewhere && !slices.Contains(taken, f.node.name) {
+			continue
+		}
+		until := f.to + aftermath
+		if f.kind == killed && r.fate != forgotten {
+			until = f.from + aftermath // what came later was not in flight
+		}
+		if r.fate == forgotten {
+			until = r.from // the host comes back when it likes
+			if f.to < r.since {
+				continue
+			}
+		}
+		if f.from <= r.to && r.from <= until {
+			return true
+		}
+	}
+	return false
+}
+
+// failOver prints how long it took until a server whose replica was killed answered again.
+func (w *crowd) failOver(books *ledger.Books, faults []fault) {
+	var most time.Duration
+	var worst string
+	n := 0
+	for _, f := range faults {
+		if f.kind != killed || f.replica < 0 {
+			continue
+		}
+		for i, s := range w.servers {
+			if s.place != "one" || !w.had(books, s.name, f) {
+				continue
+			}
+			var first int64
+			for _, r := range w.records {
+				if int(r.server) == i && r.fate == succeeded && r.call >= 0 && r.from > f.from && (first == 0 || r.to < first) {
+					first = r.to
+				}
+			}
+			if first == 0 {
+				continue // the calls ended before
+			}
+			n++
+			if took := time.Duration(first - f.from); took > most {
+				most, worst = took, fmt.Sprintf("%s of %s%s", s.name, f.node.name, beside(f, faults))
+			}
+		}
+	}
+	if n > 0 {
+		fmt.Printf("  after SIGKILL of a replica a server that it had answered again after %v at most (%s), in %d cases\n", most.Round(10*time.Millisecond), worst, n)
+	}
+}
+
+// had reports whether a replica had a server when a fault came to it.
+func (w *crowd) had(books *ledger.Books, server string, f fault) bool {
+	return slices.ContainsFunc(books.Processes, func(p ledger.Process) bool {
+		return p.Server == server && p.Replica == f.node.name && p.Start < f.from && p.Last > f.from-int64(5*ledger.Beat)
+	})
+}
+
+// beside names the faults that lasted while one began.
+func beside(f fault, faults []fault) (text string) {
+	for _, other := range faults {
+		if other.node != f.node && other.from < f.from+int64(10*time.Second) && other.to > f.from {
+			text += fmt.Sprintf(", while %s was %s", other.node.name, other.kind)
+		}
+	}
+	return text
+}

@@ -1,0 +1,86 @@
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"dynmcp/bench/internal/ledger"
+)
+
+func TestAnswersAreJudged(t *testing.T) {
+	const ok = `{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"n7"}],"structuredContent":{"nonce":"n7"}}}`
+	for _, c := range []struct {
+		messages string // a line each
+		want     uint8
+	}{
+		{ok, succeeded},
+		{`{"jsonrpc":"2.0","method":"notifications/progress"}` + "\n" + ok, succeeded},
+		{strings.ReplaceAll(ok, `"n7"`, `"n8"`), misrouted},
+		{strings.Replace(ok, `"id":7`, `"id":8`, 1), misrouted},
+		{ok + "\n" + ok, misrouted},
+		{`{"jsonrpc":"2.0","id":7,"result":{"content":[]}}`, misrouted},
+		{`{"jsonrpc":"2.0","id":7,"result":{"isError":true,"content":[{"type":"text","text":"it died (outcome unknown)"}]}}`, unknown},
+		{`{"jsonrpc":"2.0","id":7,"error":{"code":-32000,"message":"x","data":{"outcome":"not_sent"}}}`, notSent},
+		{`{"jsonrpc":"2.0","id":7,"error":{"code":-32000,"message":"x"}}`, unsaid},
+		{`{"jsonrpc":"2.0","method":"notifications/progress"}`, brokenOff},
+	} {
+		var messages [][]byte
+		for line := range strings.SplitSeq(c.messages, "\n") {
+			messages = append(messages, []byte(line))
+		}
+		if got, text := judgeAnswer(messages, "7", "n7"); got != c.want {
+			t.Errorf("%s: %s (%s), want %s", c.messages, fateNames[got], text, fateNames[c.want])
+		}
+	}
+}
+
+// The call is of a host at r1 with a session of r2, to a server that r3 has.
+func TestFailuresAreExcusedByFaultsInTheirWay(t *testing.T) {
+	const s = int64(1e9)
+	c := &cluster{proof: &proof{dir: t.TempDir()}}
+	for _, name := range []string{"r1", "r2", "r3", "r4"} {
+		c.replicas = append(c.replicas, &node{name: name})
+	}
+	w := &crowd{cluster: c, servers: []server{{name: "one-0", place: "one"}, {name: "each-0", place: "each"}}}
+	if err := os.WriteFile(filepath.Join(c.proof.dir, "one-0.10.1"+ledger.Suffix), []byte("1 start r3\n900000000000 end -\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	books, err := ledger.Read(c.proof.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := record{call: 1, fate: unknown, entry: 0, owner: 1, from: 100 * s, to: 110 * s}
+	for name, test := range map[string]struct {
+		change func(r *record)
+		fault  fault
+		want   bool
+	}{
+		"nothing was done":            {nil, fault{replica: -1, node: &node{name: "nats1"}, kind: killed, from: 105 * s, to: 106 * s}, false},
+		"its entry was killed":        {nil, fault{replica: 0, kind: killed, from: 105 * s, to: 106 * s}, true},
+		"its session's was killed":    {nil, fault{replica: 1, kind: killed, from: 105 * s, to: 106 * s}, true},
+		"its server's was killed":     {nil, fault{replica: 2, kind: killed, from: 105 * s, to: 106 * s}, true},
+		"another was killed":          {nil, fault{replica: 3, kind: killed, from: 105 * s, to: 106 * s}, false},
+		"of a server on all replicas": {func(r *record) { r.server = 1 }, fault{replica: 2, kind: killed, from: 105 * s, to: 106 * s}, false},
+		"killed before":               {nil, fault{replica: 0, kind: killed, from: 90 * s, to: 105 * s}, false},
+		"killed after":                {nil, fault{replica: 0, kind: killed, from: 111 * s, to: 112 * s}, false},
+		"stopped before":              {nil, fault{replica: 0, kind: stopped, from: 90 * s, to: 105 * s}, true},
+		"stopped and over":            {nil, fault{replica: 0, kind: stopped, from: 80 * s, to: 90 * s}, false},
+		"a session lost long ago":     {func(r *record) { r.fate = forgotten }, fault{replica: 1, kind: killed, from: 20 * s, to: 21 * s}, true},
+		"a session lost to nothing":   {func(r *record) { r.fate = forgotten }, fault{replica: 3, kind: killed, from: 20 * s, to: 21 * s}, false},
+	} {
+		r := failed
+		if test.change != nil {
+			test.change(&r)
+		}
+		if test.fault.node == nil {
+			test.fault.node = c.replicas[test.fault.replica]
+		}
+		if got := w.excused(r, books, []fault{test.fault}); got != test.want {
+			t.Errorf("%s: excused %t", name, got)
+		}
+	}
+}

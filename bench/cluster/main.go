@@ -1,0 +1,214 @@
+//go:build linux
+
+// Command cluster proves with real processes on one machine what docs/cluster.md says of
+// replicas: three of dynmcp and three of nats-server, behind a balancer of TCP connections
+// that takes them in turn and knows nothing of HTTP. Its steps:
+//
+//	load     a hundred hosts, half of each era, call servers that run once in the cluster,
+//	         on every replica, and elsewhere over HTTP, while replicas and servers of NATS
+//	         are killed, stopped, ended by SIGTERM, and with -namespaces cut off from each
+//	         other. Each call has a nonce, which its server writes into a ledger before it
+//	         answers; servers write down every 50 ms that they live. Judged: every answer
+//	         is that of its call, every request is answered or breaks off, no call ran
+//	         twice, what failed says whether it may have run and that is so, no server has
+//	         two processes at a time, all nodes work again, and no process is left. With
+//	         -strict also: only requests fail that were under way at a replica to which
+//	         something was done, in the way of the request, its session or its server.
+//	rolling  replicas are ended by SIGTERM and started again, one after the other, twice,
+//	         under load. Judged: no call fails.
+//	nats     all servers of NATS are killed. Judged: calls to servers that run on every
+//	         replica or elsewhere go on in their sessions, no call fails, /health says
+//	         degraded, and that it is over when they are back; all servers answer then.
+//	ids      ids of sessions and states of requests that were changed, are another user's,
+//	         or of another cluster. Judged: 404 or -32602, and no server is reached.
+//	mixed    replicas of two versions, and the record of one that is older and has fields
+//	         that nobody knows. Judged: as of load, without faults.
+//	hop      what it takes longer to call a server through a replica that does not have it,
+//	         in turn with calls through the one that does. Printed, not judged.
+//
+// Usage, from the root of the module, on Linux:
+//
+//	go run ./bench/cluster                                     20,000 calls, some minutes
+//	go run ./bench/cluster -only load -calls 1000000 -lasts 1h -namespaces -strict
+//	go run ./bench/cluster -serve mcp.json                     a cluster until SIGTERM
+//
+// nats-server is built from its module, dynmcp from this one. -namespaces takes the rights
+// to make networks (root, or a user namespace); where there are none that part is NOT RUN,
+// and said to be so once more at the end. Times are printed and never judged. A count that
+// is not what it must be is printed behind FAIL, and the exit status is then 1.
+// Read next: cluster.go, then hosts.go, faults.go and judge.go.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"dynmcp/bench/internal/procs"
+	"dynmcp/bench/internal/verdict"
+)
+
+// natsModule is what the servers of NATS are built from.
+const natsModule = "github.com/nats-io/nats-server/v2@v2.15.2"
+
+// A proof is where the programs are, how it is made, and what went wrong so far.
+type proof struct {
+	verdict.Verdict
+	dir                          string
+	dynmcp, upstream, natsServer string
+	fake                         string
+	marker                       string // NAME=VALUE in the environment of all processes
+	spaces, strict               bool
+	calls, hosts                 int
+	lasts, every                 time.Duration
+}
+
+func main() {
+	log.SetFlags(0)
+	p := &proof{}
+	flag.IntVar(&p.calls, "calls", 20000, "calls of the step load")
+	flag.IntVar(&p.hosts, "hosts", 100, "hosts at once, half of each era")
+	flag.DurationVar(&p.lasts, "lasts", time.Minute, "how long the calls of the step load take at least")
+	flag.DurationVar(&p.every, "faults", 3*time.Second, "the time between two faults, on average")
+	flag.BoolVar(&p.spaces, "namespaces", false, "give nodes networks of their own, which can be cut")
+	flag.BoolVar(&p.strict, "strict", false, "judge also that nothing fails to which nothing was done, on a machine that is not busy")
+	only := flag.String("only", "", "the `steps` to take, separated by commas (default all)")
+	config := flag.String("serve", "", "do nothing but serve this `config` by a cluster, until SIGTERM")
+	dir := flag.String("dir", "", "a `directory` with the programs, for ourselves")
+	flag.Parse()
+	ok, err := p.run(*only, *config, *dir)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if !ok {
+		os.Exit(1)
+	}
+}
+
+type step struct {
+	name string
+	run  func() error
+}
+
+func (p *proof) run(only, config, dir string) (ok bool, err error) {
+	steps := []step{{"load", p.load}, {"rolling", p.rolling}, {"nats", p.withoutNATS}, {"ids", p.ids}, {"mixed", p.mixed}, {"hop", p.hop}}
+	wanted := strings.FieldsFunc(only, func(r rune) bool { return r == ',' })
+	for _, name := range wanted {
+		if !slices.ContainsFunc(steps, func(st step) bool { return st.name == name }) {
+			return false, fmt.Errorf("no step %q", name)
+		}
+	}
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "dynmcp-cluster"); err != nil {
+			return false, err
+		}
+		if err := build(dir); err != nil {
+			return false, errors.Join(err, os.RemoveAll(dir))
+		}
+		if p.spaces {
+			if enter := namespaces(); enter != nil {
+				ok, err := again(enter, dir)
+				return ok, errors.Join(err, os.RemoveAll(dir))
+			}
+			p.Skip("cuts: networks may not be made here, neither with our rights nor in a user namespace, or there is no ip")
+			p.spaces = false
+		}
+		defer func() {
+			if ok && err == nil {
+				err = os.RemoveAll(dir)
+			} else {
+				fmt.Println("what the nodes said is in", dir)
+			}
+		}()
+	}
+	p.dir = dir
+	p.dynmcp, p.upstream, p.natsServer, p.fake = filepath.Join(dir, "dynmcp"), filepath.Join(dir, "upstream"), filepath.Join(dir, "nats-server"), filepath.Join(dir, "fakemcp")
+	// A number of seconds, so that it can be an argument of sleep.
+	p.marker = fmt.Sprintf("PROOF=600.%018d", rand.Int64N(1e18))
+	if config != "" {
+		err := p.serve(config)
+		return p.Close(), err
+	}
+	go p.interrupted()
+	for _, st := range steps {
+		if len(wanted) > 0 && !slices.Contains(wanted, st.name) {
+			continue
+		}
+		began := time.Now()
+		fmt.Printf("%s:\n", st.name)
+		if err := st.run(); err != nil {
+			p.Fail("%s: %v", st.name, err)
+		}
+		fmt.Printf("  it took %v\n", time.Since(began).Round(time.Second))
+	}
+	return p.Close(), nil
+}
+
+// interrupted ends everything when we are told to end.
+func (p *proof) interrupted() {
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, syscall.SIGTERM, os.Interrupt)
+	<-interrupts
+	for left := procs.Marked(p.marker); len(left) > 0; left = procs.Marked(p.marker) {
+		for _, pid := range left {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // ours, by its mark
+		}
+	}
+	log.Fatal("interrupted; what the nodes said is in ", p.dir)
+}
+
+// again runs this program by a command, with the programs that there are.
+func again(enter []string, dir string) (ok bool, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return false, err
+	}
+	cmd := exec.Command(enter[0], slices.Concat(enter[1:], []string{self, "-dir", dir}, os.Args[1:])...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, syscall.SIGTERM, os.Interrupt)
+	if err := cmd.Start(); err != nil {
+		return false, err
+	}
+	go func() {
+		for sig := range interrupts {
+			_ = cmd.Process.Signal(sig) // it may have ended
+		}
+	}()
+	err = cmd.Wait()
+	signal.Stop(interrupts)
+	close(interrupts)
+	var status *exec.ExitError
+	if errors.As(err, &status) {
+		return false, nil // it has said why
+	}
+	return err == nil, err
+}
+
+func build(dir string) error {
+	for name, pkg := range map[string]string{"dynmcp": "dynmcp/cmd/dynmcp", "upstream": "dynmcp/bench/cluster/upstream", "fakemcp": "dynmcp/internal/mcptest/fakemcp"} {
+		if err := goTool(nil, "build", "-o", filepath.Join(dir, name), pkg); err != nil {
+			return err
+		}
+	}
+	return goTool([]string{"GOBIN=" + dir}, "install", natsModule)
+}
+
+func goTool(env []string, args ...string) error {
+	cmd := exec.Command("go", args...)
+	cmd.Env = append(os.Environ(), env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
+	}
+	return nil
+}

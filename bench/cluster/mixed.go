@@ -1,0 +1,138 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"dynmcp/cluster/kv"
+	"dynmcp/cluster/kv/natskv"
+)
+
+// mixed is a cluster whose replicas have different versions. Beside them is the record of
+// one that never was: it is older still, drains, and has fields that nobody knows.
+func (p *proof) mixed() error {
+	older, err := p.buildAs("0.0.1")
+	if err != nil {
+		return err
+	}
+	c, err := p.launch("mixed", setting{servers: servers, dynmcp: func(replica int) string {
+		if replica == 0 {
+			return older
+		}
+		return p.dynmcp
+	}})
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	ghost, err := c.haunt()
+	if err != nil {
+		return err
+	}
+	defer ghost()
+	w := &crowd{cluster: c, hosts: p.hosts, calls: min(p.calls, 5000), servers: servers}
+	w.start()
+	w.wait()
+	w.mustSucceed("calls that failed, or sessions that were lost")
+	if err := c.everyServer(servers); err != nil {
+		p.Fail("%v", err)
+	}
+	shown, err := c.command()
+	if err != nil {
+		p.Fail("dynmcp cluster: %v", err)
+	}
+	for _, what := range []string{"r1", "r2", "r3", "0.0.1", "ghost", "0.0.0"} {
+		if !strings.Contains(shown, what) {
+			p.Fail("dynmcp cluster does not show %s", what)
+		}
+	}
+	fmt.Print("    ", strings.ReplaceAll(strings.TrimSpace(shown), "\n", "\n    "), "\n")
+	return w.judge(nil)
+}
+
+// buildAs builds dynmcp as if it were of another version, and returns its path.
+func (p *proof) buildAs(version string) (string, error) {
+	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", "dynmcp/cmd/dynmcp").Output()
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(strings.TrimSpace(string(out)), "main.go")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	changed := regexp.MustCompile(`(?m)^const version = ".*"$`).ReplaceAll(text, []byte(`const version = "`+version+`"`))
+	if bytes.Equal(changed, text) {
+		return "", fmt.Errorf("no version in %s", file)
+	}
+	instead, overlay := filepath.Join(p.dir, "main-"+version+".go"), filepath.Join(p.dir, "overlay-"+version+".json")
+	if err := os.WriteFile(instead, changed, 0o600); err != nil {
+		return "", err
+	}
+	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{file: instead}})
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(overlay, replace, 0o600); err != nil {
+		return "", err
+	}
+	path := p.dynmcp + "-" + version
+	return path, goTool(nil, "build", "-overlay", overlay, "-o", path, "dynmcp/cmd/dynmcp")
+}
+
+// haunt writes the record of a replica again and again, as one would, until it is called off.
+func (c *cluster) haunt() (end func(), err error) {
+	store, err := natskv.Open(natskv.Options{URLs: strings.Split(c.stores(), ","), Name: "ghost"})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	bucket, err := store.Bucket(ctx, "state")
+	if err != nil {
+		store.Close()
+		return nil, err
+	}
+	record := func(beat int) []byte {
+		text, _ := json.Marshal(map[string]any{ // it has an encoding
+			"id": "ghost", "name": "ghost", "address": c.net.at(toReplicas, 98) + ":7946", "version": "0.0.0", "epoch": 1, "draining": true, "beat": beat,
+			"load": map[string]any{"sessions": 0, "moons": 7}, "mood": map[string]any{"deep": []int{1, 2}}, "tide": "low",
+		})
+		return text
+	}
+	revision, err := bucket.Create(ctx, "member/ghost", record(0))
+	if err != nil {
+		store.Close()
+		return nil, err
+	}
+	stop := make(chan struct{})
+	var beating sync.WaitGroup
+	beating.Go(func() { c.beat(bucket, revision, record, stop) })
+	return func() { close(stop); beating.Wait(); store.Close() }, nil
+}
+
+func (c *cluster) beat(bucket kv.Bucket, revision uint64, record func(beat int) []byte, stop chan struct{}) {
+	for beat := 1; ; beat++ {
+		select {
+		case <-stop:
+			return
+		case <-time.After(time.Second):
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), bound)
+		if now, err := bucket.Update(ctx, "member/ghost", record(beat), revision); err == nil {
+			revision = now
+		}
+		cancel()
+	}
+}

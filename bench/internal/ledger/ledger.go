@@ -1,0 +1,191 @@
+// Package ledger is what servers of a proof write down of their lives: when they began,
+// every call that they ran, that they still live, and their end. A process appends to a
+// file of its own, and what it has written stays when it is killed.
+package ledger
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Beat is how often a process writes that it lives: what came to its end by SIGKILL lived
+// at most so long after its last line, on a machine that is not too busy.
+const Beat = 50 * time.Millisecond
+
+// Suffix is how the names of ledgers end.
+const Suffix = ".ledger"
+
+// A Writer is the ledger of this process.
+type Writer struct {
+	mu   sync.Mutex
+	file *os.File
+}
+
+// Create begins the ledger of a server's process, which is where another process, the
+// replica named, wants it. Nothing else may have been done before.
+func Create(dir, server, replica string) (*Writer, error) {
+	now := Now()
+	path := filepath.Join(dir, fmt.Sprintf("%s.%d.%d%s", server, os.Getpid(), now, Suffix))
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	w := &Writer{file: file}
+	return w, w.write(now, "start", cmp.Or(replica, "-"))
+}
+
+// Call writes down that a call is run. It returns when that is written.
+func (w *Writer) Call(nonce string) error { return w.write(Now(), "call", nonce) }
+
+// Beat writes down that the process lives.
+func (w *Writer) Beat() error { return w.write(Now(), "beat", "-") }
+
+// End writes down that the process ends now.
+func (w *Writer) End() error { return w.write(Now(), "end", "-") }
+
+func (w *Writer) write(at int64, event, about string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, err := fmt.Fprintf(w.file, "%d %s %s\n", at, event, about)
+	return err
+}
+
+// A Process is what the ledger of a process says. Times are as of Now.
+type Process struct {
+	Server, Replica string
+	PID             int
+	Start, Last     int64 // its first and its last line
+	Ended           bool  // it wrote down its end
+}
+
+// Books are all ledgers of a directory.
+type Books struct {
+	Processes []Process
+	Ran       map[string]int // how often each nonce was run
+	stalls    [][2]int64     // when a process that lived wrote nothing for long
+}
+
+// Read reads all ledgers of a directory.
+func Read(dir string) (*Books, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*"+Suffix))
+	if err != nil {
+		return nil, err
+	}
+	books := &Books{Ran: map[string]int{}}
+	for _, path := range paths {
+		if err := books.add(path); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(books.Processes, func(a, b Process) int { return cmp.Compare(a.Start, b.Start) })
+	return books, nil
+}
+
+func (b *Books) add(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	parts := strings.Split(strings.TrimSuffix(filepath.Base(path), Suffix), ".")
+	if len(parts) != 3 {
+		return fmt.Errorf("%s: its name is not SERVER.PID.TIME", path)
+	}
+	p := Process{Server: parts[0]}
+	if p.PID, err = strconv.Atoi(parts[1]); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		var at int64
+		var event, about string
+		if _, err := fmt.Sscan(lines.Text(), &at, &event, &about); err != nil {
+			return fmt.Errorf("%s: %q: %w", path, lines.Text(), err)
+		}
+		switch event {
+		case "start":
+			p.Start, p.Replica = at, about
+		case "call":
+			b.Ran[about]++
+		case "end":
+			p.Ended = true
+		}
+		if p.Last != 0 && at-p.Last > int64(10*Beat) {
+			b.stalls = append(b.stalls, [2]int64{p.Last, at})
+		}
+		p.Last = max(p.Last, at)
+	}
+	if p.Start != 0 { // else it was killed before it wrote anything
+		b.Processes = append(b.Processes, p)
+	}
+	return lines.Err()
+}
+
+// An Overlap are two processes of one server that lived at a time.
+type Overlap struct{ First, Second Process }
+
+func (o Overlap) String() string {
+	return fmt.Sprintf("%s: process %d of replica %s lived for %v when process %d of replica %s had begun", o.First.Server, o.First.PID, o.First.Replica,
+		time.Duration(min(o.First.Last, o.Second.Last)-o.Second.Start), o.Second.PID, o.Second.Replica)
+}
+
+// Overlaps returns the processes of a server that began before another one's last line.
+func (b *Books) Overlaps(server string) (all []Overlap) {
+	var before []Process
+	for _, p := range b.Processes { // in the order of their starts
+		if p.Server != server {
+			continue
+		}
+		for _, earlier := range before {
+			if earlier.Last > p.Start {
+				all = append(all, Overlap{earlier, p})
+			}
+		}
+		before = append(before, p)
+	}
+	return all
+}
+
+// Stalled reports whether the machine was so busy at a time, or within a second of it,
+// that a process which lived did not get to write a line for ten times as long as it meant to.
+func (b *Books) Stalled(at int64) bool {
+	return slices.ContainsFunc(b.stalls, func(s [2]int64) bool { return s[0]-int64(time.Second) < at && at < s[1]+int64(time.Second) })
+}
+
+// Twice returns the nonces that were run more than once.
+func (b *Books) Twice() (nonces []string) {
+	for nonce, n := range b.Ran {
+		if n > 1 {
+			nonces = append(nonces, nonce)
+		}
+	}
+	slices.Sort(nonces)
+	return nonces
+}
+
+// At returns the replicas that had a process of a server at some time between two, and the
+// one that had its last before.
+func (b *Books) At(server string, from, to int64) (replicas []string) {
+	var last string
+	for _, p := range b.Processes {
+		switch {
+		case p.Server != server || p.Start > to:
+		case p.Last < from:
+			last = p.Replica
+		default:
+			replicas = append(replicas, p.Replica)
+		}
+	}
+	if last != "" {
+		replicas = append(replicas, last)
+	}
+	return replicas
+}
