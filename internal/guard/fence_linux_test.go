@@ -88,9 +88,8 @@ func TestADeadlineThatIsMovedKillsNothing(t *testing.T) {
 	for time.Now().Before(deadline.Add(200 * time.Millisecond)) {
 		time.Sleep(5 * time.Millisecond)
 	}
-	if len(marked(marker)) <= fenced.up {
-		t.Error("it was killed")
-	}
+	// One that is about to be another program has no arguments for a moment.
+	eventually(t, "all of it is alive", func() bool { return len(marked(marker)) > fenced.up })
 	tree.Kill()
 	if err := tree.Wait(); errors.Is(err, guard.ErrFenced) {
 		t.Error(err)
@@ -174,21 +173,20 @@ func TestTheTreeOfAProcessThatIsStopped(t *testing.T) {
 		marker := newMarker(t)
 		cmd, _ := asRole(t, "move a fence", fenced.script, marker, away.String())
 		role := cmd.Process.Pid
-		late := func() bool { return state(role) == "Z" } // it ended by itself
-		alive := func() bool { return len(marked(marker)) > fenced.up+1 }
-		eventually(t, "the tree is up", func() bool { return alive() || late() })
-		for end := time.Now().Add(2 * away); alive() && time.Now().Before(end); {
+		late := func() bool { return state(role) == "Z" }       // it ended by itself
+		gone := func() bool { return len(marked(marker)) <= 1 } // the process itself has the marker, too
+		eventually(t, "the tree is up", func() bool { return len(marked(marker)) > fenced.up+1 || late() })
+		for end := time.Now().Add(2 * away); !gone() && time.Now().Before(end); {
 			time.Sleep(5 * time.Millisecond)
 		}
-		if !alive() {
+		if gone() {
 			eventually(t, "the deadline was not moved", late)
 		}
 		_ = cmd.Process.Signal(syscall.SIGSTOP)
 		eventually(t, "the process is stopped", func() bool { return state(role) == "T" || late() })
 		again := late()
 		if !again {
-			// The process itself has the marker, too.
-			eventually(t, "nothing is left", func() bool { return len(marked(marker)) == 1 })
+			eventually(t, "nothing is left", gone)
 			if got := state(role); got != "T" {
 				t.Errorf("meanwhile the process was not stopped, but %s", got)
 			}
