@@ -39,6 +39,8 @@ type testCluster struct {
 	mu    sync.Mutex
 	nodes map[string]*node // by ID
 	other *node            // that begins what a draining one does not
+
+	clients []*Client // of all nodes
 }
 
 // A node is one replica.
@@ -88,6 +90,7 @@ func (c *testCluster) add(id string, k *seal.Keys, tune ...func(*gateway.Options
 	n := &node{cluster: c, id: id, keys: k, left: make(chan struct{})}
 	identity := keyed(c.t, k)
 	n.client = NewClient(identity, id)
+	c.clients = append(c.clients, n.client)
 	to := func(other *node, principal string) (http.RoundTripper, bool) {
 		if other == nil {
 			return nil, false
@@ -148,11 +151,12 @@ func (c *testCluster) add(id string, k *seal.Keys, tune ...func(*gateway.Options
 	}()
 	c.t.Cleanup(func() {
 		leave()
-		c.hosts.CloseIdleConnections()
-		n.client.Close()
+		<-n.left
+		for _, client := range c.clients {
+			client.Close()
+		}
 		stop()
 		<-stopped
-		<-n.left
 	})
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 // that has its session. The two ways are taken in turn, by one host; in a process of its own
 // each has two cores for both replicas and the host.
 func BenchmarkHop(b *testing.B) {
-	for name, size := range map[string]int{"small": 16, "100KB": 100 << 10} {
+	for name, size := range map[string]int{"small": 16, "100KB": 100 << 10, "10MB": 10 << 20} {
 		b.Run(name, func(b *testing.B) {
 			cluster := newTestCluster(b, answered)
 			k := seal.Random()

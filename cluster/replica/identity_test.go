@@ -74,7 +74,8 @@ func TestKeysAreReplacedOneReplicaAfterTheOther(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			here, there := keyed(t, keys(t, c.here...)), keyed(t, keys(t, c.there...))
 			for _, pair := range [][2]*Identity{{here, there}, {there, here}} {
-				_, err := newClient(t, pair[0], "a").Alive(t.Context(), serve(t, pair[1], asked).Addr().String(), json.RawMessage(`{"id":"ä"}`))
+				address := serve(t, pair[1], asked).Addr().String()
+				_, err := newClient(t, pair[0], "a").Alive(t.Context(), address, json.RawMessage(`{"id":"ä"}`))
 				if (err == nil) != c.ok {
 					t.Errorf("got %v", err)
 				}
@@ -142,7 +143,8 @@ func TestCertificatesInFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	ask := func(id *Identity) error {
-		_, err := newClient(t, id, "a").Alive(t.Context(), serve(t, identity, asked).Addr().String(), json.RawMessage(`{"id":"ä"}`))
+		address := serve(t, identity, asked).Addr().String()
+		_, err := newClient(t, id, "a").Alive(t.Context(), address, json.RawMessage(`{"id":"ä"}`))
 		return err
 	}
 	if err := ask(identity); err != nil {

@@ -220,6 +220,22 @@ func TestTheOwnerIsGone(t *testing.T) {
 	}
 }
 
+// Where the address of a replica that is gone is another's by now, that does not pass on
+// what was passed on to it.
+func TestWhatWasPassedOnStays(t *testing.T) {
+	a, b, c := three(t, answered)
+	id := a.begin()
+	a.cluster.mu.Lock()
+	a.cluster.nodes["a"] = &node{address: c.address}
+	a.cluster.mu.Unlock()
+	if got := b.do("POST", "/mcp", call(1, "x"), "Mcp-Session-Id", id); got.status != 404 {
+		t.Errorf("got %+v", got)
+	}
+	if got := a.peers.count(); got != 0 {
+		t.Errorf("the owner had %d connections", got)
+	}
+}
+
 // What is no id of ours, or another's, reaches nothing.
 func TestIDsThatAreNotOurs(t *testing.T) {
 	cluster := newTestCluster(t, answered)

@@ -42,7 +42,10 @@ type Server struct {
 	opts     Options
 	identity *Identity
 	log      *slog.Logger
-	work     sync.WaitGroup // requests
+
+	mu    sync.Mutex
+	ended bool
+	work  sync.WaitGroup // requests, of which none begins when it has ended
 }
 
 // NewServer returns what serves others, as identity.
@@ -86,12 +89,21 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	if server.Shutdown(closing) != nil {
 		_ = server.Close()
 	}
+	s.mu.Lock()
+	s.ended = true
+	s.mu.Unlock()
 	s.work.Wait()
 	return err
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	if s.ended {
+		s.mu.Unlock()
+		panic(http.ErrAbortHandler)
+	}
 	s.work.Add(1)
+	s.mu.Unlock()
 	defer s.work.Done()
 	defer func() {
 		p := recover()
