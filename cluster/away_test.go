@@ -118,6 +118,44 @@ func TestALongOutageOfTheStore(t *testing.T) {
 	})
 }
 
+// Whoever died might as well be where the store is: nobody can promise in its place.
+func TestADeathWhileTheStoreIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := kv.NewMemory()
+		var g group
+		cables := []*kv.Connection{m.Connect(), m.Connect(), m.Connect()}
+		a, b, c := g.join(t, cables[0], "a"), g.join(t, cables[1], "b"), g.join(t, cables[2], "c")
+		defer a.Close()
+		defer b.Close()
+		l := take(t, a, "git")
+		time.Sleep(5 * Beat)
+		for _, cable := range cables {
+			cable.Cut()
+		}
+		c.stop()
+		g.mu.Lock()
+		g.cut["c:1"] = true
+		g.mu.Unlock()
+		cut := time.Now()
+		<-l.Lost()
+		if ran := time.Since(cut); ran > Validity {
+			t.Errorf("it ran for %v", ran)
+		}
+		l.Release()
+		cables[0].Heal()
+		cables[1].Heal()
+		time.Sleep(3 * Beat)
+		if !a.Valid() || !b.Valid() {
+			t.Errorf("valid: %t, %t", a.Valid(), b.Valid())
+		}
+		take(t, a, "git").Release()
+		time.Sleep(2 * TTL)
+		if len(a.Members()) != 2 {
+			t.Errorf("members: %+v", a.Members())
+		}
+	})
+}
+
 func TestANewcomerWaitsForOneThatMayNotKnowIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := kv.NewMemory()
