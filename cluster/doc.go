@@ -66,12 +66,12 @@
 //   - t follows from promises and B did not know C. Then d ≥ sent(ρ) + Patience + TTL, and t
 //     is at most Patience after the beat before.
 //
-// B itself begins its next epoch only when all that it held was released. The others take
-// what B held when its epoch is gone, and by the store's
-// order only one of them does. A lease that C wrote is C's own if C is valid after the
-// write was answered: it was not deleted before that moment, so the write came in its
-// epoch. If it is not, the lease is not used, and deleted if it is there; the same is done
-// with one whose write was not answered.
+// B itself begins its next epoch only when all that it held was released, and leaves then
+// too, or at t + TTL - Validity. The others take what B held when its epoch is gone, and by
+// the store's order only one of them does. A lease that C wrote is C's own if C is valid
+// after the write was answered: it was not deleted before that moment, so the write came in
+// its epoch. If it is not, the lease is not used, and deleted if it is there; the same is
+// done with one whose write was not answered.
 //
 // # Pauses and clocks
 //
@@ -84,8 +84,8 @@
 // was released. Wall clocks are never read. On Linux the clock goes on while the machine
 // is suspended (clock_linux.go).
 //
-// What all of this relies on: the store loses no change that it has confirmed, and [kv.Bucket]
-// Get returns the last change.
+// What all of this relies on: the store loses no change that it has confirmed, its Get
+// returns the last change, and whoever has a lease starts nothing without that deadline.
 //
 // # Where to read
 //
