@@ -157,7 +157,7 @@ func (c *testCluster) holder(server string, replicas ...*testReplica) (holder, o
 func TestReplicasAreOneService(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	alpha := fake(t, "alpha")
+	alpha := fake(t, "alpha").with("tool_overrides", map[string]any{"big": map[string]int{"max_output_chars": 400}})
 	a := c.replica("a")
 	a.WaitStderr("there is no config in the cluster yet")
 	c.push(alpha)
@@ -186,6 +186,25 @@ func TestReplicasAreOneService(t *testing.T) {
 	moved.Session = strings.Replace(moved.Session, string(last), string(last^1), 1)
 	if r := moved.Post(`{"jsonrpc":"2.0","id":1,"method":"ping"}`); r.Status != 404 {
 		t.Errorf("a session that was tampered with: %d %s", r.Status, r.Body)
+	}
+
+	// What a host gets at one replica to bring back, it may bring to another.
+	m := useOnce(a.once(), "alpha/big", `{"bytes":4000}`)
+	handle := regexp.MustCompile(`\\"result\\": \\"([A-Za-z0-9-]+)\\"`).FindStringSubmatch(m.Raw)
+	if handle == nil {
+		t.Fatalf("no handle in %s", m.Raw)
+	}
+	if m := once(b.once(), "tools/call", "discover_tool", fmt.Sprintf(`{"name":"discover_tool","arguments":{"result":%q}}`, handle[1])).Last(); m.IsError() || m.Error != nil {
+		t.Errorf("the rest of a result: %s", m.Raw)
+	}
+	question := ask("elicitation/create", `{"message":"?","requestedSchema":{"type":"object","properties":{}}}`)
+	parking := func(more string) string {
+		return `{"name":"use_tool","arguments":{"tool_name":"alpha/ask","tool_input":` + question + `}` + more + `}`
+	}
+	state := once(a.once(), "tools/call", "use_tool", parking("")).Last().Member("requestState")
+	next := once(b.once(), "tools/call", "use_tool", parking(`,"requestState":`+string(state)+`,"inputResponses":{"question-1":{"action":"accept","content":{"who":"ann"}}}`)).Last()
+	if state == nil || !strings.Contains(next.Text(), "ann") {
+		t.Errorf("a call that waited for its host: %s, then %s", state, next.Raw)
 	}
 
 	beta := fake(t, "beta")

@@ -36,23 +36,25 @@ func (c *clusterRun) place(ctx context.Context, server schema.Server, principal 
 	}
 	name := leaseOf(server.Name, principal)
 	var except []string // that could not be reached
-	var err error       // of the last try
+	last := errors.New("all replicas are about to end")
 	for {
 		where, held := c.self.Where(name, except...)
-		var p *aggregator.Placement
-		p, err = c.placeAt(ctx, where, server.Name, principal)
+		p, err := c.placeAt(ctx, where, server.Name, principal)
 		var elsewhere *replica.NotHereError
+		if errors.As(err, &elsewhere) {
+			if m, ok := c.self.Member(elsewhere.Holder); ok {
+				where, held = m, true
+				p, err = c.placeAt(ctx, m, server.Name, principal)
+			}
+		}
+		if err != nil && !errors.Is(err, errNowhere) {
+			last = err
+		}
 		switch {
 		case err == nil:
 			return p, nil
-		case errors.As(err, &elsewhere):
-			if m, ok := c.self.Member(elsewhere.Holder); ok {
-				if p, err = c.placeAt(ctx, m, server.Name, principal); err == nil {
-					return p, nil
-				}
-			}
-		case errors.Is(err, kv.ErrUnavailable), errors.Is(err, cluster.ErrClosed):
-			return nil, err
+		case errors.Is(err, kv.ErrUnavailable), errors.Is(err, cluster.ErrClosed), c.self.Degraded():
+			return nil, last // what nobody runs now is not placed
 		case where.ID == "":
 			except = nil
 		case !held && where.ID != c.self.ID():
@@ -62,16 +64,19 @@ func (c *clusterRun) place(ctx context.Context, server schema.Server, principal 
 		select {
 		case <-time.After(again):
 		case <-ctx.Done():
-			return nil, err
+			return nil, last
 		}
 	}
 }
+
+// errNowhere says that there is no replica to ask.
+var errNowhere = errors.New("there is no replica to run it")
 
 // placeAt asks a replica to run a server, which may be this one.
 func (c *clusterRun) placeAt(ctx context.Context, where cluster.Member, server, principal string) (*aggregator.Placement, error) {
 	switch where.ID {
 	case "":
-		return nil, errors.New("all replicas are about to end")
+		return nil, errNowhere
 	case c.self.ID():
 		lease, err := c.take(ctx, server, principal)
 		if err != nil {

@@ -149,14 +149,15 @@ func (flags *serveFlags) run(from *configFlags, level string) error {
 	defer watching.close()
 	opts := aggregator.Options{Observe: watching.observer(), Logger: log}
 	if member != nil {
-		err := member.join(ctx)
+		if err = member.join(ctx); err == nil {
+			err = member.options(ctx, &opts)
+		}
 		if ctx.Err() != nil {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		opts.Place = member.place
 	}
 	return serveConfig(cfg, from, flags.stdioFlags, opts, func(agg *aggregator.Aggregator) error {
 		watching.Watch(agg)

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -199,6 +200,26 @@ func (c *clusterRun) load() (load cluster.Load) {
 	return load
 }
 
+// options are those of the aggregator of a replica.
+func (c *clusterRun) options(ctx context.Context, opts *aggregator.Options) error {
+	tasks, err := c.store.Bucket(ctx, tasksBucket)
+	if err != nil {
+		return err
+	}
+	opts.Place, opts.Keys, opts.Replica, opts.Tasks = c.place, c.keys, c.self.ID(), tasks
+	opts.ResultOf = func(ctx context.Context, id, principal, handle string) (json.RawMessage, int, bool) {
+		m, ok := c.self.Member(id)
+		if !ok || id == c.self.ID() {
+			return nil, 0, false
+		}
+		return c.client.Result(ctx, m.Address, principal, handle)
+	}
+	return nil
+}
+
+// tasksBucket says whose the tasks are that servers have made.
+const tasksBucket = "tasks"
+
 // replicas is what a gateway knows of the others.
 func (c *clusterRun) replicas(agg *aggregator.Aggregator) *gateway.Replicas {
 	self := c.self.ID()
@@ -221,6 +242,7 @@ func (c *clusterRun) replicas(agg *aggregator.Aggregator) *gateway.Replicas {
 			return to(m, principal)
 		},
 		LameDuck: lameDuck,
+		OwnerOf:  agg.OwnerOf,
 		Degraded: c.self.Degraded,
 	}
 }
@@ -231,6 +253,9 @@ func (c *clusterRun) serve(agg *aggregator.Aggregator, g *gateway.Gateway) (stop
 	server := replica.NewServer(c.id, replica.Options{
 		Requests: g.ServePassed,
 		Upstream: func(ctx context.Context, server, principal, from string) (func(io.ReadWriteCloser), error) {
+			if _, _, known := agg.Connection(server); !known {
+				return nil, fmt.Errorf("%s is not in the config of replica %s", server, c.flags.name)
+			}
 			lease, err := c.take(ctx, server, principal)
 			if err != nil {
 				return nil, err
@@ -251,6 +276,9 @@ func (c *clusterRun) serve(agg *aggregator.Aggregator, g *gateway.Gateway) (stop
 				defer close(ended)
 				agg.ServeReplica(ctx, stream, server, principal)
 			}, nil
+		},
+		Result: func(_ context.Context, principal, handle string) (json.RawMessage, int, bool) {
+			return agg.Result(principal, handle)
 		},
 		Alive: func(member json.RawMessage) (known []string, err error) {
 			var from cluster.Member
