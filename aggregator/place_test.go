@@ -350,7 +350,7 @@ func TestLostServerIsKilled(t *testing.T) {
 	sleeping.Wait()
 	c.echo(c.other(r), "", "up") // which waits for the end of what ran
 	if n := ledger.Count("exit"); n != 0 {
-		t.Error("it was asked to end")
+		t.Errorf("it was asked to end:\n%s", strings.Join(ledger.Events(), "\n"))
 	}
 }
 

@@ -74,7 +74,8 @@ type actor struct {
 func newStage(t *testing.T, archive *txtar.Archive) *stage { return setStage(t, archive, false) }
 
 // setStage is newStage of one where, if apart is true, another replica runs the upstreams
-// than the hosts are connected to.
+// than the hosts are connected to. A host "here" is one of many, and one "there" is connected
+// to the other replica.
 func setStage(t *testing.T, archive *txtar.Archive, apart bool) *stage {
 	st := &stage{t: t}
 	single, expose := false, []string(nil)
@@ -179,7 +180,14 @@ func (st *stage) start(apart bool, cfg *schema.Config) {
 		h.enter(theirs)
 		st.running.Go(func() { h.listen(theirs) })
 		st.running.Go(func() {
-			_ = agg.Serve(st.t.Context(), ours, ours)
+			switch h.name {
+			case "host here":
+				_ = agg.ServeConn(st.t.Context(), ours)
+			case "host there":
+				_ = st.other.ServeConn(st.t.Context(), ours)
+			default:
+				_ = agg.Serve(st.t.Context(), ours, ours)
+			}
 			ours.Close()
 		})
 		h.introduce()

@@ -45,8 +45,13 @@ import (
 // greased.
 var update = flag.Bool("update", false, "write what was received into the transcripts")
 
-func TestTranscripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
+func TestTranscripts(t *testing.T) { testTranscripts(t, "testdata/*.txtar", false) }
+
+// Hosts of two replicas share a server.
+func TestTranscriptsOfReplicas(t *testing.T) { testTranscripts(t, "testdata/replicas/*.txtar", true) }
+
+func testTranscripts(t *testing.T, glob string, apart bool) {
+	files, err := filepath.Glob(glob)
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no transcripts: %v", err)
 	}
@@ -57,7 +62,7 @@ func TestTranscripts(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []byte
-			synctest.Test(t, func(t *testing.T) { got = play(t, archive, false) })
+			synctest.Test(t, func(t *testing.T) { got = play(t, archive, apart) })
 			script := section(archive, "transcript")
 			if *update {
 				script.Data = got

@@ -160,8 +160,11 @@ func (l *childLink) endAfter(grace time.Duration, why error) {
 // longer than drainGrace by a process that we cannot see.
 func (l *childLink) watchExit() {
 	why := l.tree.Wait()
-	if errors.Is(why, guard.ErrFenced) {
+	switch {
+	case errors.Is(why, guard.ErrFenced):
 		why = fmt.Errorf("%w: %w", why, ErrMoved)
+	case l.conn.killed.Load():
+		why = errNotHere
 	}
 	l.stdout.awaitSilence(l.stdoutRead)
 	l.errPipe.awaitSilence(l.stderrRead)
@@ -191,6 +194,10 @@ func (l *childLink) stderr() string { return l.stderrTail.tail() }
 // still installs may finish that, while it works: npm leaves behind what no later
 // npx of the package gets past.
 func (l *childLink) close() {
+	if l.conn.killed.Load() { // it is not asked: it would end by itself, in its own time
+		<-l.gone
+		return
+	}
 	flushed := make(chan struct{})
 	l.conn.spawn(func() {
 		defer close(flushed)

@@ -114,8 +114,9 @@ func (i *ServerInfo) announces(capability string) bool {
 // goroutines.
 type Conn struct {
 	name   string
-	copies bool // the params of a call are not used any more when Start returns
-	remote bool // another replica runs the upstream
+	copies bool        // the params of a call are not used any more when Start returns
+	remote bool        // another replica runs the upstream
+	killed atomic.Bool // by Kill
 	server schema.Server
 	opts   Options
 	log    *slog.Logger

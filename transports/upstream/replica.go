@@ -36,9 +36,12 @@ func (c *Conn) Retire() { c.retire(ErrMoved) }
 // without giving it time to end by itself. Calls in flight may have run. Close must be called all the
 // same.
 func (c *Conn) Kill() {
-	c.end(fmt.Errorf("this replica may not run it any more: %w", ErrMoved))
-	c.link.kill()
+	c.killed.Store(true)
+	c.link.kill() // first: whoever hears of the end would ask the child to end
+	c.end(errNotHere)
 }
+
+var errNotHere = fmt.Errorf("this replica may not run it any more: %w", ErrMoved)
 
 // replicaFailure returns the failure that the envelope of an answer carries; nil if it
 // carries none.
