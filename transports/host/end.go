@@ -34,7 +34,7 @@ func (s *Session) cutOff(outcome transports.Outcome) *wire.Error {
 // CutOff returns the failure of a call that the end of its session interrupts.
 func (r *Request) CutOff(upstream string, outcome transports.Outcome) *transports.Failure {
 	f := transports.CutOff(upstream, outcome)
-	if r.session.endedByHost.Load() {
+	if r.session != nil && r.session.endedByHost.Load() { // that of a program's own call has none
 		f.Cause = ErrEndedByHost
 		if outcome == transports.NotSent {
 			f.Hint = "call again in a new session"
