@@ -29,6 +29,7 @@ const (
 type clusterFlags struct {
 	servers string // of NATS, with commas between them
 	creds   string
+	ca      string
 	key     string // the file
 }
 
@@ -36,12 +37,14 @@ type clusterFlags struct {
 const (
 	clusterVariable      = "DYNMCP_CLUSTER"
 	clusterCredsVariable = "DYNMCP_CLUSTER_CREDS"
+	clusterCAVariable    = "DYNMCP_CLUSTER_CA"
 	clusterKeyVariable   = "DYNMCP_CLUSTER_KEY"
 )
 
 func (f *clusterFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.servers, "cluster", "", "the `addresses` of the cluster's NATS servers, with commas between them (default $"+clusterVariable+")")
 	cmd.Flags().StringVar(&f.creds, "cluster-creds", "", "the `file` with the credentials for NATS (default $"+clusterCredsVariable+")")
+	cmd.Flags().StringVar(&f.ca, "cluster-ca", "", "the `file` with the authorities of the NATS servers' certificates (PEM; default $"+clusterCAVariable+", or the system's)")
 	cmd.Flags().StringVar(&f.key, "cluster-key", "", "the `file` with the cluster's keys, see dynmcp cluster key (default $"+clusterKeyVariable+")")
 }
 
@@ -49,6 +52,7 @@ func (f *clusterFlags) add(cmd *cobra.Command) {
 func (f *clusterFlags) resolve() {
 	f.servers = cmp.Or(f.servers, os.Getenv(clusterVariable))
 	f.creds = cmp.Or(f.creds, os.Getenv(clusterCredsVariable))
+	f.ca = cmp.Or(f.ca, os.Getenv(clusterCAVariable))
 	f.key = cmp.Or(f.key, os.Getenv(clusterKeyVariable))
 	for _, address := range f.addresses() {
 		// A password may be in it, or a token in its place, also where it is no URL.
@@ -86,7 +90,12 @@ func (f *clusterFlags) connect(ctx context.Context, patience time.Duration, name
 			return nil, fmt.Errorf("read the credentials for NATS: %w", err)
 		}
 	}
-	nats, err := natskv.Open(natskv.Options{URLs: f.addresses(), Creds: f.creds, Name: name, Logger: log})
+	if f.ca != "" {
+		if _, err := os.ReadFile(f.ca); err != nil {
+			return nil, fmt.Errorf("read the authorities of NATS: %w", err)
+		}
+	}
+	nats, err := natskv.Open(natskv.Options{URLs: f.addresses(), Creds: f.creds, CA: f.ca, Name: name, Logger: log})
 	if err != nil {
 		return nil, hinted(fmt.Errorf("--cluster %s: %w", f.servers, err), "it is nats://HOST:4222, or several with commas between them")
 	}

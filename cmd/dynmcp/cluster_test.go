@@ -333,6 +333,7 @@ func TestReplicaThatCannotBe(t *testing.T) {
 		{[]string{"-c", config, "--http", "127.0.0.1:0", "--peer-advertise", "nowhere"}, "--peer-advertise: "},
 		{[]string{"-c", config, "--http", "127.0.0.1:0", "--peer-cert", "a"}, "--peer-cert, --peer-key and --peer-ca go together"},
 		{[]string{"-c", config, "--http", "127.0.0.1:0", "--cluster-creds", "missing"}, "read the credentials for NATS"},
+		{[]string{"-c", config, "--http", "127.0.0.1:0", "--cluster-ca", "missing"}, "read the authorities of NATS"},
 	} {
 		contains(t, fails(t, mcptest.HostOptions{Args: append([]string{"serve"}, test.args...), Env: c.env}), test.want)
 	}

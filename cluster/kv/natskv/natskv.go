@@ -27,6 +27,7 @@ import (
 type Options struct {
 	URLs   []string     // nats://HOST:PORT or tls://HOST:PORT; the other nodes are learned from these
 	Creds  string       // the path of a file of credentials, "" is none
+	CA     string       // the path of a file of authorities that vouch for the nodes (PEM), "" is the system's
 	Name   string       // of this connection, as NATS shows it
 	Prefix string       // of the names of buckets, "dynmcp" if it is ""; another for each cluster of one account
 	Logger *slog.Logger // nil is silent
@@ -98,6 +99,9 @@ func Open(opts Options) (*Store, error) {
 	}
 	if opts.Creds != "" {
 		to = append(to, nats.UserCredentials(opts.Creds))
+	}
+	if opts.CA != "" {
+		to = append(to, nats.RootCAs(opts.CA))
 	}
 	var err error
 	if s.conn, err = nats.Connect(strings.Join(opts.URLs, ","), to...); err != nil {
