@@ -162,7 +162,21 @@ func (w *crowd) excused(r record, books *ledger.Books, faults []fault) bool {
 			return true
 		}
 	}
-	return false
+	return r.call >= 0 && w.servers[r.server].place == "one" && (r.fate == unknown || r.fate == notSent) && twoGone(r, faults)
+}
+
+// twoGone reports whether a server of NATS and a replica were gone at once: while NATS
+// agrees who leads, replicas go on as long as all others promise to let them, so that
+// they let go of what runs once when one of those cannot be reached.
+func twoGone(r record, faults []fault) bool {
+	var store, replica bool
+	for _, f := range faults {
+		if f.from <= r.to && r.from <= f.to+15*aftermath {
+			store = store || f.replica < 0
+			replica = replica || f.replica >= 0 && f.kind != ended
+		}
+	}
+	return store && replica
 }
 
 // failOver prints how long it took until a server whose replica was killed answered again.
