@@ -16,6 +16,7 @@ import (
 	"dynmcp/cluster/kv"
 	"dynmcp/cluster/kv/natskv"
 	"dynmcp/internal/seal"
+	"dynmcp/transports/oauth"
 )
 
 // How long it is tried to reach NATS: by a replica that starts, which may be faster than
@@ -150,4 +151,42 @@ func (f *clusterFlags) withCluster(cmd *cobra.Command, run func(context.Context,
 		defer store.Close()
 		return run(ctx, clusterState{store, keys})
 	})
+}
+
+// loginBucket has the logins at remote servers, sealed.
+const loginBucket = "logins"
+
+// logins returns the logins that the replicas share.
+func (c clusterState) logins(ctx context.Context) (*oauth.Store, error) {
+	bucket, err := c.store.Bucket(ctx, loginBucket)
+	if err != nil {
+		return nil, err
+	}
+	return oauth.NewShared(bucket, c.keys), nil
+}
+
+// withLogins calls use with the logins of the cluster that the flags name, or the user's
+// own where they name none.
+func (f *clusterFlags) withLogins(ctx context.Context, use func(*oauth.Store) error) error {
+	if f.resolve(); f.servers == "" {
+		store, err := loginStore()
+		if err != nil {
+			return err
+		}
+		return use(store)
+	}
+	keys, err := f.keys()
+	if err != nil {
+		return err
+	}
+	store, err := f.connect(ctx, verbPatience, "dynmcp login", slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	logins, err := clusterState{store, keys}.logins(ctx)
+	if err != nil {
+		return err
+	}
+	return use(logins)
 }

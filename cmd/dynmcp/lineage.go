@@ -25,8 +25,9 @@ func newAggregator(cfg *schema.Config, opts aggregator.Options) (*aggregator.Agg
 	opts.ChildEnv = func(server string) []string { return []string{chain.Env(server)} }
 	opts.Version = version
 	opts.Redact = &secrets
-	opts.Login = loginsOf(opts.Logger)
-	opts.LogIn = offeredLogin(opts.Logger)
+	if opts.Login == nil {
+		opts.Login, opts.LogIn = loginsOf(loginStore, opts.Logger), offeredLogin(loginStore, opts.Logger)
+	}
 	opts.StoreDir = catalogDir()
 	return aggregator.New(cfg, opts)
 }

@@ -24,6 +24,7 @@ const loginPatience = 5 * time.Minute
 
 func loginCommand() *cobra.Command {
 	var from configFlags
+	var cluster clusterFlags
 	var noBrowser bool
 	var scopes []string
 	var timeout time.Duration
@@ -35,7 +36,7 @@ kept for every dynmcp of yours, running ones too, and renewed before it expires.
 
 With --no-browser the address of the login page is printed. Where the browser is
 on another machine it cannot come back here: paste the address that it ends at,
-of a page that does not load.`,
+of a page that does not load. With --cluster the login is kept for its replicas.`,
 		Example: `  dynmcp login linear
   dynmcp login linear --no-browser
   dynmcp login files --scope files:write`,
@@ -52,11 +53,14 @@ of a page that does not load.`,
 					ctx, cancel = context.WithTimeout(ctx, timeout)
 					defer cancel()
 				}
-				return login(ctx, stdout(cmd), cmd.InOrStdin(), server, scopes, noBrowser)
+				return cluster.withLogins(ctx, func(store *oauth.Store) error {
+					return login(ctx, stdout(cmd), cmd.InOrStdin(), store, server, scopes, noBrowser)
+				})
 			})
 		},
 	}
 	from.add(cmd)
+	cluster.add(cmd)
 	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "print the address of the login page instead of opening it")
 	cmd.Flags().StringSliceVar(&scopes, "scope", nil, "a `scope` to ask for besides those that the server names; may be repeated")
 	cmd.Flags().DurationVar(&timeout, "timeout", loginPatience, "how long to wait for the login; 0 is for ever")
@@ -65,6 +69,7 @@ of a page that does not load.`,
 
 func logoutCommand() *cobra.Command {
 	var from configFlags
+	var cluster clusterFlags
 	cmd := &cobra.Command{
 		Use:   "logout NAME",
 		Short: "Forget the login at a remote server",
@@ -82,10 +87,13 @@ server's authorization server offers that.`,
 			if err != nil {
 				return err
 			}
-			return interruptibly(cmd, func(ctx context.Context) error { return logout(ctx, stdout(cmd), server) })
+			return interruptibly(cmd, func(ctx context.Context) error {
+				return cluster.withLogins(ctx, func(store *oauth.Store) error { return logout(ctx, stdout(cmd), store, server) })
+			})
 		},
 	}
 	from.add(cmd)
+	cluster.add(cmd)
 	return cmd
 }
 
@@ -121,11 +129,7 @@ func (f *configFlags) loginServer(name string) (schema.Server, error) {
 
 // login logs in and says how it goes. Addresses that are typed on in count as where
 // the browser came back to.
-func login(ctx context.Context, out *terminal, in io.Reader, server schema.Server, scopes []string, noBrowser bool) error {
-	store, err := loginStore()
-	if err != nil {
-		return err
-	}
+func login(ctx context.Context, out *terminal, in io.Reader, store *oauth.Store, server schema.Server, scopes []string, noBrowser bool) error {
 	flow := oauth.Flow{
 		Options: oauth.Options{Store: store, Hide: secrets.Rotate},
 		Server:  server,
@@ -159,11 +163,7 @@ func login(ctx context.Context, out *terminal, in io.Reader, server schema.Serve
 }
 
 // logout forgets a login and says what came of it.
-func logout(ctx context.Context, out *terminal, server schema.Server) error {
-	store, err := loginStore()
-	if err != nil {
-		return err
-	}
+func logout(ctx context.Context, out *terminal, store *oauth.Store, server schema.Server) error {
 	was, err := oauth.Options{Store: store, Hide: secrets.Rotate}.Logout(ctx, server)
 	switch {
 	case was && err != nil:
@@ -210,10 +210,10 @@ func loginStore() (*oauth.Store, error) {
 }
 
 // offeredLogin logs in to a server where a host shows the login page to its user, and
-// keeps the login.
-func offeredLogin(log *slog.Logger) func(context.Context, schema.Server, func(address string)) error {
+// keeps the login in the store that open returns.
+func offeredLogin(open func() (*oauth.Store, error), log *slog.Logger) func(context.Context, schema.Server, func(address string)) error {
 	return func(ctx context.Context, server schema.Server, show func(address string)) error {
-		store, err := loginStore()
+		store, err := open()
 		if err != nil {
 			return err
 		}
@@ -224,10 +224,10 @@ func offeredLogin(log *slog.Logger) func(context.Context, schema.Server, func(ad
 }
 
 // loginsOf returns how the requests to each server are authorized. The logins are
-// found when the first remote server is used.
-func loginsOf(log *slog.Logger) func(schema.Server) upstream.Login {
+// found, in the store that open returns, when the first remote server is used.
+func loginsOf(open func() (*oauth.Store, error), log *slog.Logger) func(schema.Server) upstream.Login {
 	sessions := sync.OnceValues(func() (*oauth.Sessions, error) {
-		store, err := loginStore()
+		store, err := open()
 		if err != nil {
 			return nil, err
 		}

@@ -23,6 +23,7 @@ import (
 	"dynmcp/lazy"
 	"dynmcp/schema"
 	"dynmcp/transports/gateway"
+	"dynmcp/transports/oauth"
 )
 
 // handOver is how long, at the end, the other replicas may take to finish what they have
@@ -207,6 +208,12 @@ func (c *clusterRun) options(ctx context.Context, opts *aggregator.Options) erro
 		return err
 	}
 	opts.Place, opts.Keys, opts.Replica, opts.Tasks = c.place, c.keys, c.self.ID(), tasks
+	logins, err := c.logins(ctx)
+	if err != nil {
+		return err
+	}
+	open := func() (*oauth.Store, error) { return logins, nil }
+	opts.Login, opts.LogIn = loginsOf(open, c.log), offeredLogin(open, c.log)
 	opts.ResultOf = func(ctx context.Context, id, principal, handle string) (json.RawMessage, int, bool) {
 		m, ok := c.self.Member(id)
 		if !ok || id == c.self.ID() {
