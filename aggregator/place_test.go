@@ -106,6 +106,8 @@ func (c *cluster) place(ctx context.Context, r *replica, server, principal strin
 			l = &lease{of: r, lost: make(chan struct{}), moving: make(chan struct{})}
 			c.leases[key] = l
 			l.uses++
+			close(c.changed)
+			c.changed = make(chan struct{})
 			return &Placement{Release: func() { c.release(key, l) }, Lost: l.lost, Moving: l.moving}, nil
 		case l != nil && l.of == r && !r.draining && !r.dead:
 			l.uses++
