@@ -30,7 +30,7 @@ var mayImport = map[string][]string{
 	"dynmcp/schema":                      {"dynmcp/internal/lazyregexp"},
 	"dynmcp/schema/internal/gen":         {"dynmcp/schema"},
 	"dynmcp/catalog":                     {"dynmcp/schema", "dynmcp/internal/wire", "dynmcp/internal/lazyregexp"},
-	"dynmcp/catalog/store":               {"dynmcp/catalog", "dynmcp/schema", "dynmcp/internal/wire", "dynmcp/internal/atomicfile"},
+	"dynmcp/catalog/store":               {"dynmcp/catalog", "dynmcp/cluster/kv", "dynmcp/schema", "dynmcp/internal/wire", "dynmcp/internal/atomicfile"},
 	"dynmcp/transports":                  {"dynmcp/internal/wire"},
 	"dynmcp/transports/upstream":         {"dynmcp/transports", "dynmcp/schema", "dynmcp/internal/wire", "dynmcp/internal/guard", "dynmcp/internal/redact", "dynmcp/internal/lazyregexp"},
 	"dynmcp/transports/oauth":            {"dynmcp/transports", "dynmcp/schema", "dynmcp/internal/atomicfile", "dynmcp/internal/lazyregexp", "dynmcp/cluster/kv", "dynmcp/internal/seal"},

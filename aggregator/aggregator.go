@@ -49,6 +49,9 @@ type Options struct {
 	// StoreDir is where it is kept between runs what servers list, unless the config
 	// names another directory; "" keeps nothing.
 	StoreDir string
+	// Listings is where replicas keep what servers list, in the place of StoreDir: what one
+	// has listed is known to all. Nil is StoreDir.
+	Listings kv.Bucket
 	// Place says where a server runs, each time it is loaded, and may take as long as its
 	// load_timeout: for one that is placed so, once in the cluster, or once for a user,
 	// principal. Nil is that everything runs here.

@@ -19,6 +19,7 @@ type state struct {
 	store  *store.Store
 	stored map[string]*catalog.Stored // what servers listed in earlier runs, by name
 	frozen *frozen
+	over   chan struct{} // closed when another has taken its place
 }
 
 // Apply makes cfg the config that is served. Servers whose entries are the same
@@ -43,7 +44,7 @@ func (a *Aggregator) Apply(cfg *schema.Config) error {
 // newState returns what a config says. It changes nothing that is served.
 func (a *Aggregator) newState(cfg *schema.Config) (*state, error) {
 	a.opts.Redact.Add(cfg.Secrets()...)
-	st := &state{cfg: cfg, frozen: &frozen{}}
+	st := &state{cfg: cfg, frozen: &frozen{}, over: make(chan struct{})}
 	for _, name := range cfg.Expose {
 		if name == schema.ExposeAuto {
 			st.auto = true
@@ -58,7 +59,11 @@ func (a *Aggregator) newState(cfg *schema.Config) (*state, error) {
 		of := surface(a, cfg)
 		st.tools, st.direct = append(st.tools, of...), append(st.direct, of...)
 	}
-	st.store = store.Of(cfg, a.opts.StoreDir)
+	if a.opts.Listings != nil {
+		st.store = store.Shared(cfg, a.opts.Listings)
+	} else {
+		st.store = store.Of(cfg, a.opts.StoreDir)
+	}
 	st.stored = a.loadStored(st)
 	return st, nil
 }
@@ -70,6 +75,7 @@ func (a *Aggregator) swap(st *state) {
 	a.reload.Lock()
 	defer a.reload.Unlock()
 	if before := a.state.Swap(st); before != nil {
+		close(before.over)
 		for _, s := range before.cfg.Servers {
 			if s.Off != nil {
 				a.catalog.Fail(s.Name, "")
@@ -91,6 +97,9 @@ func (a *Aggregator) swap(st *state) {
 			a.catalog.Put(s.Name, nil)
 			a.catalog.Fail(s.Name, "it is off")
 		}
+	}
+	if a.opts.Listings != nil {
+		a.spawn(func() { a.watchListings(st) })
 	}
 	a.peers.Range(func(key, _ any) bool {
 		if u := key.(*lazy.Upstream); !a.isCurrent(u) {

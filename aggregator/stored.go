@@ -1,7 +1,13 @@
 package aggregator
 
 import (
+	"context"
+	"errors"
+	"time"
+
 	"dynmcp/catalog"
+	"dynmcp/catalog/store"
+	"dynmcp/cluster/kv"
 )
 
 // What servers list is kept between runs: read when a config is applied, and written
@@ -18,12 +24,63 @@ func (a *Aggregator) loadStored(st *state) map[string]*catalog.Stored {
 		stored, err := st.store.Load(server)
 		if err != nil {
 			a.log.Warn("what a server listed in an earlier run is not used", "upstream", server.Name, "err", err)
+			if errors.Is(err, kv.ErrUnavailable) {
+				break // nor those of the others: they come when the state can be reached, see watchListings
+			}
 		}
 		if stored != nil {
 			all[server.Name] = stored
 		}
 	}
 	return all
+}
+
+// watchListings has the catalogue know what other replicas list of the servers of a
+// config, as long as it is served, and hosts told.
+func (a *Aggregator) watchListings(st *state) {
+	ctx, cancel := context.WithCancel(a.ctx)
+	defer cancel()
+	a.spawn(func() {
+		select {
+		case <-st.over:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	names := map[string]string{} // by key
+	for _, server := range st.cfg.Servers {
+		if !server.Disabled {
+			names[store.Key(server)] = server.Name
+		}
+	}
+	for ctx.Err() == nil {
+		err := st.store.Watch(ctx, func(key string, stored *catalog.Stored) {
+			name, ok := names[key]
+			if !ok {
+				return
+			}
+			before := a.catalog.View()
+			a.reload.RLock()
+			current := a.state.Load() == st
+			if current {
+				a.catalog.RememberServer(name, stored)
+			}
+			a.reload.RUnlock()
+			if current {
+				a.installed(before)
+			}
+		})
+		if err == nil {
+			return
+		}
+		if ctx.Err() == nil {
+			a.log.Warn("what other replicas list is not watched, trying again", "err", err)
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+		}
+	}
 }
 
 // keep has the last listing stored: one write at a time, and another after it if

@@ -33,6 +33,14 @@ func (c *Catalog) Remember(stored map[string]*Stored) {
 	c.publishLocked()
 }
 
+// RememberServer is Remember for one server, which another replica has listed.
+func (c *Catalog) RememberServer(name string, s *Stored) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stored[name] = newStoredIndex(s)
+	c.publishLocked()
+}
+
 // listedLocked returns what a server listed, in this run or else in an earlier one; nil if
 // nothing is known.
 func (c *Catalog) listedLocked(server string) *index {

@@ -23,14 +23,20 @@ import (
 	"time"
 
 	"dynmcp/catalog"
+	"dynmcp/cluster/kv"
 	"dynmcp/internal/atomicfile"
 	"dynmcp/schema"
 )
 
 // A Store is a directory of listings. The directory is made when the first is kept.
+// Replicas of one service have a bucket of their shared state instead, see [Shared].
 type Store struct {
 	dir    string
 	pruned sync.Once
+	bucket kv.Bucket // in the place of these, nil for a directory
+
+	mu   sync.Mutex
+	seen map[string]uint64 // the revision of what was read or kept here, by key
 }
 
 // New returns the store in a directory. Nothing is read or made.
@@ -54,15 +60,29 @@ func Of(cfg *schema.Config, dir string) *Store {
 	return New(dir)
 }
 
+// Shared returns the store of the replicas that share a bucket; nil, which keeps nothing,
+// where the config turns keeping off.
+func Shared(cfg *schema.Config, bucket kv.Bucket) *Store {
+	if off := cfg.Catalog.Dir; cfg.SingleWrap || off != nil && *off == "" {
+		return nil
+	}
+	return &Store{bucket: bucket, seen: map[string]uint64{}}
+}
+
 // largest is the largest file that is kept or read, in bytes: four messages of the
 // largest size that servers may send by default.
 const largest = 64 << 20
 
-// file returns where the listing of a server is. Its name stands for the entry: what
+// file returns where the listing of a server is.
+func (s *Store) file(server schema.Server) string {
+	return filepath.Join(s.dir, Key(server)+".listing")
+}
+
+// Key returns what the listing of a server is kept under. It stands for the entry: what
 // is started or reached, and under which name. Of variables and headers only the names
 // count, and of all else what is no secret: two accounts at one server are two entries
 // of a config, and a new password is no other server.
-func (s *Store) file(server schema.Server) string {
+func Key(server schema.Server) string {
 	server = server.ReplaceSecrets(func(schema.SecretUse) string { return "***" })
 	what, err := json.Marshal([]any{
 		server.Name, server.Transport, server.Command, server.Args, server.Cwd, server.URL, sortedKeys(server.Env), sortedKeys(server.Headers),
@@ -70,7 +90,7 @@ func (s *Store) file(server schema.Server) string {
 	if err != nil { // strings and lists of them
 		panic(err)
 	}
-	return filepath.Join(s.dir, fmt.Sprintf("%x.listing", sha256.Sum256(what)))
+	return fmt.Sprintf("%x", sha256.Sum256(what))
 }
 
 func sortedKeys(m map[string]string) []string {
@@ -127,6 +147,9 @@ func (s *Store) Load(server schema.Server) (*catalog.Stored, error) {
 	if s == nil {
 		return nil, nil
 	}
+	if s.bucket != nil {
+		return s.loadShared(server)
+	}
 	path := s.file(server)
 	text, err := read(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -149,6 +172,9 @@ func (s *Store) Load(server schema.Server) (*catalog.Stored, error) {
 func (s *Store) Keep(server schema.Server, l *catalog.Listing) error {
 	if s == nil {
 		return nil
+	}
+	if s.bucket != nil {
+		return s.keepShared(server, l)
 	}
 	path := s.file(server)
 	before, err := read(path)

@@ -1,0 +1,83 @@
+package aggregator
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+	"time"
+
+	"dynmcp/catalog"
+	"dynmcp/cluster/kv"
+)
+
+// What one replica lists of a server is known to the others, which have not started it,
+// and to their hosts: also what is listed while one of them is cut off.
+func TestWhatAReplicaListsIsKnownToAll(t *testing.T) {
+	memory := kv.NewMemory()
+	replica := func() (*Aggregator, *kv.Connection) {
+		c := memory.Connect()
+		listings, err := c.Bucket(t.Context(), "catalog")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return newQuiet(t, Options{Listings: listings}), c
+	}
+	a, _ := replica()
+	b, connection := replica()
+	s, host := join(b, principal{})
+	before := s.snapshot()
+	s.recordList("prompts/list", before.version(promptsList, before.views[0])) // its host has read it
+	// lists is what a listing of a's connection comes to.
+	lists := func(tool string) {
+		t.Helper()
+		server := a.config().Servers[0]
+		err := a.state.Load().store.Keep(server, &catalog.Listing{
+			Capabilities: json.RawMessage(`{"tools":{},"prompts":{}}`),
+			Tools:        []json.RawMessage{json.RawMessage(`{"name":"` + tool + `","inputSchema":{"type":"object"}}`)},
+			Prompts:      []json.RawMessage{json.RawMessage(`{"name":"p_` + tool + `"}`)},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually := func(what string, is func() bool) {
+		t.Helper()
+		for deadline := time.Now().Add(90 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("not in time: %s", what)
+			}
+		}
+	}
+	knows := func(agg *Aggregator, tool string) func() bool {
+		return func() bool {
+			info, ok := agg.catalog.View().Server("up")
+			if !ok || !info.Stored || info.Loaded {
+				return false
+			}
+			_, ok = agg.catalog.View().Tool("up/" + tool)
+			return ok
+		}
+	}
+
+	lists("first")
+	eventually("the other replica knows the tool", knows(b, "first"))
+	eventually("its host is told", func() bool {
+		return slices.Contains(host.all(), "notifications/prompts/list_changed ")
+	})
+
+	connection.Cut()
+	lists("second")
+	connection.Heal()
+	eventually("the other replica knows what was listed meanwhile", knows(b, "second"))
+
+	// The config is applied again, and one replica begins: what is kept is there at once.
+	if err := b.Apply(b.config()); err != nil {
+		t.Fatal(err)
+	}
+	later, _ := replica()
+	if !knows(b, "second")() || !knows(later, "second")() {
+		t.Error("what is kept is not known at once")
+	}
+	lists("third")
+	eventually("after a reload it still hears", knows(b, "third"))
+}
