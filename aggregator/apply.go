@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -19,7 +20,7 @@ type state struct {
 	store  *store.Store
 	stored map[string]*catalog.Stored // what servers listed in earlier runs, by name
 	frozen *frozen
-	over   chan struct{} // closed when another has taken its place
+	end    func() // ends what lasts until another has taken its place; set by swap
 }
 
 // Apply makes cfg the config that is served. Servers whose entries are the same
@@ -44,7 +45,7 @@ func (a *Aggregator) Apply(cfg *schema.Config) error {
 // newState returns what a config says. It changes nothing that is served.
 func (a *Aggregator) newState(cfg *schema.Config) (*state, error) {
 	a.opts.Redact.Add(cfg.Secrets()...)
-	st := &state{cfg: cfg, frozen: &frozen{}, over: make(chan struct{})}
+	st := &state{cfg: cfg, frozen: &frozen{}}
 	for _, name := range cfg.Expose {
 		if name == schema.ExposeAuto {
 			st.auto = true
@@ -74,8 +75,10 @@ func (a *Aggregator) newState(cfg *schema.Config) (*state, error) {
 func (a *Aggregator) swap(st *state) {
 	a.reload.Lock()
 	defer a.reload.Unlock()
+	var ctx context.Context
+	ctx, st.end = context.WithCancel(a.ctx)
 	if before := a.state.Swap(st); before != nil {
-		close(before.over)
+		before.end()
 		for _, s := range before.cfg.Servers {
 			if s.Off != nil {
 				a.catalog.Fail(s.Name, "")
@@ -99,7 +102,7 @@ func (a *Aggregator) swap(st *state) {
 		}
 	}
 	if a.opts.Listings != nil {
-		a.spawn(func() { a.watchListings(st) })
+		a.spawn(func() { a.watchListings(ctx, st) })
 	}
 	a.peers.Range(func(key, _ any) bool {
 		if u := key.(*lazy.Upstream); !a.isCurrent(u) {

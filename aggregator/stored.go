@@ -36,17 +36,8 @@ func (a *Aggregator) loadStored(st *state) map[string]*catalog.Stored {
 }
 
 // watchListings has the catalogue know what other replicas list of the servers of a
-// config, as long as it is served, and hosts told.
-func (a *Aggregator) watchListings(st *state) {
-	ctx, cancel := context.WithCancel(a.ctx)
-	defer cancel()
-	a.spawn(func() {
-		select {
-		case <-st.over:
-			cancel()
-		case <-ctx.Done():
-		}
-	})
+// config, until ctx ends, and hosts told.
+func (a *Aggregator) watchListings(ctx context.Context, st *state) {
 	names := map[string]string{} // by key
 	for _, server := range st.cfg.Servers {
 		if !server.Disabled {

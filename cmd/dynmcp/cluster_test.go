@@ -207,8 +207,8 @@ func TestReplicasAreOneService(t *testing.T) {
 		t.Errorf("a call that waited for its host: %s, then %s", state, next.Raw)
 	}
 
-	beta := fake(t, "beta")
-	c.push(alpha, beta)
+	beta, lazy := fake(t, "beta"), fake(t, "lazy").with("description", "A server that is seldom used.")
+	c.push(alpha, beta, lazy)
 	for _, h := range []*mcptest.Client{atA, atB} {
 		mcptest.Eventually(t, "the config is taken", func() bool {
 			return h.Call("tools/call", useParams("beta/echo", `{"n":2}`)).Text() == `{"n":2}`
@@ -217,6 +217,13 @@ func TestReplicasAreOneService(t *testing.T) {
 	if got := process(t, atB.Call("tools/call", useParams("alpha/pid", nil))); got != first {
 		t.Error("a server whose entry is the same was started again")
 	}
+	// What one replica lists of a server the other knows as well, and does not start it.
+	if got := atA.Call("tools/call", useParams("lazy/echo", `{"n":3}`)).Text(); got != `{"n":3}` {
+		t.Errorf("got %s", got)
+	}
+	mcptest.Eventually(t, "a listing is known everywhere", func() bool {
+		return strings.Contains(atB.Call("tools/call", `{"name":"discover_tool","arguments":{"query":"pid"}}`).Text(), "lazy/pid")
+	})
 	contains(t, c.verb(), "REPLICA", "\na  ", "\nb  ", "\nalpha ", "\nbeta ")
 	for _, r := range []*testReplica{a, b} {
 		text, err := http.Get(r.url + "/health")

@@ -207,6 +207,9 @@ func (c *clusterRun) options(ctx context.Context, opts *aggregator.Options) erro
 	if err != nil {
 		return err
 	}
+	if opts.Listings, err = c.store.Bucket(ctx, listingsBucket); err != nil {
+		return err
+	}
 	opts.Place, opts.Keys, opts.Replica, opts.Tasks = c.place, c.keys, c.self.ID(), tasks
 	logins, err := c.logins(ctx)
 	if err != nil {
@@ -224,8 +227,11 @@ func (c *clusterRun) options(ctx context.Context, opts *aggregator.Options) erro
 	return nil
 }
 
-// tasksBucket says whose the tasks are that servers have made.
-const tasksBucket = "tasks"
+// Buckets of the shared state.
+const (
+	tasksBucket    = "tasks"   // whose the tasks are that servers have made
+	listingsBucket = "catalog" // what servers list
+)
 
 // replicas is what a gateway knows of the others.
 func (c *clusterRun) replicas(agg *aggregator.Aggregator) *gateway.Replicas {
