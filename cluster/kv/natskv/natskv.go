@@ -208,6 +208,8 @@ func failure(err error) error {
 		return kv.ErrConflict
 	case errors.Is(err, jetstream.ErrMsgNotFound):
 		return kv.ErrNotFound
+	case errors.Is(err, nats.ErrReconnectBufExceeded): // it keeps nothing for later
+		err = errors.New("not connected to NATS")
 	}
 	return fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
 }
