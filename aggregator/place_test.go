@@ -31,6 +31,7 @@ type cluster struct {
 	t        *testing.T
 	replicas []*replica
 	serving  sync.WaitGroup
+	opened   func(to *replica) // before a replica serves another; may be nil
 
 	mu      sync.Mutex
 	leases  map[string]*lease
@@ -118,7 +119,10 @@ func (c *cluster) place(ctx context.Context, r *replica, server, principal strin
 			l.of.links = append(l.of.links, ours)
 			c.serving.Go(func() {
 				defer c.release(key, l)
-				_ = l.of.ServeReplica(context.Background(), theirs, server, principal)
+				if c.opened != nil {
+					c.opened(l.of)
+				}
+				_ = l.of.ServeReplica(context.Background(), theirs, server, principal, Placement{Lost: l.lost, Moving: l.moving})
 			})
 			return &Placement{Stream: ours, Moving: l.moving}, nil
 		}
@@ -333,6 +337,30 @@ func TestDrainLosesNoCall(t *testing.T) {
 	}
 }
 
+// A replica that begins to drain before it has started what another one asked it for says
+// so at once: it does not wait for a place that is free only when it has let go.
+func TestDrainWhileItIsAskedFor(t *testing.T) {
+	t.Parallel()
+	entry, ledger := placedFake(t, "up", "")
+	c := newCluster(t, 2, entry)
+	from, asked := c.replicas[0], c.replicas[1]
+	c.opened = func(to *replica) {
+		if to == asked {
+			c.drain(asked)
+		}
+	}
+	c.mu.Lock()
+	c.leases["up/"] = &lease{of: asked, lost: make(chan struct{}), moving: make(chan struct{})}
+	c.mu.Unlock()
+	c.echo(from, "", "up")
+	if runner := c.runner("up/"); runner != from {
+		t.Errorf("it runs on %s", runner.name)
+	}
+	if n := ledger.Count("start"); n != 1 {
+		t.Errorf("it was started %d times", n)
+	}
+}
+
 // A server that may not run here any more is killed at once, with what it started, however
 // little it minds being asked to end.
 func TestLostServerIsKilled(t *testing.T) {
@@ -412,7 +440,7 @@ func TestReplicaAsksForWhatIsNotThere(t *testing.T) {
 	ours, theirs := mcptest.Pipe()
 	defer ours.Close()
 	var unknown *UnknownServerError
-	if err := c.replicas[0].ServeReplica(t.Context(), theirs, "other", ""); !errors.As(err, &unknown) {
+	if err := c.replicas[0].ServeReplica(t.Context(), theirs, "other", "", Placement{}); !errors.As(err, &unknown) {
 		t.Errorf("got %v", err)
 	}
 	said, err := io.ReadAll(ours)

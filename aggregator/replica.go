@@ -54,9 +54,10 @@ type replicaLink struct {
 // *UnknownServerError, a *transports.Failure or that of ctx, and the other replica was
 // told.
 //
-// The caller holds the right to run the server here, and Options.Place knows it: what
-// it places elsewhere is not passed on a second time.
-func (a *Aggregator) ServeReplica(ctx context.Context, stream io.ReadWriteCloser, server, principal string) error {
+// here is the caller's right to run the server here, which Options.Place knows. When it is
+// lost, or the server is to move, before the server is there, that is not waited for: where
+// it would be placed then, somebody may be waiting for this very right.
+func (a *Aggregator) ServeReplica(ctx context.Context, stream io.ReadWriteCloser, server, principal string, here Placement) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(a.ctx, cancel)()
@@ -65,7 +66,7 @@ func (a *Aggregator) ServeReplica(ctx context.Context, stream io.ReadWriteCloser
 	var conn *upstream.Conn
 	release := func() {}
 	if err == nil {
-		conn, release, err = acquireHere(ctx, u)
+		conn, release, err = acquireHere(ctx, u, here)
 	}
 	if err != nil {
 		defer context.AfterFunc(ctx, func() { stream.Close() })()
@@ -123,10 +124,27 @@ func (a *Aggregator) upstreamOf(server, principal string) (*lazy.Upstream, error
 }
 
 // acquireHere is Acquire of an upstream that must be this replica's own: a link to another
-// replica, which ran it before, is let go.
-func acquireHere(ctx context.Context, u *lazy.Upstream) (*upstream.Conn, func(), error) {
+// replica, which ran it before, is let go, and the error is upstream.ErrMoved when it may
+// not be started here any more.
+func acquireHere(ctx context.Context, u *lazy.Upstream, here Placement) (*upstream.Conn, func(), error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel(nil)
+	watching.Go(func() {
+		select {
+		case <-here.Moving:
+			cancel(upstream.ErrMoved)
+		case <-here.Lost:
+			cancel(upstream.ErrMoved)
+		case <-ctx.Done():
+		}
+	})
 	for range maxMoves {
 		conn, release, err := u.Acquire(ctx)
+		if err != nil && context.Cause(ctx) == upstream.ErrMoved {
+			return nil, nil, upstream.ErrMoved
+		}
 		if err != nil || !conn.Remote() {
 			return conn, release, err
 		}

@@ -221,7 +221,7 @@ func (st *stage) place(_ context.Context, server schema.Server, principal string
 		}
 		first, _ := st.agg.sessions.firstDeclaration()
 		st.other.sessions.declareFirst(first)
-		_ = st.other.ServeReplica(context.Background(), theirs, server.Name, principal)
+		_ = st.other.ServeReplica(context.Background(), theirs, server.Name, principal, Placement{})
 	})
 	return &Placement{Stream: ours}, nil
 }

@@ -287,7 +287,7 @@ func (c *clusterRun) serve(agg *aggregator.Aggregator, g *gateway.Gateway) (stop
 				})
 				defer watching.Wait()
 				defer close(ended)
-				agg.ServeReplica(ctx, stream, server, principal)
+				agg.ServeReplica(ctx, stream, server, principal, aggregator.Placement{Lost: lease.Lost(), Moving: c.self.Leaving(c.self.ID())})
 			}, nil
 		},
 		Result: func(_ context.Context, principal, handle string) (json.RawMessage, int, bool) {

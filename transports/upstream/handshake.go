@@ -170,6 +170,9 @@ func (c *Conn) discover(ctx context.Context) (stateless bool, version string, er
 	}
 	waiting, cancel := context.WithTimeout(ctx, discoverTimeout)
 	defer cancel()
+	if c.remote { // which answers when the server has started there
+		waiting = ctx
+	}
 	result, err := c.Call(waiting, methodDiscover, c.addEraMeta(nil))
 	if namedVersion(err, isStateless) != "" { // the very one that we asked in
 		result, err = c.Call(waiting, methodDiscover, c.addEraMeta(nil))
