@@ -118,6 +118,35 @@ func TestALongOutageOfTheStore(t *testing.T) {
 	})
 }
 
+// A connection that is being made again is waited for, and one that is not made for long
+// is not.
+func TestTakeWaitsForTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := kv.NewMemory()
+		cable := m.Connect()
+		a := join(t, cable, "a")
+		defer a.Close()
+		time.Sleep(5 * Beat)
+		cable.Cut()
+		time.Sleep(2 * Validity)
+		if !a.Degraded() {
+			t.Error("it is not degraded")
+		}
+		time.AfterFunc(2*time.Second, cable.Heal)
+		take(t, a, "git").Release()
+		cable.Cut()
+		time.Sleep(2 * Validity)
+		began := time.Now()
+		if _, err := a.Take(t.Context(), "git"); !errors.Is(err, kv.ErrUnavailable) {
+			t.Errorf("got %v", err)
+		}
+		if took := time.Since(began); took < Reconnect || took > Reconnect+Beat {
+			t.Errorf("it was waited for %v", took)
+		}
+		cable.Heal()
+	})
+}
+
 // Whoever died might as well be where the store is: nobody can promise in its place.
 func TestADeathWhileTheStoreIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -66,7 +66,7 @@ func (l *Lease) Release() {
 // Take takes the lease of a name, which may be any bytes, or shares the one that this
 // replica has. It returns a *HeldError when another replica has it, ErrDraining when
 // this one drains, and an error that is kv.ErrUnavailable when the store cannot be
-// reached. It waits, until ctx ends, while the one that has it drains or is silent but not
+// reached for Reconnect. It waits, until ctx ends, while the one that has it drains or is silent but not
 // yet declared dead.
 //
 // Between its last look at the clock and what the caller does then this process can be
@@ -82,6 +82,7 @@ func (r *Replica) Take(ctx context.Context, name string) (*Lease, error) {
 
 func (r *Replica) take(ctx context.Context, name string) (*Lease, error) {
 	key := leaseKey(name)
+	began := r.clock()
 	for {
 		at := r.clock()
 		connected := r.options.Store.Connected()
@@ -108,8 +109,10 @@ func (r *Replica) take(ctx context.Context, name string) (*Lease, error) {
 			r.mu.Unlock()
 			return nil, &HeldError{owner}
 		case r.degradedLocked(at, connected):
-			r.mu.Unlock()
-			return nil, fmt.Errorf("nothing new is placed: %w", kv.ErrUnavailable)
+			if at >= began+Reconnect {
+				r.mu.Unlock()
+				return nil, fmt.Errorf("nothing new is placed: %w", kv.ErrUnavailable)
+			}
 		case !valid, l != nil && !l.deleted && l.Owner != r.id && r.view.holds(l):
 		default:
 			done := make(chan struct{})

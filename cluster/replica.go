@@ -28,6 +28,9 @@ const (
 	TTL = 4 * time.Second
 	// Patience is how long promises stand in for beats, while the store is away.
 	Patience = 15 * time.Second
+	// Reconnect is how long what is to be placed waits for a store that cannot be reached:
+	// a connection that is made again, to another node, takes a second or two.
+	Reconnect = 5 * time.Second
 
 	// settled is when, after the end of a replica's validity, nothing of it runs: its
 	// guards kill what they have started by then.

@@ -37,6 +37,7 @@ func (c *clusterRun) place(ctx context.Context, server schema.Server, principal 
 	name := leaseOf(server.Name, principal)
 	var except []string // that could not be reached
 	last := errors.New("all replicas are about to end")
+	began := time.Now()
 	for {
 		where, held := c.self.Where(name, except...)
 		p, err := c.placeAt(ctx, where, server.Name, principal)
@@ -53,7 +54,7 @@ func (c *clusterRun) place(ctx context.Context, server schema.Server, principal 
 		switch {
 		case err == nil:
 			return p, nil
-		case errors.Is(err, kv.ErrUnavailable), errors.Is(err, cluster.ErrClosed), c.self.Degraded():
+		case errors.Is(err, kv.ErrUnavailable), errors.Is(err, cluster.ErrClosed), c.self.Degraded() && time.Since(began) >= cluster.Reconnect:
 			return nil, last // what nobody runs now is not placed
 		case where.ID == "":
 			except = nil
