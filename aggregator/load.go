@@ -155,8 +155,12 @@ func (a *Aggregator) declarationTo(ctx context.Context, p *peer, conn *upstream.
 	return first.capabilities, nil
 }
 
-// hostEra returns the era of the first host, or of the owner, false before there is one.
+// hostEra returns the era of the first host, or of the owner, false before there is one;
+// or that of the first host there, where it is loaded for another replica.
 func (p *peer) hostEra() (transports.Era, bool) {
+	if era := p.askedEra.Load(); era != nil {
+		return *era, true
+	}
 	first, known := p.declaration()
 	return first.era, known
 }

@@ -19,7 +19,9 @@ import (
 	"dynmcp/internal/seal"
 	"dynmcp/internal/wire"
 	"dynmcp/schema"
+	"dynmcp/transports"
 	"dynmcp/transports/host"
+	"dynmcp/transports/upstream"
 )
 
 // patience ends a test that hangs; nothing is measured by it.
@@ -429,6 +431,31 @@ func TestFailureElsewhere(t *testing.T) {
 	text, failed, err := c.replicas[1].call(ctx, "", "up/echo", `{}`)
 	if err != nil || !failed || !strings.Contains(text, "exit status 7") || !strings.Contains(text, "not_sent") {
 		t.Errorf("got %q, %v", text, err)
+	}
+}
+
+// A server of both eras is spoken to in that of the first host, wherever that is connected,
+// and however long the server takes to start.
+func TestEraOfTheReplicaThatAsks(t *testing.T) {
+	t.Parallel()
+	entry, _ := placedFake(t, "up", "", "-era", "both")
+	c := newCluster(t, 2, entry)
+	from, asked := c.replicas[0], c.replicas[1]
+	open := asked.open
+	asked.open = func(server schema.Server, opts upstream.Options) (*upstream.Conn, error) {
+		time.Sleep(4 * time.Second) // longer than a server that is there may take for server/discover
+		return open(server, opts)
+	}
+	c.mu.Lock()
+	c.leases["up/"] = &lease{of: asked, lost: make(chan struct{}), moving: make(chan struct{})}
+	c.mu.Unlock()
+	first := from.sessions.open(principal{})
+	from.sessions.declare(first, json.RawMessage(`{}`), transports.Stateless)
+	c.echo(from, "", "up")
+	for _, r := range c.replicas {
+		if conn := r.set.Get("up").Conn(); conn == nil || conn.Era() != transports.Stateless {
+			t.Errorf("%s speaks to it in the era of the handshake, or not at all", r.name)
+		}
 	}
 }
 

@@ -1,7 +1,9 @@
 package aggregator
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,11 +50,14 @@ type replicaLink struct {
 
 // ServeReplica serves a server that runs here, or is started here, to another replica,
 // whose upstream.OpenReplica is at the other end of stream. principal is the user whose
-// own the server is, where it is placed so; else it is not looked at. ServeReplica returns
-// when the other replica closes the stream, the server has ended or ctx ends, and has
-// closed the stream then. The error says why the server cannot be served: it is a
-// *UnknownServerError, a *transports.Failure or that of ctx, and the other replica was
-// told.
+// own the server is, where it is placed so; else it is not looked at. A server of both eras
+// that is started for it is spoken to in the one in which the other replica begins, that of
+// its first host.
+//
+// ServeReplica returns when the other replica closes the stream, the server has ended or
+// ctx ends, and has closed the stream then. The error says why the server cannot be served:
+// it is a *UnknownServerError, a *transports.Failure or that of ctx, and the other replica
+// was told.
 //
 // here is the caller's right to run the server here, which Options.Place knows. When it is
 // lost, or the server is to move, before the server is there, that is not waited for: where
@@ -66,7 +71,14 @@ func (a *Aggregator) ServeReplica(ctx context.Context, stream io.ReadWriteCloser
 	var conn *upstream.Conn
 	release := func() {}
 	if err == nil {
+		var era transports.Era
+		if stream, era, err = hostEraThere(ctx, stream); err != nil {
+			return err
+		}
+		p := a.peerOf(u)
+		p.askedEra.Store(&era)
 		conn, release, err = acquireHere(ctx, u, here)
+		p.askedEra.CompareAndSwap(&era, nil)
 	}
 	if err != nil {
 		defer context.AfterFunc(ctx, func() { stream.Close() })()
@@ -121,6 +133,25 @@ func (a *Aggregator) upstreamOf(server, principal string) (*lazy.Upstream, error
 		a.peers.Delete(gone)
 	}
 	return own, err
+}
+
+// hostEraThere returns the era in which another replica would speak to a server if it ran
+// there, which its first line tells, and the stream with that line.
+func hostEraThere(ctx context.Context, stream io.ReadWriteCloser) (io.ReadWriteCloser, transports.Era, error) {
+	defer context.AfterFunc(ctx, func() { stream.Close() })()
+	in := bufio.NewReader(stream)
+	line, err := in.ReadBytes('\n')
+	if err != nil {
+		return nil, 0, cmp.Or(ctx.Err(), err)
+	}
+	era := transports.Handshake
+	if wire.EqualString(wire.Get(line, "method"), "server/discover") {
+		era = transports.Stateless
+	}
+	return struct {
+		io.Reader
+		io.WriteCloser
+	}{io.MultiReader(bytes.NewReader(line), in), stream}, era, nil
 }
 
 // acquireHere is Acquire of an upstream that must be this replica's own: a link to another

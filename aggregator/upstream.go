@@ -27,6 +27,7 @@ type peer struct {
 	upstream      *lazy.Upstream
 	handshakeOnly atomic.Bool                     // its last connection made the initialize handshake
 	speaksSSE     atomic.Bool                     // its transport was left open, and is HTTP with SSE
+	askedEra      atomic.Pointer[transports.Era]  // in which another replica has it loaded now; nil while none has
 	relatesTasks  atomic.Bool                     // that has tasks of the handshake era, which other messages name
 	seenURIs      seenURIs                        // in its results
 	rootsHold     atomic.Pointer[rootsHold]       // while its question for the roots is open
