@@ -147,7 +147,14 @@ func (s *Store) tell(connected bool, node string, err error) {
 // asking returns a context for a question to NATS. It ends when the answer takes too long
 // and when the connection that it would come by is lost, which NATS would wait out.
 func (s *Store) asking(ctx context.Context, most time.Duration) (context.Context, context.CancelFunc) {
+	ctx, unlink := s.linked(ctx)
 	ctx, cancel := context.WithTimeout(ctx, most)
+	return ctx, func() { cancel(); unlink() }
+}
+
+// linked returns a context that ends when the connection that there is now is lost.
+func (s *Store) linked(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
 	s.mu.Lock()
 	link := s.link
 	s.mu.Unlock()

@@ -74,6 +74,10 @@ func (b *bucket) Watch(ctx context.Context, prefix string, changed func(kv.Entry
 
 // follow tells what one consumer sends, until that fails.
 func (w *watch) follow(ctx context.Context) error {
+	// A consumer outlives the connection, and takes for told what it sent just before that
+	// was lost: another one has to send it again.
+	ctx, unlink := w.store.linked(ctx)
+	defer unlink()
 	if err := w.check(ctx); err != nil {
 		return err
 	}
