@@ -191,7 +191,11 @@ func (c *clusterRun) load() (load cluster.Load) {
 	if agg == nil {
 		return load
 	}
-	load.Sessions = len(agg.Sessions())
+	for _, s := range agg.Sessions() {
+		if !s.Replica { // whose hosts are counted there
+			load.Sessions++
+		}
+	}
 	for _, u := range agg.Upstreams() {
 		if u.State == lazy.Ready && u.PID != 0 {
 			load.Servers++

@@ -13,7 +13,7 @@ import (
 
 // ErrMoved is in the Err of a connection that ended, or takes no more calls, because its
 // server is to run elsewhere, or ran on a replica that is gone: it is not to blame.
-var ErrMoved = errors.New("it runs elsewhere from now on")
+var ErrMoved = errors.New("it may run elsewhere from now on")
 
 // OpenReplica is OpenStream for a stream at the other end of which another replica serves
 // the server that it runs.
