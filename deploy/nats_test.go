@@ -85,7 +85,7 @@ func TestNodesOfNATS(t *testing.T) {
 		conn.Close()
 		t.Error("the nodes' certificate is of an authority that everybody knows")
 	}
-	conn, err := nats.Connect(strings.Join(urls, ","), nats.RootCAs(secret("ca.crt")), nats.UserCredentials(secret("nats.creds")))
+	conn, err := nats.Connect(strings.Join(urls, ","), nats.Timeout(time.Minute), nats.RootCAs(secret("ca.crt")), nats.UserCredentials(secret("nats.creds")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,13 +73,15 @@ func inACluster(t *testing.T, test func(*testCluster)) {
 	}
 }
 
-// late reports whether a replica could not say in time that it lives. All have ended.
+// late reports whether a replica did not reach NATS in time. All have ended.
 func (c *testCluster) late() bool {
+	all := strings.Join(c.failures, "\n")
 	for _, r := range c.replicas {
-		for _, said := range []string{"what this replica holds is lost", "what it held is lost", "the cluster's state cannot be reached"} {
-			if strings.Contains(r.Stderr(), said) {
-				return true
-			}
+		all += r.Stderr()
+	}
+	for _, said := range []string{"what this replica holds is lost", "what it held is lost", "the cluster's state cannot be reached", "the connection to NATS is lost"} {
+		if strings.Contains(all, said) {
+			return true
 		}
 	}
 	return false
