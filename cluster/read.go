@@ -24,35 +24,21 @@ func read(ctx context.Context, store kv.Store) (members []Member, leases []Lease
 	if err != nil {
 		return nil, nil, err
 	}
-	list := map[string]kv.Entry{}
-	ready := false
-	watching, enough := context.WithCancel(ctx)
-	defer enough()
-	err = bucket.Watch(watching, "", func(e kv.Entry) {
-		if !ready {
-			list[e.Key] = e
-		}
-	}, func() {
-		ready = true
-		enough()
-	})
-	if !ready {
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
+	list, err := kv.List(ctx, bucket, "")
+	if err != nil {
 		return nil, nil, err
 	}
 	epochs := map[string]uint64{}
 	for key, e := range list {
 		var m Member
-		if e.Value != nil && strings.HasPrefix(key, memberPrefix) && json.Unmarshal(e.Value, &m) == nil {
+		if strings.HasPrefix(key, memberPrefix) && json.Unmarshal(e.Value, &m) == nil {
 			members = append(members, m)
 			epochs[m.ID] = m.Epoch
 		}
 	}
 	for key, e := range list {
 		l := LeaseInfo{Revision: e.Revision}
-		if e.Value != nil && strings.HasPrefix(key, leasePrefix) && json.Unmarshal(e.Value, &l) == nil && epochs[l.Owner] == l.Epoch {
+		if strings.HasPrefix(key, leasePrefix) && json.Unmarshal(e.Value, &l) == nil && epochs[l.Owner] == l.Epoch {
 			leases = append(leases, l)
 		}
 	}

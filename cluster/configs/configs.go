@@ -4,7 +4,6 @@
 package configs
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -147,26 +146,21 @@ func (s *Store) History(ctx context.Context) ([]Version, error) {
 	if err != nil {
 		return nil, err
 	}
+	copies, err := kv.List(ctx, s.bucket, "version/")
+	if err != nil {
+		return nil, err
+	}
 	all := []Version{now}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	listed := false
-	err = s.bucket.Watch(ctx, "version/", func(entry kv.Entry) {
-		if listed || entry.Value == nil || entry.Key == copyOf(now.Number) {
-			return
+	for key, entry := range copies {
+		if key == copyOf(now.Number) {
+			continue
 		}
 		v, err := s.open(entry)
 		if err != nil {
 			v = Version{Comment: err.Error()}
-			_, _ = fmt.Sscanf(entry.Key, "version/%d", &v.Number)
+			_, _ = fmt.Sscanf(key, "version/%d", &v.Number)
 		}
 		all = append(all, v)
-	}, func() {
-		listed = true
-		cancel()
-	})
-	if !listed {
-		return nil, cmp.Or(err, ctx.Err())
 	}
 	slices.SortFunc(all, func(a, b Version) int { return b.Number - a.Number })
 	return all, nil

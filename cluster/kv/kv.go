@@ -6,6 +6,7 @@
 package kv
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,4 +93,29 @@ type Bucket interface {
 	// that says why it cannot go on: whoever calls it again begins with nothing. That a
 	// store cannot be reached for a time is no reason.
 	Watch(ctx context.Context, prefix string, changed func(Entry), ready func()) error
+}
+
+// List returns the records of a bucket whose keys begin with prefix, as they are now, by
+// key. The error is that of ctx, or says why they cannot be read.
+func List(ctx context.Context, b Bucket, prefix string) (map[string]Entry, error) {
+	watching, enough := context.WithCancel(ctx)
+	defer enough()
+	list := map[string]Entry{}
+	ready := false
+	err := b.Watch(watching, prefix, func(e Entry) {
+		switch {
+		case ready:
+		case e.Value == nil:
+			delete(list, e.Key)
+		default:
+			list[e.Key] = e
+		}
+	}, func() {
+		ready = true
+		enough()
+	})
+	if !ready {
+		return nil, cmp.Or(context.Cause(ctx), err)
+	}
+	return list, nil
 }
