@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"slices"
 	"testing"
-	"time"
 
 	"dynmcp/catalog"
 	"dynmcp/cluster/kv"
+	"dynmcp/internal/mcptest"
 )
 
 // What one replica lists of a server is known to the others, which have not started it,
@@ -40,14 +40,6 @@ func TestWhatAReplicaListsIsKnownToAll(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually := func(what string, is func() bool) {
-		t.Helper()
-		for deadline := time.Now().Add(90 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("not in time: %s", what)
-			}
-		}
-	}
 	knows := func(agg *Aggregator, tool string) func() bool {
 		return func() bool {
 			info, ok := agg.catalog.View().Server("up")
@@ -60,15 +52,15 @@ func TestWhatAReplicaListsIsKnownToAll(t *testing.T) {
 	}
 
 	lists("first")
-	eventually("the other replica knows the tool", knows(b, "first"))
-	eventually("its host is told", func() bool {
+	mcptest.Eventually(t, "the other replica knows the tool", knows(b, "first"))
+	mcptest.Eventually(t, "its host is told", func() bool {
 		return slices.Contains(host.all(), "notifications/prompts/list_changed ")
 	})
 
 	connection.Cut()
 	lists("second")
 	connection.Heal()
-	eventually("the other replica knows what was listed meanwhile", knows(b, "second"))
+	mcptest.Eventually(t, "the other replica knows what was listed meanwhile", knows(b, "second"))
 
 	// The config is applied again, and one replica begins: what is kept is there at once.
 	if err := b.Apply(b.config()); err != nil {
@@ -79,5 +71,5 @@ func TestWhatAReplicaListsIsKnownToAll(t *testing.T) {
 		t.Error("what is kept is not known at once")
 	}
 	lists("third")
-	eventually("after a reload it still hears", knows(b, "third"))
+	mcptest.Eventually(t, "after a reload it still hears", knows(b, "third"))
 }

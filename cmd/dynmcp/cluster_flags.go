@@ -136,20 +136,26 @@ type clusterState struct {
 	keys  *seal.Keys
 }
 
+// open reads the key file and connects to what the replicas share.
+func (f *clusterFlags) open(ctx context.Context, patience time.Duration, name string, log *slog.Logger) (clusterState, error) {
+	keys, err := f.keys()
+	if err != nil {
+		return clusterState{}, err
+	}
+	store, err := f.connect(ctx, patience, name, log)
+	return clusterState{store, keys}, err
+}
+
 // withCluster runs a verb on what the replicas share.
 func (f *clusterFlags) withCluster(cmd *cobra.Command, run func(context.Context, clusterState) error) error {
 	f.resolve()
-	keys, err := f.keys()
-	if err != nil {
-		return err
-	}
 	return interruptibly(cmd, func(ctx context.Context) error {
-		store, err := f.connect(ctx, verbPatience, cmd.CommandPath(), slog.New(slog.DiscardHandler))
+		c, err := f.open(ctx, verbPatience, cmd.CommandPath(), slog.New(slog.DiscardHandler))
 		if err != nil {
 			return err
 		}
-		defer store.Close()
-		return run(ctx, clusterState{store, keys})
+		defer c.store.Close()
+		return run(ctx, c)
 	})
 }
 
@@ -175,16 +181,12 @@ func (f *clusterFlags) withLogins(ctx context.Context, use func(*oauth.Store) er
 		}
 		return use(store)
 	}
-	keys, err := f.keys()
+	c, err := f.open(ctx, verbPatience, "dynmcp login", slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
-	store, err := f.connect(ctx, verbPatience, "dynmcp login", slog.New(slog.DiscardHandler))
-	if err != nil {
-		return err
-	}
-	defer store.Close()
-	logins, err := clusterState{store, keys}.logins(ctx)
+	defer c.store.Close()
+	logins, err := c.logins(ctx)
 	if err != nil {
 		return err
 	}

@@ -54,15 +54,11 @@ type clusterRun struct {
 
 // reach reaches the cluster. close must be called.
 func (f *replicaFlags) reach(ctx context.Context, log *slog.Logger) (*clusterRun, error) {
-	keys, err := f.keys()
+	state, err := f.open(ctx, startPatience, "dynmcp "+f.name, log)
 	if err != nil {
 		return nil, err
 	}
-	store, err := f.connect(ctx, startPatience, "dynmcp "+f.name, log)
-	if err != nil {
-		return nil, err
-	}
-	c := &clusterRun{flags: f, clusterState: clusterState{store, keys}, log: log}
+	c := &clusterRun{flags: f, clusterState: state, log: log}
 	c.ctx, c.stop = context.WithCancel(context.WithoutCancel(ctx))
 	return c, nil
 }
