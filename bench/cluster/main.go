@@ -96,18 +96,17 @@ func main() {
 	}
 }
 
-type step struct {
-	name string
-	run  func() error
-}
-
 func (p *proof) run(only, config, dir string) (ok bool, err error) {
-	steps := []step{{"load", p.load}, {"rolling", p.rolling}, {"nats", p.withoutNATS}, {"ids", p.ids}, {"mixed", p.mixed}, {"hop", p.hop}}
-	wanted := strings.FieldsFunc(only, func(r rune) bool { return r == ',' })
-	for _, name := range wanted {
-		if !slices.ContainsFunc(steps, func(st step) bool { return st.name == name }) {
-			return false, fmt.Errorf("no step %q", name)
-		}
+	steps, err := verdict.Choose(only, []verdict.Step{
+		{Name: "load", Run: p.load},
+		{Name: "rolling", Run: p.rolling},
+		{Name: "nats", Run: p.withoutNATS},
+		{Name: "ids", Run: p.ids},
+		{Name: "mixed", Run: p.mixed},
+		{Name: "hop", Run: p.hop},
+	})
+	if err != nil {
+		return false, err
 	}
 	if dir == "" {
 		if dir, err = os.MkdirTemp("", "dynmcp-cluster"); err != nil {
@@ -142,13 +141,10 @@ func (p *proof) run(only, config, dir string) (ok bool, err error) {
 	}
 	go p.interrupted()
 	for _, st := range steps {
-		if len(wanted) > 0 && !slices.Contains(wanted, st.name) {
-			continue
-		}
 		began := time.Now()
-		fmt.Printf("%s:\n", st.name)
-		if err := st.run(); err != nil {
-			p.Fail("%s: %v", st.name, err)
+		fmt.Printf("%s:\n", st.Name)
+		if err := st.Run(); err != nil {
+			p.Fail("%s: %v", st.Name, err)
 		}
 		fmt.Printf("  it took %v\n", time.Since(began).Round(time.Second))
 	}

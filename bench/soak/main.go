@@ -77,8 +77,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"dynmcp/bench/internal/verdict"
 )
@@ -106,18 +104,18 @@ func main() {
 	only := flag.String("only", "", "the `steps` to take, separated by commas (default all)")
 	flag.Parse()
 	s := &soak{}
-	ok, err := s.run(*only, []step{
-		{"kills", func() error { return s.kills(*kills, *atOnce) }},
-		{"guards", func() error { return s.guards(*guards, max(*atOnce/2, 1)) }},
-		{"self", func() error { return s.self(*self) }},
-		{"calls", func() error { return s.calls(*calls) }},
-		{"gateway", func() error { return s.gateway(*gatewayCalls, *abandoned) }},
-		{"deaths", func() error { return s.deaths(*deaths) }},
-		{"sessions", func() error { return s.sessions(*sessions) }},
-		{"hostile", func() error { return s.hostile(*others) }},
-		{"lists", func() error { return s.lists(*lists) }},
-		{"logins", func() error { return s.logins(*logins) }},
-		{"canaries", s.canaries},
+	ok, err := s.run(*only, []verdict.Step{
+		{Name: "kills", Run: func() error { return s.kills(*kills, *atOnce) }},
+		{Name: "guards", Run: func() error { return s.guards(*guards, max(*atOnce/2, 1)) }},
+		{Name: "self", Run: func() error { return s.self(*self) }},
+		{Name: "calls", Run: func() error { return s.calls(*calls) }},
+		{Name: "gateway", Run: func() error { return s.gateway(*gatewayCalls, *abandoned) }},
+		{Name: "deaths", Run: func() error { return s.deaths(*deaths) }},
+		{Name: "sessions", Run: func() error { return s.sessions(*sessions) }},
+		{Name: "hostile", Run: func() error { return s.hostile(*others) }},
+		{Name: "lists", Run: func() error { return s.lists(*lists) }},
+		{Name: "logins", Run: func() error { return s.logins(*logins) }},
+		{Name: "canaries", Run: s.canaries},
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -127,30 +125,19 @@ func main() {
 	}
 }
 
-type step struct {
-	name string
-	run  func() error
-}
-
-// run takes the steps that only names, all if it names none. It reports whether
+// run takes the steps that only names, all for "". It reports whether
 // everything is as it must be.
-func (s *soak) run(only string, steps []step) (ok bool, err error) {
-	wanted := strings.FieldsFunc(only, func(r rune) bool { return r == ',' })
-	for _, name := range wanted {
-		if !slices.ContainsFunc(steps, func(st step) bool { return st.name == name }) {
-			return false, fmt.Errorf("no step %q", name)
-		}
+func (s *soak) run(only string, steps []verdict.Step) (ok bool, err error) {
+	if steps, err = verdict.Choose(only, steps); err != nil {
+		return false, err
 	}
 	if err := s.build(); err != nil {
 		return false, err
 	}
 	defer os.RemoveAll(s.dir)
 	for _, st := range steps {
-		if len(wanted) > 0 && !slices.Contains(wanted, st.name) {
-			continue
-		}
-		if err := st.run(); err != nil {
-			s.Fail("%s: %v", st.name, err)
+		if err := st.Run(); err != nil {
+			s.Fail("%s: %v", st.Name, err)
 		}
 	}
 	return s.Close(), nil
