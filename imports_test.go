@@ -53,7 +53,7 @@ var mayImport = map[string][]string{
 	"dynmcp/bench/pump":                  {"dynmcp/bench/internal/pipes"},
 	"dynmcp/bench/upstream":              {"dynmcp/bench/internal/pipes", "dynmcp/bench/internal/echo"},
 	"dynmcp/bench/httpupstream":          {"dynmcp/bench/internal/echo"},
-	"dynmcp/bench/cluster":               {"dynmcp/bench/internal/web", "dynmcp/bench/internal/ledger", "dynmcp/bench/internal/procs", "dynmcp/bench/internal/verdict", "dynmcp/cluster/kv", "dynmcp/cluster/kv/natskv"},
+	"dynmcp/bench/cluster":               {"dynmcp/bench/internal/web", "dynmcp/bench/internal/ledger", "dynmcp/bench/internal/procs", "dynmcp/bench/internal/verdict", "dynmcp/cluster/kv", "dynmcp/cluster/kv/natskv", "dynmcp/internal/mcptest/authserver"},
 	"dynmcp/bench/cluster/upstream":      {"dynmcp/bench/internal/ledger"},
 	"dynmcp/bench/soak":                  {"dynmcp/bench/internal/web", "dynmcp/bench/internal/stacks", "dynmcp/bench/internal/procs", "dynmcp/bench/internal/verdict", "dynmcp/internal/mcptest/authserver"},
 	"dynmcp/bench/scale":                 {"dynmcp/cluster", "dynmcp/cluster/kv"},

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -62,6 +63,7 @@ type cluster struct {
 	nats     []*node
 	replicas []*node
 	web      *exec.Cmd // the server that is reached over HTTP
+	webURL   string    // its address
 	balancer *balancer
 	url      string // of the balancer
 	probes   atomic.Int64
@@ -73,6 +75,7 @@ type setting struct {
 	gateway map[string]any           // of the config, besides what is always there
 	config  string                   // the path of one to use as it is
 	dynmcp  func(replica int) string // the program, where it is not the same for all
+	shared  func(c *cluster) error   // puts the config into the cluster, where replicas have it from
 	local   bool                     // on the loopback, whatever else is
 }
 
@@ -181,11 +184,10 @@ func (c *cluster) configure(set setting) error {
 	for _, s := range set.servers {
 		fields := map[string]any{}
 		if s.place == "" {
-			url, err := c.startWeb(s.name)
-			if err != nil {
+			if err := c.startWeb(s.name); err != nil {
 				return err
 			}
-			fields["url"] = url
+			fields["url"] = c.webURL
 		} else {
 			fields["command"], fields["place"] = c.upstream, s.place
 			fields["args"] = []string{"-name", s.name, "-ledgers", c.ledgers(), "-linger", s.slow.String()}
@@ -205,18 +207,18 @@ func (c *cluster) configure(set setting) error {
 	return os.WriteFile(c.config, text, 0o600)
 }
 
-func (c *cluster) startWeb(name string) (url string, err error) {
+func (c *cluster) startWeb(name string) error {
 	c.web = exec.Command(c.upstream, "-name", name, "-ledgers", c.ledgers(), "-http", c.net.own()+":0")
 	c.web.Env = append(os.Environ(), c.marker)
 	out, err := c.web.StdoutPipe()
 	if err != nil {
-		return "", err
+		return err
 	}
 	if err := c.web.Start(); err != nil {
-		return "", err
+		return err
 	}
-	_, err = fmt.Fscanln(out, &url)
-	return url, err
+	_, err = fmt.Fscanln(out, &c.webURL)
+	return err
 }
 
 // startReplicas makes the key and starts the replicas with it.
@@ -228,6 +230,11 @@ func (c *cluster) startReplicas(set setting) error {
 	if err := os.WriteFile(c.keyFile(), key, 0o600); err != nil {
 		return err
 	}
+	if set.shared != nil {
+		if err := set.shared(c); err != nil {
+			return err
+		}
+	}
 	for i := range nodes {
 		name, number := fmt.Sprintf("r%d", i+1), i+1
 		if err := c.net.add(name, number, toNATS, toReplicas, toHosts); err != nil {
@@ -237,8 +244,12 @@ func (c *cluster) startReplicas(set setting) error {
 		if set.dynmcp != nil {
 			program = set.dynmcp(i)
 		}
-		n, err := c.newNode(name, number, program, "serve", "--http", c.address(i), fmt.Sprintf("--listen-public=%t", c.net.spaces), "-c", c.config, "--replica", name,
-			"--cluster", c.stores(), "--cluster-key", c.keyFile(), "--peer-addr", fmt.Sprintf("%s:%d", c.net.at(toReplicas, number), peerPort))
+		words := []string{program, "serve", "--http", c.address(i), fmt.Sprintf("--listen-public=%t", c.net.spaces), "--replica", name,
+			"--cluster", c.stores(), "--cluster-key", c.keyFile(), "--peer-addr", fmt.Sprintf("%s:%d", c.net.at(toReplicas, number), peerPort)}
+		if set.shared == nil {
+			words = append(words, "-c", c.config)
+		}
+		n, err := c.newNode(name, number, words...)
 		if err != nil {
 			return err
 		}
@@ -258,14 +269,18 @@ func (c *cluster) startReplicas(set setting) error {
 
 func (c *cluster) keyFile() string { return filepath.Join(c.dir, "key") }
 
-// command returns what `dynmcp cluster` prints.
-func (c *cluster) command(args ...string) (string, error) {
-	argv := append([]string{c.dynmcp, "cluster", "--cluster", c.stores(), "--cluster-key", c.keyFile()}, args...)
+// command returns what dynmcp prints when it is called with words and the cluster.
+func (c *cluster) command(program string, words ...string) (string, error) {
+	out, err := c.commandOf(program, words...).CombinedOutput()
+	return string(out), err
+}
+
+func (c *cluster) commandOf(program string, words ...string) *exec.Cmd {
+	argv := slices.Concat([]string{program}, words, []string{"--cluster", c.stores(), "--cluster-key", c.keyFile()})
 	if c.net.spaces {
 		argv = append(c.net.enter("r1"), argv...)
 	}
-	out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput()
-	return string(out), err
+	return exec.Command(argv[0], argv[1:]...)
 }
 
 // ask asks a node how it is.

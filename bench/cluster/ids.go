@@ -195,30 +195,19 @@ func tampered(text string) []string {
 func (a *attack) states(foreign *node) error {
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
-	park := func(n *node) (string, error) {
-		messages, err := a.ask(ctx, n, a.ann, "", "")
-		if err != nil {
-			return "", err
-		}
-		var m struct{ Result struct{ RequestState string } }
-		if err := json.Unmarshal(messages[len(messages)-1], &m); err != nil || m.Result.RequestState == "" {
-			return "", fmt.Errorf("no requestState in %.500s: %w", messages[len(messages)-1], err)
-		}
-		return m.Result.RequestState, nil
-	}
-	strange, err := park(foreign)
+	strange, err := park(ctx, a.at(foreign, a.ann))
 	if err != nil {
 		return fmt.Errorf("of another key: %w", err)
 	}
 	for i, n := range a.replicas {
-		state, err := park(n)
+		state, err := park(ctx, a.at(n, a.ann))
 		if err != nil {
 			return err
 		}
 		for _, to := range a.replicas {
 			try := func(what, user, state string) {
 				a.refused(fmt.Sprintf("%s, of %s at %s", what, n.name, to.name),
-					func(ctx context.Context) error { _, err := a.ask(ctx, to, user, state, "stolen"); return err }, http.StatusBadRequest, "-32602")
+					func(ctx context.Context) error { _, err := ask(ctx, a.at(to, user), state, "stolen"); return err }, http.StatusBadRequest, "-32602")
 			}
 			for _, changed := range tampered(state) {
 				try("a state that was changed", a.ann, changed)
@@ -227,7 +216,7 @@ func (a *attack) states(foreign *node) error {
 			try("a state of another key", a.ann, strange)
 		}
 		// Her own goes on, at another replica than it came from.
-		messages, err := a.ask(ctx, a.replicas[(i+1)%nodes], a.ann, state, "hers")
+		messages, err := ask(ctx, a.at(a.replicas[(i+1)%nodes], a.ann), state, "hers")
 		if err != nil {
 			return fmt.Errorf("her own: %w", err)
 		}
@@ -238,13 +227,25 @@ func (a *attack) states(foreign *node) error {
 	return nil
 }
 
+// park makes a call whose server asks its host, and returns its state.
+func park(ctx context.Context, h *web.Host) (state string, err error) {
+	messages, err := ask(ctx, h, "", "")
+	if err != nil {
+		return "", err
+	}
+	var m struct{ Result struct{ RequestState string } }
+	if err := json.Unmarshal(messages[len(messages)-1], &m); err != nil || m.Result.RequestState == "" {
+		return "", fmt.Errorf("no requestState in %.500s: %w", messages[len(messages)-1], err)
+	}
+	return m.Result.RequestState, nil
+}
+
 // ask makes a call whose server asks its host, or goes on with one by its state.
-func (a *attack) ask(ctx context.Context, n *node, user, state, said string) ([][]byte, error) {
+func ask(ctx context.Context, h *web.Host, state, said string) ([][]byte, error) {
 	more := ""
 	if state != "" {
 		more = fmt.Sprintf(`,"requestState":%q,"inputResponses":{"question-1":{"action":"accept","content":{"who":%q}}}`, state, said)
 	}
-	h := a.at(n, user)
 	h.Stateless = true
 	return h.Send(ctx, "use_tool", fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{`+
 		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"proof","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}},`+

@@ -23,7 +23,12 @@
 //	ids      ids of sessions and states of requests that were changed, are another user's,
 //	         or of another cluster. Judged: 404 or -32602, and no server is reached.
 //	mixed    replicas of two versions, and the record of one that is older and has fields
-//	         that nobody knows. Judged: as of load, without faults.
+//	         that nobody knows. Judged: as of load, without faults. With -previous COMMIT the
+//	         other version is dynmcp as it was then, and besides a cluster of it is brought
+//	         up to this one under load, one replica after the other, and back down. Judged
+//	         after each: sessions, calls that wait, kept results, listings, logins and
+//	         configs of either are good at the other; and that no call fails. Printed: in
+//	         what the records of the two differ. Without, it is this one by another name.
 //	hop      what it takes longer to call a server through a replica that does not have it,
 //	         in turn with calls through the one that does. Printed, not judged.
 //
@@ -31,6 +36,7 @@
 //
 //	go run ./bench/cluster                                     20,000 calls, some minutes
 //	go run ./bench/cluster -only load -calls 1000000 -lasts 1h -namespaces -strict
+//	go run ./bench/cluster -only mixed -previous v0.3.0        with the release before
 //	go run ./bench/cluster -serve mcp.json                     a cluster until SIGTERM
 //
 // nats-server is built from its module, dynmcp from this one. -namespaces takes the rights
@@ -68,6 +74,7 @@ type proof struct {
 	dir                          string
 	dynmcp, upstream, natsServer string
 	fake                         string
+	previous                     string // a commit, "" is none
 	marker                       string // NAME=VALUE in the environment of all processes
 	spaces, strict               bool
 	calls, hosts                 int
@@ -83,6 +90,7 @@ func main() {
 	flag.DurationVar(&p.every, "faults", 3*time.Second, "the time between two faults, on average")
 	flag.BoolVar(&p.spaces, "namespaces", false, "give nodes networks of their own, which can be cut")
 	flag.BoolVar(&p.strict, "strict", false, "judge also that nothing fails to which nothing was done, on a machine that is not busy")
+	flag.StringVar(&p.previous, "previous", "", "the `commit` of the other version in the step mixed (default: none, the same under another name)")
 	only := flag.String("only", "", "the `steps` to take, separated by commas (default all)")
 	config := flag.String("serve", "", "do nothing but serve this `config` by a cluster, until SIGTERM")
 	dir := flag.String("dir", "", "a `directory` with the programs, for ourselves")
@@ -114,6 +122,11 @@ func (p *proof) run(only, config, dir string) (ok bool, err error) {
 		}
 		if err := build(dir); err != nil {
 			return false, errors.Join(err, os.RemoveAll(dir))
+		}
+		if p.previous != "" {
+			if err := buildPrevious(dir, p.previous); err != nil {
+				return false, errors.Join(err, os.RemoveAll(dir))
+			}
 		}
 		if p.spaces {
 			if enter := namespaces(); enter != nil {

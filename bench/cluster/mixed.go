@@ -3,6 +3,7 @@
 package main
 
 import (
+	"archive/zip"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -19,13 +20,30 @@ import (
 	"dynmcp/cluster/kv/natskv"
 )
 
+// other is the version that the other replicas of the step say they are.
+const other = "0.0.1"
+
 // mixed is a cluster whose replicas have different versions. Beside them is the record of
 // one that never was: it is older still, drains, and has fields that nobody knows.
 func (p *proof) mixed() error {
-	older, err := p.buildAs("0.0.1")
-	if err != nil {
+	older := filepath.Join(p.dir, "dynmcp-previous")
+	if p.previous == "" {
+		fmt.Println("  both versions are this one: -previous names the commit of another")
+		if err := buildAs(".", p.dir, older); err != nil {
+			return err
+		}
+	}
+	if err := p.sideBySide(older); err != nil {
 		return err
 	}
+	if p.previous == "" {
+		return nil
+	}
+	return p.upgrade(older)
+}
+
+// sideBySide has one of three replicas be of the other version.
+func (p *proof) sideBySide(older string) error {
 	c, err := p.launch("mixed", setting{servers: servers, dynmcp: func(replica int) string {
 		if replica == 0 {
 			return older
@@ -48,11 +66,11 @@ func (p *proof) mixed() error {
 	if err := c.everyServer(servers); err != nil {
 		p.Fail("%v", err)
 	}
-	shown, err := c.command()
+	shown, err := c.command(c.dynmcp, "cluster")
 	if err != nil {
 		p.Fail("dynmcp cluster: %v", err)
 	}
-	for _, what := range []string{"r1", "r2", "r3", "0.0.1", "ghost", "0.0.0"} {
+	for _, what := range []string{"r1", "r2", "r3", other, "ghost", "0.0.0"} {
 		if !strings.Contains(shown, what) {
 			p.Fail("dynmcp cluster does not show %s", what)
 		}
@@ -61,34 +79,64 @@ func (p *proof) mixed() error {
 	return w.judge(nil)
 }
 
-// buildAs builds dynmcp as if it were of another version, and returns its path.
-func (p *proof) buildAs(version string) (string, error) {
-	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", "dynmcp/cmd/dynmcp").Output()
+// buildPrevious builds dynmcp of a commit of this repository, as the other version.
+func buildPrevious(dir, commit string) error {
+	git := func(args ...string) (string, error) {
+		out, err := exec.Command("git", args...).Output()
+		return strings.TrimSpace(string(out)), err
+	}
+	root, err := git("rev-parse", "--show-toplevel")
 	if err != nil {
-		return "", err
+		return fmt.Errorf("-previous is of the history of this repository, and there is none here: %w", err)
+	}
+	if _, err := git("rev-parse", "--verify", "--quiet", commit+"^{commit}"); err != nil {
+		if shallow, _ := git("rev-parse", "--is-shallow-repository"); shallow == "true" {
+			return fmt.Errorf("-previous: this clone has only the last commits, and %s is none of them: git fetch --unshallow --tags", commit)
+		}
+		return fmt.Errorf("-previous: this clone has no commit %s", commit)
+	}
+	archive, source := filepath.Join(dir, "previous.zip"), filepath.Join(dir, "previous")
+	if _, err := git("-C", root, "archive", "--output", archive, commit); err != nil {
+		return fmt.Errorf("git archive %s: %w", commit, err)
+	}
+	files, err := zip.OpenReader(archive)
+	if err != nil {
+		return err
+	}
+	defer files.Close()
+	if err := os.CopyFS(source, files); err != nil {
+		return err
+	}
+	return buildAs(source, dir, filepath.Join(dir, "dynmcp-previous"))
+}
+
+// buildAs builds the dynmcp of a module as if it were of the other version.
+func buildAs(module, dir, program string) error {
+	out, err := exec.Command("go", "-C", module, "list", "-f", "{{.Dir}}", "dynmcp/cmd/dynmcp").Output()
+	if err != nil {
+		return fmt.Errorf("go list dynmcp/cmd/dynmcp: %w", err)
 	}
 	file := filepath.Join(strings.TrimSpace(string(out)), "main.go")
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return "", err
+		return err
 	}
-	changed := regexp.MustCompile(`(?m)^const version = ".*"$`).ReplaceAll(text, []byte(`const version = "`+version+`"`))
+	changed := regexp.MustCompile(`(?m)^const version = ".*"$`).ReplaceAll(text, []byte(`const version = "`+other+`"`))
 	if bytes.Equal(changed, text) {
-		return "", fmt.Errorf("no version in %s", file)
+		return fmt.Errorf("no version in %s", file)
 	}
-	instead, overlay := filepath.Join(p.dir, "main-"+version+".go"), filepath.Join(p.dir, "overlay-"+version+".json")
+	instead, overlay := filepath.Join(dir, "main-"+other+".go"), filepath.Join(dir, "overlay-"+other+".json")
 	if err := os.WriteFile(instead, changed, 0o600); err != nil {
-		return "", err
+		return err
 	}
 	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{file: instead}})
 	if err != nil {
-		return "", err
+		return err
 	}
 	if err := os.WriteFile(overlay, replace, 0o600); err != nil {
-		return "", err
+		return err
 	}
-	path := p.dynmcp + "-" + version
-	return path, goTool(nil, "build", "-overlay", overlay, "-o", path, "dynmcp/cmd/dynmcp")
+	return goTool(nil, "-C", module, "build", "-overlay", overlay, "-o", program, "dynmcp/cmd/dynmcp")
 }
 
 // haunt writes the record of a replica again and again, as one would, until it is called off.

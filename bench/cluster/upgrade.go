@@ -1,0 +1,474 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"dynmcp/bench/internal/ledger"
+	"dynmcp/bench/internal/web"
+	"dynmcp/cluster/kv"
+	"dynmcp/cluster/kv/natskv"
+	"dynmcp/internal/mcptest/authserver"
+)
+
+// locked is the server that wants a login.
+const locked = "locked"
+
+// An upgrade is a cluster of the previous version that is brought up to this one and back.
+type upgrade struct {
+	*cluster
+	older    string        // the program
+	runs     [nodes]string // the program of each replica
+	called   []server      // by hosts
+	client   *http.Client
+	auth     *authserver.Server // before the server that wants a login
+	document map[string]any     // the config
+	pushes   int
+	passed   map[string]int             // servers that run once and replicas of another version that ask for them
+	written  map[string]map[string]bool // the versions that write a field of a record
+}
+
+// upgrade brings a cluster of the previous version up to this one, and back, one replica
+// after the other, under load.
+func (p *proof) upgrade(older string) error {
+	u := &upgrade{older: older, runs: [nodes]string{older, older, older}, called: append(slices.Clone(servers), server{name: locked}),
+		client: web.NewClient(), passed: map[string]int{}, written: map[string]map[string]bool{}}
+	defer u.client.CloseIdleConnections()
+	c, err := p.launch("upgrade", setting{servers: servers, local: true, dynmcp: func(int) string { return older }, shared: u.prepare})
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	if err := u.check(); err != nil {
+		return fmt.Errorf("a cluster of the previous version alone: %w", err)
+	}
+	w := &crowd{cluster: c, hosts: p.hosts, calls: 1 << 30, servers: u.called, stop: make(chan struct{})}
+	w.start()
+	faults, err := u.upAndDown()
+	close(w.stop)
+	w.wait()
+	if err != nil {
+		p.Fail("%v", err)
+	}
+	w.mustSucceed("calls that failed while replicas were replaced by those of another version", forgotten)
+	logins := u.auth.State().Counts
+	p.Must("tokens of logins that were used after they were renewed", logins["reuse"], 0)
+	fmt.Printf("  logins were renewed %d times; what ran once was asked for %s\n", logins["refresh"], counts(u.passed))
+	u.differences()
+	return w.judge(faults)
+}
+
+// counts writes numbers by what they count.
+func counts(of map[string]int) string {
+	var all []string
+	for _, what := range slices.Sorted(maps.Keys(of)) {
+		all = append(all, fmt.Sprintf("%s: %d", what, of[what]))
+	}
+	return strings.Join(all, ", ")
+}
+
+// upAndDown replaces each replica by one of this version, and then by one of the previous,
+// under load, and looks each time whether all of them are one service.
+func (u *upgrade) upAndDown() (faults []fault, err error) {
+	for _, program := range []string{u.dynmcp, u.older} {
+		for i, n := range u.replicas {
+			began, f := time.Now(), fault{node: n, replica: i, kind: ended, from: ledger.Now()}
+			if err := n.end(syscall.SIGTERM); err != nil {
+				return faults, err
+			}
+			n.argv[len(u.net.enter(n.name))], u.runs[i] = program, program
+			if err := n.start(); err != nil {
+				return faults, err
+			}
+			if err := n.works(); err != nil {
+				return faults, err
+			}
+			f.to = ledger.Now()
+			faults = append(faults, f)
+			fmt.Printf("  %s is of version %s after %v\n", n.name, u.version(program), time.Since(began).Round(10*time.Millisecond))
+			if err := u.check(); err != nil {
+				u.Fail("%s: %v", u.stage(), err)
+			}
+		}
+	}
+	return faults, nil
+}
+
+func (u *upgrade) version(program string) string {
+	if program == u.older {
+		return "previous"
+	}
+	return "present"
+}
+
+// stage names the version of each replica.
+func (u *upgrade) stage() string {
+	var all []string
+	for i, n := range u.replicas {
+		all = append(all, n.name+" "+u.version(u.runs[i]))
+	}
+	return strings.Join(all, ", ")
+}
+
+// listen serves the server that wants a login, before the one that is reached over HTTP.
+func (u *upgrade) listen() (url string, err error) {
+	ln, err := net.Listen("tcp", u.net.own()+":0")
+	if err != nil {
+		return "", err
+	}
+	base := "http://" + ln.Addr().String()
+	// Tokens end soon, and are renewed once: by which replica ever, the others must know.
+	u.auth = authserver.New(base, authserver.Options{MCP: u.webURL, Lifetime: 10 * time.Second})
+	go func() { _ = http.Serve(ln, u.auth) }() // as long as this process, which has one
+	return base + "/mcp", nil
+}
+
+// prepare makes the config and the login of a cluster that has no replicas yet.
+func (u *upgrade) prepare(c *cluster) error {
+	u.cluster = c
+	text, err := os.ReadFile(c.config)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, &u.document); err != nil {
+		return err
+	}
+	url, err := u.listen()
+	if err != nil {
+		return err
+	}
+	err = u.push(u.older, map[string]any{
+		locked: map[string]any{"url": url, "description": "Echoes nonces to those who are logged in."},
+		"fake": map[string]any{"command": u.fake, "args": []string{"-max-life", "1h"}, "place": "one", "tool_overrides": map[string]any{"big": map[string]int{"max_output_chars": 400}}},
+	})
+	if err != nil {
+		return err
+	}
+	return u.login(u.older)
+}
+
+// push has a program put the config into the cluster, with more servers.
+func (u *upgrade) push(program string, more map[string]any) error {
+	entries, _ := u.document["mcp"].(map[string]any)
+	maps.Copy(entries, more)
+	text, err := json.Marshal(u.document)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(u.config, text, 0o600); err != nil {
+		return err
+	}
+	if out, err := u.command(program, "cluster", "push", u.config); err != nil {
+		return fmt.Errorf("dynmcp cluster push: %w: %s", err, out)
+	}
+	return nil
+}
+
+var loginPage = regexp.MustCompile(`^  (http\S+)$`)
+
+// login has a program log in, and does what a person does in the browser.
+func (u *upgrade) login(program string) error {
+	cmd := u.commandOf(program, "login", locked, "--no-browser", "-c", u.config)
+	out, in := io.Pipe()
+	cmd.Stdout, cmd.Stderr = in, in
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { // ends with the command, for which we wait
+		err := cmd.Wait()
+		in.Close()
+		ended <- err
+	}()
+	var said strings.Builder
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		fmt.Fprintln(&said, lines.Text())
+		if page := loginPage.FindStringSubmatch(lines.Text()); page != nil {
+			resp, err := u.client.Get(page[1])
+			if err != nil {
+				fmt.Fprintln(&said, err)
+				continue
+			}
+			resp.Body.Close()
+		}
+	}
+	if err := <-ended; err != nil {
+		return fmt.Errorf("dynmcp login: %w: %s", err, said.String())
+	}
+	return nil
+}
+
+// check looks whether the replicas are one service: what one gives to a host is good at
+// the others, and what either program writes is read by all.
+func (u *upgrade) check() error {
+	checks := []struct {
+		what string
+		do   func() error
+	}{
+		{"calls", func() error { return u.everyServer(u.called) }},
+		{"sessions", u.sessions},
+		{"calls that wait for their host", u.parked},
+		{"kept results", u.kept},
+		{"configs and listings", u.pushed},
+		{"dynmcp cluster", u.shown},
+		{"logins", func() error { return u.login(u.runs[0]) }},
+		{"records", u.look},
+	}
+	var errs []error
+	for _, c := range checks {
+		if err := c.do(); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", c.what, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// pairs calls do with any two replicas, until one fails.
+func (u *upgrade) pairs(do func(ctx context.Context, at, elsewhere *web.Host) error) error {
+	for i, n := range u.replicas {
+		for j, m := range u.replicas {
+			if i == j {
+				continue
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), bound)
+			err := do(ctx, u.direct(i, u.client).Host, u.direct(j, u.client).Host)
+			cancel()
+			if err != nil {
+				return fmt.Errorf("of %s (%s) at %s (%s): %w", n.name, u.version(u.runs[i]), m.name, u.version(u.runs[j]), err)
+			}
+		}
+	}
+	return nil
+}
+
+func (u *upgrade) sessions() error {
+	return u.pairs(func(ctx context.Context, at, elsewhere *web.Host) error {
+		at.Stateless, elsewhere.Stateless = false, false
+		if err := at.Handshake(ctx); err != nil {
+			return err
+		}
+		elsewhere.Join(at.Session())
+		if err := (direct{elsewhere}).echo("one-0", fmt.Sprintf("probe-%d", u.probes.Add(1))); err != nil {
+			return err
+		}
+		if err := stream(ctx, elsewhere); err != nil {
+			return fmt.Errorf("its stream: %w", err)
+		}
+		return elsewhere.End(ctx)
+	})
+}
+
+func (u *upgrade) parked() error {
+	return u.pairs(func(ctx context.Context, at, elsewhere *web.Host) error {
+		state, err := park(ctx, at)
+		if err != nil {
+			return err
+		}
+		messages, err := ask(ctx, elsewhere, state, "somebody")
+		return said(messages, err, "somebody")
+	})
+}
+
+var handle = regexp.MustCompile(`\\"result\\": \\"([A-Za-z0-9-]+)\\"`)
+
+func (u *upgrade) kept() error {
+	return u.pairs(func(ctx context.Context, at, elsewhere *web.Host) error {
+		messages, err := at.Call(ctx, "1", "use_tool", `{"tool_name":"fake/big","tool_input":{"bytes":4000}}`)
+		if err != nil {
+			return err
+		}
+		kept := handle.FindSubmatch(bytes.Join(messages, nil))
+		if kept == nil {
+			return fmt.Errorf("no result is kept: %.500s", bytes.Join(messages, nil))
+		}
+		messages, err = elsewhere.Call(ctx, "1", "discover_tool", fmt.Sprintf(`{"result":%q}`, kept[1]))
+		return said(messages, err, "xxxxxxxx")
+	})
+}
+
+// said returns an error unless the answer of a call has a text.
+func said(messages [][]byte, err error, text string) error {
+	if err == nil && !bytes.Contains(bytes.Join(messages, nil), []byte(text)) {
+		err = fmt.Errorf("no %q in %.500s", text, bytes.Join(messages, nil))
+	}
+	return err
+}
+
+// pushed has both programs push a config with one server more, and asks a replica for it:
+// then all list what it has.
+func (u *upgrade) pushed() error {
+	for _, program := range []string{u.older, u.dynmcp} {
+		u.pushes++
+		name := fmt.Sprintf("extra%d", u.pushes)
+		err := u.push(program, map[string]any{name: map[string]any{"command": u.upstream, "args": []string{"-name", name, "-ledgers", u.ledgers()}, "place": "one", "description": "Echoes nonces."}})
+		if err != nil {
+			return fmt.Errorf("by the %s program: %w", u.version(program), err)
+		}
+		first := u.pushes % nodes
+		if err := u.answers(first, server{name: name}); err != nil {
+			return fmt.Errorf("pushed by the %s program: %w", u.version(program), err)
+		}
+		for i := range u.replicas {
+			if err := u.lists(i, name); err != nil {
+				return fmt.Errorf("%s, which was called by %s first, is not listed by %s: %w", name, u.replicas[first].name, u.replicas[i].name, err)
+			}
+		}
+	}
+	var histories [2]string
+	for i, program := range []string{u.older, u.dynmcp} {
+		var err error
+		if histories[i], err = u.command(program, "cluster", "history"); err != nil {
+			return fmt.Errorf("dynmcp cluster history by the %s program: %w: %s", u.version(program), err, histories[i])
+		}
+		text, err := u.command(program, "cluster", "pull")
+		if written, _ := os.ReadFile(u.config); err != nil || text != string(written) {
+			return fmt.Errorf("dynmcp cluster pull by the %s program: %w: %.300s", u.version(program), err, text)
+		}
+	}
+	if histories[0] != histories[1] {
+		return fmt.Errorf("dynmcp cluster history is, by the previous program and by the present:\n%s\n%s", histories[0], histories[1])
+	}
+	return nil
+}
+
+// lists waits until a replica finds the tool of a server.
+func (u *upgrade) lists(replica int, name string) error {
+	var err error
+	for end := time.Now().Add(bound); time.Now().Before(end); pause() {
+		ctx, cancel := context.WithTimeout(context.Background(), bound)
+		var messages [][]byte
+		messages, err = u.direct(replica, u.client).Call(ctx, "1", "discover_tool", fmt.Sprintf(`{"query":"%s echo"}`, name))
+		cancel()
+		if err = said(messages, err, name+"/echo"); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// shown looks at the cluster with both programs, and counts which replicas ask which for
+// servers that run once.
+func (u *upgrade) shown() error {
+	for _, program := range []string{u.older, u.dynmcp} {
+		text, err := u.command(program, "cluster", "--json")
+		var state struct {
+			Replicas []struct{ Name, Version string }
+			Leases   []struct{ Server, Replica string }
+		}
+		if err == nil {
+			err = json.Unmarshal([]byte(text), &state)
+		}
+		if err != nil || len(state.Replicas) != nodes {
+			return fmt.Errorf("by the %s program: %w: %s", u.version(program), err, text)
+		}
+		for _, l := range state.Leases {
+			for i, n := range u.replicas {
+				at := slices.IndexFunc(u.replicas, func(m *node) bool { return m.name == l.Replica })
+				if at >= 0 && n.name != l.Replica && u.runs[i] != u.runs[at] && program == u.dynmcp {
+					u.passed[fmt.Sprintf("by replicas of the %s version at one of the %s", u.version(u.runs[i]), u.version(u.runs[at]))]++
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// look notes which fields records have that replicas of either version write.
+func (u *upgrade) look() error {
+	store, err := natskv.Open(natskv.Options{URLs: strings.Split(u.stores(), ","), Name: "proof"})
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	bucket, err := store.Bucket(ctx, "state")
+	if err != nil {
+		return err
+	}
+	records, err := kv.List(ctx, bucket, "")
+	if err != nil {
+		return err
+	}
+	fields := map[string]map[string]any{} // of records, by key
+	program := map[string]string{}        // of members, by ID
+	for key, e := range records {
+		var of map[string]any
+		if err := json.Unmarshal(e.Value, &of); err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+		fields[key] = of
+		if id, ok := strings.CutPrefix(key, "member/"); ok {
+			program[id] = "present"
+			if of["version"] == other {
+				program[id] = "previous"
+			}
+		}
+	}
+	for key, of := range fields {
+		kind, id, _ := strings.Cut(key, "/")
+		if owner, ok := of["owner"].(string); ok {
+			id = owner
+		}
+		if program[id] == "" {
+			continue // it is gone
+		}
+		for name, value := range of {
+			field := fmt.Sprintf("%s of a %s, as a %s", name, kind, kindOf(value))
+			if u.written[field] == nil {
+				u.written[field] = map[string]bool{}
+			}
+			u.written[field][program[id]] = true
+		}
+	}
+	return nil
+}
+
+// kindOf names the kind of a JSON value.
+func kindOf(value any) string {
+	switch value.(type) {
+	case string:
+		return "string"
+	case float64:
+		return "number"
+	case bool:
+		return "boolean"
+	case []any:
+		return "list"
+	case map[string]any:
+		return "object"
+	}
+	return "null"
+}
+
+// differences prints which fields of records only one of the programs has written.
+func (u *upgrade) differences() {
+	same := true
+	for _, field := range slices.Sorted(maps.Keys(u.written)) {
+		for program := range u.written[field] {
+			if len(u.written[field]) == 1 {
+				same = false
+				fmt.Printf("  only the %s version writes %s\n", program, field)
+			}
+		}
+	}
+	if same {
+		fmt.Println("  records of members and leases have the same fields in both versions")
+	}
+}
