@@ -551,8 +551,7 @@ func (l *replicaLink) answered(c *forwardedCall, result json.RawMessage, err err
 	switch {
 	case err == nil:
 		if c.route.task && wire.Get(result, "task") != nil {
-			p, s := c.peer, c.session
-			p.addTask(s, wire.Get(result, "task", "taskId"))
+			s := c.session
 			conn.KeepProgress(&c.Call, func(params json.RawMessage) { s.peer.Notify("notifications/progress", params) })
 		}
 		r.Reply(result, nil)

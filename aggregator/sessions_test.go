@@ -72,7 +72,7 @@ func TestTasksAreTheirUsers(t *testing.T) {
 		hosts[name] = sees
 		p.calls.add(&forwardedCall{agg: agg, session: s, peer: p, request: &host.Request{Method: "tools/call", Peer: sees}})
 		if name != "" {
-			p.addTask(s, []byte(`"of-`+name+`"`))
+			p.addTask(s, []byte(`"of-`+name+`"`), nil)
 		}
 	}
 	for name, task := range map[string]string{"": "earlier", "ann": "of-ann", "bob": "of-bob"} {
@@ -89,14 +89,14 @@ func TestTasksAreTheirUsers(t *testing.T) {
 	}
 	ann, _ := join(agg, principal{"ann"})
 	again, _ := join(agg, principal{"bob"})
-	p.addTask(again, []byte(`"of-ann"`)) // the server was started again, and counts from 1
+	p.addTask(again, []byte(`"of-ann"`), nil) // the server was started again, and counts from 1
 	if ann.hasTask(p.upstream, "of-ann") || !again.hasTask(p.upstream, "of-ann") {
 		t.Error("the id is still another's")
 	}
 	for n := range maxTasksOf {
-		p.addTask(ann, fmt.Appendf(nil, "%q", fmt.Sprint(n)))
+		p.addTask(ann, fmt.Appendf(nil, "%q", fmt.Sprint(n)), nil)
 	}
-	p.addTask(ann, []byte(`"last"`))
+	p.addTask(ann, []byte(`"last"`), nil)
 	if ann.hasTask(p.upstream, "0") || !ann.hasTask(p.upstream, "last") || !again.hasTask(p.upstream, "of-bob") {
 		t.Error("not the oldest of hers went")
 	}

@@ -200,7 +200,7 @@ func (c *forwardedCall) shownResult(r *host.Request, conn *upstream.Conn, outlin
 		switch {
 		case conn.Era() == transports.Handshake && c.route.task:
 			if wire.Get(result, "task") != nil {
-				c.peer.addTask(c.session, wire.Get(result, "task", "taskId"))
+				c.peer.addTask(c.session, wire.Get(result, "task", "taskId"), wire.Get(result, "task", "ttl"))
 				p, s, host := c.peer, c.session, c.session.peer
 				conn.KeepProgress(&c.Call, func(params json.RawMessage) {
 					host.Notify("notifications/progress", p.shownRelation(s, params))
@@ -209,7 +209,7 @@ func (c *forwardedCall) shownResult(r *host.Request, conn *upstream.Conn, outlin
 			return c.peer.shownID(c.session, result, "task", "taskId"), nil
 		case conn.Era() == transports.Handshake || !wire.EqualString(outline.Get(result, "resultType"), "task"):
 		case declaredTasks(wire.Get(r.Meta, transports.MetaCapabilities), r.Era) == catalog.StatelessTasks:
-			c.peer.addTask(c.session, outline.Get(result, "taskId"))
+			c.peer.addTask(c.session, outline.Get(result, "taskId"), outline.Get(result, "ttlMs"))
 			return c.peer.shownID(c.session, result, "taskId"), nil
 		default:
 			return nil, &transports.Failure{

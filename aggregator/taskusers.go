@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+	"time"
 
 	"dynmcp/cluster/kv"
 	"dynmcp/internal/wire"
@@ -85,8 +86,27 @@ func (a *Aggregator) mayLearnTask(u *lazy.Upstream, own string) bool {
 	return !known
 }
 
-// addTask says that a call of a session became a task, by the upstream's id, a JSON string.
-func (p *peer) addTask(s *session, id json.RawMessage) {
+// How long all replicas know whose a task is.
+const (
+	endlessTask = 30 * 24 * time.Hour // one that its server keeps for ever, or does not say
+	longestTask = 365 * 24 * time.Hour
+)
+
+// taskLife returns how long it is to be known whose a task is that lives for a time, as its
+// server says: a number of milliseconds, or null. A server may count them again from when
+// it has the result.
+func taskLife(ttl json.RawMessage) time.Duration {
+	var ms *float64
+	if json.Unmarshal(ttl, &ms) != nil || ms == nil {
+		return endlessTask
+	}
+	most := float64(longestTask / time.Millisecond)
+	return 2*time.Duration(min(max(*ms, 0), most))*time.Millisecond + time.Hour
+}
+
+// addTask says that a call of a session became a task, by the upstream's id, a JSON string,
+// and for how long.
+func (p *peer) addTask(s *session, id, ttl json.RawMessage) {
 	own, ok := wire.Text(id)
 	if !ok || isolated(&p.upstream.Server) || s.replica {
 		return
@@ -99,7 +119,7 @@ func (p *peer) addTask(s *session, id json.RawMessage) {
 	a.spawn(func() {
 		ctx, cancel := context.WithTimeout(a.ctx, requestTimeout)
 		defer cancel()
-		if _, err := a.opts.Tasks.Put(ctx, taskKey(server, own), []byte(s.principal.name)); err != nil {
+		if _, err := a.opts.Tasks.For(taskLife(ttl)).Put(ctx, taskKey(server, own), []byte(s.principal.name)); err != nil {
 			a.log.Warn("other replicas do not know whose a task is", "upstream", server, "err", err)
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"dynmcp/catalog"
 	"dynmcp/cluster/kv"
@@ -26,7 +27,19 @@ func (s *Store) loadShared(server schema.Server) (*catalog.Stored, error) {
 		return nil, fmt.Errorf("the record of %s: %w", server.Name, err)
 	}
 	s.note(e.Key, e.Revision)
+	s.renew(e)
 	return stored, nil
+}
+
+// renew notes that a record is used, unless it has been noted lately.
+func (s *Store) renew(e kv.Entry) {
+	if time.Since(e.Written) < renewed {
+		return
+	}
+	// If it cannot be, another replica has, or it is written anew one day.
+	if revision, err := s.bucket.Update(context.Background(), e.Key, e.Value, e.Revision); err == nil {
+		s.note(e.Key, revision)
+	}
 }
 
 // note notes what is known here, and reports whether it was not.
@@ -54,10 +67,13 @@ func (s *Store) keepShared(server schema.Server, l *catalog.Listing) error {
 		return err
 	}
 	text, err := encode(server.Name, l)
-	if err != nil || bytes.Equal(text, e.Value) {
+	switch {
+	case err != nil:
 		return err
-	}
-	if len(text) > largest {
+	case bytes.Equal(text, e.Value):
+		s.renew(e)
+		return nil
+	case len(text) > largest:
 		return fmt.Errorf("the listing of %s is larger than %d MB", server.Name, largest>>20)
 	}
 	revision, err := s.bucket.Put(ctx, Key(server), text)

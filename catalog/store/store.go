@@ -66,7 +66,7 @@ func Shared(cfg *schema.Config, bucket kv.Bucket) *Store {
 	if off := cfg.Catalog.Dir; cfg.SingleWrap || off != nil && *off == "" {
 		return nil
 	}
-	return &Store{bucket: bucket, seen: map[string]uint64{}}
+	return &Store{bucket: bucket.For(unused), seen: map[string]uint64{}}
 }
 
 // largest is the largest file that is kept or read, in bytes: four messages of the
@@ -208,7 +208,8 @@ func (s *Store) Keep(server schema.Server, l *catalog.Listing) error {
 
 // A directory is that of many configs and processes: that a config does not have a server
 // says nothing of its file. One that none of them has read or written for so long is
-// removed. Its age is that of its last modification, which whoever uses it renews.
+// removed. Its age is that of its last modification, which whoever uses it renews. So it
+// is with the records of a bucket, which removes them by itself.
 const (
 	unused  = 90 * 24 * time.Hour
 	renewed = 7 * 24 * time.Hour

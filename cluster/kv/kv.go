@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 )
 
 // Errors of buckets.
@@ -30,8 +31,9 @@ var (
 // An Entry is a record at one revision.
 type Entry struct {
 	Key      string
-	Value    []byte // nil in a Change says that the record was deleted
-	Revision uint64 // of the bucket: a later change of any record has a higher one
+	Value    []byte    // nil in a Change says that the record was deleted
+	Revision uint64    // of the bucket: a later change of any record has a higher one
+	Written  time.Time // when it was changed, by the clock of whoever keeps it
 }
 
 // A Store is a set of buckets. Its methods and those of its buckets may be called from
@@ -84,6 +86,10 @@ type Bucket interface {
 	// Delete deletes a record that is at a revision, or returns ErrConflict. Revision 0
 	// is any, and that there is no record is no error then.
 	Delete(ctx context.Context, key string, revision uint64) error
+	// For returns the same bucket, in which records that are written by way of what it
+	// returned are gone after a time, a second at least, if nobody has written them again
+	// before. It is no change of the bucket, and who watches is not told.
+	For(lasts time.Duration) Bucket
 	// Watch calls changed for every record whose key begins with prefix, then ready,
 	// once, then changed for every change, from one goroutine and in the order of their
 	// revisions, which is that of the bucket: after it was called for one, nothing

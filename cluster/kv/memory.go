@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Memory is the state of one process, or of a test in which several connections stand
@@ -102,7 +103,7 @@ func (c *Connection) Bucket(_ context.Context, name string) (Bucket, error) {
 		r = &records{byKey: map[string]Entry{}, watches: map[*memoryWatch]bool{}}
 		m.buckets[name] = r
 	}
-	return &memoryBucket{c, r}, nil
+	return &memoryBucket{Connection: c, records: r}, nil
 }
 
 // records are those of a bucket, for all connections.
@@ -123,6 +124,11 @@ type memoryWatch struct {
 type memoryBucket struct {
 	*Connection
 	records *records
+	lasts   time.Duration // of what is written, 0 is for ever
+}
+
+func (b *memoryBucket) For(lasts time.Duration) Bucket {
+	return &memoryBucket{b.Connection, b.records, lasts}
 }
 
 func (b *memoryBucket) Get(ctx context.Context, key string) (Entry, error) {
@@ -168,9 +174,18 @@ func (b *memoryBucket) set(ctx context.Context, key string, value []byte, fits f
 		return 0, ErrConflict
 	}
 	r.revision++
-	e := Entry{Key: key, Value: append([]byte{}, value...), Revision: r.revision}
+	e := Entry{Key: key, Value: append([]byte{}, value...), Revision: r.revision, Written: time.Now()}
 	r.byKey[key] = e
 	r.tell(e)
+	if b.lasts > 0 {
+		time.AfterFunc(b.lasts, func() {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if r.byKey[key].Revision == e.Revision {
+				delete(r.byKey, key)
+			}
+		})
+	}
 	return e.Revision, nil
 }
 

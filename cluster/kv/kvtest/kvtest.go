@@ -37,6 +37,7 @@ func Run(t *testing.T, connect func(t *testing.T) Connection) {
 		{"revisions", revisions},
 		{"create-once", createOnce},
 		{"update-once", updateOnce},
+		{"end", end},
 		{"watch", watch},
 		{"watch-prefix", watchPrefix},
 		{"watch-all-alike", watchAllAlike},
@@ -597,6 +598,57 @@ func watchOverACut(t *testing.T, connect func() Connection) {
 	if n := len(slices.DeleteFunc(told, func(text string) bool { return text != "stays=1" })); n != 1 {
 		t.Errorf("what did not change was told %d times", n)
 	}
+}
+
+// end: records that were written for a time are gone after it, small and large ones, if
+// nobody has written them again.
+func end(t *testing.T, connect func() Connection) {
+	a, b := bucket(t, connect()), bucket(t, connect())
+	ctx := t.Context()
+	short, long := a.For(time.Second), a.For(time.Hour)
+	large := string(pattern(2<<20, 5))
+	const written, asked = "written", "asked"
+	for _, key := range []string{written, asked} { // each may have ended when it is written again
+		put(t, short, key, "1")
+	}
+	put(t, a, written, "2")
+	renewed := put(t, b, asked, large)
+	if _, err := long.Update(ctx, asked, []byte("2"), renewed); err != nil {
+		t.Fatal(err)
+	}
+	kept := create(t, long, "kept", large)
+
+	created := create(t, short, "created", "1")
+	put(t, short, "put", large)
+	at := create(t, a, "updated", "1")
+	if _, err := short.Update(ctx, "updated", []byte("2"), at); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"created", "put", "updated"} {
+		for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+			_, err := b.Get(ctx, key)
+			if errors.Is(err, kv.ErrNotFound) {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%s is still there (%v)", key, err)
+			}
+		}
+	}
+	_, err := a.Update(ctx, "created", []byte("2"), created)
+	wantError(t, "update what has ended", err, kv.ErrConflict)
+	wantError(t, "delete what has ended", a.Delete(ctx, "created", created), kv.ErrConflict)
+	want(t, b, "created", "again", create(t, a, "created", "again"))
+	want(t, b, "kept", large, kept)
+	for _, key := range []string{written, asked} {
+		if e, err := b.Get(ctx, key); err != nil || string(e.Value) != "2" || e.Written.IsZero() {
+			t.Errorf("%s was written again: it is %q of %s, %v", key, clip(e.Value), e.Written, err)
+		}
+	}
+	w := watching(t, b, "")
+	w.ready()
+	w.sees("created=again")
+	w.sees("written=2")
 }
 
 // pattern returns a value in which no two parts of it are alike.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -47,7 +48,7 @@ func (b *bucket) Get(ctx context.Context, key string) (kv.Entry, error) {
 		if err != nil {
 			return kv.Entry{}, err
 		}
-		e, err := b.entry(ctx, m.Subject, m.Sequence, m.Header, m.Data)
+		e, err := b.entry(ctx, m.Subject, m.Sequence, m.Time, m.Header, m.Data)
 		switch {
 		case errors.Is(err, errReplaced):
 			continue
@@ -75,8 +76,8 @@ func (b *bucket) noted(err error) error {
 }
 
 // entry returns the entry that a message is.
-func (b *bucket) entry(ctx context.Context, subject string, revision uint64, header nats.Header, data []byte) (kv.Entry, error) {
-	e := kv.Entry{Key: strings.TrimPrefix(subject, b.subject("")), Value: data, Revision: revision}
+func (b *bucket) entry(ctx context.Context, subject string, revision uint64, written time.Time, header nats.Header, data []byte) (kv.Entry, error) {
+	e := kv.Entry{Key: strings.TrimPrefix(subject, b.subject("")), Value: data, Revision: revision, Written: written}
 	parts := header.Get(partsHeader)
 	switch {
 	case header.Get(operation) != "":
@@ -108,12 +109,49 @@ func (b *bucket) note(key, set string) (before string) {
 	return before
 }
 
-// Create implements kv.Bucket. The deletion of a record is a message of it as well: it
-// is what is replaced then.
+// Create implements kv.Bucket.
 func (b *bucket) Create(ctx context.Context, key string, value []byte) (uint64, error) {
+	return b.create(ctx, key, value, 0)
+}
+
+// Update implements kv.Bucket.
+func (b *bucket) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+	return b.update(ctx, key, value, revision, 0)
+}
+
+// Put implements kv.Bucket.
+func (b *bucket) Put(ctx context.Context, key string, value []byte) (uint64, error) {
+	return b.set(ctx, key, value, "", 0)
+}
+
+// For implements kv.Bucket.
+func (b *bucket) For(lasts time.Duration) kv.Bucket { return lasting{b, lasts} }
+
+// A lasting bucket is one whose records NATS removes by itself. Of a large value that is
+// the record, and sweep removes the parts.
+type lasting struct {
+	*bucket
+	lasts time.Duration
+}
+
+func (b lasting) Create(ctx context.Context, key string, value []byte) (uint64, error) {
+	return b.create(ctx, key, value, b.lasts)
+}
+
+func (b lasting) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+	return b.update(ctx, key, value, revision, b.lasts)
+}
+
+func (b lasting) Put(ctx context.Context, key string, value []byte) (uint64, error) {
+	return b.set(ctx, key, value, "", b.lasts)
+}
+
+// create makes a record. The deletion of one is a message of it as well: it is what is
+// replaced then.
+func (b *bucket) create(ctx context.Context, key string, value []byte, lasts time.Duration) (uint64, error) {
 	at := "0"
 	for {
-		revision, err := b.set(ctx, key, value, at)
+		revision, err := b.set(ctx, key, value, at, lasts)
 		if !errors.Is(err, kv.ErrConflict) {
 			return revision, err
 		}
@@ -135,22 +173,16 @@ func (b *bucket) Create(ctx context.Context, key string, value []byte) (uint64, 
 	}
 }
 
-// Update implements kv.Bucket.
-func (b *bucket) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+func (b *bucket) update(ctx context.Context, key string, value []byte, revision uint64, lasts time.Duration) (uint64, error) {
 	if revision == 0 {
 		return 0, kv.ErrConflict // it would make the record
 	}
-	return b.set(ctx, key, value, strconv.FormatUint(revision, 10))
-}
-
-// Put implements kv.Bucket.
-func (b *bucket) Put(ctx context.Context, key string, value []byte) (uint64, error) {
-	return b.set(ctx, key, value, "")
+	return b.set(ctx, key, value, strconv.FormatUint(revision, 10), lasts)
 }
 
 // set makes a value that of a record whose last message is that of a number, or any if
-// it is "".
-func (b *bucket) set(ctx context.Context, key string, value []byte, at string) (uint64, error) {
+// it is "". It is for ever if lasts is 0.
+func (b *bucket) set(ctx context.Context, key string, value []byte, at string, lasts time.Duration) (uint64, error) {
 	if err := kv.Check(key, value); err != nil {
 		return 0, err
 	}
@@ -164,6 +196,9 @@ func (b *bucket) set(ctx context.Context, key string, value []byte, at string) (
 		}
 		m.Data = nil
 		m.Header.Set(partsHeader, fmt.Sprint(set, " ", len(value)))
+	}
+	if lasts > 0 {
+		m.Header.Set(timeToLive, max(lasts, time.Second).String()) // no less is taken
 	}
 	revision, err := b.publish(ctx, m, at)
 	if err == nil {

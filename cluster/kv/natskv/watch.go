@@ -116,7 +116,7 @@ func (w *watch) follow(ctx context.Context) error {
 			return fmt.Errorf("got message %d of the consumer, not %d", meta.Sequence.Consumer, number)
 		}
 		if strings.HasPrefix(m.Subject(), w.subject(w.prefix)) {
-			e, err := w.entry(ctx, m.Subject(), meta.Sequence.Stream, m.Headers(), m.Data())
+			e, err := w.entry(ctx, m.Subject(), meta.Sequence.Stream, meta.Timestamp, m.Headers(), m.Data())
 			switch {
 			case err == nil:
 				w.changed(e)
@@ -146,6 +146,9 @@ func (w *watch) next(ctx context.Context, messages jetstream.MessagesContext) (j
 		}
 		if w.store.Connected() {
 			w.heard = time.Now()
+			if w.ready != nil {
+				return nil, errors.New("what there was at first has ended before it was told")
+			}
 		}
 	}
 }
