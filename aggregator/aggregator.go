@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -125,7 +126,7 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 		startup: startup{next: make(chan struct{})},
 		offered: offers{of: map[offeree]map[string]*offer{}},
 	}
-	a.sessions = newSessions(a)
+	a.sessions = &sessions{agg: a, dirty: make(chan struct{}, 1), declared: make(chan struct{}), byID: map[string]*session{}}
 	a.server = sync.OnceValue(a.newServer)
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())
 	a.set = lazy.NewSet(lazy.Options{Load: a.load, Changed: a.upstreamChanged, Logger: a.log})
@@ -164,11 +165,7 @@ func (a *Aggregator) serveLines(ctx context.Context, edge *host.Stdio, shares bo
 		a.startEager(true)
 	}
 	err := edge.Serve(ctx, conversation)
-	var fatal *FatalError
-	if cause := context.Cause(a.ctx); errors.As(cause, &fatal) {
-		return fatal
-	}
-	return err
+	return cmp.Or(a.Err(), err)
 }
 
 // A Guest is a host that Open begins the session of.
@@ -239,7 +236,7 @@ func (a *Aggregator) While(ctx context.Context) context.Context {
 
 // Err returns the *FatalError that ended the run, nil if none did.
 func (a *Aggregator) Err() error {
-	if fatal := new(FatalError); errors.As(context.Cause(a.ctx), &fatal) {
+	if fatal, ok := errors.AsType[*FatalError](context.Cause(a.ctx)); ok {
 		return fatal
 	}
 	return nil
@@ -272,8 +269,8 @@ func (s *session) end() {
 		o.Session(s.info(), false)
 	}
 	s.agg.offered.drop(s)
-	if s.lasts {
-		s.agg.parked.dropOf(s) // else the request that takes it up has a session of its own
+	if s.lasts { // else the request that takes it up has a session of its own
+		s.agg.parked.dropAll(nil, func(c *parkedCall) bool { return c.session == s })
 	}
 	s.mu.Lock()
 	s.ended = true
@@ -300,49 +297,38 @@ func (a *Aggregator) single() *lazy.Upstream {
 // upstreamChanged follows the state of an upstream.
 func (a *Aggregator) upstreamChanged(u *lazy.Upstream) {
 	status := u.Status()
+	a.noteStatus(u, status)
 	switch status.State {
 	case lazy.Evicted:
-		a.dropEvicted(u)
 		a.log.Warn("evicted", "upstream", status.Name, "err", status.Err)
 	case lazy.Lost:
-		a.noteFailure(u, reason(status.Err))
-		if wantsLogin(status.Err) {
-			a.noteLogin(u, "(run: dynmcp login "+u.Server.Name+")")
-		}
 		a.log.Warn("lost", "upstream", status.Name, "err", status.Err)
 	case lazy.Ready:
-		a.noteLogin(u, "")
 		a.log.Info("ready", "upstream", status.Name)
 	}
 	a.sessions.markDirty()
 }
 
-// dropEvicted takes an upstream out of the catalogue, unless a new config has
-// offered it again.
-func (a *Aggregator) dropEvicted(u *lazy.Upstream) {
+// noteStatus has the catalogue say why an upstream is not there and whether it wants a
+// login, unless a new config has replaced it.
+func (a *Aggregator) noteStatus(u *lazy.Upstream, status lazy.Status) {
 	a.reload.RLock()
 	defer a.reload.RUnlock()
-	if a.isCurrent(u) && u.Owner == "" && u.Status().State == lazy.Evicted {
-		a.catalog.Drop(u.Server.Name)
+	if !a.set.Has(u) {
+		return
 	}
-}
-
-// noteFailure has the catalogue say why an upstream that has never been listed is
-// not there.
-func (a *Aggregator) noteFailure(u *lazy.Upstream, why string) {
-	a.reload.RLock()
-	defer a.reload.RUnlock()
-	if a.isCurrent(u) {
-		a.catalog.Fail(u.Server.Name, why)
-	}
-}
-
-// noteLogin has the catalogue say, or no longer say, that an upstream wants a login.
-func (a *Aggregator) noteLogin(u *lazy.Upstream, note string) {
-	a.reload.RLock()
-	defer a.reload.RUnlock()
-	if a.isCurrent(u) {
-		a.catalog.Note(u.Server.Name, note)
+	switch status.State {
+	case lazy.Evicted:
+		if u.Owner == "" && u.Status().State == lazy.Evicted { // else a new config has offered it again
+			a.catalog.Drop(status.Name)
+		}
+	case lazy.Lost:
+		a.catalog.Fail(status.Name, reason(status.Err))
+		if wantsLogin(status.Err) {
+			a.catalog.Note(status.Name, "(run: dynmcp login "+status.Name+")")
+		}
+	case lazy.Ready:
+		a.catalog.Note(status.Name, "")
 	}
 }
 

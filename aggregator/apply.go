@@ -105,7 +105,7 @@ func (a *Aggregator) swap(st *state) {
 		a.spawn(func() { a.watchListings(ctx, st) })
 	}
 	a.peers.Range(func(key, _ any) bool {
-		if u := key.(*lazy.Upstream); !a.isCurrent(u) {
+		if u := key.(*lazy.Upstream); !a.set.Has(u) {
 			a.peers.Delete(u)
 		}
 		return true
@@ -134,9 +134,6 @@ func lower(a, b int) int {
 	}
 	return min(a, b)
 }
-
-// isCurrent reports whether an upstream is part of the config that is served.
-func (a *Aggregator) isCurrent(u *lazy.Upstream) bool { return a.set.Has(u) }
 
 // catalogServers returns the servers of cfg as the catalogue wants them.
 func catalogServers(cfg *schema.Config) []catalog.Server {

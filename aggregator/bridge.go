@@ -51,6 +51,7 @@ type question struct {
 	hold     *rootsHold  // of calls until it is answered; nil of a question that only its call waits for
 }
 
+// An answer is what a request has got.
 type answer struct {
 	result json.RawMessage
 	err    error
@@ -440,16 +441,7 @@ func (p *parkedCalls) drop(c *forwardedCall, reason json.RawMessage) {
 	p.dropAll(reason, func(other *parkedCall) bool { return other.forwardedCall == c })
 }
 
-// dropOf gives up the calls of a session that has ended.
-func (p *parkedCalls) dropOf(s *session) {
-	p.dropAll(nil, func(c *parkedCall) bool { return c.session == s })
-}
-
-// cancel gives up the call whose host cancels the request that it parked.
-func (p *parkedCalls) cancel(s *session, id, reason json.RawMessage) {
-	p.dropAll(reason, func(c *parkedCall) bool { return c.session == s && bytes.Equal(c.by.ID, id) })
-}
-
+// dropAll gives up those of the parked calls that which picks.
 func (p *parkedCalls) dropAll(reason json.RawMessage, which func(*parkedCall) bool) {
 	var dropped []*forwardedCall
 	p.mu.Lock()

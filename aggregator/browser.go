@@ -56,14 +56,11 @@ func (s *session) mcpDiscover(r *host.Request, p callParams) {
 	}
 	s.agg.spawnFor(r, func() {
 		answer, note, err := s.view().Browse(query, s.show)
-		switch {
-		case err != nil:
+		if err != nil {
 			refuseArguments(r, "mcp_discover", err)
-		case note != "":
-			r.Reply(catalog.TextResult(string(answer), note), nil)
-		default:
-			r.Reply(catalog.TextResult(string(answer)), nil)
+			return
 		}
+		r.Reply(catalog.TextResult(said(string(answer), note)...), nil)
 	})
 }
 

@@ -109,10 +109,6 @@ func (a *Aggregator) callAs(ctx context.Context, user principal, method string, 
 	a.sessions.declare(s, json.RawMessage(`{}`), transports.Handshake)
 	defer s.end()
 
-	type answer struct {
-		result json.RawMessage
-		err    error
-	}
 	answered := make(chan answer, 1)
 	own := innerParams(in.params, nil)
 	r := &host.Request{

@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -128,7 +129,8 @@ func (s *session) handleNotification(method string, params json.RawMessage) {
 	case "notifications/cancelled":
 		// The edge ends a request that has no answer. One that was answered with a
 		// question may be meant as well.
-		s.agg.parked.cancel(s, wire.Get(params, "requestId"), wire.Get(params, "reason"))
+		id := wire.Get(params, "requestId")
+		s.agg.parked.dropAll(wire.Get(params, "reason"), func(c *parkedCall) bool { return c.session == s && bytes.Equal(c.by.ID, id) })
 	case "notifications/progress":
 		s.passProgress(params)
 	case "notifications/roots/list_changed":

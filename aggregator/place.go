@@ -129,7 +129,7 @@ func (a *Aggregator) followMove(u *lazy.Upstream) {
 	for _, s := range a.peerOf(u).sessions() {
 		wanted = wanted || len(s.subscribedURIs()) > 0
 	}
-	if !wanted || a.ctx.Err() != nil || !a.isCurrent(u) {
+	if !wanted || a.ctx.Err() != nil || !a.set.Has(u) {
 		return
 	}
 	a.spawn(func() {

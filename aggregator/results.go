@@ -265,9 +265,9 @@ func (s *session) readResult(r *host.Request, tool string, arguments json.RawMes
 	q.Offset, errs[3] = numberOf("offset", m[3])
 	q.Limit, errs[4] = numberOf("limit", m[4])
 	err = errors.Join(errs[:]...)
-	switch ways := countTrue(m[1] != nil, m[2] != nil, m[3] != nil || m[4] != nil); {
+	switch query, grep, page := m[1] != nil, m[2] != nil, m[3] != nil || m[4] != nil; {
 	case err != nil:
-	case ways > 1:
+	case query && grep || page && (query || grep):
 		err = errors.New(`"result" goes with one of "jsonpath", "grep", and "offset" with "limit"`)
 	case q.Offset < 0 || q.Limit < 0:
 		err = errors.New(`"offset" and "limit" must not be negative`)
@@ -300,12 +300,3 @@ func (s *session) readResult(r *host.Request, tool string, arguments json.RawMes
 // defaultRest is how many characters of a result are read at once where its tool has no
 // limit any more.
 const defaultRest = 16 << 10
-
-func countTrue(all ...bool) (n int) {
-	for _, is := range all {
-		if is {
-			n++
-		}
-	}
-	return n
-}

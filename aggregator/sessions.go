@@ -83,15 +83,6 @@ type sessions struct {
 	eraOpen bool        // first says for all hosts what they can do, but no host has spoken
 }
 
-func newSessions(a *Aggregator) *sessions {
-	return &sessions{
-		agg:      a,
-		dirty:    make(chan struct{}, 1),
-		declared: make(chan struct{}),
-		byID:     map[string]*session{},
-	}
-}
-
 // open returns a new session. It becomes known by attach.
 func (ss *sessions) open(p principal) *session {
 	ss.mu.Lock()

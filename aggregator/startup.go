@@ -183,12 +183,11 @@ func (s *session) awaitSingle(ctx context.Context) error {
 	defer cancel()
 	defer context.AfterFunc(s.agg.ctx, cancel)()
 	_, release, err := u.Acquire(ctx)
-	var fatal *FatalError
-	switch {
-	case err == nil:
+	if err == nil {
 		release()
 		return nil
-	case errors.As(context.Cause(s.agg.ctx), &fatal):
+	}
+	if fatal, ok := errors.AsType[*FatalError](context.Cause(s.agg.ctx)); ok {
 		return fatal.Err
 	}
 	return err

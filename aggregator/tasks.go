@@ -340,15 +340,7 @@ func (p *peer) taskUpdated(params json.RawMessage) {
 	}
 }
 
-// subscribedTasks returns the tasks that some stream of a host names.
-func (a *Aggregator) subscribedTasks() map[string]bool {
-	all := map[string]bool{}
-	for _, s := range a.sessions.all() {
-		maps.Copy(all, s.subscribedTasks())
-	}
-	return all
-}
-
+// subscribedTasks returns the tasks that some stream of the host names.
 func (s *session) subscribedTasks() map[string]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -361,7 +353,10 @@ func (s *session) subscribedTasks() map[string]bool {
 
 // dropTasks ends the subscriptions to tasks that no stream names any more.
 func (s *session) dropTasks(ids map[string]bool) {
-	wanted := s.agg.subscribedTasks()
+	wanted := map[string]bool{}
+	for _, other := range s.agg.sessions.all() {
+		maps.Copy(wanted, other.subscribedTasks())
+	}
 	for id := range ids {
 		u, own := s.taskOwner(id)
 		u = s.ownIfAny(u)

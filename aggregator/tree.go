@@ -108,7 +108,11 @@ func (t treeView) show(s *session, r *host.Request, where string, ofTool func(*c
 			r.Reply(errorResult(t.tree.Unknown(view, where)), nil)
 		default:
 			text, note := ofNode(view, here.Node)
-			r.Reply(catalog.TextResult(said(text, note, t.whyMissing(s, failed))...), nil)
+			missing := ""
+			if failed != nil {
+				missing = "Its tools are not there: " + s.explain(failed)
+			}
+			r.Reply(catalog.TextResult(said(text, note, missing)...), nil)
 		}
 	})
 }
@@ -141,13 +145,6 @@ func (t treeView) atPlace(s *session, r *host.Request, where string, answer func
 		}
 		answer(view, here, err)
 	})
-}
-
-func (t treeView) whyMissing(s *session, failed error) string {
-	if failed == nil {
-		return ""
-	}
-	return "Its tools are not there: " + s.explain(failed)
 }
 
 // said are the texts that say something.

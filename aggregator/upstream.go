@@ -290,7 +290,7 @@ func (l *listing) put(conn *upstream.Conn, listed *catalog.Listing, adopt bool) 
 	if adopt {
 		l.conn = conn
 	}
-	if l.conn != conn || !l.agg.isCurrent(l.upstream) || !l.agg.catalog.Put(l.upstream.Server.Name, indexed) {
+	if l.conn != conn || !l.agg.set.Has(l.upstream) || !l.agg.catalog.Put(l.upstream.Server.Name, indexed) {
 		return false
 	}
 	l.last = listed
@@ -386,7 +386,9 @@ func (l *listing) fetch() {
 func (l *listing) awaitQuiet() {
 	seen, more := l.burst()
 	for end := time.Now().Add(longestBurst); more && time.Now().Before(end); {
-		if !l.sleep(quiet) {
+		select {
+		case <-time.After(quiet):
+		case <-l.agg.ctx.Done():
 			return
 		}
 		before := seen
@@ -401,16 +403,6 @@ func (l *listing) burst() (changes int, goesOn bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.changes, len(l.stale) > 0 && time.Since(l.fetched) < quiet
-}
-
-// sleep returns false if the aggregator ends before d has passed.
-func (l *listing) sleep(d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-l.agg.ctx.Done():
-		return false
-	}
 }
 
 // fetchStale fetches every list that is stale, also those that become so
