@@ -384,6 +384,15 @@ func (a *Aggregator) spawnFor(r *host.Request, f func()) {
 	}
 }
 
+// spawnWithin is spawnFor with the context of the request, see contextOf.
+func (a *Aggregator) spawnWithin(r *host.Request, f func(ctx context.Context)) {
+	a.spawnFor(r, func() {
+		ctx, cancel := a.contextOf(r)
+		defer cancel()
+		f(ctx)
+	})
+}
+
 // replyPanic, deferred, answers a request with the panic that keeps it from
 // being answered, and panics on.
 func replyPanic(r *host.Request) {

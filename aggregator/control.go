@@ -100,10 +100,8 @@ func (s *session) handleControl(ctx context.Context, r *host.Request, req mcp.Re
 	}
 	s.begin()
 	switch r.Method {
-	case "resources/subscribe":
-		return s.subscribe(ctx, r)
-	case "resources/unsubscribe":
-		return s.unsubscribe(ctx, r)
+	case "resources/subscribe", "resources/unsubscribe":
+		return &rawResult{raw: json.RawMessage(`{}`)}, s.subscribe(ctx, r)
 	case "subscriptions/listen":
 		return s.listen(ctx, r, req)
 	}
@@ -234,7 +232,7 @@ func (s *session) answerList(ctx context.Context, r *host.Request, which list) (
 	if cursor, ok := wire.Text(wire.Get(r.Params, "cursor")); ok && cursor != "" {
 		return nil, invalid("%s: unknown cursor %q", which.method, cursor)
 	}
-	if err := s.awaitListings(ctx, s.startupWait()); err != nil {
+	if err := s.awaitListings(ctx); err != nil {
 		return nil, err
 	}
 	if !s.offers(which.capability) {

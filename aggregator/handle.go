@@ -2,6 +2,7 @@ package aggregator
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 
@@ -23,9 +24,7 @@ func (s *session) ready(r *host.Request) bool {
 		return true
 	}
 	r.Own()
-	s.agg.spawnFor(r, func() {
-		ctx, cancel := s.agg.contextOf(r)
-		defer cancel()
+	s.agg.spawnWithin(r, func(ctx context.Context) {
 		select {
 		case <-raised:
 		case <-ctx.Done():

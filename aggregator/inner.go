@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -53,16 +54,7 @@ func (s *session) serveInner(r *host.Request, by catalog.Door) {
 	case "tools/list", "resources/list", "resources/templates/list", "prompts/list":
 		s.listInside(r)
 	case "resources/subscribe", "resources/unsubscribe":
-		s.agg.spawnFor(r, func() {
-			ctx, cancel := s.agg.contextOf(r)
-			defer cancel()
-			do := (*session).subscribe
-			if r.Method == "resources/unsubscribe" {
-				do = (*session).unsubscribe
-			}
-			_, err := do(s, ctx, r)
-			r.Reply(json.RawMessage(`{}`), err)
-		})
+		s.agg.spawnWithin(r, func(ctx context.Context) { r.Reply(json.RawMessage(`{}`), s.subscribe(ctx, r)) })
 	case "ping":
 		r.Reply(json.RawMessage(`{}`), nil)
 	case "initialize", "server/discover", "logging/setLevel", "subscriptions/listen":

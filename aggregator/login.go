@@ -116,9 +116,7 @@ func (s *session) failOrLogIn(r *host.Request, params json.RawMessage, err error
 		return
 	}
 	late := o.isOver()
-	s.agg.spawnFor(r, func() {
-		ctx, cancel := s.agg.contextOf(r)
-		defer cancel()
+	s.agg.spawnWithin(r, func(ctx context.Context) {
 		select {
 		case <-o.shown:
 		case <-o.over:
@@ -359,9 +357,7 @@ func (s *session) resumeOffer(r *host.Request) bool {
 	default:
 		o.accepted.Store(true)
 	}
-	s.agg.spawnFor(r, func() {
-		ctx, cancel := s.agg.contextOf(r)
-		defer cancel()
+	s.agg.spawnWithin(r, func(ctx context.Context) {
 		// Where no login was made the request fails again, and says so.
 		_ = s.agg.awaitLogin(ctx, r, o)
 		r.NoOffer = true

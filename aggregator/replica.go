@@ -314,7 +314,7 @@ func (l *replicaLink) handle(r *host.Request) {
 			return
 		}
 	case "subscriptions/listen":
-		l.agg.spawnFor(r, func() { l.listen(r) })
+		l.agg.spawnWithin(r, func(ctx context.Context) { l.listen(ctx, r) })
 		l.end()
 		return
 	}
@@ -423,9 +423,7 @@ func (l *listing) tellReplicas(changed map[string]bool) {
 
 // listen keeps a stream of notifications open: all comes on the link itself, so there is
 // nothing to it but what it subscribes to.
-func (l *replicaLink) listen(r *host.Request) {
-	ctx, cancel := l.agg.contextOf(r)
-	defer cancel()
+func (l *replicaLink) listen(ctx context.Context, r *host.Request) {
 	granted := wire.Get(r.Params, "notifications")
 	if !wire.IsObject(granted) {
 		r.Reply(nil, invalid(`subscriptions/listen needs "notifications"`))

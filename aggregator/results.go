@@ -2,6 +2,7 @@ package aggregator
 
 import (
 	"cmp"
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -276,11 +277,9 @@ func (s *session) readResult(r *host.Request, tool string, arguments json.RawMes
 		refuseArguments(r, tool, err)
 		return
 	}
-	s.agg.spawnFor(r, func() {
+	s.agg.spawnWithin(r, func(ctx context.Context) {
 		whole, limit, ok := s.agg.results.get(s.principal, handle)
 		if _, keeper, elsewhere := strings.Cut(handle, "-"); !ok && elsewhere && keeper != s.agg.opts.Replica && s.agg.opts.ResultOf != nil {
-			ctx, cancel := s.agg.contextOf(r)
-			defer cancel()
 			whole, limit, ok = s.agg.opts.ResultOf(ctx, keeper, s.principal.name, handle)
 		}
 		if !ok {

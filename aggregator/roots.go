@@ -289,9 +289,7 @@ func (c *forwardedCall) await(h *rootsHold) {
 		answer := c.peer.requestHost(c.agg.ctx, c.session, r.Peer, q.method, q.params)
 		c.agg.spawn(func() { q.answer(answer()) })
 	}
-	c.agg.spawnFor(r, func() {
-		ctx, cancel := c.agg.contextOf(r)
-		defer cancel()
+	c.agg.spawnWithin(r, func(ctx context.Context) {
 		select {
 		case <-h.over:
 		case <-ctx.Done():

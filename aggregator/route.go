@@ -145,9 +145,7 @@ func (s *session) retryWhenListed(r *host.Request, try func() bool, orElse func(
 		return
 	}
 	r.Own()
-	s.agg.spawnFor(r, func() {
-		ctx, cancel := s.agg.contextOf(r)
-		defer cancel()
+	s.agg.spawnWithin(r, func(ctx context.Context) {
 		err := s.awaitSingle(ctx)
 		for err == nil {
 			next := s.starting() // before the try, so that none is missed

@@ -194,15 +194,15 @@ func (s *session) awaitSingle(ctx context.Context) error {
 }
 
 // awaitListings waits, before lists are answered, for the upstreams that are
-// starting, up to wait from their start, and for lists that are being fetched again.
-func (s *session) awaitListings(ctx context.Context, wait time.Duration) error {
+// starting, as long as the host may wait, and for lists that are being fetched again.
+func (s *session) awaitListings(ctx context.Context) error {
 	if err := s.awaitSingle(ctx); err != nil {
 		return err
 	}
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.agg.ctx, cancel)()
-	for next := s.starting(); next != nil && s.agg.startup.await(waiting, wait, next); {
+	for next := s.starting(); next != nil && s.agg.startup.await(waiting, s.startupWait(), next); {
 		next = s.starting()
 	}
 	s.agg.awaitRefresh(waiting)

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -22,44 +21,37 @@ import (
 // A subscriber begins or ends a subscription at an upstream.
 type subscriber func(conn *upstream.Conn, ctx context.Context, params json.RawMessage) error
 
-// subscribe passes a subscription on to the owner of the resource.
-func (s *session) subscribe(ctx context.Context, r *host.Request) (mcp.Result, error) {
+// subscribe passes a subscription on to the owner of the resource, or the end of one
+// when no host wants it any more.
+func (s *session) subscribe(ctx context.Context, r *host.Request) error {
 	uri, ok := wire.Text(wire.Get(r.Params, "uri"))
 	if !ok {
-		return nil, invalid("%s needs a string \"uri\"", r.Method)
+		return invalid("%s needs a string \"uri\"", r.Method)
 	}
-	if err := s.subscribeTo(ctx, s.startupWait(), uri, r.Params, (*upstream.Conn).Subscribe); err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	s.subscribed[uri] = true
-	s.mu.Unlock()
-	return &rawResult{raw: json.RawMessage(`{}`)}, nil
-}
-
-// unsubscribe passes the end of a subscription on when no host wants it any more.
-func (s *session) unsubscribe(ctx context.Context, r *host.Request) (mcp.Result, error) {
-	uri, ok := wire.Text(wire.Get(r.Params, "uri"))
-	if !ok {
-		return nil, invalid("%s needs a string \"uri\"", r.Method)
-	}
-	s.mu.Lock()
-	delete(s.subscribed, uri)
-	s.mu.Unlock()
-	if u := s.ownIfAny(s.resourceOwner(uri)); !s.agg.isSubscribed(u, uri) {
-		if err := s.subscribeTo(ctx, s.startupWait(), uri, r.Params, (*upstream.Conn).Unsubscribe); err != nil {
-			return nil, err
+	if r.Method == "resources/unsubscribe" {
+		s.mu.Lock()
+		delete(s.subscribed, uri)
+		s.mu.Unlock()
+		if s.agg.isSubscribed(s.ownIfAny(s.resourceOwner(uri)), uri) {
+			return nil
 		}
+		return s.subscribeTo(ctx, uri, r.Params, (*upstream.Conn).Unsubscribe)
 	}
-	return &rawResult{raw: json.RawMessage(`{}`)}, nil
+	err := s.subscribeTo(ctx, uri, r.Params, (*upstream.Conn).Subscribe)
+	if err == nil {
+		s.mu.Lock()
+		s.subscribed[uri] = true
+		s.mu.Unlock()
+	}
+	return err
 }
 
 // subscribeTo has a resource's owner do something about a subscription, or else
 // the first upstream that does not refuse to. It waits for those that are starting.
-func (s *session) subscribeTo(ctx context.Context, wait time.Duration, uri string, params json.RawMessage, do subscriber) error {
+func (s *session) subscribeTo(ctx context.Context, uri string, params json.RawMessage, do subscriber) error {
 	to := s.resource(uri, transports.Handshake)
 	if to.owner() == nil && s.incomplete() {
-		if err := s.awaitListings(ctx, wait); err != nil {
+		if err := s.awaitListings(ctx); err != nil {
 			return err
 		}
 	}
@@ -206,7 +198,7 @@ func (s *session) listen(ctx context.Context, r *host.Request, req mcp.Request) 
 	}}
 	var granted []string
 	for _, uri := range want.ResourceSubscriptions {
-		if err := s.subscribeTo(ctx, s.startupWait(), uri, aboutURI(uri), (*upstream.Conn).Subscribe); err != nil {
+		if err := s.subscribeTo(ctx, uri, aboutURI(uri), (*upstream.Conn).Subscribe); err != nil {
 			s.agg.log.Warn("resource not subscribed", "uri", uri, "err", err)
 			continue
 		}

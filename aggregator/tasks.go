@@ -128,10 +128,8 @@ func (s *session) aboutTask(r *host.Request) {
 		answer()
 		return
 	}
-	s.agg.spawnFor(r, func() {
-		ctx, cancel := s.agg.contextOf(r)
+	s.agg.spawnWithin(r, func(ctx context.Context) {
 		s.agg.learnTask(ctx, u, own)
-		cancel()
 		answer()
 	})
 }
@@ -244,10 +242,8 @@ func (s *session) listTasks(r *host.Request) {
 		r.Reply(nil, invalid("%s: unknown cursor %s", r.Method, cursor))
 		return
 	}
-	s.agg.spawnFor(r, func() {
-		ctx, cancel := s.agg.contextOf(r)
-		defer cancel()
-		ctx, cancel = context.WithTimeout(ctx, requestTimeout)
+	s.agg.spawnWithin(r, func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
 		of := make([][]json.RawMessage, len(listing))
 		errs := make([]error, len(listing))
