@@ -252,7 +252,10 @@ func (e *FatalError) Unwrap() error { return e.Err }
 func (a *Aggregator) Close() {
 	a.cancel(nil)
 	a.set.Close()
-	a.work.close()
+	a.work.mu.Lock()
+	a.work.closed = true
+	a.work.mu.Unlock()
+	a.work.wg.Wait()
 	a.results.close()
 }
 
@@ -339,26 +342,16 @@ type goroutines struct {
 	wg     sync.WaitGroup
 }
 
-func (g *goroutines) start(f func()) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !g.closed {
-		g.wg.Go(f)
-	}
-	return !g.closed
-}
-
-func (g *goroutines) close() {
-	g.mu.Lock()
-	g.closed = true
-	g.mu.Unlock()
-	g.wg.Wait()
-}
-
 // spawn runs f on a goroutine that Close waits for. It reports false, and does not
 // run f, after Close.
 func (a *Aggregator) spawn(f func()) bool {
-	return a.work.start(func() { a.guarded(f) })
+	a.work.mu.Lock()
+	defer a.work.mu.Unlock()
+	if a.work.closed {
+		return false
+	}
+	a.work.wg.Go(func() { a.guarded(f) })
+	return true
 }
 
 // guarded runs f. A panic is logged, and costs what f was for, not the process.

@@ -113,8 +113,11 @@ func (c *forwardedCall) add(ctx context.Context, q *question) func() (json.RawMe
 		})
 	}
 	return func() (json.RawMessage, error) {
-		defer c.withdrawQuestion(q)
-		return q.wait(ctx)
+		result, err := q.wait(ctx)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.questions = slices.DeleteFunc(c.questions, func(other *question) bool { return other == q })
+		return result, err
 	}
 }
 
@@ -137,12 +140,6 @@ func (c *forwardedCall) isAsking() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.questions) > 0 || c.state == callParked
-}
-
-func (c *forwardedCall) withdrawQuestion(q *question) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.questions = slices.DeleteFunc(c.questions, func(other *question) bool { return other == q })
 }
 
 // park answers the host's request with the questions there are.

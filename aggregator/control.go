@@ -75,11 +75,9 @@ func replyExactly(method string, r *host.Request, res mcp.Result, err error) {
 	if method == "initialize" || method == "server/discover" {
 		return
 	}
-	var theirs *wire.Error
-	switch raw, isRaw := res.(*rawResult); {
-	case err == nil && isRaw:
+	if raw, isRaw := res.(*rawResult); err == nil && isRaw {
 		r.Reply(raw.raw, nil)
-	case errors.As(err, &theirs):
+	} else if theirs, ok := errors.AsType[*wire.Error](err); ok {
 		r.Reply(nil, theirs)
 	}
 }

@@ -262,8 +262,7 @@ func (s *session) howReadmitted(server string) string {
 
 // reason is an upstream's last failure in one line.
 func reason(err error) string {
-	var failure *transports.Failure
-	if errors.As(err, &failure) {
+	if failure, ok := errors.AsType[*transports.Failure](err); ok {
 		err = failure.Cause
 	}
 	if err == nil {

@@ -411,11 +411,10 @@ func (s *session) translateEra(conn *upstream.Conn, era transports.Era, params j
 // fail answers a request that could not be forwarded. An upstream's own error
 // passes as it is.
 func (s *session) fail(r *host.Request, err error, asText bool) {
-	var rpc *wire.Error
-	var failure *transports.Failure
-	isFailure := errors.As(err, &failure)
+	failure, isFailure := errors.AsType[*transports.Failure](err)
+	rpc, isTheirs := errors.AsType[*wire.Error](err)
 	switch {
-	case !isFailure && errors.As(err, &rpc):
+	case isTheirs && !isFailure:
 		r.Reply(nil, rpc)
 	case asText:
 		r.Reply(errorResult(s.explain(err)), nil)

@@ -241,8 +241,7 @@ func (a *Aggregator) listOne(ctx context.Context, conn *upstream.Conn, which lis
 		return nil, nil
 	}
 	entries, err = conn.List(ctx, which.method, which.key)
-	var rpc *wire.Error
-	if errors.As(err, &rpc) && rpc.Code == wire.CodeMethodNotFound {
+	if rpc, ok := errors.AsType[*wire.Error](err); ok && rpc.Code == wire.CodeMethodNotFound {
 		a.log.Warn("advertised but not known, taken as empty", "upstream", conn.Name(), "method", which.method)
 		return nil, nil
 	}

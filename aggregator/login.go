@@ -115,7 +115,7 @@ func (s *session) failOrLogIn(r *host.Request, params json.RawMessage, err error
 		s.fail(r, err, asText)
 		return
 	}
-	late := o.isOver()
+	late := isClosed(o.over)
 	s.agg.spawnWithin(r, func(ctx context.Context) {
 		select {
 		case <-o.shown:
@@ -123,7 +123,7 @@ func (s *session) failOrLogIn(r *host.Request, params json.RawMessage, err error
 		case <-ctx.Done():
 		}
 		switch {
-		case r.Era == transports.Stateless && ctx.Err() == nil && !o.isOver() && !o.accepted.Load():
+		case r.Era == transports.Stateless && ctx.Err() == nil && !isClosed(o.over) && !o.accepted.Load():
 			r.Reply(s.agg.loginQuestion(o, params), nil)
 			return
 		case r.Era == transports.Handshake:
@@ -164,7 +164,7 @@ func (s *session) offerLogin(r *host.Request, err error) (*offer, error) {
 	known := s.agg.offered.of[s.offeree()]
 	o := known[failure.Upstream]
 	switch {
-	case o != nil && !o.isOver():
+	case o != nil && !isClosed(o.over):
 		return o, err
 	case o == nil || time.Since(o.ended) > offerPause || o.advice != failure.Advice():
 	case o.err != nil:
@@ -229,9 +229,9 @@ func (s *session) newOffer(server schema.Server, advice string) *offer {
 	return o
 }
 
-func (o *offer) isOver() bool {
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-o.over:
+	case <-c:
 		return true
 	default:
 		return false
@@ -281,7 +281,7 @@ func (o *offer) ask(ctx context.Context, r *host.Request) {
 	case <-ctx.Done():
 		return
 	}
-	if o.accepted.Load() || o.isOver() {
+	if o.accepted.Load() || isClosed(o.over) {
 		return
 	}
 	o.asked.Store(true)

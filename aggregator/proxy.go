@@ -270,7 +270,7 @@ func (b *batch) finish(i int, result json.RawMessage, err error) {
 	}
 	if err != nil {
 		result = errorResult(innerError(err))
-		if rpc := new(wire.Error); errors.As(err, &rpc) && rpc.Raw != nil {
+		if rpc, ok := errors.AsType[*wire.Error](err); ok && rpc.Raw != nil {
 			result = wire.Set(result, "error", rpc.Raw)
 		}
 	}

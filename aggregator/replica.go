@@ -557,7 +557,7 @@ func (l *replicaLink) answered(c *forwardedCall, result json.RawMessage, err err
 		r.Reply(nil, err)
 	case failure.Outcome == transports.Executed:
 		r.Reply(nil, err)
-	case hasEnded(conn):
+	case isClosed(conn.Done()):
 		if failure.Outcome == transports.NotSent {
 			id, _ := transports.ParseID(r.ID)
 			l.mu.Lock()
@@ -573,14 +573,5 @@ func (l *replicaLink) answered(c *forwardedCall, result json.RawMessage, err err
 			_ = l.edge.Write(nil, host.Essential, replicaMessage(transports.MethodReplicaRetired, []byte(`{}`))...)
 		}
 		r.Reply(nil, err)
-	}
-}
-
-func hasEnded(conn *upstream.Conn) bool {
-	select {
-	case <-conn.Done():
-		return true
-	default:
-		return false
 	}
 }

@@ -110,7 +110,7 @@ func collect(ctx context.Context, cancel context.CancelFunc, questions []posed) 
 		if failed != nil && err == nil {
 			cancel()
 			err = fmt.Errorf("the host did not answer its %s: %w", q.method, failed)
-			if rpc := new(wire.Error); errors.As(failed, &rpc) {
+			if rpc, ok := errors.AsType[*wire.Error](failed); ok {
 				err = fmt.Errorf("the host refused to answer its %s: %s (code %d)", q.method, rpc.Message, rpc.Code)
 			}
 		}

@@ -48,7 +48,7 @@ func (s *session) resource(uri string, era transports.Era) target {
 		unknown: &wire.Error{
 			Code:    codeResourceNotFound,
 			Message: "Unknown resource: " + uri,
-			Data:    append(append([]byte(`{"uri":`), wire.Quote(uri)...), '}'),
+			Data:    aboutURI(uri),
 		},
 	}
 	if era == transports.Stateless {
@@ -122,7 +122,7 @@ func (s *session) tryEach(r *host.Request, to target, upstreams []*lazy.Upstream
 	first := route{upstream: upstreams[0], params: r.Params}
 	if s.single() == nil {
 		first.refused = func(err error) {
-			if failure := new(transports.Failure); len(upstreams) == 1 && errors.As(err, &failure) {
+			if _, isFailure := errors.AsType[*transports.Failure](err); isFailure && len(upstreams) == 1 {
 				s.fail(r, err, false)
 				return
 			}

@@ -30,21 +30,16 @@ type toolCall struct {
 	apart bool // it is on a goroutine of its own, and its server has been loaded
 }
 
-// own returns the call with bytes of its own: those of the host's line are lent.
-func (c toolCall) own() toolCall {
-	c.params.all, c.input = bytes.Clone(c.params.all), bytes.Clone(c.input)
-	return c
-}
-
 // readCall reads a tools/call: the host's, or one inside the arguments of a tool of that
 // surface, which has the exposed name of a tool, or for mcp_call that of one of our own.
 // ok is false where it means no tool of an upstream: it is answered then, or will be.
 func (s *session) readCall(r *host.Request, inside catalog.Door) (c toolCall, ok bool) {
-	p, err := readParams(r)
+	name, arguments, err := r.Outline.FindStrict(r.Params, "name", "arguments")
 	if err != nil {
-		r.Reply(nil, err)
+		r.Reply(nil, invalid("tools/call: %v", err))
 		return c, false
 	}
+	p := callParams{all: r.Params, name: name, arguments: arguments, task: r.Outline.Get(r.Params, "task") != nil}
 	outer := inside == catalog.Door{}
 	if outer || inside == catalog.Browser {
 		if t := s.ownTool(p.name.In(p.all)); t != nil {
@@ -190,7 +185,7 @@ func (s *session) callUnknown(r *host.Request, c toolCall, view *catalog.View, s
 
 // callLater is callTool on a goroutine of its own, after u was loaded unless that is nil.
 func (s *session) callLater(r *host.Request, c toolCall, u *lazy.Upstream) {
-	c = c.own()
+	c.params.all, c.input = bytes.Clone(c.params.all), bytes.Clone(c.input) // they are lent
 	c.apart = true
 	call := func() { s.callTool(r, c) }
 	if u == nil {
@@ -243,16 +238,6 @@ type callParams struct {
 	all             json.RawMessage
 	name, arguments wire.Span
 	task            bool // they ask for a task
-}
-
-// readParams reads the params of a tools/call.
-func readParams(r *host.Request) (p callParams, err error) {
-	p.all = r.Params
-	if p.name, p.arguments, err = r.Outline.FindStrict(r.Params, "name", "arguments"); err != nil {
-		return p, invalid("tools/call: %v", err)
-	}
-	p.task = r.Outline.Get(r.Params, "task") != nil
-	return p, nil
 }
 
 // with returns the params with another name and other arguments, which may be

@@ -247,7 +247,10 @@ func (l *listing) retry(conn *upstream.Conn, which list) {
 		case <-l.agg.ctx.Done():
 			return
 		}
-		if !l.isMissing(conn, which) {
+		l.mu.Lock()
+		missing := l.conn == conn && l.last != nil && l.last.Failed[which.method] != "" // and was not fetched since
+		l.mu.Unlock()
+		if !missing {
 			return
 		}
 		ctx, cancel := context.WithTimeout(l.agg.ctx, requestTimeout)
@@ -258,14 +261,6 @@ func (l *listing) retry(conn *upstream.Conn, which list) {
 			l.refresh()
 		}
 	}
-}
-
-// isMissing reports whether a list failed when the connection was made, and was
-// not fetched since.
-func (l *listing) isMissing(conn *upstream.Conn, which list) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.conn == conn && l.last != nil && l.last.Failed[which.method] != ""
 }
 
 // install puts what a connection listed into the catalogue.
