@@ -19,12 +19,10 @@ func newClient(server schema.Server, hide func(string, ...string), slot string, 
 	if err != nil {
 		return nil, err
 	}
-	var allowed []string
 	if server.Auth != nil {
-		allowed = server.Auth.AllowPrivate
 		hide(slot+", client", server.Auth.ClientSecret)
 	}
-	g, err := newGuard(address, allowed)
+	g, err := newGuard(address, server.Auth)
 	if err != nil {
 		return nil, err
 	}

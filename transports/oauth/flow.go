@@ -42,7 +42,11 @@ func (f *Flow) Run(ctx context.Context) (*Login, error) {
 	if err != nil {
 		return nil, err
 	}
-	back, err := listen(f.callbackPort())
+	port := 0
+	if f.Server.Auth != nil {
+		port = f.Server.Auth.CallbackPort
+	}
+	back, err := listen(port)
 	if err != nil {
 		return nil, err
 	}
@@ -107,13 +111,6 @@ func authorize(ctx context.Context, config *auth.AuthorizationCodeHandlerConfig,
 		return err
 	}
 	return handler.Authorize(ctx, req, challenge)
-}
-
-func (f *Flow) callbackPort() int {
-	if f.Server.Auth == nil {
-		return 0
-	}
-	return f.Server.Auth.CallbackPort
 }
 
 // registration says which client logs in: that of the config, a document's, or one
@@ -225,11 +222,7 @@ func (f *Flow) fetchCode(ctx context.Context, address string, back *callback, se
 	if err != nil {
 		return nil, err
 	}
-	var allowed []string
-	if f.Server.Auth != nil {
-		allowed = f.Server.Auth.AllowPrivate
-	}
-	g, err := newGuard(server, allowed)
+	g, err := newGuard(server, f.Server.Auth)
 	if err != nil {
 		return nil, err
 	}
@@ -274,13 +267,13 @@ func (f *Flow) fetchCode(ctx context.Context, address string, back *callback, se
 
 // explain says why a login failed, as far as the SDK's error does not.
 func (f *Flow) explain(ctx context.Context, err error, challenge *http.Response, seen *witness) error {
-	var refused *RefusedError
+	refused, isRefused := errors.AsType[*RefusedError](err)
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return errors.New("nobody has logged in in time")
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.As(err, &refused):
+	case isRefused:
 		return refused
 	}
 	err = tokenError(err)

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"dynmcp/schema"
 )
 
 const (
@@ -39,16 +41,18 @@ type guard struct {
 	resolver *net.Resolver // nil is the system's; tests have their own
 }
 
-// newGuard returns the guard for a server. allowed are networks (10.1.0.0/16) that
-// its user trusts.
-func newGuard(server *url.URL, allowed []string) (*guard, error) {
+// newGuard returns the guard for a server, whose "auth", which may be nil, names networks
+// that its user trusts.
+func newGuard(server *url.URL, settings *schema.Auth) (*guard, error) {
 	g := &guard{local: isLoopback(server.Hostname())}
-	for _, text := range allowed {
-		network, err := netip.ParsePrefix(text)
-		if err != nil {
-			return nil, fmt.Errorf("allow_private: %q is not a network such as 10.1.0.0/16", text)
+	if settings != nil {
+		for _, text := range settings.AllowPrivate {
+			network, err := netip.ParsePrefix(text)
+			if err != nil {
+				return nil, fmt.Errorf("allow_private: %q is not a network such as 10.1.0.0/16", text)
+			}
+			g.private = append(g.private, network.Masked())
 		}
-		g.private = append(g.private, network.Masked())
 	}
 	if ip, err := netip.ParseAddr(server.Hostname()); err == nil && !isPublic(ip) {
 		g.private = append(g.private, netip.PrefixFrom(ip.Unmap(), ip.Unmap().BitLen()))
@@ -212,8 +216,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 // withoutURL returns an error of an HTTP request without the address, which may
 // hold a secret.
 func withoutURL(err error) error {
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		return wrapped.Err
 	}
 	return err

@@ -11,12 +11,14 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"dynmcp/schema"
 )
 
 // remoteGuard is the guard of a login at a server of the internet.
 func remoteGuard(t *testing.T, allowed ...string) *guard {
 	t.Helper()
-	g, err := newGuard(&url.URL{Scheme: "https", Host: "mcp.example.com"}, allowed)
+	g, err := newGuard(&url.URL{Scheme: "https", Host: "mcp.example.com"}, &schema.Auth{AllowPrivate: allowed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +179,7 @@ func TestAddressesThatMayBeAsked(t *testing.T) {
 			t.Errorf("%s: %s: got %t", test.name, test.ip, got)
 		}
 	}
-	if _, err := newGuard(&url.URL{Scheme: "https", Host: "x"}, []string{"10.0.0.1"}); err == nil {
+	if _, err := newGuard(&url.URL{Scheme: "https", Host: "x"}, &schema.Auth{AllowPrivate: []string{"10.0.0.1"}}); err == nil {
 		t.Error("an address passed for a network")
 	}
 }

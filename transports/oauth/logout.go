@@ -50,10 +50,7 @@ func (o Options) Logout(ctx context.Context, server schema.Server) (was bool, er
 // end ends a login at its issuer.
 func end(ctx context.Context, client *http.Client, server schema.Server, l *Login) error {
 	var failed []error
-	secret := l.ClientSecret
-	if a := server.Auth; a != nil && a.ClientID == l.ClientID && a.ClientSecret != "" {
-		secret = a.ClientSecret
-	}
+	secret := l.clientSecret(server)
 	// The refresh token first: with it goes the whole grant, where a server does so.
 	for _, token := range []struct{ hint, value string }{{"refresh_token", l.RefreshToken}, {"access_token", l.AccessToken}} {
 		if l.RevokeURL == "" || token.value == "" {

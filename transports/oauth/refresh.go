@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 
+	"dynmcp/schema"
 	"dynmcp/transports"
 )
 
@@ -21,7 +21,7 @@ const (
 	// process holds while it does the same, the keyring, one request.
 	renewTime = 30 * time.Second
 	// renewPause is how soon a token that was just renewed and is refused may be
-	// renewed again.
+	// renewed again: it does not get better by another.
 	renewPause = 10 * time.Second
 	// refreshPause and refreshMost are the first and the longest pause after a
 	// refresh that failed.
@@ -162,13 +162,13 @@ func (s *Session) pause() {
 // caller holds the lock. An errRelogin means that the token is worth nothing, and
 // was forgotten, if it is still the one that is kept.
 func (s *Session) refresh(ctx context.Context, l *Login) error {
-	client, err := s.client()
+	client, err := newClient(s.server, s.Hide, s.slot(), nil)
 	if err != nil {
 		return err
 	}
 	config := clientcredentials.Config{
 		ClientID:     l.ClientID,
-		ClientSecret: s.clientSecret(l),
+		ClientSecret: l.clientSecret(s.server),
 		TokenURL:     l.TokenURL,
 		AuthStyle:    l.AuthStyle,
 		EndpointParams: url.Values{
@@ -211,8 +211,8 @@ func (s *Session) refresh(ctx context.Context, l *Login) error {
 }
 
 // clientSecret returns the secret of the config, or else of the registration.
-func (s *Session) clientSecret(l *Login) string {
-	if a := s.server.Auth; a != nil && a.ClientID == l.ClientID && a.ClientSecret != "" {
+func (l *Login) clientSecret(server schema.Server) string {
+	if a := server.Auth; a != nil && a.ClientID == l.ClientID && a.ClientSecret != "" {
 		return a.ClientSecret
 	}
 	return l.ClientSecret
@@ -233,8 +233,8 @@ func (l *Login) take(token *oauth2.Token) {
 // tokenError returns an error of a token endpoint without what may be secret: its
 // answer as a whole, and addresses.
 func tokenError(err error) error {
-	var answer *oauth2.RetrieveError
-	if !errors.As(err, &answer) {
+	answer, ok := errors.AsType[*oauth2.RetrieveError](err)
+	if !ok {
 		return withoutURL(err)
 	}
 	status := "an answer that cannot be read"
@@ -249,6 +249,3 @@ func tokenError(err error) error {
 	}
 	return errors.New("the token endpoint gave " + status)
 }
-
-// client returns the HTTP client for the login's requests.
-func (s *Session) client() (*http.Client, error) { return newClient(s.server, s.Hide, s.slot(), nil) }

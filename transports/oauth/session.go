@@ -138,8 +138,10 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	newer := ""
 	switch {
+	case resp.StatusCode == http.StatusUnauthorized && t.session.machine():
+		newer, err = t.session.machineLogin(ctx, token, resp)
 	case resp.StatusCode == http.StatusUnauthorized:
-		newer, err = t.session.newer(ctx, token, resp)
+		newer, err = t.session.renew(ctx, token)
 	case resp.StatusCode == http.StatusForbidden && token != "":
 		newer, err = t.session.stepUp(ctx, token, missingScopes(resp))
 	}
@@ -190,15 +192,6 @@ func (s *Session) token(ctx context.Context) (string, error) {
 		return l.AccessToken, nil
 	}
 	return s.renew(ctx, "")
-}
-
-// newer returns a token after one was refused, empty if there is none. A token of
-// ours that is refused soon after it was made does not get better by another.
-func (s *Session) newer(ctx context.Context, refused string, resp *http.Response) (string, error) {
-	if s.machine() {
-		return s.machineLogin(ctx, refused, resp)
-	}
-	return s.renew(ctx, refused)
 }
 
 // stepUp returns the token of a login that was made since the request, which lacked
