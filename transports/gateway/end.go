@@ -32,7 +32,9 @@ func (g *Gateway) end(ctx context.Context, ln net.Listener) {
 	g.endFinishing()
 	var ends sync.WaitGroup
 	for _, s := range g.allSessions() {
-		ends.Go(func() { g.drainSession(draining, s) })
+		if g.retire(s, func() bool { return true }) {
+			ends.Go(func() { s.drain(draining) })
+		}
 	}
 	for e := range g.exchanges.Range {
 		ends.Go(func() { e.(*exchange).end(draining) })
@@ -50,10 +52,7 @@ func (g *Gateway) endQuiet(ctx context.Context) {
 		var ends sync.WaitGroup
 		for _, s := range left {
 			if !s.talk.Waiting() && g.retire(s, s.quietLocked) {
-				ends.Go(func() {
-					s.end(ctx)
-					close(s.gone)
-				})
+				ends.Go(func() { s.drain(ctx) })
 			}
 		}
 		ends.Wait()

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
 
 	"dynmcp/internal/seal"
 	"dynmcp/internal/wire"
@@ -93,7 +96,7 @@ func New(opts Options) *Gateway {
 	}
 	g := &Gateway{opts: opts, log: opts.Logger, leaving: make(chan struct{}), ending: make(chan struct{}), doomed: make(chan *session, 64), unread: maxUnread, header: headerTimeout, body: bodyTimeout, sleep: time.Sleep, drain: drainFor}
 	if opts.OAuth != nil {
-		g.issued = newVerifier(*opts.OAuth)
+		g.issued = &verifier{OAuth: *opts.OAuth, client: &http.Client{Timeout: 10 * time.Second}, known: map[string]*oidc.IDTokenVerifier{}}
 	}
 	g.lasting, g.endLasting = context.WithCancel(context.Background())
 	g.finishing, g.endFinishing = context.WithCancel(context.Background())
@@ -236,11 +239,7 @@ func (g *Gateway) deny(w http.ResponseWriter, d denial) {
 	if d.code == 0 {
 		d.code = wire.CodeInvalidRequest
 	}
-	var body []byte
-	for _, part := range wire.Failure(d.id, &wire.Error{Code: d.code, Message: d.text}) {
-		body = append(body, part...)
-	}
-	writeJSON(w, d.status, body)
+	writeJSON(w, d.status, bytes.Join(wire.Failure(d.id, &wire.Error{Code: d.code, Message: d.text}), nil))
 }
 
 func (g *Gateway) notFound(w http.ResponseWriter, namespace string) {

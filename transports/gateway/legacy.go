@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
@@ -48,7 +49,7 @@ func (g *Gateway) legacy(w http.ResponseWriter, r *http.Request, who, namespace 
 	response.pings = func() string {
 		return "event: ping\ndata: {\"time\":\"" + time.Now().UTC().Format(time.RFC3339) + "\"}\n\n"
 	}
-	if response.write("event: endpoint\ndata: /mcp/"+namespace+"/message?sessionId="+s.id+"\n\n", response.pings()) != nil {
+	if response.writeNow("event: endpoint\ndata: /mcp/"+namespace+"/message?sessionId="+s.id+"\n\n"+response.pings()) != nil {
 		return
 	}
 	response.serve(r.Context(), s.alone, carrier, before, s.gone)
@@ -109,11 +110,7 @@ func (g *Gateway) once(w http.ResponseWriter, r *http.Request, who, namespace st
 			return
 		}
 		if failure := wire.Get(hello, "error"); failure != nil {
-			var body []byte
-			for _, part := range wire.Failure(m.ID, wire.ParseError(failure)) {
-				body = append(body, part...)
-			}
-			writeJSON(w, http.StatusAccepted, body)
+			writeJSON(w, http.StatusAccepted, bytes.Join(wire.Failure(m.ID, wire.ParseError(failure)), nil))
 			return
 		}
 	}
@@ -127,18 +124,10 @@ func (g *Gateway) greet(r *http.Request, e *exchange) (answer []byte, ok bool) {
 	st := newStream(g.opts.MaxResponseBytes)
 	st.only = true
 	e.talk.Receive(parsed(fmt.Sprintf(`{"jsonrpc":"2.0","id":"dynmcp","method":"initialize","params":%s}`, completeHandshake(nil))), st)
-	for alone := false; !alone; {
-		if answer, alone, _ = st.answer(); alone {
-			break
-		}
-		select {
-		case <-st.wake:
-		case <-r.Context().Done():
-			return nil, false
-		}
+	if answer, ok = st.await(r.Context()); ok {
+		e.talk.Receive(parsed(`{"jsonrpc":"2.0","method":"notifications/initialized"}`), nil)
 	}
-	e.talk.Receive(parsed(`{"jsonrpc":"2.0","method":"notifications/initialized"}`), nil)
-	return answer, true
+	return answer, ok
 }
 
 // parsed is a message of ours.

@@ -47,18 +47,9 @@ func (g *Gateway) meta(w http.ResponseWriter, r *http.Request, who, tool string)
 	defer done()
 	e.talk.Receive(parsed(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{%q:%q,%q:{}}}}`,
 		tool, body, transports.MetaVersion, transports.StatelessVersion, transports.MetaCapabilities)), e.stream)
-	for {
-		text, alone, _ := e.answer()
-		if alone {
-			path, _ := wire.Text(wire.Get(body, "path"))
-			g.metaAnswer(w, tool, path, text)
-			return
-		}
-		select {
-		case <-e.wake:
-		case <-r.Context().Done():
-			return
-		}
+	if answer, ok := e.await(r.Context()); ok {
+		path, _ := wire.Text(wire.Get(body, "path"))
+		g.metaAnswer(w, tool, path, answer)
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 )
@@ -43,10 +42,6 @@ type verifier struct {
 
 	mu    sync.Mutex
 	known map[string]*oidc.IDTokenVerifier // by issuer, once its keys are known
-}
-
-func newVerifier(o OAuth) *verifier {
-	return &verifier{OAuth: o, client: &http.Client{Timeout: 10 * time.Second}, known: map[string]*oidc.IDTokenVerifier{}}
 }
 
 // principal returns who a token (JWT, RFC 9068) was given to.

@@ -44,10 +44,8 @@ type session struct {
 
 // Write implements host.Edge.
 func (s *session) Write(about *host.Request, class host.Class, parts ...[]byte) error {
-	if about != nil {
-		if st, ok := about.Via.(*stream); ok {
-			return st.put(about, class, parts)
-		}
+	if st := streamOf(about); st != nil {
+		return st.put(about, class, parts)
 	}
 	err := s.alone.put(about, class, parts)
 	s.mu.Lock()
@@ -59,9 +57,18 @@ func (s *session) Write(about *host.Request, class host.Class, parts ...[]byte) 
 	return err
 }
 
+// streamOf returns the stream that is for what belongs to a request, nil where there is none.
+func streamOf(about *host.Request) *stream {
+	if about == nil {
+		return nil
+	}
+	st, _ := about.Via.(*stream)
+	return st
+}
+
 // Drop implements host.Edge.
 func (s *session) Drop(about *host.Request) {
-	if st, ok := about.Via.(*stream); ok {
+	if st := streamOf(about); st != nil {
 		st.finish()
 	}
 }
@@ -79,10 +86,6 @@ func (s *session) receive(m wire.Message, via *stream) {
 	s.receiving.Lock()
 	defer s.receiving.Unlock()
 	s.talk.AwaitRoom()
-	if via == nil {
-		s.talk.Receive(m, nil)
-		return
-	}
 	s.talk.Receive(m, via)
 }
 
@@ -277,12 +280,10 @@ func (g *Gateway) endUnused(ctx context.Context, s *session, since time.Time) {
 	}
 }
 
-// drainSession ends a session because we end: what is in flight is answered.
-func (g *Gateway) drainSession(ctx context.Context, s *session) {
-	if g.retire(s, func() bool { return true }) {
-		s.end(ctx)
-		close(s.gone)
-	}
+// drain ends a session that is retired because we end: what is in flight is answered.
+func (s *session) drain(ctx context.Context) {
+	s.end(ctx)
+	close(s.gone)
 }
 
 // retire takes a session out of the table, after which no request is about it. It reports
@@ -363,17 +364,15 @@ func (g *Gateway) openExchange(only bool, open func(host.Edge) (*host.Session, f
 
 // Write implements host.Edge.
 func (e *exchange) Write(about *host.Request, class host.Class, parts ...[]byte) error {
-	if about != nil {
-		if st, ok := about.Via.(*stream); ok {
-			return st.put(about, class, parts)
-		}
+	if st := streamOf(about); st != nil {
+		return st.put(about, class, parts)
 	}
 	return e.put(about, class, parts)
 }
 
 // Drop implements host.Edge.
 func (e *exchange) Drop(about *host.Request) {
-	if st, ok := about.Via.(*stream); ok {
+	if st := streamOf(about); st != nil {
 		st.finish()
 	}
 }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -117,11 +118,7 @@ func (st *stream) put(about *host.Request, class host.Class, parts [][]byte) err
 		}
 		parts = wire.Failure(id, &wire.Error{Code: transports.CodeTooLarge, Message: "the response has " + strconv.Itoa(size) + " bytes, more than gateway.max_response_bytes"})
 	}
-	event := make([]byte, 0, size)
-	for _, p := range parts {
-		event = append(event, p...)
-	}
-	event = wire.JoinLines(event)
+	event := wire.JoinLines(bytes.Join(parts, nil))
 	st.events = append(st.events, event)
 	much := st.waitLocked(len(event))
 	st.done = class == host.Response && !st.open
@@ -173,6 +170,20 @@ func (st *stream) answer() (text []byte, alone, ready bool) {
 		return nil, true, true
 	}
 	return nil, false, len(st.events) > 0 || st.lost
+}
+
+// await returns the answer on a stream that has nothing else; ok is false if ctx ends first.
+func (st *stream) await(ctx context.Context) (text []byte, ok bool) {
+	for {
+		if text, alone, _ := st.answer(); alone {
+			return text, true
+		}
+		select {
+		case <-st.wake:
+		case <-ctx.Done():
+			return nil, false
+		}
+	}
 }
 
 // carry makes a response the one that the stream is on, from the event numbered
@@ -262,14 +273,21 @@ func eventStream(w http.ResponseWriter) *response {
 	return &response{w: w, control: http.NewResponseController(w)}
 }
 
-// write writes text and sees to it that it leaves, or fails when the host reads
-// nothing for long.
-func (e *response) write(text ...string) error {
+// write writes text, or fails when the host reads nothing for long.
+func (e *response) write(text ...[]byte) error {
 	for _, t := range text {
 		_ = e.control.SetWriteDeadline(time.Now().Add(stall)) // what cannot have one blocks
-		if _, err := e.w.Write([]byte(t)); err != nil {
+		if _, err := e.w.Write(t); err != nil {
 			return e.failed(err)
 		}
+	}
+	return nil
+}
+
+// writeNow is write that sees to it that the text leaves.
+func (e *response) writeNow(text string) error {
+	if err := e.write([]byte(text)); err != nil {
+		return err
 	}
 	return e.failed(e.control.Flush())
 }
@@ -286,11 +304,11 @@ func (e *response) failed(err error) error {
 // host is gone (ctx) or the session is over. carrier and before are from carry. It
 // reports whether all was written.
 func (e *response) serve(ctx context.Context, st *stream, carrier int, before int64, over <-chan struct{}) bool {
-	var start []string
+	start := ""
 	if e.primed {
-		start = []string{"id: " + eventID(st.number, before) + "\nretry: 1000\ndata: \n\n"} // milliseconds
+		start = "id: " + eventID(st.number, before) + "\nretry: 1000\ndata: \n\n" // milliseconds
 	}
-	if e.write(start...) != nil {
+	if e.writeNow(start) != nil {
 		return false
 	}
 	ticker := time.NewTicker(pingEvery)
@@ -315,7 +333,7 @@ func (e *response) serve(ctx context.Context, st *stream, carrier int, before in
 			if e.pings != nil {
 				ping = e.pings()
 			}
-			if e.write(ping) != nil {
+			if e.writeNow(ping) != nil {
 				return false
 			}
 		case <-ctx.Done():
@@ -332,13 +350,7 @@ func (e *response) event(st *stream, n int64, data []byte) error {
 	if st.ids {
 		head = "id: " + eventID(st.number, n) + "\n" + head
 	}
-	for _, part := range [][]byte{[]byte(head), data, []byte("\n\n")} {
-		_ = e.control.SetWriteDeadline(time.Now().Add(stall)) // what cannot have one blocks
-		if _, err := e.w.Write(part); err != nil {
-			return e.failed(err)
-		}
-	}
-	return nil
+	return e.write([]byte(head), data, []byte("\n\n"))
 }
 
 func (st *stream) isDone() bool {
