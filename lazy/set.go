@@ -154,14 +154,10 @@ func (s *Set) All() []*Upstream {
 func (s *Set) Close() {
 	s.mu.Lock()
 	s.closed = true
-	all := append([]*Upstream{}, s.order...)
-	for _, u := range s.owned {
-		all = append(all, u)
-	}
 	s.mu.Unlock()
 	s.cancel()
 	var conns sync.WaitGroup
-	for _, u := range all {
+	for _, u := range s.Everything() {
 		if conn, _ := u.close(); conn != nil {
 			conns.Go(conn.Close)
 		}

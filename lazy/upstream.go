@@ -157,7 +157,9 @@ func (u *Upstream) acquire(ctx context.Context, force bool) (*upstream.Conn, fun
 		}
 		u.lost(u.Conn()) // its watcher may come later
 		if force {
-			u.endPause()
+			u.mu.Lock()
+			u.endPauseLocked()
+			u.mu.Unlock()
 		}
 		select {
 		case loaded := <-u.loads.DoChan("", u.load):
@@ -171,12 +173,6 @@ func (u *Upstream) acquire(ctx context.Context, force bool) (*upstream.Conn, fun
 		}
 	}
 	return nil, nil, u.failure(transports.CodeExited, errors.New("it ends as soon as it has started"))
-}
-
-func (u *Upstream) endPause() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.endPauseLocked()
 }
 
 func (u *Upstream) endPauseLocked() {
@@ -224,8 +220,8 @@ func (u *Upstream) Hold(ctx context.Context, retry func(error) bool) {
 			release()
 			return
 		}
-		var evicted *EvictedError
-		if !retry(err) || ctx.Err() != nil || errors.Is(err, ErrClosed) || errors.As(err, &evicted) {
+		_, evicted := errors.AsType[*EvictedError](err)
+		if !retry(err) || ctx.Err() != nil || errors.Is(err, ErrClosed) || evicted {
 			return
 		}
 		u.mu.Lock()
@@ -290,7 +286,7 @@ func (u *Upstream) begin() (over bool, err error) {
 func (u *Upstream) backingOffLocked(wait time.Duration) error {
 	f := &transports.Failure{Upstream: u.Server.Name, Code: transports.CodeBackingOff, Outcome: transports.NotSent, RetryAfter: wait}
 	cause := u.lastErr
-	if last := (*transports.Failure)(nil); errors.As(cause, &last) {
+	if last, ok := errors.AsType[*transports.Failure](cause); ok {
 		cause, f.Stderr, f.Hint = last.Cause, last.Stderr, last.Hint
 	}
 	times := "it failed"
@@ -340,8 +336,7 @@ func (u *Upstream) failedLocked(err error) error {
 	if errors.Is(err, upstream.ErrMoved) {
 		return err
 	}
-	var failure *transports.Failure
-	if errors.As(err, &failure) {
+	if failure, ok := errors.AsType[*transports.Failure](err); ok {
 		switch failure.Code {
 		case transports.CodeAuthRequired, transports.CodeNotPlaced, transports.CodeBackingOff:
 			return err

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
 //go:embed page.html
@@ -22,20 +24,21 @@ const pingEvery = 15 * time.Second
 const writeWithin = 10 * time.Second
 
 // Metrics serves the metrics as Prometheus reads them.
-func (m *Monitor) Metrics() http.Handler { return m.metrics.handler() }
+func (m *Monitor) Metrics() http.Handler {
+	return promhttp.HandlerFor(m.metrics.registry, promhttp.HandlerOpts{})
+}
 
 // Handler serves the page: /debug, what it shows as JSON: /debug/state, what happens as
 // an event stream: /debug/stream, and /metrics. Who may ask is for others to decide.
 func (m *Monitor) Handler() http.Handler {
 	mux := http.NewServeMux()
-	show := func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET /debug", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Content-Security-Policy", policy())
 		w.Header().Set("Referrer-Policy", "no-referrer")
 		w.Header().Set("Cache-Control", "no-store")
 		_, _ = w.Write(page)
-	}
-	mux.HandleFunc("GET /debug", show)
+	})
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/debug", http.StatusFound) })
 	mux.HandleFunc("GET /debug/state", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

@@ -1,12 +1,10 @@
 package monitor
 
 import (
-	"net/http"
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"dynmcp/aggregator"
 	"dynmcp/lazy"
@@ -52,12 +50,6 @@ func (ms *metrics) call(end aggregator.CallEnd) {
 	ms.seconds.WithLabelValues(end.Upstream).Observe(end.End.Sub(end.Began).Seconds())
 	ms.bytes.WithLabelValues(end.Upstream, "params").Add(float64(end.Asked))
 	ms.bytes.WithLabelValues(end.Upstream, "result").Add(float64(end.Answered))
-}
-
-func (ms *metrics) drop(aggregator.SessionInfo) { ms.dropped.Inc() }
-
-func (ms *metrics) handler() http.Handler {
-	return promhttp.HandlerFor(ms.registry, promhttp.HandlerOpts{})
 }
 
 // methodLabel is the method of a call, "other" for those that only hosts know: a label

@@ -125,7 +125,7 @@ func (m *Monitor) Close() {
 // Observer is what the aggregator tells the monitor by; messages is whether somebody
 // may look at them, which costs a copy of each.
 func (m *Monitor) Observer(messages bool) *aggregator.Observer {
-	o := &aggregator.Observer{Call: m.call, Session: m.session, Dropped: m.metrics.drop}
+	o := &aggregator.Observer{Call: m.call, Session: m.session, Dropped: func(aggregator.SessionInfo) { m.metrics.dropped.Inc() }}
 	if messages {
 		o.Message = m.message
 	}

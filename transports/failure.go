@@ -162,12 +162,10 @@ func ShuttingDown(outcome Outcome) *wire.Error {
 // WireError returns err as a JSON-RPC error: that of a peer unchanged, a Failure
 // with its code, anything else as an internal error.
 func WireError(err error) *wire.Error {
-	var rpc *wire.Error
-	var failure *Failure
-	switch {
-	case errors.As(err, &rpc):
+	if rpc, ok := errors.AsType[*wire.Error](err); ok {
 		return rpc
-	case errors.As(err, &failure):
+	}
+	if failure, ok := errors.AsType[*Failure](err); ok {
 		return failure.Wire()
 	}
 	return &wire.Error{Code: wire.CodeInternal, Message: err.Error()}

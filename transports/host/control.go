@@ -193,12 +193,11 @@ func (c *controlConn) pass(m jsonrpc.Message) bool {
 // controlError gives the SDK's errors that carry no code the one they mean. It
 // wraps those that do, such as that of a method the stateless era took away.
 func controlError(err error) error {
-	var e *jsonrpc.Error
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case !errors.As(err, &e) || e.Code == 0:
-		return &wire.Error{Code: wire.CodeInvalidRequest, Message: err.Error()}
 	}
-	return &wire.Error{Code: e.Code, Message: err.Error(), Data: e.Data}
+	if e, ok := errors.AsType[*jsonrpc.Error](err); ok && e.Code != 0 {
+		return &wire.Error{Code: e.Code, Message: err.Error(), Data: e.Data}
+	}
+	return &wire.Error{Code: wire.CodeInvalidRequest, Message: err.Error()}
 }

@@ -59,8 +59,7 @@ func (s *Session) request(ctx context.Context, about *Request, method string, pa
 // cancelPending tells the host that we no longer want an answer.
 func (s *Session) cancelPending(about *Request, id int64, cause error) {
 	params := fmt.Appendf(nil, `{"requestId":%d`, id)
-	var cancelled *transports.Cancelled
-	if errors.As(cause, &cancelled) && cancelled.Reason != nil {
+	if cancelled, ok := errors.AsType[*transports.Cancelled](cause); ok && cancelled.Reason != nil {
 		params = append(append(params, `,"reason":`...), cancelled.Reason...)
 	}
 	s.notify(about, "notifications/cancelled", append(params, '}'))
@@ -93,10 +92,4 @@ func (s *Session) handleResponse(m wire.Message) {
 	if s.opts.Control == nil {
 		<-p.over
 	}
-}
-
-// responseTooLarge fails our request with this id: the host's answer is too long.
-func (s *Session) responseTooLarge(id []byte) {
-	e := &wire.Error{Code: transports.CodeTooLarge, Message: "the host's answer is too large"}
-	s.handleResponse(wire.Message{ID: id, Error: e.JSON()})
 }

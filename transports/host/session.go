@@ -141,7 +141,8 @@ func (s *Session) ReceiveFault(fault *wire.Fault, m wire.Message) {
 	case errors.Is(fault.Err, wire.ErrEnvelope):
 		code = wire.CodeInvalidRequest
 	case fault.TooBig && len(fault.Answers()) > 0:
-		s.responseTooLarge(fault.Answers()[0])
+		e := &wire.Error{Code: transports.CodeTooLarge, Message: "the host's answer is too large"}
+		s.handleResponse(wire.Message{ID: fault.Answers()[0], Error: e.JSON()})
 		return
 	case fault.TooBig:
 		id, code = fault.Asks(), wire.CodeInvalidRequest

@@ -122,9 +122,9 @@ func (call *Call) pieces(id int64) (params [3][]byte, n int) {
 // notSent ends a call that could not be sent. The end of a child shows first as a
 // broken pipe; its exit status, which says more, is known a moment later.
 func (c *Conn) notSent(id int64, err error) {
-	var failure *transports.Failure
+	failure, isFailure := errors.AsType[*transports.Failure](err)
 	switch {
-	case errors.As(err, &failure):
+	case isFailure:
 		c.finish(id, failure)
 	case errors.Is(err, wire.ErrFull):
 		c.finish(id, c.newFailure(transports.CodeOverloaded, transports.NotSent, err))

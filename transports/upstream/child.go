@@ -73,7 +73,10 @@ func (c *Conn) openChild() error {
 	l.lineLink = newLineLink(c, l.stdin)
 	c.link = l
 	c.spawn(l.readStdout)
-	c.spawn(l.readStderr)
+	c.spawn(func() {
+		defer close(l.stderrRead)
+		l.stderrTail.drain(l.errPipe, func(line string) { c.log.Debug("stderr", "line", line) })
+	})
 	c.spawn(l.watchStdin)
 	c.spawn(l.watchExit)
 	return nil
@@ -127,11 +130,6 @@ func (l *childLink) readStdout() {
 		l.conn.readLines(l.stdout, l.writer)
 	}()
 	l.endAfter(exitGrace, errors.New("it closed its stdout"))
-}
-
-func (l *childLink) readStderr() {
-	defer close(l.stderrRead)
-	l.stderrTail.drain(l.errPipe, func(line string) { l.conn.log.Debug("stderr", "line", line) })
 }
 
 func (l *childLink) watchStdin() {

@@ -91,8 +91,7 @@ func startError(server schema.Server, cause error, hint string) *transports.Fail
 
 // lookupCause returns err without the name of the command.
 func lookupCause(err error) error {
-	var lookup *exec.Error
-	if errors.As(err, &lookup) {
+	if lookup, ok := errors.AsType[*exec.Error](err); ok {
 		return lookup.Err
 	}
 	return err

@@ -113,7 +113,6 @@ func (i *ServerInfo) announces(capability string) bool {
 // A Conn is a connection to one upstream. Its methods may be called from many
 // goroutines.
 type Conn struct {
-	name   string
 	copies bool        // the params of a call are not used any more when Start returns
 	remote bool        // another replica runs the upstream
 	killed atomic.Bool // by Kill
@@ -160,7 +159,7 @@ func Open(server schema.Server, opts Options) (*Conn, error) {
 	case schema.StreamableHTTP:
 		c.link = newHTTPLink(c)
 	case schema.SSE:
-		c.link = newSSELink(c)
+		c.link = &sseLink{httpLink: newHTTPLink(c), ready: make(chan struct{})}
 	default:
 		err = c.newFailure(transports.CodeStartFailed, transports.NotSent, fmt.Errorf("transport %q is not supported", server.Transport))
 	}
@@ -178,6 +177,9 @@ func newConn(server schema.Server, opts Options) *Conn {
 	if opts.Throttle == nil {
 		opts.Throttle = func() {}
 	}
+	if opts.HostEra == nil {
+		opts.HostEra = func() (transports.Era, bool) { return 0, false }
+	}
 	opts.timing = timing{
 		stopGrace:  cmp.Or(opts.timing.stopGrace, stopGrace),
 		bestEffort: cmp.Or(opts.timing.bestEffort, bestEffort),
@@ -189,20 +191,19 @@ func newConn(server schema.Server, opts Options) *Conn {
 		server.MaxMessageBytes = defaultMaxMessage
 	}
 	c := &Conn{
-		name:   server.Name,
 		server: server,
 		opts:   opts,
 		log:    opts.Logger.With("upstream", server.Name),
 		done:   make(chan struct{}),
 		gone:   make(chan struct{}),
 	}
-	c.subscriptions = newSubscriptions(c)
+	c.subscriptions = &subscriptions{conn: c, wake: make(chan struct{}, 1), topics: map[topic]bool{}, pause: reopenFirst}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
 
 // Name returns the upstream's name in the config.
-func (c *Conn) Name() string { return c.name }
+func (c *Conn) Name() string { return c.server.Name }
 
 // ServerInfo returns what the upstream said in the handshake.
 func (c *Conn) ServerInfo() *ServerInfo { return &c.info }

@@ -36,7 +36,7 @@ func (c *Conn) refusal(err *wire.Error) error {
 
 // newFailure returns a failure of this connection.
 func (c *Conn) newFailure(code int64, outcome transports.Outcome, cause error) *transports.Failure {
-	f := &transports.Failure{Upstream: c.name, Code: code, Outcome: outcome, Cause: c.redacted(cause), Stderr: c.Stderr()}
+	f := &transports.Failure{Upstream: c.server.Name, Code: code, Outcome: outcome, Cause: c.redacted(cause), Stderr: c.Stderr()}
 	f.Hint = installHint(f.Stderr)
 	return f
 }
@@ -61,8 +61,7 @@ func (c *Conn) noResources(cause error) *transports.Failure {
 // endFailure describes why a call on a connection that has ended because of
 // cause cannot be answered.
 func (c *Conn) endFailure(cause error, outcome transports.Outcome) *transports.Failure {
-	var failure *transports.Failure
-	if errors.As(cause, &failure) {
+	if failure, ok := errors.AsType[*transports.Failure](cause); ok {
 		copied := *failure
 		copied.Outcome = outcome
 		return &copied

@@ -46,7 +46,7 @@ func (c *Conn) Handshake(ctx context.Context, capabilities json.RawMessage) erro
 	if c.server.Transport == schema.SSE {
 		return c.initialize(ctx, capabilities, handshakeVersion)
 	}
-	era, known := c.hostEra()
+	era, known := c.opts.HostEra()
 	var refused error
 	if c.opts.HandshakeOnly || known && era == transports.Handshake {
 		refused = c.initialize(ctx, capabilities, handshakeVersion)
@@ -87,13 +87,6 @@ func namedVersion(err error, fits func(version string) bool) (newest string) {
 func isStateless(version string) bool { return version >= transports.StatelessVersion }
 
 func isHandshake(version string) bool { return version < transports.StatelessVersion }
-
-func (c *Conn) hostEra() (era transports.Era, known bool) {
-	if c.opts.HostEra == nil {
-		return 0, false
-	}
-	return c.opts.HostEra()
-}
 
 // mayBeStateless reports whether err, from initialize, is a refusal and not the
 // end of the upstream, a missing login or our own end.
@@ -239,8 +232,7 @@ func (c *Conn) addEraMeta(params json.RawMessage) json.RawMessage {
 // StartFailure describes why an upstream could not be brought up. What did not
 // start has run nothing.
 func (c *Conn) StartFailure(step string, err error) error {
-	var failure *transports.Failure
-	if errors.As(err, &failure) {
+	if failure, ok := errors.AsType[*transports.Failure](err); ok {
 		failure.Outcome = transports.NotSent
 		if failure.Code == transports.CodeExited {
 			failure.Code = transports.CodeStartFailed

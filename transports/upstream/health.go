@@ -69,9 +69,7 @@ func (c *Conn) isSilent() bool {
 	return c.health.activity.Load() == before && c.Err() == nil
 }
 
-// countActivity returns r, whose reads count as signs of life.
-func (h *health) countActivity(r io.Reader) io.Reader { return activityReader{r, &h.activity} }
-
+// An activityReader is one whose reads count as signs of life.
 type activityReader struct {
 	io.Reader
 	activity *atomic.Int64

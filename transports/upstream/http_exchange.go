@@ -31,16 +31,9 @@ type exchange struct {
 	stream eventStream
 }
 
-// run makes the exchange and fails the call with what went wrong. If the answer
-// came, the call has ended and that does nothing.
-func (x *exchange) run() {
-	defer x.cancel()
-	x.link.conn.finish(x.id, x.post(x.ctx))
-}
-
 // post posts the request and reads messages until its answer was among them.
-func (x *exchange) post(ctx context.Context) error {
-	resp, err := x.link.do(ctx, http.MethodPost, x.link.postURL, x.body, x.call)
+func (x *exchange) post() error {
+	resp, err := x.link.do(x.ctx, http.MethodPost, x.link.postURL, x.body, x.call)
 	if err != nil {
 		return x.link.requestFailure(err)
 	}
@@ -55,7 +48,7 @@ func (x *exchange) post(ctx context.Context) error {
 	case "application/json":
 		return x.readBody(resp)
 	case "text/event-stream":
-		return x.readStreams(ctx, resp)
+		return x.readStreams(resp)
 	}
 	c := x.link.conn
 	return c.newFailure(transports.CodeProtocol, transports.Unknown, fmt.Errorf("the answer is %q, neither JSON nor an event stream: %s",
@@ -112,14 +105,14 @@ func withoutBOM(body []byte) []byte {
 // readStreams reads the event stream of the call. If that ends before the answer,
 // it asks for what follows the last event that had an id (MCP 2025-11-25,
 // "Resumability and Redelivery").
-func (x *exchange) readStreams(ctx context.Context, resp *http.Response) error {
+func (x *exchange) readStreams(resp *http.Response) error {
 	err := x.readStream(resp)
 	for tries := 0; x.inFlight() && x.stream.last != "" && !errors.Is(err, errTooLarge) && tries < resumeTries; tries++ {
 		before := x.stream.last
-		if !x.stream.wait(ctx, x.link.conn.opts.timing.reopen) {
-			return ctx.Err()
+		if !x.stream.wait(x.ctx, x.link.conn.opts.timing.reopen) {
+			return x.ctx.Err()
 		}
-		if err = x.resume(ctx); x.stream.last != before {
+		if err = x.resume(); x.stream.last != before {
 			tries = 0
 		}
 	}
@@ -129,8 +122,8 @@ func (x *exchange) readStreams(ctx context.Context, resp *http.Response) error {
 	return x.readFailure(err)
 }
 
-func (x *exchange) resume(ctx context.Context) error {
-	resp, err := x.link.listenFrom(ctx, x.stream.last)
+func (x *exchange) resume() error {
+	resp, err := x.link.listenFrom(x.ctx, x.stream.last)
 	if err != nil {
 		return err
 	}

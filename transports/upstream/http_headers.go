@@ -91,19 +91,8 @@ func unambiguous(all []binding) []binding {
 
 // isToken reports whether s may be part of a header's name (RFC 9110, 5.6.2).
 func isToken(s string) bool {
-	if s == "" {
-		return false
-	}
-	for _, r := range s {
-		if !strings.ContainsRune("!#$%&'*+-.^_`|~", r) && (r > 0x7f || !isAlphanumeric(byte(r))) {
-			return false
-		}
-	}
-	return true
-}
-
-func isAlphanumeric(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
+	const characters = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	return s != "" && strings.Trim(s, characters) == ""
 }
 
 // value returns the argument as header text. Only strings, booleans and integers

@@ -111,7 +111,7 @@ func (l *httpLink) loginHint(resp *http.Response) (hint string, login bool) {
 			return hint, login
 		}
 	}
-	hint = fmt.Sprintf("check the headers of %q in the config: the server does not accept them", l.conn.name)
+	hint = fmt.Sprintf("check the headers of %q in the config: the server does not accept them", l.conn.server.Name)
 	challenges, _ := oauthex.ParseWWWAuthenticate(resp.Header.Values("WWW-Authenticate")) // a challenge that cannot be read says nothing
 	for _, c := range challenges {
 		if scopes := c.Params["scope"]; scopes != "" {
@@ -158,15 +158,15 @@ func (l *httpLink) requestFailure(err error) error {
 	if err := markDial(err); errors.Is(err, guard.ErrResources) {
 		return l.conn.noResources(err)
 	}
-	if failure := (*transports.Failure)(nil); errors.As(err, &failure) { // of the login
+	if failure, ok := errors.AsType[*transports.Failure](err); ok { // of the login
 		failure.Cause = l.conn.redacted(failure.Cause)
 		return failure
 	}
 	outcome := transports.Unknown
-	if errors.As(err, &notSentError{}) {
+	if _, ok := errors.AsType[notSentError](err); ok {
 		outcome = transports.NotSent
 	}
-	if lookup := (*net.DNSError)(nil); errors.As(err, &lookup) && lookup.IsNotFound {
+	if lookup, ok := errors.AsType[*net.DNSError](err); ok && lookup.IsNotFound {
 		err = fmt.Errorf("there is no host %s", lookup.Name) // not which resolver was asked
 	}
 	return l.conn.newFailure(transports.CodeUnreachable, outcome, err)

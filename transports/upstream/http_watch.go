@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"context"
-	"dynmcp/internal/wire"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,8 @@ import (
 	"net/url"
 	"sync/atomic"
 	"time"
+
+	"dynmcp/internal/wire"
 )
 
 // httpPatience is how long an upstream may stop in the middle of an answer.
@@ -130,9 +131,8 @@ func (a *attempt) once(body func() (io.ReadCloser, error)) func() (io.ReadCloser
 
 // failed returns err without the URL, which may hold a secret.
 func (a *attempt) failed(err error) error {
-	var urlErr *url.Error
-	if errors.As(err, &urlErr) {
-		err = urlErr.Err
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		err = wrapped.Err
 	}
 	if !a.written.Load() {
 		return notSentError{err}

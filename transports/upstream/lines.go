@@ -49,7 +49,7 @@ func (l *lineLink) sendInitialized(message ...[]byte) error { return l.send(mess
 // readLines handles what the upstream prints until that ends. What is sent to it goes
 // through back.
 func (c *Conn) readLines(stream io.Reader, back *wire.Writer) {
-	r := wire.NewReader(c.health.countActivity(stream), c.server.MaxMessageBytes)
+	r := wire.NewReader(activityReader{stream, &c.health.activity}, c.server.MaxMessageBytes)
 	r.Cork, r.Back, r.Idle, r.MaxDepth = c.opts.Cork, back, c.opts.Throttle, maxMessageDepth
 	defer r.Uncork()
 	for {
@@ -72,8 +72,7 @@ func (c *Conn) readLines(stream io.Reader, back *wire.Writer) {
 // withoutPath returns err without the name of a file, which is "|1" for a pipe
 // of ours.
 func withoutPath(err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return path.Err
 	}
 	return err

@@ -53,7 +53,7 @@ func (c *Conn) replicaFailure(m wire.Message) error {
 	if said == nil {
 		return nil
 	}
-	return transports.ReadFailure(c.name, said)
+	return transports.ReadFailure(c.server.Name, said)
 }
 
 // replicaSays does what a notification of the replica's own says, and reports whether it
@@ -74,7 +74,7 @@ func (c *Conn) replicaSays(m wire.Message) bool {
 		}
 		c.calls.markUnsent(end.Last, end.NotSent)
 		if end.Failure != nil {
-			c.end(transports.ReadFailure(c.name, end.Failure))
+			c.end(transports.ReadFailure(c.server.Name, end.Failure))
 		} else {
 			c.end(fmt.Errorf("the replica that ran it let it go: %w", ErrMoved))
 		}

@@ -17,10 +17,6 @@ type sseLink struct {
 	ready chan struct{} // closed when postURL is known
 }
 
-func newSSELink(c *Conn) *sseLink {
-	return &sseLink{httpLink: newHTTPLink(c), ready: make(chan struct{})}
-}
-
 // connect opens the stream, which lives as long as the connection, and waits
 // for the address.
 func (l *sseLink) connect(ctx context.Context) error {

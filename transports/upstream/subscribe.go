@@ -114,10 +114,6 @@ type notificationStream struct {
 	grants      json.RawMessage // what the upstream said when it acknowledged; nil is not known
 }
 
-func newSubscriptions(c *Conn) *subscriptions {
-	return &subscriptions{conn: c, wake: make(chan struct{}, 1), topics: map[topic]bool{}, pause: reopenFirst}
-}
-
 // change has run begin or end a subscription and returns the result.
 func (s *subscriptions) change(ctx context.Context, params json.RawMessage, add bool) error {
 	about, problem := topicOf(params)
@@ -196,8 +192,7 @@ func (s *subscriptions) run(opened chan<- struct{}) {
 // the last pause unless a stream was open for long. An upstream that has no such
 // stream, or grants nothing on it, is not asked again before the next change.
 func (s *subscriptions) down(err error) {
-	var rpc *wire.Error
-	useless := errors.As(err, &rpc)
+	_, useless := errors.AsType[*wire.Error](err)
 	if st := s.current; st != nil {
 		useless = useless || st.grantsNothing()
 		if time.Since(st.began) > reopenMost {
@@ -229,8 +224,7 @@ func (s *subscriptions) apply(changes []*subscriptionChange) {
 	case s.current == nil || !maps.Equal(topics, s.topics):
 		err = s.open(topics)
 	}
-	var rpc *wire.Error
-	if errors.As(err, &rpc) && len(changes) > 1 {
+	if _, refused := errors.AsType[*wire.Error](err); refused && len(changes) > 1 {
 		for _, change := range changes { // the upstream may refuse all for one of them
 			s.apply([]*subscriptionChange{change})
 		}
@@ -243,7 +237,7 @@ func (s *subscriptions) apply(changes []*subscriptionChange) {
 		case change.add && topics[change.topic] && !s.current.granted(change.topic):
 			s.topics = maps.Clone(s.topics)
 			delete(s.topics, change.topic)
-			change.done <- &wire.Error{Code: wire.CodeInvalidParams, Message: fmt.Sprintf("%s grants no subscription to %s", s.conn.name, change.topic.name)}
+			change.done <- &wire.Error{Code: wire.CodeInvalidParams, Message: fmt.Sprintf("%s grants no subscription to %s", s.conn.server.Name, change.topic.name)}
 		default:
 			change.done <- nil
 		}
