@@ -12,8 +12,9 @@
 //	refresh.go   one refresh at a time, in this process and among all of them
 //	logout.go    forgetting and revoking
 //	login.go     what a login gave
-//	store.go     the files that logins are kept in, and their lock
-//	shared.go    the same in the state that replicas share
+//	store.go     what keeps logins, and their lock
+//	files.go     in the user's files
+//	shared.go    in the state that replicas share
 //	keyring.go   the key that seals them, in the keyring of the system
 //	guard.go     the one HTTP client for all of it; no address is trusted
 //

@@ -30,7 +30,7 @@ func TestWithoutLoginTheServerSaysSo(t *testing.T) {
 	if hint, _ := session.Hint(resp); hint != `run "dynmcp login web"` {
 		t.Errorf("hint %q", hint)
 	}
-	if _, err := os.Stat(store.dir); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(dirOf(store)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a request made the directory of logins: %v", err)
 	}
 	// The same process finds the login that another one makes.
@@ -392,7 +392,7 @@ func TestOneRefreshForAllProcesses(t *testing.T) {
 				for range processes {
 					all.Go(func() {
 						cmd := exec.CommandContext(deadline(t), os.Args[0])
-						cmd.Env = append(os.Environ(), helperDir+"="+store.dir, "OAUTH_TEST_URL="+server.URL)
+						cmd.Env = append(os.Environ(), helperDir+"="+dirOf(store), "OAUTH_TEST_URL="+server.URL)
 						cmd.Stdin = strings.NewReader("go\n")
 						cmd.Stderr = os.Stderr
 						out, err := cmd.Output()
@@ -437,7 +437,7 @@ func TestClientCredentials(t *testing.T) {
 	if asked := as.Asked(); asked[0] != "read" {
 		t.Errorf("asked for %q", asked)
 	}
-	if _, err := os.Stat(store.dir); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(dirOf(store)); !errors.Is(err, os.ErrNotExist) {
 		t.Error("something was kept")
 	}
 

@@ -18,7 +18,7 @@ import (
 // NewShared returns the store of the replicas that share a bucket. Logins are sealed with
 // their keys: who reads the bucket learns nothing but how many there are.
 func NewShared(bucket kv.Bucket, keys *seal.Keys) *Store {
-	return &Store{shared: &shared{bucket: bucket, keys: keys}}
+	return &Store{&shared{bucket, keys}}
 }
 
 // shared keeps the logins of a key, at all issuers, in one record, and its lock in another.
@@ -27,20 +27,21 @@ type shared struct {
 	keys   *seal.Keys
 }
 
+func (s *shared) Place() string { return "in the state of the cluster, sealed with its key" }
+
 func (s *shared) record(kind string, key Key) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{key.Server, key.Resource, key.Client}, "\n")))
 	return fmt.Sprintf("%s/%x", kind, sum)
 }
 
-// A sharedLogin is a login with its secrets.
-type sharedLogin struct {
-	Login   *Login  `json:"login"`
-	Secrets Secrets `json:"secrets"`
+func (s *shared) read(key Key) ([]*record, error) {
+	all, _, err := s.get(context.Background(), key)
+	return all, err
 }
 
-// read returns the logins of a key, the last one made first, and the revision of their
-// record, 0 if there is none. What no key of ours opens, or nobody can read, is none.
-func (s *shared) read(ctx context.Context, key Key) ([]*Login, uint64, error) {
+// get returns the records of a key, and the revision of what has them, 0 if there is
+// none. What no key of ours opens, or nobody can read, is none.
+func (s *shared) get(ctx context.Context, key Key) (all []*record, revision uint64, err error) {
 	name := s.record("login", key)
 	e, err := s.bucket.Get(ctx, name)
 	if errors.Is(err, kv.ErrNotFound) {
@@ -49,44 +50,34 @@ func (s *shared) read(ctx context.Context, key Key) ([]*Login, uint64, error) {
 	if err != nil {
 		return nil, 0, fmt.Errorf("the login of %s: %w", key.Server, err)
 	}
-	var kept []sharedLogin
 	text, err := s.keys.Open("login "+name, e.Value)
-	if err != nil || json.Unmarshal(text, &kept) != nil {
+	if err != nil || json.Unmarshal(text, &all) != nil {
 		return nil, e.Revision, nil
 	}
-	var logins []*Login
-	for _, k := range kept {
-		if k.Login != nil {
-			k.Login.Secrets = k.Secrets
-			logins = append(logins, k.Login)
-		}
-	}
-	return logins, e.Revision, nil
+	return all, e.Revision, nil
+}
+
+func (s *shared) open(r *record) (*Login, error) {
+	r.Login.Secrets = *r.Plain
+	return &r.Login, nil
 }
 
 // saveTime is how long a login that was just made or refreshed is tried to be kept. The
 // token before it is worth nothing any more, so nobody else is to use that.
 const saveTime = 20 * time.Second
 
-// save keeps a login in the place of the one at its issuer.
-func (s *shared) save(key Key, l *Login) error {
+func (s *shared) Save(key Key, l *Login) error {
 	ctx, cancel := context.WithTimeout(context.Background(), saveTime)
 	defer cancel()
 	name := s.record("login", key)
 	for {
-		all, revision, err := s.read(ctx, key)
+		all, revision, err := s.get(ctx, key)
 		if err == nil {
-			all = slices.DeleteFunc(all, func(other *Login) bool { return other.Issuer == l.Issuer })
-			all = append(all, l)
-			slices.SortStableFunc(all, func(a, b *Login) int { return b.Issued.Compare(a.Issued) })
-			var kept []sharedLogin
-			for _, l := range all {
-				own := *l
-				own.HasToken, own.Renews = l.AccessToken != "", l.RefreshToken != ""
-				kept = append(kept, sharedLogin{&own, l.Secrets})
-			}
+			all = slices.DeleteFunc(all, func(r *record) bool { return r.Login.Issuer == l.Issuer })
+			all = append(all, recordOf(l))
+			slices.SortStableFunc(all, lastFirst)
 			var text []byte
-			if text, err = json.Marshal(kept); err != nil {
+			if text, err = json.Marshal(all); err != nil {
 				return err
 			}
 			if sealed := s.keys.Seal("login "+name, text); revision == 0 {
@@ -106,7 +97,7 @@ func (s *shared) save(key Key, l *Login) error {
 	}
 }
 
-func (s *shared) delete(key Key) (was bool, err error) {
+func (s *shared) Delete(key Key) (was bool, err error) {
 	ctx := context.Background()
 	name := s.record("login", key)
 	e, err := s.bucket.Get(ctx, name)
@@ -130,8 +121,8 @@ const (
 	lockFree  = 6 * time.Second
 )
 
-// lock returns a context that ends when the lock is not held any more.
-func (s *shared) lock(ctx context.Context, key Key) (held context.Context, unlock func(), err error) {
+// Lock returns a context that ends when the lock is not held any more.
+func (s *shared) Lock(ctx context.Context, key Key) (held context.Context, unlock func(), err error) {
 	name, owner := s.record("lock", key), []byte(rand.Text())
 	var seen uint64 // the revision of another's lock
 	var since time.Time

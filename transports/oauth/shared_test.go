@@ -54,7 +54,7 @@ func TestSharedStore(t *testing.T) {
 	if all, err := b.store.LoadAll(aKey); err != nil || len(all) != 2 || all[1].Secrets != first.Secrets {
 		t.Errorf("all are %+v, %v", all, err)
 	}
-	e, err := a.bucket.Get(t.Context(), a.store.shared.record("login", aKey))
+	e, err := a.bucket.Get(t.Context(), a.store.backend.(*shared).record("login", aKey))
 	if err != nil || bytes.Contains(e.Value, []byte("s3cret")) || bytes.Contains(e.Value, []byte("example")) {
 		t.Errorf("what is kept can be read: %q, %v", e.Value, err)
 	}
@@ -64,7 +64,7 @@ func TestSharedStore(t *testing.T) {
 	other := aKey
 	other.Client = "another"
 	// A record that was put in the place of another is not opened.
-	if _, err := a.bucket.Put(t.Context(), a.store.shared.record("login", other), e.Value); err != nil {
+	if _, err := a.bucket.Put(t.Context(), a.store.backend.(*shared).record("login", other), e.Value); err != nil {
 		t.Fatal(err)
 	}
 	if l, err := a.store.Load(other); l != nil || err != nil {

@@ -26,7 +26,9 @@ func aLogin() *Login {
 	}
 }
 
-func files(t *testing.T, dir string) []byte {
+func dirOf(s *Store) string { return s.backend.(*files).dir }
+
+func written(t *testing.T, dir string) []byte {
 	t.Helper()
 	var all []byte
 	entries, err := os.ReadDir(dir)
@@ -64,21 +66,21 @@ func TestStoreWithAndWithoutKeyring(t *testing.T) {
 		if err := s.Save(aKey, want); err != nil {
 			t.Fatal(err)
 		}
-		got, err := NewStore(s.dir).Load(aKey) // as another process does
+		got, err := NewStore(dirOf(s)).Load(aKey) // as another process does
 		if err != nil || got == nil || got.Secrets != want.Secrets || got.TokenURL != want.TokenURL || !got.Expires.Equal(want.Expires) {
 			t.Errorf("sealed %t: got %+v, %v", sealed, got, err)
 		}
 		if peeked, err := s.Peek(aKey); err != nil || !peeked.HasToken || !peeked.Renews || peeked.Secrets != (Secrets{}) {
 			t.Errorf("peeked %+v, %v", peeked, err)
 		}
-		if open := bytes.Contains(files(t, s.dir), []byte("s3cret")); open == sealed {
+		if open := bytes.Contains(written(t, dirOf(s)), []byte("s3cret")); open == sealed {
 			t.Errorf("sealed %t: secrets are readable: %t", sealed, open)
 		}
 		if place := s.Place(); strings.Contains(place, "sealed") != sealed {
 			t.Errorf("place: %s", place)
 		}
 		if runtime.GOOS != "windows" {
-			for path, mode := range map[string]os.FileMode{s.dir: 0o700, filepath.Join(s.dir, aKey.file(aLogin().Issuer)): 0o600} {
+			for path, mode := range map[string]os.FileMode{dirOf(s): 0o700, filepath.Join(dirOf(s), aKey.file(aLogin().Issuer)): 0o600} {
 				if info, err := os.Stat(path); err != nil || info.Mode().Perm() != mode {
 					t.Errorf("%s: %v, %v", path, info.Mode(), err)
 				}
@@ -122,7 +124,7 @@ func TestFilesThatAreNoLogins(t *testing.T) {
 	if err := s.Save(aKey, aLogin()); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(s.dir, aKey.file(aLogin().Issuer))
+	path := filepath.Join(dirOf(s), aKey.file(aLogin().Issuer))
 	for _, text := range []string{"", "{", "[]", "null", `{"version":2,"login":{},"secrets":{"access_token":"x"}}`} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -142,7 +144,7 @@ func TestFilesOfOthersAreRefused(t *testing.T) {
 	if err := s.Save(aKey, aLogin()); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(s.dir, aKey.file(aLogin().Issuer))
+	path := filepath.Join(dirOf(s), aKey.file(aLogin().Issuer))
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +158,7 @@ func TestFilesOfOthersAreRefused(t *testing.T) {
 	if _, err := s.Load(aKey); err == nil {
 		t.Error("a link was followed")
 	}
-	if err := errors.Join(os.Remove(path), os.Chmod(s.dir, 0o755)); err != nil {
+	if err := errors.Join(os.Remove(path), os.Chmod(dirOf(s), 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Save(aKey, aLogin()); err == nil || !strings.Contains(err.Error(), "mode 0755") {
@@ -204,7 +206,7 @@ func TestFilesOfOneIssuerOnly(t *testing.T) {
 			s := NewStore(t.TempDir() + "/logins")
 			old := aLogin()
 			old.Issued, old.AccessToken = old.Issued.Add(-time.Minute), "old-s3cret"
-			if err := errors.Join(s.Save(aKey, old), os.Rename(filepath.Join(s.dir, aKey.file(old.Issuer)), filepath.Join(s.dir, aKey.file("")))); err != nil {
+			if err := errors.Join(s.Save(aKey, old), os.Rename(filepath.Join(dirOf(s), aKey.file(old.Issuer)), filepath.Join(dirOf(s), aKey.file("")))); err != nil {
 				t.Fatal(err)
 			}
 			if l, err := s.Load(aKey); err != nil || l == nil || l.AccessToken != "old-s3cret" {
@@ -215,7 +217,7 @@ func TestFilesOfOneIssuerOnly(t *testing.T) {
 			if err := s.Save(aKey, next); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := os.Lstat(filepath.Join(s.dir, aKey.file(""))); !errors.Is(err, os.ErrNotExist) {
+			if _, err := os.Lstat(filepath.Join(dirOf(s), aKey.file(""))); !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("the old file is still there: %v", err)
 			}
 			all, err := s.LoadAll(aKey)
@@ -236,7 +238,7 @@ func TestSealBindsTheEndpoints(t *testing.T) {
 	if err := s.Save(aKey, aLogin()); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(s.dir, aKey.file(aLogin().Issuer))
+	path := filepath.Join(dirOf(s), aKey.file(aLogin().Issuer))
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -257,15 +259,15 @@ func TestKeyringThatWasEmptied(t *testing.T) {
 		t.Fatal(err)
 	}
 	zalando.MockInit()
-	if l, err := NewStore(s.dir).Load(aKey); l != nil || err != nil {
+	if l, err := NewStore(dirOf(s)).Load(aKey); l != nil || err != nil {
 		t.Errorf("got %v, %v: want no login", l, err)
 	}
 	zalando.MockInitWithError(errors.New("locked"))
-	if _, err := NewStore(s.dir).Load(aKey); err == nil || !strings.Contains(err.Error(), "locked") {
+	if _, err := NewStore(dirOf(s)).Load(aKey); err == nil || !strings.Contains(err.Error(), "locked") {
 		t.Errorf("a keyring that fails: %v", err)
 	}
 	// What was sealed stays so while the process knows the key.
-	if err := s.Save(aKey, aLogin()); err != nil || bytes.Contains(files(t, s.dir), []byte("s3cret")) {
+	if err := s.Save(aKey, aLogin()); err != nil || bytes.Contains(written(t, dirOf(s)), []byte("s3cret")) {
 		t.Errorf("saved in the open: %v", err)
 	}
 }

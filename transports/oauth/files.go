@@ -1,0 +1,257 @@
+package oauth
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/lockedfile"
+
+	"dynmcp/internal/atomicfile"
+)
+
+// files keep logins, one each. The secrets in them are sealed with a key from the keyring
+// of the system; where there is none the files hold them as they are, readable by their
+// owner only.
+type files struct {
+	dir     string
+	keyring keyring
+}
+
+// NewStore returns the store in a directory, which is made when it is needed.
+func NewStore(dir string) *Store { return &Store{&files{dir: dir}} }
+
+// file is the name of the file that a login at an issuer is kept in. It says nothing of
+// the address, which may hold a secret. Before issuers had files of their own it was
+// that for "".
+func (k Key) file(issuer string) string {
+	if issuer == "" {
+		return k.prefix() + ".json"
+	}
+	sum := sha256.Sum256([]byte(issuer))
+	return k.prefix() + "-" + hex.EncodeToString(sum[:8]) + ".json"
+}
+
+func (k Key) prefix() string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{k.Server, k.Resource, k.Client}, "\n")))
+	return k.Server + "-" + hex.EncodeToString(sum[:12])
+}
+
+// isFile reports whether a name is one that file returns.
+func (k Key) isFile(name string) bool {
+	issuer, ok := strings.CutPrefix(name, k.prefix())
+	return ok && (issuer == ".json" || len(issuer) == len("-0123456789abcdef.json") && strings.HasPrefix(issuer, "-") && strings.HasSuffix(issuer, ".json"))
+}
+
+func (f *files) Place() string {
+	if _, err := f.keyring.key(""); err == nil || errors.Is(err, errNoKey) {
+		return fmt.Sprintf("in %s, sealed with a key in the keyring of the system", f.dir)
+	} else {
+		return fmt.Sprintf("in %s, which only you can read (no keyring: %v)", f.dir, err)
+	}
+}
+
+func (f *files) open(r *record) (*Login, error) {
+	l := &r.Login
+	switch {
+	case r.Plain != nil:
+		l.Secrets = *r.Plain
+	case r.Sealed != nil:
+		sealing, err := f.keyring.key(r.KeyID)
+		if errors.Is(err, errNoKey) {
+			return nil, nil // the keyring was emptied: the login is lost
+		}
+		if err != nil {
+			return nil, fmt.Errorf("open the login of %s: %w", l.Server, err)
+		}
+		text, err := sealing.open(r.Sealed, l.bound())
+		if err != nil || json.Unmarshal(text, &l.Secrets) != nil {
+			return nil, nil
+		}
+	}
+	return l, nil
+}
+
+func (f *files) read(key Key) ([]*record, error) {
+	names, err := f.names(key)
+	var all []*record
+	for _, name := range names {
+		r, failed := readRecord(filepath.Join(f.dir, name))
+		if failed != nil {
+			return nil, failed
+		}
+		if r != nil {
+			all = append(all, r)
+		}
+	}
+	slices.SortStableFunc(all, lastFirst)
+	return all, err
+}
+
+// names returns those of the files of a key.
+func (f *files) names(key Key) (names []string, err error) {
+	info, err := os.Lstat(f.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil {
+		err = checkPrivate(f.dir, info)
+	}
+	if err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(f.dir)
+	for _, e := range entries {
+		if key.isFile(e.Name()) {
+			names = append(names, e.Name())
+		}
+	}
+	return names, err
+}
+
+// readRecord reads a file, nil if there is none or it is no record.
+func readRecord(path string) (*record, error) {
+	file, err := openNoFollow(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err == nil {
+		err = checkPrivate(path, info)
+	}
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(file, maxRecord))
+	if err != nil {
+		return nil, err
+	}
+	var r record
+	if json.Unmarshal(text, &r) != nil || r.Version != recordVersion {
+		return nil, nil
+	}
+	return &r, nil
+}
+
+// maxRecord is how long the file of a login may be, in bytes.
+const maxRecord = 4 << 20
+
+func (f *files) Save(key Key, l *Login) error {
+	r := recordOf(l)
+	if err := f.makeDir(); err != nil {
+		return err
+	}
+	if sealing, err := f.sealing(); err == nil {
+		text, err := json.Marshal(l.Secrets)
+		if err != nil {
+			return err
+		}
+		r.Plain, r.KeyID, r.Sealed = nil, sealing.id, sealing.seal(text, l.bound())
+	}
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	// A refresh token that was replaced is worth nothing any more, so no power loss may
+	// bring the old one back.
+	if err := atomicfile.Replace(filepath.Join(f.dir, key.file(l.Issuer)), append(text, '\n'), 0o600); err != nil {
+		return err
+	}
+	return f.moveOld(key)
+}
+
+// moveOld gives a login that was kept before issuers had files of their own such a
+// file, unless there is a newer one.
+func (f *files) moveOld(key Key) error {
+	old := filepath.Join(f.dir, key.file(""))
+	r, err := readRecord(old)
+	if r == nil || err != nil || r.Login.Issuer == "" {
+		return err
+	}
+	path := filepath.Join(f.dir, key.file(r.Login.Issuer))
+	if _, err := os.Lstat(path); err == nil {
+		return os.Remove(old)
+	}
+	return os.Rename(old, path)
+}
+
+// sealing returns the key that seals, and makes one if the keyring has none: one
+// process at a time, or each would make its own.
+func (f *files) sealing() (*sealing, error) {
+	found, err := f.keyring.key("")
+	if !errors.Is(err, errNoKey) {
+		return found, err
+	}
+	unlock, err := lockedfile.MutexAt(filepath.Join(f.dir, ".keyring.lock")).Lock()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if found, err = f.keyring.key(""); errors.Is(err, errNoKey) {
+		found, err = f.keyring.newKey()
+	}
+	return found, err
+}
+
+func (f *files) Delete(key Key) (was bool, err error) {
+	names, err := f.names(key)
+	for _, name := range names {
+		switch failed := os.Remove(filepath.Join(f.dir, name)); {
+		case failed == nil:
+			was = true
+		case !errors.Is(failed, fs.ErrNotExist):
+			err = errors.Join(err, failed)
+		}
+	}
+	return was, err
+}
+
+func (f *files) makeDir() error {
+	if err := os.MkdirAll(f.dir, 0o700); err != nil {
+		return err
+	}
+	info, err := os.Lstat(f.dir)
+	if err != nil {
+		return err
+	}
+	return checkPrivate(f.dir, info)
+}
+
+func (f *files) Lock(ctx context.Context, key Key) (held context.Context, unlock func(), err error) {
+	if err := f.makeDir(); err != nil {
+		return nil, nil, err
+	}
+	type locked struct {
+		unlock func()
+		err    error
+	}
+	done := make(chan locked, 1)
+	go func() { // the system's lock has no deadline
+		unlock, err := lockedfile.MutexAt(filepath.Join(f.dir, key.file("")+".lock")).Lock()
+		done <- locked{unlock, err}
+	}()
+	select {
+	case l := <-done:
+		return ctx, l.unlock, l.err
+	case <-ctx.Done():
+		go func() {
+			if l := <-done; l.err == nil {
+				l.unlock()
+			}
+		}()
+		return nil, nil, fmt.Errorf("another dynmcp holds the lock on the login of %s: %w", key.Server, ctx.Err())
+	}
+}
