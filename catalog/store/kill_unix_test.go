@@ -61,7 +61,7 @@ func TestKilledWriters(t *testing.T) {
 		var writers []*exec.Cmd
 		for range 2 {
 			cmd := exec.Command(os.Args[0])
-			cmd.Env = append(os.Environ(), "DYNMCP_TEST_WRITER="+s.dir)
+			cmd.Env = append(os.Environ(), "DYNMCP_TEST_WRITER="+dirOf(s))
 			out, err := cmd.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)

@@ -20,7 +20,7 @@ func TestWhatOthersCanWriteIsNotRead(t *testing.T) {
 	if _, err := s.Load(files); err == nil || !strings.Contains(err.Error(), "others can write to it") {
 		t.Errorf("got %v", err)
 	}
-	if err := os.Chmod(s.dir, 0o777); err != nil {
+	if err := os.Chmod(dirOf(s), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Keep(files, listing(`{"name":"new"}`)); err == nil || !strings.Contains(err.Error(), "others can write to it") {
@@ -65,8 +65,8 @@ func TestWriteThatWasCutShort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := filepath.Join(s.dir, "."+filepath.Base(path)+".OLD")
-	young := filepath.Join(s.dir, "."+filepath.Base(path)+".YOUNG") // another process may be writing it
+	old := filepath.Join(dirOf(s), "."+filepath.Base(path)+".OLD")
+	young := filepath.Join(dirOf(s), "."+filepath.Base(path)+".YOUNG") // another process may be writing it
 	for _, left := range []string{old, young} {
 		if err := os.WriteFile(left, whole[:len(whole)/2], 0o600); err != nil {
 			t.Fatal(err)

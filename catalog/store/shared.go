@@ -1,10 +1,10 @@
 package store
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
+	"io/fs"
+	"sync"
 	"time"
 
 	"dynmcp/catalog"
@@ -12,75 +12,60 @@ import (
 	"dynmcp/schema"
 )
 
-// In a bucket a listing is a record, with the text of the file that it would be.
+// A bucket has a record for each listing, with the text of the file that it would be.
+type bucket struct {
+	kv.Bucket
 
-func (s *Store) loadShared(server schema.Server) (*catalog.Stored, error) {
-	e, err := s.bucket.Get(context.Background(), Key(server))
-	if errors.Is(err, kv.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	stored, err := decode(e.Value)
-	if err != nil {
-		return nil, fmt.Errorf("the record of %s: %w", server.Name, err)
-	}
-	s.note(e.Key, e.Revision)
-	s.renew(e)
-	return stored, nil
+	mu   sync.Mutex
+	seen map[string]uint64 // the revision of what was read or kept here, by key
 }
 
-// renew notes that a record is used, unless it has been noted lately.
-func (s *Store) renew(e kv.Entry) {
-	if time.Since(e.Written) < renewed {
-		return
+// Shared returns the store of the replicas that share a bucket; nil, which keeps nothing,
+// where the config turns keeping off.
+func Shared(cfg *schema.Config, shared kv.Bucket) *Store {
+	if off := cfg.Catalog.Dir; cfg.SingleWrap || off != nil && *off == "" {
+		return nil
 	}
-	// If it cannot be, another replica has, or it is written anew one day.
-	if revision, err := s.bucket.Update(context.Background(), e.Key, e.Value, e.Revision); err == nil {
-		s.note(e.Key, revision)
+	return &Store{&bucket{Bucket: shared.For(unused), seen: map[string]uint64{}}}
+}
+
+func (b *bucket) where(server schema.Server) string { return "the record of " + server.Name }
+
+func (b *bucket) Check() error { return nil }
+
+func (b *bucket) read(server schema.Server) ([]byte, func(), error) {
+	e, err := b.Get(context.Background(), Key(server))
+	if errors.Is(err, kv.ErrNotFound) {
+		err = fs.ErrNotExist
 	}
+	return e.Value, func() {
+		b.note(e.Key, e.Revision)
+		if time.Since(e.Written) < renewed {
+			return
+		}
+		// If it cannot be, another replica has, or it is written anew one day.
+		if revision, err := b.Update(context.Background(), e.Key, e.Value, e.Revision); err == nil {
+			b.note(e.Key, revision)
+		}
+	}, err
+}
+
+func (b *bucket) write(server schema.Server, text []byte) error {
+	key := Key(server)
+	revision, err := b.Put(context.Background(), key, text)
+	if err == nil {
+		b.note(key, revision)
+	}
+	return err
 }
 
 // note notes what is known here, and reports whether it was not.
-func (s *Store) note(key string, revision uint64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	newer := revision > s.seen[key]
-	s.seen[key] = max(revision, s.seen[key])
+func (b *bucket) note(key string, revision uint64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	newer := revision > b.seen[key]
+	b.seen[key] = max(revision, b.seen[key])
 	return newer
-}
-
-func (s *Store) keepShared(server schema.Server, l *catalog.Listing) error {
-	ctx := context.Background()
-	e, err := s.bucket.Get(ctx, Key(server))
-	switch {
-	case err == nil:
-		before, err := decode(e.Value)
-		if errors.Is(err, errNewer) {
-			return fmt.Errorf("the record of %s: %w", server.Name, err)
-		}
-		if before != nil {
-			l = withoutGaps(l, before)
-		}
-	case !errors.Is(err, kv.ErrNotFound):
-		return err
-	}
-	text, err := encode(server.Name, l)
-	switch {
-	case err != nil:
-		return err
-	case bytes.Equal(text, e.Value):
-		s.renew(e)
-		return nil
-	case len(text) > largest:
-		return fmt.Errorf("the listing of %s is larger than %d MB", server.Name, largest>>20)
-	}
-	revision, err := s.bucket.Put(ctx, Key(server), text)
-	if err == nil {
-		s.note(Key(server), revision)
-	}
-	return err
 }
 
 // Watch calls listed with what is in the bucket, and then with each listing that another
@@ -88,11 +73,15 @@ func (s *Store) keepShared(server schema.Server, l *catalog.Listing) error {
 // error, the watch does. What cannot be read is left out. A store that is no bucket has
 // nothing to tell.
 func (s *Store) Watch(ctx context.Context, listed func(key string, stored *catalog.Stored)) error {
-	if s == nil || s.bucket == nil {
+	if s == nil {
 		return nil
 	}
-	return s.bucket.Watch(ctx, "", func(e kv.Entry) {
-		if stored, err := decode(e.Value); err == nil && s.note(e.Key, e.Revision) {
+	b, ok := s.backend.(*bucket)
+	if !ok {
+		return nil
+	}
+	return b.Watch(ctx, "", func(e kv.Entry) {
+		if stored, err := decode(e.Value); err == nil && b.note(e.Key, e.Revision) {
 			listed(e.Key, stored)
 		}
 	}, nil)

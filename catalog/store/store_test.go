@@ -35,6 +35,8 @@ func listing(tools ...string) *catalog.Listing {
 
 const read1 = `{ "name":"read", "x-grease":1.0,` + "\n" + `"description":"<b>&", "inputSchema":{"type":"object"} }`
 
+func dirOf(s *Store) string { return s.backend.(*directory).path }
+
 // kept is a store with that listing, and the path of its file.
 func kept(t *testing.T, l *catalog.Listing) (*Store, string) {
 	t.Helper()
@@ -42,7 +44,7 @@ func kept(t *testing.T, l *catalog.Listing) (*Store, string) {
 	if err := s.Keep(files, l); err != nil {
 		t.Fatal(err)
 	}
-	return s, s.file(files)
+	return s, s.where(files)
 }
 
 func load(t *testing.T, s *Store) *catalog.Stored {
@@ -118,7 +120,7 @@ func TestWhichServerIsMeant(t *testing.T) {
 		"cwd":      with(func(s *schema.Server) { s.Cwd = "/srv" }),
 		"variable": with(func(s *schema.Server) { s.Env = map[string]string{"ROOT": "/"} }),
 	} {
-		if s.file(other) == s.file(files) {
+		if s.where(other) == s.where(files) {
 			t.Errorf("another %s is taken for the same server", name)
 		}
 	}
@@ -127,7 +129,7 @@ func TestWhichServerIsMeant(t *testing.T) {
 		"filter":      with(func(s *schema.Server) { s.ToolFilter = []string{"read"} }),
 		"load":        with(func(s *schema.Server) { s.Load = schema.LoadEager }),
 	} {
-		if s.file(other) != s.file(files) {
+		if s.where(other) != s.where(files) {
 			t.Errorf("another %s is taken for another server", name)
 		}
 	}
@@ -139,7 +141,7 @@ func TestWhichServerIsMeant(t *testing.T) {
 		s.Env = map[string]string{"GITHUB_TOKEN": "something else"}
 		s.Args = append(s.Args, "--api-key", "sk-9876543210abcdefghijABCDEFGHIJ012345")
 	})
-	if s.file(one) != s.file(two) {
+	if s.where(one) != s.where(two) {
 		t.Error("a secret has a part in it")
 	}
 }
@@ -252,7 +254,7 @@ func TestWhereTheConfigSays(t *testing.T) {
 	}{{nil, "fallback"}, {dir(""), ""}, {dir(abs), abs}, {dir("here"), filepath.Join("/etc", "here")}} {
 		got := ""
 		if s := Of(&schema.Config{Path: "/etc/mcp.json", Catalog: schema.Catalog{Dir: test.named}}, "fallback"); s != nil {
-			got = s.dir
+			got = dirOf(s)
 		}
 		if got != test.want {
 			t.Errorf("got %q, want %q", got, test.want)
@@ -282,7 +284,7 @@ func TestFilesThatNobodyUsesAreRemoved(t *testing.T) {
 		if err := first.Keep(named(name), listing(read1)); err != nil {
 			t.Fatal(err)
 		}
-		age(first.file(named(name)), days)
+		age(first.where(named(name)), days)
 	}
 	other := filepath.Join(dir, "notes.listing")
 	if err := os.WriteFile(other, nil, 0o600); err != nil {
@@ -296,7 +298,7 @@ func TestFilesThatNobodyUsesAreRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"read", "listed"} {
-		info, err := os.Stat(first.file(named(name)))
+		info, err := os.Stat(first.where(named(name)))
 		if err != nil || time.Since(info.ModTime()) > 24*time.Hour {
 			t.Errorf("that %s was used is not noted: %v, %v", name, info.ModTime(), err)
 		}
@@ -305,7 +307,7 @@ func TestFilesThatNobodyUsesAreRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]bool{"gone": false, "read": true, "listed": true, "lately": true, "new": true} {
-		if _, err := os.Stat(first.file(named(name))); (err == nil) != want {
+		if _, err := os.Stat(first.where(named(name))); (err == nil) != want {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -1,0 +1,142 @@
+package store
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"dynmcp/internal/atomicfile"
+	"dynmcp/schema"
+)
+
+// A directory has a file for each listing. It is that of many configs and processes: that
+// a config does not have a server says nothing of its file.
+type directory struct {
+	path   string
+	pruned sync.Once
+}
+
+func (d *directory) where(server schema.Server) string {
+	return filepath.Join(d.path, Key(server)+".listing")
+}
+
+func (d *directory) read(server schema.Server) ([]byte, func(), error) {
+	path := d.where(server)
+	text, err := read(path)
+	return text, func() { touch(path) }, err
+}
+
+func (d *directory) write(server schema.Server, text []byte) error {
+	if err := d.prepare(); err != nil {
+		return err
+	}
+	path := d.where(server)
+	sweep(path)
+	err := atomicfile.Replace(path, text, 0o600)
+	d.pruned.Do(d.prune)
+	return err
+}
+
+func (d *directory) Check() error {
+	if err := d.prepare(); err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(d.path, ".check.*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Close(), os.Remove(file.Name()))
+}
+
+// prepare makes the directory, and refuses one in which others can put files.
+func (d *directory) prepare() error {
+	if err := os.MkdirAll(d.path, 0o700); err != nil {
+		return err
+	}
+	info, err := os.Stat(d.path)
+	if err != nil {
+		return err
+	}
+	if err := checkOwner(info); err != nil {
+		return fmt.Errorf("%s: %w", d.path, err)
+	}
+	return nil
+}
+
+// touch notes that a file is used, unless it has been noted lately.
+func touch(path string) {
+	now := time.Now()
+	if info, err := os.Lstat(path); err == nil && now.Sub(info.ModTime()) > renewed {
+		_ = os.Chtimes(path, now, now) // if it cannot be, it is written anew one day
+	}
+}
+
+// isListing reports whether a file has a name that where gives.
+func isListing(name string) bool {
+	sum, ok := strings.CutSuffix(name, ".listing")
+	return ok && len(sum) == 2*sha256.Size && strings.Trim(sum, "0123456789abcdef") == ""
+}
+
+// prune removes the files of servers that nobody uses any more.
+func (d *directory) prune() {
+	entries, _ := os.ReadDir(d.path)
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || !info.Mode().IsRegular() || !isListing(e.Name()) || time.Since(info.ModTime()) < unused {
+			continue
+		}
+		path := filepath.Join(d.path, e.Name())
+		sweep(path)
+		_ = os.Remove(path)
+	}
+}
+
+// abandoned is how old the file of a write that was cut short must be to be removed.
+const abandoned = time.Hour
+
+// sweep removes what writes of this file have left that were ended in the middle.
+func sweep(path string) {
+	dir, base := filepath.Split(path)
+	left, _ := filepath.Glob(filepath.Join(dir, "."+base+".*"))
+	for _, path := range left {
+		if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()) > abandoned {
+			_ = os.Remove(path)
+		}
+	}
+}
+
+// read returns a file of ours.
+func read(path string) ([]byte, error) {
+	named, err := os.Lstat(path) // a pipe must not be opened
+	switch {
+	case err != nil:
+		return nil, err
+	case !named.Mode().IsRegular():
+		return nil, errors.New("it is not a file")
+	case named.Size() > largest:
+		return nil, fmt.Errorf("it is larger than %d MB", largest>>20)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if err := checkOwner(info); err != nil {
+		return nil, err
+	}
+	text := make([]byte, info.Size())
+	if _, err := io.ReadFull(file, text); err != nil {
+		return nil, err
+	}
+	return text, nil
+}
