@@ -193,6 +193,9 @@ func (s *Session) refresh(ctx context.Context, l *Login) error {
 				s.Hide(s.slot(), l.Secrets.all()...)
 				return nil
 			}
+			// Or one that died, or was cut off from its lock, had sent it, and nobody has the
+			// answer. That the token was tried again costs nothing then: servers that take one
+			// twice do so for this case, and of others the login was lost with the answer.
 			l.AccessToken, l.RefreshToken, l.Expires = "", "", time.Time{}
 			s.mu.Lock()
 			s.login = l

@@ -18,13 +18,14 @@ import (
 // NewShared returns the store of the replicas that share a bucket. Logins are sealed with
 // their keys: who reads the bucket learns nothing but how many there are.
 func NewShared(bucket kv.Bucket, keys *seal.Keys) *Store {
-	return &Store{&shared{bucket, keys}}
+	return &Store{&shared{bucket, keys, lockValid, lockFree}}
 }
 
 // shared keeps the logins of a key, at all issuers, in one record, and its lock in another.
 type shared struct {
-	bucket kv.Bucket
-	keys   *seal.Keys
+	bucket      kv.Bucket
+	keys        *seal.Keys
+	valid, free time.Duration // of a lock
 }
 
 func (s *shared) Place() string { return "in the state of the cluster, sealed with its key" }
@@ -139,7 +140,7 @@ func (s *shared) Lock(ctx context.Context, key Key) (held context.Context, unloc
 			revision, err = s.bucket.Update(ctx, name, owner, e.Revision)
 		case e.Revision != seen:
 			seen, since = e.Revision, sent
-		case sent.Sub(since) >= lockFree:
+		case sent.Sub(since) >= s.free:
 			revision, err = s.bucket.Update(ctx, name, owner, e.Revision)
 		}
 		if revision != 0 && err == nil {
@@ -163,7 +164,7 @@ func (s *shared) Lock(ctx context.Context, key Key) (held context.Context, unloc
 // hold writes a lock again and again until unlock is called or it is lost.
 func (s *shared) hold(ctx context.Context, name string, owner []byte, revision uint64, sent time.Time) (held context.Context, unlock func()) {
 	held, lose := context.WithCancel(ctx)
-	expires := time.AfterFunc(lockValid-time.Since(sent), lose)
+	expires := time.AfterFunc(s.valid-time.Since(sent), lose)
 	over, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -191,7 +192,7 @@ func (s *shared) hold(ctx context.Context, name string, owner []byte, revision u
 				if !expires.Stop() {
 					return
 				}
-				expires.Reset(lockValid - time.Since(sent))
+				expires.Reset(s.valid - time.Since(sent))
 			}
 		}
 	}()
