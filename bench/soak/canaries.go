@@ -6,10 +6,14 @@ import (
 	"io/fs"
 	"maps"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"dynmcp/bench/internal/procs"
 )
 
 // An aviary is one dynmcp whose config is full of canaries, and where they were
@@ -56,11 +60,8 @@ func (a *aviary) search(where, text string, all []canary) {
 
 // fly does one run and returns how many calls failed.
 func (a *aviary) fly(crash bool) (failures int, err error) {
-	base, stop, err := echoServer()
-	if err != nil {
-		return 0, err
-	}
-	defer stop()
+	echoing := httptest.NewServer(http.HandlerFunc(repeat))
+	defer echoing.Close()
 	home, err := os.MkdirTemp(a.dir, "home")
 	if err != nil {
 		return 0, err
@@ -69,7 +70,7 @@ func (a *aviary) fly(crash bool) (failures int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	entries := append(a.local(), a.remote(base, nobody)...)
+	entries := append(a.local(), a.remote(echoing.URL, nobody)...)
 	var told []string // everything to the host
 	a.host, err = a.launch(setting{
 		entries: entries, level: "debug", dir: home, heard: func(line string) { told = append(told, line) },
@@ -219,13 +220,9 @@ func (a *aviary) alive() error {
 // config puts it.
 func (a *aviary) commandLines() {
 	but := slices.DeleteFunc(slices.Clone(a.canaries), func(c canary) bool { return c.name == "ARG" })
-	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
-	for _, path := range environs {
-		env, _ := os.ReadFile(path) // of a process that ended there is none
-		if strings.Contains(string(env), a.host.marker) {
-			line, _ := os.ReadFile(filepath.Dir(path) + "/cmdline")
-			a.search("a command line", string(line), but)
-		}
+	for _, pid := range procs.Marked(a.host.marker) {
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // of a process that ended there is none
+		a.search("a command line", string(line), but)
 	}
 }
 

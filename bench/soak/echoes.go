@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -42,24 +41,8 @@ func refuse(status int, form func(string) string) func(http.ResponseWriter, stri
 	return func(w http.ResponseWriter, sent string) { http.Error(w, form(sent), status) }
 }
 
-// echoServer serves the echoes: on /early/NAME every request gets one, on
-// /late/NAME only calls. The function it returns ends it.
-func echoServer() (base string, stop func(), err error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", nil, err
-	}
-	server := &http.Server{Handler: http.HandlerFunc(repeat)}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = server.Serve(l) // until it is closed
-	}()
-	return "http://" + l.Addr().String(), func() { server.Close(); <-ended }, nil
-}
-
-// repeat answers a request with what it held: the header that X-Show names, if
-// it does, or everything.
+// repeat answers a request with what it held, the header that X-Show names, if
+// it does, or everything: on /early/NAME every request, on /late/NAME only calls.
 func repeat(w http.ResponseWriter, r *http.Request) {
 	dump, _ := httputil.DumpRequest(r, true) // one that breaks off gets no answer
 	sent := string(dump)

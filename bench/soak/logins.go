@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strings"
@@ -28,29 +28,21 @@ const (
 // once, and after every fifth time the logins.
 func (s *soak) logins(n int) error {
 	began := time.Now()
-	behind, stop, err := listen(func(string) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			var m struct {
-				ID     json.RawMessage
-				Method string
-			}
-			_ = json.NewDecoder(r.Body).Decode(&m) // a GET has none
-			hello(w, m.ID, m.Method)
-		})
-	})
-	if err != nil {
-		return err
-	}
-	defer stop()
-	var as *authserver.Server
-	base, stop, err := listen(func(base string) http.Handler {
-		as = authserver.New(base, authserver.Options{MCP: behind, Secret: true, Scopes: []string{"read"}})
-		return as
-	})
-	if err != nil {
-		return err
-	}
-	defer stop()
+	behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var m struct {
+			ID     json.RawMessage
+			Method string
+		}
+		_ = json.NewDecoder(r.Body).Decode(&m) // a GET has none
+		hello(w, m.ID, m.Method)
+	}))
+	defer behind.Close()
+	front := httptest.NewUnstartedServer(nil)
+	base := "http://" + front.Listener.Addr().String()
+	as := authserver.New(base, authserver.Options{MCP: behind.URL, Secret: true, Scopes: []string{"read"}})
+	front.Config.Handler = as
+	front.Start()
+	defer front.Close()
 	home, err := os.MkdirTemp(s.dir, "home")
 	if err != nil {
 		return err
@@ -122,22 +114,6 @@ func (s *soak) logins(n int) error {
 	s.Must("logins", state.Counts["authorize"], l.loggedIn)
 	s.Must("hits", a.hits, 0)
 	return nil
-}
-
-// listen serves what handler makes of its address. The function it returns ends it.
-func listen(handler func(base string) http.Handler) (base string, stop func(), err error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", nil, err
-	}
-	base = "http://" + l.Addr().String()
-	server := &http.Server{Handler: handler(base)}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = server.Serve(l) // until it is closed
-	}()
-	return base, func() { server.Close(); <-ended }, nil
 }
 
 // A lockedOut is some dynmcp with one login.

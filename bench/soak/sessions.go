@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io"
 	mathrand "math/rand/v2"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,12 +25,9 @@ const (
 func (s *soak) sessions(n int) error {
 	began := time.Now()
 	server := &forgetful{ran: map[int]int{}, refused: map[int]int{}}
-	base, stop, err := server.serve()
-	if err != nil {
-		return err
-	}
-	defer stop()
-	h, err := s.start(entry{name: "forgetful", fields: map[string]any{"url": base}})
+	listening := httptest.NewServer(server)
+	defer listening.Close()
+	h, err := s.start(entry{name: "forgetful", fields: map[string]any{"url": listening.URL}})
 	if err != nil {
 		return err
 	}
@@ -126,21 +123,6 @@ type forgetful struct {
 	refused   map[int]int // by nonce
 	forgotten int
 	underWay  int // calls, while a session was forgotten
-}
-
-// serve listens. The function it returns ends it.
-func (f *forgetful) serve() (base string, stop func(), err error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", nil, err
-	}
-	server := &http.Server{Handler: f}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = server.Serve(l) // until it is closed
-	}()
-	return "http://" + l.Addr().String(), func() { server.Close(); <-ended }, nil
 }
 
 func (f *forgetful) ServeHTTP(w http.ResponseWriter, r *http.Request) {
