@@ -30,9 +30,6 @@ func burst(v variant, s scenario) error {
 		return err
 	}
 	defer p.stop()
-	if err := p.handshake(); err != nil {
-		return err
-	}
 	if _, err := p.drive(newCalls(v.tool, "", s), s); err != nil {
 		return err
 	}

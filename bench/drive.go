@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"dynmcp/bench/internal/pipes"
+	"dynmcp/bench/internal/web"
 )
 
 // A process is one that answers MCP on its pipes.
@@ -23,8 +24,8 @@ type process struct {
 	stderr bytes.Buffer // to be read when it has ended
 }
 
-// startProcess starts a command. Its pipes are as wide as pipes are at first, but for
-// what the process makes of them.
+// startProcess starts a command and makes the handshake. Its pipes are as wide as pipes
+// are at first, but for what the process makes of them.
 func startProcess(argv []string) (*process, error) {
 	p := &process{cmd: exec.Command(argv[0], argv[1:]...)}
 	p.cmd.Stderr = &p.stderr
@@ -33,6 +34,10 @@ func startProcess(argv []string) (*process, error) {
 		return nil, err
 	}
 	p.out = pipes.NewReader(p.ourOut, false)
+	if err := p.handshake(); err != nil {
+		p.stop()
+		return nil, err
+	}
 	return p, nil
 }
 
@@ -94,7 +99,7 @@ type sample struct {
 }
 
 // run measures one scenario on a process of its own.
-func run(v variant, s scenario) (sample, error) {
+func (v variant) run(s scenario) (sample, error) {
 	if v.way != onPipes {
 		return runHTTP(v, s)
 	}
@@ -103,9 +108,6 @@ func run(v variant, s scenario) (sample, error) {
 		return sample{}, err
 	}
 	defer p.stop()
-	if err := p.handshake(); err != nil {
-		return sample{}, err
-	}
 	calls := newCalls(v.tool, "", s)
 	warm := s
 	warm.calls = s.calls/10 + 1
@@ -180,8 +182,8 @@ func (p *process) drive(calls *calls, s scenario) (sample, error) {
 			<-slots
 			continue
 		}
-		id, text, err := answered(line)
-		if err != nil || id != text || len(line) < s.size {
+		id, text := answered(line)
+		if id < first || id != text || len(line) < s.size {
 			return sample{}, fmt.Errorf("a wrong answer (id %d, text of %d, %d bytes): %.200s", id, text, len(line), line)
 		}
 		took = append(took, time.Since(sent[id-first]))
@@ -198,21 +200,8 @@ func (p *process) drive(calls *calls, s scenario) (sample, error) {
 	return sample{p50: took[len(took)/2], rate: float64(len(took)) / total.Seconds(), refused: refused}, nil
 }
 
-// answered returns the id of an answer and the number its text begins with.
-func answered(line []byte) (id, text int, err error) {
-	if _, rest, ok := bytes.Cut(line[:min(len(line), 64)], []byte(`"id":`)); ok {
-		id, err = leadingInt(rest)
-	}
-	if i := bytes.Index(line[:min(len(line), 200)], []byte(`"text":"`)); i >= 0 && err == nil {
-		text, err = leadingInt(line[i+len(`"text":"`):])
-	}
-	return id, text, err
-}
-
-func leadingInt(b []byte) (int, error) {
-	end := 0
-	for end < len(b) && '0' <= b[end] && b[end] <= '9' {
-		end++
-	}
-	return strconv.Atoi(string(b[:end]))
+// answered returns the id of an answer and the number its text begins with, -1 where
+// there is none.
+func answered(line []byte) (id, text int) {
+	return web.Number(line[:min(len(line), 64)], `"id":`), web.Number(line[:min(len(line), 200)], `"text":"`)
 }

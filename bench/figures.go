@@ -2,11 +2,9 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
+
+	"dynmcp/bench/internal/procs"
 )
 
 func values(all []sample, of func(sample) float64) []float64 {
@@ -46,24 +44,11 @@ type usage struct {
 }
 
 func (p *process) usage() usage {
-	dir := filepath.Join("/proc", strconv.Itoa(p.cmd.Process.Pid))
-	var u usage
-	// The second field may hold spaces; behind its ")" come the others.
-	stat, _ := os.ReadFile(filepath.Join(dir, "stat"))
-	if _, rest, ok := strings.Cut(string(stat), ") "); ok {
-		fields := strings.Fields(rest)
-		u.threads, _ = strconv.Atoi(fields[17])
+	pid := p.cmd.Process.Pid
+	return usage{
+		rss:     float64(procs.Number(pid, "status", "VmRSS:")) / 1024,
+		peak:    float64(procs.Number(pid, "status", "VmHWM:")) / 1024,
+		threads: procs.Number(pid, "status", "Threads:"),
+		fds:     procs.Descriptors(pid),
 	}
-	status, _ := os.ReadFile(filepath.Join(dir, "status"))
-	for line := range strings.Lines(string(status)) {
-		for name, into := range map[string]*float64{"VmRSS:": &u.rss, "VmHWM:": &u.peak} {
-			if value, ok := strings.CutPrefix(line, name); ok {
-				kb, _ := strconv.Atoi(strings.Fields(value)[0])
-				*into = float64(kb) / 1024
-			}
-		}
-	}
-	fds, _ := os.ReadDir(filepath.Join(dir, "fd"))
-	u.fds = len(fds)
-	return u
 }

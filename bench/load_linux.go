@@ -1,15 +1,15 @@
 package main
 
 import (
-	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"dynmcp/bench/internal/procs"
 )
 
 // cpuOf returns the CPU time that all threads of a process have used.
@@ -40,23 +40,10 @@ func loadNow(p *process) load {
 		ticks, _ := strconv.Atoi(field)
 		l.all += time.Duration(ticks) * 10 * time.Millisecond
 	}
-	parents := map[int][]int{}
-	all, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, path := range all {
-		var pid, parent int
-		stat, _ := os.ReadFile(path)
-		before, behind, ok := strings.Cut(string(stat), ") ")
-		if _, err := fmt.Sscan(before, &pid); err != nil || !ok {
-			continue // it has ended
-		}
-		var state string
-		if _, err := fmt.Sscan(behind, &state, &parent); err == nil {
-			parents[parent] = append(parents[parent], pid)
-		}
-	}
+	children := procs.Children()
 	for tree := []int{p.cmd.Process.Pid}; len(tree) > 0; tree = tree[1:] {
 		l.ours += cpuOf(tree[0])
-		tree = append(tree, parents[tree[0]]...)
+		tree = append(tree, children[tree[0]]...)
 	}
 	return l
 }
@@ -65,17 +52,4 @@ func loadNow(p *process) load {
 func (l load) foreignSince(before load) float64 {
 	all := (l.all - before.all) - (l.ours - before.ours)
 	return max(0, all.Seconds()/l.at.Sub(before.at).Seconds()/float64(runtime.NumCPU()))
-}
-
-// children weighs the processes that a process has started and that are still there.
-func (p *process) children() (w weight) {
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, path := range stats {
-		stat, _ := os.ReadFile(path) // it may have ended
-		_, fields, _ := strings.Cut(string(stat), ") ")
-		if parts := strings.Fields(fields); len(parts) > 1 && parts[1] == strconv.Itoa(p.cmd.Process.Pid) {
-			w.add(filepath.Dir(path))
-		}
-	}
-	return w
 }

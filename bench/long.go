@@ -36,9 +36,6 @@ func goroutines(bin binaries, d time.Duration, show bool) (stacks.Count, error) 
 		return nil, err
 	}
 	defer p.stop()
-	if err := p.handshake(); err != nil {
-		return nil, err
-	}
 	s := scenario{size: 1 << 10, content: text, inFlight: 64, calls: 20000}
 	calls := newCalls(v.tool, "", s)
 	total, shown := 0, time.Duration(0)

@@ -41,6 +41,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"dynmcp/bench/internal/programs"
 )
 
 func main() {
@@ -58,67 +60,48 @@ func main() {
 	rounds := flag.Int("rounds", 7, "measurements of each figure")
 	long := flag.Duration("long", 0, "only run calls through dynmcp for so `long` and print its memory; then compare its goroutines with those of a fresh one (where everything is measured: 30s)")
 	flag.Parse()
-	dir, err := os.MkdirTemp("", "dynmcp-bench")
-	if err != nil {
-		log.Fatal(err)
+	dir, err := programs.Build("./cmd/dynmcp", "./bench/upstream", "./bench/httpupstream", "./bench/pump", "./bench/httppump", "./bench/frontpump", "./bench/sdkpair")
+	if err == nil {
+		in := func(name string) string { return filepath.Join(dir, name) }
+		bin := binaries{in("dynmcp"), in("upstream"), in("httpupstream"), in("pump"), in("httppump"), in("frontpump"), in("sdkpair"), dir, also}
+		err = run(bin, *only, *rounds, *long)
 	}
-	defer os.RemoveAll(dir)
-	if err := os.Setenv("XDG_STATE_HOME", stateHome(dir)); err != nil { // what earlier runs listed has no part in this
-		log.Fatal(err)
-	}
-	bin, err := build(dir)
-	if err != nil {
-		log.Fatal(err)
-	}
-	bin.also = also
-	switch {
-	case *long > 0:
-		err = longRun(bin, *long)
-	case *only == "bursts":
-		err = bursts(bin, *rounds)
-	case *only == "reloads":
-		err = reloads(bin, *rounds)
-	case *only == "starts":
-		err = starts(bin, *rounds)
-	case *only == "stored":
-		err = stored(bin, *rounds)
-	case *only == "slow":
-		err = slowReader(bin, *rounds)
-	case *only == "sharing":
-		err = sharing(bin)
-	case *only == "capacity":
-		err = capacity(bin, *rounds)
-	case *only != "":
-		err = calling(bin, *only, *rounds)
-	default:
-		err = everything(bin, *rounds)
-	}
-	if err != nil {
+	if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func everything(bin binaries, rounds int) error {
-	if err := calling(bin, "", rounds); err != nil {
+// run measures what was asked for.
+func run(bin binaries, only string, rounds int, long time.Duration) error {
+	switch {
+	case long > 0:
+		return longRun(bin, long)
+	case only == "capacity":
+		return capacity(bin, rounds)
+	}
+	steps := []struct {
+		name string
+		run  func(binaries, int) error
+	}{
+		{"bursts", bursts},
+		{"reloads", reloads},
+		{"starts", starts},
+		{"stored", stored},
+		{"slow", slowReader},
+		{"sharing", sharing},
+	}
+	for _, step := range steps {
+		if step.name == only {
+			return step.run(bin, rounds)
+		}
+	}
+	if err := calling(bin, only, rounds); err != nil || only != "" {
 		return err
 	}
-	if err := bursts(bin, rounds); err != nil {
-		return err
-	}
-	if err := reloads(bin, rounds); err != nil {
-		return err
-	}
-	if err := starts(bin, rounds); err != nil {
-		return err
-	}
-	if err := stored(bin, rounds); err != nil {
-		return err
-	}
-	if err := slowReader(bin, rounds); err != nil {
-		return err
-	}
-	if err := sharing(bin); err != nil {
-		return err
+	for _, step := range steps {
+		if err := step.run(bin, rounds); err != nil {
+			return err
+		}
 	}
 	if err := allocations(); err != nil {
 		return err
@@ -158,22 +141,6 @@ func allocations() error {
 type binaries struct {
 	dynmcp, upstream, httpupstream, pump, httppump, frontpump, sdkpair, dir string
 	also                                                                    []variant
-}
-
-func build(dir string) (binaries, error) {
-	b := binaries{dir: dir}
-	for pkg, path := range map[string]*string{
-		"./cmd/dynmcp": &b.dynmcp, "./bench/upstream": &b.upstream, "./bench/httpupstream": &b.httpupstream, "./bench/pump": &b.pump, "./bench/httppump": &b.httppump, "./bench/frontpump": &b.frontpump, "./bench/sdkpair": &b.sdkpair,
-	} {
-		*path = filepath.Join(dir, filepath.Base(pkg))
-		cmd := exec.Command("go", "build", "-o", *path, pkg)
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as releases are
-		cmd.Stderr = os.Stderr
-		if err := cmd.Run(); err != nil {
-			return b, fmt.Errorf("go build %s: %w", pkg, err)
-		}
-	}
-	return b, nil
 }
 
 // variants are the ways from the driver to the upstream, in the order in which
@@ -222,7 +189,7 @@ func measure(variants []variant, s scenario, rounds int) error {
 			if v.name == "sdkpair" { // which takes ten times as long and more
 				s.calls /= 10
 			}
-			sample, err := run(v, s)
+			sample, err := v.run(s)
 			if err != nil {
 				return fmt.Errorf("%s: %w", v.name, err)
 			}

@@ -1,14 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
+
+	"dynmcp/bench/internal/web"
 )
 
 const (
@@ -61,9 +61,6 @@ func reloadRound(argv []string) (without, beside sample, reloaded int, err error
 		return sample{}, sample{}, 0, err
 	}
 	defer p.stop()
-	if err := p.handshake(); err != nil {
-		return sample{}, sample{}, 0, err
-	}
 	if err := p.ask("tools/list", `{}`); err != nil {
 		return sample{}, sample{}, 0, err
 	}
@@ -74,11 +71,15 @@ func reloadRound(argv []string) (without, beside sample, reloaded int, err error
 	if without, err = p.callFor(calls, window); err != nil {
 		return sample{}, sample{}, 0, err
 	}
-	toggle := func() (string, error) {
+	toggle := func() (int, error) {
 		p.id++
 		fmt.Fprintf(p.in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"use_tool","arguments":{"tool_name":"big/tool_00000","tool_input":{"query":"x"}}}}`+"\n", p.id)
 		line, err := p.answer()
-		return string(between(line, `"text":"`, `"`)), err
+		fetched := web.Number(line, `"text":"`)
+		if err == nil && fetched < 0 {
+			err = fmt.Errorf("a wrong answer: %.200s", line)
+		}
+		return fetched, err
 	}
 	if _, err := toggle(); err != nil {
 		return sample{}, sample{}, 0, err
@@ -86,11 +87,7 @@ func reloadRound(argv []string) (without, beside sample, reloaded int, err error
 	if beside, err = p.callFor(calls, window); err != nil {
 		return sample{}, sample{}, 0, err
 	}
-	text, err := toggle()
-	if err != nil {
-		return sample{}, sample{}, 0, err
-	}
-	reloaded, err = strconv.Atoi(text)
+	reloaded, err = toggle()
 	return without, beside, reloaded, err
 }
 
@@ -108,7 +105,7 @@ func (p *process) callFor(calls *calls, d time.Duration) (sample, error) {
 		if err != nil {
 			return sample{}, err
 		}
-		if id, text, err := answered(line); err != nil || id != p.id || text != p.id {
+		if id, text := answered(line); id != p.id || text != p.id {
 			return sample{}, fmt.Errorf("a wrong answer: %.200s", line)
 		}
 		took = append(took, time.Since(sent))
@@ -116,11 +113,4 @@ func (p *process) callFor(calls *calls, d time.Duration) (sample, error) {
 	slices.Sort(took)
 	n := len(took)
 	return sample{p50: took[n/2], p99: took[n*99/100], longest: took[n-1], rate: float64(n) / d.Seconds()}, nil
-}
-
-// between returns what is between two texts in a line.
-func between(line []byte, before, behind string) []byte {
-	_, rest, _ := bytes.Cut(line, []byte(before))
-	found, _, _ := bytes.Cut(rest, []byte(behind))
-	return found
 }

@@ -1,14 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
+
+	"dynmcp/bench/internal/procs"
 )
 
 // sharingHosts have sharedServers servers each.
@@ -17,7 +17,7 @@ const sharingHosts, sharedServers = 5, 10
 // sharing compares hosts that have a dynmcp each with hosts that share one run: what
 // processes there are, what they weigh, and how long the second host waits for its
 // first tools/list.
-func sharing(bin binaries) error {
+func sharing(bin binaries, _ int) error {
 	fmt.Printf("\n%d hosts × %d servers\n  %-24s %10s %8s %8s %18s\n", sharingHosts, sharedServers, "", "processes", "RSS MB", "PSS MB", "second host, ms")
 	for _, lazy := range []bool{false, true} {
 		config, err := writeConfig(bin, sharedServers, lazy)
@@ -61,9 +61,6 @@ func together(name string, argv []string) error {
 			return err
 		}
 		defer p.stop()
-		if err := p.handshake(); err != nil {
-			return err
-		}
 		if err := p.ask("tools/list", `{}`); err != nil {
 			return err
 		}
@@ -89,30 +86,27 @@ type weight struct {
 	rss, pss float64
 }
 
-// marked weighs the processes with a variable in their environment, but for this one,
-// where Linux shows them.
+// add weighs one process.
+func (w *weight) add(pid int) {
+	w.count++
+	w.rss += float64(procs.Number(pid, "smaps_rollup", "Rss:")) / 1024
+	w.pss += float64(procs.Number(pid, "smaps_rollup", "Pss:")) / 1024
+}
+
+// marked weighs the processes with a variable in their environment, but for this one.
 func marked(mark string) (w weight) {
-	paths, _ := filepath.Glob("/proc/[0-9]*")
-	for _, dir := range paths {
-		environ, _ := os.ReadFile(filepath.Join(dir, "environ")) // it may have ended
-		if filepath.Base(dir) == strconv.Itoa(os.Getpid()) || !bytes.Contains(environ, []byte(mark)) {
-			continue
+	for _, pid := range procs.Marked(mark) {
+		if pid != os.Getpid() {
+			w.add(pid)
 		}
-		w.add(dir)
 	}
 	return w
 }
 
-// add weighs one process, by its directory below /proc.
-func (w *weight) add(dir string) {
-	w.count++
-	sums, _ := os.ReadFile(filepath.Join(dir, "smaps_rollup")) // it may have ended
-	for line := range strings.Lines(string(sums)) {
-		for name, into := range map[string]*float64{"Rss:": &w.rss, "Pss:": &w.pss} {
-			if rest, ok := strings.CutPrefix(line, name); ok {
-				kb, _ := strconv.Atoi(strings.Fields(rest)[0])
-				*into += float64(kb) / 1024
-			}
-		}
+// children weighs the processes that a process has started and that are still there.
+func (p *process) children() (w weight) {
+	for _, pid := range procs.Children()[p.cmd.Process.Pid] {
+		w.add(pid)
 	}
+	return w
 }

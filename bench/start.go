@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"dynmcp/bench/internal/programs"
 )
 
 // starts measures how long a host waits for its first tools/list, and what the
@@ -24,7 +26,7 @@ func starts(bin binaries, rounds int) error {
 			if err != nil {
 				return err
 			}
-			if err := os.RemoveAll(stateHome(bin.dir)); err != nil { // every start is a first one
+			if err := os.RemoveAll(programs.StateHome(bin.dir)); err != nil { // every start is a first one
 				return err
 			}
 			s, err := start([]string{bin.dynmcp, "--log-level", "error", "-c", path})
@@ -42,9 +44,6 @@ func starts(bin binaries, rounds int) error {
 	return nil
 }
 
-// stateHome is where what is measured keeps things between runs.
-func stateHome(dir string) string { return filepath.Join(dir, "state") }
-
 // start returns the time as p50 and the RSS as rate.
 func start(argv []string) (sample, error) {
 	began := time.Now()
@@ -53,9 +52,6 @@ func start(argv []string) (sample, error) {
 		return sample{}, err
 	}
 	defer p.stop()
-	if err := p.handshake(); err != nil {
-		return sample{}, err
-	}
 	if err := p.ask("tools/list", `{}`); err != nil {
 		return sample{}, err
 	}

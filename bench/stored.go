@@ -69,9 +69,6 @@ const atRest = 4 * time.Second
 // listAndSearch returns what the first list and the first search took, with the memory
 // after each, and adds what the others took.
 func listAndSearch(p *process, began time.Time, queries []string, searches *[]time.Duration, answers *[]int) (s [2]sample, err error) {
-	if err := p.handshake(); err != nil {
-		return s, err
-	}
 	if err := p.ask("tools/list", `{}`); err != nil {
 		return s, err
 	}

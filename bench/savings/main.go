@@ -27,11 +27,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
-	"dynmcp/internal/mcptest"
+	"dynmcp/bench/internal/procs"
+	"dynmcp/bench/internal/programs"
 	"dynmcp/schema"
 	"dynmcp/transports/upstream"
 )
@@ -52,18 +52,12 @@ func run(config string, rounds int) error {
 		return err
 	}
 	servers := slices.DeleteFunc(slices.Clone(cfg.Servers), func(s schema.Server) bool { return s.Disabled })
-	dir, err := os.MkdirTemp("", "dynmcp-savings")
+	dir, err := programs.Build("./cmd/dynmcp")
+	defer os.RemoveAll(dir)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	if err := os.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state")); err != nil { // not what earlier runs listed
-		return err
-	}
 	dynmcp := filepath.Join(dir, "dynmcp")
-	if out, err := exec.Command("go", "build", "-o", dynmcp, "./cmd/dynmcp").CombinedOutput(); err != nil {
-		return fmt.Errorf("go build: %w\n%s", err, out)
-	}
 	if config, err = filepath.Abs(config); err != nil {
 		return err
 	}
@@ -159,26 +153,14 @@ func measure(servers []schema.Server) (figures, error) {
 	}
 	// One that has nothing to do settles.
 	time.Sleep(2 * time.Second)
-	for _, pid := range mcptest.Processes(mark) {
+	for _, pid := range procs.Marked(mark) {
 		if name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); string(bytes.TrimSpace(name)) == "dynmcp-guard" {
 			continue // of this program; dynmcp's own start with a server
 		}
 		f.processes++
-		f.memory += pss(pid)
+		f.memory += procs.Number(pid, "smaps_rollup", "Pss:")
 	}
 	return f, nil
-}
-
-// pss returns the proportional share of a process in the memory, in KB.
-func pss(pid int) int {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
-	for line := range bytes.Lines(text) {
-		if fields := bytes.Fields(line); len(fields) > 1 && string(fields[0]) == "Pss:" {
-			n, _ := strconv.Atoi(string(fields[1]))
-			return n
-		}
-	}
-	return 0
 }
 
 // median returns the medians of each figure.

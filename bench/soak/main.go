@@ -72,12 +72,11 @@ package main
 
 import (
 	"flag"
-	"fmt"
 	"log"
 	"os"
-	"os/exec"
 	"path/filepath"
 
+	"dynmcp/bench/internal/programs"
 	"dynmcp/bench/internal/verdict"
 )
 
@@ -131,31 +130,16 @@ func (s *soak) run(only string, steps []verdict.Step) (ok bool, err error) {
 	if steps, err = verdict.Choose(only, steps); err != nil {
 		return false, err
 	}
-	if err := s.build(); err != nil {
+	s.dir, err = programs.Build("./cmd/dynmcp", "./internal/mcptest/fakemcp")
+	defer os.RemoveAll(s.dir)
+	if err != nil {
 		return false, err
 	}
-	defer os.RemoveAll(s.dir)
+	s.dynmcp, s.fake = filepath.Join(s.dir, "dynmcp"), filepath.Join(s.dir, "fakemcp")
 	for _, st := range steps {
 		if err := st.Run(); err != nil {
 			s.Fail("%s: %v", st.Name, err)
 		}
 	}
 	return s.Close(), nil
-}
-
-func (s *soak) build() error {
-	dir, err := os.MkdirTemp("", "dynmcp-soak")
-	if err != nil {
-		return err
-	}
-	if err := os.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state")); err != nil { // not what earlier runs listed
-		return err
-	}
-	s.dir, s.dynmcp, s.fake = dir, filepath.Join(dir, "dynmcp"), filepath.Join(dir, "fakemcp")
-	for path, pkg := range map[string]string{s.dynmcp: "dynmcp/cmd/dynmcp", s.fake: "dynmcp/internal/mcptest/fakemcp"} {
-		if out, err := exec.Command("go", "build", "-o", path, pkg).CombinedOutput(); err != nil {
-			return fmt.Errorf("build %s: %w\n%s", pkg, err, out)
-		}
-	}
-	return nil
 }

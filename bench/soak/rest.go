@@ -3,12 +3,12 @@ package main
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"dynmcp/bench/internal/procs"
 	"dynmcp/bench/internal/stacks"
 )
 
@@ -16,7 +16,7 @@ import (
 type standing struct{ descriptors, children, processes int }
 
 func (h *host) standing() standing {
-	return standing{h.descriptors(), h.children(), processes(h.marker)}
+	return standing{h.descriptors(), len(childrenOf(h.cmd.Process.Pid)), processes(h.marker)}
 }
 
 // noOther is for await where no other answer can come.
@@ -94,44 +94,13 @@ func (h *host) remaining() int {
 }
 
 // status returns a number of /proc/PID/status.
-func (h *host) status(key string) int {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", h.cmd.Process.Pid))
-	_, rest, _ := strings.Cut(string(text), key)
-	var number int
-	_, _ = fmt.Sscan(rest, &number) // 0 where there is none
-	return number
-}
+func (h *host) status(key string) int { return procs.Number(h.cmd.Process.Pid, "status", key) }
 
-func (h *host) descriptors() int {
-	entries, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", h.cmd.Process.Pid))
-	return len(entries)
-}
+func (h *host) descriptors() int { return procs.Descriptors(h.cmd.Process.Pid) }
 
-// children counts the processes whose parent dynmcp is, those included that
-// ended and were not waited for.
-func (h *host) children() int { return len(childrenOf(h.cmd.Process.Pid)) }
-
-func childrenOf(pid int) (children []int) {
-	paths, _ := filepath.Glob("/proc/[0-9]*")
-	for _, path := range paths {
-		if child, err := strconv.Atoi(filepath.Base(path)); err == nil && parentOf(child) == pid {
-			children = append(children, child)
-		}
-	}
-	return children
-}
-
-// parentOf is 0 for a process that is gone.
-func parentOf(pid int) int {
-	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	// The second field may hold spaces; behind its ")" come state and parent.
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-	if len(fields) < 2 {
-		return 0
-	}
-	parent, _ := strconv.Atoi(fields[1])
-	return parent
-}
+// childrenOf returns the processes that one has started, those included that ended and
+// were not waited for.
+func childrenOf(pid int) []int { return procs.Children()[pid] }
 
 // isGuard reports whether a living process is what dynmcp puts between itself
 // and a server.

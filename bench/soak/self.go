@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"dynmcp/bench/internal/procs"
 )
 
 // ownAtOnce is how many of dynmcp a chain may have at a time.
@@ -206,7 +208,7 @@ func (c *chain) own() int {
 	n := 0
 	for _, pid := range c.processes() {
 		if c.isOwn(pid) && !isGuard(pid) {
-			if parent := parentOf(pid); !c.isOwn(parent) || isGuard(parent) {
+			if parent := procs.Parent(pid); !c.isOwn(parent) || isGuard(parent) {
 				n++
 			}
 		}

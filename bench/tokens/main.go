@@ -21,6 +21,8 @@ import (
 	"path/filepath"
 	"slices"
 	"text/tabwriter"
+
+	"dynmcp/bench/internal/programs"
 )
 
 func main() {
@@ -58,16 +60,10 @@ func run(corpus string) error {
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "dynmcp-tokens")
+	dir, err := programs.Build("./cmd/dynmcp")
+	defer os.RemoveAll(dir)
 	if err != nil {
 		return err
-	}
-	defer os.RemoveAll(dir)
-	binary := filepath.Join(dir, "dynmcp")
-	build := exec.Command("go", "build", "-o", binary, "./cmd/dynmcp")
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
-		return fmt.Errorf("go build: %w", err)
 	}
 	ten := slices.DeleteFunc(slices.Clone(servers), func(s server) bool { return !slices.Contains(typical, s.name) })
 
@@ -79,7 +75,7 @@ func run(corpus string) error {
 			continue
 		}
 		for _, m := range modes {
-			l, err := count(binary, dir, set, m.eager)
+			l, err := count(dir, set, m.eager)
 			if err != nil {
 				return err
 			}
@@ -107,7 +103,7 @@ type ledger struct {
 }
 
 // count runs dynmcp before servers, which no run has met before.
-func count(binary, dir string, servers []server, eager func(i int) bool) (l ledger, err error) {
+func count(dir string, servers []server, eager func(i int) bool) (l ledger, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return l, err
@@ -128,7 +124,7 @@ func count(binary, dir string, servers []server, eager func(i int) bool) (l ledg
 	if err := os.WriteFile(file, config, 0o600); err != nil {
 		return l, err
 	}
-	cmd := exec.Command(binary, "tokens", "--json", "-c", file)
+	cmd := exec.Command(filepath.Join(dir, "dynmcp"), "tokens", "--json", "-c", file)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {

@@ -1,8 +1,10 @@
-// Package procs finds processes by what was put into their environment, on Linux.
+// Package procs reads what Linux says of processes. Elsewhere there are none, and all
+// numbers are 0, as they are of a process that has ended.
 package procs
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -13,14 +15,62 @@ import (
 // VALUE in an argument.
 func Marked(marker string) (pids []int) {
 	_, value, _ := strings.Cut(marker, "=")
-	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
-	for _, path := range environs {
-		env, _ := os.ReadFile(path) // of a zombie, or of what has ended, there is none
-		line, _ := os.ReadFile(filepath.Dir(path) + "/cmdline")
+	for _, pid := range all() {
+		env, _ := os.ReadFile(path(pid, "environ")) // of a zombie, or of what has ended, there is none
+		line, _ := os.ReadFile(path(pid, "cmdline"))
 		if bytes.Contains(env, []byte(marker)) || bytes.Contains(line, []byte(value)) {
-			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 			pids = append(pids, pid)
 		}
 	}
 	return pids
 }
+
+// Children returns all processes by their parents, those included that have ended and
+// were not waited for.
+func Children() map[int][]int {
+	children := map[int][]int{}
+	for _, pid := range all() {
+		parent := Parent(pid)
+		children[parent] = append(children[parent], pid)
+	}
+	return children
+}
+
+// Parent returns the parent of a process.
+func Parent(pid int) int {
+	stat, _ := os.ReadFile(path(pid, "stat"))
+	// The second field may hold spaces; behind its ")" come state and parent.
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(fields) < 2 {
+		return 0
+	}
+	parent, _ := strconv.Atoi(string(fields[1]))
+	return parent
+}
+
+// Number returns the first number behind a key in a file of a process: of memory it is
+// in KB.
+func Number(pid int, file, key string) (n int) {
+	text, _ := os.ReadFile(path(pid, file))
+	_, rest, _ := strings.Cut(string(text), key)
+	_, _ = fmt.Sscan(rest, &n) // 0 where there is none
+	return n
+}
+
+// Descriptors counts the open files of a process.
+func Descriptors(pid int) int {
+	entries, _ := os.ReadDir(path(pid, "fd"))
+	return len(entries)
+}
+
+func all() (pids []int) {
+	paths, _ := filepath.Glob("/proc/[0-9]*")
+	for _, path := range paths {
+		if pid, err := strconv.Atoi(filepath.Base(path)); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func path(pid int, file string) string { return fmt.Sprintf("/proc/%d/%s", pid, file) }
