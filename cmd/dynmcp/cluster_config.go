@@ -99,10 +99,8 @@ and .env files are those of each replica: what is not set here is only a warning
 func pushedConfig(out *terminal, path, envFile string) (configs.Version, error) {
 	files := schema.ReadFiles(context.Background(), []string{path}, schema.LoadOptions{EnvFile: envFile})
 	cfg, err := loadFiles(files)
-	var missing *schema.MissingVariablesError
-	if errors.As(err, &missing) {
-		var invalid schema.Errors
-		if errors.As(err, &invalid) {
+	if missing, ok := errors.AsType[*schema.MissingVariablesError](err); ok {
+		if _, ok := errors.AsType[schema.Errors](err); ok {
 			return configs.Version{}, err
 		}
 		for _, use := range missing.Uses {

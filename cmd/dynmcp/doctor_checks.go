@@ -242,8 +242,7 @@ func probe(ctx context.Context, client *http.Client, address string) (status str
 		return "", errors.New("its url is invalid")
 	}
 	res, err := client.Do(req)
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		return "", wrapped.Err // without the address, which may hold a secret
 	}
 	if err != nil {

@@ -51,8 +51,7 @@ func interruptibly(cmd *cobra.Command, run func(ctx context.Context) error) erro
 	err := run(ctx)
 	cancel(nil)
 	<-watched
-	var stopped *interruption
-	if errors.As(context.Cause(ctx), &stopped) {
+	if stopped, ok := errors.AsType[*interruption](context.Cause(ctx)); ok {
 		return stopped
 	}
 	return err

@@ -102,9 +102,7 @@ func (e messageError) Error() string { return string(e) }
 // that failed, and what to do.
 func report(out *terminal, err error) {
 	out.labelled(red, "dynmcp: ", secrets.String(err.Error()))
-	var failure *transports.Failure
-	var hint *hintError
-	if errors.As(err, &failure) {
+	if failure, ok := errors.AsType[*transports.Failure](err); ok {
 		if failure.Stderr != "" {
 			out.printf("last lines of its stderr:\n%s\n", secrets.String(indented(failure.Stderr, "  ")))
 		}
@@ -112,7 +110,7 @@ func report(out *terminal, err error) {
 			out.labelled(yellow, "hint: ", secrets.String(failure.Hint))
 		}
 	}
-	if errors.As(err, &hint) {
+	if hint, ok := errors.AsType[*hintError](err); ok {
 		out.labelled(yellow, "hint: ", secrets.String(hint.hint))
 	}
 }

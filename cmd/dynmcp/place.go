@@ -41,8 +41,7 @@ func (c *clusterRun) place(ctx context.Context, server schema.Server, principal 
 	for {
 		where, held := c.self.Where(name, except...)
 		p, err := c.placeAt(ctx, where, server.Name, principal)
-		var elsewhere *replica.NotHereError
-		if errors.As(err, &elsewhere) {
+		if elsewhere, ok := errors.AsType[*replica.NotHereError](err); ok {
 			if m, ok := c.self.Member(elsewhere.Holder); ok {
 				where, held = m, true
 				p, err = c.placeAt(ctx, m, server.Name, principal)

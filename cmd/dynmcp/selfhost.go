@@ -86,8 +86,7 @@ func (h *selfHost) startError(ctx context.Context, err error) error {
 	if ctx.Err() == nil && h.cfg.SingleWrap {
 		select {
 		case <-h.served:
-			var fatal *aggregator.FatalError
-			if errors.As(h.serveErr, &fatal) {
+			if fatal, ok := errors.AsType[*aggregator.FatalError](h.serveErr); ok {
 				return withAdvice(h.cfg.Servers[0], fatal.Err)
 			}
 		case <-ctx.Done():

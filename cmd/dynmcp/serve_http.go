@@ -49,8 +49,7 @@ func (f *httpFlags) listen(cfg schema.Gateway, log *slog.Logger) (net.Listener, 
 		f.token = cfg.Token
 	}
 	ln, err := gateway.Listen(f.address, f.public, f.token != "" || len(cfg.Issuers) > 0, gateway.Connections(cfg.MaxConnections))
-	var public *gateway.PublicError
-	if errors.As(err, &public) {
+	if _, ok := errors.AsType[*gateway.PublicError](err); ok {
 		return nil, hinted(err, "use 127.0.0.1, or say --listen-public and give it a token")
 	}
 	if err != nil || f.cert == "" {

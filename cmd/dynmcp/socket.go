@@ -181,8 +181,7 @@ func (s *socket) serve(ctx context.Context, agg *aggregator.Aggregator) error {
 		})
 	}
 	running.Wait()
-	var fatal *aggregator.FatalError
-	if errors.As(context.Cause(ctx), &fatal) {
+	if fatal, ok := errors.AsType[*aggregator.FatalError](context.Cause(ctx)); ok {
 		return fatal
 	}
 	return nil

@@ -176,8 +176,7 @@ type explanation struct{ text, hint, stderr string }
 // explain takes apart why a server, which had timeout, did not start.
 func explain(err error, timeout time.Duration) explanation {
 	why := explanation{text: err.Error()}
-	var failure *transports.Failure
-	if errors.As(err, &failure) {
+	if failure, ok := errors.AsType[*transports.Failure](err); ok {
 		why = explanation{failure.Cause.Error(), failure.Hint, failure.Stderr}
 		if failure.Code == transports.CodeAuthRequired {
 			why.text = "auth required: " + why.text
@@ -190,8 +189,7 @@ func explain(err error, timeout time.Duration) explanation {
 		why.text = fmt.Sprintf("timed out after %dms", timeout.Milliseconds())
 		why.hint = "raise --timeout to give it more time"
 	}
-	var hint *hintError
-	if errors.As(err, &hint) {
+	if hint, ok := errors.AsType[*hintError](err); ok {
 		why.hint = hint.hint
 	}
 	return explanation{secrets.String(why.text), secrets.String(why.hint), secrets.String(why.stderr)}

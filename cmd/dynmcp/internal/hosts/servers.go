@@ -358,8 +358,7 @@ func (s *Server) convert(h Host, text string) string {
 
 // Problem says why the server cannot be in a config of dynmcp, empty if it can.
 func (s *Server) Problem() string {
-	var detail *schema.Error
-	if errors.As(s.Check(), &detail) {
+	if detail, ok := errors.AsType[*schema.Error](s.Check()); ok {
 		return strings.TrimPrefix(detail.Path+": ", ": ") + detail.Err.Error()
 	}
 	return ""
