@@ -162,21 +162,38 @@ func (w *crowd) excused(r record, books *ledger.Books, faults []fault) bool {
 			return true
 		}
 	}
-	return r.call >= 0 && w.servers[r.server].place == "one" && (r.fate == unknown || r.fate == notSent) && twoGone(r, faults)
+	return r.call >= 0 && w.servers[r.server].place == "one" && r.fate == notSent && unplaced(w.servers[r.server].name, r, books, faults)
 }
 
-// twoGone reports whether a server of NATS and a replica were gone at once: while NATS
-// agrees who leads, replicas go on as long as all others promise to let them, so that
-// they let go of what runs once when one of those cannot be reached.
-func twoGone(r record, faults []fault) bool {
-	var store, replica bool
-	for _, f := range faults {
-		if f.from <= r.to && r.from <= f.to+15*aftermath {
-			store = store || f.replica < 0
-			replica = replica || f.replica >= 0 && f.kind != ended
+// unplaced reports whether a server did not run while it was called, since something was
+// done to the replica that had it, and could not be started elsewhere, since a server of
+// NATS was gone as well: NATS may have to agree first who leads.
+func unplaced(server string, r record, books *ledger.Books, faults []fault) bool {
+	var last *ledger.Process
+	for i, p := range books.Processes {
+		if p.Server != server || p.Start > r.to {
+			continue
+		}
+		if p.Last >= r.from {
+			return false // it ran
+		}
+		if last == nil || p.Last > last.Last {
+			last = &books.Processes[i]
 		}
 	}
-	return store && replica
+	if last == nil {
+		return false
+	}
+	const election = 10 * int64(time.Second)
+	var replica, store bool
+	for _, f := range faults {
+		if f.replica >= 0 {
+			replica = replica || f.node.name == last.Replica && f.from < last.Last+aftermath && last.Last < f.to+aftermath
+		} else {
+			store = store || f.from <= r.to && r.from <= max(f.to, f.from+election)+aftermath
+		}
+	}
+	return replica && store
 }
 
 // failOver prints how long it took until a server whose replica was killed answered again.

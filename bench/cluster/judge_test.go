@@ -84,3 +84,46 @@ func TestFailuresAreExcusedByFaultsInTheirWay(t *testing.T) {
 		}
 	}
 }
+
+// The server's process at r3 ended at 95 s, and another began at r1 at 120 s.
+func TestCallsOfWhatCannotBePlacedAreExcused(t *testing.T) {
+	const s = int64(1e9)
+	dir := t.TempDir()
+	for name, text := range map[string]string{"one-0.10.1": "1 start r3\n95000000000 beat -\n", "one-0.11.2": "120000000000 start r1\n900000000000 end -\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name+ledger.Suffix), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	books, err := ledger.Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	on := func(name string, from, to int64) fault {
+		replica := 0
+		if strings.HasPrefix(name, "nats") {
+			replica = -1
+		}
+		return fault{node: &node{name: name}, replica: replica, kind: killed, from: from * s, to: to * s}
+	}
+	for name, test := range map[string]struct {
+		from, to int64
+		faults   []fault
+		want     bool
+	}{
+		"its replica and NATS":           {100, 105, []fault{on("r3", 95, 99), on("nats1", 94, 98)}, true},
+		"its replica alone":              {100, 105, []fault{on("r3", 95, 99)}, false},
+		"NATS alone":                     {100, 105, []fault{on("nats1", 94, 98)}, false},
+		"another replica and NATS":       {100, 105, []fault{on("r2", 95, 99), on("nats1", 94, 98)}, false},
+		"its replica, NATS long ago":     {110, 115, []fault{on("r3", 95, 99), on("nats1", 94, 98)}, false},
+		"its replica later, and NATS":    {100, 105, []fault{on("r3", 98, 99), on("nats1", 94, 98)}, false},
+		"it was running when called":     {94, 105, []fault{on("r3", 95, 99), on("nats1", 94, 98)}, false},
+		"it ran again before the answer": {115, 121, []fault{on("r3", 95, 99), on("nats1", 110, 118)}, false},
+	} {
+		if got := unplaced("one-0", record{from: test.from * s, to: test.to * s}, books, test.faults); got != test.want {
+			t.Errorf("%s: excused %t", name, got)
+		}
+	}
+	if unplaced("one-1", record{from: 100 * s, to: 105 * s}, books, []fault{on("r3", 95, 99), on("nats1", 94, 98)}) {
+		t.Error("a server that never ran is excused")
+	}
+}

@@ -14,7 +14,8 @@
 //	         two processes at a time, all nodes work again, and no process is left. With
 //	         -strict also: only requests fail that were under way at a replica to which
 //	         something was done, in the way of the request, its session or its server; or
-//	         calls to what runs once, while a server of NATS and a replica were gone at once.
+//	         calls, not sent, to what does not run since its replica is gone, and cannot be
+//	         started elsewhere since a server of NATS is gone as well.
 //	rolling  replicas are ended by SIGTERM and started again, one after the other, twice,
 //	         under load. Judged: no call fails.
 //	nats     all servers of NATS are killed. Judged: calls to servers that run on every
