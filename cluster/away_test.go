@@ -22,15 +22,15 @@ type group struct {
 func (g *group) join(t *testing.T, store kv.Store, name string) *Replica {
 	t.Helper()
 	r := join(t, store, name, func(o *Options) {
-		o.Promise = func(ctx context.Context, address string, from Member) ([]string, error) {
+		o.Ask = func(ctx context.Context, address string, q Question) error {
 			g.mu.Lock()
 			other := g.byAddr[address]
-			cut := g.cut[address] || g.cut[from.Address]
+			cut := g.cut[address] || g.cut[name+":1"]
 			g.mu.Unlock()
 			if other == nil || cut {
-				return nil, errors.New("not reached")
+				return errors.New("not reached")
 			}
-			return other.PromiseTo(from)
+			return other.Answer(q)
 		}
 	})
 	g.mu.Lock()
@@ -40,6 +40,13 @@ func (g *group) join(t *testing.T, store kv.Store, name string) *Replica {
 	}
 	g.byAddr[name+":1"] = r
 	return r
+}
+
+// reach has a replica be reached by others, or not.
+func (g *group) reach(name string, reached bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.cut[name+":1"] = !reached
 }
 
 func TestAnElectionInTheStoreIsNotSeen(t *testing.T) {
@@ -147,40 +154,82 @@ func TestTakeWaitsForTheStore(t *testing.T) {
 	})
 }
 
-// Whoever died might as well be where the store is: nobody can promise in its place.
+// One of several may be away, as it takes two to declare another dead. Of two, the one
+// that died might as well be where the store is.
 func TestADeathWhileTheStoreIsAway(t *testing.T) {
+	for _, others := range []int{1, 2, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			m := kv.NewMemory()
+			var g group
+			var cables []*kv.Connection
+			var all []*Replica
+			for i := range 1 + others {
+				cables = append(cables, m.Connect())
+				all = append(all, g.join(t, cables[i], string(rune('a'+i))))
+			}
+			dead, a, b := all[0], all[1], all[others]
+			l := take(t, a, "git")
+			time.Sleep(5 * Beat)
+			for _, cable := range cables {
+				cable.Cut()
+			}
+			dead.stop()
+			g.reach("a", false)
+			cut := time.Now()
+			select {
+			case <-l.Lost():
+				if ran := time.Since(cut); others > 1 || ran > Validity {
+					t.Errorf("of %d others one died: it ran for %v", others, ran)
+				}
+			case <-time.After(9 * time.Second):
+				if others == 1 {
+					t.Error("it goes on, though the other may be where the store is")
+				}
+			}
+			l.Release()
+			for _, cable := range cables {
+				cable.Heal()
+			}
+			time.Sleep(3 * Beat)
+			if !a.Valid() || !b.Valid() {
+				t.Errorf("valid: %t, %t", a.Valid(), b.Valid())
+			}
+			take(t, a, "git").Release()
+			time.Sleep(2 * TTL)
+			if len(a.Members()) != others {
+				t.Errorf("members: %+v", a.Members())
+			}
+			for _, r := range all[1:] {
+				r.Close()
+			}
+		})
+	}
+}
+
+// The two that died might be cut off together, and promise each other what they do.
+func TestTheLastOfThreeWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := kv.NewMemory()
 		var g group
-		cables := []*kv.Connection{m.Connect(), m.Connect(), m.Connect()}
-		a, b, c := g.join(t, cables[0], "a"), g.join(t, cables[1], "b"), g.join(t, cables[2], "c")
-		defer a.Close()
-		defer b.Close()
-		l := take(t, a, "git")
+		a, b, c := g.join(t, m.Connect(), "a"), g.join(t, m.Connect(), "b"), g.join(t, m.Connect(), "c")
+		defer c.Close()
+		take(t, a, "git")
 		time.Sleep(5 * Beat)
-		for _, cable := range cables {
-			cable.Cut()
+		a.stop()
+		b.stop()
+		g.reach("a", false)
+		g.reach("b", false)
+		died := time.Now()
+		for {
+			l, err := c.Take(t.Context(), "git")
+			if err == nil {
+				l.Release()
+				break
+			}
+			time.Sleep(tick)
 		}
-		c.stop()
-		g.mu.Lock()
-		g.cut["c:1"] = true
-		g.mu.Unlock()
-		cut := time.Now()
-		<-l.Lost()
-		if ran := time.Since(cut); ran > Validity {
-			t.Errorf("it ran for %v", ran)
-		}
-		l.Release()
-		cables[0].Heal()
-		cables[1].Heal()
-		time.Sleep(3 * Beat)
-		if !a.Valid() || !b.Valid() {
-			t.Errorf("valid: %t, %t", a.Valid(), b.Valid())
-		}
-		take(t, a, "git").Release()
-		time.Sleep(2 * TTL)
-		if len(a.Members()) != 2 {
-			t.Errorf("members: %+v", a.Members())
+		if took := time.Since(died); took < Patience || took > Patience+TTL+2*Beat {
+			t.Errorf("it was taken after %v", took)
 		}
 	})
 }
@@ -199,6 +248,71 @@ func TestANewcomerWaitsForOneThatMayNotKnowIt(t *testing.T) {
 		defer b.Close()
 		notBefore(t, b, l)
 	})
+}
+
+// The last beat of one that dies was sent before another came, and arrives afterwards.
+func TestOneThatDiesAsAnotherComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := kv.NewMemory()
+		var g group
+		gate := make(chan struct{})
+		var on atomic.Bool
+		a := g.join(t, late{m.Connect(), &on, gate}, "a")
+		b := g.join(t, m.Connect(), "b")
+		defer b.Close()
+		take(t, a, "git")
+		time.Sleep(5*Beat + Beat/2)
+		on.Store(true)
+		time.Sleep(Beat)
+		c := g.join(t, m.Connect(), "c")
+		defer c.Close()
+		time.Sleep(tick)
+		on.Store(false)
+		a.cancel() // nothing is sent after what is under way
+		close(gate)
+		a.stop()
+		g.reach("a", false)
+		if m, _ := c.Member(a.ID()); len(m.electors()) != 1 {
+			t.Fatalf("it knows %q", m.Knows)
+		}
+		died := time.Now()
+		if l, err := c.Take(t.Context(), "git"); err == nil {
+			l.Release()
+		} else if _, held := errors.AsType[*HeldError](err); !held {
+			t.Error(err)
+		} else {
+			time.Sleep(Validity)
+			take(t, c, "git").Release()
+		}
+		if took := time.Since(died); took > 6*time.Second {
+			t.Errorf("it was taken after %v", took)
+		}
+	})
+}
+
+// A store whose changes arrive when a gate opens, though nobody waits for them any more.
+type late struct {
+	*kv.Connection
+	on   *atomic.Bool
+	gate chan struct{}
+}
+
+func (s late) Bucket(ctx context.Context, name string) (kv.Bucket, error) {
+	b, err := s.Connection.Bucket(ctx, name)
+	return lateBucket{b, s}, err
+}
+
+type lateBucket struct {
+	kv.Bucket
+	late
+}
+
+func (b lateBucket) Update(ctx context.Context, key string, value []byte, at uint64) (uint64, error) {
+	if b.on.Load() {
+		<-b.gate
+		ctx = context.Background()
+	}
+	return b.Bucket.Update(ctx, key, value, at)
 }
 
 // notBefore takes a lease that another replica has, and checks that it gets it only when
@@ -298,9 +412,7 @@ func TestOneThatWasAloneAndIsCutOffWhenAnotherComes(t *testing.T) {
 		on.Store(true)
 		b := g.join(t, m.Connect(), "b")
 		defer b.Close()
-		g.mu.Lock()
-		g.cut["a:1"] = true
-		g.mu.Unlock()
+		g.reach("a", false)
 		synctest.Wait()
 		time.Sleep(tick)
 		cable.Cut()

@@ -5,17 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"dynmcp/cluster/kv"
 )
-
-// A promise is what another replica answered: not to declare this one dead for TTL.
-type promise struct {
-	sent   time.Duration // when the last one that came was asked for
-	asked  time.Duration // when one was last asked for
-	asking bool
-}
 
 // beatOn sends beats until the replica ends.
 func (r *Replica) beatOn() {
@@ -80,17 +75,18 @@ func (r *Replica) sendBeat(sent time.Duration) outcome {
 	}
 	r.beat++
 	live, revision := r.live, r.revision
-	ids := []string{r.id}
-	knows := map[string]Member{}
+	tags := []string{tag(r.id)}
+	var others []Member
 	for id, m := range r.view.members {
 		if id != r.id {
-			ids = append(ids, id)
-			knows[id] = m.Member
+			tags = append(tags, tag(id))
+			others = append(others, m.Member)
 		}
 	}
-	maps.Copy(r.needed, knows) // the record may arrive, whatever we are told
+	slices.Sort(tags)
 	m := Member{ID: r.id, Name: r.options.Name, Address: r.options.Address, Version: r.options.Version, Since: r.since,
-		Epoch: r.epoch, Draining: r.draining, Load: load, Beat: r.beat, Knows: digest(ids)}
+		Epoch: r.epoch, Draining: r.draining, Load: load, Beat: r.beat, Knows: strings.Join(tags, " ")}
+	r.electors[m.Knows] = others // the record may arrive, whatever we are told
 	r.mu.Unlock()
 
 	value, err := json.Marshal(m)
@@ -130,13 +126,10 @@ func (r *Replica) sendBeat(sent time.Duration) outcome {
 	}
 	r.sent = sent
 	// Earlier tries were for an earlier revision: they cannot arrive any more.
-	r.needed = knows
-	for id, m := range r.view.members {
-		if id != r.id {
-			r.needed[id] = m.Member
-		}
-	}
-	maps.DeleteFunc(r.promises, func(id string, p *promise) bool { return r.needed[id].ID == "" && !p.asking })
+	r.electors = map[string][]Member{m.Knows: others}
+	maps.DeleteFunc(r.promises, func(id string, p *promise) bool {
+		return !p.asking && !slices.ContainsFunc(others, func(m Member) bool { return m.ID == id })
+	})
 	if live {
 		r.extendLocked(at)
 	} else {
@@ -177,28 +170,6 @@ func (r *Replica) conflict(ctx context.Context, live bool, epoch uint64) outcome
 	}
 	// Otherwise it is a beat of ours that was not answered.
 	return again
-}
-
-// extendLocked moves until to what the last beat that arrived and the promises allow.
-// Nothing moves it further than Validity from now: who is needed may change.
-func (r *Replica) extendLocked(at time.Duration) {
-	if !r.live {
-		return
-	}
-	until := r.sent + Validity
-	promised := min(r.sent+Patience, at+Validity)
-	for id := range r.needed {
-		p := r.promises[id]
-		if p == nil || p.sent == 0 {
-			promised = 0
-			break
-		}
-		promised = min(promised, p.sent+Validity)
-	}
-	if r.options.Promise == nil {
-		promised = 0
-	}
-	r.until = max(r.until, until, promised)
 }
 
 // extend tells the guards how long they may let run what they guard.
@@ -243,30 +214,16 @@ func (r *Replica) tickOn() {
 		r.mu.Lock()
 		r.expireLocked(at)
 		var ask []Member
-		overdue := r.live && r.options.Promise != nil && at >= r.sent+Overdue && at < r.sent+Patience
+		overdue := r.live && r.options.Ask != nil && at >= r.sent+Overdue && at < r.sent+Patience
 		if overdue {
 			r.extendLocked(at) // there may be nobody to ask
-			for id, m := range r.needed {
-				p := r.promises[id]
-				if p == nil {
-					p = &promise{asked: -Beat}
-					r.promises[id] = p
-				}
-				if !p.asking && at >= p.asked+Beat && m.Address != "" {
-					p.asking, p.asked = true, at
-					ask = append(ask, m)
-				}
-			}
+			ask = r.askableLocked(at)
 		}
 		wait := tick
 		if r.live {
 			wait = min(wait, r.until-at)
 		}
 		dead := r.deadLocked(at) != nil
-		var self Member
-		if m := r.view.members[r.id]; m != nil {
-			self = m.Member
-		}
 		r.mu.Unlock()
 		if dead {
 			kick(r.sweeps)
@@ -275,7 +232,7 @@ func (r *Replica) tickOn() {
 			r.extend()
 		}
 		for _, m := range ask {
-			r.run(func() { r.ask(m, self) })
+			r.run(func() { r.askPromise(m) })
 		}
 		select {
 		case <-time.After(wait):
@@ -283,54 +240,4 @@ func (r *Replica) tickOn() {
 			return
 		}
 	}
-}
-
-// ask asks a member for a promise.
-func (r *Replica) ask(m, self Member) {
-	ctx, cancel := context.WithTimeout(r.ctx, Validity)
-	defer cancel()
-	sent := r.clock()
-	known, err := r.options.Promise(ctx, m.Address, self)
-	at := r.clock()
-	r.mu.Lock()
-	p := r.promises[m.ID]
-	p.asking = false
-	if err != nil {
-		r.mu.Unlock()
-		r.logger.Debug("no promise came", "member", m.Name, "err", err)
-		return
-	}
-	r.expireLocked(at)
-	p.sent = max(p.sent, sent)
-	for _, id := range known {
-		if _, ok := r.needed[id]; !ok && id != r.id {
-			r.needed[id] = Member{ID: id} // cannot be asked: no promises until a beat arrives
-		}
-	}
-	r.extendLocked(at)
-	r.mu.Unlock()
-	r.extend()
-}
-
-// PromiseTo is what a replica's request for a promise is answered with: not to declare it
-// dead for TTL, and the IDs of the members known here. It is refused when it was done
-// already, or is under way.
-func (r *Replica) PromiseTo(from Member) (known []string, err error) {
-	at := r.clock()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	m := r.view.members[from.ID]
-	switch {
-	case r.ctx.Err() != nil:
-		return nil, ErrClosed
-	case m == nil:
-		return nil, errors.New("you are no member that is known here")
-	case m.declared:
-		return nil, errors.New("you were declared dead")
-	}
-	m.promised = max(m.promised, at+TTL)
-	for id := range r.view.members {
-		known = append(known, id)
-	}
-	return known, nil
 }

@@ -92,7 +92,8 @@ func TestALeaseIsSharedInAReplicaAndHeldAgainstOthers(t *testing.T) {
 func TestLeasesOfAReplicaThatWasKilledAreTakenWithinTheBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := kv.NewMemory()
-		a, b, c := join(t, m.Connect(), "a"), join(t, m.Connect(), "b"), join(t, m.Connect(), "c")
+		var g group
+		a, b, c := g.join(t, m.Connect(), "a"), g.join(t, m.Connect(), "b"), g.join(t, m.Connect(), "c")
 		defer b.Close()
 		defer c.Close()
 		take(t, a, "git")

@@ -28,18 +28,23 @@
 //	    but not after sent(the last beat that arrived) + Patience
 //
 // The second is for when the store is away, in an election of some seconds for instance.
-// A promise is another replica's answer that it will not declare B dead for [TTL]. B needs
-// those of every member that it knows, and of every member that it knew when it sent the
-// last beat that arrived or any since, gone or not; and if one who promises knows somebody
-// whom B does not, there are no promises until the next beat arrives.
+// The record says whom B knew when it was sent: its electors. A promise is an elector's
+// answer that it will not agree for [TTL] that B is dead. B needs those of all of them, or of
+// all but one where there are several; and that for the last beat that arrived, and for every
+// one sent since, of which it is not known whether it arrived.
 //
-// Any replica C may declare B dead, which is to delete its record at the revision C saw
-// last, when it saw that revision TTL ago and has not promised in the last TTL. The record
-// says, as a digest, which members B knew. Where that was at no time what C itself saw,
-// B may not know of C and so not ask it: then C waits for [Patience] + TTL. C counts only
-// time in which its own beats arrived: when the store was away for all, all are given time
-// to come back. While a deletion is under way, or its outcome is unknown, C does not
-// promise.
+// A replica C may declare B dead, which is to delete its record at the revision C saw last,
+// when it saw that revision TTL ago, and two of B's electors at that revision agree, or the
+// only one; C may be one of them. An elector agrees when it saw that revision TTL ago as well
+// and has not promised in the last TTL, and promises nothing at that revision any more. Where
+// too few can be asked, or there are none, C waits for [Patience] + TTL instead. C counts only
+// time in which its own beats arrived: when the store was away for all, all are given time to
+// come back.
+//
+// So one replica may be away while the store is, and those that are left go on: a machine
+// that is lost may have had both a replica and the leader of the store. What it costs is that
+// the last of three, when two die at once, waits: they might promise each other what they do,
+// where the store is not.
 //
 // A lease whose owner is gone, or in another epoch, is free, and is taken by an update at
 // its revision. What a replica sees may be old and may have gaps (of several changes of one
@@ -59,12 +64,15 @@
 //
 //   - t follows from a beat. It was sent no later than ρ, so d ≥ sent(ρ) + TTL ≥ t + TTL -
 //     Validity.
-//   - t follows from promises and ρ says that B knew C. If ρ was sent when t was computed,
-//     C's promise was needed. C gave it at p, after it was asked for. It had not yet begun
-//     to delete ρ then, or it would have refused; so d ≥ p + TTL ≥ t + TTL - Validity. If ρ
-//     was sent later: t is at most Validity after it was computed, and d ≥ sent(ρ) + TTL.
-//   - t follows from promises and B did not know C. Then d ≥ sent(ρ) + Patience + TTL, and t
-//     is at most Patience after the beat before.
+//   - t follows from promises, and ρ was sent when t was computed. If C waited for Patience,
+//     d ≥ sent(ρ) + Patience + TTL, and t is at most Patience after the beat before. If not,
+//     one of those who agreed, D, had promised what t needed, since B can do without one of
+//     ρ's electors only where two agreed. D promised at p, after it was asked for; so t ≤ p +
+//     Validity. It had not yet agreed, or it would have refused: it keeps apart from what it
+//     sees at which revision it agreed. So it agreed at p + TTL or later, as it kept what it
+//     promised, or had forgotten it with the record and saw that anew after p.
+//   - t follows from promises, and ρ was sent later: t is at most Validity after it was
+//     computed, and d ≥ sent(ρ) + TTL.
 //
 // B itself begins its next epoch only when all that it held was released, and leaves then
 // too, or at t + TTL - Validity. The others take what B held when its epoch is gone, and by
@@ -89,6 +97,6 @@
 //
 // # Where to read
 //
-// beat.go: the record, validity, promises. view.go: what is seen, who is dead, what is
-// deleted. lease.go: Take. place.go: Where.
+// beat.go: the record, validity. votes.go: promises, who is dead. view.go: what is seen,
+// what is deleted. lease.go: Take. place.go: Where.
 package cluster

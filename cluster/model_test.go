@@ -145,7 +145,7 @@ func (w *world) join() {
 		for n.ctx.Err() == nil {
 			ctx, cancel := context.WithTimeout(n.ctx, 20*time.Second)
 			r, err := Join(ctx, Options{Store: &nodeStore{n.conn, n}, Name: n.name, Address: n.name, clock: n.clock,
-				Extend: n.extend, Promise: n.promise, Logger: slog.New(slog.NewTextHandler(nodeLog{n}, nil))})
+				Extend: n.extend, Ask: n.ask, Logger: slog.New(slog.NewTextHandler(nodeLog{n}, nil))})
 			cancel()
 			if err != nil {
 				time.Sleep(time.Second)
@@ -499,8 +499,8 @@ func (w *world) failOver() {
 	time.Sleep(20 * time.Second)
 }
 
-// promise carries a request to another replica, and the answer back.
-func (n *node) promise(ctx context.Context, address string, from Member) ([]string, error) {
+// ask carries a question to another replica, and the answer back.
+func (n *node) ask(ctx context.Context, address string, q Question) error {
 	n.pass("stopped")
 	var other *node
 	for _, m := range n.w.live() {
@@ -510,32 +510,28 @@ func (n *node) promise(ctx context.Context, address string, from Member) ([]stri
 	}
 	if other == nil || n.has("to "+address) {
 		<-ctx.Done()
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
-	type answer struct {
-		known []string
-		err   error
-	}
-	answers := make(chan answer, 1)
+	answers := make(chan error, 1)
 	n.w.tasks.Go(func() {
 		time.Sleep(n.w.within(0, 50*time.Millisecond))
 		if n.w.one(50) {
 			time.Sleep(n.w.within(0, 10*time.Second))
 		}
 		other.pass("stopped")
-		known, err := other.r.PromiseTo(from)
+		err := other.r.Answer(q)
 		other.pass("stopped")
 		time.Sleep(n.w.within(0, 50*time.Millisecond))
 		if !n.has("to "+address) && !other.has("to "+n.name) {
-			answers <- answer{known, err}
+			answers <- err
 		}
 	})
 	select {
-	case a := <-answers:
+	case err := <-answers:
 		n.pass("stopped")
-		return a.known, a.err
+		return err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
 }
 

@@ -20,7 +20,18 @@ type Member struct {
 	Draining bool      `json:"draining,omitzero"`
 	Load     Load      `json:"load,omitzero"`
 	Beat     uint64    `json:"beat"`  // how many it has sent
-	Knows    string    `json:"knows"` // digest of the IDs of all members it knew, itself too
+	Knows    string    `json:"knows"` // tags of all members it knew, itself too
+}
+
+// electors returns the tags of the members that m knew when it sent this, without its own.
+// It is empty where m was alone, or is of a release that says it otherwise.
+func (m *Member) electors() []string {
+	all := strings.Fields(m.Knows)
+	own := slices.Index(all, tag(m.ID))
+	if own < 0 {
+		return nil
+	}
+	return slices.Delete(all, own, own+1)
 }
 
 // Load is what a replica has to do.
@@ -67,9 +78,6 @@ func leaseKey(name string) string {
 	return b.String()
 }
 
-// digest returns a short text for a set of IDs, which it sorts.
-func digest(ids []string) string {
-	slices.Sort(ids)
-	sum := sha256.Sum256([]byte(strings.Join(ids, "\n")))
-	return hex.EncodeToString(sum[:8])
-}
+// tag returns what stands for an ID in Knows: 40 bits of it, as a record of each beat
+// goes to every replica.
+func tag(id string) string { return id[:min(8, len(id))] }

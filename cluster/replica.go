@@ -22,7 +22,7 @@ const (
 	// Overdue is the age of the last beat at which promises are asked for.
 	Overdue = 1500 * time.Millisecond
 	// Validity is how long a replica may run what it holds after it sent a beat that
-	// arrived, or asked for promises that all came.
+	// arrived, or asked for promises that came.
 	Validity = 2500 * time.Millisecond
 	// TTL is how long a member was not heard of when it is declared dead.
 	TTL = 4 * time.Second
@@ -55,9 +55,10 @@ type Options struct {
 	// is to be killed, when that moves on and before a lease is taken that relies on it.
 	// Calls may overlap: the latest time counts. It must not block.
 	Extend func(until time.Time)
-	// Promise asks the replica at an address for a promise: it calls its PromiseTo. Nil:
-	// there are no promises, and the replica is not valid while the store is away.
-	Promise func(ctx context.Context, address string, from Member) (known []string, err error)
+	// Ask has the replica at an address Answer a question. Nil: nobody is asked, so that
+	// this replica is not valid while the store is away, and takes long to declare one of
+	// several others dead.
+	Ask func(ctx context.Context, address string, q Question) error
 	// Logger is slog.Default where it is nil.
 	Logger *slog.Logger
 
@@ -102,10 +103,11 @@ type Replica struct {
 	closed   bool
 
 	// Validity.
-	live     bool          // the epoch is: until has not passed, nothing was lost
-	until    time.Duration // valid so long; it only grows while the epoch is live
-	needed   map[string]Member
+	live     bool                // the epoch is: until has not passed, nothing was lost
+	until    time.Duration       // valid so long; it only grows while the epoch is live
+	electors map[string][]Member // the others in Knows of the last beat that arrived and of all tries since, by Knows
 	promises map[string]*promise // by ID, those given to us
+	agreed   map[string]uint64   // by ID, the revision at which we agreed that it is dead: it is promised nothing at that
 
 	// Leases, by key.
 	leases     map[string]*held
@@ -128,8 +130,9 @@ func Join(ctx context.Context, options Options) (*Replica, error) {
 		sweeps:   make(chan struct{}, 1),
 		changed:  make(chan struct{}),
 		view:     newView(),
-		needed:   map[string]Member{},
+		electors: map[string][]Member{},
 		promises: map[string]*promise{},
+		agreed:   map[string]uint64{},
 		leases:   map[string]*held{},
 		taking:   map[string]chan struct{}{},
 		leaving:  make(chan struct{}),

@@ -17,17 +17,14 @@ import (
 type view struct {
 	members map[string]*member // by ID
 	leases  map[string]*lease  // by key
-	digest  string             // of the IDs of members, this replica's too
 }
 
 type member struct {
 	Member
 	revision uint64
 	seen     time.Duration // when this revision came
-	knowsUs  bool          // this revision names exactly the members that were seen here
-	declared bool          // dead, or that is under way, at this revision
-	answered bool          // what came of it is known
-	promised time.Duration // not to declare it dead until then
+	answered bool          // whether it was deleted at this revision is known
+	promised time.Duration // not to agree that it is dead until then
 	leaving  chan struct{} // closed when it drains, is gone, or has another epoch
 }
 
@@ -162,17 +159,7 @@ func (r *Replica) seeMemberLocked(id string, m Member, e kv.Entry, at time.Durat
 	case before == nil && e.Value == nil:
 		return
 	case before == nil || e.Value == nil:
-		ids := slices.Collect(maps.Keys(v.members))
-		if v.members[r.id] == nil {
-			ids = append(ids, r.id)
-		}
-		v.digest = digest(ids)
-		for _, m := range v.members {
-			m.knowsUs = m.knowsUs || m.Knows == v.digest
-		}
 		kick(r.beats) // so that the others see that we know
-	default:
-		v.members[id].knowsUs = m.Knows == v.digest
 	}
 	after := v.members[id]
 	if before != nil && (after == nil || after.leaving != before.leaving) && !before.Draining {
@@ -184,33 +171,14 @@ func (r *Replica) seeMemberLocked(id string, m Member, e kv.Entry, at time.Durat
 	}
 }
 
-// deadLocked returns the members that may be declared dead: those that were not heard of
-// for TTL while we could have, or for much longer when they may not have known of us, so
-// that they did not ask us for a promise.
-func (r *Replica) deadLocked(at time.Duration) []*member {
-	if !r.validLocked(at) || r.view.members[r.id] == nil {
-		return nil
-	}
-	var dead []*member
-	for id, m := range r.view.members {
-		silence := TTL
-		if !m.knowsUs {
-			silence += Patience
-		}
-		if id != r.id && at >= max(m.seen, r.contact)+silence && at >= m.promised && !m.answered {
-			dead = append(dead, m)
-		}
-	}
-	return dead
-}
-
 // sweepOn deletes what is to be deleted until the replica ends: records of the dead,
 // leases that were released, leases of owners that are gone.
 func (r *Replica) sweepOn() {
 	collect := time.NewTicker(30 * time.Second)
 	defer collect.Stop()
 	for {
-		done := r.bury() && r.deleteReleased()
+		released := r.deleteReleased()
+		done := r.bury() && released
 		wait := Beat
 		if done {
 			wait = time.Hour
@@ -226,32 +194,6 @@ func (r *Replica) sweepOn() {
 		}
 		retry.Stop()
 	}
-}
-
-// bury declares members dead. It reports whether no answer is missing.
-func (r *Replica) bury() (done bool) {
-	at := r.clock()
-	r.mu.Lock()
-	dead := r.deadLocked(at)
-	for _, m := range dead {
-		m.declared = true // from here on no promise is given
-	}
-	r.mu.Unlock()
-	done = true
-	for _, m := range dead {
-		// ErrConflict: it lives, or another replica was first.
-		err := r.delete(memberKey(m.ID), m.revision)
-		if err == nil {
-			r.logger.Warn("a replica was not heard of: declared dead", "member", m.Name, "id", m.ID)
-		} else if !errors.Is(err, kv.ErrConflict) && !errors.Is(err, kv.ErrNotFound) {
-			done = false
-			continue
-		}
-		r.mu.Lock()
-		m.answered = true
-		r.mu.Unlock()
-	}
-	return done
 }
 
 func (r *Replica) delete(key string, revision uint64) error {
@@ -300,11 +242,12 @@ func (r *Replica) releasedLocked(key string, l *lease) bool {
 	return l.Owner == r.id && l.Epoch == r.epoch && !l.deleted && r.leases[key] == nil && r.taking[key] == nil
 }
 
-// deleteIdle deletes the leases that have had no owner for a while. One member does that
-// for all.
+// deleteIdle deletes the leases that have had no owner for a while, which one member does
+// for all, and forgets members that are gone.
 func (r *Replica) deleteIdle() {
 	at := r.clock()
 	r.mu.Lock()
+	maps.DeleteFunc(r.agreed, func(id string, _ uint64) bool { return r.view.members[id] == nil })
 	var idle []string
 	first := slices.Min(append(slices.Collect(maps.Keys(r.view.members)), r.id))
 	if first == r.id && r.validLocked(at) {

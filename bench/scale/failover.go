@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -71,33 +72,43 @@ func (b countedBucket) Watch(ctx context.Context, prefix string, changed func(kv
 
 // A simulated cluster has all its replicas in this process.
 type simulated struct {
-	traffic  traffic
-	replicas []*cluster.Replica
-	links    []*kv.Connection
-	ctx      context.Context // until which leases are held
-	stop     context.CancelFunc
-	holding  sync.WaitGroup
+	traffic traffic
+	links   []*kv.Connection
+	ctx     context.Context // until which leases are held
+	stop    context.CancelFunc
+	holding sync.WaitGroup
 
-	mu    sync.Mutex
-	lost  map[string]time.Time // leases, when their holder knew that it had lost them
-	alive []int                // indices of replicas that were not cut off
+	mu       sync.Mutex
+	replicas []*cluster.Replica // which only grows, in start
+	until    []time.Time        // which each may run what it holds
+	alive    []int              // indices of replicas that were not cut off
 }
 
 // start joins so many replicas and places so many servers.
 func start(replicas, servers int) (*simulated, error) {
-	s := &simulated{lost: map[string]time.Time{}}
+	s := &simulated{until: make([]time.Time, replicas)}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	memory := kv.NewMemory()
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	for i, m := range fleet(0, replicas) {
 		link := memory.Connect()
-		r, err := cluster.Join(s.ctx, cluster.Options{Store: counted{link, &s.traffic}, Name: m.Name, Address: "127.0.0.1:7443", Version: "0.2.0", Logger: quiet,
+		r, err := cluster.Join(s.ctx, cluster.Options{Store: counted{link, &s.traffic}, Name: m.Name, Address: strconv.Itoa(i), Version: "0.2.0", Logger: quiet, Ask: s.asks(i),
+			Extend: func(until time.Time) {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				if until.After(s.until[i]) {
+					s.until[i] = until
+				}
+			},
 			Load: func() cluster.Load { return cluster.Load{Sessions: 100, Servers: 10, Calls: 10} }})
 		if err != nil {
 			s.end()
 			return nil, err
 		}
-		s.replicas, s.links, s.alive = append(s.replicas, r), append(s.links, link), append(s.alive, i)
+		s.links = append(s.links, link)
+		s.mu.Lock()
+		s.replicas, s.alive = append(s.replicas, r), append(s.alive, i)
+		s.mu.Unlock()
 	}
 	for i := range servers {
 		m, _ := s.replicas[0].Where(server(i))
@@ -108,6 +119,25 @@ func start(replicas, servers int) (*simulated, error) {
 		}
 	}
 	return s, nil
+}
+
+// asks returns how a replica asks others: those that were cut off, and that it was, is
+// not reached.
+func (s *simulated) asks(from int) func(context.Context, string, cluster.Question) error {
+	return func(_ context.Context, address string, q cluster.Question) error {
+		to, err := strconv.Atoi(address)
+		if err != nil {
+			return err
+		}
+		s.mu.Lock()
+		if !slices.Contains(s.alive, from) || !slices.Contains(s.alive, to) {
+			s.mu.Unlock()
+			return errors.New("not reached")
+		}
+		other := s.replicas[to]
+		s.mu.Unlock()
+		return other.Answer(q)
+	}
 }
 
 // hold takes a lease and gives it back when it is lost or all ends. It returns when it
@@ -122,9 +152,6 @@ func (s *simulated) hold(r *cluster.Replica, name string) (time.Time, error) {
 			s.holding.Go(func() {
 				select {
 				case <-lease.Lost():
-					s.mu.Lock()
-					s.lost[name] = time.Now()
-					s.mu.Unlock()
 				case <-s.ctx.Done():
 				}
 				lease.Release()
@@ -190,10 +217,10 @@ func (s *simulated) fail() ([]loss, error) {
 				taken, err = s.hold(s.replicas[s.any()], name) // that one has failed meanwhile
 			}
 			s.mu.Lock()
-			lost := s.lost[name]
+			until := s.until[victim]
 			s.mu.Unlock()
-			losses[i], failed[i] = loss{taken.Sub(began), taken.Sub(lost)}, err
-			if err == nil && lost.Before(began) {
+			losses[i], failed[i] = loss{taken.Sub(began), taken.Sub(until)}, err
+			if err == nil && taken.Before(until) {
 				failed[i] = fmt.Errorf("%s was taken while its holder had it", name)
 			}
 		})

@@ -223,19 +223,16 @@ func (c *Client) Result(ctx context.Context, address, principal, handle string) 
 	return result, limit, true
 }
 
-// Alive asks the replica at an address for its promise not to take us, whose record in
-// the cluster is member, for dead. It returns the IDs of the members that it knows.
-func (c *Client) Alive(ctx context.Context, address string, member json.RawMessage) (known []string, err error) {
-	r := (&http.Request{Method: http.MethodPost, URL: target(address, "alive", ""), Header: http.Header{headerMember: {string(member)}}}).WithContext(ctx)
+// Ask has the replica at an address answer a question about a member of the cluster. An
+// error is that it does not say yes, and why.
+func (c *Client) Ask(ctx context.Context, address string, question json.RawMessage) error {
+	r := (&http.Request{Method: http.MethodPost, URL: target(address, "ask", ""), Header: http.Header{headerQuestion: {string(question)}}}).WithContext(ctx)
 	resp, err := c.do(r, "")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if resp.StatusCode != http.StatusOK {
-		return nil, refusal(resp)
+		return refusal(resp)
 	}
-	defer resp.Body.Close()
-	var given promise
-	err = json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&given)
-	return given.Known, err
+	return resp.Body.Close()
 }

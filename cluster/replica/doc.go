@@ -4,7 +4,7 @@
 //	/request/…         a host's request, passed on as it came     [Client.Request, Options.Requests]
 //	/upstream/SERVER   the lines of one upstream, both ways       [Client.Open, Options.Upstream]
 //	/result/HANDLE     a result that was kept for a user          [Client.Result, Options.Result]
-//	/alive             a promise not to take another for dead     [Client.Alive, Options.Alive]
+//	/ask               whether a member lives, or is dead         [Client.Ask, Options.Ask]
 //
 // Between two replicas there is one connection each way, which is kept. One that is dead
 // is found by pings, and what was on it fails.
@@ -29,7 +29,7 @@ const (
 	headerPrincipal = "Dynmcp-Principal" // whom it asks for, as in a query
 	headerHolder    = "Dynmcp-Holder"    // the ID of the replica that has what was asked for
 	headerLimit     = "Dynmcp-Limit"     // of a kept result, in tokens
-	headerMember    = "Dynmcp-Member"    // JSON: no data frame, which may have to wait for others
+	headerQuestion  = "Dynmcp-Question"  // JSON: no data frame, which may have to wait for others
 )
 
 // Limits of connections.

@@ -30,9 +30,8 @@ type Options struct {
 	Upstream func(ctx context.Context, server, principal, from string) (serve func(stream io.ReadWriteCloser), err error)
 	// Result returns a result that was kept here for a principal, and its limit in tokens.
 	Result func(ctx context.Context, principal, handle string) (result json.RawMessage, limit int, ok bool)
-	// Alive promises member, a record of the cluster, not to take it for dead. It returns the
-	// IDs of the members that we know.
-	Alive func(member json.RawMessage) (known []string, err error)
+	// Ask answers a question about a member of the cluster: nil is yes.
+	Ask func(question json.RawMessage) error
 
 	Logger *slog.Logger
 }
@@ -146,21 +145,13 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		w.Header().Set(headerLimit, strconv.Itoa(limit))
 		_, _ = w.Write(result) // else the other side is gone
-	case first == "alive" && s.opts.Alive != nil && r.Method == http.MethodPost:
-		known, err := s.opts.Alive(json.RawMessage(r.Header.Get(headerMember)))
-		if err != nil {
+	case first == "ask" && s.opts.Ask != nil && r.Method == http.MethodPost:
+		if err := s.opts.Ask(json.RawMessage(r.Header.Get(headerQuestion))); err != nil {
 			http.Error(w, err.Error(), http.StatusConflict)
-			return
 		}
-		_ = json.NewEncoder(w).Encode(promise{known})
 	default:
 		http.Error(w, "there is no "+r.Method+" /"+first, http.StatusNotImplemented)
 	}
-}
-
-// A promise is the answer to /alive.
-type promise struct {
-	Known []string `json:"known"`
 }
 
 func (s *Server) upstream(w http.ResponseWriter, r *http.Request, server, principal string) {

@@ -157,17 +157,17 @@ func (c *clusterRun) join(ctx context.Context) error {
 		Version: version,
 		Load:    c.load,
 		Extend:  c.fence.Extend,
-		Promise: func(ctx context.Context, address string, from cluster.Member) ([]string, error) {
+		Ask: func(ctx context.Context, address string, q cluster.Question) error {
 			select {
 			case <-joined:
 			case <-ctx.Done():
-				return nil, ctx.Err()
+				return ctx.Err()
 			}
-			member, err := json.Marshal(from)
+			question, err := json.Marshal(q)
 			if err != nil {
-				return nil, err
+				return err
 			}
-			return c.client.Alive(ctx, address, member)
+			return c.client.Ask(ctx, address, question)
 		},
 		Logger: c.log,
 	})
@@ -293,12 +293,12 @@ func (c *clusterRun) serve(agg *aggregator.Aggregator, g *gateway.Gateway) (stop
 		Result: func(_ context.Context, principal, handle string) (json.RawMessage, int, bool) {
 			return agg.Result(principal, handle)
 		},
-		Alive: func(member json.RawMessage) (known []string, err error) {
-			var from cluster.Member
-			if err := json.Unmarshal(member, &from); err != nil {
-				return nil, err
+		Ask: func(question json.RawMessage) error {
+			var q cluster.Question
+			if err := json.Unmarshal(question, &q); err != nil {
+				return err
 			}
-			return c.self.PromiseTo(from)
+			return c.self.Answer(q)
 		},
 		Logger: c.log,
 	})
