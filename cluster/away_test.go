@@ -206,6 +206,53 @@ func TestADeathWhileTheStoreIsAway(t *testing.T) {
 	}
 }
 
+// Whoever has asked may delete the record at that revision at any time. At a later one it
+// is promised again.
+func TestWhoAgreesPromisesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := kv.NewMemory()
+		ca, cb := m.Connect(), m.Connect()
+		a, b := join(t, ca, "a"), join(t, cb, "b")
+		defer a.Close()
+		defer b.Close()
+		time.Sleep(5 * Beat)
+		ca.Cut()
+		cb.Cut() // so that it does not delete the record itself
+		b.mu.Lock()
+		dead := Question{ID: a.ID(), Revision: b.view.members[a.ID()].revision}
+		b.mu.Unlock()
+		alive := Question{ID: a.ID()}
+		for i, step := range []struct {
+			after time.Duration
+			q     Question
+			yes   bool
+		}{
+			{0, dead, false}, // it was heard of just now
+			{TTL, alive, true},
+			{0, dead, false}, // promised
+			{TTL, Question{a.ID(), dead.Revision - 1}, false},
+			{0, Question{a.ID(), dead.Revision + 1}, false},
+			{0, alive, true},
+			{TTL, dead, true},
+			{0, alive, false},
+			{TTL, alive, false},
+			{0, dead, true},
+			{0, Question{ID: "other"}, false},
+		} {
+			time.Sleep(step.after)
+			if err := b.Answer(step.q); (err == nil) != step.yes {
+				t.Errorf("step %d: %+v: %v", i, step.q, err)
+			}
+		}
+		ca.Heal()
+		cb.Heal()
+		time.Sleep(3 * Beat)
+		if err := b.Answer(alive); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // The two that died might be cut off together, and promise each other what they do.
 func TestTheLastOfThreeWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
