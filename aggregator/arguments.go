@@ -18,67 +18,117 @@ func refuseArguments(r *host.Request, tool string, err error) {
 	r.Reply(errorResult(fmt.Sprintf("%s: %v (outcome not_sent: nothing was called)", tool, err)), nil)
 }
 
-// readMembers returns the values of the members of arguments that have these
-// names, nil for absent and null ones. Any other member is an error: what is not
-// known must not be lost silently.
-func readMembers(arguments json.RawMessage, names ...string) ([]json.RawMessage, error) {
-	values := make([]json.RawMessage, len(names))
+// An argumentReader reads the arguments of a tool of ours by their names: zero is what is
+// absent, null or not what it must be.
+type argumentReader struct {
+	values map[string]json.RawMessage // nil of absent and null ones
+	errs   []error                    // what is wrong with them
+}
+
+// readArguments reads arguments that have these names. Any other member is an error:
+// what is not known must not be lost silently.
+func readArguments(arguments json.RawMessage, names ...string) *argumentReader {
+	in := &argumentReader{values: map[string]json.RawMessage{}}
 	if len(arguments) == 0 || string(arguments) == "null" {
-		return values, nil
+		return in
 	}
 	if !wire.IsObject(arguments) {
-		return nil, fmt.Errorf("the arguments must be an object, not %s", wire.TypeName(arguments))
+		in.fail("the arguments must be an object, not %s", wire.TypeName(arguments))
+		return in
 	}
 	for key, value := range wire.Members(arguments) {
 		i := slices.IndexFunc(names, func(name string) bool { return wire.EqualString(key, name) })
 		switch {
 		case i < 0:
-			return nil, fmt.Errorf("it has no argument %s, only %s", key, strings.Join(names, ", "))
-		case values[i] != nil:
-			return nil, fmt.Errorf("member %s is there twice", key)
+			in.fail("it has no argument %s, only %s", key, strings.Join(names, ", "))
+		case in.values[names[i]] != nil:
+			in.fail("member %s is there twice", key)
 		case string(value) != "null":
-			values[i] = value
+			in.values[names[i]] = value
+		}
+		if in.errs != nil {
+			in.values = nil // nothing more is said of them
+			break
 		}
 	}
-	return values, nil
+	return in
 }
 
-// textOf reads a string, "" if value is nil.
-func textOf(name string, value json.RawMessage) (string, error) {
-	text, ok := wire.Text(value)
-	if value != nil && !ok {
-		return "", fmt.Errorf("%q must be a string, not %s", name, wire.TypeName(value))
+func (in *argumentReader) fail(format string, args ...any) {
+	in.errs = append(in.errs, fmt.Errorf(format, args...))
+}
+
+func (in *argumentReader) err() error { return errors.Join(in.errs...) }
+
+func (in *argumentReader) has(name string) bool { return in.values[name] != nil }
+
+func (in *argumentReader) text(name string) string {
+	text, ok := wire.Text(in.values[name])
+	if in.has(name) && !ok {
+		in.fail("%q must be a string, not %s", name, wire.TypeName(in.values[name]))
 	}
-	return text, nil
+	return text
 }
 
-// numberOf reads a whole number, also one in a string, as models write them; 0 if
-// value is nil.
-func numberOf(name string, value json.RawMessage) (int, error) {
+// number reads a whole number, also one in a string, as models write them.
+func (in *argumentReader) number(name string) int {
+	value := in.values[name]
 	text, isText := wire.Text(value)
 	if !isText {
 		text = string(value)
 	}
 	n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 	if value != nil && (err != nil || n != float64(int(n))) {
-		return 0, fmt.Errorf("%q must be a whole number, not %s", name, cutValue(value))
+		in.fail("%q must be a whole number, not %s", name, cutValue(value))
 	}
-	return int(n), nil
+	return int(n)
 }
 
-// flagOf reads true or false, also in a string; false if value is nil.
-func flagOf(name string, value json.RawMessage) (bool, error) {
+// flag reads true or false, also in a string.
+func (in *argumentReader) flag(name string) bool {
+	value := in.values[name]
 	text, isText := wire.Text(value)
 	if !isText {
 		text = string(value)
 	}
 	switch strings.ToLower(text) {
 	case "true":
-		return true, nil
+		return true
 	case "false", "":
-		return false, nil
+	default:
+		in.fail("%q must be true or false, not %s", name, cutValue(value))
 	}
-	return false, fmt.Errorf("%q must be true or false, not %s", name, cutValue(value))
+	return false
+}
+
+// object reads an object, also one in a string, as some hosts write it.
+func (in *argumentReader) object(name string) json.RawMessage {
+	value := in.values[name]
+	if text, ok := wire.Text(value); ok {
+		value = wire.JoinLines([]byte(strings.TrimSpace(text)))
+		if !wire.Valid(value) {
+			in.fail("%q is a string that holds no JSON; pass an object", name)
+			return nil
+		}
+	}
+	if value != nil && !wire.IsObject(value) {
+		in.fail("%q must be an object, not %s", name, wire.TypeName(value))
+		return nil
+	}
+	return value
+}
+
+// choice reads one of a few texts, which must be there.
+func (in *argumentReader) choice(name string, of []string) string {
+	value := in.values[name]
+	text, ok := wire.Text(value)
+	switch {
+	case value == nil:
+		in.fail("%q is missing: one of %s", name, strings.Join(of, ", "))
+	case !ok || !slices.Contains(of, text):
+		in.fail("%q must be one of %s, not %s", name, strings.Join(of, ", "), cutValue(value))
+	}
+	return text
 }
 
 // cutValue shows a value that is not what it must be.
@@ -96,19 +146,13 @@ type discovery struct {
 	limit, offset       int
 }
 
-func readDiscovery(arguments json.RawMessage) (in discovery, err error) {
-	m, err := readMembers(arguments, "tool_name", "full", "query", "server", "limit", "offset")
-	if err != nil {
-		return in, err
+func readDiscovery(arguments json.RawMessage) (discovery, error) {
+	in := readArguments(arguments, "tool_name", "full", "query", "server", "limit", "offset")
+	asked := discovery{
+		tool: in.text("tool_name"), full: in.flag("full"), query: in.text("query"), server: in.text("server"),
+		limit: in.number("limit"), offset: in.number("offset"),
 	}
-	var errs [6]error
-	in.tool, errs[0] = textOf("tool_name", m[0])
-	in.full, errs[1] = flagOf("full", m[1])
-	in.query, errs[2] = textOf("query", m[2])
-	in.server, errs[3] = textOf("server", m[3])
-	in.limit, errs[4] = numberOf("limit", m[4])
-	in.offset, errs[5] = numberOf("offset", m[5])
-	return in, errors.Join(errs[:]...)
+	return asked, in.err()
 }
 
 // A loading is what load_mcp is asked for.
@@ -117,19 +161,14 @@ type loading struct {
 	retry       bool
 }
 
-func readLoading(arguments json.RawMessage) (in loading, err error) {
-	m, err := readMembers(arguments, "mcp_name", "query", "retry")
-	if err != nil {
-		return in, err
+func readLoading(arguments json.RawMessage) (loading, error) {
+	in := readArguments(arguments, "mcp_name", "query", "retry")
+	asked := loading{name: in.text("mcp_name")}
+	if in.errs == nil && asked.name == "" {
+		in.fail(`"mcp_name" is missing`)
 	}
-	var errs [3]error
-	in.name, errs[0] = textOf("mcp_name", m[0])
-	if errs[0] == nil && in.name == "" {
-		errs[0] = errors.New(`"mcp_name" is missing`)
-	}
-	in.query, errs[1] = textOf("query", m[1])
-	in.retry, errs[2] = flagOf("retry", m[2])
-	return in, errors.Join(errs[:]...)
+	asked.query, asked.retry = in.text("query"), in.flag("retry")
+	return asked, in.err()
 }
 
 // inputNames are what models call the input.

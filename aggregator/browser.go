@@ -2,9 +2,7 @@ package aggregator
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"strings"
 
 	"dynmcp/catalog"
 	"dynmcp/internal/wire"
@@ -42,15 +40,12 @@ func (s *session) mcpDiscover(r *host.Request, p callParams) {
 		s.readResult(r, "mcp_discover", arguments)
 		return
 	}
-	m, err := readMembers(p.arguments.In(p.all), "jsonpath")
-	var query string
-	if err == nil {
-		query, err = textOf("jsonpath", m[0])
+	in := readArguments(p.arguments.In(p.all), "jsonpath")
+	query := in.text("jsonpath")
+	if in.errs == nil && query == "" {
+		in.fail(`"jsonpath" is missing, such as $.tools[*].name`)
 	}
-	if err == nil && query == "" {
-		err = errors.New(`"jsonpath" is missing, such as $.tools[*].name`)
-	}
-	if err != nil {
+	if err := in.err(); err != nil {
 		refuseArguments(r, "mcp_discover", err)
 		return
 	}
@@ -97,40 +92,21 @@ const maxNested = 8
 
 // readInner reads a request from the arguments of mcp_call. One that calls mcp_call
 // itself, as MCP Browser has it, is the request that this one describes.
-func readInner(arguments json.RawMessage) (in innerRequest, err error) {
+func readInner(arguments json.RawMessage) (inner innerRequest, err error) {
 	for range maxNested {
-		m, err := readMembers(arguments, "method", "params", "jsonrpc", "id")
-		if err != nil {
-			return in, err
+		in := readArguments(arguments, "method", "params", "jsonrpc", "id")
+		inner.method = in.text("method")
+		switch {
+		case in.errs != nil:
+		case inner.method == "":
+			in.fail(`"method" is missing: {"method": "tools/call", "params": {"name": "server/tool", "arguments": {…}}}`)
+		default:
+			inner.params = in.object("params")
 		}
-		if in.method, err = textOf("method", m[0]); err != nil {
-			return in, err
+		if in.errs != nil || inner.method != "tools/call" || !wire.EqualString(wire.Get(inner.params, "name"), "mcp_call") {
+			return inner, in.err()
 		}
-		if in.method == "" {
-			return in, errors.New(`"method" is missing: {"method": "tools/call", "params": {"name": "server/tool", "arguments": {…}}}`)
-		}
-		if in.params, err = objectOf("params", m[1]); err != nil {
-			return in, err
-		}
-		if in.method != "tools/call" || !wire.EqualString(wire.Get(in.params, "name"), "mcp_call") {
-			return in, nil
-		}
-		arguments = wire.Get(in.params, "arguments")
+		arguments = wire.Get(inner.params, "arguments")
 	}
-	return in, fmt.Errorf("mcp_call is inside itself more than %d times", maxNested)
-}
-
-// objectOf reads an object, also one in a string, as some hosts write it; nil if value
-// is nil.
-func objectOf(name string, value json.RawMessage) (json.RawMessage, error) {
-	if text, ok := wire.Text(value); ok {
-		value = wire.JoinLines([]byte(strings.TrimSpace(text)))
-		if !wire.Valid(value) {
-			return nil, fmt.Errorf("%q is a string that holds no JSON; pass an object", name)
-		}
-	}
-	if value != nil && !wire.IsObject(value) {
-		return nil, fmt.Errorf("%q must be an object, not %s", name, wire.TypeName(value))
-	}
-	return value, nil
+	return inner, fmt.Errorf("mcp_call is inside itself more than %d times", maxNested)
 }

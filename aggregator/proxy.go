@@ -55,18 +55,16 @@ var (
 
 // readOperation reads an operation by the rules of the extension (section 2.2).
 func readOperation(arguments json.RawMessage) (o operation, err error) {
-	m, err := readMembers(arguments, "action", "type", "path", "args", "filter", "limit", "cursor", "operations")
-	if err != nil {
-		return o, err
+	in := readArguments(arguments, "action", "type", "path", "args", "filter", "limit", "cursor", "operations")
+	if in.errs == nil {
+		o.action = in.choice("action", proxyActions)
 	}
-	var errs [5]error
-	o.action, errs[0] = choiceOf("action", m[0], proxyActions)
-	if err := errs[0]; err != nil {
-		return o, err
+	if in.errs != nil {
+		return o, in.err()
 	}
 	only := map[string][]string{"type": {"list", "info", "call"}, "path": {"info", "call"}, "args": {"call"}, "filter": {"list"}, "limit": {"list"}, "cursor": {"list"}, "operations": {"batch"}}
-	for i, name := range []string{"type", "path", "args", "filter", "limit", "cursor", "operations"} {
-		given, needed := m[i+1] != nil, name == "type" || name == "path" || name == "operations"
+	for _, name := range []string{"type", "path", "args", "filter", "limit", "cursor", "operations"} {
+		given, needed := in.has(name), name == "type" || name == "path" || name == "operations"
 		switch allowed := slices.Contains(only[name], o.action); {
 		case given && !allowed:
 			return o, fmt.Errorf("%q must not be given for action %q, only for %s", name, o.action, strings.Join(only[name], ", "))
@@ -77,28 +75,23 @@ func readOperation(arguments json.RawMessage) (o operation, err error) {
 		}
 	}
 	if o.action == "batch" {
-		o.operations, err = readOperations(m[7])
+		o.operations, err = readOperations(in.values["operations"])
 		return o, err
 	}
-	if o.kind, err = choiceOf("type", m[1], proxyKinds); err != nil {
-		return o, err
+	if o.kind = in.choice("type", proxyKinds); in.errs != nil {
+		return o, in.err()
 	}
-	o.path, errs[0] = textOf("path", m[2])
-	o.args, errs[1] = objectOf("args", m[3])
-	o.filter, errs[2] = readProxyFilter(m[4])
-	o.limit, errs[3] = numberOf("limit", m[5])
-	o.cursor, errs[4] = textOf("cursor", m[6])
-	err = errors.Join(errs[:]...)
+	o.path, o.args, o.filter, o.limit, o.cursor = in.text("path"), in.object("args"), in.proxyFilter(), in.number("limit"), in.text("cursor")
 	switch {
-	case err != nil:
-	case o.path == "" && m[2] != nil:
-		err = errors.New(`"path" is empty`)
-	case o.limit < 0 || o.limit == 0 && m[5] != nil:
-		err = errors.New(`"limit" must be at least 1`)
+	case in.errs != nil:
+	case o.path == "" && in.has("path"):
+		in.fail(`"path" is empty`)
+	case o.limit < 0 || o.limit == 0 && in.has("limit"):
+		in.fail(`"limit" must be at least 1`)
 	case o.kind == catalog.KindResource && o.args != nil:
-		err = errors.New(`"args" has no meaning for a resource: the path is its whole URI`)
+		in.fail(`"args" has no meaning for a resource: the path is its whole URI`)
 	}
-	return o, err
+	return o, in.err()
 }
 
 func readOperations(raw json.RawMessage) (all []operation, err error) {
@@ -124,40 +117,26 @@ func readOperations(raw json.RawMessage) (all []operation, err error) {
 	return all, nil
 }
 
-// choiceOf reads one of a few texts.
-func choiceOf(name string, value json.RawMessage, of []string) (string, error) {
-	text, ok := wire.Text(value)
-	switch {
-	case value == nil:
-		return "", fmt.Errorf("%q is missing: one of %s", name, strings.Join(of, ", "))
-	case !ok || !slices.Contains(of, text):
-		return "", fmt.Errorf("%q must be one of %s, not %s", name, strings.Join(of, ", "), cutValue(value))
+// proxyFilter reads the argument filter.
+func (in *argumentReader) proxyFilter() (f catalog.ProxyFilter) {
+	filter := readArguments(in.object("filter"), "prefix", "tags")
+	if filter.errs != nil {
+		in.fail(`"filter": %w`, filter.err())
+		return f
 	}
-	return text, nil
-}
-
-func readProxyFilter(raw json.RawMessage) (f catalog.ProxyFilter, err error) {
-	if raw, err = objectOf("filter", raw); err != nil || raw == nil {
-		return f, err
+	tags := filter.values["tags"]
+	if f.Prefix = filter.text("prefix"); filter.errs == nil && tags != nil && tags[0] != '[' {
+		filter.fail(`"tags" must be an array of strings, not %s`, wire.TypeName(tags))
 	}
-	m, err := readMembers(raw, "prefix", "tags")
-	if err != nil {
-		return f, fmt.Errorf(`"filter": %w`, err)
-	}
-	if f.Prefix, err = textOf("prefix", m[0]); err != nil {
-		return f, err
-	}
-	if m[1] != nil && m[1][0] != '[' {
-		return f, fmt.Errorf(`"tags" must be an array of strings, not %s`, wire.TypeName(m[1]))
-	}
-	for tag := range wire.Elements(m[1]) {
+	for tag := range wire.Elements(tags) {
 		text, ok := wire.Text(tag)
-		if !ok {
-			return f, fmt.Errorf(`"tags" must be an array of strings, not of %s`, wire.TypeName(tag))
+		if !ok && filter.errs == nil {
+			filter.fail(`"tags" must be an array of strings, not of %s`, wire.TypeName(tag))
 		}
 		f.Tags = append(f.Tags, text)
 	}
-	return f, nil
+	in.errs = append(in.errs, filter.errs...)
+	return f
 }
 
 // proxy does what its arguments say.

@@ -252,28 +252,17 @@ func (s *session) keepWhole(t *catalog.Tool, whole, left json.RawMessage) json.R
 
 // readResult answers a call that reads on in a result.
 func (s *session) readResult(r *host.Request, tool string, arguments json.RawMessage) {
-	m, err := readMembers(arguments, "result", "jsonpath", "grep", "offset", "limit")
-	if err != nil {
-		refuseArguments(r, tool, err)
-		return
-	}
-	var q catalog.Rest
-	var errs [5]error
-	handle, err := textOf("result", m[0])
-	errs[0] = err
-	q.JSONPath, errs[1] = textOf("jsonpath", m[1])
-	q.Grep, errs[2] = textOf("grep", m[2])
-	q.Offset, errs[3] = numberOf("offset", m[3])
-	q.Limit, errs[4] = numberOf("limit", m[4])
-	err = errors.Join(errs[:]...)
-	switch query, grep, page := m[1] != nil, m[2] != nil, m[3] != nil || m[4] != nil; {
-	case err != nil:
+	in := readArguments(arguments, "result", "jsonpath", "grep", "offset", "limit")
+	handle := in.text("result")
+	q := catalog.Rest{JSONPath: in.text("jsonpath"), Grep: in.text("grep"), Offset: in.number("offset"), Limit: in.number("limit")}
+	switch query, grep, page := in.has("jsonpath"), in.has("grep"), in.has("offset") || in.has("limit"); {
+	case in.errs != nil:
 	case query && grep || page && (query || grep):
-		err = errors.New(`"result" goes with one of "jsonpath", "grep", and "offset" with "limit"`)
+		in.fail(`"result" goes with one of "jsonpath", "grep", and "offset" with "limit"`)
 	case q.Offset < 0 || q.Limit < 0:
-		err = errors.New(`"offset" and "limit" must not be negative`)
+		in.fail(`"offset" and "limit" must not be negative`)
 	}
-	if err != nil {
+	if err := in.err(); err != nil {
 		refuseArguments(r, tool, err)
 		return
 	}

@@ -189,16 +189,13 @@ func refuseInput(s *session, r *host.Request, where string, wrong []string) {
 // pathArgument reads the one argument, path, as it is meant: a slash too many or too
 // few changes nothing. Where it is missing it is otherwise, or with "" an error.
 func pathArgument(arguments json.RawMessage, otherwise string) (string, error) {
-	m, err := readMembers(arguments, "path")
-	if err != nil {
-		return "", err
-	}
-	where, err := textOf("path", m[0])
+	in := readArguments(arguments, "path")
+	where := strings.TrimSpace(in.text("path"))
 	switch {
-	case err != nil:
-		return "", err
-	case strings.TrimSpace(where) != "":
-		return path.Clean("/" + strings.TrimSpace(where)), nil
+	case in.errs != nil:
+		return "", in.err()
+	case where != "":
+		return path.Clean("/" + where), nil
 	case otherwise == "":
 		return "", errors.New(`"path" is missing`)
 	}
