@@ -134,7 +134,5 @@ func (nobody) Notify(string, json.RawMessage) {}
 
 // Request implements transports.Peer.
 func (nobody) Request(context.Context, string, json.RawMessage) func() (json.RawMessage, error) {
-	return func() (json.RawMessage, error) {
-		return nil, &wire.Error{Code: transports.CodeNoHost, Message: "there is no host to ask"}
-	}
+	return refused("there is no host to ask")
 }

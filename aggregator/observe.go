@@ -157,7 +157,7 @@ func (a *Aggregator) Upstreams() []UpstreamInfo {
 			Lazy:      u.Server.Lazy(),
 			Transport: string(u.Server.Transport),
 			Starts:    p.starts.Load(),
-			InFlight:  p.calls.len(),
+			InFlight:  len(p.calls.all()),
 		}
 		if known, ok := view.Server(u.Server.Name); ok && (known.Loaded || !info.Lazy) {
 			info.Tools = len(view.ServerTools(u.Server.Name))

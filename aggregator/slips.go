@@ -78,27 +78,22 @@ func (c *forwardedCall) explainedError(err error) error {
 // schemaOnce returns the text that shows the tool's input schema, "" if this
 // session has seen it.
 func (c *forwardedCall) schemaOnce() string {
-	t := c.route.tool
-	if t.InputSchema == nil || !c.session.showSchema(t.Name) {
+	t, s := c.route.tool, c.session
+	if t.InputSchema == nil {
+		return ""
+	}
+	s.mu.Lock()
+	seen := s.schemas[t.Name]
+	if s.schemas == nil {
+		s.schemas = map[string]bool{}
+	}
+	s.schemas[t.Name] = true
+	s.mu.Unlock()
+	if seen {
 		return ""
 	}
 	if len(t.InputSchema) > maxSchema {
 		return fmt.Sprintf(`The input schema of %s is long: discover_tool {"tool_name": %s} shows it.`, t.Name, wire.Quote(t.Name))
 	}
 	return fmt.Sprintf("Input schema of %s, which tool_input has to fit:\n%s", t.Name, t.VisibleInput())
-}
-
-// showSchema reports true the first time that a session is to be shown a tool's
-// input schema.
-func (s *session) showSchema(tool string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.schemas[tool] {
-		return false
-	}
-	if s.schemas == nil {
-		s.schemas = map[string]bool{}
-	}
-	s.schemas[tool] = true
-	return true
 }

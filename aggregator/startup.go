@@ -85,17 +85,6 @@ func (s *startup) pending(counts func(*lazy.Upstream) bool) <-chan struct{} {
 	return nil
 }
 
-// starting returns a channel that is closed when another first start has ended, nil if
-// none goes on of an upstream that is not known from an earlier run: nobody waits for
-// one that is.
-func (a *Aggregator) starting() <-chan struct{} {
-	view := a.catalog.View()
-	return a.startup.pending(func(u *lazy.Upstream) bool {
-		info, _ := view.Server(u.Server.Name)
-		return !info.Stored
-	})
-}
-
 // await waits for what pending returned, at most wait from when the upstreams were
 // started, and reports whether it came.
 func (s *startup) await(ctx context.Context, wait time.Duration, pending <-chan struct{}) bool {
@@ -160,13 +149,18 @@ func (a *Aggregator) hold(u *lazy.Upstream, needed bool) {
 	})
 }
 
-// starting is starting for a session: one that is about one server has waited for
-// that.
+// starting returns a channel that is closed when another first start has ended, nil if
+// none goes on of an upstream that is not known from an earlier run: nobody waits for
+// one that is. A session that is about one server has waited for that.
 func (s *session) starting() <-chan struct{} {
 	if s.only != "" {
 		return nil
 	}
-	return s.agg.starting()
+	view := s.agg.catalog.View()
+	return s.agg.startup.pending(func(u *lazy.Upstream) bool {
+		info, _ := view.Server(u.Server.Name)
+		return !info.Stored
+	})
 }
 
 // awaitSingle waits for the upstream that a session is about, where that is one.
@@ -215,7 +209,7 @@ func (s *session) incomplete() bool {
 	if s.only != "" {
 		return !s.views()[catalog.NoTasks].Complete()
 	}
-	return !s.agg.catalog.View().Complete() && s.agg.starting() != nil
+	return !s.agg.catalog.View().Complete() && s.starting() != nil
 }
 
 // anyLoading reports whether an upstream is being started.

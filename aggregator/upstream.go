@@ -60,12 +60,6 @@ func (cs *callsInFlight) add(c *forwardedCall) {
 	cs.list = append(cs.list, c)
 }
 
-func (cs *callsInFlight) len() int {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	return len(cs.list)
-}
-
 func (cs *callsInFlight) remove(c *forwardedCall) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()

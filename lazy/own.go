@@ -25,14 +25,11 @@ func (e *TooManyError) Error() string {
 // its entry does not say after how long without use it is unloaded, idle does; 0 is
 // never. The error is a *TooManyError, or ErrClosed.
 func (s *Set) Own(u *Upstream, owner string, idle time.Duration) (own, gone *Upstream, err error) {
-	own, gone, err = s.addOwn(u, owner, idle)
-	if gone != nil {
-		s.retire(gone)
-	}
-	return own, gone, err
-}
-
-func (s *Set) addOwn(u *Upstream, owner string, idle time.Duration) (own, gone *Upstream, err error) {
+	defer func() {
+		if gone != nil { // s.mu is not held any more
+			s.retire(gone)
+		}
+	}()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name := u.Server.Name

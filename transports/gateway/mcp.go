@@ -116,7 +116,7 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, who, namespace st
 		w.Header().Set("Mcp-Session-Id", s.id)
 		version, _ = wire.Text(m.Outline.Get(m.Params, "protocolVersion"))
 	}
-	st := s.stream(g.opts.MaxResponseBytes, true)
+	st := s.stream(g.opts.MaxResponseBytes)
 	st.only = !accept.events
 	s.receive(m, st)
 	answer, ended := g.respond(w, r, st, reply{namespace: namespace, forms: accept, primed: version >= resumableVersion, over: s.gone, slow: s.slow})

@@ -288,8 +288,11 @@ func TestAHostThatLeavesCancelsWhereTheProtocolSaysSo(t *testing.T) {
 
 	id := tg.begin("/mcp")
 	r := leave(call(8, "x"), "Mcp-Session-Id", id)
-	if a := tg.do("POST", "/mcp", `{"jsonrpc":"2.0","id":9,"method":"ping"}`, "Mcp-Session-Id", id); a.status != 200 || !r.Live() {
-		t.Errorf("got %+v, alive %t", a, r.Live())
+	if a := tg.do("POST", "/mcp", `{"jsonrpc":"2.0","id":9,"method":"ping"}`, "Mcp-Session-Id", id); a.status != 200 {
+		t.Errorf("got %+v", a)
+	}
+	if !r.OnCancel(func(json.RawMessage) { cancelled <- string(r.ID) }) {
+		t.Error("the call was cancelled with its connection")
 	}
 	if a := tg.do("POST", "/mcp", `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":8}}`, "Mcp-Session-Id", id); a.status != 202 {
 		t.Errorf("got %+v", a)

@@ -89,13 +89,10 @@ func (s *session) receive(m wire.Message, via *stream) {
 	s.talk.Receive(m, via)
 }
 
-// stream returns a new stream for the answer to one POST. resumable is that a host
-// which loses it may come back.
-func (s *session) stream(max int, resumable bool) *stream {
+// stream returns a new stream for the answer to one POST. A host which loses it may come
+// back.
+func (s *session) stream(max int) *stream {
 	st := newStream(max)
-	if !resumable {
-		return st
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last++

@@ -98,7 +98,7 @@ func TestWhatWaitsOnAllStreamsIsCounted(t *testing.T) {
 	s := tg.g.allSessions()[0]
 	answer := [][]byte{bytes.Repeat([]byte("x"), 1000)}
 	post := func() *stream {
-		st := s.stream(1000, true)
+		st := s.stream(1000)
 		if err := st.put(nil, host.Response, answer); err != nil {
 			t.Fatal(err)
 		}

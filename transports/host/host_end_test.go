@@ -64,7 +64,7 @@ func TestHostHurries(t *testing.T) {
 				return
 			}
 			r.OnCancel(func(reason json.RawMessage) {
-				if r.Live() {
+				if r.OnCancel(answer) {
 					t.Error("the request is live")
 				}
 				answer(reason)
@@ -73,7 +73,7 @@ func TestHostHurries(t *testing.T) {
 		e.begin("2025-11-25")
 		e.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, `{"jsonrpc":"2.0","id":2,"method":"tools/call"}`)
 		synctest.Wait()
-		if !asleep.Live() {
+		if !asleep.OnCancel(nil) {
 			t.Error("the request is not live")
 		}
 		far.CloseWrite()

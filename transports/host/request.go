@@ -109,18 +109,11 @@ func (r *Request) end() (onCancel func(json.RawMessage), first bool) {
 	return r.onCancel, first
 }
 
-// Live reports whether the request is worth working on: it was not answered or
-// cancelled, and the session does not end.
-func (r *Request) Live() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return !r.ended && !r.draining
-}
-
 // OnCancel has f called if the request is cancelled from now on, in the place
 // of a function given before. f is called as well when the session ends while the
 // request is in flight; then the request can still be answered, and is to be.
-// OnCancel reports false, and does not keep f, if the request is no longer live.
+// OnCancel reports false, and does not keep f, if the request is no longer live: it was
+// answered or cancelled, or the session ends.
 func (r *Request) OnCancel(f func(reason json.RawMessage)) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -99,9 +99,6 @@ func NewSession(id string, edge Edge, opts Options) *Session {
 	return s
 }
 
-// ID returns the name given to NewSession.
-func (s *Session) ID() string { return s.id }
-
 // Receive handles one message of the host. It is called in the order of the
 // wire, by one goroutine at a time, and does not block. A panic is logged, and
 // answered where it was a request's; the session goes on. The bytes of a tools/call

@@ -156,16 +156,13 @@ func (p *pending) markUnsent(last int64, earlier []int64) {
 func (p *pending) close() map[int64]*Call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.empty != nil && !p.drained {
-		p.drained = true
-		close(p.empty)
-	}
-	for _, call := range p.calls {
+	calls := p.calls
+	for _, call := range calls {
 		if call.timer != nil {
 			call.timer.Stop()
 		}
 	}
-	calls := p.calls
 	p.calls, p.closed = nil, true
+	p.noteEmptyLocked()
 	return calls
 }
