@@ -502,3 +502,44 @@ func TestStreamCutAnywhere(t *testing.T) {
 		})
 	}
 }
+
+// A leaving is a stream whose other end takes nothing more and has said so, which is read
+// a little after a write has failed.
+type leaving struct {
+	said   io.Reader
+	failed chan struct{}
+	once   sync.Once
+}
+
+func (l *leaving) Write([]byte) (int, error) {
+	l.once.Do(func() { close(l.failed) })
+	return 0, io.ErrClosedPipe
+}
+
+func (l *leaving) Read(p []byte) (int, error) {
+	<-l.failed
+	time.Sleep(time.Millisecond)
+	return l.said.Read(p)
+}
+
+func (l *leaving) Close() error {
+	_, _ = l.Write(nil)
+	return nil
+}
+
+// A replica that lets a server go says which calls it has not taken. That is heard also
+// where the next one is just being written.
+func TestCallWrittenToAReplicaThatLeavesMayBeSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stream := &leaving{failed: make(chan struct{}), said: strings.NewReader(`{"jsonrpc":"2.0","method":"notifications/dynmcp/ended","dynmcp":{"last":0}}` + "\n")}
+		c := OpenReplica(schema.Server{Name: "up"}, stream, Options{})
+		defer c.Close()
+		ended := make(chan error, 1)
+		c.Start(&Call{Method: "x", Done: func(_ json.RawMessage, err error) { ended <- err }})
+		err := <-ended
+		wantFailure(t, err, transports.CodeUnreachable, transports.NotSent)
+		if !errors.Is(err, ErrMoved) {
+			t.Errorf("got %v, which does not say that it may be made elsewhere", err)
+		}
+	})
+}

@@ -34,7 +34,9 @@ func (c *Conn) openStream(stream io.ReadWriteCloser) {
 	}
 	l := &streamLink{lineLink: newLineLink(c, stream), stream: stream}
 	c.link = l
+	read := make(chan struct{})
 	c.spawn(func() {
+		defer close(read)
 		c.readLines(stream, l.writer)
 		ended(errors.New("the stream ended"))
 		stream.Close()
@@ -42,6 +44,8 @@ func (c *Conn) openStream(stream io.ReadWriteCloser) {
 	c.spawn(func() {
 		<-l.writer.Done()
 		if err := l.writer.Err(); err != nil {
+			// What it has said last, such as which calls it has not taken, is read first.
+			waitAtMost(read, exitGrace)
 			ended(fmt.Errorf("writing to it: %w", withoutPath(err)))
 		}
 	})
