@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	"dynmcp/catalog"
 	"dynmcp/catalog/store"
@@ -112,17 +113,15 @@ func (a *Aggregator) swap(st *state) {
 	})
 }
 
-// overrides returns those of a config's entry as the catalogue wants them. No result is
-// to be longer than most characters, where that is not 0.
-func overrides(of map[string]schema.ToolOverride, most int) map[string]catalog.Override {
-	all := map[string]catalog.Override{}
-	for tool, o := range of {
+// overrides returns those of a config's entry with no result longer than most characters,
+// where that is not 0.
+func overrides(of map[string]schema.ToolOverride, most int) map[string]schema.ToolOverride {
+	all := maps.Clone(of)
+	for tool, o := range all {
 		if o.MaxOutputChars != nil {
-			limit := lower(*o.MaxOutputChars, most)
-			o.MaxOutputChars = &limit
+			o.MaxOutputChars = new(lower(*o.MaxOutputChars, most))
+			all[tool] = o
 		}
-		all[tool] = catalog.Override{Summary: o.Summary, Description: o.Description, ExampleArgs: o.ExampleArgs,
-			MaxOutputChars: o.MaxOutputChars, Timeout: o.Timeout, RenderMode: o.RenderMode}
 	}
 	return all
 }

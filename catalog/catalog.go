@@ -1,13 +1,13 @@
 package catalog
 
 import (
-	"encoding/json"
 	"maps"
 	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
+
+	"dynmcp/schema"
 )
 
 // Server declares an upstream to the catalogue.
@@ -21,22 +21,9 @@ type Server struct {
 
 	MaxOutputChars int // of a result of its tools; 0 is no limit
 
-	Filter    []string            // globs on upstream tool names, or classes; "!" denies
-	Overrides map[string]Override // by upstream tool name
-	Aliases   map[string]string   // upstream tool name to the name shown
-}
-
-// Override replaces what one tool says about itself. Empty fields change
-// nothing.
-type Override struct {
-	Summary     string // the tool's line
-	Description string // its description, and its line if Summary is empty
-
-	ExampleArgs json.RawMessage // arguments to show as an example
-
-	MaxOutputChars *int           // in the place of the server's; nil leaves that
-	Timeout        *time.Duration // the same
-	RenderMode     string         // one of schema.Render…, "" being json
+	Filter    []string                       // globs on upstream tool names, or classes; "!" denies
+	Overrides map[string]schema.ToolOverride // by upstream tool name; empty fields change nothing
+	Aliases   map[string]string              // upstream tool name to the name shown
 }
 
 // Catalog collects what upstreams said and publishes it as a [View]. It is

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"dynmcp/schema"
 )
 
 const searchTool = `{"x-first": 1.0, "name" : "search", "title":"Search it",
@@ -29,7 +31,7 @@ func TestDefinitionChangesOnlyTheName(t *testing.T) {
 }
 
 func TestDefinitionCarriesOverride(t *testing.T) {
-	s := Server{Name: "s", Overrides: map[string]Override{
+	s := Server{Name: "s", Overrides: map[string]schema.ToolOverride{
 		"a": {Description: "The operator's \"own\" <words>"},
 		"b": {Description: "Added"},
 		"c": {Summary: "Only the line changes"},

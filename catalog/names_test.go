@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"dynmcp/internal/wire"
+	"dynmcp/schema"
 )
 
 func TestToolsAreReachableByNamespacedNameOnly(t *testing.T) {
@@ -192,7 +193,7 @@ func TestFilterThatMatchesNothing(t *testing.T) {
 }
 
 func TestFilteredToolIsUnknownEverywhere(t *testing.T) {
-	s := Server{Name: "s", Filter: []string{"!secret*"}, Overrides: map[string]Override{"secret_tool": {Description: "still a secret"}}}
+	s := Server{Name: "s", Filter: []string{"!secret*"}, Overrides: map[string]schema.ToolOverride{"secret_tool": {Description: "still a secret"}}}
 	v := one(s, tools("secret_tool", "Steals a secret", "open", "Opens a door"))
 	_, byName := v.Tool("s/secret_tool")
 	_, byDirect := v.Direct("s__secret_tool")

@@ -7,7 +7,7 @@ import (
 )
 
 // override changes what the tool shows of itself, and its limits.
-func (t *Tool) override(o Override) {
+func (t *Tool) override(o schema.ToolOverride) {
 	if o.Description != "" {
 		t.Description, t.overridden = o.Description, true
 	}

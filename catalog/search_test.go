@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"dynmcp/schema"
 )
 
 func found(v *View, query string, limit int) []string {
@@ -57,7 +59,7 @@ func TestFindPutsTheExactNameFirst(t *testing.T) {
 }
 
 func TestFindReadsNamesTextsAndArguments(t *testing.T) {
-	v := loadedWith([]Server{{Name: "gh", Overrides: map[string]Override{"quiet": {Description: "Adds a zebra"}}}, {Name: "fs"}}, map[string]*Listing{
+	v := loadedWith([]Server{{Name: "gh", Overrides: map[string]schema.ToolOverride{"quiet": {Description: "Adds a zebra"}}}, {Name: "fs"}}, map[string]*Listing{
 		"gh": {Tools: raws(
 			`{"name":"createPullRequest","description":"Opens one","inputSchema":{}}`,
 			`{"name":"quiet","description":"Says hippopotamus","inputSchema":{}}`,

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"dynmcp/schema"
 )
 
 // A Node is a node of the configured tree.
@@ -22,7 +24,7 @@ type Mount struct {
 
 	// What holds here beside what the server's own declaration says.
 	Filter    []string
-	Overrides map[string]Override
+	Overrides map[string]schema.ToolOverride
 	Aliases   map[string]string
 
 	pass filter

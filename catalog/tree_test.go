@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"dynmcp/schema"
+
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -13,7 +15,7 @@ func forgeTree() *Tree {
 	return NewTree(&Node{Path: "/", Children: []*Node{
 		{Path: "/repo", Summary: "Repositories", Children: []*Node{
 			{Path: "/repo/read", Mount: &Mount{Server: "forge", Filter: []string{"get_*", "!get_secret_*"}, Aliases: map[string]string{"get_file_contents": "get_file", "gone": "here"},
-				Overrides: map[string]Override{"get_issue": {Summary: "One issue"}, "nothing": {Summary: "No"}}}},
+				Overrides: map[string]schema.ToolOverride{"get_issue": {Summary: "One issue"}, "nothing": {Summary: "No"}}}},
 			{Path: "/repo/all", Description: "Everything. All of it.", Mount: &Mount{Server: "forge", Aliases: map[string]string{"get_issue": "create"}}},
 		}},
 		{Path: "/off", Mount: &Mount{Server: "off", Note: "(off: TOKEN is not set)"}},

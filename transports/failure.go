@@ -82,7 +82,7 @@ func (f *Failure) outcomeText() string {
 
 // Wire returns the failure as a JSON-RPC error.
 func (f *Failure) Wire() *wire.Error {
-	data, err := json.Marshal(struct {
+	data, _ := json.Marshal(struct { // texts and numbers always marshal
 		Source     string  `json:"source"`
 		Server     string  `json:"server"`
 		Outcome    Outcome `json:"outcome"`
@@ -90,9 +90,6 @@ func (f *Failure) Wire() *wire.Error {
 		Hint       string  `json:"hint,omitempty"`
 		Stderr     string  `json:"stderr_tail,omitempty"`
 	}{"dynmcp", f.Upstream, f.Outcome, f.RetryAfter.Milliseconds(), f.Advice(), f.Stderr})
-	if err != nil {
-		data = nil
-	}
 	message := f.Error()
 	if f.Details != "" {
 		message += "\n" + f.Details

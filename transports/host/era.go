@@ -20,10 +20,7 @@ func requestEra(meta json.RawMessage) (transports.Era, *wire.Error) {
 		return transports.Handshake, nil
 	}
 	if known := mcp.SupportedProtocolVersions(); !slices.Contains(known, version) {
-		data, err := json.Marshal(map[string]any{"supported": known, "requested": version})
-		if err != nil {
-			data = nil
-		}
+		data, _ := json.Marshal(map[string]any{"supported": known, "requested": version}) // texts always marshal
 		return transports.Stateless, &wire.Error{Code: transports.CodeUnsupportedVersion, Message: "unsupported protocol version", Data: data}
 	}
 	if !wire.IsObject(wire.Get(meta, transports.MetaCapabilities)) {

@@ -48,21 +48,16 @@ func (s *Session) request(ctx context.Context, about *Request, method string, pa
 			}
 			return m.Result, nil
 		case <-ctx.Done():
-			s.cancelPending(about, id, context.Cause(ctx))
+			params := fmt.Appendf(nil, `{"requestId":%d`, id)
+			if cancelled, ok := errors.AsType[*transports.Cancelled](context.Cause(ctx)); ok && cancelled.Reason != nil {
+				params = append(append(params, `,"reason":`...), cancelled.Reason...)
+			}
+			s.notify(about, "notifications/cancelled", append(params, '}'))
 			return nil, ctx.Err()
 		case <-s.over:
 			return nil, errHostGone
 		}
 	}
-}
-
-// cancelPending tells the host that we no longer want an answer.
-func (s *Session) cancelPending(about *Request, id int64, cause error) {
-	params := fmt.Appendf(nil, `{"requestId":%d`, id)
-	if cancelled, ok := errors.AsType[*transports.Cancelled](cause); ok && cancelled.Reason != nil {
-		params = append(append(params, `,"reason":`...), cancelled.Reason...)
-	}
-	s.notify(about, "notifications/cancelled", append(params, '}'))
 }
 
 // A pendingRequest is one of ours to the host.

@@ -71,7 +71,9 @@ func (c *Conn) handleResponse(m wire.Message, own *Call) {
 	switch {
 	case !ok:
 	case m.Error != nil && string(m.Error) != "null":
-		if err = c.replicaFailure(m); err == nil {
+		if c.remote && wire.Get(m.Raw, transports.MemberReplica) != nil {
+			err = transports.ReadFailure(c.server.Name, wire.Get(m.Raw, transports.MemberReplica))
+		} else {
 			err = c.refusal(wire.ParseError(bytes.Clone(m.Error)))
 		}
 	case m.Result == nil:

@@ -43,19 +43,6 @@ func (c *Conn) Kill() {
 
 var errNotHere = fmt.Errorf("this replica may not run it any more: %w", ErrMoved)
 
-// replicaFailure returns the failure that the envelope of an answer carries; nil if it
-// carries none.
-func (c *Conn) replicaFailure(m wire.Message) error {
-	if !c.remote {
-		return nil
-	}
-	said := wire.Get(m.Raw, transports.MemberReplica)
-	if said == nil {
-		return nil
-	}
-	return transports.ReadFailure(c.server.Name, said)
-}
-
 // replicaSays does what a notification of the replica's own says, and reports whether it
 // is one. Calls that did not reach the server may be made again.
 func (c *Conn) replicaSays(m wire.Message) bool {

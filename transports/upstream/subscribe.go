@@ -367,16 +367,13 @@ func listenParams(topics map[topic]bool) json.RawMessage {
 	for _, list := range names {
 		slices.Sort(list)
 	}
-	wanted, err := json.Marshal(mcp.NotificationSubscriptions{
+	wanted, _ := json.Marshal(mcp.NotificationSubscriptions{ // texts always marshal
 		ToolsListChanged: true, PromptsListChanged: true, ResourcesListChanged: true, ResourceSubscriptions: names[resourceTopics],
 	})
-	if err != nil || names[taskTopics] == nil {
+	if names[taskTopics] == nil {
 		return wire.Set([]byte(`{}`), "notifications", wanted)
 	}
-	tasks, err := json.Marshal(names[taskTopics])
-	if err != nil {
-		return nil
-	}
+	tasks, _ := json.Marshal(names[taskTopics])
 	params := wire.Set([]byte(`{}`), "notifications", wire.Set(wanted, taskTopics, tasks))
 	return transports.SetMeta(params, transports.MetaCapabilities, []byte(`{"extensions":{"io.modelcontextprotocol/tasks":{}}}`))
 }
