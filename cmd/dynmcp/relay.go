@@ -90,8 +90,8 @@ func (r *relay) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	defer r.conn.Close()
 	over := make(chan struct{}) // the host says nothing more
 	go func() {                 // it ends with the host's stream, or with the process
-		defer close(over)
 		r.passUp(in)
+		close(over) // first: the run may close its end as soon as it knows
 		_ = r.conn.CloseWrite()
 	}()
 	defer context.AfterFunc(ctx, func() { _ = r.conn.CloseWrite() })()

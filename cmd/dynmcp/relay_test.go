@@ -1,0 +1,52 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A host that has said all it had to is served to the end: that the run then closes the
+// connection is no loss of it, however fast it does.
+func TestRelayEndsWithItsHost(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "s")
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	const hosts = 500
+	served := make(chan error, 1)
+	go func() {
+		var failed error
+		for range hosts {
+			conn, err := listener.Accept()
+			if err == nil {
+				_, err = io.WriteString(conn, `{"jsonrpc":"2.0","method":"`+ready+`"}`+"\n")
+				_, _ = io.Copy(io.Discard, conn)
+				conn.Close()
+			}
+			failed = errors.Join(failed, err)
+		}
+		served <- failed
+	}()
+	for range hosts {
+		r, err := dialSocket(context.Background(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.run(context.Background(), strings.NewReader(""), io.Discard); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
