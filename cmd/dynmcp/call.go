@@ -217,17 +217,20 @@ func toolError(tool string, err error) error {
 
 // A content is one part of a tool's result.
 type content struct {
-	Type     string `json:"type"`
-	Text     string `json:"text"`
-	Data     string `json:"data"`
-	MIMEType string `json:"mimeType"`
-	URI      string `json:"uri"`
-	Resource *struct {
-		URI      string  `json:"uri"`
-		MIMEType string  `json:"mimeType"`
-		Text     *string `json:"text"`
-		Blob     string  `json:"blob"`
-	} `json:"resource"`
+	Type     string    `json:"type"`
+	Text     string    `json:"text"`
+	Data     string    `json:"data"`
+	MIMEType string    `json:"mimeType"`
+	URI      string    `json:"uri"`
+	Resource *resource `json:"resource"`
+}
+
+// A resource is what was read of one.
+type resource struct {
+	URI      string  `json:"uri"`
+	MIMEType string  `json:"mimeType"`
+	Text     *string `json:"text"`
+	Blob     string  `json:"blob"`
 }
 
 func (f *callFlags) print(out *terminal, tool *catalog.Tool, result json.RawMessage) error {
@@ -263,12 +266,18 @@ func (c content) describe(flag string) string {
 		return c.Text
 	case c.Type == "resource_link":
 		return fmt.Sprintf("[link to %s]", c.URI)
-	case c.Type == "resource" && c.Resource != nil && c.Resource.Text != nil:
-		return *c.Resource.Text
 	case c.Type == "resource" && c.Resource != nil:
-		return describeData(c.Resource.URI, c.Resource.MIMEType, c.Resource.Blob, flag)
+		return c.Resource.describe(flag)
 	}
 	return describeData(c.Type, c.MIMEType, c.Data, flag)
+}
+
+// describe is describe of a content.
+func (r *resource) describe(flag string) string {
+	if r.Text != nil {
+		return *r.Text
+	}
+	return describeData(r.URI, r.MIMEType, r.Blob, flag)
 }
 
 // describeData says what is not printed, and which flag prints it. mimeType and

@@ -73,14 +73,6 @@ func (f *clusterFlags) addresses() []string {
 	return strings.FieldsFunc(f.servers, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 }
 
-// keys reads the key file.
-func (f *clusterFlags) keys() (*seal.Keys, error) {
-	if f.key == "" {
-		return nil, hinted(errors.New("a cluster has a key, and none is named"), "dynmcp cluster key makes one; name its file with --cluster-key or %s", clusterKeyVariable)
-	}
-	return readKeys(f.key)
-}
-
 // connect connects to the cluster's NATS, which is tried for a while.
 func (f *clusterFlags) connect(ctx context.Context, patience time.Duration, name string, log *slog.Logger) (kv.Store, error) {
 	if f.servers == "" {
@@ -138,7 +130,10 @@ type clusterState struct {
 
 // open reads the key file and connects to what the replicas share.
 func (f *clusterFlags) open(ctx context.Context, patience time.Duration, name string, log *slog.Logger) (clusterState, error) {
-	keys, err := f.keys()
+	if f.key == "" {
+		return clusterState{}, hinted(errors.New("a cluster has a key, and none is named"), "dynmcp cluster key makes one; name its file with --cluster-key or %s", clusterKeyVariable)
+	}
+	keys, err := readKeys(f.key)
 	if err != nil {
 		return clusterState{}, err
 	}

@@ -55,8 +55,7 @@ The run works in the directory of the config.`,
 	flags.add(cmd)
 	cmd.Flags().StringVar(&flags.socket, "socket", "", "the unix `socket` of the run (default: one below $XDG_RUNTIME_DIR, by config and environment)")
 	cmd.Flags().DurationVar(&flags.idle, "idle", 10*time.Minute, "a run that is started for this ends when no host has been connected for this long; 0 is never")
-	cmd.Flags().StringVar(&flags.level, "log-level", "info", "what to log, and what a run that is started for this logs beside its socket: debug, info, warn or error")
-	completeValues(cmd, map[string][]string{"log-level": {"debug", "info", "warn", "error"}})
+	addLogLevel(cmd, &flags.level, "what to log, and what a run that is started for this logs beside its socket")
 	return cmd
 }
 

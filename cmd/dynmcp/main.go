@@ -122,6 +122,11 @@ func recoverInto(err *error) {
 	}
 }
 
+func addLogLevel(cmd *cobra.Command, level *string, what string) {
+	cmd.Flags().StringVar(level, "log-level", "info", what+": debug, info, warn or error")
+	completeValues(cmd, map[string][]string{"log-level": {"debug", "info", "warn", "error"}})
+}
+
 // logger returns the logger for stderr; stdout belongs to the protocol.
 func logger(w io.Writer, level string) (*slog.Logger, error) {
 	var l slog.Level

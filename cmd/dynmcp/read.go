@@ -44,22 +44,13 @@ All servers are started for it, or the one that --server names.`,
 			return on.out.err
 		}
 		var r struct {
-			Contents []struct {
-				URI      string  `json:"uri"`
-				MIMEType string  `json:"mimeType"`
-				Text     *string `json:"text"`
-				Blob     string  `json:"blob"`
-			} `json:"contents"`
+			Contents []resource `json:"contents"`
 		}
 		if err := json.Unmarshal(result, &r); err != nil {
 			return fmt.Errorf("%s: what was answered is no resource: %w", args[0], err)
 		}
 		for _, c := range r.Contents {
-			if c.Text != nil {
-				on.out.printf("%s\n", trimEnd(*c.Text))
-			} else {
-				on.out.printf("%s\n", describeData(c.URI, c.MIMEType, c.Blob, "--json"))
-			}
+			on.out.printf("%s\n", trimEnd(c.describe("--json")))
 		}
 		return on.out.err
 	})

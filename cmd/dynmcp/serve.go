@@ -61,11 +61,8 @@ which dynmcp cluster push makes.`,
 	cmd.Flags().DurationVar(&flags.idle, "idle", 0, "end when no host has been connected for this long, or the program file was replaced; 0 is never")
 	cmd.Flags().BoolVar(&flags.inherit, "inherit", false, "")
 	_ = cmd.Flags().MarkHidden("inherit")
-	cmd.Flags().BoolVar(&flags.strict, "strict", false, "exit if a variable is not set, or a server that is not lazy cannot be started")
-	cmd.Flags().BoolVar(&flags.watch, "watch", true, "reload the config when its files change; SIGHUP always does")
-	flags.tree.add(cmd)
-	cmd.Flags().StringVar(&level, "log-level", "info", "what to log on stderr: debug, info, warn or error")
-	completeValues(cmd, map[string][]string{"log-level": {"debug", "info", "warn", "error"}})
+	flags.stdioFlags.add(cmd)
+	addLogLevel(cmd, &level, "what to log on stderr")
 	return cmd
 }
 

@@ -116,7 +116,9 @@ func programFile() fs.FileInfo {
 // close removes the socket and lets others serve on its path.
 func (s *socket) close() {
 	s.once.Do(func() {
-		s.refuse()
+		s.mu.Lock()
+		s.refuseLocked()
+		s.mu.Unlock()
 		if s.isOurs() {
 			_ = os.Remove(s.path)
 		}
@@ -124,13 +126,7 @@ func (s *socket) close() {
 	})
 }
 
-// refuse ends the admission of hosts.
-func (s *socket) refuse() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.refuseLocked()
-}
-
+// refuseLocked ends the admission of hosts.
 func (s *socket) refuseLocked() {
 	s.closing = true
 	_ = s.listener.Close()

@@ -71,6 +71,12 @@ type stdioFlags struct {
 	tree   treeFlags
 }
 
+func (f *stdioFlags) add(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.strict, "strict", false, "exit if a variable is not set, or a server that is not lazy cannot be started")
+	cmd.Flags().BoolVar(&f.watch, "watch", true, "reload the config when its files change; SIGHUP always does")
+	f.tree.add(cmd)
+}
+
 // stdioCommand serves one host on stdin and stdout: what dynmcp does without a
 // verb.
 func stdioCommand() *cobra.Command {
@@ -110,14 +116,9 @@ three tools instead of all of theirs: discover_tool, use_tool, load_mcp.`,
 	}
 	from.add(cmd)
 	cmd.Flags().StringSliceVar(&expose, "expose", nil, "the `surfaces` the host sees, whatever the config says (discover, direct, tree, browser, proxy or auto; direct is every tool as itself, auto that or discover, by the host)")
-	cmd.Flags().BoolVar(&flags.strict, "strict", false, "exit if a variable is not set, or a server that is not lazy cannot be started")
-	cmd.Flags().BoolVar(&flags.watch, "watch", true, "reload the config when its files change; SIGHUP always does")
-	flags.tree.add(cmd)
-	cmd.Flags().StringVar(&level, "log-level", "info", "what to log on stderr: debug, info, warn or error")
-	completeValues(cmd, map[string][]string{
-		"log-level": {"debug", "info", "warn", "error"},
-		"expose":    schema.Surfaces,
-	})
+	flags.add(cmd)
+	addLogLevel(cmd, &level, "what to log on stderr")
+	completeValues(cmd, map[string][]string{"expose": schema.Surfaces})
 	return cmd
 }
 

@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"bytes"
+	"maps"
 	"slices"
 
 	"dynmcp/internal/lazyregexp"
@@ -57,19 +58,7 @@ func (s Server) isTheSame(other schema.Server) bool {
 	}
 	a, b := hidden(s.Server), hidden(other)
 	return a.Name == b.Name && a.Command == b.Command && a.URL == b.URL && a.Cwd == b.Cwd && slices.Equal(a.Args, b.Args) &&
-		equalMaps(a.Env, b.Env) && equalMaps(a.Headers, b.Headers)
-}
-
-func equalMaps(a, b map[string]string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for key, value := range a {
-		if other, ok := b[key]; !ok || other != value {
-			return false
-		}
-	}
-	return true
+		maps.Equal(a.Env, b.Env) && maps.Equal(a.Headers, b.Headers)
 }
 
 // GiveBack returns the text of a host's file as it was before dynmcp was put into it
@@ -89,25 +78,26 @@ func (h Host) GiveBack(path string, text []byte, name string, backups [][]byte, 
 	if out, err = h.Remove(path, text, name); err != nil {
 		return nil, nil, err
 	}
-	for _, backup := range slices.Backward(backups) {
-		servers, err := h.parse(path, backup, false)
-		if err != nil {
+	if len(backups) == 0 {
+		return out, nil, nil
+	}
+	newest := backups[len(backups)-1]
+	servers, err := h.parse(path, newest, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	now, err := h.parse(path, out, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, s := range servers {
+		if slices.ContainsFunc(now, func(t Server) bool { return t.Key == s.Key }) || !wanted(s.Name) {
+			continue
+		}
+		if out, err = h.putBack(path, out, newest, s.Key); err != nil {
 			return nil, nil, err
 		}
-		now, err := h.parse(path, out, false)
-		if err != nil {
-			return nil, nil, err
-		}
-		for _, s := range servers {
-			if slices.ContainsFunc(now, func(t Server) bool { return t.Key == s.Key }) || !wanted(s.Name) {
-				continue
-			}
-			if out, err = h.putBack(path, out, backup, s.Key); err != nil {
-				return nil, nil, err
-			}
-			given = append(given, s.Key)
-		}
-		break
+		given = append(given, s.Key)
 	}
 	return out, given, nil
 }
