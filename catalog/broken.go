@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -22,7 +23,7 @@ func (c *Catalog) Check(name string, l *Listing) (broken, clashes []string) {
 	for _, e := range x.tools {
 		listed[e.name] = true
 	}
-	for _, tool := range sortedKeys(s.Aliases) {
+	for _, tool := range slices.Sorted(maps.Keys(s.Aliases)) {
 		if alias := s.Aliases[tool]; alias != tool && listed[tool] && listed[alias] {
 			clashes = append(clashes, fmt.Sprintf("tool %s has the alias %s, which is another tool's name; give one of them another in path_aliases", shown(tool), shown(alias)))
 		}
@@ -50,7 +51,7 @@ func (t *Tree) Broken(v *View) []string {
 func (x *index) broken(filters ...filter) []string {
 	var all []string
 tools:
-	for _, name := range sortedKeys(x.hidden) {
+	for _, name := range slices.Sorted(maps.Keys(x.hidden)) {
 		h := x.hidden[name]
 		for _, f := range filters {
 			if !f.passes(name, h.entry.access()) {

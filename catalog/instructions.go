@@ -65,19 +65,14 @@ func (p *part) instructions(maxChars int) string {
 	own := strings.TrimSpace(p.info.Instructions)
 	whole := text + "\n\n" + own
 	switch room := maxChars - Units(text) - 2 - Units(ownCut); {
+	case own == "" && maxChars <= 0:
+		return text
 	case own == "":
-		return Prefix(text, orAll(maxChars))
+		return Prefix(text, maxChars)
 	case maxChars <= 0 || Units(whole) <= maxChars:
 		return whole
 	case room > 0:
 		return text + "\n\n" + Prefix(own, room) + ownCut
 	}
 	return Prefix(text, maxChars)
-}
-
-func orAll(maxChars int) int {
-	if maxChars <= 0 {
-		return all(0)
-	}
-	return maxChars
 }

@@ -3,6 +3,8 @@ package catalog
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -106,7 +108,7 @@ func (x *index) addOthers() {
 	x.prompts = x.readNamed("prompt", "name", l.Prompts, typedPrompt)
 	x.resources = x.readNamed("resource", "uri", l.Resources, typedResource)
 	x.templates = x.readNamed("resource template", "uriTemplate", l.Templates, typedTemplate)
-	for _, method := range sortedKeys(l.Failed) {
+	for _, method := range slices.Sorted(maps.Keys(l.Failed)) {
 		x.warnf("%s is empty until its server answers: %s", method, cut(fold(l.Failed[method]), 200))
 	}
 }

@@ -3,6 +3,7 @@ package catalog
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -237,7 +238,7 @@ func (p *part) checkOverrides() {
 	for _, e := range p.index.tools {
 		exists[e.name] = true
 	}
-	for _, name := range sortedKeys(p.server.Overrides) {
+	for _, name := range slices.Sorted(maps.Keys(p.server.Overrides)) {
 		if !exists[name] {
 			p.warnf("override is for tool %s, which does not exist", shown(name))
 		}
@@ -253,7 +254,7 @@ func (p *part) leaves() map[string]string {
 		leaf[e.name] = e.name
 		used[e.name] = true
 	}
-	for _, name := range sortedKeys(p.server.Aliases) {
+	for _, name := range slices.Sorted(maps.Keys(p.server.Aliases)) {
 		alias := p.server.Aliases[name]
 		_, exists := leaf[name]
 		switch {
@@ -321,13 +322,4 @@ func (p *part) overriddenEntries() []*entry {
 
 func (p *part) warnf(format string, args ...any) {
 	p.warnings = append(p.warnings, fmt.Sprintf(format, args...))
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

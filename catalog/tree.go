@@ -3,6 +3,7 @@ package catalog
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -207,18 +208,18 @@ func (t *Tree) Problems(v *View) (conflicts, warnings []string) {
 		for _, tool := range v.ServerTools(m.Server) {
 			exists[tool.Upstream] = true
 		}
-		for _, name := range sortedKeys(m.Aliases) {
+		for _, name := range slices.Sorted(maps.Keys(m.Aliases)) {
 			if !exists[name] {
 				warnings = append(warnings, fmt.Sprintf("tree: %s: alias %s is for tool %s, which %s does not have", n.Path, shown(m.Aliases[name]), shown(name), m.Server))
 			}
 		}
-		for _, name := range sortedKeys(m.Overrides) {
+		for _, name := range slices.Sorted(maps.Keys(m.Overrides)) {
 			if !exists[name] {
 				warnings = append(warnings, fmt.Sprintf("tree: %s: override is for tool %s, which %s does not have", n.Path, shown(name), m.Server))
 			}
 		}
 	})
-	for _, path := range sortedKeys(claims) {
+	for _, path := range slices.Sorted(maps.Keys(claims)) {
 		if all := claims[path]; len(all) > 1 {
 			conflicts = append(conflicts, fmt.Sprintf("tree: %s is the path of %s; give one of them another name in path_aliases", path, strings.Join(all, " and ")))
 		}

@@ -46,7 +46,7 @@ func (r *reading) variables(mode string) (map[string]string, error) {
 	for _, c := range []content{r.files.env, r.beside} {
 		switch err := c.err; {
 		case err == nil:
-			file, err := parseDotenv(c.name, c.data)
+			file, err := Variables(c.name, c.data)
 			if err != nil {
 				return nil, err
 			}
@@ -99,28 +99,26 @@ func processVariables(environ []string) map[string]string {
 	return vars
 }
 
-// parseDotenv does not pass on the parser's message: it quotes the text it failed
-// at, which in such a file is probably a secret.
-func parseDotenv(path string, data []byte) (map[string]string, error) {
+// Variables returns what a .env file sets. The name is for errors, which do not pass on
+// the parser's message: it quotes the text it failed at, which in such a file is
+// probably a secret.
+func Variables(name string, data []byte) (map[string]string, error) {
 	if len(data) > maxSource {
-		return nil, fmt.Errorf("%s: larger than 1 MiB; is this the .env file?", path)
+		return nil, fmt.Errorf("%s: larger than 1 MiB; is this the .env file?", name)
 	}
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	vars, err := godotenv.UnmarshalBytes(data)
 	if err != nil {
-		return nil, fmt.Errorf("%s:%d: not a line of a .env file; want NAME=value, with every quote closed", path, dotenvLine(data))
+		return nil, fmt.Errorf("%s:%d: not a line of a .env file; want NAME=value, with every quote closed", name, dotenvLine(data))
 	}
 	return vars, nil
 }
-
-// Variables returns what a .env file sets. The name is for errors.
-func Variables(name string, data []byte) (map[string]string, error) { return parseDotenv(name, data) }
 
 // SetVariables returns data, a .env file, with variables added at its end, in the
 // order of their names. Those that it sets otherwise are an error, and so is a value
 // that such a file cannot hold. The name is for errors.
 func SetVariables(name string, data []byte, add map[string]string) ([]byte, error) {
-	have, err := parseDotenv(name, data)
+	have, err := Variables(name, data)
 	if err != nil {
 		return nil, err
 	}

@@ -109,7 +109,7 @@ func TestMissingEnvFile(t *testing.T) {
 
 // Quotes are removed, comments and blank lines skipped.
 func TestDotenvSyntax(t *testing.T) {
-	vars, err := parseDotenv(".env", []byte("\xef\xbb\xbf# comment\n\nA=\"two words\"\nB='$A'\r\nexport C=plain # why\nD=\n"))
+	vars, err := Variables(".env", []byte("\xef\xbb\xbf# comment\n\nA=\"two words\"\nB='$A'\r\nexport C=plain # why\nD=\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -106,12 +106,7 @@ func (r *reading) geminiChoice(servers, choice *node) {
 
 // isGemini reports whether a document is Gemini CLI's, where $NAME is a reference.
 func isGemini(root, servers *node) bool {
-	for _, key := range []string{"selectedAuthType", "general", "security", "theme"} {
-		if root.has(key) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(servers.members, func(m member) bool {
+	return slices.ContainsFunc([]string{"selectedAuthType", "general", "security", "theme"}, root.has) || slices.ContainsFunc(servers.members, func(m member) bool {
 		return m.value.has("httpUrl") || m.value.has("trust") || m.value.has("includeTools") || m.value.has("excludeTools")
 	})
 }

@@ -103,12 +103,8 @@ func (r *reading) hostSpelling(path string, n *node) *node {
 // isUnreachable reports whether a host's entry is of a server that only the host can
 // reach, an extension of its own, or switches on one that is configured elsewhere.
 func isUnreachable(n *node) bool {
-	for _, key := range []string{"command", "url", "httpUrl", "serverUrl"} {
-		if n.has(key) {
-			return false
-		}
-	}
-	return n.has("source") || n.has("settings") || n.has("enabled")
+	reached := slices.ContainsFunc([]string{"command", "url", "httpUrl", "serverUrl"}, n.has)
+	return !reached && (n.has("source") || n.has("settings") || n.has("enabled"))
 }
 
 // hostTimeout returns a timeout: hosts count in milliseconds, but for some that

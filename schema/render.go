@@ -33,7 +33,7 @@ func isEmpty(v reflect.Value) bool {
 func valueNode(v reflect.Value) *node {
 	switch p := v.Interface().(type) {
 	case time.Duration:
-		return textNode(trimDuration(p.String()))
+		return textNode(zeroUnits().ReplaceAllString(p.String(), "$1")) // 10m where Go writes 10m0s
 	case Inherit:
 		if p.None {
 			return &node{kind: boolean, scalar: "false"}
@@ -70,9 +70,6 @@ func valueNode(v reflect.Value) *node {
 func textNode(s string) *node { return &node{kind: text, scalar: s} }
 
 var zeroUnits = lazyregexp.New(`([hm])0[ms](0s)?$`)
-
-// trimDuration writes 10m where Go writes 10m0s.
-func trimDuration(s string) string { return zeroUnits().ReplaceAllString(s, "$1") }
 
 // toHost returns an entry with the keys of hosts, the reverse of hostSpelling.
 func (n *node) toHost() *node {

@@ -46,8 +46,8 @@ type head struct {
 }
 
 // texts returns what is kept as it was sent, in the order of the file, tools last.
-func texts(l *catalog.Listing) []json.RawMessage {
-	return []json.RawMessage{
+func texts(l *catalog.Listing) [][]byte {
+	return [][]byte{
 		l.Capabilities, l.Info, l.Rest, array(l.Resources), array(l.Templates), array(l.Prompts), array(l.Tools),
 	}
 }
@@ -95,16 +95,8 @@ func encode(server string, l *catalog.Listing) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	body := append(bytes.Join(append([][]byte{line}, asBytes(all)...), []byte{'\n'}), '\n')
+	body := append(bytes.Join(append([][]byte{line}, all...), []byte{'\n'}), '\n')
 	return append(fmt.Appendf(nil, "%s %d %08x\n", magic, format, crc32.Checksum(body, castagnoli())), body...), nil
-}
-
-func asBytes(texts []json.RawMessage) [][]byte {
-	var all [][]byte
-	for _, text := range texts {
-		all = append(all, text)
-	}
-	return all
 }
 
 func valid(entries []json.RawMessage) []json.RawMessage {
@@ -118,12 +110,9 @@ func valid(entries []json.RawMessage) []json.RawMessage {
 }
 
 func onlyTasks(tools []json.RawMessage) bool {
-	for _, t := range tools {
-		if bytes.Contains(t, []byte("taskSupport")) && wire.EqualString(wire.Get(t, "execution", "taskSupport"), "required") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(tools, func(t json.RawMessage) bool {
+		return bytes.Contains(t, []byte("taskSupport")) && wire.EqualString(wire.Get(t, "execution", "taskSupport"), "required")
+	})
 }
 
 // decode reads a file. What it returns keeps parts of text.

@@ -2,7 +2,6 @@ package mcptest
 
 import (
 	"encoding/json"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -25,12 +24,9 @@ type AuthServer struct {
 // NewAuthServer serves one from the process of the test; the test's end ends it.
 func NewAuthServer(t testing.TB, opts AuthOptions) *AuthServer {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	base := "http://" + l.Addr().String()
-	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: authserver.New(base, opts)}}
+	server := httptest.NewUnstartedServer(nil)
+	base := "http://" + server.Listener.Addr().String()
+	server.Config.Handler = authserver.New(base, opts)
 	server.Start()
 	t.Cleanup(server.Close)
 	return &AuthServer{base + "/mcp", base, t}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"strconv"
@@ -91,9 +92,7 @@ func (c *Client) send(ctx context.Context, method, body string) (*http.Response,
 	if c.Session != "" {
 		req.Header.Set("Mcp-Session-Id", c.Session)
 	}
-	for name, values := range c.Header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, c.Header)
 	return c.http.Do(req)
 }
 
