@@ -128,6 +128,10 @@ func TestLeasesOfAReplicaThatWasKilledAreTakenWithinTheBound(t *testing.T) {
 		if _, ok := b.Member(a.ID()); ok {
 			t.Error("the dead replica is still a member")
 		}
+		time.Sleep(Remembered + time.Minute)
+		if _, ok := b.Address(a.ID()); ok {
+			t.Error("the dead replica is never forgotten")
+		}
 	})
 }
 
@@ -176,6 +180,9 @@ func TestLeavingInOrderCostsNobodyTime(t *testing.T) {
 		synctest.Wait()
 		if len(b.Members()) != 1 {
 			t.Errorf("members: %+v", b.Members())
+		}
+		if _, ok := b.Address(a.ID()); ok {
+			t.Error("it is looked for where it has left")
 		}
 		if _, err := a.Take(t.Context(), "git"); !errors.Is(err, ErrClosed) {
 			t.Errorf("got %v", err)
@@ -227,6 +234,9 @@ func TestAReplicaCutOffFromTheStore(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		l := take(t, b, "git") // waits until a is declared dead
+		if address, ok := b.Address(a.ID()); !ok || address != "a:1" {
+			t.Errorf("it is not known any more where it is: %q, %t", address, ok)
+		}
 		if ran := time.Since(deadline); ran < settled-Beat/2 {
 			t.Errorf("taken %v after what held it was to end", ran)
 		}

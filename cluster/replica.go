@@ -32,6 +32,9 @@ const (
 	// a connection that is made again, to another node, takes a second or two.
 	Reconnect = 5 * time.Second
 
+	// Remembered is how long it is known where a member was reached that was declared dead.
+	Remembered = 10 * time.Minute
+
 	// settled is when, after the end of a replica's validity, nothing of it runs: its
 	// guards kill what they have started by then.
 	settled = TTL - Validity
@@ -234,6 +237,18 @@ func (r *Replica) Member(id string) (Member, bool) {
 		return m.Member, true
 	}
 	return Member{}, false
+}
+
+// Address returns where a replica is reached. One that was declared dead may be cut off
+// from the store alone, and still have what needs no lease: it is remembered for a while.
+func (r *Replica) Address(id string) (address string, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if m := r.view.members[id]; m != nil {
+		return m.Address, true
+	}
+	d, ok := r.view.gone[id]
+	return d.address, ok
 }
 
 // Leases returns the leases that members hold, by name.

@@ -17,6 +17,13 @@ import (
 type view struct {
 	members map[string]*member // by ID
 	leases  map[string]*lease  // by key
+	gone    map[string]departed
+}
+
+// A departed is a member whose record was deleted, though it did not leave.
+type departed struct {
+	address string
+	seen    time.Duration // that the record was deleted
 }
 
 type member struct {
@@ -38,7 +45,7 @@ type lease struct {
 }
 
 func newView() view {
-	return view{members: map[string]*member{}, leases: map[string]*lease{}}
+	return view{members: map[string]*member{}, leases: map[string]*lease{}, gone: map[string]departed{}}
 }
 
 // holds reports whether the owner of a lease is a member, as far as is seen.
@@ -142,7 +149,11 @@ func (r *Replica) seeMemberLocked(id string, m Member, e kv.Entry, at time.Durat
 	}
 	if e.Value == nil {
 		delete(v.members, id)
+		if before != nil && !before.Draining {
+			v.gone[id] = departed{before.Address, at}
+		}
 	} else {
+		delete(v.gone, id)
 		next := &member{Member: m, revision: e.Revision, seen: at, leaving: make(chan struct{})}
 		if m.Draining {
 			close(next.leaving)
@@ -248,6 +259,7 @@ func (r *Replica) deleteIdle() {
 	at := r.clock()
 	r.mu.Lock()
 	maps.DeleteFunc(r.agreed, func(id string, _ uint64) bool { return r.view.members[id] == nil })
+	maps.DeleteFunc(r.view.gone, func(_ string, d departed) bool { return at >= d.seen+Remembered })
 	var idle []string
 	first := slices.Min(append(slices.Collect(maps.Keys(r.view.members)), r.id))
 	if first == r.id && r.validLocked(at) {

@@ -218,11 +218,11 @@ func (c *clusterRun) options(ctx context.Context, opts *aggregator.Options) erro
 	open := func() (*oauth.Store, error) { return logins, nil }
 	opts.Login, opts.LogIn = loginsOf(open, c.log), offeredLogin(open, c.log)
 	opts.ResultOf = func(ctx context.Context, id, principal, handle string) (json.RawMessage, int, bool) {
-		m, ok := c.self.Member(id)
+		address, ok := c.self.Address(id)
 		if !ok || id == c.self.ID() {
 			return nil, 0, false
 		}
-		return c.client.Result(ctx, m.Address, principal, handle)
+		return c.client.Result(ctx, address, principal, handle)
 	}
 	return nil
 }
@@ -236,23 +236,23 @@ const (
 // replicas is what a gateway knows of the others.
 func (c *clusterRun) replicas(agg *aggregator.Aggregator) *gateway.Replicas {
 	self := c.self.ID()
-	to := func(m cluster.Member, principal string) (http.RoundTripper, bool) {
-		if m.ID == "" || m.ID == self {
-			return nil, false
-		}
-		return c.client.Request(m.Address, principal), true
-	}
 	return &gateway.Replicas{
 		ID:   self,
 		Name: c.flags.name,
 		Keys: c.keys,
 		Pass: func(id, principal string) (http.RoundTripper, bool) {
-			m, _ := c.self.Member(id)
-			return to(m, principal)
+			address, ok := c.self.Address(id)
+			if !ok || id == self {
+				return nil, false
+			}
+			return c.client.Request(address, principal), true
 		},
 		Other: func(principal string) (http.RoundTripper, bool) {
 			m, _ := c.self.Where(rand.Text(), self)
-			return to(m, principal)
+			if m.ID == "" {
+				return nil, false
+			}
+			return c.client.Request(m.Address, principal), true
 		},
 		LameDuck: lameDuck,
 		OwnerOf:  agg.OwnerOf,
