@@ -70,9 +70,8 @@ var addedSchema = regexp.MustCompile(`,\{"type":"text","text":"Input schema of (
 
 func TestSameAsDirect(t *testing.T) {
 	t.Parallel()
-	command := append(mcptest.Npx(t, everythingServer), "stdio")
-	// What npx starts outlives it; dynmcp ends it all.
-	direct := mcptest.Start(t, mcptest.HostOptions{Args: command, OnRequest: answers, Lingers: true, Orphans: true})
+	command := mcptest.Npm(t, everythingServer, "stdio")
+	direct := mcptest.Start(t, mcptest.HostOptions{Args: command, OnRequest: answers})
 	defer direct.Kill()
 	through := func(args ...string) *mcptest.Host {
 		args = append(append([]string{mcptest.Dynmcp(t)}, args...), command...)
@@ -116,7 +115,7 @@ func TestSameAsDirect(t *testing.T) {
 // mode, for a host that declares tasks.
 func TestTaskOfARealServer(t *testing.T) {
 	t.Parallel()
-	command := append(mcptest.Npx(t, everythingServer), "stdio")
+	command := mcptest.Npm(t, everythingServer, "stdio")
 	entry, err := json.Marshal(map[string]any{"command": command[0], "args": command[1:]})
 	if err != nil {
 		t.Fatal(err)
@@ -184,7 +183,7 @@ func TestSameAsRecorded(t *testing.T) {
 		t.Skip("the recorder is a shell's pipe")
 	}
 	record := filepath.Join(t.TempDir(), "record")
-	command := strings.Join(append(mcptest.Npx(t, everythingServer), "stdio"), " ") + ` | tee "$0"`
+	command := strings.Join(mcptest.Npm(t, everythingServer, "stdio"), " ") + ` | tee "$0"`
 	host := mcptest.StartDynmcp(t, "--", "sh", "-c", command, record)
 	host.Initialize("2025-11-25", `{}`)
 	var read []mcptest.Message

@@ -16,19 +16,7 @@ import (
 const (
 	everythingServer = "@modelcontextprotocol/server-everything"
 	filesystemServer = "@modelcontextprotocol/server-filesystem"
-	memoryServer     = "@modelcontextprotocol/server-memory"
 )
-
-// npm is an entry for a server from npm.
-func npm(t *testing.T, name, description string, words ...string) entry {
-	t.Helper()
-	command := mcptest.Npx(t, words...)
-	e := entry{name: name, fields: map[string]any{"command": command[0], "args": command[1:], "load_timeout": "3m"}}
-	if description != "" {
-		return e.with("description", description)
-	}
-	return e
-}
 
 func TestNpxServerWrapped(t *testing.T) {
 	t.Parallel()
@@ -45,59 +33,16 @@ func TestNpxServerWrapped(t *testing.T) {
 	if got := names(host.Call("resources/list", nil).Member("resources"), "uri"); len(got) == 0 {
 		t.Error("no resources")
 	}
-	host.CloseStdin()
-	if code := host.Wait(); code != 0 {
-		t.Errorf("got exit status %d, want 0", code)
-	}
-}
-
-func TestNpxServersTogether(t *testing.T) {
-	t.Parallel()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	writeFile(t, dir, "note.txt", "remember the milk\n")
-	memory := npm(t, "memory", "Remembers things", memoryServer).
-		with("env", map[string]string{"MEMORY_FILE_PATH": filepath.Join(dir, "memory.json")})
-	host := serve(t, npm(t, "everything", "", everythingServer, "stdio"), npm(t, "files", "Reads files", filesystemServer, dir), memory)
-	text := catalogue(t, host)
-	if got, want := block(text, "mcp_servers"), "- files: Reads files\n- memory: Remembers things\n"; got != want {
-		t.Errorf("got <mcp_servers> %q, want %q", got, want)
-	}
-	contains(t, block(text, "tools"), "everything/echo")
-
-	contains(t, load(host, "files").Text(), "files/read_text_file")
-	contains(t, use(host, "files/read_text_file", `{"path":`+quote(filepath.Join(dir, "note.txt"))+`}`).Text(), "remember the milk")
-	created := use(host, "memory/create_entities", `{"entities":[{"name":"milk","entityType":"drink","observations":["is out"]}]}`)
-	if created.IsError() {
-		t.Error(created.Raw)
-	}
-	contains(t, use(host, "memory/read_graph", `{}`).Text(), "milk", "is out")
-	contains(t, use(host, "everything/echo", `{"message":"still here"}`).Text(), "still here")
-
-	text = catalogue(t, host)
-	lacks(t, text, "<mcp_servers>")
-	contains(t, text, "everything", "files", "memory")
-	host.CloseStdin()
-	if code := host.Wait(); code != 0 {
-		t.Errorf("got exit status %d, want 0", code)
-	}
-	if left := mcptest.Processes(host.Marker()); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
-	}
-}
-
-func TestNpxProgressAndQuestions(t *testing.T) {
-	t.Parallel()
-	host := mcptest.StartDynmcp(t, append([]string{"--"}, mcptest.Npx(t, everythingServer, "stdio")...)...)
-	host.Initialize(handshake, nil)
 	m := host.Call("tools/call", useParams("trigger-long-running-operation", `{"duration":0.2,"steps":2}`, `"_meta":{"progressToken":"tök"}`))
 	if m.IsError() {
 		t.Fatal(m.Raw)
 	}
 	if p := host.WaitMethod("notifications/progress", 1); string(p.Member("progressToken")) != `"tök"` {
 		t.Errorf("got %s", p.Raw)
+	}
+	host.CloseStdin()
+	if code := host.Wait(); code != 0 {
+		t.Errorf("got exit status %d, want 0", code)
 	}
 }
 
@@ -111,9 +56,10 @@ func TestExampleConfigWorks(t *testing.T) {
 	if _, err := os.Stat(path); err != nil {
 		t.Fatal(err)
 	}
+	memory := filepath.Join(t.TempDir(), "memory.json")
 	host := mcptest.Start(t, mcptest.HostOptions{
 		Args: []string{mcptest.Dynmcp(t), "-c", path},
-		Env:  []string{"TOKEN=t0ken", "MEMORY_FILE_PATH=" + filepath.Join(t.TempDir(), "memory.json")},
+		Env:  []string{"TOKEN=t0ken", "MEMORY_FILE_PATH=" + memory},
 	})
 	host.Initialize(handshake, nil)
 	if got := tools(host); !slices.Contains(got, "load_mcp") {
@@ -130,6 +76,27 @@ func TestExampleConfigWorks(t *testing.T) {
 			t.Errorf("%s: %s", name, m.Text())
 		}
 		contains(t, m.Text(), `"mcp_name":"`+name+`"`, name+"/")
+	}
+	contains(t, use(host, "files/list_allowed_directories", nil).Text(), "tmp")
+	created := use(host, "memory/create_entities", `{"entities":[{"name":"milk","entityType":"drink","observations":["is out"]}]}`)
+	if created.IsError() {
+		t.Error(created.Raw)
+	}
+	contains(t, use(host, "memory/read_graph", `{}`).Text(), "milk", "is out")
+	if _, err := os.Stat(memory); err != nil {
+		t.Errorf("the memory is not in the file that the environment names: %v", err)
+	}
+	contains(t, use(host, "everything/echo", `{"message":"still here"}`).Text(), "still here")
+
+	text = catalogue(t, host)
+	lacks(t, block(text, "mcp_servers"), "- files: ", "- memory: ")
+	contains(t, block(text, "tools"), "- everything/echo: ", "files (", "memory (")
+	host.CloseStdin()
+	if code := host.Wait(); code != 0 {
+		t.Errorf("got exit status %d, want 0", code)
+	}
+	if left := mcptest.Processes(host.Marker()); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
 	}
 }
 
@@ -153,7 +120,8 @@ func TestNpxRootsNarrow(t *testing.T) {
 	read := func(path string) string { return `{"path":` + quote(path) + `}` }
 	on := mcptest.Handlers{"roots/list": func(json.RawMessage) (any, error) { return roots, nil }}
 
-	direct := mcptest.Start(t, mcptest.HostOptions{Args: mcptest.Npx(t, filesystemServer, folder), OnRequest: on})
+	command := mcptest.Npm(t, filesystemServer, folder)
+	direct := mcptest.Start(t, mcptest.HostOptions{Args: command, OnRequest: on})
 	direct.Initialize(handshake, `{"roots":{"listChanged":true}}`)
 	direct.WaitStderr("Updated allowed directories")
 	wantInside, wantOutside := direct.Tool("read_text_file", read(inside)), direct.Tool("read_text_file", read(outside))
@@ -165,8 +133,12 @@ func TestNpxRootsNarrow(t *testing.T) {
 			name := map[string]string{"": "eager", "Reads files": "lazy"}[description] + ", host of " + era
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
+				files := entry{name: "files", fields: map[string]any{"command": command[0], "args": command[1:], "load_timeout": "3m"}}
+				if description != "" {
+					files = files.with("description", description)
+				}
 				host := mcptest.Start(t, mcptest.HostOptions{
-					Args:      []string{mcptest.Dynmcp(t), "-c", mcptest.Config(t, document([]entry{npm(t, "files", description, filesystemServer, folder)}))},
+					Args:      []string{mcptest.Dynmcp(t), "-c", mcptest.Config(t, document([]entry{files}))},
 					OnRequest: on,
 				})
 				call := func(path string) mcptest.Message { return use(host, "files/read_text_file", read(path)) }

@@ -1,8 +1,13 @@
 package mcptest
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 )
 
@@ -21,4 +26,53 @@ func Npx(t testing.TB, pkg ...string) []string {
 	}
 	t.Skipf("npx is not on PATH, so %v is not tested; DYNMCP_REQUIRE_NPX=1 makes this a failure", pkg)
 	return nil
+}
+
+// Npm returns the command that runs the program of an npm package in node, with its
+// arguments. npx is asked once where the package is, and not at each start, which
+// takes it longer than most servers take to start. It is needed as for Npx.
+func Npm(t testing.TB, pkg string, args ...string) []string {
+	t.Helper()
+	npx := Npx(t, "--package="+pkg, "--call=node -p process.env.PATH")
+	find, _ := npmPrograms.LoadOrStore(pkg, sync.OnceValues(func() (string, error) {
+		cmd := exec.Command(npx[0], npx[1:]...)
+		cmd.Dir, cmd.Env = t.TempDir(), Environ(t)
+		path, err := cmd.Output()
+		if err != nil {
+			return "", fmt.Errorf("%q: %w", npx, err)
+		}
+		return npmProgram(strings.TrimSpace(string(path)), pkg)
+	}))
+	program, err := find.(func() (string, error))()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append([]string{"node", program}, args...)
+}
+
+// npmPrograms has a func() (string, error) for each package.
+var npmPrograms sync.Map
+
+// npmProgram finds the only program of a package, NAME or NAME@VERSION, beside the
+// node_modules/.bin of path that npx put there for it.
+func npmProgram(path, pkg string) (string, error) {
+	name := pkg
+	if at := strings.LastIndex(pkg, "@"); at > 0 { // the first one may be a scope's
+		name = pkg[:at]
+	}
+	for _, bin := range filepath.SplitList(path) {
+		dir := filepath.Join(filepath.Dir(bin), filepath.FromSlash(name))
+		text, err := os.ReadFile(filepath.Join(dir, "package.json"))
+		if err != nil {
+			continue
+		}
+		var document struct{ Bin map[string]string }
+		if err := json.Unmarshal(text, &document); err != nil || len(document.Bin) != 1 {
+			return "", fmt.Errorf("package.json of %s names %d programs, want one (%v)", pkg, len(document.Bin), err)
+		}
+		for _, program := range document.Bin {
+			return filepath.Join(dir, filepath.FromSlash(program)), nil
+		}
+	}
+	return "", fmt.Errorf("npx has no %s on its path %q", pkg, path)
 }
