@@ -29,7 +29,8 @@
 //	         up to this one under load, one replica after the other, and back down. Judged
 //	         after each: sessions, calls that wait, kept results, listings, logins and
 //	         configs of either are good at the other; and that no call fails. Printed: in
-//	         what the records of the two differ. Without, it is this one by another name.
+//	         what the records of the two differ, and how long it takes until what a killed
+//	         one ran is back. Without, it is this one by another name.
 //	hop      what it takes longer to call a server through a replica that does not have it,
 //	         in turn with calls through the one that does. Printed, not judged.
 //

@@ -66,6 +66,9 @@ func (p *proof) upgrade(older string) error {
 	if err != nil {
 		p.Fail("%v", err)
 	}
+	if err := u.losses(); err != nil {
+		p.Fail("%v", err)
+	}
 	w.mustSucceed("calls that failed while replicas were replaced by those of another version", forgotten)
 	logins := u.auth.State().Counts
 	p.Must("tokens of logins that were used after they were renewed", logins["reuse"], 0)
@@ -89,14 +92,7 @@ func (u *upgrade) upAndDown() (faults []fault, err error) {
 	for _, program := range []string{u.dynmcp, u.older} {
 		for i, n := range u.replicas {
 			began, f := time.Now(), fault{node: n, replica: i, kind: ended, from: ledger.Now()}
-			if err := n.end(syscall.SIGTERM); err != nil {
-				return faults, err
-			}
-			n.argv[len(u.net.enter(n.name))], u.runs[i] = program, program
-			if err := n.start(); err != nil {
-				return faults, err
-			}
-			if err := n.works(); err != nil {
+			if err := u.replace(i, program); err != nil {
 				return faults, err
 			}
 			f.to = ledger.Now()
@@ -108,6 +104,51 @@ func (u *upgrade) upAndDown() (faults []fault, err error) {
 		}
 	}
 	return faults, nil
+}
+
+// replace ends a replica and starts another program in its place.
+func (u *upgrade) replace(i int, program string) error {
+	n := u.replicas[i]
+	if err := n.end(syscall.SIGTERM); err != nil {
+		return err
+	}
+	n.argv[len(u.net.enter(n.name))], u.runs[i] = program, program
+	if err := n.start(); err != nil {
+		return err
+	}
+	return n.works()
+}
+
+// losses kills a replica of each version beside one of its own and one of the other, and
+// prints how long that is felt.
+func (u *upgrade) losses() error {
+	for i, lost := range []int{1, 0} {
+		if err := u.replace(i, u.dynmcp); err != nil {
+			return err
+		}
+		stage, n, began := u.stage(), u.replicas[lost], time.Now()
+		if err := n.end(syscall.SIGKILL); err != nil {
+			return err
+		}
+		for j := range u.replicas {
+			for _, s := range servers {
+				if j == lost || s.place != "one" {
+					continue
+				}
+				if err := u.answers(j, s); err != nil {
+					return fmt.Errorf("%s; %s was killed: %w", stage, n.name, err)
+				}
+			}
+		}
+		fmt.Printf("  %s; %s was killed: what runs once answered again after %v\n", stage, n.name, time.Since(began).Round(10*time.Millisecond))
+		if err := n.start(); err != nil {
+			return err
+		}
+		if err := n.works(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (u *upgrade) version(program string) string {
