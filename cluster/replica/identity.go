@@ -121,11 +121,14 @@ func Files(cert, key, ca string) (*Identity, error) {
 	return id, nil
 }
 
+// alpn is what those who connect to us may speak.
+var alpn = []string{"h2", "http/1.1"}
+
 // server is what those who connect to us find.
 func (id *Identity) server() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
-		NextProtos: []string{"h2"},
+		NextProtos: alpn,
 		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 			certificates, err := id.certificates()
 			if err != nil {
@@ -143,7 +146,7 @@ func (id *Identity) server() *tls.Config {
 			}
 			return &tls.Config{
 				MinVersion:   tls.VersionTLS13,
-				NextProtos:   []string{"h2"},
+				NextProtos:   alpn,
 				Certificates: []tls.Certificate{*show},
 				ClientAuth:   tls.RequireAndVerifyClientCert,
 				ClientCAs:    authorities,

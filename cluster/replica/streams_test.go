@@ -6,11 +6,13 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
 
 	"dynmcp/internal/seal"
+	"dynmcp/transports"
 )
 
 // serve serves replicas until the test ends, and returns the address and the connections.
@@ -160,36 +162,68 @@ func TestAStreamIsLost(t *testing.T) {
 	}
 }
 
-// One that is stopped answers no ping, and its connection ends.
+// One that is stopped answers no ping: its connection ends, and its sides with it.
 func TestAReplicaThatSaysNothingIsLost(t *testing.T) {
 	identity := keyed(t, seal.Random())
-	at := serve(t, identity, Options{Upstream: func(ctx context.Context, _, _, _ string) (func(io.ReadWriteCloser), error) {
-		return func(stream io.ReadWriteCloser) { echo(stream, "") }, nil
-	}})
-	stopped := make(chan struct{})
-	between, err := net.Listen("tcp", "127.0.0.1:0")
+	reached := make(chan int, 1)
+	at := serve(t, identity, Options{
+		Upstream: func(ctx context.Context, _, _, _ string) (func(io.ReadWriteCloser), error) {
+			return func(stream io.ReadWriteCloser) { echo(stream, "") }, nil
+		},
+		Requests: func(_ http.ResponseWriter, r *http.Request, _ string) {
+			_, _ = io.Copy(io.Discard, r.Body) // net/http sees the end of a connection after that
+			reached <- r.ProtoMajor
+			<-r.Context().Done()
+		},
+	})
+	address, stop := between(t, at.Addr().String())
+	client := newClient(t, identity, "a")
+	stream, err := client.Open(t.Context(), address, "x", "")
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer stream.Close()
+	answered := make(chan error, 1)
+	go func() {
+		resp, err := client.Request(address, "").RoundTrip(small(t))
+		if err == nil {
+			resp.Body.Close()
+		}
+		answered <- err
+	}()
+	select {
+	case got := <-reached:
+		if got != 1 {
+			t.Errorf("a small request came over HTTP/%d", got)
+		}
+	case err := <-answered:
+		t.Fatal(err)
+	}
+	stop()
+	if _, err := stream.Read(make([]byte, 1)); !errors.Is(err, ErrLost) {
+		t.Errorf("got %v", err)
+	}
+	var failure *transports.Failure
+	if err := <-answered; !errors.As(err, &failure) || failure.Outcome != transports.Unknown {
+		t.Errorf("the request ends with %v", err)
+	}
+}
+
+// between passes connections on to an address, until stop is called: then nothing of
+// what is sent there arrives.
+func between(t *testing.T, to string) (address string, stop func()) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopped := make(chan struct{})
 	var work sync.WaitGroup
-	defer work.Wait()
-	defer between.Close()
-	work.Go(func() {
-		conn, err := between.Accept()
-		if err != nil {
-			return
-		}
-		defer conn.Close()
-		other, err := net.Dial("tcp", at.Addr().String())
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer other.Close()
-		work.Go(func() { _, _ = io.Copy(conn, other) })
+	pass := func(from, to net.Conn) {
+		defer from.Close()
+		defer to.Close()
 		buffer := make([]byte, 64<<10)
 		for {
-			n, err := conn.Read(buffer)
+			n, err := from.Read(buffer)
 			if err != nil {
 				return
 			}
@@ -198,19 +232,28 @@ func TestAReplicaThatSaysNothingIsLost(t *testing.T) {
 				continue
 			default:
 			}
-			if _, err := other.Write(buffer[:n]); err != nil {
+			if _, err := to.Write(buffer[:n]); err != nil {
 				return
 			}
 		}
+	}
+	work.Go(func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			other, err := net.Dial("tcp", to)
+			if err != nil {
+				t.Error(err)
+				conn.Close()
+				continue
+			}
+			work.Go(func() { pass(conn, other) })
+			work.Go(func() { pass(other, conn) })
+		}
 	})
-	client := newClient(t, identity, "a")
-	stream, err := client.Open(t.Context(), between.Addr().String(), "x", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stream.Close()
-	close(stopped)
-	if _, err := stream.Read(make([]byte, 1)); !errors.Is(err, ErrLost) {
-		t.Errorf("got %v", err)
-	}
+	t.Cleanup(work.Wait)
+	t.Cleanup(func() { ln.Close() })
+	return ln.Addr().String(), sync.OnceFunc(func() { close(stopped) })
 }

@@ -300,7 +300,8 @@ func (c *clusterRun) serve(agg *aggregator.Aggregator, g *gateway.Gateway) (stop
 			}
 			return c.self.Answer(q)
 		},
-		Logger: c.log,
+		Leaving: c.self.Leaving(c.self.ID()),
+		Logger:  c.log,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var serving sync.WaitGroup
