@@ -141,13 +141,23 @@ type UpstreamInfo struct {
 	Starts    int64     // how often it was
 	Protocol  string    // the version it speaks, while it is connected
 	Tools     int       // that are known of it
-	InFlight  int       // calls that it has to answer
+	InFlight  int       // calls of hosts that it has to answer, also one that a user or a session has for itself
 	Err       string    // why it could not be started, or was lost
 }
 
 // Upstreams says how the upstreams of the config are, in its order.
 func (a *Aggregator) Upstreams() []UpstreamInfo {
 	view := a.catalog.View()
+	inFlight := map[string]int{}
+	a.peers.Range(func(_, value any) bool {
+		p := value.(*peer)
+		for _, c := range p.calls.all() {
+			if !c.session.replica { // which is a call of a host there
+				inFlight[p.upstream.Server.Name]++
+			}
+		}
+		return true
+	})
 	var all []UpstreamInfo
 	for _, u := range a.set.All() {
 		p, status := a.peerOf(u), u.Status()
@@ -157,7 +167,7 @@ func (a *Aggregator) Upstreams() []UpstreamInfo {
 			Lazy:      u.Server.Lazy(),
 			Transport: string(u.Server.Transport),
 			Starts:    p.starts.Load(),
-			InFlight:  len(p.calls.all()),
+			InFlight:  inFlight[u.Server.Name],
 		}
 		if known, ok := view.Server(u.Server.Name); ok && (known.Loaded || !info.Lazy) {
 			info.Tools = len(view.ServerTools(u.Server.Name))

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -510,6 +511,50 @@ func TestResultOfAnotherReplica(t *testing.T) {
 		if got := read(no.user, no.handle); !strings.Contains(got, "there is no result") {
 			t.Errorf("%s reads %s as %s", no.user, got, no.handle)
 		}
+	}
+}
+
+// A call is counted where its host is: not where its server runs as well, nor is a link
+// between the two one.
+func TestCallsInFlightAreCountedOnce(t *testing.T) {
+	t.Parallel()
+	shared, _ := placedFake(t, "up", "")
+	own, _ := placedFake(t, "own", `,"isolation":"principal"`)
+	c := newCluster(t, 2, shared+","+own)
+	a, b := c.replicas[0], c.replicas[1]
+	c.echo(a, "", "up")
+	c.echo(b, "", "up") // which has a link to a's now
+	gate := mcptest.NewGate(t)
+	var calls sync.WaitGroup
+	for _, tool := range []string{"up/sleep", "own/sleep"} {
+		calls.Go(func() {
+			text, failed, err := b.call(t.Context(), "ann", tool, fmt.Sprintf(`{"until":%q}`, gate.Path))
+			if err != nil || failed {
+				t.Errorf("%s: %q, %v", tool, text, err)
+			}
+		})
+	}
+	passed := a.peerOf(a.set.Get("up"))
+	mcptest.Eventually(t, "the call is at the replica that runs the server", func() bool {
+		return slices.ContainsFunc(passed.calls.all(), func(c *forwardedCall) bool { return c.Method == "tools/call" })
+	})
+	inFlight := func(r *replica) map[string]int {
+		counts := map[string]int{}
+		for _, u := range r.Upstreams() {
+			counts[u.Name] = u.InFlight
+		}
+		return counts
+	}
+	mcptest.Eventually(t, "both calls are counted where their host is", func() bool {
+		return maps.Equal(inFlight(b), map[string]int{"up": 1, "own": 1})
+	})
+	if got := inFlight(a); got["up"] != 0 || got["own"] != 0 {
+		t.Errorf("the other replica counts %v", got)
+	}
+	gate.Open()
+	calls.Wait()
+	if got := inFlight(b); got["up"] != 0 || got["own"] != 0 {
+		t.Errorf("after they have ended there are %v", got)
 	}
 }
 

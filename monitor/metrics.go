@@ -68,7 +68,7 @@ type runCollector struct{ monitor *Monitor }
 var (
 	stateDesc    = prometheus.NewDesc("dynmcp_upstream_state", "1 for the state that an upstream is in.", []string{"upstream", "state"}, nil)
 	startsDesc   = prometheus.NewDesc("dynmcp_upstream_starts_total", "How often an upstream was connected.", []string{"upstream"}, nil)
-	inFlightDesc = prometheus.NewDesc("dynmcp_calls_in_flight", "Calls that an upstream has to answer.", []string{"upstream"}, nil)
+	inFlightDesc = prometheus.NewDesc("dynmcp_calls_in_flight", "Calls of hosts that an upstream has to answer.", []string{"upstream"}, nil)
 	sessionsDesc = prometheus.NewDesc("dynmcp_sessions", "Hosts that are connected.", nil, nil)
 )
 
