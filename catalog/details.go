@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
+	"dynmcp/internal/estimate"
 	"dynmcp/internal/wire"
 )
 
@@ -36,8 +36,8 @@ const (
 func (t *Tool) inShort() string {
 	input := t.sized(t.InputSchema, shortTokens, "")
 	description := t.longDescription()
-	room := max(shortTokens-aboutTokens(input), leastTokens)
-	if n := aboutTokens(description); n > room {
+	room := max(shortTokens-estimate.Tokens(input), leastTokens)
+	if n := estimate.Tokens(description); n > room {
 		description = cut(description, Units(description)*room/n) + fmt.Sprintf(" [Cut: discover_tool {\"tool_name\": %s} shows all.]", quote(t.Name))
 	}
 	return t.definition(description, input, t.sized(t.OutputSchema, 50, ""))
@@ -47,29 +47,10 @@ func (t *Tool) inShort() string {
 // its size and how to see it.
 func (t *Tool) sized(schema json.RawMessage, tokens int, how string) string {
 	s := visible(schema)
-	if n := aboutTokens(s); n > tokens {
+	if n := estimate.Tokens(s); n > tokens {
 		return fmt.Sprintf(`left out, about %d tokens: discover_tool {"tool_name": %s%s} shows it.`, n, quote(t.Name), how)
 	}
 	return s
-}
-
-// aboutTokens estimates what models read a text as: four characters of ASCII are
-// about a token of JSON Schema, two of what long lists of values are made of (capitals,
-// digits, underscores), measured over the schemas of real servers, and a character of
-// another script may be one.
-func aboutTokens(s string) int {
-	quarters := 0
-	for _, r := range s {
-		switch {
-		case r >= utf8.RuneSelf:
-			quarters += 4
-		case 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '_':
-			quarters += 2
-		default:
-			quarters++
-		}
-	}
-	return quarters / 4
 }
 
 func (t *Tool) longDescription() string { return strings.TrimSpace(clean(t.Description)) }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"dynmcp/internal/estimate"
 )
 
 // A Search is what a model looks for.
@@ -102,7 +104,7 @@ func lines(found []Match) (text string) {
 		for _, m := range found {
 			b.WriteString(m.Tool.line(width) + m.also() + "\n")
 		}
-		if text = b.String(); aboutTokens(text) <= lineTokens*len(found) {
+		if text = b.String(); estimate.Tokens(text) <= lineTokens*len(found) {
 			break
 		}
 	}

@@ -90,7 +90,7 @@ func TestFoundStaysSmall(t *testing.T) {
 	}
 	l := &Listing{Tools: raws(`{"name":"huge","inputSchema":{"type":"object","properties":{"` + strings.Repeat("long", 2000) + `":{}}}}`)}
 	text := one(Server{Name: "s"}, l).Found(Search{Query: "huge"})
-	if !strings.Contains(text, `left out, about 2009 tokens: discover_tool {"tool_name": "s/huge"} shows it.`) {
+	if !strings.Contains(text, `left out, about 5343 tokens: discover_tool {"tool_name": "s/huge"} shows it.`) {
 		t.Error(text)
 	}
 }

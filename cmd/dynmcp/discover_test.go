@@ -41,7 +41,7 @@ func TestLargeOutputSchemaIsNamedAndGivenInFull(t *testing.T) {
 	large := `{"type":"object","description":"` + strings.Repeat("long ", 1000) + `"}`
 	host := serve(t, fake(t, "alpha", "-tool", `{"name":"wide","inputSchema":{"type":"object"},"outputSchema":`+large+`}`))
 	m := discover(host, `{"tool_name":"alpha/wide"}`)
-	contains(t, m.Text(), "Output Schema:\nleft out, about 12", ` tokens: discover_tool {"tool_name": "alpha/wide", "full": true} shows it.`)
+	contains(t, m.Text(), "Output Schema:\nleft out, about 10", ` tokens: discover_tool {"tool_name": "alpha/wide", "full": true} shows it.`)
 	lacks(t, m.Text(), "long long")
 	contains(t, discover(host, `{"tool_name":"alpha/wide","full":true}`).Text(), large)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"dynmcp/catalog"
+	"dynmcp/internal/estimate"
 )
 
 // A ledger counts what a model reads of the tools, in tokens: with every server in
@@ -42,7 +43,7 @@ type answerTokens struct {
 
 func countTokens(texts ...string) (tokens int) {
 	for _, text := range texts {
-		tokens += estimateTokens(text)
+		tokens += estimate.Tokens(text)
 	}
 	return tokens
 }

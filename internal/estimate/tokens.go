@@ -1,16 +1,17 @@
-package main
+// Package estimate says how much of a model's context a text takes.
+package estimate
 
 import (
 	"unicode"
 	"unicode/utf8"
 )
 
-// estimateTokens says about how many tokens of o200k a text has. It cuts the text into
-// the pieces that this tokenizer begins with, words, numbers, punctuation and space, and
+// Tokens says about how many tokens of o200k a text has. It cuts the text into the
+// pieces that this tokenizer begins with, words, numbers, punctuation and space, and
 // says of each how many tokens pieces of its kind and length have on average: its table
 // would be a quarter of the program. Over the catalogues of real servers the sum is
 // within 5 %, a single short text may be further off.
-func estimateTokens(text string) int {
+func Tokens(text string) int {
 	var tokens float64
 	for len(text) > 0 {
 		kind, size := piece(text)
@@ -18,8 +19,12 @@ func estimateTokens(text string) int {
 		switch kind {
 		case 'w':
 			tokens += 1 + float64(max(0, length-8))/4.5
+		case 'c':
+			tokens += 1 + float64(max(0, length-5))/2
 		case 'u':
 			tokens += float64(length) / 1.6
+		case 'h':
+			tokens += float64(length) / 1.2
 		case 'd':
 			tokens += float64((length + 2) / 3)
 		case 'p':
@@ -35,8 +40,9 @@ func estimateTokens(text string) int {
 }
 
 // piece returns the kind and the size in bytes of the first piece of a text: w is a
-// word with the one sign or space before it, u letters that are not Latin, d digits, p
-// punctuation, s space, b data in base64.
+// word with the one sign or space before it, c one in capitals, u letters that are not
+// Latin, h those of which few make a word, as in Chinese, d digits, p punctuation, s
+// space, b data in base64.
 func piece(text string) (kind byte, size int) {
 	if size := run(text, isBase64); size >= 80 {
 		return 'b', size
@@ -63,17 +69,24 @@ func piece(text string) (kind byte, size int) {
 // word returns the word whose letters begin at start. A capital behind a small letter
 // begins another.
 func word(text string, start int) (kind byte, size int) {
-	kind, small := 'w', false
+	small := false
+	kind, size = 'c', len(text)
 	for i, r := range text[start:] {
 		if !unicode.IsLetter(r) && !unicode.IsMark(r) || small && unicode.IsUpper(r) {
-			return kind, start + i
-		}
-		if r > 0x24f {
-			kind = 'u'
+			size = start + i
+			break
 		}
 		small = unicode.IsLower(r)
+		switch {
+		case r >= 0x2e80:
+			kind = 'h'
+		case r > 0x24f && kind != 'h':
+			kind = 'u'
+		case small && kind == 'c':
+			kind = 'w'
+		}
 	}
-	return kind, len(text)
+	return kind, size
 }
 
 func isBase64(r rune) bool {
