@@ -106,7 +106,8 @@ func childrenOf(pid int) []int { return procs.Children()[pid] }
 // and a server.
 func isGuard(pid int) bool {
 	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	return strings.HasPrefix(string(line), "dynmcp-guard\x00")
+	name, _, _ := strings.Cut(string(line), "\x00")
+	return name == "dynmcp-guard" || name == "dynmcp-guard-fenced" // that of a replica
 }
 
 // flatFrom is how many calls a run must have for its memory to be judged, twice
