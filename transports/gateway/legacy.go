@@ -14,7 +14,8 @@ import (
 )
 
 // wantsLegacy reports whether a GET asks for HTTP+SSE. The API that these routes
-// come from asks with the wrong header, and supergateway takes anything.
+// come from asks with the wrong header, and supergateway takes anything, which MCP
+// 2024-11-05 allows: it says nothing of headers there.
 func wantsLegacy(r *http.Request) bool {
 	if r.Header.Get("Accept") == "*/*" {
 		return true

@@ -147,6 +147,22 @@ func TestAnAnswerIsAnEventWhereTheHostNamesThatFirst(t *testing.T) {
 	}
 }
 
+// A host that accepts anything accepts events.
+func TestAStreamForAHostThatAcceptsAnything(t *testing.T) {
+	tg := newTestGateway(t, Options{}, nil)
+	for _, c := range []struct{ path, id string }{{"/mcp", tg.begin("/mcp")}, {"/mcp/git", tg.begin("/mcp/git")}, {"/mcp/git", ""}} {
+		headers := []string{"Accept", "*/*"}
+		if c.id != "" {
+			headers = append(headers, "Mcp-Session-Id", c.id)
+		}
+		resp := tg.open("GET", c.path, "", headers...)
+		if got := resp.Header.Get("Content-Type"); resp.StatusCode != 200 || got != "text/event-stream" {
+			t.Errorf("%+v: got %d, %s", c, resp.StatusCode, got)
+		}
+		resp.Body.Close()
+	}
+}
+
 func TestAHostThatLostItsStreamGoesOnWhereItWas(t *testing.T) {
 	calls := make(chan *host.Request, 1)
 	tg := newTestGateway(t, Options{}, func(r *host.Request) {

@@ -386,7 +386,9 @@ type forms struct {
 	eventsFirst  bool // events are what it named before text
 }
 
-// acceptable returns the forms that a request's Accept names (RFC 9110, 12.5.1).
+// acceptable returns the forms that a request's Accept names (RFC 9110, 12.5.1). MCP has
+// hosts list both, or text/event-stream alone with GET; ranges take them in as well, as the
+// SDK's server has it: hosts ask with what their HTTP library sends, often */*.
 func acceptable(r *http.Request) (f forms) {
 	accept := strings.ToLower(strings.Join(r.Header.Values("Accept"), ","))
 	if accept == "" {
