@@ -173,12 +173,11 @@ func (a *Aggregator) sendLevels(ctx context.Context, of map[*upstream.Conn]logLe
 			a.sendLevelTo(conn, level)
 		})
 	}
-	timer := time.NewTimer(levelWait)
-	defer timer.Stop()
+	late := time.After(levelWait)
 	for range of {
 		select {
 		case <-taken:
-		case <-timer.C:
+		case <-late:
 			return
 		case <-ctx.Done():
 			return

@@ -91,12 +91,10 @@ func (s *startup) await(ctx context.Context, wait time.Duration, pending <-chan 
 	s.mu.Lock()
 	left := time.Until(s.begun.Add(wait))
 	s.mu.Unlock()
-	timer := time.NewTimer(max(left, 0))
-	defer timer.Stop()
 	select {
 	case <-pending:
 		return true
-	case <-timer.C:
+	case <-time.After(left):
 	case <-ctx.Done():
 	}
 	return false

@@ -113,12 +113,10 @@ func (s *Set) retire(u *Upstream) {
 // drain closes a connection when it is not used any more, or after drainTime,
 // or with the set.
 func (s *Set) drain(conn *upstream.Conn, unused <-chan struct{}) {
-	timer := time.NewTimer(drainTime)
-	defer timer.Stop()
 	select {
 	case <-unused:
 	case <-conn.Done():
-	case <-timer.C:
+	case <-time.After(drainTime):
 	case <-s.ctx.Done():
 	}
 	conn.Close()

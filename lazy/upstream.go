@@ -230,11 +230,9 @@ func (u *Upstream) Hold(ctx context.Context, retry func(error) bool) {
 		if pause <= 0 { // such as after a failure that does not count
 			pause = pauseAfter(failures)
 		}
-		timer := time.NewTimer(pause)
 		select {
-		case <-timer.C:
+		case <-time.After(pause):
 		case <-ctx.Done():
-			timer.Stop()
 			return
 		}
 	}

@@ -142,12 +142,10 @@ func (l *childLink) watchStdin() {
 // endAfter ends a child that can no longer be talked to, unless it ends by
 // itself in time: its exit status says more than a broken pipe.
 func (l *childLink) endAfter(grace time.Duration, why error) {
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
 	select {
 	case <-l.gone:
 	case <-l.conn.ctx.Done():
-	case <-timer.C:
+	case <-time.After(grace):
 		l.conn.end(why)
 		l.kill()
 	}
@@ -213,13 +211,12 @@ func (l *childLink) close() {
 	}
 	for _, stage := range []func(){first, l.tree.Terminate, l.tree.Kill} {
 		stage()
-		timer := time.NewTimer(patience)
+		late := time.After(patience)
 		patience = l.conn.opts.timing.stopGrace
 		select {
 		case <-l.gone:
-			timer.Stop()
 			return
-		case <-timer.C:
+		case <-late:
 			l.stdin.Close() // interrupts a write that the child does not take
 		}
 	}
@@ -227,11 +224,9 @@ func (l *childLink) close() {
 }
 
 func waitAtMost(what <-chan struct{}, atMost time.Duration) {
-	timer := time.NewTimer(atMost)
-	defer timer.Stop()
 	select {
 	case <-what:
-	case <-timer.C:
+	case <-time.After(atMost):
 	}
 }
 

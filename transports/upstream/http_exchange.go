@@ -158,10 +158,8 @@ func (x *exchange) readFailure(err error) error {
 
 // sleep waits for d; it reports false if ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return true
 	case <-ctx.Done():
 		return false

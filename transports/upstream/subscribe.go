@@ -142,11 +142,9 @@ func (s *subscriptions) change(ctx context.Context, params json.RawMessage, add 
 func (s *subscriptions) start(ctx context.Context) {
 	opened := make(chan struct{})
 	s.conn.spawn(func() { s.run(opened) })
-	timer := time.NewTimer(ackGrace)
-	defer timer.Stop()
 	select {
 	case <-opened:
-	case <-timer.C:
+	case <-time.After(ackGrace):
 		s.listed.Store(true)
 	case <-ctx.Done():
 	case <-s.conn.done:
@@ -252,8 +250,6 @@ func (s *subscriptions) open(topics map[topic]bool) error {
 	st.call = Call{Method: "subscriptions/listen", Params: listenParams(topics), unlimited: true, Done: func(_ json.RawMessage, err error) { st.ended <- err }}
 	s.newest.Store(st)
 	s.conn.Start(&st.call)
-	timer := time.NewTimer(ackTimeout)
-	defer timer.Stop()
 	ended := false
 	select {
 	case <-st.acked:
@@ -263,7 +259,7 @@ func (s *subscriptions) open(topics map[topic]bool) error {
 			return err
 		}
 		st.ended <- err // run sees to it
-	case <-timer.C:
+	case <-time.After(ackTimeout):
 		st.late = st.acked
 		s.conn.log.Warn("the notification stream is not acknowledged", "after", ackTimeout)
 	}

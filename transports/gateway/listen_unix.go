@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"math"
 	"net"
 	"syscall"
 	"time"
@@ -30,4 +31,13 @@ func refuse(ln net.Listener) {
 		}
 		_ = unix.Shutdown(int(fd), unix.SHUT_RD) // elsewhere than on Linux Close has to do
 	})
+}
+
+// descriptors returns how many this process may have open.
+func descriptors() int {
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil || uint64(limit.Cur) > math.MaxInt32 {
+		return math.MaxInt32
+	}
+	return int(limit.Cur)
 }
