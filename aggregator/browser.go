@@ -15,9 +15,9 @@ import (
 func browserSurface(a *Aggregator, cfg *schema.Config) []tool {
 	return []tool{
 		{name: "mcp_discover", call: (*session).mcpDiscover, definitions: func(v *catalog.View, _ int) []json.RawMessage {
-			return []json.RawMessage{define("mcp_discover", v.DescribeBrowser(maxChars(cfg)), withRest(browseInput, cfg), `{"readOnlyHint":true,"openWorldHint":false}`, alwaysLoad)}
+			return []json.RawMessage{define("mcp_discover", v.DescribeBrowser(cfg.Catalog.MaxChars), withRest(browseInput, cfg), looksOnly)}
 		}},
-		{name: "mcp_call", call: (*session).mcpCall, definitions: fixed(define("mcp_call", browseCallDescription, browseCallInput, "", alwaysLoad))},
+		{name: "mcp_call", call: (*session).mcpCall, definitions: fixed(define("mcp_call", browseCallDescription, browseCallInput, ""))},
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"runtime/debug"
 
@@ -33,7 +32,7 @@ func (r *rawResult) MarshalJSON() ([]byte, error) { return r.raw, nil }
 func (a *Aggregator) newServer() *mcp.Server {
 	srv := mcp.NewServer(&mcp.Implementation{Name: "dynmcp", Version: a.opts.Version}, &mcp.ServerOptions{
 		// The SDK only logs what it was asked to do, which we know.
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Logger: slog.New(slog.DiscardHandler),
 		Capabilities: &mcp.ServerCapabilities{
 			Tools:     &mcp.ToolCapabilities{ListChanged: true},
 			Prompts:   &mcp.PromptCapabilities{ListChanged: true},
@@ -152,9 +151,9 @@ func (s *session) introduction() []byte {
 	capabilities, text := s.agg.withTasks(view.Capabilities(!view.Complete()), s), ""
 	var rest json.RawMessage
 	if s.exposes(schema.ExposeDiscover) {
-		text = view.Instructions(maxChars(s.agg.config()))
+		text = view.Instructions(s.agg.config().Catalog.MaxChars)
 	} else if s.exposes(schema.ExposeTree) {
-		text = NewTree(s.agg.config()).TreeIntro(view, maxChars(s.agg.config()))
+		text = NewTree(s.agg.config()).TreeIntro(view, s.agg.config().Catalog.MaxChars)
 	}
 	if u := s.single(); u != nil {
 		if server, ok := view.Server(u.Server.Name); ok && server.Loaded {

@@ -21,13 +21,13 @@ import (
 func discoverSurface(a *Aggregator, cfg *schema.Config) []tool {
 	tools := []tool{
 		{name: "discover_tool", call: (*session).discoverTool, definitions: func(v *catalog.View, _ int) []json.RawMessage {
-			return []json.RawMessage{define("discover_tool", v.Describe(maxChars(cfg)), withRest(discoverInput, cfg), `{"readOnlyHint":true,"openWorldHint":false}`, alwaysLoad)}
+			return []json.RawMessage{define("discover_tool", v.Describe(cfg.Catalog.MaxChars), withRest(discoverInput, cfg), looksOnly)}
 		}},
 	}
 	tools = append(tools, doors(cfg)...)
 	if hasLoadTool(cfg) {
 		tools = append(tools, tool{name: "load_mcp", call: (*session).loadMCP, definitions: fixed(
-			define("load_mcp", loadDescription, loadInput, `{"readOnlyHint":false,"destructiveHint":false,"idempotentHint":true}`, alwaysLoad))})
+			define("load_mcp", loadDescription, loadInput, `{"readOnlyHint":false,"destructiveHint":false,"idempotentHint":true}`))})
 	}
 	return append(tools, pinned(cfg)...)
 }
@@ -62,9 +62,6 @@ const (
 		`"query":{"type":"string","description":"Search words, for a large server. Returns only what matches, the first with its definition."},` +
 		`"retry":{"type":"boolean","description":"Try a server that was given up once more."}},` +
 		`"required":["mcp_name"],"additionalProperties":false}`
-
-	// alwaysLoad keeps hosts that search for tools from hiding ours.
-	alwaysLoad = `{"anthropic/alwaysLoad":true}`
 )
 
 // discoverTool answers one tool, the best matches, or a list. Where that is of a

@@ -21,7 +21,7 @@ type door struct {
 // doors are the tools through which discover calls.
 func doors(cfg *schema.Config) []tool {
 	through := func(d door, description, annotations string) tool {
-		return tool{name: d.name, definitions: fixed(define(d.name, description, useInput, annotations, alwaysLoad)),
+		return tool{name: d.name, definitions: fixed(define(d.name, description, useInput, annotations)),
 			means: func(p callParams, outline *wire.Outline) (toolCall, error) {
 				name, input, err := innerArguments(p.arguments.In(p.all), outline, useNames)
 				return toolCall{params: p, name: name, input: input, through: d}, err

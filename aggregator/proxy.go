@@ -20,7 +20,7 @@ import (
 // resources and prompts.
 func proxySurface(a *Aggregator, cfg *schema.Config) []tool {
 	return []tool{{name: "proxy", call: (*session).proxy, definitions: func(v *catalog.View, _ int) []json.RawMessage {
-		return []json.RawMessage{define("proxy", v.DescribeProxy(maxChars(cfg)), proxyInput, "", alwaysLoad)}
+		return []json.RawMessage{define("proxy", v.DescribeProxy(cfg.Catalog.MaxChars), proxyInput, "")}
 	}}}
 }
 

@@ -48,21 +48,23 @@ func directSurface(a *Aggregator, _ *schema.Config) []tool {
 	}}
 }
 
-// define returns an entry of tools/list; annotations may be empty.
-func define(name, description, input, annotations, meta string) json.RawMessage {
+// looksOnly are the annotations of a tool of ours that only shows what there is.
+const looksOnly = `{"readOnlyHint":true,"openWorldHint":false}`
+
+// define returns an entry of tools/list for a tool of ours; annotations may be empty.
+// Hosts that search for tools are kept from hiding it.
+func define(name, description, input, annotations string) json.RawMessage {
 	out := fmt.Appendf(nil, `{"name":%q,"description":%s,"inputSchema":%s`, name, wire.Quote(description), input)
 	if annotations != "" {
 		out = fmt.Appendf(out, `,"annotations":%s`, annotations)
 	}
-	return fmt.Appendf(out, `,"_meta":%s}`, meta)
+	return append(out, `,"_meta":{"anthropic/alwaysLoad":true}}`...)
 }
 
 func fixed(definition json.RawMessage) func(*catalog.View, int) []json.RawMessage {
 	all := []json.RawMessage{definition}
 	return func(*catalog.View, int) []json.RawMessage { return all }
 }
-
-func maxChars(cfg *schema.Config) int { return cfg.Catalog.MaxChars }
 
 // errorResult returns a tool result that tells the model what went wrong.
 func errorResult(text string) json.RawMessage {

@@ -25,9 +25,9 @@ type treeView struct {
 func treeSurface(a *Aggregator, cfg *schema.Config) []tool {
 	t := treeView{a, NewTree(cfg)}
 	return []tool{
-		{name: "meta_tree", call: t.list, definitions: fixed(define("meta_tree", treeDescription, treeInput, `{"readOnlyHint":true,"openWorldHint":false}`, alwaysLoad))},
-		{name: "meta_desc", call: t.describe, definitions: fixed(define("meta_desc", describeDescription, describeInput, `{"readOnlyHint":true,"openWorldHint":false}`, alwaysLoad))},
-		{name: "meta_call", means: t.call, definitions: fixed(define("meta_call", callDescription, callInput, "", alwaysLoad))},
+		{name: "meta_tree", call: t.list, definitions: fixed(define("meta_tree", treeDescription, treeInput, looksOnly))},
+		{name: "meta_desc", call: t.describe, definitions: fixed(define("meta_desc", describeDescription, describeInput, looksOnly))},
+		{name: "meta_call", means: t.call, definitions: fixed(define("meta_call", callDescription, callInput, ""))},
 	}
 }
 
