@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"os/exec"
 	"runtime"
 	"testing"
@@ -11,16 +12,23 @@ func TestGuardsAreKnown(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("there is no /proc")
 	}
-	for name, want := range map[string]bool{"dynmcp-guard": true, "dynmcp-guard-fenced": true, "dynmcp-guardian": false, "sleep": false} {
-		cmd := exec.Command("sleep", "600")
+	for name, want := range map[string]bool{"dynmcp-guard": true, "dynmcp-guard-fenced": true, "dynmcp-guardian": false, "other": false} {
+		cmd := exec.Command("/proc/self/exe")
 		cmd.Args[0] = name
+		cmd.Env = append(os.Environ(), "SOAK_TEST_WAITS=1")
+		input, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
 		if got := isGuard(cmd.Process.Pid); got != want {
 			t.Errorf("%s: got %t", name, got)
 		}
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+		input.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Error(err)
+		}
 	}
 }
