@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"time"
@@ -66,6 +67,24 @@ which dynmcp cluster push makes.`,
 	return cmd
 }
 
+// openSocket returns the socket that hosts are served on, nil if there is to be none.
+func (flags *serveFlags) openSocket(log *slog.Logger) (s *socket, err error) {
+	if flags.socket == "" {
+		return nil, nil
+	}
+	var lock, ready *os.File
+	if flags.inherit {
+		if lock, ready, err = inherited(flags.socket); err != nil {
+			return nil, err
+		}
+	}
+	if s, err = listenSocket(flags.socket, lock, log); err != nil {
+		return nil, err
+	}
+	s.idle, s.ready = flags.idle, ready
+	return s, nil
+}
+
 // run serves hosts until the end. What can fail is opened before anything is started.
 func (flags *serveFlags) run(from *configFlags, level string) error {
 	out := io.Writer(os.Stderr)
@@ -79,24 +98,18 @@ func (flags *serveFlags) run(from *configFlags, level string) error {
 	from.strict = flags.strict
 	ctx, stop := untilSignal(false)
 	defer stop()
-	var member *clusterRun // nil where there is no cluster
-	isMember, err := flags.replica.isMember()
+	member, err := flags.replica.reach(ctx, log) // nil where there is no cluster
+	if member != nil {
+		defer member.close()
+		if from.config == "" {
+			err = member.followConfig(ctx, from)
+		}
+	}
+	if ctx.Err() != nil {
+		return nil // a signal asked for that
+	}
 	if err != nil {
 		return err
-	}
-	if isMember {
-		if member, err = flags.replica.reach(ctx, log); err == nil {
-			defer member.close()
-			if from.config == "" {
-				err = member.followConfig(ctx, from)
-			}
-		}
-		if ctx.Err() != nil {
-			return nil // a signal asked for that
-		}
-		if err != nil {
-			return err
-		}
 	}
 	if flags.tree.dump {
 		cfg, err := from.load()
@@ -105,19 +118,12 @@ func (flags *serveFlags) run(from *configFlags, level string) error {
 		}
 		return dumpTree(cfg, flags.tree, log)
 	}
-	var listening *socket
-	if flags.socket != "" {
-		var lock, ready *os.File
-		if flags.inherit {
-			if lock, ready, err = inherited(flags.socket); err != nil {
-				return err
-			}
-		}
-		if listening, err = listenSocket(flags.socket, lock, log); err != nil {
-			return err
-		}
+	listening, err := flags.openSocket(log)
+	if err != nil {
+		return err
+	}
+	if listening != nil {
 		defer listening.close()
-		listening.idle, listening.ready = flags.idle, ready
 	}
 	cfg, err := from.load()
 	if err != nil {

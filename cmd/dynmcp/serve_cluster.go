@@ -52,8 +52,11 @@ type clusterRun struct {
 	agg    atomic.Pointer[aggregator.Aggregator] // nil before serve
 }
 
-// reach reaches the cluster. close must be called.
+// reach reaches the cluster, or returns nil where the flags name none. close must be called.
 func (f *replicaFlags) reach(ctx context.Context, log *slog.Logger) (*clusterRun, error) {
+	if is, err := f.isMember(); !is || err != nil {
+		return nil, err
+	}
 	state, err := f.open(ctx, startPatience, "dynmcp "+f.name, log)
 	if err != nil {
 		return nil, err
