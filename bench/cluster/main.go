@@ -32,7 +32,8 @@
 //	         what the records of the two differ, and how long it takes until what a killed
 //	         one ran is back. Without, it is this one by another name.
 //	hop      what it takes longer to call a server through a replica that does not have it,
-//	         in turn with calls through the one that does. Printed, not judged.
+//	         in turn with calls through the one that does, and with calls through a process
+//	         that only passes on bytes. Printed, not judged.
 //
 // Usage, from the root of the module, on Linux:
 //
@@ -95,8 +96,15 @@ func main() {
 	flag.StringVar(&p.previous, "previous", "", "the `commit` of the other version in the step mixed (default: none, the same under another name)")
 	only := flag.String("only", "", "the `steps` to take, separated by commas (default all)")
 	config := flag.String("serve", "", "do nothing but serve this `config` by a cluster, until SIGTERM")
+	relayed := flag.String("relay", "", "an `address` to pass connections on to, for ourselves")
 	dir := flag.String("dir", "", "a `directory` with the programs, for ourselves")
 	flag.Parse()
+	if *relayed != "" {
+		if err := relay(*relayed); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
 	ok, err := p.run(*only, *config, *dir)
 	if err != nil {
 		log.Fatal(err)
