@@ -316,9 +316,9 @@ func TestDescribeFillsItsBound(t *testing.T) {
 
 // wordsShown counts the units of servers' words in a text.
 func wordsShown(v *View, s string) int {
-	sum := 0
+	sum, servers := 0, v.Servers()
 	for line := range strings.Lines(s) {
-		for _, info := range v.Servers() {
+		for _, info := range servers {
 			for _, start := range []string{"- " + info.Name + ": ", info.Name + " ("} {
 				if words, ok := strings.CutPrefix(line, start); ok {
 					if i := strings.LastIndex(words, "):"); i >= 0 && start[0] != '-' {

@@ -165,10 +165,12 @@ func TestPagesOfEvilServersAreNotShown(t *testing.T) {
 
 // An endpoint that never answers fails the login, and holds nothing for ever.
 func TestEndpointsThatNeverAnswer(t *testing.T) {
-	defer func(usual time.Duration) { requestTime = usual }(requestTime)
+	usual := requestTime
+	t.Cleanup(func() { requestTime = usual })
 	requestTime = time.Second
 	for _, path := range []string{"/.well-known/oauth-authorization-server", "/register", "/token"} {
 		t.Run(path, func(t *testing.T) {
+			t.Parallel()
 			as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Wrap: func(w http.ResponseWriter, r *http.Request) bool {
 				if r.URL.Path != path {
 					return false
