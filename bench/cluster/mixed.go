@@ -44,7 +44,7 @@ func (p *proof) mixed() error {
 
 // sideBySide has one of three replicas be of the other version.
 func (p *proof) sideBySide(older string) error {
-	c, err := p.launch("mixed", setting{servers: servers, dynmcp: func(replica int) string {
+	c, err := p.launch("mixed", setting{servers: servers, local: true, dynmcp: func(replica int) string {
 		if replica == 0 {
 			return older
 		}
