@@ -92,38 +92,49 @@ func (s *soak) calls(n int) error {
 	return nil
 }
 
-// drive makes n calls and samples the memory of dynmcp a hundred times.
-func (h *host) drive(t *tally, n int) (memory []int, err error) {
-	began := time.Now()
+// keep makes n calls of echo, so many at once, each to the server for its number, and
+// tells of each first answer.
+func (h *host) keep(t *tally, n, atOnce int, serverOf func(id int) string, answered func(answer)) error {
 	next := func() {
 		if len(t.seen) < n {
 			id := t.next()
-			name, _ := callee(id)
-			h.call(id, name+"/echo", nonce(id))
+			h.call(id, serverOf(id)+"/echo", nonce(id))
 		}
 	}
-	for range inFlight {
+	for range atOnce {
 		next()
 	}
 	for t.answered < n {
 		a, err := h.answer()
 		if err != nil {
-			return nil, err
+			return err
 		}
 		before := t.answered
 		if err := t.take(a); err != nil {
-			return nil, err
+			return err
 		}
-		if t.answered == before {
-			continue
+		if t.answered > before {
+			next()
+			answered(a)
 		}
-		next()
+	}
+	return nil
+}
+
+// drive makes n calls and samples the memory of dynmcp a hundred times.
+func (h *host) drive(t *tally, n int) (memory []int, err error) {
+	began := time.Now()
+	serverOf := func(id int) string { name, _ := callee(id); return name }
+	err = h.keep(t, n, inFlight, serverOf, func(answer) {
 		if t.answered%max(n/100, 1) == 0 {
 			memory = append(memory, h.status("VmRSS:")>>10)
 		}
 		if t.answered%max(n/10, 1) == 0 {
 			fmt.Printf("calls: %8d  RSS %d MB, %d descriptors, %d threads\n", t.answered, memory[len(memory)-1], h.descriptors(), h.status("Threads:"))
 		}
+	})
+	if err != nil {
+		return nil, err
 	}
 	fmt.Printf("calls: %d in %v: %d lost, %d twice, %d misrouted; failed as they had to: %v\n",
 		n, rounded(time.Since(began)), t.lost(), t.twice, t.misrouted, t.outcomes)

@@ -3,12 +3,9 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"dynmcp/bench/internal/procs"
 )
@@ -47,36 +44,19 @@ var (
 // guards kills or stops the guards of servers with hostile trees, and then ends
 // dynmcp, so often in each way.
 func (s *soak) guards(n, atOnce int) error {
-	var struck [4]int // guards, by signal
+	var total trial
 	for _, end := range ends {
-		var mu sync.Mutex
-		var all guardTrial
-		var took []time.Duration
-		var trials errgroup.Group
-		trials.SetLimit(atOnce)
-		for range n {
-			trials.Go(func() error {
-				one, err := s.guardTrial(end)
-				mu.Lock()
-				defer mu.Unlock()
-				all.abandoned, all.left = all.abandoned+one.abandoned, all.left+one.left
-				for i := range struck {
-					struck[i] += one.struck[i]
-				}
-				took = append(took, one.took)
-				return err
-			})
-		}
-		if err := trials.Wait(); err != nil {
+		all, took, err := trials(n, atOnce, func() (trial, error) { return s.guardTrial(end) })
+		if err != nil {
 			return err
 		}
-		slices.Sort(took)
+		total.add(all)
 		fmt.Printf("guards: %d trials of %d servers, ended by %s, %d at a time: %d processes left after %v; from the first guard struck to the last process gone %v (median), %v (worst)\n",
 			n, treesAtOnce+1, endName(end), atOnce, all.left, patience, rounded(took[n/2]), rounded(took[n-1]))
 		s.Must("processes that have no guard any more and go on", all.abandoned, 0)
 		s.Must("processes left", all.left, 0)
 	}
-	fmt.Printf("guards: %d got SIGKILL, %d SIGSEGV, %d SIGABRT, %d SIGSTOP\n", struck[0], struck[1], struck[2], struck[3])
+	fmt.Printf("guards: %d got SIGKILL, %d SIGSEGV, %d SIGABRT, %d SIGSTOP\n", total.struck[0], total.struck[1], total.struck[2], total.struck[3])
 	return nil
 }
 
@@ -87,18 +67,10 @@ func endName(sig syscall.Signal) string {
 	return sig.String()
 }
 
-// A guardTrial is what became of one dynmcp.
-type guardTrial struct {
-	struck    [4]int        // guards, by signal
-	abandoned int           // processes whose guard died, while dynmcp lived
-	left      int           // processes, after its end
-	took      time.Duration // from the first signal on
-}
-
 // guardTrial strikes every guard of a dynmcp, each with a signal and at a moment
 // of its own, and ends dynmcp at another. Before SIGKILL it waits for what dead
-// guards left: there is nobody else to end that.
-func (s *soak) guardTrial(end syscall.Signal) (t guardTrial, err error) {
+// guards left: there is nobody else to end that. It takes from the first signal on.
+func (s *soak) guardTrial(end syscall.Signal) (t trial, err error) {
 	entries := []entry{{name: "forks", args: []string{"-fault", "double-fork,ignore-eof,ignore-term"}}}
 	up := 1 + 1 + 4 // dynmcp, the fake and its four
 	for _, i := range rand.Perm(len(hostileTrees))[:treesAtOnce] {
@@ -115,8 +87,8 @@ func (s *soak) guardTrial(end syscall.Signal) (t guardTrial, err error) {
 		return t, err
 	}
 	defer h.end()
-	if !within(time.Minute, func() bool { return processes(h.marker) >= up }) {
-		return t, fmt.Errorf("the servers did not start: %d of %d processes", processes(h.marker), up)
+	if !within(time.Minute, func() bool { return h.processes() >= up }) {
+		return t, fmt.Errorf("the servers did not start: %d of %d processes", h.processes(), up)
 	}
 
 	began := time.Now()

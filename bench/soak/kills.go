@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-
-	"dynmcp/bench/internal/procs"
 )
 
 // patience is how long what is below a dynmcp that was killed may take to go.
@@ -21,36 +19,57 @@ const patience = 3 * time.Second
 // kills kills dynmcp so often with SIGKILL, and so often with SIGTERM.
 func (s *soak) kills(n, atOnce int) error {
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
-		var mu sync.Mutex
-		var left int
-		var took []time.Duration
-		var trials errgroup.Group
-		trials.SetLimit(atOnce)
-		for range n {
-			trials.Go(func() error {
-				orphans, d, err := s.kill(sig)
-				mu.Lock()
-				defer mu.Unlock()
-				left, took = left+orphans, append(took, d)
-				return err
-			})
-		}
-		if err := trials.Wait(); err != nil {
+		all, took, err := trials(n, atOnce, func() (trial, error) { return s.kill(sig) })
+		if err != nil {
 			return err
 		}
-		slices.Sort(took)
 		fmt.Printf("kills: %d × %v, %d at a time: %d processes left after %v; all gone after %v (median), %v (worst)\n",
-			n, sig, atOnce, left, patience, rounded(took[n/2]), rounded(took[n-1]))
-		s.Must("processes left", left, 0)
+			n, sig, atOnce, all.left, patience, rounded(took[n/2]), rounded(took[n-1]))
+		s.Must("processes left", all.left, 0)
 	}
 	return nil
 }
 
+// A trial is what became of one dynmcp that was ended.
+type trial struct {
+	struck    [4]int        // guards, by signal
+	abandoned int           // processes whose guard died, while dynmcp lived
+	left      int           // processes, after its end
+	took      time.Duration // until the last process was gone
+}
+
+func (t *trial) add(o trial) {
+	t.abandoned, t.left = t.abandoned+o.abandoned, t.left+o.left
+	for i := range t.struck {
+		t.struck[i] += o.struck[i]
+	}
+}
+
+// trials makes n trials, so many at a time. It returns their sum, and how long each
+// took, the shortest first.
+func trials(n, atOnce int, one func() (trial, error)) (all trial, took []time.Duration, err error) {
+	var mu sync.Mutex
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	for range n {
+		group.Go(func() error {
+			t, err := one()
+			mu.Lock()
+			defer mu.Unlock()
+			all.add(t)
+			took = append(took, t.took)
+			return err
+		})
+	}
+	err = group.Wait()
+	slices.Sort(took)
+	return all, took, err
+}
+
 func rounded(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
 
-// kill is one trial. It returns how many processes were left after patience,
-// and how long after the end of dynmcp the last was gone.
-func (s *soak) kill(sig syscall.Signal) (left int, took time.Duration, err error) {
+// kill is one trial. It takes from the end of dynmcp on.
+func (s *soak) kill(sig syscall.Signal) (t trial, err error) {
 	ledger := filepath.Join(s.dir, fmt.Sprintf("ledger-%d", time.Now().UnixNano()))
 	// What is left for all that must not stay for long.
 	args := []string{"-max-life", "10m", "-ledger", ledger, "-fault"}
@@ -59,26 +78,20 @@ func (s *soak) kill(sig syscall.Signal) (left int, took time.Duration, err error
 		entry{name: "deaf", args: append(slices.Clone(args), "double-fork,ignore-eof,ignore-term")},
 	)
 	if err != nil {
-		return 0, 0, err
+		return t, err
 	}
 	defer h.end()
-	for end := time.Now().Add(time.Minute); count(ledger, "child ") < 10; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			return 0, 0, fmt.Errorf("the servers did not start: %d of 10 children", count(ledger, "child "))
-		}
+	if !within(time.Minute, func() bool { return count(ledger, "child ") >= 10 }) {
+		return t, fmt.Errorf("the servers did not start: %d of 10 children", count(ledger, "child "))
 	}
 	if err := h.cmd.Process.Signal(sig); err != nil {
-		return 0, 0, err
+		return t, err
 	}
 	_ = h.stop() // killed, as it was to be
 	ended := time.Now()
-	for {
-		left = processes(h.marker)
-		if took = time.Since(ended); left == 0 || took > patience {
-			return left, took, nil
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	t.left = h.remaining()
+	t.took = time.Since(ended)
+	return t, nil
 }
 
 // count counts the lines of a ledger that begin with an event.
@@ -92,7 +105,3 @@ func count(ledger, event string) int {
 	}
 	return n
 }
-
-// processes counts the living processes that carry an entry in their
-// environment, or its value in an argument.
-func processes(marker string) int { return len(procs.Marked(marker)) }

@@ -16,7 +16,7 @@ import (
 type standing struct{ descriptors, children, processes int }
 
 func (h *host) standing() standing {
-	return standing{h.descriptors(), len(childrenOf(h.cmd.Process.Pid)), processes(h.marker)}
+	return standing{h.descriptors(), len(childrenOf(h.cmd.Process.Pid)), h.processes()}
 }
 
 // noOther is for await where no other answer can come.
@@ -87,11 +87,13 @@ func (s *soak) compare(step string, before, after standing, fresh, left stacks.C
 
 // remaining waits for what is below a dynmcp that ended, and counts what stays.
 func (h *host) remaining() int {
-	for end := time.Now().Add(patience); processes(h.marker) > 0 && time.Now().Before(end); {
-		time.Sleep(10 * time.Millisecond)
-	}
-	return processes(h.marker)
+	within(patience, func() bool { return h.processes() == 0 })
+	return h.processes()
 }
+
+// processes counts the living processes that carry the marker in their environment,
+// or its value in an argument.
+func (h *host) processes() int { return len(procs.Marked(h.marker)) }
 
 // status returns a number of /proc/PID/status.
 func (h *host) status(key string) int { return procs.Number(h.cmd.Process.Pid, "status", key) }

@@ -36,28 +36,8 @@ func (s *soak) sessions(n int) error {
 	// Failures are judged by the ledger; here they need only say something.
 	t := newTally(func(int) bool { return true })
 	said := map[int]string{} // outcome by number, of calls that failed
-	next := func() {
-		if len(t.seen) < n {
-			id := t.next()
-			h.call(id, "forgetful/echo", nonce(id))
-		}
-	}
-	for range sessionCalls {
-		next()
-	}
-	for t.answered < n {
-		a, err := h.answer()
-		if err != nil {
-			s.judge(t)
-			return err
-		}
-		before := t.answered
-		if err := t.take(a); err != nil {
-			return err
-		}
-		if t.answered == before {
-			continue
-		}
+	serverOf := func(int) string { return "forgetful" }
+	err = h.keep(t, n, sessionCalls, serverOf, func(a answer) {
 		if a.Result.IsError {
 			id, _ := strconv.Atoi(string(a.ID)) // the tally took it
 			said[id] = a.outcome()
@@ -65,7 +45,10 @@ func (s *soak) sessions(n int) error {
 				fmt.Printf("  call %d failed: %.300s\n", id, strings.TrimSpace(a.line))
 			}
 		}
-		next()
+	})
+	if err != nil {
+		s.judge(t)
+		return err
 	}
 	if err := h.stop(); err != nil {
 		return err
