@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"time"
 
 	"dynmcp/bench/internal/web"
@@ -21,48 +19,48 @@ func capacity(bin binaries, rounds int) error {
 	if err != nil {
 		return err
 	}
-	var idle []sample
+	var idle []float64
 	for range rounds {
-		p, _, err := startServer([]string{bin.dynmcp, "serve", "--http", "127.0.0.1:0", "-c", config})
+		p, _, err := startServer(serve(bin.dynmcp, config))
 		if err != nil {
 			return err
 		}
-		idle = append(idle, sample{rate: settled(p)})
+		idle = append(idle, settled(p))
 		p.terminate()
 	}
-	fmt.Printf("  %-44s %24s MB\n", "replica without sessions", spread(idle, func(s sample) float64 { return s.rate }))
+	fmt.Printf("  %-44s %24s MB\n", "replica without sessions", spread(idle))
 	for _, streams := range []bool{false, true} {
 		what, few, many := "session that has called", 1000, 5000
 		if streams {
 			what, few, many = "of these, with its stream open", 500, 2500
 		}
-		var each []sample
+		var each []float64
 		for range rounds {
 			kb, err := perSession(bin, few, many, streams)
 			if err != nil {
 				return err
 			}
-			each = append(each, sample{rate: kb})
+			each = append(each, kb)
 		}
-		fmt.Printf("  %-44s %24s KB\n", what, spread(each, func(s sample) float64 { return s.rate }))
+		fmt.Printf("  %-44s %24s KB\n", what, spread(each))
 	}
-	var ours, guards []sample
+	var ours, guards []float64
 	for range rounds {
 		one, guard, err := perServer(bin, 10, 60)
 		if err != nil {
 			return err
 		}
-		ours, guards = append(ours, sample{rate: one}), append(guards, sample{rate: guard})
+		ours, guards = append(ours, one), append(guards, guard)
 	}
-	fmt.Printf("  %-44s %24s KB\n", "server that runs, in dynmcp", spread(ours, func(s sample) float64 { return s.rate }))
-	fmt.Printf("  %-44s %24s KB\n", "and its guard (PSS)", spread(guards, func(s sample) float64 { return s.rate }))
+	fmt.Printf("  %-44s %24s KB\n", "server that runs, in dynmcp", spread(ours))
+	fmt.Printf("  %-44s %24s KB\n", "and its guard (PSS)", spread(guards))
 	for _, s := range []scenario{
 		{"100 B", 100, text, 64, 20000, false},
 		{"10 KB", 10 << 10, text, 64, 10000, false},
 	} {
 		for _, stateless := range []bool{false, true} {
 			era := "handshake"
-			v := variant{"dynmcp", []string{bin.dynmcp, "serve", "--http", "127.0.0.1:0", "-c", config}, "server-00/echo", overHTTP}
+			v := variant{"dynmcp", serve(bin.dynmcp, config), "server-00/echo", overHTTP}
 			if stateless {
 				era, v.way = "2026-07-28", statelessHTTP
 			}
@@ -75,8 +73,7 @@ func capacity(bin binaries, rounds int) error {
 				all = append(all, got)
 			}
 			fmt.Printf("  %-44s %24s µs of CPU, %s calls/s, others used %.0f %% of the machine\n", fmt.Sprintf("call, %s, %s", s, era),
-				spread(all, func(s sample) float64 { return float64(s.cpu.Nanoseconds()) / 1e3 }),
-				spread(all, func(s sample) float64 { return s.rate }), 100*median(all, func(s sample) float64 { return s.foreign }))
+				spread(values(all, cpu)), spread(values(all, rate)), 100*median(values(all, foreign)))
 		}
 	}
 	return nil
@@ -85,11 +82,11 @@ func capacity(bin binaries, rounds int) error {
 // perSession returns how many KB dynmcp grows by for each session between few and many,
 // all of which have called once. With streams each holds a GET open.
 func perSession(bin binaries, few, many int, streams bool) (kb float64, err error) {
-	config := filepath.Join(bin.dir, "sessions.json")
-	if err := os.WriteFile(config, fmt.Appendf(nil, `{"mcp": {"server": {"command": %q}}, "gateway": {"max_connections": 8192}}`, bin.upstream), 0o600); err != nil {
+	config, err := bin.write("sessions.json", `{"mcp": {"server": {"command": %q}}, "gateway": {"max_connections": 8192}}`, bin.upstream)
+	if err != nil {
 		return 0, err
 	}
-	p, url, err := startServer([]string{bin.dynmcp, "serve", "--http", "127.0.0.1:0", "-c", config})
+	p, url, err := startServer(serve(bin.dynmcp, config))
 	if err != nil {
 		return 0, err
 	}
@@ -153,7 +150,7 @@ func perServer(bin binaries, few, many int) (ours, guard float64, err error) {
 		if err != nil {
 			return 0, 0, err
 		}
-		p, url, err := startServer([]string{bin.dynmcp, "serve", "--http", "127.0.0.1:0", "-c", config})
+		p, url, err := startServer(serve(bin.dynmcp, config))
 		if err != nil {
 			return 0, 0, err
 		}

@@ -49,31 +49,24 @@ func (p *process) stop() {
 }
 
 func (p *process) handshake() error {
-	if err := p.ask("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}`); err != nil {
+	if _, err := p.ask("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}`); err != nil {
 		return err
 	}
 	_, err := p.in.WriteString(`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n")
 	return err
 }
 
-// ask sends a request and waits for its answer; notifications are passed over.
-func (p *process) ask(method, params string) error {
+// ask sends a request and returns its answer, until the next is asked for.
+func (p *process) ask(method, params string) ([]byte, error) {
 	p.id++
-	id := `"id":` + strconv.Itoa(p.id)
-	if _, err := fmt.Fprintf(p.in, `{"jsonrpc":"2.0",%s,"method":%q,"params":%s}`+"\n", id, method, params); err != nil {
-		return err
+	if _, err := fmt.Fprintf(p.in, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", p.id, method, params); err != nil {
+		return nil, err
 	}
-	for {
-		line, err := p.out.Next()
-		switch {
-		case err != nil:
-			return err
-		case bytes.Contains(line, []byte(`"error"`)):
-			return fmt.Errorf("%s: %.200s", method, line)
-		case bytes.Contains(line, []byte(id)):
-			return nil
-		}
+	line, err := p.answer()
+	if err == nil && bytes.Contains(line[:min(len(line), 200)], []byte(`"error"`)) {
+		err = fmt.Errorf("%s: %.200s", method, line)
 	}
+	return line, err
 }
 
 // answer returns the next line that is no notification, until the next is asked for.

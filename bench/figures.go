@@ -15,16 +15,25 @@ func values(all []sample, of func(sample) float64) []float64 {
 	return v
 }
 
-func middle(v []float64) float64 {
+// What is said of samples; times are in µs.
+func rate(s sample) float64 { return s.rate }
+func p50(s sample) float64  { return s.p50.Seconds() * 1e6 }
+func p99(s sample) float64  { return s.p99.Seconds() * 1e6 }
+func cpu(s sample) float64  { return s.cpu.Seconds() * 1e6 }
+func peak(s sample) float64 { return s.peak }
+
+func foreign(s sample) float64 { return s.foreign }
+
+// milliseconds is p50 in those.
+func milliseconds(s sample) float64 { return s.p50.Seconds() * 1e3 }
+
+func median(v []float64) float64 {
 	v = slices.Sorted(slices.Values(v))
 	return v[len(v)/2]
 }
 
-func median(all []sample, of func(sample) float64) float64 { return middle(values(all, of)) }
-
-func spread(all []sample, of func(sample) float64) string {
-	v := values(all, of)
-	return fmt.Sprintf("%.0f (%.0f–%.0f)", middle(v), slices.Min(v), slices.Max(v))
+func spread(v []float64) string {
+	return fmt.Sprintf("%.0f (%.0f–%.0f)", median(v), slices.Min(v), slices.Max(v))
 }
 
 // ratio is the median of the ratios round by round.
@@ -33,7 +42,7 @@ func ratio(a, b []sample, of func(sample) float64) float64 {
 	for i := range v {
 		v[i] = of(a[i]) / of(b[i])
 	}
-	return middle(v)
+	return median(v)
 }
 
 // A usage is what a process uses at one moment, as Linux counts it; elsewhere

@@ -41,12 +41,12 @@ func callingGateway(bin binaries, only string, rounds int) error {
 		{"stdio", fmt.Sprintf(`{"command": %q}`, bin.upstream), bin.upstream},
 		{"HTTP", fmt.Sprintf(`{"url": %q}`, url), url},
 	} {
-		config := filepath.Join(bin.dir, "gateway-"+to.name+".json")
-		if err := os.WriteFile(config, fmt.Appendf(nil, `{"mcp": {"upstream": %s}, "gateway": {"max_request_bytes": 8388608}}`, to.entry), 0o600); err != nil {
+		config, err := bin.write("gateway-"+to.name+".json", `{"mcp": {"upstream": %s}, "gateway": {"max_request_bytes": 8388608}}`, to.entry)
+		if err != nil {
 			return err
 		}
 		own := func(name, path string, era wayIn) variant {
-			return variant{name, []string{path, "serve", "--http", "127.0.0.1:0", "-c", config}, "upstream/echo", era}
+			return variant{name, serve(path, config), "upstream/echo", era}
 		}
 		variants := []variant{
 			{"pump", []string{bin.frontpump, to.pump}, "upstream/echo", overHTTP},

@@ -1,11 +1,5 @@
 package main
 
-import (
-	"fmt"
-	"os"
-	"path/filepath"
-)
-
 var httpScenarios = []scenario{
 	{"HTTP, 100 B", 100, text, 1, 3000, true},
 	{"HTTP, 10 KB", 10 << 10, text, 1, 2000, true},
@@ -23,14 +17,13 @@ func callingHTTP(bin binaries, only string, rounds int) error {
 		return err
 	}
 	defer upstream.terminate()
-	config := filepath.Join(bin.dir, "http.json")
-	if err := os.WriteFile(config, fmt.Appendf(nil, `{"mcp": {"upstream": {"url": %q}}}`, url), 0o600); err != nil {
+	config, err := bin.write("http.json", `{"mcp": {"upstream": {"url": %q}}}`, url)
+	if err != nil {
 		return err
 	}
-	own := func(path string) []string { return []string{path, "--log-level", "error", "-c", config} }
-	variants := []variant{{"pump", []string{bin.httppump, url}, "upstream/echo", onPipes}, {"dynmcp", own(bin.dynmcp), "upstream/echo", onPipes}}
+	variants := []variant{{"pump", []string{bin.httppump, url}, "upstream/echo", onPipes}, {"dynmcp", onStdio(bin.dynmcp, config), "upstream/echo", onPipes}}
 	for _, v := range bin.also {
-		variants = append(variants, variant{v.name, own(v.argv[0]), "upstream/echo", onPipes})
+		variants = append(variants, variant{v.name, onStdio(v.argv[0], config), "upstream/echo", onPipes})
 	}
 	for _, s := range httpScenarios {
 		if s.is(only) {

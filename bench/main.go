@@ -143,6 +143,21 @@ type binaries struct {
 	also                                                                    []variant
 }
 
+// write writes a config beside the programs.
+func (b binaries) write(name, format string, args ...any) (path string, err error) {
+	path = filepath.Join(b.dir, name)
+	return path, os.WriteFile(path, fmt.Appendf(nil, format, args...), 0o600)
+}
+
+// serve is dynmcp over HTTP, onStdio is it over pipes.
+func serve(program, config string) []string {
+	return []string{program, "serve", "--http", "127.0.0.1:0", "-c", config}
+}
+
+func onStdio(program, config string) []string {
+	return []string{program, "--log-level", "error", "-c", config}
+}
+
 // variants are the ways from the driver to the upstream, in the order in which
 // they are measured and shown.
 func (b binaries) variants() []variant {
@@ -204,14 +219,10 @@ func measure(variants []variant, s scenario, rounds int) error {
 			continue
 		}
 		fmt.Printf("  %-8s %26s %26s %9.2f %9.2f %12.1f %12.0f\n", v.name,
-			spread(got, func(s sample) float64 { return s.p50.Seconds() * 1e6 }),
-			spread(got, func(s sample) float64 { return s.rate }),
-			ratio(got, floor, func(s sample) float64 { return s.p50.Seconds() }),
-			ratio(got, floor, func(s sample) float64 { return s.rate }),
-			median(got, func(s sample) float64 { return s.cpu.Seconds() * 1e6 }),
-			median(got, func(s sample) float64 { return s.peak }))
+			spread(values(got, p50)), spread(values(got, rate)), ratio(got, floor, p50), ratio(got, floor, rate),
+			median(values(got, cpu)), median(values(got, peak)))
 	}
-	fmt.Printf("  others used %s %% of the machine\n", spread(all, func(s sample) float64 { return 100 * s.foreign }))
+	fmt.Printf("  others used %s %% of the machine\n", spread(values(all, func(s sample) float64 { return 100 * s.foreign })))
 	if n := slices.Max(values(all, func(s sample) float64 { return float64(s.refused) })); n > 0 {
 		fmt.Printf("  in one round %.0f calls were refused because too much waited for the upstream\n", n)
 	}

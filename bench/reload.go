@@ -3,8 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -28,8 +26,8 @@ func reloads(bin binaries, rounds int) error {
 	if err != nil {
 		return err
 	}
-	config := filepath.Join(bin.dir, "reload.json")
-	if err := os.WriteFile(config, text, 0o600); err != nil {
+	config, err := bin.write("reload.json", "%s", text)
+	if err != nil {
 		return err
 	}
 	fmt.Printf("\n100 B both ways, 1 in flight, beside reloads of %d tools and without, in µs\n", manyTools)
@@ -38,16 +36,15 @@ func reloads(bin binaries, rounds int) error {
 		var without, beside []sample
 		reloaded := 0
 		for range rounds {
-			w, b, n, err := reloadRound([]string{v.argv[0], "--log-level", "error", "-c", config})
+			w, b, n, err := reloadRound(onStdio(v.argv[0], config))
 			if err != nil {
 				return fmt.Errorf("%s: %w", v.name, err)
 			}
 			without, beside, reloaded = append(without, w), append(beside, b), reloaded+n
 		}
-		p99 := func(s sample) float64 { return s.p99.Seconds() * 1e6 }
 		fmt.Printf("  %-8s %20s %20s %20s %12.2f %20s %10.1f\n", v.name,
-			spread(without, func(s sample) float64 { return s.p50.Seconds() * 1e6 }), spread(without, p99), spread(beside, p99),
-			ratio(beside, without, p99), spread(beside, func(s sample) float64 { return s.longest.Seconds() * 1e6 }),
+			spread(values(without, p50)), spread(values(without, p99)), spread(values(beside, p99)), ratio(beside, without, p99),
+			spread(values(beside, func(s sample) float64 { return s.longest.Seconds() * 1e6 })),
 			float64(reloaded)/float64(rounds)/window.Seconds())
 	}
 	return nil
@@ -61,7 +58,7 @@ func reloadRound(argv []string) (without, beside sample, reloaded int, err error
 		return sample{}, sample{}, 0, err
 	}
 	defer p.stop()
-	if err := p.ask("tools/list", `{}`); err != nil {
+	if _, err := p.ask("tools/list", `{}`); err != nil {
 		return sample{}, sample{}, 0, err
 	}
 	calls := newCalls("upstream/echo", "", scenario{size: 100, content: text})

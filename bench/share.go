@@ -33,7 +33,7 @@ func sharing(bin binaries, _ int) error {
 			name string
 			argv []string
 		}{
-			{"each its own", []string{bin.dynmcp, "--log-level", "error", "-c", config}},
+			{"each its own", onStdio(bin.dynmcp, config)},
 			{"sharing", []string{bin.dynmcp, "connect", "--log-level", "error", "--idle", "1s", "--socket", socket, "-c", config}},
 		} {
 			if err := together(kind+", "+way.name, way.argv); err != nil {
@@ -61,7 +61,7 @@ func together(name string, argv []string) error {
 			return err
 		}
 		defer p.stop()
-		if err := p.ask("tools/list", `{}`); err != nil {
+		if _, err := p.ask("tools/list", `{}`); err != nil {
 			return err
 		}
 		if i == 1 {

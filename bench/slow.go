@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -19,11 +17,11 @@ const besides = 16
 // that reads neither the stream of its session nor its answers, of 1 MB, in turn and in
 // one run.
 func slowReader(bin binaries, rounds int) error {
-	config := filepath.Join(bin.dir, "slow.json")
-	if err := os.WriteFile(config, fmt.Appendf(nil, `{"mcp": {"upstream": {"command": %q}}, "gateway": {"max_request_bytes": 8388608}}`, bin.upstream), 0o600); err != nil {
+	config, err := bin.write("slow.json", `{"mcp": {"upstream": {"command": %q}}, "gateway": {"max_request_bytes": 8388608}}`, bin.upstream)
+	if err != nil {
 		return err
 	}
-	p, url, err := startServer([]string{bin.dynmcp, "serve", "--http", "127.0.0.1:0", "-c", config})
+	p, url, err := startServer(serve(bin.dynmcp, config))
 	if err != nil {
 		return err
 	}
@@ -55,9 +53,8 @@ func slowReader(bin binaries, rounds int) error {
 		}
 		with = append(with, got)
 	}
-	p99 := func(s sample) float64 { return s.p99.Seconds() * 1e6 }
 	fmt.Printf("\n%d hosts over HTTP, %s both ways, without and with one that reads nothing: p99 µs (least–greatest)\n  %s without, %s with, %.2f of that without\n",
-		besides, s.name, spread(without, p99), spread(with, p99), ratio(with, without, p99))
+		besides, s.name, spread(values(without, p99)), spread(values(with, p99)), ratio(with, without, p99))
 	return nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"dynmcp/bench/internal/programs"
@@ -29,7 +28,7 @@ func starts(bin binaries, rounds int) error {
 			if err := os.RemoveAll(programs.StateHome(bin.dir)); err != nil { // every start is a first one
 				return err
 			}
-			s, err := start([]string{bin.dynmcp, "--log-level", "error", "-c", path})
+			s, err := start(onStdio(bin.dynmcp, path))
 			if err != nil {
 				return fmt.Errorf("%s: %w", k.name, err)
 			}
@@ -38,8 +37,7 @@ func starts(bin binaries, rounds int) error {
 	}
 	for _, k := range kinds {
 		fmt.Printf("  %-10s %24s %24s\n", k.name,
-			spread(results[k.name], func(s sample) float64 { return s.p50.Seconds() * 1e3 }),
-			spread(results[k.name], func(s sample) float64 { return s.rate }))
+			spread(values(results[k.name], milliseconds)), spread(values(results[k.name], rate)))
 	}
 	return nil
 }
@@ -52,7 +50,7 @@ func start(argv []string) (sample, error) {
 		return sample{}, err
 	}
 	defer p.stop()
-	if err := p.ask("tools/list", `{}`); err != nil {
+	if _, err := p.ask("tools/list", `{}`); err != nil {
 		return sample{}, err
 	}
 	return sample{p50: time.Since(began), rate: p.usage().rss}, nil
@@ -73,6 +71,5 @@ func writeConfig(bin binaries, count int, lazy bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(bin.dir, fmt.Sprintf("mcp-%d-%t.json", count, lazy))
-	return path, os.WriteFile(path, text, 0o600)
+	return bin.write(fmt.Sprintf("mcp-%d-%t.json", count, lazy), "%s", text)
 }

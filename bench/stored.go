@@ -37,7 +37,7 @@ func stored(bin binaries, rounds int) error {
 	children := 0
 	for range rounds {
 		began := time.Now()
-		p, err := startProcess([]string{bin.dynmcp, "--log-level", "error", "-c", path})
+		p, err := startProcess(onStdio(bin.dynmcp, path))
 		if err != nil {
 			return err
 		}
@@ -53,9 +53,9 @@ func stored(bin binaries, rounds int) error {
 	slices.Sort(searches)
 	slices.Sort(answers)
 	fmt.Printf("\n%d servers of %d tools, stored, none running, %d searches\n", storedServers, storedTools, len(queries))
-	fmt.Printf("  start to tools/list %20s ms, RSS %s MB\n", spread(starts, func(s sample) float64 { return s.p50.Seconds() * 1e3 }), spread(starts, func(s sample) float64 { return s.rate }))
-	fmt.Printf("  first search        %20s ms, RSS at most %s MB in all searches, %s MB at rest after them\n", spread(firsts, func(s sample) float64 { return s.p50.Seconds() * 1e3 }),
-		spread(firsts, func(s sample) float64 { return s.peak }), spread(firsts, func(s sample) float64 { return s.rate }))
+	fmt.Printf("  start to tools/list %20s ms, RSS %s MB\n", spread(values(starts, milliseconds)), spread(values(starts, rate)))
+	fmt.Printf("  first search        %20s ms, RSS at most %s MB in all searches, %s MB at rest after them\n", spread(values(firsts, milliseconds)),
+		spread(values(firsts, peak)), spread(values(firsts, rate)))
 	fmt.Printf("  search after that   p50 %.2f ms, p99 %.2f ms\n", searches[len(searches)/2].Seconds()*1e3, searches[len(searches)*99/100].Seconds()*1e3)
 	fmt.Printf("  its answer, at four characters a token: median %d, worst %d tokens\n", answers[len(answers)/2]/4, answers[len(answers)-1]/4)
 	fmt.Printf("  children            %d\n", children)
@@ -69,17 +69,22 @@ const atRest = 4 * time.Second
 // listAndSearch returns what the first list and the first search took, with the memory
 // after each, and adds what the others took.
 func listAndSearch(p *process, began time.Time, queries []string, searches *[]time.Duration, answers *[]int) (s [2]sample, err error) {
-	if err := p.ask("tools/list", `{}`); err != nil {
+	if _, err := p.ask("tools/list", `{}`); err != nil {
 		return s, err
 	}
 	s[0] = sample{p50: time.Since(began), rate: p.usage().rss}
 	for i, query := range queries {
 		began := time.Now()
-		length, err := p.askFor("tools/call", fmt.Sprintf(`{"name":"discover_tool","arguments":{"query":%q}}`, query))
+		line, err := p.ask("tools/call", fmt.Sprintf(`{"name":"discover_tool","arguments":{"query":%q}}`, query))
 		if err != nil {
 			return s, err
 		}
-		if took := time.Since(began); i == 0 {
+		took := time.Since(began)
+		length, err := textLength(line)
+		if err != nil {
+			return s, err
+		}
+		if i == 0 {
 			s[1].p50 = took
 		} else {
 			*searches = append(*searches, took)
@@ -92,23 +97,12 @@ func listAndSearch(p *process, began time.Time, queries []string, searches *[]ti
 	return s, nil
 }
 
-// askFor is ask, and returns how many bytes the text of the answer has.
-func (p *process) askFor(method, params string) (int, error) {
-	p.id++
-	if _, err := fmt.Fprintf(p.in, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", p.id, method, params); err != nil {
-		return 0, err
-	}
-	line, err := p.answer()
-	if err == nil && bytes.Contains(line[:min(len(line), 200)], []byte(`"error"`)) {
-		err = fmt.Errorf("%s: %.200s", method, line)
-	}
+// textLength returns how many bytes the text of an answer has.
+func textLength(line []byte) (length int, err error) {
 	var answer struct {
 		Result struct{ Content []struct{ Text string } }
 	}
-	if err == nil {
-		err = json.Unmarshal(line, &answer)
-	}
-	length := 0
+	err = json.Unmarshal(line, &answer)
 	for _, item := range answer.Result.Content {
 		length += len(item.Text)
 	}
@@ -157,8 +151,8 @@ func writeStored(bin binaries) (path string, queries []string, err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	path = filepath.Join(bin.dir, "mcp-stored.json")
-	return path, queries, os.WriteFile(path, text, 0o600)
+	path, err = bin.write("mcp-stored.json", "%s", text)
+	return path, queries, err
 }
 
 type realTool struct {

@@ -256,7 +256,7 @@ func addServers(ctx context.Context, errOut *terminal, file *editedFile, servers
 		why := s.Problem()
 		i := slices.IndexFunc(added, func(t hosts.Server) bool { return t.Name == s.Name })
 		switch {
-		case sameFile(s.File, file.path):
+		case hosts.SameFile(s.File, file.path):
 			why = "dynmcp reads this file already"
 		case i >= 0 && reflect.DeepEqual(added[i].Server, s.Server):
 			why = "it is the same as in " + added[i].File
@@ -355,7 +355,7 @@ func printNextSteps(errOut *terminal, file *editedFile, servers []hosts.Server) 
 		}
 		command := "dynmcp install " + s.Host.Name + " -c " + shellescape.Quote(file.path) + " --take-over"
 		switch user, err := s.Host.UserFile(); {
-		case err == nil && sameFile(s.File, user):
+		case err == nil && hosts.SameFile(s.File, user):
 		case s.File == filepath.FromSlash(s.Host.Project):
 			command += " --project"
 		default:

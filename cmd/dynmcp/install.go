@@ -176,7 +176,7 @@ func editHost(errOut *terminal, h hosts.Host, file *editedFile, flags installFla
 	if _, err := os.Stat(config); err != nil {
 		return nil, hinted(messageError("Config file not found: "+config), "create it with: dynmcp init --path %s", flags.config)
 	}
-	if sameFile(config, file.path) {
+	if hosts.SameFile(config, file.path) {
 		return nil, hinted(fmt.Errorf("%s is the file that dynmcp reads its servers from", file.path), "move them into a file of their own: dynmcp import %s --write -c mcp.json", h.Name)
 	}
 	if flags.direct && flags.share {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -25,7 +24,7 @@ func (f *configFlags) files() ([]string, error) {
 			return nil, err
 		}
 	}
-	if user == "" || sameFile(near, user) {
+	if user == "" || hosts.SameFile(near, user) {
 		return []string{near}, nil
 	}
 	return []string{near, user}, nil
@@ -42,12 +41,6 @@ func (f *configFlags) watched() ([]string, error) {
 		paths[i], err = filepath.Abs(paths[i])
 	}
 	return paths, err
-}
-
-func sameFile(a, b string) bool {
-	x, err1 := os.Stat(a)
-	y, err2 := os.Stat(b)
-	return err1 == nil && err2 == nil && os.SameFile(x, y)
 }
 
 // disableSelf disables servers that are this very run again. A project's .mcp.json
@@ -76,7 +69,7 @@ func startsItself(s schema.Server, path string) bool {
 			config, joined = args[i+1], true
 		}
 		if joined {
-			return sameFile(config, path)
+			return hosts.SameFile(config, path)
 		}
 	}
 	return true

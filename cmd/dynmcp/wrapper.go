@@ -17,7 +17,7 @@ const wrapperVar = "DYNMCP_WRAPPERS"
 func endWithWrappers() {
 	pids := os.Getenv(wrapperVar)
 	_ = os.Unsetenv(wrapperVar)
-	for _, field := range strings.Fields(pids) {
+	for field := range strings.FieldsSeq(pids) {
 		pid, err := strconv.Atoi(field)
 		if err != nil || pid <= 1 || pid == os.Getpid() {
 			continue

@@ -75,8 +75,8 @@ func snippet(label, about string, body map[string]any) map[string]any {
 func group(server *jsonschema.Schema, groups ...string) *jsonschema.Schema {
 	out := &jsonschema.Schema{Type: "object", Properties: jsonschema.NewProperties(), AdditionalProperties: jsonschema.FalseSchema}
 	t := reflect.TypeFor[schema.Server]()
-	for i := range t.NumField() {
-		tag := t.Field(i).Tag
+	for field := range t.Fields() {
+		tag := field.Tag
 		for _, name := range groups {
 			if p, ok := server.Properties.Get(tag.Get("json")); ok && tag.Get("group") == name {
 				out.Properties.Set(tag.Get("json"), p)

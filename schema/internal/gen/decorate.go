@@ -13,8 +13,7 @@ import (
 // decorate puts into the schema of an object what the tags of its Go type
 // say about each key. They are described at schema.Document.
 func decorate(object *jsonschema.Schema, t reflect.Type) error {
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		key := f.Tag.Get("json")
 		property, ok := object.Properties.Get(key)
 		if !ok {
@@ -36,7 +35,7 @@ func decorateProperty(p *jsonschema.Schema, f reflect.StructField) error {
 		if p.Items != nil {
 			of = p.Items
 		}
-		for _, value := range strings.Split(enum, ",") {
+		for value := range strings.SplitSeq(enum, ",") {
 			of.Enum = append(of.Enum, value)
 		}
 	}

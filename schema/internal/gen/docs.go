@@ -70,8 +70,8 @@ func withTables(page, root []byte) ([]byte, error) {
 
 func (part section) write(b *bytes.Buffer, root *jsonschema.Schema) {
 	fmt.Fprintf(b, "\n### %s\n\n| key | meaning | default | example |\n|---|---|---|---|\n", part.title)
-	for i := range part.object.NumField() {
-		tag := part.object.Field(i).Tag
+	for field := range part.object.Fields() {
+		tag := field.Tag
 		key := tag.Get("json")
 		if key == "" || key == "-" || !slices.Contains(part.groups, tag.Get("group")) {
 			continue

@@ -195,7 +195,7 @@ func Owner(path string) (Host, bool) {
 			continue
 		}
 		for _, file := range files {
-			if own, err := filepath.Abs(file); err == nil && (own == path || sameFile(own, path)) {
+			if own, err := filepath.Abs(file); err == nil && (own == path || SameFile(own, path)) {
 				return h, true
 			}
 		}
@@ -203,7 +203,8 @@ func Owner(path string) (Host, bool) {
 	return Host{}, false
 }
 
-func sameFile(a, b string) bool {
+// SameFile reports whether two paths lead to one file.
+func SameFile(a, b string) bool {
 	x, err1 := os.Stat(a)
 	y, err2 := os.Stat(b)
 	return err1 == nil && err2 == nil && os.SameFile(x, y)

@@ -68,9 +68,8 @@ func (s *Server) noteDropped(raw json.RawMessage) {
 	var members map[string]json.RawMessage
 	_ = json.Unmarshal(raw, &members)                                                             // it was an object a moment ago
 	known := []string{"gallery", "version", "source", "name", "dev", "sandbox", "sandboxEnabled"} // say nothing about how a server is reached
-	t := reflect.TypeFor[entry]()
-	for i := range t.NumField() {
-		known = append(known, strings.ToLower(cmp.Or(t.Field(i).Tag.Get("json"), t.Field(i).Name)))
+	for field := range reflect.TypeFor[entry]().Fields() {
+		known = append(known, strings.ToLower(cmp.Or(field.Tag.Get("json"), field.Name)))
 	}
 	for _, key := range slices.Sorted(maps.Keys(members)) {
 		value := string(members[key])
