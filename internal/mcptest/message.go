@@ -37,9 +37,7 @@ func (m Message) IsAnswer() bool { return m.Method == "" && m.ID != nil }
 
 // IsError reports whether the message is a JSON-RPC error or a tool result with isError.
 func (m Message) IsError() bool {
-	var r struct {
-		IsError bool `json:"isError"`
-	}
+	var r struct{ IsError bool }
 	_ = json.Unmarshal(m.Result, &r)
 	return m.Error != nil || r.IsError
 }

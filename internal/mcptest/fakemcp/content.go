@@ -39,9 +39,7 @@ func (c *call) watch(on bool) (json.RawMessage, error) {
 }
 
 func (c *call) uri() (string, error) {
-	var params struct {
-		URI string `json:"uri"`
-	}
+	var params struct{ URI string }
 	return params.URI, decodeInto(c.Params, &params, &params.URI)
 }
 

@@ -127,9 +127,7 @@ func (c *call) strikeAnswer(msg []byte) bool {
 }
 
 func (c *call) faultWanted() string {
-	var arguments struct {
-		Mode string `json:"mode"`
-	}
+	var arguments struct{ Mode string }
 	if c.toolName() != "fault" || json.Unmarshal(c.params.Arguments, &arguments) != nil {
 		return ""
 	}

@@ -30,9 +30,7 @@ type wish struct {
 // end_listen ends it. The line "listening" in the ledger says that from now on
 // every change is told; that of the request itself says only that it has come.
 func (c *call) listen() (json.RawMessage, error) {
-	var params struct {
-		Notifications json.RawMessage `json:"notifications"`
-	}
+	var params struct{ Notifications json.RawMessage }
 	l := &listener{id: c.ID, send: c.send, end: make(chan struct{})}
 	if err := decode(c.Params, &params); err != nil {
 		return nil, err

@@ -75,9 +75,7 @@ func capabilityOf(method string) string {
 }
 
 func (c *call) initialize() (json.RawMessage, error) {
-	var params struct {
-		ProtocolVersion string `json:"protocolVersion"`
-	}
+	var params struct{ ProtocolVersion string }
 	if err := decode(c.Params, &params); err != nil {
 		return nil, err
 	}
@@ -134,9 +132,7 @@ func (f *fake) capabilities() string {
 // Lists, calls and the handshake are written shorter, they are counted most.
 func (c *call) event() string {
 	p := c.params // what was not understood stays out of the line
-	var arguments struct {
-		Nonce string `json:"nonce"`
-	}
+	var arguments struct{ Nonce string }
 	if bytes.Contains(p.Arguments, []byte(`"nonce"`)) {
 		_ = json.Unmarshal(p.Arguments, &arguments)
 	}

@@ -178,9 +178,7 @@ func (o *offer) slice(list, cursor string) (page []entry, next string, err error
 
 // list answers one page of a list.
 func (c *call) list(kind string) (json.RawMessage, error) {
-	var params struct {
-		Cursor string `json:"cursor"`
-	}
+	var params struct{ Cursor string }
 	if err := decode(c.Params, &params); err != nil {
 		return nil, err
 	}

@@ -196,9 +196,7 @@ func (p *peer) cancelAll() {
 
 // notified acts on a notification of the client.
 func (p *peer) notified(m message) {
-	var params struct {
-		RequestID json.RawMessage `json:"requestId"`
-	}
+	var params struct{ RequestID json.RawMessage }
 	if m.Method != "notifications/cancelled" {
 		p.fake.ledger.add("notified %s", m.Method)
 		if m.Method == "notifications/initialized" && p.fake.cfg.askRoots {

@@ -47,9 +47,7 @@ var taskTools = []struct {
 const asksFirst = "test_tool_with_task"
 
 func compute(ctx context.Context, _ *task, arguments json.RawMessage) (result, failed json.RawMessage) {
-	var in struct {
-		Seconds float64 `json:"seconds"`
-	}
+	var in struct{ Seconds float64 }
 	_ = json.Unmarshal(arguments, &in)
 	select {
 	case <-time.After(time.Duration(in.Seconds * float64(time.Second))):
@@ -86,9 +84,7 @@ func (c *call) callTaskTool(name string, arguments json.RawMessage) (result json
 		case tool.name != name:
 			continue
 		case tool.work == nil:
-			var in struct {
-				Name string `json:"name"`
-			}
+			var in struct{ Name string }
 			_ = json.Unmarshal(arguments, &in)
 			return textResult("Hello, "+in.Name+"!", ""), true, nil
 		case !c.takesTasks() && tool.required:
@@ -132,9 +128,7 @@ func (c *call) callTaskTool(name string, arguments json.RawMessage) (result json
 
 // takesTasks reports whether a request declares the extension.
 func (c *call) takesTasks() bool {
-	var declared struct {
-		Extensions map[string]json.RawMessage `json:"extensions"`
-	}
+	var declared struct{ Extensions map[string]json.RawMessage }
 	_ = json.Unmarshal(c.about.Capabilities, &declared)
 	return c.modern() && declared.Extensions[extensionTasks] != nil
 }

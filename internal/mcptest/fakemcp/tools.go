@@ -86,9 +86,7 @@ func runEcho(_ *call, args json.RawMessage) (json.RawMessage, error) {
 }
 
 func runRaw(_ *call, args json.RawMessage) (json.RawMessage, error) {
-	var a struct {
-		Result json.RawMessage `json:"result"`
-	}
+	var a struct{ Result json.RawMessage }
 	if err := decode(args, &a); err != nil {
 		return nil, err
 	}
@@ -115,17 +113,13 @@ func runFail(_ *call, args json.RawMessage) (json.RawMessage, error) {
 }
 
 func runToolError(_ *call, args json.RawMessage) (json.RawMessage, error) {
-	a := struct {
-		Text string `json:"text"`
-	}{"the tool failed"}
+	a := struct{ Text string }{"the tool failed"}
 	err := decode(args, &a)
 	return textResult(a.Text, `,"isError":true`), err
 }
 
 func runReceived(c *call, args json.RawMessage) (json.RawMessage, error) {
-	a := struct {
-		N int `json:"n"`
-	}{10}
+	a := struct{ N int }{10}
 	if err := decode(args, &a); err != nil {
 		return nil, err
 	}

@@ -12,9 +12,7 @@ import (
 // The tools that show or change the process itself.
 
 func runBig(_ *call, args json.RawMessage) (json.RawMessage, error) {
-	a := struct {
-		Bytes int `json:"bytes"`
-	}{1 << 20}
+	a := struct{ Bytes int }{1 << 20}
 	if err := decode(args, &a); err != nil {
 		return nil, err
 	}
@@ -22,9 +20,7 @@ func runBig(_ *call, args json.RawMessage) (json.RawMessage, error) {
 }
 
 func runEnv(_ *call, args json.RawMessage) (json.RawMessage, error) {
-	var a struct {
-		Name string `json:"name"`
-	}
+	var a struct{ Name string }
 	if err := decodeInto(args, &a, &a.Name); err != nil {
 		return nil, err
 	}
@@ -52,9 +48,7 @@ func runHeaders(c *call, _ json.RawMessage) (json.RawMessage, error) {
 }
 
 func runStderr(_ *call, args json.RawMessage) (json.RawMessage, error) {
-	var a struct {
-		Text string `json:"text"`
-	}
+	var a struct{ Text string }
 	err := decode(args, &a)
 	fmt.Fprintln(os.Stderr, a.Text)
 	return textResult("written", ""), err

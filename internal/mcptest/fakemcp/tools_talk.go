@@ -197,9 +197,7 @@ func adder(list, member string, build func(string) entry) func(*call, json.RawMe
 
 func remover(list string) func(*call, json.RawMessage) (json.RawMessage, error) {
 	return func(c *call, args json.RawMessage) (json.RawMessage, error) {
-		var a struct {
-			Name string `json:"name"`
-		}
+		var a struct{ Name string }
 		if err := decodeInto(args, &a, &a.Name); err != nil {
 			return nil, err
 		}
@@ -210,9 +208,7 @@ func remover(list string) func(*call, json.RawMessage) (json.RawMessage, error) 
 }
 
 func runTouch(c *call, args json.RawMessage) (json.RawMessage, error) {
-	var a struct {
-		URI string `json:"uri"`
-	}
+	var a struct{ URI string }
 	if err := decodeInto(args, &a, &a.URI); err != nil {
 		return nil, err
 	}
