@@ -79,14 +79,15 @@ func TestSidesEndBeforeTheirReplica(t *testing.T) {
 	}()
 	<-begun
 	close(leaving)
+	close(finish)
+	if got := <-slow; got != "1<nil>" {
+		t.Errorf("what was under way ends with %s", got)
+	}
+	// Each side learns of it by itself. When none is there for a request, none ever is.
 	for end := time.Now().Add(patience); ask(t, client, address) != "2"; {
 		if time.Now().After(end) {
 			t.Fatal("requests still come by sides")
 		}
-	}
-	close(finish)
-	if got := <-slow; got != "1<nil>" {
-		t.Errorf("what was under way ends with %s", got)
 	}
 	for range 3 {
 		if got := ask(t, client, address); got != "2" {
