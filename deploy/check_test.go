@@ -405,7 +405,7 @@ func TestKubernetes(t *testing.T) {
 }
 
 // chartValues are the values of NATS's chart that were looked up in its templates and tests
-// (1.0.0; the storage's and the cluster's also in the values of 2.14.6). Helm says nothing
+// (line 1.0; the storage's and the cluster's also in what is shown of the values of 2.14.6). Helm says nothing
 // of one that the chart does not have.
 type chartValues struct {
 	Config struct {
