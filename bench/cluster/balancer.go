@@ -7,6 +7,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"dynmcp/bench/internal/ledger"
 )
 
 // A balancer passes on TCP connections to its targets in turn, and knows nothing of what
@@ -21,7 +23,7 @@ type balancer struct {
 	mu     sync.Mutex
 	next   int
 	conns  map[net.Conn]bool
-	routes map[string]int // the target of the last connection from an address
+	routes map[string]route // of the last connection from an address
 }
 
 // balance begins to listen at a port of its own.
@@ -30,7 +32,7 @@ func balance(targets []string) (*balancer, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &balancer{ln: ln, targets: targets, ended: make(chan struct{}), conns: map[net.Conn]bool{}, routes: map[string]int{}}
+	b := &balancer{ln: ln, targets: targets, ended: make(chan struct{}), conns: map[net.Conn]bool{}, routes: map[string]route{}}
 	b.work.Go(func() {
 		for {
 			conn, err := ln.Accept()
@@ -55,14 +57,20 @@ func (b *balancer) close() {
 	b.work.Wait()
 }
 
-// route returns which target the last connection from an address led to, -1 where none did.
-func (b *balancer) route(from string) int {
+// A route is where a connection led to.
+type route struct {
+	target int   // -1 is nowhere
+	since  int64 // as of ledger.Now
+}
+
+// route returns that of the last connection from an address.
+func (b *balancer) route(from string) route {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if target, ok := b.routes[from]; ok {
-		return target
+	if to, ok := b.routes[from]; ok {
+		return to
 	}
-	return -1
+	return route{target: -1}
 }
 
 // keep takes note of a connection, or closes it if the balancer is closed.
@@ -104,7 +112,7 @@ func (b *balancer) pass(near net.Conn) {
 		b.keep(far)
 		defer b.drop(far)
 		b.mu.Lock()
-		b.routes[from] = target
+		b.routes[from] = route{target, ledger.Now()}
 		b.mu.Unlock()
 		var back sync.WaitGroup
 		back.Go(func() { splice(near, far) })

@@ -67,7 +67,7 @@ func TestABalancerTakesTargetsInTurnAndPassesOverThoseThatRefuse(t *testing.T) {
 	for range 6 {
 		conn, _, name := reach(t, b)
 		got = append(got, name)
-		if route := b.route(conn.LocalAddr().String()); []string{"a", "gone", "c"}[route] != name {
+		if route := b.route(conn.LocalAddr().String()); []string{"a", "gone", "c"}[route.target] != name {
 			t.Errorf("the route to %s is said to lead to %d", name, route)
 		}
 	}

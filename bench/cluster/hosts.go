@@ -41,6 +41,7 @@ type record struct {
 	fate         uint8
 	entry, owner int8 // the replicas that its connection led to and that has its session; -1 is none
 	from, to     int64
+	connected    int64  // when its connection was made
 	since        int64  // when its session was begun
 	text         string // of a failure
 }
@@ -153,7 +154,8 @@ func (h *caller) request(do func(ctx context.Context) error) (r record, err erro
 		GotConn: func(info httptrace.GotConnInfo) { from.CompareAndSwap("", info.Conn.LocalAddr().String()) },
 	}))
 	r.to = ledger.Now()
-	r.entry, r.owner = int8(h.balancer.route(from.Load().(string))), h.owner
+	to := h.balancer.route(from.Load().(string))
+	r.entry, r.connected, r.owner = int8(to.target), to.since, h.owner
 	r.since = h.since
 	return r, err
 }

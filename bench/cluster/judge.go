@@ -118,7 +118,7 @@ func (c *cluster) name(replica int8) string {
 // context says what happened about a request.
 func (w *crowd) context(r record, books *ledger.Books, faults []fault) string {
 	at := func(t int64) string { return fmt.Sprintf("%+.3fs", time.Duration(t-r.from).Seconds()) }
-	var all []string
+	all := []string{"connected " + at(r.connected)}
 	for _, f := range faults {
 		if f.from < r.to+10*aftermath && f.to > r.from-10*aftermath {
 			all = append(all, fmt.Sprintf("%s %s %s to %s", f.node.name, f.kind, at(f.from), at(f.to)))

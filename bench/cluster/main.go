@@ -138,14 +138,6 @@ func (p *proof) run(only, config, dir string) (ok bool, err error) {
 				return false, errors.Join(err, os.RemoveAll(dir))
 			}
 		}
-		if p.spaces {
-			if enter := namespaces(); enter != nil {
-				ok, err := again(enter, dir)
-				return ok, errors.Join(err, os.RemoveAll(dir))
-			}
-			p.Skip("cuts: networks may not be made here, neither with our rights nor in a user namespace, or there is no ip")
-			p.spaces = false
-		}
 		defer func() {
 			if ok && err == nil {
 				err = os.RemoveAll(dir)
@@ -153,6 +145,13 @@ func (p *proof) run(only, config, dir string) (ok bool, err error) {
 				fmt.Println("what the nodes said is in", dir)
 			}
 		}()
+		if p.spaces {
+			if enter := namespaces(); enter != nil {
+				return again(enter, dir)
+			}
+			p.Skip("cuts: networks may not be made here, neither with our rights nor in a user namespace, or there is no ip")
+			p.spaces = false
+		}
 	}
 	p.dir = dir
 	p.dynmcp, p.upstream, p.natsServer, p.fake = filepath.Join(dir, "dynmcp"), filepath.Join(dir, "upstream"), filepath.Join(dir, "nats-server"), filepath.Join(dir, "fakemcp")
