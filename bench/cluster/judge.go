@@ -14,6 +14,11 @@ import (
 // What a fault may still break after it is over: that connections broke is heard of late.
 const aftermath = int64(time.Second)
 
+// A connection between replicas that carries nothing is given up after so long, also when
+// what it was sent would soon be sent once more (cluster/replica: a ping after 2 s, 3 s for
+// its answer).
+const givenUp = 5 * int64(time.Second)
+
 // judge compares what hosts were told with what servers wrote down, and both with what was
 // done to nodes.
 func (w *crowd) judge(faults []fault) error {
@@ -149,8 +154,11 @@ func (w *crowd) excused(r record, books *ledger.Books, faults []fault) bool {
 			continue
 		}
 		until := f.to + aftermath
-		if f.kind == killed && r.fate != forgotten {
+		switch {
+		case f.kind == killed && r.fate != forgotten:
 			until = f.from + aftermath // what came later was not in flight
+		case f.kind != killed && f.kind != ended:
+			until = max(until, f.from+givenUp+aftermath)
 		}
 		if r.fate == forgotten {
 			until = r.from // the host comes back when it likes

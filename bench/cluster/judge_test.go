@@ -69,6 +69,9 @@ func TestFailuresAreExcusedByFaultsInTheirWay(t *testing.T) {
 		"killed after":                {nil, fault{replica: 0, kind: killed, from: 111 * s, to: 112 * s}, false},
 		"stopped before":              {nil, fault{replica: 0, kind: stopped, from: 90 * s, to: 105 * s}, true},
 		"stopped and over":            {nil, fault{replica: 0, kind: stopped, from: 80 * s, to: 90 * s}, false},
+		"cut off for a moment":        {nil, fault{replica: 2, kind: cutPeers, from: 95 * s, to: 96 * s}, true},
+		"and that is long over":       {nil, fault{replica: 2, kind: cutPeers, from: 93 * s, to: 95 * s}, false},
+		"killed, and started at once": {nil, fault{replica: 2, kind: killed, from: 98 * s, to: 98 * s}, false},
 		"a session lost long ago":     {func(r *record) { r.fate = forgotten }, fault{replica: 1, kind: killed, from: 20 * s, to: 21 * s}, true},
 		"a session lost to nothing":   {func(r *record) { r.fate = forgotten }, fault{replica: 3, kind: killed, from: 20 * s, to: 21 * s}, false},
 	} {
