@@ -75,17 +75,7 @@ func (r *Replica) sendBeat(sent time.Duration) outcome {
 	}
 	r.beat++
 	live, revision := r.live, r.revision
-	tags := []string{tag(r.id)}
-	var others []Member
-	for id, m := range r.view.members {
-		if id != r.id {
-			tags = append(tags, tag(id))
-			others = append(others, m.Member)
-		}
-	}
-	slices.Sort(tags)
-	m := Member{ID: r.id, Name: r.options.Name, Address: r.options.Address, Version: r.options.Version, Since: r.since,
-		Epoch: r.epoch, Draining: r.draining, Load: load, Beat: r.beat, Knows: strings.Join(tags, " ")}
+	m, others := r.recordLocked(load)
 	r.electors[m.Knows] = others // the record may arrive, whatever we are told
 	r.mu.Unlock()
 
@@ -147,6 +137,20 @@ func (r *Replica) sendBeat(sent time.Duration) outcome {
 		r.logger.Info("the cluster's state is reached again")
 	}
 	return arrived
+}
+
+// recordLocked returns what this replica says of itself now, and the others that it knows.
+func (r *Replica) recordLocked(load Load) (m Member, others []Member) {
+	tags := []string{tag(r.id)}
+	for id, m := range r.view.members {
+		if id != r.id {
+			tags = append(tags, tag(id))
+			others = append(others, m.Member)
+		}
+	}
+	slices.Sort(tags)
+	return Member{ID: r.id, Name: r.options.Name, Address: r.options.Address, Version: r.options.Version, Since: r.since,
+		Epoch: r.epoch, Draining: r.draining, Load: load, Beat: r.beat, Knows: strings.Join(tags, " ")}, others
 }
 
 // conflict looks why the record is not at the revision that it was thought to have.
