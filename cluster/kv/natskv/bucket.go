@@ -109,53 +109,32 @@ func (b *bucket) note(key, set string) (before string) {
 	return before
 }
 
-// Create implements kv.Bucket.
-func (b *bucket) Create(ctx context.Context, key string, value []byte) (uint64, error) {
-	return b.create(ctx, key, value, 0)
-}
-
-// Update implements kv.Bucket.
-func (b *bucket) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
-	return b.update(ctx, key, value, revision, 0)
-}
-
-// Put implements kv.Bucket.
-func (b *bucket) Put(ctx context.Context, key string, value []byte) (uint64, error) {
-	return b.set(ctx, key, value, "", 0)
-}
-
-// For implements kv.Bucket.
-func (b *bucket) For(lasts time.Duration) kv.Bucket { return lasting{b, lasts} }
-
-// A lasting bucket is one whose records NATS removes by itself. Of a large value that is
-// the record, and sweep removes the parts.
-type lasting struct {
+// A writer is a bucket with how long what is written by way of it lasts: 0 is for ever.
+// NATS removes the records by itself. Of a large value that is the record, and sweep removes
+// the parts.
+type writer struct {
 	*bucket
 	lasts time.Duration
 }
 
-func (b lasting) Create(ctx context.Context, key string, value []byte) (uint64, error) {
-	return b.create(ctx, key, value, b.lasts)
+// For implements kv.Bucket.
+func (w writer) For(lasts time.Duration) kv.Bucket { return writer{w.bucket, lasts} }
+
+// Put implements kv.Bucket.
+func (w writer) Put(ctx context.Context, key string, value []byte) (uint64, error) {
+	return w.set(ctx, key, value, "")
 }
 
-func (b lasting) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
-	return b.update(ctx, key, value, revision, b.lasts)
-}
-
-func (b lasting) Put(ctx context.Context, key string, value []byte) (uint64, error) {
-	return b.set(ctx, key, value, "", b.lasts)
-}
-
-// create makes a record. The deletion of one is a message of it as well: it is what is
-// replaced then.
-func (b *bucket) create(ctx context.Context, key string, value []byte, lasts time.Duration) (uint64, error) {
+// Create implements kv.Bucket. The deletion of a record is a message of it as well: it
+// is what is replaced then.
+func (w writer) Create(ctx context.Context, key string, value []byte) (uint64, error) {
 	at := "0"
 	for {
-		revision, err := b.set(ctx, key, value, at, lasts)
+		revision, err := w.set(ctx, key, value, at)
 		if !errors.Is(err, kv.ErrConflict) {
 			return revision, err
 		}
-		m, err := b.last(ctx, b.subject(key))
+		m, err := w.last(ctx, w.subject(key))
 		next := "0"
 		switch {
 		case errors.Is(err, kv.ErrNotFound): // its deletion was forgotten just now
@@ -173,38 +152,39 @@ func (b *bucket) create(ctx context.Context, key string, value []byte, lasts tim
 	}
 }
 
-func (b *bucket) update(ctx context.Context, key string, value []byte, revision uint64, lasts time.Duration) (uint64, error) {
+// Update implements kv.Bucket.
+func (w writer) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
 	if revision == 0 {
 		return 0, kv.ErrConflict // it would make the record
 	}
-	return b.set(ctx, key, value, strconv.FormatUint(revision, 10), lasts)
+	return w.set(ctx, key, value, strconv.FormatUint(revision, 10))
 }
 
 // set makes a value that of a record whose last message is that of a number, or any if
-// it is "". It is for ever if lasts is 0.
-func (b *bucket) set(ctx context.Context, key string, value []byte, at string, lasts time.Duration) (uint64, error) {
+// it is "".
+func (w writer) set(ctx context.Context, key string, value []byte, at string) (uint64, error) {
 	if err := kv.Check(key, value); err != nil {
 		return 0, err
 	}
-	m := nats.NewMsg(b.subject(key))
+	m := nats.NewMsg(w.subject(key))
 	m.Data = value
 	set := ""
-	if len(value) > b.partSize() {
+	if len(value) > w.partSize() {
 		var err error
-		if set, err = b.split(ctx, key, value); err != nil {
+		if set, err = w.split(ctx, key, value); err != nil {
 			return 0, err
 		}
 		m.Data = nil
 		m.Header.Set(partsHeader, fmt.Sprint(set, " ", len(value)))
 	}
-	if lasts > 0 {
-		m.Header.Set(timeToLive, max(lasts, time.Second).String()) // no less is taken
+	if w.lasts > 0 {
+		m.Header.Set(timeToLive, max(w.lasts, time.Second).String()) // no less is taken
 	}
-	revision, err := b.publish(ctx, m, at)
+	revision, err := w.publish(ctx, m, at)
 	if err == nil {
-		b.drop(ctx, b.note(key, set))
+		w.drop(ctx, w.note(key, set))
 	} else if errors.Is(err, kv.ErrConflict) {
-		b.drop(ctx, set) // and else it may have been made
+		w.drop(ctx, set) // and else it may have been made
 	}
 	return revision, err
 }

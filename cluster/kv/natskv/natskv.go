@@ -187,7 +187,7 @@ func (s *Store) Bucket(ctx context.Context, name string) (kv.Bucket, error) {
 	b := s.buckets[name]
 	s.mu.Unlock()
 	if b != nil {
-		return b, nil
+		return writer{bucket: b}, nil
 	}
 	if strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" || name == "" {
 		return nil, fmt.Errorf("%q is no name of a bucket", name)
@@ -199,10 +199,10 @@ func (s *Store) Bucket(ctx context.Context, name string) (kv.Bucket, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if other := s.buckets[name]; other != nil {
-		return other, nil
+		return writer{bucket: other}, nil
 	}
 	s.buckets[name] = b
-	return b, nil
+	return writer{bucket: b}, nil
 }
 
 // failure returns an error of NATS as one of kv's.

@@ -159,11 +159,11 @@ func TestNATS(t *testing.T) {
 }
 
 // open opens a bucket, which takes an election or two where there are several nodes.
-func open(t *testing.T, s *Store) *bucket {
+func open(t *testing.T, s *Store) writer {
 	t.Helper()
 	var b kv.Bucket
 	eventually(t, "the bucket", func() (err error) { b, err = s.Bucket(t.Context(), "state"); return err })
-	return b.(*bucket)
+	return b.(writer)
 }
 
 // eventually tries until there is no error.
@@ -306,7 +306,7 @@ func TestAcknowledgedOutlivesTheLeader(t *testing.T) {
 
 func TestPartsThatNobodyNeedsGo(t *testing.T) {
 	node := start(t, server.Options{StoreDir: t.TempDir()})
-	connect := func() *bucket {
+	connect := func() writer {
 		s, err := Open(Options{URLs: []string{node.ClientURL()}, answer: patience / 4})
 		if err != nil {
 			t.Fatal(err)
