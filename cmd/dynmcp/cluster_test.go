@@ -338,6 +338,7 @@ func aReplicaThatEndsFailsNoCall(c *testCluster) {
 				if want := fmt.Sprintf(`{"n":%d}`, n); useOnce(h, "alpha/echo", want).Text() != want {
 					c.errorf("call %d failed", n)
 				}
+				time.Sleep(2 * time.Millisecond) // the machine is for those who start and end
 			}
 		})
 	}

@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -106,7 +107,15 @@ func TestRequestsThatAreTooLong(t *testing.T) {
 	}
 	m := host.Call("tools/call", params(200_000))
 	contains(t, m.Text(), "alpha: ", "max_message_bytes", "outcome not_sent")
-	m = host.Call("tools/call", params(65<<20))
+	before, after, _ := strings.Cut(params(0), `""`)
+	pieces := slices.Repeat([]string{strings.Repeat("x", 1<<20)}, 65)
+	for _, piece := range slices.Concat([]string{`{"jsonrpc":"2.0","id":"long","method":"tools/call","params":`, before, `"`}, pieces) {
+		if err := host.Write(piece); err != nil {
+			t.Fatal(err)
+		}
+	}
+	host.Send(`"` + after + "}")
+	m = host.WaitFor(func(m mcptest.Message) bool { return string(m.ID) == `"long"` })
 	if m.Code() != -32600 {
 		t.Errorf("got %.300s", m.Raw)
 	}
@@ -175,21 +184,21 @@ func TestServersThatWriteOddly(t *testing.T) {
 func TestServersThatAnswerGarbage(t *testing.T) {
 	t.Parallel()
 	for fault, wants := range map[string][]string{
-		"noresult":      {"result", "error"},
-		"both":          {"both"},
-		"partial":       {"exit status 3", "outcome"},
-		"crash-call":    {"exit status 3", "outcome unknown", "as asked"},
-		"close-stdout":  {"stdout", "outcome unknown"},
-		"null-id":       {"no answer", "outcome unknown"},
-		"hang-call":     {"no answer", "outcome unknown"},
-		"partial-hang":  {"no answer", "outcome unknown"},
-		"invalid-utf8":  nil,
-		"huge:20000000": {"16777216"},
-		"deep":          {"deeper than 512 levels", "outcome done"},
+		"noresult":     {"result", "error"},
+		"both":         {"both"},
+		"partial":      {"exit status 3", "outcome"},
+		"crash-call":   {"exit status 3", "outcome unknown", "as asked"},
+		"close-stdout": {"stdout", "outcome unknown"},
+		"null-id":      {"no answer", "outcome unknown"},
+		"hang-call":    {"no answer", "outcome unknown"},
+		"partial-hang": {"no answer", "outcome unknown"},
+		"invalid-utf8": nil,
+		"huge:3000000": {"2500000"},
+		"deep":         {"deeper than 512 levels", "outcome done"},
 	} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
-			e := fake(t, "odd")
+			e := fake(t, "odd").with("max_message_bytes", 2_500_000)
 			if len(wants) > 0 && wants[0] == "no answer" {
 				e = e.with("timeout", "5s")
 			}

@@ -11,7 +11,7 @@ import (
 
 // kills is how often dynmcp is killed in each way; bench/soak does it a
 // thousand times.
-const kills = 20
+const kills = 8
 
 // hostile are servers whose trees resist: grandchildren, some of which ignore
 // SIGTERM or have a session of their own, one whose parent has ended, and a

@@ -55,7 +55,7 @@ func Talk(t testing.TB, stream io.ReadWriteCloser, on Handlers) *Conn {
 func (c *Conn) read() {
 	var handlers sync.WaitGroup
 	defer handlers.Wait()
-	r := bufio.NewReader(c.in)
+	r := bufio.NewReaderSize(c.in, 64<<10)
 	for {
 		line, err := r.ReadString('\n')
 		if line = strings.TrimSuffix(line, "\n"); line != "" || err == nil {

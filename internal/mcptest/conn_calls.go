@@ -125,13 +125,12 @@ func (p *Pending) answeredBy(m Message) bool {
 }
 
 func envelope(id, method string, params any) string {
-	line := `{"jsonrpc":"2.0"`
 	if id != "" {
-		line += `,"id":` + id
+		id = `,"id":` + id
 	}
-	line += `,"method":` + string(encode(method))
+	member := ""
 	if params != nil {
-		line += `,"params":` + string(Raw(params))
+		member = `,"params":`
 	}
-	return line + "}"
+	return `{"jsonrpc":"2.0"` + id + `,"method":` + string(encode(method)) + member + string(Raw(params)) + "}"
 }

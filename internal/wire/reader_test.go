@@ -189,7 +189,7 @@ func TestReaderKeepsLittle(t *testing.T) {
 		return `{"jsonrpc":"2.0","method":"m","params":"` + strings.Repeat("x", size) + "\"}\n"
 	}
 	const lists = 10
-	src := chunked(strings.Repeat(line(8<<20)+line(100<<10), lists), 64<<10)
+	src := chunked(strings.Repeat(line(4<<20)+line(100<<10), lists), 64<<10)
 	r := NewReader(src, 16<<20)
 	var before, after runtime.MemStats
 	runtime.GC()

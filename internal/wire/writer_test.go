@@ -305,7 +305,7 @@ func TestWriterPieces(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	const senders, messages = 4, 60
+	const senders, messages = 4, 30
 	w := NewWriter(pipe, 10*time.Second)
 	var sending sync.WaitGroup
 	for s := range senders {

@@ -38,7 +38,7 @@ func TestAskHost(t *testing.T) {
 			{`{"jsonrpc":"2.0","id":"ID","result":null}`, `null`, ""},
 			{`{"jsonrpc":"2.0","id":ID.0,"result":{}}`, `{}`, ""},
 			{`{"jsonrpc":"2.0","id":ID,"error":{"code":-1,"message":"no","x":1.0}}`, "", `{"code":-1,"message":"no","x":1.0}`},
-			{`{"jsonrpc":"2.0","id":ID,"result":"` + strings.Repeat("x", stdioMaxMessage) + `"}`, "", `{"code":5109,"message":"the host's answer is too large"}`},
+			{`{"jsonrpc":"2.0","id":ID,"result":"` + strings.Repeat("x", testMaxMessage) + `"}`, "", `{"code":5109,"message":"the host's answer is too large"}`},
 		} {
 			before := len(e.wait(1))
 			answered := asking(t.Context(), e.host)

@@ -79,8 +79,8 @@ func TestHostRefusesJunk(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":"z","method":7}`, `{"jsonrpc":"2.0","id":"z","error":{"code":-32600,`},
 		{`[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,`},
 		{strings.Repeat("[", 20_000), `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,`},
-		{`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"x":"` + strings.Repeat("x", stdioMaxMessage) + `"}}`, `{"jsonrpc":"2.0","id":3,"error":{"code":-32600,`},
-		{`{"method":"tools/call","params":{"x":"` + strings.Repeat("x", stdioMaxMessage) + `"},"jsonrpc":"2.0","id":"last"}`, `{"jsonrpc":"2.0","id":"last","error":{"code":-32600,`},
+		{`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"x":"` + strings.Repeat("x", testMaxMessage) + `"}}`, `{"jsonrpc":"2.0","id":3,"error":{"code":-32600,`},
+		{`{"method":"tools/call","params":{"x":"` + strings.Repeat("x", testMaxMessage) + `"},"jsonrpc":"2.0","id":"last"}`, `{"jsonrpc":"2.0","id":"last","error":{"code":-32600,`},
 	} {
 		e.say(test.line, `{"jsonrpc":"2.0","id":"next","method":"ping"}`)
 		got := e.wait(2*n + 3)

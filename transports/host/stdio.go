@@ -36,7 +36,11 @@ type Stdio struct {
 // holds back what is sent while what one read brought is handled; nil holds
 // nothing back. Serve must be called.
 func NewStdio(in io.Reader, out io.Writer, cork *wire.Cork) *Stdio {
-	e := &Stdio{in: wire.NewReader(in, stdioMaxMessage), out: wire.NewWriter(out, stdioStall)}
+	return newStdio(in, out, cork, stdioMaxMessage)
+}
+
+func newStdio(in io.Reader, out io.Writer, cork *wire.Cork, maxMessage int) *Stdio {
+	e := &Stdio{in: wire.NewReader(in, maxMessage), out: wire.NewWriter(out, stdioStall)}
 	e.in.Cork, e.in.Back, e.out.Cork = cork, e.out, cork
 	return e
 }

@@ -33,6 +33,9 @@ type testHost struct {
 	changed chan struct{}
 }
 
+// testMaxMessage is the limit of a message here: stdioMaxMessage takes long to fill.
+const testMaxMessage = 2 << 20
+
 // newTestHost serves until the test ends; handle takes the data plane's requests.
 func newTestHost(t *testing.T, handle func(*Request)) *testHost {
 	t.Helper()
@@ -54,7 +57,7 @@ func testHostOn(t *testing.T, in io.Reader, out io.Writer, far io.ReadWriteClose
 		defer e.mu.Unlock()
 		e.notices = append(e.notices, method+" "+string(params))
 	}
-	stdio := NewStdio(in, out, &wire.Cork{})
+	stdio := newStdio(in, out, &wire.Cork{}, testMaxMessage)
 	e.host = NewSession("h1", stdio, opts)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	e.stop = cancel

@@ -56,7 +56,7 @@ func TestStdioCutAnywhere(t *testing.T) {
 func TestStdioCloseInTheMiddle(t *testing.T) {
 	for _, fault := range []string{
 		"hang-call", "late", "partial-hang", "flood:100000000", "flood-lc:100000000", "junk:100000000", "stderr-flood:100000000000",
-		"huge:1000000000", "close-stdout", "close-stdin", "no-read-after-init", "hang-call,ignore-eof,ignore-term", "hang-call,double-fork",
+		"huge:30000000", "close-stdout", "close-stdin", "no-read-after-init", "hang-call,ignore-eof,ignore-term", "hang-call,double-fork",
 	} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -119,7 +121,8 @@ func floodListChanged(c *call, msg []byte, arg string) {
 }
 
 func huge(c *call, _ []byte, arg string) {
-	c.send(answer(c.ID, textResult(strings.Repeat("x", number(arg, 100<<20)), "")))
+	before, after, _ := bytes.Cut(answer(c.ID, textResult("", "")), []byte(`""`))
+	c.send(slices.Concat(before, []byte{'"'}, bytes.Repeat([]byte{'x'}, number(arg, 100<<20)), []byte{'"'}, after))
 }
 
 func deep(c *call, _ []byte, arg string) {

@@ -124,7 +124,7 @@ func (p *peer) record(raw []byte) {
 	if len(p.received) == keep {
 		p.received = p.received[1:]
 	}
-	p.received = append(p.received, append([]byte(nil), raw...))
+	p.received = append(p.received, raw)
 	p.count++
 	if p.count == p.fake.exitAt {
 		p.fake.exit(4, "exit-at")

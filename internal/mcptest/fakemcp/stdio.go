@@ -16,6 +16,7 @@ type lines struct {
 	file *os.File
 	end  string
 	form func(msg []byte) []byte // nil: as it is
+	line []byte                  // what is written, used again
 }
 
 // write sends one message. A client that no longer reads is no error here: the
@@ -26,7 +27,8 @@ func (l *lines) write(msg []byte) {
 	if l.form != nil {
 		msg = l.form(msg)
 	}
-	_, _ = l.file.Write(append(append([]byte(nil), msg...), l.end...))
+	l.line = append(append(l.line[:0], msg...), l.end...)
+	_, _ = l.file.Write(l.line)
 }
 
 // raw sends bytes that are no message.
