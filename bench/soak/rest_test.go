@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"runtime"
@@ -16,11 +17,12 @@ func TestGuardsAreKnown(t *testing.T) {
 		cmd := exec.Command("/proc/self/exe")
 		cmd.Args[0] = name
 		cmd.Env = append(os.Environ(), "SOAK_TEST_WAITS=1")
-		input, err := cmd.StdinPipe()
-		if err != nil {
+		input, err1 := cmd.StdinPipe()
+		output, err2 := cmd.StdoutPipe()
+		if err := errors.Join(err1, err2, cmd.Start()); err != nil {
 			t.Fatal(err)
 		}
-		if err := cmd.Start(); err != nil {
+		if _, err := output.Read(make([]byte, 1)); err != nil { // its name is there when it runs
 			t.Fatal(err)
 		}
 		if got := isGuard(cmd.Process.Pid); got != want {
