@@ -23,18 +23,13 @@ type Runner interface{ Run() int }
 //
 // More of the parallel tests run at a time than there are processors, unless the
 // command line says how many: they mostly wait for processes to start and to end.
-// With the race detector they mostly compute.
 func Main(m *testing.M) {
 	const atOnce = "test.parallel"
 	flag.Parse()
 	chosen := false
 	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == atOnce })
 	if !chosen {
-		each := 8
-		if RaceEnabled {
-			each = 4
-		}
-		if err := flag.Set(atOnce, strconv.Itoa(each*runtime.NumCPU())); err != nil {
+		if err := flag.Set(atOnce, strconv.Itoa(4*runtime.NumCPU())); err != nil {
 			panic(err) // not reached: testing defines the flag
 		}
 	}
