@@ -15,6 +15,7 @@ import (
 // that says where. Each way leads through a script that counts how often it was
 // taken and leads nowhere after twenty times, so that a failure ends by itself.
 func TestConfigThatReachesItself(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("the ways are shell scripts")
 	}

@@ -164,6 +164,7 @@ func finish(t *testing.T, name string, tree *guard.Tree, marker string) {
 }
 
 func TestNothingIsLeft(t *testing.T) {
+	t.Parallel()
 	tree := hostile{"tree", `trap "" TERM; sleep $0 & (sleep $0 &); setsid -f sleep $0; (trap - TERM; exec sleep $0) & wait; sleep $0`, 5}
 	for name, end := range map[string]func(*guard.Tree){
 		"killed":         (*guard.Tree).Kill,
@@ -208,6 +209,7 @@ func TestATreeOfManyGenerations(t *testing.T) {
 
 // What else this process has started must not notice.
 func TestAGuardThatFailsLeavesNothing(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(*testing.T, *guard.Tree){
 		"KILL": func(t *testing.T, tree *guard.Tree) { signalGuard(t, tree, syscall.SIGKILL) },
 		"SEGV": func(t *testing.T, tree *guard.Tree) { signalGuard(t, tree, syscall.SIGSEGV) },
@@ -248,6 +250,7 @@ func TestAGuardThatFailsLeavesNothing(t *testing.T) {
 // Whoever ends all processes of a service means the guard too, which then ends its
 // tree as it would for us.
 func TestASignalToTheGuardItself(t *testing.T) {
+	t.Parallel()
 	h := hostile{"asks for SIGTERM", `trap "exit 7" TERM; setsid -f sleep $0; while :; do sleep $0 & wait; done`, 3}
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT} {
 		t.Run(sig.String(), func(t *testing.T) {
@@ -328,6 +331,7 @@ func TestAStoppedGuardThatIsLetGo(t *testing.T) {
 // The command does it when it gets SIGTERM, from the guard itself. It says first that
 // it will: setsid is two processes for a moment, so three may be there before the loop.
 func TestACommandThatEndsItsGuard(t *testing.T) {
+	t.Parallel()
 	h := hostile{"command", `trap "kill -$1 $PPID" TERM; setsid -f sleep $0; while :; do sleep $0 & wait; done`, 3}
 	for _, sig := range []string{"KILL", "SEGV", "ABRT", "STOP"} {
 		t.Run(sig, func(t *testing.T) {

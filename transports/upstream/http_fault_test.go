@@ -50,6 +50,7 @@ var quietly = log.New(io.Discard, "", 0)
 // A call goes out once, however the upstream ends it; also on a connection that
 // was used before, and where the config makes requests look repeatable.
 func TestHTTPSentOnce(t *testing.T) {
+	t.Parallel()
 	says := func(text string) func(*testing.T, http.ResponseWriter) {
 		return func(t *testing.T, w http.ResponseWriter) {
 			conn := hijacked(t, w)

@@ -88,6 +88,7 @@ var stalls = []struct {
 // An answer that stops in the middle fails its call, whose connection is closed.
 // Other calls and the session go on.
 func TestHTTPStalls(t *testing.T) {
+	t.Parallel()
 	for _, test := range stalls {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -130,6 +131,7 @@ func TestHTTPStalls(t *testing.T) {
 // Between events, before the first of them and before the header an upstream may
 // be silent: it is at work. Another call stalls meanwhile, to measure the time.
 func TestHTTPMayBeSilent(t *testing.T) {
+	t.Parallel()
 	for _, begins := range []string{
 		"", "HTTP/1.1 103 Early Hints\r\n\r\n", "HEADER", "HEADER: ping", "HEADER: ping\n", "HEADERretry: 10\n", "HEADERid: 1\n\n",
 		"HEADERdata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n\n", "HEADERdata: {}\r\n\r\n", "HEADERdata: {}\r\r", "HEADERdata: {}\r\n\r",
@@ -172,6 +174,7 @@ func TestHTTPMayBeSilent(t *testing.T) {
 
 // What stalls in a handshake or a list ends before the start's own deadline.
 func TestHTTPStallsInStart(t *testing.T) {
+	t.Parallel()
 	for _, test := range stalls {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -205,6 +208,7 @@ func TestHTTPStallsInStart(t *testing.T) {
 
 // The stream of what the upstream says unasked is opened anew where it stalls.
 func TestHTTPListenStalls(t *testing.T) {
+	t.Parallel()
 	for _, test := range stalls {
 		if strings.Contains(test.name, "JSON") {
 			continue // that is no such stream
@@ -269,6 +273,7 @@ func TestSSEStalls(t *testing.T) {
 }
 
 func TestSSEStallsInStart(t *testing.T) {
+	t.Parallel()
 	for _, test := range stalls {
 		if strings.Contains(test.name, "JSON") {
 			continue

@@ -24,6 +24,7 @@ func remote(t *testing.T, args ...string) schema.Server {
 }
 
 func TestHTTPAnswers(t *testing.T) {
+	t.Parallel()
 	for _, args := range [][]string{
 		{}, {"-json"}, {"-fault", "no-session"}, {"-fault", "odd-events", "-fault-tool", "pid"}, {"-era", "both"}, {"-era", "new"}, {"-era", "new", "-json"},
 		{"-fault", "get-status:405"}, {"-fault", "get-status:404"}, {"-fault", "get-status:500"}, {"-fault", "get-html"}, {"-fault", "get-ends"},
@@ -44,6 +45,7 @@ func TestHTTPAnswers(t *testing.T) {
 
 // A broken answer fails its call with what is known, and the next one works.
 func TestHTTPBrokenAnswer(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		fault   string
 		code    int64

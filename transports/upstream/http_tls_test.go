@@ -128,6 +128,7 @@ func (a *authority) secure(t *testing.T, s *scripted) schema.Server {
 // On HTTP/2 the calls share a connection: what breaks the stream of one, or
 // stalls on it, leaves the others alone.
 func TestHTTP2BrokenAnswer(t *testing.T) {
+	t.Parallel()
 	ca := newAuthority(t)
 	for _, test := range []struct {
 		name string
@@ -281,6 +282,7 @@ func h2JSON(conn net.Conn, stream uint32, text string) {
 // However a server of HTTP/2 takes leave of a call, it gets the call once, and
 // the next one works. net/http would send some of these again.
 func TestHTTP2SentOnce(t *testing.T) {
+	t.Parallel()
 	ca := newAuthority(t)
 	const protocolError, internalError, refusedStream = 1, 2, 7
 	reset := func(code byte) func(net.Conn, uint32, string) {

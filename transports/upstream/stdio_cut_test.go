@@ -17,6 +17,7 @@ const pong = `{"jsonrpc":"2.0","id":2,"result":{}}`
 // where the child exits, at its deadline where it says nothing more. An answer
 // that lacks only the end of its line is whole.
 func TestStdioCutAnywhere(t *testing.T) {
+	t.Parallel()
 	for cut := range len(pong) + 1 {
 		t.Run(fmt.Sprint(cut), func(t *testing.T) {
 			t.Parallel()
@@ -54,6 +55,7 @@ func TestStdioCutAnywhere(t *testing.T) {
 
 // Close ends a child whatever it is in the middle of.
 func TestStdioCloseInTheMiddle(t *testing.T) {
+	t.Parallel()
 	for _, fault := range []string{
 		"hang-call", "late", "partial-hang", "flood:100000000", "flood-lc:100000000", "junk:100000000", "stderr-flood:100000000000",
 		"huge:30000000", "close-stdout", "close-stdin", "no-read-after-init", "hang-call,ignore-eof,ignore-term", "hang-call,double-fork",

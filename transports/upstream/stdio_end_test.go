@@ -20,6 +20,7 @@ import (
 
 // An upstream that ends fails what is in flight, with its last words.
 func TestStdioCrash(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ fault, says string }{
 		{"crash-call", "panic: as asked"},
 		{"partial", ""},
@@ -164,6 +165,7 @@ func TestStdioClosesItsStdin(t *testing.T) {
 
 // However a child resists, Close ends it and what it started.
 func TestStdioClose(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		faults string
 		spawn  string // a mode of the tool spawn
@@ -209,6 +211,7 @@ func textNumber(t *testing.T, result json.RawMessage) int {
 
 // What leaves its group and session, or has no parent any more, ends too.
 func TestStdioCloseEndsTree(t *testing.T) {
+	t.Parallel()
 	for _, crash := range []bool{false, true} {
 		t.Run(fmt.Sprintf("crash %t", crash), func(t *testing.T) {
 			t.Parallel()

@@ -13,6 +13,7 @@ import (
 )
 
 func TestStdioFailsToStart(t *testing.T) {
+	t.Parallel()
 	for fault, says := range map[string]string{
 		"exit-now":     "API_KEY is not set",
 		"exit-on-init": "fatal: initialize",

@@ -16,6 +16,7 @@ import (
 
 // What real programs print besides messages does not matter.
 func TestStdioTolerates(t *testing.T) {
+	t.Parallel()
 	for _, fault := range []string{
 		"banner", "banner:200", "bom", "crlf", "blank", "pretty", "banner,bom", "pretty,crlf", "stderr-on-discover", "stderr-spam:4194304", "stderr-nonewline",
 		"garbage-mid", "glued", "dribble", "batch", "twice", "unknown-id", "string-id", "invalid-utf8",
@@ -33,6 +34,7 @@ func TestStdioTolerates(t *testing.T) {
 
 // A broken answer fails its call, soon, and nothing else.
 func TestStdioBrokenAnswer(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		fault   string
 		code    int64
