@@ -138,13 +138,6 @@ func (flags *serveFlags) run(from *configFlags, level string) error {
 	if flags.address == "" && listening == nil {
 		return hinted(errors.New("serve needs to be told where it is reached"), "dynmcp serve --http 127.0.0.1:8080, or --socket PATH; without a verb dynmcp serves one host on stdin and stdout")
 	}
-	var web net.Listener
-	if flags.address != "" {
-		if web, err = flags.listen(cfg.Gateway, log); err != nil {
-			return err
-		}
-		defer web.Close()
-	}
 	watching, err := newMonitoring(cmp.Or(flags.debug, cfg.Gateway.DebugListen), flags.replica.name, log)
 	if err != nil {
 		return err
@@ -161,6 +154,14 @@ func (flags *serveFlags) run(from *configFlags, level string) error {
 		if err != nil {
 			return err
 		}
+	}
+	// Last: who connects is answered, not reset because a replica could not join.
+	var web net.Listener
+	if flags.address != "" {
+		if web, err = flags.listen(cfg.Gateway, log); err != nil {
+			return err
+		}
+		defer web.Close()
 	}
 	return serveConfig(cfg, from, flags.stdioFlags, opts, func(agg *aggregator.Aggregator) error {
 		watching.Watch(agg)
