@@ -38,9 +38,6 @@ type held struct {
 // Lost returns a channel that is closed when the replica may not run the work any more.
 func (l *Lease) Lost() <-chan struct{} { return l.held.lost }
 
-// Revision is the fencing token: whoever takes the lease later has a higher one.
-func (l *Lease) Revision() uint64 { return l.held.revision }
-
 // Release says that the work has ended. Others can take the lease when everybody here who
 // shares it has released it.
 func (l *Lease) Release() {

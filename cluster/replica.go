@@ -213,18 +213,6 @@ func (r *Replica) stop() {
 // ID returns the ID of this replica.
 func (r *Replica) ID() string { return r.id }
 
-// Members returns the members that this replica knows, itself too, by name.
-func (r *Replica) Members() []Member {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	all := make([]Member, 0, len(r.view.members))
-	for _, m := range r.view.members {
-		all = append(all, m.Member)
-	}
-	sortMembers(all)
-	return all
-}
-
 func sortMembers(all []Member) {
 	slices.SortFunc(all, func(a, b Member) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
 }
@@ -267,14 +255,6 @@ func (r *Replica) Leases() []LeaseInfo {
 
 func sortLeases(all []LeaseInfo) {
 	slices.SortFunc(all, func(a, b LeaseInfo) int { return cmp.Compare(a.Name, b.Name) })
-}
-
-// Valid reports whether this replica may run what it holds, and take more.
-func (r *Replica) Valid() bool {
-	at := r.clock()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.validLocked(at)
 }
 
 func (r *Replica) validLocked(at time.Duration) bool { return r.live && at < r.until }
