@@ -6,15 +6,15 @@ import (
 	"testing"
 
 	"dynmcp/catalog"
-	"dynmcp/cluster/kv"
+	"dynmcp/cluster/kv/memkv"
 	"dynmcp/internal/mcptest"
 )
 
 // What one replica lists of a server is known to the others, which have not started it,
 // and to their hosts: also what is listed while one of them is cut off.
 func TestWhatAReplicaListsIsKnownToAll(t *testing.T) {
-	memory := kv.NewMemory()
-	replica := func() (*Aggregator, *kv.Connection) {
+	memory := memkv.New()
+	replica := func() (*Aggregator, *memkv.Connection) {
 		c := memory.Connect()
 		listings, err := c.Bucket(t.Context(), "catalog")
 		if err != nil {

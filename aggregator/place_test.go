@@ -16,7 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"dynmcp/cluster/kv"
+	"dynmcp/cluster/kv/memkv"
 	"dynmcp/internal/mcptest"
 	"dynmcp/internal/seal"
 	"dynmcp/internal/wire"
@@ -66,7 +66,7 @@ func newCluster(t *testing.T, n int, entries string) *cluster {
 		t.Fatal(err)
 	}
 	keys := seal.Random()
-	tasks, err := kv.NewMemory().Connect().Bucket(t.Context(), "tasks")
+	tasks, err := memkv.New().Connect().Bucket(t.Context(), "tasks")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -584,7 +584,7 @@ func TestTaskOfAnotherReplica(t *testing.T) {
 func TestTasksAreForgotten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		tasks, err := kv.NewMemory().Connect().Bucket(t.Context(), "tasks")
+		tasks, err := memkv.New().Connect().Bucket(t.Context(), "tasks")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dynmcp/cluster/kv"
+	"dynmcp/cluster/kv/memkv"
 )
 
 // A group is replicas that reach each other.
@@ -51,11 +52,11 @@ func (g *group) reach(name string, reached bool) {
 
 func TestAnElectionInTheStoreIsNotSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := kv.NewMemory()
+		m := memkv.New()
 		var g group
 		var all []*Replica
 		var leases []*Lease
-		cables := []*kv.Connection{m.Connect(), m.Connect(), m.Connect()}
+		cables := []*memkv.Connection{m.Connect(), m.Connect(), m.Connect()}
 		for i, name := range []string{"a", "b", "c"} {
 			r := g.join(t, cables[i], name)
 			defer r.Close()
@@ -95,7 +96,7 @@ func TestAnElectionInTheStoreIsNotSeen(t *testing.T) {
 // is, whom nobody here knows.
 func TestALongOutageOfTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := kv.NewMemory()
+		m := memkv.New()
 		var g group
 		ca, cb := m.Connect(), m.Connect()
 		a, b := g.join(t, ca, "a"), g.join(t, cb, "b")
@@ -129,7 +130,7 @@ func TestALongOutageOfTheStore(t *testing.T) {
 // is not.
 func TestTakeWaitsForTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := kv.NewMemory()
+		m := memkv.New()
 		cable := m.Connect()
 		a := join(t, cable, "a")
 		defer a.Close()
@@ -159,9 +160,9 @@ func TestTakeWaitsForTheStore(t *testing.T) {
 func TestADeathWhileTheStoreIsAway(t *testing.T) {
 	for _, others := range []int{1, 2, 3} {
 		synctest.Test(t, func(t *testing.T) {
-			m := kv.NewMemory()
+			m := memkv.New()
 			var g group
-			var cables []*kv.Connection
+			var cables []*memkv.Connection
 			var all []*Replica
 			for i := range 1 + others {
 				cables = append(cables, m.Connect())
@@ -210,7 +211,7 @@ func TestADeathWhileTheStoreIsAway(t *testing.T) {
 // is promised again.
 func TestWhoAgreesPromisesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := kv.NewMemory()
+		m := memkv.New()
 		ca, cb := m.Connect(), m.Connect()
 		a, b := join(t, ca, "a"), join(t, cb, "b")
 		defer a.Close()
@@ -256,7 +257,7 @@ func TestWhoAgreesPromisesNothing(t *testing.T) {
 // The two that died might be cut off together, and promise each other what they do.
 func TestTheLastOfThreeWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := kv.NewMemory()
+		m := memkv.New()
 		var g group
 		a, b, c := g.join(t, m.Connect(), "a"), g.join(t, m.Connect(), "b"), g.join(t, m.Connect(), "c")
 		defer c.Close()
@@ -283,7 +284,7 @@ func TestTheLastOfThreeWaits(t *testing.T) {
 
 func TestANewcomerWaitsForOneThatMayNotKnowIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := kv.NewMemory()
+		m := memkv.New()
 		var g group
 		cable := m.Connect()
 		a := g.join(t, cable, "a")
@@ -300,7 +301,7 @@ func TestANewcomerWaitsForOneThatMayNotKnowIt(t *testing.T) {
 // The last beat of one that dies was sent before another came, and arrives afterwards.
 func TestOneThatDiesAsAnotherComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := kv.NewMemory()
+		m := memkv.New()
 		var g group
 		gate := make(chan struct{})
 		var on atomic.Bool
@@ -339,7 +340,7 @@ func TestOneThatDiesAsAnotherComes(t *testing.T) {
 
 // A store whose changes arrive when a gate opens, though nobody waits for them any more.
 type late struct {
-	*kv.Connection
+	*memkv.Connection
 	on   *atomic.Bool
 	gate chan struct{}
 }
@@ -391,7 +392,7 @@ func notBefore(t *testing.T, r *Replica, held *Lease) {
 
 // A store whose answers are lost: what is asked is done.
 type unanswered struct {
-	*kv.Connection
+	*memkv.Connection
 	on *atomic.Bool
 }
 
@@ -424,7 +425,7 @@ func (b unansweredBucket) Get(ctx context.Context, key string) (kv.Entry, error)
 
 func TestABeatThatWasNotAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := kv.NewMemory()
+		m := memkv.New()
 		var g group
 		var on atomic.Bool
 		a := g.join(t, unanswered{m.Connect(), &on}, "a")
@@ -448,7 +449,7 @@ func TestABeatThatWasNotAnswered(t *testing.T) {
 // that beat, so a must not go by what it was allowed when it was alone.
 func TestOneThatWasAloneAndIsCutOffWhenAnotherComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := kv.NewMemory()
+		m := memkv.New()
 		var g group
 		var on atomic.Bool
 		cable := m.Connect()

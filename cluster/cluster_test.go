@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"dynmcp/cluster/kv"
+	"dynmcp/cluster/kv/memkv"
 )
 
 // bubbleClock is the clock of synctest; CLOCK_BOOTTIME is not in the bubble.
@@ -51,7 +52,7 @@ func isClosed(c <-chan struct{}) bool {
 
 func TestALeaseIsSharedInAReplicaAndHeldAgainstOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := kv.NewMemory()
+		m := memkv.New()
 		a, b := join(t, m.Connect(), "a"), join(t, m.Connect(), "b")
 		defer a.Close()
 		defer b.Close()
@@ -91,7 +92,7 @@ func TestALeaseIsSharedInAReplicaAndHeldAgainstOthers(t *testing.T) {
 
 func TestLeasesOfAReplicaThatWasKilledAreTakenWithinTheBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := kv.NewMemory()
+		m := memkv.New()
 		var g group
 		a, b, c := g.join(t, m.Connect(), "a"), g.join(t, m.Connect(), "b"), g.join(t, m.Connect(), "c")
 		defer b.Close()
@@ -137,7 +138,7 @@ func TestLeasesOfAReplicaThatWasKilledAreTakenWithinTheBound(t *testing.T) {
 
 func TestLeavingInOrderCostsNobodyTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := kv.NewMemory()
+		m := memkv.New()
 		a, b := join(t, m.Connect(), "a"), join(t, m.Connect(), "b")
 		defer b.Close()
 		l := take(t, a, "git")
@@ -192,7 +193,7 @@ func TestLeavingInOrderCostsNobodyTime(t *testing.T) {
 
 func TestCloseWaitsForWhatIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := kv.NewMemory()
+		m := memkv.New()
 		a, b := join(t, m.Connect(), "a"), join(t, m.Connect(), "b")
 		defer b.Close()
 		l := take(t, a, "git")
@@ -212,7 +213,7 @@ func TestCloseWaitsForWhatIsLost(t *testing.T) {
 
 func TestAReplicaCutOffFromTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := kv.NewMemory()
+		m := memkv.New()
 		cable := m.Connect()
 		var until atomic.Pointer[time.Time]
 		a := join(t, cable, "a", func(o *Options) { o.Extend = func(t time.Time) { until.Store(&t) } })
@@ -317,7 +318,7 @@ func TestRendezvousIsBalancedAndMovesLittle(t *testing.T) {
 
 func TestReadWithoutBeingAMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := kv.NewMemory()
+		m := memkv.New()
 		a := join(t, m.Connect(), "a", func(o *Options) { o.Load = func() Load { return Load{Sessions: 3} } })
 		defer a.Close()
 		l := take(t, a, "git")
@@ -336,7 +337,7 @@ func TestReadWithoutBeingAMember(t *testing.T) {
 
 func TestJoinGivesUpWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cable := kv.NewMemory().Connect()
+		cable := memkv.New().Connect()
 		if _, err := cable.Bucket(t.Context(), Bucket); err != nil {
 			t.Fatal(err)
 		}
@@ -352,7 +353,7 @@ func TestJoinGivesUpWithItsContext(t *testing.T) {
 // An answer of the store from before the lease proves nothing.
 func TestAnOwnerIsGoneWhenItsEpochIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := kv.NewMemory()
+		m := memkv.New()
 		r := join(t, m.Connect(), "a")
 		defer r.Close()
 		bucket, err := m.Connect().Bucket(t.Context(), Bucket)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"dynmcp/cluster/kv"
+	"dynmcp/cluster/kv/memkv"
 )
 
 // kill is what guards may take to kill after their deadline.
@@ -32,7 +33,7 @@ func TestNothingRunsTwice(t *testing.T) {
 	for seed := range seeds {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := &world{t: t, memory: kv.NewMemory(), rand: rand.New(rand.NewPCG(uint64(seed), 20)), began: time.Now()}
+				w := &world{t: t, memory: memkv.New(), rand: rand.New(rand.NewPCG(uint64(seed), 20)), began: time.Now()}
 				defer w.tasks.Wait()
 				for range 3 + seed%5 {
 					w.join()
@@ -62,7 +63,7 @@ func TestNothingRunsTwice(t *testing.T) {
 
 type world struct {
 	t      *testing.T
-	memory *kv.Memory
+	memory *memkv.Memory
 	began  time.Time
 	tasks  sync.WaitGroup
 	faults sync.WaitGroup
@@ -85,8 +86,8 @@ type node struct {
 	ctx    context.Context
 	kill   context.CancelFunc
 	users  sync.WaitGroup
-	conn   *kv.Connection
-	direct *kv.Connection // what was sent and is under way
+	conn   *memkv.Connection
+	direct *memkv.Connection // what was sent and is under way
 
 	mu       sync.Mutex // all below; the world's lock may be taken before
 	dead     bool
@@ -537,7 +538,7 @@ func (n *node) ask(ctx context.Context, address string, q Question) error {
 
 // A nodeStore is a node's way to the store.
 type nodeStore struct {
-	*kv.Connection
+	*memkv.Connection
 	n *node
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"dynmcp/cluster"
 	"dynmcp/cluster/kv"
+	"dynmcp/cluster/kv/memkv"
 )
 
 // traffic is what replicas have asked of the shared state, and been told by it.
@@ -23,7 +24,7 @@ type traffic struct{ reads, writes, written, told, toldBytes atomic.Int64 }
 
 // A counted store is one whose use is counted.
 type counted struct {
-	*kv.Connection
+	*memkv.Connection
 	*traffic
 }
 
@@ -73,7 +74,7 @@ func (b countedBucket) Watch(ctx context.Context, prefix string, changed func(kv
 // A simulated cluster has all its replicas in this process.
 type simulated struct {
 	traffic traffic
-	links   []*kv.Connection
+	links   []*memkv.Connection
 	ctx     context.Context // until which leases are held
 	stop    context.CancelFunc
 	holding sync.WaitGroup
@@ -88,7 +89,7 @@ type simulated struct {
 func start(replicas, servers int) (*simulated, error) {
 	s := &simulated{until: make([]time.Time, replicas)}
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	memory := kv.NewMemory()
+	memory := memkv.New()
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	for i, m := range fleet(0, replicas) {
 		link := memory.Connect()

@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"dynmcp/cluster/kv"
+	"dynmcp/cluster/kv/memkv"
 	"dynmcp/schema"
 )
 
@@ -14,7 +14,7 @@ import (
 func TestRecordsThatNobodyUsesEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		bucket, err := kv.NewMemory().Connect().Bucket(t.Context(), "catalog")
+		bucket, err := memkv.New().Connect().Bucket(t.Context(), "catalog")
 		if err != nil {
 			t.Fatal(err)
 		}

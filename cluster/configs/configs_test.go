@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"dynmcp/cluster/kv"
+	"dynmcp/cluster/kv/memkv"
 	"dynmcp/internal/seal"
 )
 
@@ -25,7 +26,7 @@ func keys(t *testing.T, fill ...byte) *seal.Keys {
 	return k
 }
 
-func bucket(t *testing.T, m *kv.Memory) kv.Bucket {
+func bucket(t *testing.T, m *memkv.Memory) kv.Bucket {
 	t.Helper()
 	b, err := m.Connect().Bucket(t.Context(), "config")
 	if err != nil {
@@ -61,7 +62,7 @@ func history(t *testing.T, s *Store) []string {
 }
 
 func TestVersionsAreKeptAndGoneBackTo(t *testing.T) {
-	m := kv.NewMemory()
+	m := memkv.New()
 	s := New(bucket(t, m), keys(t, 1))
 	for what, err := range map[string]error{
 		"current": second(s.Current(t.Context())),
@@ -100,7 +101,7 @@ func second[T any](_ T, err error) error { return err }
 
 // Of two that push at once one is told so, and nothing of it is there.
 func TestPushesDoNotOverwriteEachOther(t *testing.T) {
-	m := kv.NewMemory()
+	m := memkv.New()
 	b := bucket(t, m)
 	s := New(b, keys(t, 1))
 	push(t, s, "one")
@@ -126,7 +127,7 @@ func (o overtaken) Update(ctx context.Context, key string, value []byte, revisio
 
 // Who was killed right after the version became current left no copy for the history.
 func TestHistoryIsWholeAfterAPushThatWasKilled(t *testing.T) {
-	m := kv.NewMemory()
+	m := memkv.New()
 	b := bucket(t, m)
 	s := New(b, keys(t, 1))
 	push(t, s, "one")
@@ -143,7 +144,7 @@ func TestHistoryIsWholeAfterAPushThatWasKilled(t *testing.T) {
 }
 
 func TestOnlyTheLastVersionsAreKept(t *testing.T) {
-	s := New(bucket(t, kv.NewMemory()), keys(t, 1))
+	s := New(bucket(t, memkv.New()), keys(t, 1))
 	for i := range Kept + 3 {
 		push(t, s, fmt.Sprint(i+1))
 	}
@@ -155,7 +156,7 @@ func TestOnlyTheLastVersionsAreKept(t *testing.T) {
 
 // What a key seals others cannot read, nor put in the place of anything else.
 func TestOnlyTheKeyOpensAConfig(t *testing.T) {
-	b := bucket(t, kv.NewMemory())
+	b := bucket(t, memkv.New())
 	old, both, next := New(b, keys(t, 1)), New(b, keys(t, 2, 1)), New(b, keys(t, 2))
 	push(t, old, "secret-text")
 	entry, err := b.Get(t.Context(), current)
@@ -196,7 +197,7 @@ func TestOnlyTheKeyOpensAConfig(t *testing.T) {
 }
 
 func TestWatchSaysWhichIsCurrent(t *testing.T) {
-	b := bucket(t, kv.NewMemory())
+	b := bucket(t, memkv.New())
 	s := New(b, keys(t, 1))
 	push(t, s, "one")
 	first, err := b.Get(t.Context(), current)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dynmcp/cluster/kv"
+	"dynmcp/cluster/kv/memkv"
 )
 
 // An electing store is one whose servers agree who leads after it was asked a few times.
@@ -25,7 +26,7 @@ func (s *electing) Bucket(ctx context.Context, name string) (kv.Bucket, error) {
 }
 
 func TestABucketIsWaitedForWhileNATSAgreesWhoLeads(t *testing.T) {
-	memory := kv.NewMemory().Connect()
+	memory := memkv.New().Connect()
 	defer memory.Close()
 	if b, err := (patientStore{&electing{memory, 3}, time.Minute}).Bucket(t.Context(), "state"); b == nil || err != nil {
 		t.Errorf("got %v, %v", b, err)

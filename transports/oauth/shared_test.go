@@ -12,18 +12,19 @@ import (
 	"time"
 
 	"dynmcp/cluster/kv"
+	"dynmcp/cluster/kv/memkv"
 	"dynmcp/internal/mcptest"
 	"dynmcp/internal/seal"
 )
 
 // A replica is a connection to the state, and the store of logins in it.
 type replica struct {
-	*kv.Connection
+	*memkv.Connection
 	bucket kv.Bucket
 	store  *Store
 }
 
-func newReplica(t *testing.T, memory *kv.Memory, keys *seal.Keys) replica {
+func newReplica(t *testing.T, memory *memkv.Memory, keys *seal.Keys) replica {
 	t.Helper()
 	c := memory.Connect()
 	bucket, err := c.Bucket(t.Context(), "logins")
@@ -34,7 +35,7 @@ func newReplica(t *testing.T, memory *kv.Memory, keys *seal.Keys) replica {
 }
 
 func TestSharedStore(t *testing.T) {
-	memory, keys := kv.NewMemory(), seal.Random()
+	memory, keys := memkv.New(), seal.Random()
 	a, b := newReplica(t, memory, keys), newReplica(t, memory, keys)
 	if l, err := b.store.Load(aKey); l != nil || err != nil {
 		t.Fatalf("at first there is %+v, %v", l, err)
@@ -83,7 +84,7 @@ func TestSharedStore(t *testing.T) {
 // knows before that it has lost it.
 func TestLockOfAReplicaThatIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory, keys := kv.NewMemory(), seal.Random()
+		memory, keys := memkv.New(), seal.Random()
 		a, b := newReplica(t, memory, keys), newReplica(t, memory, keys)
 		held, unlock, err := a.store.Lock(t.Context(), aKey)
 		if err != nil {
@@ -137,7 +138,7 @@ func TestLockOfAReplicaThatIsCutOff(t *testing.T) {
 // A login that is kept while the state cannot be reached is kept when it can be.
 func TestSaveOutlastsACut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory, keys := kv.NewMemory(), seal.Random()
+		memory, keys := memkv.New(), seal.Random()
 		a, b := newReplica(t, memory, keys), newReplica(t, memory, keys)
 		a.Cut()
 		time.AfterFunc(saveTime/2, a.Heal)
@@ -153,7 +154,7 @@ func TestSaveOutlastsACut(t *testing.T) {
 // Replicas that wait for the lock of one that has died get it one after the other.
 func TestLockOfADeadReplica(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory, keys := kv.NewMemory(), seal.Random()
+		memory, keys := memkv.New(), seal.Random()
 		dead := newReplica(t, memory, keys)
 		_, unlock, err := dead.store.Lock(t.Context(), aKey)
 		if err != nil {
@@ -192,7 +193,7 @@ func TestOneRefreshForAllReplicas(t *testing.T) {
 	t.Parallel()
 	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{})
 	server := serverOf(as, nil)
-	memory, keys := kv.NewMemory(), seal.Random()
+	memory, keys := memkv.New(), seal.Random()
 	replicas := []replica{newReplica(t, memory, keys), newReplica(t, memory, keys)}
 	for _, r := range replicas { // a process that stands still for a while loses no lock here
 		s := r.store.backend.(*shared)

@@ -1,4 +1,6 @@
-package kv
+// Package memkv is a store in memory, for tests in which several connections stand for as
+// many replicas.
+package memkv
 
 import (
 	"bytes"
@@ -9,17 +11,18 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"dynmcp/cluster/kv"
 )
 
-// Memory is the state of one process, or of a test in which several connections stand
-// for as many replicas.
+// Memory is what all connections see.
 type Memory struct {
 	mu      sync.Mutex
 	buckets map[string]*records
 }
 
-// NewMemory returns a state without buckets.
-func NewMemory() *Memory { return &Memory{buckets: map[string]*records{}} }
+// New returns a memory without buckets.
+func New() *Memory { return &Memory{buckets: map[string]*records{}} }
 
 // Connect returns a store with this state.
 func (m *Memory) Connect() *Connection {
@@ -28,7 +31,7 @@ func (m *Memory) Connect() *Connection {
 	return c
 }
 
-// A Connection is a Store with the state of a Memory. It can be cut off from it.
+// A Connection is a kv.Store with the state of a Memory. It can be cut off from it.
 type Connection struct {
 	memory *Memory
 
@@ -39,9 +42,9 @@ type Connection struct {
 	connected func(bool)
 }
 
-var _ Store = (*Connection)(nil)
+var _ kv.Store = (*Connection)(nil)
 
-// Cut cuts the connection off: what is asked for is ErrUnavailable, and watches stand
+// Cut cuts the connection off: what is asked for is kv.ErrUnavailable, and watches stand
 // still.
 func (c *Connection) Cut() { c.set(func() { c.off = true }) }
 
@@ -83,15 +86,15 @@ func (c *Connection) err() error {
 	defer c.mu.Unlock()
 	switch {
 	case c.closed:
-		return fmt.Errorf("%w: it was closed", ErrUnavailable)
+		return fmt.Errorf("%w: it was closed", kv.ErrUnavailable)
 	case c.off:
-		return fmt.Errorf("%w: it was cut off", ErrUnavailable)
+		return fmt.Errorf("%w: it was cut off", kv.ErrUnavailable)
 	}
 	return nil
 }
 
 // Bucket returns a bucket of the memory.
-func (c *Connection) Bucket(_ context.Context, name string) (Bucket, error) {
+func (c *Connection) Bucket(_ context.Context, name string) (kv.Bucket, error) {
 	if err := c.err(); err != nil {
 		return nil, err
 	}
@@ -100,81 +103,77 @@ func (c *Connection) Bucket(_ context.Context, name string) (Bucket, error) {
 	defer m.mu.Unlock()
 	r := m.buckets[name]
 	if r == nil {
-		r = &records{byKey: map[string]Entry{}, watches: map[*memoryWatch]bool{}}
+		r = &records{byKey: map[string]kv.Entry{}, watches: map[*watch]bool{}}
 		m.buckets[name] = r
 	}
-	return &memoryBucket{Connection: c, records: r}, nil
+	return &bucket{Connection: c, records: r}, nil
 }
 
 // records are those of a bucket, for all connections.
 type records struct {
 	mu       sync.Mutex
 	revision uint64
-	byKey    map[string]Entry
-	watches  map[*memoryWatch]bool
+	byKey    map[string]kv.Entry
+	watches  map[*watch]bool
 }
 
-// A memoryWatch is what one who watches has not been told yet.
-type memoryWatch struct {
+// A watch is what one who watches has not been told yet.
+type watch struct {
 	prefix  string
-	pending map[string]Entry // the last change of each record, under the lock of records
-	wake    chan struct{}    // has room for one
+	pending map[string]kv.Entry // the last change of each record, under the lock of records
+	wake    chan struct{}       // has room for one
 }
 
-type memoryBucket struct {
+type bucket struct {
 	*Connection
 	records *records
 	lasts   time.Duration // of what is written, 0 is for ever
 }
 
-func (b *memoryBucket) For(lasts time.Duration) Bucket {
-	return &memoryBucket{b.Connection, b.records, lasts}
+func (b *bucket) For(lasts time.Duration) kv.Bucket {
+	return &bucket{b.Connection, b.records, lasts}
 }
 
-func (b *memoryBucket) Get(ctx context.Context, key string) (Entry, error) {
-	if err := cmp.Or(ctx.Err(), b.err(), Check(key, nil)); err != nil {
-		return Entry{}, err
+func (b *bucket) Get(ctx context.Context, key string) (kv.Entry, error) {
+	if err := cmp.Or(ctx.Err(), b.err(), kv.Check(key, nil)); err != nil {
+		return kv.Entry{}, err
 	}
 	r := b.records
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e, ok := r.byKey[key]
 	if !ok {
-		return Entry{}, ErrNotFound
+		return kv.Entry{}, kv.ErrNotFound
 	}
-	return e.clone(), nil
-}
-
-func (e Entry) clone() Entry {
 	e.Value = bytes.Clone(e.Value)
-	return e
+	return e, nil
 }
 
-func (b *memoryBucket) Create(ctx context.Context, key string, value []byte) (uint64, error) {
+func (b *bucket) Create(ctx context.Context, key string, value []byte) (uint64, error) {
 	return b.set(ctx, key, value, func(at uint64) bool { return at == 0 })
 }
 
-func (b *memoryBucket) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+func (b *bucket) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
 	return b.set(ctx, key, value, func(at uint64) bool { return at == revision && at != 0 })
 }
 
-func (b *memoryBucket) Put(ctx context.Context, key string, value []byte) (uint64, error) {
+func (b *bucket) Put(ctx context.Context, key string, value []byte) (uint64, error) {
 	return b.set(ctx, key, value, func(uint64) bool { return true })
 }
 
 // set changes a record if fits says so of the revision that it is at, 0 if there is none.
-func (b *memoryBucket) set(ctx context.Context, key string, value []byte, fits func(at uint64) bool) (uint64, error) {
-	if err := cmp.Or(ctx.Err(), b.err(), Check(key, value)); err != nil {
+func (b *bucket) set(ctx context.Context, key string, value []byte, fits func(at uint64) bool) (uint64, error) {
+	if err := cmp.Or(ctx.Err(), b.err(), kv.Check(key, value)); err != nil {
 		return 0, err
 	}
 	r := b.records
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !fits(r.byKey[key].Revision) {
-		return 0, ErrConflict
+		return 0, kv.ErrConflict
 	}
 	r.revision++
-	e := Entry{Key: key, Value: append([]byte{}, value...), Revision: r.revision, Written: time.Now()}
+	e := kv.Entry{Key: key, Value: append([]byte{}, value...), Revision: r.revision, Written: time.Now()}
 	r.byKey[key] = e
 	r.tell(e)
 	if b.lasts > 0 {
@@ -189,8 +188,8 @@ func (b *memoryBucket) set(ctx context.Context, key string, value []byte, fits f
 	return e.Revision, nil
 }
 
-func (b *memoryBucket) Delete(ctx context.Context, key string, revision uint64) error {
-	if err := cmp.Or(ctx.Err(), b.err(), Check(key, nil)); err != nil {
+func (b *bucket) Delete(ctx context.Context, key string, revision uint64) error {
+	if err := cmp.Or(ctx.Err(), b.err(), kv.Check(key, nil)); err != nil {
 		return err
 	}
 	r := b.records
@@ -199,18 +198,18 @@ func (b *memoryBucket) Delete(ctx context.Context, key string, revision uint64) 
 	at := r.byKey[key].Revision
 	switch {
 	case revision != 0 && at != revision:
-		return ErrConflict
+		return kv.ErrConflict
 	case at == 0:
 		return nil
 	}
 	r.revision++
 	delete(r.byKey, key)
-	r.tell(Entry{Key: key, Revision: r.revision})
+	r.tell(kv.Entry{Key: key, Revision: r.revision})
 	return nil
 }
 
 // tell notes a change for those who watch. The lock is held.
-func (r *records) tell(e Entry) {
+func (r *records) tell(e kv.Entry) {
 	for w := range r.watches {
 		if strings.HasPrefix(e.Key, w.prefix) {
 			w.pending[e.Key] = e
@@ -222,9 +221,9 @@ func (r *records) tell(e Entry) {
 	}
 }
 
-func (b *memoryBucket) Watch(ctx context.Context, prefix string, changed func(Entry), ready func()) error {
+func (b *bucket) Watch(ctx context.Context, prefix string, changed func(kv.Entry), ready func()) error {
 	r := b.records
-	w := &memoryWatch{prefix: prefix, pending: map[string]Entry{}, wake: make(chan struct{}, 1)}
+	w := &watch{prefix: prefix, pending: map[string]kv.Entry{}, wake: make(chan struct{}, 1)}
 	r.mu.Lock()
 	for key, e := range r.byKey {
 		if strings.HasPrefix(key, prefix) {
@@ -251,18 +250,19 @@ func (b *memoryBucket) Watch(ctx context.Context, prefix string, changed func(En
 		if !off {
 			r.mu.Lock()
 			pending := w.pending
-			w.pending = map[string]Entry{}
+			w.pending = map[string]kv.Entry{}
 			r.mu.Unlock()
-			entries := make([]Entry, 0, len(pending))
+			entries := make([]kv.Entry, 0, len(pending))
 			for _, e := range pending {
 				entries = append(entries, e)
 			}
-			slices.SortFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Revision, b.Revision) })
+			slices.SortFunc(entries, func(a, b kv.Entry) int { return cmp.Compare(a.Revision, b.Revision) })
 			for _, e := range entries {
 				if ctx.Err() != nil {
 					return ctx.Err()
 				}
-				changed(e.clone())
+				e.Value = bytes.Clone(e.Value)
+				changed(e)
 			}
 			if ready != nil {
 				ready()

@@ -1,13 +1,13 @@
-package kv_test
+package memkv_test
 
 import (
 	"testing"
 
-	"dynmcp/cluster/kv"
 	"dynmcp/cluster/kv/kvtest"
+	"dynmcp/cluster/kv/memkv"
 )
 
 func TestMemory(t *testing.T) {
-	memory := kv.NewMemory()
+	memory := memkv.New()
 	kvtest.Run(t, func(*testing.T) kvtest.Connection { return memory.Connect() })
 }
