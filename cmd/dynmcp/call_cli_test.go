@@ -12,7 +12,7 @@ import (
 // An answer that the server's limit allows is printed, however long it is.
 func TestCallPrintsLongAnswers(t *testing.T) {
 	t.Parallel()
-	const size = 3_000_000
+	const size = 20_000_000
 	some := fake(t, "some").with("max_message_bytes", 2*size)
 	cmd := exec.Command(mcptest.Dynmcp(t), "call", "some/fault", fmt.Sprintf("mode=huge:%d", size), "-c", mcptest.Config(t, document([]entry{some})))
 	cmd.Env = mcptest.Environ(t)

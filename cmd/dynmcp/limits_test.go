@@ -182,7 +182,7 @@ func TestTooFewDescriptorsForHTTP(t *testing.T) {
 func TestLargeCallsInFlight(t *testing.T) {
 	t.Parallel()
 	const servers = 4
-	cases := []struct{ mb, inFlight, again, atMost int }{{1, 16, 4, 120}, {5, 4, 0, 150}}
+	cases := []struct{ mb, inFlight, again, atMost int }{{1, 64, 16, 320}, {5, 16, 0, 320}}
 	if mcptest.RaceEnabled { // what memory it takes says nothing then
 		cases[0].inFlight, cases[0].again = 8, 0
 		cases = cases[:1]

@@ -58,7 +58,7 @@ func TestStdioCloseInTheMiddle(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []string{
 		"hang-call", "late", "partial-hang", "flood:100000000", "flood-lc:100000000", "junk:100000000", "stderr-flood:100000000000",
-		"huge:30000000", "close-stdout", "close-stdin", "no-read-after-init", "hang-call,ignore-eof,ignore-term", "hang-call,double-fork",
+		"huge:1000000000", "close-stdout", "close-stdin", "no-read-after-init", "hang-call,ignore-eof,ignore-term", "hang-call,double-fork",
 	} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()

@@ -61,7 +61,7 @@ func TestStdioBigAnswerThenExit(t *testing.T) {
 	t.Parallel()
 	for range 2 {
 		c := dial(t, fake(t, "-fault", "crash-after", "-fault-tool", "big"), Options{})
-		if result, err := tool(t, c, "big", `{"bytes":4000000}`); err != nil || len(result) < 4_000_000 {
+		if result, err := tool(t, c, "big", `{"bytes":15000000}`); err != nil || len(result) < 15_000_000 {
 			t.Fatalf("got %d bytes, %v", len(result), err)
 		}
 	}

@@ -43,7 +43,7 @@ func TestStdioBrokenAnswer(t *testing.T) {
 		{"noresult", transports.CodeProtocol, transports.Executed},
 		{"deep", transports.CodeProtocol, transports.Executed},
 		{"huge:3000000", transports.CodeTooLarge, transports.Executed},
-		{"huge:9000000", transports.CodeTooLarge, transports.Executed},
+		{"huge:30000000", transports.CodeTooLarge, transports.Executed},
 		{"hang-call", transports.CodeTimeout, transports.Unknown},
 		{"null-id", transports.CodeTimeout, transports.Unknown},
 	} {

@@ -120,6 +120,7 @@ func floodListChanged(c *call, msg []byte, arg string) {
 	c.send(msg)
 }
 
+// huge is put together at once: quoted and formatted it would be copied six times.
 func huge(c *call, _ []byte, arg string) {
 	before, after, _ := bytes.Cut(answer(c.ID, textResult("", "")), []byte(`""`))
 	c.send(slices.Concat(before, []byte{'"'}, bytes.Repeat([]byte{'x'}, number(arg, 100<<20)), []byte{'"'}, after))
