@@ -53,7 +53,7 @@ func (g *Gateway) legacy(w http.ResponseWriter, r *http.Request, who, namespace 
 	if response.writeNow("event: endpoint\ndata: /mcp/"+namespace+"/message?sessionId="+s.id+"\n\n"+response.pings()) != nil {
 		return
 	}
-	response.serve(r.Context(), s.alone, carrier, before, s.gone)
+	response.serve(r.Context(), s.alone, carrier, before, s.over)
 }
 
 // message handles a message of HTTP+SSE, whose answer comes on the stream, or one

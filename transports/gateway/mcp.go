@@ -119,7 +119,7 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, who, namespace st
 	st := s.stream(g.opts.MaxResponseBytes)
 	st.only = !accept.events
 	s.receive(m, st)
-	answer, ended := g.respond(w, r, st, reply{namespace: namespace, forms: accept, primed: version >= resumableVersion, over: s.gone, slow: s.slow})
+	answer, ended := g.respond(w, r, st, reply{namespace: namespace, forms: accept, primed: version >= resumableVersion, over: s.over, slow: s.slow})
 	if ended != onStream {
 		s.forget(st)
 	}
@@ -339,5 +339,5 @@ func (g *Gateway) get(w http.ResponseWriter, r *http.Request, who, namespace str
 	}
 	response := eventStream(w)
 	response.primed, response.slow = version >= resumableVersion, s.slow
-	response.serve(r.Context(), st, carrier, before, s.gone)
+	response.serve(r.Context(), st, carrier, before, s.over)
 }

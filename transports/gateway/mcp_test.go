@@ -108,6 +108,34 @@ func TestWhatBelongsToACallComesBeforeItsAnswer(t *testing.T) {
 	}
 }
 
+// A host that ends its session while a call has an event stream learns what became of it.
+func TestACallOnAStreamIsAnsweredWhenItsSessionEnds(t *testing.T) {
+	tg := newTestGateway(t, Options{}, func(r *host.Request) {
+		r.Peer.Notify("notifications/progress", json.RawMessage(`{"progressToken":1,"progress":1}`))
+	}, func(g *Gateway) {
+		open := g.opts.Open
+		g.opts.Open = func(edge host.Edge, principal, namespace string, lasts bool) (*host.Session, func(context.Context)) {
+			s, end := open(edge, principal, namespace, lasts)
+			return s, func(ctx context.Context) {
+				time.Sleep(50 * time.Millisecond) // in which a stream would end that does not wait for the answer
+				end(ctx)
+			}
+		}
+	})
+	id := tg.begin("/mcp")
+	resp := tg.open("POST", "/mcp", call(1, "x"), "Mcp-Session-Id", id)
+	defer resp.Body.Close()
+	events := newEventReader(t, resp.Body)
+	events.want("notifications/progress")
+	if a := tg.do("DELETE", "/mcp", "", "Mcp-Session-Id", id); a.status != 204 {
+		t.Errorf("DELETE: got %+v", a)
+	}
+	events.want("the session was ended by its host")
+	if ev, more := events.next(); more {
+		t.Errorf("after the answer came %+v", ev)
+	}
+}
+
 func TestAnAnswerIsAnEventWhereTheHostNamesThatFirst(t *testing.T) {
 	tg := newTestGateway(t, Options{}, func(r *host.Request) {
 		if strings.Contains(string(r.Params), "refuse") {

@@ -29,7 +29,8 @@ type session struct {
 	alone     *stream               // for what belongs to no request
 	unread    *unread               // on all its streams
 	slow      func()                // ends it because its host does not read; does not block
-	gone      chan struct{}         // closed when nothing reaches the host any more
+	gone      chan struct{}         // closed when nobody waits for what is in flight
+	over      chan struct{}         // closed when nothing will be written any more
 
 	receiving sync.Mutex // held while talk takes a message
 
@@ -216,6 +217,7 @@ func (g *Gateway) openSession(who, namespace string, legacy bool) *session {
 		alone:     alone,
 		unread:    &unread{most: g.unread},
 		gone:      make(chan struct{}),
+		over:      make(chan struct{}),
 		streams:   map[int64]*stream{},
 		users:     1,
 		used:      time.Now(),
@@ -273,14 +275,15 @@ func (g *Gateway) endSession(s *session) { g.endUnused(context.Background(), s, 
 func (g *Gateway) endUnused(ctx context.Context, s *session, since time.Time) {
 	if g.retire(s, func() bool { return since.IsZero() || s.unusedLocked(since) }) {
 		close(s.gone)
-		s.end(ctx)
+		s.drain(ctx)
 	}
 }
 
-// drain ends a session that is retired because we end: what is in flight is answered.
+// drain ends a session that is retired. Its streams end when all that is in flight is
+// answered.
 func (s *session) drain(ctx context.Context) {
 	s.end(ctx)
-	close(s.gone)
+	close(s.over)
 }
 
 // retire takes a session out of the table, after which no request is about it. It reports

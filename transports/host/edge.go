@@ -16,7 +16,8 @@ type Edge interface {
 	// AwaitRoom blocks while so much waits for the host that nobody should bring
 	// more. An edge that ends the sessions of slow hosts instead returns at once.
 	AwaitRoom()
-	// Gone is closed when nothing reaches the host any more.
+	// Gone is closed when the host waits for nothing any more: it said so, or it cannot be
+	// reached.
 	Gone() <-chan struct{}
 }
 
