@@ -41,6 +41,7 @@ func noSuchMethod(method string) *rpcError {
 // quote encodes s as JSON and leaves <, > and & as they are.
 func quote(s string) []byte {
 	var b bytes.Buffer
+	b.Grow(len(s) + 16)
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(s); err != nil {
@@ -51,7 +52,7 @@ func quote(s string) []byte {
 
 // answer puts the id last: whoever routes by id has to get past the result first.
 func answer(id, result json.RawMessage) []byte {
-	return fmt.Appendf(nil, `{"result":%s,"jsonrpc":"2.0","id":%s}`, result, id)
+	return join([]byte(`{"result":`), result, []byte(`,"jsonrpc":"2.0","id":`), id, []byte(`}`))
 }
 
 func errorAnswer(id json.RawMessage, e *rpcError) []byte {
@@ -71,14 +72,17 @@ func notification(method, params string) []byte {
 }
 
 func textContent(text string) []byte {
-	return fmt.Appendf(nil, `{"text":%s,"type":"text","annotations":{"audience":["user"],"priority":1.0},%s}`, quote(text), grease)
+	return join([]byte(`{"text":`), quote(text), []byte(`,"type":"text","annotations":{"audience":["user"],"priority":1.0},`+grease+`}`))
 }
 
 // textResult is a tool result of one text; more holds further members, each with
 // a leading comma.
 func textResult(text, more string) json.RawMessage {
-	return fmt.Appendf(nil, `{%s,"_meta":{"example.org/é":[1.0,1e2]}%s,"content":[%s]}`, grease, more, textContent(text))
+	return join([]byte(`{`+grease+`,"_meta":{"example.org/é":[1.0,1e2]}`), []byte(more), []byte(`,"content":[`), textContent(text), []byte(`]}`))
 }
+
+// join copies each part once, which fmt does several times with those of some MB.
+func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
 // decode reads a request's params or arguments; nothing at all reads as the zero value.
 func decode(raw json.RawMessage, into any) error {

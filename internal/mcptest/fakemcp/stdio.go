@@ -48,7 +48,7 @@ func serveStdio(f *fake, in io.Reader) error {
 		f.out.write(msg)
 	}
 	p := newPeer(f, write)
-	r := bufio.NewReader(in)
+	r := bufio.NewReaderSize(in, 64<<10) // what a pipe holds
 	for {
 		line, err := r.ReadBytes('\n')
 		if line = trimEnd(line); len(line) > 0 {

@@ -80,7 +80,7 @@ func (c *call) callTool() (json.RawMessage, error) {
 func runEcho(_ *call, args json.RawMessage) (json.RawMessage, error) {
 	structured := ""
 	if len(args) > 0 && args[0] == '{' {
-		structured = fmt.Sprintf(`,"structuredContent":%s`, args)
+		structured = `,"structuredContent":` + string(args)
 	}
 	return textResult(orAbsent(args), structured), nil
 }
