@@ -44,7 +44,7 @@ func (v *View) Browse(query string, read func(*Tool)) (answer json.RawMessage, n
 }
 
 // readIn returns the tools whose input schemas are in a part of what browsed returns.
-func (v *View) readIn(m Selected) []*Tool {
+func (v *View) readIn(m match) []*Tool {
 	all := v.all().tools
 	if len(m.at) > 0 && m.at[0] != spec.Name("tools") || len(m.at) > 3 || len(m.at) == 3 && m.at[2] != spec.Name("inputSchema") {
 		return nil
@@ -59,17 +59,17 @@ func (v *View) readIn(m Selected) []*Tool {
 // bounded returns what a query selected in at most limit bytes: the value of one that
 // names one, or an array of what matches. shown are the matches that are there whole,
 // note says how much is not.
-func bounded(q *Query, matches []Selected, limit int) (answer json.RawMessage, shown []Selected, note string, err error) {
-	if q.Definite() && len(matches) == 1 {
-		if len(matches[0].Raw) <= limit {
-			return matches[0].Raw, matches, "", nil
+func bounded(q *pathQuery, matches []match, limit int) (answer json.RawMessage, shown []match, note string, err error) {
+	if q.definite() && len(matches) == 1 {
+		if len(matches[0].raw) <= limit {
+			return matches[0].raw, matches, "", nil
 		}
 		matches = matches[0].elements()
 	}
 	answer, n := firstOf(matches, limit)
 	switch {
 	case len(matches) > 0 && n == 0:
-		return nil, nil, "", fmt.Errorf("what matches first has %d characters, of which at most %d are shown: ask for a part of it, such as its name", Units(string(matches[0].Raw)), limit)
+		return nil, nil, "", fmt.Errorf("what matches first has %d characters, of which at most %d are shown: ask for a part of it, such as its name", Units(string(matches[0].raw)), limit)
 	case n < len(matches):
 		note = fmt.Sprintf("Cut: the first %d of %d. Ask for less of each, such as its name, or for a part, such as [%d:%d].", n, len(matches), n, 2*n)
 	}
@@ -82,18 +82,18 @@ func (v *View) Query(query string) (json.RawMessage, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case q.Definite() && len(matches) == 1:
-		return matches[0].Raw, nil
+	case q.definite() && len(matches) == 1:
+		return matches[0].raw, nil
 	}
 	answer, _ := firstOf(matches, math.MaxInt)
 	return answer, nil
 }
 
-func (v *View) query(text string) (q *Query, matches []Selected, err error) {
-	if q, err = ParseQuery(text); err != nil {
+func (v *View) query(text string) (q *pathQuery, matches []match, err error) {
+	if q, err = parsePath(text); err != nil {
 		return nil, nil, fmt.Errorf("%s is no JSONPath query: %w. %s", quote(cut(fold(text), nameShown)), err, browseExample)
 	}
-	return q, q.Select(v.browsed()), nil
+	return q, q.find(v.browsed()), nil
 }
 
 // browsed is the text that queries run over.
@@ -137,16 +137,16 @@ func (p *part) browsedState() string {
 }
 
 // firstOf returns an array of the first parts, as many as limit bytes hold.
-func firstOf(parts []Selected, limit int) (array json.RawMessage, shown int) {
+func firstOf(parts []match, limit int) (array json.RawMessage, shown int) {
 	array = json.RawMessage(`[`)
 	for _, part := range parts {
-		if len(array)+len(part.Raw)+1 > limit {
+		if len(array)+len(part.raw)+1 > limit {
 			break
 		}
 		if shown > 0 {
 			array = append(array, ',')
 		}
-		array = append(array, part.Raw...)
+		array = append(array, part.raw...)
 		shown++
 	}
 	return append(array, ']'), shown

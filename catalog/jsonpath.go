@@ -17,8 +17,8 @@ import (
 	"dynmcp/internal/wire"
 )
 
-// A Query is a JSONPath query (RFC 9535), or one in the dialect that dialect reads.
-type Query struct {
+// A pathQuery is a JSONPath query (RFC 9535), or one in the dialect that dialect reads.
+type pathQuery struct {
 	path  *jsonpath.Path
 	loose bool // it may select members of an object in any order
 }
@@ -32,8 +32,8 @@ const (
 	maxUnions      = 16   // selectors in brackets, those of nested and following ones multiplied
 )
 
-// ParseQuery reads a query. The error says where it is wrong.
-func ParseQuery(text string) (*Query, error) {
+// parsePath reads a query. The error says where it is wrong.
+func parsePath(text string) (*pathQuery, error) {
 	if len(text) > maxQuery {
 		return nil, fmt.Errorf("it is longer than %d characters", maxQuery)
 	}
@@ -48,7 +48,7 @@ func ParseQuery(text string) (*Query, error) {
 	if err != nil {
 		return nil, positioned(err, text, moved)
 	}
-	return &Query{path, strings.ContainsAny(plain, "*?") || strings.Contains(plain, "..")}, nil
+	return &pathQuery{path, strings.ContainsAny(plain, "*?") || strings.Contains(plain, "..")}, nil
 }
 
 // affordable says what makes a query cost too much. Filters are run for each value, so
@@ -143,31 +143,31 @@ func positioned(err error, text string, moved []moved) error {
 	return fmt.Errorf("%s at position %d", what, at)
 }
 
-// Definite reports whether the query names one value, which may not be there (RFC
+// definite reports whether the query names one value, which may not be there (RFC
 // 9535, "Singular Query").
-func (q *Query) Definite() bool { return q.path.Query().Singular() != nil }
+func (q *pathQuery) definite() bool { return q.path.Query().Singular() != nil }
 
-// A Selected is a part of a JSON text that a query selects.
-type Selected struct {
-	Raw json.RawMessage // as it stands there
+// A match is a part of a JSON text that a query selects.
+type match struct {
+	raw json.RawMessage // as it stands there
 	at  spec.NormalizedPath
 }
 
 // elements returns the elements of an array; anything else is its own only one.
-func (m Selected) elements() []Selected {
-	if len(m.Raw) == 0 || m.Raw[0] != '[' {
-		return []Selected{m}
+func (m match) elements() []match {
+	if len(m.raw) == 0 || m.raw[0] != '[' {
+		return []match{m}
 	}
-	var all []Selected
-	for e := range wire.Elements(m.Raw) {
-		all = append(all, Selected{e, append(slices.Clip(m.at), spec.Index(len(all)))})
+	var all []match
+	for e := range wire.Elements(m.raw) {
+		all = append(all, match{e, append(slices.Clip(m.at), spec.Index(len(all)))})
 	}
 	return all
 }
 
-// Select returns the parts of a JSON text that the query selects. Those of an object
+// find returns the parts of a JSON text that the query selects. Those of an object
 // come in its order, which the RFC leaves open.
-func (q *Query) Select(text json.RawMessage) []Selected {
+func (q *pathQuery) find(text json.RawMessage) []match {
 	doc := readTree(text)
 	located := q.path.SelectLocated(doc.value)
 	type place struct {
@@ -185,9 +185,9 @@ func (q *Query) Select(text json.RawMessage) []Selected {
 	if q.loose && names {
 		slices.SortStableFunc(found, func(a, b place) int { return cmp.Compare(a.order, b.order) })
 	}
-	matches := make([]Selected, len(found))
+	matches := make([]match, len(found))
 	for i, p := range found {
-		matches[i] = Selected{p.raw, p.at}
+		matches[i] = match{p.raw, p.at}
 	}
 	return matches
 }

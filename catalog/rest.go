@@ -194,21 +194,21 @@ func hits(pattern *regexp.Regexp, line string) [][2]int {
 // selected returns what a query selects of the result, in which texts that are JSON are
 // that. An image, a sound or a blob is there whole, as itself.
 func (q Rest) selected(result json.RawMessage) (json.RawMessage, error) {
-	query, err := ParseQuery(q.JSONPath)
+	query, err := parsePath(q.JSONPath)
 	if err != nil {
 		return nil, fmt.Errorf("%s is no JSONPath query: %w", quote(cut(fold(q.JSONPath), nameShown)), err)
 	}
-	found := query.Select(unfolded(result))
-	if len(found) > 0 && isData(found[0].Raw) {
+	found := query.find(unfolded(result))
+	if len(found) > 0 && isData(found[0].raw) {
 		out := []byte(`{"content":[`)
 		for i, item := range found {
-			if !isData(item.Raw) {
+			if !isData(item.raw) {
 				return nil, errors.New("images and such cannot be among other values: select them alone")
 			}
 			if i > 0 {
 				out = append(out, ',')
 			}
-			out = append(out, item.Raw...)
+			out = append(out, item.raw...)
 		}
 		return append(out, "]}"...), nil
 	}
