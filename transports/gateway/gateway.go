@@ -78,6 +78,7 @@ type Gateway struct {
 	ending    chan struct{}       // closed when no more is taken
 	doomed    chan *session       // whose hosts do not read
 	unread    int64               // bytes that may wait for a host
+	late      time.Duration       // for an answer, before it comes on an event stream
 	header    time.Duration       // for the header of a request, or until a connection's first
 	body      time.Duration       // for all of a request's body
 	sleep     func(time.Duration) // as a lame duck
@@ -94,7 +95,7 @@ func New(opts Options) *Gateway {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	g := &Gateway{opts: opts, log: opts.Logger, leaving: make(chan struct{}), ending: make(chan struct{}), doomed: make(chan *session, 64), unread: maxUnread, header: headerTimeout, body: bodyTimeout, sleep: time.Sleep, drain: drainFor}
+	g := &Gateway{opts: opts, log: opts.Logger, leaving: make(chan struct{}), ending: make(chan struct{}), doomed: make(chan *session, 64), unread: maxUnread, late: streamAfter, header: headerTimeout, body: bodyTimeout, sleep: time.Sleep, drain: drainFor}
 	if opts.OAuth != nil {
 		g.issued = &verifier{OAuth: *opts.OAuth, client: &http.Client{Timeout: 10 * time.Second}, known: map[string]*oidc.IDTokenVerifier{}}
 	}

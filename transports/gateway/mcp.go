@@ -224,7 +224,7 @@ const (
 // alone as it is, unless the host prefers events, and as events where more comes
 // before it, or it takes its time. The answer is nil where it was not alone.
 func (g *Gateway) respond(w http.ResponseWriter, r *http.Request, st *stream, how reply) (answer []byte, ended ending) {
-	late := time.NewTimer(streamAfter)
+	late := time.NewTimer(g.late)
 	defer late.Stop()
 	for waiting := true; waiting; {
 		var alone, ready bool

@@ -108,11 +108,11 @@ func TestWhatBelongsToACallComesBeforeItsAnswer(t *testing.T) {
 	}
 }
 
-// A host that ends its session while a call has an event stream learns what became of it.
+// A host that ends its session while a call has an event stream, because it takes its
+// time, learns there what became of it.
 func TestACallOnAStreamIsAnsweredWhenItsSessionEnds(t *testing.T) {
-	tg := newTestGateway(t, Options{}, func(r *host.Request) {
-		r.Peer.Notify("notifications/progress", json.RawMessage(`{"progressToken":1,"progress":1}`))
-	}, func(g *Gateway) {
+	tg := newTestGateway(t, Options{}, func(*host.Request) {}, func(g *Gateway) {
+		g.late = time.Millisecond
 		open := g.opts.Open
 		g.opts.Open = func(edge host.Edge, principal, namespace string, lasts bool) (*host.Session, func(context.Context)) {
 			s, end := open(edge, principal, namespace, lasts)
@@ -122,14 +122,17 @@ func TestACallOnAStreamIsAnsweredWhenItsSessionEnds(t *testing.T) {
 			}
 		}
 	})
-	id := tg.begin("/mcp")
+	id := tg.do("POST", "/mcp", initialize).header.Get("Mcp-Session-Id")
+	tg.do("POST", "/mcp", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, "Mcp-Session-Id", id)
 	resp := tg.open("POST", "/mcp", call(1, "x"), "Mcp-Session-Id", id)
 	defer resp.Body.Close()
-	events := newEventReader(t, resp.Body)
-	events.want("notifications/progress")
+	if got := resp.Header.Get("Content-Type"); resp.StatusCode != 200 || got != "text/event-stream" {
+		t.Fatalf("got %d, %s", resp.StatusCode, got)
+	}
 	if a := tg.do("DELETE", "/mcp", "", "Mcp-Session-Id", id); a.status != 204 {
 		t.Errorf("DELETE: got %+v", a)
 	}
+	events := newEventReader(t, resp.Body)
 	events.want("the session was ended by its host")
 	if ev, more := events.next(); more {
 		t.Errorf("after the answer came %+v", ev)
