@@ -192,13 +192,9 @@ func (a *Aggregator) Open(edge host.Edge, g Guest) (conversation *host.Session, 
 // converse connects a session with its host.
 func (s *session) converse(edge host.Edge) *host.Session {
 	conversation := host.NewSession(s.id, edge, s.observed(host.Options{
-		Control: s.agg.server(),
-		HandleRequest: func(r *host.Request) {
-			if s.ready(r) {
-				s.handle(r)
-			}
-		},
-		HandleNotification: func(method string, params json.RawMessage) { s.handleNotification(method, params) },
+		Control:            s.agg.server(),
+		HandleRequest:      s.handle,
+		HandleNotification: s.handleNotification,
 		Busy:               s.agg.anyLoading,
 		Logger:             s.agg.log,
 	}))

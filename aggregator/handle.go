@@ -13,10 +13,14 @@ import (
 	"dynmcp/transports/host"
 )
 
-// ready notes what a request of the data plane says of its host, and starts what a
-// first one starts. It reports false where something has to be waited for: then handle
-// follows on a goroutine.
+// ready notes, once, what a request of the data plane says of its host, and starts what
+// a first one starts. It reports false where something has to be waited for: then handle
+// goes on on a goroutine.
 func (s *session) ready(r *host.Request) bool {
+	if r.Ready {
+		return true
+	}
+	r.Ready = true
 	s.learnFrom(r)
 	s.begin()
 	raised := s.raiseLevel(r)
@@ -37,7 +41,7 @@ func (s *session) ready(r *host.Request) bool {
 // handle is the one switch on the method of a request of the data plane. It does not
 // block: anything that may block moves to its own goroutine.
 func (s *session) handle(r *host.Request) {
-	if r.Era == transports.Stateless && s.resumeOffer(r) {
+	if !s.ready(r) || r.Era == transports.Stateless && s.resumeOffer(r) {
 		return
 	}
 	switch r.Method {

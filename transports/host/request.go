@@ -22,6 +22,7 @@ type Request struct {
 	Peer    transports.Peer // the host, for what belongs to this request
 	Via     any             // what the edge gave to Session.Receive with it
 
+	Ready    bool // what comes before the first of a session, and of a log level, has come
 	Repeated bool // after a login that somebody had just made
 	NoOffer  bool // of a login: its host had one for it already
 
@@ -75,7 +76,7 @@ func (r *Request) Cancel(reason json.RawMessage) {
 // answered with, once, on the goroutine that answers; the result may be lent.
 func (r *Request) Inner(method string, params json.RawMessage, answer func(result json.RawMessage, err error)) *Request {
 	inner := &Request{
-		ID: r.ID, Method: method, Params: params, Meta: bytes.Clone(wire.Get(params, "_meta")), Era: r.Era, Peer: r.Peer, session: r.session,
+		ID: r.ID, Method: method, Params: params, Meta: bytes.Clone(wire.Get(params, "_meta")), Era: r.Era, Peer: r.Peer, Ready: true, session: r.session,
 		Respond: func(_ *Request, result json.RawMessage, err error) { answer(result, err) },
 	}
 	r.mu.Lock()
