@@ -12,6 +12,35 @@ import (
 	"dynmcp/internal/wire"
 )
 
+// A stormed is an upstream with one tool, named by a version that changes.
+type stormed struct {
+	*stage
+	fetched int
+}
+
+func newStormed(t *testing.T) *stormed {
+	return &stormed{stage: newStage(t, txtar.Parse([]byte(`-- setup --
+host 2025-11-25 {}
+upstream 2025-11-25 {"tools":{"listChanged":true}}
+expose direct
+`)))}
+}
+
+func (st *stormed) change() {
+	st.upstreams[0].send(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+}
+
+// answer answers what is being fetched.
+func (st *stormed) answer(version int) {
+	synctest.Wait()
+	for _, text := range st.upstreams[0].take() {
+		if m, _ := wire.Parse([]byte(text)); m.Method == "tools/list" {
+			st.fetched++
+			st.upstreams[0].send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"v%d","inputSchema":{"type":"object"}}]}}`, m.ID, version))
+		}
+	}
+}
+
 // A burst of changes costs two fetches, however many they are, and what it ends
 // with is seen. Of changes that never stop something is seen now and then.
 func TestStormOfChanges(t *testing.T) {
@@ -25,39 +54,25 @@ func TestStormOfChanges(t *testing.T) {
 	} {
 		t.Run(test.every.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				st := newStage(t, txtar.Parse([]byte(`-- setup --
-host 2025-11-25 {}
-upstream 2025-11-25 {"tools":{"listChanged":true}}
-expose direct
-`)))
+				st := newStormed(t)
 				defer st.close()
-				up, host := st.upstreams[0], st.hosts[0]
-				fetched := 0
-				answer := func(version int) {
-					synctest.Wait()
-					for _, text := range up.take() {
-						if m, _ := wire.Parse([]byte(text)); m.Method == "tools/list" {
-							fetched++
-							up.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"v%d","inputSchema":{"type":"object"}}]}}`, m.ID, version))
-						}
-					}
-				}
 				const changes = 10_000
 				for n := range changes {
-					up.send(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+					st.change()
 					time.Sleep(test.every)
-					answer(n)
+					st.answer(n)
 				}
-				during := fetched
+				during := st.fetched
 				time.Sleep(settling)
-				answer(changes)
+				st.answer(changes)
 				time.Sleep(settling)
-				if fetched < 2 || fetched > test.most {
-					t.Errorf("%d changes were fetched %d times, want 2 to %d", changes, fetched, test.most)
+				if st.fetched < 2 || st.fetched > test.most {
+					t.Errorf("%d changes were fetched %d times, want 2 to %d", changes, st.fetched, test.most)
 				}
 				if test.most > 2 && during < 2 {
 					t.Error("nothing was fetched while the changes went on")
 				}
+				host := st.hosts[0]
 				host.take()
 				host.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
 				time.Sleep(settling)
@@ -67,4 +82,27 @@ expose direct
 			})
 		})
 	}
+}
+
+// Nor do changes cost more that come just when the first fetch of a burst ends.
+func TestChangesWhileAFetchEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStormed(t)
+		defer st.close()
+		const bursts = 1000
+		for n := range bursts {
+			st.change()
+			st.answer(n)
+			for range 20 {
+				st.change()
+			}
+			st.answer(n)
+			time.Sleep(settling)
+			st.answer(n)
+			time.Sleep(settling)
+		}
+		if st.fetched != 2*bursts {
+			t.Errorf("%d bursts were fetched %d times", bursts, st.fetched)
+		}
+	})
 }

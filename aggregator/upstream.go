@@ -353,16 +353,8 @@ const (
 )
 
 func (l *listing) fetch() {
-	for {
+	for l.goesOn() {
 		l.awaitQuiet()
-		l.mu.Lock()
-		if !l.canFetchLocked() {
-			close(l.fetching)
-			l.fetching = nil
-			l.mu.Unlock()
-			return
-		}
-		l.mu.Unlock()
 		l.fetchStale()
 		l.mu.Lock()
 		l.fetched = time.Now()
@@ -370,8 +362,20 @@ func (l *listing) fetch() {
 	}
 }
 
+// goesOn reports whether there is more to fetch. If not, fetching is over.
+func (l *listing) goesOn() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.canFetchLocked() {
+		return true
+	}
+	close(l.fetching)
+	l.fetching = nil
+	return false
+}
+
 // awaitQuiet returns when a burst of changes is over, at once if it may be one
-// change.
+// change. Something is stale already, or a change could come between its look and the fetch.
 func (l *listing) awaitQuiet() {
 	seen, more := l.burst()
 	for end := time.Now().Add(longestBurst); more && time.Now().Before(end); {
@@ -391,7 +395,7 @@ func (l *listing) awaitQuiet() {
 func (l *listing) burst() (changes int, goesOn bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.changes, len(l.stale) > 0 && time.Since(l.fetched) < quiet
+	return l.changes, time.Since(l.fetched) < quiet
 }
 
 // fetchStale fetches every list that is stale, also those that become so
@@ -405,6 +409,9 @@ func (l *listing) fetchStale() {
 	l.mu.Lock()
 	conn, last := l.conn, l.last
 	l.mu.Unlock()
+	if conn.Err() != nil {
+		return // what is stale waits for the next one
+	}
 	next, changed := *last, false
 	next.Failed = maps.Clone(last.Failed)
 	fetched, told := map[string]bool{}, map[string]bool{}
