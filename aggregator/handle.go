@@ -15,7 +15,7 @@ import (
 
 // ready notes, once, what a request of the data plane says of its host, and starts what
 // a first one starts. It reports false where something has to be waited for: then handle
-// goes on on a goroutine.
+// follows on a goroutine.
 func (s *session) ready(r *host.Request) bool {
 	if r.Ready {
 		return true

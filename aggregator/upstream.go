@@ -353,7 +353,7 @@ const (
 )
 
 func (l *listing) fetch() {
-	for l.goesOn() {
+	for l.nextFetch() {
 		l.awaitQuiet()
 		l.fetchStale()
 		l.mu.Lock()
@@ -362,8 +362,8 @@ func (l *listing) fetch() {
 	}
 }
 
-// goesOn reports whether there is more to fetch. If not, fetching is over.
-func (l *listing) goesOn() bool {
+// nextFetch reports whether there is more to fetch. If not, fetching is over.
+func (l *listing) nextFetch() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.canFetchLocked() {
@@ -375,7 +375,8 @@ func (l *listing) goesOn() bool {
 }
 
 // awaitQuiet returns when a burst of changes is over, at once if it may be one
-// change. Something is stale already, or a change could come between its look and the fetch.
+// change. Something has to be stale by then: a change that comes after its look is not
+// waited for.
 func (l *listing) awaitQuiet() {
 	seen, more := l.burst()
 	for end := time.Now().Add(longestBurst); more && time.Now().Before(end); {

@@ -22,7 +22,7 @@ type Request struct {
 	Peer    transports.Peer // the host, for what belongs to this request
 	Via     any             // what the edge gave to Session.Receive with it
 
-	Ready    bool // what comes before the first of a session, and of a log level, has come
+	Ready    bool // what it starts has been started: its session, the log level it asks for
 	Repeated bool // after a login that somebody had just made
 	NoOffer  bool // of a login: its host had one for it already
 
