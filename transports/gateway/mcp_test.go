@@ -122,8 +122,7 @@ func TestACallOnAStreamIsAnsweredWhenItsSessionEnds(t *testing.T) {
 			}
 		}
 	})
-	id := tg.do("POST", "/mcp", initialize).header.Get("Mcp-Session-Id")
-	tg.do("POST", "/mcp", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, "Mcp-Session-Id", id)
+	id := tg.begin("/mcp")
 	resp := tg.open("POST", "/mcp", call(1, "x"), "Mcp-Session-Id", id)
 	defer resp.Body.Close()
 	if got := resp.Header.Get("Content-Type"); resp.StatusCode != 200 || got != "text/event-stream" {

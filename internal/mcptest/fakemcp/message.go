@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
 // grease is what every result, entry and notification carries: members that no
@@ -50,9 +51,10 @@ func quote(s string) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// answer puts the id last: whoever routes by id has to get past the result first.
+// answer puts the id last: whoever routes by id has to get past the result first. Parts
+// of some MB are copied once, which fmt does several times.
 func answer(id, result json.RawMessage) []byte {
-	return join([]byte(`{"result":`), result, []byte(`,"jsonrpc":"2.0","id":`), id, []byte(`}`))
+	return slices.Concat([]byte(`{"result":`), result, []byte(`,"jsonrpc":"2.0","id":`), id, []byte(`}`))
 }
 
 func errorAnswer(id json.RawMessage, e *rpcError) []byte {
@@ -72,17 +74,14 @@ func notification(method, params string) []byte {
 }
 
 func textContent(text string) []byte {
-	return join([]byte(`{"text":`), quote(text), []byte(`,"type":"text","annotations":{"audience":["user"],"priority":1.0},`+grease+`}`))
+	return slices.Concat([]byte(`{"text":`), quote(text), []byte(`,"type":"text","annotations":{"audience":["user"],"priority":1.0},`+grease+`}`))
 }
 
 // textResult is a tool result of one text; more holds further members, each with
 // a leading comma.
 func textResult(text, more string) json.RawMessage {
-	return join([]byte(`{`+grease+`,"_meta":{"example.org/é":[1.0,1e2]}`), []byte(more), []byte(`,"content":[`), textContent(text), []byte(`]}`))
+	return slices.Concat([]byte(`{`+grease+`,"_meta":{"example.org/é":[1.0,1e2]}`), []byte(more), []byte(`,"content":[`), textContent(text), []byte(`]}`))
 }
-
-// join copies each part once, which fmt does several times with those of some MB.
-func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
 // decode reads a request's params or arguments; nothing at all reads as the zero value.
 func decode(raw json.RawMessage, into any) error {
