@@ -1,4 +1,4 @@
-module dynmcp
+module github.com/dynmcp/dynmcp
 
 go 1.26.0
 

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"time"
 
-	"dynmcp/internal/wire"
-	"dynmcp/lazy"
-	"dynmcp/transports"
-	"dynmcp/transports/host"
-	"dynmcp/transports/upstream"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
 // maxStartWait is how long a caller waits for an upstream that is being started

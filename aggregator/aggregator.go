@@ -15,16 +15,16 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"dynmcp/catalog"
-	"dynmcp/cluster/kv"
-	"dynmcp/internal/redact"
-	"dynmcp/internal/seal"
-	"dynmcp/internal/wire"
-	"dynmcp/lazy"
-	"dynmcp/schema"
-	"dynmcp/transports"
-	"dynmcp/transports/host"
-	"dynmcp/transports/upstream"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/cluster/kv"
+	"github.com/dynmcp/dynmcp/internal/redact"
+	"github.com/dynmcp/dynmcp/internal/seal"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
 // Options are what an Aggregator needs beside its config.

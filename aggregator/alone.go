@@ -3,9 +3,9 @@ package aggregator
 import (
 	"slices"
 
-	"dynmcp/catalog"
-	"dynmcp/lazy"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // A session may be about one server, as if that had been wrapped alone and its tools

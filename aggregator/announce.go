@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/catalog"
 )
 
 // A snapshot is what hosts can read at one moment: a function of the config and

@@ -13,10 +13,10 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"dynmcp/catalog"
-	"dynmcp/internal/mcptest"
-	"dynmcp/internal/wire"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // newQuiet returns an aggregator of which nothing is started.

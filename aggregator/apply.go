@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"maps"
 
-	"dynmcp/catalog"
-	"dynmcp/catalog/store"
-	"dynmcp/lazy"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/catalog/store"
+	"github.com/dynmcp/dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // A state is what a config says, worked out.

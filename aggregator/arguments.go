@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"dynmcp/internal/wire"
-	"dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // refuseArguments answers a call of a tool of ours whose arguments are wrong. What is

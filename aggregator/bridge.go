@@ -12,10 +12,10 @@ import (
 	"sync"
 	"time"
 
-	"dynmcp/internal/wire"
-	"dynmcp/transports"
-	"dynmcp/transports/host"
-	"dynmcp/transports/upstream"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
 // An upstream of the handshake era asks its client in the middle of a call. A host

@@ -9,8 +9,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"dynmcp/internal/seal"
-	"dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/internal/seal"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 const bridged = `-- setup --

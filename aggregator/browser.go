@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"dynmcp/catalog"
-	"dynmcp/internal/wire"
-	"dynmcp/schema"
-	"dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // browserSurface is that of MCP Browser: one tool to query what there is by JSONPath,

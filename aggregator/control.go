@@ -11,11 +11,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"dynmcp/catalog"
-	"dynmcp/internal/wire"
-	"dynmcp/schema"
-	"dynmcp/transports"
-	"dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // rawResult goes through the SDK as the bytes it is.

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"dynmcp/catalog"
-	"dynmcp/internal/wire"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // A door is use_tool, or one of the three that it is split into for hosts that ask

@@ -8,10 +8,10 @@ import (
 	"path"
 	"strings"
 
-	"dynmcp/catalog"
-	"dynmcp/internal/wire"
-	"dynmcp/transports"
-	"dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // Load starts a server unless it runs, and returns when it is listed, or why

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"dynmcp/internal/mcptest"
-	"dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 func TestMain(m *testing.M) {

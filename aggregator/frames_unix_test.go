@@ -20,10 +20,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"dynmcp/internal/wire"
-	"dynmcp/schema"
-	"dynmcp/transports/host"
-	"dynmcp/transports/upstream"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
 // The two drawings of a call in doc.go are the frames that it crosses.

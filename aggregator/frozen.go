@@ -4,8 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"dynmcp/catalog"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // A host that keeps the first list of tools for a whole session, or whose provider

@@ -10,9 +10,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"dynmcp/internal/wire"
-	"dynmcp/transports"
-	"dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // A reference that some upstream may read differently than we do is not routed by

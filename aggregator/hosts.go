@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"dynmcp/catalog"
-	"dynmcp/internal/wire"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // A hostProfile is how one host differs from others in what it does with us.

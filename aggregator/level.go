@@ -10,11 +10,11 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"dynmcp/internal/wire"
-	"dynmcp/lazy"
-	"dynmcp/transports"
-	"dynmcp/transports/host"
-	"dynmcp/transports/upstream"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
 // levelWait is how long the answer to logging/setLevel, and a server that starts,

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"dynmcp/catalog"
-	"dynmcp/cluster/kv/memkv"
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/cluster/kv/memkv"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // What one replica lists of a server is known to the others, which have not started it,

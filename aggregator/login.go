@@ -12,10 +12,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dynmcp/internal/wire"
-	"dynmcp/schema"
-	"dynmcp/transports"
-	"dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // A request that fails because its server wants a login is answered with the command

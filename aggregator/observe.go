@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"dynmcp/internal/wire"
-	"dynmcp/lazy"
-	"dynmcp/transports"
-	"dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // An Observer is told what happens, for metrics and for pages. Its functions are called

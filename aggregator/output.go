@@ -9,10 +9,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"dynmcp/catalog"
-	"dynmcp/internal/wire"
-	"dynmcp/schema"
-	"dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // A result is the upstream's bytes, unless the config limits or renders it: then what is

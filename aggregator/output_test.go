@@ -9,9 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"dynmcp/catalog"
-	"dynmcp/internal/wire"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // What does not have to change stays the bytes it is.

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"dynmcp/lazy"
-	"dynmcp/schema"
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // Servers are for all sessions, or their entry isolates sessions or principals: each

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"sync"
 
-	"dynmcp/internal/guard"
-	"dynmcp/lazy"
-	"dynmcp/schema"
-	"dynmcp/transports"
-	"dynmcp/transports/upstream"
+	"github.com/dynmcp/dynmcp/internal/guard"
+	"github.com/dynmcp/dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
 // In a cluster a server runs once, or once for each user, on one of the replicas

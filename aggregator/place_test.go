@@ -16,14 +16,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"dynmcp/cluster/kv/memkv"
-	"dynmcp/internal/mcptest"
-	"dynmcp/internal/seal"
-	"dynmcp/internal/wire"
-	"dynmcp/schema"
-	"dynmcp/transports"
-	"dynmcp/transports/host"
-	"dynmcp/transports/upstream"
+	"github.com/dynmcp/dynmcp/cluster/kv/memkv"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/seal"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
 // patience ends a test that hangs; nothing is measured by it.

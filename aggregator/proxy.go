@@ -9,11 +9,11 @@ import (
 	"strings"
 	"sync"
 
-	"dynmcp/catalog"
-	"dynmcp/internal/wire"
-	"dynmcp/schema"
-	"dynmcp/transports"
-	"dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // proxySurface is Magg's proxy extension: one tool that lists, shows and uses tools,

@@ -16,12 +16,12 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"dynmcp/internal/wire"
-	"dynmcp/lazy"
-	"dynmcp/schema"
-	"dynmcp/transports"
-	"dynmcp/transports/host"
-	"dynmcp/transports/upstream"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
 // A replicaLink is a session of another replica of the cluster, about one server that

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"dynmcp/catalog"
-	"dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // A kept result is the user's whose call brought it, nobody else can read it on disk, and

@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"time"
 
-	"dynmcp/internal/wire"
-	"dynmcp/transports"
-	"dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // A result of the stateless era may ask for input: the host is to send its request

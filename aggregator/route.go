@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 
-	"dynmcp/catalog"
-	"dynmcp/internal/wire"
-	"dynmcp/lazy"
-	"dynmcp/transports"
-	"dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // codeResourceNotFound is the code for an unknown resource before the

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"sync"
 
-	"dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // Bounds of what is remembered of one upstream, so that one whose results hold

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"time"
 
-	"dynmcp/internal/wire"
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // Request implements transports.Peer: a server request on a stream that is shared

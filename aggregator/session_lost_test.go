@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"dynmcp/internal/mcptest"
-	"dynmcp/internal/wire"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // A forgetful server forgets its first session while it answers calls of it:

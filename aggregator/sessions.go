@@ -9,9 +9,9 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"dynmcp/catalog"
-	"dynmcp/transports"
-	"dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // A principal is the user that a session belongs to. What comes of one user's

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // What an upstream sends on a stream that is shared goes to every host while they

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"dynmcp/internal/lazyregexp"
-	"dynmcp/internal/wire"
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // What a model needs to hear about its call beside the upstream's answer is added

@@ -17,11 +17,11 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"dynmcp/internal/mcptest"
-	"dynmcp/internal/wire"
-	"dynmcp/schema"
-	"dynmcp/transports"
-	"dynmcp/transports/upstream"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
 // A stage is an aggregator with scripted hosts and upstreams around it, all in

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"dynmcp/catalog"
-	"dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/lazy"
 )
 
 // startup is the first start of every eager upstream: lists, and requests for

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"dynmcp/catalog"
-	"dynmcp/catalog/store"
-	"dynmcp/cluster/kv"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/catalog/store"
+	"github.com/dynmcp/dynmcp/cluster/kv"
 )
 
 // What servers list is kept between runs: read when a config is applied, and written

@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"dynmcp/catalog"
-	"dynmcp/internal/wire"
-	"dynmcp/schema"
-	"dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // A tool is what a surface puts into a host's tools/list: one tool of ours, which

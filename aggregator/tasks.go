@@ -9,13 +9,13 @@ import (
 	"strings"
 	"sync"
 
-	"dynmcp/catalog"
-	"dynmcp/internal/wire"
-	"dynmcp/lazy"
-	"dynmcp/schema"
-	"dynmcp/transports"
-	"dynmcp/transports/host"
-	"dynmcp/transports/upstream"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
 // A task is a call that is answered with a handle, by whose id the host asks for the

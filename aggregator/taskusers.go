@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"dynmcp/cluster/kv"
-	"dynmcp/internal/wire"
-	"dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/cluster/kv"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/lazy"
 )
 
 // A task of a server that all share is for the user whose call became it: ids can be

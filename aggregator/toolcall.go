@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"slices"
 
-	"dynmcp/catalog"
-	"dynmcp/internal/wire"
-	"dynmcp/lazy"
-	"dynmcp/schema"
-	"dynmcp/transports"
-	"dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // A toolCall is what a tools/call means where it means a tool of an upstream: called as

@@ -11,11 +11,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dynmcp/catalog"
-	"dynmcp/internal/wire"
-	"dynmcp/lazy"
-	"dynmcp/transports"
-	"dynmcp/transports/upstream"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
 // requestTimeout bounds what we ask an upstream on our own account.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // answerLists answers the requests for lists that an actor has got, with one entry

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"time"
 
-	"dynmcp/bench/internal/web"
+	"github.com/dynmcp/dynmcp/bench/internal/web"
 )
 
 // capacity measures what one replica carries, the constants of docs/scale.md: memory per

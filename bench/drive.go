@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"time"
 
-	"dynmcp/bench/internal/pipes"
-	"dynmcp/bench/internal/web"
+	"github.com/dynmcp/dynmcp/bench/internal/pipes"
+	"github.com/dynmcp/dynmcp/bench/internal/web"
 )
 
 // A process is one that answers MCP on its pipes.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"dynmcp/bench/internal/procs"
+	"github.com/dynmcp/dynmcp/bench/internal/procs"
 )
 
 func values(all []sample, of func(sample) float64) []float64 {

@@ -11,9 +11,9 @@ import (
 
 	"go.uber.org/goleak"
 
-	"dynmcp/aggregator"
-	"dynmcp/bench/internal/pipes"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/bench/internal/pipes"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

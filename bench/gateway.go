@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"dynmcp/bench/internal/web"
+	"github.com/dynmcp/dynmcp/bench/internal/web"
 )
 
 // gatewayScenarios are those of hosts over HTTP; what the upstream is on is put before

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"dynmcp/bench/internal/procs"
+	"github.com/dynmcp/dynmcp/bench/internal/procs"
 )
 
 // cpuOf returns the CPU time that all threads of a process have used.

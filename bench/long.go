@@ -5,7 +5,7 @@ import (
 	"syscall"
 	"time"
 
-	"dynmcp/bench/internal/stacks"
+	"github.com/dynmcp/dynmcp/bench/internal/stacks"
 )
 
 // longRun keeps calls going and prints what dynmcp's memory does. It is an error

@@ -42,7 +42,7 @@ import (
 	"strings"
 	"time"
 
-	"dynmcp/bench/internal/programs"
+	"github.com/dynmcp/dynmcp/bench/internal/programs"
 )
 
 func main() {

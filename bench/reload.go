@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"dynmcp/bench/internal/web"
+	"github.com/dynmcp/dynmcp/bench/internal/web"
 )
 
 const (

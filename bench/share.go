@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"dynmcp/bench/internal/procs"
+	"github.com/dynmcp/dynmcp/bench/internal/procs"
 )
 
 // sharingHosts have sharedServers servers each.

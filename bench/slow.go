@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"dynmcp/bench/internal/web"
+	"github.com/dynmcp/dynmcp/bench/internal/web"
 )
 
 // besides is how many hosts call beside one that reads nothing.

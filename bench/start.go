@@ -6,7 +6,7 @@ import (
 	"os"
 	"time"
 
-	"dynmcp/bench/internal/programs"
+	"github.com/dynmcp/dynmcp/bench/internal/programs"
 )
 
 // starts measures how long a host waits for its first tools/list, and what the

@@ -8,7 +8,7 @@ import (
 
 	"github.com/theory/jsonpath/spec"
 
-	"dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // DescribeBrowser returns the text for mcp_discover's description: how many tools

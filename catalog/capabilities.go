@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // Capabilities returns the server capabilities to advertise: what any known

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // Server declares an upstream to the catalogue.

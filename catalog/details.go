@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"dynmcp/internal/estimate"
-	"dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/internal/estimate"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // Details returns a tool's full definition as text: name, description, schemas

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 const searchTool = `{"x-first": 1.0, "name" : "search", "title":"Search it",

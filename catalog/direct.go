@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 	"strings"
 
-	"dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 )
 
 // MaxDirect is the longest name on the direct surface. Some hosts take only shorter ones.

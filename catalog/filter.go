@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"dynmcp/internal/wire"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // filter is a tool filter: with any positive pattern only matches pass, then

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"dynmcp/internal/estimate"
+	"github.com/dynmcp/dynmcp/internal/estimate"
 )
 
 // A Search is what a model looks for.

@@ -14,7 +14,7 @@ import (
 	"github.com/theory/jsonpath/registry"
 	"github.com/theory/jsonpath/spec"
 
-	"dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // A pathQuery is a JSONPath query (RFC 9535), or one in the dialect that dialect reads.

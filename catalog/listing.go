@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // Listing is everything one upstream said about itself, verbatim and in its

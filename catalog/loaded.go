@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // Loaded returns load_mcp's answer for a server: its tools by exposed name,

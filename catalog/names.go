@@ -3,7 +3,7 @@ package catalog
 import (
 	"strings"
 
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // Meant finds the tool that a name means which is no tool's own: one written

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"dynmcp/internal/wire"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 func TestToolsAreReachableByNamespacedNameOnly(t *testing.T) {

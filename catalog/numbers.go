@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // number is an argument of a tool that its schema wants to be a number, and

@@ -3,7 +3,7 @@ package catalog
 import (
 	"cmp"
 
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // override changes what the tool shows of itself, and its limits.

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // Tool is one tool as a host may name it.

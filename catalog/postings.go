@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // field is a part of a tool that search weighs on its own.

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // What the tool proxy answers, by the MCP Proxy Extension of Magg (draft 0.1.0, sections

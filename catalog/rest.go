@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"strings"
 
-	"dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // A Rest is what a host asks of a result that it has seen in part: the text from an

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 func TestReadingOn(t *testing.T) {

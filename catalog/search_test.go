@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 func found(v *View, query string, limit int) []string {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // A Node is a node of the configured tree.

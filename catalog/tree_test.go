@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema"
 
 	"github.com/google/go-cmp/cmp"
 )

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // Hosts read a list into types: one member of one entry that does not fit makes

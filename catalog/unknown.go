@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // Bounds of an answer about an unknown name.

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"dynmcp/cluster/kv"
-	"dynmcp/cluster/kv/memkv"
+	"github.com/dynmcp/dynmcp/cluster/kv"
+	"github.com/dynmcp/dynmcp/cluster/kv/memkv"
 )
 
 // A group is replicas that reach each other.

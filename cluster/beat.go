@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"dynmcp/cluster/kv"
+	"github.com/dynmcp/dynmcp/cluster/kv"
 )
 
 // beatOn sends beats until the replica ends.

@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"dynmcp/cluster/kv"
-	"dynmcp/cluster/kv/memkv"
+	"github.com/dynmcp/dynmcp/cluster/kv"
+	"github.com/dynmcp/dynmcp/cluster/kv/memkv"
 )
 
 // bubbleClock is the clock of synctest; CLOCK_BOOTTIME is not in the bubble.

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"dynmcp/cluster/kv"
+	"github.com/dynmcp/dynmcp/cluster/kv"
 )
 
 // A HeldError says that another replica has the lease.

@@ -15,8 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"dynmcp/cluster/kv"
-	"dynmcp/cluster/kv/memkv"
+	"github.com/dynmcp/dynmcp/cluster/kv"
+	"github.com/dynmcp/dynmcp/cluster/kv/memkv"
 )
 
 // kill is what guards may take to kill after their deadline.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"dynmcp/cluster/kv"
-	"dynmcp/cluster/kv/natskv"
+	"github.com/dynmcp/dynmcp/cluster/kv"
+	"github.com/dynmcp/dynmcp/cluster/kv/natskv"
 )
 
 // The store is NATS, and all begin to take everything at once, some while another dies.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"dynmcp/cluster/kv"
+	"github.com/dynmcp/dynmcp/cluster/kv"
 )
 
 // Read returns the members and the leases that they hold, by name, without becoming a

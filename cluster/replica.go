@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"dynmcp/cluster/kv"
+	"github.com/dynmcp/dynmcp/cluster/kv"
 )
 
 // The times of the protocol, the same in every replica of a cluster.

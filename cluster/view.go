@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"dynmcp/cluster/kv"
+	"github.com/dynmcp/dynmcp/cluster/kv"
 )
 
 // A view is what a replica has seen of the cluster's state. It may be old, and records

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"dynmcp/cluster/kv"
+	"github.com/dynmcp/dynmcp/cluster/kv"
 )
 
 // A Question is what one replica asks another about a member.

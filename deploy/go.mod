@@ -1,4 +1,4 @@
-module dynmcp/deploy
+module github.com/dynmcp/dynmcp/deploy
 
 go 1.26.0
 

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"dynmcp/schema"
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 func TestLoadAfterTwoFailures(t *testing.T) {

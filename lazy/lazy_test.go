@@ -12,10 +12,10 @@ import (
 
 	"go.uber.org/goleak"
 
-	"dynmcp/internal/wire"
-	"dynmcp/schema"
-	"dynmcp/transports"
-	"dynmcp/transports/upstream"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
 func TestMain(m *testing.M) {

@@ -11,9 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"dynmcp/schema"
-	"dynmcp/transports"
-	"dynmcp/transports/upstream"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
 func TestBackoffGrowsWithJitter(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // isolated is a server of which two owners may have one each.

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"dynmcp/internal/wire"
-	"dynmcp/schema"
-	"dynmcp/transports/upstream"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
 // A connection whose session was forgotten is replaced at the next use, while it

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"dynmcp/schema"
-	"dynmcp/transports/upstream"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
 // Options say what a load is.

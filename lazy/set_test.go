@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"dynmcp/schema"
-	"dynmcp/transports/upstream"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
 func TestApplyKeepsWhatIsUnchanged(t *testing.T) {

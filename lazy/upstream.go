@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
-	"dynmcp/schema"
-	"dynmcp/transports"
-	"dynmcp/transports/upstream"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
 // A State is where an upstream is in its life.

@@ -6,8 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
-	"dynmcp/aggregator"
-	"dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/lazy"
 )
 
 // metrics are in the text format of Prometheus, from a registry of their own.

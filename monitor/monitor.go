@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/aggregator"
 )
 
 // Options say what a Monitor shows.

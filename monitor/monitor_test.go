@@ -13,8 +13,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"dynmcp/aggregator"
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

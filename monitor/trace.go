@@ -20,7 +20,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
-	"dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/aggregator"
 )
 
 // Traces go where the variables of OpenTelemetry say, and nowhere without them. The SDK

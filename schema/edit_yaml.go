@@ -10,7 +10,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/tailscale/hujson"
 
-	"dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 )
 
 // yamlEdit changes lines of a file. The parser's own printer would reformat all of

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 )
 
 // ToolClasses are what a tool_filter may name beside patterns: tools by what they say

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 )
 
 // The files of hosts are read as they are. What they keep beside the servers, and

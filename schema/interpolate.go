@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 )
 
 var variableName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)

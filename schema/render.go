@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 )
 
 // entryNode returns a server as it is written in a file: the fields that are not

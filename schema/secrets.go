@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 )
 
 // A Secret is a part of a text that may be a secret.

@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"strings"
 
-	"dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 )
 
 // NamePattern matches valid names of servers.

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 )
 
 // checkServer checks what the types of an entry cannot express.

@@ -3,7 +3,7 @@ package transports
 import (
 	"encoding/json"
 
-	"dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // An Era is one of the two ways in which MCP peers introduce themselves.

@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode"
 
-	"dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // Codes of failures that are ours, outside what JSON-RPC and MCP reserve.

@@ -6,7 +6,7 @@ import (
 	"math"
 	"strconv"
 
-	"dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // A Peer takes what the other side of a connection sends on its own account. The

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"dynmcp/bench/internal/ledger"
+	"github.com/dynmcp/dynmcp/bench/internal/ledger"
 )
 
 // A balancer passes on TCP connections to its targets in turn, and knows nothing of what

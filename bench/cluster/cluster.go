@@ -20,7 +20,7 @@ import (
 	"syscall"
 	"time"
 
-	"dynmcp/bench/internal/procs"
+	"github.com/dynmcp/dynmcp/bench/internal/procs"
 )
 
 const (

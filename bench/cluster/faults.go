@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"dynmcp/bench/internal/ledger"
+	"github.com/dynmcp/dynmcp/bench/internal/ledger"
 )
 
 // A fault is what was done to a node, and until when it lasted. Times are those of ledgers.

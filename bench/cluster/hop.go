@@ -13,8 +13,8 @@ import (
 	"slices"
 	"time"
 
-	"dynmcp/bench/internal/ledger"
-	"dynmcp/bench/internal/web"
+	"github.com/dynmcp/dynmcp/bench/internal/ledger"
+	"github.com/dynmcp/dynmcp/bench/internal/web"
 )
 
 // hopCalls is how many calls are measured of each kind.

@@ -14,8 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dynmcp/bench/internal/ledger"
-	"dynmcp/bench/internal/web"
+	"github.com/dynmcp/dynmcp/bench/internal/ledger"
+	"github.com/dynmcp/dynmcp/bench/internal/web"
 )
 
 // What becomes of a call.

@@ -20,7 +20,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
-	"dynmcp/bench/internal/web"
+	"github.com/dynmcp/dynmcp/bench/internal/web"
 )
 
 // ids brings sessions and states of requests that a replica cannot have given to who

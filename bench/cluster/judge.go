@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"dynmcp/bench/internal/ledger"
+	"github.com/dynmcp/dynmcp/bench/internal/ledger"
 )
 
 // What a fault may still break after it is over: that connections broke is heard of late.

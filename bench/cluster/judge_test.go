@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"dynmcp/bench/internal/ledger"
+	"github.com/dynmcp/dynmcp/bench/internal/ledger"
 )
 
 func TestAnswersAreJudged(t *testing.T) {

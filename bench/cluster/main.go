@@ -64,8 +64,8 @@ import (
 	"syscall"
 	"time"
 
-	"dynmcp/bench/internal/procs"
-	"dynmcp/bench/internal/verdict"
+	"github.com/dynmcp/dynmcp/bench/internal/procs"
+	"github.com/dynmcp/dynmcp/bench/internal/verdict"
 )
 
 // natsModule is what the servers of NATS are built from.
@@ -215,7 +215,7 @@ func again(enter []string, dir string) (ok bool, err error) {
 }
 
 func build(dir string) error {
-	for name, pkg := range map[string]string{"dynmcp": "dynmcp/cmd/dynmcp", "upstream": "dynmcp/bench/cluster/upstream", "fakemcp": "dynmcp/internal/mcptest/fakemcp"} {
+	for name, pkg := range map[string]string{"dynmcp": "github.com/dynmcp/dynmcp/cmd/dynmcp", "upstream": "github.com/dynmcp/dynmcp/bench/cluster/upstream", "fakemcp": "github.com/dynmcp/dynmcp/internal/mcptest/fakemcp"} {
 		if err := goTool(nil, "build", "-o", filepath.Join(dir, name), pkg); err != nil {
 			return err
 		}

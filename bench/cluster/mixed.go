@@ -16,8 +16,8 @@ import (
 	"sync"
 	"time"
 
-	"dynmcp/cluster/kv"
-	"dynmcp/cluster/kv/natskv"
+	"github.com/dynmcp/dynmcp/cluster/kv"
+	"github.com/dynmcp/dynmcp/cluster/kv/natskv"
 )
 
 // other is the version that the other replicas of the step say they are.
@@ -112,9 +112,9 @@ func buildPrevious(dir, commit string) error {
 
 // buildAs builds the dynmcp of a module as if it were of the other version.
 func buildAs(module, dir, program string) error {
-	out, err := exec.Command("go", "-C", module, "list", "-f", "{{.Dir}}", "dynmcp/cmd/dynmcp").Output()
+	out, err := exec.Command("go", "-C", module, "list", "-f", "{{.Dir}}", "./cmd/dynmcp").Output()
 	if err != nil {
-		return fmt.Errorf("go list dynmcp/cmd/dynmcp: %w", err)
+		return fmt.Errorf("go list ./cmd/dynmcp: %w", err)
 	}
 	file := filepath.Join(strings.TrimSpace(string(out)), "main.go")
 	text, err := os.ReadFile(file)
@@ -136,7 +136,7 @@ func buildAs(module, dir, program string) error {
 	if err := os.WriteFile(overlay, replace, 0o600); err != nil {
 		return err
 	}
-	return goTool(nil, "-C", module, "build", "-overlay", overlay, "-o", program, "dynmcp/cmd/dynmcp")
+	return goTool(nil, "-C", module, "build", "-overlay", overlay, "-o", program, "./cmd/dynmcp")
 }
 
 // haunt writes the record of a replica again and again, as one would, until it is called off.

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"dynmcp/bench/internal/ledger"
+	"github.com/dynmcp/dynmcp/bench/internal/ledger"
 )
 
 // load makes the calls while nodes suffer.

@@ -20,11 +20,11 @@ import (
 	"syscall"
 	"time"
 
-	"dynmcp/bench/internal/ledger"
-	"dynmcp/bench/internal/web"
-	"dynmcp/cluster/kv"
-	"dynmcp/cluster/kv/natskv"
-	"dynmcp/internal/mcptest/authserver"
+	"github.com/dynmcp/dynmcp/bench/internal/ledger"
+	"github.com/dynmcp/dynmcp/bench/internal/web"
+	"github.com/dynmcp/dynmcp/cluster/kv"
+	"github.com/dynmcp/dynmcp/cluster/kv/natskv"
+	"github.com/dynmcp/dynmcp/internal/mcptest/authserver"
 )
 
 // locked is the server that wants a login.

@@ -17,8 +17,8 @@ import (
 	"strings"
 	"sync"
 
-	"dynmcp/bench/internal/echo"
-	"dynmcp/bench/internal/pipes"
+	"github.com/dynmcp/dynmcp/bench/internal/echo"
+	"github.com/dynmcp/dynmcp/bench/internal/pipes"
 )
 
 func main() {

@@ -10,7 +10,7 @@ import (
 	"os"
 	"strconv"
 
-	"dynmcp/bench/internal/echo"
+	"github.com/dynmcp/dynmcp/bench/internal/echo"
 )
 
 // main prints the server's URL. It ends with its stdin.

@@ -10,7 +10,7 @@ import (
 	"os"
 	"os/exec"
 
-	"dynmcp/bench/internal/pipes"
+	"github.com/dynmcp/dynmcp/bench/internal/pipes"
 )
 
 func main() {

@@ -30,10 +30,10 @@ import (
 	"sync"
 	"time"
 
-	"dynmcp/bench/internal/procs"
-	"dynmcp/bench/internal/programs"
-	"dynmcp/schema"
-	"dynmcp/transports/upstream"
+	"github.com/dynmcp/dynmcp/bench/internal/procs"
+	"github.com/dynmcp/dynmcp/bench/internal/programs"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
 func main() {

@@ -14,9 +14,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dynmcp/cluster"
-	"dynmcp/cluster/kv"
-	"dynmcp/cluster/kv/memkv"
+	"github.com/dynmcp/dynmcp/cluster"
+	"github.com/dynmcp/dynmcp/cluster/kv"
+	"github.com/dynmcp/dynmcp/cluster/kv/memkv"
 )
 
 // traffic is what replicas have asked of the shared state, and been told by it.

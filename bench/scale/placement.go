@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"dynmcp/cluster"
+	"github.com/dynmcp/dynmcp/cluster"
 )
 
 // fleet returns members as a Deployment names them.

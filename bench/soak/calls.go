@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"dynmcp/bench/internal/stacks"
+	"github.com/dynmcp/dynmcp/bench/internal/stacks"
 )
 
 // inFlight is how many calls are on their way at once.

@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"dynmcp/bench/internal/procs"
+	"github.com/dynmcp/dynmcp/bench/internal/procs"
 )
 
 // An aviary is one dynmcp whose config is full of canaries, and where they were

@@ -13,8 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dynmcp/bench/internal/stacks"
-	"dynmcp/bench/internal/web"
+	"github.com/dynmcp/dynmcp/bench/internal/stacks"
+	"github.com/dynmcp/dynmcp/bench/internal/web"
 )
 
 const (

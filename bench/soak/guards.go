@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"dynmcp/bench/internal/procs"
+	"github.com/dynmcp/dynmcp/bench/internal/procs"
 )
 
 // hostileTrees are what servers leave beside themselves, as scripts for sh. $0 is

@@ -18,7 +18,7 @@ import (
 	"syscall"
 	"time"
 
-	"dynmcp/bench/internal/web"
+	"github.com/dynmcp/dynmcp/bench/internal/web"
 )
 
 // silence is how long an answer may take: more than any deadline of the configs

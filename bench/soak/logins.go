@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"dynmcp/internal/mcptest/authserver"
+	"github.com/dynmcp/dynmcp/internal/mcptest/authserver"
 )
 
 const (

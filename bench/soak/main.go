@@ -76,8 +76,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"dynmcp/bench/internal/programs"
-	"dynmcp/bench/internal/verdict"
+	"github.com/dynmcp/dynmcp/bench/internal/programs"
+	"github.com/dynmcp/dynmcp/bench/internal/verdict"
 )
 
 // A soak is where the programs are and what went wrong so far.

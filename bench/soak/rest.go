@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"dynmcp/bench/internal/procs"
-	"dynmcp/bench/internal/stacks"
+	"github.com/dynmcp/dynmcp/bench/internal/procs"
+	"github.com/dynmcp/dynmcp/bench/internal/stacks"
 )
 
 // A standing is what a dynmcp holds at a quiet moment.

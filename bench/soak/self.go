@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"dynmcp/bench/internal/procs"
+	"github.com/dynmcp/dynmcp/bench/internal/procs"
 )
 
 // ownAtOnce is how many of dynmcp a chain may have at a time.

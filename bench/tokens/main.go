@@ -22,7 +22,7 @@ import (
 	"slices"
 	"text/tabwriter"
 
-	"dynmcp/bench/internal/programs"
+	"github.com/dynmcp/dynmcp/bench/internal/programs"
 )
 
 func main() {

@@ -8,8 +8,8 @@ import (
 	"os"
 	"strconv"
 
-	"dynmcp/bench/internal/echo"
-	"dynmcp/bench/internal/pipes"
+	"github.com/dynmcp/dynmcp/bench/internal/echo"
+	"github.com/dynmcp/dynmcp/bench/internal/pipes"
 )
 
 func main() {

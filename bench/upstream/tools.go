@@ -6,8 +6,8 @@ import (
 	"os"
 	"strconv"
 
-	"dynmcp/bench/internal/echo"
-	"dynmcp/bench/internal/pipes"
+	"github.com/dynmcp/dynmcp/bench/internal/echo"
+	"github.com/dynmcp/dynmcp/bench/internal/pipes"
 )
 
 // madeTools are so many tools, of some 350 bytes each.

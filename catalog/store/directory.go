@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"dynmcp/internal/atomicfile"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/internal/atomicfile"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // A directory has a file for each listing. It is that of many configs and processes: that

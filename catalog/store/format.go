@@ -11,8 +11,8 @@ import (
 	"strings"
 	"sync"
 
-	"dynmcp/catalog"
-	"dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // A file has a first line of three words, which never change their meaning:

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/catalog"
 )
 
 // The two listings that the writers of these tests keep, one after the other.

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"dynmcp/catalog"
-	"dynmcp/cluster/kv"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/cluster/kv"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // A bucket has a record for each listing, with the text of the file that it would be.

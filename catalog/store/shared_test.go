@@ -5,8 +5,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"dynmcp/cluster/kv/memkv"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/cluster/kv/memkv"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // A record that is read or written now and then stays, one of a server that nobody uses

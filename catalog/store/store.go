@@ -18,9 +18,9 @@ import (
 	"slices"
 	"time"
 
-	"dynmcp/catalog"
-	"dynmcp/cluster/kv"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/cluster/kv"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // A Store is a directory of listings, or a bucket of the state that the replicas of one

@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"dynmcp/catalog"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 var files = schema.Server{Name: "files", Transport: schema.Stdio, Command: "npx", Args: []string{"-y", "mcp-files", "/tmp"}}

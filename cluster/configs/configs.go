@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"dynmcp/cluster/kv"
-	"dynmcp/internal/seal"
+	"github.com/dynmcp/dynmcp/cluster/kv"
+	"github.com/dynmcp/dynmcp/internal/seal"
 )
 
 // Kept is how many versions are kept, the current one too.

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"testing"
 
-	"dynmcp/cluster/kv"
-	"dynmcp/cluster/kv/memkv"
-	"dynmcp/internal/seal"
+	"github.com/dynmcp/dynmcp/cluster/kv"
+	"github.com/dynmcp/dynmcp/cluster/kv/memkv"
+	"github.com/dynmcp/dynmcp/internal/seal"
 )
 
 func keys(t *testing.T, fill ...byte) *seal.Keys {

@@ -16,7 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // A Client asks other replicas, which are named by the addresses of their listeners.

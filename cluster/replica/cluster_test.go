@@ -18,10 +18,10 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"dynmcp/internal/mcptest"
-	"dynmcp/internal/seal"
-	"dynmcp/transports/gateway"
-	"dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/seal"
+	"github.com/dynmcp/dynmcp/transports/gateway"
+	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 func TestMain(m *testing.M) { mcptest.Main(m) }

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"dynmcp/internal/seal"
+	"github.com/dynmcp/dynmcp/internal/seal"
 )
 
 // BenchmarkHop says what it adds to a call that it comes to another replica than the one

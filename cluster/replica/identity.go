@@ -14,7 +14,7 @@ import (
 	"os"
 	"time"
 
-	"dynmcp/internal/seal"
+	"github.com/dynmcp/dynmcp/internal/seal"
 )
 
 // An Identity is what a replica shows to others, and what it knows them by.

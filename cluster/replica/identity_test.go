@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // asked is what all of these tests serve; it says who asked.

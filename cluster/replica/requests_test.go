@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"dynmcp/internal/mcptest"
-	"dynmcp/internal/seal"
-	"dynmcp/transports/gateway"
-	"dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/seal"
+	"github.com/dynmcp/dynmcp/transports/gateway"
+	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // answered answers with the name of the replica.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"dynmcp/internal/seal"
+	"github.com/dynmcp/dynmcp/internal/seal"
 )
 
 // small returns a request that is passed on by a side.

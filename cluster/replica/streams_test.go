@@ -11,8 +11,8 @@ import (
 	"sync"
 	"testing"
 
-	"dynmcp/internal/seal"
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/internal/seal"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // serve serves replicas until the test ends, and returns the address and the connections.

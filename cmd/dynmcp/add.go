@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"dynmcp/internal/lazyregexp"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // addFlags describe the server to add.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // checkWords finds what is wrong with key=value arguments that can be seen before

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // A surface that depends on the host: one that searches tools by itself sees every

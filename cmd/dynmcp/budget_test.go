@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // Servers that fail to start: how often they are tried, what the model reads,

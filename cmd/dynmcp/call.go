@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"dynmcp/catalog"
-	"dynmcp/internal/wire"
-	"dynmcp/schema"
-	"dynmcp/transports/upstream"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
 // callFlags say where arguments come from and how a result is printed.

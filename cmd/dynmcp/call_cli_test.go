@@ -6,7 +6,7 @@ import (
 	"os/exec"
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // An answer that the server's limit allows is printed, however long it is.

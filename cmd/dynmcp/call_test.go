@@ -13,8 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"dynmcp/schema"
-	"dynmcp/transports/upstream"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
 // callOver calls a tool with a terminal on stderr, and an upstream that answers as

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // Cancellation: it reaches the server that works, under the id that it knows, and

@@ -3,7 +3,7 @@ package main_test
 import (
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // Capabilities are those of all servers together, or all there are while a

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // A user runs dynmcp and it ends by itself: what is on stderr, and what status.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"dynmcp/cluster"
+	"github.com/dynmcp/dynmcp/cluster"
 )
 
 func clusterCommand() *cobra.Command {

@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"dynmcp/cluster/configs"
-	"dynmcp/cluster/kv"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/cluster/configs"
+	"github.com/dynmcp/dynmcp/cluster/kv"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // configBucket has the versions of the config document.

@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"dynmcp/cluster/kv"
-	"dynmcp/cluster/kv/natskv"
-	"dynmcp/internal/seal"
-	"dynmcp/transports/oauth"
+	"github.com/dynmcp/dynmcp/cluster/kv"
+	"github.com/dynmcp/dynmcp/cluster/kv/natskv"
+	"github.com/dynmcp/dynmcp/internal/seal"
+	"github.com/dynmcp/dynmcp/transports/oauth"
 )
 
 // How long it is tried to reach NATS: by a replica that starts, which may be faster than

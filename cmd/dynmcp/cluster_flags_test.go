@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"dynmcp/cluster/kv"
-	"dynmcp/cluster/kv/memkv"
+	"github.com/dynmcp/dynmcp/cluster/kv"
+	"github.com/dynmcp/dynmcp/cluster/kv/memkv"
 )
 
 // An electing store is one whose servers agree who leads after it was asked a few times.

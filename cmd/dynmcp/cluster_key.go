@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"dynmcp/internal/seal"
+	"github.com/dynmcp/dynmcp/internal/seal"
 )
 
 // maxKeys is how many keys a file may hold: the one that seals, and the one before it.

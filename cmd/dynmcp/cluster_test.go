@@ -20,7 +20,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // serveNATS runs a NATS server until the test ends.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // What a config file may say, and how a user hears of what is wrong in it.

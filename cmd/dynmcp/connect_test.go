@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // A sharing is the surroundings that hosts of one user have in common.

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"dynmcp/catalog"
-	"dynmcp/catalog/store"
-	"dynmcp/internal/mcptest"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/catalog/store"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // corpus is where real catalogues lie beside the repository.

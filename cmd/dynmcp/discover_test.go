@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // discover_tool: what it answers for a tool, a query, a server, and for names

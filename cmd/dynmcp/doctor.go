@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 func doctorCommand() *cobra.Command {

@@ -15,11 +15,11 @@ import (
 	"strings"
 	"time"
 
-	"dynmcp/catalog/store"
-	"dynmcp/internal/lazyregexp"
-	"dynmcp/schema"
-	"dynmcp/transports/oauth"
-	"dynmcp/transports/upstream"
+	"github.com/dynmcp/dynmcp/catalog/store"
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/oauth"
+	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
 // checkConfig says what was read, which servers are off, and what a host that starts

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // startAll starts every server, in two steps: those that are there at the start of

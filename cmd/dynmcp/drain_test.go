@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // Drain: what is in flight when dynmcp is told to end is answered.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"dynmcp/aggregator"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // treeFlags are about the tree of the config, or the one that its servers make.

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"dynmcp/internal/lazyregexp"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // A host starts dynmcp in a directory of its own and, from a desktop, with few

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // The end: whatever ends dynmcp, everything it started ends with it.

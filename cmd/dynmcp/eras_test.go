@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // Servers that ask, in front of hosts of both eras: whatever the form in which a

@@ -12,8 +12,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/lockedfile"
 
-	"dynmcp/internal/atomicfile"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/internal/atomicfile"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // An editedFile is a file that a verb changes as a whole. Whoever reads it

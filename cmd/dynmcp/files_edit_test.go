@@ -1,7 +1,7 @@
 package main
 
 import (
-	"dynmcp/internal/atomicfile"
+	"github.com/dynmcp/dynmcp/internal/atomicfile"
 	"os"
 	"path/filepath"
 	"strings"

@@ -10,7 +10,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/lockedfile"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // Runs that change one file at the same time wait for each other: none fails, and

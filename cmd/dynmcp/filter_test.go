@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // A tool that a filter hides is unknown behind every door, and reaches no server.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/catalog"
 )
 
 func findCommand() *cobra.Command {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // Garbage: a host or a server that sends a line that is no message is told so, or

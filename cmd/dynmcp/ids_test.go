@@ -3,7 +3,7 @@ package main_test
 import (
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // Ids: those that are allowed come back as they were sent, whatever answers.

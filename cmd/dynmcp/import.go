@@ -14,8 +14,8 @@ import (
 	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 
-	"dynmcp/cmd/dynmcp/internal/hosts"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hosts"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // importFlags are the flags of import.

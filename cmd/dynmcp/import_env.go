@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"dynmcp/cmd/dynmcp/internal/hosts"
-	"dynmcp/internal/atomicfile"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hosts"
+	"github.com/dynmcp/dynmcp/internal/atomicfile"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // A variablesFile is the .env file beside a config, and the secrets that are to go

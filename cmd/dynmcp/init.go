@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"dynmcp/internal/atomicfile"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/internal/atomicfile"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // schemaFile is the name of the schema beside the config, where editors find it

@@ -16,9 +16,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"dynmcp/catalog/store"
-	"dynmcp/cmd/dynmcp/internal/hosts"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/catalog/store"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hosts"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // installFlags are the flags of install.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // A user who has enough presses control-C: nothing is left of what was started,

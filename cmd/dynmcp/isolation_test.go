@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // joinAs is a host on a socket with these capabilities, and how it leaves.

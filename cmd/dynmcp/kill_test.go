@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // kills is how often dynmcp is killed in each way; bench/soak does it a

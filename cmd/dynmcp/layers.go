@@ -4,8 +4,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"dynmcp/cmd/dynmcp/internal/hosts"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hosts"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // files returns the config files that are read, the nearest first: the one that

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"dynmcp/catalog"
-	"dynmcp/internal/estimate"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/estimate"
 )
 
 // A ledger counts what a model reads of the tools, in tokens: with every server in

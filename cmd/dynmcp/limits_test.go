@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // Limits: of the system, under which dynmcp is started here, and its own.

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 
-	"dynmcp/aggregator"
-	"dynmcp/internal/lineage"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/internal/lineage"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // newAggregator is aggregator.New for a config that must not reach itself: the

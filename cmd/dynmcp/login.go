@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"dynmcp/schema"
-	"dynmcp/transports/oauth"
-	"dynmcp/transports/upstream"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/oauth"
+	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
 // loginPatience is how long a person has to log in.

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // protected is an entry for a fake that serves HTTP behind an authorization server, a

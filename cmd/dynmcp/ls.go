@@ -11,9 +11,9 @@ import (
 	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 
-	"dynmcp/internal/redact"
-	"dynmcp/schema"
-	"dynmcp/transports/oauth"
+	"github.com/dynmcp/dynmcp/internal/redact"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/oauth"
 )
 
 // endpointWidth is how much of a command line or address a list shows.

@@ -15,8 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"dynmcp/internal/redact"
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/internal/redact"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // version is dynmcp's own, and stands nowhere else: the tag of a release must be

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // The tests of this package see what a user sees: they run the built program

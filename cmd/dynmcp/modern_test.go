@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // Hosts of the stateless era (MCP 2026-07-28): no handshake, every request says

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // Hosts that show pages to their users (URL mode elicitation) are offered the login

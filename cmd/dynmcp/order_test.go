@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // The order of the wire: what the upstream sent first arrives first.

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"dynmcp/aggregator"
-	"dynmcp/cluster"
-	"dynmcp/cluster/kv"
-	"dynmcp/cluster/replica"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/cluster"
+	"github.com/dynmcp/dynmcp/cluster/kv"
+	"github.com/dynmcp/dynmcp/cluster/replica"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // again is after how long it is tried again to place a server, if nothing has changed.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 func promptCommand() *cobra.Command {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // What servers ask the host: sampling, elicitation, roots. Questions and answers

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 func readCommand() *cobra.Command {

@@ -12,8 +12,8 @@ import (
 	"syscall"
 	"time"
 
-	"dynmcp/internal/wire"
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // maxRelayed is the longest message that is passed on to the host. What the run sends

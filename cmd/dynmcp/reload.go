@@ -15,8 +15,8 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
-	"dynmcp/aggregator"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 const (

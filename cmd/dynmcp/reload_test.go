@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // Hot reload: what a changed config changes, and what it leaves alone.

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // A FIFO that nobody writes to takes the place of the config or of its .env: it

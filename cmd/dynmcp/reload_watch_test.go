@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // What is watched stays what is read, wherever the path leads meanwhile.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 func removeCommand() *cobra.Command {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"dynmcp/cluster/replica"
-	"dynmcp/internal/seal"
+	"github.com/dynmcp/dynmcp/cluster/replica"
+	"github.com/dynmcp/dynmcp/internal/seal"
 )
 
 // replicaFlags say how a run is one of several replicas.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // Resources pass with their URIs as they are; the first server in config order

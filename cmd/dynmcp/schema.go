@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 func schemaCommand() *cobra.Command {

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // Secrets: what the config takes from variables, headers and tokens shows up

@@ -12,11 +12,11 @@ import (
 
 	"al.essio.dev/pkg/shellescape"
 
-	"dynmcp/aggregator"
-	"dynmcp/internal/wire"
-	"dynmcp/schema"
-	"dynmcp/transports"
-	"dynmcp/transports/upstream"
+	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
 // A selfHost is dynmcp together with a host of our own in front of it, connected

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/aggregator"
 )
 
 // serveFlags say where a run that serves many hosts is reached.

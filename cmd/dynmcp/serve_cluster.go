@@ -15,15 +15,15 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dynmcp/aggregator"
-	"dynmcp/cluster"
-	"dynmcp/cluster/configs"
-	"dynmcp/cluster/replica"
-	"dynmcp/internal/guard"
-	"dynmcp/lazy"
-	"dynmcp/schema"
-	"dynmcp/transports/gateway"
-	"dynmcp/transports/oauth"
+	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/cluster"
+	"github.com/dynmcp/dynmcp/cluster/configs"
+	"github.com/dynmcp/dynmcp/cluster/replica"
+	"github.com/dynmcp/dynmcp/internal/guard"
+	"github.com/dynmcp/dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/gateway"
+	"github.com/dynmcp/dynmcp/transports/oauth"
 )
 
 // handOver is how long, at the end, the other replicas may take to finish what they have

@@ -6,9 +6,9 @@ import (
 	"io"
 	"testing"
 
-	"dynmcp/aggregator"
-	"dynmcp/internal/mcptest"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // What other replicas use here runs here, but their sessions are no hosts.

@@ -8,9 +8,9 @@ import (
 	"net/http"
 	"time"
 
-	"dynmcp/aggregator"
-	"dynmcp/monitor"
-	"dynmcp/transports/gateway"
+	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/monitor"
+	"github.com/dynmcp/dynmcp/transports/gateway"
 )
 
 // A monitoring shows what a run does: its metrics, traces if the environment asks for

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // The examples of the API that the gateway's routes come from, as they are written there

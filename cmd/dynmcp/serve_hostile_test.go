@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // What hosts over HTTP do at a bad moment, and what we do at one of theirs.

@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"dynmcp/aggregator"
-	"dynmcp/schema"
-	"dynmcp/transports/gateway"
-	"dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/gateway"
+	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // httpFlags say how a run is reached over HTTP, where the config's gateway says

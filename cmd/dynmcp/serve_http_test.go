@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // A webHost is a host that reaches dynmcp over HTTP, as curl would.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 func TestANamespaceIsOneServerAsItIs(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // socketPath is a path for a socket in a directory that only we may enter. Those of

@@ -17,7 +17,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // Several users of one run over HTTP: each has a token of the same identity provider.

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // Where the tests themselves run with signals ignored (nohup, a background job of a

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // Smuggling: what a call names for us is what it names for its server, and what

@@ -12,8 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"dynmcp/aggregator"
-	"dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // A socket is the unix socket on which hosts of one user are served. Who serves on a

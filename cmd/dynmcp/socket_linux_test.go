@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // asNobody runs f on a thread of its own, of another user.

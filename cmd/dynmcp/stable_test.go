@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // A list of tools that stays while it is used.

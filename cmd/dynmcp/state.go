@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"dynmcp/catalog/store"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/catalog/store"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // stateDir returns the directory of what dynmcp keeps for the user (XDG Base

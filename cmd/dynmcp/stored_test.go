@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // What servers listed in an earlier run: they are known, and searched, and shown, and

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"unicode/utf16"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // What the host reads before it has done anything: the tools, their

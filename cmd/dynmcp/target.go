@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"dynmcp/catalog"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // A target is what the verbs that start servers work on: a config file, or one

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // Tasks of the extension io.modelcontextprotocol/tasks, between a host and servers of

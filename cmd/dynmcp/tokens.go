@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 func tokensCommand() *cobra.Command {

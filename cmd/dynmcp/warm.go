@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"dynmcp/catalog/store"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/catalog/store"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 func warmCommand() *cobra.Command {

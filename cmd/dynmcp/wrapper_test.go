@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // stand starts a process that stands for a wrapper, until it is killed.

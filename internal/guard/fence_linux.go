@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"dynmcp/internal/guard/process"
+	"github.com/dynmcp/dynmcp/internal/guard/process"
 )
 
 // A Fence is a deadline that guards obey by themselves: at it they kill their

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"dynmcp/internal/guard"
+	"github.com/dynmcp/dynmcp/internal/guard"
 )
 
 func init() { roles["move a fence"] = moveAFence }

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"dynmcp/internal/guard"
+	"github.com/dynmcp/dynmcp/internal/guard"
 )
 
 // deadline is for what happens in milliseconds, and in seconds under load.

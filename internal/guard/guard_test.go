@@ -12,8 +12,8 @@ import (
 	"syscall"
 	"testing"
 
-	"dynmcp/internal/guard"
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/guard"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // roles are what this binary does instead of testing where its environment asks

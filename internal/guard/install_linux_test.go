@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"dynmcp/internal/guard"
+	"github.com/dynmcp/dynmcp/internal/guard"
 )
 
 func init() { roles["install"] = install }

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"dynmcp/internal/guard/process"
+	"github.com/dynmcp/dynmcp/internal/guard/process"
 )
 
 // guards are those that this process has started and not yet waited for. We are

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"dynmcp/internal/guard/process"
+	"github.com/dynmcp/dynmcp/internal/guard/process"
 )
 
 const (

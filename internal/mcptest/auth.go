@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"dynmcp/internal/mcptest/authserver"
+	"github.com/dynmcp/dynmcp/internal/mcptest/authserver"
 )
 
 // AuthOptions say how an authorization server behaves.
@@ -35,7 +35,7 @@ func NewAuthServer(t testing.TB, opts AuthOptions) *AuthServer {
 // StartAuthServer runs one as a process. There Wrap has no effect.
 func StartAuthServer(t testing.TB, opts AuthOptions) *AuthServer {
 	t.Helper()
-	s := Serve(t, HostOptions{Args: []string{Binary(t, "dynmcp/internal/mcptest/fakeauth"), string(encode(opts))}})
+	s := Serve(t, HostOptions{Args: []string{Binary(t, "github.com/dynmcp/dynmcp/internal/mcptest/fakeauth"), string(encode(opts))}})
 	return &AuthServer{s.URL + "/mcp", s.URL, t}
 }
 

@@ -67,10 +67,10 @@ type program struct {
 }
 
 // Dynmcp builds the proxy and returns its path.
-func Dynmcp(t testing.TB) string { return Binary(t, "dynmcp/cmd/dynmcp") }
+func Dynmcp(t testing.TB) string { return Binary(t, "github.com/dynmcp/dynmcp/cmd/dynmcp") }
 
 // Fake builds fakemcp and returns its path.
-func Fake(t testing.TB) string { return Binary(t, "dynmcp/internal/mcptest/fakemcp") }
+func Fake(t testing.TB) string { return Binary(t, "github.com/dynmcp/dynmcp/internal/mcptest/fakemcp") }
 
 // Binary builds a main package, once for all tests of the process, and returns
 // the program's path. What its readers of lines lend is overwritten as soon as it may
@@ -112,7 +112,7 @@ func build(dir, pkg string) (string, error) {
 	}
 	// Unlike go build, go run keeps what it linked in Go's cache, for the tests of all
 	// packages and until it changes. What it runs is a copy: cp program out.
-	args := []string{"run", "-exec", copies, "-ldflags", "-X dynmcp/internal/wire.lent=overwritten"}
+	args := []string{"run", "-exec", copies, "-ldflags", "-X github.com/dynmcp/dynmcp/internal/wire.lent=overwritten"}
 	if RaceEnabled {
 		args = append(args, "-race")
 	}

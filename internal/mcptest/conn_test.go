@@ -7,7 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // TestTalkNeedsNoProcess asks and is asked in a bubble: what waits there waits for

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // modern puts the new protocol's _meta before the members of params.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 const callEcho = `{"jsonrpc":"2.0","id":41,"method":"tools/call","params":{"name":"echo","arguments":{"nonce":"n"}}}`

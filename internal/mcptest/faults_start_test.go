@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // lingering starts a fake that has to be killed.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // recorder is a test that is expected to fail. It keeps what it is told and ends
@@ -110,8 +110,8 @@ func TestMissingStderrFails(t *testing.T) {
 }
 
 func TestBrokenBuildFails(t *testing.T) {
-	r := failing(t, func(t testing.TB) { mcptest.Binary(t, "dynmcp/internal/mcptest/nonsense") })
-	reported(t, r, "build dynmcp/internal/mcptest/nonsense")
+	r := failing(t, func(t testing.TB) { mcptest.Binary(t, "github.com/dynmcp/dynmcp/internal/mcptest/nonsense") })
+	reported(t, r, "build github.com/dynmcp/dynmcp/internal/mcptest/nonsense")
 }
 
 func TestHandlers(t *testing.T) {

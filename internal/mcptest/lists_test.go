@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // keys are the values of a member over the entries of a list.

@@ -3,7 +3,7 @@ package mcptest_test
 import (
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 func TestMain(m *testing.M) { mcptest.Main(m) }

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 func TestEnvironmentIsOwn(t *testing.T) {

@@ -3,7 +3,7 @@ package mcptest_test
 import (
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 func TestFakeTasks(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 const grease = `"x-grease":{"n":9007199254740993,"f":1.0,"e":1e2}`

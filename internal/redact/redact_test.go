@@ -13,7 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dynmcp/internal/redact"
+	"github.com/dynmcp/dynmcp/internal/redact"
 )
 
 const secret = `s3cr3t/"pä+ss\` + "\t" + `<wörd>&=`

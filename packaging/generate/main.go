@@ -1,6 +1,6 @@
-// Command generate writes what names the version or an address of the project:
-// server.json for the MCP registry, the manifest of the Claude Desktop extension, and
-// the part of the README that says how to install. The version stands in
+// Command generate writes what names the version or an address of the project: the
+// module path and its imports, server.json for the MCP registry, the manifest of the
+// Claude Desktop extension, and the part of the README that says how to install. The version stands in
 // cmd/dynmcp/main.go, the address in packaging/repository.
 package main
 
@@ -78,6 +78,9 @@ func run(root string) error {
 			return err
 		}
 	}
+	if err := p.renameModule(root); err != nil {
+		return err
+	}
 	install, err := p.render(installTemplate)
 	if err != nil {
 		return err
@@ -115,6 +118,44 @@ func (p project) render(text string) ([]byte, error) {
 	var out bytes.Buffer
 	err = t.Execute(&out, p)
 	return out.Bytes(), err
+}
+
+// renameModule writes the module path that the repository's address gives into
+// go.mod, the modules below it and every Go file, where they name another.
+func (p project) renameModule(root string) error {
+	data, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err != nil {
+		return err
+	}
+	was, want := modulePath(data), "github.com/"+p.Owner+"/"+p.Name
+	if was == want {
+		return nil
+	}
+	// The path ends where the name does: NAME/other-module is not meant by NAME/oth.
+	path := regexp.MustCompile(`(^|[\s"])` + regexp.QuoteMeta(was) + `([\s"/]|$)`)
+	return filepath.WalkDir(root, func(file string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || entry.Name() != "go.mod" && filepath.Ext(file) != ".go" {
+			return err
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		renamed := path.ReplaceAll(text, []byte("${1}"+want+"${2}"))
+		if bytes.Equal(renamed, text) {
+			return nil
+		}
+		return os.WriteFile(file, renamed, 0o666)
+	})
+}
+
+// modulePath returns the path that a go.mod declares, or "".
+func modulePath(data []byte) string {
+	found := regexp.MustCompile(`(?m)^module (\S+)$`).FindSubmatch(data)
+	if found == nil {
+		return ""
+	}
+	return string(found[1])
 }
 
 // replace puts text between the two marks of a file.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // What passes by Host and Origin on every route, of a gateway at 127.0.0.1 with its default

@@ -18,10 +18,10 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 
-	"dynmcp/internal/seal"
-	"dynmcp/internal/wire"
-	"dynmcp/transports"
-	"dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/internal/seal"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // Options say what a gateway serves, and to whom.

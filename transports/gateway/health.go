@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // health says how we are, or how a server is.

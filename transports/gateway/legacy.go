@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"dynmcp/internal/wire"
-	"dynmcp/transports"
-	"dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // wantsLegacy reports whether a GET asks for HTTP+SSE. The API that these routes

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"dynmcp/internal/mcptest"
-	"dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 func TestWhatIsTooLargeIsRefused(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // connect opens so many connections, which say nothing, until the test ends.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"dynmcp/internal/wire"
-	"dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 func TestAHandshakeBeginsASession(t *testing.T) {

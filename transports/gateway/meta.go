@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"net/http"
 
-	"dynmcp/internal/wire"
-	"dynmcp/transports"
-	"dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // isMeta reports whether a path is one of the tree of tools: those of its three tools.

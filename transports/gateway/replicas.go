@@ -14,9 +14,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dynmcp/internal/seal"
-	"dynmcp/internal/wire"
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/internal/seal"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // Replicas say how a gateway is one of several behind one address, of which any takes

@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"dynmcp/cluster/replica"
-	"dynmcp/internal/mcptest"
-	"dynmcp/internal/seal"
-	"dynmcp/transports"
-	"dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/cluster/replica"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/seal"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // A testReplica is a gateway that is one of several, with the listener for the others.

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"dynmcp/internal/wire"
-	"dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // maxSessions is how many sessions there may be at once.

@@ -12,8 +12,8 @@ import (
 	"sync"
 	"testing"
 
-	"dynmcp/internal/mcptest"
-	"dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // A locked buffer takes a log.

@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"strings"
 
-	"dynmcp/internal/wire"
-	"dynmcp/transports"
-	"dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // codeHeaderMismatch is the error for headers that do not say what the body says

@@ -11,9 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dynmcp/internal/wire"
-	"dynmcp/transports"
-	"dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // What waits for a host that does not read, in bytes, before messages that may be

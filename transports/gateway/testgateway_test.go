@@ -19,7 +19,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // patience is how long a test waits for what must come.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 type reply struct {

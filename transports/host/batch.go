@@ -3,7 +3,7 @@ package host
 import (
 	"bytes"
 
-	"dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // batchVersion is the one protocol version that has JSON-RPC batches.

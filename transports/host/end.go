@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"dynmcp/internal/wire"
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // The limits of the end.

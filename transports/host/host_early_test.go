@@ -11,7 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
 
 // A counted stream knows how much was read of it.

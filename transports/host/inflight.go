@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"dynmcp/internal/wire"
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // A request of the host is in the table from admit on, and whoever takes it

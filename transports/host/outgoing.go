@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 
-	"dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // A heldMessage waits for the answer to initialize.

@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"sync"
 
-	"dynmcp/internal/wire"
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // A Request is a request of the host that is not answered yet. It is answered

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 
-	"dynmcp/internal/wire"
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 var errHostGone = errors.New("the host is gone")

@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	"dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // The limits of a host on stdio.

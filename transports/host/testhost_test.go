@@ -12,8 +12,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"dynmcp/internal/mcptest"
-	"dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // A testHost is the program that starts us, played by a test: a session on a

@@ -13,7 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // page is what the browser shows in the end. Nothing of what was sent is in it.

@@ -7,8 +7,8 @@ import (
 	"net/url"
 	"strings"
 
-	"dynmcp/internal/lazyregexp"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // newClient returns the one HTTP client for what a login involves. Every secret

@@ -16,7 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/lockedfile"
 
-	"dynmcp/internal/atomicfile"
+	"github.com/dynmcp/dynmcp/internal/atomicfile"
 )
 
 // files keep logins, one each. The secrets in them are sealed with a key from the keyring

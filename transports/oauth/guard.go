@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // remoteGuard is the guard of a login at a server of the internet.

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/oauth2"
 
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // Logout forgets the login at a server and reports whether there was one. Where

@@ -11,7 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth/extauth"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // machineToken returns the token of the last login by client_credentials (RFC 6749,

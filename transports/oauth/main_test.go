@@ -11,8 +11,8 @@ import (
 
 	zalando "github.com/zalando/go-keyring"
 
-	"dynmcp/internal/mcptest"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 func TestMain(m *testing.M) {

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"dynmcp/cluster/kv"
-	"dynmcp/internal/seal"
+	"github.com/dynmcp/dynmcp/cluster/kv"
+	"github.com/dynmcp/dynmcp/internal/seal"
 )
 
 // NewShared returns the store of the replicas that share a bucket. Logins are sealed with

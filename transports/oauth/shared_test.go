@@ -11,10 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"dynmcp/cluster/kv"
-	"dynmcp/cluster/kv/memkv"
-	"dynmcp/internal/mcptest"
-	"dynmcp/internal/seal"
+	"github.com/dynmcp/dynmcp/cluster/kv"
+	"github.com/dynmcp/dynmcp/cluster/kv/memkv"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/seal"
 )
 
 // A replica is a connection to the state, and the store of logins in it.

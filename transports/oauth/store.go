@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // A Key says what a login is for: an entry of the config, its address, and the

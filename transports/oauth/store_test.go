@@ -13,7 +13,7 @@ import (
 
 	zalando "github.com/zalando/go-keyring"
 
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 var aKey = Key{Server: "web", Resource: "https://web.example.test/mcp"}

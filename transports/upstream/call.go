@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dynmcp/internal/wire"
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // A Call is one request to an upstream. When it has ended, in any way but by

@@ -16,10 +16,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"dynmcp/internal/mcptest"
-	"dynmcp/internal/wire"
-	"dynmcp/schema"
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // A puppet is an upstream in memory that says what a test wants.

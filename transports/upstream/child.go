@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dynmcp/internal/guard"
+	"github.com/dynmcp/dynmcp/internal/guard"
 )
 
 const (

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"dynmcp/schema"
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // neededVariables are inherited whatever else is kept from a child.

@@ -13,11 +13,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dynmcp/internal/guard"
-	"dynmcp/internal/redact"
-	"dynmcp/internal/wire"
-	"dynmcp/schema"
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/internal/guard"
+	"github.com/dynmcp/dynmcp/internal/redact"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // defaultMaxMessage is the max_message_bytes of an entry that has none.

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // errTooLarge says that a message is over max_message_bytes.

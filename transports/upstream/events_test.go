@@ -2,9 +2,9 @@ package upstream
 
 import (
 	"context"
-	"dynmcp/internal/wire"
 	"errors"
 	"fmt"
+	"github.com/dynmcp/dynmcp/internal/wire"
 	"io"
 	"strings"
 	"sync/atomic"

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"syscall"
 
-	"dynmcp/internal/wire"
-	"dynmcp/schema"
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // errClosed ends the calls of a connection that we closed.

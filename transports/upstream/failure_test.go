@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"dynmcp/schema"
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // What we have no means to dial for is no fault of the upstream; what it refuses,

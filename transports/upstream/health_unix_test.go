@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"dynmcp/internal/mcptest"
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // A child that is stopped, as one that swaps or is being debugged, is killed

@@ -14,8 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dynmcp/internal/wire"
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 const (

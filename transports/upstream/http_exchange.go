@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"dynmcp/internal/wire"
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // resumeTries is how often in a row a stream that ended before its answer is

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // setCallHeaders repeats in headers what a request is about, for proxies on the

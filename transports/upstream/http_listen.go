@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // reopenFirst and reopenMost are the first and the longest pause before a stream

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // A responder answers HTTP requests without a network, and notes when they came.

@@ -1,10 +1,10 @@
 package upstream
 
 import (
-	"dynmcp/transports"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/dynmcp/dynmcp/transports"
 	"net/http"
 	"slices"
 	"strings"

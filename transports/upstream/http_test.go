@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"dynmcp/internal/mcptest"
-	"dynmcp/internal/wire"
-	"dynmcp/schema"
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // remote returns the entry of a fakemcp that serves HTTP.

@@ -17,9 +17,9 @@ import (
 	"testing"
 	"time"
 
-	"dynmcp/internal/wire"
-	"dynmcp/schema"
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // An authority signs the certificates of a test's servers.

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // httpPatience is how long an upstream may stop in the middle of an answer.

@@ -6,7 +6,7 @@ import (
 	"io"
 	"io/fs"
 
-	"dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // maxQueued is how many bytes may wait for one upstream to read them. What comes

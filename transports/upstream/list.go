@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"dynmcp/internal/wire"
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // The most that one list may hold; more is a fault of the upstream, not a

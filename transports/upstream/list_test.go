@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"dynmcp/internal/wire"
-	"dynmcp/schema"
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // A list is bounded in every way in which it can grow, also where it is one page

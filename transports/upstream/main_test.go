@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"dynmcp/internal/mcptest"
-	"dynmcp/internal/wire"
-	"dynmcp/schema"
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 func TestMain(m *testing.M) {

@@ -12,9 +12,9 @@ import (
 	"sync"
 	"testing"
 
-	"dynmcp/internal/wire"
-	"dynmcp/schema"
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // A logBuffer is a log that is read while it is written.

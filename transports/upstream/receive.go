@@ -9,8 +9,8 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"dynmcp/internal/wire"
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // maxNesting is how many levels a result may nest: readers that recurse give up at

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io"
 
-	"dynmcp/internal/wire"
-	"dynmcp/schema"
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // ErrMoved is in the Err of a connection that ended, or takes no more calls, because its

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 )
 
 // packageRunners are the commands that install a package where it is not there yet

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"dynmcp/schema"
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 func TestWhatRunsPackages(t *testing.T) {

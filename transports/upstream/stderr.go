@@ -6,8 +6,8 @@ import (
 	"strings"
 	"sync"
 
-	"dynmcp/internal/redact"
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/internal/redact"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 const (

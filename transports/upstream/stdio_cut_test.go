@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"dynmcp/internal/mcptest"
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // pong is what a fake answers the first request behind the handshake.

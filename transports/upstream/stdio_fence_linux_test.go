@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"dynmcp/internal/guard"
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/internal/guard"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // A call that was sent before the deadline of the fence has an unknown outcome and

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"dynmcp/internal/mcptest"
-	"dynmcp/schema"
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 func TestStdioFailsToStart(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"io"
 	"time"
 
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // A streamLink speaks to an upstream over a stream that was there already.

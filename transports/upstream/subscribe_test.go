@@ -11,9 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"dynmcp/internal/wire"
-	"dynmcp/schema"
-	"dynmcp/transports"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // A listener is an upstream in memory of the stateless era that keeps account of

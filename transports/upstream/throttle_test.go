@@ -9,7 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // What was read before is handled, but nothing more is read of an upstream that

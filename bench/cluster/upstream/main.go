@@ -18,7 +18,7 @@ import (
 	"sync"
 	"time"
 
-	"dynmcp/bench/internal/ledger"
+	"github.com/dynmcp/dynmcp/bench/internal/ledger"
 )
 
 func main() {

@@ -80,7 +80,7 @@ func TestGoroutinesOfAProcessAreCounted(t *testing.T) {
 		t.Errorf("got %d goroutines more, want %d:\n%v\n%v", got, want, few, many)
 	}
 	got := Difference(few, many)
-	if !strings.Contains(got, "3, then 10: ") || !strings.Contains(got, "stacks.parked < dynmcp/bench/internal/stacks.park.gowrap1 < created by dynmcp/bench/internal/stacks.park\n") {
+	if !strings.Contains(got, "3, then 10: ") || !strings.Contains(got, "stacks.parked < github.com/dynmcp/dynmcp/bench/internal/stacks.park.gowrap1 < created by github.com/dynmcp/dynmcp/bench/internal/stacks.park\n") {
 		t.Errorf("the difference does not say what there is more of:\n%s", got)
 	}
 	if got := Difference(few, dump(t, 3)); got != "" {

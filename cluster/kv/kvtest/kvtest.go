@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"dynmcp/cluster/kv"
+	"github.com/dynmcp/dynmcp/cluster/kv"
 )
 
 // A Connection is a store that a test cuts off from its state, and heals.

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"dynmcp/cluster/kv"
+	"github.com/dynmcp/dynmcp/cluster/kv"
 )
 
 // Memory is what all connections see.

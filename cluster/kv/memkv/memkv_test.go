@@ -3,8 +3,8 @@ package memkv_test
 import (
 	"testing"
 
-	"dynmcp/cluster/kv/kvtest"
-	"dynmcp/cluster/kv/memkv"
+	"github.com/dynmcp/dynmcp/cluster/kv/kvtest"
+	"github.com/dynmcp/dynmcp/cluster/kv/memkv"
 )
 
 func TestMemory(t *testing.T) {

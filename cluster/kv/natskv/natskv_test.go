@@ -16,8 +16,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
-	"dynmcp/cluster/kv"
-	"dynmcp/cluster/kv/kvtest"
+	"github.com/dynmcp/dynmcp/cluster/kv"
+	"github.com/dynmcp/dynmcp/cluster/kv/kvtest"
 )
 
 // patience is how long anything may take on a machine that is busy.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"dynmcp/cluster/kv"
+	"github.com/dynmcp/dynmcp/cluster/kv"
 )
 
 // A watch reads the stream by way of a consumer, which lives in the memory of one node

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"dynmcp/internal/mcptest/authserver"
+	"github.com/dynmcp/dynmcp/internal/mcptest/authserver"
 )
 
 func main() {

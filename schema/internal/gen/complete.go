@@ -5,7 +5,7 @@ import (
 
 	"github.com/invopop/jsonschema"
 
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // complete says what Go types cannot: which keys of a server go together, and

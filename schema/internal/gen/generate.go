@@ -10,7 +10,7 @@ import (
 
 	"github.com/invopop/jsonschema"
 
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // generate returns the JSON Schema. Its descriptions are the comments in the
@@ -22,7 +22,7 @@ func generate(dir string) ([]byte, error) {
 		RequiredFromJSONSchemaTags: true,
 		Mapper:                     ownType,
 	}
-	if err := r.AddGoComments("dynmcp/schema", dir); err != nil {
+	if err := r.AddGoComments("github.com/dynmcp/dynmcp/schema", dir); err != nil {
 		return nil, fmt.Errorf("read the comments: %w", err)
 	}
 	root := r.Reflect(schema.Document{})

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"dynmcp/internal/lazyregexp"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // Set returns the text of a host's file at path with a server of this name that

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // A Host is a program that has MCP servers in a config of its own.

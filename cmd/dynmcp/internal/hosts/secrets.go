@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"dynmcp/internal/lazyregexp"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // NoteSecrets notes what may be a secret in the server.

@@ -15,8 +15,8 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"github.com/tailscale/hujson"
 
-	"dynmcp/internal/lazyregexp"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // An entry is a server as any of the hosts writes it: each has a few of these

@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
-	"dynmcp/internal/lazyregexp"
-	"dynmcp/schema"
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // TakeOver returns the text of a host's file at path without the servers that a
