@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"reflect"
 	"regexp"
 	"runtime"
 	"slices"
@@ -176,6 +177,9 @@ func (c tracedConn) Write(f func(fd uintptr) bool) error {
 	return c.RawConn.Write(f)
 }
 
+// module begins the names of all functions that are ours.
+var module = strings.TrimSuffix(reflect.TypeFor[Aggregator]().PkgPath(), "aggregator")
+
 // framesFrom returns the caller's frames from the one that begins with begin to the
 // first in package wire, each with its file; nil if there is no such frame.
 func framesFrom(begin string) []string {
@@ -183,7 +187,7 @@ func framesFrom(begin string) []string {
 	var all []string // of ours, outermost last
 	for frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)]); ; {
 		f, more := frames.Next()
-		if pkg, name, ok := strings.Cut(path.Base(f.Function), "."); ok && strings.HasPrefix(f.Function, "dynmcp/") {
+		if pkg, name, ok := strings.Cut(path.Base(f.Function), "."); ok && strings.HasPrefix(f.Function, module) {
 			dir, file := path.Split(f.File)
 			if pkg != "aggregator" {
 				file = path.Join(path.Base(dir), file)

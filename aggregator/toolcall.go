@@ -110,7 +110,7 @@ func (s *session) callTool(r *host.Request, c toolCall) {
 	}
 	to := route{upstream: s.agg.set.Get(t.Server), tool: t, task: c.params.task, asText: !c.asItself && !s.tree, explain: c.through.name != ""}
 	if to.explain || c.tree != nil {
-		c.input, to.changed = t.FitNumbers(c.input)
+		c.input, to.changed = t.FitNumbers(c.input, r.Outline)
 	}
 	if c.tree != nil {
 		if wrong := t.CheckInput(c.input); wrong != nil {
@@ -129,7 +129,7 @@ func (s *session) callTool(r *host.Request, c toolCall) {
 	if c.asItself {
 		to.params = c.params.all
 		if !wire.EqualString(c.params.name.In(to.params), t.Upstream) {
-			to.params = wire.Set(to.params, "name", wire.Quote(t.Upstream))
+			to.params = wire.Replace(to.params, wire.Edit{Span: c.params.name, With: wire.Quote(t.Upstream)})
 		}
 	} else {
 		to.params = c.params.with(t.Upstream, c.input)
@@ -185,7 +185,7 @@ func (s *session) callUnknown(r *host.Request, c toolCall, view *catalog.View, s
 
 // callLater is callTool on a goroutine of its own, after u was loaded unless that is nil.
 func (s *session) callLater(r *host.Request, c toolCall, u *lazy.Upstream) {
-	c.params.all, c.input = bytes.Clone(c.params.all), bytes.Clone(c.input) // they are lent
+	c.params.all, c.input, r.Outline = bytes.Clone(c.params.all), bytes.Clone(c.input), nil // they are lent
 	c.apart = true
 	call := func() { s.callTool(r, c) }
 	if u == nil {

@@ -39,25 +39,33 @@ func numbersOf(schema json.RawMessage) []number {
 }
 
 // maxFit is the largest input, in bytes, whose members are looked at: they are
-// looked at for each call.
-const maxFit = 64 << 10
+// looked at for each call. maxNumber is the longest string that is taken for a number.
+const (
+	maxFit    = 64 << 10
+	maxNumber = 64
+)
 
 // FitNumbers returns the input for a tool with those arguments made numbers that
 // are strings which hold one, where the tool's schema wants a number; every other
-// byte stays. It says what was changed, nil where nothing was.
-func (t *Tool) FitNumbers(input json.RawMessage) (_ json.RawMessage, changed []string) {
+// byte stays. It says what was changed, nil where nothing was. The outline is of the
+// message that holds the input, and may be nil. Names are compared first: a long text
+// is not read.
+func (t *Tool) FitNumbers(input json.RawMessage, outline *wire.Outline) (_ json.RawMessage, changed []string) {
 	if len(t.numbers) == 0 || len(input) > maxFit {
 		return input, nil
 	}
 	var edits []wire.Edit
-	for key, at := range wire.Spans(input) {
+	for key, at := range outline.Spans(input) {
 		value := at.In(input)
-		if value[0] != '"' {
+		if value[0] != '"' || len(value) > maxNumber {
 			continue
 		}
 		i := slices.IndexFunc(t.numbers, func(n number) bool { return wire.EqualString(key.In(input), n.name) })
+		if i < 0 {
+			continue
+		}
 		text, ok := wire.Text(value)
-		if i < 0 || !ok || !isNumber(text, t.numbers[i].whole) {
+		if !ok || !isNumber(text, t.numbers[i].whole) {
 			continue
 		}
 		edits = append(edits, wire.Edit{Span: at, With: []byte(text)})

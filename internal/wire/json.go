@@ -38,6 +38,7 @@ func syntax(b []byte, i int, what string) error {
 // Valid reports whether b is exactly one JSON value (RFC 8259), with space around
 // it allowed.
 func Valid(b []byte) bool {
+	looked(len(b))
 	end, err := Skip(b, space(b, 0))
 	return err == nil && space(b, end) == len(b)
 }

@@ -46,6 +46,7 @@ func spans(obj []byte, yield func(name, value Span) bool) {
 		}
 		value := space(obj, colon+1)
 		end := valueEnd(obj, value)
+		looked(end - value)
 		if end <= value || !yield(Span{i, k - i}, Span{value, end - value}) {
 			return
 		}
@@ -76,6 +77,7 @@ func Elements(arr []byte) iter.Seq[[]byte] {
 		}
 		for i = space(arr, i+1); i < len(arr) && arr[i] != ']'; i = space(arr, i+1) {
 			end := valueEnd(arr, i)
+			looked(end - i)
 			if end <= i || !yield(arr[i:end]) {
 				return
 			}
@@ -272,6 +274,7 @@ func Text(value []byte) (string, bool) {
 	if len(value) < 2 || value[0] != '"' {
 		return "", false
 	}
+	looked(len(value))
 	if bytes.IndexByte(value, '\\') < 0 && utf8.Valid(value) {
 		return string(value[1 : len(value)-1]), true
 	}

@@ -95,9 +95,9 @@ func envelope(b []byte, i, depth int, o *Outline) (m Message, end int, err error
 		case o == nil:
 			end, err = skip(b, i, depth)
 		case slot == (*[]byte)(&m.Params):
-			end, err = o.skip(b, i, depth, argumentsKey)
+			end, err = o.skip(b, i, depth, nestedKeys)
 		case slot == (*[]byte)(&m.Result):
-			end, err = o.skip(b, i, depth, "")
+			end, err = o.skip(b, i, depth, nil)
 		default:
 			end, err = skip(b, i, depth)
 		}

@@ -5,9 +5,9 @@ import "iter"
 // outlined is the size from which a Reader notes where the members of a message are.
 const outlined = 2 << 10
 
-// An Outline is where the members of a message's params, of their arguments, and of a
-// result are, noted when the message was checked: nobody has to go over a long value
-// again to find the one behind it. Its methods are those of the package by the
+// An Outline is where the members of a message's params, of their arguments, of the
+// tool_input among those, and of a result are, noted when the message was checked: nobody
+// has to go over a long value again to find the one behind it. Its methods are those of the package by the
 // same names; they search objects that are not noted, and so does a nil Outline all.
 type Outline struct {
 	text    []byte // that the offsets are in
@@ -16,32 +16,37 @@ type Outline struct {
 		complete bool // its members are all noted
 	}
 	count   int // of objects
-	members [24]struct {
+	members [32]struct {
 		object      int
 		name, value Span
 	}
 	used int // of members
 }
 
-const argumentsKey = `"arguments"`
+// nestedKeys are the members whose own members are noted, each within the one before,
+// the first within params.
+var nestedKeys = []string{`"arguments"`, `"tool_input"`}
+
+// spared is how many places an object leaves for the members of each one around it.
+const spared = 8
 
 // skip is the function skip for a value whose members are noted, if it is an object,
-// and so are those of its member nested.
-func (o *Outline) skip(b []byte, i, depth int, nested string) (int, error) {
+// and so are those of its member nested[0], and so on.
+func (o *Outline) skip(b []byte, i, depth int, nested []string) (int, error) {
 	if i >= len(b) || b[i] != '{' || o.count == len(o.objects) {
 		return skip(b, i, depth)
 	}
 	object := o.count
 	o.count++
 	o.objects[object].at, o.objects[object].complete = i, true
-	begins := i
+	begins, places := i, len(o.members)-spared*object
 	end, err := eachMember(b, i, depth+1, func(key []byte, i int) (end int, err error) {
-		if nested != "" && string(key) == nested {
-			end, err = o.skip(b, i, depth+1, "")
+		if len(nested) > 0 && string(key) == nested[0] {
+			end, err = o.skip(b, i, depth+1, nested[1:])
 		} else {
 			end, err = skip(b, i, depth+1)
 		}
-		if o.used == len(o.members) {
+		if o.used >= places {
 			o.objects[object].complete = false
 			return end, err
 		}

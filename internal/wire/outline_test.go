@@ -15,7 +15,7 @@ func TestOutlineIsWhatASearchFinds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		object := func(name string) string {
 			obj := jsonObject(2).Draw(t, name)
-			more := rapid.SampledFrom([]string{`"long":` + long, `"name":"n","name":2`, `"tool_name":"n"`, `"arguments":1`, strings.Repeat(`"m":1,`, 30) + `"m":2`}).Draw(t, "more")
+			more := rapid.SampledFrom([]string{`"long":` + long, `"name":"n","name":2`, `"tool_name":"n"`, `"arguments":1`, `"tool_input":{"n":1,"long":` + long + `}`, strings.Repeat(`"m":1,`, 30) + `"m":2`}).Draw(t, "more")
 			if i := strings.IndexByte(obj, '{'); strings.TrimSpace(obj[i+1:])[0] != '}' {
 				more += ","
 			}
@@ -32,7 +32,7 @@ func TestOutlineIsWhatASearchFinds(t *testing.T) {
 			t.Error("the members of params are not noted")
 		}
 		arguments := Get(m.Params, "arguments")
-		for _, obj := range [][]byte{m.Params, m.Result, arguments, Get(m.Params, "a"), Get(arguments, "a"), m.Raw, nil, []byte(`{"x":1}`)} {
+		for _, obj := range [][]byte{m.Params, m.Result, arguments, Get(arguments, "tool_input"), Get(m.Params, "a"), Get(arguments, "a"), m.Raw, nil, []byte(`{"x":1}`)} {
 			type pair struct{ name, value Span }
 			var noted, found []pair
 			for name, value := range m.Outline.Spans(obj) {

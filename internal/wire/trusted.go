@@ -71,6 +71,7 @@ func nestedEnd(b []byte, i int) int {
 // Nesting returns how deep objects and arrays nest in a text known to be JSON, and
 // how many objects there are.
 func Nesting(text []byte) (depth, objects int) {
+	looked(len(text))
 	now := 0
 	for i := 0; i < len(text); {
 		switch text[i] {
