@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/joho/godotenv"
+
+	"github.com/dynmcp/dynmcp/internal/regular"
 )
 
 // Values of the document's env key.
@@ -51,7 +53,7 @@ func (r *reading) variables(mode string) (map[string]string, error) {
 				return nil, err
 			}
 			maps.Copy(vars, file)
-		case !named && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, errDirectory)):
+		case !named && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, regular.ErrDirectory)):
 			// a directory of that name may be a Python environment
 		case errors.Is(err, fs.ErrNotExist):
 			return nil, &fileError{fmt.Sprintf(".env file not found: %s; check the path, or leave it out to use .env beside the config and in the working directory", c.name), err}

@@ -5,18 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
-	"time"
-)
 
-// maxReadTime limits how long one file is read. A pipe is as slow as its writer,
-// and a network file system may hang.
-const maxReadTime = 30 * time.Second
+	"github.com/dynmcp/dynmcp/internal/regular"
+)
 
 // Files are the contents of the files that a config is made of: the config files,
 // the nearest first, the .env beside each, and that of the working directory.
@@ -90,8 +84,6 @@ type content struct {
 	given bool // it is not read again: a pipe, or the text of no file
 }
 
-var errDirectory = errors.New("is a directory")
-
 func (c content) reread(ctx context.Context) content {
 	if c.given || c.name == "" {
 		return c
@@ -101,46 +93,8 @@ func (c content) reread(ctx context.Context) content {
 			return c
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, maxReadTime)
-	defer cancel()
-	// Nothing can interrupt a read that hangs. Its goroutine is abandoned, so
-	// that at least nobody waits for it.
-	done := make(chan content, 1)
-	go func(c content) {
-		c.data, c.given, c.err = read(c.path)
-		done <- c
-	}(c)
-	select {
-	case c = <-done:
-	case <-ctx.Done():
-		c.data, c.err = nil, fmt.Errorf("%s: %w", c.path, ctx.Err())
-	}
+	c.data, c.given, c.err = regular.ReadOrPipe(ctx, c.path, maxSource)
 	return c
-}
-
-// read reads a regular file, or a pipe that the shell passes as a descriptor, for
-// <(…). Opening any other pipe, a device or a socket might block or have effects.
-// It reads at most one byte more than maxSource, to see that there are more.
-func read(path string) (data []byte, pipe bool, err error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, false, err
-	}
-	descriptor := path == "/dev/stdin" || strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/self/fd/")
-	regular := info.Mode().IsRegular()
-	switch {
-	case info.IsDir():
-		return nil, false, fmt.Errorf("%s %w", path, errDirectory)
-	case !regular && !descriptor:
-		return nil, false, fmt.Errorf("%s is not a regular file", path)
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, false, err
-	}
-	defer file.Close()
-	data, err = io.ReadAll(io.LimitReader(file, maxSource+1))
-	return data, !regular && err == nil, err
 }
 
 // configError is the error for a config file that could not be read.
@@ -150,7 +104,7 @@ func (c content) configError() error {
 		return nil
 	case errors.Is(c.err, fs.ErrNotExist):
 		return &fileError{fmt.Sprintf("Config file not found: %s", c.path), c.err}
-	case errors.Is(c.err, errDirectory):
+	case errors.Is(c.err, regular.ErrDirectory):
 		return fmt.Errorf("the config file %w; name the file in it", c.err)
 	}
 	return fmt.Errorf("read the config file: %w", c.err)

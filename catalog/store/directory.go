@@ -1,10 +1,10 @@
 package store
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/internal/atomicfile"
+	"github.com/dynmcp/dynmcp/internal/regular"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -28,7 +29,7 @@ func (d *directory) where(server schema.Server) string {
 
 func (d *directory) read(server schema.Server) ([]byte, func(), error) {
 	path := d.where(server)
-	text, err := read(path)
+	text, err := regular.ReadOwn(context.Background(), path, largest, checkOwner)
 	return text, func() { touch(path) }, err
 }
 
@@ -109,34 +110,4 @@ func sweep(path string) {
 			_ = os.Remove(path)
 		}
 	}
-}
-
-// read returns a file of ours.
-func read(path string) ([]byte, error) {
-	named, err := os.Lstat(path) // a pipe must not be opened
-	switch {
-	case err != nil:
-		return nil, err
-	case !named.Mode().IsRegular():
-		return nil, errors.New("it is not a file")
-	case named.Size() > largest:
-		return nil, fmt.Errorf("it is larger than %d MB", largest>>20)
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if err := checkOwner(info); err != nil {
-		return nil, err
-	}
-	text := make([]byte, info.Size())
-	if _, err := io.ReadFull(file, text); err != nil {
-		return nil, err
-	}
-	return text, nil
 }

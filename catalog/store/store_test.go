@@ -211,7 +211,7 @@ func TestWhatIsNoFileIsNotOpened(t *testing.T) {
 	if err := os.Mkdir(path, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Load(files); err == nil || !strings.Contains(err.Error(), "not a file") {
+	if _, err := s.Load(files); err == nil || !strings.Contains(err.Error(), "is a directory") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"context"
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/sha256"
@@ -11,9 +12,9 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"os"
 	"time"
 
+	"github.com/dynmcp/dynmcp/internal/regular"
 	"github.com/dynmcp/dynmcp/internal/seal"
 )
 
@@ -97,11 +98,19 @@ var endOfTime = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 func Files(cert, key, ca string) (*Identity, error) {
 	id := &Identity{
 		certificates: func() ([]*tls.Certificate, error) {
-			read, err := tls.LoadX509KeyPair(cert, key)
-			return []*tls.Certificate{&read}, err
+			certText, err := regular.Read(context.Background(), cert, regular.Small)
+			if err != nil {
+				return nil, err
+			}
+			keyText, err := regular.Read(context.Background(), key, regular.Small)
+			if err != nil {
+				return nil, err
+			}
+			pair, err := tls.X509KeyPair(certText, keyText)
+			return []*tls.Certificate{&pair}, err
 		},
 		authorities: func() (*x509.CertPool, error) {
-			text, err := os.ReadFile(ca)
+			text, err := regular.Read(context.Background(), ca, regular.Small)
 			if err != nil {
 				return nil, err
 			}

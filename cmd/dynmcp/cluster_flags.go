@@ -15,6 +15,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/cluster/kv"
 	"github.com/dynmcp/dynmcp/cluster/kv/natskv"
+	"github.com/dynmcp/dynmcp/internal/regular"
 	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/transports/oauth"
 )
@@ -79,12 +80,12 @@ func (f *clusterFlags) connect(ctx context.Context, patience time.Duration, name
 		return nil, hinted(errors.New("no cluster is named"), "--cluster nats://HOST:4222, or %s", clusterVariable)
 	}
 	if f.creds != "" {
-		if _, err := os.ReadFile(f.creds); err != nil {
+		if _, err := regular.Read(ctx, f.creds, regular.Small); err != nil {
 			return nil, fmt.Errorf("read the credentials for NATS: %w", err)
 		}
 	}
 	if f.ca != "" {
-		if _, err := os.ReadFile(f.ca); err != nil {
+		if _, err := regular.Read(ctx, f.ca, regular.Small); err != nil {
 			return nil, fmt.Errorf("read the authorities of NATS: %w", err)
 		}
 	}
@@ -133,7 +134,7 @@ func (f *clusterFlags) open(ctx context.Context, patience time.Duration, name st
 	if f.key == "" {
 		return clusterState{}, hinted(errors.New("a cluster has a key, and none is named"), "dynmcp cluster key makes one; name its file with --cluster-key or %s", clusterKeyVariable)
 	}
-	keys, err := readKeys(f.key)
+	keys, err := readKeys(ctx, f.key)
 	if err != nil {
 		return clusterState{}, err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dynmcp/dynmcp/internal/regular"
 	"github.com/dynmcp/dynmcp/internal/seal"
 )
 
@@ -47,7 +49,7 @@ to read the file.`,
 const keyHint = "dynmcp cluster key makes one"
 
 // readKeys reads a cluster's key file.
-func readKeys(path string) (*seal.Keys, error) {
+func readKeys(ctx context.Context, path string) (*seal.Keys, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -61,7 +63,7 @@ func readKeys(path string) (*seal.Keys, error) {
 		return nil, hinted(fmt.Errorf("the cluster key %s can be reached by others (mode %04o)", path, info.Mode().Perm()),
 			"chmod 600 it, and make another key if it was so for long")
 	}
-	text, err := os.ReadFile(path)
+	text, _, err := regular.ReadOrPipe(ctx, path, regular.Small)
 	if err != nil {
 		return nil, fmt.Errorf("read the cluster key: %w", err)
 	}

@@ -13,8 +13,8 @@ import (
 // completeServers completes names of servers of the config, with something after
 // them.
 func completeServers(t *configFlags, suffix string) cobra.CompletionFunc {
-	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		cfg, err := t.load()
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		cfg, err := t.load(cmd.Context())
 		if err != nil || len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -44,7 +44,7 @@ func completeTools(on *target) cobra.CompletionFunc {
 			return servers(cmd, args, word)
 		}
 		const nothing = cobra.ShellCompDirectiveNoFileComp
-		cfg, err := on.configFlags.load()
+		cfg, err := on.configFlags.load(cmd.Context())
 		if err != nil {
 			return nil, nothing
 		}

@@ -70,7 +70,7 @@ func (f *connectFlags) connect(ctx context.Context, log *slog.Logger) (*relay, e
 	path := f.socket
 	if path == "" {
 		var err error
-		if path, err = f.sharedSocket(); err != nil {
+		if path, err = f.sharedSocket(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -94,7 +94,7 @@ func (f *connectFlags) connect(ctx context.Context, log *slog.Logger) (*relay, e
 		if !isAbsent(err) {
 			return nil, err
 		}
-		switch err := f.startShared(path, log); {
+		switch err := f.startShared(ctx, path, log); {
 		case err == nil:
 			continue
 		case !errors.Is(err, errLocked):

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -13,6 +14,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/dynmcp/dynmcp/internal/regular"
 )
 
 // always are the variables that a run depends on, whatever its config says: which
@@ -24,7 +27,7 @@ var always = []string{
 
 // sharedSocket returns the path of the socket that hosts share which would start the
 // same: its name stands for the config and for what of the environment it depends on.
-func (f *configFlags) sharedSocket() (string, error) {
+func (f *configFlags) sharedSocket(ctx context.Context) (string, error) {
 	paths, err := f.files()
 	if err != nil {
 		return "", err
@@ -32,9 +35,9 @@ func (f *configFlags) sharedSocket() (string, error) {
 	h := sha256.New()
 	var text []byte
 	for _, path := range paths {
-		data, err := os.ReadFile(path)
+		data, err := regular.Read(ctx, path, regular.Small)
 		if err != nil {
-			if _, loaded := f.load(); loaded != nil { // which says it better
+			if _, loaded := f.load(ctx); loaded != nil { // which says it better
 				return "", loaded
 			}
 			return "", err
@@ -103,14 +106,14 @@ func runtimeDir() (string, error) {
 
 // startShared starts a run on a socket and returns when it admits hosts. The error is
 // errLocked if another one is there already, or is about to be.
-func (f *connectFlags) startShared(path string, log *slog.Logger) error {
+func (f *connectFlags) startShared(ctx context.Context, path string, log *slog.Logger) error {
 	lock, err := lockSocket(path)
 	if err != nil {
 		return err
 	}
 	defer lock.Close() // the run has it as well
 	// Loaded here as well, so that what is wrong with it is said as it always is.
-	cfg, err := f.load()
+	cfg, err := f.load(ctx)
 	if err != nil {
 		return err
 	}
@@ -151,7 +154,7 @@ func (f *connectFlags) startShared(path string, log *slog.Logger) error {
 		return cmd.Process.Release()
 	}
 	ended := cmd.Wait()
-	said, err := os.ReadFile(logs.Name())
+	said, err := regular.Read(ctx, logs.Name(), 2*maxLog)
 	if err != nil {
 		return fmt.Errorf("the run that hosts share: %w", ended)
 	}

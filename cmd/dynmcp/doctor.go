@@ -35,7 +35,7 @@ problems; warnings and notes do not count.`,
 			d := doctor{target: &on, timeout: time.Duration(timeout)}
 			return interruptibly(cmd, func(ctx context.Context) error {
 				// A config that cannot be loaded is a finding like any other.
-				if _, err := on.load(cmd, args); err != nil {
+				if _, err := on.load(ctx, cmd, args); err != nil {
 					d.addError(aboutConfig, "", err)
 				} else {
 					d.examine(ctx, noStart)
@@ -120,7 +120,7 @@ var titles = []struct{ check, title string }{
 }
 
 func (d *doctor) examine(ctx context.Context, noStart bool) {
-	d.checkConfig()
+	d.checkConfig(ctx)
 	d.checkLogins()
 	d.checkStore()
 	for _, s := range enabled(d.cfg) {

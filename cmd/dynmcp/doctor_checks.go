@@ -24,7 +24,7 @@ import (
 
 // checkConfig says what was read, which servers are off, and what a host that starts
 // dynmcp elsewhere would find otherwise.
-func (d *doctor) checkConfig() {
+func (d *doctor) checkConfig(ctx context.Context) {
 	lazy, disabled, off := 0, 0, 0
 	for _, s := range d.cfg.Servers {
 		switch {
@@ -58,7 +58,7 @@ func (d *doctor) checkConfig() {
 			d.add(finding{Check: aboutConfig, Level: problem, Server: s.Name, Text: "off: " + s.Off.Why(), Hint: s.Off.Hint})
 		}
 	}
-	d.checkElsewhere()
+	d.checkElsewhere(ctx)
 	for _, file := range d.cfg.Sources[min(1, len(d.cfg.Sources)):] {
 		d.add(finding{Check: aboutConfig, Level: fine, Text: "it takes precedence over " + file})
 	}

@@ -24,7 +24,7 @@ type elsewhere struct {
 
 // lookElsewhere loads a config as a host would, and compares what is missing then
 // with what is missing now. envFile is the file that a host is told to read, too.
-func lookElsewhere(cfg *schema.Config, paths []string, envFile string) (elsewhere, error) {
+func lookElsewhere(ctx context.Context, cfg *schema.Config, paths []string, envFile string) (elsewhere, error) {
 	var abs []string
 	for _, path := range append(slices.Clone(paths), envFile) {
 		if path == "" {
@@ -43,7 +43,7 @@ func lookElsewhere(cfg *schema.Config, paths []string, envFile string) (elsewher
 		return elsewhere{}, err
 	}
 	missing := func(environ []string) (map[string][]string, error) {
-		found, err := schema.ReadFiles(context.Background(), paths, schema.LoadOptions{EnvFile: envFile, Dir: root, Environ: environ}).Load()
+		found, err := schema.ReadFiles(ctx, paths, schema.LoadOptions{EnvFile: envFile, Dir: root, Environ: environ}).Load()
 		if err != nil {
 			return nil, err
 		}
@@ -108,11 +108,11 @@ func namesOf(lack map[string][]string) []string {
 }
 
 // checkElsewhere reports what works here and would not where a host starts dynmcp.
-func (d *doctor) checkElsewhere() {
+func (d *doctor) checkElsewhere(ctx context.Context) {
 	if d.cfg.Path == "" {
 		return
 	}
-	lack, err := lookElsewhere(d.cfg, d.cfg.Sources, d.envFile)
+	lack, err := lookElsewhere(ctx, d.cfg, d.cfg.Sources, d.envFile)
 	if err != nil {
 		return // it would be an error here as well
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/lockedfile"
 
 	"github.com/dynmcp/dynmcp/internal/atomicfile"
+	"github.com/dynmcp/dynmcp/internal/regular"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -90,7 +92,7 @@ func (f *editedFile) read() error {
 		return fmt.Errorf("%s is not a regular file", f.path)
 	}
 	f.mode = info.Mode().Perm()
-	f.old, err = os.ReadFile(f.path)
+	f.old, err = regular.Read(context.Background(), f.path, regular.Large)
 	if f.old == nil && err == nil {
 		f.old = []byte{}
 	}
@@ -112,7 +114,7 @@ func (f *editedFile) name() string {
 func (f *editedFile) backup() string {
 	path := f.path + ".bak"
 	for i := 1; f.keepAll; i++ {
-		text, err := os.ReadFile(path)
+		text, err := regular.Read(context.Background(), path, regular.Large)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && bytes.Equal(text, f.old) {
 			break
 		}
@@ -130,7 +132,7 @@ func (f *editedFile) backups() [][]byte {
 		if i > 0 {
 			path = fmt.Sprintf("%s.bak.%d", f.path, i)
 		}
-		text, err := os.ReadFile(path)
+		text, err := regular.Read(context.Background(), path, regular.Large)
 		if err != nil {
 			return all
 		}

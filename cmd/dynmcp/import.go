@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hosts"
+	"github.com/dynmcp/dynmcp/internal/regular"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -70,7 +71,7 @@ only if -c names it.`,
 }
 
 func runImport(ctx context.Context, out, errOut *terminal, names []string, flags importFlags) error {
-	servers, err := readServers(errOut, names, flags)
+	servers, err := readServers(ctx, errOut, names, flags)
 	if err != nil {
 		return err
 	}
@@ -158,8 +159,8 @@ func importTarget(errOut *terminal, named string) (string, error) {
 
 // readServers reads the servers of the hosts that are named, or of all hosts that
 // have any, and reports on each file.
-func readServers(errOut *terminal, names []string, flags importFlags) ([]hosts.Server, error) {
-	chosen, err := chooseHosts(names, flags.from)
+func readServers(ctx context.Context, errOut *terminal, names []string, flags importFlags) ([]hosts.Server, error) {
+	chosen, err := chooseHosts(ctx, names, flags.from)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +173,7 @@ func readServers(errOut *terminal, names []string, flags importFlags) ([]hosts.S
 			}
 		}
 		for _, path := range files {
-			servers, err := h.Read(path)
+			servers, err := h.Read(ctx, path)
 			switch {
 			case errors.Is(err, fs.ErrNotExist) && flags.from == "":
 				continue
@@ -197,12 +198,12 @@ func readServers(errOut *terminal, names []string, flags importFlags) ([]hosts.S
 
 // chooseHosts returns the hosts to read. A file is read as that of the host that is
 // named, or of the one that it looks like.
-func chooseHosts(names []string, from string) ([]hosts.Host, error) {
+func chooseHosts(ctx context.Context, names []string, from string) ([]hosts.Host, error) {
 	if from != "" && len(names) > 1 {
 		return nil, hinted(errors.New("--from names one file, of one host"), "name one host")
 	}
 	if from != "" && len(names) == 0 {
-		data, err := os.ReadFile(from)
+		data, err := regular.Read(ctx, from, regular.Large)
 		if err != nil {
 			return nil, err
 		}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/catalog/store"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hosts"
+	"github.com/dynmcp/dynmcp/internal/regular"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -232,7 +234,7 @@ func ownCommand() (string, []string, error) {
 // sayWhatIsNotListed names the servers that a host would not see directly, since they
 // were never listed.
 func sayWhatIsNotListed(errOut *terminal, config string) {
-	cfg, err := (&configFlags{config: config}).load()
+	cfg, err := (&configFlags{config: config}).load(context.Background())
 	if err != nil {
 		return // which is said elsewhere
 	}
@@ -270,7 +272,7 @@ func takeOver(errOut *terminal, h hosts.Host, file *editedFile, name, config str
 // writtenServers returns the servers of a config as they are written, without a value
 // for any variable.
 func writtenServers(config string) ([]schema.Server, error) {
-	data, err := os.ReadFile(config)
+	data, err := regular.Read(context.Background(), config, regular.Large)
 	if err != nil {
 		return nil, err
 	}
@@ -283,7 +285,7 @@ func giveBack(errOut *terminal, h hosts.Host, file *editedFile, flags installFla
 		return nil, nil
 	}
 	had := map[string]bool{}
-	if servers, err := h.Read(file.path); err == nil {
+	if servers, err := h.Read(context.Background(), file.path); err == nil {
 		for _, s := range servers {
 			if i := slices.Index(s.Args, "-c"); s.Key == flags.name && i >= 0 && i+1 < len(s.Args) {
 				written, _ := writtenServers(s.Args[i+1]) // none, if the config is gone
@@ -309,7 +311,7 @@ func envForHost(errOut *terminal, configs []string, named string) (path string, 
 		}
 		return filepath.Abs(named)
 	}
-	cfg, err := (&configFlags{config: configs[0]}).load()
+	cfg, err := (&configFlags{config: configs[0]}).load(context.Background())
 	if err != nil {
 		errOut.printf("%v\ndynmcp will not start with this config until that is mended\n", err)
 		return "", nil
@@ -319,7 +321,7 @@ func envForHost(errOut *terminal, configs []string, named string) (path string, 
 		return "", err
 	}
 	beside := schema.EnvFileBeside(near)
-	lack, err := lookElsewhere(cfg, configs, "")
+	lack, err := lookElsewhere(context.Background(), cfg, configs, "")
 	if err != nil {
 		return "", err
 	}

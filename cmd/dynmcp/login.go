@@ -43,7 +43,7 @@ of a page that does not load. With --cluster the login is kept for its replicas.
 		Args:              oneServer,
 		ValidArgsFunction: completeServers(&from, ""),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			server, err := from.loginServer(args[0])
+			server, err := from.loginServer(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -79,7 +79,7 @@ server's authorization server offers that.`,
 		Args:              oneServer,
 		ValidArgsFunction: completeServers(&from, ""),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := from.load()
+			cfg, err := from.load(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -108,8 +108,8 @@ func oneServer(cmd *cobra.Command, args []string) error {
 }
 
 // loginServer returns a server of the config that a person can log in to.
-func (f *configFlags) loginServer(name string) (schema.Server, error) {
-	cfg, err := f.load()
+func (f *configFlags) loginServer(ctx context.Context, name string) (schema.Server, error) {
+	cfg, err := f.load(ctx)
 	if err != nil {
 		return schema.Server{}, err
 	}

@@ -33,7 +33,7 @@ the one that a server spoke when it was last started.`,
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := from.load()
+			cfg, err := from.load(cmd.Context())
 			if err != nil {
 				return err
 			}

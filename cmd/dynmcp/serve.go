@@ -112,7 +112,7 @@ func (flags *serveFlags) run(from *configFlags, level string) error {
 		return err
 	}
 	if flags.tree.dump {
-		cfg, err := from.load()
+		cfg, err := from.load(ctx)
 		if err != nil {
 			return err
 		}
@@ -125,7 +125,10 @@ func (flags *serveFlags) run(from *configFlags, level string) error {
 	if listening != nil {
 		defer listening.close()
 	}
-	cfg, err := from.load()
+	cfg, err := from.load(ctx)
+	if ctx.Err() != nil {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -158,7 +161,7 @@ func (flags *serveFlags) run(from *configFlags, level string) error {
 	// Last: who connects is answered, not reset because a replica could not join.
 	var web net.Listener
 	if flags.address != "" {
-		if web, err = flags.listen(cfg.Gateway, log); err != nil {
+		if web, err = flags.listen(ctx, cfg.Gateway, log); err != nil {
 			return err
 		}
 		defer web.Close()

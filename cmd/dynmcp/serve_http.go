@@ -36,7 +36,7 @@ func (f *httpFlags) add(cmd *cobra.Command) {
 }
 
 // listen opens the address.
-func (f *httpFlags) listen(cfg schema.Gateway, log *slog.Logger) (net.Listener, error) {
+func (f *httpFlags) listen(ctx context.Context, cfg schema.Gateway, log *slog.Logger) (net.Listener, error) {
 	if (f.cert == "") != (f.key == "") {
 		return nil, hinted(errors.New("--tls-cert and --tls-key go together"), "give both, or neither")
 	}
@@ -55,7 +55,7 @@ func (f *httpFlags) listen(cfg schema.Gateway, log *slog.Logger) (net.Listener, 
 	if err != nil || f.cert == "" {
 		return ln, err
 	}
-	config, err := gateway.TLS(f.cert, f.key, log)
+	config, err := gateway.TLS(ctx, f.cert, f.key, log)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("--tls-cert: %w", err), ln.Close())
 	}

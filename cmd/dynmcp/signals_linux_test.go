@@ -3,9 +3,14 @@ package main_test
 import (
 	"os"
 	"os/signal"
+	"path/filepath"
+	"runtime"
 	"strconv"
 	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
@@ -65,6 +70,50 @@ func TestIgnoredSignalsStayIgnored(t *testing.T) {
 			}
 			if code := host.Wait(); code != 0 {
 				t.Errorf("got exit status %d, %s", code, host.Stderr())
+			}
+		})
+	}
+}
+
+// A verb that handles signals ends at once with the first one, also while it reads a
+// config that is not there yet.
+func TestSignalsEndReading(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name string
+		verb []string
+		want int // exit status, -1 is that the signal ended it
+	}{
+		{"serve", []string{"serve", "--http", "127.0.0.1:0"}, 0},
+		{"doctor", []string{"doctor"}, 128 + int(syscall.SIGTERM)},
+		{"stdio", nil, -1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			fifo := filepath.Join(t.TempDir(), "fifo")
+			if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			// Descriptor 3 is open for writing as well: reading it does not end.
+			sh := []string{"sh", "-c", `fifo=$1; shift; exec 3<>"$fifo"; exec "$0" "$@" -c /dev/fd/3`, mcptest.Dynmcp(t), fifo}
+			host := mcptest.Start(t, mcptest.HostOptions{Args: append(sh, test.verb...)})
+			file, err := os.OpenFile(fifo, os.O_WRONLY, 0) // opens when the shell has
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer file.Close()
+			if _, err := file.WriteString("{"); err != nil {
+				t.Fatal(err)
+			}
+			for waiting := 1; waiting > 0; runtime.Gosched() {
+				if waiting, err = unix.IoctlGetInt(int(file.Fd()), unix.TIOCINQ); err != nil {
+					t.Fatal(err)
+				}
+			}
+			host.Signal(syscall.SIGTERM)
+			began := time.Now()
+			if code := host.Wait(); code != test.want || time.Since(began) > 15*time.Second {
+				t.Errorf("it ended after %v with exit status %d, want %d", time.Since(began), code, test.want)
 			}
 		})
 	}

@@ -87,7 +87,7 @@ func checkPrivate(dir string) error {
 
 // openPrivate empties a file, or makes one, that only its owner can read.
 func openPrivate(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW, 0o600)
+	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 }
 
 // detach has a command outlive us, and what we are ended with: it has a session of its

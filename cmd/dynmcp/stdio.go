@@ -40,13 +40,13 @@ func (f *configFlags) add(cmd *cobra.Command) {
 
 // load reads the config that the flags name, or the one it finds, on top of the
 // user's; or it loads that of the cluster.
-func (f *configFlags) load() (*schema.Config, error) {
+func (f *configFlags) load(ctx context.Context) (*schema.Config, error) {
 	if f.pushed == nil {
 		paths, err := f.files()
 		if err != nil {
 			return nil, err
 		}
-		f.read = schema.ReadFiles(context.Background(), paths, f.options())
+		f.read = schema.ReadFiles(ctx, paths, f.options())
 	}
 	return loadFiles(f.read)
 }
@@ -104,7 +104,7 @@ three tools instead of all of theirs: discover_tool, use_tool, load_mcp.`,
 				return err
 			}
 			from.strict = flags.strict
-			cfg, err := stdioConfig(&from, cmd.ArgsLenAtDash() >= 0, args, expose)
+			cfg, err := stdioConfig(cmd.Context(), &from, cmd.ArgsLenAtDash() >= 0, args, expose)
 			if err != nil {
 				return err
 			}
@@ -133,14 +133,14 @@ func unknownVerb(cmd *cobra.Command, word string) error {
 	return hinted(err, "to wrap a server, write: dynmcp -- %s", word)
 }
 
-func stdioConfig(from *configFlags, wrap bool, args, expose []string) (*schema.Config, error) {
+func stdioConfig(ctx context.Context, from *configFlags, wrap bool, args, expose []string) (*schema.Config, error) {
 	if err := checkSurfaces(expose); err != nil {
 		return nil, err
 	}
 	switch {
 	case !wrap:
 		from.expose = expose
-		return from.load()
+		return from.load(ctx)
 	case len(args) == 0:
 		return nil, hinted(errors.New("no upstream command was provided after --"),
 			"dynmcp -- npx -y @modelcontextprotocol/server-everything stdio")

@@ -32,7 +32,7 @@ type target struct {
 func (t *target) command(cmd *cobra.Command, run func(ctx context.Context, args []string) error) *cobra.Command {
 	t.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		args, err := t.load(cmd, args)
+		args, err := t.load(cmd.Context(), cmd, args)
 		if err != nil {
 			return err
 		}
@@ -47,16 +47,16 @@ func (t *target) add(cmd *cobra.Command) {
 }
 
 // load loads the config and returns the words before "--".
-func (t *target) load(cmd *cobra.Command, args []string) (words []string, err error) {
+func (t *target) load(ctx context.Context, cmd *cobra.Command, args []string) (words []string, err error) {
 	t.out, t.errOut = stdout(cmd), stderr(cmd)
 	if t.verbose {
 		t.log = slog.New(slog.NewTextHandler(secrets.Writer(t.errOut), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
-		t.cfg, err = stdioConfig(&t.configFlags, true, args[dash:], nil)
+		t.cfg, err = stdioConfig(ctx, &t.configFlags, true, args[dash:], nil)
 		return args[:dash], err
 	}
-	t.cfg, err = t.configFlags.load()
+	t.cfg, err = t.configFlags.load(ctx)
 	return args, err
 }
 

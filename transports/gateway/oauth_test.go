@@ -8,12 +8,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
-	"log/slog"
-	"math/big"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -143,64 +139,5 @@ func TestTokensOfAnIdentityProvider(t *testing.T) {
 		if a := tg.do("GET", path, "", "Authorization", "Bearer secret"); a.status != 404 {
 			t.Errorf("%s: got %+v", path, a)
 		}
-	}
-}
-
-func TestACertificateIsReadAgain(t *testing.T) {
-	dir := t.TempDir()
-	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	write := func(serial int64, at time.Time) {
-		t.Helper()
-		k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		template := &x509.Certificate{SerialNumber: big.NewInt(serial), DNSNames: []string{"localhost"}, NotAfter: time.Now().Add(time.Hour)}
-		der, err := x509.CreateCertificate(rand.Reader, template, template, k.Public(), k)
-		if err != nil {
-			t.Fatal(err)
-		}
-		private, err := x509.MarshalPKCS8PrivateKey(k)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for name, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: private}} {
-			if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Chtimes(name, at, at); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	now := time.Now()
-	write(1, now)
-	c := &certificate{cert: cert, key: key, log: slog.New(slog.DiscardHandler)}
-	if err := c.read(); err != nil {
-		t.Fatal(err)
-	}
-	serial := func(at time.Time) int64 {
-		t.Helper()
-		leaf, err := x509.ParseCertificate(c.get(at).Certificate[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		return leaf.SerialNumber.Int64()
-	}
-	if got := serial(now.Add(time.Minute)); got != 1 {
-		t.Errorf("got %d", got)
-	}
-	write(2, now.Add(time.Minute))
-	if got := serial(now.Add(2 * time.Minute)); got != 2 {
-		t.Errorf("the new one is not used: got %d", got)
-	}
-	if err := os.WriteFile(cert, []byte("nothing"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if got := serial(now.Add(3 * time.Minute)); got != 2 {
-		t.Errorf("after a bad one: got %d", got)
-	}
-	if _, err := TLS(cert, key, c.log); err == nil {
-		t.Error("a bad one is taken at the start")
 	}
 }

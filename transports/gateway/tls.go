@@ -1,15 +1,22 @@
 package gateway
 
 import (
+	"bytes"
+	"context"
 	"crypto/tls"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
+
+	"github.com/dynmcp/dynmcp/internal/regular"
 )
 
-// checkEvery is how often the files of a certificate are looked at.
-const checkEvery = 10 * time.Second
+const (
+	// checkEvery is how often the files of a certificate are read.
+	checkEvery = 10 * time.Second
+	// maxCheck is how long the handshake that does it may be held up.
+	maxCheck = 2 * time.Second
+)
 
 // A certificate is read from files, and again when they have changed: one is renewed
 // every few weeks, and the gateway runs on.
@@ -19,54 +26,66 @@ type certificate struct {
 
 	mu      sync.Mutex
 	current *tls.Certificate
-	of      [2]time.Time // when the files had changed that it was read from
-	checked time.Time
+	of      [2][]byte // the texts that it was made of
+	due     time.Time // when the files are read again
+	failed  string    // why they could not be the last time, which is logged once
 }
 
 // TLS returns a configuration with the certificate of two PEM files. Files that
 // cannot be read any more change nothing but the log.
-func TLS(cert, key string, log *slog.Logger) (*tls.Config, error) {
-	c := &certificate{cert: cert, key: key, log: log}
-	if err := c.read(); err != nil {
+func TLS(ctx context.Context, cert, key string, log *slog.Logger) (*tls.Config, error) {
+	c := &certificate{cert: cert, key: key, log: log, due: time.Now().Add(checkEvery)}
+	var err error
+	if c.current, c.of, err = c.read(ctx); err != nil {
 		return nil, err
 	}
-	c.checked = time.Now()
-	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-		return c.get(time.Now()), nil
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		return c.get(hello.Context(), time.Now()), nil
 	}}, nil
 }
 
-func (c *certificate) get(now time.Time) *tls.Certificate {
+// get returns the certificate. One handshake in each interval reads the files before;
+// the others do not wait for it.
+func (c *certificate) get(ctx context.Context, now time.Time) *tls.Certificate {
+	c.mu.Lock()
+	current, due := c.current, !now.Before(c.due)
+	if due {
+		c.due = now.Add(checkEvery)
+	}
+	c.mu.Unlock()
+	if !due {
+		return current
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxCheck)
+	defer cancel()
+	read, of, err := c.read(ctx)
+	return c.renew(read, of, err)
+}
+
+// renew takes over what was read, if it was and is another.
+func (c *certificate) renew(read *tls.Certificate, of [2][]byte, err error) *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now.Sub(c.checked) >= checkEvery {
-		c.checked = now
-		if c.changes() != c.of {
-			if err := c.read(); err != nil {
-				c.log.Warn("the certificate is not read again", "err", err)
-			} else {
-				c.log.Info("the certificate was read again", "file", c.cert)
-			}
+	failed := ""
+	switch {
+	case err != nil:
+		if failed = err.Error(); failed != c.failed {
+			c.log.Warn("the certificate is not read again, the last one stays", "err", err)
 		}
+	case !bytes.Equal(of[0], c.of[0]) || !bytes.Equal(of[1], c.of[1]):
+		c.current, c.of = read, of
+		c.log.Info("the certificate was read again", "file", c.cert)
 	}
+	c.failed = failed
 	return c.current
 }
 
-func (c *certificate) changes() (of [2]time.Time) {
+func (c *certificate) read(ctx context.Context) (read *tls.Certificate, of [2][]byte, err error) {
 	for i, name := range []string{c.cert, c.key} {
-		if info, err := os.Stat(name); err == nil {
-			of[i] = info.ModTime()
+		if of[i], _, err = regular.ReadOrPipe(ctx, name, regular.Small); err != nil {
+			return nil, of, err
 		}
 	}
-	return of
-}
-
-func (c *certificate) read() error {
-	of := c.changes()
-	read, err := tls.LoadX509KeyPair(c.cert, c.key)
-	if err != nil {
-		return err
-	}
-	c.current, c.of = &read, of
-	return nil
+	pair, err := tls.X509KeyPair(of[0], of[1])
+	return &pair, of, err
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/lockedfile"
 
 	"github.com/dynmcp/dynmcp/internal/atomicfile"
+	"github.com/dynmcp/dynmcp/internal/regular"
 )
 
 // files keep logins, one each. The secrets in them are sealed with a key from the keyring
@@ -120,22 +120,10 @@ func (f *files) names(key Key) (names []string, err error) {
 
 // readRecord reads a file, nil if there is none or it is no record.
 func readRecord(path string) (*record, error) {
-	file, err := openNoFollow(path)
+	text, err := regular.ReadOwn(context.Background(), path, maxRecord, func(info fs.FileInfo) error { return checkPrivate(path, info) })
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err == nil {
-		err = checkPrivate(path, info)
-	}
-	if err != nil {
-		return nil, err
-	}
-	text, err := io.ReadAll(io.LimitReader(file, maxRecord))
 	if err != nil {
 		return nil, err
 	}

@@ -9,11 +9,6 @@ import (
 	"syscall"
 )
 
-// openNoFollow opens a file for reading, and no link to one.
-func openNoFollow(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-}
-
 // checkPrivate refuses a file or directory that others can reach, or that is not
 // ours: what is in it would not be secret, or not be what we wrote.
 func checkPrivate(path string, info fs.FileInfo) error {

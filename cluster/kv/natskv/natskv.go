@@ -98,10 +98,10 @@ func Open(opts Options) (*Store, error) {
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { s.log.Debug("nats", "err", err) }),
 	}
 	if opts.Creds != "" {
-		to = append(to, nats.UserCredentials(opts.Creds))
+		to = append(to, credentials(opts.Creds))
 	}
 	if opts.CA != "" {
-		to = append(to, nats.RootCAs(opts.CA))
+		to = append(to, authorities(opts.CA))
 	}
 	var err error
 	if s.conn, err = nats.Connect(strings.Join(opts.URLs, ","), to...); err != nil {

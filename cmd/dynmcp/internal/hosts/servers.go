@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/tailscale/hujson"
 
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/internal/regular"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -116,8 +118,8 @@ type Server struct {
 }
 
 // Read reads the servers of a host's file, in its order.
-func (h Host) Read(path string) ([]Server, error) {
-	data, err := os.ReadFile(path)
+func (h Host) Read(ctx context.Context, path string) ([]Server, error) {
+	data, _, err := regular.ReadOrPipe(ctx, path, regular.Large)
 	if err != nil {
 		return nil, err
 	}

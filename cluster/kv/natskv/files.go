@@ -1,0 +1,51 @@
+package natskv
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+
+	"github.com/dynmcp/dynmcp/internal/regular"
+)
+
+// credentials is nats.UserCredentials, which would read anything that has the file's name
+// when the connection is made anew.
+func credentials(path string) nats.Option {
+	read := func() ([]byte, error) { return regular.Read(context.Background(), path, regular.Small) }
+	return nats.UserJWT(func() (string, error) {
+		text, err := read()
+		if err != nil {
+			return "", err
+		}
+		return nkeys.ParseDecoratedJWT(text)
+	}, func(nonce []byte) ([]byte, error) {
+		text, err := read()
+		if err != nil {
+			return nil, err
+		}
+		pair, err := nkeys.ParseDecoratedNKey(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		defer pair.Wipe()
+		return pair.Sign(nonce)
+	})
+}
+
+// authorities is nats.RootCAs in the same way.
+func authorities(path string) nats.Option {
+	return nats.ClientTLSConfig(nil, func() (*x509.CertPool, error) {
+		text, err := regular.Read(context.Background(), path, regular.Small)
+		if err != nil {
+			return nil, err
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("%s has no certificate (PEM)", path)
+		}
+		return pool, nil
+	})
+}

@@ -1,0 +1,144 @@
+// Package regular reads files whose paths others choose: users, hosts, directories that
+// other programs write to. It is the only reader of such files. It takes regular files
+// of a bounded size: opening a named pipe blocks until there is a writer, opening a device
+// may have effects, and some devices never end.
+//
+// Every read has a deadline and ends with its context, on network file systems that hang too.
+package regular
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+)
+
+// maxTime limits how long one file is read.
+const maxTime = 30 * time.Second
+
+// The largest files that are read of a kind.
+const (
+	Small = 1 << 20  // what people write: keys, certificates, credentials
+	Large = 64 << 20 // what programs write: hosts keep histories in their configs
+)
+
+// ErrDirectory is the error for a directory where a file was expected.
+var ErrDirectory = errors.New("is a directory")
+
+// Read returns the content of a regular file, or of one that a link leads to, of at most
+// limit bytes.
+func Read(ctx context.Context, path string, limit int64) ([]byte, error) {
+	text, _, err := request{path: path, limit: limit}.read(ctx)
+	return text, err
+}
+
+// ReadOrPipe is Read that takes a pipe as well which the shell passes as a descriptor, for
+// <(…), and reports whether it was one: it can be read only once.
+func ReadOrPipe(ctx context.Context, path string, limit int64) (text []byte, piped bool, err error) {
+	descriptor := path == "/dev/stdin" || strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/self/fd/")
+	return request{path: path, limit: limit, pipe: descriptor}.read(ctx)
+}
+
+// ReadOwn is Read for a file that only dynmcp writes. It follows no link at the end of the
+// path, and reads nothing of a file that check refuses.
+func ReadOwn(ctx context.Context, path string, limit int64, check func(fs.FileInfo) error) ([]byte, error) {
+	text, _, err := request{path: path, limit: limit, noLink: true, check: check}.read(ctx)
+	return text, err
+}
+
+// A request says which file is read, and what it must be.
+type request struct {
+	path   string
+	limit  int64
+	pipe   bool // it may be a pipe
+	noLink bool
+	check  func(fs.FileInfo) error // of the file that was opened; nil accepts it
+}
+
+// reads has room for the reads under way. Nothing can interrupt one that hangs: its
+// goroutine is abandoned and keeps its place, so that repeated reads of a file system
+// that hangs do not use up the threads of the process.
+var reads = make(chan struct{}, 64)
+
+func (r request) read(ctx context.Context) (text []byte, piped bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, maxTime)
+	defer cancel()
+	select {
+	case reads <- struct{}{}:
+	case <-ctx.Done():
+		return nil, false, fmt.Errorf("%s: %w", r.path, ctx.Err())
+	}
+	done := make(chan struct{})
+	var got []byte
+	var pipe bool
+	var failed error
+	go func() {
+		defer func() { <-reads }()
+		defer close(done)
+		got, pipe, failed = r.readNow()
+	}()
+	select {
+	case <-done:
+		return got, pipe, failed
+	case <-ctx.Done():
+		return nil, false, fmt.Errorf("%s: %w", r.path, ctx.Err())
+	}
+}
+
+func (r request) readNow() (text []byte, piped bool, err error) {
+	look := os.Stat
+	if r.noLink {
+		look = os.Lstat
+	}
+	named, err := look(r.path)
+	if err == nil {
+		err = r.accept(named)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	file, err := open(r.path, r.noLink)
+	if err != nil {
+		return nil, false, err
+	}
+	defer file.Close()
+	info, err := file.Stat() // another may stand there by now
+	if err == nil {
+		err = r.accept(info)
+	}
+	if err == nil && r.check != nil {
+		err = r.check(info)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	text, err = io.ReadAll(io.LimitReader(file, r.limit+1))
+	if err == nil && int64(len(text)) > r.limit {
+		err = r.tooLarge()
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	return text, !info.Mode().IsRegular(), nil
+}
+
+// accept refuses what is not to be read.
+func (r request) accept(info fs.FileInfo) error {
+	switch regular := info.Mode().IsRegular(); {
+	case info.IsDir():
+		return fmt.Errorf("%s %w", r.path, ErrDirectory)
+	case !regular && !r.pipe:
+		return fmt.Errorf("%s is not a regular file", r.path)
+	case regular && info.Size() > r.limit:
+		return r.tooLarge()
+	}
+	return nil
+}
+
+func (r request) tooLarge() error {
+	return fmt.Errorf("%s is larger than %d MiB", r.path, r.limit>>20)
+}

@@ -1,0 +1,114 @@
+package dynmcp
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// readers are functions that read or open files by name. Package regular is the one
+// reader: it refuses what is no regular file, or too large, and ends with its context.
+var readers = map[string][]string{
+	"os":                         {"ReadFile", "Open", "OpenFile", "Create", "DirFS", "OpenRoot", "OpenInRoot"},
+	"io/fs":                      {"ReadFile"},
+	"io/ioutil":                  {"ReadFile"},
+	"syscall":                    {"Open", "Openat"},
+	"golang.org/x/sys/unix":      {"Open", "Openat", "Openat2"},
+	"crypto/tls":                 {"LoadX509KeyPair"},
+	"net/http":                   {"ServeFile", "FileServer", "FileServerFS", "Dir"},
+	"text/template":              {"ParseFiles", "ParseGlob", "ParseFS"},
+	"html/template":              {"ParseFiles", "ParseGlob", "ParseFS"},
+	"github.com/joho/godotenv":   {"Load", "Overload", "Read", "Exec"},
+	"github.com/nats-io/nats.go": {"UserCredentials", "UserCredentialsWithSeedFile", "NkeyOptionFromSeed", "RootCAs", "ClientCert"},
+	"github.com/rogpeppe/go-internal/lockedfile": {"Read", "Open", "OpenFile", "Create", "Edit", "Transform"},
+}
+
+// mayOpen says which functions use a reader themselves, and why they may.
+var mayOpen = map[string]string{
+	"internal/regular/open_unix.go open":                  "the one reader",
+	"internal/regular/open_windows.go open":               "the one reader",
+	"internal/atomicfile/atomicfile.go writeSynced":       "creates a file with a name of its own",
+	"internal/atomicfile/atomicfile.go syncDir":           "the directory of a file that was just written",
+	"internal/guard/start_linux.go Start":                 "/dev/null",
+	"internal/guard/process/proc_linux.go processes":      "/proc",
+	"internal/guard/process/process_linux.go detachStdio": "/dev/null",
+	"internal/guard/process/proc_linux.go readFile":       "below /proc",
+	"internal/wire/pipe_linux.go a variable":              "below /proc",
+	"aggregator/results.go add":                           "creates a file with a name of its own",
+	"cmd/dynmcp/socket_unix.go lockSocket":                "opened for writing as well, which waits for nobody",
+	"cmd/dynmcp/socket_unix.go openPrivate":               "opened for writing, without waiting",
+	"cmd/dynmcp/files.go lock":                            "a lock, opened for writing as well",
+	"schema/internal/gen/main.go write":                   "runs when the schema is generated",
+}
+
+func TestOneReaderReadsFiles(t *testing.T) {
+	used := map[string]bool{}
+	err := filepath.WalkDir(".", func(file string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		file = filepath.ToSlash(file)
+		switch {
+		case entry.IsDir() && slices.Contains([]string{"bench", "deploy", "packaging", ".git", "internal/mcptest"}, file):
+			return fs.SkipDir
+		case entry.IsDir() || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") || strings.HasPrefix(file, "cluster/kv/kvtest/"):
+			return nil
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for where, what := range opens(parsed) {
+			where = file + " " + where
+			used[where] = true
+			if mayOpen[where] == "" {
+				t.Errorf("%s uses %s: files are read with internal/regular", where, what)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, where := range slices.Sorted(maps.Keys(mayOpen)) {
+		if !used[where] {
+			t.Errorf("%s does not open a file: remove it from the table", where)
+		}
+	}
+}
+
+// opens returns the functions of a file that use a reader, with its name.
+func opens(file *ast.File) map[string]string {
+	packages := map[string]string{} // by the name they have in the file
+	for _, spec := range file.Imports {
+		imported := strings.Trim(spec.Path.Value, `"`)
+		name := strings.TrimSuffix(path.Base(imported), ".go")
+		if spec.Name != nil {
+			name = spec.Name.Name
+		}
+		packages[name] = imported
+	}
+	found := map[string]string{}
+	for _, decl := range file.Decls {
+		name := "a variable"
+		if f, ok := decl.(*ast.FuncDecl); ok {
+			name = f.Name.Name
+		}
+		ast.Inspect(decl, func(n ast.Node) bool {
+			if sel, ok := n.(*ast.SelectorExpr); ok {
+				if x, ok := sel.X.(*ast.Ident); ok && slices.Contains(readers[packages[x.Name]], sel.Sel.Name) {
+					found[name] = x.Name + "." + sel.Sel.Name
+				}
+			}
+			return true
+		})
+	}
+	return found
+}
