@@ -31,9 +31,9 @@ func connectCommand() *cobra.Command {
 same user and the same config. If there is none, it is started, and ends by itself when
 no host has been connected for a while.
 
-Without --socket hosts share a run if they have the same config, PATH, home and
-proxies, and the same values of the environment variables that the config names.
-The run works in the directory of the config.`,
+Without --socket hosts share a run if they have the same config, home and proxies, find
+the same programs for its servers, and have the same values of the environment
+variables that it names. The run works in the directory of the config.`,
 		Example: `  dynmcp connect -c mcp.json
   dynmcp connect --socket /run/user/1000/mcp.sock`,
 		Args: noArguments,
@@ -54,7 +54,7 @@ The run works in the directory of the config.`,
 	}
 	flags.add(cmd)
 	cmd.Flags().StringVar(&flags.socket, "socket", "", "the unix `socket` of the run (default: one below $XDG_RUNTIME_DIR, by config and environment)")
-	cmd.Flags().DurationVar(&flags.idle, "idle", 10*time.Minute, "a run that is started for this ends when no host has been connected for this long; 0 is never")
+	cmd.Flags().DurationVar(&flags.idle, "idle", 10*time.Minute, "a run that is started for this ends when no host has been connected for this long, a minute at most if one host alone was; 0 is never")
 	addLogLevel(cmd, &flags.level, "what to log, and what a run that is started for this logs beside its socket")
 	return cmd
 }

@@ -3,6 +3,7 @@
 package main_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -20,7 +21,7 @@ import (
 // A sharing is the surroundings that hosts of one user have in common.
 type sharing struct {
 	t      *testing.T
-	dir    string // $XDG_RUNTIME_DIR
+	dir    string // $XDG_RUNTIME_DIR, and $TMPDIR
 	home   string
 	config string
 }
@@ -51,7 +52,7 @@ func (s *sharing) glob(pattern string) []string {
 func (s *sharing) start(variables []string, args ...string) *mcptest.Host {
 	s.t.Helper()
 	args = append([]string{mcptest.Dynmcp(s.t), "connect", "-c", s.config, "--idle", "20m"}, args...)
-	variables = append([]string{"XDG_RUNTIME_DIR=" + s.dir, "HOME=" + s.home}, variables...)
+	variables = append([]string{"XDG_RUNTIME_DIR=" + s.dir, "TMPDIR=" + s.dir, "HOME=" + s.home}, variables...)
 	// The run that is shared has the marker of the host that it was started for.
 	return mcptest.Start(s.t, mcptest.HostOptions{Args: args, Env: variables, Lingers: true})
 }
@@ -224,15 +225,77 @@ func TestWhoSharesARun(t *testing.T) {
 	if got := use(bob, "alpha/env", `{"name":"ACCOUNT"}`).Text(); !strings.Contains(got, "bob") {
 		t.Errorf("bob's server has the account %q", got)
 	}
-	shared.greet([]string{"PATH=/nowhere:" + os.Getenv("PATH")})
+	shared.greet([]string{"ACCOUNT=ann", "PATH=/nowhere:" + os.Getenv("PATH")})
+	if got := shared.glob("*.sock"); len(got) != 2 {
+		t.Errorf("with another PATH by which the same is found there are sockets %q", got)
+	}
+	shared.greet([]string{"ACCOUNT=ann", "HTTPS_PROXY=http://127.0.0.1:9"})
 	if got := shared.glob("*.sock"); len(got) != 3 {
-		t.Errorf("with another PATH there are sockets %q", got)
+		t.Errorf("with another proxy there are sockets %q", got)
 	}
 	named := socketPath(t)
 	shared.greet([]string{"ACCOUNT=ann"}, "--socket", named)
 	cy := shared.greet([]string{"ACCOUNT=cy"}, "--socket", named)
 	if got := use(cy, "alpha/env", `{"name":"ACCOUNT"}`).Text(); !strings.Contains(got, "ann") {
 		t.Errorf("on a socket by name the first host's environment holds, got %q", got)
+	}
+}
+
+// Codex puts a directory with a random name in front of PATH for each of its sessions, and
+// keeps XDG_RUNTIME_DIR from the programs it starts.
+func TestHostsWithDirectoriesOfTheirOwnShareARun(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "bin")
+	if err := errors.Join(os.Mkdir(program, 0o755), os.Symlink(mcptest.Fake(t), filepath.Join(program, "server-by-name"))); err != nil {
+		t.Fatal(err)
+	}
+	e := fake(t, "alpha").with("command", "server-by-name")
+	shared := newSharing(t, e)
+	var last *mcptest.Host
+	for i := range 3 {
+		own := filepath.Join(shared.home, ".codex", "tmp", "arg0", fmt.Sprintf("codex-arg0%d", i))
+		if err := os.MkdirAll(own, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		variables := []string{"PATH=" + own + ":" + program + ":" + os.Getenv("PATH"), "XDG_RUNTIME_DIR="}
+		if i == 1 {
+			variables = variables[:1]
+		}
+		last = shared.greet(variables)
+		if got := use(last, "alpha/echo", fmt.Sprintf(`{"n":%d}`, i)).Text(); got != fmt.Sprintf(`{"n":%d}`, i) {
+			t.Errorf("got %s", got)
+		}
+	}
+	if got := e.Count("start"); got != 1 {
+		t.Errorf("the server was started %d times", got)
+	}
+	path := use(last, "alpha/env", `{"name":"PATH"}`).Text()
+	contains(t, path, program)
+	lacks(t, path, "codex-arg0")
+
+	other := filepath.Join(t.TempDir(), "bin")
+	if err := errors.Join(os.Mkdir(other, 0o755), os.Symlink(mcptest.Fake(t), filepath.Join(other, "server-by-name"))); err != nil {
+		t.Fatal(err)
+	}
+	shared.greet([]string{"PATH=" + other + ":" + os.Getenv("PATH")}).Call("tools/list", nil)
+	e.WaitFor("start", 2)
+}
+
+// A run in a directory that a host names is found by those to which nobody names it.
+func TestRunIsFoundWithoutItsDirectory(t *testing.T) {
+	t.Parallel()
+	e := fake(t, "alpha")
+	shared := newSharing(t, e)
+	temporary := "TMPDIR=" + filepath.Dir(socketPath(t))
+	first := shared.greet([]string{temporary})
+	second := shared.greet([]string{temporary, "XDG_RUNTIME_DIR="})
+	for _, host := range []*mcptest.Host{first, second} {
+		if got := use(host, "alpha/echo", `{"n":1}`).Text(); got != `{"n":1}` {
+			t.Errorf("got %s", got)
+		}
+	}
+	if got := e.Count("start"); got != 1 {
+		t.Errorf("the server was started %d times", got)
 	}
 }
 
@@ -260,7 +323,7 @@ func TestRunEndsWhenItsProgramIsReplaced(t *testing.T) {
 		t.Helper()
 		host := mcptest.Start(t, mcptest.HostOptions{
 			Args: []string{program, "connect", "-c", shared.config, "--idle", "20m"},
-			Env:  []string{"XDG_RUNTIME_DIR=" + shared.dir, "HOME=" + shared.home}, Lingers: true,
+			Env:  []string{"XDG_RUNTIME_DIR=" + shared.dir, "TMPDIR=" + shared.dir, "HOME=" + shared.home}, Lingers: true,
 		})
 		host.Initialize(handshake, nil)
 		return host

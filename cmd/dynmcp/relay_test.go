@@ -6,10 +6,13 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // A host that has said all it had to is served to the end: that the run then closes the
@@ -49,4 +52,36 @@ func TestRelayEndsWithItsHost(t *testing.T) {
 	if err := <-served; err != nil {
 		t.Error(err)
 	}
+}
+
+// A run that one host alone has used ends soon, one that hosts come back to does not.
+func TestRunOfOneHostEndsSoon(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "s")
+	synctest.Test(t, func(t *testing.T) {
+		for _, test := range []struct {
+			hosts int
+			idle  time.Duration
+			ends  time.Duration
+		}{{1, 10 * time.Minute, time.Minute}, {2, 10 * time.Minute, 10 * time.Minute}, {1, time.Second, time.Second}} {
+			s, err := listenSocket(path, nil, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.idle = test.idle
+			for range test.hosts {
+				s.enter()
+				s.leave()
+			}
+			time.Sleep(test.ends - 1)
+			if s.unused() {
+				t.Errorf("%+v: it has ended before", test)
+			}
+			time.Sleep(1)
+			if !s.unused() {
+				t.Errorf("%+v: it has not ended", test)
+			}
+			s.close()
+		}
+	})
 }

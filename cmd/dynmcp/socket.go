@@ -31,6 +31,7 @@ type socket struct {
 	listener *net.UnixListener
 	file     fs.FileInfo // of the socket
 	hosts    int
+	served   int       // hosts so far
 	since    time.Time // when there were none
 	closing  bool      // nobody is admitted any more
 
@@ -245,6 +246,9 @@ func (s *socket) watch(ctx context.Context) {
 	}
 }
 
+// idleOfOne is how long a run stays at most that no second host has come to.
+const idleOfOne = time.Minute
+
 // unused reports that it is time to end, and then admits nobody any more: no host was
 // there for long, or none is there and our program was replaced.
 func (s *socket) unused() bool {
@@ -253,7 +257,11 @@ func (s *socket) unused() bool {
 	if s.idle == 0 || s.hosts > 0 {
 		return false
 	}
-	if time.Since(s.since) < s.idle && !s.isReplaced() {
+	idle := s.idle
+	if s.served < 2 {
+		idle = min(idle, idleOfOne)
+	}
+	if time.Since(s.since) < idle && !s.isReplaced() {
 		return false
 	}
 	s.refuseLocked()
@@ -291,6 +299,7 @@ func (s *socket) enter() bool {
 	defer s.mu.Unlock()
 	if !s.closing {
 		s.hosts++
+		s.served++
 	}
 	return !s.closing
 }

@@ -63,6 +63,11 @@ func lookPath(command, dir string, env []string) (string, error) {
 	return "", &exec.Error{Name: command, Err: exec.ErrNotFound}
 }
 
+// LookPath returns the file of a stdio server's program.
+func LookPath(server schema.Server) (string, error) {
+	return lookPath(server.Command, server.Cwd, environment(server.Env, server.InheritEnv))
+}
+
 // CheckCommand checks that the command of a stdio server and the directory it is
 // to run in exist. The error is a *transports.Failure.
 func CheckCommand(server schema.Server) error {
@@ -71,7 +76,7 @@ func CheckCommand(server schema.Server) error {
 			return startError(server, fmt.Errorf("the directory %q is not there", server.Cwd), "check cwd in the config")
 		}
 	}
-	_, err := lookPath(server.Command, server.Cwd, environment(server.Env, server.InheritEnv))
+	_, err := LookPath(server)
 	if first, rest, ok := strings.Cut(server.Command, " "); err != nil && ok {
 		if _, err := lookPath(first, server.Cwd, environment(server.Env, server.InheritEnv)); err == nil {
 			args, _ := json.Marshal(append(strings.Fields(rest), server.Args...)) // strings can be marshalled
