@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/dynmcp/dynmcp/catalog/store"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hosts"
 	"github.com/dynmcp/dynmcp/internal/regular"
 	"github.com/dynmcp/dynmcp/schema"
@@ -155,7 +154,10 @@ func runInstall(cmd *cobra.Command, h hosts.Host, flags installFlags) error {
 		out.printf("The old file is %s\n", file.backup())
 	}
 	out.printf("Restart %s for it to take effect\n", h.Title)
-	return nil
+	if flags.uninstall {
+		return nil
+	}
+	return offerWarm(cmd, configFlags{config: flags.config, envFile: flags.envFile}, false)
 }
 
 // editHost returns the text of the host's file with dynmcp in it, or without.
@@ -193,7 +195,6 @@ func editHost(errOut *terminal, h hosts.Host, file *editedFile, flags installFla
 	args = append(args, "-c", config)
 	if flags.direct {
 		args = append(args, "--expose", schema.ExposeDirect)
-		sayWhatIsNotListed(errOut, files[0])
 	}
 	env, err := envForHost(errOut, files, flags.envFile)
 	if err != nil {
@@ -229,24 +230,6 @@ func ownCommand() (string, []string, error) {
 		return npx, []string{"-y", "dynmcp@" + version}, nil
 	}
 	return command, nil, nil
-}
-
-// sayWhatIsNotListed names the servers that a host would not see directly, since they
-// were never listed.
-func sayWhatIsNotListed(errOut *terminal, config string) {
-	cfg, err := (&configFlags{config: config}).load(context.Background())
-	if err != nil {
-		return // which is said elsewhere
-	}
-	var unknown []string
-	for _, s := range enabled(cfg) {
-		if stored, err := store.Of(cfg, catalogDir()).Load(s); s.Lazy() && (err != nil || stored == nil) {
-			unknown = append(unknown, s.Name)
-		}
-	}
-	if len(unknown) > 0 {
-		errOut.printf("Not known, so that their tools are not listed: %s\nTo list them: dynmcp warm -c %s\n", strings.Join(unknown, ", "), config)
-	}
 }
 
 // takeOver returns the host's text without the servers that the config has.

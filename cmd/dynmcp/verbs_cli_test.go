@@ -54,8 +54,8 @@ func TestVerbs(t *testing.T) {
 	})
 }
 
-// terminal runs a command with a terminal for stdin, stdout and stderr on which
-// Ctrl-D was pressed; its stdout is what the terminal shows. Testscript's ttyin
+// terminal runs a command with a terminal for stdin, stdout and stderr on which the
+// line after -types= was typed, if there is one, and Ctrl-D was pressed; its stdout is what the terminal shows. Testscript's ttyin
 // loses output: it closes the terminal before all of it was read.
 func terminal(ts *testscript.TestScript, neg bool, args []string) {
 	master, tty, err := pty.Open()
@@ -67,7 +67,11 @@ func terminal(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(pty.Setsize(tty, &pty.Winsize{Rows: 24, Cols: uint16(n)}))
 		args = args[1:]
 	}
-	_, err = master.Write([]byte{4})
+	typed := ""
+	if line, ok := strings.CutPrefix(args[0], "-types="); ok {
+		typed, args = line+"\n", args[1:]
+	}
+	_, err = master.WriteString(typed + "\x04")
 	ts.Check(err)
 	var screen bytes.Buffer
 	read := make(chan struct{})

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/catalog/store"
@@ -50,16 +53,68 @@ The exit status is 1 if a server failed. What is known of that one stays.`,
 			}
 			servers = append(servers, s)
 		}
-		t := tester{target: &on, timeout: time.Duration(timeout), check: func(s schema.Server) error {
-			stored, err := kept.Load(s)
-			if err == nil && stored == nil {
-				err = errors.New("what it lists could not be kept; --verbose says why")
-			}
-			return err
-		}}
-		return t.all(ctx, servers, fmt.Sprintf("Listing servers (%d)", len(servers)), asJSON)
+		return on.warm(ctx, kept, servers, time.Duration(timeout), asJSON)
 	})
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the results as JSON")
 	timeout.add(cmd)
 	return cmd
+}
+
+// warm lists servers and keeps what they list.
+func (t *target) warm(ctx context.Context, kept *store.Store, servers []schema.Server, timeout time.Duration, asJSON bool) error {
+	lister := tester{target: t, timeout: timeout, check: func(s schema.Server) error {
+		stored, err := kept.Load(s)
+		if err == nil && stored == nil {
+			err = errors.New("what it lists could not be kept; --verbose says why")
+		}
+		return err
+	}}
+	return lister.all(ctx, servers, fmt.Sprintf("Listing servers (%d)", len(servers)), asJSON)
+}
+
+// offerWarm lists the servers of a config that were never listed, so that the first
+// session with them knows their tools, as the second does. It asks on a terminal, unless
+// now is set; without a terminal it says which they are and how to list them. If names
+// are given, it is about these servers alone. A server that fails is shown, and is no
+// error of the verb that offers.
+func offerWarm(cmd *cobra.Command, from configFlags, now bool, only ...string) error {
+	on := target{configFlags: from, out: stdout(cmd), errOut: stderr(cmd)}
+	var err error
+	if on.cfg, err = on.configFlags.load(cmd.Context()); err != nil {
+		return nil // the verb has said it
+	}
+	kept := store.Of(on.cfg, catalogDir())
+	if kept == nil || kept.Check() != nil {
+		return nil
+	}
+	unknown := slices.DeleteFunc(enabled(on.cfg), func(s schema.Server) bool {
+		stored, err := kept.Load(s)
+		return err == nil && stored != nil || len(only) > 0 && !slices.Contains(only, s.Name)
+	})
+	if len(unknown) == 0 {
+		return nil
+	}
+	which := strings.Join(names(unknown), ", ")
+	if !now && !confirmed(cmd, fmt.Sprintf("Never listed, so that the first session does not know their tools: %s\nStart and list them now?", which)) {
+		on.errOut.printf("Never listed, so that the first session does not know their tools: %s\nTo list them: %s\n", which, on.warmCommand())
+		return nil
+	}
+	return interruptibly(cmd, func(ctx context.Context) error {
+		if err := on.warm(ctx, kept, unknown, 0, false); errors.Is(err, errInterrupted) {
+			return err
+		}
+		return nil // each result was printed
+	})
+}
+
+// warmCommand is what a user writes to have the servers of the config listed.
+func (f *configFlags) warmCommand() string {
+	words := []string{"dynmcp", "warm"}
+	if files, err := f.files(); err == nil {
+		words = append(words, "-c", files[0])
+	}
+	if f.envFile != "" {
+		words = append(words, "-e", f.envFile)
+	}
+	return shellescape.QuoteCommand(words)
 }
