@@ -91,6 +91,7 @@ type Aggregator struct {
 	startup   startup
 	snapshots snapshots
 	parked    parkedCalls // of hosts of the stateless era
+	issued    issuedStates
 	taskUsers taskUsers
 	offered   offers      // of logins
 	results   keptResults // that reached a host in part

@@ -1,7 +1,6 @@
 package aggregator
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -144,7 +143,6 @@ func (c *forwardedCall) isAsking() bool {
 
 // park answers the host's request with the questions there are.
 func (c *forwardedCall) park() {
-	request := digest(c.Method, c.route.params)
 	c.mu.Lock()
 	if c.state != callSent && c.state != callWaiting || len(c.questions) == 0 {
 		c.mu.Unlock()
@@ -177,55 +175,13 @@ func (c *forwardedCall) park() {
 		c.agg.log.Warn("too many calls wait for their hosts to answer, the oldest is given up", "upstream", c.route.upstream.Server.Name)
 		oldest.abandon(nil)
 	}
-	state, err := c.agg.sealState(requestState{
-		Owner: c.agg.opts.Replica, Call: id, Principal: c.session.principal.name, Upstream: c.route.upstream.Server.Name,
-		Request: request, Expires: time.Now().Add(parkedFor).Unix(),
-	})
-	if err != nil {
-		c.agg.parked.drop(c, nil)
-		r.Reply(nil, err)
-		return
-	}
-	r.Reply(fmt.Appendf(nil, `{"resultType":"input_required","inputRequests":%s,"requestState":%s}`, asks, wire.Quote(statePrefix+state)), nil)
+	r.Reply(fmt.Appendf(nil, `{"resultType":"input_required","inputRequests":%s,"requestState":%s}`, asks, wire.Quote(c.newState(id, nil))), nil)
 	c.mu.Lock()
 	gone := c.cancelled && c.request == r
 	c.mu.Unlock()
 	if gone { // it was cancelled before it was answered, and nothing continues it
 		c.agg.parked.drop(c, nil)
 	}
-}
-
-// resume takes a request that continues a parked call, and reports whether it did:
-// false is that it carries no state of ours.
-func (s *session) resume(r *host.Request, to route) bool {
-	text, _ := wire.Text(wire.Get(to.params, "requestState"))
-	sealed, ok := strings.CutPrefix(text, statePrefix)
-	if !ok {
-		return false
-	}
-	state, err := s.agg.openState(sealed)
-	elsewhere := state.Upstream != to.upstream.Server.Name
-	switch {
-	case err == nil && elsewhere && to.refused != nil: // its upstream is among those that come next
-		to.refused(staleState())
-		return true
-	case err != nil, elsewhere, state.Principal != s.principal.name, state.Request != digest(r.Method, to.params), time.Now().Unix() > state.Expires:
-		r.Reply(nil, staleState())
-		return true
-	}
-	c := s.agg.parked.take(state.Call)
-	if c == nil {
-		r.Reply(nil, staleState())
-		return true
-	}
-	c.continueWith(r, bytes.Clone(wire.Get(to.params, "inputResponses"))) // they are lent
-	return true
-}
-
-// staleState is the answer to a request whose state is not one that we gave for it,
-// or was used already, or is of a call that waits no more.
-func staleState() *wire.Error {
-	return invalid("requestState is not valid for this request, or no longer: call again without it")
 }
 
 // continueWith goes on with a call that was taken out of the table, as that of r.
@@ -423,13 +379,16 @@ func (p *parkedCalls) takeLocked(id string) *forwardedCall {
 	return found.forwardedCall
 }
 
-// forgetParked gives up the call that a result parked, which the host will not see.
-func (a *Aggregator) forgetParked(result json.RawMessage) {
+// forgetState gives up what a result, which the host will not see, would have continued.
+func (a *Aggregator) forgetState(result json.RawMessage) {
 	text, _ := wire.Text(wire.Get(result, "requestState"))
-	if state, err := a.openState(strings.TrimPrefix(text, statePrefix)); err == nil {
-		if c := a.parked.take(state.Call); c != nil {
-			c.abandon(nil)
-		}
+	state, err := a.openState(strings.TrimPrefix(text, statePrefix))
+	if err != nil {
+		return
+	}
+	a.issued.take(stateUser{principal{state.Principal}, state.Upstream}, state.Call)
+	if c := a.parked.take(state.Call); c != nil {
+		c.abandon(nil)
 	}
 }
 

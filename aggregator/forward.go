@@ -28,6 +28,7 @@ type route struct {
 	refused  func(error) // takes an error in the place of the host; may be nil
 	retry    bool        // it certainly did not run the first time
 	rounds   int         // how often it was sent again with answers of the host
+	opened   bool        // the requestState in params is the upstream's own
 
 	tool    *catalog.Tool // that is called, nil of anything else
 	explain bool          // what a model gets wrong in the input is explained to it
@@ -88,8 +89,11 @@ func (s *session) dispatch(r *host.Request, to route) {
 		return
 	}
 	to.upstream = u
-	if r.Era == transports.Stateless && s.resume(r, to) {
-		return
+	if r.Era == transports.Stateless {
+		var done bool
+		if to, done = s.resume(r, to); done {
+			return
+		}
 	}
 	size := int64(len(to.params))
 	var full error
@@ -135,7 +139,11 @@ func (c *forwardedCall) fail(r *host.Request, err error) {
 	}
 	again := c.again()
 	again.params = bytes.Clone(again.params)
-	c.session.failOrLogIn(r, again.params, err, c.route.asText, func() { c.session.dispatch(r, again) })
+	shown := again.params
+	if again.opened {
+		shown = c.withSealedState(shown)
+	}
+	c.session.failOrLogIn(r, shown, err, c.route.asText, func() { c.session.dispatch(r, again) })
 }
 
 // again returns the route of a call that is sent once more, as a call of its own:
@@ -174,10 +182,10 @@ func (c *forwardedCall) send(conn *upstream.Conn, release func()) {
 		c.await(h)
 		return
 	}
-	if !conn.Copies() || conn.Era() != r.Era {
+	if !conn.Copies() || conn.Era() != r.Era || r.Era == transports.Stateless { // its result may have a state for them
 		c.own()
 	}
-	params, err := c.session.translateEra(conn, r.Era, c.route.params)
+	params, err := c.translateEra(conn, r.Era)
 	if err != nil {
 		release()
 		c.refuse(r, err)
@@ -384,7 +392,8 @@ func (c *forwardedCall) Request(ctx context.Context, method string, params json.
 
 // translateEra returns params as the era of an upstream wants them. What a host
 // of the handshake era said once, the stateless one says with every request.
-func (s *session) translateEra(conn *upstream.Conn, era transports.Era, params json.RawMessage) (json.RawMessage, error) {
+func (c *forwardedCall) translateEra(conn *upstream.Conn, era transports.Era) (json.RawMessage, error) {
+	s, params := c.session, c.route.params
 	if era == conn.Era() {
 		return params, nil
 	}
@@ -398,6 +407,12 @@ func (s *session) translateEra(conn *upstream.Conn, era transports.Era, params j
 			}
 		}
 		return transports.DeleteMeta(params, transports.EraMeta...), nil
+	}
+	if c.route.rounds == 0 && mayAskForInput(c.Method) {
+		if state, _, err := wire.GetStrict(params, "requestState", "inputResponses"); err != nil || state != nil { // it was given none
+			return nil, staleState()
+		}
+		params = wire.Delete(params, "inputResponses")
 	}
 	if able := askable(s.declaration().capabilities); able != nil {
 		params = transports.SetMeta(params, transports.MetaCapabilities, able)

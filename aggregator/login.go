@@ -303,8 +303,8 @@ func (o *offer) ask(ctx context.Context, r *host.Request) {
 
 // statePrefixOffer begins the requestState of a request that was answered with a login.
 // Behind it are the id of the offer, in base64 what the request had of the rounds
-// before, which is the host's own and for its upstream to check, and in a cluster, sealed,
-// the replica that has the offer.
+// before, its requestState sealed as it was, and in a cluster, sealed, the replica that
+// has the offer.
 const statePrefixOffer = "dynmcp-login."
 
 // loginQuestion is the result that has a host of the stateless era ask its user. params may
@@ -318,9 +318,7 @@ func (a *Aggregator) loginQuestion(o *offer, params json.RawMessage) json.RawMes
 	}
 	state := statePrefixOffer + o.id + "." + base64.RawURLEncoding.EncodeToString(rounds)
 	if a.opts.Replica != "" {
-		if owner, err := a.sealState(requestState{Owner: a.opts.Replica}); err == nil {
-			state += "." + owner
-		}
+		state += "." + a.sealState(requestState{Owner: a.opts.Replica})
 	}
 	return fmt.Appendf(nil, `{"resultType":"input_required","inputRequests":{"login":{"method":"elicitation/create","params":%s}},"requestState":%s}`,
 		o.elicitation(), wire.Quote(state))

@@ -244,7 +244,7 @@ func (s *session) proxyBatch(r *host.Request, all []operation, outer json.RawMes
 // finish takes the result of an operation; the last one's is followed by the answer.
 func (b *batch) finish(i int, result json.RawMessage, err error) {
 	if err == nil && wantsInput(nil, result) {
-		b.agg.forgetParked(result)
+		b.agg.forgetState(result)
 		err = errors.New("it asks the host for input, which cannot be done in a batch: call it by itself (outcome unknown: it may have run)")
 	}
 	if err != nil {

@@ -193,6 +193,9 @@ func (p *peer) ownRelation(s *session, text json.RawMessage) json.RawMessage {
 // shownResult returns a result as its host is to see it, with the host's ids of tasks.
 // A task for a host that cannot follow it is an error.
 func (c *forwardedCall) shownResult(r *host.Request, conn *upstream.Conn, outline *wire.Outline, result json.RawMessage) (json.RawMessage, error) {
+	if r.Era == transports.Stateless && mayAskForInput(r.Method) && wantsInput(outline, result) {
+		return c.withSealedState(result), nil
+	}
 	switch r.Method {
 	case "tools/call":
 		switch {

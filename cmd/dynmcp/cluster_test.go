@@ -234,7 +234,8 @@ func replicasAreOneService(c *testCluster) {
 	alpha := fake(c.t, "alpha").with("tool_overrides", map[string]any{"big": map[string]int{"max_output_chars": 400}})
 	a := c.replica("a")
 	a.WaitStderr("there is no config in the cluster yet")
-	c.push(alpha)
+	modern := fake(c.t, "modern", "-era", "new")
+	c.push(alpha, modern)
 	a.serving()
 	b := c.replica("b").serving()
 
@@ -280,6 +281,19 @@ func replicasAreOneService(c *testCluster) {
 	next := once(b.once(), "tools/call", "use_tool", parking(`,"requestState":`+string(state)+`,"inputResponses":{"question-1":{"action":"accept","content":{"who":"ann"}}}`)).Last()
 	if state == nil || !strings.Contains(next.Text(), "ann") {
 		c.errorf("a call that waited for its host: %s, then %s", state, next.Raw)
+	}
+	// The state of a server of the stateless era is good once, wherever it is brought.
+	continuing := func(r *testReplica, more string) mcptest.Message {
+		return once(r.once(), "tools/call", "use_tool", `{"name":"use_tool","arguments":{"tool_name":"modern/ask","tool_input":`+question+`}`+more+`}`).Last()
+	}
+	more := fmt.Sprintf(`,"requestState":%s,"inputResponses":{"ask é":{"action":"accept","content":{"who":"ann"}}}`, continuing(a, "").Member("requestState"))
+	if next := continuing(b, more); !strings.Contains(next.Text(), "ann") {
+		c.errorf("a call that a server answered with a question: %s", next.Raw)
+	}
+	for _, r := range []*testReplica{a, b} {
+		if again := continuing(r, more); !strings.Contains(again.Raw, "-32602") {
+			c.errorf("its state again: %s", again.Raw)
+		}
 	}
 
 	beta, lazy := fake(c.t, "beta"), fake(c.t, "lazy").with("description", "A server that is seldom used.")

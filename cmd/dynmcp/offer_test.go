@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -443,6 +444,10 @@ func TestOfferInTheMiddleOfRounds(t *testing.T) {
 		more += fmt.Sprintf(`,"requestState":%s`, state)
 	}
 	locked := host.Call("tools/call", useParams("web/ask", input, more, meta))
+	parts := strings.Split(string(locked.Member("requestState")), ".")
+	if rounds, err := base64.RawURLEncoding.DecodeString(strings.Trim(parts[len(parts)-1], `"`)); err != nil || !strings.Contains(string(rounds), `"requestState":"dynmcp1.`) {
+		t.Errorf("the host has %s, %v", rounds, err)
+	}
 	mcptest.Browse(t, pageIn(t, locked))
 	contains(t, host.Call("tools/call", useParams("web/ask", input, accepted(locked, "accept"), meta)).Raw, `{\"name\":\"me\"}`)
 }

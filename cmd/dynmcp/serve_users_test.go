@@ -287,6 +287,47 @@ func TestUsersDoNotSeeEachOther(t *testing.T) {
 	}
 }
 
+// The requestState of a server of the stateless era is one user's, for one request, once:
+// whatever else brings it back reaches no server.
+func TestStateOfANewServerIsForOneRequest(t *testing.T) {
+	t.Parallel()
+	files := fake(t, "files", "-era", "new")
+	run := serveUsers(t, []entry{files})
+	ann, bob := run.a("ann", "/mcp"), run.a("bob", "/mcp")
+	call := func(c *mcptest.Client, message, more string) mcptest.Reply {
+		question := ask("elicitation/create", fmt.Sprintf(`{"message":%q,"requestedSchema":{"type":"object","properties":{}}}`, message))
+		return once(c, "tools/call", "use_tool", `{"name":"use_tool","arguments":{"tool_name":"files/ask","tool_input":`+question+`}`+more+`}`)
+	}
+	asked := call(ann, "?", "").Last()
+	state, ok := asked.Member("requestState"), asked.Member("inputRequests", "ask é") != nil
+	if !ok || len(state) < 3 || strings.Contains(asked.Raw, "opaque") {
+		t.Fatalf("she was asked %s", asked.Raw)
+	}
+	with := func(state, who string) string {
+		return fmt.Sprintf(`,"requestState":%s,"inputResponses":{"ask é":{"action":"accept","content":{"who":%q}}}`, state, who)
+	}
+	refused := func(what string, r mcptest.Reply) {
+		t.Helper()
+		if r.Status != http.StatusBadRequest || !strings.Contains(r.Body, "-32602") {
+			t.Errorf("%s: got %d %s", what, r.Status, r.Body)
+		}
+	}
+	middle := len(state) / 2
+	changed := string(state[:middle]) + string(state[middle]^1) + string(state[middle+1:])
+	refused("her state, by bob", call(bob, "?", with(string(state), "bob")))
+	refused("a changed state", call(ann, "?", with(changed, "changed")))
+	refused("the server's own state", call(ann, "?", with(`"opaque <state> é"`, "own")))
+	refused("other arguments", call(ann, "!", with(string(state), "other")))
+	if m := call(ann, "?", with(string(state), "ann")).Last(); m.Error != nil || !strings.Contains(m.Text(), "ann") {
+		t.Errorf("she was answered %s", m.Raw)
+	}
+	refused("the state again", call(ann, "?", with(string(state), "again")))
+	received := once(ann, "tools/call", "use_tool", `{"name":"use_tool","arguments":{"tool_name":"files/received","tool_input":{"n":100}}}`).Last().Text()
+	if n := strings.Count(received, "inputResponses"); n != 1 {
+		t.Errorf("the server had %d requests with answers: %s", n, received)
+	}
+}
+
 // waitUpdated returns what comes on a stream up to the update of a resource.
 func waitUpdated(t *testing.T, messages <-chan mcptest.Message, uri string) (came []string) {
 	t.Helper()
