@@ -149,11 +149,12 @@ func CutOff(upstream string, outcome Outcome) *Failure {
 // ShuttingDown returns the error that answers, when we end, a request of which it
 // is not known which upstream it is for.
 func ShuttingDown(outcome Outcome) *wire.Error {
-	return &wire.Error{
-		Code:    CodeShuttingDown,
-		Message: "dynmcp is shutting down",
-		Data:    fmt.Appendf(nil, `{"source":"dynmcp","outcome":%q}`, outcome),
-	}
+	return Refusal(CodeShuttingDown, "dynmcp is shutting down", outcome)
+}
+
+// Refusal returns an error of ours that says whether the request it answers may have run.
+func Refusal(code int64, text string, outcome Outcome) *wire.Error {
+	return &wire.Error{Code: code, Message: text, Data: fmt.Appendf(nil, `{"source":"dynmcp","outcome":%q}`, outcome)}
 }
 
 // WireError returns err as a JSON-RPC error: that of a peer unchanged, a Failure
