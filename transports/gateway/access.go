@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dynmcp/dynmcp/transports"
 )
 
 // The principals of hosts that no identity provider vouches for.
@@ -16,12 +18,13 @@ const (
 	bearer  = "bearer"  // has the token of the config
 )
 
-// A denial is the answer to a request that is not served.
+// A denial is the answer to a request that is not served. docs/gateway.md lists them.
 type denial struct {
-	status int
-	code   int64 // of JSON-RPC
-	text   string
-	id     []byte // of the request that it answers, nil where that is not known
+	status  int
+	code    int64 // of JSON-RPC, 0 is wire.CodeInvalidRequest
+	text    string
+	id      []byte             // of the request that it answers, nil where that is not known
+	outcome transports.Outcome // "" is transports.NotSent
 }
 
 // hostAllowed reports whether a request is for a name or address of ours. A page

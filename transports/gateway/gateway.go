@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -52,7 +53,7 @@ type Options struct {
 	AllowedOrigins   []string // as browsers send them
 	MaxRequestBytes  int
 	MaxResponseBytes int
-	MaxConnections   int           // event streams of one namespace at once
+	MaxConnections   int           // event streams of one namespace at once that only listen
 	SessionIdle      time.Duration // after which a session ends; 0 is never
 	Logger           *slog.Logger
 }
@@ -72,7 +73,7 @@ type Gateway struct {
 	replicas  Replicas  // of which we may be the only one
 	sessions  sessions
 	exchanges sync.Map            // *exchange to nothing: the sessions for one request
-	streams   counters            // open event streams, by namespace
+	listening counters            // event streams that only listen, by namespace and by its users
 	running   counter             // requests that are worked on and will be answered
 	leaving   chan struct{}       // closed when we are about to end, and others begin what comes to us
 	ending    chan struct{}       // closed when no more is taken
@@ -107,7 +108,7 @@ func New(opts Options) *Gateway {
 		g.replicas.Keys = seal.Random()
 	}
 	g.sessions.byID = map[string]*session{}
-	g.streams.open = map[string]int{}
+	g.listening.open = map[string]int{}
 	for _, name := range opts.AllowedHosts {
 		g.hosts = append(g.hosts, strings.ToLower(strings.Trim(name, "[]")))
 	}
@@ -116,7 +117,7 @@ func New(opts Options) *Gateway {
 
 // ServeHTTP implements http.Handler.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	defer g.answerPanic(w)
+	defer g.answerPanic(w, nil)
 	g.limitBody(w, r)
 	select {
 	case <-g.leaving:
@@ -128,15 +129,15 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answerPanic is deferred by what serves a request.
-func (g *Gateway) answerPanic(w http.ResponseWriter) {
+// answerPanic is deferred by what serves a request, whose id may be known.
+func (g *Gateway) answerPanic(w http.ResponseWriter, id []byte) {
 	p := recover()
 	switch {
 	case p == http.ErrAbortHandler:
 		panic(p)
 	case p != nil:
 		g.log.Error("panic", "panic", p, "stack", string(debug.Stack()))
-		g.deny(w, denial{status: http.StatusInternalServerError, code: wire.CodeInternal, text: fmt.Sprintf("internal error: %v", p)})
+		g.deny(w, denial{status: http.StatusInternalServerError, code: wire.CodeInternal, text: fmt.Sprintf("internal error: %v", p), id: id, outcome: transports.Unknown})
 	}
 }
 
@@ -163,7 +164,7 @@ func (g *Gateway) route(w http.ResponseWriter, r *http.Request, who string) {
 	case first == "mcp":
 		namespace, below, _ := strings.Cut(rest, "/")
 		if _, known := g.opts.Health(namespace); !known {
-			g.notFound(w, namespace)
+			g.denyUnread(w, r, unknownServer(namespace))
 			return
 		}
 		if below == "message" && r.Method == http.MethodPost {
@@ -178,7 +179,7 @@ func (g *Gateway) route(w http.ResponseWriter, r *http.Request, who string) {
 	case first == "health":
 		g.health(w, r, rest)
 	default:
-		g.deny(w, denial{status: http.StatusNotFound, text: "there is nothing here: /mcp, /mcp/{server}, /meta_tree, /meta_desc, /meta_call and /health are"})
+		g.denyUnread(w, r, denial{status: http.StatusNotFound, text: "there is nothing here: /mcp, /mcp/{server}, /meta_tree, /meta_desc, /meta_call and /health are"})
 	}
 }
 
@@ -237,19 +238,34 @@ func (g *Gateway) recovered() {
 
 // deny answers a request with an error, as JSON-RPC has them.
 func (g *Gateway) deny(w http.ResponseWriter, d denial) {
-	if d.code == 0 {
-		d.code = wire.CodeInvalidRequest
+	failure := transports.Refusal(cmp.Or(d.code, wire.CodeInvalidRequest), d.text, cmp.Or(d.outcome, transports.NotSent))
+	writeJSON(w, d.status, bytes.Join(wire.Failure(d.id, failure), nil))
+}
+
+// denyUnread is deny for a request whose body was not read, which may be a message.
+func (g *Gateway) denyUnread(w http.ResponseWriter, r *http.Request, d denial) {
+	body, _ := g.readBody(w, r)
+	d.id = askedBy(body, body)
+	g.deny(w, d)
+}
+
+// askedBy returns the id of the request that a body with these ends is, nil where it is none.
+func askedBy(head, tail []byte) []byte {
+	fault := wire.NewFault(head, nil)
+	fault.End = tail[max(0, len(tail)-keptOfBody):]
+	if id := fault.Asks(); wire.ValidID(id) {
+		return id
 	}
-	writeJSON(w, d.status, bytes.Join(wire.Failure(d.id, &wire.Error{Code: d.code, Message: d.text}), nil))
+	return nil
 }
 
-func (g *Gateway) notFound(w http.ResponseWriter, namespace string) {
-	g.deny(w, denial{status: http.StatusNotFound, text: fmt.Sprintf("unknown MCP server: %s", namespace)})
+func unknownServer(namespace string) denial {
+	return denial{status: http.StatusNotFound, text: "unknown MCP server: " + namespace}
 }
 
-func (g *Gateway) overloaded(w http.ResponseWriter, text string) {
+func (g *Gateway) overloaded(w http.ResponseWriter, id []byte, text string) {
 	w.Header().Set("Retry-After", "5")
-	g.deny(w, denial{status: http.StatusServiceUnavailable, code: transports.CodeOverloaded, text: text})
+	g.deny(w, denial{status: http.StatusServiceUnavailable, code: transports.CodeOverloaded, text: text, id: id})
 }
 
 // writeJSON answers a request. slow is that the host left the answer unread for too long.
@@ -292,29 +308,5 @@ func (c *counter) wait(ctx context.Context) {
 	select {
 	case <-none:
 	case <-ctx.Done():
-	}
-}
-
-// counters count by name, up to a limit.
-type counters struct {
-	mu   sync.Mutex
-	open map[string]int
-}
-
-func (c *counters) enter(name string, limit int) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.open[name] >= limit {
-		return false
-	}
-	c.open[name]++
-	return true
-}
-
-func (c *counters) leave(name string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.open[name]--; c.open[name] == 0 {
-		delete(c.open, name)
 	}
 }

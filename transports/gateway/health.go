@@ -34,7 +34,7 @@ func (g *Gateway) health(w http.ResponseWriter, r *http.Request, namespace strin
 	}
 	h, known := g.opts.Health(namespace)
 	if !known {
-		g.notFound(w, namespace)
+		g.deny(w, unknownServer(namespace))
 		return
 	}
 	body, _ := json.Marshal(struct { // texts and numbers always marshal

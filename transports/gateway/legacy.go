@@ -31,14 +31,14 @@ func wantsLegacy(r *http.Request) bool {
 // legacy is the stream of HTTP+SSE (MCP 2024-11-05, "Transports"), with an event
 // that shows that it lives.
 func (g *Gateway) legacy(w http.ResponseWriter, r *http.Request, who, namespace string) {
-	if !g.streams.enter(namespace, g.opts.MaxConnections) {
-		g.overloaded(w, "too many event streams are open for "+namespace)
+	leave, ok := g.listens(w, nil, who, namespace)
+	if !ok {
 		return
 	}
-	defer g.streams.leave(namespace)
+	defer leave()
 	s := g.openSession(who, namespace, true)
 	if s == nil {
-		g.overloaded(w, "there are too many sessions")
+		g.overloaded(w, nil, "there are too many sessions")
 		return
 	}
 	defer g.endSession(s)
@@ -63,6 +63,7 @@ func (g *Gateway) message(w http.ResponseWriter, r *http.Request, who, namespace
 	if !ok {
 		return
 	}
+	defer g.answerPanic(w, m.ID)
 	if to := g.continues(r, who, m); to != nil && g.passMessage(w, r, to, m) {
 		return
 	}
@@ -94,7 +95,8 @@ func (g *Gateway) once(w http.ResponseWriter, r *http.Request, who, namespace st
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	if !g.begin(w, m.ID) {
+	if !g.begin() {
+		g.shuttingDown(w, m.ID)
 		return
 	}
 	defer g.running.add(-1)
@@ -116,7 +118,7 @@ func (g *Gateway) once(w http.ResponseWriter, r *http.Request, who, namespace st
 		}
 	}
 	e.talk.Receive(m, e.stream)
-	g.respond(w, r, e.stream, reply{namespace: namespace, forms: forms{text: true}, status: http.StatusAccepted})
+	g.respond(w, r, e.stream, reply{forms: forms{text: true}, status: http.StatusAccepted})
 }
 
 // greet makes the handshake for a host that does not, and returns what it was

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,13 +66,14 @@ func (g *Gateway) noSession(w http.ResponseWriter, r *http.Request, id []byte) {
 func (g *Gateway) post(w http.ResponseWriter, r *http.Request, who, namespace string) {
 	accept := acceptable(r)
 	if !accept.text && !accept.events {
-		g.deny(w, denial{status: http.StatusNotAcceptable, text: "answers are application/json or text/event-stream, which Accept has to allow"})
+		g.denyUnread(w, r, denial{status: http.StatusNotAcceptable, text: "answers are application/json or text/event-stream, which Accept has to allow"})
 		return
 	}
 	m, ok := g.read(w, r)
 	if !ok {
 		return
 	}
+	defer g.answerPanic(w, m.ID)
 	version := r.Header.Get("MCP-Protocol-Version")
 	said, _ := wire.Text(m.Outline.Get(m.Params, "_meta", transports.MetaVersion))
 	switch {
@@ -103,13 +105,14 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, who, namespace st
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	if !g.begin(w, m.ID) {
+	if !g.begin() {
+		g.shuttingDown(w, m.ID)
 		return
 	}
 	defer g.running.add(-1)
 	if begins {
 		if s = g.openSession(who, namespace, false); s == nil {
-			g.overloaded(w, "there are too many sessions")
+			g.overloaded(w, m.ID, "there are too many sessions")
 			return
 		}
 		defer s.done()
@@ -119,7 +122,7 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, who, namespace st
 	st := s.stream(g.opts.MaxResponseBytes)
 	st.only = !accept.events
 	s.receive(m, st)
-	answer, ended := g.respond(w, r, st, reply{namespace: namespace, forms: accept, primed: version >= resumableVersion, over: s.over, slow: s.slow})
+	answer, ended := g.respond(w, r, st, reply{forms: accept, primed: version >= resumableVersion, over: s.over, slow: s.slow})
 	if ended != onStream {
 		s.forget(st)
 	}
@@ -129,17 +132,21 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, who, namespace st
 }
 
 // begin says that a request is worked on, unless we end.
-func (g *Gateway) begin(w http.ResponseWriter, id []byte) bool {
+func (g *Gateway) begin() bool {
 	g.running.add(1)
 	select {
 	case <-g.ending:
 		g.running.add(-1)
-		w.Header().Set("Connection", "close")
-		g.deny(w, denial{status: http.StatusServiceUnavailable, code: transports.CodeShuttingDown, text: "dynmcp is shutting down", id: id})
 		return false
 	default:
 		return true
 	}
+}
+
+// shuttingDown refuses a request that comes when we end.
+func (g *Gateway) shuttingDown(w http.ResponseWriter, id []byte) {
+	w.Header().Set("Connection", "close")
+	g.deny(w, denial{status: http.StatusServiceUnavailable, code: transports.CodeShuttingDown, text: "dynmcp is shutting down", id: id})
 }
 
 // readBody reads the body of a request, up to the size that one may have. The time that
@@ -168,17 +175,17 @@ func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) ([]byte, erro
 // read reads the message of a request. It answers what is none.
 func (g *Gateway) read(w http.ResponseWriter, r *http.Request) (m wire.Message, ok bool) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		g.deny(w, denial{status: http.StatusUnsupportedMediaType, text: "a message is application/json, which Content-Type has to say"})
+		g.denyUnread(w, r, denial{status: http.StatusUnsupportedMediaType, text: "a message is application/json, which Content-Type has to say"})
 		return m, false
 	}
 	body, err := g.readBody(w, r)
 	var tooBig *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooBig):
-		g.deny(w, denial{status: http.StatusRequestEntityTooLarge, code: transports.CodeTooLarge, text: fmt.Sprintf("the request has more than %d bytes, gateway.max_request_bytes", tooBig.Limit)})
+		g.deny(w, denial{status: http.StatusRequestEntityTooLarge, code: transports.CodeTooLarge, text: fmt.Sprintf("the request has more than %d bytes, gateway.max_request_bytes", tooBig.Limit), id: askedBy(body, nil)})
 		return m, false
 	case err != nil:
-		g.deny(w, denial{status: http.StatusRequestTimeout, text: "the request did not arrive whole"})
+		g.deny(w, denial{status: http.StatusRequestTimeout, text: "the request did not arrive whole", id: askedBy(body, nil)})
 		return m, false
 	}
 	body = wire.JoinLines(bytes.TrimSpace(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))))
@@ -203,10 +210,9 @@ func (g *Gateway) read(w http.ResponseWriter, r *http.Request) (m wire.Message, 
 // A reply says how an answer is given.
 type reply struct {
 	forms
-	namespace string
 	primed    bool
 	stateless bool            // errors have a status of their own
-	status    int             // of any answer, 0 is what fits it
+	status    int             // in the place of 200, 0 is that
 	over      <-chan struct{} // the end of the session
 	slow      func()          // called when the host has left an answer unread for too long; may be nil
 }
@@ -222,16 +228,17 @@ const (
 
 // respond waits for what a request leads to and gives it to the host: an answer
 // alone as it is, unless the host prefers events, and as events where more comes
-// before it, or it takes its time. The answer is nil where it was not alone.
+// before it, or it takes its time. The answer is nil where it was not alone. No limit is
+// met here: the request may have run.
 func (g *Gateway) respond(w http.ResponseWriter, r *http.Request, st *stream, how reply) (answer []byte, ended ending) {
 	late := time.NewTimer(g.late)
 	defer late.Stop()
 	for waiting := true; waiting; {
 		var alone, ready bool
 		answer, alone, ready = st.answer()
-		status := how.status
-		if status == 0 {
-			status = statusOf(answer, how.stateless)
+		status := statusOf(answer, how.stateless)
+		if status == http.StatusOK {
+			status = cmp.Or(how.status, status)
 		}
 		switch {
 		case alone && answer == nil:
@@ -256,11 +263,6 @@ func (g *Gateway) respond(w http.ResponseWriter, r *http.Request, st *stream, ho
 			return nil, hostGone
 		}
 	}
-	if !g.streams.enter(how.namespace, g.opts.MaxConnections) {
-		g.overloaded(w, "too many event streams are open")
-		return nil, hostGone
-	}
-	defer g.streams.leave(how.namespace)
 	carrier, before, _ := st.carry(0)
 	events := eventStream(w)
 	events.primed, events.slow = how.primed && st.ids, how.slow
@@ -282,6 +284,8 @@ func statusOf(answer []byte, stateless bool) int {
 	switch code := wire.ParseError(failure).Code; {
 	case code == transports.CodeTooLarge && bytes.Contains(failure, []byte("gateway.max_response_bytes")):
 		return http.StatusInternalServerError
+	case code == wire.CodeInvalidRequest && string(wire.Get(answer, "id")) == "null":
+		return http.StatusBadRequest // what came is no request, such as a batch where there are none
 	case !stateless:
 		return http.StatusOK
 	case code == wire.CodeMethodNotFound:
@@ -318,11 +322,13 @@ func (g *Gateway) get(w http.ResponseWriter, r *http.Request, who, namespace str
 	if last := r.Header.Get("Last-Event-ID"); last != "" {
 		st, from = s.find(last)
 	}
-	if !g.streams.enter(namespace, g.opts.MaxConnections) {
-		g.overloaded(w, "too many event streams are open")
-		return
+	if st == s.alone { // others carry the answer to a request of ours, which has a connection anyhow
+		leave, ok := g.listens(w, nil, who, namespace)
+		if !ok {
+			return
+		}
+		defer leave()
 	}
-	defer g.streams.leave(namespace)
 	var carrier int
 	var before int64
 	ok := st != nil

@@ -22,24 +22,26 @@ func isMeta(path string) bool {
 func (g *Gateway) meta(w http.ResponseWriter, r *http.Request, who, tool string) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", "POST, OPTIONS")
-		metaError(w, http.StatusMethodNotAllowed, &wire.Error{Code: wire.CodeInvalidRequest, Message: r.Method + " means nothing here"})
+		metaRefusal(w, http.StatusMethodNotAllowed, wire.CodeInvalidRequest, r.Method+" means nothing here")
 		return
 	}
 	body, err := g.readBody(w, r)
 	var tooBig *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooBig):
-		metaError(w, http.StatusRequestEntityTooLarge, &wire.Error{Code: transports.CodeTooLarge, Message: "the request has more than gateway.max_request_bytes"})
+		metaRefusal(w, http.StatusRequestEntityTooLarge, transports.CodeTooLarge, "the request has more than gateway.max_request_bytes")
 		return
 	case err != nil:
-		metaError(w, http.StatusRequestTimeout, &wire.Error{Code: wire.CodeInvalidRequest, Message: "the request did not arrive whole"})
+		metaRefusal(w, http.StatusRequestTimeout, wire.CodeInvalidRequest, "the request did not arrive whole")
 		return
 	}
 	if body = wire.JoinLines(bytes.TrimSpace(body)); !json.Valid(body) || !wire.IsObject(body) {
-		metaError(w, http.StatusBadRequest, &wire.Error{Code: wire.CodeParse, Message: `the body must be an object, such as {"path": "/"}`})
+		metaRefusal(w, http.StatusBadRequest, wire.CodeParse, `the body must be an object, such as {"path": "/"}`)
 		return
 	}
-	if !g.begin(w, nil) {
+	if !g.begin() {
+		w.Header().Set("Connection", "close")
+		metaError(w, http.StatusServiceUnavailable, transports.ShuttingDown(transports.NotSent))
 		return
 	}
 	defer g.running.add(-1)
@@ -79,9 +81,9 @@ func (g *Gateway) metaAnswer(w http.ResponseWriter, tool, path string, answer []
 	kind := g.opts.TreeKind(path)
 	switch wanted := map[bool]string{true: "tool", false: "node"}[tool == "meta_call"]; {
 	case failed && kind == "":
-		metaError(w, http.StatusNotFound, &wire.Error{Code: wire.CodeInvalidParams, Message: text})
+		metaRefusal(w, http.StatusNotFound, wire.CodeInvalidParams, text)
 	case failed && (tool != "meta_call" || kind != wanted):
-		metaError(w, http.StatusBadRequest, &wire.Error{Code: wire.CodeInvalidParams, Message: text})
+		metaRefusal(w, http.StatusBadRequest, wire.CodeInvalidParams, text)
 	case tool == "meta_call":
 		writeJSON(w, http.StatusOK, result)
 	case json.Valid([]byte(text)):
@@ -89,6 +91,11 @@ func (g *Gateway) metaAnswer(w http.ResponseWriter, tool, path string, answer []
 	default:
 		writeJSON(w, http.StatusOK, append(append([]byte(`{"text":`), wire.Quote(text)...), '}'))
 	}
+}
+
+// metaRefusal answers a request of which nothing was sent.
+func metaRefusal(w http.ResponseWriter, status int, code int64, text string) {
+	metaError(w, status, transports.Refusal(code, text, transports.NotSent))
 }
 
 // metaError answers with an error in the form that the API of the tree has.

@@ -72,7 +72,7 @@ type passedKey struct{}
 // ServePassed serves a request that another replica, which has checked where it came
 // from and who made it, has passed on.
 func (g *Gateway) ServePassed(w http.ResponseWriter, r *http.Request, principal string) {
-	defer g.answerPanic(w)
+	defer g.answerPanic(w, nil)
 	g.limitBody(w, r)
 	g.route(w, r.WithContext(context.WithValue(r.Context(), passedKey{}, true)), principal)
 }
@@ -191,14 +191,14 @@ func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, to http.RoundTrip
 			case errors.As(err, &failure) && failure.Outcome == transports.NotSent && !body.begun.Load():
 				unsent = true
 			case ctx.Err() != nil && until.Err() == nil: // the host is gone
-			case ctx.Err() != nil:
-				g.deny(w, denial{status: http.StatusServiceUnavailable, code: transports.CodeShuttingDown, text: "dynmcp is shutting down", id: id})
 			case isMeta(strings.TrimSuffix(r.URL.Path, "/")):
 				metaError(w, http.StatusBadGateway, lost(err))
-			case id != nil:
+			case id != nil: // no status that says to try again: it may have run
 				writeJSON(w, http.StatusOK, cutOff(id, err))
+			case ctx.Err() != nil:
+				g.deny(w, denial{status: http.StatusServiceUnavailable, code: transports.CodeShuttingDown, text: "dynmcp is shutting down", outcome: transports.Unknown})
 			default:
-				g.deny(w, denial{status: http.StatusNotFound, text: noSuchSession})
+				g.deny(w, denial{status: http.StatusNotFound, text: noSuchSession, outcome: transports.Unknown})
 			}
 		},
 	}
@@ -221,9 +221,17 @@ func (g *Gateway) passMessage(w http.ResponseWriter, r *http.Request, to http.Ro
 	return g.pass(w, &out, to)
 }
 
-// lost is the error for a request whose replica is gone before it has answered.
+// lost is the error for a request whose replica is gone before it has answered, or which
+// we give up at our end.
 func lost(err error) *wire.Error {
-	return (&transports.Failure{Upstream: "dynmcp", Code: transports.CodeExited, Outcome: transports.Unknown, Cause: err}).Wire()
+	outcome := transports.Unknown
+	if failure, ok := errors.AsType[*transports.Failure](err); ok {
+		outcome = failure.Outcome
+	}
+	if errors.Is(err, context.Canceled) {
+		return transports.ShuttingDown(outcome)
+	}
+	return (&transports.Failure{Upstream: "dynmcp", Code: transports.CodeExited, Outcome: outcome, Cause: err}).Wire()
 }
 
 func cutOff(id []byte, err error) (answer []byte) {
@@ -288,11 +296,7 @@ func (b *passedBody) end() {
 func (b *passedBody) id() []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	id := (&wire.Fault{Line: b.head, End: b.tail}).Asks()
-	if !wire.ValidID(id) {
-		return nil
-	}
-	return id
+	return askedBy(b.head, b.tail)
 }
 
 // passFor is how long a host may leave unread what was passed on for it: longer than

@@ -43,8 +43,15 @@ func (g *Gateway) postStateless(w http.ResponseWriter, r *http.Request, who, nam
 		}
 	}
 	lasting := m.Method == "subscriptions/listen"
-	if !lasting {
-		if !g.begin(w, m.ID) {
+	if lasting {
+		leave, ok := g.listens(w, m.ID, who, namespace)
+		if !ok {
+			return
+		}
+		defer leave()
+	} else {
+		if !g.begin() {
+			g.shuttingDown(w, m.ID)
 			return
 		}
 		defer g.running.add(-1)
@@ -57,7 +64,7 @@ func (g *Gateway) postStateless(w http.ResponseWriter, r *http.Request, who, nam
 		over = g.ending
 	}
 	e.talk.Receive(m, e.stream)
-	g.respond(w, r, e.stream, reply{namespace: namespace, forms: accept, stateless: true, over: over})
+	g.respond(w, r, e.stream, reply{forms: accept, stateless: true, over: over})
 }
 
 // headersMatch compares the headers of a request with its body. Proxies decide by
