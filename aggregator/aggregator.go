@@ -66,6 +66,9 @@ type Options struct {
 	ResultOf func(ctx context.Context, replica, principal, handle string) (result json.RawMessage, limit int, ok bool)
 	// Tasks says to all replicas whose tasks are; nil is that only this one knows.
 	Tasks kv.Bucket
+	// Reserved keeps the causes of failures out of what all hosts read, such as the
+	// catalogue: some may be those of other users.
+	Reserved bool
 	// Observe is told what happens; nil is nobody.
 	Observe *Observer
 	// Redact hides secrets in failures; the config's are added. Nil hides
@@ -97,6 +100,8 @@ type Aggregator struct {
 	results   keptResults // that reached a host in part
 	here      runningHere // of what is placed
 
+	references *references // to failures whose cause hosts were not told
+
 	paramsInFlight atomic.Int64 // the bytes of the params of forwarded calls
 
 	storeFailed atomic.Bool // that something could not be kept was logged
@@ -126,6 +131,8 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 		open:    upstream.Open,
 		startup: startup{next: make(chan struct{})},
 		offered: offers{of: map[offeree]map[string]*offer{}},
+
+		references: newReferences(opts.Logger),
 	}
 	a.sessions = &sessions{agg: a, dirty: make(chan struct{}, 1), declared: make(chan struct{}), byID: map[string]*session{}}
 	a.server = sync.OnceValue(a.newServer)
@@ -159,7 +166,7 @@ func (a *Aggregator) serveLines(ctx context.Context, edge *host.Stdio, shares bo
 	defer cancel()
 	defer context.AfterFunc(a.ctx, cancel)()
 	s := a.sessions.open(principal{})
-	s.mayLogIn, s.lasts, s.shares = true, true, shares
+	s.local, s.mayLogIn, s.lasts, s.shares = true, true, true, shares
 	defer s.end()
 	conversation := s.converse(edge)
 	if a.config().SingleWrap || a.opts.Strict {
@@ -176,13 +183,14 @@ type Guest struct {
 	Tree     bool   // the API that the tree has over HTTP is served: meta_tree, meta_desc and meta_call, whatever the config exposes
 	Lasts    bool   // the session is not for one request alone
 	MayLogIn bool   // the user is who runs dynmcp, on this machine
+	Local    bool   // nobody but the user of this machine reads what the host is told
 }
 
 // Open begins the session of a host that edge reaches, one of many. end ends it, as
 // Session.End does. It is for edges that many hosts share; the others call Serve.
 func (a *Aggregator) Open(edge host.Edge, g Guest) (conversation *host.Session, end func(context.Context)) {
 	s := a.sessions.open(principal{g.User})
-	s.shares, s.only, s.tree, s.lasts, s.mayLogIn = true, g.Server, g.Tree, g.Lasts, g.MayLogIn
+	s.shares, s.only, s.tree, s.lasts, s.mayLogIn, s.local = true, g.Server, g.Tree, g.Lasts, g.MayLogIn, g.Local
 	conversation = s.converse(edge)
 	return conversation, func(ctx context.Context) {
 		defer s.end()
@@ -323,7 +331,7 @@ func (a *Aggregator) noteStatus(u *lazy.Upstream, status lazy.Status) {
 			a.catalog.Drop(status.Name)
 		}
 	case lazy.Lost:
-		a.catalog.Fail(status.Name, reason(status.Err))
+		a.catalog.Fail(status.Name, a.reason(status.Err))
 		if wantsLogin(status.Err) {
 			a.catalog.Note(status.Name, "(run: dynmcp login "+status.Name+")")
 		}

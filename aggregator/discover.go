@@ -246,7 +246,7 @@ func (s *session) givenUp(u *lazy.Upstream) string {
 	if status.Failures == 1 {
 		times = "1 failure"
 	}
-	return fmt.Sprintf("\n%s was given up after %s, because %s.", status.Name, times, reason(status.Err)) + s.howReadmitted(status.Name)
+	return fmt.Sprintf("\n%s was given up after %s, because %s.", status.Name, times, s.agg.reason(status.Err)) + s.howReadmitted(status.Name)
 }
 
 // howReadmitted says what has a server tried again that was given up.

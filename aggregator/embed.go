@@ -105,7 +105,7 @@ func (a *Aggregator) callAs(ctx context.Context, user principal, method string, 
 		return nil, err
 	}
 	s := a.sessions.open(user)
-	s.peer = nobody{}
+	s.peer, s.local = nobody{}, true
 	a.sessions.declare(s, json.RawMessage(`{}`), transports.Handshake)
 	defer s.end()
 

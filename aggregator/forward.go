@@ -53,6 +53,7 @@ type forwardedCall struct {
 	peer    *peer
 	route   route
 	began   time.Time // where somebody observes
+	sent    time.Time // the same
 
 	mu        sync.Mutex
 	state     callState
@@ -114,8 +115,9 @@ func (s *session) dispatch(r *host.Request, to route) {
 	if to.tool != nil {
 		c.Timeout = to.tool.Timeout
 	}
-	if s.agg.opts.Observe != nil {
+	if s.agg.observes() {
 		c.began = time.Now()
+		c.sent = c.began
 	}
 	c.send(nil, nil)
 }
@@ -209,6 +211,9 @@ func (c *forwardedCall) sendWhenReady(r *host.Request) {
 	c.own()
 	c.agg.spawnFor(r, func() {
 		conn, release, err := c.session.acquire(r, c.route.upstream, (*lazy.Upstream).Acquire)
+		if !c.began.IsZero() {
+			c.sent = time.Now()
+		}
 		if err != nil {
 			c.refuse(r, err)
 			return
@@ -426,13 +431,15 @@ func (c *forwardedCall) translateEra(conn *upstream.Conn, era transports.Era) (j
 // fail answers a request that could not be forwarded. An upstream's own error
 // passes as it is.
 func (s *session) fail(r *host.Request, err error, asText bool) {
+	s.observeRefusal(r, err)
+	err = s.reserved(err)
 	failure, isFailure := errors.AsType[*transports.Failure](err)
 	rpc, isTheirs := errors.AsType[*wire.Error](err)
 	switch {
 	case isTheirs && !isFailure:
 		r.Reply(nil, rpc)
 	case asText:
-		r.Reply(errorResult(s.explain(err)), nil)
+		r.Reply(errorResult(s.inWords(err)), nil)
 	case isFailure:
 		r.Reply(nil, failure.Wire())
 	default:
@@ -441,8 +448,10 @@ func (s *session) fail(r *host.Request, err error, asText bool) {
 }
 
 // explain puts a failure in words for a model: what failed, whether the call
-// ran, what to do.
-func (s *session) explain(err error) string {
+// ran, what to do, and as much of the cause as its host may know.
+func (s *session) explain(err error) string { return s.inWords(s.reserved(err)) }
+
+func (s *session) inWords(err error) string {
 	var evicted *lazy.EvictedError
 	var failure *transports.Failure
 	switch {

@@ -2,10 +2,12 @@ package aggregator
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -37,8 +39,9 @@ type CallEnd struct {
 	Tool        string // by the upstream's name; "" of other methods
 	TraceParent string // of the call's _meta, "" where there is none (W3C Trace Context)
 	Began, End  time.Time
+	Sent        time.Time          // when the upstream was there to take it; zero of a call that was not sent
 	Kind        string             // "ok", "tool_error", "error" of the upstream, "cancelled", or what a failure of ours is
-	Outcome     transports.Outcome // of failures of ours
+	Outcome     transports.Outcome // whether it ran
 	Asked       int                // bytes of the params
 	Answered    int                // bytes of the result
 }
@@ -91,12 +94,48 @@ var kinds = map[int64]string{
 	transports.CodeShuttingDown: "shutting_down",
 	transports.CodeNoResources:  "no_resources",
 	transports.CodeNoHost:       "no_host",
+	transports.CodeChanged:      "changed",
+	transports.CodeNotPlaced:    "not_placed",
 }
 
-// observe tells the observer, if there is one, that the call has ended.
+// observes reports whether somebody is told of each call.
+func (a *Aggregator) observes() bool {
+	return a.opts.Observe != nil || a.log.Enabled(context.Background(), slog.LevelDebug)
+}
+
+// ended tells the observer and the log of a call.
+func (a *Aggregator) ended(end CallEnd) {
+	a.log.Debug("call", "session", end.Session, "upstream", end.Upstream, "method", end.Method, "tool", end.Tool, "kind", end.Kind,
+		"outcome", end.Outcome, "took", end.End.Sub(end.Began), "asked", end.Asked, "answered", end.Answered)
+	if o := a.opts.Observe; o != nil {
+		o.Call(end)
+	}
+}
+
+// observeRefusal tells of a request that failed before it became a call of an upstream,
+// such as one whose server cannot be started.
+func (s *session) observeRefusal(r *host.Request, err error) {
+	failure, ok := errors.AsType[*transports.Failure](err)
+	if !ok || r.Counted || !s.agg.observes() {
+		return
+	}
+	now := time.Now()
+	s.agg.ended(CallEnd{
+		Session: s.id, Upstream: failure.Upstream, Method: r.Method, Began: now, End: now,
+		Kind: kindOf(failure), Outcome: failure.Outcome, Asked: len(r.Params),
+	})
+}
+
+// kindOf says how a failure is counted.
+func kindOf(f *transports.Failure) string {
+	return cmp.Or(kinds[f.Code], strconv.FormatInt(f.Code, 10))
+}
+
+// observe tells who wants to know that the call has ended.
 func (c *forwardedCall) observe(outline *wire.Outline, result json.RawMessage, err error) {
-	o := c.agg.opts.Observe
-	if o == nil {
+	r := c.hostRequest()
+	r.Counted = true
+	if !c.agg.observes() {
 		return
 	}
 	end := CallEnd{
@@ -105,30 +144,39 @@ func (c *forwardedCall) observe(outline *wire.Outline, result json.RawMessage, e
 		Method:   c.Method,
 		Began:    c.began,
 		End:      time.Now(),
+		Sent:     c.sent,
 		Kind:     "ok",
+		Outcome:  transports.Executed,
 		Asked:    len(c.route.params),
 		Answered: len(result),
 	}
 	if c.route.tool != nil {
 		end.Tool = c.route.tool.Upstream
 	}
-	end.TraceParent, _ = wire.Text(wire.Get(c.hostRequest().Meta, "traceparent"))
+	end.TraceParent, _ = wire.Text(wire.Get(r.Meta, "traceparent"))
 	c.mu.Lock()
 	cancelled := c.cancelled
 	c.mu.Unlock()
 	var failure *transports.Failure
 	switch {
 	case cancelled && err != nil:
-		end.Kind = "cancelled"
+		end.Kind, end.Outcome = "cancelled", transports.Unknown
 	case errors.As(err, &failure):
-		end.Kind, end.Outcome = cmp.Or(kinds[failure.Code], fmt.Sprint(failure.Code)), failure.Outcome
+		end.Kind, end.Outcome = kindOf(failure), failure.Outcome
+		if failure.Outcome == transports.NotSent {
+			end.Sent = time.Time{}
+		}
 	case err != nil:
 		end.Kind = "error"
 	case c.Method == "tools/call" && string(outline.Get(result, "isError")) == "true":
 		end.Kind = "tool_error"
 	}
-	o.Call(end)
+	c.agg.ended(end)
 }
+
+// Failed is the state of an upstream whose last start failed: lazy tells it from the
+// others by that alone, and tries again.
+const Failed lazy.State = "failed"
 
 // An UpstreamInfo says how an upstream is.
 type UpstreamInfo struct {
@@ -139,6 +187,8 @@ type UpstreamInfo struct {
 	PID       int       // 0 where there is no process
 	Since     time.Time // when it was connected, zero while it is not
 	Starts    int64     // how often it was
+	Failed    int64     // starts that failed
+	FailedAt  time.Time // when they began to fail, zero where the last one did not
 	Protocol  string    // the version it speaks, while it is connected
 	Tools     int       // that are known of it
 	InFlight  int       // calls of hosts that it has to answer, also one that a user or a session has for itself
@@ -167,10 +217,15 @@ func (a *Aggregator) Upstreams() []UpstreamInfo {
 			Lazy:      u.Server.Lazy(),
 			Transport: string(u.Server.Transport),
 			Starts:    p.starts.Load(),
+			Failed:    status.Failed,
+			FailedAt:  status.FailedAt,
 			InFlight:  inFlight[u.Server.Name],
 		}
 		if known, ok := view.Server(u.Server.Name); ok && (known.Loaded || !info.Lazy) {
 			info.Tools = len(view.ServerTools(u.Server.Name))
+		}
+		if !status.FailedAt.IsZero() && (status.State == lazy.Idle || status.State == lazy.Lost) {
+			info.State = Failed
 		}
 		if conn := u.Conn(); conn != nil {
 			info.PID, info.Since, info.Protocol = conn.PID(), time.Unix(0, p.since.Load()), conn.ServerInfo().ProtocolVersion

@@ -27,6 +27,7 @@ type session struct {
 	only      string          // the server that it is about, "" is all of them
 	lasts     bool            // it is not for one request alone, which has what its principal has
 	mayLogIn  bool            // its user runs dynmcp, on this machine: a login's page comes back here, and the login is his
+	local     bool            // its user is who runs dynmcp: he is told all of a failure
 	tree      bool            // it sees the tree surface alone, and what fails are errors with codes: no model reads them
 	replica   bool            // its host is another replica, which has hosts of its own: see replica.go
 	shares    bool            // it is one of many: an upstream's question that belongs to no call is not for it

@@ -78,6 +78,8 @@ type Upstream struct {
 	retryAt   time.Time      // when the next attempt is due
 	pause     *time.Timer    // fires when a load has waited for that; nil while none waits
 	lastErr   error
+	failedAt  time.Time   // when the first load failed since the last that did not; zero where none did
+	failed    int64       // loads that failed, ever
 	idle      *time.Timer // runs while Ready without users
 	releaser  func()      // release, made once: every call gets it
 }
@@ -95,13 +97,16 @@ type Status struct {
 	State    State
 	Err      error // why the last load failed or the connection was lost
 	Failures int   // consecutive failed loads
+
+	FailedAt time.Time // when the first load failed since the last that did not; zero where none did
+	Failed   int64     // loads that failed since the upstream is in the set
 }
 
 // Status returns the upstream's state.
 func (u *Upstream) Status() Status {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return Status{Name: u.Server.Name, State: u.state, Err: u.lastErr, Failures: u.failures}
+	return Status{Name: u.Server.Name, State: u.state, Err: u.lastErr, Failures: u.failures, FailedAt: u.failedAt, Failed: u.failed}
 }
 
 // Conn returns the connection, nil if there is none, without using it. It is for
@@ -320,7 +325,7 @@ func (u *Upstream) loaded(conn *upstream.Conn, err error) error {
 		return u.failedLocked(err)
 	}
 	u.state, u.conn, u.readyAt = Ready, conn, time.Now()
-	u.failures, u.shortages, u.retryAt, u.lastErr = 0, 0, time.Time{}, nil
+	u.failures, u.shortages, u.retryAt, u.failedAt, u.lastErr = 0, 0, time.Time{}, time.Time{}, nil
 	u.restLocked()
 	u.set.watch(u, conn)
 	return nil
@@ -333,6 +338,9 @@ func (u *Upstream) failedLocked(err error) error {
 	u.state, u.lastErr = Lost, err
 	if errors.Is(err, upstream.ErrMoved) {
 		return err
+	}
+	if u.failed++; u.failedAt.IsZero() {
+		u.failedAt = time.Now()
 	}
 	if failure, ok := errors.AsType[*transports.Failure](err); ok {
 		switch failure.Code {

@@ -23,10 +23,10 @@ func newMetrics(m *Monitor) metrics {
 	all := metrics{
 		registry: prometheus.NewRegistry(),
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "dynmcp_calls_total", Help: "Calls for upstreams that have ended, by how.",
-		}, []string{"upstream", "method", "kind"}),
+			Name: "dynmcp_calls_total", Help: "Calls for upstreams that have ended, by how, and by outcome: done, not_sent or unknown.",
+		}, []string{"upstream", "method", "kind", "outcome"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "dynmcp_call_duration_seconds", Help: "Time from a host's call to its answer.",
+			Name: "dynmcp_call_duration_seconds", Help: "Time from a host's call to its answer, of calls that were sent.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300},
 		}, []string{"upstream"}),
 		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -46,8 +46,10 @@ func newMetrics(m *Monitor) metrics {
 }
 
 func (ms *metrics) call(end aggregator.CallEnd) {
-	ms.calls.WithLabelValues(end.Upstream, methodLabel(end.Method), end.Kind).Inc()
-	ms.seconds.WithLabelValues(end.Upstream).Observe(end.End.Sub(end.Began).Seconds())
+	ms.calls.WithLabelValues(end.Upstream, methodLabel(end.Method), end.Kind, string(end.Outcome)).Inc()
+	if !end.Sent.IsZero() {
+		ms.seconds.WithLabelValues(end.Upstream).Observe(end.End.Sub(end.Began).Seconds())
+	}
 	ms.bytes.WithLabelValues(end.Upstream, "params").Add(float64(end.Asked))
 	ms.bytes.WithLabelValues(end.Upstream, "result").Add(float64(end.Answered))
 }
@@ -68,13 +70,14 @@ type runCollector struct{ monitor *Monitor }
 var (
 	stateDesc    = prometheus.NewDesc("dynmcp_upstream_state", "1 for the state that an upstream is in.", []string{"upstream", "state"}, nil)
 	startsDesc   = prometheus.NewDesc("dynmcp_upstream_starts_total", "How often an upstream was connected.", []string{"upstream"}, nil)
+	failedDesc   = prometheus.NewDesc("dynmcp_upstream_start_failures_total", "How often a start of an upstream failed.", []string{"upstream"}, nil)
 	inFlightDesc = prometheus.NewDesc("dynmcp_calls_in_flight", "Calls of hosts that an upstream has to answer.", []string{"upstream"}, nil)
 	sessionsDesc = prometheus.NewDesc("dynmcp_sessions", "Hosts that are connected.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (c *runCollector) Describe(descs chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{stateDesc, startsDesc, inFlightDesc, sessionsDesc} {
+	for _, d := range []*prometheus.Desc{stateDesc, startsDesc, failedDesc, inFlightDesc, sessionsDesc} {
 		descs <- d
 	}
 }
@@ -86,7 +89,7 @@ func (c *runCollector) Collect(values chan<- prometheus.Metric) {
 		return
 	}
 	for _, u := range run.Upstreams() {
-		for _, state := range []lazy.State{lazy.Idle, lazy.Loading, lazy.Ready, lazy.Lost, lazy.Evicted} {
+		for _, state := range []lazy.State{lazy.Idle, lazy.Loading, lazy.Ready, lazy.Lost, aggregator.Failed, lazy.Evicted} {
 			is := 0.
 			if u.State == state {
 				is = 1
@@ -94,6 +97,7 @@ func (c *runCollector) Collect(values chan<- prometheus.Metric) {
 			values <- prometheus.MustNewConstMetric(stateDesc, prometheus.GaugeValue, is, u.Name, string(state))
 		}
 		values <- prometheus.MustNewConstMetric(startsDesc, prometheus.CounterValue, float64(u.Starts), u.Name)
+		values <- prometheus.MustNewConstMetric(failedDesc, prometheus.CounterValue, float64(u.Failed), u.Name)
 		values <- prometheus.MustNewConstMetric(inFlightDesc, prometheus.GaugeValue, float64(u.InFlight), u.Name)
 	}
 	hosts := slices.DeleteFunc(run.Sessions(), func(s aggregator.SessionInfo) bool { return s.Replica })

@@ -90,7 +90,7 @@ type counts struct{ In, Out int64 }
 type callStats struct {
 	calls, failed int64
 	byKind        map[string]int64
-	times         []time.Duration // of the last calls
+	times         []time.Duration // of the last calls, without the start of their upstream
 	next          int             // of times that is overwritten
 }
 
@@ -149,7 +149,10 @@ func (m *Monitor) call(end aggregator.CallEnd) {
 		s.failed++
 		s.byKind[end.Kind]++
 	}
-	took := end.End.Sub(end.Began)
+	if end.Sent.IsZero() {
+		return
+	}
+	took := end.End.Sub(end.Sent)
 	if len(s.times) < keptTimes {
 		s.times = append(s.times, took)
 		return
@@ -281,6 +284,7 @@ type State struct {
 	Uptime    float64         `json:"uptime_seconds"`
 	Upstreams []UpstreamState `json:"upstreams"`
 	Sessions  []SessionState  `json:"sessions"`
+	Failures  []FailureState  `json:"failures"` // whose cause hosts were not told
 	Messages  int64           `json:"messages"` // so far
 	Lost      int64           `json:"messages_not_shown"`
 }
@@ -294,15 +298,25 @@ type UpstreamState struct {
 	PID       int              `json:"pid,omitempty"`
 	Uptime    float64          `json:"uptime_seconds,omitempty"`
 	Starts    int64            `json:"starts"`
+	Failed    int64            `json:"starts_failed"`
+	FailedFor float64          `json:"failed_seconds,omitempty"` // since the first start failed that no good one followed
 	Protocol  string           `json:"protocol,omitempty"`
 	Tools     int              `json:"tools"`
 	InFlight  int              `json:"in_flight"`
 	Calls     int64            `json:"calls"`
 	Errors    int64            `json:"errors"`
 	Kinds     map[string]int64 `json:"errors_by_kind,omitempty"`
-	P50       float64          `json:"p50_ms"` // of the last calls
+	P50       float64          `json:"p50_ms"` // of the last calls, without the start of the upstream
 	P99       float64          `json:"p99_ms"`
 	Err       string           `json:"error,omitempty"`
+}
+
+// A FailureState is a failure whose cause a host was not told, by its reference.
+type FailureState struct {
+	Reference string    `json:"reference"`
+	Upstream  string    `json:"upstream"`
+	At        time.Time `json:"at"`
+	Text      string    `json:"text"`
 }
 
 // A SessionState is a host's session.
@@ -317,7 +331,7 @@ type SessionState struct {
 
 // State returns how the run is now.
 func (m *Monitor) State() State {
-	st := State{Version: m.opts.Version, Replica: m.opts.Replica, Uptime: time.Since(m.began).Seconds(), Upstreams: []UpstreamState{}, Sessions: []SessionState{}, Lost: m.lost.Load()}
+	st := State{Version: m.opts.Version, Replica: m.opts.Replica, Uptime: time.Since(m.began).Seconds(), Upstreams: []UpstreamState{}, Sessions: []SessionState{}, Failures: []FailureState{}, Lost: m.lost.Load()}
 	run := m.run.Load()
 	if run == nil {
 		return st
@@ -328,8 +342,11 @@ func (m *Monitor) State() State {
 	st.Messages = m.lastSeq
 	for _, u := range upstreams {
 		s := UpstreamState{
-			Name: u.Name, State: string(u.State), Lazy: u.Lazy, Transport: u.Transport, PID: u.PID, Starts: u.Starts,
+			Name: u.Name, State: string(u.State), Lazy: u.Lazy, Transport: u.Transport, PID: u.PID, Starts: u.Starts, Failed: u.Failed,
 			Protocol: u.Protocol, Tools: u.Tools, InFlight: u.InFlight, Err: m.opts.Redact(u.Err),
+		}
+		if !u.FailedAt.IsZero() {
+			s.FailedFor = time.Since(u.FailedAt).Seconds()
 		}
 		if !u.Since.IsZero() {
 			s.Uptime = time.Since(u.Since).Seconds()
@@ -339,6 +356,9 @@ func (m *Monitor) State() State {
 			s.P50, s.P99 = calls.quantile(0.5).Seconds()*1e3, calls.quantile(0.99).Seconds()*1e3
 		}
 		st.Upstreams = append(st.Upstreams, s)
+	}
+	for _, f := range run.Failures() {
+		st.Failures = append(st.Failures, FailureState{f.Reference, f.Upstream, f.At, m.opts.Redact(f.Text)})
 	}
 	for _, s := range sessions {
 		shown := SessionState{ID: s.ID, Host: m.opts.Redact(s.Host), User: s.User, Namespace: s.Server}

@@ -164,20 +164,22 @@ func TestMetrics(t *testing.T) {
 	}
 	began := time.Now()
 	for _, end := range []aggregator.CallEnd{
-		{Upstream: "files", Method: "tools/call", Kind: "ok", Asked: 10, Answered: 100},
+		{Upstream: "files", Method: "tools/call", Kind: "ok", Outcome: transports.Executed, Asked: 10, Answered: 100},
 		{Upstream: "files", Method: "tools/call", Kind: "timeout", Outcome: transports.Unknown, Asked: 10},
-		{Upstream: "files", Method: "x/made-up-1", Kind: "ok"},
-		{Upstream: "files", Method: "x/made-up-2", Kind: "ok"},
+		{Upstream: "files", Method: "x/made-up-1", Kind: "ok", Outcome: transports.Executed},
+		{Upstream: "files", Method: "x/made-up-2", Kind: "ok", Outcome: transports.Executed},
 	} {
-		end.Began, end.End = began, began.Add(20*time.Millisecond)
+		end.Began, end.Sent, end.End = began, began.Add(5*time.Millisecond), began.Add(20*time.Millisecond)
 		o.Call(end)
 	}
+	o.Call(aggregator.CallEnd{Upstream: "files", Method: "tools/call", Kind: "start_failed", Outcome: transports.NotSent, Began: began, End: began.Add(time.Hour)})
 	o.Dropped(aggregator.SessionInfo{})
 	got, _ := get(t, s.URL+"/metrics")
 	for _, line := range []string{
-		`dynmcp_calls_total{kind="ok",method="tools/call",upstream="files"} 1`,
-		`dynmcp_calls_total{kind="timeout",method="tools/call",upstream="files"} 1`,
-		`dynmcp_calls_total{kind="ok",method="other",upstream="files"} 2`,
+		`dynmcp_calls_total{kind="ok",method="tools/call",outcome="done",upstream="files"} 1`,
+		`dynmcp_calls_total{kind="timeout",method="tools/call",outcome="unknown",upstream="files"} 1`,
+		`dynmcp_calls_total{kind="start_failed",method="tools/call",outcome="not_sent",upstream="files"} 1`,
+		`dynmcp_calls_total{kind="ok",method="other",outcome="done",upstream="files"} 2`,
 		`dynmcp_call_bytes_total{direction="params",upstream="files"} 20`,
 		`dynmcp_call_bytes_total{direction="result",upstream="files"} 100`,
 		`dynmcp_call_duration_seconds_bucket{upstream="files",le="0.01"} 0`,
@@ -191,7 +193,7 @@ func TestMetrics(t *testing.T) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if stats := m.stats["files"]; stats.calls != 4 || stats.failed != 1 || stats.quantile(.5) != 20*time.Millisecond {
+	if stats := m.stats["files"]; stats.calls != 5 || stats.failed != 2 || stats.quantile(.99) != 15*time.Millisecond {
 		t.Errorf("got %+v", stats)
 	}
 }

@@ -70,6 +70,40 @@ func (f *Failure) Text() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
+// reserved are the causes of failures whose own cause may name a file, an address or
+// what a server printed, in words for hosts that must not read that.
+var reserved = map[int64]string{
+	CodeStartFailed:  "it cannot be started",
+	CodeExited:       "it ended during the call",
+	CodeProtocol:     "what it sent is not MCP",
+	CodeUnreachable:  "it cannot be reached",
+	CodeAuthRequired: "it wants a login",
+	CodeBackingOff:   "it failed again and again and is not tried now",
+	CodeNoResources:  "dynmcp lacks the resources to start it",
+	CodeNotPlaced:    "no replica can run it now",
+}
+
+// Reserved returns the failure as hosts of other users may read it: what happened and
+// what to do, under a reference by which its cause is found in the log, unless that is
+// empty. Codes that have no cause of a server or a system keep theirs.
+func (f *Failure) Reserved(reference string) *Failure {
+	r := *f
+	r.Stderr = ""
+	if cause, ok := reserved[f.Code]; ok {
+		if f.RetryAfter > 0 {
+			cause += fmt.Sprintf("; the next attempt is due in %s", f.RetryAfter.Truncate(100*time.Millisecond)+100*time.Millisecond)
+		}
+		r.Cause = errors.New(cause)
+		if f.Code != CodeAuthRequired { // that names a command of ours
+			r.Hint = ""
+		}
+	}
+	if reference != "" {
+		r.Hint = r.Advice() + "; the log of dynmcp has the cause under the reference " + reference
+	}
+	return &r
+}
+
 func (f *Failure) outcomeText() string {
 	switch f.Outcome {
 	case NotSent:

@@ -73,7 +73,7 @@ const lines = `[...document.querySelectorAll("#messages summary .what")].map(e =
 
 func (p *tab) waitLine(line string) {
 	p.t.Helper()
-	p.wait(lines + ".includes(" + quote(line) + ")")
+	p.wait(lines + ".some(e => e.startsWith(" + quote(line) + "))")
 }
 
 // focus presses Tab until an element has the focus. A page in which it cannot be reached
@@ -112,7 +112,7 @@ func TestDebugPage(t *testing.T) {
 	}
 	called(1, markup, `{"word":"first","n":12345678901234567890.0}`)
 	p.waitLine("tools/call #1 " + markup)
-	p.waitLine("result #1")
+	p.waitLine("result #1 · " + markup + " · done · ")
 	// The same of a host's name and of an error.
 	web.send("POST", "/mcp/files", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":`+quote(markup)+`,"version":"1"}}}`)
 	p.wait(`[...document.querySelectorAll("#sessions td")].some(e => e.textContent === ` + quote(markup) + `)`)
@@ -154,16 +154,16 @@ func TestDebugPage(t *testing.T) {
 	p.wait(`document.querySelector("#pause").ariaPressed === "true"`)
 	called(2, "echo", `{"word":"second"}`)
 	p.wait(`document.querySelector("#note").textContent.startsWith("2 more")`)
-	if got := value[[]string](p, lines); slices.Contains(got, "result #2") {
+	if got := value[[]string](p, lines); slices.ContainsFunc(got, func(line string) bool { return strings.HasPrefix(line, "result #2") }) {
 		t.Errorf("what comes in the pause is shown: %q", got)
 	}
 	p.do(chromedp.KeyEvent(" "))
-	p.waitLine("result #2")
+	p.waitLine("result #2 · echo · done · ")
 	p.focus("#clear")
 	p.do(chromedp.KeyEvent(kb.Enter))
 	p.wait(lines + `.length === 0`)
 	called(3, "echo", `{"word":"third"}`)
-	p.waitLine("result #3")
+	p.waitLine("result #3 · echo · done · ")
 	p.focus("#messages summary")
 	p.do(chromedp.KeyEvent(kb.Enter))
 	p.wait(`document.querySelector("#messages details[open] pre") !== null`)

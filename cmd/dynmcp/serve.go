@@ -141,7 +141,7 @@ func (flags *serveFlags) run(from *configFlags, level string) error {
 	if flags.address == "" && listening == nil {
 		return hinted(errors.New("serve needs to be told where it is reached"), "dynmcp serve --http 127.0.0.1:8080, or --socket PATH; without a verb dynmcp serves one host on stdin and stdout")
 	}
-	watching, err := newMonitoring(cmp.Or(flags.debug, cfg.Gateway.DebugListen), flags.replica.name, log)
+	watching, err := newMonitoring(cmp.Or(flags.debug, cfg.Gateway.DebugListen), cmp.Or(flags.token, cfg.Gateway.Token), flags.replica.name, log)
 	if err != nil {
 		return err
 	}
@@ -165,6 +165,7 @@ func (flags *serveFlags) run(from *configFlags, level string) error {
 			return err
 		}
 		defer web.Close()
+		opts.Reserved = !flags.isLocal(web, cfg.Gateway)
 	}
 	return serveConfig(cfg, from, flags.stdioFlags, opts, func(agg *aggregator.Aggregator) error {
 		watching.Watch(agg)

@@ -18,14 +18,16 @@ import (
 type monitoring struct {
 	*monitor.Monitor
 	tracer *monitor.Tracer // nil is none
+	token  string          // that the page asks for, "" is none
 	ln     net.Listener    // of the page, nil where there is none
 	log    *slog.Logger
 }
 
-// newMonitoring opens the page's address, "" is none. replica is the name of the one
-// that we are, "" without a cluster. close must be called.
-func newMonitoring(address, replica string, log *slog.Logger) (*monitoring, error) {
-	m := &monitoring{log: log}
+// newMonitoring opens the page's address, "" is none, where the gateway's token is asked
+// for if there is one. replica is the name of the one that we are, "" without a cluster.
+// close must be called.
+func newMonitoring(address, token, replica string, log *slog.Logger) (*monitoring, error) {
+	m := &monitoring{log: log, token: token}
 	opts := monitor.Options{Version: version, Replica: replica, Redact: func(text string) string {
 		safe, _ := secrets.Split(text)
 		return safe
@@ -55,7 +57,7 @@ func (m *monitoring) observer() *aggregator.Observer { return m.Observer(m.ln !=
 // serve serves the page until ctx ends.
 func (m *monitoring) serve(ctx context.Context) error {
 	server := &http.Server{
-		Handler:           gateway.Local(m.Handler()),
+		Handler:           gateway.Local(m.token, m.Handler()),
 		ReadHeaderTimeout: 5 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,

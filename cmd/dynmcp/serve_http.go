@@ -62,6 +62,17 @@ func (f *httpFlags) listen(ctx context.Context, cfg schema.Gateway, log *slog.Lo
 	return tls.NewListener(ln, config), nil
 }
 
+// isLocal reports whether only users of this machine reach ln, and none of them shows a
+// token: then nobody is served on behalf of others, as a proxy would be.
+func (f *httpFlags) isLocal(ln net.Listener, cfg schema.Gateway) bool {
+	return isLoopback(ln) && f.token == "" && len(cfg.Issuers) == 0
+}
+
+func isLoopback(ln net.Listener) bool {
+	at, ok := ln.Addr().(*net.TCPAddr)
+	return ok && at.IP.IsLoopback()
+}
+
 // newGateway returns what serves hosts over HTTP on ln, as a member of a cluster unless
 // that is nil.
 func newGateway(ln net.Listener, flags httpFlags, cfg schema.Gateway, agg *aggregator.Aggregator, metrics http.Handler, member *clusterRun, log *slog.Logger) *gateway.Gateway {
@@ -70,8 +81,7 @@ func newGateway(ln net.Listener, flags httpFlags, cfg schema.Gateway, agg *aggre
 		hosts = append([]string{name}, hosts...)
 	}
 	// Of several users nobody is who runs us, whatever they reach us by.
-	at, ok := ln.Addr().(*net.TCPAddr)
-	mayLogIn := ok && at.IP.IsLoopback() && len(cfg.Issuers) == 0
+	mayLogIn, local := isLoopback(ln) && len(cfg.Issuers) == 0, flags.isLocal(ln, cfg)
 	var issued *gateway.OAuth
 	if len(cfg.Issuers) > 0 {
 		issued = &gateway.OAuth{Issuers: cfg.Issuers, Audience: cfg.Audience, Scopes: cfg.Scopes}
@@ -87,10 +97,10 @@ func newGateway(ln net.Listener, flags httpFlags, cfg schema.Gateway, agg *aggre
 	log.Info("serving HTTP", "url", scheme+ln.Addr().String()+"/mcp")
 	return gateway.New(gateway.Options{
 		Open: func(edge host.Edge, user, server string, lasts bool) (*host.Session, func(context.Context)) {
-			return agg.Open(edge, aggregator.Guest{User: user, Server: server, Lasts: lasts, MayLogIn: mayLogIn})
+			return agg.Open(edge, aggregator.Guest{User: user, Server: server, Lasts: lasts, MayLogIn: mayLogIn, Local: local})
 		},
 		OpenTree: func(edge host.Edge, user string) (*host.Session, func(context.Context)) {
-			return agg.Open(edge, aggregator.Guest{User: user, Tree: true})
+			return agg.Open(edge, aggregator.Guest{User: user, Tree: true, Local: local})
 		},
 		InputSchema: agg.InputSchema,
 		TreeKind:    agg.TreeKind,

@@ -123,12 +123,8 @@ func (g *Gateway) authenticate(w http.ResponseWriter, r *http.Request) (who stri
 	if g.opts.Token == "" && g.issued == nil {
 		return anybody, true
 	}
-	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if given = strings.TrimSpace(given); !strings.EqualFold(scheme, "Bearer") {
-		given = ""
-	}
-	is, want := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(g.opts.Token))
-	if g.opts.Token != "" && subtle.ConstantTimeCompare(is[:], want[:]) == 1 {
+	given := bearerOf(r)
+	if g.opts.Token != "" && sameToken(given, g.opts.Token) {
 		return bearer, true
 	}
 	status, challenge := http.StatusUnauthorized, `Bearer realm="dynmcp"`
@@ -143,4 +139,19 @@ func (g *Gateway) authenticate(w http.ResponseWriter, r *http.Request) (who stri
 	w.Header().Set("WWW-Authenticate", challenge)
 	g.deny(w, denial{status: status, text: "a bearer token is wanted: Authorization: Bearer …"})
 	return "", false
+}
+
+// bearerOf returns the bearer token of a request, "" where it has none.
+func bearerOf(r *http.Request) string {
+	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(given)
+}
+
+// sameToken compares in a time that does not depend on where the two differ.
+func sameToken(given, want string) bool {
+	a, b := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(want))
+	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }

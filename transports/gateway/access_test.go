@@ -15,7 +15,7 @@ import (
 // the default names only.
 func TestHostAndOrigin(t *testing.T) {
 	found := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
-	page := httptest.NewServer(Local(found))
+	page := httptest.NewServer(Local("", found))
 	defer page.Close()
 	tg := newTestGateway(t, Options{
 		Metrics:        found,

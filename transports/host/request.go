@@ -25,6 +25,7 @@ type Request struct {
 	Ready    bool // what it starts has been started: its session, the log level it asks for
 	Repeated bool // after a login that somebody had just made
 	NoOffer  bool // of a login: its host had one for it already
+	Counted  bool // how it ended was told to who observes
 
 	// Respond writes the answer, once. The session sets it.
 	Respond func(r *Request, result json.RawMessage, err error)

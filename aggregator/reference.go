@@ -1,0 +1,112 @@
+package aggregator
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dynmcp/dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/transports"
+)
+
+// A FailureInfo is a failure whose cause a host was not told.
+type FailureInfo struct {
+	Reference string
+	Upstream  string
+	At        time.Time // when a host was first given the reference
+	Text      string    // the failure as the user of this machine reads it
+}
+
+// keptFailures is how many failures are kept under their references.
+const keptFailures = 64
+
+// references name failures for hosts of other users: equal failures have equal
+// references, so that a host which repeats its call adds nothing to the log.
+type references struct {
+	log *slog.Logger
+	key []byte // without it a reference does not give away a cause that can be guessed
+
+	mu   sync.Mutex
+	kept []FailureInfo // the last ones, oldest first
+}
+
+func newReferences(log *slog.Logger) *references {
+	key := make([]byte, sha256.Size)
+	rand.Read(key)
+	return &references{log: log, key: key}
+}
+
+// reserve returns a failure as hosts of other users may read it, and logs its cause when
+// its reference is new.
+func (rs *references) reserve(f *transports.Failure) *transports.Failure {
+	cause := f.Cause
+	if f.Code == transports.CodeBackingOff { // its text says when the next attempt is due
+		if inner := errors.Unwrap(cause); inner != nil {
+			cause = inner
+		}
+	}
+	sum := hmac.New(sha256.New, rs.key)
+	fmt.Fprintf(sum, "%s\x00%v\x00%s", f.Upstream, cause, f.Stderr)
+	reference := strings.ToLower(base32.StdEncoding.EncodeToString(sum.Sum(nil))[:8])
+	if rs.keep(FailureInfo{reference, f.Upstream, time.Now(), f.Text()}) {
+		rs.log.Warn("a host was not told why its call failed", "ref", reference, "upstream", f.Upstream, "err", f.Cause, "stderr", f.Stderr)
+	}
+	return f.Reserved(reference)
+}
+
+// keep reports whether a failure is new, and keeps it then.
+func (rs *references) keep(info FailureInfo) bool {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	for _, known := range rs.kept {
+		if known.Reference == info.Reference {
+			return false
+		}
+	}
+	rs.kept = append(rs.kept, info)
+	if len(rs.kept) > keptFailures {
+		rs.kept = rs.kept[1:]
+	}
+	return true
+}
+
+// reserved returns an error as the session's host may read it. Only the user of this
+// machine and other replicas are told what a server printed and where it is.
+func (s *session) reserved(err error) error {
+	if s.local || s.replica {
+		return err
+	}
+	failure, ok := errors.AsType[*transports.Failure](err)
+	if !ok || failure.Login && s.mayLogIn {
+		return err
+	}
+	evicted, ok := errors.AsType[*lazy.EvictedError](err)
+	if !ok {
+		return s.agg.references.reserve(failure)
+	}
+	shown := *evicted
+	shown.Err = s.agg.references.reserve(failure)
+	return &shown
+}
+
+// reason is the reason of a failure in a line, as all hosts may read it.
+func (a *Aggregator) reason(err error) string {
+	if failure, ok := errors.AsType[*transports.Failure](err); ok && a.opts.Reserved {
+		err = failure.Reserved("")
+	}
+	return reason(err)
+}
+
+// Failures are the last failures whose cause hosts were not told, oldest first.
+func (a *Aggregator) Failures() []FailureInfo {
+	a.references.mu.Lock()
+	defer a.references.mu.Unlock()
+	return append([]FailureInfo(nil), a.references.kept...)
+}
