@@ -9,6 +9,10 @@ import (
 // HTTPAliases are the names that hosts have for streamable-http.
 var HTTPAliases = []string{"http", "streamableHttp", "streamable_http"}
 
+// transportKeys are the keys under which hosts and other gateways say how a server is
+// reached.
+var transportKeys = []string{"transport", "type", "transportType"}
+
 // hostKeys are keys that hosts write into entries and that dynmcp has no use for,
 // with what to say of them.
 var hostKeys = map[string]string{
@@ -48,11 +52,12 @@ func (r *reading) hostSpelling(path string, n *node) *node {
 		_, leftOut := hostKeys[m.key]
 		switch {
 		case v.kind == null:
-		case m.key == "type" && n.has("transport"):
+		case m.key != "transport" && slices.Contains(transportKeys, m.key) && n.has("transport"):
 			r.warn(m.at, below(path, m.key), "this is ignored", "transport says the same")
+		case m.key == "transportType" && n.has("type"): // which says the same
 		case m.key == "type" && (v.scalar == "local" || v.scalar == "remote"):
 			// a command or a url says the same
-		case m.key == "type" || m.key == "transport":
+		case slices.Contains(transportKeys, m.key):
 			if v.kind == text && slices.Contains(HTTPAliases, v.scalar) {
 				v = &node{kind: text, at: v.at, scalar: StreamableHTTP}
 			}

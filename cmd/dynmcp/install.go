@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"al.essio.dev/pkg/shellescape"
 	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -150,6 +151,11 @@ func runInstall(cmd *cobra.Command, h hosts.Host, flags installFlags) error {
 		return err
 	}
 	out.printf("Wrote %s\n", file.name())
+	if flags.file == "" && !flags.project {
+		for _, other := range h.OtherVersions(file.path) {
+			stderr(cmd).printf("Other versions of %s read another file, which dynmcp is put into by:\n  dynmcp install %s --file %s\n", h.Title, h.Name, shellescape.Quote(other))
+		}
+	}
 	if file.exists() {
 		out.printf("The old file is %s\n", file.backup())
 	}

@@ -68,13 +68,18 @@ func (h Host) path(path string, text []byte) []string {
 
 // Remove returns the text of a host's file at path without the server.
 func (h Host) Remove(path string, text []byte, name string) ([]byte, error) {
+	return h.remove(path, text, append(h.path(path, text), name))
+}
+
+// remove is Remove for the server at a place.
+func (h Host) remove(path string, text []byte, place []string) ([]byte, error) {
 	switch {
 	case h.isTOML():
-		return h.editTOML(path, text, name, nil)
+		return h.editTOML(path, text, place[len(place)-1], nil)
 	case len(bytes.TrimSpace(text)) == 0:
 		return text, nil
 	}
-	return schema.RemoveJSON(path, text, append(h.path(path, text), name))
+	return schema.RemoveJSON(path, text, place)
 }
 
 var validName = lazyregexp.New(schema.NamePattern)

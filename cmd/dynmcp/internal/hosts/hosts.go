@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -88,9 +89,9 @@ var all = []Host{
 		user: func(home, _ string) []string { return []string{in(home, ".codeium", "windsurf", "mcp_config.json")} }},
 	{Name: "cline", Title: "Cline", key: "mcpServers",
 		user: func(home, config string) []string {
-			files := []string{
-				in(config, "Code", "User", "globalStorage", "saoudrizwan.claude-dev", "settings", "cline_mcp_settings.json"),
+			files := []string{ // older versions of the extension read the second
 				in(home, ".cline", "data", "settings", "cline_mcp_settings.json"),
+				in(config, "Code", "User", "globalStorage", "saoudrizwan.claude-dev", "settings", "cline_mcp_settings.json"),
 			}
 			if named := os.Getenv("CLINE_MCP_SETTINGS_PATH"); named != "" {
 				files = append([]string{named}, files...)
@@ -144,6 +145,19 @@ func (h Host) UserFile() (string, error) {
 		}
 	}
 	return files[0], nil
+}
+
+// OtherVersions returns the user's files, other than path, that only another version of
+// the host reads.
+func (h Host) OtherVersions(path string) []string {
+	files, err := h.userFiles()
+	if err != nil || h.Name != "cline" {
+		return nil
+	}
+	return slices.DeleteFunc(files, func(file string) bool {
+		_, err := os.Stat(file)
+		return err != nil || SameFile(file, path)
+	})
 }
 
 // userFiles returns where the host may keep the servers of a user. Desktop programs

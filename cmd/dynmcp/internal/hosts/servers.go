@@ -25,6 +25,7 @@ import (
 // keys.
 type entry struct {
 	Type, Transport, Description string
+	TransportType                string // Cline's older form
 	Command                      commandLine
 	Args                         []string
 	Env, Environment             map[string]any
@@ -115,42 +116,75 @@ type Server struct {
 	File  string   // where it was read
 	Key   string   // what it is called there
 	Notes []string // what the user should know about it
+
+	list []string // the keys of the object that it is in
 }
 
-// Read reads the servers of a host's file, in its order.
+// place returns the keys under which the server is in its file.
+func (s *Server) place() []string { return append(slices.Clone(s.list), s.Key) }
+
+// project returns the directory for which Claude Code keeps the server, empty if it
+// is one of all projects.
+func (s *Server) project() string {
+	if len(s.list) == 3 && s.list[0] == "projects" {
+		return s.list[1]
+	}
+	return ""
+}
+
+// Read reads the servers of a host's file, in its order. Those that Claude Code keeps
+// for the project in the working directory come first, and win.
 func (h Host) Read(ctx context.Context, path string) ([]Server, error) {
 	data, _, err := regular.ReadOrPipe(ctx, path, regular.Large)
 	if err != nil {
 		return nil, err
 	}
-	return h.parse(path, data, true)
-}
-
-// parse returns the servers of a host's file. With projects, they include those that
-// Claude Code keeps in its user's file for the project in the working directory.
-func (h Host) parse(path string, data []byte, projects bool) ([]Server, error) {
-	entries, order, err := h.entries(path, data, projects)
+	all, err := h.parse(path, data)
 	if err != nil {
 		return nil, err
 	}
-	unused := h.unused(path, data, order)
+	dir, _ := os.Getwd()
 	var servers []Server
-	for _, name := range order {
-		var e entry
-		if err := json.Unmarshal(entries[name], &e); err != nil {
-			return nil, fmt.Errorf("%s: the server %q is not written as %s writes it", path, name, h.Title)
+	for _, project := range []string{dir, ""} {
+		for _, s := range all {
+			if s.project() == project && !slices.ContainsFunc(servers, func(t Server) bool { return t.Key == s.Key }) {
+				servers = append(servers, s)
+			}
 		}
-		if len(e.Command) == 0 && e.URL == "" && e.HTTPURL == "" && e.ServerURL == "" && h.isPartial(entries[name]) {
-			continue // an extension's, or it only switches another off
+	}
+	return servers, nil
+}
+
+// parse returns all servers of a host's file.
+func (h Host) parse(path string, data []byte) ([]Server, error) {
+	lists, err := h.lists(path, data)
+	if err != nil {
+		return nil, err
+	}
+	dir, _ := os.Getwd()
+	var servers []Server
+	for _, l := range lists {
+		unused := h.unused(path, data, l.order)
+		for _, name := range l.order {
+			var e entry
+			if err := json.Unmarshal(l.entries[name], &e); err != nil {
+				if len(l.keys) > 1 && l.keys[0] == "projects" && l.keys[1] != dir {
+					continue // of a project that nobody asked for
+				}
+				return nil, fmt.Errorf("%s: the server %q is not written as %s writes it", path, name, h.Title)
+			}
+			if len(e.Command) == 0 && e.URL == "" && e.HTTPURL == "" && e.ServerURL == "" && h.isPartial(l.entries[name]) {
+				continue // an extension's, or it only switches another off
+			}
+			s := e.server(h, name)
+			s.noteDropped(l.entries[name])
+			if unused[name] {
+				s.Disabled = true
+				s.note("%s does not use it: its mcp says so", h.Title)
+			}
+			s.Host, s.File, s.list = h, path, l.keys
+			servers = append(servers, s)
 		}
-		s := e.server(h, name)
-		s.noteDropped(entries[name])
-		if unused[name] {
-			s.Disabled = true
-			s.note("%s does not use it: its mcp says so", h.Title)
-		}
-		s.Host, s.File = h, path
-		servers = append(servers, s)
 	}
 	return servers, nil
 }
@@ -176,37 +210,55 @@ func (h Host) unused(path string, data []byte, names []string) map[string]bool {
 	return unused
 }
 
-// entries returns the servers of a file as JSON, and their names in order.
-func (h Host) entries(path string, data []byte, projects bool) (map[string]json.RawMessage, []string, error) {
+// A serverList is an object of a file with the servers in it.
+type serverList struct {
+	keys    []string // under which it is
+	entries map[string]json.RawMessage
+	order   []string
+}
+
+// lists returns the lists of a file. Claude Code keeps some in its user's file under
+// the directories of projects.
+func (h Host) lists(path string, data []byte) ([]serverList, error) {
+	keys := h.path(path, data)
 	if h.isTOML() {
-		return tomlEntries(path, data)
+		entries, order, err := tomlEntries(path, data)
+		return []serverList{{keys, entries, order}}, err
 	}
-	servers := map[string]json.RawMessage{}
-	var order []string
-	paths := [][]string{h.path(path, data)}
-	// Claude Code keeps servers of a project under its directory, and they win.
-	if dir, err := os.Getwd(); err == nil && projects && h.Name == "claude-code" {
-		paths = slices.Insert(paths, 0, []string{"projects", dir, h.key})
+	raw, err := schema.GetJSON(path, data, keys)
+	if err != nil {
+		return nil, err
 	}
-	for _, keys := range paths {
-		list, err := schema.GetJSON(path, data, keys)
-		if err != nil {
-			return nil, nil, err
-		}
-		value, err := hujson.Parse(list)
-		object, ok := value.Value.(*hujson.Object)
-		if err != nil || !ok {
-			continue
-		}
-		for _, m := range object.Members {
-			name := m.Name.Value.(hujson.Literal).String()
-			if servers[name] == nil {
-				order = append(order, name)
-				servers[name] = m.Value.Pack()
-			}
+	lists := []serverList{listOf(raw, keys)}
+	if h.Name != "claude-code" {
+		return lists, nil
+	}
+	raw, err = schema.GetJSON(path, data, []string{"projects"})
+	projects := listOf(raw, nil)
+	for _, dir := range projects.order {
+		var project map[string]json.RawMessage
+		if json.Unmarshal(projects.entries[dir], &project) == nil {
+			lists = append(lists, listOf(project[h.key], []string{"projects", dir, h.key}))
 		}
 	}
-	return servers, order, nil
+	return lists, err
+}
+
+// listOf returns the members of a JSON object in their order; what is none has none.
+func listOf(raw []byte, keys []string) serverList {
+	l := serverList{keys: keys, entries: map[string]json.RawMessage{}}
+	value, err := hujson.Parse(raw)
+	object, ok := value.Value.(*hujson.Object)
+	if err != nil || !ok {
+		return l
+	}
+	for _, m := range object.Members {
+		if name := m.Name.Value.(hujson.Literal).String(); l.entries[name] == nil {
+			l.order = append(l.order, name)
+			l.entries[name] = m.Value.Pack()
+		}
+	}
+	return l
 }
 
 func tomlEntries(path string, data []byte) (map[string]json.RawMessage, []string, error) {
@@ -310,7 +362,7 @@ func (e *entry) setCommand(s *Server) {
 
 func (e *entry) setURL(s *Server) {
 	s.URL = cmp.Or(e.HTTPURL, e.ServerURL, e.URL)
-	switch kind := cmp.Or(e.Type, e.Transport); {
+	switch kind := cmp.Or(e.Type, e.Transport, e.TransportType); {
 	case kind == schema.SSE:
 		s.Transport = schema.SSE
 	case kind == schema.StreamableHTTP || slices.Contains(schema.HTTPAliases, kind) || e.HTTPURL != "":

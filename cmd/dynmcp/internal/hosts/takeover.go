@@ -11,12 +11,13 @@ import (
 
 // TakeOver returns the text of a host's file at path without the servers that a
 // config of dynmcp has too, but for the one called name, and which they are by their
-// names in the file. Those that the config lacks, or has otherwise, are left.
+// names in the file. Those that the config lacks, or has otherwise, are left. What
+// Claude Code keeps for a project is named with its directory.
 func (h Host) TakeOver(path string, text []byte, name string, config []schema.Server) (out []byte, taken, left []string, err error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return text, nil, nil, nil
 	}
-	servers, err := h.parse(path, text, false)
+	servers, err := h.parse(path, text)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -26,15 +27,28 @@ func (h Host) TakeOver(path string, text []byte, name string, config []schema.Se
 			continue
 		}
 		if !slices.ContainsFunc(config, s.isTheSame) {
-			left = append(left, s.Key)
+			left = append(left, s.title())
 			continue
 		}
-		if out, err = h.Remove(path, out, s.Key); err != nil {
+		if out, err = h.remove(path, out, s.place()); err != nil {
 			return nil, nil, nil, err
 		}
-		taken = append(taken, s.Key)
+		taken = append(taken, s.title())
 	}
 	return out, taken, left, nil
+}
+
+// title returns what the server is called in its file, and for which project.
+func (s *Server) title() string {
+	if dir := s.project(); dir != "" {
+		return s.Key + " (" + dir + ")"
+	}
+	return s.Key
+}
+
+// in reports whether one of the servers is at the place of s.
+func (s *Server) in(servers []Server) bool {
+	return slices.ContainsFunc(servers, func(t Server) bool { return slices.Equal(t.place(), s.place()) })
 }
 
 var anyReference = lazyregexp.New(`\$\{[^}]*\}`)
@@ -67,7 +81,7 @@ func (s Server) isTheSame(other schema.Server) bool {
 // wanted names, are put back; given are their names.
 func (h Host) GiveBack(path string, text []byte, name string, backups [][]byte, wanted func(key string) bool) (out []byte, given []string, err error) {
 	backups = slices.DeleteFunc(slices.Clone(backups), func(backup []byte) bool {
-		servers, err := h.parse(path, backup, false)
+		servers, err := h.parse(path, backup)
 		return err != nil || slices.ContainsFunc(servers, func(s Server) bool { return s.Key == name })
 	})
 	for _, backup := range slices.Backward(backups) {
@@ -82,22 +96,22 @@ func (h Host) GiveBack(path string, text []byte, name string, backups [][]byte, 
 		return out, nil, nil
 	}
 	newest := backups[len(backups)-1]
-	servers, err := h.parse(path, newest, false)
+	servers, err := h.parse(path, newest)
 	if err != nil {
 		return nil, nil, err
 	}
-	now, err := h.parse(path, out, false)
+	now, err := h.parse(path, out)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, s := range servers {
-		if slices.ContainsFunc(now, func(t Server) bool { return t.Key == s.Key }) || !wanted(s.Name) {
+		if s.in(now) || !wanted(s.Name) {
 			continue
 		}
-		if out, err = h.putBack(path, out, newest, s.Key); err != nil {
+		if out, err = h.putBack(path, out, newest, s.place()); err != nil {
 			return nil, nil, err
 		}
-		given = append(given, s.Key)
+		given = append(given, s.title())
 	}
 	return out, given, nil
 }
@@ -105,18 +119,18 @@ func (h Host) GiveBack(path string, text []byte, name string, backups [][]byte, 
 // again does to a backup what was done to make text of it: the servers that text
 // lacks are removed, and dynmcp is put in as it is there.
 func (h Host) again(path string, backup, text []byte, name string) ([]byte, error) {
-	old, err := h.parse(path, backup, false)
+	old, err := h.parse(path, backup)
 	if err != nil {
 		return nil, err
 	}
-	now, err := h.parse(path, text, false)
+	now, err := h.parse(path, text)
 	if err != nil {
 		return nil, err
 	}
 	out := backup
 	for _, s := range old {
-		if s.Key != name && !slices.ContainsFunc(now, func(t Server) bool { return t.Key == s.Key }) {
-			if out, err = h.Remove(path, out, s.Key); err != nil {
+		if s.Key != name && !s.in(now) {
+			if out, err = h.remove(path, out, s.place()); err != nil {
 				return nil, err
 			}
 		}
@@ -126,19 +140,19 @@ func (h Host) again(path string, backup, text []byte, name string) ([]byte, erro
 		return out, nil
 	}
 	if !h.isTOML() {
-		return h.putBack(path, out, text, name)
+		return h.putBack(path, out, text, now[i].place())
 	}
 	return h.Set(path, out, name, now[i].Command, now[i].Args)
 }
 
-// putBack returns text with a server as it is in another text of the file.
-func (h Host) putBack(path string, text, from []byte, key string) ([]byte, error) {
+// putBack returns text with the server at a place as it is in another text of the file.
+func (h Host) putBack(path string, text, from []byte, place []string) ([]byte, error) {
 	if h.isTOML() {
-		return appendTable(text, from, []string{h.key, key})
+		return appendTable(text, from, place)
 	}
-	value, err := schema.GetJSON(path, from, append(h.path(path, from), key))
+	value, err := schema.GetJSON(path, from, place)
 	if err != nil {
 		return nil, err
 	}
-	return schema.SetJSON(path, text, append(h.path(path, text), key), value)
+	return schema.SetJSON(path, text, place, value)
 }
