@@ -45,11 +45,19 @@ variables that it names. The run works in the directory of the config.`,
 			ctx, stop := signal.NotifyContext(cmd.Context(), endSignals(os.Interrupt)...)
 			defer stop()
 			context.AfterFunc(ctx, stop) // the second signal ends us at once
-			relay, err := flags.connect(ctx, log)
+			path, err := flags.path(ctx)
 			if err != nil {
 				return err
 			}
-			return relay.run(ctx, os.Stdin, os.Stdout)
+			var patience time.Duration
+			dial := func(ctx context.Context) (*link, error) {
+				l, err := flags.connect(ctx, path, patience, log)
+				if flags.socket != "" {
+					patience = maxReturn
+				}
+				return l, err
+			}
+			return (&relay{dial: dial, log: log}).run(ctx, os.Stdin, os.Stdout)
 		},
 	}
 	flags.add(cmd)
@@ -62,43 +70,47 @@ variables that it names. The run works in the directory of the config.`,
 // The times that connecting may take.
 const (
 	maxConnect   = 60 * time.Second      // until there is a run and it has admitted us
+	maxReturn    = 5 * time.Second       // until another starts the run that it had started on a socket by name
 	connectPause = 10 * time.Millisecond // while another starts it
 )
 
-// connect returns a connection to the run, which it starts if there is none.
-func (f *connectFlags) connect(ctx context.Context, log *slog.Logger) (*relay, error) {
-	path := f.socket
-	if path == "" {
-		var err error
+// path returns the path of the socket of the run.
+func (f *connectFlags) path(ctx context.Context) (path string, err error) {
+	if path = f.socket; path == "" {
 		if path, err = f.sharedSocket(ctx); err != nil {
-			return nil, err
+			return "", err
 		}
 	}
-	path, err := filepath.Abs(path)
-	if err == nil {
-		err = checkSocketPath(path)
+	if path, err = filepath.Abs(path); err != nil {
+		return "", err
 	}
-	if err != nil {
-		return nil, err
-	}
+	return path, checkSocketPath(path)
+}
+
+// connect returns a connection to the run, which it starts if there is none for as long
+// as patience.
+func (f *connectFlags) connect(ctx context.Context, path string, patience time.Duration, log *slog.Logger) (*link, error) {
+	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, maxConnect)
 	defer cancel()
 	for {
-		r, err := dialSocket(ctx, path)
+		l, err := dialSocket(ctx, path)
 		if err == nil {
-			if r.version != version {
-				log.Info("the run that hosts share is of another version; it ends when no host is connected", "its", r.version, "ours", version)
+			if l.version != version {
+				log.Info("the run that hosts share is of another version; it ends when no host is connected", "its", l.version, "ours", version)
 			}
-			return r, nil
+			return l, nil
 		}
 		if !isAbsent(err) {
 			return nil, err
 		}
-		switch err := f.startShared(ctx, path, log); {
-		case err == nil:
-			continue
-		case !errors.Is(err, errLocked):
-			return nil, err
+		if time.Since(began) >= patience {
+			switch err := f.startShared(ctx, path, log); {
+			case err == nil:
+				continue
+			case !errors.Is(err, errLocked):
+				return nil, err
+			}
 		}
 		select { // for who starts it, or for one that ends
 		case <-time.After(connectPause):

@@ -6,14 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/dynmcp/dynmcp/internal/wire"
-	"github.com/dynmcp/dynmcp/transports"
 )
 
 // maxRelayed is the longest message that is passed on to the host. What the run sends
@@ -24,16 +23,40 @@ const maxRelayed = 1 << 30
 // for an answer. The run refuses longer ones.
 const maxTracked = 64 << 20
 
-// A relay stands between a host's streams and the run that serves it. It passes on
-// what comes as it comes, and knows of the host's requests which have no answer: if the
-// run is gone, it answers them.
+// A run that ends is replaced at once, and after a pause if the one before did not live
+// for long: each pause is twice as long as the last. After maxLosses in a row the relay ends.
+const (
+	maxLosses  = 6
+	lossPause  = 100 * time.Millisecond
+	steadyTime = time.Minute
+)
+
+// A relay stands between a host's streams and the run that serves it. It passes on what
+// comes as it comes. If the run ends before the host does, another takes its place: the
+// relay tells that what the host has said of itself, and sends what was not sent.
 type relay struct {
+	dial func(ctx context.Context) (*link, error)
+	log  *slog.Logger
+
+	said   chan said // by the host, closed at its end
+	talk   *conversation
+	unsent []byte // lines of the host, while there is no link
+	skips  bool   // the rest of a line is dropped whose beginning went to a run that ended
+	over   bool   // the host says nothing more
+}
+
+// said is what the host says: whole lines, or a part of one that is too long to be kept.
+type said struct {
+	text []byte
+	part bool
+}
+
+// A link is a connection to a run.
+type link struct {
 	conn    *net.UnixConn
 	in      *wire.Reader // what the run sends
 	version string       // of the run
-
-	mu      sync.Mutex
-	waiting map[string]bool // the ids of requests of the host, as they were sent
+	since   time.Time
 }
 
 // errAbsent says that nobody serves on a socket, or not any more.
@@ -46,7 +69,7 @@ func isAbsent(err error) bool {
 
 // dialSocket connects to the run that serves on a socket, and waits until it has
 // admitted us.
-func dialSocket(ctx context.Context, path string) (*relay, error) {
+func dialSocket(ctx context.Context, path string) (*link, error) {
 	var dialer net.Dialer
 	c, err := dialer.DialContext(ctx, "unix", path)
 	if err != nil {
@@ -64,8 +87,8 @@ func dialSocket(ctx context.Context, path string) (*relay, error) {
 		_ = conn.SetReadDeadline(deadline)
 	}
 	defer context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })()
-	r := &relay{conn: conn, in: wire.NewReader(conn, maxRelayed), waiting: map[string]bool{}}
-	m, err := r.in.Next()
+	l := &link{conn: conn, in: wire.NewReader(conn, maxRelayed), since: time.Now()}
+	m, err := l.in.Next()
 	switch {
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
@@ -79,150 +102,207 @@ func dialSocket(ctx context.Context, path string) (*relay, error) {
 		return nil, err
 	}
 	_ = conn.SetReadDeadline(time.Time{})
-	r.version, _ = wire.Text(wire.Get(m.Params, "version"))
-	return r, nil
+	l.version, _ = wire.Text(wire.Get(m.Params, "version"))
+	return l, nil
 }
 
-// run passes on messages until the run has no more, which it has when the host has
-// closed its end and has its answers, or ctx has ended. If the run is gone before that,
-// what waits for an answer gets one, and the error says so.
+// run passes on messages until the run has no more although it lives, which is when the
+// host has closed its end and has its answers, or ctx has ended. Then err is nil, and so
+// it is when the host does not read any more. dial returns the runs.
 func (r *relay) run(ctx context.Context, in io.Reader, out io.Writer) error {
-	defer r.conn.Close()
-	over := make(chan struct{}) // the host says nothing more
-	go func() {                 // it ends with the host's stream, or with the process
-		r.passUp(in)
-		close(over) // first: the run may close its end as soon as it knows
-		_ = r.conn.CloseWrite()
-	}()
-	defer context.AfterFunc(ctx, func() { _ = r.conn.CloseWrite() })()
-	lost, err := r.passDown(out)
-	if err != nil {
-		return nil // the host does not read any more, and knows why
-	}
-	left := r.left()
-	for _, id := range left {
-		answer := bytes.Join(wire.Failure([]byte(id), &wire.Error{
-			Code:    transports.CodeShuttingDown,
-			Message: "the dynmcp that served this host has ended",
-			Data:    []byte(`{"source":"dynmcp","outcome":"unknown","hint":"check whether it took effect before retrying"}`),
-		}), nil)
-		if _, err := out.Write(append(answer, '\n')); err != nil {
+	r.said, r.talk = make(chan said), newConversation()
+	done := make(chan struct{})
+	defer close(done)
+	go r.listen(in, done) // it ends with the host's stream, or with the process
+	var replay []byte
+	for losses := 0; ; {
+		l, err := r.dial(ctx)
+		if err == nil {
+			var failed error
+			if err, failed = r.serve(ctx, l, replay, out); failed != nil {
+				return nil // the host does not read any more, and knows why
+			}
+			if time.Since(l.since) >= steadyTime {
+				losses = 0
+			}
+		} else if losses == 0 {
+			return err
+		}
+		if over := r.isOver() || ctx.Err() != nil; over || losses == maxLosses {
+			if _, failed := out.Write(r.talk.fail(r.unsent)); failed != nil || over {
+				return nil
+			}
+			return hinted(fmt.Errorf("the dynmcp that served this host has ended: %w", err), "restart the server in the host: that starts another one")
+		}
+		r.log.Warn("the dynmcp that served this host has ended, looking for another", "err", err)
+		if _, failed := out.Write(r.talk.lost(r.unsent)); failed != nil {
 			return nil
 		}
+		replay = r.talk.replay(r.unsent)
+		if losses++; losses > 1 {
+			select {
+			case <-time.After(lossPause << (losses - 2)):
+			case <-ctx.Done():
+			}
+		}
 	}
-	select {
-	case <-over:
-		return nil
-	default:
-	}
-	if ctx.Err() != nil {
-		return nil
-	}
-	return hinted(fmt.Errorf("the dynmcp that served this host has ended: %w", lost), "restart the server in the host: that starts another one")
 }
 
-// passUp passes on what the host sends, as it comes.
-func (r *relay) passUp(in io.Reader) {
+// isOver reports whether nothing of the host is to be sent any more.
+func (r *relay) isOver() bool {
+	if len(r.unsent) > 0 || r.over {
+		return len(r.unsent) == 0
+	}
+	select {
+	case s, more := <-r.said:
+		r.over, r.unsent = !more, s.text
+		r.skips = s.part && !bytes.HasSuffix(s.text, []byte{'\n'})
+		if s.part {
+			r.unsent = nil
+		}
+	default:
+	}
+	return r.over
+}
+
+// serve passes on messages over a link, after those that tell a run what it has missed.
+// lost is why there is no more; failed is the error of the host's stream.
+func (r *relay) serve(ctx context.Context, l *link, replay []byte, out io.Writer) (lost, failed error) {
+	gone, sent := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(sent)
+		if r.send(l.conn, replay, gone) {
+			_ = l.conn.CloseWrite()
+		} else {
+			_ = l.conn.Close()
+		}
+	}()
+	defer func() {
+		close(gone)
+		l.conn.Close()
+		<-sent
+	}()
+	defer context.AfterFunc(ctx, func() { _ = l.conn.CloseWrite() })()
+	return r.passDown(l.in, out)
+}
+
+// listen hands on what the host sends, as it comes.
+func (r *relay) listen(in io.Reader, done <-chan struct{}) {
+	defer close(r.said)
+	say := func(text []byte, part bool) {
+		select {
+		case r.said <- said{text, part}:
+		case <-done:
+		}
+	}
 	var line []byte // what has come of one that is not complete
 	tooLong := false
 	chunk := make([]byte, 64<<10)
 	for {
 		n, err := in.Read(chunk)
-		rest := chunk[:n]
-		for {
-			part, after, ended := bytes.Cut(rest, []byte{'\n'})
-			switch {
-			case tooLong && ended:
-				tooLong, part = false, nil
-			case tooLong || len(line)+len(part) > maxTracked:
-				tooLong, line, part = !ended, nil, nil
+		text := chunk[:n]
+		if tooLong {
+			end := bytes.IndexByte(text, '\n') + 1
+			tooLong = end == 0
+			if tooLong {
+				end = n
 			}
-			if !ended {
-				line = append(line, part...)
-				break
-			}
-			if len(line) > 0 {
-				part = append(line, part...)
-				line = line[:0]
-			}
-			r.note(part)
-			rest = after
+			say(bytes.Clone(text[:end]), true)
+			text = text[end:]
 		}
-		if _, err := r.conn.Write(chunk[:n]); err != nil {
-			return
+		if end := bytes.LastIndexByte(text, '\n') + 1; end > 0 {
+			say(append(line, text[:end]...), false)
+			line, text = nil, text[end:]
+		}
+		line = append(line, text...)
+		if len(line) > maxTracked {
+			tooLong = true
+			say(line, true)
+			line = nil
 		}
 		if err != nil {
+			if len(line) > 0 {
+				say(line, false)
+			}
 			return
 		}
 	}
 }
 
-// note keeps which requests of a line of the host have to be answered.
-func (r *relay) note(line []byte) {
-	line = bytes.TrimSpace(line)
-	if len(line) > 0 && line[0] == '[' {
-		for message := range wire.Elements(line) {
-			r.note(message)
+// send sends a run what the host says, and reports whether that was all. What could not
+// be sent is kept.
+func (r *relay) send(conn *net.UnixConn, replay []byte, gone <-chan struct{}) (all bool) {
+	if len(replay) > 0 {
+		if _, err := conn.Write(replay); err != nil {
+			return false
 		}
-		return
 	}
-	m, err := wire.Parse(line)
-	switch {
-	case err != nil:
-	case m.IsRequest():
-		r.set(m.ID, true)
-	case m.Method == "notifications/cancelled":
-		r.set(wire.Get(m.Params, "requestId"), false)
+	for {
+		if len(r.unsent) > 0 {
+			if r.unsent = r.talk.send(conn, r.unsent); len(r.unsent) > 0 {
+				return false
+			}
+		}
+		if r.over {
+			return true
+		}
+		select {
+		case s, more := <-r.said:
+			switch {
+			case !more:
+				r.over = true
+			case !s.part:
+				r.unsent = s.text
+			case !r.passPart(conn, s.text):
+				return false
+			}
+		case <-gone:
+			return false
+		}
 	}
 }
 
-func (r *relay) set(id []byte, waits bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if waits {
-		r.waiting[string(id)] = true
-	} else {
-		delete(r.waiting, string(id))
+// passPart passes on a part of a line, unless the run has not the parts before.
+func (r *relay) passPart(conn *net.UnixConn, part []byte) bool {
+	isLast := bytes.HasSuffix(part, []byte{'\n'})
+	if r.skips {
+		r.skips = !isLast
+		return true
 	}
-}
-
-func (r *relay) left() (ids []string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for id := range r.waiting {
-		ids = append(ids, id)
-	}
-	return ids
+	_, err := conn.Write(part)
+	r.skips = err != nil && !isLast
+	return err == nil
 }
 
 // passDown passes on what the run sends: whole lines, and what one read brought in one
-// write. lost is why there is no more; err is that of the host's stream.
-func (r *relay) passDown(out io.Writer) (lost, err error) {
+// write. lost is why there is no more; failed is the error of the host's stream.
+func (r *relay) passDown(in *wire.Reader, out io.Writer) (lost, failed error) {
 	var lines []byte
 	flush := func() {
-		if len(lines) > 0 && err == nil {
-			_, err = out.Write(lines)
+		if len(lines) > 0 && failed == nil {
+			_, failed = out.Write(lines)
 		}
 		lines = lines[:0]
 		if cap(lines) > maxKept {
 			lines = nil
 		}
 	}
-	r.in.Idle = flush
+	in.Idle = flush
 	for {
-		m, failed := r.in.Next()
+		m, err := in.Next()
 		var fault *wire.Fault
 		switch {
-		case err != nil:
-			return nil, err
-		case errors.As(failed, &fault): // the beginning of a line that the end cut off
-			continue
 		case failed != nil:
-			flush()
-			return failed, err
+			return nil, failed
+		case errors.As(err, &fault): // the beginning of a line that the end cut off
+			continue
+		case err == nil:
+			lines, err = r.talk.received(m, lines)
 		}
-		r.answered(m)
-		lines = append(append(lines, m.Raw...), '\n')
+		if err != nil {
+			flush()
+			return err, failed
+		}
 		if len(lines) > maxKept {
 			flush()
 		}
@@ -231,17 +311,3 @@ func (r *relay) passDown(out io.Writer) (lost, err error) {
 
 // maxKept is how much is collected before it is written.
 const maxKept = 64 << 10
-
-func (r *relay) answered(m wire.Message) {
-	if len(m.Raw) > 0 && m.Raw[0] == '[' {
-		for message := range wire.Elements(m.Raw) {
-			if m, err := wire.Parse(message); err == nil {
-				r.answered(m)
-			}
-		}
-		return
-	}
-	if m.Method == "" && m.ID != nil {
-		r.set(m.ID, false)
-	}
-}
