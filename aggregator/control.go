@@ -63,6 +63,7 @@ func (a *Aggregator) control(next mcp.MethodHandler) mcp.MethodHandler {
 			return nil, errors.New("the session has ended")
 		}
 		res, err := s.handleControl(ctx, r, req, next)
+		s.observeRefusal(r, err)
 		err = s.reserved(err)
 		replyExactly(method, r, res, err)
 		return res, rpcError(err)
