@@ -12,8 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/rogpeppe/go-internal/lockedfile"
+	"time"
 
 	"github.com/dynmcp/dynmcp/internal/atomicfile"
 	"github.com/dynmcp/dynmcp/internal/regular"
@@ -183,7 +182,9 @@ func (f *files) sealing() (*sealing, error) {
 	if !errors.Is(err, errNoKey) {
 		return found, err
 	}
-	unlock, err := lockedfile.MutexAt(filepath.Join(f.dir, ".keyring.lock")).Lock()
+	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
+	defer cancel()
+	unlock, err := lockFile(ctx, filepath.Join(f.dir, ".keyring.lock"))
 	if err != nil {
 		return nil, err
 	}
@@ -222,24 +223,34 @@ func (f *files) Lock(ctx context.Context, key Key) (held context.Context, unlock
 	if err := f.makeDir(); err != nil {
 		return nil, nil, err
 	}
-	type locked struct {
-		unlock func()
-		err    error
+	unlock, err = lockFile(ctx, filepath.Join(f.dir, key.file("")+".lock"))
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("another dynmcp holds the lock on the login of %s: %w", key.Server, err)
 	}
-	done := make(chan locked, 1)
-	go func() { // the system's lock has no deadline
-		unlock, err := lockedfile.MutexAt(filepath.Join(f.dir, key.file("")+".lock")).Lock()
-		done <- locked{unlock, err}
-	}()
-	select {
-	case l := <-done:
-		return ctx, l.unlock, l.err
-	case <-ctx.Done():
-		go func() {
-			if l := <-done; l.err == nil {
-				l.unlock()
-			}
-		}()
-		return nil, nil, fmt.Errorf("another dynmcp holds the lock on the login of %s: %w", key.Server, ctx.Err())
+	return ctx, unlock, err
+}
+
+// lockFile locks a file, which is made if there is none, before ctx ends. It tries again
+// and again: a system call that waits keeps a thread for as long as another process has
+// the lock, and one that was stopped has it for ever.
+func lockFile(ctx context.Context, path string) (unlock func(), err error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for pause := time.Millisecond; ; pause = min(2*pause, lockPause) {
+		locked, err := tryLock(file)
+		if locked {
+			return func() { file.Close() }, nil
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		if err != nil {
+			file.Close()
+			return nil, err
+		}
 	}
 }

@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -20,9 +21,27 @@ func TestMain(m *testing.M) {
 		helper(dir)
 		return
 	}
+	if dir := os.Getenv(lockerDir); dir != "" {
+		locker(dir)
+		return
+	}
 	os.Setenv("DYNMCP_KEYRING", "off")
 	zalando.MockInit() // never the keyring of whoever runs the tests
 	mcptest.Main(m)
+}
+
+const lockerDir = "OAUTH_TEST_LOCKER"
+
+// locker is a process that has the lock of a login until its standard input ends.
+func locker(dir string) {
+	_, unlock, err := NewStore(dir).Lock(context.Background(), aKey)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("locked")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	unlock()
 }
 
 // serverOf is the entry of a config for a protected server.

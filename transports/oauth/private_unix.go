@@ -3,10 +3,13 @@
 package oauth
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // checkPrivate refuses a file or directory that others can reach, or that is not
@@ -21,4 +24,17 @@ func checkPrivate(path string, info fs.FileInfo) error {
 		return fmt.Errorf("%s can be reached by others (mode %04o): chmod go= it, and log in again if it was so for long", path, info.Mode().Perm())
 	}
 	return nil
+}
+
+// tryLock locks a file for as long as it is open, and reports whether it did: not where
+// it is locked already.
+func tryLock(file *os.File) (bool, error) {
+	switch err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, unix.EWOULDBLOCK), errors.Is(err, unix.EINTR):
+		return false, nil
+	default:
+		return false, fmt.Errorf("lock %s: %w", file.Name(), err)
+	}
 }

@@ -76,6 +76,7 @@ func (s *Session) renewOnce(ctx context.Context, refused string) (string, error)
 	// tokens that are good for one refresh, a second one would end the login.
 	ctx, unlock, err := s.Store.Lock(ctx, s.key)
 	if err != nil {
+		s.pause()
 		return s.withoutRefresh(l, refused, err)
 	}
 	defer unlock()

@@ -111,18 +111,17 @@ func (s *shared) Delete(key Key) (was bool, err error) {
 	return true, s.bucket.Delete(ctx, name, e.Revision)
 }
 
-// A lock is a record with the name of who has it, who writes it again every second. It
-// is free when it has been the same for a time by the clock of whoever wants it, which is
-// longer than its holder goes on without having written: so nobody's clock is compared
-// with another's, and one that is cut off has stopped before somebody else begins.
+// A lock is a record with the name of its holder, who has it for lockValid after the record
+// was sent: longer than a refresh may take. Anybody may replace a record that has been the
+// same for lockFree by their own clock. So no two clocks are compared, a holder that is cut
+// off has stopped before the next one begins, and a record that is no lock goes away.
 const (
 	lockPause = 100 * time.Millisecond
-	lockBeat  = time.Second
-	lockValid = 4 * time.Second // from when what was written last was sent
-	lockFree  = 6 * time.Second
+	lockValid = 12 * time.Second
+	lockFree  = 15 * time.Second
 )
 
-// Lock returns a context that ends when the lock is not held any more.
+// Lock returns a context that ends with the time of the lock.
 func (s *shared) Lock(ctx context.Context, key Key) (held context.Context, unlock func(), err error) {
 	name, owner := s.record("lock", key), []byte(rand.Text())
 	var seen uint64 // the revision of another's lock
@@ -135,7 +134,7 @@ func (s *shared) Lock(ctx context.Context, key Key) (held context.Context, unloc
 		case errors.Is(err, kv.ErrNotFound):
 			revision, err = s.bucket.Create(ctx, name, owner)
 		case err != nil:
-			seen = 0 // who has it may be cut off as we are
+			seen = 0 // its holder may be cut off as well
 		case string(e.Value) == string(owner): // the answer was lost
 			revision, err = s.bucket.Update(ctx, name, owner, e.Revision)
 		case e.Revision != seen:
@@ -144,8 +143,12 @@ func (s *shared) Lock(ctx context.Context, key Key) (held context.Context, unloc
 			revision, err = s.bucket.Update(ctx, name, owner, e.Revision)
 		}
 		if revision != 0 && err == nil {
-			held, unlock = s.hold(ctx, name, owner, revision, sent)
-			return held, unlock, nil
+			held, end := context.WithDeadline(ctx, sent.Add(s.valid))
+			return held, func() {
+				end()
+				// If it cannot be deleted it is free after lockFree.
+				_ = s.bucket.Delete(context.Background(), name, revision)
+			}, nil
 		}
 		if err != nil && !errors.Is(err, kv.ErrConflict) && !errors.Is(err, kv.ErrUnavailable) {
 			return nil, nil, err
@@ -157,54 +160,6 @@ func (s *shared) Lock(ctx context.Context, key Key) (held context.Context, unloc
 				return nil, nil, fmt.Errorf("the lock on the login of %s: %w", key.Server, err)
 			}
 			return nil, nil, fmt.Errorf("another replica holds the lock on the login of %s: %w", key.Server, ctx.Err())
-		}
-	}
-}
-
-// hold writes a lock again and again until unlock is called or it is lost.
-func (s *shared) hold(ctx context.Context, name string, owner []byte, revision uint64, sent time.Time) (held context.Context, unlock func()) {
-	held, lose := context.WithCancel(ctx)
-	expires := time.AfterFunc(s.valid-time.Since(sent), lose)
-	over, stop := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer lose()
-		for {
-			select {
-			case <-time.After(lockBeat):
-			case <-over.Done():
-				return
-			}
-			sent := time.Now()
-			next, err := s.bucket.Update(over, name, owner, revision)
-			if errors.Is(err, kv.ErrConflict) { // an answer was lost, or it is somebody else's
-				e, failed := s.bucket.Get(over, name)
-				switch {
-				case failed == nil && string(e.Value) == string(owner):
-					revision = e.Revision
-				case failed == nil, errors.Is(failed, kv.ErrNotFound):
-					return
-				}
-			}
-			if err == nil {
-				revision = next
-				if !expires.Stop() {
-					return
-				}
-				expires.Reset(s.valid - time.Since(sent))
-			}
-		}
-	}()
-	return held, func() {
-		stop()
-		<-done
-		expires.Stop()
-		// If it cannot be deleted it is free by itself, after a while.
-		if s.bucket.Delete(context.Background(), name, revision) != nil {
-			if e, err := s.bucket.Get(context.Background(), name); err == nil && string(e.Value) == string(owner) {
-				_ = s.bucket.Delete(context.Background(), name, e.Revision)
-			}
 		}
 	}
 }

@@ -90,8 +90,7 @@ func TestLockOfAReplicaThatIsCutOff(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// As long as it writes nobody else gets it.
-		short, cancel := context.WithTimeout(t.Context(), time.Minute)
+		short, cancel := context.WithTimeout(t.Context(), lockValid-time.Second)
 		defer cancel()
 		if _, _, err := b.store.Lock(short, aKey); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("two have the lock: %v", err)
@@ -175,7 +174,7 @@ func TestLockOfADeadReplica(t *testing.T) {
 				if holders.Add(1) != 1 {
 					t.Error("two have the lock")
 				}
-				time.Sleep(time.Minute)
+				time.Sleep(lockValid - time.Second)
 				if held.Err() != nil {
 					t.Error("it has lost its lock")
 				}
@@ -184,6 +183,23 @@ func TestLockOfADeadReplica(t *testing.T) {
 			})
 		}
 		all.Wait()
+	})
+}
+
+// A record in the place of a lock that is none keeps nobody from refreshing for long.
+func TestLockThatIsBroken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReplica(t, memkv.New(), seal.Random())
+		if _, err := r.bucket.Put(t.Context(), r.store.backend.(*shared).record("lock", aKey), []byte("\x00{")); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), renewTime)
+		defer cancel()
+		_, unlock, err := r.store.Lock(ctx, aKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unlock()
 	})
 }
 
