@@ -12,6 +12,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
@@ -180,7 +181,7 @@ func unknownPath(tree *catalog.Tree, view *catalog.View, where string) string {
 func refuseInput(s *session, r *host.Request, where string, wrong []string) {
 	text := fmt.Sprintf("The arguments do not fit the schema of %s:\n- %s", where, strings.Join(wrong, "\n- "))
 	if s.tree {
-		r.Reply(nil, invalid("%s", text))
+		r.Reply(nil, transports.Refusal(wire.CodeInvalidParams, text, transports.NotSent))
 		return
 	}
 	r.Reply(errorResult(fmt.Sprintf("%s\nmeta_desc {\"path\": %s} shows it. (outcome not_sent: nothing was called)", text, wire.Quote(where))), nil)

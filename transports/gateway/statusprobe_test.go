@@ -1,0 +1,199 @@
+package gateway
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/dynmcp/dynmcp/internal/seal"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
+)
+
+// A statusProbe is a gateway that can answer everything, and counts what its servers get.
+type statusProbe struct {
+	*testGateway
+	sent    atomic.Int64
+	waiting chan *host.Request // for the probe to answer it
+	session string
+	passing http.RoundTripper // brings requests to the other replica
+}
+
+func newStatusProbe(t *testing.T, tune ...func(*Gateway)) *statusProbe {
+	p := &statusProbe{waiting: make(chan *host.Request, 1)}
+	handle := func(r *host.Request) {
+		p.sent.Add(1)
+		name, _ := wire.Text(wire.Get(r.Params, "name"))
+		if name == "meta_call" || name == "meta_tree" {
+			name, _ = wire.Text(wire.Get(r.Params, "arguments", "path"))
+		}
+		failure := &transports.Failure{Upstream: "u", Code: transports.CodeExited, Outcome: transports.Unknown, Cause: errors.New("it ended")}
+		switch strings.TrimPrefix(name, "/") {
+		case "wait":
+			p.sent.Add(-1)
+			p.waiting <- r
+		case "large":
+			r.Reply(wire.Quote(strings.Repeat("x", 4<<10)), nil)
+		case "refuses":
+			r.Reply(nil, wire.ParseError([]byte(`{"code":-32602,"message":"no"}`)))
+		case "unfit":
+			p.sent.Add(-1) // the aggregator finds that out
+			r.Reply(nil, transports.Refusal(wire.CodeInvalidParams, "no", transports.NotSent))
+		case "nothing", "node":
+			p.sent.Add(-1)
+			r.Reply(json.RawMessage(`{"content":[{"type":"text","text":"no"}],"isError":true}`), nil)
+		case "slow":
+			failure.Code = transports.CodeTimeout
+			fallthrough
+		case "lost":
+			r.Reply(nil, failure)
+		default:
+			if r.Method != "tools/call" {
+				r.Reply(nil, wire.ParseError([]byte(`{"code":-32601,"message":"no"}`)))
+				return
+			}
+			r.Reply(json.RawMessage(`{"content":[]}`), nil)
+		}
+	}
+	control := mcp.NewServer(&mcp.Implementation{Name: "tree", Version: "1"}, nil)
+	p.testGateway = newTestGateway(t, Options{
+		Token: "secret", MaxConnections: 1,
+		OpenTree: func(edge host.Edge, _ string) (*host.Session, func(context.Context)) {
+			s := host.NewSession("tree", edge, host.Options{Control: control, HandleRequest: handle})
+			return s, s.End
+		},
+		TreeKind: func(path string) string {
+			return map[string]string{"/unfit": "tool", "/lost": "tool", "/slow": "tool", "/node": "node"}[path]
+		},
+		Replicas: &Replicas{
+			ID: "a", Name: "a", Keys: seal.Random(), Degraded: func() bool { return false },
+			Pass:  func(string, string) (http.RoundTripper, bool) { return p.passing, p.passing != nil },
+			Other: func(string) (http.RoundTripper, bool) { return p.passing, p.passing != nil },
+		},
+	}, handle, append(tune, func(g *Gateway) { g.drain = time.Millisecond })...)
+	p.session = p.do("POST", "/mcp", initialize, "Authorization", "Bearer secret").header.Get("Mcp-Session-Id")
+	return p
+}
+
+// post sends a message with the token and headers.
+func (p *statusProbe) post(path, body string, headers ...string) answer {
+	p.t.Helper()
+	return p.do("POST", path, body, append([]string{"Authorization", "Bearer secret"}, headers...)...)
+}
+
+// call calls a tool in the session.
+func (p *statusProbe) call(tool string, headers ...string) answer {
+	p.t.Helper()
+	return p.post("/mcp", call(7, tool), append([]string{"Mcp-Session-Id", p.session}, headers...)...)
+}
+
+// modern sends a request of the stateless era.
+func (p *statusProbe) modern(method, params string, change ...string) answer {
+	p.t.Helper()
+	body, headers := modern(7, method, params)
+	headers[5], _ = wire.Text(wire.Get([]byte(body), "params", "name"))
+	return p.post("/mcp", body, append(headers, change...)...)
+}
+
+func (p *statusProbe) get(path string, headers ...string) answer {
+	p.t.Helper()
+	resp := p.open("GET", path, "", append([]string{"Authorization", "Bearer secret", "Accept", "text/event-stream"}, headers...)...)
+	defer resp.Body.Close()
+	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		return answer{status: resp.StatusCode, header: resp.Header}
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return answer{resp.StatusCode, resp.Header, string(body), false}
+}
+
+// bytes sends what is no request of a client, and reads the response.
+func (p *statusProbe) bytes(text string) answer {
+	p.t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer conn.Close()
+	return p.on(conn, text)
+}
+
+func (p *statusProbe) on(conn net.Conn, text string) answer {
+	p.t.Helper()
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	if _, err := io.WriteString(conn, text); err != nil {
+		p.t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(resp.Body) // of what is no request not all was read, which resets the connection
+	return answer{resp.StatusCode, resp.Header, string(body), false}
+}
+
+// ending sends a request when the gateway ends, on a connection that there was before.
+func (p *statusProbe) ending(path, body string, headers ...string) answer {
+	p.t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer conn.Close()
+	if a := p.on(conn, "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"); a.status != 200 {
+		p.t.Fatalf("got %+v", a)
+	}
+	p.g.drain = patience
+	p.g.running.add(1) // what ends when this has its answer
+	defer p.g.running.add(-1)
+	p.stop()
+	<-p.g.ending
+	return p.on(conn, "POST "+path+" HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer secret\r\nContent-Type: application/json\r\nAccept: */*\r\n"+
+		strings.Join(headers, "")+"Content-Length: "+strconv.Itoa(len(body))+"\r\n\r\n"+body)
+}
+
+// roundTrip is a way to another replica.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// gone is one whose replica is gone after it took the request.
+var gone = roundTrip(func(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		_, _ = io.Copy(io.Discard, r.Body)
+	}
+	return nil, &transports.Failure{Upstream: "b", Code: transports.CodeUnreachable, Outcome: transports.Unknown, Cause: io.ErrUnexpectedEOF}
+})
+
+// until is one whose replica does not answer before end was called.
+func until(end func()) roundTrip {
+	return func(r *http.Request) (*http.Response, error) {
+		if r.Body != nil {
+			_, _ = io.Copy(io.Discard, r.Body)
+		}
+		end()
+		<-r.Context().Done()
+		return nil, &transports.Failure{Upstream: "b", Code: transports.CodeUnreachable, Outcome: transports.Unknown, Cause: r.Context().Err()}
+	}
+}
+
+// elsewhere has the session of the probe be one of another replica.
+func (p *statusProbe) elsewhere(passing http.RoundTripper) {
+	p.passing = passing
+	p.session = p.g.replicas.Keys.SealText(purposeSession, append(make([]byte, sessionRandom), "b"...))
+}
