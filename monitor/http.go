@@ -63,6 +63,11 @@ var policy = sync.OnceValue(func() string {
 		"script-src " + inside("<script>", "</script>") + "; style-src " + inside("<style>", "</style>")
 })
 
+// pingNow returns the event that shows that the stream lives.
+func pingNow() event {
+	return event{"ping", map[string]string{"time": time.Now().UTC().Format(time.RFC3339)}}
+}
+
 // stream sends what was kept and then what happens, as events: message, connection,
 // ping.
 func (m *Monitor) stream(w http.ResponseWriter, r *http.Request) {
@@ -93,7 +98,7 @@ func (m *Monitor) stream(w http.ResponseWriter, r *http.Request) {
 	}
 	ticker := time.NewTicker(pingEvery)
 	defer ticker.Stop()
-	if !send(event{"ping", struct{}{}}) {
+	if !send(pingNow()) {
 		return
 	}
 	for {
@@ -101,7 +106,7 @@ func (m *Monitor) stream(w http.ResponseWriter, r *http.Request) {
 		select {
 		case e = <-events:
 		case <-ticker.C:
-			e = event{"ping", struct{}{}}
+			e = pingNow()
 		case <-r.Context().Done():
 			return
 		case <-m.done:

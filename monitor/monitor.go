@@ -72,7 +72,7 @@ type Message struct {
 
 // A Connection is the beginning or the end of a host's session.
 type Connection struct {
-	Event     string `json:"event"` // "opened" or "closed"
+	Event     string `json:"event"` // "connected" or "disconnected"
 	Namespace string `json:"namespace"`
 	Session   string `json:"session"`
 	Host      string `json:"host,omitempty"`
@@ -172,11 +172,11 @@ func (s *callStats) quantile(part float64) time.Duration {
 }
 
 func (m *Monitor) session(s aggregator.SessionInfo, opened bool) {
-	c := Connection{Event: "closed", Namespace: s.Server, Session: s.ID, Host: m.opts.Redact(s.Host)}
+	c := Connection{Event: "disconnected", Namespace: s.Server, Session: s.ID, Host: m.opts.Redact(s.Host)}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if opened {
-		c.Event = "opened"
+		c.Event = "connected"
 	} else {
 		delete(m.counts, s.ID)
 	}

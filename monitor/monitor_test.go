@@ -80,9 +80,17 @@ func TestStream(t *testing.T) {
 	if got := next("message"); !strings.Contains(got, want) {
 		t.Errorf("got %s, want %s in it", got, want)
 	}
-	next("ping") // from here on it watches
+	ping := next("ping") // from here on it watches
+	var said struct{ Time time.Time }
+	if err := json.Unmarshal([]byte(ping), &said); err != nil || time.Since(said.Time).Abs() > 5*time.Minute {
+		t.Errorf("got ping %s: %v", ping, err)
+	}
 	o.Session(session, true)
-	if got := next("connection"); got != `{"event":"opened","namespace":"files","session":"session-1","host":"a [redacted] host"}` {
+	if got := next("connection"); got != `{"event":"connected","namespace":"files","session":"session-1","host":"a [redacted] host"}` {
+		t.Errorf("got %s", got)
+	}
+	o.Session(session, false)
+	if got := next("connection"); !strings.HasPrefix(got, `{"event":"disconnected","namespace":"files","session":"session-1"`) {
 		t.Errorf("got %s", got)
 	}
 	o.Message(session, false, [][]byte{[]byte(`{"result":"`), []byte(strings.Repeat("x", 1<<20)), []byte(`"}`)})
