@@ -41,6 +41,17 @@ func (a *Aggregator) Connection(server string) (pid int, connected, offered bool
 	return 0, false, true
 }
 
+// Named returns the name of the server that the config calls key: a key that is no name
+// is changed to one.
+func (a *Aggregator) Named(key string) string {
+	for _, s := range a.config().Servers {
+		if s.Written == key {
+			return s.Name
+		}
+	}
+	return key
+}
+
 // InputSchema returns that of a tool by its own name on the direct surface, of one
 // server alone unless only is empty; nil where there is none.
 func (a *Aggregator) InputSchema(only, name string) json.RawMessage {

@@ -55,7 +55,9 @@ func (r *reading) entry(path string, m member, host bool) Server {
 		m.value = r.hostSpelling(path, m.value)
 	}
 	s := r.server(path, m)
-	s.Name = name
+	if s.Name = name; name != m.key {
+		s.Written = m.key
+	}
 	if off := r.off[path]; off != nil && !s.Disabled {
 		s.Disabled, s.Off = true, off
 	}

@@ -188,6 +188,8 @@ type Document struct {
 type Server struct {
 	// Name is the key of the entry, or what it was changed to.
 	Name string `json:"-"`
+	// Written is the key of the entry where Name is another, else "".
+	Written string `json:"-"`
 	// Off says why the server is not used although its entry does not disable it;
 	// Disabled is true, too. It is nil for any other server.
 	Off *Off `json:"-"`

@@ -104,6 +104,7 @@ func newGateway(ln net.Listener, flags httpFlags, cfg schema.Gateway, agg *aggre
 		},
 		InputSchema: agg.InputSchema,
 		TreeKind:    agg.TreeKind,
+		Named:       agg.Named,
 		Health: func(server string) (gateway.Health, bool) {
 			pid, connected, offered := agg.Connection(server)
 			switch {

@@ -44,6 +44,31 @@ func TestANamespaceIsOneServerAsItIs(t *testing.T) {
 	}
 }
 
+// A server is reached by the name that the config gives it, which may be none of ours.
+func TestANamespaceIsCalledAsTheConfigCallsIt(t *testing.T) {
+	t.Parallel()
+	e := fake(t, "git")
+	web := serveHTTP(t, mcptest.Config(t, fmt.Sprintf(`{"servers": {"Git2": %s}}`, mcptest.Raw(e.fields))))
+	for _, name := range []string{"Git2", "git2"} {
+		if m := web.call("/mcp/"+name+"/message", 1, "tools/call", string(mcptest.ToolParams("echo", `{"x":1.0}`))); m.Text() != `{"x":1.0}` {
+			t.Errorf("%s: got %s", name, m.Raw)
+		}
+		host := web.begin("/mcp/" + name)
+		if m := host.call("/mcp/"+name, 1, "tools/call", string(mcptest.ToolParams("echo", `{"x":1.0}`))); m.Text() != `{"x":1.0}` {
+			t.Errorf("%s, in a session: got %s", name, m.Raw)
+		}
+		if status, _, text := web.send("GET", "/health/"+name, ""); status != 200 || !strings.Contains(text, `{"namespace":"`+name+`","status":"running"`) {
+			t.Errorf("%s: got %d %s", name, status, text)
+		}
+	}
+	if status, _, text := web.send("GET", "/health/GIT2", ""); status != 404 {
+		t.Errorf("in another case: %d %s", status, text)
+	}
+	if got := e.Count("start"); got != 1 {
+		t.Errorf("the server was started %d times", got)
+	}
+}
+
 func TestHealthOfAServer(t *testing.T) {
 	t.Parallel()
 	e := deferred(t, "git", "Versions.")

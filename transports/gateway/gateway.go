@@ -40,6 +40,9 @@ type Options struct {
 	InputSchema func(namespace, tool string) json.RawMessage
 	// Health says how a server is; false is that there is none of that name.
 	Health func(namespace string) (Health, bool)
+	// Named returns the name of the server that the config calls key; nil is that all
+	// are called by their names.
+	Named func(key string) string
 
 	// Metrics serves /metrics; nil is that there is none.
 	Metrics http.Handler
@@ -163,6 +166,7 @@ func (g *Gateway) route(w http.ResponseWriter, r *http.Request, who string) {
 		g.serveMCP(w, r, who, "")
 	case first == "mcp":
 		namespace, below, _ := strings.Cut(rest, "/")
+		namespace = g.named(namespace)
 		if _, known := g.opts.Health(namespace); !known {
 			g.denyUnread(w, r, unknownServer(namespace))
 			return
@@ -181,6 +185,14 @@ func (g *Gateway) route(w http.ResponseWriter, r *http.Request, who string) {
 	default:
 		g.denyUnread(w, r, denial{status: http.StatusNotFound, text: "there is nothing here: /mcp, /mcp/{server}, /meta_tree, /meta_desc, /meta_call and /health are"})
 	}
+}
+
+// named returns the name of the server that a path names.
+func (g *Gateway) named(key string) string {
+	if g.opts.Named == nil {
+		return key
+	}
+	return g.opts.Named(key)
 }
 
 // Limits of connections (faults.md, C12).
