@@ -76,13 +76,18 @@ func (c *callback) expect(state string) {
 	c.state = state
 }
 
-// wait returns what the browser came back with.
+// wait returns what the browser came back with, or the cause of the end of ctx.
 func (c *callback) wait(ctx context.Context) (*auth.AuthorizationResult, error) {
 	select {
 	case r := <-c.results:
 		return r.AuthorizationResult, r.err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+	}
+	select {
+	case r := <-c.results: // it came just before
+		return r.AuthorizationResult, r.err
+	default:
+		return nil, context.Cause(ctx)
 	}
 }
 
@@ -116,20 +121,19 @@ func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 var errNobodyWaits = errors.New("nobody waits for this callback")
 
-// accept hands over what the browser, or the user, came back with, the first time.
+// accept hands over what the browser, or the user, came back with, the first time that
+// it has the state of the login under way. An error of the authorization server has it as
+// well (RFC 6749, 4.1.2.1). Anything else may come from any page or program on this
+// machine, and changes nothing.
 func (c *callback) accept(query url.Values) error {
 	c.mu.Lock()
-	expected := c.state
-	c.state = ""
-	c.mu.Unlock()
-	if expected == "" {
+	defer c.mu.Unlock()
+	if c.state == "" || query.Get("state") != c.state {
 		return errNobodyWaits
 	}
+	c.state = ""
 	r := result{AuthorizationResult: &auth.AuthorizationResult{Code: query.Get("code"), State: query.Get("state"), Iss: query.Get("iss")}}
 	switch {
-	case query.Get("state") != expected:
-		// An error has a state as well (RFC 6749, 4.1.2.1).
-		r.err = errors.New("the browser came back from another login: state mismatch")
 	case query.Has("error"):
 		r.err = fmt.Errorf("the authorization server answered %s", transports.Printable([]byte(query.Get("error")), 60))
 		if text := query.Get("error_description"); text != "" {
@@ -138,6 +142,6 @@ func (c *callback) accept(query url.Values) error {
 	case query.Get("code") == "":
 		r.err = errors.New("the browser came back without a code")
 	}
-	c.results <- r
+	c.results <- r // has room for the one
 	return r.err
 }

@@ -241,11 +241,10 @@ func (f *Flow) fetchCode(ctx context.Context, address string, back *callback, se
 	f.Show(address)
 
 	// The user may type while the browser comes back: whichever is first counts.
-	ctx, done := context.WithCancel(ctx)
-	defer done()
+	ctx, done := context.WithCancelCause(ctx)
 	var typing sync.WaitGroup
 	defer typing.Wait()
-	defer done()
+	defer done(nil)
 	if f.Pasted != nil {
 		typing.Go(func() {
 			select {
@@ -257,7 +256,9 @@ func (f *Flow) fetchCode(ctx context.Context, address string, back *callback, se
 				if err != nil || u.RawQuery == "" {
 					u = &url.URL{} // what is no address has no state, and fails the login
 				}
-				_ = back.accept(u.Query())
+				if errors.Is(back.accept(u.Query()), errNobodyWaits) {
+					done(errors.New("the pasted address is of another login: state mismatch"))
+				}
 			case <-ctx.Done():
 			}
 		})
