@@ -16,6 +16,7 @@
 //	files.go     in the user's files
 //	shared.go    in the state that replicas share
 //	keyring.go   the key that seals them, in the keyring of the system
+//	metadata.go  what a server says of itself must be about it
 //	guard.go     the one HTTP client for all of it; no address is trusted
 //
 // A request never opens a browser. Without a login it is sent as it is, and the

@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -61,6 +62,10 @@ func (f *Flow) Run(ctx context.Context) (*Login, error) {
 	if err != nil {
 		return nil, err
 	}
+	resource, err := checkResource(client, f.Server, challenge.Header)
+	if err != nil {
+		return nil, err
+	}
 	made := &Login{Server: f.Server.Name}
 	config := &auth.AuthorizationCodeHandlerConfig{
 		RedirectURL:           back.RedirectURL,
@@ -77,8 +82,7 @@ func (f *Flow) Run(ctx context.Context) (*Login, error) {
 			if made.ClientSecret == "" {
 				made.AuthStyle = oauth2.AuthStyleInParams // nothing to authenticate with
 			}
-			made.take(token)
-			return oauth2.StaticTokenSource(token), nil
+			return oauth2.StaticTokenSource(token), made.take(token)
 		},
 	}
 	f.registration(config, before)
@@ -89,7 +93,7 @@ func (f *Flow) Run(ctx context.Context) (*Login, error) {
 		err = authorize(ctx, config, f.Server.URL, challenge)
 	}
 	if err != nil {
-		return nil, f.explain(ctx, err, challenge, seen)
+		return nil, cmp.Or(resource.err(), f.explain(ctx, err, challenge, seen))
 	}
 	seen.complete(made, f.Server.URL)
 

@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,6 +63,10 @@ func (s *Session) clientCredentials(ctx context.Context, challenge http.Header) 
 	if err != nil {
 		return nil, err
 	}
+	resource, err := checkResource(client, s.server, challenge)
+	if err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	issuer := s.issuer
 	s.mu.Unlock()
@@ -81,7 +86,7 @@ func (s *Session) clientCredentials(ctx context.Context, challenge http.Header) 
 	// has some.
 	resp := &http.Response{StatusCode: http.StatusUnauthorized, Header: withScope(challenge, a.Scope), Body: http.NoBody}
 	if err := handler.Authorize(ctx, req, resp); err != nil {
-		return nil, tokenError(err)
+		return nil, cmp.Or(resource.err(), tokenError(err))
 	}
 	source, err := handler.TokenSource(ctx)
 	if err != nil || source == nil {
@@ -92,8 +97,7 @@ func (s *Session) clientCredentials(ctx context.Context, challenge http.Header) 
 		return nil, tokenError(err)
 	}
 	l := &Login{Server: s.key.Server, ClientID: a.ClientID, Issuer: seen.issuer()}
-	l.take(token)
-	return l, nil
+	return l, l.take(token)
 }
 
 // withScope returns a challenge for these scopes, with the metadata of the one given.

@@ -205,7 +205,9 @@ func (s *Session) refresh(ctx context.Context, l *Login) error {
 		}
 		return tokenError(err)
 	}
-	l.take(token)
+	if err := l.take(token); err != nil {
+		return err
+	}
 	s.Hide(s.slot(), l.Secrets.all()...)
 	if err := s.Store.Save(s.key, l); err != nil {
 		// The token works in this process, but no other one has it.
@@ -222,8 +224,14 @@ func (l *Login) clientSecret(server schema.Server) string {
 	return l.ClientSecret
 }
 
-// take takes over what a token endpoint answered.
-func (l *Login) take(token *oauth2.Token) {
+// take takes over what a token endpoint answered, or says why that cannot be used.
+func (l *Login) take(token *oauth2.Token) error {
+	switch {
+	case token.TokenType != "" && !strings.EqualFold(token.TokenType, "bearer"):
+		return fmt.Errorf("the token endpoint gave a token of type %q, and not Bearer", transports.Printable([]byte(token.TokenType), 60))
+	case strings.ContainsFunc(token.AccessToken, func(r rune) bool { return r <= ' ' || r > '~' }): // RFC 6750, 2.1
+		return errors.New("the token endpoint gave a token with characters that no header can carry")
+	}
 	l.AccessToken = token.AccessToken
 	if token.RefreshToken != "" { // else the old one goes on
 		l.RefreshToken = token.RefreshToken
@@ -232,6 +240,7 @@ func (l *Login) take(token *oauth2.Token) {
 	if scope, ok := token.Extra("scope").(string); ok && scope != "" { // else they are those asked for, RFC 6749, 5.1
 		l.Scopes = slices.Sorted(strings.FieldsSeq(scope))
 	}
+	return nil
 }
 
 // tokenError returns an error of a token endpoint without what may be secret: its

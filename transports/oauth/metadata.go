@@ -1,0 +1,150 @@
+package oauth
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
+)
+
+// A resourceCheck ends a login whose resource metadata must not be used (RFC 9728, 3.3).
+// The SDK passes over such metadata and goes on with the server's own origin, as if the
+// server had none.
+type resourceCheck struct {
+	next   http.RoundTripper
+	guard  *guard
+	server *url.URL
+	named  string // the address of metadata in the server's challenge, "" if there is none
+
+	mu       sync.Mutex
+	unusable error // after it nothing is asked any more
+}
+
+// checkResource puts a resourceCheck in front of the client of a login. The error says
+// that the address which the challenge names must not be asked.
+func checkResource(client *http.Client, server schema.Server, challenge http.Header) (*resourceCheck, error) {
+	address, err := url.Parse(server.URL)
+	if err != nil {
+		return nil, err
+	}
+	g, err := newGuard(address, server.Auth)
+	if err != nil {
+		return nil, err
+	}
+	c := &resourceCheck{next: client.Transport, guard: g, server: address}
+	client.Transport = c
+	given, _ := oauthex.ParseWWWAuthenticate(challenge.Values("WWW-Authenticate")) // without it metadata is looked for
+	for _, one := range given {
+		if c.named = one.Params["resource_metadata"]; c.named != "" {
+			return c, c.checkAddress("its resource metadata", c.named)
+		}
+	}
+	return c, nil
+}
+
+func (c *resourceCheck) checkAddress(what, address string) error {
+	u, err := url.Parse(address)
+	if err == nil {
+		err = c.guard.check(u)
+	}
+	if err != nil {
+		return fmt.Errorf("the server names %s at %s: %w", what, shown(address), err)
+	}
+	return nil
+}
+
+// err returns why the login had to end, nil if it had not.
+func (c *resourceCheck) err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.unusable
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c *resourceCheck) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := c.err(); err != nil {
+		return nil, err
+	}
+	resp, err := c.next.RoundTrip(req)
+	asked := req // before redirects
+	for asked.Response != nil {
+		asked = asked.Response.Request
+	}
+	if req.Method != http.MethodGet || asked.URL.String() != c.named && !strings.HasPrefix(asked.URL.Path, resourceWellKnown) {
+		return resp, err
+	}
+	switch {
+	case errors.As(err, new(*RefusedError)):
+		err = fmt.Errorf("its resource metadata: %w", err)
+	case err != nil || resp.StatusCode != http.StatusOK:
+		return resp, err // there is none
+	default:
+		var body []byte
+		if body, err = io.ReadAll(resp.Body); err == nil {
+			err = c.check(asked.URL, body)
+		}
+		resp.Body.Close()
+		resp.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	if err != nil {
+		c.mu.Lock()
+		c.unusable = err
+		c.mu.Unlock()
+		return nil, err
+	}
+	return resp, nil
+}
+
+const resourceWellKnown = "/.well-known/oauth-protected-resource"
+
+// check returns why metadata that was found at an address must not be used. What is no
+// metadata is as if there were none.
+func (c *resourceCheck) check(at *url.URL, body []byte) error {
+	var found oauthex.ProtectedResourceMetadata
+	if json.Unmarshal(body, &found) != nil || found.Resource == "" && len(found.AuthorizationServers) == 0 {
+		return nil
+	}
+	for i, address := range found.AuthorizationServers {
+		// The first one is used, and all must be addresses of authorization servers.
+		if i > 0 && strings.HasPrefix(address, "https://") {
+			continue
+		}
+		if err := c.checkAddress("an authorization server", address); err != nil {
+			return err
+		}
+	}
+	want := c.server.String()
+	if at.Path == resourceWellKnown && at.String() != c.named {
+		want = origin(c.server)
+	}
+	if found.Resource == want {
+		return nil
+	}
+	// Without its metadata the server's own origin is asked. That is no other one than the
+	// metadata names where a server only writes its own address differently.
+	resource, err := url.Parse(found.Resource)
+	if err == nil && origin(resource) == origin(c.server) && len(found.AuthorizationServers) > 0 {
+		if named, err := url.Parse(found.AuthorizationServers[0]); err == nil && origin(named) == origin(c.server) {
+			return nil
+		}
+	}
+	return fmt.Errorf("its resource metadata is that of another resource, %s (RFC 9728, 3.3)", shown(found.Resource))
+}
+
+// shown returns an address as a message has it: without parameters, which may be secret.
+func shown(address string) string {
+	address, _, _ = strings.Cut(address, "?")
+	return transports.Printable([]byte(address), 200)
+}
+
+func origin(u *url.URL) string { return strings.ToLower(u.Scheme + "://" + u.Host) }

@@ -1,0 +1,178 @@
+package oauth
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+// Resource metadata that must not be used ends a login, of a person and of a machine, with
+// what is wrong. The server's own origin, whose authorization server would do, is not asked.
+func TestUnusableResourceMetadata(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		named            string // in the challenge, "" is where the server has it
+		resource, issuer string // "" is as it should be
+		want             string
+	}{
+		"the resource of another origin":                     {resource: "https://other.example.test/mcp", want: "is that of another resource, https://other.example.test/mcp"},
+		"another resource of the origin, and another issuer": {resource: "/else", issuer: "https://auth.example.test", want: "is that of another resource"},
+		"a private issuer":                                   {issuer: "https://10.0.0.1", want: "names an authorization server at https://10.0.0.1: refused"},
+		"an issuer of the cloud":                             {issuer: "http://169.254.169.254", want: "names an authorization server at http://169.254.169.254: refused"},
+		"an issuer in a file":                                {issuer: "file:///etc/passwd", want: "names an authorization server at file:///etc/passwd: refused"},
+		"metadata of the cloud":                              {named: "http://169.254.169.254/latest?key=s3cret", want: "names its resource metadata at http://169.254.169.254/latest: refused"},
+		"metadata in a file":                                 {named: "file:///etc/passwd", want: "names its resource metadata at file:///etc/passwd: refused"},
+		"metadata that a redirect leads to":                  {named: "/redirect", want: "its resource metadata: refused http://10.0.0.1"},
+	} {
+		for _, grant := range []string{"", schema.GrantClientCredentials} {
+			t.Run(name+" "+grant, func(t *testing.T) {
+				t.Parallel()
+				as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Client: "machine", Key: "key of machine", Wrap: func(w http.ResponseWriter, r *http.Request) bool {
+					base := "http://" + r.Host
+					absolute := func(address string) string {
+						if strings.HasPrefix(address, "/") {
+							return base + address
+						}
+						return address
+					}
+					switch {
+					case r.URL.Path == "/mcp" && test.named != "":
+						w.Header().Set("WWW-Authenticate", fmt.Sprintf("Bearer resource_metadata=%q", absolute(test.named)))
+						w.WriteHeader(http.StatusUnauthorized)
+						return true
+					case r.URL.Path == "/redirect":
+						http.Redirect(w, r, "http://10.0.0.1/metadata", http.StatusFound)
+						return true
+					case r.URL.Path != "/resource":
+						return false
+					}
+					found := map[string]any{"resource": base + "/mcp", "authorization_servers": []string{base}}
+					if test.resource != "" {
+						found["resource"] = absolute(test.resource)
+					}
+					if test.issuer != "" {
+						found["authorization_servers"] = []string{test.issuer}
+					}
+					w.Header().Set("Content-Type", "application/json")
+					_ = json.NewEncoder(w).Encode(found)
+					return true
+				}})
+				server := serverOf(as, &schema.Auth{Grant: grant, ClientID: "machine", ClientSecret: "key of machine"})
+				store := NewStore(t.TempDir() + "/logins")
+				var err error
+				if grant == "" {
+					_, err = flowFor(t, store, server).Run(deadline(t))
+				} else {
+					_, session := clientFor(t, store, server)
+					resp, asked := http.Post(server.URL, "application/json", strings.NewReader("{}"))
+					if asked != nil {
+						t.Fatal(asked)
+					}
+					resp.Body.Close()
+					_, err = session.clientCredentials(deadline(t), resp.Header)
+				}
+				if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "s3cret") {
+					t.Errorf("got %v, want %q", err, test.want)
+				}
+				if as.Count("authorize")+as.Count("token")+as.Count("machine")+as.Count("register") != 0 {
+					t.Error("the login went on")
+				}
+			})
+		}
+	}
+}
+
+// A server that writes its own address in another way, and is its own authorization server,
+// is logged in to.
+func TestResourceOfTheSameOrigin(t *testing.T) {
+	t.Parallel()
+	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Wrap: func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path == "/resource" {
+			fmt.Fprintf(w, `{"resource":"http://%s/","authorization_servers":["http://%[1]s"]}`, r.Host)
+			return true
+		}
+		return false
+	}})
+	loggedIn(t, serverOf(as, nil))
+}
+
+// A page in the place of metadata, as servers of single-page applications have it, is none.
+func TestResourceMetadataThatIsAPage(t *testing.T) {
+	t.Parallel()
+	as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Resource: "none", Wrap: func(w http.ResponseWriter, r *http.Request) bool {
+		if strings.HasPrefix(r.URL.Path, resourceWellKnown) {
+			fmt.Fprint(w, "<html>")
+			return true
+		}
+		return false
+	}})
+	loggedIn(t, serverOf(as, nil))
+}
+
+// Tokens that no request could carry as a Bearer token are not kept, whatever asked for them.
+func TestTokensThatAreNoBearerTokens(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ answer, want string }{
+		"mac":          {`{"access_token":"t0ken","token_type":"mac","refresh_token":"r"}`, `type "mac", and not Bearer`},
+		"DPoP":         {`{"access_token":"t0ken","token_type":"DPoP"}`, `type "DPoP", and not Bearer`},
+		"lines":        {`{"access_token":"t0ken\r\nX-Evil: 1","token_type":"Bearer"}`, "no header can carry"},
+		"NUL":          {`{"access_token":"t0ken\u0000","token_type":"Bearer"}`, "no header can carry"},
+		"letters":      {`{"access_token":"t0kén","token_type":"Bearer"}`, "no header can carry"},
+		"case":         {`{"access_token":"t0ken","token_type":"bEARER"}`, ""},
+		"without type": {`{"access_token":"t0ken"}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			as := mcptest.NewAuthServer(t, mcptest.AuthOptions{Client: "machine", Key: "key of machine", Wrap: func(w http.ResponseWriter, r *http.Request) bool {
+				if r.URL.Path != "/token" {
+					return false
+				}
+				w.Header().Set("Content-Type", "application/json")
+				fmt.Fprint(w, test.answer)
+				return true
+			}})
+			server := serverOf(as, nil)
+			store := NewStore(t.TempDir() + "/logins")
+			_, person := flowFor(t, store, server).Run(deadline(t))
+			kept, _ := store.Load(KeyOf(server))
+
+			server.Auth = &schema.Auth{Grant: schema.GrantClientCredentials, ClientID: "machine", ClientSecret: "key of machine"}
+			_, session := clientFor(t, store, server)
+			_, machine := session.clientCredentials(deadline(t), http.Header{})
+
+			l := aLogin()
+			l.TokenURL = as.Base + "/token"
+			refreshed := session.refresh(deadline(t), l)
+			for what, err := range map[string]error{"login": person, "machine": machine, "refresh": refreshed} {
+				if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+					t.Errorf("%s: got %v, want %q", what, err, test.want)
+				}
+				if err != nil && strings.Contains(err.Error(), "t0k") {
+					t.Errorf("%s: the error has the token: %v", what, err)
+				}
+			}
+			if (kept == nil) != (test.want != "") || test.want != "" && l.AccessToken != aLogin().AccessToken {
+				t.Errorf("kept %+v, refreshed %+v", kept, l)
+			}
+		})
+	}
+}
+
+// An issuer that is not used does no harm where it stands after one that is.
+func TestFurtherAuthorizationServers(t *testing.T) {
+	t.Parallel()
+	server, _ := url.Parse("https://mcp.example.test/mcp")
+	c := resourceCheck{server: server, guard: remoteGuard(t)}
+	body := httptest.NewRecorder().Body
+	_ = json.NewEncoder(body).Encode(map[string]any{"resource": server.String(), "authorization_servers": []string{"https://8.8.8.8", "https://10.0.0.1"}})
+	if err := c.check(&url.URL{Path: resourceWellKnown + "/mcp"}, body.Bytes()); err != nil {
+		t.Error(err)
+	}
+}
