@@ -19,7 +19,7 @@ import (
 // serveExamples serves what the examples are about, and the debug page at that address.
 func serveExamples(t *testing.T) (web *webHost, debug string) {
 	t.Helper()
-	web = serveHTTP(t, mcptest.Config(t, document([]entry{fake(t, "git")})), "--debug-http", "127.0.0.1:0")
+	web = serveHTTP(t, mcptest.Config(t, document([]entry{fake(t, "git"), deferred(t, "idle", "Not used.")}, `"gateway": {"allowed_origins": ["http://localhost:3000"]}`)), "--debug-http", "127.0.0.1:0")
 	debug = regexp.MustCompile(`(http://[0-9.:]+)/debug`).FindStringSubmatch(web.dynmcp.WaitStderr("/debug\n"))[1]
 	web.url = strings.Replace(web.url, "127.0.0.1", "localhost", 1)
 	return web, strings.Replace(debug, "127.0.0.1", "localhost", 1)
@@ -68,6 +68,10 @@ func TestExamplesWithCurl(t *testing.T) {
 		{post(`{"jsonrpc":"2.0","id":6}`), []string{`-32600`, " 400"}},
 		{[]string{"-s", at + "/health"}, []string{`{"status":"healthy"}`}},
 		{[]string{"-s", at + "/health/git"}, []string{`"namespace":"git"`, `"status":"running"`, `"pid":`}},
+		{[]string{"-s", at + "/health/idle"}, []string{`"namespace":"idle"`, `"status":"no subprocess"`}},
+		{[]string{"-s", "-w", " %{http_code}", at + "/health/nobody"}, []string{`"error"`, " 404"}},
+		{[]string{"-s", "-i", "-X", "OPTIONS", at + "/mcp/git", "-H", "Origin: http://localhost:3000"}, []string{"HTTP/1.1 200", "Access-Control-Allow-Origin: http://localhost:3000", "Access-Control-Allow-Methods: GET, POST, ", "OPTIONS", "Access-Control-Allow-Headers: Content-Type"}},
+		{[]string{"-s", "-i", at + "/health", "-H", "Origin: http://localhost:3000"}, []string{"Access-Control-Allow-Origin: http://localhost:3000"}},
 		{[]string{"-s", debug + "/debug"}, []string{"<!doctype html>"}},
 	} {
 		out, err := exec.CommandContext(t.Context(), curl, c.args...).Output()
@@ -93,9 +97,13 @@ func TestExampleStreamsWithCurl(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		want []string // lines have these, in this order
+		when string   // the line at which another host comes and goes
 	}{
-		{[]string{"-N", web.url + "/mcp/git", "-H", "Content-Type: text/event-stream"}, []string{"event: endpoint", "data: /mcp/git/message?sessionId=", "event: ping", `data: {"time":"`}},
-		{[]string{"-N", debug + "/debug/stream"}, []string{"event: message", `"direction":"in","namespace":"git"`}},
+		{[]string{"-N", web.url + "/mcp/git", "-H", "Content-Type: text/event-stream"}, []string{"event: endpoint", "data: /mcp/git/message?sessionId=", "event: ping", `data: {"time":"`}, ""},
+		{[]string{"-N", debug + "/debug/stream"}, []string{
+			"event: message", `"direction":"in","namespace":"git"`, "event: ping", `data: {"time":"`,
+			"event: connection", `"event":"connected","namespace":"git","session":"`, "event: connection", `"event":"disconnected","namespace":"git","session":"`,
+		}, `data: {"time":"`},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		cmd := exec.CommandContext(ctx, curl, c.args...)
@@ -115,6 +123,9 @@ func TestExampleStreamsWithCurl(t *testing.T) {
 			}
 			if !found {
 				t.Errorf("curl %q: no line with %s", c.args, want)
+			}
+			if want == c.when {
+				web.send("POST", "/mcp/git/message", `{"jsonrpc":"2.0","id":2,"method":"ping"}`)
 			}
 		}
 		cancel()
