@@ -3,6 +3,7 @@ package aggregator
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
@@ -34,7 +35,7 @@ const (
 )
 
 // mcpDiscover answers a query over the catalogue, on a goroutine of its own: that
-// takes a while where it is large.
+// takes a while where it is large. It is an inquiry.
 func (s *session) mcpDiscover(r *host.Request, p callParams) {
 	if arguments := p.arguments.In(p.all); s.readsOn() != "" && wire.Get(arguments, "result") != nil {
 		s.readResult(r, "mcp_discover", arguments)
@@ -49,14 +50,15 @@ func (s *session) mcpDiscover(r *host.Request, p callParams) {
 		refuseArguments(r, "mcp_discover", err)
 		return
 	}
-	s.agg.spawnFor(r, func() {
+	browse := func() {
 		answer, note, err := s.view().Browse(query, s.show)
 		if err != nil {
 			refuseArguments(r, "mcp_discover", err)
 			return
 		}
 		r.Reply(catalog.TextResult(said(string(answer), note)...), nil)
-	})
+	}
+	inquiry{asText: true, answer: func() { s.agg.spawnFor(r, browse) }}.ask(s, r)
 }
 
 // mcpCall makes the request that its arguments are. What a tool answers is the answer;
@@ -75,7 +77,11 @@ func (s *session) mcpCall(r *host.Request, p callParams) {
 		case in.method == "tools/call" || wantsInput(nil, result):
 			r.Reply(result, nil)
 		default:
-			r.Reply(catalog.TextResult(string(result)), nil)
+			note := ""
+			if strings.HasSuffix(in.method, "/list") && wire.Get(in.params, "server") == nil {
+				note = s.view().Starting()
+			}
+			r.Reply(catalog.TextResult(said(string(result), note)...), nil)
 		}
 	})
 	s.serveInner(inner, catalog.Browser)

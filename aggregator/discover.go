@@ -64,8 +64,7 @@ const (
 		`"required":["mcp_name"],"additionalProperties":false}`
 )
 
-// discoverTool answers one tool, the best matches, or a list. Where that is of a
-// server which has not been listed, it is loaded first.
+// discoverTool answers one tool, the best matches, or a list. It is an inquiry.
 func (s *session) discoverTool(r *host.Request, p callParams) {
 	if arguments := p.arguments.In(p.all); s.readsOn() != "" && wire.Get(arguments, "result") != nil {
 		s.readResult(r, "discover_tool", arguments)
@@ -85,33 +84,19 @@ func (s *session) discoverTool(r *host.Request, p callParams) {
 
 func (s *session) answerDiscovery(r *host.Request, in discovery) {
 	view := s.view()
-	var u *lazy.Upstream
+	q := inquiry{answer: func() { r.Reply(s.discovered(in), nil) }, asText: true}
 	switch {
-	case in.tool != "" && meant(view, in.tool) == nil:
-		u = s.agg.unlisted(view, view.ServerOf(in.tool))
-	case in.tool == "" && (in.query == "" || in.server != ""):
-		name, _ := view.ServerMeant(in.server)
-		u = s.agg.unlisted(view, name)
-	}
-	if u == nil {
-		r.Reply(s.discovered(in), nil)
-		return
-	}
-	s.whenLoaded(r, u, func() { r.Reply(s.discovered(in), nil) })
-}
-
-// whenLoaded runs f, which answers a request, on a goroutine of its own when an
-// upstream is loaded.
-func (s *session) whenLoaded(r *host.Request, u *lazy.Upstream, f func()) {
-	s.agg.spawnFor(r, func() {
-		_, release, err := s.acquire(r, u, (*lazy.Upstream).Acquire)
-		if err != nil {
-			s.failOrLogIn(r, nil, err, true, func() { s.whenLoaded(r, u, f) })
-			return
+	case in.tool != "":
+		q.server = view.ServerOf(in.tool)
+		if t := meant(view, in.tool); t != nil { // it may be changing
+			q.server = t.Server
+			break
 		}
-		defer release()
-		f()
-	})
+		q.enough = func() bool { return meant(s.view(), in.tool) != nil }
+	case in.query == "" || in.server != "":
+		q.server, _ = view.ServerMeant(in.server)
+	}
+	q.ask(s, r)
 }
 
 // manyTools is from how many tools on searches make so much garbage, most of it the
@@ -204,7 +189,7 @@ func (s *session) loadNamed(r *host.Request, u *lazy.Upstream, query string) {
 		return
 	}
 	defer release()
-	s.agg.awaitRefresh(s.agg.ctx)
+	s.await(s.agg.ctx, u.Server.Name, nil)
 	view := s.view()
 	if query != "" {
 		r.Reply(catalog.TextResult(view.FoundIn(u.Server.Name, query, s.show)), nil)

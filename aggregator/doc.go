@@ -34,7 +34,7 @@
 //
 // Both ways run on the goroutine that reads, which does not block. A call whose
 // server has to be started first, or which waits for one to be listed, moves to its
-// own goroutine in between (sendWhenReady, callLater, retryWhenListed). The params and the
+// own goroutine in between (sendWhenReady, an inquiry). The params and the
 // result are the bytes that came, where they came: both lines are lent until the next one
 // is read, so whatever does not go on at once makes them its own first (Request.Own,
 // forwardedCall.own). Conn.Start calls answered itself if it cannot send. What a model

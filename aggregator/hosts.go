@@ -14,7 +14,8 @@ import (
 // A hostProfile is how one host differs from others in what it does with us.
 type hostProfile struct {
 	client string // its clientInfo.name begins with this, in lower case
-	// startupWait is how long its first list waits for servers that are starting.
+	// startupWait is how long a request waits for servers that are starting, from when they
+	// were started.
 	startupWait time.Duration
 	// freezes says that it keeps the first list of tools, or caches its requests to the
 	// model by it.
@@ -38,10 +39,12 @@ func (p *hostProfile) longest() int {
 // docs/config.md has the same table.
 var hostProfiles = map[string]*hostProfile{
 	// It keeps the first definitions for all its model requests, whatever it is told of
-	// changes (2.1.330): what has not started by then stays unnamed. Tools of servers are
-	// deferred behind its tool search. With a longer name every request to the model fails
-	// (anthropics/claude-code#2326, #19882).
-	schema.HostClaudeCode: {client: "claude-code", startupWait: 5 * time.Second, freezes: true, searches: true, prefix: "mcp__dynmcp__"},
+	// changes (2.1.330): what has not started by then stays unnamed. A server that its user
+	// or project has gets 1.9 s from the start of Claude Code, of which 0.4 s pass before the
+	// first request; with --mcp-config it waits for all, which only its user knows. Tools of
+	// servers are deferred behind its tool search. With a longer name every request to the
+	// model fails (anthropics/claude-code#2326, #19882).
+	schema.HostClaudeCode: {client: "claude-code", startupWait: 1200 * time.Millisecond, freezes: true, searches: true, prefix: "mcp__dynmcp__"},
 	// Its first turn goes to the model a second after the start, without the tools of
 	// servers that have not answered, and it never lists again (0.169). It replaces the end
 	// of longer names by a hash.

@@ -21,7 +21,7 @@ func TestStartupWaitDependsOnTheHost(t *testing.T) {
 		config, client string
 		want           time.Duration
 	}{
-		{``, "claude-code", 5 * time.Second},
+		{``, "claude-code", 1200 * time.Millisecond},
 		{``, "codex-mcp-client", 500 * time.Millisecond},
 		{``, "Codex", 500 * time.Millisecond},
 		{``, "gemini-cli-mcp-client", 2 * time.Second},
@@ -29,7 +29,7 @@ func TestStartupWaitDependsOnTheHost(t *testing.T) {
 		{``, "claude-ai", 2 * time.Second},
 		{``, "", 2 * time.Second},
 		{`,"host":"codex"`, "claude-code", 500 * time.Millisecond},
-		{`,"host":"claude-code"`, "something", 5 * time.Second},
+		{`,"host":"claude-code"`, "something", 1200 * time.Millisecond},
 		{`,"host":"other"`, "codex-mcp-client", 2 * time.Second},
 		{`,"startup_wait":"3s"`, "codex-mcp-client", 3 * time.Second},
 		{`,"startup_wait":"2s","host":"codex"`, "claude-code", 2 * time.Second},

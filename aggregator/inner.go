@@ -8,7 +8,6 @@ import (
 
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
-	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
@@ -64,8 +63,8 @@ func (s *session) serveInner(r *host.Request, by catalog.Door) {
 	}
 }
 
-// listInside answers a list from the catalogue. With the member "server" it is that
-// server's, which is loaded first if nothing is known of it.
+// listInside answers a list, which is an inquiry, from the catalogue. With the member
+// "server" it is that server's.
 func (s *session) listInside(r *host.Request) {
 	name, ok := wire.Text(wire.Get(r.Params, "server"))
 	if given := wire.Get(r.Params, "server"); given != nil && !ok {
@@ -76,32 +75,16 @@ func (s *session) listInside(r *host.Request) {
 		r.Reply(nil, invalid("%s: unknown cursor %q", r.Method, cursor))
 		return
 	}
-	answer := func() { r.Reply(s.view().ListInside(r.Method, name), nil) }
-	view := s.view()
-	if info, ok := view.Server(name); name == "" || ok && (info.Loaded || info.Stored) {
-		s.agg.spawnFor(r, answer)
-		return
-	}
-	u := s.agg.set.Get(name)
-	if !isOffered(u) {
-		r.Reply(nil, invalid("%s", s.unknownServer(view, name)))
-		return
-	}
-	s.agg.spawnFor(r, func() {
-		_, release, err := s.acquire(r, u, (*lazy.Upstream).Load)
-		var evicted *lazy.EvictedError
-		switch {
-		case errors.As(err, &evicted) && evicted.Err == nil: // evicted before
-			r.Reply(nil, invalid("%s", s.unknownServer(s.view(), name)))
-			return
-		case err != nil:
-			s.fail(r, err, true)
+	if view := s.view(); name != "" {
+		if name, ok = view.ServerMeant(name); !ok {
+			given, _ := wire.Text(wire.Get(r.Params, "server"))
+			r.Reply(nil, invalid("%s", s.unknownServer(view, given)))
 			return
 		}
-		defer release()
-		s.agg.awaitRefresh(s.agg.ctx)
-		answer()
-	})
+	}
+	inquiry{server: name, asText: true, answer: func() {
+		s.agg.spawnFor(r, func() { r.Reply(s.view().ListInside(r.Method, name), nil) })
+	}}.ask(s, r)
 }
 
 // failInner answers a call of a tool of ours with the error of the request in its

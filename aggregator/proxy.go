@@ -184,8 +184,8 @@ func (s *session) operate(r *host.Request, o operation, outer json.RawMessage, d
 	s.serveInner(inner, catalog.Proxy)
 }
 
-// look answers list and info from the catalogue. The server of a path, or of a prefix
-// that names one, is loaded first if it has not been listed.
+// look answers list and info, which are inquiries, from the catalogue: about the server
+// of a path, or of a prefix that names one.
 func (s *session) look(r *host.Request, o operation) {
 	answer := func() {
 		view := s.view()
@@ -207,15 +207,17 @@ func (s *session) look(r *host.Request, o operation) {
 		r.Reply(result, nil)
 	}
 	view := s.view()
-	about := o.filter.Prefix
-	if o.action == "info" && o.kind == catalog.KindTool {
-		about = o.path
+	q := inquiry{asText: true, answer: func() { s.agg.spawnFor(r, answer) }}
+	switch about := o.filter.Prefix; {
+	case o.action == "info":
+		q.enough = func() bool { _, ok := s.view().ProxyInfo(o.kind, o.path); return ok }
+		if o.kind == catalog.KindTool {
+			q.server = view.ServerOf(o.path)
+		}
+	case strings.Contains(about, "/"):
+		q.server = view.ServerOf(about)
 	}
-	if u := s.agg.unlisted(view, view.ServerOf(about)); u != nil && strings.Contains(about, "/") {
-		s.whenLoaded(r, u, answer)
-		return
-	}
-	s.agg.spawnFor(r, answer)
+	q.ask(s, r)
 }
 
 // A batch is operations that run at the same time.

@@ -1,7 +1,6 @@
 package aggregator
 
 import (
-	"context"
 	"errors"
 
 	"github.com/dynmcp/dynmcp/catalog"
@@ -102,14 +101,13 @@ func (s *session) candidates(to target) []*lazy.Upstream {
 // dispatchTo sends a request, as it is, to the owner of what it is about, or else
 // to the upstreams that may know it.
 func (s *session) dispatchTo(r *host.Request, to target) {
-	toOwner := func() bool {
-		u := to.owner()
-		if u != nil {
+	inquiry{enough: func() bool { return to.owner() != nil }, answer: func() {
+		if u := to.owner(); u != nil {
 			s.dispatch(r, route{upstream: u, params: r.Params})
+			return
 		}
-		return u != nil
-	}
-	s.retryWhenListed(r, toOwner, func() { s.tryEach(r, to, s.candidates(to)) })
+		s.tryEach(r, to, s.candidates(to))
+	}}.ask(s, r)
 }
 
 // tryEach sends a request to one of the upstreams after the other until one does not
@@ -130,39 +128,4 @@ func (s *session) tryEach(r *host.Request, to target, upstreams []*lazy.Upstream
 		}
 	}
 	s.dispatch(r, first)
-}
-
-// retryWhenListed calls try, which reports whether it knew what to do with the
-// request. If it did not, an upstream that is still starting may change that: then
-// try is called again whenever one has started, for as long as a list would
-// wait, and after that orElse.
-func (s *session) retryWhenListed(r *host.Request, try func() bool, orElse func()) {
-	switch {
-	case try():
-		return
-	case !s.incomplete():
-		orElse()
-		return
-	}
-	r.Own()
-	s.agg.spawnWithin(r, func(ctx context.Context) {
-		err := s.awaitSingle(ctx)
-		for err == nil {
-			next := s.starting() // before the try, so that none is missed
-			if try() {
-				return
-			}
-			if next == nil || !s.agg.startup.await(ctx, s.startupWait(), next) {
-				break
-			}
-		}
-		switch {
-		case err != nil && !errors.Is(err, context.Canceled):
-			s.failOrLogIn(r, nil, err, false, func() { s.retryWhenListed(r, try, orElse) })
-		case ctx.Err() != nil:
-			r.Reply(nil, transports.ShuttingDown(transports.NotSent))
-		default:
-			orElse()
-		}
-	})
 }

@@ -1,12 +1,10 @@
 package aggregator
 
 import (
-	"context"
 	"errors"
 	"sync"
 	"time"
 
-	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/lazy"
 )
 
@@ -85,19 +83,11 @@ func (s *startup) pending(counts func(*lazy.Upstream) bool) <-chan struct{} {
 	return nil
 }
 
-// await waits for what pending returned, at most wait from when the upstreams were
-// started, and reports whether it came.
-func (s *startup) await(ctx context.Context, wait time.Duration, pending <-chan struct{}) bool {
+// left is what is left of wait since the upstreams were started.
+func (s *startup) left(wait time.Duration) time.Duration {
 	s.mu.Lock()
-	left := time.Until(s.begun.Add(wait))
-	s.mu.Unlock()
-	select {
-	case <-pending:
-		return true
-	case <-time.After(left):
-	case <-ctx.Done():
-	}
-	return false
+	defer s.mu.Unlock()
+	return time.Until(s.begun.Add(wait))
 }
 
 // begin starts, when a session's first request comes, what is eager: what is for all
@@ -145,69 +135,6 @@ func (a *Aggregator) hold(u *lazy.Upstream, needed bool) {
 			return !needed
 		})
 	})
-}
-
-// starting returns a channel that is closed when another first start has ended, nil if
-// none goes on of an upstream that is not known from an earlier run: nobody waits for
-// one that is. A session that is about one server has waited for that.
-func (s *session) starting() <-chan struct{} {
-	if s.only != "" {
-		return nil
-	}
-	view := s.agg.catalog.View()
-	return s.agg.startup.pending(func(u *lazy.Upstream) bool {
-		info, _ := view.Server(u.Server.Name)
-		return !info.Stored
-	})
-}
-
-// awaitSingle waits for the upstream that a session is about, where that is one.
-func (s *session) awaitSingle(ctx context.Context) error {
-	u := s.single()
-	if u == nil {
-		return nil
-	}
-	u, err := s.own(u)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(s.agg.ctx, cancel)()
-	_, release, err := u.Acquire(ctx)
-	if err == nil {
-		release()
-		return nil
-	}
-	if fatal, ok := errors.AsType[*FatalError](context.Cause(s.agg.ctx)); ok {
-		return fatal.Err
-	}
-	return err
-}
-
-// awaitListings waits, before lists are answered, for the upstreams that are
-// starting, as long as the host may wait, and for lists that are being fetched again.
-func (s *session) awaitListings(ctx context.Context) error {
-	if err := s.awaitSingle(ctx); err != nil {
-		return err
-	}
-	waiting, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(s.agg.ctx, cancel)()
-	for next := s.starting(); next != nil && s.agg.startup.await(waiting, s.startupWait(), next); {
-		next = s.starting()
-	}
-	s.agg.awaitRefresh(waiting)
-	return ctx.Err()
-}
-
-// incomplete reports whether an upstream that is starting has yet to say to a session
-// what it has. The one that a session is about starts when it is used.
-func (s *session) incomplete() bool {
-	if s.only != "" {
-		return !s.views()[catalog.NoTasks].Complete()
-	}
-	return !s.agg.catalog.View().Complete() && s.starting() != nil
 }
 
 // anyLoading reports whether an upstream is being started.

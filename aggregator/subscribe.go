@@ -50,7 +50,7 @@ func (s *session) subscribe(ctx context.Context, r *host.Request) error {
 // the first upstream that does not refuse to. It waits for those that are starting.
 func (s *session) subscribeTo(ctx context.Context, uri string, params json.RawMessage, do subscriber) error {
 	to := s.resource(uri, transports.Handshake)
-	if to.owner() == nil && s.incomplete() {
+	if to.owner() == nil {
 		if err := s.awaitListings(ctx); err != nil {
 			return err
 		}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
-	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
@@ -27,7 +26,7 @@ type toolCall struct {
 	through  door          // the host called this; zero elsewhere
 	inside   catalog.Door  // the call was the arguments of a tool of this surface; zero elsewhere
 
-	apart bool // it is on a goroutine of its own, and its server has been loaded
+	apart bool // its params are its own, and what it may need was waited for
 }
 
 // readCall reads a tools/call: the host's, or one inside the arguments of a tool of that
@@ -96,7 +95,7 @@ func (s *session) callTool(r *host.Request, c toolCall) {
 	view := s.view()
 	t, server := s.find(view, &c)
 	if t == nil {
-		s.callUnknown(r, c, view, server)
+		s.callUnknown(r, c, server)
 		return
 	}
 	if t.Access < c.through.lets {
@@ -105,7 +104,8 @@ func (s *session) callTool(r *host.Request, c toolCall) {
 		return
 	}
 	if c.tree != nil && !c.apart && !t.InputIsQuick() {
-		s.callLater(r, c, nil)
+		c.params.all, c.input, c.apart = bytes.Clone(c.params.all), bytes.Clone(c.input), true // they are lent
+		s.agg.spawnFor(r, func() { s.callTool(r, c) })
 		return
 	}
 	to := route{upstream: s.agg.set.Get(t.Server), tool: t, task: c.params.task, asText: !c.asItself && !s.tree, explain: c.through.name != ""}
@@ -157,23 +157,30 @@ func (s *session) find(view *catalog.View, c *toolCall) (t *catalog.Tool, server
 	return nil, view.ServerOf(c.name)
 }
 
-// callUnknown takes a call of a tool that a view does not know: it is made once more when
-// its server was loaded, if nothing is known of that yet. Where the name says no server,
-// upstreams that start are waited for.
-func (s *session) callUnknown(r *host.Request, c toolCall, view *catalog.View, server string) {
-	u := s.agg.unlisted(view, server)
+// callUnknown takes a call of a tool that a view does not know, which is an inquiry: the
+// tool's server may be one that is not listed yet, or whose list is being fetched again.
+func (s *session) callUnknown(r *host.Request, c toolCall, server string) {
+	if c.apart {
+		s.refuseUnknown(r, c)
+		return
+	}
+	found := func() bool {
+		t, _ := s.find(s.view(), &c)
+		return t != nil
+	}
+	c.input = bytes.Clone(c.input) // it is lent
+	inquiry{server: server, enough: found, asText: !c.direct, answer: func() {
+		c.params.all, c.apart = r.Params, true
+		s.callTool(r, c)
+	}}.ask(s, r)
+}
+
+// refuseUnknown answers a call of a tool that there is not.
+func (s *session) refuseUnknown(r *host.Request, c toolCall) {
+	view := s.view()
 	switch {
 	case c.direct:
-		s.retryWhenListed(r, func() bool {
-			c.params.all = r.Params // they are its own by now
-			t, _ := s.find(s.view(), &c)
-			if t != nil {
-				s.callTool(r, c)
-			}
-			return t != nil
-		}, func() { s.callNotShown(r, c) })
-	case u != nil && !c.apart:
-		s.callLater(r, c, u)
+		s.callNotShown(r, c)
 	case c.tree != nil:
 		r.Reply(errorResult(unknownPath(c.tree, view, c.name)), nil)
 	case c.inside != catalog.Door{}:
@@ -181,18 +188,6 @@ func (s *session) callUnknown(r *host.Request, c toolCall, view *catalog.View, s
 	default:
 		r.Reply(errorResult(s.unknownTool(view, c.name)), nil)
 	}
-}
-
-// callLater is callTool on a goroutine of its own, after u was loaded unless that is nil.
-func (s *session) callLater(r *host.Request, c toolCall, u *lazy.Upstream) {
-	c.params.all, c.input, r.Outline = bytes.Clone(c.params.all), bytes.Clone(c.input), nil // they are lent
-	c.apart = true
-	call := func() { s.callTool(r, c) }
-	if u == nil {
-		s.agg.spawnFor(r, call)
-		return
-	}
-	s.whenLoaded(r, u, call)
 }
 
 // callNotShown takes a call by a name that no surface shows. If the tools of a wrapped

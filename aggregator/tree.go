@@ -10,7 +10,6 @@ import (
 
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
-	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
@@ -118,34 +117,33 @@ func (t treeView) show(s *session, r *host.Request, where string, ofTool func(*c
 	})
 }
 
-// atPlace calls answer with what is at a path, after the server was loaded on which
-// that depends. If it cannot be, that is the answer, but where there are other things
-// below the path: then failed says it.
+// atPlace calls answer with what is at a path, which is an inquiry about the server on
+// which that depends. If it cannot be loaded, that is the answer, but where there are
+// other things below the path: then failed says it.
 func (t treeView) atPlace(s *session, r *host.Request, where string, answer func(view *catalog.View, here catalog.Place, failed error)) {
-	view := s.view()
-	here := t.tree.At(view, where)
-	u := t.unlisted(view, here.Server)
-	if u == nil {
+	look := func() (*catalog.View, catalog.Place) {
+		view := s.view()
+		return view, t.tree.At(view, where)
+	}
+	_, here := look()
+	inquiry{server: here.Server, asText: !s.tree, enough: func() bool {
+		_, here := look()
+		return here.Tool != nil
+	}, answer: func() {
+		view, here := look()
 		var failed error
 		if gone := s.givenUp(t.set.Get(here.Server)); gone != "" {
 			failed = errors.New(strings.TrimSpace(gone))
 		}
 		answer(view, here, failed)
-		return
-	}
-	t.spawnFor(r, func() {
-		_, release, err := s.acquire(r, u, (*lazy.Upstream).Acquire)
-		if err == nil {
-			defer release()
-		}
-		view := s.view()
-		here := t.tree.At(view, where)
-		if err != nil && here.Tool == nil && (here.Node == nil || len(here.Node.Children) == 0) {
-			s.failOrLogIn(r, nil, err, !s.tree, func() { t.atPlace(s, r, where, answer) })
-			return
+	}, failed: func(err error) bool {
+		view, here := look()
+		if here.Tool == nil && (here.Node == nil || len(here.Node.Children) == 0) {
+			return false
 		}
 		answer(view, here, err)
-	})
+		return true
+	}}.ask(s, r)
 }
 
 // said are the texts that say something.

@@ -320,29 +320,12 @@ func (l *listing) canFetchLocked() bool {
 	return len(l.stale) > 0 && l.last != nil && l.conn.Err() == nil
 }
 
-// refreshWait is how long a host that asks for a list waits for one that is
-// being fetched.
-const refreshWait = 2 * time.Second
-
-// awaitRefresh returns when no upstream's lists are being fetched, or it took
-// too long. A host that was told of a change must not read the list of before.
-func (a *Aggregator) awaitRefresh(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, refreshWait)
-	defer cancel()
-	for _, u := range a.set.Everything() {
-		l := &a.peerOf(u).listing
-		l.mu.Lock()
-		fetching := l.fetching
-		l.mu.Unlock()
-		if fetching == nil {
-			continue
-		}
-		select {
-		case <-fetching:
-		case <-ctx.Done():
-			return
-		}
-	}
+// underway returns a channel that is closed when no list is being fetched any more, nil
+// while none is.
+func (l *listing) underway() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.fetching
 }
 
 // A burst of changes costs two fetches: one at its beginning, one when nothing

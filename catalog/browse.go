@@ -35,6 +35,7 @@ func (v *View) Browse(query string, read func(*Tool)) (answer json.RawMessage, n
 		return json.RawMessage(`[]`), "Nothing of what is known matches. " + strings.TrimSpace(Browser.load(v)+" "+v.notListed(" ")), nil
 	}
 	answer, shown, note, err := bounded(q, matches, pageBytes)
+	note = strings.TrimSpace(note + " " + v.Starting())
 	for _, m := range shown {
 		for _, t := range v.readIn(m) {
 			read(t)

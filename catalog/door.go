@@ -45,22 +45,33 @@ func (v *View) unlisted() (all []*part) {
 	return all
 }
 
-// withUnlisted adds to a description which servers may bring more, as many of their
-// names as fit.
+// withUnlisted adds to a description which servers may bring more: those to be loaded,
+// those that are starting, those that could not be started; as many of their names as fit.
 func (v *View) withUnlisted(s string, d Door, maxChars int) string {
-	unlisted := v.unlisted()
-	if len(unlisted) == 0 {
-		return s
+	starting, down := startingAndDown(v.eager)
+	groups := []struct {
+		before string
+		parts  []*part
+		after  string
+	}{
+		{"Servers not loaded yet: ", v.unlisted(), ". To load one: " + fmt.Sprintf(d.Load, "name") + "."},
+		{"Servers still starting: ", starting, "."},
+		{"Servers that could not be started: ", down, "."},
 	}
-	for n := len(unlisted); ; n-- {
-		var names []string
-		for _, p := range unlisted[:n] {
-			names = append(names, escape(p.server.Name)+p.note())
+	for n := len(v.parts); ; n-- {
+		said := s
+		for _, g := range groups {
+			var names []string
+			for _, p := range g.parts[:min(n, len(g.parts))] {
+				names = append(names, escape(p.server.Name)+p.note())
+			}
+			if more := len(g.parts) - len(names); more > 0 {
+				names = append(names, plural(more, "other"))
+			}
+			if len(names) > 0 {
+				said += " " + g.before + strings.Join(names, ", ") + g.after
+			}
 		}
-		if n < len(unlisted) {
-			names = append(names, plural(len(unlisted)-n, "other"))
-		}
-		said := s + " Servers not loaded yet: " + strings.Join(names, ", ") + ". To load one: " + fmt.Sprintf(d.Load, "name") + "."
 		if n == 0 || maxChars <= 0 || Units(said) <= maxChars {
 			return said
 		}

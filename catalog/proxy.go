@@ -35,7 +35,7 @@ const maxProxyList = 64 << 10
 
 // ProxyList lists the tools, resources with their templates, or prompts, as a tool's
 // result: at most limit, 0 meaning as many as 64 KB hold, from cursor on. Where that is
-// not all, a second content says how to go on.
+// not all, a second content says how to go on, or which servers are still starting.
 func (v *View) ProxyList(kind string, filter ProxyFilter, limit int, cursor string) (json.RawMessage, error) {
 	var all []proxied
 	for _, e := range v.proxied(kind) {
@@ -64,8 +64,12 @@ func (v *View) ProxyList(kind string, filter ProxyFilter, limit int, cursor stri
 	text = append(text, ']')
 	dataType := map[string]string{KindTool: "Tool", KindResource: "Resource|ResourceTemplate", KindPrompt: "Prompt"}[kind]
 	out := append([]byte(`{"content":[`), embedded("proxy:list/"+kind, string(text), proxyNotes("list", kind, "", dataType, true))...)
+	note := v.Starting()
 	if to < len(all) {
-		out = fmt.Appendf(out, `,{"type":"text","text":%s}`, wire.Quote(fmt.Sprintf(`%d to %d of %d. Go on with "cursor": "%d".`, from+1, to, len(all), to)))
+		note = strings.TrimSpace(fmt.Sprintf(`%d to %d of %d. Go on with "cursor": "%d". `, from+1, to, len(all), to) + note)
+	}
+	if note != "" {
+		out = fmt.Appendf(out, `,{"type":"text","text":%s}`, wire.Quote(note))
 	}
 	return append(out, "]}"...), nil
 }

@@ -217,14 +217,7 @@ func (v *View) UnknownServer(name string) string {
 func (v *View) notListed(end string) string { return notListed(v.eager, end) }
 
 func notListed(eager []*part, end string) string {
-	var starting, down []*part
-	for _, p := range eager {
-		if p.info.Down != "" {
-			down = append(down, p)
-		} else {
-			starting = append(starting, p)
-		}
-	}
+	starting, down := startingAndDown(eager)
 	s := ""
 	if len(starting) > 0 {
 		s += "Servers still starting: " + joinServers(starting) + "." + end
@@ -233,6 +226,25 @@ func notListed(eager []*part, end string) string {
 		s += "Servers that could not be started: " + joinServers(down) + "." + end
 	}
 	return s
+}
+
+// startingAndDown tells the servers that are starting from those that could not be started.
+func startingAndDown(eager []*part) (starting, down []*part) {
+	for _, p := range eager {
+		if p.info.Down != "" {
+			down = append(down, p)
+		} else {
+			starting = append(starting, p)
+		}
+	}
+	return starting, down
+}
+
+// Starting says which servers are still starting, so that an answer lacks what they
+// have, "" if none is.
+func (v *View) Starting() string {
+	starting, _ := startingAndDown(v.eager)
+	return strings.TrimSpace(notListed(starting, ""))
 }
 
 // NotLoaded names the servers that are not loaded yet, "" if there are none.

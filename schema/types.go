@@ -180,7 +180,7 @@ type Document struct {
 	Gateway Gateway `json:"gateway" example:"{listen: \"127.0.0.1:8080\"}"`
 	// The host that dynmcp serves, where it is not told rightly by the name that it gives itself: hosts differ in how long they wait, in what they read again, in the names of tools that they take, and in whether they search for tools.
 	Host string `json:"host" enum:"claude-code,claude-desktop,codex,cursor,gemini-cli,opencode,vscode,other" example:"codex"`
-	// How long the first lists wait for servers that are still starting. Left out, it depends on the host: 5s for Claude Code, 500ms for Codex, 2s for others; 25s when direct is exposed.
+	// How long lists and searches wait for servers that are still starting, from when they were started. Left out, it depends on the host: 1.2s for Claude Code, 500ms for Codex, 2s for others; 25s when direct is exposed.
 	StartupWait time.Duration `json:"startup_wait" default:"2s" example:"5s"`
 }
 
