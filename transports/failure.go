@@ -131,16 +131,18 @@ func (f *Failure) Wire() *wire.Error {
 	return &wire.Error{Code: f.Code, Message: message, Data: data}
 }
 
+// LookFirst is the advice for a call that may have run.
+const LookFirst = "check whether it took effect before retrying"
+
 // Advice says what to do about the failure.
 func (f *Failure) Advice() string {
-	const lookFirst = "check whether it took effect before retrying"
 	switch sent := f.Outcome != NotSent; {
 	case f.Hint != "":
 		return f.Hint
 	case f.Code == CodeStartFailed:
 		return "correct what it complains of, or its entry in the config; the next call tries again"
 	case f.Code == CodeTimeout && sent:
-		return lookFirst + `; if it needs longer, raise the server's "timeout"`
+		return LookFirst + `; if it needs longer, raise the server's "timeout"`
 	case f.Code == CodeTimeout:
 		return `if it needs longer to start, raise its "load_timeout"; the next call tries again`
 	case f.Code == CodeTooLarge && sent:
@@ -150,11 +152,11 @@ func (f *Failure) Advice() string {
 	case f.Code == CodeBackingOff:
 		return "call again when it is due"
 	case f.Code == CodeProtocol && sent:
-		return lookFirst + "; the server's answer is invalid"
+		return LookFirst + "; the server's answer is invalid"
 	case f.Code == CodeProtocol:
 		return "the server breaks the protocol: see whether another version of it does better"
 	case sent:
-		return lookFirst + "; the next call connects anew if need be"
+		return LookFirst + "; the next call connects anew if need be"
 	case f.Code == CodeUnreachable:
 		return `see that it runs and that its "url" is right; the next call tries again`
 	case f.Code == CodeOverloaded:

@@ -184,7 +184,11 @@ func (c *Conn) timeoutOf(call *Call) time.Duration {
 
 func (c *Conn) expire(call *Call, after time.Duration) {
 	if c.Cancel(call, json.RawMessage(`"timeout"`)) {
-		call.Done(nil, c.newFailure(transports.CodeTimeout, transports.Unknown, fmt.Errorf("no answer to %s within %s", call.Method, after)))
+		failure := c.newFailure(transports.CodeTimeout, transports.Unknown, fmt.Errorf("no answer to %s within %s", call.Method, after))
+		if call.Timeout != nil && failure.Hint == "" {
+			failure.Hint = transports.LookFirst + `; if it needs longer, raise the tool's "timeout" in "tool_overrides"`
+		}
+		call.Done(nil, failure)
 		if call.Method != "initialize" && call.Method != methodDiscover { // until those are over there is no ping
 			c.checkHealth()
 		}
