@@ -27,8 +27,22 @@ func (f *treeFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.dump, "dump-tree", false, "start all servers of the tree, print it and exit")
 }
 
+// offSources says which sources at or below a node refer to variables that are not set.
+func offSources(n *schema.Node) (off []string) {
+	if n == nil {
+		return nil
+	}
+	if n.Source != nil && n.Source.Off != nil {
+		off = append(off, fmt.Sprintf("%s is off: %s; %s", n.Path, n.Source.Off.Why(), n.Source.Off.Hint))
+	}
+	for i := range n.Children {
+		off = append(off, offSources(&n.Children[i])...)
+	}
+	return off
+}
+
 // dumpTree prints the resolved tree. What is wrong with it comes on stderr, and is an
-// error: servers that do not start, paths that two things have, and broken tools where
+// error: servers that do not start or are off, paths that two things have, and broken tools where
 // they are not to be ignored.
 func dumpTree(cfg *schema.Config, flags treeFlags, log *slog.Logger) error {
 	ctx, stop := signal.NotifyContext(context.Background(), endSignals(os.Interrupt)...)
@@ -48,6 +62,12 @@ func dumpTree(cfg *schema.Config, flags treeFlags, log *slog.Logger) error {
 	}
 	if ctx.Err() != nil {
 		return errInterrupted
+	}
+	wrong = append(wrong, offSources(cfg.Tree)...)
+	for _, s := range cfg.Servers {
+		if cfg.Tree == nil && s.Off != nil {
+			wrong = append(wrong, fmt.Sprintf("/%s is off: %s; %s", s.Name, s.Off.Why(), s.Off.Hint))
+		}
 	}
 	view := h.agg.View()
 	conflicts, warnings := tree.Problems(view)

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -130,6 +131,12 @@ func addLogLevel(cmd *cobra.Command, level *string, what string) {
 // logger returns the logger for stderr; stdout belongs to the protocol.
 func logger(w io.Writer, level string) (*slog.Logger, error) {
 	var l slog.Level
+	switch strings.ToLower(level) { // Python's names
+	case "warning":
+		level = "warn"
+	case "critical":
+		level = "error"
+	}
 	if err := l.UnmarshalText([]byte(level)); err != nil {
 		return nil, hinted(fmt.Errorf("unknown log level %q", level), "use debug, info, warn or error")
 	}

@@ -74,6 +74,8 @@ type stdioFlags struct {
 func (f *stdioFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.strict, "strict", false, "exit if a variable is not set, or a server that is not lazy cannot be started")
 	cmd.Flags().BoolVar(&f.watch, "watch", true, "reload the config when its files change; SIGHUP always does")
+	cmd.Flags().BoolVar(&f.watch, "reload", true, "") // as pyMCPBroker calls it
+	_ = cmd.Flags().MarkHidden("reload")
 	f.tree.add(cmd)
 }
 
@@ -94,6 +96,9 @@ three tools instead of all of theirs: discover_tool, use_tool, load_mcp.`,
   dynmcp -c mcp.json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if dash := cmd.ArgsLenAtDash(); dash > 0 || dash < 0 && len(args) > 0 {
+				if err := brokerArguments(cmd, args); err != nil {
+					return err
+				}
 				return unknownVerb(cmd, args[0])
 			}
 			return nil

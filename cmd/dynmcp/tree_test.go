@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -127,6 +128,84 @@ tool /repo/read/get_file: Read one file
 tool /repo/read/get_issue`
 	if out != want || code != 0 {
 		t.Errorf("exit status %d, got\n%s\nstderr %s", code, out, stderr)
+	}
+}
+
+// A source that is off for a variable is printed as that, and is an error.
+func TestDumpTreeWithAVariableThatIsNotSet(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ config, out, stderr string }{
+		{`{"tree":[{"path":"/r","type":"node","source":{"backend":"stdio","command":"T=${DYNMCP_TEST_UNSET} x"}}]}`,
+			"node /r: (off: DYNMCP_TEST_UNSET is not set)", "the tree is not whole:\n/r is off: DYNMCP_TEST_UNSET is not set; "},
+		{`{"mcp":{"a":{"command":"x","env":{"T":"${DYNMCP_TEST_UNSET}"}}}}`,
+			"node /a: (off: DYNMCP_TEST_UNSET is not set)", "the tree is not whole:\n/a is off: DYNMCP_TEST_UNSET is not set; "},
+	} {
+		out, stderr, code := dumpOf(t, c.config)
+		contains(t, out, c.out)
+		contains(t, stderr, c.stderr)
+		if code != 1 {
+			t.Errorf("%s: got exit status %d", c.config, code)
+		}
+	}
+}
+
+// The command line of that system is answered with ours, without the secret in it. Its
+// options are known.
+func TestCommandLineOfTheBroker(t *testing.T) {
+	t.Parallel()
+	const wide = "hint: write\n  dynmcp serve --http 0.0.0.0:8100 --listen-public --token SECRET -c /config.json\n"
+	for _, c := range []struct{ line, want string }{
+		{"0.0.0.0:8100 /config.json", wide},
+		{"0.0.0.0:8100 /config.json mysecret --reload --log-level warning", wide},
+		{"serve 0.0.0.0:8100 /config.json mysecret", wide},
+		{"127.0.0.1:8100 my.json", "hint: write\n  dynmcp serve --http 127.0.0.1:8100 -c my.json\n"},
+		{"localhost:8100 my.json mysecret --ignore-broken-tool", "hint: write\n  dynmcp serve --http localhost:8100 --token SECRET --ignore-broken-tool -c my.json\n"},
+		{"0.0.0.0:8100 my.json --dump-tree", "hint: write\n  dynmcp --dump-tree -c my.json\n"},
+		{"serve 0.0.0.0:8100", `unexpected argument "0.0.0.0:8100"`},
+		{"0.0.0.0:8100", `unknown command "0.0.0.0:8100"`},
+	} {
+		stderr := fails(t, mcptest.HostOptions{Args: strings.Fields(c.line)})
+		contains(t, stderr, c.want)
+		lacks(t, stderr, "mysecret")
+	}
+	for _, level := range []string{"warning", "CRITICAL"} {
+		out, _, code := dumpOf(t, broker(t, mcptest.NewLedger(t), ""), "--reload", "--log-level", level)
+		contains(t, out, "tool /repo/read/get_file")
+		if code != 0 {
+			t.Errorf("%s: got exit status %d", level, code)
+		}
+	}
+}
+
+// The requests of that system's own examples, over HTTP, with its config file.
+func TestExamplesOfTheBroker(t *testing.T) {
+	t.Parallel()
+	ledger := mcptest.NewLedger(t)
+	web := serveHTTP(t, mcptest.Config(t, broker(t, ledger, "")), "-e", forgeEnv(t), "--token", "mysecret", "--reload")
+	for _, c := range []struct{ path, body, want string }{
+		{"/meta_tree", `{
+  "path": "/"
+}`, `{"path":"/repo","type":"node","summary":"Repositories"}`},
+		{"/meta_desc", `{
+  "path": "/repo/read/get_file"
+}`, `"args_schema":`},
+		{"/meta_call", `{
+  "path": "/repo/read/get_file",
+  "args": {
+    "owner": "myorg",
+    "repo": "demo-repo",
+    "ref": "main",
+    "filePath": "README.md"
+  }
+}`, `"content"`},
+	} {
+		status, _, text := web.send("POST", c.path, c.body, "Authorization", "Bearer mysecret")
+		if status != 200 || !strings.Contains(text, c.want) {
+			t.Errorf("%s: got %d %s, want %s", c.path, status, text, c.want)
+		}
+	}
+	if calls := ledger.Events(); !slices.ContainsFunc(calls, func(e string) bool { return strings.Contains(e, "get_file_contents") }) {
+		t.Errorf("the server was not called by the tool's own name: %q", calls)
 	}
 }
 
