@@ -2,6 +2,10 @@ package schema
 
 import _ "embed"
 
+// Address is where the JSON Schema is found once a version is published: in the npm
+// package, as the newest version has it.
+const Address = "https://unpkg.com/dynmcp/schema/mcp-config.json"
+
 //go:embed dynmcp.schema.json
 var jsonSchema []byte
 

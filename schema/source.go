@@ -57,6 +57,11 @@ func nesting(data []byte) int {
 	return most
 }
 
+// IsYAML reports whether a file of this name and content is read as YAML.
+func IsYAML(name string, data []byte) bool {
+	return len(bytes.TrimSpace(data)) > 0 && (&source{name: name, data: data}).isYAML()
+}
+
 // isYAML decides by the file's name, or by its first character if the name does
 // not tell.
 func (s *source) isYAML() bool {

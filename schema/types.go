@@ -155,7 +155,7 @@ func (c *Config) StartupWaitOr(byHost time.Duration) time.Duration {
 // strings are the string itself.
 type Document struct {
 	// Address or path of the JSON Schema, for editors. dynmcp does not read it.
-	Schema string `json:"$schema" example:"./dynmcp.schema.json"`
+	Schema string `json:"$schema" example:"https://unpkg.com/dynmcp/schema/mcp-config.json"`
 	// Where the variables of ${VAR} come from. enable: the .env file beside the config over the one in the working directory over the process environment. dotenv: the .env files alone. process: the process environment alone. disable: nowhere, ${VAR} stays as it is.
 	Env string `json:"env" enum:"enable,dotenv,process,disable" default:"enable" example:"process"`
 	// Limits for all servers; a server's own value wins.

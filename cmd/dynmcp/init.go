@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,16 +15,16 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// schemaFile is the name of the schema beside the config, where editors find it
-// without a network.
+// schemaFile is the name of the schema beside the config, with --offline.
 const schemaFile = "dynmcp.schema.json"
 
 // initFlags are the flags of init.
 type initFlags struct {
-	path   string
-	schema string
-	yaml   bool
-	force  bool
+	path    string
+	schema  string
+	offline bool
+	yaml    bool
+	force   bool
 }
 
 func initCommand() *cobra.Command {
@@ -30,9 +32,10 @@ func initCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Write a config file without servers",
-		Long: `Write a config file without servers and, beside it, the JSON Schema with which
-editors complete and check it. An existing file is left alone, unless --force is
-given; then the old file is kept with the suffix .bak.`,
+		Long: `Write a config file without servers. It names the JSON Schema with which editors
+complete and check it; --offline writes that beside it too, for editors without a
+network. An existing file is left alone, unless --force is given; then the old file
+is kept with the suffix .bak.`,
 		Example: `  dynmcp init
   dynmcp init --yaml
   dynmcp init --path ~/.config/dynmcp/config.json`,
@@ -44,7 +47,8 @@ given; then the old file is kept with the suffix .bak.`,
 	}
 	cmd.Flags().StringVar(&flags.path, "path", "", "the `file` to write (default mcp.json, or mcp.yaml with --yaml)")
 	cmd.Flags().BoolVar(&flags.yaml, "yaml", false, "write YAML; the extension of --path wins")
-	cmd.Flags().StringVar(&flags.schema, "schema", "", "the `address` of the schema to name in the file, instead of writing one beside it")
+	cmd.Flags().StringVar(&flags.schema, "schema", "", "the `address` of the schema to name in the file")
+	cmd.Flags().BoolVar(&flags.offline, "offline", false, "write the schema beside the config, and name that")
 	cmd.Flags().BoolVar(&flags.force, "force", false, "replace an existing file")
 	return cmd
 }
@@ -57,6 +61,9 @@ func runInit(out *terminal, flags initFlags) error {
 	case path == "":
 		path = "mcp.json"
 	}
+	if flags.offline && flags.schema != "" {
+		return hinted(errors.New("--offline and --schema exclude each other"), "leave out one of them")
+	}
 	file, err := openEdited(path)
 	if err != nil {
 		return err
@@ -67,8 +74,8 @@ func runInit(out *terminal, flags initFlags) error {
 	if err := os.MkdirAll(filepath.Dir(file.path), 0o777); err != nil {
 		return err
 	}
-	address := flags.schema
-	if address == "" {
+	address := cmp.Or(flags.schema, schema.Address)
+	if flags.offline {
 		address = "./" + schemaFile
 		if err := writeSchema(filepath.Dir(file.path), flags.force); err != nil {
 			return err
@@ -78,16 +85,16 @@ func runInit(out *terminal, flags initFlags) error {
 		return err
 	}
 	out.printf("Wrote %s\n", file.name())
-	if flags.schema == "" {
+	if flags.offline {
 		out.printf("Wrote %s\n", filepath.Join(filepath.Dir(file.path), schemaFile))
 	}
 	out.printf("Add a server with: dynmcp add NAME -- COMMAND ARGS…\n")
 	return nil
 }
 
-// emptyConfig returns a config without servers that names a schema, in the language
+// emptyConfig returns a config without servers that names its schema, in the language
 // of the path's extension; yaml decides for others.
-func emptyConfig(path, schema string, yaml bool) []byte {
+func emptyConfig(path, address string, yaml bool) []byte {
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".yaml", ".yml":
 		yaml = true
@@ -95,9 +102,9 @@ func emptyConfig(path, schema string, yaml bool) []byte {
 		yaml = false
 	}
 	if yaml {
-		return fmt.Appendf(nil, "# yaml-language-server: $schema=%s\nmcp: {}\n", schema)
+		return fmt.Appendf(nil, "# yaml-language-server: $schema=%s\nmcp: {}\n", address)
 	}
-	return fmt.Appendf(nil, "{\n  \"$schema\": %q,\n  \"mcp\": {}\n}\n", schema)
+	return fmt.Appendf(nil, "{\n  \"$schema\": %q,\n  \"mcp\": {}\n}\n", address)
 }
 
 // writeSchema writes the schema into a directory. A file of that name is left alone
@@ -114,7 +121,7 @@ func writeSchema(dir string, force bool) error {
 	case file.exists() && ours:
 		return atomicfile.Replace(file.path, text, file.mode) // generated: no backup
 	case file.exists() && !force:
-		return hinted(fmt.Errorf("%s already exists and is not a schema of dynmcp", file.name()), "add --force to replace it, or name another schema with --schema")
+		return hinted(fmt.Errorf("%s already exists and is not a schema of dynmcp", file.name()), "add --force to replace it, or leave out --offline")
 	}
 	return file.write(text)
 }

@@ -11,7 +11,7 @@ func schemaCommand() *cobra.Command {
 		Use:   "schema",
 		Short: "Print the JSON Schema of the config file",
 		Long: `Print the JSON Schema (draft 2020-12) of the config file, with which editors
-complete and check it. dynmcp init writes it next to the config.`,
+complete and check it. dynmcp init --offline writes it beside the config.`,
 		Example:           `  dynmcp schema > dynmcp.schema.json`,
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,

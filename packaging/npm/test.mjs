@@ -132,6 +132,12 @@ for (const way of Object.keys(ways)) {
   });
 }
 
+test("the schema is where its $id says", () => {
+  const { $id } = JSON.parse(run(installed, "schema"));
+  const [, file] = /^https:\/\/unpkg\.com\/dynmcp\/(.+)$/.exec($id);
+  assert.equal(fs.readFileSync(path.join(dir, "node_modules", "dynmcp", file), "utf8"), run(installed, "schema"));
+});
+
 test("installed: a signal that kills dynmcp kills the launcher", { skip: inPlace && "there is no launcher" }, async () => {
   const { ended, mark, child } = await serve("installed");
   const binary = processes(mark).find(({ pid, command }) => pid !== child.pid && /bin\/dynmcp -- /.test(command));

@@ -11,7 +11,7 @@ import (
 // complete says what Go types cannot: which keys of a server go together, and
 // which of the maps of servers takes what.
 func complete(root *jsonschema.Schema) {
-	root.Title = "dynmcp config"
+	root.ID, root.Title = schema.Address, "dynmcp config"
 	root.Description = "The config of dynmcp, which aggregates MCP servers: what servers there are, how they are limited, and how they are shown."
 	for _, key := range []string{"mcp", "mcpServers", "servers", "tree"} {
 		root.AnyOf = append(root.AnyOf, &jsonschema.Schema{Required: []string{key}})
@@ -49,8 +49,6 @@ func property(s *jsonschema.Schema, key string) *jsonschema.Schema {
 }
 
 func fillServers(s *jsonschema.Schema, variants []*jsonschema.Schema) {
-	one := uint64(1)
-	s.MinProperties = &one
 	if len(variants) == 1 {
 		s.AdditionalProperties = variants[0]
 		return

@@ -35,8 +35,8 @@ func TestCheckedIn(t *testing.T) {
 }
 
 // TestShape checks what editors and other readers of the schema rely on: its
-// title, its draft, that it lets a file name it, the names of servers, at
-// least one server, and exactly three kinds of server.
+// title, its draft, that it lets a file name it, the names of servers, its
+// address, and exactly three kinds of server.
 func TestShape(t *testing.T) {
 	root := decode(t)
 	for path, want := range map[string]any{
@@ -44,7 +44,7 @@ func TestShape(t *testing.T) {
 		"type":                                 "object",
 		"title":                                "dynmcp config",
 		"properties.$schema.type":              "string",
-		"properties.mcp.minProperties":         1.0,
+		"$id":                                  schema.Address,
 		"properties.mcp.propertyNames.pattern": "^[a-z0-9][a-z0-9-]*$",
 	} {
 		if got := dig(root, path); got != want {
@@ -188,7 +188,6 @@ func TestDocuments(t *testing.T) {
 func TestSchemaRefuses(t *testing.T) {
 	for name, doc := range map[string]string{
 		"no servers":                 `{}`,
-		"an empty map":               `{"mcp": {}}`,
 		"an unknown key":             `{"mcp": {"a": {"command": "x"}}, "mpc": {}}`,
 		"an upper-case name":         `{"mcp": {"A": {"command": "x"}}}`,
 		"an underscore in a name":    `{"mcp": {"a_b": {"command": "x"}}}`,
