@@ -37,8 +37,8 @@ func importCommand() *cobra.Command {
 		Short: "Import the servers of your hosts",
 		Long: `Read the MCP servers from the configs of hosts and show what dynmcp's config
 would become; --write writes it. The hosts' own files are not changed. Hosts are
-` + hostNames() + `;
-without a name, all of them.
+` + nameList(hosts.Names()) + `;
+without a name, all of them. Of MCP Browser and dynmcp itself YAML is read too.
 
 Values that may be secrets are shown as ***. With --vars they are not copied into
 the config: ${NAME} takes their place, and they go to the .env file beside it, which
@@ -76,7 +76,9 @@ func runImport(ctx context.Context, out, errOut *terminal, names []string, flags
 		return err
 	}
 	if len(servers) == 0 {
-		return hinted(errors.New("no servers found"), "name a host's file with --from")
+		out.say("No host here has servers yet, so there is nothing to import.")
+		out.printf("To add a server: dynmcp add NAME -- COMMAND ARGS…\nTo import a file: dynmcp import --from FILE\n")
+		return nil
 	}
 	path, err := importTarget(errOut, flags.config)
 	if err != nil {
@@ -112,11 +114,6 @@ func runImport(ctx context.Context, out, errOut *terminal, names []string, flags
 	}
 	if err := os.MkdirAll(filepath.Dir(file.path), 0o777); err != nil {
 		return err
-	}
-	if !file.exists() {
-		if err := writeSchema(filepath.Dir(file.path), false); err != nil {
-			return err
-		}
 	}
 	if err := env.write(); err != nil { // first: without it the config would miss its variables
 		return err
@@ -158,13 +155,15 @@ func importTarget(errOut *terminal, named string) (string, error) {
 }
 
 // readServers reads the servers of the hosts that are named, or of all hosts that
-// have any, and reports on each file.
+// have any, and reports on each file. That there are none is an error if a host or a file
+// is named, or one could not be read.
 func readServers(ctx context.Context, errOut *terminal, names []string, flags importFlags) ([]hosts.Server, error) {
 	chosen, err := chooseHosts(ctx, names, flags.from)
 	if err != nil {
 		return nil, err
 	}
 	var all []hosts.Server
+	wanted := len(names) > 0 || flags.from != ""
 	for _, h := range chosen {
 		files := []string{flags.from}
 		if flags.from == "" {
@@ -179,6 +178,7 @@ func readServers(ctx context.Context, errOut *terminal, names []string, flags im
 				continue
 			case err != nil && len(names) == 0 && flags.from == "":
 				errOut.printf("%s: %v\n", h.Title, err)
+				wanted = true
 				continue
 			case err != nil:
 				return nil, err
@@ -192,6 +192,9 @@ func readServers(ctx context.Context, errOut *terminal, names []string, flags im
 				all = append(all, s)
 			}
 		}
+	}
+	if len(all) == 0 && wanted {
+		return nil, hinted(errors.New("no servers found"), "name a host's file with --from")
 	}
 	return selectServers(all, flags.servers)
 }
@@ -214,7 +217,7 @@ func chooseHosts(ctx context.Context, names []string, from string) ([]hosts.Host
 	}
 	var chosen []hosts.Host
 	for _, name := range names {
-		h, err := hostNamed(name)
+		h, err := hostNamed(name, hosts.Names())
 		if err != nil {
 			return nil, err
 		}
@@ -245,7 +248,7 @@ func selectServers(all []hosts.Server, names []string) ([]hosts.Server, error) {
 func addServers(ctx context.Context, errOut *terminal, file *editedFile, servers []hosts.Server, env *variablesFile, flags importFlags) ([]byte, []hosts.Server, error) {
 	text := file.old
 	if !file.exists() {
-		text = emptyConfig(file.path, "./"+schemaFile, false)
+		text = emptyConfig(file.path, schema.Address, false)
 	}
 	entries, err := schema.Entries(file.path, text)
 	if err != nil {
@@ -354,15 +357,7 @@ func printNextSteps(errOut *terminal, file *editedFile, servers []hosts.Server) 
 		if !s.Lazy() && !s.Disabled {
 			eager = append(eager, s.Name)
 		}
-		command := "dynmcp install " + s.Host.Name + " -c " + shellescape.Quote(file.path) + " --take-over"
-		switch user, err := s.Host.UserFile(); {
-		case err == nil && hosts.SameFile(s.File, user):
-		case s.File == filepath.FromSlash(s.Host.Project):
-			command += " --project"
-		default:
-			command += " --file " + shellescape.Quote(s.File)
-		}
-		if !slices.Contains(commands, command) {
+		if command := installLine(s, file.path); !slices.Contains(commands, command) {
 			commands = append(commands, command)
 		}
 	}
@@ -377,4 +372,21 @@ func printNextSteps(errOut *terminal, file *editedFile, servers []hosts.Server) 
 	for _, command := range commands {
 		errOut.printf("  %s\n", command)
 	}
+}
+
+// installLine is the command that puts dynmcp with a config into the host that a server
+// was read from, in place of the server.
+func installLine(s hosts.Server, config string) string {
+	config = shellescape.Quote(config)
+	if !s.Host.IsHost() {
+		return "dynmcp install HOST -c " + config
+	}
+	command := "dynmcp install " + s.Host.Name + " -c " + config + " --take-over"
+	switch user, err := s.Host.UserFile(); {
+	case err == nil && hosts.SameFile(s.File, user):
+		return command
+	case s.File == filepath.FromSlash(s.Host.Project):
+		return command + " --project"
+	}
+	return command + " --file " + shellescape.Quote(s.File)
 }

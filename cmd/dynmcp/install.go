@@ -43,7 +43,7 @@ func installCommand() *cobra.Command {
 		Use:   "install HOST",
 		Short: "Put dynmcp into the config of a host",
 		Long: `Put dynmcp into the config of a host:
-` + hostNames() + `.
+` + nameList(hosts.Installable()) + `.
 
 It shows what it would change and asks. --yes writes without asking; without a
 terminal to ask on, nothing is written unless --yes is given. Everything else in
@@ -68,13 +68,13 @@ back, to the byte if nothing else has changed it since.`,
   dynmcp install codex --uninstall`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return hinted(errors.New("name one host"), "use %s", strings.Join(hosts.Names(), ", "))
+				return hinted(errors.New("name one host"), "use %s", strings.Join(hosts.Installable(), ", "))
 			}
 			return nil
 		},
-		ValidArgs: hosts.Names(),
+		ValidArgs: hosts.Installable(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			h, err := hostNamed(args[0])
+			h, err := hostNamed(args[0], hosts.Installable())
 			if err != nil {
 				return err
 			}
@@ -95,18 +95,17 @@ back, to the byte if nothing else has changed it since.`,
 	return cmd
 }
 
-// hostNames lists the hosts that are known, in two lines.
-func hostNames() string {
-	names := hosts.Names()
+// nameList lists names of hosts in two lines.
+func nameList(names []string) string {
 	half := (len(names) + 1) / 2
 	return strings.Join(names[:half], ", ") + ",\n" + strings.Join(names[half:], ", ")
 }
 
-// hostNamed returns the host that a user named.
-func hostNamed(name string) (hosts.Host, error) {
-	h, ok := hosts.Named(name)
-	if !ok {
-		return h, hinted(fmt.Errorf("unknown host %q", name), "use %s", strings.Join(hosts.Names(), ", "))
+// hostNamed returns the host that a user named, one of those.
+func hostNamed(name string, among []string) (hosts.Host, error) {
+	h, _ := hosts.Named(name)
+	if !slices.Contains(among, name) {
+		return h, hinted(fmt.Errorf("unknown host %q", name), "use %s", strings.Join(among, ", "))
 	}
 	return h, nil
 }

@@ -7,6 +7,7 @@
 package hosts
 
 import (
+	"bytes"
 	"cmp"
 	"os"
 	"path/filepath"
@@ -41,6 +42,7 @@ const (
 	copilot              // and a type, local, and the tools that are shown
 	opencode             // a type, local, and a command that is a list
 	inTOML               // a table of TOML
+	ours                 // as a config of dynmcp, or as those that it reads; is only read
 )
 
 // isTOML reports whether the host's config is TOML.
@@ -108,7 +110,15 @@ var all = []Host{
 		user: func(home, _ string) []string { return []string{in(home, ".kiro", "settings", "mcp.json")} }},
 	{Name: "junie", Title: "JetBrains Junie", Project: ".junie/mcp/mcp.json", key: "mcpServers",
 		user: func(home, _ string) []string { return []string{in(home, ".junie", "mcp", "mcp.json")} }},
+	{Name: "mcp-browser", Title: "MCP Browser", Project: ".mcp-browser/config.yaml", form: ours,
+		user: func(home, _ string) []string { return []string{in(home, ".mcp-browser", "config.yaml")} }},
 }
+
+// ownConfig is a config of dynmcp, which is read like that of a host.
+var ownConfig = Host{Title: "dynmcp", form: ours}
+
+// IsHost reports whether h is a host, and not another program whose servers are read.
+func (h Host) IsHost() bool { return h.form != ours }
 
 // All returns the hosts that are known.
 func All() []Host { return all }
@@ -120,6 +130,14 @@ func Names() []string {
 		names = append(names, h.Name)
 	}
 	return names
+}
+
+// Installable returns the names of the hosts that dynmcp can be put into.
+func Installable() []string {
+	return slices.DeleteFunc(Names(), func(name string) bool {
+		h, _ := Named(name)
+		return !h.IsHost()
+	})
 }
 
 // Named returns the host of a name.
@@ -224,6 +242,12 @@ func SameFile(a, b string) bool {
 	return err1 == nil && err2 == nil && os.SameFile(x, y)
 }
 
+// isOpencode reports whether what a file has under mcp is written as opencode does.
+func isOpencode(path string, data []byte) bool {
+	raw, _ := schema.GetJSON(path, data, []string{"mcp"}) // compact
+	return slices.ContainsFunc([]string{`"type":"local"`, `"type":"remote"`, `"servers":{`}, func(part string) bool { return bytes.Contains(raw, []byte(part)) })
+}
+
 // WhoseFile returns the host that a file looks like one of.
 func WhoseFile(path string, data []byte) Host {
 	name := "claude-desktop"
@@ -234,11 +258,15 @@ func WhoseFile(path string, data []byte) Host {
 	switch {
 	case filepath.Ext(path) == ".toml":
 		name = "codex"
+	case schema.IsYAML(path, data):
+		return ownConfig
 	case has("context_servers"):
 		name = "zed"
 	case has("mcpServers") && filepath.Base(path) == "settings.json":
 		name = "gemini"
 	case has("mcpServers"):
+	case has("mcp") && !isOpencode(path, data):
+		return ownConfig
 	case has("mcp"):
 		name = "opencode"
 	case has("servers"):

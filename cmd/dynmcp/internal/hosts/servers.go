@@ -157,6 +157,9 @@ func (h Host) Read(ctx context.Context, path string) ([]Server, error) {
 
 // parse returns all servers of a host's file.
 func (h Host) parse(path string, data []byte) ([]Server, error) {
+	if h.form == ours {
+		return h.written(path, data)
+	}
 	lists, err := h.lists(path, data)
 	if err != nil {
 		return nil, err
@@ -208,6 +211,16 @@ func (h Host) unused(path string, data []byte, names []string) map[string]bool {
 		unused[name] = slices.Contains(choice.Excluded, name) || choice.Allowed != nil && !slices.Contains(choice.Allowed, name)
 	}
 	return unused
+}
+
+// written returns the servers of a config of dynmcp.
+func (h Host) written(path string, data []byte) ([]Server, error) {
+	found, err := schema.Written(path, data)
+	var servers []Server
+	for _, s := range found {
+		servers = append(servers, Server{Server: s, Host: h, File: path, Key: s.Name})
+	}
+	return servers, err
 }
 
 // A serverList is an object of a file with the servers in it.
