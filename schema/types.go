@@ -418,7 +418,7 @@ type Gateway struct {
 	MaxRequestBytes int `json:"max_request_bytes" min:"1" default:"1048576" example:"4194304"`
 	// The largest response, in bytes.
 	MaxResponseBytes int `json:"max_response_bytes" min:"1" default:"10485760" example:"52428800"`
-	// The most event streams that only listen, open at once for one server; one of several users may have half.
+	// The most event streams that only listen, open at once for one server. Streams on which a call is answered are not counted.
 	MaxConnections int `json:"max_connections" min:"1" default:"1024" example:"5"`
 	// How long an unused session lives; 0 is for ever.
 	SessionIdle time.Duration `json:"session_idle" default:"30m" example:"2h"`

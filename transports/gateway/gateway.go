@@ -75,8 +75,8 @@ type Gateway struct {
 	issued    *verifier // nil where no identity provider is known
 	replicas  Replicas  // of which we may be the only one
 	sessions  sessions
-	exchanges sync.Map            // *exchange to nothing: the sessions for one request
-	listening counters            // event streams that only listen, by namespace and by its users
+	exchanges sync.Map // *exchange to nothing: the sessions for one request
+	listening listening
 	running   counter             // requests that are worked on and will be answered
 	leaving   chan struct{}       // closed when we are about to end, and others begin what comes to us
 	ending    chan struct{}       // closed when no more is taken
@@ -111,7 +111,7 @@ func New(opts Options) *Gateway {
 		g.replicas.Keys = seal.Random()
 	}
 	g.sessions.byID = map[string]*session{}
-	g.listening.open = map[string]int{}
+	g.listening.of = map[string][]*place{}
 	for _, name := range opts.AllowedHosts {
 		g.hosts = append(g.hosts, strings.ToLower(strings.Trim(name, "[]")))
 	}

@@ -31,11 +31,6 @@ func wantsLegacy(r *http.Request) bool {
 // legacy is the stream of HTTP+SSE (MCP 2024-11-05, "Transports"), with an event
 // that shows that it lives.
 func (g *Gateway) legacy(w http.ResponseWriter, r *http.Request, who, namespace string) {
-	leave, ok := g.listens(w, nil, who, namespace)
-	if !ok {
-		return
-	}
-	defer leave()
 	s := g.openSession(who, namespace, true)
 	if s == nil {
 		g.overloaded(w, nil, "there are too many sessions")
@@ -43,6 +38,11 @@ func (g *Gateway) legacy(w http.ResponseWriter, r *http.Request, who, namespace 
 	}
 	defer g.endSession(s)
 	defer s.done()
+	r, leave, ok := g.listens(w, r, nil, who, namespace, s.talk.Waiting)
+	if !ok {
+		return
+	}
+	defer leave()
 	s.read(1)
 	defer s.read(-1)
 	carrier, before, _ := s.alone.carry(0)

@@ -12,24 +12,54 @@ import (
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// One of several users takes half of the streams that only listen, and no more.
-func TestOneUserDoesNotTakeAllStreams(t *testing.T) {
+// One of several users may have all streams that only listen until others want them: then
+// the newest of who has the most ends, but none on which a call waits for its answer.
+func TestAStreamGivesWayToThatOfAUserWithFewer(t *testing.T) {
+	calls := make(chan *host.Request, 1)
 	of := newIssuer(t)
-	tg := newTestGateway(t, Options{MaxConnections: 4, OAuth: &OAuth{Issuers: []string{of.url}, Audience: "tests"}}, nil)
-	listen := func(user string) int {
-		token := of.sign(jose.ES256, of.key, map[string]any{"iss": of.url, "sub": user, "aud": "tests", "exp": time.Now().Add(time.Hour).Unix()})
-		resp := tg.open("GET", "/mcp/git", "", "Accept", "text/event-stream", "Authorization", "Bearer "+token)
-		t.Cleanup(func() { resp.Body.Close() })
-		return resp.StatusCode
+	tg := newTestGateway(t, Options{MaxConnections: 4, OAuth: &OAuth{Issuers: []string{of.url}, Audience: "tests"}}, func(r *host.Request) { calls <- r })
+	auth := func(user string) string {
+		return "Bearer " + of.sign(jose.ES256, of.key, map[string]any{"iss": of.url, "sub": user, "aud": "tests", "exp": time.Now().Add(time.Hour).Unix()})
 	}
-	for i, want := range []struct {
-		user   string
-		status int
-	}{{"ann", 200}, {"ann", 200}, {"ann", 503}, {"bob", 200}, {"bob", 200}, {"eve", 503}} {
-		if got := listen(want.user); got != want.status {
-			t.Errorf("stream %d, of %s: got %d, want %d", i, want.user, got, want.status)
+	listen := func(user string, status int) (events *eventReader, address string) {
+		t.Helper()
+		resp := tg.open("GET", "/mcp/git", "", "Accept", "text/event-stream", "Authorization", auth(user))
+		t.Cleanup(func() { resp.Body.Close() })
+		if resp.StatusCode != status {
+			t.Fatalf("%s: got %d, want %d", user, resp.StatusCode, status)
+		}
+		if events = newEventReader(t, resp.Body); status == 200 {
+			address = events.want("/mcp/git/message").data
+			events.want("time")
+		}
+		return events, address
+	}
+	var ann [4]*eventReader
+	var last string
+	for i := range ann {
+		ann[i], last = listen("ann", 200)
+	}
+	listen("ann", 503)
+	for _, line := range []string{initialize, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, call(1, "x")} {
+		if a := tg.do("POST", last, line, "Authorization", auth("ann")); a.status != 202 {
+			t.Fatalf("got %+v", a)
 		}
 	}
+	ann[3].want(`"id":0,"result"`)
+	running := <-calls
+	listen("bob", 200)
+	listen("bob", 200)
+	for i := 2; i > 0; i-- {
+		if ev, more := ann[i].next(); more {
+			t.Errorf("stream %d goes on with %+v", i, ev)
+		}
+	}
+	listen("bob", 503)
+	listen("ann", 503)
+	running.Reply(json.RawMessage(`{"content":[]}`), nil)
+	ann[3].want(`"id":1,"result"`)
+	listen("eve", 200)
+	listen("eve", 503)
 }
 
 // A host that lost the stream of a call comes back for the answer while all streams that

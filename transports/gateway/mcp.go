@@ -323,11 +323,12 @@ func (g *Gateway) get(w http.ResponseWriter, r *http.Request, who, namespace str
 		st, from = s.find(last)
 	}
 	if st == s.alone { // others carry the answer to a request of ours, which has a connection anyhow
-		leave, ok := g.listens(w, nil, who, namespace)
+		listens, leave, ok := g.listens(w, r, nil, who, namespace, nil)
 		if !ok {
 			return
 		}
 		defer leave()
+		r = listens
 	}
 	var carrier int
 	var before int64

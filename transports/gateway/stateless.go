@@ -44,11 +44,12 @@ func (g *Gateway) postStateless(w http.ResponseWriter, r *http.Request, who, nam
 	}
 	lasting := m.Method == "subscriptions/listen"
 	if lasting {
-		leave, ok := g.listens(w, m.ID, who, namespace)
+		listens, leave, ok := g.listens(w, r, m.ID, who, namespace, nil)
 		if !ok {
 			return
 		}
 		defer leave()
+		r = listens
 	} else {
 		if !g.begin() {
 			g.shuttingDown(w, m.ID)
