@@ -63,8 +63,9 @@ func (b *bucket) Get(ctx context.Context, key string) (kv.Entry, error) {
 func (b *bucket) last(ctx context.Context, subject string) (*jetstream.RawStreamMsg, error) {
 	ctx, cancel := b.store.asking(ctx, b.store.opts.answer)
 	defer cancel()
+	asked := time.Now()
 	m, err := b.stream.GetLastMsgForSubject(ctx, subject)
-	return m, b.noted(err)
+	return m, b.noted(b.store.answered(err, asked))
 }
 
 // noted is failure, for what a stream was asked: if there is none it is made again.
@@ -216,9 +217,10 @@ func (b *bucket) publish(ctx context.Context, m *nats.Msg, at string) (revision 
 	if at != "" {
 		m.Header.Set(expectedLast, at)
 	}
+	asked := time.Now()
 	ack, err := b.store.js.PublishMsg(ctx, m)
 	if err != nil {
-		return 0, b.noted(err)
+		return 0, b.noted(b.store.answered(err, asked))
 	}
 	return ack.Sequence, nil
 }

@@ -13,8 +13,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -48,6 +50,8 @@ type Store struct {
 	end  context.CancelFunc
 	wake chan struct{} // has room for one: buckets may be put on more nodes now
 	done chan struct{} // closed when tending has ended
+
+	denied atomic.Pointer[denial]
 
 	mu        sync.Mutex
 	buckets   map[string]*bucket
@@ -95,7 +99,12 @@ func Open(opts Options) (*Store, error) {
 		nats.ConnectHandler(func(c *nats.Conn) { s.tell(true, c.ConnectedUrlRedacted(), nil) }),
 		nats.ReconnectHandler(func(c *nats.Conn) { s.tell(true, c.ConnectedUrlRedacted(), nil) }),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { s.tell(false, "", err) }),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { s.log.Debug("nats", "err", err) }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			s.log.Debug("nats", "err", err)
+			if errors.Is(err, nats.ErrPermissionViolation) {
+				s.denied.Store(&denial{err, time.Now()})
+			}
+		}),
 	}
 	if opts.Creds != "" {
 		to = append(to, credentials(opts.Creds))
@@ -115,6 +124,21 @@ func Open(opts Options) (*Store, error) {
 	}
 	go s.tend()
 	return s, nil
+}
+
+// A denial is what NATS says of a message that it did not take, and not in answer to it.
+type denial struct {
+	err error
+	at  time.Time
+}
+
+// answered returns the error of a question that was asked at a time. One that NATS does not
+// permit has no answer.
+func (s *Store) answered(err error, asked time.Time) error {
+	if d := s.denied.Load(); errors.Is(err, context.DeadlineExceeded) && d != nil && d.at.After(asked) {
+		return d.err
+	}
+	return err
 }
 
 // tell passes on that the connection has come or gone. NATS calls it from one goroutine.
@@ -215,11 +239,32 @@ func failure(err error) error {
 		return kv.ErrConflict
 	case errors.Is(err, jetstream.ErrMsgNotFound):
 		return kv.ErrNotFound
+	case refused(err, answer):
+		return fmt.Errorf("NATS refuses it: %w", err)
 	case errors.Is(err, nats.ErrReconnectBufExceeded): // it keeps nothing for later
 		err = errors.New("not connected to NATS")
 	}
 	return fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
 }
+
+// refused reports whether NATS does not do what it was asked, however often that is: what
+// is wrong has to be mended there. What it says with a code of 5xx passes, but for limits.
+func refused(err error, answer *jetstream.APIError) bool {
+	switch {
+	case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, nats.ErrPermissionViolation):
+		return true
+	case answer == nil, errors.Is(err, jetstream.ErrStreamNotFound), answer.ErrorCode == noPeers:
+		return false
+	}
+	return answer.Code < 500 || slices.Contains(limits, answer.ErrorCode)
+}
+
+// limits are the codes of what a stream or a node has no room for (JSStreamStoreFailedF,
+// JSMemoryResourcesExceededErr and JSStorageResourcesExceededErr of the server).
+var limits = []jetstream.ErrorCode{10077, 10028, 10047}
+
+// noPeers is what a node says while it does not know the others yet (JSClusterNoPeersErrF).
+const noPeers jetstream.ErrorCode = 10005
 
 // wrongLastSequence is what a node says of a record that another change is just being
 // made to (JSStreamWrongLastSequenceConstantErr of the server).

@@ -363,3 +363,43 @@ func TestPartsThatNobodyNeedsGo(t *testing.T) {
 		t.Errorf("what is needed was removed: %d bytes, %v", len(e.Value), err)
 	}
 }
+
+// What NATS refuses is no failure to reach it, and is said in its words.
+func TestWhatNATSRefuses(t *testing.T) {
+	s := start(t, server.Options{StoreDir: t.TempDir(), Users: []*server.User{{Username: "us", Password: "x", Permissions: &server.Permissions{
+		Publish: &server.SubjectPermission{Allow: []string{">"}, Deny: []string{"$KV.dynmcp_denied.>"}}, Subscribe: &server.SubjectPermission{Allow: []string{">"}}}}}})
+	store, err := Open(Options{URLs: []string{strings.Replace(s.ClientURL(), "//", "//us:x@", 1)}, Logger: nil})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	for name, c := range map[string]struct {
+		change func(*jetstream.StreamConfig)
+		want   string
+	}{
+		"full":   {func(c *jetstream.StreamConfig) { c.MaxBytes, c.Discard = 100, jetstream.DiscardNew }, "maximum bytes exceeded"},
+		"large":  {func(c *jetstream.StreamConfig) { c.MaxMsgSize = 100 }, "message size exceeds maximum allowed"},
+		"sealed": {func(c *jetstream.StreamConfig) { c.Sealed = true }, "sealed stream"},
+		"denied": {func(*jetstream.StreamConfig) {}, "permissions violation"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, err := store.Bucket(t.Context(), name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stream, err := store.js.Stream(t.Context(), "KV_dynmcp_"+name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			config := stream.CachedInfo().Config
+			c.change(&config)
+			if _, err := store.js.UpdateStream(t.Context(), config); err != nil {
+				t.Fatal(err)
+			}
+			_, err = b.Put(t.Context(), "key", make([]byte, 1000))
+			if err == nil || errors.Is(err, kv.ErrUnavailable) || !strings.Contains(err.Error(), "NATS refuses it") || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want that NATS refuses it: %s", err, c.want)
+			}
+		})
+	}
+}
