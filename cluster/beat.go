@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -14,14 +13,22 @@ import (
 
 // beatOn sends beats until the replica ends.
 func (r *Replica) beatOn() {
+	retried := false
 	for r.ctx.Err() == nil {
 		sent := r.clock()
 		wait := Beat
 		switch r.sendBeat(sent) {
 		case again:
-			continue
+			if !retried {
+				retried = true
+				continue
+			}
+			// The store may hold an earlier beat of ours that it cannot decide on yet.
+			wait = tick
 		case failed:
 			wait = tick
+		default:
+			retried = false
 		}
 		next := time.NewTimer(max(0, wait-(r.clock()-sent)))
 		select {
@@ -79,13 +86,11 @@ func (r *Replica) sendBeat(sent time.Duration) outcome {
 	r.electors[m.Knows] = others // the record may arrive, whatever we are told
 	r.mu.Unlock()
 
-	value, err := json.Marshal(m)
-	if err != nil {
-		panic(err) // not reached: strings and numbers
-	}
+	value := encode(memberKey(r.id), m)
 	ctx, cancel := context.WithTimeout(r.ctx, answer)
 	defer cancel()
 	var written uint64
+	var err error
 	if revision == 0 {
 		written, err = r.bucket.Create(ctx, memberKey(r.id), value)
 	} else {
@@ -150,25 +155,29 @@ func (r *Replica) recordLocked(load Load) (m Member, others []Member) {
 	}
 	slices.Sort(tags)
 	return Member{ID: r.id, Name: r.options.Name, Address: r.options.Address, Version: r.options.Version, Since: r.since,
-		Epoch: r.epoch, Draining: r.draining, Load: load, Beat: r.beat, Knows: strings.Join(tags, " ")}, others
+		Epoch: r.epoch, Draining: r.draining, Load: load, Beat: r.beat, Knows: strings.Join(tags, " "), Seen: r.seenLocked()}, others
 }
 
 // conflict looks why the record is not at the revision that it was thought to have.
 func (r *Replica) conflict(ctx context.Context, live bool, epoch uint64) outcome {
 	e, err := r.bucket.Get(ctx, memberKey(r.id))
 	var found Member
+	broken := false
 	if err == nil {
-		if err := json.Unmarshal(e.Value, &found); err != nil {
-			r.logger.Warn("the record of this replica was changed by others", "err", err)
-			found = Member{} // no epoch of ours
+		if found, err = decodeMember(e.Key, e.Value); err != nil {
+			broken = true // which is logged when it is seen
 		}
 	} else if !errors.Is(err, kv.ErrNotFound) {
 		return failed
 	}
+	at := r.clock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.revision = e.Revision // 0 when there is none
-	if live && found.Epoch != epoch {
+	// Somebody else wrote a broken one. Nobody has declared us dead as long as we are valid:
+	// the next beat takes its place.
+	r.expireLocked(at)
+	if live && r.live && !broken && found.Epoch != epoch {
 		r.logger.Warn("this replica was declared dead: what it held is lost")
 		r.loseLocked()
 	}
@@ -230,7 +239,7 @@ func (r *Replica) tickOn() {
 		dead := r.deadLocked(at) != nil
 		r.mu.Unlock()
 		if dead {
-			kick(r.sweeps)
+			kick(r.deaths)
 		}
 		if overdue {
 			r.extend()

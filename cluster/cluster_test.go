@@ -323,13 +323,14 @@ func TestReadWithoutBeingAMember(t *testing.T) {
 		defer a.Close()
 		l := take(t, a, "git")
 		defer l.Release()
-		members, leases, err := Read(t.Context(), m.Connect())
+		state, err := Read(t.Context(), m.Connect())
+		members, leases := state.Members, state.Leases
 		if err != nil || len(members) != 1 || members[0].ID != a.ID() || members[0].Load.Sessions != 3 || members[0].Since.IsZero() || len(leases) != 1 || leases[0].Name != "git" {
 			t.Errorf("got %+v, %+v, %v", members, leases, err)
 		}
 		cut := m.Connect()
 		cut.Cut()
-		if _, _, err := Read(t.Context(), cut); !errors.Is(err, kv.ErrUnavailable) {
+		if _, err := Read(t.Context(), cut); !errors.Is(err, kv.ErrUnavailable) {
 			t.Errorf("got %v", err)
 		}
 	})

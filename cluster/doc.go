@@ -81,6 +81,21 @@
 // its epoch. If it is not, the lease is not used, and deleted if it is there; the same is
 // done with one whose write was not answered.
 //
+// # Broken records
+//
+// A record that nobody of us wrote, or of which a bit was changed, is told by its sum
+// (record.go). It stops nothing: it is written again or deleted, at its revision ρ.
+//
+//   - Of a member: its next beat takes its place. It conflicts at first, and what is found is
+//     no other epoch, so a member that is still valid goes on. One that sends no more beats is
+//     declared dead at ρ, after Patience + TTL: whom it knew last is not known. Its last beat
+//     that arrived is older than ρ, and what it may run ends as computed above for C that waits.
+//   - Of a lease: its holder writes it again when it sees ρ. Another takes it, or it is deleted,
+//     when the records of all members in the store have Seen ≥ ρ. A member says so when it has
+//     seen ρ, and not while it holds the lease at an older revision: then it has lost and
+//     released it, or has written it at ρ, and taking it at ρ conflicts. A member that has
+//     written the lease and does not know it yet uses it only if nothing later was seen.
+//
 // # Pauses and clocks
 //
 // Between any two steps B can be stopped, or its machine suspended. It cannot see to its
@@ -97,6 +112,6 @@
 //
 // # Where to read
 //
-// beat.go: the record, validity. votes.go: promises, who is dead. view.go: what is seen,
+// broken.go: records that are none. beat.go: the record, validity. votes.go: promises, who is dead. view.go: what is seen,
 // what is deleted. lease.go: Take. place.go: Where.
 package cluster

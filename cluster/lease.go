@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -25,14 +24,16 @@ type Lease struct {
 
 // held is a lease that this replica has; all Leases of its name share it.
 type held struct {
-	r        *Replica
-	key      string
-	revision uint64
-	lost     chan struct{}
+	r       *Replica
+	key     string
+	name    string
+	granted time.Time
+	lost    chan struct{}
 
 	// r.mu guards them.
-	shares int
-	isLost bool
+	revision uint64
+	shares   int
+	isLost   bool
 }
 
 // Lost returns a channel that is closed when the replica may not run the work any more.
@@ -119,7 +120,8 @@ func (r *Replica) take(ctx context.Context, name string) (*Lease, error) {
 				l = nil
 			}
 			r.mu.Unlock()
-			revision, err := r.write(ctx, name, key, l, epoch)
+			granted := time.Now().UTC()
+			revision, err := r.write(ctx, name, key, l, epoch, granted)
 			at := r.clock()
 			r.mu.Lock()
 			delete(r.taking, key)
@@ -128,8 +130,8 @@ func (r *Replica) take(ctx context.Context, name string) (*Lease, error) {
 			wait = changed
 			// Valid now, of that epoch: nobody can have declared us dead before, so the
 			// lease was ours when it was written and is.
-			if err == nil && r.epoch == epoch && r.validLocked(at) && !r.closed {
-				h := &held{r: r, key: key, revision: revision, lost: make(chan struct{}), shares: 1}
+			if err == nil && r.epoch == epoch && r.validLocked(at) && !r.closed && !r.overwrittenLocked(key, revision) {
+				h := &held{r: r, key: key, name: name, granted: granted, revision: revision, lost: make(chan struct{}), shares: 1}
 				r.leases[key] = h
 				r.mu.Unlock()
 				return &Lease{held: h}, nil
@@ -165,14 +167,11 @@ func (r *Replica) heldLocked(l *lease, at time.Duration) bool {
 
 // write makes the lease ours, where l, what is seen of it, lets it be taken. ErrConflict
 // says that what is seen is old.
-func (r *Replica) write(ctx context.Context, name, key string, l *lease, epoch uint64) (revision uint64, err error) {
+func (r *Replica) write(ctx context.Context, name, key string, l *lease, epoch uint64, granted time.Time) (revision uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answer)
 	defer cancel()
 	defer context.AfterFunc(r.ctx, cancel)()
-	value, err := json.Marshal(LeaseInfo{Name: name, Owner: r.id, Epoch: epoch, Granted: time.Now().UTC()})
-	if err != nil {
-		return 0, err
-	}
+	value := encode(key, LeaseInfo{Name: name, Owner: r.id, Epoch: epoch, Granted: granted})
 	if l == nil {
 		return r.bucket.Create(ctx, key, value)
 	}

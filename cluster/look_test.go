@@ -23,4 +23,8 @@ func (r *Replica) Valid() bool {
 }
 
 // Revision is the fencing token: whoever takes the lease later has a higher one.
-func (l *Lease) Revision() uint64 { return l.held.revision }
+func (l *Lease) Revision() uint64 {
+	l.held.r.mu.Lock()
+	defer l.held.r.mu.Unlock()
+	return l.held.revision
+}

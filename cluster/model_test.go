@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -100,7 +101,8 @@ type node struct {
 type work struct {
 	node     *node
 	name     string
-	revision uint64
+	held     *held
+	revision uint64 // when it began
 	start    time.Time
 	end      time.Time // zero: it runs, unless the guards have killed it
 }
@@ -222,7 +224,8 @@ func (n *node) endKilledLocked() {
 }
 
 // start begins a work, unless the guards refuse.
-func (w *world) start(n *node, name string, revision uint64) *work {
+func (w *world) start(n *node, name string, l *Lease) *work {
+	revision := l.Revision()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
@@ -236,7 +239,7 @@ func (w *world) start(n *node, name string, revision uint64) *work {
 		other.endKilledLocked()
 	}
 	for _, other := range w.ledger {
-		if other.name != name || other.node == n && other.revision == revision {
+		if other.name != name || other.held == l.held {
 			continue
 		}
 		if other.end.IsZero() || other.end.After(now) {
@@ -247,7 +250,7 @@ func (w *world) start(n *node, name string, revision uint64) *work {
 			w.t.Errorf("%s has revision %d after %d", name, revision, other.revision)
 		}
 	}
-	started := &work{node: n, name: name, revision: revision, start: now}
+	started := &work{node: n, name: name, held: l.held, revision: revision, start: now}
 	w.ledger = slices.DeleteFunc(w.ledger, func(old *work) bool { return !old.end.IsZero() && old.end.Before(now) })
 	w.ledger = append(w.ledger, started)
 	w.works++
@@ -302,7 +305,7 @@ func (n *node) use() {
 			}
 			continue
 		}
-		if work := w.start(n, name, l.Revision()); work != nil {
+		if work := w.start(n, name, l); work != nil {
 			select {
 			case <-l.Lost():
 			case <-r.Leaving(r.ID()):
@@ -397,7 +400,7 @@ func (w *world) fault() {
 		return
 	}
 	short, long := w.within(500*time.Millisecond, 8*time.Second), w.within(time.Second, 40*time.Second)
-	kinds := []string{"stopped", "stopped", "cut", "stalled", "deaf", "behind", "lossy", "lossy", "store", "partition", "crash", "leave", "join", "everything"}
+	kinds := []string{"stopped", "stopped", "cut", "stalled", "deaf", "behind", "lossy", "lossy", "store", "partition", "crash", "leave", "join", "everything", "broken", "broken"}
 	kind := kinds[w.within(0, time.Duration(len(kinds)))]
 	length := short
 	if w.one(4) {
@@ -412,6 +415,9 @@ func (w *world) fault() {
 			w.leave(n)
 		}
 		w.faults.Go(func() { time.Sleep(length); w.join() })
+		return
+	case "broken":
+		w.breakRecord()
 		return
 	case "join":
 		if len(w.live()) < 8 {
@@ -448,6 +454,50 @@ func (w *world) fault() {
 			n.end(kind)
 		}
 	})
+}
+
+// breakRecord changes one record as nobody may.
+func (w *world) breakRecord() {
+	bucket, err := w.memory.Connect().Bucket(w.t.Context(), Bucket)
+	if err != nil {
+		w.t.Error(err)
+		return
+	}
+	list, err := kv.List(w.t.Context(), bucket, "")
+	if err != nil || len(list) == 0 {
+		return
+	}
+	keys := slices.Sorted(maps.Keys(list))
+	one := func() string { return keys[w.within(0, time.Duration(len(keys)))] }
+	key := one()
+	value := list[key].Value
+	switch kind := w.within(0, 8); {
+	case kind == 0:
+		value = nil
+	case kind == 1:
+		value = []byte("{}")
+	case kind == 2:
+		value = value[:len(value)/2]
+	case kind == 3:
+		if other := one(); other != key {
+			value = list[other].Value
+			break
+		}
+		fallthrough
+	default:
+		bit := w.within(0, time.Duration(8*max(1, len(value))))
+		if len(value) == 0 {
+			return // it was broken so before
+		}
+		value[bit/8] ^= 1 << (bit % 8)
+	}
+	if value == nil {
+		value = []byte{}
+	}
+	w.logf("broken: %s is %q", key, value)
+	if _, err := bucket.Put(w.t.Context(), key, value); err != nil {
+		w.t.Error(err)
+	}
 }
 
 // settle waits for all faults to end, and then for the replicas to be well.

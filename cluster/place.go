@@ -27,7 +27,7 @@ func (r *Replica) Where(name string, except ...string) (m Member, held bool) {
 	var fresh, silent []Member
 	for id, m := range r.view.members {
 		switch {
-		case slices.Contains(except, id), m.Draining, id == r.id && r.draining:
+		case slices.Contains(except, id), m.Draining, m.broken, id == r.id && r.draining:
 		case id == r.id || at < m.heard()+Validity:
 			fresh = append(fresh, m.Member)
 		default:

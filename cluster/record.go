@@ -1,8 +1,11 @@
 package cluster
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,8 +22,9 @@ type Member struct {
 	Epoch    uint64    `json:"epoch"`   // grows when all it held was lost
 	Draining bool      `json:"draining,omitzero"`
 	Load     Load      `json:"load,omitzero"`
-	Beat     uint64    `json:"beat"`  // how many it has sent
-	Knows    string    `json:"knows"` // tags of all members it knew, itself too
+	Beat     uint64    `json:"beat"`          // how many it has sent
+	Knows    string    `json:"knows"`         // tags of all members it knew, itself too
+	Seen     uint64    `json:"seen,omitzero"` // holds no lease whose record was broken at this revision or before
 }
 
 // electors returns the tags of the members that m knew when it sent this, without its own.
@@ -76,6 +80,53 @@ func leaseKey(name string) string {
 		return leasePrefix + "=s" + hex.EncodeToString(sum[:])
 	}
 	return b.String()
+}
+
+// sumMember begins the last member of a record, which tells one that was broken.
+const sumMember = `,"sum":"`
+
+// encode returns the record of a key. It ends with a sum over all before it and the key, so
+// that a record with a bit changed, or one of another key, is not taken for what it says.
+func encode(key string, v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // not reached: strings, numbers and times
+	}
+	text = text[:len(text)-1]
+	return fmt.Appendf(text, "%s%s\"}", sumMember, sum(key, text))
+}
+
+func sum(key string, text []byte) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n%s", key, text)
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+var errBroken = errors.New("it was not written by a replica, or was changed since")
+
+// decode reads the record of a key. One without a sum is of an older release.
+func decode(key string, text []byte, v any) error {
+	if i := bytes.LastIndex(text, []byte(sumMember)); i >= 0 && string(text[i+len(sumMember):]) != sum(key, text[:i])+"\"}" {
+		return errBroken
+	}
+	if err := json.Unmarshal(text, v); err != nil {
+		return fmt.Errorf("%w: %w", errBroken, err)
+	}
+	return nil
+}
+
+func decodeMember(key string, text []byte) (m Member, err error) {
+	if err = decode(key, text, &m); err == nil && memberKey(m.ID) != key {
+		err = errBroken
+	}
+	return m, err
+}
+
+func decodeLease(key string, text []byte) (l LeaseInfo, err error) {
+	if err = decode(key, text, &l); err == nil && (leaseKey(l.Name) != key || l.Owner == "" || l.Epoch == 0) {
+		err = errBroken
+	}
+	return l, err
 }
 
 // tag returns what stands for an ID in Knows: 40 bits of it, as a record of each beat

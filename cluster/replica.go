@@ -89,11 +89,13 @@ type Replica struct {
 	tasks  sync.WaitGroup
 	close  sync.Once
 	beats  chan struct{} // asks for a beat before its time
-	sweeps chan struct{} // asks for a look at what to delete
+	sweeps chan struct{} // asks for a look at which leases to delete or mend
+	deaths chan struct{} // asks for a look at who is dead
 
 	mu      sync.Mutex
 	changed chan struct{} // closed and made anew when what Take and Drain wait for may have come
 	view    view
+	seen    uint64 // the latest revision of it
 
 	// The record.
 	revision uint64        // that it is known to have; 0: there is none
@@ -131,6 +133,7 @@ func Join(ctx context.Context, options Options) (*Replica, error) {
 		clock:    options.clock,
 		beats:    make(chan struct{}, 1),
 		sweeps:   make(chan struct{}, 1),
+		deaths:   make(chan struct{}, 1),
 		changed:  make(chan struct{}),
 		view:     newView(),
 		electors: map[string][]Member{},
@@ -166,6 +169,7 @@ func Join(ctx context.Context, options Options) (*Replica, error) {
 	r.run(r.beatOn)
 	r.run(r.tickOn)
 	r.run(r.sweepOn)
+	r.run(r.buryOn)
 	for {
 		at := r.clock()
 		r.mu.Lock()

@@ -2,12 +2,14 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/dynmcp/dynmcp/cluster/kv"
 )
@@ -33,6 +35,15 @@ type member struct {
 	answered bool          // whether it was deleted at this revision is known
 	promised time.Duration // not to agree that it is dead until then
 	leaving  chan struct{} // closed when it drains, is gone, or has another epoch
+	broken   bool          // the record was: the rest is what it said before, or nothing
+}
+
+// electors returns those of the record. Who wrote a broken one is not known: nobody is asked.
+func (m *member) electors() []string {
+	if m.broken {
+		return nil
+	}
+	return m.Member.electors()
 }
 
 // heard returns when the member was last heard of.
@@ -40,6 +51,7 @@ func (m *member) heard() time.Duration { return max(m.seen, m.promised-TTL) }
 
 type lease struct {
 	LeaseInfo
+	broken  bool // the record is: it names no owner
 	deleted bool // by this replica, which is not seen yet
 	idle    int  // how many times a look at what to delete has found it without an owner
 }
@@ -95,6 +107,7 @@ func (r *Replica) watch(listed chan struct{}) {
 // listedLocked makes the view that of a list: what is not in it is not there any more.
 func (r *Replica) listedLocked(list []kv.Entry, at time.Duration) {
 	there := map[string]bool{}
+	r.seen = 0 // the store may be another one
 	for _, e := range list {
 		there[e.Key] = e.Value != nil
 		r.seeLocked(e, at)
@@ -113,35 +126,41 @@ func (r *Replica) listedLocked(list []kv.Entry, at time.Duration) {
 
 // seeLocked changes the view by what was seen of a record.
 func (r *Replica) seeLocked(e kv.Entry, at time.Duration) {
+	r.seen = max(r.seen, e.Revision)
 	switch {
 	case strings.HasPrefix(e.Key, memberPrefix):
+		id := strings.TrimPrefix(e.Key, memberPrefix)
 		var m Member
+		var err error
 		if e.Value != nil {
-			if err := json.Unmarshal(e.Value, &m); err != nil || memberKey(m.ID) != e.Key {
-				r.logger.Warn("a record of the cluster's state is none of a member", "key", e.Key, "err", err)
-				return
+			if m, err = decodeMember(e.Key, e.Value); err != nil {
+				r.warnLocked(e, err)
+				if m = (Member{ID: id}); r.view.members[id] != nil {
+					m = r.view.members[id].Member
+				}
 			}
 		}
-		r.seeMemberLocked(strings.TrimPrefix(e.Key, memberPrefix), m, e, at)
+		r.seeMemberLocked(id, m, e, at, err != nil)
 	case strings.HasPrefix(e.Key, leasePrefix):
 		if e.Value == nil {
 			delete(r.view.leases, e.Key)
 		} else {
-			l := &lease{LeaseInfo: LeaseInfo{Revision: e.Revision}}
-			if err := json.Unmarshal(e.Value, &l.LeaseInfo); err != nil {
-				r.logger.Warn("a record of the cluster's state is no lease", "key", e.Key, "err", err)
-				return
+			info, err := decodeLease(e.Key, e.Value)
+			if err != nil {
+				r.warnLocked(e, err)
+				info = LeaseInfo{}
 			}
-			r.view.leases[e.Key] = l
-			if l.Owner == r.id {
-				kick(r.sweeps) // it may be of a Take that was not answered
+			info.Revision = e.Revision
+			r.view.leases[e.Key] = &lease{LeaseInfo: info, broken: err != nil}
+			if err != nil || info.Owner == r.id {
+				kick(r.sweeps) // it is to be mended, or may be of a Take that was not answered
 			}
 		}
 		r.wakeLocked()
 	}
 }
 
-func (r *Replica) seeMemberLocked(id string, m Member, e kv.Entry, at time.Duration) {
+func (r *Replica) seeMemberLocked(id string, m Member, e kv.Entry, at time.Duration, broken bool) {
 	v := &r.view
 	before := v.members[id]
 	if before != nil && before.revision == e.Revision && before.Member == m {
@@ -154,7 +173,7 @@ func (r *Replica) seeMemberLocked(id string, m Member, e kv.Entry, at time.Durat
 		}
 	} else {
 		delete(v.gone, id)
-		next := &member{Member: m, revision: e.Revision, seen: at, leaving: make(chan struct{})}
+		next := &member{Member: m, revision: e.Revision, seen: at, leaving: make(chan struct{}), broken: broken}
 		if m.Draining {
 			close(next.leaving)
 		}
@@ -182,16 +201,15 @@ func (r *Replica) seeMemberLocked(id string, m Member, e kv.Entry, at time.Durat
 	}
 }
 
-// sweepOn deletes what is to be deleted until the replica ends: records of the dead,
-// leases that were released, leases of owners that are gone.
+// sweepOn deletes leases that were released and those of owners that are gone, and mends
+// broken ones, until the replica ends.
 func (r *Replica) sweepOn() {
 	collect := time.NewTicker(30 * time.Second)
 	defer collect.Stop()
 	for {
 		released := r.deleteReleased()
-		done := r.bury() && released
 		wait := Beat
-		if done {
+		if r.mend() && released {
 			wait = time.Hour
 		}
 		retry := time.NewTimer(wait)
@@ -200,6 +218,24 @@ func (r *Replica) sweepOn() {
 		case <-retry.C:
 		case <-collect.C:
 			r.deleteIdle()
+		case <-r.ctx.Done():
+			return
+		}
+		retry.Stop()
+	}
+}
+
+// buryOn has the dead declared so until the replica ends.
+func (r *Replica) buryOn() {
+	for {
+		wait := Beat
+		if r.bury() {
+			wait = time.Hour
+		}
+		retry := time.NewTimer(wait)
+		select {
+		case <-r.deaths:
+		case <-retry.C:
 		case <-r.ctx.Done():
 			return
 		}
@@ -226,15 +262,14 @@ func (r *Replica) deleteReleased() (done bool) {
 		}
 	}
 	r.mu.Unlock()
-	done = true
-	for _, key := range keys {
+	return r.each(keys, func(key string) bool {
 		r.mu.Lock()
 		l := r.view.leases[key]
-		if l == nil || !r.live || !r.releasedLocked(key, l) {
-			r.mu.Unlock()
-			continue
-		}
+		released := l != nil && r.live && r.releasedLocked(key, l)
 		r.mu.Unlock()
+		if !released {
+			return true
+		}
 		switch err := r.delete(key, l.Revision); {
 		case err == nil:
 			r.mu.Lock()
@@ -243,10 +278,31 @@ func (r *Replica) deleteReleased() (done bool) {
 			r.mu.Unlock()
 		case errors.Is(err, kv.ErrConflict), errors.Is(err, kv.ErrNotFound): // we shall see
 		default:
-			done = false
+			return false
 		}
+		return true
+	})
+}
+
+// sweepers is how many changes of leases are asked of the store at a time: a replica may
+// have had a thousand.
+const sweepers = 32
+
+// each calls do for each key, for several at a time, and reports whether all returned true.
+func (r *Replica) each(keys []string, do func(key string) bool) bool {
+	var work errgroup.Group
+	work.SetLimit(sweepers)
+	var failed atomic.Bool
+	for _, key := range keys {
+		work.Go(func() error {
+			if r.ctx.Err() != nil || !do(key) {
+				failed.Store(true)
+			}
+			return nil
+		})
 	}
-	return done
+	_ = work.Wait()
+	return !failed.Load()
 }
 
 func (r *Replica) releasedLocked(key string, l *lease) bool {
@@ -261,10 +317,9 @@ func (r *Replica) deleteIdle() {
 	maps.DeleteFunc(r.agreed, func(id string, _ uint64) bool { return r.view.members[id] == nil })
 	maps.DeleteFunc(r.view.gone, func(_ string, d departed) bool { return at >= d.seen+Remembered })
 	var idle []string
-	first := slices.Min(append(slices.Collect(maps.Keys(r.view.members)), r.id))
-	if first == r.id && r.validLocked(at) {
+	if r.firstLocked() && r.validLocked(at) {
 		for key, l := range r.view.leases {
-			if !r.view.holds(l) && r.taking[key] == nil {
+			if !l.broken && !r.view.holds(l) && r.taking[key] == nil {
 				if l.idle++; l.idle > 1 {
 					idle = append(idle, key)
 				}
@@ -272,25 +327,34 @@ func (r *Replica) deleteIdle() {
 		}
 	}
 	r.mu.Unlock()
-	for _, key := range idle {
+	r.each(idle, func(key string) bool {
 		r.mu.Lock()
 		l := r.view.leases[key]
 		r.mu.Unlock()
 		if l == nil {
-			continue
+			return true
 		}
 		ctx, cancel := context.WithTimeout(r.ctx, answer)
+		defer cancel()
 		if free, err := r.free(ctx, l); err == nil && free {
 			_ = r.bucket.Delete(ctx, key, l.Revision) // or another time
 		}
-		cancel()
-	}
+		return true
+	})
+}
+
+// firstLocked reports whether this replica does what one member does for all.
+func (r *Replica) firstLocked() bool {
+	return r.id == slices.Min(append(slices.Collect(maps.Keys(r.view.members)), r.id))
 }
 
 // free reports whether the owner of a lease is gone for good. What is seen may be old or
 // have gaps, so the store is asked. An epoch is never written twice: one that is not there
 // now never is again.
 func (r *Replica) free(ctx context.Context, l *lease) (bool, error) {
+	if l.broken {
+		return r.freeBroken(ctx, l.Revision)
+	}
 	e, err := r.bucket.Get(ctx, memberKey(l.Owner))
 	if errors.Is(err, kv.ErrNotFound) {
 		return true, nil
@@ -298,9 +362,9 @@ func (r *Replica) free(ctx context.Context, l *lease) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	var m Member
-	if err := json.Unmarshal(e.Value, &m); err != nil {
-		return false, err
+	m, err := decodeMember(e.Key, e.Value)
+	if err != nil {
+		return false, nil // it is written again, or declared dead
 	}
 	return m.Epoch > l.Epoch, nil // a smaller one is an answer from before the lease
 }
