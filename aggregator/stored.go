@@ -45,9 +45,13 @@ func (a *Aggregator) watchListings(ctx context.Context, st *state) {
 		}
 	}
 	for ctx.Err() == nil {
-		err := st.store.Watch(ctx, func(key string, stored *catalog.Stored) {
+		err := st.store.Watch(ctx, func(key string, stored *catalog.Stored, err error) {
 			name, ok := names[key]
 			if !ok {
+				return
+			}
+			if err != nil {
+				a.log.Warn("a record of what servers list is broken: it is written again when the server is listed", "upstream", name, "key", key, "err", err)
 				return
 			}
 			before := a.catalog.View()

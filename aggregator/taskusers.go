@@ -5,10 +5,12 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/dynmcp/dynmcp/cluster/kv"
+	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
 )
@@ -60,6 +62,15 @@ func taskKey(server, own string) string {
 	return server + "." + base64.RawURLEncoding.EncodeToString([]byte(own))
 }
 
+// taskPurpose is for what the user of a task is sealed: nobody else says whose it is.
+func taskPurpose(key string) string { return "task " + key }
+
+// CheckTask returns why a record of Options.Tasks is none that these keys open.
+func CheckTask(keys *seal.Keys, e kv.Entry) error {
+	_, err := keys.Open(taskPurpose(e.Key), e.Value)
+	return err
+}
+
 // learnTask finds out whose a task is of which this replica does not know: a call by way
 // of another became it. It may block.
 func (a *Aggregator) learnTask(ctx context.Context, u *lazy.Upstream, own string) {
@@ -68,10 +79,17 @@ func (a *Aggregator) learnTask(ctx context.Context, u *lazy.Upstream, own string
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	entry, err := a.opts.Tasks.Get(ctx, taskKey(u.Server.Name, own))
+	key := taskKey(u.Server.Name, own)
+	entry, err := a.opts.Tasks.Get(ctx, key)
+	var name []byte
+	if err == nil {
+		if name, err = a.opts.Keys.Open(taskPurpose(key), entry.Value); err != nil {
+			err = fmt.Errorf("the record %s is broken: %w", key, err)
+		}
+	}
 	switch {
 	case err == nil:
-		a.taskUsers.add(principal{string(entry.Value)}, u.Server.Name+"/"+own, true)
+		a.taskUsers.add(principal{string(name)}, u.Server.Name+"/"+own, true)
 	case !errors.Is(err, kv.ErrNotFound):
 		a.log.Warn("it is not known whose a task is", "upstream", u.Server.Name, "err", err)
 	}
@@ -116,10 +134,11 @@ func (p *peer) addTask(s *session, id, ttl json.RawMessage) {
 	if a.opts.Tasks == nil {
 		return
 	}
+	key := taskKey(server, own)
 	a.spawn(func() {
 		ctx, cancel := context.WithTimeout(a.ctx, requestTimeout)
 		defer cancel()
-		if _, err := a.opts.Tasks.For(taskLife(ttl)).Put(ctx, taskKey(server, own), []byte(s.principal.name)); err != nil {
+		if _, err := a.opts.Tasks.For(taskLife(ttl)).Put(ctx, key, a.opts.Keys.Seal(taskPurpose(key), []byte(s.principal.name))); err != nil {
 			a.log.Warn("other replicas do not know whose a task is", "upstream", server, "err", err)
 		}
 	})

@@ -70,9 +70,9 @@ func (b *bucket) note(key string, revision uint64) bool {
 
 // Watch calls listed with what is in the bucket, and then with each listing that another
 // replica keeps, but for what was read or kept by this Store, until ctx ends or, with an
-// error, the watch does. What cannot be read is left out. A store that is no bucket has
-// nothing to tell.
-func (s *Store) Watch(ctx context.Context, listed func(key string, stored *catalog.Stored)) error {
+// error, the watch does. It is told as well of what cannot be read, with the error. A store
+// that is no bucket has nothing to tell.
+func (s *Store) Watch(ctx context.Context, listed func(key string, stored *catalog.Stored, err error)) error {
 	if s == nil {
 		return nil
 	}
@@ -81,8 +81,20 @@ func (s *Store) Watch(ctx context.Context, listed func(key string, stored *catal
 		return nil
 	}
 	return b.Watch(ctx, "", func(e kv.Entry) {
-		if stored, err := decode(e.Value); err == nil && b.note(e.Key, e.Revision) {
-			listed(e.Key, stored)
+		if e.Value == nil || !b.note(e.Key, e.Revision) {
+			return
 		}
+		stored, err := decode(e.Value)
+		listed(e.Key, stored, err)
 	}, nil)
+}
+
+// Check returns why a record of a bucket is no listing. One that a newer dynmcp has written,
+// or an older one, is.
+func Check(e kv.Entry) error {
+	_, err := decode(e.Value)
+	if errors.Is(err, errNewer) || errors.Is(err, errOlder) {
+		return nil
+	}
+	return err
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -39,6 +40,8 @@ type Version struct {
 	At         time.Time `json:"at"`
 	Comment    string    `json:"comment,omitempty"`
 	RolledBack int       `json:"rolled_back_to,omitempty"` // the version whose text this is again, 0 for none
+
+	Broken bool `json:"-"` // the record of the current version is, and this is its copy
 }
 
 // A Store is the versions of a cluster.
@@ -71,15 +74,40 @@ func (s *Store) current(ctx context.Context) (Version, uint64, error) {
 		return Version{}, 0, err
 	}
 	v, err := s.open(entry)
+	if err != nil {
+		if kept, ok := s.newestCopy(ctx); ok {
+			return kept, entry.Revision, nil
+		}
+	}
 	return v, entry.Revision, err
 }
 
+// newestCopy returns the last version that was kept: what there is to go on with where the
+// record of the current one is broken. One that cannot be opened either says that we lack
+// the key.
+func (s *Store) newestCopy(ctx context.Context) (Version, bool) {
+	copies, err := kv.List(ctx, s.bucket, "version/")
+	if err != nil || len(copies) == 0 {
+		return Version{}, false
+	}
+	v, err := s.open(copies[slices.Max(slices.Collect(maps.Keys(copies)))])
+	v.Broken = true
+	return v, err == nil
+}
+
+// AnyBase is for Push where it does not matter which version is current.
+const AnyBase = -1
+
 // Push makes a document the current version, and returns it with its number. The
-// number, and when it was, are the store's.
-func (s *Store) Push(ctx context.Context, v Version) (Version, error) {
+// number, and when it was, are the store's. With another version than base, 0 for none, it
+// is ErrChanged.
+func (s *Store) Push(ctx context.Context, v Version, base int) (Version, error) {
 	now, revision, err := s.current(ctx)
 	if err != nil && !errors.Is(err, ErrNone) {
 		return Version{}, err
+	}
+	if base != AnyBase && base != now.Number {
+		return Version{}, fmt.Errorf("version %d is current, not %d: %w", now.Number, base, ErrChanged)
 	}
 	if revision > 0 {
 		// Who pushed it may have been killed before it made the copy.
@@ -117,7 +145,7 @@ func (s *Store) Rollback(ctx context.Context, number int, by, comment string) (V
 	if err != nil {
 		return Version{}, err
 	}
-	return s.Push(ctx, Version{Name: old.Name, Text: old.Text, By: by, Comment: comment, RolledBack: number})
+	return s.Push(ctx, Version{Name: old.Name, Text: old.Text, By: by, Comment: comment, RolledBack: number}, AnyBase)
 }
 
 // Version returns a version, or ErrVersion where it was never there or is not kept any more.
@@ -168,7 +196,8 @@ func (s *Store) History(ctx context.Context) ([]Version, error) {
 
 // Watch calls changed with the current version, once there is one, and with each that
 // takes its place, until ctx ends. What cannot be opened, or is older than one that came
-// before, is told to failed. Both are called from one goroutine.
+// before, is told to failed; where the first cannot be opened its copy takes its place.
+// Both are called from one goroutine.
 func (s *Store) Watch(ctx context.Context, changed func(Version), failed func(error)) error {
 	last := 0
 	return s.bucket.Watch(ctx, current, func(entry kv.Entry) {
@@ -178,7 +207,11 @@ func (s *Store) Watch(ctx context.Context, changed func(Version), failed func(er
 		v, err := s.open(entry)
 		switch {
 		case err != nil:
-			failed(err)
+			if kept, ok := s.newestCopy(ctx); ok && last == 0 {
+				last = kept.Number
+				changed(kept)
+			}
+			failed(fmt.Errorf("the record %s: %w", entry.Key, err))
 		case v.Number < last:
 			failed(fmt.Errorf("version %d came after version %d, as if the cluster's state was of another day: it is taken at the next start", v.Number, last))
 		case v.Number > last:
@@ -207,6 +240,12 @@ func (s *Store) seal(key string, v Version) ([]byte, error) {
 		return nil, err
 	}
 	return s.keys.Seal("config "+key, plain), nil
+}
+
+// Check returns why a record is no version that these keys open, nil if it is one.
+func Check(keys *seal.Keys, entry kv.Entry) error {
+	_, err := New(nil, keys).open(entry)
+	return err
 }
 
 func (s *Store) open(entry kv.Entry) (v Version, err error) {

@@ -37,7 +37,7 @@ func bucket(t *testing.T, m *memkv.Memory) kv.Bucket {
 
 func push(t *testing.T, s *Store, text string) Version {
 	t.Helper()
-	v, err := s.Push(t.Context(), Version{Name: "mcp.json", Text: text, By: "ann@here", Comment: "of " + text})
+	v, err := s.Push(t.Context(), Version{Name: "mcp.json", Text: text, By: "ann@here", Comment: "of " + text}, AnyBase)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestPushesDoNotOverwriteEachOther(t *testing.T) {
 	s := New(b, keys(t, 1))
 	push(t, s, "one")
 	raced := New(overtaken{b, func() { push(t, s, "two") }}, keys(t, 1))
-	if _, err := raced.Push(t.Context(), Version{Text: "lost"}); !errors.Is(err, ErrChanged) {
+	if _, err := raced.Push(t.Context(), Version{Text: "lost"}, AnyBase); !errors.Is(err, ErrChanged) {
 		t.Errorf("got %v", err)
 	}
 	if got, want := history(t, s), []string{"2 two 0", "1 one 0"}; !slices.Equal(got, want) {
@@ -165,7 +165,7 @@ func TestOnlyTheKeyOpensAConfig(t *testing.T) {
 	}
 	for what, err := range map[string]error{
 		"current": second(next.Current(t.Context())),
-		"push":    second(next.Push(t.Context(), Version{Text: "x"})),
+		"push":    second(next.Push(t.Context(), Version{Text: "x"}, AnyBase)),
 	} {
 		if !errors.Is(err, ErrKey) {
 			t.Errorf("%s with another key: %v", what, err)
@@ -190,8 +190,9 @@ func TestOnlyTheKeyOpensAConfig(t *testing.T) {
 		if _, err := b.Put(t.Context(), current, other.Value); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := both.Current(t.Context()); !errors.Is(err, ErrKey) {
-			t.Errorf("%s in the place of the current one: %v", from, err)
+		// It is not opened: the newest one that was kept is gone on from.
+		if v, err := both.Current(t.Context()); err != nil || v.Text != "newest" || !v.Broken {
+			t.Errorf("%s in the place of the current one: %+v, %v", from, v, err)
 		}
 	}
 }
@@ -226,7 +227,70 @@ func TestWatchSaysWhichIsCurrent(t *testing.T) {
 	if _, err := b.Put(t.Context(), current, []byte("rubbish")); err != nil {
 		t.Fatal(err)
 	}
-	expect(ErrKey.Error())
+	expect("the record current: " + ErrKey.Error())
 	stop()
 	<-ended
+}
+
+// A broken current version is gone on from with its copy, and the next push mends it. Who
+// lacks the key gets no older one in its place.
+func TestABrokenVersion(t *testing.T) {
+	bucket, err := memkv.New().Connect().Bucket(t.Context(), "config")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := seal.Random()
+	s := New(bucket, keys)
+	for _, text := range []string{"one", "two"} {
+		push(t, s, text)
+	}
+	e, err := bucket.Get(t.Context(), current)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Value[len(e.Value)/2] ^= 1
+	if _, err := bucket.Put(t.Context(), current, e.Value); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := s.Current(t.Context()); err != nil || v.Text != "two" || v.Number != 2 || !v.Broken {
+		t.Errorf("got %+v, %v", v, err)
+	}
+	ctx, enough := context.WithCancel(t.Context())
+	var watched string
+	_ = s.Watch(ctx, func(v Version) { watched += v.Text + " " }, func(err error) {
+		watched += err.Error()
+		enough()
+	})
+	if want := "two the record current: " + ErrKey.Error(); watched != want {
+		t.Errorf("watched %q, want %q", watched, want)
+	}
+	if _, err := New(bucket, seal.Random()).Current(t.Context()); !errors.Is(err, ErrKey) {
+		t.Errorf("with another key: got %v", err)
+	}
+	if v, err := s.Push(t.Context(), Version{Text: "three"}, 2); err != nil || v.Number != 3 {
+		t.Errorf("got %+v, %v", v, err)
+	}
+	if v, err := s.Current(t.Context()); err != nil || v.Text != "three" || v.Broken {
+		t.Errorf("got %+v, %v", v, err)
+	}
+}
+
+// Who says which version he has changed does not undo what another has pushed since.
+func TestPushOnABase(t *testing.T) {
+	bucket, err := memkv.New().Connect().Bucket(t.Context(), "config")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(bucket, seal.Random())
+	for base, want := range []error{nil, nil, ErrChanged} {
+		if base == 2 {
+			base = 1 // another has pushed 2
+		}
+		if _, err := s.Push(t.Context(), Version{Text: fmt.Sprint(base)}, base); !errors.Is(err, want) {
+			t.Errorf("on %d: got %v, want %v", base, err, want)
+		}
+	}
+	if v, err := s.Current(t.Context()); err != nil || v.Number != 2 {
+		t.Errorf("got %+v, %v", v, err)
+	}
 }

@@ -53,6 +53,7 @@ func configError(err error) error {
 func clusterPushCommand() *cobra.Command {
 	var cluster clusterFlags
 	var from configFlags
+	var base int
 	var comment string
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -63,9 +64,12 @@ started without -c. They reload it at once, and keep the one they have if it doe
 load there.
 
 The text is kept as it is written, sealed with the cluster's key. Its ${VARIABLES}
-and .env files are those of each replica: what is not set here is only a warning.`,
+and .env files are those of each replica: what is not set here is only a warning.
+
+With --base the push is refused where a colleague has pushed since that version.`,
 		Example: `  dynmcp cluster push mcp.json
-  dynmcp cluster push mcp.json -m "search is lazy now"`,
+  dynmcp cluster push mcp.json -m "search is lazy now"
+  dynmcp cluster push mcp.json --base 5`,
 		Args: oneArgument("a config file", "dynmcp cluster push mcp.json"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			pushed, err := pushedConfig(stderr(cmd), args[0], from.envFile)
@@ -73,15 +77,18 @@ and .env files are those of each replica: what is not set here is only a warning
 				return err
 			}
 			pushed.By, pushed.Comment = whoPushes(), comment
+			if !cmd.Flags().Changed("base") {
+				base = configs.AnyBase
+			}
 			return cluster.withConfigs(cmd, func(ctx context.Context, store *configs.Store) error {
 				now, err := store.Current(ctx)
 				if err != nil && !errors.Is(err, configs.ErrNone) {
 					return err
 				}
-				if now.Name == pushed.Name && now.Text == pushed.Text {
+				if !now.Broken && (base == configs.AnyBase || base == now.Number) && now.Name == pushed.Name && now.Text == pushed.Text {
 					return showPushed(stdout(cmd), now, fmt.Sprintf("%s is version %d already.", now.Name, now.Number), asJSON)
 				}
-				if pushed, err = store.Push(ctx, pushed); err != nil {
+				if pushed, err = store.Push(ctx, pushed, base); err != nil {
 					return err
 				}
 				return showPushed(stdout(cmd), pushed, fmt.Sprintf("%s is version %d now.", pushed.Name, pushed.Number), asJSON)
@@ -90,6 +97,7 @@ and .env files are those of each replica: what is not set here is only a warning
 	}
 	cluster.add(cmd)
 	cmd.Flags().StringVarP(&from.envFile, "env", "e", "", "`file` to read variables from instead of .env, to check with")
+	cmd.Flags().IntVar(&base, "base", 0, "push only if this `version` is the current one; 0 is that there is none yet")
 	cmd.Flags().StringVarP(&comment, "message", "m", "", "a `text` that the history shows")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the version as JSON")
 	return cmd

@@ -127,6 +127,7 @@ func (s patientStore) Bucket(ctx context.Context, name string) (kv.Bucket, error
 type clusterState struct {
 	store kv.Store
 	keys  *seal.Keys
+	log   *slog.Logger
 }
 
 // open reads the key file and connects to what the replicas share.
@@ -139,7 +140,7 @@ func (f *clusterFlags) open(ctx context.Context, patience time.Duration, name st
 		return clusterState{}, err
 	}
 	store, err := f.connect(ctx, patience, name, log)
-	return clusterState{store, keys}, err
+	return clusterState{store, keys, log}, err
 }
 
 // withCluster runs a verb on what the replicas share.
@@ -164,7 +165,7 @@ func (c clusterState) logins(ctx context.Context) (*oauth.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return oauth.NewShared(bucket, c.keys), nil
+	return oauth.NewShared(bucket, c.keys, c.log), nil
 }
 
 // withLogins calls use with the logins of the cluster that the flags name, or the user's

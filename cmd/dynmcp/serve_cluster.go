@@ -38,10 +38,11 @@ const lameDuck = 5 * time.Second
 type clusterRun struct {
 	flags *replicaFlags
 	clusterState
-	log  *slog.Logger
 	ctx  context.Context // of what follows the config
 	stop context.CancelFunc
 	work sync.WaitGroup
+
+	brokenConfig atomic.Bool // the current one cannot be opened
 
 	// After join.
 	ln     net.Listener // for other replicas
@@ -61,7 +62,7 @@ func (f *replicaFlags) reach(ctx context.Context, log *slog.Logger) (*clusterRun
 	if err != nil {
 		return nil, err
 	}
-	c := &clusterRun{flags: f, clusterState: state, log: log}
+	c := &clusterRun{flags: f, clusterState: state}
 	c.ctx, c.stop = context.WithCancel(context.WithoutCancel(ctx))
 	return c, nil
 }
@@ -124,7 +125,11 @@ func (c *clusterRun) watchConfig(versions *configs.Store, changed func(configs.V
 				c.log.Info("config of the cluster", "version", v.Number, "file", v.Name, "by", v.By)
 				changed(v)
 			}
-		}, func(err error) { c.log.Error("config of the cluster not taken, the last one stays", "err", err) })
+			c.brokenConfig.Store(false)
+		}, func(err error) {
+			c.brokenConfig.Store(true)
+			c.log.Error("config of the cluster not taken, the last one stays", "err", err)
+		})
 		select {
 		case <-time.After(time.Second):
 			c.log.Warn("config of the cluster not watched, trying again", "err", err)
@@ -259,7 +264,7 @@ func (c *clusterRun) replicas(agg *aggregator.Aggregator) *gateway.Replicas {
 		},
 		LameDuck: lameDuck,
 		OwnerOf:  agg.OwnerOf,
-		Degraded: c.self.Degraded,
+		Degraded: func() bool { return c.self.Degraded() || len(c.self.Broken()) > 0 || c.brokenConfig.Load() },
 	}
 }
 

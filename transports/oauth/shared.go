@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -16,15 +17,37 @@ import (
 )
 
 // NewShared returns the store of the replicas that share a bucket. Logins are sealed with
-// their keys: who reads the bucket learns nothing but how many there are.
-func NewShared(bucket kv.Bucket, keys *seal.Keys) *Store {
-	return &Store{&shared{bucket, keys, lockValid, lockFree}}
+// their keys: who reads the bucket learns nothing but how many there are. A login that cannot
+// be opened is none, and log names its record.
+func NewShared(bucket kv.Bucket, keys *seal.Keys, log *slog.Logger) *Store {
+	return &Store{&shared{bucket, keys, log, lockValid, lockFree}}
+}
+
+// Check returns why a record of a bucket is neither a login that these keys open nor a lock.
+func Check(keys *seal.Keys, e kv.Entry) error {
+	if strings.HasPrefix(e.Key, "lock/") {
+		if len(e.Value) != len(rand.Text()) || strings.Trim(string(e.Value), "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") != "" {
+			return errors.New("no replica wrote it")
+		}
+		return nil
+	}
+	_, err := openRecords(keys, e)
+	return err
+}
+
+func openRecords(keys *seal.Keys, e kv.Entry) (all []*record, err error) {
+	text, err := keys.Open("login "+e.Key, e.Value)
+	if err == nil {
+		err = json.Unmarshal(text, &all)
+	}
+	return all, err
 }
 
 // shared keeps the logins of a key, at all issuers, in one record, and its lock in another.
 type shared struct {
 	bucket      kv.Bucket
 	keys        *seal.Keys
+	log         *slog.Logger
 	valid, free time.Duration // of a lock
 }
 
@@ -51,8 +74,8 @@ func (s *shared) get(ctx context.Context, key Key) (all []*record, revision uint
 	if err != nil {
 		return nil, 0, fmt.Errorf("the login of %s: %w", key.Server, err)
 	}
-	text, err := s.keys.Open("login "+name, e.Value)
-	if err != nil || json.Unmarshal(text, &all) != nil {
+	if all, err = openRecords(s.keys, e); err != nil {
+		s.log.Warn("the record of a login is broken: it has to be made again", "upstream", key.Server, "key", name, "err", err)
 		return nil, e.Revision, nil
 	}
 	return all, e.Revision, nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -31,7 +32,7 @@ func newReplica(t *testing.T, memory *memkv.Memory, keys *seal.Keys) replica {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return replica{c, bucket, NewShared(bucket, keys)}
+	return replica{c, bucket, NewShared(bucket, keys, slog.New(slog.DiscardHandler))}
 }
 
 func TestSharedStore(t *testing.T) {
