@@ -93,6 +93,7 @@ type Aggregator struct {
 	server    func() *mcp.Server // of the control plane, made when it is first needed
 	startup   startup
 	snapshots snapshots
+	askers    askers
 	parked    parkedCalls // of hosts of the stateless era
 	issued    issuedStates
 	taskUsers taskUsers

@@ -64,13 +64,14 @@ type forwardedCall struct {
 	reason    json.RawMessage // the host's, for cancelling
 	resumed   bool            // request is not the first
 
-	questions []*question          // of the upstream, without an answer
-	asked     map[string]*question // while parked: those that the host has, by the keys they have there
-	lastKey   int
-	kept      []keptNotification // while parked
-	keptBytes int
-	dropped   int      // those for which there was no room
-	outcome   *outcome // that came while parked
+	questions  []*question          // of the upstream, without an answer
+	asked      map[string]*question // while parked: those that the host has, by the keys they have there
+	rootsAsked *question            // one of these, for which the call waits and no upstream
+	lastKey    int
+	kept       []keptNotification // while parked
+	keptBytes  int
+	dropped    int      // those for which there was no room
+	outcome    *outcome // that came while parked
 }
 
 // maxParamsInFlight bounds what forwarded calls hold in memory, in bytes of params;
@@ -163,6 +164,13 @@ func (c *forwardedCall) again() route {
 // Conn.Start may call answered before it returns.
 func (c *forwardedCall) send(conn *upstream.Conn, release func()) {
 	r, woken := c.hostRequest(), conn != nil
+	if c.isWide(r) {
+		if woken {
+			release()
+		}
+		c.narrow(r)
+		return
+	}
 	if !woken {
 		var ready bool
 		if !c.route.retry { // a retry runs within the connection that failed
@@ -389,6 +397,9 @@ func (c *forwardedCall) Notify(method string, params json.RawMessage) {
 // is for the host that made the call.
 func (c *forwardedCall) Request(ctx context.Context, method string, params json.RawMessage) (answer func() (json.RawMessage, error)) {
 	r := c.hostRequest()
+	if answer := c.peer.givenRoots(ctx, method); answer != nil {
+		return answer
+	}
 	if r.Era == transports.Stateless && !c.session.replica {
 		return c.pose(ctx, method, params)
 	}

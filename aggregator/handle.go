@@ -137,6 +137,7 @@ func (s *session) handleNotification(method string, params json.RawMessage) {
 	case "notifications/progress":
 		s.passProgress(params)
 	case "notifications/roots/list_changed":
+		s.roots.forget()
 		s.broadcast(method, params, "sendRootsListChanged")
 	default:
 		if s.single() != nil {
@@ -151,6 +152,9 @@ func (s *session) broadcast(method string, params json.RawMessage, what string) 
 		conn := u.Conn()
 		if conn == nil || conn.Era() == transports.Stateless && method == "notifications/roots/list_changed" {
 			continue // that era has no roots of a session
+		}
+		if method == "notifications/roots/list_changed" && s.shares && s.agg.askers.has(u.Server.Name) && !isolated(&u.Server) {
+			continue // the next call goes to what there is for the new ones
 		}
 		if err := conn.Notify(method, params); err != nil {
 			s.agg.log.Warn(what+" failed", "upstream", u.Server.Name, "err", err)

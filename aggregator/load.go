@@ -108,6 +108,7 @@ func (a *Aggregator) introduceTo(ctx context.Context, p *peer, conn *upstream.Co
 			return conn.StartFailure("listing", err)
 		}
 	}
+	l.AsksRoots = p.asksRoots.Load() || a.askers.has(p.upstream.Server.Name)
 	p.relatesTasks.Store(l.Tasks == catalog.HandshakeTasks)
 	p.listing.adopt(conn, l)
 	a.sendLevels(ctx, map[*upstream.Conn]logLevel{conn: verboseLevel(p.sessions())})

@@ -10,8 +10,8 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// Servers are for all sessions, or their entry isolates sessions or principals: each
-// has an upstream of its own then. Whatever finds the upstream of a server, by a tool's
+// Servers are for all sessions, or their entry isolates sessions or principals, or they
+// ask for roots (narrow.go): each session, principal or set of roots has an upstream of its own then. Whatever finds the upstream of a server, by a tool's
 // name say, finds the one of the entry; own leads from there to the one that a session's
 // requests go to. What is listed by any of them is in the catalogue for all.
 //
@@ -28,7 +28,7 @@ const principalIdle = 30 * time.Minute
 func (s *session) owner(server *schema.Server) (owner string, idle time.Duration) {
 	switch {
 	case !isolated(server):
-		return "", 0
+		return s.rootsOwner(server), principalIdle
 	case server.Isolation == schema.IsolateSession && s.lasts:
 		return "session " + s.id, 0
 	}
@@ -49,12 +49,16 @@ func (s *session) own(u *lazy.Upstream) (*lazy.Upstream, error) {
 	if gone != nil {
 		s.agg.peers.Delete(gone)
 	}
+	what := u.Server.Isolation
+	if !isolated(&u.Server) {
+		what = "set of roots"
+	}
 	var tooMany *lazy.TooManyError
 	switch {
 	case errors.As(err, &tooMany):
 		return nil, &transports.Failure{
 			Upstream: tooMany.Upstream, Code: transports.CodeOverloaded, Outcome: transports.NotSent,
-			Cause: fmt.Errorf("each %s has a server of its own, and there are %d, the most that there may be", u.Server.Isolation, tooMany.Most),
+			Cause: fmt.Errorf("each %s has a server of its own, and there are %d, the most that there may be", what, tooMany.Most),
 			Hint:  `close another that uses it, or raise its "max_sessions"`,
 		}
 	case err != nil:
@@ -63,9 +67,12 @@ func (s *session) own(u *lazy.Upstream) (*lazy.Upstream, error) {
 	s.mu.Lock()
 	ended := s.ended
 	s.mu.Unlock()
-	if ended { // what it has now would stay
+	if ended && s.lasts { // what it has now would stay
 		s.disown()
 		return nil, transports.CutOff(u.Server.Name, transports.NotSent)
+	}
+	if _, roots := s.roots.known(); what == "set of roots" && roots != nil {
+		s.agg.peerOf(own).roots.Store(&roots)
 	}
 	return own, nil
 }
@@ -94,6 +101,7 @@ func (s *session) disown() {
 	for _, u := range s.agg.set.Disown("session " + s.id) {
 		s.agg.peers.Delete(u)
 	}
+	s.dropRoots(true)
 }
 
 // declaration returns what the upstream is told of hosts: what the first one said of

@@ -16,14 +16,18 @@ import (
 // Request implements transports.Peer: a server request on a stream that is shared
 // goes to the newest call in flight here whose host can answer it, to one for which
 // the host is not being asked already if there is any, or else to the only session
-// there is.
+// there is. If calls of several users are in flight it is refused: it would show one
+// what another does.
 func (p *peer) Request(ctx context.Context, method string, params json.RawMessage) (answer func() (json.RawMessage, error)) {
 	if serverRequests[method] == "" && p.agg.single() == nil {
 		return refused("method %q is not known", method)
 	}
+	if answer := p.givenRoots(ctx, method); answer != nil {
+		return answer
+	}
 	calls := p.calls.all()
-	if !ofOneHost(calls) {
-		return refused("several hosts have calls in flight, and which of them is to be asked cannot be told")
+	if !ofOneUser(calls) {
+		return refused("calls of several users are in flight, and whose host is to be asked cannot be told")
 	}
 	var asking *forwardedCall
 	for _, c := range slices.Backward(calls) {
@@ -54,14 +58,11 @@ func (p *peer) Request(ctx context.Context, method string, params json.RawMessag
 	return p.askHost(ctx, all[0], all[0].peer, method, params)
 }
 
-// ofOneHost reports whether calls are of one host, as far as can be told: of sessions
-// of the gateway, no two of different hosts. In the stateless era each of a host's
-// requests has a session, and hosts of one user are not told apart.
-func ofOneHost(calls []*forwardedCall) bool {
+// ofOneUser reports whether calls are of one user. Another replica has users of its own.
+func ofOneUser(calls []*forwardedCall) bool {
 	return !slices.ContainsFunc(calls, func(c *forwardedCall) bool {
 		first, s := calls[0].session, c.session
-		stateless := c.hostRequest().Era == transports.Stateless && calls[0].hostRequest().Era == transports.Stateless
-		return s != first && (s.shares || first.shares) && !(stateless && s.principal == first.principal)
+		return s != first && (s.replica || first.replica || s.principal != first.principal)
 	})
 }
 

@@ -49,7 +49,8 @@ type session struct {
 	lastToken   int64                                   // or id of a question, which we gave
 	schemas     map[string]bool                         // the tools whose input schema an error has shown it
 	shown       map[string]*catalog.Tool                // definitions that answers have shown it, by exposed name
-	listed      *catalog.View                           // whose definitions a list has shown it before that; may be nil
+	roots       rootSet
+	listed      *catalog.View // whose definitions a list has shown it before that; may be nil
 }
 
 // A declaration is what a host said of itself.

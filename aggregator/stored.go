@@ -29,6 +29,9 @@ func (a *Aggregator) loadStored(st *state) map[string]*catalog.Stored {
 			}
 		}
 		if stored != nil {
+			if stored.AsksRoots && !isolated(&server) && a.opts.Place == nil {
+				a.askers.add(server.Name)
+			}
 			all[server.Name] = stored
 		}
 	}

@@ -32,6 +32,8 @@ type peer struct {
 	seenURIs      seenURIs                        // in its results
 	rootsHold     atomic.Pointer[rootsHold]       // while its question for the roots is open
 	lastRoots     atomic.Pointer[json.RawMessage] // that its connection was given
+	asksRoots     atomic.Bool                     // it has asked for them
+	roots         atomic.Pointer[json.RawMessage] // that it is for, nil unless it is for a set of them
 	starts        atomic.Int64                    // how often it was connected
 	since         atomic.Int64                    // when it was last, in nanoseconds of Unix time
 	calls         callsInFlight

@@ -20,6 +20,7 @@ type Listing struct {
 	Protocol           string          // the version in which it said all this
 	Capabilities, Info json.RawMessage // as in the answer to initialize
 	Tasks              Tasks           // that it offers
+	AsksRoots          bool            // it has asked for the roots of a host
 	Instructions       string
 	Rest               json.RawMessage // an object of what else was in that answer; may be nil
 

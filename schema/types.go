@@ -248,7 +248,7 @@ type Server struct {
 	LoadBudget int `json:"load_budget" group:"limit" default:"3" example:"5"`
 	// The most characters of a tool's result that reach the host; 0 is no limit. What is left out is said in the result.
 	MaxOutputChars int `json:"max_output_chars" group:"limit" default:"0" example:"40000"`
-	// How many hosts, or users, may have the server to themselves at a time, where isolation says so.
+	// How many hosts or users may have the server to themselves at a time, where isolation says so, and of how many sets of roots there is one, where it asks for them.
 	MaxSessions int `json:"max_sessions" group:"limit" min:"1" default:"32" example:"8"`
 	// The largest message, in bytes and in both directions. Above it that one call fails.
 	MaxMessageBytes int `json:"max_message_bytes" group:"limit" min:"1024" default:"16777216" example:"67108864"`

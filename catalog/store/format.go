@@ -40,6 +40,7 @@ type head struct {
 	Protocol     string `json:"protocol,omitempty"`
 	Instructions string `json:"instructions,omitempty"`
 	Tasks        int    `json:"tasks,omitempty"`
+	AsksRoots    bool   `json:"asks_roots,omitempty"`
 	Count        int    `json:"count"` // of tools
 	OnlyTasks    bool   `json:"only_tasks,omitempty"`
 	Lengths      []int  `json:"lengths"` // in bytes, see texts
@@ -86,7 +87,7 @@ func encode(server string, l *catalog.Listing) ([]byte, error) {
 	for _, list := range []*[]json.RawMessage{&whole.Tools, &whole.Prompts, &whole.Resources, &whole.Templates} {
 		*list = valid(*list)
 	}
-	h := head{Server: server, Protocol: l.Protocol, Instructions: l.Instructions, Tasks: int(l.Tasks), Count: len(whole.Tools), OnlyTasks: onlyTasks(whole.Tools)}
+	h := head{Server: server, Protocol: l.Protocol, Instructions: l.Instructions, Tasks: int(l.Tasks), AsksRoots: l.AsksRoots, Count: len(whole.Tools), OnlyTasks: onlyTasks(whole.Tools)}
 	all := texts(&whole)
 	for _, text := range all {
 		h.Lengths = append(h.Lengths, len(text))
@@ -154,7 +155,7 @@ func decode(text []byte) (*catalog.Stored, error) {
 	tools := parts[6]
 	return &catalog.Stored{
 		Listing: catalog.Listing{
-			Protocol: h.Protocol, Instructions: h.Instructions, Tasks: catalog.Tasks(h.Tasks),
+			Protocol: h.Protocol, Instructions: h.Instructions, Tasks: catalog.Tasks(h.Tasks), AsksRoots: h.AsksRoots,
 			Capabilities: parts[0], Info: parts[1], Rest: parts[2],
 			Resources: elements(parts[3]), Templates: elements(parts[4]), Prompts: elements(parts[5]),
 		},

@@ -57,7 +57,8 @@ type lsEntry struct {
 	Mode        string `json:"mode"`
 	Endpoint    string `json:"endpoint"`
 	Auth        string `json:"auth"`
-	Protocol    string `json:"protocol,omitempty"` // when it was last started
+	Protocol    string `json:"protocol,omitempty"`   // when it was last started
+	AsksRoots   bool   `json:"asks_roots,omitempty"` // as it did when it was last started
 	Description string `json:"description,omitempty"`
 	Off         string `json:"off,omitempty"` // why
 	Source      source `json:"source"`
@@ -66,7 +67,7 @@ type lsEntry struct {
 func list(cfg *schema.Config) []lsEntry {
 	entries := []lsEntry{}
 	for _, s := range cfg.Servers {
-		off := ""
+		stored, off := storedOf(cfg, s), ""
 		if s.Off != nil {
 			off = s.Off.Why() + "; " + s.Off.Hint
 		}
@@ -76,7 +77,8 @@ func list(cfg *schema.Config) []lsEntry {
 			Mode:        mode(s),
 			Endpoint:    secrets.String(endpoint(s)),
 			Auth:        authorization(s),
-			Protocol:    protocolOf(cfg, s),
+			Protocol:    stored.Protocol,
+			AsksRoots:   stored.AsksRoots && s.Isolation == schema.IsolateNone,
 			Description: s.Description,
 			Off:         off,
 			Source:      origin(cfg, s.Name),
@@ -192,6 +194,9 @@ func writeEntries(out *terminal, entries []lsEntry, effective bool) error {
 	for _, e := range entries {
 		if e.Off != "" {
 			out.printf("%s is off: %s\n", e.Name, e.Off)
+		}
+		if e.AsksRoots {
+			out.printf("%s asks for roots: hosts that share a run have one process of it for each set of roots\n", e.Name)
 		}
 	}
 	return out.err

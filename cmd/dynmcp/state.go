@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"runtime"
 
+	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/catalog/store"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -37,12 +38,12 @@ func catalogDir() string {
 	return filepath.Join(dir, "catalog")
 }
 
-// protocolOf returns the protocol version that a server spoke when it was last listed,
-// "" if that is not known.
-func protocolOf(cfg *schema.Config, s schema.Server) string {
+// storedOf returns what a server listed when it was last started, nothing if that is not
+// known.
+func storedOf(cfg *schema.Config, s schema.Server) *catalog.Stored {
 	stored, err := store.Of(cfg, catalogDir()).Load(s)
 	if err != nil || stored == nil {
-		return ""
+		return &catalog.Stored{}
 	}
-	return stored.Protocol
+	return stored
 }

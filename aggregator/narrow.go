@@ -1,0 +1,285 @@
+package aggregator
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
+)
+
+// A server that asks for the roots may serve what these allow and nothing else. Where
+// hosts share a run, such a server has an upstream for each set of roots of a user, unless
+// its entry isolates it: the first question for the roots says that it is one. Calls of a
+// host with roots wait until these are known, and go to the upstream of the set, which has
+// its question answered from here. Hosts without roots share the upstream of the entry.
+//
+//	a host of the handshake era is asked when it first calls such a server, and again
+//	after its roots have changed
+//	a host of the stateless era is asked with the result of its first call, over HTTP of
+//	each call: there is no session that could remember
+
+// askers are the servers that have asked for roots in a run that hosts share.
+type askers struct {
+	mu    sync.Mutex
+	names atomic.Pointer[map[string]bool] // never changed; nil while there are none
+}
+
+func (a *askers) has(server string) bool {
+	names := a.names.Load()
+	return names != nil && (*names)[server]
+}
+
+// add reports whether the server is a new one.
+func (a *askers) add(server string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.has(server) {
+		return false
+	}
+	names := map[string]bool{}
+	if before := a.names.Load(); before != nil {
+		names = maps.Clone(*before)
+	}
+	names[server] = true
+	a.names.Store(&names)
+	return true
+}
+
+// noteRootsAsked notes that the upstream asks for the roots.
+func (p *peer) noteRootsAsked() {
+	a := p.agg
+	p.asksRoots.Store(true)
+	a.sessions.mu.Lock()
+	shared := len(a.sessions.alone) == 0
+	a.sessions.mu.Unlock()
+	server := &p.upstream.Server
+	if !shared || p.upstream.Owner != "" || isolated(server) || a.opts.Place != nil {
+		return
+	}
+	if a.askers.add(server.Name) {
+		a.log.Info("asks for the roots: hosts have one for each set of roots", "upstream", server.Name, "most", server.MaxSessions)
+	}
+}
+
+// givenRoots returns the answer to an upstream's question for the roots where the upstream
+// is that of a set of roots, nil for any other.
+func (p *peer) givenRoots(ctx context.Context, method string) func() (json.RawMessage, error) {
+	if method != "roots/list" {
+		return nil
+	}
+	p.noteRootsAsked()
+	roots := p.roots.Load()
+	if roots == nil {
+		return nil
+	}
+	return p.requestRoots(ctx, nil, func(context.Context) func() (json.RawMessage, error) {
+		return func() (json.RawMessage, error) { return *roots, nil }
+	})
+}
+
+// A rootSet is the roots of a session's host, as far as they are known.
+type rootSet struct {
+	mu      sync.Mutex
+	result  json.RawMessage // what the host has answered, nil while that is not known
+	owner   string          // of the upstreams for it, "" as long
+	last    string          // owner before that
+	changes int             // that the host has announced
+	asking  chan struct{}   // closed when the host has answered or failed to; nil while it is not asked
+}
+
+// known returns the roots and who owns the upstreams for them, "" while they are not
+// known.
+func (r *rootSet) known() (owner string, result json.RawMessage) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.owner, r.result
+}
+
+// setLocked makes result the host's roots.
+func (r *rootSet) setLocked(user string, result json.RawMessage) error {
+	list := wire.Get(result, "roots")
+	if len(list) == 0 || list[0] != '[' {
+		return errors.New("what the host answered are no roots")
+	}
+	uris := map[string]bool{}
+	for root := range wire.Elements(list) {
+		uris[string(wire.Get(root, "uri"))] = true
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%q %q", user, slices.Sorted(maps.Keys(uris)))
+	r.result, r.owner = bytes.Clone(result), fmt.Sprintf("roots %x", h.Sum(nil)[:8])
+	return nil
+}
+
+// forget has the host asked again.
+func (r *rootSet) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.owner != "" {
+		r.last = r.owner
+	}
+	r.result, r.owner = nil, ""
+	r.changes++
+}
+
+// learn asks the host for its roots, unless they are known or it is being asked.
+func (r *rootSet) learn(ctx context.Context, user string, ask func(context.Context) (json.RawMessage, error)) error {
+	for {
+		r.mu.Lock()
+		asking, changes := r.asking, r.changes
+		if r.result != nil {
+			r.mu.Unlock()
+			return nil
+		}
+		if asking == nil {
+			r.asking = make(chan struct{})
+		}
+		r.mu.Unlock()
+		if asking != nil {
+			select {
+			case <-asking:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			continue
+		}
+		result, err := ask(ctx)
+		r.mu.Lock()
+		close(r.asking)
+		r.asking = nil
+		if err == nil && r.changes == changes {
+			err = r.setLocked(user, result)
+		}
+		r.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// rootsOwner returns who has a server where that is the roots' of a session's host, ""
+// where it is not, or these are not known.
+func (s *session) rootsOwner(server *schema.Server) string {
+	if !s.shares || s.replica || !s.agg.askers.has(server.Name) {
+		return ""
+	}
+	owner, _ := s.roots.known()
+	return owner
+}
+
+// isWide reports whether a call is about to go to an upstream that serves more than the
+// roots of its host allow.
+func (c *forwardedCall) isWide(r *host.Request) bool {
+	u, s := c.route.upstream, c.session
+	if u.Owner != "" || !s.shares || s.replica || !c.agg.askers.has(u.Server.Name) || isolated(&u.Server) {
+		return false
+	}
+	capabilities := s.declaration().capabilities
+	if r.Era == transports.Stateless {
+		capabilities = wire.Get(r.Meta, transports.MetaCapabilities)
+	}
+	return wire.Get(capabilities, "roots") != nil
+}
+
+// narrow sends a call to the upstream for the roots of its host, which is asked for them
+// if need be.
+func (c *forwardedCall) narrow(r *host.Request) {
+	c.own()
+	s := c.session
+	if q := c.rootsAsked; q != nil {
+		c.rootsAsked = nil
+		select {
+		case a := <-q.answered:
+			s.roots.mu.Lock()
+			_ = s.roots.setLocked(s.principal.name, a.result) // what is none is asked for again
+			s.roots.mu.Unlock()
+		default:
+		}
+	}
+	owner, _ := s.roots.known()
+	switch {
+	case owner != "":
+		u, err := s.own(c.route.upstream)
+		if err != nil {
+			c.refuse(r, err)
+			return
+		}
+		c.route.upstream, c.peer = u, c.agg.peerOf(u)
+		c.send(nil, nil)
+	case r.Era == transports.Handshake:
+		c.agg.spawnWithin(r, func(ctx context.Context) { c.learnRoots(ctx, r) })
+	case !mayAskForInput(r.Method):
+		c.refuse(r, c.rootless(errors.New(c.lacks("roots/list", nil))))
+	default:
+		c.rootsAsked = newQuestion("roots/list", nil)
+		c.mu.Lock()
+		c.questions = []*question{c.rootsAsked}
+		c.mu.Unlock()
+		c.park()
+	}
+}
+
+// learnRoots asks a host of the handshake era for its roots and sends the call.
+func (c *forwardedCall) learnRoots(ctx context.Context, r *host.Request) {
+	s := c.session
+	err := s.roots.learn(ctx, s.principal.name, func(ctx context.Context) (json.RawMessage, error) {
+		ctx, cancel := context.WithTimeoutCause(ctx, rootsWait, fmt.Errorf("no answer within %v", rootsWait))
+		defer cancel()
+		roots, err := r.Peer.Request(ctx, "roots/list", nil)()
+		if err != nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return roots, err
+	})
+	switch {
+	case ctx.Err() != nil:
+		c.refuse(r, r.CutOff(c.route.upstream.Server.Name, transports.NotSent))
+	case err != nil:
+		c.refuse(r, c.rootless(err))
+	default:
+		s.dropRoots(false)
+		c.send(nil, nil)
+	}
+}
+
+// rootless is the failure of a call whose host did not say what its roots are.
+func (c *forwardedCall) rootless(cause error) error {
+	return &transports.Failure{
+		Upstream: c.route.upstream.Server.Name, Code: transports.CodeNoHost, Outcome: transports.NotSent,
+		Cause: fmt.Errorf("it asks for the host's roots, and gets no calls without: %w", cause), Hint: "call again",
+	}
+}
+
+// dropRoots ends the upstreams for roots that a session's host had, and where that has
+// left for those it has, unless another has the same.
+func (s *session) dropRoots(left bool) {
+	s.roots.mu.Lock()
+	last := s.roots.last
+	if left && s.roots.owner != "" {
+		last = s.roots.owner
+	}
+	s.roots.last = ""
+	s.roots.mu.Unlock()
+	if last == "" || !s.lasts {
+		return
+	}
+	for _, other := range s.agg.sessions.all() {
+		if owner, _ := other.roots.known(); other != s && owner == last {
+			return
+		}
+	}
+	for _, u := range s.agg.set.Disown(last) {
+		s.agg.peers.Delete(u)
+	}
+}

@@ -1,0 +1,182 @@
+//go:build unix
+
+package main_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+)
+
+// A rooted host has roots, and is of one of the eras.
+type rooted struct {
+	*mcptest.Conn
+	t     *testing.T
+	era   string
+	root  atomic.Pointer[string]
+	leave func()
+}
+
+func joinWithRoot(t *testing.T, socket, era, root string) *rooted {
+	t.Helper()
+	h := &rooted{t: t, era: era}
+	h.root.Store(&root)
+	if era == handshake {
+		h.Conn, h.leave = joinAs(t, socket, `{"roots":{"listChanged":true}}`, mcptest.Handlers{"roots/list": func(json.RawMessage) (any, error) { return h.roots(), nil }})
+		return h
+	}
+	conn, err := net.Dial("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Conn, h.leave = mcptest.Talk(t, conn, nil), func() { conn.Close() }
+	return h
+}
+
+func (h *rooted) roots() string {
+	return fmt.Sprintf(`{"roots":[{"uri":"file://%s"}]}`, *h.root.Load())
+}
+
+// use calls a tool and answers the question that a host of the stateless era gets for it.
+func (h *rooted) use(tool, input string) mcptest.Message {
+	h.t.Helper()
+	if h.era == handshake {
+		return call(h.Conn, tool, input)
+	}
+	meta := mcptest.ModernMeta(`{"roots":{}}`)
+	m := h.Call("tools/call", useParams(tool, input, meta))
+	if string(m.Member("resultType")) == `"input_required"` {
+		m = h.Call("tools/call", useParams(tool, input, meta, `"inputResponses":{"question-1":`+h.roots()+`}`, `"requestState":`+string(m.Member("requestState"))))
+	}
+	return m
+}
+
+// sees checks that the host's server was told its roots before any call, and no others.
+func (h *rooted) sees(others ...string) (pid string) {
+	h.t.Helper()
+	m := h.use("files/received", `{"n":100}`)
+	narrowedTo(h.t, m, *h.root.Load(), others...)
+	return h.use("files/pid", `{}`).Text()
+}
+
+func narrowedTo(t *testing.T, received mcptest.Message, root string, others ...string) {
+	t.Helper()
+	var lines []string
+	if err := json.Unmarshal([]byte(received.Text()), &lines); err != nil {
+		t.Fatalf("%v: %s", err, received.Raw)
+	}
+	told := false
+	for _, line := range lines {
+		m := mcptest.Parse(line)
+		told = told || strings.Contains(string(m.Result), `"file://`+root+`"`)
+		if m.Method == "tools/call" && !told {
+			t.Errorf("a call came before the root %s: %q", root, lines)
+		}
+		lacks(t, string(m.Result), others...)
+	}
+}
+
+// A server that asks for roots is one process for each set of them, in a run that hosts
+// share: each of them sees its own roots and no others, from its first call on.
+func TestRootsNarrowAServerThatIsShared(t *testing.T) {
+	t.Parallel()
+	for _, load := range []string{"eager", "lazy"} {
+		for name, era := range map[string]string{"handshake": handshake, "stateless": stateless} {
+			t.Run(load+", "+name, func(t *testing.T) {
+				t.Parallel()
+				files := deferred(t, "files", "Files.", "-ask-roots").with("load", load)
+				socket := socketPath(t)
+				serveOn(t, socket, mcptest.Config(t, document([]entry{files})))
+				a, b, c := joinWithRoot(t, socket, era, "/ra"), joinWithRoot(t, socket, era, "/rb"), joinWithRoot(t, socket, era, "/ra")
+				ra, rb := a.sees("/rb"), b.sees("/ra")
+				if ra == rb {
+					t.Error("hosts of two sets of roots share a process")
+				}
+				if got := c.sees("/rb"); got != ra {
+					t.Errorf("hosts of the same roots have the processes %s and %s", ra, got)
+				}
+				without, _ := joinAs(t, socket, `{}`, nil)
+				if got := call(without, "files/pid", nil).Text(); got == ra || got == rb {
+					t.Errorf("a host without roots has the process %s of one that has some", got)
+				}
+				if era == handshake {
+					other := "/rc"
+					a.root.Store(&other)
+					a.Notify("notifications/roots/list_changed", nil)
+					if got := a.sees("/ra", "/rb"); got == ra || got == rb {
+						t.Errorf("after a change of its roots a host has the process %s", got)
+					}
+				}
+				before := files.Count("exit")
+				b.leave()
+				files.WaitFor("exit", before+1)
+				if got := c.sees("/rb"); got != ra {
+					t.Errorf("when another had left a host has the process %s, and had %s", got, ra)
+				}
+			})
+		}
+	}
+}
+
+// The same over HTTP, with sessions and without, and for two users with the same roots.
+func TestRootsNarrowAServerOfTheGateway(t *testing.T) {
+	t.Parallel()
+	files := deferred(t, "files", "Files.", "-ask-roots").with("max_sessions", 3)
+	run := serveUsers(t, []entry{files})
+	roots := func(root string) string { return `{"roots":[{"uri":"file://` + root + `"}]}` }
+	pids := map[string]string{}
+	for i, host := range []struct{ user, root string }{{"ann", "/ra"}, {"ann", "/rb"}, {"bob", "/ra"}} {
+		c := run.a(host.user, "/mcp")
+		c.Initialize(handshake, `{"roots":{}}`)
+		question, m := asking(t, c, 50, "files/received", `{"n":100}`, roots(host.root), nil)
+		if question.Method != "roots/list" {
+			t.Errorf("host %d was asked %q", i, question.Method)
+		}
+		narrowedTo(t, m, host.root)
+		pids[host.user+host.root] = pid(c, "files")
+	}
+	if pids["ann/ra"] == pids["ann/rb"] || pids["ann/ra"] == pids["bob/ra"] {
+		t.Errorf("roots or users share a process: %v", pids)
+	}
+	c := run.a("ann", "/mcp")
+	params := func(more string) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{%s,"name":"use_tool","arguments":{"tool_name":"files/pid"}%s}}`, mcptest.ModernMeta(`{"roots":{}}`), more)
+	}
+	for header, value := range map[string]string{"Mcp-Protocol-Version": stateless, "Mcp-Method": "tools/call", "Mcp-Name": "use_tool"} {
+		c.Header.Set(header, value)
+	}
+	m := c.Post(params("")).Last()
+	contains(t, m.Raw, `"input_required"`, `"roots/list"`)
+	m = c.Post(params(fmt.Sprintf(`,"inputResponses":{"question-1":%s},"requestState":%s`, roots("/rb"), m.Member("requestState")))).Last()
+	if got := m.Text(); got != pids["ann/rb"] {
+		t.Errorf("a request without session has the process %s of %v: %s", got, pids, m.Raw)
+	}
+	last := run.a("bob", "/mcp")
+	last.Initialize(handshake, `{"roots":{}}`)
+	_, m = asking(t, last, 51, "files/pid", `{}`, roots("/rc"), nil)
+	contains(t, m.Text(), "each set of roots has a server of its own, and there are 3", "not_sent", "max_sessions")
+}
+
+// While hosts of one user have calls in flight, a question goes to the one that can
+// answer it.
+func TestQuestionFindsItsHostWhileOthersCall(t *testing.T) {
+	t.Parallel()
+	e := fake(t, "alpha")
+	socket := socketPath(t)
+	serveOn(t, socket, mcptest.Config(t, document([]entry{e})))
+	able, _ := joinAs(t, socket, `{"elicitation":{}}`, mcptest.Handlers{"elicitation/create": func(json.RawMessage) (any, error) {
+		return `{"action":"accept","content":{}}`, nil
+	}})
+	busy, _ := joinAs(t, socket, `{}`, nil)
+	busy.Go("tools/call", useParams("alpha/sleep", `{"ms":600000}`))
+	e.WaitFor("call sleep", 1)
+	for range 3 {
+		contains(t, call(able, "alpha/ask", ask("elicitation/create", `{"message":"?"}`)).Text(), "accept")
+	}
+	counts(t, &mcptest.Host{Conn: busy}, "elicitation/create", 0)
+}
