@@ -196,7 +196,10 @@ func TestUnknownIsNeverEmptyAndBounded(t *testing.T) {
 		servers = append(servers, Server{Name: fmt.Sprintf("lazy-%d", i), Lazy: true}, Server{Name: fmt.Sprintf("eager-%d", i)})
 	}
 	v := loadedWith(servers, map[string]*Listing{"s": many(1300)}).View()
-	if s := v.Unknown("s/tool_9999"); len(s) > 4096 || !strings.Contains(s, "and 1275 more") {
+	if s := v.Unknown("s/tool_9999"); len(s) > 256 || !strings.Contains(s, "Server s has 1300 tools") {
+		t.Errorf("%d bytes: %s", len(s), s)
+	}
+	if s := v.Unknown("nobody/knows"); len(s) > 2048 || !strings.Contains(s, "1300 tools in all") {
 		t.Errorf("%d bytes: %s", len(s), s)
 	}
 	if s := v.UnknownServer("lazy"); len(s) > 4096 {

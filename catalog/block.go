@@ -53,11 +53,15 @@ func (p *part) heading(words int, rest string) string {
 	return s + "\n"
 }
 
-// deferred is the line of a server that is not loaded.
-func (p *part) deferred(words int) string {
+// deferred is the line of a server that is not loaded. Where told says so, it tells whether
+// its tools are unknown.
+func (p *part) deferred(words int, told bool) string {
 	about := p.about(words)
 	if about != "" {
 		about = ": " + about
+	}
+	if told && p.index == nil {
+		about = " (load_mcp)" + about
 	}
 	return "- " + escape(p.server.Name) + about + p.note() + "\n"
 }

@@ -13,7 +13,8 @@ const (
 		`{"query": "words"} finds tools and shows the best one's, no argument lists them.`
 
 	deferredText = `Some servers below are not loaded yet. To use one, call load_mcp with its name.`
-	noneLoaded   = `No tools are currently loaded. Call load_mcp with a name above.`
+	storedText   = `The servers below start when a tool of theirs is used: search them, or list one.`
+	bothText     = `The servers below start when a tool of theirs is used: search them, or list one. Where it says (load_mcp), no tools are known before you call load_mcp with the name.`
 	noServers    = `No servers are configured.`
 
 	startingNote = `Still starting; use_tool works on their tools, discover_tool {"server": "name"} lists them:`
@@ -164,18 +165,29 @@ func (d *draft) text() string {
 
 // writeDeferred writes <mcp_servers>, unless no server would stand in it.
 func (d *draft) writeDeferred(b *strings.Builder) {
-	begins := b.Len()
+	begins, text := b.Len(), d.v.howToUseLazy()
 	for _, p := range d.v.lazy {
 		if i := d.place[p]; i < d.named {
 			if b.Len() == begins {
-				b.WriteString("\n\n" + deferredText + "\n\n<mcp_servers>\n")
+				b.WriteString("\n\n" + text + "\n\n<mcp_servers>\n")
 			}
-			b.WriteString(p.deferred(d.words(i)))
+			b.WriteString(p.deferred(d.words(i), text == bothText))
 		}
 	}
 	if b.Len() > begins {
 		b.WriteString("</mcp_servers>")
 	}
+}
+
+// howToUseLazy says how the servers are used that the host starts, by what is known of them.
+func (v *View) howToUseLazy() string {
+	switch unknown := len(v.unlisted()); unknown {
+	case 0:
+		return storedText
+	case len(v.lazy):
+		return deferredText
+	}
+	return bothText
 }
 
 // writeLoaded writes <tools>, unless no server would stand in it.
@@ -211,9 +223,6 @@ func (d *draft) notes() []string {
 	} else if d.cut {
 		notes = append(notes, cutNoteBare)
 	}
-	if len(v.loaded) == 0 && len(v.lazy) > 0 {
-		notes = append(notes, noneLoaded)
-	}
 	starting, down := d.unlisted()
 	if len(starting) > 0 {
 		notes = append(append(notes, d.v.doors(startingNote)), starting...)
@@ -234,7 +243,7 @@ func (d *draft) notes() []string {
 // been listed.
 func (d *draft) unlisted() (starting, down []string) {
 	for i, p := range d.v.parts[:d.named] {
-		line := func() string { return strings.TrimSuffix(p.deferred(d.words(i)), "\n") }
+		line := func() string { return strings.TrimSuffix(p.deferred(d.words(i), false), "\n") }
 		switch {
 		case p.info.Loaded || p.info.Stored || p.server.Lazy:
 		case p.info.Down != "":

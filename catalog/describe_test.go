@@ -22,6 +22,23 @@ func office() *Catalog {
 	})
 }
 
+// load_mcp is for servers of which nothing is known: the tools of others are found, and
+// start their server when they are used.
+func TestDescribeSaysHowEachServerIsUsed(t *testing.T) {
+	servers := []Server{{Name: "chrome", Lazy: true, Description: "Browser automation."}, {Name: "git", Lazy: true, Description: "Commits."}}
+	c := New()
+	c.Declare(servers)
+	c.Remember(nil)
+	mixed := func() string { return c.View().Describe(2048) + "\n---\n" }
+	text := mixed()
+	for _, s := range servers {
+		listed := tools("look", "Looks.").Tools
+		c.RememberServer(s.Name, &Stored{Count: 1, ReadTools: func() []json.RawMessage { return listed }})
+		text += mixed()
+	}
+	golden(t, "describe_stored", text)
+}
+
 func TestDescribeNamesLazyServersAndLoadedTools(t *testing.T) {
 	golden(t, "describe_mixed", office().View().Describe(2048))
 }

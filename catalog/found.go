@@ -94,6 +94,8 @@ const (
 	foundWidth = 100 // UTF-16 units of what a tool does
 	lineTokens = 40  // of all lines on average, by estimate
 	alsoShown  = 3   // tools of the same name
+
+	serversShown = 5 // that may have what is searched
 )
 
 // lines has a line for each result, shortened where the texts are of a kind that
@@ -129,7 +131,7 @@ func (m *Match) also() string {
 func (v *View) suggest(b *strings.Builder, query string, nothing bool) {
 	unknown := slices.DeleteFunc(slices.Clone(v.lazy), func(p *part) bool { return p.info.Stored })
 	best := rankServers(query, slices.Concat(unknown, v.eager))
-	best = best[:min(len(best), nearestShown)]
+	best = best[:min(len(best), serversShown)]
 	var fit, eager []*part
 	for _, p := range best {
 		if p.server.Lazy {
@@ -138,7 +140,7 @@ func (v *View) suggest(b *strings.Builder, query string, nothing bool) {
 			eager = append(eager, p)
 		}
 	}
-	if len(best) == 0 && nothing && len(unknown) <= nearestShown {
+	if len(best) == 0 && nothing && len(unknown) <= serversShown {
 		fit = unknown
 	}
 	if len(eager) > 0 {
@@ -151,13 +153,13 @@ func (v *View) suggest(b *strings.Builder, query string, nothing bool) {
 			case p.info.Down != "":
 				state = " (could not be started; discover_tool {\"server\": " + quote(p.server.Name) + "} tries again)"
 			}
-			b.WriteString(strings.TrimSuffix(p.deferred(lineWidth), "\n") + state + "\n")
+			b.WriteString(strings.TrimSuffix(p.deferred(lineWidth, false), "\n") + state + "\n")
 		}
 	}
 	if len(fit) > 0 {
 		b.WriteString("\nNot loaded yet, may have more; call load_mcp with the name:\n")
 		for _, p := range fit {
-			b.WriteString(p.deferred(lineWidth))
+			b.WriteString(p.deferred(lineWidth, false))
 		}
 	}
 	if more := len(unknown) - len(fit); more > 0 {

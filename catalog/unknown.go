@@ -11,7 +11,7 @@ import (
 
 // Bounds of an answer about an unknown name.
 const (
-	nearestShown = 5
+	nearestShown = 3
 	othersShown  = 25
 	nameShown    = 100 // UTF-16 units of the name asked for
 )
@@ -118,12 +118,27 @@ func (v *View) Unknown(name string) string {
 	if server != "" {
 		b.WriteString(v.whyMissing(server))
 	}
-	if len(v.lazy) > 0 {
-		fmt.Fprintf(&b, "Servers not loaded yet: %s. Call load_mcp with a name to get its tools.\n", joinServers(v.lazy))
+	if server == "" && !ok {
+		b.WriteString(v.elsewhere())
 	}
-	b.WriteString(v.notListed("\n"))
-	b.WriteString(v.available(server))
-	return b.String()
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// elsewhere says which servers may have what is not known, and how what is known is found.
+func (v *View) elsewhere() (s string) {
+	if unlisted := v.unlisted(); len(unlisted) > 0 {
+		s = fmt.Sprintf("Servers of which no tools are known: %s. Call load_mcp with a name to get its tools.\n", joinServers(unlisted))
+	}
+	return s + v.notListed("\n") + v.howToFind()
+}
+
+// howToFind says how many tools there are and how one is found.
+func (v *View) howToFind() string {
+	n := len(v.all().tools)
+	if n == 0 {
+		return "No tools are known now."
+	}
+	return fmt.Sprintf(`%s in all: discover_tool {"query": "words"} finds them.`, plural(n, "tool"))
 }
 
 // whyHidden says why a tool that a server lists cannot be offered, "" for any
@@ -165,27 +180,6 @@ func (v *View) whyMissing(server string) string {
 		return fmt.Sprintf("Server %s could not be started: %s.%s\n", server, cut(p.info.Down, lineWidth), p.note())
 	}
 	return fmt.Sprintf(p.doors("Server %s is still starting: use_tool works on its tools, discover_tool {\"server\": %s} lists them.%s\n"), server, quote(server), p.note())
-}
-
-// available names tools, those of the server in question before all others.
-func (v *View) available(server string) string {
-	if len(v.all().tools) == 0 {
-		return "No tools are available now."
-	}
-	tools := v.all().tools
-	if p := v.part(server); p != nil && len(p.tools) > 0 {
-		others := slices.DeleteFunc(slices.Clone(v.all().tools), func(t *Tool) bool { return t.Server == server })
-		tools = slices.Concat(p.tools, others)
-	}
-	s := "Available tools: " + joinNames(tools, othersShown)
-	if more := len(tools) - othersShown; more > 0 {
-		list := `{"server": "name"} lists those of a server`
-		if v.bare() != nil {
-			list = "with no argument it lists them"
-		}
-		s += fmt.Sprintf(`, and %d more: discover_tool {"query": "words"} finds them, %s`, more, list)
-	}
-	return s + "."
 }
 
 // UnknownServer answers a name that is no offered server's.

@@ -110,7 +110,7 @@ func TestOnlyLazyServersMeansNoToolsBlock(t *testing.T) {
 	t.Parallel()
 	host := serve(t, deferred(t, "later", "Later"))
 	text := catalogue(t, host)
-	contains(t, text, "No tools are currently loaded. Call load_mcp")
+	contains(t, text, "Some servers below are not loaded yet. To use one, call load_mcp")
 	lacks(t, text, "<tools>", "</tools>")
 }
 
