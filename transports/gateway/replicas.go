@@ -176,7 +176,11 @@ func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, to http.RoundTrip
 			}
 		},
 		ModifyResponse: func(resp *http.Response) error {
-			resp.Body = &passedAnswer{ReadCloser: resp.Body, control: http.NewResponseController(w), over: until, host: r.Context(), lost: func(err error) []byte {
+			over := until
+			if until == g.finishing && r.Header.Get("Mcp-Session-Id") == "" {
+				over = context.Background() // the host cannot come back for the answer
+			}
+			resp.Body = &passedAnswer{ReadCloser: resp.Body, control: http.NewResponseController(w), over: over, host: r.Context(), lost: func(err error) []byte {
 				id := body.id()
 				if id == nil || !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
 					return nil
@@ -186,24 +190,29 @@ func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, to http.RoundTrip
 			return nil
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			var failure *transports.Failure
-			switch id := body.id(); {
-			case errors.As(err, &failure) && failure.Outcome == transports.NotSent && !body.begun.Load():
-				unsent = true
-			case ctx.Err() != nil && until.Err() == nil: // the host is gone
-			case isMeta(strings.TrimSuffix(r.URL.Path, "/")):
-				metaError(w, http.StatusBadGateway, lost(err))
-			case id != nil: // no status that says to try again: it may have run
-				writeJSON(w, http.StatusOK, cutOff(id, err))
-			case ctx.Err() != nil:
-				g.deny(w, denial{status: http.StatusServiceUnavailable, code: transports.CodeShuttingDown, text: "dynmcp is shutting down", outcome: transports.Unknown})
-			default:
-				g.deny(w, denial{status: http.StatusNotFound, text: noSuchSession, outcome: transports.Unknown})
+			failure, ok := errors.AsType[*transports.Failure](err)
+			if unsent = ok && failure.Outcome == transports.NotSent && !body.begun.Load(); !unsent && r.Context().Err() == nil {
+				g.passFailed(w, r, body.id(), err)
 			}
 		},
 	}
 	proxy.ServeHTTP(w, out)
 	return !unsent
+}
+
+// passFailed answers a request, of the message with that id, that was passed on to a
+// replica which is gone, or given up at our end.
+func (g *Gateway) passFailed(w http.ResponseWriter, r *http.Request, id []byte, err error) {
+	switch {
+	case isMeta(strings.TrimSuffix(r.URL.Path, "/")):
+		metaError(w, http.StatusBadGateway, lost(err))
+	case id != nil: // no status that says to try again: it may have run
+		writeJSON(w, http.StatusOK, cutOff(id, err))
+	case errors.Is(err, context.Canceled):
+		g.deny(w, denial{status: http.StatusServiceUnavailable, code: transports.CodeShuttingDown, text: "dynmcp is shutting down", outcome: transports.Unknown})
+	default:
+		g.deny(w, denial{status: http.StatusNotFound, text: noSuchSession, outcome: transports.Unknown})
+	}
 }
 
 // heldBody is how long a body may be that is read whole before it is passed on.
@@ -307,7 +316,7 @@ const passFor = stall + 15*time.Second
 type passedAnswer struct {
 	io.ReadCloser
 	control *http.ResponseController
-	over    context.Context        // ends when the answer is to, whole or not
+	over    context.Context        // ends when the answer is to end as it is, for the host to come back
 	host    context.Context        // ends when the host is gone
 	lost    func(err error) []byte // what to say last when the replica is gone; nil is nothing
 	end     [2]byte                // what was read last

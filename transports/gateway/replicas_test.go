@@ -411,3 +411,37 @@ func TestWhatAnotherReplicaDidNotTakeIsServed(t *testing.T) {
 		t.Errorf("it was sent as %q and %q", first, second)
 	}
 }
+
+// An event stream that came from another replica ends when we do: of a session as it is, so
+// that its host comes back for the answer, else with an error that says what is known.
+func TestAPassedStreamIsCutOffAtTheEnd(t *testing.T) {
+	for _, session := range []bool{true, false} {
+		p := newStatusProbe(t)
+		p.passing = roundTrip(func(r *http.Request) (*http.Response, error) {
+			events, w := io.Pipe()
+			go func() {
+				_, _ = io.WriteString(w, ": \n\n") // the other side reads until it ends
+				p.g.endFinishing()
+				<-r.Context().Done()
+				w.CloseWithError(r.Context().Err())
+			}()
+			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: events, Request: r}, nil
+		})
+		var got answer
+		if session {
+			p.elsewhere(p.passing)
+			got = p.call("x")
+		} else {
+			close(p.g.leaving)
+			got = p.modern("tools/call", `"name":"x",`)
+			p.g.leaving = make(chan struct{})
+		}
+		want := ": \n\n"
+		if !session {
+			want += "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":7,\"error\":{\"code\":5111,\"message\":\"dynmcp is shutting down\",\"data\":{\"source\":\"dynmcp\",\"outcome\":\"unknown\"}}}\n\n"
+		}
+		if got.status != 200 || got.body != want {
+			t.Errorf("of a session: %t: got %+v, want %s", session, got, want)
+		}
+	}
+}

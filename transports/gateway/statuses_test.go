@@ -167,21 +167,16 @@ var statusProbes = map[string]func(p *statusProbe) answer{
 		return p.get("/mcp", "Mcp-Session-Id", p.session)
 	},
 
-	"the tree: the body is no":  func(p *statusProbe) answer { return p.post("/meta_call", `[]`) },
-	"the tree: `path` is":       func(p *statusProbe) answer { return p.post("/meta_call", `{"path":"/node"}`) },
-	"the tree: nothing has":     func(p *statusProbe) answer { return p.post("/meta_call", `{"path":"/nothing"}`) },
-	"the tree: not `POST`":      func(p *statusProbe) answer { return p.get("/meta_tree") },
-	"the tree: the body did":    func(p *statusProbe) answer { return p.bytes(cut("/meta_call")) },
-	"the tree: more than":       func(p *statusProbe) answer { return p.post("/meta_call", `{"path":"/`+strings.Repeat("x", 1<<20)+`"}`) },
-	"the tree: the arguments":   func(p *statusProbe) answer { return p.post("/meta_call", `{"path":"/unfit"}`) },
-	"the tree: the server fail": func(p *statusProbe) answer { return p.post("/meta_call", `{"path":"/lost"}`) },
-	"the tree: the replica that": func(p *statusProbe) answer {
-		close(p.g.leaving)
-		p.passing = gone
-		a := p.post("/meta_call", `{"path":"/x"}`)
-		p.g.leaving = make(chan struct{})
-		return a
-	},
+	"the tree: the body is no":    func(p *statusProbe) answer { return p.post("/meta_call", `[]`) },
+	"the tree: `path` is":         func(p *statusProbe) answer { return p.post("/meta_call", `{"path":"/node"}`) },
+	"the tree: nothing has":       func(p *statusProbe) answer { return p.post("/meta_call", `{"path":"/nothing"}`) },
+	"the tree: not `POST`":        func(p *statusProbe) answer { return p.get("/meta_tree") },
+	"the tree: the body did":      func(p *statusProbe) answer { return p.bytes(cut("/meta_call")) },
+	"the tree: more than":         func(p *statusProbe) answer { return p.post("/meta_call", `{"path":"/`+strings.Repeat("x", 1<<20)+`"}`) },
+	"the tree: the arguments":     func(p *statusProbe) answer { return p.post("/meta_call", `{"path":"/unfit"}`) },
+	"the tree: the server fail":   func(p *statusProbe) answer { return p.post("/meta_call", `{"path":"/lost"}`) },
+	"the tree: the replica that":  func(p *statusProbe) answer { return p.leave(gone) },
+	"the tree: another replica":   func(p *statusProbe) answer { return p.leave(until(p.g.endFinishing)) },
 	"the tree: dynmcp ends":       func(p *statusProbe) answer { return p.ending("/meta_call", `{"path":"/x"}`) },
 	"the tree: the server did no": func(p *statusProbe) answer { return p.post("/meta_call", `{"path":"/slow"}`) },
 }

@@ -197,3 +197,12 @@ func (p *statusProbe) elsewhere(passing http.RoundTripper) {
 	p.passing = passing
 	p.session = p.g.replicas.Keys.SealText(purposeSession, append(make([]byte, sessionRandom), "b"...))
 }
+
+// leave sends a request of the tree when the gateway is about to end, and others begin
+// what begins.
+func (p *statusProbe) leave(passing http.RoundTripper) answer {
+	close(p.g.leaving)
+	defer func() { p.g.leaving = make(chan struct{}) }()
+	p.passing = passing
+	return p.post("/meta_call", `{"path":"/x"}`)
+}
