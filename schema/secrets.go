@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
@@ -33,7 +34,9 @@ func FindSecrets(within, key, value string) []Secret {
 		f.header(key, 0, len(value))
 	case (within == "args" || within == "command") && (key == "env" || isHeaderOption(key)):
 		f.assigned(value, isHeaderOption(key))
-	case namesSecret(key):
+	case within == "args" && slices.Contains(userOptions, key):
+		f.user(0, len(value))
+	case namesSecret(key), mayNameSecret(within, key) && looksOpaque(value), namesSecretFile(key) && !strings.ContainsAny(value, `/\.~ `):
 		f.add(key, 0, len(value))
 	}
 	f.scan()
@@ -59,8 +62,8 @@ func isHeaderOption(key string) bool {
 // secretParts what stands in them between hyphens and underscores; plainName matches
 // names that only sound like one.
 var (
-	secretWords = []string{"key", "token", "secret", "passw", "passphrase", "pwd", "credential", "auth", "bearer", "cookie", "dsn", "jwt", "signature", "webhook", "connectionstring", "connection_string"}
-	secretParts = []string{"pat", "pass", "sig"}
+	secretWords = []string{"key", "token", "secret", "passw", "passphrase", "pwd", "credential", "auth", "bearer", "cookie", "dsn", "jwt", "signature", "webhook", "connectionstring", "connection_string", "connstr"}
+	secretParts = []string{"pat", "pass", "sig", "cred", "creds", "salt", "otp", "totp"}
 	plainName   = lazyregexp.New(`(?i)(?:^|[_-])(?:file|path|dir|directory|type|mode|method|limit|count|length|size|provider|ttl|expiry|timeout|env|env_?var|vars?)$|(?:^|[_-])(?:max|num|public)[_-]|tokens$|author(?:s|ity)?$|keyword|keyboard|keyspace|tokeniz`)
 )
 
@@ -70,6 +73,35 @@ func namesSecret(key string) bool {
 	isPart := func(part string) bool { return slices.Contains(parts, part) }
 	return (hasOneOf(name, secretWords) || slices.ContainsFunc(secretParts, isPart)) && !plainName().MatchString(strings.TrimLeft(key, "-"))
 }
+
+// Names that say little: variables that hold a secret or something else, and options of
+// one letter, which mean a port or a project as often as a key. Their values decide.
+var (
+	vagueVariable = lazyregexp.New(`(?i)(?:^|_)(?:licen[cs]e|session|seed|encryption|anon|bot)$|^(?:anthropic|discord|github|gitlab|linear|notion|openai|sendgrid|sentry|slack|stripe|supabase|twilio)$`)
+	vagueOptions  = []string{"-k", "-t", "-p"}
+)
+
+func mayNameSecret(within, key string) bool {
+	switch within {
+	case "env", "environment":
+		return vagueVariable().MatchString(key)
+	case "args":
+		return slices.Contains(vagueOptions, key)
+	}
+	return false
+}
+
+var fileSuffix = lazyregexp.New(`(?i)[_-]file$`)
+
+// namesSecretFile reports whether a name is that of a file with a secret in it. What is
+// not written like the name of a file is taken for the secret.
+func namesSecretFile(key string) bool {
+	name := fileSuffix().ReplaceAllString(key, "")
+	return name != key && namesSecret(name)
+}
+
+// userOptions are those of curl and its like that come before NAME:PASSWORD.
+var userOptions = []string{"-u", "--user", "-U", "--proxy-user"}
 
 func hasOneOf(text string, words []string) bool {
 	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
@@ -92,6 +124,8 @@ var (
 	// optionInText and its like name the secret in group 1 and hold it in group 2.
 	optionInText     = lazyregexp.New(`(?i)(?:^|[\s"'(;&|])(-{1,2}` + secretWord + `)(?:=|\s+)` + secretValue)
 	assignmentInText = lazyregexp.New(`(?i)(` + secretWord + `)=` + secretValue)
+	partAssigned     = lazyregexp.New(`(?i)(?:^|[^\w-])((?:\w+_)?(?:` + strings.Join(secretParts, "|") + `)(?:_\w+)?)=` + secretValue)
+	userInText       = lazyregexp.New(`(?:^|[\s"'])(?:-u|-U|--user|--proxy-user)[\s=]*["']?([^\s"':]+:[^\s"']+)`)
 	headerInText     = lazyregexp.New(`(?i)(?:^|[\s"'])(` + secretWord + `)\s*:\s*((?:(?:bearer|basic|token)\s+)?[^\s"',;{}]+)`)
 	memberInText     = lazyregexp.New(`(?i)\\*["'](` + secretWord + `)\\*["']\s*:\s*\\*["']([^"'\\]*)`)
 	schemeInText     = lazyregexp.New(`(?i)\b(bearer|basic)\s+([\w.+/=~-]{6,})`)
@@ -163,8 +197,17 @@ func (f *finder) assigned(text string, header bool) {
 	switch {
 	case header:
 		f.header(name, len(text)-len(value), len(text))
-	case namesSecret(name):
+	case namesSecret(name), mayNameSecret("env", name) && looksOpaque(value):
 		f.add(name, len(text)-len(value), len(text))
+	}
+}
+
+// user notes the password of NAME:PASSWORD, unless both are those of a user and a group,
+// as programs that start containers take them.
+func (f *finder) user(from, to int) {
+	name, password, _ := strings.Cut(f.text[from:to], ":")
+	if _, notNumber := strconv.Atoi(password); notNumber != nil && password != name {
+		f.add("password", to-len(password), to)
 	}
 }
 
@@ -180,6 +223,18 @@ func (f *finder) scan() {
 	if strings.Contains(f.text, "://") {
 		for _, at := range urlInText().FindAllStringIndex(f.text, -1) {
 			f.url(at[0], at[1])
+		}
+	}
+	if strings.Contains(f.text, "curl") {
+		for _, at := range userInText().FindAllStringSubmatchIndex(f.text, -1) {
+			f.user(at[2], at[3])
+		}
+	}
+	if strings.Contains(f.text, "=") {
+		for _, at := range partAssigned().FindAllStringSubmatchIndex(f.text, -1) {
+			if name := f.text[at[2]:at[3]]; namesSecret(name) {
+				f.add(name, at[4], at[5])
+			}
 		}
 	}
 	if hasOneOf(strings.ToLower(f.text), wordsOfForms) { // most texts have none, and patterns are slow
@@ -255,12 +310,14 @@ func (f *finder) url(from, to int) {
 	if i := strings.IndexAny(f.text[end:to], "?#"); i >= 0 {
 		path = end + i
 	}
+	// The last part of the address of a webhook is its key.
+	webhook := strings.HasPrefix(f.text[rest:], "hooks.") || strings.Contains(f.text[rest:path], "webhook")
 	for i := end; i < path; {
 		next := path
 		if j := strings.IndexByte(f.text[i+1:path], '/'); j >= 0 {
 			next = i + 1 + j
 		}
-		if looksRandom(f.text[i+1:next], 16) {
+		if looksRandom(f.text[i+1:next], 16) || webhook && next == path && next-i > 8 {
 			f.add("token", i+1, next)
 		}
 		i = next
@@ -306,6 +363,21 @@ func looksRandom(word string, least int) bool {
 		}
 	}
 	return false
+}
+
+// looksOpaque reports whether a value says nothing to a reader: letters and digits in one
+// run, or in groups of one length as keys of licences are.
+func looksOpaque(value string) bool {
+	mixed := func(s string) bool {
+		return strings.ContainsAny(s, "0123456789") && strings.ContainsFunc(s, unicode.IsLetter)
+	}
+	if strings.ContainsFunc(value, func(r rune) bool { return !isWordRune(r) && !strings.ContainsRune("~=+-", r) }) {
+		return looksRandom(value, 16)
+	}
+	groups := strings.FieldsFunc(value, func(r rune) bool { return r == '_' || !isWordRune(r) })
+	long := func(group string) bool { return len(group) >= 8 && mixed(group) }
+	other := func(group string) bool { return len(group) < 4 || len(group) != len(groups[0]) }
+	return slices.ContainsFunc(groups, long) || len(groups) > 2 && mixed(value) && !slices.ContainsFunc(groups, other)
 }
 
 func charClass(c byte) int {
