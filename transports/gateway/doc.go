@@ -7,6 +7,7 @@
 //	  ├ sessionOf, openSession  the host made the handshake        [session.go]
 //	  │ └ Session.Receive       with the stream of this POST
 //	  ├ postStateless           a session for this request alone   [stateless.go]
+//	  ├ listens                 a place for a stream that only listens [listening.go]
 //	  └ respond                 an answer as it is, or as events
 //	    └ response.serve        what the stream has, as it comes   [stream.go]
 //
