@@ -418,6 +418,8 @@ type Gateway struct {
 	MaxRequestBytes int `json:"max_request_bytes" min:"1" default:"1048576" example:"4194304"`
 	// The largest response, in bytes.
 	MaxResponseBytes int `json:"max_response_bytes" min:"1" default:"10485760" example:"52428800"`
+	// The most bytes held for all hosts at once: bodies being received and messages not read yet. One user, or one address where users are not told apart, may have as much as it leaves for others.
+	MaxHeldBytes int `json:"max_held_bytes" min:"1048576" default:"536870912" example:"268435456"`
 	// The most event streams that only listen, open at once for one server. Streams on which a call is answered are not counted.
 	MaxConnections int `json:"max_connections" min:"1" default:"1024" example:"5"`
 	// How long an unused session lives; 0 is for ever.

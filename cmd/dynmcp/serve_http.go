@@ -125,6 +125,7 @@ func newGateway(ln net.Listener, flags httpFlags, cfg schema.Gateway, agg *aggre
 		AllowedOrigins:   cfg.AllowedOrigins,
 		MaxRequestBytes:  cfg.MaxRequestBytes,
 		MaxResponseBytes: cfg.MaxResponseBytes,
+		MaxHeldBytes:     cfg.MaxHeldBytes,
 		MaxConnections:   cfg.MaxConnections,
 		SessionIdle:      cfg.SessionIdle,
 		Logger:           log,

@@ -82,12 +82,12 @@ func (g *Gateway) allow(w http.ResponseWriter, r *http.Request) (who string, ok 
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Add("Vary", "Origin")
 	if !g.hostAllowed(r) {
-		g.deny(w, denial{status: http.StatusForbidden, text: "this Host is not allowed here: add its name to gateway.allowed_hosts"})
+		g.refuse(w, r, denial{status: http.StatusForbidden, text: "this Host is not allowed here: add its name to gateway.allowed_hosts"})
 		return "", false
 	}
 	origin, ok := g.originAllowed(r)
 	if !ok {
-		g.deny(w, denial{status: http.StatusForbidden, text: "this Origin is not allowed here: add it to gateway.allowed_origins"})
+		g.refuse(w, r, denial{status: http.StatusForbidden, text: "this Origin is not allowed here: add it to gateway.allowed_origins"})
 		return "", false
 	}
 	if origin != "" {
@@ -112,10 +112,14 @@ func (g *Gateway) allow(w http.ResponseWriter, r *http.Request) (who string, ok 
 		g.issued.metadata(w)
 		return "", false
 	}
-	if r.URL.Path == "/health" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+	if asksHealth(r) {
 		return anybody, true // balancers and kubelets have no token
 	}
 	return g.authenticate(w, r)
+}
+
+func asksHealth(r *http.Request) bool {
+	return r.URL.Path == "/health" && (r.Method == http.MethodGet || r.Method == http.MethodHead)
 }
 
 // authenticate returns the principal of a request.
@@ -137,7 +141,7 @@ func (g *Gateway) authenticate(w http.ResponseWriter, r *http.Request) (who stri
 		g.log.Debug("a token was refused", "err", err)
 	}
 	w.Header().Set("WWW-Authenticate", challenge)
-	g.deny(w, denial{status: status, text: "a bearer token is wanted: Authorization: Bearer …"})
+	g.refuse(w, r, denial{status: status, text: "a bearer token is wanted: Authorization: Bearer …"})
 	return "", false
 }
 

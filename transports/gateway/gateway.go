@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -56,6 +57,7 @@ type Options struct {
 	AllowedOrigins   []string // as browsers send them
 	MaxRequestBytes  int
 	MaxResponseBytes int
+	MaxHeldBytes     int           // for all hosts; 0 is 512 MB
 	MaxConnections   int           // event streams of one namespace at once that only listen
 	SessionIdle      time.Duration // after which a session ends; 0 is never
 	Logger           *slog.Logger
@@ -77,6 +79,7 @@ type Gateway struct {
 	sessions  sessions
 	exchanges sync.Map // *exchange to nothing: the sessions for one request
 	listening listening
+	held      *budget
 	running   counter             // requests that are worked on and will be answered
 	leaving   chan struct{}       // closed when we are about to end, and others begin what comes to us
 	ending    chan struct{}       // closed when no more is taken
@@ -85,6 +88,7 @@ type Gateway struct {
 	late      time.Duration       // for an answer, before it comes on an event stream
 	header    time.Duration       // for the header of a request, or until a connection's first
 	body      time.Duration       // for all of a request's body
+	linger    time.Duration       // for the rest of a body that is not read, so that the answer is
 	sleep     func(time.Duration) // as a lame duck
 	drain     time.Duration       // what runs may take at the end
 
@@ -99,7 +103,7 @@ func New(opts Options) *Gateway {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	g := &Gateway{opts: opts, log: opts.Logger, leaving: make(chan struct{}), ending: make(chan struct{}), doomed: make(chan *session, 64), unread: maxUnread, late: streamAfter, header: headerTimeout, body: bodyTimeout, sleep: time.Sleep, drain: drainFor}
+	g := &Gateway{opts: opts, log: opts.Logger, leaving: make(chan struct{}), ending: make(chan struct{}), doomed: make(chan *session, 64), unread: maxUnread, late: streamAfter, header: headerTimeout, body: bodyTimeout, linger: lingerFor, sleep: time.Sleep, drain: drainFor}
 	if opts.OAuth != nil {
 		g.issued = &verifier{OAuth: *opts.OAuth, client: &http.Client{Timeout: 10 * time.Second}, known: map[string]*oidc.IDTokenVerifier{}}
 	}
@@ -112,6 +116,7 @@ func New(opts Options) *Gateway {
 	}
 	g.sessions.byID = map[string]*session{}
 	g.listening.of = map[string][]*place{}
+	g.held = &budget{most: int64(cmp.Or(opts.MaxHeldBytes, defaultHeld)), of: map[string]*account{}}
 	for _, name := range opts.AllowedHosts {
 		g.hosts = append(g.hosts, strings.ToLower(strings.Trim(name, "[]")))
 	}
@@ -121,15 +126,55 @@ func New(opts Options) *Gateway {
 // ServeHTTP implements http.Handler.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer g.answerPanic(w, nil)
-	g.limitBody(w, r)
 	select {
 	case <-g.leaving:
 		w.Header().Set("Connection", "close") // the host's next request comes to another replica
 	default:
 	}
-	if who, ok := g.allow(w, r); ok {
-		g.route(w, r, who)
+	who, ok := g.allow(w, r)
+	if !ok {
+		return
 	}
+	if c := connFrom(r.Context()); c != nil && !asksHealth(r) && !c.prove(holderOf(r, who)) {
+		w.Header().Set("Connection", "close")
+		g.refuse(w, r, overload("this user or address has too many connections open"))
+		return
+	}
+	g.serve(w, r, who)
+}
+
+// errNoRoom is for a body that would be more than may be held.
+var errNoRoom = errors.New("too much is held for this user or address already: gateway.max_held_bytes")
+
+// serve serves a request of a principal, with its body accounted for until the end.
+func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, who string) {
+	g.limitBody(w, r)
+	if r.Body != http.NoBody {
+		held := g.held.hold(holderOf(r, who), nil)
+		defer held.set(0)
+		switch size := r.ContentLength; {
+		case size < 0:
+			r.Body = &countedBody{r.Body, held}
+		case !held.reserve(min(size, int64(g.opts.MaxRequestBytes))):
+			g.refuse(w, r, overload(errNoRoom.Error()))
+			return
+		}
+	}
+	g.route(w, r, who)
+}
+
+// A countedBody is a body of unknown size, which is accounted for as it comes.
+type countedBody struct {
+	io.ReadCloser
+	held *hold
+}
+
+func (b *countedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if !b.held.reserve(int64(n)) {
+		return 0, errNoRoom
+	}
+	return n, err
 }
 
 // answerPanic is deferred by what serves a request, whose id may be known.
@@ -199,6 +244,7 @@ func (g *Gateway) named(key string) string {
 const (
 	headerTimeout = 5 * time.Second
 	bodyTimeout   = 30 * time.Second
+	lingerFor     = time.Second
 	idleTimeout   = 2 * time.Minute // between two requests
 	maxHeader     = 64 << 10
 	drainFor      = 10 * time.Second
@@ -213,6 +259,8 @@ func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
 		Handler:           g,
 		ReadHeaderTimeout: g.header,
 		IdleTimeout:       idleTimeout,
+		ConnContext:       withConn,
+		ConnState:         changed,
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(g.log.Handler(), slog.LevelDebug),
 	}
@@ -251,6 +299,9 @@ func (g *Gateway) recovered() {
 // deny answers a request with an error, as JSON-RPC has them.
 func (g *Gateway) deny(w http.ResponseWriter, d denial) {
 	failure := transports.Refusal(cmp.Or(d.code, wire.CodeInvalidRequest), d.text, cmp.Or(d.outcome, transports.NotSent))
+	if d.code == transports.CodeOverloaded {
+		w.Header().Set("Retry-After", "5")
+	}
 	writeJSON(w, d.status, bytes.Join(wire.Failure(d.id, failure), nil))
 }
 
@@ -275,9 +326,29 @@ func unknownServer(namespace string) denial {
 	return denial{status: http.StatusNotFound, text: "unknown MCP server: " + namespace}
 }
 
+// refuse is deny for a request whose body is not read, after which its connection is
+// closed.
+func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, d denial) {
+	g.hangUp(w, r)
+	g.deny(w, d)
+}
+
+// hangUp has the connection closed after the answer where the request has a body.
+func (g *Gateway) hangUp(w http.ResponseWriter, r *http.Request) {
+	if r.Body != http.NoBody {
+		w.Header().Set("Connection", "close")
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(g.linger))
+	}
+}
+
+func overload(text string) denial {
+	return denial{status: http.StatusServiceUnavailable, code: transports.CodeOverloaded, text: text}
+}
+
 func (g *Gateway) overloaded(w http.ResponseWriter, id []byte, text string) {
-	w.Header().Set("Retry-After", "5")
-	g.deny(w, denial{status: http.StatusServiceUnavailable, code: transports.CodeOverloaded, text: text, id: id})
+	d := overload(text)
+	d.id = id
+	g.deny(w, d)
 }
 
 // writeJSON answers a request. slow is that the host left the answer unread for too long.

@@ -31,7 +31,7 @@ func wantsLegacy(r *http.Request) bool {
 // legacy is the stream of HTTP+SSE (MCP 2024-11-05, "Transports"), with an event
 // that shows that it lives.
 func (g *Gateway) legacy(w http.ResponseWriter, r *http.Request, who, namespace string) {
-	s := g.openSession(who, namespace, true)
+	s := g.openSession(r, who, namespace, true)
 	if s == nil {
 		g.overloaded(w, nil, "there are too many sessions")
 		return
@@ -100,7 +100,7 @@ func (g *Gateway) once(w http.ResponseWriter, r *http.Request, who, namespace st
 		return
 	}
 	defer g.running.add(-1)
-	e, done := g.openExchange(true, func(e host.Edge) (*host.Session, func(context.Context)) { return g.opts.Open(e, who, namespace, false) })
+	e, done := g.openExchange(r, who, true, func(e host.Edge) (*host.Session, func(context.Context)) { return g.opts.Open(e, who, namespace, false) })
 	defer done()
 	said, _ := wire.Text(wire.Get(m.Params, "_meta", transports.MetaVersion))
 	switch {

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net"
 	"strings"
-
-	"golang.org/x/net/netutil"
 )
 
 // leastConnections is how many connections there may be at once, and more where a
@@ -21,7 +19,7 @@ func Connections(streams int) int { return max(leastConnections, 4*streams) }
 // this machine reach takes public, and a token: an open port is found. No more than
 // connections are taken at once, nor more than half the descriptors that there may
 // be: those who only connect must not use up what servers are started and reached with.
-// Who comes then waits until another has gone.
+// Who comes then takes the place of one that has shown no token.
 func Listen(address string, public, protected bool, connections int) (net.Listener, error) {
 	name, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -40,18 +38,27 @@ func Listen(address string, public, protected bool, connections int) (net.Listen
 	if err != nil {
 		return nil, err
 	}
-	return &listener{netutil.LimitListener(ln, min(connections, descriptors()/2)), ln}, nil
+	return &listener{ln, newConns(min(connections, descriptors()/2))}, nil
 }
 
 // A listener leaves nobody behind whose connection was made: those would find it reset.
 type listener struct {
 	net.Listener
-	under net.Listener
+	conns *conns
+}
+
+// Accept implements net.Listener.
+func (l *listener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return l.conns.add(c), nil
 }
 
 // Close implements net.Listener. Somebody has to accept meanwhile.
 func (l *listener) Close() error {
-	refuse(l.under)
+	refuse(l.Listener)
 	return l.Listener.Close()
 }
 

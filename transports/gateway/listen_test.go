@@ -30,24 +30,19 @@ func TestNoMoreConnectionsAreTakenThanThereMayBe(t *testing.T) {
 	}
 	defer ln.Close()
 	connect(t, ln, count)
-	accepted := make(chan net.Conn, count)
-	go func() {
-		for range count {
-			conn, err := ln.Accept()
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			accepted <- conn
+	for i := range count {
+		accepted, err := ln.Accept()
+		if err != nil {
+			t.Fatal(err)
 		}
-	}()
-	mcptest.Eventually(t, "as many are taken as there may be", func() bool { return len(accepted) == limit })
-	for range count {
-		conn := <-accepted
-		if waiting := len(accepted); waiting >= limit {
-			t.Errorf("%d connections are open, want at most %d", waiting+1, limit)
+		defer accepted.Close()
+		conns := ln.(*listener).conns
+		conns.mu.Lock()
+		open := conns.strangers.Len()
+		conns.mu.Unlock()
+		if open != min(i+1, limit) {
+			t.Errorf("%d connections are open, want at most %d", open, limit)
 		}
-		conn.Close()
 	}
 }
 

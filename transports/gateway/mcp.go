@@ -111,7 +111,7 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, who, namespace st
 	}
 	defer g.running.add(-1)
 	if begins {
-		if s = g.openSession(who, namespace, false); s == nil {
+		if s = g.openSession(r, who, namespace, false); s == nil {
 			g.overloaded(w, m.ID, "there are too many sessions")
 			return
 		}
@@ -120,6 +120,7 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, who, namespace st
 		version, _ = wire.Text(m.Outline.Get(m.Params, "protocolVersion"))
 	}
 	st := s.stream(g.opts.MaxResponseBytes)
+	defer st.readBy(connFrom(r.Context()))()
 	st.only = !accept.events
 	s.receive(m, st)
 	answer, ended := g.respond(w, r, st, reply{forms: accept, primed: version >= resumableVersion, over: s.over, slow: s.slow})
@@ -183,6 +184,11 @@ func (g *Gateway) read(w http.ResponseWriter, r *http.Request) (m wire.Message, 
 	switch {
 	case errors.As(err, &tooBig):
 		g.deny(w, denial{status: http.StatusRequestEntityTooLarge, code: transports.CodeTooLarge, text: fmt.Sprintf("the request has more than %d bytes, gateway.max_request_bytes", tooBig.Limit), id: askedBy(body, nil)})
+		return m, false
+	case errors.Is(err, errNoRoom):
+		d := overload(err.Error())
+		d.id = askedBy(body, nil)
+		g.refuse(w, r, d)
 		return m, false
 	case err != nil:
 		g.deny(w, denial{status: http.StatusRequestTimeout, text: "the request did not arrive whole", id: askedBy(body, nil)})

@@ -31,6 +31,11 @@ func (g *Gateway) meta(w http.ResponseWriter, r *http.Request, who, tool string)
 	case errors.As(err, &tooBig):
 		metaRefusal(w, http.StatusRequestEntityTooLarge, transports.CodeTooLarge, "the request has more than gateway.max_request_bytes")
 		return
+	case errors.Is(err, errNoRoom):
+		g.hangUp(w, r)
+		w.Header().Set("Retry-After", "5")
+		metaRefusal(w, http.StatusServiceUnavailable, transports.CodeOverloaded, err.Error())
+		return
 	case err != nil:
 		metaRefusal(w, http.StatusRequestTimeout, wire.CodeInvalidRequest, "the request did not arrive whole")
 		return
@@ -45,7 +50,7 @@ func (g *Gateway) meta(w http.ResponseWriter, r *http.Request, who, tool string)
 		return
 	}
 	defer g.running.add(-1)
-	e, done := g.openExchange(true, func(e host.Edge) (*host.Session, func(context.Context)) { return g.opts.OpenTree(e, who) })
+	e, done := g.openExchange(r, who, true, func(e host.Edge) (*host.Session, func(context.Context)) { return g.opts.OpenTree(e, who) })
 	defer done()
 	e.talk.Receive(parsed(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{%q:%q,%q:{}}}}`,
 		tool, body, transports.MetaVersion, transports.StatelessVersion, transports.MetaCapabilities)), e.stream)

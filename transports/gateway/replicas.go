@@ -73,8 +73,7 @@ type passedKey struct{}
 // from and who made it, has passed on.
 func (g *Gateway) ServePassed(w http.ResponseWriter, r *http.Request, principal string) {
 	defer g.answerPanic(w, nil)
-	g.limitBody(w, r)
-	g.route(w, r.WithContext(context.WithValue(r.Context(), passedKey{}, true)), principal)
+	g.serve(w, r.WithContext(context.WithValue(r.Context(), passedKey{}, true)), principal)
 }
 
 // elsewhere returns what brings a request to the replica that it is for, by its header

@@ -23,14 +23,16 @@ const maxSessions = 20_000
 type session struct {
 	id        string // sealed, see newSessionID
 	principal string
+	holder    string // see holderOf
 	namespace string
 	talk      *host.Session
 	end       func(context.Context) // ends the conversation
 	alone     *stream               // for what belongs to no request
 	unread    *unread               // on all its streams
-	slow      func()                // ends it because its host does not read; does not block
-	gone      chan struct{}         // closed when nobody waits for what is in flight
-	over      chan struct{}         // closed when nothing will be written any more
+	held      *budget
+	slow      func()        // ends it because its host does not read; does not block
+	gone      chan struct{} // closed when nobody waits for what is in flight
+	over      chan struct{} // closed when nothing will be written any more
 
 	receiving sync.Mutex // held while talk takes a message
 
@@ -98,6 +100,7 @@ func (s *session) stream(max int) *stream {
 	defer s.mu.Unlock()
 	s.last++
 	st.number, st.ids, st.unread, st.overflow = s.last, true, s.unread, s.slow
+	st.hold = s.held.hold(s.holder, st.shed)
 	s.streams[st.number] = st
 	now := time.Now()
 	for n, old := range s.streams {
@@ -207,12 +210,14 @@ type sessions struct {
 
 // openSession returns the session of a new host, and nil where there are too many.
 // The caller uses it.
-func (g *Gateway) openSession(who, namespace string, legacy bool) *session {
+func (g *Gateway) openSession(r *http.Request, who, namespace string, legacy bool) *session {
 	alone := newStream(g.opts.MaxResponseBytes)
 	alone.open, alone.ids = true, !legacy
 	s := &session{
 		id:        g.newSessionID(),
 		principal: who,
+		holder:    holderOf(r, who),
+		held:      g.held,
 		namespace: namespace,
 		alone:     alone,
 		unread:    &unread{most: g.unread},
@@ -233,6 +238,7 @@ func (g *Gateway) openSession(who, namespace string, legacy bool) *session {
 		})
 	}
 	alone.unread, alone.overflow = s.unread, s.slow
+	alone.hold = g.held.hold(s.holder, alone.shed)
 	g.sessions.mu.Lock()
 	full := len(g.sessions.byID)+g.sessions.opening >= maxSessions
 	if !full {
@@ -284,6 +290,12 @@ func (g *Gateway) endUnused(ctx context.Context, s *session, since time.Time) {
 func (s *session) drain(ctx context.Context) {
 	s.end(ctx)
 	close(s.over)
+	s.alone.uncount()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for n := range s.streams {
+		s.deleteLocked(n)
+	}
 }
 
 // retire takes a session out of the table, after which no request is about it. It reports
@@ -348,9 +360,11 @@ type exchange struct {
 
 // openExchange begins the session of a host for one request, with open. only is that the
 // host takes nothing but the answer. done has to be called when there is one.
-func (g *Gateway) openExchange(only bool, open func(host.Edge) (*host.Session, func(context.Context))) (e *exchange, done func()) {
+func (g *Gateway) openExchange(r *http.Request, who string, only bool, open func(host.Edge) (*host.Session, func(context.Context))) (e *exchange, done func()) {
 	e = &exchange{stream: newStream(g.opts.MaxResponseBytes), gone: make(chan struct{})}
 	e.only = only
+	e.hold = g.held.hold(holderOf(r, who), e.shed)
+	leave := e.readBy(connFrom(r.Context()))
 	talk, end := open(e)
 	var once sync.Once
 	e.talk, e.end = talk, func(ctx context.Context) { once.Do(func() { end(ctx) }) }
@@ -359,6 +373,8 @@ func (g *Gateway) openExchange(only bool, open func(host.Edge) (*host.Session, f
 		g.exchanges.Delete(e)
 		close(e.gone)
 		e.end(context.Background())
+		e.uncount()
+		leave()
 	}
 }
 

@@ -49,6 +49,7 @@ type stream struct {
 	open     bool    // it has no end of its own: it is not the response to one POST
 	overflow func()  // called when a host has far too much unread; must not block
 	unread   *unread // of all streams of the host, nil where it has but this
+	hold     *hold   // accounts for events; may be nil
 
 	mu       sync.Mutex
 	only     bool          // nothing but the answer can be sent: the host takes no event stream
@@ -59,6 +60,10 @@ type stream struct {
 	kept     int           // bytes of those before next
 	done     bool          // nothing more will come
 	lost     bool          // nobody will read it
+	orphan   bool          // nobody can come back to it
+	readers  int           // requests that give it to the host
+	on       *conn         // the connection of the last of them, nil where that is not ours
+	carried  bool          // by one at least
 	carriers int           // the responses that it was on; the last one writes
 	wake     chan struct{} // holds a token when something changed
 	endedAt  time.Time
@@ -90,6 +95,10 @@ func (st *stream) waitLocked(n int) (much bool) {
 func (st *stream) uncount() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
+	st.orphan = true
+	if st.readers == 0 {
+		st.hold.set(0)
+	}
 	if st.unread != nil {
 		st.unread.now.Add(-int64(st.waiting))
 		st.unread = nil
@@ -102,6 +111,8 @@ func (st *stream) put(about *host.Request, class host.Class, parts [][]byte) err
 	for _, p := range parts {
 		size += len(p)
 	}
+	var over []*hold
+	defer func() { shed(over) }() // without st.mu
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	switch {
@@ -121,6 +132,7 @@ func (st *stream) put(about *host.Request, class host.Class, parts [][]byte) err
 	event := wire.JoinLines(bytes.Join(parts, nil))
 	st.events = append(st.events, event)
 	much := st.waitLocked(len(event))
+	over = st.hold.set(st.waiting + st.kept)
 	st.done = class == host.Response && !st.open
 	st.tellLocked()
 	if much && st.overflow != nil {
@@ -128,6 +140,53 @@ func (st *stream) put(about *host.Request, class host.Class, parts [][]byte) err
 		st.overflow()
 	}
 	return nil
+}
+
+// readBy says that a request gives the stream to the host, until leave.
+func (st *stream) readBy(c *conn) (leave func()) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.readers++
+	st.on, st.carried = c, true
+	return func() {
+		st.mu.Lock()
+		defer st.mu.Unlock()
+		if st.readers--; st.readers == 0 && st.orphan {
+			st.hold.set(0)
+		}
+	}
+}
+
+// shed gives back what the stream holds: it is read too slowly, or by nobody.
+func (st *stream) shed() {
+	st.mu.Lock()
+	c := st.on
+	unread := st.readers > 0
+	if !unread && (st.carried || st.open) {
+		st.dropLocked()
+	}
+	st.mu.Unlock()
+	if unread {
+		st.cut(c)
+	}
+}
+
+// cut ends the connection that the stream is on, and the session.
+func (st *stream) cut(c *conn) {
+	if c != nil {
+		c.Close()
+	}
+	if st.overflow != nil {
+		st.overflow()
+	}
+}
+
+// dropLocked drops all events.
+func (st *stream) dropLocked() {
+	st.first += int64(len(st.events))
+	st.next, st.events, st.kept = st.first, nil, 0
+	st.waitLocked(-st.waiting)
+	st.hold.set(0)
 }
 
 // finish ends a stream to which nothing will be added, such as that of a request
@@ -143,8 +202,8 @@ func (st *stream) finish() {
 func (st *stream) forget() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.lost, st.events = true, nil
-	st.waitLocked(-st.waiting)
+	st.lost = true
+	st.dropLocked()
 	st.tellLocked()
 }
 
@@ -230,6 +289,7 @@ func (st *stream) take(carrier int) (events [][]byte, from int64, goesOn bool) {
 		st.kept -= len(st.events[0])
 		st.events, st.first = st.events[1:], st.first+1
 	}
+	st.hold.set(st.waiting + st.kept)
 	return events, from, !st.done
 }
 
@@ -247,6 +307,7 @@ func (st *stream) trim() {
 		}
 		st.events, st.first = st.events[1:], st.first+1
 	}
+	st.hold.set(st.waiting + st.kept)
 }
 
 // expired reports whether nobody can come back to the stream any more.
@@ -311,10 +372,15 @@ func (e *response) serve(ctx context.Context, st *stream, carrier int, before in
 	if e.writeNow(start) != nil {
 		return false
 	}
+	c := connFrom(ctx)
+	defer st.readBy(c)()
+	writing := st.writing(c)
+	defer writing.set(0)
 	ticker := time.NewTicker(pingEvery)
 	defer ticker.Stop()
 	for {
 		events, n, goesOn := st.take(carrier)
+		shed(writing.set(sizeOf(events)))
 		for i, event := range events {
 			if e.event(st, n+int64(i), event) != nil {
 				return false
@@ -323,6 +389,7 @@ func (e *response) serve(ctx context.Context, st *stream, carrier int, before in
 		if len(events) > 0 && e.failed(e.control.Flush()) != nil {
 			return false
 		}
+		writing.set(0)
 		if !goesOn {
 			return st.isDone()
 		}
@@ -343,6 +410,23 @@ func (e *response) serve(ctx context.Context, st *stream, carrier int, before in
 			st.finish()
 		}
 	}
+}
+
+// writing returns a hold for what is being written to a connection.
+func (st *stream) writing(c *conn) *hold {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.hold == nil {
+		return nil
+	}
+	return st.hold.in.hold(st.hold.who, func() { st.cut(c) })
+}
+
+func sizeOf(texts [][]byte) (n int) {
+	for _, t := range texts {
+		n += len(t)
+	}
+	return n
 }
 
 func (e *response) event(st *stream, n int64, data []byte) error {

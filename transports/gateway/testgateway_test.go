@@ -31,6 +31,7 @@ type testGateway struct {
 	t      *testing.T
 	g      *Gateway
 	url    string
+	ln     *listener
 	client *http.Client
 	stop   func()
 	ended  chan struct{} // closed when Serve has returned
@@ -73,6 +74,7 @@ func newTestGateway(t *testing.T, opts Options, handle func(*host.Request), tune
 	if err != nil {
 		t.Fatal(err)
 	}
+	tg.ln = ln.(*listener)
 	tg.url = "http://" + ln.Addr().String()
 	tg.g = New(opts)
 	tg.g.late = patience // however busy the machine is, an answer alone comes alone

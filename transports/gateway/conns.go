@@ -1,0 +1,183 @@
+package gateway
+
+import (
+	"container/list"
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// conns are the connections of hosts. When there are too many, those go first that have
+// never brought a good token (where none is asked for: a request that may be served),
+// then those of the holder with the most.
+type conns struct {
+	most  int // at once
+	spare int // of them only for strangers: newcomers have to be heard
+
+	mu        sync.Mutex
+	strangers list.List             // of *conn, the longest unchanged first
+	of        map[string]*list.List // the others, by holder, in the same order
+	proven    int                   // in of
+}
+
+func newConns(most int) *conns {
+	most = max(most, 2)
+	return &conns{most: most, spare: max(most/8, 1), of: map[string]*list.List{}}
+}
+
+// A conn is a connection of a host.
+type conn struct {
+	net.Conn
+	in *conns
+
+	// Guarded by in.mu.
+	at   *list.Element // nil when it is closed
+	who  string        // its holder, "" for a stranger
+	idle bool          // between two requests
+}
+
+// add takes a connection in, and closes the strangers that there is no room for.
+func (t *conns) add(nc net.Conn) *conn {
+	c := &conn{Conn: nc, in: t}
+	var gone []*conn
+	t.mu.Lock()
+	for t.strangers.Len() > 0 && t.strangers.Len()+t.proven >= t.most {
+		old := t.strangers.Front().Value.(*conn)
+		t.removeLocked(old)
+		gone = append(gone, old)
+	}
+	c.at = t.strangers.PushBack(c)
+	t.mu.Unlock()
+	for _, old := range gone {
+		old.Conn.Close()
+	}
+	return c
+}
+
+func (t *conns) removeLocked(c *conn) {
+	switch of := t.of[c.who]; {
+	case c.at == nil:
+		return
+	case of == nil:
+		t.strangers.Remove(c.at)
+	default:
+		of.Remove(c.at)
+		t.proven--
+		if of.Len() == 0 {
+			delete(t.of, c.who)
+		}
+	}
+	c.at = nil
+}
+
+func (t *conns) moveLocked(c *conn, who string) {
+	t.removeLocked(c)
+	c.who = who
+	of := t.of[who]
+	if of == nil {
+		of = list.New()
+		t.of[who] = of
+	}
+	c.at = of.PushBack(c)
+	t.proven++
+}
+
+// prove says that a connection is of a holder. It is false where that has too many.
+func (c *conn) prove(who string) bool {
+	t := c.in
+	t.mu.Lock()
+	if c.at == nil || c.who == who {
+		t.mu.Unlock()
+		return true
+	}
+	var gone *conn
+	if c.who == "" && t.proven >= t.most-t.spare {
+		if gone = t.spareLocked(who); gone == nil {
+			t.mu.Unlock()
+			return false
+		}
+		t.removeLocked(gone)
+	}
+	t.moveLocked(c, who)
+	t.mu.Unlock()
+	if gone != nil {
+		gone.Conn.Close()
+	}
+	return true
+}
+
+// spareLocked returns the connection that makes room for one of a holder: the longest
+// idle of the holder with the most, or its longest busy if that is another.
+func (t *conns) spareLocked(who string) *conn {
+	var fullest string
+	for of, l := range t.of {
+		if t.of[fullest] == nil || l.Len() > t.of[fullest].Len() {
+			fullest = of
+		}
+	}
+	own := t.of[who]
+	if own != nil && own.Len()+1 >= t.of[fullest].Len() {
+		fullest = who
+	}
+	of := t.of[fullest]
+	for e := of.Front(); e != nil; e = e.Next() {
+		if c := e.Value.(*conn); c.idle {
+			return c
+		}
+	}
+	if fullest == who {
+		return nil
+	}
+	return of.Front().Value.(*conn)
+}
+
+// changed follows the states of the connections of an http.Server.
+func changed(nc net.Conn, state http.ConnState) {
+	c := connOf(nc)
+	if c == nil || state != http.StateActive && state != http.StateIdle {
+		return
+	}
+	c.in.mu.Lock()
+	defer c.in.mu.Unlock()
+	if c.at == nil {
+		return
+	}
+	c.idle = state == http.StateIdle
+	if of := c.in.of[c.who]; of != nil {
+		of.MoveToBack(c.at)
+	} else {
+		c.in.strangers.MoveToBack(c.at)
+	}
+}
+
+// Close implements net.Conn.
+func (c *conn) Close() error {
+	c.in.mu.Lock()
+	c.in.removeLocked(c)
+	c.in.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// connOf returns what a listener of ours has accepted, nil for others' connections.
+func connOf(nc net.Conn) *conn {
+	if over, ok := nc.(*tls.Conn); ok {
+		nc = over.NetConn()
+	}
+	c, _ := nc.(*conn)
+	return c
+}
+
+// connKey is the key of the connection in the context of a request.
+type connKey struct{}
+
+func withConn(ctx context.Context, nc net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, connOf(nc))
+}
+
+// connFrom returns the connection that a request came on, nil for one of another listener.
+func connFrom(ctx context.Context) *conn {
+	c, _ := ctx.Value(connKey{}).(*conn)
+	return c
+}

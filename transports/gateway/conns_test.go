@@ -1,0 +1,123 @@
+package gateway
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+)
+
+// crowd is newTestGateway with a token, of which so many connections may be open.
+func crowd(t *testing.T, most int) *testGateway {
+	tg := newTestGateway(t, Options{Token: "good"}, nil)
+	tg.ln.conns.most, tg.ln.conns.spare = most, max(most/8, 1)
+	return tg
+}
+
+// counts returns how many connections are of strangers, and how many of others.
+func (t *conns) counts() (strangers, proven int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.strangers.Len(), t.proven
+}
+
+// Connections without a token, idle, with half a header, half a body or a wrong token,
+// keep nobody out who has one.
+func TestConnectionsWithoutATokenGoFirst(t *testing.T) {
+	const most = 64
+	tg := crowd(t, most)
+	for i := range 3 * most {
+		tg.dial([]string{
+			"",
+			"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n",
+			"POST /mcp HTTP/1.1\r\nHost: localhost\r\n",
+			"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{",
+		}[i%4])
+		if i%most == 0 {
+			if a := tg.do("POST", "/mcp", initialize, "Authorization", "Bearer good"); a.status != 200 {
+				t.Errorf("with a token: %+v", a)
+			}
+		}
+	}
+	if strangers, proven := tg.ln.conns.counts(); strangers+proven > most || proven != 1 {
+		t.Errorf("%d connections are of strangers, %d of others", strangers, proven)
+	}
+}
+
+// Nobody waits for a body whose token is known to be wrong: it is answered, and the
+// connection closed.
+func TestA401IsKnownBeforeTheBody(t *testing.T) {
+	tg := crowd(t, 64)
+	conn := tg.dial("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n{")
+	_ = conn.SetReadDeadline(time.Now().Add(bodyTimeout / 2)) // tells it from the time that a body may take
+	got, err := io.ReadAll(conn)
+	if err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 401 ") || !strings.Contains(string(got), "Connection: close") {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// Of users with a token, the one with the most makes room: an idle connection, or a busy
+// one where it is for another. A holder that has the most itself is told so.
+func TestTheHolderWithTheMostMakesRoom(t *testing.T) {
+	table := newConns(16) // 14 proven
+	open := func(who string) *conn {
+		near, far := net.Pipe()
+		t.Cleanup(func() { near.Close(); far.Close() })
+		c := table.add(near)
+		if !c.prove(who) {
+			c.Close()
+			return nil
+		}
+		return c
+	}
+	var anns []*conn
+	for i := range 14 {
+		c := open("ann")
+		if c == nil {
+			t.Fatalf("connection %d is refused", i)
+		}
+		anns = append(anns, c)
+	}
+	if open("ann") != nil {
+		t.Error("a busy connection was closed for another of the same holder")
+	}
+	changed(anns[5], http.StateIdle)
+	gone := func(c *conn) bool {
+		table.mu.Lock()
+		defer table.mu.Unlock()
+		return c.at == nil
+	}
+	if open("ann") == nil || !gone(anns[5]) {
+		t.Error("the idle one was not closed")
+	}
+	for i := range 6 {
+		if open(fmt.Sprint("user", i)) == nil || !gone(anns[[]int{0, 1, 2, 3, 4, 6}[i]]) {
+			t.Errorf("user %d: the longest busy one was not closed", i)
+		}
+	}
+	if _, proven := table.counts(); proven != 14 {
+		t.Errorf("%d connections are open", proven)
+	}
+}
+
+// Sockets that say nothing are closed for others where no token is asked for, too.
+func TestConnectionsWithoutARequestGoFirst(t *testing.T) {
+	tg := newTestGateway(t, Options{}, nil)
+	tg.ln.conns.most, tg.ln.conns.spare = 8, 1
+	id := tg.begin("/mcp")
+	for range 40 {
+		tg.dial("")
+	}
+	if a := tg.do("POST", "/mcp", call(1, "x"), "Mcp-Session-Id", id); a.status != 200 {
+		t.Errorf("got %+v", a)
+	}
+	mcptest.Eventually(t, "the rest are closed", func() bool {
+		strangers, proven := tg.ln.conns.counts()
+		return strangers+proven <= 8
+	})
+}

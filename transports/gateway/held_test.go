@@ -1,0 +1,188 @@
+package gateway
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/transports/host"
+)
+
+func testBudget(most int64) *budget { return &budget{most: most, of: map[string]*account{}} }
+
+// heldBytes returns what is held for all.
+func (b *budget) heldBytes() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.total
+}
+
+// A holder that takes what it can leaves as much for others.
+func TestABodyMayHaveWhatItLeavesForOthers(t *testing.T) {
+	b := testBudget(100)
+	greedy := 0
+	for ; b.hold("ann", nil).reserve(10); greedy++ {
+	}
+	if greedy != 5 {
+		t.Errorf("ann has %d of 10 parts, want 5", greedy)
+	}
+	if bob := b.hold("bob", nil); !bob.reserve(50) {
+		t.Error("bob does not get the rest at once")
+	} else if bob.reserve(1) {
+		t.Error("there is more than all")
+	} else {
+		bob.set(0)
+	}
+	if got := b.heldBytes(); got != 50 {
+		t.Errorf("%d bytes are held, want 50", got)
+	}
+}
+
+// What was unread for the longest goes first, and nobody's but that of the holder with
+// too much.
+func TestWhatIsUnreadTheLongestIsShed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := testBudget(100)
+		var gone []string
+		unread := func(who, name string, n int) *hold {
+			h := b.hold(who, func() { gone = append(gone, name) })
+			shed(h.set(n))
+			time.Sleep(time.Second)
+			return h
+		}
+		unread("bob", "bob's", 10)
+		b.hold("ann", nil).reserve(20) // a body, which cannot be shed
+		first := unread("ann", "first", 10)
+		unread("ann", "second", 10)
+		if gone != nil {
+			t.Fatalf("%v were shed", gone)
+		}
+		first.set(9) // it is read on
+		unread("ann", "third", 10)
+		if want := "[second]"; fmt.Sprint(gone) != want {
+			t.Errorf("shed are %v, want %s", gone, want)
+		}
+		unread("carol", "carol's", 90) // more than all together
+		if want := "[second carol's]"; fmt.Sprint(gone) != want {
+			t.Errorf("shed are %v, want %s", gone, want)
+		}
+		if got := b.heldBytes(); got != 10+20+9+10 {
+			t.Errorf("%d bytes are held", got)
+		}
+	})
+}
+
+// dial sends text over a connection of its own and leaves what comes back unread.
+func (tg *testGateway) dial(text string) net.Conn {
+	tg.t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(tg.url, "http://"))
+	if err != nil {
+		tg.t.Fatal(err)
+	}
+	tg.t.Cleanup(func() { conn.Close() })
+	if _, err := io.WriteString(conn, text); err != nil {
+		tg.t.Fatal(err)
+	}
+	return conn
+}
+
+// Bodies that are begun and not ended have a bound: the next one is refused before it is
+// read, and so is one of unknown length. With the first of them gone there is room again.
+func TestBodiesAreRefusedBeforeTheyAreRead(t *testing.T) {
+	const size = 64 << 10
+	tg := newTestGateway(t, Options{MaxHeldBytes: 16 * size}, nil)
+	var begun []net.Conn
+	for range 8 {
+		begun = append(begun, tg.dial(fmt.Sprintf("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{", size)))
+	}
+	mcptest.Eventually(t, "all are read", func() bool { return tg.g.held.heldBytes() == 8*size })
+	for _, length := range []string{fmt.Sprintf("Content-Length: %d\r\n\r\n", size), fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", size, strings.Repeat(" ", size))} {
+		got := tg.raw("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n" + length)
+		if !strings.HasPrefix(got, "HTTP/1.1 503 ") || !strings.Contains(got, "Retry-After: 5") || !strings.Contains(got, `"outcome":"not_sent"`) || !strings.Contains(got, "max_held_bytes") {
+			t.Errorf("%.60q: got %q", length, got)
+		}
+	}
+	if a := tg.do("GET", "/health", ""); a.status != 200 {
+		t.Errorf("without a body: %+v", a)
+	}
+	for _, conn := range begun {
+		conn.Close()
+	}
+	mcptest.Eventually(t, "nothing is held", func() bool { return tg.g.held.heldBytes() == 0 })
+	tg.begin("/mcp")
+}
+
+// Answers that nobody reads have a bound, in sessions and without one, as text and as
+// events: connections whose hosts do not read are closed, and those who read get theirs.
+func TestUnreadAnswersAreBounded(t *testing.T) {
+	const size, most = 8 << 20, 32 << 20 // what the system takes of each is 4 MB at most
+	var answered atomic.Int64
+	large := json.RawMessage(fmt.Sprintf(`{"content":[{"type":"text","text":%q}]}`, strings.Repeat("x", size-1000)))
+	tg := newTestGateway(t, Options{MaxHeldBytes: most, MaxResponseBytes: 2 * size}, func(r *host.Request) {
+		r.Reply(large, nil)
+		answered.Add(1)
+	})
+	var unread []net.Conn
+	for i := range 12 {
+		headers, line := "Accept: application/json\r\n", call(i, "x")
+		if i%2 == 0 {
+			headers = "Accept: text/event-stream\r\n"
+		}
+		if i%4 < 2 {
+			headers += "Mcp-Session-Id: " + tg.begin("/mcp") + "\r\n"
+		} else {
+			headers += "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: x\r\n"
+			line = strings.Replace(line, `"params":{`, `"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}},`, 1)
+		}
+		unread = append(unread, tg.dial(fmt.Sprintf("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n%sContent-Length: %d\r\n\r\n%s", headers, len(line), line)))
+	}
+	var peak int64
+	mcptest.Eventually(t, "what is too much is closed", func() bool {
+		peak = max(peak, tg.g.held.heldBytes())
+		open := 0
+		tg.g.held.mu.Lock()
+		defer tg.g.held.mu.Unlock()
+		for _, a := range tg.g.held.of {
+			for h := range a.holds {
+				if h.shed != nil {
+					open++
+				}
+			}
+		}
+		return answered.Load() == 12 && open == most/2/size
+	})
+	if peak > most {
+		t.Errorf("%d bytes were held, more than %d", peak, most)
+	}
+	cut := 0
+	var reading sync.WaitGroup
+	var mu sync.Mutex
+	for _, conn := range unread {
+		reading.Go(func() {
+			_ = conn.SetReadDeadline(time.Now().Add(patience))
+			n, _ := io.Copy(io.Discard, io.LimitReader(conn, size-1000))
+			mu.Lock()
+			defer mu.Unlock()
+			if n < size-1000 {
+				cut++
+			}
+		})
+	}
+	reading.Wait()
+	if cut != 12-most/2/size {
+		t.Errorf("%d of 12 connections were closed", cut)
+	}
+	mcptest.Eventually(t, "nothing is held", func() bool { return tg.g.held.heldBytes() == 0 })
+	if a := tg.do("POST", "/mcp", call(1, "x"), "Mcp-Session-Id", tg.begin("/mcp")); a.status != http.StatusOK || len(a.body) < size-1000 {
+		t.Errorf("one that reads: %d %.100s", a.status, a.body)
+	}
+}
