@@ -156,6 +156,8 @@ func (s *session) introduction() []byte {
 		text = view.Instructions(s.agg.config().Catalog.MaxChars)
 	} else if s.exposes(schema.ExposeTree) {
 		text = NewTree(s.agg.config()).TreeIntro(view, s.agg.config().Catalog.MaxChars)
+	} else if s.exposes(schema.ExposeDirect) && s.single() == nil {
+		text = view.DirectInstructions(s.agg.config().Catalog.MaxChars)
 	}
 	if u := s.single(); u != nil {
 		if server, ok := view.Server(u.Server.Name); ok && server.Loaded {

@@ -363,3 +363,34 @@ func TestDescribeOf38Servers(t *testing.T) {
 	}
 	golden(t, "describe_38", out.String())
 }
+
+// A host that is shown tools as themselves reads what their servers say of them: whole
+// where it fits, the same share of each where it does not, and never more than the host keeps.
+func TestDirectInstructions(t *testing.T) {
+	servers := []Server{{Name: "none"}, {Name: "short"}, {Name: "long"}, {Name: "longer"}}
+	with := func(text string) *Listing {
+		l := tools("look", "Looks.")
+		l.Instructions = text
+		return l
+	}
+	v := loadedWith(servers, map[string]*Listing{
+		"none": with(" \n"), "short": with("Call a before b.\nNever\x1b both."), "long": with(strings.Repeat("long 😀 ", 100)), "longer": with(strings.Repeat("longer ", 200)),
+	}).View()
+	golden(t, "instructions_direct", v.DirectInstructions(600)+"\n---\n"+v.DirectInstructions(190))
+	whole := v.DirectInstructions(0)
+	if n := Units(whole); strings.Contains(whole, directCut) || v.DirectInstructions(n) != whole || !strings.Contains(v.DirectInstructions(n-1), directCut) {
+		t.Errorf("%d units are not whole where they fit", n)
+	}
+	for limit := 2048; limit > 0; limit-- {
+		s := v.DirectInstructions(limit)
+		if n := Units(s); n > limit || limit > 300 && n < limit-10 {
+			t.Fatalf("%d units under a limit of %d", n, limit)
+		}
+		if limit > 300 && !strings.Contains(s, "\n\n## short\nCall a before b.\nNever both.\n") {
+			t.Fatalf("limit %d: what is short is cut: %q", limit, s)
+		}
+	}
+	if s := loadedWith(servers[:1], map[string]*Listing{"none": with("")}).View().DirectInstructions(2048); s != "" {
+		t.Errorf("got %q of servers without instructions", s)
+	}
+}

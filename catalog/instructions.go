@@ -76,3 +76,50 @@ func (p *part) instructions(maxChars int) string {
 	}
 	return Prefix(text, maxChars)
 }
+
+const (
+	directText = `What the servers of these tools say of their use, by server.`
+	directCut  = ` [cut]`
+	leastOwn   = 60 // UTF-16 units of a server's instructions that are worth showing
+)
+
+// DirectInstructions returns the instructions of the servers, as they listed them last, for
+// a host that is shown their tools as themselves: in at most maxChars UTF-16 units, unless
+// that is 0 or less. Where not all fit whole, the longest are cut, to the same length.
+func (v *View) DirectInstructions(maxChars int) string {
+	var own []string
+	var parts []*part
+	longest := 0
+	for _, p := range v.parts {
+		if text := strings.TrimSpace(clean(p.info.Instructions)); text != "" {
+			own, parts, longest = append(own, text), append(parts, p), max(longest, Units(text))
+		}
+	}
+	render := func(named, width int) string {
+		text := directText
+		for i, p := range parts[:named] {
+			says := own[i]
+			if Units(says) > width {
+				says = Prefix(says, width-Units(directCut)) + directCut
+			}
+			text += "\n\n## " + p.called() + "\n" + says
+		}
+		if more := len(parts) - named; more > 0 {
+			text += fmt.Sprintf("\n\n%s have instructions that do not fit.", plural(more, "more server"))
+		}
+		return text
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	if maxChars <= 0 {
+		return render(len(parts), longest)
+	}
+	fits := func(named, width int) bool { return Units(render(named, width)) <= maxChars }
+	named := int(highest(1, len(parts), func(l level) bool { return fits(int(l), min(leastOwn, longest)) }))
+	if named <= 0 {
+		return ""
+	}
+	width := highest(1, longest, func(l level) bool { return int(l) < leastOwn || fits(named, int(l)) })
+	return render(named, int(width))
+}

@@ -142,3 +142,27 @@ func TestClaudeCodeSeesAllToolsAndNothingRuns(t *testing.T) {
 		t.Errorf("%d announcements", n)
 	}
 }
+
+// A host that is shown tools as themselves reads the instructions of their servers at
+// the start, though none of these runs.
+func TestDirectHasTheInstructionsOfServersThatDoNotRun(t *testing.T) {
+	t.Parallel()
+	long := deferred(t, "long", "Says much", "-instructions", strings.Repeat("Much to say. ", 300))
+	brief := deferred(t, "brief", "Says little", "-instructions", "Call echo first.")
+	m := remembering(t, []entry{long, brief, fake(t, "mute")})
+	m.learn("long", "brief")
+	starts := long.Count("start") + brief.Count("start")
+
+	host := m.run("--expose", "direct")
+	var text string
+	if err := json.Unmarshal(host.Initialize(handshake, nil).Member("instructions"), &text); err != nil {
+		t.Fatal(err)
+	}
+	contains(t, text, "## long\nMuch to say.", "[cut]", "## brief\nCall echo first.")
+	if n := catalog.Units(text); n > 2048 || n < 2000 {
+		t.Errorf("got %d characters, of which hosts keep 2,048", n)
+	}
+	if n := long.Count("start") + brief.Count("start") - starts; n != 0 {
+		t.Errorf("they were started %d times to be shown", n)
+	}
+}
