@@ -162,8 +162,9 @@ func (s *session) broadcast(method string, params json.RawMessage, what string) 
 	}
 }
 
+// invalid returns the error for a request that was not sent because of its params.
 func invalid(format string, args ...any) *wire.Error {
-	return &wire.Error{Code: wire.CodeInvalidParams, Message: fmt.Sprintf(format, args...)}
+	return transports.Refusal(wire.CodeInvalidParams, fmt.Sprintf(format, args...), transports.NotSent)
 }
 
 // isOffered reports whether there is an upstream and it was not evicted.

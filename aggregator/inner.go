@@ -113,10 +113,10 @@ func innerError(err error) string {
 	switch outcome, ok := wire.Text(wire.Get(rpc.Data, "outcome")); {
 	case rpc.Raw != nil:
 		text = fmt.Sprintf("the server answered with the error %d: %s", rpc.Code, rpc.Message)
+	case outcome == string(transports.NotSent), rpc.Data == nil && rpc.Code == wire.CodeMethodNotFound:
+		text += " (outcome not_sent: nothing was called)"
 	case ok:
 		text += fmt.Sprintf(" (outcome %s)", outcome)
-	case rpc.Data == nil && (rpc.Code == wire.CodeInvalidParams || rpc.Code == wire.CodeMethodNotFound):
-		text += " (outcome not_sent: nothing was called)"
 	}
 	if hint, ok := wire.Text(wire.Get(rpc.Data, "hint")); ok && rpc.Raw == nil {
 		text += "\nhint: " + hint

@@ -55,9 +55,10 @@ func cut(path string) string {
 
 // statusProbes bring about each row, by the beginning of its last cell.
 var statusProbes = map[string]func(p *statusProbe) answer{
-	"the result, alone":      func(p *statusProbe) answer { return p.call("x") },
-	"an error of the server": func(p *statusProbe) answer { return p.call("refuses") },
-	"dynmcp could not have":  func(p *statusProbe) answer { return p.call("lost") },
+	"the result, alone":         func(p *statusProbe) answer { return p.call("x") },
+	"before 2026-07-28: params": func(p *statusProbe) answer { return p.call("unfit") },
+	"an error of the server":    func(p *statusProbe) answer { return p.call("refuses") },
+	"dynmcp could not have":     func(p *statusProbe) answer { return p.call("lost") },
 	"`OPTIONS`; a `GET`": func(p *statusProbe) answer {
 		if a := p.get("/mcp/git"); a.status != 200 {
 			return a
