@@ -120,7 +120,7 @@ func (st *stream) put(about *host.Request, class host.Class, parts [][]byte) err
 		return errGone
 	case st.only && class != host.Response:
 		return wire.ErrFull
-	case class == host.Expendable && st.waiting > maxExpendable, class == host.Ordinary && st.waiting > maxOrdinary:
+	case class == host.Latest && st.waiting > host.MaxLatest, class == host.Expendable && st.waiting > maxExpendable, class == host.Ordinary && st.waiting > maxOrdinary:
 		return wire.ErrFull
 	case class == host.Response && size > st.max:
 		var id []byte

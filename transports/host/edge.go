@@ -29,5 +29,6 @@ const (
 	Response   Class = iota // the answer to a request: never dropped
 	Essential               // says what changed, or ends something: never dropped
 	Ordinary                // dropped when far too much waits
-	Expendable              // progress and log messages, which MCP allows to be lost
+	Expendable              // progress, log messages and what MCP does not know: lost while much waits
+	Latest                  // refused while anything much waits, and offered again
 )

@@ -67,6 +67,7 @@ func (s *Session) End(ctx context.Context) {
 	s.awaitAnswers(shutdownGrace, func() bool { return false })
 	s.abandon(func(*Request) bool { return true })
 	s.writing.Wait()
+	s.latest.close(s.sendLast)
 
 	s.control.end()
 	s.mu.Lock()

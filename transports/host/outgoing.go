@@ -45,7 +45,7 @@ func (s *Session) write(about *Request, class Class, parts [][]byte) error {
 		return err
 	}
 	defer s.mu.Unlock()
-	if class == Expendable && s.heldSize > maxEarly || class == Ordinary && s.heldSize > 4*maxEarly {
+	if (class == Expendable || class == Latest) && s.heldSize > maxEarly || class == Ordinary && s.heldSize > 4*maxEarly {
 		return wire.ErrFull
 	}
 	text := bytes.Join(parts, nil) // the parts may be lent
@@ -85,10 +85,8 @@ func (s *Session) noteSent(err error) {
 	}
 }
 
-// Notify sends the host a notification that belongs to no request of its.
-// Progress and log messages are dropped while the host is far behind, which MCP
-// allows; so is, when it is much further behind, all that is not one of the few
-// that say what changed.
+// Notify sends the host a notification that belongs to no request of its. What becomes
+// of it while the host is far behind depends on its kind: see classOf, and latest.
 func (s *Session) Notify(method string, params json.RawMessage) { s.notify(nil, method, params) }
 
 func (s *Session) notify(about *Request, method string, params json.RawMessage) {
@@ -98,16 +96,45 @@ func (s *Session) notify(about *Request, method string, params json.RawMessage) 
 	if !begun {
 		return
 	}
-	class := Ordinary
-	switch method {
-	case "notifications/progress", "notifications/message":
-		class = Expendable
-	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed", "notifications/cancelled":
-		class = Essential
-	}
-	if err := s.write(about, class, wire.Notification(wire.Quote(method), params)); !errors.Is(err, wire.ErrFull) {
+	if subject := subjectOf(method, params); subject != "" {
+		if !s.latest.put(subject, latestMessage{about, method, params}, s.sendLatest) {
+			s.noteDropped(method)
+		}
 		return
 	}
+	if err := s.write(about, classOf(method), wire.Notification(wire.Quote(method), params)); errors.Is(err, wire.ErrFull) {
+		s.noteDropped(method)
+	}
+}
+
+// classOf returns the class of a notification that is not merged. MCP allows progress
+// and log messages to be lost; of what it does not know nothing can be promised.
+func classOf(method string) Class {
+	switch method {
+	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed",
+		"notifications/cancelled", "notifications/subscriptions/acknowledged":
+		return Essential
+	}
+	return Expendable
+}
+
+// sendLatest sends a merged notification: about its request, or about none once that
+// is answered.
+func (s *Session) sendLatest(m latestMessage) error { return s.sendMerged(m, Latest) }
+
+// sendLast sends one that cannot wait any more.
+func (s *Session) sendLast(m latestMessage) error { return s.sendMerged(m, Ordinary) }
+
+func (s *Session) sendMerged(m latestMessage, class Class) error {
+	text := wire.Notification(wire.Quote(m.method), m.params)
+	err := s.write(m.about, class, text)
+	if m.about != nil && err != nil && !errors.Is(err, wire.ErrFull) {
+		err = s.write(nil, class, text)
+	}
+	return err
+}
+
+func (s *Session) noteDropped(method string) {
 	s.mu.Lock()
 	s.dropped++
 	first := s.dropped == 1

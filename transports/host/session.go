@@ -58,6 +58,7 @@ type Session struct {
 	opening atomic.Bool                            // initialize is being answered
 
 	endedByHost atomic.Bool // set before ending
+	latest      latest
 
 	mu       sync.Mutex
 	begun    bool                // initialize or a request of the stateless era was seen

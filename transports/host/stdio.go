@@ -17,6 +17,10 @@ const (
 	stdioMaxUnread  = 4 * stdioMaxQueued // what may wait before those wait who bring more
 	stdioStall      = 60 * time.Second   // how long the host may leave its end unread
 
+	// MaxLatest is what may wait for a host, on any edge, before more of [Latest] does not
+	// go out.
+	MaxLatest = 64 << 10
+
 	connMaxUnread = 2 * stdioMaxUnread // what may wait for one of many hosts before it is given up
 )
 
@@ -64,6 +68,8 @@ func (e *Stdio) Write(_ *Request, class Class, parts ...[]byte) error {
 		limit = stdioMaxUnread
 	case Expendable:
 		limit = stdioMaxQueued
+	case Latest:
+		limit = MaxLatest
 	}
 	err := e.out.SendWithin(limit, parts...)
 	if limit == connMaxUnread && errors.Is(err, wire.ErrFull) {
