@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -90,6 +92,7 @@ type Aggregator struct {
 	peers     sync.Map  // *lazy.Upstream to its *peer
 	cork      wire.Cork // of all that hosts and upstreams send
 	sessions  *sessions
+	audience  audience
 	server    func() *mcp.Server // of the control plane, made when it is first needed
 	startup   startup
 	snapshots snapshots
@@ -269,9 +272,11 @@ func (a *Aggregator) config() *schema.Config { return a.state.Load().cfg }
 
 // end drops what only this session wanted of upstreams.
 func (s *session) end() {
-	var before logLevel
+	verbose := map[*lazy.Upstream]int{}
 	if s.logLevel().params != nil {
-		before = verboseLevel(s.agg.sessions.all())
+		for _, u := range s.upstreams() {
+			verbose[u] = s.agg.peerOf(u).verbose().severity
+		}
 	}
 	s.agg.sessions.remove(s)
 	if o := s.agg.opts.Observe; o != nil && !s.replica {
@@ -282,13 +287,17 @@ func (s *session) end() {
 		s.agg.parked.dropAll(nil, func(c *parkedCall) bool { return c.session == s })
 	}
 	s.mu.Lock()
-	s.ended = true
+	s.setLevelLocked(logLevel{})
 	uris := s.subscribed
-	s.subscribed = map[string]bool{}
+	for uri := range uris {
+		s.agg.audience.unsubscribe(s, uri)
+	}
+	s.subscribed, s.ended = map[string]bool{}, true
 	s.mu.Unlock()
 	s.disown()
-	if s.logLevel().params != nil && verboseLevel(s.agg.sessions.all()).severity != before.severity {
-		s.agg.spawn(func() { s.agg.sendLevels(s.agg.ctx, s.agg.levels(s.upstreams())) })
+	maps.DeleteFunc(verbose, func(u *lazy.Upstream, before int) bool { return s.agg.peerOf(u).verbose().severity == before })
+	if len(verbose) > 0 {
+		s.agg.spawn(func() { s.agg.sendLevels(s.agg.ctx, s.agg.levels(slices.Collect(maps.Keys(verbose)))) })
 	}
 	if len(uris) > 0 {
 		s.dropSubscriptions(uris)

@@ -99,12 +99,3 @@ func (s *session) sees(u *lazy.Upstream) bool {
 	owner, _ := s.owner(&u.Server)
 	return u.Owner == owner
 }
-
-// sessions returns those that see the upstream, in the order in which they came.
-func (p *peer) sessions() []*session {
-	all := p.agg.sessions.all()
-	if !slices.ContainsFunc(all, func(s *session) bool { return !s.sees(p.upstream) }) {
-		return all
-	}
-	return slices.DeleteFunc(slices.Clone(all), func(s *session) bool { return !s.sees(p.upstream) })
-}

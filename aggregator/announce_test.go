@@ -20,7 +20,7 @@ import (
 )
 
 // newQuiet returns an aggregator of which nothing is started.
-func newQuiet(t *testing.T, opts Options) *Aggregator {
+func newQuiet(t testing.TB, opts Options) *Aggregator {
 	t.Helper()
 	file := mcptest.Config(t, `{"mcp":{"up":{"command":"none","description":"d"}}}`)
 	cfg, err := schema.ReadFiles(t.Context(), []string{file}, schema.LoadOptions{}).Load()

@@ -42,10 +42,10 @@
 // added in slips.go. A whole request as the arguments of a tool of ours (browser.go,
 // proxy.go) is a host.Request inside that of the call, and comes back to handle.
 //
-// What upstreams send unasked comes to upstream.go: their lists are fetched again,
-// their requests go to the session that has a call in flight there
-// (serverrequest.go). Where the eras differ, questions change their form: those to
-// a host of the stateless era are the result of its request, which parks the call
+// What upstreams send unasked comes to upstream.go, and goes to the sessions that
+// audience.go finds: their lists are fetched again, their requests go to the session that
+// has a call in flight there (serverrequest.go). Where the eras differ, questions change
+// their form: those to a host of the stateless era are the result of its request, which parks the call
 // (bridge.go), and what it brings back is sealed (requeststate.go); calls wait while the
 // upstream has no answer to its question for the roots (roots.go); and what a result asks of a host that made the handshake becomes
 // requests to it (rounds.go), as URLs that a server wants shown first become a result

@@ -385,7 +385,7 @@ func (c *forwardedCall) Notify(method string, params json.RawMessage) {
 	params = c.peer.shownRelation(c.session, params)
 	switch {
 	case method != "notifications/message":
-	case c.hostRequest().Era == transports.Stateless && !c.wantsLog(params) || !c.session.wantsLog(params, verboseLevel(c.peer.sessions())):
+	case c.hostRequest().Era == transports.Stateless && !c.wantsLog(params) || !c.session.wantsLog(params, c.peer.verbose()):
 		return
 	default:
 		params = c.peer.named(c.session, params)

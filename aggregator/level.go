@@ -46,14 +46,14 @@ func (s *session) setLevel(ctx context.Context, r *host.Request, req mcp.Request
 	}
 	before := map[*lazy.Upstream]logLevel{}
 	for _, u := range s.upstreams() {
-		before[u] = verboseLevel(s.agg.peerOf(u).sessions())
+		before[u] = s.agg.peerOf(u).verbose()
 	}
 	s.mu.Lock()
-	s.level = logLevel{params, severity}
+	s.setLevelLocked(logLevel{params, severity})
 	s.mu.Unlock()
 	var told []*lazy.Upstream
 	for u, before := range before {
-		if verbose := verboseLevel(s.agg.peerOf(u).sessions()); severity <= verbose.severity || verbose.severity != before.severity {
+		if verbose := s.agg.peerOf(u).verbose(); severity <= verbose.severity || verbose.severity != before.severity {
 			told = append(told, u)
 		}
 	}
@@ -80,7 +80,7 @@ func (s *session) raiseLevel(r *host.Request) (raised <-chan struct{}) {
 	}
 	var told []*lazy.Upstream // those that log less so far
 	for _, u := range s.upstreams() {
-		if verbose := verboseLevel(s.agg.peerOf(u).sessions()); verbose.params == nil || severity < verbose.severity {
+		if verbose := s.agg.peerOf(u).verbose(); verbose.params == nil || severity < verbose.severity {
 			told = append(told, u)
 		}
 	}
@@ -89,7 +89,7 @@ func (s *session) raiseLevel(r *host.Request) (raised <-chan struct{}) {
 	if s.level.params != nil && severity >= s.level.severity {
 		return s.raising
 	}
-	s.level = logLevel{wire.Set([]byte(`{}`), "level", name), severity}
+	s.setLevelLocked(logLevel{wire.Set([]byte(`{}`), "level", name), severity})
 	if len(told) == 0 {
 		return s.raising
 	}
@@ -124,14 +124,12 @@ func (c *forwardedCall) wantsLog(params json.RawMessage) bool {
 	return asked != nil && (severity < 0 || severity >= severityOf(asked))
 }
 
-// verboseLevel returns the most verbose level that one of the sessions asked for.
-func verboseLevel(all []*session) (verbose logLevel) {
-	for _, s := range all {
-		if level := s.logLevel(); verbose.params == nil || level.params != nil && level.severity < verbose.severity {
-			verbose = level
-		}
+// setLevelLocked has the session ask for a level, unless it has ended.
+func (s *session) setLevelLocked(level logLevel) {
+	if !s.ended {
+		s.agg.audience.setLevel(s, s.level, level)
+		s.level = level
 	}
-	return verbose
 }
 
 // wantsLog reports whether the host is to get a log message: not if only another
@@ -157,7 +155,7 @@ func (a *Aggregator) levels(upstreams []*lazy.Upstream) map[*upstream.Conn]logLe
 	of := map[*upstream.Conn]logLevel{}
 	for _, u := range upstreams {
 		if conn := u.Conn(); conn != nil {
-			of[conn] = verboseLevel(a.peerOf(u).sessions())
+			of[conn] = a.peerOf(u).verbose()
 		}
 	}
 	return of

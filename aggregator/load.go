@@ -111,7 +111,7 @@ func (a *Aggregator) introduceTo(ctx context.Context, p *peer, conn *upstream.Co
 	l.AsksRoots = p.asksRoots.Load() || a.askers.has(p.upstream.Server.Name)
 	p.relatesTasks.Store(l.Tasks == catalog.HandshakeTasks)
 	p.listing.adopt(conn, l)
-	a.sendLevels(ctx, map[*upstream.Conn]logLevel{conn: verboseLevel(p.sessions())})
+	a.sendLevels(ctx, map[*upstream.Conn]logLevel{conn: p.verbose()})
 	a.renewSubscriptions(p.upstream, conn)
 	return nil
 }

@@ -60,9 +60,7 @@ func (a *askers) add(server string) bool {
 func (p *peer) noteRootsAsked() {
 	a := p.agg
 	p.asksRoots.Store(true)
-	a.sessions.mu.Lock()
-	shared := len(a.sessions.alone) == 0
-	a.sessions.mu.Unlock()
+	shared := len(a.audience.aloneOnes()) == 0
 	server := &p.upstream.Server
 	if !shared || p.upstream.Owner != "" || isolated(server) || a.opts.Place != nil {
 		return

@@ -30,7 +30,7 @@ func (s *session) owner(server *schema.Server) (owner string, idle time.Duration
 	case !isolated(server):
 		return s.rootsOwner(server), principalIdle
 	case server.Isolation == schema.IsolateSession && s.lasts:
-		return "session " + s.id, 0
+		return sessionOwner + s.id, 0
 	}
 	return principalOwner + s.principal.name, principalIdle
 }
@@ -73,6 +73,7 @@ func (s *session) own(u *lazy.Upstream) (*lazy.Upstream, error) {
 	}
 	if _, roots := s.roots.known(); what == "set of roots" && roots != nil {
 		s.agg.peerOf(own).roots.Store(&roots)
+		s.agg.peerOf(own).user.Store(&s.principal)
 	}
 	return own, nil
 }
@@ -98,7 +99,7 @@ func (s *session) ownIfAny(u *lazy.Upstream) *lazy.Upstream {
 
 // disown ends what a session that has ended had to itself.
 func (s *session) disown() {
-	for _, u := range s.agg.set.Disown("session " + s.id) {
+	for _, u := range s.agg.set.Disown(sessionOwner + s.id) {
 		s.agg.peers.Delete(u)
 	}
 	s.dropRoots(true)

@@ -40,7 +40,10 @@ type Placement struct {
 	Fence *guard.Fence
 }
 
-const principalOwner = "principal " // begins what owner says of a user
+const (
+	principalOwner = "principal " // begins what owner says of a user
+	sessionOwner   = "session "   // and of a session
+)
 
 // placed reports whether Options.Place says where an upstream runs, and for which user.
 func (a *Aggregator) placed(u *lazy.Upstream) (principal string, ok bool) {
@@ -125,10 +128,7 @@ func (a *Aggregator) connect(ctx context.Context, u *lazy.Upstream, server schem
 // followMove loads an upstream again that runs elsewhere now, if that is not left to the
 // next call: it is eager, or hosts wait for what it notifies them of.
 func (a *Aggregator) followMove(u *lazy.Upstream) {
-	wanted := !u.Server.Lazy()
-	for _, s := range a.peerOf(u).sessions() {
-		wanted = wanted || len(s.subscribedURIs()) > 0
-	}
+	wanted := !u.Server.Lazy() || len(a.peerOf(u).subscriptions()) > 0
 	if !wanted || a.ctx.Err() != nil || !a.set.Has(u) {
 		return
 	}

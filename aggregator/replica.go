@@ -294,18 +294,14 @@ func (l *replicaLink) handle(r *host.Request) {
 	case "logging/setLevel":
 		if severity := severityOf(wire.Get(r.Params, "level")); severity >= 0 {
 			l.session.mu.Lock()
-			l.session.level = logLevel{r.Params, severity}
+			l.session.setLevelLocked(logLevel{r.Params, severity})
 			l.session.mu.Unlock()
-			r.Params = verboseLevel(l.peer.sessions()).params
+			r.Params = l.peer.verbose().params
 		}
 	case "resources/subscribe", "resources/unsubscribe":
 		uri, _ := wire.Text(wire.Get(r.Params, "uri"))
 		subscribes := r.Method == "resources/subscribe"
-		l.session.mu.Lock()
-		if l.session.subscribed[uri] = true; !subscribes {
-			delete(l.session.subscribed, uri)
-		}
-		l.session.mu.Unlock()
+		l.session.setSubscribed(uri, subscribes)
 		if subscribes {
 			l.peer.seenURIs.add(uri) // so that the end of the subscription goes there too
 		} else if l.agg.isSubscribed(l.peer.upstream, uri) {
@@ -464,18 +460,15 @@ func (l *replicaLink) listen(ctx context.Context, r *host.Request) {
 		l.peer.seenURIs.add(uri)
 	}
 	s := l.session
-	s.mu.Lock()
-	s.listens[string(r.ID)] = listening
-	s.mu.Unlock()
+	s.setListen(listening)
 	s.peer.Notify("notifications/subscriptions/acknowledged", transports.SetMeta(wire.Set([]byte(`{}`), "notifications", granted), transports.MetaSubscriptionID, r.ID))
 	select {
 	case <-ctx.Done():
 	case <-l.conn.Done():
+		s.endListen(listening)
 		return
 	}
-	s.mu.Lock()
-	delete(s.listens, string(r.ID))
-	s.mu.Unlock()
+	s.endListen(listening)
 	s.dropSubscriptions(listening.uris)
 	s.dropTasks(listening.tasks)
 }

@@ -69,6 +69,17 @@ type listen struct {
 	tasks   map[string]bool // by the host's ids
 }
 
+// topics returns what a stream of notifications is subscribed to.
+func (l listen) topics() (all []string) {
+	for uri := range l.uris {
+		all = append(all, uri)
+	}
+	for id := range l.tasks {
+		all = append(all, taskTopic+id)
+	}
+	return all
+}
+
 // sessions are the hosts that are connected.
 type sessions struct {
 	agg      *Aggregator
@@ -78,7 +89,6 @@ type sessions struct {
 	mu      sync.Mutex
 	byID    map[string]*session
 	list    []*session // the same, never changed; nil after one came or went, until it is asked for
-	alone   []*session // those whose host is the only one, never changed: every read of an upstream looks at them
 	lastID  int
 	first   declaration // of the first host that made one
 	known   bool        // first is set
@@ -106,22 +116,18 @@ func (ss *sessions) open(p principal) *session {
 // attach connects a session with its host.
 func (ss *sessions) attach(s *session, peer transports.Peer) {
 	s.peer = peer
+	ss.agg.audience.join(s)
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	ss.byID[s.id], ss.list = s, nil
-	if !s.shares {
-		ss.alone = append(slices.Clone(ss.alone), s)
-	}
 }
 
 func (ss *sessions) remove(s *session) {
+	ss.agg.audience.leave(s)
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	delete(ss.byID, s.id)
 	ss.list = nil
-	if !s.shares {
-		ss.alone = slices.DeleteFunc(slices.Clone(ss.alone), func(other *session) bool { return other == s })
-	}
 }
 
 func (ss *sessions) get(id string) *session {
@@ -144,19 +150,11 @@ func (ss *sessions) all() []*session {
 // throttle returns when no host is far behind with what waits for it. Those that share
 // a run keep nobody waiting.
 func (a *Aggregator) throttle() {
-	a.sessions.mu.Lock()
-	alone := a.sessions.alone
-	a.sessions.mu.Unlock()
-	for _, s := range alone {
+	for _, s := range a.audience.aloneOnes() {
 		if h, ok := s.peer.(*host.Session); ok {
 			h.AwaitReader()
 		}
 	}
-}
-
-// ofOnePrincipal reports whether no two sessions are of different principals.
-func ofOnePrincipal(all []*session) bool {
-	return !slices.ContainsFunc(all, func(s *session) bool { return s.principal != all[0].principal })
 }
 
 // declare keeps what a host said of itself, in the handshake or with a request.

@@ -29,21 +29,56 @@ func (s *session) subscribe(ctx context.Context, r *host.Request) error {
 		return invalid("%s needs a string \"uri\"", r.Method)
 	}
 	if r.Method == "resources/unsubscribe" {
-		s.mu.Lock()
-		delete(s.subscribed, uri)
-		s.mu.Unlock()
+		s.setSubscribed(uri, false)
 		if s.agg.isSubscribed(s.ownIfAny(s.resourceOwner(uri)), uri) {
 			return nil
 		}
 		return s.subscribeTo(ctx, uri, r.Params, (*upstream.Conn).Unsubscribe)
 	}
+	added := s.setSubscribed(uri, true) // before the upstream is: an update may follow its answer
 	err := s.subscribeTo(ctx, uri, r.Params, (*upstream.Conn).Subscribe)
-	if err == nil {
-		s.mu.Lock()
-		s.subscribed[uri] = true
-		s.mu.Unlock()
+	if err != nil && added {
+		s.setSubscribed(uri, false)
 	}
 	return err
+}
+
+// setSubscribed says whether the host of the session, if that has not ended, is subscribed
+// to a resource, and reports whether that is another than before.
+func (s *session) setSubscribed(uri string, subscribed bool) (changed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.ended || s.subscribed[uri] == subscribed:
+		return false
+	case subscribed:
+		s.subscribed[uri] = true
+		s.agg.audience.subscribe(s, uri)
+	default:
+		delete(s.subscribed, uri)
+		s.agg.audience.unsubscribe(s, uri)
+	}
+	return true
+}
+
+// setListen adds a stream of notifications of the host.
+func (s *session) setListen(l listen) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listens[string(l.id)] = l
+	for _, topic := range l.topics() {
+		s.agg.audience.subscribe(s, topic)
+	}
+}
+
+// endListen takes away what setListen added.
+func (s *session) endListen(l listen) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.listens, string(l.id))
+	for _, topic := range l.topics() {
+		s.agg.audience.unsubscribe(s, topic)
+	}
 }
 
 // subscribeTo has a resource's owner do something about a subscription, or else
@@ -87,34 +122,33 @@ func (s *session) subscribeAt(ctx context.Context, u *lazy.Upstream, uri string,
 // isSubscribed reports whether a host of an upstream, nil for any, is subscribed to a
 // resource.
 func (a *Aggregator) isSubscribed(u *lazy.Upstream, uri string) bool {
-	hosts := a.sessions.all()
-	if u != nil {
-		hosts = a.peerOf(u).sessions()
+	switch {
+	case u == nil:
+		return a.audience.isSubscribed("", uri)
+	case u.Owner == "":
+		return a.audience.isSubscribed(u.Server.Name, uri)
 	}
-	return slices.ContainsFunc(hosts, func(s *session) bool { return s.subscribedURIs()[uri] })
+	return a.peerOf(u).subscriptions()[uri] != nil
 }
 
-func (s *session) subscribedURIs() map[string]bool {
+// topics returns what a session is subscribed to: URIs, and what stands for tasks.
+func (s *session) topics() map[string]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := maps.Clone(s.subscribed)
 	for _, l := range s.listens {
-		maps.Copy(all, l.uris)
+		for _, topic := range l.topics() {
+			all[topic] = true
+		}
 	}
 	return all
 }
 
 // resourceUpdated passes on that a resource changed: to the sessions that are
-// subscribed to it. If none is, the upstream may mean something that we do not
-// see, and all are told, unless they are of several principals.
+// subscribed to it, or to one that it is a part of, and to no others.
 func (p *peer) resourceUpdated(params json.RawMessage) {
 	uri, _ := wire.Text(wire.Get(params, "uri"))
-	all := p.sessions()
-	told := slices.DeleteFunc(slices.Clone(all), func(s *session) bool { return !anyCovers(s.subscribedURIs(), uri) })
-	if len(told) == 0 && ofOnePrincipal(all) {
-		told = all
-	}
-	for _, s := range told {
+	for _, s := range p.subscribers(uri) {
 		s.notify("notifications/resources/updated", params, func(l listen) bool { return anyCovers(l.uris, uri) })
 	}
 }
@@ -134,13 +168,9 @@ func (s *session) dropSubscriptions(uris map[string]bool) {
 // renewSubscriptions tells a new connection what hosts subscribed to over the
 // last one.
 func (a *Aggregator) renewSubscriptions(u *lazy.Upstream, conn *upstream.Conn) {
-	again := map[string]bool{}
-	for _, s := range a.peerOf(u).sessions() {
-		for uri := range s.subscribedURIs() {
-			if !again[uri] && s.ownIfAny(s.resourceOwner(uri)) == u {
-				again[uri] = true
-				a.subscribeLater(conn, aboutURI(uri), (*upstream.Conn).Subscribe)
-			}
+	for uri, s := range a.peerOf(u).subscriptions() {
+		if s.ownIfAny(s.resourceOwner(uri)) == u {
+			a.subscribeLater(conn, aboutURI(uri), (*upstream.Conn).Subscribe)
 		}
 	}
 	a.renewTasks(u, conn)
@@ -206,17 +236,13 @@ func (s *session) listen(ctx context.Context, r *host.Request, req mcp.Request) 
 		granted = append(granted, uri)
 	}
 	l.tasks = s.subscribeToTasks(ctx, taskIDs)
-	s.mu.Lock()
-	s.listens[string(id)] = l
-	s.mu.Unlock()
+	s.setListen(l)
 	if !s.incomplete() { // what changes once this is acknowledged is a change
 		now := s.snapshot()
 		s.countFrom(now, func(which list) *catalog.View { return s.shownView(now, which, true) })
 	}
 	defer func() {
-		s.mu.Lock()
-		delete(s.listens, string(id))
-		s.mu.Unlock()
+		s.endListen(l)
 		s.dropSubscriptions(l.uris)
 		s.dropTasks(l.tasks)
 	}()

@@ -332,34 +332,25 @@ func (s *session) subscribeToTasks(ctx context.Context, ids json.RawMessage) (gr
 // taskUpdated passes on what became of a task, under the host's id, to the streams that
 // name it.
 func (p *peer) taskUpdated(params json.RawMessage) {
-	for _, s := range p.sessions() {
+	own, _ := wire.Text(wire.Get(params, "taskId"))
+	told := append(p.subscribers(taskTopic+own), p.subscribers(taskTopic+p.upstream.Server.Name+"/"+own)...)
+	for _, s := range p.inOrderOnce(told) {
 		params := p.shown(s, "notifications/tasks", params)
 		id, _ := wire.Text(wire.Get(params, "taskId"))
 		s.notify("notifications/tasks", params, func(l listen) bool { return l.tasks[id] })
 	}
 }
 
-// subscribedTasks returns the tasks that some stream of the host names.
-func (s *session) subscribedTasks() map[string]bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := map[string]bool{}
-	for _, l := range s.listens {
-		maps.Copy(all, l.tasks)
-	}
-	return all
-}
+// taskTopic begins what stands for a task, by the host's id, among the URIs that sessions
+// are subscribed to.
+const taskTopic = "\x00task "
 
 // dropTasks ends the subscriptions to tasks that no stream names any more.
 func (s *session) dropTasks(ids map[string]bool) {
-	wanted := map[string]bool{}
-	for _, other := range s.agg.sessions.all() {
-		maps.Copy(wanted, other.subscribedTasks())
-	}
 	for id := range ids {
 		u, own := s.taskOwner(id)
 		u = s.ownIfAny(u)
-		if wanted[id] || u == nil || u.Conn() == nil || u.Conn().Era() != transports.Stateless {
+		if u == nil || u.Conn() == nil || u.Conn().Era() != transports.Stateless || s.agg.audience.isSubscribed("", taskTopic+id) {
 			continue
 		}
 		s.agg.subscribeLater(u.Conn(), aboutTask(own), (*upstream.Conn).Unsubscribe)
@@ -368,11 +359,13 @@ func (s *session) dropTasks(ids map[string]bool) {
 
 // renewTasks tells a new connection which of its tasks hosts subscribed to.
 func (a *Aggregator) renewTasks(u *lazy.Upstream, conn *upstream.Conn) {
-	for _, s := range a.peerOf(u).sessions() {
-		for id := range s.subscribedTasks() {
-			if owner, own := s.taskOwner(id); s.ownIfAny(owner) == u && conn.Era() == transports.Stateless {
-				a.subscribeLater(conn, aboutTask(own), (*upstream.Conn).Subscribe)
-			}
+	for topic, s := range a.peerOf(u).subscriptions() {
+		id, isTask := strings.CutPrefix(topic, taskTopic)
+		if !isTask || conn.Era() != transports.Stateless {
+			continue
+		}
+		if owner, own := s.taskOwner(id); s.ownIfAny(owner) == u {
+			a.subscribeLater(conn, aboutTask(own), (*upstream.Conn).Subscribe)
 		}
 	}
 }

@@ -36,6 +36,7 @@ type peer struct {
 	roots         atomic.Pointer[json.RawMessage] // that it is for, nil unless it is for a set of them
 	starts        atomic.Int64                    // how often it was connected
 	since         atomic.Int64                    // when it was last, in nanoseconds of Unix time
+	user          atomic.Pointer[principal]       // whose roots the upstream is for, nil of others
 	calls         callsInFlight
 	listing       listing
 }
@@ -112,35 +113,30 @@ func isAboutUpstream(method string) bool {
 // notifyHosts passes a notification on: to hosts of the handshake era, and to one
 // of the stateless era while a request of its is in flight here that wants it.
 func (p *peer) notifyHosts(method string, params json.RawMessage, wants func(*forwardedCall) bool) {
-	calls, verbose := p.calls.all(), verboseLevel(p.sessions())
-	notified := map[*session]bool{}
+	calls, verbose := p.calls.all(), p.verbose()
+	newest := map[*session]*forwardedCall{} // of a host of the handshake era, which waits there, and need not listen elsewhere
+	for _, c := range calls {
+		if c.session.shares && c.hostRequest().Era == transports.Handshake {
+			newest[c.session] = c
+		}
+	}
 	for _, s := range p.audience(method, params, calls) {
 		if method == "notifications/message" && !s.wantsLog(params, verbose) {
 			continue
 		}
-		if c := newestOf(calls, s); c != nil && s.shares { // its host waits there, and need not listen elsewhere
+		if c := newest[s]; c != nil {
 			c.tell(method, p.shown(s, method, params))
 		} else {
 			s.notify(method, p.shown(s, method, params), func(listen) bool { return false })
 		}
 	}
+	notified := map[*session]bool{}
 	for _, c := range calls {
 		if c.hostRequest().Era == transports.Stateless && !c.session.replica && !notified[c.session] && wants(c) {
 			notified[c.session] = true
 			c.tell(method, p.shown(c.session, method, params))
 		}
 	}
-}
-
-// newestOf returns the newest of the calls of a session's host of the handshake era,
-// nil if there is none.
-func newestOf(calls []*forwardedCall, s *session) *forwardedCall {
-	for _, c := range slices.Backward(calls) {
-		if c.session == s && c.hostRequest().Era == transports.Handshake {
-			return c
-		}
-	}
-	return nil
 }
 
 // shown returns the params of a notification as a session's host is to see them.
@@ -153,34 +149,6 @@ func (p *peer) shown(s *session, method string, params json.RawMessage) json.Raw
 		return p.shownID(s, params, "taskId")
 	}
 	return params
-}
-
-// audience returns the sessions that a message on a stream which is shared may be
-// for: of what is about a task those of its user; else all, or where they are of several principals those of the principals with a
-// call in flight here; of sessions that are one of many, and to whom the
-// upstream is not their own, those with a call here. A replica to which no others are is
-// told all, and one of several of any task: it knows whom of its hosts that is for.
-func (p *peer) audience(method string, params json.RawMessage, calls []*forwardedCall) []*session {
-	all := p.sessions()
-	if len(all) == 1 && all[0].replica {
-		return all
-	}
-	if method == "notifications/tasks/status" {
-		task, _ := wire.Text(wire.Get(params, "taskId"))
-		return slices.DeleteFunc(slices.Clone(all), func(s *session) bool { return !s.replica && !s.hasTask(p.upstream, task) })
-	}
-	one := ofOnePrincipal(all)
-	ofCall := !isAboutUpstream(method) && p.upstream.Owner == "" // and so for who is calling
-	if one && !slices.ContainsFunc(all, func(s *session) bool { return s.shares }) {
-		return all
-	}
-	waiting, calling := map[principal]bool{}, map[*session]bool{}
-	for _, c := range calls {
-		waiting[c.session.principal], calling[c.session] = true, true
-	}
-	return slices.DeleteFunc(slices.Clone(all), func(s *session) bool {
-		return !one && !waiting[s.principal] || ofCall && s.shares && !calling[s]
-	})
 }
 
 // named puts the upstream's name in front of a log message's logger, for sessions that

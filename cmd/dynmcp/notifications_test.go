@@ -1,9 +1,11 @@
 package main_test
 
 import (
+	"crypto/rand"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
@@ -209,5 +211,127 @@ func TestFloodOfOneServerDelaysNoOther(t *testing.T) {
 	}
 	if m := flood.Wait(); m.IsError() {
 		t.Errorf("got %s", m.Raw)
+	}
+}
+
+// A flooded is a host on some edge, that counts what it hears.
+type flooded struct {
+	call  func(tool, input string) mcptest.Message
+	ask   func(method, params string) mcptest.Message
+	heard func(method string) int
+}
+
+func floodedConn(host *mcptest.Conn) flooded {
+	return flooded{
+		call: func(tool, input string) mcptest.Message {
+			return host.Call("tools/call", useParams(tool, input, `"_meta":{"progressToken":1}`))
+		},
+		ask:   func(method, params string) mcptest.Message { return host.Call(method, params) },
+		heard: host.Count,
+	}
+}
+
+// floodedClient hears what comes on its stream and with the answers to its calls.
+func floodedClient(t *testing.T, url string) flooded {
+	c := mcptest.NewClient(t, url+"/mcp")
+	c.Initialize(handshake, nil)
+	var mu sync.Mutex
+	count := map[string]int{}
+	events, _ := c.Listen()
+	go func() {
+		for m := range events {
+			mu.Lock()
+			count[m.Method]++
+			mu.Unlock()
+		}
+	}()
+	return flooded{
+		call: func(tool, input string) mcptest.Message {
+			r := c.Post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"method":"tools/call","params":%s}`, rand.Text(), useParams(tool, input, `"_meta":{"progressToken":1}`)))
+			mu.Lock()
+			defer mu.Unlock()
+			for _, m := range r.Messages {
+				count[m.Method]++
+			}
+			return r.Last()
+		},
+		ask: func(method, params string) mcptest.Message { return c.Call(method, params) },
+		heard: func(method string) int {
+			mu.Lock()
+			defer mu.Unlock()
+			return count[method]
+		},
+	}
+}
+
+// A server that floods its hosts with notifications of any kind, on any edge, costs no other
+// server's calls, and its hosts hear what docs/protocol.md says of that kind.
+func TestFloodsOfEachKind(t *testing.T) {
+	t.Parallel()
+	const many = 5000
+	kinds := []struct {
+		method, params string
+		least, most    int // that are heard
+	}{
+		{"notifications/resources/updated", `{"uri":"fake://noisy/blob"}`, 0, 0}, // nobody subscribed to it
+		{"notifications/resources/updated", `{}`, 0, 0},
+		{"notifications/resources/updated", `{"uri":"fake://noisy/text"}`, 1, many / 10},
+		{"notifications/tasks/status", `{"taskId":"t","status":"working"}`, 1, many / 10},
+		{"notifications/elicitation/complete", `{"elicitationId":"e"}`, 1, many / 10},
+		{"notifications/tools/list_changed", `{}`, 0, 0}, // it has not
+		{"notifications/prompts/list_changed", `{}`, 0, 0},
+		{"notifications/resources/list_changed", `{}`, 0, 0},
+		{"notifications/cancelled", `{"requestId":7}`, 0, 0},
+		{"notifications/progress", `{"progressToken":"nobody's","progress":1}`, 0, 0},
+		{"notifications/message", `{"level":"error","data":"flood"}`, 1, many},
+		{"notifications/x-vendor", `{"data":"flood"}`, 1, many},
+	}
+	for edge, open := range map[string]func(t *testing.T, config string) flooded{
+		"stdio": func(t *testing.T, config string) flooded {
+			host := mcptest.StartDynmcp(t, "-c", config)
+			greet(host)
+			return floodedConn(host.Conn)
+		},
+		"socket": func(t *testing.T, config string) flooded {
+			socket := socketPath(t)
+			serveOn(t, socket, config)
+			host, _ := joinAs(t, socket, "{}", nil)
+			return floodedConn(host)
+		},
+		"HTTP": func(t *testing.T, config string) flooded { return floodedClient(t, serveHTTP(t, config).url) },
+	} {
+		t.Run(edge, func(t *testing.T) {
+			t.Parallel()
+			host := open(t, mcptest.Config(t, document([]entry{fake(t, "noisy"), fake(t, "quiet")})))
+			host.ask("resources/list", `{}`)
+			if m := host.ask("resources/subscribe", `{"uri":"fake://noisy/text"}`); m.Error != nil {
+				t.Fatalf("got %s", m.Raw)
+			}
+			for _, kind := range kinds {
+				if edge == "HTTP" && kind.method == "notifications/tasks/status" {
+					kind.least, kind.most = 0, 0 // it is no task of this user's
+				}
+				before, over := host.heard(kind.method), make(chan mcptest.Message, 1)
+				go func() {
+					over <- host.call("noisy/notify", fmt.Sprintf(`{"method":%q,"params":%s,"times":%d}`, kind.method, kind.params, many))
+				}()
+				for range 10 {
+					if got := host.call("quiet/echo", `{}`).Text(); got != "{}" {
+						t.Fatalf("%s: the other server answered %s", kind.method, got)
+					}
+				}
+				if m := <-over; m.IsError() {
+					t.Fatalf("%s: got %s", kind.method, m.Raw)
+				}
+				if kind.least > 0 {
+					mcptest.Eventually(t, kind.method+" is heard", func() bool { return host.heard(kind.method) >= before+kind.least })
+				}
+				if got := host.heard(kind.method) - before; got > kind.most {
+					t.Errorf("%s %s was heard %d times, want %d at most", kind.method, kind.params, got, kind.most)
+				}
+			}
+			host.call("noisy/progress", fmt.Sprintf(`{"steps":%d}`, many))
+			mcptest.Eventually(t, "progress is heard", func() bool { return host.heard("notifications/progress") > 0 })
+		})
 	}
 }

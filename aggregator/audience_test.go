@@ -1,0 +1,173 @@
+package aggregator
+
+import (
+	"fmt"
+	"maps"
+	"math/rand"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dynmcp/dynmcp/transports/host"
+)
+
+// enter is join for one of many hosts, which is about a server, "" for all.
+func enter(agg *Aggregator, p principal, only string) (*session, *listener) {
+	sees := &listener{}
+	s := agg.sessions.open(p)
+	s.initialized, s.shares, s.lasts, s.only = true, true, true, only
+	agg.sessions.attach(s, sees)
+	return s, sees
+}
+
+// crowd are sessions that hear nothing: they have asked for errors, and for what does
+// not change.
+func crowd(agg *Aggregator, n int) (all []*session) {
+	for i := range n {
+		s, _ := enter(agg, principal{fmt.Sprint(i % 10)}, "")
+		s.ask("error", 4)
+		s.setSubscribed(fmt.Sprintf("x://%d", i), true)
+		all = append(all, s)
+	}
+	return all
+}
+
+func (s *session) ask(level string, severity int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.setLevelLocked(logLevel{fmt.Appendf(nil, `{"level":%q}`, level), severity})
+}
+
+// calling is a host with a call in flight, that hears what the upstream says.
+func calling(agg *Aggregator) (p *peer, c *forwardedCall, sees *listener) {
+	s, sees := enter(agg, principal{"ann"}, "")
+	s.setSubscribed("x://mine", true)
+	p = agg.peerOf(agg.set.Get("up"))
+	c = &forwardedCall{agg: agg, session: s, peer: p, request: &host.Request{Method: "tools/call", Peer: sees}}
+	p.calls.add(c)
+	return p, c, sees
+}
+
+// What an upstream says costs nothing in the sessions that do not hear it: they and their
+// table are locked meanwhile.
+func TestWhoDoesNotHearIsNotTouched(t *testing.T) {
+	agg := newQuiet(t, Options{})
+	others := crowd(agg, 1000)
+	p, c, sees := calling(agg)
+	heard := make(chan []string, 1)
+	agg.sessions.mu.Lock()
+	for _, s := range others {
+		s.mu.Lock()
+	}
+	go func() {
+		p.Notify("notifications/message", []byte(`{"level":"error","data":1}`))
+		p.Notify("notifications/x-vendor", []byte(`{}`))
+		p.Notify("notifications/resources/updated", []byte(`{"uri":"x://mine/part"}`))
+		p.Notify("notifications/resources/updated", []byte(`{"uri":"y://"}`))
+		c.Notify("notifications/message", []byte(`{"level":"error","data":2}`))
+		heard <- sees.take()
+	}()
+	var got []string
+	select {
+	case got = <-heard:
+	case <-time.After(20 * time.Second):
+		t.Error("it waits for a session that does not hear it")
+	}
+	agg.sessions.mu.Unlock()
+	for _, s := range others {
+		s.mu.Unlock()
+	}
+	want := []string{
+		`notifications/message {"level":"error","data":1,"logger":"up"}`, `notifications/x-vendor {}`,
+		`notifications/resources/updated {"uri":"x://mine/part"}`, `notifications/message {"level":"error","data":2,"logger":"up"}`,
+	}
+	if got != nil && !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// What is kept of the audience is what a walk over all sessions finds, whoever comes, goes,
+// subscribes or asks for a level.
+func TestTheAudienceIsWhatAWalkFinds(t *testing.T) {
+	agg := newQuiet(t, Options{})
+	p := agg.peerOf(agg.set.Get("up"))
+	random := rand.New(rand.NewSource(1))
+	here := map[*session]bool{}
+	uri := func() string { return []string{"x://a", "x://a/", "x://a/b", "x://ab", "y://a"}[random.Intn(5)] }
+	for range 2000 {
+		one := func() *session {
+			all := slices.SortedFunc(maps.Keys(here), func(a, b *session) int { return a.number - b.number })
+			return all[random.Intn(len(all))]
+		}
+		switch n := random.Intn(6); {
+		case n == 0 || len(here) == 0:
+			s, _ := enter(agg, principal{fmt.Sprint(random.Intn(2))}, []string{"", "up", "other"}[random.Intn(3)])
+			here[s] = true
+		case n == 1:
+			s := one()
+			delete(here, s)
+			s.end()
+		case n == 2:
+			severity := random.Intn(len(levels))
+			one().ask(levels[severity], severity)
+		default:
+			one().setSubscribed(uri(), n > 3)
+		}
+		verbose, users, changed := -1, map[principal]bool{}, uri()+[]string{"", "/c", "?q"}[random.Intn(3)]
+		var hear []*session
+		for s := range here {
+			if !s.sees(p.upstream) {
+				continue
+			}
+			if users[s.principal] = true; s.level.params != nil && (verbose < 0 || s.level.severity < verbose) {
+				verbose = s.level.severity
+			}
+			if anyCovers(s.subscribed, changed) {
+				hear = append(hear, s)
+			}
+		}
+		if got := p.verbose(); (got.params != nil) != (verbose >= 0) || verbose >= 0 && (got.severity != verbose || string(got.params) != fmt.Sprintf(`{"level":%q}`, levels[verbose])) {
+			t.Fatalf("the most verbose level is %+v, want %d", got, verbose)
+		}
+		if got := p.subscribers(changed); !slices.Equal(got, inOrder(hear)) {
+			t.Fatalf("%d sessions hear of %s, want %d", len(got), changed, len(hear))
+		}
+		if got := agg.audience.ofOnePrincipal("up"); got != (len(users) <= 1) {
+			t.Fatalf("they are of one principal: %v, want %v", got, !got)
+		}
+		if got := p.sessions(); len(got) != len(slices.DeleteFunc(slices.Collect(maps.Keys(here)), func(s *session) bool { return !s.sees(p.upstream) })) {
+			t.Fatalf("%d sessions see the upstream", len(got))
+		}
+	}
+	for s := range here {
+		s.end()
+	}
+	if len(agg.audience.about)+len(agg.audience.users) > 0 {
+		t.Errorf("%d circles and %d users are left", len(agg.audience.about), len(agg.audience.users))
+	}
+}
+
+// What a log message and an update cost beside sessions that do not hear them.
+func BenchmarkAudience(b *testing.B) {
+	for _, n := range []int{0, 100, 1000, 10_000} {
+		agg := newQuiet(b, Options{})
+		crowd(agg, n)
+		p, _, sees := calling(agg)
+		for method, params := range map[string]string{"message": `{"level":"error","data":1}`, "resources/updated": `{"uri":"x://mine"}`} {
+			b.Run(fmt.Sprintf("%s/sessions=%d", method, n), func(b *testing.B) {
+				for b.Loop() {
+					p.Notify("notifications/"+method, []byte(params))
+					sees.take()
+				}
+			})
+		}
+		b.Run(fmt.Sprintf("message while sessions come and go/sessions=%d", n), func(b *testing.B) {
+			for b.Loop() {
+				s, _ := enter(agg, principal{"0"}, "")
+				p.Notify("notifications/message", []byte(`{"level":"error","data":1}`))
+				sees.take()
+				s.end()
+			}
+		})
+	}
+}
