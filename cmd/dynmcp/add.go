@@ -34,8 +34,10 @@ reads it, and the server starts when it is first used.
 ${NAME} in a value is written as it is, and replaced from the environment or .env
 when dynmcp starts: keep secrets there.`,
 		Example: `  dynmcp add files -- npx -y @modelcontextprotocol/server-filesystem /tmp
-  dynmcp add git --command git-mcp --env 'TOKEN=${GITHUB_TOKEN}' --description "Read and search git history."
-  dynmcp add docs --url https://mcp.example.com/mcp --header 'Authorization: Bearer ${TOKEN}'`,
+  dynmcp add git --command git-mcp --env 'TOKEN=${GITHUB_TOKEN}' \
+    --description "Read and search git history."
+  dynmcp add docs --url https://mcp.example.com/mcp \
+    --header 'Authorization: Bearer ${TOKEN}'`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var command []string

@@ -30,7 +30,7 @@ func callCommand() *cobra.Command {
 	var flags callFlags
 	var cmd *cobra.Command
 	cmd = on.command(&cobra.Command{
-		Use:   "call [flags] <server/tool> [key=value… | -] [-- command args…]",
+		Use:   "call [flags] SERVER/TOOL [key=value… | -] [-- command args…]",
 		Short: "Call a tool and print its result",
 		Long: `Call a tool as a host would and print its result. Only the tool's own server is
 started, and it is stopped again afterwards.
@@ -45,7 +45,8 @@ status is 1 if the tool reports an error or cannot be called.`,
 		Example: `  dynmcp call files/read_file path=README.md
   dynmcp call git/log max_count=3 'paths:=["cmd","docs"]'
   echo '{"path": "README.md"}' | dynmcp call files/read_file -
-  dynmcp call echo message=hi -- npx -y @modelcontextprotocol/server-everything stdio`,
+  dynmcp call echo message=hi \
+    -- npx -y @modelcontextprotocol/server-everything stdio`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: completeTools(&on),
 	}, func(ctx context.Context, args []string) error {

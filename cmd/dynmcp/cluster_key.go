@@ -33,7 +33,8 @@ seals, both open: to replace a key add the new one below it on all replicas, the
 it first on all, then remove the old one. Other users of the machine must not be able
 to read the file.`,
 		Example: `  (umask 077; dynmcp cluster key > cluster.key)
-  dynmcp serve --http 127.0.0.1:8080 --cluster nats://127.0.0.1:4222 --cluster-key cluster.key`,
+  dynmcp serve --http 127.0.0.1:8080 \
+    --cluster nats://127.0.0.1:4222 --cluster-key cluster.key`,
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {

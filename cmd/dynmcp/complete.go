@@ -1,13 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // completeServers completes names of servers of the config, with something after
@@ -95,5 +98,57 @@ func refuseOtherShells(root *cobra.Command) {
 			return nil
 		}
 		cmd.RunE = func(*cobra.Command, []string) error { return nil } // one of its commands runs instead
+		for _, shell := range cmd.Commands() {
+			if shell.Name() == "bash" {
+				shell.RunE = func(cmd *cobra.Command, _ []string) error { return writeBashCompletion(cmd, root) }
+			}
+		}
+	}
+}
+
+// writeBashCompletion writes cobra's script with one line replaced, which calls a
+// function of the package bash-completion: macOS and small systems do not have it.
+func writeBashCompletion(cmd *cobra.Command, root *cobra.Command) error {
+	var script bytes.Buffer
+	plain, _ := cmd.Flags().GetBool("no-descriptions")
+	if err := root.GenBashCompletionV2(&script, !plain); err != nil {
+		return err
+	}
+	const theirs = "    _get_comp_words_by_ref \"$@\" cur prev words cword\n"
+	_, err := io.WriteString(cmd.OutOrStdout(), strings.Replace(script.String(), theirs, bashWords, 1))
+	return err
+}
+
+// bashWords sets the words of the line, joined again where bash splits them at = or :.
+const bashWords = `    if declare -F _get_comp_words_by_ref >/dev/null 2>&1; then
+        _get_comp_words_by_ref "$@" cur prev words cword
+        return
+    fi
+    local i word split= rest=$COMP_LINE
+    words=()
+    for ((i = 0; i < ${#COMP_WORDS[@]}; i++)); do
+        word=${COMP_WORDS[i]}
+        if ((i > 0)) && [[ $rest != [[:space:]]* && ($word == [=:]* || -n $split) ]]; then
+            words[${#words[@]}-1]+=$word
+        else
+            words+=("$word")
+        fi
+        split=
+        if [[ $word == *[=:] ]]; then split=1; fi
+        rest=${rest#"${rest%%[![:space:]]*}"}
+        rest=${rest#"$word"}
+        if ((i == COMP_CWORD)); then cword=$((${#words[@]} - 1)); fi
+    done
+    cur=${words[cword]}
+    prev=
+    if ((cword > 0)); then prev=${words[cword-1]}; fi
+`
+
+// plainFlagTexts takes the quotes, which mark the names of values in help, out of the
+// texts of flags: shells show them as they are.
+func plainFlagTexts(cmd *cobra.Command) {
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { f.Usage = strings.ReplaceAll(f.Usage, "`", "") })
+	for _, c := range cmd.Commands() {
+		plainFlagTexts(c)
 	}
 }

@@ -13,7 +13,7 @@ func describeCommand() *cobra.Command {
 	on := target{stored: true}
 	var asJSON bool
 	cmd := on.command(&cobra.Command{
-		Use:   "describe [flags] <server/tool> [-- command args…]",
+		Use:   "describe [flags] SERVER/TOOL [-- command args…]",
 		Short: "Show the definition of a tool",
 		Long: `Show the definition of a tool as the model gets it from discover_tool:
 description, schemas and annotations, with the changes that the config makes to

@@ -28,7 +28,8 @@ Every finding says what to do about it. The exit status is 1 if there are
 problems; warnings and notes do not count.`,
 		Example: `  dynmcp doctor
   dynmcp doctor --no-start
-  dynmcp doctor --json | jq -r '.findings[] | select(.level == "problem").message'`,
+  dynmcp doctor --json |
+    jq -r '.findings[] | select(.level == "problem").message'`,
 		Args:              atMost(0),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net/http"
 	"net/url"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -107,6 +109,17 @@ func (d *doctor) checkCommand(s schema.Server) {
 		d.addError(aboutCommands, s.Name, err)
 		return
 	}
+	if script := scriptOf(s); script != "" {
+		path := script
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(s.Cwd, path)
+		}
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			d.add(finding{Check: aboutCommands, Level: problem, Server: s.Name, Text: fmt.Sprintf("found %q, but its script %s is not there", s.Command, script),
+				Hint: `give its full path, or "cwd" with the directory that it is in`})
+			return
+		}
+	}
 	d.add(finding{Check: aboutCommands, Level: fine, Server: s.Name, Text: fmt.Sprintf("found %q", s.Command)})
 	if runtime.GOOS == "windows" || s.Env["PATH"] != "" || strings.ContainsRune(s.Command, '/') {
 		return
@@ -127,6 +140,29 @@ func (d *doctor) checkCommand(s schema.Server) {
 		f.Hint = fmt.Sprintf(`for such a host, add "env": {"PATH": "%s:%s"} to the entry`, filepath.Dir(path), desktopPath)
 	}
 	d.add(f)
+}
+
+var (
+	interpreters = lazyregexp.New(`^(python[0-9.]*|node|bun|ruby|perl|php|bash|sh)$`)
+	scriptName   = lazyregexp.New(`\.(py|[cm]?js|[cm]?ts|rb|pl|php|sh)$`)
+)
+
+// scriptOf returns the file that an interpreter is to run, "" if it is not plain which.
+func scriptOf(s schema.Server) string {
+	if !interpreters().MatchString(programOf(s)) {
+		return ""
+	}
+	for _, arg := range s.Args {
+		switch {
+		case slices.Contains([]string{"-c", "-m", "-e", "-p", "-"}, arg):
+			return ""
+		case !strings.HasPrefix(arg, "-") && scriptName().MatchString(arg):
+			return arg
+		case !strings.HasPrefix(arg, "-"):
+			return ""
+		}
+	}
+	return ""
 }
 
 // minNode is the oldest Node.js that the MCP SDK runs on.

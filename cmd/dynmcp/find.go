@@ -17,12 +17,12 @@ func findCommand() *cobra.Command {
 	var limit int
 	var asJSON bool
 	cmd := on.command(&cobra.Command{
-		Use:   "find [flags] <words…> [-- command args…]",
+		Use:   "find [flags] WORDS… [-- command args…]",
 		Short: "Search the tools of all servers",
 		Long: `Search the tools of all servers, as the model does with discover_tool. The best
 matches come first; tools of several servers that have one name stay together
 and count as one. Servers that were started before are searched as they were
-then; the others are started, and one that cannot be is reported on stderr.
+then; the others are started, and those that cannot be are named on stderr.
 dynmcp warm starts and lists all anew.
 
 The exit status is 1 if nothing was found.`,

@@ -1,21 +1,48 @@
 package main
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/spf13/cobra"
 )
 
-// wrapHelp has the help of all commands wrapped at the width of the terminal.
+// helpWidth is how wide help is at most, but for flags on a wider terminal.
+const helpWidth = 80
+
+// wrapHelp has the help of all commands wrapped at the width of the terminal, elsewhere
+// at helpWidth.
 func wrapHelp(root *cobra.Command) {
-	out := stdout(root) // cobra has its own while it writes the flags
+	width := cmp.Or(stdout(root).width, helpWidth) // cobra has its own while it writes the flags
 	type flagSet interface{ FlagUsagesWrapped(columns int) string }
-	cobra.AddTemplateFunc("flagUsages", func(flags flagSet) string { return flags.FlagUsagesWrapped(out.width) })
-	cobra.AddTemplateFunc("fold", func(text string) string { return out.fold(text, 0) })
+	cobra.AddTemplateFunc("flagUsages", func(flags flagSet) string { return flags.FlagUsagesWrapped(width) })
+	cobra.AddTemplateFunc("reflow", func(text string) string { return reflow(text, min(width, helpWidth)) })
 	usage := strings.NewReplacer(
 		".LocalFlags.FlagUsages", "flagUsages .LocalFlags",
 		".InheritedFlags.FlagUsages", "flagUsages .InheritedFlags",
 	).Replace(root.UsageTemplate())
 	root.SetUsageTemplate(usage)
-	root.SetHelpTemplate(strings.Replace(root.HelpTemplate(), "(or .Long .Short)", "(or .Long .Short | fold)", 1))
+	root.SetHelpTemplate(strings.Replace(root.HelpTemplate(), "(or .Long .Short)", "(or .Long .Short | reflow)", 1))
+}
+
+// reflow fills the paragraphs of a text. Lines that begin with white space, and empty
+// ones, stay as they are.
+func reflow(text string, width int) string {
+	var lines []string
+	joins := false // the last line is one of a paragraph
+	for line := range strings.SplitSeq(text, "\n") {
+		plain := line != "" && line[0] != ' ' && line[0] != '\t'
+		if plain && joins {
+			lines[len(lines)-1] += " " + line
+		} else {
+			lines = append(lines, line)
+		}
+		joins = plain
+	}
+	for i, line := range lines {
+		if line != "" && line[0] != ' ' && line[0] != '\t' {
+			lines[i] = wrap(line, width)
+		}
+	}
+	return strings.Join(lines, "\n")
 }

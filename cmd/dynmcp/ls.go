@@ -193,7 +193,7 @@ func writeEntries(out *terminal, entries []lsEntry, effective bool) error {
 	t.write(out)
 	for _, e := range entries {
 		if e.Off != "" {
-			out.printf("%s is off: %s\n", e.Name, e.Off)
+			out.say("%s is off: %s", e.Name, e.Off)
 		}
 		if e.AsksRoots {
 			out.printf("%s asks for roots: hosts that share a run have one process of it for each set of roots\n", e.Name)

@@ -63,6 +63,9 @@ func rootCommand() *cobra.Command {
 	})
 	refuseOtherShells(cmd)
 	wrapHelp(cmd)
+	if len(os.Args) > 1 && os.Args[1] == cobra.ShellCompRequestCmd {
+		plainFlagTexts(cmd)
+	}
 	return cmd
 }
 

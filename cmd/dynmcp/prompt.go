@@ -24,7 +24,8 @@ prompts and their arguments; those that a prompt needs are marked with *.
 All servers are started for it, or the one that --server names.`,
 		Example: `  dynmcp prompt
   dynmcp prompt review file=main.go
-  dynmcp prompt args-prompt city=Berlin -- npx -y @modelcontextprotocol/server-everything stdio`,
+  dynmcp prompt args-prompt city=Berlin \
+    -- npx -y @modelcontextprotocol/server-everything stdio`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}, func(ctx context.Context, args []string) error {

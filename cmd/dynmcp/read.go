@@ -23,7 +23,8 @@ Without a URI, list the resources and the templates of their URIs.
 All servers are started for it, or the one that --server names.`,
 		Example: `  dynmcp read
   dynmcp read --server docs docs://guide/start
-  dynmcp read demo://resource/static/document/features.md -- npx -y @modelcontextprotocol/server-everything stdio`,
+  dynmcp read demo://resource/static/document/features.md \
+    -- npx -y @modelcontextprotocol/server-everything stdio`,
 		Args:              atMost(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}, func(ctx context.Context, args []string) error {

@@ -50,7 +50,8 @@ which dynmcp cluster push makes.`,
 		Example: `  dynmcp serve --http 127.0.0.1:8080 -c mcp.json
   dynmcp serve --socket /run/user/1000/mcp.sock -c mcp.json
   dynmcp connect --socket /run/user/1000/mcp.sock
-  dynmcp serve --http 127.0.0.1:8080 --cluster nats://127.0.0.1:4222 --cluster-key cluster.key`,
+  dynmcp serve --http 127.0.0.1:8080 \
+    --cluster nats://127.0.0.1:4222 --cluster-key cluster.key`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			return cmp.Or(brokerArguments(cmd, args), noArguments(cmd, args))
 		},

@@ -243,14 +243,22 @@ func (t *target) startSome(ctx context.Context, only string) (*selfHost, error) 
 }
 
 // reportLeftOut says on stderr which servers could not be started. It is an error
-// if none could.
+// if none could. Why is said where one was asked for, and by test.
 func (t *target) reportLeftOut(failed map[string]error, servers []schema.Server) error {
+	var left []string
 	for _, s := range servers {
-		if err := failed[s.Name]; err != nil {
-			report(t.errOut, fmt.Errorf("left out: %w", err))
+		if failed[s.Name] != nil {
+			left = append(left, s.Name)
 		}
 	}
-	if len(failed) == len(servers) && len(servers) > 0 {
+	switch {
+	case len(left) == 0:
+		return nil
+	case len(servers) == 1:
+		return failed[left[0]]
+	}
+	t.errOut.say("%d of %s could not be started and are left out (dynmcp test says why): %s", len(left), count(len(servers), "server"), strings.Join(left, ", "))
+	if len(left) == len(servers) {
 		return errors.New("no server could be started")
 	}
 	return nil

@@ -233,11 +233,11 @@ func (t *tester) one(ctx context.Context, name string, asJSON bool) error {
 
 func (r *testResult) write(out *terminal) {
 	if r.Result == pass {
-		out.printf("Connected and initialized")
+		connected := "Connected and initialized"
 		if r.Server != "" {
-			out.printf(": %s", oneLine(r.Server))
+			connected += ": " + oneLine(r.Server)
 		}
-		out.printf(", protocol %s (%.1f s)\n", r.Protocol, r.Seconds)
+		out.say("%s, protocol %s (%.1f s)", connected, r.Protocol, r.Seconds)
 		for _, section := range []struct {
 			title string
 			names []string
@@ -342,7 +342,8 @@ func (t *tester) all(ctx context.Context, servers []schema.Server, heading strin
 // writeLine prints the result of one server of many: how much it has, how long it
 // took, and the names of its tools.
 func (r *testResult) writeLine(out *terminal) {
-	out.printf("%s (%s) ... ", r.Name, r.Transport)
+	head := fmt.Sprintf("%s (%s) ... ", r.Name, r.Transport)
+	out.printf("%s", head)
 	found := ""
 	if r.Result == pass {
 		found = count(len(r.Tools), "tool") + ", "
@@ -354,7 +355,11 @@ func (r *testResult) writeLine(out *terminal) {
 		}
 		found += "protocol " + r.Protocol + ", "
 	}
-	r.writeResult(out, fmt.Sprintf("  %s%.1f s", found, r.Seconds), "  ")
+	more := fmt.Sprintf("  %s%.1f s", found, r.Seconds)
+	if out.width > 0 && columns(head+r.Result+more) > out.width {
+		more = "\n" + indented(out.fold(strings.TrimSpace(more), 2), "  ")
+	}
+	r.writeResult(out, more, "  ")
 	if len(r.Tools) > 0 {
 		out.printf("%s\n", indented(out.fold(oneLine(strings.Join(r.Tools, ", ")), 2), "  "))
 	}

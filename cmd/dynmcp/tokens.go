@@ -20,8 +20,8 @@ func tokensCommand() *cobra.Command {
 directly (each server in the host's own config) and through dynmcp, and what the
 answers of dynmcp's tools take when one is asked for.
 
-Eager servers are started, and lazy ones of which nothing is stored. One that
-cannot be started is reported on stderr, and the others are counted.
+Eager servers are started, and lazy ones of which nothing is stored. Those that
+cannot be started are named on stderr, and the others are counted.
 
 The numbers are estimates of the tokens of o200k, OpenAI's tokenizer, within 5 %
 over the catalogues of real servers. Other models read other tokens.`,

@@ -8,9 +8,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/creack/pty"
 	"github.com/google/go-cmp/cmp"
@@ -122,6 +124,38 @@ func TestHelpOfVerbs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// All help fits 80 columns, and shows what is to be replaced in letters that man pages
+// keep.
+func TestHelpFits(t *testing.T) {
+	t.Parallel()
+	dynmcp := mcptest.Dynmcp(t)
+	helpOf := func(verb ...string) []string {
+		out, err := exec.Command(dynmcp, append(verb, "--help")...).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Split(string(out), "\n")
+	}
+	var walk func(verb ...string)
+	walk = func(verb ...string) {
+		below := false
+		for _, line := range helpOf(verb...) {
+			if n := utf8.RuneCountInString(line); n > 80 {
+				t.Errorf("%v: %d columns: %s", verb, n, line)
+			}
+			if strings.HasPrefix(line, "  dynmcp") && strings.Contains(line, "<") {
+				t.Errorf("%v: %s", verb, line)
+			}
+			if line == "Available Commands:" || line == "" {
+				below = line != ""
+			} else if below {
+				walk(append(slices.Clone(verb), strings.Fields(line)[0])...)
+			}
+		}
+	}
+	walk()
 }
 
 var throughDynmcp = regexp.MustCompile(`(saves |it adds |"dynmcp": |\()[0-9,.]*[0-9]( of | at |%\)|,?\n)`)
