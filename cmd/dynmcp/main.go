@@ -69,21 +69,6 @@ func rootCommand() *cobra.Command {
 	return cmd
 }
 
-// tuneMemory lets the heap grow to five times what is live before it is
-// collected, up to a soft limit, unless GOGC and GOMEMLIMIT say otherwise. What is
-// live is a catalogue of some MB; nearly all else is messages on their way.
-// Measured on calls of 10 KB and 1 MB, the first is a tenth to a third less time.
-// The second leaves 32 MB of 256 to what the runtime does not count; 64 calls of
-// 1 MB in flight have a peak of 231 MB with it, of 820 without.
-func tuneMemory() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400)
-	}
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(224 << 20)
-	}
-}
-
 // A hintError is an error with what the user can do about it.
 type hintError struct {
 	error

@@ -90,6 +90,7 @@ func (flags *serveFlags) openSocket(log *slog.Logger) (s *socket, err error) {
 
 // run serves hosts until the end. What can fail is opened before anything is started.
 func (flags *serveFlags) run(from *configFlags, level string) error {
+	tuneMemoryForMany()
 	out := io.Writer(os.Stderr)
 	if flags.inherit {
 		out = boundedLog{os.Stderr}

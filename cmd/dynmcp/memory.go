@@ -1,0 +1,68 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"os"
+	"path"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"github.com/dynmcp/dynmcp/internal/regular"
+)
+
+// tuneMemory lets the heap grow to five times what is live before it is
+// collected, up to a soft limit, unless GOGC and GOMEMLIMIT say otherwise. What is
+// live is a catalogue of some MB; nearly all else is messages on their way.
+// Measured on calls of 10 KB and 1 MB, the first is a tenth to a third less time.
+// The second leaves 32 MB of 256 to what the runtime does not count; 64 calls of
+// 1 MB in flight have a peak of 231 MB with it, of 820 without.
+func tuneMemory() {
+	setMemory(400, 224<<20)
+}
+
+// tuneMemoryForMany is tuneMemory for a run with many hosts. What is live grows with
+// their sessions: at a fixed limit the collector would run all the time (20,000 sessions
+// took eight times the processor at 224 MB). The limit is nine tenths of the cgroup's, if
+// there is one, and the heap grows to twice what is live.
+func tuneMemoryForMany() {
+	limit := int64(math.MaxInt64)
+	if most, ok := cgroupMemory("/proc/self/cgroup", "/sys/fs/cgroup"); ok {
+		limit = most / 10 * 9
+	}
+	setMemory(100, limit)
+}
+
+func setMemory(percent int, limit int64) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(percent)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(limit)
+	}
+}
+
+// cgroupMemory returns the least of the limits of memory that the process's cgroup (v2)
+// and those above it have. self says which it is, and root is where they are mounted; a
+// container sees its own as the root.
+func cgroupMemory(self, root string) (most int64, ok bool) {
+	text, err := regular.Read(context.Background(), self, regular.Small)
+	if err != nil {
+		return 0, false
+	}
+	for line := range strings.Lines(string(text)) {
+		at, unified := strings.CutPrefix(strings.TrimSpace(line), "0::/")
+		for at = path.Clean("/" + at); unified; at = path.Dir(at) {
+			text, _ := regular.Read(context.Background(), path.Join(root, at, "memory.max"), regular.Small) // the root has none
+			if n, err := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64); err == nil && (!ok || n < most) {
+				most, ok = n, true
+			}
+			if at == "/" {
+				break
+			}
+		}
+	}
+	return most, ok
+}
