@@ -172,7 +172,7 @@ type countedBody struct {
 func (b *countedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if !b.held.reserve(int64(n)) {
-		return 0, errNoRoom
+		return n, errNoRoom // its id may be in what came
 	}
 	return n, err
 }

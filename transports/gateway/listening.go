@@ -18,7 +18,7 @@ type listening struct {
 
 // A place is that of one stream.
 type place struct {
-	who  string
+	who  string      // see holderOf
 	busy func() bool // reports whether a call waits for its answer on the stream; nil is never
 	end  context.CancelFunc
 }
@@ -28,7 +28,7 @@ type place struct {
 // refused.
 func (g *Gateway) listens(w http.ResponseWriter, r *http.Request, id []byte, who, namespace string, busy func() bool) (_ *http.Request, leave func(), ok bool) {
 	ctx, end := context.WithCancel(r.Context())
-	p := &place{who, busy, end}
+	p := &place{holderOf(r, who), busy, end}
 	if !g.listening.enter(namespace, p, g.opts.MaxConnections) {
 		end()
 		g.overloaded(w, id, "too many event streams only listen: gateway.max_connections")

@@ -149,6 +149,19 @@ var statusProbes = map[string]func(p *statusProbe) answer{
 		p.g.sessions.mu.Unlock()
 		return p.post("/mcp", strings.Replace(initialize, `"id":0`, `"id":7`, 1))
 	},
+	"a body that would be": func(p *statusProbe) answer {
+		p.g.held.most = 1
+		return p.call("x")
+	},
+	"a body without a length": func(p *statusProbe) answer { return p.unlimited("/mcp") },
+	"a new connection": func(p *statusProbe) answer {
+		p.ln.conns.mu.Lock()
+		p.ln.conns.most, p.ln.conns.spare = 2, 1
+		p.ln.conns.mu.Unlock()
+		defer p.open("GET", "/mcp", "", "Authorization", "Bearer secret", "Accept", "text/event-stream", "Mcp-Session-Id", p.session).Body.Close()
+		return p.call("x")
+	},
+	"the tree: a body without": func(p *statusProbe) answer { return p.unlimited("/meta_call") },
 	"dynmcp ends": func(p *statusProbe) answer {
 		return p.ending("/mcp/git/message", call(7, "x"))
 	},
