@@ -44,6 +44,7 @@ var mayOpen = map[string]string{
 	"aggregator/results.go add":                           "creates a file with a name of its own",
 	"cmd/dynmcp/socket_unix.go lockSocket":                "opened for writing as well, which waits for nobody",
 	"cmd/dynmcp/socket_unix.go openPrivate":               "opened for writing, without waiting",
+	"transports/oauth/files.go lockFile":                  "a lock, opened for writing as well",
 	"cmd/dynmcp/files.go lock":                            "a lock, opened for writing as well",
 	"schema/internal/gen/main.go write":                   "runs when the schema is generated",
 }

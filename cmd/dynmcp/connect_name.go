@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -165,15 +163,11 @@ func programs(cfg *schema.Config) (found []string) {
 // interpreter returns the program that a script leaves env to find, as npx does, "" where
 // a file is no such script.
 func interpreter(path string) string {
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-		return ""
-	}
-	file, err := os.Open(path)
+	head, err := regular.Head(context.Background(), path, 256)
 	if err != nil {
 		return ""
 	}
-	defer file.Close()
-	line, _ := bufio.NewReader(io.LimitReader(file, 256)).ReadString('\n')
+	line, _, _ := strings.Cut(string(head), "\n")
 	rest, ok := strings.CutPrefix(line, "#!")
 	words := strings.Fields(rest)
 	if !ok || len(words) < 2 || filepath.Base(words[0]) != "env" {

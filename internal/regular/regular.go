@@ -50,11 +50,18 @@ func ReadOwn(ctx context.Context, path string, limit int64, check func(fs.FileIn
 	return text, err
 }
 
+// Head returns the first bytes of a regular file, which may have more than limit.
+func Head(ctx context.Context, path string, limit int64) ([]byte, error) {
+	text, _, err := request{path: path, limit: limit, head: true}.read(ctx)
+	return text, err
+}
+
 // A request says which file is read, and what it must be.
 type request struct {
 	path   string
 	limit  int64
 	pipe   bool // it may be a pipe
+	head   bool // it may be larger
 	noLink bool
 	check  func(fs.FileInfo) error // of the file that was opened; nil accepts it
 }
@@ -117,7 +124,10 @@ func (r request) readNow() (text []byte, piped bool, err error) {
 		return nil, false, err
 	}
 	text, err = io.ReadAll(io.LimitReader(file, r.limit+1))
-	if err == nil && int64(len(text)) > r.limit {
+	switch over := int64(len(text)) > r.limit; {
+	case over && r.head:
+		text = text[:r.limit]
+	case over && err == nil:
 		err = r.tooLarge()
 	}
 	if err != nil {
@@ -133,7 +143,7 @@ func (r request) accept(info fs.FileInfo) error {
 		return fmt.Errorf("%s %w", r.path, ErrDirectory)
 	case !regular && !r.pipe:
 		return fmt.Errorf("%s is not a regular file", r.path)
-	case regular && info.Size() > r.limit:
+	case regular && !r.head && info.Size() > r.limit:
 		return r.tooLarge()
 	}
 	return nil

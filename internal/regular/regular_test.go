@@ -27,6 +27,9 @@ func TestRead(t *testing.T) {
 	if _, err := Read(t.Context(), path+"s", 4); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: got %v", err)
 	}
+	if got, err := Head(t.Context(), path, 3); err != nil || string(got) != "tex" {
+		t.Errorf("got %q, %v", got, err)
+	}
 	refused := errors.New("refused")
 	if got, err := ReadOwn(t.Context(), path, 4, func(fs.FileInfo) error { return refused }); got != nil || !errors.Is(err, refused) {
 		t.Errorf("refused: got %q, %v", got, err)
