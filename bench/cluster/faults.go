@@ -5,6 +5,8 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -29,6 +31,9 @@ const (
 	cutPeers   = "cut off from replicas"
 	cutAll     = "cut off"
 	mostAbsent = 15 * time.Second
+	// leastStopped is how long a replica that runs something is stopped at least: until
+	// another has taken it, and the first would still run it if nobody ended that.
+	leastStopped = 8 * time.Second
 )
 
 // A storm does things to nodes at random until stop is closed.
@@ -40,6 +45,7 @@ type storm struct {
 
 	mu     sync.Mutex
 	faults []fault
+	owners int   // that were stopped
 	err    error // that a node does not work again
 }
 
@@ -75,17 +81,24 @@ func (s *storm) rest(d time.Duration) bool {
 }
 
 func (s *storm) blow(nodes []*node, replicas bool, kinds []string) {
-	// Every kind comes before one comes again, in an order of its own.
+	// Every kind comes before one comes again, in an order of its own. That a replica is
+	// stopped which runs something comes first.
 	var left []int
 	for s.rest(s.every/2 + rand.N(s.every)) {
 		if len(left) == 0 {
 			left = rand.Perm(len(kinds))
+			if first := slices.Index(kinds, stopped); replicas && s.stoppedOwners() == 0 {
+				left = append([]int{first}, slices.DeleteFunc(left, func(i int) bool { return i == first })...)
+			}
 		}
 		kind := kinds[left[0]]
 		left = left[1:]
 		i := rand.IntN(len(nodes))
 		replica := -1
 		if replicas {
+			if owner := s.owner(); kind == stopped && owner >= 0 {
+				i = owner
+			}
 			replica = i
 		}
 		if err := s.hit(nodes[i], replica, kind); err != nil {
@@ -97,9 +110,40 @@ func (s *storm) blow(nodes []*node, replicas bool, kinds []string) {
 	}
 }
 
+func (s *storm) stoppedOwners() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.owners
+}
+
+// owner returns the replica that runs most of the servers that run once, -1 where none does.
+func (s *storm) owner() int {
+	books, err := ledger.Read(s.ledgers())
+	if err != nil {
+		return -1
+	}
+	runs := make([]int, len(s.replicas))
+	for _, p := range books.Processes {
+		if p.Ended || p.Last < ledger.Now()-int64(10*ledger.Beat) {
+			continue
+		}
+		if i := slices.IndexFunc(s.replicas, func(n *node) bool { return n.name == p.Replica }); i >= 0 && strings.HasPrefix(p.Server, "one-") {
+			runs[i]++
+		}
+	}
+	if most := slices.Max(runs); most > 0 {
+		return slices.Index(runs, most)
+	}
+	return -1
+}
+
 // hit does one thing to a node and waits until it works again.
 func (s *storm) hit(n *node, replica int, kind string) (err error) {
 	absent := time.Second + rand.N(mostAbsent-time.Second)
+	owns := replica >= 0 && kind == stopped && s.owner() == replica
+	if owns {
+		absent = leastStopped + rand.N(mostAbsent-leastStopped)
+	}
 	f := fault{node: n, replica: replica, kind: kind, from: ledger.Now()}
 	cut := map[string][]int{cutNATS: {toNATS}, cutPeers: {toReplicas}, cutAll: {toNATS, toReplicas, toHosts}}[kind]
 	switch kind {
@@ -117,7 +161,11 @@ func (s *storm) hit(n *node, replica int, kind string) (err error) {
 	if err != nil {
 		return err
 	}
-	s.rest(absent)
+	if owns {
+		time.Sleep(absent) // also where the calls have ended
+	} else {
+		s.rest(absent)
+	}
 	switch kind {
 	case killed, ended:
 		err = n.start()
@@ -135,6 +183,9 @@ func (s *storm) hit(n *node, replica int, kind string) (err error) {
 	f.to = ledger.Now()
 	s.mu.Lock()
 	s.faults = append(s.faults, f)
+	if owns {
+		s.owners++
+	}
 	s.mu.Unlock()
 	fmt.Printf("  %s was %s for %v\n", n.name, kind, time.Duration(f.to-f.from).Round(10*time.Millisecond))
 	return nil

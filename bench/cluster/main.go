@@ -11,11 +11,13 @@
 //	         answers; servers write down every 50 ms that they live. Judged: every answer
 //	         is that of its call, every request is answered or breaks off, no call ran
 //	         twice, what failed says whether it may have run and that is so, no server has
-//	         two processes at a time, all nodes work again, and no process is left. With
-//	         -strict also: only requests fail that were under way at a replica to which
-//	         something was done, in the way of the request, its session or its server; or
-//	         calls, not sent, to what does not run since its replica is gone, and cannot be
-//	         started elsewhere since a server of NATS is gone as well.
+//	         two processes at a time, all nodes work again, and no process is left. And
+//	         only requests fail that were under way at a replica to which something was
+//	         done, in the way of the request, its session or its server; or calls, not
+//	         sent, to what does not run since its replica is gone, and cannot be started
+//	         elsewhere since a server of NATS is gone as well (-busy prints these, and does
+//	         not judge). What is stopped is a replica that runs servers, for longer than
+//	         others wait for it, and once at least.
 //	rolling  replicas are ended by SIGTERM and started again, one after the other, twice,
 //	         under load. Judged: no call fails.
 //	nats     all servers of NATS are killed. Judged: calls to servers that run on every
@@ -38,8 +40,9 @@
 // Usage, from the root of the module, on Linux:
 //
 //	go run ./bench/cluster                                     20,000 calls, some minutes
-//	go run ./bench/cluster -only load -calls 1000000 -lasts 1h -namespaces -strict
+//	go run ./bench/cluster -only load -calls 1000000 -lasts 1h -namespaces
 //	go run ./bench/cluster -only mixed -previous v0.3.0        with the release before
+//	go run ./bench/cluster -selftest                           that the judge finds what is wrong
 //	go run ./bench/cluster -serve mcp.json                     a cluster until SIGTERM
 //
 // nats-server is built from its module, dynmcp from this one. -namespaces takes the rights
@@ -79,7 +82,7 @@ type proof struct {
 	fake                         string
 	previous                     string // a commit, "" is none
 	marker                       string // NAME=VALUE in the environment of all processes
-	spaces, strict               bool
+	spaces, busy                 bool
 	calls, hosts                 int
 	lasts, every                 time.Duration
 }
@@ -92,7 +95,8 @@ func main() {
 	flag.DurationVar(&p.lasts, "lasts", time.Minute, "how long the calls of the step load take at least")
 	flag.DurationVar(&p.every, "faults", 3*time.Second, "the time between two faults, on average")
 	flag.BoolVar(&p.spaces, "namespaces", false, "give nodes networks of their own, which can be cut")
-	flag.BoolVar(&p.strict, "strict", false, "judge also that nothing fails to which nothing was done, on a machine that is not busy")
+	flag.BoolVar(&p.busy, "busy", false, "print, and do not judge, what fails though nothing was done to it: the machine has other things to do")
+	selftest := flag.Bool("selftest", false, "judge programs with faults in them, which must be found, and take no other `steps`")
 	flag.StringVar(&p.previous, "previous", "", "the `commit` of the other version in the step mixed (default: none, the same under another name)")
 	only := flag.String("only", "", "the `steps` to take, separated by commas (default all)")
 	config := flag.String("serve", "", "do nothing but serve this `config` by a cluster, until SIGTERM")
@@ -105,6 +109,9 @@ func main() {
 		}
 		return
 	}
+	if *selftest {
+		*only = "selftest"
+	}
 	ok, err := p.run(*only, *config, *dir)
 	if err != nil {
 		log.Fatal(err)
@@ -115,14 +122,18 @@ func main() {
 }
 
 func (p *proof) run(only, config, dir string) (ok bool, err error) {
-	steps, err := verdict.Choose(only, []verdict.Step{
+	all := []verdict.Step{
 		{Name: "load", Run: p.load},
 		{Name: "rolling", Run: p.rolling},
 		{Name: "nats", Run: p.withoutNATS},
 		{Name: "ids", Run: p.ids},
 		{Name: "mixed", Run: p.mixed},
 		{Name: "hop", Run: p.hop},
-	})
+	}
+	if only == "selftest" {
+		all = []verdict.Step{{Name: only, Run: p.selftest}}
+	}
+	steps, err := verdict.Choose(only, all)
 	if err != nil {
 		return false, err
 	}

@@ -35,6 +35,9 @@ func (p *proof) load() error {
 	if err != nil {
 		p.Fail("%v", err)
 	}
+	if storm.owners == 0 {
+		p.Fail("no replica was stopped that ran something: the calls have to last longer")
+	}
 	return w.judge(faults)
 }
 

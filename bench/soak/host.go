@@ -23,7 +23,7 @@ import (
 
 // silence is how long an answer may take: more than any deadline of the configs
 // here. What takes longer is lost.
-const silence = 2 * time.Minute
+var silence = 2 * time.Minute
 
 // longLife keeps the fakes from ending by themselves in a long run.
 const longLife = "6h"

@@ -59,6 +59,7 @@
 // Usage, from the root of the module, on Linux:
 //
 //	go run ./bench/soak                                                 two minutes
+//	go run ./bench/soak -selftest                                       that the judge finds what is wrong
 //	go run ./bench/soak -only calls,deaths -calls 200000                some steps
 //	go run ./bench/soak -kills 1000 -guards 100 -self 10 -calls 1000000 \
 //	    -gateway 1000000 -abandoned 10000 \
@@ -101,8 +102,12 @@ func main() {
 	sessions := flag.Int("sessions", 2000, "calls to a server that forgets its sessions")
 	logins := flag.Int("logins", 20, "access tokens that are taken away")
 	only := flag.String("only", "", "the `steps` to take, separated by commas (default all)")
-	flag.Parse()
+	selftest := flag.Bool("selftest", false, "judge programs with faults in them, which must be found, and take no other `steps`")
 	s := &soak{}
+	flag.Parse()
+	if *selftest {
+		*only = "selftest"
+	}
 	ok, err := s.run(*only, []verdict.Step{
 		{Name: "kills", Run: func() error { return s.kills(*kills, *atOnce) }},
 		{Name: "guards", Run: func() error { return s.guards(*guards, max(*atOnce/2, 1)) }},
@@ -127,6 +132,9 @@ func main() {
 // run takes the steps that only names, all for "". It reports whether
 // everything is as it must be.
 func (s *soak) run(only string, steps []verdict.Step) (ok bool, err error) {
+	if only == "selftest" {
+		steps = []verdict.Step{{Name: only, Run: s.selftest}}
+	}
 	if steps, err = verdict.Choose(only, steps); err != nil {
 		return false, err
 	}

@@ -132,9 +132,14 @@ func (b *Books) add(path string) error {
 // An Overlap are two processes of one server that lived at a time.
 type Overlap struct{ First, Second Process }
 
+// Lasted returns how long both lived.
+func (o Overlap) Lasted() time.Duration {
+	return time.Duration(min(o.First.Last, o.Second.Last) - o.Second.Start)
+}
+
 func (o Overlap) String() string {
 	return fmt.Sprintf("%s: process %d of replica %s lived for %v when process %d of replica %s had begun", o.First.Server, o.First.PID, o.First.Replica,
-		time.Duration(min(o.First.Last, o.Second.Last)-o.Second.Start), o.Second.PID, o.Second.Replica)
+		o.Lasted(), o.Second.PID, o.Second.Replica)
 }
 
 // Overlaps returns the processes of a server that began before another one's last line.

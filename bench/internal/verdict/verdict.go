@@ -6,8 +6,9 @@ import "fmt"
 // A Verdict is what went wrong so far, and what could not be tried. It is for one
 // goroutine.
 type Verdict struct {
-	Failed  bool
-	skipped []string
+	Failed   bool
+	Failures []string
+	skipped  []string
 }
 
 // Must fails unless a count is what it must be.
@@ -20,7 +21,8 @@ func (v *Verdict) Must(what string, got, want int) {
 // Fail says behind FAIL what is wrong.
 func (v *Verdict) Fail(format string, args ...any) {
 	v.Failed = true
-	fmt.Printf("  FAIL: "+format+"\n", args...)
+	v.Failures = append(v.Failures, fmt.Sprintf(format, args...))
+	fmt.Printf("  FAIL: %s\n", v.Failures[len(v.Failures)-1])
 }
 
 // Skip says that something cannot be run here, now and in Close.

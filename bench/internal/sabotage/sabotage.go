@@ -1,0 +1,103 @@
+// Package sabotage builds dynmcp with a fault in it, to see that a verdict finds it. The
+// fault is in no file: go build -overlay puts it into the build alone.
+package sabotage
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/dynmcp/dynmcp/bench/internal/verdict"
+)
+
+// A Fault is what is changed, and what a verdict has to say of it.
+type Fault struct {
+	Name  string
+	Edits []Edit
+	Found string // is in a failure of the verdict
+}
+
+// An Edit replaces a text of a file of the module, where it is once.
+type Edit struct{ File, Old, New string }
+
+// Build builds dynmcp with the fault, in the module that the working directory is the root
+// of, and returns the program. The directory is the caller's to remove.
+func (f Fault) Build(dir string) (program string, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	root, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	replace := map[string]string{}
+	for _, e := range f.Edits {
+		path := filepath.Join(root, e.File)
+		from := path
+		if replace[path] != "" {
+			from = replace[path]
+		}
+		text, err := os.ReadFile(from)
+		if err != nil {
+			return "", err
+		}
+		if n := strings.Count(string(text), e.Old); n != 1 {
+			return "", fmt.Errorf("%s: %q is in %s %d times, must be there once: the fault has to be brought up to date", f.Name, e.Old, e.File, n)
+		}
+		replace[path] = filepath.Join(dir, strings.ReplaceAll(e.File, "/", "_"))
+		if err := os.WriteFile(replace[path], []byte(strings.Replace(string(text), e.Old, e.New, 1)), 0o600); err != nil {
+			return "", err
+		}
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(file, overlay, 0o600); err != nil {
+		return "", err
+	}
+	program = filepath.Join(dir, "dynmcp")
+	cmd := exec.Command("go", "build", "-overlay", file, "-o", program, "./cmd/dynmcp")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s: go build: %w\n%s", f.Name, err, out)
+	}
+	return program, nil
+}
+
+// Judge fails v unless a verdict of a run with the fault found it.
+func (f Fault) Judge(v, of *verdict.Verdict) {
+	for _, failure := range of.Failures {
+		if strings.Contains(failure, f.Found) {
+			fmt.Printf("found, as it must be: %s: %s\n", f.Name, failure)
+			return
+		}
+	}
+	v.Fail("%s was not found: no failure says %q of %q", f.Name, f.Found, of.Failures)
+}
+
+// Faults of dynmcp that more than one verdict has to find.
+var (
+	LostAnswer = Fault{
+		Name: "an answer in a hundred is lost",
+		Edits: []Edit{{"transports/upstream/receive.go", "	id, ok := transports.ParseID(m.ID)\n	var err error\n",
+			"	id, ok := transports.ParseID(m.ID)\n	var err error\n	if ok && id%100 == 99 {\n		return\n	}\n"}},
+	}
+	LeftProcess = Fault{
+		Name: "a process outlives dynmcp",
+		Edits: []Edit{
+			{"cmd/dynmcp/main.go", "	noCore()\n", "	noCore()\n	_ = exec.Command(\"sleep\", \"300\").Start()\n"},
+			{"cmd/dynmcp/main.go", "	\"os\"\n", "	\"os\"\n	\"os/exec\"\n"},
+		},
+		Found: "processes left",
+	}
+	LeftGoroutine = Fault{
+		Name:  "each call leaves a goroutine",
+		Edits: []Edit{{"transports/upstream/call.go", "	id, err := c.register(call)\n", "	go func() { select {} }()\n	id, err := c.register(call)\n"}},
+		Found: "goroutines",
+	}
+)

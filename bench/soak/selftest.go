@@ -1,0 +1,36 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/dynmcp/dynmcp/bench/internal/sabotage"
+)
+
+// selftest has steps judge programs that are known to be wrong.
+func (s *soak) selftest() error {
+	silence = 10 * time.Second
+	lost := sabotage.LostAnswer
+	lost.Found = "calls without an answer"
+	for i, f := range []sabotage.Fault{lost, sabotage.LeftGoroutine, sabotage.LeftProcess} {
+		began := time.Now()
+		fmt.Printf("-- with a fault: %s\n", f.Name)
+		program, err := f.Build(filepath.Join(s.dir, fmt.Sprint("fault-", i)))
+		if err != nil {
+			return err
+		}
+		t := &soak{dir: s.dir, dynmcp: program, fake: s.fake}
+		run := func() error { return t.calls(1000) }
+		if f.Name == sabotage.LeftProcess.Name {
+			run = func() error { return t.kills(2, 2) }
+		}
+		if err := run(); err != nil {
+			t.Fail("%v", err)
+		}
+		f.Judge(&s.Verdict, &t.Verdict)
+		fmt.Printf("  it took %v; it said: %s\n", time.Since(began).Round(time.Second), strings.Join(t.Failures, "; "))
+	}
+	return nil
+}
