@@ -70,11 +70,7 @@ func (s *session) handle(r *host.Request) {
 		}
 	default:
 		// What we do not know is passed on if there is no doubt whom it is for.
-		if u := s.single(); u != nil {
-			s.dispatch(r, route{upstream: u, params: r.Params})
-			return
-		}
-		r.Reply(nil, unknownMethod(r.Method))
+		s.passOn(r, "")
 	}
 }
 

@@ -5,6 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
@@ -56,11 +60,48 @@ func (s *session) serveInner(r *host.Request, by catalog.Door) {
 		s.agg.spawnWithin(r, func(ctx context.Context) { r.Reply(json.RawMessage(`{}`), s.subscribe(ctx, r)) })
 	case "ping":
 		r.Reply(json.RawMessage(`{}`), nil)
-	case "initialize", "server/discover", "logging/setLevel", "subscriptions/listen":
+	case "initialize", "server/discover", "subscriptions/listen":
 		r.Reply(nil, invalid("%s is between a host and dynmcp: no server is asked", r.Method))
+	case "logging/setLevel":
+		s.setLevelInside(r)
 	default:
-		s.handle(r)
+		s.handleInside(r)
 	}
+}
+
+// setLevelInside sets the level of log messages for a host of the handshake era.
+func (s *session) setLevelInside(r *host.Request) {
+	if r.Era == transports.Stateless {
+		r.Reply(nil, invalid("%s: a host of this version sets the level with each request", r.Method))
+		return
+	}
+	r.Params = wire.Delete(r.Params, "_meta") // that of the call
+	s.agg.spawnWithin(r, func(ctx context.Context) {
+		_, err := s.setLevel(ctx, r, nil, func(context.Context, string, mcp.Request) (mcp.Result, error) { return nil, nil })
+		r.Reply(json.RawMessage(`{}`), err)
+	})
+}
+
+// handleInside hands on a request that is neither a call of a tool nor a list. The member
+// "server" of its params names a server that may know a method which is not MCP's.
+func (s *session) handleInside(r *host.Request) {
+	named, ok := wire.Text(wire.Get(r.Params, "server"))
+	server, known := s.view().ServerMeant(named)
+	switch {
+	case !ok || isMethod(r.Method):
+		s.handle(r)
+	case !known:
+		r.Reply(nil, invalid("%s", s.unknownServer(s.view(), named)))
+	default:
+		r.Params = wire.Delete(r.Params, "server")
+		s.passOn(r, server)
+	}
+}
+
+// isMethod reports whether a method is one of those that handle knows.
+func isMethod(method string) bool {
+	area, _, _ := strings.Cut(method, "/")
+	return slices.Contains([]string{"tools", "resources", "prompts", "completion", "tasks"}, area)
 }
 
 // listInside answers a list, which is an inquiry, from the catalogue. With the member

@@ -198,6 +198,9 @@ func (s *session) look(r *host.Request, o operation) {
 			r.Reply(result, nil)
 			return
 		}
+		if t, ok := view.Called(o.path); ok && o.kind == catalog.KindTool {
+			o.path = t.Name
+		}
 		result, ok := view.ProxyInfo(o.kind, o.path)
 		if !ok {
 			result = errorResult(view.UnknownToProxy(o.kind, o.path))
@@ -212,7 +215,8 @@ func (s *session) look(r *host.Request, o operation) {
 	case o.action == "info":
 		q.enough = func() bool { _, ok := s.view().ProxyInfo(o.kind, o.path); return ok }
 		if o.kind == catalog.KindTool {
-			q.server = view.ServerOf(o.path)
+			q.enough = func() bool { _, ok := s.view().Called(o.path); return ok }
+			q.server = view.ServerFor(o.path)
 		}
 	case strings.Contains(about, "/"):
 		q.server = view.ServerOf(about)

@@ -129,3 +129,20 @@ func (s *session) tryEach(r *host.Request, to target, upstreams []*lazy.Upstream
 	}
 	s.dispatch(r, first)
 }
+
+// passOn sends a request whose method we do not know to the server of that name, or with
+// "" to the only one there is.
+func (s *session) passOn(r *host.Request, server string) {
+	u := s.single()
+	if all := s.view().Servers(); server == "" && u == nil && len(all) == 1 {
+		server = all[0].Name
+	}
+	if u == nil {
+		u = s.agg.set.Get(server)
+	}
+	if !isOffered(u) {
+		r.Reply(nil, unknownMethod(r.Method))
+		return
+	}
+	s.dispatch(r, route{upstream: u, params: r.Params})
+}

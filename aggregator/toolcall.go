@@ -87,9 +87,9 @@ func (t *tool) take(s *session, r *host.Request, p callParams) (c toolCall, ok b
 	return c, err == nil
 }
 
-// callTool calls the tool that a call means. It calls none by another name than its own,
-// and through a door for less than the tool may do: hosts, and people's rules in them,
-// decide by these names. Whether there is such a tool is the view's to say, from which
+// callTool calls the tool that a call means. What use_tool or a name of its own calls has
+// that very name, and a door lets no tool through that may do more: hosts, and people's
+// rules in them, decide by these names. Other surfaces call what a name can only mean. Whether there is such a tool is the view's to say, from which
 // tools are listed, too: one that a filter hides cannot be found.
 func (s *session) callTool(r *host.Request, c toolCall) {
 	view := s.view()
@@ -144,6 +144,9 @@ func (s *session) find(view *catalog.View, c *toolCall) (t *catalog.Tool, server
 	switch {
 	case c.tree != nil:
 		here := c.tree.At(view, c.name)
+		if here.Tool == nil && here.Node == nil && here.Twice == "" {
+			here = c.tree.Meant(view, c.name)
+		}
 		return here.Tool, here.Server
 	case c.direct:
 		if s.exposes(schema.ExposeDirect) {
@@ -151,10 +154,14 @@ func (s *session) find(view *catalog.View, c *toolCall) (t *catalog.Tool, server
 		}
 		return t, ""
 	}
-	if t, ok := view.Tool(c.name); ok {
+	look := view.Tool
+	if c.inside != (catalog.Door{}) {
+		look = view.Called
+	}
+	if t, ok := look(c.name); ok {
 		return t, ""
 	}
-	return nil, view.ServerOf(c.name)
+	return nil, view.ServerFor(c.name)
 }
 
 // callUnknown takes a call of a tool that a view does not know, which is an inquiry: the

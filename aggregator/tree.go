@@ -157,7 +157,7 @@ func ambiguous(where string, here catalog.Place) string {
 
 var callNames = innerNames{"path", "args", `{"path": "/node/tool", "args": {…}}`}
 
-// call reads what meta_call calls. As with use_tool, only the exact path calls.
+// call reads what meta_call calls.
 func (t treeView) call(p callParams, outline *wire.Outline) (toolCall, error) {
 	where, input, err := innerArguments(p.arguments.In(p.all), outline, callNames)
 	return toolCall{params: p, name: where, tree: t.tree, input: input}, err

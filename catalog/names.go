@@ -7,7 +7,7 @@ import (
 )
 
 // Meant finds the tool that a name means which is no tool's own: one written
-// server__tool, server.tool or server:tool, with the mcp__ that some hosts put in
+// server__tool, server_tool, server.tool or server:tool, with the mcp__ that some hosts put in
 // front, or in another case. If that may be several tools, it is none.
 func (v *View) Meant(name string) (*Tool, bool) {
 	name = unescape(strings.TrimSpace(name))
@@ -29,7 +29,7 @@ func (t *Tool) spelled(name string) bool {
 	if strings.EqualFold(name, t.Name) || strings.EqualFold(name, t.Direct) {
 		return true
 	}
-	if len(name) < len(t.Server) || !strings.EqualFold(name[:len(t.Server)], t.Server) {
+	if len(name) < len(t.Server) || !alikeNames(name[:len(t.Server)], t.Server) {
 		return false
 	}
 	for _, separator := range separators {
@@ -41,7 +41,7 @@ func (t *Tool) spelled(name string) bool {
 }
 
 // separators are what models write between the name of a server and of a tool.
-var separators = []string{"/", "__", ".", ":"}
+var separators = []string{"/", "__", "_", ".", ":"}
 
 // OfLeaf finds the only tool that has a name without its server's, in any case.
 func (v *View) OfLeaf(name string) (*Tool, bool) {
@@ -57,6 +57,33 @@ func (v *View) OfLeaf(name string) (*Tool, bool) {
 	return of, of != nil
 }
 
+// alikeNames compares names of servers, which may be written in another case, or with _ in
+// the place of -.
+func alikeNames(a, b string) bool {
+	return strings.EqualFold(strings.ReplaceAll(a, "_", "-"), strings.ReplaceAll(b, "_", "-"))
+}
+
+// Called finds the tool that a name calls where programs write it: by its own name, or as
+// what it can only mean. A name without a server can mean only one when all are known.
+func (v *View) Called(name string) (*Tool, bool) {
+	t, ok := v.Tool(name)
+	if !ok {
+		t, ok = v.Meant(name)
+	}
+	if !ok && v.Complete() {
+		t, ok = v.OfLeaf(name)
+	}
+	return t, ok
+}
+
+// ServerFor is ServerOf, and if there is but one server that one.
+func (v *View) ServerFor(name string) string {
+	if server := v.ServerOf(name); server != "" || len(v.parts) != 1 {
+		return server
+	}
+	return v.parts[0].server.Name
+}
+
 // ServerOf returns the offered server whose tool a name would be, "" if there is
 // none: in single-wrap mode the one there is.
 func (v *View) ServerOf(name string) string {
@@ -70,7 +97,7 @@ func (v *View) ServerOf(name string) string {
 	longest := ""
 	for _, p := range v.parts {
 		server := p.server.Name
-		if len(server) <= len(longest) || len(name) <= len(server) || !strings.EqualFold(name[:len(server)], server) {
+		if len(server) <= len(longest) || len(name) <= len(server) || !alikeNames(name[:len(server)], server) {
 			continue
 		}
 		for _, separator := range separators {
@@ -91,10 +118,9 @@ func (v *View) ServerMeant(name string) (string, bool) {
 	if p := v.bare(); p != nil && name == p.called() {
 		return p.server.Name, true
 	}
-	plain := func(s string) string { return strings.ToLower(strings.ReplaceAll(strings.TrimSpace(s), "_", "-")) }
 	meant := ""
 	for _, p := range v.parts {
-		if plain(p.server.Name) == plain(name) {
+		if alikeNames(p.server.Name, strings.TrimSpace(name)) {
 			if meant != "" {
 				return "", false
 			}

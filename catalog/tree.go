@@ -136,6 +136,34 @@ func (t *Tree) At(v *View, path string) Place {
 	return here
 }
 
+// Meant returns what a name can only mean that is no path: one without its first slash, or
+// with a server spelled otherwise, or the name of a tool as other surfaces have it. Without
+// a tool it has the server that may bring it.
+func (t *Tree) Meant(v *View, name string) Place {
+	trimmed := strings.Trim(name, "/")
+	var paths []string
+	t.walk(t.rootOf(v), func(n *Node) {
+		if n.Mount == nil {
+			return
+		}
+		for _, tool := range n.Mount.tools(v) {
+			leaf := n.Mount.leaf(tool)
+			path := n.join(leaf)
+			bare := v.Complete() && (strings.EqualFold(name, leaf) || strings.EqualFold(name, tool.Upstream))
+			if bare || alikeNames(strings.TrimPrefix(path, "/"), trimmed) || tool.spelled(trimmed) {
+				paths = append(paths, path)
+			}
+		}
+	})
+	switch len(paths) {
+	case 0:
+		return Place{Server: cmp.Or(t.At(v, "/"+trimmed).Server, v.ServerFor(trimmed))}
+	case 1:
+		return t.At(v, paths[0])
+	}
+	return Place{}
+}
+
 // parent is the path above another, "" above the root.
 func parent(path string) string {
 	i := strings.LastIndexByte(path, '/')
