@@ -103,7 +103,7 @@ func New(opts Options) *Gateway {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	g := &Gateway{opts: opts, log: opts.Logger, leaving: make(chan struct{}), ending: make(chan struct{}), doomed: make(chan *session, 64), unread: maxUnread, late: streamAfter, header: headerTimeout, body: bodyTimeout, linger: lingerFor, sleep: time.Sleep, drain: drainFor}
+	g := &Gateway{opts: opts, log: opts.Logger, leaving: make(chan struct{}), ending: make(chan struct{}), doomed: make(chan *session, maxSessions), unread: maxUnread, late: streamAfter, header: headerTimeout, body: bodyTimeout, linger: lingerFor, sleep: time.Sleep, drain: drainFor}
 	if opts.OAuth != nil {
 		g.issued = &verifier{OAuth: *opts.OAuth, client: &http.Client{Timeout: 10 * time.Second}, known: map[string]*oidc.IDTokenVerifier{}}
 	}
@@ -114,7 +114,7 @@ func New(opts Options) *Gateway {
 	} else {
 		g.replicas.Keys = seal.Random()
 	}
-	g.sessions.byID = map[string]*session{}
+	g.sessions = sessions{most: maxSessions, byID: map[string]*session{}, of: map[string]*sessionsOf{}}
 	g.listening.of = map[string][]*place{}
 	g.held = &budget{most: int64(cmp.Or(opts.MaxHeldBytes, defaultHeld)), of: map[string]*account{}}
 	for _, name := range opts.AllowedHosts {

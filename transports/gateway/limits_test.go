@@ -112,7 +112,7 @@ func TestAbandonedSessionsAreReclaimed(t *testing.T) {
 	kept := tg.begin("/mcp")
 	resp := tg.open("GET", "/mcp", "", "Mcp-Session-Id", kept, "Accept", "text/event-stream")
 	defer resp.Body.Close()
-	tg.g.endIdle(time.Now().Add(2 * time.Hour)) // what the ticker does
+	tg.endIdle(time.Now().Add(2 * time.Hour)) // what the ticker does
 	if got := len(tg.g.allSessions()); got != 1 {
 		t.Errorf("%d sessions are left, want the one that is used", got)
 	}
@@ -157,16 +157,16 @@ func TestASessionIsNotIdleWhileACallRuns(t *testing.T) {
 		defer s.mu.Unlock()
 		return s.users == 0
 	})
-	tg.g.endIdle(time.Now().Add(2 * time.Hour))
+	tg.endIdle(time.Now().Add(2 * time.Hour))
 	if a := tg.do("POST", "/mcp", `{"jsonrpc":"2.0","id":2,"method":"ping"}`, "Mcp-Session-Id", id); a.status != 200 {
 		t.Errorf("while the call runs: %+v", a)
 	}
 	running.Reply(json.RawMessage(`{"content":[]}`), nil)
-	tg.g.endIdle(time.Now())
+	tg.endIdle(time.Now())
 	if got := len(tg.g.allSessions()); got != 1 {
 		t.Errorf("it ended with the call")
 	}
-	tg.g.endIdle(time.Now().Add(2 * time.Hour))
+	tg.endIdle(time.Now().Add(2 * time.Hour))
 	if got := len(tg.g.allSessions()); got != 0 {
 		t.Errorf("%d sessions are left", got)
 	}

@@ -1,8 +1,8 @@
 package gateway
 
 import (
+	"container/list"
 	"context"
-	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -13,9 +13,6 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
-
-// maxSessions is how many sessions there may be at once.
-const maxSessions = 20_000
 
 // A session is a host that made the handshake, over many HTTP requests, or one
 // HTTP+SSE stream. It is the edge of its conversation: what belongs to a request
@@ -30,9 +27,13 @@ type session struct {
 	alone     *stream               // for what belongs to no request
 	unread    *unread               // on all its streams
 	held      *budget
+	called    func()        // says that it has sent a request; more than once is nothing
 	slow      func()        // ends it because its host does not read; does not block
 	gone      chan struct{} // closed when nobody waits for what is in flight
 	over      chan struct{} // closed when nothing will be written any more
+
+	among *list.List    // of sessions.mu, as is at
+	at    *list.Element // nil before it is known and after
 
 	receiving sync.Mutex // held while talk takes a message
 
@@ -88,6 +89,9 @@ func (s *session) Gone() <-chan struct{} { return s.gone }
 func (s *session) receive(m wire.Message, via *stream) {
 	s.receiving.Lock()
 	defer s.receiving.Unlock()
+	if m.Method != "initialize" && m.Method != "ping" && m.IsRequest() {
+		s.called()
+	}
 	s.talk.AwaitRoom()
 	s.talk.Receive(m, via)
 }
@@ -199,14 +203,14 @@ func (s *session) idleSince(then time.Time) bool {
 // what belongs to none.
 func (s *session) quietLocked() bool { return s.users == s.reading }
 
-func (s *session) unusedLocked(then time.Time) bool { return s.users == 0 && s.used.Before(then) }
-
-// sessions are those there are.
-type sessions struct {
-	mu      sync.Mutex
-	byID    map[string]*session
-	opening int // that are not there yet
+// unused reports whether no HTTP request is about the session.
+func (s *session) unused() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.users == 0 && !s.ended
 }
+
+func (s *session) unusedLocked(then time.Time) bool { return s.users == 0 && s.used.Before(then) }
 
 // openSession returns the session of a new host, and nil where there are too many.
 // The caller uses it.
@@ -227,36 +231,26 @@ func (g *Gateway) openSession(r *http.Request, who, namespace string, legacy boo
 		users:     1,
 		used:      time.Now(),
 	}
+	s.called = sync.OnceFunc(func() { g.sessions.hasCalled(s) })
 	var once sync.Once
 	s.slow = func() {
 		once.Do(func() {
 			g.log.Warn("a host reads too slowly, its session ends", "namespace", namespace)
-			select {
-			case g.doomed <- s:
-			default: // it is idle from now on
-			}
+			g.doomed <- s // has room for all
 		})
 	}
 	alone.unread, alone.overflow = s.unread, s.slow
 	alone.hold = g.held.hold(s.holder, alone.shed)
-	g.sessions.mu.Lock()
-	full := len(g.sessions.byID)+g.sessions.opening >= maxSessions
-	if !full {
-		g.sessions.opening++
-	}
-	g.sessions.mu.Unlock()
-	if full {
+	if !g.makeRoom(s.holder) {
 		return nil
 	}
 	defer func() {
-		g.sessions.mu.Lock()
-		defer g.sessions.mu.Unlock()
-		g.sessions.opening--
-		if s.talk != nil {
-			g.sessions.byID[s.id] = s // complete: whoever finds it there may end it
+		if s.talk == nil {
+			g.sessions.leave(s)
 		}
 	}()
 	s.talk, s.end = g.opts.Open(s, who, namespace, true)
+	g.sessions.add(s) // complete: whoever finds it there may end it
 	return s
 }
 
@@ -264,9 +258,7 @@ func (g *Gateway) openSession(r *http.Request, who, namespace string, legacy boo
 // such session. What others have is not told apart from what nobody has. The caller
 // says when it is done.
 func (g *Gateway) sessionOf(id, who, namespace string) *session {
-	g.sessions.mu.Lock()
-	s := g.sessions.byID[id]
-	g.sessions.mu.Unlock()
+	s := g.sessions.get(id)
 	if s == nil || s.principal != who || s.namespace != namespace || !s.use() {
 		return nil
 	}
@@ -306,48 +298,9 @@ func (g *Gateway) retire(s *session, may func() bool) bool {
 	s.ended = s.ended || first
 	s.mu.Unlock()
 	if first {
-		g.sessions.mu.Lock()
-		defer g.sessions.mu.Unlock()
-		delete(g.sessions.byID, s.id)
+		g.sessions.leave(s)
 	}
 	return first
-}
-
-// reap ends the sessions that nobody used for long, and those that are doomed, until
-// ctx ends.
-func (g *Gateway) reap(ctx context.Context) {
-	var tick <-chan time.Time
-	if g.opts.SessionIdle > 0 {
-		ticker := time.NewTicker(min(max(g.opts.SessionIdle/4, 10*time.Millisecond), time.Minute))
-		defer ticker.Stop()
-		tick = ticker.C
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case s := <-g.doomed:
-			g.endSession(s)
-		case now := <-tick:
-			g.endIdle(now)
-		}
-	}
-}
-
-// endIdle ends the sessions that are idle for too long at that time.
-func (g *Gateway) endIdle(now time.Time) {
-	then := now.Add(-g.opts.SessionIdle)
-	for _, s := range g.allSessions() {
-		if s.idleSince(then) {
-			g.endUnused(context.Background(), s, then)
-		}
-	}
-}
-
-func (g *Gateway) allSessions() []*session {
-	g.sessions.mu.Lock()
-	defer g.sessions.mu.Unlock()
-	return slices.Collect(maps.Values(g.sessions.byID))
 }
 
 // An exchange is the edge of a host's session that lasts one HTTP request.

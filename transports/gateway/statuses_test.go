@@ -144,8 +144,12 @@ var statusProbes = map[string]func(p *statusProbe) answer{
 		return p.get("/mcp/git")
 	},
 	"`initialize` when there": func(p *statusProbe) answer {
+		for _, s := range p.g.allSessions() {
+			s.use() // none can make room
+			defer s.done()
+		}
 		p.g.sessions.mu.Lock()
-		p.g.sessions.opening += maxSessions
+		p.g.sessions.most = 0
 		p.g.sessions.mu.Unlock()
 		return p.post("/mcp", strings.Replace(initialize, `"id":0`, `"id":7`, 1))
 	},

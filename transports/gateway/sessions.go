@@ -1,0 +1,209 @@
+package gateway
+
+import (
+	"container/list"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// maxSessions is how many sessions there may be at once.
+const maxSessions = 20_000
+
+// sessions are those there are. When there are too many, one of the holder with the most
+// ends for a new one.
+type sessions struct {
+	most int
+
+	mu    sync.Mutex
+	byID  map[string]*session
+	of    map[string]*sessionsOf // by holder
+	total int                    // with those that are being opened
+}
+
+// sessionsOf are the sessions of a holder, the longest unused first.
+type sessionsOf struct {
+	count  int       // with those that are being opened
+	fresh  list.List // that never sent a request but initialize
+	called list.List
+}
+
+// enter takes a place for a new session of a holder. Where there is none it returns a
+// session that should end for it, nil if there is none either.
+func (t *sessions) enter(holder string) (spare *session, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.total >= t.most {
+		return t.spareLocked(holder), false
+	}
+	if t.of[holder] == nil {
+		t.of[holder] = &sessionsOf{}
+	}
+	t.of[holder].count++
+	t.total++
+	return nil, true
+}
+
+// spareLocked returns the longest unused session of the holder with the most, of those
+// that never called anything if there are such.
+func (t *sessions) spareLocked(holder string) *session {
+	fullest := t.of[holder]
+	for _, of := range t.of {
+		if fullest == nil || of.count > fullest.count+1 {
+			fullest = of
+		}
+	}
+	if fullest == nil {
+		return nil
+	}
+	for _, l := range []*list.List{&fullest.fresh, &fullest.called} {
+		for e := l.Front(); e != nil; e = e.Next() {
+			if s := e.Value.(*session); s.unused() {
+				return s
+			}
+		}
+	}
+	return nil
+}
+
+// add makes a session known that has a place.
+func (t *sessions) add(s *session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.byID[s.id] = s
+	s.among = &t.of[s.holder].fresh
+	s.at = s.among.PushBack(s)
+}
+
+// leave gives a place back.
+func (t *sessions) leave(s *session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.byID, s.id)
+	if s.at != nil {
+		s.among.Remove(s.at)
+		s.at = nil
+	}
+	t.total--
+	if of := t.of[s.holder]; of.count > 1 {
+		of.count--
+	} else {
+		delete(t.of, s.holder)
+	}
+}
+
+// get returns a session, which counts as used now.
+func (t *sessions) get(id string) *session {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.byID[id]
+	if s != nil {
+		s.among.MoveToBack(s.at)
+	}
+	return s
+}
+
+// hasCalled says that a session has sent a request.
+func (t *sessions) hasCalled(s *session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if of := t.of[s.holder]; s.at != nil && s.among == &of.fresh {
+		s.among.Remove(s.at)
+		s.among = &of.called
+		s.at = s.among.PushBack(s)
+	}
+}
+
+// makeRoom takes a place for a new session, for which another may end.
+func (g *Gateway) makeRoom(holder string) bool {
+	for range 100 { // the spare one may be used meanwhile
+		spare, ok := g.sessions.enter(holder)
+		switch {
+		case ok:
+			return true
+		case spare == nil:
+			return false
+		case spare.talk.Waiting():
+			g.sessions.get(spare.id) // its host may come back for the answer
+		case g.retire(spare, func() bool { return spare.users == 0 }):
+			close(spare.gone)
+			spare.drain(context.Background())
+		}
+	}
+	return false
+}
+
+func (g *Gateway) allSessions() []*session {
+	g.sessions.mu.Lock()
+	defer g.sessions.mu.Unlock()
+	return slices.Collect(maps.Values(g.sessions.byID))
+}
+
+// endsAtOnce is how many sessions the reaper ends at once, and endWithin how long it waits
+// for one of them when there are so many.
+const (
+	endsAtOnce = 64
+	endWithin  = time.Second
+)
+
+// A reaper ends sessions, so that one which takes long keeps no other waiting.
+type reaper struct {
+	g    *Gateway
+	busy chan struct{}
+	work sync.WaitGroup
+}
+
+// reap ends the sessions that nobody used for long, and those that are doomed, until
+// ctx ends.
+func (g *Gateway) reap(ctx context.Context) {
+	r := &reaper{g: g, busy: make(chan struct{}, endsAtOnce)}
+	defer r.work.Wait()
+	var tick <-chan time.Time
+	if g.opts.SessionIdle > 0 {
+		ticker := time.NewTicker(min(max(g.opts.SessionIdle/4, 10*time.Millisecond), time.Minute))
+		defer ticker.Stop()
+		tick = ticker.C
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case s := <-g.doomed:
+			if !r.end(s, time.Time{}) {
+				g.doomed <- s // has room for all
+			}
+		case now := <-tick:
+			r.endIdle(now)
+		}
+	}
+}
+
+// endIdle ends the sessions that are idle for too long at that time.
+func (r *reaper) endIdle(now time.Time) {
+	then := now.Add(-r.g.opts.SessionIdle)
+	for _, s := range r.g.allSessions() {
+		if s.idleSince(then) && !r.end(s, then) {
+			return
+		}
+	}
+}
+
+// end ends a session that was not used since a time, if that is not zero. It reports false
+// where too many others have not ended yet.
+func (r *reaper) end(s *session, since time.Time) bool {
+	patience := time.NewTimer(endWithin)
+	defer patience.Stop()
+	select {
+	case r.busy <- struct{}{}:
+	case <-patience.C:
+		return false
+	}
+	r.work.Go(func() {
+		defer func() { <-r.busy }()
+		defer r.g.recovered()
+		r.g.endUnused(context.Background(), s, since)
+	})
+	return true
+}
