@@ -80,29 +80,31 @@ type Options struct {
 
 // An Aggregator serves hosts from the upstreams of one config.
 type Aggregator struct {
-	opts      Options
-	log       *slog.Logger
-	state     atomic.Pointer[state]
-	catalog   *catalog.Catalog
-	set       *lazy.Set
-	open      func(schema.Server, upstream.Options) (*upstream.Conn, error) // upstream.Open; tests have others
-	ctx       context.Context                                               // ends with the aggregator
-	cancel    context.CancelCauseFunc
-	work      goroutines
-	peers     sync.Map  // *lazy.Upstream to its *peer
-	cork      wire.Cork // of all that hosts and upstreams send
-	sessions  *sessions
-	audience  audience
-	server    func() *mcp.Server // of the control plane, made when it is first needed
-	startup   startup
-	snapshots snapshots
-	askers    askers
-	parked    parkedCalls // of hosts of the stateless era
-	issued    issuedStates
-	taskUsers taskUsers
-	offered   offers      // of logins
-	results   keptResults // that reached a host in part
-	here      runningHere // of what is placed
+	opts          Options
+	log           *slog.Logger
+	state         atomic.Pointer[state]
+	catalog       *catalog.Catalog
+	set           *lazy.Set
+	open          func(schema.Server, upstream.Options) (*upstream.Conn, error) // upstream.Open; tests have others
+	ctx           context.Context                                               // ends with the aggregator
+	cancel        context.CancelCauseFunc
+	work          goroutines
+	peers         sync.Map  // *lazy.Upstream to its *peer
+	cork          wire.Cork // of all that hosts and upstreams send
+	sessions      *sessions
+	audience      audience
+	server        func() *mcp.Server // of the control plane, made when it is first needed
+	startup       startup
+	snapshots     snapshots
+	askers        serverNames // for roots
+	bothEras      serverNames // unless they are statelessOnly, too
+	statelessOnly serverNames
+	parked        parkedCalls // of hosts of the stateless era
+	issued        issuedStates
+	taskUsers     taskUsers
+	offered       offers      // of logins
+	results       keptResults // that reached a host in part
+	here          runningHere // of what is placed
 
 	references *references // to failures whose cause hosts were not told
 
@@ -225,13 +227,17 @@ const ableToAll = `{"roots":{"listChanged":true},"sampling":{"tools":{}},"elicit
 
 // StartShared readies a run that many hosts share: upstreams that are not lazy start
 // at once, and all are told of whatever a host may be able to do. One that speaks
-// both eras is spoken to in that of the handshake, in which it can ask hosts of both
-// in the middle of a call, and if it starts later in that of the first host.
+// both eras is spoken to in each, see era.go; in a cluster in that of the handshake,
+// and if it starts later in that of the first host.
 func (a *Aggregator) StartShared() {
-	a.sessions.declareFirst(declaration{capabilities: json.RawMessage(ableToAll), era: transports.Handshake})
-	a.sessions.mu.Lock()
-	a.sessions.eraOpen = true
-	a.sessions.mu.Unlock()
+	all := declaration{capabilities: json.RawMessage(ableToAll), era: transports.Stateless}
+	if a.opts.Place != nil {
+		all.era = transports.Handshake
+		a.sessions.mu.Lock()
+		a.sessions.eraOpen = true
+		a.sessions.mu.Unlock()
+	}
+	a.sessions.declareFirst(all)
 	a.startEager(true)
 }
 

@@ -305,7 +305,7 @@ func inOrder(all []*session) []*session {
 // verbose returns the most verbose level that one of the sessions which see the upstream
 // asked for: what it is told, if it is told levels.
 func (p *peer) verbose() (verbose logLevel) {
-	if p.upstream.Owner == "" {
+	if !p.isOfFew() {
 		return p.agg.audience.verbose(p.upstream.Server.Name)
 	}
 	for _, s := range p.sessions() {
@@ -318,7 +318,7 @@ func (p *peer) verbose() (verbose logLevel) {
 
 // subscribers returns the sessions that hear of a change of a resource.
 func (p *peer) subscribers(uri string) []*session {
-	if p.upstream.Owner != "" {
+	if p.isOfFew() {
 		return slices.DeleteFunc(p.sessions(), func(s *session) bool { return !anyCovers(s.topics(), uri) })
 	}
 	found := p.agg.audience.subscribers(p.upstream.Server.Name, uri)
@@ -329,7 +329,7 @@ func (p *peer) subscribers(uri string) []*session {
 // subscriptions returns what sessions that see the upstream are subscribed to, each with
 // one of these.
 func (p *peer) subscriptions() map[string]*session {
-	if p.upstream.Owner == "" {
+	if !p.isOfFew() {
 		return p.agg.audience.subscriptions(p.upstream.Server.Name, func(s *session) bool { return s.sees(p.upstream) })
 	}
 	all := map[string]*session{}
@@ -345,10 +345,10 @@ func (p *peer) subscriptions() map[string]*session {
 // for: of what is about a task those of its user; of what is about the upstream all, or
 // where they are of several principals those of the principals with a call in flight here;
 // of all else those whose host is the only one, with the same exception, and of the others
-// those with a call here. What has an owner tells its owner. A replica to which no others
+// those with a call here. What a session or a user has alone tells that. A replica to which no others
 // are is told all, and one of several of any task: it knows whom of its hosts that is for.
 func (p *peer) audience(method string, params json.RawMessage, calls []*forwardedCall) []*session {
-	if p.upstream.Owner != "" {
+	if p.isPrivate() {
 		return p.sessions()
 	}
 	a, server := &p.agg.audience, p.upstream.Server.Name

@@ -164,11 +164,15 @@ func (c *forwardedCall) again() route {
 // Conn.Start may call answered before it returns.
 func (c *forwardedCall) send(conn *upstream.Conn, release func()) {
 	r, woken := c.hostRequest(), conn != nil
-	if c.isWide(r) {
+	if wide := c.isWide(r); wide || c.isOfAnotherEra() {
 		if woken {
 			release()
 		}
-		c.narrow(r)
+		if c.own(); wide {
+			c.narrow(r)
+		} else {
+			c.divert(r)
+		}
 		return
 	}
 	if !woken {

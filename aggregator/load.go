@@ -80,6 +80,7 @@ func (a *Aggregator) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.
 		return nil, err
 	}
 	p.handshakeOnly.Store(conn.Era() == transports.Handshake)
+	p.noteEra(conn)
 	p.starts.Add(1)
 	p.since.Store(time.Now().UnixNano())
 	p.holdForStream(conn)

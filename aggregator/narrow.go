@@ -29,19 +29,20 @@ import (
 //	a host of the stateless era is asked with the result of its first call, over HTTP of
 //	each call: there is no session that could remember
 
-// askers are the servers that have asked for roots in a run that hosts share.
-type askers struct {
+// serverNames are servers of which something was found out in this run. Every call reads
+// them.
+type serverNames struct {
 	mu    sync.Mutex
 	names atomic.Pointer[map[string]bool] // never changed; nil while there are none
 }
 
-func (a *askers) has(server string) bool {
+func (a *serverNames) has(server string) bool {
 	names := a.names.Load()
 	return names != nil && (*names)[server]
 }
 
 // add reports whether the server is a new one.
-func (a *askers) add(server string) bool {
+func (a *serverNames) add(server string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.has(server) {
@@ -60,14 +61,17 @@ func (a *askers) add(server string) bool {
 func (p *peer) noteRootsAsked() {
 	a := p.agg
 	p.asksRoots.Store(true)
-	shared := len(a.audience.aloneOnes()) == 0
 	server := &p.upstream.Server
-	if !shared || p.upstream.Owner != "" || isolated(server) || a.opts.Place != nil {
-		return
-	}
-	if a.askers.add(server.Name) {
+	if p.isDivisible() && a.askers.add(server.Name) {
 		a.log.Info("asks for the roots: hosts have one for each set of roots", "upstream", server.Name, "most", server.MaxSessions)
 	}
+}
+
+// isDivisible reports whether an upstream is of an entry that hosts share, who may have
+// others of it beside.
+func (p *peer) isDivisible() bool {
+	a := p.agg
+	return len(a.audience.aloneOnes()) == 0 && p.upstream.Owner == "" && !isolated(&p.upstream.Server) && a.opts.Place == nil
 }
 
 // givenRoots returns the answer to an upstream's question for the roots where the upstream
@@ -193,7 +197,6 @@ func (c *forwardedCall) isWide(r *host.Request) bool {
 // narrow sends a call to the upstream for the roots of its host, which is asked for them
 // if need be.
 func (c *forwardedCall) narrow(r *host.Request) {
-	c.own()
 	s := c.session
 	if q := c.rootsAsked; q != nil {
 		c.rootsAsked = nil
@@ -208,13 +211,7 @@ func (c *forwardedCall) narrow(r *host.Request) {
 	owner, _ := s.roots.known()
 	switch {
 	case owner != "":
-		u, err := s.own(c.route.upstream)
-		if err != nil {
-			c.refuse(r, err)
-			return
-		}
-		c.route.upstream, c.peer = u, c.agg.peerOf(u)
-		c.send(nil, nil)
+		c.divert(r)
 	case r.Era == transports.Handshake:
 		c.agg.spawnWithin(r, func(ctx context.Context) { c.learnRoots(ctx, r) })
 	case !mayAskForInput(r.Method):
@@ -226,6 +223,17 @@ func (c *forwardedCall) narrow(r *host.Request) {
 		c.mu.Unlock()
 		c.park()
 	}
+}
+
+// divert sends a call to what its session has of its server.
+func (c *forwardedCall) divert(r *host.Request) {
+	u, err := c.session.own(c.route.upstream)
+	if err != nil {
+		c.refuse(r, err)
+		return
+	}
+	c.route.upstream, c.peer = u, c.agg.peerOf(u)
+	c.send(nil, nil)
 }
 
 // learnRoots asks a host of the handshake era for its roots and sends the call.

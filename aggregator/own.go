@@ -1,8 +1,10 @@
 package aggregator
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/dynmcp/dynmcp/lazy"
@@ -28,7 +30,7 @@ const principalIdle = 30 * time.Minute
 func (s *session) owner(server *schema.Server) (owner string, idle time.Duration) {
 	switch {
 	case !isolated(server):
-		return s.rootsOwner(server), principalIdle
+		return cmp.Or(s.rootsOwner(server), s.eraOwner(server)), principalIdle
 	case server.Isolation == schema.IsolateSession && s.lasts:
 		return sessionOwner + s.id, 0
 	}
@@ -71,7 +73,7 @@ func (s *session) own(u *lazy.Upstream) (*lazy.Upstream, error) {
 		s.disown()
 		return nil, transports.CutOff(u.Server.Name, transports.NotSent)
 	}
-	if _, roots := s.roots.known(); what == "set of roots" && roots != nil {
+	if of, roots := s.roots.known(); of == owner {
 		s.agg.peerOf(own).roots.Store(&roots)
 		s.agg.peerOf(own).user.Store(&s.principal)
 	}
@@ -105,11 +107,25 @@ func (s *session) disown() {
 	s.dropRoots(true)
 }
 
+// isPrivate reports whether an upstream is of one session, or of one user alone.
+func (p *peer) isPrivate() bool {
+	return strings.HasPrefix(p.upstream.Owner, sessionOwner) || strings.HasPrefix(p.upstream.Owner, principalOwner)
+}
+
+// isOfFew reports whether an upstream is for a part of one user's hosts, and not for as
+// many as share its server.
+func (p *peer) isOfFew() bool {
+	return p.upstream.Owner != "" && !strings.HasPrefix(p.upstream.Owner, handshakeOwner)
+}
+
 // declaration returns what the upstream is told of hosts: what the first one said of
 // itself, or its owner. ok is false before there is one.
 func (p *peer) declaration() (d declaration, ok bool) {
-	if p.upstream.Owner == "" {
+	switch p.upstream.Owner {
+	case "":
 		return p.agg.sessions.firstDeclaration()
+	case handshakeOwner + p.upstream.Server.Name:
+		return ofHandshake, true
 	}
 	for _, s := range p.sessions() {
 		if d := s.declaration(); d.capabilities != nil {

@@ -52,7 +52,7 @@ func (p *peer) Request(ctx context.Context, method string, params json.RawMessag
 			return func() (json.RawMessage, error) { return q.wait(ctx) }
 		})
 	}
-	if len(calls) > 0 || len(all) != 1 || all[0].shares && !all[0].replica && p.upstream.Owner == "" || lacks(all[0].declaration().capabilities, method, params) != "" {
+	if len(calls) > 0 || len(all) != 1 || all[0].shares && !all[0].replica && !p.isPrivate() || lacks(all[0].declaration().capabilities, method, params) != "" {
 		return refused("no host with a call in flight supports %s", cmp.Or(serverRequests[method], method))
 	}
 	return p.askHost(ctx, all[0], all[0].peer, method, params)

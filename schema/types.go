@@ -205,7 +205,7 @@ type Server struct {
 	Load string `json:"load" enum:"eager,lazy" example:"lazy"`
 	// Who shares the server, where one run of dynmcp serves many hosts: none is all of them, session gives each host one of its own, principal each user.
 	Isolation string `json:"isolation" enum:"none,session,principal" default:"none" example:"session"`
-	// Where the server runs when several replicas of dynmcp serve together (serve --cluster): one is once for all of them, each is on every replica that needs it, principal is once for each user. Left out, a command runs as one, or with isolation as that says: session is each, principal is principal; a url is reached from each. Without a cluster it has no effect.
+	// Where the server runs when several replicas of dynmcp serve together (serve --cluster): one is once for all of them, each is on every replica that needs it, principal is once for each user. Left out, a command runs as one, or with isolation as that says: session is each, principal is principal; a url is reached from each. Without a cluster it has one effect: where many hosts share a run, one keeps a command that speaks both protocol eras to one process.
 	Place string `json:"place" enum:"one,each,principal" example:"each"`
 	// Keep the entry but do not use the server.
 	Disabled bool `json:"disabled" default:"false" example:"true"`

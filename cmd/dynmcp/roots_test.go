@@ -180,3 +180,56 @@ func TestQuestionFindsItsHostWhileOthersCall(t *testing.T) {
 	}
 	counts(t, &mcptest.Host{Conn: busy}, "elicitation/create", 0)
 }
+
+// At the gateway a server that speaks both eras is spoken to in that of each host, whether
+// it is eager or lazy: by two connections, unless it is to run once.
+func TestServerOfBothErasIsReachedInEach(t *testing.T) {
+	t.Parallel()
+	for _, load := range []string{"eager", "lazy"} {
+		for _, place := range []string{"", "one"} {
+			t.Run(load+", place "+place, func(t *testing.T) {
+				t.Parallel()
+				e := deferred(t, "alpha", "It speaks both.", "-era", "both").with("load", load)
+				if place != "" {
+					e = e.with("place", place)
+				}
+				socket := socketPath(t)
+				serveOn(t, socket, mcptest.Config(t, document([]entry{e, fake(t, "old")})))
+				first, _ := joinAs(t, socket, `{"sampling":{}}`, nil)
+				conn, err := net.Dial("unix", socket)
+				if err != nil {
+					t.Fatal(err)
+				}
+				modern := mcptest.Talk(t, conn, nil)
+				t.Cleanup(func() { conn.Close() })
+				meta := mcptest.ModernMeta(`{"elicitation":{}}`)
+				pids, said := map[string]bool{}, map[string]string{}
+				for range 2 {
+					for era, use := range map[string]func(tool string) mcptest.Message{
+						"handshake": func(tool string) mcptest.Message { return call(first, tool, `{"n":100}`) },
+						"stateless": func(tool string) mcptest.Message {
+							return modern.Call("tools/call", useParams(tool, `{"n":100}`, meta))
+						},
+					} {
+						pids[use("alpha/pid").Text()] = true
+						said[era] = use("alpha/received").Text()
+						use("old/pid")
+					}
+				}
+				contains(t, said["stateless"], `\"io.modelcontextprotocol/clientCapabilities\":{\"elicitation\":{}}`)
+				lacks(t, said["stateless"], `\"method\":\"initialize\"`)
+				if place == "one" {
+					if len(pids) != 1 {
+						t.Errorf("one server is the processes %v", pids)
+					}
+					return
+				}
+				contains(t, said["handshake"], `\"method\":\"initialize\"`)
+				lacks(t, said["handshake"], "clientCapabilities")
+				if len(pids) != 2 {
+					t.Errorf("two eras have the processes %v", pids)
+				}
+			})
+		}
+	}
+}
