@@ -105,7 +105,7 @@ func New(opts Options) *Gateway {
 	}
 	g := &Gateway{opts: opts, log: opts.Logger, leaving: make(chan struct{}), ending: make(chan struct{}), doomed: make(chan *session, maxSessions), unread: maxUnread, late: streamAfter, header: headerTimeout, body: bodyTimeout, linger: lingerFor, sleep: time.Sleep, drain: drainFor}
 	if opts.OAuth != nil {
-		g.issued = &verifier{OAuth: *opts.OAuth, client: &http.Client{Timeout: 10 * time.Second}, known: map[string]*oidc.IDTokenVerifier{}}
+		g.issued = &verifier{OAuth: *opts.OAuth, client: &http.Client{Timeout: 10 * time.Second, Transport: &pacer{pause: keysPause, known: map[string]*asked{}}}, known: map[string]*oidc.IDTokenVerifier{}}
 	}
 	g.lasting, g.endLasting = context.WithCancel(context.Background())
 	g.finishing, g.endFinishing = context.WithCancel(context.Background())

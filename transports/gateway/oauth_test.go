@@ -30,30 +30,38 @@ func newIssuer(t *testing.T) *issuer {
 		t.Fatal(err)
 	}
 	i := &issuer{t: t, key: key}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var said any
-		switch r.URL.Path {
-		case "/.well-known/oauth-authorization-server":
-			said = map[string]string{"issuer": i.url, "jwks_uri": i.url + "/keys"}
-		case "/keys":
-			said = jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "k", Algorithm: "ES256", Use: "sig"}}}
-		default:
-			http.NotFound(w, r)
-			return
-		}
-		if err := json.NewEncoder(w).Encode(said); err != nil {
-			t.Error(err)
-		}
-	}))
+	server := httptest.NewServer(http.HandlerFunc(i.serve))
 	t.Cleanup(server.Close)
 	i.url = server.URL
 	return i
 }
 
+func (i *issuer) serve(w http.ResponseWriter, r *http.Request) {
+	var said any
+	switch r.URL.Path {
+	case "/.well-known/oauth-authorization-server":
+		said = map[string]string{"issuer": i.url, "jwks_uri": i.url + "/keys"}
+	case "/keys":
+		said = jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: i.key.Public(), KeyID: "k", Algorithm: "ES256", Use: "sig"}}}
+	default:
+		http.NotFound(w, r)
+		return
+	}
+	if err := json.NewEncoder(w).Encode(said); err != nil {
+		i.t.Error(err)
+	}
+}
+
 // sign returns a token with these claims, signed with a key of an algorithm.
 func (i *issuer) sign(alg jose.SignatureAlgorithm, key any, claims map[string]any) string {
 	i.t.Helper()
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: key}, (&jose.SignerOptions{}).WithHeader("kid", "k"))
+	return i.signAs("k", alg, key, claims)
+}
+
+// signAs is sign with the name of a key.
+func (i *issuer) signAs(name string, alg jose.SignatureAlgorithm, key any, claims map[string]any) string {
+	i.t.Helper()
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: key}, (&jose.SignerOptions{}).WithHeader("kid", name))
 	if err != nil {
 		i.t.Fatal(err)
 	}
