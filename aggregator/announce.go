@@ -72,12 +72,13 @@ func (s *session) snapshot() *snapshot {
 
 // keepFrozen takes over the digests of what does not change with the catalogue.
 func (n *snapshot) keepFrozen(last *snapshot) {
-	frozen := n.state.frozen.views.Load()
 	last.mu.Lock()
 	defer last.mu.Unlock()
-	for key, digest := range last.digests {
-		if frozen != nil && slices.Contains(frozen[:], key.view) {
-			n.digests[key] = digest
+	for _, frozen := range n.state.frozen.all() {
+		for key, digest := range last.digests {
+			if slices.Contains(frozen[:], key.view) {
+				n.digests[key] = digest
+			}
 		}
 	}
 }

@@ -34,6 +34,8 @@ type session struct {
 	peer      transports.Peer // the host
 	begun     atomic.Bool     // it has made a request
 
+	frozen atomic.Pointer[frozenSession] // nil before it has listed the tools
+
 	mu          sync.Mutex
 	client      string       // what the host calls itself, "" if it has not said it
 	profile     *hostProfile // by that; may be nil
