@@ -1,0 +1,137 @@
+// Hosts that others wrote, with dynmcp as `dynmcp install` puts it there, against a scripted
+// model on this machine: what the first request of each session to the model holds, and that
+// a call of use_tool comes back. Usage: hosts.mjs BIN NPM WORK [HOST…], where BIN has dynmcp
+// and fakemcp, NPM the hosts' programs, and WORK is a directory for homes. A home is used for
+// two sessions, alone or shared: the second finds what the first has left.
+import {spawn, execFileSync} from "node:child_process";
+import fs from "node:fs";
+import path from "node:path";
+import {startModel} from "./hosts-model.mjs";
+
+const [bin, npm, work, ...only] = process.argv.slice(2);
+const program = name => path.join(npm, "node_modules", ".bin", name);
+const write = (file, text) => { fs.mkdirSync(path.dirname(file), {recursive: true}); fs.writeFileSync(file, text); };
+const merge = (file, more) => write(file, JSON.stringify({...JSON.parse(fs.readFileSync(file, "utf8")), ...more}));
+
+// env and prepare tell a host where the model is; start is its command.
+const hosts = {
+  "claude-code": {
+    env: model => ({ANTHROPIC_BASE_URL: model.url, ANTHROPIC_API_KEY: "sk-scripted", CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1"}),
+    start: () => [program("claude"), "-p", "say done", "--allowedTools", "mcp__dynmcp__use_tool"],
+  },
+  codex: {
+    start: model => [program("codex"), "exec", ...["model_provider=\"scripted\"", 'model="m"', 'model_providers.scripted.name="scripted"',
+      `model_providers.scripted.base_url="${model.url}/v1"`, 'model_providers.scripted.wire_api="responses"'].flatMap(c => ["-c", c]),
+    "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "say done"],
+  },
+  gemini: {
+    env: model => ({GEMINI_API_KEY: "scripted", GOOGLE_GEMINI_BASE_URL: model.url, TERM: "xterm-256color"}),
+    prepare: home => merge(path.join(home, ".gemini/settings.json"), {security: {auth: {selectedType: "gemini-api-key"}}}),
+    start: () => [program("gemini"), "--skip-trust", "--approval-mode", "yolo", "-m", "gemini-2.5-flash", "-p", "say done"],
+  },
+  opencode: {
+    env: () => ({OPENCODE_DISABLE_MODELS_FETCH: "1", OPENCODE_DISABLE_AUTOUPDATE: "1"}),
+    prepare: (home, model) => merge(path.join(home, ".config/opencode/opencode.json"), {
+      provider: {scripted: {npm: "@ai-sdk/openai-compatible", name: "scripted", options: {baseURL: model.url + "/v1", apiKey: "scripted"}, models: {m: {name: "m"}}}}}),
+    start: () => [program("opencode"), "run", "--model", "scripted/m", "say done"],
+  },
+  copilot: {
+    env: model => ({COPILOT_PROVIDER_BASE_URL: model.url + "/v1", COPILOT_PROVIDER_API_KEY: "scripted", COPILOT_MODEL: "m"}),
+    start: () => [program("copilot"), "-p", "say done", "--allow-all-tools"],
+  },
+};
+
+// A server that is there at once, one that takes its time, and one that is not started
+// before it is used.
+const slow = 6000;
+const config = {mcp: {
+  fast: {command: path.join(bin, "fakemcp"), args: ["-name", "fast", "-bare", "-tool", '{"name":"echo","description":"Says it again.","inputSchema":{"type":"object"}}']},
+  late: {command: path.join(bin, "fakemcp"), args: ["-name", "late", "-bare", "-fault", `slow-init:${slow}`, "-tool", '{"name":"toast","description":"Makes toast.","inputSchema":{"type":"object"}}']},
+  quiet: {command: path.join(bin, "fakemcp"), args: ["-name", "quiet"], description: "Keeps quiet until it is asked."},
+}};
+
+const failures = [];
+
+async function session(host, home, model) {
+  const {env, start} = hosts[host];
+  const project = path.join(home, "project");
+  fs.mkdirSync(project, {recursive: true});
+  const [command, ...args] = start(model);
+  const began = Date.now();
+  const child = spawn(command, args, {cwd: project, stdio: ["ignore", "pipe", "pipe"], detached: true, env: {
+    PATH: bin + path.delimiter + process.env.PATH, HOME: home, XDG_RUNTIME_DIR: path.join(home, "run"), TERM: "dumb", ...env?.(model)}});
+  let said = "";
+  for (const out of [child.stdout, child.stderr]) out.on("data", d => { said += d; });
+  const ended = new Promise(resolve => child.on("close", resolve));
+  const limit = setTimeout(() => process.kill(-child.pid, "SIGKILL"), 120_000);
+  const status = await ended;
+  clearTimeout(limit);
+  return {status, said, took: Date.now() - began};
+}
+
+// attempt runs one session and judges what the model was asked.
+async function attempt(host, home, name, wants) {
+  const model = await startModel();
+  hosts[host].prepare?.(home, model);
+  const {status, said, took} = await session(host, home, model);
+  model.close();
+  const complain = what => failures.push(`${host}, ${name}: ${what}\n${said.slice(-1500)}`);
+  const first = model.requests.find(r => r.called) ?? model.requests.find(r => r.text.includes("use_tool"));
+  const main = model.requests.filter(r => r.text.includes('"tools"'));
+  if (status !== 0) complain(`it ended with status ${status}`);
+  if (!first) return complain(`none of ${model.requests.length} requests offers use_tool`);
+  if (main[0] !== first) complain("its first request with tools does not offer use_tool");
+  for (const word of wants.holds) if (!first.text.includes(word)) complain(`the first request does not hold ${JSON.stringify(word)}`);
+  for (const word of wants.lacks ?? []) if (first.text.includes(word)) complain(`the first request holds ${JSON.stringify(word)}`);
+  const answered = model.requests.some(r => r !== first && /word.{1,12}scripted/.test(r.text));
+  if (!answered) complain("no later request has the result of the call");
+  console.log(`${host.padEnd(12)} ${name.padEnd(22)} ${String(took).padStart(6)} ms, ${model.requests.length} requests, first ${first.text.length} B`);
+}
+
+const everySession = ["discover_tool", "use_tool", "load_mcp", "quiet", "Keeps quiet until it is asked", "fast/echo"];
+const unknown = {holds: [...everySession, "late"], lacks: ["No tools are currently loaded"]};
+const known = {holds: [...everySession, "late/toast"], lacks: ["No tools are currently loaded"]};
+
+// runs lists the runs that hosts with this HOME share.
+function runs(home) {
+  const found = [];
+  for (const pid of fs.readdirSync("/proc").filter(name => /^\d+$/.test(name))) {
+    try {
+      const args = fs.readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+      if (args.includes("--socket") && fs.readFileSync(`/proc/${pid}/environ`, "utf8").split("\0").includes("HOME=" + home)) found.push(Number(pid));
+    } catch { /* it has ended */ }
+  }
+  return found;
+}
+
+for (const host of only.length ? only : Object.keys(hosts)) {
+  for (const way of ["alone", "shared"]) {
+    const home = fs.mkdtempSync(path.join(work, `${host}-`));
+    const file = path.join(home, "mcp.json");
+    fs.mkdirSync(path.join(home, "run"), {mode: 0o700});
+    write(file, JSON.stringify(config));
+    const words = ["install", host, "-c", file, "--yes", ...(way === "shared" ? ["--share"] : [])];
+    execFileSync(path.join(bin, "dynmcp"), words, {env: {PATH: bin + path.delimiter + process.env.PATH, HOME: home}, stdio: "ignore"});
+    await attempt(host, home, `${way}, first session`, unknown);
+    if (way === "alone") execFileSync(path.join(bin, "dynmcp"), ["warm", "-c", file], {env: {PATH: process.env.PATH, HOME: home}, stdio: "ignore"});
+    else await listed(home);
+    await attempt(host, home, `${way}, second session`, known);
+    const left = runs(home);
+    if (way === "shared" && left.length !== 1) failures.push(`${host}: ${left.length} runs are there after two shared sessions, want one`);
+    for (const pid of left) process.kill(pid, "SIGTERM");
+    while (runs(home).length > 0) await new Promise(resolve => setTimeout(resolve, 100));
+    fs.rmSync(home, {recursive: true, force: true, maxRetries: 10});
+  }
+}
+
+// listed waits until both servers that a shared run starts are listed, which is kept.
+async function listed(home) {
+  const kept = path.join(home, ".local/state/dynmcp/catalog");
+  for (let i = 0; i < 300 && !(fs.existsSync(kept) && fs.readdirSync(kept).length >= 2); i++) await new Promise(resolve => setTimeout(resolve, 100));
+}
+
+if (failures.length) {
+  console.error(failures.map(f => "FAIL: " + f).join("\n"));
+  process.exit(1);
+}
+console.log("each host has in its first request what it should");
