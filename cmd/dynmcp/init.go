@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -90,6 +91,33 @@ func runInit(out *terminal, flags initFlags) error {
 	}
 	out.printf("Add a server with: dynmcp add NAME -- COMMAND ARGS…\n")
 	return nil
+}
+
+// createConfig writes a config for who has no other way to one, such as the user of a
+// host's extension, if there is none. Its only server says to the model where servers are
+// added, and is started only if the model uses it.
+func createConfig(path string, log *slog.Logger) error {
+	if path == "" {
+		return hinted(errors.New("--create needs to be told where"), "name the file with -c")
+	}
+	file, err := openEdited(path)
+	if err != nil || file.exists() {
+		return err
+	}
+	text, err := schema.SetServer(file.path, emptyConfig(file.path, schema.Address, false), schema.Server{
+		Name:        "example",
+		Description: "Echo, and other tools to try. This is an example: servers of your own are added to " + file.path + ", which is read at once.",
+		Command:     "npx",
+		Args:        []string{"-y", "@modelcontextprotocol/server-everything", "stdio"},
+	})
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(file.path), 0o777); err != nil {
+		return err
+	}
+	log.Info("wrote a config with an example", "file", file.path)
+	return file.write(text)
 }
 
 // emptyConfig returns a config without servers that names its schema, in the language

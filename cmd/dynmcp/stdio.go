@@ -86,6 +86,7 @@ func stdioCommand() *cobra.Command {
 	var flags stdioFlags
 	var level string
 	var expose []string
+	var create bool
 	cmd := &cobra.Command{
 		Use:   "dynmcp [flags] [-- command args…]",
 		Short: "One MCP server in front of many",
@@ -109,6 +110,11 @@ three tools instead of all of theirs: discover_tool, use_tool, load_mcp.`,
 				return err
 			}
 			from.strict = flags.strict
+			if create {
+				if err := createConfig(from.config, log); err != nil {
+					return err
+				}
+			}
 			cfg, err := stdioConfig(cmd.Context(), &from, cmd.ArgsLenAtDash() >= 0, args, expose)
 			if err != nil {
 				return err
@@ -123,6 +129,7 @@ three tools instead of all of theirs: discover_tool, use_tool, load_mcp.`,
 	cmd.Flags().StringSliceVar(&expose, "expose", nil, "the `surfaces` the host sees, whatever the config says (discover, direct, tree, browser, proxy or auto; direct is every tool as itself, auto that or discover, by the host)")
 	flags.add(cmd)
 	addLogLevel(cmd, &level, "what to log on stderr")
+	cmd.Flags().BoolVar(&create, "create", false, "write the file that --config names, with an example, if it is not there")
 	completeValues(cmd, map[string][]string{"expose": schema.Surfaces})
 	return cmd
 }

@@ -1,31 +1,47 @@
-// Command mcpb packs a Claude Desktop extension: the manifest, the licences and one
-// binary. The packer of the format's authors writes the time into the file; here the
+// Command mcpb packs a Claude Desktop extension: the manifest, made that of one
+// platform, the licences and one binary. The packer of the format's authors writes the time into the file; here the
 // same input gives the same bytes.
 //
-// Usage: mcpb OUT MANIFEST BINARY FILE…
+// Usage: mcpb OUT GOOS MANIFEST BINARY FILE…
 package main
 
 import (
 	"archive/zip"
+	"bytes"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"time"
 )
 
 func main() {
-	if len(os.Args) < 4 {
-		fmt.Fprintln(os.Stderr, "usage: mcpb OUT MANIFEST BINARY FILE…")
+	if len(os.Args) < 5 {
+		fmt.Fprintln(os.Stderr, "usage: mcpb OUT GOOS MANIFEST BINARY FILE…")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1], os.Args[2], os.Args[3], os.Args[4:]); err != nil {
+	if err := run(os.Args[1], os.Args[2], os.Args[3], os.Args[4], os.Args[5:]); err != nil {
 		fmt.Fprintln(os.Stderr, "mcpb:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out, manifest, binary string, files []string) error {
+var platforms = regexp.MustCompile(`"platforms": \[[^]]*\]`)
+
+// platform returns the manifest of all platforms as that of one.
+func platform(manifest []byte, goos string) ([]byte, error) {
+	name := goos
+	if goos == "windows" {
+		name = "win32"
+	}
+	if !bytes.Contains(platforms.Find(manifest), []byte(`"`+name+`"`)) {
+		return nil, fmt.Errorf("the manifest is not for %s", name)
+	}
+	return platforms.ReplaceAll(manifest, []byte(`"platforms": ["`+name+`"]`)), nil
+}
+
+func run(out, goos, manifest, binary string, files []string) error {
 	if err := os.MkdirAll(filepath.Dir(out), 0o777); err != nil {
 		return err
 	}
@@ -35,7 +51,14 @@ func run(out, manifest, binary string, files []string) error {
 	}
 	defer file.Close()
 	w := zip.NewWriter(file)
-	if err := add(w, manifest, "manifest.json", 0o644); err != nil {
+	text, err := os.ReadFile(manifest)
+	if err != nil {
+		return err
+	}
+	if text, err = platform(text, goos); err != nil {
+		return err
+	}
+	if err := addText(w, bytes.NewReader(text), "manifest.json", 0o644); err != nil {
 		return err
 	}
 	if err := add(w, binary, "server/"+filepath.Base(binary), 0o755); err != nil {
@@ -58,6 +81,10 @@ func add(w *zip.Writer, path, name string, mode os.FileMode) error {
 		return err
 	}
 	defer in.Close()
+	return addText(w, in, name, mode)
+}
+
+func addText(w *zip.Writer, in io.Reader, name string, mode os.FileMode) error {
 	header := &zip.FileHeader{Name: name, Method: zip.Deflate, Modified: time.Date(1985, time.October, 26, 8, 15, 0, 0, time.UTC)} // as npm has it
 	header.SetMode(mode)
 	to, err := w.CreateHeader(header)

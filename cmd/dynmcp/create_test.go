@@ -1,0 +1,33 @@
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+)
+
+// An extension's first start writes the config that it was told of, and the model can
+// say where it is. Servers that are added are there at once, and the next start leaves
+// the file alone.
+func TestFirstStartWritesAConfig(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "sub", "config.json")
+	host := mcptest.StartDynmcp(t, "--create", "-c", path)
+	host.Initialize(handshake, nil)
+	contains(t, catalogue(t, host), "- example: Echo, and other tools to try.", path)
+	contains(t, host.Stderr(), "wrote a config with an example")
+	e := fake(t, "alpha")
+	if err := os.WriteFile(path, []byte(document([]entry{e})), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	host.WaitStderr("reloaded")
+	if got := use(host, "alpha/echo", `{"n":1}`).Text(); got != `{"n":1}` {
+		t.Errorf("got %s", got)
+	}
+	next := mcptest.StartDynmcp(t, "--create", "-c", path)
+	next.Initialize(handshake, nil)
+	lacks(t, catalogue(t, next), "example")
+	contains(t, fails(t, mcptest.HostOptions{Args: []string{"--create"}}), "--create needs to be told where")
+}
