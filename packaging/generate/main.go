@@ -37,10 +37,13 @@ type project struct {
 }
 
 // Repository returns the address of the repository.
-func (p project) Repository() string { return "https://github.com/" + p.Owner + "/" + p.Name }
+func (p project) Repository() string { return "https://" + p.Module() }
 
 // entry is how a host's config starts dynmcp from npm; it reads the user's config.
 var entry = map[string]any{"command": "npx", "args": []string{"-y", "dynmcp"}}
+
+// Module returns the module path.
+func (p project) Module() string { return "github.com/" + p.Owner + "/" + p.Name }
 
 // Cursor returns the link that adds dynmcp to Cursor.
 func (p project) Cursor() (string, error) {
@@ -127,7 +130,7 @@ func (p project) renameModule(root string) error {
 	if err != nil {
 		return err
 	}
-	was, want := modulePath(data), "github.com/"+p.Owner+"/"+p.Name
+	was, want := modulePath(data), p.Module()
 	if was == want {
 		return nil
 	}
