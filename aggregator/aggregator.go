@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"net/http"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -43,6 +44,9 @@ type Options struct {
 	// ChildEnv returns variables for the child of a server, by its name, which its
 	// entry cannot keep from it; nil is none.
 	ChildEnv func(server string) []string
+	// Mark adds what requests to a server over HTTP say of who makes them; nil is
+	// nothing.
+	Mark func(server string, h http.Header)
 	// Login returns how requests to a server are authorized; nil is by the headers
 	// of the config.
 	Login func(schema.Server) upstream.Login
@@ -126,6 +130,9 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 	}
 	if opts.Keys == nil {
 		opts.Keys = seal.Random()
+	}
+	if opts.Mark == nil {
+		opts.Mark = func(string, http.Header) {}
 	}
 	if opts.Login == nil {
 		opts.Login = func(schema.Server) upstream.Login { return upstream.Login{} }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -65,6 +66,7 @@ func (a *Aggregator) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.
 		Redact:  a.opts.Redact,
 		HostEra: p.hostEra,
 		Env:     a.opts.ChildEnv(u.Server.Name),
+		Mark:    func(h http.Header) { a.opts.Mark(u.Server.Name, h) },
 		Login:   a.opts.Login(u.Server),
 
 		Cork:     &a.cork,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator"
 	"github.com/dynmcp/dynmcp/internal/lineage"
+	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -30,6 +32,19 @@ func newAggregator(cfg *schema.Config, opts aggregator.Options) (*aggregator.Agg
 	}
 	opts.StoreDir = catalogDir()
 	return aggregator.New(cfg, opts)
+}
+
+// gatewayLineage returns by what a run over HTTP is known to itself, in a cluster to all
+// replicas. keys are those of the cluster, nil where there is none.
+func gatewayLineage(cfg *schema.Config, keys *seal.Keys) (*lineage.Gateway, error) {
+	if keys == nil {
+		return lineage.NewGateway(cfg.Path, rand.Text()), nil
+	}
+	secrets, err := keys.Derive("lineage", seal.MinSecret)
+	if err != nil {
+		return nil, err
+	}
+	return lineage.NewGateway(cfg.Path, string(secrets[0])), nil
 }
 
 // digestOf stands for what a config starts, wherever it was read from. Secrets

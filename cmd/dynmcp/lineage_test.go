@@ -2,11 +2,14 @@ package main_test
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 )
@@ -68,5 +71,64 @@ func TestConfigThatReachesItself(t *testing.T) {
 				t.Errorf("the way was taken %d times", n)
 			}
 		})
+	}
+}
+
+// freeAddress is where a gateway can listen whose config says so.
+func freeAddress(t *testing.T) string {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().String()
+}
+
+// A gateway that is its own server says so at once: the first list waits for nothing, what
+// it lists does not grow, and it ends when it is told to.
+func TestGatewayThatIsItsOwnServer(t *testing.T) {
+	t.Parallel()
+	address := freeAddress(t)
+	config := mcptest.Config(t, fmt.Sprintf(`{"expose":["direct"],"mcp":{"alpha":%s,"self":{"url":"http://%s/mcp"}}}`, mcptest.Raw(fake(t, "alpha").fields), address))
+	run := serveHTTP(t, config, "--http", address)
+	host := mcptest.NewClient(t, run.url+"/mcp")
+	host.Initialize(handshake, nil)
+	began := time.Now()
+	for range 3 {
+		if list := host.Call("tools/list", nil).Raw; !strings.Contains(list, `"alpha__echo"`) || strings.Contains(list, "self__") {
+			t.Errorf("got %.300s", list)
+		}
+	}
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("three lists took %v", took)
+	}
+	run.dynmcp.WaitStderr(`the config reaches itself: the server \"self\" of ` + filepath.Base(config) + ` leads back`)
+	began = time.Now()
+	run.dynmcp.Signal(syscall.SIGTERM)
+	run.dynmcp.Wait()
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("the end took %v", took)
+	}
+}
+
+func TestGatewaysThatAreEachOthersServers(t *testing.T) {
+	t.Parallel()
+	at := []string{freeAddress(t), freeAddress(t)}
+	var runs []*webHost
+	for i, name := range []string{"alpha", "beta"} {
+		config := mcptest.Config(t, fmt.Sprintf(`{"expose":["direct"],"mcp":{%q:%s,"other":{"url":"http://%s/mcp"}}}`, name, mcptest.Raw(fake(t, name).fields), at[1-i]))
+		runs = append(runs, serveHTTP(t, config, "--http", at[i]))
+	}
+	mcptest.Eventually(t, "one of them says it", func() bool {
+		return strings.Contains(runs[0].dynmcp.Stderr()+runs[1].dynmcp.Stderr(), "the config reaches itself")
+	})
+	for _, run := range runs {
+		host := mcptest.NewClient(t, run.url+"/mcp")
+		host.Initialize(handshake, nil)
+		for range 3 {
+			if list := host.Call("tools/list", nil).Raw; strings.Contains(list, "other__other__") {
+				t.Errorf("got %.300s", list)
+			}
+		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/internal/lineage"
 )
 
 // serveFlags say where a run that serves many hosts is reached.
@@ -164,18 +165,23 @@ func (flags *serveFlags) run(from *configFlags, level string) error {
 	}
 	// Last: who connects is answered, not reset because a replica could not join.
 	var web net.Listener
+	var around *lineage.Gateway
 	if flags.address != "" {
 		if web, err = flags.listen(ctx, cfg.Gateway, log); err != nil {
 			return err
 		}
 		defer web.Close()
 		opts.Reserved = !flags.isLocal(web, cfg.Gateway)
+		if around, err = gatewayLineage(cfg, opts.Keys); err != nil {
+			return err
+		}
+		opts.Mark = around.Mark
 	}
 	return serveConfig(cfg, from, flags.stdioFlags, opts, func(agg *aggregator.Aggregator) error {
 		watching.Watch(agg)
 		edges, ctx := errgroup.WithContext(ctx)
 		if web != nil {
-			g := newGateway(web, flags.httpFlags, cfg.Gateway, agg, watching.Metrics(), member, log)
+			g := newGateway(web, flags.httpFlags, cfg.Gateway, agg, around, watching.Metrics(), member, log)
 			if member != nil {
 				defer member.serve(agg, g)()
 				edges.Go(func() error {

@@ -45,6 +45,10 @@ type Options struct {
 	// are called by their names.
 	Named func(key string) string
 
+	// Enter says why a request for a server, "" for all, is refused: it comes of what it
+	// leads to. Nil refuses none.
+	Enter func(namespace string, h http.Header) error
+
 	// Metrics serves /metrics; nil is that there is none.
 	Metrics http.Handler
 
@@ -208,12 +212,17 @@ func (g *Gateway) route(w http.ResponseWriter, r *http.Request, who string) {
 	}
 	switch {
 	case path == "/mcp":
-		g.serveMCP(w, r, who, "")
+		if !g.circular(w, r, "") {
+			g.serveMCP(w, r, who, "")
+		}
 	case first == "mcp":
 		namespace, below, _ := strings.Cut(rest, "/")
 		namespace = g.named(namespace)
 		if _, known := g.opts.Health(namespace); !known {
 			g.denyUnread(w, r, unknownServer(namespace))
+			return
+		}
+		if g.circular(w, r, namespace) {
 			return
 		}
 		if below == "message" && r.Method == http.MethodPost {
@@ -230,6 +239,19 @@ func (g *Gateway) route(w http.ResponseWriter, r *http.Request, who string) {
 	default:
 		g.denyUnread(w, r, denial{status: http.StatusNotFound, text: "there is nothing here: /mcp, /mcp/{server}, /meta_tree, /meta_desc, /meta_call and /health are"})
 	}
+}
+
+// circular refuses a request that comes of what it leads to, and reports whether it did.
+func (g *Gateway) circular(w http.ResponseWriter, r *http.Request, namespace string) bool {
+	if g.opts.Enter == nil {
+		return false
+	}
+	err := g.opts.Enter(namespace, r.Header)
+	if err != nil {
+		g.log.Warn("a request is refused", "err", err)
+		g.denyUnread(w, r, denial{status: http.StatusLoopDetected, text: err.Error()})
+	}
+	return err != nil
 }
 
 // named returns the name of the server that a path names.

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -103,6 +104,7 @@ var statusProbes = map[string]func(p *statusProbe) answer{
 	"no token that is good":      func(p *statusProbe) answer { return p.do("POST", "/mcp", call(7, "x")) },
 	"a `Host`, an `Origin`":      func(p *statusProbe) answer { return p.call("x", "Host", "evil.example") },
 	"no such session":            func(p *statusProbe) answer { p.session = "nobody"; return p.call("x") },
+	"a request that comes of":    func(p *statusProbe) answer { return p.post("/mcp", call(7, "x"), "Dynmcp-Lineage", "x") },
 	"no such server":             func(p *statusProbe) answer { return p.post("/mcp/svn", call(7, "x")) },
 	"no such route":              func(p *statusProbe) answer { return p.post("/rpc", call(7, "x")) },
 	"2026-07-28: no such method": func(p *statusProbe) answer { return p.modern("no/such", "") },
@@ -220,6 +222,12 @@ func TestStatusesAreThoseOfTheTable(t *testing.T) {
 		t.Run(row.when, func(t *testing.T) {
 			t.Parallel()
 			p := newStatusProbe(t, func(g *Gateway) {
+				g.opts.Enter = func(_ string, h http.Header) error {
+					if h.Get("Dynmcp-Lineage") != "" {
+						return errors.New("the config reaches itself")
+					}
+					return nil
+				}
 				if strings.Contains(row.when, "did not arrive") {
 					g.body = 50 * time.Millisecond
 				}

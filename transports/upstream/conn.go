@@ -48,6 +48,10 @@ type Options struct {
 	// the config say, and no more.
 	Login Login
 
+	// Mark adds what each HTTP request says of who makes it to its headers. Nil is
+	// nothing.
+	Mark func(http.Header)
+
 	// Env are variables that a child gets whatever its entry says, as NAME=value.
 	Env []string
 

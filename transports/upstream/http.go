@@ -255,6 +255,9 @@ func (l *httpLink) request(ctx context.Context, method, address string, body []b
 		return nil, err
 	}
 	req.Header = maps.Clone(l.header)
+	if l.conn.opts.Mark != nil {
+		l.conn.opts.Mark(req.Header)
+	}
 	if method == http.MethodPost {
 		req.Header.Set("Content-Type", "application/json")
 	}

@@ -48,6 +48,10 @@ func (l *httpLink) statusFailure(resp *http.Response, x *exchange) error {
 		return f
 	case x != nil && m.Error != nil && x.isOwn(m.ID):
 		return l.conn.refusal(wire.ParseError(m.Error))
+	case code == http.StatusLoopDetected && m.Error != nil:
+		f := l.conn.newFailure(transports.CodeStartFailed, transports.NotSent, errors.New(wire.ParseError(m.Error).Message))
+		f.Hint = "no call goes in a circle"
+		return f
 	case code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") != "":
 		f := l.conn.newFailure(transports.CodeRateLimited, outcomeOf(code), cause)
 		f.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), time.Now())
