@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -16,24 +15,6 @@ import (
 	"github.com/dynmcp/dynmcp/cluster/kv"
 	"github.com/dynmcp/dynmcp/cluster/kv/memkv"
 )
-
-// A lockedBuffer may be written to by many.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
 
 // breakRecord changes one bit of a record, or writes junk in its place where there is none.
 func breakRecord(t *testing.T, store kv.Store, key string) {
@@ -71,7 +52,7 @@ func takeFrom(t *testing.T, r *Replica, name string) *Lease {
 func TestABrokenLeaseIsAFreeOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memkv.New()
-		var log lockedBuffer
+		var log bytes.Buffer
 		a, b := join(t, m.Connect(), "a", func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) }), join(t, m.Connect(), "b")
 		defer a.Close()
 		defer b.Close()
@@ -98,6 +79,7 @@ func TestABrokenLeaseIsAFreeOne(t *testing.T) {
 		if broken := append(a.Broken(), b.Broken()...); len(broken) > 0 {
 			t.Errorf("still broken: %q", broken)
 		}
+		synctest.Wait()
 		for _, key := range []string{"key=lease/git ", "key=lease/idle "} {
 			if n := strings.Count(log.String(), key); n != 1 {
 				t.Errorf("%s is logged %d times, want once:\n%s", key, n, log.String())
