@@ -60,7 +60,7 @@ const (
 	loadInput = `{"type":"object","properties":{` +
 		`"mcp_name":{"type":"string","description":"Name of the server, from <mcp_servers>."},` +
 		`"query":{"type":"string","description":"Search words, for a large server. Returns only what matches, the first with its definition."},` +
-		`"retry":{"type":"boolean","description":"Try a server that was given up once more."}},` +
+		`"retry":{"type":"boolean","description":"Try a server that was given up once more, if your user asks for it. At most every 10 minutes."}},` +
 		`"required":["mcp_name"],"additionalProperties":false}`
 )
 
@@ -231,16 +231,12 @@ func (s *session) givenUp(u *lazy.Upstream) string {
 	if status.Failures == 1 {
 		times = "1 failure"
 	}
-	return fmt.Sprintf("\n%s was given up after %s, because %s.", status.Name, times, s.agg.reason(status.Err)) + s.howReadmitted(status.Name)
+	return fmt.Sprintf("\n%s was given up after %s, because %s.", status.Name, times, s.agg.reason(status.Err)) + readmitted
 }
 
-// howReadmitted says what has a server tried again that was given up.
-func (s *session) howReadmitted(server string) string {
-	if s.hasLoadTool() {
-		return fmt.Sprintf(" load_mcp {\"mcp_name\": %s, \"retry\": true} tries it once more.", wire.Quote(server))
-	}
-	return " It is offered again when whoever runs dynmcp reloads its config."
-}
+// readmitted says when a server that was given up is offered again. That load_mcp tries it
+// once more is for people to know: a model would ask for it without end.
+const readmitted = " It is offered again when whoever runs dynmcp reloads its config."
 
 // reason is an upstream's last failure in one line.
 func reason(err error) string {

@@ -471,7 +471,7 @@ func (s *session) inWords(err error) string {
 	var failure *transports.Failure
 	switch {
 	case errors.As(err, &evicted) && errors.As(evicted.Err, &failure):
-		return failure.Text() + fmt.Sprintf("\n%s failed to load after %d attempts and will no longer be offered.", evicted.Upstream, evicted.Attempts) + s.howReadmitted(evicted.Upstream)
+		return failure.Text() + fmt.Sprintf("\n%s failed to load after %d attempts and will no longer be offered.", evicted.Upstream, evicted.Attempts) + readmitted
 	case errors.As(err, &failure):
 		said := *failure
 		if info, ok := s.agg.catalog.View().Server(said.Upstream); ok {

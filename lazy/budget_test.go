@@ -62,6 +62,25 @@ func TestBudgetEvicts(t *testing.T) {
 	})
 }
 
+func TestReadmissionHasABudget(t *testing.T) {
+	onTestSet(t, func(t *testing.T, s *testSet) {
+		s.load = failing
+		u := s.one(lazyServer)
+		for range 3 {
+			_, _, _ = u.Load(t.Context())
+		}
+		u.Readmit()
+		wantState(t, u, Idle)
+		_, _, _ = u.Load(t.Context())
+		time.Sleep(readmitPause - 1)
+		u.Readmit()
+		wantState(t, u, Evicted)
+		time.Sleep(1)
+		u.Readmit()
+		wantState(t, u, Idle)
+	})
+}
+
 func TestThirdFailureSaysSo(t *testing.T) {
 	onTestSet(t, func(t *testing.T, s *testSet) {
 		s.load = failing

@@ -54,6 +54,8 @@ const (
 	longPause  = 30 * time.Second
 	shortPause = 2 * time.Second // what is left of a pause is waited out if it is no longer
 	soon       = time.Minute     // a connection that was lost sooner is a failure
+
+	readmitPause = 10 * time.Minute // between two attempts of what was evicted
 )
 
 // An Upstream is one configured server and, at times, a connection to it.
@@ -66,22 +68,23 @@ type Upstream struct {
 	ctx    context.Context    // ends when the upstream is replaced, and with the set
 	cancel context.CancelFunc
 
-	mu        sync.Mutex
-	state     State
-	conn      *upstream.Conn // not nil while Ready
-	users     int            // of conn
-	unused    chan struct{}  // not nil while someone waits for users to be 0
-	readyAt   time.Time      // when conn was; zero where none ever was
-	failures  int            // loads that failed since the last that did not
-	shortages int            // loads since then that we had no resources for
-	losses    int            // connections in a row that were lost soon
-	retryAt   time.Time      // when the next attempt is due
-	pause     *time.Timer    // fires when a load has waited for that; nil while none waits
-	lastErr   error
-	failedAt  time.Time   // when the first load failed since the last that did not; zero where none did
-	failed    int64       // loads that failed, ever
-	idle      *time.Timer // runs while Ready without users
-	releaser  func()      // release, made once: every call gets it
+	mu         sync.Mutex
+	state      State
+	conn       *upstream.Conn // not nil while Ready
+	users      int            // of conn
+	unused     chan struct{}  // not nil while someone waits for users to be 0
+	readmitted time.Time      // when it was last tried again after an eviction
+	readyAt    time.Time      // when conn was; zero where none ever was
+	failures   int            // loads that failed since the last that did not
+	shortages  int            // loads since then that we had no resources for
+	losses     int            // connections in a row that were lost soon
+	retryAt    time.Time      // when the next attempt is due
+	pause      *time.Timer    // fires when a load has waited for that; nil while none waits
+	lastErr    error
+	failedAt   time.Time   // when the first load failed since the last that did not; zero where none did
+	failed     int64       // loads that failed, ever
+	idle       *time.Timer // runs while Ready without users
+	releaser   func()      // release, made once: every call gets it
 }
 
 func newUpstream(set *Set, server schema.Server) *Upstream {
@@ -144,12 +147,13 @@ func (u *Upstream) Load(ctx context.Context) (conn *upstream.Conn, release func(
 }
 
 // Readmit has an upstream that was evicted tried once more: it is offered again if
-// that succeeds, and evicted again if it fails.
+// that succeeds, and evicted again if it fails. It does nothing within readmitPause of
+// the last time: a model may ask for it without end.
 func (u *Upstream) Readmit() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.state == Evicted {
-		u.state = Idle
+	if u.state == Evicted && (u.readmitted.IsZero() || time.Since(u.readmitted) >= readmitPause) {
+		u.state, u.readmitted = Idle, time.Now()
 	}
 }
 
