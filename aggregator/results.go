@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,13 +21,15 @@ import (
 )
 
 // A result that reaches the host only in part is kept for a while, so that the host can
-// read on: on disk, where it costs no memory, readable by nobody else, and gone with the
+// read on: in a file, readable by nobody else, and gone with the
 // process whatever ends it. What one user's calls brought is for that user's sessions.
 
 const (
-	keptFor      = time.Hour
-	maxKeptOf    = 256 << 20 // bytes of one user's results, of which the oldest go first
-	maxKeptCount = 64        // of one user's results
+	keptFor       = time.Hour
+	maxKeptOf     = 256 << 20 // bytes of one user's results, of which the oldest go first
+	maxKeptCount  = 64        // of one user's results
+	maxAllResults = 1 << 30   // bytes of all users' results, of which the oldest of the user with the most go first
+	maxKeptOfAll  = 512       // of all users' results, each of which has a descriptor
 )
 
 // keptResults are the results that can be read on. The zero value is ready to use.
@@ -36,8 +37,15 @@ type keptResults struct {
 	mu       sync.Mutex
 	dir      string // made with the first result; "" before
 	byHandle map[string]*keptResult
-	last     int
+	of       map[principal]*resultsOf
+	size     int64 // of all
 	closed   bool
+}
+
+// resultsOf are the results of one user, the oldest first.
+type resultsOf struct {
+	results []*keptResult
+	size    int64
 }
 
 type keptResult struct {
@@ -45,7 +53,6 @@ type keptResult struct {
 	principal principal
 	limit     int // of the tool's results, in characters
 	size      int64
-	number    int // later ones have higher ones
 	file      *os.File
 	expiry    *time.Timer
 }
@@ -84,9 +91,7 @@ func (k *keptResults) add(of principal, replica string, limit int, result json.R
 		kept.remove()
 		return "", errors.New("dynmcp is shutting down")
 	}
-	k.last++
-	kept.number = k.last
-	k.byHandle[handle] = kept
+	k.addLocked(kept)
 	over := k.overLocked(of)
 	k.mu.Unlock()
 	for _, old := range over {
@@ -95,21 +100,59 @@ func (k *keptResults) add(of principal, replica string, limit int, result json.R
 	return handle, nil
 }
 
-// overLocked takes out the oldest of a user's results that are too many, or too much.
+// overLocked takes out the oldest results that are too many, or too much: of a user who has
+// more than its own, and of the user with the most where all have.
 func (k *keptResults) overLocked(of principal) (over []*keptResult) {
-	own := slices.SortedFunc(maps.Values(k.byHandle), func(a, b *keptResult) int { return cmp.Compare(a.number, b.number) })
-	own = slices.DeleteFunc(own, func(r *keptResult) bool { return r.principal != of })
-	size := int64(0)
-	for _, r := range own {
-		size += r.size
-	}
-	for len(own) > maxKeptCount || size > maxKeptOf {
-		oldest := own[0]
-		own, size = own[1:], size-oldest.size
-		delete(k.byHandle, oldest.handle)
+	drop := func(of principal) {
+		oldest := k.of[of].results[0]
+		k.takeOutLocked(oldest)
 		over = append(over, oldest)
 	}
+	for own := k.of[of]; len(own.results) > maxKeptCount || own.size > maxKeptOf; {
+		drop(of)
+	}
+	for len(k.byHandle) > maxKeptOfAll || k.size > maxAllResults {
+		drop(k.largestLocked(len(k.byHandle) > maxKeptOfAll))
+	}
 	return over
+}
+
+// largestLocked returns the user with the most results, or the most bytes.
+func (k *keptResults) largestLocked(count bool) (largest principal) {
+	most := int64(-1)
+	for p, own := range k.of {
+		has := own.size
+		if count {
+			has = int64(len(own.results))
+		}
+		if has > most {
+			largest, most = p, has
+		}
+	}
+	return largest
+}
+
+func (k *keptResults) addLocked(kept *keptResult) {
+	k.byHandle[kept.handle] = kept
+	k.size += kept.size
+	own := k.of[kept.principal]
+	if own == nil {
+		own = &resultsOf{}
+		k.of[kept.principal] = own
+	}
+	own.results = append(own.results, kept)
+	own.size += kept.size
+}
+
+func (k *keptResults) takeOutLocked(kept *keptResult) {
+	delete(k.byHandle, kept.handle)
+	k.size -= kept.size
+	own := k.of[kept.principal]
+	own.size -= kept.size
+	at := slices.Index(own.results, kept)
+	if own.results = slices.Delete(own.results, at, at+1); len(own.results) == 0 {
+		delete(k.of, kept.principal)
+	}
 }
 
 // directory returns where results are kept.
@@ -126,7 +169,7 @@ func (k *keptResults) directory() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	k.dir, k.byHandle = dir, map[string]*keptResult{}
+	k.dir, k.byHandle, k.of = dir, map[string]*keptResult{}, map[principal]*resultsOf{}
 	return dir, nil
 }
 
@@ -154,7 +197,7 @@ func (k *keptResults) drop(kept *keptResult) {
 	k.mu.Lock()
 	mine := k.byHandle[kept.handle] == kept
 	if mine {
-		delete(k.byHandle, kept.handle)
+		k.takeOutLocked(kept)
 	}
 	k.mu.Unlock()
 	if mine {
@@ -174,7 +217,7 @@ func (r *keptResult) remove() {
 func (k *keptResults) close() {
 	k.mu.Lock()
 	all, dir := k.byHandle, k.dir
-	k.byHandle, k.dir, k.closed = nil, "", true
+	k.byHandle, k.of, k.dir, k.closed = nil, nil, "", true
 	k.mu.Unlock()
 	for _, r := range all {
 		r.remove()

@@ -80,7 +80,12 @@ func TestOldKeptResultsGo(t *testing.T) {
 		t.Error("another user's is gone")
 	}
 
-	k.byHandle[handles[5]].size = maxKeptOf // they are too much now, until it has gone
+	large := k.byHandle[handles[5]] // they are too much now, until it has gone
+	k.takeOutLocked(large)
+	large.size = maxKeptOf
+	k.addLocked(large)
+	own := k.of[one].results
+	k.of[one].results = append([]*keptResult{k.byHandle[handles[2]], k.byHandle[handles[3]], k.byHandle[handles[4]], large}, own[3:len(own)-1]...)
 	if _, err := k.add(one, "", 1, json.RawMessage(`{}`)); err != nil {
 		t.Fatal(err)
 	}
@@ -89,6 +94,31 @@ func TestOldKeptResultsGo(t *testing.T) {
 	}
 	if _, _, ok := k.get(one, handles[6]); !ok {
 		t.Error("more went than had to")
+	}
+}
+
+func TestKeptResultsOfAllUsersHaveABound(t *testing.T) {
+	var k keptResults
+	defer k.close()
+	few, err := k.add(principal{"few"}, "", 0, json.RawMessage(`{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 10 * maxKeptCount {
+		if _, err := k.add(principal{fmt.Sprint("user", i%10)}, "", 0, json.RawMessage(`{}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := len(k.byHandle); got != maxKeptOfAll {
+		t.Errorf("%d results are kept, want %d", got, maxKeptOfAll)
+	}
+	if _, _, ok := k.get(principal{"few"}, few); !ok {
+		t.Error("the oldest went, and not one of a user with more")
+	}
+	for user, own := range k.of {
+		if n := len(own.results); n > maxKeptOfAll/10+1 {
+			t.Errorf("%s has %d results", user.name, n)
+		}
 	}
 }
 

@@ -18,8 +18,12 @@ import (
 // A task of a server that all share is for the user whose call became it: ids can be
 // guessed, and to its server we are one client, who may see all tasks.
 
-// maxTasksOf is how many tasks of one user are remembered, of which the oldest go first.
-const maxTasksOf = 10_000
+// maxTasksOf is how many tasks of one user are remembered, of which the oldest go first, and
+// maxTasks how many of all, of which the oldest of the user with the most go.
+const (
+	maxTasksOf = 10_000
+	maxTasks   = 100_000
+)
 
 // taskUsers say whose the tasks of servers are that all share, by the server's name and
 // the task's id. The zero value is ready to use: all are the zero principal's.
@@ -27,6 +31,7 @@ type taskUsers struct {
 	mu     sync.Mutex
 	byTask map[string]principal
 	tasks  map[principal][]string // oldest first
+	count  int                    // in tasks
 }
 
 // add notes whose a task is; asked is whether others would be asked of one that is not known.
@@ -42,11 +47,30 @@ func (t *taskUsers) add(p principal, task string, asked bool) {
 	}
 	t.byTask[task] = p
 	t.tasks[p] = append(t.tasks[p], task)
-	if of := t.tasks[p]; len(of) > maxTasksOf {
-		if t.byTask[of[0]] == p {
-			delete(t.byTask, of[0])
+	t.count++
+	if len(t.tasks[p]) > maxTasksOf {
+		t.forgetLocked(p)
+	}
+	if t.count > maxTasks {
+		most := p
+		for of, tasks := range t.tasks {
+			if len(tasks) > len(t.tasks[most]) {
+				most = of
+			}
 		}
-		t.tasks[p] = of[1:]
+		t.forgetLocked(most)
+	}
+}
+
+// forgetLocked forgets the oldest task of a user.
+func (t *taskUsers) forgetLocked(p principal) {
+	of := t.tasks[p]
+	if t.byTask[of[0]] == p {
+		delete(t.byTask, of[0])
+	}
+	t.count--
+	if t.tasks[p] = of[1:]; len(of) == 1 {
+		delete(t.tasks, p)
 	}
 }
 
