@@ -46,7 +46,6 @@ var mayOpen = map[string]string{
 	"cmd/dynmcp/socket_unix.go openPrivate":               "opened for writing, without waiting",
 	"transports/oauth/files.go lockFile":                  "a lock, opened for writing as well",
 	"cmd/dynmcp/files.go lock":                            "a lock, opened for writing as well",
-	"transports/oauth/files.go lockFile":                  "a lock, opened for writing as well",
 	"schema/internal/gen/main.go write":                   "runs when the schema is generated",
 }
 

@@ -436,6 +436,7 @@ func (s Server) ReplaceSecrets(replace func(SecretUse) string) Server {
 	if s.Auth != nil {
 		auth := *s.Auth
 		auth.ClientSecret = text("auth", "client_secret", auth.ClientSecret, "the client secret")
+		auth.PrivateKey = text("auth", "private_key", auth.PrivateKey, "the private key")
 		s.Auth = &auth
 	}
 	return s

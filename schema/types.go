@@ -308,23 +308,33 @@ type Inherit struct {
 const (
 	GrantAuthorizationCode = "authorization_code"
 	GrantClientCredentials = "client_credentials"
+	GrantJWTBearer         = "jwt_bearer"
 )
 
 // Auth is how dynmcp logs in to a remote server. All of it may be left out: then a
 // client is registered for us, and the server says which scopes it needs.
 type Auth struct {
-	// Who logs in: authorization_code is a person, by dynmcp login; client_credentials is the client itself, when a request needs it.
-	Grant string `json:"grant" enum:"authorization_code,client_credentials" default:"authorization_code" example:"client_credentials"`
+	// Who logs in: authorization_code is a person, by dynmcp login; client_credentials is the client itself, when a request needs it; jwt_bearer is this workload, with the token of its platform.
+	Grant string `json:"grant" enum:"authorization_code,client_credentials,jwt_bearer" default:"authorization_code" example:"client_credentials"`
 	// The client id that the server gave out, or the https address of a client metadata document. Left out, a client is registered at each login.
 	ClientID string `json:"client_id" nonblank:"true" example:"dynmcp"`
 	// The client secret that goes with it. Left out for public clients.
 	ClientSecret string `json:"client_secret" secret:"true" example:"${CLIENT_SECRET}"`
+	// The private key that the client signs with in place of a secret (private_key_jwt), as PEM (PKCS #8): RSA, EC or Ed25519. Only with client_credentials.
+	PrivateKey string `json:"private_key" secret:"true" example:"${CLIENT_KEY}"`
+	// The file with the token of this workload, a JWT, which is read at each login. Only with jwt_bearer.
+	AssertionFile string `json:"assertion_file" nonblank:"true" example:"/var/run/secrets/tokens/mcp"`
 	// The scopes to ask for, separated by spaces. Left out, those that the server names.
 	Scope string `json:"scope" example:"read write"`
 	// The port of this machine that the browser comes back to, for clients that are registered with one. 0 is any that is free.
 	CallbackPort int `json:"callback_port" min:"0" default:"0" example:"33418"`
 	// Networks that the login may involve although they are not of the internet. Without them, only the server itself may be in one.
 	AllowPrivate []string `json:"allow_private" default:"[]" example:"[10.1.0.0/16]"`
+}
+
+// Machine reports whether the login needs no person. Nil is no.
+func (a *Auth) Machine() bool {
+	return a != nil && (a.Grant == GrantClientCredentials || a.Grant == GrantJWTBearer)
 }
 
 // ToolOverride changes how one tool is presented and limited.

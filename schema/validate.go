@@ -52,12 +52,18 @@ func (r *reading) checkAuth(path string, n *node) {
 		return
 	}
 	grant := n.get("grant")
-	machine := isKnownText(grant) && grant.scalar == GrantClientCredentials
+	is := func(name string) bool { return isKnownText(grant) && grant.scalar == name }
 	switch {
 	case n.has("client_secret") && !n.has("client_id"):
 		r.fail(n.at, path, "client_id is missing", `add the "client_id" that client_secret belongs to`)
-	case machine && !(n.has("client_id") && n.has("client_secret")):
-		r.fail(n.at, path, "client_credentials needs a client", `add "client_id" and "client_secret"`)
+	case is(GrantClientCredentials) && !(n.has("client_id") && (n.has("client_secret") || n.has("private_key"))):
+		r.fail(n.at, path, "client_credentials needs a client", `add "client_id" and "client_secret", or "private_key" in place of that`)
+	case is(GrantJWTBearer) && !(n.has("client_id") && n.has("assertion_file")):
+		r.fail(n.at, path, "jwt_bearer needs a client and the token of this workload", `add "client_id" and "assertion_file"`)
+	case n.has("private_key") && !is(GrantClientCredentials):
+		r.fail(n.at, path, "private_key goes with client_credentials", `add "grant": "client_credentials"`)
+	case n.has("assertion_file") && !is(GrantJWTBearer):
+		r.fail(n.at, path, "assertion_file goes with jwt_bearer", `add "grant": "jwt_bearer"`)
 	}
 	if port := n.get("callback_port"); port != nil && port.scalar != "" {
 		if number, err := strconv.Atoi(port.scalar); err == nil && number > 65535 {

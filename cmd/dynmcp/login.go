@@ -121,7 +121,7 @@ func (f *configFlags) loginServer(ctx context.Context, name string) (schema.Serv
 		return s, hinted(fmt.Errorf("%s is a program on this machine, which there is no login for", name), "what it needs goes into its env")
 	case !oauth.Applies(s):
 		return s, hinted(fmt.Errorf("%s has an Authorization header in the config, which is sent in place of a login", name), "remove that header first")
-	case s.Auth != nil && s.Auth.Grant == schema.GrantClientCredentials:
+	case s.Auth.Machine():
 		return s, hinted(fmt.Errorf("%s logs in by itself, with the client of the config", name), "dynmcp test %s shows whether that works", name)
 	}
 	return s, nil

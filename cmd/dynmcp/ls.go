@@ -125,8 +125,8 @@ func authorization(s schema.Server) string {
 		return "header"
 	case !oauth.Applies(s):
 		return "oauth: " + login.State(time.Now()) + " (header also set)"
-	case s.Auth != nil && s.Auth.Grant == schema.GrantClientCredentials:
-		return "oauth: client credentials"
+	case s.Auth.Machine():
+		return "oauth: " + map[string]string{schema.GrantClientCredentials: "client credentials", schema.GrantJWTBearer: "token of this workload"}[s.Auth.Grant]
 	}
 	return "oauth: " + login.State(time.Now())
 }

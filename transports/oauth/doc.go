@@ -8,6 +8,7 @@
 //	callback.go  where the browser comes back to
 //	browser.go   how one is opened
 //	machine.go   client_credentials, a login without a person
+//	assertion.go the same, with a signed token in place of a secret
 //	session.go   the runtime: a token for each request, renewed before it expires
 //	refresh.go   one refresh at a time, in this process and among all of them
 //	logout.go    forgetting and revoking

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -69,18 +70,11 @@ func (all *Sessions) For(server schema.Server) *Session {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	s := all.byKey[key]
-	if s == nil || !sameAuth(s.server.Auth, server.Auth) {
+	if s == nil || !reflect.DeepEqual(s.server.Auth, server.Auth) {
 		s = &Session{Options: all.opts, key: key, server: server}
 		all.byKey[key] = s
 	}
 	return s
-}
-
-func sameAuth(a, b *schema.Auth) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.Grant == b.Grant && a.ClientID == b.ClientID && a.ClientSecret == b.ClientSecret && a.Scope == b.Scope && slices.Equal(a.AllowPrivate, b.AllowPrivate)
 }
 
 // A Session gives the requests to one server their token. It is safe for
@@ -101,9 +95,7 @@ type Session struct {
 }
 
 // machine reports whether the login needs no person.
-func (s *Session) machine() bool {
-	return s.server.Auth != nil && s.server.Auth.Grant == schema.GrantClientCredentials
-}
+func (s *Session) machine() bool { return s.server.Auth.Machine() }
 
 // Transport returns a transport that adds the token to each request to the
 // server's own origin. Where the server refuses it, with 401 or for a scope, the
