@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,6 +19,7 @@ type addFlags struct {
 	env, headers []string
 	config       string
 	force        bool
+	warm         bool
 }
 
 func addCommand() *cobra.Command {
@@ -56,7 +58,11 @@ when dynmcp starts: keep secrets there.`,
 			if err := flags.complete(command); err != nil {
 				return err
 			}
-			return runAdd(stdout(cmd), stderr(cmd), flags)
+			path, err := runAdd(stdout(cmd), stderr(cmd), flags)
+			if err != nil || !flags.warm && !stderr(cmd).interactive {
+				return err
+			}
+			return offerWarm(cmd, configFlags{config: path}, flags.warm, s.Name)
 		},
 	}
 	f := cmd.Flags()
@@ -71,6 +77,7 @@ when dynmcp starts: keep secrets there.`,
 	f.StringVar(&s.Description, "description", "", "what the server is good for, `text` for the model; makes it lazy")
 	f.StringVarP(&flags.config, "config", "c", "", "the config `file` (default: the one in the working directory)")
 	f.BoolVar(&flags.force, "force", false, "replace a server of the same name")
+	addWarmFlag(cmd, &flags.warm)
 	completeValues(cmd, map[string][]string{"transport": {schema.Stdio, schema.StreamableHTTP, schema.SSE}})
 	return cmd
 }
@@ -161,27 +168,28 @@ func (f *addFlags) parseHeaders() error {
 	return nil
 }
 
-func runAdd(out, errOut *terminal, flags addFlags) error {
+// runAdd adds the server, and returns the path of the config.
+func runAdd(out, errOut *terminal, flags addFlags) (path string, err error) {
 	file, unlock, err := lockConfig(flags.config)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer unlock()
 	entries, err := schema.Entries(file.path, file.old)
 	if err != nil {
-		return err
+		return "", err
 	}
 	name := flags.server.Name
 	i := slices.IndexFunc(entries, func(e schema.Entry) bool { return e.Name == name })
 	if i >= 0 && !flags.force {
-		return hinted(fmt.Errorf("%q already exists in %s, line %d", name, file.name(), entries[i].Line), "choose another name, or add --force to replace it")
+		return "", hinted(fmt.Errorf("%q already exists in %s, line %d", name, file.name(), entries[i].Line), "choose another name, or add --force to replace it")
 	}
 	text, err := schema.SetServer(file.path, file.old, flags.server)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if err := file.replace(text); err != nil {
-		return err
+		return "", err
 	}
 	verb := "Added %q to %s\n"
 	if i >= 0 {
@@ -192,5 +200,5 @@ func runAdd(out, errOut *terminal, flags addFlags) error {
 		errOut.printf("%s may hold a secret in plain text; write ${NAME} in its place, and NAME=… into the .env file\n", found.Where)
 		return found.Value
 	})
-	return nil
+	return cmp.Or(file.link, file.path), nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ type importFlags struct {
 	force   bool
 	vars    bool
 	lazy    bool
+	warm    bool
 }
 
 func importCommand() *cobra.Command {
@@ -54,9 +56,16 @@ only if -c names it.`,
   dynmcp import codex --from old-config.toml`,
 		ValidArgs: hosts.Names(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return interruptibly(cmd, func(ctx context.Context) error {
-				return runImport(ctx, stdout(cmd), stderr(cmd), args, flags)
+			var config string
+			var added []string
+			err := interruptibly(cmd, func(ctx context.Context) (err error) {
+				config, added, err = runImport(ctx, stdout(cmd), stderr(cmd), args, flags)
+				return err
 			})
+			if err != nil || len(added) == 0 || !flags.warm && !stderr(cmd).interactive {
+				return err
+			}
+			return offerWarm(cmd, configFlags{config: config}, flags.warm, added...)
 		},
 	}
 	f := cmd.Flags()
@@ -67,41 +76,43 @@ only if -c names it.`,
 	f.BoolVar(&flags.vars, "vars", false, "put ${NAME} in place of secrets, and these into the .env file beside the config")
 	f.BoolVar(&flags.force, "force", false, "replace servers that the config already has")
 	f.BoolVar(&flags.write, "write", false, "write the config")
+	addWarmFlag(cmd, &flags.warm)
 	return cmd
 }
 
-func runImport(ctx context.Context, out, errOut *terminal, names []string, flags importFlags) error {
+// runImport imports, and returns the config that it wrote and the names of what it added.
+func runImport(ctx context.Context, out, errOut *terminal, names []string, flags importFlags) (config string, added []string, err error) {
 	servers, err := readServers(ctx, errOut, names, flags)
 	if err != nil {
-		return err
+		return "", nil, err
 	}
 	if len(servers) == 0 {
 		out.say("No host here has servers yet, so there is nothing to import.")
 		out.printf("To add a server: dynmcp add NAME -- COMMAND ARGS…\nTo import a file: dynmcp import --from FILE\n")
-		return nil
+		return "", nil, nil
 	}
 	path, err := importTarget(errOut, flags.config)
 	if err != nil {
-		return err
+		return "", nil, err
 	}
 	file, err := openEdited(path)
 	if err != nil {
-		return err
+		return "", nil, err
 	}
 	if !file.exists() {
 		file.newMode = 0o600 // there may be secrets in it
 	}
 	env, err := openVariables(file, servers, flags.vars)
 	if err != nil {
-		return err
+		return "", nil, err
 	}
 	text, imported, err := addServers(ctx, errOut, file, servers, env, flags)
 	if err != nil {
-		return err
+		return "", nil, err
 	}
 	if len(imported) == 0 {
 		out.printf("Nothing to add to %s\n", file.name())
-		return nil
+		return "", nil, nil
 	}
 	showDiff(out, file.path, file.old, text, schema.Mask)
 	printNotes(errOut, imported)
@@ -110,25 +121,24 @@ func runImport(ctx context.Context, out, errOut *terminal, names []string, flags
 			errOut.printf("%s would be written to %s\n", count(len(env.Values), "variable"), env.file.name())
 		}
 		errOut.printf("Nothing was written; --write writes it, --server NAME takes only that one\n")
-		return nil
+		return "", nil, nil
 	}
 	if err := os.MkdirAll(filepath.Dir(file.path), 0o777); err != nil {
-		return err
+		return "", nil, err
 	}
 	if err := env.write(); err != nil { // first: without it the config would miss its variables
-		return err
+		return "", nil, err
 	}
 	if err := file.write(text); err != nil {
-		return err
+		return "", nil, err
 	}
-	var added []string
 	for _, s := range imported {
 		added = append(added, s.Name)
 	}
 	out.printf("Added %s to %s\n", strings.Join(added, ", "), file.name())
 	env.report(errOut)
 	printNextSteps(errOut, file, imported)
-	return nil
+	return cmp.Or(file.link, file.path), added, nil
 }
 
 // importTarget returns the config to add to. One that is a host's own is not written

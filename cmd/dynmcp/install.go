@@ -34,6 +34,7 @@ type installFlags struct {
 	share     bool
 	direct    bool
 	uninstall bool
+	warm      bool
 	yes       bool
 }
 
@@ -91,6 +92,7 @@ back, to the byte if nothing else has changed it since.`,
 	f.BoolVar(&flags.share, "share", false, "share one run of dynmcp with the other hosts that are installed so (dynmcp connect)")
 	f.BoolVar(&flags.direct, "direct", false, "show the host every tool as itself (--expose direct)")
 	f.BoolVar(&flags.uninstall, "uninstall", false, "remove dynmcp from the host, and give it back what was taken over")
+	addWarmFlag(cmd, &flags.warm)
 	f.BoolVarP(&flags.yes, "yes", "y", false, "write without asking")
 	return cmd
 }
@@ -162,7 +164,7 @@ func runInstall(cmd *cobra.Command, h hosts.Host, flags installFlags) error {
 	if flags.uninstall {
 		return nil
 	}
-	return offerWarm(cmd, configFlags{config: flags.config, envFile: flags.envFile}, false)
+	return offerWarm(cmd, configFlags{config: flags.config, envFile: flags.envFile}, flags.warm)
 }
 
 // editHost returns the text of the host's file with dynmcp in it, or without.

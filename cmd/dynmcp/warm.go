@@ -72,6 +72,11 @@ func (t *target) warm(ctx context.Context, kept *store.Store, servers []schema.S
 	return lister.all(ctx, servers, fmt.Sprintf("Listing servers (%d)", len(servers)), asJSON)
 }
 
+// addWarmFlag adds the flag of verbs that write a config or put one into a host.
+func addWarmFlag(cmd *cobra.Command, warm *bool) {
+	cmd.Flags().BoolVar(warm, "warm", false, "start servers that were never listed and list them, without asking")
+}
+
 // offerWarm lists the servers of a config that were never listed, so that the first
 // session with them knows their tools, as the second does. It asks on a terminal, unless
 // now is set; without a terminal it says which they are and how to list them. If names
