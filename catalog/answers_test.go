@@ -233,3 +233,18 @@ func TestNearest(t *testing.T) {
 		}
 	}
 }
+
+// A list of many tools is one embedded resource, as the proxy extension has it, and one
+// that is larger than any model reads is cut, which is said.
+func TestProxyListIsOneResource(t *testing.T) {
+	for n, contents := range map[int]int{622: 1, 3000: 2} {
+		raw, err := one(Server{Name: "s"}, many(n)).ProxyList(KindTool, ProxyFilter{}, 0, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var result struct{ Content []json.RawMessage }
+		if err := json.Unmarshal(raw, &result); err != nil || len(result.Content) != contents {
+			t.Errorf("%d tools of %d bytes: got %d contents, want %d (%v)", n, len(raw), len(result.Content), contents, err)
+		}
+	}
+}

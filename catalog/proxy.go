@@ -30,11 +30,12 @@ type ProxyFilter struct {
 	Tags   []string
 }
 
-// maxProxyList is how many bytes of definitions a list has that names no limit.
-const maxProxyList = 64 << 10
+// maxProxyList is how many bytes of definitions a list has that names no limit: those of
+// 622 real tools are one embedded resource, as the extension has it.
+const maxProxyList = 512 << 10
 
 // ProxyList lists the tools, resources with their templates, or prompts, as a tool's
-// result: at most limit, 0 meaning as many as 64 KB hold, from cursor on. Where that is
+// result: at most limit, 0 meaning as many as 512 KB hold, from cursor on. Where that is
 // not all, a second content says how to go on, or which servers are still starting.
 func (v *View) ProxyList(kind string, filter ProxyFilter, limit int, cursor string) (json.RawMessage, error) {
 	var all []proxied
