@@ -184,7 +184,7 @@ func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, to http.RoundTrip
 				if id == nil || !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
 					return nil
 				}
-				return append(append([]byte("event: message\ndata: "), cutOff(id, err)...), "\n\n"...)
+				return append(append([]byte("event: message\ndata: "), g.cutOff(id, err)...), "\n\n"...)
 			}}
 			return nil
 		},
@@ -204,9 +204,9 @@ func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, to http.RoundTrip
 func (g *Gateway) passFailed(w http.ResponseWriter, r *http.Request, id []byte, err error) {
 	switch {
 	case isMeta(strings.TrimSuffix(r.URL.Path, "/")):
-		metaError(w, http.StatusBadGateway, lost(err))
+		metaError(w, http.StatusBadGateway, g.lost(err))
 	case id != nil: // no status that says to try again: it may have run
-		writeJSON(w, http.StatusOK, cutOff(id, err))
+		writeJSON(w, http.StatusOK, g.cutOff(id, err))
 	case errors.Is(err, context.Canceled):
 		g.deny(w, denial{status: http.StatusServiceUnavailable, code: transports.CodeShuttingDown, text: "dynmcp is shutting down", outcome: transports.Unknown})
 	default:
@@ -231,7 +231,7 @@ func (g *Gateway) passMessage(w http.ResponseWriter, r *http.Request, to http.Ro
 
 // lost is the error for a request whose replica is gone before it has answered, or which
 // we give up at our end.
-func lost(err error) *wire.Error {
+func (g *Gateway) lost(err error) *wire.Error {
 	outcome := transports.Unknown
 	if failure, ok := errors.AsType[*transports.Failure](err); ok {
 		outcome = failure.Outcome
@@ -239,11 +239,13 @@ func lost(err error) *wire.Error {
 	if errors.Is(err, context.Canceled) {
 		return transports.ShuttingDown(outcome)
 	}
-	return (&transports.Failure{Upstream: "dynmcp", Code: transports.CodeExited, Outcome: outcome, Cause: err}).Wire()
+	g.log.Debug("a request was lost on its way to another replica", "err", err) // which has its address
+	cause := errors.New("the replica that had the request has ended, or cannot be reached")
+	return (&transports.Failure{Upstream: "dynmcp", Code: transports.CodeExited, Outcome: outcome, Cause: cause}).Wire()
 }
 
-func cutOff(id []byte, err error) (answer []byte) {
-	for _, part := range wire.Failure(id, lost(err)) {
+func (g *Gateway) cutOff(id []byte, err error) (answer []byte) {
+	for _, part := range wire.Failure(id, g.lost(err)) {
 		answer = append(answer, part...)
 	}
 	return answer
