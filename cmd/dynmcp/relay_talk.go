@@ -31,9 +31,9 @@ type conversation struct {
 	subscribed  map[string]wire.Message // resources/subscribe requests, by their URIs
 
 	// What we have told a run, until it has answered.
-	greeting    string          // our id of the initialize request
-	ours        map[string]bool // our ids
-	relistening map[string]bool // ids of subscriptions/listen requests that were sent again
+	greeting    string            // our id of the initialize request
+	ours        map[string][]byte // our ids, with the URI that each subscribes to, nil for none
+	relistening map[string]bool   // ids of subscriptions/listen requests that were sent again
 }
 
 // A request is one that waits for its answer.
@@ -54,7 +54,7 @@ var repeatable = map[string]bool{
 func newConversation() *conversation {
 	return &conversation{
 		waiting: map[string]request{}, asked: map[string][]byte{}, subscribed: map[string]wire.Message{},
-		ours: map[string]bool{}, relistening: map[string]bool{},
+		ours: map[string][]byte{}, relistening: map[string]bool{},
 	}
 }
 
@@ -187,7 +187,7 @@ func (c *conversation) received(m wire.Message, lines []byte) ([]byte, error) {
 		if id := wire.Get(m.Params, "_meta", transports.MetaSubscriptionID); c.acknowledgedLocked(id) {
 			return appendChanges(lines, wire.Get(m.Params, "notifications"), id), nil
 		}
-	case m.Method == "" && c.ours[string(m.ID)]:
+	case m.Method == "" && c.isOursLocked(m.ID):
 		return c.answeredLocked(m, lines)
 	case m.Method == "" && m.ID != nil:
 		if c.welcome == nil && m.Result != nil && bytes.Equal(m.ID, c.hello.ID) {
@@ -196,6 +196,11 @@ func (c *conversation) received(m wire.Message, lines []byte) ([]byte, error) {
 		delete(c.waiting, string(m.ID))
 	}
 	return append(append(lines, raw...), '\n'), nil
+}
+
+func (c *conversation) isOursLocked(id []byte) bool {
+	_, ours := c.ours[string(id)]
+	return ours
 }
 
 // shownLocked returns the id under which the host knows a question: runs number theirs
@@ -220,10 +225,14 @@ func (c *conversation) acknowledgedLocked(id []byte) (goesOn bool) {
 }
 
 // answeredLocked takes the answer to a request of ours. When a run knows the host, that
-// is told that all lists may be others.
+// is told that all lists may be others, and so may be a resource that it is subscribed to.
 func (c *conversation) answeredLocked(m wire.Message, lines []byte) ([]byte, error) {
+	uri := c.ours[string(m.ID)]
 	delete(c.ours, string(m.ID))
-	if string(m.ID) != c.greeting {
+	switch {
+	case uri != nil && m.Result != nil:
+		return appendUpdate(lines, uri, nil), nil
+	case string(m.ID) != c.greeting:
 		return lines, nil
 	}
 	before, now := wire.Get(c.welcome, "protocolVersion"), wire.Get(m.Result, "protocolVersion")
@@ -242,8 +251,8 @@ func (c *conversation) answeredLocked(m wire.Message, lines []byte) ([]byte, err
 	return appendChanges(lines, changes, nil), nil
 }
 
-// appendChanges appends the notifications that all lists have changed of which a host
-// wants to know, on the stream of a subscription unless id is nil.
+// appendChanges appends the notifications that all has changed of which a host wants to
+// know, on the stream of a subscription unless id is nil.
 func appendChanges(lines, wants, id []byte) []byte {
 	for _, kind := range []string{"tools", "prompts", "resources"} {
 		if string(wire.Get(wants, kind+"ListChanged")) != "true" {
@@ -255,7 +264,20 @@ func appendChanges(lines, wants, id []byte) []byte {
 		}
 		lines = append(lines, '}', '\n')
 	}
+	for uri := range wire.Elements(wire.Get(wants, "resourceSubscriptions")) {
+		lines = appendUpdate(lines, uri, id)
+	}
 	return lines
+}
+
+// appendUpdate appends the notification that a resource has changed, on the stream of a
+// subscription unless id is nil.
+func appendUpdate(lines, uri, id []byte) []byte {
+	params := fmt.Appendf(nil, `{"uri":%s}`, uri)
+	if id != nil {
+		params = transports.SetMeta(params, transports.MetaSubscriptionID, id)
+	}
+	return fmt.Appendf(lines, `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":%s}`+"\n", params)
 }
 
 // lost returns what the host is told when a run has ended: answers to what that may have
@@ -331,26 +353,26 @@ func (c *conversation) replay(unsent []byte) (lines []byte) {
 	later := requestsOf(unsent)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	tell := func(m wire.Message) (id string) {
+	tell := func(m wire.Message, uri []byte) (id string) {
 		if m.Method == "" {
 			return ""
 		}
 		id = string(wire.Quote("dynmcp-" + rand.Text()))
-		c.ours[id] = true
+		c.ours[id] = uri
 		lines = append(append(lines, wire.Set(m.Raw, "id", []byte(id))...), '\n')
 		return id
 	}
 	if c.welcome != nil {
-		c.greeting = tell(c.hello)
+		c.greeting = tell(c.hello, nil)
 	} else if r, waits := c.waiting[string(c.hello.ID)]; waits && r.message.Method == "initialize" {
 		lines = append(append(lines, c.hello.Raw...), '\n')
 	}
 	if c.initialized {
 		lines = append(lines, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n"...)
 	}
-	tell(c.level)
+	tell(c.level, nil)
 	for _, uri := range slices.Sorted(maps.Keys(c.subscribed)) {
-		tell(c.subscribed[uri])
+		tell(c.subscribed[uri], []byte(uri))
 	}
 	var again []request
 	for id, r := range c.waiting {
