@@ -15,8 +15,14 @@ import (
 // crowd is newTestGateway with a token, of which so many connections may be open.
 func crowd(t *testing.T, most int) *testGateway {
 	tg := newTestGateway(t, Options{Token: "good"}, nil)
-	tg.ln.conns.most, tg.ln.conns.spare = most, max(most/8, 1)
+	tg.ln.conns.limit(most, max(most/8, 1))
 	return tg
+}
+
+func (t *conns) limit(most, spare int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.most, t.spare = most, spare
 }
 
 // counts returns how many connections are of strangers, and how many of others.
@@ -108,7 +114,7 @@ func TestTheHolderWithTheMostMakesRoom(t *testing.T) {
 // Sockets that say nothing are closed for others where no token is asked for, too.
 func TestConnectionsWithoutARequestGoFirst(t *testing.T) {
 	tg := newTestGateway(t, Options{}, nil)
-	tg.ln.conns.most, tg.ln.conns.spare = 8, 1
+	tg.ln.conns.limit(8, 1)
 	id := tg.begin("/mcp")
 	for range 40 {
 		tg.dial("")
