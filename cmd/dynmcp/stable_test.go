@@ -114,33 +114,3 @@ func warm(t *testing.T, m remembered) {
 		t.Fatalf("got exit status %d\n%s", code, p.Stderr())
 	}
 }
-
-// Of hosts that share a run, each is shown what was known when its own session began: a
-// server that was starting in one session is there in the next.
-func TestListThatStaysIsOneOfTheSession(t *testing.T) {
-	t.Parallel()
-	gate := mcptest.NewGate(t)
-	late := fake(t, "late", "-bare", "-tool", `{"name":"toast","inputSchema":{"type":"object"}}`, "-fault", "gate-init:"+gate.Path)
-	socket := socketPath(t)
-	run := serveOn(t, socket, mcptest.Config(t, document([]entry{fake(t, "alpha"), late}, `"startup_wait": 0`)))
-	listed := func(host *mcptest.Conn) string {
-		host.Call("initialize", fmt.Sprintf(`{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"codex-mcp-client","version":"1"}}`, handshake))
-		host.Notify("notifications/initialized", nil)
-		host.Call("prompts/list", nil)
-		return string(host.Call("tools/list", nil).Raw)
-	}
-	first := dial(t, socket)
-	lacks(t, listed(first), "toast")
-	gate.Open()
-	run.WaitStderr("msg=ready upstream=late")
-	second := dial(t, socket)
-	contains(t, listed(second), "toast")
-	lacks(t, string(first.Call("tools/list", nil).Raw), "toast")
-	second.Call("tools/call", useParams("alpha/add_prompt", `{"name":"settle"}`)) // its announcement comes behind any other
-	for _, host := range []*mcptest.Conn{first, second} {
-		host.WaitMethod("notifications/prompts/list_changed", 1)
-	}
-	if n := first.Count("notifications/tools/list_changed") + second.Count("notifications/tools/list_changed"); n != 0 {
-		t.Errorf("%d announcements", n)
-	}
-}
