@@ -9,6 +9,7 @@ import (
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
@@ -69,7 +70,12 @@ func (s *session) handle(r *host.Request) {
 			s.aboutTask(r)
 		}
 	default:
-		// What we do not know is passed on if there is no doubt whom it is for.
+		// What we do not know is passed on if there is no doubt whom it is for, and the host
+		// is one of a wrapped server or of mcp_call, which promises it.
+		if s.single() == nil && !s.exposes(schema.ExposeBrowser) {
+			r.Reply(nil, unknownMethod(r.Method))
+			return
+		}
 		s.passOn(r, "")
 	}
 }
