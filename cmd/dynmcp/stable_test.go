@@ -75,7 +75,7 @@ func TestListThatStaysFollowsTheConfig(t *testing.T) {
 	writeFile(t, dir, "mcp.json", document([]entry{beta, gamma}))
 	host.WaitMethod("notifications/tools/list_changed", 1)
 	servers := block(catalogue(t, host), "mcp_servers")
-	contains(t, servers, "- beta: B", "- gamma: C")
+	contains(t, servers, "- beta: B", "- gamma (load_mcp): C")
 }
 
 // What earlier runs have stored changes nothing while it is used either: the direct
