@@ -321,11 +321,16 @@ func (c *forwardedCall) deliver(r *host.Request, conn *upstream.Conn, outline *w
 		if conn.ServerInfo().Has("resources") {
 			c.peer.seenURIs.addFrom(result)
 		}
-		if result, err = c.shownResult(r, conn, outline, result); err != nil {
+		result, stored, err := c.shownResult(r, conn, outline, result)
+		if err != nil {
 			c.fail(r, err)
 			return
 		}
 		c.observe(outline, result, nil)
+		if stored != nil {
+			c.agg.replyTask(r, result, stored)
+			return
+		}
 		result = c.explained(outline, result)
 		if t := c.route.tool; t != nil && t.Shaped() && wire.IsObject(result) {
 			c.replyShaped(r, t, result)

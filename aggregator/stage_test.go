@@ -18,6 +18,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
@@ -36,6 +37,7 @@ type stage struct {
 	other     *Aggregator // runs the upstreams for agg; nil where that does itself
 	running   sync.WaitGroup
 	texts     bool // what we write is not abbreviated
+	shaky     bool // whose a task is is written to a store that first fails
 }
 
 // An actor is one host or one upstream.
@@ -65,6 +67,7 @@ type actor struct {
 //	expose SURFACES
 //	single
 //	texts
+//	shaky
 //
 // Members of the config, or of the entry of an upstream, are in sections "config" and
 // "upstream [NAME] config".
@@ -87,6 +90,8 @@ func setStage(t *testing.T, archive *txtar.Archive, apart bool) *stage {
 			single = true
 		case words[0] == "texts":
 			st.texts = true
+		case words[0] == "shaky":
+			st.shaky = true
 		case words[0] == "expose":
 			expose = words[1:]
 		case words[0] == "host":
@@ -169,6 +174,9 @@ func (st *stage) config(single bool, expose []string, members string) *schema.Co
 
 func (st *stage) start(apart bool, cfg *schema.Config) {
 	opts := Options{Version: "1"}
+	if st.shaky {
+		opts.Tasks, opts.Keys = newShakyBucket(st.t, 3), seal.Random()
+	}
 	if apart {
 		st.other = st.aggregator(cfg, opts)
 		opts.Place = st.place

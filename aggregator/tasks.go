@@ -191,40 +191,40 @@ func (p *peer) ownRelation(s *session, text json.RawMessage) json.RawMessage {
 }
 
 // shownResult returns a result as its host is to see it, with the host's ids of tasks.
-// A task for a host that cannot follow it is an error.
-func (c *forwardedCall) shownResult(r *host.Request, conn *upstream.Conn, outline *wire.Outline, result json.RawMessage) (json.RawMessage, error) {
+// A task for a host that cannot follow it is an error; of another, stored is addTask's.
+func (c *forwardedCall) shownResult(r *host.Request, conn *upstream.Conn, outline *wire.Outline, result json.RawMessage) (shown json.RawMessage, stored <-chan struct{}, err error) {
 	if r.Era == transports.Stateless && mayAskForInput(r.Method) && wantsInput(outline, result) {
-		return c.withSealedState(result), nil
+		return c.withSealedState(result), nil, nil
 	}
 	switch r.Method {
 	case "tools/call":
 		switch {
 		case conn.Era() == transports.Handshake && c.route.task:
 			if wire.Get(result, "task") != nil {
-				c.peer.addTask(c.session, wire.Get(result, "task", "taskId"), wire.Get(result, "task", "ttl"))
+				stored = c.peer.addTask(c.session, wire.Get(result, "task", "taskId"), wire.Get(result, "task", "ttl"))
 				p, s, host := c.peer, c.session, c.session.peer
 				conn.KeepProgress(&c.Call, func(params json.RawMessage) {
 					host.Notify("notifications/progress", p.shownRelation(s, params))
 				})
 			}
-			return c.peer.shownID(c.session, result, "task", "taskId"), nil
+			return c.peer.shownID(c.session, result, "task", "taskId"), stored, nil
 		case conn.Era() == transports.Handshake || !wire.EqualString(outline.Get(result, "resultType"), "task"):
 		case declaredTasks(wire.Get(r.Meta, transports.MetaCapabilities), r.Era) == catalog.StatelessTasks:
-			c.peer.addTask(c.session, outline.Get(result, "taskId"), outline.Get(result, "ttlMs"))
-			return c.peer.shownID(c.session, result, "taskId"), nil
+			stored = c.peer.addTask(c.session, outline.Get(result, "taskId"), outline.Get(result, "ttlMs"))
+			return c.peer.shownID(c.session, result, "taskId"), stored, nil
 		default:
-			return nil, &transports.Failure{
+			return nil, nil, &transports.Failure{
 				Upstream: c.route.upstream.Server.Name, Code: transports.CodeProtocol, Outcome: transports.Unknown,
 				Cause: fmt.Errorf("it answered with a task, which the host has not said that it can follow"),
 				Hint:  "check whether it took effect: the task may still run",
 			}
 		}
 	case "tasks/get", "tasks/update", "tasks/cancel":
-		return c.peer.shownID(c.session, result, "taskId"), nil
+		return c.peer.shownID(c.session, result, "taskId"), nil, nil
 	case "tasks/result":
-		return c.peer.shownRelation(c.session, result), nil
+		return c.peer.shownRelation(c.session, result), nil, nil
 	}
-	return result, nil
+	return result, nil, nil
 }
 
 // listTasks answers with the tasks of all servers of the handshake era that list them

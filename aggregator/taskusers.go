@@ -1,18 +1,21 @@
 package aggregator
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dynmcp/dynmcp/cluster/kv"
 	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // A task of a server that all share is for the user whose call became it: ids can be
@@ -32,6 +35,8 @@ type taskUsers struct {
 	byTask map[string]principal
 	tasks  map[principal][]string // oldest first
 	count  int                    // in tasks
+
+	unstored atomic.Int64 // records that others cannot read yet
 }
 
 // add notes whose a task is; asked is whether others would be asked of one that is not known.
@@ -146,26 +151,85 @@ func taskLife(ttl json.RawMessage) time.Duration {
 	return 2*time.Duration(min(max(*ms, 0), most))*time.Millisecond + time.Hour
 }
 
+// How long the record of whose a task is may take.
+const (
+	holdForTask    = 2 * time.Second // the call's answer waits for it
+	retryTaskFor   = time.Hour
+	retryTaskFirst = 50 * time.Millisecond
+	retryTaskLast  = 10 * time.Second
+	maxUnstored    = 10_000 // records that are waited for at once
+)
+
 // addTask says that a call of a session became a task, by the upstream's id, a JSON string,
-// and for how long.
-func (p *peer) addTask(s *session, id, ttl json.RawMessage) {
+// and for how long. stored is closed when other replicas can know; nil is that none ask.
+func (p *peer) addTask(s *session, id, ttl json.RawMessage) (stored <-chan struct{}) {
 	own, ok := wire.Text(id)
 	if !ok || isolated(&p.upstream.Server) || s.replica {
-		return
+		return nil
 	}
 	a, server := p.agg, p.upstream.Server.Name
 	a.taskUsers.add(s.principal, server+"/"+own, a.opts.Tasks != nil)
 	if a.opts.Tasks == nil {
-		return
+		return nil
 	}
+	done := make(chan struct{})
+	life := taskLife(ttl)
+	if !a.spawn(func() { defer close(done); a.storeTask(s.principal, server, own, life) }) {
+		return nil
+	}
+	return done
+}
+
+// storeTask writes whose a task is for other replicas, until the store has it.
+func (a *Aggregator) storeTask(of principal, server, own string, life time.Duration) {
+	few := a.taskUsers.unstored.Add(1) <= maxUnstored
+	defer a.taskUsers.unstored.Add(-1)
 	key := taskKey(server, own)
-	a.spawn(func() {
+	value := a.opts.Keys.Seal(taskPurpose(key), []byte(of.name))
+	put := func() error {
 		ctx, cancel := context.WithTimeout(a.ctx, requestTimeout)
 		defer cancel()
-		if _, err := a.opts.Tasks.For(taskLife(ttl)).Put(ctx, key, a.opts.Keys.Seal(taskPurpose(key), []byte(s.principal.name))); err != nil {
-			a.log.Warn("other replicas do not know whose a task is", "upstream", server, "err", err)
+		_, err := a.opts.Tasks.For(life).Put(ctx, key, value)
+		return err
+	}
+	began := time.Now()
+	for pause := retryTaskFirst; ; pause = min(2*pause, retryTaskLast) {
+		err := put()
+		if err == nil {
+			return
 		}
+		again := few && time.Since(began) < retryTaskFor && a.ctx.Err() == nil
+		if pause == retryTaskFirst || !again {
+			a.log.Warn("other replicas do not know whose a task is", "upstream", server, "retries", again, "err", err)
+		}
+		if !again {
+			return
+		}
+		select {
+		case <-time.After(pause):
+		case <-a.ctx.Done():
+		}
+		if now, known := a.taskUsers.get(server + "/" + own); known && now != of {
+			return // the server was started again, and gave the id to another
+		}
+	}
+}
+
+// replyTask answers a call that became a task when other replicas can know whose it is, or
+// after a while: its host may ask any of them about it.
+func (a *Aggregator) replyTask(r *host.Request, result json.RawMessage, stored <-chan struct{}) {
+	result = bytes.Clone(result) // it is lent
+	waits := a.spawn(func() {
+		select {
+		case <-stored:
+		case <-time.After(holdForTask):
+		case <-a.ctx.Done():
+		}
+		r.Reply(result, nil)
 	})
+	if !waits {
+		r.Reply(result, nil)
+	}
 }
 
 // hasTask reports whether a task of an upstream, by its id there, is for a session's user.
