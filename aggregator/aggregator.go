@@ -43,7 +43,7 @@ type Options struct {
 	Logger *slog.Logger
 	// ChildEnv returns variables for the child of a server, by its name, which its
 	// entry cannot keep from it; nil is none.
-	ChildEnv func(server string) []string
+	ChildEnv func(cfg *schema.Config, server string) []string
 	// Mark adds what requests to a server over HTTP say of who makes them; nil is
 	// nothing.
 	Mark func(server string, h http.Header)
@@ -126,7 +126,7 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	if opts.ChildEnv == nil {
-		opts.ChildEnv = func(string) []string { return nil }
+		opts.ChildEnv = func(*schema.Config, string) []string { return nil }
 	}
 	if opts.Keys == nil {
 		opts.Keys = seal.Random()

@@ -65,7 +65,7 @@ func (a *Aggregator) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.
 		Logger:  a.log,
 		Redact:  a.opts.Redact,
 		HostEra: p.hostEra,
-		Env:     a.opts.ChildEnv(u.Server.Name),
+		Env:     a.opts.ChildEnv(a.config(), u.Server.Name),
 		Mark:    func(h http.Header) { a.opts.Mark(u.Server.Name, h) },
 		Login:   a.opts.Login(u.Server),
 

@@ -24,7 +24,9 @@ func newAggregator(cfg *schema.Config, opts aggregator.Options) (*aggregator.Agg
 	if err != nil {
 		return nil, err
 	}
-	opts.ChildEnv = func(server string) []string { return []string{chain.Env(server)} }
+	opts.ChildEnv = func(cfg *schema.Config, server string) []string {
+		return []string{chain.Env(server, configsNamed(cfg))}
+	}
 	opts.Version = version
 	opts.Redact = &secrets
 	if opts.Login == nil {

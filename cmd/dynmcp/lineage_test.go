@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -131,4 +132,126 @@ func TestGatewaysThatAreEachOthersServers(t *testing.T) {
 			}
 		}
 	}
+}
+
+// nest writes configs by name. Each has a server of its own, and one for each config that
+// it names, whose command counts in the file that is returned how often it was started.
+func nest(t *testing.T, names map[string][]string) (dir, started string) {
+	t.Helper()
+	dir = t.TempDir()
+	started = filepath.Join(dir, "started")
+	command := filepath.Join(dir, "dynmcp")
+	script := fmt.Sprintf("#!/bin/sh\necho \"$2\" >>%q\nexec %q \"$@\"\n", started, mcptest.Dynmcp(t))
+	if err := os.WriteFile(command, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, others := range names {
+		entries := []entry{fake(t, "own")}
+		for _, other := range others {
+			entries = append(entries, entry{name: other, fields: map[string]any{"command": command, "args": []string{"-c", filepath.Join(dir, other)}}})
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(document(entries)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir, started
+}
+
+// said is in the answer to what below returns.
+const said = `"structuredContent":{"text":"hi"}`
+
+// below is what use_tool is to be told so that the server of its own is called that the
+// config at the end of the path has.
+func below(path ...string) string {
+	input := `{"tool_name":"own/echo","tool_input":{"text":"hi"}}`
+	for _, name := range slices.Backward(path) {
+		input = fmt.Sprintf(`{"tool_name":"%s/use_tool","tool_input":%s}`, name, input)
+	}
+	return input
+}
+
+// Configs that all name each other are served once each, by the first of them: as many
+// processes as configs, and the guards and servers of each.
+func TestConfigsThatNameEachOther(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("processes are found by their environment on Linux only")
+	}
+	all := []string{"a", "b", "c", "d", "e", "f"}
+	names := map[string][]string{}
+	for _, name := range all {
+		names[name] = slices.DeleteFunc(slices.Clone(all), func(other string) bool { return other == name })
+	}
+	dir, started := nest(t, names)
+	host := mcptest.StartDynmcp(t, "-c", filepath.Join(dir, "a"))
+	var most int
+	watched, stop := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(watched)
+		for ticker := time.NewTicker(10 * time.Millisecond); ; {
+			select {
+			case <-ticker.C:
+				most = max(most, len(mcptest.Processes(host.Marker())))
+			case <-stop:
+				ticker.Stop()
+				return
+			}
+		}
+	}()
+	greet(host)
+	for _, name := range all[1:] {
+		contains(t, string(host.Tool("use_tool", below(name)).Raw), said)
+	}
+	close(stop)
+	<-watched
+	// A run and a server of its own for each config, and a guard for each but the first run.
+	if bound := 4*len(all) - 1; most > bound || most < len(all) {
+		t.Errorf("%d processes at once, want %d at most", most, bound)
+	}
+	host.CloseStdin()
+	host.Wait()
+	mcptest.WaitVanished(t, host.Marker())
+	text, err := os.ReadFile(started)
+	if got := strings.Fields(string(text)); err != nil || len(got) != len(all)-1 {
+		t.Errorf("started: %v, %v", got, err)
+	}
+}
+
+// Configs that lead on, and not back, are served as far as dynmcp may be nested.
+func TestConfigsThatNameOthers(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("the command is a shell script")
+	}
+	dir, _ := nest(t, map[string][]string{"a": {"b", "e"}, "b": {"c"}, "c": {"d"}, "d": nil, "e": nil})
+	wrapped := fake(t, "own")
+	args := append([]string{"--", wrapped.fields["command"].(string)}, wrapped.fields["args"].([]string)...)
+	wrap := entry{name: "wrap", fields: map[string]any{"command": mcptest.Dynmcp(t), "args": args}}
+	nested := entry{name: "a", fields: map[string]any{"command": mcptest.Dynmcp(t), "args": []string{"-c", filepath.Join(dir, "b")}}}
+	for name, test := range map[string]struct {
+		config string
+		path   []string
+		fails  bool
+	}{
+		"the first":   {filepath.Join(dir, "a"), nil, false},
+		"the second":  {filepath.Join(dir, "a"), []string{"b"}, false},
+		"beside it":   {filepath.Join(dir, "a"), []string{"e"}, false},
+		"the third":   {filepath.Join(dir, "a"), []string{"b", "c"}, false},
+		"the fourth":  {filepath.Join(dir, "a"), []string{"b", "c", "d"}, true},
+		"by itself":   {filepath.Join(dir, "b"), []string{"c", "d"}, false},
+		"under a key": {mcptest.Config(t, document([]entry{nested})), []string{"a", "c"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			host := mcptest.StartDynmcp(t, "-c", test.config)
+			greet(host)
+			m := host.Tool("use_tool", below(test.path...))
+			if got := strings.Contains(string(m.Raw), said); got == test.fails {
+				t.Errorf("got %s", m.Raw)
+			}
+		})
+	}
+	host := mcptest.StartDynmcp(t, "-c", mcptest.Config(t, document([]entry{wrap})))
+	greet(host)
+	contains(t, string(host.Tool("use_tool", `{"tool_name":"wrap/use_tool","tool_input":{"tool_name":"echo","tool_input":{"text":"hi"}}}`).Raw), said)
 }

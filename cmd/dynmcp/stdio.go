@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/internal/lineage"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/host"
 	"github.com/dynmcp/dynmcp/transports/upstream"
@@ -58,7 +59,7 @@ func (f *configFlags) options() schema.LoadOptions {
 func loadFiles(files *schema.Files) (*schema.Config, error) {
 	cfg, err := files.Load()
 	if err == nil {
-		disableSelf(cfg)
+		disableNested(cfg, lineage.Above())
 		secrets.Add(cfg.Secrets()...)
 	}
 	return cfg, err

@@ -8,7 +8,7 @@ import (
 // enter is Enter in a process that was started as entry of the last of the runs.
 func enter(t *testing.T, above Chain, entry, config, digest string) (Chain, error) {
 	t.Helper()
-	_, value, _ := strings.Cut(above.Env(entry), "=")
+	_, value, _ := strings.Cut(above.Env(entry, nil), "=")
 	t.Setenv(variable, value)
 	return Enter(config, digest)
 }
@@ -35,6 +35,33 @@ func TestEnter(t *testing.T) {
 	}
 	if _, err := enter(t, c, "to-d", "/d.json", "dd"); err == nil || !strings.Contains(err.Error(), "nested 4 deep") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestRefuse(t *testing.T) {
+	same := func(a, b string) bool { return a == b }
+	names := []string{"/b.json", "/c.json"}
+	a := Chain{{Config: "/a.json", Digest: "da"}}
+	_, value, _ := strings.Cut(a.Env("to-b", names), "=")
+	t.Setenv(variable, value)
+	above := Above()
+	for config, want := range map[string]string{
+		"/a.json": "with a config that is served above",
+		"/c.json": "with a config that /a.json above names too",
+		"/d.json": "",
+	} {
+		if got := above.Refuse(config, same); got != want {
+			t.Errorf("%s: got %q, want %q", config, got, want)
+		}
+	}
+	if got := Chain(nil).Refuse("/a.json", same); got != "" {
+		t.Errorf("with nothing above: got %q", got)
+	}
+	if got := append(above, Run{Config: "/d.json"}).Refuse("/e.json", same); got != "nested 4 deep" {
+		t.Errorf("the fourth: got %q", got)
+	}
+	if many := a.Env("x", make([]string, 10*maxNames)); len(many) > 10*maxNames {
+		t.Errorf("%d bytes of names", len(many))
 	}
 }
 
