@@ -23,7 +23,7 @@ func Answer(line []byte) [2][]byte {
 	case bytes.Contains(head, []byte(`"initialize"`)):
 		answer = append(answer, `,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"upstream","version":"1"}}}`...)
 	case bytes.Contains(head, []byte(`"tools/list"`)):
-		answer = append(answer, `,"result":{"tools":[{"name":"echo","description":"Answer the text.","inputSchema":{"type":"object"}}]}}`...)
+		answer = append(answer, `,"result":{"tools":[{"name":"echo","description":"Answer the text.","inputSchema":{"type":"object","properties":{"text":{"type":"string"},"bytes":{"type":"integer"}}}}]}}`...)
 	case bytes.Contains(head, []byte(`"ping"`)):
 		answer = append(answer, `,"result":{}}`...)
 	default:
