@@ -42,9 +42,12 @@ func newClient(server schema.Server, hide func(string, ...string), slot string, 
 	}), nil
 }
 
+// formType is the content type of a request for a token.
+const formType = "application/x-www-form-urlencoded"
+
 // secretsSent returns the secrets in the form that a request posts.
 func secretsSent(req *http.Request) []string {
-	if req.GetBody == nil || !strings.HasPrefix(req.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
+	if req.GetBody == nil || !strings.HasPrefix(req.Header.Get("Content-Type"), formType) {
 		return nil
 	}
 	body, err := req.GetBody()

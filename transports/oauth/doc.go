@@ -11,6 +11,7 @@
 //	assertion.go the same, with a signed token in place of a secret
 //	session.go   the runtime: a token for each request, renewed before it expires
 //	refresh.go   one refresh at a time, in this process and among all of them
+//	dpop.go      tokens that are bound to a key, and a proof with each request
 //	logout.go    forgetting and revoking
 //	login.go     what a login gave
 //	store.go     what keeps logins, and their lock

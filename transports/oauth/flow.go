@@ -67,6 +67,7 @@ func (f *Flow) Run(ctx context.Context) (*Login, error) {
 		return nil, err
 	}
 	made := &Login{Server: f.Server.Name}
+	proveTokens(client, made, resource.wantsProofs)
 	config := &auth.AuthorizationCodeHandlerConfig{
 		RedirectURL:           back.RedirectURL,
 		RequestRefreshToken:   true,
@@ -96,7 +97,6 @@ func (f *Flow) Run(ctx context.Context) (*Login, error) {
 		return nil, cmp.Or(resource.err(), f.explain(ctx, err, challenge, seen))
 	}
 	seen.complete(made, f.Server.URL)
-
 	_, unlock, err := f.Store.Lock(ctx, key)
 	if err != nil {
 		return nil, err

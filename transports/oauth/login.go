@@ -38,10 +38,11 @@ type Secrets struct {
 	RefreshToken      string `json:"refresh_token,omitempty"`
 	ClientSecret      string `json:"client_secret,omitempty"`
 	RegistrationToken string `json:"registration_access_token,omitempty"`
+	DPoPKey           string `json:"dpop_key,omitempty"` // that the tokens are bound to (RFC 9449), PKCS #8 in Base64
 }
 
 func (s Secrets) all() []string {
-	return []string{s.AccessToken, s.RefreshToken, s.ClientSecret, s.RegistrationToken}
+	return []string{s.AccessToken, s.RefreshToken, s.ClientSecret, s.RegistrationToken, s.DPoPKey}
 }
 
 // fresh reports whether the access token will do for a while: a minute, or a

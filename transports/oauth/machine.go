@@ -50,7 +50,7 @@ func (s *Session) machineLoginOnce(ctx context.Context, refused string, challeng
 		s.Logger.Warn("login failed", "upstream", s.key.Server, "err", err)
 		return "", err
 	}
-	s.Hide(s.slot(), l.AccessToken)
+	s.Hide(s.slot(), l.Secrets.all()...)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.login, s.issuer, s.renewedAt, s.retryAt, s.failures = l, l.Issuer, time.Now(), time.Time{}, 0
@@ -67,6 +67,8 @@ func (s *Session) clientCredentials(ctx context.Context, challenge http.Header) 
 	if err != nil {
 		return nil, err
 	}
+	l := &Login{Server: s.key.Server, ClientID: s.server.Auth.ClientID}
+	proveTokens(client, l, resource.wantsProofs)
 	s.mu.Lock()
 	issuer := s.issuer
 	s.mu.Unlock()
@@ -101,7 +103,7 @@ func (s *Session) clientCredentials(ctx context.Context, challenge http.Header) 
 	if err != nil {
 		return nil, tokenError(err)
 	}
-	l := &Login{Server: s.key.Server, ClientID: a.ClientID, Issuer: seen.issuer()}
+	l.Issuer = seen.issuer()
 	return l, l.take(token)
 }
 

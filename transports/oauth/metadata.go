@@ -2,15 +2,18 @@ package oauth
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 
+	"github.com/go-jose/go-jose/v4"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"github.com/dynmcp/dynmcp/schema"
@@ -28,6 +31,7 @@ type resourceCheck struct {
 
 	mu       sync.Mutex
 	unusable error // after it nothing is asked any more
+	proofs   bool  // the server takes tokens that are bound to a key, by its challenge or metadata
 }
 
 // checkResource puts a resourceCheck in front of the client of a login. The error says
@@ -45,11 +49,13 @@ func checkResource(client *http.Client, server schema.Server, challenge http.Hea
 	client.Transport = c
 	given, _ := oauthex.ParseWWWAuthenticate(challenge.Values("WWW-Authenticate")) // without it metadata is looked for
 	for _, one := range given {
-		if c.named = one.Params["resource_metadata"]; c.named != "" {
-			return c, c.checkAddress("its resource metadata", c.named)
-		}
+		c.proofs = c.proofs || one.Scheme == "dpop"
+		c.named = cmp.Or(c.named, one.Params["resource_metadata"])
 	}
-	return c, nil
+	if c.named == "" {
+		return c, nil
+	}
+	return c, c.checkAddress("its resource metadata", c.named)
 }
 
 func (c *resourceCheck) checkAddress(what, address string) error {
@@ -68,6 +74,14 @@ func (c *resourceCheck) err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.unusable
+}
+
+// wantsProofs reports whether tokens for the server are to be bound to a key. That its
+// authorization server can bind some says nothing of it: many do, for servers that cannot.
+func (c *resourceCheck) wantsProofs() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.proofs
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -113,6 +127,11 @@ func (c *resourceCheck) check(at *url.URL, body []byte) error {
 	var found oauthex.ProtectedResourceMetadata
 	if json.Unmarshal(body, &found) != nil || found.Resource == "" && len(found.AuthorizationServers) == 0 {
 		return nil
+	}
+	if found.DPOPBoundAccessTokensRequired || slices.Contains(found.DPOPSigningAlgValuesSupported, string(jose.ES256)) {
+		c.mu.Lock()
+		c.proofs = true
+		c.mu.Unlock()
 	}
 	for i, address := range found.AuthorizationServers {
 		// The first one is used, and all must be addresses of authorization servers.

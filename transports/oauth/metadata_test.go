@@ -116,7 +116,8 @@ func TestResourceMetadataThatIsAPage(t *testing.T) {
 	loggedIn(t, serverOf(as, nil))
 }
 
-// Tokens that no request could carry as a Bearer token are not kept, whatever asked for them.
+// Tokens that no request could carry as a Bearer token are not kept, whatever asked for them,
+// and those of DPoP not where no proof was sent.
 func TestTokensThatAreNoBearerTokens(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ answer, want string }{

@@ -167,6 +167,7 @@ func (s *Session) refresh(ctx context.Context, l *Login) error {
 	if err != nil {
 		return err
 	}
+	proveTokens(client, l, func() bool { return l.DPoPKey != "" })
 	config := clientcredentials.Config{
 		ClientID:     l.ClientID,
 		ClientSecret: l.clientSecret(s.server),
@@ -226,11 +227,15 @@ func (l *Login) clientSecret(server schema.Server) string {
 
 // take takes over what a token endpoint answered, or says why that cannot be used.
 func (l *Login) take(token *oauth2.Token) error {
+	bound := strings.EqualFold(token.TokenType, "DPoP") && l.DPoPKey != ""
 	switch {
-	case token.TokenType != "" && !strings.EqualFold(token.TokenType, "bearer"):
+	case token.TokenType != "" && !strings.EqualFold(token.TokenType, "Bearer") && !bound:
 		return fmt.Errorf("the token endpoint gave a token of type %q, and not Bearer", transports.Printable([]byte(token.TokenType), 60))
 	case strings.ContainsFunc(token.AccessToken, func(r rune) bool { return r <= ' ' || r > '~' }): // RFC 6750, 2.1
 		return errors.New("the token endpoint gave a token with characters that no header can carry")
+	}
+	if !bound {
+		l.DPoPKey = ""
 	}
 	l.AccessToken = token.AccessToken
 	if token.RefreshToken != "" { // else the old one goes on

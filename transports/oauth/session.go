@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"context"
+	"crypto/ecdsa"
 	"errors"
 	"fmt"
 	"io"
@@ -84,6 +85,7 @@ type Session struct {
 	key    Key
 	server schema.Server
 	group  singleflight.Group // of what changes login
+	proofs proofs             // where its tokens are bound to a key
 
 	mu        sync.Mutex
 	read      bool      // whether the store was asked
@@ -124,7 +126,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	resp, err := t.base.RoundTrip(withToken(req, token))
+	resp, err := t.session.send(t.base, req, token)
 	if err != nil {
 		return nil, err
 	}
@@ -143,28 +145,62 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if newer == "" || newer == token {
 		return resp, nil
 	}
-	again := req.Clone(ctx)
-	if req.Body != nil && req.Body != http.NoBody {
-		if req.GetBody == nil {
-			return resp, nil
-		}
-		if again.Body, err = req.GetBody(); err != nil {
-			return resp, nil
-		}
+	again := rewound(req)
+	if again == nil {
+		return resp, nil
 	}
-	_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // so that the connection can be used again
-	resp.Body.Close()
-	return t.base.RoundTrip(withToken(again, newer))
+	drain(resp)
+	return t.session.send(t.base, again, newer)
 }
 
-// withToken returns the request with a token, or unchanged without one.
-func withToken(req *http.Request, token string) *http.Request {
+// rewound returns a request to be sent again, nil if its body cannot be had twice.
+func rewound(req *http.Request) *http.Request {
+	again := req.Clone(req.Context())
+	if req.Body == nil || req.Body == http.NoBody {
+		return again
+	}
+	if req.GetBody == nil {
+		return nil
+	}
+	var err error
+	if again.Body, err = req.GetBody(); err != nil {
+		return nil
+	}
+	return again
+}
+
+// drain ends an answer so that its connection can be used again.
+func drain(resp *http.Response) {
+	_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)
+	resp.Body.Close()
+}
+
+// send sends a request with a token, or unchanged without one. A token that is bound to a key
+// is sent with a proof.
+func (s *Session) send(base http.RoundTripper, req *http.Request, token string) (*http.Response, error) {
 	if token == "" {
-		return req
+		return base.RoundTrip(req)
+	}
+	s.mu.Lock()
+	l := s.login // another one, if its token was replaced meanwhile; a refresh keeps the key
+	s.mu.Unlock()
+	var key *ecdsa.PrivateKey
+	if l != nil {
+		var err error
+		if key, err = l.proofKey(); err != nil {
+			if req.Body != nil {
+				req.Body.Close()
+			}
+			return nil, s.failure(transports.CodeAuthRequired, loginCommand(s.key.Server), err)
+		}
 	}
 	req = req.Clone(req.Context())
-	req.Header.Set("Authorization", "Bearer "+token)
-	return req
+	if key == nil {
+		req.Header.Set("Authorization", "Bearer "+token)
+		return base.RoundTrip(req)
+	}
+	req.Header.Set("Authorization", "DPoP "+token)
+	return s.proofs.send(base, req, key, token)
 }
 
 // token returns what to send with a request, empty if there is no login.
@@ -212,7 +248,7 @@ const storeTime = 5 * time.Second
 func missingScopes(resp *http.Response) []string {
 	challenges, _ := oauthex.ParseWWWAuthenticate(resp.Header.Values("WWW-Authenticate"))
 	for _, c := range challenges {
-		if c.Scheme == "bearer" && c.Params["error"] == "insufficient_scope" {
+		if (c.Scheme == "bearer" || c.Scheme == "dpop") && c.Params["error"] == "insufficient_scope" {
 			return strings.Fields(c.Params["scope"])
 		}
 	}
@@ -236,7 +272,7 @@ func (s *Session) Hint(resp *http.Response) (text string, login bool) {
 		return fmt.Sprintf("who is logged in at %q may not do this; %s as somebody else", s.key.Server, run), false
 	case resp.StatusCode == http.StatusForbidden:
 		return "", false
-	case !asksForBearer(resp):
+	case !asksForToken(resp):
 		return run + `, or give its key in "headers" of the config`, true
 	}
 	return run, true
@@ -244,10 +280,10 @@ func (s *Session) Hint(resp *http.Response) (text string, login bool) {
 
 func loginCommand(server string) string { return fmt.Sprintf("run \"dynmcp login %s\"", server) }
 
-func asksForBearer(resp *http.Response) bool {
+func asksForToken(resp *http.Response) bool {
 	return slices.ContainsFunc(resp.Header.Values("WWW-Authenticate"), func(challenge string) bool {
 		scheme, _, _ := strings.Cut(strings.TrimSpace(challenge), " ")
-		return strings.EqualFold(scheme, "Bearer")
+		return strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "DPoP")
 	})
 }
 

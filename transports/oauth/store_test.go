@@ -63,6 +63,7 @@ func TestStoreWithAndWithoutKeyring(t *testing.T) {
 			t.Errorf("got %v, %v of nothing", l, err)
 		}
 		want := aLogin()
+		want.DPoPKey = "dpop-s3cret"
 		if err := s.Save(aKey, want); err != nil {
 			t.Fatal(err)
 		}

@@ -50,6 +50,9 @@ type Options struct {
 	NoRefresh bool          // no refresh tokens
 	Keep      bool          // refresh tokens stay good
 
+	Bind   string // tokens are bound to a key (RFC 9449), which the server asks for in its: challenge, metadata; "" is no
+	Nonces bool   // proofs need the nonce that was named last; each is good once
+
 	// Wrap may answer in the server's place, before it; it reports whether it did.
 	Wrap func(w http.ResponseWriter, r *http.Request) bool `json:"-"`
 }
@@ -68,6 +71,8 @@ type Server struct {
 	refresh  map[string]*refreshToken
 	families int
 	revoked  map[int]bool
+	proofs   map[string]bool // their ids
+	nonce    string          // that the next proof needs
 }
 
 // State is what has happened so far.
@@ -82,6 +87,7 @@ type State struct {
 
 type grant struct {
 	client, redirect, challenge, scope, resource string
+	key                                          string // the thumbprint of the one it is bound to
 	family                                       int
 	expires                                      time.Time
 }
@@ -95,7 +101,7 @@ type refreshToken struct {
 func New(base string, opts Options) *Server {
 	s := &Server{
 		base: base, opts: opts, state: State{Counts: map[string]int{}}, clients: map[string]string{}, codes: map[string]grant{},
-		tokens: map[string]grant{}, refresh: map[string]*refreshToken{}, revoked: map[int]bool{},
+		tokens: map[string]grant{}, refresh: map[string]*refreshToken{}, revoked: map[int]bool{}, proofs: map[string]bool{},
 	}
 	if opts.Client != "" {
 		s.clients[opts.Client] = opts.Key
@@ -202,7 +208,11 @@ func (s *Server) metadata(w http.ResponseWriter, r *http.Request) {
 		if s.opts.Resource == "root" {
 			of = s.base
 		}
-		answer(w, http.StatusOK, map[string]any{"resource": of, "authorization_servers": []string{issuer}, "scopes_supported": s.opts.Scopes})
+		m := map[string]any{"resource": of, "authorization_servers": []string{issuer}, "scopes_supported": s.opts.Scopes}
+		if s.opts.Bind == "metadata" {
+			m["dpop_signing_alg_values_supported"] = []string{"ES256"}
+		}
+		answer(w, http.StatusOK, m)
 	case server:
 		m := map[string]any{
 			"issuer": issuer, "authorization_endpoint": issuer + "/authorize", "token_endpoint": issuer + "/token",
@@ -305,6 +315,10 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUnauthorized, "invalid_client")
 		return
 	}
+	key, ok := s.proveLocked(w, r, "")
+	if !ok {
+		return
+	}
 	switch r.Form.Get("grant_type") {
 	case "authorization_code":
 		s.state.Counts["token"]++
@@ -318,11 +332,12 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 			refuse(w, http.StatusBadRequest, "invalid_grant")
 			return
 		}
+		g.key = key
 		s.issueLocked(w, g)
 	case "refresh_token":
 		token := s.refresh[r.Form.Get("refresh_token")]
 		switch {
-		case token == nil || s.revoked[token.family] || token.client != id:
+		case token == nil || s.revoked[token.family] || token.client != id || token.key != key:
 			refuse(w, http.StatusBadRequest, "invalid_grant")
 		case token.used && !s.opts.Keep:
 			// OAuth 2.1, 4.3.1: whoever comes second, the whole family is over.
@@ -340,7 +355,7 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	case "client_credentials":
 		s.state.Counts["machine"]++
 		s.state.Asked = append(s.state.Asked, r.Form.Get("scope"))
-		s.issueLocked(w, grant{client: id, scope: r.Form.Get("scope")})
+		s.issueLocked(w, grant{client: id, scope: r.Form.Get("scope"), key: key})
 	default:
 		refuse(w, http.StatusBadRequest, "unsupported_grant_type")
 	}
@@ -355,6 +370,9 @@ func (s *Server) issueLocked(w http.ResponseWriter, g grant) {
 	g.expires = time.Now().Add(lifetime)
 	s.tokens[access] = g
 	m := map[string]any{"access_token": access, "token_type": "Bearer", "expires_in": int(lifetime.Seconds()), "scope": g.scope}
+	if g.key != "" {
+		m["token_type"] = "DPoP"
+	}
 	if !s.opts.NoRefresh && g.family > 0 {
 		refresh := s.secret("refresh")
 		s.refresh[refresh] = &refreshToken{grant: g}
@@ -377,12 +395,23 @@ func (s *Server) revoke(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request) {
-	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	s.mu.Lock()
 	g, known := s.tokens[token]
-	known = known && time.Now().Before(g.expires) && !s.revoked[g.family]
+	known = known && time.Now().Before(g.expires) && !s.revoked[g.family] && scheme == map[bool]string{false: "Bearer", true: "DPoP"}[g.key != ""]
+	if known && g.key != "" {
+		key, ok := s.proveLocked(w, r, token)
+		if !ok {
+			s.mu.Unlock()
+			return
+		}
+		known = key == g.key
+	}
 	s.mu.Unlock()
 	challenge := `Bearer realm="x"`
+	if s.opts.Bind == "challenge" {
+		challenge = `DPoP algs="ES256"`
+	}
 	if s.opts.Resource == "" || s.opts.Resource == "header" {
 		challenge += fmt.Sprintf(", resource_metadata=%q", s.base+"/resource")
 	}

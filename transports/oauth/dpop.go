@@ -1,0 +1,165 @@
+package oauth
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+)
+
+// proofs are of the possession of a key, one with each request to one server (DPoP, RFC 9449).
+type proofs struct {
+	mu    sync.Mutex
+	nonce string // for the next proof, "" before the server named one
+}
+
+// send sends a request with a proof, and once more if the server wants a nonce in it. token
+// is what the request carries, "" if it asks for one.
+func (p *proofs) send(next http.RoundTripper, req *http.Request, key *ecdsa.PrivateKey, token string) (*http.Response, error) {
+	for again := false; ; again = true {
+		p.mu.Lock()
+		nonce := p.nonce
+		p.mu.Unlock()
+		text, err := proof(req, key, token, nonce)
+		if err != nil {
+			if req.Body != nil {
+				req.Body.Close()
+			}
+			return nil, err
+		}
+		proved := req.Clone(req.Context())
+		proved.Header.Set("DPoP", text)
+		resp, err := next.RoundTrip(proved)
+		if err != nil {
+			return nil, err
+		}
+		given := resp.Header.Get("DPoP-Nonce")
+		if given == "" || len(given) > maxNonce {
+			return resp, nil
+		}
+		p.mu.Lock()
+		p.nonce = given
+		p.mu.Unlock()
+		if again || given == nonce || !wantsNonce(resp) {
+			return resp, nil
+		}
+		if req = rewound(req); req == nil {
+			return resp, nil
+		}
+		drain(resp)
+	}
+}
+
+// maxNonce is how long a nonce may be, in bytes.
+const maxNonce = 1 << 10
+
+// proof returns the proof of a request (RFC 9449, 4.2).
+func proof(req *http.Request, key *ecdsa.PrivateKey, token, nonce string) (string, error) {
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: key}, (&jose.SignerOptions{EmbedJWK: true}).WithType("dpop+jwt"))
+	if err != nil {
+		return "", err
+	}
+	target := *req.URL
+	target.User, target.RawQuery, target.ForceQuery, target.Fragment, target.RawFragment = nil, "", false, "", ""
+	claims := map[string]any{"jti": rand.Text(), "htm": req.Method, "htu": target.String(), "iat": time.Now().Unix()}
+	if token != "" {
+		sum := sha256.Sum256([]byte(token))
+		claims["ath"] = base64.RawURLEncoding.EncodeToString(sum[:])
+	}
+	if nonce != "" {
+		claims["nonce"] = nonce
+	}
+	return jwt.Signed(signer).Claims(claims).Serialize()
+}
+
+// wantsNonce reports whether a request was refused for the nonce alone, by what a protected
+// resource says (RFC 9449, 9) or an authorization server (8).
+func wantsNonce(resp *http.Response) bool {
+	const code = "use_dpop_nonce"
+	challenges, _ := oauthex.ParseWWWAuthenticate(resp.Header.Values("WWW-Authenticate"))
+	for _, c := range challenges {
+		if c.Scheme == "dpop" && c.Params["error"] == code {
+			return resp.StatusCode == http.StatusUnauthorized
+		}
+	}
+	if resp.StatusCode != http.StatusBadRequest && resp.StatusCode != http.StatusUnauthorized {
+		return false
+	}
+	head, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(head), resp.Body), resp.Body}
+	var answer struct {
+		Error string `json:"error"`
+	}
+	return json.Unmarshal(head, &answer) == nil && answer.Error == code
+}
+
+// A tokenProver adds proofs to a login's requests for a token.
+type tokenProver struct {
+	proofs
+	next   http.RoundTripper
+	login  *Login // has the key, which is made for the first proof
+	wanted func() bool
+}
+
+// proveTokens puts a tokenProver in front of the client of a login.
+func proveTokens(client *http.Client, login *Login, wanted func() bool) {
+	client.Transport = &tokenProver{next: client.Transport, login: login, wanted: wanted}
+}
+
+// RoundTrip implements http.RoundTripper. It is called by one login, one request at a time.
+func (p *tokenProver) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method != http.MethodPost || !strings.HasPrefix(req.Header.Get("Content-Type"), formType) || !p.wanted() {
+		return p.next.RoundTrip(req)
+	}
+	key, err := p.login.proofKey()
+	if err == nil && key == nil {
+		key, err = p.login.newProofKey()
+	}
+	if err != nil {
+		req.Body.Close()
+		return nil, err
+	}
+	return p.send(p.next, req, key, "")
+}
+
+func (s *Secrets) newProofKey() (*ecdsa.PrivateKey, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	s.DPoPKey = base64.StdEncoding.EncodeToString(der)
+	return key, err
+}
+
+// proofKey returns the key that the tokens of a login are bound to, nil if they are not.
+func (s *Secrets) proofKey() (*ecdsa.PrivateKey, error) {
+	if s.DPoPKey == "" {
+		return nil, nil
+	}
+	der, err := base64.StdEncoding.DecodeString(s.DPoPKey)
+	if err == nil {
+		parsed, _ := x509.ParsePKCS8PrivateKey(der)
+		if key, ok := parsed.(*ecdsa.PrivateKey); ok {
+			return key, nil
+		}
+	}
+	return nil, errors.New("the key that its tokens are bound to is broken")
+}
