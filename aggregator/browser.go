@@ -51,7 +51,7 @@ func (s *session) mcpDiscover(r *host.Request, p callParams) {
 		return
 	}
 	browse := func() {
-		answer, note, err := s.view().Browse(query, s.show)
+		answer, note, err := s.view().Browse(query, s.agg.config().Catalog.MaxListBytes, s.show)
 		if err != nil {
 			refuseArguments(r, "mcp_discover", err)
 			return

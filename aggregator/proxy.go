@@ -2,6 +2,7 @@ package aggregator
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,6 +35,11 @@ const proxyInput = `{"type":"object","properties":{` +
 	`"cursor":{"type":"string","description":"Only for list: where the list before ended."},` +
 	`"operations":{"type":"array","items":{"type":"object"},"description":"Only for batch: what to do, each as the arguments of this tool. They run at the same time."}},` +
 	`"required":["action"],"additionalProperties":false}`
+
+// maxProxyList is how many bytes a list has that names no limit, unless the config says
+// another number: the definitions of 622 real tools are one embedded resource, as the
+// extension has it.
+const maxProxyList = 512 << 10
 
 // maxOperations is how many operations a batch may have.
 const maxOperations = 32
@@ -190,7 +196,7 @@ func (s *session) look(r *host.Request, o operation) {
 	answer := func() {
 		view := s.view()
 		if o.action == "list" {
-			result, err := view.ProxyList(o.kind, o.filter, o.limit, o.cursor)
+			result, err := view.ProxyList(o.kind, o.filter, o.limit, cmp.Or(s.agg.config().Catalog.MaxListBytes, maxProxyList), o.cursor)
 			if err != nil {
 				refuseArguments(r, "proxy", err)
 				return

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -25,8 +26,9 @@ const browseExample = `For example: $.tools[?(@.name contains 'file')].name, $.t
 // Browse answers a JSONPath query over what is known: the JSON array of what matches,
 // or the value of a query that names one. note, which may be empty, is to be said
 // beside it: that not all is there. An error is for the model to read. read is called
-// with each tool whose input schema is in the answer.
-func (v *View) Browse(query string, read func(*Tool)) (answer json.RawMessage, note string, err error) {
+// with each tool whose input schema is in the answer. The answer has at most maxBytes, 0
+// meaning 16 KB, which models read well.
+func (v *View) Browse(query string, maxBytes int, read func(*Tool)) (answer json.RawMessage, note string, err error) {
 	q, matches, err := v.query(query)
 	if err != nil {
 		return nil, "", err
@@ -34,7 +36,7 @@ func (v *View) Browse(query string, read func(*Tool)) (answer json.RawMessage, n
 	if len(matches) == 0 && !v.Complete() {
 		return json.RawMessage(`[]`), "Nothing of what is known matches. " + strings.TrimSpace(Browser.load(v)+" "+v.notListed(" ")), nil
 	}
-	answer, shown, note, err := bounded(q, matches, pageBytes)
+	answer, shown, note, err := bounded(q, matches, cmp.Or(maxBytes, pageBytes))
 	note = strings.TrimSpace(note + " " + v.Starting())
 	for _, m := range shown {
 		for _, t := range v.readIn(m) {
@@ -141,13 +143,11 @@ func (p *part) browsedState() string {
 func firstOf(parts []match, limit int) (array json.RawMessage, shown int) {
 	array = json.RawMessage(`[`)
 	for _, part := range parts {
-		if len(array)+len(part.raw)+1 > limit {
+		separator := min(shown, 1)
+		if len(array)+separator+len(part.raw)+len("]") > limit {
 			break
 		}
-		if shown > 0 {
-			array = append(array, ',')
-		}
-		array = append(array, part.raw...)
+		array = append(append(array, ","[:separator]...), part.raw...)
 		shown++
 	}
 	return append(array, ']'), shown

@@ -55,7 +55,7 @@ func TestBrowse(t *testing.T) {
 		`$.tools[1].*`:                                                 `[{"type":"object"},"fs/stat","Says how large a file is."]`,
 		`$.tools[?(@.name contains "it's" || @.name == 'no "q"')]`:     `[]`,
 	} {
-		answer, note, err := shelf().Browse(query, func(*Tool) {})
+		answer, note, err := shelf().Browse(query, 0, func(*Tool) {})
 		if err != nil || string(answer) != want {
 			t.Errorf("%s: got %s, %q, %v, want %s", query, answer, note, err, want)
 		}
@@ -63,7 +63,7 @@ func TestBrowse(t *testing.T) {
 }
 
 func TestBrowseSaysWhatMayBringMore(t *testing.T) {
-	answer, note, err := shelf().Browse(`$.tools[?(@.name contains 'letter')]`, func(*Tool) {})
+	answer, note, err := shelf().Browse(`$.tools[?(@.name contains 'letter')]`, 0, func(*Tool) {})
 	equal(t, string(answer)+"\n"+note+fmt.Sprint(err), "[]\n"+`Nothing of what is known matches. Servers not loaded yet: mail. To load one: mcp_call {"method": "tools/list", "params": {"server": "mail"}}. Servers still starting: slow.<nil>`)
 }
 
@@ -74,7 +74,7 @@ func TestWrongQueriesSayWhere(t *testing.T) {
 		`$.tools[?(@.name =~ 'a' && @.x = 1)]`, `$.tools[?(@.name=~/a`, `$.tools[?(@..name contains 'x')]`, `$.tools[?nothing(@)]`, `$.tools[01]`,
 		`$.tools[?count($..*)>1]`, `$.tools[?(@.name contains 'x' && count($ ..*)>1)]`, `$.tools[?count($.tools[?@.x])>5]`, `$['a','b','c']['a','b','c']['a','b','c']`, `$['a','b','c'][?@.x['a','b','c']['a','b']]`, `$..a..b..c`, `$` + strings.Repeat(`[*]`, 9), `$.` + strings.Repeat("a", 1000),
 	} {
-		_, _, err := shelf().Browse(query, func(*Tool) {})
+		_, _, err := shelf().Browse(query, 0, func(*Tool) {})
 		if err == nil {
 			t.Errorf("%s: no error", query)
 			continue
@@ -87,13 +87,20 @@ func TestWrongQueriesSayWhere(t *testing.T) {
 func TestWhatIsCutIsCounted(t *testing.T) {
 	v := one(Server{Name: "s"}, many(200))
 	for _, query := range []string{`$.tools[*]`, `$.tools`} {
-		answer, note, err := v.Browse(query, func(*Tool) {})
+		answer, note, err := v.Browse(query, 0, func(*Tool) {})
 		if err != nil || len(answer) > pageBytes || !json.Valid(answer) || !strings.HasPrefix(note, "Cut: the first ") || !strings.Contains(note, " of 200.") {
 			t.Errorf("%s: got %d bytes, %q, %v", query, len(answer), note, err)
 		}
 	}
+	whole, _ := v.Query(`$.tools[*]`)
+	if answer, note, err := v.Browse(`$.tools[*]`, len(whole), func(*Tool) {}); err != nil || note != "" || string(answer) != string(whole) {
+		t.Errorf("of %d bytes, which are allowed, got %d, %q, %v", len(whole), len(answer), note, err)
+	}
+	if _, note, _ := v.Browse(`$.tools[*]`, len(whole)-1, func(*Tool) {}); !strings.HasPrefix(note, "Cut: the first 199 of 200.") {
+		t.Errorf("with one byte less got %q", note)
+	}
 	large := &Listing{Tools: raws(`{"name":"t","description":"` + strings.Repeat("long ", 5000) + `","inputSchema":{"type":"object"}}`)}
-	_, _, err := one(Server{Name: "s"}, large).Browse(`$.tools[0].description`, func(*Tool) {})
+	_, _, err := one(Server{Name: "s"}, large).Browse(`$.tools[0].description`, 0, func(*Tool) {})
 	if err == nil || !strings.Contains(err.Error(), "has 25002 characters, of which at most 16384 are shown") {
 		t.Errorf("got %v", err)
 	}
@@ -141,14 +148,14 @@ func TestBrowseSaysWhichDefinitionsWereRead(t *testing.T) {
 		`$.tools[`:                    nil,
 	} {
 		var got []string
-		_, _, _ = shelf().Browse(query, func(t *Tool) { got = append(got, t.Name) })
+		_, _, _ = shelf().Browse(query, 0, func(t *Tool) { got = append(got, t.Name) })
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: got %q, want %q", query, got, want)
 		}
 	}
 	for _, query := range []string{`$.tools[*]`, `$.tools`} { // of which not all fits
 		n := 0
-		answer, _, _ := one(Server{Name: "s"}, many(200)).Browse(query, func(*Tool) { n++ })
+		answer, _, _ := one(Server{Name: "s"}, many(200)).Browse(query, 0, func(*Tool) { n++ })
 		var shown []json.RawMessage
 		if err := json.Unmarshal(answer, &shown); err != nil || n != len(shown) || n == 0 || n == 200 {
 			t.Errorf("%s: %d were read, of %d in the answer: %v", query, n, len(shown), err)

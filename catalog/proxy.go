@@ -30,14 +30,10 @@ type ProxyFilter struct {
 	Tags   []string
 }
 
-// maxProxyList is how many bytes of definitions a list has that names no limit: those of
-// 622 real tools are one embedded resource, as the extension has it.
-const maxProxyList = 512 << 10
-
 // ProxyList lists the tools, resources with their templates, or prompts, as a tool's
-// result: at most limit, 0 meaning as many as 512 KB hold, from cursor on. Where that is
+// result: at most limit, 0 meaning as many as maxBytes hold, from cursor on. Where that is
 // not all, a second content says how to go on, or which servers are still starting.
-func (v *View) ProxyList(kind string, filter ProxyFilter, limit int, cursor string) (json.RawMessage, error) {
+func (v *View) ProxyList(kind string, filter ProxyFilter, limit, maxBytes int, cursor string) (json.RawMessage, error) {
 	var all []proxied
 	for _, e := range v.proxied(kind) {
 		if strings.HasPrefix(e.path, filter.Prefix) && e.hasTag(filter.Tags) {
@@ -54,7 +50,7 @@ func (v *View) ProxyList(kind string, filter ProxyFilter, limit int, cursor stri
 	text, to := []byte(`[`), from
 	for ; to < len(all); to++ {
 		raw := all[to].raw
-		if limit > 0 && to-from == limit || limit <= 0 && to > from && len(text)+len(raw) > maxProxyList {
+		if limit > 0 && to-from == limit || limit <= 0 && to > from && len(text)+len(",")+len(raw)+len("]") > maxBytes {
 			break
 		}
 		if to > from {

@@ -404,6 +404,8 @@ type Catalog struct {
 	OnChange string `json:"on_change" enum:"warn,block,ignore" default:"warn" example:"block"`
 	// The most characters of any tool's result that reach the host, also where its max_output_chars is higher or none; 0 is no limit.
 	MaxResultChars int `json:"max_result_chars" default:"0" example:"500000"`
+	// The most bytes of definitions in one answer of proxy's list without a limit, and of mcp_discover. What is over that is cut, and how to go on is said. 0 is 512 KB for proxy, which programs read, and 16 KB for mcp_discover, which models read.
+	MaxListBytes int `json:"max_list_bytes" default:"0" example:"2097152"`
 }
 
 // Gateway says how dynmcp is reached over HTTP.

@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -49,5 +50,25 @@ func TestNoDoorLeadsToAHiddenTool(t *testing.T) {
 	}
 	if n := e.Count("call"); n > 0 {
 		t.Errorf("%d calls reached the server: %q", n, e.Events())
+	}
+}
+
+// How much a list holds is the config's: of more bytes than by default for a model, and of
+// fewer than by default for a program.
+func TestListsHoldWhatTheConfigSays(t *testing.T) {
+	t.Parallel()
+	for limit, cut := range map[int]bool{1 << 20: false, 8 << 10: true} {
+		config := document([]entry{fake(t, "alpha", "-tools", "300")}, `"expose": ["browser", "proxy"]`, fmt.Sprintf(`"catalog": {"max_list_bytes": %d}`, limit))
+		host := mcptest.StartDynmcp(t, "-c", mcptest.Config(t, config))
+		host.Initialize(handshake, nil)
+		for tool, arguments := range map[string]string{"mcp_discover": `{"jsonpath":"$.tools[*]"}`, "proxy": `{"action":"list","type":"tool"}`} {
+			var content []json.RawMessage
+			if err := json.Unmarshal(host.Tool(tool, arguments).Member("content"), &content); err != nil {
+				t.Fatal(err)
+			}
+			if got := len(content) > 1; got != cut || len(content[0]) < limit/2 && cut {
+				t.Errorf("with %d bytes %s answered %d contents, the first of %d bytes", limit, tool, len(content), len(content[0]))
+			}
+		}
 	}
 }
