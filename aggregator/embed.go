@@ -87,8 +87,17 @@ func (a *Aggregator) View() *catalog.View { return a.catalog.View() }
 
 // Discover answers a JSONPath query (RFC 9535) over the tools and servers that are
 // known, as the tool mcp_discover does, but whole: the JSON array of what matches, or
-// the value of a query that names one. The error says where the query is wrong.
+// the value of a query that names one. It waits for servers that are starting, and loads
+// one that is the only one. The error says where the query is wrong, or why that one
+// could not be loaded.
 func (a *Aggregator) Discover(jsonpath string) (json.RawMessage, error) {
+	params := json.RawMessage(`{}`)
+	if only := a.View().ServerFor(""); only != "" {
+		params = wire.Set(params, "server", wire.Quote(only))
+	}
+	if _, err := a.Call(a.ctx, "tools/list", params); err != nil {
+		return nil, err
+	}
 	return a.catalog.View().Query(jsonpath)
 }
 

@@ -65,10 +65,7 @@ servers:
 	}
 	defer browser.Close()
 
-	// A server with a description is started when it is needed.
-	if _, err := browser.Call(ctx, "tools/list", []byte(`{"server": "my-server"}`)); err != nil {
-		panic(err)
-	}
+	// A server with a description is started when it is needed, as it is now.
 	found, err := browser.Discover("$.tools[?(@.name contains 'file')].name")
 	fmt.Println(string(found), err)
 	result, err := browser.Call(ctx, "tools/call", []byte(`{
