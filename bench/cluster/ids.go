@@ -4,22 +4,16 @@ package main
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
 
-	"github.com/go-jose/go-jose/v4"
-
+	"github.com/dynmcp/dynmcp/bench/internal/issuer"
 	"github.com/dynmcp/dynmcp/bench/internal/web"
 )
 
@@ -30,16 +24,16 @@ func (p *proof) ids() error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	users, err := newProvider()
+	users, err := issuer.New("proof")
 	if err != nil {
 		return err
 	}
-	defer users.close()
+	defer users.Close()
 	calls := filepath.Join(dir, "calls")
 	config := filepath.Join(dir, "users.json")
 	text, err := json.Marshal(map[string]any{
 		"mcp":          map[string]any{"fake": map[string]any{"command": p.fake, "args": []string{"-ledger", calls, "-max-life", "1h"}, "place": "one"}},
-		"gateway":      map[string]any{"issuers": []string{users.issuer}, "audience": "proof"},
+		"gateway":      map[string]any{"issuers": []string{users.URL}, "audience": users.Audience},
 		"startup_wait": "60s",
 	})
 	if err != nil {
@@ -61,7 +55,7 @@ func (p *proof) ids() error {
 
 	client := web.NewClient()
 	defer client.CloseIdleConnections()
-	a := &attack{cluster: c, calls: calls, ann: users.token("ann"), bob: users.token("bob"), client: client}
+	a := &attack{cluster: c, calls: calls, ann: users.Token("ann"), bob: users.Token("bob"), client: client}
 	if err := a.sessions(foreign); err != nil {
 		return fmt.Errorf("sessions: %w", err)
 	}
@@ -250,56 +244,4 @@ func ask(ctx context.Context, h *web.Host, state, said string) ([][]byte, error)
 	return h.Send(ctx, "use_tool", fmt.Appendf(nil, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{`+
 		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"proof","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}},`+
 		`"name":"use_tool","arguments":{"tool_name":"fake/ask","tool_input":{"method":"elicitation/create","params":{"message":"who","requestedSchema":{"type":"object","properties":{}}}}}%s}}`, more))
-}
-
-// A provider is an identity provider whose tokens say what it is told.
-type provider struct {
-	server *http.Server
-	served chan struct{}
-	issuer string
-	signer jose.Signer
-}
-
-func newProvider() (*provider, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	p := &provider{served: make(chan struct{})}
-	if p.signer, err = jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: key}, (&jose.SignerOptions{}).WithHeader("kid", "k")); err != nil {
-		return nil, err
-	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	p.issuer = "http://" + ln.Addr().String()
-	p.server = &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		said := any(map[string]string{"issuer": p.issuer, "jwks_uri": p.issuer + "/keys"})
-		if r.URL.Path == "/keys" {
-			said = jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "k", Algorithm: "ES256", Use: "sig"}}}
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(said) // it hangs up
-	})}
-	go func() {
-		defer close(p.served)
-		_ = p.server.Serve(ln) // until it is closed
-	}()
-	return p, nil
-}
-
-func (p *provider) close() { p.server.Close(); <-p.served }
-
-// token returns one that is good for a day.
-func (p *provider) token(user string) string {
-	signed, err := p.signer.Sign(fmt.Appendf(nil, `{"iss":%q,"aud":"proof","sub":%q,"exp":%d}`, p.issuer, user, time.Now().Add(24*time.Hour).Unix()))
-	if err != nil {
-		panic(err) // the key is good for it
-	}
-	token, err := signed.CompactSerialize()
-	if err != nil {
-		panic(err) // so is what it signed
-	}
-	return token
 }

@@ -32,7 +32,7 @@ func (s *soak) gateway(n, abandoned int) error {
 		return err
 	}
 	defer fresh.end()
-	before, _, err := fresh.restOverHTTP()
+	before, _, err := fresh.restOverHTTP(set.entries)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (s *soak) gateway(n, abandoned int) error {
 		s.judge(c.tally)
 		return err
 	}
-	after, sessions, err := h.restOverHTTP()
+	after, sessions, err := h.restOverHTTP(set.entries)
 	if err != nil {
 		return err
 	}
@@ -116,6 +116,9 @@ func (h *host) sessions() (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if h.token != "" {
+		req.Header.Set("Authorization", "Bearer "+h.token)
+	}
 	req.Close = true // its connection is none of what is counted
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -132,15 +135,16 @@ func (h *host) sessions() (int, error) {
 
 // restOverHTTP is rest, asked by a host over HTTP, and how many sessions there are
 // when that one has gone.
-func (h *host) restOverHTTP() (at standing, sessions int, err error) {
+func (h *host) restOverHTTP(servers []entry) (at standing, sessions int, err error) {
 	client := web.NewClient()
 	ctx, cancel := context.WithTimeout(context.Background(), silence)
 	defer cancel()
 	asks := web.NewHost(h.url+"/mcp", client)
+	asks.Token = h.token
 	if err := asks.Handshake(ctx); err != nil {
 		return at, 0, err
 	}
-	at, err = h.rest(callServers(), func(id, tool, arguments string) error {
+	at, err = h.rest(servers, func(id, tool, arguments string) error {
 		messages, err := asks.Call(ctx, quote(id), tool, arguments)
 		if err != nil || len(messages) == 0 {
 			return fmt.Errorf("%s: no answer: %w", id, err)

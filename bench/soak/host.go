@@ -36,6 +36,7 @@ type host struct {
 	queue  chan string       // lines for its stdin; one goroutine writes them
 	wrote  chan struct{}     // closed when that has ended
 	url    string            // of one that serves over HTTP
+	token  string            // that our requests over HTTP carry, "" is none
 	marker string            // NAME=VALUE in the environment of all below it
 	heard  func(line string) // gets every line that it says; may be nil
 	stderr bytes.Buffer      // to be read when it has ended

@@ -14,7 +14,7 @@ func (s *soak) selftest() error {
 	silence = 10 * time.Second
 	lost := sabotage.LostAnswer
 	lost.Found = "calls without an answer"
-	for i, f := range []sabotage.Fault{lost, sabotage.LeftGoroutine, sabotage.LeftProcess} {
+	for i, f := range []sabotage.Fault{lost, sabotage.LeftGoroutine, sabotage.LeftProcess, sessionsStay} {
 		began := time.Now()
 		fmt.Printf("-- with a fault: %s\n", f.Name)
 		program, err := f.Build(filepath.Join(s.dir, fmt.Sprint("fault-", i)))
@@ -23,8 +23,11 @@ func (s *soak) selftest() error {
 		}
 		t := &soak{dir: s.dir, dynmcp: program, fake: s.fake}
 		run := func() error { return t.calls(1000) }
-		if f.Name == sabotage.LeftProcess.Name {
+		switch f.Name {
+		case sabotage.LeftProcess.Name:
 			run = func() error { return t.kills(2, 2) }
+		case sessionsStay.Name:
+			run = func() error { return t.share(attacks(true), nil) }
 		}
 		if err := run(); err != nil {
 			t.Fail("%v", err)
@@ -33,4 +36,11 @@ func (s *soak) selftest() error {
 		fmt.Printf("  it took %v; it said: %s\n", time.Since(began).Round(time.Second), strings.Join(t.Failures, "; "))
 	}
 	return nil
+}
+
+// sessionsStay is found when the attack is over.
+var sessionsStay = sabotage.Fault{
+	Name:  "sessions over HTTP that nobody uses never end",
+	Edits: []sabotage.Edit{{File: "transports/gateway/sessions.go", Old: "if s.idleSince(then) && ", New: "if false && s.idleSince(then) && "}},
+	Found: "sessions left",
 }

@@ -1,0 +1,367 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/dynmcp/dynmcp/bench/internal/issuer"
+	"github.com/dynmcp/dynmcp/bench/internal/stacks"
+	"github.com/dynmcp/dynmcp/bench/internal/web"
+)
+
+// A sharing is how much there is of each attack beside the good hosts.
+type sharing struct {
+	connections int           // idle, with half a header, with half a body
+	handshakes  int           // of one user or address
+	unread      int           // answers of 9 MB
+	floods      int           // notifications of each kind
+	phase       time.Duration // before the attack and after it, and the attack at least
+	idle        time.Duration // gateway.session_idle
+	rest        time.Duration // until memory has come back, and
+	more        int           // how many MB more than before there may be then
+}
+
+// attacks are of full size, or of one that CI has time for. Go's collector runs every two
+// minutes where nothing is allocated, and gives back what it freed over the next minute.
+func attacks(short bool) sharing {
+	if short {
+		return sharing{connections: 5000, handshakes: 3000, unread: 60, floods: 2000, phase: 3 * time.Second, idle: 8 * time.Second, rest: 5 * time.Second, more: 2 * sharedMB}
+	}
+	return sharing{connections: 5000, handshakes: 20_000, unread: 200, floods: 10_000, phase: 20 * time.Second, idle: time.Minute, rest: 4 * time.Minute, more: 64}
+}
+
+const (
+	goodHosts = 100
+	goodPause = 200 * time.Millisecond // between two calls of one of them
+	sharedMB  = 128                    // gateway.max_held_bytes
+	refusable = 100                    // of so many calls one may be refused with not_sent
+	// newcomerLate is how much later a call on a connection of its own may be answered
+	// beside those without a token (median).
+	newcomerLate = 200 * time.Millisecond
+	// busyHops and busyFor are how much longer than twice the time before p99 may be: the
+	// attackers run on the same cores, which the call of a bare server in our own process
+	// waits for as well, and a call waits for them in the host, in dynmcp on both ways and in
+	// the server, behind what dynmcp has to do for the attackers, such as 8 handshakes and a
+	// collection of 300 MB.
+	busyHops = 4
+	busyFor  = 250 * time.Millisecond
+	// sessionKB and connectionKB are what one takes, generously. Go's collector lets the
+	// heap grow to twice of what is in use.
+	sessionKB, connectionKB = 40, 32
+)
+
+// shared has good hosts call before, during and after attacks, once where tokens tell users
+// apart and once where only addresses do.
+func (s *soak) shared(size sharing) error {
+	users, err := issuer.New("soak")
+	if err != nil {
+		return err
+	}
+	defer users.Close()
+	for _, by := range []*issuer.Issuer{users, nil} {
+		if err := s.share(size, by); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A gathering is all hosts of one dynmcp: the good ones and the attackers.
+type gathering struct {
+	*host
+	size  sharing
+	users *issuer.Issuer // nil is that addresses tell them apart
+
+	phase   atomic.Int32 // an index of figures
+	figs    [3]figures
+	peak    int          // RSS in MB, during the attack
+	bad     atomic.Int64 // bad connections
+	mostBad int64
+	failed  atomic.Int64
+}
+
+var phases = [3]string{"before", "during", "after"}
+
+// figures are what good hosts saw in a phase.
+type figures struct {
+	mu       sync.Mutex
+	took     []time.Duration // calls of hosts with a session or a connection
+	fresh    []time.Duration // of hosts that have just come, the connection included
+	bare     []time.Duration // of a server that does nothing, in our own process
+	refused  int             // with not_sent
+	failures int             // else
+}
+
+func (s *soak) share(size sharing, users *issuer.Issuer) error {
+	by, gateway := "address", map[string]any{"max_held_bytes": sharedMB << 20, "session_idle": size.idle.String()}
+	if users != nil {
+		by, gateway["issuers"], gateway["audience"] = "user", []string{users.URL}, users.Audience
+	}
+	set := setting{entries: []entry{{name: "good"}, {name: "large", fields: map[string]any{"description": "Large results"}}, {name: "floods"}}, serves: true, more: map[string]any{"gateway": gateway}}
+	token := ""
+	if users != nil {
+		token = users.Token("good-0")
+	}
+	fresh, err := s.launch(set)
+	if err != nil {
+		return err
+	}
+	defer fresh.end()
+	fresh.token = token
+	before, _, err := fresh.restOverHTTP(set.entries)
+	if err != nil {
+		return err
+	}
+	goroutines := stacks.Parse(fresh.quit())
+
+	h, err := s.launch(set)
+	if err != nil {
+		return err
+	}
+	defer h.end()
+	h.token = token
+	if _, _, err := h.restOverHTTP(set.entries); err != nil {
+		return err
+	}
+	g := &gathering{host: h, size: size, users: users}
+	quiet := h.status("VmRSS:") >> 10
+	if err := g.meet(); err != nil {
+		return err
+	}
+	there, err := h.sessions()
+	if err != nil {
+		return err
+	}
+	left := there
+	within(3*size.idle, func() bool { left, err = h.sessions(); return err != nil || left == 0 })
+	if err != nil {
+		return err
+	}
+	after, _, err := h.restOverHTTP(set.entries)
+	if err != nil {
+		return err
+	}
+	last := 0
+	within(size.rest, func() bool { last = h.status("VmRSS:") >> 10; return last <= quiet+size.more/2 })
+	g.print(by)
+	fmt.Printf("  RSS %d MB before, %d at most, %d at the end; %d sessions when the attack was over, %d when they were idle for %v\n", quiet, g.peak, last, there, left, size.idle)
+	s.judgeShared(g, quiet)
+	if last > quiet+size.more {
+		s.Fail("RSS is %d MB at the end, %d before", last, quiet)
+	}
+	s.Must("sessions left", left, 0)
+	s.compare("shared", before, after, goroutines, stacks.Parse(h.quit()))
+	s.Must("processes left", h.remaining(), 0)
+	return nil
+}
+
+// meet has the good hosts call in all phases, and the attackers do what they can in one.
+func (g *gathering) meet() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var good sync.WaitGroup
+	defer good.Wait()
+	defer cancel()
+	began := make(chan error, goodHosts)
+	for i := range goodHosts {
+		good.Go(func() { g.good(ctx, i, began) })
+	}
+	for range goodHosts {
+		if err := <-began; err != nil {
+			return err
+		}
+	}
+	good.Go(func() { g.newcomers(ctx) })
+	good.Go(func() { g.bare(ctx) })
+	time.Sleep(g.size.phase)
+	g.phase.Store(1)
+	if err := g.attack(); err != nil {
+		return err
+	}
+	g.phase.Store(2)
+	time.Sleep(g.size.phase)
+	return nil
+}
+
+// client returns one that comes from an address of this machine, of 127.0.0.0/8.
+func client(address string) *http.Client {
+	c := web.NewClient()
+	c.Transport.(*http.Transport).DialContext = (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}).DialContext
+	return c
+}
+
+// as returns a host of a user, who where tokens do not tell users apart has an address.
+func (g *gathering) as(user, address string) (h *web.Host, close func()) {
+	if g.users != nil {
+		address = "127.0.0.1"
+	}
+	c := client(address)
+	h = web.NewHost(g.url+"/mcp", c)
+	if g.users != nil {
+		h.Token = g.users.Token(user)
+	}
+	return h, c.CloseIdleConnections
+}
+
+// good is a good host: of every other the session lasts, and half of those listen.
+func (g *gathering) good(ctx context.Context, i int, began chan<- error) {
+	h, closeIdle := g.as(fmt.Sprint("good-", i), fmt.Sprintf("127.0.1.%d", i+1))
+	defer closeIdle()
+	h.Stateless = i%2 == 1
+	if !h.Stateless {
+		if err := h.Handshake(ctx); err != nil {
+			began <- err
+			return
+		}
+		defer func() { _ = h.End(context.WithoutCancel(ctx)) }() // sessions that are left are counted
+	}
+	c := &crowd{tally: newTally(func(int) bool { return false })}
+	if i%4 == 0 {
+		end, err := c.listen(ctx, h)
+		if err != nil {
+			began <- err
+			return
+		}
+		defer end()
+	}
+	began <- nil
+	tick := time.NewTicker(goodPause)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		g.call(ctx, h, n, func(f *figures) *[]time.Duration { return &f.took }, nil)
+	}
+}
+
+// newcomers come one after the other, each a user with a connection of its own.
+func (g *gathering) newcomers(ctx context.Context) {
+	for n := 0; ctx.Err() == nil; n++ {
+		h, closeIdle := g.as(fmt.Sprint("new-", n), fmt.Sprintf("127.0.2.%d", n%250+1))
+		h.Stateless = true
+		g.call(ctx, h, n, func(f *figures) *[]time.Duration { return &f.fresh }, closeIdle)
+		select {
+		case <-ctx.Done():
+		case <-time.After(goodPause / 4):
+		}
+	}
+}
+
+// bare calls a server that does nothing: what that takes, the machine takes.
+func (g *gathering) bare(ctx context.Context) {
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer server.Close()
+	tick := time.NewTicker(goodPause / 20)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		<-tick.C
+		phase, began := g.phase.Load(), time.Now()
+		resp, err := server.Client().Get(server.URL)
+		if err != nil {
+			continue // it would be missed in the figures
+		}
+		resp.Body.Close()
+		f := &g.figs[phase]
+		f.mu.Lock()
+		f.bare = append(f.bare, time.Since(began))
+		f.mu.Unlock()
+	}
+}
+
+// call makes a call and notes what became of it.
+func (g *gathering) call(ctx context.Context, h *web.Host, n int, of func(*figures) *[]time.Duration, then func()) {
+	if then != nil {
+		defer then()
+	}
+	phase := g.phase.Load()
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), silence)
+	defer cancel()
+	began := time.Now()
+	messages, err := h.Call(limited, fmt.Sprint(n), "use_tool", use("good/echo", nonce(n)))
+	took := time.Since(began)
+	if err == nil && len(messages) == 0 {
+		err = fmt.Errorf("no answer")
+	}
+	said := ""
+	if err == nil {
+		var a answer
+		if a, err = parseAnswer(string(messages[len(messages)-1])); err == nil && string(a.Result.StructuredContent) != nonce(n) {
+			said, err = a.outcome(), a.good("call")
+			if err == nil {
+				err = fmt.Errorf("another's answer: %.200s", a.line)
+			}
+		}
+	} else {
+		said = web.Outcome(err.Error())
+	}
+	f := &g.figs[phase]
+	f.mu.Lock()
+	*of(f) = append(*of(f), took)
+	switch {
+	case err == nil:
+	case said == "not_sent":
+		f.refused++
+	default:
+		f.failures++
+	}
+	f.mu.Unlock()
+	if err != nil && g.failed.Add(1) <= 10 {
+		fmt.Printf("  %s: a call failed after %v: %.300v\n", phases[phase], rounded(took), err)
+	}
+}
+
+// quantile returns that of times, 0 where there are none.
+func quantile(took []time.Duration, q float64) time.Duration {
+	if len(took) == 0 {
+		return 0
+	}
+	return slices.Sorted(slices.Values(took))[min(int(q*float64(len(took))), len(took)-1)]
+}
+
+func (g *gathering) print(by string) {
+	fmt.Printf("shared, by %s: calls of %d good hosts beside %d bad connections, %d handshakes, %d unread answers of 9 MB and %d notifications of each kind\n",
+		by, goodHosts, g.mostBad, g.size.handshakes, g.size.unread, g.size.floods)
+	fmt.Printf("  %-8s %8s %10s %9s %10s %10s %16s %14s %10s\n", "", "calls", "refused", "failures", "p50", "p99", "of newcomers p50", "p99", "bare p99")
+	for i := range g.figs {
+		f := &g.figs[i]
+		micro := func(took []time.Duration, q float64) time.Duration {
+			return quantile(took, q).Round(10 * time.Microsecond)
+		}
+		fmt.Printf("  %-8s %8d %10d %9d %10v %10v %16v %14v %10v\n", phases[i], len(f.took)+len(f.fresh), f.refused, f.failures,
+			micro(f.took, .5), micro(f.took, .99), micro(f.fresh, .5), micro(f.fresh, .99), micro(f.bare, .99))
+	}
+}
+
+// judgeShared judges what the good hosts saw and what dynmcp took.
+func (s *soak) judgeShared(g *gathering, quiet int) {
+	before, during := &g.figs[0], &g.figs[1]
+	for i := range g.figs {
+		f := &g.figs[i]
+		s.Must("calls of good hosts that failed "+phases[i], f.failures, 0)
+		if calls := len(f.took) + len(f.fresh); f.refused*refusable > calls {
+			s.Fail("%d of %d calls of good hosts were refused %s", f.refused, calls, phases[i])
+		}
+	}
+	if was, is := quantile(before.took, .99), quantile(during.took, .99); is > 2*was+busyHops*quantile(during.bare, .99)+busyFor {
+		s.Fail("p99 of good hosts was %v and is %v beside the attack", was, is)
+	}
+	if was, is := quantile(before.fresh, .5), quantile(during.fresh, .5); is > was+newcomerLate || len(during.fresh) == 0 {
+		s.Fail("a newcomer's call took %v and takes %v beside the attack, %d were made", was, is, len(during.fresh))
+	}
+	if most := quiet + 2*(sharedMB+g.size.handshakes*sessionKB>>10+g.size.connections*connectionKB>>10); g.peak > most {
+		s.Fail("RSS was %d MB, must be %d at most", g.peak, most)
+	}
+	if g.mostBad < int64(g.size.connections/2) {
+		s.Fail("only %d bad connections could be made", g.mostBad)
+	}
+}
