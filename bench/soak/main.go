@@ -65,7 +65,7 @@
 //
 // Usage, from the root of the module, on Linux:
 //
-//	go run ./bench/soak                                                 two minutes
+//	go run ./bench/soak                                                 three minutes
 //	go run ./bench/soak -selftest                                       that the judge finds what is wrong
 //	go run ./bench/soak -only calls,deaths -calls 200000                some steps
 //	go run ./bench/soak -kills 1000 -guards 100 -self 10 -calls 1000000 \
@@ -108,7 +108,7 @@ func main() {
 	lists := flag.Int("lists", 400, "lists that are read while a server has malformed ones")
 	sessions := flag.Int("sessions", 2000, "calls to a server that forgets its sessions")
 	logins := flag.Int("logins", 20, "access tokens that are taken away")
-	short := flag.Bool("short", false, "attacks of a fifth of the size")
+	short := flag.Bool("short", false, "smaller attacks, as where all steps are taken")
 	only := flag.String("only", "", "the `steps` to take, separated by commas (default all)")
 	selftest := flag.Bool("selftest", false, "judge programs with faults in them, which must be found, and take no other `steps`")
 	s := &soak{}
@@ -122,7 +122,7 @@ func main() {
 		{Name: "self", Run: func() error { return s.self(*self) }},
 		{Name: "calls", Run: func() error { return s.calls(*calls) }},
 		{Name: "gateway", Run: func() error { return s.gateway(*gatewayCalls, *abandoned) }},
-		{Name: "shared", Run: func() error { return s.shared(attacks(*short)) }},
+		{Name: "shared", Run: func() error { return s.shared(attacks(*short || *only == "")) }},
 		{Name: "deaths", Run: func() error { return s.deaths(*deaths) }},
 		{Name: "sessions", Run: func() error { return s.sessions(*sessions) }},
 		{Name: "hostile", Run: func() error { return s.hostile(*others) }},
