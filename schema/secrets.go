@@ -437,6 +437,7 @@ func (s Server) ReplaceSecrets(replace func(SecretUse) string) Server {
 		auth := *s.Auth
 		auth.ClientSecret = text("auth", "client_secret", auth.ClientSecret, "the client secret")
 		auth.PrivateKey = text("auth", "private_key", auth.PrivateKey, "the private key")
+		auth.IDPClientSecret = text("auth", "idp_client_secret", auth.IDPClientSecret, "the client secret")
 		s.Auth = &auth
 	}
 	return s

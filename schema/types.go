@@ -314,7 +314,7 @@ const (
 // Auth is how dynmcp logs in to a remote server. All of it may be left out: then a
 // client is registered for us, and the server says which scopes it needs.
 type Auth struct {
-	// Who logs in: authorization_code is a person, by dynmcp login; client_credentials is the client itself, when a request needs it; jwt_bearer is this workload, with the token of its platform.
+	// Who logs in: authorization_code is a person, by dynmcp login; client_credentials is the client itself, when a request needs it; jwt_bearer is this workload, with the token of its platform, or a person, with that of the company's identity provider.
 	Grant string `json:"grant" enum:"authorization_code,client_credentials,jwt_bearer" default:"authorization_code" example:"client_credentials"`
 	// The client id that the server gave out, or the https address of a client metadata document. Left out, a client is registered at each login.
 	ClientID string `json:"client_id" nonblank:"true" example:"dynmcp"`
@@ -322,8 +322,14 @@ type Auth struct {
 	ClientSecret string `json:"client_secret" secret:"true" example:"${CLIENT_SECRET}"`
 	// The private key that the client signs with in place of a secret (private_key_jwt), as PEM (PKCS #8): RSA, EC or Ed25519. Only with client_credentials.
 	PrivateKey string `json:"private_key" secret:"true" example:"${CLIENT_KEY}"`
-	// The file with the token of this workload, a JWT, which is read at each login. Only with jwt_bearer.
+	// The file with the token of this workload, a JWT, or with an ID token for idp, which is read at each login. Only with jwt_bearer.
 	AssertionFile string `json:"assertion_file" nonblank:"true" example:"/var/run/secrets/tokens/mcp"`
+	// The issuer of the company's identity provider, which exchanges the ID token of assertion_file for one that the server's login takes (enterprise-managed authorization). Only with jwt_bearer.
+	IDP string `json:"idp" nonblank:"true" example:"https://acme.okta.example"`
+	// The client id at idp.
+	IDPClientID string `json:"idp_client_id" nonblank:"true" example:"dynmcp"`
+	// The client secret that goes with it. Left out for public clients.
+	IDPClientSecret string `json:"idp_client_secret" secret:"true" example:"${IDP_SECRET}"`
 	// The scopes to ask for, separated by spaces. Left out, those that the server names.
 	Scope string `json:"scope" example:"read write"`
 	// The port of this machine that the browser comes back to, for clients that are registered with one. 0 is any that is free.

@@ -62,6 +62,10 @@ func (r *reading) checkAuth(path string, n *node) {
 		r.fail(n.at, path, "jwt_bearer needs a client and the token of this workload", `add "client_id" and "assertion_file"`)
 	case n.has("private_key") && !is(GrantClientCredentials):
 		r.fail(n.at, path, "private_key goes with client_credentials", `add "grant": "client_credentials"`)
+	case n.has("idp") != n.has("idp_client_id") || n.has("idp_client_secret") && !n.has("idp"):
+		r.fail(n.at, path, "an identity provider and a client there go together", `add "idp" and "idp_client_id"`)
+	case n.has("idp") && !is(GrantJWTBearer):
+		r.fail(n.at, path, "idp goes with jwt_bearer", `add "grant": "jwt_bearer" and "assertion_file"`)
 	case n.has("assertion_file") && !is(GrantJWTBearer):
 		r.fail(n.at, path, "assertion_file goes with jwt_bearer", `add "grant": "jwt_bearer"`)
 	}

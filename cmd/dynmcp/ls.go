@@ -126,7 +126,7 @@ func authorization(s schema.Server) string {
 	case !oauth.Applies(s):
 		return "oauth: " + login.State(time.Now()) + " (header also set)"
 	case s.Auth.Machine():
-		return "oauth: " + map[string]string{schema.GrantClientCredentials: "client credentials", schema.GrantJWTBearer: "token of this workload"}[s.Auth.Grant]
+		return "oauth: " + map[string]string{schema.GrantClientCredentials: "client credentials", schema.GrantJWTBearer: "token of a file"}[s.Auth.Grant]
 	}
 	return "oauth: " + login.State(time.Now())
 }

@@ -27,11 +27,13 @@ import (
 
 // An assertion makes the SDK's request for a token by client_credentials one with a JWT in
 // place of a secret: signed with the client's key (private_key_jwt, RFC 7523, 2.2), or that
-// of the workload as the grant itself (RFC 7523, 2.1).
+// of the workload, or of an identity provider, as the grant itself (RFC 7523, 2.1).
 type assertion struct {
 	next   http.RoundTripper
 	auth   *schema.Auth
 	issuer func() string // of the authorization server, "" if it has no metadata
+	// grant exchanges an ID token for a grant at the audience. It is nil without an identity provider.
+	grant func(ctx context.Context, idToken, audience, scope string) (string, error)
 
 	answer *http.Response // to the request for a token, nil before
 	body   []byte         // of it
@@ -42,12 +44,12 @@ func (a *assertion) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Method != http.MethodPost || req.GetBody == nil {
 		return a.next.RoundTrip(req)
 	}
-	if a.answer == nil {
+	if a.answer == nil || a.auth.ClientSecret != "" {
 		if err := a.ask(req); err != nil {
 			return nil, err
 		}
 	}
-	// A secret would be tried in the body after it was refused in a header. Here both
+	// A secret is tried in the body after it was refused in a header. Without one both
 	// requests are one, which is not sent twice.
 	resp := *a.answer
 	resp.Body = io.NopCloser(bytes.NewReader(a.body))
@@ -65,14 +67,18 @@ func (a *assertion) ask(req *http.Request) error {
 	if err != nil {
 		return err
 	}
-	form.Del("client_secret")
-	form.Set("client_id", a.auth.ClientID)
+	if a.auth.ClientSecret == "" {
+		form.Del("client_secret")
+		form.Set("client_id", a.auth.ClientID)
+	}
 	if err := a.add(req.Context(), form, cmp.Or(a.issuer(), req.URL.String())); err != nil {
 		return err
 	}
 	body := form.Encode()
 	changed := req.Clone(req.Context())
-	changed.Header.Del("Authorization")
+	if a.auth.ClientSecret == "" {
+		changed.Header.Del("Authorization")
+	}
 	changed.ContentLength = int64(len(body))
 	changed.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(body)), nil }
 	changed.Body, _ = changed.GetBody()
@@ -90,12 +96,18 @@ func (a *assertion) ask(req *http.Request) error {
 // add adds the assertion to a request for a token.
 func (a *assertion) add(ctx context.Context, form url.Values, audience string) error {
 	if a.auth.Grant == schema.GrantJWTBearer {
-		token, err := regular.Read(ctx, a.auth.AssertionFile, regular.Small)
+		text, err := regular.Read(ctx, a.auth.AssertionFile, regular.Small)
 		if err != nil {
 			return fmt.Errorf("assertion_file: %w", err)
 		}
+		token := strings.TrimSpace(string(text))
+		if a.grant != nil {
+			if token, err = a.grant(ctx, token, audience, form.Get("scope")); err != nil {
+				return err
+			}
+		}
 		form.Set("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer")
-		form.Set("assertion", strings.TrimSpace(string(token)))
+		form.Set("assertion", token)
 		return nil
 	}
 	signer, err := signerOf(a.auth.PrivateKey)

@@ -20,7 +20,7 @@ func newClient(server schema.Server, hide func(string, ...string), slot string, 
 		return nil, err
 	}
 	if server.Auth != nil {
-		hide(slot+", client", server.Auth.ClientSecret, server.Auth.PrivateKey)
+		hide(slot+", client", server.Auth.ClientSecret, server.Auth.PrivateKey, server.Auth.IDPClientSecret)
 	}
 	g, err := newGuard(address, server.Auth)
 	if err != nil {
@@ -58,7 +58,7 @@ func secretsSent(req *http.Request) []string {
 	text, _ := io.ReadAll(io.LimitReader(body, maxBody))
 	form, _ := url.ParseQuery(string(text))
 	var secrets []string
-	for _, name := range []string{"code", "code_verifier", "client_secret", "client_assertion", "assertion", "refresh_token", "token"} {
+	for _, name := range []string{"code", "code_verifier", "client_secret", "client_assertion", "assertion", "subject_token", "refresh_token", "token"} {
 		secrets = append(secrets, form[name]...)
 	}
 	return secrets

@@ -9,6 +9,7 @@
 //	browser.go   how one is opened
 //	machine.go   client_credentials, a login without a person
 //	assertion.go the same, with a signed token in place of a secret
+//	enterprise.go the token for that, from a company's identity provider
 //	session.go   the runtime: a token for each request, renewed before it expires
 //	refresh.go   one refresh at a time, in this process and among all of them
 //	dpop.go      tokens that are bound to a key, and a proof with each request

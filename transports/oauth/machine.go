@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth/extauth"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
+	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 )
 
@@ -74,9 +75,15 @@ func (s *Session) clientCredentials(ctx context.Context, challenge http.Header) 
 	s.mu.Unlock()
 	a := s.server.Auth
 	secret := a.ClientSecret
-	if secret == "" {
-		secret = "none" // which the SDK wants to have, and assertion takes out
-		client.Transport = &assertion{next: client.Transport, auth: a, issuer: seen.issuer}
+	if secret == "" || a.Grant == schema.GrantJWTBearer {
+		secret = cmp.Or(secret, "none") // which the SDK wants to have, and assertion takes out
+		changed := &assertion{next: client.Transport, auth: a, issuer: seen.issuer}
+		if a.IDP != "" {
+			changed.grant = func(ctx context.Context, idToken, audience, scope string) (string, error) {
+				return s.grantFrom(ctx, idToken, audience, resource.name(), scope)
+			}
+		}
+		client.Transport = changed
 	}
 	handler, err := extauth.NewClientCredentialsHandler(&extauth.ClientCredentialsHandlerConfig{
 		Credentials: &oauthex.ClientCredentials{ClientID: a.ClientID, Issuer: issuer, ClientSecretAuth: &oauthex.ClientSecretAuth{ClientSecret: secret}},

@@ -30,8 +30,9 @@ type resourceCheck struct {
 	named  string // the address of metadata in the server's challenge, "" if there is none
 
 	mu       sync.Mutex
-	unusable error // after it nothing is asked any more
-	proofs   bool  // the server takes tokens that are bound to a key, by its challenge or metadata
+	unusable error  // after it nothing is asked any more
+	resource string // what the metadata calls the server, "" without metadata
+	proofs   bool   // the server takes tokens that are bound to a key, by its challenge or metadata
 }
 
 // checkResource puts a resourceCheck in front of the client of a login. The error says
@@ -84,6 +85,13 @@ func (c *resourceCheck) wantsProofs() bool {
 	return c.proofs
 }
 
+// name returns the resource that tokens are asked for.
+func (c *resourceCheck) name() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return cmp.Or(c.resource, c.server.String())
+}
+
 // RoundTrip implements http.RoundTripper.
 func (c *resourceCheck) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := c.err(); err != nil {
@@ -128,11 +136,10 @@ func (c *resourceCheck) check(at *url.URL, body []byte) error {
 	if json.Unmarshal(body, &found) != nil || found.Resource == "" && len(found.AuthorizationServers) == 0 {
 		return nil
 	}
-	if found.DPOPBoundAccessTokensRequired || slices.Contains(found.DPOPSigningAlgValuesSupported, string(jose.ES256)) {
-		c.mu.Lock()
-		c.proofs = true
-		c.mu.Unlock()
-	}
+	c.mu.Lock()
+	c.resource = found.Resource
+	c.proofs = c.proofs || found.DPOPBoundAccessTokensRequired || slices.Contains(found.DPOPSigningAlgValuesSupported, string(jose.ES256))
+	c.mu.Unlock()
 	for i, address := range found.AuthorizationServers {
 		// The first one is used, and all must be addresses of authorization servers.
 		if i > 0 && strings.HasPrefix(address, "https://") {

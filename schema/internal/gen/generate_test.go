@@ -76,7 +76,7 @@ func TestShape(t *testing.T) {
 
 // noDefault are the keys that mean nothing when left out, or must not be.
 var noDefault = strings.Fields(`$schema host mcp mcpServers servers tree defaults catalog gateway
-	transport type description load place command cwd url auth client_id client_secret private_key assertion_file scope
+	transport type description load place command cwd url auth client_id client_secret private_key assertion_file idp idp_client_id idp_client_secret scope
 	summary max_output_chars timeout example_args path source dir listen debug_listen token audience`)
 
 // TestEveryProperty checks that whoever hovers over a key reads what it means,

@@ -1,0 +1,70 @@
+package oauth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+)
+
+// grantFrom has the company's identity provider exchange an ID token for a grant at the
+// authorization server that is its audience (an ID-JAG, MCP "Enterprise-Managed Authorization").
+func (s *Session) grantFrom(ctx context.Context, idToken, audience, resource, scope string) (string, error) {
+	a := s.server.Auth
+	// No witness: the provider is not the issuer of the login.
+	client, err := newClient(s.server, s.Hide, s.slot()+" at its identity provider", nil)
+	if err != nil {
+		return "", err
+	}
+	endpoint, err := exchangeEndpoint(ctx, client, a.IDP)
+	if err != nil {
+		return "", fmt.Errorf("idp %s: %w", shown(a.IDP), withoutURL(err))
+	}
+	credentials := &oauthex.ClientCredentials{ClientID: a.IDPClientID}
+	if a.IDPClientSecret != "" {
+		credentials.ClientSecretAuth = &oauthex.ClientSecretAuth{ClientSecret: a.IDPClientSecret}
+	}
+	token, err := oauthex.ExchangeToken(ctx, endpoint, &oauthex.TokenExchangeRequest{
+		RequestedTokenType: oauthex.TokenTypeIDJAG,
+		Audience:           audience,
+		Resource:           resource,
+		Scope:              strings.Fields(scope),
+		SubjectToken:       idToken,
+		SubjectTokenType:   oauthex.TokenTypeIDToken,
+	}, credentials, client)
+	if err != nil {
+		return "", fmt.Errorf("idp %s: %w", shown(a.IDP), tokenError(err))
+	}
+	if kind := token.Extra("issued_token_type"); kind != oauthex.TokenTypeIDJAG {
+		return "", fmt.Errorf("idp %s: it gave another token than was asked for", shown(a.IDP))
+	}
+	return token.AccessToken, nil
+}
+
+// exchangeEndpoint returns the token endpoint of an OpenID provider. The SDK takes no metadata
+// without PKCE, which there is none of in an exchange and many providers say nothing of.
+func exchangeEndpoint(ctx context.Context, client *http.Client, issuer string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(issuer, "/")+"/.well-known/openid-configuration", nil)
+	if err != nil {
+		return "", err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	var found authorizationServer
+	switch err := json.NewDecoder(resp.Body).Decode(&found); {
+	case resp.StatusCode != http.StatusOK:
+		return "", fmt.Errorf("its metadata: HTTP status %s", resp.Status)
+	case err != nil || found.Token == "":
+		return "", errors.New("its metadata names no token endpoint")
+	case found.Issuer != issuer:
+		return "", fmt.Errorf("its metadata is that of another issuer, %s", shown(found.Issuer))
+	}
+	return found.Token, nil
+}
