@@ -2,6 +2,7 @@ package mcptest_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -156,7 +157,11 @@ func TestPartialHang(t *testing.T) {
 	ledger.WaitFor("ping", 1)
 	h.CloseStdin()
 	h.Wait()
-	if got := h.Lines()[before:]; len(got) > 1 || len(got) == 1 && !bytes.HasPrefix([]byte(`{"result":`), []byte(got[0])) {
+	got := h.Lines()[before:]
+	if len(got) > 0 && json.Valid([]byte(got[0])) { // the ping was answered before the fault had the line
+		got = got[1:]
+	}
+	if len(got) > 1 || len(got) == 1 && !bytes.HasPrefix([]byte(`{"result":`), []byte(got[0])) {
 		t.Errorf("got %q", got)
 	}
 }

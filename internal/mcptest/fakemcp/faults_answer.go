@@ -57,8 +57,8 @@ func partial(c *call, msg []byte, arg string) {
 // only complete it.
 func partialHang(c *call, msg []byte, arg string) {
 	out := c.peer.fake.out
-	out.raw(msg[:min(len(msg), number(arg, len(msg)/2))])
-	out.mu.Lock()
+	out.mu.Lock() // and never unlocked
+	_, _ = out.file.Write(msg[:min(len(msg), number(arg, len(msg)/2))])
 }
 
 func hangCall(c *call, _ []byte, _ string) { <-c.ctx.Done() }
