@@ -434,10 +434,13 @@ func (c *forwardedCall) translateEra(conn *upstream.Conn, era transports.Era) (j
 		return transports.DeleteMeta(params, transports.EraMeta...), nil
 	}
 	if c.route.rounds == 0 && mayAskForInput(c.Method) {
-		if state, _, err := wire.GetStrict(params, "requestState", "inputResponses"); err != nil || state != nil { // it was given none
+		state, answers, err := wire.GetStrict(params, "requestState", "inputResponses")
+		if err != nil || state != nil { // it was given none
 			return nil, staleState()
 		}
-		params = wire.Delete(params, "inputResponses")
+		if answers != nil {
+			params = wire.Delete(params, "inputResponses")
+		}
 	}
 	if able := askable(s.declaration().capabilities); able != nil {
 		params = transports.SetMeta(params, transports.MetaCapabilities, able)

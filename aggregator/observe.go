@@ -105,8 +105,10 @@ func (a *Aggregator) observes() bool {
 
 // ended tells the observer and the log of a call.
 func (a *Aggregator) ended(end CallEnd) {
-	a.log.Debug("call", "session", end.Session, "upstream", end.Upstream, "method", end.Method, "tool", end.Tool, "kind", end.Kind,
-		"outcome", end.Outcome, "took", end.End.Sub(end.Began), "asked", end.Asked, "answered", end.Answered)
+	if a.log.Enabled(context.Background(), slog.LevelDebug) { // making the values costs each call allocations
+		a.log.Debug("call", "session", end.Session, "upstream", end.Upstream, "method", end.Method, "tool", end.Tool, "kind", end.Kind,
+			"outcome", end.Outcome, "took", end.End.Sub(end.Began), "asked", end.Asked, "answered", end.Answered)
+	}
 	if o := a.opts.Observe; o != nil {
 		o.Call(end)
 	}
@@ -133,11 +135,11 @@ func kindOf(f *transports.Failure) string {
 
 // observe tells who wants to know that the call has ended.
 func (c *forwardedCall) observe(outline *wire.Outline, result json.RawMessage, err error) {
-	r := c.hostRequest()
-	r.Counted = true
 	if !c.agg.observes() {
 		return
 	}
+	r := c.hostRequest()
+	r.Counted = true
 	end := CallEnd{
 		Session:  c.session.id,
 		Upstream: c.route.upstream.Server.Name,
