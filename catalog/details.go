@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/dynmcp/dynmcp/internal/estimate"
+	"github.com/dynmcp/dynmcp/internal/tokens"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
@@ -36,18 +36,18 @@ const (
 func (t *Tool) inShort() string {
 	input := t.sized(t.InputSchema, shortTokens, "")
 	description := t.longDescription()
-	room := max(shortTokens-estimate.Tokens(input), leastTokens)
-	if n := estimate.Tokens(description); n > room {
+	room := max(shortTokens-tokens.Count(input), leastTokens)
+	if n := tokens.Count(description); n > room {
 		description = cut(description, Units(description)*room/n) + fmt.Sprintf(" [Cut: discover_tool {\"tool_name\": %s} shows all.]", quote(t.Name))
 	}
 	return t.definition(description, input, t.sized(t.OutputSchema, 50, ""))
 }
 
-// sized is a schema as Details shows it, or if it takes more than so many tokens
+// sized is a schema as Details shows it, or if it takes more than most tokens
 // its size and how to see it.
-func (t *Tool) sized(schema json.RawMessage, tokens int, how string) string {
+func (t *Tool) sized(schema json.RawMessage, most int, how string) string {
 	s := visible(schema)
-	if n := estimate.Tokens(s); n > tokens {
+	if n := tokens.Count(s); n > most {
 		return fmt.Sprintf(`left out, about %d tokens: discover_tool {"tool_name": %s%s} shows it.`, n, quote(t.Name), how)
 	}
 	return s

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dynmcp/dynmcp/internal/estimate"
+	"github.com/dynmcp/dynmcp/internal/tokens"
 )
 
 // A Search is what a model looks for.
@@ -106,7 +106,7 @@ func lines(found []Match) (text string) {
 		for _, m := range found {
 			b.WriteString(m.Tool.line(width) + m.also() + "\n")
 		}
-		if text = b.String(); estimate.Tokens(text) <= lineTokens*len(found) {
+		if text = b.String(); tokens.Count(text) <= lineTokens*len(found) {
 			break
 		}
 	}

@@ -15,7 +15,7 @@ import (
 const aftermath = int64(time.Second)
 
 // A connection between replicas that carries nothing is given up after so long, also when
-// what it was sent would soon be sent once more (cluster/replica: a ping after 2 s, 3 s for
+// what it was sent would soon be sent once more (transports/internode: a ping after 2 s, 3 s for
 // its answer).
 const givenUp = 5 * int64(time.Second)
 

@@ -16,8 +16,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dynmcp/dynmcp/cluster/kv"
-	"github.com/dynmcp/dynmcp/cluster/kv/natskv"
+	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/kv/natskv"
 )
 
 // other is the version that the other replicas of the step say they are.

@@ -22,8 +22,8 @@ import (
 
 	"github.com/dynmcp/dynmcp/bench/internal/ledger"
 	"github.com/dynmcp/dynmcp/bench/internal/web"
-	"github.com/dynmcp/dynmcp/cluster/kv"
-	"github.com/dynmcp/dynmcp/cluster/kv/natskv"
+	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/kv/natskv"
 	"github.com/dynmcp/dynmcp/internal/mcptest/authserver"
 )
 

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/dynmcp/dynmcp/cluster"
+	"github.com/dynmcp/dynmcp/internal/cluster"
 )
 
 // fleet returns members as a Deployment names them.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dynmcp/dynmcp/cluster/kv"
-	"github.com/dynmcp/dynmcp/cluster/kv/memkv"
+	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/kv/memkv"
 )
 
 // An electing store is one whose servers agree who leads after it was asked a few times.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hosts"
-	"github.com/dynmcp/dynmcp/internal/lineage"
+	"github.com/dynmcp/dynmcp/internal/selfloop"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -48,7 +48,7 @@ func (f *configFlags) watched() ([]string, error) {
 // disableNested disables servers that are this very run again, or a dynmcp that the
 // chain of runs above refuses. A project's .mcp.json often is the host's file too, and has
 // dynmcp as its one server: read as a config, it would start dynmcp without end.
-func disableNested(cfg *schema.Config, above lineage.Chain) {
+func disableNested(cfg *schema.Config, above selfloop.Chain) {
 	for i, s := range cfg.Servers {
 		config, ok := configNamed(s)
 		if s.Disabled || !ok {

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/dynmcp/dynmcp/catalog"
-	"github.com/dynmcp/dynmcp/internal/estimate"
+	"github.com/dynmcp/dynmcp/internal/tokens"
 )
 
 // A ledger counts what a model reads of the tools, in tokens: with every server in
@@ -41,11 +41,11 @@ type answerTokens struct {
 	Most   int    `json:"most"`
 }
 
-func countTokens(texts ...string) (tokens int) {
+func countTokens(texts ...string) (sum int) {
 	for _, text := range texts {
-		tokens += estimate.Tokens(text)
+		sum += tokens.Count(text)
 	}
-	return tokens
+	return sum
 }
 
 // countMenus counts what is read at the start. tools and instructions are what

@@ -8,19 +8,19 @@ import (
 	"strings"
 
 	"github.com/dynmcp/dynmcp/aggregator"
-	"github.com/dynmcp/dynmcp/internal/lineage"
 	"github.com/dynmcp/dynmcp/internal/seal"
+	"github.com/dynmcp/dynmcp/internal/selfloop"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
 // newAggregator is aggregator.New for a config that must not reach itself: the
-// servers it starts know what is served above them. See package lineage.
+// servers it starts know what is served above them. See package selfloop.
 func newAggregator(cfg *schema.Config, opts aggregator.Options) (*aggregator.Aggregator, error) {
 	name := cfg.Path
 	if cfg.SingleWrap {
 		name = "dynmcp -- " + strings.Join(append([]string{cfg.Servers[0].Command}, cfg.Servers[0].Args...), " ")
 	}
-	chain, err := lineage.Enter(name, digestOf(cfg))
+	chain, err := selfloop.Enter(name, digestOf(cfg))
 	if err != nil {
 		return nil, err
 	}
@@ -38,15 +38,15 @@ func newAggregator(cfg *schema.Config, opts aggregator.Options) (*aggregator.Agg
 
 // gatewayLineage returns by what a run over HTTP is known to itself, in a cluster to all
 // replicas. keys are those of the cluster, nil where there is none.
-func gatewayLineage(cfg *schema.Config, keys *seal.Keys) (*lineage.Gateway, error) {
+func gatewayLineage(cfg *schema.Config, keys *seal.Keys) (*selfloop.Gateway, error) {
 	if keys == nil {
-		return lineage.NewGateway(cfg.Path, rand.Text()), nil
+		return selfloop.NewGateway(cfg.Path, rand.Text()), nil
 	}
 	secrets, err := keys.Derive("lineage", seal.MinSecret)
 	if err != nil {
 		return nil, err
 	}
-	return lineage.NewGateway(cfg.Path, string(secrets[0])), nil
+	return selfloop.NewGateway(cfg.Path, string(secrets[0])), nil
 }
 
 // digestOf stands for what a config starts, wherever it was read from. Secrets

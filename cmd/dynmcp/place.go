@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator"
-	"github.com/dynmcp/dynmcp/cluster"
-	"github.com/dynmcp/dynmcp/cluster/kv"
-	"github.com/dynmcp/dynmcp/cluster/replica"
+	"github.com/dynmcp/dynmcp/internal/cluster"
+	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/internode"
 )
 
 // again is after how long it is tried again to place a server, if nothing has changed.
@@ -41,7 +41,7 @@ func (c *clusterRun) place(ctx context.Context, server schema.Server, principal 
 	for {
 		where, held := c.self.Where(name, except...)
 		p, err := c.placeAt(ctx, where, server.Name, principal)
-		if elsewhere, ok := errors.AsType[*replica.NotHereError](err); ok {
+		if elsewhere, ok := errors.AsType[*internode.NotHereError](err); ok {
 			if m, ok := c.self.Member(elsewhere.Holder); ok {
 				where, held = m, true
 				p, err = c.placeAt(ctx, m, server.Name, principal)
@@ -109,9 +109,9 @@ func (c *clusterRun) take(ctx context.Context, server, principal string) (*clust
 	var held *cluster.HeldError
 	switch {
 	case errors.As(err, &held):
-		return nil, &replica.NotHereError{Holder: held.Member.ID}
+		return nil, &internode.NotHereError{Holder: held.Member.ID}
 	case errors.Is(err, cluster.ErrDraining):
-		return nil, replica.ErrDraining
+		return nil, internode.ErrDraining
 	}
 	return lease, err
 }

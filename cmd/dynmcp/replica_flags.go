@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dynmcp/dynmcp/cluster/replica"
 	"github.com/dynmcp/dynmcp/internal/seal"
+	"github.com/dynmcp/dynmcp/transports/internode"
 )
 
 // replicaFlags say how a run is one of several replicas.
@@ -56,14 +56,14 @@ func (f *replicaFlags) isMember() (bool, error) {
 }
 
 // identity returns what other replicas are shown.
-func (f *replicaFlags) identity(keys *seal.Keys) (*replica.Identity, error) {
+func (f *replicaFlags) identity(keys *seal.Keys) (*internode.Identity, error) {
 	switch {
 	case f.cert == "" && f.certKey == "" && f.ca == "":
-		return replica.Keyed(keys)
+		return internode.Keyed(keys)
 	case f.cert == "" || f.certKey == "" || f.ca == "":
 		return nil, hinted(errors.New("--peer-cert, --peer-key and --peer-ca go together"), "give all three, or none")
 	}
-	id, err := replica.Files(f.cert, f.certKey, f.ca)
+	id, err := internode.Files(f.cert, f.certKey, f.ca)
 	if err != nil {
 		return nil, fmt.Errorf("the certificate for other replicas: %w", err)
 	}

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dynmcp/dynmcp/aggregator"
-	"github.com/dynmcp/dynmcp/internal/lineage"
+	"github.com/dynmcp/dynmcp/internal/selfloop"
 )
 
 // serveFlags say where a run that serves many hosts is reached.
@@ -165,7 +165,7 @@ func (flags *serveFlags) run(from *configFlags, level string) error {
 	}
 	// Last: who connects is answered, not reset because a replica could not join.
 	var web net.Listener
-	var around *lineage.Gateway
+	var around *selfloop.Gateway
 	if flags.address != "" {
 		if web, err = flags.listen(ctx, cfg.Gateway, log); err != nil {
 			return err

@@ -16,13 +16,13 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator"
-	"github.com/dynmcp/dynmcp/cluster"
-	"github.com/dynmcp/dynmcp/cluster/configs"
-	"github.com/dynmcp/dynmcp/cluster/replica"
+	"github.com/dynmcp/dynmcp/internal/cluster"
+	"github.com/dynmcp/dynmcp/internal/cluster/configs"
 	"github.com/dynmcp/dynmcp/internal/guard"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/gateway"
+	"github.com/dynmcp/dynmcp/transports/internode"
 	"github.com/dynmcp/dynmcp/transports/oauth"
 )
 
@@ -48,8 +48,8 @@ type clusterRun struct {
 	ln     net.Listener // for other replicas
 	fence  *guard.Fence
 	self   *cluster.Replica
-	id     *replica.Identity
-	client *replica.Client
+	id     *internode.Identity
+	client *internode.Client
 	agg    atomic.Pointer[aggregator.Aggregator] // nil before serve
 }
 
@@ -183,7 +183,7 @@ func (c *clusterRun) join(ctx context.Context) error {
 		c.fence.Close()
 		return err
 	}
-	c.self, c.client = self, replica.NewClient(c.id, self.ID())
+	c.self, c.client = self, internode.NewClient(c.id, self.ID())
 	close(joined)
 	c.log.Info("joined the cluster", "replica", c.flags.name, "id", self.ID(), "address", address)
 	return nil
@@ -271,7 +271,7 @@ func (c *clusterRun) replicas(agg *aggregator.Aggregator) *gateway.Replicas {
 // serve serves the other replicas until stop is called, which ends what they have here.
 func (c *clusterRun) serve(agg *aggregator.Aggregator, g *gateway.Gateway) (stop func()) {
 	c.agg.Store(agg)
-	server := replica.NewServer(c.id, replica.Options{
+	server := internode.NewServer(c.id, internode.Options{
 		Requests: g.ServePassed,
 		Upstream: func(ctx context.Context, server, principal, from string) (func(io.ReadWriteCloser), error) {
 			if _, _, known := agg.Connection(server); !known {

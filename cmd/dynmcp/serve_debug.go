@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator"
-	"github.com/dynmcp/dynmcp/monitor"
+	"github.com/dynmcp/dynmcp/internal/monitor"
 	"github.com/dynmcp/dynmcp/transports/gateway"
 )
 

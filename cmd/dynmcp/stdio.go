@@ -15,7 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/dynmcp/dynmcp/aggregator"
-	"github.com/dynmcp/dynmcp/internal/lineage"
+	"github.com/dynmcp/dynmcp/internal/selfloop"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/host"
 	"github.com/dynmcp/dynmcp/transports/upstream"
@@ -59,7 +59,7 @@ func (f *configFlags) options() schema.LoadOptions {
 func loadFiles(files *schema.Files) (*schema.Config, error) {
 	cfg, err := files.Load()
 	if err == nil {
-		disableNested(cfg, lineage.Above())
+		disableNested(cfg, selfloop.Above())
 		secrets.Add(cfg.Secrets()...)
 	}
 	return cfg, err

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/dynmcp/dynmcp/internal/guard/process"
+	"github.com/dynmcp/dynmcp/internal/guard/child"
 )
 
 // A Fence is a deadline that guards obey by themselves: at it they kill their
@@ -25,7 +25,7 @@ type Fence struct {
 
 	mu       sync.Mutex
 	page     []byte
-	deadline *atomic.Int64 // in page, a process.BootTime; nil when closed
+	deadline *atomic.Int64 // in page, a child.BootTime; nil when closed
 }
 
 // NewFence returns a fence whose deadline has passed: nothing can be started with
@@ -36,11 +36,11 @@ func NewFence() (*Fence, error) {
 		return nil, os.NewSyscallError("memfd_create", err)
 	}
 	f := &Fence{file: os.NewFile(uintptr(fd), "fence")}
-	if err := unix.Ftruncate(fd, process.FenceSize); err != nil {
+	if err := unix.Ftruncate(fd, child.FenceSize); err != nil {
 		f.file.Close()
 		return nil, os.NewSyscallError("ftruncate", err)
 	}
-	f.page, err = unix.Mmap(fd, 0, process.FenceSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	f.page, err = unix.Mmap(fd, 0, child.FenceSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		f.file.Close()
 		return nil, os.NewSyscallError("mmap", err)
@@ -64,7 +64,7 @@ func NewFence() (*Fence, error) {
 func (f *Fence) Extend(until time.Time) {
 	// Between the call that gave until and this one the machine may have been
 	// suspended, of which only the wall clock knows.
-	base, now := process.BootTime(), time.Now()
+	base, now := child.BootTime(), time.Now()
 	deadline := base + int64(min(until.Sub(now), until.Round(0).Sub(now.Round(0))))
 	f.mu.Lock()
 	defer f.mu.Unlock()

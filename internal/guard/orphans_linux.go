@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/dynmcp/dynmcp/internal/guard/process"
+	"github.com/dynmcp/dynmcp/internal/guard/child"
 )
 
 // guards are those that this process has started and not yet waited for. We are
@@ -92,7 +92,7 @@ func killOrphans() {
 func killOrphansOnce() (left, reaped bool) {
 	guards.Lock()
 	defer guards.Unlock()
-	all, err := process.Children()
+	all, err := child.Children()
 	if err != nil {
 		return true, false
 	}

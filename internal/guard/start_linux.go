@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/guard/process"
+	"github.com/dynmcp/dynmcp/internal/guard/child"
 )
 
 const (
@@ -56,14 +56,14 @@ func Start(cmd *exec.Cmd, fence *Fence) (*Tree, error) {
 	}
 	defer null.Close()
 	t := &Tree{orders: orders, events: bufio.NewReader(events), closer: events}
-	name := process.Name
+	name := child.Name
 	files := []*os.File{file(cmd.Stdin, null), file(cmd.Stdout, null), file(cmd.Stderr, null), theirOrders, theirEvents}
 	if fence != nil {
-		name, files = process.FencedName, append(files, fence.file)
+		name, files = child.FencedName, append(files, fence.file)
 	}
 	t.guard, err = startGuard(append([]string{name, cmd.Path}, cmd.Args...), &os.ProcAttr{
 		Dir:   cmd.Dir,
-		Env:   append([]string{process.Environment}, cmd.Environ()...),
+		Env:   append([]string{child.Environment}, cmd.Environ()...),
 		Files: files,
 		// When we are gone a guard that was stopped goes on, and ends the tree.
 		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGCONT},
@@ -95,15 +95,15 @@ func (t *Tree) started() error {
 	defer t.closer.SetReadDeadline(time.Time{})
 	var n int
 	switch event := t.next(); event {
-	case process.EventStarted:
+	case child.EventStarted:
 		_, err := fmt.Sscan(t.word(), &t.pid)
 		return err
-	case process.EventFailed:
+	case child.EventFailed:
 		if _, err := fmt.Sscan(t.word(), &n); err != nil {
 			return err
 		}
 		return MarkResources(syscall.Errno(n))
-	case process.EventFenced:
+	case child.EventFenced:
 		return ErrFenced
 	}
 	return fmt.Errorf("%w: the guard process did not start", ErrResources)
@@ -125,12 +125,12 @@ func (t *Tree) until(end byte) string {
 func (t *Tree) Pid() int { return t.pid }
 
 // Terminate asks the command and its group to end, with SIGTERM.
-func (t *Tree) Terminate() { t.order(process.OrderTerminate) }
+func (t *Tree) Terminate() { t.order(child.OrderTerminate) }
 
 // Kill ends every process of the tree at once. Wait and Reap return a second later
 // even if the guard does nothing.
 func (t *Tree) Kill() {
-	t.order(process.OrderKill)
+	t.order(child.OrderKill)
 	time.AfterFunc(guardLimit, t.killGuard)
 }
 
@@ -138,22 +138,22 @@ func (t *Tree) killGuard() { _ = t.guard.Kill() }
 
 // InstallLimit is how long a tree that installs may go on after its end was asked
 // for, while it works.
-const InstallLimit = process.InstallLimit
+const InstallLimit = child.InstallLimit
 
 // Installing says whether the command installs something, such as a package, that
 // is left unusable when it is ended in the middle. While it does, End and our own
 // end leave it alone for as long as it works, InstallLimit at most; Terminate and
 // Kill do not.
 func (t *Tree) Installing(on bool) {
-	order := byte(process.OrderInstalled)
+	order := byte(child.OrderInstalled)
 	if on {
-		order = process.OrderInstalling
+		order = child.OrderInstalling
 	}
 	t.order(order)
 }
 
 // End has the guard end the tree as if we were gone.
-func (t *Tree) End() { t.order(process.OrderEnd) }
+func (t *Tree) End() { t.order(child.OrderEnd) }
 
 // order tells the guard what to do. If the guard is gone the order is moot: Reap
 // kills what it left.
@@ -164,12 +164,12 @@ func (t *Tree) order(what byte) { _, _ = t.orders.Write([]byte{what}) }
 func (t *Tree) Wait() error {
 	var status syscall.WaitStatus
 	event := t.next()
-	fenced := event == process.EventFenced
+	fenced := event == child.EventFenced
 	if fenced {
 		t.word()
 		event = t.next()
 	}
-	if event != process.EventEnded {
+	if event != child.EventEnded {
 		return errors.New("its guard was killed")
 	}
 	if _, err := fmt.Sscan(t.word(), &status); err != nil {
@@ -190,7 +190,7 @@ func (t *Tree) Wait() error {
 // ended.
 func (t *Tree) Reap() {
 	t.close()
-	late := time.AfterFunc(process.Grace+guardLimit, t.killGuard)
+	late := time.AfterFunc(child.Grace+guardLimit, t.killGuard)
 	defer late.Stop()
 	if !waitGuard(t.guard) {
 		killOrphans()

@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dynmcp/dynmcp/cluster/replica"
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/transports/internode"
 )
 
 // A testReplica is a gateway that is one of several, with the listener for the others.
@@ -24,7 +24,7 @@ type testReplica struct {
 	*testGateway
 	id      string
 	address string
-	client  *replica.Client
+	client  *internode.Client
 	leaves  chan time.Duration // what it sleeps as a lame duck, which it is until that was taken
 	gone    func()             // ends the listener, when the gateway has ended
 }
@@ -50,11 +50,11 @@ func (rs *testReplicas) get(fits func(*testReplica) bool) *testReplica {
 
 func (rs *testReplicas) add(id string, handle func(*host.Request)) *testReplica {
 	rs.t.Helper()
-	identity, err := replica.Keyed(rs.keys)
+	identity, err := internode.Keyed(rs.keys)
 	if err != nil {
 		rs.t.Fatal(err)
 	}
-	r := &testReplica{id: id, client: replica.NewClient(identity, id), leaves: make(chan time.Duration)}
+	r := &testReplica{id: id, client: internode.NewClient(identity, id), leaves: make(chan time.Duration)}
 	to := func(other *testReplica, who string) (http.RoundTripper, bool) {
 		if other == nil {
 			return nil, false
@@ -90,7 +90,7 @@ func (rs *testReplicas) add(id string, handle func(*host.Request)) *testReplica 
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		if err := replica.NewServer(identity, replica.Options{Requests: r.g.ServePassed}).Serve(ctx, ln); err != nil {
+		if err := internode.NewServer(identity, internode.Options{Requests: r.g.ServePassed}).Serve(ctx, ln); err != nil {
 			rs.t.Error(err)
 		}
 	}()

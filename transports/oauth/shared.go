@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dynmcp/dynmcp/cluster/kv"
+	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/internal/seal"
 )
 

@@ -1,0 +1,262 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/kv/memkv"
+)
+
+// breakRecord changes one bit of a record, or writes junk in its place where there is none.
+func breakRecord(t *testing.T, store kv.Store, key string) {
+	t.Helper()
+	bucket, err := store.Bucket(t.Context(), Bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	value := []byte("junk")
+	if e, err := bucket.Get(t.Context(), key); err == nil {
+		value = e.Value
+		value[len(value)/2] ^= 1
+	}
+	if _, err := bucket.Put(t.Context(), key, value); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// takeFrom is take where another replica has it, until that does not.
+func takeFrom(t *testing.T, r *Replica, name string) *Lease {
+	t.Helper()
+	for {
+		l, err := r.Take(t.Context(), name)
+		if _, held := errors.AsType[*HeldError](err); held {
+			time.Sleep(tick)
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+}
+
+func TestABrokenLeaseIsAFreeOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := memkv.New()
+		var log bytes.Buffer
+		a, b := join(t, m.Connect(), "a", func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) }), join(t, m.Connect(), "b")
+		defer a.Close()
+		defer b.Close()
+		for _, key := range []string{leaseKey("git"), leaseKey("idle")} {
+			breakRecord(t, m.Connect(), key)
+		}
+		synctest.Wait()
+		if broken := fmt.Sprint(a.Broken()); broken != "[lease/git lease/idle]" {
+			t.Errorf("broken: %s", broken)
+		}
+		if state, err := Read(t.Context(), m.Connect()); err != nil || fmt.Sprint(state.Broken) != "[lease/git lease/idle]" {
+			t.Errorf("got %+v, %v", state, err)
+		}
+		began := time.Now()
+		l := take(t, a, "git")
+		if took := time.Since(began); took > 2*Beat {
+			t.Errorf("taken after %v", took)
+		}
+		if _, err := b.Take(t.Context(), "git"); err == nil {
+			t.Error("taken twice")
+		}
+		l.Release()
+		time.Sleep(2 * time.Minute) // nobody takes the other one
+		if broken := append(a.Broken(), b.Broken()...); len(broken) > 0 {
+			t.Errorf("still broken: %q", broken)
+		}
+		synctest.Wait()
+		for _, key := range []string{"key=lease/git ", "key=lease/idle "} {
+			if n := strings.Count(log.String(), key); n != 1 {
+				t.Errorf("%s is logged %d times, want once:\n%s", key, n, log.String())
+			}
+		}
+	})
+}
+
+func TestTheHolderOfABrokenLeaseMendsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := memkv.New()
+		a, b := join(t, m.Connect(), "a"), join(t, m.Connect(), "b")
+		defer a.Close()
+		defer b.Close()
+		l := take(t, a, "git")
+		for range 3 {
+			breakRecord(t, m.Connect(), leaseKey("git"))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			_, err := b.Take(ctx, "git")
+			cancel()
+			if held, ok := errors.AsType[*HeldError](err); !ok || held.Member.Name != "a" {
+				t.Errorf("got %v, want that a has it", err)
+			}
+			time.Sleep(tick)
+			if isClosed(l.Lost()) || len(a.Broken()) > 0 {
+				t.Errorf("lost: %t, broken: %q", isClosed(l.Lost()), a.Broken())
+			}
+		}
+		l.Release()
+		synctest.Wait()
+		take(t, b, "git").Release()
+	})
+}
+
+// A holder that cannot see that its lease is broken still runs what it holds.
+func TestABrokenLeaseOfAReplicaThatIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := memkv.New()
+		var g group
+		cable := m.Connect()
+		a, b, c := g.join(t, cable, "a"), g.join(t, m.Connect(), "b"), g.join(t, m.Connect(), "c")
+		defer a.Close()
+		defer b.Close()
+		defer c.Close()
+		l := take(t, a, "git")
+		time.Sleep(3 * Beat)
+		cable.Cut()
+		breakRecord(t, m.Connect(), leaseKey("git"))
+		taken := takeFrom(t, b, "git")
+		if !isClosed(l.Lost()) {
+			t.Error("b has what a runs")
+		}
+		l.Release()
+		taken.Release()
+		cable.Heal()
+		time.Sleep(time.Minute)
+	})
+}
+
+// What a dead member held is taken though its record cannot be read.
+func TestABrokenRecordOfAMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := memkv.New()
+		var g group
+		a, b, c := g.join(t, m.Connect(), "a"), g.join(t, m.Connect(), "b"), g.join(t, m.Connect(), "c")
+		defer b.Close()
+		defer c.Close()
+		l := take(t, a, "git")
+		for range 3 {
+			breakRecord(t, m.Connect(), memberKey(a.ID()))
+			time.Sleep(2 * Beat)
+			if isClosed(l.Lost()) || len(b.Broken()) > 0 {
+				t.Errorf("lost: %t, broken: %q", isClosed(l.Lost()), b.Broken())
+			}
+		}
+		a.stop() // as if it were killed
+		breakRecord(t, m.Connect(), memberKey(a.ID()))
+		breakRecord(t, m.Connect(), memberKey("NOBODY"))
+		began := time.Now()
+		takeFrom(t, b, "git").Release()
+		if took := time.Since(began); took > Patience+TTL+2*Beat {
+			t.Errorf("taken after %v", took)
+		}
+		time.Sleep(time.Minute)
+		if len(b.Broken()) > 0 || len(b.Members()) != 2 {
+			t.Errorf("broken: %q, members: %+v", b.Broken(), b.Members())
+		}
+	})
+}
+
+// A slowStore answers deletions late, or changes never.
+type slowStore struct {
+	*memkv.Connection
+	late     time.Duration
+	conflict atomic.Bool // every update of a member's record is one
+	updates  atomic.Int64
+}
+
+type slowBucket struct {
+	kv.Bucket
+	*slowStore
+}
+
+func (s *slowStore) Bucket(ctx context.Context, name string) (kv.Bucket, error) {
+	b, err := s.Connection.Bucket(ctx, name)
+	return &slowBucket{b, s}, err
+}
+
+func (b *slowBucket) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+	if b.conflict.Load() && strings.HasPrefix(key, memberPrefix) {
+		b.updates.Add(1)
+		time.Sleep(200 * time.Microsecond)
+		return 0, kv.ErrConflict
+	}
+	return b.Bucket.Update(ctx, key, value, revision)
+}
+
+func (b *slowBucket) Delete(ctx context.Context, key string, revision uint64) error {
+	if strings.HasPrefix(key, leasePrefix) {
+		time.Sleep(b.late)
+	}
+	return b.Bucket.Delete(ctx, key, revision)
+}
+
+// A store that is in trouble says so of every beat: an earlier one is still being decided on.
+func TestBeatsThatConflictDoNotSpin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &slowStore{Connection: memkv.New().Connect()}
+		a := join(t, store, "a")
+		defer a.Close()
+		store.conflict.Store(true)
+		time.Sleep(2 * time.Second)
+		store.conflict.Store(false)
+		if n := store.updates.Load(); n > 2*int64(2*time.Second/tick) {
+			t.Errorf("%d updates in 2 s", n)
+		}
+		time.Sleep(Beat)
+		if !a.Valid() {
+			t.Error("it is not valid after the store is well again")
+		}
+	})
+}
+
+// Many leases to be deleted do not put off what frees those of the next one that dies.
+func TestADeathWhileLeasesAreCollected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := memkv.New()
+		var g group
+		a, b := g.join(t, m.Connect(), "a"), g.join(t, m.Connect(), "b")
+		for i := range 1000 {
+			take(t, a, fmt.Sprint("server ", i))
+		}
+		take(t, b, "git")
+		store := &slowStore{Connection: m.Connect(), late: time.Second}
+		c := g.join(t, store, "c")
+		for c.ID() > b.ID() { // the first collects
+			c.Close()
+			c = g.join(t, store, "c")
+		}
+		defer c.Close()
+		a.stop()
+		time.Sleep(65 * time.Second) // they are being collected
+		b.stop()
+		began := time.Now()
+		l := takeFrom(t, c, "git")
+		if took := time.Since(began); took > 6*time.Second {
+			t.Errorf("taken after %v", took)
+		}
+		l.Release()
+		time.Sleep(2 * time.Minute)
+		if state, err := Read(t.Context(), m.Connect()); err != nil || len(state.Leases) > 0 || len(state.Members) != 1 {
+			t.Errorf("got %+v, %v", state, err)
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if n := len(c.view.leases); n > 0 {
+			t.Errorf("%d leases of the dead are left", n)
+		}
+	})
+}

@@ -1,0 +1,393 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/kv/memkv"
+)
+
+// bubbleClock is the clock of synctest; CLOCK_BOOTTIME is not in the bubble.
+func bubbleClock() time.Duration { return time.Duration(time.Now().UnixNano()) }
+
+func join(t *testing.T, store kv.Store, name string, change ...func(*Options)) *Replica {
+	t.Helper()
+	o := Options{Store: store, Name: name, Address: name + ":1", Version: "1", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), clock: bubbleClock}
+	for _, c := range change {
+		c(&o)
+	}
+	r, err := Join(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func take(t *testing.T, r *Replica, name string) *Lease {
+	t.Helper()
+	l, err := r.Take(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func TestALeaseIsSharedInAReplicaAndHeldAgainstOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := memkv.New()
+		a, b := join(t, m.Connect(), "a"), join(t, m.Connect(), "b")
+		defer a.Close()
+		defer b.Close()
+		first, second := take(t, a, "git"), take(t, a, "git")
+		if m, held := a.Where("git"); m.ID != a.ID() || !held {
+			t.Errorf("whoever has just taken it says that it is at %q, held: %t", m.Name, held)
+		}
+		if first.Revision() != second.Revision() || first.Revision() == 0 {
+			t.Errorf("revisions %d and %d", first.Revision(), second.Revision())
+		}
+		synctest.Wait()
+		_, err := b.Take(t.Context(), "git")
+		if held, ok := errors.AsType[*HeldError](err); !ok || held.Member.ID != a.ID() {
+			t.Errorf("got %v, want that a has it", err)
+		}
+		if m, held := b.Where("git"); !held || m.Name != "a" {
+			t.Errorf("where: %q, %t", m.Name, held)
+		}
+		if all := b.Leases(); len(all) != 1 || all[0].Name != "git" || all[0].Owner != a.ID() || all[0].Revision != first.Revision() {
+			t.Errorf("leases: %+v", all)
+		}
+		first.Release()
+		first.Release() // is not the second's
+		synctest.Wait()
+		if _, err := b.Take(t.Context(), "git"); err == nil {
+			t.Error("taken while a still uses it")
+		}
+		second.Release()
+		synctest.Wait()
+		l := take(t, b, "git")
+		if l.Revision() <= first.Revision() {
+			t.Errorf("revision %d after %d", l.Revision(), first.Revision())
+		}
+		l.Release()
+	})
+}
+
+func TestLeasesOfAReplicaThatWasKilledAreTakenWithinTheBound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := memkv.New()
+		var g group
+		a, b, c := g.join(t, m.Connect(), "a"), g.join(t, m.Connect(), "b"), g.join(t, m.Connect(), "c")
+		defer b.Close()
+		defer c.Close()
+		take(t, a, "git")
+		time.Sleep(10 * Beat)
+		leaving := b.Leaving(a.ID())
+		a.stop() // as if it were killed
+		killed := time.Now()
+		time.Sleep(Validity + Beat) // it is silent: they wait
+		got := make(chan *Lease, 2)
+		for _, r := range []*Replica{b, c} {
+			go func() {
+				if l, err := r.Take(t.Context(), "git"); err == nil {
+					got <- l
+				} else if _, held := errors.AsType[*HeldError](err); !held {
+					t.Error(err)
+					got <- nil
+				} else {
+					got <- nil
+				}
+			}()
+		}
+		one, two := <-got, <-got
+		if took := time.Since(killed); took > 6*time.Second {
+			t.Errorf("taken after %v", took)
+		}
+		if (one == nil) == (two == nil) {
+			t.Errorf("one of them must have it: %v, %v", one, two)
+		}
+		if !isClosed(leaving) {
+			t.Error("the dead replica is not told to be leaving")
+		}
+		if _, ok := b.Member(a.ID()); ok {
+			t.Error("the dead replica is still a member")
+		}
+		time.Sleep(Remembered + time.Minute)
+		if _, ok := b.Address(a.ID()); ok {
+			t.Error("the dead replica is never forgotten")
+		}
+	})
+}
+
+func TestLeavingInOrderCostsNobodyTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := memkv.New()
+		a, b := join(t, m.Connect(), "a"), join(t, m.Connect(), "b")
+		defer b.Close()
+		l := take(t, a, "git")
+		synctest.Wait()
+		leaving := b.Leaving(a.ID())
+		drained := make(chan error, 1)
+		go func() { drained <- a.Drain(t.Context()) }()
+		<-leaving
+		if m, held := b.Where("git"); held || m.ID != b.ID() {
+			t.Errorf("where: %q, %t", m.Name, held)
+		}
+		if !isClosed(a.Leaving(a.ID())) {
+			t.Error("what uses the replica itself is not told")
+		}
+		if _, err := a.Take(t.Context(), "other"); !errors.Is(err, ErrDraining) {
+			t.Errorf("got %v", err)
+		}
+		taken := make(chan error, 1)
+		go func() { _, err := b.Take(t.Context(), "git"); taken <- err }()
+		synctest.Wait()
+		select {
+		case err := <-taken:
+			t.Errorf("taken from a replica that still uses it: %v", err)
+		case err := <-drained:
+			t.Errorf("drained while it is held: %v", err)
+		default:
+		}
+		before := time.Now()
+		l.Release()
+		if err := <-drained; err != nil {
+			t.Error(err)
+		}
+		if err := <-taken; err != nil {
+			t.Error(err)
+		}
+		a.Close()
+		if took := time.Since(before); took > Beat {
+			t.Errorf("it took %v", took)
+		}
+		synctest.Wait()
+		if len(b.Members()) != 1 {
+			t.Errorf("members: %+v", b.Members())
+		}
+		if _, ok := b.Address(a.ID()); ok {
+			t.Error("it is looked for where it has left")
+		}
+		if _, err := a.Take(t.Context(), "git"); !errors.Is(err, ErrClosed) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestCloseWaitsForWhatIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := memkv.New()
+		a, b := join(t, m.Connect(), "a"), join(t, m.Connect(), "b")
+		defer b.Close()
+		l := take(t, a, "git")
+		closed := make(chan struct{})
+		go func() { a.Close(); close(closed) }()
+		<-l.Lost()
+		synctest.Wait()
+		if isClosed(closed) || len(b.Members()) != 2 {
+			t.Error("it has left while its work is not known to have ended")
+		}
+		l.Release()
+		<-closed
+		synctest.Wait()
+		take(t, b, "git").Release()
+	})
+}
+
+func TestAReplicaCutOffFromTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := memkv.New()
+		cable := m.Connect()
+		var until atomic.Pointer[time.Time]
+		a := join(t, cable, "a", func(o *Options) { o.Extend = func(t time.Time) { until.Store(&t) } })
+		b := join(t, m.Connect(), "b")
+		defer b.Close()
+		defer a.Close()
+		old := take(t, a, "git")
+		time.Sleep(5 * Beat)
+		cable.Cut()
+		<-old.Lost()
+		deadline := *until.Load()
+		if time.Now().After(deadline) {
+			t.Errorf("lost %v after the deadline of its guards", time.Since(deadline))
+		}
+		if a.Valid() || !a.Degraded() || b.Degraded() {
+			t.Errorf("valid %t, degraded %t, the other %t", a.Valid(), a.Degraded(), b.Degraded())
+		}
+		if _, err := a.Take(t.Context(), "other"); !errors.Is(err, kv.ErrUnavailable) {
+			t.Errorf("got %v", err)
+		}
+		l := take(t, b, "git") // waits until a is declared dead
+		if address, ok := b.Address(a.ID()); !ok || address != "a:1" {
+			t.Errorf("it is not known any more where it is: %q, %t", address, ok)
+		}
+		if ran := time.Since(deadline); ran < settled-Beat/2 {
+			t.Errorf("taken %v after what held it was to end", ran)
+		}
+		cable.Heal()
+		time.Sleep(time.Minute)
+		if a.Valid() || time.Now().Before(deadline) {
+			t.Error("it is back while what it has lost may still be begun")
+		}
+		old.Release()
+		time.Sleep(2 * Beat)
+		if !a.Valid() || a.Degraded() || len(b.Members()) != 2 {
+			t.Errorf("valid %t, degraded %t, members %+v", a.Valid(), a.Degraded(), b.Members())
+		}
+		if m, _ := b.Member(a.ID()); m.Epoch < 2 {
+			t.Errorf("it came back in epoch %d", m.Epoch)
+		}
+		l.Release()
+		synctest.Wait()
+		take(t, a, "git").Release()
+	})
+}
+
+func TestNamesAreAnyBytes(t *testing.T) {
+	names := []string{"", "git", "Git", "a.b", "a/b", "a=b", "a=3Db", "=s", "\x00\xff", "日本", strings.Repeat("x", 5000), strings.Repeat("x", 5001), "https://id.example/ü|17\n"}
+	seen := map[string]string{}
+	for _, name := range names {
+		key := leaseKey(name)
+		if other, ok := seen[key]; ok {
+			t.Errorf("%q and %q are the same", name, other)
+		}
+		seen[key] = name
+		if err := kv.Check(key, nil); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+func TestRendezvousIsBalancedAndMovesLittle(t *testing.T) {
+	var members []Member
+	for i := range 10 {
+		members = append(members, Member{ID: fmt.Sprint("id", i), Name: fmt.Sprint("replica-", i)})
+	}
+	const names = 10_000
+	count := map[string]int{}
+	for i := range names {
+		name := fmt.Sprint("server-", i)
+		m, ok := Rendezvous(name, members)
+		if !ok {
+			t.Fatal("nobody")
+		}
+		count[m.ID]++
+		if without, _ := Rendezvous(name, members[:9]); m.ID != "id9" && without.ID != m.ID {
+			t.Fatalf("%s moved from %s to %s, which it need not", name, m.ID, without.ID)
+		}
+	}
+	for id, n := range count {
+		if n < names/10*8/10 || n > names/10*12/10 {
+			t.Errorf("%s has %d of %d", id, n, names)
+		}
+	}
+	for i := range members {
+		members[i].Name = "same"
+	}
+	count = map[string]int{}
+	for i := range names {
+		m, _ := Rendezvous(fmt.Sprint("server-", i), members)
+		count[m.ID]++
+	}
+	for id, n := range count {
+		if n < names/10*8/10 || n > names/10*12/10 {
+			t.Errorf("of members with one name %s has %d of %d", id, n, names)
+		}
+	}
+	if _, ok := Rendezvous("x", nil); ok {
+		t.Error("somebody of nobody")
+	}
+}
+
+func TestReadWithoutBeingAMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := memkv.New()
+		a := join(t, m.Connect(), "a", func(o *Options) { o.Load = func() Load { return Load{Sessions: 3} } })
+		defer a.Close()
+		l := take(t, a, "git")
+		defer l.Release()
+		state, err := Read(t.Context(), m.Connect())
+		members, leases := state.Members, state.Leases
+		if err != nil || len(members) != 1 || members[0].ID != a.ID() || members[0].Load.Sessions != 3 || members[0].Since.IsZero() || len(leases) != 1 || leases[0].Name != "git" {
+			t.Errorf("got %+v, %+v, %v", members, leases, err)
+		}
+		cut := m.Connect()
+		cut.Cut()
+		if _, err := Read(t.Context(), cut); !errors.Is(err, kv.ErrUnavailable) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestJoinGivesUpWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cable := memkv.New().Connect()
+		if _, err := cable.Bucket(t.Context(), Bucket); err != nil {
+			t.Fatal(err)
+		}
+		cable.Cut()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := Join(ctx, Options{Store: cable, clock: bubbleClock}); !errors.Is(err, kv.ErrUnavailable) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// An answer of the store from before the lease proves nothing.
+func TestAnOwnerIsGoneWhenItsEpochIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := memkv.New()
+		r := join(t, m.Connect(), "a")
+		defer r.Close()
+		bucket, err := m.Connect().Bucket(t.Context(), Bucket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := &lease{LeaseInfo: LeaseInfo{Name: "git", Owner: "other", Epoch: 2}}
+		for _, c := range []struct {
+			record string
+			free   bool
+		}{{"", true}, {`{"id":"other","epoch":1}`, false}, {`{"id":"other","epoch":2}`, false}, {`{"id":"other","epoch":3}`, true}} {
+			if c.record != "" {
+				if _, err := bucket.Put(t.Context(), memberKey("other"), []byte(c.record)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if free, err := r.free(t.Context(), l); err != nil || free != c.free {
+				t.Errorf("%q: free %t, %v", c.record, free, err)
+			}
+		}
+	})
+}
+
+// A store that has lost everything counts its revisions anew.
+func TestRevisionsThatBeginAnew(t *testing.T) {
+	r := &Replica{id: "self", view: newView(), beats: make(chan struct{}, 1), changed: make(chan struct{})}
+	r.seeLocked(kv.Entry{Key: memberKey("a"), Value: []byte(`{"id":"a","epoch":1}`), Revision: 7}, 1)
+	r.listedLocked([]kv.Entry{{Key: memberKey("a"), Value: []byte(`{"id":"a","epoch":2}`), Revision: 7}}, 2)
+	if m, _ := r.Member("a"); m.Epoch != 2 {
+		t.Errorf("its epoch is still %d", m.Epoch)
+	}
+	r.listedLocked(nil, 3)
+	if _, ok := r.Member("a"); ok {
+		t.Error("it is still there")
+	}
+}

@@ -1,0 +1,668 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/kv/memkv"
+)
+
+// kill is what guards may take to kill after their deadline.
+const kill = 500 * time.Millisecond
+
+// Replicas on one store are cut off from it and from each other, stopped, killed and
+// drained at random, for a long time, which is virtual. What runs under a name is in a
+// ledger, and must never overlap. DYNMCP_MODEL_SEEDS is how many runs of an hour to do instead.
+func TestNothingRunsTwice(t *testing.T) {
+	seeds, minutes := 4, 6
+	if n, err := strconv.Atoi(os.Getenv("DYNMCP_MODEL_SEEDS")); err == nil {
+		seeds, minutes = n, 60
+	}
+	for seed := range seeds {
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &world{t: t, memory: memkv.New(), rand: rand.New(rand.NewPCG(uint64(seed), 20)), began: time.Now()}
+				defer w.tasks.Wait()
+				for range 3 + seed%5 {
+					w.join()
+				}
+				for end := time.Now().Add(time.Duration(minutes) * time.Minute); time.Now().Before(end) && !t.Failed(); {
+					time.Sleep(w.within(0, 6*time.Second))
+					w.fault()
+				}
+				w.settle()
+				if !t.Failed() {
+					w.failOver()
+				}
+				for _, n := range w.live() {
+					w.leave(n)
+				}
+				if t.Failed() {
+					log := w.log.Bytes()
+					t.Logf("%d works; the log's end:\n%s", w.works, log[max(0, len(log)-6000):])
+				}
+				if w.works < minutes {
+					t.Errorf("only %d works ran", w.works)
+				}
+			})
+		})
+	}
+}
+
+type world struct {
+	t      *testing.T
+	memory *memkv.Memory
+	began  time.Time
+	tasks  sync.WaitGroup
+	faults sync.WaitGroup
+
+	mu     sync.Mutex
+	rand   *rand.Rand
+	nodes  []*node
+	joined int
+	log    bytes.Buffer
+	ledger []*work // that may still run, or the last of their names
+	works  int
+}
+
+// A node is a process with a replica in it.
+type node struct {
+	w      *world
+	name   string
+	skew   float64 // how much faster its clock is
+	r      *Replica
+	ctx    context.Context
+	kill   context.CancelFunc
+	users  sync.WaitGroup
+	conn   *memkv.Connection
+	direct *memkv.Connection // what was sent and is under way
+
+	mu       sync.Mutex // all below; the world's lock may be taken before
+	dead     bool
+	faults   map[string]int           // that go on, by kind
+	gates    map[string]chan struct{} // closed when the last fault of the kind ends
+	deadline time.Time                // of the guards
+}
+
+// A work ran on a node under a lease.
+type work struct {
+	node     *node
+	name     string
+	held     *held
+	revision uint64 // when it began
+	start    time.Time
+	end      time.Time // zero: it runs, unless the guards have killed it
+}
+
+func (w *world) within(low, high time.Duration) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return low + time.Duration(w.rand.Int64N(int64(high-low)))
+}
+
+func (w *world) one(in int) bool { return w.within(0, time.Duration(in)) == 0 }
+
+func (w *world) live() []*node {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.nodes)
+}
+
+func (w *world) some() *node {
+	all := w.live()
+	if len(all) == 0 {
+		return nil
+	}
+	return all[w.within(0, time.Duration(len(all)))]
+}
+
+func (w *world) logf(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	fmt.Fprintf(&w.log, "%8.3f "+format+"\n", append([]any{time.Since(w.began).Seconds()}, args...)...)
+}
+
+// join starts a replica and those who use it.
+func (w *world) join() {
+	n := &node{w: w, conn: w.memory.Connect(), direct: w.memory.Connect(), faults: map[string]int{}, gates: map[string]chan struct{}{}}
+	n.skew = float64(w.within(0, 60)-30) / 1000
+	w.mu.Lock()
+	w.joined++
+	n.name = fmt.Sprint("n", w.joined)
+	w.mu.Unlock()
+	n.ctx, n.kill = context.WithCancel(context.Background())
+	w.tasks.Go(func() {
+		for n.ctx.Err() == nil {
+			ctx, cancel := context.WithTimeout(n.ctx, 20*time.Second)
+			r, err := Join(ctx, Options{Store: &nodeStore{n.conn, n}, Name: n.name, Address: n.name, clock: n.clock,
+				Extend: n.extend, Ask: n.ask, Logger: slog.New(slog.NewTextHandler(nodeLog{n}, nil))})
+			cancel()
+			if err != nil {
+				time.Sleep(time.Second)
+				continue
+			}
+			n.mu.Lock()
+			n.r = r
+			n.mu.Unlock()
+			w.mu.Lock()
+			w.nodes = append(w.nodes, n)
+			w.mu.Unlock()
+			for range 2 {
+				n.users.Go(n.use)
+			}
+			return
+		}
+	})
+}
+
+type nodeLog struct{ n *node }
+
+func (l nodeLog) Write(p []byte) (int, error) {
+	if i := bytes.Index(p, []byte("level=")); i >= 0 && !bytes.Contains(p, []byte("not watched any more")) {
+		l.n.w.logf("%s %s", l.n.name, bytes.TrimSpace(p[i:]))
+	}
+	return len(p), nil
+}
+
+// pass returns when no fault of a kind goes on.
+func (n *node) pass(kind string) {
+	for {
+		n.mu.Lock()
+		gate := n.gates[kind]
+		n.mu.Unlock()
+		if gate == nil {
+			return
+		}
+		<-gate
+		time.Sleep(n.w.within(0, 300*time.Millisecond)) // they do not all go on at once
+	}
+}
+
+// clock blocks while the process is stopped, before and after it is read.
+func (n *node) clock() time.Duration {
+	n.pass("stopped")
+	t := bubbleClock() + time.Duration(float64(time.Since(n.w.began))*n.skew)
+	n.pass("stopped")
+	return t
+}
+
+func (n *node) extend(until time.Time) {
+	n.pass("stopped")
+	n.w.mu.Lock()
+	defer n.w.mu.Unlock()
+	n.endKilledLocked()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if until.After(n.deadline) {
+		n.deadline = until
+	}
+}
+
+// endKilledLocked ends what the guards have killed. The world's lock is held.
+func (n *node) endKilledLocked() {
+	n.mu.Lock()
+	deadline := n.deadline
+	n.mu.Unlock()
+	for _, work := range n.w.ledger {
+		if end := deadline.Add(kill); work.node == n && work.end.IsZero() && !time.Now().Before(deadline) {
+			work.end = end
+		}
+	}
+}
+
+// start begins a work, unless the guards refuse.
+func (w *world) start(n *node, name string, l *Lease) *work {
+	revision := l.Revision()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	n.mu.Lock()
+	fenced := n.dead || !now.Before(n.deadline)
+	n.mu.Unlock()
+	if fenced {
+		return nil
+	}
+	for _, other := range w.worked() {
+		other.endKilledLocked()
+	}
+	for _, other := range w.ledger {
+		if other.name != name || other.held == l.held {
+			continue
+		}
+		if other.end.IsZero() || other.end.After(now) {
+			w.t.Errorf("%.3f: %s on %s (revision %d) began while it ran on %s (revision %d, since %.3f)", now.Sub(w.began).Seconds(),
+				name, n.name, revision, other.node.name, other.revision, other.start.Sub(w.began).Seconds())
+		}
+		if other.revision >= revision {
+			w.t.Errorf("%s has revision %d after %d", name, revision, other.revision)
+		}
+	}
+	started := &work{node: n, name: name, held: l.held, revision: revision, start: now}
+	w.ledger = slices.DeleteFunc(w.ledger, func(old *work) bool { return !old.end.IsZero() && old.end.Before(now) })
+	w.ledger = append(w.ledger, started)
+	w.works++
+	return started
+}
+
+// worked is every node of the ledger, those that have left the list too.
+func (w *world) worked() []*node {
+	var all []*node
+	for _, work := range w.ledger {
+		if !slices.Contains(all, work.node) {
+			all = append(all, work.node)
+		}
+	}
+	return all
+}
+
+// end ends a work, and returns how long guards still take for it.
+func (w *world) end(work *work) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	work.node.endKilledLocked()
+	if work.end.IsZero() {
+		work.end = time.Now()
+	}
+	return time.Until(work.end)
+}
+
+var names = []string{"git", "files", "browser"}
+
+// use is what a process does with its replica: it takes leases and works.
+func (n *node) use() {
+	w, r := n.w, n.r
+	for n.ctx.Err() == nil {
+		select {
+		case <-time.After(w.within(0, 3*time.Second)):
+		case <-n.ctx.Done():
+			return
+		}
+		name := names[w.within(0, time.Duration(len(names)))]
+		ctx, cancel := context.WithTimeout(n.ctx, w.within(time.Second, 20*time.Second))
+		l, err := r.Take(ctx, name)
+		cancel()
+		n.pass("stopped")
+		if err != nil {
+			_, held := errors.AsType[*HeldError](err)
+			if !held && !errors.Is(err, ErrDraining) && !errors.Is(err, ErrClosed) && !errors.Is(err, kv.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+				w.t.Errorf("take: %v", err)
+			}
+			if errors.Is(err, ErrDraining) || errors.Is(err, ErrClosed) {
+				return
+			}
+			continue
+		}
+		if work := w.start(n, name, l); work != nil {
+			select {
+			case <-l.Lost():
+			case <-r.Leaving(r.ID()):
+			case <-time.After(w.within(0, 40*time.Second)):
+			case <-n.ctx.Done():
+				return // crash has ended it
+			}
+			n.pass("stopped")
+			time.Sleep(w.within(0, 300*time.Millisecond)) // it is killed, or closes
+			n.pass("stopped")
+			time.Sleep(w.end(work)) // guards may be at it
+		}
+		l.Release()
+	}
+}
+
+// begin begins a fault of a kind; end ends it.
+func (n *node) begin(kind string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.faults[kind]++; n.faults[kind] == 1 {
+		n.gates[kind] = make(chan struct{})
+		if kind == "cut" {
+			n.conn.Cut()
+		}
+	}
+}
+
+func (n *node) end(kind string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.faults[kind]--; n.faults[kind] == 0 {
+		close(n.gates[kind])
+		delete(n.gates, kind)
+		if kind == "cut" {
+			n.conn.Heal()
+		}
+	}
+}
+
+func (n *node) has(kind string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.faults[kind] > 0
+}
+
+// crash ends a process. What it ran is killed by its guards.
+func (w *world) crash(n *node) {
+	w.mu.Lock()
+	w.nodes = slices.DeleteFunc(w.nodes, func(m *node) bool { return m == n })
+	n.mu.Lock()
+	n.dead = true
+	n.mu.Unlock()
+	n.endKilledLocked()
+	for _, work := range w.ledger {
+		if work.node == n && work.end.IsZero() {
+			work.end = time.Now().Add(kill)
+		}
+	}
+	w.mu.Unlock()
+	w.logf("%s crashes", n.name)
+	w.tasks.Go(func() {
+		n.kill()
+		n.r.cancel()
+		n.users.Wait()
+		n.r.stop()
+	})
+}
+
+// leave drains and closes.
+func (w *world) leave(n *node) {
+	w.mu.Lock()
+	w.nodes = slices.DeleteFunc(w.nodes, func(m *node) bool { return m == n })
+	w.mu.Unlock()
+	w.logf("%s leaves", n.name)
+	w.tasks.Go(func() {
+		ctx, cancel := context.WithTimeout(n.ctx, w.within(time.Millisecond, 20*time.Second))
+		defer cancel()
+		_ = n.r.Drain(ctx)
+		n.r.Close()
+		n.users.Wait()
+		n.kill()
+		w.logf("%s has left", n.name)
+	})
+}
+
+// fault begins something that goes wrong, which ends by itself.
+func (w *world) fault() {
+	n := w.some()
+	if n == nil {
+		w.join()
+		return
+	}
+	short, long := w.within(500*time.Millisecond, 8*time.Second), w.within(time.Second, 40*time.Second)
+	kinds := []string{"stopped", "stopped", "cut", "stalled", "deaf", "behind", "lossy", "lossy", "store", "partition", "crash", "leave", "join", "everything", "broken", "broken"}
+	kind := kinds[w.within(0, time.Duration(len(kinds)))]
+	length := short
+	if w.one(4) {
+		length = long
+	}
+	victims := []*node{n}
+	switch kind {
+	case "crash", "leave":
+		if kind == "crash" {
+			w.crash(n)
+		} else {
+			w.leave(n)
+		}
+		w.faults.Go(func() { time.Sleep(length); w.join() })
+		return
+	case "broken":
+		w.breakRecord()
+		return
+	case "join":
+		if len(w.live()) < 8 {
+			w.join()
+		}
+		return
+	case "everything": // at once, and started again
+		if w.one(4) {
+			all := w.live()
+			for _, n := range all {
+				w.crash(n)
+			}
+			for range max(3, min(6, len(all))) {
+				w.join()
+			}
+		}
+		return
+	case "store": // an election, or worse
+		victims, kind = w.live(), "stalled"
+		if w.one(3) {
+			kind = "cut"
+		}
+	case "partition":
+		other := w.some()
+		kind = "to " + other.name
+	}
+	w.logf("%s for %v: %d, of them %s", kind, length, len(victims), victims[0].name)
+	for _, n := range victims {
+		n.begin(kind)
+	}
+	w.faults.Go(func() {
+		time.Sleep(length)
+		for _, n := range victims {
+			n.end(kind)
+		}
+	})
+}
+
+// breakRecord changes one record as nobody may.
+func (w *world) breakRecord() {
+	bucket, err := w.memory.Connect().Bucket(w.t.Context(), Bucket)
+	if err != nil {
+		w.t.Error(err)
+		return
+	}
+	list, err := kv.List(w.t.Context(), bucket, "")
+	if err != nil || len(list) == 0 {
+		return
+	}
+	keys := slices.Sorted(maps.Keys(list))
+	one := func() string { return keys[w.within(0, time.Duration(len(keys)))] }
+	key := one()
+	value := list[key].Value
+	switch kind := w.within(0, 8); {
+	case kind == 0:
+		value = nil
+	case kind == 1:
+		value = []byte("{}")
+	case kind == 2:
+		value = value[:len(value)/2]
+	case kind == 3:
+		if other := one(); other != key {
+			value = list[other].Value
+			break
+		}
+		fallthrough
+	default:
+		bit := w.within(0, time.Duration(8*max(1, len(value))))
+		if len(value) == 0 {
+			return // it was broken so before
+		}
+		value[bit/8] ^= 1 << (bit % 8)
+	}
+	if value == nil {
+		value = []byte{}
+	}
+	w.logf("broken: %s is %q", key, value)
+	if _, err := bucket.Put(w.t.Context(), key, value); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// settle waits for all faults to end, and then for the replicas to be well.
+func (w *world) settle() {
+	w.faults.Wait()
+	time.Sleep(3 * (Patience + TTL))
+	for len(w.live()) < 3 {
+		w.join()
+		time.Sleep(time.Minute)
+	}
+	w.logf("all faults have ended")
+	all := w.live()
+	for _, n := range all {
+		if !n.r.Valid() || n.r.Degraded() || len(n.r.Members()) != len(all) {
+			w.t.Errorf("%s: valid %t, degraded %t, %d members of %d", n.name, n.r.Valid(), n.r.Degraded(), len(n.r.Members()), len(all))
+		}
+	}
+}
+
+// failOver kills a replica that holds leases. Others must have taken them within the bound.
+func (w *world) failOver() {
+	n := w.some()
+	mine := map[string]*Lease{}
+	for _, name := range []string{"x", "y", "z"} {
+		l, err := n.r.Take(w.t.Context(), name)
+		if err != nil {
+			w.t.Error(err)
+			return
+		}
+		mine[name] = l
+	}
+	time.Sleep(w.within(3*Beat, 5*Beat))
+	w.crash(n)
+	killed := time.Now()
+	for name := range mine {
+		w.tasks.Go(func() {
+			for {
+				l, err := w.some().r.Take(context.Background(), name)
+				if err == nil {
+					l.Release()
+					break
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			if took := time.Since(killed); took > 6*time.Second {
+				w.t.Errorf("%s was taken %v after its replica was killed", name, took)
+			}
+		})
+	}
+	time.Sleep(20 * time.Second)
+}
+
+// ask carries a question to another replica, and the answer back.
+func (n *node) ask(ctx context.Context, address string, q Question) error {
+	n.pass("stopped")
+	var other *node
+	for _, m := range n.w.live() {
+		if m.name == address {
+			other = m
+		}
+	}
+	if other == nil || n.has("to "+address) {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	answers := make(chan error, 1)
+	n.w.tasks.Go(func() {
+		time.Sleep(n.w.within(0, 50*time.Millisecond))
+		if n.w.one(50) {
+			time.Sleep(n.w.within(0, 10*time.Second))
+		}
+		other.pass("stopped")
+		err := other.r.Answer(q)
+		other.pass("stopped")
+		time.Sleep(n.w.within(0, 50*time.Millisecond))
+		if !n.has("to "+address) && !other.has("to "+n.name) {
+			answers <- err
+		}
+	})
+	select {
+	case err := <-answers:
+		n.pass("stopped")
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// A nodeStore is a node's way to the store.
+type nodeStore struct {
+	*memkv.Connection
+	n *node
+}
+
+func (s *nodeStore) Bucket(ctx context.Context, name string) (kv.Bucket, error) {
+	b, err := s.Connection.Bucket(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	direct, err := s.n.direct.Bucket(ctx, name)
+	return &nodeBucket{b, direct, s.n}, err
+}
+
+// A nodeBucket asks the store as a process on a network does: answers are late or lost,
+// and what was sent arrives late, after nobody waits for it any more.
+type nodeBucket struct {
+	kv.Bucket
+	direct kv.Bucket
+	n      *node
+}
+
+func (b *nodeBucket) Get(ctx context.Context, key string) (kv.Entry, error) {
+	return ask(ctx, b, func(ctx context.Context, to kv.Bucket) (kv.Entry, error) { return to.Get(ctx, key) })
+}
+
+func (b *nodeBucket) Create(ctx context.Context, key string, value []byte) (uint64, error) {
+	return ask(ctx, b, func(ctx context.Context, to kv.Bucket) (uint64, error) { return to.Create(ctx, key, value) })
+}
+
+func (b *nodeBucket) Update(ctx context.Context, key string, value []byte, at uint64) (uint64, error) {
+	return ask(ctx, b, func(ctx context.Context, to kv.Bucket) (uint64, error) { return to.Update(ctx, key, value, at) })
+}
+
+func (b *nodeBucket) Delete(ctx context.Context, key string, revision uint64) error {
+	_, err := ask(ctx, b, func(ctx context.Context, to kv.Bucket) (any, error) { return nil, to.Delete(ctx, key, revision) })
+	return err
+}
+
+func ask[T any](ctx context.Context, b *nodeBucket, do func(context.Context, kv.Bucket) (T, error)) (nothing T, err error) {
+	n, w := b.n, b.n.w
+	n.pass("stopped")
+	time.Sleep(w.within(0, 20*time.Millisecond))
+	n.mu.Lock()
+	dead := n.dead
+	n.mu.Unlock()
+	if dead || n.has("stalled") && !w.one(10) {
+		<-ctx.Done()
+		return nothing, kv.ErrUnavailable
+	}
+	if n.has("stalled") || n.has("lossy") && w.one(3) { // it arrives, some time
+		w.tasks.Go(func() {
+			time.Sleep(w.within(0, 12*time.Second))
+			_, _ = do(context.Background(), b.direct)
+		})
+		<-ctx.Done()
+		return nothing, kv.ErrUnavailable
+	}
+	answer, err := do(ctx, b.Bucket)
+	if n.has("lossy") && w.one(3) {
+		<-ctx.Done()
+		answer, err = nothing, kv.ErrUnavailable
+	}
+	time.Sleep(w.within(0, 20*time.Millisecond))
+	n.pass("stopped")
+	return answer, err
+}
+
+// Watch stands still while the process is stopped or deaf, and is late when it is behind.
+func (b *nodeBucket) Watch(ctx context.Context, prefix string, changed func(kv.Entry), ready func()) error {
+	return b.Bucket.Watch(ctx, prefix, func(e kv.Entry) {
+		b.n.pass("deaf")
+		if b.n.has("behind") {
+			time.Sleep(b.n.w.within(0, time.Second))
+		}
+		b.n.pass("stopped")
+		changed(e)
+	}, ready)
+}

@@ -1,0 +1,131 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/kv/natskv"
+)
+
+// The store is NATS, and all begin to take everything at once, some while another dies.
+func TestLeasesOnNATS(t *testing.T) {
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.WaitForShutdown()
+	defer s.Shutdown()
+	s.Start()
+	if !s.ReadyForConnections(time.Minute) {
+		t.Fatal("NATS does not run")
+	}
+	var all []*Replica
+	var reached sync.Map // by address
+	ask := func(_ context.Context, address string, q Question) error {
+		r, ok := reached.Load(address)
+		if !ok {
+			return errors.New("nobody is there")
+		}
+		return r.(*Replica).Answer(q)
+	}
+	for i := range 3 {
+		store, err := natskv.Open(natskv.Options{URLs: []string{s.ClientURL()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		address := fmt.Sprint("r", i, ":1")
+		r, err := Join(t.Context(), Options{Store: store, Name: fmt.Sprint("r", i), Address: address, Ask: ask, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		reached.Store(address, r)
+		all = append(all, r)
+	}
+	const servers = 20
+	first := takeAll(t, all, "", servers)
+	var survivors []*Replica
+	for i, r := range all {
+		if i == 0 {
+			reached.Delete(r.options.Address)
+			r.stop() // as if it were killed
+		} else {
+			survivors = append(survivors, r)
+		}
+	}
+	for name, taken := range takeAll(t, survivors, all[0].ID(), servers) {
+		before := first[name]
+		if before.r == all[0] && taken.lease.Revision() <= before.lease.Revision() {
+			t.Errorf("%s: revision %d after %d", name, taken.lease.Revision(), before.lease.Revision())
+		}
+		if before.r != all[0] && before.runs() && taken.r != before.r {
+			t.Errorf("%s was taken from a replica that lives", name)
+		}
+	}
+}
+
+type taken struct {
+	r     *Replica
+	lease *Lease
+}
+
+// runs reports whether what was taken may run. A slow machine may have lost it.
+func (t taken) runs() bool { return !isClosed(t.lease.Lost()) && t.r.Valid() }
+
+// takeAll has each of the replicas take each name, also from one that is dead, and
+// returns who had it in the end: one at a time.
+func takeAll(t *testing.T, replicas []*Replica, dead string, names int) map[string]taken {
+	t.Helper()
+	got := map[string]taken{}
+	var mu sync.Mutex
+	var taking sync.WaitGroup
+	for i := range names {
+		for _, r := range replicas {
+			taking.Go(func() {
+				name := fmt.Sprint("server ", i)
+				l, err := r.Take(t.Context(), name)
+				held, ok := errors.AsType[*HeldError](err)
+				for ; ok && held.Member.ID == dead || errors.Is(err, kv.ErrUnavailable); held, ok = errors.AsType[*HeldError](err) {
+					time.Sleep(tick)
+					l, err = r.Take(t.Context(), name)
+				}
+				if ok {
+					return
+				} else if err != nil {
+					t.Error(err)
+					return
+				}
+				go func() { // as whoever works with it does
+					select {
+					case <-l.Lost():
+						l.Release()
+					case <-t.Context().Done():
+					}
+				}()
+				mu.Lock()
+				defer mu.Unlock()
+				if other, ok := got[name]; ok && other.runs() && (taken{r, l}).runs() {
+					t.Errorf("%s was taken by %s and %s", name, other.r.options.Name, r.options.Name)
+				}
+				got[name] = taken{r, l}
+			})
+		}
+	}
+	taking.Wait()
+	for i := range names {
+		if name := fmt.Sprint("server ", i); got[name].r == nil {
+			t.Errorf("nobody has %s", name)
+		}
+	}
+	return got
+}

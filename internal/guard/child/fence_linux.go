@@ -1,0 +1,74 @@
+package child
+
+import (
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// A fence is a time that the parent moves on while it may have this tree. When
+// nothing has moved it and it has passed, the tree is killed: the parent may be
+// stopped, or hang, and could not do it.
+type fence struct {
+	deadline *atomic.Int64   // a BootTime, in memory that the parent writes
+	passed   <-chan struct{} // closed when the deadline has passed; nil where there is none
+}
+
+// open maps the file that the parent shares with its guards, if this is one with
+// a fence, and closes it, so that the command does not have it.
+func (f *fence) open() error {
+	if os.Args[0] != FencedName {
+		return nil
+	}
+	page, err := syscall.Mmap(fenceFile, 0, FenceSize, syscall.PROT_READ, syscall.MAP_SHARED)
+	_ = syscall.Close(fenceFile)
+	if err == nil {
+		f.deadline = (*atomic.Int64)(unsafe.Pointer(&page[0]))
+	}
+	return err
+}
+
+// over reports whether there is a deadline that has passed.
+func (f *fence) over() bool {
+	return f.deadline != nil && BootTime() >= f.deadline.Load()
+}
+
+// watch has passed closed when the deadline has passed. It sleeps until the
+// deadline that it has read and reads again: to move it costs the parent nothing
+// for each guard. The sleep is one to a point in time, so it ends at once where we
+// or the whole machine were stopped beyond that.
+func (f *fence) watch() {
+	if f.deadline == nil {
+		return
+	}
+	passed := make(chan struct{})
+	f.passed = passed
+	go func() {
+		defer close(passed)
+		for !f.over() {
+			sleepUntil(f.deadline.Load())
+		}
+	}()
+}
+
+const clockBootTime = 7
+
+// BootTime returns the nanoseconds since the machine was started, those included
+// for which it was suspended (CLOCK_BOOTTIME).
+func BootTime() int64 {
+	var now syscall.Timespec
+	_, _, _ = syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockBootTime, uintptr(unsafe.Pointer(&now)), 0)
+	return now.Nano()
+}
+
+// sleepUntil returns at a BootTime, or before.
+func sleepUntil(deadline int64) {
+	const absolute = 1 // TIMER_ABSTIME
+	until := syscall.NsecToTimespec(deadline)
+	_, _, errno := syscall.Syscall6(syscall.SYS_CLOCK_NANOSLEEP, clockBootTime, absolute, uintptr(unsafe.Pointer(&until)), 0, 0, 0)
+	if errno != 0 && errno != syscall.EINTR {
+		time.Sleep(50 * time.Millisecond) // a kernel that does not sleep by this clock
+	}
+}

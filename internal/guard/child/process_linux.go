@@ -1,0 +1,276 @@
+package child
+
+import (
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// Name makes a program a guard if it is its zeroth argument. The command's path
+// follows it, and then the command's own arguments from the zeroth on. FencedName
+// makes it one that has a fence.
+const (
+	Name       = "dynmcp-guard"
+	FencedName = "dynmcp-guard-fenced"
+)
+
+// Environment is the first variable of a guard; those of its command follow. The Go
+// runtime takes the first of a name. With one processor it starts no threads to
+// spread its work, a tenth of the time that a guard takes.
+const Environment = "GOMAXPROCS=1"
+
+// An order is one byte; an event is a line of a name and a number.
+const (
+	OrderTerminate  = 'T'
+	OrderKill       = 'K'
+	OrderEnd        = 'E' // as when we are gone
+	OrderInstalling = 'I'
+	OrderInstalled  = 'D'
+
+	EventStarted = "started" // pid
+	EventFailed  = "failed"  // errno
+	EventEnded   = "ended"   // wait status
+	EventFenced  = "fenced"  // 0; the deadline of the fence has passed
+)
+
+// File descriptors that the guard inherits besides the command's streams.
+const (
+	ordersFile = 3
+	eventsFile = 4
+	fenceFile  = 5 // of FenceSize bytes, the deadline; only with FencedName
+)
+
+// FenceSize is that of a deadline.
+const FenceSize = 8
+
+// Grace is how long processes that a command left behind have after SIGTERM.
+const Grace = 500 * time.Millisecond
+
+func init() {
+	if len(os.Args) >= 3 && (os.Args[0] == Name || os.Args[0] == FencedName) {
+		// os.Exit would sleep for a second under the race detector.
+		syscall.Exit(serve(os.Args[1], os.Args[2:]))
+	}
+}
+
+// A guard runs one command. All of its work is done by one goroutine: while that
+// looks at a child nobody else reaps it, so a pid cannot have been reused.
+type guard struct {
+	command int // its pid, 0 once it has been reaped
+	orders  <-chan byte
+	signals chan os.Signal
+	sweep   <-chan time.Time // when to kill what is left; nil until the tree is to end
+	pause   time.Duration    // between that sweep and the next
+	giveUp  time.Time        // when to leave what could not be killed
+
+	installing bool // the command must not be ended while it works
+	wait       installation
+
+	fence fence
+}
+
+// serve starts a command and returns when the tree has ended. Status 0 promises
+// that nothing of it is left; after any other the parent has to look.
+func serve(path string, args []string) int {
+	syscall.CloseOnExec(ordersFile)
+	syscall.CloseOnExec(eventsFile)
+	setName(Name) // otherwise ps shows "exe"
+	g := &guard{signals: make(chan os.Signal, 16)}
+	// Caught, not ignored: the command would inherit ignored signals. So it does
+	// those that were ignored before, as under nohup.
+	signal.Notify(g.signals, syscall.SIGCHLD, syscall.SIGTERM, syscall.SIGQUIT)
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGHUP} {
+		if !signal.Ignored(s) {
+			signal.Notify(g.signals, s)
+		}
+	}
+	err := g.fence.open()
+	if err == nil && g.fence.over() {
+		tell(EventFenced, 0)
+		return 0
+	}
+	if err == nil {
+		err = g.start(path, args)
+	}
+	if err != nil {
+		errno, _ := err.(syscall.Errno)
+		tell(EventFailed, int(errno))
+		return 1
+	}
+	tell(EventStarted, g.command)
+	g.orders = receive()
+	g.fence.watch()
+	if !g.watch() {
+		return 1
+	}
+	return 0
+}
+
+func (g *guard) start(path string, args []string) error {
+	environment, err := readFile("/proc/self/environ") // os.Environ has each name once
+	if err != nil {
+		return err
+	}
+	if err := setSubreaper(); err != nil {
+		return err
+	}
+	pid, err := syscall.ForkExec(path, args, &syscall.ProcAttr{
+		Env:   split(environment, 0)[1:],
+		Files: []uintptr{0, 1, 2},
+		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+	})
+	if err != nil {
+		return err
+	}
+	g.command = pid
+	return detachStdio()
+}
+
+// detachStdio closes the guard's copies of the command's streams: when the
+// command closes one, its peer must see that.
+func detachStdio() error {
+	null, err := syscall.Open(os.DevNull, syscall.O_RDWR|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	for fd := range 3 {
+		if err := syscall.Dup3(null, fd, 0); err != nil {
+			return err
+		}
+	}
+	return syscall.Close(null)
+}
+
+// receive returns the orders as they come; the channel is closed when the parent
+// is gone.
+func receive() <-chan byte {
+	orders := make(chan byte)
+	go func() {
+		defer close(orders)
+		one := make([]byte, 1)
+		for {
+			if n, err := again(func() (int, error) { return syscall.Read(ordersFile, one) }); n <= 0 || err != nil {
+				return
+			}
+			orders <- one[0]
+		}
+	}()
+	return orders
+}
+
+// watch returns when nothing of the tree is left, or false if some of it could
+// not be killed.
+func (g *guard) watch() bool {
+	for {
+		select {
+		case s := <-g.signals:
+			if s != syscall.SIGCHLD {
+				g.end()
+			} else if !g.reap() {
+				return true
+			}
+		case order, ok := <-g.orders:
+			g.obey(order, ok)
+		case <-g.fence.passed:
+			g.fence.passed = nil
+			tell(EventFenced, 0)
+			g.sweepIn(0)
+		case <-g.wait.look:
+			if g.command == 0 || !g.installing || g.wait.done(g.command) {
+				g.endNow()
+			}
+		case now := <-g.sweep:
+			if now.After(g.giveUp) {
+				return false
+			}
+			g.signal(syscall.SIGKILL)
+			g.pause = min(2*g.pause, 50*time.Millisecond)
+			g.sweep = time.After(g.pause)
+		}
+	}
+}
+
+func (g *guard) obey(order byte, ok bool) {
+	switch {
+	case !ok:
+		g.orders = nil
+		g.end()
+	case order == OrderEnd:
+		g.end()
+	case order == OrderKill:
+		g.sweepIn(0)
+	case order == OrderInstalling, order == OrderInstalled:
+		g.installing = order == OrderInstalling
+	case order == OrderTerminate && g.command != 0:
+		_ = syscall.Kill(-g.command, syscall.SIGTERM)
+	}
+}
+
+// end ends the tree, at once or when a command that installs is done.
+func (g *guard) end() {
+	switch {
+	case !g.installing || g.command == 0:
+		g.endNow()
+	case g.wait.look == nil && g.sweep == nil:
+		g.wait.begin(g.command)
+	}
+}
+
+// endNow asks what is left of the tree to end, and after a grace kills it.
+func (g *guard) endNow() {
+	g.wait.look = nil
+	if g.sweep == nil {
+		g.signal(syscall.SIGTERM)
+		g.sweepIn(Grace)
+	}
+}
+
+// sweepIn schedules the first of many sweeps: each kills one generation, whose
+// children then become ours, and a fork may outrun a sweep. Only processes that
+// run as another user or hang in the kernel survive to the end.
+func (g *guard) sweepIn(d time.Duration) {
+	g.pause = time.Millisecond
+	g.sweep = time.After(d)
+	g.giveUp = time.Now().Add(d + 5*time.Second)
+}
+
+// signal sends sig to the command's group, and to all children: the command and
+// the orphans of the tree.
+func (g *guard) signal(sig syscall.Signal) {
+	if g.command != 0 {
+		_ = syscall.Kill(-g.command, sig)
+	}
+	orphans, _ := Children() // what could not be read is there at the next sweep
+	for _, p := range orphans {
+		_ = syscall.Kill(p.Pid, sig)
+	}
+}
+
+// reap reaps the children that ended and reports whether any are left. Only if
+// the command leaves some is /proc read: most leave none, and it costs 2.5 ms.
+func (g *guard) reap() bool {
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		switch {
+		case err == syscall.EINTR:
+		case err != nil:
+			return false
+		case pid == 0:
+			if g.command == 0 {
+				g.end()
+			}
+			return true
+		case pid == g.command:
+			g.command = 0
+			tell(EventEnded, int(status))
+		}
+	}
+}
+
+// tell writes an event. That nobody reads it any more the orders tell too.
+func tell(event string, n int) {
+	_, _ = syscall.Write(eventsFile, []byte(event+" "+strconv.Itoa(n)+"\n"))
+}

@@ -1,0 +1,258 @@
+package internode
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/dynmcp/dynmcp/transports"
+)
+
+// A Client asks other replicas, which are named by the addresses of their listeners.
+type Client struct {
+	id        string
+	identity  *Identity
+	transport *http.Transport // of HTTP/2
+	sides
+}
+
+// NewClient returns what asks others, as identity; id is the ID of this replica.
+func NewClient(identity *Identity, id string) *Client {
+	var protocols http.Protocols
+	protocols.SetHTTP2(true)
+	dialer := &net.Dialer{Timeout: dialFor}
+	ctx, stop := context.WithCancel(context.Background())
+	return &Client{id: id, identity: identity, sides: sides{ctx: ctx, stop: stop, idle: map[string][]*side{}}, transport: &http.Transport{
+		DialContext:            dialer.DialContext,
+		TLSClientConfig:        identity.client(),
+		TLSHandshakeTimeout:    headerFor,
+		Protocols:              &protocols,
+		DisableCompression:     true, // bytes are passed on as they are
+		IdleConnTimeout:        idleFor,
+		MaxResponseHeaderBytes: maxHeader,
+		HTTP2: &http.HTTP2Config{
+			MaxReceiveBufferPerStream: streamRoom,
+			SendPingTimeout:           quietFor,
+			PingTimeout:               pingFor,
+		},
+	}}
+}
+
+// Close closes connections that no stream is on.
+func (c *Client) Close() {
+	c.mu.Lock()
+	c.stop()
+	c.mu.Unlock()
+	c.watching.Wait()
+	c.transport.CloseIdleConnections()
+}
+
+// target returns the address of a route.
+func target(address, route, rest string) *url.URL {
+	return &url.URL{Scheme: "https", Host: address, Path: "/" + route + "/" + rest, RawPath: "/" + route + "/" + url.PathEscape(rest)}
+}
+
+// do sends a request to a replica. An error is a *transports.Failure, which says NotSent
+// where the other side has seen nothing of the request.
+func (c *Client) do(r *http.Request, principal string) (resp *http.Response, err error) {
+	r.Header.Set(headerProtocol, protocol)
+	r.Header.Set(headerFrom, c.id)
+	r.Header.Set(headerPrincipal, url.QueryEscape(principal))
+	var sent atomic.Bool
+	var by *side
+	if r.GetBody != nil && r.ContentLength <= sideBody {
+		by, err = c.takeSide(r.Context(), r.URL.Host)
+	}
+	switch {
+	case err != nil:
+	case by != nil:
+		sent.Store(true)
+		resp, err = c.send(by, r)
+	default:
+		r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
+			GetConn:      func(string) { sent.Store(false) }, // again, as the other side has not taken it
+			WroteHeaders: func() { sent.Store(true) },
+		}))
+		resp, err = c.transport.RoundTrip(r)
+	}
+	if err == nil {
+		return resp, nil
+	}
+	failure := &transports.Failure{Upstream: "replica " + r.URL.Host, Code: transports.CodeUnreachable, Outcome: transports.NotSent, Cause: err}
+	if sent.Load() {
+		failure.Outcome = transports.Unknown
+	}
+	return nil, failure
+}
+
+// Request returns what brings requests that a host has made, as a principal, to the
+// replica at an address.
+func (c *Client) Request(address, principal string) http.RoundTripper {
+	return passing{c, address, principal}
+}
+
+type passing struct {
+	client             *Client
+	address, principal string
+}
+
+// RoundTrip implements http.RoundTripper.
+func (p passing) RoundTrip(r *http.Request) (*http.Response, error) {
+	out := *r // as RoundTrip must not change it
+	out.Header = r.Header.Clone()
+	out.Host = ""
+	out.URL = &url.URL{Scheme: "https", Host: p.address, Path: "/request" + r.URL.Path, RawQuery: r.URL.RawQuery}
+	if r.URL.RawPath != "" {
+		out.URL.RawPath = "/request" + r.URL.EscapedPath()
+	}
+	resp, err := p.client.do(&out, p.principal)
+	if err == nil {
+		resp.Header.Del(headerProtocol) // is not the host's
+	}
+	return resp, err
+}
+
+// Open opens a stream of JSON-RPC lines to a server that the replica at an address runs, for
+// a principal where the server runs once for each. ctx is for opening alone. The error
+// is a *NotHereError where another replica has the server, or ErrDraining, ErrUnsupported
+// or a *transports.Failure.
+func (c *Client) Open(ctx context.Context, address, server, principal string) (io.ReadWriteCloser, error) {
+	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, cancel)
+	in, out := io.Pipe()
+	s := &opened{out: out, cancel: cancel, written: make(chan struct{})}
+	r := (&http.Request{Method: http.MethodPost, URL: target(address, "upstream", server), Header: http.Header{}, Body: &pipeEnd{PipeReader: in, over: sync.OnceFunc(func() { close(s.written) })}, ContentLength: -1}).WithContext(life)
+	resp, err := c.do(r, principal)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = refusal(resp)
+	}
+	if err == nil && !stop() {
+		resp.Body.Close()
+		err = ctx.Err()
+	}
+	if err != nil {
+		stop()
+		cancel()
+		in.Close()
+		return nil, err
+	}
+	s.in = resp.Body
+	return s, nil
+}
+
+// refusal returns the error that a response is, and closes its body.
+func refusal(resp *http.Response) error {
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<10)) // less is said then
+	said := strings.TrimSpace(transports.Printable(text, 500))
+	switch holder := resp.Header.Get(headerHolder); {
+	case holder != "":
+		return &NotHereError{Holder: holder}
+	case resp.StatusCode == http.StatusServiceUnavailable:
+		return ErrDraining
+	case resp.StatusCode == http.StatusNotImplemented:
+		return fmt.Errorf("%w: %s (version %s of what replicas say to each other, ours is %s)", ErrUnsupported, said, resp.Header.Get(headerProtocol), protocol)
+	}
+	return errors.New(said)
+}
+
+// An opened is the stream of an upstream, at the replica that uses it.
+type opened struct {
+	in      io.ReadCloser
+	out     *io.PipeWriter
+	cancel  context.CancelFunc
+	written chan struct{} // closed when all that was written is on its way
+}
+
+// Read implements io.Reader.
+func (s *opened) Read(p []byte) (int, error) {
+	n, err := s.in.Read(p)
+	if err != nil && err != io.EOF {
+		err = fmt.Errorf("%w: %w", ErrLost, err)
+	}
+	return n, err
+}
+
+// Write implements io.Writer.
+func (s *opened) Write(p []byte) (int, error) { return s.out.Write(p) }
+
+// Close implements io.Closer. What was written before has a second to leave.
+func (s *opened) Close() error {
+	err := s.out.Close()
+	late := time.NewTimer(time.Second)
+	defer late.Stop()
+	select {
+	case <-s.written:
+	case <-late.C:
+	}
+	err = errors.Join(err, s.in.Close())
+	s.cancel()
+	return err
+}
+
+// A pipeEnd is the body of a request. Whoever sends it asks for more when what came
+// before is on its way.
+type pipeEnd struct {
+	*io.PipeReader
+	over func() // called when all was read, and after that
+}
+
+// Read implements io.Reader.
+func (e *pipeEnd) Read(p []byte) (int, error) {
+	n, err := e.PipeReader.Read(p)
+	if err != nil {
+		e.over()
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (e *pipeEnd) Close() error {
+	defer e.over()
+	return e.PipeReader.Close()
+}
+
+// Result returns a result that the replica at an address has kept for a principal, and
+// its limit in tokens. ok is false where there is none, or no answer.
+func (c *Client) Result(ctx context.Context, address, principal, handle string) (result json.RawMessage, limit int, ok bool) {
+	r := (&http.Request{Method: http.MethodGet, URL: target(address, "result", handle), Header: http.Header{}}).WithContext(ctx)
+	resp, err := c.do(r, principal)
+	if err != nil {
+		return nil, 0, false
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, 0, false
+	}
+	result, err = io.ReadAll(io.LimitReader(resp.Body, maxResult+1))
+	if err != nil || len(result) > maxResult {
+		return nil, 0, false
+	}
+	limit, _ = strconv.Atoi(resp.Header.Get(headerLimit)) // 0 is none
+	return result, limit, true
+}
+
+// Ask has the replica at an address answer a question about a member of the cluster. An
+// error is that it does not say yes, and why.
+func (c *Client) Ask(ctx context.Context, address string, question json.RawMessage) error {
+	r := (&http.Request{Method: http.MethodPost, URL: target(address, "ask", ""), Header: http.Header{headerQuestion: {string(question)}}}).WithContext(ctx)
+	resp, err := c.do(r, "")
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return refusal(resp)
+	}
+	return resp.Body.Close()
+}

@@ -1,0 +1,66 @@
+// Package replica is what replicas of one service say to each other: HTTP over TLS 1.3,
+// in which both sides show a certificate of the cluster, and nothing is reached without.
+//
+//	/request/…         a host's request, passed on as it came     [Client.Request, Options.Requests]
+//	/upstream/SERVER   the lines of one upstream, both ways       [Client.Open, Options.Upstream]
+//	/result/HANDLE     a result that was kept for a user          [Client.Result, Options.Result]
+//	/ask               whether a member lives, or is dead         [Client.Ask, Options.Ask]
+//	/beside            what a side lives with                     side.go
+//
+// Between two replicas there is one connection of HTTP/2 each way, which is kept. One that
+// is dead is found by pings, and what was on it fails. Small requests go beside it, over
+// HTTP/1.1, which takes less than half the time: see side.go.
+//
+// Replicas of two releases, the older of which is the one before, talk to each other:
+// what one does not know of the other's headers and members it leaves alone, and a route
+// that it does not have it answers with 501, which becomes [ErrUnsupported].
+package internode
+
+import (
+	"errors"
+	"time"
+)
+
+// protocol is the version of what replicas say to each other.
+const protocol = "1"
+
+// The headers of this protocol. Those of a host are never taken for them.
+const (
+	headerProtocol  = "Dynmcp-Protocol"
+	headerFrom      = "Dynmcp-From"      // the ID of the replica that asks
+	headerPrincipal = "Dynmcp-Principal" // whom it asks for, as in a query
+	headerHolder    = "Dynmcp-Holder"    // the ID of the replica that has what was asked for
+	headerLimit     = "Dynmcp-Limit"     // of a kept result, in tokens
+	headerQuestion  = "Dynmcp-Question"  // JSON: no data frame, which may have to wait for others
+)
+
+// Limits of connections.
+const (
+	dialFor    = 3 * time.Second
+	quietFor   = 2 * time.Second // without a frame, before a ping
+	pingFor    = 3 * time.Second // for its answer
+	idleFor    = 5 * time.Minute // without a request
+	headerFor  = 5 * time.Second // also for the handshake of TLS
+	closeFor   = 3 * time.Second // for what is answered at the end
+	maxHeader  = 128 << 10       // those of a host have 64 KB
+	maxStreams = 100_000         // of one connection at once
+	maxResult  = 256 << 20
+	streamRoom = 256 << 10 // that nobody has read of one request, in bytes
+	connRoom   = 4<<20 - 1 // of all together; net/http takes no more
+)
+
+// ErrUnsupported says that a replica is of a release that does not know what it was
+// asked.
+var ErrUnsupported = errors.New("the replica runs another release of dynmcp, which does not know this")
+
+// ErrDraining says that a replica is about to end, and begins nothing.
+var ErrDraining = errors.New("the replica is about to end")
+
+// ErrLost is what a stream ends with whose replica is gone. One that the other side has
+// closed ends with io.EOF.
+var ErrLost = errors.New("the replica is gone")
+
+// A NotHereError says that a server runs on another replica than the one asked.
+type NotHereError struct{ Holder string } // its ID
+
+func (e *NotHereError) Error() string { return "it runs on the replica " + e.Holder }

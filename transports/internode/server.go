@@ -1,0 +1,257 @@
+package internode
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Options say what other replicas reach here. Functions that are nil are routes that
+// there are not.
+type Options struct {
+	// Requests serves a host's request, with the path that the host sent.
+	Requests func(w http.ResponseWriter, r *http.Request, principal string)
+	// Upstream says whether a server is or can be run here for the replica from, for a
+	// principal where it runs once for each of them, and returns what serves it: JSON-RPC
+	// lines in and out until either side closes the stream. ctx ends when the other side
+	// is gone, and with serve. The error is a *NotHereError where it runs elsewhere, ErrDraining
+	// where nothing begins here any more.
+	Upstream func(ctx context.Context, server, principal, from string) (serve func(stream io.ReadWriteCloser), err error)
+	// Result returns a result that was kept here for a principal, and its limit in tokens.
+	Result func(ctx context.Context, principal, handle string) (result json.RawMessage, limit int, ok bool)
+	// Ask answers a question about a member of the cluster: nil is yes.
+	Ask func(question json.RawMessage) error
+	// Leaving is closed some time before Serve's ctx ends, so that nobody sends a request
+	// on a connection which is then closed.
+	Leaving <-chan struct{}
+
+	Logger *slog.Logger
+}
+
+// A Server serves other replicas.
+type Server struct {
+	opts     Options
+	identity *Identity
+	log      *slog.Logger
+	ending   chan struct{} // closed when Serve's ctx has ended
+
+	mu    sync.Mutex
+	ended bool
+	work  sync.WaitGroup // requests, of which none begins when it has ended
+}
+
+// NewServer returns what serves others, as identity.
+func NewServer(identity *Identity, opts Options) *Server {
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Server{opts: opts, identity: identity, log: opts.Logger, ending: make(chan struct{})}
+}
+
+// Serve serves other replicas until ctx ends, then what runs has three seconds. ln is
+// closed.
+func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
+	var protocols http.Protocols
+	protocols.SetHTTP2(true)
+	protocols.SetHTTP1(true) // sides
+	server := &http.Server{
+		Handler:           http.HandlerFunc(s.serve),
+		TLSConfig:         s.identity.server(),
+		Protocols:         &protocols,
+		ReadHeaderTimeout: headerFor,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams:          maxStreams,
+			MaxReceiveBufferPerConnection: connRoom,
+			MaxReceiveBufferPerStream:     streamRoom,
+			SendPingTimeout:               quietFor,
+			PingTimeout:                   pingFor,
+		},
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.ServeTLS(ln, "", "") }()
+	var err error
+	select {
+	case err = <-served:
+		err = fmt.Errorf("replicas: %w", err)
+	case <-ctx.Done():
+	}
+	close(s.ending)
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeFor)
+	defer cancel()
+	if server.Shutdown(closing) != nil {
+		_ = server.Close()
+	}
+	s.mu.Lock()
+	s.ended = true
+	s.mu.Unlock()
+	s.work.Wait()
+	return err
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	if s.ended {
+		s.mu.Unlock()
+		panic(http.ErrAbortHandler)
+	}
+	s.work.Add(1)
+	s.mu.Unlock()
+	defer s.work.Done()
+	defer func() {
+		p := recover()
+		switch {
+		case p == http.ErrAbortHandler:
+			panic(p)
+		case p != nil:
+			s.log.Error("panic", "panic", p, "stack", string(debug.Stack()))
+			http.Error(w, fmt.Sprintf("internal error: %v", p), http.StatusInternalServerError)
+		}
+	}()
+	w.Header().Set(headerProtocol, protocol)
+	principal, err := url.QueryUnescape(r.Header.Get(headerPrincipal))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	first, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
+	name, err := url.PathUnescape(rest)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	switch {
+	case first == "request" && s.opts.Requests != nil:
+		passed := *r.URL
+		passed.Path, passed.RawPath = "/"+name, ""
+		if passed.EscapedPath() != "/"+rest {
+			passed.RawPath = "/" + rest
+		}
+		r.URL = &passed
+		s.opts.Requests(w, r, principal)
+	case first == "upstream" && s.opts.Upstream != nil && r.Method == http.MethodPost:
+		s.upstream(w, r, name, principal)
+	case first == "result" && s.opts.Result != nil && r.Method == http.MethodGet:
+		result, limit, ok := s.opts.Result(r.Context(), principal, name)
+		if !ok {
+			http.Error(w, "there is no such result", http.StatusNotFound)
+			return
+		}
+		w.Header().Set(headerLimit, strconv.Itoa(limit))
+		_, _ = w.Write(result) // else the other side is gone
+	case first == "beside" && r.Method == http.MethodGet:
+		s.beside(w, r)
+	case first == "ask" && s.opts.Ask != nil && r.Method == http.MethodPost:
+		if err := s.opts.Ask(json.RawMessage(r.Header.Get(headerQuestion))); err != nil {
+			http.Error(w, err.Error(), http.StatusConflict)
+		}
+	default:
+		http.Error(w, "there is no "+r.Method+" /"+first, http.StatusNotImplemented)
+	}
+}
+
+// beside answers what a side of another replica lives with.
+func (s *Server) beside(w http.ResponseWriter, r *http.Request) {
+	select {
+	case <-s.opts.Leaving:
+		http.Error(w, ErrDraining.Error(), http.StatusServiceUnavailable)
+		return
+	default:
+	}
+	_ = http.NewResponseController(w).Flush() // else the other side is gone
+	old := time.NewTimer(sideFor)
+	defer old.Stop()
+	select {
+	case <-s.opts.Leaving:
+	case <-s.ending:
+	case <-old.C:
+	case <-r.Context().Done():
+	}
+}
+
+func (s *Server) upstream(w http.ResponseWriter, r *http.Request, server, principal string) {
+	serve, err := s.opts.Upstream(r.Context(), server, principal, r.Header.Get(headerFrom))
+	var elsewhere *NotHereError
+	switch {
+	case errors.As(err, &elsewhere):
+		w.Header().Set(headerHolder, elsewhere.Holder)
+		http.Error(w, err.Error(), http.StatusConflict)
+		return
+	case errors.Is(err, ErrDraining):
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
+	}
+	stream := &served{body: r.Body, w: w, control: http.NewResponseController(w)}
+	defer stream.end()
+	if _, err := stream.Write(nil); err != nil { // the header
+		_ = stream.Close()
+	}
+	serve(stream)
+}
+
+// A served is the stream of an upstream, at the replica that runs it.
+type served struct {
+	body    io.ReadCloser
+	control *http.ResponseController
+
+	mu    sync.Mutex // held while w is written to
+	w     http.ResponseWriter
+	ended bool
+}
+
+// Read implements io.Reader.
+func (s *served) Read(p []byte) (int, error) {
+	n, err := s.body.Read(p)
+	if err != nil && err != io.EOF {
+		err = fmt.Errorf("%w: %w", ErrLost, err)
+	}
+	return n, err
+}
+
+// Write implements io.Writer. What was written is on its way.
+func (s *served) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return 0, io.ErrClosedPipe
+	}
+	n, err := s.w.Write(p)
+	if err == nil {
+		err = s.control.Flush()
+	}
+	return n, err
+}
+
+// Close implements io.Closer: nothing more is read, and what is being written has a
+// second.
+func (s *served) Close() error {
+	err := s.body.Close()
+	if !s.mu.TryLock() {
+		return errors.Join(err, s.control.SetWriteDeadline(time.Now().Add(time.Second)))
+	}
+	defer s.mu.Unlock()
+	s.ended = true
+	return err
+}
+
+// end is called before the response ends, after which nothing may write to it.
+func (s *served) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+}

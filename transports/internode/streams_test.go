@@ -1,0 +1,259 @@
+package internode
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/dynmcp/dynmcp/internal/seal"
+	"github.com/dynmcp/dynmcp/transports"
+)
+
+// serve serves replicas until the test ends, and returns the address and the connections.
+func serve(t testing.TB, identity *Identity, opts Options) *connections {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &connections{Listener: ln}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = NewServer(identity, opts).Serve(ctx, c) // a test may have closed it
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-served
+	})
+	return c
+}
+
+func newClient(t testing.TB, identity *Identity, id string) *Client {
+	c := NewClient(identity, id)
+	t.Cleanup(c.Close)
+	return c
+}
+
+// echo sends back what it gets, under a word, until the other side closes.
+func echo(stream io.ReadWriteCloser, word string) {
+	lines := bufio.NewReader(stream)
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			return
+		}
+		if _, err := io.WriteString(stream, word+line); err != nil {
+			return
+		}
+	}
+}
+
+func TestAnUpstreamOfAnotherReplica(t *testing.T) {
+	ended := make(chan error, 1)
+	identity := keyed(t, seal.Random())
+	at := serve(t, identity, Options{Upstream: func(ctx context.Context, server, principal, from string) (func(io.ReadWriteCloser), error) {
+		switch server {
+		case "elsewhere":
+			return nil, &NotHereError{Holder: "b"}
+		case "late":
+			return nil, ErrDraining
+		case "broken":
+			return nil, errors.New("it does not start")
+		case "brief":
+			return func(stream io.ReadWriteCloser) { _, _ = io.WriteString(stream, "bye\n") }, nil
+		}
+		return func(stream io.ReadWriteCloser) {
+			defer stream.Close()
+			echo(stream, server+","+principal+","+from+":")
+			_, err := stream.Read(make([]byte, 1))
+			ended <- err
+		}, nil
+	}})
+	client := newClient(t, identity, "a")
+	address := at.Addr().String()
+	open := func(server, principal string) (io.ReadWriteCloser, error) {
+		t.Helper()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel() // it is for opening alone
+		return client.Open(ctx, address, server, principal)
+	}
+
+	const server, principal = "a/b ü%2F..", "https://login.example.com so mebody?&=ü"
+	stream, err := open(server, principal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(stream)
+	large := strings.Repeat("x", 3<<20)
+	for _, line := range []string{"1", large, "2"} {
+		wrote := make(chan error, 1)
+		go func() { // the other side writes before it has read all
+			_, err := io.WriteString(stream, line+"\n")
+			wrote <- err
+		}()
+		if got, err := lines.ReadString('\n'); err != nil || got != server+","+principal+",a:"+line+"\n" {
+			t.Fatalf("got %d bytes, %v: %.200s", len(got), err, got)
+		}
+		if err := <-wrote; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := stream.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; err == nil {
+		t.Error("the other side does not find its end")
+	} // an EOF, or that of the request, which may overtake it
+
+	if stream, err = open("brief", ""); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(stream); err != nil || string(text) != "bye\n" {
+		t.Errorf("what the other side closes: %q, %v", text, err)
+	}
+	stream.Close()
+
+	var elsewhere *NotHereError
+	if _, err := open("elsewhere", ""); !errors.As(err, &elsewhere) || elsewhere.Holder != "b" {
+		t.Errorf("got %v", err)
+	}
+	if _, err := open("late", ""); !errors.Is(err, ErrDraining) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := open("broken", ""); err == nil || err.Error() != "it does not start" {
+		t.Errorf("got %v", err)
+	}
+	if got := at.count(); got != 1 {
+		t.Errorf("there were %d connections", got)
+	}
+}
+
+// A stream whose replica dies ends with an error that says so, at either end.
+func TestAStreamIsLost(t *testing.T) {
+	ended := make(chan error, 1)
+	identity := keyed(t, seal.Random())
+	at := serve(t, identity, Options{Upstream: func(ctx context.Context, _, _, _ string) (func(io.ReadWriteCloser), error) {
+		return func(stream io.ReadWriteCloser) {
+			echo(stream, "")
+			_, err := stream.Read(make([]byte, 1))
+			<-ctx.Done()
+			ended <- err
+		}, nil
+	}})
+	stream, err := newClient(t, identity, "a").Open(t.Context(), at.Addr().String(), "x", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	at.cut()
+	if _, err := stream.Read(make([]byte, 1)); !errors.Is(err, ErrLost) {
+		t.Errorf("got %v", err)
+	}
+	if err := <-ended; !errors.Is(err, ErrLost) {
+		t.Errorf("the other side finds %v", err)
+	}
+}
+
+// One that is stopped answers no ping: its connection ends, and its sides with it.
+func TestAReplicaThatSaysNothingIsLost(t *testing.T) {
+	identity := keyed(t, seal.Random())
+	reached := make(chan int, 1)
+	at := serve(t, identity, Options{
+		Upstream: func(ctx context.Context, _, _, _ string) (func(io.ReadWriteCloser), error) {
+			return func(stream io.ReadWriteCloser) { echo(stream, "") }, nil
+		},
+		Requests: func(_ http.ResponseWriter, r *http.Request, _ string) {
+			_, _ = io.Copy(io.Discard, r.Body) // net/http sees the end of a connection after that
+			reached <- r.ProtoMajor
+			<-r.Context().Done()
+		},
+	})
+	address, stop := between(t, at.Addr().String())
+	client := newClient(t, identity, "a")
+	stream, err := client.Open(t.Context(), address, "x", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	answered := make(chan error, 1)
+	go func() {
+		resp, err := client.Request(address, "").RoundTrip(small(t))
+		if err == nil {
+			resp.Body.Close()
+		}
+		answered <- err
+	}()
+	select {
+	case got := <-reached:
+		if got != 1 {
+			t.Errorf("a small request came over HTTP/%d", got)
+		}
+	case err := <-answered:
+		t.Fatal(err)
+	}
+	stop()
+	if _, err := stream.Read(make([]byte, 1)); !errors.Is(err, ErrLost) {
+		t.Errorf("got %v", err)
+	}
+	var failure *transports.Failure
+	if err := <-answered; !errors.As(err, &failure) || failure.Outcome != transports.Unknown {
+		t.Errorf("the request ends with %v", err)
+	}
+}
+
+// between passes connections on to an address, until stop is called: then nothing of
+// what is sent there arrives.
+func between(t *testing.T, to string) (address string, stop func()) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopped := make(chan struct{})
+	var work sync.WaitGroup
+	pass := func(from, to net.Conn) {
+		defer from.Close()
+		defer to.Close()
+		buffer := make([]byte, 64<<10)
+		for {
+			n, err := from.Read(buffer)
+			if err != nil {
+				return
+			}
+			select {
+			case <-stopped:
+				continue
+			default:
+			}
+			if _, err := to.Write(buffer[:n]); err != nil {
+				return
+			}
+		}
+	}
+	work.Go(func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			other, err := net.Dial("tcp", to)
+			if err != nil {
+				t.Error(err)
+				conn.Close()
+				continue
+			}
+			work.Go(func() { pass(conn, other) })
+			work.Go(func() { pass(other, conn) })
+		}
+	})
+	t.Cleanup(work.Wait)
+	t.Cleanup(func() { ln.Close() })
+	return ln.Addr().String(), sync.OnceFunc(func() { close(stopped) })
+}
