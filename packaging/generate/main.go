@@ -1,6 +1,6 @@
 // Command generate writes what names the version or an address of the project: the
 // module path and its imports, server.json for the MCP registry, the manifest of the
-// Claude Desktop extension, and the part of the README that says how to install. The version stands in
+// Claude Desktop extension, and the part of docs/install.md that names packages. The version stands in
 // cmd/dynmcp/main.go, the address in packaging/repository.
 package main
 
@@ -88,7 +88,7 @@ func run(root string) error {
 	if err != nil {
 		return err
 	}
-	return replace(filepath.Join(root, "README.md"), install)
+	return replace(filepath.Join(root, "docs/install.md"), install)
 }
 
 func read(root string) (project, error) {
