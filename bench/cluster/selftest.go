@@ -15,18 +15,18 @@ import (
 func faultsToFind() []sabotage.Fault {
 	lost := sabotage.LostAnswer
 	lost.Found = "unanswered requests"
-	noFence := sabotage.Edit{File: "cmd/dynmcp/place.go", Old: ", Fence: c.fence}", New: "}"}
+	noFence := sabotage.Edit{File: "cmd/dynmcp/internal/replica/place.go", Old: ", Fence: r.fence}", New: "}"}
 	const overlap = "processes of a server beside another one of its"
 	return []sabotage.Fault{
 		{Name: "guards do not end what a stopped replica runs", Edits: []sabotage.Edit{noFence}, Found: overlap},
 		{Name: "a lost lease ends nothing", Edits: []sabotage.Edit{noFence,
-			{File: "cmd/dynmcp/place.go", Old: "Lost: lease.Lost(), Moving: c.self.Leaving(where.ID)}", New: "Lost: make(chan struct{}), Moving: c.self.Leaving(where.ID)}"}}, Found: overlap},
+			{File: "cmd/dynmcp/internal/replica/place.go", Old: "Lost: lease.Lost(), Moving: r.self.Leaving(where.ID)}", New: "Lost: make(chan struct{}), Moving: r.self.Leaving(where.ID)}"}}, Found: overlap},
 		{Name: "a lease is taken from who holds it", Edits: []sabotage.Edit{
-			{File: "cluster/view.go", Old: "(bool, error) {\n	if l.broken {\n", New: "(bool, error) {\n	if r != nil {\n		return true, nil\n	}\n	if l.broken {\n"},
-			{File: "cluster/lease.go", Old: "	if l == nil || l.deleted || l.Owner == r.id || !r.view.holds(l) {\n", New: "	if r != nil {\n"},
-			{File: "cluster/lease.go", Old: "		case !valid, l != nil && !l.deleted && l.Owner != r.id && r.view.holds(l):\n", New: "		case !valid:\n"},
-			{File: "cluster/place.go", Old: "l != nil && !l.deleted && l.Owner != r.id {", New: "l != nil && r == nil {"},
-			{File: "cluster/place.go", Old: "	m, _ = Rendezvous(name, fresh)\n", New: "	if self := r.view.members[r.id]; self != nil {\n		return self.Member, false\n	}\n	m, _ = Rendezvous(name, fresh)\n"},
+			{File: "internal/cluster/view.go", Old: "(bool, error) {\n	if l.broken {\n", New: "(bool, error) {\n	if r != nil {\n		return true, nil\n	}\n	if l.broken {\n"},
+			{File: "internal/cluster/lease.go", Old: "	if l == nil || l.deleted || l.Owner == r.id || !r.view.holds(l) {\n", New: "	if r != nil {\n"},
+			{File: "internal/cluster/lease.go", Old: "		case !valid, l != nil && !l.deleted && l.Owner != r.id && r.view.holds(l):\n", New: "		case !valid:\n"},
+			{File: "internal/cluster/place.go", Old: "l != nil && !l.deleted && l.Owner != r.id {", New: "l != nil && r == nil {"},
+			{File: "internal/cluster/place.go", Old: "	m, _ = Rendezvous(name, fresh)\n", New: "	if self := r.view.members[r.id]; self != nil {\n		return self.Member, false\n	}\n	m, _ = Rendezvous(name, fresh)\n"},
 		}, Found: overlap},
 		{Name: "calls are sent twice", Edits: []sabotage.Edit{{File: "transports/upstream/lines.go", Old: "	params, n := call.pieces(id)\n",
 			New: "	params, n := call.pieces(id)\n	if call.Method == \"tools/call\" {\n		_ = l.writer.SendRequest(maxQueuedRequests, id, call.Method, params[:n]...)\n	}\n"}}, Found: "calls that ran twice"},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator"
 	"github.com/dynmcp/dynmcp/catalog/store"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/replica"
 	"github.com/dynmcp/dynmcp/internal/cluster"
 	"github.com/dynmcp/dynmcp/internal/cluster/configs"
 	"github.com/dynmcp/dynmcp/internal/kv"
@@ -21,7 +22,7 @@ import (
 )
 
 func clusterCommand() *cobra.Command {
-	var flags clusterFlags
+	var flags replica.ClusterFlags
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "cluster",
@@ -35,7 +36,7 @@ while it was looked at, or a record is broken.`,
   dynmcp cluster --json | jq -r '.leases[] | select(.server == "git").replica'`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return flags.withCluster(cmd, func(ctx context.Context, c clusterState) error {
+			return withCluster(cmd, &flags, func(ctx context.Context, c replica.Cluster) error {
 				state, err := readState(ctx, c)
 				if err != nil {
 					return interrupted(err)
@@ -44,10 +45,22 @@ while it was looked at, or a record is broken.`,
 			})
 		},
 	}
-	flags.add(cmd)
+	flags.Add(cmd, &secrets)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the state as JSON")
 	cmd.AddCommand(clusterKeyCommand(), clusterPushCommand(), clusterHistoryCommand(), clusterPullCommand(), clusterRollbackCommand())
 	return cmd
+}
+
+// withCluster runs a verb on what the replicas of a cluster share.
+func withCluster(cmd *cobra.Command, flags *replica.ClusterFlags, run func(context.Context, replica.Cluster) error) error {
+	return interruptibly(cmd, func(ctx context.Context) error {
+		c, err := flags.Open(ctx, cmd.CommandPath())
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		return run(ctx, c)
+	})
 }
 
 // A shownCluster is the state of a cluster as it is shown.
@@ -85,15 +98,15 @@ type shownLease struct {
 
 // readState reads the state until every replica has been heard of, but no longer than it
 // takes for one to be declared dead.
-func readState(ctx context.Context, c clusterState) (shownCluster, error) {
+func readState(ctx context.Context, c replica.Cluster) (shownCluster, error) {
 	first := map[string]uint64{} // the beats that were seen first, by ID
 	deadline := time.Now().Add(cluster.TTL)
 	for {
-		read, err := cluster.Read(ctx, c.store)
+		read, err := cluster.Read(ctx, c.Store)
 		if err != nil {
 			return shownCluster{}, err
 		}
-		broken, err := c.broken(ctx, read.Broken)
+		broken, err := brokenRecords(ctx, c, read.Broken)
 		if err != nil {
 			return shownCluster{}, err
 		}
@@ -130,19 +143,19 @@ func readState(ctx context.Context, c clusterState) (shownCluster, error) {
 	}
 }
 
-// broken returns the records that nobody can read, with the names of their buckets, those
+// brokenRecords returns the records that nobody can read, with the names of their buckets, those
 // of the state given.
-func (c clusterState) broken(ctx context.Context, state []string) (all []string, err error) {
+func brokenRecords(ctx context.Context, c replica.Cluster, state []string) (all []string, err error) {
 	for _, key := range state {
 		all = append(all, cluster.Bucket+"/"+key)
 	}
 	for bucket, check := range map[string]func(kv.Entry) error{
-		configBucket:   func(e kv.Entry) error { return configs.Check(c.keys, e) },
-		loginBucket:    func(e kv.Entry) error { return oauth.Check(c.keys, e) },
-		listingsBucket: store.Check,
-		tasksBucket:    func(e kv.Entry) error { return aggregator.CheckTask(c.keys, e) },
+		replica.ConfigBucket:   func(e kv.Entry) error { return configs.Check(c.Keys, e) },
+		replica.LoginBucket:    func(e kv.Entry) error { return oauth.Check(c.Keys, e) },
+		replica.ListingsBucket: store.Check,
+		replica.TasksBucket:    func(e kv.Entry) error { return aggregator.CheckTask(c.Keys, e) },
 	} {
-		b, err := c.store.Bucket(ctx, bucket)
+		b, err := c.Store.Bucket(ctx, bucket)
 		if err != nil {
 			return nil, err
 		}

@@ -14,20 +14,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/replica"
 	"github.com/dynmcp/dynmcp/internal/cluster/configs"
 	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// configBucket has the versions of the config document.
-const configBucket = "config"
-
 // withConfigs runs a verb on the config versions of a cluster.
-func (f *clusterFlags) withConfigs(cmd *cobra.Command, run func(context.Context, *configs.Store) error) error {
-	return f.withCluster(cmd, func(ctx context.Context, c clusterState) error {
-		bucket, err := c.store.Bucket(ctx, configBucket)
+func withConfigs(cmd *cobra.Command, flags *replica.ClusterFlags, run func(context.Context, *configs.Store) error) error {
+	return withCluster(cmd, flags, func(ctx context.Context, c replica.Cluster) error {
+		bucket, err := c.Store.Bucket(ctx, replica.ConfigBucket)
 		if err == nil {
-			err = run(ctx, configs.New(bucket, c.keys))
+			err = run(ctx, configs.New(bucket, c.Keys))
 		}
 		return configError(err)
 	})
@@ -51,7 +49,7 @@ func configError(err error) error {
 }
 
 func clusterPushCommand() *cobra.Command {
-	var cluster clusterFlags
+	var cluster replica.ClusterFlags
 	var from configFlags
 	var base int
 	var comment string
@@ -80,7 +78,7 @@ With --base the push is refused where a colleague has pushed since that version.
 			if !cmd.Flags().Changed("base") {
 				base = configs.AnyBase
 			}
-			return cluster.withConfigs(cmd, func(ctx context.Context, store *configs.Store) error {
+			return withConfigs(cmd, &cluster, func(ctx context.Context, store *configs.Store) error {
 				now, err := store.Current(ctx)
 				if err != nil && !errors.Is(err, configs.ErrNone) {
 					return err
@@ -95,7 +93,7 @@ With --base the push is refused where a colleague has pushed since that version.
 			})
 		},
 	}
-	cluster.add(cmd)
+	cluster.Add(cmd, &secrets)
 	cmd.Flags().StringVarP(&from.envFile, "env", "e", "", "`file` to read variables from instead of .env, to check with")
 	cmd.Flags().IntVar(&base, "base", 0, "push only if this `version` is the current one; 0 is that there is none yet")
 	cmd.Flags().StringVarP(&comment, "message", "m", "", "a `text` that the history shows")
@@ -165,7 +163,7 @@ func showPushed(out *terminal, v configs.Version, sentence string, asJSON bool) 
 }
 
 func clusterHistoryCommand() *cobra.Command {
-	var cluster clusterFlags
+	var cluster replica.ClusterFlags
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "history",
@@ -177,7 +175,7 @@ replicas that were started without -c. The last %d are kept.`, configs.Kept),
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cluster.withConfigs(cmd, func(ctx context.Context, store *configs.Store) error {
+			return withConfigs(cmd, &cluster, func(ctx context.Context, store *configs.Store) error {
 				all, err := store.History(ctx)
 				if err != nil {
 					return err
@@ -186,7 +184,7 @@ replicas that were started without -c. The last %d are kept.`, configs.Kept),
 			})
 		},
 	}
-	cluster.add(cmd)
+	cluster.Add(cmd, &secrets)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	return cmd
 }
@@ -216,7 +214,7 @@ func writeHistory(out *terminal, all []configs.Version, asJSON bool) error {
 }
 
 func clusterPullCommand() *cobra.Command {
-	var cluster clusterFlags
+	var cluster replica.ClusterFlags
 	cmd := &cobra.Command{
 		Use:   "pull [VERSION]",
 		Short: "Print the cluster's config",
@@ -233,7 +231,7 @@ func clusterPullCommand() *cobra.Command {
 					return err
 				}
 			}
-			return cluster.withConfigs(cmd, func(ctx context.Context, store *configs.Store) error {
+			return withConfigs(cmd, &cluster, func(ctx context.Context, store *configs.Store) error {
 				v, err := store.Current(ctx)
 				if number > 0 && (err == nil || errors.Is(err, configs.ErrKey)) {
 					v, err = store.Version(ctx, number)
@@ -247,12 +245,12 @@ func clusterPullCommand() *cobra.Command {
 			})
 		},
 	}
-	cluster.add(cmd)
+	cluster.Add(cmd, &secrets)
 	return cmd
 }
 
 func clusterRollbackCommand() *cobra.Command {
-	var cluster clusterFlags
+	var cluster replica.ClusterFlags
 	var comment string
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -270,7 +268,7 @@ key of the file; that has to be done before an older key is removed.`,
 			if err != nil {
 				return err
 			}
-			return cluster.withConfigs(cmd, func(ctx context.Context, store *configs.Store) error {
+			return withConfigs(cmd, &cluster, func(ctx context.Context, store *configs.Store) error {
 				v, err := store.Rollback(ctx, number, whoPushes(), comment)
 				if err != nil {
 					return err
@@ -279,7 +277,7 @@ key of the file; that has to be done before an older key is removed.`,
 			})
 		},
 	}
-	cluster.add(cmd)
+	cluster.Add(cmd, &secrets)
 	cmd.Flags().StringVarP(&comment, "message", "m", "", "a `text` that the history shows")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the version as JSON")
 	return cmd

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/replica"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/oauth"
 	"github.com/dynmcp/dynmcp/transports/upstream"
@@ -24,7 +25,7 @@ const loginPatience = 5 * time.Minute
 
 func loginCommand() *cobra.Command {
 	var from configFlags
-	var cluster clusterFlags
+	var cluster replica.ClusterFlags
 	var noBrowser bool
 	var scopes []string
 	var timeout time.Duration
@@ -53,14 +54,14 @@ of a page that does not load. With --cluster the login is kept for its replicas.
 					ctx, cancel = context.WithTimeout(ctx, timeout)
 					defer cancel()
 				}
-				return cluster.withLogins(ctx, func(store *oauth.Store) error {
+				return withLogins(ctx, &cluster, func(store *oauth.Store) error {
 					return login(ctx, stdout(cmd), cmd.InOrStdin(), store, server, scopes, noBrowser)
 				})
 			})
 		},
 	}
 	from.add(cmd)
-	cluster.add(cmd)
+	cluster.Add(cmd, &secrets)
 	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "print the address of the login page instead of opening it")
 	cmd.Flags().StringSliceVar(&scopes, "scope", nil, "a `scope` to ask for besides those that the server names; may be repeated")
 	cmd.Flags().DurationVar(&timeout, "timeout", loginPatience, "how long to wait for the login; 0 is for ever")
@@ -69,7 +70,7 @@ of a page that does not load. With --cluster the login is kept for its replicas.
 
 func logoutCommand() *cobra.Command {
 	var from configFlags
-	var cluster clusterFlags
+	var cluster replica.ClusterFlags
 	cmd := &cobra.Command{
 		Use:   "logout NAME",
 		Short: "Forget the login at a remote server",
@@ -88,12 +89,12 @@ server's authorization server offers that.`,
 				return err
 			}
 			return interruptibly(cmd, func(ctx context.Context) error {
-				return cluster.withLogins(ctx, func(store *oauth.Store) error { return logout(ctx, stdout(cmd), store, server) })
+				return withLogins(ctx, &cluster, func(store *oauth.Store) error { return logout(ctx, stdout(cmd), store, server) })
 			})
 		},
 	}
 	from.add(cmd)
-	cluster.add(cmd)
+	cluster.Add(cmd, &secrets)
 	return cmd
 }
 
@@ -207,6 +208,28 @@ func loginStore() (*oauth.Store, error) {
 		return nil, fmt.Errorf("find the directory of logins: %w", err)
 	}
 	return oauth.NewStore(filepath.Join(dir, "logins")), nil
+}
+
+// withLogins calls use with the logins of the cluster that the flags name, or with the
+// user's own if they name none.
+func withLogins(ctx context.Context, flags *replica.ClusterFlags, use func(*oauth.Store) error) error {
+	if flags.Servers() == "" {
+		store, err := loginStore()
+		if err != nil {
+			return err
+		}
+		return use(store)
+	}
+	c, err := flags.Open(ctx, "dynmcp login")
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	logins, err := c.Logins(ctx)
+	if err != nil {
+		return err
+	}
+	return use(logins)
 }
 
 // offeredLogin logs in to a server where a host shows the login page to its user, and

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/internal/redact"
 	"github.com/dynmcp/dynmcp/transports"
 )
@@ -69,17 +70,8 @@ func rootCommand() *cobra.Command {
 	return cmd
 }
 
-// A hintError is an error with what the user can do about it.
-type hintError struct {
-	error
-	hint string
-}
-
-func (e *hintError) Unwrap() error { return e.error }
-
-func hinted(err error, format string, args ...any) error {
-	return &hintError{err, fmt.Sprintf(format, args...)}
-}
+// hinted returns err with what the user can do about it.
+func hinted(err error, format string, args ...any) error { return hint.With(err, format, args...) }
 
 // A messageError is an error whose exact wording users rely on, capital letter
 // and all.
@@ -99,8 +91,8 @@ func report(out *terminal, err error) {
 			out.labelled(yellow, "hint: ", secrets.String(failure.Hint))
 		}
 	}
-	if hint, ok := errors.AsType[*hintError](err); ok {
-		out.labelled(yellow, "hint: ", secrets.String(hint.hint))
+	if with, ok := errors.AsType[*hint.Error](err); ok {
+		out.labelled(yellow, "hint: ", secrets.String(with.Hint))
 	}
 }
 

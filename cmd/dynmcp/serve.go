@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -13,14 +14,16 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/replica"
 	"github.com/dynmcp/dynmcp/internal/selfloop"
+	"github.com/dynmcp/dynmcp/transports/oauth"
 )
 
 // serveFlags say where a run that serves many hosts is reached.
 type serveFlags struct {
 	stdioFlags
 	httpFlags
-	replica replicaFlags
+	replica replica.Flags
 	debug   string // address of the page
 	socket  string
 	idle    time.Duration
@@ -60,7 +63,7 @@ which dynmcp cluster push makes.`,
 	}
 	from.add(cmd)
 	flags.httpFlags.add(cmd)
-	flags.replica.add(cmd)
+	flags.replica.Add(cmd, &secrets)
 	cmd.Flags().StringVar(&flags.debug, "debug-http", "", "the `address` of a page that shows what happens, only on this machine")
 	cmd.Flags().StringVar(&flags.socket, "socket", "", "the unix `socket` on which hosts are served")
 	cmd.Flags().DurationVar(&flags.idle, "idle", 0, "end when no host has been connected for this long, or the program file was replaced; 0 is never")
@@ -103,11 +106,12 @@ func (flags *serveFlags) run(from *configFlags, level string) error {
 	from.strict = flags.strict
 	ctx, stop := untilSignal(false)
 	defer stop()
-	member, err := flags.replica.reach(ctx, log) // nil where there is no cluster
+	member, err := flags.replica.Open(ctx, version, log) // nil where there is no cluster
 	if member != nil {
-		defer member.close()
+		defer member.Close()
 		if from.config == "" {
-			err = member.followConfig(ctx, from)
+			from.read, from.pushed, err = member.FollowConfig(ctx, from.options())
+			err = configError(err)
 		}
 	}
 	if ctx.Err() != nil {
@@ -141,20 +145,20 @@ func (flags *serveFlags) run(from *configFlags, level string) error {
 		flags.address = cfg.Gateway.Listen
 	}
 	if flags.address == "" && member != nil {
-		return hinted(errors.New("a replica of a cluster is reached over HTTP"), "dynmcp serve --http 127.0.0.1:8080 --cluster %s", flags.replica.servers)
+		return hinted(errors.New("a replica of a cluster is reached over HTTP"), "dynmcp serve --http 127.0.0.1:8080 --cluster %s", flags.replica.Servers())
 	}
 	if flags.address == "" && listening == nil {
 		return hinted(errors.New("serve needs to be told where it is reached"), "dynmcp serve --http 127.0.0.1:8080, or --socket PATH; without a verb dynmcp serves one host on stdin and stdout")
 	}
-	watching, err := newMonitoring(cmp.Or(flags.debug, cfg.Gateway.DebugListen), cmp.Or(flags.token, cfg.Gateway.Token), flags.replica.name, log)
+	watching, err := newMonitoring(cmp.Or(flags.debug, cfg.Gateway.DebugListen), cmp.Or(flags.token, cfg.Gateway.Token), flags.replica.Name(), log)
 	if err != nil {
 		return err
 	}
 	defer watching.close()
 	opts := aggregator.Options{Observe: watching.observer(), Logger: log}
 	if member != nil {
-		if err = member.join(ctx); err == nil {
-			err = member.options(ctx, &opts)
+		if err = member.Join(ctx); err == nil {
+			err = replicaOptions(ctx, member, &opts)
 		}
 		if ctx.Err() != nil {
 			return nil
@@ -183,10 +187,10 @@ func (flags *serveFlags) run(from *configFlags, level string) error {
 		if web != nil {
 			g := newGateway(web, flags.httpFlags, cfg.Gateway, agg, around, watching.Metrics(), member, log)
 			if member != nil {
-				defer member.serve(agg, g)()
+				defer member.Serve(agg, g)()
 				edges.Go(func() error {
 					<-ctx.Done()
-					member.drain()
+					member.Drain()
 					return nil
 				})
 			}
@@ -200,4 +204,18 @@ func (flags *serveFlags) run(from *configFlags, level string) error {
 		}
 		return edges.Wait()
 	})
+}
+
+// replicaOptions sets the options of a replica's aggregator.
+func replicaOptions(ctx context.Context, member *replica.Replica, opts *aggregator.Options) error {
+	if err := member.SetOptions(ctx, opts); err != nil {
+		return err
+	}
+	logins, err := member.Logins(ctx)
+	if err != nil {
+		return err
+	}
+	open := func() (*oauth.Store, error) { return logins, nil }
+	opts.Login, opts.LogIn = loginsOf(open, opts.Logger), offeredLogin(open, opts.Logger)
+	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/replica"
 	"github.com/dynmcp/dynmcp/internal/selfloop"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/gateway"
@@ -76,7 +77,7 @@ func isLoopback(ln net.Listener) bool {
 
 // newGateway returns what serves hosts over HTTP on ln, as a member of a cluster unless
 // that is nil.
-func newGateway(ln net.Listener, flags httpFlags, cfg schema.Gateway, agg *aggregator.Aggregator, around *selfloop.Gateway, metrics http.Handler, member *clusterRun, log *slog.Logger) *gateway.Gateway {
+func newGateway(ln net.Listener, flags httpFlags, cfg schema.Gateway, agg *aggregator.Aggregator, around *selfloop.Gateway, metrics http.Handler, member *replica.Replica, log *slog.Logger) *gateway.Gateway {
 	hosts := cfg.AllowedHosts
 	if name, _, err := net.SplitHostPort(flags.address); err == nil && name != "" && !net.ParseIP(name).IsUnspecified() {
 		hosts = append([]string{name}, hosts...)
@@ -89,7 +90,7 @@ func newGateway(ln net.Listener, flags httpFlags, cfg schema.Gateway, agg *aggre
 	}
 	var replicas *gateway.Replicas
 	if member != nil {
-		replicas = member.replicas(agg)
+		replicas = member.Gateway(agg)
 	}
 	scheme := "http://"
 	if flags.cert != "" {

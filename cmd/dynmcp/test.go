@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 )
@@ -189,8 +190,8 @@ func explain(err error, timeout time.Duration) explanation {
 		why.text = fmt.Sprintf("timed out after %dms", timeout.Milliseconds())
 		why.hint = "raise --timeout to give it more time"
 	}
-	if hint, ok := errors.AsType[*hintError](err); ok {
-		why.hint = hint.hint
+	if with, ok := errors.AsType[*hint.Error](err); ok {
+		why.hint = with.Hint
 	}
 	return explanation{secrets.String(why.text), secrets.String(why.hint), secrets.String(why.stderr)}
 }

@@ -1,4 +1,4 @@
-package main
+package replica
 
 import (
 	"bufio"
@@ -25,7 +25,7 @@ func TestLoadCountsHosts(t *testing.T) {
 	}
 	defer agg.Close()
 	agg.StartShared()
-	c := &clusterRun{}
+	c := &Replica{}
 	c.agg.Store(agg)
 
 	ours, theirs := mcptest.Pipe()

@@ -1,4 +1,4 @@
-package main
+package replica
 
 import (
 	"cmp"
@@ -11,23 +11,26 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/internal/redact"
 	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/transports/internode"
 )
 
-// replicaFlags say how a run is one of several replicas.
-type replicaFlags struct {
-	clusterFlags
+// Flags say how a run is one of several replicas.
+type Flags struct {
+	ClusterFlags
 	name      string
 	address   string // of the listener for other replicas
-	advertise string // where they reach it
+	advertise string // the address that they connect to
 	cert      string
 	certKey   string
 	ca        string
 }
 
-func (f *replicaFlags) add(cmd *cobra.Command) {
-	f.clusterFlags.add(cmd)
+// Add adds the flags to a verb. Secrets in their values are added to secrets.
+func (f *Flags) Add(cmd *cobra.Command, secrets *redact.Redactor) {
+	f.ClusterFlags.Add(cmd, secrets)
 	cmd.Flags().StringVar(&f.name, "replica", "", "the `name` of this replica in the cluster, for people (default: that of the machine)")
 	cmd.Flags().StringVar(&f.address, "peer-addr", "", "the `address` at which other replicas reach this one, HOST:PORT (default: a free port, where NATS is reached from)")
 	cmd.Flags().StringVar(&f.advertise, "peer-advertise", "", "the `address` that they are told instead, HOST:PORT")
@@ -36,32 +39,34 @@ func (f *replicaFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.ca, "peer-ca", "", "the `file` with the authorities of the other replicas' certificates (PEM)")
 }
 
-// isMember reports whether the run is to be a replica, whose name is set then.
-func (f *replicaFlags) isMember() (bool, error) {
-	f.resolve()
-	if f.servers != "" {
+// Name returns the name of the replica, which is set if a cluster is named.
+func (f *Flags) Name() string { return f.name }
+
+// isMember reports whether the run is to be a replica, and sets its name then.
+func (f *Flags) isMember() (bool, error) {
+	if f.Servers() != "" {
 		if f.name == "" {
 			name, err := os.Hostname()
 			if err != nil {
-				return false, hinted(fmt.Errorf("the name of this machine is not known: %w", err), "name the replica with --replica")
+				return false, hint.With(fmt.Errorf("the name of this machine is not known: %w", err), "name the replica with --replica")
 			}
 			f.name = name
 		}
 		return true, nil
 	}
 	if cmp.Or(f.name, f.address, f.advertise, f.cert, f.certKey, f.ca) != "" {
-		return false, hinted(errors.New("--replica and --peer-… are for a replica of a cluster, and none is named"), "--cluster nats://HOST:4222, or %s", clusterVariable)
+		return false, hint.With(errors.New("--replica and --peer-… are for a replica of a cluster, and none is named"), "--cluster nats://HOST:4222, or %s", clusterVariable)
 	}
 	return false, nil
 }
 
-// identity returns what other replicas are shown.
-func (f *replicaFlags) identity(keys *seal.Keys) (*internode.Identity, error) {
+// identity returns the certificates between replicas.
+func (f *Flags) identity(keys *seal.Keys) (*internode.Identity, error) {
 	switch {
 	case f.cert == "" && f.certKey == "" && f.ca == "":
 		return internode.Keyed(keys)
 	case f.cert == "" || f.certKey == "" || f.ca == "":
-		return nil, hinted(errors.New("--peer-cert, --peer-key and --peer-ca go together"), "give all three, or none")
+		return nil, hint.With(errors.New("--peer-cert, --peer-key and --peer-ca go together"), "give all three, or none")
 	}
 	id, err := internode.Files(f.cert, f.certKey, f.ca)
 	if err != nil {
@@ -70,30 +75,30 @@ func (f *replicaFlags) identity(keys *seal.Keys) (*internode.Identity, error) {
 	return id, nil
 }
 
-// listen opens the address for other replicas, and returns the one that they are told.
-func (f *replicaFlags) listen() (ln net.Listener, told string, err error) {
-	ln, err = net.Listen("tcp", cmp.Or(f.address, net.JoinHostPort(f.ourAddress(), "0")))
+// listen opens the listener for other replicas, and returns the address that they connect to.
+func (f *Flags) listen() (ln net.Listener, advertised string, err error) {
+	ln, err = net.Listen("tcp", cmp.Or(f.address, net.JoinHostPort(f.localAddress(), "0")))
 	if err != nil {
-		return nil, "", hinted(fmt.Errorf("--peer-addr: %w", err), "it is HOST:PORT, with an address of this machine")
+		return nil, "", hint.With(fmt.Errorf("--peer-addr: %w", err), "it is HOST:PORT, with an address of this machine")
 	}
 	if f.advertise != "" {
 		if _, _, err := net.SplitHostPort(f.advertise); err != nil {
 			ln.Close()
-			return nil, "", hinted(fmt.Errorf("--peer-advertise: %w", err), "it is HOST:PORT")
+			return nil, "", hint.With(fmt.Errorf("--peer-advertise: %w", err), "it is HOST:PORT")
 		}
 		return ln, f.advertise, nil
 	}
 	at := ln.Addr().(*net.TCPAddr)
 	host := at.IP.String()
 	if at.IP.IsUnspecified() {
-		host = f.ourAddress()
+		host = f.localAddress()
 	}
 	return ln, net.JoinHostPort(host, strconv.Itoa(at.Port)), nil
 }
 
-// ourAddress returns the address of this machine from which NATS is reached, where other
-// replicas are likely to reach us. Nothing is sent to find out.
-func (f *replicaFlags) ourAddress() string {
+// localAddress returns the address of this machine from which NATS is reached: other
+// replicas are likely to reach it. Nothing is sent to find out.
+func (f *Flags) localAddress() string {
 	for _, address := range f.addresses() {
 		u, err := url.Parse(address)
 		if err != nil || u.Host == "" {

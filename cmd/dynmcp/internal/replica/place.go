@@ -1,4 +1,4 @@
-package main
+package replica
 
 import (
 	"context"
@@ -27,7 +27,7 @@ func leaseOf(server, principal string) string {
 
 // place finds where a server runs, or is to run, and returns how it is reached: here, or
 // by a stream to another replica. It tries until ctx ends, but for what only time mends.
-func (c *clusterRun) place(ctx context.Context, server schema.Server, principal string) (*aggregator.Placement, error) {
+func (r *Replica) place(ctx context.Context, server schema.Server, principal string) (*aggregator.Placement, error) {
 	switch server.Placement() {
 	case schema.PlaceEach:
 		return &aggregator.Placement{}, nil
@@ -39,12 +39,12 @@ func (c *clusterRun) place(ctx context.Context, server schema.Server, principal 
 	last := errors.New("all replicas are about to end")
 	began := time.Now()
 	for {
-		where, held := c.self.Where(name, except...)
-		p, err := c.placeAt(ctx, where, server.Name, principal)
+		where, held := r.self.Where(name, except...)
+		p, err := r.placeAt(ctx, where, server.Name, principal)
 		if elsewhere, ok := errors.AsType[*internode.NotHereError](err); ok {
-			if m, ok := c.self.Member(elsewhere.Holder); ok {
+			if m, ok := r.self.Member(elsewhere.Holder); ok {
 				where, held = m, true
-				p, err = c.placeAt(ctx, m, server.Name, principal)
+				p, err = r.placeAt(ctx, m, server.Name, principal)
 			}
 		}
 		if err != nil && !errors.Is(err, errNowhere) {
@@ -53,11 +53,11 @@ func (c *clusterRun) place(ctx context.Context, server schema.Server, principal 
 		switch {
 		case err == nil:
 			return p, nil
-		case errors.Is(err, kv.ErrUnavailable), errors.Is(err, cluster.ErrClosed), c.self.Degraded() && time.Since(began) >= cluster.Reconnect:
+		case errors.Is(err, kv.ErrUnavailable), errors.Is(err, cluster.ErrClosed), r.self.Degraded() && time.Since(began) >= cluster.Reconnect:
 			return nil, last // what nobody runs now is not placed
 		case where.ID == "":
 			except = nil
-		case !held && where.ID != c.self.ID():
+		case !held && where.ID != r.self.ID():
 			except = append(except, where.ID)
 			continue
 		}
@@ -73,18 +73,18 @@ func (c *clusterRun) place(ctx context.Context, server schema.Server, principal 
 var errNowhere = errors.New("there is no replica to run it")
 
 // placeAt asks a replica to run a server, which may be this one.
-func (c *clusterRun) placeAt(ctx context.Context, where cluster.Member, server, principal string) (*aggregator.Placement, error) {
+func (r *Replica) placeAt(ctx context.Context, where cluster.Member, server, principal string) (*aggregator.Placement, error) {
 	switch where.ID {
 	case "":
 		return nil, errNowhere
-	case c.self.ID():
-		lease, err := c.take(ctx, server, principal)
+	case r.self.ID():
+		lease, err := r.take(ctx, server, principal)
 		if err != nil {
 			return nil, err
 		}
-		return &aggregator.Placement{Release: lease.Release, Lost: lease.Lost(), Moving: c.self.Leaving(where.ID), Fence: c.fence}, nil
+		return &aggregator.Placement{Release: lease.Release, Lost: lease.Lost(), Moving: r.self.Leaving(where.ID), Fence: r.fence}, nil
 	}
-	moving := c.self.Leaving(where.ID) // before it is asked: it may drain meanwhile
+	moving := r.self.Leaving(where.ID) // before it is asked: it may drain meanwhile
 	opening, cancel := context.WithCancel(ctx)
 	defer cancel()
 	opened := make(chan struct{})
@@ -96,7 +96,7 @@ func (c *clusterRun) placeAt(ctx context.Context, where cluster.Member, server, 
 		case <-opened:
 		}
 	}()
-	stream, err := c.client.Open(opening, where.Address, server, principal)
+	stream, err := r.client.Open(opening, where.Address, server, principal)
 	if err != nil {
 		return nil, fmt.Errorf("replica %s: %w", where.Name, err)
 	}
@@ -104,8 +104,8 @@ func (c *clusterRun) placeAt(ctx context.Context, where cluster.Member, server, 
 }
 
 // take takes the lease of a server for this replica, or shares the one that it has.
-func (c *clusterRun) take(ctx context.Context, server, principal string) (*cluster.Lease, error) {
-	lease, err := c.self.Take(ctx, leaseOf(server, principal))
+func (r *Replica) take(ctx context.Context, server, principal string) (*cluster.Lease, error) {
+	lease, err := r.self.Take(ctx, leaseOf(server, principal))
 	var held *cluster.HeldError
 	switch {
 	case errors.As(err, &held):

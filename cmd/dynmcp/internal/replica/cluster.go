@@ -1,0 +1,179 @@
+package replica
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/kv/natskv"
+	"github.com/dynmcp/dynmcp/internal/redact"
+	"github.com/dynmcp/dynmcp/internal/regular"
+	"github.com/dynmcp/dynmcp/internal/seal"
+	"github.com/dynmcp/dynmcp/transports/oauth"
+)
+
+// How long NATS is tried: by a replica, which may start faster than NATS, and by a verb.
+const (
+	startPatience = 30 * time.Second
+	verbPatience  = 10 * time.Second
+)
+
+// The buckets of the shared state, beside that of package cluster.
+const (
+	ConfigBucket   = "config"  // the config document
+	LoginBucket    = "logins"  // logins at remote servers, sealed
+	TasksBucket    = "tasks"   // the owners of the tasks that servers have made
+	ListingsBucket = "catalog" // what servers list
+)
+
+// ClusterFlags name a cluster.
+type ClusterFlags struct {
+	servers string // of NATS, separated by commas
+	creds   string
+	ca      string
+	key     string // the file
+	secrets *redact.Redactor
+}
+
+// Variables that stand for the flags.
+const (
+	clusterVariable      = "DYNMCP_CLUSTER"
+	clusterCredsVariable = "DYNMCP_CLUSTER_CREDS"
+	clusterCAVariable    = "DYNMCP_CLUSTER_CA"
+	clusterKeyVariable   = "DYNMCP_CLUSTER_KEY"
+)
+
+// Add adds the flags to a verb. Secrets in their values are added to secrets.
+func (f *ClusterFlags) Add(cmd *cobra.Command, secrets *redact.Redactor) {
+	f.secrets = secrets
+	cmd.Flags().StringVar(&f.servers, "cluster", "", "the `addresses` of the cluster's NATS servers, with commas between them (default $"+clusterVariable+")")
+	cmd.Flags().StringVar(&f.creds, "cluster-creds", "", "the `file` with the credentials for NATS (default $"+clusterCredsVariable+")")
+	cmd.Flags().StringVar(&f.ca, "cluster-ca", "", "the `file` with the authorities of the NATS servers' certificates (PEM; default $"+clusterCAVariable+", or the system's)")
+	cmd.Flags().StringVar(&f.key, "cluster-key", "", "the `file` with the cluster's keys, see dynmcp cluster key (default $"+clusterKeyVariable+")")
+}
+
+// Servers returns the addresses of the NATS servers as they were given, "" if no cluster
+// is named.
+func (f *ClusterFlags) Servers() string {
+	f.resolve()
+	return f.servers
+}
+
+// resolve takes from the environment what no flag names.
+func (f *ClusterFlags) resolve() {
+	f.servers = cmp.Or(f.servers, os.Getenv(clusterVariable))
+	f.creds = cmp.Or(f.creds, os.Getenv(clusterCredsVariable))
+	f.ca = cmp.Or(f.ca, os.Getenv(clusterCAVariable))
+	f.key = cmp.Or(f.key, os.Getenv(clusterKeyVariable))
+	for _, address := range f.addresses() {
+		// It may have a password, or a token in its place, even if it is no URL.
+		_, after, _ := strings.Cut(address, "://")
+		if i := strings.LastIndexByte(after, '@'); i >= 0 {
+			_, password, ok := strings.Cut(after[:i], ":")
+			if !ok {
+				password = after[:i]
+			}
+			f.secrets.Add(password)
+		}
+	}
+}
+
+// addresses returns those of the NATS servers.
+func (f *ClusterFlags) addresses() []string {
+	return strings.FieldsFunc(f.servers, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+}
+
+// A Cluster is what the replicas share, and the keys to it.
+type Cluster struct {
+	Store kv.Store
+	Keys  *seal.Keys
+	log   *slog.Logger
+}
+
+// Open connects to the cluster, for a verb that NATS knows by name.
+func (f *ClusterFlags) Open(ctx context.Context, name string) (Cluster, error) {
+	return f.open(ctx, verbPatience, name, slog.New(slog.DiscardHandler))
+}
+
+// open reads the key file and connects to the cluster.
+func (f *ClusterFlags) open(ctx context.Context, patience time.Duration, name string, log *slog.Logger) (Cluster, error) {
+	f.resolve()
+	if f.key == "" {
+		return Cluster{}, hint.With(errors.New("a cluster has a key, and none is named"), "dynmcp cluster key makes one; name its file with --cluster-key or %s", clusterKeyVariable)
+	}
+	keys, err := readKeys(ctx, f.key, f.secrets)
+	if err != nil {
+		return Cluster{}, err
+	}
+	store, err := f.connect(ctx, patience, name, log)
+	return Cluster{store, keys, log}, err
+}
+
+// connect connects to the cluster's NATS. It tries for as long as patience says.
+func (f *ClusterFlags) connect(ctx context.Context, patience time.Duration, name string, log *slog.Logger) (kv.Store, error) {
+	if f.servers == "" {
+		return nil, hint.With(errors.New("no cluster is named"), "--cluster nats://HOST:4222, or %s", clusterVariable)
+	}
+	for _, file := range [][2]string{{f.creds, "credentials for"}, {f.ca, "authorities of"}} {
+		if file[0] == "" {
+			continue
+		}
+		if _, err := regular.Read(ctx, file[0], regular.Small); err != nil {
+			return nil, fmt.Errorf("read the %s NATS: %w", file[1], err)
+		}
+	}
+	nats, err := natskv.Open(natskv.Options{URLs: f.addresses(), Creds: f.creds, CA: f.ca, Name: name, Logger: log})
+	if err != nil {
+		return nil, hint.With(fmt.Errorf("--cluster %s: %w", f.servers, err), "it is nats://HOST:4222, or several with commas between them")
+	}
+	store := patientStore{nats, patience}
+	if _, err := store.Bucket(ctx, ConfigBucket); err != nil {
+		return nil, errors.Join(hint.With(fmt.Errorf("the cluster at %s: %w", f.servers, err), "see that NATS runs there, with JetStream (nats-server -js), and takes the credentials"), store.Close())
+	}
+	return store, nil
+}
+
+// A patientStore waits for a bucket: none can be made until the NATS servers have elected
+// a leader, which takes a while if they all start at once.
+type patientStore struct {
+	kv.Store
+	patience time.Duration
+}
+
+func (s patientStore) Bucket(ctx context.Context, name string) (kv.Bucket, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
+	for {
+		bucket, err := s.Store.Bucket(ctx, name)
+		if !errors.Is(err, kv.ErrUnavailable) {
+			return bucket, err
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// Close ends the connection.
+func (c Cluster) Close() error { return c.Store.Close() }
+
+// Logins returns the logins that the replicas share.
+func (c Cluster) Logins(ctx context.Context) (*oauth.Store, error) {
+	bucket, err := c.Store.Bucket(ctx, LoginBucket)
+	if err != nil {
+		return nil, err
+	}
+	return oauth.NewShared(bucket, c.Keys, c.log), nil
+}

@@ -1,0 +1,65 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/dynmcp/dynmcp/internal/cluster/configs"
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+// FollowConfig waits for the config of the cluster and returns it, and a channel of those
+// that replace it later. ctx ends the wait alone.
+func (r *Replica) FollowConfig(ctx context.Context, options schema.LoadOptions) (first *schema.Files, later <-chan *schema.Files, err error) {
+	bucket, err := r.Store.Bucket(ctx, ConfigBucket)
+	if err != nil {
+		return nil, nil, err
+	}
+	versions := configs.New(bucket, r.Keys)
+	switch _, err := versions.Current(ctx); {
+	case errors.Is(err, configs.ErrNone):
+		r.log.Warn("there is no config in the cluster yet, waiting for one: dynmcp cluster push mcp.json")
+	case err != nil:
+		return nil, nil, err
+	}
+	pushed := make(chan *schema.Files)
+	r.work.Go(func() {
+		defer r.recovered("the config is not followed any more")
+		r.watchConfig(versions, func(v configs.Version) {
+			select {
+			case pushed <- schema.TextFiles(r.ctx, v.Name, []byte(v.Text), options):
+			case <-r.ctx.Done():
+			}
+		})
+	})
+	select {
+	case first = <-pushed:
+		return first, pushed, nil
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+}
+
+// watchConfig calls changed with each version that becomes current, until the run ends.
+func (r *Replica) watchConfig(versions *configs.Store, changed func(configs.Version)) {
+	last := 0
+	for r.ctx.Err() == nil {
+		err := versions.Watch(r.ctx, func(v configs.Version) {
+			if v.Number != last { // a watch that is opened again begins with the last one
+				last = v.Number
+				r.log.Info("config of the cluster", "version", v.Number, "file", v.Name, "by", v.By)
+				changed(v)
+			}
+			r.brokenConfig.Store(false)
+		}, func(err error) {
+			r.brokenConfig.Store(true)
+			r.log.Error("config of the cluster not taken, the last one stays", "err", err)
+		})
+		select {
+		case <-time.After(time.Second):
+			r.log.Warn("config of the cluster not watched, trying again", "err", err)
+		case <-r.ctx.Done():
+		}
+	}
+}

@@ -1,0 +1,203 @@
+// Package replica makes a run of dynmcp serve one of the replicas of a cluster: it joins,
+// says where servers run, serves the other replicas and drains.
+//
+// [ClusterFlags] open the [Cluster], which is the state that replicas share. A [Replica] is
+// opened by [Flags.Open], follows the config of the cluster if it has none of its own, and
+// is a member after [Replica.Join]. Read next: place.go, then peers.go.
+package replica
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/internal/cluster"
+	"github.com/dynmcp/dynmcp/internal/guard"
+	"github.com/dynmcp/dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/transports/gateway"
+	"github.com/dynmcp/dynmcp/transports/internode"
+)
+
+// handOver is how long, at the end, the other replicas may take to finish their calls in
+// flight at servers of this one. Its own hosts have as long.
+const handOver = 18 * time.Second
+
+// lameDuck is how long hosts are still served at the end, until balancers notice.
+const lameDuck = 5 * time.Second
+
+// A Replica is a run as one of the replicas of a cluster.
+type Replica struct {
+	Cluster
+	flags   *Flags
+	version string
+	ctx     context.Context // of following the config
+	stop    context.CancelFunc
+	work    sync.WaitGroup
+
+	brokenConfig atomic.Bool // the current one cannot be opened
+
+	// Set by Join.
+	ln     net.Listener // for other replicas
+	fence  *guard.Fence
+	self   *cluster.Replica
+	id     *internode.Identity
+	client *internode.Client
+
+	agg atomic.Pointer[aggregator.Aggregator] // set by Serve
+}
+
+// Open connects to the cluster, or returns nil if the flags name none. version is that of
+// the program. The caller must call Close.
+func (f *Flags) Open(ctx context.Context, version string, log *slog.Logger) (*Replica, error) {
+	if is, err := f.isMember(); !is || err != nil {
+		return nil, err
+	}
+	shared, err := f.open(ctx, startPatience, "dynmcp "+f.name, log)
+	if err != nil {
+		return nil, err
+	}
+	r := &Replica{flags: f, Cluster: shared, version: version}
+	r.ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))
+	return r, nil
+}
+
+// Close leaves the cluster. Nothing may run any more that was placed here.
+func (r *Replica) Close() {
+	r.stop()
+	r.work.Wait()
+	if r.self != nil {
+		r.self.Close()
+		r.client.Close()
+		r.fence.Close()
+	}
+	if r.ln != nil {
+		_ = r.ln.Close()
+	}
+	_ = r.Cluster.Close()
+}
+
+// Join makes the run a member of the cluster.
+func (r *Replica) Join(ctx context.Context) error {
+	var err error
+	if r.id, err = r.flags.identity(r.Keys); err != nil {
+		return err
+	}
+	var address string
+	if r.ln, address, err = r.flags.listen(); err != nil {
+		return err
+	}
+	if r.fence, err = guard.NewFence(); err != nil {
+		return err
+	}
+	joined := make(chan struct{})
+	self, err := cluster.Join(ctx, cluster.Options{
+		Store:   r.Store,
+		Name:    r.flags.name,
+		Address: address,
+		Version: r.version,
+		Load:    r.load,
+		Extend:  r.fence.Extend,
+		Ask: func(ctx context.Context, address string, q cluster.Question) error {
+			select {
+			case <-joined:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			question, err := json.Marshal(q)
+			if err != nil {
+				return err
+			}
+			return r.client.Ask(ctx, address, question)
+		},
+		Logger: r.log,
+	})
+	if err != nil {
+		r.fence.Close()
+		return err
+	}
+	r.self, r.client = self, internode.NewClient(r.id, self.ID())
+	close(joined)
+	r.log.Info("joined the cluster", "replica", r.flags.name, "id", self.ID(), "address", address)
+	return nil
+}
+
+// load is the load that the other replicas see.
+func (r *Replica) load() (load cluster.Load) {
+	agg := r.agg.Load()
+	if agg == nil {
+		return load
+	}
+	for _, s := range agg.Sessions() {
+		if !s.Replica { // its hosts are counted where they are connected
+			load.Sessions++
+		}
+	}
+	for _, u := range agg.Upstreams() {
+		if u.State == lazy.Ready && u.PID != 0 {
+			load.Servers++
+		}
+		load.Calls += u.InFlight
+	}
+	return load
+}
+
+// SetOptions sets the options of the aggregator that depend on the cluster, but for logins.
+func (r *Replica) SetOptions(ctx context.Context, opts *aggregator.Options) (err error) {
+	if opts.Tasks, err = r.Store.Bucket(ctx, TasksBucket); err != nil {
+		return err
+	}
+	if opts.Listings, err = r.Store.Bucket(ctx, ListingsBucket); err != nil {
+		return err
+	}
+	opts.Place, opts.Keys, opts.Replica = r.place, r.Keys, r.self.ID()
+	opts.ResultOf = func(ctx context.Context, id, principal, handle string) (json.RawMessage, int, bool) {
+		address, ok := r.self.Address(id)
+		if !ok || id == r.self.ID() {
+			return nil, 0, false
+		}
+		return r.client.Result(ctx, address, principal, handle)
+	}
+	return nil
+}
+
+// Gateway returns the options of a gateway in front of agg.
+func (r *Replica) Gateway(agg *aggregator.Aggregator) *gateway.Replicas {
+	self := r.self.ID()
+	return &gateway.Replicas{
+		ID:   self,
+		Name: r.flags.name,
+		Keys: r.Keys,
+		Pass: func(id, principal string) (http.RoundTripper, bool) {
+			address, ok := r.self.Address(id)
+			if !ok || id == self {
+				return nil, false
+			}
+			return r.client.Request(address, principal), true
+		},
+		Other: func(principal string) (http.RoundTripper, bool) {
+			m, _ := r.self.Where(rand.Text(), self)
+			if m.ID == "" {
+				return nil, false
+			}
+			return r.client.Request(m.Address, principal), true
+		},
+		LameDuck: lameDuck,
+		OwnerOf:  agg.OwnerOf,
+		Degraded: func() bool { return r.self.Degraded() || len(r.self.Broken()) > 0 || r.brokenConfig.Load() },
+	}
+}
+
+// recovered, deferred at the root of a goroutine, logs its panic and the consequence.
+func (r *Replica) recovered(consequence string) {
+	if p := recover(); p != nil {
+		r.log.Error("panic, "+consequence, "panic", p, "stack", string(debug.Stack()))
+	}
+}
