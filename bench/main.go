@@ -13,17 +13,17 @@
 //
 // Usage, from the root of the module:
 //
-//	go run ./bench               everything, about ten minutes: calls, bursts, reloads, starts, allocations, a long run
-//	go run ./bench -rounds 3     quicker
-//	go run ./bench -only HTTP    calls whose scenario's name has that in it, and nothing else
-//	go run ./bench -only starts  or -only reloads, or -only bursts
-//	go run ./bench -only slow    hosts over HTTP beside one that reads nothing
-//	go run ./bench -only sharing five hosts that share a run (dynmcp connect), and five that do not
-//	go run ./bench -only capacity what one replica carries: the constants of docs/scale.md
-//	go run ./bench -only stored  searches of a stored catalogue, of real tools if the corpus of bench/tokens is there
-//	go run ./bench -also old=/tmp/dynmcp  another dynmcp beside this one
-//	go run ./bench -long 2m      a long run only: RSS over time, goroutines at its end
-//	go run ./bench/tokens CORPUS what models read, in tokens: a program of its own
+//	go run -C bench .               everything, about ten minutes: calls, bursts, reloads, starts, allocations, a long run
+//	go run -C bench . -rounds 3     quicker
+//	go run -C bench . -only HTTP    calls whose scenario's name has that in it, and nothing else
+//	go run -C bench . -only starts  or -only reloads, or -only bursts
+//	go run -C bench . -only slow    hosts over HTTP beside one that reads nothing
+//	go run -C bench . -only sharing five hosts that share a run (dynmcp connect), and five that do not
+//	go run -C bench . -only capacity what one replica carries: the constants of docs/scale.md
+//	go run -C bench . -only stored  searches of a stored catalogue, of real tools if the corpus of bench/tokens is there
+//	go run -C bench . -also old=/tmp/dynmcp  another dynmcp beside this one
+//	go run -C bench . -long 2m      a long run only: RSS over time, goroutines at its end
+//	go run -C bench ./tokens CORPUS what models read, in tokens: a program of its own
 //
 // Figures are medians over the rounds with their least and greatest; a ratio is
 // the median of the ratios of each round. How much of the machine others used in a
@@ -60,6 +60,9 @@ func main() {
 	rounds := flag.Int("rounds", 7, "measurements of each figure")
 	long := flag.Duration("long", 0, "only run calls through dynmcp for so `long` and print its memory; then compare its goroutines with those of a fresh one (where everything is measured: 30s)")
 	flag.Parse()
+	if err := programs.EnterRoot(); err != nil {
+		log.Fatal(err)
+	}
 	dir, err := programs.Build("./cmd/dynmcp", "./bench/upstream", "./bench/httpupstream", "./bench/pump", "./bench/httppump", "./bench/frontpump", "./bench/sdkpair")
 	if err == nil {
 		in := func(name string) string { return filepath.Join(dir, name) }
@@ -132,7 +135,8 @@ const usualLong = 30 * time.Second
 // that is dynmcp, of which no other process can see them.
 func allocations() error {
 	fmt.Printf("\nallocations of a forwarded call\n")
-	cmd := exec.Command("go", "test", "-run", "^$", "-bench", "^BenchmarkForward$", "-benchtime", "300ms", "./bench")
+	cmd := exec.Command("go", "test", "-run", "^$", "-bench", "^BenchmarkForward$", "-benchtime", "300ms", ".")
+	cmd.Dir = "bench"
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	return cmd.Run()
 }

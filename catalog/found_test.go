@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dynmcp/dynmcp/internal/tokens"
 )
 
 func TestFoundShowsTheFirstAndNamesServersToLoad(t *testing.T) {
@@ -84,7 +86,7 @@ func TestFoundStaysSmall(t *testing.T) {
 		for i := range 30 {
 			l.Tools = append(l.Tools, tool(fmt.Sprintf("tool_%02d", i), "find "+strings.Repeat(word, 2000)))
 		}
-		if n := countTokens(t, one(Server{Name: "s"}, l).Found(Search{Query: "find"})); n > 2000 {
+		if n := tokens.Count(one(Server{Name: "s"}, l).Found(Search{Query: "find"})); n > 2000 {
 			t.Errorf("%d tokens of %q", n, word)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tiktoken-go/tokenizer/codec"
+	"github.com/dynmcp/dynmcp/internal/tokens"
 )
 
 // TestRetrieval keeps the quality of search: floors a little under what was
@@ -24,7 +24,7 @@ func TestRetrieval(t *testing.T) {
 			got := measure(v, ids, questions)
 			var answers []int
 			for _, q := range questions {
-				answers = append(answers, countTokens(t, v.Found(Search{Query: q.Query})))
+				answers = append(answers, tokens.Count(v.Found(Search{Query: q.Query})))
 			}
 			slices.Sort(answers)
 			t.Logf("%d tools, %d queries: R@1 %.3f R@3 %.3f R@5 %.3f R@10 %.3f MRR %.3f; R@5 of the halves %.3f %.3f; tokens of an answer: median %d, worst %d",
@@ -49,15 +49,4 @@ func half(questions []question, second bool) (list []question) {
 		}
 	}
 	return list
-}
-
-var o200k = codec.NewO200kBase()
-
-func countTokens(t *testing.T, text string) int {
-	t.Helper()
-	n, err := o200k.Count(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
 }

@@ -39,11 +39,11 @@
 //
 // Usage, from the root of the module, on Linux:
 //
-//	go run ./bench/cluster                                     20,000 calls, some minutes
-//	go run ./bench/cluster -only load -calls 1000000 -lasts 1h -namespaces
-//	go run ./bench/cluster -only mixed -previous v0.3.0        with the release before
-//	go run ./bench/cluster -selftest                           that the judge finds what is wrong
-//	go run ./bench/cluster -serve mcp.json                     a cluster until SIGTERM
+//	go run -C bench ./cluster                                     20,000 calls, some minutes
+//	go run -C bench ./cluster -only load -calls 1000000 -lasts 1h -namespaces
+//	go run -C bench ./cluster -only mixed -previous v0.3.0        with the release before
+//	go run -C bench ./cluster -selftest                           that the judge finds what is wrong
+//	go run -C bench ./cluster -serve mcp.json                     a cluster until SIGTERM
 //
 // nats-server is built from its module, dynmcp from this one. -namespaces takes the rights
 // to make networks (root, or a user namespace); where there are none that part is NOT RUN,
@@ -63,16 +63,16 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/dynmcp/dynmcp/bench/internal/procs"
+	"github.com/dynmcp/dynmcp/bench/internal/programs"
 	"github.com/dynmcp/dynmcp/bench/internal/verdict"
 )
 
-// natsModule is what the servers of NATS are built from.
-const natsModule = "github.com/nats-io/nats-server/v2@v2.15.2"
+// natsServer is what the servers of NATS are built from.
+const natsServer = "github.com/nats-io/nats-server/v2"
 
 // A proof is where the programs are, how it is made, and what went wrong so far.
 type proof struct {
@@ -111,6 +111,9 @@ func main() {
 	}
 	if *selftest {
 		*only = "selftest"
+	}
+	if err := programs.EnterRoot(); err != nil {
+		log.Fatal(err)
 	}
 	ok, err := p.run(*only, *config, *dir)
 	if err != nil {
@@ -226,19 +229,9 @@ func again(enter []string, dir string) (ok bool, err error) {
 }
 
 func build(dir string) error {
-	for name, pkg := range map[string]string{"dynmcp": "github.com/dynmcp/dynmcp/cmd/dynmcp", "upstream": "github.com/dynmcp/dynmcp/bench/cluster/upstream", "fakemcp": "github.com/dynmcp/dynmcp/internal/mcptest/fakemcp"} {
-		if err := goTool(nil, "build", "-o", filepath.Join(dir, name), pkg); err != nil {
-			return err
-		}
+	out := dir + string(filepath.Separator)
+	if err := programs.Go(nil, "build", "-o", out, "./cmd/dynmcp", "./internal/mcptest/fakemcp"); err != nil {
+		return err
 	}
-	return goTool([]string{"GOBIN=" + dir}, "install", natsModule)
-}
-
-func goTool(env []string, args ...string) error {
-	cmd := exec.Command("go", args...)
-	cmd.Env = append(os.Environ(), env...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
-	}
-	return nil
+	return programs.Go(nil, "-C", "bench", "build", "-o", out, "./cluster/upstream", natsServer)
 }

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dynmcp/dynmcp/bench/internal/programs"
 	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/internal/kv/natskv"
 )
@@ -136,7 +137,7 @@ func buildAs(module, dir, program string) error {
 	if err := os.WriteFile(overlay, replace, 0o600); err != nil {
 		return err
 	}
-	return goTool(nil, "-C", module, "build", "-overlay", overlay, "-o", program, "./cmd/dynmcp")
+	return programs.Go(nil, "-C", module, "build", "-overlay", overlay, "-o", program, "./cmd/dynmcp")
 }
 
 // haunt writes the record of a replica again and again, as one would, until it is called off.

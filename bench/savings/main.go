@@ -6,8 +6,8 @@
 //
 // Usage, from the root of the module:
 //
-//	go run ./bench/savings                 ten servers from npm (bench/savings/servers.json)
-//	go run ./bench/savings -c mcp.json     your own; those without a description are eager
+//	go run -C bench ./savings                 ten servers from npm (bench/savings/servers.json)
+//	go run -C bench ./savings -c mcp.json     your own; those without a description are eager
 //
 // The servers are started once before anything is measured, so that npx has them.
 // Memory is the proportional share (PSS) of all processes and is known on Linux
@@ -41,6 +41,9 @@ func main() {
 	config := flag.String("c", "bench/savings/servers.json", "config `file` with the servers")
 	rounds := flag.Int("rounds", 3, "measurements, of which the medians are printed")
 	flag.Parse()
+	if err := programs.EnterRoot(); err != nil {
+		log.Fatal(err)
+	}
 	if err := run(*config, *rounds); err != nil {
 		log.Fatal(err)
 	}

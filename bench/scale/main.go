@@ -11,10 +11,10 @@
 //
 // Usage, from the root of the module, about five minutes:
 //
-//	go run ./bench/scale
-//	go run ./bench/scale -only model -hosts 2000 -calls 0.5 -servers 100
+//	go run -C bench ./scale
+//	go run -C bench ./scale -only model -hosts 2000 -calls 0.5 -servers 100
 //
-// What the model reckons with is measured by go run ./bench -only capacity.
+// What the model reckons with is measured by go run -C bench . -only capacity.
 package main
 
 import (

@@ -30,17 +30,17 @@ func modelFlags(f *flag.FlagSet) *model {
 	f.Float64Var(&m.calls, "calls", 0.2, "model: calls of each host, a second")
 	f.IntVar(&m.servers, "servers", 1_000, "model: servers that run, each once in the cluster")
 	f.Float64Var(&m.shares, "kept", 0, "model: share of requests that arrive at the replica that has their session; 0 is the worst case")
-	// go run ./bench -only capacity
+	// go run -C bench . -only capacity
 	f.Float64Var(&m.base, "base", 32, "model: MB of a replica without sessions")
 	f.Float64Var(&m.session, "session", 23, "model: KB of a session")
 	f.Float64Var(&m.stream, "stream", 43, "model: KB more of one whose stream is open")
 	f.Float64Var(&m.server, "server", 920, "model: KB of a server that runs, in dynmcp and its guard")
 	f.Float64Var(&m.call, "call", 80, "model: µs of CPU of a call")
-	// go run ./bench/savings: ten servers of npm
+	// go run -C bench ./savings: ten servers of npm
 	f.Float64Var(&m.process, "process", 100, "model: MB of a server's own processes")
-	// go run ./bench/cluster, beside one replica
+	// go run -C bench ./cluster, beside one replica
 	f.Float64Var(&m.hop, "hop", 80, "model: µs of CPU more for each hop")
-	// go run ./bench/scale -only failover: the last column, by the replicas
+	// go run -C bench ./scale -only failover: the last column, by the replicas
 	f.Float64Var(&m.beats, "beats", 15, "model: µs of CPU a second for each member")
 	return m
 }

@@ -65,10 +65,10 @@
 //
 // Usage, from the root of the module, on Linux:
 //
-//	go run ./bench/soak                                                 three minutes
-//	go run ./bench/soak -selftest                                       that the judge finds what is wrong
-//	go run ./bench/soak -only calls,deaths -calls 200000                some steps
-//	go run ./bench/soak -kills 1000 -guards 100 -self 10 -calls 1000000 \
+//	go run -C bench ./soak                                                 three minutes
+//	go run -C bench ./soak -selftest                                       that the judge finds what is wrong
+//	go run -C bench ./soak -only calls,deaths -calls 200000                some steps
+//	go run -C bench ./soak -kills 1000 -guards 100 -self 10 -calls 1000000 \
 //	    -gateway 1000000 -abandoned 10000 \
 //	    -deaths 10000 -sessions 100000 -lists 10000 -logins 500         what a release needs
 //
@@ -115,6 +115,9 @@ func main() {
 	flag.Parse()
 	if *selftest {
 		*only = "selftest"
+	}
+	if err := programs.EnterRoot(); err != nil {
+		log.Fatal(err)
 	}
 	ok, err := s.run(*only, []verdict.Step{
 		{Name: "kills", Run: func() error { return s.kills(*kills, *atOnce) }},

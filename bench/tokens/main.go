@@ -4,8 +4,8 @@
 //
 // Usage, from the root of the module:
 //
-//	go run ./bench/tokens                     the catalogues of $DYNMCP_CORPUS or ../shared/corpus
-//	go run ./bench/tokens path/to/corpus      those of another folder
+//	go run -C bench ./tokens                     the catalogues of $DYNMCP_CORPUS or ../shared/corpus
+//	go run -C bench ./tokens path/to/corpus      those of another folder
 //
 // A corpus has a file servers/NAME.json for each server, with what it answered: tools,
 // prompts, resources, resourceTemplates, capabilities, serverInfo, instructions.
@@ -32,6 +32,9 @@ func main() {
 			log.Fatal(err)
 		}
 		return
+	}
+	if err := programs.EnterRoot(); err != nil {
+		log.Fatal(err)
 	}
 	corpus := cmp.Or(os.Getenv("DYNMCP_CORPUS"), "../shared/corpus")
 	if len(os.Args) > 1 {

@@ -32,7 +32,7 @@ func brokenRecordsStopNothing(c *testCluster) {
 	c.process(useOnce(b.once(), "one/pid", `{}`))
 	c.state()
 
-	store, err := natskv.Open(natskv.Options{URLs: []string{c.nats.ClientURL()}})
+	store, err := natskv.Open(natskv.Options{URLs: []string{c.nats.URL}})
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -18,33 +18,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
-
 	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest/natstest"
 )
-
-// serveNATS runs a NATS server until the test ends.
-func serveNATS(t *testing.T) *server.Server {
-	t.Helper()
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		s.Shutdown()
-		s.WaitForShutdown()
-	})
-	s.Start()
-	if !s.ReadyForConnections(time.Minute) {
-		t.Fatal("NATS does not run")
-	}
-	return s
-}
 
 // A testCluster is what replicas share.
 type testCluster struct {
 	t        *testing.T
-	nats     *server.Server
+	nats     *natstest.Server
 	env      []string // of all that belong to it
 	replicas []*testReplica
 
@@ -107,12 +88,12 @@ func (c *testCluster) process(m mcptest.Message) int {
 
 func newCluster(t *testing.T) *testCluster {
 	t.Helper()
-	c := &testCluster{t: t, nats: serveNATS(t)}
+	c := &testCluster{t: t, nats: natstest.Start(t, "")}
 	key, err := exec.Command(mcptest.Dynmcp(t), "cluster", "key").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.env = []string{"DYNMCP_CLUSTER=" + c.nats.ClientURL(), "DYNMCP_CLUSTER_KEY=" + writeFile(t, t.TempDir(), "key", string(key))}
+	c.env = []string{"DYNMCP_CLUSTER=" + c.nats.URL, "DYNMCP_CLUSTER_KEY=" + writeFile(t, t.TempDir(), "key", string(key))}
 	return c
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest/natstest"
 )
 
 var updateCLI = flag.Bool("update", false, "write what was printed into testdata/cli1")
@@ -34,7 +35,7 @@ func TestVerbs(t *testing.T) {
 	}, string(filepath.ListSeparator))
 	sse := mcptest.ServeFake(t, "-name", "sse", "-sse")
 	nowhere := nobodyListens(t)
-	nats := serveNATS(t)
+	nats := natstest.Start(t, "")
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "cli1"),
 		Setup: func(env *testscript.Env) error {
@@ -48,7 +49,7 @@ func TestVerbs(t *testing.T) {
 			env.Setenv("LOCKED_URL", locked.URL)
 			env.Setenv("SSE_URL", sse.URL)
 			env.Setenv("NOWHERE_URL", nowhere)
-			env.Setenv("NATS_URL", nats.ClientURL())
+			env.Setenv("NATS_URL", nats.URL)
 			return nil
 		},
 		UpdateScripts: *updateCLI,

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -66,6 +67,9 @@ type program struct {
 	err  error
 }
 
+// NATS is the server's program, of the module that the benchmarks are.
+const NATS = "github.com/nats-io/nats-server/v2"
+
 // Dynmcp builds the proxy and returns its path.
 func Dynmcp(t testing.TB) string { return Binary(t, "github.com/dynmcp/dynmcp/cmd/dynmcp") }
 
@@ -113,8 +117,16 @@ func build(dir, pkg string) (string, error) {
 	// Unlike go build, go run keeps what it linked in Go's cache, for the tests of all
 	// packages and until it changes. What it runs is a copy: cp program out.
 	args := []string{"run", "-exec", copies, "-ldflags", "-X github.com/dynmcp/dynmcp/internal/wire.lent=overwritten"}
-	if RaceEnabled {
+	if RaceEnabled && pkg != NATS {
 		args = append(args, "-race")
+	}
+	if pkg == NATS {
+		root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/dynmcp/dynmcp").Output()
+		if err != nil {
+			return "", fmt.Errorf("go list -m: %w", err)
+		}
+		args = append([]string{"-C", filepath.Join(strings.TrimSpace(string(root)), "bench")}, args...)
+		out = filepath.Join(dir, "nats-server")
 	}
 	text, err := exec.Command("go", append(args, pkg, out)...).CombinedOutput()
 	if err != nil {

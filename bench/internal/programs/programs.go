@@ -6,10 +6,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
-// Build makes a directory and builds packages into it, as releases are built and each
-// under the last element of its path. dynmcp keeps things between runs in StateHome of
+// Build makes a directory and builds packages into it, named from the root, as releases are
+// built and each under the last element of its path. dynmcp keeps things between runs in StateHome of
 // it from then on: what earlier runs listed has no part in a measurement.
 func Build(packages ...string) (dir string, err error) {
 	if dir, err = os.MkdirTemp("", "dynmcp-bench"); err != nil {
@@ -18,13 +19,45 @@ func Build(packages ...string) (dir string, err error) {
 	if err := os.Setenv("XDG_STATE_HOME", StateHome(dir)); err != nil {
 		return dir, err
 	}
-	cmd := exec.Command("go", append([]string{"build", "-o", dir + string(filepath.Separator)}, packages...)...)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return dir, fmt.Errorf("go build: %w\n%s", err, out)
+	ours, benches := []string{"build", "-o", dir + string(filepath.Separator)}, []string{"-C", "bench", "build", "-o", dir + string(filepath.Separator)}
+	for _, pkg := range packages {
+		if bench, ok := strings.CutPrefix(pkg, "./bench/"); ok {
+			benches = append(benches, "./"+bench)
+		} else {
+			ours = append(ours, pkg)
+		}
 	}
-	return dir, nil
+	if err := Go(nil, ours...); err != nil {
+		return dir, err
+	}
+	if len(packages) == len(ours)-3 {
+		return dir, nil
+	}
+	return dir, Go(nil, benches...)
+}
+
+// Go runs the go command, as releases are built, with these variables in addition.
+func Go(env []string, args ...string) error {
+	cmd := exec.Command("go", args...)
+	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=0"), env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
+	}
+	return nil
 }
 
 // StateHome is where what was built keeps things between runs.
 func StateHome(dir string) string { return filepath.Join(dir, "state") }
+
+// EnterRoot makes the root of the repository the working directory: paths in what follows,
+// flags too, are from there.
+func EnterRoot() error {
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	if err != nil {
+		return fmt.Errorf("go list -m %s: %w", module, err)
+	}
+	return os.Chdir(strings.TrimSpace(string(out)))
+}
+
+// module is that of dynmcp.
+const module = "github.com/dynmcp/dynmcp"

@@ -6,10 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/bench/internal/programs"
 	"github.com/dynmcp/dynmcp/bench/internal/verdict"
 )
 
@@ -61,10 +61,8 @@ func (f Fault) Build(dir string) (program string, err error) {
 		return "", err
 	}
 	program = filepath.Join(dir, "dynmcp")
-	cmd := exec.Command("go", "build", "-overlay", file, "-o", program, "./cmd/dynmcp")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%s: go build: %w\n%s", f.Name, err, out)
+	if err := programs.Go(nil, "build", "-overlay", file, "-o", program, "./cmd/dynmcp"); err != nil {
+		return "", fmt.Errorf("%s: %w", f.Name, err)
 	}
 	return program, nil
 }

@@ -1,15 +1,20 @@
 //go:build e2e
 
-package main_test
+// Package page tests the debug page in a browser.
+package page
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"io"
+	"net/http"
 	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
@@ -89,32 +94,76 @@ func (p *tab) focus(selector string) {
 	p.t.Fatalf("Tab does not lead to %s", selector)
 }
 
+// A host speaks to a gateway over HTTP.
+type host struct {
+	t       *testing.T
+	url     string
+	session string
+}
+
+// begin makes the handshake under a name.
+func (h *host) begin(name string) {
+	h.t.Helper()
+	h.call(0, "initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":`+quote(name)+`,"version":"1"}}`)
+	if h.session == "" {
+		h.t.Fatal("no session")
+	}
+}
+
+// call makes a request and returns what is answered, an event stream as it is.
+func (h *host) call(id int, method, params string) string {
+	h.t.Helper()
+	r, err := http.NewRequestWithContext(h.t.Context(), http.MethodPost, h.url, strings.NewReader(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, params)))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	if h.session != "" {
+		r.Header.Set("Mcp-Session-Id", h.session)
+	}
+	resp, err := (&http.Client{Timeout: 2 * time.Minute}).Do(r)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		h.t.Fatalf("%s: %s %s %v", method, resp.Status, text, err)
+	}
+	h.session = cmp.Or(resp.Header.Get("Mcp-Session-Id"), h.session)
+	return string(text)
+}
+
+func quote(text string) string { return string(mcptest.Raw(text)) }
+
 func TestDebugPage(t *testing.T) {
 	tool := fmt.Sprintf(`{"name":%s,"inputSchema":{"type":"object"}}`, quote(markup))
-	files := fake(t, "files", "-tool", tool)
-	broken := entry{name: "broken", fields: map[string]any{"command": markup, "load": "eager"}}
-	web := serveHTTP(t, mcptest.Config(t, document([]entry{files, broken})), "--debug-http", "127.0.0.1:0")
-	at := regexp.MustCompile(`http://[0-9.:]+/debug`).FindString(web.dynmcp.WaitStderr("/debug\n"))
+	config := mcptest.Config(t, fmt.Sprintf(`{"startup_wait":"60s","mcp":{"files":{"command":%s,"args":["-name","files","-tool",%s]},"broken":{"command":%s,"load":"eager"}}}`,
+		quote(mcptest.Fake(t)), quote(tool), quote(markup)))
+	dynmcp := mcptest.Run(t, mcptest.HostOptions{Args: []string{mcptest.Dynmcp(t), "serve", "--http", "127.0.0.1:0", "-c", config, "--debug-http", "127.0.0.1:0"}, Lingers: true})
+	web := &host{t: t, url: regexp.MustCompile(`(https?://[0-9.:]+)/mcp\n`).FindStringSubmatch(dynmcp.WaitStderr("/mcp\n"))[1] + "/mcp/files"}
+	at := regexp.MustCompile(`http://[0-9.:]+/debug`).FindString(dynmcp.WaitStderr("/debug\n"))
 	p := openTab(t, at)
 	p.wait(`document.querySelector("#link").textContent === "live"`)
 
 	// What is called meanwhile is shown, whatever it is called.
-	host := web.begin("/mcp/files")
+	web.begin("t")
 	called := func(id int, tool, arguments string) {
 		t.Helper()
-		if m := host.call("/mcp/files", id, "tools/call", string(mcptest.ToolParams(tool, arguments))); m.Error != nil {
-			t.Fatalf("got %s", m.Raw)
+		if text := web.call(id, "tools/call", string(mcptest.ToolParams(tool, arguments))); strings.Contains(text, `"error"`) {
+			t.Fatalf("got %s", text)
 		}
 		p.wait(fmt.Sprintf(`Number(document.querySelector("#upstreams").rows[0].cells[7].textContent) >= %d`, id))
 	}
-	if m := host.call("/mcp/files", 0, "tools/list", `{}`); !strings.Contains(m.Raw, "onerror") {
-		t.Fatalf("the tool is not listed: %.300s", m.Raw)
+	if text := web.call(0, "tools/list", `{}`); !strings.Contains(text, "onerror") {
+		t.Fatalf("the tool is not listed: %.300s", text)
 	}
 	called(1, markup, `{"word":"first","n":12345678901234567890.0}`)
 	p.waitLine("tools/call #1 " + markup)
 	p.waitLine("result #1 · " + markup + " · done · ")
 	// The same of a host's name and of an error.
-	web.send("POST", "/mcp/files", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":`+quote(markup)+`,"version":"1"}}}`)
+	(&host{t: t, url: web.url}).begin(markup)
 	p.wait(`[...document.querySelectorAll("#sessions td")].some(e => e.textContent === ` + quote(markup) + `)`)
 	p.wait(`[...document.querySelectorAll("#upstreams td")].some(e => e.textContent.includes("onerror="))`)
 	text := func() {
@@ -212,3 +261,5 @@ const faint = `(() => {
 		return (a + .05) / (b + .05) < 4.5;
 	}).map(e => e.outerHTML.slice(0, 200));
 })()`
+
+func TestMain(m *testing.M) { mcptest.Main(m) }
