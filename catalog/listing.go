@@ -77,9 +77,9 @@ func (x *index) addTools() {
 	x.hidden = map[string]hiddenTool{}
 	seen := map[string]bool{}
 	malformed := tally{kind: "tool"}
-	var b breath
+	var pace pacer
 	for i, raw := range x.listing.Tools {
-		b.take()
+		pace.step()
 		e := readTool(raw)
 		var f *fault
 		if e.typed, f = readTyped(raw, typedTool); f != nil {

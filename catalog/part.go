@@ -198,9 +198,9 @@ func (p *part) addTools(taken map[string]*Tool) {
 	leaves := p.leaves()
 	pass := newFilter(p.server.Filter)
 	p.docs = make([]*Tool, len(p.index.tools))
-	var b breath
+	var pace pacer
 	for i, e := range p.index.tools {
-		b.take()
+		pace.step()
 		if !pass.passes(e.name, e.access()) || p.leaveOut(e) {
 			continue
 		}
@@ -213,7 +213,7 @@ func (p *part) addTools(taken map[string]*Tool) {
 		p.docs[i] = t
 	}
 	slices.SortFunc(p.tools, func(x, y *Tool) int {
-		b.take()
+		pace.step()
 		return strings.Compare(x.Name, y.Name)
 	})
 }

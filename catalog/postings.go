@@ -80,9 +80,9 @@ func newPostings(tools []*entry) *postings {
 	defer indexers.Put(in)
 	x := &postings{length: make([][fields]uint16, len(tools))}
 	in.reset(x)
-	var b breath
+	var pace pacer
 	for i, e := range tools {
-		b.take()
+		pace.step()
 		in.addText(i, inName, e.name)
 		in.addText(i, inText, e.title)
 		in.addText(i, inText, e.description)

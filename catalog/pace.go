@@ -1,0 +1,33 @@
+package catalog
+
+import "time"
+
+// A pacer makes long work yield its processor, so that it delays no call. A
+// goroutine that never waits keeps its processor for ten milliseconds at a time,
+// and what upstreams have written meanwhile may be read only then. Calls beside
+// lists of 30,000 tools that are indexed again and again have a p99 of 2 ms with
+// these pauses and of 12 to 29 ms without (go run ./bench -only reloads).
+type pacer struct {
+	steps int
+	last  time.Time
+}
+
+const (
+	yieldEvery = 200 * time.Microsecond
+	yieldFor   = 20 * time.Microsecond
+)
+
+// step is called at every step of some microseconds. It waits for a moment if the
+// work began, or it last waited, a while ago.
+func (p *pacer) step() {
+	if p.steps++; p.steps%16 != 0 {
+		return
+	}
+	switch now := time.Now(); {
+	case p.last.IsZero():
+		p.last = now
+	case now.Sub(p.last) > yieldEvery:
+		time.Sleep(yieldFor)
+		p.last = time.Now()
+	}
+}
