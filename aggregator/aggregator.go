@@ -84,31 +84,30 @@ type Options struct {
 
 // An Aggregator serves hosts from the upstreams of one config.
 type Aggregator struct {
-	opts          Options
-	log           *slog.Logger
-	state         atomic.Pointer[state]
-	catalog       *catalog.Catalog
-	set           *lazy.Set
-	open          func(schema.Server, upstream.Options) (*upstream.Conn, error) // upstream.Open; tests have others
-	ctx           context.Context                                               // ends with the aggregator
-	cancel        context.CancelCauseFunc
-	work          goroutines
-	peers         sync.Map  // *lazy.Upstream to its *peer
-	cork          wire.Cork // of all that hosts and upstreams send
-	sessions      *sessions
-	audience      audience
-	server        func() *mcp.Server // of the control plane, made when it is first needed
-	startup       startup
-	snapshots     snapshots
-	askers        serverNames // for roots
-	bothEras      serverNames // unless they are statelessOnly, too
-	statelessOnly serverNames
-	parked        parkedCalls // of hosts of the stateless era
-	issued        issuedStates
-	taskUsers     taskUsers
-	offered       offers      // of logins
-	results       keptResults // that reached a host in part
-	here          runningHere // of what is placed
+	opts        Options
+	log         *slog.Logger
+	state       atomic.Pointer[state]
+	catalog     *catalog.Catalog
+	set         *lazy.Set
+	open        func(schema.Server, upstream.Options) (*upstream.Conn, error) // upstream.Open; tests have others
+	ctx         context.Context                                               // ends with the aggregator
+	cancel      context.CancelCauseFunc
+	work        goroutines
+	peers       sync.Map  // *lazy.Upstream to its *peer
+	cork        wire.Cork // of all that hosts and upstreams send
+	sessions    *sessions
+	audience    audience
+	server      func() *mcp.Server // of the control plane, made when it is first needed
+	startup     startup
+	snapshots   snapshots
+	records     records
+	lastRequest atomic.Int64 // the number of it
+	parked      parkedCalls  // of hosts of the stateless era
+	issued      issuedStates
+	taskUsers   taskUsers
+	offered     offers      // of logins
+	results     keptResults // that reached a host in part
+	here        runningHere // of what is placed
 
 	references *references // to failures whose cause hosts were not told
 

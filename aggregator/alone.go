@@ -96,6 +96,6 @@ func (s *session) sees(u *lazy.Upstream) bool {
 	if s.only != "" && s.only != u.Server.Name {
 		return false
 	}
-	owner, _ := s.owner(&u.Server)
+	owner, _ := s.owner(u)
 	return u.Owner == owner
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/catalog/store"
-	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -105,12 +104,7 @@ func (a *Aggregator) swap(st *state) {
 	if a.opts.Listings != nil {
 		a.spawn(func() { a.watchListings(ctx, st) })
 	}
-	a.peers.Range(func(key, _ any) bool {
-		if u := key.(*lazy.Upstream); !a.set.Has(u) {
-			a.peers.Delete(u)
-		}
-		return true
-	})
+	a.forgetReplaced()
 }
 
 // overrides returns those of a config's entry with no result longer than most characters,

@@ -47,7 +47,7 @@ type question struct {
 	method   string
 	params   json.RawMessage
 	answered chan answer // holds one
-	hold     *rootsHold  // of calls until it is answered; nil of a question that only its call waits for
+	gate     *rootsGate  // of calls until it is answered; nil of a question that only its call waits for
 }
 
 // An answer is what a request has got.
@@ -62,10 +62,10 @@ func newQuestion(method string, params json.RawMessage) *question {
 
 // answer answers the question, if nobody has.
 func (q *question) answer(result json.RawMessage, err error) {
-	if q.hold != nil {
-		q.hold.mu.Lock()
-		q.hold.answered = true
-		q.hold.mu.Unlock()
+	if q.gate != nil {
+		q.gate.mu.Lock()
+		q.gate.answered = true
+		q.gate.mu.Unlock()
 	}
 	select {
 	case q.answered <- answer{result, err}:
@@ -184,6 +184,14 @@ func (c *forwardedCall) park() {
 	}
 }
 
+// parkWith parks a call that was not sent, with a question for its host.
+func (c *forwardedCall) parkWith(q *question) {
+	c.mu.Lock()
+	c.questions = []*question{q}
+	c.mu.Unlock()
+	c.park()
+}
+
 // continueWith goes on with a call that was taken out of the table, as that of r.
 // What is not answered is asked again.
 func (c *forwardedCall) continueWith(r *host.Request, responses json.RawMessage) {
@@ -232,7 +240,7 @@ func (c *forwardedCall) continueWith(r *host.Request, responses json.RawMessage)
 		c.deliver(r, ended.conn, nil, ended.result, ended.err)
 		return
 	case conn == nil:
-		c.send(nil, nil)
+		c.send(r, nil, nil)
 		return
 	case !r.OnCancel(func(reason json.RawMessage) { c.cancel(r, reason) }):
 		c.cancel(r, nil)
@@ -263,7 +271,7 @@ func (c *forwardedCall) abandon(reason json.RawMessage) {
 // refuse answers questions that nobody else will.
 func refuse(questions []*question) {
 	for _, q := range questions {
-		if q.hold != nil { // the next call asks
+		if q.gate != nil { // the next call asks
 			continue
 		}
 		q.answer(nil, &wire.Error{Code: transports.CodeNoHost, Message: "the host did not answer"})

@@ -20,8 +20,8 @@
 //	Conn.readLines                      a line of the upstream         [upstream/lines.go]
 //	└ Conn.receive                      a response, among all else     [upstream/receive.go]
 //	  └ Conn.handleResponse             of which call: that is over    [upstream/receive.go]
-//	    └ forwardedCall.answered        and so is this one             [forward.go]
-//	      └ forwardedCall.deliver       a result, an error, a question [forward.go]
+//	    └ forwardedCall.answered        and so is this one             [answer.go]
+//	      └ forwardedCall.deliver       a result, an error, a question [answer.go]
 //	        └ Request.Reply             once                           [host/request.go]
 //	          └ Session.answer          under the host's id            [host/inflight.go]
 //	            └ Session.write         in order, after initialize     [host/outgoing.go]
@@ -34,10 +34,10 @@
 //
 // Both ways run on the goroutine that reads, which does not block. A call whose
 // server has to be started first, or which waits for one to be listed, moves to its
-// own goroutine in between (sendWhenReady, an inquiry). The params and the
+// own goroutine in between (admission.go, an inquiry). The params and the
 // result are the bytes that came, where they came: both lines are lent until the next one
 // is read, so whatever does not go on at once makes them its own first (Request.Own,
-// forwardedCall.own). Conn.Start calls answered itself if it cannot send. What a model
+// forwardedCall.clone). Conn.Start calls answered itself if it cannot send. What a model
 // should hear beside the answer, such as the schema that its input did not fit, is
 // added in slips.go. A whole request as the arguments of a tool of ours (browser.go,
 // proxy.go) is a host.Request inside that of the call, and comes back to handle.

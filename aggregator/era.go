@@ -3,6 +3,8 @@ package aggregator
 import (
 	"encoding/json"
 
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/upstream"
@@ -24,27 +26,66 @@ func (p *peer) noteEra(conn *upstream.Conn) {
 	switch {
 	case conn.Era() != transports.Stateless:
 	case p.upstream.Owner == handshakeOwner+server.Name: // it knows no handshake
-		p.agg.statelessOnly.add(server.Name)
+		p.record.entry.statelessOnly.Store(true)
 	case p.isDivisible() && server.Place != schema.PlaceOne:
-		p.agg.bothEras.add(server.Name)
+		p.record.entry.bothEras.Store(true)
 	}
 }
 
 // eraOwner returns who has a server where that is the hosts of a session's era, "" where
 // all have it.
-func (s *session) eraOwner(server *schema.Server) string {
-	a := s.agg
-	if !s.shares || s.replica || !a.bothEras.has(server.Name) || a.statelessOnly.has(server.Name) || s.declaration().era != transports.Handshake {
+func (s *session) eraOwner(u *lazy.Upstream) string {
+	if !s.shares || s.replica {
 		return ""
 	}
-	return handshakeOwner + server.Name
+	entry := s.agg.peerOf(u).record.entry
+	if !entry.bothEras.Load() || entry.statelessOnly.Load() || s.declaration().era != transports.Handshake {
+		return ""
+	}
+	return handshakeOwner + u.Server.Name
 }
 
 // isOfAnotherEra reports whether a call is about to go to an upstream although hosts of
 // its era have another of the server.
 func (c *forwardedCall) isOfAnotherEra() bool {
 	u := c.route.upstream
-	return u.Owner == "" && !isolated(&u.Server) && c.session.eraOwner(&u.Server) != ""
+	return u.Owner == "" && !isolated(&u.Server) && c.session.eraOwner(u) != ""
+}
+
+// translateEra returns params as the era of an upstream wants them. What a host
+// of the handshake era said once, the stateless one says with every request.
+func (c *forwardedCall) translateEra(conn *upstream.Conn, era transports.Era) (json.RawMessage, error) {
+	s, params := c.session, c.route.params
+	if era == conn.Era() {
+		return params, nil
+	}
+	if era == transports.Stateless {
+		if wire.Get(params, "requestState") != nil { // such an upstream gave none
+			return nil, staleState()
+		}
+		for _, name := range []string{"inputResponses", "task"} { // the host knows no such task
+			if wire.Get(params, name) != nil {
+				params = wire.Delete(params, name)
+			}
+		}
+		return transports.DeleteMeta(params, transports.EraMeta...), nil
+	}
+	if c.route.rounds == 0 && mayAskForInput(c.Method) {
+		state, answers, err := wire.GetStrict(params, "requestState", "inputResponses")
+		if err != nil || state != nil { // it was given none
+			return nil, staleState()
+		}
+		if answers != nil {
+			params = wire.Delete(params, "inputResponses")
+		}
+	}
+	if able := askable(s.declaration().capabilities); able != nil {
+		params = transports.SetMeta(params, transports.MetaCapabilities, able)
+	}
+	if level := s.logLevel(); level.params != nil {
+		params = transports.SetMeta(params, transports.MetaLogLevel, wire.Get(level.params, "level"))
+	}
+	return params, nil
 }
 
 // ofHandshake is what the upstream for hosts of the handshake era is told of them.

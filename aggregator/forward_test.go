@@ -139,7 +139,7 @@ func TestCancelOvertakesSending(t *testing.T) {
 		sending := make(chan struct{})
 		go func() {
 			defer close(sending)
-			c.send(conn, release)
+			c.send(r, conn, release)
 		}()
 		for sent := false; !sent; runtime.Gosched() {
 			c.mu.Lock()

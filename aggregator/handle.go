@@ -21,7 +21,7 @@ func (s *session) ready(r *host.Request) bool {
 	if r.Ready {
 		return true
 	}
-	r.Ready = true
+	r.Ready, r.Number = true, s.agg.lastRequest.Add(1)
 	s.learnFrom(r)
 	s.begin()
 	raised := s.raiseLevel(r)
@@ -155,7 +155,7 @@ func (s *session) broadcast(method string, params json.RawMessage, what string) 
 		if conn == nil || conn.Era() == transports.Stateless && method == "notifications/roots/list_changed" {
 			continue // that era has no roots of a session
 		}
-		if method == "notifications/roots/list_changed" && s.shares && s.agg.askers.has(u.Server.Name) && !isolated(&u.Server) {
+		if method == "notifications/roots/list_changed" && s.shares && s.agg.peerOf(u).record.entry.asksRoots.Load() && !isolated(&u.Server) {
 			continue // the next call goes to what there is for the new ones
 		}
 		if err := conn.Notify(method, params); err != nil {

@@ -83,7 +83,7 @@ func (a *Aggregator) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.
 	}
 	p.handshakeOnly.Store(conn.Era() == transports.Handshake)
 	p.noteEra(conn)
-	p.starts.Add(1)
+	p.record.starts.Add(1)
 	p.since.Store(time.Now().UnixNano())
 	p.holdForStream(conn)
 	a.log.Debug("loaded", "upstream", u.Server.Name, "took", time.Since(began).Round(time.Millisecond))
@@ -111,7 +111,7 @@ func (a *Aggregator) introduceTo(ctx context.Context, p *peer, conn *upstream.Co
 			return conn.StartFailure("listing", err)
 		}
 	}
-	l.AsksRoots = p.asksRoots.Load() || a.askers.has(p.upstream.Server.Name)
+	l.AsksRoots = p.asksRoots.Load() || p.record.entry.asksRoots.Load()
 	p.relatesTasks.Store(l.Tasks == catalog.HandshakeTasks)
 	p.listing.adopt(conn, l)
 	a.sendLevels(ctx, map[*upstream.Conn]logLevel{conn: p.verbose()})

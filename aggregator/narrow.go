@@ -10,10 +10,9 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/dynmcp/dynmcp/internal/wire"
-	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
@@ -29,40 +28,12 @@ import (
 //	a host of the stateless era is asked with the result of its first call, over HTTP of
 //	each call: there is no session that could remember
 
-// serverNames are servers of which something was found out in this run. Every call reads
-// them.
-type serverNames struct {
-	mu    sync.Mutex
-	names atomic.Pointer[map[string]bool] // never changed; nil while there are none
-}
-
-func (a *serverNames) has(server string) bool {
-	names := a.names.Load()
-	return names != nil && (*names)[server]
-}
-
-// add reports whether the server is a new one.
-func (a *serverNames) add(server string) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.has(server) {
-		return false
-	}
-	names := map[string]bool{}
-	if before := a.names.Load(); before != nil {
-		names = maps.Clone(*before)
-	}
-	names[server] = true
-	a.names.Store(&names)
-	return true
-}
-
 // noteRootsAsked notes that the upstream asks for the roots.
 func (p *peer) noteRootsAsked() {
 	a := p.agg
 	p.asksRoots.Store(true)
 	server := &p.upstream.Server
-	if p.isDivisible() && a.askers.add(server.Name) {
+	if p.isDivisible() && !p.record.entry.asksRoots.Swap(true) {
 		a.log.Info("asks for the roots: hosts have one for each set of roots", "upstream", server.Name, "most", server.MaxSessions)
 	}
 }
@@ -172,19 +143,35 @@ func (r *rootSet) learn(ctx context.Context, user string, ask func(context.Conte
 
 // rootsOwner returns who has a server where that is the roots' of a session's host, ""
 // where it is not, or these are not known.
-func (s *session) rootsOwner(server *schema.Server) string {
-	if !s.shares || s.replica || !s.agg.askers.has(server.Name) {
+func (s *session) rootsOwner(u *lazy.Upstream) string {
+	if !s.shares || s.replica || !s.agg.peerOf(u).record.entry.asksRoots.Load() {
 		return ""
 	}
 	owner, _ := s.roots.known()
 	return owner
 }
 
-// isWide reports whether a call is about to go to an upstream that serves more than the
+// redirect reports whether a call is not to go to its upstream: its host has another of
+// the server, for its roots or its era, which it is sent to, or is asked for its roots first.
+func (c *forwardedCall) redirect(r *host.Request) bool {
+	switch {
+	case c.needsRoots(r):
+		c.clone()
+		c.sendForRoots(r)
+	case c.isOfAnotherEra():
+		c.clone()
+		c.divert(r)
+	default:
+		return false
+	}
+	return true
+}
+
+// needsRoots reports whether a call is about to go to an upstream that serves more than the
 // roots of its host allow.
-func (c *forwardedCall) isWide(r *host.Request) bool {
+func (c *forwardedCall) needsRoots(r *host.Request) bool {
 	u, s := c.route.upstream, c.session
-	if u.Owner != "" || !s.shares || s.replica || !c.agg.askers.has(u.Server.Name) || isolated(&u.Server) {
+	if u.Owner != "" || !s.shares || s.replica || !c.peer.record.entry.asksRoots.Load() || isolated(&u.Server) {
 		return false
 	}
 	capabilities := s.declaration().capabilities
@@ -194,9 +181,9 @@ func (c *forwardedCall) isWide(r *host.Request) bool {
 	return wire.Get(capabilities, "roots") != nil
 }
 
-// narrow sends a call to the upstream for the roots of its host, which is asked for them
-// if need be.
-func (c *forwardedCall) narrow(r *host.Request) {
+// sendForRoots sends a call to the upstream for the roots of its host, which is asked for
+// them if need be.
+func (c *forwardedCall) sendForRoots(r *host.Request) {
 	s := c.session
 	if q := c.rootsAsked; q != nil {
 		c.rootsAsked = nil
@@ -215,13 +202,10 @@ func (c *forwardedCall) narrow(r *host.Request) {
 	case r.Era == transports.Handshake:
 		c.agg.spawnWithin(r, func(ctx context.Context) { c.learnRoots(ctx, r) })
 	case !mayAskForInput(r.Method):
-		c.refuse(r, c.rootless(errors.New(c.lacks("roots/list", nil))))
+		c.failUnsent(r, c.rootless(errors.New(c.lacks("roots/list", nil))))
 	default:
 		c.rootsAsked = newQuestion("roots/list", nil)
-		c.mu.Lock()
-		c.questions = []*question{c.rootsAsked}
-		c.mu.Unlock()
-		c.park()
+		c.parkWith(c.rootsAsked)
 	}
 }
 
@@ -229,11 +213,11 @@ func (c *forwardedCall) narrow(r *host.Request) {
 func (c *forwardedCall) divert(r *host.Request) {
 	u, err := c.session.own(c.route.upstream)
 	if err != nil {
-		c.refuse(r, err)
+		c.failUnsent(r, err)
 		return
 	}
 	c.route.upstream, c.peer = u, c.agg.peerOf(u)
-	c.send(nil, nil)
+	c.send(r, nil, nil)
 }
 
 // learnRoots asks a host of the handshake era for its roots and sends the call.
@@ -250,12 +234,12 @@ func (c *forwardedCall) learnRoots(ctx context.Context, r *host.Request) {
 	})
 	switch {
 	case ctx.Err() != nil:
-		c.refuse(r, r.CutOff(c.route.upstream.Server.Name, transports.NotSent))
+		c.failUnsent(r, r.CutOff(c.route.upstream.Server.Name, transports.NotSent))
 	case err != nil:
-		c.refuse(r, c.rootless(err))
+		c.failUnsent(r, c.rootless(err))
 	default:
 		s.dropRoots(false)
-		c.send(nil, nil)
+		c.send(r, nil, nil)
 	}
 }
 
@@ -285,7 +269,5 @@ func (s *session) dropRoots(left bool) {
 			return
 		}
 	}
-	for _, u := range s.agg.set.Disown(last) {
-		s.agg.peers.Delete(u)
-	}
+	s.agg.disowned(last)
 }

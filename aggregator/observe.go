@@ -218,7 +218,7 @@ func (a *Aggregator) Upstreams() []UpstreamInfo {
 			State:     status.State,
 			Lazy:      u.Server.Lazy(),
 			Transport: string(u.Server.Transport),
-			Starts:    p.starts.Load(),
+			Starts:    p.record.starts.Load(),
 			Failed:    status.Failed,
 			FailedAt:  status.FailedAt,
 			InFlight:  inFlight[u.Server.Name],

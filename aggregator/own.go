@@ -27,10 +27,11 @@ const principalIdle = 30 * time.Minute
 
 // owner returns who has a server to himself where it is the session's, "" where it is for
 // all, and how long that stays without use.
-func (s *session) owner(server *schema.Server) (owner string, idle time.Duration) {
+func (s *session) owner(u *lazy.Upstream) (owner string, idle time.Duration) {
+	server := &u.Server
 	switch {
 	case !isolated(server):
-		return cmp.Or(s.rootsOwner(server), s.eraOwner(server)), principalIdle
+		return cmp.Or(s.rootsOwner(u), s.eraOwner(u)), principalIdle
 	case server.Isolation == schema.IsolateSession && s.lasts:
 		return sessionOwner + s.id, 0
 	}
@@ -43,7 +44,7 @@ func isolated(server *schema.Server) bool {
 
 // own returns the upstream to which the requests of a session for u go.
 func (s *session) own(u *lazy.Upstream) (*lazy.Upstream, error) {
-	owner, idle := s.owner(&u.Server)
+	owner, idle := s.owner(u)
 	if owner == "" || u.Owner != "" {
 		return u, nil
 	}
@@ -93,7 +94,7 @@ func (s *session) ownIfAny(u *lazy.Upstream) *lazy.Upstream {
 	if u == nil || u.Owner != "" {
 		return u
 	}
-	if owner, _ := s.owner(&u.Server); owner != "" {
+	if owner, _ := s.owner(u); owner != "" {
 		return s.agg.set.Owned(u.Server.Name, owner)
 	}
 	return u
@@ -101,9 +102,7 @@ func (s *session) ownIfAny(u *lazy.Upstream) *lazy.Upstream {
 
 // disown ends what a session that has ended had to itself.
 func (s *session) disown() {
-	for _, u := range s.agg.set.Disown(sessionOwner + s.id) {
-		s.agg.peers.Delete(u)
-	}
+	s.agg.disowned(sessionOwner + s.id)
 	s.dropRoots(true)
 }
 

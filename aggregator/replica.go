@@ -277,6 +277,7 @@ func (l *replicaLink) handle(r *host.Request) {
 	if !l.begin(r) {
 		return
 	}
+	r.Number = l.agg.lastRequest.Add(1)
 	switch r.Method {
 	case "initialize", "server/discover":
 		if l.introduced && r.Method == "server/discover" {
@@ -490,47 +491,14 @@ func (l *replicaLink) notified(method string, params json.RawMessage) {
 // pass sends a request on to the server as it is, over the connection that the link is
 // about.
 func (l *replicaLink) pass(r *host.Request) {
-	size := int64(len(r.Params))
-	if l.agg.paramsInFlight.Add(size) > maxParamsInFlight {
-		l.agg.paramsInFlight.Add(-size)
-		r.Reply(nil, &transports.Failure{Upstream: l.conn.Name(), Code: transports.CodeOverloaded, Outcome: transports.NotSent,
-			Cause: fmt.Errorf("the arguments of the calls in flight would be more than %d MB", maxParamsInFlight>>20), Hint: "call again when other calls have been answered"})
+	c, err := l.session.newCall(r, route{upstream: l.peer.upstream, link: l, params: r.Params, task: wire.Get(r.Params, "task") != nil})
+	if err != nil {
+		r.Reply(nil, err)
 		l.end()
 		return
 	}
-	c := &forwardedCall{agg: l.agg, session: l.session, peer: l.peer, request: r,
-		route: route{upstream: l.peer.upstream, params: r.Params, lent: r.Method == "tools/call", task: wire.Get(r.Params, "task") != nil}}
-	c.Method, c.Params, c.NoToken, c.Peer = r.Method, r.Params, r.Meta == nil, c
-	c.Done = func(result json.RawMessage, err error) { l.answered(c, result, err) }
-	if !l.conn.Copies() {
-		c.own()
-	}
-	var unlimited time.Duration
-	c.Timeout = &unlimited // it is limited where it comes from
-	c.state, c.conn, c.release = callSent, l.conn, func() {}
-	l.peer.calls.add(c)
-	cancel := func(reason json.RawMessage) {
-		c.mu.Lock()
-		c.cancelled, c.reason = true, reason
-		c.mu.Unlock()
-		l.withdraw(c)
-	}
-	if !r.OnCancel(cancel) {
-		c.cancelled = true
-	}
-	l.conn.Start(&c.Call)
-	l.withdraw(c) // if it was cancelled before the connection knew it
-}
-
-// withdraw ends a call that was cancelled, if it has not ended.
-func (l *replicaLink) withdraw(c *forwardedCall) {
-	c.mu.Lock()
-	cancelled, reason := c.cancelled, c.reason
-	c.mu.Unlock()
-	if cancelled && l.conn.Cancel(&c.Call, reason) {
-		c.finish(nil, nil)
-		l.end()
-	}
+	c.Timeout = new(time.Duration) // it is limited where it comes from
+	c.send(r, nil, nil)
 }
 
 // answered passes the server's answer on. Why the connection ended is told for all calls

@@ -12,6 +12,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
@@ -47,8 +48,8 @@ const (
 	streamPause = 250 * time.Millisecond
 )
 
-// A rootsHold keeps calls from an upstream because of one question for the roots.
-type rootsHold struct {
+// A rootsGate keeps calls from an upstream because of one question for the roots.
+type rootsGate struct {
 	peer  *peer
 	since time.Time
 	over  chan struct{} // closed when calls need not wait for this any more
@@ -64,13 +65,13 @@ type rootsHold struct {
 	ended    bool
 }
 
-// hold keeps calls from the upstream from now on.
-func (p *peer) hold(q *question) *rootsHold {
-	h := &rootsHold{peer: p, question: q, since: time.Now(), over: make(chan struct{})}
+// closeGate keeps calls from the upstream from now on.
+func (p *peer) closeGate(q *question) *rootsGate {
+	h := &rootsGate{peer: p, question: q, since: time.Now(), over: make(chan struct{})}
 	if q != nil {
-		q.hold = h
+		q.gate = h
 	}
-	p.rootsHold.Store(h)
+	p.rootsGate.Store(h)
 	return h
 }
 
@@ -81,8 +82,8 @@ func (p *peer) holdForStream(conn *upstream.Conn) {
 	if conn.Era() != transports.Handshake || p.upstream.Server.Transport == schema.Stdio || wire.Get(first.capabilities, "roots") == nil {
 		return
 	}
-	h := &rootsHold{peer: p, over: make(chan struct{})}
-	if p.rootsHold.CompareAndSwap(nil, h) {
+	h := &rootsGate{peer: p, over: make(chan struct{})}
+	if p.rootsGate.CompareAndSwap(nil, h) {
 		p.agg.spawn(func() {
 			defer h.end(nil)
 			select {
@@ -95,7 +96,7 @@ func (p *peer) holdForStream(conn *upstream.Conn) {
 
 // forgetRoots lets go what an upstream's last connection has asked.
 func (p *peer) forgetRoots() {
-	if h := p.rootsHold.Swap(nil); h != nil {
+	if h := p.rootsGate.Swap(nil); h != nil {
 		h.end(nil)
 	}
 	p.lastRoots.Store(nil)
@@ -104,7 +105,7 @@ func (p *peer) forgetRoots() {
 // readyRoots returns the roots that a host has given already to an upstream that was
 // to ask again; nil if there are none.
 func (p *peer) readyRoots() json.RawMessage {
-	h := p.rootsHold.Load()
+	h := p.rootsGate.Load()
 	if h == nil {
 		return nil
 	}
@@ -116,16 +117,16 @@ func (p *peer) readyRoots() json.RawMessage {
 }
 
 // requestRoots answers an upstream's question for the roots with what ask returns, and
-// holds calls meanwhile. ctx is that of the question: it ends when the answer is on
+// keeps calls from it meanwhile. ctx is that of the question: it ends when the answer is on
 // its way. q is the question where ask waits for the next request of a host.
 func (p *peer) requestRoots(ctx context.Context, q *question, ask func(context.Context) func() (json.RawMessage, error)) func() (json.RawMessage, error) {
 	if roots := p.readyRoots(); roots != nil {
-		before := p.rootsHold.Load()
-		h := p.hold(nil)
+		before := p.rootsGate.Load()
+		h := p.closeGate(nil)
 		before.end(nil)
 		return h.watch(ctx, func() (json.RawMessage, error) { return roots, nil })
 	}
-	h := p.hold(q)
+	h := p.closeGate(q)
 	if q != nil {
 		return h.watch(ctx, ask(ctx))
 	}
@@ -142,7 +143,7 @@ func (p *peer) requestRoots(ctx context.Context, q *question, ask func(context.C
 }
 
 // watch waits for the answer and goes on accordingly.
-func (h *rootsHold) watch(ctx context.Context, answer func() (json.RawMessage, error)) func() (json.RawMessage, error) {
+func (h *rootsGate) watch(ctx context.Context, answer func() (json.RawMessage, error)) func() (json.RawMessage, error) {
 	return func() (json.RawMessage, error) {
 		roots, err := answer()
 		var cancelled *transports.Cancelled
@@ -163,7 +164,7 @@ func (h *rootsHold) watch(ctx context.Context, answer func() (json.RawMessage, e
 
 // ask returns what a host of the stateless era has to answer, nil if there is
 // nothing (more).
-func (h *rootsHold) ask() *question {
+func (h *rootsGate) ask() *question {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.answered {
@@ -173,20 +174,20 @@ func (h *rootsHold) ask() *question {
 }
 
 // end lets calls pass, or fail with err.
-func (h *rootsHold) end(err error) {
+func (h *rootsGate) end(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ended {
 		return
 	}
 	h.ended, h.err = true, err
-	h.peer.rootsHold.CompareAndSwap(h, nil)
+	h.peer.rootsGate.CompareAndSwap(h, nil)
 	close(h.over)
 }
 
 // settle lets calls pass when the upstream has had the time to do what follows from
 // the roots. That it had those before changes nothing.
-func (h *rootsHold) settle(ctx context.Context, roots json.RawMessage) {
+func (h *rootsGate) settle(ctx context.Context, roots json.RawMessage) {
 	defer h.end(nil)
 	<-ctx.Done()
 	p := h.peer
@@ -206,7 +207,7 @@ func (h *rootsHold) settle(ctx context.Context, roots json.RawMessage) {
 	}
 }
 
-func (h *rootsHold) ping(conn *upstream.Conn) (took time.Duration) {
+func (h *rootsGate) ping(conn *upstream.Conn) (took time.Duration) {
 	if conn == nil { // it is being listed
 		return 0
 	}
@@ -219,7 +220,7 @@ func (h *rootsHold) ping(conn *upstream.Conn) (took time.Duration) {
 
 // giveUp waits for the answer to a question that the upstream waits for no more, and
 // has it ask again.
-func (h *rootsHold) giveUp() {
+func (h *rootsGate) giveUp() {
 	var roots json.RawMessage
 	select {
 	case a := <-h.question.answered:
@@ -236,10 +237,10 @@ func (h *rootsHold) giveUp() {
 	}
 	// It is wider than it would be, and does not want to know: the next call tries
 	// again.
-	next := &rootsHold{peer: h.peer, since: h.since, over: make(chan struct{})}
+	next := &rootsGate{peer: h.peer, since: h.since, over: make(chan struct{})}
 	next.question = newQuestion("roots/list", nil)
-	next.question.hold = next
-	if h.peer.rootsHold.CompareAndSwap(h, next) {
+	next.question.gate = next
+	if h.peer.rootsGate.CompareAndSwap(h, next) {
 		h.peer.agg.spawn(next.giveUp)
 	}
 	h.end(errors.New("it asked for the host's roots, gave up waiting, and does not ask again when told that they have changed"))
@@ -247,7 +248,7 @@ func (h *rootsHold) giveUp() {
 
 // reask announces that the roots have changed and reports whether the upstream asked
 // for them.
-func (h *rootsHold) reask(conn *upstream.Conn, roots json.RawMessage) bool {
+func (h *rootsGate) reask(conn *upstream.Conn, roots json.RawMessage) bool {
 	h.mu.Lock()
 	h.ready = roots
 	h.mu.Unlock()
@@ -267,42 +268,35 @@ func (h *rootsHold) reask(conn *upstream.Conn, roots json.RawMessage) bool {
 	return h.ended
 }
 
-// await has a call wait for the end of a hold, or asks its host for the roots.
-func (c *forwardedCall) await(h *rootsHold) {
-	r := c.hostRequest()
-	failed := func(cause error) {
-		c.refuse(r, &transports.Failure{Upstream: c.route.upstream.Server.Name, Code: transports.CodeNoHost, Outcome: transports.NotSent, Cause: cause,
+// awaitRoots waits for the end of a gate, or asks the call's host for the roots. It reports
+// false if the call has failed, or waits for the next request of its host.
+func (c *forwardedCall) awaitRoots(r *host.Request, h *rootsGate) bool {
+	failed := func(cause error) bool {
+		c.failUnsent(r, &transports.Failure{Upstream: c.route.upstream.Server.Name, Code: transports.CodeNoHost, Outcome: transports.NotSent, Cause: cause,
 			Hint: "it may serve more than the host's roots allow; a restart has it ask anew"})
+		return false
 	}
 	if q := h.ask(); q != nil {
 		if lacking := c.lacks("roots/list", nil); lacking != "" {
-			failed(fmt.Errorf("it has asked for the host's roots, and gets no calls without: %s", lacking))
-			return
+			return failed(fmt.Errorf("it has asked for the host's roots, and gets no calls without: %s", lacking))
 		}
 		if r.Era == transports.Stateless {
-			c.mu.Lock()
-			c.questions = []*question{q}
-			c.mu.Unlock()
-			c.park()
-			return
+			c.parkWith(q)
+			return false
 		}
 		answer := c.peer.requestHost(c.agg.ctx, c.session, r.Peer, q.method, q.params)
 		c.agg.spawn(func() { q.answer(answer()) })
 	}
-	c.agg.spawnWithin(r, func(ctx context.Context) {
-		select {
-		case <-h.over:
-		case <-ctx.Done():
-			c.refuse(r, transports.CutOff(c.route.upstream.Server.Name, transports.NotSent))
-			return
-		}
-		h.mu.Lock()
-		err := h.err
-		h.mu.Unlock()
-		if err != nil {
-			failed(err)
-			return
-		}
-		c.send(nil, nil)
-	})
+	ctx, cancel := c.agg.contextOf(r)
+	defer cancel()
+	select {
+	case <-h.over:
+	case <-ctx.Done():
+		c.failUnsent(r, transports.CutOff(c.route.upstream.Server.Name, transports.NotSent))
+		return false
+	}
+	h.mu.Lock()
+	err := h.err
+	h.mu.Unlock()
+	return err == nil || failed(err)
 }

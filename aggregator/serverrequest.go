@@ -76,7 +76,7 @@ func (p *peer) askHost(ctx context.Context, s *session, through transports.Peer,
 	case method != "roots/list":
 		return ask(ctx)
 	case s.replica: // which keeps its own calls; those of hosts here must wait as well
-		h, answer := p.hold(nil), ask(ctx)
+		h, answer := p.closeGate(nil), ask(ctx)
 		return func() (json.RawMessage, error) {
 			p.agg.spawn(func() {
 				defer h.end(nil)

@@ -30,7 +30,7 @@ func (a *Aggregator) loadStored(st *state) map[string]*catalog.Stored {
 		}
 		if stored != nil {
 			if stored.AsksRoots && !isolated(&server) && a.opts.Place == nil {
-				a.askers.add(server.Name)
+				a.records.get(server.Name, "").asksRoots.Store(true)
 			}
 			all[server.Name] = stored
 		}

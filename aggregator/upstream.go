@@ -5,10 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
-	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/dynmcp/dynmcp/catalog"
@@ -20,62 +18,6 @@ import (
 
 // requestTimeout bounds what we ask an upstream on our own account.
 const requestTimeout = 30 * time.Second
-
-// A peer is what an upstream talks to, over all its connections.
-type peer struct {
-	agg           *Aggregator
-	upstream      *lazy.Upstream
-	handshakeOnly atomic.Bool                     // its last connection made the initialize handshake
-	speaksSSE     atomic.Bool                     // its transport was left open, and is HTTP with SSE
-	askedEra      atomic.Pointer[transports.Era]  // in which another replica has it loaded now; nil while none has
-	relatesTasks  atomic.Bool                     // that has tasks of the handshake era, which other messages name
-	seenURIs      seenURIs                        // in its results
-	rootsHold     atomic.Pointer[rootsHold]       // while its question for the roots is open
-	lastRoots     atomic.Pointer[json.RawMessage] // that its connection was given
-	asksRoots     atomic.Bool                     // it has asked for them
-	roots         atomic.Pointer[json.RawMessage] // that it is for, nil unless it is for a set of them
-	starts        atomic.Int64                    // how often it was connected
-	since         atomic.Int64                    // when it was last, in nanoseconds of Unix time
-	user          atomic.Pointer[principal]       // whose roots the upstream is for, nil of others
-	calls         callsInFlight
-	listing       listing
-}
-
-func (a *Aggregator) peerOf(u *lazy.Upstream) *peer {
-	if p, ok := a.peers.Load(u); ok {
-		return p.(*peer)
-	}
-	p := &peer{agg: a, upstream: u}
-	p.listing = listing{agg: a, upstream: u, stale: map[string]bool{}}
-	known, _ := a.peers.LoadOrStore(u, p)
-	return known.(*peer)
-}
-
-// callsInFlight are the calls that an upstream has to answer, oldest first.
-type callsInFlight struct {
-	mu   sync.Mutex
-	list []*forwardedCall
-}
-
-func (cs *callsInFlight) add(c *forwardedCall) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	cs.list = append(cs.list, c)
-}
-
-func (cs *callsInFlight) remove(c *forwardedCall) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	if i := slices.Index(cs.list, c); i >= 0 {
-		cs.list = slices.Delete(cs.list, i, i+1)
-	}
-}
-
-func (cs *callsInFlight) all() []*forwardedCall {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	return slices.Clone(cs.list)
-}
 
 // Notify implements transports.Peer.
 func (p *peer) Notify(method string, params json.RawMessage) {

@@ -22,10 +22,11 @@ type Request struct {
 	Peer    transports.Peer // the host, for what belongs to this request
 	Via     any             // what the edge gave to Session.Receive with it
 
-	Ready    bool // what it starts has been started: its session, the log level it asks for
-	Repeated bool // after a login that somebody had just made
-	NoOffer  bool // of a login: its host had one for it already
-	Counted  bool // how it ended was told to who observes
+	Number   int64 // in the order in which requests came; the sessions' owner sets it
+	Ready    bool  // what it starts has been started: its session, the log level it asks for
+	Repeated bool  // after a login that somebody had just made
+	NoOffer  bool  // of a login: its host had one for it already
+	Counted  bool  // how it ended was told to who observes
 
 	// Respond writes the answer, once. The session sets it.
 	Respond func(r *Request, result json.RawMessage, err error)
