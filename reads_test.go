@@ -32,21 +32,21 @@ var readers = map[string][]string{
 
 // mayOpen says which functions use a reader themselves, and why they may.
 var mayOpen = map[string]string{
-	"internal/regular/open_unix.go open":                "the one reader",
-	"internal/regular/open_windows.go open":             "the one reader",
-	"internal/atomicfile/atomicfile.go writeSynced":     "creates a file with a name of its own",
-	"internal/atomicfile/atomicfile.go syncDir":         "the directory of a file that was just written",
-	"internal/guard/start_linux.go Start":               "/dev/null",
-	"internal/guard/child/proc_linux.go processes":      "/proc",
-	"internal/guard/child/process_linux.go detachStdio": "/dev/null",
-	"internal/guard/child/proc_linux.go readFile":       "below /proc",
-	"internal/wire/pipe_linux.go a variable":            "below /proc",
-	"aggregator/results.go add":                         "creates a file with a name of its own",
-	"cmd/dynmcp/socket_unix.go lockSocket":              "opened for writing as well, which waits for nobody",
-	"cmd/dynmcp/socket_unix.go openPrivate":             "opened for writing, without waiting",
-	"transports/oauth/files.go lockFile":                "a lock, opened for writing as well",
-	"cmd/dynmcp/files.go lock":                          "a lock, opened for writing as well",
-	"schema/internal/gen/main.go write":                 "runs when the schema is generated",
+	"internal/regular/open_unix.go open":                     "the one reader",
+	"internal/regular/open_windows.go open":                  "the one reader",
+	"internal/atomicfile/atomicfile.go writeSynced":          "creates a file with a name of its own",
+	"internal/atomicfile/atomicfile.go syncDir":              "the directory of a file that was just written",
+	"internal/guard/start_linux.go Start":                    "/dev/null",
+	"internal/guard/child/proc_linux.go processes":           "/proc",
+	"internal/guard/child/process_linux.go detachStdio":      "/dev/null",
+	"internal/guard/child/proc_linux.go readFile":            "below /proc",
+	"internal/wire/pipe_linux.go a variable":                 "below /proc",
+	"aggregator/results.go add":                              "creates a file with a name of its own",
+	"cmd/dynmcp/internal/sharing/system_unix.go lockSocket":  "opened for writing as well, which waits for nobody",
+	"cmd/dynmcp/internal/sharing/system_unix.go openPrivate": "opened for writing, without waiting",
+	"transports/oauth/files.go lockFile":                     "a lock, opened for writing as well",
+	"cmd/dynmcp/files.go lock":                               "a lock, opened for writing as well",
+	"schema/internal/gen/main.go write":                      "runs when the schema is generated",
 }
 
 func TestOneReaderReadsFiles(t *testing.T) {

@@ -2,15 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"log/slog"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/sharing"
 )
 
 // connectFlags say which run a host shares.
@@ -45,19 +43,12 @@ variables that it names. The run works in the directory of the config.`,
 			ctx, stop := signal.NotifyContext(cmd.Context(), endSignals(os.Interrupt)...)
 			defer stop()
 			context.AfterFunc(ctx, stop) // the second signal ends us at once
-			path, err := flags.path(ctx)
-			if err != nil {
-				return err
+			client := sharing.Client{
+				Socket: flags.socket, Idle: flags.idle, Level: flags.level,
+				EnvFile: flags.envFile, Files: flags.files, Load: flags.load,
+				Version: version, Log: log,
 			}
-			var patience time.Duration
-			dial := func(ctx context.Context) (*link, error) {
-				l, err := flags.connect(ctx, path, patience, log)
-				if flags.socket != "" {
-					patience = maxReturn
-				}
-				return l, err
-			}
-			return (&relay{dial: dial, log: log}).run(ctx, os.Stdin, os.Stdout)
+			return client.Run(ctx, os.Stdin, os.Stdout)
 		},
 	}
 	flags.add(cmd)
@@ -65,57 +56,4 @@ variables that it names. The run works in the directory of the config.`,
 	cmd.Flags().DurationVar(&flags.idle, "idle", 10*time.Minute, "a run that is started for this ends when no host has been connected for this long, a minute at most if one host alone was; 0 is never")
 	addLogLevel(cmd, &flags.level, "what to log, and what a run that is started for this logs beside its socket")
 	return cmd
-}
-
-// The times that connecting may take.
-const (
-	maxConnect   = 60 * time.Second      // until there is a run and it has admitted us
-	maxReturn    = 5 * time.Second       // until another starts the run that it had started on a socket by name
-	connectPause = 10 * time.Millisecond // while another starts it
-)
-
-// path returns the path of the socket of the run.
-func (f *connectFlags) path(ctx context.Context) (path string, err error) {
-	if path = f.socket; path == "" {
-		if path, err = f.sharedSocket(ctx); err != nil {
-			return "", err
-		}
-	}
-	if path, err = filepath.Abs(path); err != nil {
-		return "", err
-	}
-	return path, checkSocketPath(path)
-}
-
-// connect returns a connection to the run, which it starts if there is none for as long
-// as patience.
-func (f *connectFlags) connect(ctx context.Context, path string, patience time.Duration, log *slog.Logger) (*link, error) {
-	began := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, maxConnect)
-	defer cancel()
-	for {
-		l, err := dialSocket(ctx, path)
-		if err == nil {
-			if l.version != version {
-				log.Info("the run that hosts share is of another version; it ends when no host is connected", "its", l.version, "ours", version)
-			}
-			return l, nil
-		}
-		if !isAbsent(err) {
-			return nil, err
-		}
-		if time.Since(began) >= patience {
-			switch err := f.startShared(ctx, path, log); {
-			case err == nil:
-				continue
-			case !errors.Is(err, errLocked):
-				return nil, err
-			}
-		}
-		select { // for who starts it, or for one that ends
-		case <-time.After(connectPause):
-		case <-ctx.Done():
-			return nil, hinted(fmt.Errorf("%s is held by a dynmcp that admits nobody", path), "see %s.log; fuser %s.lock names its process", path, path)
-		}
-	}
 }

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hosts"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/sharing"
 	"github.com/dynmcp/dynmcp/internal/regular"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -194,8 +195,8 @@ func editHost(errOut *terminal, h hosts.Host, file *editedFile, flags installFla
 		return nil, hinted(errors.New("--direct and --share exclude each other"), `hosts that share a run have its config: "expose": ["auto"] in it shows every tool to hosts that search tools by themselves`)
 	}
 	if flags.share {
-		if errNoSocket != nil {
-			return nil, errNoSocket
+		if sharing.Unsupported != nil {
+			return nil, sharing.Unsupported
 		}
 		args = append(args, "connect")
 	}

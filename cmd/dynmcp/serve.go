@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"time"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/replica"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/sharing"
 	"github.com/dynmcp/dynmcp/internal/selfloop"
 	"github.com/dynmcp/dynmcp/transports/oauth"
 )
@@ -74,30 +74,12 @@ which dynmcp cluster push makes.`,
 	return cmd
 }
 
-// openSocket returns the socket that hosts are served on, nil if there is to be none.
-func (flags *serveFlags) openSocket(log *slog.Logger) (s *socket, err error) {
-	if flags.socket == "" {
-		return nil, nil
-	}
-	var lock, ready *os.File
-	if flags.inherit {
-		if lock, ready, err = inherited(flags.socket); err != nil {
-			return nil, err
-		}
-	}
-	if s, err = listenSocket(flags.socket, lock, log); err != nil {
-		return nil, err
-	}
-	s.idle, s.ready = flags.idle, ready
-	return s, nil
-}
-
 // run serves hosts until the end. What can fail is opened before anything is started.
 func (flags *serveFlags) run(from *configFlags, level string) error {
 	tuneMemoryForMany()
 	out := io.Writer(os.Stderr)
 	if flags.inherit {
-		out = boundedLog{os.Stderr}
+		out = sharing.BoundedLog{File: os.Stderr}
 	}
 	log, err := logger(out, level)
 	if err != nil {
@@ -127,12 +109,13 @@ func (flags *serveFlags) run(from *configFlags, level string) error {
 		}
 		return dumpTree(cfg, flags.tree, log)
 	}
-	listening, err := flags.openSocket(log)
-	if err != nil {
-		return err
-	}
-	if listening != nil {
-		defer listening.close()
+	var listening *sharing.Socket
+	if flags.socket != "" {
+		listening, err = sharing.Listen(flags.socket, sharing.Options{Idle: flags.idle, Inherit: flags.inherit, Version: version, Log: log})
+		if err != nil {
+			return err
+		}
+		defer listening.Close()
 	}
 	cfg, err := from.load(ctx)
 	if ctx.Err() != nil {
@@ -200,7 +183,7 @@ func (flags *serveFlags) run(from *configFlags, level string) error {
 			edges.Go(func() error { return watching.serve(ctx) })
 		}
 		if listening != nil {
-			edges.Go(func() error { return listening.serve(ctx, agg) })
+			edges.Go(func() error { return listening.Serve(ctx, agg) })
 		}
 		return edges.Wait()
 	})

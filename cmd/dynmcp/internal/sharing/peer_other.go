@@ -1,6 +1,6 @@
 //go:build unix && !linux && !darwin && !freebsd
 
-package main
+package sharing
 
 import "errors"
 

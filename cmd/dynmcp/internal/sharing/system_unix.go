@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package sharing
 
 import (
 	"errors"
@@ -12,10 +12,12 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 )
 
-// errNoSocket says why there are no sockets.
-var errNoSocket error
+// Unsupported says why there are no sockets; it is nil here.
+var Unsupported error
 
 // errLocked says that another process serves on a socket, or is about to.
 var errLocked = errors.New("locked by another process")
@@ -82,7 +84,7 @@ func checkPrivate(dir string) error {
 	default:
 		return nil
 	}
-	return hinted(err, "name a socket in a directory of your own with --socket")
+	return hint.With(err, "name a socket in a directory of your own with --socket")
 }
 
 // openPrivate empties a file, or makes one, that only its owner can read.

@@ -1,10 +1,9 @@
-package main
+package sharing
 
 import (
 	"bufio"
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,20 +14,20 @@ import (
 
 // startShared starts a run on a socket and returns when it admits hosts. The error is
 // errLocked if another one is there already, or is about to be.
-func (f *connectFlags) startShared(ctx context.Context, path string, log *slog.Logger) error {
+func (c *Client) startShared(ctx context.Context, path string) error {
 	lock, err := lockSocket(path)
 	if err != nil {
 		return err
 	}
 	defer lock.Close() // the run has it as well
 	// Loaded here as well, so that what is wrong with it is said as it always is.
-	cfg, err := f.load(ctx)
+	cfg, err := c.Load(ctx)
 	if err != nil {
 		return err
 	}
-	args := []string{"serve", "--socket", path, "--inherit", "--idle", f.idle.String(), "--log-level", f.level, "-c", cfg.Path}
-	if f.envFile != "" {
-		env, err := filepath.Abs(f.envFile)
+	args := []string{"serve", "--socket", path, "--inherit", "--idle", c.Idle.String(), "--log-level", c.Level, "-c", cfg.Path}
+	if c.EnvFile != "" {
+		env, err := filepath.Abs(c.EnvFile)
 		if err != nil {
 			return err
 		}
@@ -60,8 +59,8 @@ func (f *connectFlags) startShared(ctx context.Context, path string, log *slog.L
 		return err
 	}
 	if line, _ := bufio.NewReader(ready).ReadString('\n'); line != "" {
-		log.Info("started a run that hosts share", "socket", path, "pid", cmd.Process.Pid, "log", logs.Name())
-		if f.socket == "" {
+		c.Log.Info("started a run that hosts share", "socket", path, "pid", cmd.Process.Pid, "log", logs.Name())
+		if c.Socket == "" {
 			announceSocket(path)
 		}
 		return cmd.Process.Release()
@@ -88,15 +87,15 @@ func workingDir(config string) string {
 // maxLog is how much a run that was started for a host leaves in its log.
 const maxLog = 1 << 20
 
-// A boundedLog is a file that is begun anew when it has become too long.
-type boundedLog struct{ file *os.File }
+// A BoundedLog is a file that is begun anew when it has become too long.
+type BoundedLog struct{ *os.File }
 
 // Write implements io.Writer.
-func (l boundedLog) Write(line []byte) (int, error) {
-	if info, err := l.file.Stat(); err == nil && info.Mode().IsRegular() && info.Size() > maxLog {
-		if err := l.file.Truncate(0); err != nil {
+func (l BoundedLog) Write(line []byte) (int, error) {
+	if info, err := l.Stat(); err == nil && info.Mode().IsRegular() && info.Size() > maxLog {
+		if err := l.Truncate(0); err != nil {
 			return 0, err
 		}
 	}
-	return l.file.Write(line)
+	return l.File.Write(line)
 }

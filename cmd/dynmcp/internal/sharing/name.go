@@ -1,4 +1,4 @@
-package main
+package sharing
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/internal/regular"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/upstream"
@@ -34,8 +35,8 @@ var userDirs = map[string]string{
 
 // sharedSocket returns the path of the socket that hosts share which would start the
 // same: that of a run that lives, wherever it was put, or of one to be started.
-func (f *configFlags) sharedSocket(ctx context.Context) (string, error) {
-	name, err := f.sharedName(ctx)
+func (c *Client) sharedSocket(ctx context.Context) (string, error) {
+	name, err := c.sharedName(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -58,20 +59,20 @@ func (f *configFlags) sharedSocket(ctx context.Context) (string, error) {
 
 // sharedName returns the name of the socket of the run that the config and the
 // environment ask for.
-func (f *configFlags) sharedName(ctx context.Context) (string, error) {
-	cfg, err := f.load(ctx)
+func (c *Client) sharedName(ctx context.Context) (string, error) {
+	cfg, err := c.Load(ctx)
 	if err != nil {
 		return "", err
 	}
-	paths, err := f.files()
+	paths, err := c.Files()
 	if err != nil {
 		return "", err
 	}
-	if f.envFile != "" {
-		paths = append(paths, f.envFile)
+	if c.EnvFile != "" {
+		paths = append(paths, c.EnvFile)
 	}
 	h := sha256.New()
-	fmt.Fprintf(h, "version %q\n", version)
+	fmt.Fprintf(h, "version %q\n", c.Version)
 	var text []byte
 	for _, path := range paths {
 		data, err := regular.Read(ctx, path, regular.Small)
@@ -219,7 +220,7 @@ func runtimeDirs() []string {
 // makePrivate makes a directory of this user's sockets, where nobody else can put any.
 func makePrivate(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return hinted(err, "name a socket with --socket")
+		return hint.With(err, "name a socket with --socket")
 	}
 	return checkPrivate(dir)
 }

@@ -1,4 +1,4 @@
-package main
+package sharing
 
 import (
 	"context"
@@ -13,14 +13,16 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// A socket is the unix socket on which hosts of one user are served. Who serves on a
+// A Socket is the unix socket on which hosts of one user are served. Who serves on a
 // path holds a lock on the file beside it: a socket that nobody holds it for is left
 // over from a run that was killed.
-type socket struct {
+type Socket struct {
 	path    string
+	version string        // of this program
 	idle    time.Duration // end when no host was there for this long; 0 is never
 	lock    *os.File
 	program fs.FileInfo // that we run, nil if it is not known
@@ -35,7 +37,7 @@ type socket struct {
 	since    time.Time // when there were none
 	closing  bool      // nobody is admitted any more
 
-	once sync.Once // of close
+	once sync.Once // of Close
 }
 
 // maxSocketPath is what all systems take: 104 bytes on macOS, with the last for a zero.
@@ -43,27 +45,35 @@ const maxSocketPath = 103
 
 func checkSocketPath(path string) error {
 	if len(path) > maxSocketPath {
-		return hinted(fmt.Errorf("%s: the path of a socket may have %d bytes", path, maxSocketPath), "choose a shorter one with --socket")
+		return hint.With(fmt.Errorf("%s: the path of a socket may have %d bytes", path, maxSocketPath), "choose a shorter one with --socket")
 	}
 	return nil
 }
 
-// listenSocket makes the socket. lock is what lockSocket returns, nil if that is to be
-// called. close must be called.
-func listenSocket(path string, lock *os.File, log *slog.Logger) (*socket, error) {
+// Options say how a socket is served.
+type Options struct {
+	Idle    time.Duration // end when no host was there for this long; 0 is never
+	Inherit bool          // a [Client] has started this process and passes it the lock
+	Version string        // of this program
+	Log     *slog.Logger
+}
+
+// Listen makes the socket. The caller must call Close.
+func Listen(path string, opts Options) (*Socket, error) {
 	err := checkSocketPath(path)
 	if err != nil {
 		return nil, err
 	}
-	if lock == nil {
-		if lock, err = lockSocket(path); errors.Is(err, errLocked) {
-			return nil, hinted(fmt.Errorf("%s is served by a dynmcp that runs", path), "dynmcp connect --socket %s connects to it", path)
-		}
-		if err != nil {
-			return nil, err
-		}
+	var lock, ready *os.File
+	if opts.Inherit {
+		lock, ready, err = inherited(path)
+	} else if lock, err = lockSocket(path); errors.Is(err, errLocked) {
+		err = hint.With(fmt.Errorf("%s is served by a dynmcp that runs", path), "dynmcp connect --socket %s connects to it", path)
 	}
-	s := &socket{path: path, lock: lock, log: log, since: time.Now(), program: programFile()}
+	if err != nil {
+		return nil, err
+	}
+	s := &Socket{path: path, version: opts.Version, idle: opts.Idle, lock: lock, ready: ready, log: opts.Log, since: time.Now(), program: programFile()}
 	if err := s.listen(); err != nil {
 		lock.Close()
 		return nil, err
@@ -72,7 +82,7 @@ func listenSocket(path string, lock *os.File, log *slog.Logger) (*socket, error)
 }
 
 // listen makes the socket file, in the place of one that is left over.
-func (s *socket) listen() error {
+func (s *Socket) listen() error {
 	switch info, err := os.Lstat(s.path); {
 	case err == nil && info.Mode()&fs.ModeSocket == 0:
 		return fmt.Errorf("%s exists and is no socket", s.path)
@@ -114,8 +124,8 @@ func programFile() fs.FileInfo {
 	return info
 }
 
-// close removes the socket and lets others serve on its path.
-func (s *socket) close() {
+// Close removes the socket and lets others serve on its path.
+func (s *Socket) Close() {
 	s.once.Do(func() {
 		s.mu.Lock()
 		s.refuseLocked()
@@ -128,13 +138,13 @@ func (s *socket) close() {
 }
 
 // refuseLocked ends the admission of hosts.
-func (s *socket) refuseLocked() {
+func (s *Socket) refuseLocked() {
 	s.closing = true
 	_ = s.listener.Close()
 }
 
 // isOurs reports whether the file at the socket's path is the one we made.
-func (s *socket) isOurs() bool {
+func (s *Socket) isOurs() bool {
 	s.mu.Lock()
 	file := s.file
 	s.mu.Unlock()
@@ -142,9 +152,9 @@ func (s *socket) isOurs() bool {
 	return err == nil && os.SameFile(file, there)
 }
 
-// serve answers the hosts that connect until ctx ends, or nobody has used the socket
+// Serve answers the hosts that connect until ctx ends, or nobody has used the socket
 // for as long as it says. A server that the run cannot do without ends it as well.
-func (s *socket) serve(ctx context.Context, agg *aggregator.Aggregator) error {
+func (s *Socket) Serve(ctx context.Context, agg *aggregator.Aggregator) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	agg.StartShared()
@@ -186,7 +196,7 @@ func (s *socket) serve(ctx context.Context, agg *aggregator.Aggregator) error {
 
 // accept returns the next connection, and an error when there will be none. What keeps
 // a host from connecting, such as too many open files, may pass.
-func (s *socket) accept(ctx context.Context) (*net.UnixConn, error) {
+func (s *Socket) accept(ctx context.Context) (*net.UnixConn, error) {
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		s.mu.Lock()
 		listener, closing := s.listener, s.closing
@@ -214,14 +224,14 @@ const watchSocket = 5 * time.Second
 
 // watch closes the socket when ctx ends or nobody uses it, so that another can serve on
 // its path while our servers end. If somebody has removed its file it is made again.
-func (s *socket) watch(ctx context.Context) {
+func (s *Socket) watch(ctx context.Context) {
 	interval := watchSocket
 	if s.idle > 0 {
 		interval = max(min(interval, s.idle/4), time.Millisecond)
 	}
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
-	defer s.close()
+	defer s.Close()
 	for {
 		select {
 		case <-ctx.Done():
@@ -251,7 +261,7 @@ const idleOfOne = time.Minute
 
 // unused reports that it is time to end, and then admits nobody any more: no host was
 // there for long, or none is there and our program was replaced.
-func (s *socket) unused() bool {
+func (s *Socket) unused() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.idle == 0 || s.hosts > 0 {
@@ -269,7 +279,7 @@ func (s *socket) unused() bool {
 }
 
 // isReplaced reports whether our program's file is another one now.
-func (s *socket) isReplaced() bool {
+func (s *Socket) isReplaced() bool {
 	now := programFile()
 	return s.program != nil && now != nil && (!os.SameFile(s.program, now) || !s.program.ModTime().Equal(now.ModTime()))
 }
@@ -278,7 +288,7 @@ func (s *socket) isReplaced() bool {
 // that who speaks MCP right away may ignore it.
 const ready = "notifications/dynmcp/ready"
 
-func (s *socket) serveHost(ctx context.Context, agg *aggregator.Aggregator, conn *net.UnixConn) error {
+func (s *Socket) serveHost(ctx context.Context, agg *aggregator.Aggregator, conn *net.UnixConn) error {
 	if err := checkPeer(conn); err != nil {
 		return err
 	}
@@ -286,7 +296,7 @@ func (s *socket) serveHost(ctx context.Context, agg *aggregator.Aggregator, conn
 		return nil
 	}
 	defer s.leave()
-	line := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"version":%s,"pid":%d}}`+"\n", ready, wire.Quote(version), os.Getpid())
+	line := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":%q,"params":{"version":%s,"pid":%d}}`+"\n", ready, wire.Quote(s.version), os.Getpid())
 	if _, err := conn.Write(line); err != nil {
 		return nil // gone again
 	}
@@ -294,7 +304,7 @@ func (s *socket) serveHost(ctx context.Context, agg *aggregator.Aggregator, conn
 }
 
 // enter counts a host, unless the socket is being closed.
-func (s *socket) enter() bool {
+func (s *Socket) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.closing {
@@ -304,7 +314,7 @@ func (s *socket) enter() bool {
 	return !s.closing
 }
 
-func (s *socket) leave() {
+func (s *Socket) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hosts--

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package sharing
 
 import (
 	"context"
@@ -61,11 +61,10 @@ func TestRunOfOneHostEndsSoon(t *testing.T) {
 			idle  time.Duration
 			ends  time.Duration
 		}{{1, 10 * time.Minute, time.Minute}, {2, 10 * time.Minute, 10 * time.Minute}, {1, time.Second, time.Second}} {
-			s, err := listenSocket(path, nil, slog.New(slog.DiscardHandler))
+			s, err := Listen(path, Options{Idle: test.idle, Log: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.idle = test.idle
 			for range test.hosts {
 				s.enter()
 				s.leave()
@@ -78,7 +77,7 @@ func TestRunOfOneHostEndsSoon(t *testing.T) {
 			if !s.unused() {
 				t.Errorf("%+v: it has not ended", test)
 			}
-			s.close()
+			s.Close()
 		}
 	})
 }

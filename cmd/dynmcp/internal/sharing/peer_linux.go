@@ -1,4 +1,4 @@
-package main
+package sharing
 
 import "golang.org/x/sys/unix"
 

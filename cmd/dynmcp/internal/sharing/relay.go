@@ -1,4 +1,4 @@
-package main
+package sharing
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
@@ -132,7 +133,7 @@ func (r *relay) run(ctx context.Context, in io.Reader, out io.Writer) error {
 			if _, failed := out.Write(r.talk.fail(r.unsent)); failed != nil || over {
 				return nil
 			}
-			return hinted(fmt.Errorf("the dynmcp that served this host has ended: %w", err), "restart the server in the host: that starts another one")
+			return hint.With(fmt.Errorf("the dynmcp that served this host has ended: %w", err), "restart the server in the host: that starts another one")
 		}
 		r.log.Warn("the dynmcp that served this host has ended, looking for another", "err", err)
 		if _, failed := out.Write(r.talk.lost(r.unsent)); failed != nil {

@@ -1,0 +1,105 @@
+// Package sharing lets the hosts of one user share a run of dynmcp. The run serves a
+// unix [Socket]; a [Client] relays each host's stdin and stdout to it.
+//
+// A client finds the socket by a name that stands for the config and the environment
+// (name.go) and starts the run if there is none (start.go). If the run ends before the
+// host does, the client connects to another (relay.go, conversation.go): it sends that
+// run what the last one knew of the host.
+package sharing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+// A Client serves one host from a run that others share.
+type Client struct {
+	Socket string        // "" is the one of the config and the environment
+	Idle   time.Duration // of a run that it starts
+	Level  string        // of the log of such a run
+
+	EnvFile string                                            // "" is none
+	Files   func() ([]string, error)                          // the config files that are read
+	Load    func(ctx context.Context) (*schema.Config, error) // reads them
+
+	Version string // of this program
+	Log     *slog.Logger
+}
+
+// The times that connecting may take.
+const (
+	maxConnect   = 60 * time.Second      // until there is a run and it has admitted us
+	maxReturn    = 5 * time.Second       // until another starts the run that it had started on a socket by name
+	connectPause = 10 * time.Millisecond // while another starts it
+)
+
+// Run relays a host's streams until the host ends, or ctx, or no run serves it any more.
+func (c *Client) Run(ctx context.Context, in io.Reader, out io.Writer) error {
+	path, err := c.path(ctx)
+	if err != nil {
+		return err
+	}
+	var patience time.Duration
+	dial := func(ctx context.Context) (*link, error) {
+		l, err := c.connect(ctx, path, patience)
+		if c.Socket != "" {
+			patience = maxReturn
+		}
+		return l, err
+	}
+	return (&relay{dial: dial, log: c.Log}).run(ctx, in, out)
+}
+
+// path returns the path of the socket of the run.
+func (c *Client) path(ctx context.Context) (path string, err error) {
+	if path = c.Socket; path == "" {
+		if path, err = c.sharedSocket(ctx); err != nil {
+			return "", err
+		}
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return "", err
+	}
+	return path, checkSocketPath(path)
+}
+
+// connect returns a connection to the run, which it starts if there is none for as long
+// as patience.
+func (c *Client) connect(ctx context.Context, path string, patience time.Duration) (*link, error) {
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, maxConnect)
+	defer cancel()
+	for {
+		l, err := dialSocket(ctx, path)
+		if err == nil {
+			if l.version != c.Version {
+				c.Log.Info("the run that hosts share is of another version; it ends when no host is connected", "its", l.version, "ours", c.Version)
+			}
+			return l, nil
+		}
+		if !isAbsent(err) {
+			return nil, err
+		}
+		if time.Since(began) >= patience {
+			switch err := c.startShared(ctx, path); {
+			case err == nil:
+				continue
+			case !errors.Is(err, errLocked):
+				return nil, err
+			}
+		}
+		select { // for who starts it, or for one that ends
+		case <-time.After(connectPause):
+		case <-ctx.Done():
+			return nil, hint.With(fmt.Errorf("%s is held by a dynmcp that admits nobody", path), "see %s.log; fuser %s.lock names its process", path, path)
+		}
+	}
+}

@@ -1,0 +1,28 @@
+package sharing
+
+import (
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+)
+
+var errLocked = errors.New("locked by another process")
+
+// Unsupported says why there are no sockets: Windows has them, but does not say whose
+// the other end is, and what a server can do is not for every user of the machine.
+var Unsupported = errors.New("hosts cannot share a run on Windows: it does not say whose the other end of a socket is")
+
+func lockSocket(string) (*os.File, error) { return nil, Unsupported }
+
+func listenPrivately(string) (*net.UnixListener, error) { return nil, Unsupported }
+
+func checkPeer(*net.UnixConn) error { return Unsupported }
+
+func checkPrivate(string) error { return Unsupported }
+
+func openPrivate(string) (*os.File, error) { return nil, Unsupported }
+
+func detach(*exec.Cmd) {}
+
+func inherited(string) (lock, ready *os.File, err error) { return nil, nil, Unsupported }
