@@ -103,17 +103,17 @@ func (s *session) callTool(r *host.Request, c toolCall) {
 			t.Name, c.through.name, t.Door, wire.Quote(t.Name))), nil)
 		return
 	}
-	if c.tree != nil && !c.apart && !t.InputIsQuick() {
+	if c.tree != nil && !c.apart && !t.Input.Compiled() {
 		c.params.all, c.input, c.apart = bytes.Clone(c.params.all), bytes.Clone(c.input), true // they are lent
 		s.agg.spawnFor(r, func() { s.callTool(r, c) })
 		return
 	}
 	to := route{upstream: s.agg.set.Get(t.Server), tool: t, task: c.params.task, asText: !c.asItself && !s.tree, explain: c.through.name != ""}
 	if to.explain || c.tree != nil {
-		c.input, to.changed = t.FitNumbers(c.input, r.Outline)
+		c.input, to.changed = t.Input.FitNumbers(c.input, r.Outline)
 	}
 	if c.tree != nil {
-		if wrong := t.CheckInput(c.input); wrong != nil {
+		if wrong := t.Input.Check(c.input); wrong != nil {
 			refuseInput(s, r, c.name, wrong)
 			return
 		}

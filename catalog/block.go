@@ -95,11 +95,3 @@ func (t *Tool) line(width int) string {
 	}
 	return "- " + escape(t.Name)
 }
-
-// plural counts things: "1 tool", "2 tools".
-func plural(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}

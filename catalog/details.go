@@ -99,25 +99,6 @@ func (t *Tool) hints() string {
 	return b.String()
 }
 
-// visible returns valid JSON that means the same, with invisible characters as
-// \u escapes. Outside strings there are none but white space.
-func visible(raw json.RawMessage) string {
-	var b strings.Builder
-	b.Grow(len(raw))
-	for _, r := range string(raw) {
-		switch {
-		case r < ' ' || !invisible(r):
-			b.WriteRune(r)
-		case r > 0xFFFF:
-			r -= 0x10000
-			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xD800+r>>10, 0xDC00+r&0x3FF)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		}
-	}
-	return b.String()
-}
-
 // Definition returns the upstream's tool object with the exposed name, and
 // with the operator's description if there is one. All other bytes are the
 // upstream's.

@@ -13,7 +13,7 @@
 // Entries stay the bytes the upstream sent: the package reads the few members
 // it indexes and never encodes an entry again. It starts no goroutine, does no
 // I/O, and knows nothing of connections. Text of upstreams reaches the host
-// only through the functions in text.go.
+// only through package display.
 //
 // Read next: catalog.go, view.go, describe.go.
 package catalog

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/dynmcp/dynmcp/catalog/conform"
+	"github.com/dynmcp/dynmcp/catalog/input"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
@@ -55,8 +57,7 @@ type entry struct {
 	input, output, annotations json.RawMessage   // nil if absent
 	onlyTask                   bool              // execution.taskSupport is "required"
 	schemas                    []json.RawMessage // every one, also of two of one name
-	numbers                    []number          // the arguments that are to be numbers
-	check                      *inputCheck       // of inputs
+	check                      *input.Schema     // of inputs
 }
 
 // named is a prompt, resource or template with the member that identifies it.
@@ -81,8 +82,8 @@ func (x *index) addTools() {
 	for i, raw := range x.listing.Tools {
 		pace.step()
 		e := readTool(raw)
-		var f *fault
-		if e.typed, f = readTyped(raw, typedTool); f != nil {
+		var f *conform.Fault
+		if e.typed, f = conform.Tool.Entry(raw); f != nil {
 			malformed.add(i, e.name, f)
 			x.hidden[e.name] = hiddenTool{e, f.String()}
 			continue
@@ -106,9 +107,9 @@ func (x *index) addTools() {
 // addOthers reads the prompts, resources and templates.
 func (x *index) addOthers() {
 	l := x.listing
-	x.prompts = x.readNamed("prompt", "name", l.Prompts, typedPrompt)
-	x.resources = x.readNamed("resource", "uri", l.Resources, typedResource)
-	x.templates = x.readNamed("resource template", "uriTemplate", l.Templates, typedTemplate)
+	x.prompts = x.readNamed("prompt", "name", l.Prompts, conform.Prompt)
+	x.resources = x.readNamed("resource", "uri", l.Resources, conform.Resource)
+	x.templates = x.readNamed("resource template", "uriTemplate", l.Templates, conform.Template)
 	for _, method := range slices.Sorted(maps.Keys(l.Failed)) {
 		x.warnf("%s is empty until its server answers: %s", method, cut(fold(l.Failed[method]), 200))
 	}
@@ -121,7 +122,7 @@ func (x *index) warnf(format string, args ...any) {
 // readTool reads the indexed members of a tool object. A member given twice
 // counts as its last, as JSON readers do; one of the wrong type as absent.
 func readTool(raw json.RawMessage) *entry {
-	e := &entry{raw: raw, check: &inputCheck{}}
+	e := &entry{raw: raw}
 	if !wire.Valid(raw) {
 		return e
 	}
@@ -134,7 +135,7 @@ func readTool(raw json.RawMessage) *entry {
 		case "description":
 			e.description, _ = wire.Text(value)
 		case "inputSchema":
-			e.input, e.numbers, e.check.schema = value, numbersOf(value), value
+			e.input = value
 			e.schemas = append(e.schemas, value)
 		case "outputSchema":
 			e.output = present(value)
@@ -145,6 +146,7 @@ func readTool(raw json.RawMessage) *entry {
 			e.onlyTask = wire.EqualString(wire.Get(value, "taskSupport"), "required")
 		}
 	}
+	e.check = input.New(e.input)
 	return e
 }
 
@@ -190,11 +192,11 @@ func (e *entry) unfit() string {
 }
 
 // readNamed keeps the entries that typed hosts accept.
-func (x *index) readNamed(kind, key string, list []json.RawMessage, is check) []named {
+func (x *index) readNamed(kind, key string, list []json.RawMessage, is conform.Check) []named {
 	var kept []named
 	malformed := tally{kind: kind}
 	for i, raw := range list {
-		typed, f := readTyped(raw, is)
+		typed, f := is.Entry(raw)
 		id, _ := wire.Text(wire.Get(raw, key))
 		if f != nil {
 			malformed.add(i, id, f)
@@ -204,14 +206,6 @@ func (x *index) readNamed(kind, key string, list []json.RawMessage, is check) []
 	}
 	x.warnings = append(x.warnings, malformed.warnings()...)
 	return kept
-}
-
-// readTyped is the check of an entry that need not be JSON.
-func readTyped(raw json.RawMessage, is check) (json.RawMessage, *fault) {
-	if !wire.Valid(raw) {
-		return nil, &fault{is: "not JSON", want: "an object"}
-	}
-	return is(raw)
 }
 
 // A tally counts the malformed entries of one list, for one warning.
@@ -224,7 +218,7 @@ type tally struct {
 // maxNamed is how many malformed entries of a list its warning names.
 const maxNamed = 5
 
-func (t *tally) add(position int, name string, f *fault) {
+func (t *tally) add(position int, name string, f *conform.Fault) {
 	if t.n++; t.n > maxNamed {
 		return
 	}
@@ -246,8 +240,3 @@ func (t *tally) warnings() []string {
 	}
 	return []string{w}
 }
-
-// shown quotes a name from outside for a warning.
-func shown(name string) string { return quote(cut(fold(name), 60)) }
-
-func quote(s string) string { return string(wire.Quote(s)) }

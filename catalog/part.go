@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dynmcp/dynmcp/catalog/input"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
@@ -28,6 +29,8 @@ type Tool struct {
 
 	InputSchema, OutputSchema, Annotations json.RawMessage // parts of Raw; nil if absent
 
+	Input *input.Schema // of InputSchema
+
 	Access   Access // what it may do, by its own word
 	OnlyTask bool   // it runs only as a task
 
@@ -38,8 +41,6 @@ type Tool struct {
 	RenderMode     string         // one of schema.Render…, "" being json
 
 	typed      json.RawMessage // Raw, fit for typed hosts
-	numbers    []number        // the arguments that are to be numbers
-	check      *inputCheck     // of inputs
 	overridden bool            // Description is not the one in Raw
 	terms      []string        // of Leaf, for Nearest
 }
@@ -278,7 +279,7 @@ func (p *part) expose(e *entry, leaf string) *Tool {
 	t := &Tool{
 		Name: leaf, Server: s.Name, Upstream: e.name, Leaf: leaf, MaxOutputChars: s.MaxOutputChars,
 		Title: e.title, Description: e.description, Raw: e.raw, typed: e.typed,
-		numbers: e.numbers, check: e.check, InputSchema: e.input, OutputSchema: e.output, Annotations: e.annotations, Access: e.access(), OnlyTask: e.onlyTask,
+		Input: e.check, InputSchema: e.input, OutputSchema: e.output, Annotations: e.annotations, Access: e.access(), OnlyTask: e.onlyTask,
 	}
 	if !s.Bare {
 		t.Name = s.Name + "/" + leaf
@@ -292,16 +293,6 @@ func (p *part) expose(e *entry, leaf string) *Tool {
 	t.Summary = firstLine(t.Description, t.Title, hint)
 	t.override(s.Overrides[e.name])
 	return t
-}
-
-// firstLine reduces the first text that says anything to one line.
-func firstLine(texts ...string) string {
-	for _, s := range texts {
-		if line := summary(s, lineWidth); line != "" {
-			return line
-		}
-	}
-	return ""
 }
 
 // overriddenEntries are the entries as overrides change them, for search.

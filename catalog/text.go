@@ -1,179 +1,40 @@
 package catalog
 
 import (
-	"strings"
-	"unicode"
-	"unicode/utf8"
+	"encoding/json"
+
+	"github.com/dynmcp/dynmcp/internal/display"
 )
 
 // lineWidth is the longest text of one tool's line, in UTF-16 units.
-const lineWidth = 120
+const lineWidth = display.LineWidth
 
 // Units counts UTF-16 units, the measure by which hosts cut.
-func Units[T ~string | ~[]byte](s T) int {
-	n := 0
-	for _, r := range string(s) {
-		n++
-		if r > 0xFFFF {
-			n++
-		}
-	}
-	return n
-}
+func Units[T ~string | ~[]byte](s T) int { return display.Units(s) }
 
-// cut shortens s to at most max units, at a space if one is near, and ends it
-// with an ellipsis. It cuts between characters, before anything is escaped.
-func cut(s string, max int) string {
-	if len(s) <= max || Units(s) <= max { // no character has fewer bytes than units
-		return s
-	}
-	if max < 1 {
-		return ""
-	}
-	head := strings.TrimRight(Prefix(s, max-1), " ")
-	if i := strings.LastIndexByte(head, ' '); i > len(head)*2/3 {
-		head = head[:i]
-	}
-	return strings.TrimRight(head, " ,;:-") + "…"
-}
+func cut(s string, max int) string { return display.Cut(s, max) }
 
 // Prefix returns the longest start of s with at most max UTF-16 units.
-func Prefix(s string, max int) string {
-	n := 0
-	for i, r := range s {
-		n++
-		if r > 0xFFFF {
-			n++
-		}
-		if n > max {
-			return s[:i]
-		}
-	}
-	return s
-}
+func Prefix(s string, max int) string { return display.Prefix(s, max) }
 
-// fold puts s on one line: runs of white space become one space, invisible
-// characters go.
-func fold(s string) string {
-	var b strings.Builder
-	b.Grow(len(s))
-	space := false
-	for _, r := range s {
-		switch {
-		case unicode.IsSpace(r):
-			space = b.Len() > 0
-		case invisible(r):
-		default:
-			if space {
-				b.WriteByte(' ')
-				space = false
-			}
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
+func fold(s string) string { return display.Fold(s) }
 
-// clean removes invisible characters and keeps line breaks and tabs: text of
-// several lines.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && invisible(r) {
-			return -1
-		}
-		return r
-	}, s)
-}
+func clean(s string) string { return display.Clean(s) }
 
-// invisible tells characters that show nothing and can carry hidden text or
-// reorder what is seen: control and format characters (zero-width, bidi,
-// tags), line separators, variation selectors, blank letters, noncharacters.
-func invisible(r rune) bool {
-	if r < utf8.RuneSelf {
-		return r < ' ' || r == 0x7F
-	}
-	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Variation_Selector) ||
-		r == 0x034F || r == 0x115F || r == 0x1160 || r == 0x17B4 || r == 0x17B5 || // joiners and fillers
-		r == 0x2800 || r == 0x3164 || r == 0xFFA0 ||
-		r&0xFFFE == 0xFFFE || r >= 0xFDD0 && r <= 0xFDEF ||
-		r >= 0xE0000 && r <= 0xE0FFF
-}
+func invisible(r rune) bool { return display.Invisible(r) }
 
-var entities = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+func escape(s string) string { return display.Escape(s) }
 
-// escape makes s unable to open or close a block of ours. Cut first: an
-// entity must stay whole.
-func escape(s string) string { return entities.Replace(s) }
+func unescape(s string) string { return display.Unescape(s) }
 
-var unentities = strings.NewReplacer("&amp;", "&", "&lt;", "<", "&gt;", ">")
+func summary(s string, max int) string { return display.Summary(s, max) }
 
-// unescape undoes escape, for names that a model read in an escaped line.
-func unescape(s string) string { return unentities.Replace(s) }
+func firstLine(texts ...string) string { return display.FirstLine(texts...) }
 
-// summary reduces a description to one line of at most max units: its first
-// sentence, folded.
-func summary(s string, max int) string {
-	return cut(fold(sentence(s)), max)
-}
+func quote(s string) string { return display.Quote(s) }
 
-// sentence returns the first sentence of s. A sentence ends at a full stop, at
-// a blank line, and before a list or heading.
-func sentence(s string) string {
-	const enough = 4096 // bytes; no line shows more, some descriptions are huge
-	s = strings.TrimSpace(s)
-	if len(s) > enough {
-		s = strings.ToValidUTF8(s[:enough], "")
-	}
-	for i, r := range s {
-		end := i + utf8.RuneLen(r)
-		switch r {
-		case '\n':
-			if breaks(s[:i], s[end:]) {
-				return s[:i]
-			}
-		case '.', '!', '?':
-			if stops(s[:i], s[end:]) {
-				return s[:end]
-			}
-		case '。', '！', '？':
-			return s[:end]
-		}
-	}
-	return s
-}
+func shown(name string) string { return display.Name(name) }
 
-// breaks tells whether a line break between before and after ends a sentence
-// rather than wraps it. After a colon or a single word it does not: that was a
-// heading, and what follows is the point.
-func breaks(before, after string) bool {
-	if strings.HasSuffix(strings.TrimRight(before, " \t\r*"), ":") || fewWords(before) {
-		return false
-	}
-	after = strings.TrimLeft(after, " \t\r")
-	return after == "" || strings.ContainsRune("\n-*#•|`<", rune(after[0])) || strings.HasPrefix(after, "1.")
-}
+func visible(raw json.RawMessage) string { return display.JSON(raw) }
 
-func fewWords(s string) bool {
-	n := 0
-	for w := range strings.FieldsSeq(s) {
-		if strings.ContainsFunc(w, unicode.IsLetter) {
-			n++
-		}
-	}
-	return n < 2
-}
-
-// stops tells whether a full stop between before and after ends a sentence.
-// "e.g. x", "1. x" and "a. small letter" do not.
-func stops(before, after string) bool {
-	if after != "" && !strings.ContainsRune(" \t\r\n", rune(after[0])) {
-		return false
-	}
-	next, _ := utf8.DecodeRuneInString(strings.TrimLeft(after, " \t\r\n"))
-	word := before[strings.LastIndexAny(before, " \t\n(")+1:]
-	switch strings.ToLower(word) {
-	case "e.g", "i.e", "eg", "ie", "vs", "cf", "approx", "incl", "":
-		return false
-	}
-	return !unicode.IsLower(next) && strings.Trim(word, "0123456789") != ""
-}
+func plural(n int, thing string) string { return display.Plural(n, thing) }

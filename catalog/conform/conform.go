@@ -1,4 +1,5 @@
-package catalog
+// Package conform makes entries of lists conform to the types of the protocol.
+package conform
 
 import (
 	"bytes"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
@@ -16,7 +18,7 @@ import (
 // protocol knows must have the types of the protocol (2025-11-25, 2026-07-28), as
 // the official SDKs check them; what it says in other members is its own affair.
 
-// A check looks at one value. It returns the value as typed hosts accept it, nil
+// A Check looks at one value. It returns the value as typed hosts accept it, nil
 // where it is better left out, or what is wrong. Mostly that is the very value;
 // where it differs it means the same:
 //
@@ -26,36 +28,44 @@ import (
 //   - a size that is no whole number is left out, since some hosts refuse it;
 //   - an output schema of something else than an object, which the protocol allows
 //     since 2026-07-28 and earlier hosts refuse, is left out.
-type check func(value json.RawMessage) (json.RawMessage, *fault)
+type Check func(value json.RawMessage) (json.RawMessage, *Fault)
 
-// A fault is what is wrong with a value, somewhere inside an entry.
-type fault struct{ path, is, want string }
+// Entry checks an entry of a list, which need not be JSON.
+func (c Check) Entry(raw json.RawMessage) (json.RawMessage, *Fault) {
+	if !wire.Valid(raw) {
+		return nil, &Fault{is: "not JSON", want: "an object"}
+	}
+	return c(raw)
+}
 
-func (f *fault) String() string {
+// A Fault is what is wrong with a value, somewhere inside an entry.
+type Fault struct{ path, is, want string }
+
+func (f *Fault) String() string {
 	if f.path == "" {
 		return "it is " + f.is + ", want " + f.want
 	}
-	return quote(cut(fold(f.path), 60)) + " is " + f.is + ", want " + f.want
+	return display.Quote(display.Cut(display.Fold(f.path), 60)) + " is " + f.is + ", want " + f.want
 }
 
 // in returns the fault as seen from outside the member or element at step.
-func (f *fault) in(step string) *fault {
+func (f *Fault) in(step string) *Fault {
 	path := step + "." + f.path
 	if f.path == "" || f.path[0] == '[' {
 		path = step + f.path
 	}
-	return &fault{path, f.is, f.want}
+	return &Fault{path, f.is, f.want}
 }
 
 type member struct {
 	name     string
 	required bool
-	check    check
+	check    Check
 }
 
 // The entries of the four lists.
 var (
-	typedTool = object(slices.Concat(described, []member{
+	Tool = object(slices.Concat(described, []member{
 		{"name", true, text},
 		{"inputSchema", true, inputSchema},
 		{"outputSchema", false, outputSchema},
@@ -69,7 +79,7 @@ var (
 		{"execution", false, object(member{"taskSupport", false, oneOf("required", "optional", "forbidden")})},
 	})...)
 
-	typedPrompt = object(slices.Concat(described, []member{
+	Prompt = object(slices.Concat(described, []member{
 		{"name", true, text},
 		{"arguments", false, array(object([]member{
 			{"name", true, text},
@@ -79,12 +89,12 @@ var (
 		}...))},
 	})...)
 
-	typedResource = object(slices.Concat(described, content, []member{
+	Resource = object(slices.Concat(described, content, []member{
 		{"uri", true, text},
 		{"size", false, size},
 	})...)
 
-	typedTemplate = object(slices.Concat(described, content, []member{
+	Template = object(slices.Concat(described, content, []member{
 		{"uriTemplate", true, text},
 	})...)
 )
@@ -115,8 +125,8 @@ var (
 
 // object checks the members that are known, each time that one is there, and
 // leaves others as they are.
-func object(known ...member) check {
-	return func(obj json.RawMessage) (json.RawMessage, *fault) {
+func object(known ...member) Check {
+	return func(obj json.RawMessage) (json.RawMessage, *Fault) {
 		if !wire.IsObject(obj) {
 			return nil, wrong(obj, "an object")
 		}
@@ -139,7 +149,7 @@ func object(known ...member) check {
 		for i, m := range known {
 			if m.required && !seen[i] {
 				_, f := m.check(json.RawMessage("null"))
-				return nil, &fault{m.name, "missing", f.want}
+				return nil, &Fault{m.name, "missing", f.want}
 			}
 		}
 		return changes.apply(obj), nil
@@ -147,8 +157,8 @@ func object(known ...member) check {
 }
 
 // mapOf checks the value of every member.
-func mapOf(each check) check {
-	return func(obj json.RawMessage) (json.RawMessage, *fault) {
+func mapOf(each Check) Check {
+	return func(obj json.RawMessage) (json.RawMessage, *Fault) {
 		if !wire.IsObject(obj) {
 			return nil, wrong(obj, "an object")
 		}
@@ -170,7 +180,7 @@ type rewrite struct {
 }
 
 // check checks the value of one member.
-func (r *rewrite) check(obj json.RawMessage, value wire.Span, name string, is check) *fault {
+func (r *rewrite) check(obj json.RawMessage, value wire.Span, name string, is Check) *Fault {
 	was := json.RawMessage(value.In(obj))
 	now, f := is(was)
 	switch {
@@ -195,8 +205,8 @@ func (r *rewrite) apply(obj json.RawMessage) json.RawMessage {
 }
 
 // array checks every element.
-func array(each check) check {
-	return func(arr json.RawMessage) (json.RawMessage, *fault) {
+func array(each Check) Check {
+	return func(arr json.RawMessage) (json.RawMessage, *Fault) {
 		if wire.TypeName(arr) != "an array" {
 			return nil, wrong(arr, "an array")
 		}
@@ -219,51 +229,51 @@ func array(each check) check {
 	}
 }
 
-func text(value json.RawMessage) (json.RawMessage, *fault) { return ofType(value, "a string") }
+func text(value json.RawMessage) (json.RawMessage, *Fault) { return ofType(value, "a string") }
 
-func boolean(value json.RawMessage) (json.RawMessage, *fault) { return ofType(value, "a boolean") }
+func boolean(value json.RawMessage) (json.RawMessage, *Fault) { return ofType(value, "a boolean") }
 
-func ofType(value json.RawMessage, want string) (json.RawMessage, *fault) {
+func ofType(value json.RawMessage, want string) (json.RawMessage, *Fault) {
 	if wire.TypeName(value) != want {
 		return nil, wrong(value, want)
 	}
 	return value, nil
 }
 
-func wrong(value json.RawMessage, want string) *fault {
-	return &fault{is: wire.TypeName(value), want: want}
+func wrong(value json.RawMessage, want string) *Fault {
+	return &Fault{is: wire.TypeName(value), want: want}
 }
 
 // oneOf wants one of some strings.
-func oneOf(texts ...string) check {
+func oneOf(texts ...string) Check {
 	want := strings.Join(texts, " or ")
-	return func(value json.RawMessage) (json.RawMessage, *fault) {
+	return func(value json.RawMessage) (json.RawMessage, *Fault) {
 		s, ok := wire.Text(value)
 		switch {
 		case !ok:
 			return nil, wrong(value, want)
 		case !slices.Contains(texts, s):
-			return nil, &fault{is: shown(s), want: want}
+			return nil, &Fault{is: display.Name(s), want: want}
 		}
 		return value, nil
 	}
 }
 
 // share wants a number from 0 to 1.
-func share(value json.RawMessage) (json.RawMessage, *fault) {
+func share(value json.RawMessage) (json.RawMessage, *Fault) {
 	const want = "a number from 0 to 1"
 	if wire.TypeName(value) != "a number" {
 		return nil, wrong(value, want)
 	}
 	if n, err := strconv.ParseFloat(string(value), 64); err != nil || n < 0 || n > 1 {
-		return nil, &fault{is: cut(string(value), 60), want: want}
+		return nil, &Fault{is: display.Cut(string(value), 60), want: want}
 	}
 	return value, nil
 }
 
 // size wants a number. The protocol allows any and some hosts whole ones of 64
 // bits, so others are left out.
-func size(value json.RawMessage) (json.RawMessage, *fault) {
+func size(value json.RawMessage) (json.RawMessage, *Fault) {
 	if wire.TypeName(value) != "a number" {
 		return nil, wrong(value, "a number")
 	}
@@ -274,14 +284,14 @@ func size(value json.RawMessage) (json.RawMessage, *fault) {
 }
 
 // instant wants a time with its zone.
-func instant(value json.RawMessage) (json.RawMessage, *fault) {
+func instant(value json.RawMessage) (json.RawMessage, *Fault) {
 	const want = `a time such as "2025-01-12T15:00:58Z"`
 	s, ok := wire.Text(value)
 	switch {
 	case !ok:
 		return nil, wrong(value, want)
 	case new(time.Time).UnmarshalText([]byte(s)) != nil:
-		return nil, &fault{is: shown(s), want: want}
+		return nil, &Fault{is: display.Name(s), want: want}
 	}
 	return value, nil
 }
@@ -293,14 +303,14 @@ var inputMembers = object(
 	member{"$schema", false, text},
 )
 
-func inputSchema(schema json.RawMessage) (json.RawMessage, *fault) {
+func inputSchema(schema json.RawMessage) (json.RawMessage, *Fault) {
 	if wire.IsObject(schema) && wire.Get(schema, "type") == nil {
 		schema = wire.Set(schema, "type", []byte(`"object"`))
 	}
 	return inputMembers(schema)
 }
 
-func outputSchema(schema json.RawMessage) (json.RawMessage, *fault) {
+func outputSchema(schema json.RawMessage) (json.RawMessage, *Fault) {
 	fixed, f := inputMembers(schema)
 	if f != nil && f.path == "type" && wire.IsObject(schema) && isTypes(wire.Get(schema, "type")) {
 		return nil, nil
@@ -318,7 +328,7 @@ func isTypes(value json.RawMessage) bool {
 
 // subschema wants a schema: an object, or a boolean, for which not all hosts are
 // prepared.
-func subschema(value json.RawMessage) (json.RawMessage, *fault) {
+func subschema(value json.RawMessage) (json.RawMessage, *Fault) {
 	switch string(value) {
 	case "true":
 		return json.RawMessage(`{}`), nil

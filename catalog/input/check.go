@@ -1,4 +1,7 @@
-package catalog
+// Package input compares the arguments of calls with the input schemas of tools: what
+// does not fit (check.go), and which strings are to be numbers (numbers.go). It knows a
+// schema as the bytes that a server listed.
+package input
 
 import (
 	"encoding/json"
@@ -11,48 +14,55 @@ import (
 	"sync/atomic"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/dynmcp/dynmcp/internal/display"
 )
 
-// An inputCheck compares inputs with one input schema. The schema is compiled when
-// it is first needed, which takes milliseconds for a large one.
-type inputCheck struct {
-	schema json.RawMessage
-	once   sync.Once
-	ready  atomic.Bool
+// A Schema is the input schema of a tool. It is compiled when it is first checked
+// against, which takes milliseconds for a large one.
+type Schema struct {
+	raw     json.RawMessage
+	numbers []number // the arguments that are to be numbers
 
+	once     sync.Once
+	compiled atomic.Bool
 	root     map[string]any       // the schema as the library can read it
 	resolved *jsonschema.Resolved // nil: it cannot
 }
 
-// InputIsQuick reports whether CheckInput has no schema to compile.
-func (t *Tool) InputIsQuick() bool { return t.check.ready.Load() }
+// New returns the schema of these bytes, nil being none.
+func New(schema json.RawMessage) *Schema {
+	return &Schema{raw: schema, numbers: numbersOf(schema)}
+}
 
-// CheckInput returns everything in an input that does not fit the tool's schema, a
-// line for each, with its JSON Pointer (RFC 6901) in front. It is nil if the input fits, and
-// if the schema cannot be read: then it is for the server to judge.
-func (t *Tool) CheckInput(input json.RawMessage) []string {
-	c := t.check
-	c.once.Do(c.compile)
+// Compiled reports whether Check has no schema to compile.
+func (s *Schema) Compiled() bool { return s.compiled.Load() }
+
+// Check returns everything in an input that does not fit the schema, a line for each,
+// with its JSON Pointer (RFC 6901) in front. It is nil if the input fits, and if the
+// schema cannot be read: then it is for the server to judge.
+func (s *Schema) Check(input json.RawMessage) []string {
+	s.once.Do(s.compile)
 	var value any
-	if c.resolved == nil || json.Unmarshal(input, &value) != nil {
+	if s.resolved == nil || json.Unmarshal(input, &value) != nil {
 		return nil
 	}
-	err := c.resolved.Validate(value)
+	err := s.resolved.Validate(value)
 	if err == nil {
 		return nil
 	}
-	found := violations{root: c.root}
-	found.collect("", c.root, value, 0)
+	found := violations{root: s.root}
+	found.collect("", s.root, value, 0)
 	if len(found.lines) == 0 {
 		found.add("", plainly(err))
 	}
 	return found.lines
 }
 
-func (c *inputCheck) compile() {
-	defer c.ready.Store(true)
+func (s *Schema) compile() {
+	defer s.compiled.Store(true)
 	var value any
-	if json.Unmarshal(c.schema, &value) != nil {
+	if json.Unmarshal(s.raw, &value) != nil {
 		return
 	}
 	root, ok := value.(map[string]any)
@@ -66,8 +76,8 @@ func (c *inputCheck) compile() {
 	case !strings.Contains(version, "draft-07"):
 		delete(root, "$schema")
 	}
-	c.root = root
-	c.resolved, _ = resolve(root)
+	s.root = root
+	s.resolved, _ = resolve(root)
 }
 
 // resolve makes the library's form of a schema. It fails for schemas that refer to
@@ -198,7 +208,7 @@ func (v *violations) collectMembers(pointer string, rest, value map[string]any, 
 		for _, name := range required {
 			if name, is := name.(string); is {
 				if _, has := value[name]; !has {
-					v.add(pointer, quote(name)+" is missing")
+					v.add(pointer, display.Quote(name)+" is missing")
 				}
 			}
 		}
@@ -302,7 +312,7 @@ func plainly(err error) string {
 		return "it does not fit exactly one of the alternatives of oneOf"
 	}
 	line, _, _ := strings.Cut(text, "\n")
-	return cut(fold(line), lineWidth)
+	return display.Cut(display.Fold(line), display.LineWidth)
 }
 
 func kindOf(value any) string {
@@ -333,5 +343,5 @@ func valuesOf(values any) string {
 			shown = append(shown, string(raw))
 		}
 	}
-	return cut(strings.Join(shown, ", "), lineWidth)
+	return display.Cut(strings.Join(shown, ", "), display.LineWidth)
 }

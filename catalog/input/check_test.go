@@ -1,4 +1,4 @@
-package catalog
+package input
 
 import (
 	"encoding/json"
@@ -41,8 +41,8 @@ func TestInputIsCheckedAgainstItsSchema(t *testing.T) {
 		{"big integers", `{"type":"object","properties":{"a":{"type":"integer"}}}`, `{"a":9007199254740993}`, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			tool := &Tool{check: &inputCheck{schema: json.RawMessage(tt.schema)}}
-			if diff := cmp.Diff(tt.want, strings.Join(tool.CheckInput(json.RawMessage(tt.input)), "\n")); diff != "" {
+			schema := New(json.RawMessage(tt.schema))
+			if diff := cmp.Diff(tt.want, strings.Join(schema.Check(json.RawMessage(tt.input)), "\n")); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -51,8 +51,8 @@ func TestInputIsCheckedAgainstItsSchema(t *testing.T) {
 
 // What is left out of a long answer is said.
 func TestChecksAreBounded(t *testing.T) {
-	tool := &Tool{check: &inputCheck{schema: json.RawMessage(`{"type":"object","properties":{"a":{"type":"array","items":{"type":"integer"}}}}`)}}
-	got := tool.CheckInput(json.RawMessage(`{"a":[` + strings.Repeat(`"x",`, 5000) + `1]}`))
+	schema := New(json.RawMessage(`{"type":"object","properties":{"a":{"type":"array","items":{"type":"integer"}}}}`))
+	got := schema.Check(json.RawMessage(`{"a":[` + strings.Repeat(`"x",`, 5000) + `1]}`))
 	if len(got) != maxViolations+1 || got[maxViolations] != "and more" {
 		t.Errorf("got %d violations, the last %q", len(got), got[len(got)-1])
 	}

@@ -1,4 +1,4 @@
-package catalog
+package input
 
 import (
 	"encoding/json"
@@ -7,11 +7,9 @@ import (
 )
 
 func TestOnlyNumbersInStringsWhereNumbersAreWantedAreChanged(t *testing.T) {
-	schema := `{"type":"object","properties":{"n":{"type":"integer"},"f":{"type":"number"},"s":{"type":"string"},"b":{"type":"boolean"},` +
+	schema := New(json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"},"f":{"type":"number"},"s":{"type":"string"},"b":{"type":"boolean"},` +
 		`"either":{"type":["number","string"]},"maybe":{"type":["integer","null"]},"any":{},"of":{"anyOf":[{"type":"integer"},{"type":"string"}]},` +
-		`"list":{"type":"array","items":{"type":"integer"}},"deep":{"type":"object","properties":{"n":{"type":"integer"}}}}}`
-	v := one(Server{Name: "s"}, &Listing{Tools: raws(`{"name":"t","inputSchema":` + schema + `}`)})
-	tool, _ := v.Tool("s/t")
+		`"list":{"type":"array","items":{"type":"integer"}},"deep":{"type":"object","properties":{"n":{"type":"integer"}}}}}`))
 	for input, want := range map[string]string{
 		`{"n":"3"}`:                      `{"n":3}`,
 		`{ "n" : "3" , "x":[1.0,"3"] }`:  `{ "n" : 3 , "x":[1.0,"3"] }`,
@@ -19,7 +17,7 @@ func TestOnlyNumbersInStringsWhereNumbersAreWantedAreChanged(t *testing.T) {
 		`{"f":"1.50e3","maybe":"7"}`:     `{"f":1.50e3,"maybe":7}`,
 		`{"n":"9007199254740993","f":1}`: `{"n":9007199254740993,"f":1}`,
 	} {
-		got, changed := tool.FitNumbers(json.RawMessage(input), nil)
+		got, changed := schema.FitNumbers(json.RawMessage(input), nil)
 		if string(got) != want || len(changed) == 0 {
 			t.Errorf("%s: got %s, %q, want %s", input, got, changed, want)
 		}
@@ -29,7 +27,7 @@ func TestOnlyNumbersInStringsWhereNumbersAreWantedAreChanged(t *testing.T) {
 		`{"s":"3"}`, `{"b":"1"}`, `{"either":"3"}`, `{"any":"3"}`, `{"of":"3"}`, `{"list":["3"]}`, `{"deep":{"n":"3"}}`, `{"N":"3"}`, `{"n":null}`, `{"n":["3"]}`,
 		`{"n":"` + strings.Repeat("3", maxNumber) + `"}`, `{"n":"3","long":"` + strings.Repeat("x", maxFit) + `"}`,
 	} {
-		if got, changed := tool.FitNumbers(json.RawMessage(input), nil); string(got) != input || changed != nil {
+		if got, changed := schema.FitNumbers(json.RawMessage(input), nil); string(got) != input || changed != nil {
 			t.Errorf("%.60s: got %.60s, %q", input, got, changed)
 		}
 	}

@@ -1,4 +1,4 @@
-package catalog
+package input
 
 import (
 	"encoding/json"
@@ -45,13 +45,12 @@ const (
 	maxNumber = 64
 )
 
-// FitNumbers returns the input for a tool with those arguments made numbers that
-// are strings which hold one, where the tool's schema wants a number; every other
-// byte stays. It says what was changed, nil where nothing was. The outline is of the
+// FitNumbers returns the input with those arguments made numbers that are strings
+// which hold one, where the schema wants a number; every other byte stays. It says what was changed, nil where nothing was. The outline is of the
 // message that holds the input, and may be nil. Names are compared first: a long text
 // is not read.
-func (t *Tool) FitNumbers(input json.RawMessage, outline *wire.Outline) (_ json.RawMessage, changed []string) {
-	if len(t.numbers) == 0 || len(input) > maxFit {
+func (s *Schema) FitNumbers(input json.RawMessage, outline *wire.Outline) (_ json.RawMessage, changed []string) {
+	if len(s.numbers) == 0 || len(input) > maxFit {
 		return input, nil
 	}
 	var edits []wire.Edit
@@ -60,16 +59,16 @@ func (t *Tool) FitNumbers(input json.RawMessage, outline *wire.Outline) (_ json.
 		if value[0] != '"' || len(value) > maxNumber {
 			continue
 		}
-		i := slices.IndexFunc(t.numbers, func(n number) bool { return wire.EqualString(key.In(input), n.name) })
+		i := slices.IndexFunc(s.numbers, func(n number) bool { return wire.EqualString(key.In(input), n.name) })
 		if i < 0 {
 			continue
 		}
 		text, ok := wire.Text(value)
-		if !ok || !isNumber(text, t.numbers[i].whole) {
+		if !ok || !isNumber(text, s.numbers[i].whole) {
 			continue
 		}
 		edits = append(edits, wire.Edit{Span: at, With: []byte(text)})
-		changed = append(changed, fmt.Sprintf("%s: the string %s became the number %s", t.numbers[i].name, value, text))
+		changed = append(changed, fmt.Sprintf("%s: the string %s became the number %s", s.numbers[i].name, value, text))
 	}
 	if edits == nil {
 		return input, nil
