@@ -22,9 +22,7 @@ import (
 // A Client asks other replicas, which are named by the addresses of their listeners.
 type Client struct {
 	id        string
-	identity  *Identity
-	transport *http.Transport // of HTTP/2
-	sides
+	transport *http.Transport
 }
 
 // NewClient returns what asks others, as identity; id is the ID of this replica.
@@ -32,8 +30,7 @@ func NewClient(identity *Identity, id string) *Client {
 	var protocols http.Protocols
 	protocols.SetHTTP2(true)
 	dialer := &net.Dialer{Timeout: dialFor}
-	ctx, stop := context.WithCancel(context.Background())
-	return &Client{id: id, identity: identity, sides: sides{ctx: ctx, stop: stop, idle: map[string][]*side{}}, transport: &http.Transport{
+	return &Client{id: id, transport: &http.Transport{
 		DialContext:            dialer.DialContext,
 		TLSClientConfig:        identity.client(),
 		TLSHandshakeTimeout:    headerFor,
@@ -50,13 +47,7 @@ func NewClient(identity *Identity, id string) *Client {
 }
 
 // Close closes connections that no stream is on.
-func (c *Client) Close() {
-	c.mu.Lock()
-	c.stop()
-	c.mu.Unlock()
-	c.watching.Wait()
-	c.transport.CloseIdleConnections()
-}
+func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
 // target returns the address of a route.
 func target(address, route, rest string) *url.URL {
@@ -65,27 +56,15 @@ func target(address, route, rest string) *url.URL {
 
 // do sends a request to a replica. An error is a *transports.Failure, which says NotSent
 // where the other side has seen nothing of the request.
-func (c *Client) do(r *http.Request, principal string) (resp *http.Response, err error) {
+func (c *Client) do(r *http.Request, principal string) (*http.Response, error) {
 	r.Header.Set(headerProtocol, protocol)
 	r.Header.Set(headerFrom, c.id)
 	r.Header.Set(headerPrincipal, url.QueryEscape(principal))
 	var sent atomic.Bool
-	var by *side
-	if r.GetBody != nil && r.ContentLength <= sideBody {
-		by, err = c.takeSide(r.Context(), r.URL.Host)
-	}
-	switch {
-	case err != nil:
-	case by != nil:
-		sent.Store(true)
-		resp, err = c.send(by, r)
-	default:
-		r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
-			GetConn:      func(string) { sent.Store(false) }, // again, as the other side has not taken it
-			WroteHeaders: func() { sent.Store(true) },
-		}))
-		resp, err = c.transport.RoundTrip(r)
-	}
+	resp, err := c.transport.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
+		GetConn:      func(string) { sent.Store(false) }, // again, if the server has not processed it
+		WroteHeaders: func() { sent.Store(true) },
+	})))
 	if err == nil {
 		return resp, nil
 	}

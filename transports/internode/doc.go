@@ -1,19 +1,17 @@
-// Package replica is what replicas of one service say to each other: HTTP over TLS 1.3,
+// Package internode is what replicas of one service say to each other: HTTP over TLS 1.3,
 // in which both sides show a certificate of the cluster, and nothing is reached without.
 //
 //	/request/…         a host's request, passed on as it came     [Client.Request, Options.Requests]
 //	/upstream/SERVER   the lines of one upstream, both ways       [Client.Open, Options.Upstream]
 //	/result/HANDLE     a result that was kept for a user          [Client.Result, Options.Result]
 //	/ask               whether a member lives, or is dead         [Client.Ask, Options.Ask]
-//	/beside            what a side lives with                     side.go
 //
-// Between two replicas there is one connection of HTTP/2 each way, which is kept. One that
-// is dead is found by pings, and what was on it fails. Small requests go beside it, over
-// HTTP/1.1, which takes less than half the time: see side.go.
+// Between two replicas there is one HTTP/2 connection each way, which is kept. Pings find a
+// peer that is dead, stopped or cut off, and fail all requests on its connection. A server
+// that ends sends GOAWAY, so a client sends the requests again that were not processed.
 //
-// Replicas of two releases, the older of which is the one before, talk to each other:
-// what one does not know of the other's headers and members it leaves alone, and a route
-// that it does not have it answers with 501, which becomes [ErrUnsupported].
+// Replicas of two successive releases understand each other: unknown headers and members
+// are ignored, and an unknown route is answered with 501, which becomes [ErrUnsupported].
 package internode
 
 import (

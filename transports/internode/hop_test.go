@@ -43,35 +43,6 @@ func callOnce(b *testing.B, at *node, id, body string) {
 	}
 }
 
-// BenchmarkSide says what a small request to another replica takes over HTTP/2, called direct,
-// and by a side, called hop.
-func BenchmarkSide(b *testing.B) {
-	identity := keyed(b, seal.Random())
-	at := serve(b, identity, Options{Requests: func(w http.ResponseWriter, r *http.Request, _ string) {
-		text, _ := io.ReadAll(r.Body) // else there is less to answer
-		_, _ = w.Write(text)
-	}})
-	to := newClient(b, identity, "a").Request(at.Addr().String(), "")
-	way := func(held bool) func() {
-		return func() {
-			r := small(b)
-			if !held {
-				r.GetBody = nil
-			}
-			resp, err := to.RoundTrip(r)
-			if err != nil {
-				b.Fatal(err)
-			}
-			_, err = io.Copy(io.Discard, resp.Body)
-			resp.Body.Close()
-			if want := map[bool]int{false: 2, true: 1}[held]; err != nil || resp.ProtoMajor != want {
-				b.Fatal(resp.Proto, err)
-			}
-		}
-	}
-	inTurn(b, way(false), way(true))
-}
-
 // BenchmarkUpstreamHop says what it adds to a call that its server runs at another
 // replica: a line there and back on a stream, beside one on a connection without TLS.
 func BenchmarkUpstreamHop(b *testing.B) {

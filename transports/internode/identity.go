@@ -130,8 +130,8 @@ func Files(cert, key, ca string) (*Identity, error) {
 	return id, nil
 }
 
-// alpn is what those who connect to us may speak.
-var alpn = []string{"h2", "http/1.1"}
+// alpn is what replicas speak.
+var alpn = []string{"h2"}
 
 // server is what those who connect to us find.
 func (id *Identity) server() *tls.Config {
@@ -172,7 +172,7 @@ func (id *Identity) client() *tls.Config {
 	}
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
-		NextProtos: []string{"h2"},
+		NextProtos: alpn,
 		ServerName: name,
 		GetClientCertificate: func(asked *tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			certificates, err := id.certificates()

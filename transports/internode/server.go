@@ -32,9 +32,6 @@ type Options struct {
 	Result func(ctx context.Context, principal, handle string) (result json.RawMessage, limit int, ok bool)
 	// Ask answers a question about a member of the cluster: nil is yes.
 	Ask func(question json.RawMessage) error
-	// Leaving is closed some time before Serve's ctx ends, so that nobody sends a request
-	// on a connection which is then closed.
-	Leaving <-chan struct{}
 
 	Logger *slog.Logger
 }
@@ -44,7 +41,6 @@ type Server struct {
 	opts     Options
 	identity *Identity
 	log      *slog.Logger
-	ending   chan struct{} // closed when Serve's ctx has ended
 
 	mu    sync.Mutex
 	ended bool
@@ -56,7 +52,7 @@ func NewServer(identity *Identity, opts Options) *Server {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Server{opts: opts, identity: identity, log: opts.Logger, ending: make(chan struct{})}
+	return &Server{opts: opts, identity: identity, log: opts.Logger}
 }
 
 // Serve serves other replicas until ctx ends, then what runs has three seconds. ln is
@@ -64,7 +60,6 @@ func NewServer(identity *Identity, opts Options) *Server {
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	var protocols http.Protocols
 	protocols.SetHTTP2(true)
-	protocols.SetHTTP1(true) // sides
 	server := &http.Server{
 		Handler:           http.HandlerFunc(s.serve),
 		TLSConfig:         s.identity.server(),
@@ -88,7 +83,6 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		err = fmt.Errorf("replicas: %w", err)
 	case <-ctx.Done():
 	}
-	close(s.ending)
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeFor)
 	defer cancel()
 	if server.Shutdown(closing) != nil {
@@ -151,33 +145,12 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		w.Header().Set(headerLimit, strconv.Itoa(limit))
 		_, _ = w.Write(result) // else the other side is gone
-	case first == "beside" && r.Method == http.MethodGet:
-		s.beside(w, r)
 	case first == "ask" && s.opts.Ask != nil && r.Method == http.MethodPost:
 		if err := s.opts.Ask(json.RawMessage(r.Header.Get(headerQuestion))); err != nil {
 			http.Error(w, err.Error(), http.StatusConflict)
 		}
 	default:
 		http.Error(w, "there is no "+r.Method+" /"+first, http.StatusNotImplemented)
-	}
-}
-
-// beside answers what a side of another replica lives with.
-func (s *Server) beside(w http.ResponseWriter, r *http.Request) {
-	select {
-	case <-s.opts.Leaving:
-		http.Error(w, ErrDraining.Error(), http.StatusServiceUnavailable)
-		return
-	default:
-	}
-	_ = http.NewResponseController(w).Flush() // else the other side is gone
-	old := time.NewTimer(sideFor)
-	defer old.Stop()
-	select {
-	case <-s.opts.Leaving:
-	case <-s.ending:
-	case <-old.C:
-	case <-r.Context().Done():
 	}
 }
 

@@ -31,8 +31,7 @@ func (r *Replica) Serve(agg *aggregator.Aggregator, g *gateway.Gateway) (stop fu
 			}
 			return r.self.Answer(q)
 		},
-		Leaving: r.self.Leaving(r.self.ID()),
-		Logger:  r.log,
+		Logger: r.log,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var serving sync.WaitGroup
