@@ -26,7 +26,7 @@ func (s *session) acquire(r *host.Request, u *lazy.Upstream, how func(*lazy.Upst
 	if err != nil {
 		return nil, nil, err
 	}
-	ctx, cancel := s.agg.contextOf(r)
+	ctx, cancel := s.agg.work.ContextOf(r)
 	defer cancel()
 	if ctx.Err() != nil {
 		return nil, nil, r.CutOff(u.Server.Name, transports.NotSent)
@@ -52,16 +52,6 @@ func (s *session) acquire(r *host.Request, u *lazy.Upstream, how func(*lazy.Upst
 	return nil, nil, failure
 }
 
-// contextOf returns a context that ends when the host cancels a request, and
-// with the aggregator.
-func (a *Aggregator) contextOf(r *host.Request) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(a.ctx)
-	if !r.OnCancel(func(json.RawMessage) { cancel() }) {
-		cancel()
-	}
-	return ctx, cancel
-}
-
 // reportWait tells a host every few seconds what its request waits for. The function
 // it returns ends that and waits for the end.
 func (a *Aggregator) reportWait(ctx context.Context, host transports.Peer, token json.RawMessage, text string) (stop func()) {
@@ -69,7 +59,7 @@ func (a *Aggregator) reportWait(ctx context.Context, host transports.Peer, token
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		defer a.recovered()
+		defer a.work.Recover()
 		ticker := time.NewTicker(2 * time.Second)
 		defer ticker.Stop()
 		for n := 1; ; n++ {

@@ -88,7 +88,7 @@ func (c *forwardedCall) admit(r *host.Request) (conn *upstream.Conn, release fun
 	}
 	c.clone()
 	t := c.peer.record.queue.join(r.Number)
-	c.agg.spawnFor(r, func() {
+	c.agg.work.Answer(r, func() {
 		defer t.leave()
 		c.wait(r, t)
 	})
@@ -152,7 +152,7 @@ func (c *forwardedCall) gate() *rootsGate {
 // to the upstream that has taken the place of the call's. It reports false if the request
 // ends before: then the call has failed.
 func (c *forwardedCall) awaitTurn(r *host.Request, t *ticket) bool {
-	ctx, cancel := c.agg.contextOf(r)
+	ctx, cancel := c.agg.work.ContextOf(r)
 	defer cancel()
 	select {
 	case <-t.next:

@@ -5,19 +5,18 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"maps"
 	"net"
 	"net/http"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/work"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/internal/redact"
@@ -92,7 +91,7 @@ type Aggregator struct {
 	open        func(schema.Server, upstream.Options) (*upstream.Conn, error) // upstream.Open; tests have others
 	ctx         context.Context                                               // ends with the aggregator
 	cancel      context.CancelCauseFunc
-	work        goroutines
+	work        *work.Group
 	peers       sync.Map  // *lazy.Upstream to its *peer
 	cork        wire.Cork // of all that hosts and upstreams send
 	sessions    *sessions
@@ -149,13 +148,14 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 	a.sessions = &sessions{agg: a, dirty: make(chan struct{}, 1), declared: make(chan struct{}), byID: map[string]*session{}}
 	a.server = sync.OnceValue(a.newServer)
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())
+	a.work = work.New(a.ctx, a.log)
 	a.set = lazy.NewSet(lazy.Options{Load: a.load, Changed: a.upstreamChanged, Logger: a.log})
 	st, err := a.newState(cfg)
 	if err != nil {
 		return nil, err
 	}
 	a.swap(st)
-	a.spawn(a.announce)
+	a.work.Go(a.announce)
 	return a, nil
 }
 
@@ -273,10 +273,7 @@ func (e *FatalError) Unwrap() error { return e.Err }
 func (a *Aggregator) Close() {
 	a.cancel(nil)
 	a.set.Close()
-	a.work.mu.Lock()
-	a.work.closed = true
-	a.work.mu.Unlock()
-	a.work.wg.Wait()
+	a.work.Close()
 	a.results.close()
 }
 
@@ -309,7 +306,7 @@ func (s *session) end() {
 	s.disown()
 	maps.DeleteFunc(verbose, func(u *lazy.Upstream, before int) bool { return s.agg.peerOf(u).verbose().severity == before })
 	if len(verbose) > 0 {
-		s.agg.spawn(func() { s.agg.sendLevels(s.agg.ctx, s.agg.levels(slices.Collect(maps.Keys(verbose)))) })
+		s.agg.work.Go(func() { s.agg.sendLevels(s.agg.ctx, s.agg.levels(slices.Collect(maps.Keys(verbose)))) })
 	}
 	if len(uris) > 0 {
 		s.dropSubscriptions(uris)
@@ -359,65 +356,5 @@ func (a *Aggregator) noteStatus(u *lazy.Upstream, status lazy.Status) {
 		}
 	case lazy.Ready:
 		a.catalog.Note(status.Name, "")
-	}
-}
-
-// goroutines are those that Close waits for.
-type goroutines struct {
-	mu     sync.Mutex
-	closed bool
-	wg     sync.WaitGroup
-}
-
-// spawn runs f on a goroutine that Close waits for. It reports false, and does not
-// run f, after Close.
-func (a *Aggregator) spawn(f func()) bool {
-	a.work.mu.Lock()
-	defer a.work.mu.Unlock()
-	if a.work.closed {
-		return false
-	}
-	a.work.wg.Go(func() { a.guarded(f) })
-	return true
-}
-
-// guarded runs f. A panic is logged, and costs what f was for, not the process.
-func (a *Aggregator) guarded(f func()) {
-	defer a.recovered()
-	f()
-}
-
-func (a *Aggregator) recovered() {
-	if p := recover(); p != nil {
-		a.log.Error("panic", "panic", p, "stack", string(debug.Stack()))
-	}
-}
-
-// spawnFor is spawn for what answers a request: a panic is the answer then.
-func (a *Aggregator) spawnFor(r *host.Request, f func()) {
-	spawned := a.spawn(func() {
-		defer replyPanic(r)
-		f()
-	})
-	if !spawned {
-		r.Reply(nil, transports.ShuttingDown(transports.NotSent))
-	}
-}
-
-// spawnWithin is spawnFor with the context of the request, see contextOf.
-func (a *Aggregator) spawnWithin(r *host.Request, f func(ctx context.Context)) {
-	a.spawnFor(r, func() {
-		ctx, cancel := a.contextOf(r)
-		defer cancel()
-		f(ctx)
-	})
-}
-
-// replyPanic, deferred, answers a request with the panic that keeps it from
-// being answered, and panics on.
-func replyPanic(r *host.Request) {
-	if p := recover(); p != nil {
-		r.Reply(nil, &wire.Error{Code: wire.CodeInternal, Message: fmt.Sprintf("internal error: %v", p)})
-		panic(p)
 	}
 }

@@ -52,7 +52,7 @@ func (s *session) snapshot() *snapshot {
 	defer s.agg.snapshots.mu.Unlock()
 	of := s.face()
 	last := s.agg.snapshots.last[of]
-	now := &snapshot{state: s.agg.state.Load(), shown: s.tools(), longest: of.longest, views: s.views(), digests: map[digestKey]func() [sha256.Size]byte{}, recovered: s.agg.recovered}
+	now := &snapshot{state: s.agg.state.Load(), shown: s.tools(), longest: of.longest, views: s.views(), digests: map[digestKey]func() [sha256.Size]byte{}, recovered: s.agg.work.Recover}
 	if last != nil {
 		if last.state == now.state && last.views == now.views {
 			return last
@@ -132,7 +132,7 @@ const announceDelay = 50 * time.Millisecond
 // The last change always gets out: a token stays in the channel until it is seen.
 func (a *Aggregator) announce() {
 	for a.sessions.awaitChange(a.ctx) {
-		a.guarded(func() {
+		a.work.Guard(func() {
 			for _, s := range a.sessions.all() {
 				if s.replica { // it reads what the server lists, not what hosts read
 					continue

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/work"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/transports"
@@ -29,7 +30,7 @@ func (c *forwardedCall) answered(result json.RawMessage, err error) {
 // deliver gives a request the answer to the call, which came over conn. outline is of
 // the result, and may be nil.
 func (c *forwardedCall) deliver(r *host.Request, conn *upstream.Conn, outline *wire.Outline, result json.RawMessage, err error) {
-	defer replyPanic(r)
+	defer work.ReplyPanic(r)
 	switch {
 	case err == nil && r.Era == transports.Handshake && conn.Era() == transports.Stateless && mayAskForInput(r.Method) && wantsInput(outline, result):
 		c.nextRound(r, result)

@@ -102,7 +102,7 @@ func (a *Aggregator) swap(st *state) {
 		}
 	}
 	if a.opts.Listings != nil {
-		a.spawn(func() { a.watchListings(ctx, st) })
+		a.work.Go(func() { a.watchListings(ctx, st) })
 	}
 	a.forgetReplaced()
 }

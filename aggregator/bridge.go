@@ -106,7 +106,7 @@ func (c *forwardedCall) add(ctx context.Context, q *question) func() (json.RawMe
 	first := len(c.questions) == 1 && c.state == callSent
 	c.mu.Unlock()
 	if first {
-		c.agg.spawn(func() {
+		c.agg.work.Go(func() {
 			time.Sleep(gatherFor)
 			c.park()
 		})
@@ -361,7 +361,7 @@ func (p *parkedCalls) add(c *forwardedCall, r *host.Request) (id string, oldest 
 	}
 	id = rand.Text()
 	p.byID[id] = &parkedCall{c, r, time.Now(), time.AfterFunc(parkedFor, func() {
-		c.agg.spawn(func() {
+		c.agg.work.Go(func() {
 			if c := p.take(id); c != nil {
 				c.abandon(json.RawMessage(`"the host did not answer"`))
 			}

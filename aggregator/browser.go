@@ -58,7 +58,7 @@ func (s *session) mcpDiscover(r *host.Request, p callParams) {
 		}
 		r.Reply(catalog.TextResult(said(string(answer), note)...), nil)
 	}
-	inquiry{server: s.view().ServerFor(""), asText: true, answer: func() { s.agg.spawnFor(r, browse) }}.ask(s, r)
+	inquiry{server: s.view().ServerFor(""), asText: true, answer: func() { s.agg.work.Answer(r, browse) }}.ask(s, r)
 }
 
 // mcpCall makes the request that its arguments are. What a tool answers is the answer;

@@ -76,7 +76,7 @@ func (s *session) discoverTool(r *host.Request, p callParams) {
 		return
 	}
 	if s.view().Unread() {
-		s.agg.spawnFor(r, func() { s.answerDiscovery(r, in) })
+		s.agg.work.Answer(r, func() { s.answerDiscovery(r, in) })
 		return
 	}
 	s.answerDiscovery(r, in)
@@ -174,7 +174,7 @@ func (s *session) loadMCP(r *host.Request, p callParams) {
 		r.Reply(errorResult(s.unknownServer(view, name)), nil)
 		return
 	}
-	s.agg.spawnFor(r, func() { s.loadNamed(r, u, in.query) })
+	s.agg.work.Answer(r, func() { s.loadNamed(r, u, in.query) })
 }
 
 func (s *session) loadNamed(r *host.Request, u *lazy.Upstream, query string) {

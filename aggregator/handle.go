@@ -29,7 +29,7 @@ func (s *session) ready(r *host.Request) bool {
 		return true
 	}
 	r.Own()
-	s.agg.spawnWithin(r, func(ctx context.Context) {
+	s.agg.work.AnswerWithin(r, func(ctx context.Context) {
 		select {
 		case <-raised:
 		case <-ctx.Done():

@@ -57,7 +57,7 @@ func (s *session) serveInner(r *host.Request, by catalog.Door) {
 	case "tools/list", "resources/list", "resources/templates/list", "prompts/list":
 		s.listInside(r)
 	case "resources/subscribe", "resources/unsubscribe":
-		s.agg.spawnWithin(r, func(ctx context.Context) { r.Reply(json.RawMessage(`{}`), s.subscribe(ctx, r)) })
+		s.agg.work.AnswerWithin(r, func(ctx context.Context) { r.Reply(json.RawMessage(`{}`), s.subscribe(ctx, r)) })
 	case "ping":
 		r.Reply(json.RawMessage(`{}`), nil)
 	case "initialize", "server/discover", "subscriptions/listen":
@@ -76,7 +76,7 @@ func (s *session) setLevelInside(r *host.Request) {
 		return
 	}
 	r.Params = wire.Delete(r.Params, "_meta") // that of the call
-	s.agg.spawnWithin(r, func(ctx context.Context) {
+	s.agg.work.AnswerWithin(r, func(ctx context.Context) {
 		_, err := s.setLevel(ctx, r, nil, func(context.Context, string, mcp.Request) (mcp.Result, error) { return nil, nil })
 		r.Reply(json.RawMessage(`{}`), err)
 	})
@@ -124,7 +124,7 @@ func (s *session) listInside(r *host.Request) {
 		}
 	}
 	inquiry{server: name, asText: true, answer: func() {
-		s.agg.spawnFor(r, func() { r.Reply(s.view().ListInside(r.Method, name), nil) })
+		s.agg.work.Answer(r, func() { r.Reply(s.view().ListInside(r.Method, name), nil) })
 	}}.ask(s, r)
 }
 

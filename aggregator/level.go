@@ -95,7 +95,7 @@ func (s *session) raiseLevel(r *host.Request) (raised <-chan struct{}) {
 	}
 	done := make(chan struct{})
 	s.raising = done
-	spawned := s.agg.spawn(func() {
+	spawned := s.agg.work.Go(func() {
 		defer func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -166,7 +166,7 @@ func (a *Aggregator) levels(upstreams []*lazy.Upstream) map[*upstream.Conn]logLe
 func (a *Aggregator) sendLevels(ctx context.Context, of map[*upstream.Conn]logLevel) {
 	taken := make(chan struct{}, len(of))
 	for conn, level := range of {
-		a.spawn(func() {
+		a.work.Go(func() {
 			defer func() { taken <- struct{}{} }()
 			a.sendLevelTo(conn, level)
 		})

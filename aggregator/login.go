@@ -116,7 +116,7 @@ func (s *session) failOrLogIn(r *host.Request, params json.RawMessage, err error
 		return
 	}
 	late := isClosed(o.over)
-	s.agg.spawnWithin(r, func(ctx context.Context) {
+	s.agg.work.AnswerWithin(r, func(ctx context.Context) {
 		select {
 		case <-o.shown:
 		case <-o.over:
@@ -195,7 +195,7 @@ func (s *session) newOffer(server schema.Server, advice string) *offer {
 		asking: make(chan struct{}, 1), shown: make(chan struct{}), over: make(chan struct{}),
 	}
 	o.ctx, o.end = context.WithCancelCause(s.agg.ctx)
-	begun := s.agg.spawn(func() {
+	begun := s.agg.work.Go(func() {
 		defer o.end(nil)
 		err := errors.New("internal error")
 		defer func() {
@@ -355,7 +355,7 @@ func (s *session) resumeOffer(r *host.Request) bool {
 	default:
 		o.accepted.Store(true)
 	}
-	s.agg.spawnWithin(r, func(ctx context.Context) {
+	s.agg.work.AnswerWithin(r, func(ctx context.Context) {
 		// Where no login was made the request fails again, and says so.
 		_ = s.agg.awaitLogin(ctx, r, o)
 		r.NoOffer = true

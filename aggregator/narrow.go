@@ -200,7 +200,7 @@ func (c *forwardedCall) sendForRoots(r *host.Request) {
 	case owner != "":
 		c.divert(r)
 	case r.Era == transports.Handshake:
-		c.agg.spawnWithin(r, func(ctx context.Context) { c.learnRoots(ctx, r) })
+		c.agg.work.AnswerWithin(r, func(ctx context.Context) { c.learnRoots(ctx, r) })
 	case !mayAskForInput(r.Method):
 		c.failUnsent(r, c.rootless(errors.New(c.lacks("roots/list", nil))))
 	default:

@@ -35,7 +35,7 @@ func (c *forwardedCall) replyShaped(r *host.Request, t *catalog.Tool, result jso
 		}
 	}
 	result = bytes.Clone(result) // it is lent
-	c.agg.spawnFor(r, func() {
+	c.agg.work.Answer(r, func() {
 		shaped, cut := shapeResult(result, t, room)
 		if cut {
 			shaped = c.session.keepWhole(t, result, shaped)

@@ -35,7 +35,7 @@ func TestPanicIsTheAnswer(t *testing.T) {
 	}
 	for range 3 { // the second is taken like the first
 		r := request()
-		agg.spawnFor(r, func() { panic("boom") })
+		agg.work.Answer(r, func() { panic("boom") })
 		wantInternal()
 	}
 	u := &lazy.Upstream{Server: schema.Server{Name: "up"}}

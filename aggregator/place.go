@@ -99,7 +99,7 @@ func (a *Aggregator) connect(ctx context.Context, u *lazy.Upstream, server schem
 			return nil, err
 		}
 	}
-	watched := a.spawn(func() {
+	watched := a.work.Go(func() {
 		defer release()
 		defer conn.Close()
 		select {
@@ -132,7 +132,7 @@ func (a *Aggregator) followMove(u *lazy.Upstream) {
 	if !wanted || a.ctx.Err() != nil || !a.set.Has(u) {
 		return
 	}
-	a.spawn(func() {
+	a.work.Go(func() {
 		if _, release, err := u.Acquire(a.ctx); err == nil {
 			release()
 		}

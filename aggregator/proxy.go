@@ -216,7 +216,7 @@ func (s *session) look(r *host.Request, o operation) {
 		r.Reply(result, nil)
 	}
 	view := s.view()
-	q := inquiry{asText: true, answer: func() { s.agg.spawnFor(r, answer) }}
+	q := inquiry{asText: true, answer: func() { s.agg.work.Answer(r, answer) }}
 	switch about := o.filter.Prefix; {
 	case o.action == "info":
 		q.enough = func() bool { _, ok := s.view().ProxyInfo(o.kind, o.path); return ok }

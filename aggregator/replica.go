@@ -95,7 +95,7 @@ func (a *Aggregator) ServeReplica(ctx context.Context, stream io.ReadWriteCloser
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		defer a.recovered()
+		defer a.work.Recover()
 		select {
 		case <-u.Gone():
 			conn.Retire()
@@ -311,7 +311,7 @@ func (l *replicaLink) handle(r *host.Request) {
 			return
 		}
 	case "subscriptions/listen":
-		l.agg.spawnWithin(r, func(ctx context.Context) { l.listen(ctx, r) })
+		l.agg.work.AnswerWithin(r, func(ctx context.Context) { l.listen(ctx, r) })
 		l.end()
 		return
 	}
@@ -437,7 +437,7 @@ func (l *replicaLink) listen(ctx context.Context, r *host.Request) {
 		for raw := range wire.Elements(asked) {
 			name, _ := wire.Text(raw)
 			asking.Go(func() {
-				defer l.agg.recovered()
+				defer l.agg.work.Recover()
 				err := l.conn.Subscribe(ctx, about(name))
 				mu.Lock()
 				defer mu.Unlock()

@@ -309,7 +309,7 @@ func (s *session) readResult(r *host.Request, tool string, arguments json.RawMes
 		refuseArguments(r, tool, err)
 		return
 	}
-	s.agg.spawnWithin(r, func(ctx context.Context) {
+	s.agg.work.AnswerWithin(r, func(ctx context.Context) {
 		whole, limit, ok := s.agg.results.get(s.principal, handle)
 		if _, keeper, elsewhere := strings.Cut(handle, "-"); !ok && elsewhere && keeper != s.agg.opts.Replica && s.agg.opts.ResultOf != nil {
 			whole, limit, ok = s.agg.opts.ResultOf(ctx, keeper, s.principal.name, handle)

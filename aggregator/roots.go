@@ -84,7 +84,7 @@ func (p *peer) holdForStream(conn *upstream.Conn) {
 	}
 	h := &rootsGate{peer: p, over: make(chan struct{})}
 	if p.rootsGate.CompareAndSwap(nil, h) {
-		p.agg.spawn(func() {
+		p.agg.work.Go(func() {
 			defer h.end(nil)
 			select {
 			case <-time.After(streamPause):
@@ -149,12 +149,12 @@ func (h *rootsGate) watch(ctx context.Context, answer func() (json.RawMessage, e
 		var cancelled *transports.Cancelled
 		switch {
 		case ctx.Err() == nil:
-			h.peer.agg.spawn(func() { h.settle(ctx, roots) })
+			h.peer.agg.work.Go(func() { h.settle(ctx, roots) })
 		case h.question != nil && errors.As(context.Cause(ctx), &cancelled):
 			if err == nil { // it came in the same moment
 				h.question.answer(roots, nil)
 			}
-			h.peer.agg.spawn(h.giveUp)
+			h.peer.agg.work.Go(h.giveUp)
 		default: // it ended, or gave up on a host that could have answered
 			h.end(nil)
 		}
@@ -241,7 +241,7 @@ func (h *rootsGate) giveUp() {
 	next.question = newQuestion("roots/list", nil)
 	next.question.gate = next
 	if h.peer.rootsGate.CompareAndSwap(h, next) {
-		h.peer.agg.spawn(next.giveUp)
+		h.peer.agg.work.Go(next.giveUp)
 	}
 	h.end(errors.New("it asked for the host's roots, gave up waiting, and does not ask again when told that they have changed"))
 }
@@ -285,9 +285,9 @@ func (c *forwardedCall) awaitRoots(r *host.Request, h *rootsGate) bool {
 			return false
 		}
 		answer := c.peer.requestHost(c.agg.ctx, c.session, r.Peer, q.method, q.params)
-		c.agg.spawn(func() { q.answer(answer()) })
+		c.agg.work.Go(func() { q.answer(answer()) })
 	}
-	ctx, cancel := c.agg.contextOf(r)
+	ctx, cancel := c.agg.work.ContextOf(r)
 	defer cancel()
 	select {
 	case <-h.over:

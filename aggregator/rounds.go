@@ -65,7 +65,7 @@ func (c *forwardedCall) nextRound(r *host.Request, result json.RawMessage) {
 			return
 		}
 	}
-	ctx, cancel := a.contextOf(r)
+	ctx, cancel := a.work.ContextOf(r)
 	var questions []posed
 	for key, request := range wire.Members(requests) {
 		method, _ := wire.Text(wire.Get(request, "method"))
@@ -75,7 +75,7 @@ func (c *forwardedCall) nextRound(r *host.Request, result json.RawMessage) {
 	again := c.route
 	again.rounds++
 	again.retry = false
-	a.spawnFor(r, func() {
+	a.work.Answer(r, func() {
 		defer cancel()
 		responses, err := collect(ctx, cancel, questions)
 		if err != nil {

@@ -78,7 +78,7 @@ func (p *peer) askHost(ctx context.Context, s *session, through transports.Peer,
 	case s.replica: // which keeps its own calls; those of hosts here must wait as well
 		h, answer := p.closeGate(nil), ask(ctx)
 		return func() (json.RawMessage, error) {
-			p.agg.spawn(func() {
+			p.agg.work.Go(func() {
 				defer h.end(nil)
 				<-ctx.Done()
 				select {

@@ -125,7 +125,7 @@ func (a *Aggregator) startEager(first bool) {
 // hold starts an upstream, and tries again until it is there; one that the run needs
 // ends it if it fails.
 func (a *Aggregator) hold(u *lazy.Upstream, needed bool) {
-	a.spawn(func() {
+	a.work.Go(func() {
 		defer a.startup.ended(u)
 		u.Hold(a.ctx, func(err error) (retry bool) {
 			a.startup.ended(u)

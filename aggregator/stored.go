@@ -88,7 +88,7 @@ func (l *listing) keep() {
 	defer l.mu.Unlock()
 	l.unkept = true
 	if !l.keeping {
-		l.keeping = l.agg.spawn(l.keepLast)
+		l.keeping = l.agg.work.Go(l.keepLast)
 	}
 }
 

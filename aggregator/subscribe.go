@@ -178,7 +178,7 @@ func (a *Aggregator) renewSubscriptions(u *lazy.Upstream, conn *upstream.Conn) {
 
 // subscribeLater runs in the background.
 func (a *Aggregator) subscribeLater(conn *upstream.Conn, params json.RawMessage, do subscriber) {
-	a.spawn(func() {
+	a.work.Go(func() {
 		ctx, cancel := context.WithTimeout(a.ctx, requestTimeout)
 		defer cancel()
 		if err := do(conn, ctx, params); err != nil && a.ctx.Err() == nil {

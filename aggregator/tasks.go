@@ -128,7 +128,7 @@ func (s *session) aboutTask(r *host.Request) {
 		answer()
 		return
 	}
-	s.agg.spawnWithin(r, func(ctx context.Context) {
+	s.agg.work.AnswerWithin(r, func(ctx context.Context) {
 		s.agg.learnTask(ctx, u, own)
 		answer()
 	})
@@ -245,7 +245,7 @@ func (s *session) listTasks(r *host.Request) {
 		r.Reply(nil, invalid("%s: unknown cursor %s", r.Method, cursor))
 		return
 	}
-	s.agg.spawnWithin(r, func(ctx context.Context) {
+	s.agg.work.AnswerWithin(r, func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
 		of := make([][]json.RawMessage, len(listing))
@@ -253,7 +253,7 @@ func (s *session) listTasks(r *host.Request) {
 		var asking sync.WaitGroup
 		for i, u := range listing {
 			asking.Go(func() {
-				defer s.agg.recovered()
+				defer s.agg.work.Recover()
 				of[i], errs[i] = s.tasks(ctx, u)
 			})
 		}

@@ -174,7 +174,7 @@ func (p *peer) addTask(s *session, id, ttl json.RawMessage) (stored <-chan struc
 	}
 	done := make(chan struct{})
 	life := taskLife(ttl)
-	if !a.spawn(func() { defer close(done); a.storeTask(s.principal, server, own, life) }) {
+	if !a.work.Go(func() { defer close(done); a.storeTask(s.principal, server, own, life) }) {
 		return nil
 	}
 	return done
@@ -219,7 +219,7 @@ func (a *Aggregator) storeTask(of principal, server, own string, life time.Durat
 // after a while: its host may ask any of them about it.
 func (a *Aggregator) replyTask(r *host.Request, result json.RawMessage, stored <-chan struct{}) {
 	result = bytes.Clone(result) // it is lent
-	waits := a.spawn(func() {
+	waits := a.work.Go(func() {
 		select {
 		case <-stored:
 		case <-time.After(holdForTask):

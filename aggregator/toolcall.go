@@ -105,7 +105,7 @@ func (s *session) callTool(r *host.Request, c toolCall) {
 	}
 	if c.tree != nil && !c.apart && !t.Input.Compiled() {
 		c.params.all, c.input, c.apart = bytes.Clone(c.params.all), bytes.Clone(c.input), true // they are lent
-		s.agg.spawnFor(r, func() { s.callTool(r, c) })
+		s.agg.work.Answer(r, func() { s.callTool(r, c) })
 		return
 	}
 	to := route{upstream: s.agg.set.Get(t.Server), tool: t, task: c.params.task, asText: !c.asItself && !s.tree, explain: c.through.name != ""}

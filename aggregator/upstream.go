@@ -34,7 +34,7 @@ func (p *peer) Notify(method string, params json.RawMessage) {
 		own, _ := wire.Text(wire.Get(params, "taskId"))
 		if p.agg.mayLearnTask(p.upstream, own) {
 			params = bytes.Clone(params)
-			p.agg.spawn(func() {
+			p.agg.work.Go(func() {
 				p.agg.learnTask(p.agg.ctx, p.upstream, own)
 				p.notifyHosts(method, params, func(*forwardedCall) bool { return false })
 			})
@@ -129,7 +129,7 @@ func (l *listing) adopt(conn *upstream.Conn, listed *catalog.Listing) {
 	l.refresh()
 	for _, which := range lists {
 		if listed.Failed[which.method] != "" {
-			l.agg.spawn(func() { l.retry(conn, which) })
+			l.agg.work.Go(func() { l.retry(conn, which) })
 		}
 	}
 }
@@ -223,7 +223,7 @@ func (l *listing) refresh() {
 		return
 	}
 	l.fetching = make(chan struct{})
-	l.agg.spawn(l.fetch)
+	l.agg.work.Go(l.fetch)
 }
 
 // canFetchLocked reports whether there is something to fetch and a connection to
@@ -299,7 +299,7 @@ func (l *listing) burst() (changes int, goesOn bool) {
 // fetched stays as it was; one that the end of the connection kept from being
 // fetched is still stale.
 func (l *listing) fetchStale() {
-	defer l.agg.recovered() // or nothing would ever be fetched again
+	defer l.agg.work.Recover() // or nothing would ever be fetched again
 	ctx, cancel := context.WithTimeout(l.agg.ctx, requestTimeout)
 	defer cancel()
 	l.mu.Lock()

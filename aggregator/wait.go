@@ -113,7 +113,7 @@ func (q inquiry) ask(s *session, r *host.Request) {
 		return
 	}
 	r.Own()
-	s.agg.spawnFor(r, func() { q.wait(s, r, u) })
+	s.agg.work.Answer(r, func() { q.wait(s, r, u) })
 }
 
 // wait loads u, unless it is nil, waits, and answers.
@@ -128,7 +128,7 @@ func (q inquiry) wait(s *session, r *host.Request, u *lazy.Upstream) {
 		}
 		defer release()
 	}
-	ctx, cancel := s.agg.contextOf(r)
+	ctx, cancel := s.agg.work.ContextOf(r)
 	defer cancel()
 	s.await(ctx, q.server, q.enough)
 	if ctx.Err() != nil {
