@@ -3,13 +3,15 @@ package gateway
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"log/slog"
 	"net"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
-	"github.com/dynmcp/dynmcp/transports"
+	"github.com/coreos/go-oidc/v3/oidc"
 )
 
 // The principals of hosts that no identity provider vouches for.
@@ -18,20 +20,32 @@ const (
 	bearer  = "bearer"  // has the token of the config
 )
 
-// A denial is the answer to a request that is not served. docs/gateway.md lists them.
-type denial struct {
-	status  int
-	code    int64 // of JSON-RPC, 0 is wire.CodeInvalidRequest
-	text    string
-	id      []byte             // of the request that it answers, nil where that is not known
-	outcome transports.Outcome // "" is transports.NotSent
+// An access decides who may make a request, and from where.
+type access struct {
+	hosts   []string // allowed, in lower case
+	origins []string
+	token   string        // that requests have to carry, "" for none
+	issued  *verifier     // nil where no identity provider is known
+	linger  time.Duration // for the rest of a body that is not read, so that the answer is
+	log     *slog.Logger
+}
+
+func newAccess(opts Options) *access {
+	a := &access{origins: opts.AllowedOrigins, token: opts.Token, linger: lingerFor, log: opts.Logger}
+	if opts.OAuth != nil {
+		a.issued = &verifier{OAuth: *opts.OAuth, client: &http.Client{Timeout: 10 * time.Second, Transport: &pacer{pause: keysPause, known: map[string]*asked{}}}, known: map[string]*oidc.IDTokenVerifier{}}
+	}
+	for _, name := range opts.AllowedHosts {
+		a.hosts = append(a.hosts, strings.ToLower(strings.Trim(name, "[]")))
+	}
+	return a
 }
 
 // hostAllowed reports whether a request is for a name or address of ours. A page
 // whose own name leads to us (DNS rebinding) has the browser send that name.
-func (g *Gateway) hostAllowed(r *http.Request) bool {
+func (a *access) hostAllowed(r *http.Request) bool {
 	name, ok := hostName(r.Host)
-	return ok && slices.ContainsFunc(g.hosts, func(allowed string) bool { return allowed == name || allowed == strings.ToLower(r.Host) })
+	return ok && slices.ContainsFunc(a.hosts, func(allowed string) bool { return allowed == name || allowed == strings.ToLower(r.Host) })
 }
 
 // hostName returns the name or address of a Host, in lower case and without port
@@ -56,7 +70,7 @@ func hostName(host string) (string, bool) {
 // originAllowed reports whether a request may come from where it comes from: no
 // page of the web, one of ours, or one that the config allows. origin is what CORS
 // headers say then, "" for nothing.
-func (g *Gateway) originAllowed(r *http.Request) (origin string, ok bool) {
+func (a *access) originAllowed(r *http.Request) (origin string, ok bool) {
 	switch origins := r.Header.Values("Origin"); len(origins) {
 	case 0:
 		switch r.Header.Get("Sec-Fetch-Site") {
@@ -73,21 +87,21 @@ func (g *Gateway) originAllowed(r *http.Request) (origin string, ok bool) {
 	if r.TLS != nil {
 		scheme = "https://"
 	}
-	return origin, origin == scheme+r.Host || slices.Contains(g.opts.AllowedOrigins, origin)
+	return origin, origin == scheme+r.Host || slices.Contains(a.origins, origin)
 }
 
 // allow answers a request that may not be served, and preflights, and reports
 // whether it goes on. Every route passes here first.
-func (g *Gateway) allow(w http.ResponseWriter, r *http.Request) (who string, ok bool) {
+func (a *access) allow(w http.ResponseWriter, r *http.Request) (who string, ok bool) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Add("Vary", "Origin")
-	if !g.hostAllowed(r) {
-		g.refuse(w, r, denial{status: http.StatusForbidden, text: "this Host is not allowed here: add its name to gateway.allowed_hosts"})
+	if !a.hostAllowed(r) {
+		refuse(w, r, a.linger, denial{status: http.StatusForbidden, text: "this Host is not allowed here: add its name to gateway.allowed_hosts"})
 		return "", false
 	}
-	origin, ok := g.originAllowed(r)
+	origin, ok := a.originAllowed(r)
 	if !ok {
-		g.refuse(w, r, denial{status: http.StatusForbidden, text: "this Origin is not allowed here: add it to gateway.allowed_origins"})
+		refuse(w, r, a.linger, denial{status: http.StatusForbidden, text: "this Origin is not allowed here: add it to gateway.allowed_origins"})
 		return "", false
 	}
 	if origin != "" {
@@ -108,14 +122,14 @@ func (g *Gateway) allow(w http.ResponseWriter, r *http.Request) (who string, ok 
 		w.WriteHeader(http.StatusOK)
 		return "", false
 	}
-	if g.issued != nil && r.Method == http.MethodGet && (r.URL.Path == metadataPath || strings.HasPrefix(r.URL.Path, metadataPath+"/")) {
-		g.issued.metadata(w)
+	if a.issued != nil && r.Method == http.MethodGet && (r.URL.Path == metadataPath || strings.HasPrefix(r.URL.Path, metadataPath+"/")) {
+		a.issued.metadata(w)
 		return "", false
 	}
 	if asksHealth(r) {
 		return anybody, true // balancers and kubelets have no token
 	}
-	return g.authenticate(w, r)
+	return a.authenticate(w, r)
 }
 
 func asksHealth(r *http.Request) bool {
@@ -123,25 +137,25 @@ func asksHealth(r *http.Request) bool {
 }
 
 // authenticate returns the principal of a request.
-func (g *Gateway) authenticate(w http.ResponseWriter, r *http.Request) (who string, ok bool) {
-	if g.opts.Token == "" && g.issued == nil {
+func (a *access) authenticate(w http.ResponseWriter, r *http.Request) (who string, ok bool) {
+	if a.token == "" && a.issued == nil {
 		return anybody, true
 	}
 	given := bearerOf(r)
-	if g.opts.Token != "" && sameToken(given, g.opts.Token) {
+	if a.token != "" && sameToken(given, a.token) {
 		return bearer, true
 	}
 	status, challenge := http.StatusUnauthorized, `Bearer realm="dynmcp"`
-	if g.issued != nil {
-		who, err := g.issued.principal(r.Context(), given)
+	if a.issued != nil {
+		who, err := a.issued.principal(r.Context(), given)
 		if err == nil {
 			return who, true
 		}
-		status, challenge = g.issued.challenge(err)
-		g.log.Debug("a token was refused", "err", err)
+		status, challenge = a.issued.challenge(err)
+		a.log.Debug("a token was refused", "err", err)
 	}
 	w.Header().Set("WWW-Authenticate", challenge)
-	g.refuse(w, r, denial{status: status, text: "a bearer token is wanted: Authorization: Bearer …"})
+	refuse(w, r, a.linger, denial{status: status, text: "a bearer token is wanted: Authorization: Bearer …"})
 	return "", false
 }
 

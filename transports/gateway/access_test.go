@@ -166,13 +166,13 @@ func TestASessionIsForItsPrincipal(t *testing.T) {
 		r.Reply([]byte(`{}`), nil)
 	})
 	id := tg.begin("/mcp")
-	tg.g.opts.Token = "secret" // from here on everybody else is somebody else
+	tg.g.access.token = "secret" // from here on everybody else is somebody else
 	for _, c := range [][2]string{{"POST", "/mcp"}, {"GET", "/mcp"}, {"DELETE", "/mcp"}} {
 		if a := tg.do(c[0], c[1], call(1, "x"), "Mcp-Session-Id", id, "Authorization", "Bearer secret", "Accept", "application/json, text/event-stream"); a.status != 404 {
 			t.Errorf("%s: got %+v", c[0], a)
 		}
 	}
-	tg.g.opts.Token = ""
+	tg.g.access.token = ""
 	if a := tg.do("POST", "/mcp", call(2, "x"), "Mcp-Session-Id", id); a.status != 200 {
 		t.Errorf("got %+v", a)
 	}

@@ -15,24 +15,24 @@ import (
 // ends when nothing of it is in flight, so that its host, which makes a new one, loses
 // nothing.
 func (g *Gateway) end(ctx context.Context, ln net.Listener) {
-	if g.opts.Replicas != nil {
+	if g.redirect.several {
 		close(g.leaving)
-		g.sleep(g.replicas.LameDuck)
+		g.sleep(g.redirect.LameDuck)
 	}
 	_ = ln.Close()
-	g.endLasting()
+	g.redirect.endLasting()
 	draining, cancel := context.WithTimeout(ctx, g.drain)
 	defer cancel()
-	if g.opts.Replicas != nil {
+	if g.redirect.several {
 		g.endQuiet(draining)
 	}
 	close(g.ending)
 	g.running.wait(draining)
 	cancel() // what is left has had its time
-	g.endFinishing()
+	g.redirect.endFinishing()
 	var ends sync.WaitGroup
-	for _, s := range g.allSessions() {
-		if g.retire(s, func() bool { return true }) {
+	for _, s := range g.sessions.all() {
+		if g.sessions.retire(s, func() bool { return true }) {
 			ends.Go(func() { s.drain(draining) })
 		}
 	}
@@ -48,10 +48,10 @@ func (g *Gateway) endQuiet(ctx context.Context) {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		left := g.allSessions()
+		left := g.sessions.all()
 		var ends sync.WaitGroup
 		for _, s := range left {
-			if !s.talk.Waiting() && g.retire(s, s.quietLocked) {
+			if !s.talk.Waiting() && g.sessions.retire(s, s.quietLocked) {
 				ends.Go(func() { s.drain(ctx) })
 			}
 		}

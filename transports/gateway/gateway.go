@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -11,16 +10,11 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/coreos/go-oidc/v3/oidc"
-
-	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
@@ -77,9 +71,8 @@ type Health struct {
 type Gateway struct {
 	opts      Options
 	log       *slog.Logger
-	hosts     []string  // allowed, in lower case
-	issued    *verifier // nil where no identity provider is known
-	replicas  Replicas  // of which we may be the only one
+	access    *access
+	redirect  *forwarder
 	sessions  sessions
 	exchanges sync.Map // *exchange to nothing: the sessions for one request
 	listening listening
@@ -87,19 +80,13 @@ type Gateway struct {
 	running   counter             // requests that are worked on and will be answered
 	leaving   chan struct{}       // closed when we are about to end, and others begin what comes to us
 	ending    chan struct{}       // closed when no more is taken
-	doomed    chan *session       // whose hosts do not read
+	evicted   chan *session       // whose hosts do not read
 	unread    int64               // bytes that may wait for a host
 	late      time.Duration       // for an answer, before it comes on an event stream
 	header    time.Duration       // for the header of a request, or until a connection's first
 	body      time.Duration       // for all of a request's body
-	linger    time.Duration       // for the rest of a body that is not read, so that the answer is
 	sleep     func(time.Duration) // as a lame duck
 	drain     time.Duration       // what runs may take at the end
-
-	// What was passed on to other replicas ends with these: answers that last until the
-	// host ends them, and all others.
-	lasting, finishing       context.Context
-	endLasting, endFinishing context.CancelFunc
 }
 
 // New returns a gateway.
@@ -107,23 +94,11 @@ func New(opts Options) *Gateway {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	g := &Gateway{opts: opts, log: opts.Logger, leaving: make(chan struct{}), ending: make(chan struct{}), doomed: make(chan *session, maxSessions), unread: maxUnread, late: streamAfter, header: headerTimeout, body: bodyTimeout, linger: lingerFor, sleep: time.Sleep, drain: drainFor}
-	if opts.OAuth != nil {
-		g.issued = &verifier{OAuth: *opts.OAuth, client: &http.Client{Timeout: 10 * time.Second, Transport: &pacer{pause: keysPause, known: map[string]*asked{}}}, known: map[string]*oidc.IDTokenVerifier{}}
-	}
-	g.lasting, g.endLasting = context.WithCancel(context.Background())
-	g.finishing, g.endFinishing = context.WithCancel(context.Background())
-	if opts.Replicas != nil {
-		g.replicas = *opts.Replicas
-	} else {
-		g.replicas.Keys = seal.Random()
-	}
+	g := &Gateway{opts: opts, log: opts.Logger, access: newAccess(opts), leaving: make(chan struct{}), ending: make(chan struct{}), evicted: make(chan *session, maxSessions), unread: maxUnread, late: streamAfter, header: headerTimeout, body: bodyTimeout, sleep: time.Sleep, drain: drainFor}
+	g.redirect = newForwarder(opts.Replicas, &g.running, g.leaving, g.log)
 	g.sessions = sessions{most: maxSessions, byID: map[string]*session{}, of: map[string]*sessionsOf{}}
 	g.listening.of = map[string][]*place{}
 	g.held = &budget{most: int64(cmp.Or(opts.MaxHeldBytes, defaultHeld)), of: map[string]*account{}}
-	for _, name := range opts.AllowedHosts {
-		g.hosts = append(g.hosts, strings.ToLower(strings.Trim(name, "[]")))
-	}
 	return g
 }
 
@@ -135,13 +110,13 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close") // the host's next request comes to another replica
 	default:
 	}
-	who, ok := g.allow(w, r)
+	who, ok := g.access.allow(w, r)
 	if !ok {
 		return
 	}
 	if c := connFrom(r.Context()); c != nil && !asksHealth(r) && !c.prove(holderOf(r, who)) {
 		w.Header().Set("Connection", "close")
-		g.refuse(w, r, overload("this user or address has too many connections open"))
+		refuse(w, r, g.access.linger, overload("this user or address has too many connections open"))
 		return
 	}
 	g.serve(w, r, who)
@@ -160,7 +135,7 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, who string) {
 		case size < 0:
 			r.Body = &countedBody{r.Body, held}
 		case !held.reserve(min(size, int64(g.opts.MaxRequestBytes))):
-			g.refuse(w, r, overload(errNoRoom.Error()))
+			refuse(w, r, g.access.linger, overload(errNoRoom.Error()))
 			return
 		}
 	}
@@ -189,7 +164,7 @@ func (g *Gateway) answerPanic(w http.ResponseWriter, id []byte) {
 		panic(p)
 	case p != nil:
 		g.log.Error("panic", "panic", p, "stack", string(debug.Stack()))
-		g.deny(w, denial{status: http.StatusInternalServerError, code: wire.CodeInternal, text: fmt.Sprintf("internal error: %v", p), id: id, outcome: transports.Unknown})
+		deny(w, denial{status: http.StatusInternalServerError, code: wire.CodeInternal, text: fmt.Sprintf("internal error: %v", p), id: id, outcome: transports.Unknown})
 	}
 }
 
@@ -206,7 +181,7 @@ func (g *Gateway) route(w http.ResponseWriter, r *http.Request, who string) {
 	path := strings.TrimSuffix(r.URL.Path, "/")
 	first, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	if first == "mcp" || isMeta(path) {
-		if to := g.elsewhere(r, who); to != nil && g.pass(w, r, to) {
+		if to := g.redirect.elsewhere(r, who); to != nil && g.redirect.pass(w, r, to) {
 			return
 		}
 	}
@@ -318,68 +293,11 @@ func (g *Gateway) recovered() {
 	}
 }
 
-// deny answers a request with an error, as JSON-RPC has them.
-func (g *Gateway) deny(w http.ResponseWriter, d denial) {
-	failure := transports.Refusal(cmp.Or(d.code, wire.CodeInvalidRequest), d.text, cmp.Or(d.outcome, transports.NotSent))
-	if d.code == transports.CodeOverloaded {
-		w.Header().Set("Retry-After", "5")
-	}
-	writeJSON(w, d.status, bytes.Join(wire.Failure(d.id, failure), nil))
-}
-
 // denyUnread is deny for a request whose body was not read, which may be a message.
 func (g *Gateway) denyUnread(w http.ResponseWriter, r *http.Request, d denial) {
 	body, _ := g.readBody(w, r)
 	d.id = askedBy(body, body)
-	g.deny(w, d)
-}
-
-// askedBy returns the id of the request that a body with these ends is, nil where it is none.
-func askedBy(head, tail []byte) []byte {
-	fault := wire.NewFault(head, nil)
-	fault.End = tail[max(0, len(tail)-keptOfBody):]
-	if id := fault.Asks(); wire.ValidID(id) {
-		return id
-	}
-	return nil
-}
-
-func unknownServer(namespace string) denial {
-	return denial{status: http.StatusNotFound, text: "unknown MCP server: " + namespace}
-}
-
-// refuse is deny for a request whose body is not read, after which its connection is
-// closed.
-func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, d denial) {
-	g.hangUp(w, r)
-	g.deny(w, d)
-}
-
-// hangUp has the connection closed after the answer where the request has a body.
-func (g *Gateway) hangUp(w http.ResponseWriter, r *http.Request) {
-	if r.Body != http.NoBody {
-		w.Header().Set("Connection", "close")
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(g.linger))
-	}
-}
-
-func overload(text string) denial {
-	return denial{status: http.StatusServiceUnavailable, code: transports.CodeOverloaded, text: text}
-}
-
-func (g *Gateway) overloaded(w http.ResponseWriter, id []byte, text string) {
-	d := overload(text)
-	d.id = id
-	g.deny(w, d)
-}
-
-// writeJSON answers a request. slow is that the host left the answer unread for too long.
-func writeJSON(w http.ResponseWriter, status int, body []byte) (slow bool) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(body))) // else what is large is chunked
-	w.WriteHeader(status)
-	_, err := w.Write(body)
-	return errors.Is(err, os.ErrDeadlineExceeded) // else the host may be gone
+	deny(w, d)
 }
 
 // A counter counts what goes on.

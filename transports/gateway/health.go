@@ -12,10 +12,10 @@ import (
 func (g *Gateway) health(w http.ResponseWriter, r *http.Request, namespace string) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD, OPTIONS")
-		g.deny(w, denial{status: http.StatusMethodNotAllowed, text: r.Method + " means nothing here"})
+		deny(w, denial{status: http.StatusMethodNotAllowed, text: r.Method + " means nothing here"})
 		return
 	}
-	if namespace == "" && g.opts.Replicas == nil {
+	if namespace == "" && !g.redirect.several {
 		writeJSON(w, http.StatusOK, []byte(`{"status":"healthy"}`+"\n"))
 		return
 	}
@@ -25,16 +25,16 @@ func (g *Gateway) health(w http.ResponseWriter, r *http.Request, namespace strin
 		case <-g.leaving:
 			status, state = http.StatusServiceUnavailable, "draining"
 		default:
-			if g.replicas.Degraded() {
+			if g.redirect.Degraded() {
 				state = "degraded"
 			}
 		}
-		writeJSON(w, status, fmt.Appendf(nil, "{\"status\":%q,\"replica\":%s}\n", state, wire.Quote(g.replicas.Name)))
+		writeJSON(w, status, fmt.Appendf(nil, "{\"status\":%q,\"replica\":%s}\n", state, wire.Quote(g.redirect.Name)))
 		return
 	}
 	h, known := g.opts.Health(g.named(namespace))
 	if !known {
-		g.deny(w, unknownServer(namespace))
+		deny(w, unknownServer(namespace))
 		return
 	}
 	body, _ := json.Marshal(struct { // texts and numbers always marshal

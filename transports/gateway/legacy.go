@@ -33,10 +33,10 @@ func wantsLegacy(r *http.Request) bool {
 func (g *Gateway) legacy(w http.ResponseWriter, r *http.Request, who, namespace string) {
 	s := g.openSession(r, who, namespace, true)
 	if s == nil {
-		g.overloaded(w, nil, "there are too many sessions")
+		overloaded(w, nil, "there are too many sessions")
 		return
 	}
-	defer g.endSession(s)
+	defer g.sessions.endSession(s)
 	defer s.done()
 	r, leave, ok := g.listens(w, r, nil, who, namespace, s.talk.Waiting)
 	if !ok {
@@ -64,7 +64,7 @@ func (g *Gateway) message(w http.ResponseWriter, r *http.Request, who, namespace
 		return
 	}
 	defer g.answerPanic(w, m.ID)
-	if to := g.continues(r, who, m); to != nil && g.passMessage(w, r, to, m) {
+	if to := g.redirect.continues(r, who, m); to != nil && g.redirect.passMessage(w, r, to, m) {
 		return
 	}
 	if !r.URL.Query().Has("sessionId") {
@@ -76,7 +76,7 @@ func (g *Gateway) message(w http.ResponseWriter, r *http.Request, who, namespace
 		if s != nil {
 			s.done()
 		}
-		g.deny(w, denial{status: http.StatusNotFound, text: "there is no such session, or no longer", id: m.ID})
+		deny(w, denial{status: http.StatusNotFound, text: "there is no such session, or no longer", id: m.ID})
 		return
 	}
 	defer s.done()
@@ -89,14 +89,14 @@ func (g *Gateway) message(w http.ResponseWriter, r *http.Request, who, namespace
 func (g *Gateway) once(w http.ResponseWriter, r *http.Request, who, namespace string, m wire.Message) {
 	switch {
 	case m.Raw[0] == '[':
-		g.deny(w, denial{status: http.StatusBadRequest, text: "a batch takes a session"})
+		deny(w, denial{status: http.StatusBadRequest, text: "a batch takes a session"})
 		return
 	case !m.IsRequest():
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
 	if !g.begin() {
-		g.shuttingDown(w, m.ID)
+		shuttingDown(w, m.ID)
 		return
 	}
 	defer g.running.add(-1)
@@ -131,15 +131,6 @@ func (g *Gateway) greet(r *http.Request, e *exchange) (answer []byte, ok bool) {
 		e.talk.Receive(parsed(`{"jsonrpc":"2.0","method":"notifications/initialized"}`), nil)
 	}
 	return answer, ok
-}
-
-// parsed is a message of ours.
-func parsed(line string) wire.Message {
-	m, err := wire.Parse([]byte(line))
-	if err != nil {
-		panic(err) // not reached
-	}
-	return m
 }
 
 // completeHandshake fills in what the params of initialize lack.

@@ -106,14 +106,14 @@ func TestAbandonedSessionsAreReclaimed(t *testing.T) {
 		})
 	}
 	work.Wait()
-	if got := len(tg.g.allSessions()); got != count {
+	if got := len(tg.g.sessions.all()); got != count {
 		t.Fatalf("there are %d sessions", got)
 	}
 	kept := tg.begin("/mcp")
 	resp := tg.open("GET", "/mcp", "", "Mcp-Session-Id", kept, "Accept", "text/event-stream")
 	defer resp.Body.Close()
 	tg.endIdle(time.Now().Add(2 * time.Hour)) // what the ticker does
-	if got := len(tg.g.allSessions()); got != 1 {
+	if got := len(tg.g.sessions.all()); got != 1 {
 		t.Errorf("%d sessions are left, want the one that is used", got)
 	}
 	if open, closed := tg.opened.Load(), tg.closed.Load(); open-closed != 1 {
@@ -129,7 +129,7 @@ func TestAnIdleSessionEndsByItself(t *testing.T) {
 	if a := tg.do("POST", "/mcp", initialize); a.status != 200 {
 		t.Fatalf("got %+v", a)
 	}
-	mcptest.Eventually(t, "the session ends", func() bool { return len(tg.g.allSessions()) == 0 })
+	mcptest.Eventually(t, "the session ends", func() bool { return len(tg.g.sessions.all()) == 0 })
 }
 
 // Nor is one idle whose host has lost the connection in the middle of a call, and may
@@ -151,7 +151,7 @@ func TestASessionIsNotIdleWhileACallRuns(t *testing.T) {
 	if err := <-lost; err == nil {
 		t.Fatal("the request was answered")
 	}
-	s := tg.g.allSessions()[0]
+	s := tg.g.sessions.all()[0]
 	mcptest.Eventually(t, "no HTTP request is about the session", func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -163,11 +163,11 @@ func TestASessionIsNotIdleWhileACallRuns(t *testing.T) {
 	}
 	running.Reply(json.RawMessage(`{"content":[]}`), nil)
 	tg.endIdle(time.Now())
-	if got := len(tg.g.allSessions()); got != 1 {
+	if got := len(tg.g.sessions.all()); got != 1 {
 		t.Errorf("it ended with the call")
 	}
 	tg.endIdle(time.Now().Add(2 * time.Hour))
-	if got := len(tg.g.allSessions()); got != 0 {
+	if got := len(tg.g.sessions.all()); got != 0 {
 		t.Errorf("%d sessions are left", got)
 	}
 }
@@ -268,7 +268,7 @@ func TestAHostThatDoesNotRead(t *testing.T) {
 	for range 200 { // 12 MB for a host that reads none of it
 		slow.Notify("notifications/progress", progress)
 	}
-	if got := len(tg.g.allSessions()); got != 2 {
+	if got := len(tg.g.sessions.all()); got != 2 {
 		t.Errorf("progress alone ended a session: %d are left", got)
 	}
 	answers := make(chan answer, 20)
@@ -286,6 +286,6 @@ func TestAHostThatDoesNotRead(t *testing.T) {
 	essential := json.RawMessage(fmt.Sprintf(`{"requestId":1,"reason":%q}`, strings.Repeat("x", 512<<10)))
 	mcptest.Eventually(t, "its session ends", func() bool {
 		slow.Notify("notifications/cancelled", essential)
-		return len(tg.g.allSessions()) == 1
+		return len(tg.g.sessions.all()) == 1
 	})
 }

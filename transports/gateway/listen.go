@@ -58,7 +58,7 @@ func (l *listener) Accept() (net.Conn, error) {
 
 // Close implements net.Listener. Somebody has to accept meanwhile.
 func (l *listener) Close() error {
-	refuse(l.Listener)
+	refuseNew(l.Listener)
 	return l.Listener.Close()
 }
 

@@ -7,8 +7,8 @@ import (
 	"net"
 )
 
-// refuse does nothing here: Close has to do.
-func refuse(net.Listener) {}
+// refuseNew does nothing here: Close has to do.
+func refuseNew(net.Listener) {}
 
 // descriptors returns how many this process may have open.
 func descriptors() int { return math.MaxInt32 }

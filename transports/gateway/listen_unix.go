@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// refuse has the system refuse new connections as soon as all that it has made are
+// refuseNew has the system refuse new connections as soon as all that it has made are
 // accepted, or a tenth of a second later.
-func refuse(ln net.Listener) {
+func refuseNew(ln net.Listener) {
 	conn, ok := ln.(syscall.Conn)
 	if !ok {
 		return

@@ -37,29 +37,18 @@ func (g *Gateway) serveMCP(w http.ResponseWriter, r *http.Request, who, namespac
 	case http.MethodDelete:
 		s := g.sessionOf(r.Header.Get("Mcp-Session-Id"), who, namespace)
 		if s == nil {
-			g.noSession(w, r, nil)
+			noSession(w, r, nil)
 			return
 		}
 		s.done()
 		ctx, cancel := context.WithCancelCause(context.Background())
 		cancel(host.ErrEndedByHost)
-		g.endUnused(ctx, s, time.Time{})
+		g.sessions.endUnused(ctx, s, time.Time{})
 		w.WriteHeader(http.StatusNoContent)
 	default:
 		w.Header().Set("Allow", "GET, POST, DELETE, OPTIONS")
-		g.deny(w, denial{status: http.StatusMethodNotAllowed, text: r.Method + " means nothing here"})
+		deny(w, denial{status: http.StatusMethodNotAllowed, text: r.Method + " means nothing here"})
 	}
-}
-
-const noSuchSession = "there is no such session, or no longer: send initialize again"
-
-// noSession answers a request that is about no session there is.
-func (g *Gateway) noSession(w http.ResponseWriter, r *http.Request, id []byte) {
-	if r.Header.Get("Mcp-Session-Id") == "" {
-		g.deny(w, denial{status: http.StatusBadRequest, text: "an Mcp-Session-Id is wanted, which the answer to initialize has", id: id})
-		return
-	}
-	g.deny(w, denial{status: http.StatusNotFound, text: noSuchSession, id: id})
 }
 
 // post handles a message of a host.
@@ -78,12 +67,12 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, who, namespace st
 	said, _ := wire.Text(m.Outline.Get(m.Params, "_meta", transports.MetaVersion))
 	switch {
 	case version >= transports.StatelessVersion || said >= transports.StatelessVersion:
-		if to := g.continues(r, who, m); to == nil || !g.passMessage(w, r, to, m) {
+		if to := g.redirect.continues(r, who, m); to == nil || !g.redirect.passMessage(w, r, to, m) {
 			g.postStateless(w, r, who, namespace, m)
 		}
 		return
 	case version != "" && !slices.Contains(mcp.SupportedProtocolVersions(), version):
-		g.deny(w, denial{status: http.StatusBadRequest, text: fmt.Sprintf("unsupported protocol version %q", version), id: m.ID})
+		deny(w, denial{status: http.StatusBadRequest, text: fmt.Sprintf("unsupported protocol version %q", version), id: m.ID})
 		return
 	}
 	asks := !m.IsNotification() && (m.Method != "" || m.Raw[0] != '{')
@@ -91,12 +80,12 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, who, namespace st
 	var s *session
 	if id := r.Header.Get("Mcp-Session-Id"); !begins || id != "" {
 		if s = g.sessionOf(id, who, namespace); s == nil {
-			g.noSession(w, r, m.ID)
+			noSession(w, r, m.ID)
 			return
 		}
 		defer s.done()
 		if begins {
-			g.deny(w, denial{status: http.StatusConflict, text: "this session has begun already", id: m.ID})
+			deny(w, denial{status: http.StatusConflict, text: "this session has begun already", id: m.ID})
 			return
 		}
 	}
@@ -106,13 +95,13 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, who, namespace st
 		return
 	}
 	if !g.begin() {
-		g.shuttingDown(w, m.ID)
+		shuttingDown(w, m.ID)
 		return
 	}
 	defer g.running.add(-1)
 	if begins {
 		if s = g.openSession(r, who, namespace, false); s == nil {
-			g.overloaded(w, m.ID, "there are too many sessions")
+			overloaded(w, m.ID, "there are too many sessions")
 			return
 		}
 		defer s.done()
@@ -128,7 +117,7 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, who, namespace st
 		s.forget(st)
 	}
 	if begins && (ended == hostGone || wire.Get(answer, "error") != nil) {
-		g.endSession(s)
+		g.sessions.endSession(s)
 	}
 }
 
@@ -142,12 +131,6 @@ func (g *Gateway) begin() bool {
 	default:
 		return true
 	}
-}
-
-// shuttingDown refuses a request that comes when we end.
-func (g *Gateway) shuttingDown(w http.ResponseWriter, id []byte) {
-	w.Header().Set("Connection", "close")
-	g.deny(w, denial{status: http.StatusServiceUnavailable, code: transports.CodeShuttingDown, text: "dynmcp is shutting down", id: id})
 }
 
 // readBody reads the body of a request, up to the size that one may have. The time that
@@ -183,15 +166,15 @@ func (g *Gateway) read(w http.ResponseWriter, r *http.Request) (m wire.Message, 
 	var tooBig *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooBig):
-		g.deny(w, denial{status: http.StatusRequestEntityTooLarge, code: transports.CodeTooLarge, text: fmt.Sprintf("the request has more than %d bytes, gateway.max_request_bytes", tooBig.Limit), id: askedBy(body, nil)})
+		deny(w, denial{status: http.StatusRequestEntityTooLarge, code: transports.CodeTooLarge, text: fmt.Sprintf("the request has more than %d bytes, gateway.max_request_bytes", tooBig.Limit), id: askedBy(body, nil)})
 		return m, false
 	case errors.Is(err, errNoRoom):
 		d := overload(err.Error())
 		d.id = askedBy(body, nil)
-		g.refuse(w, r, d)
+		refuse(w, r, g.access.linger, d)
 		return m, false
 	case err != nil:
-		g.deny(w, denial{status: http.StatusRequestTimeout, text: "the request did not arrive whole", id: askedBy(body, nil)})
+		deny(w, denial{status: http.StatusRequestTimeout, text: "the request did not arrive whole", id: askedBy(body, nil)})
 		return m, false
 	}
 	body = wire.JoinLines(bytes.TrimSpace(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))))
@@ -207,7 +190,7 @@ func (g *Gateway) read(w http.ResponseWriter, r *http.Request) (m wire.Message, 
 				d.id = m.ID
 			}
 		}
-		g.deny(w, d)
+		deny(w, d)
 		return m, false
 	}
 	return m, true
@@ -312,15 +295,15 @@ func (g *Gateway) get(w http.ResponseWriter, r *http.Request, who, namespace str
 		return
 	case version >= transports.StatelessVersion:
 		w.Header().Set("Allow", "POST, OPTIONS")
-		g.deny(w, denial{status: http.StatusMethodNotAllowed, text: "from " + transports.StatelessVersion + " on there is only POST"})
+		deny(w, denial{status: http.StatusMethodNotAllowed, text: "from " + transports.StatelessVersion + " on there is only POST"})
 		return
 	case !acceptable(r).events:
-		g.deny(w, denial{status: http.StatusNotAcceptable, text: "this is text/event-stream, which Accept has to allow"})
+		deny(w, denial{status: http.StatusNotAcceptable, text: "this is text/event-stream, which Accept has to allow"})
 		return
 	}
 	s := g.sessionOf(id, who, namespace)
 	if s == nil {
-		g.noSession(w, r, nil)
+		noSession(w, r, nil)
 		return
 	}
 	defer s.done()
@@ -343,7 +326,7 @@ func (g *Gateway) get(w http.ResponseWriter, r *http.Request, who, namespace str
 		carrier, before, ok = st.carry(from)
 	}
 	if !ok {
-		g.deny(w, denial{status: http.StatusBadRequest, text: "nothing is kept any more of what came after this Last-Event-ID"})
+		deny(w, denial{status: http.StatusBadRequest, text: "nothing is kept any more of what came after this Last-Event-ID"})
 		return
 	}
 	if st == s.alone {

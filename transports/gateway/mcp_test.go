@@ -69,7 +69,7 @@ func TestAHandshakeThatFailsLeavesNoSession(t *testing.T) {
 	if a.status != 200 || !strings.Contains(a.body, `"error"`) {
 		t.Errorf("got %+v", a)
 	}
-	if got := len(tg.g.allSessions()); got != 0 {
+	if got := len(tg.g.sessions.all()); got != 0 {
 		t.Errorf("%d sessions are left", got)
 	}
 }
@@ -172,7 +172,7 @@ func TestAnAnswerIsAnEventWhereTheHostNamesThatFirst(t *testing.T) {
 		t.Errorf("an error of the stateless era: got %+v", a)
 	}
 	tg.do("POST", "/mcp", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":7}`, "Accept", "text/event-stream, application/json")
-	if got := len(tg.g.allSessions()); got != 1 {
+	if got := len(tg.g.sessions.all()); got != 1 {
 		t.Errorf("there are %d sessions", got)
 	}
 }
@@ -292,7 +292,7 @@ func TestAStatelessRequestNeedsNoSession(t *testing.T) {
 	if a := tg.do("GET", "/mcp", "", "MCP-Protocol-Version", "2026-07-28", "Accept", "text/event-stream"); a.status != 405 {
 		t.Errorf("GET: got %+v", a)
 	}
-	if got := len(tg.g.allSessions()); got != 0 {
+	if got := len(tg.g.sessions.all()); got != 0 {
 		t.Errorf("%d sessions are left", got)
 	}
 }

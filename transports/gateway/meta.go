@@ -32,7 +32,7 @@ func (g *Gateway) meta(w http.ResponseWriter, r *http.Request, who, tool string)
 		metaRefusal(w, http.StatusRequestEntityTooLarge, transports.CodeTooLarge, "the request has more than gateway.max_request_bytes")
 		return
 	case errors.Is(err, errNoRoom):
-		g.hangUp(w, r)
+		hangUp(w, r, g.access.linger)
 		w.Header().Set("Retry-After", "5")
 		metaRefusal(w, http.StatusServiceUnavailable, transports.CodeOverloaded, err.Error())
 		return

@@ -28,7 +28,7 @@ func TestForgedTokensDoNotFloodTheIssuer(t *testing.T) {
 	t.Cleanup(front.Close)
 	of.url = front.URL
 	tg := newTestGateway(t, Options{OAuth: &OAuth{Issuers: []string{of.url}, Audience: "tests"}}, nil)
-	pace := tg.g.issued.client.Transport.(*pacer)
+	pace := tg.g.access.issued.client.Transport.(*pacer)
 	pace.pause = time.Hour
 	token := of.sign(jose.ES256, of.key, map[string]any{"iss": of.url, "sub": "ann", "aud": "tests", "exp": time.Now().Add(time.Hour).Unix()})
 	forged := of.signAs("unknown", jose.ES256, of.key, map[string]any{"iss": of.url, "sub": "ann", "aud": "tests", "exp": time.Now().Add(time.Hour).Unix()})

@@ -49,16 +49,40 @@ const purposeSession = "session"
 // sessionRandom is how many bytes of the id of a session nobody guesses.
 const sessionRandom = 16
 
+// A forwarder passes requests on to the replicas that they are for.
+type forwarder struct {
+	Replicas
+	several bool // there are others
+	running *counter
+	leaving <-chan struct{}
+	log     *slog.Logger
+
+	// What was passed on ends with these: answers that last until the host ends them, and
+	// all others.
+	lasting, finishing       context.Context
+	endLasting, endFinishing context.CancelFunc
+}
+
+func newForwarder(replicas *Replicas, running *counter, leaving <-chan struct{}, log *slog.Logger) *forwarder {
+	f := &forwarder{Replicas: Replicas{Keys: seal.Random()}, several: replicas != nil, running: running, leaving: leaving, log: log}
+	if replicas != nil {
+		f.Replicas = *replicas
+	}
+	f.lasting, f.endLasting = context.WithCancel(context.Background())
+	f.finishing, f.endFinishing = context.WithCancel(context.Background())
+	return f
+}
+
 // newSessionID returns the id of a new session of ours. Hosts cannot read it, nor make one.
-func (g *Gateway) newSessionID() string {
-	plain := make([]byte, sessionRandom, sessionRandom+len(g.replicas.ID))
+func (f *forwarder) newSessionID() string {
+	plain := make([]byte, sessionRandom, sessionRandom+len(f.ID))
 	_, _ = rand.Read(plain) // never fails
-	return g.replicas.Keys.SealText(purposeSession, append(plain, g.replicas.ID...))
+	return f.Keys.SealText(purposeSession, append(plain, f.ID...))
 }
 
 // ownerOf returns the replica that made the id of a session, "" where none of ours did.
-func (g *Gateway) ownerOf(id string) string {
-	plain, err := g.replicas.Keys.OpenText(purposeSession, id)
+func (f *forwarder) ownerOf(id string) string {
+	plain, err := f.Keys.OpenText(purposeSession, id)
 	if err != nil || len(plain) < sessionRandom {
 		return ""
 	}
@@ -78,8 +102,8 @@ func (g *Gateway) ServePassed(w http.ResponseWriter, r *http.Request, principal 
 
 // elsewhere returns what brings a request to the replica that it is for, by its header
 // and before its body is read; nil is that it is for us.
-func (g *Gateway) elsewhere(r *http.Request, who string) http.RoundTripper {
-	if g.opts.Replicas == nil || r.Context().Value(passedKey{}) != nil {
+func (f *forwarder) elsewhere(r *http.Request, who string) http.RoundTripper {
+	if !f.several || r.Context().Value(passedKey{}) != nil {
 		return nil
 	}
 	id := r.Header.Get("Mcp-Session-Id")
@@ -87,11 +111,11 @@ func (g *Gateway) elsewhere(r *http.Request, who string) http.RoundTripper {
 		id = r.URL.Query().Get("sessionId")
 	}
 	if id != "" {
-		return g.toOwner(g.ownerOf(id), who)
+		return f.toOwner(f.ownerOf(id), who)
 	}
 	select {
-	case <-g.leaving:
-		if to, ok := g.replicas.Other(who); ok {
+	case <-f.leaving:
+		if to, ok := f.Other(who); ok {
 			return to
 		}
 	default:
@@ -100,11 +124,11 @@ func (g *Gateway) elsewhere(r *http.Request, who string) http.RoundTripper {
 }
 
 // toOwner returns what brings a request to a replica, nil where that is us or gone.
-func (g *Gateway) toOwner(id, who string) http.RoundTripper {
-	if id == "" || id == g.replicas.ID {
+func (f *forwarder) toOwner(id, who string) http.RoundTripper {
+	if id == "" || id == f.ID {
 		return nil
 	}
-	if to, ok := g.replicas.Pass(id, who); ok {
+	if to, ok := f.Pass(id, who); ok {
 		return to
 	}
 	return nil
@@ -112,30 +136,30 @@ func (g *Gateway) toOwner(id, who string) http.RoundTripper {
 
 // continues returns what brings a request to the replica that has the call which it
 // continues; nil is that it is for us.
-func (g *Gateway) continues(r *http.Request, who string, m wire.Message) http.RoundTripper {
-	if g.opts.Replicas == nil || r.Context().Value(passedKey{}) != nil || g.replicas.OwnerOf == nil {
+func (f *forwarder) continues(r *http.Request, who string, m wire.Message) http.RoundTripper {
+	if !f.several || r.Context().Value(passedKey{}) != nil || f.OwnerOf == nil {
 		return nil
 	}
 	state, ok := wire.Text(m.Outline.Get(m.Params, "requestState"))
 	if !ok {
 		return nil
 	}
-	owner, ok := g.replicas.OwnerOf(state)
+	owner, ok := f.OwnerOf(state)
 	if !ok {
 		return nil
 	}
-	return g.toOwner(owner, who)
+	return f.toOwner(owner, who)
 }
 
 // pass passes a request on, and what it is answered with back, as it comes. It reports
 // false where nothing of it has reached anybody, nor any answer the host.
-func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, to http.RoundTripper) bool {
+func (f *forwarder) pass(w http.ResponseWriter, r *http.Request, to http.RoundTripper) bool {
 	// What lasts ends when we begin to: the host opens it again elsewhere.
-	until := g.lasting
+	until := f.lasting
 	if r.Method != http.MethodGet && r.Header.Get("Mcp-Method") != "subscriptions/listen" {
-		g.running.add(1)
-		defer g.running.add(-1)
-		until = g.finishing
+		f.running.add(1)
+		defer f.running.add(-1)
+		until = f.finishing
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -167,7 +191,7 @@ func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, to http.RoundTrip
 	proxy := httputil.ReverseProxy{
 		Transport:  to,
 		BufferPool: passBuffers,
-		ErrorLog:   slog.NewLogLogger(g.log.Handler(), slog.LevelDebug),
+		ErrorLog:   slog.NewLogLogger(f.log.Handler(), slog.LevelDebug),
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.Out.URL.RawQuery = p.In.URL.RawQuery // also what net/url would not take
 			for _, name := range []string{"Authorization", "Cookie", "Expect"} {
@@ -176,7 +200,7 @@ func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, to http.RoundTrip
 		},
 		ModifyResponse: func(resp *http.Response) error {
 			over := until
-			if until == g.finishing && r.Header.Get("Mcp-Session-Id") == "" {
+			if until == f.finishing && r.Header.Get("Mcp-Session-Id") == "" {
 				over = context.Background() // the host cannot come back for the answer
 			}
 			resp.Body = &passedAnswer{ReadCloser: resp.Body, control: http.NewResponseController(w), over: over, host: r.Context(), lost: func(err error) []byte {
@@ -184,14 +208,14 @@ func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, to http.RoundTrip
 				if id == nil || !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
 					return nil
 				}
-				return append(append([]byte("event: message\ndata: "), g.cutOff(id, err)...), "\n\n"...)
+				return append(append([]byte("event: message\ndata: "), f.cutOff(id, err)...), "\n\n"...)
 			}}
 			return nil
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			failure, ok := errors.AsType[*transports.Failure](err)
 			if unsent = ok && failure.Outcome == transports.NotSent && !body.begun.Load(); !unsent && r.Context().Err() == nil {
-				g.passFailed(w, r, body.id(), err)
+				f.passFailed(w, r, body.id(), err)
 			}
 		},
 	}
@@ -201,16 +225,16 @@ func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, to http.RoundTrip
 
 // passFailed answers a request, of the message with that id, that was passed on to a
 // replica which is gone, or given up at our end.
-func (g *Gateway) passFailed(w http.ResponseWriter, r *http.Request, id []byte, err error) {
+func (f *forwarder) passFailed(w http.ResponseWriter, r *http.Request, id []byte, err error) {
 	switch {
 	case isMeta(strings.TrimSuffix(r.URL.Path, "/")):
-		metaError(w, http.StatusBadGateway, g.lost(err))
+		metaError(w, http.StatusBadGateway, f.lost(err))
 	case id != nil: // no status that says to try again: it may have run
-		writeJSON(w, http.StatusOK, g.cutOff(id, err))
+		writeJSON(w, http.StatusOK, f.cutOff(id, err))
 	case errors.Is(err, context.Canceled):
-		g.deny(w, denial{status: http.StatusServiceUnavailable, code: transports.CodeShuttingDown, text: "dynmcp is shutting down", outcome: transports.Unknown})
+		deny(w, denial{status: http.StatusServiceUnavailable, code: transports.CodeShuttingDown, text: "dynmcp is shutting down", outcome: transports.Unknown})
 	default:
-		g.deny(w, denial{status: http.StatusNotFound, text: noSuchSession, outcome: transports.Unknown})
+		deny(w, denial{status: http.StatusNotFound, text: noSuchSession, outcome: transports.Unknown})
 	}
 }
 
@@ -223,15 +247,15 @@ type failing struct{ err error }
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 // passMessage is pass for a request whose body was read: a message.
-func (g *Gateway) passMessage(w http.ResponseWriter, r *http.Request, to http.RoundTripper, m wire.Message) bool {
+func (f *forwarder) passMessage(w http.ResponseWriter, r *http.Request, to http.RoundTripper, m wire.Message) bool {
 	out := *r
 	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(m.Raw)), int64(len(m.Raw))
-	return g.pass(w, &out, to)
+	return f.pass(w, &out, to)
 }
 
 // lost is the error for a request whose replica is gone before it has answered, or which
 // we give up at our end.
-func (g *Gateway) lost(err error) *wire.Error {
+func (f *forwarder) lost(err error) *wire.Error {
 	outcome := transports.Unknown
 	if failure, ok := errors.AsType[*transports.Failure](err); ok {
 		outcome = failure.Outcome
@@ -239,13 +263,13 @@ func (g *Gateway) lost(err error) *wire.Error {
 	if errors.Is(err, context.Canceled) {
 		return transports.ShuttingDown(outcome)
 	}
-	g.log.Debug("a request was lost on its way to another replica", "err", err) // which has its address
+	f.log.Debug("a request was lost on its way to another replica", "err", err) // which has its address
 	cause := errors.New("the replica that had the request has ended, or cannot be reached")
 	return (&transports.Failure{Upstream: "dynmcp", Code: transports.CodeExited, Outcome: outcome, Cause: cause}).Wire()
 }
 
-func (g *Gateway) cutOff(id []byte, err error) (answer []byte) {
-	for _, part := range wire.Failure(id, g.lost(err)) {
+func (f *forwarder) cutOff(id []byte, err error) (answer []byte) {
+	for _, part := range wire.Failure(id, f.lost(err)) {
 		answer = append(answer, part...)
 	}
 	return answer
@@ -270,9 +294,6 @@ type passedBody struct {
 	ended      bool // the request is over
 	head, tail []byte
 }
-
-// keptOfBody is how much of either end is kept: what wire.Fault looks at.
-const keptOfBody = 4 << 10
 
 func (b *passedBody) Read(p []byte) (int, error) {
 	b.begun.Store(true)

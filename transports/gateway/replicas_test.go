@@ -147,7 +147,7 @@ func TestDrainBesideOtherReplicas(t *testing.T) {
 		t.Errorf("as a lame duck: %+v", got)
 	}
 	begun := a.do("POST", "/mcp", initialize)
-	if owner := a.g.ownerOf(begun.header.Get("Mcp-Session-Id")); begun.status != 200 || owner != "b" || !begun.last {
+	if owner := a.g.redirect.ownerOf(begun.header.Get("Mcp-Session-Id")); begun.status != 200 || owner != "b" || !begun.last {
 		t.Errorf("what begins: %+v, of %s", begun, owner)
 	}
 	body, headers := modern(1, "tools/call", `"name":"x","arguments":{},`)
@@ -421,7 +421,7 @@ func TestAPassedStreamIsCutOffAtTheEnd(t *testing.T) {
 			events, w := io.Pipe()
 			go func() {
 				_, _ = io.WriteString(w, ": \n\n") // the other side reads until it ends
-				p.g.endFinishing()
+				p.g.redirect.endFinishing()
 				<-r.Context().Done()
 				w.CloseWithError(r.Context().Err())
 			}()

@@ -218,7 +218,7 @@ func (g *Gateway) openSession(r *http.Request, who, namespace string, legacy boo
 	alone := newStream(g.opts.MaxResponseBytes)
 	alone.open, alone.ids = true, !legacy
 	s := &session{
-		id:        g.newSessionID(),
+		id:        g.redirect.newSessionID(),
 		principal: who,
 		holder:    holderOf(r, who),
 		held:      g.held,
@@ -236,12 +236,12 @@ func (g *Gateway) openSession(r *http.Request, who, namespace string, legacy boo
 	s.slow = func() {
 		once.Do(func() {
 			g.log.Warn("a host reads too slowly, its session ends", "namespace", namespace)
-			g.doomed <- s // has room for all
+			g.evicted <- s // has room for all
 		})
 	}
 	alone.unread, alone.overflow = s.unread, s.slow
 	alone.hold = g.held.hold(s.holder, alone.shed)
-	if !g.makeRoom(s.holder) {
+	if !g.sessions.makeRoom(s.holder) {
 		return nil
 	}
 	defer func() {
@@ -265,18 +265,6 @@ func (g *Gateway) sessionOf(id, who, namespace string) *session {
 	return s
 }
 
-// endSession ends a session that nobody waits for: what is in flight is cancelled,
-// its streams end. Of several ends the first counts.
-func (g *Gateway) endSession(s *session) { g.endUnused(context.Background(), s, time.Time{}) }
-
-// endUnused is endSession for one that was not used since a time, if that is not zero.
-func (g *Gateway) endUnused(ctx context.Context, s *session, since time.Time) {
-	if g.retire(s, func() bool { return since.IsZero() || s.unusedLocked(since) }) {
-		close(s.gone)
-		s.drain(ctx)
-	}
-}
-
 // drain ends a session that is retired. Its streams end when all that is in flight is
 // answered.
 func (s *session) drain(ctx context.Context) {
@@ -288,19 +276,6 @@ func (s *session) drain(ctx context.Context) {
 	for n := range s.streams {
 		s.deleteLocked(n)
 	}
-}
-
-// retire takes a session out of the table, after which no request is about it. It reports
-// false where somebody has, or where it may not, which is asked with s.mu held.
-func (g *Gateway) retire(s *session, may func() bool) bool {
-	s.mu.Lock()
-	first := !s.ended && may()
-	s.ended = s.ended || first
-	s.mu.Unlock()
-	if first {
-		g.sessions.leave(s)
-	}
-	return first
 }
 
 // An exchange is the edge of a host's session that lasts one HTTP request.
@@ -378,4 +353,13 @@ func acceptable(r *http.Request) (f forms) {
 		}
 	}
 	return f
+}
+
+// parsed is a message of ours.
+func parsed(line string) wire.Message {
+	m, err := wire.Parse([]byte(line))
+	if err != nil {
+		panic(err) // not reached
+	}
+	return m
 }

@@ -117,17 +117,17 @@ func (t *sessions) hasCalled(s *session) {
 }
 
 // makeRoom takes a place for a new session, for which another may end.
-func (g *Gateway) makeRoom(holder string) bool {
+func (t *sessions) makeRoom(holder string) bool {
 	for range 100 { // the spare one may be used meanwhile
-		spare, ok := g.sessions.enter(holder)
+		spare, ok := t.enter(holder)
 		switch {
 		case ok:
 			return true
 		case spare == nil:
 			return false
 		case spare.talk.Waiting():
-			g.sessions.get(spare.id) // its host may come back for the answer
-		case g.retire(spare, func() bool { return spare.users == 0 }):
+			t.get(spare.id) // its host may come back for the answer
+		case t.retire(spare, func() bool { return spare.users == 0 }):
 			close(spare.gone)
 			spare.drain(context.Background())
 		}
@@ -135,10 +135,35 @@ func (g *Gateway) makeRoom(holder string) bool {
 	return false
 }
 
-func (g *Gateway) allSessions() []*session {
-	g.sessions.mu.Lock()
-	defer g.sessions.mu.Unlock()
-	return slices.Collect(maps.Values(g.sessions.byID))
+// endSession ends a session that nobody waits for: what is in flight is cancelled,
+// its streams end. Of several ends the first counts.
+func (t *sessions) endSession(s *session) { t.endUnused(context.Background(), s, time.Time{}) }
+
+// endUnused is endSession for one that was not used since a time, if that is not zero.
+func (t *sessions) endUnused(ctx context.Context, s *session, since time.Time) {
+	if t.retire(s, func() bool { return since.IsZero() || s.unusedLocked(since) }) {
+		close(s.gone)
+		s.drain(ctx)
+	}
+}
+
+// retire takes a session out of the table, after which no request is about it. It reports
+// false where somebody has, or where it may not, which is asked with s.mu held.
+func (t *sessions) retire(s *session, may func() bool) bool {
+	s.mu.Lock()
+	first := !s.ended && may()
+	s.ended = s.ended || first
+	s.mu.Unlock()
+	if first {
+		t.leave(s)
+	}
+	return first
+}
+
+func (t *sessions) all() []*session {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Collect(maps.Values(t.byID))
 }
 
 // endsAtOnce is how many sessions the reaper ends at once, and endWithin how long it waits
@@ -155,7 +180,7 @@ type reaper struct {
 	work sync.WaitGroup
 }
 
-// reap ends the sessions that nobody used for long, and those that are doomed, until
+// reap ends the sessions that nobody used for long, and those that are evicted, until
 // ctx ends.
 func (g *Gateway) reap(ctx context.Context) {
 	r := &reaper{g: g, busy: make(chan struct{}, endsAtOnce)}
@@ -170,9 +195,9 @@ func (g *Gateway) reap(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case s := <-g.doomed:
+		case s := <-g.evicted:
 			if !r.end(s, time.Time{}) {
-				g.doomed <- s // has room for all
+				g.evicted <- s // has room for all
 			}
 		case now := <-tick:
 			r.endIdle(now)
@@ -183,7 +208,7 @@ func (g *Gateway) reap(ctx context.Context) {
 // endIdle ends the sessions that are idle for too long at that time.
 func (r *reaper) endIdle(now time.Time) {
 	then := now.Add(-r.g.opts.SessionIdle)
-	for _, s := range r.g.allSessions() {
+	for _, s := range r.g.sessions.all() {
 		if s.idleSince(then) && !r.end(s, then) {
 			return
 		}
@@ -203,7 +228,7 @@ func (r *reaper) end(s *session, since time.Time) bool {
 	r.work.Go(func() {
 		defer func() { <-r.busy }()
 		defer r.g.recovered()
-		r.g.endUnused(context.Background(), s, since)
+		r.g.sessions.endUnused(context.Background(), s, since)
 	})
 	return true
 }

@@ -59,8 +59,8 @@ func TestOneUserCannotTakeAllSessions(t *testing.T) {
 	for range 3 * most {
 		begin(greedy)
 	}
-	if len(tg.g.allSessions()) != most {
-		t.Errorf("there are %d sessions", len(tg.g.allSessions()))
+	if len(tg.g.sessions.all()) != most {
+		t.Errorf("there are %d sessions", len(tg.g.sessions.all()))
 	}
 	if !lives(mine, other) {
 		t.Error("the session of another user ended")

@@ -79,7 +79,7 @@ func TestASlowReaderShedsItsOwnSession(t *testing.T) {
 	changed := json.RawMessage(fmt.Sprintf(`{"requestId":1,"reason":%q}`, strings.Repeat("x", 512<<10)))
 	mcptest.Eventually(t, "its session ends", func() bool {
 		slow.Notify("notifications/cancelled", changed)
-		return len(tg.g.allSessions()) == 4
+		return len(tg.g.sessions.all()) == 4
 	})
 	others.Wait()
 	if !strings.Contains(log.String(), "a host reads too slowly, its session ends") {
@@ -95,7 +95,7 @@ func TestWhatWaitsOnAllStreamsIsCounted(t *testing.T) {
 	tg := newTestGateway(t, Options{}, nil)
 	tg.g.unread = 1 << 20
 	tg.begin("/mcp")
-	s := tg.g.allSessions()[0]
+	s := tg.g.sessions.all()[0]
 	answer := [][]byte{bytes.Repeat([]byte("x"), 1000)}
 	post := func() *stream {
 		st := s.stream(1000)
@@ -125,5 +125,5 @@ func TestWhatWaitsOnAllStreamsIsCounted(t *testing.T) {
 	waits(1000 * (maxEnded + 1)) // those and the newest
 	s.unread.now.Add(tg.g.unread)
 	post()
-	mcptest.Eventually(t, "its session ends", func() bool { return len(tg.g.allSessions()) == 0 })
+	mcptest.Eventually(t, "its session ends", func() bool { return len(tg.g.sessions.all()) == 0 })
 }

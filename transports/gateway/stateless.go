@@ -23,7 +23,7 @@ const codeHeaderMismatch = -32020
 // own, which ends with it: what the host does not wait for any more is cancelled.
 func (g *Gateway) postStateless(w http.ResponseWriter, r *http.Request, who, namespace string, m wire.Message) {
 	if m.Raw[0] == '[' {
-		g.deny(w, denial{status: http.StatusBadRequest, text: "a batch is not part of this protocol version"})
+		deny(w, denial{status: http.StatusBadRequest, text: "a batch is not part of this protocol version"})
 		return
 	}
 	if !m.IsRequest() { // belongs to no request that there could be
@@ -32,13 +32,13 @@ func (g *Gateway) postStateless(w http.ResponseWriter, r *http.Request, who, nam
 	}
 	if d, ok := headersMatch(r.Header, m); !ok {
 		d.status, d.id = http.StatusBadRequest, m.ID
-		g.deny(w, d)
+		deny(w, d)
 		return
 	}
 	if m.Method == "tools/call" && g.opts.InputSchema != nil {
 		name, _ := wire.Text(m.Outline.Get(m.Params, "name"))
 		if wrong := argumentsMatch(r.Header, g.opts.InputSchema(namespace, name), m.Outline.Get(m.Params, "arguments")); wrong != "" {
-			g.deny(w, denial{status: http.StatusBadRequest, code: codeHeaderMismatch, text: wrong, id: m.ID})
+			deny(w, denial{status: http.StatusBadRequest, code: codeHeaderMismatch, text: wrong, id: m.ID})
 			return
 		}
 	}
@@ -52,7 +52,7 @@ func (g *Gateway) postStateless(w http.ResponseWriter, r *http.Request, who, nam
 		r = listens
 	} else {
 		if !g.begin() {
-			g.shuttingDown(w, m.ID)
+			shuttingDown(w, m.ID)
 			return
 		}
 		defer g.running.add(-1)

@@ -146,7 +146,7 @@ var statusProbes = map[string]func(p *statusProbe) answer{
 		return p.get("/mcp/git")
 	},
 	"`initialize` when there": func(p *statusProbe) answer {
-		for _, s := range p.g.allSessions() {
+		for _, s := range p.g.sessions.all() {
 			s.use() // none can make room
 			defer s.done()
 		}
@@ -180,10 +180,10 @@ var statusProbes = map[string]func(p *statusProbe) answer{
 	"a version of HTTP": func(p *statusProbe) answer { return p.bytes("GET / HTTP/3.0\r\nHost: localhost\r\n\r\n") },
 
 	"the replica that had the session was gone": func(p *statusProbe) answer { p.elsewhere(gone); return p.call("x") },
-	"another replica had the request":           func(p *statusProbe) answer { p.elsewhere(until(p.g.endFinishing)); return p.call("x") },
+	"another replica had the request":           func(p *statusProbe) answer { p.elsewhere(until(p.g.redirect.endFinishing)); return p.call("x") },
 	"the replica that had the session is gone":  func(p *statusProbe) answer { p.elsewhere(gone); return p.get("/mcp", "Mcp-Session-Id", p.session) },
 	"a `GET` that another replica had": func(p *statusProbe) answer {
-		p.elsewhere(until(p.g.endLasting))
+		p.elsewhere(until(p.g.redirect.endLasting))
 		return p.get("/mcp", "Mcp-Session-Id", p.session)
 	},
 
@@ -196,7 +196,7 @@ var statusProbes = map[string]func(p *statusProbe) answer{
 	"the tree: the arguments":     func(p *statusProbe) answer { return p.post("/meta_call", `{"path":"/unfit"}`) },
 	"the tree: the server fail":   func(p *statusProbe) answer { return p.post("/meta_call", `{"path":"/lost"}`) },
 	"the tree: the replica that":  func(p *statusProbe) answer { return p.leave(gone) },
-	"the tree: another replica":   func(p *statusProbe) answer { return p.leave(until(p.g.endFinishing)) },
+	"the tree: another replica":   func(p *statusProbe) answer { return p.leave(until(p.g.redirect.endFinishing)) },
 	"the tree: dynmcp ends":       func(p *statusProbe) answer { return p.ending("/meta_call", `{"path":"/x"}`) },
 	"the tree: the server did no": func(p *statusProbe) answer { return p.post("/meta_call", `{"path":"/slow"}`) },
 }

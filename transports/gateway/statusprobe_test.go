@@ -196,7 +196,7 @@ func until(end func()) roundTrip {
 // elsewhere has the session of the probe be one of another replica.
 func (p *statusProbe) elsewhere(passing http.RoundTripper) {
 	p.passing = passing
-	p.session = p.g.replicas.Keys.SealText(purposeSession, append(make([]byte, sessionRandom), "b"...))
+	p.session = p.g.redirect.Keys.SealText(purposeSession, append(make([]byte, sessionRandom), "b"...))
 }
 
 // leave sends a request of the tree when the gateway is about to end, and others begin

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"net/http"
-	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -317,101 +315,6 @@ func (st *stream) expired(now time.Time) bool {
 	return st.lost || !st.endedAt.IsZero() && now.Sub(st.endedAt) > keptFor
 }
 
-// A response is an HTTP response of events (HTML, "Server-sent events").
-type response struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
-	slow    func()        // called when the host has read nothing for long; may be nil
-	pings   func() string // what shows that we are there, in the place of a comment
-	primed  bool          // the first event only tells its id, and when to come back (MCP 2025-11-25, "Transports")
-}
-
-func eventStream(w http.ResponseWriter) *response {
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-cache, no-transform")
-	h.Set("X-Accel-Buffering", "no")
-	return &response{w: w, control: http.NewResponseController(w)}
-}
-
-// write writes text, or fails when the host reads nothing for long.
-func (e *response) write(text ...[]byte) error {
-	for _, t := range text {
-		_ = e.control.SetWriteDeadline(time.Now().Add(stall)) // what cannot have one blocks
-		if _, err := e.w.Write(t); err != nil {
-			return e.failed(err)
-		}
-	}
-	return nil
-}
-
-// writeNow is write that sees to it that the text leaves.
-func (e *response) writeNow(text string) error {
-	if err := e.write([]byte(text)); err != nil {
-		return err
-	}
-	return e.failed(e.control.Flush())
-}
-
-// failed tells those who leave what was written unread from those who are gone.
-func (e *response) failed(err error) error {
-	if e.slow != nil && errors.Is(err, os.ErrDeadlineExceeded) {
-		e.slow()
-	}
-	return err
-}
-
-// serve writes a stream's events until it ends, another response carries it, the
-// host is gone (ctx) or the session is over. carrier and before are from carry. It
-// reports whether all was written.
-func (e *response) serve(ctx context.Context, st *stream, carrier int, before int64, over <-chan struct{}) bool {
-	start := ""
-	if e.primed {
-		start = "id: " + eventID(st.number, before) + "\nretry: 1000\ndata: \n\n" // milliseconds
-	}
-	if e.writeNow(start) != nil {
-		return false
-	}
-	c := connFrom(ctx)
-	defer st.readBy(c)()
-	writing := st.writing(c)
-	defer writing.set(0)
-	ticker := time.NewTicker(pingEvery)
-	defer ticker.Stop()
-	for {
-		events, n, goesOn := st.take(carrier)
-		shed(writing.set(sizeOf(events)))
-		for i, event := range events {
-			if e.event(st, n+int64(i), event) != nil {
-				return false
-			}
-		}
-		if len(events) > 0 && e.failed(e.control.Flush()) != nil {
-			return false
-		}
-		writing.set(0)
-		if !goesOn {
-			return st.isDone()
-		}
-		select {
-		case <-st.wake:
-		case <-ticker.C:
-			ping := ": \n\n"
-			if e.pings != nil {
-				ping = e.pings()
-			}
-			if e.writeNow(ping) != nil {
-				return false
-			}
-		case <-ctx.Done():
-			return false
-		case <-over:
-			over = nil // what was said last is written first
-			st.finish()
-		}
-	}
-}
-
 // writing returns a hold for what is being written to a connection.
 func (st *stream) writing(c *conn) *hold {
 	st.mu.Lock()
@@ -422,27 +325,8 @@ func (st *stream) writing(c *conn) *hold {
 	return st.hold.in.hold(st.hold.who, func() { st.cut(c) })
 }
 
-func sizeOf(texts [][]byte) (n int) {
-	for _, t := range texts {
-		n += len(t)
-	}
-	return n
-}
-
-func (e *response) event(st *stream, n int64, data []byte) error {
-	head := "event: message\ndata: "
-	if st.ids {
-		head = "id: " + eventID(st.number, n) + "\n" + head
-	}
-	return e.write([]byte(head), data, []byte("\n\n"))
-}
-
 func (st *stream) isDone() bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	return st.done
-}
-
-func eventID(stream, event int64) string {
-	return strconv.FormatInt(stream, 10) + "-" + strconv.FormatInt(event, 10)
 }
