@@ -127,7 +127,7 @@ func (a *Aggregator) startEager(first bool) {
 func (a *Aggregator) hold(u *lazy.Upstream, needed bool) {
 	a.work.Go(func() {
 		defer a.startup.ended(u)
-		u.Hold(a.ctx, func(err error) (retry bool) {
+		u.StartRetrying(a.ctx, func(err error) (retry bool) {
 			a.startup.ended(u)
 			if needed && a.ctx.Err() == nil && !errors.Is(err, lazy.ErrClosed) {
 				a.cancel(&FatalError{Err: err})

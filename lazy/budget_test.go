@@ -162,7 +162,7 @@ func TestLackOfResourcesNeverEvicts(t *testing.T) {
 		s.crashAfter(t, u, soon)
 		s.load = func(context.Context, int32) error { return lack }
 		_, _, _ = u.Acquire(t.Context())
-		if left := time.Until(u.retryAt); left > firstPause*6/5 {
+		if left := time.Until(u.retry.due); left > firstPause*6/5 {
 			t.Errorf("a pause of %v", left)
 		}
 	})

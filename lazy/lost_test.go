@@ -108,7 +108,7 @@ func TestLostWhileLoadingAgain(t *testing.T) {
 func backingOff(t *testing.T, u *Upstream) bool {
 	t.Helper()
 	u.mu.Lock()
-	left := time.Until(u.retryAt)
+	left := time.Until(u.retry.due)
 	u.mu.Unlock()
 	if left > 0 && left <= shortPause {
 		return true
@@ -187,7 +187,7 @@ func (s *testSet) shortlyPaused(t *testing.T) *Upstream {
 	u := s.one(schema.Server{})
 	s.crashAfter(t, u, 0)
 	s.crashAfter(t, u, 0)
-	if left := time.Until(u.retryAt); left < firstPause*4/5 || left > firstPause*6/5 {
+	if left := time.Until(u.retry.due); left < firstPause*4/5 || left > firstPause*6/5 {
 		t.Fatalf("the pause is %v", left)
 	}
 	return u
@@ -198,7 +198,7 @@ func TestShortPauseIsWaitedOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onTestSet(t, func(t *testing.T, s *testSet) {
 				u := s.shortlyPaused(t)
-				due, before := u.retryAt, s.loads.Load()
+				due, before := u.retry.due, s.loads.Load()
 				s.load = func(context.Context, int32) error { return fail }
 				var callers sync.WaitGroup
 				for range 20 {
@@ -353,7 +353,7 @@ func TestFailuresAndLossesShareThePause(t *testing.T) {
 		waits(t, u, 8*firstPause)
 		s.crashAfter(t, u, soon)
 		fail()
-		if wait := time.Until(u.retryAt); wait > firstPause*6/5 {
+		if wait := time.Until(u.retry.due); wait > firstPause*6/5 {
 			t.Errorf("the first failure for long has a pause of %v", wait)
 		}
 	})
@@ -437,7 +437,7 @@ func TestHoldTriesUntilItIsThere(t *testing.T) {
 				}
 				u := s.one(schema.Server{})
 				began, failed := time.Now(), 0
-				u.Hold(t.Context(), func(err error) bool {
+				u.StartRetrying(t.Context(), func(err error) bool {
 					if !errors.Is(err, fail) {
 						t.Errorf("attempt %d: got %v", failed, err)
 					}
@@ -479,7 +479,7 @@ func TestHoldEnds(t *testing.T) {
 				if name == "with the budget" {
 					server = schema.Server{Description: "lazy", LoadBudget: 2}
 				}
-				s.one(server).Hold(ctx, func(error) bool { return test.retry })
+				s.one(server).StartRetrying(ctx, func(error) bool { return test.retry })
 				if got := s.loads.Load(); got != test.loads {
 					t.Errorf("got %d loads, want %d", got, test.loads)
 				}

@@ -122,17 +122,6 @@ func (s *Set) drain(conn *upstream.Conn, unused <-chan struct{}) {
 	conn.Close()
 }
 
-// readmit gives an upstream that failed another chance.
-func (u *Upstream) readmit() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.state == Evicted {
-		u.state = Idle
-	}
-	u.failures, u.shortages, u.losses = 0, 0, 0
-	u.endPauseLocked()
-}
-
 // Get returns the upstream with this name, nil if there is none.
 func (s *Set) Get(name string) *Upstream {
 	s.mu.Lock()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -31,33 +30,6 @@ const (
 // ErrClosed says that the set was closed, or that the upstream is no longer in it.
 var ErrClosed = errors.New("shutting down")
 
-// An EvictedError says that an upstream used up its load budget.
-type EvictedError struct {
-	Upstream string
-	Attempts int   // failed loads
-	Err      error // the failure that used the budget up; nil if that was an earlier load's
-}
-
-func (e *EvictedError) Error() string {
-	if e.Err == nil {
-		return "it failed to start too often and is no longer offered"
-	}
-	return fmt.Sprintf("%v (failed to load after %d attempts: %s will no longer be offered)", e.Err, e.Attempts, e.Upstream)
-}
-
-func (e *EvictedError) Unwrap() error { return e.Err }
-
-// The pauses between attempts to start what failed, or ended soon, again and
-// again.
-const (
-	firstPause = 200 * time.Millisecond
-	longPause  = 30 * time.Second
-	shortPause = 2 * time.Second // what is left of a pause is waited out if it is no longer
-	soon       = time.Minute     // a connection that was lost sooner is a failure
-
-	readmitPause = 10 * time.Minute // between two attempts of what was evicted
-)
-
 // An Upstream is one configured server and, at times, a connection to it.
 type Upstream struct {
 	Server schema.Server
@@ -75,14 +47,8 @@ type Upstream struct {
 	unused     chan struct{}  // not nil while someone waits for users to be 0
 	readmitted time.Time      // when it was last tried again after an eviction
 	readyAt    time.Time      // when conn was; zero where none ever was
-	failures   int            // loads that failed since the last that did not
-	shortages  int            // loads since then that we had no resources for
-	losses     int            // connections in a row that were lost soon
-	retryAt    time.Time      // when the next attempt is due
-	pause      *time.Timer    // fires when a load has waited for that; nil while none waits
+	retry      backoff
 	lastErr    error
-	failedAt   time.Time   // when the first load failed since the last that did not; zero where none did
-	failed     int64       // loads that failed, ever
 	idle       *time.Timer // runs while Ready without users
 	releaser   func()      // release, made once: every call gets it
 }
@@ -109,7 +75,7 @@ type Status struct {
 func (u *Upstream) Status() Status {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return Status{Name: u.Server.Name, State: u.state, Err: u.lastErr, Failures: u.failures, FailedAt: u.failedAt, Failed: u.failed}
+	return Status{Name: u.Server.Name, State: u.state, Err: u.lastErr, Failures: u.retry.failures, FailedAt: u.retry.failedAt, Failed: u.retry.failed}
 }
 
 // Conn returns the connection, nil if there is none, without using it. It is for
@@ -146,17 +112,6 @@ func (u *Upstream) Load(ctx context.Context) (conn *upstream.Conn, release func(
 	return u.acquire(ctx, true)
 }
 
-// Readmit has an upstream that was evicted tried once more: it is offered again if
-// that succeeds, and evicted again if it fails. It does nothing within readmitPause of
-// the last time: a model may ask for it without end.
-func (u *Upstream) Readmit() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.state == Evicted && (u.readmitted.IsZero() || time.Since(u.readmitted) >= readmitPause) {
-		u.state, u.readmitted = Idle, time.Now()
-	}
-}
-
 func (u *Upstream) acquire(ctx context.Context, force bool) (*upstream.Conn, func(), error) {
 	// A connection can be lost between its load and its use, hence the loop;
 	// it ends because a load that fails is an error.
@@ -167,7 +122,7 @@ func (u *Upstream) acquire(ctx context.Context, force bool) (*upstream.Conn, fun
 		u.lost(u.Conn()) // its watcher may come later
 		if force {
 			u.mu.Lock()
-			u.endPauseLocked()
+			u.retry.endPause()
 			u.mu.Unlock()
 		}
 		select {
@@ -184,69 +139,6 @@ func (u *Upstream) acquire(ctx context.Context, force bool) (*upstream.Conn, fun
 	return nil, nil, u.failure(transports.CodeExited, errors.New("it ends as soon as it has started"))
 }
 
-func (u *Upstream) endPauseLocked() {
-	u.retryAt = time.Time{}
-	if u.pause != nil {
-		u.pause.Reset(0)
-	}
-}
-
-// sitOutPause waits for the next attempt to be due, if that is soon. It is part
-// of the load, so that whoever comes meanwhile shares the attempt and its end.
-func (u *Upstream) sitOutPause() {
-	u.mu.Lock()
-	left := time.Until(u.retryAt)
-	if left <= 0 || left > shortPause {
-		u.mu.Unlock()
-		return
-	}
-	timer := time.NewTimer(left)
-	u.pause = timer
-	u.mu.Unlock()
-	select {
-	case <-timer.C:
-	case <-u.ctx.Done():
-		timer.Stop()
-	}
-	u.mu.Lock()
-	u.pause = nil
-	u.mu.Unlock()
-}
-
-func isBackingOff(err error) bool {
-	var failure *transports.Failure
-	return errors.As(err, &failure) && failure.Code == transports.CodeBackingOff
-}
-
-// Hold starts the upstream and, while that fails, tries again after every
-// pause. It returns when a start has succeeded, when retry, which gets the error
-// of each that has not, reports false, when ctx ends, and when the upstream is
-// closed or evicted.
-func (u *Upstream) Hold(ctx context.Context, retry func(error) bool) {
-	for failures := 1; ; failures++ {
-		_, release, err := u.Acquire(ctx)
-		if err == nil {
-			release()
-			return
-		}
-		_, evicted := errors.AsType[*EvictedError](err)
-		if !retry(err) || ctx.Err() != nil || errors.Is(err, ErrClosed) || evicted {
-			return
-		}
-		u.mu.Lock()
-		pause := time.Until(u.retryAt)
-		u.mu.Unlock()
-		if pause <= 0 { // such as after a failure that does not count
-			pause = pauseAfter(failures)
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
 func (u *Upstream) failure(code int64, cause error) error {
 	return &transports.Failure{Upstream: u.Server.Name, Code: code, Outcome: transports.NotSent, Cause: cause}
 }
@@ -258,7 +150,7 @@ func (u *Upstream) load() (any, error) {
 		return nil, ErrClosed
 	}
 	defer u.set.wg.Done()
-	u.sitOutPause()
+	u.waitOutPause()
 	if over, err := u.begin(); over {
 		return nil, err
 	}
@@ -280,28 +172,13 @@ func (u *Upstream) begin() (over bool, err error) {
 	case u.state == Ready && u.conn.Err() == nil:
 		return true, nil // a load that ended just before this one began
 	case u.state == Evicted:
-		return true, &EvictedError{Upstream: u.Server.Name, Attempts: u.failures}
+		return true, &EvictedError{Upstream: u.Server.Name, Attempts: u.retry.failures}
 	}
-	if wait := time.Until(u.retryAt); wait > 0 {
+	if wait := u.retry.left(); wait > 0 {
 		return true, u.backingOffLocked(wait)
 	}
 	u.state, u.conn = Loading, nil // the watcher of a connection that was lost closes it
 	return false, nil
-}
-
-// backingOffLocked says that the next attempt is due in wait.
-func (u *Upstream) backingOffLocked(wait time.Duration) error {
-	f := &transports.Failure{Upstream: u.Server.Name, Code: transports.CodeBackingOff, Outcome: transports.NotSent, RetryAfter: wait}
-	cause := u.lastErr
-	if last, ok := errors.AsType[*transports.Failure](cause); ok {
-		cause, f.Stderr, f.Hint = last.Cause, last.Stderr, last.Hint
-	}
-	times := "it failed"
-	if n := u.failures + u.shortages + u.losses; n > 1 {
-		times = fmt.Sprintf("it failed %d times in a row", n)
-	}
-	f.Cause = fmt.Errorf("%s; the next attempt is due in %s: %w", times, wait.Truncate(100*time.Millisecond)+100*time.Millisecond, cause)
-	return f
 }
 
 // tryLoad turns a panic into an error: singleflight would raise it again where
@@ -328,109 +205,11 @@ func (u *Upstream) loaded(conn *upstream.Conn, err error) error {
 	case err != nil:
 		return u.failedLocked(err)
 	}
-	u.state, u.conn, u.readyAt = Ready, conn, time.Now()
-	u.failures, u.shortages, u.retryAt, u.failedAt, u.lastErr = 0, 0, time.Time{}, time.Time{}, nil
-	u.restLocked()
+	u.state, u.conn, u.readyAt, u.lastErr = Ready, conn, time.Now(), nil
+	u.retry.loaded()
+	u.armIdleTimerLocked()
 	u.set.watch(u, conn)
 	return nil
-}
-
-// failedLocked counts a failed load. Neither that the server wants a login nor
-// that we have no resources to start it counts as a failure of its; and where it runs, or
-// could run, on another replica, that replica counts.
-func (u *Upstream) failedLocked(err error) error {
-	u.state, u.lastErr = Lost, err
-	if errors.Is(err, upstream.ErrMoved) {
-		return err
-	}
-	if u.failed++; u.failedAt.IsZero() {
-		u.failedAt = time.Now()
-	}
-	if failure, ok := errors.AsType[*transports.Failure](err); ok {
-		switch failure.Code {
-		case transports.CodeAuthRequired, transports.CodeNotPlaced, transports.CodeBackingOff:
-			return err
-		case transports.CodeNoResources:
-			u.shortages++
-			u.backOffLocked()
-			return err
-		}
-	}
-	u.failures++
-	budget := u.Server.LoadBudget
-	if u.Server.Lazy() && u.readyAt.IsZero() && budget > 0 {
-		if u.failures < budget {
-			u.state = Idle
-			return err
-		}
-		u.state = Evicted
-		return &EvictedError{Upstream: u.Server.Name, Attempts: u.failures, Err: err}
-	}
-	u.backOffLocked()
-	return err
-}
-
-// backOffLocked has the next attempt wait, twice as long for each failure; the
-// first loss does not count yet.
-func (u *Upstream) backOffLocked() {
-	u.retryAt = time.Now().Add(pauseAfter(u.failures + u.shortages + max(u.losses-1, 0)))
-}
-
-// pauseAfter returns the pause after so many failures in a row: a fifth more or
-// less than its length, so that many servers that fell together do not rise
-// together.
-func pauseAfter(failures int) time.Duration {
-	pause := min(firstPause<<min(failures-1, 10), longPause)
-	return pause - pause/5 + rand.N(2*pause/5)
-}
-
-func (u *Upstream) useLocked() *upstream.Conn {
-	u.users++
-	if u.idle != nil {
-		u.idle.Stop()
-		u.idle = nil
-	}
-	return u.conn
-}
-
-func (u *Upstream) release() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.users--
-	if u.unused != nil && u.users == 0 {
-		close(u.unused)
-		u.unused = nil
-	}
-	u.restLocked()
-}
-
-// restLocked starts the timer that unloads an upstream nobody uses.
-func (u *Upstream) restLocked() {
-	after := u.Server.IdleTimeout
-	if u.users > 0 || u.state != Ready || after <= 0 {
-		return
-	}
-	conn := u.conn
-	u.idle = time.AfterFunc(after, func() {
-		if u.set.enter() {
-			defer u.set.wg.Done()
-			u.set.guarded(func() { u.unload(conn) })
-		}
-	})
-}
-
-// unload closes an idle connection; the catalogue stays.
-func (u *Upstream) unload(conn *upstream.Conn) {
-	u.mu.Lock()
-	if u.conn != conn || u.users > 0 {
-		u.mu.Unlock()
-		return
-	}
-	u.state, u.conn = Idle, nil
-	u.livedLocked()
-	u.set.goClose(conn)
-	u.mu.Unlock()
-	u.set.changed(u)
 }
 
 // lost notes that a connection ended by itself, if that is not known yet. The
@@ -450,11 +229,8 @@ func (u *Upstream) lost(conn *upstream.Conn) {
 	}
 	// Users release a connection that is not there any more.
 	u.state, u.conn, u.lastErr = Lost, nil, loss
-	if !u.livedLocked() && !conn.Remote() && !errors.Is(loss, upstream.ErrSessionLost) && !errors.Is(loss, upstream.ErrMoved) {
-		if u.losses++; u.losses > 1 {
-			u.backOffLocked()
-		}
-	}
+	counts := !conn.Remote() && !errors.Is(loss, upstream.ErrSessionLost) && !errors.Is(loss, upstream.ErrMoved)
+	u.retry.ended(u.readyAt, counts)
 	u.mu.Unlock()
 	u.set.changed(u)
 }
@@ -466,7 +242,7 @@ func (u *Upstream) Retire(conn *upstream.Conn) {
 	current := u.conn == conn
 	if current {
 		u.state, u.conn = Idle, nil
-		u.livedLocked()
+		u.retry.ended(u.readyAt, false)
 		if u.idle != nil {
 			u.idle.Stop()
 		}
@@ -480,16 +256,6 @@ func (u *Upstream) Retire(conn *upstream.Conn) {
 
 // Gone is closed when the upstream is not part of the config any more, and with the set.
 func (u *Upstream) Gone() <-chan struct{} { return u.ctx.Done() }
-
-// livedLocked forgets earlier losses where a connection that ends was there for
-// long, which it reports.
-func (u *Upstream) livedLocked() bool {
-	if time.Since(u.readyAt) < soon {
-		return false
-	}
-	u.losses = 0
-	return true
-}
 
 // close ends the upstream for good and returns its connection, to be closed.
 // unused is closed when nobody uses that any more.
