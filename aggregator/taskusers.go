@@ -189,7 +189,7 @@ func (a *Aggregator) storeTask(of principal, server, own string, life time.Durat
 	put := func() error {
 		ctx, cancel := context.WithTimeout(a.ctx, requestTimeout)
 		defer cancel()
-		_, err := a.opts.Tasks.For(life).Put(ctx, key, value)
+		_, err := a.opts.Tasks.WithTTL(life).Put(ctx, key, value)
 		return err
 	}
 	began := time.Now()

@@ -35,8 +35,8 @@ func newShakyBucket(t *testing.T, fails int) shakyBucket {
 	return shakyBucket{b, &shaky{fails: fails}}
 }
 
-func (b shakyBucket) For(lasts time.Duration) kv.Bucket {
-	return shakyBucket{b.Bucket.For(lasts), b.left}
+func (b shakyBucket) WithTTL(ttl time.Duration) kv.Bucket {
+	return shakyBucket{b.Bucket.WithTTL(ttl), b.left}
 }
 
 func (b shakyBucket) Put(ctx context.Context, key string, value []byte) (uint64, error) {

@@ -26,7 +26,7 @@ func Shared(cfg *schema.Config, shared kv.Bucket) *Store {
 	if off := cfg.Catalog.Dir; cfg.SingleWrap || off != nil && *off == "" {
 		return nil
 	}
-	return &Store{&bucket{Bucket: shared.For(unused), seen: map[string]uint64{}}}
+	return &Store{&bucket{Bucket: shared.WithTTL(unused), seen: map[string]uint64{}}}
 }
 
 func (b *bucket) where(server schema.Server) string { return "the record of " + server.Name }

@@ -1,8 +1,8 @@
 // Package kv is the state that replicas share: records by name, each with a revision,
 // and the order in which all changes of a bucket were made.
 //
-// There are two stores: [Memory], of one process, and that of package natskv. One set
-// of tests, kvtest, says what both do.
+// There are two stores: that of package natskv, and that of package memkv for tests. One
+// set of tests, kvtest, says what both do.
 package kv
 
 import (
@@ -20,33 +20,33 @@ var (
 	// ErrNotFound says that there is no such record.
 	ErrNotFound = errors.New("there is no such record")
 	// ErrConflict says that the record is not at the revision that was named, or that
-	// there is one already: this call changed nothing. (One before it, whose answer was
-	// lost, may have.)
+	// there is one already: this call changed nothing. (An earlier call whose answer was
+	// lost may have.)
 	ErrConflict = errors.New("somebody else has changed the record")
-	// ErrUnavailable says that the store cannot be reached now. Whether a change that
-	// was asked for has been made is not known then.
+	// ErrUnavailable says that the store cannot be reached now. It is not known whether a
+	// change was made.
 	ErrUnavailable = errors.New("the cluster's state cannot be reached")
 )
 
 // An Entry is a record at one revision.
 type Entry struct {
 	Key      string
-	Value    []byte    // nil in a Change says that the record was deleted
+	Value    []byte    // nil in a Watch says that the record was deleted
 	Revision uint64    // of the bucket: a later change of any record has a higher one
-	Written  time.Time // when it was changed, by the clock of whoever keeps it
+	Written  time.Time // when it was changed, by the clock of the store
 }
 
 // A Store is a set of buckets. Its methods and those of its buckets may be called from
 // many goroutines.
 type Store interface {
-	// Bucket returns the bucket of a name, which is made if there is none.
+	// Bucket returns the bucket of a name, which is created if there is none.
 	Bucket(ctx context.Context, name string) (Bucket, error)
 	// Connected reports whether the store can be reached, as far as is known.
 	Connected() bool
-	// OnConnected sets what is called, from one goroutine, when Connected has changed. It
-	// must not block. It is set before the first bucket is asked for.
+	// OnConnected sets the function that is called, from one goroutine, when Connected has
+	// changed. It must not block. It is set before the first call of Bucket.
 	OnConnected(func(connected bool))
-	// Close ends the watches. What is asked for later is ErrUnavailable.
+	// Close ends the watches. Later calls return ErrUnavailable.
 	io.Closer
 }
 
@@ -75,29 +75,28 @@ type Bucket interface {
 	// Get returns a record as its last change left it, not an earlier state, or
 	// ErrNotFound.
 	Get(ctx context.Context, key string) (Entry, error)
-	// Create makes a record that is not there, or returns ErrConflict.
+	// Create creates a record that is not there, or returns ErrConflict.
 	Create(ctx context.Context, key string, value []byte) (revision uint64, err error)
-	// Update changes a record that is at a revision, or returns ErrConflict. One that was
-	// deleted is made again by Create; what Update does at the revision of its deletion is
-	// not said.
+	// Update changes a record that is at a revision, or returns ErrConflict. A deleted
+	// record is created again by Create; Update at the revision of the deletion is undefined.
 	Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error)
-	// Put changes or makes a record, whatever its revision.
+	// Put changes or creates a record, whatever its revision.
 	Put(ctx context.Context, key string, value []byte) (uint64, error)
 	// Delete deletes a record that is at a revision, or returns ErrConflict. Revision 0
-	// is any, and that there is no record is no error then.
+	// is any, and a missing record is no error then.
 	Delete(ctx context.Context, key string, revision uint64) error
-	// For returns the same bucket, in which records that are written by way of what it
-	// returned are gone after a time, a second at least, if nobody has written them again
-	// before. It is no change of the bucket, and who watches is not told.
-	For(lasts time.Duration) Bucket
+	// WithTTL returns the same bucket. Records that are written through the returned one
+	// expire after a time to live, a second at least, unless they are written again before.
+	// Their expiry is no change of the bucket and is not reported to watches.
+	WithTTL(ttl time.Duration) Bucket
 	// Watch calls changed for every record whose key begins with prefix, then ready,
 	// once, then changed for every change, from one goroutine and in the order of their
-	// revisions, which is that of the bucket: after it was called for one, nothing
-	// earlier comes. Before ready comes at least what was there when Watch was called;
+	// revisions, which is that of the bucket: after a call for one revision there is none
+	// for an earlier one. Before ready comes at least what was there when Watch was called;
 	// deletions may be among it. Of several changes of a record only the last may come.
-	// Values are the caller's; ready may be nil. It returns when ctx ends, with its error, or with another
-	// that says why it cannot go on: whoever calls it again begins with nothing. That a
-	// store cannot be reached for a time is no reason.
+	// Values are the caller's; ready may be nil. Watch returns the error of ctx when that
+	// ends, or another one if it cannot go on: another call begins with nothing. It goes on
+	// after a time in which the store could not be reached.
 	Watch(ctx context.Context, prefix string, changed func(Entry), ready func()) error
 }
 

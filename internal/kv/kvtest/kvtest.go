@@ -605,7 +605,7 @@ func watchOverACut(t *testing.T, connect func() Connection) {
 func end(t *testing.T, connect func() Connection) {
 	a, b := bucket(t, connect()), bucket(t, connect())
 	ctx := t.Context()
-	short, long := a.For(time.Second), a.For(time.Hour)
+	short, long := a.WithTTL(time.Second), a.WithTTL(time.Hour)
 	large := string(pattern(2<<20, 5))
 	const written, asked = "written", "asked"
 	for _, key := range []string{written, asked} { // each may have ended when it is written again

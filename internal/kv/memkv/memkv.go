@@ -26,9 +26,7 @@ func New() *Memory { return &Memory{buckets: map[string]*records{}} }
 
 // Connect returns a store with this state.
 func (m *Memory) Connect() *Connection {
-	c := &Connection{memory: m}
-	c.change = make(chan struct{})
-	return c
+	return &Connection{memory: m, change: make(chan struct{})}
 }
 
 // A Connection is a kv.Store with the state of a Memory. It can be cut off from it.
@@ -117,7 +115,7 @@ type records struct {
 	watches  map[*watch]bool
 }
 
-// A watch is what one who watches has not been told yet.
+// A watch has the changes that were not delivered yet.
 type watch struct {
 	prefix  string
 	pending map[string]kv.Entry // the last change of each record, under the lock of records
@@ -127,11 +125,11 @@ type watch struct {
 type bucket struct {
 	*Connection
 	records *records
-	lasts   time.Duration // of what is written, 0 is for ever
+	ttl     time.Duration // of what is written, 0 for none
 }
 
-func (b *bucket) For(lasts time.Duration) kv.Bucket {
-	return &bucket{b.Connection, b.records, lasts}
+func (b *bucket) WithTTL(ttl time.Duration) kv.Bucket {
+	return &bucket{b.Connection, b.records, ttl}
 }
 
 func (b *bucket) Get(ctx context.Context, key string) (kv.Entry, error) {
@@ -175,9 +173,9 @@ func (b *bucket) set(ctx context.Context, key string, value []byte, fits func(at
 	r.revision++
 	e := kv.Entry{Key: key, Value: append([]byte{}, value...), Revision: r.revision, Written: time.Now()}
 	r.byKey[key] = e
-	r.tell(e)
-	if b.lasts > 0 {
-		time.AfterFunc(b.lasts, func() {
+	r.notify(e)
+	if b.ttl > 0 {
+		time.AfterFunc(b.ttl, func() {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			if r.byKey[key].Revision == e.Revision {
@@ -204,12 +202,12 @@ func (b *bucket) Delete(ctx context.Context, key string, revision uint64) error 
 	}
 	r.revision++
 	delete(r.byKey, key)
-	r.tell(kv.Entry{Key: key, Revision: r.revision})
+	r.notify(kv.Entry{Key: key, Revision: r.revision})
 	return nil
 }
 
-// tell notes a change for those who watch. The lock is held.
-func (r *records) tell(e kv.Entry) {
+// notify notes a change for all watches. The lock is held.
+func (r *records) notify(e kv.Entry) {
 	for w := range r.watches {
 		if strings.HasPrefix(e.Key, w.prefix) {
 			w.pending[e.Key] = e

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -16,178 +14,182 @@ import (
 	"github.com/dynmcp/dynmcp/internal/kv"
 )
 
-// A bucket is a stream in which each subject, a record, has one message.
+// nodes is on how many nodes a bucket is kept: one of them may be lost.
+const nodes = 3
+
+// remembered is how long the deletion of a record is kept for watches.
+const remembered = 7 * 24 * time.Hour
+
+// A bucket is a key-value bucket of the library. It is read and watched below the
+// library's own methods only where those do less than kv.Bucket promises: their Put and
+// Update take no time to live, and their Watch takes up to twenty seconds to notice that
+// the node of its consumer is gone.
 type bucket struct {
 	store    *Store
 	name     string // in NATS
 	stream   jetstream.Stream
-	replicas atomic.Int64
-	missing  atomic.Bool // NATS has said that there is no such stream
+	keyValue jetstream.KeyValue
 
-	mu    sync.Mutex
-	parts map[string]string // the set of parts that the value of a record is known to have, by key
+	mu     sync.Mutex
+	chunks map[string]string // the set of chunks that the value of a record is known to have, by key
 }
 
 func (b *bucket) subject(key string) string { return "$KV." + b.name + "." + key }
 
-// Headers of messages.
-const (
-	operation    = "KV-Operation" // of a deletion, as NATS' own tools write it
-	expectedLast = jetstream.ExpectedLastSubjSeqHeader
-	timeToLive   = jetstream.MsgTTLHeader
-	partsHeader  = "Dynmcp-Parts" // of a record with a large value
-)
+// config is that of the library's CreateKeyValue but for three fields.
+func (b *bucket) config(replicas int) jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name:        "KV_" + b.name,
+		Description: "state that replicas of dynmcp share",
+		// Chunks of large values have subjects of their own, so that a watch of the
+		// records does not receive them.
+		Subjects:          []string{b.subject(">"), b.chunkSubject(">")},
+		MaxMsgsPerSubject: 1,
+		Discard:           jetstream.DiscardNew,
+		DenyDelete:        true,
+		AllowRollup:       true,
+		// Records expire without a marker: watches are not told.
+		AllowMsgTTL: true,
+		// Reads are answered by the leader. Any node may answer a direct get, including one
+		// that has not heard of the last change.
+		AllowDirect: false,
+		Storage:     jetstream.FileStorage,
+		Replicas:    replicas,
+	}
+}
+
+// ensure creates the stream of the bucket if there is none, on three nodes if there are as
+// many, or else on one. A stream that is on fewer is put on three if it can be.
+func (b *bucket) ensure(ctx context.Context) (created bool, err error) {
+	// A stream on three nodes exists when they have elected its leader.
+	ctx, cancel := b.store.asking(ctx, 5*b.store.opts.answer)
+	defer cancel()
+	js := b.store.js
+	stream, err := js.Stream(ctx, "KV_"+b.name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		if _, err = js.CreateStream(ctx, b.config(nodes)); tooFewNodes(err) {
+			_, err = js.CreateStream(ctx, b.config(1))
+		}
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another replica was faster
+			return false, nil
+		}
+		return err == nil, failure(err)
+	}
+	if err != nil {
+		return false, failure(err)
+	}
+	c := stream.CachedInfo().Config
+	switch {
+	case c.AllowDirect, c.MaxMsgsPerSubject != 1, !slices.Equal(c.Subjects, b.config(0).Subjects):
+		return false, fmt.Errorf("there is a stream %s in NATS that dynmcp has not created", c.Name)
+	case c.Replicas >= nodes, b.store.conn.ConnectedClusterName() == "":
+		return false, nil
+	}
+	c.Replicas = nodes
+	if _, err = js.UpdateStream(ctx, c); err == nil {
+		b.store.log.Info("a bucket is kept on more nodes now", "bucket", b.name, "nodes", nodes)
+	} else if tooFewNodes(err) {
+		err = nil
+	}
+	return false, failure(err)
+}
+
+// bind makes the bucket ready for use.
+func (b *bucket) bind(ctx context.Context) error {
+	if _, err := b.ensure(ctx); err != nil {
+		return err
+	}
+	var err error
+	b.stream, err = ask(ctx, b.store, func(ctx context.Context) (jetstream.Stream, error) { return b.store.js.Stream(ctx, "KV_"+b.name) })
+	if err == nil {
+		b.keyValue, err = ask(ctx, b.store, func(ctx context.Context) (jetstream.KeyValue, error) { return b.store.js.KeyValue(ctx, b.name) })
+	}
+	return err
+}
 
 // Get implements kv.Bucket.
 func (b *bucket) Get(ctx context.Context, key string) (kv.Entry, error) {
 	if err := kv.Check(key, nil); err != nil {
 		return kv.Entry{}, err
 	}
-	for {
-		m, err := b.last(ctx, b.subject(key))
+	for before := uint64(0); ; {
+		record, err := ask(ctx, b.store, func(ctx context.Context) (jetstream.KeyValueEntry, error) { return b.keyValue.Get(ctx, key) })
 		if err != nil {
 			return kv.Entry{}, err
 		}
-		e, err := b.entry(ctx, m.Subject, m.Sequence, m.Time, m.Header, m.Data)
-		switch {
-		case errors.Is(err, errReplaced):
-			continue
-		case err == nil && e.Value == nil:
-			return kv.Entry{}, kv.ErrNotFound
+		e := kv.Entry{Key: key, Revision: record.Revision(), Written: record.Created()}
+		e.Value, err = b.value(ctx, key, record.Value())
+		if !errors.Is(err, errNoChunk) || e.Revision == before {
+			return e, err
 		}
-		return e, err
+		before = e.Revision // the record was replaced while it was read, unless this is its revision again
 	}
 }
 
-// last returns the last message of a subject.
-func (b *bucket) last(ctx context.Context, subject string) (*jetstream.RawStreamMsg, error) {
-	ctx, cancel := b.store.asking(ctx, b.store.opts.answer)
-	defer cancel()
-	asked := time.Now()
-	m, err := b.stream.GetLastMsgForSubject(ctx, subject)
-	return m, b.noted(b.store.answered(err, asked))
-}
-
-// noted is failure, for what a stream was asked: if there is none it is made again.
-func (b *bucket) noted(err error) error {
-	if errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrNoStreamResponse) {
-		b.missing.Store(true)
-	}
-	return failure(err)
-}
-
-// entry returns the entry that a message is.
-func (b *bucket) entry(ctx context.Context, subject string, revision uint64, written time.Time, header nats.Header, data []byte) (kv.Entry, error) {
-	e := kv.Entry{Key: strings.TrimPrefix(subject, b.subject("")), Value: data, Revision: revision, Written: written}
-	parts := header.Get(partsHeader)
-	switch {
-	case header.Get(operation) != "":
-		e.Value = nil
-	case parts != "":
-		value, err := b.join(ctx, e.Key, revision, parts)
-		if err != nil {
-			return kv.Entry{}, err
-		}
-		e.Value = value
-	case e.Value == nil:
-		e.Value = []byte{}
-	}
-	set, _, _ := strings.Cut(parts, " ")
-	b.note(e.Key, set)
-	return e, nil
-}
-
-// note notes which parts a record has, none for "", and returns those it had before.
-func (b *bucket) note(key, set string) (before string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	before = b.parts[key]
-	if set == "" {
-		delete(b.parts, key)
-	} else {
-		b.parts[key] = set
-	}
-	return before
-}
-
-// A writer is a bucket with how long what is written by way of it lasts: 0 is for ever.
-// NATS removes the records by itself. Of a large value that is the record, and sweep removes
-// the parts.
+// A writer is a bucket with the time to live of what is written through it, 0 for none.
 type writer struct {
 	*bucket
-	lasts time.Duration
+	ttl time.Duration
 }
 
-// For implements kv.Bucket.
-func (w writer) For(lasts time.Duration) kv.Bucket { return writer{w.bucket, lasts} }
+// WithTTL implements kv.Bucket. NATS takes no shorter one than a second.
+func (w writer) WithTTL(ttl time.Duration) kv.Bucket { return writer{w.bucket, max(ttl, time.Second)} }
+
+// Create implements kv.Bucket.
+func (w writer) Create(ctx context.Context, key string, value []byte) (uint64, error) {
+	return w.write(ctx, key, value, func(ctx context.Context, data []byte) (uint64, error) {
+		return w.keyValue.Create(ctx, key, data, jetstream.KeyTTL(w.ttl))
+	})
+}
 
 // Put implements kv.Bucket.
 func (w writer) Put(ctx context.Context, key string, value []byte) (uint64, error) {
-	return w.set(ctx, key, value, "")
-}
-
-// Create implements kv.Bucket. The deletion of a record is a message of it as well: it
-// is what is replaced then.
-func (w writer) Create(ctx context.Context, key string, value []byte) (uint64, error) {
-	at := "0"
-	for {
-		revision, err := w.set(ctx, key, value, at)
-		if !errors.Is(err, kv.ErrConflict) {
-			return revision, err
-		}
-		m, err := w.last(ctx, w.subject(key))
-		next := "0"
-		switch {
-		case errors.Is(err, kv.ErrNotFound): // its deletion was forgotten just now
-		case err != nil:
-			return 0, err
-		case m.Header.Get(operation) == "":
-			return 0, kv.ErrConflict
-		default:
-			next = strconv.FormatUint(m.Sequence, 10)
-		}
-		if next == at {
-			return 0, kv.ErrConflict // another change is being made
-		}
-		at = next
-	}
+	return w.write(ctx, key, value, func(ctx context.Context, data []byte) (uint64, error) {
+		return w.publish(ctx, w.subject(key), data, w.ttl)
+	})
 }
 
 // Update implements kv.Bucket.
 func (w writer) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
 	if revision == 0 {
-		return 0, kv.ErrConflict // it would make the record
+		return 0, kv.ErrConflict // it would create the record
 	}
-	return w.set(ctx, key, value, strconv.FormatUint(revision, 10))
+	return w.write(ctx, key, value, func(ctx context.Context, data []byte) (uint64, error) {
+		return w.publish(ctx, w.subject(key), data, w.ttl, jetstream.WithExpectLastSequencePerSubject(revision))
+	})
 }
 
-// set makes a value that of a record whose last message is that of a number, or any if
-// it is "".
-func (w writer) set(ctx context.Context, key string, value []byte, at string) (uint64, error) {
+// write has a value written by store, after it was put in chunks if it is large. The
+// chunks of the value before are removed.
+func (w writer) write(ctx context.Context, key string, value []byte, store func(context.Context, []byte) (uint64, error)) (revision uint64, err error) {
 	if err := kv.Check(key, value); err != nil {
 		return 0, err
 	}
-	m := nats.NewMsg(w.subject(key))
-	m.Data = value
 	set := ""
-	if len(value) > w.partSize() {
-		var err error
-		if set, err = w.split(ctx, key, value); err != nil {
+	if w.needsChunks(value) {
+		if value, set, err = w.split(ctx, value); err != nil {
 			return 0, err
 		}
-		m.Data = nil
-		m.Header.Set(partsHeader, fmt.Sprint(set, " ", len(value)))
 	}
-	if w.lasts > 0 {
-		m.Header.Set(timeToLive, max(w.lasts, time.Second).String()) // no less is taken
-	}
-	revision, err := w.publish(ctx, m, at)
+	revision, err = ask(ctx, w.store, func(ctx context.Context) (uint64, error) { return store(ctx, value) })
 	if err == nil {
 		w.drop(ctx, w.note(key, set))
-	} else if errors.Is(err, kv.ErrConflict) {
-		w.drop(ctx, set) // and else it may have been made
+	} else if !errors.Is(err, kv.ErrUnavailable) { // it may have been written then
+		w.drop(ctx, set)
 	}
 	return revision, err
+}
+
+// publish adds a message to the stream.
+func (b *bucket) publish(ctx context.Context, subject string, data []byte, ttl time.Duration, opts ...jetstream.PublishOpt) (uint64, error) {
+	if ttl > 0 {
+		opts = append(opts, jetstream.WithMsgTTL(ttl))
+	}
+	ack, err := b.store.js.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: data}, opts...)
+	if err != nil {
+		return 0, err
+	}
+	return ack.Sequence, nil
 }
 
 // Delete implements kv.Bucket.
@@ -195,32 +197,11 @@ func (b *bucket) Delete(ctx context.Context, key string, revision uint64) error 
 	if err := kv.Check(key, nil); err != nil {
 		return err
 	}
-	m := nats.NewMsg(b.subject(key))
-	m.Header.Set(operation, "DEL")
-	m.Header.Set(timeToLive, remembered.String())
-	at := ""
-	if revision != 0 {
-		at = strconv.FormatUint(revision, 10)
-	}
-	_, err := b.publish(ctx, m, at)
+	_, err := ask(ctx, b.store, func(ctx context.Context) (any, error) {
+		return nil, b.keyValue.Purge(ctx, key, jetstream.PurgeTTL(remembered), jetstream.LastRevision(revision))
+	})
 	if err == nil {
 		b.drop(ctx, b.note(key, ""))
 	}
 	return err
-}
-
-// publish adds a message to the stream, if the last one of its subject is that of a
-// number, 0 for none, or of any if at is "".
-func (b *bucket) publish(ctx context.Context, m *nats.Msg, at string) (revision uint64, err error) {
-	ctx, cancel := b.store.asking(ctx, b.store.opts.answer)
-	defer cancel()
-	if at != "" {
-		m.Header.Set(expectedLast, at)
-	}
-	asked := time.Now()
-	ack, err := b.store.js.PublishMsg(ctx, m)
-	if err != nil {
-		return 0, b.noted(b.store.answered(err, asked))
-	}
-	return ack.Sequence, nil
 }

@@ -2,17 +2,19 @@
 // as all tools of NATS know it, which a majority of three nodes keeps. It is the only
 // package that knows NATS.
 //
-//	streams.go  the stream of a bucket: how it is made, on how many nodes, kept tidy
-//	bucket.go   one record at a time
-//	parts.go    values that are larger than a message may be
-//	watch.go    all changes, in their order
+//	bucket.go  a bucket and its records, one at a time
+//	chunks.go  values that are larger than a message may be
+//	watch.go   all changes, in their order
+//	errors.go  what errors of NATS mean
 package natskv
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -28,18 +30,17 @@ import (
 // Options say where the state is.
 type Options struct {
 	URLs   []string     // nats://HOST:PORT or tls://HOST:PORT; the other nodes are learned from these
-	Creds  string       // the path of a file of credentials, "" is none
-	CA     string       // the path of a file of authorities that vouch for the nodes (PEM), "" is the system's
+	Creds  string       // the path of a file of credentials, "" for none
+	CA     string       // the path of a file of authorities that the nodes' certificates are checked with (PEM), "" for the system's
 	Name   string       // of this connection, as NATS shows it
-	Prefix string       // of the names of buckets, "dynmcp" if it is ""; another for each cluster of one account
 	Logger *slog.Logger // nil is silent
 
 	answer time.Duration // how long an answer may take, 2 s if it is 0
-	tend   time.Duration // how often a bucket on too few nodes is tried to be put on more, 10 s if it is 0
+	retry  time.Duration // how often a bucket on too few nodes is put on more, if it can be; 10 s if it is 0
 }
 
-// A Store is a connection to NATS. It is made anew for as long as it takes, to whichever
-// node can be reached.
+// A Store is a connection to NATS. It is made again for as long as it takes, to any node
+// that can be reached.
 type Store struct {
 	opts Options
 	log  *slog.Logger
@@ -48,15 +49,14 @@ type Store struct {
 
 	ctx  context.Context // ends with Close
 	end  context.CancelFunc
-	wake chan struct{} // has room for one: buckets may be put on more nodes now
-	done chan struct{} // closed when tending has ended
+	done chan struct{} // closed when maintain has returned
 
 	denied atomic.Pointer[denial]
 
 	mu        sync.Mutex
 	buckets   map[string]*bucket
 	connected func(bool)
-	said      bool            // what connected was told last
+	reported  bool            // what connected was called with last
 	link      context.Context // ends when the connection is lost
 	cut       context.CancelFunc
 }
@@ -66,24 +66,34 @@ var _ kv.Store = (*Store)(nil)
 // Open returns the store of a cluster of NATS, whether that can be reached now or not.
 // An error says what is wrong with the options.
 func Open(opts Options) (*Store, error) {
-	if opts.Prefix == "" {
-		opts.Prefix = "dynmcp"
-	}
-	if opts.answer == 0 {
-		opts.answer = 2 * time.Second
-	}
-	if opts.tend == 0 {
-		opts.tend = 10 * time.Second
-	}
-	s := &Store{opts: opts, log: opts.Logger, wake: make(chan struct{}, 1), done: make(chan struct{}), buckets: map[string]*bucket{}}
+	s := &Store{opts: opts, log: opts.Logger, done: make(chan struct{}), buckets: map[string]*bucket{}}
+	s.opts.answer = cmp.Or(opts.answer, 2*time.Second)
+	s.opts.retry = cmp.Or(opts.retry, 10*time.Second)
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.link, s.cut = context.WithCancel(s.ctx)
+	var err error
+	if s.conn, err = nats.Connect(strings.Join(opts.URLs, ","), s.connectOptions()...); err != nil {
+		s.end()
+		return nil, fmt.Errorf("nats: %w", err)
+	}
+	if s.js, err = jetstream.New(s.conn); err != nil {
+		s.conn.Close()
+		s.end()
+		return nil, fmt.Errorf("nats: %w", err)
+	}
+	go s.maintain()
+	return s, nil
+}
+
+// connectOptions are those of the connection, with the policy of making it again.
+func (s *Store) connectOptions() []nats.Option {
+	up := func(c *nats.Conn) { s.report(true, c.ConnectedUrlRedacted(), nil) }
 	to := []nats.Option{
-		nats.Name(opts.Name),
-		nats.Timeout(opts.answer),
+		nats.Name(s.opts.Name),
+		nats.Timeout(s.opts.answer),
 		// A node that is gone without a word is left after three seconds.
 		nats.PingInterval(time.Second),
 		nats.MaxPingsOutstanding(2),
@@ -96,9 +106,9 @@ func Open(opts Options) (*Store, error) {
 		nats.IgnoreAuthErrorAbort(),
 		// What cannot be sent now fails: nobody expects it to be sent later.
 		nats.ReconnectBufSize(-1),
-		nats.ConnectHandler(func(c *nats.Conn) { s.tell(true, c.ConnectedUrlRedacted(), nil) }),
-		nats.ReconnectHandler(func(c *nats.Conn) { s.tell(true, c.ConnectedUrlRedacted(), nil) }),
-		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { s.tell(false, "", err) }),
+		nats.ConnectHandler(up),
+		nats.ReconnectHandler(up),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { s.report(false, "", err) }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			s.log.Debug("nats", "err", err)
 			if errors.Is(err, nats.ErrPermissionViolation) {
@@ -106,46 +116,20 @@ func Open(opts Options) (*Store, error) {
 			}
 		}),
 	}
-	if opts.Creds != "" {
-		to = append(to, credentials(opts.Creds))
+	if s.opts.Creds != "" {
+		to = append(to, credentials(s.opts.Creds))
 	}
-	if opts.CA != "" {
-		to = append(to, authorities(opts.CA))
+	if s.opts.CA != "" {
+		to = append(to, authorities(s.opts.CA))
 	}
-	var err error
-	if s.conn, err = nats.Connect(strings.Join(opts.URLs, ","), to...); err != nil {
-		s.end()
-		return nil, fmt.Errorf("nats: %w", err)
-	}
-	if s.js, err = jetstream.New(s.conn); err != nil {
-		s.conn.Close()
-		s.end()
-		return nil, fmt.Errorf("nats: %w", err)
-	}
-	go s.tend()
-	return s, nil
+	return to
 }
 
-// A denial is what NATS says of a message that it did not take, and not in answer to it.
-type denial struct {
-	err error
-	at  time.Time
-}
-
-// answered returns the error of a question that was asked at a time. One that NATS does not
-// permit has no answer.
-func (s *Store) answered(err error, asked time.Time) error {
-	if d := s.denied.Load(); errors.Is(err, context.DeadlineExceeded) && d != nil && d.at.After(asked) {
-		return d.err
-	}
-	return err
-}
-
-// tell passes on that the connection has come or gone. NATS calls it from one goroutine.
-func (s *Store) tell(connected bool, node string, err error) {
+// report passes on that the connection has come or gone. NATS calls it from one goroutine.
+func (s *Store) report(connected bool, node string, err error) {
 	s.mu.Lock()
-	same := s.said == connected
-	s.said = connected
+	same := s.reported == connected
+	s.reported = connected
 	f := s.connected
 	if !connected {
 		s.cut()
@@ -156,10 +140,6 @@ func (s *Store) tell(connected bool, node string, err error) {
 	case s.ctx.Err() != nil: // closed
 	case connected:
 		s.log.Info("connected to NATS", "node", node)
-		select {
-		case s.wake <- struct{}{}:
-		default:
-		}
 	case !same:
 		s.log.Warn("the connection to NATS is lost; it is being made again", "err", err)
 	}
@@ -204,68 +184,49 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Bucket returns a bucket, which is made on three nodes if there are as many, or else on
-// one, and put on three when there are.
+// Bucket returns a bucket, which is created if there is none.
 func (s *Store) Bucket(ctx context.Context, name string) (kv.Bucket, error) {
 	s.mu.Lock()
 	b := s.buckets[name]
 	s.mu.Unlock()
-	if b != nil {
-		return writer{bucket: b}, nil
+	if b == nil {
+		b = &bucket{store: s, name: "dynmcp_" + name, chunks: map[string]string{}}
+		if err := b.bind(ctx); err != nil {
+			return nil, fmt.Errorf("bucket %s: %w", name, err)
+		}
+		s.mu.Lock()
+		if s.buckets[name] == nil {
+			s.buckets[name] = b
+		}
+		b = s.buckets[name]
+		s.mu.Unlock()
 	}
-	if strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" || name == "" {
-		return nil, fmt.Errorf("%q is no name of a bucket", name)
-	}
-	b = &bucket{store: s, name: s.opts.Prefix + "_" + name, parts: map[string]string{}}
-	if err := b.open(ctx); err != nil {
-		return nil, fmt.Errorf("bucket %s: %w", name, err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if other := s.buckets[name]; other != nil {
-		return writer{bucket: other}, nil
-	}
-	s.buckets[name] = b
 	return writer{bucket: b}, nil
 }
 
-// failure returns an error of NATS as one of kv's.
-func failure(err error) error {
-	var answer *jetstream.APIError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &answer) && (answer.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || answer.ErrorCode == wrongLastSequence):
-		return kv.ErrConflict
-	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return kv.ErrNotFound
-	case refused(err, answer):
-		return fmt.Errorf("NATS refuses it: %w", err)
-	case errors.Is(err, nats.ErrReconnectBufExceeded): // it keeps nothing for later
-		err = errors.New("not connected to NATS")
+// maintain creates buckets that NATS has lost, and puts those on three nodes that were
+// created when there were not as many, until the store is closed.
+func (s *Store) maintain() {
+	defer close(s.done)
+	tick := time.NewTicker(s.opts.retry)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		s.mu.Lock()
+		all := slices.Collect(maps.Values(s.buckets))
+		s.mu.Unlock()
+		for _, b := range all {
+			created, err := b.ensure(s.ctx)
+			switch {
+			case err != nil:
+				s.log.Debug("a bucket is missing, or stays on fewer nodes", "bucket", b.name, "err", err)
+			case created: // disks that are gone start with nothing
+				s.log.Warn("a bucket was missing in NATS, and is empty now", "bucket", b.name)
+			}
+		}
 	}
-	return fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
 }
-
-// refused reports whether NATS does not do what it was asked, however often that is: what
-// is wrong has to be mended there. What it says with a code of 5xx passes, but for limits.
-func refused(err error, answer *jetstream.APIError) bool {
-	switch {
-	case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, nats.ErrPermissionViolation):
-		return true
-	case answer == nil, errors.Is(err, jetstream.ErrStreamNotFound), answer.ErrorCode == noPeers:
-		return false
-	}
-	return answer.Code < 500 || slices.Contains(limits, answer.ErrorCode)
-}
-
-// limits are the codes of what a stream or a node has no room for (JSStreamStoreFailedF,
-// JSMemoryResourcesExceededErr and JSStorageResourcesExceededErr of the server).
-var limits = []jetstream.ErrorCode{10077, 10028, 10047}
-
-// noPeers is what a node says while it does not know the others yet (JSClusterNoPeersErrF).
-const noPeers jetstream.ErrorCode = 10005
-
-// wrongLastSequence is what a node says of a record that another change is just being
-// made to (JSStreamWrongLastSequenceConstantErr of the server).
-const wrongLastSequence jetstream.ErrorCode = 10164

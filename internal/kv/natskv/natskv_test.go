@@ -221,7 +221,7 @@ func TestAcknowledgedOutlivesTheLeader(t *testing.T) {
 		all = append(all, c.start(t, i))
 		urls = append(urls, all[i].ClientURL())
 	}
-	s, err := Open(Options{URLs: urls, tend: 200 * time.Millisecond})
+	s, err := Open(Options{URLs: urls, retry: 200 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,17 +304,15 @@ func TestAcknowledgedOutlivesTheLeader(t *testing.T) {
 	}
 }
 
-func TestPartsThatNobodyNeedsGo(t *testing.T) {
+// The chunks of a value go with it, and those of a value that was not stored too.
+func TestChunksThatNobodyNeedsGo(t *testing.T) {
 	node := start(t, server.Options{StoreDir: t.TempDir()})
-	connect := func() writer {
-		s, err := Open(Options{URLs: []string{node.ClientURL()}, answer: patience / 4})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { s.Close() })
-		return open(t, s)
+	s, err := Open(Options{URLs: []string{node.ClientURL()}, answer: patience / 4})
+	if err != nil {
+		t.Fatal(err)
 	}
-	a, other := connect(), connect()
+	t.Cleanup(func() { s.Close() })
+	a := open(t, s)
 	ctx := t.Context()
 	messages := func() uint64 {
 		t.Helper()
@@ -329,7 +327,7 @@ func TestPartsThatNobodyNeedsGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole := messages() // a record, its parts, and whose they are
+	whole := messages() // a record and its chunks
 	second, err := a.Update(ctx, "x", value, first)
 	if n := messages(); err != nil || n != whole {
 		t.Errorf("after a value of the same size there are %d messages, not %d (%v)", n, whole, err)
@@ -337,30 +335,28 @@ func TestPartsThatNobodyNeedsGo(t *testing.T) {
 	if _, err := a.Update(ctx, "x", value, first); !errors.Is(err, kv.ErrConflict) || messages() != whole {
 		t.Errorf("after a conflict there are %d messages, not %d (%v)", messages(), whole, err)
 	}
-	if _, err := a.Update(ctx, "x", nil, second); err != nil || messages() != 1 {
+	third, err := a.Update(ctx, "x", nil, second)
+	if err != nil || messages() != 1 {
 		t.Errorf("after a small value there are %d messages (%v)", messages(), err)
 	}
-	// One who does not know the value before leaves its parts, as does one who dies.
-	if _, err := a.Put(ctx, "x", value); err != nil {
+	if _, err = a.Update(ctx, "x", value, third); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := other.Put(ctx, "x", nil); err != nil {
+	if err := a.Delete(ctx, "x", 0); err != nil || messages() != 1 {
+		t.Errorf("after a deletion there are %d messages (%v)", messages(), err)
+	}
+	// A value may look like a reference.
+	fake := reference + "none 1 1"
+	if _, err := a.Create(ctx, "y", []byte(fake)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := other.split(ctx, "never", value); err != nil {
-		t.Fatal(err)
+	if e, err := a.Get(ctx, "y"); err != nil || string(e.Value) != fake {
+		t.Errorf("got %q, %v", e.Value, err)
 	}
-	if _, err := a.Put(ctx, "y", value); err != nil {
-		t.Fatal(err)
-	}
-	if err := a.sweep(ctx, 24*time.Hour); err != nil || messages() != 3*whole-1 {
-		t.Errorf("of parts that were just made %d messages are left, not %d (%v)", messages(), 3*whole-1, err)
-	}
-	if err := a.sweep(ctx, 0); err != nil || messages() != whole+1 {
-		t.Errorf("there are %d messages, not %d (%v)", messages(), whole+1, err)
-	}
-	if e, err := other.Get(ctx, "y"); err != nil || len(e.Value) != len(value) {
-		t.Errorf("what is needed was removed: %d bytes, %v", len(e.Value), err)
+	// A record whose chunks were lost is an error.
+	a.drop(ctx, a.note("y", ""))
+	if e, err := a.Get(ctx, "y"); !errors.Is(err, errNoChunk) {
+		t.Errorf("got %q, %v", e.Value, err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -13,36 +14,40 @@ import (
 	"github.com/dynmcp/dynmcp/internal/kv"
 )
 
-// A watch reads the stream by way of a consumer, which lives in the memory of one node
-// and numbers what it sends. When the node is gone, or a number is missing, another
-// consumer goes on behind the last message that was told. The library has ordered
-// consumers of its own, which wait up to ten seconds before they try again.
+// A watch reads the stream through a consumer, which lives in the memory of one node and
+// numbers its messages. When the node is gone or a number is missing, another consumer
+// goes on behind the last message that was delivered. The library's Watch does so as well,
+// but looks after its consumer only every ten seconds, and goes on in another stream of the
+// same name as if nothing had happened.
 type watch struct {
 	*bucket
 	prefix  string
 	changed func(kv.Entry)
-	ready   func() // nil when it was called
+	ready   func() // nil after it was called
 
-	made  time.Time       // when NATS made the stream
-	last  uint64          // all up to here was told
-	heard time.Time       // when the stream was heard of last
-	until uint64          // it is ready when this was told, and
-	list  map[string]bool // these were, the subjects there were at first
+	created time.Time         // when NATS created the stream
+	last    uint64            // every message up to here was delivered
+	heard   time.Time         // when a consumer was there last
+	short   time.Time         // since when the stream ends before last, zero if it does not
+	list    map[string]uint64 // the subjects that there were at first and that were not delivered yet
 }
 
 // errLost says that what has changed since the last message cannot be known any more.
 var errLost = errors.New("the order of changes is lost")
 
 const (
-	// heartbeat is how often a consumer that has nothing to tell says so. It is given up
-	// after two without a word.
+	// heartbeat is how often an idle consumer sends a heartbeat. After two that are missing
+	// it is given up.
 	heartbeat = time.Second
+	// idle is how long no message comes until a watch that is not ready checks what it
+	// waits for. The consumer's heartbeats may be missing for less.
+	idle = 5 * heartbeat
 	// pause is how long it takes at least from one consumer to the next, and half as much
 	// at most in addition.
 	pause = 200 * time.Millisecond
-	// forgotten is how long a stream may be shorter than what was told of it: a node that
-	// has just become the leader may not have read all of it.
-	forgotten = 15 * time.Second
+	// catchUp is how long a stream may end before what was delivered of it: a node that has
+	// just become the leader may not have read all of it.
+	catchUp = 15 * time.Second
 )
 
 // Watch implements kv.Bucket.
@@ -50,7 +55,7 @@ func (b *bucket) Watch(ctx context.Context, prefix string, changed func(kv.Entry
 	if ready == nil {
 		ready = func() {}
 	}
-	w := &watch{bucket: b, prefix: prefix, changed: changed, ready: ready, heard: time.Now()}
+	w := &watch{bucket: b, prefix: prefix, changed: changed, ready: ready}
 	run, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(b.store.ctx, cancel)()
@@ -64,7 +69,7 @@ func (b *bucket) Watch(ctx context.Context, prefix string, changed func(kv.Entry
 		case errors.Is(err, errLost):
 			return fmt.Errorf("bucket %s: %w", b.name, err)
 		}
-		b.store.log.Debug("a watch goes on with another consumer", "bucket", b.name, "told", w.last, "err", err)
+		b.store.log.Debug("a watch goes on with another consumer", "bucket", b.name, "revision", w.last, "err", err)
 		select {
 		case <-time.After(pause + rand.N(pause/2)):
 		case <-run.Done():
@@ -72,15 +77,48 @@ func (b *bucket) Watch(ctx context.Context, prefix string, changed func(kv.Entry
 	}
 }
 
-// follow tells what one consumer sends, until that fails.
+// follow delivers what one consumer sends, until that fails.
 func (w *watch) follow(ctx context.Context) error {
-	// A consumer outlives the connection, and takes for told what it sent just before that
-	// was lost: another one has to send it again.
+	// A consumer outlives the connection, and does not send again what it sent just before
+	// that was lost: another one has to.
 	ctx, unlink := w.store.linked(ctx)
 	defer unlink()
 	if err := w.check(ctx); err != nil {
 		return err
 	}
+	messages, err := w.consume(ctx)
+	if err != nil {
+		return err
+	}
+	defer messages.Stop()
+	w.heard = time.Now()
+	defer func() { w.heard = time.Now() }()
+	for number := uint64(1); ; {
+		wait, cancel := context.WithTimeout(ctx, idle)
+		m, err := messages.Next(jetstream.NextContext(wait))
+		cancel()
+		settled := false
+		switch {
+		case err == nil:
+			if settled, err = w.deliver(ctx, m, number); err != nil {
+				return err
+			}
+			number++
+		case !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil:
+			return err
+		default:
+			settled = true
+		}
+		if w.ready != nil && settled {
+			if err := w.check(ctx); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// consume creates a consumer behind the last message.
+func (w *watch) consume(ctx context.Context) (jetstream.MessagesContext, error) {
 	config := jetstream.ConsumerConfig{
 		FilterSubject:     w.subject(">"),
 		AckPolicy:         jetstream.AckNonePolicy,
@@ -92,144 +130,80 @@ func (w *watch) follow(ctx context.Context) error {
 	if w.last > 0 {
 		config.DeliverPolicy, config.OptStartSeq = jetstream.DeliverByStartSequencePolicy, w.last+1
 	}
-	ask, cancel := w.store.asking(ctx, 2*w.store.opts.answer)
-	defer cancel()
-	consumer, err := w.store.js.CreateConsumer(ask, "KV_"+w.name, config)
+	consumer, err := ask(ctx, w.store, func(ctx context.Context) (jetstream.Consumer, error) {
+		return w.store.js.CreateConsumer(ctx, "KV_"+w.name, config)
+	})
 	if err != nil {
-		return w.noted(err)
+		return nil, err
 	}
-	messages, err := consumer.Messages(jetstream.PullMaxMessages(64), jetstream.PullExpiry(30*time.Second), jetstream.PullHeartbeat(heartbeat))
+	return consumer.Messages(jetstream.PullMaxMessages(64), jetstream.PullExpiry(30*time.Second), jetstream.PullHeartbeat(heartbeat))
+}
+
+// deliver calls changed for a message, the one of a number, and reports whether all that
+// there was at first may have been delivered.
+func (w *watch) deliver(ctx context.Context, m jetstream.Msg, number uint64) (settled bool, err error) {
+	meta, err := m.Metadata()
+	if err != nil {
+		return false, err
+	}
+	if meta.Sequence.Consumer != number {
+		return false, fmt.Errorf("got message %d of the consumer, not %d", meta.Sequence.Consumer, number)
+	}
+	e := kv.Entry{Key: strings.TrimPrefix(m.Subject(), w.subject("")), Revision: meta.Sequence.Stream, Written: meta.Timestamp}
+	if strings.HasPrefix(e.Key, w.prefix) {
+		if m.Headers().Get("KV-Operation") == "" { // else it is a deletion
+			e.Value, err = w.value(ctx, e.Key, m.Data())
+		}
+		switch {
+		case err == nil:
+			w.changed(e)
+		case errors.Is(err, kv.ErrUnavailable):
+			return false, err
+		case !errors.Is(err, errNoChunk): // else it was replaced, which is delivered later
+			w.store.log.Error("a record cannot be read", "bucket", w.name, "err", err)
+		}
+	}
+	w.last = e.Revision
+	delete(w.list, m.Subject())
+	return len(w.list) == 0 || meta.NumPending == 0, nil
+}
+
+// check asks the leader whether this is still the stream that was read before. It calls
+// ready when everything that there was at first was delivered or has expired; a record
+// that was changed before it was sent is delivered with its last change.
+func (w *watch) check(ctx context.Context) error {
+	var opts []jetstream.StreamInfoOpt
+	if w.ready != nil {
+		opts = append(opts, jetstream.WithSubjectFilter(w.subject(">")))
+	}
+	info, err := ask(ctx, w.store, func(ctx context.Context) (*jetstream.StreamInfo, error) { return w.stream.Info(ctx, opts...) })
 	if err != nil {
 		return err
 	}
-	defer messages.Stop()
-	for number := uint64(1); ; number++ {
-		m, err := w.next(ctx, messages)
-		if err != nil {
-			return err
-		}
-		meta, err := m.Metadata()
-		if err != nil {
-			return err
-		}
-		if meta.Sequence.Consumer != number {
-			return fmt.Errorf("got message %d of the consumer, not %d", meta.Sequence.Consumer, number)
-		}
-		if strings.HasPrefix(m.Subject(), w.subject(w.prefix)) {
-			e, err := w.entry(ctx, m.Subject(), meta.Sequence.Stream, meta.Timestamp, m.Headers(), m.Data())
-			switch {
-			case err == nil:
-				w.changed(e)
-			case errors.Is(err, kv.ErrUnavailable):
-				return err
-			case !errors.Is(err, errReplaced): // which is told when it comes
-				w.store.log.Error("a record cannot be read", "bucket", w.name, "err", err)
-			}
-		}
-		w.last, w.heard = meta.Sequence.Stream, time.Now()
-		delete(w.list, m.Subject())
-		if err := w.begun(ctx); err != nil {
-			return err
-		}
+	if w.created.IsZero() {
+		w.created, w.list = info.Created, info.State.Subjects
 	}
-}
-
-// next returns the next message. A consumer that says nothing for a minute but that it
-// is there has nothing to tell.
-func (w *watch) next(ctx context.Context, messages jetstream.MessagesContext) (jetstream.Msg, error) {
-	for {
-		wait, cancel := context.WithTimeout(ctx, time.Minute)
-		m, err := messages.Next(jetstream.NextContext(wait))
-		cancel()
-		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
-			return m, err
-		}
-		if w.store.Connected() {
-			w.heard = time.Now()
-			if w.ready != nil {
-				return nil, errors.New("what there was at first has ended before it was told")
-			}
-		}
+	if info.State.LastSeq >= w.last {
+		w.short = time.Time{}
+	} else if w.short.IsZero() {
+		w.short = time.Now()
 	}
-}
-
-// check asks the stream's leader whether it is the stream that was told of, and at first
-// what there is to tell before it is ready.
-func (w *watch) check(ctx context.Context) error {
-	for begin := time.Now(); ; {
-		ask, cancel := w.store.asking(ctx, w.store.opts.answer)
-		stream, err := w.store.js.Stream(ask, "KV_"+w.name)
-		cancel()
-		if err != nil {
-			return w.noted(err)
-		}
-		info := stream.CachedInfo()
-		silent := time.Since(w.heard)
-		switch {
-		case w.made.IsZero():
-			w.made = info.Created
-		case !w.made.Equal(info.Created):
-			return fmt.Errorf("%w: the bucket was made anew", errLost)
-		case w.last > 0 && silent > remembered/2:
-			return fmt.Errorf("%w: it was not reached for %s", errLost, silent.Truncate(time.Minute))
-		case info.State.LastSeq < w.last && time.Since(begin) > forgotten:
-			return fmt.Errorf("%w: it ends at %d, before %d", errLost, info.State.LastSeq, w.last)
-		}
-		if info.State.LastSeq >= w.last {
-			break
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	switch {
+	case !w.created.Equal(info.Created):
+		return fmt.Errorf("%w: the bucket was created again", errLost)
+	case w.last > 0 && time.Since(w.heard) > remembered/2:
+		return fmt.Errorf("%w: it was not reached for %s", errLost, time.Since(w.heard).Truncate(time.Minute))
+	case w.short.IsZero():
+	case time.Since(w.short) > catchUp:
+		return fmt.Errorf("%w: it ends at %d, before %d", errLost, info.State.LastSeq, w.last)
+	default:
+		return fmt.Errorf("the stream ends at %d, before %d", info.State.LastSeq, w.last)
 	}
 	if w.ready == nil {
 		return nil
 	}
-	if w.list == nil {
-		ask, cancel := w.store.asking(ctx, w.store.opts.answer)
-		defer cancel()
-		info, err := w.stream.Info(ask, jetstream.WithSubjectFilter(w.subject(">")))
-		if err != nil {
-			return w.noted(err)
-		}
-		w.list = map[string]bool{}
-		for subject := range info.State.Subjects {
-			w.list[subject] = true
-		}
-	}
-	last, err := w.bucket.last(ctx, w.subject(">"))
-	switch {
-	case err == nil:
-		w.until = last.Sequence
-	case !errors.Is(err, kv.ErrNotFound):
-		return err
-	}
-	return w.begun(ctx)
-}
-
-// begun calls ready when what was there at first was told. A record that was changed
-// again before it was sent is told when its last change comes, which is behind what was
-// the end.
-func (w *watch) begun(ctx context.Context) error {
-	if w.ready == nil || w.last < w.until {
-		return nil
-	}
-	for subject := range w.list {
-		m, err := w.bucket.last(ctx, subject)
-		switch {
-		case errors.Is(err, kv.ErrNotFound):
-			delete(w.list, subject)
-		case err != nil:
-			return err
-		case m.Sequence <= w.last: // it was told
-			delete(w.list, subject)
-		default:
-			w.until = max(w.until, m.Sequence)
-		}
-	}
-	if w.last >= w.until {
+	maps.DeleteFunc(w.list, func(subject string, _ uint64) bool { return info.State.Subjects[subject] == 0 })
+	if len(w.list) == 0 {
 		w.ready()
 		w.ready = nil
 	}

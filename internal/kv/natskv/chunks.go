@@ -1,0 +1,127 @@
+package natskv
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/dynmcp/dynmcp/internal/kv"
+)
+
+// A message has at most 1 MB. A larger value is put in chunks first, a set with a name of
+// its own, and then the record is changed: it has a reference to the set. So a reader has
+// one value or another, and the compare-and-set of the record is that of the value. The
+// library's object store cannot do that: it changes its own record of an object whatever
+// that was, and any node may answer, one that has not heard of the object as well.
+//
+// Chunks have the time to live of their record and an hour. The set of a writer that died
+// before it changed a record without a time to live stays.
+
+// reference is how the value of a record with chunks begins. A value that begins so by
+// itself is put in chunks too.
+const reference = "dynmcp chunks: "
+
+// errNoChunk says that a chunk of a value is missing: the record was replaced meanwhile,
+// or is broken.
+var errNoChunk = errors.New("a chunk of the value is missing")
+
+func (b *bucket) chunkSubject(chunk string) string { return "$KV." + b.name + "_parts." + chunk }
+
+// chunkSize is how large a message of ours is at most. The leader answers with the bytes
+// in base64, and that is one message too.
+func (b *bucket) chunkSize() int {
+	const most = 512 << 10
+	return min(most, cmp.Or(int(b.store.conn.MaxPayload())/2, most))
+}
+
+func (b *bucket) needsChunks(value []byte) bool {
+	return len(value) > b.chunkSize() || bytes.HasPrefix(value, []byte(reference))
+}
+
+// split puts a value in chunks and returns the reference to them and the name of the set.
+func (w writer) split(ctx context.Context, value []byte) (ref []byte, set string, err error) {
+	set = rand.Text()
+	ttl := w.ttl
+	if ttl > 0 {
+		ttl += time.Hour
+	}
+	n := 0
+	for chunk := range slices.Chunk(value, w.chunkSize()) {
+		_, err := ask(ctx, w.store, func(ctx context.Context) (uint64, error) {
+			return w.publish(ctx, w.chunkSubject(fmt.Sprint(set, ".", n)), chunk, ttl)
+		})
+		if err != nil {
+			w.drop(ctx, set)
+			return nil, "", err
+		}
+		n++
+	}
+	return fmt.Appendf(nil, "%s%s %d %d", reference, set, n, len(value)), set, nil
+}
+
+// value returns the value of a record by what its message has: that, or what the chunks
+// have. The error is errNoChunk if one is missing.
+func (b *bucket) value(ctx context.Context, key string, data []byte) ([]byte, error) {
+	ref, chunked := bytes.CutPrefix(data, []byte(reference))
+	if !chunked {
+		b.note(key, "")
+		return append([]byte{}, data...), nil
+	}
+	var set string
+	var n, size int
+	if _, err := fmt.Sscanf(string(ref), "%s %d %d", &set, &n, &size); err != nil || size < 0 || size > kv.MaxValue {
+		return nil, fmt.Errorf("the record %s has a reference to no chunks: %q", key, ref)
+	}
+	value := make([]byte, 0, size)
+	for i := range n {
+		m, err := ask(ctx, b.store, func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
+			return b.stream.GetLastMsgForSubject(ctx, b.chunkSubject(fmt.Sprint(set, ".", i)))
+		})
+		if errors.Is(err, kv.ErrNotFound) {
+			return nil, fmt.Errorf("the record %s: %w", key, errNoChunk)
+		}
+		if err != nil {
+			return nil, err
+		}
+		value = append(value, m.Data...)
+	}
+	if len(value) != size {
+		return nil, fmt.Errorf("the value of %s has %d bytes in its chunks, not %d", key, len(value), size)
+	}
+	b.note(key, set)
+	return value, nil
+}
+
+// note notes which set of chunks a record has, "" for none, and returns the one it had
+// before.
+func (b *bucket) note(key, set string) (before string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before = b.chunks[key]
+	if set == "" {
+		delete(b.chunks, key)
+	} else {
+		b.chunks[key] = set
+	}
+	return before
+}
+
+// drop removes a set of chunks if it can, none for "".
+func (b *bucket) drop(ctx context.Context, set string) {
+	if set == "" {
+		return
+	}
+	_, err := ask(ctx, b.store, func(ctx context.Context) (any, error) {
+		return nil, b.stream.Purge(ctx, jetstream.WithPurgeSubject(b.chunkSubject(set+".>")))
+	})
+	if err != nil {
+		b.store.log.Debug("the chunks of an older value stay", "bucket", b.name, "err", err)
+	}
+}
