@@ -5,8 +5,9 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
+	"log/slog"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,8 +16,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/replica"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/sharing"
-	"github.com/dynmcp/dynmcp/internal/selfloop"
-	"github.com/dynmcp/dynmcp/transports/oauth"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // serveFlags say where a run that serves many hosts is reached.
@@ -74,7 +74,7 @@ which dynmcp cluster push makes.`,
 	return cmd
 }
 
-// run serves hosts until the end. What can fail is opened before anything is started.
+// run serves hosts until a signal, or until a listener ends.
 func (flags *serveFlags) run(from *configFlags, level string) error {
 	tuneMemoryForMany()
 	out := io.Writer(os.Stderr)
@@ -88,117 +88,131 @@ func (flags *serveFlags) run(from *configFlags, level string) error {
 	from.strict = flags.strict
 	ctx, stop := untilSignal(false)
 	defer stop()
-	member, err := flags.replica.Open(ctx, version, log) // nil where there is no cluster
-	if member != nil {
-		defer member.Close()
-		if from.config == "" {
-			from.read, from.pushed, err = member.FollowConfig(ctx, from.options())
-			err = configError(err)
-		}
+	s := &server{flags: flags, from: from, log: log}
+	defer s.close()
+	if err = s.load(ctx); err == nil && flags.tree.dump {
+		return dumpTree(s.cfg, flags.tree, log)
 	}
-	if ctx.Err() != nil {
+	if err == nil {
+		err = s.open(ctx)
+	}
+	switch {
+	case ctx.Err() != nil:
 		return nil // a signal asked for that
-	}
-	if err != nil {
+	case err != nil:
 		return err
 	}
-	if flags.tree.dump {
-		cfg, err := from.load(ctx)
-		if err != nil {
-			return err
+	return serveConfig(s.cfg, from, flags.stdioFlags, s.options, func(agg *aggregator.Aggregator) error {
+		s.page.Watch(agg)
+		group, ctx := errgroup.WithContext(ctx)
+		for _, l := range s.listeners {
+			group.Go(func() error { return l.serve(ctx, agg) })
 		}
-		return dumpTree(cfg, flags.tree, log)
-	}
-	var listening *sharing.Socket
-	if flags.socket != "" {
-		listening, err = sharing.Listen(flags.socket, sharing.Options{Idle: flags.idle, Inherit: flags.inherit, Version: version, Log: log})
-		if err != nil {
-			return err
-		}
-		defer listening.Close()
-	}
-	cfg, err := from.load(ctx)
-	if ctx.Err() != nil {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if flags.address == "" && (listening == nil || member != nil) {
-		flags.address = cfg.Gateway.Listen
-	}
-	if flags.address == "" && member != nil {
-		return hinted(errors.New("a replica of a cluster is reached over HTTP"), "dynmcp serve --http 127.0.0.1:8080 --cluster %s", flags.replica.Servers())
-	}
-	if flags.address == "" && listening == nil {
-		return hinted(errors.New("serve needs to be told where it is reached"), "dynmcp serve --http 127.0.0.1:8080, or --socket PATH; without a verb dynmcp serves one host on stdin and stdout")
-	}
-	watching, err := newMonitoring(cmp.Or(flags.debug, cfg.Gateway.DebugListen), cmp.Or(flags.token, cfg.Gateway.Token), flags.replica.Name(), log)
-	if err != nil {
-		return err
-	}
-	defer watching.close()
-	opts := aggregator.Options{Observe: watching.observer(), Logger: log}
-	if member != nil {
-		if err = member.Join(ctx); err == nil {
-			err = replicaOptions(ctx, member, &opts)
-		}
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-	// Last: who connects is answered, not reset because a replica could not join.
-	var web net.Listener
-	var around *selfloop.Gateway
-	if flags.address != "" {
-		if web, err = flags.listen(ctx, cfg.Gateway, log); err != nil {
-			return err
-		}
-		defer web.Close()
-		opts.Reserved = !flags.isLocal(web, cfg.Gateway)
-		if around, err = gatewayLineage(cfg, opts.Keys); err != nil {
-			return err
-		}
-		opts.Mark = around.Mark
-	}
-	return serveConfig(cfg, from, flags.stdioFlags, opts, func(agg *aggregator.Aggregator) error {
-		watching.Watch(agg)
-		edges, ctx := errgroup.WithContext(ctx)
-		if web != nil {
-			g := newGateway(web, flags.httpFlags, cfg.Gateway, agg, around, watching.Metrics(), member, log)
-			if member != nil {
-				defer member.Serve(agg, g)()
-				edges.Go(func() error {
-					<-ctx.Done()
-					member.Drain()
-					return nil
-				})
-			}
-			edges.Go(func() error { return serveHTTP(ctx, web, g, agg) })
-		}
-		if watching.ln != nil {
-			edges.Go(func() error { return watching.serve(ctx) })
-		}
-		if listening != nil {
-			edges.Go(func() error { return listening.Serve(ctx, agg) })
-		}
-		return edges.Wait()
+		return group.Wait()
 	})
 }
 
-// replicaOptions sets the options of a replica's aggregator.
-func replicaOptions(ctx context.Context, member *replica.Replica, opts *aggregator.Options) error {
-	if err := member.SetOptions(ctx, opts); err != nil {
+// A listener is one way to reach a run.
+type listener interface {
+	// open opens the listener, and sets the options of the aggregator that depend on it.
+	open(ctx context.Context, options *aggregator.Options) error
+	// serve serves until ctx ends.
+	serve(ctx context.Context, agg *aggregator.Aggregator) error
+	// close releases what open has opened, also if open failed or was not called.
+	close()
+}
+
+// A server is a run that serves many hosts.
+type server struct {
+	flags *serveFlags
+	from  *configFlags
+	log   *slog.Logger
+
+	// Set by load.
+	replica *replica.Replica // nil without a cluster
+	cfg     *schema.Config
+
+	// Set by open.
+	page      *pageListener
+	listeners []listener // page is one of them
+	options   aggregator.Options
+}
+
+// load connects to the cluster, if there is one, and loads the config.
+func (s *server) load(ctx context.Context) (err error) {
+	if s.replica, err = s.flags.replica.Open(ctx, version, s.log); err != nil {
 		return err
 	}
-	logins, err := member.Logins(ctx)
-	if err != nil {
-		return err
+	if s.replica != nil && s.from.config == "" {
+		if s.from.read, s.from.pushed, err = s.replica.FollowConfig(ctx, s.from.options()); err != nil {
+			return configError(err)
+		}
 	}
-	open := func() (*oauth.Store, error) { return logins, nil }
-	opts.Login, opts.LogIn = loginsOf(open, opts.Logger), offeredLogin(open, opts.Logger)
+	s.cfg, err = s.from.load(ctx)
+	return err
+}
+
+// open opens the listeners. HTTP is the last: balancers then connect to a replica that
+// has joined.
+func (s *server) open(ctx context.Context) error {
+	web := &httpListener{httpFlags: s.flags.httpFlags, cfg: s.cfg, replica: s.replica, log: s.log}
+	if web.address == "" && (s.flags.socket == "" || s.replica != nil) {
+		web.address = s.cfg.Gateway.Listen
+	}
+	switch {
+	case web.address != "":
+	case s.replica != nil:
+		return hinted(errors.New("a replica of a cluster is reached over HTTP"), "dynmcp serve --http 127.0.0.1:8080 --cluster %s", s.flags.replica.Servers())
+	case s.flags.socket == "":
+		return hinted(errors.New("serve needs to be told where it is reached"), "dynmcp serve --http 127.0.0.1:8080, or --socket PATH; without a verb dynmcp serves one host on stdin and stdout")
+	}
+	s.page = newPage(cmp.Or(s.flags.debug, s.cfg.Gateway.DebugListen), cmp.Or(s.flags.token, s.cfg.Gateway.Token), s.flags.replica.Name(), s.log)
+	s.listeners = []listener{s.page}
+	if s.flags.socket != "" {
+		s.listeners = append(s.listeners, &socketListener{path: s.flags.socket, Options: sharing.Options{
+			Idle: s.flags.idle, Inherit: s.flags.inherit, Version: version, Log: s.log,
+		}})
+	}
+	if web.address != "" {
+		web.metrics = s.page.Metrics()
+		s.listeners = append(s.listeners, web)
+	}
+	s.options.Logger = s.log
+	for _, l := range s.listeners {
+		if err := l.open(ctx, &s.options); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+func (s *server) close() {
+	for _, l := range slices.Backward(s.listeners) {
+		l.close()
+	}
+	if s.replica != nil {
+		s.replica.Close()
+	}
+}
+
+// A socketListener serves hosts on a unix socket.
+type socketListener struct {
+	path string
+	sharing.Options
+	socket *sharing.Socket // nil before open
+}
+
+func (l *socketListener) open(context.Context, *aggregator.Options) (err error) {
+	l.socket, err = sharing.Listen(l.path, l.Options)
+	return err
+}
+
+func (l *socketListener) serve(ctx context.Context, agg *aggregator.Aggregator) error {
+	return l.socket.Serve(ctx, agg)
+}
+
+func (l *socketListener) close() {
+	if l.socket != nil {
+		l.socket.Close()
+	}
 }

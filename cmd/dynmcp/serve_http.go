@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +19,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/gateway"
 	"github.com/dynmcp/dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/transports/oauth"
 )
 
 // httpFlags say how a run is reached over HTTP, where the config's gateway says
@@ -37,106 +40,168 @@ func (f *httpFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.public, "listen-public", false, "allow --http to be an address that other machines reach, which takes a token")
 }
 
+// An httpListener serves hosts over HTTP, and as a replica also the other replicas.
+type httpListener struct {
+	httpFlags
+	cfg     *schema.Config
+	replica *replica.Replica // nil without a cluster
+	metrics http.Handler
+	log     *slog.Logger
+
+	// Set by open.
+	ln   net.Listener
+	loop *selfloop.Gateway
+}
+
+func (l *httpListener) open(ctx context.Context, options *aggregator.Options) (err error) {
+	if l.replica != nil {
+		if err := joinCluster(ctx, l.replica, options); err != nil {
+			return err
+		}
+	}
+	if l.ln, err = l.listen(ctx); err != nil {
+		return err
+	}
+	options.Reserved = !l.isLocal()
+	if l.loop, err = newLoopGateway(l.cfg, options.Keys); err != nil {
+		return err
+	}
+	options.Mark = l.loop.Mark
+	return nil
+}
+
+// joinCluster makes the run a member of the cluster, and sets the options of its
+// aggregator.
+func joinCluster(ctx context.Context, member *replica.Replica, options *aggregator.Options) error {
+	if err := member.Join(ctx); err != nil {
+		return err
+	}
+	if err := member.SetOptions(ctx, options); err != nil {
+		return err
+	}
+	logins, err := member.Logins(ctx)
+	if err != nil {
+		return err
+	}
+	open := func() (*oauth.Store, error) { return logins, nil }
+	options.Login, options.LogIn = loginsOf(open, options.Logger), offeredLogin(open, options.Logger)
+	return nil
+}
+
 // listen opens the address.
-func (f *httpFlags) listen(ctx context.Context, cfg schema.Gateway, log *slog.Logger) (net.Listener, error) {
-	if (f.cert == "") != (f.key == "") {
+func (l *httpListener) listen(ctx context.Context) (net.Listener, error) {
+	cfg := l.cfg.Gateway
+	if (l.cert == "") != (l.key == "") {
 		return nil, hinted(errors.New("--tls-cert and --tls-key go together"), "give both, or neither")
 	}
 	if len(cfg.Issuers) > 0 && cfg.Audience == "" {
 		return nil, hinted(errors.New("gateway.issuers takes gateway.audience: tokens that are for others must not count"), "audience is the address that hosts are given")
 	}
-	if f.token != "" {
-		secrets.Add(f.token)
-	} else {
-		f.token = cfg.Token
-	}
-	ln, err := gateway.Listen(f.address, f.public, f.token != "" || len(cfg.Issuers) > 0, gateway.Connections(cfg.MaxConnections))
+	secrets.Add(l.token)
+	l.token = cmp.Or(l.token, cfg.Token)
+	ln, err := gateway.Listen(l.address, l.public, l.token != "" || len(cfg.Issuers) > 0, gateway.Connections(cfg.MaxConnections))
 	if _, ok := errors.AsType[*gateway.PublicError](err); ok {
 		return nil, hinted(err, "use 127.0.0.1, or say --listen-public and give it a token")
 	}
-	if err != nil || f.cert == "" {
+	if err != nil || l.cert == "" {
 		return ln, err
 	}
-	config, err := gateway.TLS(ctx, f.cert, f.key, log)
+	config, err := gateway.TLS(ctx, l.cert, l.key, l.log)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("--tls-cert: %w", err), ln.Close())
 	}
 	return tls.NewListener(ln, config), nil
 }
 
-// isLocal reports whether only users of this machine reach ln, and none of them shows a
-// token: then nobody is served on behalf of others, as a proxy would be.
-func (f *httpFlags) isLocal(ln net.Listener, cfg schema.Gateway) bool {
-	return isLoopback(ln) && f.token == "" && len(cfg.Issuers) == 0
-}
-
-func isLoopback(ln net.Listener) bool {
-	at, ok := ln.Addr().(*net.TCPAddr)
+func (l *httpListener) isLoopback() bool {
+	at, ok := l.ln.Addr().(*net.TCPAddr)
 	return ok && at.IP.IsLoopback()
 }
 
-// newGateway returns what serves hosts over HTTP on ln, as a member of a cluster unless
-// that is nil.
-func newGateway(ln net.Listener, flags httpFlags, cfg schema.Gateway, agg *aggregator.Aggregator, around *selfloop.Gateway, metrics http.Handler, member *replica.Replica, log *slog.Logger) *gateway.Gateway {
-	hosts := cfg.AllowedHosts
-	if name, _, err := net.SplitHostPort(flags.address); err == nil && name != "" && !net.ParseIP(name).IsUnspecified() {
-		hosts = append([]string{name}, hosts...)
+// isLocal reports whether only users of this machine reach the gateway, without a token:
+// then it serves nobody on behalf of others, as a proxy would.
+func (l *httpListener) isLocal() bool {
+	return l.isLoopback() && l.token == "" && len(l.cfg.Gateway.Issuers) == 0
+}
+
+func (l *httpListener) close() {
+	if l.ln != nil {
+		_ = l.ln.Close()
 	}
-	// Of several users nobody is who runs us, whatever they reach us by.
-	mayLogIn, local := isLoopback(ln) && len(cfg.Issuers) == 0, flags.isLocal(ln, cfg)
-	var issued *gateway.OAuth
-	if len(cfg.Issuers) > 0 {
-		issued = &gateway.OAuth{Issuers: cfg.Issuers, Audience: cfg.Audience, Scopes: cfg.Scopes}
+}
+
+func (l *httpListener) serve(ctx context.Context, agg *aggregator.Aggregator) error {
+	g := l.gateway(agg)
+	if l.replica != nil {
+		defer l.replica.Serve(agg, g)() // after it has drained
+		var draining sync.WaitGroup
+		defer draining.Wait()
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		draining.Go(func() {
+			<-ctx.Done()
+			l.replica.Drain()
+		})
 	}
-	var replicas *gateway.Replicas
-	if member != nil {
-		replicas = member.Gateway(agg)
-	}
-	scheme := "http://"
-	if flags.cert != "" {
-		scheme = "https://"
-	}
-	log.Info("serving HTTP", "url", scheme+ln.Addr().String()+"/mcp")
-	return gateway.New(gateway.Options{
-		Open: func(edge host.Edge, user, server string, lasts bool) (*host.Session, func(context.Context)) {
-			return agg.Open(edge, aggregator.Guest{User: user, Server: server, Lasts: lasts, MayLogIn: mayLogIn, Local: local})
-		},
-		OpenTree: func(edge host.Edge, user string) (*host.Session, func(context.Context)) {
-			return agg.Open(edge, aggregator.Guest{User: user, Tree: true, Local: local})
-		},
+	agg.StartShared()
+	return errors.Join(g.Serve(agg.While(ctx), l.ln), agg.Err())
+}
+
+func (l *httpListener) gateway(agg *aggregator.Aggregator) *gateway.Gateway {
+	cfg := l.cfg.Gateway
+	options := gateway.Options{
 		InputSchema: agg.InputSchema,
 		TreeKind:    agg.TreeKind,
 		Named:       agg.Named,
-		Health: func(server string) (gateway.Health, bool) {
-			pid, connected, offered := agg.Connection(server)
-			switch {
-			case pid != 0:
-				return gateway.Health{Status: "running", PID: pid}, offered
-			case connected:
-				return gateway.Health{Status: "connected"}, offered
-			}
-			return gateway.Health{Status: "no subprocess"}, offered
-		},
+		Health:      func(server string) (gateway.Health, bool) { return healthOf(agg, server) },
 
-		Enter:    around.Enter,
-		Metrics:  metrics,
-		Replicas: replicas,
+		Enter:   l.loop.Enter,
+		Metrics: l.metrics,
 
-		Token:            flags.token,
-		OAuth:            issued,
-		AllowedHosts:     hosts,
+		Token:            l.token,
+		AllowedHosts:     cfg.AllowedHosts,
 		AllowedOrigins:   cfg.AllowedOrigins,
 		MaxRequestBytes:  cfg.MaxRequestBytes,
 		MaxResponseBytes: cfg.MaxResponseBytes,
 		MaxHeldBytes:     cfg.MaxHeldBytes,
 		MaxConnections:   cfg.MaxConnections,
 		SessionIdle:      cfg.SessionIdle,
-		Logger:           log,
-	})
+		Logger:           l.log,
+	}
+	local := l.isLocal()
+	// Of several users nobody is the one who runs us, whatever they reach us by.
+	mayLogIn := l.isLoopback() && len(cfg.Issuers) == 0
+	options.Open = func(edge host.Edge, user, server string, lasts bool) (*host.Session, func(context.Context)) {
+		return agg.Open(edge, aggregator.Guest{User: user, Server: server, Lasts: lasts, MayLogIn: mayLogIn, Local: local})
+	}
+	options.OpenTree = func(edge host.Edge, user string) (*host.Session, func(context.Context)) {
+		return agg.Open(edge, aggregator.Guest{User: user, Tree: true, Local: local})
+	}
+	if name, _, err := net.SplitHostPort(l.address); err == nil && name != "" && !net.ParseIP(name).IsUnspecified() {
+		options.AllowedHosts = append([]string{name}, cfg.AllowedHosts...)
+	}
+	if len(cfg.Issuers) > 0 {
+		options.OAuth = &gateway.OAuth{Issuers: cfg.Issuers, Audience: cfg.Audience, Scopes: cfg.Scopes}
+	}
+	if l.replica != nil {
+		options.Replicas = l.replica.Gateway(agg)
+	}
+	scheme := "http://"
+	if l.cert != "" {
+		scheme = "https://"
+	}
+	l.log.Info("serving HTTP", "url", scheme+l.ln.Addr().String()+"/mcp")
+	return gateway.New(options)
 }
 
-// serveHTTP serves hosts over HTTP until ctx ends.
-func serveHTTP(ctx context.Context, ln net.Listener, g *gateway.Gateway, agg *aggregator.Aggregator) error {
-	agg.StartShared()
-	return errors.Join(g.Serve(agg.While(ctx), ln), agg.Err())
+// healthOf returns what a gateway says of a server's connection.
+func healthOf(agg *aggregator.Aggregator, server string) (health gateway.Health, offered bool) {
+	pid, connected, offered := agg.Connection(server)
+	switch {
+	case pid != 0:
+		return gateway.Health{Status: "running", PID: pid}, offered
+	case connected:
+		return gateway.Health{Status: "connected"}, offered
+	}
+	return gateway.Health{Status: "no subprocess"}, offered
 }

@@ -36,9 +36,9 @@ func newAggregator(cfg *schema.Config, opts aggregator.Options) (*aggregator.Agg
 	return aggregator.New(cfg, opts)
 }
 
-// gatewayLineage returns by what a run over HTTP is known to itself, in a cluster to all
-// replicas. keys are those of the cluster, nil where there is none.
-func gatewayLineage(cfg *schema.Config, keys *seal.Keys) (*selfloop.Gateway, error) {
+// newLoopGateway returns how a run over HTTP recognizes its own requests: its own marks or,
+// in a cluster, those of all replicas. keys are those of the cluster, nil without one.
+func newLoopGateway(cfg *schema.Config, keys *seal.Keys) (*selfloop.Gateway, error) {
 	if keys == nil {
 		return selfloop.NewGateway(cfg.Path, rand.Text()), nil
 	}
