@@ -16,6 +16,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
 	"github.com/dynmcp/dynmcp/aggregator/internal/work"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/kv"
@@ -108,11 +109,11 @@ type Aggregator struct {
 	results     keptResults // that reached a host in part
 	here        runningHere // of what is placed
 
+	listings *listing.Env // of every upstream
+
 	references *references // to failures whose cause hosts were not told
 
 	paramsInFlight atomic.Int64 // the bytes of the params of forwarded calls
-
-	storeFailed atomic.Bool // that something could not be kept was logged
 
 	reload sync.RWMutex // held for writing while one config takes the place of another
 }
@@ -150,6 +151,11 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())
 	a.work = work.New(a.ctx, a.log)
 	a.set = lazy.NewSet(lazy.Options{Load: a.load, Changed: a.upstreamChanged, Logger: a.log})
+	a.listings = &listing.Env{
+		Context: a.ctx, Log: a.log, Catalog: a.catalog, Set: a.set, Config: a.reload.RLocker(),
+		Work: a.work, Published: a.installed, Refreshed: a.notifyReplicas,
+		Keep: func(u *lazy.Upstream, l *catalog.Listing) { a.state.Load().store.KeepListing(u.Server, l) },
+	}
 	st, err := a.newState(cfg)
 	if err != nil {
 		return nil, err

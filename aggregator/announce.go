@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
 	"github.com/dynmcp/dynmcp/catalog"
 )
 
@@ -83,9 +84,9 @@ func (n *snapshot) keepFrozen(last *snapshot) {
 	}
 }
 
-func (n *snapshot) version(which list, view *catalog.View) version {
+func (n *snapshot) version(which listing.List, view *catalog.View) version {
 	n.mu.Lock()
-	key := digestKey{which.method, view}
+	key := digestKey{which.Method, view}
 	digest := n.digests[key]
 	if digest == nil {
 		digest = sync.OnceValue(func() (digest [sha256.Size]byte) {
@@ -98,7 +99,16 @@ func (n *snapshot) version(which list, view *catalog.View) version {
 	return version{n.generation, digest()}
 }
 
-func (n *snapshot) tools(view *catalog.View) (all []json.RawMessage) {
+// entries returns those of a list as the hosts of a view read them.
+func (n *snapshot) entries(which listing.List, view *catalog.View) (all []json.RawMessage) {
+	switch which.Method {
+	case "resources/list":
+		return view.Resources()
+	case "resources/templates/list":
+		return view.Templates()
+	case "prompts/list":
+		return view.Prompts()
+	}
 	for _, t := range n.shown {
 		all = append(all, t.definitions(view, n.longest)...)
 	}
@@ -107,13 +117,13 @@ func (n *snapshot) tools(view *catalog.View) (all []json.RawMessage) {
 
 // result returns what a host of a view reads: {key: [entries…]}, every entry as it
 // came.
-func (n *snapshot) result(which list, view *catalog.View) json.RawMessage {
-	entries := which.shown(n, view)
-	size := len(which.key) + 8
+func (n *snapshot) result(which listing.List, view *catalog.View) json.RawMessage {
+	entries := n.entries(which, view)
+	size := len(which.Key) + 8
 	for _, e := range entries {
 		size += len(e) + 1
 	}
-	out := fmt.Appendf(make([]byte, 0, size), `{%q:[`, which.key)
+	out := fmt.Appendf(make([]byte, 0, size), `{%q:[`, which.Key)
 	for i, e := range entries {
 		if i > 0 {
 			out = append(out, ',')
@@ -139,7 +149,7 @@ func (a *Aggregator) announce() {
 				}
 				settled := !s.incomplete() // before the snapshot, which holds what ended the wait
 				now := s.snapshot()
-				s.announce(now, func(which list) *catalog.View { return s.shownView(now, which, settled) }, settled)
+				s.announce(now, func(which listing.List) *catalog.View { return s.shownView(now, which, settled) }, settled)
 			}
 		})
 	}
@@ -169,11 +179,11 @@ func (ss *sessions) awaitChange(ctx context.Context) bool {
 // has not read counts from the moment when it would have been answered: what
 // upstreams bring while they start, settled is false then, is no change to it. view
 // returns what it sees of a list, nil where that is not known yet.
-func (s *session) announce(now *snapshot, view func(list) *catalog.View, settled bool) {
+func (s *session) announce(now *snapshot, view func(listing.List) *catalog.View, settled bool) {
 	versions := map[string]version{}
-	for _, which := range lists {
+	for _, which := range listing.Lists {
 		if v := view(which); v != nil {
-			versions[which.method] = now.version(which, v)
+			versions[which.Method] = now.version(which, v)
 		}
 	}
 	s.mu.Lock()
@@ -182,16 +192,16 @@ func (s *session) announce(now *snapshot, view func(list) *catalog.View, settled
 		return
 	}
 	changed := map[string]bool{} // by notification
-	for _, which := range lists {
-		last, known := s.seen[which.method]
-		v, due := versions[which.method]
+	for _, which := range listing.Lists {
+		last, known := s.seen[which.Method]
+		v, due := versions[which.Method]
 		if !due || !known && !settled || v.generation < last.generation {
 			continue // or meanwhile the host has read a newer one
 		}
 		if known && v.digest != last.digest {
-			changed[which.changed] = true
+			changed[which.Changed] = true
 		}
-		s.seen[which.method] = v
+		s.seen[which.Method] = v
 	}
 	s.mu.Unlock()
 	for _, method := range []string{"notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed"} {
@@ -202,12 +212,12 @@ func (s *session) announce(now *snapshot, view func(list) *catalog.View, settled
 }
 
 // countFrom has the lists that the host has not read count as they are now.
-func (s *session) countFrom(now *snapshot, view func(list) *catalog.View) {
-	for _, which := range lists {
+func (s *session) countFrom(now *snapshot, view func(listing.List) *catalog.View) {
+	for _, which := range listing.Lists {
 		v := now.version(which, view(which))
 		s.mu.Lock()
-		if _, known := s.seen[which.method]; !known {
-			s.seen[which.method] = v
+		if _, known := s.seen[which.Method]; !known {
+			s.seen[which.Method] = v
 		}
 		s.mu.Unlock()
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/internal/wire"
@@ -44,7 +45,7 @@ func join(agg *Aggregator, p principal) (*session, *listener) {
 	return s, host
 }
 
-var promptsList = lists[slices.IndexFunc(lists, func(l list) bool { return l.method == "prompts/list" })]
+var promptsList = listing.Lists[slices.IndexFunc(listing.Lists, func(l listing.List) bool { return l.Method == "prompts/list" })]
 
 // A list that the host has just read is not older news to it.
 func TestNoChangeIsAnnouncedThatWasRead(t *testing.T) {
@@ -57,11 +58,11 @@ func TestNoChangeIsAnnouncedThatWasRead(t *testing.T) {
 	if s.recordList("prompts/list", newer.version(promptsList, newer.views[0])) {
 		t.Error("the newest list counts as outdated")
 	}
-	s.announce(older, func(list) *catalog.View { return older.views[0] }, true)
+	s.announce(older, func(listing.List) *catalog.View { return older.views[0] }, true)
 	if slices.Contains(host.all(), "notifications/prompts/list_changed ") {
 		t.Error("the host is told of a list that is older than what it read")
 	}
-	s.announce(newer, func(list) *catalog.View { return newer.views[0] }, true)
+	s.announce(newer, func(listing.List) *catalog.View { return newer.views[0] }, true)
 	if slices.Contains(host.all(), "notifications/prompts/list_changed ") {
 		t.Error("the host is told of what it has just read")
 	}
@@ -69,7 +70,7 @@ func TestNoChangeIsAnnouncedThatWasRead(t *testing.T) {
 	if !s.recordList("prompts/list", older.version(promptsList, older.views[0])) {
 		t.Error("an older list counts as the newest")
 	}
-	s.announce(newer, func(list) *catalog.View { return newer.views[0] }, true)
+	s.announce(newer, func(listing.List) *catalog.View { return newer.views[0] }, true)
 	if got := host.all(); !slices.Contains(got, "notifications/prompts/list_changed ") {
 		t.Errorf("the host has read an old list and is told only %q", got)
 	}
@@ -110,7 +111,7 @@ func TestDigestsAreShared(t *testing.T) {
 	for range 100 {
 		s, _ := join(agg, principal{})
 		now := s.snapshot()
-		s.announce(now, func(list) *catalog.View { return now.views[0] }, true)
+		s.announce(now, func(listing.List) *catalog.View { return now.views[0] }, true)
 	}
 	if made != 1 {
 		t.Errorf("the tools were listed %d times, want once", made)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/catalog/store"
 	"github.com/dynmcp/dynmcp/schema"
@@ -17,7 +18,7 @@ type state struct {
 	tools  []tool
 	auto   bool   // it depends on the host which surfaces there are
 	direct []tool // in place of tools, for those that search tools by themselves
-	store  *store.Store
+	store  *listing.Store
 	stored map[string]*catalog.Stored // what servers listed in earlier runs, by name
 	frozen *frozen
 	end    func() // ends what lasts until another has taken its place; set by swap
@@ -61,9 +62,9 @@ func (a *Aggregator) newState(cfg *schema.Config) (*state, error) {
 		st.tools, st.direct = append(st.tools, of...), append(st.direct, of...)
 	}
 	if a.opts.Listings != nil {
-		st.store = store.Shared(cfg, a.opts.Listings)
+		st.store = &listing.Store{Store: store.Shared(cfg, a.opts.Listings), Log: a.log}
 	} else {
-		st.store = store.Of(cfg, a.opts.StoreDir)
+		st.store = &listing.Store{Store: store.Of(cfg, a.opts.StoreDir), Log: a.log}
 	}
 	st.stored = a.loadStored(st)
 	return st, nil
@@ -102,7 +103,7 @@ func (a *Aggregator) swap(st *state) {
 		}
 	}
 	if a.opts.Listings != nil {
-		a.work.Go(func() { a.watchListings(ctx, st) })
+		a.work.Go(func() { a.followListings(ctx, st) })
 	}
 	a.forgetReplaced()
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
@@ -104,10 +105,8 @@ func (s *session) handleControl(ctx context.Context, r *host.Request, req mcp.Re
 	case "subscriptions/listen":
 		return s.listen(ctx, r, req)
 	}
-	for _, which := range lists {
-		if which.method == r.Method {
-			return s.answerList(ctx, r, which)
-		}
+	if which, ok := listing.Of(r.Method); ok {
+		return s.answerList(ctx, r, which)
 	}
 	return next(ctx, r.Method, req)
 }
@@ -229,25 +228,25 @@ func (s *session) discover(ctx context.Context, req mcp.Request, next mcp.Method
 
 // answerList answers a list from the catalogue, in one page, after the eager
 // upstreams had a moment to start.
-func (s *session) answerList(ctx context.Context, r *host.Request, which list) (mcp.Result, error) {
+func (s *session) answerList(ctx context.Context, r *host.Request, which listing.List) (mcp.Result, error) {
 	if cursor, ok := wire.Text(wire.Get(r.Params, "cursor")); ok && cursor != "" {
-		return nil, invalid("%s: unknown cursor %q", which.method, cursor)
+		return nil, invalid("%s: unknown cursor %q", which.Method, cursor)
 	}
 	if err := s.awaitListings(ctx); err != nil {
 		return nil, err
 	}
-	if !s.offers(which.capability) {
-		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("%s: no server has %s", which.method, which.capability)}
+	if !s.offers(which.Capability) {
+		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("%s: no server has %s", which.Method, which.Capability)}
 	}
 	now := s.snapshot()
 	view := s.shownView(now, which, true)
 	result := now.result(which, view)
-	if which.key == "tools" && s.exposes(schema.ExposeDirect) {
+	if which.Key == "tools" && s.exposes(schema.ExposeDirect) {
 		s.showAll(view)
-	} else if which.key == "tools" {
+	} else if which.Key == "tools" {
 		s.showPinned(view)
 	}
-	if s.recordList(which.method, now.version(which, view)) {
+	if s.recordList(which.Method, now.version(which, view)) {
 		s.agg.sessions.markDirty()
 	}
 	return &rawResult{raw: result}, nil

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -32,9 +33,9 @@ type frozenSession struct {
 
 // shownView returns what a session sees of a list. ready says that lists may be
 // answered now: nothing is frozen before, and the view is nil.
-func (s *session) shownView(now *snapshot, which list, ready bool) *catalog.View {
+func (s *session) shownView(now *snapshot, which listing.List, ready bool) *catalog.View {
 	follows := s.followedTasks()
-	if which.key != "tools" || !s.isStable() {
+	if which.Key != "tools" || !s.isStable() {
 		return now.views[follows]
 	}
 	kept := now.state.frozen

@@ -1,18 +1,16 @@
 package aggregator
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
@@ -102,7 +100,7 @@ func (a *Aggregator) introduceTo(ctx context.Context, p *peer, conn *upstream.Co
 	if err := conn.Handshake(ctx, capabilities); err != nil {
 		return err
 	}
-	l, err := a.listAll(ctx, conn)
+	l, err := listing.Fetch(ctx, conn, a.log)
 	if err != nil {
 		return conn.StartFailure("listing", err)
 	}
@@ -111,9 +109,10 @@ func (a *Aggregator) introduceTo(ctx context.Context, p *peer, conn *upstream.Co
 			return conn.StartFailure("listing", err)
 		}
 	}
+	l.Tasks = offeredTasks(conn)
 	l.AsksRoots = p.asksRoots.Load() || p.record.entry.asksRoots.Load()
 	p.relatesTasks.Store(l.Tasks == catalog.HandshakeTasks)
-	p.listing.adopt(conn, l)
+	p.listing.Adopt(conn, l)
 	a.sendLevels(ctx, map[*upstream.Conn]logLevel{conn: p.verbose()})
 	a.renewSubscriptions(p.upstream, conn)
 	return nil
@@ -167,92 +166,6 @@ func (p *peer) hostEra() (transports.Era, bool) {
 	}
 	first, known := p.declaration()
 	return first.era, known
-}
-
-// A list is one of those that make up a listing.
-type list struct {
-	capability  string // that offers it
-	method, key string
-	changed     string                                           // the notification that it has
-	from        func(*catalog.Listing) *[]json.RawMessage        // what an upstream listed
-	shown       func(*snapshot, *catalog.View) []json.RawMessage // what hosts read
-}
-
-// lists begins with the one that an upstream is of no use without.
-var lists = []list{
-	{"tools", "tools/list", "tools", "notifications/tools/list_changed",
-		func(l *catalog.Listing) *[]json.RawMessage { return &l.Tools }, (*snapshot).tools},
-	{"resources", "resources/list", "resources", "notifications/resources/list_changed",
-		func(l *catalog.Listing) *[]json.RawMessage { return &l.Resources }, func(_ *snapshot, v *catalog.View) []json.RawMessage { return v.Resources() }},
-	{"resources", "resources/templates/list", "resourceTemplates", "notifications/resources/list_changed",
-		func(l *catalog.Listing) *[]json.RawMessage { return &l.Templates }, func(_ *snapshot, v *catalog.View) []json.RawMessage { return v.Templates() }},
-	{"prompts", "prompts/list", "prompts", "notifications/prompts/list_changed",
-		func(l *catalog.Listing) *[]json.RawMessage { return &l.Prompts }, func(_ *snapshot, v *catalog.View) []json.RawMessage { return v.Prompts() }},
-}
-
-// otherLists bounds how long a load waits for resources and prompts once it has
-// the tools, at most half of what is left of load_timeout.
-const otherLists = 5 * time.Second
-
-// listAll asks an upstream for everything it advertised, all lists at once. Only
-// its tools decide whether it can be used: any other list that fails, or takes
-// much longer than they do, is empty and named in Failed.
-func (a *Aggregator) listAll(loading context.Context, conn *upstream.Conn) (*catalog.Listing, error) {
-	info := conn.ServerInfo()
-	l := &catalog.Listing{Protocol: info.ProtocolVersion, Tasks: offeredTasks(conn), Capabilities: info.Capabilities, Info: info.Implementation, Instructions: info.Instructions, Rest: info.Extra, Failed: map[string]string{}}
-	ctx, cancel := context.WithCancel(loading)
-	defer cancel()
-	errs := make([]error, len(lists))
-	var others sync.WaitGroup
-	for i, which := range lists[1:] {
-		others.Go(func() { *which.from(l), errs[1+i] = a.listOne(ctx, conn, which) })
-	}
-	l.Tools, errs[0] = a.listOne(ctx, conn, lists[0])
-	patience := time.Duration(0)
-	if errs[0] == nil {
-		patience = otherLists
-		if end, ok := ctx.Deadline(); ok {
-			patience = min(patience, time.Until(end)/2)
-		}
-	}
-	defer time.AfterFunc(patience, cancel).Stop()
-	others.Wait()
-	if err := cmp.Or(errs...); errs[0] != nil || err != nil && (conn.Err() != nil || loading.Err() != nil) {
-		return nil, err
-	}
-	for i, err := range errs {
-		switch {
-		case errors.Is(err, context.Canceled):
-			l.Failed[lists[i].method] = lists[i].method + ": no answer in time"
-		case err != nil:
-			l.Failed[lists[i].method] = err.Error()
-		}
-	}
-	return l, nil
-}
-
-// listOne returns one list, empty if its capability is not advertised. One that
-// is advertised and not known is empty as well: real servers do this. A panic is
-// an error, for it runs on a goroutine whose caller waits for it.
-func (a *Aggregator) listOne(ctx context.Context, conn *upstream.Conn, which list) (entries []json.RawMessage, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			a.log.Error("panic", "panic", p, "stack", string(debug.Stack()))
-			entries, err = nil, fmt.Errorf("%s: internal error: %v", which.method, p)
-		}
-	}()
-	if !conn.ServerInfo().Has(which.capability) {
-		return nil, nil
-	}
-	entries, err = conn.List(ctx, which.method, which.key)
-	if rpc, ok := errors.AsType[*wire.Error](err); ok && rpc.Code == wire.CodeMethodNotFound {
-		a.log.Warn("advertised but not known, taken as empty", "upstream", conn.Name(), "method", which.method)
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", which.method, err)
-	}
-	return entries, nil
 }
 
 // installed logs what is wrong with the catalogue that was not wrong before,

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/transports"
 )
@@ -98,7 +99,7 @@ type peer struct {
 	since         atomic.Int64                    // when it was connected last, in nanoseconds of Unix time
 	user          atomic.Pointer[principal]       // whose roots the upstream is for, nil of others
 	calls         callsInFlight
-	listing       listing
+	listing       *listing.Cache
 }
 
 func (a *Aggregator) peerOf(u *lazy.Upstream) *peer {
@@ -106,7 +107,7 @@ func (a *Aggregator) peerOf(u *lazy.Upstream) *peer {
 		return p.(*peer)
 	}
 	p := &peer{agg: a, upstream: u, record: a.records.get(u.Server.Name, u.Owner)}
-	p.listing = listing{agg: a, upstream: u, stale: map[string]bool{}}
+	p.listing = listing.NewCache(a.listings, u)
 	known, _ := a.peers.LoadOrStore(u, p)
 	return known.(*peer)
 }

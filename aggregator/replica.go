@@ -16,6 +16,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/schema"
@@ -377,21 +378,12 @@ func (l *replicaLink) page(r *host.Request) json.RawMessage {
 			return nil
 		}
 	}
-	var which list
-	for _, other := range lists {
-		if other.method == r.Method {
-			which = other
-		}
-	}
-	known := &l.peer.listing
-	known.mu.Lock()
-	if known.conn != l.conn || known.last == nil || known.last.Failed[which.method] != "" {
-		known.mu.Unlock()
+	which, _ := listing.Of(r.Method)
+	entries, ok := l.peer.listing.Entries(l.conn, which)
+	if !ok {
 		return nil
 	}
-	entries := *which.from(known.last)
-	known.mu.Unlock()
-	out := fmt.Appendf(nil, `{%q:[`, which.key)
+	out := fmt.Appendf(nil, `{%q:[`, which.Key)
 	at := min(from, len(entries))
 	for ; at < len(entries) && len(out) < pageBytes; at++ {
 		if at > from {
@@ -406,10 +398,10 @@ func (l *replicaLink) page(r *host.Request) json.RawMessage {
 	return append(out, '}')
 }
 
-// tellReplicas tells those that use a server that lists of its are others now, once they
-// are known here.
-func (l *listing) tellReplicas(changed map[string]bool) {
-	for _, s := range l.agg.peerOf(l.upstream).sessions() {
+// notifyReplicas tells other replicas that use a server which of its lists have changed,
+// once they are known here.
+func (a *Aggregator) notifyReplicas(u *lazy.Upstream, changed map[string]bool) {
+	for _, s := range a.peerOf(u).sessions() {
 		for method := range changed {
 			if s.replica {
 				s.peer.Notify(method, nil)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
@@ -239,7 +240,7 @@ func (s *session) listen(ctx context.Context, r *host.Request, req mcp.Request) 
 	s.setListen(l)
 	if !s.incomplete() { // what changes once this is acknowledged is a change
 		now := s.snapshot()
-		s.countFrom(now, func(which list) *catalog.View { return s.shownView(now, which, true) })
+		s.countFrom(now, func(which listing.List) *catalog.View { return s.shownView(now, which, true) })
 	}
 	defer func() {
 		s.endListen(l)

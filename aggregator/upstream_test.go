@@ -11,6 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
@@ -19,10 +20,10 @@ import (
 func answerLists(a *actor, name string) (methods []string) {
 	for _, text := range a.take() {
 		m, _ := wire.Parse([]byte(text))
-		for _, which := range lists {
-			if m.Method == which.method {
+		for _, which := range listing.Lists {
+			if m.Method == which.Method {
 				methods = append(methods, m.Method)
-				a.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{%q:[{"name":%q,"uri":"x://%[3]s","uriTemplate":"x://{%[3]s}","inputSchema":{"type":"object"}}]}}`, m.ID, which.key, name))
+				a.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{%q:[{"name":%q,"uri":"x://%[3]s","uriTemplate":"x://{%[3]s}","inputSchema":{"type":"object"}}]}}`, m.ID, which.Key, name))
 			}
 		}
 	}
@@ -48,9 +49,9 @@ func TestChangesOfEveryListAreOneRefresh(t *testing.T) {
 			synctest.Wait() // also of what comes when the first is being fetched
 		}
 		var fetched []string
-		for range lists { // no time passes: nothing waits for another round
+		for range listing.Lists { // no time passes: nothing waits for another round
 			synctest.Wait()
-			if len(fetched) < len(lists) && st.agg.catalog.View() != before {
+			if len(fetched) < len(listing.Lists) && st.agg.catalog.View() != before {
 				t.Errorf("the catalogue changed after only %q were fetched", fetched)
 			}
 			fetched = append(fetched, answerLists(up, "new")...)
@@ -61,7 +62,7 @@ func TestChangesOfEveryListAreOneRefresh(t *testing.T) {
 			t.Errorf("after %q were fetched the catalogue does not hold them all", fetched)
 		}
 		time.Sleep(time.Minute)
-		if fetched = append(fetched, answerLists(up, "new")...); len(fetched) != len(lists) {
+		if fetched = append(fetched, answerLists(up, "new")...); len(fetched) != len(listing.Lists) {
 			t.Errorf("got %q, want every list once", fetched)
 		}
 	})
@@ -103,9 +104,15 @@ func TestCallsDoNotWaitForAListing(t *testing.T) {
 		st := newStage(t, txtar.Parse([]byte(catalogued)))
 		defer st.close()
 		host, up := st.hosts[0], st.upstreams[0]
-		l := &st.agg.peerOf(st.agg.set.Get("up")).listing
-		l.mu.Lock() // as it is while the catalogue indexes
-		defer l.mu.Unlock()
+		config := gate{make(chan bool)} // what was fetched waits for it
+		defer close(config.open)
+		st.agg.listings.Config = config
+		up.send(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+		synctest.Wait()
+		if got := answerLists(up, "new"); len(got) != 1 {
+			t.Fatalf("the upstream was asked for %q", got)
+		}
+		synctest.Wait()
 		host.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"use_tool","arguments":{"tool_name":"up/echo"}}}`)
 		time.Sleep(settling)
 		synctest.Wait()
@@ -121,6 +128,12 @@ func TestCallsDoNotWaitForAListing(t *testing.T) {
 		}
 	})
 }
+
+// A gate is a lock that is held until it is opened.
+type gate struct{ open chan bool }
+
+func (g gate) Lock() { <-g.open }
+func (gate) Unlock() {}
 
 // A panic over what was fetched does not end the fetching of lists.
 func TestPanicDoesNotEndFetching(t *testing.T) {

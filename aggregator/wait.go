@@ -58,7 +58,7 @@ func (s *session) unsettled(server string, began time.Time) (changed <-chan stru
 			if server != "" && u.Server.Name != server {
 				continue
 			}
-			if fetching := s.agg.peerOf(u).listing.underway(); fetching != nil {
+			if fetching := s.agg.peerOf(u).listing.Refreshing(); fetching != nil {
 				return fetching, left
 			}
 		}

@@ -1,0 +1,312 @@
+package listing
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/work"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/transports/upstream"
+)
+
+// requestTimeout bounds each refresh.
+const requestTimeout = 30 * time.Second
+
+// An Env is what caches need of their aggregator.
+type Env struct {
+	Context context.Context // ends with the aggregator
+	Log     *slog.Logger
+	Catalog *catalog.Catalog
+	Set     *lazy.Set
+	Config  sync.Locker // held while an upstream of the config is looked up and published
+
+	Work *work.Group
+
+	Published func(before *catalog.View) // the catalogue has changed
+	// Refreshed is told which lists of a connection, by notification, were fetched again.
+	Refreshed func(u *lazy.Upstream, changed map[string]bool)
+	Keep      func(u *lazy.Upstream, l *catalog.Listing) // stores a listing
+}
+
+// A Cache keeps the catalogue's listing of one upstream current.
+type Cache struct {
+	env      *Env
+	upstream *lazy.Upstream
+
+	mu         sync.Mutex
+	conn       *upstream.Conn   // the only one that may change the listing
+	last       *catalog.Listing // what the catalogue has, nil before the first
+	stale      map[string]bool  // the methods of lists to be fetched
+	changes    int              // how often a list became stale
+	fetched    time.Time        // when the last refresh ended
+	refreshing chan struct{}    // closed when refreshing ends; nil while nothing is fetched
+	keeping    bool             // last is being stored
+	unkept     bool             // last is newer than what is stored or being stored
+}
+
+// NewCache returns an empty cache.
+func NewCache(env *Env, u *lazy.Upstream) *Cache {
+	return &Cache{env: env, upstream: u, stale: map[string]bool{}}
+}
+
+// Adopt makes a new connection and its listing the current ones. A change that was
+// announced meanwhile is fetched now, a list that failed later.
+func (c *Cache) Adopt(conn *upstream.Conn, listed *catalog.Listing) {
+	c.publish(conn, listed, true)
+	c.refresh()
+	for _, list := range Lists {
+		if listed.Failed[list.Method] != "" {
+			c.env.Work.Go(func() { c.retry(conn, list) })
+		}
+	}
+}
+
+// Invalidate has the lists fetched again that a notification names: one refresh runs at a
+// time, and another follows if something changed meanwhile.
+func (c *Cache) Invalidate(changed string) {
+	for _, list := range Lists {
+		if list.Changed == changed {
+			c.setStale(list)
+		}
+	}
+	c.refresh()
+}
+
+// Refreshing returns a channel that is closed when the refresh under way has ended, nil
+// while there is none.
+func (c *Cache) Refreshing() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.refreshing
+}
+
+// Entries returns a list as the connection has listed it. ok is false where that is not
+// known.
+func (c *Cache) Entries(conn *upstream.Conn, list List) (entries []json.RawMessage, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conn != conn || c.last == nil || c.last.Failed[list.Method] != "" {
+		return nil, false
+	}
+	return *list.of(c.last), true
+}
+
+// Pauses between attempts to fetch a list that failed: each is four times as long as the
+// one before.
+const (
+	firstRetry = time.Second
+	lastRetry  = 20 * time.Minute
+)
+
+// retry asks for a list that failed until it is there, the connection ends or the pauses
+// are over. The refresh follows the first success: requests of hosts wait for a refresh,
+// and must not wait for a server that does not answer.
+func (c *Cache) retry(conn *upstream.Conn, list List) {
+	for pause := firstRetry; pause <= lastRetry; pause *= 4 {
+		select {
+		case <-time.After(pause):
+		case <-conn.Done():
+			return
+		case <-c.env.Context.Done():
+			return
+		}
+		c.mu.Lock()
+		missing := c.conn == conn && c.last != nil && c.last.Failed[list.Method] != "" // and was not fetched since
+		c.mu.Unlock()
+		if !missing {
+			return
+		}
+		ctx, cancel := context.WithTimeout(c.env.Context, requestTimeout)
+		_, err := list.fetch(ctx, conn, c.env.Log)
+		cancel()
+		if err == nil {
+			c.setStale(list)
+			c.refresh()
+		}
+	}
+}
+
+// publish puts what a connection listed into the catalogue.
+func (c *Cache) publish(conn *upstream.Conn, listed *catalog.Listing, adopt bool) {
+	before := c.env.Catalog.View()
+	if c.put(conn, listed, adopt) {
+		c.env.Published(before)
+		c.keep()
+	}
+}
+
+// put reports whether it changed the catalogue. A connection that is not current, or whose
+// upstream a new config has replaced, changes nothing. The locks are held over that check
+// and the change, but not over the indexing: the upstream's reader waits for them too.
+func (c *Cache) put(conn *upstream.Conn, listed *catalog.Listing, adopt bool) bool {
+	name := c.upstream.Server.Name
+	indexed := c.env.Catalog.Index(name, listed)
+	c.env.Config.Lock()
+	defer c.env.Config.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if adopt {
+		c.conn = conn
+	}
+	if c.conn != conn || !c.env.Set.Has(c.upstream) || !c.env.Catalog.Put(name, indexed) {
+		return false
+	}
+	c.last = listed
+	return true
+}
+
+func (c *Cache) setStale(list List) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stale[list.Method] = true
+	c.changes++
+}
+
+func (c *Cache) refresh() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.refreshing == nil && c.mayFetchLocked() {
+		c.refreshing = make(chan struct{})
+		c.env.Work.Go(c.fetchAll)
+	}
+}
+
+// mayFetchLocked reports whether a list is stale and the connection is open. What becomes
+// stale without a connection waits for the next one.
+func (c *Cache) mayFetchLocked() bool {
+	return len(c.stale) > 0 && c.last != nil && c.conn.Err() == nil
+}
+
+// A burst of changes costs two fetches: one at its beginning, one when nothing has changed
+// for quiet, or after longestBurst if changes never stop.
+const (
+	quiet        = 50 * time.Millisecond
+	longestBurst = 5 * time.Second
+)
+
+func (c *Cache) fetchAll() {
+	for c.more() {
+		c.awaitQuiet()
+		c.fetchStale()
+		c.mu.Lock()
+		c.fetched = time.Now()
+		c.mu.Unlock()
+	}
+}
+
+// more reports whether there is more to fetch. If not, the refresh is over.
+func (c *Cache) more() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mayFetchLocked() {
+		return true
+	}
+	close(c.refreshing)
+	c.refreshing = nil
+	return false
+}
+
+// awaitQuiet returns when a burst of changes is over, at once if there is no sign of one.
+// A list must be stale before: a later change is not waited for.
+func (c *Cache) awaitQuiet() {
+	seen, more := c.burst()
+	for end := time.Now().Add(longestBurst); more && time.Now().Before(end); {
+		select {
+		case <-time.After(quiet):
+		case <-c.env.Context.Done():
+			return
+		}
+		before := seen
+		seen, _ = c.burst()
+		more = seen != before
+	}
+}
+
+// burst returns how many changes were announced so far, and whether one came soon after a
+// refresh.
+func (c *Cache) burst() (changes int, goesOn bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.changes, time.Since(c.fetched) < quiet
+}
+
+// fetchStale fetches every stale list once, also those that become stale meanwhile, and
+// publishes them together. A list that cannot be fetched stays as it was; if the
+// connection ended, it is still stale.
+func (c *Cache) fetchStale() {
+	defer c.env.Work.Recover() // or nothing would ever be fetched again
+	ctx, cancel := context.WithTimeout(c.env.Context, requestTimeout)
+	defer cancel()
+	c.mu.Lock()
+	conn, next := c.conn, *c.last
+	c.mu.Unlock()
+	if conn.Err() != nil {
+		return // what is stale waits for the next one
+	}
+	next.Failed = maps.Clone(next.Failed)
+	fetched, changed := map[string]bool{}, map[string]bool{}
+	for more := true; more; {
+		more = false
+		for _, list := range Lists {
+			if fetched[list.Method] || !c.takeStale(list) {
+				continue
+			}
+			fetched[list.Method], more = true, true
+			if !conn.ServerInfo().Has(list.Capability) {
+				continue
+			}
+			entries, err := list.fetch(ctx, conn, c.env.Log)
+			switch {
+			case err == nil:
+				*list.of(&next), changed[list.Changed] = entries, true
+				delete(next.Failed, list.Method)
+				continue
+			case conn.Err() != nil:
+				c.setStale(list)
+			}
+			c.env.Log.Warn("list not refreshed, the last one stays", "upstream", conn.Name(), "err", err)
+		}
+	}
+	if len(changed) > 0 {
+		c.publish(conn, &next, false)
+		c.env.Refreshed(c.upstream, changed)
+	}
+}
+
+func (c *Cache) takeStale(list List) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	stale := c.stale[list.Method]
+	delete(c.stale, list.Method)
+	return stale
+}
+
+// keep has the last listing stored: one write runs at a time, and another follows if the
+// listing has changed meanwhile.
+func (c *Cache) keep() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unkept = true
+	if !c.keeping {
+		c.keeping = c.env.Work.Go(c.keepLast)
+	}
+}
+
+func (c *Cache) keepLast() {
+	for {
+		c.mu.Lock()
+		if c.keeping = c.unkept; !c.keeping {
+			c.mu.Unlock()
+			return
+		}
+		c.unkept = false
+		last := c.last
+		c.mu.Unlock()
+		c.env.Keep(c.upstream, last)
+	}
+}

@@ -1,0 +1,116 @@
+// Package listing fetches what upstreams list and keeps the catalogue current: when a
+// server is loaded, when it announces a change, and between runs. It knows no session; the
+// aggregator is told of each change through [Env].
+package listing
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports/upstream"
+)
+
+// A List is one of those that make up a listing.
+type List struct {
+	Capability string // that offers it
+	Method     string
+	Key        string // of the entries in a result
+	Changed    string // the notification that announces a change
+	of         func(*catalog.Listing) *[]json.RawMessage
+}
+
+// Lists begins with the tools, without which an upstream is of no use.
+var Lists = []List{
+	{"tools", "tools/list", "tools", "notifications/tools/list_changed",
+		func(l *catalog.Listing) *[]json.RawMessage { return &l.Tools }},
+	{"resources", "resources/list", "resources", "notifications/resources/list_changed",
+		func(l *catalog.Listing) *[]json.RawMessage { return &l.Resources }},
+	{"resources", "resources/templates/list", "resourceTemplates", "notifications/resources/list_changed",
+		func(l *catalog.Listing) *[]json.RawMessage { return &l.Templates }},
+	{"prompts", "prompts/list", "prompts", "notifications/prompts/list_changed",
+		func(l *catalog.Listing) *[]json.RawMessage { return &l.Prompts }},
+}
+
+// Of returns the list that a method asks for.
+func Of(method string) (_ List, ok bool) {
+	for _, list := range Lists {
+		if list.Method == method {
+			return list, true
+		}
+	}
+	return List{}, false
+}
+
+// otherLists bounds how long a load waits for resources and prompts once it has the tools,
+// at most half of what is left of load_timeout.
+const otherLists = 5 * time.Second
+
+// Fetch asks an upstream for everything it advertised, all lists at once. Only its tools
+// decide whether it can be used: any other list that fails, or takes much longer than they
+// do, is empty and named in Failed.
+func Fetch(loading context.Context, conn *upstream.Conn, log *slog.Logger) (*catalog.Listing, error) {
+	info := conn.ServerInfo()
+	l := &catalog.Listing{Protocol: info.ProtocolVersion, Capabilities: info.Capabilities, Info: info.Implementation, Instructions: info.Instructions, Rest: info.Extra, Failed: map[string]string{}}
+	ctx, cancel := context.WithCancel(loading)
+	defer cancel()
+	errs := make([]error, len(Lists))
+	var others sync.WaitGroup
+	for i, list := range Lists[1:] {
+		others.Go(func() { *list.of(l), errs[1+i] = list.fetch(ctx, conn, log) })
+	}
+	l.Tools, errs[0] = Lists[0].fetch(ctx, conn, log)
+	patience := time.Duration(0)
+	if errs[0] == nil {
+		patience = otherLists
+		if end, ok := ctx.Deadline(); ok {
+			patience = min(patience, time.Until(end)/2)
+		}
+	}
+	defer time.AfterFunc(patience, cancel).Stop()
+	others.Wait()
+	if err := cmp.Or(errs...); errs[0] != nil || err != nil && (conn.Err() != nil || loading.Err() != nil) {
+		return nil, err
+	}
+	for i, err := range errs {
+		switch {
+		case errors.Is(err, context.Canceled):
+			l.Failed[Lists[i].Method] = Lists[i].Method + ": no answer in time"
+		case err != nil:
+			l.Failed[Lists[i].Method] = err.Error()
+		}
+	}
+	return l, nil
+}
+
+// fetch returns the entries of a list, none if its capability is not advertised. A list
+// that is advertised and not known is empty as well: real servers do this. A panic is an
+// error, because the caller waits for the goroutine.
+func (list List) fetch(ctx context.Context, conn *upstream.Conn, log *slog.Logger) (entries []json.RawMessage, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			log.Error("panic", "panic", p, "stack", string(debug.Stack()))
+			entries, err = nil, fmt.Errorf("%s: internal error: %v", list.Method, p)
+		}
+	}()
+	if !conn.ServerInfo().Has(list.Capability) {
+		return nil, nil
+	}
+	entries, err = conn.List(ctx, list.Method, list.Key)
+	if rpc, ok := errors.AsType[*wire.Error](err); ok && rpc.Code == wire.CodeMethodNotFound {
+		log.Warn("advertised but not known, taken as empty", "upstream", conn.Name(), "method", list.Method)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", list.Method, err)
+	}
+	return entries, nil
+}

@@ -1,0 +1,86 @@
+package listing
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/catalog/store"
+	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+// A Store keeps what servers list between runs: it is read when a config is applied, and
+// written after each listing. What cannot be read or written is logged, and costs nothing
+// else.
+type Store struct {
+	*store.Store
+	Log    *slog.Logger
+	failed atomic.Bool // a failed write was logged
+}
+
+// LoadAll returns by name what servers listed in earlier runs.
+func (s *Store) LoadAll(servers []schema.Server) map[string]*catalog.Stored {
+	all := map[string]*catalog.Stored{}
+	for _, server := range servers {
+		if server.Disabled {
+			continue
+		}
+		stored, err := s.Load(server)
+		if err != nil {
+			s.Log.Warn("what a server listed in an earlier run is not used", "upstream", server.Name, "err", err)
+			if errors.Is(err, kv.ErrUnavailable) {
+				break // nor those of the others: they come when the store can be reached, see Follow
+			}
+		}
+		if stored != nil {
+			all[server.Name] = stored
+		}
+	}
+	return all
+}
+
+// Follow calls listed with what other replicas list of servers, until ctx ends.
+func (s *Store) Follow(ctx context.Context, servers []schema.Server, listed func(name string, stored *catalog.Stored)) {
+	names := map[string]string{} // by key
+	for _, server := range servers {
+		if !server.Disabled {
+			names[store.Key(server)] = server.Name
+		}
+	}
+	for ctx.Err() == nil {
+		err := s.Watch(ctx, func(key string, stored *catalog.Stored, err error) {
+			switch name, ok := names[key]; {
+			case !ok:
+			case err != nil:
+				s.Log.Warn("a record of what servers list is broken: it is written again when the server is listed", "upstream", name, "key", key, "err", err)
+			default:
+				listed(name, stored)
+			}
+		})
+		if err == nil {
+			return
+		}
+		if ctx.Err() == nil {
+			s.Log.Warn("what other replicas list is not watched, trying again", "err", err)
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// KeepListing stores what a server has listed.
+func (s *Store) KeepListing(server schema.Server, l *catalog.Listing) {
+	switch err := s.Keep(server, l); {
+	case err == nil:
+	case s.failed.Swap(true):
+		s.Log.Debug("a listing is not kept", "upstream", server.Name, "err", err)
+	default:
+		s.Log.Warn("a listing is not kept: this server, and maybe others, will not be known before it is started", "upstream", server.Name, "err", err)
+	}
+}
