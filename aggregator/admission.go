@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
@@ -141,11 +142,11 @@ func (c *forwardedCall) acquire(r *host.Request) (*upstream.Conn, func(), error)
 
 // gate returns what keeps the call from its server until that knows the roots. Another
 // replica holds back the calls of its hosts itself.
-func (c *forwardedCall) gate() *rootsGate {
+func (c *forwardedCall) gate() *ask.Gate {
 	if c.route.link != nil {
 		return nil
 	}
-	return c.peer.rootsGate.Load()
+	return c.peer.rootsAsked.Gate()
 }
 
 // awaitTurn waits until the calls before this one have left the queue, and follows a reload

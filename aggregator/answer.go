@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/aggregator/internal/work"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
@@ -32,7 +33,7 @@ func (c *forwardedCall) answered(result json.RawMessage, err error) {
 func (c *forwardedCall) deliver(r *host.Request, conn *upstream.Conn, outline *wire.Outline, result json.RawMessage, err error) {
 	defer work.ReplyPanic(r)
 	switch {
-	case err == nil && r.Era == transports.Handshake && conn.Era() == transports.Stateless && mayAskForInput(r.Method) && wantsInput(outline, result):
+	case err == nil && r.Era == transports.Handshake && conn.Era() == transports.Stateless && ask.MayNeedInput(r.Method) && ask.NeedsInput(outline, result):
 		c.nextRound(r, result)
 	case err == nil:
 		if conn.ServerInfo().Has("resources") {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
@@ -42,65 +43,25 @@ const (
 	maxKeptBytes = 64 << 10
 )
 
-// A question is what an upstream of the handshake era asks.
-type question struct {
-	method   string
-	params   json.RawMessage
-	answered chan answer // holds one
-	gate     *rootsGate  // of calls until it is answered; nil of a question that only its call waits for
-}
-
-// An answer is what a request has got.
-type answer struct {
-	result json.RawMessage
-	err    error
-}
-
-func newQuestion(method string, params json.RawMessage) *question {
-	return &question{method: method, params: transports.DeleteMeta(params, "progressToken"), answered: make(chan answer, 1)}
-}
-
-// answer answers the question, if nobody has.
-func (q *question) answer(result json.RawMessage, err error) {
-	if q.gate != nil {
-		q.gate.mu.Lock()
-		q.gate.answered = true
-		q.gate.mu.Unlock()
-	}
-	select {
-	case q.answered <- answer{result, err}:
-	default:
-	}
-}
-
-func (q *question) wait(ctx context.Context) (json.RawMessage, error) {
-	select {
-	case a := <-q.answered:
-		return a.result, a.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
 // pose has the host of a call in flight asked something, with the result of its
 // request. The function it returns waits for the answer.
 func (c *forwardedCall) pose(ctx context.Context, method string, params json.RawMessage) func() (json.RawMessage, error) {
 	if lacking := c.lacks(method, params); lacking != "" {
-		return refused("%s", lacking)
+		return ask.Refused("%s", lacking)
 	}
-	q := newQuestion(method, params)
+	q := ask.NewQuestion(method, params)
 	if method == "roots/list" {
-		return c.peer.requestRoots(ctx, q, func(ctx context.Context) func() (json.RawMessage, error) { return c.add(ctx, q) })
+		return c.peer.rootsAsked.Request(ctx, q, func(ctx context.Context) func() (json.RawMessage, error) { return c.add(ctx, q) })
 	}
 	return c.add(ctx, q)
 }
 
 // add has the host asked a question that the upstream waits for.
-func (c *forwardedCall) add(ctx context.Context, q *question) func() (json.RawMessage, error) {
+func (c *forwardedCall) add(ctx context.Context, q *ask.Question) func() (json.RawMessage, error) {
 	c.mu.Lock()
 	if c.state != callSent && c.state != callParked {
 		c.mu.Unlock()
-		return refused("the call has ended")
+		return ask.Refused("the call has ended")
 	}
 	c.questions = append(c.questions, q)
 	first := len(c.questions) == 1 && c.state == callSent
@@ -112,10 +73,10 @@ func (c *forwardedCall) add(ctx context.Context, q *question) func() (json.RawMe
 		})
 	}
 	return func() (json.RawMessage, error) {
-		result, err := q.wait(ctx)
+		result, err := q.Wait(ctx)
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.questions = slices.DeleteFunc(c.questions, func(other *question) bool { return other == q })
+		c.questions = slices.DeleteFunc(c.questions, func(other *ask.Question) bool { return other == q })
 		return result, err
 	}
 }
@@ -125,13 +86,13 @@ func (c *forwardedCall) lacks(method string, params json.RawMessage) string {
 	r := c.hostRequest()
 	switch {
 	case r.Era == transports.Handshake, c.session.replica:
-		return lacks(c.session.declaration().capabilities, method, params)
-	case !mayAskForInput(r.Method):
+		return ask.Lacks(c.session.declaration().capabilities, method, params)
+	case !ask.MayNeedInput(r.Method):
 		return fmt.Sprintf("the host speaks %s, in which %s cannot ask it anything", transports.StatelessVersion, r.Method)
-	case serverRequests[method] == "":
+	case ask.Capability(method) == "":
 		return fmt.Sprintf("the host speaks %s, in which it cannot be asked for %s", transports.StatelessVersion, method)
 	}
-	return lacks(wire.Get(r.Meta, transports.MetaCapabilities), method, params)
+	return ask.Lacks(wire.Get(r.Meta, transports.MetaCapabilities), method, params)
 }
 
 // isAsking reports whether the host has been asked something, or is about to be.
@@ -152,7 +113,7 @@ func (c *forwardedCall) park() {
 		c.conn.HoldTimeout(&c.Call, true)
 	}
 	c.state = callParked
-	c.asked = map[string]*question{}
+	c.asked = map[string]*ask.Question{}
 	asks := []byte(`{`)
 	for i, q := range c.questions {
 		if i > 0 {
@@ -161,9 +122,9 @@ func (c *forwardedCall) park() {
 		c.lastKey++
 		key := fmt.Sprintf("question-%d", c.lastKey)
 		c.asked[key] = q
-		asks = fmt.Appendf(asks, `%q:{"method":%s`, key, wire.Quote(q.method))
-		if q.params != nil {
-			asks = append(append(asks, `,"params":`...), q.params...)
+		asks = fmt.Appendf(asks, `%q:{"method":%s`, key, wire.Quote(q.Method))
+		if q.Params != nil {
+			asks = append(append(asks, `,"params":`...), q.Params...)
 		}
 		asks = append(asks, '}')
 	}
@@ -185,9 +146,9 @@ func (c *forwardedCall) park() {
 }
 
 // parkWith parks a call that was not sent, with a question for its host.
-func (c *forwardedCall) parkWith(q *question) {
+func (c *forwardedCall) parkWith(q *ask.Question) {
 	c.mu.Lock()
-	c.questions = []*question{q}
+	c.questions = []*ask.Question{q}
 	c.mu.Unlock()
 	c.park()
 }
@@ -195,7 +156,7 @@ func (c *forwardedCall) parkWith(q *question) {
 // continueWith goes on with a call that was taken out of the table, as that of r.
 // What is not answered is asked again.
 func (c *forwardedCall) continueWith(r *host.Request, responses json.RawMessage) {
-	given := map[*question]json.RawMessage{}
+	given := map[*ask.Question]json.RawMessage{}
 	c.mu.Lock()
 	c.request, c.cancelled, c.reason, c.resumed = r, false, nil, true
 	for key, response := range wire.Members(responses) {
@@ -204,7 +165,7 @@ func (c *forwardedCall) continueWith(r *host.Request, responses json.RawMessage)
 			given[q] = response
 		}
 	}
-	c.questions = slices.DeleteFunc(c.questions, func(q *question) bool { return given[q] != nil })
+	c.questions = slices.DeleteFunc(c.questions, func(q *ask.Question) bool { return given[q] != nil })
 	for len(c.kept) > 0 {
 		kept := c.kept
 		c.kept, c.keptBytes = nil, 0
@@ -232,7 +193,7 @@ func (c *forwardedCall) continueWith(r *host.Request, responses json.RawMessage)
 	c.mu.Unlock()
 
 	for q, response := range given {
-		q.answer(response, nil)
+		q.Answer(response, nil)
 	}
 	switch {
 	case ended != nil:
@@ -265,17 +226,7 @@ func (c *forwardedCall) abandon(reason json.RawMessage) {
 	case conn.Cancel(&c.Call, reason):
 		c.finish(nil, nil)
 	}
-	refuse(questions)
-}
-
-// refuse answers questions that nobody else will.
-func refuse(questions []*question) {
-	for _, q := range questions {
-		if q.gate != nil { // the next call asks
-			continue
-		}
-		q.answer(nil, &wire.Error{Code: transports.CodeNoHost, Message: "the host did not answer"})
-	}
+	ask.Refuse(questions)
 }
 
 // An outcome is the answer to a call that came while the call was parked.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
@@ -115,7 +116,7 @@ func TestAbandonedCallsLeaveNothing(t *testing.T) {
 			}
 			upstreamGot()
 			for _, m := range settle(h) {
-				if wantsInput(nil, m.Result) {
+				if ask.NeedsInput(nil, m.Result) {
 					parked++
 				}
 			}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
@@ -74,7 +75,7 @@ func (s *session) mcpCall(r *host.Request, p callParams) {
 		switch {
 		case err != nil:
 			failInner(r, err)
-		case in.method == "tools/call" || wantsInput(nil, result):
+		case in.method == "tools/call" || ask.NeedsInput(nil, result):
 			r.Reply(result, nil)
 		default:
 			note := ""

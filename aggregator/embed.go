@@ -8,6 +8,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
@@ -129,6 +130,10 @@ func (a *Aggregator) callAs(ctx context.Context, user principal, method string, 
 	a.sessions.declare(s, json.RawMessage(`{}`), transports.Handshake)
 	defer s.end()
 
+	type answer struct {
+		result json.RawMessage
+		err    error
+	}
 	answered := make(chan answer, 1)
 	own := innerParams(in.params, nil)
 	r := &host.Request{
@@ -154,5 +159,5 @@ func (nobody) Notify(string, json.RawMessage) {}
 
 // Request implements transports.Peer.
 func (nobody) Request(context.Context, string, json.RawMessage) func() (json.RawMessage, error) {
-	return refused("there is no host to ask")
+	return ask.Refused("there is no host to ask")
 }

@@ -3,6 +3,7 @@ package aggregator
 import (
 	"encoding/json"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/schema"
@@ -70,7 +71,7 @@ func (c *forwardedCall) translateEra(conn *upstream.Conn, era transports.Era) (j
 		}
 		return transports.DeleteMeta(params, transports.EraMeta...), nil
 	}
-	if c.route.rounds == 0 && mayAskForInput(c.Method) {
+	if c.route.rounds == 0 && ask.MayNeedInput(c.Method) {
 		state, answers, err := wire.GetStrict(params, "requestState", "inputResponses")
 		if err != nil || state != nil { // it was given none
 			return nil, staleState()
@@ -79,7 +80,7 @@ func (c *forwardedCall) translateEra(conn *upstream.Conn, era transports.Era) (j
 			params = wire.Delete(params, "inputResponses")
 		}
 	}
-	if able := askable(s.declaration().capabilities); able != nil {
+	if able := ask.Able(s.declaration().capabilities); able != nil {
 		params = transports.SetMeta(params, transports.MetaCapabilities, able)
 	}
 	if level := s.logLevel(); level.params != nil {

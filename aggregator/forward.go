@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
@@ -63,9 +64,9 @@ type forwardedCall struct {
 	reason    json.RawMessage // the host's, for cancelling
 	resumed   bool            // request is not the first
 
-	questions  []*question          // of the upstream, without an answer
-	asked      map[string]*question // while parked: those that the host has, by the keys they have there
-	rootsAsked *question            // one of these, for which the call waits and no upstream
+	questions  []*ask.Question          // of the upstream, without an answer
+	asked      map[string]*ask.Question // while parked: those that the host has, by the keys they have there
+	rootsAsked *ask.Question            // one of these, for which the call waits and no upstream
 	lastKey    int
 	kept       []keptNotification // while parked
 	keptBytes  int
@@ -220,7 +221,7 @@ func (c *forwardedCall) finish(result json.RawMessage, err error) (r *host.Reque
 	c.mu.Lock()
 	r, conn, was = c.request, c.conn, c.state
 	release, held := c.release, -int64(len(c.route.params))
-	var questions []*question
+	var questions []*ask.Question
 	if was == callParked {
 		c.outcome = &outcome{bytes.Clone(result), err, conn} // it is lent
 		held += int64(len(result))
@@ -233,7 +234,7 @@ func (c *forwardedCall) finish(result json.RawMessage, err error) (r *host.Reque
 	c.agg.paramsInFlight.Add(held)
 	c.peer.calls.remove(c)
 	release()
-	refuse(questions)
+	ask.Refuse(questions)
 	return r, conn, was
 }
 

@@ -139,7 +139,7 @@ func (s *session) handleNotification(method string, params json.RawMessage) {
 	case "notifications/progress":
 		s.passProgress(params)
 	case "notifications/roots/list_changed":
-		s.roots.forget()
+		s.roots.Forget()
 		s.broadcast(method, params, "sendRootsListChanged")
 	default:
 		if s.single() != nil {

@@ -52,7 +52,7 @@ func (a *Aggregator) load(ctx context.Context, u *lazy.Upstream) (*upstream.Conn
 func (a *Aggregator) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.Conn, error) {
 	began := time.Now()
 	p := a.peerOf(u)
-	p.forgetRoots()
+	p.rootsAsked.Forget()
 	server := u.Server
 	if p.speaksSSE.Load() {
 		server.Transport = schema.SSE
@@ -83,7 +83,9 @@ func (a *Aggregator) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.
 	p.noteEra(conn)
 	p.record.starts.Add(1)
 	p.since.Store(time.Now().UnixNano())
-	p.holdForStream(conn)
+	if first, _ := p.declaration(); conn.Era() == transports.Handshake && u.Server.Transport != schema.Stdio && wire.Get(first.capabilities, "roots") != nil {
+		p.rootsAsked.AwaitStream(conn)
+	}
 	a.log.Debug("loaded", "upstream", u.Server.Name, "took", time.Since(began).Round(time.Millisecond))
 	return conn, nil
 }

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
@@ -145,7 +146,7 @@ func (s *session) failOrLogIn(r *host.Request, params json.RawMessage, err error
 // is not, and the error to answer with then.
 func (s *session) offerLogin(r *host.Request, err error) (*offer, error) {
 	var failure *transports.Failure
-	if !errors.As(err, &failure) || !failure.Login || s.agg.opts.LogIn == nil || !mayAskForInput(r.Method) {
+	if !errors.As(err, &failure) || !failure.Login || s.agg.opts.LogIn == nil || !ask.MayNeedInput(r.Method) {
 		return nil, err
 	}
 	u := s.agg.set.Get(failure.Upstream)
@@ -156,7 +157,7 @@ func (s *session) offerLogin(r *host.Request, err error) (*offer, error) {
 	if r.Era == transports.Handshake {
 		capabilities = s.declaration().capabilities
 	}
-	if lacks(capabilities, "elicitation/create", json.RawMessage(`{"mode":"url"}`)) != "" {
+	if ask.Lacks(capabilities, "elicitation/create", json.RawMessage(`{"mode":"url"}`)) != "" {
 		return nil, err
 	}
 	s.agg.offered.mu.Lock()

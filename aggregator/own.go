@@ -13,7 +13,7 @@ import (
 )
 
 // Servers are for all sessions, or their entry isolates sessions or principals, or they
-// ask for roots (narrow.go): each session, principal or set of roots has an upstream of its own then. Whatever finds the upstream of a server, by a tool's
+// ask for roots (roots.go): each session, principal or set of roots has an upstream of its own then. Whatever finds the upstream of a server, by a tool's
 // name say, finds the one of the entry; own leads from there to the one that a session's
 // requests go to. What is listed by any of them is in the catalogue for all.
 //
@@ -74,7 +74,7 @@ func (s *session) own(u *lazy.Upstream) (*lazy.Upstream, error) {
 		s.disown()
 		return nil, transports.CutOff(u.Server.Name, transports.NotSent)
 	}
-	if of, roots := s.roots.known(); of == owner {
+	if of, roots := s.roots.Known(); of == owner {
 		s.agg.peerOf(own).roots.Store(&roots)
 		s.agg.peerOf(own).user.Store(&s.principal)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
@@ -182,7 +183,7 @@ func (s *session) operate(r *host.Request, o operation, outer json.RawMessage, d
 		}
 	}
 	inner := r.Inner(method, innerParams(params, outer), func(result json.RawMessage, err error) {
-		if err == nil && !wantsInput(nil, result) {
+		if err == nil && !ask.NeedsInput(nil, result) {
 			result = catalog.ProxyCalled(o.kind, o.path, result)
 		}
 		done(result, err)
@@ -255,7 +256,7 @@ func (s *session) proxyBatch(r *host.Request, all []operation, outer json.RawMes
 
 // finish takes the result of an operation; the last one's is followed by the answer.
 func (b *batch) finish(i int, result json.RawMessage, err error) {
-	if err == nil && wantsInput(nil, result) {
+	if err == nil && ask.NeedsInput(nil, result) {
 		b.agg.forgetState(result)
 		err = errors.New("it asks the host for input, which cannot be done in a batch: call it by itself (outcome unknown: it may have run)")
 	}

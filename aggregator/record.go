@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/transports"
@@ -92,8 +93,7 @@ type peer struct {
 	askedEra      atomic.Pointer[transports.Era]  // in which another replica has it loaded now; nil while none has
 	relatesTasks  atomic.Bool                     // that has tasks of the handshake era, which other messages name
 	seenURIs      seenURIs                        // in its results
-	rootsGate     atomic.Pointer[rootsGate]       // while its question for the roots is open
-	lastRoots     atomic.Pointer[json.RawMessage] // that its connection was given
+	rootsAsked    ask.Roots                       // its questions for the roots
 	asksRoots     atomic.Bool                     // it has asked for them
 	roots         atomic.Pointer[json.RawMessage] // that it is for, nil unless it is for a set of them
 	since         atomic.Int64                    // when it was connected last, in nanoseconds of Unix time
@@ -108,6 +108,7 @@ func (a *Aggregator) peerOf(u *lazy.Upstream) *peer {
 	}
 	p := &peer{agg: a, upstream: u, record: a.records.get(u.Server.Name, u.Owner)}
 	p.listing = listing.NewCache(a.listings, u)
+	p.rootsAsked.Work, p.rootsAsked.Conn = a.work, u.Conn
 	known, _ := a.peers.LoadOrStore(u, p)
 	return known.(*peer)
 }

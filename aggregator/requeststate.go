@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
@@ -76,7 +77,7 @@ func (c *forwardedCall) withSealedState(object json.RawMessage) json.RawMessage 
 // with. If not it goes on to its upstream, with that upstream's own state in the place
 // of the sealed one.
 func (s *session) resume(r *host.Request, to route) (_ route, done bool) {
-	if to.opened || !mayAskForInput(r.Method) {
+	if to.opened || !ask.MayNeedInput(r.Method) {
 		return to, false
 	}
 	raw, responses, err := wire.GetStrict(to.params, "requestState", "inputResponses")

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
@@ -24,16 +25,6 @@ const maxRounds = 10
 // emptyRoundPause comes before a request is sent again that was answered without a
 // question: that is how a server says that it is busy.
 const emptyRoundPause = time.Second
-
-// mayAskForInput reports whether the result of a method may ask for input.
-func mayAskForInput(method string) bool {
-	return method == "tools/call" || method == "prompts/get" || method == "resources/read"
-}
-
-// wantsInput reports whether a result asks for input.
-func wantsInput(outline *wire.Outline, result json.RawMessage) bool {
-	return wire.EqualString(outline.Get(result, "resultType"), "input_required")
-}
 
 // A posed question is one that a host has as a request.
 type posed struct {
@@ -60,7 +51,7 @@ func (c *forwardedCall) nextRound(r *host.Request, result json.RawMessage) {
 	capabilities := c.session.declaration().capabilities
 	for _, request := range wire.Members(requests) {
 		method, _ := wire.Text(wire.Get(request, "method"))
-		if lacking := lacks(capabilities, method, wire.Get(request, "params")); lacking != "" {
+		if lacking := ask.Lacks(capabilities, method, wire.Get(request, "params")); lacking != "" {
 			refuse(fmt.Errorf("it asks the host for %s: %s", method, lacking))
 			return
 		}

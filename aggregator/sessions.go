@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
@@ -51,7 +52,7 @@ type session struct {
 	lastToken   int64                                   // or id of a question, which we gave
 	schemas     map[string]bool                         // the tools whose input schema an error has shown it
 	shown       map[string]*catalog.Tool                // definitions that answers have shown it, by exposed name
-	roots       rootSet
+	roots       ask.RootSet
 	listed      *catalog.View // whose definitions a list has shown it before that; may be nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
@@ -193,7 +194,7 @@ func (p *peer) ownRelation(s *session, text json.RawMessage) json.RawMessage {
 // shownResult returns a result as its host is to see it, with the host's ids of tasks.
 // A task for a host that cannot follow it is an error; of another, stored is addTask's.
 func (c *forwardedCall) shownResult(r *host.Request, conn *upstream.Conn, outline *wire.Outline, result json.RawMessage) (shown json.RawMessage, stored <-chan struct{}, err error) {
-	if r.Era == transports.Stateless && mayAskForInput(r.Method) && wantsInput(outline, result) {
+	if r.Era == transports.Stateless && ask.MayNeedInput(r.Method) && ask.NeedsInput(outline, result) {
 		return c.withSealedState(result), nil, nil
 	}
 	switch r.Method {

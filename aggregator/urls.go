@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
@@ -23,7 +24,7 @@ const codeURLFirst = -32042
 // upstream's; where one of them is no, the error stays.
 func urlsFirst(r *host.Request, params json.RawMessage, conn *upstream.Conn, err error) json.RawMessage {
 	var rpc *wire.Error
-	if r.Era != transports.Stateless || conn.Era() == transports.Stateless || !mayAskForInput(r.Method) || !errors.As(err, &rpc) || rpc.Code != codeURLFirst {
+	if r.Era != transports.Stateless || conn.Era() == transports.Stateless || !ask.MayNeedInput(r.Method) || !errors.As(err, &rpc) || rpc.Code != codeURLFirst {
 		return nil
 	}
 	for _, answer := range wire.Members(wire.Get(params, "inputResponses")) {
@@ -35,7 +36,7 @@ func urlsFirst(r *host.Request, params json.RawMessage, conn *upstream.Conn, err
 	asks, n := []byte(`{`), 0
 	for elicitation := range wire.Elements(wire.Get(rpc.Data, "elicitations")) {
 		asked := wire.Delete(elicitation, "elicitationId")
-		if lacks(capabilities, "elicitation/create", asked) != "" {
+		if ask.Lacks(capabilities, "elicitation/create", asked) != "" {
 			return nil
 		}
 		if n++; n > 1 {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
@@ -97,4 +98,12 @@ func ReplyPanic(r *host.Request) {
 		r.Reply(nil, &wire.Error{Code: wire.CodeInternal, Message: fmt.Sprintf("internal error: %v", p)})
 		panic(p)
 	}
+}
+
+// Done is closed when the work is to end.
+func (g *Group) Done() <-chan struct{} { return g.ctx.Done() }
+
+// WithTimeout returns a context that ends after a time, and with the group.
+func (g *Group) WithTimeout(after time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(g.ctx, after)
 }

@@ -1,0 +1,115 @@
+package ask
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/dynmcp/dynmcp/internal/wire"
+)
+
+// A RootSet is the roots of a session's host, as far as they are known. The zero value is
+// ready to use.
+type RootSet struct {
+	mu      sync.Mutex
+	result  json.RawMessage // what the host has answered, nil while that is not known
+	owner   string          // of the upstreams for it, "" as long
+	last    string          // owner before that
+	changes int             // that the host has announced
+	asking  chan struct{}   // closed when the host has answered or failed to; nil while it is not asked
+}
+
+// Known returns the roots and who owns the upstreams for them, "" while they are not
+// known.
+func (r *RootSet) Known() (owner string, result json.RawMessage) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.owner, r.result
+}
+
+// Set makes result the roots of a user's host.
+func (r *RootSet) Set(user string, result json.RawMessage) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.setLocked(user, result)
+}
+
+func (r *RootSet) setLocked(user string, result json.RawMessage) error {
+	list := wire.Get(result, "roots")
+	if len(list) == 0 || list[0] != '[' {
+		return errors.New("what the host answered are no roots")
+	}
+	uris := map[string]bool{}
+	for root := range wire.Elements(list) {
+		uris[string(wire.Get(root, "uri"))] = true
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%q %q", user, slices.Sorted(maps.Keys(uris)))
+	r.result, r.owner = bytes.Clone(result), fmt.Sprintf("roots %x", h.Sum(nil)[:8])
+	return nil
+}
+
+// Forget has the host asked again.
+func (r *RootSet) Forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.owner != "" {
+		r.last = r.owner
+	}
+	r.result, r.owner = nil, ""
+	r.changes++
+}
+
+// Dropped returns, once, the owner of the upstreams for the roots before, or where the host
+// has left for those that it has; "" if there are none.
+func (r *RootSet) Dropped(left bool) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := r.last
+	if left && r.owner != "" {
+		last = r.owner
+	}
+	r.last = ""
+	return last
+}
+
+// Learn asks the host for its roots, unless they are known or it is being asked.
+func (r *RootSet) Learn(ctx context.Context, user string, ask func(context.Context) (json.RawMessage, error)) error {
+	for {
+		r.mu.Lock()
+		asking, changes := r.asking, r.changes
+		if r.result != nil {
+			r.mu.Unlock()
+			return nil
+		}
+		if asking == nil {
+			r.asking = make(chan struct{})
+		}
+		r.mu.Unlock()
+		if asking != nil {
+			select {
+			case <-asking:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			continue
+		}
+		result, err := ask(ctx)
+		r.mu.Lock()
+		close(r.asking)
+		r.asking = nil
+		if err == nil && r.changes == changes {
+			err = r.setLocked(user, result)
+		}
+		r.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+}
