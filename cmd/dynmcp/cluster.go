@@ -47,7 +47,7 @@ while it was looked at, or a record is broken.`,
 	}
 	flags.Add(cmd, &secrets)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the state as JSON")
-	cmd.AddCommand(clusterKeyCommand(), clusterPushCommand(), clusterHistoryCommand(), clusterPullCommand(), clusterRollbackCommand())
+	cmd.AddCommand(clusterKeyCommand(), clusterPushCommand(), clusterPullCommand())
 	return cmd
 }
 

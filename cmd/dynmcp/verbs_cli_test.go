@@ -103,7 +103,7 @@ func timeless(ts *testscript.TestScript, _ bool, args []string) {
 func TestHelpOfVerbs(t *testing.T) {
 	t.Parallel()
 	for _, verb := range []string{"ls", "test", "warm", "call", "find", "describe", "read", "prompt", "doctor", "tokens", "version", "serve", "connect",
-		"cluster", "cluster key", "cluster push", "cluster history", "cluster pull", "cluster rollback"} {
+		"cluster", "cluster key", "cluster push", "cluster pull"} {
 		t.Run(verb, func(t *testing.T) {
 			t.Parallel()
 			got, err := exec.Command(mcptest.Dynmcp(t), append(strings.Fields(verb), "--help")...).Output()

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 
 	"github.com/dynmcp/dynmcp/internal/kv"
@@ -37,67 +36,41 @@ func bucket(t *testing.T, m *memkv.Memory) kv.Bucket {
 
 func push(t *testing.T, s *Store, text string) Version {
 	t.Helper()
-	v, err := s.Push(t.Context(), Version{Name: "mcp.json", Text: text, By: "ann@here", Comment: "of " + text}, AnyBase)
-	if err != nil {
-		t.Fatal(err)
+	v, changed, err := s.Push(t.Context(), Version{Name: "mcp.json", Text: text, By: "ann@here"}, AnyBase)
+	if err != nil || !changed {
+		t.Fatalf("changed %t, %v", changed, err)
 	}
 	return v
 }
 
-// summary is what a history says of its versions.
-func summary(all []Version) (lines []string) {
-	for _, v := range all {
-		lines = append(lines, fmt.Sprintf("%d %s %d", v.Number, v.Text, v.RolledBack))
-	}
-	return lines
-}
-
-func history(t *testing.T, s *Store) []string {
+func wantCurrent(t *testing.T, s *Store, number int, text string) {
 	t.Helper()
-	all, err := s.History(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	if v, err := s.Current(t.Context()); err != nil || v.Number != number || v.Text != text || v.Broken {
+		t.Errorf("got %+v, %v, want version %d, %q", v, err, number, text)
 	}
-	return summary(all)
 }
 
-func TestVersionsAreKeptAndGoneBackTo(t *testing.T) {
+func TestPushReplacesTheConfig(t *testing.T) {
 	m := memkv.New()
 	s := New(bucket(t, m), keys(t, 1))
-	for what, err := range map[string]error{
-		"current": second(s.Current(t.Context())),
-		"history": second(s.History(t.Context())),
-	} {
-		if !errors.Is(err, ErrNone) {
-			t.Errorf("%s before the first: %v", what, err)
-		}
-	}
-	if err := second(s.Version(t.Context(), 1)); !errors.Is(err, ErrVersion) {
-		t.Errorf("version 1 before the first: %v", err)
+	if _, err := s.Current(t.Context()); !errors.Is(err, ErrNone) {
+		t.Errorf("current before the first: %v", err)
 	}
 	if v := push(t, s, "one"); v.Number != 1 || v.At.IsZero() {
 		t.Errorf("got %+v", v)
 	}
-	push(t, s, "two")
-	back, err := s.Rollback(t.Context(), 1, "bob@there", "two was wrong")
-	if err != nil || back.Number != 3 || back.Text != "one" || back.By != "bob@there" {
-		t.Errorf("got %+v, %v", back, err)
-	}
+	two := push(t, s, "two")
 	other := New(bucket(t, m), keys(t, 1))
-	if now, err := other.Current(t.Context()); err != nil || now != back {
+	if now, err := other.Current(t.Context()); err != nil || now != two || now.Number != 2 {
 		t.Errorf("another replica has %+v, %v", now, err)
 	}
-	if got, want := history(t, other), []string{"3 one 1", "2 two 0", "1 one 0"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
+	if v, changed, err := s.Push(t.Context(), Version{Name: "mcp.json", Text: "two", By: "bob@there"}, AnyBase); v != two || changed || err != nil {
+		t.Errorf("the same again: %+v, changed %t, %v", v, changed, err)
 	}
-	for _, number := range []int{0, 4} {
-		if err := second(s.Rollback(t.Context(), number, "", "")); !errors.Is(err, ErrVersion) {
-			t.Errorf("rolled back to %d: %v", number, err)
-		}
+	if v, changed, err := s.Push(t.Context(), Version{Name: "mcp.yaml", Text: "two"}, AnyBase); v.Number != 3 || !changed || err != nil {
+		t.Errorf("of another name: %+v, changed %t, %v", v, changed, err)
 	}
 }
-
-func second[T any](_ T, err error) error { return err }
 
 // Of two that push at once one is told so, and nothing of it is there.
 func TestPushesDoNotOverwriteEachOther(t *testing.T) {
@@ -106,12 +79,10 @@ func TestPushesDoNotOverwriteEachOther(t *testing.T) {
 	s := New(b, keys(t, 1))
 	push(t, s, "one")
 	raced := New(overtaken{b, func() { push(t, s, "two") }}, keys(t, 1))
-	if _, err := raced.Push(t.Context(), Version{Text: "lost"}, AnyBase); !errors.Is(err, ErrChanged) {
+	if _, _, err := raced.Push(t.Context(), Version{Text: "lost"}, AnyBase); !errors.Is(err, ErrChanged) {
 		t.Errorf("got %v", err)
 	}
-	if got, want := history(t, s), []string{"2 two 0", "1 one 0"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	wantCurrent(t, s, 2, "two")
 }
 
 // overtaken is a bucket in which somebody else is faster with each update.
@@ -125,35 +96,6 @@ func (o overtaken) Update(ctx context.Context, key string, value []byte, revisio
 	return o.Bucket.Update(ctx, key, value, revision)
 }
 
-// Who was killed right after the version became current left no copy for the history.
-func TestHistoryIsWholeAfterAPushThatWasKilled(t *testing.T) {
-	m := memkv.New()
-	b := bucket(t, m)
-	s := New(b, keys(t, 1))
-	push(t, s, "one")
-	if err := b.Delete(t.Context(), copyOf(1), 0); err != nil {
-		t.Fatal(err)
-	}
-	if v, err := s.Version(t.Context(), 1); err != nil || v.Text != "one" {
-		t.Errorf("got %+v, %v", v, err)
-	}
-	push(t, s, "two")
-	if got, want := history(t, s), []string{"2 two 0", "1 one 0"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-func TestOnlyTheLastVersionsAreKept(t *testing.T) {
-	s := New(bucket(t, memkv.New()), keys(t, 1))
-	for i := range Kept + 3 {
-		push(t, s, fmt.Sprint(i+1))
-	}
-	got := history(t, s)
-	if len(got) != Kept || got[0] != fmt.Sprintf("%d %[1]d 0", Kept+3) || got[Kept-1] != "4 4 0" {
-		t.Errorf("got %d versions, %q", len(got), got)
-	}
-}
-
 // What a key seals others cannot read, nor put in the place of anything else.
 func TestOnlyTheKeyOpensAConfig(t *testing.T) {
 	b := bucket(t, memkv.New())
@@ -163,37 +105,29 @@ func TestOnlyTheKeyOpensAConfig(t *testing.T) {
 	if err != nil || bytes.Contains(entry.Value, []byte("secret-text")) {
 		t.Errorf("in the bucket is %q, %v", entry.Value, err)
 	}
-	for what, err := range map[string]error{
-		"current": second(next.Current(t.Context())),
-		"push":    second(next.Push(t.Context(), Version{Text: "x"}, AnyBase)),
-	} {
-		if !errors.Is(err, ErrKey) {
-			t.Errorf("%s with another key: %v", what, err)
-		}
+	if _, err := next.Current(t.Context()); !errors.Is(err, ErrKey) {
+		t.Errorf("current with another key: %v", err)
 	}
-	if _, err := both.Rollback(t.Context(), 1, "", ""); err != nil { // as keys are replaced
-		t.Fatal(err)
+	if _, _, err := next.Push(t.Context(), Version{Text: "x"}, AnyBase); !errors.Is(err, ErrKey) {
+		t.Errorf("push with another key: %v", err)
 	}
-	if v, err := next.Current(t.Context()); err != nil || v.Text != "secret-text" {
-		t.Errorf("got %+v, %v", v, err)
+	same, changed, err := both.Push(t.Context(), Version{Name: "mcp.json", Text: "secret-text"}, 1) // as keys are replaced
+	if err != nil || changed || same.Number != 1 {
+		t.Errorf("the same again: %+v, changed %t, %v", same, changed, err)
 	}
-	if all, err := next.History(t.Context()); err != nil || len(all) != 2 || all[1].Number != 1 || all[1].Text != "" || all[1].Comment != ErrKey.Error() {
-		t.Errorf("got %+v, %v", all, err)
-	}
+	wantCurrent(t, next, 1, "secret-text")
 
 	push(t, both, "newest")
-	for _, from := range []string{copyOf(2), copyOf(3)} {
-		other, err := b.Get(t.Context(), from)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := b.Put(t.Context(), current, other.Value); err != nil {
-			t.Fatal(err)
-		}
-		// It is not opened: the newest one that was kept is gone on from.
-		if v, err := both.Current(t.Context()); err != nil || v.Text != "newest" || !v.Broken {
-			t.Errorf("%s in the place of the current one: %+v, %v", from, v, err)
-		}
+	other, err := b.Get(t.Context(), copied)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Put(t.Context(), current, other.Value); err != nil {
+		t.Fatal(err)
+	}
+	// It is not opened in that place: the copy is.
+	if v, err := both.Current(t.Context()); err != nil || v.Text != "newest" || !v.Broken {
+		t.Errorf("the copy in the place of the current one: %+v, %v", v, err)
 	}
 }
 
@@ -267,12 +201,10 @@ func TestABrokenVersion(t *testing.T) {
 	if _, err := New(bucket, seal.Random()).Current(t.Context()); !errors.Is(err, ErrKey) {
 		t.Errorf("with another key: got %v", err)
 	}
-	if v, err := s.Push(t.Context(), Version{Text: "three"}, 2); err != nil || v.Number != 3 {
-		t.Errorf("got %+v, %v", v, err)
+	if v, changed, err := s.Push(t.Context(), Version{Name: "mcp.json", Text: "two"}, 2); err != nil || !changed || v.Number != 3 {
+		t.Errorf("the same again: %+v, changed %t, %v", v, changed, err)
 	}
-	if v, err := s.Current(t.Context()); err != nil || v.Text != "three" || v.Broken {
-		t.Errorf("got %+v, %v", v, err)
-	}
+	wantCurrent(t, s, 3, "two")
 }
 
 // Who says which version he has changed does not undo what another has pushed since.
@@ -286,7 +218,7 @@ func TestPushOnABase(t *testing.T) {
 		if base == 2 {
 			base = 1 // another has pushed 2
 		}
-		if _, err := s.Push(t.Context(), Version{Text: fmt.Sprint(base)}, base); !errors.Is(err, want) {
+		if _, _, err := s.Push(t.Context(), Version{Text: fmt.Sprint(base)}, base); !errors.Is(err, want) {
 			t.Errorf("on %d: got %v, want %v", base, err, want)
 		}
 	}
