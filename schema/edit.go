@@ -162,8 +162,7 @@ func (s Server) Check() error {
 }
 
 func markReferences(n *node) {
-	_, reference, _ := nextReference(n.scalar)
-	n.unresolved = n.kind == text && reference != ""
+	n.unresolved = n.kind == text && hasReference(n.scalar)
 	for _, item := range n.items {
 		markReferences(item)
 	}

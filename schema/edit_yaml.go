@@ -13,8 +13,10 @@ import (
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 )
 
-// yamlEdit changes lines of a file. The parser's own printer would reformat all of
-// them, so the parser is used only to find positions.
+// yamlEdit changes lines of a file; the parser only finds positions. Its own printer
+// reformats the rest of the file: it drops a second blank line and the spaces before a
+// comment, and moves a comment between the members of a flow map behind the last one,
+// where it swallows the closing brace.
 type yamlEdit struct {
 	lines []string // each with its line end
 	unit  string

@@ -53,6 +53,12 @@ func nextReference(s string) (plain, reference, rest string) {
 	return s[:begin], s[begin:end], s[end:]
 }
 
+// hasReference reports whether a text has a ${…}, of a variable or not.
+func hasReference(s string) bool {
+	_, reference, _ := nextReference(s)
+	return reference != ""
+}
+
 // replace returns the value of a reference.
 func (e *expansion) replace(reference string, variables map[string]string) string {
 	if reference == "" || strings.HasPrefix(reference, "$$") {

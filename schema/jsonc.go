@@ -56,7 +56,9 @@ func (c *cursor) node(v hujson.Value) *node {
 
 // jsonError describes a parse error without quoting the file, which may have a
 // secret there that somebody forgot to quote. The parser has the position, in
-// bytes, only in its message.
+// bytes, only in its message; to find it otherwise would take a second parser. The form
+// of the message is held by the malformed files of testdata, and where it is another
+// the error has no position.
 func jsonError(src *source, err error) *Error {
 	var line, col int
 	if _, scanErr := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &line, &col); scanErr != nil {

@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/dynmcp/dynmcp/internal/secrets"
 )
 
 // Origin is the position of a server's entry.
@@ -60,27 +62,27 @@ func merge(layers []*reading) (*Config, error) {
 // secretsOf returns the values to hide: credentials, and the values of variables
 // unless a file also has them in plain text.
 func secretsOf(layers []*reading) []string {
-	var secrets, values, texts, public []string
+	var hidden, values, texts, public []string
 	for _, r := range layers {
-		secrets = append(secrets, r.secrets...)
+		hidden = append(hidden, r.secrets...)
 		values = append(values, r.values...)
 		public = append(public, r.public...)
 	}
 	if len(values) > 0 {
 		for _, r := range layers {
 			for _, t := range r.texts {
-				texts = append(texts, hide(t.text, FindSecrets(t.within, t.key, t.text), masked))
+				texts = append(texts, secrets.Hide(t.text, secrets.Find(t.within, t.key, t.text), masked))
 			}
 		}
 	}
 	slices.Sort(values)
 	for _, value := range slices.Compact(values) {
 		if !slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, value) }) {
-			secrets = append(secrets, value)
+			hidden = append(hidden, value)
 		}
 	}
-	slices.Sort(secrets)
-	return slices.DeleteFunc(slices.Compact(secrets), func(s string) bool { return slices.Contains(public, s) })
+	slices.Sort(hidden)
+	return slices.DeleteFunc(slices.Compact(hidden), func(s string) bool { return slices.Contains(public, s) })
 }
 
 // addServers adds the servers of a file that no nearer file has.

@@ -6,13 +6,18 @@ import (
 	"strings"
 
 	"github.com/tailscale/hujson"
+
+	"github.com/dynmcp/dynmcp/internal/secrets"
 )
+
+// secretMaps are keys of objects all of whose values people put secrets into.
+var secretMaps = append([]string{"env", "environment"}, secrets.HeaderMaps...)
 
 // masked replaces a value that is not shown.
 const masked = "***"
 
 // Mask returns a config file, ours or a host's, with *** in place of what may be
-// secret: all values of env and headers, and what FindSecrets finds elsewhere.
+// secret: all values of env and headers, and what secrets.Find finds elsewhere.
 // References to variables stay. The number of lines does not change. It returns nil
 // for a file it cannot parse.
 func Mask(name string, data []byte) []byte {
@@ -29,12 +34,12 @@ func Mask(name string, data []byte) []byte {
 }
 
 // maskText returns a string as Mask shows it. within and key are those of
-// FindSecrets.
+// secrets.Find.
 func maskText(within, key, value string) string {
-	if slices.Contains(secretMaps, within) && value != "" && !reference().MatchString(value) {
+	if slices.Contains(secretMaps, within) && value != "" && !hasReference(value) {
 		return masked
 	}
-	return hide(value, FindSecrets(within, key, value), masked)
+	return secrets.Hide(value, secrets.Find(within, key, value), masked)
 }
 
 func maskJSON(data []byte, root hujson.Value) []byte {
@@ -53,7 +58,7 @@ func maskJSON(data []byte, root hujson.Value) []byte {
 				walk(key, before, item)
 				before = ""
 				if l, ok := item.Value.(hujson.Literal); ok && l.Kind() == '"' {
-					before = Option(l.String())
+					before = secrets.Option(l.String())
 				}
 			}
 		case hujson.Literal:
@@ -73,7 +78,7 @@ func maskJSON(data []byte, root hujson.Value) []byte {
 }
 
 // walk visits n and all keys and values below it, each with the within and key of
-// FindSecrets.
+// secrets.Find.
 func walk(within, key string, n *node, visit func(within, key string, n *node)) {
 	visit(within, key, n)
 	for _, m := range n.members {
@@ -83,7 +88,7 @@ func walk(within, key string, n *node, visit func(within, key string, n *node)) 
 	before := ""
 	for _, item := range n.items {
 		walk(key, before, item, visit)
-		before = Option(item.scalar)
+		before = secrets.Option(item.scalar)
 	}
 }
 

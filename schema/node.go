@@ -3,7 +3,8 @@ package schema
 import (
 	"cmp"
 	"strconv"
-	"strings"
+
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 )
 
 // kind is the kind of a JSON value; YAML is read into the same kinds.
@@ -106,12 +107,13 @@ func (n *node) has(key string) bool {
 	return ok
 }
 
+var plainKey = lazyregexp.New(`^[\w$-]+$`)
+
 // below is the path of a key of the object at path: mcp.git, or
 // mcp["My Server"] for keys that need quotes.
 func below(path, key string) string {
-	quoted := func(r rune) bool { return !isWordRune(r) && r != '$' && r != '-' }
 	switch {
-	case key == "" || strings.ContainsFunc(key, quoted):
+	case !plainKey().MatchString(key):
 		return path + "[" + strconv.Quote(key) + "]"
 	case path == "":
 		return key

@@ -45,7 +45,7 @@ type reading struct {
 }
 
 // writtenText is a key or a value as it is written, with the within and key of
-// FindSecrets.
+// secrets.Find.
 type writtenText struct{ within, key, text string }
 
 // inherits reports whether a file behind this one has a server of the name.

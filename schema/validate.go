@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/internal/secrets"
 )
 
 // checkServer checks what the types of an entry cannot express.
@@ -152,10 +153,10 @@ func (r *reading) literalSecrets(n *node) {
 			continue
 		}
 		walk("", part, inner, func(within, key string, n *node) {
-			if !isKnownText(n) || n.expanded && !(within == "env" && namesSecret(key)) {
+			if !isKnownText(n) || n.expanded && !(within == "env" && secrets.Named(key)) {
 				return
 			}
-			for _, found := range FindSecrets(within, key, n.scalar) {
+			for _, found := range secrets.Find(within, key, n.scalar) {
 				r.secret(n.scalar[found.From:found.To])
 				if within == "env" {
 					r.secret(n.scalar)

@@ -11,7 +11,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
 
-	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/internal/secrets"
 )
 
 // Only Codex has TOML. No library writes it back with its comments, so a table is
@@ -241,10 +241,10 @@ func (m *tomlMask) value(table, key string, n *unstable.Node) {
 		before := ""
 		for it := n.Children(); it.Next(); {
 			m.value(key, before, it.Node())
-			before = schema.Option(string(it.Node().Data))
+			before = secrets.Option(string(it.Node().Data))
 		}
 	case unstable.String:
-		if slices.Contains(secretTables, table) || len(schema.FindSecrets(table, key, string(n.Data))) > 0 {
+		if slices.Contains(secretTables, table) || len(secrets.Find(table, key, string(n.Data))) > 0 {
 			m.secrets = append(m.secrets, n.Raw)
 		}
 	}

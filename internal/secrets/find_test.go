@@ -1,4 +1,4 @@
-package schema
+package secrets
 
 import (
 	"strings"
@@ -62,8 +62,8 @@ func TestFindSecrets(t *testing.T) {
 		{"env", "DISCORD_BOT", "HIDDEN1word"},
 		{"env", "PEM", "-----BEGIN PRIVATE KEY-----\nHIDDEN\n-----END PRIVATE KEY-----"},
 	} {
-		found := FindSecrets(c.within, c.key, c.text)
-		left := hide(c.text, found, "***")
+		found := Find(c.within, c.key, c.text)
+		left := Hide(c.text, found, "***")
 		if len(found) == 0 || strings.Contains(left, "HIDDEN") || strings.Contains(left, "word") || strings.Count(left, "SHOWN") != strings.Count(c.text, "SHOWN") {
 			t.Errorf("%s %s %q: shown as %q", c.within, c.key, c.text, left)
 		}
@@ -125,8 +125,8 @@ func TestFindNoSecrets(t *testing.T) {
 		{"env", "GOOGLE_APPLICATION_CREDENTIALS", "/home/me/key.json"},
 		{"env", "NODE_OPTIONS", "--max-old-space-size=4096"},
 	} {
-		if found := FindSecrets(c.within, c.key, c.text); len(found) > 0 {
-			t.Errorf("%s %s %q: shown as %q", c.within, c.key, c.text, hide(c.text, found, "***"))
+		if found := Find(c.within, c.key, c.text); len(found) > 0 {
+			t.Errorf("%s %s %q: shown as %q", c.within, c.key, c.text, Hide(c.text, found, "***"))
 		}
 	}
 }
@@ -159,7 +159,7 @@ func BenchmarkFindSecrets(b *testing.B) {
 	texts := []string{"npx", "-y", "@modelcontextprotocol/server-filesystem@2026.8.31", "/home/me/projects", "https://mcp.example.com/mcp", "Read and search the files of this project. Use for anything about its source."}
 	for b.Loop() {
 		for _, text := range texts {
-			FindSecrets("args", "", text)
+			Find("args", "", text)
 		}
 	}
 }

@@ -1,13 +1,13 @@
-package schema
+// Package secrets finds what may be a secret in the strings of configs: by the names of
+// options, variables and headers (names.go), by the form of a text (find.go), and by how
+// random a word looks (random.go).
+package secrets
 
 import (
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 )
@@ -21,22 +21,22 @@ type Secret struct {
 	Name string
 }
 
-// FindSecrets returns what may be a secret in a string of a config, in order.
+// Find returns what may be a secret in a string of a config, in order.
 // within is the key of the object or list that holds the string, such as args,
 // env or headers; key is its own or, in a list, the option before it.
 //
 // It would rather find too much: what is found is shown as *** or taken from a
 // variable, and neither breaks anything. A reference to a variable is no secret.
-func FindSecrets(within, key, value string) []Secret {
+func Find(within, key, value string) []Secret {
 	f := finder{text: value}
 	switch {
-	case slices.Contains(headerMaps, within):
+	case slices.Contains(HeaderMaps, within):
 		f.header(key, 0, len(value))
 	case (within == "args" || within == "command") && (key == "env" || isHeaderOption(key)):
 		f.assigned(value, isHeaderOption(key))
 	case within == "args" && slices.Contains(userOptions, key):
 		f.user(0, len(value))
-	case namesSecret(key), mayNameSecret(within, key) && looksOpaque(value), namesSecretFile(key) && !strings.ContainsAny(value, `/\.~ `):
+	case Named(key), mayNameSecret(within, key) && looksOpaque(value), namesSecretFile(key) && !strings.ContainsAny(value, `/\.~ `):
 		f.add(key, 0, len(value))
 	}
 	f.scan()
@@ -44,67 +44,17 @@ func FindSecrets(within, key, value string) []Secret {
 	return f.found
 }
 
-// headerMaps are keys of objects whose members are headers of requests, secretMaps
-// those of all whose values people put secrets into.
-var (
-	headerMaps = []string{"headers", "http_headers", "requestInit"}
-	secretMaps = append([]string{"env", "environment"}, headerMaps...)
-)
+// HeaderMaps are keys of objects whose members are headers of requests.
+var HeaderMaps = []string{"headers", "http_headers", "requestInit"}
+
+// headerName matches a token of RFC 9110.
+var headerName = lazyregexp.New("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 
 // plainHeaders are headers that say nothing secret.
 var plainHeaders = lazyregexp.New(`(?i)^(?:accept(?:-.*)?|content-type|user-agent|cache-control|connection|host|origin|referer|(?:x-)?mcp-.*|.*-version)$`)
 
 func isHeaderOption(key string) bool {
 	return key == "-H" || strings.EqualFold(strings.TrimLeft(key, "-"), "header") || strings.EqualFold(strings.TrimLeft(key, "-"), "headers")
-}
-
-// secretWords are what is in the names of options and variables that hold a secret,
-// secretParts what stands in them between hyphens and underscores; plainName matches
-// names that only sound like one.
-var (
-	secretWords = []string{"key", "token", "secret", "passw", "passphrase", "pwd", "credential", "auth", "bearer", "cookie", "dsn", "jwt", "signature", "webhook", "connectionstring", "connection_string", "connstr"}
-	secretParts = []string{"pat", "pass", "sig", "cred", "creds", "salt", "otp", "totp"}
-	plainName   = lazyregexp.New(`(?i)(?:^|[_-])(?:file|path|dir|directory|type|mode|method|limit|count|length|size|provider|ttl|expiry|timeout|env|env_?var|vars?)$|(?:^|[_-])(?:max|num|public)[_-]|tokens$|author(?:s|ity)?$|keyword|keyboard|keyspace|tokeniz`)
-)
-
-func namesSecret(key string) bool {
-	name := strings.ToLower(key)
-	parts := strings.FieldsFunc(name, func(r rune) bool { return r == '_' || r == '-' })
-	isPart := func(part string) bool { return slices.Contains(parts, part) }
-	return (hasOneOf(name, secretWords) || slices.ContainsFunc(secretParts, isPart)) && !plainName().MatchString(strings.TrimLeft(key, "-"))
-}
-
-// Names that say little: variables that hold a secret or something else, and options of
-// one letter, which mean a port or a project as often as a key. Their values decide.
-var (
-	vagueVariable = lazyregexp.New(`(?i)(?:^|_)(?:licen[cs]e|session|seed|encryption|anon|bot)$|^(?:anthropic|discord|github|gitlab|linear|notion|openai|sendgrid|sentry|slack|stripe|supabase|twilio)$`)
-	vagueOptions  = []string{"-k", "-t", "-p"}
-)
-
-func mayNameSecret(within, key string) bool {
-	switch within {
-	case "env", "environment":
-		return vagueVariable().MatchString(key)
-	case "args":
-		return slices.Contains(vagueOptions, key)
-	}
-	return false
-}
-
-var fileSuffix = lazyregexp.New(`(?i)[_-]file$`)
-
-// namesSecretFile reports whether a name is that of a file with a secret in it. What is
-// not written like the name of a file is taken for the secret.
-func namesSecretFile(key string) bool {
-	name := fileSuffix().ReplaceAllString(key, "")
-	return name != key && namesSecret(name)
-}
-
-// userOptions are those of curl and its like that come before NAME:PASSWORD.
-var userOptions = []string{"-u", "--user", "-U", "--proxy-user"}
-
-func hasOneOf(text string, words []string) bool {
-	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
 }
 
 // plainValues are never secrets, whatever they are called; plainFile matches the
@@ -197,7 +147,7 @@ func (f *finder) assigned(text string, header bool) {
 	switch {
 	case header:
 		f.header(name, len(text)-len(value), len(text))
-	case namesSecret(name), mayNameSecret("env", name) && looksOpaque(value):
+	case Named(name), mayNameSecret("env", name) && looksOpaque(value):
 		f.add(name, len(text)-len(value), len(text))
 	}
 }
@@ -217,7 +167,7 @@ func (f *finder) scan() {
 		name, value, _ := strings.Cut(rest, ":")
 		f.header(strings.TrimSpace(name), len(f.text)-len(value), len(f.text))
 	}
-	if name, value, ok := strings.Cut(f.text, "="); ok && name != "" && name[0] == '-' && !strings.ContainsAny(name, " \t\n") && namesSecret(name) {
+	if name, value, ok := strings.Cut(f.text, "="); ok && name != "" && name[0] == '-' && !strings.ContainsAny(name, " \t\n") && Named(name) {
 		f.add(name, len(f.text)-len(value), len(f.text))
 	}
 	if strings.Contains(f.text, "://") {
@@ -232,7 +182,7 @@ func (f *finder) scan() {
 	}
 	if strings.Contains(f.text, "=") {
 		for _, at := range partAssigned().FindAllStringSubmatchIndex(f.text, -1) {
-			if name := f.text[at[2]:at[3]]; namesSecret(name) {
+			if name := f.text[at[2]:at[3]]; Named(name) {
 				f.add(name, at[4], at[5])
 			}
 		}
@@ -240,7 +190,7 @@ func (f *finder) scan() {
 	if hasOneOf(strings.ToLower(f.text), wordsOfForms) { // most texts have none, and patterns are slow
 		for _, form := range []*regexp.Regexp{memberInText(), optionInText(), assignmentInText(), headerInText()} {
 			for _, at := range form.FindAllStringSubmatchIndex(f.text, -1) {
-				if name := f.text[at[2]:at[3]]; namesSecret(name) {
+				if name := f.text[at[2]:at[3]]; Named(name) {
 					f.add(name, at[4], at[5])
 				}
 			}
@@ -278,12 +228,6 @@ func (f *finder) tokens() {
 			f.add("", i, end)
 		}
 	}
-}
-
-func isWordRune(r rune) bool { return r < utf8.RuneSelf && isWordByte(byte(r)) }
-
-func isWordByte(c byte) bool {
-	return c == '_' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
 }
 
 // plainParameters are parameters of URLs that servers document and that are not
@@ -329,121 +273,14 @@ func (f *finder) url(from, to int) {
 		}
 		name, value, ok := strings.Cut(f.text[i+1:next], "=")
 		_, notNumber := strconv.ParseFloat(value, 64)
-		if ok && (namesSecret(name) || notNumber != nil && !slices.Contains(plainParameters, strings.ToLower(name))) {
+		if ok && (Named(name) || notNumber != nil && !slices.Contains(plainParameters, strings.ToLower(name))) {
 			f.add(name, next-len(value), next)
 		}
 		i = next
 	}
 }
 
-var uuid = lazyregexp.New(`(?i)^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
-
-// looksRandom reports whether a word was made by a machine: a UUID, or a run of at
-// least so many letters and digits that no name of a program or a project has.
-func looksRandom(word string, least int) bool {
-	if len(word) == 36 && uuid().MatchString(word) {
-		return true
-	}
-	notInToken := func(r rune) bool { return !isWordRune(r) && !strings.ContainsRune("~=+.-", r) }
-	if len(word) < least || strings.ContainsFunc(word, notInToken) {
-		return false
-	}
-	for _, run := range strings.FieldsFunc(word, func(r rune) bool { return r == '_' || !isWordRune(r) }) {
-		if len(run) < 12 {
-			continue
-		}
-		changes := 0 // between upper case, lower case and digits
-		for i := 1; i < len(run); i++ {
-			if charClass(run[i]) != charClass(run[i-1]) {
-				changes++
-			}
-		}
-		if strings.ContainsAny(run, "0123456789") && (changes >= 4 || changes >= 2 && len(run) >= 24) {
-			return true
-		}
-	}
-	return false
-}
-
-// looksOpaque reports whether a value says nothing to a reader: letters and digits in one
-// run, or in groups of one length as keys of licences are.
-func looksOpaque(value string) bool {
-	mixed := func(s string) bool {
-		return strings.ContainsAny(s, "0123456789") && strings.ContainsFunc(s, unicode.IsLetter)
-	}
-	if strings.ContainsFunc(value, func(r rune) bool { return !isWordRune(r) && !strings.ContainsRune("~=+-", r) }) {
-		return looksRandom(value, 16)
-	}
-	groups := strings.FieldsFunc(value, func(r rune) bool { return r == '_' || !isWordRune(r) })
-	long := func(group string) bool { return len(group) >= 8 && mixed(group) }
-	other := func(group string) bool { return len(group) < 4 || len(group) != len(groups[0]) }
-	return slices.ContainsFunc(groups, long) || len(groups) > 2 && mixed(value) && !slices.ContainsFunc(groups, other)
-}
-
-func charClass(c byte) int {
-	switch {
-	case c >= '0' && c <= '9':
-		return 0
-	case c >= 'a':
-		return 1
-	}
-	return 2
-}
-
-// SecretUse is a secret in an entry, for ReplaceSecrets.
-type SecretUse struct {
-	// Where is the place in words: "the argument 3", "the header X-Api-Key".
-	Where string
-	// Name is as in Secret. For a value of env it is the variable.
-	Name string
-	// Value is the secret.
-	Value string
-	// Inside is set if there is more in the text than the secret.
-	Inside bool
-}
-
-// ReplaceSecrets returns the entry with every secret in it replaced. A value of env
-// with a secret in it is replaced as a whole. s is not changed.
-func (s Server) ReplaceSecrets(replace func(SecretUse) string) Server {
-	text := func(within, key, value, where string) string {
-		var b strings.Builder
-		shown := 0
-		for _, found := range FindSecrets(within, key, value) {
-			if within == "env" {
-				return replace(SecretUse{where, key, value, false})
-			}
-			b.WriteString(value[shown:found.From])
-			b.WriteString(replace(SecretUse{where, found.Name, value[found.From:found.To], found.To-found.From < len(value)}))
-			shown = found.To
-		}
-		return b.String() + value[shown:]
-	}
-	s.Command = text("", "command", s.Command, "the command")
-	s.URL = text("", "url", s.URL, "the url")
-	before := ""
-	s.Args = slices.Clone(s.Args)
-	for i, arg := range s.Args {
-		s.Args[i] = text("args", before, arg, "argument "+strconv.Itoa(i+1))
-		before = Option(arg)
-	}
-	s.Env, s.Headers = maps.Clone(s.Env), maps.Clone(s.Headers)
-	for _, key := range slices.Sorted(maps.Keys(s.Env)) {
-		s.Env[key] = text("env", key, s.Env[key], "the variable "+key)
-	}
-	for _, key := range slices.Sorted(maps.Keys(s.Headers)) {
-		s.Headers[key] = text("headers", key, s.Headers[key], "the header "+key)
-	}
-	if s.Auth != nil {
-		auth := *s.Auth
-		auth.ClientSecret = text("auth", "client_secret", auth.ClientSecret, "the client secret")
-		auth.PrivateKey = text("auth", "private_key", auth.PrivateKey, "the private key")
-		auth.IDPClientSecret = text("auth", "idp_client_secret", auth.IDPClientSecret, "the client secret")
-		s.Auth = &auth
-	}
-	return s
-}
-
-// Option returns the key that FindSecrets wants with the argument after this one:
+// Option returns the key that Find wants with the argument after this one:
 // the argument itself if it is an option without a value, "" otherwise. -e and --env
 // come before the assignment of a variable, and their key is env.
 func Option(word string) string {
@@ -456,8 +293,8 @@ func Option(word string) string {
 	return ""
 }
 
-// hide returns a text with a mark in place of its secrets.
-func hide(text string, secrets []Secret, mark string) string {
+// Hide returns a text with a mark in place of its secrets.
+func Hide(text string, secrets []Secret, mark string) string {
 	var b strings.Builder
 	shown := 0
 	for _, s := range secrets {
