@@ -7,7 +7,7 @@ import (
 
 // Secrets are found in the forms in which servers document them. Each has HIDDEN in
 // it; what is left shows none, and has every SHOWN.
-func TestFindSecrets(t *testing.T) {
+func TestFind(t *testing.T) {
 	for _, c := range []struct{ within, key, text string }{
 		{"args", "--token", "HIDDEN-word"},
 		{"args", "-H", "X-Shown: HIDDEN-word"},
@@ -131,31 +131,7 @@ func TestFindNoSecrets(t *testing.T) {
 	}
 }
 
-// Whatever is written to a .env file is read back as it was.
-func TestSetVariables(t *testing.T) {
-	add := map[string]string{}
-	for name, value := range map[string]string{
-		"PLAIN": "word", "SPACES": " two  words ", "QUOTES": `"double" and 'single'`, "DOLLAR": "$A ${A} $(a)", "HASH": "a #b",
-		"BACKSLASH": `a\nb\`, "LINES": "-----BEGIN-----\na\n-----END-----\n", "EQUALS": "a==", "EMPTY": "", "JSON": `{"a": "b"}`, "UNICODE": "größer",
-	} {
-		add[name] = value
-		text, err := SetVariables(".env", []byte("OLD=1"), add)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			delete(add, name)
-			continue
-		}
-		got, err := Variables(".env", text)
-		if err != nil || got[name] != value || got["OLD"] != "1" || len(got) != len(add)+1 {
-			t.Errorf("%s: %q is read as %q, %v, from\n%s", name, value, got[name], err, text)
-		}
-	}
-	if text, err := SetVariables(".env", []byte("A=1\n"), map[string]string{"A": "2"}); err == nil {
-		t.Errorf("a variable was changed: %s", text)
-	}
-}
-
-func BenchmarkFindSecrets(b *testing.B) {
+func BenchmarkFind(b *testing.B) {
 	texts := []string{"npx", "-y", "@modelcontextprotocol/server-filesystem@2026.8.31", "/home/me/projects", "https://mcp.example.com/mcp", "Read and search the files of this project. Use for anything about its source."}
 	for b.Loop() {
 		for _, text := range texts {
