@@ -1,0 +1,73 @@
+package sharing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/dynmcp/dynmcp/internal/wire"
+)
+
+// A link is a connection to a run.
+type link struct {
+	conn    *net.UnixConn
+	in      *wire.Reader // what the run sends
+	version string       // of the run
+	since   time.Time
+}
+
+// maxFromRun is the longest message of a run that is passed on. What it sends is bounded
+// by its own limits, which are lower.
+const maxFromRun = 1 << 30
+
+// errAbsent says that nobody serves on a socket, or not any more.
+var errAbsent = errors.New("no dynmcp serves there")
+
+// isAbsent reports whether a run has to be started, or waited for.
+func isAbsent(err error) bool {
+	return errors.Is(err, errAbsent) || errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EAGAIN)
+}
+
+// dialSocket connects to the run that serves on a socket, and waits until it has
+// admitted us.
+func dialSocket(ctx context.Context, path string) (*link, error) {
+	var dialer net.Dialer
+	c, err := dialer.DialContext(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	conn, ok := c.(*net.UnixConn)
+	if !ok {
+		return nil, fmt.Errorf("%s: not a unix socket but %T", path, c)
+	}
+	if err := checkPeer(conn); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		_ = conn.SetReadDeadline(deadline)
+	}
+	defer context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })()
+	l := &link{conn: conn, in: wire.NewReader(conn, maxFromRun), since: time.Now()}
+	m, err := l.in.Next()
+	switch {
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	case errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET):
+		err = errAbsent // it ends
+	case err == nil && m.Method != ready:
+		err = fmt.Errorf("%s is served by another program", path)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	_ = conn.SetReadDeadline(time.Time{})
+	l.version, _ = wire.Text(wire.Get(m.Params, "version"))
+	return l, nil
+}
