@@ -21,7 +21,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/oauth"
-	"github.com/dynmcp/dynmcp/transports/upstream"
+	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
 // checkConfig says what was read, which servers are off, and what a host that starts
@@ -105,7 +105,7 @@ const desktopPath = "/usr/bin:/bin:/usr/sbin:/sbin"
 
 // checkCommand finds a server's program, with the PATH of now and of a desktop.
 func (d *doctor) checkCommand(s schema.Server) {
-	if err := upstream.CheckCommand(s); err != nil {
+	if err := command.Check(s); err != nil {
 		d.addError(aboutCommands, s.Name, err)
 		return
 	}
@@ -128,7 +128,7 @@ func (d *doctor) checkCommand(s schema.Server) {
 	desktop.Env = map[string]string{}
 	maps.Copy(desktop.Env, s.Env)
 	desktop.Env["PATH"] = desktopPath
-	if upstream.CheckCommand(desktop) == nil {
+	if command.Check(desktop) == nil {
 		return
 	}
 	f := finding{Check: aboutCommands, Level: note, Server: s.Name,

@@ -17,6 +17,7 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/upstream"
+	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
 // A selfHost is dynmcp together with a host of our own in front of it, connected
@@ -183,7 +184,7 @@ func checkCommand(s schema.Server) error {
 	if s.Transport != schema.Stdio {
 		return nil
 	}
-	return upstream.CheckCommand(s)
+	return command.Check(s)
 }
 
 // errInterrupted says that the context of a verb ended.

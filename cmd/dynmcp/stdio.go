@@ -18,7 +18,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/selfloop"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/host"
-	"github.com/dynmcp/dynmcp/transports/upstream"
+	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
 // configFlags say which config is meant, and are the same for every verb.
@@ -249,7 +249,7 @@ func checkCommands(cfg *schema.Config, strict bool, log *slog.Logger) error {
 		if s.Disabled || s.Transport != schema.Stdio {
 			continue
 		}
-		err := upstream.CheckCommand(s)
+		err := command.Check(s)
 		if err == nil {
 			continue
 		}

@@ -61,7 +61,7 @@ type Call struct {
 // cannot be sent, unless Cancel comes before.
 func (c *Conn) Start(call *Call) {
 	if c.stateless.Load() {
-		call.Params = c.addEraMeta(call.Params)
+		call.Params = c.eraMeta.addTo(call.Params)
 	}
 	if call.Peer != nil && !call.NoToken {
 		call.token = wire.Find(call.Params, "_meta", "progressToken")
@@ -89,7 +89,7 @@ func (c *Conn) register(call *Call) (id int64, err error) {
 	}
 	var timeout time.Duration
 	var expired func()
-	if t := c.timeoutOf(call); t > 0 && !call.unlimited {
+	if t := call.within(c.server.Timeout); t > 0 && !call.unlimited {
 		timeout = t
 		// If no goroutine can be started any more, the connection has ended the call.
 		expired = func() { c.spawn(func() { c.expire(call, t) }) }
@@ -125,16 +125,16 @@ func (c *Conn) notSent(id int64, err error) {
 	failure, isFailure := errors.AsType[*transports.Failure](err)
 	switch {
 	case isFailure:
-		c.finish(id, failure)
+		c.calls.fail(id, failure)
 	case errors.Is(err, wire.ErrFull):
-		c.finish(id, c.newFailure(transports.CodeOverloaded, transports.NotSent, err))
+		c.calls.fail(id, c.newFailure(transports.CodeOverloaded, transports.NotSent, err))
 	default:
 		c.calls.with(id, nil, func(call *Call) {
 			call.Params, call.unsent = bytes.Clone(call.Params), true // it may be sent again, when they are not lent any more
 		})
 		c.spawn(func() { // if this is refused, the connection and its calls have ended
 			waitAtMost(c.done, exitGrace)
-			c.finish(id, c.endFailure(withoutPath(err), transports.NotSent))
+			c.calls.fail(id, c.endFailure(withoutPath(err), transports.NotSent))
 		})
 	}
 }
@@ -173,13 +173,16 @@ func (c *Conn) tellCancelled(id int64, call *Call) {
 
 // HoldTimeout stops the time that the server's timeout gives a call in flight, for as
 // long as the upstream waits for a host; held false starts it anew.
-func (c *Conn) HoldTimeout(call *Call, held bool) { c.calls.hold(call, held, c.timeoutOf(call)) }
+func (c *Conn) HoldTimeout(call *Call, held bool) {
+	c.calls.hold(call, held, call.within(c.server.Timeout))
+}
 
-func (c *Conn) timeoutOf(call *Call) time.Duration {
+// within returns the time that a call may take whose server has that timeout.
+func (call *Call) within(timeout time.Duration) time.Duration {
 	if call.Timeout != nil {
 		return *call.Timeout
 	}
-	return c.server.Timeout
+	return timeout
 }
 
 func (c *Conn) expire(call *Call, after time.Duration) {
@@ -190,7 +193,7 @@ func (c *Conn) expire(call *Call, after time.Duration) {
 		}
 		call.Done(nil, failure)
 		if call.Method != "initialize" && call.Method != methodDiscover { // until those are over there is no ping
-			c.checkHealth()
+			c.health.check()
 		}
 	}
 }
@@ -216,15 +219,4 @@ func (c *Conn) Call(ctx context.Context, method string, params json.RawMessage) 
 		a := <-answered
 		return a.result, a.err
 	}
-}
-
-// finish ends the call with this id in failure, and reports whether it was in flight.
-func (c *Conn) finish(id int64, err error) bool {
-	call := c.calls.take(id, nil)
-	if call == nil {
-		return false
-	}
-	call.Outline = nil
-	call.Done(nil, err)
-	return true
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/internal/guard"
+	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
 const (
@@ -51,18 +52,18 @@ func (c *Conn) PID() int {
 }
 
 // openChild starts the server's command and reads what it prints.
-func (c *Conn) openChild() error {
+func openChild(c *Conn) error {
 	l := &childLink{
 		stderrTail: stderrTail{max: 64 << 10, redact: c.opts.Redact},
 		stdoutRead: make(chan struct{}),
 		stderrRead: make(chan struct{}),
 		gone:       make(chan struct{}),
 	}
-	if err := l.start(c.server.Command, c.server.Args, c.server.Cwd, append(environment(c.server.Env, c.server.InheritEnv), c.opts.Env...), c.opts.Fence); err != nil {
+	if err := l.start(c.server.Command, c.server.Args, c.server.Cwd, append(command.Environment(c.server.Env, c.server.InheritEnv), c.opts.Env...), c.opts.Fence); err != nil {
 		return c.StartFailure(fmt.Sprintf("start %q", c.server.Command), err)
 	}
 	c.log.Debug("started", "pid", l.tree.Pid())
-	if runsPackage(c.server.Command, c.server.Args) {
+	if command.RunsPackage(c.server.Command, c.server.Args) {
 		l.installing.Store(true)
 		l.tree.Installing(true)
 		l.stdout.onFirst = func() {
@@ -83,12 +84,12 @@ func (c *Conn) openChild() error {
 }
 
 // start starts the command with our ends of its pipes.
-func (l *childLink) start(command string, args []string, dir string, env []string, fence *guard.Fence) error {
-	path, err := lookPath(command, dir, env)
+func (l *childLink) start(program string, args []string, dir string, env []string, fence *guard.Fence) error {
+	path, err := command.Find(program, dir, env)
 	if err != nil {
 		return err
 	}
-	cmd := &exec.Cmd{Path: path, Args: append([]string{command}, args...), Dir: dir, Env: env}
+	cmd := &exec.Cmd{Path: path, Args: append([]string{program}, args...), Dir: dir, Env: env}
 	var theirs []*os.File
 	pipe := func(child **os.File, childReads bool) *os.File {
 		r, w, pipeErr := os.Pipe()

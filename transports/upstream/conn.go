@@ -117,8 +117,11 @@ func (i *ServerInfo) announces(capability string) bool {
 // A Conn is a connection to one upstream. Its methods may be called from many
 // goroutines.
 type Conn struct {
+	reporter
+	goroutines
+
 	copies bool        // the params of a call are not used any more when Start returns
-	remote bool        // another replica runs the upstream
+	passed bool        // another replica runs the upstream
 	killed atomic.Bool // by Kill
 	server schema.Server
 	opts   Options
@@ -128,28 +131,26 @@ type Conn struct {
 
 	agreed    atomic.Pointer[string] // the protocol version, once the upstream has said it
 	stateless atomic.Bool            // the upstream is of the stateless era
-	eraMeta   [][2]string            // what every request to it says in _meta then
+	eraMeta   eraMeta                // what every request to it says in _meta then
 
 	calls    pending        // what we ask the upstream
 	tasks    taskProgress   // of calls that it made tasks of
 	requests serverRequests // what the upstream asks us
-	health   health
+	health   *health
 	junk     atomic.Int64 // lines that were no message
-	notUTF8  atomic.Int64 // messages with bytes that had to be replaced
+	invalid  invalidText
 
 	subscriptions *subscriptions // of the stateless era
 
 	ctx     context.Context // ends with the connection
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when nothing more will be received
-	wg      sync.WaitGroup
 	closing atomic.Bool
 	gone    chan struct{} // closed when Close is over
 
-	mu     sync.Mutex
-	err    error // why the connection takes no new calls
-	ended  bool  // nor answers those it has
-	closed bool  // no goroutine may be started any more
+	mu    sync.Mutex
+	err   error // why the connection takes no new calls
+	ended bool  // nor answers those it has
 }
 
 // Open reaches an upstream: it starts the child, or prepares an HTTP connection.
@@ -159,7 +160,7 @@ func Open(server schema.Server, opts Options) (*Conn, error) {
 	var err error
 	switch server.Transport {
 	case schema.Stdio:
-		err = c.openChild()
+		err = openChild(c)
 	case schema.StreamableHTTP:
 		c.link = newHTTPLink(c)
 	case schema.SSE:
@@ -201,13 +202,21 @@ func newConn(server schema.Server, opts Options) *Conn {
 		done:   make(chan struct{}),
 		gone:   make(chan struct{}),
 	}
+	c.reporter = reporter{server: server.Name, remote: server.Transport != schema.Stdio, redact: opts.Redact, stderr: func() string {
+		if c.link == nil { // it could not be opened
+			return ""
+		}
+		return c.link.stderr()
+	}}
+	c.goroutines.panicked = func(p any) {
+		c.log.Error("panic", "panic", p, "stack", string(debug.Stack()))
+		c.end(fmt.Errorf("internal error: %v", p))
+	}
+	c.invalid.log, c.health, c.requests.conn = c.log, &health{conn: c}, c
 	c.subscriptions = &subscriptions{conn: c, wake: make(chan struct{}, 1), topics: map[topic]bool{}, pause: reopenFirst}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
-
-// Name returns the upstream's name in the config.
-func (c *Conn) Name() string { return c.server.Name }
 
 // ServerInfo returns what the upstream said in the handshake.
 func (c *Conn) ServerInfo() *ServerInfo { return &c.info }
@@ -240,15 +249,6 @@ func (c *Conn) Err() error {
 // words, for a call that was not sent. Err must not be nil.
 func (c *Conn) Loss() *transports.Failure { return c.endFailure(c.Err(), transports.NotSent) }
 
-// Stderr returns the last lines the child wrote to stderr, "" if there is no
-// child.
-func (c *Conn) Stderr() string {
-	if c.link == nil { // it could not be opened
-		return ""
-	}
-	return c.link.stderr()
-}
-
 // Notify sends a notification. A nil error does not mean delivery.
 func (c *Conn) Notify(method string, params json.RawMessage) error {
 	return c.link.send(wire.Notification(wire.Quote(method), params)...)
@@ -264,10 +264,7 @@ func (c *Conn) Close() {
 	defer close(c.gone)
 	c.end(errClosed)
 	c.link.close()
-	c.mu.Lock()
-	c.closed = true
-	c.mu.Unlock()
-	c.wg.Wait()
+	c.goroutines.close()
 }
 
 // drainMost is how long calls in flight may go on when the connection takes no
@@ -307,7 +304,7 @@ func (c *Conn) end(err error) {
 	}
 	c.mu.Unlock()
 
-	if n := c.notUTF8.Load(); n > 1 {
+	if n := c.invalid.count.Load(); n > 1 {
 		c.log.Info("messages were not UTF-8", "count", n)
 	}
 	calls := c.calls.close()
@@ -322,25 +319,39 @@ func (c *Conn) end(err error) {
 	}
 }
 
-// spawn runs f on a goroutine that Close waits for; it reports false if the
-// connection is closed already.
-func (c *Conn) spawn(f func()) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
+// goroutines are those that a connection waits for.
+type goroutines struct {
+	panicked func(p any) // ends the connection
+
+	starting sync.Mutex
+	closed   bool // no more may be started
+	wg       sync.WaitGroup
+}
+
+// spawn runs f on a goroutine that close waits for; it reports false after that.
+func (g *goroutines) spawn(f func()) bool {
+	g.starting.Lock()
+	defer g.starting.Unlock()
+	if g.closed {
 		return false
 	}
-	c.wg.Go(func() { c.guarded(f) })
+	g.wg.Go(func() { g.guarded(f) })
 	return true
 }
 
 // guarded runs f; a panic ends the connection, not the process.
-func (c *Conn) guarded(f func()) {
+func (g *goroutines) guarded(f func()) {
 	defer func() {
-		if r := recover(); r != nil {
-			c.log.Error("panic", "panic", r, "stack", string(debug.Stack()))
-			c.end(fmt.Errorf("internal error: %v", r))
+		if p := recover(); p != nil {
+			g.panicked(p)
 		}
 	}()
 	f()
+}
+
+func (g *goroutines) close() {
+	g.starting.Lock()
+	g.closed = true
+	g.starting.Unlock()
+	g.wg.Wait()
 }

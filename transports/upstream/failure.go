@@ -4,9 +4,10 @@ import (
 	"errors"
 	"syscall"
 
+	"github.com/dynmcp/dynmcp/internal/redact"
 	"github.com/dynmcp/dynmcp/internal/wire"
-	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
 // errClosed ends the calls of a connection that we closed.
@@ -34,17 +35,31 @@ func (c *Conn) refusal(err *wire.Error) error {
 	return c.newFailure(transports.CodeProtocol, transports.NotSent, errVersionGone)
 }
 
+// A reporter makes the failures of a connection.
+type reporter struct {
+	server string
+	remote bool // no child of ours
+	redact *redact.Redactor
+	stderr func() string // the last lines of a child
+}
+
+// Name returns the upstream's name in the config.
+func (r *reporter) Name() string { return r.server }
+
+// Stderr returns the last lines the child wrote to stderr, "" if there is no child.
+func (r *reporter) Stderr() string { return r.stderr() }
+
 // newFailure returns a failure of this connection.
-func (c *Conn) newFailure(code int64, outcome transports.Outcome, cause error) *transports.Failure {
-	f := &transports.Failure{Upstream: c.server.Name, Code: code, Outcome: outcome, Cause: c.redacted(cause), Stderr: c.Stderr()}
-	f.Hint = installHint(f.Stderr)
+func (r *reporter) newFailure(code int64, outcome transports.Outcome, cause error) *transports.Failure {
+	f := &transports.Failure{Upstream: r.server, Code: code, Outcome: outcome, Cause: r.redacted(cause), Stderr: r.stderr()}
+	f.Hint = command.InstallHint(f.Stderr)
 	return f
 }
 
 // noResources returns the failure of what the system denies us the means for,
 // which the upstream has no part in.
-func (c *Conn) noResources(cause error) *transports.Failure {
-	f := c.newFailure(transports.CodeNoResources, transports.NotSent, cause)
+func (r *reporter) noResources(cause error) *transports.Failure {
+	f := r.newFailure(transports.CodeNoResources, transports.NotSent, cause)
 	remedy := "raise the limits on open files and processes (ulimit -n, ulimit -u, the pids limit of a container)"
 	switch {
 	case errors.Is(cause, syscall.EMFILE), errors.Is(cause, syscall.ENFILE):
@@ -60,7 +75,7 @@ func (c *Conn) noResources(cause error) *transports.Failure {
 
 // endFailure describes why a call on a connection that has ended because of
 // cause cannot be answered.
-func (c *Conn) endFailure(cause error, outcome transports.Outcome) *transports.Failure {
+func (r *reporter) endFailure(cause error, outcome transports.Outcome) *transports.Failure {
 	if failure, ok := errors.AsType[*transports.Failure](cause); ok {
 		copied := *failure
 		copied.Outcome = outcome
@@ -70,17 +85,17 @@ func (c *Conn) endFailure(cause error, outcome transports.Outcome) *transports.F
 	switch {
 	case errors.Is(cause, errClosed):
 		code = transports.CodeShuttingDown
-	case c.server.Transport != schema.Stdio:
+	case r.remote:
 		code = transports.CodeUnreachable
 	}
-	return c.newFailure(code, outcome, cause)
+	return r.newFailure(code, outcome, cause)
 }
 
 // redacted returns err with a text that holds no secrets: what an upstream says
 // may repeat what it was given.
-func (c *Conn) redacted(err error) error {
+func (r *reporter) redacted(err error) error {
 	text := err.Error()
-	safe := c.opts.Redact.String(text)
+	safe := r.redact.String(text)
 	if safe == text {
 		return err
 	}
@@ -98,8 +113,8 @@ func (e *redactedError) Unwrap() error { return e.err }
 // excerpt returns the first max bytes of text, printable and without secrets.
 // Those are looked for before the text is cut, so that none loses the end by
 // which it is known.
-func (c *Conn) excerpt(text []byte, max int) string {
-	safe := c.opts.Redact.String(string(text[:min(len(text), max+maxExcerpt)]))
+func (r *reporter) excerpt(text []byte, max int) string {
+	safe := r.redact.String(string(text[:min(len(text), max+maxExcerpt)]))
 	return transports.Printable([]byte(safe), max)
 }
 

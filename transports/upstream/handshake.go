@@ -15,6 +15,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
 const (
@@ -50,7 +51,7 @@ func (c *Conn) Handshake(ctx context.Context, capabilities json.RawMessage) erro
 	var refused error
 	if c.opts.HandshakeOnly || known && era == transports.Handshake {
 		refused = c.initialize(ctx, capabilities, handshakeVersion)
-		if !c.mayBeStateless(refused) || c.opts.HandshakeOnly && namedVersion(refused, isStateless) == "" {
+		if !mayBeStateless(refused, c.Err() == nil) || c.opts.HandshakeOnly && namedVersion(refused, isStateless) == "" {
 			return refused
 		}
 	}
@@ -88,13 +89,13 @@ func isStateless(version string) bool { return version >= transports.StatelessVe
 
 func isHandshake(version string) bool { return version < transports.StatelessVersion }
 
-// mayBeStateless reports whether err, from initialize, is a refusal and not the
-// end of the upstream, a missing login or our own end.
-func (c *Conn) mayBeStateless(err error) bool {
+// mayBeStateless reports whether err, from initialize on a connection that lives, is a
+// refusal and not the end of the upstream, a missing login or our own end.
+func mayBeStateless(err error, lives bool) bool {
 	var rpc *wire.Error
 	var failure *transports.Failure
 	return errors.As(err, &rpc) ||
-		errors.As(err, &failure) && failure.Code == transports.CodeUnreachable && c.Err() == nil
+		errors.As(err, &failure) && failure.Code == transports.CodeUnreachable && lives
 }
 
 // initialize makes the handshake of the versions up to 2025-11-25 (their
@@ -116,9 +117,10 @@ func (c *Conn) initialize(ctx context.Context, capabilities json.RawMessage, ver
 	if err != nil {
 		return c.StartFailure("initialize", err)
 	}
-	if err := c.readInitializeResult(result); err != nil {
+	if c.info, err = readInitializeResult(result); err != nil {
 		return c.StartFailure("initialize", err)
 	}
+	c.agreed.Store(&c.info.ProtocolVersion)
 	// The first message that a broken connection may swallow: its error counts.
 	if err := c.link.sendInitialized(wire.Notification(wire.Quote("notifications/initialized"))...); err != nil {
 		return c.StartFailure("notifications/initialized", err)
@@ -126,24 +128,22 @@ func (c *Conn) initialize(ctx context.Context, capabilities json.RawMessage, ver
 	return nil
 }
 
-func (c *Conn) readInitializeResult(result json.RawMessage) error {
+func readInitializeResult(result json.RawMessage) (info ServerInfo, err error) {
 	if !wire.IsObject(result) {
-		return fmt.Errorf("the answer is %s, not an object", wire.TypeName(result))
+		return info, fmt.Errorf("the answer is %s, not an object", wire.TypeName(result))
 	}
 	version, _ := wire.Text(wire.Get(result, "protocolVersion"))
 	if !slices.Contains(mcp.SupportedProtocolVersions(), version) {
-		return fmt.Errorf("it speaks protocol version %q, which is not known here", version)
+		return info, fmt.Errorf("it speaks protocol version %q, which is not known here", version)
 	}
 	instructions, _ := wire.Text(wire.Get(result, "instructions"))
-	c.info = ServerInfo{
+	return ServerInfo{
 		ProtocolVersion: version,
 		Capabilities:    wire.Get(result, "capabilities"),
 		Implementation:  wire.Get(result, "serverInfo"),
 		Instructions:    instructions,
 		Extra:           wire.Delete(result, "protocolVersion", "capabilities", "serverInfo", "instructions"),
-	}
-	c.agreed.Store(&version)
-	return nil
+	}, nil
 }
 
 // discover asks which protocol versions the upstream speaks and reports whether
@@ -156,27 +156,33 @@ func (c *Conn) discover(ctx context.Context) (stateless bool, version string, er
 	if err != nil {
 		return false, "", err
 	}
-	c.eraMeta = [][2]string{
+	c.eraMeta = eraMeta{
 		{transports.MetaVersion, `"` + transports.StatelessVersion + `"`},
 		{transports.MetaCapabilities, `{}`},
 		{transports.MetaClientInfo, string(info)},
 	}
 	waiting, cancel := context.WithTimeout(ctx, discoverTimeout)
 	defer cancel()
-	if c.remote { // which answers when the server has started there
+	if c.passed { // which answers when the server has started there
 		waiting = ctx
 	}
-	result, err := c.Call(waiting, methodDiscover, c.addEraMeta(nil))
+	result, err := c.Call(waiting, methodDiscover, c.eraMeta.addTo(nil))
 	if namedVersion(err, isStateless) != "" { // the very one that we asked in
-		result, err = c.Call(waiting, methodDiscover, c.addEraMeta(nil))
+		result, err = c.Call(waiting, methodDiscover, c.eraMeta.addTo(nil))
 	}
 	var failure *transports.Failure
 	switch {
 	case err == nil:
-		return c.readDiscoverResult(result), handshakeVersion, nil
+		info, stateless := readDiscoverResult(result)
+		if stateless {
+			c.info = info
+			c.agreed.Store(&c.info.ProtocolVersion)
+			c.stateless.Store(true)
+		}
+		return stateless, handshakeVersion, nil
 	case ctx.Err() != nil:
 		return false, "", c.StartFailure(methodDiscover, ctx.Err())
-	case c.Err() != nil && c.remote: // it was there, and does not mind the question
+	case c.Err() != nil && c.passed: // it was there, and does not mind the question
 		return false, "", c.StartFailure(methodDiscover, err)
 	case c.Err() != nil:
 		return false, "", fmt.Errorf("%w: %w", ErrProbe, err)
@@ -187,33 +193,31 @@ func (c *Conn) discover(ctx context.Context) (stateless bool, version string, er
 	return false, cmp.Or(namedVersion(err, isHandshake), handshakeVersion), nil
 }
 
-// readDiscoverResult reports whether the upstream speaks the stateless era, in
-// which it is spoken to from here on.
-func (c *Conn) readDiscoverResult(result json.RawMessage) bool {
-	var stateless bool
+// readDiscoverResult reports whether the upstream speaks the stateless era.
+func readDiscoverResult(result json.RawMessage) (info ServerInfo, stateless bool) {
 	for version := range wire.Elements(wire.Get(result, "supportedVersions")) {
 		stateless = stateless || string(version) == `"`+transports.StatelessVersion+`"`
 	}
 	if !stateless {
-		return false
+		return info, false
 	}
 	instructions, _ := wire.Text(wire.Get(result, "instructions"))
-	c.info = ServerInfo{
+	return ServerInfo{
 		ProtocolVersion: transports.StatelessVersion,
 		Capabilities:    wire.Get(result, "capabilities"),
 		Implementation:  wire.Get(wire.Get(result, "_meta"), mcp.MetaKeyServerInfo),
 		Instructions:    instructions,
 		// Without what belongs to the era, or to this one result.
 		Extra: wire.Delete(result, "supportedVersions", "capabilities", "instructions", "_meta", "resultType", "ttlMs", "cacheScope"),
-	}
-	c.agreed.Store(&c.info.ProtocolVersion)
-	c.stateless.Store(true)
-	return true
+	}, true
 }
 
-// addEraMeta returns params with what every request of the stateless era says:
+// An eraMeta is what every request of the stateless era says in _meta.
+type eraMeta [][2]string
+
+// addTo returns params with what every request of the stateless era says:
 // the version is ours, what a host said of itself stays.
-func (c *Conn) addEraMeta(params json.RawMessage) json.RawMessage {
+func (m eraMeta) addTo(params json.RawMessage) json.RawMessage {
 	if len(params) == 0 {
 		params = json.RawMessage(`{}`)
 	}
@@ -221,7 +225,7 @@ func (c *Conn) addEraMeta(params json.RawMessage) json.RawMessage {
 	if !wire.IsObject(meta) {
 		meta = json.RawMessage(`{}`)
 	}
-	for _, member := range c.eraMeta {
+	for _, member := range m {
 		if member[0] == transports.MetaVersion || wire.Get(meta, member[0]) == nil {
 			meta = wire.Set(meta, member[0], []byte(member[1]))
 		}
@@ -248,7 +252,7 @@ func (c *Conn) StartFailure(step string, err error) error {
 	}
 	f := c.newFailure(code, transports.NotSent, fmt.Errorf("%s: %w", step, err))
 	if child, ok := c.link.(*childLink); ok && code == transports.CodeTimeout && child.installing.Load() {
-		f.Hint = unfinishedHint(environment(c.server.Env, c.server.InheritEnv))
+		f.Hint = command.UnfinishedHint(command.Environment(c.server.Env, c.server.InheritEnv))
 	}
 	return f
 }

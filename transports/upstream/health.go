@@ -19,39 +19,41 @@ const (
 
 // health is what is known of whether an upstream lives.
 type health struct {
+	conn     *Conn
 	activity atomic.Int64 // grows with whatever the upstream sends
 	checking atomic.Bool  // it is being found out
 }
 
 var errSilent = errors.New("it answered nothing, three pings included")
 
-// checkHealth asks an upstream that let a call time out whether it lives, and
+// check asks an upstream that let a call time out whether it lives, and
 // ends the connection if it does not. That a call takes long is no evidence, and
 // neither is that a host gave up on one: many servers do one thing at a time and
 // answer no ping meanwhile. So only a timeout of the config leads here, and
 // whatever the upstream sends shows that it lives. It returns when that is known
 // or the connection ends; one check at a time is enough.
-func (c *Conn) checkHealth() {
-	if !c.health.checking.CompareAndSwap(false, true) {
+func (h *health) check() {
+	if !h.checking.CompareAndSwap(false, true) {
 		return
 	}
-	defer c.health.checking.Store(false)
+	defer h.checking.Store(false)
 	for range pingTries {
-		if !c.isSilent() {
+		if !h.isSilent() {
 			return
 		}
 	}
-	c.end(errSilent)
-	c.link.kill()
+	h.conn.end(errSilent)
+	h.conn.link.kill()
 }
 
 // isSilent reports that nothing came from the upstream within the time that a
 // ping has. A ping that is refused at once has that time too: a server that is
 // being restarted may be there a moment later.
-func (c *Conn) isSilent() bool {
+func (h *health) isSilent() bool {
+	c := h.conn
 	ctx, cancel := context.WithTimeout(c.ctx, c.opts.timing.ping)
 	defer cancel()
-	before := c.health.activity.Load()
+	before := h.activity.Load()
 	answered := make(chan struct{})
 	call := &Call{Method: "ping", unlimited: true, Done: func(json.RawMessage, error) { close(answered) }}
 	if c.stateless.Load() {
@@ -63,10 +65,10 @@ func (c *Conn) isSilent() bool {
 	case <-answered:
 	case <-ctx.Done():
 	}
-	if c.health.activity.Load() == before {
+	if h.activity.Load() == before {
 		<-ctx.Done()
 	}
-	return c.health.activity.Load() == before && c.Err() == nil
+	return h.activity.Load() == before && c.Err() == nil
 }
 
 // An activityReader is one whose reads count as signs of life.

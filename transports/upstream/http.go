@@ -145,7 +145,7 @@ func (l *httpLink) exchangeAll(x *exchange) {
 	timer := time.NewTimer(idleMost)
 	defer timer.Stop()
 	for {
-		l.conn.finish(x.id, x.post()) // if the answer came, the call has ended, and there is nothing to finish
+		l.conn.calls.fail(x.id, x.post()) // if the answer came, the call has ended, and there is nothing to finish
 		x.cancel()
 		timer.Reset(idleMost)
 		select {

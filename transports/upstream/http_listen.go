@@ -51,7 +51,7 @@ func (l *httpLink) listenOnce(ctx context.Context, stream *eventStream, gap bool
 		return false
 	}
 	if gap {
-		l.conn.notifyListsChanged(l.conn.info.Has)
+		l.conn.subscriptions.notifyListsChanged(l.conn.info.Has)
 	}
 	if err := stream.read(l, resp, nil, func() {}); err != nil {
 		l.conn.log.Debug("stream broke", "err", err)

@@ -30,7 +30,7 @@ func (l *httpLink) statusFailure(resp *http.Response, x *exchange) error {
 	body := l.readExcerpt(resp)
 	m, _ := wire.ParseWithin(wire.JoinLines(withoutBOM(body)), maxMessageDepth)
 	if !utf8.Valid(m.Raw) {
-		m = l.conn.replaceInvalid(m)
+		m = l.conn.invalid.replace(m)
 	}
 	var cause error = &statusError{resp.StatusCode, fmt.Sprintf("HTTP status %s: %s", resp.Status, l.conn.excerpt(bytes.TrimSpace(body), 120))}
 	code := resp.StatusCode

@@ -112,12 +112,7 @@ func waitSent(t *testing.T, c *Conn) {
 
 func TestHTTPUnreachable(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
+	const address = "127.0.0.1:1" // nobody listens there, nor is given that port meanwhile
 	for _, url := range []string{"http://" + address + "/mcp?key=secret", "http://no-such-host.invalid/mcp", "https://" + address} {
 		err := callOnly(t, schema.Server{Name: "up", Transport: schema.StreamableHTTP, URL: url}, Options{})
 		f := wantFailure(t, err, transports.CodeUnreachable, transports.NotSent)

@@ -94,6 +94,17 @@ func (p *pending) hold(call *Call, held bool, timeout time.Duration) {
 	}
 }
 
+// fail ends the call that is in flight under id in failure, and reports whether there is one.
+func (p *pending) fail(id int64, err error) bool {
+	call := p.take(id, nil)
+	if call == nil {
+		return false
+	}
+	call.Outline = nil
+	call.Done(nil, err)
+	return true
+}
+
 // withdraw removes a call whose caller wants no answer any more; false means it
 // is not in flight. Where it was not sent yet, Start tells the upstream.
 func (p *pending) withdraw(call *Call, reason json.RawMessage) (id int64, sent bool, abort context.CancelFunc, ok bool) {

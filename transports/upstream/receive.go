@@ -2,11 +2,11 @@ package upstream
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
+	"log/slog"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/dynmcp/dynmcp/internal/wire"
@@ -26,13 +26,13 @@ const (
 // UTF-8 is replaced: a host that decodes strictly would lose all servers by it.
 func (c *Conn) receive(m wire.Message, own *Call) {
 	if !utf8.Valid(m.Raw) {
-		m = c.replaceInvalid(m)
+		m = c.invalid.replace(m)
 	}
 	switch {
 	case len(m.Raw) > 0 && m.Raw[0] == '[':
 		c.receiveBatch(m.Raw, own)
 	case m.IsRequest():
-		c.handleRequest(m, own)
+		c.requests.handle(m, own)
 	case m.IsNotification():
 		c.handleNotification(m, own)
 	default:
@@ -50,11 +50,17 @@ func (c *Conn) receiveBatch(raw []byte, own *Call) {
 	}
 }
 
-// replaceInvalid returns a message or batch with U+FFFD in the place of each run of
+// invalidText counts messages with bytes that are not UTF-8.
+type invalidText struct {
+	log   *slog.Logger
+	count atomic.Int64
+}
+
+// replace returns a message or batch with U+FFFD in the place of each run of
 // bytes that is not UTF-8. They are in strings, nowhere else does JSON allow them.
-func (c *Conn) replaceInvalid(m wire.Message) wire.Message {
-	if c.notUTF8.Add(1) == 1 { // how often it was in the end, end says
-		c.log.Warn("a message is not UTF-8, what is not is replaced", "method", m.Method, "id", string(m.ID))
+func (t *invalidText) replace(m wire.Message) wire.Message {
+	if t.count.Add(1) == 1 { // how often it was in the end, end says
+		t.log.Warn("a message is not UTF-8, what is not is replaced", "method", m.Method, "id", string(m.ID))
 	}
 	text := bytes.ToValidUTF8(m.Raw, []byte("\uFFFD"))
 	if m, err := wire.Parse(text); err == nil {
@@ -71,7 +77,7 @@ func (c *Conn) handleResponse(m wire.Message, own *Call) {
 	switch {
 	case !ok:
 	case m.Error != nil && string(m.Error) != "null":
-		if c.remote && wire.Get(m.Raw, transports.MemberReplica) != nil {
+		if c.passed && wire.Get(m.Raw, transports.MemberReplica) != nil {
 			err = transports.ReadFailure(c.server.Name, wire.Get(m.Raw, transports.MemberReplica))
 		} else {
 			err = c.refusal(wire.ParseError(bytes.Clone(m.Error)))
@@ -95,7 +101,7 @@ func (c *Conn) handleResponse(m wire.Message, own *Call) {
 }
 
 func (c *Conn) handleNotification(m wire.Message, own *Call) {
-	if c.remote && c.replicaSays(m) {
+	if c.passed && c.replicaSays(m) {
 		return
 	}
 	switch m.Method {
@@ -127,7 +133,7 @@ func (c *Conn) handleProgress(params json.RawMessage) {
 	var call *Call
 	c.calls.with(id, nil, func(found *Call) {
 		if call = found; call.timer != nil && !call.held {
-			call.timer.Reset(c.timeoutOf(call))
+			call.timer.Reset(call.within(c.server.Timeout))
 		}
 	})
 	if task, ok := c.tasks.of(id); call == nil && ok {
@@ -148,107 +154,6 @@ func (c *Conn) peerOf(own *Call) transports.Peer {
 	return c.opts.Peer
 }
 
-// handleRequest has the peer answer a request of the upstream. A ping is
-// answered here.
-func (c *Conn) handleRequest(m wire.Message, own *Call) {
-	peer := c.peerOf(own)
-	switch {
-	case m.Method == "ping":
-		c.respond(m.ID, json.RawMessage(`{}`), nil)
-		return
-	case peer == nil:
-		c.respond(m.ID, nil, &wire.Error{Code: transports.CodeNoHost, Message: fmt.Sprintf("no host takes %q", m.Method)})
-		return
-	}
-	ctx, cancel := context.WithCancelCause(c.ctx)
-	key := string(m.ID)
-	if !c.requests.register(key, own, cancel) {
-		cancel(nil)
-		c.respond(m.ID, nil, &wire.Error{Code: wire.CodeInvalidRequest, Message: fmt.Sprintf("id %s is in flight already, or %d others are", key, maxServerRequests)})
-		return
-	}
-	answer := peer.Request(ctx, m.Method, m.Params)
-	spawned := c.spawn(func() {
-		defer cancel(nil)
-		result, err := answer()
-		c.requests.remove(key)
-		if ctx.Err() == nil {
-			c.respond(m.ID, result, err)
-		}
-	})
-	if !spawned {
-		cancel(nil)
-		_, _ = answer() // nobody is left to be told
-	}
-}
-
-func (c *Conn) respond(id []byte, result json.RawMessage, err error) {
-	parts := wire.Result(id, result)
-	if err != nil {
-		parts = wire.Failure(id, transports.WireError(err))
-	}
-	if err := c.link.send(parts...); err != nil {
-		c.log.Debug("response not sent", "err", err)
-	}
-}
-
-// maxServerRequests is how many requests of one upstream may wait for hosts to
-// answer them.
-const maxServerRequests = 256
-
-// serverRequests are the requests of an upstream that wait for an answer.
-type serverRequests struct {
-	mu   sync.Mutex
-	byID map[string]serverRequest // as it came
-}
-
-type serverRequest struct {
-	own    *Call // on whose stream it came; nil if that is shared
-	cancel context.CancelCauseFunc
-}
-
-// register reports false if the id is taken or too many requests wait.
-func (s *serverRequests) register(id string, own *Call, cancel context.CancelCauseFunc) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, taken := s.byID[id]; taken || len(s.byID) >= maxServerRequests {
-		return false
-	}
-	if s.byID == nil {
-		s.byID = map[string]serverRequest{}
-	}
-	s.byID[id] = serverRequest{own, cancel}
-	return true
-}
-
-func (s *serverRequests) remove(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.byID, id)
-}
-
-// cancel ends the context of a request, if it still waits.
-func (s *serverRequests) cancel(id []byte, cause error) {
-	s.mu.Lock()
-	found := s.byID[string(id)]
-	s.mu.Unlock()
-	if found.cancel != nil {
-		found.cancel(cause)
-	}
-}
-
-// cancelOf ends the contexts of the requests that came on the stream of a call: once
-// that is closed the upstream could not withdraw them.
-func (s *serverRequests) cancelOf(own *Call, cause error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, r := range s.byID {
-		if r.own == own {
-			r.cancel(cause)
-		}
-	}
-}
-
 // handleFault reports a line that is not a message, and fails the call it would
 // have answered.
 func (c *Conn) handleFault(f *wire.Fault) {
@@ -258,7 +163,7 @@ func (c *Conn) handleFault(f *wire.Fault) {
 	}
 	for _, id := range f.Answers() {
 		n, ok := transports.ParseID(id)
-		if ok && !f.Cut && c.finish(n, c.newFailure(code, transports.Executed, unreadable(f.Err))) { // if cut, the end of the stream says more
+		if ok && !f.Cut && c.calls.fail(n, c.newFailure(code, transports.Executed, unreadable(f.Err))) { // if cut, the end of the stream says more
 			return
 		}
 	}

@@ -19,14 +19,14 @@ var ErrMoved = errors.New("it may run elsewhere from now on")
 // the server that it runs.
 func OpenReplica(server schema.Server, stream io.ReadWriteCloser, opts Options) *Conn {
 	c := newConn(server, opts)
-	c.remote = true
-	c.openStream(stream)
+	c.passed = true
+	openStream(c, stream)
 	c.copies = false // whose params were not taken there may be sent again
 	return c
 }
 
 // Remote reports whether the upstream runs on another replica.
-func (c *Conn) Remote() bool { return c.remote }
+func (c *Conn) Remote() bool { return c.passed }
 
 // Retire has the connection take no new calls, because the upstream is to run elsewhere.
 // It ends, with [ErrMoved], when those in flight have ended.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
 func TestWhatRunsPackages(t *testing.T) {
@@ -30,7 +31,7 @@ func TestWhatRunsPackages(t *testing.T) {
 		{"node", []string{"npx"}, false},
 		{"cmd", []string{"/c"}, false},
 	} {
-		if got := runsPackage(test.command, test.args); got != test.want {
+		if got := command.RunsPackage(test.command, test.args); got != test.want {
 			t.Errorf("%s %q: got %v, want %v", test.command, test.args, got, test.want)
 		}
 	}
@@ -90,7 +91,7 @@ func TestInstallHint(t *testing.T) {
 		"ENOENT: no such file or directory, open '/home/me/project/package.json'":                                                    "",
 		"npm error ETIMEDOUT": "",
 	} {
-		hint := installHint(stderr)
+		hint := command.InstallHint(stderr)
 		if want != "" {
 			want = "an earlier install of this package was cut short; remove the folder " + want + " and try again"
 		}

@@ -95,7 +95,7 @@ func (l *sseLink) sendRequest(call *Call, id int64) error {
 	sent := l.conn.spawn(func() {
 		// No deadline: some answer the POST only when the call has run.
 		if err := l.post(l.conn.ctx, body); err != nil {
-			l.conn.finish(id, err)
+			l.conn.calls.fail(id, err)
 		}
 	})
 	if !sent {

@@ -10,6 +10,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
 func TestStdioFailsToStart(t *testing.T) {
@@ -54,8 +55,8 @@ func TestStdioCommandMissing(t *testing.T) {
 	} {
 		_, err := tryDial(t, server, Options{})
 		wantFailure(t, err, transports.CodeStartFailed, transports.NotSent)
-		if err := CheckCommand(server); err == nil {
-			t.Errorf("CheckCommand finds nothing wrong with %q in %q", server.Command, server.Cwd)
+		if err := command.Check(server); err == nil {
+			t.Errorf("Check finds nothing wrong with %q in %q", server.Command, server.Cwd)
 		}
 	}
 }

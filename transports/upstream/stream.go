@@ -21,13 +21,13 @@ type streamLink struct {
 // connection closes the stream. As with Open, Handshake comes next.
 func OpenStream(server schema.Server, stream io.ReadWriteCloser, opts Options) *Conn {
 	c := newConn(server, opts)
-	c.openStream(stream)
+	openStream(c, stream)
 	return c
 }
 
-func (c *Conn) openStream(stream io.ReadWriteCloser) {
+func openStream(c *Conn, stream io.ReadWriteCloser) {
 	ended := func(err error) {
-		if c.remote {
+		if c.passed {
 			err = replicaGone(err)
 		}
 		c.end(err)

@@ -280,17 +280,17 @@ func (s *subscriptions) open(topics map[topic]bool) error {
 func (s *subscriptions) notifyMissed() {
 	switch {
 	case s.current.gap:
-		s.conn.notifyListsChanged(s.conn.info.Has)
+		s.notifyListsChanged(s.conn.info.Has)
 	case s.current.first && s.listed.Load():
-		s.conn.notifyListsChanged(s.conn.info.announces)
+		s.notifyListsChanged(s.conn.info.announces)
 	}
 }
 
 // notifyListsChanged tells the peer that lists of some kinds may have changed.
-func (c *Conn) notifyListsChanged(concerns func(kind string) bool) {
+func (s *subscriptions) notifyListsChanged(concerns func(kind string) bool) {
 	for _, kind := range []string{"tools", "prompts", "resources"} {
-		if c.opts.Peer != nil && concerns(kind) {
-			c.opts.Peer.Notify("notifications/"+kind+"/list_changed", nil)
+		if s.conn.opts.Peer != nil && concerns(kind) {
+			s.conn.opts.Peer.Notify("notifications/"+kind+"/list_changed", nil)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
 	"github.com/dynmcp/dynmcp/internal/regular"
 	"github.com/dynmcp/dynmcp/schema"
-	"github.com/dynmcp/dynmcp/transports/upstream"
+	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
 // Hosts share a run if its servers would be the same as those of a run of their own. So
@@ -145,14 +145,14 @@ func programs(cfg *schema.Config) (found []string) {
 			continue
 		}
 		s.Cwd = cmp.Or(s.Cwd, workingDir(cfg.Path))
-		path, err := upstream.LookPath(s)
+		path, err := command.LookPath(s)
 		if err != nil {
 			found = append(found, s.Command)
 			continue
 		}
 		found = append(found, path)
 		if s.Command = interpreter(path); s.Command != "" {
-			if path, err = upstream.LookPath(s); err == nil {
+			if path, err = command.LookPath(s); err == nil {
 				found = append(found, path)
 			}
 		}

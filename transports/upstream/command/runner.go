@@ -1,4 +1,4 @@
-package upstream
+package command
 
 import (
 	"cmp"
@@ -19,13 +19,13 @@ var packageRunners = map[string][]string{
 	"npm": {"exec", "x"}, "pnpm": {"dlx"}, "yarn": {"dlx"}, "bun": {"x"}, "uv": {"tool", "run"}, "pipx": {"run"},
 }
 
-// runsPackage reports whether a command line is that of a package runner.
-func runsPackage(command string, args []string) bool {
+// RunsPackage reports whether a command line is that of a package runner.
+func RunsPackage(command string, args []string) bool {
 	name := strings.ToLower(filepath.Base(command))
 	name = strings.TrimSuffix(strings.TrimSuffix(name, ".cmd"), ".exe")
 	if (name == "cmd" || name == "env") && len(args) > 0 { // cmd /c npx …, env NAME=value npx …
 		next := slices.IndexFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "/") && !strings.Contains(arg, "=") })
-		return next >= 0 && runsPackage(args[next], args[next+1:])
+		return next >= 0 && RunsPackage(args[next], args[next+1:])
 	}
 	verbs, ok := packageRunners[name]
 	return ok && (verbs == nil || len(args) > 0 && slices.Contains(verbs, args[0]))
@@ -35,9 +35,9 @@ func runsPackage(command string, args []string) bool {
 // prints of it from then on: that its package.json is not there.
 var brokenInstall = lazyregexp.New(`(?s)ENOENT.*?((?:[A-Za-z]:)?[/\\][^'"\n]*[/\\]_npx[/\\][0-9a-f]+)[/\\]package\.json`)
 
-// installHint says what to do about a package runner that failed with these last
+// InstallHint says what to do about a package runner that failed with these last
 // lines of its stderr, "" if nothing is known.
-func installHint(stderr string) string {
+func InstallHint(stderr string) string {
 	found := brokenInstall().FindStringSubmatch(stderr)
 	if found == nil {
 		return ""
@@ -45,10 +45,10 @@ func installHint(stderr string) string {
 	return "an earlier install of this package was cut short; remove the folder " + found[1] + " and try again"
 }
 
-// unfinishedHint says what to do about a package runner that printed nothing in its
+// UnfinishedHint says what to do about a package runner that printed nothing in its
 // time, "" if nothing is known. Where an install was cut short, npx waits for the
 // lock that it left, for about a minute.
-func unfinishedHint(env []string) string {
+func UnfinishedHint(env []string) string {
 	variables := map[string]string{}
 	for _, entry := range env {
 		name, value, _ := strings.Cut(entry, "=")

@@ -1,4 +1,5 @@
-package upstream
+// Package command finds the programs of stdio servers, and knows those that install packages.
+package command
 
 import (
 	"encoding/json"
@@ -20,9 +21,9 @@ var neededVariables = []string{
 	"SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "APPDATA", "LOCALAPPDATA", "USERPROFILE", "TEMP", "TMP", // Windows
 }
 
-// environment returns the variables that a child inherits and, after them, its
+// Environment returns the variables that a child inherits and, after them, its
 // own.
-func environment(own map[string]string, inherit schema.Inherit) []string {
+func Environment(own map[string]string, inherit schema.Inherit) []string {
 	env := os.Environ()
 	if inherit.None || len(inherit.Names) > 0 {
 		env = nil
@@ -38,8 +39,8 @@ func environment(own map[string]string, inherit schema.Inherit) []string {
 	return env
 }
 
-// lookPath finds a command as a shell in dir with the child's own PATH would.
-func lookPath(command, dir string, env []string) (string, error) {
+// Find finds a command as a shell in dir with the child's own PATH would.
+func Find(command, dir string, env []string) (string, error) {
 	if strings.ContainsRune(command, filepath.Separator) || filepath.IsAbs(command) {
 		if !filepath.IsAbs(command) && dir != "" {
 			command = filepath.Join(dir, command)
@@ -65,12 +66,12 @@ func lookPath(command, dir string, env []string) (string, error) {
 
 // LookPath returns the file of a stdio server's program.
 func LookPath(server schema.Server) (string, error) {
-	return lookPath(server.Command, server.Cwd, environment(server.Env, server.InheritEnv))
+	return Find(server.Command, server.Cwd, Environment(server.Env, server.InheritEnv))
 }
 
-// CheckCommand checks that the command of a stdio server and the directory it is
+// Check checks that the command of a stdio server and the directory it is
 // to run in exist. The error is a *transports.Failure.
-func CheckCommand(server schema.Server) error {
+func Check(server schema.Server) error {
 	if server.Cwd != "" {
 		if info, err := os.Stat(server.Cwd); err != nil || !info.IsDir() {
 			return startError(server, fmt.Errorf("the directory %q is not there", server.Cwd), "check cwd in the config")
@@ -78,7 +79,7 @@ func CheckCommand(server schema.Server) error {
 	}
 	_, err := LookPath(server)
 	if first, rest, ok := strings.Cut(server.Command, " "); err != nil && ok {
-		if _, err := lookPath(first, server.Cwd, environment(server.Env, server.InheritEnv)); err == nil {
+		if _, err := Find(first, server.Cwd, Environment(server.Env, server.InheritEnv)); err == nil {
 			args, _ := json.Marshal(append(strings.Fields(rest), server.Args...)) // strings can be marshalled
 			return startError(server, fmt.Errorf("the command %q is not there: it is several words", server.Command),
 				fmt.Sprintf(`write the program as the command and the other words as args: "command": %q, "args": %s`, first, args))

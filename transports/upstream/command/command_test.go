@@ -1,4 +1,4 @@
-package upstream
+package command
 
 import (
 	"os"
@@ -22,7 +22,7 @@ func TestEnvironment(t *testing.T) {
 		{schema.Inherit{None: true}, false, false},
 		{schema.Inherit{Names: []string{"DYNMCP_TEST_B", "DYNMCP_TEST_NOWHERE"}}, false, true},
 	} {
-		env := environment(own, test.inherit)
+		env := Environment(own, test.inherit)
 		has := func(entry string) bool { return slices.Contains(env, entry) }
 		if has("DYNMCP_TEST_A=a") != test.a || has("DYNMCP_TEST_B=b") != test.b || !has("OWN=1") || !has("PATH="+os.Getenv("PATH")) || has("DYNMCP_TEST_NOWHERE=") {
 			t.Errorf("%+v: got %q", test.inherit, env)
@@ -55,7 +55,7 @@ func TestLookPath(t *testing.T) {
 		{name, "", []string{"PATH=" + dir + string(filepath.ListSeparator) + filepath.Dir(script)}, true},
 		{name, "", []string{"PATH=" + dir}, false},
 	} {
-		got, err := lookPath(test.command, test.dir, test.env)
+		got, err := Find(test.command, test.dir, test.env)
 		if test.found != (err == nil) || test.found && !strings.HasSuffix(got, name) {
 			t.Errorf("%s in %q with %q: got %s, %v", test.command, test.dir, test.env, got, err)
 		}
