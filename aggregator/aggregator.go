@@ -17,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
+	"github.com/dynmcp/dynmcp/aggregator/internal/results"
 	"github.com/dynmcp/dynmcp/aggregator/internal/work"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/kv"
@@ -105,9 +106,9 @@ type Aggregator struct {
 	parked      parkedCalls  // of hosts of the stateless era
 	issued      issuedStates
 	taskUsers   taskUsers
-	offered     offers      // of logins
-	results     keptResults // that reached a host in part
-	here        runningHere // of what is placed
+	offered     offers        // of logins
+	results     results.Store // that reached a host in part
+	here        runningHere   // of what is placed
 
 	listings *listing.Env // of every upstream
 
@@ -280,7 +281,7 @@ func (a *Aggregator) Close() {
 	a.cancel(nil)
 	a.set.Close()
 	a.work.Close()
-	a.results.close()
+	a.results.Close()
 }
 
 func (a *Aggregator) config() *schema.Config { return a.state.Load().cfg }

@@ -18,7 +18,7 @@ import (
 type snapshot struct {
 	generation int64 // grows with every snapshot
 	state      *state
-	shown      []tool
+	surfaces   *surfaceSet
 	longest    int // name of a tool
 	views      *catalog.Views
 
@@ -44,16 +44,16 @@ type version struct {
 type snapshots struct {
 	mu         sync.Mutex
 	generation int64 // of the last one
-	last       map[face]*snapshot
+	last       map[listKey]*snapshot
 }
 
 // snapshot returns what a session's host can read now.
 func (s *session) snapshot() *snapshot {
 	s.agg.snapshots.mu.Lock()
 	defer s.agg.snapshots.mu.Unlock()
-	of := s.face()
+	of := s.listKey()
 	last := s.agg.snapshots.last[of]
-	now := &snapshot{state: s.agg.state.Load(), shown: s.tools(), longest: of.longest, views: s.views(), digests: map[digestKey]func() [sha256.Size]byte{}, recovered: s.agg.work.Recover}
+	now := &snapshot{state: s.agg.state.Load(), surfaces: s.surfaces(), longest: of.longest, views: s.views(), digests: map[digestKey]func() [sha256.Size]byte{}, recovered: s.agg.work.Recover}
 	if last != nil {
 		if last.state == now.state && last.views == now.views {
 			return last
@@ -63,7 +63,7 @@ func (s *session) snapshot() *snapshot {
 		}
 	}
 	if s.agg.snapshots.last == nil {
-		s.agg.snapshots.last = map[face]*snapshot{}
+		s.agg.snapshots.last = map[listKey]*snapshot{}
 	}
 	s.agg.snapshots.generation++
 	now.generation = s.agg.snapshots.generation
@@ -100,7 +100,7 @@ func (n *snapshot) version(which listing.List, view *catalog.View) version {
 }
 
 // entries returns those of a list as the hosts of a view read them.
-func (n *snapshot) entries(which listing.List, view *catalog.View) (all []json.RawMessage) {
+func (n *snapshot) entries(which listing.List, view *catalog.View) []json.RawMessage {
 	switch which.Method {
 	case "resources/list":
 		return view.Resources()
@@ -109,10 +109,7 @@ func (n *snapshot) entries(which listing.List, view *catalog.View) (all []json.R
 	case "prompts/list":
 		return view.Prompts()
 	}
-	for _, t := range n.shown {
-		all = append(all, t.definitions(view, n.longest)...)
-	}
-	return all
+	return n.surfaces.definitions(view, n.longest)
 }
 
 // result returns what a host of a view reads: {key: [entries…]}, every entry as it

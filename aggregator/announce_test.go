@@ -14,6 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
+	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/internal/wire"
@@ -76,6 +77,13 @@ func TestNoChangeIsAnnouncedThatWasRead(t *testing.T) {
 	}
 }
 
+// show adds a tool to what all hosts see.
+func (st *state) show(t surface.Tool) {
+	set := *st.surfaces
+	set.tools = append(slices.Clone(set.tools), t)
+	st.surfaces, st.searching = &set, &set
+}
+
 // A surface that cannot be shown costs its list, not the process and not the
 // others.
 func TestPanicDoesNotEndAnnouncing(t *testing.T) {
@@ -84,7 +92,7 @@ func TestPanicDoesNotEndAnnouncing(t *testing.T) {
 		defer agg.Close()
 		_, host := join(agg, principal{})
 		st := *agg.state.Load()
-		st.tools = append(slices.Clone(st.tools), tool{definitions: func(*catalog.View, int) []json.RawMessage { panic("boom") }})
+		st.show(surface.Tool{Definitions: func(*catalog.View, int) []json.RawMessage { panic("boom") }})
 		agg.state.Store(&st)
 		agg.sessions.markDirty()
 		time.Sleep(settling) // from here on something is a change
@@ -106,7 +114,8 @@ func TestDigestsAreShared(t *testing.T) {
 	agg := newQuiet(t, Options{})
 	made := 0
 	st := *agg.state.Load()
-	st.tools = []tool{{definitions: func(*catalog.View, int) []json.RawMessage { made++; return nil }}}
+	st.surfaces = &surfaceSet{}
+	st.show(surface.Tool{Definitions: func(*catalog.View, int) []json.RawMessage { made++; return nil }})
 	agg.state.Store(&st)
 	for range 100 {
 		s, _ := join(agg, principal{})

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
+	"github.com/dynmcp/dynmcp/aggregator/internal/results"
 	"github.com/dynmcp/dynmcp/aggregator/internal/work"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
@@ -148,7 +149,7 @@ func (s *session) fail(r *host.Request, err error, asText bool) {
 	case isTheirs && !isFailure:
 		r.Reply(nil, rpc)
 	case asText:
-		r.Reply(errorResult(s.inWords(err)), nil)
+		r.Reply(results.Error(s.inWords(err)), nil)
 	case isFailure:
 		r.Reply(nil, failure.Wire())
 	default:
@@ -172,8 +173,8 @@ func (s *session) inWords(err error) string {
 			said.Upstream = info.Called
 		}
 		text := said.Text()
-		if failure.Code == transports.CodeBackingOff && s.hasLoadTool() {
-			text += fmt.Sprintf("\nload_mcp {\"mcp_name\": %s} tries it at once.", wire.Quote(failure.Upstream))
+		if how := s.surfaces().howToLoad(failure.Upstream); how != "" && failure.Code == transports.CodeBackingOff {
+			text += "\n" + how + " tries it at once."
 		}
 		return text
 	}

@@ -3,10 +3,10 @@ package aggregator
 import (
 	"context"
 	"errors"
-	"fmt"
-	"maps"
+	"slices"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
+	"github.com/dynmcp/dynmcp/aggregator/internal/results"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/catalog/store"
 	"github.com/dynmcp/dynmcp/schema"
@@ -14,14 +14,13 @@ import (
 
 // A state is what a config says, worked out.
 type state struct {
-	cfg    *schema.Config
-	tools  []tool
-	auto   bool   // it depends on the host which surfaces there are
-	direct []tool // in place of tools, for those that search tools by themselves
-	store  *listing.Store
-	stored map[string]*catalog.Stored // what servers listed in earlier runs, by name
-	frozen *frozen
-	end    func() // ends what lasts until another has taken its place; set by swap
+	cfg                 *schema.Config
+	surfaces, searching *surfaceSet // searching is for hosts that search tools by themselves: another one where that counts
+	tree                *surfaceSet // for guests of the tree
+	store               *listing.Store
+	stored              map[string]*catalog.Stored // what servers listed in earlier runs, by name
+	frozen              *frozen
+	end                 func() // ends what lasts until another has taken its place; set by swap
 }
 
 // Apply makes cfg the config that is served. Servers whose entries are the same
@@ -47,20 +46,14 @@ func (a *Aggregator) Apply(cfg *schema.Config) error {
 func (a *Aggregator) newState(cfg *schema.Config) (*state, error) {
 	a.opts.Redact.Add(cfg.Secrets()...)
 	st := &state{cfg: cfg, frozen: &frozen{}}
-	for _, name := range cfg.Expose {
-		if name == schema.ExposeAuto {
-			st.auto = true
-			st.tools = append(st.tools, discoverSurface(a, cfg)...)
-			st.direct = append(st.direct, directSurface(a, cfg)...)
-			continue
-		}
-		surface, ok := surfaces[name]
-		if !ok {
-			return nil, fmt.Errorf("expose: there is no surface %q", name)
-		}
-		of := surface(a, cfg)
-		st.tools, st.direct = append(st.tools, of...), append(st.direct, of...)
+	var err error
+	if st.surfaces, err = newSurfaceSet(cfg, cfg.Expose, schema.ExposeDiscover); err != nil {
+		return nil, err
 	}
+	if st.searching = st.surfaces; slices.Contains(cfg.Expose, schema.ExposeAuto) {
+		st.searching, _ = newSurfaceSet(cfg, cfg.Expose, schema.ExposeDirect)
+	}
+	st.tree, _ = newSurfaceSet(cfg, []string{schema.ExposeTree}, "")
 	if a.opts.Listings != nil {
 		st.store = &listing.Store{Store: store.Shared(cfg, a.opts.Listings), Log: a.log}
 	} else {
@@ -108,27 +101,6 @@ func (a *Aggregator) swap(st *state) {
 	a.forgetReplaced()
 }
 
-// overrides returns those of a config's entry with no result longer than most characters,
-// where that is not 0.
-func overrides(of map[string]schema.ToolOverride, most int) map[string]schema.ToolOverride {
-	all := maps.Clone(of)
-	for tool, o := range all {
-		if o.MaxOutputChars != nil {
-			o.MaxOutputChars = new(lower(*o.MaxOutputChars, most))
-			all[tool] = o
-		}
-	}
-	return all
-}
-
-// lower returns the lower one of two limits, of which 0 is none.
-func lower(a, b int) int {
-	if a == 0 || b == 0 {
-		return a + b
-	}
-	return min(a, b)
-}
-
 // catalogServers returns the servers of cfg as the catalogue wants them.
 func catalogServers(cfg *schema.Config) []catalog.Server {
 	var servers []catalog.Server
@@ -143,9 +115,9 @@ func catalogServers(cfg *schema.Config) []catalog.Server {
 			Bare:           cfg.SingleWrap,
 			Split:          cfg.UseTool == schema.UseToolSplit,
 			Filter:         s.ToolFilter,
-			MaxOutputChars: lower(s.MaxOutputChars, cfg.Catalog.MaxResultChars),
+			MaxOutputChars: results.Lower(s.MaxOutputChars, cfg.Catalog.MaxResultChars),
 			Aliases:        s.PathAliases,
-			Overrides:      overrides(s.ToolOverrides, cfg.Catalog.MaxResultChars),
+			Overrides:      results.Overrides(s.ToolOverrides, cfg.Catalog.MaxResultChars),
 		}
 		if s.Off != nil { // it cannot be loaded, but who knows of it can be told why
 			entry.Lazy, entry.Note = false, "(off: "+s.Off.Why()+")"

@@ -14,7 +14,6 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
-	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
@@ -149,22 +148,15 @@ func (s *session) initialize(ctx context.Context, r *host.Request, req mcp.Reque
 func (s *session) introduction() []byte {
 	view := s.views()[catalog.NoTasks]
 	info := json.RawMessage(fmt.Appendf(nil, `{"name":"dynmcp","title":"dynmcp","version":%s}`, wire.Quote(s.agg.opts.Version)))
-	capabilities, text := s.agg.withTasks(view.Capabilities(!view.Complete()), s), ""
+	capabilities, text := s.agg.withTasks(view.Capabilities(!view.Complete()), s), s.surfaces().instructions(view)
 	var rest json.RawMessage
-	if s.exposes(schema.ExposeDiscover) {
-		text = view.Instructions(s.agg.config().Catalog.MaxChars)
-	} else if s.exposes(schema.ExposeTree) {
-		text = NewTree(s.agg.config()).TreeIntro(view, s.agg.config().Catalog.MaxChars)
-	} else if s.exposes(schema.ExposeDirect) && s.single() == nil {
-		text = view.DirectInstructions(s.agg.config().Catalog.MaxChars)
-	}
 	if u := s.single(); u != nil {
 		if server, ok := view.Server(u.Server.Name); ok && server.Loaded {
 			rest = server.Rest
 			if server.Info != nil {
 				info = server.Info
 			}
-			if s.exposes(schema.ExposeDirect) {
+			if s.surfaces().direct {
 				capabilities = ownCapabilities(server.Capabilities)
 				if (server.Protocol >= transports.StatelessVersion) != (s.declaration().era == transports.Stateless) {
 					capabilities = s.agg.withTasks(capabilities, s)
@@ -241,10 +233,10 @@ func (s *session) answerList(ctx context.Context, r *host.Request, which listing
 	now := s.snapshot()
 	view := s.shownView(now, which, true)
 	result := now.result(which, view)
-	if which.Key == "tools" && s.exposes(schema.ExposeDirect) {
-		s.showAll(view)
+	if which.Key == "tools" && s.surfaces().direct {
+		s.shown.addList(view)
 	} else if which.Key == "tools" {
-		s.showPinned(view)
+		s.shown.addPinned(s.agg.config().Pin, view, view != s.view())
 	}
 	if s.recordList(which.Method, now.version(which, view)) {
 		s.agg.sessions.markDirty()

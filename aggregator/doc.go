@@ -28,19 +28,21 @@
 //	              └ Stdio.Write         never dropped                  [host/stdio.go]
 //	                └ Writer.SendWithin to the host                    [wire/writer.go]
 //
-// What a call means is read before: readCall has a tool of ours answer, or say which tool
-// of an upstream it means (toolCall). All surfaces come to callTool with that, at once or
-// from inside the arguments of another call (inner.go).
+// What a call means is read before. readCall finds the tool of ours that is called, among
+// those of the surfaces (surfaces.go). That answers, or says which tool of an upstream is
+// to be called, and how (toolCall). All calls of such tools come to callTool, at once or from
+// the arguments of another call (inner.go). A surface is a package below internal/surface. It
+// knows no session, but what surfacecall.go offers.
 //
 // Both ways run on the goroutine that reads, which does not block. A call whose
 // server has to be started first, or which waits for one to be listed, moves to its
-// own goroutine in between (admission.go, an inquiry). The params and the
+// own goroutine in between (admission.go, wait.go). The params and the
 // result are the bytes that came, where they came: both lines are lent until the next one
 // is read, so whatever does not go on at once makes them its own first (Request.Own,
 // forwardedCall.clone). Conn.Start calls answered itself if it cannot send. What a model
 // should hear beside the answer, such as the schema that its input did not fit, is
-// added in slips.go. A whole request as the arguments of a tool of ours (browser.go,
-// proxy.go) is a host.Request inside that of the call, and comes back to handle.
+// added in results.go. A whole request as the arguments of a tool of ours (of the surfaces
+// browser and proxy) is a host.Request inside that of the call, and comes back to handle.
 //
 // What upstreams send unasked comes to upstream.go, and goes to the sessions that
 // audience.go finds: their lists are fetched again, their requests go to the session that
@@ -53,7 +55,7 @@
 // after it (login.go). Tasks keep their form within an era, and change their ids (tasks.go);
 // they are their user's (taskusers.go). Log levels go by request or by session (level.go).
 // announce.go notifies hosts when what they would read has changed. A session may be about
-// one server alone (alone.go).
+// one server alone (scope.go).
 //
 // A server is for all sessions, or its entry isolates sessions or principals: own.go
 // leads from the upstream of an entry to the one that a session's requests go to.

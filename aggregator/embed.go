@@ -5,12 +5,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"path"
 	"strings"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
+	"github.com/dynmcp/dynmcp/aggregator/internal/surface/browser"
+	"github.com/dynmcp/dynmcp/aggregator/internal/surface/tree"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
@@ -66,9 +70,13 @@ func (a *Aggregator) InputSchema(only, name string) json.RawMessage {
 	return nil
 }
 
+// NewTree returns the tree of a config: the one that it has, or one with a node for
+// each server.
+func NewTree(cfg *schema.Config) *catalog.Tree { return tree.Of(cfg) }
+
 // TreeKind says what is at a path of the tree: a "node", a "tool" or "", nothing.
 func (a *Aggregator) TreeKind(where string) string {
-	switch here := NewTree(a.config()).At(a.catalog.View(), path.Clean("/"+strings.TrimSpace(where))); {
+	switch here := tree.Of(a.config()).At(a.catalog.View(), path.Clean("/"+strings.TrimSpace(where))); {
 	case here.Tool != nil:
 		return "tool"
 	case here.Node != nil:
@@ -99,7 +107,7 @@ func (a *Aggregator) Discover(jsonpath string) (json.RawMessage, error) {
 	if _, err := a.Call(a.ctx, "tools/list", params); err != nil {
 		return nil, err
 	}
-	return a.catalog.View().Query(jsonpath)
+	return browser.Query(a.catalog.View(), jsonpath)
 }
 
 // Call makes a request of the servers and returns the result as they sent it: any that
@@ -121,7 +129,7 @@ func (a *Aggregator) callAs(ctx context.Context, user principal, method string, 
 	if !wire.Valid(params) {
 		return nil, errors.New("params are not JSON")
 	}
-	in, err := readInner(wire.Set(append([]byte(`{"method":`), append(wire.Quote(method), '}')...), "params", params))
+	method, params, err := browser.ReadRequest(wire.Set(fmt.Appendf(nil, `{"method":%s}`, wire.Quote(method)), "params", params))
 	if err != nil {
 		return nil, err
 	}
@@ -135,14 +143,14 @@ func (a *Aggregator) callAs(ctx context.Context, user principal, method string, 
 		err    error
 	}
 	answered := make(chan answer, 1)
-	own := innerParams(in.params, nil)
+	own := innerParams(params, nil)
 	r := &host.Request{
-		ID: json.RawMessage(`1`), Method: in.method, Params: own, Meta: bytes.Clone(wire.Get(own, "_meta")), Era: transports.Handshake, Peer: nobody{},
+		ID: json.RawMessage(`1`), Method: method, Params: own, Meta: bytes.Clone(wire.Get(own, "_meta")), Era: transports.Handshake, Peer: nobody{},
 		Respond: func(_ *host.Request, result json.RawMessage, err error) { answered <- answer{bytes.Clone(result), err} },
 	}
 	defer context.AfterFunc(ctx, func() { r.Cancel(nil) })()
 	s.begin()
-	s.serveInner(r, catalog.Browser)
+	s.serveInner(r, browser.Target)
 	select {
 	case got := <-answered:
 		return got.result, got.err

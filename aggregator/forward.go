@@ -30,9 +30,9 @@ type route struct {
 	rounds   int          // how often it was sent again with answers of the host
 	opened   bool         // the requestState in params is the upstream's own
 
-	tool    *catalog.Tool // that is called, nil of anything else
-	explain bool          // what a model gets wrong in the input is explained to it
-	changed []string      // what the input was changed in to fit the tool's schema
+	tool      *catalog.Tool              // that is called, nil of anything else
+	showInput func(*catalog.Tool) string // shows the schema to a model whose input did not fit; may be nil
+	changed   []string                   // what the input was changed in to fit the tool's schema
 }
 
 // The states of a forwarded call.

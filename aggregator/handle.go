@@ -6,10 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
-	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
@@ -47,7 +45,7 @@ func (s *session) handle(r *host.Request) {
 	}
 	switch r.Method {
 	case "tools/call":
-		if c, ok := s.readCall(r, catalog.Door{}); ok {
+		if c, ok := s.readCall(r, nil); ok {
 			s.callTool(r, c)
 		}
 	case "resources/read":
@@ -72,7 +70,7 @@ func (s *session) handle(r *host.Request) {
 	default:
 		// What we do not know is passed on if there is no doubt whom it is for, and the host
 		// is one of a wrapped server or of mcp_call, which promises it.
-		if s.single() == nil && !s.exposes(schema.ExposeBrowser) {
+		if s.single() == nil && !s.surfaces().anyMethod {
 			r.Reply(nil, unknownMethod(r.Method))
 			return
 		}

@@ -97,7 +97,7 @@ func (s *session) hostProfile() *hostProfile {
 // what the config says or else what suits the host.
 func (s *session) startupWait() time.Duration {
 	p := s.hostProfile()
-	if p.searches && s.agg.state.Load().auto {
+	if p.searches && s.agg.state.Load().auto() {
 		return s.agg.config().StartupWaitOr(schema.DirectWait)
 	}
 	return s.agg.config().StartupWaitOr(p.startupWait)

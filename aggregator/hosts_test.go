@@ -91,7 +91,7 @@ func withConfig(t *testing.T, members string) *Aggregator {
 // What one session sees is no other's: not the tree of a request of the tree's API.
 func TestSnapshotsAreOfOneSurface(t *testing.T) {
 	agg := withConfig(t, `,"expose":["auto"]`)
-	first := func(s *session) string { return s.snapshot().shown[0].name }
+	first := func(s *session) string { return s.snapshot().surfaces.tools[0].Name }
 	claude := &session{agg: agg}
 	claude.introduce(wire.Quote("claude-code"))
 	for range 2 {

@@ -3,14 +3,12 @@ package aggregator
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
@@ -47,8 +45,8 @@ func innerParams(own, outer json.RawMessage) json.RawMessage {
 	return wire.Set(params, "_meta", meta)
 }
 
-// serveInner answers a request inside another, which came by a door.
-func (s *session) serveInner(r *host.Request, by catalog.Door) {
+// serveInner answers a request inside another. Its tools are called by a target.
+func (s *session) serveInner(r *host.Request, by *surface.Target) {
 	switch r.Method {
 	case "tools/call":
 		if c, ok := s.readCall(r, by); ok {
@@ -91,7 +89,7 @@ func (s *session) handleInside(r *host.Request) {
 	case !ok || isMethod(r.Method):
 		s.handle(r)
 	case !known:
-		r.Reply(nil, invalid("%s", s.unknownServer(s.view(), named)))
+		r.Reply(nil, invalid("%s", surface.UnknownServer(surfaceCall{session: s}, named)))
 	default:
 		r.Params = wire.Delete(r.Params, "server")
 		s.passOn(r, server)
@@ -104,7 +102,7 @@ func isMethod(method string) bool {
 	return slices.Contains([]string{"tools", "resources", "prompts", "completion", "tasks"}, area)
 }
 
-// listInside answers a list, which is an inquiry, from the catalogue. With the member
+// listInside answers a list from the catalogue. With the member
 // "server" it is that server's.
 func (s *session) listInside(r *host.Request) {
 	name, ok := wire.Text(wire.Get(r.Params, "server"))
@@ -116,51 +114,14 @@ func (s *session) listInside(r *host.Request) {
 		r.Reply(nil, invalid("%s: unknown cursor %q", r.Method, cursor))
 		return
 	}
-	if view := s.view(); name != "" {
-		if name, ok = view.ServerMeant(name); !ok {
+	if name != "" {
+		if name, ok = s.view().ServerMeant(name); !ok {
 			given, _ := wire.Text(wire.Get(r.Params, "server"))
-			r.Reply(nil, invalid("%s", s.unknownServer(view, given)))
+			r.Reply(nil, invalid("%s", surface.UnknownServer(surfaceCall{session: s}, given)))
 			return
 		}
 	}
-	inquiry{server: name, asText: true, answer: func() {
-		s.agg.work.Answer(r, func() { r.Reply(s.view().ListInside(r.Method, name), nil) })
-	}}.ask(s, r)
-}
-
-// failInner answers a call of a tool of ours with the error of the request in its
-// arguments: an upstream's own as it is, any other as text for the model.
-func failInner(r *host.Request, err error) {
-	var rpc *wire.Error
-	var failure *transports.Failure
-	if !errors.As(err, &failure) && errors.As(err, &rpc) && rpc.Raw != nil {
-		r.Reply(nil, rpc)
-		return
-	}
-	r.Reply(errorResult(innerError(err)), nil)
-}
-
-// innerError puts the error of a request inside another in words for a model.
-func innerError(err error) string {
-	var rpc *wire.Error
-	var failure *transports.Failure
-	switch {
-	case errors.As(err, &failure):
-		return failure.Text()
-	case !errors.As(err, &rpc):
-		return err.Error()
-	}
-	text := rpc.Message
-	switch outcome, ok := wire.Text(wire.Get(rpc.Data, "outcome")); {
-	case rpc.Raw != nil:
-		text = fmt.Sprintf("the server answered with the error %d: %s", rpc.Code, rpc.Message)
-	case outcome == string(transports.NotSent), rpc.Data == nil && rpc.Code == wire.CodeMethodNotFound:
-		text += " (outcome not_sent: nothing was called)"
-	case ok:
-		text += fmt.Sprintf(" (outcome %s)", outcome)
-	}
-	if hint, ok := wire.Text(wire.Get(rpc.Data, "hint")); ok && rpc.Raw == nil {
-		text += "\nhint: " + hint
-	}
-	return text
+	s.whenListed(r, surface.Question{Server: name, Answer: func() {
+		s.agg.work.Answer(r, func() { r.Reply(s.view().List(r.Method, name), nil) })
+	}}, true)
 }

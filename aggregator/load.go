@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
+	"github.com/dynmcp/dynmcp/aggregator/internal/surface/discover"
+	"github.com/dynmcp/dynmcp/aggregator/internal/surface/tree"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
@@ -195,10 +197,10 @@ func (a *Aggregator) installed(before *catalog.View) {
 // problems says what is wrong with a view: paths of the tree that nothing can be called
 // by, and what is left out or without effect.
 func (a *Aggregator) problems(view *catalog.View) (conflicts, warnings []string) {
-	warnings = slices.Concat(view.Collisions(), view.Warnings(), pinWarnings(a.config(), view))
+	warnings = slices.Concat(view.Collisions(), view.Warnings(), discover.PinWarnings(a.config(), view))
 	if slices.Contains(a.config().Expose, schema.ExposeTree) {
 		var ofTree []string
-		conflicts, ofTree = NewTree(a.config()).Problems(view)
+		conflicts, ofTree = tree.Of(a.config()).Problems(view)
 		warnings = append(warnings, ofTree...)
 	}
 	return conflicts, warnings

@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
 	"github.com/dynmcp/dynmcp/internal/kv/memkv"
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/internal/seal"
@@ -501,7 +502,9 @@ func TestResultOfAnotherReplica(t *testing.T) {
 		answered := make(chan string, 1)
 		s.peer = nobody{}
 		r := &host.Request{ID: json.RawMessage(`1`), Method: "tools/call", Peer: s.peer, Respond: func(_ *host.Request, result json.RawMessage, _ error) { answered <- string(result) }}
-		s.readResult(r, "discover_tool", fmt.Appendf(nil, `{"result":%q,"offset":4000,"limit":10}`, handle))
+		s.surfaces().tool([]byte(`"discover_tool"`), false).Answer(&surface.Call{
+			Session: surfaceCall{session: s, request: r}, Tool: "discover_tool", Arguments: fmt.Appendf(nil, `{"result":%q,"offset":4000,"limit":10}`, handle),
+		})
 		return <-answered
 	}
 	if got := read("alice", handle); strings.Contains(got, "isError") || !strings.Contains(got, "text") {

@@ -110,3 +110,15 @@ func (a *Aggregator) Failures() []FailureInfo {
 	defer a.references.mu.Unlock()
 	return append([]FailureInfo(nil), a.references.kept...)
 }
+
+// reason is an upstream's last failure in one line.
+func reason(err error) string {
+	if failure, ok := errors.AsType[*transports.Failure](err); ok {
+		err = failure.Cause
+	}
+	if err == nil {
+		return "it does not start"
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")
+	return transports.Printable([]byte(strings.TrimRight(line, ".")), 200)
+}

@@ -3,6 +3,7 @@ package aggregator
 import (
 	"errors"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
@@ -101,13 +102,13 @@ func (s *session) candidates(to target) []*lazy.Upstream {
 // dispatchTo sends a request, as it is, to the owner of what it is about, or else
 // to the upstreams that may know it.
 func (s *session) dispatchTo(r *host.Request, to target) {
-	inquiry{enough: func() bool { return to.owner() != nil }, answer: func() {
+	s.whenListed(r, surface.Question{Known: func() bool { return to.owner() != nil }, Answer: func() {
 		if u := to.owner(); u != nil {
 			s.dispatch(r, route{upstream: u, params: r.Params})
 			return
 		}
 		s.tryEach(r, to, s.candidates(to))
-	}}.ask(s, r)
+	}}, false)
 }
 
 // tryEach sends a request to one of the upstreams after the other until one does not

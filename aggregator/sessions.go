@@ -36,6 +36,7 @@ type session struct {
 	begun     atomic.Bool     // it has made a request
 
 	frozen atomic.Pointer[frozenSession] // nil before it has listed the tools
+	shown  shownTools                    // to its model
 
 	mu          sync.Mutex
 	client      string       // what the host calls itself, "" if it has not said it
@@ -50,10 +51,7 @@ type session struct {
 	subscribed  map[string]bool                         // resource URIs
 	progress    map[string]func(params json.RawMessage) // of server requests, by the token we gave
 	lastToken   int64                                   // or id of a question, which we gave
-	schemas     map[string]bool                         // the tools whose input schema an error has shown it
-	shown       map[string]*catalog.Tool                // definitions that answers have shown it, by exposed name
 	roots       ask.RootSet
-	listed      *catalog.View // whose definitions a list has shown it before that; may be nil
 }
 
 // A declaration is what a host said of itself.

@@ -3,9 +3,10 @@ package aggregator
 import (
 	"errors"
 	"fmt"
+	"sync"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
 	"github.com/dynmcp/dynmcp/catalog"
-	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 )
@@ -14,69 +15,88 @@ import (
 // be from an earlier run, or from before the server was updated: a call whose tool is
 // not what its session was shown is not sent, and the answer says what has changed.
 
-// show notes the definition of a tool that a session's model can read in an answer.
-func (s *session) show(t *catalog.Tool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.shown == nil {
-		s.shown = map[string]*catalog.Tool{}
-	}
-	s.shown[t.Name] = t
+// shownTools are the definitions that a session's model was shown. The zero value is empty.
+type shownTools struct {
+	mu      sync.Mutex
+	tools   map[string]*catalog.Tool // by answers, by exposed name
+	list    *catalog.View            // by a list, before these; may be nil
+	schemas map[string]bool          // the tools whose input schema an error has shown
 }
 
-// showAll notes that a session has read the definitions of all tools of a view.
-func (s *session) showAll(view *catalog.View) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.listed != view {
-		s.listed, s.shown = view, nil
+// add notes the definition of a tool that the model can read in an answer.
+func (st *shownTools) add(t *catalog.Tool) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.tools == nil {
+		st.tools = map[string]*catalog.Tool{}
+	}
+	st.tools[t.Name] = t
+}
+
+// addList notes that the model was shown the definitions of all tools of a view.
+func (st *shownTools) addList(view *catalog.View) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.list != view {
+		st.list, st.tools = view, nil
 	}
 }
 
-// showPinned notes that a session has read the definitions of pinned tools. What a list
-// that stays repeats is no news.
-func (s *session) showPinned(view *catalog.View) {
-	stays := view != s.view()
-	for _, pin := range s.agg.config().Pin {
-		if t, ok := view.Tool(pin); ok && !(stays && s.lastShown(t.Name) != nil) {
-			s.show(t)
+// addPinned notes that the model was shown the definitions of pinned tools. What a list
+// that is frozen repeats is no news.
+func (st *shownTools) addPinned(pins []string, view *catalog.View, frozen bool) {
+	for _, pin := range pins {
+		if t, ok := view.Tool(pin); ok && !(frozen && st.last(t.Name) != nil) {
+			st.add(t)
 		}
 	}
 }
 
-// lastShown returns the definition of a tool that a session was last shown, nil if it
-// was shown none.
-func (s *session) lastShown(name string) *catalog.Tool {
-	s.mu.Lock()
-	t, listed := s.shown[name], s.listed
-	s.mu.Unlock()
-	if t == nil && listed != nil {
-		t, _ = listed.Tool(name)
+// last returns the definition of a tool that the model was shown last, nil if it was
+// shown none.
+func (st *shownTools) last(name string) *catalog.Tool {
+	st.mu.Lock()
+	t, list := st.tools[name], st.list
+	st.mu.Unlock()
+	if t == nil && list != nil {
+		t, _ = list.Tool(name)
 	}
 	return t
 }
 
+// firstSchema reports whether no error has shown the input schema of a tool before.
+func (st *shownTools) firstSchema(name string) bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.schemas == nil {
+		st.schemas = map[string]bool{}
+	}
+	before := st.schemas[name]
+	st.schemas[name] = true
+	return !before
+}
+
 // checkTool returns why a call must not be sent to the upstream that is ready for it:
-// that the tool is not there any more, or is not what the session was shown. woken says
+// that the tool is not there any more, or is not what the session was shown. waited says
 // that the upstream was waited for, so that it may have listed something new since the
 // tool was found.
-func (c *forwardedCall) checkTool(woken bool) error {
-	t := c.route.tool
+func (c *forwardedCall) checkTool(waited bool) error {
+	t, s := c.route.tool, c.session
 	if t == nil {
 		return nil
 	}
-	shown := c.session.lastShown(t.Name)
-	if shown == nil && !woken {
+	shown := s.shown.last(t.Name)
+	if shown == nil && !waited {
 		return nil
 	}
-	view := c.session.view()
+	view := s.view()
 	now, ok := view.Tool(t.Name)
 	mode := c.agg.config().Catalog.OnChange
 	switch {
 	case !ok && c.route.asText:
-		return errors.New(c.session.unknownTool(view, t.Name))
+		return errors.New(surface.UnknownTool(surfaceCall{session: s}, t.Name))
 	case !ok:
-		return c.session.notShown(t.Direct)
+		return s.notShown(t.Direct)
 	case mode == schema.OnChangeIgnore || shown == nil || now.Same(shown):
 		return nil
 	}
@@ -87,24 +107,9 @@ func (c *forwardedCall) checkTool(woken bool) error {
 		Details: now.Changes(shown),
 	}
 	if mode == schema.OnChangeBlock {
-		failure.Hint = c.session.howRead(t.Name) + ", then call again"
+		failure.Hint = s.surfaces().howToRead(t.Name) + ", then call again"
 		return failure
 	}
-	c.session.show(now)
+	s.shown.add(now)
 	return failure
-}
-
-// howRead says how a session's model reads the definition of a tool anew.
-func (s *session) howRead(tool string) string {
-	switch {
-	case s.exposes(schema.ExposeDiscover):
-		return fmt.Sprintf(`read it anew with discover_tool {"tool_name": %s}`, wire.Quote(tool))
-	case s.exposes(schema.ExposeTree):
-		return "read it anew with meta_desc"
-	case s.exposes(schema.ExposeBrowser):
-		return fmt.Sprintf(`read it anew with mcp_discover {"jsonpath": %s}`, wire.Quote("$.tools[?(@.name=='"+tool+"')]"))
-	case s.exposes(schema.ExposeProxy):
-		return fmt.Sprintf(`read it anew with proxy {"action": "info", "type": "tool", "path": %s}`, wire.Quote(tool))
-	}
-	return "list the tools anew"
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
-	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
 	"github.com/dynmcp/dynmcp/transports/upstream"
@@ -60,7 +59,7 @@ func offeredTasks(conn *upstream.Conn) catalog.Tasks {
 // that takes tools which are shown as themselves: a call of use_tool is no task.
 func (s *session) followedTasks() catalog.Tasks {
 	follows := s.declaration().tasks
-	if follows == catalog.HandshakeTasks && !s.exposes(schema.ExposeDirect) {
+	if follows == catalog.HandshakeTasks && !s.surfaces().direct {
 		return catalog.NoTasks
 	}
 	return follows
@@ -390,7 +389,7 @@ func quoted(texts []string) json.RawMessage {
 // and so is not shown to the host: its server would refuse it so. It is nil for any
 // other name.
 func (s *session) onlyTask(era transports.Era, name string) *wire.Error {
-	if !s.exposes(schema.ExposeDirect) {
+	if !s.surfaces().direct {
 		return nil
 	}
 	for _, view := range s.views() {

@@ -4,53 +4,51 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
+	"strings"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/results"
+	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
-	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// A toolCall is what a tools/call means where it means a tool of an upstream: called as
-// itself, by way of a tool of ours, or as the arguments of one.
+// A toolCall is a call of a tool of an upstream: by its own name, through a tool of ours,
+// or in the arguments of one.
 type toolCall struct {
 	params callParams      // as the host sent them
-	name   string          // of the tool as discover_tool shows it, on the direct surface, or its path in tree
+	by     *surface.Target // how the tool is called; nil is by its name on the direct surface
+	name   string          // as by has it
 	input  json.RawMessage // the tool's arguments; part of params, mostly
 
-	asItself bool          // params are the tool's but for the name; there is no input
-	direct   bool          // name is that on the direct surface
-	tree     *catalog.Tree // name is a path in it; nil elsewhere
-	through  door          // the host called this; zero elsewhere
-	inside   catalog.Door  // the call was the arguments of a tool of this surface; zero elsewhere
-
-	apart bool // its params are its own, and what it may need was waited for
+	waited bool // for what it may need; its params are a copy
 }
 
-// readCall reads a tools/call: the host's, or one inside the arguments of a tool of that
-// surface, which has the exposed name of a tool, or for mcp_call that of one of our own.
-// ok is false where it means no tool of an upstream: it is answered then, or will be.
-func (s *session) readCall(r *host.Request, inside catalog.Door) (c toolCall, ok bool) {
+// verbatim reports whether the params are the tool's but for the name: there is no input.
+func (c *toolCall) verbatim() bool { return c.by == nil || c.by.Verbatim }
+
+// readCall reads a tools/call: the host's, or with by the one that is in the arguments of a
+// tool of ours. ok is false where it calls no tool of an upstream: it is answered then, or
+// will be.
+func (s *session) readCall(r *host.Request, by *surface.Target) (c toolCall, ok bool) {
 	name, arguments, err := r.Outline.FindStrict(r.Params, "name", "arguments")
 	if err != nil {
 		r.Reply(nil, invalid("tools/call: %v", err))
 		return c, false
 	}
 	p := callParams{all: r.Params, name: name, arguments: arguments, task: r.Outline.Get(r.Params, "task") != nil}
-	outer := inside == catalog.Door{}
-	if outer || inside == catalog.Browser {
-		if t := s.ownTool(p.name.In(p.all)); t != nil {
-			return t.take(s, r, p)
+	if by == nil || by.Nested {
+		if t := s.surfaces().tool(p.name.In(p.all), len(s.agg.config().Pin) > 0); t != nil {
+			return s.readOwn(r, p, t)
 		}
 	}
-	c = toolCall{params: p, asItself: outer, direct: outer, inside: inside}
+	c = toolCall{params: p, by: by}
 	if c.name, ok = wire.Text(p.name.In(p.all)); !ok {
 		r.Reply(nil, invalid(`tools/call needs a string "name"`))
 		return c, false
 	}
-	if outer {
+	if by == nil {
 		return c, true
 	}
 	if c.input = p.arguments.In(p.all); c.input != nil && !wire.IsObject(c.input) {
@@ -60,140 +58,131 @@ func (s *session) readCall(r *host.Request, inside catalog.Door) (c toolCall, ok
 	return c, true
 }
 
-// ownTool returns the tool of ours of a name, raw JSON, nil if there is none.
-func (s *session) ownTool(rawName json.RawMessage) *tool {
-	tools := s.tools()
-	if i := slices.IndexFunc(tools, func(t tool) bool { return t.name != "" && wire.EqualString(rawName, t.name) }); i >= 0 {
-		return &tools[i]
+// readOwn reads a call of a tool of ours.
+func (s *session) readOwn(r *host.Request, p callParams, t *surface.Tool) (c toolCall, ok bool) {
+	arguments := p.arguments.In(p.all)
+	call := func() *surface.Call {
+		return &surface.Call{Session: surfaceCall{s, r, p.all}, Tool: t.Name, Arguments: arguments}
 	}
-	if name, ok := wire.Text(rawName); ok && len(s.agg.config().Pin) > 0 {
-		if i := slices.IndexFunc(tools, func(t tool) bool { return catalog.IsShort(name, t.name) }); i >= 0 {
-			return &tools[i]
-		}
-	}
-	return nil
-}
-
-// take answers a call of a tool of ours, or returns which tool of an upstream it means.
-func (t *tool) take(s *session, r *host.Request, p callParams) (c toolCall, ok bool) {
-	if t.call != nil {
-		t.call(s, r, p)
+	if t.Answer != nil {
+		t.Answer(call())
 		return c, false
 	}
-	c, err := t.means(p, r.Outline)
+	name, input, err := t.Read(arguments, r.Outline)
 	if err != nil {
-		refuseArguments(r, t.name, err)
+		call().Refuse(err)
 	}
-	return c, err == nil
+	return toolCall{params: p, by: t.Target, name: name, input: input}, err == nil
 }
 
-// callTool calls the tool that a call means. What use_tool or a name of its own calls has
-// that very name, and a door lets no tool through that may do more: hosts, and people's
-// rules in them, decide by these names. Other surfaces call what a name can only mean. Whether there is such a tool is the view's to say, from which
-// tools are listed, too: one that a filter hides cannot be found.
+// callTool calls the tool that a call means. Whether there is such a tool is the view's to
+// say, from which tools are listed, too: one that a filter hides cannot be found.
 func (s *session) callTool(r *host.Request, c toolCall) {
-	view := s.view()
-	t, server := s.find(view, &c)
+	t, server := s.find(&c)
 	if t == nil {
 		s.callUnknown(r, c, server)
 		return
 	}
-	if t.Access < c.through.lets {
-		r.Reply(errorResult(fmt.Sprintf(`%s may do more than %s lets through: call it through %s {"tool_name": %s, "tool_input": {…}} (outcome not_sent: nothing was called)`,
-			t.Name, c.through.name, t.Door, wire.Quote(t.Name))), nil)
-		return
-	}
-	if c.tree != nil && !c.apart && !t.Input.Compiled() {
-		c.params.all, c.input, c.apart = bytes.Clone(c.params.all), bytes.Clone(c.input), true // they are lent
-		s.agg.work.Answer(r, func() { s.callTool(r, c) })
-		return
-	}
-	to := route{upstream: s.agg.set.Get(t.Server), tool: t, task: c.params.task, asText: !c.asItself && !s.tree, explain: c.through.name != ""}
-	if to.explain || c.tree != nil {
-		c.input, to.changed = t.Input.FitNumbers(c.input, r.Outline)
-	}
-	if c.tree != nil {
-		if wrong := t.Input.Check(c.input); wrong != nil {
-			refuseInput(s, r, c.name, wrong)
+	if c.by != nil && c.by.Refuse != nil {
+		if why := c.by.Refuse(t); why != "" {
+			r.Reply(results.Error(why), nil)
 			return
 		}
 	}
-	if !isOffered(to.upstream) {
-		r.Reply(errorResult(s.unknownServer(s.agg.catalog.View(), t.Server)), nil)
-		return
+	to := route{upstream: s.agg.set.Get(t.Server), tool: t, task: c.params.task, asText: !c.verbatim() && !s.tree}
+	if c.by != nil {
+		to.showInput = c.by.ShowInput
 	}
-	if to.asText && t.OnlyTask && r.Era == transports.Handshake && !to.task {
-		r.Reply(errorResult(fmt.Sprintf("%s runs only as a task (MCP tasks), which a call of use_tool is not: call it by its own name, %s.", t.Name, t.Direct)), nil)
+	if checks := c.by != nil && c.by.Check != nil; checks && !c.waited && !t.Input.Compiled() {
+		c.clone()
+		s.agg.work.Answer(r, func() { s.callTool(r, c) })
 		return
-	}
-	if c.asItself {
-		to.params = c.params.all
-		if !wire.EqualString(c.params.name.In(to.params), t.Upstream) {
-			to.params = wire.Replace(to.params, wire.Edit{Span: c.params.name, With: wire.Quote(t.Upstream)})
+	} else if checks || to.showInput != nil {
+		c.input, to.changed = t.Input.FitNumbers(c.input, r.Outline)
+		if checks && s.refuseInput(r, &c, t) {
+			return
 		}
-	} else {
+	}
+	switch {
+	case !isOffered(to.upstream):
+		r.Reply(results.Error(surface.UnknownServer(surfaceCall{session: s}, t.Server)), nil)
+		return
+	case to.asText && t.OnlyTask && r.Era == transports.Handshake && !to.task:
+		r.Reply(results.Error(fmt.Sprintf("%s runs only as a task (MCP tasks), which a call of use_tool is not: call it by its own name, %s.", t.Name, t.Direct)), nil)
+		return
+	case !c.verbatim():
 		to.params = c.params.with(t.Upstream, c.input)
 		r.Params, r.Outline = nil, nil // they may be used up
+	case wire.EqualString(c.params.name.In(c.params.all), t.Upstream):
+		to.params = c.params.all
+	default:
+		to.params = wire.Replace(c.params.all, wire.Edit{Span: c.params.name, With: wire.Quote(t.Upstream)})
 	}
 	s.dispatch(r, to)
 }
 
-// find returns the tool that a call means, nil where what the session sees has none:
-// then server is the one whose tool it would be, "" if that is not known.
-func (s *session) find(view *catalog.View, c *toolCall) (t *catalog.Tool, server string) {
-	switch {
-	case c.tree != nil:
-		here := c.tree.At(view, c.name)
-		if here.Tool == nil && here.Node == nil && here.Twice == "" {
-			here = c.tree.Meant(view, c.name)
-		}
-		return here.Tool, here.Server
-	case c.direct:
-		if s.exposes(schema.ExposeDirect) {
-			t, _ = view.Direct(c.name)
-		}
-		return t, ""
-	}
-	look := view.Tool
-	if c.inside != (catalog.Door{}) {
-		look = view.Called
-	}
-	if t, ok := look(c.name); ok {
-		return t, ""
-	}
-	return nil, view.ServerFor(c.name)
+// clone makes the call independent of the host's line.
+func (c *toolCall) clone() {
+	c.params.all, c.input, c.waited = bytes.Clone(c.params.all), bytes.Clone(c.input), true
 }
 
-// callUnknown takes a call of a tool that a view does not know, which is an inquiry: the
-// tool's server may be one that is not listed yet, or whose list is being fetched again.
+// find returns the tool that a call means, nil where what the session sees has none:
+// then server is the one whose tool it would be, "" if that is not known.
+func (s *session) find(c *toolCall) (t *catalog.Tool, server string) {
+	switch {
+	case c.by != nil:
+		return c.by.Find(s.view(), c.name)
+	case s.surfaces().direct:
+		t, _ = s.view().Direct(c.name)
+	}
+	return t, ""
+}
+
+// refuseInput answers a call whose input does not fit the schema of its tool.
+func (s *session) refuseInput(r *host.Request, c *toolCall, t *catalog.Tool) bool {
+	wrong := t.Input.Check(c.input)
+	if wrong == nil {
+		return false
+	}
+	text := fmt.Sprintf("The arguments do not fit the schema of %s:\n- %s", c.name, strings.Join(wrong, "\n- "))
+	if s.tree {
+		r.Reply(nil, transports.Refusal(wire.CodeInvalidParams, text, transports.NotSent))
+	} else {
+		r.Reply(results.Error(text+"\n"+c.by.Check(c.name)+" (outcome not_sent: nothing was called)"), nil)
+	}
+	return true
+}
+
+// callUnknown takes a call of a tool that a view does not know: its server may be one that
+// is not listed yet, or whose list is being fetched again.
 func (s *session) callUnknown(r *host.Request, c toolCall, server string) {
-	if c.apart {
+	if c.waited {
 		s.refuseUnknown(r, c)
 		return
 	}
-	found := func() bool {
-		t, _ := s.find(s.view(), &c)
-		return t != nil
-	}
-	c.input = bytes.Clone(c.input) // it is lent
-	inquiry{server: server, enough: found, asText: !c.direct, answer: func() {
-		c.params.all, c.apart = r.Params, true
-		s.callTool(r, c)
-	}}.ask(s, r)
+	c.input = bytes.Clone(c.input) // it is part of the host's line
+	s.whenListed(r, surface.Question{
+		Server: server,
+		Known: func() bool {
+			t, _ := s.find(&c)
+			return t != nil
+		},
+		Answer: func() {
+			c.params.all, c.waited = r.Params, true
+			s.callTool(r, c)
+		},
+	}, c.by != nil)
 }
 
 // refuseUnknown answers a call of a tool that there is not.
 func (s *session) refuseUnknown(r *host.Request, c toolCall) {
-	view := s.view()
 	switch {
-	case c.direct:
+	case c.by == nil:
 		s.callNotShown(r, c)
-	case c.tree != nil:
-		r.Reply(errorResult(unknownPath(c.tree, view, c.name)), nil)
-	case c.inside != catalog.Door{}:
-		r.Reply(errorResult(view.UnknownAt(c.inside, c.name)), nil)
+	case c.by.Unknown != nil:
+		r.Reply(results.Error(c.by.Unknown(s.view(), c.name)), nil)
 	default:
-		r.Reply(errorResult(s.unknownTool(view, c.name)), nil)
+		r.Reply(results.Error(surface.UnknownTool(surfaceCall{session: s}, c.name)), nil)
 	}
 }
 
@@ -201,7 +190,7 @@ func (s *session) refuseUnknown(r *host.Request, c toolCall) {
 // server are shown as themselves, an unknown one is that server's business, unless a
 // filter decides which there are.
 func (s *session) callNotShown(r *host.Request, c toolCall) {
-	if u := s.single(); u != nil && s.exposes(schema.ExposeDirect) && len(u.Server.ToolFilter) == 0 {
+	if u := s.single(); u != nil && s.surfaces().direct && len(u.Server.ToolFilter) == 0 {
 		s.dispatch(r, route{upstream: u, params: r.Params, task: c.params.task})
 		return
 	}
@@ -216,18 +205,14 @@ func (s *session) callNotShown(r *host.Request, c toolCall) {
 // it, the error says how.
 func (s *session) notShown(name string) *wire.Error {
 	view := s.views()[catalog.NoTasks]
-	t := meant(view, name)
+	t := surface.Named(view, name)
 	if t == nil {
 		t, _ = view.OfLeaf(name)
 	}
-	if t != nil && s.exposes(schema.ExposeDiscover) {
-		return invalid("Unknown tool: %s. Call it through %s: {\"tool_name\": %s, \"tool_input\": {…}}", name, t.Door, wire.Quote(t.Name))
-	}
-	if t != nil && s.exposes(schema.ExposeBrowser) {
-		return invalid("Unknown tool: %s. Call it through mcp_call: {\"method\": \"tools/call\", \"params\": {\"name\": %s, \"arguments\": {…}}}", name, wire.Quote(t.Name))
-	}
-	if t != nil && s.exposes(schema.ExposeProxy) {
-		return invalid("Unknown tool: %s. Call it through proxy: {\"action\": \"call\", \"type\": \"tool\", \"path\": %s, \"args\": {…}}", name, wire.Quote(t.Name))
+	if t != nil {
+		if how := s.surfaces().howToCall(t); how != "" {
+			return invalid("Unknown tool: %s. Call it through %s", name, how)
+		}
 	}
 	if info, ok := view.Server(view.ServerOf(name)); ok && info.Down != "" {
 		return invalid("Unknown tool: %s. Its server %s could not be started: %s", name, info.Called, info.Down)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/transports"
@@ -15,7 +16,7 @@ import (
 // server is known to have, waits for servers that are starting for the first time, as
 // long as the host allows from when they were started, and for lists that are being
 // fetched again, for refreshWait. After that it is answered with what there is. The
-// lists of MCP wait with awaitListings, tools of ours and calls with an inquiry.
+// lists of MCP wait in awaitListings, tools of ours and calls in whenListed.
 
 // refreshWait is how long a request waits for lists that are being fetched again: a host
 // that was told of a change must not read the list of before.
@@ -83,59 +84,68 @@ func (s *session) starting(server string) <-chan struct{} {
 	})
 }
 
-// An inquiry is a request of the data plane that what servers list answers: what a tool
-// of ours is asked, or a call of something that no server is known to have.
-type inquiry struct {
-	server string // that it is about; it is loaded if nothing is known of it; "" is all
-	// enough, where it is not nil, ends the wait when it reports true.
-	enough func() bool
-	// answer answers the request, which is the caller's own then.
-	answer func()
-	// failed, where it is not nil, answers though the server could not be loaded. Where it
-	// reports false the error is the answer.
-	failed func(err error) bool
-	asText bool // an error is text for a model
-}
-
-// ask answers an inquiry: at once where there is nothing to wait for, else on a
-// goroutine of its own.
-func (q inquiry) ask(s *session, r *host.Request) {
-	if q.enough != nil && q.enough() {
-		q.answer()
+// whenListed answers a question of the data plane: at once where there is nothing to wait for, else
+// on a goroutine of its own. asText has an error be text for a model.
+func (s *session) whenListed(r *host.Request, q surface.Question, asText bool) {
+	if q.Known != nil && q.Known() {
+		q.Answer()
 		return
 	}
-	u := s.agg.unlisted(s.view(), q.server)
-	if u == nil && s.single() != nil && s.incomplete() {
+	u := s.agg.unlisted(s.view(), q.Server)
+	switch {
+	case q.Load:
+		u = s.agg.set.Get(q.Server)
+	case u == nil && s.single() != nil && s.incomplete():
 		u = s.single()
 	}
-	if changed, _ := s.unsettled(q.server, time.Now()); u == nil && changed == nil {
-		q.answer()
+	if changed, _ := s.unsettled(q.Server, time.Now()); u == nil && changed == nil {
+		q.Answer()
 		return
 	}
 	r.Own()
-	s.agg.work.Answer(r, func() { q.wait(s, r, u) })
-}
-
-// wait loads u, unless it is nil, waits, and answers.
-func (q inquiry) wait(s *session, r *host.Request, u *lazy.Upstream) {
-	if u != nil {
-		_, release, err := s.acquire(r, u, (*lazy.Upstream).Acquire)
-		if err != nil {
-			if q.failed == nil || !q.failed(err) {
-				s.failOrLogIn(r, nil, err, q.asText, func() { q.ask(s, r) })
+	s.agg.work.Answer(r, func() {
+		if u != nil {
+			release, err := s.start(r, u, q)
+			if err != nil {
+				if q.Failed == nil || !q.Failed(err) {
+					s.failOrLogIn(r, nil, err, asText && !s.tree, func() { s.whenListed(r, q, asText) })
+				}
+				return
 			}
+			defer release()
+		}
+		ctx, cancel := s.agg.work.ContextOf(r)
+		defer cancel()
+		s.await(ctx, q.Server, q.Known)
+		if ctx.Err() != nil {
+			r.Reply(nil, transports.ShuttingDown(transports.NotSent))
 			return
 		}
-		defer release()
+		q.Answer()
+	})
+}
+
+// start starts the server that a question is about, and lists it.
+func (s *session) start(r *host.Request, u *lazy.Upstream, q surface.Question) (release func(), err error) {
+	if !q.Load {
+		_, release, err = s.acquire(r, u, (*lazy.Upstream).Acquire)
+		return release, err
 	}
-	ctx, cancel := s.agg.work.ContextOf(r)
-	defer cancel()
-	s.await(ctx, q.server, q.enough)
-	if ctx.Err() != nil {
-		r.Reply(nil, transports.ShuttingDown(transports.NotSent))
-		return
+	_, release, err = s.acquire(r, u, (*lazy.Upstream).Load)
+	if evicted, ok := errors.AsType[*lazy.EvictedError](err); ok && evicted.Err == nil { // by an earlier request
+		return nil, errors.New(surface.UnknownServer(surfaceCall{session: s}, q.Server))
 	}
-	q.answer()
+	return release, err
+}
+
+// unlisted returns the upstream of a server that is offered and has not been
+// listed yet, in this run or an earlier one, else nil.
+func (a *Aggregator) unlisted(view *catalog.View, server string) *lazy.Upstream {
+	info, ok := view.Server(server)
+	if u := a.set.Get(server); ok && !info.Loaded && !info.Stored && isOffered(u) {
+		return u
+	}
+	return nil
 }
 
 // awaitSingle waits for the upstream that a session is about, where that is one.

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // many lists n tools with long descriptions.
@@ -233,33 +231,5 @@ func TestNearest(t *testing.T) {
 		if got != want {
 			t.Errorf("%.40q: got %q, want %q", name, got, want)
 		}
-	}
-}
-
-// A list of many tools is one embedded resource, as the proxy extension has it, up to a
-// number of bytes. One that has more is cut, which is said.
-func TestProxyListIsOneResource(t *testing.T) {
-	v := one(Server{Name: "s"}, many(622))
-	list := func(maxBytes int) (texts []string) {
-		raw, err := v.ProxyList(KindTool, ProxyFilter{}, 0, maxBytes, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for item := range wire.Elements(wire.Get(raw, "content")) {
-			if resource := wire.Get(item, "resource"); resource != nil {
-				item = resource
-			}
-			text, _ := wire.Text(wire.Get(item, "text"))
-			texts = append(texts, text)
-		}
-		return texts
-	}
-	whole := list(1 << 20)[0]
-	if got := list(len(whole)); len(got) != 1 || got[0] != whole {
-		t.Errorf("of %d bytes, which are allowed, got %d contents", len(whole), len(got))
-	}
-	got := list(len(whole) - 1)
-	if len(got) != 2 || len(got[0]) >= len(whole) || got[1] != `1 to 621 of 622. Go on with "cursor": "621".` {
-		t.Errorf("with one byte less got %q", got[1:])
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/catalog/input"
+	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
@@ -170,7 +171,7 @@ var serverWords = sync.OnceValue(func() map[string]bool {
 func (p *part) called() string {
 	if p.server.Bare {
 		name, _ := wire.Text(wire.Get(p.info.Info, "name"))
-		if name = cut(fold(name), nameShown); name != "" {
+		if name = display.Asked(name); name != "" {
 			return name
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -402,7 +403,7 @@ func (t *Tree) DescribeTool(path string, tool *Tool) string {
 // nearest, and what is below that.
 func (t *Tree) Unknown(v *View, path string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Unknown path: %s\n", cut(fold(path), nameShown))
+	fmt.Fprintf(&b, "Unknown path: %s\n", display.Asked(path))
 	if !strings.HasPrefix(path, "/") {
 		b.WriteString("Paths begin with /.\n")
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -13,7 +14,6 @@ import (
 const (
 	nearestShown = 3
 	othersShown  = 25
-	nameShown    = 100 // UTF-16 units of the name asked for
 )
 
 // Nearest returns up to n tools whose names are like name, best first.
@@ -105,7 +105,7 @@ func (v *View) writeNear(b *strings.Builder, name string) {
 // to load its server, and what there is.
 func (v *View) Unknown(name string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Unknown tool: %s\n", cut(fold(name), nameShown))
+	fmt.Fprintf(&b, "Unknown tool: %s\n", display.Asked(name))
 	v.writeNear(&b, name)
 	t, ok := v.Meant(name)
 	if !ok {
@@ -129,7 +129,7 @@ func (v *View) elsewhere() (s string) {
 	if unlisted := v.unlisted(); len(unlisted) > 0 {
 		s = fmt.Sprintf("Servers of which no tools are known: %s. Call load_mcp with a name to get its tools.\n", joinServers(unlisted))
 	}
-	return s + v.notListed("\n") + v.howToFind()
+	return s + v.NotListed("\n") + v.howToFind()
 }
 
 // howToFind says how many tools there are and how one is found.
@@ -187,7 +187,7 @@ func (v *View) UnknownServer(name string) string {
 	if p := v.bare(); p != nil {
 		return fmt.Sprintf(`There is but one server here, %s: leave "server" out.`, p.called())
 	}
-	s := "Unknown MCP server: " + cut(fold(name), nameShown) + "."
+	s := "Unknown MCP server: " + display.Asked(name) + "."
 	if near := v.nearestServer(name); near != "" {
 		s += " Did you mean " + near + "?"
 	}
@@ -197,7 +197,7 @@ func (v *View) UnknownServer(name string) string {
 	if len(v.loaded) > 0 {
 		s += " Servers already loaded: " + joinServers(v.loaded) + "."
 	}
-	if rest := v.notListed(" "); rest != "" {
+	if rest := v.NotListed(" "); rest != "" {
 		s += " " + strings.TrimSuffix(rest, " ")
 	}
 	if len(v.parts) == 0 {
@@ -206,9 +206,9 @@ func (v *View) UnknownServer(name string) string {
 	return s
 }
 
-// notListed names the servers that start by themselves and are not there, each
+// NotListed names the servers that start by themselves and are not there, each
 // sentence followed by end.
-func (v *View) notListed(end string) string { return notListed(v.eager, end) }
+func (v *View) NotListed(end string) string { return notListed(v.eager, end) }
 
 func notListed(eager []*part, end string) string {
 	starting, down := startingAndDown(eager)

@@ -194,6 +194,9 @@ func FirstLine(texts ...string) string {
 	return ""
 }
 
+// Asked shortens what somebody asked for, to be named in the answer.
+func Asked(text string) string { return Cut(Fold(text), 100) }
+
 // Quote writes s as a JSON string.
 func Quote(s string) string { return string(wire.Quote(s)) }
 

@@ -1,4 +1,4 @@
-package catalog
+package results
 
 import (
 	"encoding/json"
@@ -7,42 +7,19 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/jsonquery"
+	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// A Rest is what a host asks of a result that it has seen in part: the text from an
+// A Query is what a host asks of a result that it has seen in part: the text from an
 // offset on, the places where a pattern matches, or what a JSONPath query selects.
-type Rest struct {
+type Query struct {
 	Tool, Handle string // to ask again with
 	Most         int    // UTF-16 units of one answer
 
 	JSONPath, Grep string
 	Offset, Limit  int // in UTF-16 units; a Limit of 0 is Most
-}
-
-// RestRoom is about how many UTF-16 units WithRest adds.
-const RestRoom = 320
-
-// WithRest adds to what is left of a result what the whole has and how to read on in it.
-func WithRest(left, whole json.RawMessage, tool, handle string) json.RawMessage {
-	way := ""
-	if strings.TrimSpace(textOfResult(whole)) != "" {
-		way = fmt.Sprintf(`%s {"result": %s, "offset": 0} reads its text, {"result": %[2]s, "grep": "words"} finds in it, `, tool, quote(handle))
-	} else {
-		way = tool + " "
-	}
-	note := fmt.Sprintf(`[The whole result (%s) is kept for an hour: %s{"result": %s, "jsonpath": "$.content[0]"} takes parts of it.]`, contents(whole), way, quote(handle))
-	content := wire.Find(left, "content")
-	list := content.In(left)
-	if len(list) < 2 || list[0] != '[' {
-		return left
-	}
-	item := append(wire.AppendQuote([]byte(`{"type":"text","text":`), note), "}]"...)
-	for range wire.Elements(list) {
-		item = append([]byte{','}, item...)
-		break
-	}
-	return wire.Replace(left, wire.Edit{Span: wire.Span{Off: content.Off + content.Len - 1, Len: 1}, With: item})
 }
 
 // contents says what a result has: "text of 103000 characters, image/png of 41000".
@@ -56,14 +33,14 @@ func contents(result json.RawMessage) string {
 		kind, _ := wire.Text(wire.Get(item, "type"))
 		size := len(item)
 		if text, ok := itemText(item); ok {
-			size = Units(text)
+			size = display.Units(text)
 		} else if data, ok := wire.Text(wire.Get(item, "data")); ok {
 			size = len(data)
 		}
 		said = append(said, fmt.Sprintf("%s of %d characters", kind, size))
 	}
 	if structured := wire.Get(result, "structuredContent"); structured != nil {
-		said = append(said, fmt.Sprintf("structuredContent of %d", Units(string(structured))))
+		said = append(said, fmt.Sprintf("structuredContent of %d", display.Units(string(structured))))
 	}
 	return strings.Join(said, ", ")
 }
@@ -76,9 +53,11 @@ func itemText(item json.RawMessage) (string, bool) {
 	return wire.Text(wire.Get(item, "resource", "text"))
 }
 
-// textOfResult returns the texts of a result, a line each, or its structured content
+func hasText(result json.RawMessage) bool { return strings.TrimSpace(textOf(result)) != "" }
+
+// textOf returns the texts of a result, a line each, or its structured content
 // where it has none.
-func textOfResult(result json.RawMessage) string {
+func textOf(result json.RawMessage) string {
 	var texts []string
 	for item := range wire.Elements(wire.Get(result, "content")) {
 		if text, ok := itemText(item); ok {
@@ -92,21 +71,21 @@ func textOfResult(result json.RawMessage) string {
 }
 
 // Read returns what is asked of a result, as a tool's result.
-func (q Rest) Read(result json.RawMessage) (json.RawMessage, error) {
+func (q Query) Read(result json.RawMessage) (json.RawMessage, error) {
 	switch {
 	case q.JSONPath != "":
 		return q.selected(result)
 	case q.Grep != "":
-		return q.matches(textOfResult(result))
+		return q.matches(textOf(result))
 	}
-	return q.page(textOfResult(result))
+	return q.page(textOf(result))
 }
 
 // page returns the text from the offset on.
-func (q Rest) page(text string) (json.RawMessage, error) {
-	total := Units(text)
+func (q Query) page(text string) (json.RawMessage, error) {
+	total := display.Units(text)
 	if total == 0 {
-		return nil, fmt.Errorf(`the result has no text: %s {"result": %s, "jsonpath": "$.content[0]"} takes parts of it`, q.Tool, quote(q.Handle))
+		return nil, fmt.Errorf(`the result has no text: %s {"result": %s, "jsonpath": "$.content[0]"} takes parts of it`, q.Tool, wire.Quote(q.Handle))
 	}
 	if q.Offset >= total {
 		return nil, fmt.Errorf("there is nothing from offset %d on: the text has %d characters", q.Offset, total)
@@ -115,17 +94,17 @@ func (q Rest) page(text string) (json.RawMessage, error) {
 	if q.Limit > 0 {
 		limit = min(q.Limit, q.Most)
 	}
-	skipped := Prefix(text, q.Offset)
-	shown := Prefix(text[len(skipped):], limit)
+	skipped := display.Prefix(text, q.Offset)
+	shown := display.Prefix(text[len(skipped):], limit)
 	if shown == "" { // the limit is half of a character
-		shown = Prefix(text[len(skipped):], 2)
+		shown = display.Prefix(text[len(skipped):], 2)
 	}
-	from := Units(skipped)
-	end := from + Units(shown)
+	from := display.Units(skipped)
+	end := from + display.Units(shown)
 	if end >= total {
-		return TextResult(shown), nil
+		return Text(shown), nil
 	}
-	return TextResult(shown, fmt.Sprintf(`[%d to %d of %d characters. Go on with %s {"result": %s, "offset": %d}.]`, from, end, total, q.Tool, quote(q.Handle), end)), nil
+	return Text(shown, fmt.Sprintf(`[%d to %d of %d characters. Go on with %s {"result": %s, "offset": %d}.]`, from, end, total, q.Tool, wire.Quote(q.Handle), end)), nil
 }
 
 // What is shown of a line in which the pattern matches.
@@ -135,7 +114,7 @@ const (
 )
 
 // matches returns the places where the pattern matches, each with its offset.
-func (q Rest) matches(text string) (json.RawMessage, error) {
+func (q Query) matches(text string) (json.RawMessage, error) {
 	pattern, err := regexp.Compile(q.Grep)
 	if err != nil {
 		return nil, fmt.Errorf(`"grep": %w`, err)
@@ -145,25 +124,25 @@ func (q Rest) matches(text string) (json.RawMessage, error) {
 	for line := range strings.Lines(text) {
 		for _, hit := range hits(pattern, strings.TrimSuffix(line, "\n")) {
 			found++
-			entry := fmt.Sprintf("%d: %s\n", offset+Units(line[:hit[0]]), line[hit[0]:hit[1]])
-			if shown == found-1 && Units(out.String())+Units(entry) <= q.Most {
+			entry := fmt.Sprintf("%d: %s\n", offset+display.Units(line[:hit[0]]), line[hit[0]:hit[1]])
+			if shown == found-1 && display.Units(out.String())+display.Units(entry) <= q.Most {
 				out.WriteString(entry)
 				shown++
 			}
 		}
-		offset += Units(line)
+		offset += display.Units(line)
 	}
 	switch {
 	case found == 0:
-		return TextResult(fmt.Sprintf("No match in %d characters.", offset)), nil
+		return Text(fmt.Sprintf("No match in %d characters.", offset)), nil
 	case shown == 0:
-		return nil, fmt.Errorf("what matches is longer than one answer: %s {\"result\": %s, \"offset\": 0} reads the text", q.Tool, quote(q.Handle))
+		return nil, fmt.Errorf("what matches is longer than one answer: %s {\"result\": %s, \"offset\": 0} reads the text", q.Tool, wire.Quote(q.Handle))
 	}
 	note := fmt.Sprintf("[%d of %d found, each with its offset. ", shown, found)
 	if shown < found {
 		note += "A narrower pattern finds fewer. "
 	}
-	return TextResult(strings.TrimSuffix(out.String(), "\n"), note+fmt.Sprintf(`%s {"result": %s, "offset": …} reads from there.]`, q.Tool, quote(q.Handle))), nil
+	return Text(strings.TrimSuffix(out.String(), "\n"), note+fmt.Sprintf(`%s {"result": %s, "offset": …} reads from there.]`, q.Tool, wire.Quote(q.Handle))), nil
 }
 
 // hits returns the parts of a line to be shown: the line, or of a long one what is
@@ -193,33 +172,30 @@ func hits(pattern *regexp.Regexp, line string) [][2]int {
 
 // selected returns what a query selects of the result, in which texts that are JSON are
 // that. An image, a sound or a blob is there whole, as itself.
-func (q Rest) selected(result json.RawMessage) (json.RawMessage, error) {
-	query, err := parsePath(q.JSONPath)
+func (q Query) selected(result json.RawMessage) (json.RawMessage, error) {
+	query, err := jsonquery.Parse(q.JSONPath)
 	if err != nil {
-		return nil, fmt.Errorf("%s is no JSONPath query: %w", quote(cut(fold(q.JSONPath), nameShown)), err)
+		return nil, fmt.Errorf("%s is no JSONPath query: %w", wire.Quote(display.Asked(q.JSONPath)), err)
 	}
-	found := query.find(unfolded(result))
-	if len(found) > 0 && isData(found[0].raw) {
+	found := query.Find(unfolded(result))
+	if len(found) > 0 && isData(found[0].Raw) {
 		out := []byte(`{"content":[`)
 		for i, item := range found {
-			if !isData(item.raw) {
+			if !isData(item.Raw) {
 				return nil, errors.New("images and such cannot be among other values: select them alone")
 			}
 			if i > 0 {
 				out = append(out, ',')
 			}
-			out = append(out, item.raw...)
+			out = append(out, item.Raw...)
 		}
 		return append(out, "]}"...), nil
 	}
-	answer, _, note, err := bounded(query, found, q.Most)
-	switch {
-	case err != nil:
+	answer, _, note, err := query.Within(found, q.Most)
+	if err != nil {
 		return nil, fmt.Errorf(`%w, or read the text by "offset"`, err)
-	case note != "":
-		return TextResult(string(answer), note), nil
 	}
-	return TextResult(string(answer)), nil
+	return Text(string(answer), note), nil
 }
 
 // unfolded returns a result in which each text that is a JSON object or array is that.
@@ -243,16 +219,4 @@ func unfolded(result json.RawMessage) json.RawMessage {
 func isData(item json.RawMessage) bool {
 	kind, _ := wire.Text(wire.Get(item, "type"))
 	return (kind == "image" || kind == "audio") && wire.Get(item, "data") != nil || kind == "resource" && wire.Get(item, "resource", "blob") != nil
-}
-
-// TextResult returns a tool's result of texts.
-func TextResult(all ...string) json.RawMessage {
-	out := []byte(`{"content":[`)
-	for i, text := range all {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(wire.AppendQuote(append(out, `{"type":"text","text":`...), text), '}')
-	}
-	return append(out, "]}"...)
 }

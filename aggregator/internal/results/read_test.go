@@ -1,4 +1,4 @@
-package catalog
+package results
 
 import (
 	"encoding/json"
@@ -6,38 +6,40 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/viewtest"
+	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 func TestReadingOn(t *testing.T) {
 	long := strings.Repeat("before 😀 ", 100) + "needle" + strings.Repeat(" behind", 100)
 	lines := json.RawMessage(`{"content":[{"type":"text","text":"one\ntwo"},{"type":"resource","resource":{"uri":"x:y","text":"{\"rows\":[{\"n\":1.0},{\"n\":20000000000000000001}]}"}}]}`)
-	onLong := json.RawMessage(fmt.Sprintf(`{"content":[{"type":"text","text":%s}]}`, quote(long+"\nneedle too")))
+	onLong := json.RawMessage(fmt.Sprintf(`{"content":[{"type":"text","text":%s}]}`, wire.Quote(long+"\nneedle too")))
 	mixed := json.RawMessage(`{"content":[{"type":"text","text":"a"},{"type":"image","data":"AAAA","mimeType":"image/png"},{"type":"resource","resource":{"uri":"x:z","blob":"AA=="}}],"structuredContent":{"n":[1,2,3]}}`)
 	var out strings.Builder
 	for _, test := range []struct {
 		result json.RawMessage
-		q      Rest
+		q      Query
 	}{
-		{lines, Rest{}},
-		{lines, Rest{Offset: 4}},
-		{lines, Rest{Offset: 2, Limit: 3}},
-		{lines, Rest{Offset: 100}},
-		{lines, Rest{Grep: "t.o|n"}},
-		{lines, Rest{JSONPath: "$.content[1].resource.text.rows[1].n"}},
-		{lines, Rest{JSONPath: "$.content[?(@.text contains 'tw')].text"}},
-		{lines, Rest{JSONPath: "$..nothing"}},
-		{lines, Rest{JSONPath: "content"}},
-		{onLong, Rest{Grep: "needle"}},
-		{onLong, Rest{Grep: "before"}},
-		{onLong, Rest{Grep: "needle", Most: 100}},
-		{onLong, Rest{Offset: 7, Limit: 1}},
-		{mixed, Rest{JSONPath: "$.content[1:]"}},
-		{mixed, Rest{JSONPath: "$.content[*].data"}},
-		{mixed, Rest{JSONPath: "$.content[1,0]"}},
-		{mixed, Rest{JSONPath: "$.structuredContent.n"}},
-		{json.RawMessage(`{"content":[],"structuredContent":{"n":1.0}}`), Rest{}},
-		{json.RawMessage(`{"content":[{"type":"image","data":"AAAA"}]}`), Rest{}},
+		{lines, Query{}},
+		{lines, Query{Offset: 4}},
+		{lines, Query{Offset: 2, Limit: 3}},
+		{lines, Query{Offset: 100}},
+		{lines, Query{Grep: "t.o|n"}},
+		{lines, Query{JSONPath: "$.content[1].resource.text.rows[1].n"}},
+		{lines, Query{JSONPath: "$.content[?(@.text contains 'tw')].text"}},
+		{lines, Query{JSONPath: "$..nothing"}},
+		{lines, Query{JSONPath: "content"}},
+		{onLong, Query{Grep: "needle"}},
+		{onLong, Query{Grep: "before"}},
+		{onLong, Query{Grep: "needle", Most: 100}},
+		{onLong, Query{Offset: 7, Limit: 1}},
+		{mixed, Query{JSONPath: "$.content[1:]"}},
+		{mixed, Query{JSONPath: "$.content[*].data"}},
+		{mixed, Query{JSONPath: "$.content[1,0]"}},
+		{mixed, Query{JSONPath: "$.structuredContent.n"}},
+		{json.RawMessage(`{"content":[],"structuredContent":{"n":1.0}}`), Query{}},
+		{json.RawMessage(`{"content":[{"type":"image","data":"AAAA"}]}`), Query{}},
 	} {
 		q := test.q
 		q.Tool, q.Handle = "discover_tool", "h"
@@ -50,17 +52,17 @@ func TestReadingOn(t *testing.T) {
 		}
 		fmt.Fprintf(&out, "offset %d limit %d grep %q jsonpath %q\n%s %v\n\n", q.Offset, q.Limit, q.Grep, q.JSONPath, answer, err)
 	}
-	golden(t, "rest", strings.TrimSpace(out.String()))
+	viewtest.Golden(t, "rest", strings.TrimSpace(out.String()))
 }
 
 // Nothing is lost or told twice, whatever is in the text and however it is cut.
 func TestPagesAreTheText(t *testing.T) {
 	text := strings.Repeat("a😀é\n", 50) + "end"
-	result := json.RawMessage(fmt.Sprintf(`{"content":[{"type":"text","text":%s}]}`, quote(text)))
+	result := json.RawMessage(fmt.Sprintf(`{"content":[{"type":"text","text":%s}]}`, wire.Quote(text)))
 	for limit := 1; limit < 40; limit++ {
 		var got strings.Builder
-		for offset := 0; offset < Units(text); {
-			answer, err := (Rest{Offset: offset, Limit: limit, Most: 1000}).Read(result)
+		for offset := 0; offset < display.Units(text); {
+			answer, err := (Query{Offset: offset, Limit: limit, Most: 1000}).Read(result)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -70,7 +72,7 @@ func TestPagesAreTheText(t *testing.T) {
 				break
 			}
 			got.WriteString(shown)
-			offset += Units(shown)
+			offset += display.Units(shown)
 		}
 		if got.String() != text {
 			t.Fatalf("limit %d: got %q", limit, got.String())
@@ -85,7 +87,7 @@ func TestWhatIsThereIsSaid(t *testing.T) {
 		`{"content":[{"type":"text","text":"é😀"},{"type":"image","data":"AAAA"}],"structuredContent":{"a":1}}`,
 		`{"content":[{"type":"image","data":"AAAA"},{"type":"audio","data":"AA"},{"type":"x"},{"type":"x"},{"type":"x"}]}`,
 	} {
-		fmt.Fprintf(&out, "%s\n", WithRest(left, json.RawMessage(whole), "discover_tool", "h"))
+		fmt.Fprintf(&out, "%s\n", Append(left, Note(json.RawMessage(whole), "discover_tool", "h")))
 	}
-	golden(t, "rest_note", strings.TrimSpace(out.String()))
+	viewtest.Golden(t, "rest_note", strings.TrimSpace(out.String()))
 }

@@ -1,4 +1,4 @@
-package aggregator
+package results
 
 import (
 	"encoding/json"
@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -28,17 +29,17 @@ func TestResultsWithinTheirLimitAreNotTouched(t *testing.T) {
 			}
 			continue
 		}
-		if got, _ := shapeResult(json.RawMessage(odd), &tool, 0); string(got) != odd {
+		if got, _ := Shape(json.RawMessage(odd), &tool, 0); string(got) != odd {
 			t.Errorf("%s: got %s", name, got)
 		}
 	}
 	task := json.RawMessage(`{"task":{"taskId":"` + strings.Repeat("x", 100) + `"}}`)
-	if got, _ := shapeResult(task, &catalog.Tool{MaxOutputChars: 10}, 0); string(got) != string(task) {
+	if got, _ := Shape(task, &catalog.Tool{MaxOutputChars: 10}, 0); string(got) != string(task) {
 		t.Errorf("got %s", got)
 	}
 }
 
-func textOfResult(text string) json.RawMessage {
+func withText(text string) json.RawMessage {
 	return fmt.Appendf(nil, `{"content":[%s],"isError":false,"_meta":{"x":1.0}}`, textItem(text))
 }
 
@@ -56,11 +57,11 @@ func TestLongResultsAreShortenedWithTheirStructure(t *testing.T) {
 		lacks  []string
 	}{
 		{"the longest strings first", catalog.Tool{MaxOutputChars: 300},
-			string(textOfResult(`{"id":9007199254740993,"name":"short","body":"` + long + `","f":1.0}`)),
+			string(withText(`{"id":9007199254740993,"name":"short","body":"` + long + `","f":1.0}`)),
 			[]string{`{\"truncated\":true,\"original_chars\":`, `\"result\":{\"id\":9007199254740993,\"name\":\"short\",\"body\":\"word word`, `more characters)\",\"f\":1.0}`, `"_meta":{"x":1.0}`}, nil},
-		{"then long lists", catalog.Tool{MaxOutputChars: 300}, string(textOfResult(`{"all":[` + strings.Join(numbers, ",") + `],"last":true}`)),
+		{"then long lists", catalog.Tool{MaxOutputChars: 300}, string(withText(`{"all":[` + strings.Join(numbers, ",") + `],"last":true}`)),
 			[]string{`\"result\":{\"all\":[0,1,2`, `elements are left out …\",`, `,198,199],\"last\":true}`}, nil},
-		{"a plain text", catalog.Tool{MaxOutputChars: 200}, string(textOfResult(long)), []string{`\"original_chars\":500,`, `\"result\":\"word word`, "more characters)"}, nil},
+		{"a plain text", catalog.Tool{MaxOutputChars: 200}, string(withText(long)), []string{`\"original_chars\":500,`, `\"result\":\"word word`, "more characters)"}, nil},
 		{"two texts", catalog.Tool{MaxOutputChars: 300}, `{"content":[` + string(textItem(long)) + `,{"type":"resource","resource":{"uri":"x://y","text":"` + long + `"}}]}`,
 			[]string{`\"result\":[\"word`, `{\"uri\":\"x://y\",\"text\":\"word`}, nil},
 		{"an image is dropped whole", catalog.Tool{MaxOutputChars: 300}, `{"content":[{"type":"text","text":"See:"},{"type":"image","mimeType":"image/png","data":"` + strings.Repeat("A", 400) + `"},{"type":"resource_link","uri":"x://y","name":"y"}]}`,
@@ -77,10 +78,10 @@ func TestLongResultsAreShortenedWithTheirStructure(t *testing.T) {
 			[]string{`[{"type":"text","text":"a\nb"},{"type":"image","data":"AA","mimeType":"image/png"}]`}, []string{`"structuredContent"`}},
 		{"text that is too long", catalog.Tool{RenderMode: schema.RenderText, MaxOutputChars: 200}, `{"content":[` + string(textItem(`{"a":1}`)) + "," + string(textItem(long)) + `]}`,
 			[]string{`\"result\":\"{\\\"a\\\":1}\\nword`}, nil},
-		{"nothing but a deep structure", catalog.Tool{MaxOutputChars: 150}, string(textOfResult(strings.Repeat(`{"a":`, 60) + `1` + strings.Repeat(`}`, 60))), []string{`\"result\":\"{\\\"a\\\":`, "more characters)"}, nil},
+		{"nothing but a deep structure", catalog.Tool{MaxOutputChars: 150}, string(withText(strings.Repeat(`{"a":`, 60) + `1` + strings.Repeat(`}`, 60))), []string{`\"result\":\"{\\\"a\\\":`, "more characters)"}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			shaped, _ := shapeResult(json.RawMessage(tt.result), &tt.tool, 0)
+			shaped, _ := Shape(json.RawMessage(tt.result), &tt.tool, 0)
 			got := string(shaped)
 			if !json.Valid([]byte(got)) {
 				t.Fatalf("no JSON: %s", got)
@@ -115,18 +116,18 @@ func TestShortenedResultsFit(t *testing.T) {
 			t.Fatal(err)
 		}
 		limit := rapid.IntRange(200, 2000).Draw(t, "limit")
-		got, _ := shapeResult(textOfResult(string(raw)), &catalog.Tool{MaxOutputChars: limit}, 0)
+		got, _ := Shape(withText(string(raw)), &catalog.Tool{MaxOutputChars: limit}, 0)
 		var content []struct{ Text string }
 		if err := json.Unmarshal(wire.Get(got, "content"), &content); err != nil || len(content) != 1 {
 			t.Fatalf("%v in %s", err, got)
 		}
-		if n := catalog.Units(content[0].Text); n > limit {
+		if n := display.Units(content[0].Text); n > limit {
 			t.Fatalf("%d characters, limit %d: %s", n, limit, content[0].Text)
 		}
-		if catalog.Units(raw) > limit != strings.HasPrefix(content[0].Text, `{"truncated":true,`) {
-			t.Fatalf("limit %d of %d: %s", limit, catalog.Units(raw), content[0].Text)
+		if display.Units(raw) > limit != strings.HasPrefix(content[0].Text, `{"truncated":true,`) {
+			t.Fatalf("limit %d of %d: %s", limit, display.Units(raw), content[0].Text)
 		}
-		if diff := cmp.Diff(true, json.Valid([]byte(content[0].Text)) || catalog.Units(raw) <= limit); diff != "" {
+		if diff := cmp.Diff(true, json.Valid([]byte(content[0].Text)) || display.Units(raw) <= limit); diff != "" {
 			t.Fatal(content[0].Text)
 		}
 	})

@@ -1,4 +1,4 @@
-package aggregator
+package results
 
 import (
 	"bytes"
@@ -10,44 +10,16 @@ import (
 	"unicode/utf8"
 
 	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
-	"github.com/dynmcp/dynmcp/transports/host"
 )
 
-// A result is the upstream's bytes, unless the config limits or renders it: then what is
-// here makes it shorter, and says so in it. Nothing is cut silently, and what is not text
-// is there whole or not at all.
+// Nothing is cut silently, and what is not text is there whole or not at all.
 
-// quickResult is the longest result, in bytes, that is shaped on the reader's goroutine.
-const quickResult = 32 << 10
-
-// replyShaped answers a call with its result, as the config wants the tool's results.
-func (c *forwardedCall) replyShaped(r *host.Request, t *catalog.Tool, result json.RawMessage) {
-	room := 0
-	if c.session.readsOn() != "" {
-		room = catalog.RestRoom
-	}
-	if len(result) <= quickResult {
-		if shaped, cut := shapeResult(result, t, room); !cut || room == 0 {
-			r.Reply(shaped, nil)
-			return
-		}
-	}
-	result = bytes.Clone(result) // it is lent
-	c.agg.work.Answer(r, func() {
-		shaped, cut := shapeResult(result, t, room)
-		if cut {
-			shaped = c.session.keepWhole(t, result, shaped)
-		}
-		r.Reply(shaped, nil)
-	})
-}
-
-// shapeResult returns a result as the tool's render_mode and max_output_chars want it,
-// the result itself if they want nothing else. What is cut leaves room for so many
-// characters.
-func shapeResult(result json.RawMessage, t *catalog.Tool, room int) (shaped json.RawMessage, cut bool) {
+// Shape returns a result as the tool's render_mode and max_output_chars want it, the
+// result itself if they want nothing else. What is cut leaves room for so many characters.
+func Shape(result json.RawMessage, t *catalog.Tool, room int) (shaped json.RawMessage, cut bool) {
 	content := wire.Get(result, "content")
 	if len(content) == 0 || content[0] != '[' { // a task, or a question
 		return result, false
@@ -92,7 +64,7 @@ type item struct {
 }
 
 func readItem(raw json.RawMessage) item {
-	i := item{raw: raw, chars: catalog.Units(raw)}
+	i := item{raw: raw, chars: display.Units(raw)}
 	text := func(of json.RawMessage, keys ...string) string {
 		s, _ := wire.Text(wire.Get(of, keys...))
 		return s
@@ -100,7 +72,7 @@ func readItem(raw json.RawMessage) item {
 	switch kind := text(raw, "type"); kind {
 	case "text":
 		i.text = text(raw, "text")
-		i.chars, i.value = catalog.Units(i.text), structureOf(i.text)
+		i.chars, i.value = display.Units(i.text), structureOf(i.text)
 		if i.text == "" {
 			i.chars = 0
 		}
@@ -112,7 +84,7 @@ func readItem(raw json.RawMessage) item {
 		if blob := text(resource, "blob"); blob != "" {
 			i.data, i.chars = strings.TrimSpace("resource "+text(resource, "uri")+" "+text(resource, "mimeType")), len(blob)
 		} else if wire.IsObject(resource) {
-			i.value, i.chars = resource, catalog.Units(resource)
+			i.value, i.chars = resource, display.Units(resource)
 		}
 	}
 	return i
@@ -135,7 +107,7 @@ func (o *output) chars() int {
 		n += i.chars
 	}
 	if o.structured != nil && !o.repeats() {
-		n += catalog.Units(o.structured)
+		n += display.Units(o.structured)
 	}
 	return n
 }
@@ -214,12 +186,8 @@ func (o *output) joinTexts() bool {
 		return false
 	}
 	joined := strings.Join(texts, "\n")
-	o.items, o.structured = append([]item{{raw: textItem(joined), text: joined, chars: catalog.Units(joined)}}, rest...), nil
+	o.items, o.structured = append([]item{{raw: textItem(joined), text: joined, chars: display.Units(joined)}}, rest...), nil
 	return true
-}
-
-func textItem(text string) json.RawMessage {
-	return append(wire.AppendQuote([]byte(`{"type":"text","text":`), text), '}')
 }
 
 // shorten brings the output within its limit: data goes first, the largest first, and
@@ -274,7 +242,7 @@ func (o *output) shorten() {
 	}
 	const wrapper = len(`{"truncated":true,"original_chars":,"returned_chars":,"result":}`) + 2*8
 	short := shortenJSON(whole, max(room-wrapper, 32))
-	text := fmt.Sprintf(`{"truncated":true,"original_chars":%d,"returned_chars":%d,"result":%s}`, original, catalog.Units(short), short)
+	text := fmt.Sprintf(`{"truncated":true,"original_chars":%d,"returned_chars":%d,"result":%s}`, original, display.Units(short), short)
 	o.items = append([]item{{raw: textItem(text)}}, rest...)
 }
 
@@ -318,7 +286,7 @@ func shortenJSON(raw json.RawMessage, limit int) json.RawMessage {
 		text = string(raw)
 	}
 	return largest(0, limit, func(n int) []byte {
-		if quoted := wire.Quote(cutString(text, n)); catalog.Units(quoted) <= limit || n == 0 {
+		if quoted := wire.Quote(cutString(text, n)); display.Units(quoted) <= limit || n == 0 {
 			return quoted
 		}
 		return nil
@@ -353,7 +321,7 @@ type shortening struct {
 }
 
 func (s *shortening) write(part []byte) {
-	s.room -= catalog.Units(part)
+	s.room -= display.Units(part)
 	s.out = append(s.out, part...)
 }
 
@@ -409,9 +377,9 @@ func (s *shortening) list(open, end byte, values [][]byte, key func(n int) []byt
 
 // cutString shortens a text to about so many characters, and says how many are missing.
 func cutString(text string, most int) string {
-	head := catalog.Prefix(text, most)
+	head := display.Prefix(text, most)
 	if head == text {
 		return text
 	}
-	return head + fmt.Sprintf("… (%d more characters)", catalog.Units(text[len(head):]))
+	return head + fmt.Sprintf("… (%d more characters)", display.Units(text[len(head):]))
 }

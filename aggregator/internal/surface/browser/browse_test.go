@@ -1,4 +1,4 @@
-package catalog
+package browser
 
 import (
 	"encoding/json"
@@ -6,20 +6,22 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/viewtest"
+	"github.com/dynmcp/dynmcp/catalog"
 )
 
 // shelf has two servers that are loaded and two that are not.
-func shelf() *View {
-	files := &Listing{Tools: raws(
+func shelf() *catalog.View {
+	files := viewtest.Raws(
 		`{"name":"read_file","description":"Reads a File.","inputSchema":{"type":"object","properties":{"path":{"type":"string"}}},"x":[1.0,9007199254740993]}`,
 		`{"name":"write_file","description":"Writes.","inputSchema":{"type":"object"},"tags":["file","disk"]}`,
 		`{"inputSchema":{"type":"object"},"name":"stat","description":"Says how large a file is."}`,
-	)}
-	c := loadedWith([]Server{
+	)
+	return viewtest.View([]catalog.Server{
 		{Name: "fs", Description: "Files."}, {Name: "web", Description: "Pages."},
 		{Name: "mail", Description: "Letters.", Lazy: true}, {Name: "slow"},
-	}, map[string]*Listing{"fs": files, "web": tools("fetch", "Fetches a page.")})
-	return c.View()
+	}, map[string]*catalog.Listing{"fs": files, "web": viewtest.Tools("fetch", "Fetches a page.")})
 }
 
 func TestBrowse(t *testing.T) {
@@ -55,7 +57,7 @@ func TestBrowse(t *testing.T) {
 		`$.tools[1].*`:                                                 `[{"type":"object"},"fs/stat","Says how large a file is."]`,
 		`$.tools[?(@.name contains "it's" || @.name == 'no "q"')]`:     `[]`,
 	} {
-		answer, note, err := shelf().Browse(query, 0, func(*Tool) {})
+		answer, note, err := browse(shelf(), query, 0, func(*catalog.Tool) {})
 		if err != nil || string(answer) != want {
 			t.Errorf("%s: got %s, %q, %v, want %s", query, answer, note, err, want)
 		}
@@ -63,8 +65,11 @@ func TestBrowse(t *testing.T) {
 }
 
 func TestBrowseSaysWhatMayBringMore(t *testing.T) {
-	answer, note, err := shelf().Browse(`$.tools[?(@.name contains 'letter')]`, 0, func(*Tool) {})
-	equal(t, string(answer)+"\n"+note+fmt.Sprint(err), "[]\n"+`Nothing of what is known matches. Servers not loaded yet: mail. To load one: mcp_call {"method": "tools/list", "params": {"server": "mail"}}. Servers still starting: slow.<nil>`)
+	answer, note, err := browse(shelf(), `$.tools[?(@.name contains 'letter')]`, 0, func(*catalog.Tool) {})
+	want := "[]\n" + `Nothing of what is known matches. Servers not loaded yet: mail. To load one: mcp_call {"method": "tools/list", "params": {"server": "mail"}}. Servers still starting: slow.<nil>`
+	if got := string(answer) + "\n" + note + fmt.Sprint(err); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
 }
 
 func TestWrongQueriesSayWhere(t *testing.T) {
@@ -74,64 +79,41 @@ func TestWrongQueriesSayWhere(t *testing.T) {
 		`$.tools[?(@.name =~ 'a' && @.x = 1)]`, `$.tools[?(@.name=~/a`, `$.tools[?(@..name contains 'x')]`, `$.tools[?nothing(@)]`, `$.tools[01]`,
 		`$.tools[?count($..*)>1]`, `$.tools[?(@.name contains 'x' && count($ ..*)>1)]`, `$.tools[?count($.tools[?@.x])>5]`, `$['a','b','c']['a','b','c']['a','b','c']`, `$['a','b','c'][?@.x['a','b','c']['a','b']]`, `$..a..b..c`, `$` + strings.Repeat(`[*]`, 9), `$.` + strings.Repeat("a", 1000),
 	} {
-		_, _, err := shelf().Browse(query, 0, func(*Tool) {})
+		_, _, err := browse(shelf(), query, 0, func(*catalog.Tool) {})
 		if err == nil {
 			t.Errorf("%s: no error", query)
 			continue
 		}
 		fmt.Fprintln(&out, err)
 	}
-	golden(t, "browse_wrong", out.String())
+	viewtest.Golden(t, "browse_wrong", out.String())
 }
 
 func TestWhatIsCutIsCounted(t *testing.T) {
-	v := one(Server{Name: "s"}, many(200))
+	v := viewtest.One(viewtest.Many(200))
 	for _, query := range []string{`$.tools[*]`, `$.tools`} {
-		answer, note, err := v.Browse(query, 0, func(*Tool) {})
-		if err != nil || len(answer) > pageBytes || !json.Valid(answer) || !strings.HasPrefix(note, "Cut: the first ") || !strings.Contains(note, " of 200.") {
+		answer, note, err := browse(v, query, 0, func(*catalog.Tool) {})
+		if err != nil || len(answer) > maxAnswer || !json.Valid(answer) || !strings.HasPrefix(note, "Cut: the first ") || !strings.Contains(note, " of 200.") {
 			t.Errorf("%s: got %d bytes, %q, %v", query, len(answer), note, err)
 		}
 	}
-	whole, _ := v.Query(`$.tools[*]`)
-	if answer, note, err := v.Browse(`$.tools[*]`, len(whole), func(*Tool) {}); err != nil || note != "" || string(answer) != string(whole) {
+	whole, _ := Query(v, `$.tools[*]`)
+	if answer, note, err := browse(v, `$.tools[*]`, len(whole), func(*catalog.Tool) {}); err != nil || note != "" || string(answer) != string(whole) {
 		t.Errorf("of %d bytes, which are allowed, got %d, %q, %v", len(whole), len(answer), note, err)
 	}
-	if _, note, _ := v.Browse(`$.tools[*]`, len(whole)-1, func(*Tool) {}); !strings.HasPrefix(note, "Cut: the first 199 of 200.") {
+	if _, note, _ := browse(v, `$.tools[*]`, len(whole)-1, func(*catalog.Tool) {}); !strings.HasPrefix(note, "Cut: the first 199 of 200.") {
 		t.Errorf("with one byte less got %q", note)
 	}
-	large := &Listing{Tools: raws(`{"name":"t","description":"` + strings.Repeat("long ", 5000) + `","inputSchema":{"type":"object"}}`)}
-	_, _, err := one(Server{Name: "s"}, large).Browse(`$.tools[0].description`, 0, func(*Tool) {})
+	large := viewtest.Raws(`{"name":"t","description":"` + strings.Repeat("long ", 5000) + `","inputSchema":{"type":"object"}}`)
+	_, _, err := browse(viewtest.One(large), `$.tools[0].description`, 0, func(*catalog.Tool) {})
 	if err == nil || !strings.Contains(err.Error(), "has 25002 characters, of which at most 16384 are shown") {
 		t.Errorf("got %v", err)
 	}
 }
 
-// Maps of Go have no order; the answers are the same every time.
-func TestMembersComeInTheOrderOfTheText(t *testing.T) {
-	q, err := parsePath(`$..*`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := json.RawMessage(`{"z":{"b":1,"a":[2,{"d":3,"c":4}]},"y":5,"x":6,"w":7}`)
-	var first []string
-	for range 20 {
-		var got []string
-		for _, part := range q.find(text) {
-			got = append(got, string(part.raw))
-		}
-		if first == nil {
-			first = got
-		}
-		if !slices.Equal(got, first) {
-			t.Fatalf("got %q, then %q", first, got)
-		}
-	}
-	equal(t, first, []string{`{"b":1,"a":[2,{"d":3,"c":4}]}`, `1`, `[2,{"d":3,"c":4}]`, `2`, `{"d":3,"c":4}`, `3`, `4`, `5`, `6`, `7`})
-}
-
 func TestDescriptionForTheBrowser(t *testing.T) {
 	v := shelf()
-	golden(t, "browse_describe", v.DescribeBrowser(0)+"\n\n"+v.DescribeBrowser(200))
+	viewtest.Golden(t, "browse_describe", describe(v, 0)+"\n\n"+describe(v, 200))
 }
 
 func TestBrowseSaysWhichDefinitionsWereRead(t *testing.T) {
@@ -148,14 +130,14 @@ func TestBrowseSaysWhichDefinitionsWereRead(t *testing.T) {
 		`$.tools[`:                    nil,
 	} {
 		var got []string
-		_, _, _ = shelf().Browse(query, 0, func(t *Tool) { got = append(got, t.Name) })
+		_, _, _ = browse(shelf(), query, 0, func(t *catalog.Tool) { got = append(got, t.Name) })
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: got %q, want %q", query, got, want)
 		}
 	}
 	for _, query := range []string{`$.tools[*]`, `$.tools`} { // of which not all fits
 		n := 0
-		answer, _, _ := one(Server{Name: "s"}, many(200)).Browse(query, 0, func(*Tool) { n++ })
+		answer, _, _ := browse(viewtest.One(viewtest.Many(200)), query, 0, func(*catalog.Tool) { n++ })
 		var shown []json.RawMessage
 		if err := json.Unmarshal(answer, &shown); err != nil || n != len(shown) || n == 0 || n == 200 {
 			t.Errorf("%s: %d were read, of %d in the answer: %v", query, n, len(shown), err)

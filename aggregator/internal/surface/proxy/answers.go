@@ -1,4 +1,4 @@
-package catalog
+package proxy
 
 import (
 	"bytes"
@@ -9,34 +9,41 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// What the tool proxy answers, by the MCP Proxy Extension of Magg (draft 0.1.0, sections
-// 3 and 4). Its annotations are not MCP's own, so they are put into the bytes: typed
-// ones would drop them.
+// What the tool answers is in sections 3 and 4 of the extension. Its annotations are not
+// MCP's own, so they are put into the bytes: typed ones would drop them.
 
-// Kinds of what a proxy has.
-const (
-	KindTool     = "tool"
-	KindResource = "resource"
-	KindPrompt   = "prompt"
-)
-
-// A ProxyFilter says what a list is to have: paths that begin so, and of these what has
-// one of the tags.
-type ProxyFilter struct {
-	Prefix string
-	Tags   []string
+// hints are how this surface lists tools and loads a server.
+var hints = catalog.Hints{
+	List: `proxy {"action": "list", "type": "tool"}`,
+	Load: `proxy {"action": "list", "type": "tool", "filter": {"prefix": "%s/"}}`,
 }
 
-// ProxyList lists the tools, resources with their templates, or prompts, as a tool's
+// The values of the argument type.
+const (
+	kindTool     = "tool"
+	kindResource = "resource"
+	kindPrompt   = "prompt"
+)
+
+// A filter says what a list is to have: paths that begin so, and of these what has one of
+// the tags.
+type filter struct {
+	prefix string
+	tags   []string
+}
+
+// list lists the tools, resources with their templates, or prompts, as a tool's
 // result: at most limit, 0 meaning as many as maxBytes hold, from cursor on. Where that is
 // not all, a second content says how to go on, or which servers are still starting.
-func (v *View) ProxyList(kind string, filter ProxyFilter, limit, maxBytes int, cursor string) (json.RawMessage, error) {
-	var all []proxied
-	for _, e := range v.proxied(kind) {
-		if strings.HasPrefix(e.path, filter.Prefix) && e.hasTag(filter.Tags) {
+func list(v *catalog.View, kind string, filter filter, limit, maxBytes int, cursor string) (json.RawMessage, error) {
+	var all []entry
+	for _, e := range entriesOf(v, kind) {
+		if strings.HasPrefix(e.path, filter.prefix) && e.hasTag(filter.tags) {
 			all = append(all, e)
 		}
 	}
@@ -44,7 +51,7 @@ func (v *View) ProxyList(kind string, filter ProxyFilter, limit, maxBytes int, c
 	if cursor != "" {
 		var err error
 		if from, err = strconv.Atoi(cursor); err != nil || from <= 0 || from > len(all) {
-			return nil, fmt.Errorf("cursor %s is none that a list of these ended with", quote(cut(fold(cursor), nameShown)))
+			return nil, fmt.Errorf("cursor %s is none that a list of these ended with", display.Quote(display.Asked(cursor)))
 		}
 	}
 	text, to := []byte(`[`), from
@@ -59,8 +66,8 @@ func (v *View) ProxyList(kind string, filter ProxyFilter, limit, maxBytes int, c
 		text = append(text, raw...)
 	}
 	text = append(text, ']')
-	dataType := map[string]string{KindTool: "Tool", KindResource: "Resource|ResourceTemplate", KindPrompt: "Prompt"}[kind]
-	out := append([]byte(`{"content":[`), embedded("proxy:list/"+kind, string(text), proxyNotes("list", kind, "", dataType, true))...)
+	dataType := map[string]string{kindTool: "Tool", kindResource: "Resource|ResourceTemplate", kindPrompt: "Prompt"}[kind]
+	out := append([]byte(`{"content":[`), embedded("proxy:list/"+kind, string(text), notes("list", kind, "", dataType, true))...)
 	note := v.Starting()
 	if to < len(all) {
 		note = strings.TrimSpace(fmt.Sprintf(`%d to %d of %d. Go on with "cursor": "%d". `, from+1, to, len(all), to) + note)
@@ -71,12 +78,12 @@ func (v *View) ProxyList(kind string, filter ProxyFilter, limit, maxBytes int, c
 	return append(out, "]}"...), nil
 }
 
-// ProxyInfo answers with the definition of one, as a tool's result; false if there is
+// info answers with the definition of one, as a tool's result; false if there is
 // none. A URI that only a template has is answered with that.
-func (v *View) ProxyInfo(kind, path string) (json.RawMessage, bool) {
-	all := v.proxied(kind)
-	i := slices.IndexFunc(all, func(e proxied) bool { return e.path == path })
-	if i < 0 && kind == KindResource {
+func info(v *catalog.View, kind, path string) (json.RawMessage, bool) {
+	all := entriesOf(v, kind)
+	i := slices.IndexFunc(all, func(e entry) bool { return e.path == path })
+	if i < 0 && kind == kindResource {
 		longest := 0
 		for j, e := range all {
 			if prefix, _, ok := strings.Cut(e.path, "{"); ok && len(prefix) > longest && strings.HasPrefix(path, prefix) {
@@ -87,33 +94,33 @@ func (v *View) ProxyInfo(kind, path string) (json.RawMessage, bool) {
 	if i < 0 {
 		return nil, false
 	}
-	info := embedded("proxy:info/"+kind+"/"+uriPath(path), string(all[i].raw), proxyNotes("info", kind, path, all[i].dataType, false))
+	info := embedded("proxy:info/"+kind+"/"+uriPath(path), string(all[i].raw), notes("info", kind, path, all[i].dataType, false))
 	return slices.Concat([]byte(`{"content":[`), info, []byte("]}")), true
 }
 
-// UnknownToProxy answers a path that nothing of a kind has.
-func (v *View) UnknownToProxy(kind, path string) string {
-	if kind == KindTool {
-		return v.UnknownAt(Proxy, path)
+// unknown answers a path that nothing of a kind has.
+func unknown(v *catalog.View, kind, path string) string {
+	if kind == kindTool {
+		return v.UnknownTool(hints, path)
 	}
-	s := fmt.Sprintf("Unknown %s: %s\n", kind, cut(fold(path), nameShown))
-	s += fmt.Sprintf("%d of this type: proxy {\"action\": \"list\", \"type\": %s}.\n", len(v.proxied(kind)), quote(kind))
-	if how := Proxy.load(v); how != "" {
+	s := fmt.Sprintf("Unknown %s: %s\n", kind, display.Asked(path))
+	s += fmt.Sprintf("%d of this type: proxy {\"action\": \"list\", \"type\": %s}.\n", len(entriesOf(v, kind)), wire.Quote(kind))
+	if how := v.HowToLoad(hints); how != "" {
 		s += how + "\n"
 	}
-	return strings.TrimSuffix(s+v.notListed("\n"), "\n")
+	return strings.TrimSuffix(s+v.NotListed("\n"), "\n")
 }
 
-// ProxyCalled returns the answer to a call as a tool's result: what a tool answered, with
+// called returns the answer to a call as a tool's result: what a tool answered, with
 // notes of where each content is from; what was read of a resource, as embedded
 // resources; a prompt, as one.
-func ProxyCalled(kind, path string, result json.RawMessage) json.RawMessage {
+func called(kind, path string, result json.RawMessage) json.RawMessage {
 	switch kind {
-	case KindResource:
+	case kindResource:
 		return readResource(path, result)
-	case KindPrompt:
+	case kindPrompt:
 		text := bytes.Clone(result)
-		item := embedded("proxy:call/prompt/"+uriPath(path), string(text), proxyNotes("call", kind, path, "GetPromptResult", false))
+		item := embedded("proxy:call/prompt/"+uriPath(path), string(text), notes("call", kind, path, "GetPromptResult", false))
 		return slices.Concat([]byte(`{"content":[`), item, []byte("]}"))
 	}
 	at := wire.Find(result, "content")
@@ -123,26 +130,26 @@ func ProxyCalled(kind, path string, result json.RawMessage) json.RawMessage {
 	var edits []wire.Edit
 	for item := range wire.Elements(at.In(result)) {
 		if wire.IsObject(item) {
-			edits = append(edits, wire.Edit{Span: wire.Locate(result, item), With: annotated(item, proxyNotes("call", kind, path, "", false))})
+			edits = append(edits, wire.Edit{Span: wire.Locate(result, item), With: annotated(item, notes("call", kind, path, "", false))})
 		}
 	}
 	return wire.Replace(result, edits...)
 }
 
-// A ProxyPart is an operation of a batch, in words, and its result.
-type ProxyPart struct {
-	What   string
-	Result json.RawMessage
+// A part is an operation of a batch, in words, and its result.
+type part struct {
+	what   string
+	result json.RawMessage
 }
 
-// ProxyBatched returns the answer to a batch: the contents of the results one after the
+// batched returns the answer to a batch: the contents of the results one after the
 // other, each behind a line that says which operation it is of and how that went. What
 // else the results have is in _meta, in their order. It is an error where all are.
-func ProxyBatched(parts []ProxyPart) json.RawMessage {
+func batched(parts []part) json.RawMessage {
 	out, rest, failed := []byte(`{"content":[`), []byte(`[`), 0
 	for i, p := range parts {
-		said := fmt.Sprintf("%d. %s", i+1, p.What)
-		if string(wire.Get(p.Result, "isError")) == "true" {
+		said := fmt.Sprintf("%d. %s", i+1, p.what)
+		if string(wire.Get(p.result, "isError")) == "true" {
 			failed++
 			said += ": error"
 		}
@@ -151,10 +158,10 @@ func ProxyBatched(parts []ProxyPart) json.RawMessage {
 			out, rest = append(out, ','), append(rest, ',')
 		}
 		out = fmt.Appendf(out, `{"type":"text","text":%s,"annotations":%s}`, wire.Quote(said), notes)
-		for item := range wire.Elements(wire.Get(p.Result, "content")) {
+		for item := range wire.Elements(wire.Get(p.result, "content")) {
 			out = append(append(out, ','), annotated(item, fmt.Appendf(nil, `{"proxyIndex":%d}`, i))...)
 		}
-		rest = append(rest, wire.Delete(p.Result, "content")...)
+		rest = append(rest, wire.Delete(p.result, "content")...)
 	}
 	out = fmt.Appendf(out, `],"_meta":{"dynmcp/results":%s]}`, rest)
 	if failed == len(parts) {
@@ -163,12 +170,13 @@ func ProxyBatched(parts []ProxyPart) json.RawMessage {
 	return append(out, '}')
 }
 
-// DescribeProxy returns the text for the description of proxy. It has at most maxChars
+// describe returns the description of the tool. It has at most maxChars
 // UTF-16 units, unless that is 0 or less.
-func (v *View) DescribeProxy(maxChars int) string {
-	return v.withUnlisted(fmt.Sprintf(`Lists, shows and uses the tools, resources and prompts of other MCP servers by proxy: %s, %s, %s. `+
+func describe(v *catalog.View, maxChars int) string {
+	tools, resources, prompts := v.Counts()
+	return v.WithUnlisted(hints, fmt.Sprintf(`Lists, shows and uses the tools, resources and prompts of other MCP servers by proxy: %s, %s, %s. `+
 		`{"action": "list", "type": "tool"} lists, {"action": "info", "type": "tool", "path": "name"} shows the definition, {"action": "call", "type": "tool", "path": "name", "args": {…}} calls.`,
-		plural(v.countTools(), "tool"), plural(len(v.resources)+len(v.templates), "resource"), plural(len(v.prompts), "prompt")), Proxy, maxChars)
+		tools, resources, prompts), maxChars)
 }
 
 // readResource makes a tool's result of that of resources/read. Text that is JSON is
@@ -192,13 +200,13 @@ func readResource(path string, result json.RawMessage) json.RawMessage {
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out = fmt.Appendf(out, `{"type":"resource","resource":%s,"annotations":%s}`, part, proxyNotes("call", KindResource, path, "", false))
+		out = fmt.Appendf(out, `{"type":"resource","resource":%s,"annotations":%s}`, part, notes("call", kindResource, path, "", false))
 	}
 	return wire.Set(wire.Delete(result, "contents"), "content", append(out, ']'))
 }
 
-// proxyNotes are the annotations of a content.
-func proxyNotes(action, kind, path, dataType string, many bool) json.RawMessage {
+// notes are the annotations of a content.
+func notes(action, kind, path, dataType string, many bool) json.RawMessage {
 	out := fmt.Appendf(nil, `{"proxyAction":%q,"proxyType":%q`, action, kind)
 	if path != "" {
 		out = fmt.Appendf(out, `,"proxyPath":%s`, wire.Quote(path))
@@ -230,26 +238,26 @@ func embedded(uri, text string, notes json.RawMessage) []byte {
 // uriPath returns a path as a part of a URI.
 func uriPath(path string) string { return (&url.URL{Path: path}).EscapedPath() }
 
-// proxied is one thing that a proxy has.
-type proxied struct {
+// An entry is a tool, a resource, a template or a prompt.
+type entry struct {
 	path     string
 	dataType string
 	raw      json.RawMessage
 }
 
-func (v *View) proxied(kind string) (all []proxied) {
+func entriesOf(v *catalog.View, kind string) (all []entry) {
 	add := func(key, id, dataType string) {
-		for _, raw := range v.entriesOf(key, "") {
+		for _, raw := range v.Entries(key, "") {
 			path, _ := wire.Text(wire.Get(raw, id))
-			all = append(all, proxied{path, dataType, raw})
+			all = append(all, entry{path, dataType, raw})
 		}
 	}
 	switch kind {
-	case KindTool:
+	case kindTool:
 		add("tools", "name", "Tool")
-	case KindPrompt:
+	case kindPrompt:
 		add("prompts", "name", "Prompt")
-	case KindResource:
+	case kindResource:
 		add("resources", "uri", "Resource")
 		add("resourceTemplates", "uriTemplate", "ResourceTemplate")
 	}
@@ -257,7 +265,7 @@ func (v *View) proxied(kind string) (all []proxied) {
 }
 
 // hasTag reports whether it has one of the tags, which servers write in several places.
-func (e proxied) hasTag(tags []string) bool {
+func (e entry) hasTag(tags []string) bool {
 	if len(tags) == 0 {
 		return true
 	}

@@ -4,33 +4,22 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/dynmcp/dynmcp/internal/display"
 )
 
-// A Door is a surface that takes requests as arguments, as its texts name what to do:
-// how to list the tools there are, and how to load a server, %s.
-type Door struct{ List, Load string }
+// Hints are how a surface says in its texts to list the tools and to load a server, %s.
+type Hints struct{ List, Load string }
 
-// The doors.
-var (
-	Browser = Door{
-		List: `mcp_discover {"jsonpath": "$.tools[*].name"}`,
-		Load: `mcp_call {"method": "tools/list", "params": {"server": "%s"}}`,
-	}
-	Proxy = Door{
-		List: `proxy {"action": "list", "type": "tool"}`,
-		Load: `proxy {"action": "list", "type": "tool", "filter": {"prefix": "%s/"}}`,
-	}
-)
-
-// load says how to load one of the servers that are not, "" if there are none.
-func (d Door) load(v *View) string {
+// HowToLoad says how to load one of the servers that are not loaded, "" if all are.
+func (v *View) HowToLoad(h Hints) string {
 	unlisted := v.unlisted()
 	if len(unlisted) == 0 {
 		return ""
 	}
-	how := fmt.Sprintf(d.Load, "name")
+	how := fmt.Sprintf(h.Load, "name")
 	if len(unlisted) == 1 {
-		how = fmt.Sprintf(d.Load, unlisted[0].server.Name)
+		how = fmt.Sprintf(h.Load, unlisted[0].server.Name)
 	}
 	return fmt.Sprintf("Servers not loaded yet: %s. To load one: %s.", joinServers(unlisted), how)
 }
@@ -45,16 +34,17 @@ func (v *View) unlisted() (all []*part) {
 	return all
 }
 
-// withUnlisted adds to a description which servers may bring more: those to be loaded,
-// those that are starting, those that could not be started; as many of their names as fit.
-func (v *View) withUnlisted(s string, d Door, maxChars int) string {
+// WithUnlisted adds to a description which servers may bring more: those to be loaded,
+// those that are starting, those that could not be started. It has as many of their names
+// as fit into maxChars UTF-16 units, unless that is 0 or less.
+func (v *View) WithUnlisted(h Hints, s string, maxChars int) string {
 	starting, down := startingAndDown(v.eager)
 	groups := []struct {
 		before string
 		parts  []*part
 		after  string
 	}{
-		{"Servers not loaded yet: ", v.unlisted(), ". To load one: " + fmt.Sprintf(d.Load, "name") + "."},
+		{"Servers not loaded yet: ", v.unlisted(), ". To load one: " + fmt.Sprintf(h.Load, "name") + "."},
 		{"Servers still starting: ", starting, "."},
 		{"Servers that could not be started: ", down, "."},
 	}
@@ -78,35 +68,37 @@ func (v *View) withUnlisted(s string, d Door, maxChars int) string {
 	}
 }
 
-// countTools says how many tools there are, without reading those that are stored.
-func (v *View) countTools() (n int) {
+// Counts says how much there is: "1 tool", "2 resources", "3 prompts". Tools that are
+// stored are counted without reading them.
+func (v *View) Counts() (tools, resources, prompts string) {
+	n := 0
 	for _, p := range v.parts {
 		n += p.info.Tools
 	}
-	return n
+	return plural(n, "tool"), plural(len(v.resources)+len(v.templates), "resource"), plural(len(v.prompts), "prompt")
 }
 
-// UnknownAt answers a call of a tool that does not exist, which came by a door.
-func (v *View) UnknownAt(d Door, name string) string {
+// UnknownTool answers a call of a tool that does not exist, on the surface with these hints.
+func (v *View) UnknownTool(h Hints, name string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Unknown tool: %s (outcome not_sent: nothing was called)\n", cut(fold(name), nameShown))
+	fmt.Fprintf(&b, "Unknown tool: %s (outcome not_sent: nothing was called)\n", display.Asked(name))
 	v.writeNear(&b, name)
-	fmt.Fprintf(&b, "%s: %s.\n", plural(len(v.all().tools), "tool"), d.List)
-	if how := d.load(v); how != "" {
+	fmt.Fprintf(&b, "%s: %s.\n", plural(len(v.all().tools), "tool"), h.List)
+	if how := v.HowToLoad(h); how != "" {
 		b.WriteString(how + "\n")
 	}
-	b.WriteString(v.notListed("\n"))
+	b.WriteString(v.NotListed("\n"))
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// ListInside answers one of the lists of MCP: {key: [entries…]}, of one server or with
+// List answers one of the lists of MCP: {key: [entries…]}, of one server or with
 // "" of all. Tools have the names by which they are called here.
-func (v *View) ListInside(method, server string) json.RawMessage {
+func (v *View) List(method, server string) json.RawMessage {
 	key := map[string]string{
 		"tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources", "resources/templates/list": "resourceTemplates",
 	}[method]
 	out := fmt.Appendf(nil, `{%q:[`, key)
-	for i, e := range v.entriesOf(key, server) {
+	for i, e := range v.Entries(key, server) {
 		if i > 0 {
 			out = append(out, ',')
 		}
@@ -115,7 +107,9 @@ func (v *View) ListInside(method, server string) json.RawMessage {
 	return append(out, "]}"...)
 }
 
-func (v *View) entriesOf(key, server string) (all []json.RawMessage) {
+// Entries returns those of a list of MCP by its key in the result, of one server or with
+// "" of all. Tools have the names by which they are called here.
+func (v *View) Entries(key, server string) (all []json.RawMessage) {
 	if key == "tools" {
 		for _, t := range v.all().tools {
 			if server == "" || t.Server == server {

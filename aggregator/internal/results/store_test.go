@@ -1,4 +1,4 @@
-package aggregator
+package results
 
 import (
 	"encoding/json"
@@ -16,18 +16,18 @@ import (
 // A kept result is the user's whose call brought it, nobody else can read it on disk, and
 // nothing of it stays.
 func TestKeptResults(t *testing.T) {
-	var k keptResults
-	ann, bob := principal{"ann"}, principal{"bob"}
+	var k Store
+	ann, bob := "ann", "bob"
 	whole := json.RawMessage(`{"content":[1.0]}`)
-	handle, err := k.add(ann, "", 700, whole)
+	handle, err := k.Add(ann, "", 700, whole)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, limit, ok := k.get(ann, handle)
+	got, limit, ok := k.Get(ann, handle)
 	if !ok || string(got) != string(whole) || limit != 700 {
 		t.Errorf("got %s, %d, %t", got, limit, ok)
 	}
-	if _, _, ok := k.get(bob, handle); ok {
+	if _, _, ok := k.Get(bob, handle); ok {
 		t.Error("another user can read it")
 	}
 	dir := k.dir
@@ -46,97 +46,97 @@ func TestKeptResults(t *testing.T) {
 	if left, err := os.ReadDir(dir); runtime.GOOS != "windows" && (err != nil || len(left) > 0) {
 		t.Errorf("SIGKILL would leave %v, %v", left, err)
 	}
-	k.close()
+	k.Close()
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("the directory stays: %v", err)
 	}
-	if _, err := k.add(ann, "", 700, whole); err == nil {
+	if _, err := k.Add(ann, "", 700, whole); err == nil {
 		t.Error("it is kept after the end")
 	}
 }
 
 func TestOldKeptResultsGo(t *testing.T) {
-	var k keptResults
-	defer k.close()
-	one, two := principal{"one"}, principal{"two"}
-	other, err := k.add(two, "", 1, json.RawMessage(`{}`))
+	var k Store
+	defer k.Close()
+	one, two := "one", "two"
+	other, err := k.Add(two, "", 1, json.RawMessage(`{}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var handles []string
-	for n := range maxKeptCount + 2 {
-		handle, err := k.add(one, "", 1, fmt.Appendf(nil, `{"n":%d}`, n))
+	for n := range MaxOfUser + 2 {
+		handle, err := k.Add(one, "", 1, fmt.Appendf(nil, `{"n":%d}`, n))
 		if err != nil {
 			t.Fatal(err)
 		}
 		handles = append(handles, handle)
 	}
 	for n, handle := range handles {
-		if _, _, ok := k.get(one, handle); ok != (n >= 2) {
+		if _, _, ok := k.Get(one, handle); ok != (n >= 2) {
 			t.Errorf("%d is kept: %t", n, ok)
 		}
 	}
-	if _, _, ok := k.get(two, other); !ok {
+	if _, _, ok := k.Get(two, other); !ok {
 		t.Error("another user's is gone")
 	}
 
 	large := k.byHandle[handles[5]] // they are too much now, until it has gone
 	k.takeOutLocked(large)
-	large.size = maxKeptOf
+	large.size = maxUserBytes
 	k.addLocked(large)
-	own := k.of[one].results
-	k.of[one].results = append([]*keptResult{k.byHandle[handles[2]], k.byHandle[handles[3]], k.byHandle[handles[4]], large}, own[3:len(own)-1]...)
-	if _, err := k.add(one, "", 1, json.RawMessage(`{}`)); err != nil {
+	own := k.users[one].results
+	k.users[one].results = append([]*kept{k.byHandle[handles[2]], k.byHandle[handles[3]], k.byHandle[handles[4]], large}, own[3:len(own)-1]...)
+	if _, err := k.Add(one, "", 1, json.RawMessage(`{}`)); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, ok := k.get(one, handles[5]); ok {
+	if _, _, ok := k.Get(one, handles[5]); ok {
 		t.Error("more is kept than is allowed")
 	}
-	if _, _, ok := k.get(one, handles[6]); !ok {
+	if _, _, ok := k.Get(one, handles[6]); !ok {
 		t.Error("more went than had to")
 	}
 }
 
 func TestKeptResultsOfAllUsersHaveABound(t *testing.T) {
-	var k keptResults
-	defer k.close()
-	few, err := k.add(principal{"few"}, "", 0, json.RawMessage(`{}`))
+	var k Store
+	defer k.Close()
+	few, err := k.Add("few", "", 0, json.RawMessage(`{}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 10 * maxKeptCount {
-		if _, err := k.add(principal{fmt.Sprint("user", i%10)}, "", 0, json.RawMessage(`{}`)); err != nil {
+	for i := range 10 * MaxOfUser {
+		if _, err := k.Add(fmt.Sprint("user", i%10), "", 0, json.RawMessage(`{}`)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := len(k.byHandle); got != maxKeptOfAll {
-		t.Errorf("%d results are kept, want %d", got, maxKeptOfAll)
+	if got := len(k.byHandle); got != maxResults {
+		t.Errorf("%d results are kept, want %d", got, maxResults)
 	}
-	if _, _, ok := k.get(principal{"few"}, few); !ok {
+	if _, _, ok := k.Get("few", few); !ok {
 		t.Error("the oldest went, and not one of a user with more")
 	}
-	for user, own := range k.of {
-		if n := len(own.results); n > maxKeptOfAll/10+1 {
-			t.Errorf("%s has %d results", user.name, n)
+	for user, own := range k.users {
+		if n := len(own.results); n > maxResults/10+1 {
+			t.Errorf("%s has %d results", user, n)
 		}
 	}
 }
 
 func TestKeptResultsExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var k keptResults
-		defer k.close()
-		handle, err := k.add(principal{}, "", 1, json.RawMessage(`{}`))
+		var k Store
+		defer k.Close()
+		handle, err := k.Add("", "", 1, json.RawMessage(`{}`))
 		if err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(keptFor - time.Second)
-		if _, _, ok := k.get(principal{}, handle); !ok {
+		if _, _, ok := k.Get("", handle); !ok {
 			t.Error("it is gone too early")
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if _, _, ok := k.get(principal{}, handle); ok {
+		if _, _, ok := k.Get("", handle); ok {
 			t.Error("it is kept for longer")
 		}
 	})
@@ -161,7 +161,7 @@ func TestStructuredContentThatRepeatsTheTextCountsOnce(t *testing.T) {
 		{twoTexts, `{"result":"01234567890123456789\nabcdefghijabcdefghij"}`, true},
 	} {
 		result := json.RawMessage(`{"content":` + test.content + `,"structuredContent":` + test.structured + `}`)
-		if _, cut := shapeResult(result, &catalog.Tool{MaxOutputChars: 60}, 0); cut == test.repeats {
+		if _, cut := Shape(result, &catalog.Tool{MaxOutputChars: 60}, 0); cut == test.repeats {
 			t.Errorf("%s: cut is %t (JSON: %t)", result, cut, wire.Valid(result))
 		}
 	}

@@ -1,14 +1,19 @@
-package catalog
+// Package jsonquery runs JSONPath queries (RFC 9535) over JSON texts, and returns parts of
+// the text as they stand in it. It also reads two operators of filters that the RFC does
+// not have (dialect.go).
+package jsonquery
 
 import (
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"unicode/utf16"
 
 	"github.com/theory/jsonpath"
 	"github.com/theory/jsonpath/registry"
@@ -17,8 +22,8 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// A pathQuery is a JSONPath query (RFC 9535), or one in the dialect that dialect reads.
-type pathQuery struct {
+// A Query is a JSONPath query (RFC 9535), or one in the dialect.
+type Query struct {
 	path  *jsonpath.Path
 	loose bool // it may select members of an object in any order
 }
@@ -32,8 +37,8 @@ const (
 	maxUnions      = 16   // selectors in brackets, those of nested and following ones multiplied
 )
 
-// parsePath reads a query. The error says where it is wrong.
-func parsePath(text string) (*pathQuery, error) {
+// Parse reads a query. The error says where it is wrong.
+func Parse(text string) (*Query, error) {
 	if len(text) > maxQuery {
 		return nil, fmt.Errorf("it is longer than %d characters", maxQuery)
 	}
@@ -48,7 +53,7 @@ func parsePath(text string) (*pathQuery, error) {
 	if err != nil {
 		return nil, positioned(err, text, moved)
 	}
-	return &pathQuery{path, strings.ContainsAny(plain, "*?") || strings.Contains(plain, "..")}, nil
+	return &Query{path, strings.ContainsAny(plain, "*?") || strings.Contains(plain, "..")}, nil
 }
 
 // affordable says what makes a query cost too much. Filters are run for each value, so
@@ -98,8 +103,8 @@ func affordable(query string, moved []moved) error {
 	return nil
 }
 
-// functions are those of the RFC, and contains(), to which the dialect's operator
-// becomes: a text has another in it, or an array has it as an element.
+// functions are those of the RFC, and contains(), by which the dialect's operator is
+// written: a text has another in it, or an array has it as an element.
 var functions = sync.OnceValue(func() *registry.Registry {
 	r := registry.New()
 	err := r.Register("contains", spec.FuncLogical, func(args []spec.FuncExprArg) error {
@@ -143,35 +148,35 @@ func positioned(err error, text string, moved []moved) error {
 	return fmt.Errorf("%s at position %d", what, at)
 }
 
-// definite reports whether the query names one value, which may not be there (RFC
-// 9535, "Singular Query").
-func (q *pathQuery) definite() bool { return q.path.Query().Singular() != nil }
+// singular reports whether the query names one value, which may not exist (RFC 9535,
+// "Singular Query").
+func (q *Query) singular() bool { return q.path.Query().Singular() != nil }
 
-// A match is a part of a JSON text that a query selects.
-type match struct {
-	raw json.RawMessage // as it stands there
-	at  spec.NormalizedPath
+// A Match is a part of a JSON text that a query selects.
+type Match struct {
+	Raw  json.RawMessage // as it stands there
+	Path spec.NormalizedPath
 }
 
 // elements returns the elements of an array; anything else is its own only one.
-func (m match) elements() []match {
-	if len(m.raw) == 0 || m.raw[0] != '[' {
-		return []match{m}
+func (m Match) elements() []Match {
+	if len(m.Raw) == 0 || m.Raw[0] != '[' {
+		return []Match{m}
 	}
-	var all []match
-	for e := range wire.Elements(m.raw) {
-		all = append(all, match{e, append(slices.Clip(m.at), spec.Index(len(all)))})
+	var all []Match
+	for e := range wire.Elements(m.Raw) {
+		all = append(all, Match{e, append(slices.Clip(m.Path), spec.Index(len(all)))})
 	}
 	return all
 }
 
-// find returns the parts of a JSON text that the query selects. Those of an object
+// Find returns the parts of a JSON text that the query selects. Those of an object
 // come in its order, which the RFC leaves open.
-func (q *pathQuery) find(text json.RawMessage) []match {
-	doc := readTree(text)
+func (q *Query) Find(text json.RawMessage) []Match {
+	doc := readNode(text)
 	located := q.path.SelectLocated(doc.value)
 	type place struct {
-		*tree
+		*node
 		at spec.NormalizedPath
 	}
 	found := make([]place, len(located))
@@ -185,9 +190,9 @@ func (q *pathQuery) find(text json.RawMessage) []match {
 	if q.loose && names {
 		slices.SortStableFunc(found, func(a, b place) int { return cmp.Compare(a.order, b.order) })
 	}
-	matches := make([]match, len(found))
+	matches := make([]Match, len(found))
 	for i, p := range found {
-		matches[i] = match{p.raw, p.at}
+		matches[i] = Match{p.raw, p.at}
 	}
 	return matches
 }
@@ -203,38 +208,38 @@ func differInName(a, b spec.NormalizedPath) bool {
 	return false
 }
 
-// A tree is a JSON value in both forms: for the library, and as it stands in the text.
-type tree struct {
+// A node is a JSON value in both forms: for the library, and as it stands in the text.
+type node struct {
 	raw     json.RawMessage
 	order   int // of all values, as they stand in the text
 	value   any
-	members map[string]*tree
-	items   []*tree
+	members map[string]*node
+	items   []*node
 }
 
-func readTree(text json.RawMessage) *tree {
+func readNode(text json.RawMessage) *node {
 	n := 0
-	return newTree(text, &n)
+	return newNode(text, &n)
 }
 
-// newTree reads a text known to be JSON. n counts values.
-func newTree(raw json.RawMessage, n *int) *tree {
-	t := &tree{raw: raw, order: *n}
+// newNode reads a text known to be JSON. n counts values.
+func newNode(raw json.RawMessage, n *int) *node {
+	t := &node{raw: raw, order: *n}
 	*n++
 	switch {
 	case wire.IsObject(raw):
-		t.members = map[string]*tree{}
+		t.members = map[string]*node{}
 		value := map[string]any{}
 		for key, part := range wire.Members(raw) {
 			name, _ := wire.Text(key)
-			child := newTree(part, n)
+			child := newNode(part, n)
 			t.members[name], value[name] = child, child.value
 		}
 		t.value = value
 	case raw[0] == '[':
 		value := []any{}
 		for part := range wire.Elements(raw) {
-			child := newTree(part, n)
+			child := newNode(part, n)
 			t.items, value = append(t.items, child), append(value, child.value)
 		}
 		t.value = value
@@ -263,7 +268,7 @@ func plainValue(raw json.RawMessage) any {
 }
 
 // at returns the value at a place that the library found.
-func (t *tree) at(path spec.NormalizedPath) *tree {
+func (t *node) at(path spec.NormalizedPath) *node {
 	for _, step := range path {
 		switch step := step.(type) {
 		case spec.Name:
@@ -273,4 +278,47 @@ func (t *tree) at(path spec.NormalizedPath) *tree {
 		}
 	}
 	return t
+}
+
+// All returns what a query selected of a JSON text: the value of a query that names
+// one, else an array of what matches.
+func (q *Query) All(matches []Match) json.RawMessage {
+	if q.singular() && len(matches) == 1 {
+		return matches[0].Raw
+	}
+	answer, _ := first(matches, math.MaxInt)
+	return answer
+}
+
+// Within is All in at most limit bytes. shown are the matches that are in the answer as a
+// whole, note says how much is not.
+func (q *Query) Within(matches []Match, limit int) (answer json.RawMessage, shown []Match, note string, err error) {
+	if q.singular() && len(matches) == 1 {
+		if len(matches[0].Raw) <= limit {
+			return matches[0].Raw, matches, "", nil
+		}
+		matches = matches[0].elements()
+	}
+	answer, n := first(matches, limit)
+	switch {
+	case len(matches) > 0 && n == 0:
+		return nil, nil, "", fmt.Errorf("what matches first has %d characters, of which at most %d are shown: ask for a part of it, such as its name", len(utf16.Encode([]rune(string(matches[0].Raw)))), limit)
+	case n < len(matches):
+		note = fmt.Sprintf("Cut: the first %d of %d. Ask for less of each, such as its name, or for a part, such as [%d:%d].", n, len(matches), n, 2*n)
+	}
+	return answer, matches[:n], note, nil
+}
+
+// first returns an array of the first matches, as many as limit bytes hold.
+func first(matches []Match, limit int) (array json.RawMessage, shown int) {
+	array = json.RawMessage(`[`)
+	for _, m := range matches {
+		separator := min(shown, 1)
+		if len(array)+separator+len(m.Raw)+len("]") > limit {
+			break
+		}
+		array = append(append(array, ","[:separator]...), m.Raw...)
+		shown++
+	}
+	return append(array, ']'), shown
 }

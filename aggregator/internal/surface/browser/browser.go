@@ -1,0 +1,136 @@
+// Package browser is the surface of MCP Browser: one tool to query what there is by
+// JSONPath, and one for any request.
+package browser
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/results"
+	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+// New returns the surface.
+func New(cfg *schema.Config) surface.Surface {
+	s := surface.Surface{
+		Tools: []surface.Tool{
+			{
+				Name: "mcp_discover",
+				Definitions: func(v *catalog.View, _ int) []json.RawMessage {
+					return []json.RawMessage{surface.Define("mcp_discover", describe(v, cfg.Catalog.MaxChars), surface.WithReadingOn(discoverInput, cfg), surface.ReadOnly)}
+				},
+				Answer: surface.ReadingOn(cfg, func(c *surface.Call) { discover(c, cfg.Catalog.MaxListBytes) }),
+			},
+			{Name: "mcp_call", Definitions: surface.Fixed("mcp_call", callDescription, callInput, ""), Answer: call},
+		},
+		HowToCall: func(t *catalog.Tool) string {
+			return fmt.Sprintf(`mcp_call: {"method": "tools/call", "params": {"name": %s, "arguments": {…}}}`, wire.Quote(t.Name))
+		},
+		HowToRead: func(tool string) string {
+			return fmt.Sprintf(`mcp_discover {"jsonpath": %s}`, wire.Quote("$.tools[?(@.name=='"+tool+"')]"))
+		},
+		AnyMethod: true,
+	}
+	if results.Limits(cfg) {
+		s.ReadsOn = "mcp_discover"
+	}
+	return s
+}
+
+const (
+	discoverInput = `{"type":"object","properties":{` +
+		`"jsonpath":{"type":"string","description":"A JSONPath query (RFC 9535), such as $.tools[*].name."}},` +
+		`"required":["jsonpath"],"additionalProperties":false}`
+	callDescription = `Execute any MCP tool by constructing a JSON-RPC call: {"method": "tools/call", "params": {"name": "server/tool", "arguments": {…}}}. ` +
+		`Other methods are resources/read, prompts/get, completion/complete and the lists.`
+	callInput = `{"type":"object","properties":{` +
+		`"method":{"type":"string","description":"The method, such as tools/call."},` +
+		`"params":{"type":"object","description":"The params of the method.","additionalProperties":true}},` +
+		`"required":["method"]}`
+)
+
+// discover answers a query over the catalogue, on a goroutine of its own: that takes a
+// while where it is large.
+func discover(c *surface.Call, maxBytes int) {
+	in := surface.ReadArguments(c.Arguments, "jsonpath")
+	query := in.Text("jsonpath")
+	if in.Errs == nil && query == "" {
+		in.Fail(`"jsonpath" is missing, such as $.tools[*].name`)
+	}
+	if err := in.Err(); err != nil {
+		c.Refuse(err)
+		return
+	}
+	c.Wait(surface.Question{Server: c.View().ServerFor(""), Answer: func() {
+		c.Go(func() {
+			answer, note, err := browse(c.View(), query, maxBytes, c.Show)
+			if err != nil {
+				c.Refuse(err)
+				return
+			}
+			c.Text(string(answer), note)
+		})
+	}})
+}
+
+// Target is how mcp_call calls tools, its own surface's among them.
+var Target = &surface.Target{
+	Find:    surface.FindCalled,
+	Unknown: func(v *catalog.View, name string) string { return v.UnknownTool(hints, name) },
+	Nested:  true,
+}
+
+// call makes the request that its arguments are. What a tool answers is the answer;
+// the result of any other method is that as text, since only a tool's result can be
+// that of a tool.
+func call(c *surface.Call) {
+	method, params, err := ReadRequest(c.Arguments)
+	if err != nil {
+		c.Refuse(err)
+		return
+	}
+	ofAll := strings.HasSuffix(method, "/list") && wire.Get(params, "server") == nil
+	c.Send(method, params, Target, func(result json.RawMessage, err error) {
+		switch {
+		case err != nil:
+			c.Reply(surface.Failed(err))
+		case method == "tools/call" || c.Asks(result):
+			c.Reply(result, nil)
+		default:
+			note := ""
+			if ofAll {
+				note = c.View().Starting()
+			}
+			c.Text(string(result), note)
+		}
+	})
+}
+
+// maxNested is how often a call of mcp_call may be inside another.
+const maxNested = 8
+
+// ReadRequest reads a request from the arguments of mcp_call; params are an object or nil.
+// One that calls mcp_call itself, as MCP Browser has it, is the request that this one
+// describes.
+func ReadRequest(arguments json.RawMessage) (method string, params json.RawMessage, err error) {
+	for range maxNested {
+		in := surface.ReadArguments(arguments, "method", "params", "jsonrpc", "id")
+		method, params = in.Text("method"), nil
+		switch {
+		case in.Errs != nil:
+		case method == "":
+			in.Fail(`"method" is missing: {"method": "tools/call", "params": {"name": "server/tool", "arguments": {…}}}`)
+		default:
+			params = in.Object("params")
+		}
+		if in.Errs != nil || method != "tools/call" || !wire.EqualString(wire.Get(params, "name"), "mcp_call") {
+			return method, params, in.Err()
+		}
+		arguments = wire.Get(params, "arguments")
+	}
+	return "", nil, fmt.Errorf("mcp_call is inside itself more than %d times", maxNested)
+}

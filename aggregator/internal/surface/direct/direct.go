@@ -1,0 +1,28 @@
+// Package direct is the surface that shows the tools of all servers as themselves.
+package direct
+
+import (
+	"encoding/json"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+// New returns the surface. A session that is about one server has no config for it: nil.
+func New(cfg *schema.Config) surface.Surface {
+	s := surface.Surface{Direct: true, Tools: []surface.Tool{{Definitions: definitions}}}
+	if cfg != nil && !cfg.SingleWrap { // else the instructions are the server's
+		s.Instructions = func(v *catalog.View) string { return v.DirectInstructions(cfg.Catalog.MaxChars) }
+	}
+	return s
+}
+
+func definitions(v *catalog.View, longest int) (all []json.RawMessage) {
+	for _, t := range v.Listed() {
+		if _, ok := v.Direct(t.Direct); ok {
+			all = append(all, v.DirectDefinition(t, longest))
+		}
+	}
+	return all
+}

@@ -1,0 +1,169 @@
+// Package discover is the default surface: the catalogue as the description of
+// discover_tool, and tools to use what it shows. Each answers once, as text: of a
+// structured twin hosts show that alone, without what the text says to do.
+package discover
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/results"
+	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+// New returns the surface.
+func New(cfg *schema.Config) surface.Surface {
+	s := surface.Surface{
+		Tools: []surface.Tool{{
+			Name: "discover_tool",
+			Definitions: func(v *catalog.View, _ int) []json.RawMessage {
+				return []json.RawMessage{surface.Define("discover_tool", v.Describe(cfg.Catalog.MaxChars), surface.WithReadingOn(discoverInput, cfg), surface.ReadOnly)}
+			},
+			Answer: surface.ReadingOn(cfg, discover),
+		}},
+		Instructions: func(v *catalog.View) string { return v.Instructions(cfg.Catalog.MaxChars) },
+		HowToCall: func(t *catalog.Tool) string {
+			return fmt.Sprintf(`%s: {"tool_name": %s, "tool_input": {…}}`, t.Door, wire.Quote(t.Name))
+		},
+		HowToRead: func(tool string) string { return fmt.Sprintf(`discover_tool {"tool_name": %s}`, wire.Quote(tool)) },
+	}
+	if results.Limits(cfg) {
+		s.ReadsOn = "discover_tool"
+	}
+	s.Tools = append(s.Tools, useTools(cfg)...)
+	if slices.ContainsFunc(cfg.Servers, func(s schema.Server) bool { return !s.Disabled && s.Lazy() }) {
+		s.Tools = append(s.Tools, surface.Tool{
+			Name:        "load_mcp",
+			Definitions: surface.Fixed("load_mcp", loadDescription, loadInput, `{"readOnlyHint":false,"destructiveHint":false,"idempotentHint":true}`),
+			Answer:      load,
+		})
+		s.LoadTool = func(server string) string { return fmt.Sprintf(`load_mcp {"mcp_name": %s}`, wire.Quote(server)) }
+	}
+	s.Tools = append(s.Tools, pinned(cfg)...)
+	return s
+}
+
+const (
+	loadDescription = "Load a previously deferred MCP server, one that <mcp_servers> in the description of discover_tool lists. Answers with the tools, resources and prompts that it brings."
+
+	discoverInput = `{"type":"object","properties":{` +
+		`"tool_name":{"type":"string","description":"Name of a tool. Returns its definition."},` +
+		`"full":{"type":"boolean","description":"Nothing is cut: large output schemas, instructions of a server."},` +
+		`"query":{"type":"string","description":"Search words. Returns the best-matching tools, the first with its definition."},` +
+		`"server":{"type":"string","description":"Name of a server. Returns the list of its tools; with query, searches them only."},` +
+		`"limit":{"type":"integer","minimum":1,"description":"Maximum number of entries."},` +
+		`"offset":{"type":"integer","minimum":0,"description":"Number of entries to skip."}},"additionalProperties":false}`
+	loadInput = `{"type":"object","properties":{` +
+		`"mcp_name":{"type":"string","description":"Name of the server, from <mcp_servers>."},` +
+		`"query":{"type":"string","description":"Search words, for a large server. Returns only what matches, the first with its definition."},` +
+		`"retry":{"type":"boolean","description":"Try a server that was given up once more, if your user asks for it. At most every 10 minutes."}},` +
+		`"required":["mcp_name"],"additionalProperties":false}`
+)
+
+// A query is what discover_tool is asked for.
+type query struct {
+	tool, words, server string
+	full                bool
+	limit, offset       int
+}
+
+// discover answers discover_tool: one tool, the best matches, or a list.
+func discover(c *surface.Call) {
+	in := surface.ReadArguments(c.Arguments, "tool_name", "full", "query", "server", "limit", "offset")
+	q := query{
+		tool: in.Text("tool_name"), full: in.Flag("full"), words: in.Text("query"), server: in.Text("server"),
+		limit: in.Number("limit"), offset: in.Number("offset"),
+	}
+	if err := in.Err(); err != nil {
+		c.Refuse(err)
+		return
+	}
+	if c.View().Unread() {
+		c.Go(func() { q.ask(c) })
+		return
+	}
+	q.ask(c)
+}
+
+func (q query) ask(c *surface.Call) {
+	view := c.View()
+	waits := surface.Question{Answer: func() { c.Reply(q.answer(c), nil) }}
+	switch {
+	case q.tool != "":
+		waits.Server = view.ServerOf(q.tool)
+		if t := surface.Named(view, q.tool); t != nil { // it may be changing
+			waits.Server = t.Server
+			break
+		}
+		waits.Known = func() bool { return surface.Named(c.View(), q.tool) != nil }
+	case q.words == "" || q.server != "":
+		waits.Server, _ = view.ServerMeant(q.server)
+	}
+	c.Wait(waits)
+}
+
+// manyTools is from how many tools on searches make so much garbage, most of it the
+// first, which reads them, that the system is given it back afterwards.
+const manyTools = 1000
+
+func (q query) answer(c *surface.Call) json.RawMessage {
+	view := c.View()
+	if q.tool != "" {
+		t := surface.Named(view, q.tool)
+		if t == nil {
+			return results.Error(surface.UnknownTool(c, q.tool))
+		}
+		c.Show(t)
+		if q.full {
+			return results.Text(view.Details(t))
+		}
+		return results.Text(view.Brief(t))
+	}
+	server, ok := q.server, true
+	if server != "" {
+		server, ok = view.ServerMeant(server)
+	}
+	switch {
+	case !ok:
+		return results.Error(surface.UnknownServer(c, q.server))
+	case q.words != "":
+		if len(view.Tools()) > manyTools {
+			wire.ExpectQuiet()
+		}
+		return results.Text(view.Found(catalog.Search{Query: q.words, Server: server, Offset: q.offset, Limit: q.limit, Shown: c.Show}))
+	}
+	page, _ := view.Page(server, q.offset, q.limit, q.full)
+	return results.Text(page.Text)
+}
+
+// load answers load_mcp: it loads a server and says what that brought.
+func load(c *surface.Call) {
+	in := surface.ReadArguments(c.Arguments, "mcp_name", "query", "retry")
+	name := in.Text("mcp_name")
+	if in.Errs == nil && name == "" {
+		in.Fail(`"mcp_name" is missing`)
+	}
+	words, retry := in.Text("query"), in.Flag("retry")
+	if err := in.Err(); err != nil {
+		c.Refuse(err)
+		return
+	}
+	if meant, ok := c.View().ServerMeant(name); ok {
+		name = meant
+	}
+	if !c.Offered(name, retry) {
+		c.Fail(surface.UnknownServer(c, name))
+		return
+	}
+	c.Wait(surface.Question{Server: name, Load: true, Answer: func() {
+		if words != "" {
+			c.Text(c.View().FoundIn(name, words, c.Show))
+			return
+		}
+		c.Text(c.View().Loaded(name))
+	}})
+}

@@ -1,0 +1,114 @@
+package discover
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+const (
+	useDescription = "Use a tool that was previously discovered with the discover_tool tool"
+	useInput       = `{"type":"object","properties":{` +
+		`"tool_name":{"type":"string","description":"Name of the tool, as discover_tool shows it."},` +
+		`"tool_input":{"type":"object","description":"Arguments of the tool, as its input schema wants them.","additionalProperties":true}},` +
+		`"required":["tool_name"]}`
+)
+
+var useArguments = surface.CallArguments{Tool: "tool_name", Input: "tool_input", Example: `{"tool_name": "server/tool", "tool_input": {…}}`}
+
+// useTools are use_tool, or the three that it is split into for hosts that ask their user
+// by the name of the tool: each of these calls tools that may do no more than it says.
+func useTools(cfg *schema.Config) []surface.Tool {
+	if cfg.UseTool != schema.UseToolSplit {
+		return []surface.Tool{useTool("use_tool", catalog.Destructive, useDescription+".", "")}
+	}
+	return []surface.Tool{
+		useTool(catalog.Doors[catalog.ReadOnly], catalog.ReadOnly, useDescription+" and only reads: discover_tool shows through which of three each is called.", `{"readOnlyHint":true}`),
+		useTool(catalog.Doors[catalog.Write], catalog.Write, useDescription+" and changes things, but destroys nothing.", `{"readOnlyHint":false,"destructiveHint":false}`),
+		useTool(catalog.Doors[catalog.Destructive], catalog.Destructive, useDescription+", whatever it may do: those that do not say count as destructive.", `{"readOnlyHint":false,"destructiveHint":true}`),
+	}
+}
+
+func useTool(name string, most catalog.Access, description, annotations string) surface.Tool {
+	return surface.Tool{
+		Name:        name,
+		Definitions: surface.Fixed(name, description, useInput, annotations),
+		Read:        useArguments.Read,
+		Target: &surface.Target{
+			Find: find,
+			Refuse: func(t *catalog.Tool) string {
+				if t.Access >= most {
+					return ""
+				}
+				return fmt.Sprintf(`%s may do more than %s lets through: call it through %s {"tool_name": %s, "tool_input": {…}} (outcome not_sent: nothing was called)`,
+					t.Name, name, t.Door, wire.Quote(t.Name))
+			},
+			ShowInput: showInput,
+		},
+	}
+}
+
+// find returns the tool that has a name: hosts, and the rules of people in them, decide by
+// these names, so that another spelling calls nothing.
+func find(v *catalog.View, name string) (t *catalog.Tool, server string) {
+	if t, ok := v.Tool(name); ok {
+		return t, ""
+	}
+	return nil, v.ServerFor(name)
+}
+
+// maxSchema is the largest input schema, in bytes, that is shown with a complaint.
+const maxSchema = 8 << 10
+
+func showInput(t *catalog.Tool) string {
+	switch {
+	case t.InputSchema == nil:
+		return ""
+	case len(t.InputSchema) > maxSchema:
+		return fmt.Sprintf(`The input schema of %s is long: discover_tool {"tool_name": %s} shows it.`, t.Name, wire.Quote(t.Name))
+	}
+	return fmt.Sprintf("Input schema of %s, which tool_input has to fit:\n%s", t.Name, t.VisibleInput())
+}
+
+// pinned are the tools of servers that are shown as themselves. Where the direct surface
+// is on, all are.
+func pinned(cfg *schema.Config) []surface.Tool {
+	if slices.Contains(cfg.Expose, schema.ExposeDirect) {
+		return nil
+	}
+	var tools []surface.Tool
+	for _, pin := range cfg.Pin {
+		server, leaf, _ := strings.Cut(pin, "/")
+		tools = append(tools, surface.Tool{
+			Name: catalog.DirectName(server, leaf),
+			Definitions: func(v *catalog.View, longest int) []json.RawMessage {
+				if t, ok := v.Tool(pin); ok {
+					return []json.RawMessage{v.DirectDefinition(t, longest)}
+				}
+				return nil // not yet, or there is no such tool
+			},
+			Read:   func(json.RawMessage, *wire.Outline) (string, json.RawMessage, error) { return pin, nil, nil },
+			Target: &surface.Target{Find: find, Verbatim: true},
+		})
+	}
+	return tools
+}
+
+// PinWarnings names the pins for which a listed server has no tool.
+func PinWarnings(cfg *schema.Config, view *catalog.View) []string {
+	var all []string
+	for _, pin := range cfg.Pin {
+		server, _, _ := strings.Cut(pin, "/")
+		info, known := view.Server(server)
+		if _, ok := view.Tool(pin); known && info.Loaded && !ok {
+			all = append(all, fmt.Sprintf("pin: %s has no tool %s that hosts may see", server, wire.Quote(pin)))
+		}
+	}
+	return all
+}

@@ -1,0 +1,152 @@
+// Package tree is a surface of three tools that never change, by which a model walks a tree
+// whose leaves are the tools of the servers.
+package tree
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
+	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+// A tree answers from the tree of a config.
+type tree struct{ *catalog.Tree }
+
+// New returns the surface.
+func New(cfg *schema.Config) surface.Surface {
+	t := tree{Of(cfg)}
+	return surface.Surface{
+		Tools: []surface.Tool{
+			{Name: "meta_tree", Definitions: surface.Fixed("meta_tree", listDescription, listInput, surface.ReadOnly), Answer: t.list},
+			{Name: "meta_desc", Definitions: surface.Fixed("meta_desc", describeDescription, describeInput, surface.ReadOnly), Answer: t.describe},
+			{
+				Name: "meta_call", Definitions: surface.Fixed("meta_call", callDescription, callInput, ""),
+				Read: callArguments.Read,
+				Target: &surface.Target{
+					Find: t.find, Unknown: t.unknown,
+					Check: func(path string) string { return fmt.Sprintf(`meta_desc {"path": %s} shows it.`, wire.Quote(path)) },
+				},
+			},
+		},
+		Instructions: func(v *catalog.View) string { return t.TreeIntro(v, cfg.Catalog.MaxChars) },
+		HowToRead:    func(string) string { return "meta_desc" },
+	}
+}
+
+const (
+	listDescription     = `Lists what is directly below a path of the tree of tools: nodes, which lead on, and tools. Begin with {"path": "/"}.`
+	describeDescription = "Describes what is at a path of the tree: of a tool, what it does and the exact schema of its arguments; of a node, what is below it."
+	callDescription     = "Calls the tool at a path of the tree, with arguments that fit the schema which meta_desc shows for that path."
+
+	listInput     = `{"type":"object","properties":{"path":{"type":"string","description":"Absolute path of a node, such as /repo.","default":"/"}},"additionalProperties":false}`
+	describeInput = `{"type":"object","properties":{"path":{"type":"string","description":"Absolute path of a tool or node, as meta_tree shows it."}},"required":["path"],"additionalProperties":false}`
+	callInput     = `{"type":"object","properties":{` +
+		`"path":{"type":"string","description":"Absolute path of the tool, as meta_tree shows it."},` +
+		`"args":{"type":"object","description":"Arguments of the tool, as its schema wants them.","additionalProperties":true}},` +
+		`"required":["path"]}`
+)
+
+// list answers meta_tree.
+func (t tree) list(c *surface.Call) {
+	t.answer(c, "/", func(where string, _ *catalog.Tool) {
+		c.Fail(fmt.Sprintf(`%s is a tool, not a node: meta_desc {"path": %s} shows its arguments, meta_call calls it.`, where, wire.Quote(where)))
+	}, t.Children)
+}
+
+// describe answers meta_desc.
+func (t tree) describe(c *surface.Call) {
+	t.answer(c, "", func(where string, tool *catalog.Tool) {
+		c.Show(tool)
+		c.Text(t.DescribeTool(where, tool))
+	}, t.DescribeNode)
+}
+
+// answer answers with what is at the path in the arguments: a tool, a node, or that there
+// is neither. The server on which that depends is started. If it cannot be, that is the
+// answer, unless there are other things below the path.
+func (t tree) answer(c *surface.Call, otherwise string, ofTool func(where string, tool *catalog.Tool), ofNode func(*catalog.View, *catalog.Node) (text, note string)) {
+	where, err := pathArgument(c.Arguments, otherwise)
+	if err != nil {
+		c.Refuse(err)
+		return
+	}
+	reply := func(missing string) {
+		view := c.View()
+		switch here := t.At(view, where); {
+		case here.Twice != "" && here.Node == nil:
+			c.Fail(ambiguous(where, here))
+		case here.Tool != nil:
+			ofTool(where, here.Tool)
+		case here.Node == nil:
+			c.Fail(t.Unknown(view, where))
+		default:
+			text, note := ofNode(view, here.Node)
+			if missing != "" {
+				missing = "Its tools are not there: " + missing
+			}
+			c.Text(text, note, missing)
+		}
+	}
+	server := t.At(c.View(), where).Server
+	c.Wait(surface.Question{
+		Server: server,
+		Known:  func() bool { return t.At(c.View(), where).Tool != nil },
+		Answer: func() { reply(strings.TrimSpace(c.GivenUp(t.At(c.View(), where).Server))) },
+		Failed: func(err error) bool {
+			here := t.At(c.View(), where)
+			if here.Tool == nil && (here.Node == nil || len(here.Node.Children) == 0) {
+				return false
+			}
+			reply(c.Explain(err))
+			return true
+		},
+	})
+}
+
+func ambiguous(where string, here catalog.Place) string {
+	return fmt.Sprintf("%s is the path of %s, so none of them can be meant. Whoever runs dynmcp gives one another name in path_aliases. (outcome not_sent: nothing was called)", where, here.Twice)
+}
+
+var callArguments = surface.CallArguments{Tool: "path", Input: "args", Example: `{"path": "/node/tool", "args": {…}}`}
+
+// find returns the tool at a path, or the one that the path can only mean.
+func (t tree) find(v *catalog.View, path string) (tool *catalog.Tool, server string) {
+	here := t.At(v, path)
+	if here.Tool == nil && here.Node == nil && here.Twice == "" {
+		here = t.Meant(v, path)
+	}
+	return here.Tool, here.Server
+}
+
+// unknown answers a call of a path at which there is no tool.
+func (t tree) unknown(v *catalog.View, where string) string {
+	switch here := t.At(v, where); {
+	case here.Twice != "":
+		return ambiguous(where, here)
+	case here.Node != nil:
+		return fmt.Sprintf(`%s is a node, not a tool: meta_tree {"path": %s} lists what is below it. (outcome not_sent: nothing was called)`, where, wire.Quote(where))
+	}
+	return t.Unknown(v, where) + "\n(outcome not_sent: nothing was called)"
+}
+
+// pathArgument reads the one argument, path, as it is meant: a slash too many or too
+// few changes nothing. Where it is missing it is otherwise, or with "" an error.
+func pathArgument(arguments json.RawMessage, otherwise string) (string, error) {
+	in := surface.ReadArguments(arguments, "path")
+	where := strings.TrimSpace(in.Text("path"))
+	switch {
+	case in.Errs != nil:
+		return "", in.Err()
+	case where != "":
+		return path.Clean("/" + where), nil
+	case otherwise == "":
+		return "", errors.New(`"path" is missing`)
+	}
+	return otherwise, nil
+}

@@ -1,0 +1,19 @@
+package aggregator
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+// What a config may expose is what there is, in the order of preference.
+func TestSurfacesAreThoseOfTheSchema(t *testing.T) {
+	var names []string
+	for _, line := range surfaceTable {
+		names = append(names, line.name)
+	}
+	if names = append(names, schema.ExposeAuto); !slices.Equal(names, schema.Surfaces) {
+		t.Errorf("there are %q, the schema has %q", names, schema.Surfaces)
+	}
+}
