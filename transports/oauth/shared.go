@@ -17,19 +17,16 @@ import (
 )
 
 // NewShared returns the store of the replicas that share a bucket. Logins are sealed with
-// their keys: who reads the bucket learns nothing but how many there are. A login that cannot
-// be opened is none, and log names its record.
+// their keys: the bucket shows only how many there are. A login that cannot be opened counts
+// as none, and its record is logged.
 func NewShared(bucket kv.Bucket, keys *seal.Keys, log *slog.Logger) *Store {
-	return &Store{&shared{bucket, keys, log, lockValid, lockFree}}
+	return &Store{&shared{bucket, keys, log, lockValid, lockTTL}}
 }
 
 // Check returns why a record of a bucket is neither a login that these keys open nor a lock.
 func Check(keys *seal.Keys, e kv.Entry) error {
 	if strings.HasPrefix(e.Key, "lock/") {
-		if len(e.Value) != len(rand.Text()) || strings.Trim(string(e.Value), "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") != "" {
-			return errors.New("no replica wrote it")
-		}
-		return nil
+		return checkLock(e.Value)
 	}
 	_, err := openRecords(keys, e)
 	return err
@@ -45,10 +42,10 @@ func openRecords(keys *seal.Keys, e kv.Entry) (all []*record, err error) {
 
 // shared keeps the logins of a key, at all issuers, in one record, and its lock in another.
 type shared struct {
-	bucket      kv.Bucket
-	keys        *seal.Keys
-	log         *slog.Logger
-	valid, free time.Duration // of a lock
+	bucket     kv.Bucket
+	keys       *seal.Keys
+	log        *slog.Logger
+	valid, ttl time.Duration // of a lock
 }
 
 func (s *shared) Place() string { return "in the state of the cluster, sealed with its key" }
@@ -63,8 +60,8 @@ func (s *shared) read(key Key) ([]*record, error) {
 	return all, err
 }
 
-// get returns the records of a key, and the revision of what has them, 0 if there is
-// none. What no key of ours opens, or nobody can read, is none.
+// get returns the records of a key and the revision that has them, 0 if there is none. A
+// record that our keys do not open counts as none.
 func (s *shared) get(ctx context.Context, key Key) (all []*record, revision uint64, err error) {
 	name := s.record("login", key)
 	e, err := s.bucket.Get(ctx, name)
@@ -86,8 +83,8 @@ func (s *shared) open(r *record) (*Login, error) {
 	return &r.Login, nil
 }
 
-// saveTime is how long a login that was just made or refreshed is tried to be kept. The
-// token before it is worth nothing any more, so nobody else is to use that.
+// saveTime is how long Save tries to keep a login that was just made or refreshed. The
+// token before it may be invalid already, so nobody else is to use that.
 const saveTime = 20 * time.Second
 
 func (s *shared) Save(key Key, l *Login) error {
@@ -134,55 +131,62 @@ func (s *shared) Delete(key Key) (was bool, err error) {
 	return true, s.bucket.Delete(ctx, name, e.Revision)
 }
 
-// A lock is a record with the name of its holder, who has it for lockValid after the record
-// was sent: longer than a refresh may take. Anybody may replace a record that has been the
-// same for lockFree by their own clock. So no two clocks are compared, a holder that is cut
-// off has stopped before the next one begins, and a record that is no lock goes away.
+// A lock is a record that only one replica can create and that expires by itself. The
+// compare-and-set of the login alone would not do: two replicas would both have sent the
+// refresh token before either kept the answer, and a server that takes a token once ends the
+// login then. So a replica that is to refresh creates the record before it sends the token.
+// The others cannot, wait, and read the login that it kept.
+//
+// The holder stops lockValid after it asked for the record, which is longer than a refresh
+// may take; NATS removes the record lockTTL after it was written, which is later. So no two
+// clocks are compared, and a holder that is cut off has stopped before the next one begins.
 const (
 	lockPause = 100 * time.Millisecond
 	lockValid = 12 * time.Second
-	lockFree  = 15 * time.Second
+	lockTTL   = 15 * time.Second
 )
 
 // Lock returns a context that ends with the time of the lock.
 func (s *shared) Lock(ctx context.Context, key Key) (held context.Context, unlock func(), err error) {
-	name, owner := s.record("lock", key), []byte(rand.Text())
-	var seen uint64 // the revision of another's lock
-	var since time.Time
+	name := s.record("lock", key)
 	for {
-		e, err := s.bucket.Get(ctx, name)
 		sent := time.Now()
-		var revision uint64
-		switch {
-		case errors.Is(err, kv.ErrNotFound):
-			revision, err = s.bucket.Create(ctx, name, owner)
-		case err != nil:
-			seen = 0 // its holder may be cut off as well
-		case string(e.Value) == string(owner): // the answer was lost
-			revision, err = s.bucket.Update(ctx, name, owner, e.Revision)
-		case e.Revision != seen:
-			seen, since = e.Revision, sent
-		case sent.Sub(since) >= s.free:
-			revision, err = s.bucket.Update(ctx, name, owner, e.Revision)
-		}
-		if revision != 0 && err == nil {
+		revision, err := s.bucket.WithTTL(s.ttl).Create(ctx, name, []byte(rand.Text()))
+		if err == nil {
 			held, end := context.WithDeadline(ctx, sent.Add(s.valid))
 			return held, func() {
 				end()
-				// If it cannot be deleted it is free after lockFree.
+				// If it cannot be deleted it expires.
 				_ = s.bucket.Delete(context.Background(), name, revision)
 			}, nil
 		}
-		if err != nil && !errors.Is(err, kv.ErrConflict) && !errors.Is(err, kv.ErrUnavailable) {
+		if errors.Is(err, kv.ErrConflict) {
+			s.removeBroken(ctx, name)
+		} else if !errors.Is(err, kv.ErrUnavailable) {
 			return nil, nil, err
 		}
 		select {
 		case <-time.After(lockPause):
 		case <-ctx.Done():
-			if err != nil {
+			if !errors.Is(err, kv.ErrConflict) {
 				return nil, nil, fmt.Errorf("the lock on the login of %s: %w", key.Server, err)
 			}
 			return nil, nil, fmt.Errorf("another replica holds the lock on the login of %s: %w", key.Server, ctx.Err())
 		}
 	}
+}
+
+// removeBroken removes a record that is in the place of a lock: it may not expire.
+func (s *shared) removeBroken(ctx context.Context, name string) {
+	if e, err := s.bucket.Get(ctx, name); err == nil && checkLock(e.Value) != nil {
+		_ = s.bucket.Delete(ctx, name, e.Revision) // or the next attempt does
+	}
+}
+
+// checkLock returns why a value is not that of a lock.
+func checkLock(value []byte) error {
+	if len(value) != len(rand.Text()) || strings.Trim(string(value), "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") != "" {
+		return errors.New("no replica wrote it")
+	}
+	return nil
 }

@@ -100,7 +100,7 @@ func TestLockOfAReplicaThatIsCutOff(t *testing.T) {
 			t.Fatal("it has lost its lock")
 		}
 
-		// Who wants it while cut off as well has seen nothing, and begins to wait anew.
+		// It expires while nobody can reach it.
 		got := make(chan time.Time)
 		go func() {
 			mine, unlock, err := b.store.Lock(t.Context(), aKey)
@@ -118,7 +118,7 @@ func TestLockOfAReplicaThatIsCutOff(t *testing.T) {
 		}
 		b.Heal()
 		begin := time.Now()
-		if took := (<-got).Sub(begin); took < lockFree || took > lockFree+time.Second {
+		if took := (<-got).Sub(begin); took > time.Second {
 			t.Errorf("the lock was free after %s", took)
 		}
 		a.Heal()
@@ -187,7 +187,7 @@ func TestLockOfADeadReplica(t *testing.T) {
 	})
 }
 
-// A record in the place of a lock that is none keeps nobody from refreshing for long.
+// A broken record in the place of a lock prevents no refresh.
 func TestLockThatIsBroken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReplica(t, memkv.New(), seal.Random())
@@ -214,7 +214,7 @@ func TestOneRefreshForAllReplicas(t *testing.T) {
 	replicas := []replica{newReplica(t, memory, keys), newReplica(t, memory, keys)}
 	for _, r := range replicas { // a process that stands still for a while loses no lock here
 		s := r.store.backend.(*shared)
-		s.valid, s.free = 30*time.Minute, time.Hour
+		s.valid, s.ttl = 30*time.Minute, time.Hour
 	}
 	if _, err := flowFor(t, replicas[0].store, server).Run(deadline(t)); err != nil {
 		t.Fatalf("login: %v", err)
