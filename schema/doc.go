@@ -6,17 +6,18 @@
 //
 //	paths ─► files.go               bytes, each file read once
 //	      ─► jsonc.go or yaml.go    a tree of nodes
+//	      ─► host_document.go       what hosts write otherwise, as we write it
 //	      ─► env.go                 the variables that the document may refer to
 //	      ─► interpolate.go         ${VAR} in the values below mcp, tree, gateway
 //	      ─► decode.go              nodes into the types, by the tags in types.go
 //	      ─► validate.go, tree.go   rules that the types cannot express
 //	      ─► layers.go              one *Config of all files
 //
-// The error has everything that is wrong, in file order.
+// The error has everything that is wrong, in file order (report.go).
 //
 // The tags on the struct fields in types.go are the only table of keys: the
 // decoder, the defaults and the JSON Schema are all read from them.
 //
-// The package imports no other package of this module and writes nothing. It
-// never puts an environment value, a header or a credential into an error.
+// The package writes nothing. It never puts an environment value, a header or a
+// credential into an error.
 package schema

@@ -57,7 +57,7 @@ func (r *reading) decodeDocument(root *node) *Document {
 	r.object("", root, v, documentFields)
 	r.checkExpose(root, &doc)
 	r.checkPins(root, &doc)
-	r.checkGateway(root.get("gateway"))
+	checks{&r.report}.checkGateway(root.get("gateway"))
 	if !root.has("startup_wait") && slices.Contains(doc.Expose, ExposeDirect) {
 		doc.StartupWait = DirectWait
 	}

@@ -152,7 +152,7 @@ func withValue(n *node, path []string, value *node) *node {
 func (s Server) Check() error {
 	n := entryNode(s)
 	markReferences(n)
-	r := &reading{src: &source{}, positions: map[string]pos{}, template: Single("", nil).Defaults}
+	r := &reading{report: report{src: &source{}}, positions: map[string]pos{}, template: Single("", nil).Defaults}
 	r.entry("", member{key: s.Name, value: n}, false)
 	if len(r.errs) == 0 {
 		return nil
@@ -174,13 +174,13 @@ func markReferences(n *node) {
 // Written returns the servers of a config file as they are written: references to
 // variables stay, and nothing else is read. The name is for errors.
 func Written(name string, data []byte) ([]Server, error) {
-	r := &reading{src: &source{name: name, data: data}, positions: map[string]pos{}, layered: true}
+	r := &reading{report: report{src: &source{name: name, data: data}}, positions: map[string]pos{}, layered: true}
 	root, failure := r.src.parse()
 	if failure != nil {
 		return nil, Errors{failure}
 	}
 	r.root = root
-	r.hostDocument(root)
+	hostReader{&r.report}.document(root)
 	markReferences(root)
 	doc := r.decodeDocument(root)
 	return doc.serversInOrder(r), nil

@@ -95,7 +95,7 @@ func (f field) setDefault(v reflect.Value) {
 	if failure != nil {
 		panic(failure) // a tag in types.go is wrong
 	}
-	r := &reading{src: src}
+	r := &reading{report: report{src: src}}
 	r.value(f.key, n, v, f)
 	if err := r.err(); err != nil {
 		panic(err)

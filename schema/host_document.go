@@ -15,9 +15,12 @@ import (
 // another way is read as if it were written in ours. This file does so for the
 // document, hosts.go for an entry.
 
-// hostDocument turns the document of a host into one of ours, in place. A document
+// A hostReader reads what hosts write.
+type hostReader struct{ *report }
+
+// document turns the document of a host into one of ours, in place. A document
 // that has servers under mcp is ours.
-func (r *reading) hostDocument(root *node) {
+func (r hostReader) document(root *node) {
 	if root.kind != object {
 		return
 	}
@@ -57,7 +60,7 @@ func (r *reading) hostDocument(root *node) {
 // renameHostServers finds the servers of hosts that keep them elsewhere: Zed in
 // context_servers, opencode in mcp or mcp.servers. Gemini CLI's mcp says which of
 // mcpServers are used.
-func (r *reading) renameHostServers(root *node) {
+func (r hostReader) renameHostServers(root *node) {
 	root.members = slices.Clone(root.members)
 	for i, m := range root.members {
 		switch {
@@ -70,15 +73,15 @@ func (r *reading) renameHostServers(root *node) {
 			return
 		case m.value.get("servers") != nil && m.value.get("servers").get("command") == nil:
 			root.members[i] = member{key: "mcpServers", written: "mcp.servers", at: m.at, value: m.value.get("servers")}
-		case slices.ContainsFunc(m.value.members, isOpencode):
+		case slices.ContainsFunc(m.value.members, func(m member) bool { return isOpencode(m.value) }):
 			root.members[i].key, root.members[i].written = "mcpServers", m.key
 		}
 	}
 }
 
 // isOpencode reports whether an entry is written as opencode writes it.
-func isOpencode(m member) bool {
-	kind := m.value.get("type")
+func isOpencode(n *node) bool {
+	kind := n.get("type")
 	return kind != nil && (kind.scalar == "local" || kind.scalar == "remote")
 }
 
@@ -90,7 +93,7 @@ func isGeminiChoice(n *node) bool {
 }
 
 // geminiChoice disables the servers that Gemini CLI does not use.
-func (r *reading) geminiChoice(servers, choice *node) {
+func (r hostReader) geminiChoice(servers, choice *node) {
 	named := func(key, name string) bool {
 		return slices.ContainsFunc(choice.itemsOf(key), func(n *node) bool { return n.scalar == name })
 	}
@@ -113,7 +116,7 @@ func isGemini(root, servers *node) bool {
 
 // hostReferences writes the references below n as ours, with warnings for those
 // that only the host knows.
-func (r *reading) hostReferences(path, key string, n *node, bare bool) {
+func (r hostReader) hostReferences(path, key string, n *node, bare bool) {
 	switch n.kind {
 	case text:
 		n.scalar = HostReferences(n.scalar, bare, func(note string) { r.warn(n.at, path, note, "") })

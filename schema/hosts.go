@@ -30,79 +30,126 @@ var hostKeys = map[string]string{
 // plainHostKeys are others that change nothing.
 var plainHostKeys = []string{"gallery", "version", "source", "name", "id"}
 
-// hostSpelling returns a host's entry as it would be written under mcp. Paths in
-// errors keep the host's keys. What only a host knows is left out with a warning,
-// but for what looks like a mistyped key of ours.
-func (r *reading) hostSpelling(path string, n *node) *node {
+// entry returns a host's entry as it would be written under mcp. Paths in errors keep
+// the host's keys. What only a host knows is left out with a warning, but for what looks
+// like a mistyped key of ours.
+func (r hostReader) entry(path string, n *node) *node {
 	if n.kind != object {
 		return n
 	}
 	out := *n
 	out.members = nil
-	known := keysOf(serverFields)
-	add := func(m member, key string, value *node) {
-		if key != m.key {
-			m.key, m.written = key, m.key
-		}
-		m.value = value
-		out.members = append(out.members, m)
-	}
+	e := hostEntry{r, path, n, &out}
 	for _, m := range n.members {
-		v := m.value
-		_, leftOut := hostKeys[m.key]
 		switch {
-		case v.kind == null:
-		case m.key != "transport" && slices.Contains(transportKeys, m.key) && n.has("transport"):
-			r.warn(m.at, below(path, m.key), "this is ignored", "transport says the same")
-		case m.key == "transportType" && n.has("type"): // which says the same
-		case m.key == "type" && (v.scalar == "local" || v.scalar == "remote"):
-			// a command or a url says the same
+		case m.value.kind == null || e.says(m):
 		case slices.Contains(transportKeys, m.key):
-			if v.kind == text && slices.Contains(HTTPAliases, v.scalar) {
-				v = &node{kind: text, at: v.at, scalar: StreamableHTTP}
-			}
-			add(m, "transport", v)
-		case m.key == "httpUrl":
-			add(m, "url", v)
-			if !n.has("type") && !n.has("transport") {
-				out.members = append(out.members, member{key: "transport", written: "httpUrl", at: m.at, value: &node{kind: text, at: v.at, scalar: StreamableHTTP}})
-			}
-		case m.key == "url" && n.has("httpUrl"):
-		case m.key == "serverUrl" && !n.has("url"):
-			add(m, "url", v)
-		case m.key == "environment" && !n.has("env"):
-			add(m, "env", v)
-		case m.key == "enabled" && v.kind == boolean && !n.has("disabled"):
-			add(m, "disabled", &node{kind: boolean, at: v.at, scalar: strconv.FormatBool(v.scalar == "false")})
-		case m.key == "timeout" && n.get("type") != nil && (n.get("type").scalar == "local" || n.get("type").scalar == "remote"):
-			// opencode's is for listing tools, and too short for a call
-		case m.key == "timeout" && v.kind == number:
-			add(m, "timeout", r.hostTimeout(below(path, m.key), v))
-		case m.key == "tools" && v.kind == list, m.key == "includeTools", m.key == "excludeTools", m.key == "disabledTools":
-			r.hostFilter(path, &out, m)
-		case m.key == "command" && v.kind == object: // Zed's older form
-			for _, part := range v.members {
-				if part.key == "path" {
-					part.key, part.written = "command", "command.path"
-				}
-				if part.value.kind != null {
-					out.members = append(out.members, part)
-				}
-			}
-		case m.key == "auth" && v.kind == object && v.has("CLIENT_ID"):
-			add(m, "auth", cursorAuth(v))
-		case slices.Contains(plainHostKeys, m.key):
-		case leftOut:
-			r.warn(m.at, below(path, m.key), "this is not read", hostKeys[m.key])
-		case !slices.Contains(known, m.key) && Nearest(m.key, known) == "":
-			r.warn(m.at, below(path, m.key), "this key of the host is not read", "")
-		default:
-			out.members = append(out.members, m)
+			e.transport(m)
+		case !e.respelled(m):
+			e.other(m)
 		}
 	}
 	r.splitCommand(path, &out)
 	r.dropMisplaced(path, &out)
 	return &out
+}
+
+// A hostEntry is an entry that is being read.
+type hostEntry struct {
+	hostReader
+	path string
+	in   *node // as the host writes it
+	out  *node // as we would
+}
+
+// add adds a member under a key of ours.
+func (e hostEntry) add(m member, key string, value *node) {
+	if key != m.key {
+		m.key, m.written = key, m.key
+	}
+	m.value = value
+	e.out.members = append(e.out.members, m)
+}
+
+// says reports whether another key says the same as m, or nothing is lost without it.
+func (e hostEntry) says(m member) bool {
+	switch m.key {
+	case "url":
+		return e.in.has("httpUrl")
+	case "transportType":
+		return e.in.has("type") && !e.in.has("transport")
+	case "timeout": // opencode's is for listing tools, and too short for a call
+		return isOpencode(e.in)
+	}
+	return slices.Contains(plainHostKeys, m.key)
+}
+
+// transport reads a key that says how the server is reached.
+func (e hostEntry) transport(m member) {
+	switch v := m.value; {
+	case m.key != "transport" && e.in.has("transport"):
+		e.warn(m.at, below(e.path, m.key), "this is ignored", "transport says the same")
+	case m.key == "type" && isOpencode(e.in): // a command or a url says the same
+	case v.kind == text && slices.Contains(HTTPAliases, v.scalar):
+		e.add(m, "transport", &node{kind: text, at: v.at, scalar: StreamableHTTP})
+	default:
+		e.add(m, "transport", v)
+	}
+}
+
+// respelled adds a member that hosts spell otherwise, and reports whether m is one.
+func (e hostEntry) respelled(m member) bool {
+	n, v := e.in, m.value
+	switch {
+	case m.key == "httpUrl":
+		e.add(m, "url", v)
+		if !n.has("type") && !n.has("transport") {
+			e.add(m, "transport", &node{kind: text, at: v.at, scalar: StreamableHTTP})
+		}
+	case m.key == "serverUrl" && !n.has("url"):
+		e.add(m, "url", v)
+	case m.key == "environment" && !n.has("env"):
+		e.add(m, "env", v)
+	case m.key == "enabled" && v.kind == boolean && !n.has("disabled"):
+		e.add(m, "disabled", &node{kind: boolean, at: v.at, scalar: strconv.FormatBool(v.scalar == "false")})
+	case m.key == "timeout" && v.kind == number:
+		e.add(m, "timeout", e.hostTimeout(below(e.path, m.key), v))
+	case m.key == "tools" && v.kind == list, m.key == "includeTools", m.key == "excludeTools", m.key == "disabledTools":
+		e.hostFilter(e.path, e.out, m)
+	case m.key == "command" && v.kind == object:
+		e.zedCommand(v)
+	case m.key == "auth" && v.kind == object && v.has("CLIENT_ID"):
+		e.add(m, "auth", cursorAuth(v))
+	default:
+		return false
+	}
+	return true
+}
+
+// zedCommand adds the members of a command as Zed wrote it once, an object.
+func (e hostEntry) zedCommand(n *node) {
+	for _, part := range n.members {
+		if part.key == "path" {
+			part.key, part.written = "command", "command.path"
+		}
+		if part.value.kind != null {
+			e.out.members = append(e.out.members, part)
+		}
+	}
+}
+
+// other adds a member that is ours as it is, and warns of one that only the host knows.
+func (e hostEntry) other(m member) {
+	why, leftOut := hostKeys[m.key]
+	known := keysOf(serverFields)
+	switch {
+	case leftOut:
+		e.warn(m.at, below(e.path, m.key), "this is not read", why)
+	case !slices.Contains(known, m.key) && Nearest(m.key, known) == "":
+		e.warn(m.at, below(e.path, m.key), "this key of the host is not read", "")
+	default:
+		e.out.members = append(e.out.members, m)
+	}
 }
 
 // isUnreachable reports whether a host's entry is of a server that only the host can
@@ -114,7 +161,7 @@ func isUnreachable(n *node) bool {
 
 // hostTimeout returns a timeout: hosts count in milliseconds, but for some that
 // count in seconds, and no call needs a thousand seconds.
-func (r *reading) hostTimeout(path string, n *node) *node {
+func (r hostReader) hostTimeout(path string, n *node) *node {
 	ms, err := strconv.ParseFloat(n.scalar, 64)
 	if err != nil || ms < 1000 {
 		return n
@@ -125,7 +172,7 @@ func (r *reading) hostTimeout(path string, n *node) *node {
 }
 
 // hostFilter adds the tools that a host's entry names to the filter of n.
-func (r *reading) hostFilter(path string, n *node, m member) {
+func (r hostReader) hostFilter(path string, n *node, m member) {
 	if m.value.kind != list {
 		r.fail(m.value.at, below(path, m.key), "this is "+m.value.kind.String(), "want a list")
 		return
@@ -175,7 +222,7 @@ func cursorAuth(n *node) *node {
 
 // dropMisplaced leaves out what belongs to the other kind of server: hosts write
 // empty args beside a url.
-func (r *reading) dropMisplaced(path string, n *node) {
+func (r hostReader) dropMisplaced(path string, n *node) {
 	transport := transportOf(n)
 	if transport == "" || n.has("command") && n.has("url") {
 		return
@@ -192,7 +239,7 @@ func (r *reading) dropMisplaced(path string, n *node) {
 
 // splitCommand makes the first item of a command that is a list the command of n,
 // and prepends the others to its args.
-func (r *reading) splitCommand(path string, n *node) {
+func (r hostReader) splitCommand(path string, n *node) {
 	keyIs := func(key string) func(member) bool { return func(m member) bool { return m.key == key } }
 	i := slices.IndexFunc(n.members, keyIs("command"))
 	if i < 0 || n.members[i].value.kind != list {

@@ -99,78 +99,88 @@ func (r *reading) interpolate(root *node, variables map[string]string) {
 	walk("", "", root, func(within, key string, n *node) {
 		r.texts = append(r.texts, writtenText{within, key, n.scalar})
 	})
+	e := expander{&r.report, variables, r.off, nil}
 	for _, m := range root.members {
 		switch {
 		case slices.Contains(serverLists, m.key) && m.value.kind == object && !r.files.opts.Strict:
 			for _, entry := range m.value.members {
-				r.expandEntry(below(m.key, entry.key), entry.value, variables)
+				e.entry(below(m.key, entry.key), entry.value)
 			}
 		case m.key == "tree" && !r.files.opts.Strict:
-			r.expandTree(m.key, m.value, variables)
+			e.tree(m.key, m.value)
 		case slices.Contains(interpolated, m.key):
-			r.expandBelow(m.key, m.value, variables)
+			e.below(m.key, m.value)
 		}
 	}
+	r.values = e.values
 }
 
-// expandTree expands the nodes of the tree. A variable that is missing costs the
+// An expander replaces references to variables in a document.
+type expander struct {
+	*report
+	variables map[string]string
+	off       map[string]*Off // by path, what is off because a variable is missing
+	values    []string        // of variables that were inserted
+}
+
+// tree expands the nodes of the tree. A variable that is missing costs the
 // source, or the text, that refers to it.
-func (r *reading) expandTree(path string, n *node, variables map[string]string) {
+func (e *expander) tree(path string, n *node) {
 	for i, item := range n.items {
-		r.expandTree(at(path, i), item, variables)
+		e.tree(at(path, i), item)
 	}
 	for _, m := range n.members {
 		if inner := below(path, m.key); m.key == "children" {
-			r.expandTree(inner, m.value, variables)
+			e.tree(inner, m.value)
 		} else {
-			r.expandEntry(inner, m.value, variables)
+			e.entry(inner, m.value)
 		}
 	}
 }
 
-// expandEntry expands what is below a server's entry, or a member of a node of the
+// entry expands what is below a server's entry, or a member of a node of the
 // tree. A variable that is missing there is no error of the file.
-func (r *reading) expandEntry(path string, n *node, variables map[string]string) {
-	outside := r.missing
-	r.missing = MissingVariablesError{}
-	r.expandBelow(path, n, variables)
-	if missing := r.missing; len(missing.Names) > 0 {
+func (e *expander) entry(path string, n *node) {
+	outside := e.missing
+	e.missing = MissingVariablesError{}
+	e.below(path, n)
+	if missing := e.missing; len(missing.Names) > 0 {
 		slices.Sort(missing.Names)
 		it := "it"
 		if len(missing.Names) > 1 {
 			it = "them"
 		}
-		r.off[path] = &Off{missing.Names, fmt.Sprintf("set %s in %s, or write ${%s:-default}", it, r.variableSource, missing.Names[0])}
+		e.off[path] = &Off{missing.Names, fmt.Sprintf("set %s in %s, or write ${%s:-default}", it, e.variableSource, missing.Names[0])}
 	}
-	r.missing = outside
+	e.missing = outside
 }
 
-func (r *reading) expandBelow(path string, n *node, variables map[string]string) {
+func (e *expander) below(path string, n *node) {
 	switch n.kind {
 	case text:
-		e := expand(n.scalar, variables)
-		n.expanded = e.expanded
-		n.unresolved = len(e.missing) > 0 || e.nested
+		x := expand(n.scalar, e.variables)
+		n.expanded = x.expanded
+		n.unresolved = len(x.missing) > 0 || x.nested
 		if !n.unresolved {
-			n.scalar = e.text
+			n.scalar = x.text
 		}
-		r.values = append(r.values, e.values...)
-		for _, name := range e.missing {
-			r.missingVariable(n.at, path, name)
+		e.values = append(e.values, x.values...)
+		for _, name := range x.missing {
+			e.missingVariable(n.at, path, name)
 		}
-		if e.nested {
-			r.fail(n.at, path, "a default cannot contain another ${…}", "write the default out")
+		if x.nested {
+			e.fail(n.at, path, "a default cannot contain another ${…}", "write the default out")
 		}
-		if e.unexpanded {
-			r.warn(n.at, path, "a ${…} in this text stays as it is", "references are ${NAME} or ${NAME:-default}; $${…} is a plain ${…}")
+		if x.unexpanded {
+			e.warn(n.at, path, "a ${…} in this text stays as it is", "references are ${NAME} or ${NAME:-default}; $${…} is a plain ${…}")
 		}
 	case list:
 		for i, item := range n.items {
-			r.expandBelow(at(path, i), item, variables)
+			e.below(at(path, i), item)
 		}
 	case object:
 		for _, m := range n.members {
-			r.expandBelow(below(path, m.key), m.value, variables)
+			e.below(below(path, m.key), m.value)
 		}
 	}
 }

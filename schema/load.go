@@ -83,7 +83,7 @@ func (r *reading) read(name string, data []byte) error {
 	}
 	r.root = root
 	r.duplicates("", root)
-	r.hostDocument(root)
+	hostReader{&r.report}.document(root)
 	if err := r.resolve(root); err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func (r *reading) servers(path string, n *node, p *[]Server, host bool) {
 func (r *reading) entry(path string, m member, host bool) Server {
 	name := r.name(path, m, host)
 	if host {
-		m.value = r.hostSpelling(path, m.value)
+		m.value = hostReader{&r.report}.entry(path, m.value)
 	}
 	s := r.server(path, m)
 	if s.Name = name; name != m.key {
@@ -126,7 +126,7 @@ func (r *reading) server(path string, m member) Server {
 	}
 	s.Transport = transport
 	s.TransportOpen = transport == StreamableHTTP && !n.has("transport")
-	r.checkServer(path, n, &s)
+	checks{&r.report}.checkServer(path, n, &s)
 	return s
 }
 

@@ -126,8 +126,8 @@ func (r *reading) checkPath(docPath string, n *node, parent *Node, positions map
 }
 
 func (r *reading) checkSource(docPath string, n *node, s *Source) {
-	r.checkTools(docPath, n)
-	r.literalSecrets(n)
+	checks{&r.report}.checkTools(docPath, n)
+	checks{&r.report}.literalSecrets(n)
 	mounted, own := n.get("mcp"), n.has("command")
 	switch {
 	case mounted == nil && !own:

@@ -14,8 +14,12 @@ import (
 	"github.com/dynmcp/dynmcp/internal/secrets"
 )
 
-// checkServer checks what the types of an entry cannot express.
-func (r *reading) checkServer(path string, n *node, s *Server) {
+// checks are those of values that the types of keys cannot express. They know a node and
+// the report.
+type checks struct{ *report }
+
+// checkServer checks an entry that was decoded.
+func (r checks) checkServer(path string, n *node, s *Server) {
 	r.checkURL(below(path, "url"), n.get("url"))
 	r.checkHeaders(below(path, "headers"), n.membersOf("headers"))
 	r.checkEnv(below(path, "env"), n.membersOf("env"))
@@ -34,7 +38,7 @@ func (r *reading) checkServer(path string, n *node, s *Server) {
 }
 
 // checkPlace checks that where a server runs fits what it is and who shares it.
-func (r *reading) checkPlace(path string, n *node, s *Server) {
+func (r checks) checkPlace(path string, n *node, s *Server) {
 	switch {
 	case s.Place == "" || s.Place == PlaceEach: // or it is not known, which was said
 	case s.Transport != Stdio && s.Transport != "":
@@ -48,7 +52,7 @@ func (r *reading) checkPlace(path string, n *node, s *Server) {
 
 // checkAuth checks what belongs together. Whether the entry is an object was
 // checked before.
-func (r *reading) checkAuth(path string, n *node) {
+func (r checks) checkAuth(path string, n *node) {
 	if n == nil {
 		return
 	}
@@ -88,7 +92,7 @@ func (r *reading) checkAuth(path string, n *node) {
 }
 
 // checkURL never shows the URL: people put keys into it.
-func (r *reading) checkURL(path string, n *node) {
+func (r checks) checkURL(path string, n *node) {
 	if !isKnownText(n) {
 		return
 	}
@@ -100,7 +104,7 @@ func (r *reading) checkURL(path string, n *node) {
 	r.urlSecrets(u)
 }
 
-func (r *reading) urlSecrets(u *url.URL) {
+func (r checks) urlSecrets(u *url.URL) {
 	password, _ := u.User.Password()
 	r.secret(password)
 	for _, values := range u.Query() {
@@ -113,7 +117,7 @@ func (r *reading) urlSecrets(u *url.URL) {
 // headerName matches a token of RFC 9110.
 var headerName = lazyregexp.New("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 
-func (r *reading) checkHeaders(path string, headers []member) {
+func (r checks) checkHeaders(path string, headers []member) {
 	seen := map[string]bool{}
 	for _, m := range headers {
 		inner := below(path, m.key)
@@ -133,7 +137,7 @@ func (r *reading) checkHeaders(path string, headers []member) {
 	}
 }
 
-func (r *reading) checkEnv(path string, variables []member) {
+func (r checks) checkEnv(path string, variables []member) {
 	for _, m := range variables {
 		inner := below(path, m.key)
 		switch {
@@ -146,7 +150,7 @@ func (r *reading) checkEnv(path string, variables []member) {
 }
 
 // literalSecrets records what an entry has in plain text that may be a secret.
-func (r *reading) literalSecrets(n *node) {
+func (r checks) literalSecrets(n *node) {
 	for _, part := range []string{"command", "args", "env", "url", "headers", "auth"} {
 		inner := n.get(part)
 		if inner == nil {
@@ -167,7 +171,7 @@ func (r *reading) literalSecrets(n *node) {
 }
 
 // checkTools checks the keys for tools that servers and sources of the tree share.
-func (r *reading) checkTools(path string, n *node) {
+func (r checks) checkTools(path string, n *node) {
 	filter, aliases := below(path, "tool_filter"), below(path, "path_aliases")
 	for i, item := range n.itemsOf("tool_filter") {
 		r.checkGlob(at(filter, i), item)
@@ -178,7 +182,7 @@ func (r *reading) checkTools(path string, n *node) {
 	}
 }
 
-func (r *reading) checkGlob(path string, n *node) {
+func (r checks) checkGlob(path string, n *node) {
 	if !isKnownText(n) {
 		return
 	}
@@ -194,7 +198,7 @@ func (r *reading) checkGlob(path string, n *node) {
 	}
 }
 
-func (r *reading) checkAlias(path string, m member, taken map[string]string) {
+func (r checks) checkAlias(path string, m member, taken map[string]string) {
 	if !isKnownText(m.value) {
 		return
 	}
@@ -209,7 +213,7 @@ func (r *reading) checkAlias(path string, m member, taken map[string]string) {
 	}
 }
 
-func (r *reading) checkGateway(n *node) {
+func (r checks) checkGateway(n *node) {
 	r.checkListen("gateway.listen", n.get("listen"))
 	r.checkListen("gateway.debug_listen", n.get("debug_listen"))
 	for i, item := range n.itemsOf("allowed_origins") {
@@ -220,7 +224,7 @@ func (r *reading) checkGateway(n *node) {
 	}
 }
 
-func (r *reading) checkListen(path string, n *node) {
+func (r checks) checkListen(path string, n *node) {
 	if !isKnownText(n) {
 		return
 	}
@@ -230,13 +234,13 @@ func (r *reading) checkListen(path string, n *node) {
 	}
 }
 
-func (r *reading) checkHost(path string, n *node) {
+func (r checks) checkHost(path string, n *node) {
 	if isKnownText(n) && (isBlank(n.scalar) || strings.ContainsAny(n.scalar, "/ ")) {
 		r.fail(n.at, path, "invalid host name", "write it like mcp.example.com, without https://")
 	}
 }
 
-func (r *reading) checkOrigin(path string, n *node) {
+func (r checks) checkOrigin(path string, n *node) {
 	if !isKnownText(n) {
 		return
 	}
