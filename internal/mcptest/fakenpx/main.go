@@ -16,15 +16,15 @@ import (
 //go:embed packages.txt
 var packages string
 
-// A server is one package: its name and the tools it lists.
+// A server is one package: its name and what it lists.
 type server struct {
-	name, title, version string
-	tools                []tool
+	name, title, version      string
+	tools, prompts, resources []item
 }
 
-// A tool is a line of packages.txt: its name, the names of its arguments, a sentence
-// about it, and what a call of it answers.
-type tool struct {
+// An item is a line of packages.txt: a tool, prompt or resource with its name, the names
+// of its arguments (of a resource, its URI), a sentence about it, and what it answers.
+type item struct {
 	name, about, answer string
 	args                []string
 }
@@ -50,7 +50,8 @@ func trimVersion(word string) string {
 }
 
 // parse reads packages.txt: a line "package NAME TITLE VERSION" begins a package, and
-// each line after it is a tool: "NAME ARG… | ABOUT | ANSWER".
+// each line after it is a tool: "NAME ARG… | ABOUT | ANSWER", or with "prompt" or
+// "resource" in front one of those.
 func parse(text string) map[string]*server {
 	known := map[string]*server{}
 	var s *server
@@ -65,11 +66,18 @@ func parse(text string) map[string]*server {
 		default:
 			parts := strings.SplitN(line, "|", 3)
 			words = strings.Fields(parts[0])
-			t := tool{name: words[0], args: words[1:], about: strings.TrimSpace(parts[1]), answer: "done"}
-			if len(parts) == 3 {
-				t.answer = strings.TrimSpace(parts[2])
+			list := &s.tools
+			switch words[0] {
+			case "prompt":
+				list, words = &s.prompts, words[1:]
+			case "resource":
+				list, words = &s.resources, words[1:]
 			}
-			s.tools = append(s.tools, t)
+			it := item{name: words[0], args: words[1:], about: strings.TrimSpace(parts[1]), answer: "done"}
+			if len(parts) == 3 {
+				it.answer = strings.ReplaceAll(strings.TrimSpace(parts[2]), `\n`, "\n")
+			}
+			*list = append(*list, it)
 		}
 	}
 	return known
@@ -80,6 +88,7 @@ type request struct {
 	Method string          `json:"method"`
 	Params struct {
 		Name            string          `json:"name"`
+		URI             string          `json:"uri"`
 		ProtocolVersion string          `json:"protocolVersion"`
 		Arguments       json.RawMessage `json:"arguments"`
 	} `json:"params"`
@@ -95,11 +104,11 @@ func (s *server) serve() {
 		if json.Unmarshal(lines.Bytes(), &r) != nil || r.ID == nil || r.Method == "" {
 			continue
 		}
-		reply := map[string]any{"jsonrpc": "2.0", "id": r.ID}
+		reply := object{"jsonrpc": "2.0", "id": r.ID}
 		if result := s.result(r); result != nil {
 			reply["result"] = result
 		} else {
-			reply["error"] = map[string]any{"code": -32601, "message": "Method not found"}
+			reply["error"] = object{"code": -32601, "message": "Method not found"}
 		}
 		if out.Encode(reply) != nil {
 			return
@@ -107,46 +116,105 @@ func (s *server) serve() {
 	}
 }
 
+type object = map[string]any
+
 // result answers a request. It is nil for a method that the server lacks.
 func (s *server) result(r request) any {
 	switch r.Method {
 	case "initialize":
-		return map[string]any{
+		return object{
 			"protocolVersion": r.Params.ProtocolVersion,
-			"capabilities":    map[string]any{"tools": map[string]any{}},
-			"serverInfo":      map[string]any{"name": s.title, "version": s.version},
+			"capabilities":    s.capabilities(),
+			"serverInfo":      object{"name": s.title, "version": s.version},
 		}
 	case "ping":
-		return map[string]any{}
+		return object{}
 	case "tools/list":
-		definitions := []any{}
-		for _, t := range s.tools {
-			definitions = append(definitions, t.definition())
-		}
-		return map[string]any{"tools": definitions}
+		return object{"tools": list(s.tools, item.tool)}
+	case "prompts/list":
+		return object{"prompts": list(s.prompts, item.prompt)}
+	case "resources/list":
+		return object{"resources": list(s.resources, item.resource)}
+	case "resources/templates/list":
+		return object{"resourceTemplates": []any{}}
 	case "tools/call":
-		for _, t := range s.tools {
-			if t.name == r.Params.Name {
-				text := strings.ReplaceAll(t.answer, "ARGUMENTS", string(r.Params.Arguments))
-				return map[string]any{"content": []any{map[string]any{"type": "text", "text": strings.ReplaceAll(text, `\n`, "\n")}}}
+		return answer(s.tools, r.Params.Name, func(it item) any {
+			text := strings.ReplaceAll(it.answer, "ARGUMENTS", string(r.Params.Arguments))
+			return object{"content": []any{object{"type": "text", "text": text}}}
+		})
+	case "prompts/get":
+		return answer(s.prompts, r.Params.Name, func(it item) any {
+			return object{"messages": []any{object{"role": "user", "content": object{"type": "text", "text": it.answer}}}}
+		})
+	case "resources/read":
+		for _, it := range s.resources {
+			if it.args[0] == r.Params.URI {
+				return object{"contents": []any{object{"uri": r.Params.URI, "mimeType": "text/plain", "text": it.answer}}}
 			}
 		}
 	}
 	return nil
 }
 
-// definition is the tool as tools/list shows it. An argument with "?" may be left out.
-func (t tool) definition() any {
-	properties, required := map[string]any{}, []string{}
-	for _, arg := range t.args {
+func (s *server) capabilities() any {
+	c := object{"tools": object{}}
+	if s.prompts != nil {
+		c["prompts"] = object{}
+	}
+	if s.resources != nil {
+		c["resources"] = object{}
+	}
+	return c
+}
+
+func list(items []item, show func(item) any) []any {
+	shown := []any{}
+	for _, it := range items {
+		shown = append(shown, show(it))
+	}
+	return shown
+}
+
+func answer(items []item, name string, say func(item) any) any {
+	for _, it := range items {
+		if it.name == name {
+			return say(it)
+		}
+	}
+	return nil
+}
+
+// tool is the item as tools/list shows it. An argument with "?" may be left out; one
+// named with "#" in front is a number.
+func (it item) tool() any {
+	properties, required := object{}, []string{}
+	for _, arg := range it.args {
 		name, optional := strings.CutSuffix(arg, "?")
-		properties[name] = map[string]any{"type": "string", "description": "The " + strings.ReplaceAll(name, "_", " ") + "."}
+		name, number := strings.CutPrefix(name, "#")
+		kind := "string"
+		if number {
+			kind = "number"
+		}
+		properties[name] = object{"type": kind, "description": "The " + strings.ReplaceAll(name, "_", " ") + "."}
 		if !optional {
 			required = append(required, name)
 		}
 	}
-	return map[string]any{
-		"name": t.name, "description": t.about,
-		"inputSchema": map[string]any{"type": "object", "properties": properties, "required": required},
+	return object{
+		"name": it.name, "description": it.about,
+		"inputSchema": object{"type": "object", "properties": properties, "required": required},
 	}
+}
+
+func (it item) prompt() any {
+	arguments := []any{}
+	for _, arg := range it.args {
+		name, optional := strings.CutSuffix(arg, "?")
+		arguments = append(arguments, object{"name": name, "required": !optional})
+	}
+	return object{"name": it.name, "description": it.about, "arguments": arguments}
+}
+
+func (it item) resource() any {
+	return object{"uri": it.args[0], "name": it.name, "description": it.about, "mimeType": "text/plain"}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -14,20 +15,20 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// The tables of the documentation stand between these lines.
+// The lists of keys stand between these lines of the documentation.
 const (
-	tablesBegin = "<!-- The tables from here on are made by go generate ./schema from schema/types.go. -->\n"
-	tablesEnd   = "<!-- Here they end. -->\n"
+	listsBegin = "<!-- go generate ./schema writes what follows, from schema/types.go. -->\n"
+	listsEnd   = "<!-- It ends here. -->\n"
 )
 
-// A section is a table of keys: those of a type, or of some groups of it.
+// A section is a list of keys: those of a type, or of some groups of it.
 type section struct {
 	title  string
 	object reflect.Type
 	groups []string
 }
 
-// sections are the tables in their order. The empty group is what every
+// sections are the lists in their order. The empty group is what every
 // server has.
 func sections() []section {
 	server, all := reflect.TypeFor[schema.Server](), []string{"", "stdio", "http", "limit"}
@@ -46,12 +47,12 @@ func sections() []section {
 	}
 }
 
-// withTables puts the tables into the page, in place of the ones it has.
-func withTables(page, root []byte) ([]byte, error) {
-	before, rest, ok1 := bytes.Cut(page, []byte(tablesBegin))
-	_, after, ok2 := bytes.Cut(rest, []byte(tablesEnd))
+// withKeys puts the lists of keys into the page, in place of the ones it has.
+func withKeys(page, root []byte) ([]byte, error) {
+	before, rest, ok1 := bytes.Cut(page, []byte(listsBegin))
+	_, after, ok2 := bytes.Cut(rest, []byte(listsEnd))
 	if !ok1 || !ok2 {
-		return nil, errors.New("the page has no place for the tables")
+		return nil, errors.New("the page has no place for the lists of keys")
 	}
 	var s jsonschema.Schema
 	if err := json.Unmarshal(root, &s); err != nil {
@@ -59,36 +60,71 @@ func withTables(page, root []byte) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	b.Write(before)
-	b.WriteString(tablesBegin)
+	b.WriteString(listsBegin)
 	for _, part := range sections() {
 		part.write(&b, &s)
 	}
-	b.WriteString(tablesEnd)
+	b.WriteString(listsEnd)
 	b.Write(after)
 	return b.Bytes(), nil
 }
 
 func (part section) write(b *bytes.Buffer, root *jsonschema.Schema) {
-	fmt.Fprintf(b, "\n### %s\n\n| key | meaning | default | example |\n|---|---|---|---|\n", part.title)
+	fmt.Fprintf(b, "\n### %s\n\n", part.title)
 	for field := range part.object.Fields() {
 		tag := field.Tag
 		key := tag.Get("json")
 		if key == "" || key == "-" || !slices.Contains(part.groups, tag.Get("group")) {
 			continue
 		}
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", key, meaning(part, root, tag), preset(tag), code(tag.Get("example")))
+		b.WriteString(wrap("- `"+key+"`: "+meaning(part, root, tag), "  "))
 	}
+}
+
+// lineWidth is the longest line that wrap writes, but for code that is longer.
+const lineWidth = 150
+
+// piece is what wrap keeps together: a word, or code with what touches it.
+var piece = regexp.MustCompile("[^\\s`]*`[^`]*`\\S*|\\S+")
+
+// wrap breaks a text into lines. All but the first begin with indent.
+func wrap(text, indent string) string {
+	var b strings.Builder
+	width := 0
+	for i, p := range piece.FindAllString(text, -1) {
+		switch {
+		case i == 0:
+		case width+1+len(p) > lineWidth:
+			b.WriteString("\n" + indent)
+			width = len(indent)
+		default:
+			b.WriteByte(' ')
+			width++
+		}
+		b.WriteString(p)
+		width += len(p)
+	}
+	return b.String() + "\n"
 }
 
 // meaning is the comment of the field, which the schema has as description,
 // and what its tags add.
 func meaning(part section, root *jsonschema.Schema, tag reflect.StructTag) string {
-	text := cell(describe(part.object.Name(), tag.Get("json"), tag.Get("group"), root))
+	text := describe(part.object.Name(), tag.Get("json"), tag.Get("group"), root)
 	if enum := tag.Get("enum"); enum != "" {
 		text += " One of " + "`" + strings.ReplaceAll(enum, ",", "`, `") + "`."
 	}
 	if least := tag.Get("min"); least != "" {
 		text += " At least " + least + "."
+	}
+	switch preset := tag.Get("default"); {
+	case tag.Get("required") == "true":
+		text += " Required."
+	case preset != "":
+		text += " Default: `" + preset + "`."
+	}
+	if tag.Get("enum") == "" {
+		text += " Example: `" + tag.Get("example") + "`."
 	}
 	return text
 }
@@ -115,23 +151,4 @@ func serverKind(group string) int {
 		return 1
 	}
 	return 0
-}
-
-func preset(tag reflect.StructTag) string {
-	switch text := tag.Get("default"); {
-	case tag.Get("required") == "true":
-		return "required"
-	case text == "":
-		return ""
-	default:
-		return code(text)
-	}
-}
-
-// code is an example for a table: in YAML, as in the types.
-func code(text string) string { return "`" + cell(text) + "`" }
-
-// cell keeps a text from ending the cell it stands in.
-func cell(text string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(text, "|", `\|`), "\n", " ")
 }

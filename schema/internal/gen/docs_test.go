@@ -13,10 +13,10 @@ import (
 
 const page = "../../../docs/config.md"
 
-// TestTables keeps the tables of the documentation as the types have them.
-func TestTables(t *testing.T) {
+// TestKeys keeps the lists of keys of the documentation as the types have them.
+func TestKeys(t *testing.T) {
 	text := read(t, page)
-	want, err := withTables([]byte(text), schema.JSONSchema())
+	want, err := withKeys([]byte(text), schema.JSONSchema())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestEveryKeyIsDocumented looks for every key of every object in the tables.
+// TestEveryKeyIsDocumented looks for every key of every object in the lists.
 func TestEveryKeyIsDocumented(t *testing.T) {
 	text := read(t, page)
 	count := 0
@@ -36,7 +36,7 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 				continue
 			}
 			count++
-			if !strings.Contains(text, "\n| `"+key+"` | ") {
+			if !strings.Contains(text, "\n- `"+key+"`: ") {
 				t.Errorf("%s.%s is not in docs/config.md", name, key)
 			}
 		}

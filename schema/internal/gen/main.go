@@ -1,4 +1,4 @@
-// Command gen writes the JSON Schema of the config document, and the tables of
+// Command gen writes the JSON Schema of the config document, and the keys in
 // its documentation, from the types in package schema. go generate runs it in
 // that package's directory.
 package main
@@ -14,7 +14,7 @@ func main() {
 	log.SetFlags(0)
 	log.SetPrefix("gen: ")
 	out := flag.String("o", "dynmcp.schema.json", "the file to write")
-	docs := flag.String("docs", "../docs/config.md", "the page whose tables to write")
+	docs := flag.String("docs", "../docs/config.md", "the page whose lists of keys to write")
 	flag.Parse()
 	if err := write(*out, *docs); err != nil {
 		log.Fatal(err)
@@ -30,7 +30,7 @@ func write(out, docs string) error {
 	if err != nil {
 		return err
 	}
-	if page, err = withTables(page, data); err != nil {
+	if page, err = withKeys(page, data); err != nil {
 		return err
 	}
 	return errors.Join(os.WriteFile(out, data, 0o666), os.WriteFile(docs, page, 0o666))
