@@ -22,11 +22,20 @@ import (
 // them, and what does. A name is a page and the beginning of a command, or of the first
 // command of a block of sh.
 var notRun = map[string]string{
-	"README.md: go run ./cmd/dynmcp test": ".ci/fresh runs it, with packages of npm",
-	"README.md: echo '{":                  ".ci/fresh runs it, with packages of npm",
-	"README.md: go test":                  ".ci/run runs it",
-	"README.md: go install":               "it writes into the user's GOPATH; .ci/fresh builds the same program",
-	"docs/install.md: go install":         "it writes into the user's GOPATH; .ci/fresh builds the same program",
+	"README.md: go run ./cmd/dynmcp test":           ".ci/fresh runs it, with packages of npm",
+	"README.md: echo '{":                            ".ci/fresh runs it, with packages of npm",
+	"README.md: go test":                            ".ci/run runs it",
+	"README.md: go install":                         "it writes into the user's GOPATH; .ci/fresh builds the same program",
+	"docs/install.md: go install":                   "it writes into the user's GOPATH; .ci/fresh builds the same program",
+	"docs/login.md: dynmcp login":                   "it needs a person and a browser; TestLoginOpensTheBrowser has both",
+	"docs/sharing.md: dynmcp serve --socket":        "it serves until it is ended; the tests of serve_test.go run it",
+	"docs/gateway.md: dynmcp serve":                 "it serves until it is ended; the tests of serve_http_test.go run it",
+	"docs/gateway.md: OTEL_EXPORTER_OTLP_ENDPOINT=": "it serves until it is ended; TestTraces has a collector",
+	"docs/gateway.md: curl":                         "TestExamplesWithCurl runs it",
+	"docs/cluster.md: nats-server":                  "package natstest starts one",
+	"docs/cluster.md: dynmcp serve":                 "it serves until it is ended; the tests of clusters run replicas",
+	"docs/cluster.md: dynmcp cluster  ":             "it shows replicas that run; the tests of clusters have them",
+	"docs/cluster.md: for machine":                  "it takes three machines; bench/cluster -only mixed upgrades one",
 }
 
 // A shown is a command of a page, and what the page says that it prints.
