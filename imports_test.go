@@ -49,7 +49,7 @@ var mayImport = map[string][]string{
 	"transports/gateway":          {"transports", "transports/host", "internal/wire", "internal/seal", "internal/regular"},
 	"lazy":                        {"transports", "transports/upstream", "schema"},
 	"aggregator/internal/work":    {"transports", "transports/host", "internal/wire"},
-	"aggregator/internal/ask":     {"aggregator/internal/work", "transports", "transports/upstream", "internal/wire"},
+	"aggregator/internal/ask":     {"aggregator/internal/work", "transports", "transports/host", "transports/upstream", "schema", "internal/seal", "internal/wire"},
 	"aggregator/internal/listing": {"aggregator/internal/work", "lazy", "internal/kv", "catalog", "catalog/store", "transports/upstream", "schema", "internal/wire"},
 
 	"aggregator/internal/jsonquery":        {"internal/wire"},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
 	"github.com/dynmcp/dynmcp/aggregator/internal/results"
 	"github.com/dynmcp/dynmcp/aggregator/internal/work"
@@ -102,11 +103,11 @@ type Aggregator struct {
 	startup     startup
 	snapshots   snapshots
 	records     records
-	lastRequest atomic.Int64 // the number of it
-	parked      parkedCalls  // of hosts of the stateless era
-	issued      issuedStates
+	lastRequest atomic.Int64                // the number of it
+	waiting     ask.Waiting[*forwardedCall] // for input of hosts of the stateless era
+	states      ask.States
 	taskUsers   taskUsers
-	offered     offers        // of logins
+	offers      ask.Offers    // of logins
 	results     results.Store // that reached a host in part
 	here        runningHere   // of what is placed
 
@@ -143,7 +144,6 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 		catalog: catalog.New(),
 		open:    upstream.Open,
 		startup: startup{next: make(chan struct{})},
-		offered: offers{of: map[offeree]map[string]*offer{}},
 
 		references: newReferences(opts.Logger),
 	}
@@ -151,6 +151,8 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 	a.server = sync.OnceValue(a.newServer)
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())
 	a.work = work.New(a.ctx, a.log)
+	a.waiting.Work, a.states.Keys, a.states.Replica = a.work, opts.Keys, opts.Replica
+	a.offers.Work, a.offers.Log, a.offers.States, a.offers.LogIn = a.work, a.log, &a.states, opts.LogIn
 	a.set = lazy.NewSet(lazy.Options{Load: a.load, Changed: a.upstreamChanged, Logger: a.log})
 	a.listings = &listing.Env{
 		Context: a.ctx, Log: a.log, Catalog: a.catalog, Set: a.set, Config: a.reload.RLocker(),
@@ -298,9 +300,9 @@ func (s *session) end() {
 	if o := s.agg.opts.Observe; o != nil && !s.replica {
 		o.Session(s.info(), false)
 	}
-	s.agg.offered.drop(s)
+	s.agg.offers.Drop(s)
 	if s.lasts { // else the request that takes it up has a session of its own
-		s.agg.parked.dropAll(nil, func(c *parkedCall) bool { return c.session == s })
+		s.agg.waiting.Abandon(nil, func(c *forwardedCall, _ *host.Request) bool { return c.session == s })
 	}
 	s.mu.Lock()
 	s.setLevelLocked(logLevel{})

@@ -123,7 +123,7 @@ func (c *forwardedCall) fail(r *host.Request, err error) {
 	again.params = bytes.Clone(again.params)
 	shown := again.params
 	if again.opened {
-		shown = c.withSealedState(shown)
+		shown = c.agg.states.SealOwn(shown, c.newState(""))
 	}
 	c.session.failOrLogIn(r, shown, err, c.route.asText, func() { c.session.dispatch(r, again) })
 }

@@ -1,14 +1,11 @@
 package aggregator
 
 import (
-	"cmp"
+	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
@@ -28,13 +25,6 @@ import (
 //	the host's next request ─► dispatch ─► resume ─► the upstream has its answers
 
 const (
-	// parkedFor is how long a call waits for its host's next request. People fill
-	// in forms.
-	parkedFor = 10 * time.Minute
-	// maxParked is how many calls of one upstream may be parked. The oldest is given
-	// up for one more, so that questions nobody answers do not take the place of
-	// others: an upstream may ask 256 at a time.
-	maxParked = 128
 	// gatherFor is how long the first question waits for others, so that they go
 	// to the host in one result.
 	gatherFor = 5 * time.Millisecond
@@ -130,18 +120,18 @@ func (c *forwardedCall) park() {
 	}
 	asks = append(asks, '}')
 	r := c.request
-	id, oldest := c.agg.parked.add(c, r)
+	id, oldest, full := c.agg.waiting.Add(c, c.peer, r)
 	c.mu.Unlock()
-	if oldest != nil {
+	if full {
 		c.agg.log.Warn("too many calls wait for their hosts to answer, the oldest is given up", "upstream", c.route.upstream.Server.Name)
-		oldest.abandon(nil)
+		oldest.Abandon(nil)
 	}
-	r.Reply(fmt.Appendf(nil, `{"resultType":"input_required","inputRequests":%s,"requestState":%s}`, asks, wire.Quote(c.newState(id, nil))), nil)
+	r.Reply(fmt.Appendf(nil, `{"resultType":"input_required","inputRequests":%s,"requestState":%s}`, asks, wire.Quote(c.agg.states.Seal(c.newState(id)))), nil)
 	c.mu.Lock()
 	gone := c.cancelled && c.request == r
 	c.mu.Unlock()
 	if gone { // it was cancelled before it was answered, and nothing continues it
-		c.agg.parked.drop(c, nil)
+		c.stopWaiting(nil)
 	}
 }
 
@@ -211,9 +201,9 @@ func (c *forwardedCall) continueWith(r *host.Request, responses json.RawMessage)
 	c.withdraw() // if the host's cancel came while the call was parked
 }
 
-// abandon ends a parked call that nobody will continue, after it was taken out of
+// Abandon ends a call that waits for input that nobody will continue, after it was taken out of
 // the table: the upstream is told so, and its questions are refused.
-func (c *forwardedCall) abandon(reason json.RawMessage) {
+func (c *forwardedCall) Abandon(reason json.RawMessage) {
 	c.mu.Lock()
 	conn, questions, ended := c.conn, c.questions, c.outcome
 	c.state, c.questions, c.asked, c.outcome, c.kept = callDone, nil, nil, nil, nil
@@ -277,96 +267,69 @@ func (c *forwardedCall) pass(r *host.Request, method string, params json.RawMess
 	r.Peer.Notify(method, params)
 }
 
-// parkedCalls are the calls that wait for the next request of their hosts, by the
-// id in the state that the host has. Each is taken once: by that request, by its
-// deadline, by the end of its session, or by a call for which there was no room.
-type parkedCalls struct {
-	mu   sync.Mutex
-	byID map[string]*parkedCall
+// newState says what a request continues: a call that waits for input, or with the state of
+// an upstream a call of the same params.
+func (c *forwardedCall) newState(id string) ask.State {
+	return ask.State{Call: id, Principal: c.session.principal.name, Upstream: c.route.upstream.Server.Name, Request: ask.Digest(c.Method, c.route.params)}
 }
 
-type parkedCall struct {
-	*forwardedCall
-	by       *host.Request // which was answered with questions
-	since    time.Time
-	deadline *time.Timer
+// stopWaiting gives the call up, if it waits for input.
+func (c *forwardedCall) stopWaiting(reason json.RawMessage) {
+	c.agg.waiting.Abandon(reason, func(other *forwardedCall, _ *host.Request) bool { return other == c })
 }
 
-// add gives a call an id, whose questions answer r. oldest is one of the same upstream that had to make room
-// for it; nil usually.
-func (p *parkedCalls) add(c *forwardedCall, r *host.Request) (id string, oldest *forwardedCall) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.byID == nil {
-		p.byID = map[string]*parkedCall{}
+// resume takes a request that brings a requestState, and reports whether it is done
+// with. If not it goes on to its upstream, with that upstream's own state in the place
+// of the sealed one.
+func (s *session) resume(r *host.Request, to route) (_ route, done bool) {
+	if to.opened || !ask.MayNeedInput(r.Method) {
+		return to, false
 	}
-	var others []string
-	for id, other := range p.byID {
-		if other.peer == c.peer {
-			others = append(others, id)
-		}
+	raw, responses, err := wire.GetStrict(to.params, "requestState", "inputResponses")
+	if err != nil {
+		r.Reply(nil, invalid("%s: %v", r.Method, err))
+		return to, true
 	}
-	if len(others) >= maxParked {
-		first := slices.MinFunc(others, func(a, b string) int { return cmp.Compare(p.byID[a].since.UnixNano(), p.byID[b].since.UnixNano()) })
-		oldest = p.takeLocked(first)
+	if raw == nil {
+		return to, false
 	}
-	id = rand.Text()
-	p.byID[id] = &parkedCall{c, r, time.Now(), time.AfterFunc(parkedFor, func() {
-		c.agg.work.Go(func() {
-			if c := p.take(id); c != nil {
-				c.abandon(json.RawMessage(`"the host did not answer"`))
-			}
-		})
-	})}
-	return id, oldest
-}
-
-// take returns the call of an id and forgets it; nil if there is none.
-func (p *parkedCalls) take(id string) *forwardedCall {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.takeLocked(id)
-}
-
-func (p *parkedCalls) takeLocked(id string) *forwardedCall {
-	found := p.byID[id]
-	if found == nil {
-		return nil
+	text, _ := wire.Text(raw)
+	state, ours := s.agg.states.Open(text)
+	elsewhere := state.Upstream != to.upstream.Server.Name
+	switch {
+	case ours && elsewhere && to.refused != nil: // its upstream is among those that come next
+		to.refused(ask.Stale())
+		return to, true
+	case !ours, elsewhere, state.Principal != s.principal.name, state.Request != ask.Digest(r.Method, to.params), time.Now().Unix() > state.Expires:
+		r.Reply(nil, ask.Stale())
+		return to, true
 	}
-	found.deadline.Stop()
-	delete(p.byID, id)
-	return found.forwardedCall
+	if state.State != nil && s.agg.states.Take(state) {
+		to.params, to.opened = wire.Set(to.params, "requestState", state.State), true
+		return to, false
+	}
+	if c, ok := s.agg.waiting.Take(state.Call); ok {
+		c.continueWith(r, bytes.Clone(responses)) // the line is reused
+	} else {
+		r.Reply(nil, ask.Stale())
+	}
+	return to, true
 }
 
 // forgetState gives up what a result, which the host will not see, would have continued.
 func (a *Aggregator) forgetState(result json.RawMessage) {
 	text, _ := wire.Text(wire.Get(result, "requestState"))
-	state, err := a.openState(strings.TrimPrefix(text, statePrefix))
-	if err != nil {
+	state, ours := a.states.Open(text)
+	if !ours {
 		return
 	}
-	a.issued.take(stateUser{principal{state.Principal}, state.Upstream}, state.Call)
-	if c := a.parked.take(state.Call); c != nil {
-		c.abandon(nil)
+	a.states.Take(state)
+	if c, ok := a.waiting.Take(state.Call); ok {
+		c.Abandon(nil)
 	}
 }
 
-// drop gives up a call, if it is parked.
-func (p *parkedCalls) drop(c *forwardedCall, reason json.RawMessage) {
-	p.dropAll(reason, func(other *parkedCall) bool { return other.forwardedCall == c })
-}
-
-// dropAll gives up those of the parked calls that which picks.
-func (p *parkedCalls) dropAll(reason json.RawMessage, which func(*parkedCall) bool) {
-	var dropped []*forwardedCall
-	p.mu.Lock()
-	for id, c := range p.byID {
-		if which(c) {
-			dropped = append(dropped, p.takeLocked(id))
-		}
-	}
-	p.mu.Unlock()
-	for _, c := range dropped {
-		c.abandon(reason)
-	}
-}
+// OwnerOf returns the replica that has what a requestState of a host continues, as its
+// Options.Replica: a call, or the offer of a login. ok is false of a state that no
+// replica of this cluster made, and where there is but one.
+func (a *Aggregator) OwnerOf(text string) (replica string, ok bool) { return a.states.OwnerOf(text) }

@@ -2,7 +2,6 @@ package aggregator
 
 import (
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,8 +10,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
-	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 const bridged = `-- setup --
@@ -121,7 +120,7 @@ func TestAbandonedCallsLeaveNothing(t *testing.T) {
 				}
 			}
 		}
-		time.Sleep(parkedFor)
+		time.Sleep(ask.InputWait)
 		upstreamGot()
 		if parked != calls || cancelled != calls || refusals != calls {
 			t.Errorf("%d calls were parked, %d cancelled, %d questions refused, want %d each", parked, cancelled, refusals, calls)
@@ -133,7 +132,9 @@ func TestAbandonedCallsLeaveNothing(t *testing.T) {
 func nothingParked(t *testing.T, st *stage) {
 	t.Helper()
 	p := st.agg.peerOf(st.agg.set.Get("up"))
-	if n, size, parked := len(p.calls.all()), st.agg.paramsInFlight.Load(), len(st.agg.parked.byID); n+int(size)+parked > 0 {
+	parked := 0
+	st.agg.waiting.Abandon(nil, func(*forwardedCall, *host.Request) bool { parked++; return false })
+	if n, size := len(p.calls.all()), st.agg.paramsInFlight.Load(); n+int(size)+parked > 0 {
 		t.Errorf("%d calls stay in flight, with %d bytes of params, and %d parked", n, size, parked)
 	}
 }
@@ -165,68 +166,4 @@ func TestNotificationsOfAParkedCallAreBounded(t *testing.T) {
 			t.Errorf("got %d, want the first %d", len(got), maxKept)
 		}
 	})
-}
-
-// A state is opened only by who sealed it, and as it was sealed.
-func TestStatesAreSealed(t *testing.T) {
-	keys := seal.Random()
-	ours := &Aggregator{opts: Options{Keys: keys}}
-	other := &Aggregator{opts: Options{Keys: seal.Random()}}
-	want := requestState{Owner: "a", Call: "c", Principal: "p", Upstream: "u", Request: digest("m", []byte(`{"n":1}`)), Expires: 7, State: []byte(`"\u00e9"`)}
-	text := ours.sealState(want)
-	if got, err := ours.openState(text); err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v, %v", got, err)
-	}
-	if again := ours.sealState(want); again == text {
-		t.Error("two states are the same text")
-	}
-	if _, err := other.openState(text); err == nil {
-		t.Error("another key opens it")
-	}
-	for i := range len(text) {
-		changed := []byte(text)
-		changed[i] ^= 1
-		if _, err := ours.openState(string(changed)); err == nil {
-			t.Errorf("changed at %d it is opened", i)
-		}
-		if _, err := ours.openState(text[:i]); err == nil {
-			t.Errorf("cut at %d it is opened", i)
-		}
-	}
-	replica := &Aggregator{opts: Options{Keys: keys, Replica: "b"}}
-	if owner, ok := replica.OwnerOf(statePrefix + text); owner != "a" || !ok {
-		t.Errorf("another replica reads that it is of %q, %v", owner, ok)
-	}
-	for _, text := range []string{text, statePrefix, statePrefixOffer + "x.e30", statePrefixOffer + "x.e30." + text[1:], "its own"} {
-		if owner, ok := replica.OwnerOf(text); ok {
-			t.Errorf("%q is of %q", text, owner)
-		}
-	}
-	asked := replica.loginQuestion(&offer{id: "x"}, nil)
-	state, _ := wire.Text(wire.Get(asked, "requestState"))
-	if owner, ok := ours.OwnerOf(state); owner != "b" || !ok {
-		t.Errorf("the offer of a login is of %q, %v", owner, ok)
-	}
-}
-
-// A digest is that of what is wanted, not of how it is written.
-func TestDigest(t *testing.T) {
-	const params = `{"name":"x","arguments":{"a":1.0,"b":[9007199254740993]}}`
-	same := []string{
-		`{ "arguments":{"b":[9007199254740993],"a":1.0}, "name":"x" }`,
-		`{"name":"x","arguments":{"a":1.0,"b":[9007199254740993]},"_meta":{"x":1},"inputResponses":{},"requestState":"s"}`,
-	}
-	for _, other := range same {
-		if digest("m", []byte(other)) != digest("m", []byte(params)) {
-			t.Errorf("%s is another request", other)
-		}
-	}
-	for _, other := range []string{`{}`, ``, `[1]`, strings.Replace(params, "993", "992", 1), strings.Replace(params, "1.0", "1", 1), strings.Replace(params, `"x"`, `"y"`, 1)} {
-		if digest("m", []byte(other)) == digest("m", []byte(params)) {
-			t.Errorf("%s is the same request", other)
-		}
-	}
-	if digest("m", []byte(params)) == digest("n", []byte(params)) {
-		t.Error("the method makes no difference")
-	}
 }

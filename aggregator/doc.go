@@ -48,7 +48,7 @@
 // audience.go finds: their lists are fetched again, their requests go to the session that
 // has a call in flight there (serverrequest.go). Where the eras differ, questions change
 // their form: those to a host of the stateless era are the result of its request, which parks the call
-// (bridge.go), and what it brings back is sealed (requeststate.go); calls wait while the
+// (bridge.go), and what it brings back is sealed (internal/ask); calls wait while the
 // upstream has no answer to its question for the roots (internal/ask); and what a result asks of a host that made the handshake becomes
 // requests to it (rounds.go), as URLs that a server wants shown first become a result
 // (urls.go). What fails for want of a login has its host offered that, and goes on

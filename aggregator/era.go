@@ -62,7 +62,7 @@ func (c *forwardedCall) translateEra(conn *upstream.Conn, era transports.Era) (j
 	}
 	if era == transports.Stateless {
 		if wire.Get(params, "requestState") != nil { // such an upstream gave none
-			return nil, staleState()
+			return nil, ask.Stale()
 		}
 		for _, name := range []string{"inputResponses", "task"} { // the host knows no such task
 			if wire.Get(params, name) != nil {
@@ -74,7 +74,7 @@ func (c *forwardedCall) translateEra(conn *upstream.Conn, era transports.Era) (j
 	if c.route.rounds == 0 && ask.MayNeedInput(c.Method) {
 		state, answers, err := wire.GetStrict(params, "requestState", "inputResponses")
 		if err != nil || state != nil { // it was given none
-			return nil, staleState()
+			return nil, ask.Stale()
 		}
 		if answers != nil {
 			params = wire.Delete(params, "inputResponses")

@@ -190,7 +190,7 @@ func (c *forwardedCall) cancel(r *host.Request, reason json.RawMessage) {
 	parked := c.state == callParked
 	c.mu.Unlock()
 	if parked {
-		c.agg.parked.drop(c, reason)
+		c.stopWaiting(reason)
 		return
 	}
 	c.withdraw()

@@ -133,7 +133,7 @@ func (s *session) handleNotification(method string, params json.RawMessage) {
 		// The edge ends a request that has no answer. One that was answered with a
 		// question may be meant as well.
 		id := wire.Get(params, "requestId")
-		s.agg.parked.dropAll(wire.Get(params, "reason"), func(c *parkedCall) bool { return c.session == s && bytes.Equal(c.by.ID, id) })
+		s.agg.waiting.Abandon(wire.Get(params, "reason"), func(c *forwardedCall, by *host.Request) bool { return c.session == s && bytes.Equal(by.ID, id) })
 	case "notifications/progress":
 		s.passProgress(params)
 	case "notifications/roots/list_changed":

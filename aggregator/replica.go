@@ -528,3 +528,12 @@ func (l *replicaLink) answered(c *forwardedCall, result json.RawMessage, err err
 		r.Reply(nil, err)
 	}
 }
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

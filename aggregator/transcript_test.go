@@ -208,7 +208,7 @@ var ourTexts = regexp.MustCompile(`("instructions":|"description":|"text":)"(?:T
 // ourHandles are those of results that were kept.
 var ourHandles = regexp.MustCompile(`(result(?:\\": | )\\")([a-z2-7]{12})`)
 
-var ourStates = regexp.MustCompile(regexp.QuoteMeta(statePrefix) + `[\w-]+`)
+var ourStates = regexp.MustCompile(`dynmcp1\.[\w-]+`)
 
 // short abbreviates what was received.
 func (st *stage) short(text string) string {

@@ -107,3 +107,8 @@ func (g *Group) Done() <-chan struct{} { return g.ctx.Done() }
 func (g *Group) WithTimeout(after time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(g.ctx, after)
 }
+
+// WithCancelCause returns a context that ends with the group.
+func (g *Group) WithCancelCause() (context.Context, context.CancelCauseFunc) {
+	return context.WithCancelCause(g.ctx)
+}

@@ -1,0 +1,197 @@
+package ask
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dynmcp/dynmcp/internal/seal"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
+)
+
+// A State says what a host's request continues: a call that waits for input, or
+// what an upstream of the stateless era answered with questions, whose own state it
+// holds. The host sends it back as it is, but so may anybody send anything: it is
+// sealed, and good for one request of one principal.
+type State struct {
+	Owner     string            `json:"owner,omitempty"` // the replica that knows Call; "" where there is but one
+	Call      string            `json:"call"`            // in the table of waiting calls, or of issued states; new in each round
+	Principal string            `json:"principal"`
+	Upstream  string            `json:"upstream"`
+	Request   [sha256.Size]byte `json:"request"`         // of Digest
+	Expires   int64             `json:"expires"`         // Unix time, in seconds
+	State     []byte            `json:"state,omitempty"` // the upstream's own, raw JSON; nil of a waiting call
+}
+
+// statePrefix begins every requestState that hosts get of a call, offerPrefix that of a
+// request that was answered with a login. Behind offerPrefix are the id of the offer, in
+// base64 what the request had of the rounds before, its requestState sealed as it was, and
+// in a cluster, sealed, the replica that has the offer.
+const (
+	statePrefix = "dynmcp1."
+	offerPrefix = "dynmcp-login."
+)
+
+// statePurpose is what our states are sealed for.
+const statePurpose = "requestState"
+
+// States seals what hosts bring back, and knows which states of upstreams they have not
+// brought back.
+type States struct {
+	Keys    *seal.Keys
+	Replica string // this one, "" where there is but one
+
+	issued issuedStates
+}
+
+// Seal returns a state as hosts get it, which is good for InputWait.
+func (s *States) Seal(state State) string {
+	state.Owner, state.Expires = s.Replica, time.Now().Add(InputWait).Unix()
+	return statePrefix + s.seal(state)
+}
+
+func (s *States) seal(state State) string {
+	plain, err := json.Marshal(state)
+	if err != nil {
+		panic(err) // not reached: it is strings and numbers
+	}
+	return s.Keys.SealText(statePurpose, plain)
+}
+
+// SealOwn returns an object, a result for a host or the params of a request that a host is
+// to repeat, with the upstream's own requestState in it sealed. state says what it is for.
+func (s *States) SealOwn(object json.RawMessage, state State) json.RawMessage {
+	own := wire.Get(object, "requestState")
+	if own == nil {
+		return object
+	}
+	state.State, state.Call = own, s.issued.add(stateUser{state.Principal, state.Upstream})
+	return wire.Set(object, "requestState", wire.Quote(s.Seal(state)))
+}
+
+// Open returns a state that hosts got from Seal; ours is false of any other text.
+func (s *States) Open(text string) (state State, ours bool) {
+	sealed, ours := strings.CutPrefix(text, statePrefix)
+	if !ours {
+		return state, false
+	}
+	state, err := s.open(sealed)
+	return state, err == nil
+}
+
+func (s *States) open(sealed string) (state State, err error) {
+	plain, err := s.Keys.OpenText(statePurpose, sealed)
+	if err != nil {
+		return state, err
+	}
+	return state, json.Unmarshal(plain, &state)
+}
+
+// Take forgets the state of an upstream, and reports false if it was forgotten before.
+func (s *States) Take(state State) bool {
+	return s.issued.take(stateUser{state.Principal, state.Upstream}, state.Call)
+}
+
+// OwnerOf returns the replica that has what a requestState continues: a call, or the offer
+// of a login. ok is false of a state that no replica of this cluster made, and where there
+// is but one.
+func (s *States) OwnerOf(text string) (replica string, ok bool) {
+	sealed, ours := strings.CutPrefix(text, statePrefix)
+	if !ours {
+		offer, isOffer := strings.CutPrefix(text, offerPrefix)
+		parts := strings.Split(offer, ".")
+		if !isOffer || len(parts) != 3 {
+			return "", false
+		}
+		sealed = parts[2]
+	}
+	state, err := s.open(sealed)
+	return state.Owner, err == nil && state.Owner != ""
+}
+
+// Stale is the answer to a request whose state is not one that we gave for it,
+// or was used already, or is of a call that waits no more.
+func Stale() *wire.Error {
+	return transports.Refusal(wire.CodeInvalidParams, "requestState is not valid for this request, or no longer: call again without it", transports.NotSent)
+}
+
+// maxIssued is how many states of one upstream a user may have that no request brought
+// back. The oldest is not good any more when one more is issued.
+const maxIssued = 1024
+
+// A stateUser is whom a state of an upstream was issued to.
+type stateUser struct {
+	principal, upstream string
+}
+
+// issuedStates are the ids of the sealed states of upstreams that hosts have not
+// brought back, and which have not expired.
+type issuedStates struct {
+	mu sync.Mutex
+	of map[stateUser][]issuedState // the oldest first; none is empty
+}
+
+type issuedState struct {
+	id       string
+	deadline *time.Timer
+}
+
+// add returns the id of a new state.
+func (is *issuedStates) add(user stateUser) (id string) {
+	id = rand.Text()
+	is.mu.Lock()
+	defer is.mu.Unlock()
+	if is.of == nil {
+		is.of = map[stateUser][]issuedState{}
+	}
+	if full := is.of[user]; len(full) >= maxIssued {
+		is.removeLocked(user, full[0].id)
+	}
+	is.of[user] = append(is.of[user], issuedState{id, time.AfterFunc(InputWait, func() { is.take(user, id) })})
+	return id
+}
+
+// take forgets a state, and reports false if there is none.
+func (is *issuedStates) take(user stateUser, id string) bool {
+	is.mu.Lock()
+	defer is.mu.Unlock()
+	return is.removeLocked(user, id)
+}
+
+func (is *issuedStates) removeLocked(user stateUser, id string) bool {
+	i := slices.IndexFunc(is.of[user], func(s issuedState) bool { return s.id == id })
+	if i < 0 {
+		return false
+	}
+	is.of[user][i].deadline.Stop()
+	if is.of[user] = slices.Delete(is.of[user], i, i+1); len(is.of[user]) == 0 {
+		delete(is.of, user)
+	}
+	return true
+}
+
+// Digest stands for what a request wants of its upstream: the method and the params,
+// but for those members that differ from round to round. Hosts may write the same
+// params in another order.
+func Digest(method string, params json.RawMessage) [sha256.Size]byte {
+	var members map[string]any
+	d := json.NewDecoder(bytes.NewReader(params))
+	d.UseNumber()
+	if err := d.Decode(&members); err != nil {
+		return sha256.Sum256(params) // no object: it has none of those members
+	}
+	delete(members, "_meta")
+	delete(members, "inputResponses")
+	delete(members, "requestState")
+	same, err := json.Marshal([]any{method, members})
+	if err != nil {
+		return sha256.Sum256(params)
+	}
+	return sha256.Sum256(same)
+}

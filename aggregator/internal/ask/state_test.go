@@ -1,0 +1,76 @@
+package ask
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/dynmcp/dynmcp/internal/seal"
+	"github.com/dynmcp/dynmcp/internal/wire"
+)
+
+// A state is opened only by who sealed it, and as it was sealed.
+func TestStatesAreSealed(t *testing.T) {
+	keys := seal.Random()
+	ours, other := &States{Keys: keys, Replica: "a"}, &States{Keys: seal.Random()}
+	want := State{Owner: "a", Call: "c", Principal: "p", Upstream: "u", Request: Digest("m", []byte(`{"n":1}`)), State: []byte(`"\u00e9"`)}
+	text := ours.Seal(want)
+	got, ok := ours.Open(text)
+	want.Expires = got.Expires
+	if !ok || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, %v", got, ok)
+	}
+	if again := ours.Seal(want); again == text {
+		t.Error("two states are the same text")
+	}
+	if _, ok := other.Open(text); ok {
+		t.Error("another key opens it")
+	}
+	for i := range len(text) {
+		changed := []byte(text)
+		changed[i] ^= 1
+		if _, ok := ours.Open(string(changed)); ok {
+			t.Errorf("changed at %d it is opened", i)
+		}
+		if _, ok := ours.Open(text[:i]); ok {
+			t.Errorf("cut at %d it is opened", i)
+		}
+	}
+	replica := &States{Keys: keys, Replica: "b"}
+	if owner, ok := replica.OwnerOf(text); owner != "a" || !ok {
+		t.Errorf("another replica reads that it is of %q, %v", owner, ok)
+	}
+	bare := strings.TrimPrefix(text, statePrefix)
+	for _, text := range []string{bare, statePrefix, offerPrefix + "x.e30", offerPrefix + "x.e30." + bare[1:], "its own"} {
+		if owner, ok := replica.OwnerOf(text); ok {
+			t.Errorf("%q is of %q", text, owner)
+		}
+	}
+	asked := (&Offers{States: replica}).Result(&Offer{id: "x"}, nil)
+	state, _ := wire.Text(wire.Get(asked, "requestState"))
+	if owner, ok := ours.OwnerOf(state); owner != "b" || !ok {
+		t.Errorf("the offer of a login is of %q, %v", owner, ok)
+	}
+}
+
+// A digest is that of what is wanted, not of how it is written.
+func TestDigest(t *testing.T) {
+	const params = `{"name":"x","arguments":{"a":1.0,"b":[9007199254740993]}}`
+	same := []string{
+		`{ "arguments":{"b":[9007199254740993],"a":1.0}, "name":"x" }`,
+		`{"name":"x","arguments":{"a":1.0,"b":[9007199254740993]},"_meta":{"x":1},"inputResponses":{},"requestState":"s"}`,
+	}
+	for _, other := range same {
+		if Digest("m", []byte(other)) != Digest("m", []byte(params)) {
+			t.Errorf("%s is another request", other)
+		}
+	}
+	for _, other := range []string{`{}`, ``, `[1]`, strings.Replace(params, "993", "992", 1), strings.Replace(params, "1.0", "1", 1), strings.Replace(params, `"x"`, `"y"`, 1)} {
+		if Digest("m", []byte(other)) == Digest("m", []byte(params)) {
+			t.Errorf("%s is the same request", other)
+		}
+	}
+	if Digest("m", []byte(params)) == Digest("n", []byte(params)) {
+		t.Error("the method makes no difference")
+	}
+}
