@@ -49,37 +49,40 @@ status is 1 if the tool reports an error or cannot be called.`,
     -- npx -y @modelcontextprotocol/server-everything stdio`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: completeTools(&on),
-	}, func(ctx context.Context, args []string) error {
-		if len(args) == 0 {
-			return hinted(errors.New("no tool given"), "dynmcp call <server/tool> [key=value…]; dynmcp find WORDS finds tools")
-		}
-		if flags.raw && flags.indented {
-			return hinted(errors.New("--raw and --json-output exclude each other"), "leave out one of them")
-		}
-		// What is wrong with the arguments is said before anything is started.
-		name, words := args[0], args[1:]
-		input, err := flags.readObject(cmd.Flags().Changed("json"), cmd.InOrStdin(), words)
-		if err != nil {
-			return err
-		}
-		h, tool, err := on.startTool(ctx, name)
-		if err != nil {
-			return err
-		}
-		defer h.close()
-		if input == nil {
-			input = argumentObject(words, tool.InputSchema)
-		}
-		result, err := callTool(ctx, h.conn, on.errOut, tool.Name, input)
-		if err != nil {
-			return toolError(tool.Name, err)
-		}
-		return flags.print(on.out, tool, result)
-	})
+	}, func(ctx context.Context, args []string) error { return on.call(ctx, cmd, args, flags) })
 	cmd.Flags().StringVar(&flags.json, "json", "", "the arguments as a JSON `object`; - reads it from stdin")
 	cmd.Flags().BoolVar(&flags.raw, "raw", false, "print the result as the server sent it, in one line of JSON")
 	cmd.Flags().BoolVar(&flags.indented, "json-output", false, "print the result as JSON over several lines")
 	return cmd
+}
+
+// call calls the tool that the first of args names.
+func (t *target) call(ctx context.Context, cmd *cobra.Command, args []string, flags callFlags) error {
+	if len(args) == 0 {
+		return hinted(errors.New("no tool given"), "dynmcp call <server/tool> [key=value…]; dynmcp find WORDS finds tools")
+	}
+	if flags.raw && flags.indented {
+		return hinted(errors.New("--raw and --json-output exclude each other"), "leave out one of them")
+	}
+	// What is wrong with the arguments is said before anything is started.
+	name, words := args[0], args[1:]
+	input, err := flags.readObject(cmd.Flags().Changed("json"), cmd.InOrStdin(), words)
+	if err != nil {
+		return err
+	}
+	h, tool, err := t.startTool(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	if input == nil {
+		input = argumentObject(words, tool.InputSchema)
+	}
+	result, err := callTool(ctx, h.conn, t.errOut, tool.Name, input)
+	if err != nil {
+		return toolError(tool.Name, err)
+	}
+	return flags.print(t.out, tool, result)
 }
 
 // callTool calls a tool. On a terminal it asks for progress and shows it. When

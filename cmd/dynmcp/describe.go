@@ -23,24 +23,27 @@ them. A server that was never started is started for it.`,
   dynmcp describe echo -- npx -y @modelcontextprotocol/server-everything stdio`,
 		Args:              atMost(1),
 		ValidArgsFunction: completeTools(&on),
-	}, func(ctx context.Context, args []string) error {
-		if len(args) == 0 {
-			return hinted(errors.New("no tool given"), "dynmcp describe <server/tool>; dynmcp find WORDS finds tools")
-		}
-		h, tool, err := on.startTool(ctx, args[0])
-		if err != nil {
-			return err
-		}
-		defer h.close()
-		if asJSON {
-			on.out.printf("%s\n", indentedJSON(h.agg.View().Definition(tool)))
-		} else {
-			writeDetails(on.out, h.agg.View().Details(tool))
-		}
-		return on.out.err
-	})
+	}, func(ctx context.Context, args []string) error { return on.describe(ctx, args, asJSON) })
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the definition as JSON")
 	return cmd
+}
+
+// describe shows the definition of the tool that args name.
+func (t *target) describe(ctx context.Context, args []string, asJSON bool) error {
+	if len(args) == 0 {
+		return hinted(errors.New("no tool given"), "dynmcp describe <server/tool>; dynmcp find WORDS finds tools")
+	}
+	h, tool, err := t.startTool(ctx, args[0])
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	if asJSON {
+		t.out.printf("%s\n", indentedJSON(h.agg.View().Definition(tool)))
+	} else {
+		writeDetails(t.out, h.agg.View().Details(tool))
+	}
+	return t.out.err
 }
 
 // writeDetails writes a definition: as the model gets it or, on a terminal, with

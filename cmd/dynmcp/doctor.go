@@ -75,9 +75,9 @@ type finding struct {
 
 // A doctor collects findings.
 type doctor struct {
-	OK       bool      `json:"ok"`
-	Findings []finding `json:"findings"`
-	Host     *ledger   `json:"host,omitempty"`
+	OK       bool         `json:"ok"`
+	Findings []finding    `json:"findings"`
+	Host     *tokenCounts `json:"host,omitempty"`
 
 	*target
 	timeout time.Duration // 0 leaves it to load_timeout

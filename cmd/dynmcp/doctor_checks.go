@@ -60,7 +60,7 @@ func (d *doctor) checkConfig(ctx context.Context) {
 			d.add(finding{Check: aboutConfig, Level: problem, Server: s.Name, Text: "off: " + s.Off.Why(), Hint: s.Off.Hint})
 		}
 	}
-	d.checkElsewhere(ctx)
+	d.checkHostEnvironment(ctx)
 	for _, file := range d.cfg.Sources[min(1, len(d.cfg.Sources)):] {
 		d.add(finding{Check: aboutConfig, Level: fine, Text: "it takes precedence over " + file})
 	}

@@ -59,7 +59,7 @@ func (d *doctor) startAll(ctx context.Context) {
 	for _, w := range slices.Concat(view.Collisions(), view.Warnings()) {
 		d.add(finding{Check: aboutServers, Level: warning, Text: w})
 	}
-	d.Host = countMenus(view, tools, h.conn.ServerInfo().Instructions)
+	d.Host = countDefinitions(view, tools, h.conn.ServerInfo().Instructions)
 }
 
 func (d *doctor) startServers(ctx context.Context, h *selfHost, ready func(string), servers []schema.Server) (failed map[string]error) {

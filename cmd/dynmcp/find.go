@@ -31,28 +31,32 @@ The exit status is 1 if nothing was found.`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}, func(ctx context.Context, words []string) error {
-		query := strings.Join(words, " ")
-		if strings.TrimSpace(query) == "" {
-			return hinted(errors.New("no search words given"), "dynmcp find read a file")
-		}
-		if limit < 1 {
-			return fmt.Errorf("--limit %d: want a number from 1 on", limit)
-		}
-		h, err := on.startSome(ctx, only)
-		if err != nil {
-			return err
-		}
-		defer h.close()
-		matches, _ := h.agg.View().Find(query, limit)
-		if len(matches) == 0 {
-			return hinted(fmt.Errorf("no tool matches %q", query), "try other words, or dynmcp test to list everything")
-		}
-		return writeMatches(on.out, matches, asJSON)
+		return on.find(ctx, strings.Join(words, " "), only, limit, asJSON)
 	})
 	on.addServerFlag(cmd, &only)
 	cmd.Flags().IntVar(&limit, "limit", 10, "show at most this many tools")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	return cmd
+}
+
+// find searches the tools of the servers, or of one alone.
+func (t *target) find(ctx context.Context, query, only string, limit int, asJSON bool) error {
+	if strings.TrimSpace(query) == "" {
+		return hinted(errors.New("no search words given"), "dynmcp find read a file")
+	}
+	if limit < 1 {
+		return fmt.Errorf("--limit %d: want a number from 1 on", limit)
+	}
+	h, err := t.startSome(ctx, only)
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	matches, _ := h.agg.View().Find(query, limit)
+	if len(matches) == 0 {
+		return hinted(fmt.Errorf("no tool matches %q", query), "try other words, or dynmcp test to list everything")
+	}
+	return writeMatches(t.out, matches, asJSON)
 }
 
 func writeMatches(out *terminal, matches []catalog.Match, asJSON bool) error {

@@ -312,18 +312,18 @@ func envForHost(errOut *terminal, configs []string, named string) (path string, 
 		return "", err
 	}
 	beside := schema.EnvFileBeside(near)
-	lack, err := lookElsewhere(context.Background(), cfg, configs, "")
+	missing, err := missingUnderHost(context.Background(), cfg, configs, "")
 	if err != nil {
 		return "", err
 	}
-	if here := namesOf(lack.directory); len(here) > 0 {
+	if here := namesOf(missing.directory); len(here) > 0 {
 		if _, err := os.Stat(beside); err == nil {
 			errOut.printf("The host starts dynmcp in another directory: %s only in the .env of this one; move that to %s\n", are(here), beside)
 		} else if path, err = filepath.Abs(".env"); err != nil {
 			return "", err
 		}
 	}
-	if shell := namesOf(lack.environment); len(shell) > 0 {
+	if shell := namesOf(missing.environment); len(shell) > 0 {
 		errOut.printf("A host started from the desktop has not the environment of this shell, where %s; write that to %s\n", are(shell), cmp.Or(path, beside))
 	}
 	for _, s := range cfg.Servers {

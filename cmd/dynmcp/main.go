@@ -33,7 +33,7 @@ var secrets redact.Redactor
 var manCommand func(root *cobra.Command) *cobra.Command
 
 func main() {
-	endWithWrappers()
+	endWithLaunchers()
 	tuneMemory()
 	noCore()
 	err := rootCommand().Execute()

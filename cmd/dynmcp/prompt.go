@@ -28,51 +28,54 @@ All servers are started for it, or the one that --server names.`,
     -- npx -y @modelcontextprotocol/server-everything stdio`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-	}, func(ctx context.Context, args []string) error {
-		if len(args) > 1 {
-			if err := checkWords(args[1:]); err != nil {
-				return err
-			}
-		}
-		h, err := on.startSome(ctx, only)
-		if err != nil {
-			return err
-		}
-		defer h.close()
-		if len(args) == 0 {
-			return listPrompts(ctx, h, on.out, asJSON)
-		}
-		// Arguments of prompts are strings, whatever they look like.
-		params := fmt.Appendf(nil, `{"name":%s,"arguments":%s}`, wire.Quote(args[0]), argumentObject(args[1:], nil))
-		result, err := h.conn.Call(ctx, "prompts/get", params)
-		if err != nil {
-			return hinted(toolError(args[0], err), "dynmcp prompt lists the prompts and their arguments")
-		}
-		if asJSON {
-			on.out.printf("%s\n", indentedJSON(result))
-			return on.out.err
-		}
-		var r struct {
-			Messages []struct {
-				Role    string  `json:"role"`
-				Content content `json:"content"`
-			} `json:"messages"`
-		}
-		if err := json.Unmarshal(result, &r); err != nil {
-			return fmt.Errorf("%s: what was answered is no prompt: %w", args[0], err)
-		}
-		for i, m := range r.Messages {
-			if i > 0 {
-				on.out.printf("\n")
-			}
-			on.out.heading(m.Role + ":")
-			on.out.printf("%s\n", trimEnd(m.Content.describe("--json")))
-		}
-		return on.out.err
-	})
+	}, func(ctx context.Context, args []string) error { return on.prompt(ctx, args, only, asJSON) })
 	on.addServerFlag(cmd, &only)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print what the server answered as JSON")
 	return cmd
+}
+
+// prompt gets a prompt of the servers, or of one alone, or lists them.
+func (t *target) prompt(ctx context.Context, args []string, only string, asJSON bool) error {
+	if len(args) > 1 {
+		if err := checkWords(args[1:]); err != nil {
+			return err
+		}
+	}
+	h, err := t.startSome(ctx, only)
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	if len(args) == 0 {
+		return listPrompts(ctx, h, t.out, asJSON)
+	}
+	// Arguments of prompts are strings, whatever they look like.
+	params := fmt.Appendf(nil, `{"name":%s,"arguments":%s}`, wire.Quote(args[0]), argumentObject(args[1:], nil))
+	result, err := h.conn.Call(ctx, "prompts/get", params)
+	if err != nil {
+		return hinted(toolError(args[0], err), "dynmcp prompt lists the prompts and their arguments")
+	}
+	if asJSON {
+		t.out.printf("%s\n", indentedJSON(result))
+		return t.out.err
+	}
+	var r struct {
+		Messages []struct {
+			Role    string  `json:"role"`
+			Content content `json:"content"`
+		} `json:"messages"`
+	}
+	if err := json.Unmarshal(result, &r); err != nil {
+		return fmt.Errorf("%s: what was answered is no prompt: %w", args[0], err)
+	}
+	for i, m := range r.Messages {
+		if i > 0 {
+			t.out.printf("\n")
+		}
+		t.out.heading(m.Role + ":")
+		t.out.printf("%s\n", trimEnd(m.Content.describe("--json")))
+	}
+	return t.out.err
 }
 
 // listPrompts prints the prompts that there are.

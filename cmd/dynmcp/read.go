@@ -27,37 +27,40 @@ All servers are started for it, or the one that --server names.`,
     -- npx -y @modelcontextprotocol/server-everything stdio`,
 		Args:              atMost(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
-	}, func(ctx context.Context, args []string) error {
-		h, err := on.startSome(ctx, only)
-		if err != nil {
-			return err
-		}
-		defer h.close()
-		if len(args) == 0 {
-			return listResources(ctx, h, on.out, asJSON)
-		}
-		result, err := h.conn.Call(ctx, "resources/read", fmt.Appendf(nil, `{"uri":%s}`, wire.Quote(args[0])))
-		if err != nil {
-			return hinted(toolError(args[0], err), "dynmcp read lists what there is")
-		}
-		if asJSON {
-			on.out.printf("%s\n", indentedJSON(result))
-			return on.out.err
-		}
-		var r struct {
-			Contents []resource `json:"contents"`
-		}
-		if err := json.Unmarshal(result, &r); err != nil {
-			return fmt.Errorf("%s: what was answered is no resource: %w", args[0], err)
-		}
-		for _, c := range r.Contents {
-			on.out.printf("%s\n", trimEnd(c.describe("--json")))
-		}
-		return on.out.err
-	})
+	}, func(ctx context.Context, args []string) error { return on.read(ctx, args, only, asJSON) })
 	on.addServerFlag(cmd, &only)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print what the server answered as JSON")
 	return cmd
+}
+
+// read reads a resource of the servers, or of one alone, or lists them.
+func (t *target) read(ctx context.Context, args []string, only string, asJSON bool) error {
+	h, err := t.startSome(ctx, only)
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	if len(args) == 0 {
+		return listResources(ctx, h, t.out, asJSON)
+	}
+	result, err := h.conn.Call(ctx, "resources/read", fmt.Appendf(nil, `{"uri":%s}`, wire.Quote(args[0])))
+	if err != nil {
+		return hinted(toolError(args[0], err), "dynmcp read lists what there is")
+	}
+	if asJSON {
+		t.out.printf("%s\n", indentedJSON(result))
+		return t.out.err
+	}
+	var r struct {
+		Contents []resource `json:"contents"`
+	}
+	if err := json.Unmarshal(result, &r); err != nil {
+		return fmt.Errorf("%s: what was answered is no resource: %w", args[0], err)
+	}
+	for _, c := range r.Contents {
+		t.out.printf("%s\n", trimEnd(c.describe("--json")))
+	}
+	return t.out.err
 }
 
 // listResources prints what there is to read.

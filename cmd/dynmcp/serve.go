@@ -57,7 +57,7 @@ which dynmcp cluster push makes.`,
   dynmcp serve --http 127.0.0.1:8080 \
     --cluster nats://127.0.0.1:4222 --cluster-key cluster.key`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			return cmp.Or(brokerArguments(cmd, args), noArguments(cmd, args))
+			return cmp.Or(pyMCPBrokerArguments(cmd, args), noArguments(cmd, args))
 		},
 		RunE: func(*cobra.Command, []string) error { return flags.run(&from, level) },
 	}

@@ -98,7 +98,7 @@ three tools instead of all of theirs: discover_tool, use_tool, load_mcp.`,
   dynmcp -c mcp.json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if dash := cmd.ArgsLenAtDash(); dash > 0 || dash < 0 && len(args) > 0 {
-				if err := brokerArguments(cmd, args); err != nil {
+				if err := pyMCPBrokerArguments(cmd, args); err != nil {
 					return err
 				}
 				return unknownVerb(cmd, args[0])

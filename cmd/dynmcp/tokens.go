@@ -30,14 +30,14 @@ over the catalogues of real servers. Other models read other tokens.`,
 		Args:              atMost(0),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}, func(ctx context.Context, _ []string) error {
-		l, err := on.countTokens(ctx)
+		c, err := on.countTokens(ctx)
 		if err != nil {
 			return err
 		}
 		if asJSON {
-			return writeJSON(on.out, l)
+			return writeJSON(on.out, c)
 		}
-		l.write(on.out)
+		c.write(on.out)
 		return on.out.err
 	})
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
@@ -45,7 +45,7 @@ over the catalogues of real servers. Other models read other tokens.`,
 }
 
 // countTokens starts the servers that must be and counts.
-func (t *target) countTokens(ctx context.Context) (*ledger, error) {
+func (t *target) countTokens(ctx context.Context) (*tokenCounts, error) {
 	servers := enabled(t.cfg)
 	waiting, ready := showStarting(t.errOut, names(servers))
 	defer waiting.end()
@@ -77,16 +77,16 @@ func (t *target) countTokens(ctx context.Context) (*ledger, error) {
 	if err := t.reportLeftOut(failed, servers); err != nil {
 		return nil, err
 	}
-	l := countMenus(h.agg.View(), tools, h.conn.ServerInfo().Instructions)
-	l.countAnswers(h.agg.View())
-	return l, nil
+	c := countDefinitions(h.agg.View(), tools, h.conn.ServerInfo().Instructions)
+	c.countAnswers(h.agg.View())
+	return c, nil
 }
 
-func (l *ledger) write(out *terminal) {
+func (c *tokenCounts) write(out *terminal) {
 	out.heading("Read at the start of each session, in tokens of o200k (estimated)")
 	t := table{header: []string{"SERVER", "TOOLS", "DIRECT", "DYNMCP"}, right: 1}
-	tools, own := 0, l.Through
-	for _, s := range l.Servers {
+	tools, own := 0, c.Through
+	for _, s := range c.Servers {
 		name := s.Name
 		if s.Lazy {
 			name += " (lazy)"
@@ -96,15 +96,15 @@ func (l *ledger) write(out *terminal) {
 	}
 	t.rows = append(t.rows,
 		[]string{"dynmcp's own", "", "", grouped(own)},
-		[]string{"all", fmt.Sprint(tools), grouped(l.Direct), grouped(l.Through)})
+		[]string{"all", fmt.Sprint(tools), grouped(c.Direct), grouped(c.Through)})
 	t.write(out)
-	if saved := l.saved(); saved != "" {
+	if saved := c.saved(); saved != "" {
 		out.say("\n%s", saved)
 	}
 	out.printf("\n")
 	out.heading("Read when it is asked for, each time")
 	t = table{header: []string{"ANSWER OF", "COUNTED", "MEDIAN", "MOST"}, right: 1}
-	for _, a := range l.Answers {
+	for _, a := range c.Answers {
 		t.rows = append(t.rows, []string{a.Call, fmt.Sprint(a.Calls), grouped(a.Median), grouped(a.Most)})
 	}
 	t.write(out)

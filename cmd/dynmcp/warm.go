@@ -32,32 +32,37 @@ The exit status is 1 if a server failed. What is known of that one stays.`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: completeServers(&on.configFlags, ""),
 	}, func(ctx context.Context, args []string) error {
-		if on.cfg.SingleWrap {
-			return hinted(errors.New("nothing is kept of a command after --"), "dynmcp add NAME -- COMMAND puts it into a config")
-		}
-		kept := store.Of(on.cfg, catalogDir())
-		if kept == nil {
-			return hinted(errors.New("the config keeps nothing of servers"), `take out "dir": "" of catalog`)
-		}
-		if err := kept.Check(); err != nil {
-			return hinted(fmt.Errorf("nothing can be kept: %w", err), "catalog.dir of the config names another directory")
-		}
-		servers := wanted(on.cfg)
-		if len(args) > 0 {
-			servers = nil
-		}
-		for _, name := range args {
-			s, err := serverNamed(on.cfg, name)
-			if err != nil {
-				return err
-			}
-			servers = append(servers, s)
-		}
-		return on.warm(ctx, kept, servers, time.Duration(timeout), asJSON)
+		return on.warmNamed(ctx, args, time.Duration(timeout), asJSON)
 	})
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the results as JSON")
 	timeout.add(cmd)
 	return cmd
+}
+
+// warmNamed lists the servers of these names, or all of the config.
+func (t *target) warmNamed(ctx context.Context, args []string, timeout time.Duration, asJSON bool) error {
+	if t.cfg.SingleWrap {
+		return hinted(errors.New("nothing is kept of a command after --"), "dynmcp add NAME -- COMMAND puts it into a config")
+	}
+	kept := store.Of(t.cfg, catalogDir())
+	if kept == nil {
+		return hinted(errors.New("the config keeps nothing of servers"), `take out "dir": "" of catalog`)
+	}
+	if err := kept.Check(); err != nil {
+		return hinted(fmt.Errorf("nothing can be kept: %w", err), "catalog.dir of the config names another directory")
+	}
+	servers := wanted(t.cfg)
+	if len(args) > 0 {
+		servers = nil
+	}
+	for _, name := range args {
+		s, err := serverNamed(t.cfg, name)
+		if err != nil {
+			return err
+		}
+		servers = append(servers, s)
+	}
+	return t.warm(ctx, kept, servers, timeout, asJSON)
 }
 
 // warm lists servers and keeps what they list.

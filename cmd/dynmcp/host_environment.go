@@ -14,62 +14,50 @@ import (
 )
 
 // A host starts dynmcp in a directory of its own and, from a desktop, with few
-// variables. This file finds out what a config would lack there.
-
-// elsewhere is what servers of a config would lack: names of variables by server.
-type elsewhere struct {
+// variables. missingVariables are those that the servers of a config would lack there,
+// by server.
+type missingVariables struct {
 	directory   map[string][]string // set by the .env of the working directory alone
 	environment map[string][]string // set by the environment of the shell alone
 }
 
-// lookElsewhere loads a config as a host would, and compares what is missing then
-// with what is missing now. envFile is the file that a host is told to read, too.
-func lookElsewhere(ctx context.Context, cfg *schema.Config, paths []string, envFile string) (elsewhere, error) {
-	var abs []string
-	for _, path := range append(slices.Clone(paths), envFile) {
-		if path == "" {
-			abs = append(abs, "")
-			continue
-		}
-		full, err := filepath.Abs(path)
-		if err != nil {
-			return elsewhere{}, err
-		}
-		abs = append(abs, full)
-	}
-	paths, envFile = abs[:len(paths)], abs[len(paths)]
+// missingUnderHost loads a config as a host would, and compares what is missing then
+// with what is missing now. envFile, "" for none, is the file that a host is told to read.
+func missingUnderHost(ctx context.Context, cfg *schema.Config, paths []string, envFile string) (missingVariables, error) {
 	root, err := filepath.Abs(string(filepath.Separator)) // where nobody has a .env
+	options := schema.LoadOptions{Dir: root}
+	if envFile != "" && err == nil {
+		options.EnvFile, err = filepath.Abs(envFile)
+	}
+	paths = slices.Clone(paths)
+	for i := 0; i < len(paths) && err == nil; i++ {
+		paths[i], err = filepath.Abs(paths[i])
+	}
 	if err != nil {
-		return elsewhere{}, err
+		return missingVariables{}, err
 	}
-	missing := func(environ []string) (map[string][]string, error) {
-		found, err := schema.ReadFiles(ctx, paths, schema.LoadOptions{EnvFile: envFile, Dir: root, Environ: environ}).Load()
-		if err != nil {
-			return nil, err
-		}
-		lack := map[string][]string{}
-		for _, s := range found.Servers {
-			if s.Off != nil {
-				lack[s.Name] = s.Off.Missing
-			}
-		}
-		return lack, nil
-	}
-	inDirectory, err := missing(nil)
+	now := missingOf(cfg)
+	found, err := schema.ReadFiles(ctx, paths, options).Load()
 	if err != nil {
-		return elsewhere{}, err
+		return missingVariables{}, err
 	}
-	onDesktop, err := missing(desktopEnviron())
-	if err != nil {
-		return elsewhere{}, err
+	directory := missingOf(found)
+	options.Environ = desktopEnviron()
+	if found, err = schema.ReadFiles(ctx, paths, options).Load(); err != nil {
+		return missingVariables{}, err
 	}
-	now := map[string][]string{}
+	return missingVariables{without(directory, now), without(without(missingOf(found), directory), now)}, nil
+}
+
+// missingOf returns the variables that the servers of a config lack, by server.
+func missingOf(cfg *schema.Config) map[string][]string {
+	missing := map[string][]string{}
 	for _, s := range cfg.Servers {
 		if s.Off != nil {
-			now[s.Name] = s.Off.Missing
+			missing[s.Name] = s.Off.Missing
 		}
 	}
-	return elsewhere{without(inDirectory, now), without(without(onDesktop, inDirectory), now)}, nil
+	return missing
 }
 
 // without returns what is in a and not in b.
@@ -107,24 +95,24 @@ func namesOf(lack map[string][]string) []string {
 	return slices.Compact(all)
 }
 
-// checkElsewhere reports what works here and would not where a host starts dynmcp.
-func (d *doctor) checkElsewhere(ctx context.Context) {
+// checkHostEnvironment reports what works here and would not where a host starts dynmcp.
+func (d *doctor) checkHostEnvironment(ctx context.Context) {
 	if d.cfg.Path == "" {
 		return
 	}
-	lack, err := lookElsewhere(ctx, d.cfg, d.cfg.Sources, d.envFile)
+	missing, err := missingUnderHost(ctx, d.cfg, d.cfg.Sources, d.envFile)
 	if err != nil {
 		return // it would be an error here as well
 	}
 	beside := schema.EnvFileBeside(d.cfg.Path)
-	for _, server := range slices.Sorted(maps.Keys(lack.directory)) {
+	for _, server := range slices.Sorted(maps.Keys(missing.directory)) {
 		d.add(finding{Check: aboutConfig, Level: warning, Server: server,
-			Text: fmt.Sprintf("a host starts dynmcp in another directory, where it would be off: %s only in the .env of this directory", are(lack.directory[server])),
+			Text: fmt.Sprintf("a host starts dynmcp in another directory, where it would be off: %s only in the .env of this directory", are(missing.directory[server])),
 			Hint: fmt.Sprintf("move that to %s, or have the host start dynmcp with -e; dynmcp install does that", beside)})
 	}
-	for _, server := range slices.Sorted(maps.Keys(lack.environment)) {
+	for _, server := range slices.Sorted(maps.Keys(missing.environment)) {
 		d.add(finding{Check: aboutConfig, Level: note, Server: server,
-			Text: fmt.Sprintf("with a host started from the desktop it may be off: %s only in the environment of this shell", are(lack.environment[server])),
+			Text: fmt.Sprintf("with a host started from the desktop it may be off: %s only in the environment of this shell", are(missing.environment[server])),
 			Hint: fmt.Sprintf("write that to %s, or to the env of dynmcp's entry in the host", beside)})
 	}
 	for _, s := range enabled(d.cfg) {

@@ -8,10 +8,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// brokerArguments is the error for the arguments of pyMCPBroker, ADDRESS CONFIG
+// pyMCPBrokerArguments is the error for the arguments of pyMCPBroker, ADDRESS CONFIG
 // [SECRET], with the command that they are here; nil for others. It does not repeat the
 // secret.
-func brokerArguments(cmd *cobra.Command, args []string) error {
+func pyMCPBrokerArguments(cmd *cobra.Command, args []string) error {
 	if len(args) < 2 || len(args) > 3 {
 		return nil
 	}

@@ -11,12 +11,12 @@ import (
 	"github.com/dynmcp/dynmcp/internal/tokens"
 )
 
-// A ledger counts what a model reads of the tools, in tokens: with every server in
+// tokenCounts say what a model reads of the tools, in tokens: with every server in
 // the host's own config, and through dynmcp.
-type ledger struct {
+type tokenCounts struct {
 	Tokenizer string `json:"tokenizer"`
 
-	// Menus: what is read at the start of every session.
+	// What is read at the start of every session.
 	Servers []serverTokens `json:"servers"`
 	Direct  int            `json:"direct"`
 	Through int            `json:"dynmcp"` // with dynmcp's own tools and instructions
@@ -48,17 +48,17 @@ func countTokens(texts ...string) (sum int) {
 	return sum
 }
 
-// countMenus counts what is read at the start. tools and instructions are what
+// countDefinitions counts what is read at the start of a session. tools and instructions are what
 // dynmcp answered when a session began; v is what is known of the servers.
-func countMenus(v *catalog.View, tools json.RawMessage, instructions string) *ledger {
-	l := &ledger{Tokenizer: "o200k, estimated"}
+func countDefinitions(v *catalog.View, tools json.RawMessage, instructions string) *tokenCounts {
+	c := &tokenCounts{Tokenizer: "o200k, estimated"}
 	var list struct{ Tools []json.RawMessage }
 	_ = json.Unmarshal(tools, &list) // our own answer: it is valid
-	l.Through = countTokens(instructions)
+	c.Through = countTokens(instructions)
 	descriptions := ""
 	for _, t := range list.Tools {
 		definition, description := readByModels(t)
-		l.Through += countTokens(definition)
+		c.Through += countTokens(definition)
 		descriptions += description + "\n"
 	}
 	for _, info := range v.Servers() {
@@ -71,10 +71,10 @@ func countMenus(v *catalog.View, tools json.RawMessage, instructions string) *le
 			s.Direct += countTokens(definition)
 			s.Tools++
 		}
-		l.Servers = append(l.Servers, s)
-		l.Direct += s.Direct
+		c.Servers = append(c.Servers, s)
+		c.Direct += s.Direct
 	}
-	return l
+	return c
 }
 
 // readByModels returns what a host passes on of a definition: name, description and
@@ -110,7 +110,7 @@ func linesOf(catalogue, server string) []string {
 
 // countAnswers adds what the answers of discover_tool and load_mcp take: for every
 // tool, every server, and searches for what some of the tools say of themselves.
-func (l *ledger) countAnswers(v *catalog.View) {
+func (c *tokenCounts) countAnswers(v *catalog.View) {
 	const searches = 200 // enough for a median
 	var query, tool, list, load []int
 	tools := v.Tools()
@@ -121,7 +121,7 @@ func (l *ledger) countAnswers(v *catalog.View) {
 			query = append(query, countTokens(v.Found(catalog.Search{Query: t.Summary})))
 		}
 	}
-	for _, s := range l.Servers {
+	for _, s := range c.Servers {
 		page, _ := v.Page(s.Name, 0, 0, false)
 		list = append(list, countTokens(page.Text))
 		if s.Lazy {
@@ -134,19 +134,19 @@ func (l *ledger) countAnswers(v *catalog.View) {
 	}{{`discover_tool {"query"}`, query}, {`discover_tool {"tool_name"}`, tool}, {`discover_tool {"server"}`, list}, {`load_mcp`, load}} {
 		if n := len(a.counts); n > 0 {
 			slices.Sort(a.counts)
-			l.Answers = append(l.Answers, answerTokens{Call: a.call, Calls: n, Median: a.counts[n/2], Most: a.counts[n-1]})
+			c.Answers = append(c.Answers, answerTokens{Call: a.call, Calls: n, Median: a.counts[n/2], Most: a.counts[n-1]})
 		}
 	}
 }
 
 // saved says in a sentence what dynmcp saves at the start of a session.
-func (l *ledger) saved() string {
-	switch saved := l.Direct - l.Through; {
-	case len(l.Servers) == 0:
+func (c *tokenCounts) saved() string {
+	switch saved := c.Direct - c.Through; {
+	case len(c.Servers) == 0:
 		return ""
 	case saved > 0:
 		return fmt.Sprintf("dynmcp saves %s of %s tokens at the start of each session (%.1f%%).",
-			grouped(saved), grouped(l.Direct), 100*float64(saved)/float64(l.Direct))
+			grouped(saved), grouped(c.Direct), 100*float64(saved)/float64(c.Direct))
 	default:
 		return fmt.Sprintf("With so few tools dynmcp saves no tokens: it adds %s at the start of each session.", grouped(-saved))
 	}

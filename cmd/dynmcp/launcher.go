@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// wrapperVar names processes, by id, with whose end dynmcp is to end: the npm
+// launchersVar names processes, by id, with whose end dynmcp is to end: the npm
 // package's launcher, and npx above it. Killed with SIGKILL they can tell us
 // nothing, and stdin tells nothing either, since the host still holds its other end.
-const wrapperVar = "DYNMCP_WRAPPERS"
+const launchersVar = "DYNMCP_WRAPPERS"
 
-// endWithWrappers ends dynmcp, as SIGTERM does, when a process that wrapperVar
+// endWithLaunchers ends dynmcp, as SIGTERM does, when a process that launchersVar
 // names has ended. The variable is taken out of the environment: what we start
 // ends with us. The goroutines it starts last as long as the process.
-func endWithWrappers() {
-	pids := os.Getenv(wrapperVar)
-	_ = os.Unsetenv(wrapperVar)
+func endWithLaunchers() {
+	pids := os.Getenv(launchersVar)
+	_ = os.Unsetenv(launchersVar)
 	for field := range strings.FieldsSeq(pids) {
 		pid, err := strconv.Atoi(field)
 		if err != nil || pid <= 1 || pid == os.Getpid() {
