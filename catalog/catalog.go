@@ -135,7 +135,7 @@ func (c *Catalog) Index(name string, l *Listing) *Indexed {
 	}
 	c.mu.Unlock()
 	p := newPart(s, x, "", nil, NoTasks)
-	p.words() // now, and not when someone waits for a search
+	p.found.Index() // now, and not when someone waits for a search
 	return &Indexed{p}
 }
 

@@ -6,8 +6,35 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/catalog/search"
 	"github.com/dynmcp/dynmcp/internal/tokens"
 )
+
+// A Match is one result of a search.
+type Match struct {
+	Tool  *Tool
+	Also  []*Tool // tools of other servers that have the same name, best first
+	Score float64 // comparable within one search only
+}
+
+// Find returns up to limit results that fit the query, best first, and says how
+// many tools fit besides; see [search.Corpus.Find].
+func (v *View) Find(query string, limit int) (found []Match, more int) {
+	return v.all().find(query, limit, "")
+}
+
+// find is Find, among the tools of one server unless that is "".
+func (m *merged) find(query string, limit int, server string) (found []Match, more int) {
+	matches, more := m.corpus.Find(query, limit, server)
+	for _, match := range matches {
+		x := Match{Tool: m.byName[match.Tool.Name], Score: match.Score}
+		for _, t := range match.Also {
+			x.Also = append(x.Also, m.byName[t.Name])
+		}
+		found = append(found, x)
+	}
+	return found, more
+}
 
 // A Search is what a model looks for.
 type Search struct {
@@ -130,7 +157,7 @@ func (m *Match) also() string {
 // few such servers, it names them all.
 func (v *View) suggest(b *strings.Builder, query string, nothing bool) {
 	unknown := slices.DeleteFunc(slices.Clone(v.lazy), func(p *part) bool { return p.info.Stored })
-	best := rankServers(query, slices.Concat(unknown, v.eager))
+	best := search.Rank(query, slices.Concat(unknown, v.eager), func(p *part) map[string]float64 { return p.says() })
 	best = best[:min(len(best), serversShown)]
 	var fit, eager []*part
 	for _, p := range best {
@@ -175,48 +202,11 @@ func (v *View) suggest(b *strings.Builder, query string, nothing bool) {
 	b.WriteString(notListed(rest, "\n"))
 }
 
-// rankServers returns the servers whose name or description has a word of the query,
-// or one that means about the same, best first by BM25.
-func rankServers(query string, servers []*part) []*part {
-	average, has := 0.0, map[string]float64{}
-	for _, p := range servers {
-		for w := range p.says() {
-			has[w]++
-		}
-		average += float64(len(p.says())) / float64(len(servers))
-	}
-	scores := map[*part]float64{}
-	var fit []*part
-	for _, p := range servers {
-		says := p.says()
-		norm := 1.2 * (0.25 + 0.75*float64(len(says))/max(average, 1))
-		worth := func(w string) float64 {
-			n := says[w]
-			return idf(has[w], float64(len(servers))) * n / (norm + n)
-		}
-		for _, w := range nameWords(query[:min(len(query), longestQuery)]) {
-			if stopWords()[w] {
-				continue
-			}
-			best := 0.0
-			for _, other := range synonyms()[w] {
-				best = max(best, alike*worth(other))
-			}
-			scores[p] += max(worth(w), best)
-		}
-		if scores[p] > 0 {
-			fit = append(fit, p)
-		}
-	}
-	slices.SortStableFunc(fit, func(a, b *part) int { return cmp.Compare(scores[b], scores[a]) })
-	return fit
-}
-
 // countWords counts the terms of a server's name, which tell twice as much, and of
 // what it is for.
 func (p *part) countWords() map[string]float64 {
 	m := map[string]float64{}
-	words(p.intro, func(w string) { m[w]++ })
+	search.Words(p.intro, func(w string) { m[w]++ })
 	for _, w := range p.terms {
 		m[w] += 2
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/dynmcp/dynmcp/catalog/conform"
 	"github.com/dynmcp/dynmcp/catalog/input"
+	"github.com/dynmcp/dynmcp/catalog/search"
+	"github.com/dynmcp/dynmcp/internal/pace"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
@@ -32,10 +34,10 @@ type Listing struct {
 // index is what is read out of a listing, once.
 type index struct {
 	listing *Listing
-	stored  *Stored          // that it is of, nil for a listing of this run
-	open    func() *index    // reads its tools; nil where they are here
-	tools   []*entry         // those that can be offered, listed order
-	words   func() *postings // over tools, made when first needed
+	stored  *Stored              // that it is of, nil for a listing of this run
+	open    func() *index        // reads its tools; nil where they are here
+	tools   []*entry             // those that can be offered, listed order
+	words   func() *search.Index // over tools, made when first needed
 
 	prompts, resources, templates []named
 
@@ -78,9 +80,9 @@ func (x *index) addTools() {
 	x.hidden = map[string]hiddenTool{}
 	seen := map[string]bool{}
 	malformed := tally{kind: "tool"}
-	var pace pacer
+	var pacer pace.Pacer
 	for i, raw := range x.listing.Tools {
-		pace.step()
+		pacer.Step()
 		e := readTool(raw)
 		var f *conform.Fault
 		if e.typed, f = conform.Tool.Entry(raw); f != nil {
@@ -101,7 +103,15 @@ func (x *index) addTools() {
 		x.tools = append(x.tools, e)
 	}
 	x.warnings = append(x.warnings, malformed.warnings()...)
-	x.words = sync.OnceValue(func() *postings { return newPostings(x.tools) })
+	x.words = sync.OnceValue(func() *search.Index { return indexOf(x.tools) })
+}
+
+// indexOf makes the index of tools for searches.
+func indexOf(tools []*entry) *search.Index {
+	return search.NewIndex(len(tools), func(i int) search.Doc {
+		e := tools[i]
+		return search.Doc{Name: e.name, Title: e.title, Description: e.description, Input: e.input}
+	})
 }
 
 // addOthers reads the prompts, resources and templates.

@@ -10,18 +10,18 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/catalog/input"
+	"github.com/dynmcp/dynmcp/catalog/search"
 	"github.com/dynmcp/dynmcp/internal/display"
+	"github.com/dynmcp/dynmcp/internal/pace"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
 // Tool is one tool as a host may name it.
 type Tool struct {
-	Name     string // exposed: server/tool, or bare
-	Server   string
-	Upstream string // its name at the upstream
-	Leaf     string // Upstream or its alias: the last part of Name
-	Direct   string // its name on the direct surface: server__tool
-	Door     string // the tool of ours through which discover calls it
+	search.Tool // its names
+
+	Direct string // its name on the direct surface: server__tool
+	Door   string // the tool of ours through which discover calls it
 
 	Title       string
 	Summary     string          // one line, free of invisible characters, not escaped
@@ -43,7 +43,6 @@ type Tool struct {
 
 	typed      json.RawMessage // Raw, fit for typed hosts
 	overridden bool            // Description is not the one in Raw
-	terms      []string        // of Leaf, for Nearest
 }
 
 // ServerInfo says what is known of one server.
@@ -75,11 +74,11 @@ type part struct {
 	described string // the operator's description, folded
 	intro     string // the same, or what the server says of itself in a line
 
-	tools []*Tool          // shown, sorted by name
-	names []string         // their names without the server's, escaped
-	docs  []*Tool          // by entry of index.tools; nil where hidden
-	words func() *postings // over index.tools, or over what overrides made of them; nil without a listing
-	terms []string         // of the server's own name
+	tools []*Tool       // shown, sorted by name
+	names []string      // their names without the server's, escaped
+	docs  []*Tool       // by entry of index.tools; nil where hidden
+	found search.Server // docs, over index.tools or over what overrides made of them
+	terms []string      // of the server's own name
 
 	says func() map[string]float64 // counts the terms of its name and of intro
 
@@ -97,23 +96,23 @@ func newPart(s Server, x *index, down string, taken map[string]*Tool, follows Ta
 	if x == nil || x.open == nil {
 		return buildPart(s, x, down, taken, follows)
 	}
-	p := &part{server: s, index: x, follows: follows, described: fold(s.Description), terms: nameWords(s.Name)}
+	p := &part{server: s, index: x, follows: follows, described: fold(s.Description), terms: search.Terms(s.Name)}
 	p.finish(down)
 	p.open = sync.OnceValue(func() *part { return buildPart(s, x.open(), down, nil, follows) })
 	return p
 }
 
 func buildPart(s Server, x *index, down string, taken map[string]*Tool, follows Tasks) *part {
-	p := &part{server: s, index: x, follows: follows, described: fold(s.Description), terms: nameWords(s.Name)}
+	p := &part{server: s, index: x, follows: follows, described: fold(s.Description), terms: search.Terms(s.Name)}
 	if x != nil {
 		p.warnings = slices.Clone(x.warnings)
 		p.addTools(taken)
 		p.warnOfTasks()
 		p.checkFilter()
-		p.words = x.words
+		p.found.Index = x.words
 		if len(s.Overrides) > 0 {
 			p.checkOverrides()
-			p.words = sync.OnceValue(func() *postings { return newPostings(p.overriddenEntries()) })
+			p.found.Index = sync.OnceValue(func() *search.Index { return indexOf(p.overriddenEntries()) })
 		}
 	}
 	p.finish(down)
@@ -151,8 +150,8 @@ func (p *part) saysOfItself(most int) string {
 	for _, text := range texts {
 		line := summary(strings.TrimLeft(text, "#*>- \t\r\n"), most)
 		says := false
-		words(line, func(w string) {
-			says = says || !stopWords()[w] && !serverWords()[w] && !slices.Contains(p.terms, w)
+		search.Words(line, func(w string) {
+			says = says || !search.IsStopWord(w) && !serverWords()[w] && !slices.Contains(p.terms, w)
 		})
 		if says {
 			return line
@@ -163,7 +162,7 @@ func (p *part) saysOfItself(most int) string {
 
 // serverWords are terms that say no more of a server than that it is one.
 var serverWords = sync.OnceValue(func() map[string]bool {
-	return setOfWords("mcp server servers tool tools instructions usage guide overview")
+	return search.SetOf("mcp server servers tool tools instructions usage guide overview")
 })
 
 // called is the server's name in texts for a host: in single-wrap mode its own,
@@ -200,9 +199,10 @@ func (p *part) addTools(taken map[string]*Tool) {
 	leaves := p.leaves()
 	pass := newFilter(p.server.Filter)
 	p.docs = make([]*Tool, len(p.index.tools))
-	var pace pacer
+	p.found = search.Server{Name: p.server.Name, Terms: p.terms, Tools: make([]*search.Tool, len(p.docs))}
+	var pacer pace.Pacer
 	for i, e := range p.index.tools {
-		pace.step()
+		pacer.Step()
 		if !pass.passes(e.name, e.access()) || p.leaveOut(e) {
 			continue
 		}
@@ -212,10 +212,10 @@ func (p *part) addTools(taken map[string]*Tool) {
 			continue
 		}
 		p.tools = append(p.tools, t)
-		p.docs[i] = t
+		p.docs[i], p.found.Tools[i] = t, &t.Tool
 	}
 	slices.SortFunc(p.tools, func(x, y *Tool) int {
-		pace.step()
+		pacer.Step()
 		return strings.Compare(x.Name, y.Name)
 	})
 }
@@ -278,7 +278,7 @@ func (p *part) leaves() map[string]string {
 func (p *part) expose(e *entry, leaf string) *Tool {
 	s := p.server
 	t := &Tool{
-		Name: leaf, Server: s.Name, Upstream: e.name, Leaf: leaf, MaxOutputChars: s.MaxOutputChars,
+		Tool: search.Tool{Name: leaf, Server: s.Name, Upstream: e.name, Leaf: leaf, Terms: search.Terms(leaf)}, MaxOutputChars: s.MaxOutputChars,
 		Title: e.title, Description: e.description, Raw: e.raw, typed: e.typed,
 		Input: e.check, InputSchema: e.input, OutputSchema: e.output, Annotations: e.annotations, Access: e.access(), OnlyTask: e.onlyTask,
 	}
@@ -289,7 +289,7 @@ func (p *part) expose(e *entry, leaf string) *Tool {
 	if s.Split {
 		t.Door = Doors[t.Access]
 	}
-	t.Direct, t.terms = directName(s, leaf), nameWords(leaf)
+	t.Direct = directName(s, leaf)
 	hint, _ := wire.Text(wire.Get(e.annotations, "title"))
 	t.Summary = firstLine(t.Description, t.Title, hint)
 	t.override(s.Overrides[e.name])

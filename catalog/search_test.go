@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
@@ -19,33 +18,6 @@ func found(v *View, query string, limit int) []string {
 		}
 	}
 	return names
-}
-
-func TestWordsSplitsCompounds(t *testing.T) {
-	for in, want := range map[string]string{
-		"createIssue":                     "createissu creat issu",
-		"HTTPServer_v2":                   "httpserver http server v2",
-		"list-open_pull/request":          "list open pull request",
-		"GitHub":                          "github git hub",
-		"ABC":                             "abc",
-		"Überprüfung straße":              "überprüfung straße",
-		"使用必应":                            "使用 用必 必应",
-		"検索API":                           "検索 索a ap pi",
-		"сообщения":                       "сообщения",
-		"...":                             "",
-		"":                                "",
-		"don't":                           "don t",
-		strings.Repeat("a", 65):           "",
-		"files listed listing":            "file list list",
-		"queries boxes classes":           "queri box class",
-		"status analysis stopped running": "statu analysi stop run",
-	} {
-		var got []string
-		words(in, func(w string) { got = append(got, w) })
-		if s := strings.Join(got, " "); s != want {
-			t.Errorf("%q: got %q, want %q", in, s, want)
-		}
-	}
 }
 
 func TestFindPutsTheExactNameFirst(t *testing.T) {
@@ -99,27 +71,6 @@ func TestFindReadsNamesTextsAndArguments(t *testing.T) {
 	}
 }
 
-func TestPostingsCountNoFurtherThanTheyCan(t *testing.T) {
-	l := tools("a", strings.Repeat("zebra ", 300), "b", strings.Repeat("zebra x ", 8000)+"zebra", "c", "okapi zebra")
-	x := newIndex(l).words()
-	at := x.find(hashOf("zebra"))
-	var counts []int
-	for _, hit := range x.list[at.start:at.end] {
-		counts = append(counts, int(hit.doc), int(hit.count[inText]))
-	}
-	equal(t, counts, []int{0, 255, 1, 255, 2, 1})
-	if n := x.length[0][inText]; n != 300 {
-		t.Errorf("%d words, want 300", n)
-	}
-	if at := x.find(hashOf("giraff")); at != (span{}) {
-		t.Errorf("an unknown term is at %v", at)
-	}
-	none := newIndex(&Listing{}).words()
-	if at := none.find(hashOf("zebra")); at != (span{}) {
-		t.Errorf("a term of no tools is at %v", at)
-	}
-}
-
 // A search leaves nothing behind for the next one, whoever asks.
 func TestSearchesAtOnce(t *testing.T) {
 	v := madeCatalog(300).View()
@@ -162,15 +113,4 @@ func TestFindOrdersEqualsByName(t *testing.T) {
 	v := one(Server{Name: "s"}, tools("c", "same words", "a", "same words", "b", "same words"))
 	equal(t, found(v, "words", 10), []string{"s/a", "s/b", "s/c"})
 	equal(t, found(v, "words", 2), []string{"s/a", "s/b"})
-}
-
-func FuzzWords(f *testing.F) {
-	f.Add("getURLFor2 漢字x ǅuro\xffX")
-	f.Fuzz(func(t *testing.T, s string) {
-		words(s, func(w string) {
-			if w == "" {
-				t.Error("empty term")
-			}
-		})
-	})
 }

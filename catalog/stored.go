@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/dynmcp/dynmcp/catalog/search"
 )
 
 // A Stored is what a server listed in an earlier run. Its tools are read when they
@@ -83,7 +85,7 @@ type merged struct {
 	tools  []*Tool // sorted by name
 	byName map[string]*Tool
 	direct map[string]*Tool
-	sizes  func() sizes // counted when first needed, which makes the index of each server
+	corpus *search.Corpus
 
 	warnings []string
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/catalog/search"
 	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -46,7 +47,7 @@ type spelling struct {
 func newSpelling(name string) spelling {
 	name = strings.ToLower(Prefix(name, maxName))
 	leaf := name[strings.LastIndexByte(name, '/')+1:]
-	return spelling{[]rune(name), []rune(leaf), nameWords(leaf)}
+	return spelling{[]rune(name), []rune(leaf), search.Terms(leaf)}
 }
 
 // like scores a tool from 0 to 1: by edits over the whole name or its last
@@ -55,7 +56,7 @@ func (s spelling) like(t *Tool) float64 {
 	score := max(
 		closeness(s.full, t.Name),
 		0.95*closeness(s.leaf, t.Leaf),
-		0.9*overlap(s.words, t.terms),
+		0.9*overlap(s.words, t.Terms),
 	)
 	if strings.HasPrefix(string(s.full), strings.ToLower(t.Server)+"/") {
 		score *= 1.05

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/dynmcp/dynmcp/catalog/search"
 )
 
 // View is an immutable picture of the catalogue: what a host may see, with
@@ -53,11 +55,15 @@ func mergeTools(parts []*part) *merged {
 		byName: make(map[string]*Tool, n),
 		direct: make(map[string]*Tool, n),
 	}
-	m.sizes = sync.OnceValue(m.countSizes)
 	for _, p := range parts {
 		m.add(p.opened())
 	}
 	slices.SortFunc(m.tools, func(a, b *Tool) int { return strings.Compare(a.Name, b.Name) })
+	servers := make([]search.Server, len(m.parts))
+	for i, p := range m.parts {
+		servers[i] = p.found
+	}
+	m.corpus = search.NewCorpus(servers, func(name string) bool { return m.byName[name] != nil })
 	return m
 }
 

@@ -1,4 +1,4 @@
-package catalog
+package search
 
 import (
 	"strings"
@@ -9,8 +9,8 @@ import (
 	porterstemmer "github.com/blevesearch/go-porterstemmer"
 )
 
-// words calls f with each search term of a text: its pieces in lower case, stemmed.
-func words(s string, f func(term string)) {
+// Words calls f with each search term of a text: its pieces in lower case, stemmed.
+func Words(s string, f func(term string)) {
 	pieces(s, func(piece string) { f(stem(strings.ToLower(piece))) })
 }
 
@@ -88,11 +88,11 @@ func camel(s string, f func(piece string)) {
 // other scripts stay as they are.
 func stem(w string) string { return porterstemmer.StemString(w) }
 
-// nameWords are the distinct words of a tool name.
-func nameWords(name string) []string {
+// Terms are the distinct search terms of a name.
+func Terms(name string) []string {
 	var list []string
 	seen := map[string]bool{}
-	words(name, func(w string) {
+	Words(name, func(w string) {
 		if !seen[w] {
 			seen[w] = true
 			list = append(list, w)
@@ -101,10 +101,13 @@ func nameWords(name string) []string {
 	return list
 }
 
+// IsStopWord reports whether a term is too common to say what someone looks for.
+func IsStopWord(term string) bool { return stopWords()[term] }
+
 // stopWords are terms too common to say what someone looks for: the function words of
 // English, what is left of its contractions, and what people say around what they want.
 var stopWords = sync.OnceValue(func() map[string]bool {
-	return setOfWords(`a an the and but or nor if because as until while than so not no
+	return SetOf(`a an the and but or nor if because as until while than so not no
 		i me my myself we us our ours ourselves you your yours yourself he him his himself she her hers herself
 		it its itself they them their theirs themselves this that these those such own same other
 		what which who whom whose when where why how there here then once again further
@@ -117,9 +120,9 @@ var stopWords = sync.OnceValue(func() map[string]bool {
 		hi hey hello ok okay sure maybe actually really currently kindly thank thanks able something anything someone thing way`)
 })
 
-// setOfWords returns the terms of a text.
-func setOfWords(text string) map[string]bool {
+// SetOf returns the search terms of a text as a set.
+func SetOf(text string) map[string]bool {
 	set := map[string]bool{}
-	words(text, func(w string) { set[w] = true })
+	Words(text, func(w string) { set[w] = true })
 	return set
 }

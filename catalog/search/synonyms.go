@@ -1,4 +1,4 @@
-package catalog
+package search
 
 import (
 	"slices"
@@ -11,7 +11,7 @@ import (
 var synonyms = sync.OnceValue(func() map[string][]string {
 	m := map[string][]string{}
 	for line := range strings.Lines(meanTheSame) {
-		group := nameWords(line)
+		group := Terms(line)
 		for _, w := range group {
 			for _, other := range group {
 				if other != w && !slices.Contains(m[w], other) {

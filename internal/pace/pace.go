@@ -1,13 +1,14 @@
-package catalog
+// Package pace makes long work yield its processor.
+package pace
 
 import "time"
 
-// A pacer makes long work yield its processor, so that it delays no call. A
+// A Pacer makes long work yield its processor, so that it delays no call. A
 // goroutine that never waits keeps its processor for ten milliseconds at a time,
 // and what upstreams have written meanwhile may be read only then. Calls beside
 // lists of 30,000 tools that are indexed again and again have a p99 of 2 ms with
 // these pauses and of 12 to 29 ms without (go run ./bench -only reloads).
-type pacer struct {
+type Pacer struct {
 	steps int
 	last  time.Time
 }
@@ -17,9 +18,9 @@ const (
 	yieldFor   = 20 * time.Microsecond
 )
 
-// step is called at every step of some microseconds. It waits for a moment if the
+// Step is called at every step of some microseconds. It waits for a moment if the
 // work began, or it last waited, a while ago.
-func (p *pacer) step() {
+func (p *Pacer) Step() {
 	if p.steps++; p.steps%16 != 0 {
 		return
 	}

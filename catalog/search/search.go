@@ -1,6 +1,11 @@
-package catalog
+// Package search finds tools by words: BM25 over fields (search.go) of an inverted index
+// for each server (index.go), of terms that words.go and synonyms.go make of texts, and the
+// order of what is found (ranking.go). It knows of a tool its names and the texts in its
+// index.
+package search
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -23,7 +28,38 @@ var (
 	shrink = [fields]float64{inName: 0.2, inText: 0.85, inArgs: 0.85} // b
 )
 
-// Match is one result of a search.
+// A Tool is what searches know of a tool beside its index.
+type Tool struct {
+	Name     string // exposed: server/tool, or in single-wrap mode the last part alone
+	Server   string
+	Upstream string   // its name at the upstream
+	Leaf     string   // Upstream or its alias: the last part of Name
+	Terms    []string // of Leaf
+}
+
+// A Server is tools that are found together.
+type Server struct {
+	Name  string
+	Terms []string      // of Name
+	Index func() *Index // over Tools; nil: none of them can be found
+	Tools []*Tool       // nil where one is hidden
+}
+
+// A Corpus is what can be searched. It is safe for concurrent use.
+type Corpus struct {
+	servers []Server
+	named   func(name string) bool
+	sizes   func() sizes // counted when first needed, which makes the index of each server
+}
+
+// NewCorpus returns the corpus of servers. named reports whether a tool has a name.
+func NewCorpus(servers []Server, named func(string) bool) *Corpus {
+	c := &Corpus{servers: servers, named: named}
+	c.sizes = sync.OnceValue(c.countSizes)
+	return c
+}
+
+// A Match is one result of a search.
 type Match struct {
 	Tool  *Tool
 	Also  []*Tool // tools of other servers that have the same name, best first
@@ -31,23 +67,19 @@ type Match struct {
 }
 
 // Find returns up to limit results that fit the query, best first, and says how
-// many tools fit besides. A tool whose name is the query comes before all; tools
-// of several servers that have one name are one result. A query of which only
-// stop words are known fits nothing. The order is the same for the same catalogue.
-func (v *View) Find(query string, limit int) (found []Match, more int) {
-	return v.all().find(query, limit, "")
-}
-
-// find is Find, among the tools of one server unless that is "".
-func (m *merged) find(query string, limit int, server string) (found []Match, more int) {
+// many tools fit besides, among the tools of one server unless that is "". A tool whose
+// name is the query comes before all; tools of several servers that have one name are
+// one result. A query of which only stop words are known fits nothing. The order is the
+// same for the same corpus.
+func (c *Corpus) Find(query string, limit int, server string) (found []Match, more int) {
 	q := queries.Get().(*searching)
 	defer q.done()
-	if !q.ask(m, query) {
+	if !q.ask(c, query) {
 		return nil, 0
 	}
-	for i, p := range m.parts {
-		if p.words != nil && (server == "" || p.server.Name == server) {
-			q.score(p, q.spans[i*len(q.terms):][:len(q.terms)])
+	for i, s := range c.servers {
+		if s.Index != nil && (server == "" || s.Name == server) {
+			q.score(s, q.spans[i*len(q.terms):][:len(q.terms)])
 		}
 	}
 	return q.fit.best(limit)
@@ -86,11 +118,11 @@ type term struct {
 
 // ask reads the query, and reports whether some tool or server has a term of it that
 // is no stop word, or its name.
-func (q *searching) ask(m *merged, s string) (tells bool) {
-	sizes := m.sizes()
+func (q *searching) ask(c *Corpus, s string) (tells bool) {
+	sizes := c.sizes()
 	q.text = strings.TrimSpace(strings.ToValidUTF8(s[:min(len(s), longestQuery)], ""))
 	q.average, q.terms, q.fit = sizes.average, q.terms[:0], q.fit[:0]
-	asked := nameWords(q.text)
+	asked := Terms(q.text)
 	for _, word := range asked {
 		q.terms = append(q.terms, term{word: word})
 		for _, w := range synonyms()[word] {
@@ -99,9 +131,9 @@ func (q *searching) ask(m *merged, s string) (tells bool) {
 			}
 		}
 	}
-	have := q.lookUp(m)
+	have := q.lookUp(c)
 
-	_, tells = m.byName[q.text] // a name need not have words
+	tells = c.named(q.text) // a name need not have words
 	onlyCommon := !slices.ContainsFunc(asked, func(w string) bool { return !stopWords()[w] })
 	idfOfAsked, stop := 0.0, false
 	for i := range q.terms {
@@ -115,7 +147,7 @@ func (q *searching) ask(m *merged, s string) (tells bool) {
 			}
 			idfOfAsked = t.worth
 		}
-		known := have[i] > 0 || !t.alike && slices.ContainsFunc(m.parts, func(p *part) bool { return p.words != nil && slices.Contains(p.terms, t.word) })
+		known := have[i] > 0 || !t.alike && slices.ContainsFunc(c.servers, func(s Server) bool { return s.Index != nil && slices.Contains(s.Terms, t.word) })
 		tells = tells || known && (onlyCommon || !stop)
 	}
 	return tells
@@ -123,18 +155,18 @@ func (q *searching) ask(m *merged, s string) (tells bool) {
 
 // lookUp sets where the tools of each server have the terms, and returns how many
 // tools have each.
-func (q *searching) lookUp(m *merged) (have []float64) {
+func (q *searching) lookUp(c *Corpus) (have []float64) {
 	hashes := make([]uint64, len(q.terms))
 	for i, t := range q.terms {
 		hashes[i] = hashOf(t.word)
 	}
 	have = make([]float64, len(q.terms))
 	q.spans = q.spans[:0]
-	for _, p := range m.parts {
+	for _, s := range c.servers {
 		for i, hash := range hashes {
 			var at span
-			if p.words != nil {
-				at = p.words().find(hash)
+			if s.Index != nil {
+				at = s.Index().find(hash)
 			}
 			q.spans = append(q.spans, at)
 			have[i] += float64(at.end - at.start)
@@ -153,12 +185,12 @@ type sizes struct {
 	average [fields]float64
 }
 
-func (m *merged) countSizes() (s sizes) {
-	for _, p := range m.parts {
-		if p.words != nil {
-			words := p.words()
-			s.tools += float64(len(words.length))
-			for f, n := range words.total {
+func (c *Corpus) countSizes() (s sizes) {
+	for _, server := range c.servers {
+		if server.Index != nil {
+			x := server.Index()
+			s.tools += float64(len(x.length))
+			for f, n := range x.total {
 				s.average[f] += n
 			}
 		}
@@ -170,11 +202,11 @@ func (m *merged) countSizes() (s sizes) {
 }
 
 // score adds the tools of one server that fit.
-func (q *searching) score(p *part, spans []span) {
-	base := q.rate(p, spans)
+func (q *searching) score(s Server, spans []span) {
+	base := q.rate(s, spans)
 	first := len(q.fit)
 	var best [companions]float64
-	for doc, t := range p.docs {
+	for doc, t := range s.Tools {
 		if t == nil {
 			continue
 		}
@@ -206,13 +238,13 @@ func (q *searching) score(p *part, spans []span) {
 
 // rate sets the scores of a server's tools by their words, and returns what its
 // name is worth to all of them.
-func (q *searching) rate(p *part, spans []span) (base float64) {
-	x := p.words()
-	q.scores, q.others = zeros(q.scores, len(p.docs)), zeros(q.others, len(p.docs))
+func (q *searching) rate(server Server, spans []span) (base float64) {
+	x := server.Index()
+	q.scores, q.others = zeros(q.scores, len(server.Tools)), zeros(q.others, len(server.Tools))
 	for i, t := range q.terms {
 		if !t.alike {
 			clear(q.others)
-			if slices.Contains(p.terms, t.word) {
+			if slices.Contains(server.Terms, t.word) {
 				base += fromServer * t.worth
 			}
 		}
@@ -249,4 +281,41 @@ func (q *searching) saturate(hit posting, length [fields]uint16) float64 {
 func (q *searching) names(t *Tool) bool {
 	is := func(name string) bool { return len(name) == len(q.text) && strings.EqualFold(name, q.text) }
 	return is(t.Name) || is(t.Upstream) || is(t.Leaf)
+}
+
+// Rank returns those of some things whose texts have a word of the query, or one that
+// means about the same, best first by BM25. says counts the terms of the text of one.
+func Rank[T comparable](query string, all []T, says func(T) map[string]float64) []T {
+	average, has := 0.0, map[string]float64{}
+	for _, x := range all {
+		for w := range says(x) {
+			has[w]++
+		}
+		average += float64(len(says(x))) / float64(len(all))
+	}
+	scores := map[T]float64{}
+	var fit []T
+	for _, x := range all {
+		counts := says(x)
+		norm := 1.2 * (0.25 + 0.75*float64(len(counts))/max(average, 1))
+		worth := func(w string) float64 {
+			n := counts[w]
+			return idf(has[w], float64(len(all))) * n / (norm + n)
+		}
+		for _, w := range Terms(query[:min(len(query), longestQuery)]) {
+			if stopWords()[w] {
+				continue
+			}
+			best := 0.0
+			for _, other := range synonyms()[w] {
+				best = max(best, alike*worth(other))
+			}
+			scores[x] += max(worth(w), best)
+		}
+		if scores[x] > 0 {
+			fit = append(fit, x)
+		}
+	}
+	slices.SortStableFunc(fit, func(a, b T) int { return cmp.Compare(scores[b], scores[a]) })
+	return fit
 }

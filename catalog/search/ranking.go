@@ -1,4 +1,4 @@
-package catalog
+package search
 
 import (
 	"cmp"
@@ -66,13 +66,14 @@ func (r *ranking) best(limit int) (found []Match, more int) {
 	}
 	// What is left and has the name of a result belongs to it. Most names are told
 	// apart by their lengths.
-	var lengths [maxName + 1]bool
+	const maxLength = 128
+	var lengths [maxLength + 1]bool
 	for leaf := range line {
-		lengths[min(len(leaf), maxName)] = true
+		lengths[min(len(leaf), maxLength)] = true
 	}
 	var also ranking
 	for _, x := range *r {
-		if !lengths[min(len(x.tool.Leaf), maxName)] {
+		if !lengths[min(len(x.tool.Leaf), maxLength)] {
 			continue
 		}
 		if i, same := line[x.tool.Leaf]; same && found[i].Tool.Server != x.tool.Server {
@@ -90,6 +91,6 @@ func (r *ranking) best(limit int) (found []Match, more int) {
 // nameWithoutNumbers are the words of a tool's name but those that only count:
 // "get_page_2" is a variant of "get_page".
 func nameWithoutNumbers(t *Tool) string {
-	words := slices.DeleteFunc(slices.Clone(t.terms), func(w string) bool { return strings.Trim(w, "0123456789") == "" })
+	words := slices.DeleteFunc(slices.Clone(t.Terms), func(w string) bool { return strings.Trim(w, "0123456789") == "" })
 	return strings.Join(words, " ")
 }

@@ -1,4 +1,4 @@
-package catalog
+package search
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/dynmcp/dynmcp/internal/pace"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
@@ -22,12 +23,12 @@ const (
 	fields
 )
 
-// postings are the inverted index over the tools of one server, in four pieces of
+// An Index is the inverted index over the tools of one server, in four pieces of
 // memory whatever it holds. Terms are known by hashes of 64 bits: where two met,
 // which takes billions of terms to be likely, a tool would be ranked wrong and no
 // more. Frequencies are raw, so that a query can weigh them by the averages of all
 // servers.
-type postings struct {
+type Index struct {
 	terms []uint64  // hashes, sorted
 	ends  []uint32  // by term: where its postings end in list
 	list  []posting // by term, then by tool
@@ -50,7 +51,7 @@ func hashOf(term string) uint64 { return maphash.String(hashSeed, term) }
 type span struct{ start, end uint32 }
 
 // find returns where the postings of a term are, by its hash.
-func (x *postings) find(hash uint64) span {
+func (x *Index) find(hash uint64) span {
 	i, found := slices.BinarySearch(x.terms, hash)
 	switch {
 	case !found:
@@ -63,7 +64,7 @@ func (x *postings) find(hash uint64) span {
 
 // indexer makes postings. Its memory is used for the next server.
 type indexer struct {
-	x       *postings
+	x       *Index
 	hashes  map[string]uint64 // by piece of a text, as it is written
 	numbers map[uint64]uint32 // by hash: of the term, counted as they are met
 	last    []uint32          // by number: the place after its last posting in met
@@ -75,18 +76,26 @@ var indexers = sync.Pool{New: func() any {
 	return &indexer{hashes: map[string]uint64{}, numbers: map[uint64]uint32{}}
 }}
 
-func newPostings(tools []*entry) *postings {
+// A Doc is what is searched of a tool.
+type Doc struct {
+	Name, Title, Description string
+	Input                    json.RawMessage // its input schema
+}
+
+// NewIndex makes the index of n tools, of which doc returns each.
+func NewIndex(n int, doc func(i int) Doc) *Index {
 	in := indexers.Get().(*indexer)
 	defer indexers.Put(in)
-	x := &postings{length: make([][fields]uint16, len(tools))}
+	x := &Index{length: make([][fields]uint16, n)}
 	in.reset(x)
-	var pace pacer
-	for i, e := range tools {
-		pace.step()
-		in.addText(i, inName, e.name)
-		in.addText(i, inText, e.title)
-		in.addText(i, inText, e.description)
-		in.addSchema(i, e.input, 0)
+	var pacer pace.Pacer
+	for i := range n {
+		pacer.Step()
+		d := doc(i)
+		in.addText(i, inName, d.Name)
+		in.addText(i, inText, d.Title)
+		in.addText(i, inText, d.Description)
+		in.addSchema(i, d.Input, 0)
 		for f, n := range x.length[i] {
 			x.total[f] += float64(n)
 		}
@@ -98,7 +107,7 @@ func newPostings(tools []*entry) *postings {
 
 // reset makes in ready for the postings x. Of the servers before it keeps the hashes of
 // pieces, unless they are more than are worth it.
-func (in *indexer) reset(x *postings) {
+func (in *indexer) reset(x *Index) {
 	const worthKeeping = 1 << 14
 	if len(in.hashes) > worthKeeping {
 		clear(in.hashes)
