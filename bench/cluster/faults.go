@@ -30,10 +30,10 @@ const (
 	cutNATS    = "cut off from NATS"
 	cutPeers   = "cut off from replicas"
 	cutAll     = "cut off"
-	mostAbsent = 15 * time.Second
+	mostAbsent = 22 * time.Second
 	// leastStopped is how long a replica that runs something is stopped at least: until
-	// another has taken it, and the first would still run it if nobody ended that.
-	leastStopped = 8 * time.Second
+	// another has taken it (15 s), and the first would still run it if nobody ended that.
+	leastStopped = 18 * time.Second
 )
 
 // A storm does things to nodes at random until stop is closed.

@@ -22,11 +22,10 @@ func faultsToFind() []sabotage.Fault {
 		{Name: "a lost lease ends nothing", Edits: []sabotage.Edit{noFence,
 			{File: "cmd/dynmcp/internal/replica/place.go", Old: "Lost: lease.Lost(), Moving: r.self.Leaving(where.ID)}", New: "Lost: make(chan struct{}), Moving: r.self.Leaving(where.ID)}"}}, Found: overlap},
 		{Name: "a lease is taken from who holds it", Edits: []sabotage.Edit{
-			{File: "internal/cluster/view.go", Old: "(bool, error) {\n	if l.broken {\n", New: "(bool, error) {\n	if r != nil {\n		return true, nil\n	}\n	if l.broken {\n"},
-			{File: "internal/cluster/lease.go", Old: "	if l == nil || l.deleted || l.Owner == r.id || !r.view.holds(l) {\n", New: "	if r != nil {\n"},
-			{File: "internal/cluster/lease.go", Old: "		case !valid, l != nil && !l.deleted && l.Owner != r.id && r.view.holds(l):\n", New: "		case !valid:\n"},
-			{File: "internal/cluster/place.go", Old: "l != nil && !l.deleted && l.Owner != r.id {", New: "l != nil && r == nil {"},
-			{File: "internal/cluster/place.go", Old: "	m, _ = Rendezvous(name, fresh)\n", New: "	if self := r.view.members[r.id]; self != nil {\n		return self.Member, false\n	}\n	m, _ = Rendezvous(name, fresh)\n"},
+			{File: "internal/cluster/take.go", Old: "(bool, error) {\n	if l.broken {\n", New: "(bool, error) {\n	if r != nil {\n		return true, nil\n	}\n	if l.broken {\n"},
+			{File: "internal/cluster/take.go", Old: "elsewhere := owner != nil && owner.ID != r.id", New: "elsewhere := owner != nil && r == nil"},
+			{File: "internal/cluster/place.go", Old: "holder != nil && holder.ID != r.id && ", New: "holder != nil && r == nil && "},
+			{File: "internal/cluster/place.go", Old: "	m, _ = Rendezvous(name, heard)\n", New: "	if self := r.view.member(r.id); self != nil {\n		return self.Member, false\n	}\n	m, _ = Rendezvous(name, heard)\n"},
 		}, Found: overlap},
 		{Name: "calls are sent twice", Edits: []sabotage.Edit{{File: "transports/upstream/lines.go", Old: "	params, n := call.pieces(id)\n",
 			New: "	params, n := call.pieces(id)\n	if call.Method == \"tools/call\" {\n		_ = l.writer.SendRequest(maxQueuedRequests, id, call.Method, params[:n]...)\n	}\n"}}, Found: "calls that ran twice"},
@@ -37,7 +36,7 @@ func faultsToFind() []sabotage.Fault {
 
 // selftest has load judge programs that are known to be wrong.
 func (p *proof) selftest() error {
-	bound = 20 * time.Second
+	bound = 40 * time.Second
 	for i, f := range faultsToFind() {
 		began := time.Now()
 		fmt.Printf("-- with a fault: %s\n", f.Name)
@@ -49,7 +48,7 @@ func (p *proof) selftest() error {
 		q := *p
 		q.Verdict.Failed, q.Verdict.Failures = false, nil
 		q.dir, q.dynmcp = dir, program
-		q.calls, q.hosts, q.lasts, q.every, q.spaces = 2000, 20, 16*time.Second, time.Second, false
+		q.calls, q.hosts, q.lasts, q.every, q.spaces = 2000, 20, 40*time.Second, time.Second, false
 		if err := q.load(); err != nil {
 			q.Fail("load: %v", err)
 		}

@@ -93,7 +93,7 @@ func start(replicas, servers int) (*simulated, error) {
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	for i, m := range fleet(0, replicas) {
 		link := memory.Connect()
-		r, err := cluster.Join(s.ctx, cluster.Options{Store: counted{link, &s.traffic}, Name: m.Name, Address: strconv.Itoa(i), Version: "0.2.0", Logger: quiet, Ask: s.asks(i),
+		r, err := cluster.Join(s.ctx, cluster.Options{Store: counted{link, &s.traffic}, Name: m.Name, Address: strconv.Itoa(i), Version: "0.2.0", Logger: quiet,
 			Extend: func(until time.Time) {
 				s.mu.Lock()
 				defer s.mu.Unlock()
@@ -120,25 +120,6 @@ func start(replicas, servers int) (*simulated, error) {
 		}
 	}
 	return s, nil
-}
-
-// asks returns how a replica asks others: those that were cut off, and that it was, is
-// not reached.
-func (s *simulated) asks(from int) func(context.Context, string, cluster.Question) error {
-	return func(_ context.Context, address string, q cluster.Question) error {
-		to, err := strconv.Atoi(address)
-		if err != nil {
-			return err
-		}
-		s.mu.Lock()
-		if !slices.Contains(s.alive, from) || !slices.Contains(s.alive, to) {
-			s.mu.Unlock()
-			return errors.New("not reached")
-		}
-		other := s.replicas[to]
-		s.mu.Unlock()
-		return other.Answer(q)
-	}
 }
 
 // hold takes a lease and gives it back when it is lost or all ends. It returns when it
@@ -297,7 +278,7 @@ func failover(w io.Writer, kills int) error {
 		rates = append(rates, steady{replicas: size[0], reads: per(0), writes: per(1), written: per(2), told: per(3), toldBytes: per(4),
 			micros: float64(used.Microseconds()) / quiet.Seconds() / float64(size[0])})
 
-		// Less than half of them fail in all, so that a majority is left to tell.
+		// Less than half of them fail in all.
 		single := min(5, (size[0]-1)/2)
 		together := min(kills, (size[0]-1)/2-single)
 		one, failed := s.failing(single, false)

@@ -96,11 +96,11 @@ type shownLease struct {
 	Since   time.Time `json:"since"`
 }
 
-// readState reads the state until every replica has been heard of, but no longer than it
-// takes for one to be declared dead.
+// readState reads the state until every replica has been heard of, but for no longer than
+// four heartbeats.
 func readState(ctx context.Context, c replica.Cluster) (shownCluster, error) {
 	first := map[string]uint64{} // the beats that were seen first, by ID
-	deadline := time.Now().Add(cluster.TTL)
+	deadline := time.Now().Add(4 * cluster.Beat)
 	for {
 		read, err := cluster.Read(ctx, c.Store)
 		if err != nil {

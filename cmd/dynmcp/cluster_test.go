@@ -33,9 +33,8 @@ type testCluster struct {
 	failures []string
 }
 
-// inACluster runs a test of what replicas hold. They hold it only as long as the machine
-// lets them say every two seconds that they live: where it did not, which they log, what
-// was found means nothing, and it is tried again.
+// inACluster runs a test of leases. Replicas lose them if the machine lets them send no
+// heartbeat for some seconds, which they log: then the test proves nothing, and is run again.
 func inACluster(t *testing.T, test func(*testCluster)) {
 	t.Helper()
 	for tries := 1; ; tries++ {
@@ -60,7 +59,7 @@ func (c *testCluster) late() bool {
 	for _, r := range c.replicas {
 		all += r.Stderr()
 	}
-	for _, said := range []string{"what this replica holds is lost", "what it held is lost", "the cluster's state cannot be reached", "the connection to NATS is lost"} {
+	for _, said := range []string{"leases of this replica are lost", "its leases are lost", "the cluster's state cannot be reached", "the connection to NATS is lost"} {
 		if strings.Contains(all, said) {
 			return true
 		}

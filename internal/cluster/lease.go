@@ -1,13 +1,9 @@
 package cluster
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
-
-	"github.com/dynmcp/dynmcp/internal/kv"
 )
 
 // A HeldError says that another replica has the lease.
@@ -15,22 +11,22 @@ type HeldError struct{ Member Member }
 
 func (e *HeldError) Error() string { return fmt.Sprintf("it runs on replica %q", e.Member.Name) }
 
-// A Lease is the right to run what its name stands for, here alone. Whoever has one ends
-// the work at once when it is lost, and calls Release when nothing of the work is left.
+// A Lease is the right to run what its name stands for. Its holder ends the work at once
+// when the lease is lost, and calls Release when nothing of the work is left.
 type Lease struct {
 	held    *held
 	release sync.Once
 }
 
-// held is a lease that this replica has; all Leases of its name share it.
+// held is a lease of this replica; all Leases of its name share it.
 type held struct {
-	r       *Replica
+	leases  *leases
 	key     string
 	name    string
 	granted time.Time
 	lost    chan struct{}
 
-	// r.mu guards them.
+	// Guarded by leases.mu.
 	revision uint64
 	shares   int
 	isLost   bool
@@ -39,150 +35,218 @@ type held struct {
 // Lost returns a channel that is closed when the replica may not run the work any more.
 func (l *Lease) Lost() <-chan struct{} { return l.held.lost }
 
-// Release says that the work has ended. Others can take the lease when everybody here who
-// shares it has released it.
-func (l *Lease) Release() {
-	l.release.Do(func() {
-		h := l.held
-		r := h.r
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if h.shares--; h.shares > 0 {
-			return
-		}
-		if h.isLost {
-			r.unreleased--
-			kick(r.beats)
-		} else {
-			delete(r.leases, h.key)
-			kick(r.sweeps)
-		}
-		r.wakeLocked()
-	})
+// Release says that the work has ended. Other replicas can take the lease when all Leases
+// that share it here were released.
+func (l *Lease) Release() { l.release.Do(func() { l.held.leases.release(l.held) }) }
+
+// leases are those of this replica, and the time until which it may use them. Its mutex may
+// be held while that of the view is taken, not the other way round.
+type leases struct {
+	*base
+	view *view
+
+	mu         sync.Mutex
+	live       bool          // the epoch has begun and not ended
+	epoch      uint64        // that was last written, or tried
+	until      time.Duration // the end of validity; it only grows while the epoch is live
+	held       map[string]*held
+	taking     map[string]*attempt
+	unreleased int  // lost leases whose work may not have ended yet
+	stuck      bool // there are some for long, which was logged
+	draining   bool
+	closed     bool
+	leaving    chan struct{} // closed when draining is set
 }
 
-// Take takes the lease of a name, which may be any bytes, or shares the one that this
-// replica has. It returns a *HeldError when another replica has it, ErrDraining when
-// this one drains, and an error that is kv.ErrUnavailable when the store cannot be
-// reached for Reconnect. It waits, until ctx ends, while the one that has it drains or is silent but not
-// yet declared dead.
-//
-// Between its last look at the clock and what the caller does then this process can be
-// stopped for any time. What the caller starts must therefore obey the deadline that
-// Extend was given: that does not move on after a lease was lost, before it is released.
-func (r *Replica) Take(ctx context.Context, name string) (*Lease, error) {
-	l, err := r.take(ctx, name)
-	if err != nil {
-		return nil, fmt.Errorf("take %q: %w", name, err)
+// A term is what a heartbeat says of an epoch.
+type term struct {
+	epoch    uint64
+	live     bool // it was when the heartbeat was sent; else the heartbeat begins it
+	draining bool
+	seen     uint64
+}
+
+// term returns the epoch for the next heartbeat. There is none while leases of the epoch
+// before are not released: a heartbeat would free them and extend the guards' deadline.
+func (s *leases) term(at time.Duration) (t term, ok bool) {
+	s.expire(at)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || !s.live && s.unreleased > 0 {
+		if !s.closed && !s.stuck && at >= s.until+TTL {
+			s.stuck = true
+			s.logger.Warn("this replica stays out of the cluster until its lost leases are released", "leases", s.unreleased)
+		}
+		return t, false
 	}
-	return l, nil
+	s.stuck = false
+	if !s.live {
+		s.epoch++ // a new one for each try, so that none is ever written twice
+	}
+	return term{s.epoch, s.live, s.draining, s.seenLocked()}, true
 }
 
-func (r *Replica) take(ctx context.Context, name string) (*Lease, error) {
-	key := leaseKey(name)
-	began := r.clock()
-	for {
-		at := r.clock()
-		connected := r.options.Store.Connected()
-		r.mu.Lock()
-		valid := r.validLocked(at)
-		changed := r.changed
-		var wait <-chan struct{} = changed
-		switch l := r.view.leases[key]; {
-		case r.closed:
-			r.mu.Unlock()
-			return nil, ErrClosed
-		case r.draining:
-			r.mu.Unlock()
-			return nil, ErrDraining
-		case r.leases[key] != nil && valid:
-			h := r.leases[key]
-			h.shares++
-			r.mu.Unlock()
-			return &Lease{held: h}, nil
-		case r.taking[key] != nil:
-			wait = r.taking[key]
-		case r.heldLocked(l, at):
-			owner := r.view.members[l.Owner].Member
-			r.mu.Unlock()
-			return nil, &HeldError{owner}
-		case r.degradedLocked(at, connected):
-			if at >= began+Reconnect {
-				r.mu.Unlock()
-				return nil, fmt.Errorf("nothing new is placed: %w", kv.ErrUnavailable)
-			}
-		case !valid, l != nil && !l.deleted && l.Owner != r.id && r.view.holds(l):
-		default:
-			done := make(chan struct{})
-			r.taking[key] = done
-			epoch := r.epoch
-			if l != nil && l.deleted {
-				l = nil
-			}
-			r.mu.Unlock()
-			granted := time.Now().UTC()
-			revision, err := r.write(ctx, name, key, l, epoch, granted)
-			at := r.clock()
-			r.mu.Lock()
-			delete(r.taking, key)
-			close(done)
-			changed = r.changed
-			wait = changed
-			// Valid now, of that epoch: nobody can have declared us dead before, so the
-			// lease was ours when it was written and is.
-			if err == nil && r.epoch == epoch && r.validLocked(at) && !r.closed && !r.overwrittenLocked(key, revision) {
-				h := &held{r: r, key: key, name: name, granted: granted, revision: revision, lost: make(chan struct{}), shares: 1}
-				r.leases[key] = h
-				r.mu.Unlock()
-				return &Lease{held: h}, nil
-			}
-			kick(r.sweeps) // it may have been written all the same
-			if err != nil && !errors.Is(err, kv.ErrConflict) && !errors.Is(err, kv.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && r.ctx.Err() == nil {
-				r.mu.Unlock()
-				return nil, err
-			}
+// seenLocked returns the revision up to which this replica holds no lease whose record is
+// broken.
+func (s *leases) seenLocked() uint64 {
+	seen, broken := s.view.brokenLeases()
+	for key, revision := range broken {
+		if h := s.held[key]; h != nil && revision > h.revision {
+			seen = min(seen, revision-1)
 		}
-		r.mu.Unlock()
-		again := time.NewTimer(tick)
-		select {
-		case <-wait:
-		case <-again.C:
-		case <-r.ctx.Done():
-		case <-ctx.Done():
-			again.Stop()
-			return nil, context.Cause(ctx)
-		}
-		again.Stop()
+	}
+	return seen
+}
+
+// extend moves the end of validity after a heartbeat has arrived, and begins its epoch.
+func (s *leases) extend(t term, until, at time.Duration) {
+	s.expire(at)
+	s.mu.Lock()
+	if s.live || !t.live {
+		s.until = max(s.until, until)
+	}
+	s.mu.Unlock()
+	s.extendGuards()
+	if !t.live {
+		s.mu.Lock()
+		s.live = !s.closed // after the guards know
+		s.mu.Unlock()
+		s.changed.wake()
 	}
 }
 
-// heldLocked reports whether a replica that was heard of lately, and stays, has a lease.
-func (r *Replica) heldLocked(l *lease, at time.Duration) bool {
-	if l == nil || l.deleted || l.Owner == r.id || !r.view.holds(l) {
-		return false
+// extendGuards tells the guards the end of validity.
+func (s *leases) extendGuards() {
+	if s.options.Extend == nil {
+		return
 	}
-	owner := r.view.members[l.Owner]
-	return !owner.Draining && at < owner.heard()+Validity
+	// In this order: a pause in between makes the deadline earlier, not later.
+	wall := time.Now()
+	at := s.clock()
+	s.mu.Lock()
+	until := s.until
+	s.mu.Unlock()
+	s.options.Extend(wall.Add(until - at))
 }
 
-// write makes the lease ours, where l, what is seen of it, lets it be taken. ErrConflict
-// says that what is seen is old.
-func (r *Replica) write(ctx context.Context, name, key string, l *lease, epoch uint64, granted time.Time) (revision uint64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, answer)
-	defer cancel()
-	defer context.AfterFunc(r.ctx, cancel)()
-	value := encode(key, LeaseInfo{Name: name, Owner: r.id, Epoch: epoch, Granted: granted})
-	if l == nil {
-		return r.bucket.Create(ctx, key, value)
+// expire ends the epoch if its validity has ended: guards have killed what it ran.
+func (s *leases) expire(at time.Duration) {
+	s.mu.Lock()
+	expired, count := s.live && at >= s.until, len(s.held)
+	if expired {
+		s.loseLocked()
 	}
-	if l.Owner != r.id || l.Epoch != epoch {
-		free, err := r.free(ctx, l)
-		if err != nil {
-			return 0, err
-		}
-		if !free {
-			return 0, kv.ErrConflict
+	s.mu.Unlock()
+	if expired {
+		s.logger.Warn("the cluster's state was not reached in time: the leases of this replica are lost", "leases", count)
+	}
+}
+
+// lose ends the epoch, if there is one.
+func (s *leases) lose() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	live := s.live
+	s.loseLocked()
+	return live
+}
+
+// loseLocked ends the epoch: every lease is lost.
+func (s *leases) loseLocked() {
+	s.live = false
+	for key, h := range s.held {
+		h.isLost = true
+		close(h.lost)
+		s.unreleased++
+		delete(s.held, key)
+	}
+	s.changed.wake()
+}
+
+// valid reports whether this replica may use its leases, and when that ends.
+func (s *leases) valid(at time.Duration) (valid bool, until time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.validLocked(at), s.until
+}
+
+func (s *leases) validLocked(at time.Duration) bool { return s.live && at < s.until }
+
+// drain has the next heartbeat say that this replica drains.
+func (s *leases) drain() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.draining {
+		s.draining = true
+		close(s.leaving)
+		s.changed.wake()
+	}
+}
+
+// close loses all leases for good.
+func (s *leases) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	s.loseLocked()
+}
+
+// left returns how many leases are held, taken, or lost and not yet released.
+func (s *leases) left() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.held) + len(s.taking) + s.unreleased
+}
+
+func (s *leases) release(h *held) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h.shares--; h.shares > 0 {
+		return
+	}
+	if h.isLost {
+		s.unreleased--
+		kick(s.beats)
+	} else {
+		delete(s.held, h.key)
+		kick(s.sweeps)
+	}
+	s.changed.wake()
+}
+
+// isFreeLocked reports whether nobody here holds or takes a lease.
+func (s *leases) isFreeLocked(key string) bool { return s.held[key] == nil && s.taking[key] == nil }
+
+// released returns those leases, of the ones that this replica owns in its epoch, that
+// nobody here holds or takes.
+func (s *leases) released(owned map[string]lease) map[string]lease {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := map[string]lease{}
+	for key, l := range owned {
+		if s.live && l.Owner == s.id && l.Epoch == s.epoch && !l.deleted && s.isFreeLocked(key) {
+			all[key] = l
 		}
 	}
-	return r.bucket.Update(ctx, key, value, l.Revision)
+	return all
+}
+
+// holder returns the lease that this replica holds, and its epoch.
+func (s *leases) holder(key string) (h *held, epoch uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.held[key], s.epoch
+}
+
+func (s *leases) isFree(key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.isFreeLocked(key)
+}
+
+// rewritten says that the record of a lease has another revision.
+func (s *leases) rewritten(h *held, revision uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h.revision = max(h.revision, revision)
 }

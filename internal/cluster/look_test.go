@@ -4,10 +4,8 @@ package cluster
 
 // Members returns the members that this replica knows, itself too, by name.
 func (r *Replica) Members() []Member {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	all := make([]Member, 0, len(r.view.members))
-	for _, m := range r.view.members {
+	var all []Member
+	for _, m := range r.view.all() {
 		all = append(all, m.Member)
 	}
 	sortMembers(all)
@@ -16,15 +14,13 @@ func (r *Replica) Members() []Member {
 
 // Valid reports whether this replica may run what it holds, and take more.
 func (r *Replica) Valid() bool {
-	at := r.clock()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.validLocked(at)
+	valid, _ := r.leases.valid(r.clock())
+	return valid
 }
 
 // Revision is the fencing token: whoever takes the lease later has a higher one.
 func (l *Lease) Revision() uint64 {
-	l.held.r.mu.Lock()
-	defer l.held.r.mu.Unlock()
+	l.held.leases.mu.Lock()
+	defer l.held.leases.mu.Unlock()
 	return l.held.revision
 }

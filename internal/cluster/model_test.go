@@ -148,7 +148,7 @@ func (w *world) join() {
 		for n.ctx.Err() == nil {
 			ctx, cancel := context.WithTimeout(n.ctx, 20*time.Second)
 			r, err := Join(ctx, Options{Store: &nodeStore{n.conn, n}, Name: n.name, Address: n.name, clock: n.clock,
-				Extend: n.extend, Ask: n.ask, Logger: slog.New(slog.NewTextHandler(nodeLog{n}, nil))})
+				Extend: n.extend, Logger: slog.New(slog.NewTextHandler(nodeLog{n}, nil))})
 			cancel()
 			if err != nil {
 				time.Sleep(time.Second)
@@ -400,7 +400,7 @@ func (w *world) fault() {
 		return
 	}
 	short, long := w.within(500*time.Millisecond, 8*time.Second), w.within(time.Second, 40*time.Second)
-	kinds := []string{"stopped", "stopped", "cut", "stalled", "deaf", "behind", "lossy", "lossy", "store", "partition", "crash", "leave", "join", "everything", "broken", "broken"}
+	kinds := []string{"stopped", "stopped", "cut", "stalled", "deaf", "behind", "lossy", "lossy", "store", "crash", "leave", "join", "everything", "broken", "broken"}
 	kind := kinds[w.within(0, time.Duration(len(kinds)))]
 	length := short
 	if w.one(4) {
@@ -440,9 +440,6 @@ func (w *world) fault() {
 		if w.one(3) {
 			kind = "cut"
 		}
-	case "partition":
-		other := w.some()
-		kind = "to " + other.name
 	}
 	w.logf("%s for %v: %d, of them %s", kind, length, len(victims), victims[0].name)
 	for _, n := range victims {
@@ -503,7 +500,7 @@ func (w *world) breakRecord() {
 // settle waits for all faults to end, and then for the replicas to be well.
 func (w *world) settle() {
 	w.faults.Wait()
-	time.Sleep(3 * (Patience + TTL))
+	time.Sleep(4 * TTL)
 	for len(w.live()) < 3 {
 		w.join()
 		time.Sleep(time.Minute)
@@ -542,48 +539,12 @@ func (w *world) failOver() {
 				}
 				time.Sleep(100 * time.Millisecond)
 			}
-			if took := time.Since(killed); took > 6*time.Second {
+			if took := time.Since(killed); took > failover {
 				w.t.Errorf("%s was taken %v after its replica was killed", name, took)
 			}
 		})
 	}
-	time.Sleep(20 * time.Second)
-}
-
-// ask carries a question to another replica, and the answer back.
-func (n *node) ask(ctx context.Context, address string, q Question) error {
-	n.pass("stopped")
-	var other *node
-	for _, m := range n.w.live() {
-		if m.name == address {
-			other = m
-		}
-	}
-	if other == nil || n.has("to "+address) {
-		<-ctx.Done()
-		return ctx.Err()
-	}
-	answers := make(chan error, 1)
-	n.w.tasks.Go(func() {
-		time.Sleep(n.w.within(0, 50*time.Millisecond))
-		if n.w.one(50) {
-			time.Sleep(n.w.within(0, 10*time.Second))
-		}
-		other.pass("stopped")
-		err := other.r.Answer(q)
-		other.pass("stopped")
-		time.Sleep(n.w.within(0, 50*time.Millisecond))
-		if !n.has("to "+address) && !other.has("to "+n.name) {
-			answers <- err
-		}
-	})
-	select {
-	case err := <-answers:
-		n.pass("stopped")
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	time.Sleep(2 * TTL)
 }
 
 // A nodeStore is a node's way to the store.

@@ -6,44 +6,41 @@ import (
 	"slices"
 )
 
-// Where returns the member that has a lease, with held, or where it is best taken: by
-// rendezvous hashing over the members that do not drain and that were heard of lately.
-// A holder that drains is no answer. Members whose IDs are in except are passed over,
-// those that could not be reached for instance. There may be none: then the ID is "".
+// Where returns the member that holds a lease, with held, or the one that is to take it: by
+// rendezvous hashing over the members that do not drain and that were heard of lately. A
+// holder that drains is passed over, as are members whose IDs are in except. The ID is ""
+// if no member is left.
 func (r *Replica) Where(name string, except ...string) (m Member, held bool) {
 	at := r.clock()
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	key := leaseKey(name)
-	if r.leases[key] != nil && !r.draining && !slices.Contains(except, r.id) { // which may not be seen yet
-		return Member{ID: r.id, Name: r.options.Name, Address: r.options.Address, Version: r.options.Version, Epoch: r.epoch}, true
+	mine, epoch := r.leases.holder(key) // the view may not have it yet
+	draining := isClosed(r.leases.leaving)
+	if mine != nil && !draining && !slices.Contains(except, r.id) {
+		return Member{ID: r.id, Name: r.options.Name, Address: r.options.Address, Version: r.options.Version, Epoch: epoch}, true
 	}
-	if l := r.view.leases[key]; l != nil && !l.deleted && l.Owner != r.id { // or it is released
-		owner := r.view.members[l.Owner]
-		if owner != nil && owner.Epoch == l.Epoch && !owner.Draining && !slices.Contains(except, l.Owner) {
-			return owner.Member, true
-		}
+	if _, holder := r.view.lease(key); holder != nil && holder.ID != r.id && !holder.Draining && !slices.Contains(except, holder.ID) {
+		return holder.Member, true
 	}
-	var fresh, silent []Member
-	for id, m := range r.view.members {
+	var heard, suspect []Member
+	for _, m := range r.view.all() {
 		switch {
-		case slices.Contains(except, id), m.Draining, m.broken, id == r.id && r.draining:
-		case id == r.id || at < m.heard()+Validity:
-			fresh = append(fresh, m.Member)
+		case slices.Contains(except, m.ID), m.Draining, m.broken, m.ID == r.id && draining:
+		case m.ID != r.id && r.heartbeat.suspect(m, at):
+			suspect = append(suspect, m.Member)
 		default:
-			silent = append(silent, m.Member)
+			heard = append(heard, m.Member)
 		}
 	}
-	if len(fresh) == 0 {
-		fresh = silent // the store is away: nobody's beats are seen
+	if len(heard) == 0 {
+		heard = suspect // the store may be away
 	}
-	m, _ = Rendezvous(name, fresh)
+	m, _ = Rendezvous(name, heard)
 	return m, false
 }
 
 // Rendezvous returns the member with the highest hash of a name and its own. Each member
 // is chosen for about as many names as any other, and when one comes or goes only the
-// names it has or had move. Members of one name share what that name is chosen for.
+// names it has or had move. Members with the same name share the names of one.
 func Rendezvous(name string, among []Member) (best Member, ok bool) {
 	var high, highID uint64
 	for _, m := range among {

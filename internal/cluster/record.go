@@ -7,45 +7,32 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
 
-// A Member is what a replica says of itself, anew with every beat.
+// A Member is the record of a replica, which it writes again with every heartbeat.
 type Member struct {
 	ID       string    `json:"id"`      // random, of one process
 	Name     string    `json:"name"`    // what people call it
 	Address  string    `json:"address"` // host:port where other replicas reach it
 	Version  string    `json:"version"` // of the program
 	Since    time.Time `json:"since"`   // when it joined, by its own clock
-	Epoch    uint64    `json:"epoch"`   // grows when all it held was lost
+	Epoch    uint64    `json:"epoch"`   // grows when all its leases were lost
 	Draining bool      `json:"draining,omitzero"`
 	Load     Load      `json:"load,omitzero"`
-	Beat     uint64    `json:"beat"`          // how many it has sent
-	Knows    string    `json:"knows"`         // tags of all members it knew, itself too
-	Seen     uint64    `json:"seen,omitzero"` // holds no lease whose record was broken at this revision or before
+	Beat     uint64    `json:"beat"`          // counts heartbeats
+	Seen     uint64    `json:"seen,omitzero"` // it holds no lease whose record was broken at this revision or before
 }
 
-// electors returns the tags of the members that m knew when it sent this, without its own.
-// It is empty where m was alone, or is of a release that says it otherwise.
-func (m *Member) electors() []string {
-	all := strings.Fields(m.Knows)
-	own := slices.Index(all, tag(m.ID))
-	if own < 0 {
-		return nil
-	}
-	return slices.Delete(all, own, own+1)
-}
-
-// Load is what a replica has to do.
+// Load is the load of a replica.
 type Load struct {
 	Sessions int `json:"sessions,omitzero"` // of hosts
 	Servers  int `json:"servers,omitzero"`  // that run there
 	Calls    int `json:"calls,omitzero"`    // in flight
 }
 
-// LeaseInfo is what the cluster's state says of a lease.
+// LeaseInfo is the record of a lease.
 type LeaseInfo struct {
 	Name     string    `json:"name"`
 	Owner    string    `json:"owner"` // the ID of a member
@@ -82,11 +69,11 @@ func leaseKey(name string) string {
 	return b.String()
 }
 
-// sumMember begins the last member of a record, which tells one that was broken.
+// sumMember begins the last member of a record, its checksum.
 const sumMember = `,"sum":"`
 
-// encode returns the record of a key. It ends with a sum over all before it and the key, so
-// that a record with a bit changed, or one of another key, is not taken for what it says.
+// encode returns the record of a key. It ends with a checksum over the key and the text, so
+// that a record with a flipped bit, or one of another key, is refused.
 func encode(key string, v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -104,7 +91,7 @@ func sum(key string, text []byte) string {
 
 var errBroken = errors.New("it was not written by a replica, or was changed since")
 
-// decode reads the record of a key. One without a sum is of an older release.
+// decode parses the record of a key. One without a checksum is of an older release.
 func decode(key string, text []byte, v any) error {
 	if i := bytes.LastIndex(text, []byte(sumMember)); i >= 0 && string(text[i+len(sumMember):]) != sum(key, text[:i])+"\"}" {
 		return errBroken
@@ -128,7 +115,3 @@ func decodeLease(key string, text []byte) (l LeaseInfo, err error) {
 	}
 	return l, err
 }
-
-// tag returns what stands for an ID in Knows: 40 bits of it, as a record of each beat
-// goes to every replica.
-func tag(id string) string { return id[:min(8, len(id))] }

@@ -1,370 +1,268 @@
 package cluster
 
 import (
-	"context"
-	"errors"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/dynmcp/dynmcp/internal/kv"
 )
 
-// A view is what a replica has seen of the cluster's state. It may be old, and records
-// that were changed again before they were seen are missing in between.
+// A view is what this replica has seen of the cluster's state. It may be old, and of several
+// changes of a record it may lack all but the last.
 type view struct {
+	self   string // the ID of this replica
+	logger *slog.Logger
+
+	mu      sync.Mutex
 	members map[string]*member // by ID
 	leases  map[string]*lease  // by key
-	gone    map[string]departed
-}
-
-// A departed is a member whose record was deleted, though it did not leave.
-type departed struct {
-	address string
-	seen    time.Duration // that the record was deleted
+	expired map[string]expired // by ID
+	seen    uint64             // the latest revision
 }
 
 type member struct {
 	Member
 	revision uint64
 	seen     time.Duration // when this revision came
-	answered bool          // whether it was deleted at this revision is known
-	promised time.Duration // not to agree that it is dead until then
+	deleted  bool          // it was deleted at this revision, which is not seen yet
 	leaving  chan struct{} // closed when it drains, is gone, or has another epoch
-	broken   bool          // the record was: the rest is what it said before, or nothing
+	broken   bool          // the record is: the rest is what it was before, or nothing
 }
-
-// electors returns those of the record. Who wrote a broken one is not known: nobody is asked.
-func (m *member) electors() []string {
-	if m.broken {
-		return nil
-	}
-	return m.Member.electors()
-}
-
-// heard returns when the member was last heard of.
-func (m *member) heard() time.Duration { return max(m.seen, m.promised-TTL) }
 
 type lease struct {
 	LeaseInfo
 	broken  bool // the record is: it names no owner
 	deleted bool // by this replica, which is not seen yet
-	idle    int  // how many times a look at what to delete has found it without an owner
+	idle    int  // how many collections have found it without an owner
 }
 
-func newView() view {
-	return view{members: map[string]*member{}, leases: map[string]*lease{}, gone: map[string]departed{}}
+// expired is a member whose record was deleted, though it did not drain.
+type expired struct {
+	address string
+	at      time.Duration
 }
 
-// holds reports whether the owner of a lease is a member, as far as is seen.
-func (v *view) holds(l *lease) bool {
-	owner := v.members[l.Owner]
-	return owner != nil && owner.Epoch == l.Epoch
+func newView(self string, logger *slog.Logger) *view {
+	return &view{self: self, logger: logger, members: map[string]*member{}, leases: map[string]*lease{}, expired: map[string]expired{}}
 }
 
-// watch keeps the view until the replica ends. It closes listed when there is one.
-func (r *Replica) watch(listed chan struct{}) {
-	for {
-		var list []kv.Entry
-		ready := false
-		err := r.bucket.Watch(r.ctx, "", func(e kv.Entry) {
-			if !ready {
-				list = append(list, e)
-				return
-			}
-			at := r.clock()
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.seeLocked(e, at)
-		}, func() {
-			ready = true
-			at := r.clock()
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.listedLocked(list, at)
-			list = nil
-			if listed != nil {
-				close(listed)
-				listed = nil
-			}
-		})
-		if r.ctx.Err() != nil {
-			return
-		}
-		r.logger.Warn("the cluster's state is not watched any more: trying again", "err", err)
-		select {
-		case <-time.After(Beat):
-		case <-r.ctx.Done():
-			return
-		}
+// list makes the view that of a list: what is not in it is gone.
+func (v *view) list(list []kv.Entry, at time.Duration) {
+	v.mu.Lock()
+	v.seen = 0 // the store may be another one
+	missing := map[string]bool{}
+	for id := range v.members {
+		missing[memberKey(id)] = true
 	}
-}
-
-// listedLocked makes the view that of a list: what is not in it is not there any more.
-func (r *Replica) listedLocked(list []kv.Entry, at time.Duration) {
-	there := map[string]bool{}
-	r.seen = 0 // the store may be another one
+	for key := range v.leases {
+		missing[key] = true
+	}
+	v.mu.Unlock()
 	for _, e := range list {
-		there[e.Key] = e.Value != nil
-		r.seeLocked(e, at)
+		delete(missing, e.Key)
+		v.see(e, at)
 	}
-	for id := range r.view.members {
-		if key := memberKey(id); !there[key] {
-			r.seeLocked(kv.Entry{Key: key}, at)
-		}
-	}
-	for key := range r.view.leases {
-		if !there[key] {
-			r.seeLocked(kv.Entry{Key: key}, at)
-		}
+	for key := range missing {
+		v.see(kv.Entry{Key: key}, at)
 	}
 }
 
-// seeLocked changes the view by what was seen of a record.
-func (r *Replica) seeLocked(e kv.Entry, at time.Duration) {
-	r.seen = max(r.seen, e.Revision)
+// see changes the view by a change of a record. It reports whether Take and others that
+// wait may go on, and whether a lease has to be looked at: it is broken, or was taken by an
+// attempt of ours that was not answered.
+func (v *view) see(e kv.Entry, at time.Duration) (wake, sweep bool) {
+	id, isMember := strings.CutPrefix(e.Key, memberPrefix)
+	isLease := strings.HasPrefix(e.Key, leasePrefix)
+	var m Member
+	var l LeaseInfo
+	var err error
 	switch {
-	case strings.HasPrefix(e.Key, memberPrefix):
-		id := strings.TrimPrefix(e.Key, memberPrefix)
-		var m Member
-		var err error
-		if e.Value != nil {
-			if m, err = decodeMember(e.Key, e.Value); err != nil {
-				r.warnLocked(e, err)
-				if m = (Member{ID: id}); r.view.members[id] != nil {
-					m = r.view.members[id].Member
-				}
-			}
-		}
-		r.seeMemberLocked(id, m, e, at, err != nil)
-	case strings.HasPrefix(e.Key, leasePrefix):
-		if e.Value == nil {
-			delete(r.view.leases, e.Key)
-		} else {
-			info, err := decodeLease(e.Key, e.Value)
-			if err != nil {
-				r.warnLocked(e, err)
-				info = LeaseInfo{}
-			}
-			info.Revision = e.Revision
-			r.view.leases[e.Key] = &lease{LeaseInfo: info, broken: err != nil}
-			if err != nil || info.Owner == r.id {
-				kick(r.sweeps) // it is to be mended, or may be of a Take that was not answered
-			}
-		}
-		r.wakeLocked()
+	case e.Value == nil:
+	case isMember:
+		m, err = decodeMember(e.Key, e.Value)
+	case isLease:
+		l, err = decodeLease(e.Key, e.Value)
 	}
+	if err != nil {
+		v.logger.Warn("a record of the cluster's state is broken", "key", e.Key, "revision", e.Revision, "err", err)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.seen = max(v.seen, e.Revision)
+	switch {
+	case isMember:
+		return v.seeMemberLocked(id, m, err != nil, e, at), false
+	case !isLease:
+		return false, false
+	case e.Value == nil:
+		delete(v.leases, e.Key)
+		return true, false
+	case err != nil:
+		l = LeaseInfo{}
+	}
+	l.Revision = e.Revision
+	v.leases[e.Key] = &lease{LeaseInfo: l, broken: err != nil}
+	return true, err != nil || l.Owner == v.self
 }
 
-func (r *Replica) seeMemberLocked(id string, m Member, e kv.Entry, at time.Duration, broken bool) {
-	v := &r.view
+func (v *view) seeMemberLocked(id string, m Member, broken bool, e kv.Entry, at time.Duration) (wake bool) {
 	before := v.members[id]
-	if before != nil && before.revision == e.Revision && before.Member == m {
-		return // a list that has nothing new of it
-	}
 	if e.Value == nil {
-		delete(v.members, id)
-		if before != nil && !before.Draining {
-			v.gone[id] = departed{before.Address, at}
-		}
-	} else {
-		delete(v.gone, id)
-		next := &member{Member: m, revision: e.Revision, seen: at, leaving: make(chan struct{}), broken: broken}
-		if m.Draining {
-			close(next.leaving)
-		}
-		if before != nil {
-			next.promised = before.promised
-			if before.Epoch == m.Epoch && before.Draining == m.Draining {
-				next.leaving = before.leaving
-			}
-		}
-		v.members[id] = next
-	}
-	switch {
-	case before == nil && e.Value == nil:
-		return
-	case before == nil || e.Value == nil:
-		kick(r.beats) // so that the others see that we know
-	}
-	after := v.members[id]
-	if before != nil && (after == nil || after.leaving != before.leaving) && !before.Draining {
-		close(before.leaving)
-	}
-	if before == nil || after == nil || before.Epoch != after.Epoch || before.Draining != after.Draining ||
-		at >= before.heard()+Validity || id == r.id {
-		r.wakeLocked()
-	}
-}
-
-// sweepOn deletes leases that were released and those of owners that are gone, and mends
-// broken ones, until the replica ends.
-func (r *Replica) sweepOn() {
-	collect := time.NewTicker(30 * time.Second)
-	defer collect.Stop()
-	for {
-		released := r.deleteReleased()
-		wait := Beat
-		if r.mend() && released {
-			wait = time.Hour
-		}
-		retry := time.NewTimer(wait)
-		select {
-		case <-r.sweeps:
-		case <-retry.C:
-		case <-collect.C:
-			r.deleteIdle()
-		case <-r.ctx.Done():
-			return
-		}
-		retry.Stop()
-	}
-}
-
-// buryOn has the dead declared so until the replica ends.
-func (r *Replica) buryOn() {
-	for {
-		wait := Beat
-		if r.bury() {
-			wait = time.Hour
-		}
-		retry := time.NewTimer(wait)
-		select {
-		case <-r.deaths:
-		case <-retry.C:
-		case <-r.ctx.Done():
-			return
-		}
-		retry.Stop()
-	}
-}
-
-func (r *Replica) delete(key string, revision uint64) error {
-	ctx, cancel := context.WithTimeout(r.ctx, answer)
-	defer cancel()
-	return r.bucket.Delete(ctx, key, revision)
-}
-
-// deleteReleased deletes the leases that this replica owns and nobody here holds. It
-// reports whether no answer is missing.
-func (r *Replica) deleteReleased() (done bool) {
-	r.mu.Lock()
-	var keys []string
-	if r.live {
-		for key, l := range r.view.leases {
-			if r.releasedLocked(key, l) {
-				keys = append(keys, key)
-			}
-		}
-	}
-	r.mu.Unlock()
-	return r.each(keys, func(key string) bool {
-		r.mu.Lock()
-		l := r.view.leases[key]
-		released := l != nil && r.live && r.releasedLocked(key, l)
-		r.mu.Unlock()
-		if !released {
-			return true
-		}
-		switch err := r.delete(key, l.Revision); {
-		case err == nil:
-			r.mu.Lock()
-			l.deleted = true
-			r.wakeLocked()
-			r.mu.Unlock()
-		case errors.Is(err, kv.ErrConflict), errors.Is(err, kv.ErrNotFound): // we shall see
-		default:
+		if before == nil {
 			return false
 		}
-		return true
-	})
-}
-
-// sweepers is how many changes of leases are asked of the store at a time: a replica may
-// have had a thousand.
-const sweepers = 32
-
-// each calls do for each key, for several at a time, and reports whether all returned true.
-func (r *Replica) each(keys []string, do func(key string) bool) bool {
-	var work errgroup.Group
-	work.SetLimit(sweepers)
-	var failed atomic.Bool
-	for _, key := range keys {
-		work.Go(func() error {
-			if r.ctx.Err() != nil || !do(key) {
-				failed.Store(true)
-			}
-			return nil
-		})
-	}
-	_ = work.Wait()
-	return !failed.Load()
-}
-
-func (r *Replica) releasedLocked(key string, l *lease) bool {
-	return l.Owner == r.id && l.Epoch == r.epoch && !l.deleted && r.leases[key] == nil && r.taking[key] == nil
-}
-
-// deleteIdle deletes the leases that have had no owner for a while, which one member does
-// for all, and forgets members that are gone.
-func (r *Replica) deleteIdle() {
-	at := r.clock()
-	r.mu.Lock()
-	maps.DeleteFunc(r.agreed, func(id string, _ uint64) bool { return r.view.members[id] == nil })
-	maps.DeleteFunc(r.view.gone, func(_ string, d departed) bool { return at >= d.seen+Remembered })
-	var idle []string
-	if r.firstLocked() && r.validLocked(at) {
-		for key, l := range r.view.leases {
-			if !l.broken && !r.view.holds(l) && r.taking[key] == nil {
-				if l.idle++; l.idle > 1 {
-					idle = append(idle, key)
-				}
-			}
-		}
-	}
-	r.mu.Unlock()
-	r.each(idle, func(key string) bool {
-		r.mu.Lock()
-		l := r.view.leases[key]
-		r.mu.Unlock()
-		if l == nil {
-			return true
-		}
-		ctx, cancel := context.WithTimeout(r.ctx, answer)
-		defer cancel()
-		if free, err := r.free(ctx, l); err == nil && free {
-			_ = r.bucket.Delete(ctx, key, l.Revision) // or another time
+		delete(v.members, id)
+		if !before.Draining {
+			v.expired[id] = expired{before.Address, at}
+			close(before.leaving)
 		}
 		return true
-	})
+	}
+	if broken {
+		if m = (Member{ID: id}); before != nil {
+			m = before.Member
+		}
+	}
+	if before != nil && before.revision == e.Revision && before.Member == m {
+		return false // it was listed again
+	}
+	delete(v.expired, id)
+	after := &member{Member: m, revision: e.Revision, seen: at, leaving: make(chan struct{}), broken: broken}
+	v.members[id] = after
+	changed := before == nil || before.Epoch != m.Epoch || before.Draining != m.Draining
+	if !changed {
+		after.leaving = before.leaving
+	} else if before != nil && !before.Draining {
+		close(before.leaving)
+	}
+	if changed && m.Draining {
+		close(after.leaving)
+	}
+	return changed || at >= before.seen+suspectAfter || id == v.self
 }
 
-// firstLocked reports whether this replica does what one member does for all.
-func (r *Replica) firstLocked() bool {
-	return r.id == slices.Min(append(slices.Collect(maps.Keys(r.view.members)), r.id))
+// holderLocked returns the member that holds a lease, nil if none does.
+func (v *view) holderLocked(l *lease) *member {
+	if owner := v.members[l.Owner]; owner != nil && owner.Epoch == l.Epoch {
+		return owner
+	}
+	return nil
 }
 
-// free reports whether the owner of a lease is gone for good. What is seen may be old or
-// have gaps, so the store is asked. An epoch is never written twice: one that is not there
-// now never is again.
-func (r *Replica) free(ctx context.Context, l *lease) (bool, error) {
-	if l.broken {
-		return r.freeBroken(ctx, l.Revision)
+// lease returns a lease and the member that holds it, nil where there is none.
+func (v *view) lease(key string) (*lease, *member) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	l := v.leases[key]
+	if l == nil || l.deleted {
+		return nil, nil
 	}
-	e, err := r.bucket.Get(ctx, memberKey(l.Owner))
-	if errors.Is(err, kv.ErrNotFound) {
-		return true, nil
+	return new(*l), v.holderLocked(l)
+}
+
+// selectLeases returns the leases that fit, by key.
+func (v *view) selectLeases(fits func(l *lease, holder *member) bool) map[string]lease {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	all := map[string]lease{}
+	for key, l := range v.leases {
+		if !l.deleted && fits(l, v.holderLocked(l)) {
+			all[key] = *l
+		}
 	}
-	if err != nil {
-		return false, err
+	return all
+}
+
+// leaseDeleted says that this replica has deleted a lease at a revision.
+func (v *view) leaseDeleted(key string, revision uint64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if l := v.leases[key]; l != nil && l.Revision == revision {
+		l.deleted = true
 	}
-	m, err := decodeMember(e.Key, e.Value)
-	if err != nil {
-		return false, nil // it is written again, or declared dead
+}
+
+// overwritten reports whether the record of a lease that was written at a revision is known
+// to have changed since.
+func (v *view) overwritten(key string, revision uint64) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	l := v.leases[key]
+	return revision <= v.seen && (l == nil || l.Revision != revision)
+}
+
+// brokenLeases returns the latest revision of the view, and those of broken leases by key.
+func (v *view) brokenLeases() (seen uint64, broken map[string]uint64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for key, l := range v.leases {
+		if l.broken {
+			if broken == nil {
+				broken = map[string]uint64{}
+			}
+			broken[key] = l.Revision
+		}
 	}
-	return m.Epoch > l.Epoch, nil // a smaller one is an answer from before the lease
+	return v.seen, broken
+}
+
+// all returns the members. They must not be changed.
+func (v *view) all() []*member {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return slices.Collect(maps.Values(v.members))
+}
+
+func (v *view) member(id string) *member {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.members[id]
+}
+
+// address returns where a member is reached, also one that has expired lately.
+func (v *view) address(id string) (address string, ok bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if m := v.members[id]; m != nil {
+		return m.Address, true
+	}
+	e, ok := v.expired[id]
+	return e.address, ok
+}
+
+// first reports whether this replica does what one member does for all.
+func (v *view) first() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.self == slices.Min(append(slices.Collect(maps.Keys(v.members)), v.self))
+}
+
+// silent returns the members that were not heard of since a time.
+func (v *view) silent(since time.Duration) (all []*member) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for id, m := range v.members {
+		if id != v.self && m.seen <= since && !m.deleted {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// memberDeleted says that the record of a member was deleted at its revision.
+func (v *view) memberDeleted(m *member) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	m.deleted = true
+}
+
+// forget forgets the members that expired before a time.
+func (v *view) forget(before time.Duration) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	maps.DeleteFunc(v.expired, func(_ string, e expired) bool { return e.at <= before })
 }

@@ -221,17 +221,3 @@ func (c *Client) Result(ctx context.Context, address, principal, handle string) 
 	limit, _ = strconv.Atoi(resp.Header.Get(headerLimit)) // 0 is none
 	return result, limit, true
 }
-
-// Ask has the replica at an address answer a question about a member of the cluster. An
-// error is that it does not say yes, and why.
-func (c *Client) Ask(ctx context.Context, address string, question json.RawMessage) error {
-	r := (&http.Request{Method: http.MethodPost, URL: target(address, "ask", ""), Header: http.Header{headerQuestion: {string(question)}}}).WithContext(ctx)
-	resp, err := c.do(r, "")
-	if err != nil {
-		return err
-	}
-	if resp.StatusCode != http.StatusOK {
-		return refusal(resp)
-	}
-	return resp.Body.Close()
-}

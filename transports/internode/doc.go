@@ -4,7 +4,6 @@
 //	/request/…         a host's request, passed on as it came     [Client.Request, Options.Requests]
 //	/upstream/SERVER   the lines of one upstream, both ways       [Client.Open, Options.Upstream]
 //	/result/HANDLE     a result that was kept for a user          [Client.Result, Options.Result]
-//	/ask               whether a member lives, or is dead         [Client.Ask, Options.Ask]
 //
 // Between two replicas there is one HTTP/2 connection each way, which is kept. Pings find a
 // peer that is dead, stopped or cut off, and fail all requests on its connection. A server
@@ -29,7 +28,6 @@ const (
 	headerPrincipal = "Dynmcp-Principal" // whom it asks for, as in a query
 	headerHolder    = "Dynmcp-Holder"    // the ID of the replica that has what was asked for
 	headerLimit     = "Dynmcp-Limit"     // of a kept result, in tokens
-	headerQuestion  = "Dynmcp-Question"  // JSON: no data frame, which may have to wait for others
 )
 
 // Limits of connections.

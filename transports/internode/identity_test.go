@@ -27,12 +27,7 @@ var asked = Options{
 	Result: func(_ context.Context, principal, handle string) (json.RawMessage, int, bool) {
 		return fmt.Appendf(nil, "%q", principal), 7, handle == "h/1"
 	},
-	Ask: func(question json.RawMessage) error {
-		if string(question) != `{"id":"ä"}` {
-			return errors.New("it is dead")
-		}
-		return nil
-	},
+	Requests: func(w http.ResponseWriter, _ *http.Request, _ string) {},
 }
 
 func TestWhatReplicasAskEachOther(t *testing.T) {
@@ -45,16 +40,20 @@ func TestWhatReplicasAskEachOther(t *testing.T) {
 	if _, _, ok := client.Result(t.Context(), address, "me", "another"); ok {
 		t.Error("there is a result that was never kept")
 	}
-	if err := client.Ask(t.Context(), address, json.RawMessage(`{"id":"ä"}`)); err != nil {
-		t.Errorf("got %v", err)
-	}
-	if err := client.Ask(t.Context(), address, json.RawMessage(`{}`)); err == nil || err.Error() != "it is dead" {
-		t.Errorf("got %v", err)
-	}
 	// A release that has no such route says so, and is not taken for one where it fails.
 	if _, err := client.Open(t.Context(), address, "x", ""); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("got %v", err)
 	}
+}
+
+// reach makes a request as an identity.
+func reach(t *testing.T, identity *Identity, address string) error {
+	t.Helper()
+	resp, err := newClient(t, identity, "a").Request(address, "").RoundTrip(small(t))
+	if err == nil {
+		err = resp.Body.Close()
+	}
+	return err
 }
 
 func TestKeysAreReplacedOneReplicaAfterTheOther(t *testing.T) {
@@ -74,7 +73,7 @@ func TestKeysAreReplacedOneReplicaAfterTheOther(t *testing.T) {
 			here, there := keyed(t, keys(t, c.here...)), keyed(t, keys(t, c.there...))
 			for _, pair := range [][2]*Identity{{here, there}, {there, here}} {
 				address := serve(t, pair[1], asked).Addr().String()
-				err := newClient(t, pair[0], "a").Ask(t.Context(), address, json.RawMessage(`{"id":"ä"}`))
+				err := reach(t, pair[0], address)
 				if (err == nil) != c.ok {
 					t.Errorf("got %v", err)
 				}
@@ -143,7 +142,7 @@ func TestCertificatesInFiles(t *testing.T) {
 	}
 	ask := func(id *Identity) error {
 		address := serve(t, identity, asked).Addr().String()
-		err := newClient(t, id, "a").Ask(t.Context(), address, json.RawMessage(`{"id":"ä"}`))
+		err := reach(t, id, address)
 		return err
 	}
 	if err := ask(identity); err != nil {

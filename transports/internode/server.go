@@ -30,9 +30,6 @@ type Options struct {
 	Upstream func(ctx context.Context, server, principal, from string) (serve func(stream io.ReadWriteCloser), err error)
 	// Result returns a result that was kept here for a principal, and its limit in tokens.
 	Result func(ctx context.Context, principal, handle string) (result json.RawMessage, limit int, ok bool)
-	// Ask answers a question about a member of the cluster: nil is yes.
-	Ask func(question json.RawMessage) error
-
 	Logger *slog.Logger
 }
 
@@ -145,10 +142,6 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		w.Header().Set(headerLimit, strconv.Itoa(limit))
 		_, _ = w.Write(result) // else the other side is gone
-	case first == "ask" && s.opts.Ask != nil && r.Method == http.MethodPost:
-		if err := s.opts.Ask(json.RawMessage(r.Header.Get(headerQuestion))); err != nil {
-			http.Error(w, err.Error(), http.StatusConflict)
-		}
 	default:
 		http.Error(w, "there is no "+r.Method+" /"+first, http.StatusNotImplemented)
 	}

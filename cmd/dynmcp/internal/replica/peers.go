@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/dynmcp/dynmcp/aggregator"
-	"github.com/dynmcp/dynmcp/internal/cluster"
 	"github.com/dynmcp/dynmcp/transports/gateway"
 	"github.com/dynmcp/dynmcp/transports/internode"
 )
@@ -23,13 +22,6 @@ func (r *Replica) Serve(agg *aggregator.Aggregator, g *gateway.Gateway) (stop fu
 		},
 		Result: func(_ context.Context, principal, handle string) (json.RawMessage, int, bool) {
 			return agg.Result(principal, handle)
-		},
-		Ask: func(question json.RawMessage) error {
-			var q cluster.Question
-			if err := json.Unmarshal(question, &q); err != nil {
-				return err
-			}
-			return r.self.Answer(q)
 		},
 		Logger: r.log,
 	})

@@ -97,7 +97,6 @@ func (r *Replica) Join(ctx context.Context) error {
 	if r.fence, err = guard.NewFence(); err != nil {
 		return err
 	}
-	joined := make(chan struct{})
 	self, err := cluster.Join(ctx, cluster.Options{
 		Store:   r.Store,
 		Name:    r.flags.name,
@@ -105,26 +104,13 @@ func (r *Replica) Join(ctx context.Context) error {
 		Version: r.version,
 		Load:    r.load,
 		Extend:  r.fence.Extend,
-		Ask: func(ctx context.Context, address string, q cluster.Question) error {
-			select {
-			case <-joined:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-			question, err := json.Marshal(q)
-			if err != nil {
-				return err
-			}
-			return r.client.Ask(ctx, address, question)
-		},
-		Logger: r.log,
+		Logger:  r.log,
 	})
 	if err != nil {
 		r.fence.Close()
 		return err
 	}
 	r.self, r.client = self, internode.NewClient(r.id, self.ID())
-	close(joined)
 	r.log.Info("joined the cluster", "replica", r.flags.name, "id", self.ID(), "address", address)
 	return nil
 }

@@ -1,0 +1,154 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/dynmcp/dynmcp/internal/kv"
+)
+
+// A heartbeat keeps the record of this replica. What is not guarded is of the goroutine
+// that runs it.
+type heartbeat struct {
+	*base
+	leases *leases
+
+	revision uint64 // of the record, as far as is known; 0: there is none
+	count    uint64 // of the heartbeats that were tried
+	silent   bool   // none has arrived for long, which was logged
+
+	mu      sync.Mutex
+	sent    time.Duration // when the last one that arrived was sent
+	contact time.Duration // since when they arrive without a gap
+}
+
+type outcome int
+
+const (
+	arrived  outcome = iota
+	failed           // the store cannot be reached, or lost leases are not released yet
+	conflict         // the record has another revision: try again at once
+)
+
+// run sends heartbeats until the replica ends.
+func (b *heartbeat) run() {
+	retried := false
+	for b.ctx.Err() == nil {
+		sent := b.clock()
+		wait := Beat
+		switch b.send(sent) {
+		case conflict:
+			if !retried {
+				retried = true
+				continue
+			}
+			// The store may hold an earlier heartbeat of ours that it cannot decide on yet.
+			wait = tick
+		case failed:
+			wait = tick
+		default:
+			retried = false
+		}
+		if b.pause(wait-(b.clock()-sent), b.beats) {
+			b.pause(tick-(b.clock()-sent), nil) // many requests at once are few heartbeats
+		}
+	}
+}
+
+// send writes the record once.
+func (b *heartbeat) send(sent time.Duration) outcome {
+	var load Load
+	if b.options.Load != nil {
+		load = b.options.Load()
+	}
+	t, ok := b.leases.term(sent)
+	if !ok {
+		return failed
+	}
+	b.count++
+	revision, err := b.write(Member{ID: b.id, Name: b.options.Name, Address: b.options.Address, Version: b.options.Version, Since: b.since,
+		Epoch: t.epoch, Draining: t.draining, Load: load, Beat: b.count, Seen: t.seen})
+	at := b.clock()
+	switch {
+	case errors.Is(err, kv.ErrConflict):
+		return b.resolve(t)
+	case err != nil:
+		if last, _ := b.last(); !b.silent && last > 0 && at >= last+Validity && b.ctx.Err() == nil {
+			b.silent = true
+			b.logger.Warn("the cluster's state cannot be reached: nothing new is placed", "err", err)
+		}
+		return failed
+	}
+	if b.silent {
+		b.silent = false
+		b.logger.Info("the cluster's state is reached again")
+	}
+	b.revision = revision
+	b.mu.Lock()
+	if sent-b.sent > Validity {
+		b.contact = at
+	}
+	b.sent = sent
+	b.mu.Unlock()
+	b.leases.extend(t, sent+Validity, at)
+	return arrived
+}
+
+// write creates or updates the record.
+func (b *heartbeat) write(m Member) (revision uint64, err error) {
+	ctx, cancel := context.WithTimeout(b.ctx, answer)
+	defer cancel()
+	key := memberKey(b.id)
+	if b.revision == 0 {
+		return b.bucket.Create(ctx, key, encode(key, m))
+	}
+	return b.bucket.Update(ctx, key, encode(key, m), b.revision)
+}
+
+// resolve reads the record, whose revision is not the one that was expected.
+func (b *heartbeat) resolve(t term) outcome {
+	ctx, cancel := context.WithTimeout(b.ctx, answer)
+	defer cancel()
+	e, err := b.bucket.Get(ctx, memberKey(b.id))
+	if err != nil && !errors.Is(err, kv.ErrNotFound) {
+		return failed
+	}
+	at := b.clock()
+	var found Member
+	if err == nil {
+		// A broken record was written by somebody else. The next heartbeat replaces it.
+		if found, err = decodeMember(e.Key, e.Value); err != nil {
+			found.Epoch = t.epoch
+		}
+	}
+	b.revision = e.Revision // 0: there is none
+	b.leases.expire(at)
+	if t.live && found.Epoch != t.epoch && b.leases.lose() {
+		b.logger.Warn("this replica was declared dead: its leases are lost")
+	}
+	// In the same epoch it is a heartbeat of ours that was not answered.
+	return conflict
+}
+
+// last returns when the last heartbeat that arrived was sent, and since when they arrive
+// without a gap.
+func (b *heartbeat) last() (sent, contact time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.sent, b.contact
+}
+
+// degraded reports whether the store cannot be reached.
+func (b *heartbeat) degraded(at time.Duration) bool {
+	sent, _ := b.last()
+	return at >= sent+Validity || at >= sent+suspectAfter && !b.options.Store.Connected()
+}
+
+// suspect reports whether a member may be dead: it was not heard of for a while in which
+// our own heartbeats arrived. In an election of the store nobody is.
+func (b *heartbeat) suspect(m *member, at time.Duration) bool {
+	sent, _ := b.last()
+	return at >= m.seen+suspectAfter && (at < sent+suspectAfter || at >= m.seen+Validity)
+}

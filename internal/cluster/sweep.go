@@ -1,0 +1,196 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dynmcp/dynmcp/internal/kv"
+)
+
+// watch keeps the view until the replica ends. It closes listed when there is one.
+func (r *Replica) watch(listed chan struct{}) {
+	for {
+		var list []kv.Entry
+		ready := false
+		err := r.bucket.Watch(r.ctx, "", func(e kv.Entry) {
+			if !ready {
+				list = append(list, e)
+				return
+			}
+			wake, sweep := r.view.see(e, r.clock())
+			if wake {
+				r.changed.wake()
+			}
+			if sweep {
+				kick(r.sweeps)
+			}
+		}, func() {
+			ready = true
+			r.view.list(list, r.clock())
+			list = nil
+			r.changed.wake()
+			kick(r.sweeps)
+			if listed != nil {
+				close(listed)
+				listed = nil
+			}
+		})
+		if r.ctx.Err() != nil {
+			return
+		}
+		r.logger.Warn("the cluster's state is not watched any more: trying again", "err", err)
+		r.pause(Beat, nil)
+	}
+}
+
+// endInTime ends the epoch when its validity ends, until the replica ends.
+func (r *Replica) endInTime() {
+	for r.ctx.Err() == nil {
+		at := r.clock()
+		r.leases.expire(at)
+		wait := tick
+		if valid, until := r.leases.valid(at); valid {
+			wait = min(wait, until-at)
+		}
+		r.pause(wait, nil)
+	}
+}
+
+// expireMembers deletes the records of members that send no heartbeats, until the replica
+// ends.
+func (r *Replica) expireMembers() {
+	for r.ctx.Err() == nil {
+		at := r.clock()
+		valid, _ := r.leases.valid(at)
+		_, contact := r.heartbeat.last()
+		var dead []*member
+		// Only time in which our own heartbeats arrived counts.
+		if valid && r.view.member(r.id) != nil && at >= contact+TTL {
+			dead = r.view.silent(at - TTL)
+		}
+		if !each(r, dead, r.expireMember) {
+			r.pause(Beat, nil)
+		}
+		r.pause(tick, nil)
+	}
+}
+
+// expireMember deletes the record of a member. It reports whether the store has answered.
+func (r *Replica) expireMember(m *member) bool {
+	err := r.delete(memberKey(m.ID), m.revision)
+	if err == nil {
+		r.logger.Warn("a replica was not heard of: declared dead", "member", m.Name, "id", m.ID)
+	}
+	if !answeredDelete(err) {
+		return false
+	}
+	r.view.memberDeleted(m)
+	return true
+}
+
+// sweep deletes leases that were released and those of owners that are gone, and repairs
+// broken ones, until the replica ends.
+func (r *Replica) sweep() {
+	collect := r.clock() + collectEvery
+	for r.ctx.Err() == nil {
+		released := r.deleteReleased()
+		wait := Beat
+		if r.repair() && released {
+			wait = collectEvery
+		}
+		if at := r.clock(); at >= collect {
+			collect = at + collectEvery
+			r.collect(at)
+		}
+		r.pause(min(wait, collect-r.clock()), r.sweeps)
+	}
+}
+
+// collectEvery is how often idle leases are collected.
+const collectEvery = 30 * time.Second
+
+// deleteReleased deletes the leases that this replica owns and nobody here holds. It
+// reports whether the store has answered.
+func (r *Replica) deleteReleased() bool {
+	owned := func(l *lease, _ *member) bool { return l.Owner == r.id }
+	return each(r, slices.Collect(maps.Keys(r.leases.released(r.view.selectLeases(owned)))), func(key string) bool {
+		l, _ := r.view.lease(key)
+		if l == nil || len(r.leases.released(map[string]lease{key: *l})) == 0 { // not any more
+			return true
+		}
+		return r.deleteLease(key, *l)
+	})
+}
+
+// collect deletes the leases that have had no owner for a while, which one member does for
+// all, and forgets members that have expired long ago.
+func (r *Replica) collect(at time.Duration) {
+	r.view.forget(at - Remembered)
+	if valid, _ := r.leases.valid(at); !valid || !r.view.first() {
+		return
+	}
+	idle := r.view.selectLeases(func(l *lease, holder *member) bool {
+		if l.broken || holder != nil {
+			return false
+		}
+		l.idle++
+		return l.idle > 1
+	})
+	each(r, slices.Collect(maps.Keys(idle)), func(key string) bool {
+		ctx, cancel := context.WithTimeout(r.ctx, answer)
+		defer cancel()
+		if free, err := r.free(ctx, idle[key]); err == nil && free {
+			_ = r.bucket.Delete(ctx, key, idle[key].Revision) // or another time
+		}
+		return true
+	})
+}
+
+func (r *Replica) delete(key string, revision uint64) error {
+	ctx, cancel := context.WithTimeout(r.ctx, answer)
+	defer cancel()
+	return r.bucket.Delete(ctx, key, revision)
+}
+
+// deleteLease deletes a lease. It reports whether the store has answered.
+func (r *Replica) deleteLease(key string, l lease) bool {
+	err := r.delete(key, l.Revision)
+	if err == nil {
+		r.view.leaseDeleted(key, l.Revision)
+		r.changed.wake()
+	}
+	return answeredDelete(err)
+}
+
+// answeredDelete reports whether the store has answered a deletion. After a conflict the
+// view shows what is there.
+func answeredDelete(err error) bool {
+	return err == nil || errors.Is(err, kv.ErrConflict) || errors.Is(err, kv.ErrNotFound)
+}
+
+// sweepers is how many changes are asked of the store at a time: a replica may have had a
+// thousand leases.
+const sweepers = 32
+
+// each calls do for all, several at a time, and reports whether all calls returned true.
+func each[T any](r *Replica, all []T, do func(T) bool) bool {
+	var work errgroup.Group
+	work.SetLimit(sweepers)
+	var failed atomic.Bool
+	for _, one := range all {
+		work.Go(func() error {
+			if r.ctx.Err() != nil || !do(one) {
+				failed.Store(true)
+			}
+			return nil
+		})
+	}
+	_ = work.Wait()
+	return !failed.Load()
+}
