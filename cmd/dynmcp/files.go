@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/rogpeppe/go-internal/diff"
 	"github.com/rogpeppe/go-internal/lockedfile"
 
 	"github.com/dynmcp/dynmcp/internal/atomicfile"
@@ -204,5 +205,26 @@ func (f *editedFile) lock() (unlock func(), err error) {
 			return nil, err
 		}
 		return unlock, nil
+	}
+}
+
+// showDiff shows what changes in a file, without the secrets that mask hides.
+func showDiff(out *terminal, name string, old, text []byte, mask func(name string, text []byte) []byte) {
+	if len(old) > 0 {
+		old = mask(name, old)
+	}
+	if len(text) > 0 {
+		text = mask(name, text)
+	}
+	for line := range bytes.Lines(diff.Diff(name, old, name, text)) {
+		switch {
+		case bytes.HasPrefix(line, []byte("diff ")):
+		case line[0] == '+':
+			out.paint(green, string(line))
+		case line[0] == '-':
+			out.paint(red, string(line))
+		default:
+			out.printf("%s", line)
+		}
 	}
 }

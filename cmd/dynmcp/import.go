@@ -3,20 +3,16 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 
-	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hosts"
-	"github.com/dynmcp/dynmcp/internal/regular"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -59,7 +55,8 @@ only if -c names it.`,
 			var config string
 			var added []string
 			err := interruptibly(cmd, func(ctx context.Context) (err error) {
-				config, added, err = runImport(ctx, stdout(cmd), stderr(cmd), args, flags)
+				m := importer{importFlags: flags, out: stdout(cmd), errOut: stderr(cmd)}
+				config, added, err = m.run(ctx, args)
 				return err
 			})
 			if err != nil || len(added) == 0 || !flags.warm && !stderr(cmd).interactive {
@@ -80,73 +77,95 @@ only if -c names it.`,
 	return cmd
 }
 
-// runImport imports, and returns the config that it wrote and the names of what it added.
-func runImport(ctx context.Context, out, errOut *terminal, names []string, flags importFlags) (config string, added []string, err error) {
-	servers, err := readServers(ctx, errOut, names, flags)
+// An importer adds servers of hosts to a config.
+type importer struct {
+	importFlags
+	out, errOut *terminal
+
+	// Set by open.
+	file *editedFile // the config
+	env  *variablesFile
+}
+
+// run imports from the hosts of these names, and returns the config that it wrote and the
+// names of what it added.
+func (m *importer) run(ctx context.Context, names []string) (config string, added []string, err error) {
+	servers, err := m.readServers(ctx, names)
 	if err != nil {
 		return "", nil, err
 	}
 	if len(servers) == 0 {
-		out.say("No host here has servers yet, so there is nothing to import.")
-		out.printf("To add a server: dynmcp add NAME -- COMMAND ARGS…\nTo import a file: dynmcp import --from FILE\n")
+		m.out.say("No host here has servers yet, so there is nothing to import.")
+		m.out.printf("To add a server: dynmcp add NAME -- COMMAND ARGS…\nTo import a file: dynmcp import --from FILE\n")
 		return "", nil, nil
 	}
-	path, err := importTarget(errOut, flags.config)
-	if err != nil {
+	if err := m.open(servers); err != nil {
 		return "", nil, err
 	}
-	file, err := openEdited(path)
-	if err != nil {
-		return "", nil, err
-	}
-	if !file.exists() {
-		file.newMode = 0o600 // there may be secrets in it
-	}
-	env, err := openVariables(file, servers, flags.vars)
-	if err != nil {
-		return "", nil, err
-	}
-	text, imported, err := addServers(ctx, errOut, file, servers, env, flags)
+	text, imported, err := m.addServers(ctx, servers)
 	if err != nil {
 		return "", nil, err
 	}
 	if len(imported) == 0 {
-		out.printf("Nothing to add to %s\n", file.name())
+		m.out.printf("Nothing to add to %s\n", m.file.name())
 		return "", nil, nil
 	}
-	showDiff(out, file.path, file.old, text, schema.Mask)
-	printNotes(errOut, imported)
-	if !flags.write {
-		if env.writes() {
-			errOut.printf("%s would be written to %s\n", count(len(env.Values), "variable"), env.file.name())
-		}
-		errOut.printf("Nothing was written; --write writes it, --server NAME takes only that one\n")
-		return "", nil, nil
-	}
-	if err := os.MkdirAll(filepath.Dir(file.path), 0o777); err != nil {
-		return "", nil, err
-	}
-	if err := env.write(); err != nil { // first: without it the config would miss its variables
-		return "", nil, err
-	}
-	if err := file.write(text); err != nil {
-		return "", nil, err
-	}
+	showDiff(m.out, m.file.path, m.file.old, text, schema.Mask)
 	for _, s := range imported {
+		for _, note := range s.Notes {
+			m.errOut.printf("%s: %s\n", s.Name, note)
+		}
 		added = append(added, s.Name)
 	}
-	out.printf("Added %s to %s\n", strings.Join(added, ", "), file.name())
-	env.report(errOut)
-	printNextSteps(errOut, file, imported)
-	return cmp.Or(file.link, file.path), added, nil
+	if !m.write {
+		if m.env.writes() {
+			m.errOut.printf("%s would be written to %s\n", count(len(m.env.Values), "variable"), m.env.file.name())
+		}
+		m.errOut.printf("Nothing was written; --write writes it, --server NAME takes only that one\n")
+		return "", nil, nil
+	}
+	if err := m.replace(text); err != nil {
+		return "", nil, err
+	}
+	m.out.printf("Added %s to %s\n", strings.Join(added, ", "), m.file.name())
+	m.env.report(m.errOut)
+	m.printNextSteps(imported)
+	return cmp.Or(m.file.link, m.file.path), added, nil
 }
 
-// importTarget returns the config to add to. One that is a host's own is not written
+// open opens the config to add to, and the variables beside it.
+func (m *importer) open(servers []hosts.Server) error {
+	path, err := m.target()
+	if err != nil {
+		return err
+	}
+	if m.file, err = openEdited(path); err != nil {
+		return err
+	}
+	if !m.file.exists() {
+		m.file.newMode = 0o600 // there may be secrets in it
+	}
+	m.env, err = openVariables(m.file, servers, m.vars)
+	return err
+}
+
+// replace writes the config and its variables, these first: the config needs them.
+func (m *importer) replace(text []byte) error {
+	if err := os.MkdirAll(filepath.Dir(m.file.path), 0o777); err != nil {
+		return err
+	}
+	if err := m.env.write(); err != nil {
+		return err
+	}
+	return m.file.write(text)
+}
+
+// target returns the config to add to. One that is a host's own is not written
 // unless the user names it: teams share such files, and the host would have every
 // server twice.
-func importTarget(errOut *terminal, named string) (string, error) {
-	if named != "" {
-		return named, nil
+func (m *importer) target() (string, error) {
+	if m.config != "" {
+		return m.config, nil
 	}
 	const fresh = "mcp.json"
 	found, err := schema.Find(".")
@@ -160,154 +179,70 @@ func importTarget(errOut *terminal, named string) (string, error) {
 	if _, owned := hosts.Owner(fresh); owned {
 		return "", hinted(fmt.Errorf("%s belongs to %s", found, h.Title), "name the config to add to with -c")
 	}
-	errOut.printf("%s belongs to %s and is left alone: the servers go to %s; -c %s adds them there\n", relative(found), h.Title, fresh, relative(found))
+	m.errOut.printf("%s belongs to %s and is left alone: the servers go to %s; -c %s adds them there\n", relative(found), h.Title, fresh, relative(found))
 	return fresh, nil
-}
-
-// readServers reads the servers of the hosts that are named, or of all hosts that
-// have any, and reports on each file. That there are none is an error if a host or a file
-// is named, or one could not be read.
-func readServers(ctx context.Context, errOut *terminal, names []string, flags importFlags) ([]hosts.Server, error) {
-	chosen, err := chooseHosts(ctx, names, flags.from)
-	if err != nil {
-		return nil, err
-	}
-	var all []hosts.Server
-	wanted := len(names) > 0 || flags.from != ""
-	for _, h := range chosen {
-		files := []string{flags.from}
-		if flags.from == "" {
-			if files, err = h.Files(); err != nil {
-				return nil, err
-			}
-		}
-		for _, path := range files {
-			servers, err := h.Read(ctx, path)
-			switch {
-			case errors.Is(err, fs.ErrNotExist) && flags.from == "":
-				continue
-			case err != nil && len(names) == 0 && flags.from == "":
-				errOut.printf("%s: %v\n", h.Title, err)
-				wanted = true
-				continue
-			case err != nil:
-				return nil, err
-			}
-			errOut.printf("%s: %d in %s\n", h.Title, len(servers), path)
-			for _, s := range servers {
-				if s.IsDynmcp() {
-					errOut.printf("%s from %s is left out: it is dynmcp itself\n", s.Name, path)
-					continue
-				}
-				all = append(all, s)
-			}
-		}
-	}
-	if len(all) == 0 && wanted {
-		return nil, hinted(errors.New("no servers found"), "name a host's file with --from")
-	}
-	return selectServers(all, flags.servers)
-}
-
-// chooseHosts returns the hosts to read. A file is read as that of the host that is
-// named, or of the one that it looks like.
-func chooseHosts(ctx context.Context, names []string, from string) ([]hosts.Host, error) {
-	if from != "" && len(names) > 1 {
-		return nil, hinted(errors.New("--from names one file, of one host"), "name one host")
-	}
-	if from != "" && len(names) == 0 {
-		data, err := regular.Read(ctx, from, regular.Large)
-		if err != nil {
-			return nil, err
-		}
-		return []hosts.Host{hosts.WhoseFile(from, data)}, nil
-	}
-	if len(names) == 0 {
-		return hosts.All(), nil
-	}
-	var chosen []hosts.Host
-	for _, name := range names {
-		h, err := hostNamed(name, hosts.Names())
-		if err != nil {
-			return nil, err
-		}
-		chosen = append(chosen, h)
-	}
-	return chosen, nil
-}
-
-// selectServers returns the servers of these names, all if there are none.
-func selectServers(all []hosts.Server, names []string) ([]hosts.Server, error) {
-	if len(names) == 0 {
-		return all, nil
-	}
-	var have []string
-	for _, s := range all {
-		have = append(have, s.Name)
-	}
-	for _, name := range names {
-		if !slices.Contains(have, name) {
-			return nil, hinted(fmt.Errorf("no host has a server %q", name), "they have %s", strings.Join(have, ", "))
-		}
-	}
-	return slices.DeleteFunc(all, func(s hosts.Server) bool { return !slices.Contains(names, s.Name) }), nil
 }
 
 // addServers returns the text of the config with the servers added, and those that
 // were. It reports why others were not.
-func addServers(ctx context.Context, errOut *terminal, file *editedFile, servers []hosts.Server, env *variablesFile, flags importFlags) ([]byte, []hosts.Server, error) {
-	text := file.old
-	if !file.exists() {
-		text = emptyConfig(file.path, schema.Address, false)
+func (m *importer) addServers(ctx context.Context, servers []hosts.Server) ([]byte, []hosts.Server, error) {
+	text := m.file.old
+	if !m.file.exists() {
+		text = emptyConfig(m.file.path, schema.Address, false)
 	}
-	entries, err := schema.Entries(file.path, text)
+	entries, err := schema.Entries(m.file.path, text)
 	if err != nil {
 		return nil, nil, err
 	}
 	have := entryNames(entries)
 	var added []hosts.Server
 	for _, s := range servers {
-		why := s.Problem()
-		i := slices.IndexFunc(added, func(t hosts.Server) bool { return t.Name == s.Name })
-		switch {
-		case hosts.SameFile(s.File, file.path):
-			why = "dynmcp reads this file already"
-		case i >= 0 && reflect.DeepEqual(added[i].Server, s.Server):
-			why = "it is the same as in " + added[i].File
-		case i >= 0:
-			why = "another server has this name, in " + added[i].File
-		case slices.Contains(have, s.Name) && !flags.force:
-			why = "the config has a server of this name; --force replaces it"
-		}
-		if why != "" {
-			errOut.printf("%s from %s is left out: %s\n", s.Name, s.File, why)
+		if why := m.whyNot(s, added, have); why != "" {
+			m.errOut.printf("%s from %s is left out: %s\n", s.Name, s.File, why)
 			continue
 		}
 		added = append(added, s)
 	}
-	if flags.lazy {
-		if err := describeServers(ctx, errOut, file.path, added); err != nil {
+	if m.lazy {
+		if err := m.describeServers(ctx, added); err != nil {
 			return nil, nil, err
 		}
 	}
 	for i := range added {
 		s := &added[i]
-		if flags.vars {
-			s.MoveSecrets(env.Variables)
+		if m.vars {
+			s.MoveSecrets(m.env.Variables)
 		} else {
 			s.NoteSecrets()
 		}
-		if text, err = schema.SetServer(file.path, text, s.Server); err != nil {
+		if text, err = schema.SetServer(m.file.path, text, s.Server); err != nil {
 			return nil, nil, err
 		}
 	}
 	return text, added, nil
 }
 
-// describeServers starts the servers once, as they would be in the config of this
-// path, and proposes a description for each that has none. One that does not start
+// whyNot says why a server is not added after others, to a config that has servers of
+// these names; "" is that it is.
+func (m *importer) whyNot(s hosts.Server, added []hosts.Server, have []string) string {
+	i := slices.IndexFunc(added, func(t hosts.Server) bool { return t.Name == s.Name })
+	switch {
+	case hosts.SameFile(s.File, m.file.path):
+		return "dynmcp reads this file already"
+	case i >= 0 && reflect.DeepEqual(added[i].Server, s.Server):
+		return "it is the same as in " + added[i].File
+	case i >= 0:
+		return "another server has this name, in " + added[i].File
+	case slices.Contains(have, s.Name) && !m.force:
+		return "the config has a server of this name; --force replaces it"
+	}
+	return s.Problem()
+}
+
+// describeServers starts the servers once, as they would be in the config, and
+// proposes a description for each that has none. One that does not start
 // stays without.
-func describeServers(ctx context.Context, errOut *terminal, config string, servers []hosts.Server) error {
+func (m *importer) describeServers(ctx context.Context, servers []hosts.Server) error {
 	text := []byte("{}")
 	var err error
 	var names []string
@@ -323,12 +258,12 @@ func describeServers(ctx context.Context, errOut *terminal, config string, serve
 	if len(names) == 0 {
 		return nil
 	}
-	cfg, err := schema.LoadText(filepath.Join(filepath.Dir(config), "servers.json"), text, schema.LoadOptions{})
+	cfg, err := schema.LoadText(filepath.Join(filepath.Dir(m.file.path), "servers.json"), text, schema.LoadOptions{})
 	if err != nil {
 		return err
 	}
 	secrets.Add(cfg.Secrets()...)
-	on := target{cfg: cfg, errOut: errOut}
+	on := target{cfg: cfg, errOut: m.errOut}
 	h, failed, err := on.start(ctx, names...)
 	if err != nil {
 		return err
@@ -348,55 +283,4 @@ func describeServers(ctx context.Context, errOut *terminal, config string, serve
 		}
 	}
 	return nil
-}
-
-// printNotes prints what the user should know of the servers.
-func printNotes(errOut *terminal, servers []hosts.Server) {
-	for _, s := range servers {
-		for _, note := range s.Notes {
-			errOut.printf("%s: %s\n", s.Name, note)
-		}
-	}
-}
-
-// printNextSteps says what is left to do after servers were imported into a file:
-// describe them, let a host start dynmcp, and take the originals out of the hosts.
-func printNextSteps(errOut *terminal, file *editedFile, servers []hosts.Server) {
-	var eager, commands []string
-	for _, s := range servers {
-		if !s.Lazy() && !s.Disabled {
-			eager = append(eager, s.Name)
-		}
-		if command := installLine(s, file.path); !slices.Contains(commands, command) {
-			commands = append(commands, command)
-		}
-	}
-	errOut.printf("What is left to do:\n")
-	if len(eager) > 0 {
-		errOut.printf("- %s without a description start with every host: %s. Give each a \"description\" that says what it does and when to use it, "+
-			"and it starts only when it is needed; dynmcp import --lazy --force proposes them\n", count(len(eager), "server"), strings.Join(eager, ", "))
-	} else {
-		errOut.printf("- read the descriptions: they are all that a model knows of a server before it is used\n")
-	}
-	errOut.printf("- put dynmcp into the hosts, and take the originals out of them, which would have every tool twice:\n")
-	for _, command := range commands {
-		errOut.printf("  %s\n", command)
-	}
-}
-
-// installLine is the command that puts dynmcp with a config into the host that a server
-// was read from, in place of the server.
-func installLine(s hosts.Server, config string) string {
-	config = shellescape.Quote(config)
-	if !s.Host.IsHost() {
-		return "dynmcp install HOST -c " + config
-	}
-	command := "dynmcp install " + s.Host.Name + " -c " + config + " --take-over"
-	switch user, err := s.Host.UserFile(); {
-	case err == nil && hosts.SameFile(s.File, user):
-		return command
-	case s.File == filepath.FromSlash(s.Host.Project):
-		return command + " --project"
-	}
-	return command + " --file " + shellescape.Quote(s.File)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -14,9 +13,7 @@ import (
 	"strings"
 
 	"al.essio.dev/pkg/shellescape"
-	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hosts"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/sharing"
@@ -29,7 +26,7 @@ type installFlags struct {
 	config    string
 	envFile   string
 	name      string
-	file      string
+	path      string // of the host's file, "" is where it usually is
 	project   bool
 	takeOver  bool
 	share     bool
@@ -80,14 +77,15 @@ back, to the byte if nothing else has changed it since.`,
 			if err != nil {
 				return err
 			}
-			return runInstall(cmd, h, flags)
+			i := installer{installFlags: flags, host: h, cmd: cmd, out: stdout(cmd), errOut: stderr(cmd)}
+			return i.run()
 		},
 	}
 	f := cmd.Flags()
 	f.StringVarP(&flags.config, "config", "c", "", "the config `file` that the host's dynmcp reads (default: the one in the working directory, or the user's)")
 	f.StringVarP(&flags.envFile, "env", "e", "", "the `file` that it reads variables from instead of the .env beside the config")
 	f.StringVar(&flags.name, "name", "dynmcp", "the `name` that dynmcp has in the host")
-	f.StringVar(&flags.file, "file", "", "the host's `file`, if it is not where it usually is")
+	f.StringVar(&flags.path, "file", "", "the host's `file`, if it is not where it usually is")
 	f.BoolVar(&flags.project, "project", false, "write the host's file of this project, not the user's")
 	f.BoolVar(&flags.takeOver, "take-over", false, "take the servers out of the host that dynmcp's config has")
 	f.BoolVar(&flags.share, "share", false, "share one run of dynmcp with the other hosts that are installed so (dynmcp connect)")
@@ -113,71 +111,89 @@ func hostNamed(name string, among []string) (hosts.Host, error) {
 	return h, nil
 }
 
-func runInstall(cmd *cobra.Command, h hosts.Host, flags installFlags) error {
-	path := flags.file
-	var err error
-	switch {
-	case path != "":
-	case flags.project && h.Project == "":
-		return hinted(fmt.Errorf("%s has no config in projects", h.Title), "leave out --project")
-	case flags.project:
-		path = filepath.FromSlash(h.Project)
-	default:
-		if path, err = h.UserFile(); err != nil {
-			return err
-		}
-	}
-	file, err := openEdited(path)
-	if err != nil {
-		return err
-	}
-	file.newMode, file.keepAll = 0o600, true // hosts keep secrets in these files
-	text, err := editHost(stderr(cmd), h, file, flags)
-	if err != nil {
-		return err
-	}
-	out := stdout(cmd)
-	if bytes.Equal(text, file.old) || !file.exists() && flags.uninstall {
-		out.printf("Nothing to change in %s\n", file.name())
-		return nil
-	}
-	showDiff(out, file.path, file.old, text, h.Mask)
-	if !flags.yes && !confirmed(cmd, "Write this to "+file.name()+"?") {
-		stderr(cmd).printf("Nothing was written; --yes writes it\n")
-		return nil
-	}
-	if err := os.MkdirAll(filepath.Dir(file.path), 0o777); err != nil {
-		return err
-	}
-	if err := file.write(text); err != nil {
-		return err
-	}
-	out.printf("Wrote %s\n", file.name())
-	if flags.file == "" && !flags.project {
-		for _, other := range h.OtherVersions(file.path) {
-			stderr(cmd).printf("Other versions of %s read another file, which dynmcp is put into by:\n  dynmcp install %s --file %s\n", h.Title, h.Name, shellescape.Quote(other))
-		}
-	}
-	if file.exists() {
-		out.printf("The old file is %s\n", file.backup())
-	}
-	out.printf("Restart %s for it to take effect\n", h.Title)
-	if flags.uninstall {
-		return nil
-	}
-	return offerWarm(cmd, configFlags{config: flags.config, envFile: flags.envFile}, flags.warm)
+// An installer puts dynmcp into the config of a host, or takes it out.
+type installer struct {
+	installFlags
+	host        hosts.Host
+	cmd         *cobra.Command
+	out, errOut *terminal
+
+	file *editedFile // of the host, set by run
 }
 
-// editHost returns the text of the host's file with dynmcp in it, or without.
-func editHost(errOut *terminal, h hosts.Host, file *editedFile, flags installFlags) ([]byte, error) {
-	if flags.uninstall {
-		return giveBack(errOut, h, file, flags)
+func (i *installer) run() error {
+	path, err := i.hostFile()
+	if err != nil {
+		return err
 	}
+	if i.file, err = openEdited(path); err != nil {
+		return err
+	}
+	i.file.newMode, i.file.keepAll = 0o600, true // hosts keep secrets in these files
+	edit := i.install
+	if i.uninstall {
+		edit = i.giveBack
+	}
+	text, err := edit()
+	if err != nil {
+		return err
+	}
+	if bytes.Equal(text, i.file.old) || !i.file.exists() && i.uninstall {
+		i.out.printf("Nothing to change in %s\n", i.file.name())
+		return nil
+	}
+	showDiff(i.out, i.file.path, i.file.old, text, i.host.Mask)
+	if !i.yes && !confirmed(i.cmd, "Write this to "+i.file.name()+"?") {
+		i.errOut.printf("Nothing was written; --yes writes it\n")
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(i.file.path), 0o777); err != nil {
+		return err
+	}
+	if err := i.file.write(text); err != nil {
+		return err
+	}
+	i.report()
+	if i.uninstall {
+		return nil
+	}
+	return offerWarm(i.cmd, configFlags{config: i.config, envFile: i.envFile}, i.warm)
+}
+
+// hostFile returns the file of the host that is edited.
+func (i *installer) hostFile() (string, error) {
+	switch {
+	case i.path != "":
+		return i.path, nil
+	case i.project && i.host.Project == "":
+		return "", hinted(fmt.Errorf("%s has no config in projects", i.host.Title), "leave out --project")
+	case i.project:
+		return filepath.FromSlash(i.host.Project), nil
+	}
+	return i.host.UserFile()
+}
+
+// report says what was written, and what is left to do.
+func (i *installer) report() {
+	i.out.printf("Wrote %s\n", i.file.name())
+	if i.path == "" && !i.project {
+		for _, other := range i.host.OtherVersions(i.file.path) {
+			i.errOut.printf("Other versions of %s read another file, which dynmcp is put into by:\n  dynmcp install %s --file %s\n", i.host.Title, i.host.Name, shellescape.Quote(other))
+		}
+	}
+	if i.file.exists() {
+		i.out.printf("The old file is %s\n", i.file.backup())
+	}
+	i.out.printf("Restart %s for it to take effect\n", i.host.Title)
+}
+
+// install returns the text of the host's file with dynmcp in it.
+func (i *installer) install() ([]byte, error) {
 	command, args, err := ownCommand()
 	if err != nil {
 		return nil, err
 	}
-	files, err := (&configFlags{config: flags.config}).files()
+	files, err := (&configFlags{config: i.config}).files()
 	if err != nil {
 		return nil, err
 	}
@@ -185,39 +201,45 @@ func editHost(errOut *terminal, h hosts.Host, file *editedFile, flags installFla
 	if err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(config); err != nil {
-		return nil, hinted(messageError("Config file not found: "+config), "create it with: dynmcp init --path %s", flags.config)
+	if err := i.check(config); err != nil {
+		return nil, err
 	}
-	if hosts.SameFile(config, file.path) {
-		return nil, hinted(fmt.Errorf("%s is the file that dynmcp reads its servers from", file.path), "move them into a file of their own: dynmcp import %s --write -c mcp.json", h.Name)
-	}
-	if flags.direct && flags.share {
-		return nil, hinted(errors.New("--direct and --share exclude each other"), `hosts that share a run have its config: "expose": ["auto"] in it shows every tool to hosts that search tools by themselves`)
-	}
-	if flags.share {
-		if sharing.Unsupported != nil {
-			return nil, sharing.Unsupported
-		}
+	if i.share {
 		args = append(args, "connect")
 	}
 	args = append(args, "-c", config)
-	if flags.direct {
+	if i.direct {
 		args = append(args, "--expose", schema.ExposeDirect)
 	}
-	env, err := envForHost(errOut, files, flags.envFile)
+	env, err := i.variablesFile(files)
 	if err != nil {
 		return nil, err
 	}
 	if env != "" {
 		args = append(args, "-e", env)
 	}
-	text := file.old
-	if flags.takeOver {
-		if text, err = takeOver(errOut, h, file, flags.name, config); err != nil {
+	text := i.file.old
+	if i.takeOver {
+		if text, err = i.takeServers(config); err != nil {
 			return nil, err
 		}
 	}
-	return h.Set(file.path, text, flags.name, command, args)
+	return i.host.Set(i.file.path, text, i.name, command, args)
+}
+
+// check returns an error where the host cannot have a dynmcp that reads config.
+func (i *installer) check(config string) error {
+	switch _, err := os.Stat(config); {
+	case err != nil:
+		return hinted(messageError("Config file not found: "+config), "create it with: dynmcp init --path %s", i.config)
+	case hosts.SameFile(config, i.file.path):
+		return hinted(fmt.Errorf("%s is the file that dynmcp reads its servers from", i.file.path), "move them into a file of their own: dynmcp import %s --write -c mcp.json", i.host.Name)
+	case i.direct && i.share:
+		return hinted(errors.New("--direct and --share exclude each other"), `hosts that share a run have its config: "expose": ["auto"] in it shows every tool to hosts that search tools by themselves`)
+	case i.share:
+		return sharing.Unsupported
+	}
+	return nil
 }
 
 // ownCommand returns the command that starts this dynmcp later as well, and the
@@ -240,22 +262,22 @@ func ownCommand() (string, []string, error) {
 	return command, nil, nil
 }
 
-// takeOver returns the host's text without the servers that the config has.
-func takeOver(errOut *terminal, h hosts.Host, file *editedFile, name, config string) ([]byte, error) {
+// takeServers returns the host's text without the servers that the config has.
+func (i *installer) takeServers(config string) ([]byte, error) {
 	servers, err := writtenServers(config)
 	if err != nil {
 		return nil, err
 	}
-	text, taken, left, err := h.TakeOver(file.path, file.old, name, servers)
+	text, taken, left, err := i.host.TakeOver(i.file.path, i.file.old, i.name, servers)
 	if err != nil {
 		return nil, err
 	}
 	if len(taken) > 0 {
-		errOut.printf("Taken over by %s: %s\n", config, strings.Join(taken, ", "))
+		i.errOut.printf("Taken over by %s: %s\n", config, strings.Join(taken, ", "))
 	}
 	if len(left) > 0 {
-		errOut.printf("Not in %s as %s has them, and left: %s\nTo have them there: dynmcp import %s --write -c %s\n",
-			config, h.Title, strings.Join(left, ", "), h.Name, config)
+		i.errOut.printf("Not in %s as %s has them, and left: %s\nTo have them there: dynmcp import %s --write -c %s\n",
+			config, i.host.Title, strings.Join(left, ", "), i.host.Name, config)
 	}
 	return text, nil
 }
@@ -271,40 +293,40 @@ func writtenServers(config string) ([]schema.Server, error) {
 }
 
 // giveBack returns the host's text as it was before dynmcp was put into it.
-func giveBack(errOut *terminal, h hosts.Host, file *editedFile, flags installFlags) ([]byte, error) {
-	if !file.exists() {
+func (i *installer) giveBack() ([]byte, error) {
+	if !i.file.exists() {
 		return nil, nil
 	}
 	had := map[string]bool{}
-	if servers, err := h.Read(context.Background(), file.path); err == nil {
+	if servers, err := i.host.Read(context.Background(), i.file.path); err == nil {
 		for _, s := range servers {
-			if i := slices.Index(s.Args, "-c"); s.Key == flags.name && i >= 0 && i+1 < len(s.Args) {
-				written, _ := writtenServers(s.Args[i+1]) // none, if the config is gone
+			if at := slices.Index(s.Args, "-c"); s.Key == i.name && at >= 0 && at+1 < len(s.Args) {
+				written, _ := writtenServers(s.Args[at+1]) // none, if the config is gone
 				for _, w := range written {
 					had[w.Name] = true
 				}
 			}
 		}
 	}
-	text, given, err := h.GiveBack(file.path, file.old, flags.name, file.backups(), func(name string) bool { return had[name] })
+	text, given, err := i.host.GiveBack(i.file.path, i.file.old, i.name, i.file.backups(), func(name string) bool { return had[name] })
 	if len(given) > 0 {
-		errOut.printf("Given back to %s: %s\n", h.Title, strings.Join(given, ", "))
+		i.errOut.printf("Given back to %s: %s\n", i.host.Title, strings.Join(given, ", "))
 	}
 	return text, err
 }
 
-// envForHost returns the file that a host's dynmcp is to read variables from, "" if
+// variablesFile returns the file that the host's dynmcp is to read variables from, "" if
 // it needs none beyond the .env beside the config. It says what the host would lack.
-func envForHost(errOut *terminal, configs []string, named string) (path string, err error) {
-	if named != "" {
-		if _, err := os.Stat(named); err != nil {
+func (i *installer) variablesFile(configs []string) (path string, err error) {
+	if i.envFile != "" {
+		if _, err := os.Stat(i.envFile); err != nil {
 			return "", err
 		}
-		return filepath.Abs(named)
+		return filepath.Abs(i.envFile)
 	}
 	cfg, err := (&configFlags{config: configs[0]}).load(context.Background())
 	if err != nil {
-		errOut.printf("%v\ndynmcp will not start with this config until that is mended\n", err)
+		i.errOut.printf("%v\ndynmcp will not start with this config until that is mended\n", err)
 		return "", nil
 	}
 	near, err := filepath.Abs(configs[0])
@@ -318,51 +340,18 @@ func envForHost(errOut *terminal, configs []string, named string) (path string, 
 	}
 	if here := namesOf(missing.directory); len(here) > 0 {
 		if _, err := os.Stat(beside); err == nil {
-			errOut.printf("The host starts dynmcp in another directory: %s only in the .env of this one; move that to %s\n", are(here), beside)
+			i.errOut.printf("The host starts dynmcp in another directory: %s only in the .env of this one; move that to %s\n", are(here), beside)
 		} else if path, err = filepath.Abs(".env"); err != nil {
 			return "", err
 		}
 	}
 	if shell := namesOf(missing.environment); len(shell) > 0 {
-		errOut.printf("A host started from the desktop has not the environment of this shell, where %s; write that to %s\n", are(shell), cmp.Or(path, beside))
+		i.errOut.printf("A host started from the desktop has not the environment of this shell, where %s; write that to %s\n", are(shell), cmp.Or(path, beside))
 	}
 	for _, s := range cfg.Servers {
 		if s.Off != nil {
-			errOut.printf("%s is off: %s; %s\n", s.Name, s.Off.Why(), s.Off.Hint)
+			i.errOut.printf("%s is off: %s; %s\n", s.Name, s.Off.Why(), s.Off.Hint)
 		}
 	}
 	return path, nil
-}
-
-// showDiff shows what changes in a file, without the secrets that mask hides.
-func showDiff(out *terminal, name string, old, text []byte, mask func(name string, text []byte) []byte) {
-	if len(old) > 0 {
-		old = mask(name, old)
-	}
-	if len(text) > 0 {
-		text = mask(name, text)
-	}
-	for line := range bytes.Lines(diff.Diff(name, old, name, text)) {
-		switch {
-		case bytes.HasPrefix(line, []byte("diff ")):
-		case line[0] == '+':
-			out.paint(green, string(line))
-		case line[0] == '-':
-			out.paint(red, string(line))
-		default:
-			out.printf("%s", line)
-		}
-	}
-}
-
-// confirmed asks on a terminal. Without one the answer is no.
-func confirmed(cmd *cobra.Command, question string) bool {
-	in, ok := cmd.InOrStdin().(*os.File)
-	if !ok || !term.IsTerminal(int(in.Fd())) || !stderr(cmd).interactive {
-		return false
-	}
-	stderr(cmd).printf("%s [y/N] ", question)
-	answer, _ := bufio.NewReader(in).ReadString('\n')
-	answer = strings.ToLower(strings.TrimSpace(answer))
-	return answer == "y" || answer == "yes"
 }

@@ -14,6 +14,7 @@ package main
 //     and commands to be copied are never wrapped.
 
 import (
+	"bufio"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -189,4 +190,16 @@ func (t *terminal) clearLine() { io.WriteString(t.w, "\r\x1b[K") }
 func (t *terminal) heading(text string) {
 	t.paint(bold, text)
 	t.printf("\n")
+}
+
+// confirmed asks on a terminal. Without one the answer is no.
+func confirmed(cmd *cobra.Command, question string) bool {
+	in, ok := cmd.InOrStdin().(*os.File)
+	if !ok || !term.IsTerminal(int(in.Fd())) || !stderr(cmd).interactive {
+		return false
+	}
+	stderr(cmd).printf("%s [y/N] ", question)
+	answer, _ := bufio.NewReader(in).ReadString('\n')
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes"
 }
