@@ -54,6 +54,7 @@ var mayImport = map[string][]string{
 	"aggregator/internal/ask":     {"aggregator/internal/work", "transports", "transports/host", "transports/upstream", "schema", "internal/seal", "internal/wire"},
 	"aggregator/internal/listing": {"aggregator/internal/work", "lazy", "internal/kv", "catalog", "catalog/store", "transports/upstream", "schema", "internal/wire"},
 
+	"aggregator/internal/notify":           {"aggregator/internal/listing", "catalog", "transports", "internal/wire"},
 	"aggregator/internal/jsonquery":        {"internal/wire"},
 	"aggregator/internal/results":          {"aggregator/internal/jsonquery", "catalog", "schema", "internal/display", "internal/wire", "internal/lazyregexp"},
 	"aggregator/internal/surface":          {"aggregator/internal/results", "catalog", "schema", "internal/wire", "transports"},
@@ -67,6 +68,7 @@ var mayImport = map[string][]string{
 	"aggregator": {
 		"aggregator/internal/ask",
 		"aggregator/internal/listing",
+		"aggregator/internal/notify",
 		"aggregator/internal/results",
 		"aggregator/internal/surface",
 		"aggregator/internal/surface/browser",

@@ -7,10 +7,8 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"maps"
 	"net"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -18,6 +16,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
+	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
 	"github.com/dynmcp/dynmcp/aggregator/internal/results"
 	"github.com/dynmcp/dynmcp/aggregator/internal/work"
 	"github.com/dynmcp/dynmcp/catalog"
@@ -97,11 +96,12 @@ type Aggregator struct {
 	work        *work.Group
 	peers       sync.Map  // *lazy.Upstream to its *peer
 	cork        wire.Cork // of all that hosts and upstreams send
-	sessions    *sessions
-	audience    audience
+	sessions    *notify.Registry[*session]
+	declared    declarations
+	changed     notify.Signal      // hosts may read something else now
 	server      func() *mcp.Server // of the control plane, made when it is first needed
 	startup     startup
-	snapshots   snapshots
+	snapshots   notify.Snapshots[listKey]
 	records     records
 	lastRequest atomic.Int64                // the number of it
 	waiting     ask.Waiting[*forwardedCall] // for input of hosts of the stateless era
@@ -147,7 +147,7 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 
 		references: newReferences(opts.Logger),
 	}
-	a.sessions = &sessions{agg: a, dirty: make(chan struct{}, 1), declared: make(chan struct{}), byID: map[string]*session{}}
+	a.sessions, a.changed, a.declared.known = notify.NewRegistry[*session](), notify.NewSignal(), make(chan struct{})
 	a.server = sync.OnceValue(a.newServer)
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())
 	a.work = work.New(a.ctx, a.log)
@@ -186,7 +186,7 @@ func (a *Aggregator) serveLines(ctx context.Context, edge *host.Stdio, shares bo
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(a.ctx, cancel)()
-	s := a.sessions.open(principal{})
+	s := a.openSession(principal{})
 	s.local, s.mayLogIn, s.lasts, s.shares = true, true, true, shares
 	defer s.end()
 	conversation := s.converse(edge)
@@ -210,7 +210,7 @@ type Guest struct {
 // Open begins the session of a host that edge reaches, one of many. end ends it, as
 // Session.End does. It is for edges that many hosts share; the others call Serve.
 func (a *Aggregator) Open(edge host.Edge, g Guest) (conversation *host.Session, end func(context.Context)) {
-	s := a.sessions.open(principal{g.User})
+	s := a.openSession(principal{g.User})
 	s.shares, s.only, s.tree, s.lasts, s.mayLogIn, s.local = true, g.Server, g.Tree, g.Lasts, g.MayLogIn, g.Local
 	conversation = s.converse(edge)
 	return conversation, func(ctx context.Context) {
@@ -228,7 +228,7 @@ func (s *session) converse(edge host.Edge) *host.Session {
 		Busy:               s.agg.anyLoading,
 		Logger:             s.agg.log,
 	}))
-	s.agg.sessions.attach(s, conversation)
+	s.attach(conversation)
 	if o := s.agg.opts.Observe; o != nil {
 		o.Session(s.info(), true)
 	}
@@ -248,11 +248,8 @@ func (a *Aggregator) StartShared() {
 	all := declaration{capabilities: json.RawMessage(ableToAll), era: transports.Stateless}
 	if a.opts.Place != nil {
 		all.era = transports.Handshake
-		a.sessions.mu.Lock()
-		a.sessions.eraOpen = true
-		a.sessions.mu.Unlock()
 	}
-	a.sessions.declareFirst(all)
+	a.declared.setFirst(all, a.opts.Place != nil)
 	a.startEager(true)
 }
 
@@ -290,13 +287,11 @@ func (a *Aggregator) config() *schema.Config { return a.state.Load().cfg }
 
 // end drops what only this session wanted of upstreams.
 func (s *session) end() {
-	verbose := map[*lazy.Upstream]int{}
-	if s.logLevel().params != nil {
-		for _, u := range s.upstreams() {
-			verbose[u] = s.agg.peerOf(u).verbose().severity
-		}
+	var verbosities map[*lazy.Upstream]notify.Level
+	if s.recipient.Level().IsSet() {
+		verbosities = s.verbosities()
 	}
-	s.agg.sessions.remove(s)
+	s.recipient.Leave()
 	if o := s.agg.opts.Observe; o != nil && !s.replica {
 		o.Session(s.info(), false)
 	}
@@ -304,22 +299,13 @@ func (s *session) end() {
 	if s.lasts { // else the request that takes it up has a session of its own
 		s.agg.waiting.Abandon(nil, func(c *forwardedCall, _ *host.Request) bool { return c.session == s })
 	}
-	s.mu.Lock()
-	s.setLevelLocked(logLevel{})
-	uris := s.subscribed
-	for uri := range uris {
-		s.agg.audience.unsubscribe(s, uri)
-	}
-	s.subscribed, s.ended = map[string]bool{}, true
-	s.mu.Unlock()
+	subscribed := s.recipient.End()
 	s.disown()
-	maps.DeleteFunc(verbose, func(u *lazy.Upstream, before int) bool { return s.agg.peerOf(u).verbose().severity == before })
-	if len(verbose) > 0 {
-		s.agg.work.Go(func() { s.agg.sendLevels(s.agg.ctx, s.agg.levels(slices.Collect(maps.Keys(verbose)))) })
+	of := s.agg.levelsOf(verbosities, func(before, now notify.Level) bool { return now.Severity != before.Severity })
+	if len(of) > 0 {
+		s.agg.work.Go(func() { s.agg.sendLevels(s.agg.ctx, of) })
 	}
-	if len(uris) > 0 {
-		s.dropSubscriptions(uris)
-	}
+	s.dropSubscriptions(subscribed)
 }
 
 // single returns the upstream of single-wrap mode, nil in config mode.
@@ -342,7 +328,7 @@ func (a *Aggregator) upstreamChanged(u *lazy.Upstream) {
 	case lazy.Ready:
 		a.log.Info("ready", "upstream", status.Name)
 	}
-	a.sessions.markDirty()
+	a.changed.Set()
 }
 
 // noteStatus has the catalogue say why an upstream is not there and whether it wants a

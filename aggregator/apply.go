@@ -19,8 +19,7 @@ type state struct {
 	tree                *surfaceSet // for guests of the tree
 	store               *listing.Store
 	stored              map[string]*catalog.Stored // what servers listed in earlier runs, by name
-	frozen              *frozen
-	end                 func() // ends what lasts until another has taken its place; set by swap
+	end                 func()                     // ends what lasts until another has taken its place; set by swap
 }
 
 // Apply makes cfg the config that is served. Servers whose entries are the same
@@ -38,14 +37,14 @@ func (a *Aggregator) Apply(cfg *schema.Config) error {
 	}
 	a.swap(st)
 	a.startEager(false)
-	a.sessions.markDirty()
+	a.changed.Set()
 	return nil
 }
 
 // newState returns what a config says. It changes nothing that is served.
 func (a *Aggregator) newState(cfg *schema.Config) (*state, error) {
 	a.opts.Redact.Add(cfg.Secrets()...)
-	st := &state{cfg: cfg, frozen: &frozen{}}
+	st := &state{cfg: cfg}
 	var err error
 	if st.surfaces, err = newSurfaceSet(cfg, cfg.Expose, schema.ExposeDiscover); err != nil {
 		return nil, err

@@ -58,8 +58,8 @@ func (a *Aggregator) control(next mcp.MethodHandler) mcp.MethodHandler {
 		if r == nil { // a notification: the SDK keeps the state of its session
 			return next(ctx, method, req)
 		}
-		s := a.sessions.get(req.GetSession().ID())
-		if s == nil {
+		s, ok := a.sessions.Get(req.GetSession().ID())
+		if !ok {
 			return nil, errors.New("the session has ended")
 		}
 		res, err := s.handleControl(ctx, r, req, next)
@@ -114,7 +114,7 @@ func (s *session) handleControl(ctx context.Context, r *host.Request, req mcp.Re
 func (s *session) learnFrom(r *host.Request) {
 	if r.Era == transports.Stateless {
 		s.introduce(wire.Get(r.Meta, transports.MetaClientInfo, "name"))
-		s.agg.sessions.declare(s, wire.Get(r.Meta, transports.MetaCapabilities), transports.Stateless)
+		s.declare(wire.Get(r.Meta, transports.MetaCapabilities), transports.Stateless)
 	}
 }
 
@@ -130,7 +130,7 @@ func (s *session) initialize(ctx context.Context, r *host.Request, req mcp.Reque
 		capabilities = json.RawMessage(`{}`)
 	}
 	s.introduce(wire.Get(r.Params, "clientInfo", "name"))
-	s.agg.sessions.declare(s, capabilities, transports.Handshake)
+	s.declare(capabilities, transports.Handshake)
 	s.begin()
 	answer, ok := res.(*mcp.InitializeResult)
 	if !ok {
@@ -231,15 +231,16 @@ func (s *session) answerList(ctx context.Context, r *host.Request, which listing
 		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("%s: no server has %s", which.Method, which.Capability)}
 	}
 	now := s.snapshot()
-	view := s.shownView(now, which, true)
-	result := now.result(which, view)
+	content, tasks := s.reading(now, true)(which), s.followedTasks()
+	view := content.Views[tasks]
+	result := content.Result(which, tasks)
 	if which.Key == "tools" && s.surfaces().direct {
 		s.shown.addList(view)
 	} else if which.Key == "tools" {
 		s.shown.addPinned(s.agg.config().Pin, view, view != s.view())
 	}
-	if s.recordList(which.Method, now.version(which, view)) {
-		s.agg.sessions.markDirty()
+	if s.recipient.Read(now, tasks, which, content) {
+		s.agg.changed.Set()
 	}
 	return &rawResult{raw: result}, nil
 }

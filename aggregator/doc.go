@@ -45,7 +45,7 @@
 // browser and proxy) is a host.Request inside that of the call, and comes back to handle.
 //
 // What upstreams send unasked comes to upstream.go, and goes to the sessions that
-// audience.go finds: their lists are fetched again, their requests go to the session that
+// internal/notify finds: their lists are fetched again (internal/listing), their requests go to the session that
 // has a call in flight there (serverrequest.go). Where the eras differ, questions change
 // their form: those to a host of the stateless era are the result of its request, which parks the call
 // (bridge.go), and what it brings back is sealed (internal/ask); calls wait while the
@@ -54,7 +54,7 @@
 // (urls.go). What fails for want of a login has its host offered that, and goes on
 // after it (login.go). Tasks keep their form within an era, and change their ids (tasks.go);
 // they are their user's (taskusers.go). Log levels go by request or by session (level.go).
-// announce.go notifies hosts when what they would read has changed. A session may be about
+// lists.go notifies hosts when what they would read has changed. A session may be about
 // one server alone (scope.go).
 //
 // A server is for all sessions, or its entry isolates sessions or principals: own.go

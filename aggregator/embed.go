@@ -133,9 +133,9 @@ func (a *Aggregator) callAs(ctx context.Context, user principal, method string, 
 	if err != nil {
 		return nil, err
 	}
-	s := a.sessions.open(user)
+	s := a.openSession(user)
 	s.peer, s.local = nobody{}, true
-	a.sessions.declare(s, json.RawMessage(`{}`), transports.Handshake)
+	s.declare(json.RawMessage(`{}`), transports.Handshake)
 	defer s.end()
 
 	type answer struct {

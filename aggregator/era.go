@@ -83,8 +83,8 @@ func (c *forwardedCall) translateEra(conn *upstream.Conn, era transports.Era) (j
 	if able := ask.Able(s.declaration().capabilities); able != nil {
 		params = transports.SetMeta(params, transports.MetaCapabilities, able)
 	}
-	if level := s.logLevel(); level.params != nil {
-		params = transports.SetMeta(params, transports.MetaLogLevel, wire.Get(level.params, "level"))
+	if level := s.recipient.Level(); level.IsSet() {
+		params = transports.SetMeta(params, transports.MetaLogLevel, wire.Get(level.Params, "level"))
 	}
 	return params, nil
 }

@@ -254,7 +254,7 @@ func (c *forwardedCall) Notify(method string, params json.RawMessage) {
 	params = c.peer.shownRelation(c.session, params)
 	switch {
 	case method != "notifications/message":
-	case c.hostRequest().Era == transports.Stateless && !c.wantsLog(params) || !c.session.wantsLog(params, c.peer.verbose()):
+	case c.hostRequest().Era == transports.Stateless && !c.wantsLog(params) || !c.session.recipient.WantsLog(params, c.peer.source().Verbose()):
 		return
 	default:
 		params = c.peer.named(c.session, params)

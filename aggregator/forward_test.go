@@ -29,9 +29,9 @@ func TestOwnStreamIsForItsHost(t *testing.T) {
 	}
 	defer agg.Close()
 	var mine, other listener
-	session := agg.sessions.open(principal{})
-	agg.sessions.attach(session, &mine)
-	agg.sessions.attach(agg.sessions.open(principal{}), &other)
+	session := agg.openSession(principal{})
+	session.attach(&mine)
+	agg.openSession(principal{}).attach(&other)
 	p := agg.peerOf(&lazy.Upstream{Server: schema.Server{Name: "up"}})
 	call := func(params string, modern bool) *forwardedCall {
 		request := &host.Request{Method: "tools/call", Params: json.RawMessage(params), Meta: wire.Get([]byte(params), "_meta"), Peer: &mine, Respond: func(_ *host.Request, _ json.RawMessage, _ error) {}}
@@ -133,7 +133,7 @@ func TestCancelOvertakesSending(t *testing.T) {
 		}
 		answers := make(chan error, 2)
 		r := &host.Request{Method: "tools/call", Respond: func(_ *host.Request, _ json.RawMessage, err error) { answers <- err }}
-		c := &forwardedCall{agg: st.agg, session: st.agg.sessions.all()[0], peer: st.agg.peerOf(u), route: route{upstream: u}, request: r}
+		c := &forwardedCall{agg: st.agg, session: st.agg.sessions.All()[0], peer: st.agg.peerOf(u), route: route{upstream: u}, request: r}
 		c.Method, c.Done = r.Method, c.answered
 		c.peer.calls.mu.Lock() // keeps send from reaching Conn.Start
 		sending := make(chan struct{})

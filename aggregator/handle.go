@@ -125,10 +125,8 @@ func (s *session) complete(r *host.Request) {
 func (s *session) handleNotification(method string, params json.RawMessage) {
 	switch method {
 	case "notifications/initialized":
-		s.mu.Lock()
-		s.initialized = true
-		s.mu.Unlock()
-		s.agg.sessions.markDirty()
+		s.recipient.Initialize()
+		s.agg.changed.Set()
 	case "notifications/cancelled":
 		// The edge ends a request that has no answer. One that was answered with a
 		// question may be meant as well.

@@ -63,7 +63,7 @@ func TestDeclarationIsACopy(t *testing.T) {
 	r.Meta, r.Era = meta, transports.Stateless
 	s.ready(r)
 	copy(meta, make([]byte, len(meta)))
-	first, _ := agg.sessions.firstDeclaration()
+	first, _ := agg.declared.get()
 	for of, got := range map[string]json.RawMessage{"the session": s.declaration().capabilities, "the first host": first.capabilities} {
 		if string(got) != `{"roots":{}}` {
 			t.Errorf("%s: got %q after the line was used again", of, got)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
@@ -91,7 +92,14 @@ func withConfig(t *testing.T, members string) *Aggregator {
 // What one session sees is no other's: not the tree of a request of the tree's API.
 func TestSnapshotsAreOfOneSurface(t *testing.T) {
 	agg := withConfig(t, `,"expose":["auto"]`)
-	first := func(s *session) string { return s.snapshot().surfaces.tools[0].Name }
+	first := func(s *session) string {
+		now := s.snapshot()
+		for _, tool := range now.Entries(listing.Lists[0], now.Views[0]) {
+			name, _ := wire.Text(wire.Get(tool, "name"))
+			return name
+		}
+		return ""
+	}
 	claude := &session{agg: agg}
 	claude.introduce(wire.Quote("claude-code"))
 	for range 2 {

@@ -26,7 +26,7 @@ func TestWhatAReplicaListsIsKnownToAll(t *testing.T) {
 	b, connection := replica()
 	s, host := join(b, principal{})
 	before := s.snapshot()
-	s.recordList("prompts/list", before.version(promptsList, before.views[0])) // its host has read it
+	s.recipient.Read(before, catalog.NoTasks, promptsList, before.Content) // its host has read it
 	// lists is what a listing of a's connection comes to.
 	lists := func(tool string) {
 		t.Helper()

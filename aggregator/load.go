@@ -6,13 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
-	"github.com/dynmcp/dynmcp/aggregator/internal/surface/discover"
-	"github.com/dynmcp/dynmcp/aggregator/internal/surface/tree"
+	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
@@ -117,7 +115,7 @@ func (a *Aggregator) introduceTo(ctx context.Context, p *peer, conn *upstream.Co
 	l.AsksRoots = p.asksRoots.Load() || p.record.entry.asksRoots.Load()
 	p.relatesTasks.Store(l.Tasks == catalog.HandshakeTasks)
 	p.listing.Adopt(conn, l)
-	a.sendLevels(ctx, map[*upstream.Conn]logLevel{conn: p.verbose()})
+	a.sendLevels(ctx, map[*upstream.Conn]notify.Level{conn: p.source().Verbose()})
 	a.renewSubscriptions(p.upstream, conn)
 	return nil
 }
@@ -144,7 +142,7 @@ func (a *Aggregator) declarationTo(ctx context.Context, p *peer, conn *upstream.
 		late = time.After(firstWords)
 	}
 	select {
-	case <-a.sessions.declared:
+	case <-a.declared.known:
 	case <-late:
 		return nil, nil
 	case <-conn.Done():
@@ -170,38 +168,4 @@ func (p *peer) hostEra() (transports.Era, bool) {
 	}
 	first, known := p.declaration()
 	return first.era, known
-}
-
-// installed logs what is wrong with the catalogue that was not wrong before,
-// and has hosts notified.
-func (a *Aggregator) installed(before *catalog.View) {
-	known := map[string]bool{}
-	conflicts, warnings := a.problems(before)
-	for _, w := range slices.Concat(conflicts, warnings) {
-		known[w] = true
-	}
-	conflicts, warnings = a.problems(a.catalog.View())
-	for _, w := range conflicts {
-		if !known[w] {
-			a.log.Error(w)
-		}
-	}
-	for _, w := range warnings {
-		if !known[w] {
-			a.log.Warn(w)
-		}
-	}
-	a.sessions.markDirty()
-}
-
-// problems says what is wrong with a view: paths of the tree that nothing can be called
-// by, and what is left out or without effect.
-func (a *Aggregator) problems(view *catalog.View) (conflicts, warnings []string) {
-	warnings = slices.Concat(view.Collisions(), view.Warnings(), discover.PinWarnings(a.config(), view))
-	if slices.Contains(a.config().Expose, schema.ExposeTree) {
-		var ofTree []string
-		conflicts, ofTree = tree.Of(a.config()).Problems(view)
-		warnings = append(warnings, ofTree...)
-	}
-	return conflicts, warnings
 }

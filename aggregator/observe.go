@@ -242,7 +242,7 @@ func (a *Aggregator) Upstreams() []UpstreamInfo {
 // Sessions says whose sessions there are, oldest first, also those of other replicas.
 func (a *Aggregator) Sessions() []SessionInfo {
 	var all []SessionInfo
-	for _, s := range a.sessions.all() {
+	for _, s := range a.sessions.All() {
 		all = append(all, s.info())
 	}
 	return slices.Clip(all)

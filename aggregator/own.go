@@ -67,10 +67,7 @@ func (s *session) own(u *lazy.Upstream) (*lazy.Upstream, error) {
 	case err != nil:
 		return nil, replaced(u.Server.Name)
 	}
-	s.mu.Lock()
-	ended := s.ended
-	s.mu.Unlock()
-	if ended && s.lasts { // what it has now would stay
+	if s.lasts && s.recipient.Ended() { // what it has now would stay
 		s.disown()
 		return nil, transports.CutOff(u.Server.Name, transports.NotSent)
 	}
@@ -122,14 +119,14 @@ func (p *peer) isOfFew() bool {
 func (p *peer) declaration() (d declaration, ok bool) {
 	switch p.upstream.Owner {
 	case "":
-		return p.agg.sessions.firstDeclaration()
+		return p.agg.declared.get()
 	case handshakeOwner + p.upstream.Server.Name:
 		return ofHandshake, true
 	}
-	for _, s := range p.sessions() {
+	for _, s := range p.source().Sessions() {
 		if d := s.declaration(); d.capabilities != nil {
 			return d, true
 		}
 	}
-	return p.agg.sessions.firstDeclaration() // it has left, or is no host but a program
+	return p.agg.declared.get() // it has left, or is no host but a program
 }

@@ -128,7 +128,7 @@ func (a *Aggregator) connect(ctx context.Context, u *lazy.Upstream, server schem
 // followMove loads an upstream again that runs elsewhere now, if that is not left to the
 // next call: it is eager, or hosts wait for what it notifies them of.
 func (a *Aggregator) followMove(u *lazy.Upstream) {
-	wanted := !u.Server.Lazy() || len(a.peerOf(u).subscriptions()) > 0
+	wanted := !u.Server.Lazy() || len(a.peerOf(u).source().Subscriptions()) > 0
 	if !wanted || a.ctx.Err() != nil || !a.set.Has(u) {
 		return
 	}

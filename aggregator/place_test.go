@@ -453,8 +453,8 @@ func TestEraOfTheReplicaThatAsks(t *testing.T) {
 		c.mu.Lock()
 		c.leases["up/"] = &lease{of: asked, lost: make(chan struct{}), moving: make(chan struct{})}
 		c.mu.Unlock()
-		first := from.sessions.open(principal{})
-		from.sessions.declare(first, json.RawMessage(`{}`), transports.Stateless)
+		first := from.openSession(principal{})
+		first.declare(json.RawMessage(`{}`), transports.Stateless)
 		c.echo(from, "", "up")
 		stateless := func(r *replica) bool {
 			conn := r.set.Get("up").Conn()
@@ -498,7 +498,7 @@ func TestResultOfAnotherReplica(t *testing.T) {
 		t.Fatalf("got %q, %v", text, err)
 	}
 	read := func(user, handle string) string {
-		s := c.replicas[1].sessions.open(principal{user})
+		s := c.replicas[1].openSession(principal{user})
 		answered := make(chan string, 1)
 		s.peer = nobody{}
 		r := &host.Request{ID: json.RawMessage(`1`), Method: "tools/call", Peer: s.peer, Respond: func(_ *host.Request, result json.RawMessage, _ error) { answered <- string(result) }}
@@ -568,11 +568,11 @@ func TestTaskOfAnotherReplica(t *testing.T) {
 	c := newCluster(t, 2, entry)
 	a, b := c.replicas[0], c.replicas[1]
 	u := a.set.Get("up")
-	alice, bob := a.sessions.open(principal{"alice"}), b.sessions.open(principal{"bob"})
+	alice, bob := a.openSession(principal{"alice"}), b.openSession(principal{"bob"})
 	a.peerOf(u).addTask(alice, json.RawMessage(`"task/1 \u00e9"`), nil)
 	mcptest.Eventually(t, "the other replica knows whose it is", func() bool {
 		b.learnTask(t.Context(), b.set.Get("up"), "task/1 é")
-		return b.sessions.open(principal{"alice"}).hasTask(b.set.Get("up"), "task/1 é")
+		return b.openSession(principal{"alice"}).hasTask(b.set.Get("up"), "task/1 é")
 	})
 	if bob.hasTask(b.set.Get("up"), "task/1 é") {
 		t.Error("it is another user's as well")
@@ -593,7 +593,7 @@ func TestTasksAreForgotten(t *testing.T) {
 		}
 		a := newQuiet(t, Options{Tasks: tasks})
 		defer a.Close()
-		s := a.sessions.open(principal{"alice"})
+		s := a.openSession(principal{"alice"})
 		ttls := map[string]time.Duration{ // and how long that is
 			`6e5`: 10 * time.Minute, `600000`: 10 * time.Minute, `7776000000`: 90 * 24 * time.Hour,
 			`0`: 0, `-1`: 0, `1e300`: longestTask, `null`: endlessTask, ``: endlessTask, `"no"`: endlessTask,

@@ -17,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
+	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/schema"
@@ -92,7 +93,7 @@ func (a *Aggregator) ServeReplica(ctx context.Context, stream io.ReadWriteCloser
 	l.session = l.open(server, principal)
 	defer l.session.end()
 	conversation := host.NewSession(l.session.id, l.edge, host.Options{HandleRequest: l.handle, HandleNotification: l.notified, Logger: a.log})
-	a.sessions.attach(l.session, conversation)
+	l.session.attach(conversation)
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
@@ -189,12 +190,13 @@ func acquireHere(ctx context.Context, u *lazy.Upstream, here Placement) (*upstre
 // open returns the session of the link. Unless the server is a user's own, nobody else's
 // session has its principal: what it is told and asked goes by what it has in flight.
 func (l *replicaLink) open(server, user string) *session {
-	s := l.agg.sessions.open(principal{})
+	s := l.agg.openSession(principal{})
 	s.principal.name = user
 	if l.peer.upstream.Owner == "" {
 		s.principal.name = "\x00" + s.id
 	}
-	s.only, s.replica, s.shares, s.lasts, s.initialized = server, true, true, true, true
+	s.only, s.replica, s.shares, s.lasts = server, true, true, true
+	s.recipient.Initialize()
 	s.declared = declaration{capabilities: json.RawMessage(ableToAll)}
 	return s
 }
@@ -294,16 +296,14 @@ func (l *replicaLink) handle(r *host.Request) {
 			return
 		}
 	case "logging/setLevel":
-		if severity := severityOf(wire.Get(r.Params, "level")); severity >= 0 {
-			l.session.mu.Lock()
-			l.session.setLevelLocked(logLevel{r.Params, severity})
-			l.session.mu.Unlock()
-			r.Params = l.peer.verbose().params
+		if severity := notify.Severity(wire.Get(r.Params, "level")); severity >= 0 {
+			l.session.recipient.SetLevel(notify.Level{Params: r.Params, Severity: severity})
+			r.Params = l.peer.source().Verbose().Params
 		}
 	case "resources/subscribe", "resources/unsubscribe":
 		uri, _ := wire.Text(wire.Get(r.Params, "uri"))
 		subscribes := r.Method == "resources/subscribe"
-		l.session.setSubscribed(uri, subscribes)
+		l.session.recipient.SetSubscribed(uri, subscribes)
 		if subscribes {
 			l.peer.seenURIs.add(uri) // so that the end of the subscription goes there too
 		} else if l.agg.isSubscribed(l.peer.upstream, uri) {
@@ -401,7 +401,7 @@ func (l *replicaLink) page(r *host.Request) json.RawMessage {
 // notifyReplicas tells other replicas that use a server which of its lists have changed,
 // once they are known here.
 func (a *Aggregator) notifyReplicas(u *lazy.Upstream, changed map[string]bool) {
-	for _, s := range a.peerOf(u).sessions() {
+	for _, s := range a.peerOf(u).source().Sessions() {
 		for method := range changed {
 			if s.replica {
 				s.peer.Notify(method, nil)
@@ -448,22 +448,22 @@ func (l *replicaLink) listen(ctx context.Context, r *host.Request) {
 		granted = wire.Set(granted, member, quoted(kept))
 		return names
 	}
-	listening := listen{id: r.ID, uris: subscribe("resourceSubscriptions", aboutURI), tasks: subscribe("taskIds", aboutTask)}
-	for uri := range listening.uris {
+	listening := notify.Stream{ID: r.ID, URIs: subscribe("resourceSubscriptions", aboutURI), Tasks: subscribe("taskIds", aboutTask)}
+	for uri := range listening.URIs {
 		l.peer.seenURIs.add(uri)
 	}
 	s := l.session
-	s.setListen(listening)
+	s.recipient.AddStream(listening)
 	s.peer.Notify("notifications/subscriptions/acknowledged", transports.SetMeta(wire.Set([]byte(`{}`), "notifications", granted), transports.MetaSubscriptionID, r.ID))
 	select {
 	case <-ctx.Done():
 	case <-l.conn.Done():
-		s.endListen(listening)
+		s.recipient.RemoveStream(listening)
 		return
 	}
-	s.endListen(listening)
-	s.dropSubscriptions(listening.uris)
-	s.dropTasks(listening.tasks)
+	s.recipient.RemoveStream(listening)
+	s.dropSubscriptions(listening.URIs)
+	s.dropTasks(listening.Tasks)
 }
 
 // notified passes on what the other replica, or a host there, tells the server.

@@ -37,7 +37,7 @@ func (p *peer) noteRootsAsked() {
 // others of it beside.
 func (p *peer) isDivisible() bool {
 	a := p.agg
-	return len(a.audience.aloneOnes()) == 0 && p.upstream.Owner == "" && !isolated(&p.upstream.Server) && a.opts.Place == nil
+	return !a.sessions.HasExclusive() && p.upstream.Owner == "" && !isolated(&p.upstream.Server) && a.opts.Place == nil
 }
 
 // givenRoots returns the answer to an upstream's question for the roots where the upstream
@@ -169,7 +169,7 @@ func (s *session) dropRoots(left bool) {
 	if last == "" || !s.lasts {
 		return
 	}
-	for _, other := range s.agg.sessions.all() {
+	for _, other := range s.agg.sessions.All() {
 		if owner, _ := other.roots.Known(); other != s && owner == last {
 			return
 		}

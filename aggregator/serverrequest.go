@@ -41,7 +41,7 @@ func (p *peer) Request(ctx context.Context, method string, params json.RawMessag
 	if asking != nil {
 		return asking.Request(ctx, method, params)
 	}
-	all := p.sessions()
+	all := p.source().Sessions()
 	if method == "roots/list" && slices.ContainsFunc(all, func(s *session) bool {
 		d := s.declaration()
 		return (!s.shares || s.lasts && p.upstream.Owner != "") && d.era == transports.Stateless && ask.Lacks(d.capabilities, method, params) == ""

@@ -3,13 +3,11 @@ package aggregator
 import (
 	"bytes"
 	"encoding/json"
-	"maps"
-	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
+	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
@@ -23,7 +21,6 @@ type principal struct{ name string }
 type session struct {
 	agg       *Aggregator
 	id        string
-	number    int // in the order in which they came
 	principal principal
 	only      string          // the server that it is about, "" is all of them
 	lasts     bool            // it is not for one request alone, which has what its principal has
@@ -35,23 +32,21 @@ type session struct {
 	peer      transports.Peer // the host
 	begun     atomic.Bool     // it has made a request
 
-	frozen atomic.Pointer[frozenSession] // nil before it has listed the tools
-	shown  shownTools                    // to its model
+	shown     shownTools // to its model
+	recipient *notify.Recipient[*session]
+	pinned    notify.Pinned // the tools that its host is shown, if they stay
+	raising   struct {
+		sync.Mutex
+		done <-chan struct{} // closed when upstreams were told the level; nil where they were
+	}
 
-	mu          sync.Mutex
-	client      string       // what the host calls itself, "" if it has not said it
-	profile     *hostProfile // by that; may be nil
-	declared    declaration
-	initialized bool               // the handshake is over, it may be notified
-	ended       bool               // it gets no server of its own any more
-	level       logLevel           // of the log messages it asked for
-	raising     <-chan struct{}    // closed when upstreams were told that; nil where they were
-	seen        map[string]version // of each list: what it read last, was told to read again, or would have read
-	listens     map[string]listen
-	subscribed  map[string]bool                         // resource URIs
-	progress    map[string]func(params json.RawMessage) // of server requests, by the token we gave
-	lastToken   int64                                   // or id of a question, which we gave
-	roots       ask.RootSet
+	mu        sync.Mutex
+	client    string       // what the host calls itself, "" if it has not said it
+	profile   *hostProfile // by that; may be nil
+	declared  declaration
+	progress  map[string]func(params json.RawMessage) // of server requests, by the token we gave
+	lastToken int64                                   // or id of a question, which we gave
+	roots     ask.RootSet
 }
 
 // A declaration is what a host said of itself.
@@ -61,169 +56,82 @@ type declaration struct {
 	tasks        catalog.Tasks // that it follows
 }
 
-// A listen is a stream of notifications that a host of the stateless era asked
-// for (MCP 2026-07-28, "Subscriptions").
-type listen struct {
-	id      json.RawMessage // of the request, as it was sent
-	changes map[string]bool // the list_changed notifications that it wants
-	uris    map[string]bool
-	tasks   map[string]bool // by the host's ids
-}
-
-// topics returns what a stream of notifications is subscribed to.
-func (l listen) topics() (all []string) {
-	for uri := range l.uris {
-		all = append(all, uri)
-	}
-	for id := range l.tasks {
-		all = append(all, taskTopic+id)
-	}
-	return all
-}
-
-// sessions are the hosts that are connected.
-type sessions struct {
-	agg      *Aggregator
-	dirty    chan struct{} // holds one token while hosts may have to be notified of a change
-	declared chan struct{} // closed when a host has said what it can do
-
-	mu      sync.Mutex
-	byID    map[string]*session
-	list    []*session // the same, never changed; nil after one came or went, until it is asked for
-	lastID  int
-	first   declaration // of the first host that made one
-	known   bool        // first is set
-	eraOpen bool        // first says for all hosts what they can do, but no host has spoken
-}
-
-// open returns a new session. It becomes known by attach.
-func (ss *sessions) open(p principal) *session {
-	ss.mu.Lock()
-	ss.lastID++
-	number := ss.lastID
-	ss.mu.Unlock()
-	return &session{
-		agg:        ss.agg,
-		id:         "session-" + strconv.Itoa(number),
-		number:     number,
-		principal:  p,
-		listens:    map[string]listen{},
-		subscribed: map[string]bool{},
-		progress:   map[string]func(params json.RawMessage){},
-		seen:       map[string]version{},
-	}
+// openSession returns a new session, which is not known before attach.
+func (a *Aggregator) openSession(p principal) *session {
+	s := &session{agg: a, principal: p, progress: map[string]func(params json.RawMessage){}}
+	s.recipient = a.sessions.New(s)
+	s.id = s.recipient.ID
+	return s
 }
 
 // attach connects a session with its host.
-func (ss *sessions) attach(s *session, peer transports.Peer) {
+func (s *session) attach(peer transports.Peer) {
 	s.peer = peer
-	ss.agg.audience.join(s)
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	ss.byID[s.id], ss.list = s, nil
+	to := s.recipient
+	to.Server, to.User, to.Replica, to.Shared = s.only, s.principal.name, s.replica, s.shares
+	to.Join(peer)
 }
 
-func (ss *sessions) remove(s *session) {
-	ss.agg.audience.leave(s)
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	delete(ss.byID, s.id)
-	ss.list = nil
-}
-
-func (ss *sessions) get(id string) *session {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	return ss.byID[id]
-}
-
-// all returns the sessions in the order in which they came. The slice is not to be
-// changed.
-func (ss *sessions) all() []*session {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	if ss.list == nil {
-		ss.list = slices.SortedFunc(maps.Values(ss.byID), func(a, b *session) int { return a.number - b.number })
-	}
-	return ss.list
-}
-
-// throttle returns when no host is far behind with what waits for it. Those that share
-// a run keep nobody waiting.
+// throttle returns when no host is far behind with what waits for it. Those that share a
+// run keep nobody waiting.
 func (a *Aggregator) throttle() {
-	for _, s := range a.audience.aloneOnes() {
+	for s := range a.sessions.Exclusive() {
 		if h, ok := s.peer.(*host.Session); ok {
 			h.AwaitReader()
 		}
 	}
 }
 
-// declare keeps what a host said of itself, in the handshake or with a request.
+// declarations are what upstreams are told of hosts.
+type declarations struct {
+	known chan struct{} // closed when first is set
+
+	mu      sync.Mutex
+	first   declaration // of the first host that made one
+	isSet   bool        // first is
+	eraOpen bool        // first says for all hosts what they can do, but no host has spoken
+}
+
+// declare keeps what a session's host said of itself, in the handshake or with a request.
 // What is kept is a copy: capabilities are part of the request's line.
-func (ss *sessions) declare(s *session, capabilities json.RawMessage, era transports.Era) {
+func (s *session) declare(capabilities json.RawMessage, era transports.Era) {
 	s.mu.Lock()
 	if s.declared.era != era || !bytes.Equal(s.declared.capabilities, capabilities) {
 		s.declared = declaration{bytes.Clone(capabilities), era, declaredTasks(capabilities, era)}
 	}
 	d := s.declared
 	s.mu.Unlock()
-	ss.declareFirst(d)
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	if ss.eraOpen {
-		ss.first.era, ss.eraOpen = d.era, false
+	ds := &s.agg.declared
+	ds.setFirst(d, false)
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	if ds.eraOpen {
+		ds.first.era, ds.eraOpen = d.era, false
 	}
 }
 
-// declareFirst makes d what upstreams are told of hosts, unless something is.
-func (ss *sessions) declareFirst(d declaration) {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	if !ss.known {
-		ss.first, ss.known = d, true
-		close(ss.declared)
+// setFirst makes d what upstreams are told of hosts, unless something is. eraOpen has the
+// first host that speaks change the era.
+func (ds *declarations) setFirst(d declaration, eraOpen bool) {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	ds.eraOpen = ds.eraOpen || eraOpen
+	if !ds.isSet {
+		ds.first, ds.isSet = d, true
+		close(ds.known)
 	}
 }
 
-// firstDeclaration returns what upstreams are told of hosts: what the first one
-// said of itself. ok is false before there is one.
-func (ss *sessions) firstDeclaration() (d declaration, ok bool) {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	return ss.first, ss.known
-}
-
-// markDirty has the announcer check whether hosts would read something else now.
-func (ss *sessions) markDirty() {
-	select {
-	case ss.dirty <- struct{}{}:
-	default:
-	}
+// get returns what upstreams are told of hosts: what the first one said of itself. ok is
+// false before there is one.
+func (ds *declarations) get() (d declaration, ok bool) {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	return ds.first, ds.isSet
 }
 
 func (s *session) declaration() declaration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.declared
-}
-
-// notify sends a notification to the host: as it is after a handshake, else on
-// every stream that wants it.
-func (s *session) notify(method string, params json.RawMessage, wants func(listen) bool) {
-	s.mu.Lock()
-	initialized := s.initialized
-	var ids []json.RawMessage
-	for _, l := range s.listens {
-		if wants(l) {
-			ids = append(ids, l.id)
-		}
-	}
-	s.mu.Unlock()
-	if initialized {
-		s.peer.Notify(method, params)
-		return
-	}
-	for _, id := range ids {
-		s.peer.Notify(method, transports.SetMeta(params, transports.MetaSubscriptionID, id))
-	}
 }

@@ -40,7 +40,7 @@ func TestPrincipalsDoNotSeeEachOther(t *testing.T) {
 				p.calls.add(&forwardedCall{agg: agg, session: ann, peer: p, request: &host.Request{Method: "tools/call", Peer: one}})
 			}
 			if test.subscribed {
-				ann.setSubscribed("x://1", true)
+				ann.recipient.SetSubscribed("x://1", true)
 			}
 			p.Notify("notifications/message", []byte(`{"data":1.0}`))
 			p.Notify("notifications/x-unknown", []byte(`{}`))

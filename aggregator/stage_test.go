@@ -224,11 +224,11 @@ func (st *stage) place(_ context.Context, server schema.Server, principal string
 	ours, theirs := net.Pipe()
 	st.running.Go(func() {
 		select {
-		case <-st.agg.sessions.declared:
+		case <-st.agg.declared.known:
 		case <-st.agg.ctx.Done():
 		}
-		first, _ := st.agg.sessions.firstDeclaration()
-		st.other.sessions.declareFirst(first)
+		first, _ := st.agg.declared.get()
+		st.other.declared.setFirst(first, false)
 		_ = st.other.ServeReplica(context.Background(), theirs, server.Name, principal, Placement{})
 	})
 	return &Placement{Stream: ours}, nil

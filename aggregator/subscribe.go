@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
+	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
@@ -30,56 +29,18 @@ func (s *session) subscribe(ctx context.Context, r *host.Request) error {
 		return invalid("%s needs a string \"uri\"", r.Method)
 	}
 	if r.Method == "resources/unsubscribe" {
-		s.setSubscribed(uri, false)
+		s.recipient.SetSubscribed(uri, false)
 		if s.agg.isSubscribed(s.ownIfAny(s.resourceOwner(uri)), uri) {
 			return nil
 		}
 		return s.subscribeTo(ctx, uri, r.Params, (*upstream.Conn).Unsubscribe)
 	}
-	added := s.setSubscribed(uri, true) // before the upstream is: an update may follow its answer
+	added := s.recipient.SetSubscribed(uri, true) // before the upstream is: an update may follow its answer
 	err := s.subscribeTo(ctx, uri, r.Params, (*upstream.Conn).Subscribe)
 	if err != nil && added {
-		s.setSubscribed(uri, false)
+		s.recipient.SetSubscribed(uri, false)
 	}
 	return err
-}
-
-// setSubscribed says whether the host of the session, if that has not ended, is subscribed
-// to a resource, and reports whether that is another than before.
-func (s *session) setSubscribed(uri string, subscribed bool) (changed bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.ended || s.subscribed[uri] == subscribed:
-		return false
-	case subscribed:
-		s.subscribed[uri] = true
-		s.agg.audience.subscribe(s, uri)
-	default:
-		delete(s.subscribed, uri)
-		s.agg.audience.unsubscribe(s, uri)
-	}
-	return true
-}
-
-// setListen adds a stream of notifications of the host.
-func (s *session) setListen(l listen) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.listens[string(l.id)] = l
-	for _, topic := range l.topics() {
-		s.agg.audience.subscribe(s, topic)
-	}
-}
-
-// endListen takes away what setListen added.
-func (s *session) endListen(l listen) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.listens, string(l.id))
-	for _, topic := range l.topics() {
-		s.agg.audience.unsubscribe(s, topic)
-	}
 }
 
 // subscribeTo has a resource's owner do something about a subscription, or else
@@ -125,32 +86,20 @@ func (s *session) subscribeAt(ctx context.Context, u *lazy.Upstream, uri string,
 func (a *Aggregator) isSubscribed(u *lazy.Upstream, uri string) bool {
 	switch {
 	case u == nil:
-		return a.audience.isSubscribed("", uri)
+		return a.sessions.IsSubscribed("", uri)
 	case u.Owner == "":
-		return a.audience.isSubscribed(u.Server.Name, uri)
+		return a.sessions.IsSubscribed(u.Server.Name, uri)
 	}
-	return a.peerOf(u).subscriptions()[uri] != nil
-}
-
-// topics returns what a session is subscribed to: URIs, and what stands for tasks.
-func (s *session) topics() map[string]bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := maps.Clone(s.subscribed)
-	for _, l := range s.listens {
-		for _, topic := range l.topics() {
-			all[topic] = true
-		}
-	}
-	return all
+	_, ok := a.peerOf(u).source().Subscriptions()[uri]
+	return ok
 }
 
 // resourceUpdated passes on that a resource changed: to the sessions that are
 // subscribed to it, or to one that it is a part of, and to no others.
 func (p *peer) resourceUpdated(params json.RawMessage) {
 	uri, _ := wire.Text(wire.Get(params, "uri"))
-	for _, s := range p.subscribers(uri) {
-		s.notify("notifications/resources/updated", params, func(l listen) bool { return anyCovers(l.uris, uri) })
+	for _, s := range p.source().Subscribers(uri) {
+		s.recipient.Notify("notifications/resources/updated", params, func(st notify.Stream) bool { return st.Covers(uri) })
 	}
 }
 
@@ -169,7 +118,7 @@ func (s *session) dropSubscriptions(uris map[string]bool) {
 // renewSubscriptions tells a new connection what hosts subscribed to over the
 // last one.
 func (a *Aggregator) renewSubscriptions(u *lazy.Upstream, conn *upstream.Conn) {
-	for uri, s := range a.peerOf(u).subscriptions() {
+	for uri, s := range a.peerOf(u).source().Subscriptions() {
 		if s.ownIfAny(s.resourceOwner(uri)) == u {
 			a.subscribeLater(conn, aboutURI(uri), (*upstream.Conn).Subscribe)
 		}
@@ -192,23 +141,6 @@ func aboutURI(uri string) json.RawMessage {
 	return append(append([]byte(`{"uri":`), wire.Quote(uri)...), '}')
 }
 
-// covers reports whether a subscription to one URI is for the resource of
-// another: servers may announce the parts of what was subscribed to (MCP,
-// "Resources", subscriptions).
-func covers(subscribed, uri string) bool {
-	rest, ok := strings.CutPrefix(uri, subscribed)
-	return ok && (rest == "" || strings.HasSuffix(subscribed, "/") || strings.ContainsRune("/?#", rune(rest[0])))
-}
-
-func anyCovers(subscribed map[string]bool, uri string) bool {
-	for s := range subscribed {
-		if covers(s, uri) {
-			return true
-		}
-	}
-	return false
-}
-
 // listen keeps a stream of notifications for a host of the stateless era until
 // the host cancels it (MCP 2026-07-28, "Subscriptions").
 func (s *session) listen(ctx context.Context, r *host.Request, req mcp.Request) (mcp.Result, error) {
@@ -222,7 +154,7 @@ func (s *session) listen(ctx context.Context, r *host.Request, req mcp.Request) 
 		return nil, missingTasks()
 	}
 	id := r.ID
-	l := listen{id: id, uris: map[string]bool{}, changes: map[string]bool{
+	l := notify.Stream{ID: id, URIs: map[string]bool{}, Changes: map[string]bool{
 		"notifications/tools/list_changed":     want.ToolsListChanged,
 		"notifications/prompts/list_changed":   want.PromptsListChanged,
 		"notifications/resources/list_changed": want.ResourcesListChanged,
@@ -233,19 +165,19 @@ func (s *session) listen(ctx context.Context, r *host.Request, req mcp.Request) 
 			s.agg.log.Warn("resource not subscribed", "uri", uri, "err", err)
 			continue
 		}
-		l.uris[uri] = true
+		l.URIs[uri] = true
 		granted = append(granted, uri)
 	}
-	l.tasks = s.subscribeToTasks(ctx, taskIDs)
-	s.setListen(l)
+	l.Tasks = s.subscribeToTasks(ctx, taskIDs)
+	s.recipient.AddStream(l)
 	if !s.incomplete() { // what changes once this is acknowledged is a change
 		now := s.snapshot()
-		s.countFrom(now, func(which listing.List) *catalog.View { return s.shownView(now, which, true) })
+		s.recipient.CountFrom(now, s.followedTasks(), s.reading(now, true))
 	}
 	defer func() {
-		s.endListen(l)
-		s.dropSubscriptions(l.uris)
-		s.dropTasks(l.tasks)
+		s.recipient.RemoveStream(l)
+		s.dropSubscriptions(l.URIs)
+		s.dropTasks(l.Tasks)
 	}()
 	want.ResourceSubscriptions = granted
 	agreed, err := json.Marshal(want)
@@ -253,10 +185,10 @@ func (s *session) listen(ctx context.Context, r *host.Request, req mcp.Request) 
 		return nil, err
 	}
 	if taskIDs != nil {
-		agreed = wire.Set(agreed, "taskIds", quoted(slices.Sorted(maps.Keys(l.tasks))))
+		agreed = wire.Set(agreed, "taskIds", quoted(slices.Sorted(maps.Keys(l.Tasks))))
 	}
 	s.peer.Notify("notifications/subscriptions/acknowledged", transports.SetMeta(fmt.Appendf(nil, `{"notifications":%s}`, agreed), transports.MetaSubscriptionID, id))
-	s.agg.sessions.markDirty()
+	s.agg.changed.Set()
 	select {
 	case <-ctx.Done():
 	case <-s.agg.ctx.Done():

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
+	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
@@ -333,24 +334,19 @@ func (s *session) subscribeToTasks(ctx context.Context, ids json.RawMessage) (gr
 // name it.
 func (p *peer) taskUpdated(params json.RawMessage) {
 	own, _ := wire.Text(wire.Get(params, "taskId"))
-	told := append(p.subscribers(taskTopic+own), p.subscribers(taskTopic+p.upstream.Server.Name+"/"+own)...)
-	for _, s := range p.inOrderOnce(told) {
+	for _, s := range p.source().Subscribers(notify.TaskTopic(own), notify.TaskTopic(p.upstream.Server.Name+"/"+own)) {
 		params := p.shown(s, "notifications/tasks", params)
 		id, _ := wire.Text(wire.Get(params, "taskId"))
-		s.notify("notifications/tasks", params, func(l listen) bool { return l.tasks[id] })
+		s.recipient.Notify("notifications/tasks", params, func(st notify.Stream) bool { return st.Tasks[id] })
 	}
 }
-
-// taskTopic begins what stands for a task, by the host's id, among the URIs that sessions
-// are subscribed to.
-const taskTopic = "\x00task "
 
 // dropTasks ends the subscriptions to tasks that no stream names any more.
 func (s *session) dropTasks(ids map[string]bool) {
 	for id := range ids {
 		u, own := s.taskOwner(id)
 		u = s.ownIfAny(u)
-		if u == nil || u.Conn() == nil || u.Conn().Era() != transports.Stateless || s.agg.audience.isSubscribed("", taskTopic+id) {
+		if u == nil || u.Conn() == nil || u.Conn().Era() != transports.Stateless || s.agg.sessions.IsSubscribed("", notify.TaskTopic(id)) {
 			continue
 		}
 		s.agg.subscribeLater(u.Conn(), aboutTask(own), (*upstream.Conn).Unsubscribe)
@@ -359,8 +355,8 @@ func (s *session) dropTasks(ids map[string]bool) {
 
 // renewTasks tells a new connection which of its tasks hosts subscribed to.
 func (a *Aggregator) renewTasks(u *lazy.Upstream, conn *upstream.Conn) {
-	for topic, s := range a.peerOf(u).subscriptions() {
-		id, isTask := strings.CutPrefix(topic, taskTopic)
+	for topic, s := range a.peerOf(u).source().Subscriptions() {
+		id, isTask := notify.TaskOf(topic)
 		if !isTask || conn.Era() != transports.Stateless {
 			continue
 		}

@@ -60,12 +60,12 @@ func TestTaskIsStoredByAShakyStore(t *testing.T) {
 			defer b.Close()
 			knows := func() bool {
 				b.learnTask(t.Context(), b.set.Get("up"), "1")
-				return b.sessions.open(principal{"alice"}).hasTask(b.set.Get("up"), "1")
+				return b.openSession(principal{"alice"}).hasTask(b.set.Get("up"), "1")
 			}
 			answered := make(chan struct{})
 			r := &host.Request{Method: "tools/call", Respond: func(*host.Request, json.RawMessage, error) { close(answered) }}
 			began := time.Now()
-			a.replyTask(r, nil, a.peerOf(a.set.Get("up")).addTask(a.sessions.open(principal{"alice"}), json.RawMessage(`"1"`), nil))
+			a.replyTask(r, nil, a.peerOf(a.set.Get("up")).addTask(a.openSession(principal{"alice"}), json.RawMessage(`"1"`), nil))
 			<-answered
 			if took := time.Since(began); took > holdForTask || knows() == late {
 				t.Errorf("of a store that fails %d times: it was answered after %s, and the other replica knows: %v", fails, took, !late)
@@ -87,9 +87,9 @@ func TestTaskIsNotStoredOverALaterOne(t *testing.T) {
 		a := newQuiet(t, Options{Tasks: tasks, Keys: seal.Random()})
 		defer a.Close()
 		p := a.peerOf(a.set.Get("up"))
-		p.addTask(a.sessions.open(principal{"alice"}), json.RawMessage(`"1"`), nil)
+		p.addTask(a.openSession(principal{"alice"}), json.RawMessage(`"1"`), nil)
 		synctest.Wait() // hers failed
-		p.addTask(a.sessions.open(principal{"bob"}), json.RawMessage(`"1"`), nil)
+		p.addTask(a.openSession(principal{"bob"}), json.RawMessage(`"1"`), nil)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		e, err := tasks.Get(t.Context(), taskKey("up", "1"))
@@ -106,7 +106,7 @@ func TestTaskIsNotStoredOverALaterOne(t *testing.T) {
 func TestTaskIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newQuiet(t, Options{Tasks: newShakyBucket(t, 1<<30), Keys: seal.Random()})
-		p, s := a.peerOf(a.set.Get("up")), a.sessions.open(principal{"alice"})
+		p, s := a.peerOf(a.set.Get("up")), a.openSession(principal{"alice"})
 		stored := p.addTask(s, json.RawMessage(`"1"`), nil)
 		began := time.Now()
 		<-stored

@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
 )
 
 // A transcript is one behaviour of the protocol, as what four ends see of it:
@@ -150,7 +152,7 @@ func play(t *testing.T, archive *txtar.Archive, apart bool) []byte {
 
 // settling is longer than changes are collected before hosts are told, and far
 // shorter than every time limit. It passes in no time.
-const settling = 4 * announceDelay
+const settling = 4 * notify.AnnounceDelay
 
 func line(who, what string) string {
 	return strings.TrimRight(fmt.Sprintf("%-19s | %s", who, what), " ") + "\n"

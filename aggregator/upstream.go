@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 )
@@ -49,21 +50,21 @@ func isAboutUpstream(method string) bool {
 // notifyHosts passes a notification on: to hosts of the handshake era, and to one
 // of the stateless era while a request of its is in flight here that wants it.
 func (p *peer) notifyHosts(method string, params json.RawMessage, wants func(*forwardedCall) bool) {
-	calls, verbose := p.calls.all(), p.verbose()
+	calls, verbose := p.calls.all(), p.source().Verbose()
 	newest := map[*session]*forwardedCall{} // of a host of the handshake era, which waits there, and need not listen elsewhere
 	for _, c := range calls {
 		if c.session.shares && c.hostRequest().Era == transports.Handshake {
 			newest[c.session] = c
 		}
 	}
-	for _, s := range p.audience(method, params, calls) {
-		if method == "notifications/message" && !s.wantsLog(params, verbose) {
+	for _, s := range p.recipients(method, params, calls) {
+		if method == "notifications/message" && !s.recipient.WantsLog(params, verbose) {
 			continue
 		}
 		if c := newest[s]; c != nil {
 			c.tell(method, p.shown(s, method, params))
 		} else {
-			s.notify(method, p.shown(s, method, params), func(listen) bool { return false })
+			s.recipient.Notify(method, p.shown(s, method, params), func(notify.Stream) bool { return false })
 		}
 	}
 	notified := map[*session]bool{}

@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math/rand"
@@ -8,16 +9,24 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
 // enter is join for one of many hosts, which is about a server, "" for all.
 func enter(agg *Aggregator, p principal, only string) (*session, *listener) {
 	sees := &listener{}
-	s := agg.sessions.open(p)
-	s.initialized, s.shares, s.lasts, s.only = true, true, true, only
-	agg.sessions.attach(s, sees)
+	s := agg.openSession(p)
+	s.shares, s.lasts, s.only = true, true, only
+	s.recipient.Initialize()
+	s.attach(sees)
 	return s, sees
+}
+
+// number is when a session came.
+func number(s *session) (n int) {
+	fmt.Sscanf(s.id, "session-%d", &n)
+	return n
 }
 
 // crowd are sessions that hear nothing: they have asked for errors, and for what does
@@ -26,22 +35,20 @@ func crowd(agg *Aggregator, n int) (all []*session) {
 	for i := range n {
 		s, _ := enter(agg, principal{fmt.Sprint(i % 10)}, "")
 		s.ask("error", 4)
-		s.setSubscribed(fmt.Sprintf("x://%d", i), true)
+		s.recipient.SetSubscribed(fmt.Sprintf("x://%d", i), true)
 		all = append(all, s)
 	}
 	return all
 }
 
 func (s *session) ask(level string, severity int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.setLevelLocked(logLevel{fmt.Appendf(nil, `{"level":%q}`, level), severity})
+	s.recipient.SetLevel(notify.Level{Params: fmt.Appendf(nil, `{"level":%q}`, level), Severity: severity})
 }
 
 // calling is a host with a call in flight, that hears what the upstream says.
 func calling(agg *Aggregator) (p *peer, c *forwardedCall, sees *listener) {
 	s, sees := enter(agg, principal{"ann"}, "")
-	s.setSubscribed("x://mine", true)
+	s.recipient.SetSubscribed("x://mine", true)
 	p = agg.peerOf(agg.set.Get("up"))
 	c = &forwardedCall{agg: agg, session: s, peer: p, request: &host.Request{Method: "tools/call", Peer: sees}}
 	p.calls.add(c)
@@ -55,7 +62,6 @@ func TestWhoDoesNotHearIsNotTouched(t *testing.T) {
 	others := crowd(agg, 1000)
 	p, c, sees := calling(agg)
 	heard := make(chan []string, 1)
-	agg.sessions.mu.Lock()
 	for _, s := range others {
 		s.mu.Lock()
 	}
@@ -73,7 +79,6 @@ func TestWhoDoesNotHearIsNotTouched(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Error("it waits for a session that does not hear it")
 	}
-	agg.sessions.mu.Unlock()
 	for _, s := range others {
 		s.mu.Unlock()
 	}
@@ -92,26 +97,30 @@ func TestTheAudienceIsWhatAWalkFinds(t *testing.T) {
 	agg := newQuiet(t, Options{})
 	p := agg.peerOf(agg.set.Get("up"))
 	random := rand.New(rand.NewSource(1))
-	here := map[*session]bool{}
+	here, subscribed := map[*session]bool{}, map[*session]map[string]bool{}
 	uri := func() string { return []string{"x://a", "x://a/", "x://a/b", "x://ab", "y://a"}[random.Intn(5)] }
 	for range 2000 {
 		one := func() *session {
-			all := slices.SortedFunc(maps.Keys(here), func(a, b *session) int { return a.number - b.number })
+			all := slices.SortedFunc(maps.Keys(here), func(a, b *session) int { return cmp.Compare(number(a), number(b)) })
 			return all[random.Intn(len(all))]
 		}
 		switch n := random.Intn(6); {
 		case n == 0 || len(here) == 0:
 			s, _ := enter(agg, principal{fmt.Sprint(random.Intn(2))}, []string{"", "up", "other"}[random.Intn(3)])
-			here[s] = true
+			here[s], subscribed[s] = true, map[string]bool{}
 		case n == 1:
 			s := one()
 			delete(here, s)
 			s.end()
 		case n == 2:
-			severity := random.Intn(len(levels))
-			one().ask(levels[severity], severity)
+			severity := random.Intn(len(notify.Levels))
+			one().ask(notify.Levels[severity], severity)
 		default:
-			one().setSubscribed(uri(), n > 3)
+			s, uri := one(), uri()
+			s.recipient.SetSubscribed(uri, n > 3)
+			if subscribed[s][uri] = true; n <= 3 {
+				delete(subscribed[s], uri)
+			}
 		}
 		verbose, users, changed := -1, map[principal]bool{}, uri()+[]string{"", "/c", "?q"}[random.Intn(3)]
 		var hear []*session
@@ -119,31 +128,29 @@ func TestTheAudienceIsWhatAWalkFinds(t *testing.T) {
 			if !s.sees(p.upstream) {
 				continue
 			}
-			if users[s.principal] = true; s.level.params != nil && (verbose < 0 || s.level.severity < verbose) {
-				verbose = s.level.severity
+			if users[s.principal] = true; s.recipient.Level().IsSet() && (verbose < 0 || s.recipient.Level().Severity < verbose) {
+				verbose = s.recipient.Level().Severity
 			}
-			if anyCovers(s.subscribed, changed) {
+			if (notify.Stream{URIs: subscribed[s]}).Covers(changed) {
 				hear = append(hear, s)
 			}
 		}
-		if got := p.verbose(); (got.params != nil) != (verbose >= 0) || verbose >= 0 && (got.severity != verbose || string(got.params) != fmt.Sprintf(`{"level":%q}`, levels[verbose])) {
+		if got := p.source().Verbose(); got.IsSet() != (verbose >= 0) || verbose >= 0 && (got.Severity != verbose || string(got.Params) != fmt.Sprintf(`{"level":%q}`, notify.Levels[verbose])) {
 			t.Fatalf("the most verbose level is %+v, want %d", got, verbose)
 		}
-		if got := p.subscribers(changed); !slices.Equal(got, inOrder(hear)) {
+		if got := p.source().Subscribers(changed); !slices.Equal(got, slices.SortedFunc(slices.Values(hear), func(a, b *session) int { return cmp.Compare(number(a), number(b)) })) {
 			t.Fatalf("%d sessions hear of %s, want %d", len(got), changed, len(hear))
 		}
-		if got := agg.audience.ofOnePrincipal("up"); got != (len(users) <= 1) {
-			t.Fatalf("they are of one principal: %v, want %v", got, !got)
+		told := 0 // of what belongs to no call: nobody where users differ
+		if len(users) <= 1 {
+			told = len(p.source().Sessions())
 		}
-		if got := p.sessions(); len(got) != len(slices.DeleteFunc(slices.Collect(maps.Keys(here)), func(s *session) bool { return !s.sees(p.upstream) })) {
+		if got := p.source().Unsolicited(nil, true); len(got) != told {
+			t.Fatalf("%d sessions of %d users are told, want %d", len(got), len(users), told)
+		}
+		if got := p.source().Sessions(); len(got) != len(slices.DeleteFunc(slices.Collect(maps.Keys(here)), func(s *session) bool { return !s.sees(p.upstream) })) {
 			t.Fatalf("%d sessions see the upstream", len(got))
 		}
-	}
-	for s := range here {
-		s.end()
-	}
-	if len(agg.audience.about)+len(agg.audience.users) > 0 {
-		t.Errorf("%d circles and %d users are left", len(agg.audience.about), len(agg.audience.users))
 	}
 }
 

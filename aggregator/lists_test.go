@@ -40,9 +40,9 @@ func newQuiet(t testing.TB, opts Options) *Aggregator {
 // join returns a session after the handshake, and what its host is sent.
 func join(agg *Aggregator, p principal) (*session, *listener) {
 	host := &listener{}
-	s := agg.sessions.open(p)
-	s.initialized = true
-	agg.sessions.attach(s, host)
+	s := agg.openSession(p)
+	s.recipient.Initialize()
+	s.attach(host)
 	return s, host
 }
 
@@ -56,22 +56,22 @@ func TestNoChangeIsAnnouncedThatWasRead(t *testing.T) {
 	older := s.snapshot()
 	agg.catalog.Put("up", agg.catalog.Index("up", &catalog.Listing{Prompts: []json.RawMessage{[]byte(`{"name":"b"}`)}}))
 	newer := s.snapshot()
-	if s.recordList("prompts/list", newer.version(promptsList, newer.views[0])) {
+	if s.recipient.Read(newer, catalog.NoTasks, promptsList, newer.Content) {
 		t.Error("the newest list counts as outdated")
 	}
-	s.announce(older, func(listing.List) *catalog.View { return older.views[0] }, true)
+	s.recipient.Announce(older, catalog.NoTasks, s.reading(older, true), true)
 	if slices.Contains(host.all(), "notifications/prompts/list_changed ") {
 		t.Error("the host is told of a list that is older than what it read")
 	}
-	s.announce(newer, func(listing.List) *catalog.View { return newer.views[0] }, true)
+	s.recipient.Announce(newer, catalog.NoTasks, s.reading(newer, true), true)
 	if slices.Contains(host.all(), "notifications/prompts/list_changed ") {
 		t.Error("the host is told of what it has just read")
 	}
 	// One that was told of a list, and then read an older one, must be told again.
-	if !s.recordList("prompts/list", older.version(promptsList, older.views[0])) {
+	if !s.recipient.Read(older, catalog.NoTasks, promptsList, older.Content) {
 		t.Error("an older list counts as the newest")
 	}
-	s.announce(newer, func(listing.List) *catalog.View { return newer.views[0] }, true)
+	s.recipient.Announce(newer, catalog.NoTasks, s.reading(newer, true), true)
 	if got := host.all(); !slices.Contains(got, "notifications/prompts/list_changed ") {
 		t.Errorf("the host has read an old list and is told only %q", got)
 	}
@@ -94,11 +94,11 @@ func TestPanicDoesNotEndAnnouncing(t *testing.T) {
 		st := *agg.state.Load()
 		st.show(surface.Tool{Definitions: func(*catalog.View, int) []json.RawMessage { panic("boom") }})
 		agg.state.Store(&st)
-		agg.sessions.markDirty()
+		agg.changed.Set()
 		time.Sleep(settling) // from here on something is a change
 		for _, name := range []string{"a", "b"} {
 			agg.catalog.Put("up", agg.catalog.Index("up", &catalog.Listing{Prompts: []json.RawMessage{[]byte(`{"name":"` + name + `"}`)}}))
-			agg.sessions.markDirty()
+			agg.changed.Set()
 			time.Sleep(settling)
 			synctest.Wait()
 			if got := host.take(); !slices.Contains(got, "notifications/prompts/list_changed ") {
@@ -120,7 +120,7 @@ func TestDigestsAreShared(t *testing.T) {
 	for range 100 {
 		s, _ := join(agg, principal{})
 		now := s.snapshot()
-		s.announce(now, func(listing.List) *catalog.View { return now.views[0] }, true)
+		s.recipient.Announce(now, catalog.NoTasks, s.reading(now, true), true)
 	}
 	if made != 1 {
 		t.Errorf("the tools were listed %d times, want once", made)

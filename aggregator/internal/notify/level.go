@@ -1,0 +1,82 @@
+package notify
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/dynmcp/dynmcp/internal/wire"
+)
+
+// Levels are those of log messages, the most verbose first (MCP, "Logging").
+var Levels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
+
+// A Level is what a host asked for, in the stateless era the most verbose that a request
+// of its did; the zero value is nothing.
+type Level struct {
+	Params   json.RawMessage // of logging/setLevel
+	Severity int             // index in Levels
+}
+
+// Severity returns the index of a level, raw JSON, in Levels; -1 where it is none.
+func Severity(level json.RawMessage) int {
+	name, _ := wire.Text(level)
+	return slices.Index(Levels, name)
+}
+
+// IsSet reports whether a level was asked for.
+func (l Level) IsSet() bool { return l.Params != nil }
+
+// Covers reports whether a host that asked for a level gets what other asks for, too.
+func (l Level) Covers(other Level) bool {
+	return l.IsSet() && (!other.IsSet() || l.Severity <= other.Severity)
+}
+
+// MoreVerbose returns the more verbose one of two levels.
+func MoreVerbose(a, b Level) Level {
+	if a.Covers(b) {
+		return a
+	}
+	return b
+}
+
+// levelUses count, by severity, the sessions that asked for log messages of a level.
+type levelUses [8]struct {
+	sessions int
+	params   json.RawMessage // of logging/setLevel, of one of them
+}
+
+func (all *levelUses) none() bool {
+	for _, use := range all {
+		if use.sessions > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (all *levelUses) add(level Level, n int) {
+	if !level.IsSet() {
+		return
+	}
+	use := &all[level.Severity]
+	if use.sessions += n; n > 0 {
+		use.params = level.Params
+	}
+}
+
+// verbose returns the most verbose level that is asked for.
+func (all *levelUses) verbose() Level {
+	for severity, use := range all {
+		if use.sessions > 0 {
+			return Level{use.params, severity}
+		}
+	}
+	return Level{}
+}
+
+// Logs reports whether a log message is at least as severe as asked, or its severity is not
+// known.
+func Logs(asked int, params json.RawMessage) bool {
+	severity := Severity(wire.Get(params, "level"))
+	return severity < 0 || severity >= asked
+}

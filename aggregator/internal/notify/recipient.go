@@ -1,0 +1,165 @@
+package notify
+
+import (
+	"encoding/json"
+	"maps"
+	"sync"
+
+	"github.com/dynmcp/dynmcp/transports"
+)
+
+// A Recipient is what one session is notified of: its log level, its subscriptions, and
+// the lists that its host has read.
+type Recipient[S any] struct {
+	ID      string
+	Server  string // the one that the session uses, "" for all; like what follows it is set before Join
+	User    string
+	Replica bool // the host is another replica
+	Shared  bool // the host is one of many of a run
+
+	session  S
+	number   int // in the order in which sessions came
+	registry *Registry[S]
+	peer     transports.Peer // the host
+
+	mu          sync.Mutex
+	initialized bool // the handshake is over, the host may be notified
+	ended       bool // it asks for nothing any more
+	level       Level
+	subscribed  map[string]bool    // resource URIs
+	streams     map[string]Stream  // by the id of the request
+	read        map[string]version // by list: what the host read last, was told to read again, or would have read
+}
+
+// Join makes a session known, whose host is peer.
+func (to *Recipient[S]) Join(peer transports.Peer) {
+	to.peer = peer
+	to.registry.join(to)
+}
+
+// Leave has no notification of an upstream reach the session any more.
+func (to *Recipient[S]) Leave() { to.registry.leave(to) }
+
+// End drops what the session asked for, and returns the resources that it was subscribed
+// to.
+func (to *Recipient[S]) End() (subscribed map[string]bool) {
+	to.SetLevel(Level{})
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	subscribed = to.subscribed
+	for uri := range subscribed {
+		to.registry.unsubscribe(to, uri)
+	}
+	to.subscribed, to.ended = map[string]bool{}, true
+	return subscribed
+}
+
+// Ended reports whether End was called.
+func (to *Recipient[S]) Ended() bool {
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	return to.ended
+}
+
+// Initialize says that the handshake is over.
+func (to *Recipient[S]) Initialize() {
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	to.initialized = true
+}
+
+// Level returns which log messages the session asked for.
+func (to *Recipient[S]) Level() Level {
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	return to.level
+}
+
+// SetLevel has the session ask for a level, unless it has ended.
+func (to *Recipient[S]) SetLevel(level Level) {
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	if !to.ended {
+		to.registry.setLevel(to, to.level, level)
+		to.level = level
+	}
+}
+
+// WantsLog reports whether the host is to get a log message: not if only another session
+// asked for messages of that level. verbose is what the upstream was told.
+func (to *Recipient[S]) WantsLog(params json.RawMessage, verbose Level) bool {
+	level := to.Level()
+	return !level.IsSet() || level.Severity <= verbose.Severity || Logs(level.Severity, params)
+}
+
+// SetSubscribed says whether the host, if its session has not ended, is subscribed to a
+// resource, and reports whether that is a change.
+func (to *Recipient[S]) SetSubscribed(uri string, subscribed bool) (changed bool) {
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	switch {
+	case to.ended || to.subscribed[uri] == subscribed:
+		return false
+	case subscribed:
+		to.subscribed[uri] = true
+		to.registry.subscribe(to, uri)
+	default:
+		delete(to.subscribed, uri)
+		to.registry.unsubscribe(to, uri)
+	}
+	return true
+}
+
+// AddStream adds a stream of notifications.
+func (to *Recipient[S]) AddStream(stream Stream) {
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	to.streams[string(stream.ID)] = stream
+	for _, topic := range stream.topics() {
+		to.registry.subscribe(to, topic)
+	}
+}
+
+// RemoveStream undoes AddStream.
+func (to *Recipient[S]) RemoveStream(stream Stream) {
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	delete(to.streams, string(stream.ID))
+	for _, topic := range stream.topics() {
+		to.registry.unsubscribe(to, topic)
+	}
+}
+
+// topics returns all that the session is subscribed to.
+func (to *Recipient[S]) topics() map[string]bool {
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	all := maps.Clone(to.subscribed)
+	for _, stream := range to.streams {
+		for _, topic := range stream.topics() {
+			all[topic] = true
+		}
+	}
+	return all
+}
+
+// Notify sends a notification to the host: as it is after a handshake, else on every
+// stream that wants it.
+func (to *Recipient[S]) Notify(method string, params json.RawMessage, wants func(Stream) bool) {
+	to.mu.Lock()
+	initialized := to.initialized
+	var ids []json.RawMessage
+	for _, stream := range to.streams {
+		if wants(stream) {
+			ids = append(ids, stream.ID)
+		}
+	}
+	to.mu.Unlock()
+	if initialized {
+		to.peer.Notify(method, params)
+		return
+	}
+	for _, id := range ids {
+		to.peer.Notify(method, transports.SetMeta(params, transports.MetaSubscriptionID, id))
+	}
+}

@@ -1,0 +1,227 @@
+package notify
+
+import (
+	"cmp"
+	"iter"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+)
+
+// A Registry holds the sessions that are connected, and finds those that a notification of
+// an upstream is for. The cost of a log message or an update grows with its recipients, not
+// with all sessions: a run over HTTP has thousands, and upstreams' readers ask.
+type Registry[S any] struct {
+	mu         sync.Mutex
+	lastNumber int
+	byID       map[string]*Recipient[S]
+	all        []S // in order, never changed; nil after one came or went
+	groups     map[string]*group[S]
+	users      map[string]set[S] // none is empty
+	exclusive  []*Recipient[S]   // never changed: every read of an upstream looks at them
+}
+
+type set[S any] map[*Recipient[S]]bool
+
+// A group is the sessions that use one server, or all servers, which is "".
+type group[S any] struct {
+	sessions    set[S]
+	replicas    set[S]         // of sessions those whose hosts are replicas
+	users       map[string]int // how many sessions each has
+	levels      levelUses
+	subscribers map[string]map[*Recipient[S]]int // by topic: how often each is subscribed
+	lengths     map[int]int                      // of the topics in subscribers: how many have it
+}
+
+// NewRegistry returns a registry without sessions.
+func NewRegistry[S any]() *Registry[S] {
+	return &Registry[S]{byID: map[string]*Recipient[S]{}, groups: map[string]*group[S]{}, users: map[string]set[S]{}}
+}
+
+// New returns the recipient of a new session. It is found after Join.
+func (r *Registry[S]) New(session S) *Recipient[S] {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lastNumber++
+	return &Recipient[S]{
+		ID: "session-" + strconv.Itoa(r.lastNumber), session: session, number: r.lastNumber, registry: r,
+		streams: map[string]Stream{}, subscribed: map[string]bool{}, read: map[string]version{},
+	}
+}
+
+// Get returns the session with an id.
+func (r *Registry[S]) Get(id string) (s S, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known := r.byID[id]; known != nil {
+		return known.session, true
+	}
+	return s, false
+}
+
+// All returns the sessions in the order in which they came. The slice is not to be changed.
+func (r *Registry[S]) All() []S {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.all == nil {
+		r.all = inOrder(slices.Collect(maps.Values(r.byID)), nil)
+	}
+	return r.all
+}
+
+// Exclusive yields the sessions whose host is the only one of its run.
+func (r *Registry[S]) Exclusive() iter.Seq[S] {
+	r.mu.Lock()
+	exclusive := r.exclusive
+	r.mu.Unlock()
+	return func(yield func(S) bool) {
+		for _, to := range exclusive {
+			if !yield(to.session) {
+				return
+			}
+		}
+	}
+}
+
+// HasExclusive reports whether there is such a session.
+func (r *Registry[S]) HasExclusive() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.exclusive) > 0
+}
+
+// inOrder returns sessions in the order in which they came, each once, without those that
+// keep, unless it is nil, reports false for.
+func inOrder[S any](all []*Recipient[S], keep func(S) bool) []S {
+	slices.SortFunc(all, func(a, b *Recipient[S]) int { return cmp.Compare(a.number, b.number) })
+	sessions := make([]S, 0, len(all))
+	for _, to := range slices.Compact(all) {
+		if keep == nil || keep(to.session) {
+			sessions = append(sessions, to.session)
+		}
+	}
+	return sessions
+}
+
+func (r *Registry[S]) groupLocked(server string) *group[S] {
+	g := r.groups[server]
+	if g == nil {
+		g = &group[S]{sessions: set[S]{}, replicas: set[S]{}, users: map[string]int{}, subscribers: map[string]map[*Recipient[S]]int{}, lengths: map[int]int{}}
+		r.groups[server] = g
+	}
+	return g
+}
+
+// groupsLocked returns the groups of sessions that use a server.
+func (r *Registry[S]) groupsLocked(server string) (all []*group[S]) {
+	for _, name := range [...]string{"", server} {
+		if g := r.groups[name]; g != nil && (name != "" || len(all) == 0) {
+			all = append(all, g)
+		}
+	}
+	return all
+}
+
+// tidyLocked forgets a group that nobody is in.
+func (r *Registry[S]) tidyLocked(server string) {
+	if g := r.groups[server]; len(g.sessions)+len(g.subscribers) == 0 && g.levels.none() {
+		delete(r.groups, server)
+	}
+}
+
+func (r *Registry[S]) join(to *Recipient[S]) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.byID[to.ID], r.all = to, nil
+	g := r.groupLocked(to.Server)
+	g.sessions[to] = true
+	g.users[to.User]++
+	if to.Replica {
+		g.replicas[to] = true
+	}
+	if r.users[to.User] == nil {
+		r.users[to.User] = set[S]{}
+	}
+	r.users[to.User][to] = true
+	if !to.Shared {
+		r.exclusive = append(slices.Clone(r.exclusive), to)
+	}
+}
+
+// leave forgets a session, but not what it asked for.
+func (r *Registry[S]) leave(to *Recipient[S]) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byID[to.ID] == nil {
+		return
+	}
+	delete(r.byID, to.ID)
+	r.all = nil
+	g := r.groupLocked(to.Server)
+	delete(g.sessions, to)
+	delete(g.replicas, to)
+	if g.users[to.User]--; g.users[to.User] == 0 {
+		delete(g.users, to.User)
+	}
+	if delete(r.users[to.User], to); len(r.users[to.User]) == 0 {
+		delete(r.users, to.User)
+	}
+	if !to.Shared {
+		r.exclusive = slices.DeleteFunc(slices.Clone(r.exclusive), func(other *Recipient[S]) bool { return other == to })
+	}
+	r.tidyLocked(to.Server)
+}
+
+// setLevel counts a session that asks for another level of log messages than before.
+func (r *Registry[S]) setLevel(to *Recipient[S], before, now Level) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g := r.groupLocked(to.Server)
+	g.levels.add(before, -1)
+	g.levels.add(now, 1)
+	r.tidyLocked(to.Server)
+}
+
+// subscribe counts one more subscription of a session.
+func (r *Registry[S]) subscribe(to *Recipient[S], topic string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g := r.groupLocked(to.Server)
+	if g.subscribers[topic] == nil {
+		g.subscribers[topic] = map[*Recipient[S]]int{}
+		g.lengths[len(topic)]++
+	}
+	g.subscribers[topic][to]++
+}
+
+func (r *Registry[S]) unsubscribe(to *Recipient[S], topic string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g := r.groupLocked(to.Server)
+	of := g.subscribers[topic]
+	if of[to]--; of[to] == 0 {
+		delete(of, to)
+	}
+	if len(of) > 0 {
+		return
+	}
+	delete(g.subscribers, topic)
+	if g.lengths[len(topic)]--; g.lengths[len(topic)] == 0 {
+		delete(g.lengths, len(topic))
+	}
+	r.tidyLocked(to.Server)
+}
+
+// IsSubscribed reports whether a session that uses a server, "" for any, is subscribed to
+// a topic.
+func (r *Registry[S]) IsSubscribed(server, topic string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name, g := range r.groups {
+		if (server == "" || name == "" || name == server) && len(g.subscribers[topic]) > 0 {
+			return true
+		}
+	}
+	return false
+}

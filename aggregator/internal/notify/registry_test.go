@@ -1,0 +1,69 @@
+package notify
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+)
+
+// join returns a session of a shared run that uses a server, "" for all.
+func join(r *Registry[string], name, server string) *Recipient[string] {
+	to := r.New(name)
+	to.Server, to.User, to.Shared = server, name, true
+	to.Initialize()
+	to.Join(nil)
+	return to
+}
+
+func sourceOf(r *Registry[string]) Source[string] {
+	return Source[string]{Registry: r, Server: "up", Sees: func(string) bool { return true }}
+}
+
+// What a session asked for is gone with it.
+func TestNothingIsLeftOfSessions(t *testing.T) {
+	r := NewRegistry[string]()
+	all := []*Recipient[string]{join(r, "a", ""), join(r, "b", "up"), join(r, "c", "other")}
+	for _, to := range all {
+		to.SetLevel(Level{json.RawMessage(`{"level":"error"}`), 4})
+		to.SetSubscribed("x://1", true)
+		stream := Stream{ID: json.RawMessage(`1`), URIs: map[string]bool{"x://1": true, "x://2": true}, Tasks: map[string]bool{"up/1": true}}
+		to.AddStream(stream)
+	}
+	src := sourceOf(r)
+	if got := src.Subscribers("x://1/part"); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("subscribed are %q", got)
+	}
+	if got := src.Verbose(); got.Severity != 4 {
+		t.Errorf("the most verbose level is %v", got)
+	}
+	for _, to := range all {
+		to.Leave()
+		to.End()
+		to.RemoveStream(Stream{ID: json.RawMessage(`1`), URIs: map[string]bool{"x://1": true, "x://2": true}, Tasks: map[string]bool{"up/1": true}})
+		to.SetLevel(Level{json.RawMessage(`{"level":"debug"}`), 0})
+		to.SetSubscribed("x://3", true)
+	}
+	if len(r.groups)+len(r.users)+len(r.byID) > 0 {
+		t.Errorf("%d groups, %d users and %d sessions are left", len(r.groups), len(r.users), len(r.byID))
+	}
+}
+
+// A notification does not touch the sessions that it is not for: they are locked meanwhile.
+func TestOthersAreNotTouched(t *testing.T) {
+	r := NewRegistry[string]()
+	for range 100 {
+		other := join(r, "other", "")
+		other.mu.Lock()
+		defer other.mu.Unlock()
+	}
+	one := join(r, "one", "up")
+	one.SetSubscribed("x://1", true)
+	src := sourceOf(r)
+	if got := src.Subscribers("x://1"); !slices.Equal(got, []string{"one"}) {
+		t.Errorf("subscribed are %q", got)
+	}
+	if got := src.Unsolicited([]*Recipient[string]{one}, false); !slices.Equal(got, []string{"one"}) {
+		t.Errorf("calling are %q", got)
+	}
+	src.Verbose()
+}

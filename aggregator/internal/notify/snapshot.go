@@ -1,0 +1,201 @@
+package notify
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
+	"github.com/dynmcp/dynmcp/catalog"
+)
+
+// A Content is the lists as some views of the catalogue show them to hosts of a kind.
+type Content struct {
+	Views   *catalog.Views
+	Entries func(list listing.List, view *catalog.View) []json.RawMessage
+	Recover func() // deferred: logs a panic
+
+	mu      sync.Mutex
+	digests map[digestKey]func() [sha256.Size]byte // each computed when first needed
+}
+
+// A digestKey names a list as hosts of a view read it.
+type digestKey struct {
+	method string
+	view   *catalog.View
+}
+
+// Result returns what a host reads that follows such tasks: {key: [entries…]}, every entry
+// as it came.
+func (c *Content) Result(list listing.List, tasks catalog.Tasks) json.RawMessage {
+	entries := c.Entries(list, c.Views[tasks])
+	size := len(list.Key) + 8
+	for _, e := range entries {
+		size += len(e) + 1
+	}
+	out := fmt.Appendf(make([]byte, 0, size), `{%q:[`, list.Key)
+	for i, e := range entries {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, e...)
+	}
+	return append(out, "]}"...)
+}
+
+func (c *Content) digest(list listing.List, tasks catalog.Tasks) [sha256.Size]byte {
+	c.mu.Lock()
+	key := digestKey{list.Method, c.Views[tasks]}
+	digest := c.digests[key]
+	if digest == nil {
+		digest = sync.OnceValue(func() (digest [sha256.Size]byte) {
+			defer c.Recover() // a list that cannot be rendered must not cost the others
+			return sha256.Sum256(c.Result(list, tasks))
+		})
+		if c.digests == nil {
+			c.digests = map[digestKey]func() [sha256.Size]byte{}
+		}
+		c.digests[key] = digest
+	}
+	c.mu.Unlock()
+	return digest()
+}
+
+// A Snapshot is what hosts of a kind can read at one moment: a function of the config and
+// the catalogue.
+type Snapshot struct {
+	*Content
+	Config   any             // a change of it is a new snapshot
+	Unloaded func() *Content // of a catalogue in which no lazy server was loaded in this run
+	// Pinned is for requests that are sessions of their own.
+	Pinned *Pinned
+
+	generation int64 // grows with every snapshot
+}
+
+// Snapshots holds the last ones, by the kind of host, so that sessions share digests.
+type Snapshots[K comparable] struct {
+	mu         sync.Mutex
+	generation int64
+	last       map[K]*Snapshot
+}
+
+// Take returns the last snapshot for a kind of host if it is current, else now.
+func (ss *Snapshots[K]) Take(kind K, current func() *Snapshot) *Snapshot {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	last, now := ss.last[kind], current()
+	now.Pinned = &Pinned{}
+	if last != nil && last.Config == now.Config {
+		if last.Views == now.Views {
+			return last
+		}
+		now.Pinned = last.Pinned
+	}
+	if ss.last == nil {
+		ss.last = map[K]*Snapshot{}
+	}
+	ss.generation++
+	now.generation = ss.generation
+	ss.last[kind] = now
+	return now
+}
+
+// A Pinned is the content that is shown until the config changes to a host which reads a
+// list but once, or whose provider caches requests by it: a function of the config and of
+// what was known when its session first listed, whatever is loaded afterwards. Servers that
+// start by themselves are in it as far as that list waited for them.
+type Pinned struct {
+	mu      sync.Mutex
+	config  any
+	content *Content
+}
+
+// At returns the content at a snapshot: nil where nothing is pinned yet and, if not ready,
+// nothing may be.
+func (p *Pinned) At(now *Snapshot, ready bool) *Content {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.content == nil || p.config != now.Config {
+		if !ready {
+			return nil
+		}
+		p.config, p.content = now.Config, now.Unloaded()
+	}
+	return p.content
+}
+
+// A version stands for the bytes of a list.
+type version struct {
+	generation int64
+	digest     [sha256.Size]byte
+}
+
+// A Reading returns the content that a session's host reads of a list at a snapshot, nil
+// where that is not known yet.
+type Reading func(list listing.List) *Content
+
+// versions returns those of the lists that are known.
+func (now *Snapshot) versions(tasks catalog.Tasks, reading Reading) map[string]version {
+	all := map[string]version{}
+	for _, list := range listing.Lists {
+		if c := reading(list); c != nil {
+			all[list.Method] = version{now.generation, c.digest(list, tasks)}
+		}
+	}
+	return all
+}
+
+// Announce notifies the host of its lists that are not what it read last. A list that it
+// has not read counts from the moment when it would have been answered: what upstreams
+// bring while they start, settled is false then, is no change to it.
+func (to *Recipient[S]) Announce(now *Snapshot, tasks catalog.Tasks, reading Reading, settled bool) {
+	versions := now.versions(tasks, reading)
+	to.mu.Lock()
+	if !to.initialized && len(to.streams) == 0 {
+		to.mu.Unlock()
+		return
+	}
+	changed := map[string]bool{} // by notification
+	for _, list := range listing.Lists {
+		last, known := to.read[list.Method]
+		v, due := versions[list.Method]
+		if !due || !known && !settled || v.generation < last.generation {
+			continue // or meanwhile the host has read a newer one
+		}
+		if known && v.digest != last.digest {
+			changed[list.Changed] = true
+		}
+		to.read[list.Method] = v
+	}
+	to.mu.Unlock()
+	for _, method := range []string{"notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed"} {
+		if changed[method] {
+			to.Notify(method, nil, func(s Stream) bool { return s.Changes[method] })
+		}
+	}
+}
+
+// CountFrom has the lists that the host has not read count as they are now.
+func (to *Recipient[S]) CountFrom(now *Snapshot, tasks catalog.Tasks, reading Reading) {
+	versions := now.versions(tasks, reading)
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	for method, v := range versions {
+		if _, known := to.read[method]; !known {
+			to.read[method] = v
+		}
+	}
+}
+
+// Read notes that the host was given a list. It reports true if that is older than what
+// the host was notified of, so that it must be notified again.
+func (to *Recipient[S]) Read(now *Snapshot, tasks catalog.Tasks, list listing.List, content *Content) (outdated bool) {
+	v := version{now.generation, content.digest(list, tasks)}
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	outdated = v.generation < to.read[list.Method].generation
+	to.read[list.Method] = v
+	return outdated
+}

@@ -1,0 +1,192 @@
+package notify
+
+import (
+	"maps"
+	"slices"
+)
+
+// A Source is an upstream whose notifications are for the sessions that see it.
+type Source[S any] struct {
+	Registry *Registry[S]
+	Server   string
+	Owned    bool    // it is not for all sessions that use the server
+	User     *string // whose it is then; nil where that is not known
+	Session  string  // or the session
+	Sees     func(S) bool
+}
+
+// recipients returns the sessions that may see the upstream.
+func (src Source[S]) recipients() (all []*Recipient[S]) {
+	r := src.Registry
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case src.User != nil:
+		return slices.Collect(maps.Keys(r.users[*src.User]))
+	case src.Session != "":
+		if to := r.byID[src.Session]; to != nil {
+			all = append(all, to)
+		}
+		return all
+	}
+	for _, g := range r.groupsLocked(src.Server) {
+		all = slices.AppendSeq(all, maps.Keys(g.sessions))
+	}
+	return all
+}
+
+// Sessions returns those that see the upstream, in the order in which they came.
+func (src Source[S]) Sessions() []S { return inOrder(src.recipients(), src.Sees) }
+
+// Verbose returns the most verbose level of log messages that one of these asked for.
+func (src Source[S]) Verbose() (verbose Level) {
+	r := src.Registry
+	if !src.Owned {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, g := range r.groupsLocked(src.Server) {
+			verbose = MoreVerbose(g.levels.verbose(), verbose)
+		}
+		return verbose
+	}
+	for _, to := range src.recipients() {
+		if src.Sees(to.session) {
+			verbose = MoreVerbose(to.Level(), verbose)
+		}
+	}
+	return verbose
+}
+
+// Subscribers returns the sessions that are subscribed to one of these topics, or to a
+// resource that it is a part of.
+func (src Source[S]) Subscribers(topics ...string) []S {
+	var found []*Recipient[S]
+	if src.Owned {
+		for _, to := range src.recipients() {
+			subscribed := to.topics()
+			if slices.ContainsFunc(topics, func(topic string) bool { return anyCovers(subscribed, topic) }) {
+				found = append(found, to)
+			}
+		}
+		return inOrder(found, src.Sees)
+	}
+	r := src.Registry
+	r.mu.Lock()
+	for _, g := range r.groupsLocked(src.Server) {
+		for _, topic := range topics {
+			for n := range g.lengths {
+				if n <= len(topic) && covers(topic[:n], topic) {
+					found = slices.AppendSeq(found, maps.Keys(g.subscribers[topic[:n]]))
+				}
+			}
+		}
+	}
+	r.mu.Unlock()
+	return inOrder(found, src.Sees)
+}
+
+// Subscriptions returns the topics that sessions which see the upstream are subscribed to,
+// each with one of these.
+func (src Source[S]) Subscriptions() map[string]S {
+	all, subscribers := map[string]S{}, map[string][]*Recipient[S]{}
+	if !src.Owned {
+		r := src.Registry
+		r.mu.Lock()
+		for _, g := range r.groupsLocked(src.Server) {
+			for topic, of := range g.subscribers {
+				subscribers[topic] = slices.AppendSeq(subscribers[topic], maps.Keys(of))
+			}
+		}
+		r.mu.Unlock()
+	} else {
+		for _, to := range src.recipients() {
+			for topic := range to.topics() {
+				subscribers[topic] = append(subscribers[topic], to)
+			}
+		}
+	}
+	for topic, of := range subscribers {
+		if sessions := inOrder(of, src.Sees); len(sessions) > 0 {
+			all[topic] = sessions[0]
+		}
+	}
+	return all
+}
+
+// OfTask returns the sessions that are told of a task of a user: those of the user, and of
+// replicas, which know whom of their hosts it is for.
+func (src Source[S]) OfTask(user string) []S {
+	r := src.Registry
+	r.mu.Lock()
+	all := slices.Collect(maps.Keys(r.users[user]))
+	for _, g := range r.groupsLocked(src.Server) {
+		all = slices.AppendSeq(all, maps.Keys(g.replicas))
+	}
+	r.mu.Unlock()
+	return inOrder(all, src.Sees)
+}
+
+// Unsolicited returns the sessions that a message may be for which answers nothing: those
+// of shared runs that are calling, and, if it is about the upstream, all; if it is not,
+// those whose host is the only one. Where users differ, only those of users who are calling
+// are among them.
+func (src Source[S]) Unsolicited(calling []*Recipient[S], aboutUpstream bool) []S {
+	users := map[string]bool{}
+	var all []*Recipient[S]
+	for _, to := range calling {
+		if users[to.User] = true; to.Shared {
+			all = append(all, to)
+		}
+	}
+	r := src.Registry
+	r.mu.Lock()
+	ofOne := r.isOfOneUserLocked(src.Server)
+	switch {
+	case !aboutUpstream:
+		for _, to := range r.exclusive {
+			if ofOne || users[to.User] {
+				all = append(all, to)
+			}
+		}
+	case ofOne:
+		for _, g := range r.groupsLocked(src.Server) {
+			all = slices.AppendSeq(all, maps.Keys(g.sessions))
+		}
+	default:
+		for user := range users {
+			all = slices.AppendSeq(all, maps.Keys(r.users[user]))
+		}
+	}
+	r.mu.Unlock()
+	return inOrder(all, src.Sees)
+}
+
+// isOfOneUserLocked reports whether no two sessions that use a server are of different
+// users.
+func (r *Registry[S]) isOfOneUserLocked(server string) bool {
+	users := map[string]bool{}
+	for _, g := range r.groupsLocked(server) {
+		if len(g.users) > 1 {
+			return false
+		}
+		for user := range g.users {
+			users[user] = true
+		}
+	}
+	return len(users) <= 1
+}
+
+// Replicas returns the sessions of replicas that use the server. only is that there is one
+// such session, and no other.
+func (src Source[S]) Replicas() (replicas []S, only bool) {
+	r := src.Registry
+	r.mu.Lock()
+	var all []*Recipient[S]
+	sessions := 0
+	for _, g := range r.groupsLocked(src.Server) {
+		sessions += len(g.sessions)
+		all = slices.AppendSeq(all, maps.Keys(g.replicas))
+	}
+	r.mu.Unlock()
+	return inOrder(all, nil), sessions == 1 && len(all) == 1
+}
