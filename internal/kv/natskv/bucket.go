@@ -100,9 +100,9 @@ func (b *bucket) bind(ctx context.Context) error {
 		return err
 	}
 	var err error
-	b.stream, err = ask(ctx, b.store, func(ctx context.Context) (jetstream.Stream, error) { return b.store.js.Stream(ctx, "KV_"+b.name) })
+	b.stream, err = read(ctx, b.store, func(ctx context.Context) (jetstream.Stream, error) { return b.store.js.Stream(ctx, "KV_"+b.name) })
 	if err == nil {
-		b.keyValue, err = ask(ctx, b.store, func(ctx context.Context) (jetstream.KeyValue, error) { return b.store.js.KeyValue(ctx, b.name) })
+		b.keyValue, err = read(ctx, b.store, func(ctx context.Context) (jetstream.KeyValue, error) { return b.store.js.KeyValue(ctx, b.name) })
 	}
 	return err
 }
@@ -113,7 +113,7 @@ func (b *bucket) Get(ctx context.Context, key string) (kv.Entry, error) {
 		return kv.Entry{}, err
 	}
 	for before := uint64(0); ; {
-		record, err := ask(ctx, b.store, func(ctx context.Context) (jetstream.KeyValueEntry, error) { return b.keyValue.Get(ctx, key) })
+		record, err := read(ctx, b.store, func(ctx context.Context) (jetstream.KeyValueEntry, error) { return b.keyValue.Get(ctx, key) })
 		if err != nil {
 			return kv.Entry{}, err
 		}

@@ -81,7 +81,7 @@ func (b *bucket) value(ctx context.Context, key string, data []byte) ([]byte, er
 	}
 	value := make([]byte, 0, size)
 	for i := range n {
-		m, err := ask(ctx, b.store, func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
+		m, err := read(ctx, b.store, func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
 			return b.stream.GetLastMsgForSubject(ctx, b.chunkSubject(fmt.Sprint(set, ".", i)))
 		})
 		if errors.Is(err, kv.ErrNotFound) {

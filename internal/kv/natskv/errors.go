@@ -86,3 +86,15 @@ func ask[T any](ctx context.Context, s *Store, question func(context.Context) (T
 	}
 	return answer, failure(err)
 }
+
+// read is ask for what may be asked twice. A node that has just become the leader of a
+// stream, or has just ceased to be, drops questions without an answer.
+func read[T any](ctx context.Context, s *Store, question func(context.Context) (T, error)) (T, error) {
+	first, cancel := context.WithTimeout(ctx, s.opts.answer/4)
+	defer cancel()
+	answer, err := ask(first, s, question)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		answer, err = ask(ctx, s, question)
+	}
+	return answer, err
+}

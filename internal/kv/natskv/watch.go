@@ -176,7 +176,7 @@ func (w *watch) check(ctx context.Context) error {
 	if w.ready != nil {
 		opts = append(opts, jetstream.WithSubjectFilter(w.subject(">")))
 	}
-	info, err := ask(ctx, w.store, func(ctx context.Context) (*jetstream.StreamInfo, error) { return w.stream.Info(ctx, opts...) })
+	info, err := read(ctx, w.store, func(ctx context.Context) (*jetstream.StreamInfo, error) { return w.stream.Info(ctx, opts...) })
 	if err != nil {
 		return err
 	}
