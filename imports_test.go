@@ -62,7 +62,7 @@ var mayImport = map[string][]string{
 	"aggregator/internal/surface/direct":   {"aggregator/internal/surface", "catalog", "schema"},
 	"aggregator/internal/surface/discover": {"aggregator/internal/results", "aggregator/internal/surface", "catalog", "schema", "internal/wire"},
 	"aggregator/internal/surface/proxy":    {"aggregator/internal/results", "aggregator/internal/surface", "catalog", "schema", "internal/wire", "internal/display"},
-	"aggregator/internal/surface/tree":     {"aggregator/internal/results", "aggregator/internal/surface", "catalog", "schema", "internal/wire"},
+	"aggregator/internal/surface/tree":     {"aggregator/internal/results", "aggregator/internal/surface", "catalog", "internal/display", "schema", "internal/wire"},
 	"aggregator/internal/viewtest":         {"catalog"},
 
 	"aggregator": {

@@ -72,7 +72,7 @@ func (a *Aggregator) InputSchema(only, name string) json.RawMessage {
 
 // NewTree returns the tree of a config: the one that it has, or one with a node for
 // each server.
-func NewTree(cfg *schema.Config) *catalog.Tree { return tree.Of(cfg) }
+func NewTree(cfg *schema.Config) *tree.Tree { return tree.Of(cfg) }
 
 // TreeKind says what is at a path of the tree: a "node", a "tool" or "", nothing.
 func (a *Aggregator) TreeKind(where string) string {

@@ -28,33 +28,25 @@ func (c *Catalog) Check(name string, l *Listing) (broken, clashes []string) {
 			clashes = append(clashes, fmt.Sprintf("tool %s has the alias %s, which is another tool's name; give one of them another in path_aliases", shown(tool), shown(alias)))
 		}
 	}
-	return x.broken(newFilter(s.Filter)), clashes
+	return x.broken(NewFilter(s.Filter)), clashes
 }
 
-// Broken names the tools below the tree's nodes that are left out because of their
-// definitions, each with what is wrong.
-func (t *Tree) Broken(v *View) []string {
-	var all []string
-	t.walk(t.rootOf(v), func(n *Node) {
-		if n.Mount == nil || n.Mount.Note != "" {
-			return
-		}
-		if p := v.server[n.Mount.Server]; p != nil && p.index != nil {
-			for _, what := range p.index.broken(newFilter(p.server.Filter), n.Mount.pass) {
-				all = append(all, fmt.Sprintf("tree: %s: %s", n.Path, what))
-			}
-		}
-	})
-	return all
+// Broken names the tools of a server that are left out because of their definitions,
+// and that f passes, each with what is wrong.
+func (v *View) Broken(server string, f Filter) []string {
+	if p := v.server[server]; p != nil && p.index != nil {
+		return p.index.broken(NewFilter(p.server.Filter), f)
+	}
+	return nil
 }
 
-func (x *index) broken(filters ...filter) []string {
+func (x *index) broken(filters ...Filter) []string {
 	var all []string
 tools:
 	for _, name := range slices.Sorted(maps.Keys(x.hidden)) {
 		h := x.hidden[name]
 		for _, f := range filters {
-			if !f.passes(name, h.entry.access()) {
+			if !f.Passes(name, h.entry.access()) {
 				continue tools
 			}
 		}

@@ -17,7 +17,7 @@ type Server struct {
 	Lazy        bool   // loaded by load_mcp or by first use
 	Note        string // shown after the server's line, such as "(run: dynmcp login NAME)"
 	Bare        bool   // single-wrap mode: tool names without "server/"
-	Split       bool   // its tools are called through one of three doors, see Tool.Door
+	Split       bool   // its tools are called through one of three tools, see Tool.UseTool
 
 	MaxOutputChars int // of a result of its tools; 0 is no limit
 

@@ -102,7 +102,7 @@ func TestServersKeepConfigOrder(t *testing.T) {
 	equal(t, names, []string{"notes", "chrome", "files", "aws-docs"})
 	got, _ := c.View().Server("chrome")
 	equal(t, got, ServerInfo{
-		Name: "chrome", Called: "chrome", Description: got.Description, Lazy: true, Loaded: true,
+		Name: "chrome", Called: "chrome", Description: got.Description, Intro: got.Intro, Lazy: true, Loaded: true,
 		Tools: 1, Prompts: 1, Resources: 2, Instructions: "do", Info: l.Info, Capabilities: l.Capabilities,
 	})
 }

@@ -34,9 +34,17 @@ const (
 // shorter; in the end servers are counted.
 func (v *View) Describe(maxChars int) string {
 	if v.bare() != nil {
-		return v.fit(v.doors(preambleBare), maxChars)
+		return v.fit(v.useTools(preambleBare), maxChars)
 	}
-	return v.fit(v.doors(preambleText), maxChars)
+	return v.fit(v.useTools(preambleText), maxChars)
+}
+
+// Single returns the one server of single-wrap mode.
+func (v *View) Single() (ServerInfo, bool) {
+	if p := v.bare(); p != nil {
+		return p.info, true
+	}
+	return ServerInfo{}, false
 }
 
 // bare returns the one server of single-wrap mode, else nil.
@@ -225,7 +233,7 @@ func (d *draft) notes() []string {
 	}
 	starting, down := d.unlisted()
 	if len(starting) > 0 {
-		notes = append(append(notes, d.v.doors(startingNote)), starting...)
+		notes = append(append(notes, d.v.useTools(startingNote)), starting...)
 	}
 	if len(down) > 0 {
 		notes = append(append(notes, downNote), down...)

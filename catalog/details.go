@@ -64,8 +64,8 @@ func (t *Tool) definition(description, input, output string) string {
 	if description != "" {
 		fmt.Fprintf(&b, "Description: %s\n", description)
 	}
-	if t.Door != useTool && t.Door != "" {
-		fmt.Fprintf(&b, "Called through: %s\n", t.Door)
+	if t.UseTool != useTool && t.UseTool != "" {
+		fmt.Fprintf(&b, "Called through: %s\n", t.UseTool)
 	}
 	if input != "" {
 		fmt.Fprintf(&b, "\nInput Schema:\n%s\n", input)

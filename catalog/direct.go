@@ -36,6 +36,9 @@ func directName(s Server, leaf string) string {
 	return fit[:min(len(fit), MaxDirect-hashLen)] + nameHash(full)
 }
 
+// DirectName is the name of a server's tool, or of its alias, on the direct surface.
+func DirectName(server, leaf string) string { return directName(Server{Name: server}, leaf) }
+
 // hashLen is the length of what nameHash returns.
 const hashLen = 9
 

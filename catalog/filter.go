@@ -9,17 +9,18 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// filter is a tool filter: with any positive pattern only matches pass, then
+// A Filter is a tool filter: with any positive pattern only matches pass, then
 // what a "!" pattern matches goes. The order of patterns does not matter. It is the
 // one place that decides whether hosts may know of a tool, see part.addTools: there
 // is no way to list or call one but by way of a view's tools.
-type filter struct{ allow, deny []matcher }
+type Filter struct{ allow, deny []matcher }
 
 // A matcher tells by its upstream name, and what it may do, whether a tool is meant.
 type matcher func(name string, may Access) bool
 
-func newFilter(patterns []string) filter {
-	var f filter
+// NewFilter returns the filter of the patterns in a config.
+func NewFilter(patterns []string) Filter {
+	var f Filter
 	for _, p := range patterns {
 		if denied, ok := strings.CutPrefix(p, "!"); ok {
 			f.deny = append(f.deny, newMatcher(denied))
@@ -30,7 +31,8 @@ func newFilter(patterns []string) filter {
 	return f
 }
 
-func (f filter) passes(name string, may Access) bool {
+// Passes reports whether hosts may know of a tool.
+func (f Filter) Passes(name string, may Access) bool {
 	matches := func(m matcher) bool { return m(name, may) }
 	return (len(f.allow) == 0 || slices.ContainsFunc(f.allow, matches)) && !slices.ContainsFunc(f.deny, matches)
 }

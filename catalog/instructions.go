@@ -40,7 +40,7 @@ func (v *View) Instructions(maxChars int) string {
 // introduce names the first servers of the config, with the operator's words.
 func (v *View) introduce(named int, words func(i int) int) string {
 	var b strings.Builder
-	b.WriteString(v.doors(introText) + "\n\n")
+	b.WriteString(v.useTools(introText) + "\n\n")
 	if len(v.parts) == 0 {
 		return b.String() + noServers
 	}
@@ -61,7 +61,7 @@ func (v *View) introduce(named int, words func(i int) int) string {
 
 // instructions are those of single-wrap mode.
 func (p *part) instructions(maxChars int) string {
-	text := fmt.Sprintf(p.doors(introBare), p.called())
+	text := fmt.Sprintf(p.useTools(introBare), p.called())
 	own := strings.TrimSpace(p.info.Instructions)
 	whole := text + "\n\n" + own
 	switch room := maxChars - Units(text) - 2 - Units(ownCut); {

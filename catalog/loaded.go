@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
@@ -58,7 +59,7 @@ func (p *part) answer() *answer {
 				name = "" // it is the first member already
 			}
 			description, _ := wire.Text(wire.Get(n.raw, "description"))
-			a.lists[i+1].add(brief(l.key, n.id, "name", name, "description", summary(description, lineWidth)))
+			a.lists[i+1].add(display.Object(l.key, n.id, "name", name, "description", summary(description, lineWidth)))
 		}
 	}
 	return a
@@ -83,7 +84,7 @@ func (a *answer) idsOnly() {
 	for i, l := range a.p.namedLists() {
 		a.lists[i+1].items = nil
 		for _, n := range l.entries {
-			a.lists[i+1].add(brief(l.key, n.id))
+			a.lists[i+1].add(display.Object(l.key, n.id))
 		}
 		if n := len(l.entries); n > 0 {
 			a.leave("descriptions of " + plural(n, a.lists[i+1].what))
@@ -103,7 +104,7 @@ func (a *answer) leave(what string) {
 func (a *answer) namesOnly() {
 	a.lists[0].items = nil
 	for _, t := range a.p.tools {
-		a.lists[0].add(brief("name", t.Name))
+		a.lists[0].add(display.Object("name", t.Name))
 	}
 	a.leave("descriptions of " + plural(len(a.p.tools), "tool"))
 }
@@ -138,18 +139,6 @@ func (l *list) size() int {
 		n += len(obj) + 2
 	}
 	return n
-}
-
-// brief encodes an object of string members, leaving out empty ones but the
-// first.
-func brief(pairs ...string) string {
-	var b strings.Builder
-	for i := 0; i < len(pairs); i += 2 {
-		if i == 0 || pairs[i+1] != "" {
-			b.WriteString(`,"` + pairs[i] + `":` + quote(pairs[i+1]))
-		}
-	}
-	return "{" + b.String()[1:] + "}"
 }
 
 func (a *answer) encode() string {

@@ -14,7 +14,7 @@ func (v *View) Meant(name string) (*Tool, bool) {
 	name = strings.TrimPrefix(name, "mcp__")
 	var meant *Tool
 	for _, t := range v.all().tools {
-		if !t.spelled(name) {
+		if !t.Spelled(name) {
 			continue
 		}
 		if meant != nil {
@@ -25,11 +25,12 @@ func (v *View) Meant(name string) (*Tool, bool) {
 	return meant, meant != nil
 }
 
-func (t *Tool) spelled(name string) bool {
+// Spelled reports whether a name is one of the tool's, as models write them.
+func (t *Tool) Spelled(name string) bool {
 	if strings.EqualFold(name, t.Name) || strings.EqualFold(name, t.Direct) {
 		return true
 	}
-	if len(name) < len(t.Server) || !alikeNames(name[:len(t.Server)], t.Server) {
+	if len(name) < len(t.Server) || !Alike(name[:len(t.Server)], t.Server) {
 		return false
 	}
 	for _, separator := range separators {
@@ -57,9 +58,9 @@ func (v *View) OfLeaf(name string) (*Tool, bool) {
 	return of, of != nil
 }
 
-// alikeNames compares names of servers, which may be written in another case, or with _ in
+// Alike compares names of servers, which may be written in another case, or with _ in
 // the place of -.
-func alikeNames(a, b string) bool {
+func Alike(a, b string) bool {
 	return strings.EqualFold(strings.ReplaceAll(a, "_", "-"), strings.ReplaceAll(b, "_", "-"))
 }
 
@@ -97,7 +98,7 @@ func (v *View) ServerOf(name string) string {
 	longest := ""
 	for _, p := range v.parts {
 		server := p.server.Name
-		if len(server) <= len(longest) || len(name) <= len(server) || !alikeNames(name[:len(server)], server) {
+		if len(server) <= len(longest) || len(name) <= len(server) || !Alike(name[:len(server)], server) {
 			continue
 		}
 		for _, separator := range separators {
@@ -120,7 +121,7 @@ func (v *View) ServerMeant(name string) (string, bool) {
 	}
 	meant := ""
 	for _, p := range v.parts {
-		if alikeNames(p.server.Name, strings.TrimSpace(name)) {
+		if Alike(p.server.Name, strings.TrimSpace(name)) {
 			if meant != "" {
 				return "", false
 			}

@@ -126,10 +126,10 @@ func TestFilterHidesTools(t *testing.T) {
 		{[]string{""}, ""},
 		{[]string{"!*"}, ""},
 	} {
-		f := newFilter(tt.filter)
+		f := NewFilter(tt.filter)
 		var got []string
 		for _, n := range names {
-			if f.passes(n, Destructive) {
+			if f.Passes(n, Destructive) {
 				got = append(got, n)
 			}
 		}
@@ -165,10 +165,10 @@ func TestFilterOfClasses(t *testing.T) {
 		{[]string{"@readonly", "!*_all"}, "reads"},
 		{[]string{`\@readonly`}, "@readonly"},
 	} {
-		f := newFilter(tt.filter)
+		f := NewFilter(tt.filter)
 		var got []string
 		for _, raw := range tools {
-			if e := readTool(json.RawMessage(raw)); f.passes(e.name, e.access()) {
+			if e := readTool(json.RawMessage(raw)); f.Passes(e.name, e.access()) {
 				got = append(got, e.name)
 			}
 		}

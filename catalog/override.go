@@ -6,8 +6,8 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// override changes what the tool shows of itself, and its limits.
-func (t *Tool) override(o schema.ToolOverride) {
+// Override changes what the tool shows of itself, and its limits.
+func (t *Tool) Override(o schema.ToolOverride) {
 	if o.Description != "" {
 		t.Description, t.overridden = o.Description, true
 	}

@@ -70,7 +70,7 @@ func (p *part) state() string {
 	case p.info.Down != "":
 		return "could not be started: " + escape(cut(p.info.Down, lineWidth))
 	}
-	return p.doors("still starting, use_tool works")
+	return p.useTools("still starting, use_tool works")
 }
 
 // pageBuilder cuts a page out of lines.

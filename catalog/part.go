@@ -20,8 +20,8 @@ import (
 type Tool struct {
 	search.Tool // its names
 
-	Direct string // its name on the direct surface: server__tool
-	Door   string // the tool of ours through which discover calls it
+	Direct  string // its name on the direct surface: server__tool
+	UseTool string // the tool of ours through which discover calls it
 
 	Title       string
 	Summary     string          // one line, free of invisible characters, not escaped
@@ -50,6 +50,7 @@ type ServerInfo struct {
 	Name, Description, Note string
 
 	Called string // its name in texts: Name, in single-wrap mode the server's own
+	Intro  string // Description on one line, or what the server says of itself
 
 	Lazy   bool
 	Loaded bool   // it was listed in this run
@@ -129,6 +130,7 @@ func (p *part) finish(down string) {
 	if p.intro = p.described; p.intro == "" {
 		p.intro = p.saysOfItself(ownLine)
 	}
+	p.info.Intro = p.intro
 	p.says = sync.OnceValue(p.countWords)
 	for _, t := range p.tools {
 		p.names = append(p.names, escape(t.Leaf))
@@ -197,13 +199,13 @@ func (p *part) describeServer() ServerInfo {
 // addTools exposes the tools that pass the filter.
 func (p *part) addTools(taken map[string]*Tool) {
 	leaves := p.leaves()
-	pass := newFilter(p.server.Filter)
+	pass := NewFilter(p.server.Filter)
 	p.docs = make([]*Tool, len(p.index.tools))
 	p.found = search.Server{Name: p.server.Name, Terms: p.terms, Tools: make([]*search.Tool, len(p.docs))}
 	var pacer pace.Pacer
 	for i, e := range p.index.tools {
 		pacer.Step()
-		if !pass.passes(e.name, e.access()) || p.leaveOut(e) {
+		if !pass.Passes(e.name, e.access()) || p.leaveOut(e) {
 			continue
 		}
 		t := p.expose(e, leaves[e.name])
@@ -285,14 +287,14 @@ func (p *part) expose(e *entry, leaf string) *Tool {
 	if !s.Bare {
 		t.Name = s.Name + "/" + leaf
 	}
-	t.Door = useTool
+	t.UseTool = useTool
 	if s.Split {
-		t.Door = Doors[t.Access]
+		t.UseTool = UseTools[t.Access]
 	}
 	t.Direct = directName(s, leaf)
 	hint, _ := wire.Text(wire.Get(e.annotations, "title"))
 	t.Summary = firstLine(t.Description, t.Title, hint)
-	t.override(s.Overrides[e.name])
+	t.Override(s.Overrides[e.name])
 	return t
 }
 

@@ -54,8 +54,8 @@ func newSpelling(name string) spelling {
 // part, or by words in common. The right server counts a little.
 func (s spelling) like(t *Tool) float64 {
 	score := max(
-		closeness(s.full, t.Name),
-		0.95*closeness(s.leaf, t.Leaf),
+		Closeness(s.full, t.Name),
+		0.95*Closeness(s.leaf, t.Leaf),
 		0.9*overlap(s.words, t.Terms),
 	)
 	if strings.HasPrefix(string(s.full), strings.ToLower(t.Server)+"/") {
@@ -64,9 +64,9 @@ func (s spelling) like(t *Tool) float64 {
 	return score
 }
 
-// closeness is 1 for equal names and falls with each edit; below a half it is
+// Closeness is 1 for equal names and falls with each edit; below a half it is
 // not worth counting.
-func closeness(a []rune, name string) float64 {
+func Closeness(a []rune, name string) float64 {
 	if len(name) < len(a)/2 {
 		return 0
 	}
@@ -94,7 +94,7 @@ func overlap(a, b []string) float64 {
 
 // writeNear writes why a tool of a name is left out, and what the name may mean.
 func (v *View) writeNear(b *strings.Builder, name string) {
-	if why := v.whyHidden(name); why != "" {
+	if why := v.WhyHidden(name); why != "" {
 		fmt.Fprintf(b, "The server lists it, but it is left out: %s.\n", why)
 	}
 	if near := v.Nearest(name, nearestShown); len(near) > 0 {
@@ -113,7 +113,7 @@ func (v *View) Unknown(name string) string {
 		t, ok = v.OfLeaf(name)
 	}
 	if ok {
-		fmt.Fprintf(&b, "Call it by its name: %s {\"tool_name\": %s, \"tool_input\": {…}} (outcome not_sent: nothing was called).\n", t.Door, quote(t.Name))
+		fmt.Fprintf(&b, "Call it by its name: %s {\"tool_name\": %s, \"tool_input\": {…}} (outcome not_sent: nothing was called).\n", t.UseTool, quote(t.Name))
 	}
 	server := v.ServerOf(name)
 	if server != "" {
@@ -142,9 +142,9 @@ func (v *View) howToFind() string {
 	return fmt.Sprintf(`%s in all: discover_tool {"query": "words"} finds them.`, plural(n, "tool"))
 }
 
-// whyHidden says why a tool that a server lists cannot be offered, "" for any
+// WhyHidden says why a tool that a server lists cannot be offered, "" for any
 // other name. What the operator's filter keeps out is not known to exist.
-func (v *View) whyHidden(name string) string {
+func (v *View) WhyHidden(name string) string {
 	for _, p := range v.all().parts {
 		upstream, mine := name, p.server.Bare
 		if !mine {
@@ -153,7 +153,7 @@ func (v *View) whyHidden(name string) string {
 		if !mine || p.index == nil {
 			continue
 		}
-		if h, ok := p.index.hidden[upstream]; ok && newFilter(p.server.Filter).passes(upstream, h.entry.access()) {
+		if h, ok := p.index.hidden[upstream]; ok && NewFilter(p.server.Filter).Passes(upstream, h.entry.access()) {
 			return h.why
 		}
 		if why := p.whyNoTask(upstream); why != "" {
@@ -180,7 +180,7 @@ func (v *View) whyMissing(server string) string {
 	if p.info.Down != "" {
 		return fmt.Sprintf("Server %s could not be started: %s.%s\n", server, cut(p.info.Down, lineWidth), p.note())
 	}
-	return fmt.Sprintf(p.doors("Server %s is still starting: use_tool works on its tools, discover_tool {\"server\": %s} lists them.%s\n"), server, quote(server), p.note())
+	return fmt.Sprintf(p.useTools("Server %s is still starting: use_tool works on its tools, discover_tool {\"server\": %s} lists them.%s\n"), server, quote(server), p.note())
 }
 
 // UnknownServer answers a name that is no offered server's.

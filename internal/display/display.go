@@ -203,6 +203,18 @@ func Quote(s string) string { return string(wire.Quote(s)) }
 // Name quotes a name from outside, shortened, for a warning.
 func Name(name string) string { return Quote(Cut(Fold(name), 60)) }
 
+// Object writes pairs of a name and a text as a JSON object, without pairs whose text is
+// empty; the first one is always there.
+func Object(pairs ...string) string {
+	var b strings.Builder
+	for i := 0; i < len(pairs); i += 2 {
+		if i == 0 || pairs[i+1] != "" {
+			b.WriteString(`,"` + pairs[i] + `":` + Quote(pairs[i+1]))
+		}
+	}
+	return "{" + b.String()[1:] + "}"
+}
+
 // JSON returns valid JSON that means the same, with invisible characters as
 // \u escapes. Outside strings there are none but white space.
 func JSON(raw json.RawMessage) string {

@@ -27,7 +27,7 @@ func New(cfg *schema.Config) surface.Surface {
 		}},
 		Instructions: func(v *catalog.View) string { return v.Instructions(cfg.Catalog.MaxChars) },
 		HowToCall: func(t *catalog.Tool) string {
-			return fmt.Sprintf(`%s: {"tool_name": %s, "tool_input": {…}}`, t.Door, wire.Quote(t.Name))
+			return fmt.Sprintf(`%s: {"tool_name": %s, "tool_input": {…}}`, t.UseTool, wire.Quote(t.Name))
 		},
 		HowToRead: func(tool string) string { return fmt.Sprintf(`discover_tool {"tool_name": %s}`, wire.Quote(tool)) },
 	}

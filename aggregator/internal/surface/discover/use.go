@@ -29,9 +29,9 @@ func useTools(cfg *schema.Config) []surface.Tool {
 		return []surface.Tool{useTool("use_tool", catalog.Destructive, useDescription+".", "")}
 	}
 	return []surface.Tool{
-		useTool(catalog.Doors[catalog.ReadOnly], catalog.ReadOnly, useDescription+" and only reads: discover_tool shows through which of three each is called.", `{"readOnlyHint":true}`),
-		useTool(catalog.Doors[catalog.Write], catalog.Write, useDescription+" and changes things, but destroys nothing.", `{"readOnlyHint":false,"destructiveHint":false}`),
-		useTool(catalog.Doors[catalog.Destructive], catalog.Destructive, useDescription+", whatever it may do: those that do not say count as destructive.", `{"readOnlyHint":false,"destructiveHint":true}`),
+		useTool(catalog.UseTools[catalog.ReadOnly], catalog.ReadOnly, useDescription+" and only reads: discover_tool shows through which of three each is called.", `{"readOnlyHint":true}`),
+		useTool(catalog.UseTools[catalog.Write], catalog.Write, useDescription+" and changes things, but destroys nothing.", `{"readOnlyHint":false,"destructiveHint":false}`),
+		useTool(catalog.UseTools[catalog.Destructive], catalog.Destructive, useDescription+", whatever it may do: those that do not say count as destructive.", `{"readOnlyHint":false,"destructiveHint":true}`),
 	}
 }
 
@@ -47,7 +47,7 @@ func useTool(name string, most catalog.Access, description, annotations string) 
 					return ""
 				}
 				return fmt.Sprintf(`%s may do more than %s lets through: call it through %s {"tool_name": %s, "tool_input": {…}} (outcome not_sent: nothing was called)`,
-					t.Name, name, t.Door, wire.Quote(t.Name))
+					t.Name, name, t.UseTool, wire.Quote(t.Name))
 			},
 			ShowInput: showInput,
 		},

@@ -2,23 +2,22 @@ package tree
 
 import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/results"
-	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
 // Of returns the tree of a config: the one that it has, or one with a node for
 // each server.
-func Of(cfg *schema.Config) *catalog.Tree {
+func Of(cfg *schema.Config) *Tree {
 	if cfg.Tree == nil {
-		return catalog.NewTree(nil)
+		return newTree(nil)
 	}
-	return catalog.NewTree(treeNode(cfg.Tree, cfg.Catalog.MaxResultChars))
+	return newTree(treeNode(cfg.Tree, cfg.Catalog.MaxResultChars))
 }
 
-func treeNode(n *schema.Node, most int) *catalog.Node {
-	node := &catalog.Node{Path: n.Path, Summary: n.Summary, Description: n.Description}
+func treeNode(n *schema.Node, most int) *Node {
+	node := &Node{Path: n.Path, Summary: n.Summary, Description: n.Description}
 	if s := n.Source; s != nil {
-		node.Mount = &catalog.Mount{Server: s.Server}
+		node.Mount = &Mount{Server: s.Server}
 		if s.Off != nil {
 			node.Mount.Note = "(off: " + s.Off.Why() + ")"
 		}

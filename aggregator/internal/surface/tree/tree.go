@@ -15,12 +15,9 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// A tree answers from the tree of a config.
-type tree struct{ *catalog.Tree }
-
 // New returns the surface.
 func New(cfg *schema.Config) surface.Surface {
-	t := tree{Of(cfg)}
+	t := Of(cfg)
 	return surface.Surface{
 		Tools: []surface.Tool{
 			{Name: "meta_tree", Definitions: surface.Fixed("meta_tree", listDescription, listInput, surface.ReadOnly), Answer: t.list},
@@ -53,14 +50,14 @@ const (
 )
 
 // list answers meta_tree.
-func (t tree) list(c *surface.Call) {
+func (t *Tree) list(c *surface.Call) {
 	t.answer(c, "/", func(where string, _ *catalog.Tool) {
 		c.Fail(fmt.Sprintf(`%s is a tool, not a node: meta_desc {"path": %s} shows its arguments, meta_call calls it.`, where, wire.Quote(where)))
 	}, t.Children)
 }
 
 // describe answers meta_desc.
-func (t tree) describe(c *surface.Call) {
+func (t *Tree) describe(c *surface.Call) {
 	t.answer(c, "", func(where string, tool *catalog.Tool) {
 		c.Show(tool)
 		c.Text(t.DescribeTool(where, tool))
@@ -70,7 +67,7 @@ func (t tree) describe(c *surface.Call) {
 // answer answers with what is at the path in the arguments: a tool, a node, or that there
 // is neither. The server on which that depends is started. If it cannot be, that is the
 // answer, unless there are other things below the path.
-func (t tree) answer(c *surface.Call, otherwise string, ofTool func(where string, tool *catalog.Tool), ofNode func(*catalog.View, *catalog.Node) (text, note string)) {
+func (t *Tree) answer(c *surface.Call, otherwise string, ofTool func(where string, tool *catalog.Tool), ofNode func(*catalog.View, *Node) (text, note string)) {
 	where, err := pathArgument(c.Arguments, otherwise)
 	if err != nil {
 		c.Refuse(err)
@@ -109,14 +106,14 @@ func (t tree) answer(c *surface.Call, otherwise string, ofTool func(where string
 	})
 }
 
-func ambiguous(where string, here catalog.Place) string {
+func ambiguous(where string, here Place) string {
 	return fmt.Sprintf("%s is the path of %s, so none of them can be meant. Whoever runs dynmcp gives one another name in path_aliases. (outcome not_sent: nothing was called)", where, here.Twice)
 }
 
 var callArguments = surface.CallArguments{Tool: "path", Input: "args", Example: `{"path": "/node/tool", "args": {…}}`}
 
 // find returns the tool at a path, or the one that the path can only mean.
-func (t tree) find(v *catalog.View, path string) (tool *catalog.Tool, server string) {
+func (t *Tree) find(v *catalog.View, path string) (tool *catalog.Tool, server string) {
 	here := t.At(v, path)
 	if here.Tool == nil && here.Node == nil && here.Twice == "" {
 		here = t.Meant(v, path)
@@ -125,7 +122,7 @@ func (t tree) find(v *catalog.View, path string) (tool *catalog.Tool, server str
 }
 
 // unknown answers a call of a path at which there is no tool.
-func (t tree) unknown(v *catalog.View, where string) string {
+func (t *Tree) unknown(v *catalog.View, where string) string {
 	switch here := t.At(v, where); {
 	case here.Twice != "":
 		return ambiguous(where, here)
