@@ -16,5 +16,5 @@
 // package starts goroutines only for loads and to watch connections; Set.Close
 // waits for all of them.
 //
-// Read upstream.go, then retry.go, idle.go, set.go and own.go.
+// Read state.go, upstream.go, retry.go and idle.go, then set.go and own.go.
 package lazy

@@ -6,9 +6,6 @@ import (
 	"time"
 )
 
-// An ownKey names what one owner has of a server for himself.
-type ownKey struct{ server, owner string }
-
 // A TooManyError says that as many have a server to themselves as may.
 type TooManyError struct {
 	Upstream string
@@ -87,21 +84,6 @@ func (s *Set) Disown(owner string) (gone []*Upstream) {
 		s.retire(u)
 	}
 	return gone
-}
-
-// Everything returns the upstreams in config order, and those that are somebody's own
-// in no order.
-func (s *Set) Everything() []*Upstream {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.owned) == 0 {
-		return s.order
-	}
-	all := append([]*Upstream{}, s.order...)
-	for _, u := range s.owned {
-		all = append(all, u)
-	}
-	return all
 }
 
 // Has reports whether an upstream is part of the set.

@@ -38,6 +38,9 @@ type Set struct {
 	closed bool
 }
 
+// An ownKey names what one owner has of a server for himself.
+type ownKey struct{ server, owner string }
+
 // NewSet returns an empty set. Close must be called.
 func NewSet(opts Options) *Set {
 	if opts.Logger == nil {
@@ -134,6 +137,21 @@ func (s *Set) All() []*Upstream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.order
+}
+
+// Everything returns the upstreams in config order, and those that are somebody's own
+// in no order.
+func (s *Set) Everything() []*Upstream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.owned) == 0 {
+		return s.order
+	}
+	all := append([]*Upstream{}, s.order...)
+	for _, u := range s.owned {
+		all = append(all, u)
+	}
+	return all
 }
 
 // Close closes all connections and returns when nothing of the set is left:

@@ -4,78 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
-
-	"golang.org/x/sync/singleflight"
 
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// A State is where an upstream is in its life.
-type State string
-
-// The states of an upstream.
-const (
-	Idle    State = "idle"    // not connected, and nobody has asked for it
-	Loading State = "loading" // being started
-	Ready   State = "ready"   // connected and listed
-	Lost    State = "lost"    // the connection or the last start failed
-	Evicted State = "evicted" // never started within its budget; offered no more
-	closed  State = "closed"  // the set is closed, or the entry was replaced
-)
-
-// ErrClosed says that the set was closed, or that the upstream is no longer in it.
-var ErrClosed = errors.New("shutting down")
-
-// An Upstream is one configured server and, at times, a connection to it.
-type Upstream struct {
-	Server schema.Server
-	Owner  string // who has it to himself, "" if it is for all; see Set.Own
-
-	set    *Set
-	loads  singleflight.Group // of one key: this upstream
-	ctx    context.Context    // ends when the upstream is replaced, and with the set
-	cancel context.CancelFunc
-
-	mu         sync.Mutex
-	state      State
-	conn       *upstream.Conn // not nil while Ready
-	users      int            // of conn
-	unused     chan struct{}  // not nil while someone waits for users to be 0
-	readmitted time.Time      // when it was last tried again after an eviction
-	readyAt    time.Time      // when conn was; zero where none ever was
-	retry      backoff
-	lastErr    error
-	idle       *time.Timer // runs while Ready without users
-	releaser   func()      // release, made once: every call gets it
-}
-
 func newUpstream(set *Set, server schema.Server) *Upstream {
 	u := &Upstream{Server: server, set: set, state: Idle}
 	u.ctx, u.cancel = context.WithCancel(set.ctx)
 	u.releaser = u.release
 	return u
-}
-
-// A Status is what can be said of an upstream at one moment.
-type Status struct {
-	Name     string
-	State    State
-	Err      error // why the last load failed or the connection was lost
-	Failures int   // consecutive failed loads
-
-	FailedAt time.Time // when the first load failed since the last that did not; zero where none did
-	Failed   int64     // loads that failed since the upstream is in the set
-}
-
-// Status returns the upstream's state.
-func (u *Upstream) Status() Status {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return Status{Name: u.Server.Name, State: u.state, Err: u.lastErr, Failures: u.retry.failures, FailedAt: u.retry.failedAt, Failed: u.retry.failed}
 }
 
 // Conn returns the connection, nil if there is none, without using it. It is for
@@ -275,4 +215,129 @@ func (u *Upstream) close() (conn *upstream.Conn, unused <-chan struct{}) {
 		u.unused = done
 	}
 	return conn, done
+}
+
+// failedLocked counts a failed load. Neither that the server wants a login nor
+// that we have no resources to start it counts as a failure of its; and where it runs, or
+// could run, on another replica, that replica counts.
+func (u *Upstream) failedLocked(err error) error {
+	u.state, u.lastErr = Lost, err
+	if errors.Is(err, upstream.ErrMoved) {
+		return err
+	}
+	u.retry.count()
+	if failure, ok := errors.AsType[*transports.Failure](err); ok {
+		switch failure.Code {
+		case transports.CodeAuthRequired, transports.CodeNotPlaced, transports.CodeBackingOff:
+			return err
+		case transports.CodeNoResources:
+			u.retry.shortages++
+			u.retry.backOff()
+			return err
+		}
+	}
+	u.retry.failures++
+	budget := u.Server.LoadBudget
+	if u.Server.Lazy() && u.readyAt.IsZero() && budget > 0 {
+		if u.retry.failures < budget {
+			u.state = Idle
+			return err
+		}
+		u.state = Evicted
+		return &EvictedError{Upstream: u.Server.Name, Attempts: u.retry.failures, Err: err}
+	}
+	u.retry.backOff()
+	return err
+}
+
+// backingOffLocked says that the next attempt is due in wait.
+func (u *Upstream) backingOffLocked(wait time.Duration) error {
+	f := &transports.Failure{Upstream: u.Server.Name, Code: transports.CodeBackingOff, Outcome: transports.NotSent, RetryAfter: wait}
+	cause := u.lastErr
+	if last, ok := errors.AsType[*transports.Failure](cause); ok {
+		cause, f.Stderr, f.Hint = last.Cause, last.Stderr, last.Hint
+	}
+	times := "it failed"
+	if n := u.retry.inARow(); n > 1 {
+		times = fmt.Sprintf("it failed %d times in a row", n)
+	}
+	f.Cause = fmt.Errorf("%s; the next attempt is due in %s: %w", times, wait.Truncate(100*time.Millisecond)+100*time.Millisecond, cause)
+	return f
+}
+
+// Readmit has an upstream that was evicted tried once more: it is offered again if
+// that succeeds, and evicted again if it fails. It does nothing within readmitPause of
+// the last time: a model may ask for it without end.
+func (u *Upstream) Readmit() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.state == Evicted && (u.readmitted.IsZero() || time.Since(u.readmitted) >= readmitPause) {
+		u.state, u.readmitted = Idle, time.Now()
+	}
+}
+
+// readmit gives an upstream that failed another chance, with a full budget.
+func (u *Upstream) readmit() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.state == Evicted {
+		u.state = Idle
+	}
+	u.retry.restart()
+}
+
+// waitOutPause waits for the next attempt to be due, if that is soon. It is part
+// of the load, so that callers that come meanwhile share the attempt and its end.
+func (u *Upstream) waitOutPause() {
+	u.mu.Lock()
+	left := u.retry.left()
+	if left <= 0 || left > shortPause {
+		u.mu.Unlock()
+		return
+	}
+	timer := time.NewTimer(left)
+	u.retry.pause = timer
+	u.mu.Unlock()
+	select {
+	case <-timer.C:
+	case <-u.ctx.Done():
+		timer.Stop()
+	}
+	u.mu.Lock()
+	u.retry.pause = nil
+	u.mu.Unlock()
+}
+
+func isBackingOff(err error) bool {
+	var failure *transports.Failure
+	return errors.As(err, &failure) && failure.Code == transports.CodeBackingOff
+}
+
+// StartRetrying starts the upstream and, while that fails, tries again after every
+// pause. It returns when a start has succeeded, when retry, which gets the error
+// of each that has not, reports false, when ctx ends, and when the upstream is
+// closed or evicted.
+func (u *Upstream) StartRetrying(ctx context.Context, retry func(error) bool) {
+	for failures := 1; ; failures++ {
+		_, release, err := u.Acquire(ctx)
+		if err == nil {
+			release()
+			return
+		}
+		_, evicted := errors.AsType[*EvictedError](err)
+		if !retry(err) || ctx.Err() != nil || errors.Is(err, ErrClosed) || evicted {
+			return
+		}
+		u.mu.Lock()
+		pause := u.retry.left()
+		u.mu.Unlock()
+		if pause <= 0 { // such as after a failure that does not count
+			pause = pauseAfter(failures)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+	}
 }

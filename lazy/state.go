@@ -1,0 +1,70 @@
+package lazy
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports/upstream"
+)
+
+// A State is where an upstream is in its life.
+type State string
+
+// The states of an upstream.
+const (
+	Idle    State = "idle"    // not connected, and nobody has asked for it
+	Loading State = "loading" // being started
+	Ready   State = "ready"   // connected and listed
+	Lost    State = "lost"    // the connection or the last start failed
+	Evicted State = "evicted" // never started within its budget; offered no more
+	closed  State = "closed"  // the set is closed, or the entry was replaced
+)
+
+// ErrClosed says that the set was closed, or that the upstream is no longer in it.
+var ErrClosed = errors.New("shutting down")
+
+// An Upstream is one configured server and, at times, a connection to it.
+type Upstream struct {
+	Server schema.Server
+	Owner  string // who has it to himself, "" if it is for all; see Set.Own
+
+	set    *Set
+	loads  singleflight.Group // of one key: this upstream
+	ctx    context.Context    // ends when the upstream is replaced, and with the set
+	cancel context.CancelFunc
+
+	mu         sync.Mutex
+	state      State
+	conn       *upstream.Conn // not nil while Ready
+	users      int            // of conn
+	unused     chan struct{}  // not nil while someone waits for users to be 0
+	readmitted time.Time      // when it was last tried again after an eviction
+	readyAt    time.Time      // when conn was; zero where none ever was
+	retry      backoff
+	lastErr    error
+	idle       *time.Timer // runs while Ready without users
+	releaser   func()      // release, made once: every call gets it
+}
+
+// A Status is what can be said of an upstream at one moment.
+type Status struct {
+	Name     string
+	State    State
+	Err      error // why the last load failed or the connection was lost
+	Failures int   // consecutive failed loads
+
+	FailedAt time.Time // when the first load failed since the last that did not; zero where none did
+	Failed   int64     // loads that failed since the upstream is in the set
+}
+
+// Status returns the upstream's state.
+func (u *Upstream) Status() Status {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return Status{Name: u.Server.Name, State: u.state, Err: u.lastErr, Failures: u.retry.failures, FailedAt: u.retry.failedAt, Failed: u.retry.failed}
+}
