@@ -41,29 +41,7 @@ when dynmcp starts: keep secrets there.`,
   dynmcp add docs --url https://mcp.example.com/mcp \
     --header 'Authorization: Bearer ${TOKEN}'`,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var command []string
-			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
-				args, command = args[:dash], args[dash:]
-			}
-			switch {
-			case len(args) == 0:
-				return hinted(errors.New("no server name given"), "dynmcp add NAME -- COMMAND ARGS…")
-			case len(args) > 1:
-				return hinted(fmt.Errorf("unexpected argument %q", args[1]), "write the server's command and its arguments after --")
-			case cmd.Flags().Changed("description") && strings.TrimSpace(s.Description) == "":
-				return hinted(errors.New("the description is empty"), "say what the server is good for, or leave the flag out")
-			}
-			s.Name = args[0]
-			if err := flags.complete(command); err != nil {
-				return err
-			}
-			path, err := runAdd(stdout(cmd), stderr(cmd), flags)
-			if err != nil || !flags.warm && !stderr(cmd).interactive {
-				return err
-			}
-			return offerWarm(cmd, configFlags{config: path}, flags.warm, s.Name)
-		},
+		RunE:              func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args) },
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
@@ -80,6 +58,32 @@ when dynmcp starts: keep secrets there.`,
 	addWarmFlag(cmd, &flags.warm)
 	completeValues(cmd, map[string][]string{"transport": {schema.Stdio, schema.StreamableHTTP, schema.SSE}})
 	return cmd
+}
+
+// run adds the server that the first of args names.
+func (f *addFlags) run(cmd *cobra.Command, args []string) error {
+	s := &f.server
+	var command []string
+	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+		args, command = args[:dash], args[dash:]
+	}
+	switch {
+	case len(args) == 0:
+		return hinted(errors.New("no server name given"), "dynmcp add NAME -- COMMAND ARGS…")
+	case len(args) > 1:
+		return hinted(fmt.Errorf("unexpected argument %q", args[1]), "write the server's command and its arguments after --")
+	case cmd.Flags().Changed("description") && strings.TrimSpace(s.Description) == "":
+		return hinted(errors.New("the description is empty"), "say what the server is good for, or leave the flag out")
+	}
+	s.Name = args[0]
+	if err := f.complete(command); err != nil {
+		return err
+	}
+	path, err := runAdd(stdout(cmd), stderr(cmd), *f)
+	if err != nil || !f.warm && !stderr(cmd).interactive {
+		return err
+	}
+	return offerWarm(cmd, configFlags{config: path}, f.warm, s.Name)
 }
 
 var validName = lazyregexp.New(schema.NamePattern)

@@ -21,7 +21,7 @@ import (
 
 // serveFlags say where a run that serves many hosts is reached.
 type serveFlags struct {
-	stdioFlags
+	runFlags
 	httpFlags
 	replica replica.Flags
 	debug   string // address of the page
@@ -69,7 +69,7 @@ which dynmcp cluster push makes.`,
 	cmd.Flags().DurationVar(&flags.idle, "idle", 0, "end when no host has been connected for this long, or the program file was replaced; 0 is never")
 	cmd.Flags().BoolVar(&flags.inherit, "inherit", false, "")
 	_ = cmd.Flags().MarkHidden("inherit")
-	flags.stdioFlags.add(cmd)
+	flags.runFlags.add(cmd)
 	addLogLevel(cmd, &level, "what to log on stderr")
 	return cmd
 }
@@ -102,7 +102,7 @@ func (flags *serveFlags) run(from *configFlags, level string) error {
 	case err != nil:
 		return err
 	}
-	return serveConfig(s.cfg, from, flags.stdioFlags, s.options, func(agg *aggregator.Aggregator) error {
+	return serveConfig(s.cfg, from, flags.runFlags, s.options, func(agg *aggregator.Aggregator) error {
 		s.page.Watch(agg)
 		group, ctx := errgroup.WithContext(ctx)
 		for _, l := range s.listeners {

@@ -6,88 +6,30 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/dynmcp/dynmcp/aggregator"
-	"github.com/dynmcp/dynmcp/internal/selfloop"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/host"
-	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
-// configFlags say which config is meant, and are the same for every verb.
-type configFlags struct {
-	config  string
-	envFile string
-	strict  bool          // a variable that is not set is an error
-	expose  []string      // the surfaces, whatever the config says
-	read    *schema.Files // by load
-
-	// pushed has the documents that take the place of read, where the config comes from the
-	// cluster; nil is that it is in files.
-	pushed <-chan *schema.Files
-}
-
-func (f *configFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&f.config, "config", "c", "", "config `file` (default: mcp.json or .mcp.json in the working directory)")
-	cmd.Flags().StringVarP(&f.envFile, "env", "e", "", "`file` to read variables from instead of .env")
-}
-
-// load reads the config that the flags name, or the one it finds, on top of the
-// user's; or it loads that of the cluster.
-func (f *configFlags) load(ctx context.Context) (*schema.Config, error) {
-	if f.pushed == nil {
-		paths, err := f.files()
-		if err != nil {
-			return nil, err
-		}
-		f.read = schema.ReadFiles(ctx, paths, f.options())
-	}
-	return loadFiles(f.read)
-}
-
-func (f *configFlags) options() schema.LoadOptions {
-	return schema.LoadOptions{EnvFile: f.envFile, Strict: f.strict, Expose: f.expose}
-}
-
-func loadFiles(files *schema.Files) (*schema.Config, error) {
-	cfg, err := files.Load()
-	if err == nil {
-		disableNested(cfg, selfloop.Above())
-		secrets.Add(cfg.Secrets()...)
-	}
-	return cfg, err
-}
-
-// stdioFlags say how a host is served.
+// stdioFlags say how one host is served.
 type stdioFlags struct {
-	strict bool
-	watch  bool
-	tree   treeFlags
-}
-
-func (f *stdioFlags) add(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.strict, "strict", false, "exit if a variable is not set, or a server that is not lazy cannot be started")
-	cmd.Flags().BoolVar(&f.watch, "watch", true, "reload the config when its files change; SIGHUP always does")
-	cmd.Flags().BoolVar(&f.watch, "reload", true, "") // as pyMCPBroker calls it
-	_ = cmd.Flags().MarkHidden("reload")
-	f.tree.add(cmd)
+	runFlags
+	from   configFlags
+	level  string
+	expose []string
+	create bool
 }
 
 // stdioCommand serves one host on stdin and stdout: what dynmcp does without a
 // verb.
 func stdioCommand() *cobra.Command {
-	var from configFlags
 	var flags stdioFlags
-	var level string
-	var expose []string
-	var create bool
 	cmd := &cobra.Command{
 		Use:   "dynmcp [flags] [-- command args…]",
 		Short: "One MCP server in front of many",
@@ -105,34 +47,36 @@ three tools instead of all of theirs: discover_tool, use_tool, load_mcp.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			log, err := logger(os.Stderr, level)
-			if err != nil {
-				return err
-			}
-			from.strict = flags.strict
-			if create {
-				if err := createConfig(from.config, log); err != nil {
-					return err
-				}
-			}
-			cfg, err := stdioConfig(cmd.Context(), &from, cmd.ArgsLenAtDash() >= 0, args, expose)
-			if err != nil {
-				return err
-			}
-			if flags.tree.dump {
-				return dumpTree(cfg, flags.tree, log)
-			}
-			return serveStdio(cfg, &from, flags, log)
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return flags.run(cmd, args) },
 	}
-	from.add(cmd)
-	cmd.Flags().StringSliceVar(&expose, "expose", nil, "the `surfaces` the host sees, whatever the config says (discover, direct, tree, browser, proxy or auto; direct is every tool as itself, auto that or discover, by the host)")
-	flags.add(cmd)
-	addLogLevel(cmd, &level, "what to log on stderr")
-	cmd.Flags().BoolVar(&create, "create", false, "write the file that --config names, with an example, if it is not there")
+	flags.from.add(cmd)
+	cmd.Flags().StringSliceVar(&flags.expose, "expose", nil, "the `surfaces` the host sees, whatever the config says (discover, direct, tree, browser, proxy or auto; direct is every tool as itself, auto that or discover, by the host)")
+	flags.runFlags.add(cmd)
+	addLogLevel(cmd, &flags.level, "what to log on stderr")
+	cmd.Flags().BoolVar(&flags.create, "create", false, "write the file that --config names, with an example, if it is not there")
 	completeValues(cmd, map[string][]string{"expose": schema.Surfaces})
 	return cmd
+}
+
+func (f *stdioFlags) run(cmd *cobra.Command, args []string) error {
+	log, err := logger(os.Stderr, f.level)
+	if err != nil {
+		return err
+	}
+	f.from.strict = f.strict
+	if f.create {
+		if err := createConfig(f.from.config, log); err != nil {
+			return err
+		}
+	}
+	cfg, err := stdioConfig(cmd.Context(), &f.from, cmd.ArgsLenAtDash() >= 0, args, f.expose)
+	if err != nil {
+		return err
+	}
+	if f.tree.dump {
+		return dumpTree(cfg, f.tree, log)
+	}
+	return serveStdio(cfg, &f.from, f.runFlags, log)
 }
 
 // unknownVerb is the error for a word that is not a verb: a typo, or the command
@@ -183,7 +127,7 @@ func checkSurfaces(expose []string) error {
 	return nil
 }
 
-func serveStdio(cfg *schema.Config, from *configFlags, flags stdioFlags, log *slog.Logger) error {
+func serveStdio(cfg *schema.Config, from *configFlags, flags runFlags, log *slog.Logger) error {
 	ctx, stop := untilSignal(cfg.SingleWrap)
 	defer stop()
 	return serveConfig(cfg, from, flags, aggregator.Options{Logger: log}, func(agg *aggregator.Aggregator) error {
@@ -195,68 +139,4 @@ func serveStdio(cfg *schema.Config, from *configFlags, flags stdioFlags, log *sl
 		defer restore()
 		return agg.Serve(ctx, in, out)
 	})
-}
-
-// untilSignal returns a context that ends when a signal asks us to end. The second one
-// has its default effect: it ends us at once. hangup is that SIGHUP asks for it as well.
-func untilSignal(hangup bool) (ctx context.Context, stop func()) {
-	signals := endSignals(os.Interrupt)
-	if hangup {
-		signals = endSignals(os.Interrupt, syscall.SIGHUP)
-	}
-	ctx, stop = signal.NotifyContext(context.Background(), signals...)
-	context.AfterFunc(ctx, stop)
-	// When the host no longer reads, writes fail. Without this the signal would end
-	// us instead, and leave behind what the servers started.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	return ctx, stop
-}
-
-// serveConfig calls serve with an aggregator for the config, which follows its files or
-// what is pushed. What the aggregator started has ended when it returns.
-func serveConfig(cfg *schema.Config, from *configFlags, flags stdioFlags, opts aggregator.Options, serve func(*aggregator.Aggregator) error) error {
-	log := opts.Logger
-	for _, warning := range cfg.Warnings {
-		log.Warn(warning)
-	}
-	if err := checkCommands(cfg, flags.strict, log); err != nil {
-		return err
-	}
-	opts.Strict, opts.IgnoreBrokenTools = flags.strict, flags.tree.ignoreBroken
-	agg, err := newAggregator(cfg, opts)
-	if err != nil {
-		return err
-	}
-	defer agg.Close()
-	if !cfg.SingleWrap {
-		paths, err := from.watched()
-		if err != nil {
-			return err
-		}
-		r := &reloader{envFile: from.envFile, paths: paths, pushed: from.pushed, read: from.read, agg: agg, log: log}
-		defer r.start(flags.watch)()
-	}
-	return serve(agg)
-}
-
-// checkCommands warns of missing commands before a host is told of their servers.
-// One that the run can do nothing without is fatal.
-func checkCommands(cfg *schema.Config, strict bool, log *slog.Logger) error {
-	for _, s := range cfg.Servers {
-		if s.Off != nil {
-			log.Warn("server is off", "upstream", s.Name, "why", s.Off.Why(), "hint", s.Off.Hint)
-		}
-		if s.Disabled || s.Transport != schema.Stdio {
-			continue
-		}
-		err := command.Check(s)
-		if err == nil {
-			continue
-		}
-		if cfg.SingleWrap || strict && !s.Lazy() {
-			return err
-		}
-		log.Warn("server cannot start", "upstream", s.Name, "err", err)
-	}
-	return nil
 }

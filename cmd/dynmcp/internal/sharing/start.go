@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/dynmcp/dynmcp/internal/regular"
+	"github.com/dynmcp/dynmcp/schema"
 )
 
 // startShared starts a run on a socket and returns when it admits hosts. The error is
@@ -25,15 +26,7 @@ func (c *Client) startShared(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	args := []string{"serve", "--socket", path, "--inherit", "--idle", c.Idle.String(), "--log-level", c.Level, "-c", cfg.Path}
-	if c.EnvFile != "" {
-		env, err := filepath.Abs(c.EnvFile)
-		if err != nil {
-			return err
-		}
-		args = append(args, "-e", env)
-	}
-	program, err := os.Executable()
+	cmd, err := c.command(path, cfg)
 	if err != nil {
 		return err
 	}
@@ -47,12 +40,8 @@ func (c *Client) startShared(ctx context.Context, path string) error {
 		return err
 	}
 	defer ready.Close()
-	cmd := exec.Command(program, args...)
-	cmd.Dir = workingDir(cfg.Path)
-	cmd.Env = append(os.Environ(), "PATH="+sharedPath(programs(cfg)))
 	cmd.Stderr = logs
 	cmd.ExtraFiles = []*os.File{lock, theirs}
-	detach(cmd)
 	err = cmd.Start()
 	theirs.Close()
 	if err != nil {
@@ -72,6 +61,27 @@ func (c *Client) startShared(ctx context.Context, path string) error {
 	}
 	said = said[max(0, len(said)-4<<10):]
 	return fmt.Errorf("the run that hosts share did not start: %s", strings.TrimPrefix(strings.TrimSpace(string(said)), "dynmcp: "))
+}
+
+// command returns the command that serves a config on a socket.
+func (c *Client) command(path string, cfg *schema.Config) (*exec.Cmd, error) {
+	args := []string{"serve", "--socket", path, "--inherit", "--idle", c.Idle.String(), "--log-level", c.Level, "-c", cfg.Path}
+	if c.EnvFile != "" {
+		env, err := filepath.Abs(c.EnvFile)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, "-e", env)
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Dir = workingDir(cfg.Path)
+	cmd.Env = append(os.Environ(), "PATH="+sharedPath(programs(cfg)))
+	detach(cmd)
+	return cmd, nil
 }
 
 // workingDir returns where a shared run works, whichever host it was started for: in
