@@ -182,7 +182,7 @@ func (s *simulated) fail() ([]loss, error) {
 	s.mu.Unlock()
 	id := s.replicas[victim].ID()
 	var names []string
-	for _, l := range s.replicas[victim].Leases() {
+	for _, l := range s.replicas[victim].State().Leases {
 		if l.Owner == id {
 			names = append(names, l.Name)
 		}

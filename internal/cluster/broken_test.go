@@ -60,7 +60,7 @@ func TestABrokenLeaseIsAFreeOne(t *testing.T) {
 			breakRecord(t, m.Connect(), key)
 		}
 		synctest.Wait()
-		if broken := fmt.Sprint(a.Broken()); broken != "[lease/git lease/idle]" {
+		if broken := fmt.Sprint(a.State().Broken); broken != "[lease/git lease/idle]" {
 			t.Errorf("broken: %s", broken)
 		}
 		if state, err := Read(t.Context(), m.Connect()); err != nil || fmt.Sprint(state.Broken) != "[lease/git lease/idle]" {
@@ -76,7 +76,7 @@ func TestABrokenLeaseIsAFreeOne(t *testing.T) {
 		}
 		l.Release()
 		time.Sleep(2 * time.Minute) // nobody takes the other one
-		if broken := append(a.Broken(), b.Broken()...); len(broken) > 0 {
+		if broken := append(a.State().Broken, b.State().Broken...); len(broken) > 0 {
 			t.Errorf("still broken: %q", broken)
 		}
 		synctest.Wait()
@@ -104,8 +104,8 @@ func TestTheHolderOfABrokenLeaseMendsIt(t *testing.T) {
 				t.Errorf("got %v, want that a has it", err)
 			}
 			time.Sleep(tick)
-			if isClosed(l.Lost()) || len(a.Broken()) > 0 {
-				t.Errorf("lost: %t, broken: %q", isClosed(l.Lost()), a.Broken())
+			if isClosed(l.Lost()) || len(a.State().Broken) > 0 {
+				t.Errorf("lost: %t, broken: %q", isClosed(l.Lost()), a.State().Broken)
 			}
 		}
 		l.Release()
@@ -149,8 +149,8 @@ func TestABrokenRecordOfAMember(t *testing.T) {
 		for range 3 {
 			breakRecord(t, m.Connect(), memberKey(a.ID()))
 			time.Sleep(2 * Beat)
-			if isClosed(l.Lost()) || len(b.Broken()) > 0 {
-				t.Errorf("lost: %t, broken: %q", isClosed(l.Lost()), b.Broken())
+			if isClosed(l.Lost()) || len(b.State().Broken) > 0 {
+				t.Errorf("lost: %t, broken: %q", isClosed(l.Lost()), b.State().Broken)
 			}
 		}
 		a.stop() // as if it were killed
@@ -162,8 +162,8 @@ func TestABrokenRecordOfAMember(t *testing.T) {
 			t.Errorf("taken after %v", took)
 		}
 		time.Sleep(time.Minute)
-		if len(b.Broken()) > 0 || len(b.Members()) != 2 {
-			t.Errorf("broken: %q, members: %+v", b.Broken(), b.Members())
+		if len(b.State().Broken) > 0 || len(b.Members()) != 2 {
+			t.Errorf("broken: %q, members: %+v", b.State().Broken, b.Members())
 		}
 	})
 }
@@ -250,7 +250,7 @@ func TestADeathWhileLeasesAreCollected(t *testing.T) {
 		if state, err := Read(t.Context(), m.Connect()); err != nil || len(state.Leases) > 0 || len(state.Members) != 1 {
 			t.Errorf("got %+v, %v", state, err)
 		}
-		if n := len(c.Leases()); n > 0 {
+		if n := len(c.State().Leases); n > 0 {
 			t.Errorf("%d leases of the dead are left", n)
 		}
 	})

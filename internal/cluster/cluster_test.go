@@ -65,7 +65,7 @@ func TestALeaseIsSharedInAReplicaAndHeldAgainstOthers(t *testing.T) {
 		if m, held := b.Where("git"); !held || m.Name != "a" {
 			t.Errorf("where: %q, %t", m.Name, held)
 		}
-		if all := b.Leases(); len(all) != 1 || all[0].Name != "git" || all[0].Owner != a.ID() || all[0].Revision != first.Revision() {
+		if all := b.State().Leases; len(all) != 1 || all[0].Name != "git" || all[0].Owner != a.ID() || all[0].Revision != first.Revision() {
 			t.Errorf("leases: %+v", all)
 		}
 		first.Release()

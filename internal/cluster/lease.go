@@ -224,7 +224,7 @@ func (s *leases) released(owned map[string]lease) map[string]lease {
 	defer s.mu.Unlock()
 	all := map[string]lease{}
 	for key, l := range owned {
-		if s.live && l.Owner == s.id && l.Epoch == s.epoch && !l.deleted && s.isFreeLocked(key) {
+		if s.live && l.Owner == s.id && l.Epoch == s.epoch && s.isFreeLocked(key) {
 			all[key] = l
 		}
 	}

@@ -3,14 +3,7 @@ package cluster
 // What tests look at.
 
 // Members returns the members that this replica knows, itself too, by name.
-func (r *Replica) Members() []Member {
-	var all []Member
-	for _, m := range r.view.all() {
-		all = append(all, m.Member)
-	}
-	sortMembers(all)
-	return all
-}
+func (r *Replica) Members() []Member { return r.State().Members }
 
 // Valid reports whether this replica may run what it holds, and take more.
 func (r *Replica) Valid() bool {

@@ -1,59 +1,60 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"strings"
+	"log/slog"
+	"slices"
 
 	"github.com/dynmcp/dynmcp/internal/kv"
 )
 
-// A State is what a cluster's state says.
+// A State is the state of a cluster.
 type State struct {
 	Members []Member    // by name
 	Leases  []LeaseInfo // that members hold, by name
-	Broken  []string    // the keys of records that are neither, and should be
+	Broken  []string    // the keys of broken records
 }
 
 // Read returns the state without becoming a member.
 func Read(ctx context.Context, store kv.Store) (State, error) {
-	s, err := read(ctx, store)
+	bucket, err := store.Bucket(ctx, Bucket)
 	if err != nil {
 		return State{}, fmt.Errorf("read the cluster's state: %w", err)
 	}
-	return s, nil
-}
-
-func read(ctx context.Context, store kv.Store) (s State, err error) {
-	bucket, err := store.Bucket(ctx, Bucket)
-	if err != nil {
-		return s, err
-	}
 	list, err := kv.List(ctx, bucket, "")
 	if err != nil {
-		return s, err
+		return State{}, fmt.Errorf("read the cluster's state: %w", err)
 	}
-	s.Broken = brokenIn(list)
-	epochs := map[string]uint64{}
-	for key, e := range list {
-		if !strings.HasPrefix(key, memberPrefix) {
-			continue
+	v := newView("", slog.New(slog.DiscardHandler))
+	for _, e := range list {
+		v.see(e, 0)
+	}
+	return v.state(), nil
+}
+
+// state returns what is seen. A member whose first record was broken is not in Members.
+func (v *view) state() (s State) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for id, m := range v.members {
+		if m.broken {
+			s.Broken = append(s.Broken, memberKey(id))
 		}
-		if m, err := decodeMember(key, e.Value); err == nil {
-			s.Members = append(s.Members, m)
-			epochs[m.ID] = m.Epoch
+		if m.Epoch > 0 {
+			s.Members = append(s.Members, m.Member)
 		}
 	}
-	for key, e := range list {
-		if !strings.HasPrefix(key, leasePrefix) {
-			continue
-		}
-		if l, err := decodeLease(key, e.Value); err == nil && epochs[l.Owner] == l.Epoch {
-			l.Revision = e.Revision
-			s.Leases = append(s.Leases, l)
+	for key, l := range v.leases {
+		if l.broken {
+			s.Broken = append(s.Broken, key)
+		} else if v.holderLocked(l) != nil {
+			s.Leases = append(s.Leases, l.LeaseInfo)
 		}
 	}
-	sortMembers(s.Members)
-	sortLeases(s.Leases)
-	return s, nil
+	slices.Sort(s.Broken)
+	slices.SortFunc(s.Members, func(a, b Member) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(s.Leases, func(a, b LeaseInfo) int { return cmp.Compare(a.Name, b.Name) })
+	return s
 }

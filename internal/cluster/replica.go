@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"time"
 
@@ -222,10 +221,6 @@ func (r *Replica) stop() {
 // ID returns the ID of this replica.
 func (r *Replica) ID() string { return r.id }
 
-func sortMembers(all []Member) {
-	slices.SortFunc(all, func(a, b Member) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
-}
-
 // Member returns the member of an ID.
 func (r *Replica) Member(id string) (Member, bool) {
 	if m := r.view.member(id); m != nil {
@@ -238,19 +233,9 @@ func (r *Replica) Member(id string) (Member, bool) {
 // alone and still have what needs no lease: its address is known for Remembered.
 func (r *Replica) Address(id string) (address string, ok bool) { return r.view.address(id) }
 
-// Leases returns the leases that members hold, by name.
-func (r *Replica) Leases() []LeaseInfo {
-	var all []LeaseInfo
-	for _, l := range r.view.selectLeases(func(_ *lease, holder *member) bool { return holder != nil }) {
-		all = append(all, l.LeaseInfo)
-	}
-	sortLeases(all)
-	return all
-}
-
-func sortLeases(all []LeaseInfo) {
-	slices.SortFunc(all, func(a, b LeaseInfo) int { return cmp.Compare(a.Name, b.Name) })
-}
+// State returns what this replica has seen of the cluster's state. Broken records are written
+// again or deleted within seconds if the replicas are well.
+func (r *Replica) State() State { return r.view.state() }
 
 // Degraded reports whether the store cannot be reached, so that nothing new is placed: no
 // heartbeat has arrived for longer than an election in the store takes, or the connection

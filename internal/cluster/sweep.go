@@ -82,16 +82,12 @@ func (r *Replica) expireMembers() {
 }
 
 // expireMember deletes the record of a member. It reports whether the store has answered.
-func (r *Replica) expireMember(m *member) bool {
-	err := r.delete(memberKey(m.ID), m.revision)
+func (r *Replica) expireMember(ctx context.Context, m *member) bool {
+	err := r.bucket.Delete(ctx, memberKey(m.ID), m.revision)
 	if err == nil {
-		r.logger.Warn("a replica was not heard of: declared dead", "member", m.Name, "id", m.ID)
+		r.logger.Warn("a replica was not heard of: it has expired", "member", m.Name, "id", m.ID)
 	}
-	if !answeredDelete(err) {
-		return false
-	}
-	r.view.memberDeleted(m)
-	return true
+	return answered(err)
 }
 
 // sweep deletes leases that were released and those of owners that are gone, and repairs
@@ -119,12 +115,12 @@ const collectEvery = 30 * time.Second
 // reports whether the store has answered.
 func (r *Replica) deleteReleased() bool {
 	owned := func(l *lease, _ *member) bool { return l.Owner == r.id }
-	return each(r, slices.Collect(maps.Keys(r.leases.released(r.view.selectLeases(owned)))), func(key string) bool {
+	return each(r, slices.Collect(maps.Keys(r.leases.released(r.view.selectLeases(owned)))), func(ctx context.Context, key string) bool {
 		l, _ := r.view.lease(key)
 		if l == nil || len(r.leases.released(map[string]lease{key: *l})) == 0 { // not any more
 			return true
 		}
-		return r.deleteLease(key, *l)
+		return answered(r.bucket.Delete(ctx, key, l.Revision))
 	})
 }
 
@@ -135,16 +131,8 @@ func (r *Replica) collect(at time.Duration) {
 	if valid, _ := r.leases.valid(at); !valid || !r.view.first() {
 		return
 	}
-	idle := r.view.selectLeases(func(l *lease, holder *member) bool {
-		if l.broken || holder != nil {
-			return false
-		}
-		l.idle++
-		return l.idle > 1
-	})
-	each(r, slices.Collect(maps.Keys(idle)), func(key string) bool {
-		ctx, cancel := context.WithTimeout(r.ctx, answer)
-		defer cancel()
+	idle := r.view.selectLeases(func(l *lease, holder *member) bool { return !l.broken && holder == nil })
+	each(r, slices.Collect(maps.Keys(idle)), func(ctx context.Context, key string) bool {
 		if free, err := r.free(ctx, idle[key]); err == nil && free {
 			_ = r.bucket.Delete(ctx, key, idle[key].Revision) // or another time
 		}
@@ -152,25 +140,9 @@ func (r *Replica) collect(at time.Duration) {
 	})
 }
 
-func (r *Replica) delete(key string, revision uint64) error {
-	ctx, cancel := context.WithTimeout(r.ctx, answer)
-	defer cancel()
-	return r.bucket.Delete(ctx, key, revision)
-}
-
-// deleteLease deletes a lease. It reports whether the store has answered.
-func (r *Replica) deleteLease(key string, l lease) bool {
-	err := r.delete(key, l.Revision)
-	if err == nil {
-		r.view.leaseDeleted(key, l.Revision)
-		r.changed.wake()
-	}
-	return answeredDelete(err)
-}
-
-// answeredDelete reports whether the store has answered a deletion. After a conflict the
-// view shows what is there.
-func answeredDelete(err error) bool {
+// answered reports whether the store has answered a change. After a conflict the view shows
+// what is there.
+func answered(err error) bool {
 	return err == nil || errors.Is(err, kv.ErrConflict) || errors.Is(err, kv.ErrNotFound)
 }
 
@@ -178,14 +150,17 @@ func answeredDelete(err error) bool {
 // thousand leases.
 const sweepers = 32
 
-// each calls do for all, several at a time, and reports whether all calls returned true.
-func each[T any](r *Replica, all []T, do func(T) bool) bool {
+// each calls do for all, several at a time, with the time for an answer of the store. It
+// reports whether all calls returned true.
+func each[T any](r *Replica, all []T, do func(context.Context, T) bool) bool {
 	var work errgroup.Group
 	work.SetLimit(sweepers)
 	var failed atomic.Bool
 	for _, one := range all {
 		work.Go(func() error {
-			if r.ctx.Err() != nil || !do(one) {
+			ctx, cancel := context.WithTimeout(r.ctx, answer)
+			defer cancel()
+			if ctx.Err() != nil || !do(ctx, one) {
 				failed.Store(true)
 			}
 			return nil

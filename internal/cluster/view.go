@@ -28,16 +28,13 @@ type member struct {
 	Member
 	revision uint64
 	seen     time.Duration // when this revision came
-	deleted  bool          // it was deleted at this revision, which is not seen yet
 	leaving  chan struct{} // closed when it drains, is gone, or has another epoch
 	broken   bool          // the record is: the rest is what it was before, or nothing
 }
 
 type lease struct {
 	LeaseInfo
-	broken  bool // the record is: it names no owner
-	deleted bool // by this replica, which is not seen yet
-	idle    int  // how many collections have found it without an owner
+	broken bool // the record is: it names no owner
 }
 
 // expired is a member whose record was deleted, though it did not drain.
@@ -158,7 +155,7 @@ func (v *view) lease(key string) (*lease, *member) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	l := v.leases[key]
-	if l == nil || l.deleted {
+	if l == nil {
 		return nil, nil
 	}
 	return new(*l), v.holderLocked(l)
@@ -170,20 +167,11 @@ func (v *view) selectLeases(fits func(l *lease, holder *member) bool) map[string
 	defer v.mu.Unlock()
 	all := map[string]lease{}
 	for key, l := range v.leases {
-		if !l.deleted && fits(l, v.holderLocked(l)) {
+		if fits(l, v.holderLocked(l)) {
 			all[key] = *l
 		}
 	}
 	return all
-}
-
-// leaseDeleted says that this replica has deleted a lease at a revision.
-func (v *view) leaseDeleted(key string, revision uint64) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if l := v.leases[key]; l != nil && l.Revision == revision {
-		l.deleted = true
-	}
 }
 
 // overwritten reports whether the record of a lease that was written at a revision is known
@@ -246,18 +234,11 @@ func (v *view) silent(since time.Duration) (all []*member) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for id, m := range v.members {
-		if id != v.self && m.seen <= since && !m.deleted {
+		if id != v.self && m.seen <= since {
 			all = append(all, m)
 		}
 	}
 	return all
-}
-
-// memberDeleted says that the record of a member was deleted at its revision.
-func (v *view) memberDeleted(m *member) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	m.deleted = true
 }
 
 // forget forgets the members that expired before a time.

@@ -177,7 +177,7 @@ func (r *Replica) Gateway(agg *aggregator.Aggregator) *gateway.Replicas {
 		},
 		LameDuck: lameDuck,
 		OwnerOf:  agg.OwnerOf,
-		Degraded: func() bool { return r.self.Degraded() || len(r.self.Broken()) > 0 || r.brokenConfig.Load() },
+		Degraded: func() bool { return r.self.Degraded() || len(r.self.State().Broken) > 0 || r.brokenConfig.Load() },
 	}
 }
 
