@@ -1,5 +1,5 @@
-// Package internode is what replicas of one service say to each other: HTTP over TLS 1.3,
-// in which both sides show a certificate of the cluster, and nothing is reached without.
+// Package internode is the transport between the replicas of one service: HTTP/2 over TLS 1.3.
+// Both sides show a certificate of the cluster; without one nothing is reached.
 //
 //	/request/…         a host's request, passed on as it came     [Client.Request, Options.Requests]
 //	/upstream/SERVER   the lines of one upstream, both ways       [Client.Open, Options.Upstream]
@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// protocol is the version of what replicas say to each other.
+// protocol is the version of the protocol between replicas.
 const protocol = "1"
 
 // The headers of this protocol. Those of a host are never taken for them.

@@ -12,22 +12,23 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 	"time"
 
 	"github.com/dynmcp/dynmcp/internal/regular"
 	"github.com/dynmcp/dynmcp/internal/seal"
 )
 
-// An Identity is what a replica shows to others, and what it knows them by.
+// An Identity is the certificates that a replica shows, and the authorities that it trusts.
 type Identity struct {
-	certificates func() ([]*tls.Certificate, error) // the one to show first of all first
+	certificates func() ([]*tls.Certificate, error) // the preferred one first
 	authorities  func() (*x509.CertPool, error)
-	names        []string // of the authorities of certificates, nil where there is one
+	names        []string // of the authorities of certificates, nil if there is one
 }
 
-// Keyed returns the identity of a replica that has the cluster's keys. Of each key an
-// authority is made that all who have the key can make, so whoever has one of ours is
-// let in: keys are replaced one replica after the other.
+// Keyed returns the identity of a replica that has the cluster's keys. Each key makes an
+// authority, the same at all replicas. Any holder of a key is trusted, so that keys can be
+// replaced one replica after the other.
 func Keyed(keys *seal.Keys) (*Identity, error) {
 	seeds, err := keys.Derive("replica ca", ed25519.SeedSize)
 	if err != nil {
@@ -37,51 +38,22 @@ func Keyed(keys *seal.Keys) (*Identity, error) {
 	pool := x509.NewCertPool()
 	var certificates []*tls.Certificate
 	for _, seed := range seeds {
-		authority := ed25519.NewKeyFromSeed(seed)
-		public := authority.Public().(ed25519.PublicKey)
-		sum := sha256.Sum256(public)
+		key := ed25519.NewKeyFromSeed(seed)
+		sum := sha256.Sum256(key.Public().(ed25519.PublicKey))
 		name := hex.EncodeToString(sum[:8]) + ".replica.dynmcp"
-		root := &x509.Certificate{
-			SerialNumber: big.NewInt(1),
-			Subject:      pkix.Name{CommonName: name},
-			SubjectKeyId: sum[:20],
-			NotBefore:    time.Unix(0, 0), NotAfter: endOfTime,
-			IsCA: true, BasicConstraintsValid: true,
-			KeyUsage: x509.KeyUsageCertSign,
+		authority := &x509.Certificate{
+			SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, SubjectKeyId: sum[:20],
+			IsCA: true, KeyUsage: x509.KeyUsageCertSign,
 		}
-		der, err := x509.CreateCertificate(rand.Reader, root, root, public, authority)
+		if authority, err = certify(authority, authority, key.Public(), key); err != nil {
+			return nil, err
+		}
+		pool.AddCert(authority)
+		certificate, err := newCertificate(name, authority, key)
 		if err != nil {
 			return nil, err
 		}
-		if root, err = x509.ParseCertificate(der); err != nil {
-			return nil, err
-		}
-		pool.AddCert(root)
-		serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
-		if err != nil {
-			return nil, err
-		}
-		own, key, err := ed25519.GenerateKey(rand.Reader)
-		if err != nil {
-			return nil, err
-		}
-		leaf := &x509.Certificate{
-			SerialNumber: serial,
-			Subject:      pkix.Name{CommonName: "dynmcp replica"},
-			DNSNames:     []string{name},
-			// The key ends with the process; clocks of two machines may differ.
-			NotBefore: time.Unix(0, 0), NotAfter: endOfTime,
-			BasicConstraintsValid: true,
-			KeyUsage:              x509.KeyUsageDigitalSignature,
-			ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		}
-		if der, err = x509.CreateCertificate(rand.Reader, leaf, root, own, authority); err != nil {
-			return nil, err
-		}
-		if leaf, err = x509.ParseCertificate(der); err != nil {
-			return nil, err
-		}
-		certificates = append(certificates, &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf})
+		certificates = append(certificates, certificate)
 		id.names = append(id.names, name)
 	}
 	id.certificates = func() ([]*tls.Certificate, error) { return certificates, nil }
@@ -89,12 +61,42 @@ func Keyed(keys *seal.Keys) (*Identity, error) {
 	return id, nil
 }
 
+// newCertificate returns a certificate of an authority. Its key ends with the process.
+func newCertificate(name string, authority *x509.Certificate, authorityKey ed25519.PrivateKey) (*tls.Certificate, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return nil, err
+	}
+	public, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	leaf, err := certify(&x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{CommonName: "dynmcp replica"}, DNSNames: []string{name},
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}, authority, public, authorityKey)
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}, nil
+}
+
+// certify signs a certificate, which is valid for ever: clocks of two machines may differ.
+func certify(template, parent *x509.Certificate, public any, key ed25519.PrivateKey) (*x509.Certificate, error) {
+	template.NotBefore, template.NotAfter, template.BasicConstraintsValid = time.Unix(0, 0), endOfTime, true
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, public, key)
+	if err != nil {
+		return nil, err
+	}
+	return x509.ParseCertificate(der)
+}
+
 // endOfTime is that of certificates (RFC 5280, section 4.1.2.5).
 var endOfTime = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 
 // Files returns the identity of a replica that has a certificate in files (PEM), which
-// are read for each connection: they may be replaced. Whoever has a certificate of one
-// of the authorities in ca is let in, whatever its name: they have to be for this cluster alone.
+// are read for each connection: they may be replaced. Any holder of a certificate of the
+// authorities in ca is trusted, whatever its name: they have to be for this cluster alone.
 func Files(cert, key, ca string) (*Identity, error) {
 	id := &Identity{
 		certificates: func() ([]*tls.Certificate, error) {
@@ -121,10 +123,11 @@ func Files(cert, key, ca string) (*Identity, error) {
 			return pool, nil
 		},
 	}
-	if _, err := id.certificates(); err != nil {
-		return nil, err
+	_, err := id.certificates()
+	if err == nil {
+		_, err = id.authorities()
 	}
-	if _, err := id.authorities(); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return id, nil
@@ -133,7 +136,7 @@ func Files(cert, key, ca string) (*Identity, error) {
 // alpn is what replicas speak.
 var alpn = []string{"h2"}
 
-// server is what those who connect to us find.
+// server returns the configuration of a listener.
 func (id *Identity) server() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
@@ -148,10 +151,8 @@ func (id *Identity) server() *tls.Config {
 				return nil, err
 			}
 			show := certificates[0]
-			for i, name := range id.names { // of the authority that the client knows
-				if name == hello.ServerName {
-					show = certificates[i]
-				}
+			if i := slices.Index(id.names, hello.ServerName); i >= 0 { // the authority that the client knows
+				show = certificates[i]
 			}
 			return &tls.Config{
 				MinVersion:   tls.VersionTLS13,
@@ -164,7 +165,7 @@ func (id *Identity) server() *tls.Config {
 	}
 }
 
-// client is how we connect to others.
+// client returns the configuration of connections to others.
 func (id *Identity) client() *tls.Config {
 	name := "replica.dynmcp"
 	if id.names != nil {
@@ -184,24 +185,27 @@ func (id *Identity) client() *tls.Config {
 					return c, nil
 				}
 			}
-			return certificates[0], nil // the other side says why not
+			return certificates[0], nil // the other side says why it is refused
 		},
 		// Replicas are known by their authority, not by a name: VerifyConnection checks it.
 		InsecureSkipVerify: true,
-		VerifyConnection: func(state tls.ConnectionState) error {
-			authorities, err := id.authorities()
-			if err != nil {
-				return err
-			}
-			if len(state.PeerCertificates) == 0 {
-				return errors.New("it shows no certificate")
-			}
-			between := x509.NewCertPool()
-			for _, c := range state.PeerCertificates[1:] {
-				between.AddCert(c)
-			}
-			_, err = state.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: authorities, Intermediates: between})
-			return err // of usage, ServerAuth is wanted
-		},
+		VerifyConnection:   id.verify,
 	}
+}
+
+// verify checks that a server's certificate is one of an authority, for the usage ServerAuth.
+func (id *Identity) verify(state tls.ConnectionState) error {
+	authorities, err := id.authorities()
+	if err != nil {
+		return err
+	}
+	if len(state.PeerCertificates) == 0 {
+		return errors.New("it shows no certificate")
+	}
+	intermediates := x509.NewCertPool()
+	for _, c := range state.PeerCertificates[1:] {
+		intermediates.AddCert(c)
+	}
+	_, err = state.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: authorities, Intermediates: intermediates})
+	return err
 }

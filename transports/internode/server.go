@@ -17,18 +17,16 @@ import (
 	"time"
 )
 
-// Options say what other replicas reach here. Functions that are nil are routes that
-// there are not.
+// Options are the routes of a Server. A nil function disables its route.
 type Options struct {
 	// Requests serves a host's request, with the path that the host sent.
 	Requests func(w http.ResponseWriter, r *http.Request, principal string)
-	// Upstream says whether a server is or can be run here for the replica from, for a
-	// principal where it runs once for each of them, and returns what serves it: JSON-RPC
-	// lines in and out until either side closes the stream. ctx ends when the other side
-	// is gone, and with serve. The error is a *NotHereError where it runs elsewhere, ErrDraining
-	// where nothing begins here any more.
+	// Upstream returns what serves an upstream server to the replica from, for a principal if
+	// the server runs once for each: JSON-RPC lines in and out until either side closes the
+	// stream. ctx ends when the other side is gone, and with serve. The error is a
+	// *NotHereError if the server runs elsewhere, ErrDraining if nothing begins here any more.
 	Upstream func(ctx context.Context, server, principal, from string) (serve func(stream io.ReadWriteCloser), err error)
-	// Result returns a result that was kept here for a principal, and its limit in tokens.
+	// Result returns a result that is kept here for a principal, and its limit in tokens.
 	Result func(ctx context.Context, principal, handle string) (result json.RawMessage, limit int, ok bool)
 	Logger *slog.Logger
 }
@@ -40,11 +38,11 @@ type Server struct {
 	log      *slog.Logger
 
 	mu    sync.Mutex
-	ended bool
-	work  sync.WaitGroup // requests, of which none begins when it has ended
+	ended bool           // no request begins any more
+	work  sync.WaitGroup // of requests
 }
 
-// NewServer returns what serves others, as identity.
+// NewServer returns a server with an identity.
 func NewServer(identity *Identity, opts Options) *Server {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -52,8 +50,8 @@ func NewServer(identity *Identity, opts Options) *Server {
 	return &Server{opts: opts, identity: identity, log: opts.Logger}
 }
 
-// Serve serves other replicas until ctx ends, then what runs has three seconds. ln is
-// closed.
+// Serve serves other replicas until ctx ends; requests in flight have three seconds then. It
+// closes ln.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	var protocols http.Protocols
 	protocols.SetHTTP2(true)
@@ -92,25 +90,31 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return err
 }
 
-func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+// begin counts a request. Each must be followed by s.work.Done.
+func (s *Server) begin() {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.ended {
-		s.mu.Unlock()
 		panic(http.ErrAbortHandler)
 	}
 	s.work.Add(1)
-	s.mu.Unlock()
+}
+
+// recovered, deferred, answers a request with a panic of its handler.
+func (s *Server) recovered(w http.ResponseWriter) {
+	switch p := recover(); {
+	case p == http.ErrAbortHandler:
+		panic(p)
+	case p != nil:
+		s.log.Error("panic", "panic", p, "stack", string(debug.Stack()))
+		http.Error(w, fmt.Sprintf("internal error: %v", p), http.StatusInternalServerError)
+	}
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	s.begin()
 	defer s.work.Done()
-	defer func() {
-		p := recover()
-		switch {
-		case p == http.ErrAbortHandler:
-			panic(p)
-		case p != nil:
-			s.log.Error("panic", "panic", p, "stack", string(debug.Stack()))
-			http.Error(w, fmt.Sprintf("internal error: %v", p), http.StatusInternalServerError)
-		}
-	}()
+	defer s.recovered(w)
 	w.Header().Set(headerProtocol, protocol)
 	principal, err := url.QueryUnescape(r.Header.Get(headerPrincipal))
 	if err != nil {
@@ -135,16 +139,20 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	case first == "upstream" && s.opts.Upstream != nil && r.Method == http.MethodPost:
 		s.upstream(w, r, name, principal)
 	case first == "result" && s.opts.Result != nil && r.Method == http.MethodGet:
-		result, limit, ok := s.opts.Result(r.Context(), principal, name)
-		if !ok {
-			http.Error(w, "there is no such result", http.StatusNotFound)
-			return
-		}
-		w.Header().Set(headerLimit, strconv.Itoa(limit))
-		_, _ = w.Write(result) // else the other side is gone
+		s.result(w, r, name, principal)
 	default:
 		http.Error(w, "there is no "+r.Method+" /"+first, http.StatusNotImplemented)
 	}
+}
+
+func (s *Server) result(w http.ResponseWriter, r *http.Request, handle, principal string) {
+	result, limit, ok := s.opts.Result(r.Context(), principal, handle)
+	if !ok {
+		http.Error(w, "there is no such result", http.StatusNotFound)
+		return
+	}
+	w.Header().Set(headerLimit, strconv.Itoa(limit))
+	_, _ = w.Write(result) // else the other side is gone
 }
 
 func (s *Server) upstream(w http.ResponseWriter, r *http.Request, server, principal string) {
