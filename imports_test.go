@@ -65,7 +65,9 @@ var mayImport = map[string][]string{
 	"aggregator/internal/surface/tree":     {"aggregator/internal/results", "aggregator/internal/surface", "catalog", "internal/display", "schema", "internal/wire"},
 	"aggregator/internal/viewtest":         {"catalog"},
 
+	"aggregator/internal/remote": {"aggregator/internal/work", "lazy", "transports", "transports/upstream", "schema", "internal/guard", "internal/wire"},
 	"aggregator": {
+		"aggregator/internal/remote",
 		"aggregator/internal/ask",
 		"aggregator/internal/listing",
 		"aggregator/internal/notify",

@@ -17,6 +17,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
 	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
+	"github.com/dynmcp/dynmcp/aggregator/internal/remote"
 	"github.com/dynmcp/dynmcp/aggregator/internal/results"
 	"github.com/dynmcp/dynmcp/aggregator/internal/work"
 	"github.com/dynmcp/dynmcp/catalog"
@@ -109,7 +110,7 @@ type Aggregator struct {
 	taskUsers   taskUsers
 	offers      ask.Offers    // of logins
 	results     results.Store // that reached a host in part
-	here        runningHere   // of what is placed
+	placer      remote.Placer
 
 	listings *listing.Env // of every upstream
 
@@ -151,6 +152,7 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 	a.server = sync.OnceValue(a.newServer)
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())
 	a.work = work.New(a.ctx, a.log)
+	a.placer = remote.Placer{Place: opts.Place, Work: a.work, Wanted: a.isWanted}
 	a.waiting.Work, a.states.Keys, a.states.Replica = a.work, opts.Keys, opts.Replica
 	a.offers.Work, a.offers.Log, a.offers.States, a.offers.LogIn = a.work, a.log, &a.states, opts.LogIn
 	a.set = lazy.NewSet(lazy.Options{Load: a.load, Changed: a.upstreamChanged, Logger: a.log})

@@ -60,7 +60,7 @@
 // A server is for all sessions, or its entry isolates sessions or principals: own.go
 // leads from the upstream of an entry to the one that a session's requests go to.
 //
-// In a cluster a server may run on another replica: place.go asks where, when it is loaded.
+// In a cluster a server may run on another replica: internal/remote asks where, when it is loaded.
 // There replica.go serves it to this one, as it is; the way of a call is the same on both.
 //
 // What a host asks for are methods of its session; what concerns all hosts, or an

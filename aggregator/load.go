@@ -11,6 +11,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
 	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
+	"github.com/dynmcp/dynmcp/aggregator/internal/remote"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
@@ -35,7 +36,7 @@ func (a *Aggregator) load(ctx context.Context, u *lazy.Upstream) (*upstream.Conn
 		a.peerOf(u).handshakeOnly.Store(true)
 		conn, err = a.loadOnce(ctx, u)
 	}
-	for moves := 1; errors.Is(err, upstream.ErrMoved) && moves < maxMoves && ctx.Err() == nil; moves++ {
+	for moves := 1; errors.Is(err, upstream.ErrMoved) && moves < remote.MaxMoves && ctx.Err() == nil; moves++ {
 		conn, err = a.loadOnce(ctx, u)
 	}
 	if p := a.peerOf(u); u.Server.TransportOpen && upstream.MaySpeakSSE(err) && p.speaksSSE.CompareAndSwap(false, true) {
@@ -57,7 +58,7 @@ func (a *Aggregator) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.
 	if p.speaksSSE.Load() {
 		server.Transport = schema.SSE
 	}
-	conn, err := a.connect(ctx, u, server, upstream.Options{
+	conn, err := a.placer.Connect(ctx, u, server, upstream.Options{
 		Peer:    p,
 		Info:    upstream.Info{Name: "dynmcp", Version: a.opts.Version},
 		Logger:  a.log,
@@ -71,7 +72,7 @@ func (a *Aggregator) loadOnce(ctx context.Context, u *lazy.Upstream) (*upstream.
 		Throttle: a.throttle,
 
 		HandshakeOnly: p.handshakeOnly.Load(),
-	})
+	}, a.open)
 	if err != nil {
 		return nil, err
 	}
@@ -168,4 +169,20 @@ func (p *peer) hostEra() (transports.Era, bool) {
 	}
 	first, known := p.declaration()
 	return first.era, known
+}
+
+// In a cluster a server runs once, or once for each user, on one of the replicas
+// (schema.Server.Placement). Options.Place says on which, each time the server is loaded:
+// here, as if there were no cluster, or elsewhere, where replica.go serves it to this
+// replica. Nothing but the connection differs: what is listed, filtered, renamed and cut
+// is so on the replica that the host is connected to.
+
+// A Placement says where a server runs, for one connection to it.
+type Placement = remote.Placement
+
+// isWanted reports whether an upstream that has moved is loaded again at once: it is eager,
+// or hosts wait for what it notifies them of.
+func (a *Aggregator) isWanted(u *lazy.Upstream) bool {
+	wanted := !u.Server.Lazy() || len(a.peerOf(u).source().Subscriptions()) > 0
+	return wanted && a.ctx.Err() == nil && a.set.Has(u)
 }

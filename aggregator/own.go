@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/remote"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
@@ -20,6 +21,11 @@ import (
 // A session's own ends with it. A principal's ends when it has not been used for long:
 // requests over HTTP that stand for themselves have a session each, and between two of them
 // a principal has none. For the same reason such requests have what their principal has.
+
+const (
+	principalOwner = remote.PrincipalOwner // begins what owner says of a user
+	sessionOwner   = "session "            // and of a session
+)
 
 // principalIdle is how long a principal's own upstream stays without use, unless its
 // entry says.
@@ -48,10 +54,7 @@ func (s *session) own(u *lazy.Upstream) (*lazy.Upstream, error) {
 	if owner == "" || u.Owner != "" {
 		return u, nil
 	}
-	own, gone, err := s.agg.set.Own(u, owner, idle)
-	if gone != nil {
-		s.agg.peers.Delete(gone)
-	}
+	own, err := s.agg.own(u, owner, idle)
 	what := u.Server.Isolation
 	if !isolated(&u.Server) {
 		what = "set of roots"

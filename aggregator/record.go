@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
@@ -111,6 +112,15 @@ func (a *Aggregator) peerOf(u *lazy.Upstream) *peer {
 	p.rootsAsked.Work, p.rootsAsked.Conn = a.work, u.Conn
 	known, _ := a.peers.LoadOrStore(u, p)
 	return known.(*peer)
+}
+
+// own returns what an owner has of a server, in the place of what another does not use.
+func (a *Aggregator) own(u *lazy.Upstream, owner string, idle time.Duration) (*lazy.Upstream, error) {
+	own, gone, err := a.set.Own(u, owner, idle)
+	if gone != nil {
+		a.peers.Delete(gone)
+	}
+	return own, err
 }
 
 // disowned forgets upstreams whose owner has ended.

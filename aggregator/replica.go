@@ -1,23 +1,19 @@
 package aggregator
 
 import (
-	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
 	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
+	"github.com/dynmcp/dynmcp/aggregator/internal/remote"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/schema"
@@ -40,13 +36,13 @@ type replicaLink struct {
 	peer       *peer
 	conn       *upstream.Conn
 	edge       *host.Stdio
-	introduced bool // it has had an answer to initialize or server/discover; of the reader alone
+	retired    atomic.Bool // it was told that the connection takes no more calls
+	introduced bool        // it has had an answer to initialize or server/discover; of the reader alone
 
 	mu       sync.Mutex
 	last     int64         // the id of the last request that was taken
 	inFlight int           // requests
 	notSent  []int64       // those that the end of the connection kept from the server
-	retired  bool          // it was told that the connection takes no more calls
 	idle     chan struct{} // made when the connection has ended; closed when nothing is in flight
 }
 
@@ -74,17 +70,21 @@ func (a *Aggregator) ServeReplica(ctx context.Context, stream io.ReadWriteCloser
 	release := func() {}
 	if err == nil {
 		var era transports.Era
-		if stream, era, err = hostEraThere(ctx, stream); err != nil {
+		if stream, era, err = remote.HostEra(ctx, stream); err != nil {
 			return err
 		}
 		p := a.peerOf(u)
 		p.askedEra.Store(&era)
-		conn, release, err = acquireHere(ctx, u, here)
+		conn, release, err = remote.AcquireHere(ctx, u, here)
 		p.askedEra.CompareAndSwap(&era, nil)
 	}
 	if err != nil {
 		defer context.AfterFunc(ctx, func() { stream.Close() })()
-		_, _ = stream.Write(append(bytes.Join(endMessage(transports.ReplicaEnd{Failure: blame(server, err)}), nil), '\n'))
+		said := err
+		if _, unknown := errors.AsType[*UnknownServerError](err); unknown {
+			said = remote.Unknown(server)
+		}
+		_, _ = stream.Write(append(bytes.Join(remote.EndMessage(transports.ReplicaEnd{Failure: remote.Blame(server, said)}), nil), '\n'))
 		return err
 	}
 	defer release()
@@ -130,61 +130,7 @@ func (a *Aggregator) upstreamOf(server, principal string) (*lazy.Upstream, error
 	if u.Server.Placement() != schema.PlacePrincipal {
 		return u, nil
 	}
-	own, gone, err := a.set.Own(u, principalOwner+principal, principalIdle)
-	if gone != nil {
-		a.peers.Delete(gone)
-	}
-	return own, err
-}
-
-// hostEraThere returns the era in which another replica would speak to a server if it ran
-// there, which its first line tells, and the stream with that line.
-func hostEraThere(ctx context.Context, stream io.ReadWriteCloser) (io.ReadWriteCloser, transports.Era, error) {
-	defer context.AfterFunc(ctx, func() { stream.Close() })()
-	in := bufio.NewReader(stream)
-	line, err := in.ReadBytes('\n')
-	if err != nil {
-		return nil, 0, cmp.Or(ctx.Err(), err)
-	}
-	era := transports.Handshake
-	if wire.EqualString(wire.Get(line, "method"), "server/discover") {
-		era = transports.Stateless
-	}
-	return struct {
-		io.Reader
-		io.WriteCloser
-	}{io.MultiReader(bytes.NewReader(line), in), stream}, era, nil
-}
-
-// acquireHere is Acquire of an upstream that must be this replica's own: a link to another
-// replica, which ran it before, is let go, and the error is upstream.ErrMoved when it may
-// not be started here any more.
-func acquireHere(ctx context.Context, u *lazy.Upstream, here Placement) (*upstream.Conn, func(), error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	var watching sync.WaitGroup
-	defer watching.Wait()
-	defer cancel(nil)
-	watching.Go(func() {
-		select {
-		case <-here.Moving:
-			cancel(upstream.ErrMoved)
-		case <-here.Lost:
-			cancel(upstream.ErrMoved)
-		case <-ctx.Done():
-		}
-	})
-	for range maxMoves {
-		conn, release, err := u.Acquire(ctx)
-		if err != nil && context.Cause(ctx) == upstream.ErrMoved {
-			return nil, nil, upstream.ErrMoved
-		}
-		if err != nil || !conn.Remote() {
-			return conn, release, err
-		}
-		u.Retire(conn)
-		release()
-	}
-	return nil, nil, upstream.ErrMoved
+	return a.own(u, principalOwner+principal, principalIdle)
 }
 
 // open returns the session of the link. Unless the server is a user's own, nobody else's
@@ -199,38 +145,6 @@ func (l *replicaLink) open(server, user string) *session {
 	s.recipient.Initialize()
 	s.declared = declaration{capabilities: json.RawMessage(ableToAll)}
 	return s
-}
-
-// blame returns the failure that a server cannot be served for, nil if it is not to blame.
-func blame(server string, err error) json.RawMessage {
-	var failure *transports.Failure
-	var unknown *UnknownServerError
-	switch {
-	case errors.As(err, &unknown):
-		failure = &transports.Failure{Upstream: server, Code: transports.CodeNotPlaced, Outcome: transports.NotSent, Cause: errors.New("the replica that is to run it does not know it: its config is another")}
-	case errors.Is(err, upstream.ErrMoved), errors.Is(err, lazy.ErrClosed), errors.Is(err, context.Canceled):
-		return nil
-	case !errors.As(err, &failure):
-		failure = &transports.Failure{Upstream: server, Code: transports.CodeStartFailed, Outcome: transports.NotSent, Cause: err}
-	case failure.Code == transports.CodeShuttingDown:
-		return nil
-	}
-	return failure.Record()
-}
-
-func endMessage(end transports.ReplicaEnd) [][]byte {
-	said, err := json.Marshal(end)
-	if err != nil {
-		said = []byte(`{}`) // not reached: it is numbers and JSON
-	}
-	return replicaMessage(transports.MethodReplicaEnded, said)
-}
-
-// replicaMessage returns a notification of ours, beside what is the server's.
-func replicaMessage(method string, said json.RawMessage) [][]byte {
-	message := wire.Notification(wire.Quote(method))
-	message[len(message)-1] = fmt.Appendf(nil, `,%q:%s}`, transports.MemberReplica, said)
-	return message
 }
 
 // sayEnd tells the other replica that the connection to the server has ended, why, and
@@ -249,9 +163,9 @@ func (l *replicaLink) sayEnd(ctx context.Context) {
 		return
 	}
 	l.mu.Lock()
-	end := transports.ReplicaEnd{Failure: blame(l.conn.Name(), l.conn.Loss()), Last: l.last, NotSent: l.notSent}
+	end := transports.ReplicaEnd{Failure: remote.Blame(l.conn.Name(), l.conn.Loss()), Last: l.last, NotSent: l.notSent}
 	l.mu.Unlock()
-	_ = l.edge.Write(nil, host.Essential, endMessage(end)...)
+	_ = l.edge.Write(nil, host.Essential, remote.EndMessage(end)...)
 }
 
 // begin counts a request; false is that it comes too late, which sayEnd says.
@@ -322,19 +236,6 @@ func (l *replicaLink) handle(r *host.Request) {
 // introduce answers with what the server said of itself, in its era.
 func (l *replicaLink) introduce(r *host.Request) {
 	info, stateless := l.conn.ServerInfo(), l.conn.Era() == transports.Stateless
-	said := bytes.Clone(info.Extra)
-	if !wire.IsObject(said) {
-		said = []byte(`{}`)
-	}
-	set := func(member string, value json.RawMessage) {
-		if value != nil {
-			said = wire.Set(said, member, value)
-		}
-	}
-	set("capabilities", info.Capabilities)
-	if info.Instructions != "" {
-		set("instructions", wire.Quote(info.Instructions))
-	}
 	switch initialize := r.Method == "initialize"; {
 	case initialize && stateless:
 		r.Reply(nil, &wire.Error{Code: transports.CodeUnsupportedVersion, Message: "unsupported protocol version", Data: fmt.Appendf(nil, `{"supported":[%q]}`, info.ProtocolVersion)})
@@ -345,57 +246,24 @@ func (l *replicaLink) introduce(r *host.Request) {
 			l.session.declared.capabilities = bytes.Clone(capabilities)
 			l.session.mu.Unlock()
 		}
-		set("protocolVersion", wire.Quote(info.ProtocolVersion))
-		set("serverInfo", info.Implementation)
 	case !stateless:
 		r.Reply(nil, unknownMethod(r.Method))
 		return
-	default:
-		set("supportedVersions", fmt.Appendf(nil, `[%q]`, info.ProtocolVersion))
-		if info.Implementation != nil {
-			said = transports.SetMeta(said, mcp.MetaKeyServerInfo, info.Implementation)
-		}
 	}
 	l.introduced = true
-	r.Reply(said, nil)
+	r.Reply(remote.Introduction(info, l.conn.Era()), nil)
 }
-
-// pagePrefix begins the cursors of page, pageBytes is how long its pages are at least.
-const (
-	pagePrefix = "dynmcp-"
-	pageBytes  = 1 << 20
-)
 
 // page returns a page of a list as the server listed it; nil if the list is not known, or
 // the page is the server's.
 func (l *replicaLink) page(r *host.Request) json.RawMessage {
-	from := 0
-	if cursor := wire.Get(r.Params, "cursor"); cursor != nil {
-		text, _ := wire.Text(cursor)
-		number, ok := strings.CutPrefix(text, pagePrefix)
-		var err error
-		if from, err = strconv.Atoi(number); !ok || err != nil || from < 0 {
-			return nil
-		}
-	}
+	from, ours := remote.PageAt(r.Params)
 	which, _ := listing.Of(r.Method)
 	entries, ok := l.peer.listing.Entries(l.conn, which)
-	if !ok {
+	if !ours || !ok {
 		return nil
 	}
-	out := fmt.Appendf(nil, `{%q:[`, which.Key)
-	at := min(from, len(entries))
-	for ; at < len(entries) && len(out) < pageBytes; at++ {
-		if at > from {
-			out = append(out, ',')
-		}
-		out = append(out, entries[at]...)
-	}
-	out = append(out, ']')
-	if at < len(entries) {
-		out = fmt.Appendf(out, `,"nextCursor":"%s%d"`, pagePrefix, at)
-	}
-	return append(out, '}')
+	return remote.Page(which.Key, entries, from)
 }
 
 // notifyReplicas tells other replicas that use a server which of its lists have changed,
@@ -498,19 +366,16 @@ func (l *replicaLink) pass(r *host.Request) {
 func (l *replicaLink) answered(c *forwardedCall, result json.RawMessage, err error) {
 	defer l.end()
 	r, conn, _ := c.finish(result, err)
+	if err == nil && c.route.task && wire.Get(result, "task") != nil {
+		conn.KeepProgress(&c.Call, func(params json.RawMessage) { l.session.peer.Notify("notifications/progress", params) })
+	}
 	var failure *transports.Failure
-	switch {
-	case err == nil:
-		if c.route.task && wire.Get(result, "task") != nil {
-			s := c.session
-			conn.KeepProgress(&c.Call, func(params json.RawMessage) { s.peer.Notify("notifications/progress", params) })
-		}
-		r.Reply(result, nil)
-	case !errors.As(err, &failure) || conn.Err() == nil:
-		r.Reply(nil, err)
-	case failure.Outcome == transports.Executed:
-		r.Reply(nil, err)
-	case isClosed(conn.Done()):
+	if !errors.As(err, &failure) || conn.Err() == nil || failure.Outcome == transports.Executed {
+		r.Reply(result, err)
+		return
+	}
+	select {
+	case <-conn.Done():
 		if failure.Outcome == transports.NotSent {
 			id, _ := transports.ParseID(r.ID)
 			l.mu.Lock()
@@ -518,22 +383,9 @@ func (l *replicaLink) answered(c *forwardedCall, result json.RawMessage, err err
 			l.mu.Unlock()
 		}
 	default:
-		l.mu.Lock()
-		first := !l.retired
-		l.retired = true
-		l.mu.Unlock()
-		if first {
-			_ = l.edge.Write(nil, host.Essential, replicaMessage(transports.MethodReplicaRetired, []byte(`{}`))...)
+		if !l.retired.Swap(true) {
+			_ = l.edge.Write(nil, host.Essential, remote.RetiredMessage()...)
 		}
 		r.Reply(nil, err)
-	}
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
 	}
 }

@@ -1,4 +1,6 @@
-package aggregator
+// Package remote says where the servers of a cluster run, and has the words that a replica
+// which runs a server and one that uses it say to each other.
+package remote
 
 import (
 	"context"
@@ -8,18 +10,13 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/work"
 	"github.com/dynmcp/dynmcp/internal/guard"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
-
-// In a cluster a server runs once, or once for each user, on one of the replicas
-// (schema.Server.Placement). Options.Place says on which, each time the server is loaded:
-// here, as if there were no cluster, or elsewhere, where replica.go serves it to this
-// replica. Nothing but the connection differs: what is listed, filtered, renamed and cut
-// is so on the replica that the host is connected to.
 
 // A Placement says where a server runs, for one connection to it.
 type Placement struct {
@@ -40,44 +37,56 @@ type Placement struct {
 	Fence *guard.Fence
 }
 
-const (
-	principalOwner = "principal " // begins what owner says of a user
-	sessionOwner   = "session "   // and of a session
-)
+// PrincipalOwner begins the owner of an upstream that is one user's.
+const PrincipalOwner = "principal "
 
-// placed reports whether Options.Place says where an upstream runs, and for which user.
-func (a *Aggregator) placed(u *lazy.Upstream) (principal string, ok bool) {
-	if a.opts.Place == nil {
+// MaxMoves is how often in a row a load begins anew because the server moved meanwhile.
+const MaxMoves = 5
+
+// Open opens the connection to a server that runs here.
+type Open func(schema.Server, upstream.Options) (*upstream.Conn, error)
+
+// A Placer connects servers where they run.
+type Placer struct {
+	// Place says where a server runs; nil is that everything runs here.
+	Place func(ctx context.Context, server schema.Server, principal string) (*Placement, error)
+	Work  *work.Group
+	// Wanted reports whether a server that has moved is loaded again at once.
+	Wanted func(*lazy.Upstream) bool
+
+	here runningHere
+}
+
+// placed reports whether Place says where an upstream runs, and for which user.
+func (p *Placer) placed(u *lazy.Upstream) (principal string, ok bool) {
+	if p.Place == nil {
 		return "", false
 	}
 	switch u.Server.Placement() {
 	case schema.PlaceOne:
 		return "", u.Owner == ""
 	case schema.PlacePrincipal:
-		return strings.CutPrefix(u.Owner, principalOwner)
+		return strings.CutPrefix(u.Owner, PrincipalOwner)
 	}
 	return "", false
 }
 
-// maxMoves is how often in a row a load begins anew because the server moved meanwhile.
-const maxMoves = 5
-
-// connect opens the connection to an upstream, here or where it runs.
-func (a *Aggregator) connect(ctx context.Context, u *lazy.Upstream, server schema.Server, opts upstream.Options) (*upstream.Conn, error) {
-	principal, ok := a.placed(u)
+// Connect opens the connection to an upstream, here or where it runs.
+func (p *Placer) Connect(ctx context.Context, u *lazy.Upstream, server schema.Server, opts upstream.Options, open Open) (*upstream.Conn, error) {
+	principal, ok := p.placed(u)
 	if !ok {
-		return a.open(server, opts)
+		return open(server, opts)
 	}
 	ctx, cancel := context.WithTimeout(ctx, server.LoadTimeout)
 	defer cancel()
 	notPlaced := func(err error) error {
 		return &transports.Failure{Upstream: server.Name, Code: transports.CodeNotPlaced, Outcome: transports.NotSent, Cause: fmt.Errorf("no replica runs it: %w", err)}
 	}
-	gone, err := a.here.enter(ctx, server.Name+"\x00"+u.Owner)
+	gone, err := p.here.enter(ctx, server.Name+"\x00"+u.Owner)
 	if err != nil {
 		return nil, notPlaced(errors.New("what ran of it here has not ended yet"))
 	}
-	placement, err := a.opts.Place(ctx, server, principal)
+	placement, err := p.Place(ctx, server, principal)
 	if err != nil {
 		gone()
 		return nil, notPlaced(err)
@@ -94,12 +103,12 @@ func (a *Aggregator) connect(ctx context.Context, u *lazy.Upstream, server schem
 		conn = upstream.OpenReplica(server, placement.Stream, opts)
 	} else {
 		opts.Fence = placement.Fence
-		if conn, err = a.open(server, opts); err != nil {
+		if conn, err = open(server, opts); err != nil {
 			release()
 			return nil, err
 		}
 	}
-	watched := a.work.Go(func() {
+	watched := p.Work.Go(func() {
 		defer release()
 		defer conn.Close()
 		select {
@@ -115,7 +124,7 @@ func (a *Aggregator) connect(ctx context.Context, u *lazy.Upstream, server schem
 			}
 		}
 		if conn.Remote() && errors.Is(conn.Err(), upstream.ErrMoved) {
-			a.followMove(u)
+			p.followMove(u)
 		}
 	})
 	if !watched {
@@ -126,14 +135,15 @@ func (a *Aggregator) connect(ctx context.Context, u *lazy.Upstream, server schem
 }
 
 // followMove loads an upstream again that runs elsewhere now, if that is not left to the
-// next call: it is eager, or hosts wait for what it notifies them of.
-func (a *Aggregator) followMove(u *lazy.Upstream) {
-	wanted := !u.Server.Lazy() || len(a.peerOf(u).source().Subscriptions()) > 0
-	if !wanted || a.ctx.Err() != nil || !a.set.Has(u) {
+// next call.
+func (p *Placer) followMove(u *lazy.Upstream) {
+	if !p.Wanted(u) {
 		return
 	}
-	a.work.Go(func() {
-		if _, release, err := u.Acquire(a.ctx); err == nil {
+	p.Work.Go(func() {
+		ctx, cancel := p.Work.WithCancelCause()
+		defer cancel(nil)
+		if _, release, err := u.Acquire(ctx); err == nil {
 			release()
 		}
 	})
