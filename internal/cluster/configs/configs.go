@@ -9,6 +9,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/dynmcp/dynmcp/internal/kv"
@@ -45,11 +47,14 @@ type Store struct {
 // New returns the document in a bucket of its own.
 func New(bucket kv.Bucket, keys *seal.Keys) *Store { return &Store{bucket, keys} }
 
-// Keys of the records. The copy is read where the record of the current version is broken.
+// current is the key of the current version, copies begins that of its copy. The copy is read
+// where the other record is broken.
 const (
 	current = "current"
-	copied  = "copy"
+	copies  = "version/"
 )
+
+func copyOf(number int) string { return fmt.Sprintf("%s%08d", copies, number) }
 
 // Current returns the version that replicas serve, or ErrNone.
 func (s *Store) Current(ctx context.Context) (Version, error) {
@@ -74,14 +79,13 @@ func (s *Store) current(ctx context.Context) (Version, uint64, error) {
 	return v, entry.Revision, err
 }
 
-// copy returns the copy of the current version. If it cannot be opened either, we lack the
-// key.
+// copy returns the newest copy. If it cannot be opened either, we lack the key.
 func (s *Store) copy(ctx context.Context) (Version, bool) {
-	entry, err := s.bucket.Get(ctx, copied)
-	if err != nil {
+	list, err := kv.List(ctx, s.bucket, copies)
+	if err != nil || len(list) == 0 {
 		return Version{}, false
 	}
-	v, err := s.open(entry)
+	v, err := s.open(list[slices.Max(slices.Collect(maps.Keys(list)))])
 	v.Broken = true
 	return v, err == nil
 }
@@ -122,8 +126,11 @@ func (s *Store) Push(ctx context.Context, v Version, base int) (pushed Version, 
 		return Version{}, false, err
 	}
 	// It is current from here on, even if there is no copy of it.
-	if sealed, err = s.seal(copied, v); err == nil {
-		_, _ = s.bucket.Put(ctx, copied, sealed)
+	if sealed, err = s.seal(copyOf(v.Number), v); err == nil {
+		_, err = s.bucket.Put(ctx, copyOf(v.Number), sealed)
+	}
+	if err == nil && changed {
+		_ = s.bucket.Delete(ctx, copyOf(now.Number), 0)
 	}
 	return v, changed, nil
 }

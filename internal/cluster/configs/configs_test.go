@@ -118,7 +118,7 @@ func TestOnlyTheKeyOpensAConfig(t *testing.T) {
 	wantCurrent(t, next, 1, "secret-text")
 
 	push(t, both, "newest")
-	other, err := b.Get(t.Context(), copied)
+	other, err := b.Get(t.Context(), copyOf(2))
 	if err != nil {
 		t.Fatal(err)
 	}
