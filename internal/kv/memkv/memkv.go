@@ -72,7 +72,7 @@ func (c *Connection) set(set func()) {
 // Connected reports whether the connection is neither cut off nor closed.
 func (c *Connection) Connected() bool { return c.err() == nil }
 
-// OnConnected has connected called by those who call Cut, Heal and Close.
+// OnConnected sets the function that Cut, Heal and Close call.
 func (c *Connection) OnConnected(connected func(bool)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 )
 
 // credentials is nats.UserCredentials, which would read anything that has the file's name
-// when the connection is made anew.
+// when the connection is made again.
 func credentials(path string) nats.Option {
 	read := func() ([]byte, error) { return regular.Read(context.Background(), path, regular.Small) }
 	return nats.UserJWT(func() (string, error) {
