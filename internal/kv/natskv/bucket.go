@@ -86,12 +86,12 @@ func (b *bucket) ensure(ctx context.Context) (created bool, err error) {
 		return false, nil
 	}
 	c.Replicas = nodes
-	if _, err = js.UpdateStream(ctx, c); err == nil {
+	if _, err = js.UpdateStream(ctx, c); err != nil {
+		b.store.log.Debug("a bucket stays on fewer nodes", "bucket", b.name, "err", err)
+	} else {
 		b.store.log.Info("a bucket is kept on more nodes now", "bucket", b.name, "nodes", nodes)
-	} else if tooFewNodes(err) {
-		err = nil
 	}
-	return false, failure(err)
+	return false, nil
 }
 
 // bind makes the bucket ready for use.

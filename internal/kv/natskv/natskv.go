@@ -223,7 +223,7 @@ func (s *Store) maintain() {
 			created, err := b.ensure(s.ctx)
 			switch {
 			case err != nil:
-				s.log.Debug("a bucket is missing, or stays on fewer nodes", "bucket", b.name, "err", err)
+				s.log.Debug("a bucket is not looked after", "bucket", b.name, "err", err)
 			case created: // disks that are gone start with nothing
 				s.log.Warn("a bucket was missing in NATS, and is empty now", "bucket", b.name)
 			}
