@@ -67,6 +67,7 @@ func (c *forwardedCall) deliver(r *host.Request, conn *upstream.Conn, outline *w
 			r.Reply(asks, nil)
 			return
 		}
+		c.peer.noteURLsFirst(c.session, err)
 		c.fail(r, shownError(r, conn, c.explainedError(err)))
 	}
 }

@@ -371,6 +371,7 @@ func (l *replicaLink) answered(c *forwardedCall, result json.RawMessage, err err
 	}
 	var failure *transports.Failure
 	if !errors.As(err, &failure) || conn.Err() == nil || failure.Outcome == transports.Executed {
+		l.peer.noteURLsFirst(l.session, err)
 		r.Reply(result, err)
 		return
 	}

@@ -90,6 +90,7 @@ func (p *peer) requestHost(ctx context.Context, s *session, through transports.P
 	if lacking := ask.Lacks(declared.capabilities, method, params); lacking != "" {
 		return ask.Refused("%s", lacking)
 	}
+	p.noteElicitation(s, params)
 	params, done := p.withProgress(s, p.shownRelation(s, params))
 	answer := through.Request(ctx, method, params)
 	return func() (json.RawMessage, error) {

@@ -22,6 +22,8 @@ type Recipient[S any] struct {
 	registry *Registry[S]
 	peer     transports.Peer // the host
 
+	elicitations []elicitation // guarded by the registry, oldest first
+
 	mu          sync.Mutex
 	initialized bool // the handshake is over, the host may be notified
 	ended       bool // it asks for nothing any more

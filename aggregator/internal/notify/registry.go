@@ -18,8 +18,9 @@ type Registry[S any] struct {
 	byID       map[string]*Recipient[S]
 	all        []S // in order, never changed; nil after one came or went
 	groups     map[string]*group[S]
-	users      map[string]set[S] // none is empty
-	exclusive  []*Recipient[S]   // never changed: every read of an upstream looks at them
+	users      map[string]set[S]      // none is empty
+	elicited   map[elicitation]set[S] // none is empty
+	exclusive  []*Recipient[S]        // never changed: every read of an upstream looks at them
 }
 
 type set[S any] map[*Recipient[S]]bool
@@ -36,7 +37,7 @@ type group[S any] struct {
 
 // NewRegistry returns a registry without sessions.
 func NewRegistry[S any]() *Registry[S] {
-	return &Registry[S]{byID: map[string]*Recipient[S]{}, groups: map[string]*group[S]{}, users: map[string]set[S]{}}
+	return &Registry[S]{byID: map[string]*Recipient[S]{}, groups: map[string]*group[S]{}, users: map[string]set[S]{}, elicited: map[elicitation]set[S]{}}
 }
 
 // New returns the recipient of a new session. It is found after Join.
@@ -157,6 +158,9 @@ func (r *Registry[S]) leave(to *Recipient[S]) {
 		return
 	}
 	delete(r.byID, to.ID)
+	for _, e := range to.elicitations {
+		r.forgetLocked(to, e)
+	}
 	r.all = nil
 	g := r.groupLocked(to.Server)
 	delete(g.sessions, to)

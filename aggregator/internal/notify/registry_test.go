@@ -2,6 +2,7 @@ package notify
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"testing"
 )
@@ -25,6 +26,9 @@ func TestNothingIsLeftOfSessions(t *testing.T) {
 	all := []*Recipient[string]{join(r, "a", ""), join(r, "b", "up"), join(r, "c", "other")}
 	for _, to := range all {
 		to.SetLevel(Level{json.RawMessage(`{"level":"error"}`), 4})
+		for n := range 2 * maxElicitations {
+			to.Elicited("up", fmt.Sprint(n))
+		}
 		to.SetSubscribed("x://1", true)
 		stream := Stream{ID: json.RawMessage(`1`), URIs: map[string]bool{"x://1": true, "x://2": true}, Tasks: map[string]bool{"up/1": true}}
 		to.AddStream(stream)
@@ -36,14 +40,20 @@ func TestNothingIsLeftOfSessions(t *testing.T) {
 	if got := src.Verbose(); got.Severity != 4 {
 		t.Errorf("the most verbose level is %v", got)
 	}
+	for id, want := range map[string]int{"0": 0, fmt.Sprint(2*maxElicitations - 1): 3} {
+		if got := src.Elicited(id); len(got) != want {
+			t.Errorf("asked for %s are %q, want %d", id, got, want)
+		}
+	}
 	for _, to := range all {
 		to.Leave()
+		to.Elicited("up", "late")
 		to.End()
 		to.RemoveStream(Stream{ID: json.RawMessage(`1`), URIs: map[string]bool{"x://1": true, "x://2": true}, Tasks: map[string]bool{"up/1": true}})
 		to.SetLevel(Level{json.RawMessage(`{"level":"debug"}`), 0})
 		to.SetSubscribed("x://3", true)
 	}
-	if len(r.groups)+len(r.users)+len(r.byID) > 0 {
+	if len(r.groups)+len(r.users)+len(r.byID)+len(r.elicited) > 0 {
 		t.Errorf("%d groups, %d users and %d sessions are left", len(r.groups), len(r.users), len(r.byID))
 	}
 }
