@@ -76,7 +76,7 @@ func (c *Config) StartupWaitOr(byHost time.Duration) time.Duration {
 type Document struct {
 	// Address or path of the JSON Schema, for editors. dynmcp does not read it.
 	Schema string `json:"$schema" example:"https://unpkg.com/dynmcp/schema/mcp-config.json"`
-	// Where the variables of ${VAR} come from. enable: the .env file beside the config over the one in the working directory over the process environment. dotenv: the .env files alone. process: the process environment alone. disable: nowhere, ${VAR} stays as it is.
+	// Where ${VAR} comes from. enable: the .env beside the config, then that of the working directory, then the environment. dotenv: the .env files only. process: the environment only. disable: nowhere, ${VAR} is a text.
 	Env string `json:"env" enum:"enable,dotenv,process,disable" default:"enable" example:"process"`
 	// Limits for all servers; a server's own value wins.
 	Defaults Server `json:"defaults" example:"{timeout: 2m}"`
@@ -86,21 +86,21 @@ type Document struct {
 	MCPServers []Server `json:"mcpServers" example:"{files: {type: stdio, command: mcp-files, args: [/tmp]}}"`
 	// The MCP servers by name, as VS Code and MCP Browser write them. Names that do not fit are changed, with a warning.
 	Servers []Server `json:"servers" example:"{files: {command: [mcp-files, /tmp]}}"`
-	// The surfaces that the host sees; auto is direct for a host that searches tools by itself, and discover for any other. When the file has only a tree, the default is that tree.
+	// The surfaces that the host sees. auto is direct for a host with a tool search, and discover for others. The default of a file with only a tree is tree.
 	Expose []string `json:"expose" enum:"discover,tree,browser,proxy,direct,auto" default:"[discover]" example:"[discover, direct]"`
-	// How tools are called behind discover: one is use_tool for all; split is use_tool_readonly, use_tool_write and use_tool_destructive, by what tools say of themselves in their annotations, so that a host's rules can tell them apart.
+	// How tools are called behind discover: one is use_tool for all; split is use_tool_readonly, use_tool_write and use_tool_destructive, by the tools' annotations.
 	UseTool string `json:"use_tool" enum:"one,split" default:"one" example:"split"`
-	// Tools that are shown as themselves beside discover_tool, by their names there.
+	// Tools that are shown as themselves beside discover_tool.
 	Pin []string `json:"pin" default:"[]" example:"[files/read_file]"`
-	// The tree that the tree surface shows: a list of nodes, or one node with the path /.
+	// The tree of the tree surface: a list of nodes, or one node with the path /.
 	Tree *Node `json:"tree" example:"[{path: /files, type: node, source: {mcp: files}}]"`
 	// How the catalogue of tools is shown and kept.
 	Catalog Catalog `json:"catalog" example:"{max_chars: 4096}"`
 	// How dynmcp is reached over HTTP.
 	Gateway Gateway `json:"gateway" example:"{listen: \"127.0.0.1:8080\"}"`
-	// The host that dynmcp serves, where it is not told rightly by the name that it gives itself: hosts differ in how long they wait, in what they read again, in the names of tools that they take, and in whether they search for tools.
+	// The host that dynmcp serves, if the name that it gives itself does not say so.
 	Host string `json:"host" enum:"claude-code,claude-desktop,codex,cursor,gemini-cli,opencode,vscode,other" example:"codex"`
-	// How long lists and searches wait for servers that are still starting, from when they were started. Left out, it depends on the host: 1.2s for Claude Code, 500ms for Codex, 2s for others; 25s when direct is exposed.
+	// How long lists and searches wait for servers that are starting. Left out, it depends on the host: 1.2s for Claude Code, 500ms for Codex, 2s for others; 25s when direct is exposed.
 	StartupWait time.Duration `json:"startup_wait" default:"2s" example:"5s"`
 }
 
@@ -117,15 +117,15 @@ type Server struct {
 	// command, "" for a server with an entry of its own.
 	Mounted string `json:"-"`
 
-	// How the server is reached. Left out, a command means stdio, and a url streamable-http or, where the server refuses that, sse.
+	// How the server is reached. Left out, a command means stdio, and a url streamable-http or, if the server refuses that, sse.
 	Transport string `json:"transport" enum:"stdio,streamable-http,sse" example:"streamable-http"`
-	// What the server is good for, shown to the model. A server with a description is started when it is first needed, not at the start.
+	// What the server is good for, shown to the model. A server with a description starts when it is first used.
 	Description string `json:"description" nonblank:"true" example:"Read and search the files of this project. Use for anything about its source."`
-	// When the server is started: eager at the start, lazy when first needed. Left out, servers with a description are lazy.
+	// When the server starts: eager with the host, lazy when first used. Left out, servers with a description are lazy.
 	Load string `json:"load" enum:"eager,lazy" example:"lazy"`
-	// Who shares the server, where one run of dynmcp serves many hosts: none is all of them, session gives each host one of its own, principal each user.
+	// Who shares the server when one dynmcp serves many hosts: none is all hosts, session gives each host its own, principal each user.
 	Isolation string `json:"isolation" enum:"none,session,principal" default:"none" example:"session"`
-	// Where the server runs when several replicas of dynmcp serve together (serve --cluster): one is once for all of them, each is on every replica that needs it, principal is once for each user. Left out, a command runs as one, or with isolation as that says: session is each, principal is principal; a url is reached from each. Without a cluster it has one effect: where many hosts share a run, one keeps a command that speaks both protocol eras to one process.
+	// Where the server runs in a cluster: one is once for all replicas, each is on every replica that needs it, principal is once for each user. Left out, a command is one, or as its isolation says, and a url is each. Without a cluster, one keeps a command that speaks both protocol eras to one process.
 	Place string `json:"place" enum:"one,each,principal" example:"each"`
 	// Keep the entry but do not use the server.
 	Disabled bool `json:"disabled" default:"false" example:"true"`
@@ -138,7 +138,7 @@ type Server struct {
 	Env map[string]string `json:"env" group:"stdio" default:"{}" example:"{GITHUB_TOKEN: \"${GITHUB_TOKEN}\"}"`
 	// The directory the program runs in. Left out, it is the one dynmcp runs in.
 	Cwd string `json:"cwd" group:"stdio" nonblank:"true" example:"/srv/project"`
-	// What the program inherits of dynmcp's own environment: true is everything, false only the few variables that every program needs, a list is these few and the variables it names.
+	// What the program inherits of dynmcp's environment: true is everything, false the few variables that every program needs, a list is these and the variables it names.
 	InheritEnv Inherit `json:"inherit_env" group:"stdio" default:"true" example:"[PATH, HOME, LANG]"`
 
 	// The address of the server, http or https.
@@ -146,12 +146,12 @@ type Server struct {
 	// TransportOpen says that the entry has a url and no transport: a server that does
 	// not speak streamable-http there is asked for SSE.
 	TransportOpen bool `json:"-"`
-	// Headers of every request. They are sent to the server's own origin only.
+	// Headers of every request, sent to the server's own origin only.
 	Headers map[string]string `json:"headers" group:"http" default:"{}" secret:"true" example:"{Authorization: \"Bearer ${TOKEN}\"}"`
 	// How to log in with OAuth. Most servers need nothing here: see docs/login.md.
 	Auth *Auth `json:"auth" group:"http" example:"{client_id: dynmcp, scope: read}"`
 
-	// Globs over tool names, and the classes @readonly, @write and @destructive; a leading ! hides. Without a pattern that shows, all tools are shown but the hidden ones.
+	// Globs over tool names, and @readonly, @write and @destructive; a leading ! hides. With only such patterns, all other tools are shown.
 	ToolFilter []string `json:"tool_filter" default:"[]" example:"[\"get_*\", \"!get_secret_*\"]"`
 	// By tool name: how the tool is presented and limited.
 	ToolOverrides map[string]ToolOverride `json:"tool_overrides" default:"{}" example:"{get_file: {summary: Read one file, timeout: 30s}}"`
@@ -162,15 +162,15 @@ type Server struct {
 	LoadTimeout time.Duration `json:"load_timeout" group:"limit" min:"1ms" default:"60s" example:"2m"`
 	// How long a call may take. Progress restarts the time; 0 is no limit.
 	Timeout time.Duration `json:"timeout" group:"limit" default:"0" example:"5m"`
-	// Unload the server when it has not been used for this long; the next use starts it again. 0 is never.
+	// Stop the server when it was unused for this long; the next use starts it. 0 is never.
 	IdleTimeout time.Duration `json:"idle_timeout" group:"limit" default:"0" example:"10m"`
-	// How many failed starts in a row a lazy server has before it is taken out of the catalogue. 0 is any number.
+	// How many failed starts in a row remove a lazy server from the catalogue. 0 is any number.
 	LoadBudget int `json:"load_budget" group:"limit" default:"3" example:"5"`
-	// The most characters of a tool's result that reach the host; 0 is no limit. What is left out is said in the result.
+	// The most characters of a tool's result; a longer one is shortened and says so. 0 is no limit.
 	MaxOutputChars int `json:"max_output_chars" group:"limit" default:"0" example:"40000"`
-	// How many hosts or users may have the server to themselves at a time, where isolation says so, and of how many sets of roots there is one, where it asks for them.
+	// How many processes of the server there may be for hosts, users or sets of roots that do not share one.
 	MaxSessions int `json:"max_sessions" group:"limit" min:"1" default:"32" example:"8"`
-	// The largest message, in bytes and in both directions. Above it that one call fails.
+	// The largest message in bytes, in both directions. A larger one fails its call.
 	MaxMessageBytes int `json:"max_message_bytes" group:"limit" min:"1024" default:"16777216" example:"67108864"`
 }
 
@@ -227,17 +227,17 @@ type Inherit struct {
 // Auth is how dynmcp logs in to a remote server. All of it may be left out: then a
 // client is registered for us, and the server says which scopes it needs.
 type Auth struct {
-	// Who logs in: authorization_code is a person, by dynmcp login; client_credentials is the client itself, when a request needs it; jwt_bearer is this workload, with the token of its platform, or a person, with that of the company's identity provider.
+	// Who logs in: authorization_code is a person, by dynmcp login; client_credentials is the client itself; jwt_bearer is a workload or a person with a token of their platform or identity provider.
 	Grant string `json:"grant" enum:"authorization_code,client_credentials,jwt_bearer" default:"authorization_code" example:"client_credentials"`
-	// The client id that the server gave out, or the https address of a client metadata document. Left out, a client is registered at each login.
+	// The client id, or the https address of a client metadata document. Left out, a client is registered at each login.
 	ClientID string `json:"client_id" nonblank:"true" example:"dynmcp"`
 	// The client secret that goes with it. Left out for public clients.
 	ClientSecret string `json:"client_secret" secret:"true" example:"${CLIENT_SECRET}"`
-	// The private key that the client signs with in place of a secret (private_key_jwt), as PEM (PKCS #8): RSA, EC or Ed25519. Only with client_credentials.
+	// The private key in place of a secret (private_key_jwt), as PEM (PKCS #8): RSA, EC or Ed25519. Only with client_credentials.
 	PrivateKey string `json:"private_key" secret:"true" example:"${CLIENT_KEY}"`
-	// The file with the token of this workload, a JWT, or with an ID token for idp, which is read at each login. Only with jwt_bearer.
+	// The file with the workload's token, a JWT, or with an ID token for idp; read at each login. Only with jwt_bearer.
 	AssertionFile string `json:"assertion_file" nonblank:"true" example:"/var/run/secrets/tokens/mcp"`
-	// The issuer of the company's identity provider, which exchanges the ID token of assertion_file for one that the server's login takes (enterprise-managed authorization). Only with jwt_bearer.
+	// The issuer of the identity provider that exchanges the ID token of assertion_file (enterprise-managed authorization). Only with jwt_bearer.
 	IDP string `json:"idp" nonblank:"true" example:"https://acme.okta.example"`
 	// The client id at idp.
 	IDPClientID string `json:"idp_client_id" nonblank:"true" example:"dynmcp"`
@@ -245,9 +245,9 @@ type Auth struct {
 	IDPClientSecret string `json:"idp_client_secret" secret:"true" example:"${IDP_SECRET}"`
 	// The scopes to ask for, separated by spaces. Left out, those that the server names.
 	Scope string `json:"scope" example:"read write"`
-	// The port of this machine that the browser comes back to, for clients that are registered with one. 0 is any that is free.
+	// The local port that the browser comes back to, for clients registered with one. 0 is any free port.
 	CallbackPort int `json:"callback_port" min:"0" default:"0" example:"33418"`
-	// Networks that the login may involve although they are not of the internet. Without them, only the server itself may be in one.
+	// Private networks that the login may involve. Left out, only the server itself may be in one.
 	AllowPrivate []string `json:"allow_private" default:"[]" example:"[10.1.0.0/16]"`
 }
 
@@ -268,7 +268,7 @@ type ToolOverride struct {
 	Timeout *time.Duration `json:"timeout" example:"30s"`
 	// Arguments to show as an example, as JSON.
 	ExampleArgs json.RawMessage `json:"example_args" example:"{path: README.md}"`
-	// How the result is shown. json keeps its structure when it is made shorter, text makes one text of all in it, raw leaves it untouched, whatever max_output_chars says.
+	// How the result is shown. json keeps its structure when it is shortened, text makes one text of it, raw never changes it.
 	RenderMode string `json:"render_mode" enum:"json,text,raw" default:"json" example:"text"`
 }
 
@@ -276,7 +276,7 @@ type ToolOverride struct {
 type Node struct {
 	// The absolute path of the node, unique in the tree.
 	Path string `json:"path" required:"true" example:"/repo/read"`
-	// Always node: tools are not written, they come from the source.
+	// Always node.
 	Type string `json:"type" enum:"node" default:"node" example:"node"`
 	// One line about the node, shown in lists.
 	Summary string `json:"summary" example:"Read the repository"`
@@ -299,13 +299,13 @@ type Source struct {
 
 	// The name of a server of this file. Use this or a command.
 	MCP string `json:"mcp" example:"files"`
-	// How the command is spoken to; there is only stdio.
+	// Always stdio.
 	Backend string `json:"backend" enum:"stdio" default:"stdio" example:"stdio"`
 	// A shell command line that starts an MCP server, run by /bin/sh -c.
 	Command string `json:"command" nonblank:"true" example:"GITHUB_TOKEN=${GITHUB_TOKEN} github-mcp stdio"`
-	// Globs over tool names, and the classes @readonly, @write and @destructive; a leading ! hides. Without a pattern that shows, all tools are shown but the hidden ones.
+	// As of a server, at this path only.
 	ToolFilter []string `json:"tool_filter" default:"[]" example:"[\"get_*\", \"!get_secret_*\"]"`
-	// By tool name: how the tool is presented and limited.
+	// As of a server, at this path only.
 	ToolOverrides map[string]ToolOverride `json:"tool_overrides" default:"{}" example:"{get_file: {summary: Read one file, timeout: 30s}}"`
 	// By tool name: the last part of the path the tool is shown under.
 	PathAliases map[string]string `json:"path_aliases" default:"{}" example:"{get_file_contents: get_file}"`
@@ -313,35 +313,35 @@ type Source struct {
 
 // Catalog says how the catalogue of tools is shown and kept.
 type Catalog struct {
-	// The most UTF-16 code units, which is how hosts count characters, of the catalogue in the description that the host reads. Hosts cut longer ones silently. 0 is no limit.
+	// The most characters (UTF-16 code units) of the catalogue in the description that the host reads. Hosts cut longer ones silently. 0 is no limit.
 	MaxChars int `json:"max_chars" default:"2048" example:"4096"`
-	// The directory in which it is kept between runs what servers list, so that they are known without being started. A relative one is beside the config. Left out, it is in the user's state directory; an empty text turns keeping off.
+	// The directory of the stored listings; a relative one is beside the config. Left out, it is in the user's state directory; an empty text stores nothing.
 	Dir *string `json:"dir" example:"/var/lib/dynmcp"`
-	// Whether the list of tools stays as it is while it is used, whatever servers are loaded: on, off, or auto, which is on for hosts that keep the first list or cache their requests by it (Claude Code, Codex).
+	// Whether the list of tools stays the same when servers are loaded: on, off, or auto, which is on for Claude Code and Codex.
 	Stable string `json:"stable" enum:"auto,on,off" default:"auto" example:"on"`
-	// What becomes of a call whose tool is not what the model was shown, because its server was updated meanwhile: warn answers once what has changed, and the next call goes; block refuses until the new definition was read; ignore sends it.
+	// What becomes of a call whose tool has changed since the model was shown it: warn answers once with the change; block refuses until the new definition was shown; ignore sends it.
 	OnChange string `json:"on_change" enum:"warn,block,ignore" default:"warn" example:"block"`
-	// The most characters of any tool's result that reach the host, also where its max_output_chars is higher or none; 0 is no limit.
+	// The most characters of any tool's result, whatever its max_output_chars. 0 is no limit.
 	MaxResultChars int `json:"max_result_chars" default:"0" example:"500000"`
-	// The most bytes of definitions in one answer of proxy's list without a limit, and of mcp_discover. What is over that is cut, and how to go on is said. 0 is 512 KB for proxy, which programs read, and 16 KB for mcp_discover, which models read.
+	// The most bytes of definitions in one answer of mcp_discover, and of proxy's list without a limit; more is cut, and the answer says how to go on. 0 is 512 KB for proxy, 16 KB for mcp_discover.
 	MaxListBytes int `json:"max_list_bytes" default:"0" example:"2097152"`
 }
 
 // Gateway says how dynmcp is reached over HTTP.
 type Gateway struct {
-	// The address that dynmcp serve listens on when it is given none. Plain dynmcp never listens.
+	// The address that dynmcp serve listens on when it is given none.
 	Listen string `json:"listen" example:"127.0.0.1:8080"`
 	// The address of the debug page; left out, there is none.
 	DebugListen string `json:"debug_listen" example:"127.0.0.1:8081"`
-	// The bearer token that every request must carry; left out, requests from this machine need none.
+	// The bearer token of every request. Left out, requests from this machine need none.
 	Token string `json:"token" nonblank:"true" secret:"true" example:"${DYNMCP_TOKEN}"`
-	// The authorization servers (OAuth) whose tokens count, exactly as the tokens name them. Left out, no such tokens count.
+	// The authorization servers (OAuth) whose tokens are accepted, exactly as the tokens name them.
 	Issuers []string `json:"issuers" default:"[]" example:"[\"https://login.example.com\"]"`
-	// What those tokens must be for (aud): the address at which hosts have the gateway.
+	// The audience (aud) of those tokens: the address at which hosts reach the gateway.
 	Audience string `json:"audience" nonblank:"true" example:"https://mcp.example.com/mcp"`
 	// The scopes that those tokens must have.
 	Scopes []string `json:"scopes" default:"[]" example:"[mcp]"`
-	// The names and addresses that a request's Host may have, beside the one that is listened on.
+	// The names and addresses that a request's Host may have, besides the one that is listened on.
 	AllowedHosts []string `json:"allowed_hosts" default:"[localhost, 127.0.0.1, \"::1\"]" example:"[mcp.example.com]"`
 	// The origins of web pages that may send requests, exactly as browsers send them.
 	AllowedOrigins []string `json:"allowed_origins" default:"[]" example:"[\"https://app.example.com\"]"`
@@ -349,9 +349,9 @@ type Gateway struct {
 	MaxRequestBytes int `json:"max_request_bytes" min:"1" default:"1048576" example:"4194304"`
 	// The largest response, in bytes.
 	MaxResponseBytes int `json:"max_response_bytes" min:"1" default:"10485760" example:"52428800"`
-	// The most bytes held for all hosts at once: bodies being received and messages not read yet. One user, or one address where users are not told apart, may have as much as it leaves for others.
+	// The most bytes held for all hosts: bodies being received and unread messages. One user or address may have as much as it leaves for others.
 	MaxHeldBytes int `json:"max_held_bytes" min:"1048576" default:"536870912" example:"268435456"`
-	// The most event streams that only listen, open at once for one server. Streams on which a call is answered are not counted.
+	// The most event streams that only listen, open at once for one server.
 	MaxConnections int `json:"max_connections" min:"1" default:"1024" example:"5"`
 	// How long an unused session lives; 0 is for ever.
 	SessionIdle time.Duration `json:"session_idle" default:"30m" example:"2h"`

@@ -107,8 +107,8 @@ func wrap(text, indent string) string {
 	return b.String() + "\n"
 }
 
-// meaning is the comment of the field, which the schema has as description,
-// and what its tags add.
+// meaning is the comment of the field, which the schema has as description, and what its
+// tags add: an example where neither the values nor the default show the form.
 func meaning(part section, root *jsonschema.Schema, tag reflect.StructTag) string {
 	text := describe(part.object.Name(), tag.Get("json"), tag.Get("group"), root)
 	if enum := tag.Get("enum"); enum != "" {
@@ -117,13 +117,15 @@ func meaning(part section, root *jsonschema.Schema, tag reflect.StructTag) strin
 	if least := tag.Get("min"); least != "" {
 		text += " At least " + least + "."
 	}
-	switch preset := tag.Get("default"); {
+	preset, shows := tag.Get("default"), true
+	switch {
 	case tag.Get("required") == "true":
 		text += " Required."
-	case preset != "":
+	case preset != "" && preset != "[]" && preset != "{}":
 		text += " Default: `" + preset + "`."
+		shows = false
 	}
-	if tag.Get("enum") == "" {
+	if shows && tag.Get("enum") == "" {
 		text += " Example: `" + tag.Get("example") + "`."
 	}
 	return text

@@ -1,0 +1,140 @@
+package dynmcp
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+)
+
+// What the documentation may have.
+const (
+	readmeWords       = 1400
+	architectureWords = 3000
+	allWords          = 25000 // of README, ARCHITECTURE and docs
+	lineChars         = 160
+)
+
+// documents reads what users read, by path.
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	texts := map[string]string{}
+	paths := []string{"README.md", "ARCHITECTURE.md"}
+	if err := fs.WalkDir(os.DirFS("."), "docs", func(name string, _ fs.DirEntry, err error) error {
+		if path.Ext(name) == ".md" {
+			paths = append(paths, name)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range paths {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[name] = string(text)
+	}
+	return texts
+}
+
+func TestDocumentsAreShort(t *testing.T) {
+	all := 0
+	for name, text := range documents(t) {
+		words := len(strings.Fields(text))
+		all += words
+		if most, ok := map[string]int{"README.md": readmeWords, "ARCHITECTURE.md": architectureWords}[name]; ok && words > most {
+			t.Errorf("%s has %d words, want at most %d", name, words, most)
+		}
+		n := 0
+		for line := range strings.Lines(text) {
+			n++
+			if chars := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); chars > lineChars {
+				t.Errorf("%s:%d has %d characters, want at most %d", name, n, chars, lineChars)
+			}
+		}
+	}
+	if all > allWords {
+		t.Errorf("README, ARCHITECTURE and docs have %d words, want at most %d", all, allWords)
+	}
+}
+
+var (
+	codeBlock = regexp.MustCompile("(?ms)^```.*?^```$")
+	codeSpan  = regexp.MustCompile("`[^`]*`")
+	link      = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading   = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	file      = regexp.MustCompile("`([a-zA-Z]+(?:/[a-zA-Z0-9_.-]+)+)`")
+)
+
+// A link to a file or to a heading leads there.
+func TestLinksResolve(t *testing.T) {
+	texts := documents(t)
+	for name, text := range texts {
+		for _, m := range link.FindAllStringSubmatch(codeSpan.ReplaceAllString(codeBlock.ReplaceAllString(text, ""), ""), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			target, anchor, _ := strings.Cut(m[1], "#")
+			file := name
+			if target != "" {
+				file = path.Join(path.Dir(name), target)
+			}
+			if _, err := os.Stat(filepath.FromSlash(file)); err != nil {
+				t.Errorf("%s links to %s: %v", name, m[1], err)
+			}
+			if anchor != "" && !slices.Contains(anchors(texts[file]), anchor) {
+				t.Errorf("%s links to %s: there is no such heading", name, m[1])
+			}
+		}
+	}
+}
+
+// anchors are the names that forges give to the headings of a page.
+func anchors(text string) (names []string) {
+	for _, m := range heading.FindAllStringSubmatch(codeBlock.ReplaceAllString(text, ""), -1) {
+		names = append(names, strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, m[1]))
+	}
+	return names
+}
+
+// The files and packages that ARCHITECTURE.md names exist.
+func TestArchitectureNamesWhatThereIs(t *testing.T) {
+	folders, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range file.FindAllStringSubmatch(documents(t)["ARCHITECTURE.md"], -1) {
+		first, _, _ := strings.Cut(m[1], "/")
+		ours := slices.ContainsFunc(folders, func(e fs.DirEntry) bool { return e.Name() == first })
+		if _, err := os.Stat(m[1]); ours && err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// README's command for the tests is the one that .ci/run runs.
+func TestReadmeNamesTheTests(t *testing.T) {
+	run, err := os.ReadFile(".ci/run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const command = "go test ./..."
+	if !strings.Contains(documents(t)["README.md"], "\n$ "+command+"\n") || !strings.Contains(string(run), "\n"+command+"\n") {
+		t.Errorf("README and .ci/run do not both have the command %q", command)
+	}
+}
