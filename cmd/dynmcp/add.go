@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -80,7 +81,7 @@ func (f *addFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	path, err := runAdd(stdout(cmd), stderr(cmd), *f)
-	if err != nil || !f.warm && !stderr(cmd).interactive {
+	if err != nil || !f.warm && !stderr(cmd).Interactive {
 		return err
 	}
 	return offerWarm(cmd, configFlags{config: path}, f.warm, s.Name)
@@ -173,7 +174,7 @@ func (f *addFlags) parseHeaders() error {
 }
 
 // runAdd adds the server, and returns the path of the config.
-func runAdd(out, errOut *terminal, flags addFlags) (path string, err error) {
+func runAdd(out, errOut *terminal.Writer, flags addFlags) (path string, err error) {
 	file, unlock, err := lockConfig(flags.config)
 	if err != nil {
 		return "", err
@@ -199,9 +200,9 @@ func runAdd(out, errOut *terminal, flags addFlags) (path string, err error) {
 	if i >= 0 {
 		verb = "Replaced %q in %s\n"
 	}
-	out.printf(verb, name, file.name())
+	out.Printf(verb, name, file.name())
 	flags.server.ReplaceSecrets(func(found schema.SecretUse) string {
-		errOut.printf("%s may hold a secret in plain text; write ${NAME} in its place, and NAME=… into the .env file\n", found.Where)
+		errOut.Printf("%s may hold a secret in plain text; write ${NAME} in its place, and NAME=… into the .env file\n", found.Where)
 		return found.Value
 	})
 	return cmp.Or(file.link, file.path), nil

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/upstream"
@@ -87,16 +88,16 @@ func (t *target) call(ctx context.Context, cmd *cobra.Command, args []string, fl
 
 // callTool calls a tool. On a terminal it asks for progress and shows it. When
 // ctx ends first, the call is cancelled.
-func callTool(ctx context.Context, conn *upstream.Conn, errOut *terminal, name string, input json.RawMessage) (result json.RawMessage, err error) {
-	waiting := showProgress(errOut, "calling "+name)
-	defer waiting.end()
+func callTool(ctx context.Context, conn *upstream.Conn, errOut *terminal.Writer, name string, input json.RawMessage) (result json.RawMessage, err error) {
+	waiting := terminal.ShowProgress(errOut, "calling "+name)
+	defer waiting.End()
 	done := make(chan struct{})
 	call := &upstream.Call{Method: "tools/call", Done: func(r json.RawMessage, e error) {
 		result, err = bytes.Clone(r), e
 		close(done)
 	}}
 	meta := ""
-	if errOut.interactive {
+	if errOut.Interactive {
 		meta = `,"_meta":{"progressToken":1}`
 		call.Peer = notifyFunc(func(_ string, params json.RawMessage) {
 			var p struct {
@@ -104,7 +105,7 @@ func callTool(ctx context.Context, conn *upstream.Conn, errOut *terminal, name s
 				Message         string
 			}
 			if json.Unmarshal(params, &p) == nil {
-				waiting.say(strings.TrimSuffix(fmt.Sprintf("calling %s: %s %s", name, fraction(p.Progress, p.Total), p.Message), " "))
+				waiting.Say(strings.TrimSuffix(fmt.Sprintf("calling %s: %s %s", name, fraction(p.Progress, p.Total), p.Message), " "))
 			}
 		})
 	}
@@ -237,7 +238,7 @@ type resource struct {
 	Blob     string  `json:"blob"`
 }
 
-func (f *callFlags) print(out *terminal, tool *catalog.Tool, result json.RawMessage) error {
+func (f *callFlags) print(out *terminal.Writer, tool *catalog.Tool, result json.RawMessage) error {
 	var r struct {
 		Content    []content       `json:"content"`
 		Structured json.RawMessage `json:"structuredContent"`
@@ -246,20 +247,20 @@ func (f *callFlags) print(out *terminal, tool *catalog.Tool, result json.RawMess
 	err := json.Unmarshal(result, &r)
 	switch {
 	case f.raw || err != nil:
-		out.printf("%s\n", result)
+		out.Printf("%s\n", result)
 	case f.indented:
-		out.printf("%s\n", indentedJSON(result))
+		out.Printf("%s\n", indentedJSON(result))
 	case len(r.Content) == 0 && r.Structured != nil:
-		out.printf("%s\n", indentedJSON(r.Structured))
+		out.Printf("%s\n", indentedJSON(r.Structured))
 	default:
 		for _, c := range r.Content {
-			out.printf("%s\n", trimEnd(c.describe("--raw")))
+			out.Printf("%s\n", trimEnd(c.describe("--raw")))
 		}
 	}
-	if out.err == nil && r.IsError {
+	if out.Err == nil && r.IsError {
 		return hinted(fmt.Errorf("%s reports an error", tool.Name), "dynmcp describe %s shows what it takes", tool.Name)
 	}
-	return out.err
+	return out.Err
 }
 
 // describe returns the text of a part, or a description of what is not text and of

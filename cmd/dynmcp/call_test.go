@@ -13,9 +13,16 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
+
+// fakeTerminal is stdout or stderr as a terminal has it.
+func fakeTerminal(width int) (*terminal.Writer, *bytes.Buffer) {
+	var b bytes.Buffer
+	return &terminal.Writer{W: &b, Interactive: true, Colour: true, Width: width}, &b
+}
 
 // callOver calls a tool with a terminal on stderr, and an upstream that answers as
 // the function does: it gets the lines that are sent and what is sent back.

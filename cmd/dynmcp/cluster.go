@@ -15,6 +15,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator"
 	"github.com/dynmcp/dynmcp/catalog/store"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/replica"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/internal/cluster"
 	"github.com/dynmcp/dynmcp/internal/cluster/configs"
 	"github.com/dynmcp/dynmcp/internal/kv"
@@ -173,13 +174,13 @@ func brokenRecords(ctx context.Context, c replica.Cluster, state []string) (all 
 	return all, nil
 }
 
-func (c *shownCluster) write(out *terminal, asJSON bool) error {
+func (c *shownCluster) write(out *terminal.Writer, asJSON bool) error {
 	if asJSON {
-		if err := writeJSON(out, c); err != nil {
+		if err := terminal.WriteJSON(out, c); err != nil {
 			return err
 		}
 	} else if len(c.Replicas) == 0 {
-		out.say("No replica runs: dynmcp serve --http ADDRESS --cluster … starts one.")
+		out.Say("No replica runs: dynmcp serve --http ADDRESS --cluster … starts one.")
 	} else {
 		c.writeTables(out)
 	}
@@ -189,23 +190,23 @@ func (c *shownCluster) write(out *terminal, asJSON bool) error {
 	case c.Status != "ok":
 		return hinted(errors.New("the cluster is degraded: a replica was not heard of"), "if it stays so its log says why, or that of NATS")
 	}
-	return out.err
+	return out.Err
 }
 
-func (c *shownCluster) writeTables(out *terminal) {
-	replicas := table{header: []string{"REPLICA", "STATE", "ADDRESS", "VERSION", "SINCE", "SESSIONS", "SERVERS", "CALLS"}, right: 5}
+func (c *shownCluster) writeTables(out *terminal.Writer) {
+	replicas := terminal.Table{Header: []string{"REPLICA", "STATE", "ADDRESS", "VERSION", "SINCE", "SESSIONS", "SERVERS", "CALLS"}, Right: 5}
 	for _, m := range c.Replicas {
-		replicas.rows = append(replicas.rows, []string{m.Name, m.State, m.Address, m.Version, m.Since.Format(time.RFC3339),
+		replicas.Rows = append(replicas.Rows, []string{m.Name, m.State, m.Address, m.Version, m.Since.Format(time.RFC3339),
 			strconv.Itoa(m.Sessions), strconv.Itoa(m.Servers), strconv.Itoa(m.Calls)})
 	}
-	replicas.write(out)
+	replicas.Write(out)
 	if len(c.Leases) == 0 {
 		return
 	}
-	out.printf("\n")
-	leases := table{header: []string{"SERVER", "REPLICA", "SINCE"}}
+	out.Printf("\n")
+	leases := terminal.Table{Header: []string{"SERVER", "REPLICA", "SINCE"}}
 	for _, l := range c.Leases {
-		leases.rows = append(leases.rows, []string{l.Server, cmp.Or(l.Replica, "-"), l.Since.Format(time.RFC3339)})
+		leases.Rows = append(leases.Rows, []string{l.Server, cmp.Or(l.Replica, "-"), l.Since.Format(time.RFC3339)})
 	}
-	leases.write(out)
+	leases.Write(out)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/replica"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/internal/cluster/configs"
 	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/schema"
@@ -77,15 +78,15 @@ With --base the push is refused where a colleague has pushed since that version.
 					return err
 				}
 				if asJSON {
-					return writeJSON(stdout(cmd), pushedVersion{pushed.Number, pushed.Name, pushed.By, pushed.At})
+					return terminal.WriteJSON(stdout(cmd), pushedVersion{pushed.Number, pushed.Name, pushed.By, pushed.At})
 				}
 				word := "now"
 				if !changed {
 					word = "already"
 				}
 				out := stdout(cmd)
-				out.say("%s is version %d %s.", pushed.Name, pushed.Number, word)
-				return out.err
+				out.Say("%s is version %d %s.", pushed.Name, pushed.Number, word)
+				return out.Err
 			})
 		},
 	}
@@ -97,7 +98,7 @@ With --base the push is refused where a colleague has pushed since that version.
 }
 
 // pushedConfig checks a config file as one that replicas are to serve, and returns it.
-func pushedConfig(out *terminal, path, envFile string) (configs.Version, error) {
+func pushedConfig(out *terminal.Writer, path, envFile string) (configs.Version, error) {
 	files := schema.ReadFiles(context.Background(), []string{path}, schema.LoadOptions{EnvFile: envFile})
 	cfg, err := loadFiles(files)
 	if missing, ok := errors.AsType[*schema.MissingVariablesError](err); ok {
@@ -105,17 +106,17 @@ func pushedConfig(out *terminal, path, envFile string) (configs.Version, error) 
 			return configs.Version{}, err
 		}
 		for _, use := range missing.Uses {
-			out.labelled(yellow, "warning: ", use.Error())
+			out.Labelled(terminal.Yellow, "warning: ", use.Error())
 		}
 	} else if err != nil {
 		return configs.Version{}, err
 	} else {
 		for _, warning := range cfg.Warnings {
-			out.labelled(yellow, "warning: ", warning)
+			out.Labelled(terminal.Yellow, "warning: ", warning)
 		}
 		for _, s := range cfg.Servers {
 			if s.Off != nil {
-				out.labelled(yellow, "warning: ", fmt.Sprintf("%s is off where this stays so: %s; %s", s.Name, s.Off.Why(), s.Off.Hint))
+				out.Labelled(terminal.Yellow, "warning: ", fmt.Sprintf("%s is off where this stays so: %s; %s", s.Name, s.Off.Why(), s.Off.Hint))
 			}
 		}
 	}
@@ -159,10 +160,10 @@ pushed it, is on stderr.`,
 				if err != nil {
 					return err
 				}
-				stderr(cmd).say("%s is version %d, pushed by %s at %s.", v.Name, v.Number, v.By, v.At.Format(time.RFC3339))
+				stderr(cmd).Say("%s is version %d, pushed by %s at %s.", v.Name, v.Number, v.By, v.At.Format(time.RFC3339))
 				out := stdout(cmd)
-				out.printf("%s", v.Text)
-				return out.err
+				out.Printf("%s", v.Text)
+				return out.Err
 			})
 		},
 	}

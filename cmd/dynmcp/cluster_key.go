@@ -29,8 +29,8 @@ to read the file.`,
 			key := make([]byte, seal.MinSecret)
 			_, _ = rand.Read(key) // never fails
 			out := stdout(cmd)
-			out.printf("%s\n", base64.StdEncoding.EncodeToString(key))
-			return out.err
+			out.Printf("%s\n", base64.StdEncoding.EncodeToString(key))
+			return out.Err
 		},
 	}
 }

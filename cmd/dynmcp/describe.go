@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 )
 
 func describeCommand() *cobra.Command {
@@ -39,25 +41,25 @@ func (t *target) describe(ctx context.Context, args []string, asJSON bool) error
 	}
 	defer h.close()
 	if asJSON {
-		t.out.printf("%s\n", indentedJSON(h.agg.View().Definition(tool)))
+		t.out.Printf("%s\n", indentedJSON(h.agg.View().Definition(tool)))
 	} else {
 		writeDetails(t.out, h.agg.View().Details(tool))
 	}
-	return t.out.err
+	return t.out.Err
 }
 
 // writeDetails writes a definition: as the model gets it or, on a terminal, with
 // its schemas over several lines.
-func writeDetails(out *terminal, text string) {
+func writeDetails(out *terminal.Writer, text string) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
 		switch {
-		case out.interactive && json.Valid([]byte(line)) && strings.HasPrefix(line, "{"):
-			out.printf("%s\n", indentedJSON(json.RawMessage(line)))
-		case out.interactive && strings.HasSuffix(line, ":"):
-			out.heading(line)
+		case out.Interactive && json.Valid([]byte(line)) && strings.HasPrefix(line, "{"):
+			out.Printf("%s\n", indentedJSON(json.RawMessage(line)))
+		case out.Interactive && strings.HasSuffix(line, ":"):
+			out.Heading(line)
 		default:
-			out.printf("%s\n", out.fold(line, 0))
+			out.Printf("%s\n", out.Fold(line, 0))
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -145,17 +146,17 @@ func (d *doctor) report(asJSON bool) error {
 	}
 	d.OK = counts[problem] == 0
 	if asJSON {
-		if err := writeJSON(d.out, d); err != nil {
+		if err := terminal.WriteJSON(d.out, d); err != nil {
 			return err
 		}
 	} else {
 		d.write()
-		d.out.printf("\n%s, %s, %s\n", count(counts[problem], problem), count(counts[warning], warning), count(counts[note], note))
+		d.out.Printf("\n%s, %s, %s\n", count(counts[problem], problem), count(counts[warning], warning), count(counts[note], note))
 	}
 	if !d.OK {
 		return errors.New(count(counts[problem], problem) + " found")
 	}
-	return d.out.err
+	return d.out.Err
 }
 
 func count(n int, what string) string {
@@ -174,35 +175,35 @@ func (d *doctor) write() {
 				continue
 			}
 			if first {
-				d.out.printf("%s", separator)
-				d.out.heading(t.title)
+				d.out.Printf("%s", separator)
+				d.out.Heading(t.title)
 				first, separator = false, "\n"
 			}
 			f.write(d.out)
 		}
 	}
 	if d.Host != nil && d.Host.saved() != "" {
-		d.out.say("\n%s `dynmcp tokens` says more.", d.Host.saved())
+		d.out.Say("\n%s `dynmcp tokens` says more.", d.Host.saved())
 	}
 }
 
-var levelColours = map[string]colour{fine: green, note: dim, warning: yellow, problem: red}
+var levelColours = map[string]terminal.Colour{fine: terminal.Green, note: terminal.Dim, warning: terminal.Yellow, problem: terminal.Red}
 
 // write prints a level, a text, and below it what goes with it.
-func (f *finding) write(out *terminal) {
+func (f *finding) write(out *terminal.Writer) {
 	const column = "           " // where texts begin
-	out.printf("  ")
-	out.paint(levelColours[f.Level], f.Level)
-	out.printf("%s", strings.Repeat(" ", len(column)-2-len(f.Level)))
+	out.Printf("  ")
+	out.Paint(levelColours[f.Level], f.Level)
+	out.Printf("%s", strings.Repeat(" ", len(column)-2-len(f.Level)))
 	text := f.Text
 	if f.Server != "" {
 		text = f.Server + ": " + text
 	}
-	out.printf("%s\n", strings.TrimPrefix(indented(out.fold(text, len(column)), column), column))
+	out.Printf("%s\n", strings.TrimPrefix(terminal.Indent(out.Fold(text, len(column)), column), column))
 	if f.Stderr != "" {
-		out.printf("%slast lines of its stderr:\n%s\n", column, indented(f.Stderr, column+"  "))
+		out.Printf("%slast lines of its stderr:\n%s\n", column, terminal.Indent(f.Stderr, column+"  "))
 	}
 	if f.Hint != "" {
-		out.printf("%s\n", indented(out.fold("hint: "+f.Hint, len(column)), column))
+		out.Printf("%s\n", terminal.Indent(out.Fold("hint: "+f.Hint, len(column)), column))
 	}
 }

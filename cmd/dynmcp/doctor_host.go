@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -15,8 +16,8 @@ func (d *doctor) startAll(ctx context.Context) {
 	if len(servers) == 0 {
 		return
 	}
-	waiting, ready := showStarting(d.errOut, names(servers))
-	defer waiting.end()
+	waiting, ready := terminal.ShowStarting(d.errOut, names(servers))
+	defer waiting.End()
 	if d.cfg.SingleWrap && d.hasProblem(aboutCommands, servers[0].Name) {
 		return
 	}

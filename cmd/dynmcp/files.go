@@ -14,6 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 	"github.com/rogpeppe/go-internal/lockedfile"
 
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/internal/atomicfile"
 	"github.com/dynmcp/dynmcp/internal/regular"
 	"github.com/dynmcp/dynmcp/schema"
@@ -209,7 +210,7 @@ func (f *editedFile) lock() (unlock func(), err error) {
 }
 
 // showDiff shows what changes in a file, without the secrets that mask hides.
-func showDiff(out *terminal, name string, old, text []byte, mask func(name string, text []byte) []byte) {
+func showDiff(out *terminal.Writer, name string, old, text []byte, mask func(name string, text []byte) []byte) {
 	if len(old) > 0 {
 		old = mask(name, old)
 	}
@@ -220,11 +221,11 @@ func showDiff(out *terminal, name string, old, text []byte, mask func(name strin
 		switch {
 		case bytes.HasPrefix(line, []byte("diff ")):
 		case line[0] == '+':
-			out.paint(green, string(line))
+			out.Paint(terminal.Green, string(line))
 		case line[0] == '-':
-			out.paint(red, string(line))
+			out.Paint(terminal.Red, string(line))
 		default:
-			out.printf("%s", line)
+			out.Printf("%s", line)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 )
 
 func findCommand() *cobra.Command {
@@ -59,26 +60,26 @@ func (t *target) find(ctx context.Context, query, only string, limit int, asJSON
 	return writeMatches(t.out, matches, asJSON)
 }
 
-func writeMatches(out *terminal, matches []catalog.Match, asJSON bool) error {
+func writeMatches(out *terminal.Writer, matches []catalog.Match, asJSON bool) error {
 	type result struct {
 		Name        string   `json:"name"`
 		Also        []string `json:"also,omitempty"` // tools of other servers that have the name
 		Description string   `json:"description"`
 	}
 	var results []result
-	t := table{header: []string{"TOOL", "DESCRIPTION"}, shrink: 1}
+	t := terminal.Table{Header: []string{"TOOL", "DESCRIPTION"}, Shrink: 1}
 	for _, m := range matches {
 		r := result{Name: m.Tool.Name, Description: m.Tool.Summary}
-		t.rows = append(t.rows, []string{m.Tool.Name, m.Tool.Summary})
+		t.Rows = append(t.Rows, []string{m.Tool.Name, m.Tool.Summary})
 		for _, other := range m.Also {
 			r.Also = append(r.Also, other.Name)
-			t.rows = append(t.rows, []string{"  " + other.Name, other.Summary})
+			t.Rows = append(t.Rows, []string{"  " + other.Name, other.Summary})
 		}
 		results = append(results, r)
 	}
 	if asJSON {
-		return writeJSON(out, results)
+		return terminal.WriteJSON(out, results)
 	}
-	t.write(out)
-	return out.err
+	t.Write(out)
+	return out.Err
 }

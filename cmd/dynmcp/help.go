@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 )
 
 // helpWidth is how wide help is at most, but for flags on a wider terminal.
@@ -13,7 +15,7 @@ const helpWidth = 80
 // wrapHelp has the help of all commands wrapped at the width of the terminal, elsewhere
 // at helpWidth.
 func wrapHelp(root *cobra.Command) {
-	width := cmp.Or(stdout(root).width, helpWidth) // cobra has its own while it writes the flags
+	width := cmp.Or(stdout(root).Width, helpWidth) // cobra has its own while it writes the flags
 	type flagSet interface{ FlagUsagesWrapped(columns int) string }
 	cobra.AddTemplateFunc("flagUsages", func(flags flagSet) string { return flags.FlagUsagesWrapped(width) })
 	cobra.AddTemplateFunc("reflow", func(text string) string { return reflow(text, min(width, helpWidth)) })
@@ -41,7 +43,7 @@ func reflow(text string, width int) string {
 	}
 	for i, line := range lines {
 		if line != "" && line[0] != ' ' && line[0] != '\t' {
-			lines[i] = wrap(line, width)
+			lines[i] = terminal.Wrap(line, width)
 		}
 	}
 	return strings.Join(lines, "\n")

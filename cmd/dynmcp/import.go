@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hosts"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -59,7 +60,7 @@ only if -c names it.`,
 				config, added, err = m.run(ctx, args)
 				return err
 			})
-			if err != nil || len(added) == 0 || !flags.warm && !stderr(cmd).interactive {
+			if err != nil || len(added) == 0 || !flags.warm && !stderr(cmd).Interactive {
 				return err
 			}
 			return offerWarm(cmd, configFlags{config: config}, flags.warm, added...)
@@ -80,7 +81,7 @@ only if -c names it.`,
 // An importer adds servers of hosts to a config.
 type importer struct {
 	importFlags
-	out, errOut *terminal
+	out, errOut *terminal.Writer
 
 	// Set by open.
 	file *editedFile // the config
@@ -95,8 +96,8 @@ func (m *importer) run(ctx context.Context, names []string) (config string, adde
 		return "", nil, err
 	}
 	if len(servers) == 0 {
-		m.out.say("No host here has servers yet, so there is nothing to import.")
-		m.out.printf("To add a server: dynmcp add NAME -- COMMAND ARGS…\nTo import a file: dynmcp import --from FILE\n")
+		m.out.Say("No host here has servers yet, so there is nothing to import.")
+		m.out.Printf("To add a server: dynmcp add NAME -- COMMAND ARGS…\nTo import a file: dynmcp import --from FILE\n")
 		return "", nil, nil
 	}
 	if err := m.open(servers); err != nil {
@@ -107,27 +108,27 @@ func (m *importer) run(ctx context.Context, names []string) (config string, adde
 		return "", nil, err
 	}
 	if len(imported) == 0 {
-		m.out.printf("Nothing to add to %s\n", m.file.name())
+		m.out.Printf("Nothing to add to %s\n", m.file.name())
 		return "", nil, nil
 	}
 	showDiff(m.out, m.file.path, m.file.old, text, schema.Mask)
 	for _, s := range imported {
 		for _, note := range s.Notes {
-			m.errOut.printf("%s: %s\n", s.Name, note)
+			m.errOut.Printf("%s: %s\n", s.Name, note)
 		}
 		added = append(added, s.Name)
 	}
 	if !m.write {
 		if m.env.writes() {
-			m.errOut.printf("%s would be written to %s\n", count(len(m.env.Values), "variable"), m.env.file.name())
+			m.errOut.Printf("%s would be written to %s\n", count(len(m.env.Values), "variable"), m.env.file.name())
 		}
-		m.errOut.printf("Nothing was written; --write writes it, --server NAME takes only that one\n")
+		m.errOut.Printf("Nothing was written; --write writes it, --server NAME takes only that one\n")
 		return "", nil, nil
 	}
 	if err := m.replace(text); err != nil {
 		return "", nil, err
 	}
-	m.out.printf("Added %s to %s\n", strings.Join(added, ", "), m.file.name())
+	m.out.Printf("Added %s to %s\n", strings.Join(added, ", "), m.file.name())
 	m.env.report(m.errOut)
 	m.printNextSteps(imported)
 	return cmp.Or(m.file.link, m.file.path), added, nil
@@ -179,7 +180,7 @@ func (m *importer) target() (string, error) {
 	if _, owned := hosts.Owner(fresh); owned {
 		return "", hinted(fmt.Errorf("%s belongs to %s", found, h.Title), "name the config to add to with -c")
 	}
-	m.errOut.printf("%s belongs to %s and is left alone: the servers go to %s; -c %s adds them there\n", relative(found), h.Title, fresh, relative(found))
+	m.errOut.Printf("%s belongs to %s and is left alone: the servers go to %s; -c %s adds them there\n", relative(found), h.Title, fresh, relative(found))
 	return fresh, nil
 }
 
@@ -198,7 +199,7 @@ func (m *importer) addServers(ctx context.Context, servers []hosts.Server) ([]by
 	var added []hosts.Server
 	for _, s := range servers {
 		if why := m.whyNot(s, added, have); why != "" {
-			m.errOut.printf("%s from %s is left out: %s\n", s.Name, s.File, why)
+			m.errOut.Printf("%s from %s is left out: %s\n", s.Name, s.File, why)
 			continue
 		}
 		added = append(added, s)

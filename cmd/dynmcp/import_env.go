@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hosts"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/internal/atomicfile"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -87,11 +88,11 @@ func (v *variablesFile) write() error {
 }
 
 // report says where the variables are, or what is left to do about them.
-func (v *variablesFile) report(errOut *terminal) {
+func (v *variablesFile) report(errOut *terminal.Writer) {
 	switch {
 	case v.writes():
-		errOut.printf("Wrote %s to %s, which only you can read; keep it out of version control\n", count(len(v.Values), "variable"), v.file.name())
+		errOut.Printf("Wrote %s to %s, which only you can read; keep it out of version control\n", count(len(v.Values), "variable"), v.file.name())
 	case len(v.Values) > 0:
-		errOut.printf("The config takes variables from the environment alone (\"env\": %q): set %s there\n", v.mode, strings.Join(slices.Sorted(maps.Keys(v.Values)), ", "))
+		errOut.Printf("The config takes variables from the environment alone (\"env\": %q): set %s there\n", v.mode, strings.Join(slices.Sorted(maps.Keys(v.Values)), ", "))
 	}
 }

@@ -38,16 +38,16 @@ func (m *importer) readServers(ctx context.Context, names []string) ([]hosts.Ser
 			case errors.Is(err, fs.ErrNotExist) && m.from == "":
 				continue
 			case err != nil && len(names) == 0 && m.from == "":
-				m.errOut.printf("%s: %v\n", h.Title, err)
+				m.errOut.Printf("%s: %v\n", h.Title, err)
 				wanted = true
 				continue
 			case err != nil:
 				return nil, err
 			}
-			m.errOut.printf("%s: %d in %s\n", h.Title, len(servers), path)
+			m.errOut.Printf("%s: %d in %s\n", h.Title, len(servers), path)
 			for _, s := range servers {
 				if s.IsDynmcp() {
-					m.errOut.printf("%s from %s is left out: it is dynmcp itself\n", s.Name, path)
+					m.errOut.Printf("%s from %s is left out: it is dynmcp itself\n", s.Name, path)
 					continue
 				}
 				all = append(all, s)
@@ -116,16 +116,16 @@ func (m *importer) printNextSteps(servers []hosts.Server) {
 			commands = append(commands, command)
 		}
 	}
-	m.errOut.printf("What is left to do:\n")
+	m.errOut.Printf("What is left to do:\n")
 	if len(eager) > 0 {
-		m.errOut.printf("- %s without a description start with every host: %s. Give each a \"description\" that says what it does and when to use it, "+
+		m.errOut.Printf("- %s without a description start with every host: %s. Give each a \"description\" that says what it does and when to use it, "+
 			"and it starts only when it is needed; dynmcp import --lazy --force proposes them\n", count(len(eager), "server"), strings.Join(eager, ", "))
 	} else {
-		m.errOut.printf("- read the descriptions: they are all that a model knows of a server before it is used\n")
+		m.errOut.Printf("- read the descriptions: they are all that a model knows of a server before it is used\n")
 	}
-	m.errOut.printf("- put dynmcp into the hosts, and take the originals out of them, which would have every tool twice:\n")
+	m.errOut.Printf("- put dynmcp into the hosts, and take the originals out of them, which would have every tool twice:\n")
 	for _, command := range commands {
-		m.errOut.printf("  %s\n", command)
+		m.errOut.Printf("  %s\n", command)
 	}
 }
 

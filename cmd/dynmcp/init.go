@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/internal/atomicfile"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -54,7 +55,7 @@ is kept with the suffix .bak.`,
 	return cmd
 }
 
-func runInit(out *terminal, flags initFlags) error {
+func runInit(out *terminal.Writer, flags initFlags) error {
 	path := flags.path
 	switch {
 	case path == "" && flags.yaml:
@@ -85,11 +86,11 @@ func runInit(out *terminal, flags initFlags) error {
 	if err := file.write(emptyConfig(path, address, flags.yaml)); err != nil {
 		return err
 	}
-	out.printf("Wrote %s\n", file.name())
+	out.Printf("Wrote %s\n", file.name())
 	if flags.offline {
-		out.printf("Wrote %s\n", filepath.Join(filepath.Dir(file.path), schemaFile))
+		out.Printf("Wrote %s\n", filepath.Join(filepath.Dir(file.path), schemaFile))
 	}
-	out.printf("Add a server with: dynmcp add NAME -- COMMAND ARGS…\n")
+	out.Printf("Add a server with: dynmcp add NAME -- COMMAND ARGS…\n")
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hosts"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/sharing"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/internal/regular"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -116,7 +117,7 @@ type installer struct {
 	installFlags
 	host        hosts.Host
 	cmd         *cobra.Command
-	out, errOut *terminal
+	out, errOut *terminal.Writer
 
 	file *editedFile // of the host, set by run
 }
@@ -139,12 +140,12 @@ func (i *installer) run() error {
 		return err
 	}
 	if bytes.Equal(text, i.file.old) || !i.file.exists() && i.uninstall {
-		i.out.printf("Nothing to change in %s\n", i.file.name())
+		i.out.Printf("Nothing to change in %s\n", i.file.name())
 		return nil
 	}
 	showDiff(i.out, i.file.path, i.file.old, text, i.host.Mask)
 	if !i.yes && !confirmed(i.cmd, "Write this to "+i.file.name()+"?") {
-		i.errOut.printf("Nothing was written; --yes writes it\n")
+		i.errOut.Printf("Nothing was written; --yes writes it\n")
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(i.file.path), 0o777); err != nil {
@@ -175,16 +176,16 @@ func (i *installer) hostFile() (string, error) {
 
 // report says what was written, and what is left to do.
 func (i *installer) report() {
-	i.out.printf("Wrote %s\n", i.file.name())
+	i.out.Printf("Wrote %s\n", i.file.name())
 	if i.path == "" && !i.project {
 		for _, other := range i.host.OtherVersions(i.file.path) {
-			i.errOut.printf("Other versions of %s read another file, which dynmcp is put into by:\n  dynmcp install %s --file %s\n", i.host.Title, i.host.Name, shellescape.Quote(other))
+			i.errOut.Printf("Other versions of %s read another file, which dynmcp is put into by:\n  dynmcp install %s --file %s\n", i.host.Title, i.host.Name, shellescape.Quote(other))
 		}
 	}
 	if i.file.exists() {
-		i.out.printf("The old file is %s\n", i.file.backup())
+		i.out.Printf("The old file is %s\n", i.file.backup())
 	}
-	i.out.printf("Restart %s for it to take effect\n", i.host.Title)
+	i.out.Printf("Restart %s for it to take effect\n", i.host.Title)
 }
 
 // install returns the text of the host's file with dynmcp in it.
@@ -273,10 +274,10 @@ func (i *installer) takeServers(config string) ([]byte, error) {
 		return nil, err
 	}
 	if len(taken) > 0 {
-		i.errOut.printf("Taken over by %s: %s\n", config, strings.Join(taken, ", "))
+		i.errOut.Printf("Taken over by %s: %s\n", config, strings.Join(taken, ", "))
 	}
 	if len(left) > 0 {
-		i.errOut.printf("Not in %s as %s has them, and left: %s\nTo have them there: dynmcp import %s --write -c %s\n",
+		i.errOut.Printf("Not in %s as %s has them, and left: %s\nTo have them there: dynmcp import %s --write -c %s\n",
 			config, i.host.Title, strings.Join(left, ", "), i.host.Name, config)
 	}
 	return text, nil
@@ -310,7 +311,7 @@ func (i *installer) giveBack() ([]byte, error) {
 	}
 	text, given, err := i.host.GiveBack(i.file.path, i.file.old, i.name, i.file.backups(), func(name string) bool { return had[name] })
 	if len(given) > 0 {
-		i.errOut.printf("Given back to %s: %s\n", i.host.Title, strings.Join(given, ", "))
+		i.errOut.Printf("Given back to %s: %s\n", i.host.Title, strings.Join(given, ", "))
 	}
 	return text, err
 }
@@ -326,7 +327,7 @@ func (i *installer) variablesFile(configs []string) (path string, err error) {
 	}
 	cfg, err := (&configFlags{config: configs[0]}).load(context.Background())
 	if err != nil {
-		i.errOut.printf("%v\ndynmcp will not start with this config until that is mended\n", err)
+		i.errOut.Printf("%v\ndynmcp will not start with this config until that is mended\n", err)
 		return "", nil
 	}
 	near, err := filepath.Abs(configs[0])
@@ -340,17 +341,17 @@ func (i *installer) variablesFile(configs []string) (path string, err error) {
 	}
 	if here := namesOf(missing.directory); len(here) > 0 {
 		if _, err := os.Stat(beside); err == nil {
-			i.errOut.printf("The host starts dynmcp in another directory: %s only in the .env of this one; move that to %s\n", are(here), beside)
+			i.errOut.Printf("The host starts dynmcp in another directory: %s only in the .env of this one; move that to %s\n", are(here), beside)
 		} else if path, err = filepath.Abs(".env"); err != nil {
 			return "", err
 		}
 	}
 	if shell := namesOf(missing.environment); len(shell) > 0 {
-		i.errOut.printf("A host started from the desktop has not the environment of this shell, where %s; write that to %s\n", are(shell), cmp.Or(path, beside))
+		i.errOut.Printf("A host started from the desktop has not the environment of this shell, where %s; write that to %s\n", are(shell), cmp.Or(path, beside))
 	}
 	for _, s := range cfg.Servers {
 		if s.Off != nil {
-			i.errOut.printf("%s is off: %s; %s\n", s.Name, s.Off.Why(), s.Off.Hint)
+			i.errOut.Printf("%s is off: %s; %s\n", s.Name, s.Off.Why(), s.Off.Hint)
 		}
 	}
 	return path, nil

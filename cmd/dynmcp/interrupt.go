@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 )
 
 // An interruption is the error of a verb that a signal ended.
@@ -39,10 +41,10 @@ func interruptibly(cmd *cobra.Command, run func(ctx context.Context) error) erro
 		case s := <-signals:
 			signal.Stop(signals)
 			out := stderr(cmd)
-			if out.interactive {
-				out.clearLine() // ^C, or what is being waited for
+			if out.Interactive {
+				out.ClearLine() // ^C, or what is being waited for
 			}
-			out.labelled(red, "dynmcp: ", "interrupted; ending what was started. Again ends dynmcp at once")
+			out.Labelled(terminal.Red, "dynmcp: ", "interrupted; ending what was started. Again ends dynmcp at once")
 			cancel(&interruption{s})
 		case <-ctx.Done():
 			signal.Stop(signals)

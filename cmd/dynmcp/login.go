@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/replica"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/oauth"
 	"github.com/dynmcp/dynmcp/transports/upstream"
@@ -130,7 +131,7 @@ func (f *configFlags) loginServer(ctx context.Context, name string) (schema.Serv
 
 // login logs in and says how it goes. Addresses that are typed on in count as where
 // the browser came back to.
-func login(ctx context.Context, out *terminal, in io.Reader, store *oauth.Store, server schema.Server, scopes []string, noBrowser bool) error {
+func login(ctx context.Context, out *terminal.Writer, in io.Reader, store *oauth.Store, server schema.Server, scopes []string, noBrowser bool) error {
 	flow := oauth.Flow{
 		Options: oauth.Options{Store: store, Hide: secrets.Rotate},
 		Server:  server,
@@ -139,13 +140,13 @@ func login(ctx context.Context, out *terminal, in io.Reader, store *oauth.Store,
 	flow.Show = func(address string) {
 		if !noBrowser {
 			if err := oauth.OpenBrowser(address); err == nil {
-				out.printf("Log in to %s in the browser. If it does not open, go to:\n  %s\n", server.Name, address)
+				out.Printf("Log in to %s in the browser. If it does not open, go to:\n  %s\n", server.Name, address)
 				return
 			}
 		}
-		out.printf("Log in to %s at:\n  %s\n", server.Name, address)
+		out.Printf("Log in to %s at:\n  %s\n", server.Name, address)
 		if noBrowser {
-			out.printf("If the browser cannot come back to this machine, paste the address it ends at:\n")
+			out.Printf("If the browser cannot come back to this machine, paste the address it ends at:\n")
 		}
 	}
 	if noBrowser {
@@ -155,29 +156,29 @@ func login(ctx context.Context, out *terminal, in io.Reader, store *oauth.Store,
 	if err != nil {
 		return fmt.Errorf("log in to %s: %w", server.Name, err)
 	}
-	out.printf("Logged in to %s", server.Name)
+	out.Printf("Logged in to %s", server.Name)
 	if len(made.Scopes) > 0 {
-		out.printf(", with the scopes %s", strings.Join(made.Scopes, " "))
+		out.Printf(", with the scopes %s", strings.Join(made.Scopes, " "))
 	}
-	out.printf(".\n")
-	return out.err
+	out.Printf(".\n")
+	return out.Err
 }
 
 // logout forgets a login and says what came of it.
-func logout(ctx context.Context, out *terminal, store *oauth.Store, server schema.Server) error {
+func logout(ctx context.Context, out *terminal.Writer, store *oauth.Store, server schema.Server) error {
 	was, err := oauth.Options{Store: store, Hide: secrets.Rotate}.Logout(ctx, server)
 	switch {
 	case was && err != nil:
-		out.printf("Logged out of %s.\n", server.Name)
+		out.Printf("Logged out of %s.\n", server.Name)
 		return hinted(err, "the login is forgotten here; end it at the server's own page of applications if need be")
 	case was:
-		out.printf("Logged out of %s.\n", server.Name)
+		out.Printf("Logged out of %s.\n", server.Name)
 	case err == nil:
-		out.printf("There was no login at %s.\n", server.Name)
+		out.Printf("There was no login at %s.\n", server.Name)
 	default:
 		return err
 	}
-	return out.err
+	return out.Err
 }
 
 // lines returns the lines of in that are not empty. Its goroutine ends with in, or

@@ -11,6 +11,7 @@ import (
 	"al.essio.dev/pkg/shellescape"
 	"github.com/spf13/cobra"
 
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/internal/redact"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/oauth"
@@ -39,7 +40,7 @@ the one that a server spoke when it was last started.`,
 			}
 			entries := list(cfg)
 			if asJSON {
-				return writeJSON(stdout(cmd), entries)
+				return terminal.WriteJSON(stdout(cmd), entries)
 			}
 			return writeEntries(stdout(cmd), entries, effective)
 		},
@@ -171,33 +172,33 @@ func relative(path string) string {
 	return path
 }
 
-func writeEntries(out *terminal, entries []lsEntry, effective bool) error {
-	t := table{header: []string{"NAME", "TRANSPORT", "MODE", "ENDPOINT", "AUTH"}, shrink: 3}
+func writeEntries(out *terminal.Writer, entries []lsEntry, effective bool) error {
+	t := terminal.Table{Header: []string{"NAME", "TRANSPORT", "MODE", "ENDPOINT", "AUTH"}, Shrink: 3}
 	anyKnown := slices.ContainsFunc(entries, func(e lsEntry) bool { return e.Protocol != "" })
 	if anyKnown {
-		t.header = append(t.header, "PROTOCOL")
+		t.Header = append(t.Header, "PROTOCOL")
 	}
 	if effective {
-		t.header = append(t.header, "FROM")
+		t.Header = append(t.Header, "FROM")
 	}
 	for _, e := range entries {
-		row := []string{e.Name, e.Transport, e.Mode, truncate(e.Endpoint, endpointWidth), e.Auth}
+		row := []string{e.Name, e.Transport, e.Mode, terminal.Truncate(e.Endpoint, endpointWidth), e.Auth}
 		if anyKnown {
 			row = append(row, cmp.Or(e.Protocol, "-"))
 		}
 		if effective {
 			row = append(row, e.Source.String())
 		}
-		t.rows = append(t.rows, row)
+		t.Rows = append(t.Rows, row)
 	}
-	t.write(out)
+	t.Write(out)
 	for _, e := range entries {
 		if e.Off != "" {
-			out.say("%s is off: %s", e.Name, e.Off)
+			out.Say("%s is off: %s", e.Name, e.Off)
 		}
 		if e.AsksRoots {
-			out.printf("%s asks for roots: hosts that share a run have one process of it for each set of roots\n", e.Name)
+			out.Printf("%s asks for roots: hosts that share a run have one process of it for each set of roots\n", e.Name)
 		}
 	}
-	return out.err
+	return out.Err
 }

@@ -6,6 +6,7 @@
 package main
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -15,8 +16,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/internal/redact"
 	"github.com/dynmcp/dynmcp/transports"
 )
@@ -42,7 +45,7 @@ func main() {
 	case errors.As(err, &stopped): // which was said at once
 		os.Exit(stopped.status())
 	case err != nil:
-		report(newTerminal(os.Stderr), err)
+		report(terminal.New(os.Stderr), err)
 		os.Exit(1)
 	}
 }
@@ -73,6 +76,21 @@ func rootCommand() *cobra.Command {
 // hinted returns err with what the user can do about it.
 func hinted(err error, format string, args ...any) error { return hint.With(err, format, args...) }
 
+func stdout(cmd *cobra.Command) *terminal.Writer { return terminal.New(cmd.OutOrStdout()) }
+func stderr(cmd *cobra.Command) *terminal.Writer { return terminal.New(cmd.ErrOrStderr()) }
+
+// confirmed asks on a terminal. Without one the answer is no.
+func confirmed(cmd *cobra.Command, question string) bool {
+	in, ok := cmd.InOrStdin().(*os.File)
+	if !ok || !term.IsTerminal(int(in.Fd())) || !stderr(cmd).Interactive {
+		return false
+	}
+	stderr(cmd).Printf("%s [y/N] ", question)
+	answer, _ := bufio.NewReader(in).ReadString('\n')
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes"
+}
+
 // A messageError is an error whose exact wording users rely on, capital letter
 // and all.
 type messageError string
@@ -81,18 +99,18 @@ func (e messageError) Error() string { return string(e) }
 
 // report shows an error to a person: what is wrong, the last lines of a child
 // that failed, and what to do.
-func report(out *terminal, err error) {
-	out.labelled(red, "dynmcp: ", secrets.String(err.Error()))
+func report(out *terminal.Writer, err error) {
+	out.Labelled(terminal.Red, "dynmcp: ", secrets.String(err.Error()))
 	if failure, ok := errors.AsType[*transports.Failure](err); ok {
 		if failure.Stderr != "" {
-			out.printf("last lines of its stderr:\n%s\n", secrets.String(indented(failure.Stderr, "  ")))
+			out.Printf("last lines of its stderr:\n%s\n", secrets.String(terminal.Indent(failure.Stderr, "  ")))
 		}
 		if failure.Hint != "" {
-			out.labelled(yellow, "hint: ", secrets.String(failure.Hint))
+			out.Labelled(terminal.Yellow, "hint: ", secrets.String(failure.Hint))
 		}
 	}
 	if with, ok := errors.AsType[*hint.Error](err); ok {
-		out.labelled(yellow, "hint: ", secrets.String(with.Hint))
+		out.Labelled(terminal.Yellow, "hint: ", secrets.String(with.Hint))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
@@ -56,8 +57,8 @@ func (t *target) prompt(ctx context.Context, args []string, only string, asJSON 
 		return hinted(toolError(args[0], err), "dynmcp prompt lists the prompts and their arguments")
 	}
 	if asJSON {
-		t.out.printf("%s\n", indentedJSON(result))
-		return t.out.err
+		t.out.Printf("%s\n", indentedJSON(result))
+		return t.out.Err
 	}
 	var r struct {
 		Messages []struct {
@@ -70,27 +71,27 @@ func (t *target) prompt(ctx context.Context, args []string, only string, asJSON 
 	}
 	for i, m := range r.Messages {
 		if i > 0 {
-			t.out.printf("\n")
+			t.out.Printf("\n")
 		}
-		t.out.heading(m.Role + ":")
-		t.out.printf("%s\n", trimEnd(m.Content.describe("--json")))
+		t.out.Heading(m.Role + ":")
+		t.out.Printf("%s\n", trimEnd(m.Content.describe("--json")))
 	}
-	return t.out.err
+	return t.out.Err
 }
 
 // listPrompts prints the prompts that there are.
-func listPrompts(ctx context.Context, h *selfHost, out *terminal, asJSON bool) error {
+func listPrompts(ctx context.Context, h *selfHost, out *terminal.Writer, asJSON bool) error {
 	entries, err := h.listEntries(ctx, "prompts/list", "prompts")
 	if err != nil {
 		return err
 	}
 	if asJSON {
-		return writeJSON(out, entries)
+		return terminal.WriteJSON(out, entries)
 	}
 	if len(entries) == 0 {
 		return hinted(fmt.Errorf("there are no prompts"), "dynmcp test shows what the servers have")
 	}
-	t := table{header: []string{"PROMPT", "ARGUMENTS", "DESCRIPTION"}, shrink: 2}
+	t := terminal.Table{Header: []string{"PROMPT", "ARGUMENTS", "DESCRIPTION"}, Shrink: 2}
 	for _, entry := range entries {
 		var p struct {
 			Arguments []struct {
@@ -106,8 +107,8 @@ func listPrompts(ctx context.Context, h *selfHost, out *terminal, asJSON bool) e
 			}
 			arguments = append(arguments, a.Name)
 		}
-		t.rows = append(t.rows, []string{member(entry, "name"), strings.Join(arguments, ", "), member(entry, "description")})
+		t.Rows = append(t.Rows, []string{member(entry, "name"), strings.Join(arguments, ", "), member(entry, "description")})
 	}
-	t.write(out)
-	return out.err
+	t.Write(out)
+	return out.Err
 }

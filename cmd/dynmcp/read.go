@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
@@ -48,8 +49,8 @@ func (t *target) read(ctx context.Context, args []string, only string, asJSON bo
 		return hinted(toolError(args[0], err), "dynmcp read lists what there is")
 	}
 	if asJSON {
-		t.out.printf("%s\n", indentedJSON(result))
-		return t.out.err
+		t.out.Printf("%s\n", indentedJSON(result))
+		return t.out.Err
 	}
 	var r struct {
 		Contents []resource `json:"contents"`
@@ -58,14 +59,14 @@ func (t *target) read(ctx context.Context, args []string, only string, asJSON bo
 		return fmt.Errorf("%s: what was answered is no resource: %w", args[0], err)
 	}
 	for _, c := range r.Contents {
-		t.out.printf("%s\n", trimEnd(c.describe("--json")))
+		t.out.Printf("%s\n", trimEnd(c.describe("--json")))
 	}
-	return t.out.err
+	return t.out.Err
 }
 
 // listResources prints what there is to read.
-func listResources(ctx context.Context, h *selfHost, out *terminal, asJSON bool) error {
-	t := table{header: []string{"URI", "NAME", "DESCRIPTION"}, shrink: 2}
+func listResources(ctx context.Context, h *selfHost, out *terminal.Writer, asJSON bool) error {
+	t := terminal.Table{Header: []string{"URI", "NAME", "DESCRIPTION"}, Shrink: 2}
 	all := map[string][]json.RawMessage{}
 	for _, list := range []struct{ method, key, uri string }{
 		{"resources/list", "resources", "uri"},
@@ -77,15 +78,15 @@ func listResources(ctx context.Context, h *selfHost, out *terminal, asJSON bool)
 		}
 		all[list.key] = entries
 		for _, entry := range entries {
-			t.rows = append(t.rows, []string{member(entry, list.uri), member(entry, "name"), member(entry, "description")})
+			t.Rows = append(t.Rows, []string{member(entry, list.uri), member(entry, "name"), member(entry, "description")})
 		}
 	}
 	if asJSON {
-		return writeJSON(out, all)
+		return terminal.WriteJSON(out, all)
 	}
-	if len(t.rows) == 0 {
+	if len(t.Rows) == 0 {
 		return hinted(fmt.Errorf("there are no resources"), "dynmcp test shows what the servers have")
 	}
-	t.write(out)
-	return out.err
+	t.Write(out)
+	return out.Err
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -43,7 +44,7 @@ suffix .bak.`,
 	return cmd
 }
 
-func runRemove(out *terminal, config string, names []string) error {
+func runRemove(out *terminal.Writer, config string, names []string) error {
 	file, unlock, err := lockConfig(config)
 	if err != nil {
 		return err
@@ -69,7 +70,7 @@ func runRemove(out *terminal, config string, names []string) error {
 		return err
 	}
 	for _, name := range names {
-		out.printf("Removed %q from %s\n", name, file.name())
+		out.Printf("Removed %q from %s\n", name, file.name())
 	}
 	return nil
 }

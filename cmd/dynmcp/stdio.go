@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
@@ -131,8 +132,8 @@ func serveStdio(cfg *schema.Config, from *configFlags, flags runFlags, log *slog
 	ctx, stop := untilSignal(cfg.SingleWrap)
 	defer stop()
 	return serveConfig(cfg, from, flags, aggregator.Options{Logger: log}, func(agg *aggregator.Aggregator) error {
-		if screen := newTerminal(os.Stderr); screen.interactive && term.IsTerminal(int(os.Stdin.Fd())) {
-			screen.say("dynmcp waits for an MCP host on stdin: put it into a host's config (dynmcp install), which then starts it. " +
+		if screen := terminal.New(os.Stderr); screen.Interactive && term.IsTerminal(int(os.Stdin.Fd())) {
+			screen.Say("dynmcp waits for an MCP host on stdin: put it into a host's config (dynmcp install), which then starts it. " +
 				"For people there are dynmcp ls, dynmcp test and dynmcp --help. Ctrl-D ends it.")
 		}
 		in, out, restore := host.Std()

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/catalog"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -23,7 +24,7 @@ type target struct {
 
 	// Set when the verb runs.
 	cfg         *schema.Config
-	out, errOut *terminal
+	out, errOut *terminal.Writer
 	log         *slog.Logger // nil is silent
 }
 
@@ -75,8 +76,8 @@ func (t *target) start(ctx context.Context, servers ...string) (h *selfHost, fai
 			return h, nil, nil
 		}
 	}
-	waiting, ready := showStarting(t.errOut, servers)
-	defer waiting.end()
+	waiting, ready := terminal.ShowStarting(t.errOut, servers)
+	defer waiting.End()
 	if h == nil {
 		if h, err = startSelf(ctx, t.cfg, t.log); err != nil {
 			return nil, nil, err
@@ -98,9 +99,9 @@ func (t *target) startTool(ctx context.Context, name string) (*selfHost, *catalo
 	}
 	tool, ok := h.agg.View().Tool(name)
 	if info, _ := h.agg.View().Server(server); !ok && info.Stored { // it may be new there
-		waiting := showProgress(t.errOut, "starting "+server)
+		waiting := terminal.ShowProgress(t.errOut, "starting "+server)
 		failed = h.load(ctx, func(string) {}, server)
-		waiting.end()
+		waiting.End()
 		tool, ok = h.agg.View().Tool(name)
 	}
 	switch {
@@ -257,7 +258,7 @@ func (t *target) reportLeftOut(failed map[string]error, servers []schema.Server)
 	case len(servers) == 1:
 		return failed[left[0]]
 	}
-	t.errOut.say("%d of %s could not be started and are left out (dynmcp test says why): %s", len(left), count(len(servers), "server"), strings.Join(left, ", "))
+	t.errOut.Say("%d of %s could not be started and are left out (dynmcp test says why): %s", len(left), count(len(servers), "server"), strings.Join(left, ", "))
 	if len(left) == len(servers) {
 		return errors.New("no server could be started")
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 )
@@ -213,32 +214,32 @@ func (t *tester) one(ctx context.Context, name string, asJSON bool) error {
 		return err
 	}
 	if !asJSON {
-		t.out.heading(fmt.Sprintf("Testing %q", name))
+		t.out.Heading(fmt.Sprintf("Testing %q", name))
 	}
-	waiting := showProgress(t.errOut, "starting "+name)
+	waiting := terminal.ShowProgress(t.errOut, "starting "+name)
 	result := t.test(ctx, s)
-	waiting.end()
+	waiting.End()
 	if ctx.Err() != nil {
 		return errInterrupted
 	}
 	if asJSON {
-		err = writeJSON(t.out, result)
+		err = terminal.WriteJSON(t.out, result)
 	} else {
 		result.write(t.out)
 	}
 	if result.Result == fail {
 		return fmt.Errorf("%s failed", name)
 	}
-	return cmp.Or(t.out.err, err)
+	return cmp.Or(t.out.Err, err)
 }
 
-func (r *testResult) write(out *terminal) {
+func (r *testResult) write(out *terminal.Writer) {
 	if r.Result == pass {
 		connected := "Connected and initialized"
 		if r.Server != "" {
-			connected += ": " + oneLine(r.Server)
+			connected += ": " + terminal.OneLine(r.Server)
 		}
-		out.say("%s, protocol %s (%.1f s)", connected, r.Protocol, r.Seconds)
+		out.Say("%s, protocol %s (%.1f s)", connected, r.Protocol, r.Seconds)
 		for _, section := range []struct {
 			title string
 			names []string
@@ -250,35 +251,35 @@ func (r *testResult) write(out *terminal) {
 			{"Warnings", r.Warnings},
 		} {
 			if len(section.names) > 0 {
-				out.printf("\n")
-				out.heading(fmt.Sprintf("%s (%d):", section.title, len(section.names)))
+				out.Printf("\n")
+				out.Heading(fmt.Sprintf("%s (%d):", section.title, len(section.names)))
 			}
 			for _, name := range section.names {
-				out.printf("  %s\n", oneLine(name))
+				out.Printf("  %s\n", terminal.OneLine(name))
 			}
 		}
 	}
-	out.printf("\nResult: ")
+	out.Printf("\nResult: ")
 	r.writeResult(out, "", "")
 }
 
 // writeResult prints PASS or FAIL and what else there is to say in that line, why
 // the server failed, and what to do.
-func (r *testResult) writeResult(out *terminal, more, indent string) {
-	c := green
+func (r *testResult) writeResult(out *terminal.Writer, more, indent string) {
+	c := terminal.Green
 	if r.Result == fail {
-		c = red
+		c = terminal.Red
 	}
-	out.paint(c, r.Result)
-	out.printf("%s\n", more)
+	out.Paint(c, r.Result)
+	out.Printf("%s\n", more)
 	if r.Error != "" {
-		out.printf("%s\n", indented(out.fold(r.Error, len(indent)), indent))
+		out.Printf("%s\n", terminal.Indent(out.Fold(r.Error, len(indent)), indent))
 	}
 	if r.Stderr != "" {
-		out.printf("%slast lines of its stderr:\n%s\n", indent, indented(r.Stderr, indent+"  "))
+		out.Printf("%slast lines of its stderr:\n%s\n", indent, terminal.Indent(r.Stderr, indent+"  "))
 	}
 	if r.Hint != "" {
-		out.printf("%s\n", indented(out.fold("hint: "+r.Hint, len(indent)), indent))
+		out.Printf("%s\n", terminal.Indent(out.Fold("hint: "+r.Hint, len(indent)), indent))
 	}
 }
 
@@ -290,11 +291,11 @@ const maxParallel = 8
 // of servers.
 func (t *tester) all(ctx context.Context, servers []schema.Server, heading string, asJSON bool) error {
 	if !asJSON {
-		t.out.heading(heading)
-		t.out.printf("\n")
+		t.out.Heading(heading)
+		t.out.Printf("\n")
 	}
-	waiting, ready := showStarting(t.errOut, names(servers))
-	defer waiting.end()
+	waiting, ready := terminal.ShowStarting(t.errOut, names(servers))
+	defer waiting.End()
 	var group errgroup.Group
 	group.SetLimit(maxParallel)
 	var mu sync.Mutex
@@ -315,7 +316,7 @@ func (t *tester) all(ctx context.Context, servers []schema.Server, heading strin
 				all.Summary.Failed++
 			}
 			if !asJSON {
-				waiting.above(func() { r.writeLine(t.out) })
+				waiting.Above(func() { r.writeLine(t.out) })
 			}
 			return nil
 		})
@@ -323,13 +324,13 @@ func (t *tester) all(ctx context.Context, servers []schema.Server, heading strin
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	waiting.end()
+	waiting.End()
 	if asJSON {
-		if err := writeJSON(t.out, all); err != nil {
+		if err := terminal.WriteJSON(t.out, all); err != nil {
 			return err
 		}
 	} else {
-		t.out.printf("\nSummary: %d passed, %d failed\n", all.Summary.Passed, all.Summary.Failed)
+		t.out.Printf("\nSummary: %d passed, %d failed\n", all.Summary.Passed, all.Summary.Failed)
 	}
 	switch {
 	case all.Summary.Failed == 1 && len(servers) == 1:
@@ -337,14 +338,14 @@ func (t *tester) all(ctx context.Context, servers []schema.Server, heading strin
 	case all.Summary.Failed > 0:
 		return fmt.Errorf("%d of %d servers failed", all.Summary.Failed, len(servers))
 	}
-	return t.out.err
+	return t.out.Err
 }
 
 // writeLine prints the result of one server of many: how much it has, how long it
 // took, and the names of its tools.
-func (r *testResult) writeLine(out *terminal) {
+func (r *testResult) writeLine(out *terminal.Writer) {
 	head := fmt.Sprintf("%s (%s) ... ", r.Name, r.Transport)
-	out.printf("%s", head)
+	out.Printf("%s", head)
 	found := ""
 	if r.Result == pass {
 		found = count(len(r.Tools), "tool") + ", "
@@ -357,15 +358,15 @@ func (r *testResult) writeLine(out *terminal) {
 		found += "protocol " + r.Protocol + ", "
 	}
 	more := fmt.Sprintf("  %s%.1f s", found, r.Seconds)
-	if out.width > 0 && columns(head+r.Result+more) > out.width {
-		more = "\n" + indented(out.fold(strings.TrimSpace(more), 2), "  ")
+	if out.Width > 0 && terminal.Columns(head+r.Result+more) > out.Width {
+		more = "\n" + terminal.Indent(out.Fold(strings.TrimSpace(more), 2), "  ")
 	}
 	r.writeResult(out, more, "  ")
 	if len(r.Tools) > 0 {
-		out.printf("%s\n", indented(out.fold(oneLine(strings.Join(r.Tools, ", ")), 2), "  "))
+		out.Printf("%s\n", terminal.Indent(out.Fold(terminal.OneLine(strings.Join(r.Tools, ", ")), 2), "  "))
 	}
 	for _, w := range r.Warnings {
-		out.printf("%s\n", indented(out.fold("warning: "+oneLine(w), 2), "  "))
+		out.Printf("%s\n", terminal.Indent(out.Fold("warning: "+terminal.OneLine(w), 2), "  "))
 	}
 }
 

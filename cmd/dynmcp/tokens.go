@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -35,10 +36,10 @@ over the catalogues of real servers. Other models read other tokens.`,
 			return err
 		}
 		if asJSON {
-			return writeJSON(on.out, c)
+			return terminal.WriteJSON(on.out, c)
 		}
 		c.write(on.out)
-		return on.out.err
+		return on.out.Err
 	})
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
@@ -47,8 +48,8 @@ over the catalogues of real servers. Other models read other tokens.`,
 // countTokens starts the servers that must be and counts.
 func (t *target) countTokens(ctx context.Context) (*tokenCounts, error) {
 	servers := enabled(t.cfg)
-	waiting, ready := showStarting(t.errOut, names(servers))
-	defer waiting.end()
+	waiting, ready := terminal.ShowStarting(t.errOut, names(servers))
+	defer waiting.End()
 	h, err := startSelf(ctx, t.cfg, t.log)
 	if err != nil {
 		return nil, err
@@ -82,9 +83,9 @@ func (t *target) countTokens(ctx context.Context) (*tokenCounts, error) {
 	return c, nil
 }
 
-func (c *tokenCounts) write(out *terminal) {
-	out.heading("Read at the start of each session, in tokens of o200k (estimated)")
-	t := table{header: []string{"SERVER", "TOOLS", "DIRECT", "DYNMCP"}, right: 1}
+func (c *tokenCounts) write(out *terminal.Writer) {
+	out.Heading("Read at the start of each session, in tokens of o200k (estimated)")
+	t := terminal.Table{Header: []string{"SERVER", "TOOLS", "DIRECT", "DYNMCP"}, Right: 1}
 	tools, own := 0, c.Through
 	for _, s := range c.Servers {
 		name := s.Name
@@ -92,21 +93,21 @@ func (c *tokenCounts) write(out *terminal) {
 			name += " (lazy)"
 		}
 		tools, own = tools+s.Tools, own-s.Through
-		t.rows = append(t.rows, []string{name, fmt.Sprint(s.Tools), grouped(s.Direct), grouped(s.Through)})
+		t.Rows = append(t.Rows, []string{name, fmt.Sprint(s.Tools), grouped(s.Direct), grouped(s.Through)})
 	}
-	t.rows = append(t.rows,
+	t.Rows = append(t.Rows,
 		[]string{"dynmcp's own", "", "", grouped(own)},
 		[]string{"all", fmt.Sprint(tools), grouped(c.Direct), grouped(c.Through)})
-	t.write(out)
+	t.Write(out)
 	if saved := c.saved(); saved != "" {
-		out.say("\n%s", saved)
+		out.Say("\n%s", saved)
 	}
-	out.printf("\n")
-	out.heading("Read when it is asked for, each time")
-	t = table{header: []string{"ANSWER OF", "COUNTED", "MEDIAN", "MOST"}, right: 1}
+	out.Printf("\n")
+	out.Heading("Read when it is asked for, each time")
+	t = terminal.Table{Header: []string{"ANSWER OF", "COUNTED", "MEDIAN", "MOST"}, Right: 1}
 	for _, a := range c.Answers {
-		t.rows = append(t.rows, []string{a.Call, fmt.Sprint(a.Calls), grouped(a.Median), grouped(a.Most)})
+		t.Rows = append(t.Rows, []string{a.Call, fmt.Sprint(a.Calls), grouped(a.Median), grouped(a.Most)})
 	}
-	t.write(out)
-	out.say("\nEstimates, within 5 %% over real catalogues; other models than those of o200k read other tokens.")
+	t.Write(out)
+	out.Say("\nEstimates, within 5 %% over real catalogues; other models than those of o200k read other tokens.")
 }

@@ -5,6 +5,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 )
 
 func versionCommand() *cobra.Command {
@@ -20,15 +22,15 @@ func versionCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			about := newBuild()
 			if asJSON {
-				return writeJSON(stdout(cmd), about)
+				return terminal.WriteJSON(stdout(cmd), about)
 			}
 			out := stdout(cmd)
-			out.printf("dynmcp %s\n", about.Version)
+			out.Printf("dynmcp %s\n", about.Version)
 			if about.Commit != "" {
-				out.printf("commit %s of %s\n", about.Commit, about.Date)
+				out.Printf("commit %s of %s\n", about.Commit, about.Date)
 			}
-			out.printf("%s %s\n", about.Go, about.Platform)
-			return out.err
+			out.Printf("%s %s\n", about.Go, about.Platform)
+			return out.Err
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")

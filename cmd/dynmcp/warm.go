@@ -106,7 +106,7 @@ func offerWarm(cmd *cobra.Command, from configFlags, now bool, only ...string) e
 	}
 	which := strings.Join(names(unknown), ", ")
 	if !now && !confirmed(cmd, fmt.Sprintf("Never listed, so that the first session does not know their tools: %s\nStart and list them now?", which)) {
-		on.errOut.printf("Never listed, so that the first session does not know their tools: %s\nTo list them: %s\n", which, on.warmCommand())
+		on.errOut.Printf("Never listed, so that the first session does not know their tools: %s\nTo list them: %s\n", which, on.warmCommand())
 		return nil
 	}
 	return interruptibly(cmd, func(ctx context.Context) error {

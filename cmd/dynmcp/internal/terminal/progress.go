@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"fmt"
@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// A progress shows on a terminal, in one line, what is being waited for and for
+// A Progress shows on a terminal, in one line, what is being waited for and for
 // how long already. On anything else it shows nothing.
-type progress struct {
-	out   *terminal
+type Progress struct {
+	out   *Writer
 	began time.Time
 	stop  chan struct{}
 	done  sync.WaitGroup
@@ -24,30 +24,31 @@ type progress struct {
 // progressDelay is how long a wait may be without a progress line.
 const progressDelay = 300 * time.Millisecond
 
-func showProgress(out *terminal, text string) *progress {
-	p := &progress{out: out, began: time.Now(), stop: make(chan struct{}), text: text}
-	if out.interactive {
+// ShowProgress shows a text until End is called.
+func ShowProgress(out *Writer, text string) *Progress {
+	p := &Progress{out: out, began: time.Now(), stop: make(chan struct{}), text: text}
+	if out.Interactive {
 		p.done.Go(p.run)
 	}
 	return p
 }
 
-// showStarting shows which of several servers are still being started. ready takes
+// ShowStarting shows which of several servers are still being started. ready takes
 // one off the list.
-func showStarting(out *terminal, servers []string) (p *progress, ready func(server string)) {
+func ShowStarting(out *Writer, servers []string) (p *Progress, ready func(server string)) {
 	left := slices.Clone(servers)
 	text := func() string { return "starting " + strings.Join(left, ", ") }
-	p = showProgress(out, text())
+	p = ShowProgress(out, text())
 	var mu sync.Mutex
 	return p, func(server string) {
 		mu.Lock()
 		defer mu.Unlock()
 		left = slices.DeleteFunc(left, func(name string) bool { return name == server })
-		p.say(text())
+		p.Say(text())
 	}
 }
 
-func (p *progress) run() {
+func (p *Progress) run() {
 	ticker := time.NewTicker(progressDelay / 3)
 	defer ticker.Stop()
 	for {
@@ -63,46 +64,46 @@ func (p *progress) run() {
 	}
 }
 
-func (p *progress) draw() {
+func (p *Progress) draw() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	elapsed := fmt.Sprintf(" (%.1fs)", time.Since(p.began).Seconds())
-	text := oneLine(p.text)
-	if p.out.width > 0 {
-		text = truncate(text, max(0, p.out.width-1-len(elapsed)))
+	text := OneLine(p.text)
+	if p.out.Width > 0 {
+		text = Truncate(text, max(0, p.out.Width-1-len(elapsed)))
 	}
 	p.drawn = true
-	fmt.Fprintf(p.out.w, "\r\x1b[K%s%s", text, elapsed)
+	fmt.Fprintf(p.out.W, "\r\x1b[K%s%s", text, elapsed)
 }
 
-func (p *progress) clear() {
+func (p *Progress) clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.drawn {
-		p.out.clearLine()
+		p.out.ClearLine()
 	}
 }
 
-// above prints lines in the place of the progress line, which then goes on below.
-func (p *progress) above(print func()) {
+// Above prints lines in the place of the progress line, which then goes on below.
+func (p *Progress) Above(print func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.drawn {
-		p.out.clearLine()
+		p.out.ClearLine()
 		p.drawn = false
 	}
 	print()
 }
 
-// say changes the text of the line.
-func (p *progress) say(text string) {
+// Say changes the text of the line.
+func (p *Progress) Say(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.text = text
 }
 
-// end removes the line; it may be called more than once.
-func (p *progress) end() {
+// End removes the line; it may be called more than once.
+func (p *Progress) End() {
 	p.mu.Lock()
 	select {
 	case <-p.stop:

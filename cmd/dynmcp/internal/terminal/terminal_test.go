@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"bytes"
@@ -9,9 +9,9 @@ import (
 )
 
 // fakeTerminal is stdout or stderr as a terminal has it.
-func fakeTerminal(width int) (*terminal, *bytes.Buffer) {
+func fakeTerminal(width int) (*Writer, *bytes.Buffer) {
 	var b bytes.Buffer
-	return &terminal{w: &b, interactive: true, colour: true, width: width}, &b
+	return &Writer{W: &b, Interactive: true, Colour: true, Width: width}, &b
 }
 
 func TestTerminalShowsWhatWouldActOnIt(t *testing.T) {
@@ -30,7 +30,7 @@ func TestTerminalShowsWhatWouldActOnIt(t *testing.T) {
 		"lines\u2028paragraphs":      `lines\u{2028}paragraphs`,
 	} {
 		s, b := fakeTerminal(0)
-		s.printf("%s", in)
+		s.Printf("%s", in)
 		if b.String() != want {
 			t.Errorf("%q is shown as %q, want %q", in, b, want)
 		}
@@ -40,13 +40,13 @@ func TestTerminalShowsWhatWouldActOnIt(t *testing.T) {
 func TestOnlyOurColoursReachATerminal(t *testing.T) {
 	t.Parallel()
 	s, b := fakeTerminal(0)
-	s.paint(red, "FAIL\x1b[5m")
+	s.Paint(Red, "FAIL\x1b[5m")
 	if want := "\x1b[31mFAIL\\u{1b}[5m\x1b[0m"; b.String() != want {
 		t.Errorf("got %q, want %q", b, want)
 	}
-	s.colour = false
+	s.Colour = false
 	b.Reset()
-	s.paint(red, "FAIL")
+	s.Paint(Red, "FAIL")
 	if b.String() != "FAIL" {
 		t.Errorf("without colour: got %q", b)
 	}
@@ -55,9 +55,9 @@ func TestOnlyOurColoursReachATerminal(t *testing.T) {
 func TestElsewhereEveryByteGoesAsItIs(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	s := newTerminal(&b)
-	s.printf("\x1b[31m\u202e\xff\r")
-	s.paint(red, "FAIL")
+	s := New(&b)
+	s.Printf("\x1b[31m\u202e\xff\r")
+	s.Paint(Red, "FAIL")
 	if want := "\x1b[31m\u202e\xff\rFAIL"; b.String() != want {
 		t.Errorf("got %q, want %q", b.String(), want)
 	}
@@ -65,7 +65,7 @@ func TestElsewhereEveryByteGoesAsItIs(t *testing.T) {
 
 func TestTableFitsTheTerminal(t *testing.T) {
 	t.Parallel()
-	list := table{header: []string{"NAME", "ENDPOINT", "AUTH"}, shrink: 1, rows: [][]string{
+	list := Table{Header: []string{"NAME", "ENDPOINT", "AUTH"}, Shrink: 1, Rows: [][]string{
 		{"files", "npx -y a-package-with-a-long-name", "n/a"},
 		{"x", "two\nlines", "header"},
 	}}
@@ -84,8 +84,8 @@ func TestTableFitsTheTerminal(t *testing.T) {
 			"x      two l...  header\n"},
 	} {
 		s, b := fakeTerminal(c.width)
-		s.colour = false
-		list.write(s)
+		s.Colour = false
+		list.Write(s)
 		if b.String() != c.want {
 			t.Errorf("at width %d got\n%swant\n%s", c.width, b, c.want)
 		}
@@ -104,12 +104,12 @@ func TestSentencesAreWrappedBetweenWords(t *testing.T) {
 		"日本語の名前はこれです 漢字":                                   "日本語の名前はこれです\n漢字",
 		"run it:\n  sh -c 'a command that stays as it is'": "run it:\n  sh -c 'a command that stays as it is'",
 	} {
-		if got := s.fold(in, 0); got != want {
+		if got := s.Fold(in, 0); got != want {
 			t.Errorf("%q: got %q, want %q", in, got, want)
 		}
 	}
-	s.width = 0
-	if long := strings.Repeat("word ", 50); s.fold(long, 4) != long {
+	s.Width = 0
+	if long := strings.Repeat("word ", 50); s.Fold(long, 4) != long {
 		t.Error("what is no terminal has a width")
 	}
 }
@@ -117,8 +117,8 @@ func TestSentencesAreWrappedBetweenWords(t *testing.T) {
 func TestTableWithoutRowsIsItsHeader(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	list := table{header: []string{"NAME", "AUTH"}}
-	list.write(newTerminal(&b))
+	list := Table{Header: []string{"NAME", "AUTH"}}
+	list.Write(New(&b))
 	if b.String() != "NAME  AUTH\n" {
 		t.Errorf("got %q", b.String())
 	}
@@ -138,8 +138,8 @@ func TestTruncation(t *testing.T) {
 		{"longer", 0, ""},
 		{"日本語の名前", 7, "日本..."},
 	} {
-		if got := truncate(c.text, c.max); got != c.want {
-			t.Errorf("truncate(%q, %d): got %q, want %q", c.text, c.max, got, c.want)
+		if got := Truncate(c.text, c.max); got != c.want {
+			t.Errorf("Truncate(%q, %d): got %q, want %q", c.text, c.max, got, c.want)
 		}
 	}
 }
@@ -147,12 +147,12 @@ func TestTruncation(t *testing.T) {
 func TestProgressIsTakenAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, b := fakeTerminal(40)
-		p := showProgress(s, "starting \x1ball")
+		p := ShowProgress(s, "starting \x1ball")
 		time.Sleep(progressDelay + time.Second)
-		p.say("starting something with a name that is too long")
+		p.Say("starting something with a name that is too long")
 		time.Sleep(time.Second)
-		p.end()
-		p.end()
+		p.End()
+		p.End()
 		for _, want := range []string{"\r\x1b[Kstarting \\u{1b}all (1.0s)", "\r\x1b[Kstarting something with a nam... (2.2s)"} {
 			if !strings.Contains(b.String(), want) {
 				t.Errorf("no %q in %q", want, b)
@@ -167,9 +167,9 @@ func TestProgressIsTakenAway(t *testing.T) {
 func TestShortWaitsShowNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, b := fakeTerminal(80)
-		p := showProgress(s, "starting")
+		p := ShowProgress(s, "starting")
 		time.Sleep(progressDelay / 2)
-		p.end()
+		p.End()
 		if b.Len() > 0 {
 			t.Errorf("got %q", b)
 		}

@@ -1,0 +1,79 @@
+package terminal
+
+import (
+	"strings"
+
+	"github.com/clipperhouse/displaywidth"
+)
+
+// A Table has a header and rows of as many cells.
+type Table struct {
+	Header []string
+	Rows   [][]string
+	Shrink int // the column that is cut when the table is too wide
+	Right  int // columns from this one on hold numbers; 0 is none
+}
+
+const (
+	columnGap = 2
+	minColumn = 8 // what a column keeps on the narrowest terminal
+)
+
+// Write prints the table: columns as wide as their longest cell, the last one
+// not padded.
+func (t *Table) Write(out *Writer) {
+	widths := t.widths(out.Width)
+	for i, row := range append([][]string{t.Header}, t.Rows...) {
+		var line strings.Builder
+		for c, cell := range row {
+			cell = Truncate(OneLine(cell), widths[c])
+			padding := strings.Repeat(" ", widths[c]-Columns(cell))
+			if t.Right > 0 && c >= t.Right {
+				cell, padding = padding+cell, ""
+			}
+			line.WriteString(cell)
+			if c < len(row)-1 {
+				line.WriteString(padding + strings.Repeat(" ", columnGap))
+			}
+		}
+		if i == 0 {
+			out.Paint(Dim, line.String())
+			out.Printf("\n")
+			continue
+		}
+		out.Printf("%s\n", line.String())
+	}
+}
+
+func (t *Table) widths(available int) []int {
+	widths := make([]int, len(t.Header))
+	total := columnGap * (len(widths) - 1)
+	for c := range widths {
+		for _, row := range append(t.Rows, t.Header) {
+			widths[c] = max(widths[c], Columns(OneLine(row[c])))
+		}
+		total += widths[c]
+	}
+	if available > 0 && total > available {
+		widths[t.Shrink] = max(min(minColumn, widths[t.Shrink]), widths[t.Shrink]-(total-available))
+	}
+	return widths
+}
+
+// OneLine folds white space, line breaks too, into single spaces.
+func OneLine(text string) string { return visible(strings.Join(strings.Fields(text), " ")) }
+
+// Columns returns how many columns of a terminal a text takes.
+func Columns(text string) int { return displaywidth.String(text) }
+
+// Truncate cuts text to at most max columns, the last three of them dots if there
+// is room for more than dots.
+func Truncate(text string, max int) string {
+	switch {
+	case Columns(text) <= max:
+		return text
+	case max <= 3:
+		return displaywidth.TruncateString(text, max, "")
+	}
+	return displaywidth.TruncateString(text, max, "...")
+}

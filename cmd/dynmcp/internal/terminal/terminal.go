@@ -1,0 +1,190 @@
+// Package terminal writes what a person sees, by four rules.
+//
+//   - Results go to stdout, everything else to stderr.
+//   - Colour and progress appear on terminals only, colour only while NO_COLOR
+//     is not set.
+//   - On a terminal, characters that act instead of being seen (control
+//     characters, bidirectional overrides, zero-width ones) are written as
+//     \u{…}: the output of upstreams is not to be trusted. Files and pipes get
+//     every byte as it is.
+//   - Lists fit the width of the terminal, and sentences are wrapped at it, between
+//     words. Elsewhere nothing has a width. Results of tools, what servers print
+//     and commands to be copied are never wrapped.
+package terminal
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// A Writer is stdout or stderr, which may be a terminal, with the rules above.
+type Writer struct {
+	W           io.Writer
+	Interactive bool // W is a terminal
+	Colour      bool
+	Width       int   // in columns; 0 is unlimited
+	Err         error // of the first write that failed
+}
+
+// New returns a writer to w.
+func New(w io.Writer) *Writer {
+	t := &Writer{W: w}
+	file, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return t
+	}
+	t.Interactive = true
+	t.Colour = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	if width, _, err := term.GetSize(int(file.Fd())); err == nil {
+		t.Width = width
+	}
+	return t
+}
+
+// Write implements io.Writer for text that may come from others.
+func (t *Writer) Write(p []byte) (int, error) {
+	text := string(p)
+	if t.Interactive {
+		text = visible(text)
+	}
+	if _, err := io.WriteString(t.W, text); err != nil {
+		if t.Err == nil {
+			t.Err = fmt.Errorf("cannot write the result: %w", err)
+		}
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// Printf writes text that may come from others.
+func (t *Writer) Printf(format string, args ...any) { fmt.Fprintf(t, format, args...) }
+
+// A Colour is a parameter of the terminal's SGR sequence.
+type Colour string
+
+// Colours.
+const (
+	Green  Colour = "32"
+	Red    Colour = "31"
+	Yellow Colour = "33"
+	Bold   Colour = "1"
+	Dim    Colour = "2"
+)
+
+// Paint writes a word in a colour.
+func (t *Writer) Paint(c Colour, text string) {
+	if !t.Colour {
+		t.Printf("%s", text)
+		return
+	}
+	fmt.Fprintf(t.W, "\x1b[%sm%s\x1b[0m", c, visible(text))
+}
+
+// visible writes characters that a terminal would obey, or would not show, as
+// \u{…}. Line breaks and tabs stay.
+func visible(text string) string {
+	if !strings.ContainsFunc(text, invisible) {
+		return text
+	}
+	var b strings.Builder
+	for i, r := range text {
+		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD"):
+			fmt.Fprintf(&b, `\x%02x`, text[i])
+		case invisible(r):
+			fmt.Fprintf(&b, `\u{%x}`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func invisible(r rune) bool {
+	return r != '\n' && r != '\t' && !unicode.IsGraphic(r) || r == utf8.RuneError ||
+		r == 0x2028 || r == 0x2029 || unicode.Is(unicode.Variation_Selector, r)
+}
+
+// WriteJSON prints a value for programs, without escaping < and > for HTML.
+func WriteJSON(out *Writer, value any) error {
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	err := enc.Encode(value)
+	return cmp.Or(out.Err, err)
+}
+
+// Indent puts a prefix in front of every line of a text.
+func Indent(text, prefix string) string {
+	return prefix + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n"+prefix)
+}
+
+// Fold wraps the sentences of a text at the width of the terminal less a margin,
+// between words. Lines that begin with white space stay as they are, as do words
+// that are too long.
+func (t *Writer) Fold(text string, margin int) string {
+	if t.Width <= margin {
+		return text
+	}
+	lines := strings.Split(visible(text), "\n")
+	for i, line := range lines {
+		if !strings.HasPrefix(line, " ") && !strings.HasPrefix(line, "\t") {
+			lines[i] = Wrap(line, t.Width-margin)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Wrap breaks a line at spaces so that no part of it is wider than that, but for
+// words that are.
+func Wrap(line string, width int) string {
+	var b strings.Builder
+	column := 0
+	for i, word := range strings.Split(line, " ") {
+		wide := Columns(word)
+		switch {
+		case i == 0:
+		case column+1+wide > width:
+			b.WriteByte('\n')
+			column = 0
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += wide
+	}
+	return b.String()
+}
+
+// Say writes sentences.
+func (t *Writer) Say(format string, args ...any) {
+	t.Printf("%s\n", t.Fold(fmt.Sprintf(format, args...), 0))
+}
+
+// Labelled writes sentences after a word in a colour that says what they are.
+func (t *Writer) Labelled(c Colour, label, text string) {
+	first, rest, more := strings.Cut(t.Fold(label+text, 0), "\n")
+	t.Paint(c, label)
+	t.Printf("%s\n", strings.TrimPrefix(first, label))
+	if more {
+		t.Printf("%s\n", rest)
+	}
+}
+
+// ClearLine clears the line that the cursor is in.
+func (t *Writer) ClearLine() { io.WriteString(t.W, "\r\x1b[K") }
+
+// Heading writes a line above what it names.
+func (t *Writer) Heading(text string) {
+	t.Paint(Bold, text)
+	t.Printf("\n")
+}
