@@ -255,7 +255,7 @@ func printLosses(w io.Writer, replicas, servers int, failed string, all []loss) 
 
 func failover(w io.Writer, kills int) error {
 	fmt.Fprintf(w, "fail-over: seconds from a replica's death until another has the lease of its server, and may start it (declared dead after %v of silence, beats every %v);\n"+
-		"apart: the time between the end of the dead one's right to run and that\n", cluster.TTL, cluster.Beat)
+		"apart: the time between the end of the dead one's right to run and that\n", cluster.TTL, cluster.HeartbeatInterval)
 	fmt.Fprintf(w, "  %8s %8s %16s %8s %8s %8s %8s %8s %14s\n", "replicas", "servers", "fail", "lost", "least", "p50", "p99", "most", "apart, least")
 	type steady struct {
 		replicas                int

@@ -101,7 +101,7 @@ type shownLease struct {
 // four heartbeats.
 func readState(ctx context.Context, c replica.Cluster) (shownCluster, error) {
 	first := map[string]uint64{} // the beats that were seen first, by ID
-	deadline := time.Now().Add(4 * cluster.Beat)
+	deadline := time.Now().Add(4 * cluster.HeartbeatInterval)
 	for {
 		read, err := cluster.Read(ctx, c.Store)
 		if err != nil {
@@ -118,11 +118,11 @@ func readState(ctx context.Context, c replica.Cluster) (shownCluster, error) {
 		names := map[string]string{}
 		for _, m := range read.Members {
 			if _, seen := first[m.ID]; !seen {
-				first[m.ID] = m.Beat
+				first[m.ID] = m.Heartbeats
 			}
 			s := shownMember{m.Name, m.ID, m.Address, m.Version, m.Since, replicaOK, m.Load.Sessions, m.Load.Servers, m.Load.Calls}
 			switch {
-			case m.Beat == first[m.ID]:
+			case m.Heartbeats == first[m.ID]:
 				s.State, state.Status = replicaSilent, "degraded"
 			case m.Draining:
 				s.State = replicaDraining
@@ -137,7 +137,7 @@ func readState(ctx context.Context, c replica.Cluster) (shownCluster, error) {
 			return state, nil
 		}
 		select {
-		case <-time.After(cluster.Beat / 5):
+		case <-time.After(cluster.HeartbeatInterval / 5):
 		case <-ctx.Done():
 			return shownCluster{}, ctx.Err()
 		}

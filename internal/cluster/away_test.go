@@ -24,7 +24,7 @@ func TestAnElectionInTheStoreIsNotSeen(t *testing.T) {
 			all = append(all, r)
 			leases = append(leases, take(t, r, name))
 		}
-		time.Sleep(5 * Beat)
+		time.Sleep(5 * HeartbeatInterval)
 		for _, c := range cables {
 			c.Cut()
 		}
@@ -61,12 +61,12 @@ func TestALongOutageOfTheStore(t *testing.T) {
 		defer a.Close()
 		defer b.Close()
 		l := take(t, a, "git")
-		time.Sleep(5 * Beat)
+		time.Sleep(5 * HeartbeatInterval)
 		ca.Cut()
 		cb.Cut()
 		cut := time.Now()
 		<-l.Lost()
-		if ran := time.Since(cut); ran < Validity-2*Beat || ran > Validity {
+		if ran := time.Since(cut); ran < Validity-2*HeartbeatInterval || ran > Validity {
 			t.Errorf("it was lost after %v", ran)
 		}
 		l.Release()
@@ -76,7 +76,7 @@ func TestALongOutageOfTheStore(t *testing.T) {
 		}
 		ca.Heal()
 		cb.Heal()
-		time.Sleep(2 * Beat)
+		time.Sleep(2 * HeartbeatInterval)
 		if len(a.Members()) != 2 || len(b.Members()) != 2 || !a.Valid() || !b.Valid() {
 			t.Errorf("they do not come back: %+v", a.Members())
 		}
@@ -92,7 +92,7 @@ func TestTakeWaitsForTheStore(t *testing.T) {
 		cable := m.Connect()
 		a := join(t, cable, "a")
 		defer a.Close()
-		time.Sleep(5 * Beat)
+		time.Sleep(5 * HeartbeatInterval)
 		cable.Cut()
 		time.Sleep(2 * Validity)
 		if !a.Degraded() {
@@ -106,7 +106,7 @@ func TestTakeWaitsForTheStore(t *testing.T) {
 		if _, err := a.Take(t.Context(), "git"); !errors.Is(err, kv.ErrUnavailable) {
 			t.Errorf("got %v", err)
 		}
-		if took := time.Since(began); took < Reconnect || took > Reconnect+Beat {
+		if took := time.Since(began); took < Reconnect || took > Reconnect+HeartbeatInterval {
 			t.Errorf("it was waited for %v", took)
 		}
 		cable.Heal()
@@ -155,11 +155,11 @@ func TestABeatThatWasNotAnswered(t *testing.T) {
 		b := join(t, m.Connect(), "b")
 		defer b.Close()
 		l := take(t, a, "git")
-		time.Sleep(5*Beat + Beat/2)
+		time.Sleep(5*HeartbeatInterval + HeartbeatInterval/2)
 		on.Store(true)
-		time.Sleep(Validity - 2*Beat)
+		time.Sleep(Validity - 2*HeartbeatInterval)
 		on.Store(false)
-		time.Sleep(5 * Beat)
+		time.Sleep(5 * HeartbeatInterval)
 		if m, _ := b.Member(a.ID()); isClosed(l.Lost()) || m.Epoch != 1 {
 			t.Errorf("lost: %t, epoch %d", isClosed(l.Lost()), m.Epoch)
 		}
@@ -176,7 +176,7 @@ func TestABeatThatWasNotAnsweredExtendsNothing(t *testing.T) {
 		a := join(t, unanswered{cable, &on}, "a")
 		defer a.Close()
 		l := take(t, a, "git")
-		time.Sleep(5*Beat + Beat/2)
+		time.Sleep(5*HeartbeatInterval + HeartbeatInterval/2)
 		on.Store(true)
 		b := join(t, m.Connect(), "b")
 		defer b.Close()
@@ -193,7 +193,7 @@ func TestANewcomerWaitsForOneThatIsCutOff(t *testing.T) {
 		a := join(t, cable, "a")
 		defer a.Close()
 		l := take(t, a, "git")
-		time.Sleep(5 * Beat)
+		time.Sleep(5 * HeartbeatInterval)
 		cable.Cut()
 		b := join(t, m.Connect(), "b")
 		defer b.Close()
@@ -212,7 +212,7 @@ func notBefore(t *testing.T, r *Replica, held *Lease) {
 	}()
 	<-held.Lost()
 	lost := time.Now()
-	if after := (<-taken).Sub(lost); after < TTL-Validity-Beat/2 {
+	if after := (<-taken).Sub(lost); after < TTL-Validity-HeartbeatInterval/2 {
 		t.Errorf("it was taken %v after it was lost", after)
 	}
 	held.Release()
@@ -232,7 +232,7 @@ func TestADeathWhileTheStoreIsAway(t *testing.T) {
 			dead, a := all[0], all[1]
 			take(t, dead, "git")
 			l := take(t, a, "files")
-			time.Sleep(5 * Beat)
+			time.Sleep(5 * HeartbeatInterval)
 			for _, cable := range cables {
 				cable.Cut()
 			}
@@ -266,7 +266,7 @@ func TestTwoOfThreeDie(t *testing.T) {
 		a, b, c := join(t, m.Connect(), "a"), join(t, m.Connect(), "b"), join(t, m.Connect(), "c")
 		defer c.Close()
 		take(t, a, "git")
-		time.Sleep(5 * Beat)
+		time.Sleep(5 * HeartbeatInterval)
 		a.stop()
 		b.stop()
 		died := time.Now()

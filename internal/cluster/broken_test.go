@@ -68,7 +68,7 @@ func TestABrokenLeaseIsAFreeOne(t *testing.T) {
 		}
 		began := time.Now()
 		l := take(t, a, "git")
-		if took := time.Since(began); took > 2*Beat {
+		if took := time.Since(began); took > 2*HeartbeatInterval {
 			t.Errorf("taken after %v", took)
 		}
 		if _, err := b.Take(t.Context(), "git"); err == nil {
@@ -124,7 +124,7 @@ func TestABrokenLeaseOfAReplicaThatIsAway(t *testing.T) {
 		defer b.Close()
 		defer c.Close()
 		l := take(t, a, "git")
-		time.Sleep(3 * Beat)
+		time.Sleep(3 * HeartbeatInterval)
 		cable.Cut()
 		breakRecord(t, m.Connect(), leaseKey("git"))
 		taken := takeFrom(t, b, "git")
@@ -148,7 +148,7 @@ func TestABrokenRecordOfAMember(t *testing.T) {
 		l := take(t, a, "git")
 		for range 3 {
 			breakRecord(t, m.Connect(), memberKey(a.ID()))
-			time.Sleep(2 * Beat)
+			time.Sleep(2 * HeartbeatInterval)
 			if isClosed(l.Lost()) || len(b.State().Broken) > 0 {
 				t.Errorf("lost: %t, broken: %q", isClosed(l.Lost()), b.State().Broken)
 			}
@@ -214,7 +214,7 @@ func TestBeatsThatConflictDoNotSpin(t *testing.T) {
 		if n := store.updates.Load(); n > 2*int64(2*time.Second/tick) {
 			t.Errorf("%d updates in 2 s", n)
 		}
-		time.Sleep(Beat)
+		time.Sleep(HeartbeatInterval)
 		if !a.Valid() {
 			t.Error("it is not valid after the store is well again")
 		}

@@ -33,7 +33,7 @@ func join(t *testing.T, store kv.Store, name string, change ...func(*Options)) *
 }
 
 // failover is how long it takes at most until another replica has the leases of one that died.
-const failover = TTL + 2*Beat
+const failover = TTL + 2*HeartbeatInterval
 
 func take(t *testing.T, r *Replica, name string) *Lease {
 	t.Helper()
@@ -91,11 +91,11 @@ func TestLeasesOfAReplicaThatWasKilledAreTakenWithinTheBound(t *testing.T) {
 		defer b.Close()
 		defer c.Close()
 		take(t, a, "git")
-		time.Sleep(10 * Beat)
+		time.Sleep(10 * HeartbeatInterval)
 		leaving := b.Leaving(a.ID())
 		a.stop() // as if it were killed
 		killed := time.Now()
-		time.Sleep(suspectAfter + Beat) // it is silent: they wait
+		time.Sleep(suspectAfter + HeartbeatInterval) // it is silent: they wait
 		got := make(chan *Lease, 2)
 		for _, r := range []*Replica{b, c} {
 			go func() {
@@ -122,7 +122,7 @@ func TestLeasesOfAReplicaThatWasKilledAreTakenWithinTheBound(t *testing.T) {
 		if _, ok := b.Member(a.ID()); ok {
 			t.Error("the dead replica is still a member")
 		}
-		time.Sleep(Remembered + time.Minute)
+		time.Sleep(addressTTL + time.Minute)
 		if _, ok := b.Address(a.ID()); ok {
 			t.Error("the dead replica is never forgotten")
 		}
@@ -168,7 +168,7 @@ func TestLeavingInOrderCostsNobodyTime(t *testing.T) {
 			t.Error(err)
 		}
 		a.Close()
-		if took := time.Since(before); took > Beat {
+		if took := time.Since(before); took > HeartbeatInterval {
 			t.Errorf("it took %v", took)
 		}
 		synctest.Wait()
@@ -214,7 +214,7 @@ func TestAReplicaCutOffFromTheStore(t *testing.T) {
 		defer b.Close()
 		defer a.Close()
 		old := take(t, a, "git")
-		time.Sleep(5 * Beat)
+		time.Sleep(5 * HeartbeatInterval)
 		cable.Cut()
 		<-old.Lost()
 		deadline := *until.Load()
@@ -231,7 +231,7 @@ func TestAReplicaCutOffFromTheStore(t *testing.T) {
 		if address, ok := b.Address(a.ID()); !ok || address != "a:1" {
 			t.Errorf("it is not known any more where it is: %q, %t", address, ok)
 		}
-		if ran := time.Since(deadline); ran < TTL-Validity-Beat/2 {
+		if ran := time.Since(deadline); ran < TTL-Validity-HeartbeatInterval/2 {
 			t.Errorf("taken %v after what held it was to end", ran)
 		}
 		cable.Heal()
@@ -240,7 +240,7 @@ func TestAReplicaCutOffFromTheStore(t *testing.T) {
 			t.Error("it is back while what it has lost may still be begun")
 		}
 		old.Release()
-		time.Sleep(2 * Beat)
+		time.Sleep(2 * HeartbeatInterval)
 		if !a.Valid() || a.Degraded() || len(b.Members()) != 2 {
 			t.Errorf("valid %t, degraded %t, members %+v", a.Valid(), a.Degraded(), b.Members())
 		}

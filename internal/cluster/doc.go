@@ -9,7 +9,7 @@
 // # Records
 //
 // All records are in one bucket. member/ID is written by its replica with every heartbeat,
-// each [Beat], at its last revision; another member may delete it. lease/NAME names an
+// each [HeartbeatInterval], at its last revision; another member may delete it. lease/NAME names an
 // owner, by ID and epoch. It is not renewed: it holds as long as the record of its owner is
 // there and in that epoch, so a thousand leases cost what none cost. Every change names the
 // revision that it replaces.

@@ -37,7 +37,7 @@ func (b *heartbeat) run() {
 	retried := false
 	for b.ctx.Err() == nil {
 		sent := b.clock()
-		wait := Beat
+		wait := HeartbeatInterval
 		switch b.send(sent) {
 		case conflict:
 			if !retried {
@@ -69,7 +69,7 @@ func (b *heartbeat) send(sent time.Duration) outcome {
 	}
 	b.count++
 	revision, err := b.write(Member{ID: b.id, Name: b.options.Name, Address: b.options.Address, Version: b.options.Version, Since: b.since,
-		Epoch: t.epoch, Draining: t.draining, Load: load, Beat: b.count, Seen: t.seen})
+		Epoch: t.epoch, Draining: t.draining, Load: load, Heartbeats: b.count, Seen: t.seen})
 	at := b.clock()
 	switch {
 	case errors.Is(err, kv.ErrConflict):

@@ -526,7 +526,7 @@ func (w *world) failOver() {
 		}
 		mine[name] = l
 	}
-	time.Sleep(w.within(3*Beat, 5*Beat))
+	time.Sleep(w.within(3*HeartbeatInterval, 5*HeartbeatInterval))
 	w.crash(n)
 	killed := time.Now()
 	for name := range mine {

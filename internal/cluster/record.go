@@ -13,16 +13,16 @@ import (
 
 // A Member is the record of a replica, which it writes again with every heartbeat.
 type Member struct {
-	ID       string    `json:"id"`      // random, of one process
-	Name     string    `json:"name"`    // what people call it
-	Address  string    `json:"address"` // host:port where other replicas reach it
-	Version  string    `json:"version"` // of the program
-	Since    time.Time `json:"since"`   // when it joined, by its own clock
-	Epoch    uint64    `json:"epoch"`   // grows when all its leases were lost
-	Draining bool      `json:"draining,omitzero"`
-	Load     Load      `json:"load,omitzero"`
-	Beat     uint64    `json:"beat"`          // counts heartbeats
-	Seen     uint64    `json:"seen,omitzero"` // it holds no lease whose record was broken at this revision or before
+	ID         string    `json:"id"`      // random, of one process
+	Name       string    `json:"name"`    // what people call it
+	Address    string    `json:"address"` // host:port where other replicas reach it
+	Version    string    `json:"version"` // of the program
+	Since      time.Time `json:"since"`   // when it joined, by its own clock
+	Epoch      uint64    `json:"epoch"`   // grows when all its leases were lost
+	Draining   bool      `json:"draining,omitzero"`
+	Load       Load      `json:"load,omitzero"`
+	Heartbeats uint64    `json:"beat"`          // counts heartbeats
+	Seen       uint64    `json:"seen,omitzero"` // it holds no lease whose record was broken at this revision or before
 }
 
 // Load is the load of a replica.

@@ -20,8 +20,8 @@ const Bucket = "state"
 // The times of the protocol, the same in every replica of a cluster. doc.go says why they
 // are so long.
 const (
-	// Beat is the interval of heartbeats.
-	Beat = time.Second
+	// HeartbeatInterval is the interval of heartbeats.
+	HeartbeatInterval = time.Second
 	// Validity is how long a replica may run what it holds after it sent a heartbeat that
 	// arrived.
 	Validity = 12 * time.Second
@@ -30,8 +30,8 @@ const (
 	// Reconnect is how long Take waits for a store that cannot be reached: a connection to
 	// another node takes a second or two.
 	Reconnect = 5 * time.Second
-	// Remembered is how long the address of a member that expired is known.
-	Remembered = 10 * time.Minute
+	// addressTTL is how long the address of a member that expired is known.
+	addressTTL = 10 * time.Minute
 
 	// suspectAfter is how long a member was not heard of when nothing is placed there.
 	suspectAfter = 2500 * time.Millisecond
@@ -230,7 +230,7 @@ func (r *Replica) Member(id string) (Member, bool) {
 }
 
 // Address returns where a replica is reached. One that expired may be cut off from the store
-// alone and still have what needs no lease: its address is known for Remembered.
+// alone and still have what needs no lease: its address is known for addressTTL.
 func (r *Replica) Address(id string) (address string, ok bool) { return r.view.address(id) }
 
 // State returns what this replica has seen of the cluster's state. Broken records are written

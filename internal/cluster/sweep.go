@@ -45,7 +45,7 @@ func (r *Replica) watch(listed chan struct{}) {
 			return
 		}
 		r.logger.Warn("the cluster's state is not watched any more: trying again", "err", err)
-		r.pause(Beat, nil)
+		r.pause(HeartbeatInterval, nil)
 	}
 }
 
@@ -75,7 +75,7 @@ func (r *Replica) expireMembers() {
 			dead = r.view.silent(at - TTL)
 		}
 		if !each(r, dead, r.expireMember) {
-			r.pause(Beat, nil)
+			r.pause(HeartbeatInterval, nil)
 		}
 		r.pause(tick, nil)
 	}
@@ -96,7 +96,7 @@ func (r *Replica) sweep() {
 	collect := r.clock() + collectEvery
 	for r.ctx.Err() == nil {
 		released := r.deleteReleased()
-		wait := Beat
+		wait := HeartbeatInterval
 		if r.repair() && released {
 			wait = collectEvery
 		}
@@ -127,7 +127,7 @@ func (r *Replica) deleteReleased() bool {
 // collect deletes the leases that have had no owner for a while, which one member does for
 // all, and forgets members that have expired long ago.
 func (r *Replica) collect(at time.Duration) {
-	r.view.forget(at - Remembered)
+	r.view.forget(at - addressTTL)
 	if valid, _ := r.leases.valid(at); !valid || !r.view.first() {
 		return
 	}

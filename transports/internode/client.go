@@ -19,43 +19,43 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
-// A Client asks other replicas, which are named by the addresses of their listeners.
+// A Client makes requests to other replicas, by the addresses of their listeners.
 type Client struct {
 	id        string
 	transport *http.Transport
 }
 
-// NewClient returns what asks others, as identity; id is the ID of this replica.
+// NewClient returns a client with an identity; id is the ID of this replica.
 func NewClient(identity *Identity, id string) *Client {
 	var protocols http.Protocols
 	protocols.SetHTTP2(true)
-	dialer := &net.Dialer{Timeout: dialFor}
+	dialer := &net.Dialer{Timeout: dialTimeout}
 	return &Client{id: id, transport: &http.Transport{
 		DialContext:            dialer.DialContext,
 		TLSClientConfig:        identity.client(),
-		TLSHandshakeTimeout:    headerFor,
+		TLSHandshakeTimeout:    headerTimeout,
 		Protocols:              &protocols,
 		DisableCompression:     true, // bytes are passed on as they are
-		IdleConnTimeout:        idleFor,
+		IdleConnTimeout:        idleTimeout,
 		MaxResponseHeaderBytes: maxHeader,
 		HTTP2: &http.HTTP2Config{
-			MaxReceiveBufferPerStream: streamRoom,
-			SendPingTimeout:           quietFor,
-			PingTimeout:               pingFor,
+			MaxReceiveBufferPerStream: streamBuffer,
+			SendPingTimeout:           pingAfter,
+			PingTimeout:               pingTimeout,
 		},
 	}}
 }
 
-// Close closes connections that no stream is on.
+// Close closes idle connections.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
-// target returns the address of a route.
+// target returns the URL of a route.
 func target(address, route, rest string) *url.URL {
 	return &url.URL{Scheme: "https", Host: address, Path: "/" + route + "/" + rest, RawPath: "/" + route + "/" + url.PathEscape(rest)}
 }
 
-// do sends a request to a replica. An error is a *transports.Failure, which says NotSent
-// where the other side has seen nothing of the request.
+// do sends a request to a replica. An error is a *transports.Failure, whose outcome is NotSent
+// if the other side has seen nothing of the request.
 func (c *Client) do(r *http.Request, principal string) (*http.Response, error) {
 	r.Header.Set(headerProtocol, protocol)
 	r.Header.Set(headerFrom, c.id)
@@ -75,19 +75,19 @@ func (c *Client) do(r *http.Request, principal string) (*http.Response, error) {
 	return nil, failure
 }
 
-// Request returns what brings requests that a host has made, as a principal, to the
-// replica at an address.
+// Request returns a transport that forwards the requests of a host, made as a principal, to
+// the replica at an address.
 func (c *Client) Request(address, principal string) http.RoundTripper {
-	return passing{c, address, principal}
+	return requestTransport{c, address, principal}
 }
 
-type passing struct {
+type requestTransport struct {
 	client             *Client
 	address, principal string
 }
 
 // RoundTrip implements http.RoundTripper.
-func (p passing) RoundTrip(r *http.Request) (*http.Response, error) {
+func (p requestTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	out := *r // as RoundTrip must not change it
 	out.Header = r.Header.Clone()
 	out.Host = ""
@@ -103,15 +103,16 @@ func (p passing) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // Open opens a stream of JSON-RPC lines to a server that the replica at an address runs, for
-// a principal where the server runs once for each. ctx is for opening alone. The error
-// is a *NotHereError where another replica has the server, or ErrDraining, ErrUnsupported
+// a principal if the server runs once for each. ctx is for opening alone. The error is a
+// *NotHereError if another replica has the server, or ErrDraining, ErrUnsupported
 // or a *transports.Failure.
 func (c *Client) Open(ctx context.Context, address, server, principal string) (io.ReadWriteCloser, error) {
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
 	in, out := io.Pipe()
-	s := &opened{out: out, cancel: cancel, written: make(chan struct{})}
-	r := (&http.Request{Method: http.MethodPost, URL: target(address, "upstream", server), Header: http.Header{}, Body: &pipeEnd{PipeReader: in, over: sync.OnceFunc(func() { close(s.written) })}, ContentLength: -1}).WithContext(life)
+	s := &clientStream{out: out, cancel: cancel, written: make(chan struct{})}
+	body := &requestBody{PipeReader: in, over: sync.OnceFunc(func() { close(s.written) })}
+	r := (&http.Request{Method: http.MethodPost, URL: target(address, "upstream", server), Header: http.Header{}, Body: body, ContentLength: -1}).WithContext(life)
 	resp, err := c.do(r, principal)
 	if err == nil && resp.StatusCode != http.StatusOK {
 		err = refusal(resp)
@@ -130,7 +131,7 @@ func (c *Client) Open(ctx context.Context, address, server, principal string) (i
 	return s, nil
 }
 
-// refusal returns the error that a response is, and closes its body.
+// refusal returns the error in a response, and closes its body.
 func refusal(resp *http.Response) error {
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<10)) // less is said then
@@ -141,13 +142,13 @@ func refusal(resp *http.Response) error {
 	case resp.StatusCode == http.StatusServiceUnavailable:
 		return ErrDraining
 	case resp.StatusCode == http.StatusNotImplemented:
-		return fmt.Errorf("%w: %s (version %s of what replicas say to each other, ours is %s)", ErrUnsupported, said, resp.Header.Get(headerProtocol), protocol)
+		return fmt.Errorf("%w: %s (version %s of the protocol between replicas, ours is %s)", ErrUnsupported, said, resp.Header.Get(headerProtocol), protocol)
 	}
 	return errors.New(said)
 }
 
-// An opened is the stream of an upstream, at the replica that uses it.
-type opened struct {
+// A clientStream is the stream of an upstream, at the replica that uses it.
+type clientStream struct {
 	in      io.ReadCloser
 	out     *io.PipeWriter
 	cancel  context.CancelFunc
@@ -155,7 +156,7 @@ type opened struct {
 }
 
 // Read implements io.Reader.
-func (s *opened) Read(p []byte) (int, error) {
+func (s *clientStream) Read(p []byte) (int, error) {
 	n, err := s.in.Read(p)
 	if err != nil && err != io.EOF {
 		err = fmt.Errorf("%w: %w", ErrLost, err)
@@ -164,10 +165,10 @@ func (s *opened) Read(p []byte) (int, error) {
 }
 
 // Write implements io.Writer.
-func (s *opened) Write(p []byte) (int, error) { return s.out.Write(p) }
+func (s *clientStream) Write(p []byte) (int, error) { return s.out.Write(p) }
 
 // Close implements io.Closer. What was written before has a second to leave.
-func (s *opened) Close() error {
+func (s *clientStream) Close() error {
 	err := s.out.Close()
 	late := time.NewTimer(time.Second)
 	defer late.Stop()
@@ -180,15 +181,15 @@ func (s *opened) Close() error {
 	return err
 }
 
-// A pipeEnd is the body of a request. Whoever sends it asks for more when what came
+// A requestBody is the body of a request. Whoever sends it asks for more when what came
 // before is on its way.
-type pipeEnd struct {
+type requestBody struct {
 	*io.PipeReader
 	over func() // called when all was read, and after that
 }
 
 // Read implements io.Reader.
-func (e *pipeEnd) Read(p []byte) (int, error) {
+func (e *requestBody) Read(p []byte) (int, error) {
 	n, err := e.PipeReader.Read(p)
 	if err != nil {
 		e.over()
@@ -197,7 +198,7 @@ func (e *pipeEnd) Read(p []byte) (int, error) {
 }
 
 // Close implements io.Closer.
-func (e *pipeEnd) Close() error {
+func (e *requestBody) Close() error {
 	defer e.over()
 	return e.PipeReader.Close()
 }

@@ -32,17 +32,17 @@ const (
 
 // Limits of connections.
 const (
-	dialFor    = 3 * time.Second
-	quietFor   = 2 * time.Second // without a frame, before a ping
-	pingFor    = 3 * time.Second // for its answer
-	idleFor    = 5 * time.Minute // without a request
-	headerFor  = 5 * time.Second // also for the handshake of TLS
-	closeFor   = 3 * time.Second // for what is answered at the end
-	maxHeader  = 128 << 10       // those of a host have 64 KB
-	maxStreams = 100_000         // of one connection at once
-	maxResult  = 256 << 20
-	streamRoom = 256 << 10 // that nobody has read of one request, in bytes
-	connRoom   = 4<<20 - 1 // of all together; net/http takes no more
+	dialTimeout     = 3 * time.Second
+	pingAfter       = 2 * time.Second // without a frame, before a ping
+	pingTimeout     = 3 * time.Second // for its answer
+	idleTimeout     = 5 * time.Minute // without a request
+	headerTimeout   = 5 * time.Second // also for the handshake of TLS
+	shutdownTimeout = 3 * time.Second // for what is answered at the end
+	maxHeader       = 128 << 10       // those of a host have 64 KB
+	maxStreams      = 100_000         // of one connection at once
+	maxResult       = 256 << 20
+	streamBuffer    = 256 << 10 // that nobody has read of one request, in bytes
+	connBuffer      = 4<<20 - 1 // of all together; net/http takes no more
 )
 
 // ErrUnsupported says that a replica is of a release that does not know what it was

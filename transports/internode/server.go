@@ -59,15 +59,15 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		Handler:           http.HandlerFunc(s.serve),
 		TLSConfig:         s.identity.server(),
 		Protocols:         &protocols,
-		ReadHeaderTimeout: headerFor,
+		ReadHeaderTimeout: headerTimeout,
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams:          maxStreams,
-			MaxReceiveBufferPerConnection: connRoom,
-			MaxReceiveBufferPerStream:     streamRoom,
-			SendPingTimeout:               quietFor,
-			PingTimeout:                   pingFor,
+			MaxReceiveBufferPerConnection: connBuffer,
+			MaxReceiveBufferPerStream:     streamBuffer,
+			SendPingTimeout:               pingAfter,
+			PingTimeout:                   pingTimeout,
 		},
 	}
 	served := make(chan error, 1)
@@ -78,7 +78,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		err = fmt.Errorf("replicas: %w", err)
 	case <-ctx.Done():
 	}
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeFor)
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	if server.Shutdown(closing) != nil {
 		_ = server.Close()
@@ -170,7 +170,7 @@ func (s *Server) upstream(w http.ResponseWriter, r *http.Request, server, princi
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
 	}
-	stream := &served{body: r.Body, w: w, control: http.NewResponseController(w)}
+	stream := &serverStream{body: r.Body, w: w, control: http.NewResponseController(w)}
 	defer stream.end()
 	if _, err := stream.Write(nil); err != nil { // the header
 		_ = stream.Close()
@@ -178,8 +178,8 @@ func (s *Server) upstream(w http.ResponseWriter, r *http.Request, server, princi
 	serve(stream)
 }
 
-// A served is the stream of an upstream, at the replica that runs it.
-type served struct {
+// A serverStream is the stream of an upstream, at the replica that runs it.
+type serverStream struct {
 	body    io.ReadCloser
 	control *http.ResponseController
 
@@ -189,7 +189,7 @@ type served struct {
 }
 
 // Read implements io.Reader.
-func (s *served) Read(p []byte) (int, error) {
+func (s *serverStream) Read(p []byte) (int, error) {
 	n, err := s.body.Read(p)
 	if err != nil && err != io.EOF {
 		err = fmt.Errorf("%w: %w", ErrLost, err)
@@ -198,7 +198,7 @@ func (s *served) Read(p []byte) (int, error) {
 }
 
 // Write implements io.Writer. What was written is on its way.
-func (s *served) Write(p []byte) (int, error) {
+func (s *serverStream) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
@@ -213,7 +213,7 @@ func (s *served) Write(p []byte) (int, error) {
 
 // Close implements io.Closer: nothing more is read, and what is being written has a
 // second.
-func (s *served) Close() error {
+func (s *serverStream) Close() error {
 	err := s.body.Close()
 	if !s.mu.TryLock() {
 		return errors.Join(err, s.control.SetWriteDeadline(time.Now().Add(time.Second)))
@@ -224,7 +224,7 @@ func (s *served) Close() error {
 }
 
 // end is called before the response ends, after which nothing may write to it.
-func (s *served) end() {
+func (s *serverStream) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended = true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator"
@@ -13,20 +14,20 @@ import (
 	"github.com/dynmcp/dynmcp/transports/internode"
 )
 
-// again is after how long it is tried again to place a server, if nothing has changed.
-const again = 200 * time.Millisecond
+// retryInterval is the pause between two attempts to place a server.
+const retryInterval = 200 * time.Millisecond
 
-// leaseOf is the name of the lease without which a server is not run. The name of a
-// server has no spaces.
-func leaseOf(server, principal string) string {
+// leaseName returns the name of the lease of a server, whose own name has no spaces.
+func leaseName(server, principal string) string {
 	if principal == "" {
 		return server
 	}
 	return server + " for " + principal
 }
 
-// place finds where a server runs, or is to run, and returns how it is reached: here, or
-// by a stream to another replica. It tries until ctx ends, but for what only time mends.
+// place finds the replica that runs a server, or is to run it, and returns the way there: this
+// replica, or a stream to another one. It tries until ctx ends, or fails at once if the store
+// cannot be reached.
 func (r *Replica) place(ctx context.Context, server schema.Server, principal string) (*aggregator.Placement, error) {
 	switch server.Placement() {
 	case schema.PlaceEach:
@@ -34,8 +35,8 @@ func (r *Replica) place(ctx context.Context, server schema.Server, principal str
 	case schema.PlaceOne:
 		principal = ""
 	}
-	name := leaseOf(server.Name, principal)
-	var except []string // that could not be reached
+	name := leaseName(server.Name, principal)
+	var except []string // replicas that could not be reached
 	last := errors.New("all replicas are about to end")
 	began := time.Now()
 	for {
@@ -47,14 +48,14 @@ func (r *Replica) place(ctx context.Context, server schema.Server, principal str
 				p, err = r.placeAt(ctx, m, server.Name, principal)
 			}
 		}
-		if err != nil && !errors.Is(err, errNowhere) {
+		if err != nil && !errors.Is(err, errNoReplica) {
 			last = err
 		}
 		switch {
 		case err == nil:
 			return p, nil
 		case errors.Is(err, kv.ErrUnavailable), errors.Is(err, cluster.ErrClosed), r.self.Degraded() && time.Since(began) >= cluster.Reconnect:
-			return nil, last // what nobody runs now is not placed
+			return nil, last // nothing new is placed
 		case where.ID == "":
 			except = nil
 		case !held && where.ID != r.self.ID():
@@ -62,21 +63,21 @@ func (r *Replica) place(ctx context.Context, server schema.Server, principal str
 			continue
 		}
 		select {
-		case <-time.After(again):
+		case <-time.After(retryInterval):
 		case <-ctx.Done():
 			return nil, last
 		}
 	}
 }
 
-// errNowhere says that there is no replica to ask.
-var errNowhere = errors.New("there is no replica to run it")
+// errNoReplica says that there is no replica to ask.
+var errNoReplica = errors.New("there is no replica to run it")
 
 // placeAt asks a replica to run a server, which may be this one.
 func (r *Replica) placeAt(ctx context.Context, where cluster.Member, server, principal string) (*aggregator.Placement, error) {
 	switch where.ID {
 	case "":
-		return nil, errNowhere
+		return nil, errNoReplica
 	case r.self.ID():
 		lease, err := r.take(ctx, server, principal)
 		if err != nil {
@@ -85,17 +86,8 @@ func (r *Replica) placeAt(ctx context.Context, where cluster.Member, server, pri
 		return &aggregator.Placement{Release: lease.Release, Lost: lease.Lost(), Moving: r.self.Leaving(where.ID), Fence: r.fence}, nil
 	}
 	moving := r.self.Leaving(where.ID) // before it is asked: it may drain meanwhile
-	opening, cancel := context.WithCancel(ctx)
-	defer cancel()
-	opened := make(chan struct{})
-	defer close(opened)
-	go func() {
-		select {
-		case <-moving: // one that is gone without a word is not waited for
-			cancel()
-		case <-opened:
-		}
-	}()
+	opening, stop := untilClosed(ctx, moving) // a dead replica is not waited for
+	defer stop()
 	stream, err := r.client.Open(opening, where.Address, server, principal)
 	if err != nil {
 		return nil, fmt.Errorf("replica %s: %w", where.Name, err)
@@ -103,9 +95,23 @@ func (r *Replica) placeAt(ctx context.Context, where cluster.Member, server, pri
 	return &aggregator.Placement{Stream: stream, Moving: moving}, nil
 }
 
+// untilClosed returns a context that ends with ctx or when a channel is closed. stop releases it.
+func untilClosed(ctx context.Context, closed <-chan struct{}) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		select {
+		case <-closed:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	return ctx, func() { cancel(); watching.Wait() }
+}
+
 // take takes the lease of a server for this replica, or shares the one that it has.
 func (r *Replica) take(ctx context.Context, server, principal string) (*cluster.Lease, error) {
-	lease, err := r.self.Take(ctx, leaseOf(server, principal))
+	lease, err := r.self.Take(ctx, leaseName(server, principal))
 	var held *cluster.HeldError
 	switch {
 	case errors.As(err, &held):
