@@ -85,7 +85,7 @@ func (r *Replica) placeAt(ctx context.Context, where cluster.Member, server, pri
 		}
 		return &aggregator.Placement{Release: lease.Release, Lost: lease.Lost(), Moving: r.self.Leaving(where.ID), Fence: r.fence}, nil
 	}
-	moving := r.self.Leaving(where.ID) // before it is asked: it may drain meanwhile
+	moving := r.self.Leaving(where.ID)        // before it is asked: it may drain meanwhile
 	opening, stop := untilClosed(ctx, moving) // a dead replica is not waited for
 	defer stop()
 	stream, err := r.client.Open(opening, where.Address, server, principal)
