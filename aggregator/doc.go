@@ -10,7 +10,7 @@
 //	└ Session.Receive                   a request, among all else      [host/session.go]
 //	  └ Session.handleRequest           checked; it is in flight       [host/session.go]
 //	    └ session.handle                one switch on the method       [handle.go]
-//	      └ session.callTool            the tool, the server, params   [toolcall.go]
+//	      └ toolCall.send               the tool, the server, params   [toolcall.go]
 //	        └ session.dispatch          within what may be in flight   [forward.go]
 //	          └ forwardedCall.send      if its server is ready         [forward.go]
 //	            └ Conn.Start            it has an id of ours           [upstream/call.go]
@@ -28,10 +28,10 @@
 //	              └ Stdio.Write         never dropped                  [host/stdio.go]
 //	                └ Writer.SendWithin to the host                    [wire/writer.go]
 //
-// What a call means is read before. readCall finds the tool of ours that is called, among
+// What a call means is read before. readToolCall finds the tool of ours that is called, among
 // those of the surfaces (surfaces.go). That answers, or says which tool of an upstream is
-// to be called, and how (toolCall). All calls of such tools come to callTool, at once or from
-// the arguments of another call (inner.go). A surface is a package below internal/surface. It
+// to be called, and how (toolCall). A call in the arguments of another one (inner.go) is a
+// toolCall as well. A surface is a package below internal/surface. It
 // knows no session, but what surfacecall.go offers.
 //
 // Both ways run on the goroutine that reads, which does not block. A call whose

@@ -150,7 +150,7 @@ func (a *Aggregator) callAs(ctx context.Context, user principal, method string, 
 	}
 	defer context.AfterFunc(ctx, func() { r.Cancel(nil) })()
 	s.begin()
-	s.serveInner(r, browser.Target)
+	innerRequest{s, r}.handle(browser.Target)
 	select {
 	case got := <-answered:
 		return got.result, got.err

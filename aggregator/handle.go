@@ -45,8 +45,8 @@ func (s *session) handle(r *host.Request) {
 	}
 	switch r.Method {
 	case "tools/call":
-		if c, ok := s.readCall(r, nil); ok {
-			s.callTool(r, c)
+		if c := readToolCall(s, r, nil); c != nil {
+			c.send()
 		}
 	case "resources/read":
 		if uri, ok := routingMember(r, "uri"); ok {

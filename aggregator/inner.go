@@ -45,15 +45,22 @@ func innerParams(own, outer json.RawMessage) json.RawMessage {
 	return wire.Set(params, "_meta", meta)
 }
 
-// serveInner answers a request inside another. Its tools are called by a target.
-func (s *session) serveInner(r *host.Request, by *surface.Target) {
+// An innerRequest is a request in the arguments of a call of a tool of ours.
+type innerRequest struct {
+	session *session
+	request *host.Request
+}
+
+// handle answers the request. Its tools are called by a target.
+func (in innerRequest) handle(by *surface.Target) {
+	s, r := in.session, in.request
 	switch r.Method {
 	case "tools/call":
-		if c, ok := s.readCall(r, by); ok {
-			s.callTool(r, c)
+		if c := readToolCall(s, r, by); c != nil {
+			c.send()
 		}
 	case "tools/list", "resources/list", "resources/templates/list", "prompts/list":
-		s.listInside(r)
+		in.list()
 	case "resources/subscribe", "resources/unsubscribe":
 		s.agg.work.AnswerWithin(r, func(ctx context.Context) { r.Reply(json.RawMessage(`{}`), s.subscribe(ctx, r)) })
 	case "ping":
@@ -61,14 +68,15 @@ func (s *session) serveInner(r *host.Request, by *surface.Target) {
 	case "initialize", "server/discover", "subscriptions/listen":
 		r.Reply(nil, invalid("%s is between a host and dynmcp: no server is asked", r.Method))
 	case "logging/setLevel":
-		s.setLevelInside(r)
+		in.setLevel()
 	default:
-		s.handleInside(r)
+		in.pass()
 	}
 }
 
-// setLevelInside sets the level of log messages for a host of the handshake era.
-func (s *session) setLevelInside(r *host.Request) {
+// setLevel sets the level of log messages for a host of the handshake era.
+func (in innerRequest) setLevel() {
+	s, r := in.session, in.request
 	if r.Era == transports.Stateless {
 		r.Reply(nil, invalid("%s: a host of this version sets the level with each request", r.Method))
 		return
@@ -80,9 +88,10 @@ func (s *session) setLevelInside(r *host.Request) {
 	})
 }
 
-// handleInside hands on a request that is neither a call of a tool nor a list. The member
+// pass hands on a request that is neither a call of a tool nor a list. The member
 // "server" of its params names a server that may know a method which is not MCP's.
-func (s *session) handleInside(r *host.Request) {
+func (in innerRequest) pass() {
+	s, r := in.session, in.request
 	named, ok := wire.Text(wire.Get(r.Params, "server"))
 	server, known := s.view().ServerMeant(named)
 	switch {
@@ -102,11 +111,12 @@ func isMethod(method string) bool {
 	return slices.Contains([]string{"tools", "resources", "prompts", "completion", "tasks"}, area)
 }
 
-// listInside answers a list from the catalogue. With the member
-// "server" it is that server's.
-func (s *session) listInside(r *host.Request) {
-	name, ok := wire.Text(wire.Get(r.Params, "server"))
-	if given := wire.Get(r.Params, "server"); given != nil && !ok {
+// list answers a list from the catalogue. With the member "server" it is that server's.
+func (in innerRequest) list() {
+	s, r := in.session, in.request
+	given := wire.Get(r.Params, "server")
+	named, ok := wire.Text(given)
+	if given != nil && !ok {
 		r.Reply(nil, invalid(`%s: "server" must be a string, not %s`, r.Method, wire.TypeName(given)))
 		return
 	}
@@ -114,14 +124,14 @@ func (s *session) listInside(r *host.Request) {
 		r.Reply(nil, invalid("%s: unknown cursor %q", r.Method, cursor))
 		return
 	}
-	if name != "" {
-		if name, ok = s.view().ServerMeant(name); !ok {
-			given, _ := wire.Text(wire.Get(r.Params, "server"))
-			r.Reply(nil, invalid("%s", surface.UnknownServer(surfaceCall{session: s}, given)))
+	server := ""
+	if named != "" {
+		if server, ok = s.view().ServerMeant(named); !ok {
+			r.Reply(nil, invalid("%s", surface.UnknownServer(surfaceCall{session: s}, named)))
 			return
 		}
 	}
-	s.whenListed(r, surface.Question{Server: name, Answer: func() {
-		s.agg.work.Answer(r, func() { r.Reply(s.view().List(r.Method, name), nil) })
+	s.whenListed(r, surface.Question{Server: server, Answer: func() {
+		s.agg.work.Answer(r, func() { r.Reply(s.view().List(r.Method, server), nil) })
 	}}, true)
 }

@@ -68,7 +68,7 @@ func (c surfaceCall) GivenUp(server string) string {
 }
 
 func (c surfaceCall) Send(method string, params json.RawMessage, by *surface.Target, done func(json.RawMessage, error)) {
-	c.session.serveInner(c.request.Inner(method, innerParams(params, c.params), done), by)
+	innerRequest{c.session, c.request.Inner(method, innerParams(params, c.params), done)}.handle(by)
 }
 
 func (c surfaceCall) Part(done func(json.RawMessage, error)) surface.Session {

@@ -17,10 +17,12 @@ import (
 // A toolCall is a call of a tool of an upstream: by its own name, through a tool of ours,
 // or in the arguments of one.
 type toolCall struct {
-	params callParams      // as the host sent them
-	by     *surface.Target // how the tool is called; nil is by its name on the direct surface
-	name   string          // as by has it
-	input  json.RawMessage // the tool's arguments; part of params, mostly
+	session *session
+	request *host.Request
+	params  callParams      // as the host sent them
+	by      *surface.Target // how the tool is called; nil is by its name on the direct surface
+	name    string          // as by has it
+	input   json.RawMessage // the tool's arguments; part of params, mostly
 
 	waited bool // for what it may need; its params are a copy
 }
@@ -28,78 +30,87 @@ type toolCall struct {
 // verbatim reports whether the params are the tool's but for the name: there is no input.
 func (c *toolCall) verbatim() bool { return c.by == nil || c.by.Verbatim }
 
-// readCall reads a tools/call: the host's, or with by the one that is in the arguments of a
-// tool of ours. ok is false where it calls no tool of an upstream: it is answered then, or
-// will be.
-func (s *session) readCall(r *host.Request, by *surface.Target) (c toolCall, ok bool) {
+// readToolCall reads a tools/call: the host's, or with by the one that is in the arguments of
+// a tool of ours. It returns nil where that calls no tool of an upstream: it is answered
+// then, or will be.
+func readToolCall(s *session, r *host.Request, by *surface.Target) *toolCall {
+	c := &toolCall{session: s, request: r, by: by}
+	if !c.read() {
+		return nil
+	}
+	return c
+}
+
+func (c *toolCall) read() bool {
+	r := c.request
 	name, arguments, err := r.Outline.FindStrict(r.Params, "name", "arguments")
 	if err != nil {
 		r.Reply(nil, invalid("tools/call: %v", err))
-		return c, false
+		return false
 	}
-	p := callParams{all: r.Params, name: name, arguments: arguments, task: r.Outline.Get(r.Params, "task") != nil}
-	if by == nil || by.Nested {
-		if t := s.surfaces().tool(p.name.In(p.all), len(s.agg.config().Pin) > 0); t != nil {
-			return s.readOwn(r, p, t)
+	c.params = callParams{all: r.Params, name: name, arguments: arguments, task: r.Outline.Get(r.Params, "task") != nil}
+	rawName := name.In(r.Params)
+	if c.by == nil || c.by.Nested {
+		if t := c.session.surfaces().tool(rawName, len(c.session.agg.config().Pin) > 0); t != nil {
+			return c.readOwn(t)
 		}
 	}
-	c = toolCall{params: p, by: by}
-	if c.name, ok = wire.Text(p.name.In(p.all)); !ok {
+	var ok bool
+	if c.name, ok = wire.Text(rawName); !ok {
 		r.Reply(nil, invalid(`tools/call needs a string "name"`))
-		return c, false
+		return false
 	}
-	if by == nil {
-		return c, true
+	if c.by == nil {
+		return true
 	}
-	if c.input = p.arguments.In(p.all); c.input != nil && !wire.IsObject(c.input) {
+	if c.input = arguments.In(r.Params); c.input != nil && !wire.IsObject(c.input) {
 		r.Reply(nil, invalid(`tools/call: "arguments" must be an object, not %s`, wire.TypeName(c.input)))
-		return c, false
+		return false
 	}
-	return c, true
+	return true
 }
 
-// readOwn reads a call of a tool of ours.
-func (s *session) readOwn(r *host.Request, p callParams, t *surface.Tool) (c toolCall, ok bool) {
-	arguments := p.arguments.In(p.all)
+// readOwn reads a call of a tool of ours, which answers it or calls a tool of an upstream.
+func (c *toolCall) readOwn(t *surface.Tool) bool {
+	arguments := c.params.arguments.In(c.params.all)
 	call := func() *surface.Call {
-		return &surface.Call{Session: surfaceCall{s, r, p.all}, Tool: t.Name, Arguments: arguments}
+		return &surface.Call{Session: surfaceCall{c.session, c.request, c.params.all}, Tool: t.Name, Arguments: arguments}
 	}
 	if t.Answer != nil {
 		t.Answer(call())
-		return c, false
+		return false
 	}
-	name, input, err := t.Read(arguments, r.Outline)
-	if err != nil {
+	var err error
+	c.by = t.Target
+	if c.name, c.input, err = t.Read(arguments, c.request.Outline); err != nil {
 		call().Refuse(err)
 	}
-	return toolCall{params: p, by: t.Target, name: name, input: input}, err == nil
+	return err == nil
 }
 
-// callTool calls the tool that a call means. Whether there is such a tool is the view's to
-// say, from which tools are listed, too: one that a filter hides cannot be found.
-func (s *session) callTool(r *host.Request, c toolCall) {
-	t, server := s.find(&c)
+// send sends the call to the upstream of its tool. Whether there is such a tool is the
+// view's to say, from which tools are listed, too: one that a filter hides cannot be found.
+func (c *toolCall) send() {
+	s, r := c.session, c.request
+	t, server := c.find()
 	if t == nil {
-		s.callUnknown(r, c, server)
+		c.sendLater(server)
 		return
-	}
-	if c.by != nil && c.by.Refuse != nil {
-		if why := c.by.Refuse(t); why != "" {
-			r.Reply(results.Error(why), nil)
-			return
-		}
 	}
 	to := route{upstream: s.agg.set.Get(t.Server), tool: t, task: c.params.task, asText: !c.verbatim() && !s.tree}
 	if c.by != nil {
-		to.showInput = c.by.ShowInput
-	}
-	if checks := c.by != nil && c.by.Check != nil; checks && !c.waited && !t.Input.Compiled() {
-		c.clone()
-		s.agg.work.Answer(r, func() { s.callTool(r, c) })
-		return
-	} else if checks || to.showInput != nil {
-		c.input, to.changed = t.Input.FitNumbers(c.input, r.Outline)
-		if checks && s.refuseInput(r, &c, t) {
+		if c.by.Check != nil && !c.waited && !t.Input.Compiled() {
+			c.params.all, c.input, c.waited = bytes.Clone(c.params.all), bytes.Clone(c.input), true
+			s.agg.work.Answer(r, c.send)
+			return
+		}
+		if c.refuse(t) {
+			return
+		}
+		if to.showInput = c.by.ShowInput; to.showInput != nil || c.by.Check != nil {
+			c.input, to.changed = t.Input.FitNumbers(c.input, r.Outline)
+		}
+		if c.by.Check != nil && c.refuseInput(t) {
 			return
 		}
 	}
@@ -121,84 +132,93 @@ func (s *session) callTool(r *host.Request, c toolCall) {
 	s.dispatch(r, to)
 }
 
-// clone makes the call independent of the host's line.
-func (c *toolCall) clone() {
-	c.params.all, c.input, c.waited = bytes.Clone(c.params.all), bytes.Clone(c.input), true
-}
-
-// find returns the tool that a call means, nil where what the session sees has none:
-// then server is the one whose tool it would be, "" if that is not known.
-func (s *session) find(c *toolCall) (t *catalog.Tool, server string) {
-	switch {
+// find returns the tool of the call, nil where what the session sees has none: then server
+// is the one whose tool it would be, "" if that is not known.
+func (c *toolCall) find() (t *catalog.Tool, server string) {
+	switch view := c.session.view(); {
 	case c.by != nil:
-		return c.by.Find(s.view(), c.name)
-	case s.surfaces().direct:
-		t, _ = s.view().Direct(c.name)
+		return c.by.Find(view, c.name)
+	case c.session.surfaces().direct:
+		t, _ = view.Direct(c.name)
 	}
 	return t, ""
 }
 
+// refuse answers a call of a tool that is not called in this way.
+func (c *toolCall) refuse(t *catalog.Tool) bool {
+	if c.by.Refuse == nil {
+		return false
+	}
+	why := c.by.Refuse(t)
+	if why != "" {
+		c.request.Reply(results.Error(why), nil)
+	}
+	return why != ""
+}
+
 // refuseInput answers a call whose input does not fit the schema of its tool.
-func (s *session) refuseInput(r *host.Request, c *toolCall, t *catalog.Tool) bool {
+func (c *toolCall) refuseInput(t *catalog.Tool) bool {
 	wrong := t.Input.Check(c.input)
 	if wrong == nil {
 		return false
 	}
 	text := fmt.Sprintf("The arguments do not fit the schema of %s:\n- %s", c.name, strings.Join(wrong, "\n- "))
-	if s.tree {
-		r.Reply(nil, transports.Refusal(wire.CodeInvalidParams, text, transports.NotSent))
+	if c.session.tree {
+		c.request.Reply(nil, transports.Refusal(wire.CodeInvalidParams, text, transports.NotSent))
 	} else {
-		r.Reply(results.Error(text+"\n"+c.by.Check(c.name)+" (outcome not_sent: nothing was called)"), nil)
+		c.request.Reply(results.Error(text+"\n"+c.by.Check(c.name)+" (outcome not_sent: nothing was called)"), nil)
 	}
 	return true
 }
 
-// callUnknown takes a call of a tool that a view does not know: its server may be one that
-// is not listed yet, or whose list is being fetched again.
-func (s *session) callUnknown(r *host.Request, c toolCall, server string) {
+// sendLater sends a call of a tool that the view does not have once what may bring it is
+// listed: its server may not be yet, or its list is being fetched again.
+func (c *toolCall) sendLater(server string) {
 	if c.waited {
-		s.refuseUnknown(r, c)
+		c.refuseUnknown()
 		return
 	}
 	c.input = bytes.Clone(c.input) // it is part of the host's line
-	s.whenListed(r, surface.Question{
+	c.session.whenListed(c.request, surface.Question{
 		Server: server,
 		Known: func() bool {
-			t, _ := s.find(&c)
+			t, _ := c.find()
 			return t != nil
 		},
 		Answer: func() {
-			c.params.all, c.waited = r.Params, true
-			s.callTool(r, c)
+			c.params.all, c.waited = c.request.Params, true
+			c.send()
 		},
 	}, c.by != nil)
 }
 
 // refuseUnknown answers a call of a tool that there is not.
-func (s *session) refuseUnknown(r *host.Request, c toolCall) {
+func (c *toolCall) refuseUnknown() {
+	s := c.session
 	switch {
 	case c.by == nil:
-		s.callNotShown(r, c)
+		c.sendUnknown()
 	case c.by.Unknown != nil:
-		r.Reply(results.Error(c.by.Unknown(s.view(), c.name)), nil)
+		c.request.Reply(results.Error(c.by.Unknown(s.view(), c.name)), nil)
 	default:
-		r.Reply(results.Error(surface.UnknownTool(surfaceCall{session: s}, c.name)), nil)
+		c.request.Reply(results.Error(surface.UnknownTool(surfaceCall{session: s}, c.name)), nil)
 	}
 }
 
-// callNotShown takes a call by a name that no surface shows. If the tools of a wrapped
+// sendUnknown takes a call by a name that no surface shows. If the tools of a wrapped
 // server are shown as themselves, an unknown one is that server's business, unless a
 // filter decides which there are.
-func (s *session) callNotShown(r *host.Request, c toolCall) {
+func (c *toolCall) sendUnknown() {
+	s, r := c.session, c.request
 	if u := s.single(); u != nil && s.surfaces().direct && len(u.Server.ToolFilter) == 0 {
 		s.dispatch(r, route{upstream: u, params: r.Params, task: c.params.task})
 		return
 	}
-	if refusal := s.onlyTask(r.Era, c.name); refusal != nil {
-		r.Reply(nil, refusal)
-		return
+	refusal := s.onlyTask(r.Era, c.name)
+	if refusal == nil {
+		refusal = s.notShown(c.name)
 	}
-	r.Reply(nil, s.notShown(c.name))
+	r.Reply(nil, refusal)
 }
 
 // notShown is the error for a tool that no surface shows. If a tool of ours can call

@@ -22,25 +22,21 @@ import (
 // that was told of a change must not read the list of before.
 const refreshWait = 2 * time.Second
 
-// awaitListings waits before a list of MCP is answered.
-func (s *session) awaitListings(ctx context.Context) error {
-	if err := s.awaitSingle(ctx); err != nil {
-		return err
-	}
-	s.await(ctx, "", nil)
-	return ctx.Err()
+// A wait is for what servers list.
+type wait struct {
+	session *session
+	server  string      // the one that is waited for, "" is all
+	known   func() bool // ends the wait early when it reports true; may be nil
 }
 
-// await waits for a server, or with "" for all. It ends early when enough, which may be
-// nil, reports true.
-func (s *session) await(ctx context.Context, server string, enough func() bool) {
+// until returns when there is nothing to wait for any more, or ctx has ended.
+func (w wait) until(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(s.agg.ctx, cancel)()
-	began := time.Now()
-	for ctx.Err() == nil {
-		changed, left := s.unsettled(server, began) // before enough looks, so that no change is missed
-		if changed == nil || enough != nil && enough() {
+	defer context.AfterFunc(w.session.agg.ctx, cancel)()
+	for began := time.Now(); ctx.Err() == nil; {
+		changed, left := w.pending(began) // before known looks, so that no change is missed
+		if changed == nil || w.known != nil && w.known() {
 			return
 		}
 		select {
@@ -51,61 +47,56 @@ func (s *session) await(ctx context.Context, server string, enough func() bool) 
 	}
 }
 
-// unsettled returns a channel that is closed when something has changed that a wait,
-// which began then, is for, and how long that is waited for; nil if there is nothing.
-func (s *session) unsettled(server string, began time.Time) (changed <-chan struct{}, left time.Duration) {
+// pending returns a channel that is closed when something has changed that the wait, which
+// began then, is for, and how long that is waited for; nil if there is nothing.
+func (w wait) pending(began time.Time) (changed <-chan struct{}, left time.Duration) {
+	agg := w.session.agg
 	if left := time.Until(began.Add(refreshWait)); left > 0 {
-		for _, u := range s.agg.set.Everything() {
-			if server != "" && u.Server.Name != server {
+		for _, u := range agg.set.Everything() {
+			if w.server != "" && u.Server.Name != w.server {
 				continue
 			}
-			if fetching := s.agg.peerOf(u).listing.Refreshing(); fetching != nil {
+			if fetching := agg.peerOf(u).listing.Refreshing(); fetching != nil {
 				return fetching, left
 			}
 		}
 	}
-	if left := s.agg.startup.left(s.startupWait()); left > 0 {
-		return s.starting(server), left
+	if left := agg.startup.left(w.session.startupWait()); left > 0 {
+		return w.starting(), left
 	}
 	return nil, 0
 }
 
-// starting returns a channel that is closed when another first start has ended, nil if
-// none goes on, of this server or with "" of any, that is not known from an earlier run:
-// nobody waits for one that is. A session that is about one server has waited for that.
-func (s *session) starting(server string) <-chan struct{} {
-	if s.only != "" {
+// starting returns a channel that is closed when another first start has ended of a server
+// that is not known from an earlier run, nil if none goes on: nobody waits for one that is
+// known. A session that is about one server has waited for that.
+func (w wait) starting() <-chan struct{} {
+	if w.session.only != "" {
 		return nil
 	}
-	view := s.agg.catalog.View()
-	return s.agg.startup.pending(func(u *lazy.Upstream) bool {
+	view := w.session.agg.catalog.View()
+	return w.session.agg.startup.pending(func(u *lazy.Upstream) bool {
 		info, _ := view.Server(u.Server.Name)
-		return !info.Stored && (server == "" || u.Server.Name == server)
+		return !info.Stored && (w.server == "" || u.Server.Name == w.server)
 	})
 }
 
-// whenListed answers a question of the data plane: at once where there is nothing to wait for, else
-// on a goroutine of its own. asText has an error be text for a model.
+// whenListed answers a question of the data plane: at once where there is nothing to wait
+// for, else on a goroutine of its own. asText has an error be text for a model.
 func (s *session) whenListed(r *host.Request, q surface.Question, asText bool) {
 	if q.Known != nil && q.Known() {
 		q.Answer()
 		return
 	}
-	u := s.agg.unlisted(s.view(), q.Server)
-	switch {
-	case q.Load:
-		u = s.agg.set.Get(q.Server)
-	case u == nil && s.single() != nil && s.incomplete():
-		u = s.single()
-	}
-	if changed, _ := s.unsettled(q.Server, time.Now()); u == nil && changed == nil {
+	w, u := wait{s, q.Server, q.Known}, s.toStart(q)
+	if changed, _ := w.pending(time.Now()); u == nil && changed == nil {
 		q.Answer()
 		return
 	}
 	r.Own()
 	s.agg.work.Answer(r, func() {
 		if u != nil {
-			release, err := s.start(r, u, q)
+			release, err := w.start(r, u, q.Load)
 			if err != nil {
 				if q.Failed == nil || !q.Failed(err) {
 					s.failOrLogIn(r, nil, err, asText && !s.tree, func() { s.whenListed(r, q, asText) })
@@ -116,7 +107,7 @@ func (s *session) whenListed(r *host.Request, q surface.Question, asText bool) {
 		}
 		ctx, cancel := s.agg.work.ContextOf(r)
 		defer cancel()
-		s.await(ctx, q.Server, q.Known)
+		w.until(ctx)
 		if ctx.Err() != nil {
 			r.Reply(nil, transports.ShuttingDown(transports.NotSent))
 			return
@@ -125,27 +116,42 @@ func (s *session) whenListed(r *host.Request, q surface.Question, asText bool) {
 	})
 }
 
-// start starts the server that a question is about, and lists it.
-func (s *session) start(r *host.Request, u *lazy.Upstream, q surface.Question) (release func(), err error) {
-	if !q.Load {
-		_, release, err = s.acquire(r, u, (*lazy.Upstream).Acquire)
+// toStart returns the upstream that a question starts, nil if it starts none: one that is
+// offered and has not been listed yet, in this run or an earlier one.
+func (s *session) toStart(q surface.Question) *lazy.Upstream {
+	u := s.agg.set.Get(q.Server)
+	if q.Load {
+		return u
+	}
+	if info, ok := s.view().Server(q.Server); ok && !info.Loaded && !info.Stored && isOffered(u) {
+		return u
+	}
+	if only := s.single(); only != nil && s.incomplete() {
+		return only
+	}
+	return nil
+}
+
+// start starts a server. load has it start at once, though it is backing off.
+func (w wait) start(r *host.Request, u *lazy.Upstream, load bool) (release func(), err error) {
+	if !load {
+		_, release, err = w.session.acquire(r, u, (*lazy.Upstream).Acquire)
 		return release, err
 	}
-	_, release, err = s.acquire(r, u, (*lazy.Upstream).Load)
+	_, release, err = w.session.acquire(r, u, (*lazy.Upstream).Load)
 	if evicted, ok := errors.AsType[*lazy.EvictedError](err); ok && evicted.Err == nil { // by an earlier request
-		return nil, errors.New(surface.UnknownServer(surfaceCall{session: s}, q.Server))
+		return nil, errors.New(surface.UnknownServer(surfaceCall{session: w.session}, w.server))
 	}
 	return release, err
 }
 
-// unlisted returns the upstream of a server that is offered and has not been
-// listed yet, in this run or an earlier one, else nil.
-func (a *Aggregator) unlisted(view *catalog.View, server string) *lazy.Upstream {
-	info, ok := view.Server(server)
-	if u := a.set.Get(server); ok && !info.Loaded && !info.Stored && isOffered(u) {
-		return u
+// awaitListings waits before a list of MCP is answered.
+func (s *session) awaitListings(ctx context.Context) error {
+	if err := s.awaitSingle(ctx); err != nil {
+		return err
 	}
-	return nil
+	wait{session: s}.until(ctx)
+	return ctx.Err()
 }
 
 // awaitSingle waits for the upstream that a session is about, where that is one.
@@ -178,5 +184,5 @@ func (s *session) incomplete() bool {
 	if s.only != "" {
 		return !s.views()[catalog.NoTasks].Complete()
 	}
-	return !s.agg.catalog.View().Complete() && s.starting("") != nil
+	return !s.agg.catalog.View().Complete() && wait{session: s}.starting() != nil
 }
