@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -30,12 +31,15 @@ type watch struct {
 	heard   time.Time         // when a consumer was there last
 	short   time.Time         // since when the stream ends before last, zero if it does not
 	list    map[string]uint64 // the subjects that there were at first and that were not delivered yet
+	until   uint64            // the last message of a record at first, unknown if the leader was not asked
 }
 
 // errLost says that what has changed since the last message cannot be known any more.
 var errLost = errors.New("the order of changes is lost")
 
 const (
+	unknown = math.MaxUint64
+
 	// heartbeat is how often an idle consumer sends a heartbeat. After two that are missing
 	// it is given up.
 	heartbeat = time.Second
@@ -55,7 +59,7 @@ func (b *bucket) Watch(ctx context.Context, prefix string, changed func(kv.Entry
 	if ready == nil {
 		ready = func() {}
 	}
-	w := &watch{bucket: b, prefix: prefix, changed: changed, ready: ready}
+	w := &watch{bucket: b, prefix: prefix, changed: changed, ready: ready, until: unknown}
 	run, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(b.store.ctx, cancel)()
@@ -107,6 +111,7 @@ func (w *watch) follow(ctx context.Context) error {
 		case !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil:
 			return err
 		default:
+			w.until = unknown // its record may have expired
 			settled = true
 		}
 		if w.ready != nil && settled {
@@ -165,12 +170,13 @@ func (w *watch) deliver(ctx context.Context, m jetstream.Msg, number uint64) (se
 	}
 	w.last = e.Revision
 	delete(w.list, m.Subject())
-	return len(w.list) == 0 || meta.NumPending == 0, nil
+	return w.last >= w.until && (len(w.list) == 0 || meta.NumPending == 0), nil
 }
 
 // check asks the leader whether this is still the stream that was read before. It calls
-// ready when everything that there was at first was delivered or has expired; a record
-// that was changed before it was sent is delivered with its last change.
+// ready when everything that there was at first was delivered or has expired. A record that
+// was changed before it was sent is delivered with its last change, and the node of the
+// consumer may not have all that the leader has.
 func (w *watch) check(ctx context.Context) error {
 	var opts []jetstream.StreamInfoOpt
 	if w.ready != nil {
@@ -202,10 +208,29 @@ func (w *watch) check(ctx context.Context) error {
 	if w.ready == nil {
 		return nil
 	}
+	if w.until == unknown {
+		if w.until, err = w.lastRecord(ctx); err != nil {
+			return err
+		}
+	}
 	maps.DeleteFunc(w.list, func(subject string, _ uint64) bool { return info.State.Subjects[subject] == 0 })
-	if len(w.list) == 0 {
+	if len(w.list) == 0 && w.last >= w.until {
 		w.ready()
 		w.ready = nil
 	}
 	return nil
+}
+
+// lastRecord returns the revision of the last change of any record, 0 if there is none.
+func (w *watch) lastRecord(ctx context.Context) (uint64, error) {
+	m, err := read(ctx, w.store, func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
+		return w.stream.GetLastMsgForSubject(ctx, w.subject(">"))
+	})
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
+		return 0, nil
+	case err != nil:
+		return unknown, err
+	}
+	return m.Sequence, nil
 }
