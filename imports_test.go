@@ -65,8 +65,10 @@ var mayImport = map[string][]string{
 	"aggregator/internal/surface/tree":     {"aggregator/internal/results", "aggregator/internal/surface", "catalog", "internal/display", "schema", "internal/wire"},
 	"aggregator/internal/viewtest":         {"catalog"},
 
+	"aggregator/internal/call":   {"aggregator/internal/ask", "aggregator/internal/work", "transports", "transports/host", "transports/upstream", "internal/wire"},
 	"aggregator/internal/remote": {"aggregator/internal/work", "lazy", "transports", "transports/upstream", "schema", "internal/guard", "internal/wire"},
 	"aggregator": {
+		"aggregator/internal/call",
 		"aggregator/internal/remote",
 		"aggregator/internal/ask",
 		"aggregator/internal/listing",

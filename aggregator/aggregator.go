@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
+	"github.com/dynmcp/dynmcp/aggregator/internal/call"
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
 	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
 	"github.com/dynmcp/dynmcp/aggregator/internal/remote"
@@ -104,9 +105,8 @@ type Aggregator struct {
 	startup     startup
 	snapshots   notify.Snapshots[listKey]
 	records     records
-	lastRequest atomic.Int64                // the number of it
-	waiting     ask.Waiting[*forwardedCall] // for input of hosts of the stateless era
-	states      ask.States
+	lastRequest atomic.Int64 // the number of it
+	calls       call.Env
 	taskUsers   taskUsers
 	offers      ask.Offers    // of logins
 	results     results.Store // that reached a host in part
@@ -115,8 +115,6 @@ type Aggregator struct {
 	listings *listing.Env // of every upstream
 
 	references *references // to failures whose cause hosts were not told
-
-	paramsInFlight atomic.Int64 // the bytes of the params of forwarded calls
 
 	reload sync.RWMutex // held for writing while one config takes the place of another
 }
@@ -153,8 +151,9 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())
 	a.work = work.New(a.ctx, a.log)
 	a.placer = remote.Placer{Place: opts.Place, Work: a.work, Wanted: a.isWanted}
-	a.waiting.Work, a.states.Keys, a.states.Replica = a.work, opts.Keys, opts.Replica
-	a.offers.Work, a.offers.Log, a.offers.States, a.offers.LogIn = a.work, a.log, &a.states, opts.LogIn
+	a.calls.Work, a.calls.Log, a.calls.Waiting.Work = a.work, a.log, a.work
+	a.calls.States.Keys, a.calls.States.Replica = opts.Keys, opts.Replica
+	a.offers.Work, a.offers.Log, a.offers.States, a.offers.LogIn = a.work, a.log, &a.calls.States, opts.LogIn
 	a.set = lazy.NewSet(lazy.Options{Load: a.load, Changed: a.upstreamChanged, Logger: a.log})
 	a.listings = &listing.Env{
 		Context: a.ctx, Log: a.log, Catalog: a.catalog, Set: a.set, Config: a.reload.RLocker(),
@@ -299,7 +298,7 @@ func (s *session) end() {
 	}
 	s.agg.offers.Drop(s)
 	if s.lasts { // else the request that takes it up has a session of its own
-		s.agg.waiting.Abandon(nil, func(c *forwardedCall, _ *host.Request) bool { return c.session == s })
+		s.agg.calls.Waiting.Abandon(nil, func(c *call.Flight, _ *host.Request) bool { return c.Of == s })
 	}
 	subscribed := s.recipient.End()
 	s.disown()

@@ -23,15 +23,14 @@ func (c *forwardedCall) answered(result json.RawMessage, err error) {
 		l.answered(c, result, err)
 		return
 	}
-	r, conn, was := c.finish(result, err)
-	if was != callParked && was != callDone {
-		c.deliver(r, conn, c.Outline, result, err)
+	if r, conn, ok := c.Finish(result, err); ok {
+		c.Deliver(r, conn, c.Outline, result, err)
 	}
 }
 
-// deliver gives a request the answer to the call, which came over conn. outline is of
+// Deliver implements call.Owner: it gives a request the answer to the call, which came over conn. outline is of
 // the result, and may be nil.
-func (c *forwardedCall) deliver(r *host.Request, conn *upstream.Conn, outline *wire.Outline, result json.RawMessage, err error) {
+func (c *forwardedCall) Deliver(r *host.Request, conn *upstream.Conn, outline *wire.Outline, result json.RawMessage, err error) {
 	defer work.ReplyPanic(r)
 	switch {
 	case err == nil && r.Era == transports.Handshake && conn.Era() == transports.Stateless && ask.MayNeedInput(r.Method) && ask.NeedsInput(outline, result):
@@ -100,11 +99,13 @@ func isRepeatable(err error, conn *upstream.Conn) bool {
 
 // failUnsent ends a call that was not sent.
 func (c *forwardedCall) failUnsent(r *host.Request, err error) {
-	c.mu.Lock()
-	c.state = callDone
-	c.mu.Unlock()
-	c.agg.paramsInFlight.Add(-int64(len(c.route.params)))
+	c.EndUnsent()
 	c.fail(r, err)
+}
+
+// CutOff implements call.Owner.
+func (c *forwardedCall) CutOff(r *host.Request, outcome transports.Outcome) {
+	c.fail(r, r.CutOff(c.route.upstream.Server.Name, outcome))
 }
 
 // fail answers a request whose call has failed, or sends the call once more when its
@@ -124,7 +125,7 @@ func (c *forwardedCall) fail(r *host.Request, err error) {
 	again.params = bytes.Clone(again.params)
 	shown := again.params
 	if again.opened {
-		shown = c.agg.states.SealOwn(shown, c.newState(""))
+		shown = c.agg.calls.States.SealOwn(shown, c.State(""))
 	}
 	c.session.failOrLogIn(r, shown, err, c.route.asText, func() { c.session.dispatch(r, again) })
 }

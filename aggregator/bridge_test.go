@@ -10,6 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
+	"github.com/dynmcp/dynmcp/aggregator/internal/call"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
@@ -133,8 +134,8 @@ func nothingParked(t *testing.T, st *stage) {
 	t.Helper()
 	p := st.agg.peerOf(st.agg.set.Get("up"))
 	parked := 0
-	st.agg.waiting.Abandon(nil, func(*forwardedCall, *host.Request) bool { parked++; return false })
-	if n, size := len(p.calls.all()), st.agg.paramsInFlight.Load(); n+int(size)+parked > 0 {
+	st.agg.calls.Waiting.Abandon(nil, func(*call.Flight, *host.Request) bool { parked++; return false })
+	if n, size := len(p.calls.all()), st.agg.calls.Held.Load(); n+int(size)+parked > 0 {
 		t.Errorf("%d calls stay in flight, with %d bytes of params, and %d parked", n, size, parked)
 	}
 }
@@ -149,7 +150,7 @@ func TestNotificationsOfAParkedCallAreBounded(t *testing.T) {
 		settle(up)
 		up.send(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?"}}`)
 		state := string(wire.Get(settle(h)[0].Result, "requestState"))
-		for n := range 2 * maxKept {
+		for n := range 2 * call.MaxKept {
 			up.send(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/x-unknown","params":{"n":%d}}`, n))
 		}
 		if got := settle(h); len(got) > 0 {
@@ -162,8 +163,8 @@ func TestNotificationsOfAParkedCallAreBounded(t *testing.T) {
 				t.Errorf("number %d is %s", n, m.Raw)
 			}
 		}
-		if len(got) != maxKept {
-			t.Errorf("got %d, want the first %d", len(got), maxKept)
+		if len(got) != call.MaxKept {
+			t.Errorf("got %d, want the first %d", len(got), call.MaxKept)
 		}
 	})
 }

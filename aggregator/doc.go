@@ -21,7 +21,7 @@
 //	└ Conn.receive                      a response, among all else     [upstream/receive.go]
 //	  └ Conn.handleResponse             of which call: that is over    [upstream/receive.go]
 //	    └ forwardedCall.answered        and so is this one             [answer.go]
-//	      └ forwardedCall.deliver       a result, an error, a question [answer.go]
+//	      └ forwardedCall.Deliver       a result, an error, a question [answer.go]
 //	        └ Request.Reply             once                           [host/request.go]
 //	          └ Session.answer          under the host's id            [host/inflight.go]
 //	            └ Session.write         in order, after initialize     [host/outgoing.go]

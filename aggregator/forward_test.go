@@ -38,7 +38,7 @@ func TestOwnStreamIsForItsHost(t *testing.T) {
 		if modern {
 			request.Era = transports.Stateless
 		}
-		return &forwardedCall{agg: agg, session: session, request: request, peer: p}
+		return callOf(&forwardedCall{agg: agg, session: session, peer: p}, request)
 	}
 	for _, f := range []*forwardedCall{
 		call(`{}`, false),
@@ -113,7 +113,7 @@ func TestEveryCallEndsOnce(t *testing.T) {
 			if got := p.calls.all(); len(got) > 0 {
 				t.Errorf("%d calls stay in flight", len(got))
 			}
-			if got := st.agg.paramsInFlight.Load(); got != 0 {
+			if got := st.agg.calls.Held.Load(); got != 0 {
 				t.Errorf("%d bytes of params stay in flight", got)
 			}
 		})
@@ -133,7 +133,7 @@ func TestCancelOvertakesSending(t *testing.T) {
 		}
 		answers := make(chan error, 2)
 		r := &host.Request{Method: "tools/call", Respond: func(_ *host.Request, _ json.RawMessage, err error) { answers <- err }}
-		c := &forwardedCall{agg: st.agg, session: st.agg.sessions.All()[0], peer: st.agg.peerOf(u), route: route{upstream: u}, request: r}
+		c := callOf(&forwardedCall{agg: st.agg, session: st.agg.sessions.All()[0], peer: st.agg.peerOf(u), route: route{upstream: u}}, r)
 		c.Method, c.Done = r.Method, c.answered
 		c.peer.calls.mu.Lock() // keeps send from reaching Conn.Start
 		sending := make(chan struct{})
@@ -141,12 +141,10 @@ func TestCancelOvertakesSending(t *testing.T) {
 			defer close(sending)
 			c.send(r, conn, release)
 		}()
-		for sent := false; !sent; runtime.Gosched() {
-			c.mu.Lock()
-			sent = c.state == callSent
-			c.mu.Unlock()
+		for range 100 {
+			runtime.Gosched()
 		}
-		c.cancel(r, []byte(`"why"`)) // as when we end: the request still wants an answer
+		c.Cancel(r, []byte(`"why"`)) // as when we end: the request still wants an answer
 		c.peer.calls.mu.Unlock()
 		<-sending
 		synctest.Wait()
@@ -185,7 +183,7 @@ func TestResultsInFlightAreBounded(t *testing.T) {
 		if sent := up.take(); len(sent) != 1 {
 			t.Errorf("the upstream got %q, want the second call alone", sent)
 		}
-		if left := st.agg.paramsInFlight.Load(); left <= 0 {
+		if left := st.agg.calls.Held.Load(); left <= 0 {
 			t.Errorf("%d bytes of arguments are counted with a call in flight", left)
 		}
 	})
@@ -204,7 +202,7 @@ func TestArgumentsInFlightAreBounded(t *testing.T) {
 			time.Sleep(settling)
 			synctest.Wait()
 		}
-		st.agg.paramsInFlight.Store(maxParamsInFlight - 1000)
+		st.agg.calls.Held.Store(maxParamsInFlight - 1000)
 		ask(1, 600)
 		if got := host.take(); len(got) > 0 {
 			t.Fatalf("got %q", got)
@@ -229,8 +227,14 @@ func TestArgumentsInFlightAreBounded(t *testing.T) {
 		host.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`)
 		time.Sleep(settling)
 		synctest.Wait()
-		if left := st.agg.paramsInFlight.Load() - (maxParamsInFlight - 1000); left != 0 {
+		if left := st.agg.calls.Held.Load() - (maxParamsInFlight - 1000); left != 0 {
 			t.Errorf("%d bytes are counted with nothing in flight", left)
 		}
 	})
+}
+
+// callOf makes c the call for a request.
+func callOf(c *forwardedCall, r *host.Request) *forwardedCall {
+	c.Begin(&c.agg.calls, c, c.session, r, 0)
+	return c
 }

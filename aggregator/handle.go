@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/call"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/transports"
@@ -131,7 +132,7 @@ func (s *session) handleNotification(method string, params json.RawMessage) {
 		// The edge ends a request that has no answer. One that was answered with a
 		// question may be meant as well.
 		id := wire.Get(params, "requestId")
-		s.agg.waiting.Abandon(wire.Get(params, "reason"), func(c *forwardedCall, by *host.Request) bool { return c.session == s && bytes.Equal(by.ID, id) })
+		s.agg.calls.Waiting.Abandon(wire.Get(params, "reason"), func(c *call.Flight, by *host.Request) bool { return c.Of == s && bytes.Equal(by.ID, id) })
 	case "notifications/progress":
 		s.passProgress(params)
 	case "notifications/roots/list_changed":

@@ -86,7 +86,7 @@ func (s *session) raiseLevel(r *host.Request) (raised <-chan struct{}) {
 
 // wantsLog reports whether a request of the stateless era asked for a log message.
 func (c *forwardedCall) wantsLog(params json.RawMessage) bool {
-	asked := wire.Get(c.hostRequest().Meta, transports.MetaLogLevel)
+	asked := wire.Get(c.HostRequest().Meta, transports.MetaLogLevel)
 	return asked != nil && notify.Logs(notify.Severity(asked), params)
 }
 

@@ -138,7 +138,7 @@ func (c *forwardedCall) observe(outline *wire.Outline, result json.RawMessage, e
 	if !c.agg.observes() {
 		return
 	}
-	r := c.hostRequest()
+	r := c.HostRequest()
 	r.Counted = true
 	end := CallEnd{
 		Session:  c.session.id,
@@ -156,9 +156,7 @@ func (c *forwardedCall) observe(outline *wire.Outline, result json.RawMessage, e
 		end.Tool = c.route.tool.Upstream
 	}
 	end.TraceParent, _ = wire.Text(wire.Get(r.Meta, "traceparent"))
-	c.mu.Lock()
-	cancelled := c.cancelled
-	c.mu.Unlock()
+	cancelled := c.IsCancelled()
 	var failure *transports.Failure
 	switch {
 	case cancelled && err != nil:

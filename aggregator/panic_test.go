@@ -39,7 +39,9 @@ func TestPanicIsTheAnswer(t *testing.T) {
 		wantInternal()
 	}
 	u := &lazy.Upstream{Server: schema.Server{Name: "up"}}
-	c := &forwardedCall{agg: agg, peer: agg.peerOf(u), request: request(), release: func() {}}
+	r := request()
+	c := callOf(&forwardedCall{agg: agg, peer: agg.peerOf(u)}, r)
+	c.BeginSending(r, nil, func() {})
 	c.route.refused = func(error) { panic("boom") }
 	func() {
 		defer func() {

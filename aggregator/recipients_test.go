@@ -50,7 +50,7 @@ func calling(agg *Aggregator) (p *peer, c *forwardedCall, sees *listener) {
 	s, sees := enter(agg, principal{"ann"}, "")
 	s.recipient.SetSubscribed("x://mine", true)
 	p = agg.peerOf(agg.set.Get("up"))
-	c = &forwardedCall{agg: agg, session: s, peer: p, request: &host.Request{Method: "tools/call", Peer: sees}}
+	c = callOf(&forwardedCall{agg: agg, session: s, peer: p}, &host.Request{Method: "tools/call", Peer: sees})
 	p.calls.add(c)
 	return p, c, sees
 }

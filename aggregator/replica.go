@@ -365,7 +365,7 @@ func (l *replicaLink) pass(r *host.Request) {
 // that it cut off at once.
 func (l *replicaLink) answered(c *forwardedCall, result json.RawMessage, err error) {
 	defer l.end()
-	r, conn, _ := c.finish(result, err)
+	r, conn, _ := c.Finish(result, err)
 	if err == nil && c.route.task && wire.Get(result, "task") != nil {
 		conn.KeepProgress(&c.Call, func(params json.RawMessage) { l.session.peer.Notify("notifications/progress", params) })
 	}

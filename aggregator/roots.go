@@ -116,7 +116,7 @@ func (c *forwardedCall) sendForRoots(r *host.Request) {
 		c.failUnsent(r, c.rootless(errors.New(c.lacks("roots/list", nil))))
 	default:
 		c.rootsAsked = ask.NewQuestion("roots/list", nil)
-		c.parkWith(c.rootsAsked)
+		c.AskFirst(c.rootsAsked)
 	}
 }
 
@@ -190,7 +190,7 @@ func (c *forwardedCall) awaitRoots(r *host.Request, gate *ask.Gate) bool {
 			return failed(fmt.Errorf("it has asked for the host's roots, and gets no calls without: %s", lacking))
 		}
 		if r.Era == transports.Stateless {
-			c.parkWith(q)
+			c.AskFirst(q)
 			return false
 		}
 		answer := c.peer.requestHost(c.agg.ctx, c.session, r.Peer, q.Method, q.Params)

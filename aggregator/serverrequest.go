@@ -32,7 +32,7 @@ func (p *peer) Request(ctx context.Context, method string, params json.RawMessag
 	for _, c := range slices.Backward(calls) {
 		switch {
 		case c.lacks(method, params) != "":
-		case c.isAsking(): // it need not be this one that now wants something else
+		case c.IsAsking(): // it need not be this one that now wants something else
 			asking = cmp.Or(asking, c)
 		default:
 			return c.Request(ctx, method, params)

@@ -37,7 +37,7 @@ func TestPrincipalsDoNotSeeEachOther(t *testing.T) {
 			_, three := join(agg, principal{"ann"})
 			p := agg.peerOf(agg.set.Get("up"))
 			if test.calling {
-				p.calls.add(&forwardedCall{agg: agg, session: ann, peer: p, request: &host.Request{Method: "tools/call", Peer: one}})
+				p.calls.add(callOf(&forwardedCall{agg: agg, session: ann, peer: p}, &host.Request{Method: "tools/call", Peer: one}))
 			}
 			if test.subscribed {
 				ann.recipient.SetSubscribed("x://1", true)
@@ -69,7 +69,7 @@ func TestTasksAreTheirUsers(t *testing.T) {
 	for _, name := range []string{"", "ann", "bob"} {
 		s, sees := join(agg, principal{name})
 		hosts[name] = sees
-		p.calls.add(&forwardedCall{agg: agg, session: s, peer: p, request: &host.Request{Method: "tools/call", Peer: sees}})
+		p.calls.add(callOf(&forwardedCall{agg: agg, session: s, peer: p}, &host.Request{Method: "tools/call", Peer: sees}))
 		if name != "" {
 			p.addTask(s, []byte(`"of-`+name+`"`), nil)
 		}

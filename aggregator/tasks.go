@@ -195,7 +195,7 @@ func (p *peer) ownRelation(s *session, text json.RawMessage) json.RawMessage {
 // A task for a host that cannot follow it is an error; of another, stored is addTask's.
 func (c *forwardedCall) shownResult(r *host.Request, conn *upstream.Conn, outline *wire.Outline, result json.RawMessage) (shown json.RawMessage, stored <-chan struct{}, err error) {
 	if r.Era == transports.Stateless && ask.MayNeedInput(r.Method) && ask.NeedsInput(outline, result) {
-		return c.agg.states.SealOwn(result, c.newState("")), nil, nil
+		return c.agg.calls.States.SealOwn(result, c.State("")), nil, nil
 	}
 	switch r.Method {
 	case "tools/call":

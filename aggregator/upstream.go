@@ -53,7 +53,7 @@ func (p *peer) notifyHosts(method string, params json.RawMessage, wants func(*fo
 	calls, verbose := p.calls.all(), p.source().Verbose()
 	newest := map[*session]*forwardedCall{} // of a host of the handshake era, which waits there, and need not listen elsewhere
 	for _, c := range calls {
-		if c.session.shares && c.hostRequest().Era == transports.Handshake {
+		if c.session.shares && c.HostRequest().Era == transports.Handshake {
 			newest[c.session] = c
 		}
 	}
@@ -62,16 +62,16 @@ func (p *peer) notifyHosts(method string, params json.RawMessage, wants func(*fo
 			continue
 		}
 		if c := newest[s]; c != nil {
-			c.tell(method, p.shown(s, method, params))
+			c.Tell(method, p.shown(s, method, params))
 		} else {
 			s.recipient.Notify(method, p.shown(s, method, params), func(notify.Stream) bool { return false })
 		}
 	}
 	notified := map[*session]bool{}
 	for _, c := range calls {
-		if c.hostRequest().Era == transports.Stateless && !c.session.replica && !notified[c.session] && wants(c) {
+		if c.HostRequest().Era == transports.Stateless && !c.session.replica && !notified[c.session] && wants(c) {
 			notified[c.session] = true
-			c.tell(method, p.shown(c.session, method, params))
+			c.Tell(method, p.shown(c.session, method, params))
 		}
 	}
 }

@@ -1,0 +1,189 @@
+// Package call holds a request of a host while it is on its way to an upstream and back:
+// in flight, cancelled, or waiting for input of its host. It knows neither sessions nor
+// where a call goes: its owner does.
+package call
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
+	"github.com/dynmcp/dynmcp/aggregator/internal/work"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/host"
+	"github.com/dynmcp/dynmcp/transports/upstream"
+)
+
+// An Env is what all calls share.
+type Env struct {
+	Work    *work.Group
+	Log     *slog.Logger
+	Waiting ask.Waiting[*Flight] // for input
+	States  ask.States
+	Held    atomic.Int64 // bytes of params, and of results of calls that wait for input
+}
+
+// An Owner knows what a call is for.
+type Owner interface {
+	// Send sends a call that was not sent.
+	Send(r *host.Request)
+	// Deliver gives a request the answer to the call, which came over conn. outline is of
+	// the result, and may be nil.
+	Deliver(r *host.Request, conn *upstream.Conn, outline *wire.Outline, result json.RawMessage, err error)
+	// CutOff answers a request whose call ends without an answer.
+	CutOff(r *host.Request, outcome transports.Outcome)
+	// Ended takes the call out of those in flight at its upstream.
+	Ended()
+	// Upstream says which calls share a bound of those that wait for input.
+	Upstream() any
+	// State says what a request continues: a call with this id in Env.Waiting, or with the
+	// state of an upstream a call of the same params.
+	State(id string) ask.State
+}
+
+// The states of a call.
+type state int
+
+const (
+	unsent state = iota // it waits for a connection
+	sent                // the connection has it, or is about to
+	asking              // its host has questions for a result, and continues it with its next request
+	done                // answered, cancelled, failed or sent again as another call
+)
+
+// A Flight is a host's request on its way to an upstream and back.
+type Flight struct {
+	upstream.Call
+	env   *Env
+	owner Owner
+	held  int64
+	Of    any // the session; it is not looked at
+
+	mu        sync.Mutex
+	state     state
+	request   *host.Request  // that the host waits for the answer of; while asking the one that has its answer
+	conn      *upstream.Conn // while it is at the upstream
+	release   func()         // of conn
+	cancelled bool
+	reason    json.RawMessage // the host's, for cancelling
+	resumed   bool            // request is not the first
+
+	questions []*ask.Question          // of the upstream, without an answer
+	asked     map[string]*ask.Question // while asking: those that the host has, by the keys they have there
+	lastKey   int
+	kept      []notification // while asking
+	keptBytes int
+	dropped   int      // those for which there was no room
+	outcome   *outcome // that came while asking
+}
+
+// An outcome is the answer to a call that came while its host was asked.
+type outcome struct {
+	result json.RawMessage
+	err    error
+	conn   *upstream.Conn
+}
+
+// Begin makes f the call for a request. It holds as many bytes until it has ended.
+func (f *Flight) Begin(env *Env, owner Owner, of any, r *host.Request, held int) {
+	f.env, f.owner, f.Of, f.request, f.held = env, owner, of, r, int64(held)
+}
+
+// HostRequest returns the request that the host waits for the answer of.
+func (f *Flight) HostRequest() *host.Request {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.request
+}
+
+// IsCancelled reports whether the host has cancelled the request.
+func (f *Flight) IsCancelled() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.cancelled
+}
+
+// EndUnsent ends a call that was not sent.
+func (f *Flight) EndUnsent() {
+	f.mu.Lock()
+	f.state = done
+	f.mu.Unlock()
+	f.env.Held.Add(-f.held)
+}
+
+// BeginSending notes the connection that the call is sent over next, which release gives
+// back. It reports false where the request has ended: then so has the call.
+func (f *Flight) BeginSending(r *host.Request, conn *upstream.Conn, release func()) bool {
+	f.mu.Lock()
+	f.state, f.conn, f.release = sent, conn, release
+	f.mu.Unlock()
+	if !r.OnCancel(func(reason json.RawMessage) { f.Cancel(r, reason) }) {
+		f.abort(transports.NotSent)
+		return false
+	}
+	return true
+}
+
+// Cancel ends the call without the upstream's answer: the host wants that of r no
+// more, or we end.
+func (f *Flight) Cancel(r *host.Request, reason json.RawMessage) {
+	f.mu.Lock()
+	if f.request != r { // the call goes on as that of another request
+		f.mu.Unlock()
+		return
+	}
+	f.cancelled, f.reason = true, reason
+	isAsking := f.state == asking
+	f.mu.Unlock()
+	if isAsking {
+		f.stopAsking(reason)
+		return
+	}
+	f.Withdraw()
+}
+
+// Withdraw tells the connection that a cancelled call needs no answer. The first of it and
+// Finish ends the call.
+func (f *Flight) Withdraw() {
+	f.mu.Lock()
+	conn, reason, ours := f.conn, f.reason, f.cancelled && f.state == sent
+	f.mu.Unlock()
+	if ours && conn.Cancel(&f.Call, reason) {
+		f.abort(transports.Unknown)
+	}
+}
+
+// abort ends a call on our side. A request that the host cancelled has ended
+// already and gets no answer.
+func (f *Flight) abort(outcome transports.Outcome) {
+	r, _, _ := f.Finish(nil, nil)
+	f.owner.CutOff(r, outcome)
+}
+
+// Finish gives back what the call held, and returns the request to be answered and the
+// connection it was sent on. ok is false if there is nobody to be answered now: the outcome
+// of a call whose host is asked is kept for the request that will continue it.
+func (f *Flight) Finish(result json.RawMessage, err error) (r *host.Request, conn *upstream.Conn, ok bool) {
+	f.mu.Lock()
+	r, conn, ok = f.request, f.conn, f.state != asking && f.state != done
+	release, held := f.release, -f.held
+	var questions []*ask.Question
+	if f.state == asking {
+		f.outcome = &outcome{bytes.Clone(result), err, conn} // the line is reused
+		held += int64(len(result))
+	} else {
+		f.state = done
+		questions, f.questions = f.questions, nil
+	}
+	f.conn, f.release = nil, nil
+	f.mu.Unlock()
+	f.env.Held.Add(held)
+	f.owner.Ended()
+	release()
+	ask.Refuse(questions)
+	return r, conn, ok
+}

@@ -1,0 +1,244 @@
+package call
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/transports/host"
+)
+
+// An upstream of the handshake era asks its client in the middle of a call. A host
+// of the stateless era cannot be asked: it gets the questions as the result of its
+// request, and sends that again with the answers (MCP 2026-07-28, "Multi Round-Trip
+// Requests"). In between the call goes on at the upstream, and nobody waits for it here.
+//
+//	the upstream asks ─► Ask ─► askHost ─► the host has its result, and a sealed state
+//	the host's next request ─► Continue ─► the upstream has its answers
+
+const (
+	// gatherFor is how long the first question waits for others, so that they go
+	// to the host in one result.
+	gatherFor = 5 * time.Millisecond
+	// MaxKept and maxKeptBytes bound what is kept of what an upstream says of a call whose
+	// host is asked.
+	MaxKept      = 64
+	maxKeptBytes = 64 << 10
+)
+
+// Ask has the host asked a question that the upstream waits for.
+func (f *Flight) Ask(ctx context.Context, q *ask.Question) func() (json.RawMessage, error) {
+	f.mu.Lock()
+	if f.state != sent && f.state != asking {
+		f.mu.Unlock()
+		return ask.Refused("the call has ended")
+	}
+	f.questions = append(f.questions, q)
+	first := len(f.questions) == 1 && f.state == sent
+	f.mu.Unlock()
+	if first {
+		f.env.Work.Go(func() {
+			time.Sleep(gatherFor)
+			f.askHost()
+		})
+	}
+	return func() (json.RawMessage, error) {
+		result, err := q.Wait(ctx)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.questions = slices.DeleteFunc(f.questions, func(other *ask.Question) bool { return other == q })
+		return result, err
+	}
+}
+
+// AskFirst has the host of a call that was not sent asked a question. The call is sent when
+// the host's next request continues it.
+func (f *Flight) AskFirst(q *ask.Question) {
+	f.mu.Lock()
+	f.questions = []*ask.Question{q}
+	f.mu.Unlock()
+	f.askHost()
+}
+
+// IsAsking reports whether the host has been asked something, or is about to be.
+func (f *Flight) IsAsking() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.questions) > 0 || f.state == asking
+}
+
+// askHost answers the host's request with the questions there are.
+func (f *Flight) askHost() {
+	f.mu.Lock()
+	if f.state != sent && f.state != unsent || len(f.questions) == 0 {
+		f.mu.Unlock()
+		return
+	}
+	if f.conn != nil {
+		f.conn.HoldTimeout(&f.Call, true)
+	}
+	f.state = asking
+	f.asked = map[string]*ask.Question{}
+	asks := []byte(`{`)
+	for i, q := range f.questions {
+		if i > 0 {
+			asks = append(asks, ',')
+		}
+		f.lastKey++
+		key := fmt.Sprintf("question-%d", f.lastKey)
+		f.asked[key] = q
+		asks = fmt.Appendf(asks, `%q:{"method":%s`, key, wire.Quote(q.Method))
+		if q.Params != nil {
+			asks = append(append(asks, `,"params":`...), q.Params...)
+		}
+		asks = append(asks, '}')
+	}
+	asks = append(asks, '}')
+	r := f.request
+	id, oldest, full := f.env.Waiting.Add(f, f.owner.Upstream(), r)
+	f.mu.Unlock()
+	state := f.owner.State(id)
+	if full {
+		f.env.Log.Warn("too many calls wait for their hosts to answer, the oldest is given up", "upstream", state.Upstream)
+		oldest.Abandon(nil)
+	}
+	r.Reply(fmt.Appendf(nil, `{"resultType":"input_required","inputRequests":%s,"requestState":%s}`, asks, wire.Quote(f.env.States.Seal(state))), nil)
+	f.mu.Lock()
+	gone := f.cancelled && f.request == r
+	f.mu.Unlock()
+	if gone { // it was cancelled before it was answered, and nothing continues it
+		f.stopAsking(nil)
+	}
+}
+
+// stopAsking gives the call up, if its host is asked.
+func (f *Flight) stopAsking(reason json.RawMessage) {
+	f.env.Waiting.Abandon(reason, func(other *Flight, _ *host.Request) bool { return other == f })
+}
+
+// Continue goes on with a call that was taken out of Env.Waiting, as that of r. What is not
+// answered is asked again.
+func (f *Flight) Continue(r *host.Request, responses json.RawMessage) {
+	given := map[*ask.Question]json.RawMessage{}
+	f.mu.Lock()
+	f.request, f.cancelled, f.reason, f.resumed = r, false, nil, true
+	for key, response := range wire.Members(responses) {
+		name, _ := wire.Text(key)
+		if q := f.asked[name]; q != nil && wire.IsObject(response) {
+			given[q] = response
+		}
+	}
+	f.questions = slices.DeleteFunc(f.questions, func(q *ask.Question) bool { return given[q] != nil })
+	f.passKeptLocked(r)
+	ended, conn := f.outcome, f.conn
+	f.outcome = nil
+	switch {
+	case ended != nil:
+		f.state = done
+	case conn == nil:
+		f.state, f.questions = unsent, nil // what is still to be asked, Send finds out
+	default:
+		f.state = sent
+		conn.HoldTimeout(&f.Call, false)
+	}
+	open := len(f.questions) > 0
+	f.mu.Unlock()
+
+	for q, response := range given {
+		q.Answer(response, nil)
+	}
+	switch {
+	case ended != nil:
+		f.env.Held.Add(-int64(len(ended.result)))
+		f.owner.Deliver(r, ended.conn, nil, ended.result, ended.err)
+		return
+	case conn == nil:
+		f.owner.Send(r)
+		return
+	case !r.OnCancel(func(reason json.RawMessage) { f.Cancel(r, reason) }):
+		f.Cancel(r, nil)
+	case open:
+		f.askHost()
+	}
+	f.Withdraw() // if the host's cancel came while it was asked
+}
+
+// Abandon ends a call that nobody will continue, after it was taken out of Env.Waiting: the
+// upstream is told so, and its questions are refused.
+func (f *Flight) Abandon(reason json.RawMessage) {
+	f.mu.Lock()
+	conn, questions, ended := f.conn, f.questions, f.outcome
+	f.state, f.questions, f.asked, f.outcome, f.kept = done, nil, nil, nil, nil
+	f.mu.Unlock()
+	switch {
+	case ended != nil:
+		f.env.Held.Add(-int64(len(ended.result)))
+	case conn == nil: // it was never sent
+		f.env.Held.Add(-f.held)
+	case conn.Cancel(&f.Call, reason):
+		f.Finish(nil, nil)
+	}
+	ask.Refuse(questions)
+}
+
+// A notification is one that came while the host was asked.
+type notification struct {
+	method string
+	params json.RawMessage
+}
+
+// Tell sends the host of a call what belongs to it. While the host is asked that is kept,
+// within bounds.
+func (f *Flight) Tell(method string, params json.RawMessage) {
+	f.mu.Lock()
+	r := f.request
+	if f.state == asking {
+		if f.keptBytes += len(params); len(f.kept) < MaxKept && f.keptBytes <= maxKeptBytes {
+			f.kept = append(f.kept, notification{method, params})
+		} else {
+			f.keptBytes -= len(params)
+			f.dropped++
+		}
+		f.mu.Unlock()
+		return
+	}
+	f.mu.Unlock()
+	f.pass(r, method, params)
+}
+
+// passKeptLocked sends the host what was kept for it. It unlocks meanwhile.
+func (f *Flight) passKeptLocked(r *host.Request) {
+	for len(f.kept) > 0 {
+		kept := f.kept
+		f.kept, f.keptBytes = nil, 0
+		f.mu.Unlock()
+		for _, n := range kept {
+			f.pass(r, n.method, n.params)
+		}
+		f.mu.Lock()
+	}
+	if f.dropped > 0 {
+		f.env.Log.Info("notifications of a call were dropped while its host was asked", "upstream", f.owner.State("").Upstream, "count", f.dropped)
+	}
+	f.dropped = 0
+}
+
+// pass sends the host a notification that belongs to r. A request that continues a
+// call may have another progress token than the first, or none.
+func (f *Flight) pass(r *host.Request, method string, params json.RawMessage) {
+	if r.Peer == nil {
+		return
+	}
+	if method == "notifications/progress" && f.resumed {
+		token := wire.Get(r.Meta, "progressToken")
+		if token == nil {
+			return
+		}
+		params = wire.Set(params, "progressToken", token)
+	}
+	r.Peer.Notify(method, params)
+}
