@@ -114,24 +114,27 @@ func anchors(text string) (names []string) {
 	return names
 }
 
-// The files and packages that ARCHITECTURE.md names exist, and each package is named, or
-// its parent is.
-func TestArchitectureNamesWhatThereIs(t *testing.T) {
+// The files and packages that documents name exist. ARCHITECTURE.md names each package, or
+// its parent.
+func TestDocumentsNameWhatThereIs(t *testing.T) {
 	folders, err := os.ReadDir(".")
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := documents(t)["ARCHITECTURE.md"]
+	texts := documents(t)
 	for pkg := range mayImport {
+		text := texts["ARCHITECTURE.md"]
 		if !strings.HasSuffix(pkg, "test") && !strings.Contains(text, "`"+pkg+"`") && !strings.Contains(text, "`"+path.Dir(pkg)+"`") {
 			t.Errorf("ARCHITECTURE.md does not name the package %s", pkg)
 		}
 	}
-	for _, m := range file.FindAllStringSubmatch(text, -1) {
-		first, _, _ := strings.Cut(m[1], "/")
-		ours := slices.ContainsFunc(folders, func(e fs.DirEntry) bool { return e.Name() == first })
-		if _, err := os.Stat(m[1]); ours && err != nil {
-			t.Error(err)
+	for name, text := range texts {
+		for _, m := range file.FindAllStringSubmatch(text, -1) {
+			first, _, _ := strings.Cut(m[1], "/")
+			ours := slices.ContainsFunc(folders, func(e fs.DirEntry) bool { return e.Name() == first })
+			if _, err := os.Stat(m[1]); ours && err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
 	}
 }
