@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -52,20 +53,24 @@ type example struct {
 	bad        bool // it is shown as one that is refused
 }
 
-var fence = regexp.MustCompile("(?ms)^```(jsonc|yaml)( bad)?\n(.*?)^```$")
+var fence = regexp.MustCompile("(?ms)^```(jsonc?|yaml)( bad)?\n(.*?)^```$")
 
 // examples are the configs that users read: those of the documentation and
 // README, and the one to copy.
 func examples(t *testing.T) []example {
 	all := []example{{name: "config.example.json", text: read(t, "../../../config.example.json")}}
-	for name, path := range map[string]string{"docs/config.md": page, "README.md": "../../../README.md"} {
-		blocks := fence.FindAllStringSubmatch(read(t, path), -1)
-		if len(blocks) == 0 {
-			t.Errorf("%s has no examples", name)
+	pages, err := filepath.Glob("../../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range append(pages, "../../../README.md") {
+		for _, b := range fence.FindAllStringSubmatch(read(t, path), -1) {
+			name := filepath.Base(path) + "." + strings.TrimSuffix(b[1], "c")
+			all = append(all, example{name, b[3], b[2] != ""})
 		}
-		for _, b := range blocks {
-			all = append(all, example{name + "." + strings.TrimSuffix(b[1], "c"), b[3], b[2] != ""})
-		}
+	}
+	if len(all) < 20 {
+		t.Errorf("only %d examples", len(all))
 	}
 	return all
 }
