@@ -116,7 +116,7 @@ func anchors(text string) (names []string) {
 
 // The files and packages that documents name exist. ARCHITECTURE.md names each package, or
 // its parent.
-func TestDocumentsNameWhatThereIs(t *testing.T) {
+func TestHouseIsDescribed(t *testing.T) {
 	folders, err := os.ReadDir(".")
 	if err != nil {
 		t.Fatal(err)
