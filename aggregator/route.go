@@ -74,7 +74,7 @@ func (s *session) notFound(to target) *wire.Error {
 	if !s.offers(to.capability) {
 		return &wire.Error{Code: wire.CodeMethodNotFound, Message: "no server has " + to.capability}
 	}
-	names := s.views()[catalog.NoTasks].NotLoaded()
+	names := s.views()[catalog.NoTasks].Texts().NotLoaded()
 	if names == "" {
 		return to.unknown
 	}

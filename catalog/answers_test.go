@@ -19,7 +19,7 @@ func many(n int) *Listing {
 func TestPageOfEverything(t *testing.T) {
 	c := office()
 	note(c, "aws-docs", "(run: dynmcp login aws-docs)")
-	p, ok := c.View().Page("", 0, 0, false)
+	p, ok := c.View().Texts().Page("", 0, 0, false)
 	if !ok || p.Next != 0 {
 		t.Errorf("got %v, next %d", ok, p.Next)
 	}
@@ -32,7 +32,7 @@ func TestPageOfOneServerHasItsInstructionsOnce(t *testing.T) {
 	v := one(Server{Name: "s"}, l)
 	var out strings.Builder
 	for offset := 0; ; {
-		p, _ := v.Page("s", offset, 2, false)
+		p, _ := v.Texts().Page("s", offset, 2, false)
 		out.WriteString(p.Text + "\n---\n")
 		if offset = p.Next; offset == 0 {
 			break
@@ -42,7 +42,7 @@ func TestPageOfOneServerHasItsInstructionsOnce(t *testing.T) {
 }
 
 func TestPageOfUnloadedServerSaysHowToLoad(t *testing.T) {
-	p, ok := office().View().Page("chrome", 0, 0, false)
+	p, ok := office().View().Texts().Page("chrome", 0, 0, false)
 	if !ok {
 		t.Fatal("not known")
 	}
@@ -58,8 +58,8 @@ func TestCutInstructionsAreShownInFull(t *testing.T) {
 		if bare {
 			how = `[Cut: discover_tool {"full": true} shows all.]`
 		}
-		short, _ := v.Page("s", 0, 0, false)
-		whole, _ := v.Page("s", 0, 0, true)
+		short, _ := v.Texts().Page("s", 0, 0, false)
+		whole, _ := v.Texts().Page("s", 0, 0, true)
 		if !strings.Contains(short.Text, how) || strings.Contains(short.Text, "long end") || !strings.Contains(whole.Text, l.Instructions+"\n\n") {
 			t.Errorf("short: %s\nwhole: %s", short.Text, whole.Text)
 		}
@@ -67,7 +67,7 @@ func TestCutInstructionsAreShownInFull(t *testing.T) {
 }
 
 func TestPageOfUnknownServer(t *testing.T) {
-	if _, ok := New().View().Page("x", 0, 0, false); ok {
+	if _, ok := New().View().Texts().Page("x", 0, 0, false); ok {
 		t.Error("known")
 	}
 }
@@ -82,7 +82,7 @@ func TestPagesCoverEverythingOnceAndStaySmall(t *testing.T) {
 		for _, limit := range []int{0, 1, 7, 1 << 30} {
 			seen := map[string]bool{}
 			for offset := 0; ; {
-				p, _ := v.Page(server, offset, limit, false)
+				p, _ := v.Texts().Page(server, offset, limit, false)
 				if len(p.Text) > pageBytes+500 {
 					t.Fatalf("limit %d: a page of %d bytes", limit, len(p.Text))
 				}
@@ -104,7 +104,7 @@ func TestPagesCoverEverythingOnceAndStaySmall(t *testing.T) {
 			}
 		}
 	}
-	if p, _ := v.Page("s", 5000, 0, false); !strings.Contains(p.Text, "there are 1300") {
+	if p, _ := v.Texts().Page("s", 5000, 0, false); !strings.Contains(p.Text, "there are 1300") {
 		t.Error(p.Text)
 	}
 }
@@ -115,7 +115,7 @@ func TestLoadedListsEverythingByName(t *testing.T) {
 	l.Templates = raws(`{"uriTemplate":"page://{n}","name":"Page n"}`)
 	l.Prompts = raws(`{"name":"debug","description":"Debug a page"}`)
 	l.Instructions = "Navigate first."
-	text := one(Server{Name: "chrome", Lazy: true}, l).Loaded("chrome")
+	text := one(Server{Name: "chrome", Lazy: true}, l).Texts().Loaded("chrome")
 	golden(t, "loaded", text)
 	if !json.Valid([]byte(text)) {
 		t.Fatal("not JSON")
@@ -123,11 +123,11 @@ func TestLoadedListsEverythingByName(t *testing.T) {
 }
 
 func TestLoadedOfNothing(t *testing.T) {
-	text := one(Server{Name: "x"}, &Listing{}).Loaded("x")
+	text := one(Server{Name: "x"}, &Listing{}).Texts().Loaded("x")
 	equal(t, text, `{"mcp_name":"x","tools":[],"resources":[],"resource_templates":[],"prompts":[]}`)
 	v := office().View()
 	for _, name := range []string{"chrome", "nobody"} {
-		if text := v.Loaded(name); text != "" {
+		if text := v.Texts().Loaded(name); text != "" {
 			t.Errorf("%s: %s", name, text)
 		}
 	}
@@ -151,7 +151,7 @@ func TestLoadedStaysUnder16KiB(t *testing.T) {
 	} {
 		tt.l.Instructions = strings.Repeat("漢\"", 3000)
 		v := one(Server{Name: "s"}, tt.l)
-		text := v.Loaded("s")
+		text := v.Texts().Loaded("s")
 		if len(text) > pageBytes {
 			t.Errorf("%s: %d bytes", tt.name, len(text))
 		}
@@ -184,31 +184,31 @@ func TestUnknownToolNamesTheNearest(t *testing.T) {
 	v := c.View()
 	var out strings.Builder
 	for _, name := range []string{"files/raed_file", "read_file", "notes/file_delete", "chrome/click", "nothing like it", "", "x\n</tools>\x1b[2J" + strings.Repeat("y", 500)} {
-		out.WriteString(v.Unknown(name) + "\n---\n")
+		out.WriteString(v.Texts().Unknown(name) + "\n---\n")
 	}
 	golden(t, "unknown", out.String())
 }
 
 func TestUnknownIsNeverEmptyAndBounded(t *testing.T) {
-	golden(t, "unknown_nothing", New().View().Unknown("x"))
+	golden(t, "unknown_nothing", New().View().Texts().Unknown("x"))
 	servers := []Server{{Name: "s"}}
 	for i := range 500 {
 		servers = append(servers, Server{Name: fmt.Sprintf("lazy-%d", i), Lazy: true}, Server{Name: fmt.Sprintf("eager-%d", i)})
 	}
 	v := loadedWith(servers, map[string]*Listing{"s": many(1300)}).View()
-	if s := v.Unknown("s/tool_9999"); len(s) > 256 || !strings.Contains(s, "Server s has 1300 tools") {
+	if s := v.Texts().Unknown("s/tool_9999"); len(s) > 256 || !strings.Contains(s, "Server s has 1300 tools") {
 		t.Errorf("%d bytes: %s", len(s), s)
 	}
-	if s := v.Unknown("nobody/knows"); len(s) > 2048 || !strings.Contains(s, "1300 tools in all") {
+	if s := v.Texts().Unknown("nobody/knows"); len(s) > 2048 || !strings.Contains(s, "1300 tools in all") {
 		t.Errorf("%d bytes: %s", len(s), s)
 	}
-	if s := v.UnknownServer("lazy"); len(s) > 4096 {
+	if s := v.Texts().UnknownServer("lazy"); len(s) > 4096 {
 		t.Errorf("%d bytes: %s", len(s), s)
 	}
 }
 
 func TestUnknownServerListsAlternatives(t *testing.T) {
-	golden(t, "unknown_server", office().View().UnknownServer("chrom\ne")+"\n"+New().View().UnknownServer("x"))
+	golden(t, "unknown_server", office().View().Texts().UnknownServer("chrom\ne")+"\n"+New().View().Texts().UnknownServer("x"))
 }
 
 func TestNearest(t *testing.T) {

@@ -53,7 +53,7 @@ func BenchmarkDescribe(b *testing.B) {
 		b.Run(fmt.Sprint(limit), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				v.Describe(limit)
+				v.Texts().Describe(limit)
 			}
 		})
 	}
@@ -71,7 +71,7 @@ func BenchmarkUnknown(b *testing.B) {
 	v := madeCatalog(1300).View()
 	b.ReportAllocs()
 	for b.Loop() {
-		v.Unknown("server-010/serach_invoice_270")
+		v.Texts().Unknown("server-010/serach_invoice_270")
 	}
 }
 
@@ -88,7 +88,7 @@ func BenchmarkDefinition(b *testing.B) {
 	v := madeCatalog(1300).View()
 	b.ReportAllocs()
 	for b.Loop() {
-		v.Definition(v.Tools()[700])
+		v.Tools()[700].Definition()
 	}
 }
 
@@ -119,7 +119,7 @@ func BenchmarkReal(b *testing.B) {
 func BenchmarkRealDescribe(b *testing.B) {
 	v := realCatalog(b).View()
 	for b.Loop() {
-		v.Describe(2048)
+		v.Texts().Describe(2048)
 	}
 }
 
@@ -174,7 +174,7 @@ func BenchmarkFindAmongFiveThousand(b *testing.B) {
 	held := heapInUse() - before
 	queries := []string{"Create a new pull request from my branch and ask for a review", "take a screenshot of a web page", "list the issues of a project", "read a file", "weather"}
 	for i := 0; b.Loop(); i++ {
-		v.Found(Search{Query: queries[i%len(queries)]})
+		v.Texts().Found(Search{Query: queries[i%len(queries)]})
 	}
 	b.ReportMetric(float64(first.Milliseconds()), "ms-first")
 	b.ReportMetric(float64(held)/1024, "KiB-held")

@@ -110,11 +110,11 @@ func TestServersKeepConfigOrder(t *testing.T) {
 func TestSameCatalogueSameBytes(t *testing.T) {
 	a, b := office().View(), office().View()
 	for _, limit := range []int{0, 2048, 600, 300, 100} {
-		equal(t, a.Describe(limit), b.Describe(limit))
-		equal(t, a.Describe(limit), a.Describe(limit))
+		equal(t, a.Texts().Describe(limit), b.Texts().Describe(limit))
+		equal(t, a.Texts().Describe(limit), a.Texts().Describe(limit))
 	}
-	equal(t, a.Unknown("x"), b.Unknown("x"))
-	equal(t, a.Found(Search{Query: "file"}), b.Found(Search{Query: "file"}))
+	equal(t, a.Texts().Unknown("x"), b.Texts().Unknown("x"))
+	equal(t, a.Texts().Found(Search{Query: "file"}), b.Texts().Found(Search{Query: "file"}))
 }
 
 // TestConcurrentUse is for the race detector.
@@ -134,10 +134,10 @@ func TestConcurrentUse(t *testing.T) {
 					c.Declare(servers)
 				default:
 					v := c.View()
-					v.Describe(2048)
+					v.Texts().Describe(2048)
 					v.Find("text", 3)
 					for _, tool := range v.Tools() {
-						v.Definition(tool)
+						tool.Definition()
 					}
 				}
 			}

@@ -182,11 +182,11 @@ func measure(v *View, ids map[string]string, questions []question) figures {
 func TestRealCataloguesFitEveryLimit(t *testing.T) {
 	v := realCatalog(t).View()
 	for _, limit := range []int{1, 50, 100, 200, 500, 1000, 2048, 4096, 10_000, 50_000, 200_000} {
-		if n := Units(v.Describe(limit)); n > limit {
+		if n := Units(v.Texts().Describe(limit)); n > limit {
 			t.Errorf("%d units under a limit of %d", n, limit)
 		}
 	}
-	s := v.Describe(2048)
+	s := v.Texts().Describe(2048)
 	for _, info := range v.Servers() {
 		if !strings.Contains(s, "\n"+info.Name+": ") && !strings.Contains(s, "\n"+info.Name+" (") {
 			t.Errorf("%s is not named in the default size", info.Name)
@@ -205,21 +205,21 @@ func TestRealServersAreWhole(t *testing.T) {
 			if len(v.Tools()) != len(listings[i].Tools) || len(v.Warnings()) > 0 || len(v.Resources()) != len(listings[i].Resources) {
 				t.Errorf("%s: %d of %d tools, warnings %q", s.Name, len(v.Tools()), len(listings[i].Tools), v.Warnings())
 			}
-			if n := Units(v.Describe(2048)); n > 2048 {
+			if n := Units(v.Texts().Describe(2048)); n > 2048 {
 				t.Errorf("%s: %d units", s.Name, n)
 			}
-			if n := Units(v.Instructions(2048)); n > 2048 {
+			if n := Units(v.Texts().Instructions(2048)); n > 2048 {
 				t.Errorf("%s: %d units of instructions", s.Name, n)
 			}
-			if text := v.Loaded(s.Name); len(text) > pageBytes || !json.Valid([]byte(text)) {
+			if text := v.Texts().Loaded(s.Name); len(text) > pageBytes || !json.Valid([]byte(text)) {
 				t.Errorf("%s: load_mcp answers %d bytes", s.Name, len(text))
 			}
 			for _, tool := range v.Tools() {
-				if s.Bare && string(v.Definition(tool)) != string(tool.Raw) {
+				if s.Bare && string(tool.Definition()) != string(tool.Raw) {
 					t.Errorf("%s is not verbatim", tool.Name)
 				}
-				if !json.Valid(v.Definition(tool)) || tool.Summary == "" {
-					t.Errorf("%s: summary %q, definition %s", tool.Name, tool.Summary, v.Definition(tool))
+				if !json.Valid(tool.Definition()) || tool.Summary == "" {
+					t.Errorf("%s: summary %q, definition %s", tool.Name, tool.Summary, tool.Definition())
 				}
 			}
 		}

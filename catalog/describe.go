@@ -26,37 +26,27 @@ const (
 	moreServers = `%s more: discover_tool with no argument lists all.`
 )
 
+// Texts are what is said of a view to models and hosts.
+type Texts struct{ *View }
+
+// Texts returns the texts about the view.
+func (v *View) Texts() Texts { return Texts{v} }
+
 // Describe returns the text for discover_tool's description: how to use it,
 // the servers not loaded, the tools of those loaded. It has at most maxChars
 // UTF-16 units, unless that is 0 or less. What does not fit is shortened no
 // more than it must be, and the text says so: first the lines of tools, which
 // then become names; then names are counted; then the words of all servers get
 // shorter; in the end servers are counted.
-func (v *View) Describe(maxChars int) string {
+func (v Texts) Describe(maxChars int) string {
 	if v.bare() != nil {
 		return v.fit(v.useTools(preambleBare), maxChars)
 	}
 	return v.fit(v.useTools(preambleText), maxChars)
 }
 
-// Single returns the one server of single-wrap mode.
-func (v *View) Single() (ServerInfo, bool) {
-	if p := v.bare(); p != nil {
-		return p.info, true
-	}
-	return ServerInfo{}, false
-}
-
-// bare returns the one server of single-wrap mode, else nil.
-func (v *View) bare() *part {
-	if len(v.parts) == 1 && v.parts[0].server.Bare {
-		return v.parts[0]
-	}
-	return nil
-}
-
 // fit returns the fullest text of at most limit units; 0 or less: no limit.
-func (v *View) fit(preamble string, limit int) string {
+func (v Texts) fit(preamble string, limit int) string {
 	d := draft{v: v, preamble: preamble, named: len(v.parts), place: make(map[*part]int, len(v.parts))}
 	for i, p := range v.parts {
 		d.place[p] = i
@@ -80,7 +70,7 @@ func (v *View) fit(preamble string, limit int) string {
 }
 
 // toolsLoaded counts the tools of the servers that are shown with theirs.
-func (v *View) toolsLoaded() int {
+func (v Texts) toolsLoaded() int {
 	n := 0
 	for _, p := range v.loaded {
 		n += len(p.tools)
@@ -94,7 +84,7 @@ const shortestLine = 4
 
 // A draft says how much the text about the whole catalogue shows.
 type draft struct {
-	v        *View
+	v        Texts
 	place    map[*part]int // of the servers, in config order
 	preamble string
 	cut      bool // something is left out
@@ -188,7 +178,7 @@ func (d *draft) writeDeferred(b *strings.Builder) {
 }
 
 // howToUseLazy says how the servers are used that the host starts, by what is known of them.
-func (v *View) howToUseLazy() string {
+func (v Texts) howToUseLazy() string {
 	switch unknown := len(v.unlisted()); unknown {
 	case 0:
 		return storedText
@@ -264,7 +254,7 @@ func (d *draft) unlisted() (starting, down []string) {
 }
 
 // atLeast is the shortest honest text: how much there is and how to see it.
-func (v *View) atLeast() string {
+func (v Texts) atLeast() string {
 	s := plural(v.toolsLoaded(), "tool")
 	if v.bare() == nil {
 		s += " of " + plural(len(v.parts), "server")

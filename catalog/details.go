@@ -13,13 +13,13 @@ import (
 // Details returns a tool's full definition as text: name, description, schemas
 // and annotations. Schemas are the upstream's bytes, but characters that
 // cannot be seen are written as JSON escapes.
-func (v *View) Details(t *Tool) string {
+func (t *Tool) Details() string {
 	return t.definition(t.longDescription(), visible(t.InputSchema), visible(t.OutputSchema))
 }
 
 // Brief is Details without an output schema that is large, which it names with
 // its size: the largest met are five times as long as all else.
-func (v *View) Brief(t *Tool) string {
+func (t *Tool) Brief() string {
 	return t.definition(t.longDescription(), visible(t.InputSchema), t.sized(t.OutputSchema, 300, `, "full": true`))
 }
 
@@ -102,12 +102,12 @@ func (t *Tool) hints() string {
 // Definition returns the upstream's tool object with the exposed name, and
 // with the operator's description if there is one. All other bytes are the
 // upstream's.
-func (v *View) Definition(t *Tool) json.RawMessage { return t.define(t.Raw, t.Name) }
+func (t *Tool) Definition() json.RawMessage { return t.define(t.Raw, t.Name) }
 
 // DirectDefinition is the tool's entry in a list that hosts read into types. It
 // has the name of the direct surface, in at most longest characters (ShortDirect), and
 // otherwise means what Definition does.
-func (v *View) DirectDefinition(t *Tool, longest int) json.RawMessage {
+func (t *Tool) DirectDefinition(longest int) json.RawMessage {
 	return t.define(t.typed, ShortDirect(t.Direct, longest))
 }
 

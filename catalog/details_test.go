@@ -14,18 +14,18 @@ const searchTool = `{"x-first": 1.0, "name" : "search", "title":"Search it",
 func TestDetailsShowDefinitionSchemasAndHints(t *testing.T) {
 	v := one(Server{Name: "s"}, &Listing{Tools: raws(searchTool)})
 	found, _ := v.Tool("s/search")
-	golden(t, "details", v.Details(found))
+	golden(t, "details", found.Details())
 }
 
 func TestDetailsOmitWhatIsAbsent(t *testing.T) {
 	v := one(Server{Name: "s", Bare: true}, &Listing{Tools: raws(
 		`{"name":"plain","inputSchema":{"type":"object","x":"\u202e ` + "\u202e \U000e0041" + `"},"outputSchema":null,"annotations":null}`)})
-	golden(t, "details_plain", v.Details(v.Tools()[0]))
+	golden(t, "details_plain", v.Tools()[0].Details())
 }
 
 func TestDefinitionChangesOnlyTheName(t *testing.T) {
 	v := one(Server{Name: "s"}, &Listing{Tools: raws(searchTool)})
-	golden(t, "definition", string(v.Definition(v.Tools()[0])))
+	golden(t, "definition", string(v.Tools()[0].Definition()))
 	equal(t, string(v.Tools()[0].define(v.Tools()[0].typed, "search")), searchTool)
 }
 
@@ -40,7 +40,7 @@ func TestDefinitionCarriesOverride(t *testing.T) {
 	equal(t, v.Warnings(), []string{`s: override is for tool "d", which does not exist`})
 	var got []string
 	for _, tool := range v.Tools() {
-		got = append(got, string(v.Definition(tool)), tool.line(lineWidth))
+		got = append(got, string(tool.Definition()), tool.line(lineWidth))
 	}
 	equal(t, got, []string{
 		`{"name":"s/a","description":"The operator's \"own\" <words>","z":1,"inputSchema":{}}`, `- s/a: The operator's "own" &lt;words&gt;`,

@@ -49,7 +49,7 @@ type Search struct {
 // Found answers a search: a line for each of the best tools, the definition of the
 // best of all, and the servers that may have others but whose tools are not known.
 // It always says how to go on.
-func (v *View) Found(s Search) string {
+func (v Texts) Found(s Search) string {
 	var b strings.Builder
 	some := v.matches(&b, s)
 	if s.Server == "" {
@@ -61,7 +61,7 @@ func (v *View) Found(s Search) string {
 // FoundIn answers a search among the tools of a server that was just loaded: what it
 // has, what of that matches, and what it says of itself. It returns "" for a server
 // without a listing.
-func (v *View) FoundIn(server, query string, shown func(*Tool)) string {
+func (v Texts) FoundIn(server, query string, shown func(*Tool)) string {
 	p := v.part(server)
 	if p == nil || p.index == nil {
 		return ""
@@ -82,7 +82,7 @@ func (v *View) FoundIn(server, query string, shown func(*Tool)) string {
 }
 
 // matches writes the tools that are found, and reports whether there are any.
-func (v *View) matches(b *strings.Builder, s Search) bool {
+func (v Texts) matches(b *strings.Builder, s Search) bool {
 	limit := min(cmp.Or(max(s.Limit, 0), 10), pageTools)
 	offset := max(s.Offset, 0)
 	found, more := v.all().find(s.Query, min(offset, 1<<20)+limit, s.Server)
@@ -155,7 +155,7 @@ func (m *Match) also() string {
 // suggest writes which servers, whose tools are not known, the query may be about,
 // best first, and how many more there are. If no tool was found and there are but
 // few such servers, it names them all.
-func (v *View) suggest(b *strings.Builder, query string, nothing bool) {
+func (v Texts) suggest(b *strings.Builder, query string, nothing bool) {
 	unknown := slices.DeleteFunc(slices.Clone(v.lazy), func(p *part) bool { return p.info.Stored })
 	best := search.Rank(query, slices.Concat(unknown, v.eager), func(p *part) map[string]float64 { return p.says() })
 	best = best[:min(len(best), serversShown)]

@@ -12,9 +12,9 @@ import (
 func TestFoundShowsTheFirstAndNamesServersToLoad(t *testing.T) {
 	v := office().View()
 	golden(t, "found", strings.Join([]string{
-		v.Found(Search{Query: "read a file", Limit: 2}), v.Found(Search{Query: "take a screenshot"}), v.Found(Search{Query: "platypus"}),
-		v.Found(Search{Query: "note", Server: "notes"}), v.Found(Search{Query: "screenshot", Server: "notes"}),
-		New().View().Found(Search{Query: "</x>"}),
+		v.Texts().Found(Search{Query: "read a file", Limit: 2}), v.Texts().Found(Search{Query: "take a screenshot"}), v.Texts().Found(Search{Query: "platypus"}),
+		v.Texts().Found(Search{Query: "note", Server: "notes"}), v.Texts().Found(Search{Query: "screenshot", Server: "notes"}),
+		New().View().Texts().Found(Search{Query: "</x>"}),
 	}, "\n---\n"))
 }
 
@@ -36,7 +36,7 @@ func TestToolsOfOneNameAreOneResult(t *testing.T) {
 	if len(found) != 1 || found[0].Tool.Name != "github/create_issue" || len(found[0].Also) != 6 || more != 0 {
 		t.Errorf("got %+v, and %d more", found, more)
 	}
-	text := v.Found(Search{Query: "create an issue"})
+	text := v.Texts().Found(Search{Query: "create an issue"})
 	want := "- github/create_issue: Create an issue (also gitlab/create_issue, jira/create_issue, linear/create_issue, and 3 more)\n"
 	if !strings.HasPrefix(text, want) {
 		t.Errorf("got %s\nwant it to begin with %s", text, want)
@@ -56,7 +56,7 @@ func TestFoundGoesOnWhereItStopped(t *testing.T) {
 	v := one(Server{Name: "s"}, many(25))
 	seen := map[string]bool{}
 	for offset, pages := 0, 0; pages < 3; pages++ {
-		text := v.Found(Search{Query: "thing", Offset: offset})
+		text := v.Texts().Found(Search{Query: "thing", Offset: offset})
 		for line := range strings.Lines(text) {
 			if name, _, ok := strings.Cut(strings.TrimPrefix(line, "- "), ":"); ok && strings.HasPrefix(line, "- ") {
 				seen[name] = true
@@ -73,7 +73,7 @@ func TestFoundGoesOnWhereItStopped(t *testing.T) {
 	if len(seen) != 25 {
 		t.Errorf("%d tools on three pages", len(seen))
 	}
-	if text := v.Found(Search{Query: "thing", Offset: 1 << 40}); text != "Nothing from 1099511627776 on." {
+	if text := v.Texts().Found(Search{Query: "thing", Offset: 1 << 40}); text != "Nothing from 1099511627776 on." {
 		t.Error(text)
 	}
 }
@@ -86,12 +86,12 @@ func TestFoundStaysSmall(t *testing.T) {
 		for i := range 30 {
 			l.Tools = append(l.Tools, tool(fmt.Sprintf("tool_%02d", i), "find "+strings.Repeat(word, 2000)))
 		}
-		if n := tokens.Count(one(Server{Name: "s"}, l).Found(Search{Query: "find"})); n > 2000 {
+		if n := tokens.Count(one(Server{Name: "s"}, l).Texts().Found(Search{Query: "find"})); n > 2000 {
 			t.Errorf("%d tokens of %q", n, word)
 		}
 	}
 	l := &Listing{Tools: raws(`{"name":"huge","inputSchema":{"type":"object","properties":{"` + strings.Repeat("long", 2000) + `":{}}}}`)}
-	text := one(Server{Name: "s"}, l).Found(Search{Query: "huge"})
+	text := one(Server{Name: "s"}, l).Texts().Found(Search{Query: "huge"})
 	if !strings.Contains(text, `left out, about 5343 tokens: discover_tool {"tool_name": "s/huge"} shows it.`) {
 		t.Error(text)
 	}
@@ -108,7 +108,7 @@ func TestServersToLoadAreRanked(t *testing.T) {
 	}
 	c := New()
 	c.Declare(servers)
-	text := c.View().Found(Search{Query: "take a screenshot of a web page"})
+	text := c.View().Texts().Found(Search{Query: "take a screenshot of a web page"})
 	var named []string
 	for line := range strings.Lines(text) {
 		if name, _, ok := strings.Cut(strings.TrimPrefix(line, "- "), ":"); ok && strings.HasPrefix(line, "- ") {
@@ -118,7 +118,7 @@ func TestServersToLoadAreRanked(t *testing.T) {
 	if !slices.Equal(named, []string{"playwright", "mobile", "exa"}) || !strings.HasSuffix(text, "\nNot loaded: 20 more servers; discover_tool with no argument lists them.") {
 		t.Errorf("got %s", text)
 	}
-	text = c.View().Found(Search{Query: "platypus"})
+	text = c.View().Texts().Found(Search{Query: "platypus"})
 	if strings.Contains(text, "\n- ") || !strings.HasSuffix(text, "\nNot loaded: 23 servers; discover_tool with no argument lists them.") {
 		t.Errorf("got %s", text)
 	}
@@ -129,7 +129,7 @@ func TestFoundInAServerThatWasLoaded(t *testing.T) {
 	l.Prompts = raws(`{"name":"debug"}`)
 	l.Instructions = "Be kind to it."
 	v := loadedWith([]Server{{Name: "s", Lazy: true}, {Name: "x"}}, map[string]*Listing{"s": l, "x": tools("do_thing_7", "Does thing 7")}).View()
-	text := v.FoundIn("s", "thing 7", nil)
+	text := v.Texts().FoundIn("s", "thing 7", nil)
 	for _, want := range []string{"s is loaded, with 300 tools, 1 prompt.\n- s/tool_0007: ", "\nName: s/tool_0007\n", "\n\nInstructions of this server:\nBe kind to it.", `more match: discover_tool with this query, "server": "s" and "offset": 10 goes on.`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it lacks %q: %s", want, text)
@@ -138,7 +138,7 @@ func TestFoundInAServerThatWasLoaded(t *testing.T) {
 	if strings.Contains(text, "x/do_thing_7") {
 		t.Errorf("another server's tool is there: %s", text)
 	}
-	if text := v.FoundIn("nobody", "thing", nil); text != "" {
+	if text := v.Texts().FoundIn("nobody", "thing", nil); text != "" {
 		t.Error(text)
 	}
 }
@@ -156,7 +156,7 @@ func TestServersThatAreNotThereYetAreRanked(t *testing.T) {
 	})
 	c.Fail("browser-down", "exit status 1")
 	c.Fail("browser-off", "it is off")
-	equal(t, c.View().Found(Search{Query: "open the browser"}), `No tool matches "open the browser". discover_tool with no argument lists all.
+	equal(t, c.View().Texts().Found(Search{Query: "open the browser"}), `No tool matches "open the browser". discover_tool with no argument lists all.
 
 Not there yet, may have more:
 - browser-slow (starting; discover_tool {"server": "browser-slow"} waits for it)

@@ -12,7 +12,7 @@ import (
 type Hints struct{ List, Load string }
 
 // HowToLoad says how to load one of the servers that are not loaded, "" if all are.
-func (v *View) HowToLoad(h Hints) string {
+func (v Texts) HowToLoad(h Hints) string {
 	unlisted := v.unlisted()
 	if len(unlisted) == 0 {
 		return ""
@@ -25,7 +25,7 @@ func (v *View) HowToLoad(h Hints) string {
 }
 
 // unlisted are the servers to be loaded of which nothing is known.
-func (v *View) unlisted() (all []*part) {
+func (v Texts) unlisted() (all []*part) {
 	for _, p := range v.lazy {
 		if p.index == nil {
 			all = append(all, p)
@@ -37,7 +37,7 @@ func (v *View) unlisted() (all []*part) {
 // WithUnlisted adds to a description which servers may bring more: those to be loaded,
 // those that are starting, those that could not be started. It has as many of their names
 // as fit into maxChars UTF-16 units, unless that is 0 or less.
-func (v *View) WithUnlisted(h Hints, s string, maxChars int) string {
+func (v Texts) WithUnlisted(h Hints, s string, maxChars int) string {
 	starting, down := startingAndDown(v.eager)
 	groups := []struct {
 		before string
@@ -70,7 +70,7 @@ func (v *View) WithUnlisted(h Hints, s string, maxChars int) string {
 
 // Counts says how much there is: "1 tool", "2 resources", "3 prompts". Tools that are
 // stored are counted without reading them.
-func (v *View) Counts() (tools, resources, prompts string) {
+func (v Texts) Counts() (tools, resources, prompts string) {
 	n := 0
 	for _, p := range v.parts {
 		n += p.info.Tools
@@ -79,7 +79,7 @@ func (v *View) Counts() (tools, resources, prompts string) {
 }
 
 // UnknownTool answers a call of a tool that does not exist, on the surface with these hints.
-func (v *View) UnknownTool(h Hints, name string) string {
+func (v Texts) UnknownTool(h Hints, name string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Unknown tool: %s (outcome not_sent: nothing was called)\n", display.Asked(name))
 	v.writeNear(&b, name)
@@ -113,7 +113,7 @@ func (v *View) Entries(key, server string) (all []json.RawMessage) {
 	if key == "tools" {
 		for _, t := range v.all().tools {
 			if server == "" || t.Server == server {
-				all = append(all, v.Definition(t))
+				all = append(all, t.Definition())
 			}
 		}
 		return all

@@ -19,7 +19,7 @@ func TestHostileTextStaysInItsLine(t *testing.T) {
 		l.Tools = append(l.Tools, tool(string(rune('a'+i)), s))
 	}
 	v := one(Server{Name: "s"}, l)
-	s := v.Describe(0)
+	s := v.Texts().Describe(0)
 	golden(t, "describe_hostile", s)
 	if n := strings.Count(s, "\n- "); n != len(hostile) {
 		t.Errorf("%d tool lines, want %d", n, len(hostile))

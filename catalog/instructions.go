@@ -18,7 +18,7 @@ const (
 // about what stays: which servers there are, what they are for, how they are
 // called. In single-wrap mode the upstream's own instructions follow, verbatim
 // if they fit.
-func (v *View) Instructions(maxChars int) string {
+func (v Texts) Instructions(maxChars int) string {
 	if p := v.bare(); p != nil {
 		return p.instructions(maxChars)
 	}
@@ -38,7 +38,7 @@ func (v *View) Instructions(maxChars int) string {
 }
 
 // introduce names the first servers of the config, with the operator's words.
-func (v *View) introduce(named int, words func(i int) int) string {
+func (v Texts) introduce(named int, words func(i int) int) string {
 	var b strings.Builder
 	b.WriteString(v.useTools(introText) + "\n\n")
 	if len(v.parts) == 0 {
@@ -86,7 +86,7 @@ const (
 // DirectInstructions returns the instructions of the servers, as they listed them last, for
 // a host that is shown their tools as themselves: in at most maxChars UTF-16 units, unless
 // that is 0 or less. Where not all fit whole, the longest are cut, to the same length.
-func (v *View) DirectInstructions(maxChars int) string {
+func (v Texts) DirectInstructions(maxChars int) string {
 	var own []string
 	var parts []*part
 	longest := 0

@@ -13,7 +13,7 @@ import (
 // per line. A listing over 16 KB is told by names only, and one still too large
 // by as many names as fit and a count; "more" then says what is left out and how
 // to see it. It returns "" for a server without a listing.
-func (v *View) Loaded(server string) string {
+func (v Texts) Loaded(server string) string {
 	p := v.part(server)
 	if p == nil || p.index == nil {
 		return ""

@@ -49,10 +49,10 @@ func TestOddToolsHurtNobody(t *testing.T) {
 		"s/../..", "s/<b>&", "s/a b", "s/discоver_tool", "s/good", "s/last", "s/日本",
 	})
 	golden(t, "warnings", strings.Join(v.Warnings(), "\n"))
-	golden(t, "describe_odd", v.Describe(2048))
+	golden(t, "describe_odd", v.Texts().Describe(2048))
 	for _, tool := range v.Tools() {
-		v.Details(tool)
-		v.Definition(tool)
+		tool.Details()
+		tool.Definition()
 	}
 	if _, ok := v.Tool("s/&lt;b&gt;&amp;"); !ok {
 		t.Error("a name copied from its line is not found")
@@ -82,13 +82,13 @@ func TestSchemaBombsAreHidden(t *testing.T) {
 			v := one(Server{Name: "s"}, l)
 			equal(t, exposed(v), []string{"s/fits", "s/other"})
 			equal(t, v.Warnings(), []string{`s: tool 2 "bomb" is left out: ` + c.why})
-			if got := v.Unknown("s/bomb"); !strings.Contains(got, "it is left out: "+c.why+".\n") {
+			if got := v.Texts().Unknown("s/bomb"); !strings.Contains(got, "it is left out: "+c.why+".\n") {
 				t.Errorf("%s: got %s", what, got)
 			}
-			if got := one(Server{Name: "s", Filter: []string{"!bomb"}}, l).Unknown("s/bomb"); strings.Contains(got, "left out") {
+			if got := one(Server{Name: "s", Filter: []string{"!bomb"}}, l).Texts().Unknown("s/bomb"); strings.Contains(got, "left out") {
 				t.Errorf("%s, filtered: got %s", what, got)
 			}
-			if got := one(Server{Name: "s", Bare: true}, l).Unknown("bomb"); !strings.Contains(got, c.why) {
+			if got := one(Server{Name: "s", Bare: true}, l).Texts().Unknown("bomb"); !strings.Contains(got, c.why) {
 				t.Errorf("%s, bare: got %s", what, got)
 			}
 		}
@@ -197,12 +197,12 @@ func TestFilteredToolIsUnknownEverywhere(t *testing.T) {
 	v := one(s, tools("secret_tool", "Steals a secret", "open", "Opens a door"))
 	_, byName := v.Tool("s/secret_tool")
 	_, byDirect := v.Direct("s__secret_tool")
-	page, _ := v.Page("s", 0, 0, false)
-	all, _ := v.Page("", 0, 0, false)
-	loaded := v.Loaded("s")
+	page, _ := v.Texts().Page("s", 0, 0, false)
+	all, _ := v.Texts().Page("", 0, 0, false)
+	loaded := v.Texts().Loaded("s")
 	for what, text := range map[string]string{
-		"describe": v.Describe(0), "page": page.Text, "all": all.Text, "loaded": loaded,
-		"found": v.Found(Search{Query: "steals", Limit: 9}), "unknown": strings.TrimPrefix(v.Unknown("s/secret_too"), "Unknown tool: s/secret_too"),
+		"describe": v.Texts().Describe(0), "page": page.Text, "all": all.Text, "loaded": loaded,
+		"found": v.Texts().Found(Search{Query: "steals", Limit: 9}), "unknown": strings.TrimPrefix(v.Texts().Unknown("s/secret_too"), "Unknown tool: s/secret_too"),
 	} {
 		if strings.Contains(text, "secret_tool") {
 			t.Errorf("%s shows it: %s", what, text)
@@ -244,7 +244,7 @@ func TestFirstServerKeepsASharedToolName(t *testing.T) {
 	if tool, _ := c.View().Tool("a/b/c"); tool.Server != "a/b" {
 		t.Errorf("owner is %s", tool.Server)
 	}
-	if n := strings.Count(c.View().Describe(0), "a/b/c"); n != 1 {
+	if n := strings.Count(c.View().Texts().Describe(0), "a/b/c"); n != 1 {
 		t.Errorf("listed %d times", n)
 	}
 	equal(t, c.View().Warnings(), []string{`a: tool "a/b/c" is left out: another server has the name`})
@@ -283,7 +283,7 @@ func TestDirectNamesAreFitAndUnique(t *testing.T) {
 			if back, ok := v.Direct(short); !ok || back != tool {
 				t.Errorf("%d: %q does not lead back to %s", longest, short, tool.Name)
 			}
-			if name := wire.Get(v.DirectDefinition(tool, longest), "name"); string(name) != quote(short) {
+			if name := wire.Get(tool.DirectDefinition(longest), "name"); string(name) != quote(short) {
 				t.Errorf("%d: %s is listed as %s", longest, tool.Name, name)
 			}
 		}

@@ -24,7 +24,7 @@ type Page struct {
 // offset and has at most limit entries, 0 meaning 100, and fewer if they are
 // long. The server's own instructions are cut to 2,048 characters unless they are
 // wanted in full. It is false if no such server is offered.
-func (v *View) Page(server string, offset, limit int, full bool) (Page, bool) {
+func (v Texts) Page(server string, offset, limit int, full bool) (Page, bool) {
 	if limit <= 0 {
 		limit = pageTools
 	}

@@ -52,7 +52,7 @@ func TestPropertyTextsStayWithinTheLimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := drawCatalog(t)
 		limit := rapid.OneOf(rapid.IntRange(1, 5000), rapid.SampledFrom([]int{1, 2, 100, 2048})).Draw(t, "limit")
-		for _, s := range []string{v.Describe(limit), v.Instructions(limit)} {
+		for _, s := range []string{v.Texts().Describe(limit), v.Texts().Instructions(limit)} {
 			if n := Units(s); n > limit {
 				t.Fatalf("%d units under a limit of %d:\n%s", n, limit, s)
 			}
@@ -61,7 +61,7 @@ func TestPropertyTextsStayWithinTheLimit(t *testing.T) {
 			}
 		}
 		if limit > 2000 {
-			s := v.Describe(limit)
+			s := v.Texts().Describe(limit)
 			for _, info := range v.Servers() {
 				if v.bare() == nil && !strings.Contains(s, info.Name) {
 					t.Fatalf("server %s is not named under a limit of %d:\n%s", info.Name, limit, s)
@@ -74,7 +74,7 @@ func TestPropertyTextsStayWithinTheLimit(t *testing.T) {
 func TestPropertyUpstreamTextCannotLeaveItsLine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := drawCatalog(t)
-		s := v.Describe(0)
+		s := v.Texts().Describe(0)
 		tools, servers := 0, len(v.lazy)
 		for _, p := range v.loaded {
 			tools += len(p.tools)
@@ -110,26 +110,26 @@ func TestPropertyAnswersAreValidJSONAndBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := drawCatalog(t)
 		for _, info := range v.Servers() {
-			if text := v.Loaded(info.Name); text != "" {
+			if text := v.Texts().Loaded(info.Name); text != "" {
 				if !json.Valid([]byte(text)) || len(text) > pageBytes {
 					t.Fatalf("%d bytes: %s", len(text), text)
 				}
 			}
-			page, _ := v.Page(info.Name, rapid.IntRange(-1, 40).Draw(t, "offset"), rapid.IntRange(0, 40).Draw(t, "limit"), false)
+			page, _ := v.Texts().Page(info.Name, rapid.IntRange(-1, 40).Draw(t, "offset"), rapid.IntRange(0, 40).Draw(t, "limit"), false)
 			if page.Text == "" {
 				t.Fatal("empty")
 			}
 		}
-		page, _ := v.Page("", 0, 0, false)
-		if found := v.Found(Search{Query: drawText(t, "query")}); page.Text == "" || found == "" {
+		page, _ := v.Texts().Page("", 0, 0, false)
+		if found := v.Texts().Found(Search{Query: drawText(t, "query")}); page.Text == "" || found == "" {
 			t.Fatal("empty")
 		}
-		if v.Unknown(drawText(t, "unknown")) == "" {
+		if v.Texts().Unknown(drawText(t, "unknown")) == "" {
 			t.Fatal("empty")
 		}
 		for _, tool := range v.Tools() {
-			if !json.Valid(v.Definition(tool)) {
-				t.Fatalf("not JSON: %s", v.Definition(tool))
+			if !json.Valid(tool.Definition()) {
+				t.Fatalf("not JSON: %s", tool.Definition())
 			}
 			if got, ok := v.Tool(tool.Name); !ok || got != tool {
 				t.Fatalf("%s is not found", tool.Name)
@@ -137,7 +137,7 @@ func TestPropertyAnswersAreValidJSONAndBounded(t *testing.T) {
 			if got, ok := v.Direct(tool.Direct); !ok || got != tool {
 				t.Fatalf("%s is not found", tool.Direct)
 			}
-			v.Details(tool)
+			tool.Details()
 		}
 	})
 }
@@ -150,15 +150,15 @@ func FuzzDescribe(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, text, description string, limit int) {
 		v := loadedWith([]Server{{Name: "a", Description: description, Lazy: true}, {Name: "b", Description: description}},
 			map[string]*Listing{"b": tools(name, text)}).View()
-		s := v.Describe(limit)
+		s := v.Texts().Describe(limit)
 		if limit > 0 && Units(s) > limit {
 			t.Fatalf("%d units under a limit of %d", Units(s), limit)
 		}
 		if !utf8.ValidString(s) {
 			t.Fatalf("not UTF-8: %q", s)
 		}
-		if n := strings.Count(v.Describe(0), "<"); n != 4 {
-			t.Fatalf("%d angle brackets:\n%s", n, v.Describe(0))
+		if n := strings.Count(v.Texts().Describe(0), "<"); n != 4 {
+			t.Fatalf("%d angle brackets:\n%s", n, v.Texts().Describe(0))
 		}
 	})
 }

@@ -13,7 +13,7 @@ const (
 // itself: the first sentence of its instructions, its own description or title, and
 // where that is little the names of its tools. It is "" for a server that is not
 // listed, or has nothing to say.
-func (v *View) Proposal(server string) string {
+func (v Texts) Proposal(server string) string {
 	p := v.part(server)
 	if p == nil || p.index == nil {
 		return ""

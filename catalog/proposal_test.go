@@ -19,11 +19,11 @@ func TestProposal(t *testing.T) {
 		"tools":   {&Listing{Tools: tools, Info: json.RawMessage(`{"name":"x"}`)}, "Tools: find_note, read_note"},
 		"nothing": {&Listing{Info: json.RawMessage(`{"name":"x"}`)}, ""},
 	} {
-		if got := one(Server{Name: "x"}, c.listing).Proposal("x"); got != c.want {
+		if got := one(Server{Name: "x"}, c.listing).Texts().Proposal("x"); got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
 	}
-	if got := one(Server{Name: "x"}, &Listing{}).Proposal("y"); got != "" {
+	if got := one(Server{Name: "x"}, &Listing{}).Texts().Proposal("y"); got != "" {
 		t.Errorf("an unknown server is proposed %q", got)
 	}
 }

@@ -24,7 +24,7 @@ func TestRetrieval(t *testing.T) {
 			got := measure(v, ids, questions)
 			var answers []int
 			for _, q := range questions {
-				answers = append(answers, tokens.Count(v.Found(Search{Query: q.Query})))
+				answers = append(answers, tokens.Count(v.Texts().Found(Search{Query: q.Query})))
 			}
 			slices.Sort(answers)
 			t.Logf("%d tools, %d queries: R@1 %.3f R@3 %.3f R@5 %.3f R@10 %.3f MRR %.3f; R@5 of the halves %.3f %.3f; tokens of an answer: median %d, worst %d",

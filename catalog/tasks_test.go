@@ -24,11 +24,11 @@ func TestToolsThatRunOnlyAsTasks(t *testing.T) {
 			_, direct := v.Direct("s__slow")
 			_, found := v.Tool("s/slow")
 			shown := len(want) == 2
-			if direct != shown || found != shown || strings.Contains(v.Describe(2048), "slow") != shown || len(v.Warnings()) == 0 != shown {
+			if direct != shown || found != shown || strings.Contains(v.Texts().Describe(2048), "slow") != shown || len(v.Warnings()) == 0 != shown {
 				t.Errorf("offers %d, follows %d: direct %v, found %v, warnings %q", offers, follows, direct, found, v.Warnings())
 			}
-			if says := strings.Contains(v.Unknown("s/slow"), "it runs only as a task (MCP tasks)"); says == shown {
-				t.Errorf("offers %d, follows %d: %s", offers, follows, v.Unknown("s/slow"))
+			if says := strings.Contains(v.Texts().Unknown("s/slow"), "it runs only as a task (MCP tasks)"); says == shown {
+				t.Errorf("offers %d, follows %d: %s", offers, follows, v.Texts().Unknown("s/slow"))
 			}
 		}
 		if offers == NoTasks && all[HandshakeTasks] != all[NoTasks] {
@@ -37,7 +37,7 @@ func TestToolsThatRunOnlyAsTasks(t *testing.T) {
 	}
 	// What the operator's filter keeps out is not known to exist.
 	v := one(Server{Name: "s", Filter: []string{"!slow"}}, &Listing{Tools: tools, Tasks: HandshakeTasks})
-	if strings.Contains(v.Unknown("s/slow"), "task") || len(v.Warnings()) > 0 {
-		t.Errorf("%s %q", v.Unknown("s/slow"), v.Warnings())
+	if strings.Contains(v.Texts().Unknown("s/slow"), "task") || len(v.Warnings()) > 0 {
+		t.Errorf("%s %q", v.Texts().Unknown("s/slow"), v.Warnings())
 	}
 }

@@ -180,7 +180,7 @@ func TestTypedHostsGetWhatTheyAccept(t *testing.T) {
 
 func TestMalformedToolIsExplained(t *testing.T) {
 	v := one(Server{Name: "s"}, &Listing{Tools: raws(`{"name":"x","inputSchema":{},"description":5}`)})
-	if got := v.Unknown("s/x"); !strings.Contains(got, `it is left out: "description" is a number, want a string.`) {
+	if got := v.Texts().Unknown("s/x"); !strings.Contains(got, `it is left out: "description" is a number, want a string.`) {
 		t.Errorf("got %s", got)
 	}
 }

@@ -93,7 +93,7 @@ func overlap(a, b []string) float64 {
 }
 
 // writeNear writes why a tool of a name is left out, and what the name may mean.
-func (v *View) writeNear(b *strings.Builder, name string) {
+func (v Texts) writeNear(b *strings.Builder, name string) {
 	if why := v.WhyHidden(name); why != "" {
 		fmt.Fprintf(b, "The server lists it, but it is left out: %s.\n", why)
 	}
@@ -104,7 +104,7 @@ func (v *View) writeNear(b *strings.Builder, name string) {
 
 // Unknown answers a call of a tool that does not exist: what is like it, how
 // to load its server, and what there is.
-func (v *View) Unknown(name string) string {
+func (v Texts) Unknown(name string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Unknown tool: %s\n", display.Asked(name))
 	v.writeNear(&b, name)
@@ -126,7 +126,7 @@ func (v *View) Unknown(name string) string {
 }
 
 // elsewhere says which servers may have what is not known, and how what is known is found.
-func (v *View) elsewhere() (s string) {
+func (v Texts) elsewhere() (s string) {
 	if unlisted := v.unlisted(); len(unlisted) > 0 {
 		s = fmt.Sprintf("Servers of which no tools are known: %s. Call load_mcp with a name to get its tools.\n", joinServers(unlisted))
 	}
@@ -134,7 +134,7 @@ func (v *View) elsewhere() (s string) {
 }
 
 // howToFind says how many tools there are and how one is found.
-func (v *View) howToFind() string {
+func (v Texts) howToFind() string {
 	n := len(v.all().tools)
 	if n == 0 {
 		return "No tools are known now."
@@ -164,7 +164,7 @@ func (v *View) WhyHidden(name string) string {
 }
 
 // whyMissing explains a name whose server part is known but has no such tool.
-func (v *View) whyMissing(server string) string {
+func (v Texts) whyMissing(server string) string {
 	p := v.part(server)
 	switch {
 	case p == nil:
@@ -184,7 +184,7 @@ func (v *View) whyMissing(server string) string {
 }
 
 // UnknownServer answers a name that is no offered server's.
-func (v *View) UnknownServer(name string) string {
+func (v Texts) UnknownServer(name string) string {
 	if p := v.bare(); p != nil {
 		return fmt.Sprintf(`There is but one server here, %s: leave "server" out.`, p.called())
 	}
@@ -209,7 +209,7 @@ func (v *View) UnknownServer(name string) string {
 
 // NotListed names the servers that start by themselves and are not there, each
 // sentence followed by end.
-func (v *View) NotListed(end string) string { return notListed(v.eager, end) }
+func (v Texts) NotListed(end string) string { return notListed(v.eager, end) }
 
 func notListed(eager []*part, end string) string {
 	starting, down := startingAndDown(eager)
@@ -237,13 +237,13 @@ func startingAndDown(eager []*part) (starting, down []*part) {
 
 // Starting says which servers are still starting, so that an answer lacks what they
 // have, "" if none is.
-func (v *View) Starting() string {
+func (v Texts) Starting() string {
 	starting, _ := startingAndDown(v.eager)
 	return strings.TrimSpace(notListed(starting, ""))
 }
 
 // NotLoaded names the servers that are not loaded yet, "" if there are none.
-func (v *View) NotLoaded() string { return joinServers(v.lazy) }
+func (v Texts) NotLoaded() string { return joinServers(v.lazy) }
 
 func joinNames(tools []*Tool, most int) string {
 	var list []string

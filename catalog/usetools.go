@@ -9,7 +9,7 @@ const useTool = "use_tool"
 var UseTools = [...]string{Destructive: "use_tool_destructive", Write: "use_tool_write", ReadOnly: "use_tool_readonly"}
 
 // useTools has a text that says use_tool name the tools that there are.
-func (v *View) useTools(text string) string {
+func (v Texts) useTools(text string) string {
 	if len(v.parts) == 0 {
 		return text
 	}

@@ -106,6 +106,22 @@ func (v *View) Server(name string) (ServerInfo, bool) {
 	return p.info, true
 }
 
+// Single returns the one server of single-wrap mode.
+func (v *View) Single() (ServerInfo, bool) {
+	if p := v.bare(); p != nil {
+		return p.info, true
+	}
+	return ServerInfo{}, false
+}
+
+// bare returns the one server of single-wrap mode, else nil.
+func (v *View) bare() *part {
+	if len(v.parts) == 1 && v.parts[0].server.Bare {
+		return v.parts[0]
+	}
+	return nil
+}
+
 // Servers returns the offered servers in config order.
 func (v *View) Servers() []ServerInfo {
 	infos := make([]ServerInfo, len(v.parts))

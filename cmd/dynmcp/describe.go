@@ -41,9 +41,9 @@ func (t *target) describe(ctx context.Context, args []string, asJSON bool) error
 	}
 	defer h.close()
 	if asJSON {
-		t.out.Printf("%s\n", indentedJSON(h.agg.View().Definition(tool)))
+		t.out.Printf("%s\n", indentedJSON(tool.Definition()))
 	} else {
-		writeDetails(t.out, h.agg.View().Details(tool))
+		writeDetails(t.out, tool.Details())
 	}
 	return t.out.Err
 }

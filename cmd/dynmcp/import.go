@@ -280,7 +280,7 @@ func (m *importer) describeServers(ctx context.Context, servers []hosts.Server) 
 		case failed[s.Name] != nil:
 			s.Notes = append(s.Notes, "it did not start, and has no description: "+explain(failed[s.Name], 0).text)
 		case slices.Contains(names, s.Name):
-			s.Description = view.Proposal(s.Name)
+			s.Description = view.Texts().Proposal(s.Name)
 		}
 	}
 	return nil

@@ -116,16 +116,16 @@ func (c *tokenCounts) countAnswers(v *catalog.View) {
 	tools := v.Tools()
 	step := max(len(tools)/searches, 1)
 	for i, t := range tools {
-		tool = append(tool, countTokens(v.Brief(t)))
+		tool = append(tool, countTokens(t.Brief()))
 		if i%step == 0 && t.Summary != "" {
-			query = append(query, countTokens(v.Found(catalog.Search{Query: t.Summary})))
+			query = append(query, countTokens(v.Texts().Found(catalog.Search{Query: t.Summary})))
 		}
 	}
 	for _, s := range c.Servers {
-		page, _ := v.Page(s.Name, 0, 0, false)
+		page, _ := v.Texts().Page(s.Name, 0, 0, false)
 		list = append(list, countTokens(page.Text))
 		if s.Lazy {
-			load = append(load, countTokens(v.Loaded(s.Name)))
+			load = append(load, countTokens(v.Texts().Loaded(s.Name)))
 		}
 	}
 	for _, a := range []struct {

@@ -144,14 +144,14 @@ func (c *Call) Refuse(err error) {
 
 // UnknownServer says that a server is not offered, and which are.
 func UnknownServer(s Session, name string) string {
-	return s.View().UnknownServer(name) + s.GivenUp(name)
+	return s.View().Texts().UnknownServer(name) + s.GivenUp(name)
 }
 
 // UnknownTool answers the name of a tool that does not exist, for a host that sees
 // discover.
 func UnknownTool(s Session, name string) string {
 	view := s.View()
-	text := view.Unknown(name)
+	text := view.Texts().Unknown(name)
 	if view.ServerOf(name) == "" {
 		for i := range name {
 			if name[i] == '/' {

@@ -24,8 +24,8 @@ var hints = catalog.Hints{
 // and which servers may bring more. It has at most maxChars UTF-16 units, unless that is 0
 // or less.
 func describe(v *catalog.View, maxChars int) string {
-	tools, _, _ := v.Counts()
-	return v.WithUnlisted(hints, "Discover available tools using JSONPath. "+tools+` available. The query runs over {"tools": [the definitions], "servers": [{"name", "description", "state", "tools"}]}, such as $.tools[?(@.name contains 'file')].`, maxChars)
+	tools, _, _ := v.Texts().Counts()
+	return v.Texts().WithUnlisted(hints, "Discover available tools using JSONPath. "+tools+` available. The query runs over {"tools": [the definitions], "servers": [{"name", "description", "state", "tools"}]}, such as $.tools[?(@.name contains 'file')].`, maxChars)
 }
 
 // example is added to the error of a wrong query.
@@ -44,7 +44,7 @@ func browse(v *catalog.View, query string, maxBytes int, show func(*catalog.Tool
 		return nil, "", err
 	}
 	if len(matches) == 0 && !v.Complete() {
-		return json.RawMessage(`[]`), "Nothing of what is known matches. " + strings.TrimSpace(v.HowToLoad(hints)+" "+v.NotListed(" ")), nil
+		return json.RawMessage(`[]`), "Nothing of what is known matches. " + strings.TrimSpace(v.Texts().HowToLoad(hints)+" "+v.Texts().NotListed(" ")), nil
 	}
 	answer, shown, note, err := q.Within(matches, cmp.Or(maxBytes, maxAnswer))
 	for _, m := range shown {
@@ -52,7 +52,7 @@ func browse(v *catalog.View, query string, maxBytes int, show func(*catalog.Tool
 			show(t)
 		}
 	}
-	return answer, strings.TrimSpace(note + " " + v.Starting()), err
+	return answer, strings.TrimSpace(note + " " + v.Texts().Starting()), err
 }
 
 // shownBy returns the tools whose input schemas are in a part of the document.
@@ -93,7 +93,7 @@ func document(v *catalog.View) json.RawMessage {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = append(out, v.Definition(t)...)
+		out = append(out, t.Definition()...)
 		if names[t.Server] != nil {
 			names[t.Server] = append(names[t.Server], ',')
 		}

@@ -13,7 +13,7 @@ import (
 func New(cfg *schema.Config) surface.Surface {
 	s := surface.Surface{Direct: true, Tools: []surface.Tool{{Definitions: definitions}}}
 	if cfg != nil && !cfg.SingleWrap { // else the instructions are the server's
-		s.Instructions = func(v *catalog.View) string { return v.DirectInstructions(cfg.Catalog.MaxChars) }
+		s.Instructions = func(v *catalog.View) string { return v.Texts().DirectInstructions(cfg.Catalog.MaxChars) }
 	}
 	return s
 }
@@ -21,7 +21,7 @@ func New(cfg *schema.Config) surface.Surface {
 func definitions(v *catalog.View, longest int) (all []json.RawMessage) {
 	for _, t := range v.Listed() {
 		if _, ok := v.Direct(t.Direct); ok {
-			all = append(all, v.DirectDefinition(t, longest))
+			all = append(all, t.DirectDefinition(longest))
 		}
 	}
 	return all

@@ -21,11 +21,11 @@ func New(cfg *schema.Config) surface.Surface {
 		Tools: []surface.Tool{{
 			Name: "discover_tool",
 			Definitions: func(v *catalog.View, _ int) []json.RawMessage {
-				return []json.RawMessage{surface.Define("discover_tool", v.Describe(cfg.Catalog.MaxChars), surface.WithReadingOn(discoverInput, cfg), surface.ReadOnly)}
+				return []json.RawMessage{surface.Define("discover_tool", v.Texts().Describe(cfg.Catalog.MaxChars), surface.WithReadingOn(discoverInput, cfg), surface.ReadOnly)}
 			},
 			Answer: surface.ReadingOn(cfg, discover),
 		}},
-		Instructions: func(v *catalog.View) string { return v.Instructions(cfg.Catalog.MaxChars) },
+		Instructions: func(v *catalog.View) string { return v.Texts().Instructions(cfg.Catalog.MaxChars) },
 		HowToCall: func(t *catalog.Tool) string {
 			return fmt.Sprintf(`%s: {"tool_name": %s, "tool_input": {…}}`, t.UseTool, wire.Quote(t.Name))
 		},
@@ -119,9 +119,9 @@ func (q query) answer(c *surface.Call) json.RawMessage {
 		}
 		c.Show(t)
 		if q.full {
-			return results.Text(view.Details(t))
+			return results.Text(t.Details())
 		}
-		return results.Text(view.Brief(t))
+		return results.Text(t.Brief())
 	}
 	server, ok := q.server, true
 	if server != "" {
@@ -134,9 +134,9 @@ func (q query) answer(c *surface.Call) json.RawMessage {
 		if len(view.Tools()) > manyTools {
 			wire.ExpectQuiet()
 		}
-		return results.Text(view.Found(catalog.Search{Query: q.words, Server: server, Offset: q.offset, Limit: q.limit, Shown: c.Show}))
+		return results.Text(view.Texts().Found(catalog.Search{Query: q.words, Server: server, Offset: q.offset, Limit: q.limit, Shown: c.Show}))
 	}
-	page, _ := view.Page(server, q.offset, q.limit, q.full)
+	page, _ := view.Texts().Page(server, q.offset, q.limit, q.full)
 	return results.Text(page.Text)
 }
 
@@ -161,9 +161,9 @@ func load(c *surface.Call) {
 	}
 	c.Wait(surface.Question{Server: name, Load: true, Answer: func() {
 		if words != "" {
-			c.Text(c.View().FoundIn(name, words, c.Show))
+			c.Text(c.View().Texts().FoundIn(name, words, c.Show))
 			return
 		}
-		c.Text(c.View().Loaded(name))
+		c.Text(c.View().Texts().Loaded(name))
 	}})
 }

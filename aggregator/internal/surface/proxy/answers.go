@@ -68,7 +68,7 @@ func list(v *catalog.View, kind string, filter filter, limit, maxBytes int, curs
 	text = append(text, ']')
 	dataType := map[string]string{kindTool: "Tool", kindResource: "Resource|ResourceTemplate", kindPrompt: "Prompt"}[kind]
 	out := append([]byte(`{"content":[`), embedded("proxy:list/"+kind, string(text), notes("list", kind, "", dataType, true))...)
-	note := v.Starting()
+	note := v.Texts().Starting()
 	if to < len(all) {
 		note = strings.TrimSpace(fmt.Sprintf(`%d to %d of %d. Go on with "cursor": "%d". `, from+1, to, len(all), to) + note)
 	}
@@ -101,14 +101,14 @@ func info(v *catalog.View, kind, path string) (json.RawMessage, bool) {
 // unknown answers a path that nothing of a kind has.
 func unknown(v *catalog.View, kind, path string) string {
 	if kind == kindTool {
-		return v.UnknownTool(hints, path)
+		return v.Texts().UnknownTool(hints, path)
 	}
 	s := fmt.Sprintf("Unknown %s: %s\n", kind, display.Asked(path))
 	s += fmt.Sprintf("%d of this type: proxy {\"action\": \"list\", \"type\": %s}.\n", len(entriesOf(v, kind)), wire.Quote(kind))
-	if how := v.HowToLoad(hints); how != "" {
+	if how := v.Texts().HowToLoad(hints); how != "" {
 		s += how + "\n"
 	}
-	return strings.TrimSuffix(s+v.NotListed("\n"), "\n")
+	return strings.TrimSuffix(s+v.Texts().NotListed("\n"), "\n")
 }
 
 // called returns the answer to a call as a tool's result: what a tool answered, with
@@ -173,8 +173,8 @@ func batched(parts []part) json.RawMessage {
 // describe returns the description of the tool. It has at most maxChars
 // UTF-16 units, unless that is 0 or less.
 func describe(v *catalog.View, maxChars int) string {
-	tools, resources, prompts := v.Counts()
-	return v.WithUnlisted(hints, fmt.Sprintf(`Lists, shows and uses the tools, resources and prompts of other MCP servers by proxy: %s, %s, %s. `+
+	tools, resources, prompts := v.Texts().Counts()
+	return v.Texts().WithUnlisted(hints, fmt.Sprintf(`Lists, shows and uses the tools, resources and prompts of other MCP servers by proxy: %s, %s, %s. `+
 		`{"action": "list", "type": "tool"} lists, {"action": "info", "type": "tool", "path": "name"} shows the definition, {"action": "call", "type": "tool", "path": "name", "args": {…}} calls.`,
 		tools, resources, prompts), maxChars)
 }

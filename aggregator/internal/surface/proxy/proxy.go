@@ -181,7 +181,7 @@ func answer(c *surface.Call, maxBytes int) {
 // target is how proxy calls tools.
 var target = &surface.Target{
 	Find:    surface.FindCalled,
-	Unknown: func(v *catalog.View, name string) string { return v.UnknownTool(hints, name) },
+	Unknown: func(v *catalog.View, name string) string { return v.Texts().UnknownTool(hints, name) },
 }
 
 // run does one operation and hands on its result. Failures of ours may be results or
