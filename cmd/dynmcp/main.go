@@ -19,6 +19,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/process"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/internal/redact"
 	"github.com/dynmcp/dynmcp/transports"
@@ -36,9 +37,9 @@ var secrets redact.Redactor
 var manCommand func(root *cobra.Command) *cobra.Command
 
 func main() {
-	endWithLaunchers()
-	tuneMemory()
-	noCore()
+	process.EndWithLaunchers()
+	process.TuneMemory()
+	process.NoCore()
 	err := rootCommand().Execute()
 	var stopped *interruption
 	switch {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/process"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/replica"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/sharing"
 	"github.com/dynmcp/dynmcp/schema"
@@ -76,7 +77,7 @@ which dynmcp cluster push makes.`,
 
 // run serves hosts until a signal, or until a listener ends.
 func (flags *serveFlags) run(from *configFlags, level string) error {
-	tuneMemoryForMany()
+	process.TuneMemoryForMany()
 	out := io.Writer(os.Stderr)
 	if flags.inherit {
 		out = sharing.BoundedLog{File: os.Stderr}

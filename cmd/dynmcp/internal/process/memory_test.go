@@ -1,4 +1,4 @@
-package main
+package process
 
 import (
 	"math"
@@ -50,11 +50,11 @@ func TestManyHostsHaveNoFixedLimitOfMemory(t *testing.T) {
 	percent, limit := debug.SetGCPercent(100), debug.SetMemoryLimit(-1)
 	defer debug.SetGCPercent(percent)
 	defer debug.SetMemoryLimit(limit)
-	tuneMemory()
+	TuneMemory()
 	if got := debug.SetMemoryLimit(-1); got != 224<<20 {
 		t.Errorf("one host: the limit is %d", got)
 	}
-	tuneMemoryForMany()
+	TuneMemoryForMany()
 	want := int64(math.MaxInt64)
 	if most, ok := cgroupMemory("/proc/self/cgroup", "/sys/fs/cgroup"); ok {
 		want = most / 10 * 9

@@ -1,4 +1,6 @@
-package main
+// Package process sets up this process: how much memory it takes, that it leaves no core
+// file, and with whose end it ends.
+package process
 
 import (
 	"os"
@@ -11,10 +13,10 @@ import (
 // nothing, and stdin tells nothing either, since the host still holds its other end.
 const launchersVar = "DYNMCP_WRAPPERS"
 
-// endWithLaunchers ends dynmcp, as SIGTERM does, when a process that launchersVar
+// EndWithLaunchers ends dynmcp, as SIGTERM does, when a process that launchersVar
 // names has ended. The variable is taken out of the environment: what we start
 // ends with us. The goroutines it starts last as long as the process.
-func endWithLaunchers() {
+func EndWithLaunchers() {
 	pids := os.Getenv(launchersVar)
 	_ = os.Unsetenv(launchersVar)
 	for field := range strings.FieldsSeq(pids) {

@@ -1,8 +1,7 @@
-package main
+package process
 
 import (
 	"errors"
-	"os"
 
 	"golang.org/x/sys/windows"
 )
@@ -18,7 +17,3 @@ func awaitExit(pid int) bool {
 	event, err := windows.WaitForSingleObject(process, windows.INFINITE)
 	return err == nil && event == windows.WAIT_OBJECT_0
 }
-
-// terminateSelf ends us at once: there is no SIGTERM here, and the job objects of
-// the servers end with us.
-func terminateSelf() { os.Exit(1) }

@@ -1,4 +1,4 @@
-package main
+package process
 
 import (
 	"bytes"
@@ -13,21 +13,21 @@ import (
 	"github.com/dynmcp/dynmcp/internal/regular"
 )
 
-// tuneMemory lets the heap grow to five times what is live before it is
+// TuneMemory lets the heap grow to five times what is live before it is
 // collected, up to a soft limit, unless GOGC and GOMEMLIMIT say otherwise. What is
 // live is a catalogue of some MB; nearly all else is messages on their way.
 // Measured on calls of 10 KB and 1 MB, the first is a tenth to a third less time.
 // The second leaves 32 MB of 256 to what the runtime does not count; 64 calls of
 // 1 MB in flight have a peak of 231 MB with it, of 820 without.
-func tuneMemory() {
+func TuneMemory() {
 	setMemory(400, 224<<20)
 }
 
-// tuneMemoryForMany is tuneMemory for a run with many hosts. What is live grows with
+// TuneMemoryForMany is TuneMemory for a run with many hosts. What is live grows with
 // their sessions: at a fixed limit the collector would run all the time (20,000 sessions
 // took eight times the processor at 224 MB). The limit is nine tenths of the cgroup's, if
 // there is one, and the heap grows to twice what is live.
-func tuneMemoryForMany() {
+func TuneMemoryForMany() {
 	limit := int64(math.MaxInt64)
 	if most, ok := cgroupMemory("/proc/self/cgroup", "/sys/fs/cgroup"); ok {
 		limit = most / 10 * 9
