@@ -175,8 +175,8 @@ func (s *session) inWords(err error) string {
 			said.Upstream = info.Called
 		}
 		text := said.Text()
-		if how := s.surfaces().howToLoad(failure.Upstream); how != "" && failure.Code == transports.CodeBackingOff {
-			text += "\n" + how + " tries it at once."
+		if how := s.surface().HowToLoad; how != nil && failure.Code == transports.CodeBackingOff {
+			text += "\n" + how(failure.Upstream) + " tries it at once."
 		}
 		return text
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
 	"github.com/dynmcp/dynmcp/aggregator/internal/results"
+	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/catalog/store"
 	"github.com/dynmcp/dynmcp/schema"
@@ -14,12 +15,12 @@ import (
 
 // A state is what a config says, worked out.
 type state struct {
-	cfg                 *schema.Config
-	surfaces, searching *surfaceSet // searching is for hosts that search tools by themselves: another one where that counts
-	tree                *surfaceSet // for guests of the tree
-	store               *listing.Store
-	stored              map[string]*catalog.Stored // what servers listed in earlier runs, by name
-	end                 func()                     // ends what lasts until another has taken its place; set by swap
+	cfg                *schema.Config
+	surface, searching *surface.Surface // searching is for hosts that search tools by themselves: another one where that counts
+	tree               *surface.Surface // for guests of the tree
+	store              *listing.Store
+	stored             map[string]*catalog.Stored // what servers listed in earlier runs, by name
+	end                func()                     // ends what lasts until another has taken its place; set by swap
 }
 
 // Apply makes cfg the config that is served. Servers whose entries are the same
@@ -46,13 +47,13 @@ func (a *Aggregator) newState(cfg *schema.Config) (*state, error) {
 	a.opts.Redact.Add(cfg.Secrets()...)
 	st := &state{cfg: cfg}
 	var err error
-	if st.surfaces, err = newSurfaceSet(cfg, cfg.Expose, schema.ExposeDiscover); err != nil {
+	if st.surface, err = newSurface(cfg, cfg.Expose, schema.ExposeDiscover); err != nil {
 		return nil, err
 	}
-	if st.searching = st.surfaces; slices.Contains(cfg.Expose, schema.ExposeAuto) {
-		st.searching, _ = newSurfaceSet(cfg, cfg.Expose, schema.ExposeDirect)
+	if st.searching = st.surface; slices.Contains(cfg.Expose, schema.ExposeAuto) {
+		st.searching, _ = newSurface(cfg, cfg.Expose, schema.ExposeDirect)
 	}
-	st.tree, _ = newSurfaceSet(cfg, []string{schema.ExposeTree}, "")
+	st.tree, _ = newSurface(cfg, []string{schema.ExposeTree}, "")
 	if a.opts.Listings != nil {
 		st.store = &listing.Store{Store: store.Shared(cfg, a.opts.Listings), Log: a.log}
 	} else {

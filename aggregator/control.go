@@ -148,7 +148,10 @@ func (s *session) initialize(ctx context.Context, r *host.Request, req mcp.Reque
 func (s *session) introduction() []byte {
 	view := s.views()[catalog.NoTasks]
 	info := json.RawMessage(fmt.Appendf(nil, `{"name":"dynmcp","title":"dynmcp","version":%s}`, wire.Quote(s.agg.opts.Version)))
-	capabilities, text := s.agg.withTasks(view.Capabilities(!view.Complete()), s), s.surfaces().instructions(view)
+	capabilities, text := s.agg.withTasks(view.Capabilities(!view.Complete()), s), ""
+	if instructions := s.surface().Instructions; instructions != nil {
+		text = instructions(view)
+	}
 	var rest json.RawMessage
 	if u := s.single(); u != nil {
 		if server, ok := view.Server(u.Server.Name); ok && server.Loaded {
@@ -156,7 +159,7 @@ func (s *session) introduction() []byte {
 			if server.Info != nil {
 				info = server.Info
 			}
-			if s.surfaces().direct {
+			if s.surface().Direct {
 				capabilities = ownCapabilities(server.Capabilities)
 				if (server.Protocol >= transports.StatelessVersion) != (s.declaration().era == transports.Stateless) {
 					capabilities = s.agg.withTasks(capabilities, s)
@@ -234,7 +237,7 @@ func (s *session) answerList(ctx context.Context, r *host.Request, which listing
 	content, tasks := s.reading(now, true)(which), s.followedTasks()
 	view := content.Views[tasks]
 	result := content.Result(which, tasks)
-	if which.Key == "tools" && s.surfaces().direct {
+	if which.Key == "tools" && s.surface().Direct {
 		s.shown.addList(view)
 	} else if which.Key == "tools" {
 		s.shown.addPinned(s.agg.config().Pin, view, view != s.view())

@@ -71,7 +71,7 @@ func (s *session) handle(r *host.Request) {
 	default:
 		// What we do not know is passed on if there is no doubt whom it is for, and the host
 		// is one of a wrapped server or of mcp_call, which promises it.
-		if s.single() == nil && !s.surfaces().anyMethod {
+		if s.single() == nil && !s.surface().AnyMethod {
 			r.Reply(nil, unknownMethod(r.Method))
 			return
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
 	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
+	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface/discover"
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface/tree"
 	"github.com/dynmcp/dynmcp/catalog"
@@ -15,12 +16,12 @@ import (
 
 // snapshot returns what a session's host can read now.
 func (s *session) snapshot() *notify.Snapshot {
-	a, kind := s.agg, s.listKey()
+	a, kind := s.agg, listKeyOf(s)
 	return a.snapshots.Take(kind, func() *notify.Snapshot {
-		st, surfaces := a.state.Load(), s.surfaces()
+		st, shown := a.state.Load(), s.surface()
 		content := func(views *catalog.Views) *notify.Content {
 			return &notify.Content{Views: views, Recover: a.work.Recover, Entries: func(which listing.List, v *catalog.View) []json.RawMessage {
-				return entries(which, v, surfaces, kind.longest)
+				return entries(which, v, shown, kind.longest)
 			}}
 		}
 		return &notify.Snapshot{Config: st, Content: content(s.views()), Unloaded: sync.OnceValue(func() *notify.Content { return content(a.catalog.Unloaded()) })}
@@ -28,7 +29,7 @@ func (s *session) snapshot() *notify.Snapshot {
 }
 
 // entries returns those of a list as the hosts of a view read them.
-func entries(which listing.List, v *catalog.View, surfaces *surfaceSet, longest int) []json.RawMessage {
+func entries(which listing.List, v *catalog.View, shown *surface.Surface, longest int) []json.RawMessage {
 	switch which.Method {
 	case "resources/list":
 		return v.Resources()
@@ -37,7 +38,7 @@ func entries(which listing.List, v *catalog.View, surfaces *surfaceSet, longest 
 	case "prompts/list":
 		return v.Prompts()
 	}
-	return surfaces.definitions(v, longest)
+	return shown.List(v, longest)
 }
 
 // reading says what a session's host reads at a snapshot. settled is that lists may be

@@ -79,9 +79,9 @@ func TestNoChangeIsAnnouncedThatWasRead(t *testing.T) {
 
 // show adds a tool to what all hosts see.
 func (st *state) show(t surface.Tool) {
-	set := *st.surfaces
-	set.tools = append(slices.Clone(set.tools), t)
-	st.surfaces, st.searching = &set, &set
+	set := *st.surface
+	set.Tools = append(slices.Clone(set.Tools), t)
+	st.surface, st.searching = &set, &set
 }
 
 // A surface that cannot be shown costs its list, not the process and not the
@@ -114,7 +114,7 @@ func TestDigestsAreShared(t *testing.T) {
 	agg := newQuiet(t, Options{})
 	made := 0
 	st := *agg.state.Load()
-	st.surfaces = &surfaceSet{}
+	st.surface = &surface.Surface{}
 	st.show(surface.Tool{Definitions: func(*catalog.View, int) []json.RawMessage { made++; return nil }})
 	agg.state.Store(&st)
 	for range 100 {

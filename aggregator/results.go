@@ -70,7 +70,7 @@ const quickResult = 32 << 10
 // replyShaped answers a call with its result, as the config wants the tool's results.
 func (c *forwardedCall) replyShaped(r *host.Request, t *catalog.Tool, result json.RawMessage) {
 	room := 0
-	readsOn := c.session.surfaces().readsOn
+	readsOn := c.session.surface().ReadsOn
 	if readsOn != "" {
 		room = results.NoteRoom
 	}

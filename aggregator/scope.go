@@ -29,10 +29,10 @@ type listKey struct {
 	longest  int  // name of a tool
 }
 
-func (s *session) listKey() listKey {
-	set, st := s.surfaces(), s.agg.state.Load()
+func listKeyOf(s *session) listKey {
+	set, st := s.surface(), s.agg.state.Load()
 	key := listKey{only: s.only, tree: s.tree, searches: st.auto() && set == st.searching, longest: catalog.MaxDirect}
-	if set.direct || len(st.cfg.Pin) > 0 {
+	if set.Direct || len(st.cfg.Pin) > 0 {
 		key.longest = s.hostProfile().longest()
 	}
 	return key

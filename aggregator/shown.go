@@ -96,7 +96,7 @@ func (c *forwardedCall) checkTool(waited bool) error {
 	case !ok && c.route.asText:
 		return errors.New(surface.UnknownTool(surfaceCall{session: s}, t.Name))
 	case !ok:
-		return s.notShown(t.Direct)
+		return invalid("%s", s.surface().NotShown(s.views()[catalog.NoTasks], t.Direct))
 	case mode == schema.OnChangeIgnore || shown == nil || now.Same(shown):
 		return nil
 	}
@@ -107,7 +107,10 @@ func (c *forwardedCall) checkTool(waited bool) error {
 		Details: now.Changes(shown),
 	}
 	if mode == schema.OnChangeBlock {
-		failure.Hint = s.surfaces().howToRead(t.Name) + ", then call again"
+		failure.Hint = "list the tools anew, then call again"
+		if how := s.surface().HowToRead; how != nil {
+			failure.Hint = "read it anew with " + how(t.Name) + ", then call again"
+		}
 		return failure
 	}
 	s.shown.add(now)

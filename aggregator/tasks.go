@@ -60,7 +60,7 @@ func offeredTasks(conn *upstream.Conn) catalog.Tasks {
 // that takes tools which are shown as themselves: a call of use_tool is no task.
 func (s *session) followedTasks() catalog.Tasks {
 	follows := s.declaration().tasks
-	if follows == catalog.HandshakeTasks && !s.surfaces().direct {
+	if follows == catalog.HandshakeTasks && !s.surface().Direct {
 		return catalog.NoTasks
 	}
 	return follows
@@ -385,7 +385,7 @@ func quoted(texts []string) json.RawMessage {
 // and so is not shown to the host: its server would refuse it so. It is nil for any
 // other name.
 func (s *session) onlyTask(era transports.Era, name string) *wire.Error {
-	if !s.surfaces().direct {
+	if !s.surface().Direct {
 		return nil
 	}
 	for _, view := range s.views() {

@@ -51,7 +51,7 @@ func (c *toolCall) read() bool {
 	c.params = callParams{all: r.Params, name: name, arguments: arguments, task: r.Outline.Get(r.Params, "task") != nil}
 	rawName := name.In(r.Params)
 	if c.by == nil || c.by.Nested {
-		if t := c.session.surfaces().tool(rawName, len(c.session.agg.config().Pin) > 0); t != nil {
+		if t := c.session.surface().Tool(rawName, len(c.session.agg.config().Pin) > 0); t != nil {
 			return c.readOwn(t)
 		}
 	}
@@ -138,7 +138,7 @@ func (c *toolCall) find() (t *catalog.Tool, server string) {
 	switch view := c.session.view(); {
 	case c.by != nil:
 		return c.by.Find(view, c.name)
-	case c.session.surfaces().direct:
+	case c.session.surface().Direct:
 		t, _ = view.Direct(c.name)
 	}
 	return t, ""
@@ -210,34 +210,15 @@ func (c *toolCall) refuseUnknown() {
 // filter decides which there are.
 func (c *toolCall) sendUnknown() {
 	s, r := c.session, c.request
-	if u := s.single(); u != nil && s.surfaces().direct && len(u.Server.ToolFilter) == 0 {
+	if u := s.single(); u != nil && s.surface().Direct && len(u.Server.ToolFilter) == 0 {
 		s.dispatch(r, route{upstream: u, params: r.Params, task: c.params.task})
 		return
 	}
 	refusal := s.onlyTask(r.Era, c.name)
 	if refusal == nil {
-		refusal = s.notShown(c.name)
+		refusal = invalid("%s", s.surface().NotShown(s.views()[catalog.NoTasks], c.name))
 	}
 	r.Reply(nil, refusal)
-}
-
-// notShown is the error for a tool that no surface shows. If a tool of ours can call
-// it, the error says how.
-func (s *session) notShown(name string) *wire.Error {
-	view := s.views()[catalog.NoTasks]
-	t := surface.Named(view, name)
-	if t == nil {
-		t, _ = view.OfLeaf(name)
-	}
-	if t != nil {
-		if how := s.surfaces().howToCall(t); how != "" {
-			return invalid("Unknown tool: %s. Call it through %s", name, how)
-		}
-	}
-	if info, ok := view.Server(view.ServerOf(name)); ok && info.Down != "" {
-		return invalid("Unknown tool: %s. Its server %s could not be started: %s", name, info.Called, info.Down)
-	}
-	return invalid("Unknown tool: %s", name)
 }
 
 // callParams are the params of a tools/call, and where two members of theirs are.

@@ -88,7 +88,8 @@ func (s *session) whenListed(r *host.Request, q surface.Question, asText bool) {
 		q.Answer()
 		return
 	}
-	w, u := wait{s, q.Server, q.Known}, s.toStart(q)
+	w := wait{s, q.Server, q.Known}
+	u := w.toStart(q.Load)
 	if changed, _ := w.pending(time.Now()); u == nil && changed == nil {
 		q.Answer()
 		return
@@ -116,14 +117,15 @@ func (s *session) whenListed(r *host.Request, q surface.Question, asText bool) {
 	})
 }
 
-// toStart returns the upstream that a question starts, nil if it starts none: one that is
-// offered and has not been listed yet, in this run or an earlier one.
-func (s *session) toStart(q surface.Question) *lazy.Upstream {
-	u := s.agg.set.Get(q.Server)
-	if q.Load {
+// toStart returns the upstream that is started for the wait, nil if none is: one that is
+// offered and has not been listed yet, in this run or an earlier one, or with load in any
+// case.
+func (w wait) toStart(load bool) *lazy.Upstream {
+	s, u := w.session, w.session.agg.set.Get(w.server)
+	if load {
 		return u
 	}
-	if info, ok := s.view().Server(q.Server); ok && !info.Loaded && !info.Stored && isOffered(u) {
+	if info, ok := s.view().Server(w.server); ok && !info.Loaded && !info.Stored && isOffered(u) {
 		return u
 	}
 	if only := s.single(); only != nil && s.incomplete() {

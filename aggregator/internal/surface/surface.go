@@ -7,8 +7,10 @@
 package surface
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/results"
 	"github.com/dynmcp/dynmcp/catalog"
@@ -27,12 +29,68 @@ type Surface struct {
 	HowToRead func(tool string) string
 	// ReadsOn is the tool that reads on in a result that was cut, where the config cuts any.
 	ReadsOn string
-	// LoadTool says how a server that is backing off is tried at once.
-	LoadTool func(server string) string
+	// HowToLoad says how a server that is backing off is started at once.
+	HowToLoad func(server string) string
 	// Direct says that tools are listed as themselves, and called by their own names.
 	Direct bool
 	// AnyMethod says that methods which are not MCP's are passed on, too.
 	AnyMethod bool
+}
+
+// AddTexts adds what s does not have and t has, but for the tools.
+func (s *Surface) AddTexts(t Surface) {
+	if s.Instructions == nil {
+		s.Instructions = t.Instructions
+	}
+	if s.HowToCall == nil {
+		s.HowToCall = t.HowToCall
+	}
+	if s.HowToRead == nil {
+		s.HowToRead = t.HowToRead
+	}
+	if s.HowToLoad == nil {
+		s.HowToLoad = t.HowToLoad
+	}
+	s.ReadsOn = cmp.Or(s.ReadsOn, t.ReadsOn)
+	s.Direct, s.AnyMethod = s.Direct || t.Direct, s.AnyMethod || t.AnyMethod
+}
+
+// List returns the entries of tools/list, for a host that takes names of at most longest
+// characters.
+func (s *Surface) List(v *catalog.View, longest int) (all []json.RawMessage) {
+	for _, t := range s.Tools {
+		all = append(all, t.Definitions(v, longest)...)
+	}
+	return all
+}
+
+// Tool returns the tool of ours of a name, raw JSON, or with short also of one that was
+// made shorter for a host; nil if there is none.
+func (s *Surface) Tool(rawName json.RawMessage, short bool) *Tool {
+	i := slices.IndexFunc(s.Tools, func(t Tool) bool { return t.Name != "" && wire.EqualString(rawName, t.Name) })
+	if name, ok := wire.Text(rawName); i < 0 && ok && short {
+		i = slices.IndexFunc(s.Tools, func(t Tool) bool { return catalog.IsShort(name, t.Name) })
+	}
+	if i < 0 {
+		return nil
+	}
+	return &s.Tools[i]
+}
+
+// NotShown answers a call of a tool by a name that is not listed. If a tool of ours can
+// call it, the answer says how.
+func (s *Surface) NotShown(v *catalog.View, name string) string {
+	t := Named(v, name)
+	if t == nil {
+		t, _ = v.OfLeaf(name)
+	}
+	if t != nil && s.HowToCall != nil {
+		return fmt.Sprintf("Unknown tool: %s. Call it through %s", name, s.HowToCall(t))
+	}
+	if info, ok := v.Server(v.ServerOf(name)); ok && info.Down != "" {
+		return fmt.Sprintf("Unknown tool: %s. Its server %s could not be started: %s", name, info.Called, info.Down)
+	}
+	return "Unknown tool: " + name
 }
 
 // A Tool is what a surface puts into tools/list: one tool of ours, or those of servers as

@@ -41,7 +41,7 @@ func New(cfg *schema.Config) surface.Surface {
 			Definitions: surface.Fixed("load_mcp", loadDescription, loadInput, `{"readOnlyHint":false,"destructiveHint":false,"idempotentHint":true}`),
 			Answer:      load,
 		})
-		s.LoadTool = func(server string) string { return fmt.Sprintf(`load_mcp {"mcp_name": %s}`, wire.Quote(server)) }
+		s.HowToLoad = func(server string) string { return fmt.Sprintf(`load_mcp {"mcp_name": %s}`, wire.Quote(server)) }
 	}
 	s.Tools = append(s.Tools, pinned(cfg)...)
 	return s
