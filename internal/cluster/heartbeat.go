@@ -24,32 +24,13 @@ type heartbeat struct {
 	contact time.Duration // since when they arrive without a gap
 }
 
-type outcome int
-
-const (
-	arrived  outcome = iota
-	failed           // the store cannot be reached, or lost leases are not released yet
-	conflict         // the record has another revision: try again at once
-)
-
 // run sends heartbeats until the replica ends.
 func (b *heartbeat) run() {
-	retried := false
 	for b.ctx.Err() == nil {
 		sent := b.clock()
-		wait := HeartbeatInterval
-		switch b.send(sent) {
-		case conflict:
-			if !retried {
-				retried = true
-				continue
-			}
-			// The store may hold an earlier heartbeat of ours that it cannot decide on yet.
-			wait = tick
-		case failed:
-			wait = tick
-		default:
-			retried = false
+		wait := tick
+		if b.send(sent) {
+			wait = HeartbeatInterval
 		}
 		if b.pause(wait-(b.clock()-sent), b.beats) {
 			b.pause(tick-(b.clock()-sent), nil) // many requests at once are few heartbeats
@@ -57,15 +38,15 @@ func (b *heartbeat) run() {
 	}
 }
 
-// send writes the record once.
-func (b *heartbeat) send(sent time.Duration) outcome {
+// send writes the record once. It reports whether the heartbeat has arrived.
+func (b *heartbeat) send(sent time.Duration) bool {
 	var load Load
 	if b.options.Load != nil {
 		load = b.options.Load()
 	}
 	t, ok := b.leases.term(sent)
 	if !ok {
-		return failed
+		return false
 	}
 	b.count++
 	revision, err := b.write(Member{ID: b.id, Name: b.options.Name, Address: b.options.Address, Version: b.options.Version, Since: b.since,
@@ -73,13 +54,14 @@ func (b *heartbeat) send(sent time.Duration) outcome {
 	at := b.clock()
 	switch {
 	case errors.Is(err, kv.ErrConflict):
-		return b.resolve(t)
+		b.resolve(t)
+		return false
 	case err != nil:
 		if last, _ := b.last(); !b.silent && last > 0 && at >= last+Validity && b.ctx.Err() == nil {
 			b.silent = true
 			b.logger.Warn("the cluster's state cannot be reached: nothing new is placed", "err", err)
 		}
-		return failed
+		return false
 	}
 	if b.silent {
 		b.silent = false
@@ -93,7 +75,7 @@ func (b *heartbeat) send(sent time.Duration) outcome {
 	b.sent = sent
 	b.mu.Unlock()
 	b.leases.extend(t, sent+Validity, at)
-	return arrived
+	return true
 }
 
 // write creates or updates the record.
@@ -108,12 +90,12 @@ func (b *heartbeat) write(m Member) (revision uint64, err error) {
 }
 
 // resolve reads the record, whose revision is not the one that was expected.
-func (b *heartbeat) resolve(t term) outcome {
+func (b *heartbeat) resolve(t term) {
 	ctx, cancel := context.WithTimeout(b.ctx, answer)
 	defer cancel()
 	e, err := b.bucket.Get(ctx, memberKey(b.id))
 	if err != nil && !errors.Is(err, kv.ErrNotFound) {
-		return failed
+		return
 	}
 	at := b.clock()
 	var found Member
@@ -125,11 +107,10 @@ func (b *heartbeat) resolve(t term) outcome {
 	}
 	b.revision = e.Revision // 0: there is none
 	b.leases.expire(at)
-	if t.live && found.Epoch != t.epoch && b.leases.lose() {
-		b.logger.Warn("this replica was declared dead: its leases are lost")
-	}
 	// In the same epoch it is a heartbeat of ours that was not answered.
-	return conflict
+	if t.live && found.Epoch != t.epoch && b.leases.lose() {
+		b.logger.Warn("this replica has expired: its leases are lost")
+	}
 }
 
 // last returns when the last heartbeat that arrived was sent, and since when they arrive
