@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/dynmcp/dynmcp/internal/display"
 )
 
 // many lists n tools with long descriptions.
@@ -163,7 +165,7 @@ func TestLoadedStaysUnder16KiB(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &got); err != nil {
 			t.Fatal(err)
 		}
-		if n := Units(got.Instructions); n > ownWords {
+		if n := display.Units(got.Instructions); n > ownWords {
 			t.Errorf("%s: instructions of %d units", tt.name, n)
 		}
 		lines := 0

@@ -3,6 +3,8 @@ package catalog
 import (
 	"fmt"
 	"strings"
+
+	"github.com/dynmcp/dynmcp/internal/display"
 )
 
 // block returns the lines about one loaded server inside <tools>: those of the
@@ -29,7 +31,7 @@ func (p *part) block(words, names, lines int, width func(i int) int) string {
 	}
 	if lines < len(p.tools) {
 		if !p.server.Bare {
-			b.WriteString(escape(p.server.Name) + " ")
+			b.WriteString(display.Escape(p.server.Name) + " ")
 		}
 		b.WriteString("also: " + p.leafNames(lines, names) + "\n")
 	}
@@ -42,7 +44,7 @@ func (p *part) heading(words int, rest string) string {
 	if p.server.Bare {
 		return rest + "\n"
 	}
-	s := escape(p.server.Name)
+	s := display.Escape(p.server.Name)
 	if about := p.about(words); about != "" {
 		s += " (" + about + ")"
 	}
@@ -63,24 +65,24 @@ func (p *part) deferred(words int, told bool) string {
 	if told && p.index == nil {
 		about = " (load_mcp)" + about
 	}
-	return "- " + escape(p.server.Name) + about + p.note() + "\n"
+	return "- " + display.Escape(p.server.Name) + about + p.note() + "\n"
 }
 
 func (p *part) note() string {
 	if p.server.Note == "" {
 		return ""
 	}
-	return " " + escape(fold(p.server.Note))
+	return " " + display.Escape(display.Fold(p.server.Note))
 }
 
 // about is what the server is for, in at most words units.
-func (p *part) about(words int) string { return escape(cut(p.intro, words)) }
+func (p *part) about(words int) string { return display.Escape(display.Cut(p.intro, words)) }
 
 // leafNames names n tools from the one numbered from on, and counts the others.
 func (p *part) leafNames(from, n int) string {
 	leaves := p.names[from:]
 	if n <= 0 {
-		return plural(len(leaves), "tool")
+		return display.Plural(len(leaves), "tool")
 	}
 	if n >= len(leaves) {
 		return strings.Join(leaves, ", ")
@@ -90,8 +92,8 @@ func (p *part) leafNames(from, n int) string {
 
 // line is the tool's line with a text of at most width units, escaped.
 func (t *Tool) line(width int) string {
-	if s := cut(t.Summary, width); s != "" {
-		return "- " + escape(t.Name) + ": " + escape(s)
+	if s := display.Cut(t.Summary, width); s != "" {
+		return "- " + display.Escape(t.Name) + ": " + display.Escape(s)
 	}
-	return "- " + escape(t.Name)
+	return "- " + display.Escape(t.Name)
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/dynmcp/dynmcp/internal/display"
 )
 
 // Check says what is wrong with a listing for the declared server of this name: tools
@@ -25,7 +27,7 @@ func (c *Catalog) Check(name string, l *Listing) (broken, clashes []string) {
 	}
 	for _, tool := range slices.Sorted(maps.Keys(s.Aliases)) {
 		if alias := s.Aliases[tool]; alias != tool && listed[tool] && listed[alias] {
-			clashes = append(clashes, fmt.Sprintf("tool %s has the alias %s, which is another tool's name; give one of them another in path_aliases", shown(tool), shown(alias)))
+			clashes = append(clashes, fmt.Sprintf("tool %s has the alias %s, which is another tool's name; give one of them another in path_aliases", display.Name(tool), display.Name(alias)))
 		}
 	}
 	return x.broken(NewFilter(s.Filter)), clashes
@@ -50,7 +52,7 @@ tools:
 				continue tools
 			}
 		}
-		all = append(all, fmt.Sprintf("tool %s is broken: %s", shown(name), h.why))
+		all = append(all, fmt.Sprintf("tool %s is broken: %s", display.Name(name), h.why))
 	}
 	return all
 }

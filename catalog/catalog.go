@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -212,7 +213,7 @@ func (c *Catalog) publishLocked() {
 		p := c.parts[s.Name]
 		down := c.down[s.Name]
 		x := c.listedLocked(s.Name)
-		if p == nil || p.index != x || p.info.Down != fold(down) || !reflect.DeepEqual(p.server, s) {
+		if p == nil || p.index != x || p.info.Down != display.Fold(down) || !reflect.DeepEqual(p.server, s) {
 			p = newPart(s, x, down, nil, NoTasks)
 		}
 		parts[s.Name] = p

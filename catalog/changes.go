@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/rogpeppe/go-internal/diff"
+
+	"github.com/dynmcp/dynmcp/internal/display"
 )
 
 // Same reports whether two definitions say the same of a tool: what it is called and
@@ -43,9 +45,9 @@ func (t *Tool) Changes(before *Tool) string {
 	s := "What has changed:\n" + lines
 	switch {
 	case len(t.InputSchema) > mostSchema:
-		s += fmt.Sprintf("\nIts input schema is long: discover_tool {\"tool_name\": %s} shows it.", quote(t.Name))
+		s += fmt.Sprintf("\nIts input schema is long: discover_tool {\"tool_name\": %s} shows it.", display.Quote(t.Name))
 	case t.InputSchema != nil:
-		s += "\nInput Schema:\n" + visible(t.InputSchema)
+		s += "\nInput Schema:\n" + display.JSON(t.InputSchema)
 	}
 	return strings.TrimSuffix(s, "\n")
 }
@@ -53,10 +55,10 @@ func (t *Tool) Changes(before *Tool) string {
 // laidOut is a definition over many lines, to be compared.
 func (t *Tool) laidOut() string {
 	var b strings.Builder
-	if title := fold(t.Title); title != "" {
+	if title := display.Fold(t.Title); title != "" {
 		fmt.Fprintf(&b, "Title: %s\n", title)
 	}
-	fmt.Fprintf(&b, "Description: %s\n", strings.TrimSpace(clean(t.Description)))
+	fmt.Fprintf(&b, "Description: %s\n", strings.TrimSpace(display.Clean(t.Description)))
 	for _, part := range []struct {
 		name string
 		json json.RawMessage
@@ -65,7 +67,7 @@ func (t *Tool) laidOut() string {
 			continue
 		}
 		var indented bytes.Buffer
-		if json.Indent(&indented, []byte(visible(part.json)), "", " ") == nil {
+		if json.Indent(&indented, []byte(display.JSON(part.json)), "", " ") == nil {
 			fmt.Fprintf(&b, "%s:\n%s\n", part.name, indented.String())
 		}
 	}

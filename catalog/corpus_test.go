@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dynmcp/dynmcp/internal/display"
 )
 
 // corpus is where real catalogues lie beside the repository.
@@ -182,7 +184,7 @@ func measure(v *View, ids map[string]string, questions []question) figures {
 func TestRealCataloguesFitEveryLimit(t *testing.T) {
 	v := realCatalog(t).View()
 	for _, limit := range []int{1, 50, 100, 200, 500, 1000, 2048, 4096, 10_000, 50_000, 200_000} {
-		if n := Units(v.Texts().Describe(limit)); n > limit {
+		if n := display.Units(v.Texts().Describe(limit)); n > limit {
 			t.Errorf("%d units under a limit of %d", n, limit)
 		}
 	}
@@ -205,10 +207,10 @@ func TestRealServersAreWhole(t *testing.T) {
 			if len(v.Tools()) != len(listings[i].Tools) || len(v.Warnings()) > 0 || len(v.Resources()) != len(listings[i].Resources) {
 				t.Errorf("%s: %d of %d tools, warnings %q", s.Name, len(v.Tools()), len(listings[i].Tools), v.Warnings())
 			}
-			if n := Units(v.Texts().Describe(2048)); n > 2048 {
+			if n := display.Units(v.Texts().Describe(2048)); n > 2048 {
 				t.Errorf("%s: %d units", s.Name, n)
 			}
-			if n := Units(v.Texts().Instructions(2048)); n > 2048 {
+			if n := display.Units(v.Texts().Instructions(2048)); n > 2048 {
 				t.Errorf("%s: %d units of instructions", s.Name, n)
 			}
 			if text := v.Texts().Loaded(s.Name); len(text) > pageBytes || !json.Valid([]byte(text)) {

@@ -3,6 +3,8 @@ package catalog
 import (
 	"fmt"
 	"strings"
+
+	"github.com/dynmcp/dynmcp/internal/display"
 )
 
 // What the texts say beside the catalogue. They are short because they count.
@@ -51,10 +53,10 @@ func (v Texts) fit(preamble string, limit int) string {
 	for i, p := range v.parts {
 		d.place[p] = i
 	}
-	d.words, d.width = all, func(int) int { return lineWidth }
+	d.words, d.width = all, func(int) int { return display.LineWidth }
 	tools := v.toolsLoaded()
 	d.names, d.lines = all, tools
-	if limit <= 0 || shortestLine*tools <= limit && Units(d.text()) <= limit {
+	if limit <= 0 || shortestLine*tools <= limit && display.Units(d.text()) <= limit {
 		return d.text()
 	}
 	d.cut = true
@@ -62,11 +64,11 @@ func (v Texts) fit(preamble string, limit int) string {
 		return d.text()
 	}
 	for _, s := range []string{preamble + "\n\n" + v.atLeast(), v.atLeast()} {
-		if Units(s) <= limit {
+		if display.Units(s) <= limit {
 			return s
 		}
 	}
-	return Prefix(plural(tools, "tool")+": discover_tool lists them.", limit)
+	return display.Prefix(display.Plural(tools, "tool")+": discover_tool lists them.", limit)
 }
 
 // toolsLoaded counts the tools of the servers that are shown with theirs.
@@ -105,7 +107,7 @@ func (d *draft) fill(limit int) bool {
 	v := d.v
 	d.enough = limit * 3 // bytes; no UTF-16 unit takes more
 	defer func() { d.enough = 0 }()
-	fits := func() bool { return Units(d.text()) <= limit }
+	fits := func() bool { return display.Units(d.text()) <= limit }
 
 	tools := v.toolsLoaded()
 	if n := tools; n > 0 && shortestLine*n <= limit {
@@ -113,7 +115,7 @@ func (d *draft) fill(limit int) bool {
 			d.width = func(i int) int { return leastLine + l.raised(i, n) }
 			return fits()
 		}
-		if best := highest(n, lineWidth-leastLine, widths); best >= 0 {
+		if best := highest(n, display.LineWidth-leastLine, widths); best >= 0 {
 			return widths(best)
 		}
 	}
@@ -121,7 +123,7 @@ func (d *draft) fill(limit int) bool {
 	d.lines, d.width, d.names = 0, func(int) int { return leastLine }, none
 	longest := 0
 	for _, p := range v.parts {
-		longest = max(longest, Units(p.intro))
+		longest = max(longest, display.Units(p.intro))
 	}
 	whole := false
 	d.named, d.words, whole = shorten(len(v.parts), longest, func(named int, words func(int) int) bool {
@@ -229,7 +231,7 @@ func (d *draft) notes() []string {
 		notes = append(append(notes, downNote), down...)
 	}
 	if more := len(v.parts) - d.named; more > 0 {
-		notes = append(notes, fmt.Sprintf(moreServers, plural(more, "server")))
+		notes = append(notes, fmt.Sprintf(moreServers, display.Plural(more, "server")))
 	}
 	if len(v.parts) == 0 {
 		notes = append(notes, noServers)
@@ -255,9 +257,9 @@ func (d *draft) unlisted() (starting, down []string) {
 
 // atLeast is the shortest honest text: how much there is and how to see it.
 func (v Texts) atLeast() string {
-	s := plural(v.toolsLoaded(), "tool")
+	s := display.Plural(v.toolsLoaded(), "tool")
 	if v.bare() == nil {
-		s += " of " + plural(len(v.parts), "server")
+		s += " of " + display.Plural(len(v.parts), "server")
 	}
 	if n := len(v.lazy); n > 0 {
 		s += fmt.Sprintf(" (%d not loaded)", n)

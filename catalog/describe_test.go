@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dynmcp/dynmcp/internal/display"
 )
 
 // office is a small config: two eager servers, two lazy ones.
@@ -110,13 +112,13 @@ func TestDescribeDegradesInSteps(t *testing.T) {
 		{Name: "small"}, {Name: "later", Lazy: true, Description: "To be loaded later: " + long + "; the operator wrote this"}}, l)
 	v := c.View()
 	var out strings.Builder
-	for limit := Units(v.Texts().Describe(0)); limit > 0; limit-- {
+	for limit := display.Units(v.Texts().Describe(0)); limit > 0; limit-- {
 		s := v.Texts().Describe(limit)
-		if Units(s) > limit {
-			t.Fatalf("%d units under a limit of %d:\n%s", Units(s), limit, s)
+		if display.Units(s) > limit {
+			t.Fatalf("%d units under a limit of %d:\n%s", display.Units(s), limit, s)
 		}
 		if limit%300 == 100 {
-			fmt.Fprintf(&out, "=== up to %d: %d\n%s\n", limit, Units(s), s)
+			fmt.Fprintf(&out, "=== up to %d: %d\n%s\n", limit, display.Units(s), s)
 		}
 	}
 	golden(t, "describe_steps", out.String())
@@ -131,7 +133,7 @@ func TestDescribeKeepsOperatorsWordsWhileToolsHaveLines(t *testing.T) {
 	v := loadedWith([]Server{{Name: "a", Lazy: true, Description: words}, {Name: "b"}}, map[string]*Listing{"b": l}).View()
 	for limit := 100; limit < 8000; limit += 50 {
 		s := v.Texts().Describe(limit)
-		if strings.Contains(s, ": upstream") && !strings.Contains(s, fold(words)) {
+		if strings.Contains(s, ": upstream") && !strings.Contains(s, display.Fold(words)) {
 			t.Fatalf("limit %d: the operator's words are cut before tool lines:\n%s", limit, s)
 		}
 	}
@@ -179,8 +181,8 @@ func TestInstructionsSingleWrapKeepsUpstreamsOwnVerbatim(t *testing.T) {
 	golden(t, "instructions_bare", v.Texts().Instructions(2048))
 	for limit := 2048; limit > 0; limit -= 7 {
 		s := v.Texts().Instructions(limit)
-		if Units(s) > limit {
-			t.Fatalf("%d units under a limit of %d", Units(s), limit)
+		if display.Units(s) > limit {
+			t.Fatalf("%d units under a limit of %d", display.Units(s), limit)
 		}
 		if limit > 200 && !strings.HasSuffix(s, "\n\n"+l.Instructions) {
 			t.Errorf("limit %d: own instructions are not whole: %q", limit, s)
@@ -193,7 +195,7 @@ func TestInstructionsSayWhereTheyAreCut(t *testing.T) {
 	l.Instructions = strings.Repeat("😀 long ", 1000)
 	v := one(Server{Name: "x", Bare: true}, l)
 	s := v.Texts().Instructions(2048)
-	if n := Units(s); n > 2048 || n < 2040 {
+	if n := display.Units(s); n > 2048 || n < 2040 {
 		t.Errorf("%d units", n)
 	}
 	if !strings.HasSuffix(s, ownCut) || !strings.HasPrefix(s, "The tools of x are called through use_tool.") {
@@ -242,8 +244,8 @@ func TestEagerServersWithoutWordsSpeakForThemselves(t *testing.T) {
 func TestOneLargeServerShowsNames(t *testing.T) {
 	for _, bare := range []bool{false, true} {
 		s := one(Server{Name: "gitlab", Bare: bare}, many(118)).Texts().Describe(2048)
-		if n := strings.Count(s, "tool_0"); n < 100 || Units(s) < 2048*9/10 {
-			t.Errorf("%d names in %d units:\n%s", n, Units(s), s)
+		if n := strings.Count(s, "tool_0"); n < 100 || display.Units(s) < 2048*9/10 {
+			t.Errorf("%d names in %d units:\n%s", n, display.Units(s), s)
 		}
 	}
 }
@@ -312,7 +314,7 @@ func TestDescribeFillsItsBound(t *testing.T) {
 		for n, v := range growing(name) {
 			for i, text := range []func(Texts, int) string{Texts.Describe, Texts.Instructions} {
 				s := text(v.Texts(), bound)
-				if size := Units(s); size > bound || size < bound*9/10 && s != text(v.Texts(), 0) {
+				if size := display.Units(s); size > bound || size < bound*9/10 && s != text(v.Texts(), 0) {
 					t.Errorf("%s: %d servers: %d of %d units are used:\n%s", name, n, size, bound, s)
 				}
 				for i := range n {
@@ -341,7 +343,7 @@ func wordsShown(v *View, s string) int {
 					if i := strings.LastIndex(words, "):"); i >= 0 && start[0] != '-' {
 						words = words[:i]
 					}
-					sum += Units(words)
+					sum += display.Units(words)
 				}
 			}
 		}
@@ -356,7 +358,7 @@ func TestDescribeOf38Servers(t *testing.T) {
 		for n, v := range growing(name) {
 			if n == 38 {
 				s := v.Texts().Describe(2048)
-				fmt.Fprintf(&out, "=== %s: %d\n%s\n", name, Units(s), s)
+				fmt.Fprintf(&out, "=== %s: %d\n%s\n", name, display.Units(s), s)
 				break
 			}
 		}
@@ -378,12 +380,12 @@ func TestDirectInstructions(t *testing.T) {
 	}).View()
 	golden(t, "instructions_direct", v.Texts().DirectInstructions(600)+"\n---\n"+v.Texts().DirectInstructions(190))
 	whole := v.Texts().DirectInstructions(0)
-	if n := Units(whole); strings.Contains(whole, directCut) || v.Texts().DirectInstructions(n) != whole || !strings.Contains(v.Texts().DirectInstructions(n-1), directCut) {
+	if n := display.Units(whole); strings.Contains(whole, directCut) || v.Texts().DirectInstructions(n) != whole || !strings.Contains(v.Texts().DirectInstructions(n-1), directCut) {
 		t.Errorf("%d units are not whole where they fit", n)
 	}
 	for limit := 2048; limit > 0; limit-- {
 		s := v.Texts().DirectInstructions(limit)
-		if n := Units(s); n > limit || limit > 300 && n < limit-10 {
+		if n := display.Units(s); n > limit || limit > 300 && n < limit-10 {
 			t.Fatalf("%d units under a limit of %d", n, limit)
 		}
 		if limit > 300 && !strings.Contains(s, "\n\n## short\nCall a before b.\nNever both.\n") {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/tokens"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
@@ -14,13 +15,13 @@ import (
 // and annotations. Schemas are the upstream's bytes, but characters that
 // cannot be seen are written as JSON escapes.
 func (t *Tool) Details() string {
-	return t.definition(t.longDescription(), visible(t.InputSchema), visible(t.OutputSchema))
+	return t.definition(t.longDescription(), display.JSON(t.InputSchema), display.JSON(t.OutputSchema))
 }
 
 // Brief is Details without an output schema that is large, which it names with
 // its size: the largest met are five times as long as all else.
 func (t *Tool) Brief() string {
-	return t.definition(t.longDescription(), visible(t.InputSchema), t.sized(t.OutputSchema, 300, `, "full": true`))
+	return t.definition(t.longDescription(), display.JSON(t.InputSchema), t.sized(t.OutputSchema, 300, `, "full": true`))
 }
 
 // shortTokens is what a definition among the results of a search may take, by
@@ -38,7 +39,7 @@ func (t *Tool) inShort() string {
 	description := t.longDescription()
 	room := max(shortTokens-tokens.Count(input), leastTokens)
 	if n := tokens.Count(description); n > room {
-		description = cut(description, Units(description)*room/n) + fmt.Sprintf(" [Cut: discover_tool {\"tool_name\": %s} shows all.]", quote(t.Name))
+		description = display.Cut(description, display.Units(description)*room/n) + fmt.Sprintf(" [Cut: discover_tool {\"tool_name\": %s} shows all.]", display.Quote(t.Name))
 	}
 	return t.definition(description, input, t.sized(t.OutputSchema, 50, ""))
 }
@@ -46,19 +47,19 @@ func (t *Tool) inShort() string {
 // sized is a schema as Details shows it, or if it takes more than most tokens
 // its size and how to see it.
 func (t *Tool) sized(schema json.RawMessage, most int, how string) string {
-	s := visible(schema)
+	s := display.JSON(schema)
 	if n := tokens.Count(s); n > most {
-		return fmt.Sprintf(`left out, about %d tokens: discover_tool {"tool_name": %s%s} shows it.`, n, quote(t.Name), how)
+		return fmt.Sprintf(`left out, about %d tokens: discover_tool {"tool_name": %s%s} shows it.`, n, display.Quote(t.Name), how)
 	}
 	return s
 }
 
-func (t *Tool) longDescription() string { return strings.TrimSpace(clean(t.Description)) }
+func (t *Tool) longDescription() string { return strings.TrimSpace(display.Clean(t.Description)) }
 
 func (t *Tool) definition(description, input, output string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Name: %s\n", t.Name)
-	if title := fold(t.Title); title != "" {
+	if title := display.Fold(t.Title); title != "" {
 		fmt.Fprintf(&b, "Title: %s\n", title)
 	}
 	if description != "" {
@@ -71,7 +72,7 @@ func (t *Tool) definition(description, input, output string) string {
 		fmt.Fprintf(&b, "\nInput Schema:\n%s\n", input)
 	}
 	if t.ExampleArgs != nil {
-		fmt.Fprintf(&b, "\nExample of an input:\n%s\n", visible(t.ExampleArgs))
+		fmt.Fprintf(&b, "\nExample of an input:\n%s\n", display.JSON(t.ExampleArgs))
 	}
 	if output != "" {
 		fmt.Fprintf(&b, "\nOutput Schema:\n%s\n", output)
@@ -83,7 +84,7 @@ func (t *Tool) definition(description, input, output string) string {
 }
 
 // VisibleInput returns the tool's input schema as Details shows it.
-func (t *Tool) VisibleInput() string { return visible(t.InputSchema) }
+func (t *Tool) VisibleInput() string { return display.JSON(t.InputSchema) }
 
 // hints returns the annotations, one "key: value" per line; false is said too.
 func (t *Tool) hints() string {
@@ -91,9 +92,9 @@ func (t *Tool) hints() string {
 	for key, value := range wire.Members(t.Annotations) {
 		name, _ := wire.Text(key)
 		if s, ok := wire.Text(value); ok {
-			fmt.Fprintf(&b, "%s: %s\n", fold(name), fold(s))
+			fmt.Fprintf(&b, "%s: %s\n", display.Fold(name), display.Fold(s))
 		} else {
-			fmt.Fprintf(&b, "%s: %s\n", fold(name), visible(value))
+			fmt.Fprintf(&b, "%s: %s\n", display.Fold(name), display.JSON(value))
 		}
 	}
 	return b.String()
@@ -136,7 +137,7 @@ func setText(obj json.RawMessage, name, value string) json.RawMessage {
 	}
 	if edits == nil {
 		brace := bytes.IndexByte(obj, '{') + 1
-		edits = []wire.Edit{{Span: wire.Span{Off: brace}, With: []byte(quote(name) + ":" + quote(value) + ",")}}
+		edits = []wire.Edit{{Span: wire.Span{Off: brace}, With: []byte(display.Quote(name) + ":" + display.Quote(value) + ",")}}
 	}
 	return wire.Replace(obj, edits...)
 }

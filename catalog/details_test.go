@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -40,7 +41,7 @@ func TestDefinitionCarriesOverride(t *testing.T) {
 	equal(t, v.Warnings(), []string{`s: override is for tool "d", which does not exist`})
 	var got []string
 	for _, tool := range v.Tools() {
-		got = append(got, string(tool.Definition()), tool.line(lineWidth))
+		got = append(got, string(tool.Definition()), tool.line(display.LineWidth))
 	}
 	equal(t, got, []string{
 		`{"name":"s/a","description":"The operator's \"own\" <words>","z":1,"inputSchema":{}}`, `- s/a: The operator's "own" &lt;words&gt;`,
@@ -81,8 +82,8 @@ func FuzzDefinition(f *testing.F) {
 		if err := json.Unmarshal(out, &after); err != nil {
 			t.Fatal(err)
 		}
-		if string(after["name"]) != quote(name) {
-			t.Fatalf("name is %s, want %s", after["name"], quote(name))
+		if string(after["name"]) != display.Quote(name) {
+			t.Fatalf("name is %s, want %s", after["name"], display.Quote(name))
 		}
 		delete(before, "name")
 		delete(after, "name")
@@ -97,7 +98,7 @@ func FuzzDefinition(f *testing.F) {
 
 func TestVisibleKeepsTheMeaning(t *testing.T) {
 	in := json.RawMessage("{\n\t\"a\u200b\": \"x\U000e0041\u202e\u007f\", \"b\": \"é😀漢\"\n}")
-	out := visible(in)
+	out := display.JSON(in)
 	equal(t, out, "{\n\t\"a\\u200b\": \"x\\udb40\\udc41\\u202e\\u007f\", \"b\": \"é😀漢\"\n}")
 	var a, b any
 	if json.Unmarshal(in, &a) != nil || json.Unmarshal([]byte(out), &b) != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dynmcp/dynmcp/catalog/search"
+	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/tokens"
 )
 
@@ -67,13 +68,13 @@ func (v Texts) FoundIn(server, query string, shown func(*Tool)) string {
 		return ""
 	}
 	var b strings.Builder
-	has := []string{plural(p.info.Tools, "tool")}
+	has := []string{display.Plural(p.info.Tools, "tool")}
 	for _, l := range p.namedLists() {
 		if n := len(l.entries); n > 0 {
-			has = append(has, plural(n, l.what))
+			has = append(has, display.Plural(n, l.what))
 		}
 	}
-	fmt.Fprintf(&b, "%s is loaded, with %s.\n", escape(p.called()), strings.Join(has, ", "))
+	fmt.Fprintf(&b, "%s is loaded, with %s.\n", display.Escape(p.called()), strings.Join(has, ", "))
 	v.matches(&b, Search{Query: query, Server: server, Shown: shown})
 	if own := p.shortInstructions(); own != "" {
 		b.WriteString("\nInstructions of this server:\n" + own)
@@ -89,10 +90,10 @@ func (v Texts) matches(b *strings.Builder, s Search) bool {
 	switch {
 	case len(found) > 0:
 	case s.Server != "" && v.bare() == nil:
-		fmt.Fprintf(b, "No tool of %s matches %s. discover_tool {\"server\": %s} lists all it has.\n", escape(s.Server), escape(shown(s.Query)), quote(s.Server))
+		fmt.Fprintf(b, "No tool of %s matches %s. discover_tool {\"server\": %s} lists all it has.\n", display.Escape(s.Server), display.Escape(display.Name(s.Query)), display.Quote(s.Server))
 		return false
 	default:
-		fmt.Fprintf(b, "No tool matches %s. discover_tool with no argument lists all.\n", escape(shown(s.Query)))
+		fmt.Fprintf(b, "No tool matches %s. discover_tool with no argument lists all.\n", display.Escape(display.Name(s.Query)))
 		return false
 	}
 	found = found[min(offset, len(found)):]
@@ -103,7 +104,7 @@ func (v Texts) matches(b *strings.Builder, s Search) bool {
 	case more > 0:
 		within := ""
 		if s.Server != "" {
-			within = `, "server": ` + quote(s.Server)
+			within = `, "server": ` + display.Quote(s.Server)
 		}
 		fmt.Fprintf(b, "%d more match: discover_tool with this query%s and \"offset\": %d goes on.\n", more, within, offset+len(found))
 	}
@@ -145,7 +146,7 @@ func (m *Match) also() string {
 	if len(m.Also) == 0 {
 		return ""
 	}
-	s := " (also " + escape(joinNames(m.Also, alsoShown))
+	s := " (also " + display.Escape(joinNames(m.Also, alsoShown))
 	if more := len(m.Also) - alsoShown; more > 0 {
 		s += fmt.Sprintf(", and %d more", more)
 	}
@@ -173,24 +174,24 @@ func (v Texts) suggest(b *strings.Builder, query string, nothing bool) {
 	if len(eager) > 0 {
 		b.WriteString("\nNot there yet, may have more:\n")
 		for _, p := range eager {
-			state := " (starting; discover_tool {\"server\": " + quote(p.server.Name) + "} waits for it)"
+			state := " (starting; discover_tool {\"server\": " + display.Quote(p.server.Name) + "} waits for it)"
 			switch {
 			case p.note() != "": // it is off, or wants a login
 				state = ""
 			case p.info.Down != "":
-				state = " (could not be started; discover_tool {\"server\": " + quote(p.server.Name) + "} tries again)"
+				state = " (could not be started; discover_tool {\"server\": " + display.Quote(p.server.Name) + "} tries again)"
 			}
-			b.WriteString(strings.TrimSuffix(p.deferred(lineWidth, false), "\n") + state + "\n")
+			b.WriteString(strings.TrimSuffix(p.deferred(display.LineWidth, false), "\n") + state + "\n")
 		}
 	}
 	if len(fit) > 0 {
 		b.WriteString("\nNot loaded yet, may have more; call load_mcp with the name:\n")
 		for _, p := range fit {
-			b.WriteString(p.deferred(lineWidth, false))
+			b.WriteString(p.deferred(display.LineWidth, false))
 		}
 	}
 	if more := len(unknown) - len(fit); more > 0 {
-		what := plural(more, "server")
+		what := display.Plural(more, "server")
 		if len(fit) > 0 {
 			what = strings.Replace(what, " ", " more ", 1)
 		} else {

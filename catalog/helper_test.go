@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/dynmcp/dynmcp/internal/display"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/*.golden")
@@ -38,7 +40,7 @@ func golden(t *testing.T, name, got string) {
 // tool encodes a tool with a name and a description, and something unknown.
 func tool(name, description string) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(`{"name":%s,"x-grease":1.0,"description":%s,"inputSchema":{"type":"object"}}`,
-		quote(name), quote(description)))
+		display.Quote(name), display.Quote(description)))
 }
 
 // tools encodes pairs of name and description.

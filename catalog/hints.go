@@ -53,16 +53,16 @@ func (v Texts) WithUnlisted(h Hints, s string, maxChars int) string {
 		for _, g := range groups {
 			var names []string
 			for _, p := range g.parts[:min(n, len(g.parts))] {
-				names = append(names, escape(p.server.Name)+p.note())
+				names = append(names, display.Escape(p.server.Name)+p.note())
 			}
 			if more := len(g.parts) - len(names); more > 0 {
-				names = append(names, plural(more, "other"))
+				names = append(names, display.Plural(more, "other"))
 			}
 			if len(names) > 0 {
 				said += " " + g.before + strings.Join(names, ", ") + g.after
 			}
 		}
-		if n == 0 || maxChars <= 0 || Units(said) <= maxChars {
+		if n == 0 || maxChars <= 0 || display.Units(said) <= maxChars {
 			return said
 		}
 	}
@@ -75,7 +75,7 @@ func (v Texts) Counts() (tools, resources, prompts string) {
 	for _, p := range v.parts {
 		n += p.info.Tools
 	}
-	return plural(n, "tool"), plural(len(v.resources)+len(v.templates), "resource"), plural(len(v.prompts), "prompt")
+	return display.Plural(n, "tool"), display.Plural(len(v.resources)+len(v.templates), "resource"), display.Plural(len(v.prompts), "prompt")
 }
 
 // UnknownTool answers a call of a tool that does not exist, on the surface with these hints.
@@ -83,7 +83,7 @@ func (v Texts) UnknownTool(h Hints, name string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Unknown tool: %s (outcome not_sent: nothing was called)\n", display.Asked(name))
 	v.writeNear(&b, name)
-	fmt.Fprintf(&b, "%s: %s.\n", plural(len(v.all().tools), "tool"), h.List)
+	fmt.Fprintf(&b, "%s: %s.\n", display.Plural(len(v.all().tools), "tool"), h.List)
 	if how := v.HowToLoad(h); how != "" {
 		b.WriteString(how + "\n")
 	}

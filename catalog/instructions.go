@@ -3,6 +3,8 @@ package catalog
 import (
 	"fmt"
 	"strings"
+
+	"github.com/dynmcp/dynmcp/internal/display"
 )
 
 const (
@@ -24,17 +26,17 @@ func (v Texts) Instructions(maxChars int) string {
 	}
 	n := len(v.parts)
 	text := v.introduce(n, all)
-	if maxChars <= 0 || Units(text) <= maxChars {
+	if maxChars <= 0 || display.Units(text) <= maxChars {
 		return text
 	}
 	longest := 0
 	for _, p := range v.parts {
-		longest = max(longest, Units(p.described))
+		longest = max(longest, display.Units(p.described))
 	}
 	named, words, _ := shorten(n, longest, func(named int, words func(i int) int) bool {
-		return Units(v.introduce(named, words)) <= maxChars
+		return display.Units(v.introduce(named, words)) <= maxChars
 	})
-	return Prefix(v.introduce(max(named, 0), words), maxChars)
+	return display.Prefix(v.introduce(max(named, 0), words), maxChars)
 }
 
 // introduce names the first servers of the config, with the operator's words.
@@ -46,15 +48,15 @@ func (v Texts) introduce(named int, words func(i int) int) string {
 	}
 	b.WriteString("<mcp_servers>\n")
 	for i, p := range v.parts[:named] {
-		b.WriteString("- " + escape(p.server.Name))
-		if about := escape(cut(p.described, words(i))); about != "" {
+		b.WriteString("- " + display.Escape(p.server.Name))
+		if about := display.Escape(display.Cut(p.described, words(i))); about != "" {
 			b.WriteString(": " + about)
 		}
 		b.WriteString("\n")
 	}
 	b.WriteString("</mcp_servers>")
 	if more := len(v.parts) - named; more > 0 {
-		fmt.Fprintf(&b, "\n"+moreServers, plural(more, "server"))
+		fmt.Fprintf(&b, "\n"+moreServers, display.Plural(more, "server"))
 	}
 	return b.String()
 }
@@ -64,17 +66,17 @@ func (p *part) instructions(maxChars int) string {
 	text := fmt.Sprintf(p.useTools(introBare), p.called())
 	own := strings.TrimSpace(p.info.Instructions)
 	whole := text + "\n\n" + own
-	switch room := maxChars - Units(text) - 2 - Units(ownCut); {
+	switch room := maxChars - display.Units(text) - 2 - display.Units(ownCut); {
 	case own == "" && maxChars <= 0:
 		return text
 	case own == "":
-		return Prefix(text, maxChars)
-	case maxChars <= 0 || Units(whole) <= maxChars:
+		return display.Prefix(text, maxChars)
+	case maxChars <= 0 || display.Units(whole) <= maxChars:
 		return whole
 	case room > 0:
-		return text + "\n\n" + Prefix(own, room) + ownCut
+		return text + "\n\n" + display.Prefix(own, room) + ownCut
 	}
-	return Prefix(text, maxChars)
+	return display.Prefix(text, maxChars)
 }
 
 const (
@@ -91,21 +93,21 @@ func (v Texts) DirectInstructions(maxChars int) string {
 	var parts []*part
 	longest := 0
 	for _, p := range v.parts {
-		if text := strings.TrimSpace(clean(p.info.Instructions)); text != "" {
-			own, parts, longest = append(own, text), append(parts, p), max(longest, Units(text))
+		if text := strings.TrimSpace(display.Clean(p.info.Instructions)); text != "" {
+			own, parts, longest = append(own, text), append(parts, p), max(longest, display.Units(text))
 		}
 	}
 	render := func(named, width int) string {
 		text := directText
 		for i, p := range parts[:named] {
 			says := own[i]
-			if Units(says) > width {
-				says = Prefix(says, width-Units(directCut)) + directCut
+			if display.Units(says) > width {
+				says = display.Prefix(says, width-display.Units(directCut)) + directCut
 			}
 			text += "\n\n## " + p.called() + "\n" + says
 		}
 		if more := len(parts) - named; more > 0 {
-			text += fmt.Sprintf("\n\n%s have instructions that do not fit.", plural(more, "more server"))
+			text += fmt.Sprintf("\n\n%s have instructions that do not fit.", display.Plural(more, "more server"))
 		}
 		return text
 	}
@@ -115,7 +117,7 @@ func (v Texts) DirectInstructions(maxChars int) string {
 	if maxChars <= 0 {
 		return render(len(parts), longest)
 	}
-	fits := func(named, width int) bool { return Units(render(named, width)) <= maxChars }
+	fits := func(named, width int) bool { return display.Units(render(named, width)) <= maxChars }
 	named := int(highest(1, len(parts), func(l level) bool { return fits(int(l), min(leastOwn, longest)) }))
 	if named <= 0 {
 		return ""

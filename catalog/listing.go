@@ -12,6 +12,7 @@ import (
 	"github.com/dynmcp/dynmcp/catalog/conform"
 	"github.com/dynmcp/dynmcp/catalog/input"
 	"github.com/dynmcp/dynmcp/catalog/search"
+	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/pace"
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
@@ -95,7 +96,7 @@ func (x *index) addTools() {
 			why = "an earlier tool has the same name"
 		}
 		if why != "" {
-			x.warnf("tool %d %s is left out: %s", i+1, shown(e.name), why)
+			x.warnf("tool %d %s is left out: %s", i+1, display.Name(e.name), why)
 			x.hidden[e.name] = hiddenTool{e, why}
 			continue
 		}
@@ -121,7 +122,7 @@ func (x *index) addOthers() {
 	x.resources = x.readNamed("resource", "uri", l.Resources, conform.Resource)
 	x.templates = x.readNamed("resource template", "uriTemplate", l.Templates, conform.Template)
 	for _, method := range slices.Sorted(maps.Keys(l.Failed)) {
-		x.warnf("%s is empty until its server answers: %s", method, cut(fold(l.Failed[method]), 200))
+		x.warnf("%s is empty until its server answers: %s", method, display.Cut(display.Fold(l.Failed[method]), 200))
 	}
 }
 
@@ -182,9 +183,9 @@ func (e *entry) unfit() string {
 	switch {
 	case e.name == "":
 		return "it has no name"
-	case Units(e.name) > maxName:
+	case display.Units(e.name) > maxName:
 		return fmt.Sprintf("its name is longer than %d characters", maxName)
-	case strings.ContainsFunc(e.name, invisible) || strings.ContainsRune(e.name, '\uFFFD'):
+	case strings.ContainsFunc(e.name, display.Invisible) || strings.ContainsRune(e.name, '\uFFFD'):
 		return "its name has characters that cannot be seen or typed"
 	}
 	for _, schema := range e.schemas {
@@ -232,7 +233,7 @@ func (t *tally) add(position int, name string, f *conform.Fault) {
 	if t.n++; t.n > maxNamed {
 		return
 	}
-	which := shown(name)
+	which := display.Name(name)
 	if name == "" {
 		which = strconv.Itoa(position + 1)
 	}

@@ -49,7 +49,7 @@ func (p *part) answer() *answer {
 	a := &answer{p: p, own: p.shortInstructions()}
 	a.lists = [4]list{{key: "tools", what: "tool"}, {key: "resources"}, {key: "resource_templates"}, {key: "prompts"}}
 	for _, t := range p.tools {
-		a.lists[0].add(`{"name":` + quote(t.Name) + `,"description":` + quote(t.Summary) + "}")
+		a.lists[0].add(`{"name":` + display.Quote(t.Name) + `,"description":` + display.Quote(t.Summary) + "}")
 	}
 	for i, l := range p.namedLists() {
 		a.lists[i+1].what = l.what
@@ -59,7 +59,7 @@ func (p *part) answer() *answer {
 				name = "" // it is the first member already
 			}
 			description, _ := wire.Text(wire.Get(n.raw, "description"))
-			a.lists[i+1].add(display.Object(l.key, n.id, "name", name, "description", summary(description, lineWidth)))
+			a.lists[i+1].add(display.Object(l.key, n.id, "name", name, "description", display.Summary(description, display.LineWidth)))
 		}
 	}
 	return a
@@ -87,7 +87,7 @@ func (a *answer) idsOnly() {
 			a.lists[i+1].add(display.Object(l.key, n.id))
 		}
 		if n := len(l.entries); n > 0 {
-			a.leave("descriptions of " + plural(n, a.lists[i+1].what))
+			a.leave("descriptions of " + display.Plural(n, a.lists[i+1].what))
 		}
 	}
 }
@@ -95,7 +95,7 @@ func (a *answer) idsOnly() {
 // leave notes what the answer leaves out.
 func (a *answer) leave(what string) {
 	a.left = append(a.left, what)
-	server := quote(a.p.server.Name)
+	server := display.Quote(a.p.server.Name)
 	a.more = fmt.Sprintf(`left out to keep this short: %s. discover_tool {"server": %s} lists all tools with theirs, {"query": "words"} finds tools.`,
 		strings.Join(a.left, ", "), server)
 }
@@ -106,7 +106,7 @@ func (a *answer) namesOnly() {
 	for _, t := range a.p.tools {
 		a.lists[0].add(display.Object("name", t.Name))
 	}
-	a.leave("descriptions of " + plural(len(a.p.tools), "tool"))
+	a.leave("descriptions of " + display.Plural(len(a.p.tools), "tool"))
 }
 
 // fewer cuts the lists to what fits and counts the rest. Tools come first but
@@ -126,7 +126,7 @@ func (a *answer) fewer() {
 		}
 		a.lists[i].items = l.items[:n]
 		if more := len(l.items) - n; more > 0 {
-			a.leave(plural(more, l.what))
+			a.leave(display.Plural(more, l.what))
 		}
 		reserve = 0
 	}
@@ -143,7 +143,7 @@ func (l *list) size() int {
 
 func (a *answer) encode() string {
 	var b strings.Builder
-	b.WriteString(`{"mcp_name":` + quote(a.p.server.Name))
+	b.WriteString(`{"mcp_name":` + display.Quote(a.p.server.Name))
 	for _, l := range a.lists {
 		b.WriteString(`,"` + l.key + `":[`)
 		for i, obj := range l.items {
@@ -155,10 +155,10 @@ func (a *answer) encode() string {
 		b.WriteByte(']')
 	}
 	if a.more != "" {
-		b.WriteString(`,"more":` + quote(a.more))
+		b.WriteString(`,"more":` + display.Quote(a.more))
 	}
 	if a.own != "" {
-		b.WriteString(`,"instructions":` + quote(a.own))
+		b.WriteString(`,"instructions":` + display.Quote(a.own))
 	}
 	return b.String() + "}"
 }

@@ -3,6 +3,7 @@ package catalog
 import (
 	"strings"
 
+	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -10,7 +11,7 @@ import (
 // server__tool, server_tool, server.tool or server:tool, with the mcp__ that some hosts put in
 // front, or in another case. If that may be several tools, it is none.
 func (v *View) Meant(name string) (*Tool, bool) {
-	name = unescape(strings.TrimSpace(name))
+	name = display.Unescape(strings.TrimSpace(name))
 	name = strings.TrimPrefix(name, "mcp__")
 	var meant *Tool
 	for _, t := range v.all().tools {
@@ -94,7 +95,7 @@ func (v *View) ServerOf(name string) string {
 	if server, _, ok := strings.Cut(name, "/"); ok && v.server[server] != nil {
 		return server
 	}
-	name = strings.TrimPrefix(unescape(strings.TrimSpace(name)), "mcp__")
+	name = strings.TrimPrefix(display.Unescape(strings.TrimSpace(name)), "mcp__")
 	longest := ""
 	for _, p := range v.parts {
 		server := p.server.Name
@@ -134,7 +135,7 @@ func (v *View) ServerMeant(name string) (string, bool) {
 // nearestServer returns the offered server whose name is most like another, ""
 // if none is.
 func (v *View) nearestServer(name string) string {
-	asked := []rune(strings.ToLower(Prefix(name, maxName)))
+	asked := []rune(strings.ToLower(display.Prefix(name, maxName)))
 	best, score := "", 0.6
 	for _, p := range v.parts {
 		server := []rune(p.server.Name)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -283,7 +284,7 @@ func TestDirectNamesAreFitAndUnique(t *testing.T) {
 			if back, ok := v.Direct(short); !ok || back != tool {
 				t.Errorf("%d: %q does not lead back to %s", longest, short, tool.Name)
 			}
-			if name := wire.Get(tool.DirectDefinition(longest), "name"); string(name) != quote(short) {
+			if name := wire.Get(tool.DirectDefinition(longest), "name"); string(name) != display.Quote(short) {
 				t.Errorf("%d: %s is listed as %s", longest, tool.Name, name)
 			}
 		}

@@ -3,6 +3,7 @@ package catalog
 import (
 	"cmp"
 
+	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/schema"
 )
 
@@ -11,7 +12,7 @@ func (t *Tool) Override(o schema.ToolOverride) {
 	if o.Description != "" {
 		t.Description, t.overridden = o.Description, true
 	}
-	if line := firstLine(o.Summary, o.Description); line != "" {
+	if line := display.FirstLine(o.Summary, o.Description); line != "" {
 		t.Summary = line
 	}
 	if o.ExampleArgs != nil {

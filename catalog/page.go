@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+
+	"github.com/dynmcp/dynmcp/internal/display"
 )
 
 // Bounds of what one answer says.
@@ -49,9 +51,9 @@ func (v Texts) Page(server string, offset, limit int, full bool) (Page, bool) {
 
 // line says of a server how far it is and, in these words, what it is for.
 func (p *part) line(about string) string {
-	s := escape(p.called()) + " (" + p.state() + ")"
+	s := display.Escape(p.called()) + " (" + p.state() + ")"
 	if about != "" {
-		s += ": " + escape(about)
+		s += ": " + display.Escape(about)
 	}
 	return s + p.note()
 }
@@ -60,15 +62,15 @@ func (p *part) line(about string) string {
 func (p *part) state() string {
 	switch {
 	case p.info.Loaded:
-		return plural(len(p.tools), "tool")
+		return display.Plural(len(p.tools), "tool")
 	case p.info.Stored && p.info.Down != "":
-		return plural(len(p.tools), "tool") + " when it last ran; could not be started: " + escape(cut(p.info.Down, lineWidth))
+		return display.Plural(len(p.tools), "tool") + " when it last ran; could not be started: " + display.Escape(display.Cut(p.info.Down, display.LineWidth))
 	case p.info.Stored:
-		return plural(len(p.tools), "tool") + ", started when used"
+		return display.Plural(len(p.tools), "tool") + ", started when used"
 	case p.server.Lazy:
 		return "not loaded, call load_mcp"
 	case p.info.Down != "":
-		return "could not be started: " + escape(cut(p.info.Down, lineWidth))
+		return "could not be started: " + display.Escape(display.Cut(p.info.Down, display.LineWidth))
 	}
 	return p.useTools("still starting, use_tool works")
 }
@@ -95,24 +97,24 @@ func (b *pageBuilder) about(p *part, first, full bool) {
 	if first && p.info.Instructions != "" {
 		own := p.shortInstructions()
 		if full {
-			own = strings.TrimSpace(clean(p.info.Instructions))
+			own = strings.TrimSpace(display.Clean(p.info.Instructions))
 		}
 		b.head += "\nInstructions of this server:\n" + own + "\n\n"
 	}
-	b.total, b.line = len(p.tools), func(i int) string { return p.tools[i].line(lineWidth) }
+	b.total, b.line = len(p.tools), func(i int) string { return p.tools[i].line(display.LineWidth) }
 }
 
 // shortInstructions are the upstream's instructions, cut to what an answer holds.
 func (p *part) shortInstructions() string {
-	s := strings.TrimSpace(clean(p.info.Instructions))
-	if Units(s) <= ownWords {
+	s := strings.TrimSpace(display.Clean(p.info.Instructions))
+	if display.Units(s) <= ownWords {
 		return s
 	}
-	more := fmt.Sprintf("\n[Cut: discover_tool {\"server\": %s, \"full\": true} shows all.]", quote(p.server.Name))
+	more := fmt.Sprintf("\n[Cut: discover_tool {\"server\": %s, \"full\": true} shows all.]", display.Quote(p.server.Name))
 	if p.server.Bare {
 		more = "\n[Cut: discover_tool {\"full\": true} shows all.]"
 	}
-	return Prefix(s, ownWords-Units(more)) + more
+	return display.Prefix(s, ownWords-display.Units(more)) + more
 }
 
 // page takes lines from offset on until the page is full; at least one.
@@ -146,7 +148,7 @@ func (b *pageBuilder) foot(from, end int) string {
 	}
 	args := fmt.Sprintf(`"offset": %d`, end)
 	if b.server != "" {
-		args = fmt.Sprintf(`"server": %s, `, quote(b.server)) + args
+		args = fmt.Sprintf(`"server": %s, `, display.Quote(b.server)) + args
 	}
 	return fmt.Sprintf("%d to %d of %d. Go on with discover_tool {%s}.", from+1, end, b.total, args)
 }

@@ -97,14 +97,14 @@ func newPart(s Server, x *index, down string, taken map[string]*Tool, follows Ta
 	if x == nil || x.open == nil {
 		return buildPart(s, x, down, taken, follows)
 	}
-	p := &part{server: s, index: x, follows: follows, described: fold(s.Description), terms: search.Terms(s.Name)}
+	p := &part{server: s, index: x, follows: follows, described: display.Fold(s.Description), terms: search.Terms(s.Name)}
 	p.finish(down)
 	p.open = sync.OnceValue(func() *part { return buildPart(s, x.open(), down, nil, follows) })
 	return p
 }
 
 func buildPart(s Server, x *index, down string, taken map[string]*Tool, follows Tasks) *part {
-	p := &part{server: s, index: x, follows: follows, described: fold(s.Description), terms: search.Terms(s.Name)}
+	p := &part{server: s, index: x, follows: follows, described: display.Fold(s.Description), terms: search.Terms(s.Name)}
 	if x != nil {
 		p.warnings = slices.Clone(x.warnings)
 		p.addTools(taken)
@@ -125,7 +125,7 @@ func (p *part) finish(down string) {
 	p.info = p.describeServer()
 	p.info.Called = p.called()
 	if !p.info.Loaded {
-		p.info.Down = fold(down)
+		p.info.Down = display.Fold(down)
 	}
 	if p.intro = p.described; p.intro == "" {
 		p.intro = p.saysOfItself(ownLine)
@@ -133,7 +133,7 @@ func (p *part) finish(down string) {
 	p.info.Intro = p.intro
 	p.says = sync.OnceValue(p.countWords)
 	for _, t := range p.tools {
-		p.names = append(p.names, escape(t.Leaf))
+		p.names = append(p.names, display.Escape(t.Leaf))
 	}
 }
 
@@ -150,7 +150,7 @@ func (p *part) saysOfItself(most int) string {
 		texts = append(texts, text)
 	}
 	for _, text := range texts {
-		line := summary(strings.TrimLeft(text, "#*>- \t\r\n"), most)
+		line := display.Summary(strings.TrimLeft(text, "#*>- \t\r\n"), most)
 		says := false
 		search.Words(line, func(w string) {
 			says = says || !search.IsStopWord(w) && !serverWords()[w] && !slices.Contains(p.terms, w)
@@ -210,7 +210,7 @@ func (p *part) addTools(taken map[string]*Tool) {
 		}
 		t := p.expose(e, leaves[e.name])
 		if taken[t.Name] != nil {
-			p.warnf("tool %s is left out: another server has the name", shown(t.Name))
+			p.warnf("tool %s is left out: another server has the name", display.Name(t.Name))
 			continue
 		}
 		p.tools = append(p.tools, t)
@@ -231,7 +231,7 @@ func (p *part) checkFilter() {
 		}
 		matches := newMatcher(strings.TrimPrefix(pattern, "!"))
 		if !slices.ContainsFunc(p.index.tools, func(e *entry) bool { return matches(e.name, e.access()) }) {
-			p.warnf("tool_filter pattern %s matches no tool", shown(pattern))
+			p.warnf("tool_filter pattern %s matches no tool", display.Name(pattern))
 		}
 	}
 }
@@ -244,7 +244,7 @@ func (p *part) checkOverrides() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.server.Overrides)) {
 		if !exists[name] {
-			p.warnf("override is for tool %s, which does not exist", shown(name))
+			p.warnf("override is for tool %s, which does not exist", display.Name(name))
 		}
 	}
 }
@@ -263,12 +263,12 @@ func (p *part) leaves() map[string]string {
 		_, exists := leaf[name]
 		switch {
 		case !exists:
-			p.warnf("alias %s is for tool %s, which does not exist", shown(alias), shown(name))
+			p.warnf("alias %s is for tool %s, which does not exist", display.Name(alias), display.Name(name))
 		case alias == name:
 		case used[alias]:
-			p.warnf("tool %s keeps its name: its alias %s is taken", shown(name), shown(alias))
+			p.warnf("tool %s keeps its name: its alias %s is taken", display.Name(name), display.Name(alias))
 		case (&entry{name: alias}).unfit() != "":
-			p.warnf("tool %s keeps its name: its alias is unfit", shown(name))
+			p.warnf("tool %s keeps its name: its alias is unfit", display.Name(name))
 		default:
 			leaf[name] = alias
 			used[alias] = true
@@ -293,7 +293,7 @@ func (p *part) expose(e *entry, leaf string) *Tool {
 	}
 	t.Direct = directName(s, leaf)
 	hint, _ := wire.Text(wire.Get(e.annotations, "title"))
-	t.Summary = firstLine(t.Description, t.Title, hint)
+	t.Summary = display.FirstLine(t.Description, t.Title, hint)
 	t.Override(s.Overrides[e.name])
 	return t
 }

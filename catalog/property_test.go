@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"github.com/dynmcp/dynmcp/internal/display"
 )
 
 // drawText draws text as upstreams and attackers write it.
@@ -53,7 +55,7 @@ func TestPropertyTextsStayWithinTheLimit(t *testing.T) {
 		v := drawCatalog(t)
 		limit := rapid.OneOf(rapid.IntRange(1, 5000), rapid.SampledFrom([]int{1, 2, 100, 2048})).Draw(t, "limit")
 		for _, s := range []string{v.Texts().Describe(limit), v.Texts().Instructions(limit)} {
-			if n := Units(s); n > limit {
+			if n := display.Units(s); n > limit {
 				t.Fatalf("%d units under a limit of %d:\n%s", n, limit, s)
 			}
 			if !utf8.ValidString(s) {
@@ -99,7 +101,7 @@ func TestPropertyUpstreamTextCannotLeaveItsLine(t *testing.T) {
 			t.Fatalf("%d lines, want %d tools and %d servers:\n%s", n, tools, servers, s)
 		}
 		for _, r := range s {
-			if r != '\n' && invisible(r) {
+			if r != '\n' && display.Invisible(r) {
 				t.Fatalf("%U is left:\n%q", r, s)
 			}
 		}
@@ -151,8 +153,8 @@ func FuzzDescribe(f *testing.F) {
 		v := loadedWith([]Server{{Name: "a", Description: description, Lazy: true}, {Name: "b", Description: description}},
 			map[string]*Listing{"b": tools(name, text)}).View()
 		s := v.Texts().Describe(limit)
-		if limit > 0 && Units(s) > limit {
-			t.Fatalf("%d units under a limit of %d", Units(s), limit)
+		if limit > 0 && display.Units(s) > limit {
+			t.Fatalf("%d units under a limit of %d", display.Units(s), limit)
 		}
 		if !utf8.ValidString(s) {
 			t.Fatalf("not UTF-8: %q", s)

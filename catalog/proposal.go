@@ -1,6 +1,10 @@
 package catalog
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/dynmcp/dynmcp/internal/display"
+)
 
 // Bounds of a proposed description, in UTF-16 units: of what the server says, and of
 // the names of its tools.
@@ -19,14 +23,14 @@ func (v Texts) Proposal(server string) string {
 		return ""
 	}
 	text := p.saysOfItself(proposedWords)
-	if Units(text) >= ownLine/2 || len(p.tools) == 0 {
+	if display.Units(text) >= ownLine/2 || len(p.tools) == 0 {
 		return text
 	}
 	var names []string
 	for _, t := range p.tools {
 		names = append(names, t.Leaf)
 	}
-	tools := "Tools: " + cut(strings.Join(names, ", "), proposedTools)
+	tools := "Tools: " + display.Cut(strings.Join(names, ", "), proposedTools)
 	if text == "" {
 		return tools
 	}

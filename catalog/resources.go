@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/dynmcp/dynmcp/internal/display"
 )
 
 // entries are the merged resources, templates and prompts of all servers.
@@ -53,7 +55,7 @@ func (e *entries) claim(kind, server string, list []named, owner map[string]stri
 	for _, n := range list {
 		if first, taken := owner[n.id]; taken && first != server {
 			e.collisions = append(e.collisions,
-				fmt.Sprintf("%s collision: %s of %s is hidden by that of %s", kind, shown(n.id), server, first))
+				fmt.Sprintf("%s collision: %s of %s is hidden by that of %s", kind, display.Name(n.id), server, first))
 			continue
 		}
 		owner[n.id] = server

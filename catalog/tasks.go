@@ -3,6 +3,8 @@ package catalog
 import (
 	"slices"
 	"strings"
+
+	"github.com/dynmcp/dynmcp/internal/display"
 )
 
 // Tasks are a way to answer a call with a handle, by which the host asks for the
@@ -65,7 +67,7 @@ func (p *part) warnOfTasks() {
 	}
 	names := make([]string, 0, maxNamed)
 	for _, name := range p.onlyTasks[:min(len(p.onlyTasks), maxNamed)] {
-		names = append(names, shown(name))
+		names = append(names, display.Name(name))
 	}
 	more := ""
 	if len(p.onlyTasks) > maxNamed {

@@ -19,7 +19,7 @@ const (
 
 // Nearest returns up to n tools whose names are like name, best first.
 func (v *View) Nearest(name string, n int) []*Tool {
-	asked := newSpelling(unescape(name))
+	asked := newSpelling(display.Unescape(name))
 	type scored struct {
 		tool  *Tool
 		score float64
@@ -45,7 +45,7 @@ type spelling struct {
 }
 
 func newSpelling(name string) spelling {
-	name = strings.ToLower(Prefix(name, maxName))
+	name = strings.ToLower(display.Prefix(name, maxName))
 	leaf := name[strings.LastIndexByte(name, '/')+1:]
 	return spelling{[]rune(name), []rune(leaf), search.Terms(leaf)}
 }
@@ -113,7 +113,7 @@ func (v Texts) Unknown(name string) string {
 		t, ok = v.OfLeaf(name)
 	}
 	if ok {
-		fmt.Fprintf(&b, "Call it by its name: %s {\"tool_name\": %s, \"tool_input\": {…}} (outcome not_sent: nothing was called).\n", t.UseTool, quote(t.Name))
+		fmt.Fprintf(&b, "Call it by its name: %s {\"tool_name\": %s, \"tool_input\": {…}} (outcome not_sent: nothing was called).\n", t.UseTool, display.Quote(t.Name))
 	}
 	server := v.ServerOf(name)
 	if server != "" {
@@ -139,7 +139,7 @@ func (v Texts) howToFind() string {
 	if n == 0 {
 		return "No tools are known now."
 	}
-	return fmt.Sprintf(`%s in all: discover_tool {"query": "words"} finds them.`, plural(n, "tool"))
+	return fmt.Sprintf(`%s in all: discover_tool {"query": "words"} finds them.`, display.Plural(n, "tool"))
 }
 
 // WhyHidden says why a tool that a server lists cannot be offered, "" for any
@@ -170,17 +170,17 @@ func (v Texts) whyMissing(server string) string {
 	case p == nil:
 		return ""
 	case p.info.Loaded && p.server.Bare:
-		return fmt.Sprintf("%s has %s: discover_tool with no argument lists them.\n", p.called(), plural(len(p.tools), "tool"))
+		return fmt.Sprintf("%s has %s: discover_tool with no argument lists them.\n", p.called(), display.Plural(len(p.tools), "tool"))
 	case p.info.Loaded || p.info.Stored:
 		return fmt.Sprintf("Server %s has %s: discover_tool {\"server\": %s} lists them.\n",
-			server, plural(len(p.tools), "tool"), quote(server))
+			server, display.Plural(len(p.tools), "tool"), display.Quote(server))
 	case p.server.Lazy:
-		return fmt.Sprintf("Server %s is not loaded yet: call load_mcp {\"mcp_name\": %s}, then try again.%s\n", server, quote(server), p.note())
+		return fmt.Sprintf("Server %s is not loaded yet: call load_mcp {\"mcp_name\": %s}, then try again.%s\n", server, display.Quote(server), p.note())
 	}
 	if p.info.Down != "" {
-		return fmt.Sprintf("Server %s could not be started: %s.%s\n", server, cut(p.info.Down, lineWidth), p.note())
+		return fmt.Sprintf("Server %s could not be started: %s.%s\n", server, display.Cut(p.info.Down, display.LineWidth), p.note())
 	}
-	return fmt.Sprintf(p.useTools("Server %s is still starting: use_tool works on its tools, discover_tool {\"server\": %s} lists them.%s\n"), server, quote(server), p.note())
+	return fmt.Sprintf(p.useTools("Server %s is still starting: use_tool works on its tools, discover_tool {\"server\": %s} lists them.%s\n"), server, display.Quote(server), p.note())
 }
 
 // UnknownServer answers a name that is no offered server's.

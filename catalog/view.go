@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/dynmcp/dynmcp/catalog/search"
+	"github.com/dynmcp/dynmcp/internal/display"
 )
 
 // View is an immutable picture of the catalogue: what a host may see, with
@@ -80,7 +81,7 @@ func (m *merged) add(p *part) {
 		if _, twice := m.direct[t.Direct]; !twice {
 			m.direct[t.Direct] = t
 		} else {
-			m.warnings = append(m.warnings, fmt.Sprintf("tool %s has no direct name: %s is taken", shown(t.Name), t.Direct))
+			m.warnings = append(m.warnings, fmt.Sprintf("tool %s has no direct name: %s is taken", display.Name(t.Name), t.Direct))
 		}
 	}
 }
@@ -89,7 +90,7 @@ func (m *merged) add(p *part) {
 func (v *View) Tool(name string) (*Tool, bool) {
 	t := v.toolOf(name)
 	if t == nil && strings.Contains(name, "&") { // copied from a line, where < is &lt;
-		t = v.toolOf(unescape(name))
+		t = v.toolOf(display.Unescape(name))
 	}
 	return t, t != nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/catalog/store"
+	"github.com/dynmcp/dynmcp/internal/display"
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -159,7 +160,7 @@ func TestDirectHasTheInstructionsOfServersThatDoNotRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	contains(t, text, "## long\nMuch to say.", "[cut]", "## brief\nCall echo first.")
-	if n := catalog.Units(text); n > 2048 || n < 2000 {
+	if n := display.Units(text); n > 2048 || n < 2000 {
 		t.Errorf("got %d characters, of which hosts keep 2,048", n)
 	}
 	if n := long.Count("start") + brief.Count("start") - starts; n != 0 {
