@@ -54,6 +54,7 @@ var mayImport = map[string][]string{
 	"aggregator/internal/ask":     {"aggregator/internal/work", "transports", "transports/host", "transports/upstream", "schema", "internal/seal", "internal/wire"},
 	"aggregator/internal/listing": {"aggregator/internal/work", "lazy", "internal/kv", "catalog", "catalog/store", "transports/upstream", "schema", "internal/wire"},
 
+	"aggregator/internal/taskowner":        {"aggregator/internal/work", "internal/kv", "internal/seal"},
 	"aggregator/internal/notify":           {"aggregator/internal/listing", "catalog", "transports", "internal/wire"},
 	"aggregator/internal/jsonquery":        {"internal/wire"},
 	"aggregator/internal/results":          {"aggregator/internal/jsonquery", "catalog", "schema", "internal/display", "internal/wire", "internal/lazyregexp"},
@@ -80,6 +81,7 @@ var mayImport = map[string][]string{
 		"aggregator/internal/surface/discover",
 		"aggregator/internal/surface/proxy",
 		"aggregator/internal/surface/tree",
+		"aggregator/internal/taskowner",
 		"aggregator/internal/work",
 		"lazy",
 		"internal/kv",

@@ -20,6 +20,7 @@ import (
 	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
 	"github.com/dynmcp/dynmcp/aggregator/internal/remote"
 	"github.com/dynmcp/dynmcp/aggregator/internal/results"
+	"github.com/dynmcp/dynmcp/aggregator/internal/taskowner"
 	"github.com/dynmcp/dynmcp/aggregator/internal/work"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/kv"
@@ -107,7 +108,7 @@ type Aggregator struct {
 	records     records
 	lastRequest atomic.Int64 // the number of it
 	calls       call.Env
-	taskUsers   taskUsers
+	taskOwners  *taskowner.Owners
 	offers      ask.Offers    // of logins
 	results     results.Store // that reached a host in part
 	placer      remote.Placer
@@ -150,6 +151,7 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 	a.server = sync.OnceValue(a.newServer)
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())
 	a.work = work.New(a.ctx, a.log)
+	a.taskOwners = &taskowner.Owners{Bucket: opts.Tasks, Keys: opts.Keys, Context: a.ctx, Work: a.work, Log: a.log}
 	a.placer = remote.Placer{Place: opts.Place, Work: a.work, Wanted: a.isWanted}
 	a.calls.Work, a.calls.Log, a.calls.Waiting.Work = a.work, a.log, a.work
 	a.calls.States.Keys, a.calls.States.Replica = opts.Keys, opts.Replica

@@ -46,7 +46,8 @@ func (c *forwardedCall) Deliver(r *host.Request, conn *upstream.Conn, outline *w
 		}
 		c.observe(outline, result, nil)
 		if stored != nil {
-			c.agg.replyTask(r, result, stored)
+			result = bytes.Clone(result) // it is lent
+			c.agg.taskOwners.WhenStored(stored, func() { r.Reply(result, nil) })
 			return
 		}
 		result = c.explained(outline, result)

@@ -53,7 +53,7 @@
 // requests to it (rounds.go), as URLs that a server wants shown first become a result
 // (urls.go). What fails for want of a login has its host offered that, and goes on
 // after it (login.go). Tasks keep their form within an era, and change their ids (tasks.go);
-// they are their user's (taskusers.go). Log levels go by request or by session (level.go).
+// they are their user's (internal/taskowner). Log levels go by request or by session (level.go).
 // lists.go notifies hosts when what they would read has changed. A session may be about
 // one server alone (scope.go).
 //

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
@@ -571,58 +570,14 @@ func TestTaskOfAnotherReplica(t *testing.T) {
 	alice, bob := a.openSession(principal{"alice"}), b.openSession(principal{"bob"})
 	a.peerOf(u).addTask(alice, json.RawMessage(`"task/1 \u00e9"`), nil)
 	mcptest.Eventually(t, "the other replica knows whose it is", func() bool {
-		b.learnTask(t.Context(), b.set.Get("up"), "task/1 é")
+		b.peerOf(b.set.Get("up")).learnTask(t.Context(), "task/1 é")
 		return b.openSession(principal{"alice"}).hasTask(b.set.Get("up"), "task/1 é")
 	})
 	if bob.hasTask(b.set.Get("up"), "task/1 é") {
 		t.Error("it is another user's as well")
 	}
-	b.learnTask(t.Context(), b.set.Get("up"), "unknown")
+	b.peerOf(b.set.Get("up")).learnTask(t.Context(), "unknown")
 	if bob.hasTask(b.set.Get("up"), "unknown") {
 		t.Error("a task that nobody knows is somebody's")
 	}
-}
-
-// Replicas know of a task as long as its server does, and no longer.
-func TestTasksAreForgotten(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		tasks, err := memkv.New().Connect().Bucket(t.Context(), "tasks")
-		if err != nil {
-			t.Fatal(err)
-		}
-		a := newQuiet(t, Options{Tasks: tasks})
-		defer a.Close()
-		s := a.openSession(principal{"alice"})
-		ttls := map[string]time.Duration{ // and how long that is
-			`6e5`: 10 * time.Minute, `600000`: 10 * time.Minute, `7776000000`: 90 * 24 * time.Hour,
-			`0`: 0, `-1`: 0, `1e300`: longestTask, `null`: endlessTask, ``: endlessTask, `"no"`: endlessTask,
-		}
-		for ttl := range ttls {
-			a.peerOf(a.set.Get("up")).addTask(s, wire.Quote("task "+ttl), json.RawMessage(ttl))
-		}
-		known := func(ttl string) bool {
-			_, err := tasks.Get(t.Context(), taskKey("up", "task "+ttl))
-			return err == nil
-		}
-		began := time.Now()
-		at := func(when time.Duration) {
-			time.Sleep(time.Until(began.Add(when)))
-			synctest.Wait()
-		}
-		for _, when := range []time.Duration{0, 10 * time.Minute, 29 * 24 * time.Hour, 90 * 24 * time.Hour, longestTask - time.Hour} {
-			at(when)
-			for ttl, lives := range ttls {
-				if lives >= when && !known(ttl) {
-					t.Errorf("a task of ttl %s is unknown after %s", ttl, when)
-				}
-			}
-		}
-		at(3 * longestTask)
-		for ttl := range ttls {
-			if known(ttl) {
-				t.Errorf("a task of ttl %s is known after years", ttl)
-			}
-		}
-	})
 }

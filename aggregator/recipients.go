@@ -51,8 +51,8 @@ func (p *peer) recipients(method string, params json.RawMessage, calls []*forwar
 	}
 	if method == "notifications/tasks/status" {
 		task, _ := wire.Text(wire.Get(params, "taskId"))
-		user, _ := p.agg.taskUsers.get(src.Server + "/" + task)
-		return src.OfTask(user.name)
+		user, _ := p.agg.taskOwners.Of(src.Server, task)
+		return src.OfTask(user)
 	}
 	return src.Unsolicited(calling, isAboutUpstream(method))
 }

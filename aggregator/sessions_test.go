@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dynmcp/dynmcp/aggregator/internal/taskowner"
 	"github.com/dynmcp/dynmcp/transports/host"
 )
 
@@ -92,7 +93,7 @@ func TestTasksAreTheirUsers(t *testing.T) {
 	if ann.hasTask(p.upstream, "of-ann") || !again.hasTask(p.upstream, "of-ann") {
 		t.Error("the id is still another's")
 	}
-	for n := range maxTasksOf {
+	for n := range taskowner.MaxOfUser {
 		p.addTask(ann, fmt.Appendf(nil, "%q", fmt.Sprint(n)), nil)
 	}
 	p.addTask(ann, []byte(`"last"`), nil)

@@ -11,12 +11,15 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/kv/memkv"
 	"github.com/dynmcp/dynmcp/internal/mcptest"
 	"github.com/dynmcp/dynmcp/internal/seal"
 	"github.com/dynmcp/dynmcp/internal/wire"
@@ -175,7 +178,11 @@ func (st *stage) config(single bool, expose []string, members string) *schema.Co
 func (st *stage) start(apart bool, cfg *schema.Config) {
 	opts := Options{Version: "1"}
 	if st.shaky {
-		opts.Tasks, opts.Keys = newShakyBucket(st.t, 3), seal.Random()
+		tasks, err := memkv.New().Connect().Bucket(st.t.Context(), "tasks")
+		if err != nil {
+			st.t.Fatal(err)
+		}
+		opts.Tasks, opts.Keys = failing{tasks, &atomic.Int32{}}, seal.Random()
 	}
 	if apart {
 		st.other = st.aggregator(cfg, opts)
@@ -425,4 +432,19 @@ func greased(text string) string {
 		whole = strings.Replace(whole, string(part), more, 1)
 	}
 	return strings.TrimSuffix(whole, "}") + `,"x-envelope":[1.0]}`
+}
+
+// A failing bucket does not take the first records.
+type failing struct {
+	kv.Bucket
+	puts *atomic.Int32
+}
+
+func (b failing) WithTTL(ttl time.Duration) kv.Bucket { return failing{b.Bucket.WithTTL(ttl), b.puts} }
+
+func (b failing) Put(ctx context.Context, key string, value []byte) (uint64, error) {
+	if b.puts.Add(1) <= 3 {
+		return 0, kv.ErrUnavailable
+	}
+	return b.Bucket.Put(ctx, key, value)
 }

@@ -125,12 +125,12 @@ func (s *session) aboutTask(r *host.Request) {
 		}
 		s.dispatch(r, route{upstream: u, params: wire.Set(r.Params, "taskId", wire.Quote(own))})
 	}
-	if u == nil || !s.agg.mayLearnTask(u, own) {
+	if u == nil || !s.agg.peerOf(u).mayLearnTask(own) {
 		answer()
 		return
 	}
 	s.agg.work.AnswerWithin(r, func(ctx context.Context) {
-		s.agg.learnTask(ctx, u, own)
+		s.agg.peerOf(u).learnTask(ctx, own)
 		answer()
 	})
 }
@@ -290,7 +290,7 @@ func (s *session) tasks(ctx context.Context, u *lazy.Upstream) ([]json.RawMessag
 	tasks, err := conn.List(ctx, "tasks/list", "tasks")
 	tasks = slices.DeleteFunc(tasks, func(task json.RawMessage) bool {
 		own, _ := wire.Text(wire.Get(task, "taskId"))
-		s.agg.learnTask(ctx, u, own)
+		s.agg.peerOf(u).learnTask(ctx, own)
 		return !s.hasTask(u, own)
 	})
 	for i := range tasks {
@@ -307,7 +307,7 @@ func (s *session) subscribeToTasks(ctx context.Context, ids json.RawMessage) (gr
 		id, _ := wire.Text(raw)
 		u, own := s.taskOwner(id)
 		if u != nil {
-			s.agg.learnTask(ctx, u, own)
+			s.agg.peerOf(u).learnTask(ctx, own)
 		}
 		if !isOffered(u) || !s.hasTask(u, own) {
 			continue

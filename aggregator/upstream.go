@@ -27,10 +27,10 @@ func (p *peer) Notify(method string, params json.RawMessage) {
 		p.taskUpdated(params)
 	case "notifications/tasks/status", "notifications/elicitation/complete": // the handshake era has them
 		own, _ := wire.Text(wire.Get(params, "taskId"))
-		if p.agg.mayLearnTask(p.upstream, own) {
+		if p.mayLearnTask(own) {
 			params = bytes.Clone(params)
 			p.agg.work.Go(func() {
-				p.agg.learnTask(p.agg.ctx, p.upstream, own)
+				p.learnTask(p.agg.ctx, own)
 				p.notifyHosts(method, params, func(*forwardedCall) bool { return false })
 			})
 			return

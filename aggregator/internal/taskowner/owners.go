@@ -1,0 +1,239 @@
+// Package taskowner remembers whose tasks are. A task of a server that all share is for the
+// user whose call became it: ids can be guessed, and to its server we are one client, which
+// may see all tasks.
+package taskowner
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/dynmcp/dynmcp/aggregator/internal/work"
+	"github.com/dynmcp/dynmcp/internal/kv"
+	"github.com/dynmcp/dynmcp/internal/seal"
+)
+
+// MaxOfUser is how many tasks of one user are remembered, of which the oldest go first, and
+// maxTasks how many of all, of which the oldest of the user with the most go.
+const (
+	MaxOfUser = 10_000
+	maxTasks  = 100_000
+)
+
+// requestTimeout bounds each access to the bucket.
+const requestTimeout = 30 * time.Second
+
+// An Owners says whose tasks are, by the server's name and the task's id. A task that it
+// does not know is the user's of stdio, "".
+type Owners struct {
+	Bucket  kv.Bucket // with the owners that all replicas know; nil for this one alone
+	Keys    *seal.Keys
+	Context context.Context // ends with the aggregator
+	Work    *work.Group
+	Log     *slog.Logger
+
+	unstored atomic.Int64 // records that others cannot read yet
+
+	mu     sync.Mutex
+	byTask map[taskKey]string
+	tasks  map[string][]taskKey // by user, oldest first
+	count  int                  // in tasks
+}
+
+// A taskKey names a task.
+type taskKey struct{ server, id string }
+
+// record is under what the bucket has a task: of the characters that keys may have.
+func (k taskKey) record() string {
+	return k.server + "." + base64.RawURLEncoding.EncodeToString([]byte(k.id))
+}
+
+// purpose is for what the user of a task is sealed: nobody else says whose it is.
+func purpose(record string) string { return "task " + record }
+
+// Check returns an error if the keys do not open a record.
+func Check(keys *seal.Keys, e kv.Entry) error {
+	_, err := keys.Open(purpose(e.Key), e.Value)
+	return err
+}
+
+// Of returns whose a task is.
+func (o *Owners) Of(server, id string) (user string, known bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	user, known = o.byTask[taskKey{server, id}]
+	return user, known
+}
+
+// Set notes whose a task is, which its server keeps for ttl. stored is closed when other
+// replicas can know; nil where there are none.
+func (o *Owners) Set(user, server, id string, ttl json.RawMessage) (stored <-chan struct{}) {
+	key := taskKey{server, id}
+	o.add(user, key)
+	if o.Bucket == nil {
+		return nil
+	}
+	done := make(chan struct{})
+	life := lifetime(ttl)
+	if !o.Work.Go(func() { defer close(done); o.store(user, key, life) }) {
+		return nil
+	}
+	return done
+}
+
+func (o *Owners) add(user string, key taskKey) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if user == "" && o.Bucket == nil {
+		delete(o.byTask, key) // a server that was started again may give out the same id
+		return
+	}
+	if o.byTask == nil {
+		o.byTask, o.tasks = map[taskKey]string{}, map[string][]taskKey{}
+	}
+	o.byTask[key] = user
+	o.tasks[user] = append(o.tasks[user], key)
+	o.count++
+	if len(o.tasks[user]) > MaxOfUser {
+		o.forgetLocked(user)
+	}
+	if o.count > maxTasks {
+		most := user
+		for of, tasks := range o.tasks {
+			if len(tasks) > len(o.tasks[most]) {
+				most = of
+			}
+		}
+		o.forgetLocked(most)
+	}
+}
+
+// forgetLocked forgets the oldest task of a user.
+func (o *Owners) forgetLocked(user string) {
+	of := o.tasks[user]
+	if o.byTask[of[0]] == user {
+		delete(o.byTask, of[0])
+	}
+	o.count--
+	if o.tasks[user] = of[1:]; len(of) == 1 {
+		delete(o.tasks, user)
+	}
+}
+
+// MayLearn reports whether Learn may find out whose a task is.
+func (o *Owners) MayLearn(server, id string) bool {
+	if o.Bucket == nil || id == "" {
+		return false
+	}
+	_, known := o.Of(server, id)
+	return !known
+}
+
+// Learn finds out whose a task is of which this replica does not know: a call by way of
+// another became it. It may block.
+func (o *Owners) Learn(ctx context.Context, server, id string) {
+	if !o.MayLearn(server, id) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	key := taskKey{server, id}
+	record := key.record()
+	entry, err := o.Bucket.Get(ctx, record)
+	var user []byte
+	if err == nil {
+		if user, err = o.Keys.Open(purpose(record), entry.Value); err != nil {
+			err = fmt.Errorf("the record %s is broken: %w", record, err)
+		}
+	}
+	switch {
+	case err == nil:
+		o.add(string(user), key)
+	case !errors.Is(err, kv.ErrNotFound):
+		o.Log.Warn("it is not known whose a task is", "upstream", server, "err", err)
+	}
+}
+
+// Lifetimes of records.
+const (
+	endless = 30 * 24 * time.Hour // of a task that its server keeps for ever, or does not say
+	longest = 365 * 24 * time.Hour
+)
+
+// lifetime returns how long the owner of a task is kept that lives for a time, as its
+// server says: a number of milliseconds, or null. A server may count them again from when
+// it has the result.
+func lifetime(ttl json.RawMessage) time.Duration {
+	var ms *float64
+	if json.Unmarshal(ttl, &ms) != nil || ms == nil {
+		return endless
+	}
+	most := float64(longest / time.Millisecond)
+	return 2*time.Duration(min(max(*ms, 0), most))*time.Millisecond + time.Hour
+}
+
+// Bounds of storing a record.
+const (
+	maxHold     = 2 * time.Second // the call's answer waits for it
+	retryFor    = time.Hour
+	firstPause  = 50 * time.Millisecond
+	lastPause   = 10 * time.Second
+	maxUnstored = 10_000 // records that are tried again at once
+)
+
+// store writes whose a task is for other replicas, until the bucket has it.
+func (o *Owners) store(user string, key taskKey, life time.Duration) {
+	few := o.unstored.Add(1) <= maxUnstored
+	defer o.unstored.Add(-1)
+	record := key.record()
+	value := o.Keys.Seal(purpose(record), []byte(user))
+	put := func() error {
+		ctx, cancel := context.WithTimeout(o.Context, requestTimeout)
+		defer cancel()
+		_, err := o.Bucket.WithTTL(life).Put(ctx, record, value)
+		return err
+	}
+	began := time.Now()
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		err := put()
+		if err == nil {
+			return
+		}
+		again := few && time.Since(began) < retryFor && o.Context.Err() == nil
+		if pause == firstPause || !again {
+			o.Log.Warn("other replicas do not know whose a task is", "upstream", key.server, "retries", again, "err", err)
+		}
+		if !again {
+			return
+		}
+		select {
+		case <-time.After(pause):
+		case <-o.Context.Done():
+		}
+		if now, known := o.Of(key.server, key.id); known && now != user {
+			return // the server was started again, and gave the id to another
+		}
+	}
+}
+
+// WhenStored calls reply when other replicas can know whose a task is, or after a while: a
+// host may ask any of them about it.
+func (o *Owners) WhenStored(stored <-chan struct{}, reply func()) {
+	waits := o.Work.Go(func() {
+		select {
+		case <-stored:
+		case <-time.After(maxHold):
+		case <-o.Context.Done():
+		}
+		reply()
+	})
+	if !waits {
+		reply()
+	}
+}
