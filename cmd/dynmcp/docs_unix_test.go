@@ -179,3 +179,39 @@ var numbers, blanks = regexp.MustCompile(`[0-9][0-9.,:]*`), regexp.MustCompile(`
 func comparable(text string) string {
 	return strings.TrimSpace(blanks.ReplaceAllString(numbers.ReplaceAllString(text, "N"), " "))
 }
+
+// TestFlagsAreDocumented looks for every flag that the help of a command lists.
+func TestFlagsAreDocumented(t *testing.T) {
+	t.Parallel()
+	var all strings.Builder
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range append(pages, "../../README.md") {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	listed := regexp.MustCompile(`(?m)^ +(?:-[a-z], )?(--[a-z-]+)`)
+	seen := 0
+	for _, command := range []string{"", "add", "call", "cluster", "cluster key", "cluster pull", "cluster push", "connect", "describe", "doctor", "find", "import", "init",
+		"install", "login", "logout", "ls", "prompt", "read", "remove", "schema", "serve", "test", "tokens", "version", "warm"} {
+		out, err := exec.Command(mcptest.Dynmcp(t), append(strings.Fields(command), "--help")...).Output()
+		if err != nil {
+			t.Fatalf("%s: %v", command, err)
+		}
+		_, flags, _ := strings.Cut(string(out), "Flags:")
+		for _, m := range listed.FindAllStringSubmatch(flags, -1) {
+			seen++
+			if !regexp.MustCompile(m[1] + `\b`).MatchString(all.String()) {
+				t.Errorf("dynmcp %s: the documentation does not have %s", command, m[1])
+			}
+		}
+	}
+	if seen < 80 {
+		t.Errorf("only %d flags looked at", seen)
+	}
+}
