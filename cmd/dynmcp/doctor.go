@@ -200,10 +200,5 @@ func (f *finding) write(out *terminal.Writer) {
 		text = f.Server + ": " + text
 	}
 	out.Printf("%s\n", strings.TrimPrefix(terminal.Indent(out.Fold(text, len(column)), column), column))
-	if f.Stderr != "" {
-		out.Printf("%slast lines of its stderr:\n%s\n", column, terminal.Indent(f.Stderr, column+"  "))
-	}
-	if f.Hint != "" {
-		out.Printf("%s\n", terminal.Indent(out.Fold("hint: "+f.Hint, len(column)), column))
-	}
+	out.Failure(column, f.Stderr, f.Hint)
 }

@@ -27,11 +27,21 @@ func (f *treeFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.dump, "dump-tree", false, "start all servers of the tree, print it and exit")
 }
 
+// offServers says which servers refer to variables that are not set.
+func offServers(cfg *schema.Config) (off []string) {
+	if cfg.Tree != nil {
+		return offSources(cfg.Tree)
+	}
+	for _, s := range cfg.Servers {
+		if s.Off != nil {
+			off = append(off, fmt.Sprintf("/%s is off: %s; %s", s.Name, s.Off.Why(), s.Off.Hint))
+		}
+	}
+	return off
+}
+
 // offSources says which sources at or below a node refer to variables that are not set.
 func offSources(n *schema.Node) (off []string) {
-	if n == nil {
-		return nil
-	}
 	if n.Source != nil && n.Source.Off != nil {
 		off = append(off, fmt.Sprintf("%s is off: %s; %s", n.Path, n.Source.Off.Why(), n.Source.Off.Hint))
 	}
@@ -56,18 +66,12 @@ func dumpTree(cfg *schema.Config, flags treeFlags, log *slog.Logger) error {
 	}
 	defer h.close()
 	tree := aggregator.NewTree(cfg)
-	var wrong []string
+	wrong := offServers(cfg)
 	for name, err := range h.load(ctx, func(string) {}, tree.Servers(h.agg.View())...) {
 		wrong = append(wrong, fmt.Sprintf("%s: %v", name, err))
 	}
 	if ctx.Err() != nil {
 		return errInterrupted
-	}
-	wrong = append(wrong, offSources(cfg.Tree)...)
-	for _, s := range cfg.Servers {
-		if cfg.Tree == nil && s.Off != nil {
-			wrong = append(wrong, fmt.Sprintf("/%s is off: %s; %s", s.Name, s.Off.Why(), s.Off.Hint))
-		}
 	}
 	view := h.agg.View()
 	conflicts, warnings := tree.Problems(view)

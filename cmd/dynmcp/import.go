@@ -240,30 +240,36 @@ func (m *importer) whyNot(s hosts.Server, added []hosts.Server, have []string) s
 	return s.Problem()
 }
 
-// describeServers starts the servers once, as they would be in the config, and
-// proposes a description for each that has none. One that does not start
-// stays without.
-func (m *importer) describeServers(ctx context.Context, servers []hosts.Server) error {
+// undescribed returns a config with the servers that have no description, and their names.
+func (m *importer) undescribed(servers []hosts.Server) (cfg *schema.Config, names []string, err error) {
 	text := []byte("{}")
-	var err error
-	var names []string
 	for _, s := range servers {
 		if s.Description != "" || s.Disabled {
 			continue
 		}
 		if text, err = schema.SetServer("servers.json", text, s.Server); err != nil {
-			return err
+			return nil, nil, err
 		}
 		names = append(names, s.Name)
 	}
-	if len(names) == 0 {
-		return nil
+	if names == nil {
+		return nil, nil, nil
 	}
-	cfg, err := schema.LoadText(filepath.Join(filepath.Dir(m.file.path), "servers.json"), text, schema.LoadOptions{})
-	if err != nil {
+	cfg, err = schema.LoadText(filepath.Join(filepath.Dir(m.file.path), "servers.json"), text, schema.LoadOptions{})
+	if err == nil {
+		secrets.Add(cfg.Secrets()...)
+	}
+	return cfg, names, err
+}
+
+// describeServers starts the servers once, as they would be in the config, and
+// proposes a description for each that has none. One that does not start
+// stays without.
+func (m *importer) describeServers(ctx context.Context, servers []hosts.Server) error {
+	cfg, names, err := m.undescribed(servers)
+	if err != nil || len(names) == 0 {
 		return err
 	}
-	secrets.Add(cfg.Secrets()...)
 	on := target{cfg: cfg, errOut: m.errOut}
 	h, failed, err := on.start(ctx, names...)
 	if err != nil {

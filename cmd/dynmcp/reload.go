@@ -80,10 +80,6 @@ func (r *reloader) start(watch bool) (stop func()) {
 }
 
 func (r *reloader) run(ctx context.Context, hangup <-chan os.Signal, watch bool) {
-	// Channels that are nil, where nothing is watched, are never ready.
-	var events <-chan fsnotify.Event
-	var errs <-chan error
-	var check <-chan time.Time
 	var due <-chan time.Time // when the files are compared with what was read
 	var deadline time.Time   // what edits cannot put it off beyond
 	schedule := func() {
@@ -92,18 +88,17 @@ func (r *reloader) run(ctx context.Context, hangup <-chan os.Signal, watch bool)
 		}
 		due = time.After(min(reloadDelay, time.Until(deadline)))
 	}
-	if watch {
-		watcher, err := fsnotify.NewWatcher()
-		if err != nil {
-			r.log.Warn("the config is not watched; send SIGHUP to reload it", "err", err)
-		} else {
-			defer watcher.Close()
-			ticker := time.NewTicker(watchInterval)
-			defer ticker.Stop()
-			r.watcher, events, errs, check = watcher, watcher.Events, watcher.Errors, ticker.C
-			r.watch()
-			schedule() // for changes before that
-		}
+	// Channels that are nil, where nothing is watched, are never ready.
+	var events <-chan fsnotify.Event
+	var errs <-chan error
+	var check <-chan time.Time
+	if watch && r.openWatcher() {
+		defer r.watcher.Close()
+		ticker := time.NewTicker(watchInterval)
+		defer ticker.Stop()
+		events, errs, check = r.watcher.Events, r.watcher.Errors, ticker.C
+		r.watch()
+		schedule() // for changes before that
 	}
 	for {
 		select {
@@ -136,6 +131,17 @@ func (r *reloader) run(ctx context.Context, hangup <-chan os.Signal, watch bool)
 			r.reload(ctx, false)
 		}
 	}
+}
+
+// openWatcher opens the watcher, or logs why that cannot be.
+func (r *reloader) openWatcher() bool {
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		r.log.Warn("the config is not watched; send SIGHUP to reload it", "err", err)
+		return false
+	}
+	r.watcher = watcher
+	return true
 }
 
 // watch watches the directories of the config's files: editors replace the file

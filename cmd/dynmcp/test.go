@@ -275,12 +275,7 @@ func (r *testResult) writeResult(out *terminal.Writer, more, indent string) {
 	if r.Error != "" {
 		out.Printf("%s\n", terminal.Indent(out.Fold(r.Error, len(indent)), indent))
 	}
-	if r.Stderr != "" {
-		out.Printf("%slast lines of its stderr:\n%s\n", indent, terminal.Indent(r.Stderr, indent+"  "))
-	}
-	if r.Hint != "" {
-		out.Printf("%s\n", terminal.Indent(out.Fold("hint: "+r.Hint, len(indent)), indent))
-	}
+	out.Failure(indent, r.Stderr, r.Hint)
 }
 
 // maxParallel is how many servers are tested at the same time: enough not to wait
@@ -310,11 +305,6 @@ func (t *tester) all(ctx context.Context, servers []schema.Server, heading strin
 			defer mu.Unlock()
 			ready(s.Name)
 			all.Results[i] = r
-			if r.Result == pass {
-				all.Summary.Passed++
-			} else {
-				all.Summary.Failed++
-			}
 			if !asJSON {
 				waiting.Above(func() { r.writeLine(t.out) })
 			}
@@ -325,20 +315,33 @@ func (t *tester) all(ctx context.Context, servers []schema.Server, heading strin
 		return err
 	}
 	waiting.End()
+	return all.write(t.out, asJSON)
+}
+
+// write prints how many servers passed, or all results as JSON. That some failed is an
+// error.
+func (s *testSummary) write(out *terminal.Writer, asJSON bool) error {
+	for _, r := range s.Results {
+		if r.Result == pass {
+			s.Summary.Passed++
+		} else {
+			s.Summary.Failed++
+		}
+	}
 	if asJSON {
-		if err := terminal.WriteJSON(t.out, all); err != nil {
+		if err := terminal.WriteJSON(out, s); err != nil {
 			return err
 		}
 	} else {
-		t.out.Printf("\nSummary: %d passed, %d failed\n", all.Summary.Passed, all.Summary.Failed)
+		out.Printf("\nSummary: %d passed, %d failed\n", s.Summary.Passed, s.Summary.Failed)
 	}
 	switch {
-	case all.Summary.Failed == 1 && len(servers) == 1:
-		return fmt.Errorf("%s failed", servers[0].Name)
-	case all.Summary.Failed > 0:
-		return fmt.Errorf("%d of %d servers failed", all.Summary.Failed, len(servers))
+	case s.Summary.Failed == 1 && len(s.Results) == 1:
+		return fmt.Errorf("%s failed", s.Results[0].Name)
+	case s.Summary.Failed > 0:
+		return fmt.Errorf("%d of %d servers failed", s.Summary.Failed, len(s.Results))
 	}
-	return t.out.Err
+	return out.Err
 }
 
 // writeLine prints the result of one server of many: how much it has, how long it

@@ -14,9 +14,9 @@ import (
 	"github.com/dynmcp/dynmcp/internal/secrets"
 )
 
-// Only Codex has TOML. No library writes it back with its comments, so a table is
-// set or removed by lines, and the result is parsed to check that nothing else has
-// changed.
+// Only Codex has TOML. Libraries that keep comments print the whole file anew; here all
+// else keeps its bytes. So a table is set or removed by lines, and the result is parsed to
+// check that nothing else has changed.
 
 // A tomlStatement is a table's header, or a key with its value.
 type tomlStatement struct {

@@ -180,6 +180,17 @@ func (t *Writer) Labelled(c Colour, label, text string) {
 	}
 }
 
+// Failure writes, below what failed and indented, the last lines of a program's stderr and
+// what to do; each may be empty.
+func (t *Writer) Failure(indent, stderr, hint string) {
+	if stderr != "" {
+		t.Printf("%slast lines of its stderr:\n%s\n", indent, Indent(stderr, indent+"  "))
+	}
+	if hint != "" {
+		t.Printf("%s\n", Indent(t.Fold("hint: "+hint, len(indent)), indent))
+	}
+}
+
 // ClearLine clears the line that the cursor is in.
 func (t *Writer) ClearLine() { io.WriteString(t.W, "\r\x1b[K") }
 
