@@ -18,9 +18,9 @@ import (
 // before it is told to call again: hosts give up after a minute.
 const maxStartWait = 45 * time.Second
 
-// acquire gets a connection for a session's request by way of how, Acquire or Load of
-// the upstream, which may be the session's own, but waits no longer than a host does. A host that gave a progress token hears that
-// it goes on.
+// acquire gets a connection for a request by how, Acquire or Load of the upstream, which
+// may be the session's own. It waits no longer than a host does. A host that gave a
+// progress token hears that it goes on.
 func (s *session) acquire(r *host.Request, u *lazy.Upstream, how func(*lazy.Upstream, context.Context) (*upstream.Conn, func(), error)) (*upstream.Conn, func(), error) {
 	u, err := s.own(u)
 	if err != nil {

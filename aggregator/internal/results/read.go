@@ -53,8 +53,6 @@ func itemText(item json.RawMessage) (string, bool) {
 	return wire.Text(wire.Get(item, "resource", "text"))
 }
 
-func hasText(result json.RawMessage) bool { return strings.TrimSpace(textOf(result)) != "" }
-
 // textOf returns the texts of a result, a line each, or its structured content
 // where it has none.
 func textOf(result json.RawMessage) string {

@@ -28,18 +28,10 @@ var errClosed = errors.New("dynmcp is shutting down")
 // is in a file that nobody else can read and that is gone with the process, however that
 // ends. What a user's calls returned is for that user's sessions. The zero Store is empty.
 type Store struct {
-	mu       sync.Mutex
-	dir      string // made with the first result; "" before
-	byHandle map[string]*kept
-	users    map[string]*userResults
-	size     int64 // of all
-	closed   bool
-}
-
-// userResults are the results of one user, the oldest first.
-type userResults struct {
-	results []*kept
-	size    int64
+	mu     sync.Mutex
+	dir    string  // made with the first result; "" before
+	all    []*kept // the oldest first
+	closed bool
 }
 
 type kept struct {
@@ -86,7 +78,7 @@ func (s *Store) Add(user, replica string, limit int, result json.RawMessage) (ha
 		r.remove()
 		return "", errClosed
 	}
-	s.addLocked(r)
+	s.all = append(s.all, r)
 	dropped := s.trimLocked(user)
 	s.mu.Unlock()
 	for _, old := range dropped {
@@ -95,58 +87,39 @@ func (s *Store) Add(user, replica string, limit int, result json.RawMessage) (ha
 	return handle, nil
 }
 
-// trimLocked takes out the results that exceed a bound.
+// trimLocked takes out the results that exceed a bound: of a user who has more than its
+// own share, else of the one who has the most.
 func (s *Store) trimLocked(user string) (dropped []*kept) {
-	drop := func(user string) {
-		oldest := s.users[user].results[0]
-		s.takeOutLocked(oldest)
-		dropped = append(dropped, oldest)
+	for {
+		count, size, total := map[string]int64{}, map[string]int64{}, int64(0)
+		for _, r := range s.all {
+			count[r.user]++
+			size[r.user] += r.size
+			total += r.size
+		}
+		switch {
+		case count[user] > MaxOfUser || size[user] > maxUserBytes:
+		case len(s.all) > maxResults:
+			user = withMost(count)
+		case total > maxBytes:
+			user = withMost(size)
+		default:
+			return dropped
+		}
+		oldest := slices.IndexFunc(s.all, func(r *kept) bool { return r.user == user })
+		dropped = append(dropped, s.all[oldest])
+		s.all = slices.Delete(s.all, oldest, oldest+1)
 	}
-	for own := s.users[user]; len(own.results) > MaxOfUser || own.size > maxUserBytes; {
-		drop(user)
-	}
-	for len(s.byHandle) > maxResults || s.size > maxBytes {
-		drop(s.largestLocked(len(s.byHandle) > maxResults))
-	}
-	return dropped
 }
 
-// largestLocked returns the user with the most results, or the most bytes.
-func (s *Store) largestLocked(count bool) (largest string) {
+func withMost(of map[string]int64) (user string) {
 	most := int64(-1)
-	for user, own := range s.users {
-		has := own.size
-		if count {
-			has = int64(len(own.results))
-		}
-		if has > most {
-			largest, most = user, has
+	for u, n := range of {
+		if n > most {
+			user, most = u, n
 		}
 	}
-	return largest
-}
-
-func (s *Store) addLocked(r *kept) {
-	s.byHandle[r.handle] = r
-	s.size += r.size
-	own := s.users[r.user]
-	if own == nil {
-		own = &userResults{}
-		s.users[r.user] = own
-	}
-	own.results = append(own.results, r)
-	own.size += r.size
-}
-
-func (s *Store) takeOutLocked(r *kept) {
-	delete(s.byHandle, r.handle)
-	s.size -= r.size
-	own := s.users[r.user]
-	own.size -= r.size
-	at := slices.Index(own.results, r)
-	if own.results = slices.Delete(own.results, at, at+1); len(own.results) == 0 {
-		delete(s.users, r.user)
-	}
+	return user
 }
 
 // directory returns where results are kept.
@@ -163,7 +136,7 @@ func (s *Store) directory() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	s.dir, s.byHandle, s.users = dir, map[string]*kept{}, map[string]*userResults{}
+	s.dir = dir
 	return dir, nil
 }
 
@@ -171,11 +144,13 @@ func (s *Store) directory() (string, error) {
 // ok is false if there is none, or none any more.
 func (s *Store) Get(user, handle string) (result json.RawMessage, limit int, ok bool) {
 	s.mu.Lock()
-	r := s.byHandle[handle]
-	s.mu.Unlock()
-	if r == nil || r.user != user {
+	i := slices.IndexFunc(s.all, func(r *kept) bool { return r.handle == handle && r.user == user })
+	if i < 0 {
+		s.mu.Unlock()
 		return nil, 0, false
 	}
+	r := s.all[i]
+	s.mu.Unlock()
 	result = make([]byte, r.size)
 	_, err := r.file.ReadAt(result, 0) // fails if it was dropped meanwhile
 	return result, r.limit, err == nil
@@ -183,12 +158,12 @@ func (s *Store) Get(user, handle string) (result json.RawMessage, limit int, ok 
 
 func (s *Store) expire(r *kept) {
 	s.mu.Lock()
-	ours := s.byHandle[r.handle] == r
-	if ours {
-		s.takeOutLocked(r)
+	i := slices.Index(s.all, r)
+	if i >= 0 {
+		s.all = slices.Delete(s.all, i, i+1)
 	}
 	s.mu.Unlock()
-	if ours {
+	if i >= 0 {
 		r.remove()
 	}
 }
@@ -204,8 +179,8 @@ func (r *kept) remove() {
 // Close removes everything.
 func (s *Store) Close() {
 	s.mu.Lock()
-	all, dir := s.byHandle, s.dir
-	s.byHandle, s.users, s.dir, s.closed = nil, nil, "", true
+	all, dir := s.all, s.dir
+	s.all, s.dir, s.closed = nil, "", true
 	s.mu.Unlock()
 	for _, r := range all {
 		r.remove()

@@ -32,7 +32,7 @@ func TestKeptResults(t *testing.T) {
 	}
 	dir := k.dir
 	for name, open := range map[string]func() (os.FileInfo, error){
-		"file":      k.byHandle[handle].file.Stat,
+		"file":      k.all[0].file.Stat,
 		"directory": func() (os.FileInfo, error) { return os.Stat(dir) },
 	} {
 		info, err := open()
@@ -80,12 +80,7 @@ func TestOldKeptResultsGo(t *testing.T) {
 		t.Error("another user's is gone")
 	}
 
-	large := k.byHandle[handles[5]] // they are too much now, until it has gone
-	k.takeOutLocked(large)
-	large.size = maxUserBytes
-	k.addLocked(large)
-	own := k.users[one].results
-	k.users[one].results = append([]*kept{k.byHandle[handles[2]], k.byHandle[handles[3]], k.byHandle[handles[4]], large}, own[3:len(own)-1]...)
+	k.all[4].size = maxUserBytes // handles[5], after other and handles[2:5]: they are too much until it has gone
 	if _, err := k.Add(one, "", 1, json.RawMessage(`{}`)); err != nil {
 		t.Fatal(err)
 	}
@@ -109,14 +104,18 @@ func TestKeptResultsOfAllUsersHaveABound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := len(k.byHandle); got != maxResults {
+	if got := len(k.all); got != maxResults {
 		t.Errorf("%d results are kept, want %d", got, maxResults)
 	}
 	if _, _, ok := k.Get("few", few); !ok {
 		t.Error("the oldest went, and not one of a user with more")
 	}
-	for user, own := range k.users {
-		if n := len(own.results); n > maxResults/10+1 {
+	of := map[string]int{}
+	for _, r := range k.all {
+		of[r.user]++
+	}
+	for user, n := range of {
+		if n > maxResults/10+1 {
 			t.Errorf("%s has %d results", user, n)
 		}
 	}

@@ -6,6 +6,7 @@ package results
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 	"github.com/dynmcp/dynmcp/internal/wire"
@@ -73,7 +74,7 @@ func Complains(result json.RawMessage, outline *wire.Outline) bool {
 func Note(whole json.RawMessage, tool, handle string) string {
 	quoted := wire.Quote(handle)
 	way := tool + " "
-	if hasText(whole) {
+	if strings.TrimSpace(textOf(whole)) != "" {
 		way = fmt.Sprintf(`%s {"result": %s, "offset": 0} reads its text, {"result": %[2]s, "grep": "words"} finds in it, `, tool, quoted)
 	}
 	return fmt.Sprintf(`[The whole result (%s) is kept for an hour: %s{"result": %s, "jsonpath": "$.content[0]"} takes parts of it.]`, contents(whole), way, quoted)

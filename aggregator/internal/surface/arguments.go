@@ -67,35 +67,33 @@ func (in *Arguments) Text(name string) string {
 	return text
 }
 
-// Number reads a whole number, also one in a string, as models write them.
-func (in *Arguments) Number(name string) int {
+// word returns a value that is no object or array, also one in a string, as models write
+// them.
+func (in *Arguments) word(name string) string {
 	value := in.Values[name]
-	text, isText := wire.Text(value)
-	if !isText {
+	text, ok := wire.Text(value)
+	if !ok {
 		text = string(value)
 	}
-	n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-	if value != nil && (err != nil || n != float64(int(n))) {
-		in.Fail("%q must be a whole number, not %s", name, Value(value))
+	return strings.TrimSpace(text)
+}
+
+// Number reads a whole number.
+func (in *Arguments) Number(name string) int {
+	n, err := strconv.ParseFloat(in.word(name), 64)
+	if in.Has(name) && (err != nil || n != float64(int(n))) {
+		in.Fail("%q must be a whole number, not %s", name, Value(in.Values[name]))
 	}
 	return int(n)
 }
 
-// Flag reads true or false, also in a string.
+// Flag reads true or false.
 func (in *Arguments) Flag(name string) bool {
-	value := in.Values[name]
-	text, isText := wire.Text(value)
-	if !isText {
-		text = string(value)
+	word := strings.ToLower(in.word(name))
+	if word != "true" && word != "false" && word != "" {
+		in.Fail("%q must be true or false, not %s", name, Value(in.Values[name]))
 	}
-	switch strings.ToLower(text) {
-	case "true":
-		return true
-	case "false", "":
-	default:
-		in.Fail("%q must be true or false, not %s", name, Value(value))
-	}
-	return false
+	return word == "true"
 }
 
 // Object reads an object, also one in a string, as some hosts write it.
