@@ -22,7 +22,7 @@ const maxStartWait = 45 * time.Second
 // may be the session's own. It waits no longer than a host does. A host that gave a
 // progress token hears that it goes on.
 func (s *session) acquire(r *host.Request, u *lazy.Upstream, how func(*lazy.Upstream, context.Context) (*upstream.Conn, func(), error)) (*upstream.Conn, func(), error) {
-	u, err := s.own(u)
+	u, err := s.upstreamFor(u)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -164,7 +164,7 @@ func (c *forwardedCall) awaitTurn(r *host.Request, t *ticket) bool {
 	u := c.route.upstream
 	if now := c.agg.set.Get(u.Server.Name); c.route.link == nil && now != nil && !c.agg.set.Has(u) {
 		c.route.upstream = now
-		c.divert(r)
+		c.reroute(r)
 		return false
 	}
 	return true

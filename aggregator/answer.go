@@ -60,8 +60,8 @@ func (c *forwardedCall) Deliver(r *host.Request, conn *upstream.Conn, outline *w
 		again := c.again()
 		again.retry = true
 		c.session.dispatch(r, again)
-	case c.route.refused != nil:
-		c.route.refused(err)
+	case c.route.onError != nil:
+		c.route.onError(err)
 	default:
 		if asks := urlsFirst(r, c.route.params, conn, err); asks != nil {
 			r.Reply(asks, nil)

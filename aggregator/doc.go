@@ -34,37 +34,63 @@
 // toolCall as well. A surface is a package below internal/surface. It
 // knows no session, but what surfacecall.go offers.
 //
-// Both ways run on the goroutine that reads, which does not block. A call whose
-// server has to be started first, or which waits for one to be listed, moves to its
-// own goroutine in between (admission.go, wait.go). The params and the
-// result are the bytes that came, where they came: both lines are lent until the next one
-// is read, so whatever does not go on at once makes them its own first (Request.Own,
+// Both ways run on the goroutine that reads, which does not block. A call that has to wait,
+// for the start of its server, for an answer about the roots or for calls before it, joins
+// the queue of the server (admission.go) and waits on a goroutine of its own; so does a
+// request for what no server is known to have (wait.go). The lines of params and results are
+// borrowed until the next one is read: code that keeps a part copies it first (Request.Own,
 // forwardedCall.clone). Conn.Start calls answered itself if it cannot send. What a model
-// should hear beside the answer, such as the schema that its input did not fit, is
-// added in results.go. A whole request as the arguments of a tool of ours (of the surfaces
-// browser and proxy) is a host.Request inside that of the call, and comes back to handle.
+// should hear beside the answer, such as the schema that its input did not fit, is added in
+// results.go. A whole request as the arguments of a tool of ours (of the surfaces browser and
+// proxy) is a host.Request inside that of the call, and comes back to handle.
 //
-// What upstreams send unasked comes to upstream.go, and goes to the sessions that
-// internal/notify finds: their lists are fetched again (internal/listing), their requests go to the session that
-// has a call in flight there (serverrequest.go). Where the eras differ, questions change
-// their form: those to a host of the stateless era are the result of its request, which parks the call
-// (bridge.go), and what it brings back is sealed (internal/ask); calls wait while the
-// upstream has no answer to its question for the roots (internal/ask); and what a result asks of a host that made the handshake becomes
-// requests to it (rounds.go), as URLs that a server wants shown first become a result
-// (urls.go). What fails for want of a login has its host offered that, and goes on
-// after it (login.go). Tasks keep their form within an era, and change their ids (tasks.go);
-// they are their user's (internal/taskowner). Log levels go by request or by session (level.go).
-// lists.go notifies hosts when what they would read has changed. A session may be about
-// one server alone (scope.go).
+// What upstreams send unasked comes to upstream.go:
 //
-// A server is for all sessions, or its entry isolates sessions or principals: own.go
-// leads from the upstream of an entry to the one that a session's requests go to.
+//   - notifications go to the sessions that internal/notify finds
+//   - changes of lists have these fetched again (internal/listing), and hosts notified
+//     (lists.go)
+//   - server requests go to the session that has a call in flight there (serverrequest.go);
+//     calls wait while one for the roots has no answer (internal/ask, roots.go)
 //
-// In a cluster a server may run on another replica: internal/remote asks where, when it is loaded.
-// There replica.go serves it to this one, as it is; the way of a call is the same on both.
+// Where the eras of host and upstream differ, questions change their form. Those to a host of
+// the stateless era are the result of its request (internal/call), and it brings back a sealed
+// state (input.go). Those in a result for a host of the handshake era become requests to it
+// (rounds.go). URLs that a server wants shown first become a result (urls.go). A request that
+// fails for want of a login has its host offered one (login.go).
+//
+// Tasks keep their form within an era, and change their ids (tasks.go); they are their user's
+// (internal/taskowner). Log levels go by request or by session (level.go). A session may be about
+// one server alone (scope.go). A server is for all sessions, or has an upstream for each
+// session, user, set of roots or era (owners.go, era.go). What is known of a server outlives
+// its upstream, which a new config may replace (record.go).
+//
+// In a cluster a server may run on another replica: internal/remote asks where, when it is
+// loaded. There replica.go serves it to this one; its calls are admitted as those of hosts.
 //
 // What a host asks for are methods of its session; what concerns all hosts, or an
 // upstream, is the Aggregator's. The package owns sessions (sessions.go), what is in
 // flight between them and upstreams, and the texts of failures. It never starts a process
 // (lazy and upstream do) and never renders a catalogue (catalog does).
+//
+// Our own words:
+//
+//	host         a client that is connected to us
+//	upstream     a server that we are a client of, for all hosts or for one owner
+//	session      one host, for as long as it is connected
+//	principal    the user that a session belongs to
+//	owner        whom an upstream is for: a session, a principal, a set of roots, an era
+//	era          handshake (initialize) or stateless (since MCP 2026-07-28)
+//	control      of the handshake, lists and subscriptions; all else is the data plane
+//	surface      the tools of ours that a host is shown, in the place of those of upstreams
+//	view         what a session sees of the catalogue
+//	route        where a request goes, and how
+//	admission    the step that lets a call go, or has it wait in the queue of its server
+//	gate         keeps calls from an upstream that has asked for the roots
+//	flight       a call between the host's request and the upstream's answer
+//	input        what a result asks of a host of the stateless era
+//	round        a request that is sent again with a host's answers
+//	record       what is known of a server for an owner, in this run
+//	placement    where in a cluster a server runs
+//	link         the session of another replica, which uses a server that runs here
+//	cork         keeps what is written until all messages of one read were handled
 package aggregator

@@ -134,7 +134,7 @@ func (a *Aggregator) callAs(ctx context.Context, user principal, method string, 
 		return nil, err
 	}
 	s := a.openSession(user)
-	s.peer, s.local = nobody{}, true
+	s.host, s.local = nobody{}, true
 	s.declare(json.RawMessage(`{}`), transports.Handshake)
 	defer s.end()
 

@@ -25,7 +25,7 @@ type route struct {
 	borrowed bool         // params are part of the host's line, until the request is handled
 	task     bool         // params ask for a task
 	asText   bool         // a failure of ours is a tool result, for the model to read
-	refused  func(error)  // takes an error in the place of the host; may be nil
+	onError  func(error)  // takes an error in the place of the host; may be nil
 	retry    bool         // it certainly did not run the first time
 	rounds   int          // how often it was sent again with answers of the host
 	opened   bool         // the requestState in params is the upstream's own
@@ -58,7 +58,7 @@ const maxResultsInFlight = 512 << 20
 // dispatch sends a request to an upstream, starting that if need be, and answers
 // it with the upstream's answer.
 func (s *session) dispatch(r *host.Request, to route) {
-	u, err := s.own(to.upstream)
+	u, err := s.upstreamFor(to.upstream)
 	if err != nil {
 		s.fail(r, err, to.asText)
 		return

@@ -23,8 +23,8 @@ import (
 // that it was offered to, or where each request has a session of its own to their user;
 // all requests of that session or user wait for the same one.
 
-// offeree returns whom a login is offered to, in ask.Offers.
-func (s *session) offeree() any {
+// loginOwner returns whom a login is offered to, in ask.Offers.
+func (s *session) loginOwner() any {
 	if !s.lasts {
 		return s.principal
 	}
@@ -89,7 +89,7 @@ func (s *session) offerLogin(r *host.Request, err error) (*ask.Offer, error) {
 	if ask.Lacks(capabilities, "elicitation/create", json.RawMessage(`{"mode":"url"}`)) != "" {
 		return nil, err
 	}
-	o, cause := s.agg.offers.For(s.offeree(), r, u.Server, failure.Advice(), s.peer)
+	o, cause := s.agg.offers.For(s.loginOwner(), r, u.Server, failure.Advice(), s.host)
 	return o, ask.WithLogin(err, cause)
 }
 
@@ -120,7 +120,7 @@ func (s *session) resumeOffer(r *host.Request) bool {
 	}
 	accepted := wire.EqualString(wire.Get(r.Params, "inputResponses", "login", "action"), "accept")
 	r.Params, r.Outline = params, nil
-	o := s.agg.offers.Get(s.offeree(), id)
+	o := s.agg.offers.Get(s.loginOwner(), id)
 	if o == nil { // of long ago
 		return false
 	}

@@ -42,7 +42,7 @@ func TestPanicIsTheAnswer(t *testing.T) {
 	r := request()
 	c := callOf(&forwardedCall{agg: agg, peer: agg.peerOf(u)}, r)
 	c.BeginSending(r, nil, func() {})
-	c.route.refused = func(error) { panic("boom") }
+	c.route.onError = func(error) { panic("boom") }
 	func() {
 		defer func() {
 			if recover() == nil {

@@ -499,8 +499,8 @@ func TestResultOfAnotherReplica(t *testing.T) {
 	read := func(user, handle string) string {
 		s := c.replicas[1].openSession(principal{user})
 		answered := make(chan string, 1)
-		s.peer = nobody{}
-		r := &host.Request{ID: json.RawMessage(`1`), Method: "tools/call", Peer: s.peer, Respond: func(_ *host.Request, result json.RawMessage, _ error) { answered <- string(result) }}
+		s.host = nobody{}
+		r := &host.Request{ID: json.RawMessage(`1`), Method: "tools/call", Peer: s.host, Respond: func(_ *host.Request, result json.RawMessage, _ error) { answered <- string(result) }}
 		s.surface().Tool([]byte(`"discover_tool"`), false).Answer(&surface.Call{
 			Session: surfaceCall{session: s, request: r}, Tool: "discover_tool", Arguments: fmt.Appendf(nil, `{"result":%q,"offset":4000,"limit":10}`, handle),
 		})

@@ -114,8 +114,8 @@ func (a *Aggregator) peerOf(u *lazy.Upstream) *peer {
 	return known.(*peer)
 }
 
-// own returns what an owner has of a server, in the place of what another does not use.
-func (a *Aggregator) own(u *lazy.Upstream, owner string, idle time.Duration) (*lazy.Upstream, error) {
+// dedicated returns what an owner has of a server, in the place of what another does not use.
+func (a *Aggregator) dedicated(u *lazy.Upstream, owner string, idle time.Duration) (*lazy.Upstream, error) {
 	own, gone, err := a.set.Own(u, owner, idle)
 	if gone != nil {
 		a.peers.Delete(gone)

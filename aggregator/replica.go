@@ -130,7 +130,7 @@ func (a *Aggregator) upstreamOf(server, principal string) (*lazy.Upstream, error
 	if u.Server.Placement() != schema.PlacePrincipal {
 		return u, nil
 	}
-	return a.own(u, principalOwner+principal, principalIdle)
+	return a.dedicated(u, principalOwner+principal, principalIdle)
 }
 
 // open returns the session of the link. Unless the server is a user's own, nobody else's
@@ -272,7 +272,7 @@ func (a *Aggregator) notifyReplicas(u *lazy.Upstream, changed map[string]bool) {
 	for _, s := range a.peerOf(u).source().Sessions() {
 		for method := range changed {
 			if s.replica {
-				s.peer.Notify(method, nil)
+				s.host.Notify(method, nil)
 			}
 		}
 	}
@@ -322,7 +322,7 @@ func (l *replicaLink) listen(ctx context.Context, r *host.Request) {
 	}
 	s := l.session
 	s.recipient.AddStream(listening)
-	s.peer.Notify("notifications/subscriptions/acknowledged", transports.SetMeta(wire.Set([]byte(`{}`), "notifications", granted), transports.MetaSubscriptionID, r.ID))
+	s.host.Notify("notifications/subscriptions/acknowledged", transports.SetMeta(wire.Set([]byte(`{}`), "notifications", granted), transports.MetaSubscriptionID, r.ID))
 	select {
 	case <-ctx.Done():
 	case <-l.conn.Done():
@@ -367,7 +367,7 @@ func (l *replicaLink) answered(c *forwardedCall, result json.RawMessage, err err
 	defer l.end()
 	r, conn, _ := c.Finish(result, err)
 	if err == nil && c.route.task && wire.Get(result, "task") != nil {
-		conn.KeepProgress(&c.Call, func(params json.RawMessage) { l.session.peer.Notify("notifications/progress", params) })
+		conn.KeepProgress(&c.Call, func(params json.RawMessage) { l.session.host.Notify("notifications/progress", params) })
 	}
 	var failure *transports.Failure
 	if !errors.As(err, &failure) || conn.Err() == nil || failure.Outcome == transports.Executed {

@@ -75,7 +75,7 @@ func (c *forwardedCall) redirect(r *host.Request) bool {
 		c.sendForRoots(r)
 	case c.isOfAnotherEra():
 		c.clone()
-		c.divert(r)
+		c.reroute(r)
 	default:
 		return false
 	}
@@ -109,7 +109,7 @@ func (c *forwardedCall) sendForRoots(r *host.Request) {
 	owner, _ := s.roots.Known()
 	switch {
 	case owner != "":
-		c.divert(r)
+		c.reroute(r)
 	case r.Era == transports.Handshake:
 		c.agg.work.AnswerWithin(r, func(ctx context.Context) { c.learnRoots(ctx, r) })
 	case !ask.MayNeedInput(r.Method):
@@ -120,9 +120,9 @@ func (c *forwardedCall) sendForRoots(r *host.Request) {
 	}
 }
 
-// divert sends a call to what its session has of its server.
-func (c *forwardedCall) divert(r *host.Request) {
-	u, err := c.session.own(c.route.upstream)
+// reroute sends a call to what its session has of its server.
+func (c *forwardedCall) reroute(r *host.Request) {
+	u, err := c.session.upstreamFor(c.route.upstream)
 	if err != nil {
 		c.failUnsent(r, err)
 		return

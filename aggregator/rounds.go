@@ -26,8 +26,8 @@ const maxRounds = 10
 // question: that is how a server says that it is busy.
 const emptyRoundPause = time.Second
 
-// A posed question is one that a host has as a request.
-type posed struct {
+// A hostQuestion is one that a host has as a request.
+type hostQuestion struct {
 	key    json.RawMessage // under which the upstream wants the answer, a string with its quotes
 	method string
 	answer func() (json.RawMessage, error)
@@ -38,30 +38,30 @@ type posed struct {
 // read: the questions are sent in the order of the wire, and nothing is waited for.
 func (c *forwardedCall) nextRound(r *host.Request, result json.RawMessage) {
 	a := c.agg
-	refuse := func(err error) {
+	fail := func(err error) {
 		c.session.fail(r, &transports.Failure{Upstream: c.route.upstream.Server.Name, Code: transports.CodeNoHost, Outcome: transports.Unknown, Cause: err,
 			Hint: "what it did before it asked may have taken effect"}, c.route.asText)
 	}
 	if c.route.rounds == maxRounds {
-		refuse(fmt.Errorf("it asks the host again after %d rounds of questions", maxRounds))
+		fail(fmt.Errorf("it asks the host again after %d rounds of questions", maxRounds))
 		return
 	}
-	result = bytes.Clone(result) // it is lent
+	result = bytes.Clone(result) // the line is reused
 	requests := wire.Get(result, "inputRequests")
 	capabilities := c.session.declaration().capabilities
 	for _, request := range wire.Members(requests) {
 		method, _ := wire.Text(wire.Get(request, "method"))
 		if lacking := ask.Lacks(capabilities, method, wire.Get(request, "params")); lacking != "" {
-			refuse(fmt.Errorf("it asks the host for %s: %s", method, lacking))
+			fail(fmt.Errorf("it asks the host for %s: %s", method, lacking))
 			return
 		}
 	}
 	ctx, cancel := a.work.ContextOf(r)
-	var questions []posed
+	var questions []hostQuestion
 	for key, request := range wire.Members(requests) {
 		method, _ := wire.Text(wire.Get(request, "method"))
 		params := c.session.forHandshake(method, wire.Get(request, "params"))
-		questions = append(questions, posed{key, method, c.peer.requestHost(ctx, c.session, r.Peer, method, params)})
+		questions = append(questions, hostQuestion{key, method, c.peer.requestHost(ctx, c.session, r.Peer, method, params)})
 	}
 	again := c.route
 	again.rounds++
@@ -70,7 +70,7 @@ func (c *forwardedCall) nextRound(r *host.Request, result json.RawMessage) {
 		defer cancel()
 		responses, err := collect(ctx, cancel, questions)
 		if err != nil {
-			refuse(err)
+			fail(err)
 			return
 		}
 		again.params = wire.Delete(again.params, "requestState", "inputResponses")
@@ -87,7 +87,7 @@ func (c *forwardedCall) nextRound(r *host.Request, result json.RawMessage) {
 // collect waits for the host's answers to all questions and returns them under the
 // upstream's keys. Once the host has refused to answer one, or ctx has ended, the
 // others are withdrawn: a result has no place for an error.
-func collect(ctx context.Context, cancel context.CancelFunc, questions []posed) (responses json.RawMessage, err error) {
+func collect(ctx context.Context, cancel context.CancelFunc, questions []hostQuestion) (responses json.RawMessage, err error) {
 	if len(questions) == 0 {
 		select {
 		case <-time.After(emptyRoundPause):

@@ -120,7 +120,7 @@ func (s *session) tryEach(r *host.Request, to target, upstreams []*lazy.Upstream
 	}
 	first := route{upstream: upstreams[0], params: r.Params}
 	if s.single() == nil {
-		first.refused = func(err error) {
+		first.onError = func(err error) {
 			if _, isFailure := errors.AsType[*transports.Failure](err); isFailure && len(upstreams) == 1 {
 				s.fail(r, err, false)
 				return

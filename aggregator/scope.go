@@ -52,7 +52,7 @@ func (s *session) upstreams() (all []*lazy.Upstream) {
 		if s.only != "" && s.only != u.Server.Name {
 			continue
 		}
-		if u = s.ownIfAny(u); u != nil {
+		if u = s.existingFor(u); u != nil {
 			all = append(all, u)
 		}
 	}

@@ -54,7 +54,7 @@ func (p *peer) Request(ctx context.Context, method string, params json.RawMessag
 	if len(calls) > 0 || len(all) != 1 || all[0].shares && !all[0].replica && !p.isPrivate() || ask.Lacks(all[0].declaration().capabilities, method, params) != "" {
 		return ask.Refused("no host with a call in flight supports %s", cmp.Or(ask.Capability(method), method))
 	}
-	return p.askHost(ctx, all[0], all[0].peer, method, params)
+	return p.askHost(ctx, all[0], all[0].host, method, params)
 }
 
 // ofOneUser reports whether calls are of one user. Another replica has users of its own.

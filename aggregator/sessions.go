@@ -22,15 +22,15 @@ type session struct {
 	agg       *Aggregator
 	id        string
 	principal principal
-	only      string          // the server that it is about, "" is all of them
-	lasts     bool            // it is not for one request alone, which has what its principal has
-	mayLogIn  bool            // its user runs dynmcp, on this machine: a login's page comes back here, and the login is his
-	local     bool            // its user is who runs dynmcp: he is told all of a failure
-	tree      bool            // it sees the tree surface alone, and what fails are errors with codes: no model reads them
-	replica   bool            // its host is another replica, which has hosts of its own: see replica.go
-	shares    bool            // it is one of many: an upstream's question that belongs to no call is not for it
-	peer      transports.Peer // the host
-	begun     atomic.Bool     // it has made a request
+	only      string // the server that it is about, "" is all of them
+	lasts     bool   // it is not for one request alone, which has what its principal has
+	mayLogIn  bool   // its user runs dynmcp, on this machine: a login's page comes back here, and the login is his
+	local     bool   // its user is who runs dynmcp: he is told all of a failure
+	tree      bool   // it sees the tree surface alone, and what fails are errors with codes: no model reads them
+	replica   bool   // its host is another replica, which has hosts of its own: see replica.go
+	shares    bool   // it is one of many: an upstream's question that belongs to no call is not for it
+	host      transports.Peer
+	begun     atomic.Bool // it has made a request
 
 	shown     shownTools // to its model
 	recipient *notify.Recipient[*session]
@@ -66,7 +66,7 @@ func (a *Aggregator) openSession(p principal) *session {
 
 // attach connects a session with its host.
 func (s *session) attach(peer transports.Peer) {
-	s.peer = peer
+	s.host = peer
 	to := s.recipient
 	to.Server, to.User, to.Replica, to.Shared = s.only, s.principal.name, s.replica, s.shares
 	to.Join(peer)
@@ -76,7 +76,7 @@ func (s *session) attach(peer transports.Peer) {
 // run keep nobody waiting.
 func (a *Aggregator) throttle() {
 	for s := range a.sessions.Exclusive() {
-		if h, ok := s.peer.(*host.Session); ok {
+		if h, ok := s.host.(*host.Session); ok {
 			h.AwaitReader()
 		}
 	}

@@ -104,13 +104,13 @@ func (s *session) begin() {
 		if info, ok := s.agg.catalog.View().Server(u.Server.Name); ok && info.Loaded {
 			continue
 		}
-		own, err := s.own(u)
+		dedicated, err := s.upstreamFor(u)
 		if err != nil {
 			s.agg.log.Warn("not started for a session", "upstream", u.Server.Name, "session", s.id, "err", err)
 			continue
 		}
-		s.agg.startup.note(own)
-		s.agg.hold(own, s.agg.opts.Strict)
+		s.agg.startup.note(dedicated)
+		s.agg.keepStarting(dedicated, s.agg.opts.Strict)
 	}
 }
 
@@ -118,13 +118,13 @@ func (s *session) begin() {
 // and those that a later config brought.
 func (a *Aggregator) startEager(first bool) {
 	for _, u := range a.startup.add(a.set.All, first) {
-		a.hold(u, first && (a.opts.Strict || a.single() == u))
+		a.keepStarting(u, first && (a.opts.Strict || a.single() == u))
 	}
 }
 
-// hold starts an upstream, and tries again until it is there; one that the run needs
+// keepStarting starts an upstream, and tries again until it is there; one that the run needs
 // ends it if it fails.
-func (a *Aggregator) hold(u *lazy.Upstream, needed bool) {
+func (a *Aggregator) keepStarting(u *lazy.Upstream, needed bool) {
 	a.work.Go(func() {
 		defer a.startup.ended(u)
 		u.StartRetrying(a.ctx, func(err error) (retry bool) {

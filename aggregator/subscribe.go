@@ -30,7 +30,7 @@ func (s *session) subscribe(ctx context.Context, r *host.Request) error {
 	}
 	if r.Method == "resources/unsubscribe" {
 		s.recipient.SetSubscribed(uri, false)
-		if s.agg.isSubscribed(s.ownIfAny(s.resourceOwner(uri)), uri) {
+		if s.agg.isSubscribed(s.existingFor(s.resourceOwner(uri)), uri) {
 			return nil
 		}
 		return s.subscribeTo(ctx, uri, r.Params, (*upstream.Conn).Unsubscribe)
@@ -65,7 +65,7 @@ func (s *session) subscribeTo(ctx context.Context, uri string, params json.RawMe
 }
 
 func (s *session) subscribeAt(ctx context.Context, u *lazy.Upstream, uri string, params json.RawMessage, do subscriber) error {
-	u, err := s.own(u)
+	u, err := s.upstreamFor(u)
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (p *peer) resourceUpdated(params json.RawMessage) {
 // the upstream is connected.
 func (s *session) dropSubscriptions(uris map[string]bool) {
 	for uri := range uris {
-		u := s.ownIfAny(s.resourceOwner(uri))
+		u := s.existingFor(s.resourceOwner(uri))
 		if u == nil || u.Conn() == nil || s.agg.isSubscribed(u, uri) {
 			continue
 		}
@@ -119,7 +119,7 @@ func (s *session) dropSubscriptions(uris map[string]bool) {
 // last one.
 func (a *Aggregator) renewSubscriptions(u *lazy.Upstream, conn *upstream.Conn) {
 	for uri, s := range a.peerOf(u).source().Subscriptions() {
-		if s.ownIfAny(s.resourceOwner(uri)) == u {
+		if s.existingFor(s.resourceOwner(uri)) == u {
 			a.subscribeLater(conn, aboutURI(uri), (*upstream.Conn).Subscribe)
 		}
 	}
@@ -187,7 +187,7 @@ func (s *session) listen(ctx context.Context, r *host.Request, req mcp.Request) 
 	if taskIDs != nil {
 		agreed = wire.Set(agreed, "taskIds", quoted(slices.Sorted(maps.Keys(l.Tasks))))
 	}
-	s.peer.Notify("notifications/subscriptions/acknowledged", transports.SetMeta(fmt.Appendf(nil, `{"notifications":%s}`, agreed), transports.MetaSubscriptionID, id))
+	s.host.Notify("notifications/subscriptions/acknowledged", transports.SetMeta(fmt.Appendf(nil, `{"notifications":%s}`, agreed), transports.MetaSubscriptionID, id))
 	s.agg.changed.Set()
 	select {
 	case <-ctx.Done():

@@ -41,7 +41,7 @@ func (c surfaceCall) Forget(result json.RawMessage) { c.session.agg.forgetState(
 
 func (c surfaceCall) Offered(server string, retry bool) bool {
 	u := c.session.agg.set.Get(server)
-	if own := c.session.ownIfAny(u); retry && own != nil {
+	if own := c.session.existingFor(u); retry && own != nil {
 		own.Readmit()
 	}
 	return isOffered(u)

@@ -203,7 +203,7 @@ func (c *forwardedCall) shownResult(r *host.Request, conn *upstream.Conn, outlin
 		case conn.Era() == transports.Handshake && c.route.task:
 			if wire.Get(result, "task") != nil {
 				stored = c.peer.addTask(c.session, wire.Get(result, "task", "taskId"), wire.Get(result, "task", "ttl"))
-				p, s, host := c.peer, c.session, c.session.peer
+				p, s, host := c.peer, c.session, c.session.host
 				conn.KeepProgress(&c.Call, func(params json.RawMessage) {
 					host.Notify("notifications/progress", p.shownRelation(s, params))
 				})
@@ -312,7 +312,7 @@ func (s *session) subscribeToTasks(ctx context.Context, ids json.RawMessage) (gr
 		if !isOffered(u) || !s.hasTask(u, own) {
 			continue
 		}
-		if u = s.ownIfAny(u); u == nil {
+		if u = s.existingFor(u); u == nil {
 			continue // it has no tasks of the session's
 		}
 		conn, release, err := u.Acquire(ctx)
@@ -345,7 +345,7 @@ func (p *peer) taskUpdated(params json.RawMessage) {
 func (s *session) dropTasks(ids map[string]bool) {
 	for id := range ids {
 		u, own := s.taskOwner(id)
-		u = s.ownIfAny(u)
+		u = s.existingFor(u)
 		if u == nil || u.Conn() == nil || u.Conn().Era() != transports.Stateless || s.agg.sessions.IsSubscribed("", notify.TaskTopic(id)) {
 			continue
 		}
@@ -360,7 +360,7 @@ func (a *Aggregator) renewTasks(u *lazy.Upstream, conn *upstream.Conn) {
 		if !isTask || conn.Era() != transports.Stateless {
 			continue
 		}
-		if owner, own := s.taskOwner(id); s.ownIfAny(owner) == u {
+		if owner, own := s.taskOwner(id); s.existingFor(owner) == u {
 			a.subscribeLater(conn, aboutTask(own), (*upstream.Conn).Subscribe)
 		}
 	}

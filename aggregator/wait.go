@@ -162,7 +162,7 @@ func (s *session) awaitSingle(ctx context.Context) error {
 	if u == nil {
 		return nil
 	}
-	u, err := s.own(u)
+	u, err := s.upstreamFor(u)
 	if err != nil {
 		return err
 	}

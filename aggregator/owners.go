@@ -15,7 +15,7 @@ import (
 
 // Servers are for all sessions, or their entry isolates sessions or principals, or they
 // ask for roots (roots.go): each session, principal or set of roots has an upstream of its own then. Whatever finds the upstream of a server, by a tool's
-// name say, finds the one of the entry; own leads from there to the one that a session's
+// name say, finds the one of the entry; upstreamFor leads from there to the one that a session's
 // requests go to. What is listed by any of them is in the catalogue for all.
 //
 // A session's own ends with it. A principal's ends when it has not been used for long:
@@ -48,13 +48,13 @@ func isolated(server *schema.Server) bool {
 	return server.Isolation == schema.IsolateSession || server.Isolation == schema.IsolatePrincipal
 }
 
-// own returns the upstream to which the requests of a session for u go.
-func (s *session) own(u *lazy.Upstream) (*lazy.Upstream, error) {
+// upstreamFor returns the upstream to which the requests of a session for u go.
+func (s *session) upstreamFor(u *lazy.Upstream) (*lazy.Upstream, error) {
 	owner, idle := s.owner(u)
 	if owner == "" || u.Owner != "" {
 		return u, nil
 	}
-	own, err := s.agg.own(u, owner, idle)
+	dedicated, err := s.agg.dedicated(u, owner, idle)
 	what := u.Server.Isolation
 	if !isolated(&u.Server) {
 		what = "set of roots"
@@ -75,10 +75,10 @@ func (s *session) own(u *lazy.Upstream) (*lazy.Upstream, error) {
 		return nil, transports.CutOff(u.Server.Name, transports.NotSent)
 	}
 	if of, roots := s.roots.Known(); of == owner {
-		s.agg.peerOf(own).roots.Store(&roots)
-		s.agg.peerOf(own).user.Store(&s.principal)
+		s.agg.peerOf(dedicated).roots.Store(&roots)
+		s.agg.peerOf(dedicated).user.Store(&s.principal)
 	}
-	return own, nil
+	return dedicated, nil
 }
 
 // replaced is the failure of a call to an upstream that is closed while it is looked for.
@@ -89,8 +89,8 @@ func replaced(server string) *transports.Failure {
 	}
 }
 
-// ownIfAny is own of what is there, nil if nothing is.
-func (s *session) ownIfAny(u *lazy.Upstream) *lazy.Upstream {
+// existingFor is upstreamFor where that is there already, nil if nothing is.
+func (s *session) existingFor(u *lazy.Upstream) *lazy.Upstream {
 	if u == nil || u.Owner != "" {
 		return u
 	}

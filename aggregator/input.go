@@ -64,8 +64,8 @@ func (s *session) resume(r *host.Request, to route) (_ route, done bool) {
 	state, ours := s.agg.calls.States.Open(text)
 	elsewhere := state.Upstream != to.upstream.Server.Name
 	switch {
-	case ours && elsewhere && to.refused != nil: // its upstream is among those that come next
-		to.refused(ask.Stale())
+	case ours && elsewhere && to.onError != nil: // its upstream is among those that come next
+		to.onError(ask.Stale())
 		return to, true
 	case !ours, elsewhere, state.Principal != s.principal.name, state.Request != ask.Digest(r.Method, to.params), time.Now().Unix() > state.Expires:
 		r.Reply(nil, ask.Stale())
