@@ -20,8 +20,8 @@ import (
 	"github.com/dynmcp/dynmcp/schema"
 )
 
-// An editedFile is a file that a verb changes as a whole. Whoever reads it
-// meanwhile, or after a crash, sees the old text or the new one, never a part.
+// An editedFile is a file that a verb replaces as a whole. Readers see the old text or
+// the new one, never a part, also after a crash.
 type editedFile struct {
 	path string // where the text is: the target of a symbolic link
 	link string // the symbolic link that was named, empty if it was none
@@ -193,8 +193,8 @@ func (f *editedFile) lock() (unlock func(), err error) {
 				_ = os.Remove(path) // open files stay there, this one too if another run has it
 			}
 		}
-		// Whoever held the lock before removed the file. A lock on that one would
-		// keep nobody out.
+		// The last holder of the lock removed the file. A lock on that one would
+		// exclude nobody.
 		held, err1 := file.Stat()
 		now, err2 := os.Stat(path)
 		if err1 != nil || err2 != nil || !os.SameFile(held, now) {

@@ -10,9 +10,8 @@ import (
 	"runtime"
 )
 
-// Replace writes a file beside the path and renames it into place: whoever reads the
-// path meanwhile, or after a crash or a loss of power, sees the old text or the new
-// one, never a part. A mode of 0 is left to the user's umask.
+// Replace writes a temporary file and renames it to path. Readers see the old text or the
+// new one, never a part, also after a crash or a loss of power. A mode of 0 is left to the user's umask.
 func Replace(path string, text []byte, mode fs.FileMode) error {
 	dir := filepath.Dir(path)
 	temporary := filepath.Join(dir, "."+filepath.Base(path)+"."+rand.Text()[:8])

@@ -136,7 +136,7 @@ func (r request) readNow() (text []byte, piped bool, err error) {
 	return text, !info.Mode().IsRegular(), nil
 }
 
-// accept refuses what is not to be read.
+// accept returns an error for a file that may not be read.
 func (r request) accept(info fs.FileInfo) error {
 	switch regular := info.Mode().IsRegular(); {
 	case info.IsDir():

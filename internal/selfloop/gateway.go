@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// header carries the marks of the gateways that a request comes by, to servers over HTTP:
-// what stands for a gateway, and the entry of its config that led on. A gateway that finds
-// its own has a server that is, in the end, the gateway itself.
+// header carries, to servers over HTTP, the marks of the gateways that a request passed:
+// the id of each, and the entry of its config that led on. A gateway that finds its own
+// mark is reached through one of its own servers.
 const header = "Dynmcp-Lineage"
 
 const (

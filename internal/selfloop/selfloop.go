@@ -1,9 +1,8 @@
-// Package lineage keeps a config from reaching itself. Every server that dynmcp
-// starts carries in its environment which configs are being served above it, so
-// that a dynmcp among them, behind whatever wrapper, knows when the config it
-// was given is served already: it would start itself without end. It carries as
-// well which configs the entries above name, so that configs that name each other
-// are started by the first of them alone.
+// Package selfloop keeps a config from reaching itself. The environment of every server
+// that dynmcp starts names the configs that are served above it. A dynmcp among the
+// servers, behind any wrapper, refuses a config that is served already: it would start
+// itself without end. The environment also names the configs that the entries above
+// serve: of configs that name each other, the first starts all others.
 package selfloop
 
 import (
@@ -17,7 +16,7 @@ import (
 // variable is the environment variable that carries a Chain, as JSON.
 const variable = "DYNMCP_LINEAGE"
 
-// MaxDepth is how many runs of dynmcp may be nested, whatever they serve.
+// MaxDepth is how many runs of dynmcp may be nested, with any configs.
 const MaxDepth = 4
 
 // A Run is one dynmcp and the entry of its config that led to the next.
@@ -28,17 +27,17 @@ type Run struct {
 	Names  []string `json:"names,omitempty"` // paths of the configs that its entries are known to serve
 }
 
-// maxNames is how many names of one run are passed on: a variable has a size limit.
+// maxNames limits the names of one run: a variable has a size limit.
 const maxNames = 64
 
 // A Chain is the runs from the outermost on.
 type Chain []Run
 
-// Above returns the chain of the runs that this process was started by.
+// Above returns the chain of runs that led to this process.
 func Above() Chain {
 	var above Chain
 	if err := json.Unmarshal([]byte(os.Getenv(variable)), &above); err != nil {
-		return nil // not set, or by somebody else
+		return nil // not set, or not by dynmcp
 	}
 	return above
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
 
-// A Socket is the unix socket on which hosts of one user are served. Who serves on a
-// path holds a lock on the file beside it: a socket that nobody holds it for is left
-// over from a run that was killed.
+// A Socket is the unix socket on which hosts of one user are served. The run that serves
+// it holds a lock on a file beside it. Without a holder, the socket is left over from a
+// run that was killed.
 type Socket struct {
 	path    string
 	version string        // of this program
@@ -35,7 +35,7 @@ type Socket struct {
 	hosts    int
 	served   int       // hosts so far
 	since    time.Time // when there were none
-	closing  bool      // nobody is admitted any more
+	closing  bool      // hosts are refused
 
 	once sync.Once // of Close
 }
@@ -95,7 +95,7 @@ func (s *Socket) listen() error {
 	if err != nil {
 		return err
 	}
-	listener.SetUnlinkOnClose(false) // by then the path may be somebody else's
+	listener.SetUnlinkOnClose(false) // by then another run may own the path
 	file, err := os.Lstat(s.path)
 	if err != nil {
 		listener.Close()
@@ -152,15 +152,15 @@ func (s *Socket) isOurs() bool {
 	return err == nil && os.SameFile(file, there)
 }
 
-// Serve answers the hosts that connect until ctx ends, or nobody has used the socket
-// for as long as it says. A server that the run cannot do without ends it as well.
+// Serve answers the hosts that connect until ctx ends or the socket has been idle for
+// long enough. A server that the run cannot do without ends it as well.
 func (s *Socket) Serve(ctx context.Context, agg *aggregator.Aggregator) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	agg.StartShared()
 	s.log.Info("serving", "socket", s.path)
 	if s.ready != nil {
-		_, _ = s.ready.WriteString("ready\n") // who waited may be gone
+		_, _ = s.ready.WriteString("ready\n") // the client may be gone
 		_ = s.ready.Close()
 	}
 	var running sync.WaitGroup
@@ -222,8 +222,8 @@ func (s *Socket) accept(ctx context.Context) (*net.UnixConn, error) {
 // watchSocket is how often a socket is looked at.
 const watchSocket = 5 * time.Second
 
-// watch closes the socket when ctx ends or nobody uses it, so that another can serve on
-// its path while our servers end. If somebody has removed its file it is made again.
+// watch closes the socket when ctx ends or it is idle, so that another run can serve on
+// its path while our servers end. If its file was removed, it is made again.
 func (s *Socket) watch(ctx context.Context) {
 	interval := watchSocket
 	if s.idle > 0 {
@@ -256,11 +256,11 @@ func (s *Socket) watch(ctx context.Context) {
 	}
 }
 
-// idleOfOne is how long a run stays at most that no second host has come to.
+// idleOfOne limits how long a run stays that has served one host alone.
 const idleOfOne = time.Minute
 
-// unused reports that it is time to end, and then admits nobody any more: no host was
-// there for long, or none is there and our program was replaced.
+// unused reports whether it is time to end, and then refuses hosts: none has been
+// connected for long, or none is and our program was replaced.
 func (s *Socket) unused() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -284,8 +284,8 @@ func (s *Socket) isReplaced() bool {
 	return s.program != nil && now != nil && (!os.SameFile(s.program, now) || !s.program.ModTime().Equal(now.ModTime()))
 }
 
-// ready is the first line on a connection that was admitted. It is a notification, so
-// that who speaks MCP right away may ignore it.
+// ready is the method of the first line on a connection that was admitted: a notification,
+// which a client that speaks MCP at once may ignore.
 const ready = "notifications/dynmcp/ready"
 
 func (s *Socket) serveHost(ctx context.Context, agg *aggregator.Aggregator, conn *net.UnixConn) error {
