@@ -112,7 +112,7 @@ func catalogServers(cfg *schema.Config) []catalog.Server {
 			Name:           s.Name,
 			Description:    s.Description,
 			Lazy:           s.Lazy(),
-			Bare:           cfg.SingleWrap,
+			Single:         cfg.SingleWrap,
 			Split:          cfg.UseTool == schema.UseToolSplit,
 			Filter:         s.ToolFilter,
 			MaxOutputChars: results.Lower(s.MaxOutputChars, cfg.Catalog.MaxResultChars),

@@ -62,7 +62,7 @@ func (a *Aggregator) Named(key string) string {
 func (a *Aggregator) InputSchema(only, name string) json.RawMessage {
 	view := a.catalog.View()
 	if only != "" {
-		view = a.catalog.Alone(only)[catalog.NoTasks]
+		view = a.catalog.Single(only)[catalog.NoTasks]
 	}
 	if t, ok := view.Direct(name); ok {
 		return t.InputSchema

@@ -11,7 +11,7 @@ import (
 // views returns the catalogue as sessions see it that are about the same as s.
 func (s *session) views() *catalog.Views {
 	if s.only != "" {
-		return s.agg.catalog.Alone(s.only)
+		return s.agg.catalog.Single(s.only)
 	}
 	return s.agg.catalog.Views()
 }

@@ -55,7 +55,7 @@ func TestCutInstructionsAreShownInFull(t *testing.T) {
 	for _, bare := range []bool{false, true} {
 		l := tools("a", "First")
 		l.Instructions = strings.Repeat("long ", 1000) + "end"
-		v := one(Server{Name: "s", Bare: bare}, l)
+		v := one(Server{Name: "s", Single: bare}, l)
 		how := `[Cut: discover_tool {"server": "s", "full": true} shows all.]`
 		if bare {
 			how = `[Cut: discover_tool {"full": true} shows all.]`

@@ -11,7 +11,7 @@ import (
 // first tools, as many as lines and at most width(i) units long, and of the
 // others names as many as names. Where every tool has a line, the server needs
 // no words.
-func (p *part) block(words, names, lines int, width func(i int) int) string {
+func (p *serverView) block(words, names, lines int, width func(i int) int) string {
 	switch lines = min(lines, len(p.tools)); {
 	case len(p.tools) == 0:
 		return p.heading(words, "no tools")
@@ -20,7 +20,7 @@ func (p *part) block(words, names, lines int, width func(i int) int) string {
 	}
 	var b strings.Builder
 	switch {
-	case p.server.Bare:
+	case p.server.Single:
 	case lines == len(p.tools):
 		b.WriteString(p.heading(0, ""))
 	default:
@@ -30,7 +30,7 @@ func (p *part) block(words, names, lines int, width func(i int) int) string {
 		b.WriteString(t.line(width(i)) + "\n")
 	}
 	if lines < len(p.tools) {
-		if !p.server.Bare {
+		if !p.server.Single {
 			b.WriteString(display.Escape(p.server.Name) + " ")
 		}
 		b.WriteString("also: " + p.leafNames(lines, names) + "\n")
@@ -40,8 +40,8 @@ func (p *part) block(words, names, lines int, width func(i int) int) string {
 
 // heading is the first line of a loaded server's block, which rest ends. In
 // single-wrap mode it is that rest alone.
-func (p *part) heading(words int, rest string) string {
-	if p.server.Bare {
+func (p *serverView) heading(words int, rest string) string {
+	if p.server.Single {
 		return rest + "\n"
 	}
 	s := display.Escape(p.server.Name)
@@ -57,7 +57,7 @@ func (p *part) heading(words int, rest string) string {
 
 // deferred is the line of a server that is not loaded. Where told says so, it tells whether
 // its tools are unknown.
-func (p *part) deferred(words int, told bool) string {
+func (p *serverView) deferred(words int, told bool) string {
 	about := p.about(words)
 	if about != "" {
 		about = ": " + about
@@ -68,7 +68,7 @@ func (p *part) deferred(words int, told bool) string {
 	return "- " + display.Escape(p.server.Name) + about + p.note() + "\n"
 }
 
-func (p *part) note() string {
+func (p *serverView) note() string {
 	if p.server.Note == "" {
 		return ""
 	}
@@ -76,10 +76,10 @@ func (p *part) note() string {
 }
 
 // about is what the server is for, in at most words units.
-func (p *part) about(words int) string { return display.Escape(display.Cut(p.intro, words)) }
+func (p *serverView) about(words int) string { return display.Escape(display.Cut(p.intro, words)) }
 
 // leafNames names n tools from the one numbered from on, and counts the others.
-func (p *part) leafNames(from, n int) string {
+func (p *serverView) leafNames(from, n int) string {
 	leaves := p.names[from:]
 	if n <= 0 {
 		return display.Plural(len(leaves), "tool")

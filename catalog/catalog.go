@@ -17,7 +17,7 @@ type Server struct {
 	Description string // the operator's own words
 	Lazy        bool   // loaded by load_mcp or by first use
 	Note        string // shown after the server's line, such as "(run: dynmcp login NAME)"
-	Bare        bool   // single-wrap mode: tool names without "server/"
+	Single      bool   // single-wrap mode: tool names without "server/"
 	Split       bool   // its tools are called through one of three tools, see Tool.UseTool
 
 	MaxOutputChars int // of a result of its tools; 0 is no limit
@@ -33,13 +33,13 @@ type Catalog struct {
 	views atomic.Pointer[Views]
 
 	mu      sync.Mutex
-	servers []Server          // declared, config order
-	indexed map[string]*index // server → its listing, indexed once
-	stored  map[string]*index // server → the listing of an earlier run
-	evicted map[string]bool   // declared but no longer offered
-	down    map[string]string // server not listed in this run → why it could not be started
-	parts   map[string]*part  // server → what the current view shows of it
-	alone   map[string]alone  // server → what is shown of it as if it were the only one
+	servers []Server               // declared, config order
+	indexed map[string]*index      // server → its listing, indexed once
+	stored  map[string]*index      // server → the listing of an earlier run
+	evicted map[string]bool        // declared but no longer offered
+	down    map[string]string      // server not listed in this run → why it could not be started
+	parts   map[string]*serverView // server → what the current view shows of it
+	singles map[string]singleView  // server → what is shown of it as if it were the only one
 }
 
 // New returns an empty catalogue.
@@ -55,33 +55,33 @@ func (c *Catalog) View() *View { return c.Views()[NoTasks] }
 // Views returns the current views. It never blocks.
 func (c *Catalog) Views() *Views { return c.views.Load() }
 
-// An alone is one server as if it had been wrapped alone.
-type alone struct {
-	of    *part // what it was made of
+// A singleView is one server in single-wrap mode.
+type singleView struct {
+	of    *serverView // what it was made of
 	views *Views
 }
 
-// Alone returns the views of one server as if it were the only one, under the names
+// Single returns the views of one server as if it were the only one, under the names
 // that it gives its tools itself. They are empty where no such server is offered.
-func (c *Catalog) Alone(name string) *Views {
+func (c *Catalog) Single(name string) *Views {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := c.parts[name]
-	known, ok := c.alone[name]
+	known, ok := c.singles[name]
 	if ok && known.of == p {
 		return known.views
 	}
-	var parts []*part
+	var parts []*serverView
 	if p != nil {
 		s := p.server
-		s.Bare = true
-		parts = append(parts, newPart(s, p.index, c.down[name], nil, NoTasks))
+		s.Single = true
+		parts = append(parts, newServerView(s, p.index, c.down[name], nil, NoTasks))
 	}
-	if c.alone == nil {
-		c.alone = map[string]alone{}
+	if c.singles == nil {
+		c.singles = map[string]singleView{}
 	}
-	c.alone[name] = alone{p, viewsOf(parts)}
-	return c.alone[name].views
+	c.singles[name] = singleView{p, viewsOf(parts)}
+	return c.singles[name].views
 }
 
 // Unloaded returns the views as they would be if no lazy server had been loaded in
@@ -89,11 +89,11 @@ func (c *Catalog) Alone(name string) *Views {
 func (c *Catalog) Unloaded() *Views {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var offered []*part
+	var offered []*serverView
 	for _, s := range c.servers {
 		switch p := c.parts[s.Name]; {
 		case s.Lazy && c.indexed[s.Name] != nil:
-			offered = append(offered, newPart(s, c.stored[s.Name], "", nil, NoTasks))
+			offered = append(offered, newServerView(s, c.stored[s.Name], "", nil, NoTasks))
 		case p != nil: // it is offered
 			offered = append(offered, p)
 		}
@@ -122,7 +122,7 @@ func (c *Catalog) Declare(servers []Server) {
 }
 
 // An Indexed is a listing made ready for [Catalog.Put].
-type Indexed struct{ part *part }
+type Indexed struct{ view *serverView }
 
 // Index reads a server's listing and applies the server's declaration to it. It
 // takes a while for a large listing, so no lock should be held that others wait
@@ -135,7 +135,7 @@ func (c *Catalog) Index(name string, l *Listing) *Indexed {
 		s = c.servers[i]
 	}
 	c.mu.Unlock()
-	p := newPart(s, x, "", nil, NoTasks)
+	p := newServerView(s, x, "", nil, NoTasks)
 	p.found.Index() // now, and not when someone waits for a search
 	return &Indexed{p}
 }
@@ -154,8 +154,8 @@ func (c *Catalog) Put(name string, l *Indexed) bool {
 	}
 	c.indexed[name] = nil
 	if l != nil {
-		c.indexed[name] = l.part.index
-		c.parts[name] = l.part // if the declaration is still the same
+		c.indexed[name] = l.view.index
+		c.parts[name] = l.view // if the declaration is still the same
 	}
 	delete(c.evicted, name)
 	delete(c.down, name)
@@ -204,8 +204,8 @@ func (c *Catalog) Drop(name string) {
 // and listing are as before are reused, so a change costs its own server plus
 // one merge.
 func (c *Catalog) publishLocked() {
-	parts := make(map[string]*part, len(c.servers))
-	var offered []*part
+	parts := make(map[string]*serverView, len(c.servers))
+	var offered []*serverView
 	for _, s := range c.servers {
 		if c.evicted[s.Name] {
 			continue
@@ -214,12 +214,12 @@ func (c *Catalog) publishLocked() {
 		down := c.down[s.Name]
 		x := c.listedLocked(s.Name)
 		if p == nil || p.index != x || p.info.Down != display.Fold(down) || !reflect.DeepEqual(p.server, s) {
-			p = newPart(s, x, down, nil, NoTasks)
+			p = newServerView(s, x, down, nil, NoTasks)
 		}
 		parts[s.Name] = p
 		offered = append(offered, p)
 	}
 	c.parts = parts
-	maps.DeleteFunc(c.alone, func(name string, _ alone) bool { return parts[name] == nil })
+	maps.DeleteFunc(c.singles, func(name string, _ singleView) bool { return parts[name] == nil })
 	c.views.Store(viewsOf(offered))
 }

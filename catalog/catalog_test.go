@@ -26,7 +26,7 @@ func TestPutIndexesOnlyItsServer(t *testing.T) {
 func TestPutBuildsNothing(t *testing.T) {
 	c := office()
 	x := c.Index("notes", tools("write", "Write another note"))
-	if !c.Put("notes", x) || c.View().server["notes"] != x.part {
+	if !c.Put("notes", x) || c.View().server["notes"] != x.view {
 		t.Error("what Index built was built again")
 	}
 }

@@ -200,7 +200,7 @@ func TestRealCataloguesFitEveryLimit(t *testing.T) {
 func TestRealServersAreWhole(t *testing.T) {
 	servers, listings := realServers(t)
 	for i, s := range servers {
-		for _, s.Bare = range []bool{false, true} {
+		for _, s.Single = range []bool{false, true} {
 			l := *listings[i]
 			l.Tasks = HandshakeTasks // which one of them has a tool for
 			v := views(s, &l)[HandshakeTasks]
@@ -217,7 +217,7 @@ func TestRealServersAreWhole(t *testing.T) {
 				t.Errorf("%s: load_mcp answers %d bytes", s.Name, len(text))
 			}
 			for _, tool := range v.Tools() {
-				if s.Bare && string(tool.Definition()) != string(tool.Raw) {
+				if s.Single && string(tool.Definition()) != string(tool.Raw) {
 					t.Errorf("%s is not verbatim", tool.Name)
 				}
 				if !json.Valid(tool.Definition()) || tool.Summary == "" {

@@ -11,7 +11,7 @@ import (
 const (
 	preambleText = `Shows the tools that use_tool can call. Before you first use one, read its definition: {"tool_name": "server/tool"}. ` +
 		`{"query": "words"} finds tools and shows the best one's, {"server": "name"} lists a server's, no argument lists the servers.`
-	preambleBare = `Shows the tools that use_tool can call. Before you first use one, read its definition: {"tool_name": "name"}. ` +
+	preambleSingle = `Shows the tools that use_tool can call. Before you first use one, read its definition: {"tool_name": "name"}. ` +
 		`{"query": "words"} finds tools and shows the best one's, no argument lists them.`
 
 	deferredText = `Some servers below are not loaded yet. To use one, call load_mcp with its name.`
@@ -22,10 +22,10 @@ const (
 	startingNote = `Still starting; use_tool works on their tools, discover_tool {"server": "name"} lists them:`
 	downNote     = `Could not be started so far; discover_tool {"server": "name"} says why:`
 
-	cutNote     = `Shortened to fit: discover_tool {"server": "name"} shows a server whole.`
-	cutNoteBare = `Shortened to fit: discover_tool with no argument lists all tools with what they do.`
-	packedNote  = `The names after a server are its tools: call them server/tool.`
-	moreServers = `%s more: discover_tool with no argument lists all.`
+	cutNote       = `Shortened to fit: discover_tool {"server": "name"} shows a server whole.`
+	cutNoteSingle = `Shortened to fit: discover_tool with no argument lists all tools with what they do.`
+	packedNote    = `The names after a server are its tools: call them server/tool.`
+	moreServers   = `%s more: discover_tool with no argument lists all.`
 )
 
 // Texts are what is said of a view to models and hosts.
@@ -41,15 +41,15 @@ func (v *View) Texts() Texts { return Texts{v} }
 // then become names; then names are counted; then the words of all servers get
 // shorter; in the end servers are counted.
 func (v Texts) Describe(maxChars int) string {
-	if v.bare() != nil {
-		return v.fit(v.useTools(preambleBare), maxChars)
+	if v.single() != nil {
+		return v.fit(v.useTools(preambleSingle), maxChars)
 	}
 	return v.fit(v.useTools(preambleText), maxChars)
 }
 
 // fit returns the fullest text of at most limit units; 0 or less: no limit.
 func (v Texts) fit(preamble string, limit int) string {
-	d := draft{v: v, preamble: preamble, named: len(v.parts), place: make(map[*part]int, len(v.parts))}
+	d := draft{v: v, preamble: preamble, named: len(v.parts), place: make(map[*serverView]int, len(v.parts))}
 	for i, p := range v.parts {
 		d.place[p] = i
 	}
@@ -87,7 +87,7 @@ const shortestLine = 4
 // A draft says how much the text about the whole catalogue shows.
 type draft struct {
 	v        Texts
-	place    map[*part]int // of the servers, in config order
+	place    map[*serverView]int // of the servers, in config order
 	preamble string
 	cut      bool // something is left out
 	longest  int  // text so far, in bytes
@@ -215,13 +215,13 @@ func (d *draft) writeLoaded(b *strings.Builder) {
 func (d *draft) notes() []string {
 	v := d.v
 	var notes []string
-	if d.cut && v.bare() == nil {
+	if d.cut && v.single() == nil {
 		if d.lines < v.toolsLoaded() && d.names(0) > 0 {
 			notes = append(notes, packedNote)
 		}
 		notes = append(notes, cutNote)
 	} else if d.cut {
-		notes = append(notes, cutNoteBare)
+		notes = append(notes, cutNoteSingle)
 	}
 	starting, down := d.unlisted()
 	if len(starting) > 0 {
@@ -258,7 +258,7 @@ func (d *draft) unlisted() (starting, down []string) {
 // atLeast is the shortest honest text: how much there is and how to see it.
 func (v Texts) atLeast() string {
 	s := display.Plural(v.toolsLoaded(), "tool")
-	if v.bare() == nil {
+	if v.single() == nil {
 		s += " of " + display.Plural(len(v.parts), "server")
 	}
 	if n := len(v.lazy); n > 0 {

@@ -51,7 +51,7 @@ func TestDescribeWithoutLazyServersHasOnlyTools(t *testing.T) {
 }
 
 func TestDescribeSingleWrapHasBareNames(t *testing.T) {
-	v := one(Server{Name: "files", Bare: true}, tools("read", "Read a file", "a/b", "Slashes are no separators here"))
+	v := one(Server{Name: "files", Single: true}, tools("read", "Read a file", "a/b", "Slashes are no separators here"))
 	golden(t, "describe_bare", v.Texts().Describe(2048))
 }
 
@@ -177,7 +177,7 @@ func TestInstructionsSingleWrapKeepsUpstreamsOwnVerbatim(t *testing.T) {
 	l := tools("read", "Read a file", "write", "Write a file")
 	l.Info = json.RawMessage(`{"name":"mcp-files","version":"1"}`)
 	l.Instructions = "Use <b>read</b> & then write.\n\n- never both"
-	v := one(Server{Name: "npx", Bare: true}, l)
+	v := one(Server{Name: "npx", Single: true}, l)
 	golden(t, "instructions_bare", v.Texts().Instructions(2048))
 	for limit := 2048; limit > 0; limit -= 7 {
 		s := v.Texts().Instructions(limit)
@@ -193,7 +193,7 @@ func TestInstructionsSingleWrapKeepsUpstreamsOwnVerbatim(t *testing.T) {
 func TestInstructionsSayWhereTheyAreCut(t *testing.T) {
 	l := tools("read", "Read a file")
 	l.Instructions = strings.Repeat("😀 long ", 1000)
-	v := one(Server{Name: "x", Bare: true}, l)
+	v := one(Server{Name: "x", Single: true}, l)
 	s := v.Texts().Instructions(2048)
 	if n := display.Units(s); n > 2048 || n < 2040 {
 		t.Errorf("%d units", n)
@@ -211,7 +211,7 @@ func TestInstructionsSayWhereTheyAreCut(t *testing.T) {
 func TestSingleWrapNamesNoServer(t *testing.T) {
 	l := many(300)
 	l.Info = json.RawMessage(`{"name":"mcp-files","version":"1"}`)
-	v := one(Server{Name: "npx", Bare: true}, l)
+	v := one(Server{Name: "npx", Single: true}, l)
 	page, _ := v.Texts().Page("", 0, 0, false)
 	for _, s := range []string{v.Texts().Describe(2048), v.Texts().Describe(300), v.Texts().Instructions(2048), v.Texts().Unknown("tool_9999"), v.Texts().Unknown("npx/x"), v.Texts().UnknownServer("name"), page.Text} {
 		if strings.Contains(strings.ReplaceAll(s, "Unknown tool: npx/x", ""), "npx") || strings.Contains(s, `{"server"`) || strings.Contains(s, "server/tool") {
@@ -243,7 +243,7 @@ func TestEagerServersWithoutWordsSpeakForThemselves(t *testing.T) {
 
 func TestOneLargeServerShowsNames(t *testing.T) {
 	for _, bare := range []bool{false, true} {
-		s := one(Server{Name: "gitlab", Bare: bare}, many(118)).Texts().Describe(2048)
+		s := one(Server{Name: "gitlab", Single: bare}, many(118)).Texts().Describe(2048)
 		if n := strings.Count(s, "tool_0"); n < 100 || display.Units(s) < 2048*9/10 {
 			t.Errorf("%d names in %d units:\n%s", n, display.Units(s), s)
 		}

@@ -19,7 +19,7 @@ func TestDetailsShowDefinitionSchemasAndHints(t *testing.T) {
 }
 
 func TestDetailsOmitWhatIsAbsent(t *testing.T) {
-	v := one(Server{Name: "s", Bare: true}, &Listing{Tools: raws(
+	v := one(Server{Name: "s", Single: true}, &Listing{Tools: raws(
 		`{"name":"plain","inputSchema":{"type":"object","x":"\u202e ` + "\u202e \U000e0041" + `"},"outputSchema":null,"annotations":null}`)})
 	golden(t, "details_plain", v.Tools()[0].Details())
 }

@@ -18,17 +18,17 @@ var (
 )
 
 // directName is a tool's name among all tools of all servers: server__tool, or
-// the bare name. A name that hosts would refuse, or that could be read two
+// in single-wrap mode the name alone. A name that hosts would refuse, or that could be read two
 // ways, is made fit and gets a hash of the exact one. It depends on nothing
 // but the tool, so that it is the same whatever else is loaded.
 func directName(s Server, leaf string) string {
 	full := leaf
-	if !s.Bare {
+	if !s.Single {
 		full = s.Name + "__" + leaf
 	}
 	// A server name without "_" ends at the first "__". A plain name that looks
 	// hashed is hashed too: no tool can take another's name.
-	clear := s.Bare || !strings.Contains(s.Name, "_")
+	clear := s.Single || !strings.Contains(s.Name, "_")
 	if clear && plainDirect().MatchString(full) && !endsInHash().MatchString(full) {
 		return full
 	}

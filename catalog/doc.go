@@ -5,15 +5,18 @@
 // listed ([Catalog.Index], [Catalog.Put]); after every change it publishes a new immutable
 // [View]. Readers load one atomic pointer and never lock.
 //
-//	Listing ──index──► part (one server: filters, aliases, overrides applied,
-//	                   search postings)          built by Index
-//	parts ──merge────► View (names, owners, warnings)   built per change
-//	View ──render────► Describe, Page, Details, Loaded, Unknown …
+//	Listing ──index──► serverView  (filter, aliases, overrides applied; its index for
+//	                               searches), built by Index
+//	serverViews ─────► View        (names, owners, warnings), built per change
+//	View ──Texts─────► Describe, Page, Loaded, Found, Unknown …
 //
 // Entries stay the bytes the upstream sent: the package reads the few members
 // it indexes and never encodes an entry again. It starts no goroutine, does no
 // I/O, and knows nothing of connections. Text of upstreams reaches the host
 // only through package display.
 //
-// Read next: catalog.go, view.go, describe.go.
+// Packages below know no view: conform and input check entries and arguments, search
+// finds tools by words, store keeps listings between runs.
+//
+// Read next: catalog.go, view.go, serverview.go, describe.go.
 package catalog

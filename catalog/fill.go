@@ -2,13 +2,13 @@ package catalog
 
 import "sort"
 
-// A level is how high a text is filled, in steps of one item each: the first
-// step raises the first item, the second the second, and after the last item
-// it is the first one's turn again. So no item is ever raised twice while
-// another has been raised less often, and one step costs little.
+// A level is how much detail a text shows, in steps of one unit for one item: the first
+// step is for the first item, the second for the second, and after the last item it is
+// the first one's turn again. So items differ by one step at most, and one step costs
+// little. The largest level that fits is found by bisection.
 type level int
 
-// raised tells how often item i of n has been raised.
+// raised returns how many steps item i of n has had.
 func (l level) raised(i, n int) int {
 	rounds := int(l) / n
 	if i < int(l)%n {
@@ -18,7 +18,7 @@ func (l level) raised(i, n int) int {
 }
 
 // highest returns the highest level at which a text fits, of those at which all
-// of n items are raised at most rounds times; below 0 if not even level 0 does.
+// of n items have had at most rounds steps; below 0 if not even level 0 fits.
 func highest(n, rounds int, fits func(level) bool) level {
 	if !fits(0) {
 		return -1

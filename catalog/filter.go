@@ -11,7 +11,7 @@ import (
 
 // A Filter is a tool filter: with any positive pattern only matches pass, then
 // what a "!" pattern matches goes. The order of patterns does not matter. It is the
-// one place that decides whether hosts may know of a tool, see part.addTools: there
+// one place that decides whether hosts may know of a tool, see serverView.addTools: there
 // is no way to list or call one but by way of a view's tools.
 type Filter struct{ allow, deny []matcher }
 

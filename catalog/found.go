@@ -25,7 +25,7 @@ func (v *View) Find(query string, limit int) (found []Match, more int) {
 }
 
 // find is Find, among the tools of one server unless that is "".
-func (m *merged) find(query string, limit int, server string) (found []Match, more int) {
+func (m *toolset) find(query string, limit int, server string) (found []Match, more int) {
 	matches, more := m.corpus.Find(query, limit, server)
 	for _, match := range matches {
 		x := Match{Tool: m.byName[match.Tool.Name], Score: match.Score}
@@ -89,7 +89,7 @@ func (v Texts) matches(b *strings.Builder, s Search) bool {
 	found, more := v.all().find(s.Query, min(offset, 1<<20)+limit, s.Server)
 	switch {
 	case len(found) > 0:
-	case s.Server != "" && v.bare() == nil:
+	case s.Server != "" && v.single() == nil:
 		fmt.Fprintf(b, "No tool of %s matches %s. discover_tool {\"server\": %s} lists all it has.\n", display.Escape(s.Server), display.Escape(display.Name(s.Query)), display.Quote(s.Server))
 		return false
 	default:
@@ -157,10 +157,10 @@ func (m *Match) also() string {
 // best first, and how many more there are. If no tool was found and there are but
 // few such servers, it names them all.
 func (v Texts) suggest(b *strings.Builder, query string, nothing bool) {
-	unknown := slices.DeleteFunc(slices.Clone(v.lazy), func(p *part) bool { return p.info.Stored })
-	best := search.Rank(query, slices.Concat(unknown, v.eager), func(p *part) map[string]float64 { return p.says() })
+	unknown := slices.DeleteFunc(slices.Clone(v.lazy), func(p *serverView) bool { return p.info.Stored })
+	best := search.Rank(query, slices.Concat(unknown, v.eager), func(p *serverView) map[string]float64 { return p.says() })
 	best = best[:min(len(best), serversShown)]
-	var fit, eager []*part
+	var fit, eager []*serverView
 	for _, p := range best {
 		if p.server.Lazy {
 			fit = append(fit, p)
@@ -199,13 +199,13 @@ func (v Texts) suggest(b *strings.Builder, query string, nothing bool) {
 		}
 		fmt.Fprintf(b, "Not loaded: %s; discover_tool with no argument lists them.\n", what)
 	}
-	rest := slices.DeleteFunc(slices.Clone(v.eager), func(p *part) bool { return slices.Contains(eager, p) })
+	rest := slices.DeleteFunc(slices.Clone(v.eager), func(p *serverView) bool { return slices.Contains(eager, p) })
 	b.WriteString(notListed(rest, "\n"))
 }
 
 // countWords counts the terms of a server's name, which tell twice as much, and of
 // what it is for.
-func (p *part) countWords() map[string]float64 {
+func (p *serverView) countWords() map[string]float64 {
 	m := map[string]float64{}
 	search.Words(p.intro, func(w string) { m[w]++ })
 	for _, w := range p.terms {

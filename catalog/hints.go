@@ -25,7 +25,7 @@ func (v Texts) HowToLoad(h Hints) string {
 }
 
 // unlisted are the servers to be loaded of which nothing is known.
-func (v Texts) unlisted() (all []*part) {
+func (v Texts) unlisted() (all []*serverView) {
 	for _, p := range v.lazy {
 		if p.index == nil {
 			all = append(all, p)
@@ -41,7 +41,7 @@ func (v Texts) WithUnlisted(h Hints, s string, maxChars int) string {
 	starting, down := startingAndDown(v.eager)
 	groups := []struct {
 		before string
-		parts  []*part
+		parts  []*serverView
 		after  string
 	}{
 		{"Servers not loaded yet: ", v.unlisted(), ". To load one: " + fmt.Sprintf(h.Load, "name") + "."},

@@ -10,7 +10,7 @@ import (
 const (
 	introText = `The tools of these MCP servers are called through use_tool. discover_tool finds tools ({"query": "words"}), lists a server's ` +
 		`({"server": "name"}) and shows definitions. A server that does not run is started when it is used.`
-	introBare = `The tools of %s are called through use_tool. discover_tool lists them, finds them and shows their definitions.`
+	introSingle = `The tools of %s are called through use_tool. discover_tool lists them, finds them and shows their definitions.`
 
 	ownCut = "\n[Cut to fit: discover_tool {\"full\": true} shows these instructions whole.]"
 )
@@ -21,7 +21,7 @@ const (
 // called. In single-wrap mode the upstream's own instructions follow, verbatim
 // if they fit.
 func (v Texts) Instructions(maxChars int) string {
-	if p := v.bare(); p != nil {
+	if p := v.single(); p != nil {
 		return p.instructions(maxChars)
 	}
 	n := len(v.parts)
@@ -62,8 +62,8 @@ func (v Texts) introduce(named int, words func(i int) int) string {
 }
 
 // instructions are those of single-wrap mode.
-func (p *part) instructions(maxChars int) string {
-	text := fmt.Sprintf(p.useTools(introBare), p.called())
+func (p *serverView) instructions(maxChars int) string {
+	text := fmt.Sprintf(p.useTools(introSingle), p.called())
 	own := strings.TrimSpace(p.info.Instructions)
 	whole := text + "\n\n" + own
 	switch room := maxChars - display.Units(text) - 2 - display.Units(ownCut); {
@@ -90,7 +90,7 @@ const (
 // that is 0 or less. Where not all fit whole, the longest are cut, to the same length.
 func (v Texts) DirectInstructions(maxChars int) string {
 	var own []string
-	var parts []*part
+	var parts []*serverView
 	longest := 0
 	for _, p := range v.parts {
 		if text := strings.TrimSpace(display.Clean(p.info.Instructions)); text != "" {

@@ -31,7 +31,7 @@ func (v Texts) Loaded(server string) string {
 
 // answer is what load_mcp says, its lists still to be shortened.
 type answer struct {
-	p     *part
+	p     *serverView
 	own   string // the upstream's instructions, cut
 	lists [4]list
 	left  []string // what was left out
@@ -45,7 +45,7 @@ type list struct {
 	items []string
 }
 
-func (p *part) answer() *answer {
+func (p *serverView) answer() *answer {
 	a := &answer{p: p, own: p.shortInstructions()}
 	a.lists = [4]list{{key: "tools", what: "tool"}, {key: "resources"}, {key: "resource_templates"}, {key: "prompts"}}
 	for _, t := range p.tools {
@@ -72,7 +72,7 @@ type namedList struct {
 	entries []named
 }
 
-func (p *part) namedLists() []namedList {
+func (p *serverView) namedLists() []namedList {
 	x := p.index
 	return []namedList{{"uri", "resource", x.resources}, {"uriTemplate", "resource template", x.templates}, {"name", "prompt", x.prompts}}
 }

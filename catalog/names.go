@@ -89,7 +89,7 @@ func (v *View) ServerFor(name string) string {
 // ServerOf returns the offered server whose tool a name would be, "" if there is
 // none: in single-wrap mode the one there is.
 func (v *View) ServerOf(name string) string {
-	if p := v.bare(); p != nil {
+	if p := v.single(); p != nil {
 		return p.server.Name
 	}
 	if server, _, ok := strings.Cut(name, "/"); ok && v.server[server] != nil {
@@ -117,7 +117,7 @@ func (v *View) ServerMeant(name string) (string, bool) {
 	if _, ok := v.server[name]; ok {
 		return name, true
 	}
-	if p := v.bare(); p != nil && name == p.called() {
+	if p := v.single(); p != nil && name == p.called() {
 		return p.server.Name, true
 	}
 	meant := ""

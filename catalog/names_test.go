@@ -23,7 +23,7 @@ func TestToolsAreReachableByNamespacedNameOnly(t *testing.T) {
 }
 
 func TestSingleWrapExposesBareNames(t *testing.T) {
-	v := one(Server{Name: "fs", Bare: true}, tools("read", "", "a/b", ""))
+	v := one(Server{Name: "fs", Single: true}, tools("read", "", "a/b", ""))
 	equal(t, exposed(v), []string{"a/b", "read"})
 	if _, ok := v.Tool("fs/read"); ok {
 		t.Error("a prefix is known")
@@ -89,7 +89,7 @@ func TestSchemaBombsAreHidden(t *testing.T) {
 			if got := one(Server{Name: "s", Filter: []string{"!bomb"}}, l).Texts().Unknown("s/bomb"); strings.Contains(got, "left out") {
 				t.Errorf("%s, filtered: got %s", what, got)
 			}
-			if got := one(Server{Name: "s", Bare: true}, l).Texts().Unknown("bomb"); !strings.Contains(got, c.why) {
+			if got := one(Server{Name: "s", Single: true}, l).Texts().Unknown("bomb"); !strings.Contains(got, c.why) {
 				t.Errorf("%s, bare: got %s", what, got)
 			}
 		}
@@ -257,7 +257,7 @@ func TestFirstServerKeepsASharedToolName(t *testing.T) {
 
 func TestDirectNamesAreFitAndUnique(t *testing.T) {
 	long := strings.Repeat("very_", 20) + "long"
-	c := loadedWith([]Server{{Name: "a"}, {Name: "a__b"}, {Name: "one", Bare: true}}, map[string]*Listing{
+	c := loadedWith([]Server{{Name: "a"}, {Name: "a__b"}, {Name: "one", Single: true}}, map[string]*Listing{
 		"a":    tools("b__c", "", "plain", "", "with.dot", "", "with dot", "", long, "", long+"er", "", "x_0123abcd", ""),
 		"a__b": tools("c", ""),
 		"one":  tools("bare", "", "odd/name", ""),

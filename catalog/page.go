@@ -31,7 +31,7 @@ func (v Texts) Page(server string, offset, limit int, full bool) (Page, bool) {
 		limit = pageTools
 	}
 	b := pageBuilder{server: server, limit: limit}
-	p := v.bare()
+	p := v.single()
 	if server != "" {
 		if p = v.part(server); p == nil {
 			return Page{}, false
@@ -50,7 +50,7 @@ func (v Texts) Page(server string, offset, limit int, full bool) (Page, bool) {
 }
 
 // line says of a server how far it is and, in these words, what it is for.
-func (p *part) line(about string) string {
+func (p *serverView) line(about string) string {
 	s := display.Escape(p.called()) + " (" + p.state() + ")"
 	if about != "" {
 		s += ": " + display.Escape(about)
@@ -59,7 +59,7 @@ func (p *part) line(about string) string {
 }
 
 // state says in words where a server stands and what to do.
-func (p *part) state() string {
+func (p *serverView) state() string {
 	switch {
 	case p.info.Loaded:
 		return display.Plural(len(p.tools), "tool")
@@ -88,7 +88,7 @@ type pageBuilder struct {
 
 // about has the page list one server's tools, under what it is and, on the first
 // page, what it says about itself.
-func (b *pageBuilder) about(p *part, first, full bool) {
+func (b *pageBuilder) about(p *serverView, first, full bool) {
 	b.head = p.line(p.described) + "\n"
 	b.empty = "No tools."
 	if !p.info.Loaded && !p.info.Stored {
@@ -105,13 +105,13 @@ func (b *pageBuilder) about(p *part, first, full bool) {
 }
 
 // shortInstructions are the upstream's instructions, cut to what an answer holds.
-func (p *part) shortInstructions() string {
+func (p *serverView) shortInstructions() string {
 	s := strings.TrimSpace(display.Clean(p.info.Instructions))
 	if display.Units(s) <= ownWords {
 		return s
 	}
 	more := fmt.Sprintf("\n[Cut: discover_tool {\"server\": %s, \"full\": true} shows all.]", display.Quote(p.server.Name))
-	if p.server.Bare {
+	if p.server.Single {
 		more = "\n[Cut: discover_tool {\"full\": true} shows all.]"
 	}
 	return display.Prefix(s, ownWords-display.Units(more)) + more

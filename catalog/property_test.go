@@ -33,7 +33,7 @@ func drawCatalog(t *rapid.T) *View {
 			Description: drawText(t, "description"),
 			Lazy:        rapid.Bool().Draw(t, "lazy"),
 			Note:        rapid.SampledFrom([]string{"", "", "(run: dynmcp login x)"}).Draw(t, "note"),
-			Bare:        n == 1 && rapid.Bool().Draw(t, "bare"),
+			Single:      n == 1 && rapid.Bool().Draw(t, "bare"),
 		})
 	}
 	c.Declare(servers)
@@ -65,7 +65,7 @@ func TestPropertyTextsStayWithinTheLimit(t *testing.T) {
 		if limit > 2000 {
 			s := v.Texts().Describe(limit)
 			for _, info := range v.Servers() {
-				if v.bare() == nil && !strings.Contains(s, info.Name) {
+				if v.single() == nil && !strings.Contains(s, info.Name) {
 					t.Fatalf("server %s is not named under a limit of %d:\n%s", info.Name, limit, s)
 				}
 			}

@@ -27,7 +27,7 @@ type route struct {
 	server string
 }
 
-func mergeEntries(parts []*part) entries {
+func mergeEntries(parts []*serverView) entries {
 	e := entries{
 		resourceOwner: map[string]string{},
 		templateOwner: map[string]string{},

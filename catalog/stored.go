@@ -69,20 +69,20 @@ func newStoredIndex(s *Stored) *index {
 
 // unread reports whether the tools of a part are those of an earlier run, and have
 // yet to be read.
-func (p *part) unread() bool { return p.open != nil }
+func (p *serverView) unread() bool { return p.open != nil }
 
 // opened returns the part with its tools, which are read if need be.
-func (p *part) opened() *part {
+func (p *serverView) opened() *serverView {
 	if p.open == nil {
 		return p
 	}
 	return p.open()
 }
 
-// A merged is the tools of all servers together.
-type merged struct {
-	parts  []*part // opened, config order
-	tools  []*Tool // sorted by name
+// A toolset is the tools of all servers together.
+type toolset struct {
+	parts  []*serverView // opened, config order
+	tools  []*Tool       // sorted by name
 	byName map[string]*Tool
 	direct map[string]*Tool
 	corpus *search.Corpus
@@ -92,9 +92,9 @@ type merged struct {
 
 // all returns the tools of all servers, of which stored ones may have to be read
 // first.
-func (v *View) all() *merged {
+func (v *View) all() *toolset {
 	v.merge.Do(func() {
-		unread := slices.ContainsFunc(v.parts, (*part).unread)
+		unread := slices.ContainsFunc(v.parts, (*serverView).unread)
 		v.merged.Store(mergeTools(v.parts))
 		if unread { // reading leaves more garbage than tools, which the collector would let lie
 			runtime.GC()
@@ -106,12 +106,12 @@ func (v *View) all() *merged {
 // Unread reports whether a question about all servers has to read stored tools
 // first, which may take a while.
 func (v *View) Unread() bool {
-	return v.merged.Load() == nil && slices.ContainsFunc(v.parts, (*part).unread)
+	return v.merged.Load() == nil && slices.ContainsFunc(v.parts, (*serverView).unread)
 }
 
 // part returns what the view shows of a server, with its tools; nil if it is not
 // offered.
-func (v *View) part(server string) *part {
+func (v *View) part(server string) *serverView {
 	if p := v.server[server]; p != nil {
 		return p.opened()
 	}

@@ -24,7 +24,7 @@ type Views [3]*View
 
 // viewsOf builds the views of parts, in config order, which are those of a host
 // that follows no tasks.
-func viewsOf(parts []*part) *Views {
+func viewsOf(parts []*serverView) *Views {
 	var views Views
 	views[NoTasks] = newView(parts)
 	for _, follows := range []Tasks{HandshakeTasks, StatelessTasks} {
@@ -33,7 +33,7 @@ func viewsOf(parts []*part) *Views {
 		changed := false
 		for i, p := range parts {
 			if p.hasOnlyTasks() && p.index.listing.Tasks == follows {
-				own[i], changed = newPart(p.server, p.index, p.info.Down, nil, follows), true
+				own[i], changed = newServerView(p.server, p.index, p.info.Down, nil, follows), true
 			}
 		}
 		if changed {
@@ -45,13 +45,13 @@ func viewsOf(parts []*part) *Views {
 
 // hasOnlyTasks reports whether a tool was left out, or will be when the tools are
 // read, because it runs only as a task.
-func (p *part) hasOnlyTasks() bool {
+func (p *serverView) hasOnlyTasks() bool {
 	return len(p.onlyTasks) > 0 || p.unread() && p.index.stored.OnlyTasks
 }
 
 // leaveOut notes a tool that runs only as a task of a kind that the view's hosts do
 // not follow, and reports whether it is one.
-func (p *part) leaveOut(e *entry) bool {
+func (p *serverView) leaveOut(e *entry) bool {
 	offered := p.index.listing.Tasks
 	if !e.onlyTask || offered != NoTasks && offered == p.follows {
 		return false
@@ -61,7 +61,7 @@ func (p *part) leaveOut(e *entry) bool {
 }
 
 // warnOfTasks names the tools that were left out for that.
-func (p *part) warnOfTasks() {
+func (p *serverView) warnOfTasks() {
 	if len(p.onlyTasks) == 0 {
 		return
 	}
@@ -78,7 +78,7 @@ func (p *part) warnOfTasks() {
 
 // whyNoTask says why a tool is not offered that runs only as a task, "" for any
 // other.
-func (p *part) whyNoTask(name string) string {
+func (p *serverView) whyNoTask(name string) string {
 	switch {
 	case !slices.Contains(p.onlyTasks, name):
 		return ""

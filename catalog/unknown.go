@@ -146,7 +146,7 @@ func (v Texts) howToFind() string {
 // other name. What the operator's filter keeps out is not known to exist.
 func (v *View) WhyHidden(name string) string {
 	for _, p := range v.all().parts {
-		upstream, mine := name, p.server.Bare
+		upstream, mine := name, p.server.Single
 		if !mine {
 			upstream, mine = strings.CutPrefix(name, p.server.Name+"/")
 		}
@@ -169,7 +169,7 @@ func (v Texts) whyMissing(server string) string {
 	switch {
 	case p == nil:
 		return ""
-	case p.info.Loaded && p.server.Bare:
+	case p.info.Loaded && p.server.Single:
 		return fmt.Sprintf("%s has %s: discover_tool with no argument lists them.\n", p.called(), display.Plural(len(p.tools), "tool"))
 	case p.info.Loaded || p.info.Stored:
 		return fmt.Sprintf("Server %s has %s: discover_tool {\"server\": %s} lists them.\n",
@@ -185,7 +185,7 @@ func (v Texts) whyMissing(server string) string {
 
 // UnknownServer answers a name that is no offered server's.
 func (v Texts) UnknownServer(name string) string {
-	if p := v.bare(); p != nil {
+	if p := v.single(); p != nil {
 		return fmt.Sprintf(`There is but one server here, %s: leave "server" out.`, p.called())
 	}
 	s := "Unknown MCP server: " + display.Asked(name) + "."
@@ -211,7 +211,7 @@ func (v Texts) UnknownServer(name string) string {
 // sentence followed by end.
 func (v Texts) NotListed(end string) string { return notListed(v.eager, end) }
 
-func notListed(eager []*part, end string) string {
+func notListed(eager []*serverView, end string) string {
 	starting, down := startingAndDown(eager)
 	s := ""
 	if len(starting) > 0 {
@@ -224,7 +224,7 @@ func notListed(eager []*part, end string) string {
 }
 
 // startingAndDown tells the servers that are starting from those that could not be started.
-func startingAndDown(eager []*part) (starting, down []*part) {
+func startingAndDown(eager []*serverView) (starting, down []*serverView) {
 	for _, p := range eager {
 		if p.info.Down != "" {
 			down = append(down, p)
@@ -253,7 +253,7 @@ func joinNames(tools []*Tool, most int) string {
 	return strings.Join(list, ", ")
 }
 
-func joinServers(ps []*part) string {
+func joinServers(ps []*serverView) string {
 	var list []string
 	for _, p := range ps[:min(othersShown, len(ps))] {
 		list = append(list, p.called()+p.note())

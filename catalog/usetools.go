@@ -16,7 +16,7 @@ func (v Texts) useTools(text string) string {
 	return v.parts[0].useTools(text)
 }
 
-func (p *part) useTools(text string) string {
+func (p *serverView) useTools(text string) string {
 	if !p.server.Split {
 		return text
 	}

@@ -14,27 +14,27 @@ import (
 // View is an immutable picture of the catalogue: what a host may see, with
 // filters, aliases and overrides applied.
 type View struct {
-	parts  []*part // offered, config order; stored ones may be unread
-	server map[string]*part
+	parts  []*serverView // offered, config order; stored ones may be unread
+	server map[string]*serverView
 
-	loaded, lazy, eager []*part // the same, see sort
+	loaded, lazy, eager []*serverView // the same, see sort
 
 	entries // resources, templates, prompts
 
 	merge  sync.Once
-	merged atomic.Pointer[merged] // nil until the tools of all were needed
+	merged atomic.Pointer[toolset] // nil until the tools of all were needed
 }
 
 // newView merges parts, given in config order. Where tools have yet to be read, those
 // of all servers are merged when they are needed.
-func newView(parts []*part) *View {
-	v := &View{server: make(map[string]*part, len(parts)), parts: slices.Clone(parts)}
+func newView(parts []*serverView) *View {
+	v := &View{server: make(map[string]*serverView, len(parts)), parts: slices.Clone(parts)}
 	for i, p := range v.parts {
 		if !p.server.Lazy { // it is shown with its tools
 			v.parts[i] = p.opened()
 		}
 	}
-	if !slices.ContainsFunc(v.parts, (*part).unread) {
+	if !slices.ContainsFunc(v.parts, (*serverView).unread) {
 		v.parts = v.all().parts
 	}
 	for _, p := range v.parts {
@@ -46,12 +46,12 @@ func newView(parts []*part) *View {
 }
 
 // mergeTools merges the tools of servers, reading those that are unread.
-func mergeTools(parts []*part) *merged {
+func mergeTools(parts []*serverView) *toolset {
 	n := 0
 	for _, p := range parts {
 		n += len(p.opened().tools)
 	}
-	m := &merged{
+	m := &toolset{
 		tools:  make([]*Tool, 0, n),
 		byName: make(map[string]*Tool, n),
 		direct: make(map[string]*Tool, n),
@@ -69,10 +69,10 @@ func mergeTools(parts []*part) *merged {
 }
 
 // add adds one server. Where names meet, which takes a slash in a server's name
-// or two bare servers, the server before keeps them.
-func (m *merged) add(p *part) {
+// or two servers in single-wrap mode, the server before keeps them.
+func (m *toolset) add(p *serverView) {
 	if slices.ContainsFunc(p.tools, func(t *Tool) bool { return m.byName[t.Name] != nil }) {
-		p = newPart(p.server, p.index, p.info.Down, m.byName, p.follows)
+		p = newServerView(p.server, p.index, p.info.Down, m.byName, p.follows)
 	}
 	m.parts = append(m.parts, p)
 	m.tools = append(m.tools, p.tools...)
@@ -109,15 +109,15 @@ func (v *View) Server(name string) (ServerInfo, bool) {
 
 // Single returns the one server of single-wrap mode.
 func (v *View) Single() (ServerInfo, bool) {
-	if p := v.bare(); p != nil {
+	if p := v.single(); p != nil {
 		return p.info, true
 	}
 	return ServerInfo{}, false
 }
 
-// bare returns the one server of single-wrap mode, else nil.
-func (v *View) bare() *part {
-	if len(v.parts) == 1 && v.parts[0].server.Bare {
+// single returns the one server of single-wrap mode, else nil.
+func (v *View) single() *serverView {
+	if len(v.parts) == 1 && v.parts[0].server.Single {
 		return v.parts[0]
 	}
 	return nil
@@ -144,7 +144,7 @@ func (v *View) ServerTools(name string) []*Tool {
 // Complete tells whether every offered server has a listing, of this run or of an
 // earlier one.
 func (v *View) Complete() bool {
-	return !slices.ContainsFunc(v.parts, func(p *part) bool { return p.index == nil })
+	return !slices.ContainsFunc(v.parts, func(p *serverView) bool { return p.index == nil })
 }
 
 // Warnings says what was left out of what servers listed in this run and why,
@@ -179,7 +179,7 @@ func (v *View) sort() {
 			v.eager = append(v.eager, p)
 		}
 	}
-	slices.SortStableFunc(v.loaded, func(a, b *part) int {
+	slices.SortStableFunc(v.loaded, func(a, b *serverView) int {
 		return strings.Compare(a.server.Name+"/", b.server.Name+"/")
 	})
 }

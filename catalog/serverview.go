@@ -65,8 +65,8 @@ type ServerInfo struct {
 	Capabilities, Info, Rest json.RawMessage
 }
 
-// part is what a view shows of one server. It is immutable.
-type part struct {
+// A serverView is what a view shows of one server. It is immutable.
+type serverView struct {
 	server  Server
 	index   *index // nil: no listing
 	info    ServerInfo
@@ -83,28 +83,28 @@ type part struct {
 
 	says func() map[string]float64 // counts the terms of its name and of intro
 
-	open func() *part // reads the tools of a stored listing; nil where they are here, or there are none
+	open func() *serverView // reads the tools of a stored listing; nil where they are here, or there are none
 
 	onlyTasks []string // upstream names of tools left out because they run only as tasks
 	warnings  []string
 }
 
-// newPart applies a server's declaration to its listing, for hosts that follow such
+// newServerView applies a server's declaration to its listing, for hosts that follow such
 // tasks. Tools whose names are taken, by servers before it, are left out. down says
 // why a server that is not loaded could not be started. Of a stored listing the
 // tools are yet to be read, unless it is needed at once.
-func newPart(s Server, x *index, down string, taken map[string]*Tool, follows Tasks) *part {
+func newServerView(s Server, x *index, down string, taken map[string]*Tool, follows Tasks) *serverView {
 	if x == nil || x.open == nil {
-		return buildPart(s, x, down, taken, follows)
+		return buildServerView(s, x, down, taken, follows)
 	}
-	p := &part{server: s, index: x, follows: follows, described: display.Fold(s.Description), terms: search.Terms(s.Name)}
+	p := &serverView{server: s, index: x, follows: follows, described: display.Fold(s.Description), terms: search.Terms(s.Name)}
 	p.finish(down)
-	p.open = sync.OnceValue(func() *part { return buildPart(s, x.open(), down, nil, follows) })
+	p.open = sync.OnceValue(func() *serverView { return buildServerView(s, x.open(), down, nil, follows) })
 	return p
 }
 
-func buildPart(s Server, x *index, down string, taken map[string]*Tool, follows Tasks) *part {
-	p := &part{server: s, index: x, follows: follows, described: display.Fold(s.Description), terms: search.Terms(s.Name)}
+func buildServerView(s Server, x *index, down string, taken map[string]*Tool, follows Tasks) *serverView {
+	p := &serverView{server: s, index: x, follows: follows, described: display.Fold(s.Description), terms: search.Terms(s.Name)}
 	if x != nil {
 		p.warnings = slices.Clone(x.warnings)
 		p.addTools(taken)
@@ -121,7 +121,7 @@ func buildPart(s Server, x *index, down string, taken map[string]*Tool, follows 
 }
 
 // finish adds what follows from all else.
-func (p *part) finish(down string) {
+func (p *serverView) finish(down string) {
 	p.info = p.describeServer()
 	p.info.Called = p.called()
 	if !p.info.Loaded {
@@ -143,7 +143,7 @@ const ownLine = 80
 
 // saysOfItself is the first line in which a server says more than its name, in at
 // most so many UTF-16 units.
-func (p *part) saysOfItself(most int) string {
+func (p *serverView) saysOfItself(most int) string {
 	texts := []string{p.info.Instructions}
 	for _, member := range []string{"description", "title"} {
 		text, _ := wire.Text(wire.Get(p.info.Info, member))
@@ -169,8 +169,8 @@ var serverWords = sync.OnceValue(func() map[string]bool {
 
 // called is the server's name in texts for a host: in single-wrap mode its own,
 // since the config's is only that of its command.
-func (p *part) called() string {
-	if p.server.Bare {
+func (p *serverView) called() string {
+	if p.server.Single {
 		name, _ := wire.Text(wire.Get(p.info.Info, "name"))
 		if name = display.Asked(name); name != "" {
 			return name
@@ -179,7 +179,7 @@ func (p *part) called() string {
 	return p.server.Name
 }
 
-func (p *part) describeServer() ServerInfo {
+func (p *serverView) describeServer() ServerInfo {
 	s := p.server
 	info := ServerInfo{Name: s.Name, Description: s.Description, Note: s.Note, Lazy: s.Lazy}
 	if p.index == nil {
@@ -197,7 +197,7 @@ func (p *part) describeServer() ServerInfo {
 }
 
 // addTools exposes the tools that pass the filter.
-func (p *part) addTools(taken map[string]*Tool) {
+func (p *serverView) addTools(taken map[string]*Tool) {
 	leaves := p.leaves()
 	pass := NewFilter(p.server.Filter)
 	p.docs = make([]*Tool, len(p.index.tools))
@@ -224,7 +224,7 @@ func (p *part) addTools(taken map[string]*Tool) {
 
 // checkFilter warns of patterns that match nothing the server lists: one that
 // was meant to hide a tool hides nothing.
-func (p *part) checkFilter() {
+func (p *serverView) checkFilter() {
 	for _, pattern := range p.server.Filter {
 		if strings.HasPrefix(strings.TrimPrefix(pattern, "!"), "@") {
 			continue // of a class there need not be a tool
@@ -237,7 +237,7 @@ func (p *part) checkFilter() {
 }
 
 // checkOverrides warns of overrides that change nothing.
-func (p *part) checkOverrides() {
+func (p *serverView) checkOverrides() {
 	exists := map[string]bool{}
 	for _, e := range p.index.tools {
 		exists[e.name] = true
@@ -251,7 +251,7 @@ func (p *part) checkOverrides() {
 
 // leaves maps the upstream's tool names to those shown. An alias that would
 // hide another tool, or that fits no name, is not applied.
-func (p *part) leaves() map[string]string {
+func (p *serverView) leaves() map[string]string {
 	leaf := make(map[string]string, len(p.index.tools))
 	used := make(map[string]bool, len(p.index.tools))
 	for _, e := range p.index.tools {
@@ -277,14 +277,14 @@ func (p *part) leaves() map[string]string {
 	return leaf
 }
 
-func (p *part) expose(e *entry, leaf string) *Tool {
+func (p *serverView) expose(e *entry, leaf string) *Tool {
 	s := p.server
 	t := &Tool{
 		Tool: search.Tool{Name: leaf, Server: s.Name, Upstream: e.name, Leaf: leaf, Terms: search.Terms(leaf)}, MaxOutputChars: s.MaxOutputChars,
 		Title: e.title, Description: e.description, Raw: e.raw, typed: e.typed,
 		Input: e.check, InputSchema: e.input, OutputSchema: e.output, Annotations: e.annotations, Access: e.access(), OnlyTask: e.onlyTask,
 	}
-	if !s.Bare {
+	if !s.Single {
 		t.Name = s.Name + "/" + leaf
 	}
 	t.UseTool = useTool
@@ -299,7 +299,7 @@ func (p *part) expose(e *entry, leaf string) *Tool {
 }
 
 // overriddenEntries are the entries as overrides change them, for search.
-func (p *part) overriddenEntries() []*entry {
+func (p *serverView) overriddenEntries() []*entry {
 	out := slices.Clone(p.index.tools)
 	for i, e := range out {
 		if o, ok := p.server.Overrides[e.name]; ok {
@@ -314,6 +314,6 @@ func (p *part) overriddenEntries() []*entry {
 	return out
 }
 
-func (p *part) warnf(format string, args ...any) {
+func (p *serverView) warnf(format string, args ...any) {
 	p.warnings = append(p.warnings, fmt.Sprintf(format, args...))
 }
