@@ -6,6 +6,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -158,7 +159,9 @@ func (c *cluster) haunt() (end func(), err error) {
 			"id": "ghost", "name": "ghost", "address": c.net.at(toReplicas, 98) + ":7946", "version": "0.0.0", "epoch": 1, "draining": true, "beat": beat,
 			"load": map[string]any{"sessions": 0, "moons": 7}, "mood": map[string]any{"deep": []int{1, 2}}, "tide": "low",
 		})
-		return text
+		text = text[:len(text)-1]
+		sum := sha256.Sum256(append([]byte("member/ghost\n"), text...))
+		return fmt.Appendf(text, `,"sum":"%x"}`, sum[:8])
 	}
 	revision, err := bucket.Create(ctx, "member/ghost", record(0))
 	if err != nil {

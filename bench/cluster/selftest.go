@@ -48,7 +48,7 @@ func (p *proof) selftest() error {
 		q := *p
 		q.Verdict.Failed, q.Verdict.Failures = false, nil
 		q.dir, q.dynmcp = dir, program
-		q.calls, q.hosts, q.lasts, q.every, q.spaces = 2000, 20, 40*time.Second, time.Second, false
+		q.calls, q.hosts, q.lasts, q.every, q.spaces = 4000, 20, 40*time.Second, time.Second, false
 		if err := q.load(); err != nil {
 			q.Fail("load: %v", err)
 		}

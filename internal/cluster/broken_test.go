@@ -33,6 +33,18 @@ func breakRecord(t *testing.T, store kv.Store, key string) {
 	}
 }
 
+// A changed bit in the name of the checksum leaves a record without one.
+func TestARecordWithoutChecksumIsBroken(t *testing.T) {
+	key := leaseKey("git")
+	text := encode(key, LeaseInfo{Name: "git", Owner: "a", Epoch: 1})
+	if l, err := decodeLease(key, text); err != nil || l.Owner != "a" {
+		t.Errorf("got %+v, %v", l, err)
+	}
+	if _, err := decodeLease(key, bytes.Replace(text, []byte(`"sum"`), []byte(`"{um"`), 1)); !errors.Is(err, errBroken) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // takeFrom is take where another replica has it, until that does not.
 func takeFrom(t *testing.T, r *Replica, name string) *Lease {
 	t.Helper()

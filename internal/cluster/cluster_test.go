@@ -356,16 +356,16 @@ func TestAnOwnerIsGoneWhenItsEpochIs(t *testing.T) {
 		}
 		l := lease{LeaseInfo: LeaseInfo{Name: "git", Owner: "other", Epoch: 2}}
 		for _, c := range []struct {
-			record string
-			free   bool
-		}{{"", true}, {`{"id":"other","epoch":1}`, false}, {`{"id":"other","epoch":2}`, false}, {`{"id":"other","epoch":3}`, true}} {
-			if c.record != "" {
-				if _, err := bucket.Put(t.Context(), memberKey("other"), []byte(c.record)); err != nil {
+			epoch uint64 // of the record, 0 is that there is none
+			free  bool
+		}{{0, true}, {1, false}, {2, false}, {3, true}} {
+			if c.epoch > 0 {
+				if _, err := bucket.Put(t.Context(), memberKey("other"), encode(memberKey("other"), Member{ID: "other", Epoch: c.epoch})); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if free, err := r.free(t.Context(), l); err != nil || free != c.free {
-				t.Errorf("%q: free %t, %v", c.record, free, err)
+				t.Errorf("epoch %d: free %t, %v", c.epoch, free, err)
 			}
 		}
 	})
@@ -374,8 +374,8 @@ func TestAnOwnerIsGoneWhenItsEpochIs(t *testing.T) {
 // A store that has lost everything counts its revisions anew.
 func TestRevisionsThatBeginAnew(t *testing.T) {
 	v := newView("self", slog.New(slog.DiscardHandler))
-	v.see(kv.Entry{Key: memberKey("a"), Value: []byte(`{"id":"a","epoch":1}`), Revision: 7}, 1)
-	v.list([]kv.Entry{{Key: memberKey("a"), Value: []byte(`{"id":"a","epoch":2}`), Revision: 7}}, 2)
+	v.see(kv.Entry{Key: memberKey("a"), Value: encode(memberKey("a"), Member{ID: "a", Epoch: 1}), Revision: 7}, 1)
+	v.list([]kv.Entry{{Key: memberKey("a"), Value: encode(memberKey("a"), Member{ID: "a", Epoch: 2}), Revision: 7}}, 2)
 	if m := v.member("a"); m == nil || m.Epoch != 2 {
 		t.Errorf("got %+v", m)
 	}

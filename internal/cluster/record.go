@@ -91,9 +91,9 @@ func sum(key string, text []byte) string {
 
 var errBroken = errors.New("it was not written by a replica, or was changed since")
 
-// decode parses the record of a key. One without a checksum is of an older release.
+// decode parses the record of a key.
 func decode(key string, text []byte, v any) error {
-	if i := bytes.LastIndex(text, []byte(sumMember)); i >= 0 && string(text[i+len(sumMember):]) != sum(key, text[:i])+"\"}" {
+	if i := bytes.LastIndex(text, []byte(sumMember)); i < 0 || string(text[i+len(sumMember):]) != sum(key, text[:i])+"\"}" {
 		return errBroken
 	}
 	if err := json.Unmarshal(text, v); err != nil {
