@@ -115,7 +115,8 @@ type Aggregator struct {
 
 	listings *listing.Env // of every upstream
 
-	references *references // to failures whose cause hosts were not told
+	observation observation
+	references  *references // to failures whose cause hosts were not told
 
 	reload sync.RWMutex // held for writing while one config takes the place of another
 }
@@ -145,10 +146,11 @@ func New(cfg *schema.Config, opts Options) (*Aggregator, error) {
 		open:    upstream.Open,
 		startup: startup{next: make(chan struct{})},
 
-		references: newReferences(opts.Logger),
+		observation: observation{opts.Observe, opts.Logger},
+		references:  newReferences(opts.Logger),
 	}
 	a.sessions, a.changed, a.declared.known = notify.NewRegistry[*session](), notify.NewSignal(), make(chan struct{})
-	a.server = sync.OnceValue(a.newServer)
+	a.server = sync.OnceValue(func() *mcp.Server { return newServer(a) })
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())
 	a.work = work.New(a.ctx, a.log)
 	a.taskOwners = &taskowner.Owners{Bucket: opts.Tasks, Keys: opts.Keys, Context: a.ctx, Work: a.work, Log: a.log}
@@ -304,9 +306,9 @@ func (s *session) end() {
 	}
 	subscribed := s.recipient.End()
 	s.disown()
-	of := s.agg.levelsOf(verbosities, func(before, now notify.Level) bool { return now.Severity != before.Severity })
+	of := levelsOf(s.agg, verbosities, func(before, now notify.Level) bool { return now.Severity != before.Severity })
 	if len(of) > 0 {
-		s.agg.work.Go(func() { s.agg.sendLevels(s.agg.ctx, of) })
+		s.agg.work.Go(func() { of.send(s.agg.ctx, s.agg) })
 	}
 	s.dropSubscriptions(subscribed)
 }

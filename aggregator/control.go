@@ -29,7 +29,7 @@ func (r *rawResult) MarshalJSON() ([]byte, error) { return r.raw, nil }
 
 // newServer returns the SDK server of all sessions. It negotiates versions and
 // checks messages; what is answered comes from our middleware.
-func (a *Aggregator) newServer() *mcp.Server {
+func newServer(a *Aggregator) *mcp.Server {
 	srv := mcp.NewServer(&mcp.Implementation{Name: "dynmcp", Version: a.opts.Version}, &mcp.ServerOptions{
 		// The SDK only logs what it was asked to do, which we know.
 		Logger: slog.New(slog.DiscardHandler),
@@ -41,12 +41,12 @@ func (a *Aggregator) newServer() *mcp.Server {
 			Logging: &mcp.LoggingCapabilities{},
 		},
 	})
-	srv.AddReceivingMiddleware(a.control)
+	srv.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler { return control(a, next) })
 	return srv
 }
 
 // control answers the control plane. What it leaves to next is the SDK's.
-func (a *Aggregator) control(next mcp.MethodHandler) mcp.MethodHandler {
+func control(a *Aggregator, next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (_ mcp.Result, err error) {
 		defer func() {
 			if r := recover(); r != nil {
@@ -62,7 +62,7 @@ func (a *Aggregator) control(next mcp.MethodHandler) mcp.MethodHandler {
 		if !ok {
 			return nil, errors.New("the session has ended")
 		}
-		res, err := s.handleControl(ctx, r, req, next)
+		res, err := (&controlRequest{s, r, req, next}).answer(ctx)
 		s.observeRefusal(r, err)
 		err = s.reserved(err)
 		replyExactly(method, r, res, err)
@@ -83,31 +83,41 @@ func replyExactly(method string, r *host.Request, res mcp.Result, err error) {
 	}
 }
 
-// handleControl is the switch on the methods of the control plane. r and req are
-// the same request, as it was sent and as the SDK has it.
-func (s *session) handleControl(ctx context.Context, r *host.Request, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
-	s.learnFrom(r)
-	switch r.Method {
+// A controlRequest is one of the control plane, as it was sent and as the SDK has it.
+type controlRequest struct {
+	*session
+	r    *host.Request
+	req  mcp.Request
+	next mcp.MethodHandler
+}
+
+// answer is the switch on the methods of the control plane.
+func (q *controlRequest) answer(ctx context.Context) (mcp.Result, error) {
+	q.learnFrom(q.r)
+	switch q.r.Method {
 	case "initialize":
-		return s.initialize(ctx, r, req, next)
+		return q.initialize(ctx)
 	case "server/discover":
-		return s.discover(ctx, req, next)
+		return q.discover(ctx)
 	case "logging/setLevel":
-		return s.setLevel(ctx, r, req, next)
+		if err := q.setLevel(ctx); err != nil {
+			return nil, err
+		}
+		return q.next(ctx, q.r.Method, q.req)
 	case "ping":
-		return next(ctx, r.Method, req)
+		return q.next(ctx, q.r.Method, q.req)
 	}
-	s.begin()
-	switch r.Method {
+	q.begin()
+	switch q.r.Method {
 	case "resources/subscribe", "resources/unsubscribe":
-		return &rawResult{raw: json.RawMessage(`{}`)}, s.subscribe(ctx, r)
+		return &rawResult{raw: json.RawMessage(`{}`)}, q.subscribe(ctx)
 	case "subscriptions/listen":
-		return s.listen(ctx, r, req)
+		return q.listen(ctx)
 	}
-	if which, ok := listing.Of(r.Method); ok {
-		return s.answerList(ctx, r, which)
+	if which, ok := listing.Of(q.r.Method); ok {
+		return q.list(ctx, which)
 	}
-	return next(ctx, r.Method, req)
+	return q.next(ctx, q.r.Method, q.req)
 }
 
 // learnFrom keeps what a request of the stateless era says of its host.
@@ -120,49 +130,49 @@ func (s *session) learnFrom(r *host.Request) {
 
 // initialize answers the handshake. In single-wrap mode it waits for the
 // upstream, whose capabilities, instructions and name are the answer.
-func (s *session) initialize(ctx context.Context, r *host.Request, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
-	res, err := next(ctx, r.Method, req)
+func (q *controlRequest) initialize(ctx context.Context) (mcp.Result, error) {
+	res, err := q.next(ctx, q.r.Method, q.req)
 	if err != nil {
 		return nil, err
 	}
-	capabilities := wire.Get(r.Params, "capabilities")
+	capabilities := wire.Get(q.r.Params, "capabilities")
 	if !wire.IsObject(capabilities) {
 		capabilities = json.RawMessage(`{}`)
 	}
-	s.introduce(wire.Get(r.Params, "clientInfo", "name"))
-	s.declare(capabilities, transports.Handshake)
-	s.begin()
+	q.introduce(wire.Get(q.r.Params, "clientInfo", "name"))
+	q.declare(capabilities, transports.Handshake)
+	q.begin()
 	answer, ok := res.(*mcp.InitializeResult)
 	if !ok {
 		return nil, fmt.Errorf("the SDK answered initialize with %T", res)
 	}
-	if err := s.awaitSingle(ctx); err != nil {
+	if err := q.awaitSingle(ctx); err != nil {
 		return nil, err
 	}
-	return &rawResult{raw: fmt.Appendf(nil, `{"protocolVersion":%s,%s}`, wire.Quote(answer.ProtocolVersion), s.introduction())}, nil
+	return &rawResult{raw: fmt.Appendf(nil, `{"protocolVersion":%s,%s}`, wire.Quote(answer.ProtocolVersion), q.introduction())}, nil
 }
 
 // introduction returns the members that the answers of both eras share:
 // capabilities, who we are, instructions if there are any, and what else a
 // wrapped server says.
-func (s *session) introduction() []byte {
-	view := s.views()[catalog.NoTasks]
-	info := json.RawMessage(fmt.Appendf(nil, `{"name":"dynmcp","title":"dynmcp","version":%s}`, wire.Quote(s.agg.opts.Version)))
-	capabilities, text := s.agg.withTasks(view.Capabilities(!view.Complete()), s), ""
-	if instructions := s.surface().Instructions; instructions != nil {
+func (q *controlRequest) introduction() []byte {
+	view := q.views()[catalog.NoTasks]
+	info := json.RawMessage(fmt.Appendf(nil, `{"name":"dynmcp","title":"dynmcp","version":%s}`, wire.Quote(q.agg.opts.Version)))
+	capabilities, text := q.agg.withTasks(view.Capabilities(!view.Complete()), q.session), ""
+	if instructions := q.surface().Instructions; instructions != nil {
 		text = instructions(view)
 	}
 	var rest json.RawMessage
-	if u := s.single(); u != nil {
+	if u := q.single(); u != nil {
 		if server, ok := view.Server(u.Server.Name); ok && server.Loaded {
 			rest = server.Rest
 			if server.Info != nil {
 				info = server.Info
 			}
-			if s.surface().Direct {
+			if q.surface().Direct {
 				capabilities = ownCapabilities(server.Capabilities)
-				if (server.Protocol >= transports.StatelessVersion) != (s.declaration().era == transports.Stateless) {
-					capabilities = s.agg.withTasks(capabilities, s)
+				if (server.Protocol >= transports.StatelessVersion) != (q.declaration().era == transports.Stateless) {
+					capabilities = q.agg.withTasks(capabilities, q.session)
 				}
 			}
 			if text == "" {
@@ -196,8 +206,8 @@ func ownCapabilities(capabilities json.RawMessage) json.RawMessage {
 
 // discover answers server/discover. It starts nothing in config mode: some
 // hosts probe with a process that ends at once.
-func (s *session) discover(ctx context.Context, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
-	res, err := next(ctx, "server/discover", req)
+func (q *controlRequest) discover(ctx context.Context) (mcp.Result, error) {
+	res, err := q.next(ctx, q.r.Method, q.req)
 	if err != nil {
 		return nil, err
 	}
@@ -205,14 +215,14 @@ func (s *session) discover(ctx context.Context, req mcp.Request, next mcp.Method
 	if !ok {
 		return nil, fmt.Errorf("the SDK answered server/discover with %T", res)
 	}
-	if err := s.awaitSingle(ctx); err != nil {
+	if err := q.awaitSingle(ctx); err != nil {
 		return nil, err
 	}
 	versions, err := json.Marshal(answer.SupportedVersions)
 	if err != nil {
 		return nil, err
 	}
-	raw := fmt.Appendf(nil, `{"supportedVersions":%s,%s}`, versions, s.introduction())
+	raw := fmt.Appendf(nil, `{"supportedVersions":%s,%s}`, versions, q.introduction())
 	meta := wire.Get(raw, "_meta")
 	if !wire.IsObject(meta) {
 		meta = []byte(`{}`)
@@ -221,29 +231,29 @@ func (s *session) discover(ctx context.Context, req mcp.Request, next mcp.Method
 	return &rawResult{raw: wire.Set(raw, "_meta", meta)}, nil
 }
 
-// answerList answers a list from the catalogue, in one page, after the eager
+// list answers a list from the catalogue, in one page, after the eager
 // upstreams had a moment to start.
-func (s *session) answerList(ctx context.Context, r *host.Request, which listing.List) (mcp.Result, error) {
-	if cursor, ok := wire.Text(wire.Get(r.Params, "cursor")); ok && cursor != "" {
+func (q *controlRequest) list(ctx context.Context, which listing.List) (mcp.Result, error) {
+	if cursor, ok := wire.Text(wire.Get(q.r.Params, "cursor")); ok && cursor != "" {
 		return nil, invalid("%s: unknown cursor %q", which.Method, cursor)
 	}
-	if err := s.awaitListings(ctx); err != nil {
+	if err := q.awaitListings(ctx); err != nil {
 		return nil, err
 	}
-	if !s.offers(which.Capability) {
+	if !q.offers(which.Capability) {
 		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("%s: no server has %s", which.Method, which.Capability)}
 	}
-	now := s.snapshot()
-	content, tasks := s.reading(now, true)(which), s.followedTasks()
+	now := q.snapshot()
+	content, tasks := q.reading(now, true)(which), q.followedTasks()
 	view := content.Views[tasks]
 	result := content.Result(which, tasks)
-	if which.Key == "tools" && s.surface().Direct {
-		s.shown.addList(view)
+	if which.Key == "tools" && q.surface().Direct {
+		q.shown.addList(view)
 	} else if which.Key == "tools" {
-		s.shown.addPinned(s.agg.config().Pin, view, view != s.view())
+		q.shown.addPinned(q.agg.config().Pin, view, view != q.view())
 	}
-	if s.recipient.Read(now, tasks, which, content) {
-		s.agg.changed.Set()
+	if q.recipient.Read(now, tasks, which, content) {
+		q.agg.changed.Set()
 	}
 	return &rawResult{raw: result}, nil
 }

@@ -99,7 +99,7 @@ func (s *session) newCall(r *host.Request, to route) (*forwardedCall, error) {
 	if to.tool != nil {
 		c.Timeout = to.tool.Timeout
 	}
-	if s.agg.observes() {
+	if s.agg.observation.enabled() {
 		c.began = time.Now()
 		c.sent = c.began
 	}

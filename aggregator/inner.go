@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/dynmcp/dynmcp/aggregator/internal/surface"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
@@ -62,7 +60,9 @@ func (in innerRequest) handle(by *surface.Target) {
 	case "tools/list", "resources/list", "resources/templates/list", "prompts/list":
 		in.list()
 	case "resources/subscribe", "resources/unsubscribe":
-		s.agg.work.AnswerWithin(r, func(ctx context.Context) { r.Reply(json.RawMessage(`{}`), s.subscribe(ctx, r)) })
+		s.agg.work.AnswerWithin(r, func(ctx context.Context) {
+			r.Reply(json.RawMessage(`{}`), (&controlRequest{session: s, r: r}).subscribe(ctx))
+		})
 	case "ping":
 		r.Reply(json.RawMessage(`{}`), nil)
 	case "initialize", "server/discover", "subscriptions/listen":
@@ -83,8 +83,7 @@ func (in innerRequest) setLevel() {
 	}
 	r.Params = wire.Delete(r.Params, "_meta") // that of the call
 	s.agg.work.AnswerWithin(r, func(ctx context.Context) {
-		_, err := s.setLevel(ctx, r, nil, func(context.Context, string, mcp.Request) (mcp.Result, error) { return nil, nil })
-		r.Reply(json.RawMessage(`{}`), err)
+		r.Reply(json.RawMessage(`{}`), (&controlRequest{session: s, r: r}).setLevel(ctx))
 	})
 }
 

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
@@ -23,22 +21,22 @@ const levelWait = 2 * time.Second
 
 // setLevel keeps the level of a session and passes on to upstreams that log the most
 // verbose one that any session asked for.
-func (s *session) setLevel(ctx context.Context, r *host.Request, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
-	if !s.offers("logging") {
-		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: "no server has logging"}
+func (q *controlRequest) setLevel(ctx context.Context) error {
+	if !q.offers("logging") {
+		return &wire.Error{Code: wire.CodeMethodNotFound, Message: "no server has logging"}
 	}
-	level := notify.Level{Params: bytes.Clone(r.Params)}
+	level := notify.Level{Params: bytes.Clone(q.r.Params)}
 	level.Severity = notify.Severity(wire.Get(level.Params, "level"))
 	if level.Severity < 0 {
 		name, _ := wire.Text(wire.Get(level.Params, "level"))
-		return nil, invalid("unknown log level %q; want one of %s", name, strings.Join(notify.Levels, ", "))
+		return invalid("unknown log level %q; want one of %s", name, strings.Join(notify.Levels, ", "))
 	}
-	before := s.verbosities()
-	s.recipient.SetLevel(level)
-	s.agg.sendLevels(ctx, s.agg.levelsOf(before, func(before, now notify.Level) bool {
+	before := q.verbosities()
+	q.recipient.SetLevel(level)
+	levelsOf(q.agg, before, func(before, now notify.Level) bool {
 		return level.Severity <= now.Severity || now.Severity != before.Severity
-	}))
-	return next(ctx, r.Method, req)
+	}).send(ctx, q.agg)
+	return nil
 }
 
 // raiseLevel notes from which level on a request of the stateless era wants log messages.
@@ -62,7 +60,7 @@ func (s *session) raiseLevel(r *host.Request) (raised <-chan struct{}) {
 	level.Params = wire.Set([]byte(`{}`), "level", name)
 	before := s.verbosities()
 	s.recipient.SetLevel(level)
-	of := s.agg.levelsOf(before, func(before, _ notify.Level) bool { return !before.Covers(level) })
+	of := levelsOf(s.agg, before, func(before, _ notify.Level) bool { return !before.Covers(level) })
 	if len(of) == 0 {
 		return s.raising.done
 	}
@@ -76,7 +74,7 @@ func (s *session) raiseLevel(r *host.Request) (raised <-chan struct{}) {
 				s.raising.done = nil
 			}
 		}()
-		s.agg.sendLevels(s.agg.ctx, of)
+		of.send(s.agg.ctx, s.agg)
 	})
 	if !spawned {
 		close(done)
@@ -99,10 +97,13 @@ func (s *session) verbosities() map[*lazy.Upstream]notify.Level {
 	return all
 }
 
+// levels are to be told to upstreams.
+type levels map[*upstream.Conn]notify.Level
+
 // levelsOf returns the most verbose levels that hosts ask upstreams for now, of those that
 // are connected and are to be told, by that and the level before.
-func (a *Aggregator) levelsOf(all map[*lazy.Upstream]notify.Level, told func(before, now notify.Level) bool) map[*upstream.Conn]notify.Level {
-	of := map[*upstream.Conn]notify.Level{}
+func levelsOf(a *Aggregator, all map[*lazy.Upstream]notify.Level, told func(before, now notify.Level) bool) levels {
+	of := levels{}
 	for u, before := range all {
 		if now, conn := a.peerOf(u).source().Verbose(), u.Conn(); conn != nil && told(before, now) {
 			of[conn] = now
@@ -111,14 +112,21 @@ func (a *Aggregator) levelsOf(all map[*lazy.Upstream]notify.Level, told func(bef
 	return of
 }
 
-// sendLevels waits for the answers only so long; they may come later. What an upstream
-// says to it is no concern of the host's.
-func (a *Aggregator) sendLevels(ctx context.Context, of map[*upstream.Conn]notify.Level) {
+// send waits for the answers only so long; they may come later. The host is not told what
+// an upstream answers. In the stateless era each request says its level.
+func (of levels) send(ctx context.Context, a *Aggregator) {
 	taken := make(chan struct{}, len(of))
 	for conn, level := range of {
 		a.work.Go(func() {
 			defer func() { taken <- struct{}{} }()
-			a.sendLevelTo(conn, level)
+			if !level.IsSet() || !conn.ServerInfo().Has("logging") || conn.Era() == transports.Stateless {
+				return
+			}
+			ctx, cancel := context.WithTimeout(a.ctx, requestTimeout)
+			defer cancel()
+			if _, err := conn.Call(ctx, "logging/setLevel", level.Params); err != nil {
+				a.log.Warn("setLoggingLevel failed", "upstream", conn.Name(), "err", err)
+			}
 		})
 	}
 	late := time.After(levelWait)
@@ -130,16 +138,5 @@ func (a *Aggregator) sendLevels(ctx context.Context, of map[*upstream.Conn]notif
 		case <-ctx.Done():
 			return
 		}
-	}
-}
-
-func (a *Aggregator) sendLevelTo(conn *upstream.Conn, level notify.Level) {
-	if !level.IsSet() || !conn.ServerInfo().Has("logging") || conn.Era() == transports.Stateless {
-		return // in the stateless era each request says its level
-	}
-	ctx, cancel := context.WithTimeout(a.ctx, requestTimeout)
-	defer cancel()
-	if _, err := conn.Call(ctx, "logging/setLevel", level.Params); err != nil {
-		a.log.Warn("setLoggingLevel failed", "upstream", conn.Name(), "err", err)
 	}
 }

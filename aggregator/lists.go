@@ -89,11 +89,11 @@ func (a *Aggregator) announce() {
 // notified.
 func (a *Aggregator) installed(before *catalog.View) {
 	known := map[string]bool{}
-	conflicts, warnings := a.problems(before)
+	conflicts, warnings := problems(a.config(), before)
 	for _, w := range slices.Concat(conflicts, warnings) {
 		known[w] = true
 	}
-	conflicts, warnings = a.problems(a.catalog.View())
+	conflicts, warnings = problems(a.config(), a.catalog.View())
 	for _, w := range conflicts {
 		if !known[w] {
 			a.log.Error(w)
@@ -109,11 +109,11 @@ func (a *Aggregator) installed(before *catalog.View) {
 
 // problems says what is wrong with a view: paths of the tree that nothing can be called
 // by, and what is left out or without effect.
-func (a *Aggregator) problems(view *catalog.View) (conflicts, warnings []string) {
-	warnings = slices.Concat(view.Collisions(), view.Warnings(), discover.PinWarnings(a.config(), view))
-	if slices.Contains(a.config().Expose, schema.ExposeTree) {
+func problems(cfg *schema.Config, view *catalog.View) (conflicts, warnings []string) {
+	warnings = slices.Concat(view.Collisions(), view.Warnings(), discover.PinWarnings(cfg, view))
+	if slices.Contains(cfg.Expose, schema.ExposeTree) {
 		var ofTree []string
-		conflicts, ofTree = tree.Of(a.config()).Problems(view)
+		conflicts, ofTree = tree.Of(cfg).Problems(view)
 		warnings = append(warnings, ofTree...)
 	}
 	return conflicts, warnings

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/listing"
-	"github.com/dynmcp/dynmcp/aggregator/internal/notify"
 	"github.com/dynmcp/dynmcp/aggregator/internal/remote"
 	"github.com/dynmcp/dynmcp/catalog"
 	"github.com/dynmcp/dynmcp/internal/wire"
@@ -116,8 +115,8 @@ func (a *Aggregator) introduceTo(ctx context.Context, p *peer, conn *upstream.Co
 	l.AsksRoots = p.asksRoots.Load() || p.record.entry.asksRoots.Load()
 	p.relatesTasks.Store(l.Tasks == catalog.HandshakeTasks)
 	p.listing.Adopt(conn, l)
-	a.sendLevels(ctx, map[*upstream.Conn]notify.Level{conn: p.source().Verbose()})
-	a.renewSubscriptions(p.upstream, conn)
+	levels{conn: p.source().Verbose()}.send(ctx, a)
+	p.renewSubscriptions(conn)
 	return nil
 }
 

@@ -98,18 +98,24 @@ var kinds = map[int64]string{
 	transports.CodeNotPlaced:    "not_placed",
 }
 
-// observes reports whether somebody is told of each call.
-func (a *Aggregator) observes() bool {
-	return a.opts.Observe != nil || a.log.Enabled(context.Background(), slog.LevelDebug)
+// An observation tells the observer and the log of calls.
+type observation struct {
+	*Observer // may be nil
+	log       *slog.Logger
 }
 
-// ended tells the observer and the log of a call.
-func (a *Aggregator) ended(end CallEnd) {
-	if a.log.Enabled(context.Background(), slog.LevelDebug) { // making the values costs each call allocations
-		a.log.Debug("call", "session", end.Session, "upstream", end.Upstream, "method", end.Method, "tool", end.Tool, "kind", end.Kind,
+// enabled reports whether somebody is told of each call.
+func (o observation) enabled() bool {
+	return o.Observer != nil || o.log.Enabled(context.Background(), slog.LevelDebug)
+}
+
+// ended tells of a call.
+func (o observation) ended(end CallEnd) {
+	if o.log.Enabled(context.Background(), slog.LevelDebug) { // making the values costs each call allocations
+		o.log.Debug("call", "session", end.Session, "upstream", end.Upstream, "method", end.Method, "tool", end.Tool, "kind", end.Kind,
 			"outcome", end.Outcome, "took", end.End.Sub(end.Began), "asked", end.Asked, "answered", end.Answered)
 	}
-	if o := a.opts.Observe; o != nil {
+	if o.Observer != nil {
 		o.Call(end)
 	}
 }
@@ -118,11 +124,11 @@ func (a *Aggregator) ended(end CallEnd) {
 // such as one whose server cannot be started.
 func (s *session) observeRefusal(r *host.Request, err error) {
 	failure, ok := errors.AsType[*transports.Failure](err)
-	if !ok || r.Counted || !s.agg.observes() {
+	if !ok || r.Counted || !s.agg.observation.enabled() {
 		return
 	}
 	now := time.Now()
-	s.agg.ended(CallEnd{
+	s.agg.observation.ended(CallEnd{
 		Session: s.id, Upstream: failure.Upstream, Method: r.Method, Began: now, End: now,
 		Kind: kindOf(failure), Outcome: failure.Outcome, Asked: len(r.Params),
 	})
@@ -135,7 +141,7 @@ func kindOf(f *transports.Failure) string {
 
 // observe tells who wants to know that the call has ended.
 func (c *forwardedCall) observe(outline *wire.Outline, result json.RawMessage, err error) {
-	if !c.agg.observes() {
+	if !c.agg.observation.enabled() {
 		return
 	}
 	r := c.HostRequest()
@@ -171,7 +177,7 @@ func (c *forwardedCall) observe(outline *wire.Outline, result json.RawMessage, e
 	case c.Method == "tools/call" && string(outline.Get(result, "isError")) == "true":
 		end.Kind = "tool_error"
 	}
-	c.agg.ended(end)
+	c.agg.observation.ended(end)
 }
 
 // Failed is the state of an upstream whose last start failed: lazy tells it from the
@@ -195,8 +201,15 @@ type UpstreamInfo struct {
 	Err       string    // why it could not be started, or was lost
 }
 
+// A Status says how a run is.
+type Status struct{ agg *Aggregator }
+
+// Status returns how the run is when its methods are called.
+func (a *Aggregator) Status() Status { return Status{a} }
+
 // Upstreams says how the upstreams of the config are, in its order.
-func (a *Aggregator) Upstreams() []UpstreamInfo {
+func (st Status) Upstreams() []UpstreamInfo {
+	a := st.agg
 	view := a.catalog.View()
 	inFlight := map[string]int{}
 	a.peers.Range(func(_, value any) bool {
@@ -238,9 +251,9 @@ func (a *Aggregator) Upstreams() []UpstreamInfo {
 }
 
 // Sessions says whose sessions there are, oldest first, also those of other replicas.
-func (a *Aggregator) Sessions() []SessionInfo {
+func (st Status) Sessions() []SessionInfo {
 	var all []SessionInfo
-	for _, s := range a.sessions.All() {
+	for _, s := range st.agg.sessions.All() {
 		all = append(all, s.info())
 	}
 	return slices.Clip(all)

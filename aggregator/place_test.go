@@ -542,7 +542,7 @@ func TestCallsInFlightAreCountedOnce(t *testing.T) {
 	})
 	inFlight := func(r *replica) map[string]int {
 		counts := map[string]int{}
-		for _, u := range r.Upstreams() {
+		for _, u := range r.Status().Upstreams() {
 			counts[u.Name] = u.InFlight
 		}
 		return counts

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -105,10 +106,11 @@ func (a *Aggregator) reason(err error) string {
 }
 
 // Failures are the last failures whose cause hosts were not told, oldest first.
-func (a *Aggregator) Failures() []FailureInfo {
-	a.references.mu.Lock()
-	defer a.references.mu.Unlock()
-	return append([]FailureInfo(nil), a.references.kept...)
+func (st Status) Failures() []FailureInfo {
+	known := st.agg.references
+	known.mu.Lock()
+	defer known.mu.Unlock()
+	return slices.Clone(known.kept)
 }
 
 // reason is an upstream's last failure in one line.

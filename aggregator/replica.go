@@ -220,7 +220,7 @@ func (l *replicaLink) handle(r *host.Request) {
 		l.session.recipient.SetSubscribed(uri, subscribes)
 		if subscribes {
 			l.peer.seenURIs.add(uri) // so that the end of the subscription goes there too
-		} else if l.agg.isSubscribed(l.peer.upstream, uri) {
+		} else if l.peer.isSubscribed(uri) {
 			r.Reply(json.RawMessage(`{}`), nil)
 			l.end()
 			return

@@ -14,7 +14,6 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
 	"github.com/dynmcp/dynmcp/transports"
-	"github.com/dynmcp/dynmcp/transports/host"
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
@@ -23,49 +22,50 @@ type subscriber func(conn *upstream.Conn, ctx context.Context, params json.RawMe
 
 // subscribe passes a subscription on to the owner of the resource, or the end of one
 // when no host wants it any more.
-func (s *session) subscribe(ctx context.Context, r *host.Request) error {
-	uri, ok := wire.Text(wire.Get(r.Params, "uri"))
+func (q *controlRequest) subscribe(ctx context.Context) error {
+	uri, ok := wire.Text(wire.Get(q.r.Params, "uri"))
 	if !ok {
-		return invalid("%s needs a string \"uri\"", r.Method)
+		return invalid("%s needs a string \"uri\"", q.r.Method)
 	}
-	if r.Method == "resources/unsubscribe" {
-		s.recipient.SetSubscribed(uri, false)
-		if s.agg.isSubscribed(s.existingFor(s.resourceOwner(uri)), uri) {
+	if q.r.Method == "resources/unsubscribe" {
+		q.recipient.SetSubscribed(uri, false)
+		u := q.existingFor(q.resourceOwner(uri))
+		if u == nil && q.agg.sessions.IsSubscribed("", uri) || u != nil && q.agg.peerOf(u).isSubscribed(uri) {
 			return nil
 		}
-		return s.subscribeTo(ctx, uri, r.Params, (*upstream.Conn).Unsubscribe)
+		return q.subscribeTo(ctx, uri, q.r.Params, (*upstream.Conn).Unsubscribe)
 	}
-	added := s.recipient.SetSubscribed(uri, true) // before the upstream is: an update may follow its answer
-	err := s.subscribeTo(ctx, uri, r.Params, (*upstream.Conn).Subscribe)
+	added := q.recipient.SetSubscribed(uri, true) // before the upstream is: an update may follow its answer
+	err := q.subscribeTo(ctx, uri, q.r.Params, (*upstream.Conn).Subscribe)
 	if err != nil && added {
-		s.recipient.SetSubscribed(uri, false)
+		q.recipient.SetSubscribed(uri, false)
 	}
 	return err
 }
 
 // subscribeTo has a resource's owner do something about a subscription, or else
 // the first upstream that does not refuse to. It waits for those that are starting.
-func (s *session) subscribeTo(ctx context.Context, uri string, params json.RawMessage, do subscriber) error {
-	to := s.resource(uri, transports.Handshake)
+func (q *controlRequest) subscribeTo(ctx context.Context, uri string, params json.RawMessage, do subscriber) error {
+	to := q.resource(uri, transports.Handshake)
 	if to.owner() == nil {
-		if err := s.awaitListings(ctx); err != nil {
+		if err := q.awaitListings(ctx); err != nil {
 			return err
 		}
 	}
 	if u := to.owner(); u != nil {
-		return s.subscribeAt(ctx, u, uri, params, do)
+		return q.subscribeAt(ctx, u, uri, params, do)
 	}
-	for _, u := range s.candidates(to) {
-		err := s.subscribeAt(ctx, u, uri, params, do)
-		if err == nil || u == s.single() {
+	for _, u := range q.candidates(to) {
+		err := q.subscribeAt(ctx, u, uri, params, do)
+		if err == nil || u == q.single() {
 			return err
 		}
 	}
-	return s.notFound(to)
+	return q.notFound(to)
 }
 
-func (s *session) subscribeAt(ctx context.Context, u *lazy.Upstream, uri string, params json.RawMessage, do subscriber) error {
-	u, err := s.upstreamFor(u)
+func (q *controlRequest) subscribeAt(ctx context.Context, u *lazy.Upstream, uri string, params json.RawMessage, do subscriber) error {
+	u, err := q.upstreamFor(u)
 	if err != nil {
 		return err
 	}
@@ -77,20 +77,16 @@ func (s *session) subscribeAt(ctx context.Context, u *lazy.Upstream, uri string,
 	if err := do(conn, ctx, params); err != nil {
 		return err
 	}
-	s.agg.peerOf(u).seenURIs.add(uri) // so that the end of the subscription goes there too
+	q.agg.peerOf(u).seenURIs.add(uri) // so that the end of the subscription goes there too
 	return nil
 }
 
-// isSubscribed reports whether a host of an upstream, nil for any, is subscribed to a
-// resource.
-func (a *Aggregator) isSubscribed(u *lazy.Upstream, uri string) bool {
-	switch {
-	case u == nil:
-		return a.sessions.IsSubscribed("", uri)
-	case u.Owner == "":
-		return a.sessions.IsSubscribed(u.Server.Name, uri)
+// isSubscribed reports whether a host of the upstream is subscribed to a resource.
+func (p *peer) isSubscribed(uri string) bool {
+	if p.upstream.Owner == "" {
+		return p.agg.sessions.IsSubscribed(p.upstream.Server.Name, uri)
 	}
-	_, ok := a.peerOf(u).source().Subscriptions()[uri]
+	_, ok := p.source().Subscriptions()[uri]
 	return ok
 }
 
@@ -108,31 +104,30 @@ func (p *peer) resourceUpdated(params json.RawMessage) {
 func (s *session) dropSubscriptions(uris map[string]bool) {
 	for uri := range uris {
 		u := s.existingFor(s.resourceOwner(uri))
-		if u == nil || u.Conn() == nil || s.agg.isSubscribed(u, uri) {
+		if u == nil || u.Conn() == nil || s.agg.peerOf(u).isSubscribed(uri) {
 			continue
 		}
-		s.agg.subscribeLater(u.Conn(), aboutURI(uri), (*upstream.Conn).Unsubscribe)
+		s.agg.peerOf(u).subscribeLater(u.Conn(), aboutURI(uri), (*upstream.Conn).Unsubscribe)
 	}
 }
 
-// renewSubscriptions tells a new connection what hosts subscribed to over the
-// last one.
-func (a *Aggregator) renewSubscriptions(u *lazy.Upstream, conn *upstream.Conn) {
-	for uri, s := range a.peerOf(u).source().Subscriptions() {
-		if s.existingFor(s.resourceOwner(uri)) == u {
-			a.subscribeLater(conn, aboutURI(uri), (*upstream.Conn).Subscribe)
+// renewSubscriptions tells a new connection what hosts subscribed to over the last one.
+func (p *peer) renewSubscriptions(conn *upstream.Conn) {
+	for uri, s := range p.source().Subscriptions() {
+		if s.existingFor(s.resourceOwner(uri)) == p.upstream {
+			p.subscribeLater(conn, aboutURI(uri), (*upstream.Conn).Subscribe)
 		}
 	}
-	a.renewTasks(u, conn)
+	p.renewTasks(conn)
 }
 
 // subscribeLater runs in the background.
-func (a *Aggregator) subscribeLater(conn *upstream.Conn, params json.RawMessage, do subscriber) {
-	a.work.Go(func() {
-		ctx, cancel := context.WithTimeout(a.ctx, requestTimeout)
+func (p *peer) subscribeLater(conn *upstream.Conn, params json.RawMessage, do subscriber) {
+	p.agg.work.Go(func() {
+		ctx, cancel := context.WithTimeout(p.agg.ctx, requestTimeout)
 		defer cancel()
-		if err := do(conn, ctx, params); err != nil && a.ctx.Err() == nil {
-			a.log.Warn("subscription not changed", "upstream", conn.Name(), "of", string(params), "err", err)
+		if err := do(conn, ctx, params); err != nil && p.agg.ctx.Err() == nil {
+			p.agg.log.Warn("subscription not changed", "upstream", conn.Name(), "of", string(params), "err", err)
 		}
 	})
 }
@@ -143,17 +138,17 @@ func aboutURI(uri string) json.RawMessage {
 
 // listen keeps a stream of notifications for a host of the stateless era until
 // the host cancels it (MCP 2026-07-28, "Subscriptions").
-func (s *session) listen(ctx context.Context, r *host.Request, req mcp.Request) (mcp.Result, error) {
-	params, ok := req.GetParams().(*mcp.SubscriptionsListenParams)
+func (q *controlRequest) listen(ctx context.Context) (mcp.Result, error) {
+	params, ok := q.req.GetParams().(*mcp.SubscriptionsListenParams)
 	if !ok || params.Notifications == nil {
 		return nil, invalid(`subscriptions/listen needs "notifications"`)
 	}
 	want := params.Notifications
-	taskIDs := wire.Get(r.Params, "notifications", "taskIds") // which the SDK does not know
-	if taskIDs != nil && s.declaration().tasks != catalog.StatelessTasks {
+	taskIDs := wire.Get(q.r.Params, "notifications", "taskIds") // which the SDK does not know
+	if taskIDs != nil && q.declaration().tasks != catalog.StatelessTasks {
 		return nil, missingTasks()
 	}
-	id := r.ID
+	id := q.r.ID
 	l := notify.Stream{ID: id, URIs: map[string]bool{}, Changes: map[string]bool{
 		"notifications/tools/list_changed":     want.ToolsListChanged,
 		"notifications/prompts/list_changed":   want.PromptsListChanged,
@@ -161,23 +156,23 @@ func (s *session) listen(ctx context.Context, r *host.Request, req mcp.Request) 
 	}}
 	var granted []string
 	for _, uri := range want.ResourceSubscriptions {
-		if err := s.subscribeTo(ctx, uri, aboutURI(uri), (*upstream.Conn).Subscribe); err != nil {
-			s.agg.log.Warn("resource not subscribed", "uri", uri, "err", err)
+		if err := q.subscribeTo(ctx, uri, aboutURI(uri), (*upstream.Conn).Subscribe); err != nil {
+			q.agg.log.Warn("resource not subscribed", "uri", uri, "err", err)
 			continue
 		}
 		l.URIs[uri] = true
 		granted = append(granted, uri)
 	}
-	l.Tasks = s.subscribeToTasks(ctx, taskIDs)
-	s.recipient.AddStream(l)
-	if !s.incomplete() { // what changes once this is acknowledged is a change
-		now := s.snapshot()
-		s.recipient.CountFrom(now, s.followedTasks(), s.reading(now, true))
+	l.Tasks = q.subscribeToTasks(ctx, taskIDs)
+	q.recipient.AddStream(l)
+	if !q.incomplete() { // what changes once this is acknowledged is a change
+		now := q.snapshot()
+		q.recipient.CountFrom(now, q.followedTasks(), q.reading(now, true))
 	}
 	defer func() {
-		s.recipient.RemoveStream(l)
-		s.dropSubscriptions(l.URIs)
-		s.dropTasks(l.Tasks)
+		q.recipient.RemoveStream(l)
+		q.dropSubscriptions(l.URIs)
+		q.dropTasks(l.Tasks)
 	}()
 	want.ResourceSubscriptions = granted
 	agreed, err := json.Marshal(want)
@@ -187,11 +182,11 @@ func (s *session) listen(ctx context.Context, r *host.Request, req mcp.Request) 
 	if taskIDs != nil {
 		agreed = wire.Set(agreed, "taskIds", quoted(slices.Sorted(maps.Keys(l.Tasks))))
 	}
-	s.host.Notify("notifications/subscriptions/acknowledged", transports.SetMeta(fmt.Appendf(nil, `{"notifications":%s}`, agreed), transports.MetaSubscriptionID, id))
-	s.agg.changed.Set()
+	q.host.Notify("notifications/subscriptions/acknowledged", transports.SetMeta(fmt.Appendf(nil, `{"notifications":%s}`, agreed), transports.MetaSubscriptionID, id))
+	q.agg.changed.Set()
 	select {
 	case <-ctx.Done():
-	case <-s.agg.ctx.Done():
+	case <-q.agg.ctx.Done():
 	}
 	return &rawResult{raw: transports.SetMeta(nil, transports.MetaSubscriptionID, id)}, nil
 }

@@ -349,19 +349,19 @@ func (s *session) dropTasks(ids map[string]bool) {
 		if u == nil || u.Conn() == nil || u.Conn().Era() != transports.Stateless || s.agg.sessions.IsSubscribed("", notify.TaskTopic(id)) {
 			continue
 		}
-		s.agg.subscribeLater(u.Conn(), aboutTask(own), (*upstream.Conn).Unsubscribe)
+		s.agg.peerOf(u).subscribeLater(u.Conn(), aboutTask(own), (*upstream.Conn).Unsubscribe)
 	}
 }
 
 // renewTasks tells a new connection which of its tasks hosts subscribed to.
-func (a *Aggregator) renewTasks(u *lazy.Upstream, conn *upstream.Conn) {
-	for topic, s := range a.peerOf(u).source().Subscriptions() {
+func (p *peer) renewTasks(conn *upstream.Conn) {
+	for topic, s := range p.source().Subscriptions() {
 		id, isTask := notify.TaskOf(topic)
 		if !isTask || conn.Era() != transports.Stateless {
 			continue
 		}
-		if owner, own := s.taskOwner(id); s.existingFor(owner) == u {
-			a.subscribeLater(conn, aboutTask(own), (*upstream.Conn).Subscribe)
+		if owner, own := s.taskOwner(id); s.existingFor(owner) == p.upstream {
+			p.subscribeLater(conn, aboutTask(own), (*upstream.Conn).Subscribe)
 		}
 	}
 }

@@ -88,7 +88,7 @@ func (c *runCollector) Collect(values chan<- prometheus.Metric) {
 	if run == nil {
 		return
 	}
-	for _, u := range run.Upstreams() {
+	for _, u := range run.Status().Upstreams() {
 		for _, state := range []lazy.State{lazy.Idle, lazy.Loading, lazy.Ready, lazy.Lost, aggregator.Failed, lazy.Evicted} {
 			is := 0.
 			if u.State == state {
@@ -100,6 +100,6 @@ func (c *runCollector) Collect(values chan<- prometheus.Metric) {
 		values <- prometheus.MustNewConstMetric(failedDesc, prometheus.CounterValue, float64(u.Failed), u.Name)
 		values <- prometheus.MustNewConstMetric(inFlightDesc, prometheus.GaugeValue, float64(u.InFlight), u.Name)
 	}
-	hosts := slices.DeleteFunc(run.Sessions(), func(s aggregator.SessionInfo) bool { return s.Replica })
+	hosts := slices.DeleteFunc(run.Status().Sessions(), func(s aggregator.SessionInfo) bool { return s.Replica })
 	values <- prometheus.MustNewConstMetric(sessionsDesc, prometheus.GaugeValue, float64(len(hosts)))
 }

@@ -336,7 +336,7 @@ func (m *Monitor) State() State {
 	if run == nil {
 		return st
 	}
-	upstreams, sessions := run.Upstreams(), run.Sessions()
+	upstreams, sessions := run.Status().Upstreams(), run.Status().Sessions()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	st.Messages = m.lastSeq
@@ -357,7 +357,7 @@ func (m *Monitor) State() State {
 		}
 		st.Upstreams = append(st.Upstreams, s)
 	}
-	for _, f := range run.Failures() {
+	for _, f := range run.Status().Failures() {
 		st.Failures = append(st.Failures, FailureState{f.Reference, f.Upstream, f.At, m.opts.Redact(f.Text)})
 	}
 	for _, s := range sessions {

@@ -121,12 +121,12 @@ func (r *Replica) load() (load cluster.Load) {
 	if agg == nil {
 		return load
 	}
-	for _, s := range agg.Sessions() {
+	for _, s := range agg.Status().Sessions() {
 		if !s.Replica { // its hosts are counted where they are connected
 			load.Sessions++
 		}
 	}
-	for _, u := range agg.Upstreams() {
+	for _, u := range agg.Status().Upstreams() {
 		if u.State == lazy.Ready && u.PID != 0 {
 			load.Servers++
 		}

@@ -44,7 +44,7 @@ func TestLoadCountsHosts(t *testing.T) {
 	if answer, err := bufio.NewReader(ours).ReadString('\n'); err != nil {
 		t.Fatalf("got %q, %v", answer, err)
 	}
-	if sessions, load := len(agg.Sessions()), c.load(); sessions != 1 || load.Sessions != 0 || load.Servers != 1 {
+	if sessions, load := len(agg.Status().Sessions()), c.load(); sessions != 1 || load.Sessions != 0 || load.Servers != 1 {
 		t.Errorf("%d sessions, and the others are told of %+v", sessions, load)
 	}
 }
