@@ -17,9 +17,12 @@ import (
 const (
 	readmeWords       = 1400
 	architectureWords = 3000
-	allWords          = 25000 // of README, ARCHITECTURE and docs
+	allWords          = 25300 // of README, ARCHITECTURE and docs without the pages of ownWords: 25,000 and the keys of sandbox
 	lineChars         = 160
 )
+
+// ownWords are pages that have a limit of their own.
+var ownWords = map[string]int{"docs/sandbox.md": 700}
 
 // documents reads what users read, by path.
 func documents(t *testing.T) map[string]string {
@@ -48,6 +51,12 @@ func TestDocumentsAreShort(t *testing.T) {
 	all := 0
 	for name, text := range documents(t) {
 		words := len(strings.Fields(text))
+		if most, ok := ownWords[name]; ok {
+			if words > most {
+				t.Errorf("%s has %d words, want at most %d", name, words, most)
+			}
+			words = 0
+		}
 		if path.Dir(name) == "docs" || path.Dir(name) == "docs/decisions" || name == "README.md" || name == "ARCHITECTURE.md" {
 			all += words
 		}

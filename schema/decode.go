@@ -30,6 +30,10 @@ func (r *reading) value(path string, n *node, v reflect.Value, f field) {
 		}
 	case *Inherit:
 		r.inherit(path, n, p)
+	case *Sandbox:
+		r.sandbox(path, n, p)
+	case *Network:
+		r.network(path, n, p)
 	case **Node:
 		r.tree(path, n, p)
 	case *Server:
@@ -167,6 +171,36 @@ func (r *reading) inherit(path string, n *node, p *Inherit) {
 		p.None = len(n.items) == 0
 	default:
 		r.fail(n.at, path, "this is "+n.kind.String(), "want true, false or a list of variable names")
+	}
+}
+
+// sandbox decodes true, false or an object.
+func (r *reading) sandbox(path string, n *node, p *Sandbox) {
+	switch n.kind {
+	case boolean:
+		*p = Sandbox{}
+		if p.On = n.scalar == "true"; p.On {
+			setDefaults(reflect.ValueOf(p).Elem())
+		}
+	case object:
+		*p = Sandbox{On: true}
+		setDefaults(reflect.ValueOf(p).Elem())
+		r.object(path, n, reflect.ValueOf(p).Elem(), fieldsOf(reflect.TypeFor[Sandbox]()))
+	default:
+		r.fail(n.at, path, "this is "+n.kind.String(), `want true, false or an object such as {"read": ["~/notes"], "network": "none"}`)
+	}
+}
+
+// network decodes all, none or a list of hosts.
+func (r *reading) network(path string, n *node, p *Network) {
+	switch {
+	case n.kind == text && (n.scalar == "all" || n.scalar == "none"):
+		*p = Network{None: n.scalar == "none"}
+	case n.kind == list:
+		r.list(path, n, reflect.ValueOf(&p.Hosts).Elem(), field{nonblank: true})
+		p.None = len(n.items) == 0
+	default:
+		r.fail(n.at, path, "this is no network", `want "all", "none" or a list of hosts such as ["api.github.com"]`)
 	}
 }
 

@@ -11,6 +11,8 @@ const (
 	groupStdio = "stdio"
 	groupHTTP  = "http"
 	groupLimit = "limit"
+	// groupSandbox goes with stdio, and in the defaults.
+	groupSandbox = "sandbox"
 )
 
 // field is a key of an object, as the tags of a struct field describe it.

@@ -39,6 +39,11 @@ func valueNode(v reflect.Value) *node {
 			return &node{kind: boolean, scalar: "false"}
 		}
 		return valueNode(reflect.ValueOf(p.Names))
+	case Network:
+		if p.None || len(p.Hosts) == 0 {
+			return textNode(map[bool]string{true: "none", false: "all"}[p.None])
+		}
+		return valueNode(reflect.ValueOf(p.Hosts))
 	}
 	switch v.Kind() {
 	case reflect.Pointer:

@@ -16,7 +16,7 @@ var serverName = lazyregexp.New(NamePattern)
 // The keys of an entry: all, and those that go with each kind of transport.
 var (
 	serverFields = fieldsOf(reflect.TypeFor[Server]())
-	stdioFields  = inGroups(serverFields, "", groupLimit, groupStdio)
+	stdioFields  = inGroups(serverFields, "", groupLimit, groupStdio, groupSandbox)
 	httpFields   = inGroups(serverFields, "", groupLimit, groupHTTP)
 )
 
@@ -148,7 +148,7 @@ func (r *reading) withoutMisplaced(path string, n *node, transport string) []fie
 
 // limits decodes the defaults of all servers.
 func (r *reading) limits(path string, n *node, p *Server) {
-	fields := inGroups(serverFields, groupLimit)
+	fields := inGroups(serverFields, groupLimit, groupSandbox)
 	r.object(path, n, reflect.ValueOf(&r.template).Elem(), fields)
 	*p = r.template
 }

@@ -140,6 +140,8 @@ type Server struct {
 	Cwd string `json:"cwd" group:"stdio" nonblank:"true" example:"/srv/project"`
 	// What the program inherits of dynmcp's environment: true is everything, false the few variables that every program needs, a list is these and the variables it names.
 	InheritEnv Inherit `json:"inherit_env" group:"stdio" default:"true" example:"[PATH, HOME, LANG]"`
+	// What the program may do, with all that it starts: true is what programs need to run, without the files of the home directory; an object allows more, or less of the network. On Linux; elsewhere the server is not started, unless best_effort. See docs/sandbox.md.
+	Sandbox Sandbox `json:"sandbox" group:"sandbox" default:"false" example:"{read: [~/notes], network: [api.github.com]}"`
 
 	// The address of the server, http or https.
 	URL string `json:"url" group:"http" required:"true" pattern:"^https?://|[$][{]" example:"https://mcp.example.com/mcp"`
@@ -222,6 +224,31 @@ type Inherit struct {
 	// Names, if there are any, are inherited in addition to those few, and no
 	// others.
 	Names []string
+}
+
+// Sandbox is what a program may do besides running. The zero value is none: it may do what
+// its user may.
+type Sandbox struct {
+	// On says that there is one.
+	On bool `json:"-"`
+	// Files and directories that the program may read, and run programs of. A path may begin with ~; a relative one is in cwd.
+	Read []string `json:"read" default:"[]" example:"[~/notes]"`
+	// Files and directories that the program may change, too.
+	Write []string `json:"write" default:"[]" example:"[./data]"`
+	// What the program may connect to: all, none, or a list of hosts, which it reaches by a proxy inside dynmcp: names, *.names, addresses and networks, with a port where it is not 80 or 443. A name is good for public addresses only.
+	Network Network `json:"network" default:"all" example:"[api.github.com, \"*.example.com:443\"]"`
+	// What the program inherits of dynmcp's own environment, in the forms of inherit_env; the names that inherit_env lists are inherited, too.
+	Env Inherit `json:"env" default:"false" example:"[PATH, HOME, LANG]"`
+	// Start the program also where this system cannot limit all of that, with a warning that says what.
+	BestEffort bool `json:"best_effort" default:"false" example:"true"`
+}
+
+// Network is what a program may connect to. The zero value is everything.
+type Network struct {
+	// None is nothing.
+	None bool
+	// Hosts, if there are any, and nothing else.
+	Hosts []string
 }
 
 // Auth is how dynmcp logs in to a remote server. All of it may be left out: then a

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/internal/sandbox"
 	"github.com/dynmcp/dynmcp/internal/secrets"
 )
 
@@ -24,6 +25,7 @@ func (r checks) checkServer(path string, n *node, s *Server) {
 	r.checkHeaders(below(path, "headers"), n.membersOf("headers"))
 	r.checkEnv(below(path, "env"), n.membersOf("env"))
 	r.checkTools(path, n)
+	r.checkSandbox(below(path, "sandbox"), n.get("sandbox"))
 	r.literalSecrets(n)
 	if s.Load == LoadLazy && s.Description == "" && !s.Disabled {
 		r.warn(n.get("load").at, below(path, "load"), "a lazy server without a description", "write a description: until it is loaded, that is all the model knows of it")
@@ -33,6 +35,21 @@ func (r checks) checkServer(path string, n *node, s *Server) {
 	for name := range s.Headers {
 		if s.Auth != nil && strings.EqualFold(name, "Authorization") {
 			r.warn(n.get("auth").at, below(path, "auth"), "headers has an Authorization too", "a request carries one of them; remove the other")
+		}
+	}
+}
+
+// checkSandbox checks the hosts of a sandbox.
+func (r checks) checkSandbox(path string, n *node) {
+	if n == nil || n.kind != object {
+		return
+	}
+	for i, host := range n.itemsOf("network") {
+		if !isKnownText(host) {
+			continue
+		}
+		if err := sandbox.CheckHosts([]string{host.scalar}); err != nil {
+			r.fail(host.at, at(below(path, "network"), i), "this is no host", "write a name, *.name, an address or a network, and a port where it is not 80 or 443")
 		}
 	}
 }

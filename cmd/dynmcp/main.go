@@ -57,7 +57,7 @@ func rootCommand() *cobra.Command {
 	cmd.SilenceUsage = true
 	cmd.Version = version
 	cmd.SetVersionTemplate("dynmcp {{.Version}}\n")
-	cmd.AddCommand(lsCommand(), testCommand(), warmCommand(), callCommand(), findCommand(), describeCommand(), readCommand(), promptCommand(), doctorCommand(), tokensCommand(), versionCommand())
+	cmd.AddCommand(lsCommand(), testCommand(), warmCommand(), callCommand(), findCommand(), describeCommand(), readCommand(), promptCommand(), sandboxCommand(), doctorCommand(), tokensCommand(), versionCommand())
 	cmd.AddCommand(initCommand(), addCommand(), removeCommand(), schemaCommand(), importCommand(), installCommand(), loginCommand(), logoutCommand())
 	cmd.AddCommand(serveCommand(), connectCommand(), clusterCommand())
 	if manCommand != nil {

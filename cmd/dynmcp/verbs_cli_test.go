@@ -102,7 +102,7 @@ func timeless(ts *testscript.TestScript, _ bool, args []string) {
 // Help is golden, so that whoever changes it sees what users will read.
 func TestHelpOfVerbs(t *testing.T) {
 	t.Parallel()
-	for _, verb := range []string{"ls", "test", "warm", "call", "find", "describe", "read", "prompt", "doctor", "tokens", "version", "serve", "connect",
+	for _, verb := range []string{"ls", "test", "warm", "call", "find", "describe", "read", "prompt", "sandbox", "doctor", "tokens", "version", "serve", "connect",
 		"cluster", "cluster key", "cluster push", "cluster pull"} {
 		t.Run(verb, func(t *testing.T) {
 			t.Parallel()

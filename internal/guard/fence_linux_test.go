@@ -46,7 +46,7 @@ func startFenced(t *testing.T, inTime func(*guard.Fence, *guard.Tree)) (tree *gu
 	for away := time.Second; ; away *= 2 {
 		fence, marker := newFence(t), newMarker(t)
 		deadline := extend(fence, away)
-		tree, err := guard.Start(command(t, "sh", "-c", fenced.script, marker), fence)
+		tree, err := guard.Start(command(t, "sh", "-c", fenced.script, marker), fence, nil)
 		if errors.Is(err, guard.ErrFenced) {
 			continue
 		} else if err != nil {
@@ -122,13 +122,13 @@ func TestNothingStartsAfterTheDeadline(t *testing.T) {
 	fence := newFence(t)
 	for _, away := range []time.Duration{-time.Hour, 0, -time.Second} {
 		extend(fence, away)
-		if _, err := guard.Start(command(t, "sh", "-c", "exit 0"), fence); !errors.Is(err, guard.ErrFenced) {
+		if _, err := guard.Start(command(t, "sh", "-c", "exit 0"), fence, nil); !errors.Is(err, guard.ErrFenced) {
 			t.Errorf("got %v, want %v", err, guard.ErrFenced)
 		}
 	}
 	fence.Close()
 	fence.Extend(time.Now().Add(time.Hour))
-	if _, err := guard.Start(command(t, "sh", "-c", "exit 0"), fence); err == nil {
+	if _, err := guard.Start(command(t, "sh", "-c", "exit 0"), fence, nil); err == nil {
 		t.Error("it started with a fence that is closed")
 	}
 }
@@ -214,7 +214,7 @@ func moveAFence() {
 		panic(err)
 	}
 	deadline := extend(fence, away)
-	_, err = guard.Start(&exec.Cmd{Path: sh, Args: []string{"sh", "-c", os.Args[1], os.Args[2]}}, fence)
+	_, err = guard.Start(&exec.Cmd{Path: sh, Args: []string{"sh", "-c", os.Args[1], os.Args[2]}}, fence, nil)
 	if err != nil && !errors.Is(err, guard.ErrFenced) {
 		panic(err)
 	}

@@ -304,7 +304,7 @@ func TestACommandInheritsNothingOfItsGuard(t *testing.T) {
 	extend(fence, time.Hour)
 	for _, fence := range []*guard.Fence{nil, fence} {
 		guarded := said(func(cmd *exec.Cmd) func() {
-			tree, err := guard.Start(cmd, fence)
+			tree, err := guard.Start(cmd, fence, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -389,7 +389,7 @@ func stopTheGuard() {
 	if err != nil {
 		panic(err)
 	}
-	tree, err := guard.Start(&exec.Cmd{Path: sh, Args: []string{"sh", "-c", os.Args[1], os.Args[2]}}, nil)
+	tree, err := guard.Start(&exec.Cmd{Path: sh, Args: []string{"sh", "-c", os.Args[1], os.Args[2]}}, nil, nil)
 	if err != nil {
 		panic(err)
 	}
@@ -421,7 +421,7 @@ func haveAChildBefore() {
 	for began := time.Now(); time.Since(began) < 20*time.Millisecond; { // two ticks of the kernel's clock
 		time.Sleep(time.Millisecond)
 	}
-	tree, err := guard.Start(&exec.Cmd{Path: child.Path, Args: child.Args}, nil)
+	tree, err := guard.Start(&exec.Cmd{Path: child.Path, Args: child.Args}, nil, nil)
 	if err != nil {
 		panic(err)
 	}
@@ -435,7 +435,7 @@ func haveAChildBefore() {
 func TestAGuardThatCannotStart(t *testing.T) {
 	cmd := command(t, "sh", "-c", "exit 0")
 	cmd.Env = []string{"GOMEMLIMIT=nonsense"} // the Go runtime refuses to start
-	if _, err := guard.Start(cmd, nil); !errors.Is(err, guard.ErrResources) {
+	if _, err := guard.Start(cmd, nil, nil); !errors.Is(err, guard.ErrResources) {
 		t.Errorf("got %v, want %v", err, guard.ErrResources)
 	}
 }
@@ -480,7 +480,7 @@ func runOutOfFiles() {
 			_ = syscall.Close(held[0])
 			held = held[1:]
 		}
-		tree, err := guard.Start(&exec.Cmd{Path: sh, Args: []string{"sh", "-c", "exit 0"}, Stdin: null, Stdout: null, Stderr: null}, nil)
+		tree, err := guard.Start(&exec.Cmd{Path: sh, Args: []string{"sh", "-c", "exit 0"}, Stdin: null, Stdout: null, Stderr: null}, nil, nil)
 		for _, fd := range held {
 			_ = syscall.Close(fd)
 		}

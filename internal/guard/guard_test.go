@@ -54,7 +54,7 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 
 func start(t *testing.T, args ...string) *guard.Tree {
 	t.Helper()
-	tree, err := guard.Start(command(t, args...), nil)
+	tree, err := guard.Start(command(t, args...), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestACommandThatCannotStart(t *testing.T) {
 	if err := os.WriteFile(path, []byte{0, 1, 2, 3}, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	_, err := guard.Start(&exec.Cmd{Path: path, Args: []string{path}}, nil)
+	_, err := guard.Start(&exec.Cmd{Path: path, Args: []string{path}}, nil, nil)
 	if err == nil {
 		t.Fatal("it started")
 	}
@@ -98,7 +98,7 @@ func TestACommandThatCannotStart(t *testing.T) {
 func TestADirectoryThatIsMissing(t *testing.T) {
 	cmd := command(t, "sh", "-c", "exit 0")
 	cmd.Dir = filepath.Join(t.TempDir(), "missing")
-	_, err := guard.Start(cmd, nil)
+	_, err := guard.Start(cmd, nil, nil)
 	if !errors.Is(err, fs.ErrNotExist) || errors.Is(err, guard.ErrResources) {
 		t.Errorf("got %v, want one that says the directory is missing", err)
 	}

@@ -50,7 +50,7 @@ func install() {
 	if err != nil {
 		panic(err)
 	}
-	tree, err := guard.Start(&exec.Cmd{Path: sh, Args: []string{"sh", "-c", installer, os.Args[1], os.Args[2]}}, nil)
+	tree, err := guard.Start(&exec.Cmd{Path: sh, Args: []string{"sh", "-c", installer, os.Args[1], os.Args[2]}}, nil, nil)
 	if err != nil {
 		panic(err)
 	}

@@ -35,8 +35,8 @@ type Tree struct {
 // streams are used; the streams must be files. Wait and then Reap must be
 // called. A failure that is not the command's fault is ErrResources. Where there
 // is a fence the tree is killed at its deadline, and is not started after that:
-// ErrFenced.
-func Start(cmd *exec.Cmd, fence *Fence) (*Tree, error) {
+// ErrFenced. Walls, which may be nil, are put around the command and not around its guard.
+func Start(cmd *exec.Cmd, fence *Fence, walls *Walls) (*Tree, error) {
 	theirOrders, orders, err := os.Pipe()
 	if err != nil {
 		return nil, MarkResources(err)
@@ -59,7 +59,20 @@ func Start(cmd *exec.Cmd, fence *Fence) (*Tree, error) {
 	name := child.Name
 	files := []*os.File{file(cmd.Stdin, null), file(cmd.Stdout, null), file(cmd.Stderr, null), theirOrders, theirEvents}
 	if fence != nil {
-		name, files = child.FencedName, append(files, fence.file)
+		name, files = name+child.Fenced, append(files, fence.file)
+	}
+	if walls != nil && walls.Ruleset != nil {
+		name, files = name+child.Landlock, append(files, walls.Ruleset)
+	}
+	if walls != nil && len(walls.Filter) > 0 {
+		filter, err := readable(walls.Filter)
+		if err != nil {
+			orders.Close()
+			events.Close()
+			return nil, MarkResources(err)
+		}
+		defer filter.Close()
+		name, files = name+child.Seccomp, append(files, filter)
 	}
 	t.guard, err = startGuard(append([]string{name, cmd.Path}, cmd.Args...), &os.ProcAttr{
 		Dir:   cmd.Dir,
@@ -78,6 +91,20 @@ func Start(cmd *exec.Cmd, fence *Fence) (*Tree, error) {
 		return nil, err
 	}
 	return t, nil
+}
+
+// readable returns a pipe from which text can be read, at most 64 KB.
+func readable(text []byte) (*os.File, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close()
+	if _, err := w.Write(text); err != nil { // it fits
+		r.Close()
+		return nil, err
+	}
+	return r, nil
 }
 
 // file returns a stream of a command, or instead if it has none.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/internal/guard"
+	"github.com/dynmcp/dynmcp/internal/sandbox"
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
@@ -38,9 +39,10 @@ type childLink struct {
 	stdout     *timedPipe
 	errPipe    *timedPipe
 	stderrTail stderrTail
-	stdoutRead chan struct{} // closed when stdout was read to its end
-	stderrRead chan struct{} // closed when stderr was
-	gone       chan struct{} // closed when nothing of the tree is left
+	sandbox    *sandbox.Sandbox // nil is none
+	stdoutRead chan struct{}    // closed when stdout was read to its end
+	stderrRead chan struct{}    // closed when stderr was
+	gone       chan struct{}    // closed when nothing of the tree is left
 }
 
 // PID returns the process that serves the connection, 0 where that is remote.
@@ -59,7 +61,12 @@ func openChild(c *Conn) error {
 		stderrRead: make(chan struct{}),
 		gone:       make(chan struct{}),
 	}
-	if err := l.start(c.server.Command, c.server.Args, c.server.Cwd, append(command.Environment(c.server.Env, c.server.InheritEnv), c.opts.Env...), c.opts.Fence); err != nil {
+	env, err := l.confine(c)
+	if err != nil {
+		return c.StartFailure(fmt.Sprintf("start %q", c.server.Command), err)
+	}
+	if err := l.start(c.server.Command, c.server.Args, c.server.Cwd, env, c.opts.Fence); err != nil {
+		_ = l.sandbox.Close() // nothing runs in it
 		return c.StartFailure(fmt.Sprintf("start %q", c.server.Command), err)
 	}
 	c.log.Debug("started", "pid", l.tree.Pid())
@@ -109,7 +116,7 @@ func (l *childLink) start(program string, args []string, dir string, env []strin
 	defer closeAll(&theirs)
 	if err == nil {
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, errs
-		l.tree, err = guard.Start(cmd, fence)
+		l.tree, err = guard.Start(cmd, fence, l.sandbox.Walls())
 	}
 	if err != nil {
 		closeAll(&[]*os.File{l.stdin, l.stdout.File, l.errPipe.File})
@@ -175,6 +182,9 @@ func (l *childLink) watchExit() {
 	l.closeOutputs()
 	l.stdin.Close()
 	l.writer.Close()
+	if err := l.sandbox.Close(); err != nil {
+		l.conn.log.Debug("the sandbox left something behind", "err", err)
+	}
 }
 
 func (l *childLink) closeOutputs() {

@@ -1,7 +1,6 @@
 package child
 
 import (
-	"os"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -16,14 +15,11 @@ type fence struct {
 	passed   <-chan struct{} // closed when the deadline has passed; nil where there is none
 }
 
-// open maps the file that the parent shares with its guards, if this is one with
-// a fence, and closes it, so that the command does not have it.
-func (f *fence) open() error {
-	if os.Args[0] != FencedName {
-		return nil
-	}
-	page, err := syscall.Mmap(fenceFile, 0, FenceSize, syscall.PROT_READ, syscall.MAP_SHARED)
-	_ = syscall.Close(fenceFile)
+// open maps the file that the parent shares with its guards and closes it, so that the
+// command does not have it.
+func (f *fence) open(file int) error {
+	page, err := syscall.Mmap(file, 0, FenceSize, syscall.PROT_READ, syscall.MAP_SHARED)
+	_ = syscall.Close(file)
 	if err == nil {
 		f.deadline = (*atomic.Int64)(unsafe.Pointer(&page[0]))
 	}

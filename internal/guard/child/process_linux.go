@@ -8,12 +8,14 @@ import (
 	"time"
 )
 
-// Name makes a program a guard if it is its zeroth argument. The command's path
-// follows it, and then the command's own arguments from the zeroth on. FencedName
-// makes it one that has a fence.
+// Name makes a program a guard if its zeroth argument begins with it. The command's path
+// follows it, and then the command's own arguments from the zeroth on. What is appended to
+// the name, in this order, says which files it inherits besides.
 const (
-	Name       = "dynmcp-guard"
-	FencedName = "dynmcp-guard-fenced"
+	Name     = "dynmcp-guard"
+	Fenced   = "-fenced"   // a fence: FenceSize bytes, the deadline
+	Landlock = "-landlock" // a ruleset that the command gets
+	Seccomp  = "-seccomp"  // a filter that the command gets, to be read to its end
 )
 
 // Environment is the first variable of a guard; those of its command follow. The Go
@@ -39,7 +41,7 @@ const (
 const (
 	ordersFile = 3
 	eventsFile = 4
-	fenceFile  = 5 // of FenceSize bytes, the deadline; only with FencedName
+	firstFile  = 5 // of those that the name says
 )
 
 // FenceSize is that of a deadline.
@@ -49,7 +51,7 @@ const FenceSize = 8
 const Grace = 500 * time.Millisecond
 
 func init() {
-	if len(os.Args) >= 3 && (os.Args[0] == Name || os.Args[0] == FencedName) {
+	if len(os.Args) >= 3 && len(os.Args[0]) >= len(Name) && os.Args[0][:len(Name)] == Name {
 		// os.Exit would sleep for a second under the race detector.
 		syscall.Exit(serve(os.Args[1], os.Args[2:]))
 	}
@@ -69,6 +71,7 @@ type guard struct {
 	wait       installation
 
 	fence fence
+	walls walls
 }
 
 // serve starts a command and returns when the tree has ended. Status 0 promises
@@ -86,7 +89,7 @@ func serve(path string, args []string) int {
 			signal.Notify(g.signals, s)
 		}
 	}
-	err := g.fence.open()
+	err := g.inherit(os.Args[0][len(Name):])
 	if err == nil && g.fence.over() {
 		tell(EventFenced, 0)
 		return 0
@@ -108,6 +111,34 @@ func serve(path string, args []string) int {
 	return 0
 }
 
+// inherit takes the files that the rest of our name says.
+func (g *guard) inherit(rest string) error {
+	fd := firstFile
+	has := func(suffix string) bool {
+		if len(rest) < len(suffix) || rest[:len(suffix)] != suffix {
+			return false
+		}
+		rest = rest[len(suffix):]
+		fd++
+		return true
+	}
+	if has(Fenced) {
+		if err := g.fence.open(fd - 1); err != nil {
+			return err
+		}
+	}
+	if has(Landlock) {
+		g.walls.ruleset = fd - 1
+		syscall.CloseOnExec(fd - 1)
+	}
+	if has(Seccomp) {
+		filter, err := readAll(fd - 1)
+		g.walls.filter = filter
+		return err
+	}
+	return nil
+}
+
 func (g *guard) start(path string, args []string) error {
 	environment, err := readFile("/proc/self/environ") // os.Environ has each name once
 	if err != nil {
@@ -116,7 +147,7 @@ func (g *guard) start(path string, args []string) error {
 	if err := setSubreaper(); err != nil {
 		return err
 	}
-	pid, err := syscall.ForkExec(path, args, &syscall.ProcAttr{
+	pid, err := g.walls.forkExec(path, args, &syscall.ProcAttr{
 		Env:   split(environment, 0)[1:],
 		Files: []uintptr{0, 1, 2},
 		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
 // A tool is one of the built-in tools. run's args are the bytes of arguments, nil
@@ -46,6 +47,13 @@ var builtins = []tool{
 	{"fault", "Answer this one call as a call fault would have it.", `"mode":{"type":"string"}`, runEcho},
 }
 
+// unlisted are what a server does that is up to no good: callable, and never listed.
+var unlisted = []tool{
+	{"read_file", "Return what is in a file.", `"name":{"type":"string"}`, runReadFile},
+	{"write_file", "Make a file.", `"name":{"type":"string"}`, runWriteFile},
+	{"get", "Return what is at an address, by the proxy of the environment.", `"name":{"type":"string"}`, runGet},
+}
+
 func (t tool) entry() entry {
 	return entry{t.name, fmt.Appendf(nil,
 		`{%s,"inputSchema":{"properties":{%s},"type":"object","x-schema":1.0},"name":%s,"annotations":{"openWorldHint":false,"x-hint":1e2},"description":%s,"_meta":{"example.org/rank":1.0}}`,
@@ -61,7 +69,7 @@ func (c *call) callTool() (json.RawMessage, error) {
 		return nil, c.paramsErr
 	}
 	name, arguments := c.params.Name, c.params.Arguments
-	for _, t := range builtins {
+	for _, t := range slices.Concat(builtins, unlisted) {
 		if t.name == name {
 			return t.run(c, arguments)
 		}

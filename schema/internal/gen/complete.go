@@ -18,6 +18,9 @@ func complete(root *jsonschema.Schema) {
 	}
 	server := root.Definitions["Server"]
 	delete(root.Definitions, "Server")
+	sandbox := property(server, "sandbox")
+	sandbox.AnyOf = []*jsonschema.Schema{{Type: "boolean"}, {Ref: sandbox.Ref}}
+	sandbox.Ref = ""
 
 	mcp := property(root, "mcp")
 	fillServers(mcp, variants(server, false))
@@ -30,7 +33,7 @@ func complete(root *jsonschema.Schema) {
 		fillServers(property(root, key), []*jsonschema.Schema{{Ref: "#/$defs/HostServer"}})
 	}
 
-	limits := group(server, "limit")
+	limits := group(server, "limit", "sandbox")
 	limits.Description, limits.Examples = property(root, "defaults").Description, property(root, "defaults").Examples
 	root.Properties.Set("defaults", limits)
 
@@ -119,7 +122,11 @@ func switchedOff(server *jsonschema.Schema) *jsonschema.Schema {
 }
 
 func variant(server *jsonschema.Schema, transport, keys string, host bool) *jsonschema.Schema {
-	out := group(server, "", "limit", keys)
+	groups := []string{"", "limit", keys}
+	if keys == "stdio" {
+		groups = append(groups, "sandbox")
+	}
+	out := group(server, groups...)
 	out.Title = transport
 	t := *property(server, "transport")
 	t.Enum, t.Const, t.Examples = nil, transport, []any{transport}

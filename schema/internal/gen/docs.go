@@ -31,11 +31,12 @@ type section struct {
 // sections are the lists in their order. The empty group is what every
 // server has.
 func sections() []section {
-	server, all := reflect.TypeFor[schema.Server](), []string{"", "stdio", "http", "limit"}
+	server, all := reflect.TypeFor[schema.Server](), []string{"", "stdio", "sandbox", "http", "limit"}
 	return []section{
 		{"The file", reflect.TypeFor[schema.Document](), all},
 		{"A server", server, []string{""}},
-		{"A server that is a program", server, []string{"stdio"}},
+		{"A server that is a program", server, []string{"stdio", "sandbox"}},
+		{"`sandbox`, of a program or in `defaults`", reflect.TypeFor[schema.Sandbox](), all},
 		{"A server at an address", server, []string{"http"}},
 		{"Limits: of a server, or in `defaults` for all", server, []string{"limit"}},
 		{"`auth`", reflect.TypeFor[schema.Auth](), all},

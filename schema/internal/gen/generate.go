@@ -74,6 +74,7 @@ func documentTypes() map[string]reflect.Type {
 		"Document":     reflect.TypeFor[schema.Document](),
 		"Server":       reflect.TypeFor[schema.Server](),
 		"Auth":         reflect.TypeFor[schema.Auth](),
+		"Sandbox":      reflect.TypeFor[schema.Sandbox](),
 		"ToolOverride": reflect.TypeFor[schema.ToolOverride](),
 		"Node":         reflect.TypeFor[schema.Node](),
 		"Source":       reflect.TypeFor[schema.Source](),
@@ -97,6 +98,11 @@ func ownType(t reflect.Type) *jsonschema.Schema {
 	case reflect.TypeFor[schema.Inherit]():
 		return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{
 			{Type: "boolean"},
+			{Type: "array", Items: &jsonschema.Schema{Type: "string", Pattern: `\S`}},
+		}}
+	case reflect.TypeFor[schema.Network]():
+		return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{
+			{Type: "string", Enum: []any{"all", "none"}},
 			{Type: "array", Items: &jsonschema.Schema{Type: "string", Pattern: `\S`}},
 		}}
 	case reflect.TypeFor[json.RawMessage]():

@@ -1,0 +1,16 @@
+package sandbox
+
+import (
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+// NoLandlock is a filter under which the kernel has no Landlock.
+func NoLandlock() ([]byte, error) {
+	return assemble([]bpf.Instruction{
+		bpf.LoadAbsolute{Off: offsetNumber, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_LANDLOCK_CREATE_RULESET, SkipTrue: 1},
+		errno(unix.ENOSYS),
+		allowed,
+	})
+}

@@ -1,0 +1,122 @@
+package sandbox
+
+import (
+	"encoding/binary"
+	"fmt"
+	"runtime"
+
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+// Offsets in struct seccomp_data.
+const (
+	offsetNumber = 0
+	offsetArch   = 4
+	offsetArg    = 16 // of the first argument; the others follow, 8 bytes each, low word first
+)
+
+// x32Bit marks the calls of the x32 ABI, which has the architecture of x86-64.
+const x32Bit = 0x40000000
+
+// denied are the calls that no server needs and that lead around the limits: into other
+// processes, other mounts, the kernel and its keys.
+var denied = []uintptr{
+	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP, unix.SYS_PROCESS_MADVISE,
+	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE, unix.SYS_FSOPEN, unix.SYS_FSCONFIG,
+	unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR, unix.SYS_SETNS, unix.SYS_OPEN_BY_HANDLE_AT,
+	unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEYCTL,
+	unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD,
+	unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE, unix.SYS_KEXEC_LOAD, unix.SYS_REBOOT, unix.SYS_SWAPON, unix.SYS_SWAPOFF,
+}
+
+// absent are calls that programs do without when the kernel has none: work that is handed
+// to io_uring passes no filter.
+var absent = []uintptr{unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER}
+
+// archOf are the architectures in the words of the audit system (linux/audit.h).
+var archOf = map[string]uint32{"amd64": 0xc000003e, "arm64": 0xc00000b7, "riscv64": 0xc00000f3, "loong64": 0xc0000102}
+
+func errno(e unix.Errno) bpf.Instruction {
+	return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(e)}
+}
+
+var allowed = bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
+
+// filter makes a program for seccomp. Calls of another architecture do not exist under it.
+// noUnixSockets keeps it from the sockets of other processes: of those that are files,
+// Landlock cannot say which before its version 9.
+func filter(n Network, noUnixSockets bool) ([]byte, error) {
+	arch, ok := archOf[runtime.GOARCH]
+	if !ok {
+		return nil, fmt.Errorf("a sandbox is not made for %s", runtime.GOARCH)
+	}
+	program := []bpf.Instruction{
+		bpf.LoadAbsolute{Off: offsetArch, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: arch, SkipTrue: 1},
+		errno(unix.ENOSYS),
+		bpf.LoadAbsolute{Off: offsetNumber, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: x32Bit, SkipTrue: 1},
+		errno(unix.ENOSYS),
+	}
+	for _, call := range denied {
+		program = append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(call), SkipTrue: 1}, errno(unix.EPERM))
+	}
+	for _, call := range absent {
+		program = append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(call), SkipTrue: 1}, errno(unix.ENOSYS))
+	}
+	program = append(program,
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_SOCKET, SkipTrue: 1},
+		allowed,
+		bpf.LoadAbsolute{Off: offsetArg, Size: 4}) // the family
+	return assemble(append(program, sockets(n, noUnixSockets)...))
+}
+
+// assemble returns a program as the kernel reads it.
+func assemble(program []bpf.Instruction) ([]byte, error) {
+	raw, err := bpf.Assemble(program)
+	if err != nil {
+		return nil, err
+	}
+	var text []byte
+	for _, i := range raw {
+		text = binary.NativeEndian.AppendUint16(text, i.Op)
+		text = append(text, i.Jt, i.Jf)
+		text = binary.NativeEndian.AppendUint32(text, i.K)
+	}
+	return text, nil
+}
+
+// sockets decides over socket(2), of which the family is loaded.
+func sockets(n Network, noUnix bool) (program []bpf.Instruction) {
+	verdict := func(family uint32, is bpf.Instruction) {
+		program = append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: family, SkipTrue: 1}, is)
+	}
+	if noUnix {
+		verdict(unix.AF_UNIX, errno(unix.EACCES))
+	} else {
+		verdict(unix.AF_UNIX, allowed)
+	}
+	switch n {
+	case AllNetwork:
+		verdict(unix.AF_INET, allowed)
+		verdict(unix.AF_INET6, allowed)
+		verdict(unix.AF_NETLINK, allowed) // what addresses this machine has
+	case OnlyByProxy:
+		verdict(unix.AF_NETLINK, allowed)
+		program = append(program,
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_INET, SkipTrue: 2},
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_INET6, SkipTrue: 1},
+			errno(unix.EACCES),
+			bpf.LoadAbsolute{Off: offsetArg + 8, Size: 4}, // the type
+			bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: ^uint32(unix.SOCK_NONBLOCK | unix.SOCK_CLOEXEC)},
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_STREAM, SkipTrue: 1},
+			errno(unix.EACCES),
+			bpf.LoadAbsolute{Off: offsetArg + 16, Size: 4}, // the protocol: Landlock knows no MPTCP, nor SCTP
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 2},
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_TCP, SkipTrue: 1},
+			errno(unix.EACCES),
+			allowed)
+	}
+	return append(program, errno(unix.EACCES))
+}

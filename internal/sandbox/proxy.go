@@ -1,0 +1,350 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/dynmcp/dynmcp/internal/publicip"
+)
+
+// A Proxy is the way of one server to the hosts that its policy names, and to no other. It
+// is an HTTP proxy (RFC 9110, sections 7.3.2 and 9.3.6) on this machine, for who knows its
+// password.
+type Proxy struct {
+	rules    []rule
+	refused  func(host, why string) // told of every connection that is refused
+	resolver interface {
+		LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+	}
+	password string
+	listener net.Listener
+	server   *http.Server
+	served   sync.WaitGroup
+	bytes    atomic.Int64 // in both directions
+
+	mu      sync.Mutex
+	closed  bool
+	tunnels map[net.Conn]struct{} // both ends of each
+	open    sync.WaitGroup
+}
+
+// A rule allows hosts: by name or by address, on a port, or on the two of the web.
+type rule struct {
+	name    string // in lower case; "*." begins one with all names below it; "" is an address
+	network netip.Prefix
+	port    uint16 // 0 is 80 and 443
+}
+
+// parseRule reads a host of a policy: NAME, *.NAME, ADDRESS or NETWORK/BITS, and a port.
+func parseRule(text string) (r rule, err error) {
+	host, port := text, ""
+	if h, p, err := net.SplitHostPort(text); err == nil {
+		host, port = h, p
+	}
+	if port != "" {
+		n, err := strconv.ParseUint(port, 10, 16)
+		if err != nil || n == 0 {
+			return r, fmt.Errorf("%q: the port is not a number from 1 to 65535", text)
+		}
+		r.port = uint16(n)
+	}
+	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+	if r.network, err = netip.ParsePrefix(host); err == nil {
+		return r, nil
+	}
+	if address, err := netip.ParseAddr(host); err == nil {
+		r.network = netip.PrefixFrom(address.Unmap(), address.Unmap().BitLen())
+		return r, nil
+	}
+	r.name = host
+	if below := strings.TrimPrefix(host, "*."); below == "" || strings.ContainsAny(below, "*/:@ \t") {
+		return r, fmt.Errorf("%q is no host: a name, *.name, an address or network/bits, and a port where it is not 80 or 443", text)
+	}
+	return r, nil
+}
+
+// CheckHosts says what is wrong with the hosts of a policy.
+func CheckHosts(hosts []string) error {
+	for _, host := range hosts {
+		if _, err := parseRule(host); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r rule) hasPort(port uint16) bool {
+	return r.port == port || r.port == 0 && (port == 80 || port == 443)
+}
+
+func (r rule) hasName(name string) bool {
+	below, any := strings.CutPrefix(r.name, "*")
+	return r.name != "" && (r.name == name || any && strings.HasSuffix(name, below) && len(name) > len(below))
+}
+
+func (r rule) hasAddress(address netip.Addr) bool {
+	return r.name == "" && r.network.Contains(address)
+}
+
+// NewProxy starts a proxy for these hosts. refused, which may be nil, must not block.
+func NewProxy(hosts []string, refused func(host, why string)) (*Proxy, error) {
+	p := &Proxy{refused: refused, resolver: net.DefaultResolver, password: rand.Text(), tunnels: map[net.Conn]struct{}{}}
+	for _, host := range hosts {
+		r, err := parseRule(host)
+		if err != nil {
+			return nil, err
+		}
+		p.rules = append(p.rules, r)
+	}
+	if p.refused == nil {
+		p.refused = func(string, string) {}
+	}
+	var err error
+	if p.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		return nil, err
+	}
+	p.server = &http.Server{Handler: p.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
+	p.served.Go(func() { _ = p.server.Serve(p.listener) }) // until Close
+	return p, nil
+}
+
+// Port returns the port that the proxy listens on.
+func (p *Proxy) Port() uint16 { return p.listener.Addr().(*net.TCPAddr).AddrPort().Port() }
+
+// Bytes returns how many have passed, both ways.
+func (p *Proxy) Bytes() int64 { return p.bytes.Load() }
+
+// Environment returns the variables by which programs find the proxy.
+func (p *Proxy) Environment() []string {
+	address := (&url.URL{Scheme: "http", User: url.UserPassword("dynmcp", p.password), Host: p.listener.Addr().String()}).String()
+	env := []string{"NODE_USE_ENV_PROXY=1", "NO_PROXY=", "no_proxy="}
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
+		env = append(env, name+"="+address, strings.ToLower(name)+"="+address)
+	}
+	return env
+}
+
+// Close ends the proxy and what goes through it.
+func (p *Proxy) Close() {
+	_ = p.server.Close()
+	p.served.Wait()
+	p.mu.Lock()
+	p.closed = true
+	for end := range p.tunnels {
+		end.Close()
+	}
+	p.mu.Unlock()
+	p.open.Wait()
+}
+
+// hold has Close close the ends of a tunnel and wait until leave. It reports false after Close.
+func (p *Proxy) hold(ends ...net.Conn) (leave func(), ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, false
+	}
+	p.open.Add(1)
+	for _, end := range ends {
+		p.tunnels[end] = struct{}{}
+	}
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, end := range ends {
+			delete(p.tunnels, end)
+		}
+		p.open.Done()
+	}, true
+}
+
+// A refusedError says why a connection was not made.
+type refusedError struct{ why string }
+
+func (e *refusedError) Error() string { return e.why }
+
+func (p *Proxy) handler() http.Handler {
+	plain := &httputil.ReverseProxy{
+		Rewrite:       func(*httputil.ProxyRequest) {},
+		FlushInterval: -1,
+		Transport: &http.Transport{
+			DialContext: func(ctx context.Context, _, address string) (net.Conn, error) { return p.dial(ctx, address) },
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { answer(w, err) },
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, password, _ := (&http.Request{Header: http.Header{"Authorization": r.Header["Proxy-Authorization"]}}).BasicAuth()
+		if subtle.ConstantTimeCompare([]byte(password), []byte(p.password)) != 1 {
+			w.Header().Set("Proxy-Authenticate", `Basic realm="dynmcp"`)
+			http.Error(w, "this proxy is one server's", http.StatusProxyAuthRequired)
+			return
+		}
+		r.Header.Del("Proxy-Authorization")
+		switch {
+		case r.Method == http.MethodConnect:
+			p.connect(w, r)
+		case r.URL.Scheme == "http" && r.URL.Host != "":
+			plain.ServeHTTP(w, r)
+		default:
+			http.Error(w, "a proxy takes CONNECT, and URLs that begin with http://", http.StatusBadRequest)
+		}
+	})
+}
+
+// answer says why nothing was reached.
+func answer(w http.ResponseWriter, err error) {
+	status := http.StatusBadGateway
+	if _, ok := errors.AsType[*refusedError](err); ok {
+		status = http.StatusForbidden
+	}
+	http.Error(w, err.Error(), status)
+}
+
+// connect makes a tunnel.
+func (p *Proxy) connect(w http.ResponseWriter, r *http.Request) {
+	there, err := p.dial(r.Context(), r.Host)
+	if err != nil {
+		answer(w, err)
+		return
+	}
+	defer there.Close()
+	here, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		answer(w, err)
+		return
+	}
+	defer here.Close()
+	leave, ok := p.hold(here, there)
+	if !ok {
+		return
+	}
+	defer leave()
+	if _, err := io.WriteString(here, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		return
+	}
+	var copying sync.WaitGroup
+	copying.Go(func() {
+		_, _ = io.Copy(there, buffered) // an end of either is the end of both
+		closeWrite(there)
+	})
+	_, _ = io.Copy(here, there)
+	closeWrite(here)
+	copying.Wait()
+}
+
+func closeWrite(conn net.Conn) {
+	if half, ok := conn.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+		return
+	}
+	_ = conn.Close()
+}
+
+// dial connects to a host and port, if a rule allows it.
+func (p *Proxy) dial(ctx context.Context, address string) (net.Conn, error) {
+	addresses, port, err := p.allowed(ctx, address)
+	if err != nil {
+		if refusal, ok := errors.AsType[*refusedError](err); ok {
+			p.refused(address, refusal.why)
+		}
+		return nil, err
+	}
+	var dialer net.Dialer
+	for _, ip := range addresses {
+		conn, dialErr := dialer.DialContext(ctx, "tcp", netip.AddrPortFrom(ip, port).String())
+		if dialErr == nil {
+			return &countedConn{conn.(*net.TCPConn), &p.bytes}, nil
+		}
+		err = errors.Join(err, dialErr)
+	}
+	return nil, err
+}
+
+// allowed returns the addresses of a host that a server may connect to. A name is good
+// for addresses of the public network alone: others have to be named themselves, or a page
+// that leads to them would be enough.
+func (p *Proxy) allowed(ctx context.Context, address string) (all []netip.Addr, port uint16, err error) {
+	host, portText, err := net.SplitHostPort(address)
+	if err != nil {
+		host, portText = address, "80"
+	}
+	n, err := strconv.ParseUint(portText, 10, 16)
+	if err != nil {
+		return nil, 0, fmt.Errorf("%q: no port", address)
+	}
+	port, host = uint16(n), strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+	if ip, err := netip.ParseAddr(host); err == nil {
+		if !p.hasAddress(ip.WithZone("").Unmap(), port) {
+			return nil, 0, &refusedError{fmt.Sprintf("the sandbox does not allow %s: its network names no such address", address)}
+		}
+		return []netip.Addr{ip}, port, nil
+	}
+	if !slices.ContainsFunc(p.rules, func(r rule) bool { return r.hasName(host) && r.hasPort(port) }) {
+		return nil, 0, &refusedError{fmt.Sprintf("the sandbox does not allow %s: its network does not name it", net.JoinHostPort(host, portText))}
+	}
+	found, err := p.resolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, ip := range found {
+		if ip = ip.Unmap(); publicip.Is(ip) || p.hasAddress(ip, port) || host == "localhost" && ip.IsLoopback() {
+			all = append(all, ip)
+		}
+	}
+	if len(all) == 0 {
+		return nil, 0, &refusedError{fmt.Sprintf("the sandbox does not allow %s: it is %v, an address of a private network, which its network does not name", host, found)}
+	}
+	return all, port, nil
+}
+
+func (p *Proxy) hasAddress(ip netip.Addr, port uint16) bool {
+	return slices.ContainsFunc(p.rules, func(r rule) bool { return r.hasAddress(ip) && r.hasPort(port) })
+}
+
+// A countedConn counts what passes.
+type countedConn struct {
+	*net.TCPConn
+	bytes *atomic.Int64
+}
+
+// Read implements net.Conn.
+func (c *countedConn) Read(p []byte) (int, error) {
+	n, err := c.TCPConn.Read(p)
+	c.bytes.Add(int64(n))
+	return n, err
+}
+
+// Write implements net.Conn.
+func (c *countedConn) Write(p []byte) (int, error) {
+	n, err := c.TCPConn.Write(p)
+	c.bytes.Add(int64(n))
+	return n, err
+}
+
+// ReadFrom implements io.ReaderFrom by way of Write, so that all is counted.
+func (c *countedConn) ReadFrom(r io.Reader) (int64, error) {
+	return io.Copy(writerOnly{c}, r)
+}
+
+// WriteTo implements io.WriterTo by way of Read.
+func (c *countedConn) WriteTo(w io.Writer) (int64, error) { return io.Copy(w, readerOnly{c}) }
+
+type (
+	writerOnly struct{ io.Writer }
+	readerOnly struct{ io.Reader }
+)

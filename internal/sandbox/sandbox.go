@@ -1,0 +1,60 @@
+// Package sandbox limits what a server may do: the files that it reads and writes, the
+// hosts that it connects to, and the system calls that lead around both. The limits hold
+// for all that the server starts. They need no rights of an administrator.
+//
+// On Linux they are a Landlock ruleset and a seccomp filter, which [Build] makes and the
+// guard puts on the command that it starts. Other systems have none of it here: Build
+// says so.
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// A Network says what a server may connect to.
+type Network int
+
+const (
+	AllNetwork  Network = iota
+	NoNetwork           // no socket but pairs
+	OnlyByProxy         // TCP, to the port of a proxy on this machine
+)
+
+// A Policy is what a server may do. Paths are absolute; those that are not there are left
+// out.
+type Policy struct {
+	Read    []string // files, and directories with all below them; programs there may run
+	Write   []string // the same, and changed
+	Network Network
+	Proxy   uint16 // port, of OnlyByProxy
+	// BestEffort builds what the system can do. Otherwise a part that is missing is an error.
+	BestEffort bool
+}
+
+// Walls are what a policy is made of. They can be put on many commands, until Close.
+type Walls struct {
+	Ruleset *os.File // of Landlock; nil where there is none
+	Filter  []byte   // for seccomp: struct sock_filter after struct sock_filter; empty is none
+	Missing []string // what the system cannot limit, in words
+}
+
+// ErrUnsupported is the error of a system without any means.
+var ErrUnsupported = errors.New("a sandbox needs Linux with Landlock")
+
+// A MissingError says what of a policy the system cannot enforce.
+type MissingError struct{ Parts []string }
+
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("this system cannot limit %s (\"best_effort\": true in the sandbox starts the server all the same)", strings.Join(e.Parts, ", nor "))
+}
+
+// Close gives back what the walls hold.
+func (w *Walls) Close() error {
+	if w == nil || w.Ruleset == nil {
+		return nil
+	}
+	return w.Ruleset.Close()
+}

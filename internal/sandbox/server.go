@@ -1,0 +1,235 @@
+package sandbox
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/dynmcp/dynmcp/internal/guard"
+)
+
+// A Server is what is to run in a sandbox, and what its entry allows.
+type Server struct {
+	Name    string
+	Program string   // its path
+	Dir     string   // that it runs in; "" is ours
+	DirSet  bool     // its entry says so
+	Env     []string // all of it
+	// Installs says that the program installs a package and then runs it: the caches of
+	// packages can be written.
+	Installs bool
+
+	Read, Write []string // as the entry has them: ~ is the home directory, relative ones are in Dir
+	Hosts       []string // for OnlyByProxy
+	Network     Network
+	BestEffort  bool
+}
+
+// A Sandbox is made for one start of a server. Close removes what belongs to it.
+type Sandbox struct {
+	Policy Policy
+	Temp   string // the server's own temporary directory
+	walls  *Walls
+	proxy  *Proxy // nil without a list of hosts
+}
+
+// New makes the sandbox of a server: what it needs to run, which [Server.Policy] says, a
+// temporary directory, and the proxy if its network is a list of hosts. refused is told of
+// connections that it refuses; it must not block.
+func New(s Server, log *slog.Logger, refused func(why string)) (*Sandbox, error) {
+	b := &Sandbox{}
+	var err error
+	if b.Temp, err = os.MkdirTemp("", "dynmcp-"+s.Name+"-"); err != nil {
+		return nil, err
+	}
+	b.Policy = s.Policy()
+	b.Policy.Write = append(b.Policy.Write, b.Temp)
+	if s.Network == OnlyByProxy {
+		b.proxy, err = NewProxy(s.Hosts, func(_, why string) {
+			log.Warn("a connection was refused", "why", why)
+			refused(why)
+		})
+		if err != nil {
+			return nil, errors.Join(err, b.Close())
+		}
+		b.Policy.Proxy = b.proxy.Port()
+	}
+	if b.walls, err = Build(b.Policy); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	for _, part := range b.walls.Missing {
+		log.Warn("the sandbox is not whole: this system cannot limit " + part)
+	}
+	return b, nil
+}
+
+// Walls returns what the guard puts around the server, nil without a sandbox.
+func (b *Sandbox) Walls() *guard.Walls {
+	if b == nil {
+		return nil
+	}
+	return &guard.Walls{Ruleset: b.walls.Ruleset, Filter: b.walls.Filter}
+}
+
+// Env returns the variables that the server gets in addition.
+func (b *Sandbox) Env() []string {
+	env := []string{"TMPDIR=" + b.Temp, "TMP=" + b.Temp, "TEMP=" + b.Temp}
+	if b.proxy != nil {
+		env = append(env, b.proxy.Environment()...)
+	}
+	return env
+}
+
+// Close ends the proxy and removes the temporary directory. The server has ended.
+func (b *Sandbox) Close() error {
+	if b == nil {
+		return nil
+	}
+	if b.proxy != nil {
+		b.proxy.Close()
+	}
+	return errors.Join(b.walls.Close(), os.RemoveAll(b.Temp))
+}
+
+// Policy returns what a server may do that is not its temporary directory: what the entry
+// says, and what programs need. That is not a home directory, nor any secret that lies in one.
+func (s Server) Policy() Policy {
+	p := Policy{Network: s.Network, BestEffort: s.BestEffort}
+	home := s.variable("HOME")
+	p.Read = append(System(), s.runtimes(home)...)
+	p.Write = Devices()
+	dir, _ := filepath.Abs(s.Dir) // "" is then nowhere
+	if s.DirSet || !holds(dir, home) {
+		p.Read = append(p.Read, dir)
+	}
+	caches := s.caches(home)
+	if s.Installs {
+		p.Write = append(p.Write, caches...)
+		p.Read = append(p.Read, filepath.Join(home, ".npmrc"), filepath.Join(home, ".config", "uv"), filepath.Join(home, ".config", "pip"))
+	} else {
+		p.Read = append(p.Read, caches...)
+	}
+	for _, path := range s.Read {
+		p.Read = append(p.Read, absolute(path, dir, home))
+	}
+	for _, path := range s.Write {
+		p.Write = append(p.Write, absolute(path, dir, home))
+	}
+	p.Read, p.Write = unique(p.Read), unique(p.Write)
+	return p
+}
+
+func unique(paths []string) []string {
+	paths = slices.DeleteFunc(paths, func(path string) bool { return !filepath.IsAbs(path) })
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+// absolute returns a path of an entry as it is meant.
+func absolute(path, dir, home string) string {
+	if rest, ok := strings.CutPrefix(path, "~"); ok && (rest == "" || rest[0] == '/' || rest[0] == filepath.Separator) {
+		return filepath.Join(home, rest)
+	}
+	if !filepath.IsAbs(path) {
+		return filepath.Join(dir, path)
+	}
+	return filepath.Clean(path)
+}
+
+// holds reports whether a directory is another, or holds it. A home that is not known is in
+// any.
+func holds(dir, inner string) bool {
+	rest, err := filepath.Rel(dir, inner)
+	return err != nil || rest != ".." && !strings.HasPrefix(rest, ".."+string(filepath.Separator))
+}
+
+func (s Server) variable(name string) (value string) {
+	for _, entry := range s.Env {
+		if v, ok := strings.CutPrefix(entry, name+"="); ok {
+			value = v // the last counts
+		}
+	}
+	return value
+}
+
+// interpreters are programs that servers are started with, or start.
+var interpreters = []string{"node", "npm", "npx", "python", "python3", "uv", "uvx", "bun", "bunx", "deno", "pnpm", "yarn", "pipx", "ruby", "java"}
+
+// runtimes returns where the server's program is installed, and the interpreters on its
+// PATH: version managers keep them in the home directory.
+func (s Server) runtimes(home string) (all []string) {
+	add := func(program string) {
+		all = append(all, filepath.Dir(program)) // of a link, or what is beside
+		if real, err := filepath.EvalSymlinks(program); err == nil {
+			all = append(all, filepath.Dir(real), installation(real, home))
+		}
+	}
+	if s.Program != "" {
+		add(s.Program)
+	}
+	for _, dir := range filepath.SplitList(s.variable("PATH")) {
+		for _, name := range interpreters {
+			if program, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+				add(program)
+			}
+		}
+	}
+	return slices.DeleteFunc(all, func(dir string) bool { return dir == "" || home != "" && holds(dir, home) })
+}
+
+// installation returns the directory that a program was installed into, "" where that
+// cannot be told from others: bin/node below the directory of a version.
+func installation(program, home string) string {
+	dir := filepath.Dir(program)
+	for range 6 { // lib/node_modules/npm/bin is below it as well
+		if name := filepath.Base(dir); name == "bin" || name == "node_modules" || name == "site-packages" {
+			above := filepath.Dir(dir)
+			if filepath.Base(above) == "lib" {
+				above = filepath.Dir(above)
+			}
+			if home != "" && holds(above, home) || above == filepath.Join(home, ".local") {
+				return ""
+			}
+			if name == "bin" {
+				return above
+			}
+		}
+		dir = filepath.Dir(dir)
+	}
+	return ""
+}
+
+// caches returns where package runners keep what they have installed.
+func (s Server) caches(home string) (all []string) {
+	cache := s.variable("XDG_CACHE_HOME")
+	data := s.variable("XDG_DATA_HOME")
+	if home != "" {
+		for _, name := range []string{".npm", ".bun", ".yarn", ".deno", ".local/pipx"} {
+			all = append(all, filepath.Join(home, name))
+		}
+		if cache == "" {
+			cache = filepath.Join(home, ".cache")
+		}
+		if data == "" {
+			data = filepath.Join(home, ".local", "share")
+		}
+	}
+	for _, name := range []string{"uv", "pip", "deno", "pnpm", "node", "yarn"} {
+		all = append(all, filepath.Join(cache, name))
+	}
+	for _, name := range []string{"uv", "pipx", "pnpm"} {
+		all = append(all, filepath.Join(data, name))
+	}
+	for _, name := range []string{"npm_config_cache", "NPM_CONFIG_CACHE", "UV_CACHE_DIR", "BUN_INSTALL", "PIP_CACHE_DIR", "DENO_DIR", "PNPM_HOME", "YARN_CACHE_FOLDER"} {
+		all = append(all, s.variable(name))
+	}
+	if runtime.GOOS == "darwin" && home != "" {
+		all = append(all, filepath.Join(home, "Library", "Caches"))
+	}
+	return slices.DeleteFunc(all, func(dir string) bool { return !filepath.IsAbs(dir) })
+}

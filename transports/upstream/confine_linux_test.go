@@ -1,0 +1,100 @@
+package upstream
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dynmcp/dynmcp/internal/wire"
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+// boxed returns a fake in a sandbox, with a home directory of its own.
+func boxed(t *testing.T, box schema.Sandbox) (server schema.Server, home string) {
+	t.Helper()
+	home = t.TempDir()
+	server = fake(t)
+	server.Env["HOME"] = home
+	server.Cwd = t.TempDir()
+	server.Sandbox = box
+	server.Sandbox.On = true
+	return server, home
+}
+
+// does calls a tool that takes a name, and returns its text or its error.
+func does(t *testing.T, c *Conn, what, name string) (text string, err error) {
+	t.Helper()
+	result, err := tool(t, c, what, fmt.Sprintf(`{"name":%q}`, name))
+	for item := range wire.Elements(wire.Get(result, "content")) {
+		text, _ = wire.Text(wire.Get(item, "text"))
+	}
+	return text, err
+}
+
+func TestSandbox(t *testing.T) {
+	t.Setenv("SANDBOX_LEAK", "a key")
+	server, home := boxed(t, schema.Sandbox{Write: []string{"~/notes"}, Env: schema.Inherit{None: true}})
+	notes, key := filepath.Join(home, "notes"), filepath.Join(home, "id_rsa")
+	if err := os.Mkdir(notes, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(key, []byte("key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := dial(t, server, Options{})
+	mustEcho(t, c)
+	if text, err := does(t, c, "read_file", key); err == nil {
+		t.Errorf("it reads a key: %q", text)
+	}
+	if _, err := does(t, c, "write_file", filepath.Join(server.Cwd, "x")); err == nil {
+		t.Error("it changes its directory")
+	}
+	if _, err := does(t, c, "write_file", filepath.Join(notes, "x")); err != nil {
+		t.Errorf("it may change notes: %v", err)
+	}
+	if text, _ := does(t, c, "env", "SANDBOX_LEAK"); text != "" {
+		t.Errorf("it has %q of our environment", text)
+	}
+	temp, err := does(t, c, "env", "TMPDIR")
+	if err != nil || temp == "" {
+		t.Fatalf("got %q, %v", temp, err)
+	}
+	if _, err := does(t, c, "write_file", filepath.Join(temp, "x")); err != nil {
+		t.Errorf("its temporary directory: %v", err)
+	}
+	other := dial(t, server, Options{})
+	if _, err := does(t, other, "read_file", filepath.Join(temp, "x")); err == nil {
+		t.Error("another server reads its temporary files")
+	}
+	c.Close()
+	if _, err := os.Stat(temp); !os.IsNotExist(err) {
+		t.Errorf("the temporary directory is left: %v", err)
+	}
+}
+
+func TestSandboxNetwork(t *testing.T) {
+	t.Parallel()
+	there := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "here") }))
+	defer there.Close()
+	address := strings.TrimPrefix(there.URL, "http://")
+	alone, _ := boxed(t, schema.Sandbox{Network: schema.Network{None: true}})
+	if text, err := does(t, dial(t, alone, Options{}), "get", there.URL); err == nil {
+		t.Errorf("without a network: got %q", text)
+	}
+	named, _ := boxed(t, schema.Sandbox{Network: schema.Network{Hosts: []string{address, "api.example.com"}}})
+	c := dial(t, named, Options{})
+	// Go's client passes by the proxy for loopback addresses, which the walls refuse.
+	if text, err := does(t, c, "get", there.URL); err == nil {
+		t.Errorf("around the proxy: got %q", text)
+	}
+	if text, err := does(t, c, "get", "http://evil.example.com/"); err != nil || !strings.Contains(text, "403") || !strings.Contains(text, "does not name it") {
+		t.Errorf("got %q, %v", text, err)
+	}
+	if said := c.Stderr(); !strings.Contains(said, "dynmcp: the sandbox does not allow evil.example.com:80") {
+		t.Errorf("its last words are %q", said)
+	}
+}
