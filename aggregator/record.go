@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -38,16 +39,15 @@ type records struct {
 func (rs *records) get(server, owner string) *record {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	entry := rs.getLocked(server, "")
-	if entry.entry = entry; owner == "" {
+	entry := rs.getLocked(server, "", nil)
+	if owner == "" {
 		return entry
 	}
-	own := rs.getLocked(server, owner)
-	own.entry = entry
-	return own
+	return rs.getLocked(server, owner, entry)
 }
 
-func (rs *records) getLocked(server, owner string) *record {
+// getLocked returns the record of an owner, which is made with this entry, nil being itself.
+func (rs *records) getLocked(server, owner string, entry *record) *record {
 	if rs.of == nil {
 		rs.of = map[string]map[string]*record{}
 	}
@@ -57,6 +57,7 @@ func (rs *records) getLocked(server, owner string) *record {
 	r := rs.of[owner][server]
 	if r == nil {
 		r = &record{}
+		r.entry = cmp.Or(entry, r)
 		rs.of[owner][server] = r
 	}
 	return r
