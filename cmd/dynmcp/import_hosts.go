@@ -121,7 +121,7 @@ func (m *importer) printNextSteps(servers []hosts.Server) {
 		m.errOut.Printf("- %s without a description start with every host: %s. Give each a \"description\" that says what it does and when to use it, "+
 			"and it starts only when it is needed; dynmcp import --lazy --force proposes them\n", count(len(eager), "server"), strings.Join(eager, ", "))
 	} else {
-		m.errOut.Printf("- read the descriptions: they are all that a model knows of a server before it is used\n")
+		m.errOut.Printf("- read the descriptions: a model reads them in every session\n")
 	}
 	m.errOut.Printf("- put dynmcp into the hosts, and take the originals out of them, which would have every tool twice:\n")
 	for _, command := range commands {
