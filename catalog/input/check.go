@@ -1,5 +1,5 @@
 // Package input compares the arguments of calls with the input schemas of tools: what
-// does not fit (check.go), and which strings are to be numbers (numbers.go). It knows a
+// does not fit (check.go), and which strings are to be numbers (schema.go). It knows a
 // schema as the bytes that a server listed.
 package input
 
@@ -10,30 +10,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/dynmcp/dynmcp/internal/display"
 )
-
-// A Schema is the input schema of a tool. It is compiled when it is first checked
-// against, which takes milliseconds for a large one.
-type Schema struct {
-	raw     json.RawMessage
-	numbers []number // the arguments that are to be numbers
-
-	once     sync.Once
-	compiled atomic.Bool
-	root     map[string]any       // the schema as the library can read it
-	resolved *jsonschema.Resolved // nil: it cannot
-}
-
-// New returns the schema of these bytes, nil being none.
-func New(schema json.RawMessage) *Schema {
-	return &Schema{raw: schema, numbers: numbersOf(schema)}
-}
 
 // Compiled reports whether Check has no schema to compile.
 func (s *Schema) Compiled() bool { return s.compiled.Load() }

@@ -4,9 +4,30 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/dynmcp/dynmcp/internal/wire"
 )
+
+// A Schema is the input schema of a tool. It is compiled when it is first checked
+// against, which takes milliseconds for a large one.
+type Schema struct {
+	raw     json.RawMessage
+	numbers []number // the arguments that are to be numbers
+
+	once     sync.Once
+	compiled atomic.Bool
+	root     map[string]any       // the schema as the library can read it
+	resolved *jsonschema.Resolved // nil: it cannot
+}
+
+// New returns the schema of these bytes, nil being none.
+func New(schema json.RawMessage) *Schema {
+	return &Schema{raw: schema, numbers: numbersOf(schema)}
+}
 
 // number is an argument of a tool that its schema wants to be a number, and
 // nothing that a string could be.
