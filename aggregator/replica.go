@@ -211,7 +211,7 @@ func (l *replicaLink) handle(r *host.Request) {
 		}
 	case "logging/setLevel":
 		if severity := notify.Severity(wire.Get(r.Params, "level")); severity >= 0 {
-			l.session.recipient.SetLevel(notify.Level{Params: r.Params, Severity: severity})
+			l.session.recipient.SetLevel(notify.Level{Params: bytes.Clone(r.Params), Severity: severity})
 			r.Params = l.peer.source().Verbose().Params
 		}
 	case "resources/subscribe", "resources/unsubscribe":
