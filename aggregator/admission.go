@@ -14,7 +14,7 @@ import (
 	"github.com/dynmcp/dynmcp/transports/upstream"
 )
 
-// Calls of hosts and of other replicas pass one step before Conn.Start: admit. A call that
+// Calls of hosts and of other replicas pass one step before Conn.Start: admit. A call of a host that
 // cannot be sent at once joins the queue of its server, whatever it waits for: the start of
 // the server, the server's question for the roots, or calls before it. Calls leave the queue
 // in the order in which their requests came, also after a reload or a restart. A call that is
@@ -80,7 +80,10 @@ func (c *forwardedCall) admit(r *host.Request) (conn *upstream.Conn, release fun
 	if c.redirect(r) {
 		return nil, nil, false
 	}
-	if c.peer.record.queue.length.Load() == 0 && !c.route.retry { // a retry runs within the connection that failed
+	// A retry runs within the connection that failed. Calls of a link wait for nobody: those
+	// before them may wait for the server to move, which it does when its links have ended.
+	first := c.peer.record.queue.length.Load() == 0 || c.route.link != nil
+	if first && !c.route.retry {
 		if conn, release, ok = c.ready(); ok && c.gate() == nil {
 			return conn, release, true
 		} else if ok {
@@ -134,9 +137,6 @@ func (c *forwardedCall) ready() (conn *upstream.Conn, release func(), ok bool) {
 
 // acquire is ready that starts the server if need be.
 func (c *forwardedCall) acquire(r *host.Request) (*upstream.Conn, func(), error) {
-	if l := c.route.link; l != nil {
-		return l.conn, func() {}, nil
-	}
 	return c.session.acquire(r, c.route.upstream, (*lazy.Upstream).Acquire)
 }
 
@@ -162,7 +162,7 @@ func (c *forwardedCall) awaitTurn(r *host.Request, t *ticket) bool {
 		return false
 	}
 	u := c.route.upstream
-	if now := c.agg.set.Get(u.Server.Name); c.route.link == nil && now != nil && !c.agg.set.Has(u) {
+	if now := c.agg.set.Get(u.Server.Name); now != nil && !c.agg.set.Has(u) {
 		c.route.upstream = now
 		c.reroute(r)
 		return false

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -317,8 +316,9 @@ func (s *session) subscribeToTasks(ctx context.Context, ids json.RawMessage) (gr
 		}
 		conn, release, err := u.Acquire(ctx)
 		if err == nil && conn.Era() == transports.Stateless {
-			err = conn.Subscribe(ctx, aboutTask(own))
-			granted[id] = err == nil
+			if err = conn.Subscribe(ctx, aboutTask(own)); err == nil {
+				granted[id] = true
+			}
 		}
 		if err != nil {
 			s.agg.log.Warn("task not subscribed", "upstream", u.Server.Name, "err", err)
@@ -326,7 +326,6 @@ func (s *session) subscribeToTasks(ctx context.Context, ids json.RawMessage) (gr
 			release()
 		}
 	}
-	maps.DeleteFunc(granted, func(_ string, ok bool) bool { return !ok })
 	return granted
 }
 
