@@ -47,7 +47,7 @@ var mayImport = map[string][]string{
 	"catalog/store":               {"catalog", "internal/kv", "schema", "internal/wire", "internal/atomicfile", "internal/regular"},
 	"transports":                  {"internal/wire"},
 	"transports/upstream":         {"internal/sandbox", "transports/upstream/command", "transports", "schema", "internal/wire", "internal/guard", "internal/redact"},
-	"transports/upstream/command": {"transports", "schema", "internal/lazyregexp"},
+	"transports/upstream/command": {"internal/redact", "transports", "schema", "internal/lazyregexp"},
 	"transports/oauth":            {"internal/publicip", "transports", "schema", "internal/atomicfile", "internal/lazyregexp", "internal/kv", "internal/seal", "internal/regular"},
 	"transports/host":             {"transports", "internal/wire"},
 	"transports/gateway":          {"transports", "transports/host", "internal/wire", "internal/seal", "internal/regular"},

@@ -146,3 +146,23 @@ func (s *Session) noteDropped(method string) {
 		s.log.Warn("the host reads too slowly, notifications are dropped", "method", method)
 	}
 }
+
+// A batch is several messages of the host in one, whose answers go back in
+// one. It is guarded by the session's mutex.
+type batch struct {
+	left    int // requests that are not answered, and one while it is being read
+	answers [][]byte
+}
+
+// addLocked takes one answer, or that there is none, and reports whether it was the
+// last: then it returns all of them, nil where the host gets nothing.
+func (b *batch) addLocked(parts [][]byte) (all [][]byte, last bool) {
+	if parts != nil {
+		b.answers = append(b.answers, bytes.Join(parts, nil))
+	}
+	b.left--
+	if b.left > 0 || len(b.answers) == 0 {
+		return nil, b.left == 0
+	}
+	return [][]byte{{'['}, bytes.Join(b.answers, []byte{','}), {']'}}, true
+}

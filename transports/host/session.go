@@ -241,3 +241,44 @@ func (s *Session) AwaitRoom() {
 // more: calls in flight when the host stopped reading would otherwise all end up
 // in memory.
 func (s *Session) AwaitReader() { s.edge.AwaitRoom() }
+
+// batchVersion is the one protocol version that has JSON-RPC batches.
+const batchVersion = "2025-03-26"
+
+// handleBatch handles the messages of a batch as if each had come by itself.
+func (s *Session) handleBatch(raw []byte, via any) {
+	s.mu.Lock()
+	version := s.version
+	s.mu.Unlock()
+	if version != batchVersion {
+		s.reject(nil, via, nil, wire.CodeInvalidRequest, "a batch is part of protocol version "+batchVersion+" only")
+		return
+	}
+	b, empty := &batch{left: 1}, true
+	for element := range wire.Elements(raw) {
+		empty = false
+		m, err := wire.Parse(element)
+		if err != nil || m.IsRequest() {
+			s.mu.Lock()
+			b.left++
+			s.mu.Unlock()
+		}
+		if err != nil {
+			s.reject(b, via, m.ID, wire.CodeInvalidRequest, err.Error())
+			continue
+		}
+		switch {
+		case m.IsRequest():
+			s.handleRequest(m, b, via)
+		case m.IsNotification():
+			s.handleNotification(m)
+		default:
+			s.handleResponse(m)
+		}
+	}
+	if empty {
+		s.reject(nil, via, nil, wire.CodeInvalidRequest, "the batch is empty")
+		return
+	}
+	s.writeAnswer(&Request{Via: via}, b, nil)
+}

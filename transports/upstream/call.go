@@ -1,11 +1,8 @@
 package upstream
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -57,53 +54,6 @@ type Call struct {
 	reason    json.RawMessage // set before withdrawn is
 }
 
-// Start sends a request. Done is called whatever happens, also if the request
-// cannot be sent, unless Cancel comes before.
-func (c *Conn) Start(call *Call) {
-	if c.stateless.Load() {
-		call.Params = c.eraMeta.addTo(call.Params)
-	}
-	if call.Peer != nil && !call.NoToken {
-		call.token = wire.Find(call.Params, "_meta", "progressToken")
-		call.hostToken = bytes.Clone(call.token.In(call.Params))
-	}
-	id, err := c.register(call)
-	if err != nil {
-		call.Done(nil, err)
-		return
-	}
-	if err := c.link.sendRequest(call, id); err != nil {
-		c.notSent(id, err)
-		return
-	}
-	if !c.calls.with(id, call, func(call *Call) { call.sent = true }) && call.withdrawn.Load() {
-		// It was cancelled while it was being sent: the upstream is told now, so
-		// that the cancel does not overtake the request.
-		c.tellCancelled(id, call)
-	}
-}
-
-func (c *Conn) register(call *Call) (id int64, err error) {
-	if size := len(call.Params); size > c.server.MaxMessageBytes {
-		return 0, c.newFailure(transports.CodeTooLarge, transports.NotSent, fmt.Errorf("a request of %d bytes is %w", size, errTooLarge))
-	}
-	var timeout time.Duration
-	var expired func()
-	if t := call.within(c.server.Timeout); t > 0 && !call.unlimited {
-		timeout = t
-		// If no goroutine can be started any more, the connection has ended the call.
-		expired = func() { c.spawn(func() { c.expire(call, t) }) }
-	}
-	id, err = c.calls.add(call, timeout, expired)
-	switch {
-	case errors.Is(err, errPendingClosed):
-		return 0, c.endFailure(c.Err(), transports.NotSent)
-	case err != nil:
-		return 0, c.newFailure(transports.CodeOverloaded, transports.NotSent, err)
-	}
-	return id, nil
-}
-
 // pieces returns the call's params with our id in place of the host's progress
 // token: tokens of several hosts would collide, and the call's id is unique
 // already.
@@ -119,104 +69,10 @@ func (call *Call) pieces(id int64) (params [3][]byte, n int) {
 	return [3][]byte{call.Params[:at], strconv.AppendInt(nil, id, 10), call.Params[end:]}, 3
 }
 
-// notSent ends a call that could not be sent. The end of a child shows first as a
-// broken pipe; its exit status, which says more, is known a moment later.
-func (c *Conn) notSent(id int64, err error) {
-	failure, isFailure := errors.AsType[*transports.Failure](err)
-	switch {
-	case isFailure:
-		c.calls.fail(id, failure)
-	case errors.Is(err, wire.ErrFull):
-		c.calls.fail(id, c.newFailure(transports.CodeOverloaded, transports.NotSent, err))
-	default:
-		c.calls.with(id, nil, func(call *Call) {
-			call.Params, call.unsent = bytes.Clone(call.Params), true // it may be sent again, when they are not lent any more
-		})
-		c.spawn(func() { // if this is refused, the connection and its calls have ended
-			waitAtMost(c.done, exitGrace)
-			c.calls.fail(id, c.endFailure(withoutPath(err), transports.NotSent))
-		})
-	}
-}
-
-// Cancel withdraws a call and tells the upstream. reason, raw JSON, may be nil.
-// It reports whether the call was in flight; if so, Done will not be called.
-func (c *Conn) Cancel(call *Call, reason json.RawMessage) bool {
-	id, sent, abort, ok := c.calls.withdraw(call, reason)
-	if !ok {
-		return false
-	}
-	if abort != nil {
-		defer abort()
-		c.requests.cancelOf(call, &transports.Cancelled{Reason: reason})
-	}
-	if sent { // otherwise Start tells it
-		c.tellCancelled(id, call)
-	}
-	return true
-}
-
-// tellCancelled tells the upstream that a call was withdrawn, unless it is one
-// that opens the session or the end of the call's own stream says so.
-func (c *Conn) tellCancelled(id int64, call *Call) {
-	if call.Method == "initialize" || call.Method == methodDiscover || c.stateless.Load() && call.abort != nil {
-		return
-	}
-	params := fmt.Appendf(nil, `{"requestId":%d`, id)
-	if call.reason != nil {
-		params = append(append(params, `,"reason":`...), call.reason...)
-	}
-	if err := c.Notify("notifications/cancelled", append(params, '}')); err != nil {
-		c.log.Debug("cancel not sent", "err", err)
-	}
-}
-
-// HoldTimeout stops the time that the server's timeout gives a call in flight, for as
-// long as the upstream waits for a host; held false starts it anew.
-func (c *Conn) HoldTimeout(call *Call, held bool) {
-	c.calls.hold(call, held, call.within(c.server.Timeout))
-}
-
 // within returns the time that a call may take whose server has that timeout.
 func (call *Call) within(timeout time.Duration) time.Duration {
 	if call.Timeout != nil {
 		return *call.Timeout
 	}
 	return timeout
-}
-
-func (c *Conn) expire(call *Call, after time.Duration) {
-	if c.Cancel(call, json.RawMessage(`"timeout"`)) {
-		failure := c.newFailure(transports.CodeTimeout, transports.Unknown, fmt.Errorf("no answer to %s within %s", call.Method, after))
-		if call.Timeout != nil && failure.Hint == "" {
-			failure.Hint = transports.LookFirst + `; if it needs longer, raise the tool's "timeout" in "tool_overrides"`
-		}
-		call.Done(nil, failure)
-		if call.Method != "initialize" && call.Method != methodDiscover { // until those are over there is no ping
-			c.health.check()
-		}
-	}
-}
-
-// Call sends a request and waits for its result. When ctx ends, the call is
-// cancelled and ctx's error returned.
-func (c *Conn) Call(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	type answer struct {
-		result json.RawMessage
-		err    error
-	}
-	answered := make(chan answer, 1)
-	call := &Call{Method: method, Params: params}
-	call.Done = func(result json.RawMessage, err error) { answered <- answer{bytes.Clone(result), err} }
-	c.Start(call)
-	select {
-	case a := <-answered:
-		return a.result, a.err
-	case <-ctx.Done():
-		if c.Cancel(call, nil) {
-			return nil, ctx.Err()
-		}
-		a := <-answered
-		return a.result, a.err
-	}
 }

@@ -38,7 +38,7 @@ type childLink struct {
 	stdin      *os.File
 	stdout     *timedPipe
 	errPipe    *timedPipe
-	stderrTail stderrTail
+	stderrTail command.Tail
 	sandbox    *sandbox.Sandbox // nil is none
 	stdoutRead chan struct{}    // closed when stdout was read to its end
 	stderrRead chan struct{}    // closed when stderr was
@@ -56,7 +56,7 @@ func (c *Conn) PID() int {
 // openChild starts the server's command and reads what it prints.
 func openChild(c *Conn) error {
 	l := &childLink{
-		stderrTail: stderrTail{max: 64 << 10, redact: c.opts.Redact},
+		stderrTail: command.Tail{Max: 64 << 10, Redact: c.opts.Redact},
 		stdoutRead: make(chan struct{}),
 		stderrRead: make(chan struct{}),
 		gone:       make(chan struct{}),
@@ -83,7 +83,7 @@ func openChild(c *Conn) error {
 	c.spawn(l.readStdout)
 	c.spawn(func() {
 		defer close(l.stderrRead)
-		l.stderrTail.drain(l.errPipe, func(line string) { c.log.Debug("stderr", "line", line) })
+		l.stderrTail.Drain(l.errPipe, func(line string) { c.log.Debug("stderr", "line", line) })
 	})
 	c.spawn(l.watchStdin)
 	c.spawn(l.watchExit)
@@ -194,7 +194,7 @@ func (l *childLink) closeOutputs() {
 
 func (l *childLink) kill() { l.tree.Kill() }
 
-func (l *childLink) stderr() string { return l.stderrTail.tail() }
+func (l *childLink) stderr() string { return l.stderrTail.Text() }
 
 // close ends the child in stages: its stdin is closed, its group gets SIGTERM,
 // the whole tree SIGKILL. It returns when the tree is gone. A package runner that

@@ -39,7 +39,7 @@ func (l *childLink) confine(c *Conn) (env []string, err error) {
 		return env, nil
 	}
 	l.sandbox, err = sandbox.New(confined, c.log, func(why string) {
-		l.stderrTail.add("dynmcp: " + why)
+		l.stderrTail.Add("dynmcp: " + why)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)

@@ -1,20 +1,13 @@
 package upstream
 
 import (
-	"cmp"
 	"context"
-	"crypto/x509"
 	"encoding/json"
-	"fmt"
 	"log/slog"
-	"net/http"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/dynmcp/dynmcp/internal/guard"
-	"github.com/dynmcp/dynmcp/internal/redact"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
@@ -22,74 +15,6 @@ import (
 
 // defaultMaxMessage is the max_message_bytes of an entry that has none.
 const defaultMaxMessage = 16 << 20
-
-// Options are what a Conn needs beside the entry of its server.
-type Options struct {
-	Peer   transports.Peer // takes what the upstream sends; nil refuses requests
-	Info   Info            // how we introduce ourselves
-	Logger *slog.Logger    // nil is silent
-
-	// Redact hides secrets in what failures say and in a child's stderr. Nil
-	// hides nothing.
-	Redact *redact.Redactor
-
-	// HandshakeOnly says that the upstream is known to want the initialize
-	// handshake: it is not asked whether it speaks the stateless era.
-	HandshakeOnly bool
-
-	// HostEra returns the era of the host, false if no host is known. In the
-	// handshake era the upstream is asked for that handshake first, as the host
-	// itself would: one that speaks both eras can ask the host something in the
-	// middle of a call only there, and may refuse the handshake after
-	// server/discover. Nil is no host.
-	HostEra func() (transports.Era, bool)
-
-	// Login gives HTTP requests their authorization. Zero is what the headers of
-	// the config say, and no more.
-	Login Login
-
-	// Mark adds what each HTTP request says of who makes it to its headers. Nil is
-	// nothing.
-	Mark func(http.Header)
-
-	// Env are variables that a child gets whatever its entry says, as NAME=value.
-	Env []string
-
-	// Fence has a child killed when its deadline passes, also while this process is
-	// stopped. Nil is none.
-	Fence *guard.Fence
-
-	// Cork holds back what is sent to the upstream and what its messages lead
-	// to, while those of one read are handled. Nil is none.
-	Cork *wire.Cork
-
-	// Throttle is called by what reads the upstream before it reads on, outside
-	// of any hold of Cork. It may block while hosts do not read. Nil is none.
-	Throttle func()
-
-	roots  *x509.CertPool // who signs the certificates of upstreams; nil is whom the system trusts
-	timing timing
-}
-
-// A Login is how requests to an HTTP upstream are authorized.
-type Login struct {
-	// Transport returns a transport that authorizes the requests it passes on. Its
-	// own errors are *transports.Failure; nothing was sent then. Nil is none.
-	Transport func(http.RoundTripper) http.RoundTripper
-	// Hint says what to do about an answer with status 401 or 403, empty is not
-	// known, and whether a person's login would mend it. It is not nil where Transport
-	// is not.
-	Hint func(*http.Response) (text string, login bool)
-}
-
-// timing are the waits that tests shorten. Zero is the usual one.
-type timing struct {
-	stopGrace  time.Duration
-	bestEffort time.Duration
-	ping       time.Duration
-	reopen     time.Duration
-	http       httpPatience
-}
 
 // Info is an implementation's name and version as the handshake carries them.
 type Info struct {
@@ -151,71 +76,6 @@ type Conn struct {
 	mu    sync.Mutex
 	err   error // why the connection takes no new calls
 	ended bool  // nor answers those it has
-}
-
-// Open reaches an upstream: it starts the child, or prepares an HTTP connection.
-// Nothing is sent before Handshake. Close must be called.
-func Open(server schema.Server, opts Options) (*Conn, error) {
-	c := newConn(server, opts)
-	var err error
-	switch server.Transport {
-	case schema.Stdio:
-		err = openChild(c)
-	case schema.StreamableHTTP:
-		c.link = newHTTPLink(c)
-	case schema.SSE:
-		c.link = &sseLink{httpLink: newHTTPLink(c), ready: make(chan struct{})}
-	default:
-		err = c.newFailure(transports.CodeStartFailed, transports.NotSent, fmt.Errorf("transport %q is not supported", server.Transport))
-	}
-	if err != nil {
-		c.cancel()
-		return nil, err
-	}
-	return c, nil
-}
-
-func newConn(server schema.Server, opts Options) *Conn {
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
-	if opts.Throttle == nil {
-		opts.Throttle = func() {}
-	}
-	if opts.HostEra == nil {
-		opts.HostEra = func() (transports.Era, bool) { return 0, false }
-	}
-	opts.timing = timing{
-		stopGrace:  cmp.Or(opts.timing.stopGrace, stopGrace),
-		bestEffort: cmp.Or(opts.timing.bestEffort, bestEffort),
-		ping:       cmp.Or(opts.timing.ping, pingWait),
-		reopen:     cmp.Or(opts.timing.reopen, reopenFirst),
-		http:       cmp.Or(opts.timing.http, usualPatience),
-	}
-	if server.MaxMessageBytes == 0 {
-		server.MaxMessageBytes = defaultMaxMessage
-	}
-	c := &Conn{
-		server: server,
-		opts:   opts,
-		log:    opts.Logger.With("upstream", server.Name),
-		done:   make(chan struct{}),
-		gone:   make(chan struct{}),
-	}
-	c.reporter = reporter{server: server.Name, remote: server.Transport != schema.Stdio, redact: opts.Redact, stderr: func() string {
-		if c.link == nil { // it could not be opened
-			return ""
-		}
-		return c.link.stderr()
-	}}
-	c.goroutines.panicked = func(p any) {
-		c.log.Error("panic", "panic", p, "stack", string(debug.Stack()))
-		c.end(fmt.Errorf("internal error: %v", p))
-	}
-	c.invalid.log, c.health, c.requests.conn = c.log, &health{conn: c}, c
-	c.subscriptions = &subscriptions{conn: c, wake: make(chan struct{}, 1), topics: map[topic]bool{}, pause: reopenFirst}
-	c.ctx, c.cancel = context.WithCancel(context.Background())
-	return c
 }
 
 // ServerInfo returns what the upstream said in the handshake.

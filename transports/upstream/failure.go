@@ -5,7 +5,6 @@ import (
 	"syscall"
 
 	"github.com/dynmcp/dynmcp/internal/redact"
-	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
@@ -21,19 +20,6 @@ var ErrSessionLost = errors.New("the upstream forgot the session")
 // errVersionGone is the Err of a connection whose upstream no longer speaks the
 // version that the two agreed on: a new connection is due.
 var errVersionGone = errors.New("the upstream no longer speaks the protocol version of this connection")
-
-// refusal returns the error with which an upstream answers a call. One which says
-// that the version of the connection is not spoken any more, and names another that
-// we speak, is the connection's: the upstream was replaced by another release.
-func (c *Conn) refusal(err *wire.Error) error {
-	agreed := c.agreed.Load()
-	if agreed == nil || namedVersion(err, func(version string) bool { return version != *agreed }) == "" ||
-		namedVersion(err, func(version string) bool { return version == *agreed }) != "" {
-		return err
-	}
-	c.retire(errVersionGone) // first: whoever repeats the call must not find the connection usable
-	return c.newFailure(transports.CodeProtocol, transports.NotSent, errVersionGone)
-}
 
 // A reporter makes the failures of a connection.
 type reporter struct {

@@ -186,3 +186,16 @@ func isPowerOfTen(n int64) bool {
 	}
 	return n == 1
 }
+
+// refusal returns the error with which an upstream answers a call. One which says
+// that the version of the connection is not spoken any more, and names another that
+// we speak, is the connection's: the upstream was replaced by another release.
+func (c *Conn) refusal(err *wire.Error) error {
+	agreed := c.agreed.Load()
+	if agreed == nil || namedVersion(err, func(version string) bool { return version != *agreed }) == "" ||
+		namedVersion(err, func(version string) bool { return version == *agreed }) != "" {
+		return err
+	}
+	c.retire(errVersionGone) // first: whoever repeats the call must not find the connection usable
+	return c.newFailure(transports.CodeProtocol, transports.NotSent, errVersionGone)
+}

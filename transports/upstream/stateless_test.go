@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 
@@ -206,23 +205,5 @@ func TestStatelessHeaderInjection(t *testing.T) {
 		if got := fmt.Sprint(header); got != test.want {
 			t.Errorf("%s with %s: got %s, want %s", test.property, test.arguments, got, test.want)
 		}
-	}
-}
-
-func TestStderrTail(t *testing.T) {
-	s := &stderrTail{max: 1000}
-	var seen []string
-	s.drain(strings.NewReader("one\r\n\ntwo\n"+strings.Repeat("x", 9000)+"\nlast"), func(line string) { seen = append(seen, line) })
-	if len(seen) != 6 || seen[0] != "one" || seen[1] != "two" || len(seen[2]) != 4096 || seen[5] != "last" {
-		t.Errorf("got %d lines", len(seen))
-	}
-	if got := s.tail(); len(got) > 1000+1 || !strings.HasSuffix(got, "\nlast") {
-		t.Errorf("got %d bytes, %q", len(got), got[max(0, len(got)-20):])
-	}
-	for n := range 100 {
-		s.add(fmt.Sprintf("line %d", n))
-	}
-	if got := strings.Split(s.tail(), "\n"); len(got) != tailLines || !slices.Contains(got, "line 99") || got[0] != "line 80" {
-		t.Errorf("got %q", got)
 	}
 }

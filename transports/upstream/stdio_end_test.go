@@ -16,6 +16,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
+	"github.com/dynmcp/dynmcp/transports/upstream/command"
 )
 
 // An upstream that ends fails what is in flight, with its last words.
@@ -262,7 +263,7 @@ func TestStdioStderrTail(t *testing.T) {
 	}
 	_, err := tool(t, c, "crash", "{}")
 	f := wantFailure(t, err, transports.CodeExited, transports.Unknown)
-	if !strings.HasSuffix(f.Stderr, `the \u{1b}[31mlast\u{7} words`) || len(f.Stderr) > tailBytes {
+	if !strings.HasSuffix(f.Stderr, `the \u{1b}[31mlast\u{7} words`) || len(f.Stderr) > command.TailBytes {
 		t.Errorf("got %d bytes: %q", len(f.Stderr), f.Stderr)
 	}
 }

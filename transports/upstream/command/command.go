@@ -1,4 +1,5 @@
-// Package command finds the programs of stdio servers, and knows those that install packages.
+// Package command finds the programs of stdio servers, knows those that install packages, and
+// keeps the last lines that they print.
 package command
 
 import (

@@ -1,4 +1,4 @@
-package upstream
+package command
 
 import (
 	"bufio"
@@ -10,37 +10,38 @@ import (
 	"github.com/dynmcp/dynmcp/transports"
 )
 
+// What Text returns at most.
 const (
 	tailLines = 20
-	tailBytes = 2 << 10
+	TailBytes = 2 << 10
 )
 
-// A stderrTail keeps the last lines a child wrote to stderr.
-type stderrTail struct {
-	max    int
-	redact *redact.Redactor // of what comes in
+// A Tail keeps the last lines a child wrote to stderr.
+type Tail struct {
+	Max    int              // bytes that are kept
+	Redact *redact.Redactor // of what comes in
 
 	mu    sync.Mutex
 	lines []string
 	size  int
 }
 
-// drain reads r to its end, whatever it holds: a child must never block on its
+// Drain reads r to its end, whatever it holds: a child must never block on its
 // stderr. A line of more than 4 KiB counts as several.
-func (s *stderrTail) drain(r io.Reader, each func(line string)) {
+func (s *Tail) Drain(r io.Reader, each func(line string)) {
 	reader := bufio.NewReaderSize(r, 4<<10)
 	rest := "" // of the line so far, what may be the beginning of a secret
 	for {
 		text, err := reader.ReadSlice('\n')
 		line := rest + strings.TrimRight(string(text), "\r\n")
 		if rest = ""; err == bufio.ErrBufferFull {
-			line, rest = s.redact.Split(line)
+			line, rest = s.Redact.Split(line)
 		} else {
-			line = s.redact.String(line)
+			line = s.Redact.String(line)
 		}
 		if line != "" {
 			line = transports.Printable([]byte(line), len(line))
-			s.add(line)
+			s.Add(line)
 			each(line)
 		}
 		if err != nil && err != bufio.ErrBufferFull {
@@ -49,27 +50,28 @@ func (s *stderrTail) drain(r io.Reader, each func(line string)) {
 	}
 }
 
-func (s *stderrTail) add(line string) {
+// Add adds a line.
+func (s *Tail) Add(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lines = append(s.lines, line)
 	s.size += len(line)
-	for s.size > s.max {
+	for s.size > s.Max {
 		s.size -= len(s.lines[0])
 		s.lines = s.lines[1:]
 	}
 }
 
-// tail returns the last lines, at most 20 and 2 KiB.
-func (s *stderrTail) tail() string {
+// Text returns the last lines, at most 20 and 2 KiB.
+func (s *Tail) Text() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	lines := s.lines[max(0, len(s.lines)-tailLines):]
 	text := strings.Join(lines, "\n")
-	if len(text) <= tailBytes {
+	if len(text) <= TailBytes {
 		return text
 	}
-	text = text[len(text)-tailBytes:]
+	text = text[len(text)-TailBytes:]
 	if _, whole, ok := strings.Cut(text, "\n"); ok {
 		text = whole
 	}

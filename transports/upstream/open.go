@@ -1,0 +1,77 @@
+package upstream
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+
+	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/transports"
+)
+
+// Open reaches an upstream: it starts the child, or prepares an HTTP connection.
+// Nothing is sent before Handshake. Close must be called.
+func Open(server schema.Server, opts Options) (*Conn, error) {
+	c := newConn(server, opts)
+	var err error
+	switch server.Transport {
+	case schema.Stdio:
+		err = openChild(c)
+	case schema.StreamableHTTP:
+		c.link = newHTTPLink(c)
+	case schema.SSE:
+		c.link = &sseLink{httpLink: newHTTPLink(c), ready: make(chan struct{})}
+	default:
+		err = c.newFailure(transports.CodeStartFailed, transports.NotSent, fmt.Errorf("transport %q is not supported", server.Transport))
+	}
+	if err != nil {
+		c.cancel()
+		return nil, err
+	}
+	return c, nil
+}
+
+func newConn(server schema.Server, opts Options) *Conn {
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Throttle == nil {
+		opts.Throttle = func() {}
+	}
+	if opts.HostEra == nil {
+		opts.HostEra = func() (transports.Era, bool) { return 0, false }
+	}
+	opts.timing = timing{
+		stopGrace:  cmp.Or(opts.timing.stopGrace, stopGrace),
+		bestEffort: cmp.Or(opts.timing.bestEffort, bestEffort),
+		ping:       cmp.Or(opts.timing.ping, pingWait),
+		reopen:     cmp.Or(opts.timing.reopen, reopenFirst),
+		http:       cmp.Or(opts.timing.http, usualPatience),
+	}
+	if server.MaxMessageBytes == 0 {
+		server.MaxMessageBytes = defaultMaxMessage
+	}
+	c := &Conn{
+		server: server,
+		opts:   opts,
+		log:    opts.Logger.With("upstream", server.Name),
+		done:   make(chan struct{}),
+		gone:   make(chan struct{}),
+	}
+	c.reporter = reporter{server: server.Name, remote: server.Transport != schema.Stdio, redact: opts.Redact, stderr: func() string {
+		if c.link == nil { // it could not be opened
+			return ""
+		}
+		return c.link.stderr()
+	}}
+	c.goroutines.panicked = func(p any) {
+		c.log.Error("panic", "panic", p, "stack", string(debug.Stack()))
+		c.end(fmt.Errorf("internal error: %v", p))
+	}
+	c.invalid.log, c.health, c.requests.conn = c.log, &health{conn: c}, c
+	c.subscriptions = &subscriptions{conn: c, wake: make(chan struct{}, 1), topics: map[topic]bool{}, pause: reopenFirst}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	return c
+}
