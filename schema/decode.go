@@ -10,14 +10,16 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
 // value decodes n into v and checks it against the type and the tags in f. On
 // an error, which it records, v keeps its value.
-func (r *reading) value(path string, n *node, v reflect.Value, f field) {
-	if n.unresolved { // its server is off, or there is an error: what is written is for people
+func (r *reading) value(path string, n *syntax.Node, v reflect.Value, f field) {
+	if n.Unresolved { // its server is off, or there is an error: what is written is for people
 		if v.Kind() == reflect.String {
-			v.SetString(n.scalar)
+			v.SetString(n.Scalar)
 		}
 		return
 	}
@@ -25,8 +27,8 @@ func (r *reading) value(path string, n *node, v reflect.Value, f field) {
 	case *time.Duration:
 		r.duration(path, n, p, f)
 	case *json.RawMessage:
-		if r.is(object, path, n, "an object") {
-			*p = n.compact()
+		if r.is(syntax.Object, path, n, "an object") {
+			*p = n.Compact()
 		}
 	case *Inherit:
 		r.inherit(path, n, p)
@@ -46,7 +48,7 @@ func (r *reading) value(path string, n *node, v reflect.Value, f field) {
 }
 
 // plain decodes the types without a special case in value.
-func (r *reading) plain(path string, n *node, v reflect.Value, f field) {
+func (r *reading) plain(path string, n *syntax.Node, v reflect.Value, f field) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
@@ -54,8 +56,8 @@ func (r *reading) plain(path string, n *node, v reflect.Value, f field) {
 	case reflect.String:
 		r.text(path, n, v, f)
 	case reflect.Bool:
-		if r.is(boolean, path, n, "true or false") {
-			v.SetBool(n.scalar == "true")
+		if r.is(syntax.Boolean, path, n, "true or false") {
+			v.SetBool(n.Scalar == "true")
 		}
 	case reflect.Int:
 		r.integer(path, n, v, f)
@@ -72,56 +74,56 @@ func (r *reading) plain(path string, n *node, v reflect.Value, f field) {
 }
 
 // is reports whether n is of the kind k, and records an error if it is not.
-func (r *reading) is(k kind, path string, n *node, want string) bool {
-	if n.kind != k {
-		r.fail(n.at, path, "this is "+n.kind.String(), "want "+want)
+func (r *reading) is(k syntax.Kind, path string, n *syntax.Node, want string) bool {
+	if n.Kind != k {
+		r.fail(n.At, path, "this is "+n.Kind.String(), "want "+want)
 	}
-	return n.kind == k
+	return n.Kind == k
 }
 
-func (r *reading) text(path string, n *node, v reflect.Value, f field) {
+func (r *reading) text(path string, n *syntax.Node, v reflect.Value, f field) {
 	want := "text in quotes"
 	if f.enum != nil {
 		want = oneOf(f.enum)
 	}
-	if !r.is(text, path, n, want) {
+	if !r.is(syntax.Text, path, n, want) {
 		return
 	}
 	switch {
-	case f.enum != nil && !slices.Contains(f.enum, n.scalar):
-		r.fail(n.at, path, fmt.Sprintf("invalid value%s", quotedValue(n)), didYouMean(n.scalar, f.enum))
-	case f.nonblank && strings.TrimSpace(n.scalar) == "":
-		r.fail(n.at, path, "this is empty", "write a value or leave the key out")
+	case f.enum != nil && !slices.Contains(f.enum, n.Scalar):
+		r.fail(n.At, path, fmt.Sprintf("invalid value%s", quotedValue(n)), didYouMean(n.Scalar, f.enum))
+	case f.nonblank && strings.TrimSpace(n.Scalar) == "":
+		r.fail(n.At, path, "this is empty", "write a value or leave the key out")
 	default:
-		v.SetString(n.scalar)
+		v.SetString(n.Scalar)
 		if f.secret {
-			r.secret(n.scalar)
+			r.secret(n.Scalar)
 		}
 	}
 }
 
 // quotedValue is the value for use in an error message, empty if it may contain
 // that of a variable.
-func quotedValue(n *node) string {
-	if n.expanded {
+func quotedValue(n *syntax.Node) string {
+	if n.Expanded {
 		return ""
 	}
-	return " " + strconv.Quote(n.scalar)
+	return " " + strconv.Quote(n.Scalar)
 }
 
-func (r *reading) integer(path string, n *node, v reflect.Value, f field) {
-	if !r.is(number, path, n, "a whole number") {
+func (r *reading) integer(path string, n *syntax.Node, v reflect.Value, f field) {
+	if !r.is(syntax.Number, path, n, "a whole number") {
 		return
 	}
-	value, err := strconv.Atoi(n.scalar)
+	value, err := strconv.Atoi(n.Scalar)
 	least, _ := strconv.Atoi(f.min)
 	switch {
 	case errors.Is(err, strconv.ErrRange):
-		r.fail(n.at, path, n.scalar+" is too large", "")
+		r.fail(n.At, path, n.Scalar+" is too large", "")
 	case err != nil:
-		r.fail(n.at, path, n.scalar+" is not a whole number", "write it without fraction or exponent")
+		r.fail(n.At, path, n.Scalar+" is not a whole number", "write it without fraction or exponent")
 	case value < least:
-		r.fail(n.at, path, n.scalar+" is too small", fmt.Sprintf("want %d or more", least))
+		r.fail(n.At, path, n.Scalar+" is too small", fmt.Sprintf("want %d or more", least))
 	default:
 		v.SetInt(int64(value))
 	}
@@ -129,20 +131,20 @@ func (r *reading) integer(path string, n *node, v reflect.Value, f field) {
 
 const wantDuration = `want a time like "30s" or "5m", or a number of seconds`
 
-func (r *reading) duration(path string, n *node, p *time.Duration, f field) {
-	if n.kind != text && n.kind != number {
-		r.fail(n.at, path, "this is "+n.kind.String(), wantDuration)
+func (r *reading) duration(path string, n *syntax.Node, p *time.Duration, f field) {
+	if n.Kind != syntax.Text && n.Kind != syntax.Number {
+		r.fail(n.At, path, "this is "+n.Kind.String(), wantDuration)
 		return
 	}
-	d, ok := parseDuration(n.scalar)
+	d, ok := parseDuration(n.Scalar)
 	least, _ := time.ParseDuration(f.min)
 	switch {
 	case !ok:
-		r.fail(n.at, path, "not a duration"+quotedValue(n), wantDuration)
+		r.fail(n.At, path, "not a duration"+quotedValue(n), wantDuration)
 	case d < 0:
-		r.fail(n.at, path, "this duration is negative", wantDuration)
+		r.fail(n.At, path, "this duration is negative", wantDuration)
 	case d < least:
-		r.fail(n.at, path, "this duration is too short", fmt.Sprintf("want %v or more", least))
+		r.fail(n.At, path, "this duration is too short", fmt.Sprintf("want %v or more", least))
 	default:
 		*p = d
 	}
@@ -162,98 +164,98 @@ func parseDuration(s string) (time.Duration, bool) {
 	return time.Duration(nanoseconds), true
 }
 
-func (r *reading) inherit(path string, n *node, p *Inherit) {
-	switch n.kind {
-	case boolean:
-		p.None = n.scalar == "false"
-	case list:
+func (r *reading) inherit(path string, n *syntax.Node, p *Inherit) {
+	switch n.Kind {
+	case syntax.Boolean:
+		p.None = n.Scalar == "false"
+	case syntax.List:
 		r.list(path, n, reflect.ValueOf(&p.Names).Elem(), field{nonblank: true})
-		p.None = len(n.items) == 0
+		p.None = len(n.Items) == 0
 	default:
-		r.fail(n.at, path, "this is "+n.kind.String(), "want true, false or a list of variable names")
+		r.fail(n.At, path, "this is "+n.Kind.String(), "want true, false or a list of variable names")
 	}
 }
 
 // sandbox decodes true, false or an object.
-func (r *reading) sandbox(path string, n *node, p *Sandbox) {
-	switch n.kind {
-	case boolean:
+func (r *reading) sandbox(path string, n *syntax.Node, p *Sandbox) {
+	switch n.Kind {
+	case syntax.Boolean:
 		*p = Sandbox{}
-		if p.On = n.scalar == "true"; p.On {
+		if p.On = n.Scalar == "true"; p.On {
 			setDefaults(reflect.ValueOf(p).Elem())
 		}
-	case object:
+	case syntax.Object:
 		*p = Sandbox{On: true}
 		setDefaults(reflect.ValueOf(p).Elem())
 		r.object(path, n, reflect.ValueOf(p).Elem(), fieldsOf(reflect.TypeFor[Sandbox]()))
 	default:
-		r.fail(n.at, path, "this is "+n.kind.String(), `want true, false or an object such as {"read": ["~/notes"], "network": "none"}`)
+		r.fail(n.At, path, "this is "+n.Kind.String(), `want true, false or an object such as {"read": ["~/notes"], "network": "none"}`)
 	}
 }
 
 // network decodes all, none or a list of hosts.
-func (r *reading) network(path string, n *node, p *Network) {
+func (r *reading) network(path string, n *syntax.Node, p *Network) {
 	switch {
-	case n.kind == text && (n.scalar == "all" || n.scalar == "none"):
-		*p = Network{None: n.scalar == "none"}
-	case n.kind == list:
+	case n.Kind == syntax.Text && (n.Scalar == "all" || n.Scalar == "none"):
+		*p = Network{None: n.Scalar == "none"}
+	case n.Kind == syntax.List:
 		r.list(path, n, reflect.ValueOf(&p.Hosts).Elem(), field{nonblank: true})
-		p.None = len(n.items) == 0
+		p.None = len(n.Items) == 0
 	default:
-		r.fail(n.at, path, "this is no network", `want "all", "none" or a list of hosts such as ["api.github.com"]`)
+		r.fail(n.At, path, "this is no network", `want "all", "none" or a list of hosts such as ["api.github.com"]`)
 	}
 }
 
-func (r *reading) list(path string, n *node, v reflect.Value, f field) {
-	if !r.is(list, path, n, "a list") {
+func (r *reading) list(path string, n *syntax.Node, v reflect.Value, f field) {
+	if !r.is(syntax.List, path, n, "a list") {
 		return
 	}
-	v.Set(reflect.MakeSlice(v.Type(), len(n.items), len(n.items)))
-	for i, item := range n.items {
-		r.value(at(path, i), item, v.Index(i), f)
+	v.Set(reflect.MakeSlice(v.Type(), len(n.Items), len(n.Items)))
+	for i, item := range n.Items {
+		r.value(syntax.Item(path, i), item, v.Index(i), f)
 	}
 }
 
-func (r *reading) dictionary(path string, n *node, v reflect.Value, f field) {
-	if !r.is(object, path, n, "an object") {
+func (r *reading) dictionary(path string, n *syntax.Node, v reflect.Value, f field) {
+	if !r.is(syntax.Object, path, n, "an object") {
 		return
 	}
 	v.Set(reflect.MakeMap(v.Type()))
-	for _, m := range n.members {
+	for _, m := range n.Members {
 		value := reflect.New(v.Type().Elem()).Elem()
-		r.value(below(path, m.key), m.value, value, f)
-		v.SetMapIndex(reflect.ValueOf(m.key), value)
+		r.value(syntax.Below(path, m.Key), m.Value, value, f)
+		v.SetMapIndex(reflect.ValueOf(m.Key), value)
 	}
 }
 
 // object decodes n into the struct v.
-func (r *reading) object(path string, n *node, v reflect.Value, fields []field) {
-	if !r.is(object, path, n, "an object") {
+func (r *reading) object(path string, n *syntax.Node, v reflect.Value, fields []field) {
+	if !r.is(syntax.Object, path, n, "an object") {
 		return
 	}
 	typo := r.unknownKeys(path, n, fields)
 	r.members(path, n, v, fields)
 	if !typo {
-		r.required(path, n.at, n, fields)
+		r.required(path, n.At, n, fields)
 	}
 }
 
 // members decodes the members of n that have a field, in the order of fields.
-func (r *reading) members(path string, n *node, v reflect.Value, fields []field) {
+func (r *reading) members(path string, n *syntax.Node, v reflect.Value, fields []field) {
 	for _, f := range fields {
-		m, ok := n.member(f.key)
+		m, ok := n.Member(f.key)
 		if !ok {
 			continue
 		}
-		r.value(below(path, m.name()), m.value, v.Field(f.index), f)
+		r.value(syntax.Below(path, m.Name()), m.Value, v.Field(f.index), f)
 	}
 }
 
 // required records the required fields that n lacks. It is not called when a key
 // of n is misspelt: that may be the missing one.
-func (r *reading) required(path string, p pos, n *node, fields []field) {
+func (r *reading) required(path string, p syntax.Pos, n *syntax.Node, fields []field) {
 	for _, f := range fields {
-		if f.required && !n.has(f.key) {
+		if f.required && !n.Has(f.key) {
 			r.fail(p, path, f.key+" is missing", "add "+strconv.Quote(f.key))
 		}
 	}
@@ -261,12 +263,12 @@ func (r *reading) required(path string, p pos, n *node, fields []field) {
 
 // unknownKeys records the members without a field, and reports whether one of
 // them looks like a misspelt key.
-func (r *reading) unknownKeys(path string, n *node, fields []field) (typo bool) {
-	for _, m := range n.members {
-		if !hasKey(fields, m.key) {
+func (r *reading) unknownKeys(path string, n *syntax.Node, fields []field) (typo bool) {
+	for _, m := range n.Members {
+		if !hasKey(fields, m.Key) {
 			known := keysOf(fields)
-			typo = typo || Nearest(m.key, known) != ""
-			r.fail(m.at, below(path, m.name()), "unknown key", hintForKey(m.key, known))
+			typo = typo || Nearest(m.Key, known) != ""
+			r.fail(m.At, syntax.Below(path, m.Name()), "unknown key", hintForKey(m.Key, known))
 		}
 	}
 	return typo
@@ -274,18 +276,18 @@ func (r *reading) unknownKeys(path string, n *node, fields []field) (typo bool) 
 
 // duplicates records duplicate keys anywhere below n. The parsers accept them,
 // and a map would keep the last.
-func (r *reading) duplicates(path string, n *node) {
-	seen := map[string]pos{}
-	for _, m := range n.members {
-		inner := below(path, m.key)
-		if first, ok := seen[m.key]; ok {
-			r.fail(m.at, inner, fmt.Sprintf("duplicate key, first on line %d", first.line), "remove one of them")
+func (r *reading) duplicates(path string, n *syntax.Node) {
+	seen := map[string]syntax.Pos{}
+	for _, m := range n.Members {
+		inner := syntax.Below(path, m.Key)
+		if first, ok := seen[m.Key]; ok {
+			r.fail(m.At, inner, fmt.Sprintf("duplicate key, first on line %d", first.Line), "remove one of them")
 		} else {
-			seen[m.key] = m.at
+			seen[m.Key] = m.At
 		}
-		r.duplicates(inner, m.value)
+		r.duplicates(inner, m.Value)
 	}
-	for i, item := range n.items {
-		r.duplicates(at(path, i), item)
+	for i, item := range n.Items {
+		r.duplicates(syntax.Item(path, i), item)
 	}
 }

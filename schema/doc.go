@@ -5,7 +5,7 @@
 // and column:
 //
 //	paths ─► files.go               bytes, each file read once
-//	      ─► jsonc.go or yaml.go    a tree of nodes
+//	      ─► syntax                 a tree of nodes
 //	      ─► host_document.go       what hosts write otherwise, as we write it
 //	      ─► env.go                 the variables that the document may refer to
 //	      ─► interpolate.go         ${VAR} in the values below mcp, tree, gateway
@@ -14,6 +14,7 @@
 //	      ─► layers.go              one *Config of all files
 //
 // The error has everything that is wrong, in file order (report.go).
+// Servers are added to a file and removed from it by edits of its text (edit.go).
 //
 // The tags on the struct fields in types.go are the only table of keys: the
 // decoder, the defaults and the JSON Schema are all read from them.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
 // serverKeys are the top-level keys of which a config needs at least one.
@@ -38,12 +40,12 @@ func newConfig(doc *Document) *Config {
 func (d *Document) serversInOrder(r *reading) []Server {
 	servers := slices.Concat(d.MCP, d.MCPServers, d.Servers)
 	slices.SortStableFunc(servers, func(a, b Server) int {
-		return r.positions[a.Name].compare(r.positions[b.Name])
+		return r.positions[a.Name].Compare(r.positions[b.Name])
 	})
 	return servers
 }
 
-func (r *reading) decodeDocument(root *node) *Document {
+func (r *reading) decodeDocument(root *syntax.Node) *Document {
 	var doc Document
 	v := reflect.ValueOf(&doc).Elem()
 	setDefaults(v)
@@ -57,8 +59,8 @@ func (r *reading) decodeDocument(root *node) *Document {
 	r.object("", root, v, documentFields)
 	r.checkExpose(root, &doc)
 	r.checkPins(root, &doc)
-	checks{&r.report}.checkGateway(root.get("gateway"))
-	if !root.has("startup_wait") && slices.Contains(doc.Expose, ExposeDirect) {
+	checks{&r.report}.checkGateway(root.Get("gateway"))
+	if !root.Has("startup_wait") && slices.Contains(doc.Expose, ExposeDirect) {
 		doc.StartupWait = DirectWait
 	}
 	return &doc
@@ -66,55 +68,55 @@ func (r *reading) decodeDocument(root *node) *Document {
 
 // looksLikeConfig tells a config from other files that happen to be JSON or
 // YAML: for those it reports one error instead of one for each key.
-func (r *reading) looksLikeConfig(root *node) bool {
-	switch root.kind {
-	case object:
-	case null:
-		r.fail(root.at, "", "there is nothing in the file", emptyHint)
+func (r *reading) looksLikeConfig(root *syntax.Node) bool {
+	switch root.Kind {
+	case syntax.Object:
+	case syntax.Null:
+		r.fail(root.At, "", "there is nothing in the file", syntax.EmptyHint)
 		return false
 	default:
-		r.fail(root.at, "", "the file holds "+root.kind.String(), "a config is an object with mcp in it")
+		r.fail(root.At, "", "the file holds "+root.Kind.String(), "a config is an object with mcp in it")
 		return false
 	}
-	if r.layered || slices.ContainsFunc(serverKeys, root.has) {
+	if r.layered || slices.ContainsFunc(serverKeys, root.Has) {
 		return true
 	}
 	var strange []string
-	for _, m := range root.members {
-		if Nearest(m.key, serverKeys) != "" {
+	for _, m := range root.Members {
+		if Nearest(m.Key, serverKeys) != "" {
 			return true // reported as unknown, with what was meant
 		}
-		if !hasKey(documentFields, m.key) {
-			strange = append(strange, m.key)
+		if !hasKey(documentFields, m.Key) {
+			strange = append(strange, m.Key)
 		}
 	}
 	what := "there are no servers"
 	if len(strange) > 0 {
 		what = fmt.Sprintf("this does not look like a config, it has %q", strange[0])
 	}
-	r.fail(root.at, "", what, "want mcp, mcpServers, servers or tree with servers in it")
+	r.fail(root.At, "", what, "want mcp, mcpServers, servers or tree with servers in it")
 	return len(strange) == 0
 }
 
-func (r *reading) checkExpose(root *node, doc *Document) {
-	n := root.get("expose")
+func (r *reading) checkExpose(root *syntax.Node, doc *Document) {
+	n := root.Get("expose")
 	switch {
 	case n == nil:
-		if root.has("tree") && !root.has("mcp") && !root.has("mcpServers") && !root.has("servers") {
+		if root.Has("tree") && !root.Has("mcp") && !root.Has("mcpServers") && !root.Has("servers") {
 			doc.Expose = []string{ExposeTree}
 		}
-	case n.kind == list && len(n.items) == 0:
-		r.fail(n.at, "expose", "nothing is exposed", "name a surface or leave the key out")
+	case n.Kind == syntax.List && len(n.Items) == 0:
+		r.fail(n.At, "expose", "nothing is exposed", "name a surface or leave the key out")
 	}
-	if root.has("tree") && r.nearest && !r.layered && !slices.Contains(doc.Expose, ExposeTree) {
-		r.warn(root.get("tree").at, "tree", "no host sees the tree", `add "tree" to expose`)
+	if root.Has("tree") && r.nearest && !r.layered && !slices.Contains(doc.Expose, ExposeTree) {
+		r.warn(root.Get("tree").At, "tree", "no host sees the tree", `add "tree" to expose`)
 	}
 	for i, surface := range doc.Expose {
 		if first := slices.Index(doc.Expose, surface); first < i && surface != "" {
-			r.fail(n.items[i].at, at("expose", i), fmt.Sprintf("%q is listed twice", surface), "remove one of them")
+			r.fail(n.Items[i].At, syntax.Item("expose", i), fmt.Sprintf("%q is listed twice", surface), "remove one of them")
 		}
 		if problem := autoBeside(doc.Expose, surface); problem != "" {
-			r.fail(n.items[i].at, at("expose", i), problem, "remove one of them")
+			r.fail(n.Items[i].At, syntax.Item("expose", i), problem, "remove one of them")
 		}
 	}
 }
@@ -141,28 +143,28 @@ func showsDiscover(expose []string) bool {
 }
 
 // checkPins checks the keys that only discover acts on.
-func (r *reading) checkPins(root *node, doc *Document) {
+func (r *reading) checkPins(root *syntax.Node, doc *Document) {
 	for _, key := range []string{"use_tool", "pin"} {
-		if root.has(key) && r.nearest && !r.layered && !showsDiscover(doc.Expose) {
-			r.warn(root.get(key).at, key, "only discover acts on this key", `add "discover" to expose`)
+		if root.Has(key) && r.nearest && !r.layered && !showsDiscover(doc.Expose) {
+			r.warn(root.Get(key).At, key, "only discover acts on this key", `add "discover" to expose`)
 		}
 	}
-	for i, item := range root.itemsOf("pin") {
+	for i, item := range root.ItemsOf("pin") {
 		if !isKnownText(item) {
 			continue
 		}
-		server, tool, found := strings.Cut(item.scalar, "/")
+		server, tool, found := strings.Cut(item.Scalar, "/")
 		switch {
 		case !found || server == "" || tool == "":
-			r.fail(item.at, at("pin", i), "this is not the name of a tool", "write it like files/read_file")
-		case !root.has("tree"): // whose servers get their names later
-			r.checkMountedServer(at("pin", i), item, server)
+			r.fail(item.At, syntax.Item("pin", i), "this is not the name of a tool", "write it like files/read_file")
+		case !root.Has("tree"): // whose servers get their names later
+			r.checkMountedServer(syntax.Item("pin", i), item, server)
 		}
 	}
 }
 
 // isKnownText reports whether n is a string all of whose variables are defined.
 // Only then can its content be checked.
-func isKnownText(n *node) bool {
-	return n != nil && n.kind == text && !n.unresolved
+func isKnownText(n *syntax.Node) bool {
+	return n != nil && n.Kind == syntax.Text && !n.Unresolved
 }

@@ -1,10 +1,10 @@
 package schema
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
 	"slices"
+
+	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
 // Entry is the place of a server in a config file.
@@ -28,18 +28,18 @@ func Entries(name string, data []byte) ([]Entry, error) {
 	return entriesOf(root), nil
 }
 
-func parseEdited(name string, data []byte) (*node, error) {
-	root, failure := (&source{name: name, data: data}).parse()
+func parseEdited(name string, data []byte) (*syntax.Node, error) {
+	root, failure := (&syntax.Source{Name: name, Data: data}).Parse()
 	if failure != nil {
-		return nil, Errors{failure}
+		return nil, syntax.Errors{failure}
 	}
-	if root.kind != object && root.kind != null {
-		return nil, Errors{{File: name, Line: 1, Column: 1, Err: errors.New("the file holds " + root.kind.String()), Hint: "a config is an object with mcp in it"}}
+	if root.Kind != syntax.Object && root.Kind != syntax.Null {
+		return nil, syntax.Errors{{File: name, Line: 1, Column: 1, Err: errors.New("the file holds " + root.Kind.String()), Hint: "a config is an object with mcp in it"}}
 	}
 	return root, nil
 }
 
-func findEntry(root *node, name string) *Entry {
+func findEntry(root *syntax.Node, name string) *Entry {
 	for _, e := range entriesOf(root) {
 		if e.Name == name {
 			return &e
@@ -48,13 +48,13 @@ func findEntry(root *node, name string) *Entry {
 	return nil
 }
 
-func entriesOf(root *node) []Entry {
+func entriesOf(root *syntax.Node) []Entry {
 	var all []Entry
 	for _, list := range serverLists {
-		for _, m := range root.membersOf(list) {
-			e := Entry{Name: m.key, Key: m.key, Line: m.at.line, list: list}
-			if list != "mcp" && !serverName().MatchString(m.key) {
-				e.Name = slug(m.key)
+		for _, m := range root.MembersOf(list) {
+			e := Entry{Name: m.Key, Key: m.Key, Line: m.At.Line, list: list}
+			if list != "mcp" && !serverName().MatchString(m.Key) {
+				e.Name = slug(m.Key)
 			}
 			all = append(all, e)
 		}
@@ -77,16 +77,16 @@ func SetServer(name string, data []byte, s Server) ([]byte, error) {
 	}
 	value := entryNode(s)
 	path := []string{serverLists[0], s.Name}
-	if i := slices.IndexFunc(serverLists, root.has); i >= 0 {
+	if i := slices.IndexFunc(serverLists, root.Has); i >= 0 {
 		path[0] = serverLists[i]
 	}
 	if e := findEntry(root, s.Name); e != nil {
 		path = []string{e.list, e.Key}
 	}
 	if path[0] != "mcp" {
-		value = value.toHost()
+		value = toHost(value)
 	}
-	return applyEdit(name, data, root, path, value)
+	return syntax.Edit(name, data, root, path, value)
 }
 
 // RemoveServer returns data, a config, without the server of that name. It
@@ -100,51 +100,7 @@ func RemoveServer(name string, data []byte, server string) ([]byte, error) {
 	if e == nil {
 		return data, nil
 	}
-	return applyEdit(name, data, root, []string{e.list, e.Key}, nil)
-}
-
-// applyEdit sets value at path, or removes it if value is nil, and parses the
-// result: if anything else has changed, the file is too unusual to be edited by
-// a program.
-func applyEdit(name string, data []byte, root *node, path []string, value *node) ([]byte, error) {
-	src := &source{name: name, data: bytes.Clone(data)}
-	_, _ = src.check() // strips the byte order mark
-	edit := editJSON
-	if src.isYAML() {
-		edit = editYAML
-	}
-	out, err := edit(name, data, path, value)
-	if err != nil {
-		return nil, err
-	}
-	after, failure := (&source{name: name, data: out}).parse()
-	if failure != nil || !bytes.Equal(after.compact(), withValue(root, path, value).compact()) {
-		return nil, fmt.Errorf("%s is written in a way that cannot be changed without touching the rest; edit it by hand", name)
-	}
-	return out, nil
-}
-
-// withValue returns the tree with value at path, or without it if value is nil.
-// An object that loses its last member stays, empty.
-func withValue(n *node, path []string, value *node) *node {
-	out := &node{kind: object, members: slices.Clone(n.members)}
-	i := slices.IndexFunc(out.members, func(m member) bool { return m.key == path[0] })
-	if len(path) > 1 {
-		inner := &node{kind: object}
-		if i >= 0 {
-			inner = out.members[i].value
-		}
-		value = withValue(inner, path[1:], value)
-	}
-	switch {
-	case i < 0 && value != nil:
-		out.members = append(out.members, member{key: path[0], value: value})
-	case i >= 0 && value == nil:
-		out.members = slices.Delete(out.members, i, i+1)
-	case i >= 0:
-		out.members[i].value = value
-	}
-	return out
+	return syntax.Edit(name, data, root, []string{e.list, e.Key}, nil)
 }
 
 // Check returns the first error that a config file with this server in it would
@@ -152,8 +108,8 @@ func withValue(n *node, path []string, value *node) *node {
 func (s Server) Check() error {
 	n := entryNode(s)
 	markReferences(n)
-	r := &reading{report: report{src: &source{}}, positions: map[string]pos{}, template: Single("", nil).Defaults}
-	r.entry("", member{key: s.Name, value: n}, false)
+	r := &reading{report: report{src: &syntax.Source{}}, positions: map[string]syntax.Pos{}, template: Single("", nil).Defaults}
+	r.entry("", syntax.Member{Key: s.Name, Value: n}, false)
 	if len(r.errs) == 0 {
 		return nil
 	}
@@ -161,23 +117,23 @@ func (s Server) Check() error {
 	return r.errs[0]
 }
 
-func markReferences(n *node) {
-	n.unresolved = n.kind == text && hasReference(n.scalar)
-	for _, item := range n.items {
+func markReferences(n *syntax.Node) {
+	n.Unresolved = n.Kind == syntax.Text && hasReference(n.Scalar)
+	for _, item := range n.Items {
 		markReferences(item)
 	}
-	for _, m := range n.members {
-		markReferences(m.value)
+	for _, m := range n.Members {
+		markReferences(m.Value)
 	}
 }
 
 // Written returns the servers of a config file as they are written: references to
 // variables stay, and nothing else is read. The name is for errors.
 func Written(name string, data []byte) ([]Server, error) {
-	r := &reading{report: report{src: &source{name: name, data: data}}, positions: map[string]pos{}, layered: true}
-	root, failure := r.src.parse()
+	r := &reading{report: report{src: &syntax.Source{Name: name, Data: data}}, positions: map[string]syntax.Pos{}, layered: true}
+	root, failure := r.src.Parse()
 	if failure != nil {
-		return nil, Errors{failure}
+		return nil, syntax.Errors{failure}
 	}
 	r.root = root
 	hostReader{&r.report}.document(root)

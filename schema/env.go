@@ -14,6 +14,7 @@ import (
 	"github.com/joho/godotenv"
 
 	"github.com/dynmcp/dynmcp/internal/regular"
+	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
 // Values of the document's env key.
@@ -26,9 +27,9 @@ const (
 
 // envMode is the value of the document's env key. An invalid one is reported when
 // the key is decoded.
-func envMode(root *node) string {
-	if n := root.get("env"); n != nil && n.kind == text {
-		return n.scalar
+func envMode(root *syntax.Node) string {
+	if n := root.Get("env"); n != nil && n.Kind == syntax.Text {
+		return n.Scalar
 	}
 	return envEnable
 }
@@ -105,7 +106,7 @@ func processVariables(environ []string) map[string]string {
 // the parser's message: it quotes the text it failed at, which in such a file is
 // probably a secret.
 func Variables(name string, data []byte) (map[string]string, error) {
-	if len(data) > maxSource {
+	if len(data) > syntax.MaxSize {
 		return nil, fmt.Errorf("%s: larger than 1 MiB; is this the .env file?", name)
 	}
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))

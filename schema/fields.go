@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
 // Groups of server keys.
@@ -92,8 +94,8 @@ func setDefaults(v reflect.Value) {
 // setDefault decodes the default like a document, so that a tag has it as a user
 // would write it.
 func (f field) setDefault(v reflect.Value) {
-	src := &source{name: "default of " + f.key, data: []byte(f.defaultYAML)}
-	n, failure := parseYAML(src)
+	src := &syntax.Source{Name: f.key + ".yaml", Data: []byte(f.defaultYAML)}
+	n, failure := src.Parse()
 	if failure != nil {
 		panic(failure) // a tag in types.go is wrong
 	}

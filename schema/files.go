@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/dynmcp/dynmcp/internal/regular"
+	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
 // Files are the contents of the files that a config is made of: the config files,
@@ -93,7 +94,7 @@ func (c content) reread(ctx context.Context) content {
 			return c
 		}
 	}
-	c.data, c.given, c.err = regular.ReadOrPipe(ctx, c.path, maxSource)
+	c.data, c.given, c.err = regular.ReadOrPipe(ctx, c.path, syntax.MaxSize)
 	return c
 }
 

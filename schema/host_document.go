@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
 // The files of hosts are read as they are. What they keep beside the servers, and
@@ -20,36 +21,36 @@ type hostReader struct{ *report }
 
 // document turns the document of a host into one of ours, in place. A document
 // that has servers under mcp is ours.
-func (r hostReader) document(root *node) {
-	if root.kind != object {
+func (r hostReader) document(root *syntax.Node) {
+	if root.Kind != syntax.Object {
 		return
 	}
 	r.renameHostServers(root)
 	lists := 0
 	for _, key := range serverLists[1:] {
-		n := root.get(key)
-		if n == nil || n.kind != object {
+		n := root.Get(key)
+		if n == nil || n.Kind != syntax.Object {
 			continue
 		}
 		lists++
 		bare := isGemini(root, n)
-		for _, entry := range n.members {
-			r.hostReferences(below(key, entry.key), "", entry.value, bare)
+		for _, entry := range n.Members {
+			r.hostReferences(syntax.Below(key, entry.Key), "", entry.Value, bare)
 		}
 	}
-	if lists == 0 || len(root.membersOf("mcp")) > 0 {
+	if lists == 0 || len(root.MembersOf("mcp")) > 0 {
 		return
 	}
 	var left []string
-	var at pos
-	root.members = slices.DeleteFunc(slices.Clone(root.members), func(m member) bool {
-		if hasKey(documentFields, m.key) && !(m.key == "env" && m.value.kind != text) {
+	var at syntax.Pos
+	root.Members = slices.DeleteFunc(slices.Clone(root.Members), func(m syntax.Member) bool {
+		if hasKey(documentFields, m.Key) && !(m.Key == "env" && m.Value.Kind != syntax.Text) {
 			return false
 		}
 		if len(left) == 0 {
-			at = m.at
+			at = m.At
 		}
-		left = append(left, m.key)
+		left = append(left, m.Key)
 		return true
 	})
 	if len(left) > 0 {
@@ -60,76 +61,76 @@ func (r hostReader) document(root *node) {
 // renameHostServers finds the servers of hosts that keep them elsewhere: Zed in
 // context_servers, opencode in mcp or mcp.servers. Gemini CLI's mcp says which of
 // mcpServers are used.
-func (r hostReader) renameHostServers(root *node) {
-	root.members = slices.Clone(root.members)
-	for i, m := range root.members {
+func (r hostReader) renameHostServers(root *syntax.Node) {
+	root.Members = slices.Clone(root.Members)
+	for i, m := range root.Members {
 		switch {
-		case m.key == "context_servers" && !root.has("mcpServers"):
-			root.members[i].key, root.members[i].written = "mcpServers", m.key
-		case m.key != "mcp" || m.value.kind != object || root.has("mcpServers") && !isGeminiChoice(m.value):
-		case isGeminiChoice(m.value):
-			r.geminiChoice(root.get("mcpServers"), m.value)
-			root.members = slices.Delete(root.members, i, i+1)
+		case m.Key == "context_servers" && !root.Has("mcpServers"):
+			root.Members[i].Key, root.Members[i].Written = "mcpServers", m.Key
+		case m.Key != "mcp" || m.Value.Kind != syntax.Object || root.Has("mcpServers") && !isGeminiChoice(m.Value):
+		case isGeminiChoice(m.Value):
+			r.geminiChoice(root.Get("mcpServers"), m.Value)
+			root.Members = slices.Delete(root.Members, i, i+1)
 			return
-		case m.value.get("servers") != nil && m.value.get("servers").get("command") == nil:
-			root.members[i] = member{key: "mcpServers", written: "mcp.servers", at: m.at, value: m.value.get("servers")}
-		case slices.ContainsFunc(m.value.members, func(m member) bool { return isOpencode(m.value) }):
-			root.members[i].key, root.members[i].written = "mcpServers", m.key
+		case m.Value.Get("servers") != nil && m.Value.Get("servers").Get("command") == nil:
+			root.Members[i] = syntax.Member{Key: "mcpServers", Written: "mcp.servers", At: m.At, Value: m.Value.Get("servers")}
+		case slices.ContainsFunc(m.Value.Members, func(m syntax.Member) bool { return isOpencode(m.Value) }):
+			root.Members[i].Key, root.Members[i].Written = "mcpServers", m.Key
 		}
 	}
 }
 
 // isOpencode reports whether an entry is written as opencode writes it.
-func isOpencode(n *node) bool {
-	kind := n.get("type")
-	return kind != nil && (kind.scalar == "local" || kind.scalar == "remote")
+func isOpencode(n *syntax.Node) bool {
+	kind := n.Get("type")
+	return kind != nil && (kind.Scalar == "local" || kind.Scalar == "remote")
 }
 
 // isGeminiChoice reports whether an object is Gemini CLI's mcp.
-func isGeminiChoice(n *node) bool {
-	return len(n.members) > 0 && !slices.ContainsFunc(n.members, func(m member) bool {
-		return m.key != "serverCommand" && m.value.kind != list || !slices.Contains([]string{"allowed", "excluded", "serverCommand"}, m.key)
+func isGeminiChoice(n *syntax.Node) bool {
+	return len(n.Members) > 0 && !slices.ContainsFunc(n.Members, func(m syntax.Member) bool {
+		return m.Key != "serverCommand" && m.Value.Kind != syntax.List || !slices.Contains([]string{"allowed", "excluded", "serverCommand"}, m.Key)
 	})
 }
 
 // geminiChoice disables the servers that Gemini CLI does not use.
-func (r hostReader) geminiChoice(servers, choice *node) {
+func (r hostReader) geminiChoice(servers, choice *syntax.Node) {
 	named := func(key, name string) bool {
-		return slices.ContainsFunc(choice.itemsOf(key), func(n *node) bool { return n.scalar == name })
+		return slices.ContainsFunc(choice.ItemsOf(key), func(n *syntax.Node) bool { return n.Scalar == name })
 	}
 	if servers == nil {
 		return
 	}
-	for _, m := range servers.members {
-		if named("excluded", m.key) || choice.has("allowed") && !named("allowed", m.key) {
-			m.value.members = append(slices.Clone(m.value.members), member{key: "disabled", at: m.at, value: &node{kind: boolean, at: m.at, scalar: "true"}})
+	for _, m := range servers.Members {
+		if named("excluded", m.Key) || choice.Has("allowed") && !named("allowed", m.Key) {
+			m.Value.Members = append(slices.Clone(m.Value.Members), syntax.Member{Key: "disabled", At: m.At, Value: &syntax.Node{Kind: syntax.Boolean, At: m.At, Scalar: "true"}})
 		}
 	}
 }
 
 // isGemini reports whether a document is Gemini CLI's, where $NAME is a reference.
-func isGemini(root, servers *node) bool {
-	return slices.ContainsFunc([]string{"selectedAuthType", "general", "security", "theme"}, root.has) || slices.ContainsFunc(servers.members, func(m member) bool {
-		return m.value.has("httpUrl") || m.value.has("trust") || m.value.has("includeTools") || m.value.has("excludeTools")
+func isGemini(root, servers *syntax.Node) bool {
+	return slices.ContainsFunc([]string{"selectedAuthType", "general", "security", "theme"}, root.Has) || slices.ContainsFunc(servers.Members, func(m syntax.Member) bool {
+		return m.Value.Has("httpUrl") || m.Value.Has("trust") || m.Value.Has("includeTools") || m.Value.Has("excludeTools")
 	})
 }
 
 // hostReferences writes the references below n as ours, with warnings for those
 // that only the host knows.
-func (r hostReader) hostReferences(path, key string, n *node, bare bool) {
-	switch n.kind {
-	case text:
-		n.scalar = HostReferences(n.scalar, bare, func(note string) { r.warn(n.at, path, note, "") })
+func (r hostReader) hostReferences(path, key string, n *syntax.Node, bare bool) {
+	switch n.Kind {
+	case syntax.Text:
+		n.Scalar = HostReferences(n.Scalar, bare, func(note string) { r.warn(n.At, path, note, "") })
 		if (strings.HasSuffix(key, ".env") || strings.HasSuffix(key, ".headers")) && !bare {
-			n.scalar = wholeReference().ReplaceAllString(n.scalar, "${1}$${$2}")
+			n.Scalar = wholeReference().ReplaceAllString(n.Scalar, "${1}$${$2}")
 		}
-	case list:
-		for i, item := range n.items {
-			r.hostReferences(at(path, i), key, item, bare)
+	case syntax.List:
+		for i, item := range n.Items {
+			r.hostReferences(syntax.Item(path, i), key, item, bare)
 		}
-	case object:
-		for _, m := range n.members {
-			r.hostReferences(below(path, m.key), path, m.value, bare)
+	case syntax.Object:
+		for _, m := range n.Members {
+			r.hostReferences(syntax.Below(path, m.Key), path, m.Value, bare)
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
 // HTTPAliases are the names that hosts have for streamable-http.
@@ -33,17 +35,17 @@ var plainHostKeys = []string{"gallery", "version", "source", "name", "id"}
 // entry returns a host's entry as it would be written under mcp. Paths in errors keep
 // the host's keys. What only a host knows is left out with a warning, but for what looks
 // like a mistyped key of ours.
-func (r hostReader) entry(path string, n *node) *node {
-	if n.kind != object {
+func (r hostReader) entry(path string, n *syntax.Node) *syntax.Node {
+	if n.Kind != syntax.Object {
 		return n
 	}
 	out := *n
-	out.members = nil
+	out.Members = nil
 	e := hostEntry{r, path, n, &out}
-	for _, m := range n.members {
+	for _, m := range n.Members {
 		switch {
-		case m.value.kind == null || e.says(m):
-		case slices.Contains(transportKeys, m.key):
+		case m.Value.Kind == syntax.Null || e.says(m):
+		case slices.Contains(transportKeys, m.Key):
 			e.transport(m)
 		case !e.respelled(m):
 			e.other(m)
@@ -58,67 +60,67 @@ func (r hostReader) entry(path string, n *node) *node {
 type hostEntry struct {
 	hostReader
 	path string
-	in   *node // as the host writes it
-	out  *node // as we would
+	in   *syntax.Node // as the host writes it
+	out  *syntax.Node // as we would
 }
 
 // add adds a member under a key of ours.
-func (e hostEntry) add(m member, key string, value *node) {
-	if key != m.key {
-		m.key, m.written = key, m.key
+func (e hostEntry) add(m syntax.Member, key string, value *syntax.Node) {
+	if key != m.Key {
+		m.Key, m.Written = key, m.Key
 	}
-	m.value = value
-	e.out.members = append(e.out.members, m)
+	m.Value = value
+	e.out.Members = append(e.out.Members, m)
 }
 
 // says reports whether another key says the same as m, or nothing is lost without it.
-func (e hostEntry) says(m member) bool {
-	switch m.key {
+func (e hostEntry) says(m syntax.Member) bool {
+	switch m.Key {
 	case "url":
-		return e.in.has("httpUrl")
+		return e.in.Has("httpUrl")
 	case "transportType":
-		return e.in.has("type") && !e.in.has("transport")
+		return e.in.Has("type") && !e.in.Has("transport")
 	case "timeout": // opencode's is for listing tools, and too short for a call
 		return isOpencode(e.in)
 	}
-	return slices.Contains(plainHostKeys, m.key)
+	return slices.Contains(plainHostKeys, m.Key)
 }
 
 // transport reads a key that says how the server is reached.
-func (e hostEntry) transport(m member) {
-	switch v := m.value; {
-	case m.key != "transport" && e.in.has("transport"):
-		e.warn(m.at, below(e.path, m.key), "this is ignored", "transport says the same")
-	case m.key == "type" && isOpencode(e.in): // a command or a url says the same
-	case v.kind == text && slices.Contains(HTTPAliases, v.scalar):
-		e.add(m, "transport", &node{kind: text, at: v.at, scalar: StreamableHTTP})
+func (e hostEntry) transport(m syntax.Member) {
+	switch v := m.Value; {
+	case m.Key != "transport" && e.in.Has("transport"):
+		e.warn(m.At, syntax.Below(e.path, m.Key), "this is ignored", "transport says the same")
+	case m.Key == "type" && isOpencode(e.in): // a command or a url says the same
+	case v.Kind == syntax.Text && slices.Contains(HTTPAliases, v.Scalar):
+		e.add(m, "transport", &syntax.Node{Kind: syntax.Text, At: v.At, Scalar: StreamableHTTP})
 	default:
 		e.add(m, "transport", v)
 	}
 }
 
 // respelled adds a member that hosts spell otherwise, and reports whether m is one.
-func (e hostEntry) respelled(m member) bool {
-	n, v := e.in, m.value
+func (e hostEntry) respelled(m syntax.Member) bool {
+	n, v := e.in, m.Value
 	switch {
-	case m.key == "httpUrl":
+	case m.Key == "httpUrl":
 		e.add(m, "url", v)
-		if !n.has("type") && !n.has("transport") {
-			e.add(m, "transport", &node{kind: text, at: v.at, scalar: StreamableHTTP})
+		if !n.Has("type") && !n.Has("transport") {
+			e.add(m, "transport", &syntax.Node{Kind: syntax.Text, At: v.At, Scalar: StreamableHTTP})
 		}
-	case m.key == "serverUrl" && !n.has("url"):
+	case m.Key == "serverUrl" && !n.Has("url"):
 		e.add(m, "url", v)
-	case m.key == "environment" && !n.has("env"):
+	case m.Key == "environment" && !n.Has("env"):
 		e.add(m, "env", v)
-	case m.key == "enabled" && v.kind == boolean && !n.has("disabled"):
-		e.add(m, "disabled", &node{kind: boolean, at: v.at, scalar: strconv.FormatBool(v.scalar == "false")})
-	case m.key == "timeout" && v.kind == number:
-		e.add(m, "timeout", e.hostTimeout(below(e.path, m.key), v))
-	case m.key == "tools" && v.kind == list, m.key == "includeTools", m.key == "excludeTools", m.key == "disabledTools":
+	case m.Key == "enabled" && v.Kind == syntax.Boolean && !n.Has("disabled"):
+		e.add(m, "disabled", &syntax.Node{Kind: syntax.Boolean, At: v.At, Scalar: strconv.FormatBool(v.Scalar == "false")})
+	case m.Key == "timeout" && v.Kind == syntax.Number:
+		e.add(m, "timeout", e.hostTimeout(syntax.Below(e.path, m.Key), v))
+	case m.Key == "tools" && v.Kind == syntax.List, m.Key == "includeTools", m.Key == "excludeTools", m.Key == "disabledTools":
 		e.hostFilter(e.path, e.out, m)
-	case m.key == "command" && v.kind == object:
+	case m.Key == "command" && v.Kind == syntax.Object:
 		e.zedCommand(v)
-	case m.key == "auth" && v.kind == object && v.has("CLIENT_ID"):
+	case m.Key == "auth" && v.Kind == syntax.Object && v.Has("CLIENT_ID"):
 		e.add(m, "auth", cursorAuth(v))
 	default:
 		return false
@@ -127,111 +129,111 @@ func (e hostEntry) respelled(m member) bool {
 }
 
 // zedCommand adds the members of a command as Zed wrote it once, an object.
-func (e hostEntry) zedCommand(n *node) {
-	for _, part := range n.members {
-		if part.key == "path" {
-			part.key, part.written = "command", "command.path"
+func (e hostEntry) zedCommand(n *syntax.Node) {
+	for _, part := range n.Members {
+		if part.Key == "path" {
+			part.Key, part.Written = "command", "command.path"
 		}
-		if part.value.kind != null {
-			e.out.members = append(e.out.members, part)
+		if part.Value.Kind != syntax.Null {
+			e.out.Members = append(e.out.Members, part)
 		}
 	}
 }
 
 // other adds a member that is ours as it is, and warns of one that only the host knows.
-func (e hostEntry) other(m member) {
-	why, leftOut := hostKeys[m.key]
+func (e hostEntry) other(m syntax.Member) {
+	why, leftOut := hostKeys[m.Key]
 	known := keysOf(serverFields)
 	switch {
 	case leftOut:
-		e.warn(m.at, below(e.path, m.key), "this is not read", why)
-	case !slices.Contains(known, m.key) && Nearest(m.key, known) == "":
-		e.warn(m.at, below(e.path, m.key), "this key of the host is not read", "")
+		e.warn(m.At, syntax.Below(e.path, m.Key), "this is not read", why)
+	case !slices.Contains(known, m.Key) && Nearest(m.Key, known) == "":
+		e.warn(m.At, syntax.Below(e.path, m.Key), "this key of the host is not read", "")
 	default:
-		e.out.members = append(e.out.members, m)
+		e.out.Members = append(e.out.Members, m)
 	}
 }
 
 // isUnreachable reports whether a host's entry is of a server that only the host can
 // reach, an extension of its own, or switches on one that is configured elsewhere.
-func isUnreachable(n *node) bool {
-	reached := slices.ContainsFunc([]string{"command", "url", "httpUrl", "serverUrl"}, n.has)
-	return !reached && (n.has("source") || n.has("settings") || n.has("enabled"))
+func isUnreachable(n *syntax.Node) bool {
+	reached := slices.ContainsFunc([]string{"command", "url", "httpUrl", "serverUrl"}, n.Has)
+	return !reached && (n.Has("source") || n.Has("settings") || n.Has("enabled"))
 }
 
 // hostTimeout returns a timeout: hosts count in milliseconds, but for some that
 // count in seconds, and no call needs a thousand seconds.
-func (r hostReader) hostTimeout(path string, n *node) *node {
-	ms, err := strconv.ParseFloat(n.scalar, 64)
+func (r hostReader) hostTimeout(path string, n *syntax.Node) *syntax.Node {
+	ms, err := strconv.ParseFloat(n.Scalar, 64)
 	if err != nil || ms < 1000 {
 		return n
 	}
 	duration := strconv.FormatFloat(ms/1000, 'f', -1, 64) + "s"
-	r.warn(n.at, path, "this is read as "+duration, "hosts count in milliseconds")
-	return &node{kind: text, at: n.at, scalar: duration}
+	r.warn(n.At, path, "this is read as "+duration, "hosts count in milliseconds")
+	return &syntax.Node{Kind: syntax.Text, At: n.At, Scalar: duration}
 }
 
 // hostFilter adds the tools that a host's entry names to the filter of n.
-func (r hostReader) hostFilter(path string, n *node, m member) {
-	if m.value.kind != list {
-		r.fail(m.value.at, below(path, m.key), "this is "+m.value.kind.String(), "want a list")
+func (r hostReader) hostFilter(path string, n *syntax.Node, m syntax.Member) {
+	if m.Value.Kind != syntax.List {
+		r.fail(m.Value.At, syntax.Below(path, m.Key), "this is "+m.Value.Kind.String(), "want a list")
 		return
 	}
-	filter := &node{kind: list, at: m.value.at}
-	i := slices.IndexFunc(n.members, func(o member) bool { return o.key == "tool_filter" })
+	filter := &syntax.Node{Kind: syntax.List, At: m.Value.At}
+	i := slices.IndexFunc(n.Members, func(o syntax.Member) bool { return o.Key == "tool_filter" })
 	if i >= 0 {
-		filter.items = slices.Clone(n.members[i].value.items)
+		filter.Items = slices.Clone(n.Members[i].Value.Items)
 	}
-	for _, item := range m.value.items {
+	for _, item := range m.Value.Items {
 		pattern := *item
-		if m.key == "excludeTools" || m.key == "disabledTools" {
-			pattern.scalar = "!" + pattern.scalar
+		if m.Key == "excludeTools" || m.Key == "disabledTools" {
+			pattern.Scalar = "!" + pattern.Scalar
 		}
-		filter.items = append(filter.items, &pattern)
+		filter.Items = append(filter.Items, &pattern)
 	}
 	if i >= 0 {
-		n.members[i].value = filter
+		n.Members[i].Value = filter
 		return
 	}
-	n.members = append(n.members, member{key: "tool_filter", written: m.key, at: m.at, value: filter})
+	n.Members = append(n.Members, syntax.Member{Key: "tool_filter", Written: m.Key, At: m.At, Value: filter})
 }
 
 // cursorAuth returns Cursor's auth as ours.
-func cursorAuth(n *node) *node {
-	out := &node{kind: object, at: n.at}
-	for _, m := range n.members {
-		switch m.key {
+func cursorAuth(n *syntax.Node) *syntax.Node {
+	out := &syntax.Node{Kind: syntax.Object, At: n.At}
+	for _, m := range n.Members {
+		switch m.Key {
 		case "CLIENT_ID":
-			m.key, m.written = "client_id", m.key
+			m.Key, m.Written = "client_id", m.Key
 		case "CLIENT_SECRET":
-			m.key, m.written = "client_secret", m.key
+			m.Key, m.Written = "client_secret", m.Key
 		case "scopes":
-			scope := &node{kind: text, at: m.value.at}
-			for i, item := range m.value.items {
+			scope := &syntax.Node{Kind: syntax.Text, At: m.Value.At}
+			for i, item := range m.Value.Items {
 				if i > 0 {
-					scope.scalar += " "
+					scope.Scalar += " "
 				}
-				scope.scalar += item.scalar
+				scope.Scalar += item.Scalar
 			}
-			m.key, m.written, m.value = "scope", m.key, scope
+			m.Key, m.Written, m.Value = "scope", m.Key, scope
 		}
-		out.members = append(out.members, m)
+		out.Members = append(out.Members, m)
 	}
 	return out
 }
 
 // dropMisplaced leaves out what belongs to the other kind of server: hosts write
 // empty args beside a url.
-func (r hostReader) dropMisplaced(path string, n *node) {
+func (r hostReader) dropMisplaced(path string, n *syntax.Node) {
 	transport := transportOf(n)
-	if transport == "" || n.has("command") && n.has("url") {
+	if transport == "" || n.Has("command") && n.Has("url") {
 		return
 	}
 	own := fieldsWith(transport)
-	n.members = slices.DeleteFunc(n.members, func(m member) bool {
-		misplaced := hasKey(serverFields, m.key) && !hasKey(own, m.key)
-		if misplaced && (len(m.value.items) > 0 || len(m.value.members) > 0 || m.value.scalar != "") {
-			r.warn(m.at, below(path, m.name()), fmt.Sprintf("this does not go with transport %s and is left out", transport), "")
+	n.Members = slices.DeleteFunc(n.Members, func(m syntax.Member) bool {
+		misplaced := hasKey(serverFields, m.Key) && !hasKey(own, m.Key)
+		if misplaced && (len(m.Value.Items) > 0 || len(m.Value.Members) > 0 || m.Value.Scalar != "") {
+			r.warn(m.At, syntax.Below(path, m.Name()), fmt.Sprintf("this does not go with transport %s and is left out", transport), "")
 		}
 		return misplaced
 	})
@@ -239,25 +241,25 @@ func (r hostReader) dropMisplaced(path string, n *node) {
 
 // splitCommand makes the first item of a command that is a list the command of n,
 // and prepends the others to its args.
-func (r hostReader) splitCommand(path string, n *node) {
-	keyIs := func(key string) func(member) bool { return func(m member) bool { return m.key == key } }
-	i := slices.IndexFunc(n.members, keyIs("command"))
-	if i < 0 || n.members[i].value.kind != list {
+func (r hostReader) splitCommand(path string, n *syntax.Node) {
+	keyIs := func(key string) func(syntax.Member) bool { return func(m syntax.Member) bool { return m.Key == key } }
+	i := slices.IndexFunc(n.Members, keyIs("command"))
+	if i < 0 || n.Members[i].Value.Kind != syntax.List {
 		return
 	}
-	command, words := &n.members[i], n.members[i].value.items
+	command, words := &n.Members[i], n.Members[i].Value.Items
 	if len(words) == 0 {
-		r.fail(command.value.at, below(path, "command"), "this list is empty", "begin it with the program to run")
-		words = []*node{{kind: text, at: command.value.at, unresolved: true}}
+		r.fail(command.Value.At, syntax.Below(path, "command"), "this list is empty", "begin it with the program to run")
+		words = []*syntax.Node{{Kind: syntax.Text, At: command.Value.At, Unresolved: true}}
 	}
-	command.value = words[0]
-	args := &node{kind: list, at: command.at, items: words[1:]}
-	switch j := slices.IndexFunc(n.members, keyIs("args")); {
-	case len(args.items) == 0:
+	command.Value = words[0]
+	args := &syntax.Node{Kind: syntax.List, At: command.At, Items: words[1:]}
+	switch j := slices.IndexFunc(n.Members, keyIs("args")); {
+	case len(args.Items) == 0:
 	case j < 0:
-		n.members = append(n.members, member{key: "args", written: "command", at: command.at, value: args})
-	case n.members[j].value.kind == list: // or the decoder says that it must be
-		args.at, args.items = n.members[j].value.at, slices.Concat(args.items, n.members[j].value.items)
-		n.members[j].value = args
+		n.Members = append(n.Members, syntax.Member{Key: "args", Written: "command", At: command.At, Value: args})
+	case n.Members[j].Value.Kind == syntax.List: // or the decoder says that it must be
+		args.At, args.Items = n.Members[j].Value.At, slices.Concat(args.Items, n.Members[j].Value.Items)
+		n.Members[j].Value = args
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
 var variableName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
@@ -92,24 +93,24 @@ var interpolated = []string{"mcp", "mcpServers", "servers", "tree", "gateway"}
 var publicVariables = []string{"HOME", "LANG", "LOGNAME", "PATH", "PWD", "SHELL", "TMPDIR", "USER"}
 
 // interpolate expands every string below those keys, in place.
-func (r *reading) interpolate(root *node, variables map[string]string) {
+func (r *reading) interpolate(root *syntax.Node, variables map[string]string) {
 	for _, name := range publicVariables {
 		r.public = append(r.public, variables[name])
 	}
-	walk("", "", root, func(within, key string, n *node) {
-		r.texts = append(r.texts, writtenText{within, key, n.scalar})
+	walk("", "", root, func(within, key string, n *syntax.Node) {
+		r.texts = append(r.texts, writtenText{within, key, n.Scalar})
 	})
 	e := expander{&r.report, variables, r.off, nil}
-	for _, m := range root.members {
+	for _, m := range root.Members {
 		switch {
-		case slices.Contains(serverLists, m.key) && m.value.kind == object && !r.files.opts.Strict:
-			for _, entry := range m.value.members {
-				e.entry(below(m.key, entry.key), entry.value)
+		case slices.Contains(serverLists, m.Key) && m.Value.Kind == syntax.Object && !r.files.opts.Strict:
+			for _, entry := range m.Value.Members {
+				e.entry(syntax.Below(m.Key, entry.Key), entry.Value)
 			}
-		case m.key == "tree" && !r.files.opts.Strict:
-			e.tree(m.key, m.value)
-		case slices.Contains(interpolated, m.key):
-			e.below(m.key, m.value)
+		case m.Key == "tree" && !r.files.opts.Strict:
+			e.tree(m.Key, m.Value)
+		case slices.Contains(interpolated, m.Key):
+			e.below(m.Key, m.Value)
 		}
 	}
 	r.values = e.values
@@ -125,22 +126,22 @@ type expander struct {
 
 // tree expands the nodes of the tree. A variable that is missing costs the
 // source, or the text, that refers to it.
-func (e *expander) tree(path string, n *node) {
-	for i, item := range n.items {
-		e.tree(at(path, i), item)
+func (e *expander) tree(path string, n *syntax.Node) {
+	for i, item := range n.Items {
+		e.tree(syntax.Item(path, i), item)
 	}
-	for _, m := range n.members {
-		if inner := below(path, m.key); m.key == "children" {
-			e.tree(inner, m.value)
+	for _, m := range n.Members {
+		if inner := syntax.Below(path, m.Key); m.Key == "children" {
+			e.tree(inner, m.Value)
 		} else {
-			e.entry(inner, m.value)
+			e.entry(inner, m.Value)
 		}
 	}
 }
 
 // entry expands what is below a server's entry, or a member of a node of the
 // tree. A variable that is missing there is no error of the file.
-func (e *expander) entry(path string, n *node) {
+func (e *expander) entry(path string, n *syntax.Node) {
 	outside := e.missing
 	e.missing = MissingVariablesError{}
 	e.below(path, n)
@@ -155,32 +156,32 @@ func (e *expander) entry(path string, n *node) {
 	e.missing = outside
 }
 
-func (e *expander) below(path string, n *node) {
-	switch n.kind {
-	case text:
-		x := expand(n.scalar, e.variables)
-		n.expanded = x.expanded
-		n.unresolved = len(x.missing) > 0 || x.nested
-		if !n.unresolved {
-			n.scalar = x.text
+func (e *expander) below(path string, n *syntax.Node) {
+	switch n.Kind {
+	case syntax.Text:
+		x := expand(n.Scalar, e.variables)
+		n.Expanded = x.expanded
+		n.Unresolved = len(x.missing) > 0 || x.nested
+		if !n.Unresolved {
+			n.Scalar = x.text
 		}
 		e.values = append(e.values, x.values...)
 		for _, name := range x.missing {
-			e.missingVariable(n.at, path, name)
+			e.missingVariable(n.At, path, name)
 		}
 		if x.nested {
-			e.fail(n.at, path, "a default cannot contain another ${…}", "write the default out")
+			e.fail(n.At, path, "a default cannot contain another ${…}", "write the default out")
 		}
 		if x.unexpanded {
-			e.warn(n.at, path, "a ${…} in this text stays as it is", "references are ${NAME} or ${NAME:-default}; $${…} is a plain ${…}")
+			e.warn(n.At, path, "a ${…} in this text stays as it is", "references are ${NAME} or ${NAME:-default}; $${…} is a plain ${…}")
 		}
-	case list:
-		for i, item := range n.items {
-			e.below(at(path, i), item)
+	case syntax.List:
+		for i, item := range n.Items {
+			e.below(syntax.Item(path, i), item)
 		}
-	case object:
-		for _, m := range n.members {
-			e.below(below(path, m.key), m.value)
+	case syntax.Object:
+		for _, m := range n.Members {
+			e.below(syntax.Below(path, m.Key), m.Value)
 		}
 	}
 }

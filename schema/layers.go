@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dynmcp/dynmcp/internal/secrets"
+	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
 // Origin is the position of a server's entry.
@@ -31,7 +32,7 @@ func merge(layers []*reading) (*Config, error) {
 	for _, r := range layers {
 		cfg.Sources = append(cfg.Sources, r.path)
 		cfg.addServers(r)
-		r.warnings.sort()
+		sortErrors(r.warnings)
 		for _, w := range r.warnings {
 			cfg.Warnings = append(cfg.Warnings, w.Error())
 		}
@@ -42,18 +43,18 @@ func merge(layers []*reading) (*Config, error) {
 	}
 	if expose := layers[0].files.opts.Expose; expose != nil {
 		cfg.Expose = expose
-		if !slices.ContainsFunc(layers, func(r *reading) bool { return r.root.has("startup_wait") }) {
+		if !slices.ContainsFunc(layers, func(r *reading) bool { return r.root.Has("startup_wait") }) {
 			cfg.waitFor(expose)
 		}
 	}
-	if i := slices.IndexFunc(layers, func(r *reading) bool { return r.root.has("tree") }); i >= 0 {
+	if i := slices.IndexFunc(layers, func(r *reading) bool { return r.root.Has("tree") }); i >= 0 {
 		cfg.mountSources(layers[i])
 	}
 	cfg.waitGiven = slices.Contains(cfg.Expose, ExposeDirect) ||
-		slices.ContainsFunc(layers, func(r *reading) bool { return r.root.has("startup_wait") })
+		slices.ContainsFunc(layers, func(r *reading) bool { return r.root.Has("startup_wait") })
 	if len(cfg.Servers) == 0 && cfg.Tree == nil {
 		near := layers[0]
-		near.fail(near.root.at, "", "there are no servers, neither here nor in the files behind", "want mcp, mcpServers, servers or tree with servers in it")
+		near.fail(near.root.At, "", "there are no servers, neither here nor in the files behind", "want mcp, mcpServers, servers or tree with servers in it")
 		return nil, near.err()
 	}
 	return cfg, nil
@@ -93,15 +94,15 @@ func (c *Config) addServers(r *reading) {
 			c.Origins[s.Name] = o
 			continue
 		}
-		c.Origins[s.Name] = Origin{File: r.path, Line: r.positions[s.Name].line}
+		c.Origins[s.Name] = Origin{File: r.path, Line: r.positions[s.Name].Line}
 		c.Servers = append(c.Servers, s)
 	}
 }
 
 // overlay copies the fields from src to dst that n, the node of src, has keys for.
-func overlay(dst, src reflect.Value, n *node) {
+func overlay(dst, src reflect.Value, n *syntax.Node) {
 	for _, f := range fieldsOf(src.Type()) {
-		value := n.get(f.key)
+		value := n.Get(f.key)
 		to, from := dst.Field(f.index), src.Field(f.index)
 		switch {
 		case value == nil:
@@ -116,7 +117,7 @@ func overlay(dst, src reflect.Value, n *node) {
 // mergeDefaults sets the defaults that depend on the keys of all files.
 func mergeDefaults(cfg *Config, layers []*reading) {
 	has := func(key string) bool {
-		return slices.ContainsFunc(layers, func(r *reading) bool { return r.root.has(key) })
+		return slices.ContainsFunc(layers, func(r *reading) bool { return r.root.Has(key) })
 	}
 	if !has("expose") {
 		cfg.Expose = []string{ExposeDiscover}

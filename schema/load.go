@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+
+	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
 // LoadOptions say where variables come from. The zero value is the behaviour
@@ -75,11 +77,11 @@ func (e *fileError) Unwrap() error { return e.err }
 // read reads a document. The name, which errors show, decides between JSON and
 // YAML.
 func (r *reading) read(name string, data []byte) error {
-	r.src, r.positions = &source{name: name, data: data}, map[string]pos{}
-	r.off, r.sources = map[string]*Off{}, map[*Source]pos{}
-	root, failure := r.src.parse()
+	r.src, r.positions = &syntax.Source{Name: name, Data: data}, map[string]syntax.Pos{}
+	r.off, r.sources = map[string]*Off{}, map[*Source]syntax.Pos{}
+	root, failure := r.src.Parse()
 	if failure != nil {
-		return Errors{failure}
+		return syntax.Errors{failure}
 	}
 	r.root = root
 	r.duplicates("", root)
@@ -91,23 +93,12 @@ func (r *reading) read(name string, data []byte) error {
 	return r.err()
 }
 
-// parse parses JSON or YAML.
-func (s *source) parse() (*node, *Error) {
-	if what, hint := s.check(); what != "" {
-		return nil, &Error{File: s.name, Line: 1, Column: 1, Err: errors.New(what), Hint: hint}
-	}
-	if s.isYAML() {
-		return parseYAML(s)
-	}
-	return parseJSON(s)
-}
-
 // resolve replaces the references to variables in the document.
-func (r *reading) resolve(root *node) error {
+func (r *reading) resolve(root *syntax.Node) error {
 	mode := envMode(root)
 	readsFile := mode != envDisable && mode != envProcess
 	if r.files.opts.EnvFile != "" && !readsFile && r.nearest {
-		r.fail(root.get("env").at, "env", fmt.Sprintf("%q is incompatible with an env file", mode), "leave out one of them")
+		r.fail(root.Get("env").At, "env", fmt.Sprintf("%q is incompatible with an env file", mode), "leave out one of them")
 		return nil
 	}
 	if mode == envDisable {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
 const minimal = `{"mcp": {"files": {"command": "x", "args": ["${WHO}"]}}}`
@@ -143,7 +145,7 @@ func TestNotAConfig(t *testing.T) {
 		"logo.json":     {png, "the file is not text"},
 		"latin1.json":   {"{\"mcp\": \"\xe4\"}", "the file is not text"},
 		"utf16.json":    {"\xff\xfe{\x00}\x00", "the file is UTF-16"},
-		"huge.json":     {strings.Repeat(" ", maxSource) + "{}", "larger than 1 MiB"},
+		"huge.json":     {strings.Repeat(" ", syntax.MaxSize) + "{}", "larger than 1 MiB"},
 		"deep.json":     {strings.Repeat("[", 1000), "nests too deeply"},
 		"deep.yaml":     {strings.Repeat("[", 1000), "nests too deeply"},
 		"bomb.yaml":     {aliasBomb(), "aliases make the document too large"},
@@ -174,17 +176,17 @@ func aliasBomb() string {
 // are fields, and a missing variable is a type of its own even beside others.
 func TestErrorFields(t *testing.T) {
 	_, err := parse("mcp.json", []byte(`{"mcp": {"git": {"command": "x", "args": [1, "${B}", "${A}"]}}}`), LoadOptions{Strict: true, Dir: t.TempDir(), Environ: []string{}})
-	var all Errors
+	var all syntax.Errors
 	if !errors.As(err, &all) || len(all) != 1 {
 		t.Fatalf("got %v, want one of Errors", err)
 	}
 	got := *all[0]
 	got.Err = nil
-	want := Error{File: "mcp.json", Line: 1, Column: 43, Path: "mcp.git.args[0]", Hint: "want text in quotes"}
+	want := syntax.Error{File: "mcp.json", Line: 1, Column: 43, Path: "mcp.git.args[0]", Hint: "want text in quotes"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("error (-want +got):\n%s", diff)
 	}
-	var first *Error
+	var first *syntax.Error
 	if !errors.As(err, &first) || first != all[0] {
 		t.Errorf("errors.As finds %v, want the first of Errors", first)
 	}

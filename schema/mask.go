@@ -8,6 +8,7 @@ import (
 	"github.com/tailscale/hujson"
 
 	"github.com/dynmcp/dynmcp/internal/secrets"
+	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
 // secretMaps are keys of objects all of whose values people put secrets into.
@@ -21,12 +22,12 @@ const masked = "***"
 // References to variables stay. The number of lines does not change. It returns nil
 // for a file it cannot parse.
 func Mask(name string, data []byte) []byte {
-	data, restore := unixText(data)
+	data, restore := syntax.UnixText(data)
 	if value, err := hujson.Parse(data); err == nil {
 		return restore(maskJSON(data, value))
 	}
-	src := &source{name: name, data: data}
-	root, failure := src.parse()
+	src := &syntax.Source{Name: name, Data: data}
+	root, failure := src.Parse()
 	if failure != nil {
 		return nil
 	}
@@ -67,7 +68,7 @@ func maskJSON(data []byte, root hujson.Value) []byte {
 			}
 			if text := maskText(within, key, inner.String()); text != inner.String() {
 				out.Write(data[shown:v.StartOffset])
-				out.WriteString(quoted(text))
+				out.WriteString(syntax.Quote(text))
 				shown = v.EndOffset
 			}
 		}
@@ -79,31 +80,31 @@ func maskJSON(data []byte, root hujson.Value) []byte {
 
 // walk visits n and all keys and values below it, each with the within and key of
 // secrets.Find.
-func walk(within, key string, n *node, visit func(within, key string, n *node)) {
+func walk(within, key string, n *syntax.Node, visit func(within, key string, n *syntax.Node)) {
 	visit(within, key, n)
-	for _, m := range n.members {
-		visit("", "", &node{kind: text, at: m.at, scalar: m.key})
-		walk(key, m.key, m.value, visit)
+	for _, m := range n.Members {
+		visit("", "", &syntax.Node{Kind: syntax.Text, At: m.At, Scalar: m.Key})
+		walk(key, m.Key, m.Value, visit)
 	}
 	before := ""
-	for _, item := range n.items {
+	for _, item := range n.Items {
 		walk(key, before, item, visit)
-		before = secrets.Option(item.scalar)
+		before = secrets.Option(item.Scalar)
 	}
 }
 
 // maskYAML hides secrets up to the end of their line, and the lines after it up to
 // the next key or value.
-func maskYAML(data []byte, root *node) []byte {
+func maskYAML(data []byte, root *syntax.Node) []byte {
 	type place struct {
-		pos
+		syntax.Pos
 		secret bool
 	}
 	var positions []place
-	walk("", "", root, func(within, key string, n *node) {
-		positions = append(positions, place{n.at, n.kind == text && maskText(within, key, n.scalar) != n.scalar})
+	walk("", "", root, func(within, key string, n *syntax.Node) {
+		positions = append(positions, place{n.At, n.Kind == syntax.Text && maskText(within, key, n.Scalar) != n.Scalar})
 	})
-	slices.SortStableFunc(positions, func(a, b place) int { return a.compare(b.pos) })
+	slices.SortStableFunc(positions, func(a, b place) int { return a.Compare(b.Pos) })
 	lines := strings.SplitAfter(string(data), "\n")
 	for i, p := range positions {
 		if !p.secret {
@@ -111,22 +112,22 @@ func maskYAML(data []byte, root *node) []byte {
 		}
 		last := len(lines)
 		if i+1 < len(positions) {
-			last = positions[i+1].line - 1
+			last = positions[i+1].Line - 1
 		}
-		hideLines(lines, p.pos, last)
+		hideLines(lines, p.Pos, last)
 	}
 	return []byte(strings.Join(lines, ""))
 }
 
 // hideLines hides the text from p to the end of its line and the lines after it,
 // which may continue it, up to but not including the one of index last.
-func hideLines(lines []string, p pos, last int) {
-	head := []rune(lines[p.line-1])
-	if p.col <= len(head) {
-		lines[p.line-1] = string(head[:p.col-1]) + masked + "\n"
+func hideLines(lines []string, p syntax.Pos, last int) {
+	head := []rune(lines[p.Line-1])
+	if p.Col <= len(head) {
+		lines[p.Line-1] = string(head[:p.Col-1]) + masked + "\n"
 	}
-	for i := p.line; i < last; i++ {
-		if !isBlank(lines[i]) {
+	for i := p.Line; i < last; i++ {
+		if strings.TrimSpace(lines[i]) != "" {
 			lines[i] = masked + "\n"
 		}
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/tailscale/hujson"
+
+	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
 // parse must not panic, whatever it is given; what it takes is complete; and
@@ -84,10 +86,10 @@ func FuzzParseJSON(f *testing.F) { fuzzParse(f, "mcp.json") }
 func FuzzParseYAML(f *testing.F) { fuzzParse(f, "mcp.yaml") }
 
 // placed are all errors with a place in an error of parse.
-func placed(t *testing.T, err error) []*Error {
+func placed(t *testing.T, err error) []*syntax.Error {
 	t.Helper()
-	var all []*Error
-	var errs Errors
+	var all []*syntax.Error
+	var errs syntax.Errors
 	if errors.As(err, &errs) {
 		all = append(all, errs...)
 	}
@@ -101,7 +103,7 @@ func placed(t *testing.T, err error) []*Error {
 	return all
 }
 
-func checkPlace(t *testing.T, data []byte, e *Error) {
+func checkPlace(t *testing.T, data []byte, e *syntax.Error) {
 	t.Helper()
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	lines := bytes.Split(data, []byte("\n"))

@@ -1,6 +1,10 @@
 package schema
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/dynmcp/dynmcp/schema/syntax"
+)
 
 // reading is the state of reading one document: its keys are decoded into the types of
 // types.go. What is wrong goes to the report, and reading continues.
@@ -9,7 +13,7 @@ type reading struct {
 	files *Files // of the config
 	// beside is the .env next to the document.
 	beside content
-	root   *node
+	root   *syntax.Node
 	doc    *Document
 	report
 
@@ -22,9 +26,9 @@ type reading struct {
 	// overridden by those of the files behind, and those by the file's own.
 	template Server
 	// positions maps the names of the servers read so far to their positions.
-	positions map[string]pos
+	positions map[string]syntax.Pos
 	// sources has the positions of the sources of the tree.
-	sources map[*Source]pos
+	sources map[*Source]syntax.Pos
 
 	// nearest is set for the file that overrides all others. layered is set when
 	// there are others: then a single file need not have servers. behind are the

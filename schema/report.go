@@ -1,18 +1,21 @@
 package schema
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
 // A report collects what is said of one document, so that all errors are reported
 // together.
 type report struct {
-	src      *source
-	errs     Errors
+	src      *syntax.Source
+	errs     syntax.Errors
 	missing  MissingVariablesError
-	warnings Errors
+	warnings syntax.Errors
 
 	secrets []string // values of headers, tokens and other credentials
 
@@ -20,22 +23,22 @@ type report struct {
 	variableSource string
 }
 
-func (r *report) problem(p pos, path, what, hint string) *Error {
-	p = r.src.clamp(p)
-	return &Error{File: r.src.name, Line: p.line, Column: p.col, Path: path, Err: errors.New(what), Hint: hint}
+func (r *report) problem(p syntax.Pos, path, what, hint string) *syntax.Error {
+	p = r.src.Clamp(p)
+	return &syntax.Error{File: r.src.Name, Line: p.Line, Column: p.Col, Path: path, Err: errors.New(what), Hint: hint}
 }
 
 // fail records an error.
-func (r *report) fail(p pos, path, what, hint string) {
+func (r *report) fail(p syntax.Pos, path, what, hint string) {
 	r.errs = append(r.errs, r.problem(p, path, what, hint))
 }
 
 // warn records a warning about something valid that may not be intended.
-func (r *report) warn(p pos, path, what, hint string) {
+func (r *report) warn(p syntax.Pos, path, what, hint string) {
 	r.warnings = append(r.warnings, r.problem(p, path, what, hint))
 }
 
-func (r *report) missingVariable(p pos, path, name string) {
+func (r *report) missingVariable(p syntax.Pos, path, name string) {
 	if !slices.Contains(r.missing.Names, name) {
 		r.missing.Names = append(r.missing.Names, name)
 	}
@@ -53,9 +56,9 @@ func (r *report) secret(value string) {
 
 // err returns the recorded errors, or nil.
 func (r *report) err() error {
-	r.errs.sort()
+	sortErrors(r.errs)
 	slices.Sort(r.missing.Names)
-	Errors(r.missing.Uses).sort()
+	sortErrors(r.missing.Uses)
 	switch {
 	case len(r.missing.Names) == 0 && len(r.errs) == 0:
 		return nil
@@ -66,4 +69,11 @@ func (r *report) err() error {
 	default:
 		return errors.Join(r.errs, &r.missing)
 	}
+}
+
+// sortErrors puts errors in file order.
+func sortErrors(all []*syntax.Error) {
+	slices.SortStableFunc(all, func(a, b *syntax.Error) int {
+		return cmp.Or(a.Line-b.Line, a.Column-b.Column)
+	})
 }

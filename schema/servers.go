@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
 // NamePattern matches valid names of servers.
@@ -30,59 +31,59 @@ func fieldsWith(transport string) []field {
 
 // servers decodes a map of servers. In a host's map, names and keys are changed to
 // ours.
-func (r *reading) servers(path string, n *node, p *[]Server, host bool) {
-	if !r.is(object, path, n, "an object of servers by name") {
+func (r *reading) servers(path string, n *syntax.Node, p *[]Server, host bool) {
+	if !r.is(syntax.Object, path, n, "an object of servers by name") {
 		return
 	}
-	if len(n.members) == 0 && !r.layered {
-		r.fail(n.at, path, "there is no server in it", `write "NAME": {"command": "PROGRAM"} or "NAME": {"url": "https://…"}`)
+	if len(n.Members) == 0 && !r.layered {
+		r.fail(n.At, path, "there is no server in it", `write "NAME": {"command": "PROGRAM"} or "NAME": {"url": "https://…"}`)
 	}
-	for _, m := range n.members {
-		if first, _ := n.member(m.key); first.at != m.at {
+	for _, m := range n.Members {
+		if first, _ := n.Member(m.Key); first.At != m.At {
 			continue // reported as a duplicate key
 		}
-		if host && isUnreachable(m.value) {
-			r.warn(m.at, below(path, m.key), "this server is left out: nothing says how to reach it outside of the host", "")
+		if host && isUnreachable(m.Value) {
+			r.warn(m.At, syntax.Below(path, m.Key), "this server is left out: nothing says how to reach it outside of the host", "")
 			continue
 		}
-		*p = append(*p, r.entry(below(path, m.key), m, host))
+		*p = append(*p, r.entry(syntax.Below(path, m.Key), m, host))
 	}
 }
 
-func (r *reading) entry(path string, m member, host bool) Server {
+func (r *reading) entry(path string, m syntax.Member, host bool) Server {
 	name := r.name(path, m, host)
 	if host {
-		m.value = hostReader{&r.report}.entry(path, m.value)
+		m.Value = hostReader{&r.report}.entry(path, m.Value)
 	}
 	s := r.server(path, m)
-	if s.Name = name; name != m.key {
-		s.Written = m.key
+	if s.Name = name; name != m.Key {
+		s.Written = m.Key
 	}
 	if off := r.off[path]; off != nil && !s.Disabled {
 		s.Disabled, s.Off = true, off
 	}
 	if s.Disabled && s.Transport == "" && !r.inherits(name) {
-		r.warn(m.at, path, "this disables a server that does not exist", "no file behind this one has a server of this name")
+		r.warn(m.At, path, "this disables a server that does not exist", "no file behind this one has a server of this name")
 	}
 	return s
 }
 
 // name checks and returns the name of the entry m.
-func (r *reading) name(path string, m member, host bool) string {
-	name := m.key
+func (r *reading) name(path string, m syntax.Member, host bool) string {
+	name := m.Key
 	if !serverName().MatchString(name) {
 		name = slug(name)
 		if name == "" || !host {
-			r.fail(m.at, path, "invalid server name", nameHint(name))
+			r.fail(m.At, path, "invalid server name", nameHint(name))
 			return ""
 		}
-		r.warn(m.at, path, fmt.Sprintf("the server is called %q here", name), "names have lower-case letters, digits and hyphens only")
+		r.warn(m.At, path, fmt.Sprintf("the server is called %q here", name), "names have lower-case letters, digits and hyphens only")
 	}
 	if first, taken := r.positions[name]; taken {
-		r.fail(m.at, path, fmt.Sprintf("a server called %q is already on line %d", name, first.line), "give one of them another name")
+		r.fail(m.At, path, fmt.Sprintf("a server called %q is already on line %d", name, first.Line), "give one of them another name")
 		return name
 	}
-	r.positions[name] = m.at
+	r.positions[name] = m.At
 	return name
 }
 
@@ -103,9 +104,9 @@ func slug(s string) string {
 }
 
 // server decodes one entry: the keys of its transport, or all if that is unknown.
-func (r *reading) server(path string, m member) Server {
-	s, n := r.template, m.value
-	if !r.is(object, path, n, "an object") {
+func (r *reading) server(path string, m syntax.Member) Server {
+	s, n := r.template, m.Value
+	if !r.is(syntax.Object, path, n, "an object") {
 		return s
 	}
 	transport := transportOf(n)
@@ -117,37 +118,37 @@ func (r *reading) server(path string, m member) Server {
 	r.members(path, n, reflect.ValueOf(&s).Elem(), fields)
 	switch {
 	case typo:
-	case transport == "" && s.Disabled && len(n.members) == 1:
+	case transport == "" && s.Disabled && len(n.Members) == 1:
 		return s // it only disables the server of its name in another file
 	case transport == "":
-		r.fail(m.at, path, "nothing says how to reach this server", "give it a command, the program to run, or a url")
+		r.fail(m.At, path, "nothing says how to reach this server", "give it a command, the program to run, or a url")
 	default:
-		r.required(path, m.at, n, fields)
+		r.required(path, m.At, n, fields)
 	}
 	s.Transport = transport
-	s.TransportOpen = transport == StreamableHTTP && !n.has("transport")
+	s.TransportOpen = transport == StreamableHTTP && !n.Has("transport")
 	checks{&r.report}.checkServer(path, n, &s)
 	return s
 }
 
 // withoutMisplaced returns the fields of a server of this transport, and records
 // the keys of n that belong to other transports.
-func (r *reading) withoutMisplaced(path string, n *node, transport string) []field {
+func (r *reading) withoutMisplaced(path string, n *syntax.Node, transport string) []field {
 	hint := "only stdio has it"
 	if transport == Stdio {
 		hint = "only streamable-http and sse have it"
 	}
 	own := fieldsWith(transport)
-	for _, m := range n.members {
-		if hasKey(serverFields, m.key) && !hasKey(own, m.key) {
-			r.fail(m.at, below(path, m.name()), "this key does not go with transport "+transport, hint)
+	for _, m := range n.Members {
+		if hasKey(serverFields, m.Key) && !hasKey(own, m.Key) {
+			r.fail(m.At, syntax.Below(path, m.Name()), "this key does not go with transport "+transport, hint)
 		}
 	}
 	return own
 }
 
 // limits decodes the defaults of all servers.
-func (r *reading) limits(path string, n *node, p *Server) {
+func (r *reading) limits(path string, n *syntax.Node, p *Server) {
 	fields := inGroups(serverFields, groupLimit, groupSandbox)
 	r.object(path, n, reflect.ValueOf(&r.template).Elem(), fields)
 	*p = r.template
@@ -155,14 +156,14 @@ func (r *reading) limits(path string, n *node, p *Server) {
 
 // transportOf returns the transport that an entry has or implies, "" if there is
 // none or it does not exist.
-func transportOf(n *node) string {
-	if t := n.get("transport"); t != nil && groupOf(t.scalar) != "" {
-		return t.scalar
+func transportOf(n *syntax.Node) string {
+	if t := n.Get("transport"); t != nil && groupOf(t.Scalar) != "" {
+		return t.Scalar
 	}
 	switch {
-	case n.has("command"):
+	case n.Has("command"):
 		return Stdio
-	case n.has("url"):
+	case n.Has("url"):
 		return StreamableHTTP
 	default:
 		return ""

@@ -8,23 +8,25 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
 // tree decodes the tree, which is a list of nodes or the root.
-func (r *reading) tree(docPath string, n *node, p **Node) {
+func (r *reading) tree(docPath string, n *syntax.Node, p **Node) {
 	root := &Node{Path: "/", Type: "node"}
-	switch n.kind {
-	case list:
+	switch n.Kind {
+	case syntax.List:
 		r.list(docPath, n, reflect.ValueOf(&root.Children).Elem(), field{})
-		r.checkNodes(docPath, n.items, root, map[string]pos{"/": n.at})
-	case object:
+		r.checkNodes(docPath, n.Items, root, map[string]syntax.Pos{"/": n.At})
+	case syntax.Object:
 		r.plain(docPath, n, reflect.ValueOf(root).Elem(), field{})
-		if place := n.get("path"); isKnownText(place) && root.Path != "/" {
-			r.fail(place.at, below(docPath, "path"), "the root is not /", "write / or make tree a list of nodes")
+		if place := n.Get("path"); isKnownText(place) && root.Path != "/" {
+			r.fail(place.At, syntax.Below(docPath, "path"), "the root is not /", "write / or make tree a list of nodes")
 		}
-		r.checkNode(docPath, n, root, map[string]pos{})
+		r.checkNode(docPath, n, root, map[string]syntax.Pos{})
 	default:
-		r.fail(n.at, docPath, "this is "+n.kind.String(), "want a list of nodes, or one node with the path /")
+		r.fail(n.At, docPath, "this is "+n.Kind.String(), "want a list of nodes, or one node with the path /")
 	}
 	*p = root
 }
@@ -48,7 +50,7 @@ func (c *Config) mountSources(r *reading) {
 		server.ToolFilter, server.ToolOverrides, server.PathAliases = s.ToolFilter, s.ToolOverrides, s.PathAliases
 		server.Off, server.Disabled = s.Off, s.Off != nil
 		s.Server = server.Name
-		c.Origins[server.Name] = Origin{File: r.path, Line: r.sources[s].line}
+		c.Origins[server.Name] = Origin{File: r.path, Line: r.sources[s].Line}
 		c.Servers = append(c.Servers, server)
 	})
 }
@@ -75,15 +77,15 @@ func (n *Node) walk(f func(*Node)) {
 
 // checkNodes checks the children of parent, which items are in the file. positions
 // maps the paths seen so far to their positions.
-func (r *reading) checkNodes(docPath string, items []*node, parent *Node, positions map[string]pos) {
+func (r *reading) checkNodes(docPath string, items []*syntax.Node, parent *Node, positions map[string]syntax.Pos) {
 	kept := parent.Children[:0]
 	for i, n := range items {
-		inner := at(docPath, i)
-		r.checkPath(below(inner, "path"), n.get("path"), parent, positions)
+		inner := syntax.Item(docPath, i)
+		r.checkPath(syntax.Below(inner, "path"), n.Get("path"), parent, positions)
 		v := &parent.Children[i]
 		r.checkNode(inner, n, v, positions)
-		if off := r.off[below(inner, "path")]; off != nil {
-			r.warn(n.get("path").at, below(inner, "path"), off.Why()+": the node is left out, with all that is below it", off.Hint)
+		if off := r.off[syntax.Below(inner, "path")]; off != nil {
+			r.warn(n.Get("path").At, syntax.Below(inner, "path"), off.Why()+": the node is left out, with all that is below it", off.Hint)
 			continue
 		}
 		kept = append(kept, *v)
@@ -91,55 +93,55 @@ func (r *reading) checkNodes(docPath string, items []*node, parent *Node, positi
 	parent.Children = kept
 }
 
-func (r *reading) checkNode(docPath string, n *node, v *Node, positions map[string]pos) {
+func (r *reading) checkNode(docPath string, n *syntax.Node, v *Node, positions map[string]syntax.Pos) {
 	for key, text := range map[string]*string{"summary": &v.Summary, "description": &v.Description} {
-		if off := r.off[below(docPath, key)]; off != nil {
-			r.warn(n.get(key).at, below(docPath, key), off.Why()+": the text is left out", off.Hint)
+		if off := r.off[syntax.Below(docPath, key)]; off != nil {
+			r.warn(n.Get(key).At, syntax.Below(docPath, key), off.Why()+": the text is left out", off.Hint)
 			*text = ""
 		}
 	}
 	if v.Source != nil {
-		source := n.get("source")
-		v.Source.Off = r.off[below(docPath, "source")]
-		r.sources[v.Source] = source.at
-		r.checkSource(below(docPath, "source"), source, v.Source)
+		source := n.Get("source")
+		v.Source.Off = r.off[syntax.Below(docPath, "source")]
+		r.sources[v.Source] = source.At
+		r.checkSource(syntax.Below(docPath, "source"), source, v.Source)
 	}
-	r.checkNodes(below(docPath, "children"), n.itemsOf("children"), v, positions)
+	r.checkNodes(syntax.Below(docPath, "children"), n.ItemsOf("children"), v, positions)
 }
 
-func (r *reading) checkPath(docPath string, n *node, parent *Node, positions map[string]pos) {
+func (r *reading) checkPath(docPath string, n *syntax.Node, parent *Node, positions map[string]syntax.Pos) {
 	if !isKnownText(n) {
 		return
 	}
-	first, taken := positions[n.scalar]
+	first, taken := positions[n.Scalar]
 	switch {
-	case !strings.HasPrefix(n.scalar, "/") || path.Clean(n.scalar) != n.scalar:
-		r.fail(n.at, docPath, "this is not an absolute path", "write it like /repo/read, without a slash at the end")
+	case !strings.HasPrefix(n.Scalar, "/") || path.Clean(n.Scalar) != n.Scalar:
+		r.fail(n.At, docPath, "this is not an absolute path", "write it like /repo/read, without a slash at the end")
 	case taken:
-		r.fail(n.at, docPath, fmt.Sprintf("line %d already has a node with this path", first.line), "give one of them another")
-	case !strings.HasPrefix(n.scalar, strings.TrimSuffix(parent.Path, "/")+"/"):
-		r.warn(n.at, docPath, "this path is not below the node that holds it", "paths are absolute; is the beginning missing?")
+		r.fail(n.At, docPath, fmt.Sprintf("line %d already has a node with this path", first.Line), "give one of them another")
+	case !strings.HasPrefix(n.Scalar, strings.TrimSuffix(parent.Path, "/")+"/"):
+		r.warn(n.At, docPath, "this path is not below the node that holds it", "paths are absolute; is the beginning missing?")
 	}
 	if !taken {
-		positions[n.scalar] = n.at
+		positions[n.Scalar] = n.At
 	}
 }
 
-func (r *reading) checkSource(docPath string, n *node, s *Source) {
+func (r *reading) checkSource(docPath string, n *syntax.Node, s *Source) {
 	checks{&r.report}.checkTools(docPath, n)
 	checks{&r.report}.literalSecrets(n)
-	mounted, own := n.get("mcp"), n.has("command")
+	mounted, own := n.Get("mcp"), n.Has("command")
 	switch {
 	case mounted == nil && !own:
-		r.fail(n.at, docPath, "nothing says where the tools come from", "give it a command, or mcp with the name of a server")
+		r.fail(n.At, docPath, "nothing says where the tools come from", "give it a command, or mcp with the name of a server")
 	case mounted != nil && own:
-		r.fail(mounted.at, below(docPath, "mcp"), "the source has a command too", "remove one of them")
+		r.fail(mounted.At, syntax.Below(docPath, "mcp"), "the source has a command too", "remove one of them")
 	case mounted != nil:
-		r.checkMountedServer(below(docPath, "mcp"), mounted, s.MCP)
+		r.checkMountedServer(syntax.Below(docPath, "mcp"), mounted, s.MCP)
 	}
 }
 
-func (r *reading) checkMountedServer(docPath string, n *node, name string) {
+func (r *reading) checkMountedServer(docPath string, n *syntax.Node, name string) {
 	if _, known := r.positions[name]; known || r.inherits(name) || !isKnownText(n) {
 		return
 	}
@@ -147,5 +149,5 @@ func (r *reading) checkMountedServer(docPath string, n *node, name string) {
 	if near := Nearest(name, slices.Sorted(maps.Keys(r.positions))); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
-	r.fail(n.at, docPath, "there is no server of this name", hint)
+	r.fail(n.At, docPath, "there is no server of this name", hint)
 }

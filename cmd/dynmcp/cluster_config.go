@@ -16,6 +16,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/cluster/configs"
 	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
 // withConfigs runs a verb on the config versions of a cluster.
@@ -102,7 +103,7 @@ func pushedConfig(out *terminal.Writer, path, envFile string) (configs.Version, 
 	files := schema.ReadFiles(context.Background(), []string{path}, schema.LoadOptions{EnvFile: envFile})
 	cfg, err := loadFiles(files)
 	if missing, ok := errors.AsType[*schema.MissingVariablesError](err); ok {
-		if _, ok := errors.AsType[schema.Errors](err); ok {
+		if _, ok := errors.AsType[syntax.Errors](err); ok {
 			return configs.Version{}, err
 		}
 		for _, use := range missing.Uses {

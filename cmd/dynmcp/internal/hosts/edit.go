@@ -7,6 +7,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
 // Set returns the text of a host's file at path with a server of this name that
@@ -20,10 +21,10 @@ func (h Host) Set(path string, text []byte, name, command string, args []string)
 		return nil, err
 	}
 	keys := append(h.path(path, text), name)
-	if old, err := schema.GetJSON(path, text, keys); err == nil && bytes.Equal(old, value) {
+	if old, err := syntax.GetJSON(path, text, keys); err == nil && bytes.Equal(old, value) {
 		return text, nil
 	}
-	return schema.SetJSON(path, text, keys, value)
+	return syntax.SetJSON(path, text, keys, value)
 }
 
 // entry returns a program as the host writes it.
@@ -57,8 +58,8 @@ func (h Host) entry(command string, args []string) any {
 // version has them in mcp.servers.
 func (h Host) path(path string, text []byte) []string {
 	if h.form == opencode {
-		servers, err := schema.GetJSON(path, text, []string{"mcp", "servers"})
-		kind, _ := schema.GetJSON(path, text, []string{"mcp", "servers", "type"})
+		servers, err := syntax.GetJSON(path, text, []string{"mcp", "servers"})
+		kind, _ := syntax.GetJSON(path, text, []string{"mcp", "servers", "type"})
 		if err == nil && servers != nil && (kind == nil || kind[0] != '"') {
 			return []string{"mcp", "servers"}
 		}
@@ -79,7 +80,7 @@ func (h Host) remove(path string, text []byte, place []string) ([]byte, error) {
 	case len(bytes.TrimSpace(text)) == 0:
 		return text, nil
 	}
-	return schema.RemoveJSON(path, text, place)
+	return syntax.RemoveJSON(path, text, place)
 }
 
 var validName = lazyregexp.New(schema.NamePattern)

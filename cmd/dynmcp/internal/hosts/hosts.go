@@ -14,7 +14,7 @@ import (
 	"runtime"
 	"slices"
 
-	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
 // A Host is a program that has MCP servers in a config of its own.
@@ -244,7 +244,7 @@ func SameFile(a, b string) bool {
 
 // isOpencode reports whether what a file has under mcp is written as opencode does.
 func isOpencode(path string, data []byte) bool {
-	raw, _ := schema.GetJSON(path, data, []string{"mcp"}) // compact
+	raw, _ := syntax.GetJSON(path, data, []string{"mcp"}) // compact
 	return slices.ContainsFunc([]string{`"type":"local"`, `"type":"remote"`, `"servers":{`}, func(part string) bool { return bytes.Contains(raw, []byte(part)) })
 }
 
@@ -252,13 +252,13 @@ func isOpencode(path string, data []byte) bool {
 func WhoseFile(path string, data []byte) Host {
 	name := "claude-desktop"
 	has := func(keys ...string) bool {
-		value, err := schema.GetJSON(path, data, keys)
+		value, err := syntax.GetJSON(path, data, keys)
 		return err == nil && len(value) > 0 && value[0] == '{'
 	}
 	switch {
 	case filepath.Ext(path) == ".toml":
 		name = "codex"
-	case schema.IsYAML(path, data):
+	case syntax.IsYAML(path, data):
 		return ownConfig
 	case has("context_servers"):
 		name = "zed"

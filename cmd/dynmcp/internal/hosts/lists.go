@@ -11,7 +11,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"github.com/tailscale/hujson"
 
-	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
 // A serverList is an object of a file with the servers in it.
@@ -29,7 +29,7 @@ func (h Host) lists(path string, data []byte) ([]serverList, error) {
 		entries, order, err := tomlEntries(path, data)
 		return []serverList{{keys, entries, order}}, err
 	}
-	raw, err := schema.GetJSON(path, data, keys)
+	raw, err := syntax.GetJSON(path, data, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func (h Host) lists(path string, data []byte) ([]serverList, error) {
 	if h.Name != "claude-code" {
 		return lists, nil
 	}
-	raw, err = schema.GetJSON(path, data, []string{"projects"})
+	raw, err = syntax.GetJSON(path, data, []string{"projects"})
 	projects := listOf(raw, nil)
 	for _, dir := range projects.order {
 		var project map[string]json.RawMessage

@@ -16,6 +16,7 @@ import (
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 	"github.com/dynmcp/dynmcp/internal/regular"
 	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
 // An entry is a server as any of the hosts writes it: each has a few of these
@@ -201,7 +202,7 @@ func (h Host) unused(path string, data []byte, names []string) map[string]bool {
 	if h.Name != "gemini" {
 		return unused
 	}
-	if raw, err := schema.GetJSON(path, data, []string{"mcp"}); err != nil || raw == nil || json.Unmarshal(raw, &choice) != nil {
+	if raw, err := syntax.GetJSON(path, data, []string{"mcp"}); err != nil || raw == nil || json.Unmarshal(raw, &choice) != nil {
 		return unused
 	}
 	for _, name := range names {
@@ -339,7 +340,7 @@ func (s *Server) convert(h Host, text string) string {
 
 // Problem says why the server cannot be in a config of dynmcp, empty if it can.
 func (s *Server) Problem() string {
-	if detail, ok := errors.AsType[*schema.Error](s.Check()); ok {
+	if detail, ok := errors.AsType[*syntax.Error](s.Check()); ok {
 		return strings.TrimPrefix(detail.Path+": ", ": ") + detail.Err.Error()
 	}
 	return ""

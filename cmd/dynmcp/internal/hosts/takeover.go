@@ -7,6 +7,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 	"github.com/dynmcp/dynmcp/schema"
+	"github.com/dynmcp/dynmcp/schema/syntax"
 )
 
 // TakeOver returns the text of a host's file at path without the servers that a
@@ -150,9 +151,9 @@ func (h Host) putBack(path string, text, from []byte, place []string) ([]byte, e
 	if h.isTOML() {
 		return appendTable(text, from, place)
 	}
-	value, err := schema.GetJSON(path, from, place)
+	value, err := syntax.GetJSON(path, from, place)
 	if err != nil {
 		return nil, err
 	}
-	return schema.SetJSON(path, text, place, value)
+	return syntax.SetJSON(path, text, place, value)
 }

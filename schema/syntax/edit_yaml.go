@@ -1,4 +1,4 @@
-package schema
+package syntax
 
 import (
 	"errors"
@@ -27,8 +27,8 @@ var errUnusual = errors.New("the servers are written in a way that cannot be edi
 
 // editYAML sets the server at path, which is the key of its list and its own key,
 // or removes it if n is nil.
-func editYAML(name string, data []byte, path []string, n *node) ([]byte, error) {
-	data, restore := unixText(data)
+func editYAML(name string, data []byte, path []string, n *Node) ([]byte, error) {
+	data, restore := UnixText(data)
 	if _, err := hujson.Parse(data); err == nil {
 		out, err := editJSON(name, data, path, n) // JSON in a YAML file
 		return restore(out), err
@@ -83,13 +83,13 @@ func mappingValues(n ast.Node) []*ast.MappingValueNode {
 }
 
 // entry renders a server as lines.
-func (e *yamlEdit) entry(key string, n *node, indent string) string {
+func (e *yamlEdit) entry(key string, n *Node, indent string) string {
 	return indent + plainYAML(key) + ":\n" + n.blockYAML(indent+e.unit, e.unit)
 }
 
 var emptyMap = lazyregexp.New(`^([^#]*:)\s*\{\s*\}`)
 
-func (e *yamlEdit) set(key string, n *node) error {
+func (e *yamlEdit) set(key string, n *Node) error {
 	entries := mappingValues(e.list.Value)
 	head := line(e.list)
 	switch m, isMap := e.list.Value.(*ast.MappingNode); {
@@ -107,7 +107,7 @@ func (e *yamlEdit) set(key string, n *node) error {
 }
 
 // setBelow adds an entry after the others, or replaces the one with its key.
-func (e *yamlEdit) setBelow(entries []*ast.MappingValueNode, key string, n *node) {
+func (e *yamlEdit) setBelow(entries []*ast.MappingValueNode, key string, n *Node) {
 	indent := strings.Repeat(" ", entries[0].Key.GetToken().Position.Column-1)
 	i := find(entries, key)
 	if i < 0 {

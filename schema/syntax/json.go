@@ -1,4 +1,4 @@
-package schema
+package syntax
 
 import (
 	"bytes"
@@ -11,44 +11,44 @@ import (
 )
 
 // parseJSON reads JSON with comments and trailing commas.
-func parseJSON(src *source) (*node, *Error) {
-	value, err := hujson.Parse(src.data)
+func parseJSON(src *Source) (*Node, *Error) {
+	value, err := hujson.Parse(src.Data)
 	if err != nil && value.Value == nil && errors.Is(err, io.ErrUnexpectedEOF) {
-		return &node{at: pos{1, 1}}, nil // nothing but comments
+		return &Node{At: Pos{1, 1}}, nil // nothing but comments
 	}
 	if err != nil {
 		return nil, jsonError(src, err)
 	}
-	c := &cursor{data: src.data}
+	c := &cursor{data: src.Data}
 	return c.node(value), nil
 }
 
-func (c *cursor) node(v hujson.Value) *node {
-	n := &node{at: c.to(v.StartOffset)}
+func (c *cursor) node(v hujson.Value) *Node {
+	n := &Node{At: c.to(v.StartOffset)}
 	switch v := v.Value.(type) {
 	case *hujson.Object:
-		n.kind = object
+		n.Kind = Object
 		for _, m := range v.Members {
-			key := member{key: m.Name.Value.(hujson.Literal).String(), at: c.to(m.Name.StartOffset)}
-			key.value = c.node(m.Value)
-			n.members = append(n.members, key)
+			key := Member{Key: m.Name.Value.(hujson.Literal).String(), At: c.to(m.Name.StartOffset)}
+			key.Value = c.node(m.Value)
+			n.Members = append(n.Members, key)
 		}
 	case *hujson.Array:
-		n.kind = list
+		n.Kind = List
 		for _, item := range v.Elements {
-			n.items = append(n.items, c.node(item))
+			n.Items = append(n.Items, c.node(item))
 		}
 	case hujson.Literal:
-		n.scalar = string(v)
+		n.Scalar = string(v)
 		switch v.Kind() {
 		case '"':
-			n.kind, n.scalar = text, v.String()
+			n.Kind, n.Scalar = Text, v.String()
 		case 't', 'f':
-			n.kind = boolean
+			n.Kind = Boolean
 		case 'n':
-			n.kind = null
+			n.Kind = Null
 		default:
-			n.kind = number
+			n.Kind = Number
 		}
 	}
 	return n
@@ -56,22 +56,22 @@ func (c *cursor) node(v hujson.Value) *node {
 
 // jsonError describes a parse error without quoting the file, which may have a
 // secret there that somebody forgot to quote. The parser has the position, in
-// bytes, only in its message; to find it otherwise would take a second parser. The form
-// of the message is held by the malformed files of testdata, and where it is another
-// the error has no position.
-func jsonError(src *source, err error) *Error {
+// bytes, only in its message; to find it otherwise would take a second parser. Malformed
+// files in the testdata of schema show the form of the message; where it is another, the
+// error has no position.
+func jsonError(src *Source, err error) *Error {
 	var line, col int
 	if _, scanErr := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &line, &col); scanErr != nil {
-		return &Error{File: src.name, Line: 1, Column: 1, Err: errors.New("malformed JSON")}
+		return &Error{File: src.Name, Line: 1, Column: 1, Err: errors.New("malformed JSON")}
 	}
 	offset := 0
 	for range line - 1 {
-		offset += bytes.IndexByte(src.data[offset:], '\n') + 1
+		offset += bytes.IndexByte(src.Data[offset:], '\n') + 1
 	}
 	offset += col - 1
-	p := (&cursor{data: src.data}).to(offset)
-	what, hint := jsonTrouble(src.data, offset, err)
-	return &Error{File: src.name, Line: p.line, Column: p.col, Err: errors.New("malformed JSON: " + what), Hint: hint}
+	p := (&cursor{data: src.Data}).to(offset)
+	what, hint := jsonTrouble(src.Data, offset, err)
+	return &Error{File: src.Name, Line: p.Line, Column: p.Col, Err: errors.New("malformed JSON: " + what), Hint: hint}
 }
 
 func jsonTrouble(data []byte, offset int, err error) (what, hint string) {

@@ -1,4 +1,4 @@
-package schema
+package syntax
 
 import (
 	"encoding/json"
@@ -19,7 +19,7 @@ const maxAliased = 100_000
 // yamlReader converts the parser's tree to ours. It stops at the first construct
 // that it does not support.
 type yamlReader struct {
-	src     *source
+	src     *Source
 	anchors map[string]ast.Node
 	open    map[ast.Node]bool // anchored values being read, to see one inside itself
 	count   int
@@ -27,15 +27,15 @@ type yamlReader struct {
 }
 
 // parseYAML parses one YAML document and expands aliases and merge keys.
-func parseYAML(src *source) (root *node, failure *Error) {
+func parseYAML(src *Source) (root *Node, failure *Error) {
 	// There are inputs that the parser panics on, and a config must not crash the
 	// process that reloads it.
 	defer func() {
 		if r := recover(); r != nil {
-			root, failure = nil, &Error{File: src.name, Line: 1, Column: 1, Err: errors.New("malformed YAML"), Hint: "the YAML parser could not make sense of the file"}
+			root, failure = nil, &Error{File: src.Name, Line: 1, Column: 1, Err: errors.New("malformed YAML"), Hint: "the YAML parser could not make sense of the file"}
 		}
 	}()
-	file, err := parser.ParseBytes(src.data, 0, parser.AllowDuplicateMapKey())
+	file, err := parser.ParseBytes(src.Data, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		return nil, yamlError(src, err)
 	}
@@ -49,20 +49,20 @@ func parseYAML(src *source) (root *node, failure *Error) {
 
 // yamlError keeps the parser's message and position but not its excerpt of the
 // file, which may contain a secret.
-func yamlError(src *source, err error) *Error {
-	e := &Error{File: src.name, Line: 1, Column: 1, Err: errors.New("malformed YAML")}
+func yamlError(src *Source, err error) *Error {
+	e := &Error{File: src.Name, Line: 1, Column: 1, Err: errors.New("malformed YAML")}
 	var detail yaml.Error
 	if !errors.As(err, &detail) {
 		return e
 	}
 	e.Err = errors.New("malformed YAML: " + detail.GetMessage())
-	p := src.clamp(tokenPlace(detail.GetToken()))
-	e.Line, e.Column = p.line, p.col
+	p := src.Clamp(tokenPlace(detail.GetToken()))
+	e.Line, e.Column = p.Line, p.Col
 	return e
 }
 
-func (y *yamlReader) document(file *ast.File) *node {
-	var root *node
+func (y *yamlReader) document(file *ast.File) *Node {
+	var root *Node
 	for _, doc := range file.Docs {
 		switch {
 		case doc.Body == nil:
@@ -73,21 +73,21 @@ func (y *yamlReader) document(file *ast.File) *node {
 		}
 	}
 	if root == nil {
-		return &node{kind: null, at: pos{1, 1}}
+		return &Node{Kind: Null, At: Pos{1, 1}}
 	}
 	return root
 }
 
 func (y *yamlReader) fail(n ast.Node, what, hint string) {
 	if y.err == nil {
-		p := y.src.clamp(place(n))
-		y.err = &Error{File: y.src.name, Line: p.line, Column: p.col, Err: errors.New("malformed YAML: " + what), Hint: hint}
+		p := y.src.Clamp(place(n))
+		y.err = &Error{File: y.src.Name, Line: p.Line, Column: p.Col, Err: errors.New("malformed YAML: " + what), Hint: hint}
 	}
 }
 
 // place is the position of a value. For a block mapping it is the first key; the
 // parser gives the first colon.
-func place(n ast.Node) pos {
+func place(n ast.Node) Pos {
 	switch v := n.(type) {
 	case *ast.MappingNode:
 		if !v.IsFlowStyle && len(v.Values) > 0 {
@@ -99,31 +99,31 @@ func place(n ast.Node) pos {
 	return tokenPlace(n.GetToken())
 }
 
-func tokenPlace(tk *token.Token) pos {
+func tokenPlace(tk *token.Token) Pos {
 	if tk == nil || tk.Position == nil {
-		return pos{1, 1}
+		return Pos{1, 1}
 	}
-	return pos{tk.Position.Line, tk.Position.Column}
+	return Pos{tk.Position.Line, tk.Position.Column}
 }
 
-func (y *yamlReader) node(n ast.Node) *node {
+func (y *yamlReader) node(n ast.Node) *Node {
 	y.count++
 	if y.count > maxAliased {
 		y.fail(n, "aliases make the document too large", "write fewer aliases of aliases")
 	}
 	if y.err != nil || n == nil {
-		return &node{}
+		return &Node{}
 	}
-	out := &node{at: place(n)}
+	out := &Node{At: place(n)}
 	switch v := n.(type) {
 	case *ast.MappingNode:
-		out.kind, out.members = object, y.members(v.Values)
+		out.Kind, out.Members = Object, y.members(v.Values)
 	case *ast.MappingValueNode:
-		out.kind, out.members = object, y.members([]*ast.MappingValueNode{v})
+		out.Kind, out.Members = Object, y.members([]*ast.MappingValueNode{v})
 	case *ast.SequenceNode:
-		out.kind = list
+		out.Kind = List
 		for _, item := range v.Values {
-			out.items = append(out.items, y.node(item))
+			out.Items = append(out.Items, y.node(item))
 		}
 	case *ast.AnchorNode:
 		y.anchors[v.Name.GetToken().Value] = v.Value
@@ -138,24 +138,24 @@ func (y *yamlReader) node(n ast.Node) *node {
 	return out
 }
 
-func (y *yamlReader) scalar(out *node, n ast.Node) {
+func (y *yamlReader) scalar(out *Node, n ast.Node) {
 	switch v := n.(type) {
 	case *ast.StringNode:
-		out.kind, out.scalar = text, v.Value
+		out.Kind, out.Scalar = Text, v.Value
 	case *ast.LiteralNode:
-		out.kind, out.scalar = text, v.Value.Value
+		out.Kind, out.Scalar = Text, v.Value.Value
 	case *ast.IntegerNode:
-		out.kind, out.scalar = number, numeral(v.Token.Value, fmt.Sprint(v.Value))
+		out.Kind, out.Scalar = Number, numeral(v.Token.Value, fmt.Sprint(v.Value))
 	case *ast.FloatNode:
-		out.kind, out.scalar = number, numeral(v.Token.Value, strconv.FormatFloat(v.Value, 'g', -1, 64))
+		out.Kind, out.Scalar = Number, numeral(v.Token.Value, strconv.FormatFloat(v.Value, 'g', -1, 64))
 	case *ast.BoolNode:
-		out.kind, out.scalar = boolean, strconv.FormatBool(v.Value)
+		out.Kind, out.Scalar = Boolean, strconv.FormatBool(v.Value)
 	case *ast.NullNode:
-		out.kind = null
+		out.Kind = Null
 	case *ast.InfinityNode, *ast.NanNode:
 		// JSON has no such numbers. As strings they are rejected where a number
 		// is wanted.
-		out.kind, out.scalar = text, v.GetToken().Value
+		out.Kind, out.Scalar = Text, v.GetToken().Value
 	default:
 		y.fail(n, "a construct that configs do not use", "write it as plain keys, lists and text")
 	}
@@ -172,22 +172,22 @@ func numeral(written, value string) string {
 
 // members reads the keys of a mapping. Keys merged in with << come after the
 // mapping's own, which override them.
-func (y *yamlReader) members(values []*ast.MappingValueNode) []member {
-	var own, merged []member
+func (y *yamlReader) members(values []*ast.MappingValueNode) []Member {
+	var own, merged []Member
 	for _, v := range values {
 		if v.Key.IsMergeKey() {
 			merged = append(merged, y.merged(v.Value)...)
 			continue
 		}
-		own = append(own, member{key: y.key(v.Key), at: place(v.Key), value: y.node(v.Value)})
+		own = append(own, Member{Key: y.key(v.Key), At: place(v.Key), Value: y.node(v.Value)})
 	}
 	taken := map[string]bool{}
 	for _, m := range own {
-		taken[m.key] = true
+		taken[m.Key] = true
 	}
 	for _, m := range merged {
-		if !taken[m.key] {
-			taken[m.key] = true
+		if !taken[m.Key] {
+			taken[m.Key] = true
 			own = append(own, m)
 		}
 	}
@@ -196,14 +196,14 @@ func (y *yamlReader) members(values []*ast.MappingValueNode) []member {
 
 // merged returns the keys that << merges in: those of one mapping, or of several,
 // of which earlier ones override later ones.
-func (y *yamlReader) merged(value ast.Node) []member {
-	switch n := y.node(value); n.kind {
-	case object:
-		return n.members
-	case list:
-		var all []member
-		for _, item := range n.items {
-			all = append(all, item.members...)
+func (y *yamlReader) merged(value ast.Node) []Member {
+	switch n := y.node(value); n.Kind {
+	case Object:
+		return n.Members
+	case List:
+		var all []Member
+		for _, item := range n.Items {
+			all = append(all, item.Members...)
 		}
 		return all
 	default:
@@ -224,14 +224,14 @@ func (y *yamlReader) key(k ast.MapKeyNode) string {
 	}
 }
 
-func (y *yamlReader) anchored(n, value ast.Node) *node {
+func (y *yamlReader) anchored(n, value ast.Node) *Node {
 	switch {
 	case value == nil:
 		y.fail(n, "an alias of nothing", "put &NAME on the value before *NAME refers to it")
-		return &node{}
+		return &Node{}
 	case y.open[value]:
 		y.fail(n, "an alias inside what it stands for", "write the value out")
-		return &node{}
+		return &Node{}
 	}
 	y.open[value] = true
 	defer delete(y.open, value)
@@ -239,12 +239,12 @@ func (y *yamlReader) anchored(n, value ast.Node) *node {
 }
 
 // tagged reads values with standard tags like !!str, and rejects other tags.
-func (y *yamlReader) tagged(v *ast.TagNode) *node {
+func (y *yamlReader) tagged(v *ast.TagNode) *Node {
 	n := y.node(v.Value)
 	switch v.Start.Value {
 	case "!!str":
-		if n.kind == boolean || n.kind == number {
-			n.kind, n.scalar = text, v.Value.GetToken().Value
+		if n.Kind == Boolean || n.Kind == Number {
+			n.Kind, n.Scalar = Text, v.Value.GetToken().Value
 		}
 	case "!!int", "!!float", "!!bool", "!!null", "!!seq", "!!map":
 	default:

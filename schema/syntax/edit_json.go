@@ -1,4 +1,4 @@
-package schema
+package syntax
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 // Missing objects on the path are added. All other bytes stay as they are. The
 // name is for errors.
 func SetJSON(name string, data []byte, path []string, value []byte) ([]byte, error) {
-	n, failure := parseJSON(&source{name: "value", data: value})
+	n, failure := parseJSON(&Source{Name: "value", Data: value})
 	if failure != nil {
 		return nil, failure
 	}
@@ -28,14 +28,14 @@ func RemoveJSON(name string, data []byte, path []string) ([]byte, error) {
 }
 
 // editJSON sets a member, or removes it if n is nil.
-func editJSON(name string, data []byte, path []string, n *node) ([]byte, error) {
-	data, restore := unixText(data)
+func editJSON(name string, data []byte, path []string, n *Node) ([]byte, error) {
+	data, restore := UnixText(data)
 	if len(bytes.TrimSpace(data)) == 0 {
 		data = []byte("{}\n")
 	}
 	root, err := hujson.Parse(data)
 	if err != nil {
-		return nil, Errors{jsonError(&source{name: name, data: data}, err)}
+		return nil, Errors{jsonError(&Source{Name: name, Data: data}, err)}
 	}
 	e := jsonEdit{unit: indentUnit(data)}
 	switch {
@@ -44,7 +44,7 @@ func editJSON(name string, data []byte, path []string, n *node) ([]byte, error) 
 	case root.Find(pointer(path)) == nil:
 		return restore(data), nil
 	default:
-		err = root.Patch([]byte(`[{"op": "remove", "path": ` + quoted(pointer(path)) + `}]`))
+		err = root.Patch([]byte(`[{"op": "remove", "path": ` + Quote(pointer(path)) + `}]`))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -61,10 +61,10 @@ func pointer(path []string) string {
 	return b.String()
 }
 
-// unixText removes the byte order mark and the carriage returns from data, and
+// UnixText removes the byte order mark and the carriage returns from data, and
 // returns a function that restores them. In a file with both kinds of line ends
 // carriage returns are content, and stay.
-func unixText(data []byte) ([]byte, func([]byte) []byte) {
+func UnixText(data []byte) ([]byte, func([]byte) []byte) {
 	mark := []byte("\xef\xbb\xbf")
 	data, marked := bytes.CutPrefix(data, mark)
 	returns := bytes.Count(data, []byte("\r\n"))
@@ -98,7 +98,7 @@ func indentUnit(data []byte) string {
 type jsonEdit struct{ unit string }
 
 // set sets n at the path below v, whose own line is indented by indent.
-func (e jsonEdit) set(v *hujson.Value, path []string, n *node, indent string) error {
+func (e jsonEdit) set(v *hujson.Value, path []string, n *Node, indent string) error {
 	obj, ok := v.Value.(*hujson.Object)
 	if !ok {
 		return fmt.Errorf("%q cannot be written: its parent is not an object", path[0])
@@ -116,7 +116,7 @@ func (e jsonEdit) set(v *hujson.Value, path []string, n *node, indent string) er
 		return e.set(&obj.Members[i].Value, path[1:], n, inner)
 	}
 	for i := len(path) - 1; i > 0; i-- {
-		n = &node{kind: object, members: []member{{key: path[i], value: n}}}
+		n = &Node{Kind: Object, Members: []Member{{Key: path[i], Value: n}}}
 	}
 	return e.insert(obj, path[0], n, indent)
 }
@@ -133,7 +133,7 @@ func (e jsonEdit) memberIndent(obj *hujson.Object, indent string) string {
 
 // insert adds a member after the last one of an object, on a line of its own
 // unless the object is on one line.
-func (e jsonEdit) insert(obj *hujson.Object, key string, n *node, indent string) error {
+func (e jsonEdit) insert(obj *hujson.Object, key string, n *Node, indent string) error {
 	inner := e.memberIndent(obj, indent)
 	oneLine := len(obj.Members) > 0 && !strings.Contains(string(obj.Members[0].Name.BeforeExtra), "\n")
 	rendered := n.pretty(inner, e.unit)
@@ -174,15 +174,15 @@ func cutLast(s, sep string) (before, after string, found bool) {
 
 // GetJSON returns the value at the path as compact JSON, or nil if there is none.
 func GetJSON(name string, data []byte, path []string) ([]byte, error) {
-	n, failure := parseJSON(&source{name: name, data: bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))})
+	n, failure := parseJSON(&Source{Name: name, Data: bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))})
 	if failure != nil {
 		return nil, Errors{failure}
 	}
 	for _, key := range path {
-		n = n.get(key)
+		n = n.Get(key)
 	}
 	if n == nil {
 		return nil, nil
 	}
-	return n.compact(), nil
+	return n.Compact(), nil
 }

@@ -1,0 +1,51 @@
+package syntax
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+)
+
+// Edit returns data, the file of this name whose tree is root, with value at the path
+// of keys, or without what is there if value is nil. It parses the result: if anything
+// else has changed, the file is too unusual to be edited by a program.
+func Edit(name string, data []byte, root *Node, path []string, value *Node) ([]byte, error) {
+	src := &Source{Name: name, Data: bytes.Clone(data)}
+	_, _ = src.check() // strips the byte order mark
+	edit := editJSON
+	if src.isYAML() {
+		edit = editYAML
+	}
+	out, err := edit(name, data, path, value)
+	if err != nil {
+		return nil, err
+	}
+	after, failure := (&Source{Name: name, Data: out}).Parse()
+	if failure != nil || !bytes.Equal(after.Compact(), withValue(root, path, value).Compact()) {
+		return nil, fmt.Errorf("%s is written in a way that cannot be changed without touching the rest; edit it by hand", name)
+	}
+	return out, nil
+}
+
+// withValue returns the tree with value at path, or without it if value is nil.
+// An object that loses its last member stays, empty.
+func withValue(n *Node, path []string, value *Node) *Node {
+	out := &Node{Kind: Object, Members: slices.Clone(n.Members)}
+	i := slices.IndexFunc(out.Members, func(m Member) bool { return m.Key == path[0] })
+	if len(path) > 1 {
+		inner := &Node{Kind: Object}
+		if i >= 0 {
+			inner = out.Members[i].Value
+		}
+		value = withValue(inner, path[1:], value)
+	}
+	switch {
+	case i < 0 && value != nil:
+		out.Members = append(out.Members, Member{Key: path[0], Value: value})
+	case i >= 0 && value == nil:
+		out.Members = slices.Delete(out.Members, i, i+1)
+	case i >= 0:
+		out.Members[i].Value = value
+	}
+	return out
+}

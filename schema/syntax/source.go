@@ -1,0 +1,122 @@
+package syntax
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxSize limits the size of a config file. Real ones are a hundredth of it; a
+// log file or a device given by mistake is larger.
+const MaxSize = 1 << 20
+
+// maxDepth limits how deep brackets nest: the parsers recurse, and a stack
+// overflow cannot be recovered from.
+const maxDepth = 200
+
+// EmptyHint says what to write into an empty file.
+const EmptyHint = `write {"mcp": {"NAME": {"command": "PROGRAM"}}} to begin with`
+
+// Source is the text of a config file, with its name for errors.
+type Source struct {
+	Name  string
+	Data  []byte
+	lines [][]byte // of data, set when first needed
+}
+
+// check rejects files that are not text, for which a parser's error would be
+// misleading. It strips the byte order mark.
+func (s *Source) check() (what, hint string) {
+	s.Data = bytes.TrimPrefix(s.Data, []byte("\xef\xbb\xbf"))
+	switch {
+	case len(s.Data) > MaxSize:
+		return "the file is larger than 1 MiB", "is this the config?"
+	case len(bytes.TrimSpace(s.Data)) == 0:
+		return "the file is empty", EmptyHint
+	case bytes.HasPrefix(s.Data, []byte("\xff\xfe")) || bytes.HasPrefix(s.Data, []byte("\xfe\xff")):
+		return "the file is UTF-16", "save it as UTF-8"
+	case bytes.IndexByte(s.Data, 0) >= 0 || !utf8.Valid(s.Data):
+		return "the file is not text", "a config is JSON or YAML in UTF-8"
+	case nesting(s.Data) > maxDepth:
+		return "the file nests too deeply", "a config has no use for more than 200 brackets inside one another"
+	}
+	return "", ""
+}
+
+// nesting is an upper bound of how deep brackets nest: those in strings count too.
+func nesting(data []byte) int {
+	depth, most := 0, 0
+	for _, c := range data {
+		switch c {
+		case '{', '[':
+			depth++
+			most = max(most, depth)
+		case '}', ']':
+			depth = max(0, depth-1)
+		}
+	}
+	return most
+}
+
+// IsYAML reports whether a file of this name and content is read as YAML.
+func IsYAML(name string, data []byte) bool {
+	return len(bytes.TrimSpace(data)) > 0 && (&Source{Name: name, Data: data}).isYAML()
+}
+
+// isYAML decides by the file's name, or by its first character if the name does
+// not tell.
+func (s *Source) isYAML() bool {
+	switch name := strings.ToLower(s.Name); {
+	case strings.HasSuffix(name, ".yaml"), strings.HasSuffix(name, ".yml"):
+		return true
+	case strings.HasSuffix(name, ".json"), strings.HasSuffix(name, ".jsonc"):
+		return false
+	}
+	return !bytes.ContainsAny(bytes.TrimSpace(s.Data)[:1], "{[/")
+}
+
+// Parse parses JSON or YAML.
+func (s *Source) Parse() (*Node, *Error) {
+	if what, hint := s.check(); what != "" {
+		return nil, &Error{File: s.Name, Line: 1, Column: 1, Err: errors.New(what), Hint: hint}
+	}
+	if s.isYAML() {
+		return parseYAML(s)
+	}
+	return parseJSON(s)
+}
+
+// Clamp moves a position that a parser put after the end of a line or of the file
+// back to that end.
+func (s *Source) Clamp(p Pos) Pos {
+	if s.lines == nil {
+		s.lines = bytes.Split(s.Data, []byte("\n"))
+	}
+	p.Line = min(max(p.Line, 1), len(s.lines))
+	width := utf8.RuneCount(bytes.TrimSuffix(s.lines[p.Line-1], []byte("\r")))
+	p.Col = min(max(p.Col, 1), width+1)
+	return p
+}
+
+// cursor turns byte offsets into positions, in one pass over the file as long as
+// they increase.
+type cursor struct {
+	data   []byte
+	offset int
+	pos    Pos
+}
+
+func (c *cursor) to(offset int) Pos {
+	if offset < c.offset || c.pos.Line == 0 {
+		c.offset, c.pos = 0, Pos{1, 1}
+	}
+	for _, r := range string(c.data[c.offset:offset]) {
+		c.pos.Col++
+		if r == '\n' {
+			c.pos = Pos{c.pos.Line + 1, 1}
+		}
+	}
+	c.offset = offset
+	return c.pos
+}
