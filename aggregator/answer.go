@@ -9,6 +9,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/aggregator/internal/results"
+	"github.com/dynmcp/dynmcp/aggregator/internal/taskowner"
 	"github.com/dynmcp/dynmcp/aggregator/internal/work"
 	"github.com/dynmcp/dynmcp/internal/wire"
 	"github.com/dynmcp/dynmcp/lazy"
@@ -46,8 +47,7 @@ func (c *forwardedCall) Deliver(r *host.Request, conn *upstream.Conn, outline *w
 		}
 		c.observe(outline, result, nil)
 		if stored != nil {
-			result = bytes.Clone(result) // it is lent
-			c.agg.taskOwners.WhenStored(stored, func() { r.Reply(result, nil) })
+			replyWhenStored(c.agg.taskOwners, r, bytes.Clone(result), stored) // it is lent
 			return
 		}
 		result = c.explained(outline, result)
@@ -182,4 +182,9 @@ func (s *session) inWords(err error) string {
 		return text
 	}
 	return err.Error()
+}
+
+// replyWhenStored answers with a task when other replicas can know whose it is.
+func replyWhenStored(owners *taskowner.Owners, r *host.Request, result json.RawMessage, stored <-chan struct{}) {
+	owners.WhenStored(stored, func() { r.Reply(result, nil) })
 }

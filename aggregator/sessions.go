@@ -75,7 +75,7 @@ func (s *session) attach(peer transports.Peer) {
 // throttle returns when no host is far behind with what waits for it. Those that share a
 // run keep nobody waiting.
 func (a *Aggregator) throttle() {
-	for s := range a.sessions.Exclusive() {
+	for _, s := range a.sessions.Exclusive() {
 		if h, ok := s.host.(*host.Session); ok {
 			h.AwaitReader()
 		}

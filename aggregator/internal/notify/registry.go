@@ -2,7 +2,6 @@ package notify
 
 import (
 	"cmp"
-	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -20,7 +19,9 @@ type Registry[S any] struct {
 	groups     map[string]*group[S]
 	users      map[string]set[S]      // none is empty
 	elicited   map[elicitation]set[S] // none is empty
-	exclusive  []*Recipient[S]        // never changed: every read of an upstream looks at them
+	exclusive  []*Recipient[S]        // never changed
+	// exclusiveSessions are those of exclusive: every read of an upstream looks at them.
+	exclusiveSessions []S
 }
 
 type set[S any] map[*Recipient[S]]bool
@@ -71,17 +72,18 @@ func (r *Registry[S]) All() []S {
 	return r.all
 }
 
-// Exclusive yields the sessions whose host is the only one of its run.
-func (r *Registry[S]) Exclusive() iter.Seq[S] {
+// Exclusive returns the sessions whose host is the only one of its run. The slice is not to
+// be changed.
+func (r *Registry[S]) Exclusive() []S {
 	r.mu.Lock()
-	exclusive := r.exclusive
-	r.mu.Unlock()
-	return func(yield func(S) bool) {
-		for _, to := range exclusive {
-			if !yield(to.session) {
-				return
-			}
-		}
+	defer r.mu.Unlock()
+	return r.exclusiveSessions
+}
+
+func (r *Registry[S]) setExclusiveLocked(all []*Recipient[S]) {
+	r.exclusive, r.exclusiveSessions = all, nil
+	for _, to := range all {
+		r.exclusiveSessions = append(r.exclusiveSessions, to.session)
 	}
 }
 
@@ -146,7 +148,7 @@ func (r *Registry[S]) join(to *Recipient[S]) {
 	}
 	r.users[to.User][to] = true
 	if !to.Shared {
-		r.exclusive = append(slices.Clone(r.exclusive), to)
+		r.setExclusiveLocked(append(slices.Clone(r.exclusive), to))
 	}
 }
 
@@ -172,7 +174,7 @@ func (r *Registry[S]) leave(to *Recipient[S]) {
 		delete(r.users, to.User)
 	}
 	if !to.Shared {
-		r.exclusive = slices.DeleteFunc(slices.Clone(r.exclusive), func(other *Recipient[S]) bool { return other == to })
+		r.setExclusiveLocked(slices.DeleteFunc(slices.Clone(r.exclusive), func(other *Recipient[S]) bool { return other == to }))
 	}
 	r.tidyLocked(to.Server)
 }

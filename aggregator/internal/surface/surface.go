@@ -68,7 +68,8 @@ func (s *Surface) List(v *catalog.View, longest int) (all []json.RawMessage) {
 // made shorter for a host; nil if there is none.
 func (s *Surface) Tool(rawName json.RawMessage, short bool) *Tool {
 	i := slices.IndexFunc(s.Tools, func(t Tool) bool { return t.Name != "" && wire.EqualString(rawName, t.Name) })
-	if name, ok := wire.Text(rawName); i < 0 && ok && short {
+	if i < 0 && short {
+		name, _ := wire.Text(rawName)
 		i = slices.IndexFunc(s.Tools, func(t Tool) bool { return catalog.IsShort(name, t.Name) })
 	}
 	if i < 0 {
