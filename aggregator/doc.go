@@ -13,7 +13,7 @@
 //	      └ toolCall.send               the tool, the server, params   [toolcall.go]
 //	        └ session.dispatch          within what may be in flight   [forward.go]
 //	          └ forwardedCall.send      if its server is ready         [forward.go]
-//	            └ Conn.Start            it has an id of ours           [upstream/call.go]
+//	            └ Conn.Start            it has an id of ours           [upstream/start.go]
 //	              └ lineLink.sendRequest  under our progress token     [upstream/lines.go]
 //	                └ Writer.SendRequest  to the upstream              [wire/writer.go]
 //
