@@ -12,9 +12,7 @@ import (
 // selftest has steps judge programs that are known to be wrong.
 func (s *soak) selftest() error {
 	silence = 10 * time.Second
-	lost := sabotage.LostAnswer
-	lost.Found = "calls without an answer"
-	for i, f := range []sabotage.Fault{lost, sabotage.LeftGoroutine, sabotage.LeftProcess, sessionsStay} {
+	for i, f := range faultsToFind() {
 		began := time.Now()
 		fmt.Printf("-- with a fault: %s\n", f.Name)
 		program, err := f.Build(filepath.Join(s.dir, fmt.Sprint("fault-", i)))
@@ -36,6 +34,12 @@ func (s *soak) selftest() error {
 		fmt.Printf("  it took %v; it said: %s\n", time.Since(began).Round(time.Second), strings.Join(t.Failures, "; "))
 	}
 	return nil
+}
+
+func faultsToFind() []sabotage.Fault {
+	lost := sabotage.LostAnswer
+	lost.Found = "calls without an answer"
+	return []sabotage.Fault{lost, sabotage.LeftGoroutine, sabotage.LeftProcess, sessionsStay}
 }
 
 // sessionsStay is found when the attack is over.

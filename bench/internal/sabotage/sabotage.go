@@ -33,22 +33,15 @@ func (f Fault) Build(dir string) (program string, err error) {
 	if err != nil {
 		return "", err
 	}
+	changed, err := f.Apply(root)
+	if err != nil {
+		return "", err
+	}
 	replace := map[string]string{}
-	for _, e := range f.Edits {
-		path := filepath.Join(root, e.File)
-		from := path
-		if replace[path] != "" {
-			from = replace[path]
-		}
-		text, err := os.ReadFile(from)
-		if err != nil {
-			return "", err
-		}
-		if n := strings.Count(string(text), e.Old); n != 1 {
-			return "", fmt.Errorf("%s: %q is in %s %d times, must be there once: the fault has to be brought up to date", f.Name, e.Old, e.File, n)
-		}
-		replace[path] = filepath.Join(dir, strings.ReplaceAll(e.File, "/", "_"))
-		if err := os.WriteFile(replace[path], []byte(strings.Replace(string(text), e.Old, e.New, 1)), 0o600); err != nil {
+	for name, text := range changed {
+		path := filepath.Join(root, name)
+		replace[path] = filepath.Join(dir, strings.ReplaceAll(name, "/", "_"))
+		if err := os.WriteFile(replace[path], []byte(text), 0o600); err != nil {
 			return "", err
 		}
 	}
@@ -65,6 +58,25 @@ func (f Fault) Build(dir string) (program string, err error) {
 		return "", fmt.Errorf("%s: %w", f.Name, err)
 	}
 	return program, nil
+}
+
+// Apply returns the files of the module below root that the fault changes, as it leaves them.
+func (f Fault) Apply(root string) (changed map[string]string, err error) {
+	changed = map[string]string{}
+	for _, e := range f.Edits {
+		if changed[e.File] == "" {
+			text, err := os.ReadFile(filepath.Join(root, e.File))
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", f.Name, err)
+			}
+			changed[e.File] = string(text)
+		}
+		if n := strings.Count(changed[e.File], e.Old); n != 1 {
+			return nil, fmt.Errorf("%s: %q is in %s %d times, must be there once: the fault has to be brought up to date", f.Name, e.Old, e.File, n)
+		}
+		changed[e.File] = strings.Replace(changed[e.File], e.Old, e.New, 1)
+	}
+	return changed, nil
 }
 
 // Judge fails v unless a verdict of a run with the fault found it.
@@ -95,7 +107,7 @@ var (
 	}
 	LeftGoroutine = Fault{
 		Name:  "each call leaves a goroutine",
-		Edits: []Edit{{"transports/upstream/call.go", "	id, err := c.register(call)\n", "	go func() { select {} }()\n	id, err := c.register(call)\n"}},
+		Edits: []Edit{{"transports/upstream/start.go", "	id, err := c.register(call)\n", "	go func() { select {} }()\n	id, err := c.register(call)\n"}},
 		Found: "goroutines",
 	}
 )
