@@ -100,7 +100,7 @@ var (
 	LeftProcess = Fault{
 		Name: "a process outlives dynmcp",
 		Edits: []Edit{
-			{"cmd/dynmcp/main.go", "	noCore()\n", "	noCore()\n	_ = exec.Command(\"sleep\", \"300\").Start()\n"},
+			{"cmd/dynmcp/main.go", "	process.NoCore()\n", "	process.NoCore()\n	_ = exec.Command(\"sleep\", \"300\").Start()\n"},
 			{"cmd/dynmcp/main.go", "	\"os\"\n", "	\"os\"\n	\"os/exec\"\n"},
 		},
 		Found: "processes left",
