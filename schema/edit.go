@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/dynmcp/dynmcp/schema/syntax"
@@ -29,12 +28,13 @@ func Entries(name string, data []byte) ([]Entry, error) {
 }
 
 func parseEdited(name string, data []byte) (*syntax.Node, error) {
-	root, failure := (&syntax.Source{Name: name, Data: data}).Parse()
-	if failure != nil {
-		return nil, syntax.Errors{failure}
+	src := &syntax.Source{Name: name, Data: data}
+	root, err := src.Parse()
+	if err != nil {
+		return nil, err
 	}
 	if root.Kind != syntax.Object && root.Kind != syntax.Null {
-		return nil, syntax.Errors{{File: name, Line: 1, Column: 1, Err: errors.New("the file holds " + root.Kind.String()), Hint: "a config is an object with mcp in it"}}
+		return nil, syntax.Errors{src.ErrorAt(syntax.Pos{Line: 1, Col: 1}, "", "the file holds "+root.Kind.String(), "a config is an object with mcp in it")}
 	}
 	return root, nil
 }
@@ -131,9 +131,9 @@ func markReferences(n *syntax.Node) {
 // variables stay, and nothing else is read. The name is for errors.
 func Written(name string, data []byte) ([]Server, error) {
 	r := &reading{report: report{src: &syntax.Source{Name: name, Data: data}}, positions: map[string]syntax.Pos{}, layered: true}
-	root, failure := r.src.Parse()
-	if failure != nil {
-		return nil, syntax.Errors{failure}
+	root, err := r.src.Parse()
+	if err != nil {
+		return nil, err
 	}
 	r.root = root
 	hostReader{&r.report}.document(root)

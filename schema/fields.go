@@ -95,9 +95,9 @@ func setDefaults(v reflect.Value) {
 // would write it.
 func (f field) setDefault(v reflect.Value) {
 	src := &syntax.Source{Name: f.key + ".yaml", Data: []byte(f.defaultYAML)}
-	n, failure := src.Parse()
-	if failure != nil {
-		panic(failure) // a tag in types.go is wrong
+	n, err := src.Parse()
+	if err != nil {
+		panic(err) // a tag in types.go is wrong
 	}
 	r := &reading{report: report{src: src}}
 	r.value(f.key, n, v, f)

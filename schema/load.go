@@ -79,9 +79,9 @@ func (e *fileError) Unwrap() error { return e.err }
 func (r *reading) read(name string, data []byte) error {
 	r.src, r.positions = &syntax.Source{Name: name, Data: data}, map[string]syntax.Pos{}
 	r.off, r.sources = map[string]*Off{}, map[*Source]syntax.Pos{}
-	root, failure := r.src.Parse()
-	if failure != nil {
-		return syntax.Errors{failure}
+	root, err := r.src.Parse()
+	if err != nil {
+		return err
 	}
 	r.root = root
 	r.duplicates("", root)

@@ -26,9 +26,8 @@ func Mask(name string, data []byte) []byte {
 	if value, err := hujson.Parse(data); err == nil {
 		return restore(maskJSON(data, value))
 	}
-	src := &syntax.Source{Name: name, Data: data}
-	root, failure := src.Parse()
-	if failure != nil {
+	root, err := (&syntax.Source{Name: name, Data: data}).Parse()
+	if err != nil {
 		return nil
 	}
 	return restore(maskYAML(data, root))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/dynmcp/dynmcp/schema/syntax"
 )
@@ -23,19 +24,14 @@ type report struct {
 	variableSource string
 }
 
-func (r *report) problem(p syntax.Pos, path, what, hint string) *syntax.Error {
-	p = r.src.Clamp(p)
-	return &syntax.Error{File: r.src.Name, Line: p.Line, Column: p.Col, Path: path, Err: errors.New(what), Hint: hint}
-}
-
 // fail records an error.
 func (r *report) fail(p syntax.Pos, path, what, hint string) {
-	r.errs = append(r.errs, r.problem(p, path, what, hint))
+	r.errs = append(r.errs, r.src.ErrorAt(p, path, what, hint))
 }
 
 // warn records a warning about something valid that may not be intended.
 func (r *report) warn(p syntax.Pos, path, what, hint string) {
-	r.warnings = append(r.warnings, r.problem(p, path, what, hint))
+	r.warnings = append(r.warnings, r.src.ErrorAt(p, path, what, hint))
 }
 
 func (r *report) missingVariable(p syntax.Pos, path, name string) {
@@ -44,7 +40,7 @@ func (r *report) missingVariable(p syntax.Pos, path, name string) {
 	}
 	what := fmt.Sprintf("%s is not set", name)
 	hint := fmt.Sprintf("set it in %s, or write ${%s:-default}", r.variableSource, name)
-	r.missing.Uses = append(r.missing.Uses, r.problem(p, path, what, hint))
+	r.missing.Uses = append(r.missing.Uses, r.src.ErrorAt(p, path, what, hint))
 }
 
 // secret records a value that must never be shown.
@@ -76,4 +72,26 @@ func sortErrors(all []*syntax.Error) {
 	slices.SortStableFunc(all, func(a, b *syntax.Error) int {
 		return cmp.Or(a.Line-b.Line, a.Column-b.Column)
 	})
+}
+
+// MissingVariablesError lists the undefined variables that a config file refers
+// to.
+type MissingVariablesError struct {
+	// Names are the variables, sorted, each once.
+	Names []string
+	// Uses are the references to them, in file order.
+	Uses []*syntax.Error
+}
+
+// Error names all variables and then, one per line, where each is used.
+func (e *MissingVariablesError) Error() string {
+	noun := "variable"
+	if len(e.Names) > 1 {
+		noun = "variables"
+	}
+	lines := []string{fmt.Sprintf("missing environment %s: %s", noun, strings.Join(e.Names, ", "))}
+	for _, use := range e.Uses {
+		lines = append(lines, use.Error())
+	}
+	return strings.Join(lines, "\n")
 }

@@ -10,18 +10,16 @@ import (
 // of keys, or without what is there if value is nil. It parses the result: if anything
 // else has changed, the file is too unusual to be edited by a program.
 func Edit(name string, data []byte, root *Node, path []string, value *Node) ([]byte, error) {
-	src := &Source{Name: name, Data: bytes.Clone(data)}
-	_, _ = src.check() // strips the byte order mark
 	edit := editJSON
-	if src.isYAML() {
+	if IsYAML(name, data) {
 		edit = editYAML
 	}
 	out, err := edit(name, data, path, value)
 	if err != nil {
 		return nil, err
 	}
-	after, failure := (&Source{Name: name, Data: out}).Parse()
-	if failure != nil || !bytes.Equal(after.Compact(), withValue(root, path, value).Compact()) {
+	after, err := (&Source{Name: name, Data: out}).Parse()
+	if err != nil || !bytes.Equal(after.Compact(), withValue(root, path, value).Compact()) {
 		return nil, fmt.Errorf("%s is written in a way that cannot be changed without touching the rest; edit it by hand", name)
 	}
 	return out, nil

@@ -13,9 +13,9 @@ import (
 // Missing objects on the path are added. All other bytes stay as they are. The
 // name is for errors.
 func SetJSON(name string, data []byte, path []string, value []byte) ([]byte, error) {
-	n, failure := parseJSON(&Source{Name: "value", Data: value})
-	if failure != nil {
-		return nil, failure
+	n, err := parseJSON(&Source{Name: "value", Data: value})
+	if err != nil {
+		return nil, err
 	}
 	return editJSON(name, data, path, n)
 }
@@ -35,7 +35,7 @@ func editJSON(name string, data []byte, path []string, n *Node) ([]byte, error) 
 	}
 	root, err := hujson.Parse(data)
 	if err != nil {
-		return nil, Errors{jsonError(&Source{Name: name, Data: data}, err)}
+		return nil, jsonError(&Source{Name: name, Data: data}, err)
 	}
 	e := jsonEdit{unit: indentUnit(data)}
 	switch {
@@ -65,8 +65,7 @@ func pointer(path []string) string {
 // returns a function that restores them. In a file with both kinds of line ends
 // carriage returns are content, and stay.
 func UnixText(data []byte) ([]byte, func([]byte) []byte) {
-	mark := []byte("\xef\xbb\xbf")
-	data, marked := bytes.CutPrefix(data, mark)
+	data, marked := bytes.CutPrefix(data, byteOrderMark)
 	returns := bytes.Count(data, []byte("\r\n"))
 	windows := returns > 0 && returns == bytes.Count(data, []byte("\n"))
 	if windows {
@@ -77,7 +76,7 @@ func UnixText(data []byte) ([]byte, func([]byte) []byte) {
 			out = bytes.ReplaceAll(out, []byte("\n"), []byte("\r\n"))
 		}
 		if marked {
-			out = append(bytes.Clone(mark), out...)
+			out = append(bytes.Clone(byteOrderMark), out...)
 		}
 		return out
 	}
@@ -174,9 +173,9 @@ func cutLast(s, sep string) (before, after string, found bool) {
 
 // GetJSON returns the value at the path as compact JSON, or nil if there is none.
 func GetJSON(name string, data []byte, path []string) ([]byte, error) {
-	n, failure := parseJSON(&Source{Name: name, Data: bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))})
-	if failure != nil {
-		return nil, Errors{failure}
+	n, err := parseJSON(&Source{Name: name, Data: bytes.TrimPrefix(data, byteOrderMark)})
+	if err != nil {
+		return nil, err
 	}
 	for _, key := range path {
 		n = n.Get(key)

@@ -11,7 +11,7 @@ import (
 )
 
 // parseJSON reads JSON with comments and trailing commas.
-func parseJSON(src *Source) (*Node, *Error) {
+func parseJSON(src *Source) (*Node, error) {
 	value, err := hujson.Parse(src.Data)
 	if err != nil && value.Value == nil && errors.Is(err, io.ErrUnexpectedEOF) {
 		return &Node{At: Pos{1, 1}}, nil // nothing but comments
@@ -59,10 +59,10 @@ func (c *cursor) node(v hujson.Value) *Node {
 // bytes, only in its message; to find it otherwise would take a second parser. Malformed
 // files in the testdata of schema show the form of the message; where it is another, the
 // error has no position.
-func jsonError(src *Source, err error) *Error {
+func jsonError(src *Source, err error) error {
 	var line, col int
 	if _, scanErr := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &line, &col); scanErr != nil {
-		return &Error{File: src.Name, Line: 1, Column: 1, Err: errors.New("malformed JSON")}
+		return src.failure(Pos{1, 1}, "malformed JSON", "")
 	}
 	offset := 0
 	for range line - 1 {
@@ -71,7 +71,7 @@ func jsonError(src *Source, err error) *Error {
 	offset += col - 1
 	p := (&cursor{data: src.Data}).to(offset)
 	what, hint := jsonTrouble(src.Data, offset, err)
-	return &Error{File: src.Name, Line: p.Line, Column: p.Col, Err: errors.New("malformed JSON: " + what), Hint: hint}
+	return src.failure(p, "malformed JSON: "+what, hint)
 }
 
 func jsonTrouble(data []byte, offset int, err error) (what, hint string) {

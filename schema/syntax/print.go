@@ -91,8 +91,8 @@ func plainYAML(s string) string {
 	if !unquotedYAML().MatchString(s) || slices.Contains(yamlBooleans, strings.ToLower(s)) {
 		return Quote(s)
 	}
-	root, failure := parseYAML(&Source{Name: "text.yaml", Data: []byte("key: " + s + "\n")})
-	if failure != nil || root.Get("key") == nil || root.Get("key").Kind != Text || root.Get("key").Scalar != s {
+	root, err := parseYAML(&Source{Name: "text.yaml", Data: []byte("key: " + s + "\n")})
+	if err != nil || root.Get("key") == nil || root.Get("key").Kind != Text || root.Get("key").Scalar != s {
 		return Quote(s)
 	}
 	return s

@@ -15,6 +15,8 @@ const MaxSize = 1 << 20
 // overflow cannot be recovered from.
 const maxDepth = 200
 
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
 // EmptyHint says what to write into an empty file.
 const EmptyHint = `write {"mcp": {"NAME": {"command": "PROGRAM"}}} to begin with`
 
@@ -28,7 +30,7 @@ type Source struct {
 // check rejects files that are not text, for which a parser's error would be
 // misleading. It strips the byte order mark.
 func (s *Source) check() (what, hint string) {
-	s.Data = bytes.TrimPrefix(s.Data, []byte("\xef\xbb\xbf"))
+	s.Data = bytes.TrimPrefix(s.Data, byteOrderMark)
 	switch {
 	case len(s.Data) > MaxSize:
 		return "the file is larger than 1 MiB", "is this the config?"
@@ -59,44 +61,46 @@ func nesting(data []byte) int {
 	return most
 }
 
-// IsYAML reports whether a file of this name and content is read as YAML.
+// IsYAML reports whether a file is read as YAML: by its name, or by its first character
+// if the name does not tell. An empty one is not.
 func IsYAML(name string, data []byte) bool {
-	return len(bytes.TrimSpace(data)) > 0 && (&Source{Name: name, Data: data}).isYAML()
-}
-
-// isYAML decides by the file's name, or by its first character if the name does
-// not tell.
-func (s *Source) isYAML() bool {
-	switch name := strings.ToLower(s.Name); {
+	data = bytes.TrimSpace(bytes.TrimPrefix(data, byteOrderMark))
+	switch name := strings.ToLower(name); {
+	case len(data) == 0:
+		return false
 	case strings.HasSuffix(name, ".yaml"), strings.HasSuffix(name, ".yml"):
 		return true
 	case strings.HasSuffix(name, ".json"), strings.HasSuffix(name, ".jsonc"):
 		return false
 	}
-	return !bytes.ContainsAny(bytes.TrimSpace(s.Data)[:1], "{[/")
+	return !bytes.ContainsAny(data[:1], "{[/")
 }
 
-// Parse parses JSON or YAML.
-func (s *Source) Parse() (*Node, *Error) {
+// Parse parses JSON or YAML. Its error is of the type Errors.
+func (s *Source) Parse() (*Node, error) {
 	if what, hint := s.check(); what != "" {
-		return nil, &Error{File: s.Name, Line: 1, Column: 1, Err: errors.New(what), Hint: hint}
+		return nil, s.failure(Pos{1, 1}, what, hint)
 	}
-	if s.isYAML() {
+	if IsYAML(s.Name, s.Data) {
 		return parseYAML(s)
 	}
 	return parseJSON(s)
 }
 
-// Clamp moves a position that a parser put after the end of a line or of the file
-// back to that end.
-func (s *Source) Clamp(p Pos) Pos {
+// ErrorAt returns an error at a position. One that a parser put after the end of a line
+// or of the file is moved back to that end.
+func (s *Source) ErrorAt(p Pos, path, what, hint string) *Error {
 	if s.lines == nil {
 		s.lines = bytes.Split(s.Data, []byte("\n"))
 	}
-	p.Line = min(max(p.Line, 1), len(s.lines))
-	width := utf8.RuneCount(bytes.TrimSuffix(s.lines[p.Line-1], []byte("\r")))
-	p.Col = min(max(p.Col, 1), width+1)
-	return p
+	line := min(max(p.Line, 1), len(s.lines))
+	width := utf8.RuneCount(bytes.TrimSuffix(s.lines[line-1], []byte("\r")))
+	column := min(max(p.Col, 1), width+1)
+	return &Error{File: s.Name, Line: line, Column: column, Path: path, Err: errors.New(what), Hint: hint}
+}
+
+func (s *Source) failure(p Pos, what, hint string) error {
+	return Errors{s.ErrorAt(p, "", what, hint)}
 }
 
 // cursor turns byte offsets into positions, in one pass over the file as long as

@@ -23,16 +23,16 @@ type yamlReader struct {
 	anchors map[string]ast.Node
 	open    map[ast.Node]bool // anchored values being read, to see one inside itself
 	count   int
-	err     *Error
+	err     error
 }
 
 // parseYAML parses one YAML document and expands aliases and merge keys.
-func parseYAML(src *Source) (root *Node, failure *Error) {
+func parseYAML(src *Source) (root *Node, err error) {
 	// There are inputs that the parser panics on, and a config must not crash the
 	// process that reloads it.
 	defer func() {
 		if r := recover(); r != nil {
-			root, failure = nil, &Error{File: src.Name, Line: 1, Column: 1, Err: errors.New("malformed YAML"), Hint: "the YAML parser could not make sense of the file"}
+			root, err = nil, src.failure(Pos{1, 1}, "malformed YAML", "the YAML parser could not make sense of the file")
 		}
 	}()
 	file, err := parser.ParseBytes(src.Data, 0, parser.AllowDuplicateMapKey())
@@ -49,16 +49,12 @@ func parseYAML(src *Source) (root *Node, failure *Error) {
 
 // yamlError keeps the parser's message and position but not its excerpt of the
 // file, which may contain a secret.
-func yamlError(src *Source, err error) *Error {
-	e := &Error{File: src.Name, Line: 1, Column: 1, Err: errors.New("malformed YAML")}
+func yamlError(src *Source, err error) error {
 	var detail yaml.Error
 	if !errors.As(err, &detail) {
-		return e
+		return src.failure(Pos{1, 1}, "malformed YAML", "")
 	}
-	e.Err = errors.New("malformed YAML: " + detail.GetMessage())
-	p := src.Clamp(tokenPlace(detail.GetToken()))
-	e.Line, e.Column = p.Line, p.Col
-	return e
+	return src.failure(tokenPlace(detail.GetToken()), "malformed YAML: "+detail.GetMessage(), "")
 }
 
 func (y *yamlReader) document(file *ast.File) *Node {
@@ -80,8 +76,7 @@ func (y *yamlReader) document(file *ast.File) *Node {
 
 func (y *yamlReader) fail(n ast.Node, what, hint string) {
 	if y.err == nil {
-		p := y.src.Clamp(place(n))
-		y.err = &Error{File: y.src.Name, Line: p.Line, Column: p.Col, Err: errors.New("malformed YAML: " + what), Hint: hint}
+		y.err = y.src.failure(place(n), "malformed YAML: "+what, hint)
 	}
 }
 
