@@ -71,29 +71,6 @@ func edit(file, input string) string {
 	return string(out)
 }
 
-// Windows' line ends and a byte order mark stay what they are.
-func TestEditKeepsLineEnds(t *testing.T) {
-	for name, text := range map[string]string{
-		"mcp.json": "\xef\xbb\xbf{\r\n\t// mine\r\n\t\"mcp\": {}\r\n}\r\n",
-		"mcp.yaml": "\xef\xbb\xbf# mine\r\nmcp:\r\n  git:\r\n    command: x\r\n",
-	} {
-		out, err := SetServer(name, []byte(text), Server{Name: "new", Command: "x"})
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		if !bytes.HasPrefix(out, []byte("\xef\xbb\xbf")) {
-			t.Errorf("%s: the byte order mark is gone: %q", name, out)
-		}
-		if bytes.Count(out, []byte("\n")) != bytes.Count(out, []byte("\r\n")) {
-			t.Errorf("%s: two kinds of line ends: %q", name, out)
-		}
-		if removed, err := RemoveServer(name, out, "new"); err != nil || string(removed) != text && name == "mcp.yaml" {
-			t.Errorf("%s: removing what was added gives %q, %v", name, removed, err)
-		}
-	}
-}
-
 // What is added can be read again, whatever it is, and what is removed again
 // leaves the file as it was.
 func FuzzEdit(f *testing.F) {
