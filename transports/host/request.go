@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"sync"
 
 	"github.com/dynmcp/dynmcp/internal/wire"
@@ -136,4 +137,30 @@ func (r *Request) drain() {
 	if !ended && onCancel != nil {
 		onCancel(nil)
 	}
+}
+
+// ErrEndedByHost is the cause of a context for End where the host wants no more of its
+// session, while we go on.
+var ErrEndedByHost = errors.New("the session was ended by its host")
+
+// cutOff returns the error that answers a request which the end of the session
+// interrupts, of which it is not known which upstream it is for.
+func (s *Session) cutOff(outcome transports.Outcome) *wire.Error {
+	e := transports.ShuttingDown(outcome)
+	if s.endedByHost.Load() {
+		e.Message = ErrEndedByHost.Error()
+	}
+	return e
+}
+
+// CutOff returns the failure of a call that the end of its session interrupts.
+func (r *Request) CutOff(upstream string, outcome transports.Outcome) *transports.Failure {
+	f := transports.CutOff(upstream, outcome)
+	if r.session != nil && r.session.endedByHost.Load() { // that of a program's own call has none
+		f.Cause = ErrEndedByHost
+		if outcome == transports.NotSent {
+			f.Hint = "call again in a new session"
+		}
+	}
+	return f
 }

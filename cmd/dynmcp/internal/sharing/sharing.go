@@ -3,7 +3,7 @@
 //
 // A client finds the socket by a name that stands for the config and the environment
 // (name.go) and starts the run if there is none (start.go). If the run ends before the
-// host does, the client connects to another (relay.go, conversation.go): it sends that
+// host does, the client connects to another (relay.go, session.go): it sends that
 // run what the last one knew of the host.
 package sharing
 
@@ -12,27 +12,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"path/filepath"
 	"time"
 
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hint"
-	"github.com/dynmcp/dynmcp/schema"
 )
-
-// A Client serves one host from a run that others share.
-type Client struct {
-	Socket string        // "" is the one of the config and the environment
-	Idle   time.Duration // of a run that it starts
-	Level  string        // of the log of such a run
-
-	EnvFile string                                            // "" is none
-	Files   func() ([]string, error)                          // the config files that are read
-	Load    func(ctx context.Context) (*schema.Config, error) // reads them
-
-	Version string // of this program
-	Log     *slog.Logger
-}
 
 // The times that connecting may take.
 const (
