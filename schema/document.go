@@ -60,9 +60,6 @@ func (r *reading) decodeDocument(root *syntax.Node) *Document {
 	r.checkExpose(root, &doc)
 	r.checkPins(root, &doc)
 	checks{&r.report}.checkGateway(root.Get("gateway"))
-	if !root.Has("startup_wait") && slices.Contains(doc.Expose, ExposeDirect) {
-		doc.StartupWait = DirectWait
-	}
 	return &doc
 }
 

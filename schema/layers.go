@@ -38,20 +38,19 @@ func merge(layers []*reading) (*Config, error) {
 		}
 	}
 	cfg.secrets = secretsOf(layers)
-	if len(layers) > 1 {
-		mergeDefaults(cfg, layers)
+	if len(layers) > 1 && !anyHas(layers, "expose") {
+		cfg.Expose = []string{ExposeDiscover}
+		if len(cfg.Servers) == 0 { // those of the tree are not among them yet
+			cfg.Expose = []string{ExposeTree}
+		}
 	}
 	if expose := layers[0].files.opts.Expose; expose != nil {
 		cfg.Expose = expose
-		if !slices.ContainsFunc(layers, func(r *reading) bool { return r.root.Has("startup_wait") }) {
-			cfg.waitFor(expose)
-		}
 	}
+	cfg.setStartupWait(layers)
 	if i := slices.IndexFunc(layers, func(r *reading) bool { return r.root.Has("tree") }); i >= 0 {
 		cfg.mountSources(layers[i])
 	}
-	cfg.waitGiven = slices.Contains(cfg.Expose, ExposeDirect) ||
-		slices.ContainsFunc(layers, func(r *reading) bool { return r.root.Has("startup_wait") })
 	if len(cfg.Servers) == 0 && cfg.Tree == nil {
 		near := layers[0]
 		near.fail(near.root.At, "", "there are no servers, neither here nor in the files behind", "want mcp, mcpServers, servers or tree with servers in it")
@@ -114,26 +113,16 @@ func overlay(dst, src reflect.Value, n *syntax.Node) {
 	}
 }
 
-// mergeDefaults sets the defaults that depend on the keys of all files.
-func mergeDefaults(cfg *Config, layers []*reading) {
-	has := func(key string) bool {
-		return slices.ContainsFunc(layers, func(r *reading) bool { return r.root.Has(key) })
-	}
-	if !has("expose") {
-		cfg.Expose = []string{ExposeDiscover}
-		if len(cfg.Servers) == 0 { // those of the tree are not among them yet
-			cfg.Expose = []string{ExposeTree}
-		}
-	}
-	if !has("startup_wait") {
-		cfg.waitFor(cfg.Expose)
+// setStartupWait sets how long lists wait where no file says so.
+func (c *Config) setStartupWait(layers []*reading) {
+	written, direct := anyHas(layers, "startup_wait"), slices.Contains(c.Expose, ExposeDirect)
+	c.waitGiven = written || direct
+	if direct && !written {
+		c.StartupWait = DirectWait
 	}
 }
 
-// waitFor sets how long lists wait where no file says so.
-func (c *Config) waitFor(expose []string) {
-	c.StartupWait = Single("", nil).StartupWait
-	if slices.Contains(expose, ExposeDirect) {
-		c.StartupWait = DirectWait
-	}
+// anyHas reports whether one of the files has a key.
+func anyHas(layers []*reading, key string) bool {
+	return slices.ContainsFunc(layers, func(r *reading) bool { return r.root.Has(key) })
 }

@@ -92,19 +92,14 @@ func (r checks) checkAuth(path string, n *syntax.Node) {
 	case n.Has("assertion_file") && !is(GrantJWTBearer):
 		r.fail(n.At, path, "assertion_file goes with jwt_bearer", `add "grant": "jwt_bearer"`)
 	}
-	if port := n.Get("callback_port"); port != nil && port.Scalar != "" {
+	if port := n.Get("callback_port"); port != nil {
 		if number, err := strconv.Atoi(port.Scalar); err == nil && number > 65535 {
 			r.fail(port.At, syntax.Below(path, "callback_port"), "there is no such port", "use one from 1024 to 65535")
 		}
 	}
-	if networks := n.Get("allow_private"); networks != nil {
-		for i, network := range networks.Items {
-			if !isKnownText(network) {
-				continue
-			}
-			if _, err := netip.ParsePrefix(network.Scalar); err != nil {
-				r.fail(network.At, fmt.Sprintf("%s[%d]", syntax.Below(path, "allow_private"), i), "this is not a network", "write it like 10.1.0.0/16")
-			}
+	for i, network := range n.ItemsOf("allow_private") {
+		if _, err := netip.ParsePrefix(network.Scalar); err != nil && isKnownText(network) {
+			r.fail(network.At, syntax.Item(syntax.Below(path, "allow_private"), i), "this is not a network", "write it like 10.1.0.0/16")
 		}
 	}
 }
