@@ -21,32 +21,19 @@ type Origin struct {
 
 // merge merges files that were read without an error, the nearest first.
 func merge(layers []*reading) (*Config, error) {
-	nearer, farthest := layers[:len(layers)-1], layers[len(layers)-1]
-	doc := *farthest.doc
-	for _, r := range slices.Backward(nearer) {
+	last := len(layers) - 1
+	doc := *layers[last].doc
+	for _, r := range slices.Backward(layers[:last]) {
 		overlay(reflect.ValueOf(&doc).Elem(), reflect.ValueOf(r.doc).Elem(), r.root)
 	}
 	cfg := newConfig(&doc)
 	cfg.Path = layers[0].path
 	cfg.Origins = map[string]Origin{}
 	for _, r := range layers {
-		cfg.Sources = append(cfg.Sources, r.path)
-		cfg.addServers(r)
-		sortErrors(r.warnings)
-		for _, w := range r.warnings {
-			cfg.Warnings = append(cfg.Warnings, w.Error())
-		}
+		cfg.addFile(r)
 	}
 	cfg.secrets = secretsOf(layers)
-	if len(layers) > 1 && !anyHas(layers, "expose") {
-		cfg.Expose = []string{ExposeDiscover}
-		if len(cfg.Servers) == 0 { // those of the tree are not among them yet
-			cfg.Expose = []string{ExposeTree}
-		}
-	}
-	if expose := layers[0].files.opts.Expose; expose != nil {
-		cfg.Expose = expose
-	}
+	cfg.setExpose(layers)
 	cfg.setStartupWait(layers)
 	if i := slices.IndexFunc(layers, func(r *reading) bool { return r.root.Has("tree") }); i >= 0 {
 		cfg.mountSources(layers[i])
@@ -85,8 +72,13 @@ func secretsOf(layers []*reading) []string {
 	return slices.DeleteFunc(slices.Compact(hidden), func(s string) bool { return slices.Contains(public, s) })
 }
 
-// addServers adds the servers of a file that no nearer file has.
-func (c *Config) addServers(r *reading) {
+// addFile adds the servers of a file that no nearer file has, and its warnings.
+func (c *Config) addFile(r *reading) {
+	c.Sources = append(c.Sources, r.path)
+	sortErrors(r.warnings)
+	for _, w := range r.warnings {
+		c.Warnings = append(c.Warnings, w.Error())
+	}
 	for _, s := range r.doc.serversInOrder(r) {
 		if o, taken := c.Origins[s.Name]; taken {
 			o.Hides = append(o.Hides, r.path)
@@ -110,6 +102,21 @@ func overlay(dst, src reflect.Value, n *syntax.Node) {
 		default:
 			to.Set(from)
 		}
+	}
+}
+
+// setExpose sets the surfaces that the options name, or those that follow from the
+// servers where several files say nothing of it.
+func (c *Config) setExpose(layers []*reading) {
+	expose := layers[0].files.opts.Expose
+	switch {
+	case expose != nil:
+		c.Expose = expose
+	case len(layers) == 1 || anyHas(layers, "expose"):
+	case len(c.Servers) == 0: // those of the tree are not among them yet
+		c.Expose = []string{ExposeTree}
+	default:
+		c.Expose = []string{ExposeDiscover}
 	}
 }
 

@@ -30,38 +30,14 @@ func isEmpty(v reflect.Value) bool {
 }
 
 func valueNode(v reflect.Value) *syntax.Node {
-	switch p := v.Interface().(type) {
-	case time.Duration:
-		return textNode(zeroUnits().ReplaceAllString(p.String(), "$1")) // 10m where Go writes 10m0s
-	case Inherit:
-		if p.None {
-			return &syntax.Node{Kind: syntax.Boolean, Scalar: "false"}
-		}
-		return valueNode(reflect.ValueOf(p.Names))
-	case Network:
-		if p.None || len(p.Hosts) == 0 {
-			return textNode(map[bool]string{true: "none", false: "all"}[p.None])
-		}
-		return valueNode(reflect.ValueOf(p.Hosts))
-	}
+	v = asWritten(v)
 	switch v.Kind() {
-	case reflect.Pointer:
-		return valueNode(v.Elem())
 	case reflect.Struct:
 		return structNode(v)
 	case reflect.Slice:
-		n := &syntax.Node{Kind: syntax.List}
-		for i := range v.Len() {
-			n.Items = append(n.Items, valueNode(v.Index(i)))
-		}
-		return n
+		return listNode(v)
 	case reflect.Map:
-		n := &syntax.Node{Kind: syntax.Object}
-		for _, key := range v.MapKeys() {
-			n.Members = append(n.Members, syntax.Member{Key: key.String(), Value: valueNode(v.MapIndex(key))})
-		}
-		slices.SortFunc(n.Members, func(a, b syntax.Member) int { return strings.Compare(a.Key, b.Key) })
-		return n
+		return mapNode(v)
 	case reflect.Bool:
 		return &syntax.Node{Kind: syntax.Boolean, Scalar: fmt.Sprint(v.Bool())}
 	case reflect.Int:
@@ -71,11 +47,54 @@ func valueNode(v reflect.Value) *syntax.Node {
 	}
 }
 
+// asWritten returns the value that a file has for v, whose type may have rules of its own.
+func asWritten(v reflect.Value) reflect.Value {
+	if v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	switch p := v.Interface().(type) {
+	case time.Duration:
+		return reflect.ValueOf(zeroUnits().ReplaceAllString(p.String(), "$1")) // 10m where Go writes 10m0s
+	case Inherit:
+		if p.None {
+			return reflect.ValueOf(false)
+		}
+		return reflect.ValueOf(p.Names)
+	case Network:
+		switch {
+		case p.None:
+			return reflect.ValueOf("none")
+		case len(p.Hosts) == 0:
+			return reflect.ValueOf("all")
+		}
+		return reflect.ValueOf(p.Hosts)
+	}
+	return v
+}
+
+func listNode(v reflect.Value) *syntax.Node {
+	n := &syntax.Node{Kind: syntax.List}
+	for i := range v.Len() {
+		n.Items = append(n.Items, valueNode(v.Index(i)))
+	}
+	return n
+}
+
+// mapNode returns a map with its keys in order.
+func mapNode(v reflect.Value) *syntax.Node {
+	n := &syntax.Node{Kind: syntax.Object}
+	for _, key := range v.MapKeys() {
+		n.Members = append(n.Members, syntax.Member{Key: key.String(), Value: valueNode(v.MapIndex(key))})
+	}
+	slices.SortFunc(n.Members, func(a, b syntax.Member) int { return strings.Compare(a.Key, b.Key) })
+	return n
+}
+
 func textNode(s string) *syntax.Node { return &syntax.Node{Kind: syntax.Text, Scalar: s} }
 
 var zeroUnits = lazyregexp.New(`([hm])0[ms](0s)?$`)
 
-// toHost returns an entry with the keys of hosts, the reverse of hostSpelling.
+// toHost returns an entry with the keys of hosts, the reverse of hostReader.entry.
 func toHost(n *syntax.Node) *syntax.Node {
 	out := *n
 	out.Members = slices.Clone(n.Members)

@@ -24,19 +24,7 @@ type SecretUse struct {
 // ReplaceSecrets returns the entry with every secret in it replaced. A value of env
 // with a secret in it is replaced as a whole. s is not changed.
 func (s Server) ReplaceSecrets(replace func(SecretUse) string) Server {
-	text := func(within, key, value, where string) string {
-		var b strings.Builder
-		shown := 0
-		for _, found := range secrets.Find(within, key, value) {
-			if within == "env" {
-				return replace(SecretUse{where, key, value, false})
-			}
-			b.WriteString(value[shown:found.From])
-			b.WriteString(replace(SecretUse{where, found.Name, value[found.From:found.To], found.To-found.From < len(value)}))
-			shown = found.To
-		}
-		return b.String() + value[shown:]
-	}
+	text := replacer(replace).text
 	s.Command = text("", "command", s.Command, "the command")
 	s.URL = text("", "url", s.URL, "the url")
 	before := ""
@@ -60,4 +48,22 @@ func (s Server) ReplaceSecrets(replace func(SecretUse) string) Server {
 		s.Auth = &auth
 	}
 	return s
+}
+
+type replacer func(SecretUse) string
+
+// text returns a value with every secret in it replaced. within and key are those of
+// secrets.Find.
+func (replace replacer) text(within, key, value, where string) string {
+	var b strings.Builder
+	shown := 0
+	for _, found := range secrets.Find(within, key, value) {
+		if within == "env" {
+			return replace(SecretUse{where, key, value, false})
+		}
+		b.WriteString(value[shown:found.From])
+		b.WriteString(replace(SecretUse{where, found.Name, value[found.From:found.To], found.To-found.From < len(value)}))
+		shown = found.To
+	}
+	return b.String() + value[shown:]
 }

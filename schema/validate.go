@@ -92,6 +92,11 @@ func (r checks) checkAuth(path string, n *syntax.Node) {
 	case n.Has("assertion_file") && !is(GrantJWTBearer):
 		r.fail(n.At, path, "assertion_file goes with jwt_bearer", `add "grant": "jwt_bearer"`)
 	}
+	r.checkLogin(path, n)
+}
+
+// checkLogin checks the addresses that a login may use.
+func (r checks) checkLogin(path string, n *syntax.Node) {
 	if port := n.Get("callback_port"); port != nil {
 		if number, err := strconv.Atoi(port.Scalar); err == nil && number > 65535 {
 			r.fail(port.At, syntax.Below(path, "callback_port"), "there is no such port", "use one from 1024 to 65535")

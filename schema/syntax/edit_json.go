@@ -147,12 +147,10 @@ func (e jsonEdit) insert(obj *hujson.Object, key string, n *Node, indent string)
 	m.Value.BeforeExtra = hujson.Extra(" ")
 	if oneLine {
 		m.Name.BeforeExtra = hujson.Extra(" ")
-	} else {
-		// after the comments at the end of the object, with the closing brace on
-		// the next line
+	} else { // after the comments at the end of the object, with } on the next line
 		before, closing, found := cutLast(string(obj.AfterExtra), "\n")
 		if !found {
-			before, closing = string(obj.AfterExtra), indent
+			closing = indent
 		}
 		m.Name.BeforeExtra = hujson.Extra(strings.TrimRight(before, " \t\n") + "\n" + inner)
 		obj.AfterExtra = hujson.Extra("\n" + closing)

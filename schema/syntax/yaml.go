@@ -111,10 +111,8 @@ func (y *yamlReader) node(n ast.Node) *Node {
 	}
 	out := &Node{At: place(n)}
 	switch v := n.(type) {
-	case *ast.MappingNode:
-		out.Kind, out.Members = Object, y.members(v.Values)
-	case *ast.MappingValueNode:
-		out.Kind, out.Members = Object, y.members([]*ast.MappingValueNode{v})
+	case *ast.MappingNode, *ast.MappingValueNode:
+		out.Kind, out.Members = Object, y.members(mappingValues(n))
 	case *ast.SequenceNode:
 		out.Kind = List
 		for _, item := range v.Values {
