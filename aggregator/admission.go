@@ -2,6 +2,7 @@ package aggregator
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/dynmcp/dynmcp/aggregator/internal/ask"
 	"github.com/dynmcp/dynmcp/lazy"
+	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports"
 	"github.com/dynmcp/dynmcp/transports/host"
 	"github.com/dynmcp/dynmcp/transports/upstream"
@@ -19,7 +21,9 @@ import (
 // the server, the server's question for the roots, or calls before it. Calls leave the queue
 // in the order in which their requests came, also after a reload or a restart. A call that is
 // sent again, after a login or a lost session, keeps the number of its request, and so its
-// place before later ones.
+// place before later ones. Where max_calls bounds the calls in flight, a call whose server is
+// ready waits in a queue of its own for a slot: calls of other replicas wait there as well,
+// and requests that do not count pass.
 
 // A queue holds the calls to one server that wait to be sent. The zero value is ready to use.
 type queue struct {
@@ -27,6 +31,7 @@ type queue struct {
 
 	mu      sync.Mutex
 	waiting []*ticket // by number
+	running int       // calls that have a slot
 }
 
 // A ticket is the place of a call in a queue.
@@ -58,6 +63,33 @@ func (t *ticket) leave() {
 	q.changedLocked()
 }
 
+// take takes a slot, if fewer than most are taken, 0 being any number, and no other call
+// waits before this one. t is nil of a call that does not wait.
+func (q *queue) take(t *ticket, most int) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if most > 0 && q.running >= most || len(q.waiting) > 0 && q.waiting[0] != t {
+		return false
+	}
+	q.running++
+	return true
+}
+
+// giveBack gives slots back, and has the first call look again whether it can be sent.
+func (q *queue) giveBack(slots int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.running -= slots
+	q.changedLocked()
+}
+
+// inUse reports whether calls wait or have slots.
+func (q *queue) inUse() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.running > 0 || len(q.waiting) > 0
+}
+
 func (q *queue) changedLocked() {
 	q.length.Store(int32(len(q.waiting)))
 	if len(q.waiting) > 0 {
@@ -80,23 +112,60 @@ func (c *forwardedCall) admit(r *host.Request) (conn *upstream.Conn, release fun
 	if c.redirect(r) {
 		return nil, nil, false
 	}
-	// A retry runs within the connection that failed. Calls of a link wait for nobody: those
-	// before them may wait for the server to move, which it does when its links have ended.
-	first := c.peer.record.queue.length.Load() == 0 || c.route.link != nil
-	if first && !c.route.retry {
-		if conn, release, ok = c.ready(); ok && c.gate() == nil {
+	full := false
+	if !c.route.retry { // which runs within the connection that failed
+		if conn, release, full = c.takeReady(nil); conn != nil && !full {
 			return conn, release, true
-		} else if ok {
-			release()
 		}
 	}
 	c.clone()
-	t := c.peer.record.queue.join(r.Number)
+	q, wait := &c.peer.record.queue, c.wait
+	if full {
+		q, wait = &c.peer.record.slots, c.awaitSlot
+	}
+	t := q.join(r.Number)
 	c.agg.work.Answer(r, func() {
 		defer t.leave()
-		c.wait(r, t)
+		wait(r, t)
 	})
 	return nil, nil, false
+}
+
+// takeReady returns the connection to send the call over at once, nil if that has to wait for
+// something else than a slot. full says that it has to wait for that; t is as in queue.take.
+func (c *forwardedCall) takeReady(t *ticket) (conn *upstream.Conn, release func(), full bool) {
+	// Calls of a link do not wait for a start: those before them may wait for the server to
+	// move, which it does when its links have ended.
+	if c.peer.record.queue.length.Load() > 0 && c.route.link == nil {
+		return nil, nil, false
+	}
+	conn, release, ok := c.ready()
+	if !ok {
+		return nil, nil, false
+	}
+	if c.gate() != nil {
+		release()
+		return nil, nil, false
+	}
+	release, ok = c.takeSlot(conn, release, t)
+	return conn, release, !ok
+}
+
+// takeSlot returns what gives back the connection and the slot of the call, which only a
+// server with max_calls has, where it runs. If there is no slot it gives the connection back.
+func (c *forwardedCall) takeSlot(conn *upstream.Conn, release func(), t *ticket) (_ func(), ok bool) {
+	slots, most := &c.peer.record.slots, c.route.upstream.Server.MaxCalls
+	if most == 0 && slots.length.Load() == 0 || conn.Remote() || !ask.MayNeedInput(c.Method) {
+		return release, true
+	}
+	if !slots.take(t, most) {
+		release()
+		return nil, false
+	}
+	return func() {
+		release()
+		slots.giveBack(1)
+	}, true
 }
 
 // wait sends the call when its server is ready, has its answer to the question for the
@@ -114,10 +183,14 @@ func (c *forwardedCall) wait(r *host.Request, t *ticket) {
 		}
 		gate := c.gate()
 		if gate == nil && t.isFirst() {
-			if !c.began.IsZero() {
-				c.sent = time.Now()
+			if release, ok := c.takeSlot(conn, release, nil); ok {
+				c.send(r, conn, release)
+				return
 			}
-			c.send(r, conn, release)
+			slot := c.peer.record.slots.join(r.Number)
+			defer slot.leave()
+			t.leave()
+			c.awaitSlot(r, slot)
 			return
 		}
 		release()
@@ -161,11 +234,66 @@ func (c *forwardedCall) awaitTurn(r *host.Request, t *ticket) bool {
 		c.failUnsent(r, r.CutOff(c.route.upstream.Server.Name, transports.NotSent))
 		return false
 	}
+	return !c.followReload(r)
+}
+
+// followReload sends the call to the upstream that has taken the place of its own, if one has.
+func (c *forwardedCall) followReload(r *host.Request) bool {
 	u := c.route.upstream
-	if now := c.agg.set.Get(u.Server.Name); now != nil && !c.agg.set.Has(u) {
-		c.route.upstream = now
-		c.reroute(r)
+	now := c.agg.set.Get(u.Server.Name)
+	if now == nil || c.route.link != nil || c.agg.set.Has(u) {
 		return false
 	}
+	c.route.upstream = now
+	c.reroute(r)
 	return true
+}
+
+// awaitSlot sends the call when it is the first that waits for a slot and there is one. If its
+// server has to be started again, it waits for that in the other queue.
+func (c *forwardedCall) awaitSlot(r *host.Request, t *ticket) {
+	within := c.route.upstream.Server.Timeout
+	if c.Timeout != nil {
+		within = *c.Timeout
+	}
+	if c.expired == nil && within > 0 {
+		c.expired = time.After(within)
+	}
+	var lost <-chan struct{}
+	if l := c.route.link; l != nil {
+		lost = l.conn.Done()
+	}
+	ctx, cancel := c.agg.work.ContextOf(r)
+	defer cancel()
+	for {
+		select {
+		case <-ctx.Done():
+			c.failUnsent(r, r.CutOff(c.route.upstream.Server.Name, transports.NotSent))
+			return
+		case <-c.expired:
+			c.failUnsent(r, noSlot(&c.route.upstream.Server, within))
+			return
+		case <-lost: // which Start says
+			c.send(r, c.route.link.conn, func() {})
+			return
+		case <-t.next:
+		}
+		if !t.isFirst() {
+			continue
+		}
+		if c.followReload(r) {
+			return
+		}
+		if conn, release, full := c.takeReady(t); !full {
+			c.send(r, conn, release)
+			return
+		}
+	}
+}
+
+// noSlot is the failure of a call that waited for a slot as long as a call may take.
+func noSlot(server *schema.Server, within time.Duration) error {
+	return &transports.Failure{Upstream: server.Name, Code: transports.CodeOverloaded, Outcome: transports.NotSent,
+		Cause: fmt.Errorf("as many calls as its \"max_calls\" (%d) were in flight for %v", server.MaxCalls, within),
+		Hint:  `call again when others have ended, or raise its "max_calls" or "timeout"`}
 }

@@ -1,7 +1,10 @@
 package aggregator
 
 import (
+	stdcmp "cmp"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -70,4 +73,184 @@ func TestQueueGoesByNumber(t *testing.T) {
 		}
 		ticket.leave()
 	}
+}
+
+func TestSlotIsForTheCallThatWaits(t *testing.T) {
+	var q queue
+	running := q.take(nil, 1)
+	waiting := q.join(1)
+	q.giveBack(1)
+	if !running || q.take(nil, 1) || q.take(nil, 0) || !q.take(waiting, 1) || q.take(waiting, 1) {
+		t.Error("a call passes the one that waits, or takes a slot that there is not")
+	}
+}
+
+// A bounded server takes two calls at a time. Two hosts use it.
+type bounded struct {
+	*stage
+	t     *testing.T
+	calls int
+	ids   []string // of calls that the server has to answer, oldest first
+}
+
+// testBounded has another replica run the server, and serve one of the hosts, if apart is true.
+func testBounded(t *testing.T, apart bool, test func(*bounded)) {
+	there := "here"
+	if apart {
+		there = "there"
+	}
+	synctest.Test(t, func(t *testing.T) {
+		st := setStage(t, txtar.Parse([]byte(`
+-- setup --
+host here 2025-11-25 {}
+host `+there+` 2025-11-25 {}
+upstream 2025-11-25 {"tools":{}}
+expose direct
+-- upstream config --
+"max_calls":2,"timeout":"20s","tool_overrides":{"slow":{"timeout":0}}
+-- upstream tools/list --
+{"tools":[{"name":"echo","inputSchema":{"type":"object"}},{"name":"slow","inputSchema":{"type":"object"}}]}
+`)), apart)
+		defer st.close()
+		b := &bounded{stage: st, t: t}
+		test(b)
+		if agg := stdcmp.Or(st.other, st.agg); agg.peerOf(agg.set.Get("up")).record.slots.inUse() {
+			t.Error("a slot is taken")
+		}
+	})
+}
+
+// call has the hosts call a tool so many times, by turns. Calls are numbered from 1.
+func (b *bounded) call(n int, tool string) {
+	for range n {
+		b.calls++
+		b.hosts[b.calls%2].send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"up__%s","arguments":{"n":%[1]d}}}`, b.calls, tool))
+		synctest.Wait()
+	}
+}
+
+func (b *bounded) cancel(n int) {
+	b.hosts[n%2].send(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, n))
+}
+
+// end has the server answer its oldest calls.
+func (b *bounded) end(n int) {
+	for range n {
+		b.upstreams[0].send(`{"jsonrpc":"2.0","id":` + b.ids[0] + `,"result":{"content":[]}}`)
+		b.ids = b.ids[1:]
+		synctest.Wait()
+	}
+}
+
+// expect checks which calls have come to the server, and how many wait.
+func (b *bounded) expect(waiting int, want ...string) {
+	b.t.Helper()
+	time.Sleep(settling)
+	synctest.Wait()
+	var got []string
+	for _, text := range b.upstreams[0].take() {
+		if m, _ := wire.Parse([]byte(text)); m.Method == "tools/call" {
+			got, b.ids = append(got, string(wire.Get(m.Params, "arguments", "n"))), append(b.ids, string(m.ID))
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		b.t.Errorf("other calls have come (-want +got):\n%s", diff)
+	}
+	if left := stdcmp.Or(b.other, b.agg).Status().Upstreams()[0].Waiting; left != waiting {
+		b.t.Errorf("%d calls wait, want %d", left, waiting)
+	}
+}
+
+// Calls over max_calls come in their order, whose session they are of, or whose replica. One
+// that is cancelled while it waits does not come.
+func TestMaxCallsKeepsTheOrder(t *testing.T) {
+	for _, apart := range []bool{false, true} {
+		testBounded(t, apart, func(b *bounded) {
+			b.call(8, "slow")
+			b.expect(6, "1", "2")
+			b.cancel(3)
+			b.cancel(6)
+			b.expect(4)
+			b.end(1)
+			b.expect(3, "4")
+			b.cancel(2) // which runs
+			b.expect(2, "5")
+			b.call(1, "slow")
+			b.ids = append(b.ids[1:2:2], b.ids[2:]...)
+			b.end(2)
+			b.expect(1, "7", "8")
+			b.end(1)
+			b.expect(0, "9")
+			b.end(2)
+		})
+	}
+}
+
+// A call waits as long as its timeout, from when it came, also if the config is read again
+// meanwhile.
+func TestMaxCallsEndsWithTheTimeout(t *testing.T) {
+	testBounded(t, false, func(b *bounded) {
+		b.call(2, "slow")
+		b.call(1, "echo")
+		time.Sleep(15 * time.Second)
+		b.call(1, "echo")
+		old := b.upstreams[0].stream
+		b.reload(func(s *schema.Server) { s.MaxCalls = 1 })
+		b.expect(2, "1", "2")
+		time.Sleep(5 * time.Second)
+		b.expect(1)
+		text := strings.Join(b.hosts[1].take(), "")
+		if !strings.Contains(text, "max_calls") || !strings.Contains(text, `"outcome":"not_sent"`) {
+			t.Errorf("the host got %s", text)
+		}
+		old.Close()
+		b.ids = nil
+		b.expect(0, "4")
+		b.end(1)
+	})
+}
+
+// reload changes the entry of the server, which is started anew.
+func (b *bounded) reload(change func(*schema.Server)) {
+	cfg := *b.agg.config()
+	cfg.Servers = slices.Clone(cfg.Servers)
+	change(&cfg.Servers[0])
+	if err := b.agg.Apply(&cfg); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func TestMaxCallsKeepsTheOrderAfterAReload(t *testing.T) {
+	testBounded(t, false, func(b *bounded) {
+		b.call(5, "slow")
+		b.expect(3, "1", "2")
+		old := b.upstreams[0].stream
+		b.reload(func(s *schema.Server) { s.MaxCalls = 3 })
+		b.expect(2, "3")
+		b.call(1, "slow")
+		old.Close()
+		b.ids = b.ids[2:]
+		b.expect(1, "4", "5")
+		b.reload(func(s *schema.Server) { s.MaxCalls = 0 })
+		b.call(1, "slow")
+		b.expect(0, "6", "7")
+		b.ids = b.ids[3:]
+		b.end(2)
+		time.Sleep(time.Minute) // those of before end with their server
+	})
+}
+
+func TestMaxCallsKeepsTheOrderAfterARestart(t *testing.T) {
+	testBounded(t, false, func(b *bounded) {
+		b.call(6, "slow")
+		b.expect(4, "1", "2")
+		b.upstreams[0].leave()
+		b.ids = b.ids[2:]
+		b.expect(2, "3", "4")
+		b.end(1)
+		b.expect(1, "5")
+		b.end(2)
+		b.expect(0, "6")
+		b.end(1)
+	})
 }

@@ -42,9 +42,10 @@ type forwardedCall struct {
 	session    *session
 	peer       *peer
 	route      route
-	rootsAsked *ask.Question // of its host, for which the call waits and no upstream
-	began      time.Time     // where somebody observes
-	sent       time.Time     // the same
+	rootsAsked *ask.Question    // of its host, for which the call waits and no upstream
+	expired    <-chan time.Time // since it first waited for a slot of max_calls: nil where it did not, or may for any time
+	began      time.Time        // where somebody observes
+	sent       time.Time        // the same
 }
 
 // maxParamsInFlight bounds what forwarded calls hold in memory, in bytes of params;
@@ -116,6 +117,8 @@ func (c *forwardedCall) send(r *host.Request, conn *upstream.Conn, release func(
 		if conn, release, admitted = c.admit(r); !admitted {
 			return
 		}
+	} else if !c.began.IsZero() {
+		c.sent = time.Now()
 	}
 	if err := c.checkTool(waited); err != nil {
 		release()

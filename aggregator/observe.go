@@ -198,6 +198,7 @@ type UpstreamInfo struct {
 	Protocol  string    // the version it speaks, while it is connected
 	Tools     int       // that are known of it
 	InFlight  int       // calls of hosts that it has to answer, also one that a user or a session has for itself
+	Waiting   int       // calls that wait for those, because of max_calls
 	Err       string    // why it could not be started, or was lost
 }
 
@@ -233,6 +234,7 @@ func (st Status) Upstreams() []UpstreamInfo {
 			Failed:    status.Failed,
 			FailedAt:  status.FailedAt,
 			InFlight:  inFlight[u.Server.Name],
+			Waiting:   a.records.waiting(u.Server.Name),
 		}
 		if known, ok := view.Server(u.Server.Name); ok && (known.Loaded || !info.Lazy) {
 			info.Tools = len(view.ServerTools(u.Server.Name))

@@ -20,6 +20,7 @@ import (
 type record struct {
 	entry  *record // of the server as all have it; the record itself if it is that
 	queue  queue
+	slots  queue        // of calls whose server is ready, where it has max_calls
 	starts atomic.Int64 // how often it was connected
 
 	// Of entries alone:
@@ -78,11 +79,25 @@ func (rs *records) sweep(inUse func(server, owner string) bool) {
 		if owner == "" {
 			continue
 		}
-		maps.DeleteFunc(of, func(server string, r *record) bool { return r.queue.length.Load() == 0 && !inUse(server, owner) })
+		maps.DeleteFunc(of, func(server string, r *record) bool {
+			return !r.queue.inUse() && !r.slots.inUse() && !inUse(server, owner)
+		})
 		if len(of) == 0 {
 			delete(rs.of, owner)
 		}
 	}
+}
+
+// waiting returns how many calls wait for a slot of a server, for all owners.
+func (rs *records) waiting(server string) (n int) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	for _, of := range rs.of {
+		if r := of[server]; r != nil {
+			n += int(r.slots.length.Load())
+		}
+	}
+	return n
 }
 
 // A peer is what an upstream talks to, over all its connections.
@@ -134,9 +149,10 @@ func (a *Aggregator) disowned(owner string) {
 
 // forgetReplaced forgets the upstreams that are no longer part of the set.
 func (a *Aggregator) forgetReplaced() {
-	a.peers.Range(func(key, _ any) bool {
+	a.peers.Range(func(key, value any) bool {
 		if u := key.(*lazy.Upstream); !a.set.Has(u) {
 			a.peers.Delete(u)
+			value.(*peer).record.slots.giveBack(0) // it may have another max_calls now
 		}
 		return true
 	})

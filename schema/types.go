@@ -164,6 +164,8 @@ type Server struct {
 	LoadTimeout time.Duration `json:"load_timeout" group:"limit" min:"1ms" default:"60s" example:"2m"`
 	// How long a call may take. Progress restarts the time; 0 is no limit.
 	Timeout time.Duration `json:"timeout" group:"limit" default:"0" example:"5m"`
+	// How many calls (of tools, prompts and resources) a process of the server may have in flight. Others wait in the order they came, as long as the timeout. 0 is any number.
+	MaxCalls int `json:"max_calls" group:"limit" default:"0" example:"4"`
 	// Stop the server when it was unused for this long; the next use starts it. 0 is never.
 	IdleTimeout time.Duration `json:"idle_timeout" group:"limit" default:"0" example:"10m"`
 	// How many failed starts in a row remove a lazy server from the catalogue. 0 is any number.

@@ -60,6 +60,7 @@ type lsEntry struct {
 	Auth        string `json:"auth"`
 	Protocol    string `json:"protocol,omitempty"`   // when it was last started
 	AsksRoots   bool   `json:"asks_roots,omitempty"` // as it did when it was last started
+	MaxCalls    int    `json:"max_calls,omitempty"`
 	Description string `json:"description,omitempty"`
 	Off         string `json:"off,omitempty"` // why
 	Source      source `json:"source"`
@@ -80,6 +81,7 @@ func list(cfg *schema.Config) []lsEntry {
 			Auth:        authorization(s),
 			Protocol:    stored.Protocol,
 			AsksRoots:   stored.AsksRoots && s.Isolation == schema.IsolateNone,
+			MaxCalls:    s.MaxCalls,
 			Description: s.Description,
 			Off:         off,
 			Source:      origin(cfg, s.Name),

@@ -72,12 +72,13 @@ var (
 	startsDesc   = prometheus.NewDesc("dynmcp_upstream_starts_total", "How often an upstream was connected.", []string{"upstream"}, nil)
 	failedDesc   = prometheus.NewDesc("dynmcp_upstream_start_failures_total", "How often a start of an upstream failed.", []string{"upstream"}, nil)
 	inFlightDesc = prometheus.NewDesc("dynmcp_calls_in_flight", "Calls of hosts that an upstream has to answer.", []string{"upstream"}, nil)
+	waitingDesc  = prometheus.NewDesc("dynmcp_calls_waiting", "Calls that wait because of max_calls.", []string{"upstream"}, nil)
 	sessionsDesc = prometheus.NewDesc("dynmcp_sessions", "Hosts that are connected.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (c *runCollector) Describe(descs chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{stateDesc, startsDesc, failedDesc, inFlightDesc, sessionsDesc} {
+	for _, d := range []*prometheus.Desc{stateDesc, startsDesc, failedDesc, inFlightDesc, waitingDesc, sessionsDesc} {
 		descs <- d
 	}
 }
@@ -99,6 +100,7 @@ func (c *runCollector) Collect(values chan<- prometheus.Metric) {
 		values <- prometheus.MustNewConstMetric(startsDesc, prometheus.CounterValue, float64(u.Starts), u.Name)
 		values <- prometheus.MustNewConstMetric(failedDesc, prometheus.CounterValue, float64(u.Failed), u.Name)
 		values <- prometheus.MustNewConstMetric(inFlightDesc, prometheus.GaugeValue, float64(u.InFlight), u.Name)
+		values <- prometheus.MustNewConstMetric(waitingDesc, prometheus.GaugeValue, float64(u.Waiting), u.Name)
 	}
 	hosts := slices.DeleteFunc(run.Status().Sessions(), func(s aggregator.SessionInfo) bool { return s.Replica })
 	values <- prometheus.MustNewConstMetric(sessionsDesc, prometheus.GaugeValue, float64(len(hosts)))

@@ -303,6 +303,7 @@ type UpstreamState struct {
 	Protocol  string           `json:"protocol,omitempty"`
 	Tools     int              `json:"tools"`
 	InFlight  int              `json:"in_flight"`
+	Waiting   int              `json:"waiting,omitempty"` // because of max_calls
 	Calls     int64            `json:"calls"`
 	Errors    int64            `json:"errors"`
 	Kinds     map[string]int64 `json:"errors_by_kind,omitempty"`
@@ -343,7 +344,7 @@ func (m *Monitor) State() State {
 	for _, u := range upstreams {
 		s := UpstreamState{
 			Name: u.Name, State: string(u.State), Lazy: u.Lazy, Transport: u.Transport, PID: u.PID, Starts: u.Starts, Failed: u.Failed,
-			Protocol: u.Protocol, Tools: u.Tools, InFlight: u.InFlight, Err: m.opts.Redact(u.Err),
+			Protocol: u.Protocol, Tools: u.Tools, InFlight: u.InFlight, Waiting: u.Waiting, Err: m.opts.Redact(u.Err),
 		}
 		if !u.FailedAt.IsZero() {
 			s.FailedFor = time.Since(u.FailedAt).Seconds()
