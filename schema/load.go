@@ -33,7 +33,7 @@ type LoadOptions struct {
 // merged by name, as whole entries. Any other key is taken from the nearest file
 // that has it; for catalog, gateway and defaults that holds for each of their keys.
 //
-// The error for files with invalid content wraps Errors, a *MissingVariablesError
+// The error for files with invalid content wraps syntax.Errors, a *MissingVariablesError
 // or both, for all of them. A variable that only one server misses is no error: see
 // Server.Off.
 func (f *Files) Load() (*Config, error) {
