@@ -138,7 +138,7 @@ func (r hostReader) hostReferences(path, key string, n *syntax.Node, bare bool) 
 var (
 	envReference   = lazyregexp.New(`\$?\$?\{env:([A-Za-z_][A-Za-z0-9_]*)\}`)
 	inputReference = lazyregexp.New(`\$?\$\{input:([^}]+)\}`)
-	fileReference  = lazyregexp.New(`\{file:[^}]+\}`)
+	fileReference  = lazyregexp.New(`(?:^|[^$])\{file:[^}]+\}`)
 	bareReference  = lazyregexp.New(`\$([A-Za-z_][A-Za-z0-9_]*)`)
 	wholeReference = lazyregexp.New(`^((?i:bearer )?)\$([A-Za-z_][A-Za-z0-9_]*)$`)
 	pathReference  = lazyregexp.New(`\$?\$\{(workspaceFolder|workspaceFolderBasename|userHome|pathSeparator|/)\}`)

@@ -18,19 +18,23 @@ type expansion struct {
 	values     []string // of variables that were inserted; defaults are not among them
 	missing    []string // undefined variables without a default
 	unexpanded bool     // a ${…} that is not a reference is left as it is
-	nested     bool     // a default contains a ${…}
+	nested     string   // what contains a ${…} of its own, a default or a reference
+
+	secrets []string // values of secrets that were inserted
+	failed  []secret // those that could not be found
+	unasked bool     // a reference to a secret is left as it is
 }
 
 // expand replaces ${NAME} and ${NAME:-default} in s. Values are not expanded
 // again. The default also replaces an empty variable. $${…} is an escaped ${…}.
 // Everything else, a lone $ and an unclosed ${ included, stays as it is.
-func expand(s string, variables map[string]string) expansion {
+func expand(s string, variables map[string]string, found map[string]secret) expansion {
 	var out expansion
 	var b strings.Builder
 	for s != "" {
 		plain, reference, rest := nextReference(s)
 		b.WriteString(plain)
-		b.WriteString(out.replace(reference, variables))
+		b.WriteString(out.replace(reference, variables, found))
 		s = rest
 	}
 	out.text = b.String()
@@ -61,9 +65,12 @@ func hasReference(s string) bool {
 }
 
 // replace returns the value of a reference.
-func (e *expansion) replace(reference string, variables map[string]string) string {
+func (e *expansion) replace(reference string, variables map[string]string, found map[string]secret) string {
 	if reference == "" || strings.HasPrefix(reference, "$$") {
 		return strings.TrimPrefix(reference, "$")
+	}
+	if isSecretReference(reference) {
+		return e.replaceSecret(reference, found)
 	}
 	name, fallback, hasFallback := strings.Cut(reference[2:len(reference)-1], ":-")
 	if !variableName().MatchString(name) {
@@ -74,7 +81,7 @@ func (e *expansion) replace(reference string, variables map[string]string) strin
 	value, defined := variables[name]
 	switch {
 	case strings.Contains(fallback, "${"):
-		e.nested = true
+		e.nested = "a default"
 	case hasFallback && value == "":
 		return fallback
 	case defined:
@@ -100,7 +107,7 @@ func (r *reading) interpolate(root *syntax.Node, variables map[string]string) {
 	walk("", "", root, func(within, key string, n *syntax.Node) {
 		r.texts = append(r.texts, writtenText{within, key, n.Scalar})
 	})
-	e := expander{&r.report, variables, r.off, nil}
+	e := expander{report: &r.report, variables: variables, found: r.findSecrets(root), off: r.off}
 	for _, m := range root.Members {
 		switch {
 		case slices.Contains(serverLists, m.Key) && m.Value.Kind == syntax.Object && !r.files.opts.Strict:
@@ -120,8 +127,10 @@ func (r *reading) interpolate(root *syntax.Node, variables map[string]string) {
 type expander struct {
 	*report
 	variables map[string]string
-	off       map[string]*Off // by path, what is off because a variable is missing
-	values    []string        // of variables that were inserted
+	found     map[string]secret // by reference
+	off       map[string]*Off   // by path, what is off because a variable is missing
+	values    []string          // of variables that were inserted
+	failed    *[]secret         // of the entry that is expanded; nil outside of one
 }
 
 // tree expands the nodes of the tree. A variable that is missing costs the
@@ -143,25 +152,39 @@ func (e *expander) tree(path string, n *syntax.Node) {
 // tree. A variable that is missing there is no error of the file.
 func (e *expander) entry(path string, n *syntax.Node) {
 	outside := e.missing
-	e.missing = MissingVariablesError{}
+	var failed []secret
+	e.missing, e.failed = MissingVariablesError{}, &failed
 	e.below(path, n)
-	if missing := e.missing; len(missing.Names) > 0 {
-		slices.Sort(missing.Names)
+	off := &Off{Missing: e.missing.Names}
+	var hints []string
+	if len(off.Missing) > 0 {
+		slices.Sort(off.Missing)
 		it := "it"
-		if len(missing.Names) > 1 {
+		if len(off.Missing) > 1 {
 			it = "them"
 		}
-		e.off[path] = &Off{missing.Names, fmt.Sprintf("set %s in %s, or write ${%s:-default}", it, e.variableSource, missing.Names[0])}
+		hints = append(hints, fmt.Sprintf("set %s in %s, or write ${%s:-default}", it, e.variableSource, off.Missing[0]))
 	}
-	e.missing = outside
+	for _, s := range failed {
+		if !slices.Contains(off.Failed, s.problem) {
+			off.Failed = append(off.Failed, s.problem)
+		}
+		if !slices.Contains(hints, s.hint) {
+			hints = append(hints, s.hint)
+		}
+	}
+	if off.Hint = strings.Join(hints, "; "); len(hints) > 0 {
+		e.off[path] = off
+	}
+	e.missing, e.failed = outside, nil
 }
 
 func (e *expander) below(path string, n *syntax.Node) {
 	switch n.Kind {
 	case syntax.Text:
-		x := expand(n.Scalar, e.variables)
+		x := expand(n.Scalar, e.variables, e.found)
 		n.Expanded = x.expanded
-		n.Unresolved = len(x.missing) > 0 || x.nested
+		n.Unresolved = len(x.missing) > 0 || x.nested != "" || len(x.failed) > 0 || x.unasked
 		if !n.Unresolved {
 			n.Scalar = x.text
 		}
@@ -169,11 +192,12 @@ func (e *expander) below(path string, n *syntax.Node) {
 		for _, name := range x.missing {
 			e.missingVariable(n.At, path, name)
 		}
-		if x.nested {
-			e.fail(n.At, path, "a default cannot contain another ${…}", "write the default out")
+		e.secretsOf(n, path, x)
+		if x.nested != "" {
+			e.fail(n.At, path, x.nested+" cannot contain another ${…}", "write "+strings.Replace(x.nested, "a ", "the ", 1)+" out")
 		}
 		if x.unexpanded {
-			e.warn(n.At, path, "a ${…} in this text stays as it is", "references are ${NAME} or ${NAME:-default}; $${…} is a plain ${…}")
+			e.warn(n.At, path, "a ${…} in this text stays as it is", "references are ${NAME}, ${NAME:-default}, ${keyring:NAME}, ${cmd:COMMAND} and ${file:PATH}; $${…} is a plain ${…}")
 		}
 	case syntax.List:
 		for i, item := range n.Items {

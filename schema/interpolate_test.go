@@ -41,7 +41,7 @@ func TestExpand(t *testing.T) {
 		{"${env:A}", "${env:A}"},
 		{"größer ${A}", "größer 1"},
 	} {
-		if got := expand(test.in, testVars); got.text != test.want || got.missing != nil {
+		if got := expand(test.in, testVars, nil); got.text != test.want || got.missing != nil {
 			t.Errorf("expand(%q): got %q, missing %v, want %q", test.in, got.text, got.missing, test.want)
 		}
 	}
@@ -50,7 +50,7 @@ func TestExpand(t *testing.T) {
 // Every missing variable of a text is reported, once; the ones with a default
 // are not missing.
 func TestExpandMissing(t *testing.T) {
-	got := expand("${X} ${Y:-d} ${A} ${Z} ${X} $${W}", testVars)
+	got := expand("${X} ${Y:-d} ${A} ${Z} ${X} $${W}", testVars, nil)
 	if diff := cmp.Diff([]string{"X", "Z"}, got.missing); diff != "" {
 		t.Errorf("missing (-want +got):\n%s", diff)
 	}
@@ -70,6 +70,10 @@ func FuzzExpand(f *testing.F) {
 			if strings.HasPrefix(ref, "$$") {
 				return ref[1:]
 			}
+			if isSecretReference(ref) { // which nobody is asked for here
+				nested = nested || strings.Contains(ref[1:], "${")
+				return ref
+			}
 			parts := live.FindStringSubmatch(ref)
 			if parts == nil {
 				unexpanded = true
@@ -81,8 +85,8 @@ func FuzzExpand(f *testing.F) {
 			}
 			return strings.TrimPrefix(parts[2], ":-")
 		})
-		got := expand(s, testVars)
-		if !nested && got.text != want || got.unexpanded != unexpanded || got.nested != nested {
+		got := expand(s, testVars, nil)
+		if !nested && got.text != want || got.unexpanded != unexpanded || (got.nested != "") != nested {
 			t.Errorf("expand(%q): got %+v, want %q, unexpanded %v, nested %v", s, got, want, unexpanded, nested)
 		}
 	})

@@ -27,6 +27,10 @@ type LoadOptions struct {
 	// Expose names the surfaces that are on, whatever the files say; nil leaves it to
 	// them.
 	Expose []string
+	// Secret returns the value of a reference to a secret, like keyring:NAME, or why
+	// there is none: a few words that anybody may read, and what to do. It is called for
+	// several at once. With nil such references stay as they are written.
+	Secret func(reference string) (value, problem, hint string)
 }
 
 // Load merges the files: a nearer one overrides those behind it. Servers are

@@ -179,20 +179,25 @@ type Server struct {
 }
 
 // Off is why a server or a source of the tree is switched off: variables that its entry
-// refers to are not set.
+// refers to are not set, or secrets cannot be found.
 type Off struct {
 	// Missing are the names of the variables.
 	Missing []string
+	// Failed says of each of the secrets that it cannot be found.
+	Failed []string
 	// Hint says what to do.
 	Hint string
 }
 
-// Why says in a few words that the variables are not set.
+// Why says in a few words what is missing.
 func (o *Off) Why() string {
+	var all []string
 	if last := len(o.Missing) - 1; last > 0 {
-		return strings.Join(o.Missing[:last], ", ") + " and " + o.Missing[last] + " are not set"
+		all = append(all, strings.Join(o.Missing[:last], ", ")+" and "+o.Missing[last]+" are not set")
+	} else if last == 0 {
+		all = append(all, o.Missing[0]+" is not set")
 	}
-	return o.Missing[0] + " is not set"
+	return strings.Join(append(all, o.Failed...), ", ")
 }
 
 // Lazy reports whether the server is started when it is first needed: load says

@@ -17,7 +17,9 @@ import (
 // them.
 func completeServers(t *configFlags, suffix string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		cfg, err := t.load(cmd.Context())
+		listed := *t
+		listed.asWritten = true
+		cfg, err := listed.load(cmd.Context())
 		if err != nil || len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

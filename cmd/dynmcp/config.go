@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/hosts"
+	"github.com/dynmcp/dynmcp/internal/secretref"
 	"github.com/dynmcp/dynmcp/internal/selfloop"
 	"github.com/dynmcp/dynmcp/schema"
 )
@@ -18,6 +20,10 @@ type configFlags struct {
 	strict  bool          // a variable that is not set is an error
 	expose  []string      // the surfaces, whatever the config says
 	read    *schema.Files // by load
+
+	// asWritten leaves references to secrets as they are, for verbs that start nothing: no
+	// command is run, and the keyring is not asked.
+	asWritten bool
 
 	// pushed has the documents that take the place of read, where the config comes from the
 	// cluster; nil is that it is in files.
@@ -37,13 +43,25 @@ func (f *configFlags) load(ctx context.Context) (*schema.Config, error) {
 		if err != nil {
 			return nil, err
 		}
-		f.read = schema.ReadFiles(ctx, paths, f.options())
+		f.read = schema.ReadFiles(ctx, paths, f.options(ctx))
 	}
 	return loadFiles(f.read)
 }
 
-func (f *configFlags) options() schema.LoadOptions {
-	return schema.LoadOptions{EnvFile: f.envFile, Strict: f.strict, Expose: f.expose}
+// options are those of every load of the run. When ctx ends, so do the commands that
+// secrets are asked of.
+func (f *configFlags) options(ctx context.Context) schema.LoadOptions {
+	options := schema.LoadOptions{EnvFile: f.envFile, Strict: f.strict, Expose: f.expose}
+	if !f.asWritten {
+		options.Secret = func(reference string) (value, problem, hint string) {
+			value, err := references.Resolve(ctx, reference)
+			if why, ok := errors.AsType[*secretref.Error](err); ok {
+				return "", why.What, why.Hint
+			}
+			return value, "", ""
+		}
+	}
+	return options
 }
 
 func loadFiles(files *schema.Files) (*schema.Config, error) {

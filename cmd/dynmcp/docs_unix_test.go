@@ -198,7 +198,7 @@ func TestFlagsAreDocumented(t *testing.T) {
 	listed := regexp.MustCompile(`(?m)^ +(?:-[a-z], )?(--[a-z-]+)`)
 	seen := 0
 	for _, command := range []string{"", "add", "call", "cluster", "cluster key", "cluster pull", "cluster push", "connect", "describe", "doctor", "find", "import", "init",
-		"install", "login", "logout", "ls", "prompt", "read", "remove", "schema", "serve", "test", "tokens", "version", "warm"} {
+		"install", "login", "logout", "ls", "prompt", "read", "remove", "schema", "secret", "secret ls", "secret rm", "secret set", "serve", "test", "tokens", "version", "warm"} {
 		out, err := exec.Command(mcptest.Dynmcp(t), append(strings.Fields(command), "--help")...).Output()
 		if err != nil {
 			t.Fatalf("%s: %v", command, err)

@@ -36,6 +36,7 @@ problems; warnings and notes do not count.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d := doctor{target: &on, timeout: time.Duration(timeout)}
 			return interruptibly(cmd, func(ctx context.Context) error {
+				on.asWritten = noStart
 				// A config that cannot be loaded is a finding like any other.
 				if _, err := on.load(ctx, cmd, args); err != nil {
 					d.addError(aboutConfig, "", err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/dynmcp/dynmcp/catalog/store"
+	"github.com/dynmcp/dynmcp/internal/keyring"
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 	"github.com/dynmcp/dynmcp/schema"
 	"github.com/dynmcp/dynmcp/transports/oauth"
@@ -64,8 +66,34 @@ func (d *doctor) checkConfig(ctx context.Context) {
 	for _, file := range d.cfg.Sources[min(1, len(d.cfg.Sources)):] {
 		d.add(finding{Check: aboutConfig, Level: fine, Text: "it takes precedence over " + file})
 	}
+	d.checkPlainSecrets()
 	for _, w := range d.cfg.Warnings {
 		d.add(finding{Check: aboutConfig, Level: warning, Text: w})
+	}
+}
+
+// checkPlainSecrets names what may be a secret in the config's files, and how it is moved.
+func (d *doctor) checkPlainSecrets() {
+	how := "dynmcp secret set %[1]s keeps it in the keyring; write ${keyring:%[1]s} in its place"
+	if keyring.Offered() != nil {
+		how = "put %[1]s=… into .env, and write ${%[1]s} in its place"
+	}
+	for _, file := range d.cfg.Sources {
+		servers, err := writtenServers(file)
+		if err != nil {
+			continue // it was loaded: only the form of a host may be unknown here
+		}
+		for _, s := range servers {
+			noted := map[string]bool{}
+			s.ReplaceSecrets(func(found schema.SecretUse) string {
+				if !noted[found.Where] {
+					d.add(finding{Check: aboutConfig, Level: note, Server: s.Name, Text: found.Where + " may hold a secret in plain text",
+						Hint: fmt.Sprintf(how, cmp.Or(schema.VariableName(found.Name), schema.VariableName(s.Name)))})
+				}
+				noted[found.Where] = true
+				return found.Value
+			})
+		}
 	}
 }
 
@@ -260,7 +288,7 @@ func (d *doctor) checkAddresses(ctx context.Context) {
 		client.Timeout = d.timeout
 	}
 	for _, s := range enabled(d.cfg) {
-		if s.Transport == schema.Stdio {
+		if s.Transport == schema.Stdio || strings.Contains(s.URL, "${") { // a secret is in it, which is not asked for here
 			continue
 		}
 		status, err := probe(ctx, &client, s.URL)

@@ -25,6 +25,7 @@ type importFlags struct {
 	write   bool
 	force   bool
 	vars    bool
+	secrets string // where they go: keyring, env, or "" for nowhere
 	lazy    bool
 	warm    bool
 }
@@ -41,7 +42,7 @@ without a name, all of them. Of MCP Browser and dynmcp itself YAML is read too.
 
 Values that may be secrets are shown as ***. With --vars they are not copied into
 the config: ${NAME} takes their place, and they go to the .env file beside it, which
-only you can read. With --lazy each server is started once, and described by what it
+only you can read; with --secrets keyring to the keyring. With --lazy each server is started once, and described by what it
 says of itself, so that later it starts only when it is needed.
 
 A file that a host owns, like Claude Code's .mcp.json, is written
@@ -56,6 +57,13 @@ only if -c names it.`,
 			var config string
 			var added []string
 			err := interruptibly(cmd, func(ctx context.Context) (err error) {
+				switch flags.secrets {
+				case "":
+				case secretsEnv, secretsKeyring:
+					flags.vars = true
+				default:
+					return hinted(fmt.Errorf("--secrets: unknown place %q", flags.secrets), "there are keyring and env")
+				}
 				m := importer{importFlags: flags, out: stdout(cmd), errOut: stderr(cmd)}
 				config, added, err = m.run(ctx, args)
 				return err
@@ -72,6 +80,8 @@ only if -c names it.`,
 	f.StringArrayVar(&flags.servers, "server", nil, "take only the server of this `name`; may be repeated")
 	f.BoolVar(&flags.lazy, "lazy", false, "start each server once, and propose a description of what it says of itself")
 	f.BoolVar(&flags.vars, "vars", false, "put ${NAME} in place of secrets, and these into the .env file beside the config")
+	f.StringVar(&flags.secrets, "secrets", "", "put secrets into this `place`: keyring, with ${keyring:NAME} in the config, or env, which is --vars")
+	completeValues(cmd, map[string][]string{"secrets": {secretsKeyring, secretsEnv}})
 	f.BoolVar(&flags.force, "force", false, "replace servers that the config already has")
 	f.BoolVar(&flags.write, "write", false, "write the config")
 	addWarmFlag(cmd, &flags.warm)
@@ -119,7 +129,9 @@ func (m *importer) run(ctx context.Context, names []string) (config string, adde
 		added = append(added, s.Name)
 	}
 	if !m.write {
-		if m.env.writes() {
+		if m.env.keyring && len(m.env.Values) > 0 {
+			m.errOut.Printf("%s would be put into the keyring: %s\n", count(len(m.env.Values), "secret"), m.env.names())
+		} else if m.env.writes() {
 			m.errOut.Printf("%s would be written to %s\n", count(len(m.env.Values), "variable"), m.env.file.name())
 		}
 		m.errOut.Printf("Nothing was written; --write writes it, --server NAME takes only that one\n")
@@ -146,7 +158,7 @@ func (m *importer) open(servers []hosts.Server) error {
 	if !m.file.exists() {
 		m.file.newMode = 0o600 // there may be secrets in it
 	}
-	m.env, err = openVariables(m.file, servers, m.vars)
+	m.env, err = openVariables(m.file, servers, m.vars, m.secrets == secretsKeyring)
 	return err
 }
 
@@ -212,7 +224,7 @@ func (m *importer) addServers(ctx context.Context, servers []hosts.Server) ([]by
 	for i := range added {
 		s := &added[i]
 		if m.vars {
-			s.MoveSecrets(m.env.Variables)
+			s.MoveSecrets(m.env.Variables, m.env.reference)
 		} else {
 			s.NoteSecrets()
 		}

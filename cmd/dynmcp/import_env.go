@@ -20,12 +20,32 @@ type variablesFile struct {
 	*hosts.Variables
 	file *editedFile // nil if nothing is to be written to it
 	mode string      // the config's env
+
+	keyring bool // the secrets go there
+}
+
+// Places of --secrets.
+const (
+	secretsKeyring = "keyring"
+	secretsEnv     = "env"
+)
+
+// reference is what takes the place of a secret.
+func (v *variablesFile) reference(name string) string {
+	if v.keyring {
+		return "${keyring:" + name + "}"
+	}
+	return "${" + name + "}"
+}
+
+func (v *variablesFile) names() string {
+	return strings.Join(slices.Sorted(maps.Keys(v.Values)), ", ")
 }
 
 // openVariables reads the .env file beside a config. Without vars nothing will be
-// written there.
-func openVariables(config *editedFile, servers []hosts.Server, vars bool) (*variablesFile, error) {
-	v := &variablesFile{Variables: hosts.NewVariables(nil, nil)}
+// written there, and with keyring all goes to the keyring.
+func openVariables(config *editedFile, servers []hosts.Server, vars, keyring bool) (*variablesFile, error) {
+	v := &variablesFile{Variables: hosts.NewVariables(nil, nil), keyring: keyring}
 	if !vars {
 		return v, nil
 	}
@@ -44,10 +64,14 @@ func openVariables(config *editedFile, servers []hosts.Server, vars bool) (*vari
 		}
 		texts = append(texts, string(text))
 	}
-	switch v.mode {
-	case "disable":
+	switch {
+	case v.mode == "disable":
 		return nil, hinted(fmt.Errorf(`%s has "env": "disable", which leaves ${NAME} as it is`, config.name()), "change that key, or leave out --vars")
-	case "process":
+	case keyring:
+		kept, err := keptSecrets()
+		v.Variables = hosts.NewVariables(kept, nil, texts...)
+		return v, err
+	case v.mode == "process":
 		v.Variables = hosts.NewVariables(nil, os.Environ(), texts...)
 		return v, nil
 	}
@@ -72,6 +96,14 @@ func (v *variablesFile) writes() bool { return v.file != nil && len(v.Values) > 
 // write adds the variables to the file, which then only its owner can read. There is
 // no backup: nothing is changed but the end, and a copy might not be ignored by git.
 func (v *variablesFile) write() error {
+	if v.keyring {
+		for _, name := range slices.Sorted(maps.Keys(v.Values)) {
+			if err := setSecret(name, v.Values[name]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	if !v.writes() {
 		return nil
 	}
@@ -90,9 +122,11 @@ func (v *variablesFile) write() error {
 // report says where the variables are, or what is left to do about them.
 func (v *variablesFile) report(errOut *terminal.Writer) {
 	switch {
+	case v.keyring && len(v.Values) > 0:
+		errOut.Printf("Put %s into the keyring: %s\n", count(len(v.Values), "secret"), v.names())
 	case v.writes():
 		errOut.Printf("Wrote %s to %s, which only you can read; keep it out of version control\n", count(len(v.Values), "variable"), v.file.name())
 	case len(v.Values) > 0:
-		errOut.Printf("The config takes variables from the environment alone (\"env\": %q): set %s there\n", v.mode, strings.Join(slices.Sorted(maps.Keys(v.Values)), ", "))
+		errOut.Printf("The config takes variables from the environment alone (\"env\": %q): set %s there\n", v.mode, v.names())
 	}
 }

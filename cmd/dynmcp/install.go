@@ -325,7 +325,7 @@ func (i *installer) variablesFile(configs []string) (path string, err error) {
 		}
 		return filepath.Abs(i.envFile)
 	}
-	cfg, err := (&configFlags{config: configs[0]}).load(context.Background())
+	cfg, err := (&configFlags{config: configs[0], asWritten: true}).load(context.Background())
 	if err != nil {
 		i.errOut.Printf("%v\ndynmcp will not start with this config until that is mended\n", err)
 		return "", nil

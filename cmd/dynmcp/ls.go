@@ -21,7 +21,7 @@ import (
 const endpointWidth = 48
 
 func lsCommand() *cobra.Command {
-	var from configFlags
+	from := configFlags{asWritten: true}
 	var asJSON, effective bool
 	cmd := &cobra.Command{
 		Use:   "ls [flags]",

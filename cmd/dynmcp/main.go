@@ -22,6 +22,7 @@ import (
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/process"
 	"github.com/dynmcp/dynmcp/cmd/dynmcp/internal/terminal"
 	"github.com/dynmcp/dynmcp/internal/redact"
+	"github.com/dynmcp/dynmcp/internal/secretref"
 	"github.com/dynmcp/dynmcp/transports"
 )
 
@@ -32,6 +33,9 @@ const version = "0.2.0"
 // secrets hides what the config took from variables, headers and tokens. It is
 // filled when a config is loaded, and used wherever text is shown.
 var secrets redact.Redactor
+
+// references finds the secrets that a config refers to. It keeps them for the run.
+var references = secretref.Resolver{Hide: &secrets}
 
 // manCommand is there in builds with the tag man.
 var manCommand func(root *cobra.Command) *cobra.Command
@@ -58,7 +62,7 @@ func rootCommand() *cobra.Command {
 	cmd.Version = version
 	cmd.SetVersionTemplate("dynmcp {{.Version}}\n")
 	cmd.AddCommand(lsCommand(), testCommand(), warmCommand(), callCommand(), findCommand(), describeCommand(), readCommand(), promptCommand(), sandboxCommand(), doctorCommand(), tokensCommand(), versionCommand())
-	cmd.AddCommand(initCommand(), addCommand(), removeCommand(), schemaCommand(), importCommand(), installCommand(), loginCommand(), logoutCommand())
+	cmd.AddCommand(initCommand(), addCommand(), removeCommand(), schemaCommand(), importCommand(), installCommand(), loginCommand(), logoutCommand(), secretCommand())
 	cmd.AddCommand(serveCommand(), connectCommand(), clusterCommand())
 	if manCommand != nil {
 		cmd.AddCommand(manCommand(cmd))

@@ -105,6 +105,7 @@ func (r *reloader) run(ctx context.Context, hangup <-chan os.Signal, watch bool)
 		case <-ctx.Done():
 			return
 		case <-hangup:
+			references.Forget()
 			r.watch()
 			r.reload(ctx, true)
 		case r.read = <-r.pushed:

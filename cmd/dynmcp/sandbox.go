@@ -15,7 +15,7 @@ import (
 )
 
 func sandboxCommand() *cobra.Command {
-	var from configFlags
+	from := configFlags{asWritten: true}
 	cmd := &cobra.Command{
 		Use:   "sandbox [flags] SERVER",
 		Short: "Say what a server may do",

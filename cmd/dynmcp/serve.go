@@ -145,7 +145,7 @@ func (s *server) load(ctx context.Context) (err error) {
 		return err
 	}
 	if s.replica != nil && s.from.config == "" {
-		if s.from.read, s.from.pushed, err = s.replica.FollowConfig(ctx, s.from.options()); err != nil {
+		if s.from.read, s.from.pushed, err = s.replica.FollowConfig(ctx, s.from.options(ctx)); err != nil {
 			return configError(err)
 		}
 	}

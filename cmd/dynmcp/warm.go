@@ -88,6 +88,7 @@ func addWarmFlag(cmd *cobra.Command, warm *bool) {
 // are given, it is about these servers alone. A server that fails is shown, and is no
 // error of the verb that offers.
 func offerWarm(cmd *cobra.Command, from configFlags, now bool, only ...string) error {
+	from.asWritten = true // until it is clear that servers are started
 	on := target{configFlags: from, out: stdout(cmd), errOut: stderr(cmd)}
 	var err error
 	if on.cfg, err = on.configFlags.load(cmd.Context()); err != nil {
@@ -110,6 +111,12 @@ func offerWarm(cmd *cobra.Command, from configFlags, now bool, only ...string) e
 		return nil
 	}
 	return interruptibly(cmd, func(ctx context.Context) error {
+		on.asWritten = false
+		if on.cfg, err = on.configFlags.load(ctx); err != nil {
+			return err
+		}
+		listed := names(unknown)
+		unknown = slices.DeleteFunc(enabled(on.cfg), func(s schema.Server) bool { return !slices.Contains(listed, s.Name) })
 		if err := on.warm(ctx, kept, unknown, 0, false); errors.Is(err, errInterrupted) {
 			return err
 		}

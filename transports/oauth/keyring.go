@@ -8,20 +8,14 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
-	"os"
-	"path/filepath"
-	"runtime"
-	"strings"
 	"sync"
-	"time"
 
-	zalando "github.com/zalando/go-keyring"
+	system "github.com/dynmcp/dynmcp/internal/keyring"
 )
 
 const (
 	keyringService = "dynmcp"
 	keyringAccount = "logins"
-	keyringTime    = 10 * time.Second // that the keyring may take
 )
 
 // errNoKey says that the keyring does not have the key.
@@ -44,8 +38,8 @@ func (k *keyring) key(id string) (*sealing, error) {
 	if known != nil && (id == "" || id == known.id) {
 		return known, nil
 	}
-	text, err := askKeyring(func() (string, error) { return zalando.Get(keyringService, keyringAccount) })
-	if errors.Is(err, zalando.ErrNotFound) {
+	text, err := system.Get(keyringService, keyringAccount)
+	if errors.Is(err, system.ErrNotFound) {
 		return nil, errNoKey
 	}
 	if err != nil {
@@ -69,68 +63,10 @@ func (k *keyring) key(id string) (*sealing, error) {
 func (k *keyring) newKey() (*sealing, error) {
 	secret := make([]byte, 32)
 	rand.Read(secret)
-	_, err := askKeyring(func() (string, error) {
-		return "", zalando.Set(keyringService, keyringAccount, base64.StdEncoding.EncodeToString(secret))
-	})
-	if err != nil {
+	if err := system.Set(keyringService, keyringAccount, base64.StdEncoding.EncodeToString(secret)); err != nil {
 		return nil, err
 	}
 	return k.key("")
-}
-
-// asking is held by whoever asks the keyring: a person whom it asks to unlock it is
-// asked once, and one that never answers costs one goroutine.
-var asking = make(chan struct{}, 1)
-
-// askKeyring asks the keyring, which may wait for a person to unlock it.
-func askKeyring(ask func() (string, error)) (string, error) {
-	if err := keyringOffered(); err != nil {
-		return "", err
-	}
-	type answer struct {
-		text string
-		err  error
-	}
-	late, silent := time.After(keyringTime), errors.New("the keyring does not answer; is it locked?")
-	select {
-	case asking <- struct{}{}:
-	case <-late:
-		return "", silent
-	}
-	answered := make(chan answer, 1)
-	go func() { // it has no deadline of its own
-		defer func() { <-asking }()
-		defer func() {
-			if recover() != nil {
-				answered <- answer{err: errors.New("the keyring's library failed")}
-			}
-		}()
-		text, err := ask()
-		answered <- answer{text, err}
-	}()
-	select {
-	case a := <-answered:
-		return a.text, a.err
-	case <-late:
-		return "", silent
-	}
-}
-
-// keyringOffered says why there can be no keyring. Asked without a session bus, the
-// library of D-Bus would start one.
-func keyringOffered() error {
-	if strings.EqualFold(os.Getenv("DYNMCP_KEYRING"), "off") {
-		return errors.New("DYNMCP_KEYRING is off")
-	}
-	if runtime.GOOS == "windows" || runtime.GOOS == "darwin" || os.Getenv("DBUS_SESSION_BUS_ADDRESS") != "" {
-		return nil
-	}
-	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
-		if _, err := os.Stat(filepath.Join(dir, "bus")); err == nil {
-			return nil
-		}
-	}
-	return errors.New("there is no session bus")
 }
 
 // A sealing encrypts and authenticates with one key, AES-256-GCM.

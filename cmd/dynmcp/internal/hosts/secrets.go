@@ -50,11 +50,12 @@ var nameInReference = lazyregexp.New(`\$\{([A-Za-z_][A-Za-z0-9_]*)`)
 
 // MoveSecrets puts references to variables in place of what may be secrets in the
 // server.
-func (s *Server) MoveSecrets(v *Variables) {
+// What reference returns for the name of one takes the place of its secret.
+func (s *Server) MoveSecrets(v *Variables, reference func(name string) string) {
 	s.Server = s.ReplaceSecrets(func(found schema.SecretUse) string {
 		name := v.put(s.Name, found.Name, found.Value)
-		s.note("%s is taken from the variable %s", found.Where, name)
-		return "${" + name + "}"
+		s.note("%s is taken from %s", found.Where, reference(name))
+		return reference(name)
 	})
 }
 

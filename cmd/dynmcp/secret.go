@@ -1,0 +1,217 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/dynmcp/dynmcp/internal/atomicfile"
+	"github.com/dynmcp/dynmcp/internal/keyring"
+	"github.com/dynmcp/dynmcp/internal/secretref"
+)
+
+func secretCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "secret",
+		Short: "Keep secrets in the keyring of the system",
+		Long: `Keep secrets in the keyring of the system. ${keyring:NAME} in a config is the
+value of the secret NAME.`,
+		Example: `  dynmcp secret set GITHUB_TOKEN
+  dynmcp add git --env 'TOKEN=${keyring:GITHUB_TOKEN}' -- git-mcp`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use:   "set NAME",
+		Short: "Keep a secret, or replace it",
+		Long: `Keep a secret, or replace it. The value is asked for on a terminal, and not shown.
+Elsewhere it is read from stdin, without the newline at its end.`,
+		Example: `  dynmcp secret set GITHUB_TOKEN
+  gh auth token | dynmcp secret set GITHUB_TOKEN`,
+		Args:              oneSecret,
+		ValidArgsFunction: completeSecrets,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := keyring.Offered(); err != nil { // before a person types it
+				return keyringError(err)
+			}
+			value, err := askSecret(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			return setSecret(args[0], value)
+		},
+	}, &cobra.Command{
+		Use:               "rm NAME",
+		Short:             "Remove a secret",
+		Long:              `Remove a secret from the keyring.`,
+		Example:           "  dynmcp secret rm GITHUB_TOKEN",
+		Args:              oneSecret,
+		ValidArgsFunction: completeSecrets,
+		RunE:              func(_ *cobra.Command, args []string) error { return removeSecret(args[0]) },
+	}, &cobra.Command{
+		Use:   "ls",
+		Short: "List the names of the secrets",
+		Long: `List the names of the secrets that dynmcp has put into the keyring. No value is
+shown, and the keyring is not asked.`,
+		Example:           "  dynmcp secret ls",
+		Args:              noArguments,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			names, err := secretNames()
+			out := stdout(cmd)
+			for _, name := range names {
+				out.Printf("%s\n", name)
+			}
+			return errors.Join(err, out.Err)
+		},
+	})
+	return cmd
+}
+
+func oneSecret(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return hinted(errors.New("no name given"), "%s NAME; dynmcp secret ls lists the secrets", cmd.CommandPath())
+	case len(args) > 1:
+		return unexpectedArgument(cmd, args[1])
+	case !secretref.Name().MatchString(args[0]):
+		return hinted(errors.New("this is no name of a secret"), "it has letters, digits and _ . / @ -")
+	}
+	return nil
+}
+
+func completeSecrets(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	names, _ := secretNames() // none, where there is an error
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// maxSecretBytes is more than any keyring keeps.
+const maxSecretBytes = 64 << 10
+
+// askSecret returns the secret that is typed, unseen, or what stdin has.
+func askSecret(cmd *cobra.Command, name string) (string, error) {
+	var text []byte
+	var err error
+	if in, ok := cmd.InOrStdin().(*os.File); ok && term.IsTerminal(int(in.Fd())) {
+		stderr(cmd).Printf("The secret %s: ", name)
+		text, err = term.ReadPassword(int(in.Fd()))
+		stderr(cmd).Printf("\n")
+	} else {
+		text, err = io.ReadAll(io.LimitReader(cmd.InOrStdin(), maxSecretBytes+1))
+	}
+	value := secretref.TrimNewline(string(text))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("read the secret: %w", err)
+	case value == "":
+		return "", errors.New("the secret is empty")
+	case len(text) > maxSecretBytes:
+		return "", errors.New("the secret is larger than 64 KiB")
+	}
+	secrets.Add(value)
+	return value, nil
+}
+
+// setSecret keeps a secret. Its name is listed first: a name without a secret is seen, a
+// secret without a name is not.
+func setSecret(name, value string) error {
+	err := editNames(func(names []string) []string { return append(names, name) })
+	if err != nil {
+		return err
+	}
+	if err = keyring.Set(secretref.Service, name, value); err != nil {
+		return keyringError(err)
+	}
+	return nil
+}
+
+func removeSecret(name string) error {
+	err := keyring.Delete(secretref.Service, name)
+	missing := errors.Is(err, keyring.ErrNotFound)
+	if err != nil && !missing {
+		return keyringError(err)
+	}
+	listed := false
+	err = editNames(func(names []string) []string {
+		listed = slices.Contains(names, name)
+		return slices.DeleteFunc(names, func(n string) bool { return n == name })
+	})
+	if err == nil && missing && !listed {
+		return hinted(fmt.Errorf("there is no secret %s", name), "dynmcp secret ls lists them")
+	}
+	return err
+}
+
+func keyringError(err error) error {
+	return hinted(errors.New("the keyring did not do it"), "%s", secretref.NoKeyring(err))
+}
+
+// openNames opens the list of names, since keyrings cannot list what they keep.
+func openNames() (*editedFile, error) {
+	dir, err := stateDir()
+	if err != nil {
+		return nil, err
+	}
+	return openEdited(filepath.Join(dir, "secrets.txt"))
+}
+
+func secretNames() ([]string, error) {
+	file, err := openNames()
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(strings.Fields(string(file.old)), func(name string) bool { return !secretref.Name().MatchString(name) }), nil
+}
+
+// editNames changes the list of names, which only its owner can read.
+func editNames(edit func([]string) []string) error {
+	file, err := openNames()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(file.path), 0o700); err != nil {
+		return err
+	}
+	unlock, err := file.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	names := edit(strings.Fields(string(file.old)))
+	slices.Sort(names)
+	text := ""
+	for _, name := range slices.Compact(names) {
+		text += name + "\n"
+	}
+	return atomicfile.Replace(file.path, []byte(text), 0o600)
+}
+
+// keptSecrets returns the secrets that dynmcp has put into the keyring.
+func keptSecrets() (map[string]string, error) {
+	if err := keyring.Offered(); err != nil {
+		return nil, keyringError(err)
+	}
+	names, err := secretNames()
+	kept := map[string]string{}
+	for _, name := range names {
+		value, err := keyring.Get(secretref.Service, name)
+		if errors.Is(err, keyring.ErrNotFound) {
+			continue
+		} else if err != nil {
+			return nil, keyringError(err)
+		}
+		secrets.Add(value)
+		kept[name] = value
+	}
+	return kept, err
+}

@@ -1,0 +1,253 @@
+// Package secretref finds the values of references to secrets in a config: keyring:NAME,
+// cmd:COMMAND and file:PATH.
+package secretref
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/dynmcp/dynmcp/internal/display"
+	"github.com/dynmcp/dynmcp/internal/keyring"
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/internal/redact"
+	"github.com/dynmcp/dynmcp/internal/regular"
+	"github.com/dynmcp/dynmcp/internal/secrets"
+)
+
+const (
+	// Service is the name that the keyring has the secrets under.
+	Service = "dynmcp secrets"
+
+	commandTime = 30 * time.Second
+	maxSecret   = 64 << 10 // bytes
+	maxStderr   = 4 << 10  // bytes that are kept of its end
+)
+
+// Name matches the names of secrets in the keyring.
+var Name = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_./@-]{0,99}$`)
+
+// A Resolver finds values. What a command or the keyring has answered is kept until
+// Forget is called; files are read each time, and what failed is tried again. It is safe
+// for concurrent use.
+type Resolver struct {
+	Hide      *redact.Redactor // gets every value
+	TimeLimit time.Duration    // of a command; 0 is 30 s
+
+	flights singleflight.Group
+	mu      sync.Mutex
+	kept    map[string]string // by reference
+}
+
+// An Error is why a reference has no value.
+type Error struct {
+	What string // in few words that anybody may read
+	Hint string // more, and what to do
+}
+
+func (e *Error) Error() string { return e.What + "; " + e.Hint }
+
+// Resolve returns the value of a reference, or an *Error.
+func (r *Resolver) Resolve(ctx context.Context, reference string) (string, error) {
+	if kept, ok := r.known(reference); ok {
+		return kept, nil
+	}
+	value, err, _ := r.flights.Do(reference, func() (any, error) {
+		if kept, ok := r.known(reference); ok {
+			return kept, nil
+		}
+		kind, rest, _ := strings.Cut(reference, ":")
+		value, err := r.find(ctx, kind, rest)
+		r.Hide.Add(value)
+		if err == nil && kind != "file" {
+			r.keep(reference, value)
+		}
+		return value, err
+	})
+	return value.(string), err
+}
+
+// Forget forgets what commands and the keyring have answered.
+func (r *Resolver) Forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.kept = nil
+}
+
+func (r *Resolver) known(reference string) (string, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	value, ok := r.kept[reference]
+	return value, ok
+}
+
+func (r *Resolver) keep(reference, value string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.kept == nil {
+		r.kept = map[string]string{}
+	}
+	r.kept[reference] = value
+}
+
+func (r *Resolver) find(ctx context.Context, kind, rest string) (string, error) {
+	switch kind {
+	case "keyring":
+		return fromKeyring(rest)
+	case "file":
+		return fromFile(ctx, rest)
+	default:
+		return r.fromCommand(ctx, rest)
+	}
+}
+
+func fromKeyring(name string) (string, error) {
+	what := "${keyring:" + name + "} has no value"
+	if !Name().MatchString(name) {
+		return "", &Error{"a ${keyring:…} has no value", "a name has letters, digits and _ . / @ -"}
+	}
+	value, err := keyring.Get(Service, name)
+	switch {
+	case errors.Is(err, keyring.ErrNotFound):
+		return "", &Error{what, "store it with: dynmcp secret set " + name}
+	case err != nil:
+		return "", &Error{what, NoKeyring(err)}
+	}
+	return checked(value, what)
+}
+
+// NoKeyring says what to do where the keyring failed.
+func NoKeyring(err error) string {
+	return "the keyring cannot be used (" + err.Error() + "): take a variable of .env, ${cmd:COMMAND} or ${file:PATH} instead"
+}
+
+func fromFile(ctx context.Context, path string) (string, error) {
+	const what = "a ${file:…} cannot be read"
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			path = filepath.Join(home, rest)
+		}
+	}
+	if !filepath.IsAbs(path) {
+		return "", &Error{what, fmt.Sprintf("write the full path of %q, or begin it with ~/", path)}
+	}
+	text, err := regular.Read(ctx, path, maxSecret)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", &Error{what, "there is no file " + path}
+	} else if err != nil {
+		return "", &Error{what, err.Error()}
+	}
+	return checked(TrimNewline(string(text)), what)
+}
+
+// fromCommand runs a command. An error may come with a value: what the command printed
+// before it failed.
+func (r *Resolver) fromCommand(ctx context.Context, line string) (string, error) {
+	words, err := Split(line)
+	if err == nil && (len(words) == 0 || words[0] == "") {
+		err = errors.New("there is no command in it")
+	}
+	if err != nil {
+		return "", &Error{"a ${cmd:…} failed", err.Error()}
+	}
+	limit := commandTime
+	if r.TimeLimit > 0 {
+		limit = r.TimeLimit
+	}
+	running, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	cmd := exec.CommandContext(running, words[0], words[1:]...)
+	cmd.WaitDelay = time.Second // for what it started and what holds its pipes
+	stdout, stderr := &head{}, &tail{}
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	err = cmd.Run()
+	value := TrimNewline(string(stdout.text))
+	what := fmt.Sprintf("${cmd:%s …} failed", filepath.Base(words[0]))
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return "", &Error{what, fmt.Sprintf("there is no %q on the PATH", words[0])}
+	case stdout.full:
+		return value, &Error{what, fmt.Sprintf("it printed more than %d bytes", maxSecret)}
+	case running.Err() != nil && ctx.Err() == nil:
+		err = fmt.Errorf("it did not end within %v", limit)
+	case err == nil || errors.Is(err, exec.ErrWaitDelay):
+		return checked(value, what)
+	}
+	hint := err.Error()
+	if said := r.lastLine(string(stderr.text), value); said != "" {
+		hint += ", and it said: " + said
+	}
+	return value, &Error{what, hint}
+}
+
+// lastLine returns the last line of a command's stderr without the secrets that are
+// known: those of the config, of the environment and of what it printed.
+func (r *Resolver) lastLine(stderr, printed string) string {
+	lines := strings.Split(strings.TrimSpace(stderr), "\n")
+	if len(lines) == 1 && len(stderr) == maxStderr {
+		return "" // it may begin within a secret
+	}
+	var known redact.Redactor
+	known.Add(printed)
+	for _, entry := range os.Environ() {
+		if name, value, _ := strings.Cut(entry, "="); secrets.Named(name) {
+			known.Add(value)
+		}
+	}
+	line := known.String(r.Hide.String(lines[len(lines)-1]))
+	line = secrets.Hide(line, secrets.Find("", "", line), redact.Mark)
+	return display.Cut(display.Fold(line), 200)
+}
+
+// checked refuses values that are none.
+func checked(value, what string) (string, error) {
+	switch {
+	case value == "":
+		return "", &Error{what, "it is empty"}
+	case strings.ContainsRune(value, 0):
+		return value, &Error{what, "it has a byte 0"}
+	}
+	return value, nil
+}
+
+// TrimNewline removes one newline at the end.
+func TrimNewline(text string) string {
+	if line, ok := strings.CutSuffix(text, "\n"); ok {
+		return strings.TrimSuffix(line, "\r")
+	}
+	return text
+}
+
+// head keeps what is written to it, up to maxSecret.
+type head struct {
+	text []byte
+	full bool
+}
+
+func (h *head) Write(p []byte) (int, error) {
+	if h.full = h.full || len(h.text)+len(p) > maxSecret; h.full {
+		return 0, io.ErrShortWrite
+	}
+	h.text = append(h.text, p...)
+	return len(p), nil
+}
+
+// tail keeps the end of what is written to it.
+type tail struct{ text []byte }
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.text = append(t.text, p...)
+	t.text = bytes.Clone(t.text[max(0, len(t.text)-maxStderr):])
+	return len(p), nil
+}
