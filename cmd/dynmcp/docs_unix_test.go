@@ -28,6 +28,8 @@ var notRun = map[string]string{
 	"README.md: go install":                         "it writes into the user's GOPATH; .ci/fresh builds the same program",
 	"docs/install.md: go install":                   "it writes into the user's GOPATH; .ci/fresh builds the same program",
 	"docs/login.md: dynmcp login":                   "it needs a person and a browser; TestLoginOpensTheBrowser has both",
+	"docs/secrets.md: dynmcp secret":                "it needs a keyring; TestSecretsInTheKeyring has one",
+	"docs/secrets.md: gh auth":                      "it needs a keyring; TestSecretsInTheKeyring has one",
 	"docs/sharing.md: dynmcp serve --socket":        "it serves until it is ended; the tests of serve_test.go run it",
 	"docs/gateway.md: dynmcp serve":                 "it serves until it is ended; the tests of serve_http_test.go run it",
 	"docs/gateway.md: OTEL_EXPORTER_OTLP_ENDPOINT=": "it serves until it is ended; TestTraces has a collector",
