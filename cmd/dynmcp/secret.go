@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -104,7 +106,7 @@ func askSecret(cmd *cobra.Command, name string) (string, error) {
 	var err error
 	if in, ok := cmd.InOrStdin().(*os.File); ok && term.IsTerminal(int(in.Fd())) {
 		stderr(cmd).Printf("The secret %s: ", name)
-		text, err = term.ReadPassword(int(in.Fd()))
+		text, err = readUnseen(cmd.Context(), int(in.Fd()))
 		stderr(cmd).Printf("\n")
 	} else {
 		text, err = io.ReadAll(io.LimitReader(cmd.InOrStdin(), maxSecretBytes+1))
@@ -120,6 +122,22 @@ func askSecret(cmd *cobra.Command, name string) (string, error) {
 	}
 	secrets.Add(value)
 	return value, nil
+}
+
+// readUnseen reads a line of a terminal without echo. An interrupt ends dynmcp, and gives
+// the terminal its echo back.
+func readUnseen(ctx context.Context, terminal int) ([]byte, error) {
+	before, err := term.GetState(terminal)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := signal.NotifyContext(ctx, os.Interrupt)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() {
+		_ = term.Restore(terminal, before)
+		os.Exit(130)
+	})()
+	return term.ReadPassword(terminal)
 }
 
 // setSecret keeps a secret. Its name is listed first: a name without a secret is seen, a

@@ -224,6 +224,7 @@ func TestFile(t *testing.T) {
 }
 
 func TestKeyring(t *testing.T) {
+	zalando.MockInit() // an empty one
 	r := &secretref.Resolver{}
 	if why := failure(t, r, "keyring:TOKEN"); !strings.Contains(why.Hint, "(DYNMCP_KEYRING is off): take a variable of .env, ${cmd:COMMAND} or ${file:PATH}") {
 		t.Errorf("without a keyring: %v", why)
