@@ -1,0 +1,313 @@
+package dynmcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Limits of size, for production code: what is built into dynmcp. They count lines
+// with comments and blank ones.
+const (
+	maxLines        = 46_000
+	maxPackageLines = 4_000
+	maxFileLines    = 400
+	maxFuncLines    = 70
+	maxFuncP95      = 30
+	maxMethods      = 40
+	maxUpward       = 20 // percent of the references between the files of a package
+)
+
+// outgrown are the limits that are exceeded, with the value that stands instead and the
+// reason. One that is no longer needed fails the test.
+var outgrown = map[string]struct {
+	limit int
+	why   string
+}{
+	"lines":                               {64_180, "what the seeds ask for stays; a rewrite of the largest rooms has not made them smaller"},
+	"95th percentile of functions":        {33, "declarations of commands with their help, and tables"},
+	"methods of aggregator Aggregator":    {54, "loading, startup and what upstreams send are still its own"},
+	"methods of aggregator session":       {73, "lists and waiting, tasks and roots are still its own"},
+	"methods of aggregator forwardedCall": {44, "the half of a call that forwards has not moved to internal/call"},
+	"package aggregator":                  {6_888, "the same"},
+	"package cmd/dynmcp":                  {7_714, "one file a verb, 30 verbs"},
+	"references up in aggregator":         {22, "the same as its methods"},
+}
+
+// notBuiltIn are directories whose code is not part of the program.
+var notBuiltIn = []string{".git", "bench", "deploy", "packaging", "internal/mcptest", "internal/kv/kvtest", "schema/internal/gen"}
+
+// A sourceFile is a file of production code.
+type sourceFile struct {
+	name  string // from the root, with slashes
+	lines int
+	ast   *ast.File
+}
+
+func TestHouse(t *testing.T) {
+	fset := token.NewFileSet()
+	files := productionFiles(t, fset)
+	measured := map[string]int{} // by what is limited
+	limits := map[string]int{}
+	note := func(what string, n, limit int) { measured[what], limits[what] = n, limit }
+
+	var lengths []int
+	methods := map[string]map[string]bool{}
+	packages := map[string]int{}
+	total := 0
+	for _, f := range files {
+		dir := path.Dir(f.name)
+		total += f.lines
+		packages[dir] += f.lines
+		note("file "+f.name, f.lines, maxFileLines)
+		for _, decl := range f.ast.Decls {
+			fn, ok := decl.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			n := fset.Position(fn.End()).Line - fset.Position(fn.Pos()).Line + 1
+			lengths = append(lengths, n)
+			name := fn.Name.Name
+			if receiver := receiverOf(fn); receiver != "" {
+				of := dir + " " + receiver
+				if methods[of] == nil {
+					methods[of] = map[string]bool{}
+				}
+				methods[of][name] = true // once, though it may have a file for each system
+				name = receiver + "." + name
+			}
+			note("function "+dir+" "+name, n, maxFuncLines)
+		}
+	}
+	for of, all := range methods {
+		note("methods of "+of, len(all), maxMethods)
+	}
+	for dir, n := range packages {
+		note("package "+dir, n, maxPackageLines)
+	}
+	for dir, a := range referencesBetweenFiles(t, slices.Sorted(maps.Keys(packages))) {
+		if a.all >= 20 { // of a few, one is many percent
+			note("references up in "+dir, 100*a.up/a.all, maxUpward)
+		}
+	}
+	slices.Sort(lengths)
+	note("lines", total, maxLines)
+	note("95th percentile of functions", lengths[len(lengths)*95/100], maxFuncP95)
+	t.Logf("%d lines in %d files, %d functions: median %d, 95th percentile %d, longest %d",
+		total, len(files), len(lengths), lengths[len(lengths)/2], lengths[len(lengths)*95/100], lengths[len(lengths)-1])
+
+	for _, what := range slices.Sorted(maps.Keys(measured)) {
+		exception, excepted := outgrown[what]
+		switch n, limit := measured[what], limits[what]; {
+		case excepted && exception.why == "":
+			t.Errorf("%s: the exception has no reason", what)
+		case excepted && n <= limit:
+			t.Errorf("%s: %d is within %d: remove the exception", what, n, limit)
+		case excepted && n > exception.limit:
+			t.Errorf("%s: %d, more than the %d that were excepted", what, n, exception.limit)
+		case !excepted && n > limit:
+			t.Errorf("%s: %d, at most %d", what, n, limit)
+		}
+	}
+	for what := range outgrown {
+		if _, ok := measured[what]; !ok {
+			t.Errorf("%s: there is no such thing: remove the exception", what)
+		}
+	}
+}
+
+// productionFiles parses the files of all systems that are built into the program.
+func productionFiles(t *testing.T, fset *token.FileSet) (files []sourceFile) {
+	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name = filepath.ToSlash(name)
+		if entry.IsDir() {
+			if slices.Contains(notBuiltIn, name) || entry.Name() == "testdata" || entry.Name() == "node_modules" {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		parsed, err := parser.ParseFile(fset, name, text, parser.SkipObjectResolution)
+		files = append(files, sourceFile{name, bytes.Count(text, []byte("\n")), parsed})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// receiverOf returns the name of the type that a method is of, "" for a function.
+func receiverOf(fn *ast.FuncDecl) string {
+	if fn.Recv == nil || len(fn.Recv.List) == 0 {
+		return ""
+	}
+	of := fn.Recv.List[0].Type
+	for {
+		switch e := of.(type) {
+		case *ast.StarExpr:
+			of = e.X
+		case *ast.IndexExpr:
+			of = e.X
+		case *ast.Ident:
+			return e.Name
+		default:
+			return ""
+		}
+	}
+}
+
+// References are counted once for each pair of files of a package.
+type references struct {
+	all int
+	up  int // from a file to one that stands above it, in the best order found
+}
+
+// referencesBetweenFiles type-checks the packages of these directories, as they are built
+// here.
+func referencesBetweenFiles(t *testing.T, dirs []string) map[string]references {
+	args := []string{"list", "-export", "-deps", "-json=ImportPath,Dir,GoFiles,Export", "--"}
+	for _, dir := range dirs {
+		args = append(args, "./"+dir)
+	}
+	out, err := exec.Command("go", args...).Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	exports, sources := map[string]string{}, map[string][]string{}
+	for dec := json.NewDecoder(bytes.NewReader(out)); dec.More(); {
+		var pkg struct {
+			ImportPath, Dir, Export string
+			GoFiles                 []string
+		}
+		if err := dec.Decode(&pkg); err != nil {
+			t.Fatal(err)
+		}
+		exports[pkg.ImportPath] = pkg.Export
+		if dir, ours := strings.CutPrefix(pkg.ImportPath, module); ours {
+			for _, file := range pkg.GoFiles {
+				sources[dir] = append(sources[dir], filepath.Join(pkg.Dir, file))
+			}
+		}
+	}
+	fset := token.NewFileSet()
+	imports := importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) {
+		if exports[path] == "" {
+			return nil, fmt.Errorf("no export data of %s", path)
+		}
+		return os.Open(exports[path])
+	})
+	found := map[string]references{}
+	for _, dir := range dirs {
+		if len(sources[dir]) == 0 {
+			continue
+		}
+		var files []*ast.File
+		for _, name := range sources[dir] {
+			f, err := parser.ParseFile(fset, name, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files = append(files, f)
+		}
+		info := types.Info{Uses: map[*ast.Ident]types.Object{}}
+		if _, err := (&types.Config{Importer: imports}).Check(module+dir, fset, files, &info); err != nil {
+			t.Fatalf("%s: %v", dir, err)
+		}
+		edges := map[string]map[string]bool{}
+		for ident, object := range info.Uses {
+			if object.Pkg() == nil || object.Pkg().Path() != module+dir {
+				continue
+			}
+			from, to := fset.Position(ident.Pos()).Filename, fset.Position(object.Pos()).Filename
+			if from == to {
+				continue
+			}
+			if edges[from] == nil {
+				edges[from] = map[string]bool{}
+			}
+			edges[from][to] = true
+		}
+		found[dir] = upward(edges)
+	}
+	return found
+}
+
+// upward orders files so that few references lead from a lower one to a higher one, by
+// the greedy heuristic of Eades, Lin and Smyth (1993), and counts those that do.
+func upward(edges map[string]map[string]bool) (r references) {
+	in, out, left := map[string]int{}, map[string]int{}, map[string]bool{}
+	for from, all := range edges {
+		for to := range all {
+			r.all++
+			out[from]++
+			in[to]++
+			left[from], left[to] = true, true
+		}
+	}
+	remove := func(file string) {
+		delete(left, file)
+		for to := range edges[file] {
+			in[to]--
+		}
+		for from, all := range edges {
+			if all[file] {
+				out[from]--
+			}
+		}
+	}
+	var top, bottom []string
+	for len(left) > 0 {
+		files := slices.Sorted(maps.Keys(left))
+		if i := slices.IndexFunc(files, func(f string) bool { return out[f] == 0 }); i >= 0 {
+			bottom = append(bottom, files[i])
+			remove(files[i])
+			continue
+		}
+		best := slices.MaxFunc(files, func(a, b string) int {
+			return (out[a] - in[a]) - (out[b] - in[b])
+		})
+		if i := slices.IndexFunc(files, func(f string) bool { return in[f] == 0 }); i >= 0 {
+			best = files[i]
+		}
+		top = append(top, best)
+		remove(best)
+	}
+	slices.Reverse(bottom)
+	floor := map[string]int{}
+	for i, file := range append(top, bottom...) {
+		floor[file] = i
+	}
+	for from, all := range edges {
+		for to := range all {
+			if floor[to] < floor[from] {
+				r.up++
+			}
+		}
+	}
+	return r
+}
