@@ -1,6 +1,7 @@
 package mcptest
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -120,19 +121,34 @@ func build(dir, pkg string) (string, error) {
 	if RaceEnabled && pkg != NATS {
 		args = append(args, "-race")
 	}
-	if pkg == NATS {
-		root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/dynmcp/dynmcp").Output()
-		if err != nil {
-			return "", fmt.Errorf("go list -m: %w", err)
-		}
-		args = append([]string{"-C", filepath.Join(strings.TrimSpace(string(root)), "bench")}, args...)
-		out = filepath.Join(dir, "nats-server")
+	root, err := moduleRoot()
+	if err != nil {
+		return "", err
 	}
+	if pkg == NATS {
+		root, out = filepath.Join(root, "bench"), filepath.Join(dir, "nats-server")
+	}
+	args = append([]string{"-C", root}, args...)
 	text, err := exec.Command("go", append(args, pkg, out)...).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build %s: %w\n%s", pkg, err, text)
 	}
 	return out, nil
+}
+
+// moduleRoot returns the directory of dynmcp's module, which holds those of other modules.
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	for ; err == nil; dir = filepath.Dir(dir) {
+		text, _ := os.ReadFile(filepath.Join(dir, "go.mod")) // where there is none it is further up
+		if strings.HasPrefix(string(text), "module github.com/dynmcp/dynmcp\n") {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", errors.New("no go.mod of dynmcp is above the working directory")
+		}
+	}
+	return "", err
 }
 
 func (b *builds) remove() {
