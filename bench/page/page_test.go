@@ -6,6 +6,7 @@ package page
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -135,7 +136,10 @@ func (h *host) call(id int, method, params string) string {
 	return string(text)
 }
 
-func quote(text string) string { return string(mcptest.Raw(text)) }
+func quote(text string) string {
+	quoted, _ := json.Marshal(text) // a string always marshals
+	return string(quoted)
+}
 
 func TestDebugPage(t *testing.T) {
 	tool := fmt.Sprintf(`{"name":%s,"inputSchema":{"type":"object"}}`, quote(markup))
