@@ -40,7 +40,7 @@ func generate(dir string) ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
+	enc.SetIndent("", "\t")
 	err := enc.Encode(root)
 	return out.Bytes(), err
 }

@@ -1,0 +1,33 @@
+//go:build !linux
+
+package sandbox
+
+import (
+	"log/slog"
+
+	"github.com/dynmcp/dynmcp/internal/guard"
+)
+
+// A Sandbox limits nothing here.
+type Sandbox struct{}
+
+// New refuses a server, unless it is to run all the same.
+func New(s Server, log *slog.Logger, _ func(why string)) (*Sandbox, error) {
+	walls, err := Build(s.Policy())
+	if err != nil {
+		return nil, err
+	}
+	for _, part := range walls.Missing {
+		log.Warn("the sandbox is not whole: this system cannot limit " + part)
+	}
+	return &Sandbox{}, nil
+}
+
+// Walls returns nil: there are none.
+func (b *Sandbox) Walls() *guard.Walls { return nil }
+
+// Env returns no variables.
+func (b *Sandbox) Env() []string { return nil }
+
+// Close has nothing to give back.
+func (b *Sandbox) Close() error { return nil }
