@@ -39,7 +39,7 @@ var outgrown = map[string]struct {
 	limit int
 	why   string
 }{
-	"lines":                               {64_226, "what the seeds ask for stays; a rewrite of the largest rooms has not made them smaller"},
+	"lines":                               {64_252, "what the seeds ask for stays; a rewrite of the largest rooms has not made them smaller"},
 	"95th percentile of functions":        {33, "declarations of commands with their help, and tables"},
 	"methods of aggregator Aggregator":    {54, "loading, startup and what upstreams send are still its own"},
 	"methods of aggregator session":       {73, "lists and waiting, tasks and roots are still its own"},

@@ -5,18 +5,18 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+	"unsafe"
 
-	landlock "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 )
 
 // The access rights of Landlock: those of its first version, and what came later, by the
 // version that has it (landlock(7)).
 const (
-	readRights  = landlock.AccessFSExecute | landlock.AccessFSReadFile | landlock.AccessFSReadDir
-	writeRights = landlock.AccessFSWriteFile | landlock.AccessFSRemoveDir | landlock.AccessFSRemoveFile |
-		landlock.AccessFSMakeChar | landlock.AccessFSMakeDir | landlock.AccessFSMakeReg | landlock.AccessFSMakeSock |
-		landlock.AccessFSMakeFifo | landlock.AccessFSMakeBlock | landlock.AccessFSMakeSym
+	readRights  = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
+	writeRights = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
+		unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK |
+		unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK | unix.LANDLOCK_ACCESS_FS_MAKE_SYM
 
 	withRefer       = 2 // files move between directories
 	withTruncate    = 3
@@ -27,13 +27,13 @@ const (
 )
 
 // fileRights are those that a rule for a file, and not a directory, may have.
-const fileRights = landlock.AccessFSExecute | landlock.AccessFSReadFile | landlock.AccessFSWriteFile |
-	landlock.AccessFSTruncate | landlock.AccessFSIoctlDev | landlock.AccessFSResolveUnix
+const fileRights = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
+	unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV | unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
 
 // Build makes the walls of a policy. The error is a *[MissingError] where the kernel lacks
 // a part that is not optional.
 func Build(p Policy) (*Walls, error) {
-	version, err := landlock.LandlockGetABIVersion()
+	version, err := landlockVersion()
 	if err != nil {
 		version = 0 // not built in, or not switched on
 	}
@@ -82,29 +82,30 @@ func namesSocket(paths []string) bool {
 }
 
 func ruleset(p Policy, version int) (*os.File, error) {
-	all := landlock.RulesetAttr{HandledAccessFS: readRights | writeRights}
+	all := unix.LandlockRulesetAttr{Handled_access_fs: readRights | writeRights}
 	for _, later := range []struct {
 		version int
 		right   uint64
-	}{{withRefer, landlock.AccessFSRefer}, {withTruncate, landlock.AccessFSTruncate}, {withIoctl, landlock.AccessFSIoctlDev}, {withResolveUnix, landlock.AccessFSResolveUnix}} {
+	}{{withRefer, unix.LANDLOCK_ACCESS_FS_REFER}, {withTruncate, unix.LANDLOCK_ACCESS_FS_TRUNCATE}, {withIoctl, unix.LANDLOCK_ACCESS_FS_IOCTL_DEV}, {withResolveUnix, unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX}} {
 		if version >= later.version {
-			all.HandledAccessFS |= later.right
+			all.Handled_access_fs |= later.right
 		}
 	}
 	if p.Network == OnlyByProxy && version >= withTCP {
-		all.HandledAccessNet = landlock.AccessNetConnectTCP
+		all.Handled_access_net = unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
 	}
 	if version >= withScopes {
-		all.Scoped = landlock.ScopeAbstractUnixSocket | landlock.ScopeSignal
+		all.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
 	}
-	fd, err := landlock.LandlockCreateRuleset(&all, 0)
+	fd, err := createRuleset(&all, unsafe.Sizeof(all), 0)
 	if err != nil {
 		return nil, err
 	}
 	rules := os.NewFile(uintptr(fd), "landlock")
-	err = errors.Join(allow(fd, p.Read, readRights), allow(fd, p.Write, all.HandledAccessFS))
-	if err == nil && all.HandledAccessNet != 0 {
-		err = landlock.LandlockAddNetPortRule(fd, &landlock.NetPortAttr{AllowedAccess: landlock.AccessNetConnectTCP, Port: uint64(p.Proxy)}, 0)
+	err = errors.Join(allow(fd, p.Read, readRights), allow(fd, p.Write, all.Handled_access_fs))
+	if err == nil && all.Handled_access_net != 0 {
+		port := struct{ access, port uint64 }{unix.LANDLOCK_ACCESS_NET_CONNECT_TCP, uint64(p.Proxy)} // struct landlock_net_port_attr
+		err = addRule(fd, ruleNetPort, unsafe.Pointer(&port))
 	}
 	if err != nil {
 		rules.Close()
@@ -139,5 +140,30 @@ func allowOne(rules int, path string, rights uint64) error {
 	if info.Mode&unix.S_IFMT != unix.S_IFDIR {
 		rights &= fileRights
 	}
-	return landlock.LandlockAddPathBeneathRule(rules, &landlock.PathBeneathAttr{AllowedAccess: rights, ParentFd: fd}, 0)
+	rule := unix.LandlockPathBeneathAttr{Allowed_access: rights, Parent_fd: int32(fd)}
+	return addRule(rules, unix.LANDLOCK_RULE_PATH_BENEATH, unsafe.Pointer(&rule))
+}
+
+// ruleNetPort is LANDLOCK_RULE_NET_PORT.
+const ruleNetPort = 2
+
+// landlockVersion returns the version of Landlock that the kernel has.
+func landlockVersion() (int, error) {
+	return createRuleset(nil, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+}
+
+func createRuleset(attr *unix.LandlockRulesetAttr, size, flags uintptr) (int, error) {
+	n, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(attr)), size, flags)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
+}
+
+func addRule(rules int, kind uintptr, rule unsafe.Pointer) error {
+	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(rules), kind, uintptr(rule), 0, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
 }
