@@ -93,9 +93,9 @@ func (f Fault) Judge(v, of *verdict.Verdict) {
 // Faults of dynmcp that more than one verdict has to find.
 var (
 	LostAnswer = Fault{
-		Name: "an answer in a hundred is lost",
+		Name: "each server loses one answer",
 		Edits: []Edit{{"transports/upstream/receive.go", "	id, ok := transports.ParseID(m.ID)\n	var err error\n",
-			"	id, ok := transports.ParseID(m.ID)\n	var err error\n	if ok && id%100 == 99 {\n		return\n	}\n"}},
+			"	id, ok := transports.ParseID(m.ID)\n	var err error\n	if ok && id == 24 {\n		return\n	}\n"}},
 	}
 	LeftProcess = Fault{
 		Name: "a process outlives dynmcp",
