@@ -14,7 +14,7 @@ import (
 // faultsToFind are those that load has to find.
 func faultsToFind() []sabotage.Fault {
 	lost := sabotage.LostAnswer
-	lost.Found = "unanswered requests"
+	lost.Found = "failures of what nothing was done to" // an HTTP server's, which are told at once
 	noFence := sabotage.Edit{File: "cmd/dynmcp/internal/replica/place.go", Old: ", Fence: r.fence}", New: "}"}
 	const overlap = "processes of a server beside another one of its"
 	return []sabotage.Fault{
