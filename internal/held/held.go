@@ -1,0 +1,171 @@
+// Package held accounts for the bytes that a run holds for its hosts: one number for all,
+// and a share for each.
+package held
+
+import (
+	"cmp"
+	"sync"
+	"time"
+)
+
+// A Budget accounts for the bytes that are held for all hosts: requests that are being
+// received or have no answer yet, calls that wait for input, messages that wait to be read.
+// A holder may have as much as it leaves free for others.
+type Budget struct {
+	most int64
+
+	mu    sync.Mutex
+	total int64
+	of    map[string]*account
+}
+
+// An account is what one holder has of a Budget.
+type account struct {
+	bytes int64
+	holds map[*Hold]struct{} // those with bytes
+}
+
+// A Hold is an amount of bytes in a Budget. The methods of a nil Hold do nothing.
+type Hold struct {
+	in   *Budget
+	who  string
+	shed func()
+
+	// Guarded by in.mu.
+	bytes    int64
+	since    time.Time // when it had none, or less was unread than before
+	shedding bool      // it no longer counts
+}
+
+// New returns a budget of so many bytes, 0 is 512 MB.
+func New(most int64) *Budget {
+	return &Budget{most: cmp.Or(most, 512<<20), of: map[string]*account{}}
+}
+
+// Most returns how many bytes may be held for all.
+func (b *Budget) Most() int64 { return b.most }
+
+// Total returns how many bytes are held.
+func (b *Budget) Total() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.total
+}
+
+// Hold returns a Hold with no bytes, of a holder. shed gives the bytes back soon, and does
+// not block; nil is that they cannot be had before their time.
+func (b *Budget) Hold(who string, shed func()) *Hold { return &Hold{in: b, who: who, shed: shed} }
+
+// Beside returns a Hold of the same holder.
+func (h *Hold) Beside(shed func()) *Hold { return h.in.Hold(h.who, shed) }
+
+// Reserve adds n bytes, unless the holder may not have them.
+func (h *Hold) Reserve(n int64) bool {
+	if h == nil {
+		return true
+	}
+	b := h.in
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	free, own := b.most-b.total, int64(0)
+	if a := b.of[h.who]; a != nil {
+		own = a.bytes
+	}
+	if n > free || own > 0 && own+n > free {
+		return false
+	}
+	h.changeLocked(h.bytes + n)
+	return true
+}
+
+// Set says how many bytes there are, of a message that exists already. It returns the
+// holds that have to be shed to stay within the limits.
+func (h *Hold) Set(n int) (over []*Hold) {
+	if h == nil {
+		return nil
+	}
+	b := h.in
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	grown := int64(n) > h.bytes
+	h.changeLocked(int64(n))
+	for grown && !h.shedding {
+		worst := b.worstLocked(h.who)
+		if worst == nil {
+			break
+		}
+		worst.changeLocked(0)
+		worst.shedding = true
+		over = append(over, worst)
+	}
+	return over
+}
+
+// Shed sheds what Set has returned.
+func Shed(over []*Hold) {
+	for _, h := range over {
+		h.shed()
+	}
+}
+
+func (h *Hold) changeLocked(n int64) {
+	if h.shedding || n == h.bytes {
+		return
+	}
+	b := h.in
+	a := b.of[h.who]
+	if a == nil {
+		a = &account{holds: map[*Hold]struct{}{}}
+		b.of[h.who] = a
+	}
+	if h.bytes == 0 || n < h.bytes {
+		h.since = time.Now()
+	}
+	b.total += n - h.bytes
+	a.bytes += n - h.bytes
+	h.bytes = n
+	if n > 0 {
+		a.holds[h] = struct{}{}
+		return
+	}
+	delete(a.holds, h)
+	if len(a.holds) == 0 {
+		delete(b.of, h.who)
+	}
+}
+
+// worstLocked returns what has to be shed: where all is too much, of the largest holder,
+// and where a holder has more than its share, of that one. nil is nothing.
+func (b *Budget) worstLocked(who string) *Hold {
+	free, a := b.most-b.total, b.of[who]
+	if free >= 0 {
+		if a == nil || a.bytes <= free || len(a.holds) == 1 {
+			return nil
+		}
+		return a.worst()
+	}
+	var worst *Hold
+	var largest int64
+	for _, a := range b.of {
+		if a.bytes > largest {
+			if h := a.worst(); h != nil {
+				worst, largest = h, a.bytes
+			}
+		}
+	}
+	return worst
+}
+
+// worst returns the hold with the most bytes for the longest time.
+func (a *account) worst() (worst *Hold) {
+	var most float64
+	for h := range a.holds {
+		if h.shed == nil {
+			continue
+		}
+		if weight := float64(h.bytes) * (time.Since(h.since) + time.Millisecond).Seconds(); weight > most {
+			worst, most = h, weight
+		}
+	}
+	return worst
+}
