@@ -1,0 +1,261 @@
+package activity
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dynmcp/dynmcp/internal/redact"
+)
+
+func options(dir string, log *bytes.Buffer) Options {
+	return Options{Dir: dir, Bytes: 1 << 20, Age: time.Hour, Logger: slog.New(slog.NewTextHandler(log, nil)), Keep: Keep{Redact: func(text string, _ bool) string { return text }}}
+}
+
+func open(t *testing.T, o Options) *Log {
+	t.Helper()
+	l, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func call(tool string) Entry {
+	return Entry{Line: Line{Time: time.Now().UTC(), Session: "s", Server: "a", Tool: tool, Kind: "ok", Outcome: "done", MS: 1}, Input: json.RawMessage(`{"a":1}`)}
+}
+
+func all(t *testing.T, dir string) []Line {
+	t.Helper()
+	r := &Reader{Dir: dir}
+	lines, err := r.Next(context.Background(), &Filter{})
+	if err != nil || r.Broken > 0 {
+		t.Fatalf("%d broken lines, %v", r.Broken, err)
+	}
+	return lines
+}
+
+// A call is in the file within 100 ms, without anything more being called.
+func TestLinesAreWrittenSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		l := open(t, options(dir, &bytes.Buffer{}))
+		defer l.Close()
+		for n := range 5 {
+			l.Add(call(fmt.Sprint(n)))
+			time.Sleep(100 * time.Millisecond)
+			synctest.Wait()
+			if got := len(all(t, dir)); got != n+1 {
+				t.Fatalf("%d lines after 100 ms, want %d", got, n+1)
+			}
+		}
+	})
+}
+
+// The end of a run writes what waits, for everybody else nobody may read it.
+func TestCloseWritesAll(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "below")
+	l := open(t, options(dir, &bytes.Buffer{}))
+	for n := range 1000 {
+		l.Add(call(fmt.Sprint(n)))
+	}
+	l.Close()
+	l.Add(call("late"))
+	lines := all(t, dir)
+	if len(lines) != 1000 || lines[0].Digest == "" || lines[0].Run == "" || lines[0].TokensIn == 0 || lines[0].Arguments != nil {
+		t.Fatalf("%d lines, the first %+v", len(lines), lines[0])
+	}
+	for _, info := range list(dir) {
+		if runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has mode %v", info.Name(), info.Mode())
+		}
+	}
+}
+
+// Files do not become more than they may, and old ones go; those of other runs, too.
+func TestFilesAreRotated(t *testing.T) {
+	dir := t.TempDir()
+	old := filepath.Join(dir, "20200101T000000-x-0001.jsonl")
+	other := filepath.Join(dir, "notes.txt")
+	for _, name := range []string{old, other} {
+		if err := os.WriteFile(name, []byte("{}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(name, time.Now(), time.Now().Add(-2*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := options(dir, &bytes.Buffer{})
+	o.Bytes = 64 << 10
+	for range 2 {
+		l := newLog(o)
+		for range 100 {
+			for range 20 {
+				l.Add(call("x"))
+			}
+			l.flush()
+		}
+		l.files.close()
+	}
+	var sum int64
+	for _, info := range list(dir) {
+		sum += info.Size()
+		if info.Size() > 16<<10 {
+			t.Errorf("%s has %d bytes", info.Name(), info.Size())
+		}
+	}
+	if sum > 64<<10+16<<10 || sum < 32<<10 {
+		t.Errorf("%d bytes", sum)
+	}
+	if _, err := os.Stat(old); err == nil {
+		t.Error("an old file is still there")
+	}
+	if _, err := os.Stat(other); err != nil {
+		t.Errorf("a file of others: %v", err)
+	}
+}
+
+// Where the disk takes nothing, calls are dropped and counted, and that is said in the log
+// of dynmcp and, when it takes some again, in the record. A line that was cut is no line.
+func TestDroppedLinesAreCounted(t *testing.T) {
+	dir, log := t.TempDir(), &bytes.Buffer{}
+	l := newLog(options(dir, log))
+	l.Add(call("first"))
+	l.flush()
+	l.files.file.Close() // writes fail
+	l.files.file, _ = os.Open(l.files.file.Name())
+	for range 7 {
+		l.Add(call("lost"))
+	}
+	l.flush()
+	l.files.close()
+	l.Add(call("last"))
+	l.flush()
+	l.files.close()
+	lines := all(t, dir)
+	if len(lines) != 2 || lines[1].Tool != "last" || lines[1].Dropped != 7 {
+		t.Errorf("got %+v", lines)
+	}
+	if !strings.Contains(log.String(), "calls are missing") {
+		t.Errorf("log: %s", log)
+	}
+	s := Summarize(lines)
+	if s.Dropped != 7 {
+		t.Errorf("got %+v", s)
+	}
+}
+
+// What waits is bounded, whatever the disk does.
+func TestWaitingIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	l := newLog(options(dir, &bytes.Buffer{})) // nobody writes
+	for range mostWaiting + 5 {
+		l.Add(Entry{})
+	}
+	if l.dropped != 5 || len(l.waiting) != mostWaiting {
+		t.Errorf("%d wait, %d were dropped", len(l.waiting), l.dropped)
+	}
+	l.waiting, l.held, l.dropped = nil, 0, 0
+	for range 5 {
+		l.Add(Entry{Input: make([]byte, mostHeld/2)})
+	}
+	if len(l.waiting) != 2 || l.dropped != 3 {
+		t.Errorf("%d wait, %d were dropped", len(l.waiting), l.dropped)
+	}
+}
+
+// A file that another run has removed is begun again; a line that a crash has cut is left
+// out, and those behind it are not.
+func TestLostFilesAndLines(t *testing.T) {
+	dir := t.TempDir()
+	l := newLog(options(dir, &bytes.Buffer{}))
+	l.Add(call("one"))
+	l.flush()
+	if err := os.Remove(l.files.file.Name()); err != nil && runtime.GOOS == "windows" {
+		l.files.close()
+		t.Skip("an open file is not removed on Windows")
+	}
+	l.Add(call("two"))
+	l.flush()
+	l.files.close()
+	if lines := all(t, dir); len(lines) != 1 || lines[0].Tool != "two" {
+		t.Errorf("got %+v", lines)
+	}
+	name := filepath.Join(dir, "z.jsonl")
+	if err := os.WriteFile(name, []byte(`{"tool":"cu`+"\n"+`{"server":"a","tool":"whole","time":"2026-01-01T00:00:00Z"}`+"\n"+`{"tool":"not yet`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := &Reader{Dir: dir}
+	lines, err := r.Next(context.Background(), &Filter{Tool: "a/whole"})
+	if err != nil || r.Broken != 1 || len(lines) != 1 {
+		t.Errorf("got %+v, %d broken, %v", lines, r.Broken, err)
+	}
+}
+
+// Arguments, results and queries are recorded only where that is asked for, without secrets.
+func TestWhatIsKept(t *testing.T) {
+	var secrets redact.Redactor
+	secrets.Add("hunter22")
+	keep := Keep{Redact: func(text string, whole bool) string {
+		if whole {
+			return secrets.String(text)
+		}
+		safe, _ := secrets.Split(text)
+		return safe
+	}}
+	entry := func() Entry {
+		e := call("x")
+		e.Queries, e.Input = 1, json.RawMessage(`{"query":"a hunter22","big":"`+strings.Repeat("x", mostKept)+`hunter22"}`)
+		e.Output, e.BytesOut = []byte(`{"content":[{"type":"text","text":"hunter22 and more"}]}`), 0
+		e.BytesOut = len(e.Output)
+		return e
+	}
+	e := entry()
+	e.finish(keep)
+	if e.Arguments != nil || e.Result != nil || e.Query != nil || e.TokensOut < 3 || e.TokensOut > 8 {
+		t.Errorf("nothing was asked for: got %+v", e.Line)
+	}
+	keep.Arguments, keep.Results, keep.Queries = true, true, true
+	e = entry()
+	e.finish(keep)
+	text, err := json.Marshal(&e.Line)
+	if err != nil || strings.Contains(string(text), "hunter22") || strings.Contains(string(text), "xhun") {
+		t.Errorf("a secret was recorded: %v", err)
+	}
+	if string(e.Query) != `"a [redacted]"` || !strings.Contains(string(e.Result), "[redacted] and more") || e.Arguments[0] != '"' {
+		t.Errorf("got %s, %s, %.40s", e.Query, e.Result, e.Arguments)
+	}
+}
+
+// What is searched, and what comes of it.
+func TestSummarize(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	var lines []Line
+	add := func(l Line) {
+		at = at.Add(time.Second)
+		l.Time, l.Run = at, "r"
+		lines = append(lines, l)
+	}
+	add(Line{Session: "1", Tool: "discover_tool", Kind: "ok", Outcome: "done", Queries: 2, Shown: 1, TokensOut: 100})
+	add(Line{Session: "2", Server: "a", Tool: "other", Kind: "ok", Outcome: "done", MS: 5})
+	add(Line{Session: "1", Server: "a", Tool: "get", Kind: "ok", Outcome: "done", MS: 10, TokensOut: 7})
+	add(Line{Session: "1", Server: "a", Tool: "get", Kind: "denied", Outcome: "not_sent"})
+	add(Line{Session: "2", Tool: "discover_tool", Kind: "ok", Outcome: "done", Queries: 1})
+	add(Line{Session: "2", Server: "a", Method: "resources/read", Kind: "ok", Outcome: "done", MS: 5})
+	s := Summarize(lines)
+	if s.Search.Answers != 2 || s.Search.Queries != 3 || s.Search.Empty != 1 || s.Search.Followed != 1 || s.Search.Next["a/get"] != 1 || s.Search.Tokens != 100 {
+		t.Errorf("got %+v", s.Search)
+	}
+	if len(s.Own) != 1 || s.Own[0].Calls != 2 || len(s.Tools) != 3 || s.Tools[0].Name != "a/get" || s.Tools[0].Errors != 1 || s.Tools[0].P99 != 10 || s.Tools[0].Tokens != 7 {
+		t.Errorf("got %+v, %+v", s.Tools, s.Own)
+	}
+}

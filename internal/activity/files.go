@@ -1,0 +1,117 @@
+package activity
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Each run writes files of its own, so that runs need no lock between them: a file is full
+// at a size or an age, and another is begun. Whoever begins one removes those that are too
+// old, and the oldest of too many. The libraries for this rotate one file of one process,
+// by renaming it, and keep a goroutine that never ends.
+
+const (
+	suffix   = ".jsonl"
+	fullSize = 8 << 20 // bytes; readers take a file as a whole
+	fullAge  = 24 * time.Hour
+)
+
+// files are those that a run writes.
+type files struct {
+	dir   string
+	run   string
+	bytes int64
+	age   time.Duration
+	began time.Time
+
+	number  int
+	file    *os.File // nil before the first line, and after a failure
+	opened  time.Time
+	size    int64
+	partial bool // the file may end within a line
+}
+
+func (f *files) prepare() error {
+	if err := os.MkdirAll(f.dir, 0o700); err != nil {
+		return fmt.Errorf("make the directory of the activity log: %w", err)
+	}
+	return nil
+}
+
+// write appends lines to the file.
+func (f *files) write(lines []byte) error {
+	if err := f.ready(); err != nil {
+		return err
+	}
+	if f.partial {
+		lines = append([]byte{'\n'}, lines...)
+	}
+	n, err := f.file.Write(lines)
+	f.size += int64(n)
+	f.partial = err != nil && (n > 0 || f.partial)
+	return err
+}
+
+// ready has a file that is there and not full.
+func (f *files) ready() error {
+	if f.file != nil {
+		info, err := f.file.Stat()
+		there, gone := os.Lstat(f.file.Name())
+		if err == nil && gone == nil && os.SameFile(info, there) && f.size < min(fullSize, max(f.bytes/8, 4096)) && time.Since(f.opened) < fullAge {
+			return nil
+		}
+		f.close()
+	}
+	if err := f.prepare(); err != nil {
+		return err
+	}
+	f.number++
+	name := fmt.Sprintf("%s-%s-%04d%s", f.began.UTC().Format("20060102T150405"), f.run, f.number, suffix)
+	file, err := os.OpenFile(filepath.Join(f.dir, name), os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		f.number--
+		return fmt.Errorf("begin a file of the activity log: %w", err)
+	}
+	f.file, f.opened, f.size, f.partial = file, time.Now(), 0, false
+	f.sweep(name)
+	return nil
+}
+
+func (f *files) close() {
+	if f.file != nil {
+		_ = f.file.Close() // nothing is buffered
+		f.file = nil
+	}
+}
+
+// sweep removes what is too old, and the oldest of what is too much. but is the file that
+// was just begun.
+func (f *files) sweep(but string) {
+	all := list(f.dir)
+	var sum int64
+	for _, info := range slices.Backward(all) {
+		sum += info.Size()
+		old := f.age > 0 && time.Since(info.ModTime()) > f.age
+		if info.Name() != but && (old || f.bytes > 0 && sum > f.bytes) {
+			_ = os.Remove(filepath.Join(f.dir, info.Name())) // another run may have done it
+		}
+	}
+}
+
+// list returns the files of a directory, those that were written last at the end.
+func list(dir string) (all []fs.FileInfo) {
+	entries, _ := os.ReadDir(dir) // none are read where there is none
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err == nil && info.Mode().IsRegular() && strings.HasSuffix(entry.Name(), suffix) {
+			all = append(all, info)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b fs.FileInfo) int { return a.ModTime().Compare(b.ModTime()) })
+	return all
+}

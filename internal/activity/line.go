@@ -1,0 +1,146 @@
+// Package activity keeps a record of calls: a line of JSON for each, in files of one
+// directory that all runs of a user share. What is called does not wait for it.
+package activity
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/dynmcp/dynmcp/internal/tokens"
+	"github.com/dynmcp/dynmcp/internal/wire"
+)
+
+// A Line is one call as it is recorded.
+type Line struct {
+	Time      time.Time `json:"time"` // when it began
+	Run       string    `json:"run"`
+	Session   string    `json:"session"`
+	Host      string    `json:"host,omitempty"` // what it calls itself
+	Principal string    `json:"principal,omitempty"`
+	Surface   string    `json:"surface,omitempty"`
+	Server    string    `json:"server,omitempty"` // "" of a tool of dynmcp's own
+	Tool      string    `json:"tool,omitempty"`   // by the server's name for it
+	Method    string    `json:"method,omitempty"` // if it is no call of a tool
+	Outcome   string    `json:"outcome"`          // done, not_sent or unknown
+	Kind      string    `json:"kind"`             // how it ended, as in the metrics
+	Rule      int       `json:"rule,omitempty"`   // of the policy that refused it
+	MS        float64   `json:"ms"`
+	StartMS   float64   `json:"start_ms,omitempty"` // of them, until the server was there
+	BytesIn   int       `json:"bytes_in"`           // of the params
+	BytesOut  int       `json:"bytes_out"`          // of the result
+	TokensIn  int       `json:"tokens_in"`          // of the arguments, estimated
+	TokensOut int       `json:"tokens_out"`         // of the result, estimated
+	Digest    string    `json:"digest,omitempty"`
+	Queries   int       `json:"queries,omitempty"` // of a search
+	Shown     int       `json:"shown,omitempty"`   // definitions that its answer shows
+
+	Query     json.RawMessage `json:"query,omitempty"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	Result    json.RawMessage `json:"result,omitempty"`
+	Dropped   int64           `json:"dropped,omitempty"` // lines for which there was no room before this one
+}
+
+// IsOwn reports whether a line is of a tool of dynmcp's own.
+func (l *Line) IsOwn() bool { return l.Server == "" && l.Tool != "" }
+
+// Failed reports whether the call did not end as it should.
+func (l *Line) Failed() bool { return l.Kind != "ok" }
+
+// Name is the name that people know the tool by.
+func (l *Line) Name() string {
+	switch {
+	case l.IsOwn():
+		return l.Tool
+	case l.Tool == "":
+		return strings.TrimPrefix(l.Server+" "+l.Method, " ")
+	}
+	return l.Server + "/" + l.Tool
+}
+
+// An Entry is a call before it is written: what takes time is worked out by the writer.
+type Entry struct {
+	Line
+	Input  json.RawMessage // the arguments; they stay as they are
+	Output []byte          // the beginning of the result, or all of it
+}
+
+// Bounds of what is kept of one call.
+const (
+	MostOutput = 16 << 10 // bytes of a result that are looked at
+	mostKept   = 16 << 10 // bytes of arguments or of a result that are written
+)
+
+// finish works out what a line says of arguments and result.
+func (e *Entry) finish(keep Keep) {
+	l := &e.Line
+	if e.Input != nil {
+		l.Digest = fmt.Sprintf("sha256:%x", sha256.Sum256(e.Input))
+		l.TokensIn = estimate(string(e.Input[:min(len(e.Input), MostOutput)]), len(e.Input))
+	}
+	if len(e.Output) > 0 {
+		l.TokensOut = e.tokensOut()
+	}
+	if keep.Arguments {
+		l.Arguments = keep.text(e.Input, len(e.Input))
+	}
+	if keep.Results {
+		l.Result = keep.text(e.Output, e.BytesOut)
+	}
+	if keep.Queries && e.Queries > 0 {
+		l.Query = keep.text(wire.Get(e.Input, "query"), 0)
+	}
+}
+
+// tokensOut estimates the tokens of a result: of its texts, where the whole of it is known.
+func (e *Entry) tokensOut() int {
+	if len(e.Output) < e.BytesOut {
+		return estimate(string(e.Output), e.BytesOut)
+	}
+	return Tokens(e.Output)
+}
+
+// Tokens estimates the tokens of a result: of its texts, or of all of it if it has none.
+func Tokens(result []byte) int {
+	var texts []string
+	for part := range wire.Elements(wire.Get(result, "content")) {
+		if text, ok := wire.Text(wire.Get(part, "text")); ok {
+			texts = append(texts, text)
+		}
+	}
+	if texts == nil {
+		return tokens.Count(string(result))
+	}
+	return tokens.Count(strings.Join(texts, "\n"))
+}
+
+// estimate is the tokens of a text of which the beginning is known.
+func estimate(text string, size int) int {
+	n := tokens.Count(text)
+	if len(text) > 0 && size > len(text) {
+		n = int(float64(n) * float64(size) / float64(len(text)))
+	}
+	return n
+}
+
+// Keep says what of a call is written beside what it was.
+type Keep struct {
+	Arguments, Results, Queries bool
+	Redact                      func(text string, whole bool) string // takes secrets out of a text, of which the end may be missing
+}
+
+// text is a part of a call as it is written: redacted, as JSON if it is that whole, else its
+// beginning as a string. size is how large the whole is, 0 as large as raw.
+func (k Keep) text(raw []byte, size int) json.RawMessage {
+	if len(raw) == 0 {
+		return nil
+	}
+	whole := len(raw) >= size && len(raw) <= mostKept
+	safe := k.Redact(string(raw[:min(len(raw), mostKept)]), whole)
+	if whole && json.Valid([]byte(safe)) {
+		return json.RawMessage(safe)
+	}
+	return wire.Quote(safe)
+}

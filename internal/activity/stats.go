@@ -1,0 +1,116 @@
+package activity
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Stats say what the calls of some lines were.
+type Stats struct {
+	Since   time.Time   `json:"since"` // the first line
+	Lines   int         `json:"lines"`
+	Dropped int64       `json:"dropped,omitempty"` // for which there was no room
+	Tools   []ToolStats `json:"tools"`             // most called first
+	Own     []ToolStats `json:"own"`               // of dynmcp's own
+	Search  SearchStats `json:"search"`
+}
+
+// ToolStats are of one tool, or of what else is called of a server.
+type ToolStats struct {
+	Name   string    `json:"name"`
+	Server string    `json:"server,omitempty"`
+	Calls  int       `json:"calls"`
+	Errors int       `json:"errors"`
+	P50    float64   `json:"p50_ms"`
+	P99    float64   `json:"p99_ms"`
+	Tokens int       `json:"tokens"` // of arguments and results
+	Last   time.Time `json:"last"`
+
+	times []float64
+}
+
+// SearchStats are of searches for tools.
+type SearchStats struct {
+	Answers  int            `json:"answers"`
+	Queries  int            `json:"queries"`
+	Empty    int            `json:"empty"` // answers that show no definition
+	Tokens   int            `json:"tokens"`
+	Followed int            `json:"followed"` // answers after which a tool was called in the same session
+	Next     map[string]int `json:"next"`     // which
+}
+
+// Summarize returns the stats of lines in the order of time.
+func Summarize(lines []Line) *Stats {
+	s := &Stats{Lines: len(lines), Tools: []ToolStats{}, Own: []ToolStats{}, Search: SearchStats{Next: map[string]int{}}}
+	by := map[string]*ToolStats{}
+	searched := map[string]bool{} // sessions in which a search was the last call
+	for i := range lines {
+		l := &lines[i]
+		if i == 0 {
+			s.Since = l.Time
+		}
+		s.Dropped += l.Dropped
+		t := by[l.Name()]
+		if t == nil {
+			t = &ToolStats{Name: l.Name(), Server: l.Server}
+			by[l.Name()] = t
+		}
+		t.add(l)
+		s.Search.add(l, searched)
+	}
+	for _, t := range by {
+		slices.Sort(t.times)
+		t.P50, t.P99 = quantile(t.times, .5), quantile(t.times, .99)
+		if t.Server == "" {
+			s.Own = append(s.Own, *t)
+		} else {
+			s.Tools = append(s.Tools, *t)
+		}
+	}
+	for _, all := range [][]ToolStats{s.Tools, s.Own} {
+		slices.SortFunc(all, func(a, b ToolStats) int { return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Name, b.Name)) })
+	}
+	return s
+}
+
+func (t *ToolStats) add(l *Line) {
+	t.Calls++
+	t.Tokens += l.TokensIn + l.TokensOut
+	if l.Failed() {
+		t.Errors++
+	}
+	if l.Outcome != "not_sent" {
+		t.times = append(t.times, l.MS)
+	}
+	if l.Time.After(t.Last) {
+		t.Last = l.Time
+	}
+}
+
+// add counts a search, and the call that comes next in its session.
+func (s *SearchStats) add(l *Line, searched map[string]bool) {
+	session := l.Run + " " + l.Session
+	switch {
+	case l.Queries > 0:
+		s.Answers++
+		s.Queries += l.Queries
+		s.Tokens += l.TokensOut
+		if l.Shown == 0 {
+			s.Empty++
+		}
+		searched[session] = true
+	case !l.IsOwn() && l.Tool != "" && searched[session]:
+		s.Followed++
+		s.Next[l.Name()]++
+		delete(searched, session)
+	}
+}
+
+// quantile returns what a part of sorted values does not exceed, 0 of none.
+func quantile(sorted []float64, part float64) float64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[min(int(part*float64(len(sorted))), len(sorted)-1)]
+}
