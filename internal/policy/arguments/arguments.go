@@ -1,0 +1,224 @@
+// Package arguments says whether the arguments of a call satisfy a JSON Schema, as the
+// server that gets them will read them. Arguments that two readers may take for different
+// ones are neither one nor the other: they are ambiguous.
+package arguments
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/dynmcp/dynmcp/internal/wire"
+)
+
+// A Schema is what arguments are compared with.
+type Schema struct {
+	root     *jsonschema.Schema
+	resolved *jsonschema.Resolved
+	names    map[string]string // the names of members in it, by what lax readers take for them
+}
+
+// Compile reads a schema. What cannot be checked is an error, for a rule that is not
+// checked would let everything pass.
+func Compile(raw json.RawMessage) (*Schema, error) {
+	s := &Schema{names: map[string]string{}}
+	if err := json.Unmarshal(raw, &s.root); err != nil {
+		return nil, fmt.Errorf("this is no JSON Schema: %w", err)
+	}
+	if !wire.IsObject(raw) {
+		return nil, errors.New("a schema is an object")
+	}
+	if err := s.note(s.root, map[*jsonschema.Schema]bool{}); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.resolved, err = s.root.Resolve(nil); err != nil {
+		return nil, fmt.Errorf("this schema cannot be used: %w", err)
+	}
+	if _, err := plain(raw); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// note notes the names of members in a schema and those below it.
+func (s *Schema) note(of *jsonschema.Schema, seen map[*jsonschema.Schema]bool) error {
+	if of == nil || seen[of] {
+		return nil
+	}
+	seen[of] = true
+	for name := range of.Extra {
+		return fmt.Errorf("there is no keyword %q in JSON Schema", name)
+	}
+	for _, kind := range append(slices.Clone(of.Types), of.Type) {
+		if !slices.Contains([]string{"", "null", "boolean", "object", "array", "number", "integer", "string"}, kind) {
+			return fmt.Errorf("there is no type %q in JSON Schema", kind)
+		}
+	}
+	if of.Ref != "" && of.Ref[0] != '#' || of.DynamicRef != "" {
+		return errors.New("a schema of a rule refers to itself alone (#/$defs/…): nothing is fetched")
+	}
+	names := slices.Clone(of.Required)
+	for name := range of.Properties {
+		names = append(names, name)
+	}
+	for _, name := range names {
+		s.names[lax(name)] = name
+	}
+	for _, below := range children(of) {
+		if err := s.note(below, seen); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// children are the schemas directly below a schema.
+func children(of *jsonschema.Schema) []*jsonschema.Schema {
+	all := slices.Concat(of.PrefixItems, of.ItemsArray, alternatives(of))
+	all = append(all, of.Items, of.AdditionalItems, of.Contains, of.UnevaluatedItems, of.AdditionalProperties, of.PropertyNames, of.UnevaluatedProperties)
+	for _, named := range []map[string]*jsonschema.Schema{of.Defs, of.Definitions, of.DependencySchemas, of.DependentSchemas, of.Properties, of.PatternProperties} {
+		for _, below := range named {
+			all = append(all, below)
+		}
+	}
+	return all
+}
+
+// alternatives are the schemas below a schema that are about the same value.
+func alternatives(of *jsonschema.Schema) []*jsonschema.Schema {
+	return slices.Concat(of.AllOf, of.AnyOf, of.OneOf, []*jsonschema.Schema{of.Not, of.If, of.Then, of.Else})
+}
+
+// Fits reports whether the arguments of a call, raw JSON, satisfy the schema; none are an
+// empty object. The error says why they are ambiguous.
+func (s *Schema) Fits(input json.RawMessage) (bool, error) {
+	if len(input) == 0 || string(input) == "null" {
+		input = json.RawMessage(`{}`)
+	}
+	if !wire.IsObject(input) || !wire.Valid(input) {
+		return false, fmt.Errorf("they are %s, not an object", wire.TypeName(input))
+	}
+	value, err := plain(input)
+	if err != nil {
+		return false, err
+	}
+	if err := s.resembling(value); err != nil {
+		return false, err
+	}
+	if err := s.converted("", s.root, value, 0); err != nil {
+		return false, err
+	}
+	return s.resolved.Validate(value) == nil, nil
+}
+
+// resembling finds members that a lax reader takes for one that the schema names.
+func (s *Schema) resembling(value any) error {
+	switch value := value.(type) {
+	case []any:
+		for _, element := range value {
+			if err := s.resembling(element); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for name, member := range value {
+			if meant, ok := s.names[lax(name)]; ok && meant != name && !s.knows(name) {
+				return fmt.Errorf("member %q can be taken for %q", name, meant)
+			}
+			if err := s.resembling(member); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// knows reports whether the schema names a member exactly so, beside another that a lax
+// reader takes for the same.
+func (s *Schema) knows(name string) bool {
+	found := false
+	var look func(of *jsonschema.Schema, seen map[*jsonschema.Schema]bool)
+	look = func(of *jsonschema.Schema, seen map[*jsonschema.Schema]bool) {
+		if of == nil || seen[of] || found {
+			return
+		}
+		seen[of] = true
+		if _, has := of.Properties[name]; has || slices.Contains(of.Required, name) {
+			found = true
+			return
+		}
+		for _, below := range children(of) {
+			look(below, seen)
+		}
+	}
+	look(s.root, map[*jsonschema.Schema]bool{})
+	return found
+}
+
+// maxDepth bounds how deep schemas are followed: they may refer to themselves.
+const maxDepth = 64
+
+// converted finds values that a lax reader turns into the type that the schema wants: a
+// string that holds JSON, or a number where a text is wanted.
+func (s *Schema) converted(at string, of *jsonschema.Schema, value any, depth int) error {
+	if of == nil || depth > maxDepth {
+		return nil
+	}
+	if becomes := conversion(wanted(of), value); becomes != "" {
+		return fmt.Errorf("%s can be taken for %s", named(at), becomes)
+	}
+	for _, other := range alternatives(of) {
+		if err := s.converted(at, other, value, depth+1); err != nil {
+			return err
+		}
+	}
+	if of.Ref != "" {
+		if err := s.converted(at, s.target(of.Ref), value, depth+1); err != nil {
+			return err
+		}
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		for name, member := range value {
+			below, has := of.Properties[name]
+			if !has {
+				below = of.AdditionalProperties
+			}
+			if err := s.converted(at+"/"+name, below, member, depth+1); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for i, element := range value {
+			if err := s.converted(at+"/"+strconv.Itoa(i), of.Items, element, depth+1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func named(at string) string {
+	if at == "" {
+		return "the value"
+	}
+	return at
+}
+
+// target returns the schema that a reference is to, of those in $defs or the root.
+func (s *Schema) target(ref string) *jsonschema.Schema {
+	for prefix, in := range map[string]map[string]*jsonschema.Schema{"#/$defs/": s.root.Defs, "#/definitions/": s.root.Definitions} {
+		if len(ref) > len(prefix) && ref[:len(prefix)] == prefix {
+			return in[ref[len(prefix):]]
+		}
+	}
+	if ref == "#" {
+		return s.root
+	}
+	return nil
+}

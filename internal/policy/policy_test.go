@@ -1,0 +1,196 @@
+package policy
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/dynmcp/dynmcp/schema"
+)
+
+// rulesOf reads rules as a config has them.
+func rulesOf(t *testing.T, text string) *Rules {
+	t.Helper()
+	cfg, err := schema.LoadText("mcp.json", []byte(`{"mcp":{"a":{"command":"x"}},"policy":`+text+`}`), schema.LoadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, err := New(cfg.Policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rules
+}
+
+const byPlace = `[
+	{"match":"github/delete_*","do":"ask"},
+	{"match":"@destructive","principal":"ci-*","do":"deny"},
+	{"match":"github/@readonly","do":"allow"},
+	{"match":"{git,svn}/[!a-c]*","host":"claude-*","do":"deny"},
+	{"match":"*/secret\\*","do":"deny"},
+	{"match":"files/*","surface":"direct","do":"ask"},
+	{"surface":"api","do":"deny"},
+	{"match":"@write","principal":"ci-*","host":"bot","surface":"proxy","do":"ask"},
+	{"do":"allow"}]`
+
+// What a rule names beside the arguments. The first that matches decides.
+func TestRulesByWhatACallIs(t *testing.T) {
+	rules := rulesOf(t, byPlace)
+	for _, tt := range []struct {
+		call Call
+		do   string
+		rule int
+	}{
+		{Call{Server: "github", Tool: "delete_repo", Class: "@destructive"}, "ask", 1},
+		{Call{Server: "github", Tool: "delete_", Class: "@readonly"}, "ask", 1},
+		{Call{Server: "github", Tool: "Delete_repo", Class: "@readonly"}, "allow", 3},
+		{Call{Server: "github2", Tool: "delete_repo"}, "allow", 9},
+		{Call{Server: "github", Tool: "delete_repo", Class: "@destructive", Principal: "ci-1"}, "ask", 1},
+		{Call{Server: "gitlab", Tool: "delete_repo", Class: "@destructive", Principal: "ci-1"}, "deny", 2},
+		{Call{Server: "gitlab", Tool: "delete_repo", Class: "@destructive", Principal: "xci-1"}, "allow", 9},
+		{Call{Server: "gitlab", Tool: "delete_repo", Class: "@destructive"}, "allow", 9},
+		{Call{Server: "gitlab", Tool: "delete_repo", Class: "@write", Principal: "ci-1"}, "allow", 9},
+		{Call{Server: "github", Tool: "get", Class: "@readonly"}, "allow", 3},
+		{Call{Server: "git", Tool: "log", Host: "claude-code"}, "deny", 4},
+		{Call{Server: "svn", Tool: "log", Host: "claude-code"}, "deny", 4},
+		{Call{Server: "git", Tool: "add", Host: "claude-code"}, "allow", 9},
+		{Call{Server: "git", Tool: "log", Host: "cursor"}, "allow", 9},
+		{Call{Server: "git", Tool: "log"}, "allow", 9},
+		{Call{Server: "x", Tool: "secret*"}, "deny", 5},
+		{Call{Server: "x", Tool: "secrets"}, "allow", 9},
+		{Call{Server: "files", Tool: "read", Surface: "direct"}, "ask", 6},
+		{Call{Server: "files", Tool: "a/b", Surface: "direct"}, "ask", 6},
+		{Call{Server: "files", Tool: "read", Surface: "discover"}, "allow", 9},
+		{Call{Server: "files", Tool: "read", Surface: "api"}, "deny", 7},
+		{Call{Server: "x", Tool: "put", Class: "@write", Principal: "ci-2", Host: "bot", Surface: "proxy"}, "ask", 8},
+		{Call{Server: "x", Tool: "put", Class: "@write", Principal: "ci-2", Host: "bot", Surface: "tree"}, "allow", 9},
+	} {
+		if got := rules.Judge(&tt.call); got.Do != tt.do || got.Rule != tt.rule {
+			t.Errorf("%+v: got %+v, want %s by rule %d", tt.call, got, tt.do, tt.rule)
+		}
+	}
+}
+
+const (
+	onlyDocs   = `{"type":"object","properties":{"repo":{"type":"string","const":"docs"}},"required":["repo"]}`
+	onlySelect = `{"properties":{"query":{"type":"string","pattern":"^(?i)select [^;]*$"}},"required":["query"],"additionalProperties":false}`
+	nested     = `{"properties":{"filter":{"type":"object","properties":{"owner":{"enum":["me","us"]}},"required":["owner"]}},"required":["filter"]}`
+	small      = `{"properties":{"n":{"type":"integer","maximum":9007199254740992},"deep":{"type":"boolean"},"ids":{"type":"array","items":{"type":"integer"}}},"required":["n"]}`
+	exact      = `{"properties":{"id":{"const":7}},"required":["id"]}`
+)
+
+// Arguments are judged as their server will read them. What two readers may take for
+// different things is refused, by a rule that allows as by one that asks.
+func TestRulesByArguments(t *testing.T) {
+	for _, tt := range []struct{ schema, arguments, do, why string }{
+		{onlyDocs, `{"repo":"docs"}`, "allow", ""},
+		{onlyDocs, `{ "repo" : "docs" , "path": "a" }`, "allow", ""},
+		{onlyDocs, `{"\u0072epo":"d\u006fcs"}`, "allow", ""},
+		{onlyDocs, `{"repo":"other"}`, "deny", ""},
+		{onlyDocs, `{}`, "deny", ""},
+		{onlyDocs, ``, "deny", ""},
+		{onlyDocs, `null`, "deny", ""},
+		{onlyDocs, `{"repo":null}`, "deny", ""},
+		{onlyDocs, `{"repo":"docs","repo":"other"}`, "deny", `"repo" is there twice`},
+		{onlyDocs, `{"repo":"other","repo":"docs"}`, "deny", `"repo" is there twice`},
+		{onlyDocs, `{"repo":"docs","\u0072epo":"other"}`, "deny", `"repo" is there twice`},
+		{onlyDocs, `{"repo":"docs","Repo":"other"}`, "deny", `"Repo" can be taken for "repo"`},
+		{onlyDocs, `{"repo":"docs","REPO":"docs"}`, "deny", `can be taken`},
+		{onlyDocs, `{"repo":"docs","repo\u0000":"other"}`, "deny", `can be taken`},
+		{onlyDocs, `{"repo":"docs","re_po":"other"}`, "deny", `can be taken`},
+		{onlyDocs, `{"repo":"docs","repo ":"other"}`, "deny", `can be taken`},
+		{onlyDocs, `{"repo":"docs","path":{"Repo":"other"}}`, "deny", `can be taken`},
+		{onlyDocs, `{"repo":"docs","path":[{"a":1,"a":2}]}`, "deny", `"a" is there twice`},
+		{onlyDocs, `{"repo":"docs","path":{"a":1,"A":2}}`, "allow", ""},
+		{onlyDocs, `{"repo":["docs"]}`, "deny", "only element"},
+		{onlyDocs, `{"repo":"docs\ud800"}`, "deny", "half a character"},
+		{onlyDocs, `{"repo":"docs","x":"\ufffd �"}`, "allow", ""},
+		{onlyDocs, `{"repo":"do` + "\xff" + `cs"}`, "deny", "Unicode"},
+		{onlyDocs, `["docs"]`, "deny", "not an object"},
+		{onlyDocs, `"{\"repo\":\"docs\"}"`, "deny", "not an object"},
+		{onlyDocs, `{"repo":"docs"`, "deny", "not an object"},
+		{onlyDocs, `{"arguments":{"repo":"docs"}}`, "deny", ""},
+		{onlyDocs, `{"repo":"docs ","tool_input":{"repo":"docs"}}`, "deny", ""},
+		{onlySelect, `{"query":"SELECT a FROM b"}`, "allow", ""},
+		{onlySelect, `{"query":"select a; drop table b"}`, "deny", ""},
+		{onlySelect, `{"query":"select a\u003b drop table b"}`, "deny", ""},
+		{onlySelect, `{"query":"SELECT a","limit":3}`, "deny", ""},
+		{onlySelect, `{"query":"SELECT a","QUERY":"drop table b"}`, "deny", "can be taken"},
+		{onlySelect, `{"query":5}`, "deny", "a text"},
+		{nested, `{"filter":{"owner":"me"}}`, "allow", ""},
+		{nested, `{"filter":{"owner":"you"}}`, "deny", ""},
+		{nested, `{"filter":{"owner":"me","owner":"you"}}`, "deny", "twice"},
+		{nested, `{"filter":{"owner":"me","Owner":"you"}}`, "deny", "can be taken"},
+		{nested, `{"filter":"{\"owner\":\"you\"}"}`, "deny", "object that its text holds"},
+		{nested, `{"filter":{"owner":"me"},"owner":"x"}`, "allow", ""},
+		{small, `{"n":5,"deep":true,"ids":[1,2]}`, "allow", ""},
+		{small, `{"n":9007199254740993}`, "deny", ""},
+		{small, `{"n":"5"}`, "deny", "number that its text holds"},
+		{small, `{"n":" 5 "}`, "deny", "number that its text holds"},
+		{small, `{"n":"1_000_000"}`, "deny", "a number"},
+		{small, `{"n":5,"deep":"yes"}`, "deny", "a boolean"},
+		{small, `{"n":5,"ids":["7"]}`, "deny", "number that its text holds"},
+		{small, `{"n":5,"ids":"[7]"}`, "deny", "array that its text holds"},
+		{small, `{"n":123456789012345678901234567890}`, "deny", "too large"},
+		{small, `{"n":1e999}`, "deny", "too large"},
+		{small, `{"n":5.5}`, "deny", ""},
+		{exact, `{"id":7}`, "allow", ""},
+		{exact, `{"id":7.0}`, "allow", ""},
+		{exact, `{"id":"7"}`, "deny", "number"},
+		{exact, `{"ID":7}`, "deny", "can be taken"},
+	} {
+		rules := rulesOf(t, `[{"match":"a/*","arguments":`+tt.schema+`,"do":"allow"},{"do":"deny"}]`)
+		got := rules.Judge(&Call{Server: "a", Tool: "t", Arguments: json.RawMessage(tt.arguments)})
+		if got.Do != tt.do || (got.Why != "") != (tt.why != "") || !strings.Contains(got.Why, tt.why) {
+			t.Errorf("%s\n%s: got %+v, want %s %q", tt.schema, tt.arguments, got, tt.do, tt.why)
+		}
+		// A rule that refuses what fits lets nothing pass that may fit.
+		rules = rulesOf(t, `[{"match":"a/*","arguments":`+tt.schema+`,"do":"deny"},{"do":"allow"}]`)
+		got = rules.Judge(&Call{Server: "a", Tool: "t", Arguments: json.RawMessage(tt.arguments)})
+		if refused := tt.do == "allow" || tt.why != ""; refused != (got.Do == "deny") {
+			t.Errorf("%s\n%s, refused where it fits: got %+v", tt.schema, tt.arguments, got)
+		}
+	}
+}
+
+// Arguments of calls that no rule about arguments is for are nobody's business.
+func TestArgumentsAreReadOnlyForTheirRules(t *testing.T) {
+	rules := rulesOf(t, `[{"match":"a/*","arguments":`+onlyDocs+`,"do":"deny"},{"do":"allow"}]`)
+	if got := rules.Judge(&Call{Server: "b", Tool: "t", Arguments: json.RawMessage(`{"a":1,"a":2}`)}); got.Do != "allow" {
+		t.Errorf("got %+v", got)
+	}
+	if got := (*Rules)(nil).Judge(&Call{}); got.Do != "allow" {
+		t.Errorf("without a policy: got %+v", got)
+	}
+	if rules, err := New(nil); rules != nil || err != nil {
+		t.Errorf("got %v, %v", rules, err)
+	}
+}
+
+// A policy with a mistake in it is none that runs.
+func TestMistakesInRules(t *testing.T) {
+	for text, want := range map[string]string{
+		`[{"match":"a/b","do":"deny"}]`:                                                       "all other calls",
+		`[{"do":"allow"},{"match":"a/b","do":"deny"}]`:                                        "ever reached",
+		`[{"match":"delete_*","do":"deny"},{"do":"allow"}]`:                                   "names no tools",
+		`[{"match":"@odd","do":"deny"},{"do":"allow"}]`:                                       "no such class",
+		`[{"match":"a/@odd","do":"deny"},{"do":"allow"}]`:                                     "no such class",
+		`[{"match":"a/[","do":"deny"},{"do":"allow"}]`:                                        "not a glob",
+		`[{"match":"a/b","do":"block"},{"do":"allow"}]`:                                       "block",
+		`[{"match":"a/b"},{"do":"allow"}]`:                                                    "do is missing",
+		`[{"match":"a/b","tool":"x","do":"deny"},{"do":"allow"}]`:                             "unknown key",
+		`[{"arguments":{"propertys":{}},"do":"deny"},{"do":"allow"}]`:                         "no keyword",
+		`[{"arguments":{"properties":{"a":{"pattern":"(?=x)"}}},"do":"deny"},{"do":"allow"}]`: "cannot be used",
+		`[{"arguments":{"$ref":"https://example.com/s"},"do":"deny"},{"do":"allow"}]`:         "nothing is fetched",
+		`[{"arguments":{"type":"objekt"},"do":"deny"},{"do":"allow"}]`:                        "no type",
+		`[{"arguments":{"const":123456789012345678901234567890},"do":"deny"},{"do":"allow"}]`: "too large",
+		`[{"arguments":{"properties":{"a":{"minimum":"5"}}},"do":"deny"},{"do":"allow"}]`:     "no JSON Schema",
+		`[{"principal":"[","do":"deny"},{"do":"allow"}]`:                                      "not a glob",
+		`[{"surface":"phone","do":"deny"},{"do":"allow"}]`:                                    "phone",
+	} {
+		_, err := schema.LoadText("mcp.json", []byte(`{"mcp":{"a":{"command":"x"}},"policy":`+text+`}`), schema.LoadOptions{})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", text, err, want)
+		}
+	}
+}
