@@ -1,0 +1,68 @@
+package pins
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/dynmcp/dynmcp/internal/regular"
+)
+
+// largestDefinition is the largest definition that is kept, in bytes.
+const largestDefinition = 4 << 20
+
+// Keep keeps the definitions of tools, a file for each, named by the digest: what has one
+// name never changes. A file that a process was killed over is written again when it does
+// not have its digest.
+func (f Files) Keep(tools []Tool) error {
+	if f.Definitions == "" {
+		return nil
+	}
+	if err := os.MkdirAll(f.Definitions, 0o700); err != nil {
+		return err
+	}
+	var errs []error
+	for _, t := range tools {
+		definition := Definition(t.Raw)
+		if _, ok := f.Definition(t.Digest); ok || len(definition) > largestDefinition {
+			continue
+		}
+		errs = append(errs, f.write(t.Digest, definition))
+	}
+	return errors.Join(errs...)
+}
+
+func (f Files) path(digest string) string {
+	return filepath.Join(f.Definitions, strings.TrimPrefix(digest, digestPrefix)+".json")
+}
+
+// write replaces the file in one step. It is not synced: a power failure costs the text of
+// a difference.
+func (f Files) write(digest string, definition json.RawMessage) error {
+	temporary, err := os.CreateTemp(f.Definitions, ".new.*")
+	if err != nil {
+		return err
+	}
+	_, err = temporary.Write(definition)
+	if err = errors.Join(err, temporary.Close()); err == nil {
+		err = os.Rename(temporary.Name(), f.path(digest))
+	}
+	if err != nil {
+		_ = os.Remove(temporary.Name())
+	}
+	return err
+}
+
+// Definition returns the definition of a digest. ok is false where it was not kept, or is
+// not what was kept.
+func (f Files) Definition(digest string) (definition json.RawMessage, ok bool) {
+	if f.Definitions == "" || !isDigest(digest) {
+		return nil, false
+	}
+	text, err := regular.ReadOwn(context.Background(), f.path(digest), largestDefinition, func(fs.FileInfo) error { return nil })
+	return text, err == nil && Digest(text) == digest
+}

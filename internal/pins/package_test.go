@@ -1,0 +1,53 @@
+package pins
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestPackages(t *testing.T) {
+	cache := t.TempDir()
+	for line, want := range map[string]string{
+		"npx -y @modelcontextprotocol/server-filesystem@2025.8.21 /tmp": "npm:@modelcontextprotocol/server-filesystem@2025.8.21",
+		"npx -y @x/y@latest":                          "npm:@x/y@latest",
+		"npx.cmd --package=@x/y@1.0.0-rc.1 y-server":  "npm:@x/y@1.0.0-rc.1",
+		"cmd /c npx -y left@1.0.0":                    "npm:left@1.0.0",
+		"npm exec -y -- left@1.0.0":                   "npm:left@1.0.0",
+		"pnpm dlx left@1.0.0":                         "npm:left@1.0.0",
+		"uvx mcp-server-fetch":                        "pypi:mcp-server-fetch",
+		"uvx --python 3.12 mcp-server-fetch==2025.1":  "pypi:mcp-server-fetch@2025.1",
+		"uvx --from git+https://x/y@main server":      "pypi:git+https://x/y@main",
+		"uv tool run mcp-server-git@1.2":              "pypi:mcp-server-git@1.2",
+		"pipx run mcp-server-git":                     "pypi:mcp-server-git",
+		"docker run -i --rm -e TOKEN ghcr.io/g/s:1.2": "oci:ghcr.io/g/s:1.2",
+		"docker run --rm -i --mount type=bind,src=/a,dst=/b mcp/fs@sha256:" + strings.Repeat("a", 64) + " /b": "oci:mcp/fs@sha256:" + strings.Repeat("a", 64),
+		"docker compose up":        "",
+		"node server.js":           "",
+		"npx":                      "",
+		"env TOKEN=1 npx left@1.2": "npm:left@1.2",
+	} {
+		words := strings.Fields(line)
+		if got := Package(words[0], words[1:], map[string]string{"npm_config_cache": cache}); got != want {
+			t.Errorf("%s: got %q, want %q", line, got, want)
+		}
+	}
+}
+
+// npx keeps what it was asked for without a version in a directory named by a hash of that.
+func TestVersionThatNpxHasInstalled(t *testing.T) {
+	cache := t.TempDir()
+	const npxPackage, npxDirectory = "@modelcontextprotocol/server-filesystem", "a3241bba59c344f5" // as npm 11 names it
+	dir := filepath.Join(cache, "_npx", npxDirectory, "node_modules", filepath.FromSlash(npxPackage))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "package.json"), []byte(`{"name":"x","version":"2025.9.12"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := Package("npx", []string{"-y", npxPackage}, map[string]string{"npm_config_cache": cache})
+	if want := "npm:" + npxPackage + "@2025.9.12"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
