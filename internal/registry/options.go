@@ -1,0 +1,101 @@
+package registry
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// An Option is a way to run a server.
+type Option struct {
+	Via     string // one of Ways, or the kind of a package that dynmcp does not run
+	What    string // the package or the address
+	Missing string // why it cannot be run here, "" if it can
+	Note    string // what a person should know of it
+
+	server *Server
+	pkg    *Package
+	remote *Transport
+	bundle *bundle // once it is unpacked
+	run    string  // the program
+	spec   string  // the package as the program is told it
+}
+
+// Options returns the ways to run a server: those that can be run here before the others, in
+// the order of Ways. installed reports whether a program is there.
+func (s *Server) Options(installed func(program string) bool) []*Option {
+	var all []*Option
+	for i := range s.Packages {
+		o := &Option{server: s, pkg: &s.Packages[i], Via: line(s.Packages[i].RegistryType, 20)}
+		o.judge(installed)
+		all = append(all, o)
+	}
+	for i := range s.Remotes {
+		o := &Option{server: s, remote: &s.Remotes[i], Via: Remote, What: line(s.Remotes[i].URL, 200)}
+		if t := o.remote.Type; t != "streamable-http" && t != "sse" {
+			o.Missing = fmt.Sprintf("dynmcp does not speak %q", line(t, 40))
+		}
+		all = append(all, o)
+	}
+	rank := func(o *Option) int {
+		n := 2 * slices.Index(Ways, o.Via)
+		if o.Missing != "" || n < 0 {
+			n += 4 * len(Ways)
+		}
+		if o.remote != nil && o.remote.Type == "sse" {
+			n++ // streamable HTTP goes first
+		}
+		return n
+	}
+	slices.SortStableFunc(all, func(a, b *Option) int { return cmp.Compare(rank(a), rank(b)) })
+	return all
+}
+
+// judge finds out what runs a package, and what is missing for it.
+func (o *Option) judge(installed func(program string) bool) {
+	p := o.pkg
+	o.What = line(strings.TrimSuffix(p.Identifier+" "+p.Version, " "), 200)
+	_, known := runners[p.RegistryType]
+	switch {
+	case p.RegistryType == MCPB:
+		o.Missing = p.checkBundle()
+	case !known:
+		o.Missing = fmt.Sprintf("dynmcp runs no packages of %q; install it, and add its command with dynmcp add NAME -- COMMAND", o.Via)
+	default:
+		var err error
+		if o.spec, err = p.spec(); err == nil {
+			o.run, o.Note, err = p.program()
+		}
+		switch {
+		case err != nil:
+			o.Missing = err.Error()
+		case !installed(o.run):
+			o.Missing = o.run + " is not installed"
+		}
+	}
+	if t := p.Transport; o.Missing == "" && t.Type != "stdio" && t.Type != "" {
+		o.Missing = fmt.Sprintf("it is not spoken to by stdio but at %s: start it, and add that address with dynmcp add NAME --url ADDRESS", line(t.URL, 100))
+	}
+}
+
+// checkBundle says why a bundle cannot be fetched.
+func (p Package) checkBundle() string {
+	u, err := url.Parse(p.Identifier)
+	switch {
+	case err != nil || u.Host == "":
+		return "its bundle has no address"
+	case !isSHA256(p.FileSHA256):
+		return "the registry does not say the SHA-256 of its bundle"
+	}
+	return ""
+}
+
+// Questions returns what has to be known before an option is built. Of a bundle it is known
+// only after it was unpacked.
+func (o *Option) Questions() ([]Question, error) {
+	r := &resolver{}
+	o.resolve(r)
+	return r.questions, r.err
+}

@@ -1,0 +1,173 @@
+package registry
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
+)
+
+// The ways to run a server.
+const (
+	NPM    = "npm"
+	PyPI   = "pypi"
+	OCI    = "oci"
+	NuGet  = "nuget"
+	MCPB   = "mcpb"
+	Remote = "remote"
+)
+
+// Ways are the ways to run a server, the first of which is preferred.
+var Ways = []string{NPM, PyPI, MCPB, OCI, NuGet, Remote}
+
+// A runner is a program that fetches a package and runs it. What a registry may put before
+// the package is limited to flags that neither run nor fetch anything else.
+type runner struct {
+	programs []string // the first is used unless the registry hints at another
+	before   []string // words before all flags
+	flags    []string // permitted flags without a value
+	valued   []string // permitted flags with one
+	after    []string // words after the package
+}
+
+var runners = map[string]runner{
+	NPM: {
+		programs: []string{"npx"}, before: []string{"-y"},
+		flags: []string{"--yes", "-q", "--quiet", "--prefer-offline", "--prefer-online", "--ignore-scripts"},
+	},
+	PyPI: {
+		programs: []string{"uvx"},
+		flags:    []string{"-q", "--quiet", "--isolated", "--refresh", "--no-cache", "--native-tls"},
+		valued:   []string{"--python", "-p", "--prerelease", "--resolution"},
+	},
+	OCI: {
+		programs: []string{"docker", "podman"}, before: []string{"run", "-i", "--rm"},
+		flags: []string{"--interactive", "--init", "--read-only", "-q", "--quiet", "-t", "--tty", "-it", "-ti"},
+		valued: []string{
+			"-e", "--env", "-v", "--volume", "--mount", "-p", "--publish", "--network", "--net", "--name", "-u", "--user", "-w", "--workdir", "--platform",
+			"--add-host", "--tmpfs", "-m", "--memory", "--cpus", "--shm-size", "--pull", "-l", "--label", "--log-driver", "--dns", "-h", "--hostname",
+		},
+	},
+	NuGet: {
+		programs: []string{"dnx"}, flags: []string{"--yes", "-y", "--prerelease"},
+		valued: []string{"--verbosity", "-v"}, after: []string{"--yes", "--"},
+	},
+}
+
+// Versions are exact ones: a tag may be another release tomorrow.
+var (
+	npmName    = lazyregexp.New(`^(@[A-Za-z0-9_~][A-Za-z0-9._~-]*/)?[A-Za-z0-9_~][A-Za-z0-9._~-]*$`)
+	pythonName = lazyregexp.New(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
+	image      = lazyregexp.New(`^[a-z0-9][a-zA-Z0-9.-]*(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*(:[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?(@sha256:[a-f0-9]{64})?$`)
+	tag        = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
+	semver     = lazyregexp.New(`^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`)
+	pep440     = lazyregexp.New(`^(\d+!)?\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?(\+[0-9a-z.]+)?$`)
+)
+
+// spec returns a package with its version, as its runner is told it.
+func (p Package) spec() (string, error) {
+	name, version := p.Identifier, p.Version
+	malformed := fmt.Errorf("%s is not the name of a package of %s", line(name, 100), p.RegistryType)
+	loose := fmt.Errorf("the version %q of its package is not exact", line(version, 40))
+	switch p.RegistryType {
+	case OCI:
+		return p.image(malformed)
+	case PyPI:
+		switch {
+		case !pythonName().MatchString(name):
+			return "", malformed
+		case !pep440().MatchString(version):
+			return "", loose
+		}
+	default:
+		switch {
+		case !npmName().MatchString(name) || p.RegistryType == NuGet && strings.ContainsAny(name, "@/~"):
+			return "", malformed
+		case !semver().MatchString(version):
+			return "", loose
+		}
+	}
+	return name + "@" + version, nil
+}
+
+// image returns the reference of a container's image. Older entries have its registry and
+// tag in fields of their own.
+func (p Package) image(malformed error) (string, error) {
+	ref := p.Identifier
+	if host, _, ok := strings.Cut(strings.TrimPrefix(p.RegistryBaseURL, "https://"), "/"); (ok || host != "") && !named(ref) &&
+		!slices.Contains([]string{"docker.io", "index.docker.io", "hub.docker.com", "registry-1.docker.io"}, host) {
+		ref = host + "/" + ref
+	}
+	last := ref[strings.LastIndexByte(ref, '/')+1:]
+	if !strings.ContainsAny(last, ":@") {
+		if !tag().MatchString(p.Version) {
+			return "", fmt.Errorf("the image %s has neither tag nor digest", line(ref, 100))
+		}
+		ref += ":" + p.Version
+	}
+	if !image().MatchString(ref) {
+		return "", malformed
+	}
+	if strings.HasSuffix(ref, ":latest") {
+		return "", fmt.Errorf("the tag latest of %s is not a version", line(ref, 100))
+	}
+	return ref, nil
+}
+
+// named reports whether an image names its registry.
+func named(ref string) bool {
+	host, _, ok := strings.Cut(ref, "/")
+	return ok && (strings.ContainsAny(host, ".:") || host == "localhost")
+}
+
+// program returns the program that runs a package. A hint at another one is not followed; with
+// arguments for that one it is an error.
+func (p Package) program() (program, note string, err error) {
+	r := runners[p.RegistryType]
+	switch {
+	case p.RuntimeHint == "":
+	case slices.Contains(r.programs, p.RuntimeHint):
+		return p.RuntimeHint, "", nil
+	case len(p.RuntimeArguments) > 0:
+		return "", "", fmt.Errorf("it wants to be run by %s, which dynmcp does not run packages of %s with", line(p.RuntimeHint, 40), p.RegistryType)
+	default:
+		note = fmt.Sprintf("the registry hints at %s; packages of %s are run by %s", line(p.RuntimeHint, 40), p.RegistryType, r.programs[0])
+	}
+	return r.programs[0], note, nil
+}
+
+// permit returns the runtime arguments that are passed on. own are words that name what is
+// run anyway.
+func (r runner) permit(words []string, own ...string) (kept []string, err error) {
+	for i := 0; i < len(words); i++ {
+		word := words[i]
+		flag, _, joined := strings.Cut(word, "=")
+		switch {
+		case slices.Contains(r.before, word) || slices.Contains(own, word) || slices.Contains(r.after, word):
+		case slices.Contains(r.flags, word), joined && slices.Contains(r.valued, flag):
+			kept = append(kept, word)
+		case slices.Contains(r.valued, word) && i+1 < len(words):
+			kept = append(kept, word, words[i+1])
+			i++
+		default:
+			return nil, fmt.Errorf("its runtime argument %s is not passed to %s", line(word, 60), r.programs[0])
+		}
+	}
+	return kept, nil
+}
+
+// reaches returns the arguments of a container that reach beyond it.
+func reaches(words []string) (all []string) {
+	for i, word := range words {
+		flag, value, joined := strings.Cut(word, "=")
+		if !joined && i+1 < len(words) {
+			value = words[i+1]
+		}
+		switch flag {
+		case "-v", "--volume", "--mount", "--network", "--net", "-p", "--publish", "--add-host":
+			all = append(all, flag+" "+value)
+		}
+	}
+	return all
+}

@@ -1,0 +1,231 @@
+package registry
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dynmcp/dynmcp/internal/display"
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
+)
+
+// The states of a server in a registry.
+const (
+	Active     = "active"
+	Deprecated = "deprecated"
+	Deleted    = "deleted"
+)
+
+// A Server is one version of a server, as a registry describes it.
+type Server struct {
+	Name        string
+	Title       string
+	Description string
+	Version     string
+	WebsiteURL  string
+	Repository  struct{ URL string }
+	Packages    []Package
+	Remotes     []Transport
+
+	Status  string `json:"-"` // Active, Deprecated or Deleted
+	Message string `json:"-"` // why
+	Latest  bool   `json:"-"` // no version is newer
+	From    string `json:"-"` // the address of the registry
+}
+
+// A Package is a package of npm, PyPI, a container or a bundle.
+type Package struct {
+	RegistryType         string
+	RegistryBaseURL      string
+	Identifier           string
+	Version              string
+	FileSHA256           string
+	RuntimeHint          string
+	Transport            Transport
+	RuntimeArguments     []Argument
+	PackageArguments     []Argument
+	EnvironmentVariables []KeyValue
+}
+
+// A Transport is how a server is spoken to.
+type Transport struct {
+	Type      string
+	URL       string
+	Headers   []KeyValue
+	Variables map[string]Input
+}
+
+// An Input is a value that is fixed, or that a person is asked for.
+type Input struct {
+	Description string
+	Value       string
+	Default     string
+	Placeholder string
+	Format      string
+	Choices     []string
+	IsRequired  bool
+	IsSecret    bool
+}
+
+// A Template is an input whose value may name variables in braces.
+type Template struct {
+	Input
+	Variables map[string]Input
+}
+
+// An Argument is a word of a command line, or several.
+type Argument struct {
+	Template
+	Type       string
+	Name       string
+	ValueHint  string
+	IsRepeated bool
+}
+
+// A KeyValue is a header or an environment variable.
+type KeyValue struct {
+	Template
+	Name string
+}
+
+// Limits of what one server may have.
+const (
+	maxServerBytes = 1 << 20
+	maxParts       = 64  // packages, arguments, variables of one kind
+	maxText        = 8e3 // bytes of a text
+)
+
+var (
+	serverName    = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9.-]{0,120}/[A-Za-z0-9][A-Za-z0-9._-]{0,120}$`)
+	serverVersion = lazyregexp.New(`^[0-9A-Za-z][0-9A-Za-z.+_-]{0,254}$`)
+)
+
+// IsName reports whether a text is the name of a server in a registry, NAMESPACE/SERVER.
+func IsName(text string) bool {
+	return serverName().MatchString(text) && !strings.Contains(text, "..")
+}
+
+// CutVersion cuts NAME@VERSION.
+func CutVersion(text string) (name, version string, err error) {
+	name, version, given := strings.Cut(text, "@")
+	switch {
+	case !IsName(name):
+		return "", "", fmt.Errorf("%s is not the name of a server in a registry", display.Name(name))
+	case given && !serverVersion().MatchString(version):
+		return "", "", fmt.Errorf("%s is not a version", display.Name(version))
+	}
+	return name, version, nil
+}
+
+// parseServer reads a server as the API answers it, with the registry's own words about it.
+// One that is malformed is an error: it is left out of lists.
+func parseServer(raw json.RawMessage) (*Server, error) {
+	if len(raw) > maxServerBytes {
+		return nil, fmt.Errorf("it has %d bytes, more than %d", len(raw), maxServerBytes)
+	}
+	var answer struct {
+		Server *Server
+		Meta   struct {
+			Official struct {
+				Status, StatusMessage string
+				IsLatest              bool
+			} `json:"io.modelcontextprotocol.registry/official"`
+		} `json:"_meta"`
+	}
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		return nil, errors.New("it is no server.json")
+	}
+	s, official := answer.Server, answer.Meta.Official
+	if s == nil {
+		return nil, errors.New("it has no server")
+	}
+	s.Status, s.Latest = official.Status, official.IsLatest
+	if s.Status != Deprecated && s.Status != Deleted {
+		s.Status = Active
+	}
+	s.Message = line(official.StatusMessage, 200)
+	return s, s.check()
+}
+
+// check refuses what no registry may say, and makes the texts fit to be shown.
+func (s *Server) check() error {
+	switch {
+	case !IsName(s.Name):
+		return errors.New("its name is not NAMESPACE/SERVER")
+	case !serverVersion().MatchString(s.Version):
+		return errors.New("its version is malformed")
+	case len(s.Packages) > maxParts || len(s.Remotes) > maxParts:
+		return fmt.Errorf("it has more than %d packages or remotes", maxParts)
+	}
+	s.Title, s.Description = line(s.Title, 100), line(s.Description, 500)
+	var errs []error
+	for _, p := range s.Packages {
+		errs = append(errs, p.check())
+	}
+	for _, r := range s.Remotes {
+		errs = append(errs, r.check())
+	}
+	return errors.Join(errs...)
+}
+
+func (p Package) check() error {
+	if len(p.RuntimeArguments) > maxParts || len(p.PackageArguments) > maxParts {
+		return fmt.Errorf("a package has more than %d arguments", maxParts)
+	}
+	for _, a := range slices.Concat(p.RuntimeArguments, p.PackageArguments) {
+		if err := a.check(a.Name, a.ValueHint); err != nil {
+			return err
+		}
+	}
+	return errors.Join(checkPairs(p.EnvironmentVariables), p.Transport.check(), short(p.Identifier, p.Version, p.RuntimeHint, p.RegistryBaseURL))
+}
+
+func (t Transport) check() error {
+	inputs := Template{Variables: t.Variables}
+	return errors.Join(checkPairs(t.Headers), inputs.check(t.URL))
+}
+
+func checkPairs(all []KeyValue) error {
+	if len(all) > maxParts {
+		return fmt.Errorf("it has more than %d headers or variables", maxParts)
+	}
+	for _, v := range all {
+		if err := v.check(v.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t Template) check(texts ...string) error {
+	if len(t.Variables) > maxParts || len(t.Choices) > maxParts {
+		return fmt.Errorf("it has more than %d variables or choices", maxParts)
+	}
+	texts = append(append(texts, t.Value, t.Default, t.Description, t.Placeholder), t.Choices...)
+	for name, v := range t.Variables {
+		if len(v.Choices) > maxParts {
+			return fmt.Errorf("it has more than %d choices", maxParts)
+		}
+		texts = append(append(texts, name, v.Value, v.Default, v.Description, v.Placeholder), v.Choices...)
+	}
+	return short(texts...)
+}
+
+// short refuses texts that are long, or that have what no word of a command, header or
+// variable may have.
+func short(texts ...string) error {
+	for _, text := range texts {
+		if len(text) > maxText {
+			return fmt.Errorf("it has a text of %d bytes", len(text))
+		}
+		if strings.ContainsRune(text, 0) {
+			return errors.New("it has a text with a byte 0")
+		}
+	}
+	return nil
+}
+
+// line makes a text of a registry fit to be shown, on one line.
+func line(text string, max int) string { return display.Cut(display.Fold(text), max) }

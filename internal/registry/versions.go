@@ -1,0 +1,86 @@
+package registry
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+var versionParts = regexp.MustCompile(`\d+|[a-z]+`)
+
+// early are words in versions that come before the release itself, in their order.
+var early = []string{"dev", "a", "alpha", "b", "beta", "pre", "preview", "c", "rc"}
+
+// Compare compares two versions of npm, PyPI or an image: numbers by their value, and what is
+// called alpha or rc before the release.
+func Compare(a, b string) int {
+	x, y := parts(a), parts(b)
+	for i := range max(len(x), len(y)) {
+		var p, q string
+		if i < len(x) {
+			p = x[i]
+		}
+		if i < len(y) {
+			q = y[i]
+		}
+		if c := cmp.Compare(weight(p), weight(q)); c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+func parts(version string) []string {
+	version, _, _ = strings.Cut(strings.TrimPrefix(strings.ToLower(version), "v"), "+")
+	return versionParts.FindAllString(version, -1)
+}
+
+// weight orders the parts of versions: early words, nothing or 0, other words, numbers.
+func weight(part string) float64 {
+	if n, err := strconv.ParseFloat(part, 64); err == nil {
+		return 1 + n
+	}
+	switch at := slices.Index(early, part); {
+	case at >= 0:
+		return float64(at - len(early))
+	case part == "":
+		return 1
+	}
+	return 1.5
+}
+
+// Upgrade returns the arguments of an entry that was made of s for a newer version of it. It
+// is an error if that needs more than another version of the same package.
+func (s *Server) Upgrade(newer *Server, args []string) ([]string, error) {
+	for _, old := range s.Packages {
+		spec, err := old.spec()
+		at := slices.Index(args, spec)
+		if old.RegistryType == MCPB || err != nil || at < 0 {
+			continue
+		}
+		for _, now := range newer.Packages {
+			if next, err := now.spec(); err == nil && reflect.DeepEqual(old.unversioned(), now.unversioned()) {
+				args = slices.Clone(args)
+				args[at] = next
+				return args, nil
+			}
+		}
+	}
+	if len(args) == 0 && reflect.DeepEqual(s.Remotes, newer.Remotes) {
+		return nil, nil // a remote has the version that it has
+	}
+	return nil, fmt.Errorf("%s is run otherwise than %s", newer.Version, s.Version)
+}
+
+// unversioned returns a package without its version.
+func (p Package) unversioned() Package {
+	p.Version, p.FileSHA256 = "", ""
+	if at := strings.LastIndexAny(p.Identifier, ":@"); p.RegistryType == OCI && at > strings.LastIndexByte(p.Identifier, '/') {
+		p.Identifier = p.Identifier[:at]
+	}
+	return p
+}
