@@ -1,0 +1,201 @@
+package engine
+
+import (
+	"strings"
+
+	"github.com/dop251/goja"
+
+	"github.com/dynmcp/dynmcp/internal/lazyregexp"
+	"github.com/dynmcp/dynmcp/internal/wire"
+)
+
+// refused are functions that models expect, and what to use instead.
+var refused = map[string]string{
+	"require":     "require is not available: a script has tools, call, search, describe, resource and console",
+	"fetch":       "fetch is not available, a script has no network: call a tool of a server that fetches",
+	"setInterval": "setInterval is not available: use a loop with await new Promise(done => setTimeout(done, ms))",
+}
+
+// habits are functions of newer editions of the language that are written in it.
+var habits = mustCompile(`(() => {
+	const define = (of, name, value) => Object.defineProperty(of, name, {value, writable: true, configurable: true});
+	define(Object, "groupBy", (items, key) => {
+		const groups = Object.create(null);
+		let i = 0;
+		for (const item of items) { const k = key(item, i++); (groups[k] ??= []).push(item); }
+		return groups;
+	});
+	define(Map, "groupBy", (items, key) => {
+		const groups = new Map();
+		let i = 0;
+		for (const item of items) { const k = key(item, i++); groups.has(k) ? groups.get(k).push(item) : groups.set(k, [item]); }
+		return groups;
+	});
+	define(Array, "fromAsync", async (items, map = x => x) => {
+		const all = [];
+		for (const item of items) all.push(await map(await item, all.length));
+		return all;
+	});
+	define(BigInt.prototype, "toJSON", function () { return this.toString(); });
+})()`)
+
+// install gives a new runtime what a script may use.
+func (s *script) install() {
+	s.must(s.vm.RunProgram(habits()))
+	s.newError, _ = goja.AssertFunction(s.vm.Get("Error"))
+	s.arrayFrom, _ = goja.AssertFunction(s.vm.Get("Array").ToObject(s.vm).Get("from"))
+	define := func(name string, value any) { _ = s.vm.Set(name, value) }
+	for name, words := range refused {
+		define(name, func(goja.FunctionCall) goja.Value { s.throw("%s", words); return nil })
+	}
+	note := s.vm.ToValue(func(call goja.FunctionCall) goja.Value {
+		s.threw.value, s.threw.at = call.Argument(0), s.at(s.vm.CaptureCallStack(0, nil), "")
+		return call.Argument(0)
+	})
+	_ = s.vm.GlobalObject().DefineDataProperty(thrower, note, goja.FLAG_FALSE, goja.FLAG_FALSE, goja.FLAG_FALSE)
+	define("setTimeout", s.setTimeout)
+	define("clearTimeout", s.clearTimeout)
+	define("structuredClone", func(call goja.FunctionCall) goja.Value {
+		e := &encoder{script: s, limit: maxReturned}
+		e.encode(call.Argument(0))
+		return s.decode(e.text)
+	})
+	console := s.vm.NewObject()
+	for _, name := range []string{"log", "info", "warn", "error", "debug"} {
+		_ = console.Set(name, s.print)
+	}
+	define("console", console)
+	call := s.vm.ToValue(func(call goja.FunctionCall) goja.Value { return s.callTool(call, false) }).ToObject(s.vm)
+	_ = call.Set("raw", func(call goja.FunctionCall) goja.Value { return s.callTool(call, true) })
+	define("call", call)
+	for _, kind := range []string{Search, Describe, Resource} {
+		define(kind, func(call goja.FunctionCall) goja.Value {
+			text, ok := call.Argument(0).Export().(string)
+			if !ok {
+				s.throw("%s needs a string", kind)
+			}
+			return s.ask(&flight{Call: Call{Kind: kind, Name: text}})
+		})
+	}
+}
+
+// describeGlobals adds what differs from script to script.
+func (s *script) describeGlobals() {
+	args := make([]any, len(s.Args))
+	for i, arg := range s.Args {
+		args[i] = arg
+	}
+	_ = s.vm.Set("args", s.vm.NewArray(args...))
+	_ = s.vm.Set("tools", s.vm.NewDynamicObject(&servers{s}))
+}
+
+// print is console.log.
+func (s *script) print(call goja.FunctionCall) goja.Value {
+	var line strings.Builder
+	for i, arg := range call.Arguments {
+		if i > 0 {
+			line.WriteByte(' ')
+		}
+		line.WriteString(s.shown(arg, s.Output))
+	}
+	line.WriteByte('\n')
+	text := line.String()
+	if rest := s.Output - s.printed; len(text) > rest {
+		s.dropped += len(text) - rest
+		text = strings.ToValidUTF8(text[:rest], "")
+		s.printed = s.Output
+	}
+	s.printed += len(text)
+	if text != "" {
+		s.send(Event{Printed: text})
+	}
+	return goja.Undefined()
+}
+
+// servers is the object tools: it has a property for each server.
+type servers struct{ *script }
+
+var otherThanIdentifier = lazyregexp.New(`[^A-Za-z0-9_$]`)
+
+// identifier is a name as it can be written after a dot.
+func identifier(name string) string { return otherThanIdentifier().ReplaceAllString(name, "_") }
+
+// named returns the server that a property means, "" for none.
+func (t *servers) named(key string) (name string) {
+	for _, server := range t.Servers {
+		if server == key {
+			return key
+		}
+	}
+	for _, server := range t.Servers {
+		if identifier(server) == key {
+			if name != "" {
+				return ""
+			}
+			name = server
+		}
+	}
+	return name
+}
+
+func (t *servers) Get(key string) goja.Value {
+	name := t.named(key)
+	if name != "" {
+		return t.vm.NewDynamicObject(&toolsOf{t.script, name})
+	}
+	if key == "then" || key == "toJSON" || t.vm.NewObject().Get(key) != nil {
+		return nil // which is asked for of every object
+	}
+	t.throw("there is no server %q: tools has %s", key, strings.Join(t.Servers, ", "))
+	return nil
+}
+
+func (t *servers) Set(string, goja.Value) bool { return false }
+func (t *servers) Has(key string) bool         { return t.named(key) != "" }
+func (t *servers) Delete(string) bool          { return false }
+func (t *servers) Keys() []string              { return t.Servers }
+
+// toolsOf is an object of tools: each property is a function that calls the tool of that name.
+type toolsOf struct {
+	*script
+	server string
+}
+
+func (t *toolsOf) Get(key string) goja.Value {
+	if key == "then" || key == "toJSON" {
+		return nil
+	}
+	return t.vm.ToValue(func(call goja.FunctionCall) goja.Value {
+		return t.ask(&flight{Call: Call{Kind: Tool, Name: t.server + "/" + key, Args: t.arguments(call.Argument(0))}})
+	})
+}
+
+func (t *toolsOf) Set(string, goja.Value) bool { return false }
+func (t *toolsOf) Has(string) bool             { return true }
+func (t *toolsOf) Delete(string) bool          { return false }
+func (t *toolsOf) Keys() []string              { return nil }
+
+// callTool is call, and call.raw.
+func (s *script) callTool(call goja.FunctionCall, raw bool) goja.Value {
+	name, ok := call.Argument(0).Export().(string)
+	if !ok || !strings.Contains(name, "/") {
+		s.throw(`call needs the name of a tool, "server/tool", and its arguments`)
+	}
+	return s.ask(&flight{Call: Call{Kind: Tool, Name: name, Args: s.arguments(call.Argument(1))}, raw: raw})
+}
+
+// arguments returns those of a tool in JSON. No number in them is rounded.
+func (s *script) arguments(v goja.Value) []byte {
+	if goja.IsUndefined(v) || goja.IsNull(v) {
+		return []byte("{}")
+	}
+	e := &encoder{script: s, limit: maxReturned, exact: true}
+	e.encode(v)
+	if len(e.blobs) > 0 {
+		s.throw("an image or a blob cannot be an argument")
+	}
+	if !wire.IsObject(e.text) {
+		s.throw("the arguments of a tool are an object: {name: value}")
+	}
+	return e.text
+}

@@ -1,0 +1,61 @@
+package engine
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"runtime"
+	"runtime/debug"
+)
+
+func init() {
+	if len(os.Args) == 2 && os.Args[1] == Name {
+		main()
+	}
+}
+
+// wornHeap is how much memory an engine may have taken from the system after a script and
+// be used again.
+const wornHeap = 64 << 20
+
+// main runs scripts until stdin ends.
+func main() {
+	debug.SetTraceback("none")
+	debug.SetMaxStack(64 << 20)
+	debug.SetMemoryLimit(Memory * 3 / 4) // collect more, and not end, while there is garbage
+	runtime.GOMAXPROCS(1)
+	e := &engine{in: make(chan Request, 64)}
+	stdin := input()
+	if err := limit(); err != nil {
+		e.send(Event{Done: &Done{Failure: &Failure{Message: "the limits of scripts cannot be set: " + err.Error()}}})
+		os.Exit(1)
+	}
+	go e.read(stdin)
+	next := newScript(e)
+	for request := range e.in {
+		if request.Run == nil {
+			continue // an answer to a script that has ended
+		}
+		done := next.run(*request.Run)
+		var memory runtime.MemStats
+		runtime.ReadMemStats(&memory)
+		done.Worn = done.Worn || memory.HeapSys > wornHeap
+		e.send(Event{Done: done})
+		next = newScript(e)
+	}
+	os.Exit(0)
+}
+
+// read hands on what the parent sends.
+func (e *engine) read(stdin *os.File) {
+	defer close(e.in)
+	lines := bufio.NewScanner(stdin)
+	lines.Buffer(make([]byte, 64<<10), MaxLine)
+	for lines.Scan() {
+		var request Request
+		if json.Unmarshal(lines.Bytes(), &request) != nil {
+			return
+		}
+		e.in <- request
+	}
+}

@@ -1,0 +1,194 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dop251/goja"
+)
+
+// maxCallStack is how deep functions may call each other. To unwind native ones takes time that
+// grows with the square of it.
+const maxCallStack = 3000
+
+// newScript prepares a runtime, before there is a script for it.
+func newScript(e *engine) *script {
+	s := &script{engine: e, vm: goja.New(), handles: map[*goja.Object]Blob{}, flying: map[int]*flight{}}
+	s.vm.SetMaxCallStackSize(maxCallStack)
+	s.install()
+	return s
+}
+
+// run runs a script to its end.
+func (s *script) run(r Run) (done *Done) {
+	s.Run = r
+	s.describeGlobals()
+	began := used()
+	limitCPU(began + s.budget() + time.Second)
+	stop := s.watch(began + s.budget())
+	defer stop()
+	defer func() {
+		if p := recover(); p != nil {
+			done = s.failed(p)
+			done.Dropped = s.dropped
+		}
+	}()
+	program, failure := s.compile(r.Source)
+	if failure != nil {
+		return &Done{Failure: failure}
+	}
+	f, ok := goja.AssertFunction(s.must(s.vm.RunProgram(program)))
+	if !ok {
+		panic(errors.New("the script is no function"))
+	}
+	promise := s.must(f(goja.Undefined())).Export().(*goja.Promise)
+	for promise.State() == goja.PromiseStatePending {
+		if !s.wait() {
+			return &Done{Failure: &Failure{Message: "the script waits for a promise that nothing settles"}, Dropped: s.dropped}
+		}
+	}
+	if promise.State() == goja.PromiseStateRejected {
+		return &Done{Failure: s.thrown(promise.Result()), Dropped: s.dropped}
+	}
+	return s.returned(promise.Result())
+}
+
+// budget is the processor time that the script may use.
+func (s *script) budget() time.Duration { return time.Duration(s.CPU) * time.Millisecond }
+
+// maxReturned is the largest value that a script may return, in JSON.
+const maxReturned = 16 << 20
+
+// returned ends a script with its value. Nothing but images is no value.
+func (s *script) returned(v goja.Value) *Done {
+	done := &Done{Dropped: s.dropped}
+	if absent(v) {
+		return done
+	}
+	e := &encoder{script: s, limit: maxReturned}
+	if err := s.vm.Try(func() { e.encode(v) }); err != nil {
+		done.Failure = s.thrown(err.Value())
+		done.Failure.Message = "the value cannot be returned: " + done.Failure.Message
+		return done
+	}
+	done.Blobs = e.blobs
+	if !s.onlyHandles(v) {
+		done.Value = e.text
+	}
+	return done
+}
+
+// onlyHandles reports whether a value is a handle, or an array of nothing else.
+func (s *script) onlyHandles(v goja.Value) bool {
+	o, ok := v.(*goja.Object)
+	if !ok {
+		return false
+	}
+	if _, ok := s.handles[o]; ok {
+		return true
+	}
+	if o.ClassName() != "Array" {
+		return false
+	}
+	names := o.Keys()
+	return len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool {
+		item, _ := o.Get(name).(*goja.Object)
+		_, handle := s.handles[item]
+		return !handle
+	})
+}
+
+// thrown describes what ended a script.
+func (s *script) thrown(v goja.Value) *Failure {
+	const most = 4 << 10
+	f := &Failure{Message: s.shown(v, most)}
+	if len(f.Message) > most {
+		f.Message = strings.ToValidUTF8(f.Message[:most], "") + " …"
+	}
+	o, ok := v.(*goja.Object)
+	if !ok || o.ClassName() != "Error" {
+		f.Message = "the script threw " + f.Message
+		if s.threw.value != nil && s.threw.value.StrictEquals(v) {
+			f.Line, f.Column = s.threw.at.Line, s.threw.at.Column
+		}
+		return f
+	}
+	_ = s.vm.Try(func() {
+		if stack := o.Get("stack"); stack != nil {
+			f.Line, f.Column = s.position(stack.String())
+		}
+	})
+	return f
+}
+
+// failed describes a panic: the end of a script that it could not catch, or a fault of the
+// engine, which is not used any more then.
+func (s *script) failed(p any) *Done {
+	err, _ := p.(error)
+	if e, ok := errors.AsType[*goja.Exception](err); ok {
+		return &Done{Failure: s.thrown(e.Value())}
+	}
+	if e, ok := errors.AsType[*goja.StackOverflowError](err); ok {
+		return &Done{Failure: s.at(e.Stack(), fmt.Sprintf("RangeError: more than %d functions have called each other", maxCallStack))}
+	}
+	if e, ok := errors.AsType[*goja.InterruptedError](err); ok {
+		return &Done{Failure: s.at(e.Stack(), fmt.Sprintf("the script was stopped: it used %v of processor time", s.budget())), Worn: true}
+	}
+	return &Done{Failure: &Failure{Message: fmt.Sprintf("the engine failed: %v", p)}, Worn: true}
+}
+
+// wait waits for an answer or a timer, and runs what waits for it. It returns false if there
+// is nothing to wait for.
+func (s *script) wait() bool {
+	if len(s.flying) == 0 && len(s.timers) == 0 {
+		return false
+	}
+	var due <-chan time.Time
+	if len(s.timers) > 0 {
+		clock := time.NewTimer(time.Until(s.timers[0].due))
+		defer clock.Stop()
+		due = clock.C
+	}
+	select {
+	case request, ok := <-s.in:
+		if !ok {
+			panic(errors.New("dynmcp has ended"))
+		}
+		if request.Answer != nil {
+			s.land(*request.Answer)
+		}
+	case <-due:
+		first := s.timers[0]
+		s.timers = s.timers[1:]
+		if err := first.call(); err != nil {
+			panic(err)
+		}
+	}
+	return true
+}
+
+// watch interrupts a script that has used its processor time, so that its error says where it
+// was. The kernel ends what cannot be interrupted a second later.
+func (s *script) watch(until time.Duration) (stop func()) {
+	var watcher sync.WaitGroup
+	done := make(chan struct{})
+	watcher.Go(func() {
+		for {
+			left := until - used()
+			if left <= 0 {
+				s.vm.Interrupt(nil)
+				return
+			}
+			select {
+			case <-done:
+				return
+			case <-time.After(max(left/2, 5*time.Millisecond)): // garbage is collected beside the script
+			}
+		}
+	})
+	return func() { close(done); watcher.Wait() }
+}

@@ -1,0 +1,79 @@
+package engine
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/dop251/goja"
+)
+
+// An engine is the process.
+type engine struct {
+	in   chan Request
+	last int // id of a call
+}
+
+// send writes an event. An engine without a parent ends.
+func (e *engine) send(event Event) {
+	if Write(os.Stdout, event) != nil {
+		os.Exit(1)
+	}
+}
+
+// A script is run once, in a runtime of its own.
+type script struct {
+	*engine
+	Run
+	vm      *goja.Runtime
+	handles map[*goja.Object]Blob
+
+	// What the API needs of the language, as it was before the script could change it.
+	newError, arrayFrom goja.Callable
+
+	calls   int             // that were made
+	flying  map[int]*flight // calls that were sent
+	waiting []*flight       // calls that wait for one of those
+	timers  []timer         // the one that is due first is first
+	timerID int64
+	printed int // bytes
+	dropped int
+	offset  int // of the script's first line, in bytes
+	threw   struct {
+		value goja.Value // that a throw statement threw last
+		at    *Failure
+	}
+}
+
+// A flight is a call that was not answered yet.
+type flight struct {
+	Call
+	raw             bool
+	resolve, reject func(any) error
+	at              *Failure // where the script made it
+}
+
+// A timer is a function that setTimeout was given.
+type timer struct {
+	id   int64
+	due  time.Time
+	call func() error
+}
+
+// must returns a value of a call, or throws what that threw.
+func (s *script) must(v goja.Value, err error) goja.Value {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// set defines a property: a setter of a prototype is not called, nor a prototype set.
+func (s *script) set(object *goja.Object, name string, value goja.Value) {
+	_ = object.DefineDataProperty(name, value, goja.FLAG_TRUE, goja.FLAG_TRUE, goja.FLAG_TRUE)
+}
+
+// throw throws a TypeError.
+func (s *script) throw(format string, args ...any) {
+	panic(s.vm.NewTypeError(fmt.Sprintf(format, args...)))
+}

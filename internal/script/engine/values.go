@@ -1,0 +1,258 @@
+package engine
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/big"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/dop251/goja"
+
+	"github.com/dynmcp/dynmcp/internal/wire"
+)
+
+// maxDepth is how deep values may nest that pass between a script and us.
+const maxDepth = 500
+
+// maxSafe is the largest integer of which a Number has the neighbours, too.
+const maxSafe = 1<<53 - 1
+
+// decode makes a value of JSON, whose depth is at most maxDepth.
+func (s *script) decode(text []byte) goja.Value {
+	text = bytes.TrimSpace(text)
+	if len(text) == 0 {
+		return goja.Undefined()
+	}
+	switch text[0] {
+	case '{':
+		object := s.vm.NewObject()
+		for name, value := range wire.Members(text) {
+			key, _ := wire.Text(name)
+			s.set(object, key, s.decode(value))
+		}
+		return object
+	case '[':
+		var items []any
+		for item := range wire.Elements(text) {
+			items = append(items, s.decode(item))
+		}
+		return s.vm.NewArray(items...)
+	case '"':
+		content, _ := wire.Text(text)
+		return s.vm.ToValue(content)
+	case 't', 'f':
+		return s.vm.ToValue(text[0] == 't')
+	case 'n':
+		return goja.Null()
+	}
+	return s.number(string(text))
+}
+
+// decodeValid is decode for a text that may be anything. It reports whether it is JSON that we
+// take.
+func (s *script) decodeValid(text []byte) (goja.Value, bool) {
+	if !wire.Valid(text) {
+		return nil, false
+	}
+	if depth, _ := wire.Nesting(text); depth > maxDepth {
+		return nil, false
+	}
+	return s.decode(text), true
+}
+
+// number makes a Number, or what is not rounded: a BigInt of an integer, else a text.
+func (s *script) number(text string) goja.Value {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && -maxSafe <= n && n <= maxSafe {
+		return s.vm.ToValue(n)
+	}
+	if len(text) <= 1000 {
+		if n, ok := new(big.Int).SetString(text, 10); ok {
+			return s.vm.ToValue(n)
+		}
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.Abs(f) > maxSafe && !exact(text, f) {
+		return s.vm.ToValue(text)
+	}
+	return s.vm.ToValue(f)
+}
+
+// exact reports whether a Number has the value of a number in JSON that is not out of its range.
+func exact(text string, f float64) bool {
+	if len(text) > 1000 {
+		return false
+	}
+	r, ok := new(big.Rat).SetString(text)
+	if !ok {
+		return false
+	}
+	_, same := r.Float64()
+	return same
+}
+
+// An encoder writes values in JSON, as JSON.stringify does, and beside that BigInts, errors,
+// maps and sets. It panics as a script throws: with a value of the runtime.
+type encoder struct {
+	*script
+	text    []byte
+	limit   int
+	blobs   []int // those that were in it
+	exact   bool  // refuses Numbers that may have been rounded
+	parents []*goja.Object
+}
+
+// encode writes a value in JSON.
+func (e *encoder) encode(v goja.Value) {
+	e.value(v)
+	e.check()
+}
+
+func (e *encoder) check() {
+	if len(e.text) > e.limit {
+		e.throw("the value is over %d bytes in JSON", e.limit)
+	}
+}
+
+// The types that goja exports maps and sets as: it does not tell them otherwise.
+var (
+	typeOfMap = reflect.TypeFor[[][2]any]()
+	typeOfSet = reflect.TypeFor[[]any]()
+)
+
+// absent reports whether a value is left out of an object.
+func absent(v goja.Value) bool {
+	if v == nil || goja.IsUndefined(v) {
+		return true
+	}
+	if _, ok := v.(*goja.Symbol); ok {
+		return true
+	}
+	_, function := goja.AssertFunction(v)
+	return function
+}
+
+func (e *encoder) value(v goja.Value) {
+	e.check()
+	if absent(v) {
+		e.text = append(e.text, "null"...)
+		return
+	}
+	if object, ok := v.(*goja.Object); ok {
+		e.object(object)
+		return
+	}
+	switch x := v.Export().(type) {
+	case nil:
+		e.text = append(e.text, "null"...)
+	case bool:
+		e.text = strconv.AppendBool(e.text, x)
+	case string:
+		e.text = wire.AppendQuote(e.text, x)
+	case *big.Int:
+		e.text = x.Append(e.text, 10)
+	default:
+		e.number(v)
+	}
+}
+
+func (e *encoder) number(v goja.Value) {
+	f := v.ToFloat()
+	switch {
+	case math.IsNaN(f) || math.IsInf(f, 0):
+		e.text = append(e.text, "null"...)
+	case e.exact && math.Abs(f) > maxSafe && math.Abs(f) < 1e21:
+		e.throw("%s may have been rounded: write it as a BigInt, %.0fn", v.String(), f)
+	default:
+		e.text = append(e.text, v.String()...)
+	}
+}
+
+func (e *encoder) object(o *goja.Object) {
+	if blob, ok := e.handles[o]; ok {
+		e.blobs = append(e.blobs, blob.ID)
+		e.text = wire.AppendQuote(e.text, blob.String())
+		return
+	}
+	if len(e.parents) >= maxDepth {
+		e.throw("the value nests deeper than %d", maxDepth)
+	}
+	for _, parent := range e.parents {
+		if parent == o {
+			e.throw("the value contains itself")
+		}
+	}
+	e.parents = append(e.parents, o)
+	defer func() { e.parents = e.parents[:len(e.parents)-1] }()
+	if toJSON, ok := goja.AssertFunction(o.Get("toJSON")); ok {
+		e.value(e.must(toJSON(o)))
+		return
+	}
+	if kind := o.ExportType(); kind == typeOfMap || kind == typeOfSet && o.ClassName() != "Array" {
+		o = e.must(e.arrayFrom(goja.Undefined(), o)).ToObject(e.vm)
+	}
+	switch o.ClassName() {
+	case "Array":
+		e.array(o)
+	case "Number", "String", "Boolean":
+		e.value(e.vm.ToValue(o.Export()))
+	case "Error":
+		e.members(o, append([]string{"name", "message"}, o.Keys()...))
+	default:
+		e.members(o, o.Keys())
+	}
+}
+
+func (e *encoder) array(o *goja.Object) {
+	length := o.Get("length").ToInteger()
+	e.text = append(e.text, '[')
+	for i := range length {
+		if i > 0 {
+			e.text = append(e.text, ',')
+		}
+		e.value(o.Get(strconv.FormatInt(i, 10)))
+	}
+	e.text = append(e.text, ']')
+}
+
+func (e *encoder) members(o *goja.Object, names []string) {
+	e.text = append(e.text, '{')
+	first := true
+	for _, name := range names {
+		v := o.Get(name)
+		if absent(v) {
+			continue
+		}
+		if !first {
+			e.text = append(e.text, ',')
+		}
+		first = false
+		e.text = append(wire.AppendQuote(e.text, name), ':')
+		e.value(v)
+	}
+	e.text = append(e.text, '}')
+}
+
+// String is what is printed of a blob.
+func (b Blob) String() string {
+	return strings.Join(strings.Fields(fmt.Sprintf("[%s %s, %d bytes]", b.Type, b.MIME, b.Size)), " ")
+}
+
+// shown is how a value is printed.
+func (s *script) shown(v goja.Value, limit int) (text string) {
+	if o, ok := v.(*goja.Object); ok && o.ClassName() != "Error" && o.ClassName() != "Function" {
+		if blob, ok := s.handles[o]; ok {
+			return blob.String()
+		}
+		e := &encoder{script: s, limit: limit}
+		if s.vm.Try(func() { e.encode(o) }) == nil {
+			return string(e.text)
+		}
+	}
+	if s.vm.Try(func() { text = v.String() }) != nil {
+		return "[a value without a text]"
+	}
+	return text
+}

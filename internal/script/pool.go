@@ -1,0 +1,133 @@
+package script
+
+import (
+	"cmp"
+	"context"
+	"sync"
+	"time"
+)
+
+// A Pool has the children that run scripts. Its zero value is ready; Close ends it.
+type Pool struct {
+	// BestEffort runs scripts also where the system cannot limit all of what the child may
+	// do: see [Missing].
+	BestEffort bool
+	// Idle is how long a child is kept that runs no script; 0 is a minute.
+	Idle time.Duration
+	// CPU is the processor time of a script; 0 is 10 s. A regular expression may use a second
+	// or two more: the kernel ends it.
+	CPU time.Duration
+
+	children sync.WaitGroup // and the timer that ends one
+	begin    sync.Once
+	free     chan struct{} // what is in it is a script that may run
+
+	mu     sync.Mutex
+	closed bool
+	warm   *child // runs no script; nil is none
+	idle   *time.Timer
+}
+
+// maxScripts is how many scripts run at a time. Others wait.
+const maxScripts = 16
+
+// Run runs a script. The Result is never nil. Its error is an *[Error] where the script is to
+// blame.
+func (p *Pool) Run(ctx context.Context, s Script, calls Calls) (*Result, error) {
+	p.begin.Do(func() {
+		p.free = make(chan struct{}, maxScripts)
+		for range maxScripts {
+			p.free <- struct{}{}
+		}
+	})
+	select {
+	case <-ctx.Done():
+		return &Result{}, context.Cause(ctx)
+	case <-p.free:
+		defer func() { p.free <- struct{}{} }()
+	}
+	if ctx.Err() != nil {
+		return &Result{}, context.Cause(ctx)
+	}
+	c, err := p.take()
+	if err != nil {
+		return &Result{}, err
+	}
+	r := &run{child: c, calls: calls, limits: s.Limits.orDefaults(), cpu: cmp.Or(p.CPU, 10*time.Second)}
+	err = r.run(ctx, s)
+	p.give(c, r.healthy)
+	return &r.result, err
+}
+
+// take returns a child that runs no script: the one that is kept, or a new one.
+func (p *Pool) take() (*child, error) {
+	p.mu.Lock()
+	c := p.warm
+	p.warm = nil
+	if c != nil {
+		p.idle.Stop()
+	}
+	p.mu.Unlock()
+	if c != nil && !c.gone() {
+		return c, nil
+	}
+	if c != nil {
+		c.end()
+	}
+	return start(p.BestEffort, p.children.Go)
+}
+
+// give keeps a child for the next script, unless there is one or it must not be used.
+func (p *Pool) give(c *child, healthy bool) {
+	p.mu.Lock()
+	keep := healthy && !p.closed && p.warm == nil
+	if keep {
+		p.warm = c
+		p.idle = time.AfterFunc(cmp.Or(p.Idle, time.Minute), func() { p.dismiss(c) })
+	}
+	p.mu.Unlock()
+	if !keep {
+		c.end()
+	}
+}
+
+// dismiss ends a child if it is still kept.
+func (p *Pool) dismiss(c *child) {
+	p.mu.Lock()
+	kept := p.warm == c
+	if kept {
+		p.warm = nil
+		p.children.Add(1)
+		defer p.children.Done()
+	}
+	p.mu.Unlock()
+	if kept {
+		c.end()
+	}
+}
+
+// Close ends the children. Run must not be called any more, and has returned.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	p.closed = true
+	c := p.warm
+	p.warm = nil
+	if c != nil {
+		p.idle.Stop()
+	}
+	p.mu.Unlock()
+	if c != nil {
+		c.end()
+	}
+	p.children.Wait()
+}
+
+// orDefaults returns the limits with the defaults for those that are zero.
+func (l Limits) orDefaults() Limits {
+	return Limits{
+		Calls:  cmp.Or(l.Calls, DefaultLimits.Calls),
+		AtOnce: cmp.Or(l.AtOnce, DefaultLimits.AtOnce),
+		Time:   cmp.Or(l.Time, DefaultLimits.Time),
+		Output: cmp.Or(l.Output, DefaultLimits.Output),
+	}
+}

@@ -1,0 +1,224 @@
+package script
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dynmcp/dynmcp/internal/script/engine"
+	"github.com/dynmcp/dynmcp/internal/wire"
+)
+
+// A run is one script in a child.
+type run struct {
+	child  *child
+	calls  Calls
+	limits Limits
+	cpu    time.Duration
+
+	healthy bool // the child can run another script
+	result  Result
+	printed strings.Builder
+	made    int // calls
+
+	working sync.WaitGroup // a goroutine for each call
+
+	mu     sync.Mutex // guards what follows, and result.Calls
+	flying int
+	over   bool // no answer is sent any more
+	blobs  blobs
+}
+
+// Why the context of a run is done.
+var (
+	errLate = errors.New("the script took too long")
+	errOver = errors.New("the script has ended")
+)
+
+// maxSource is how long a script may be.
+const maxSource = 1 << 20
+
+// maxShare is how long a child may take to read the answers that are on their way to it
+// when its script has ended.
+const maxShare = 2 * time.Second
+
+func (r *run) run(ctx context.Context, s Script) error {
+	if len(s.Source) > maxSource {
+		r.healthy = true
+		return &Error{Message: fmt.Sprintf("the script has %d bytes, at most %d are run", len(s.Source), maxSource)}
+	}
+	callers := ctx
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	clock := newClock(r.limits.Time, func() { cancel(errLate) })
+	defer clock.end()
+	ctx = context.WithValue(ctx, clockKey{}, clock)
+	unwatch := context.AfterFunc(ctx, r.child.tree.Kill)
+
+	done, err := r.follow(ctx, s)
+	r.result.Printed = r.printed.String()
+	r.healthy = unwatch() && done != nil && !done.Worn
+	if done == nil {
+		r.child.tree.Kill()
+	}
+	r.mu.Lock()
+	r.over = true
+	r.mu.Unlock()
+	cause := context.Cause(ctx)
+	cancel(errOver)
+	unread := time.AfterFunc(maxShare, r.child.tree.Kill)
+	r.working.Wait()
+	r.healthy = unread.Stop() && r.healthy
+
+	switch {
+	case err != nil:
+		return err
+	case done != nil && (cause == nil || done.Failure == nil): // a failure may be that of a call which was cancelled
+		return r.finish(done)
+	case cause == errLate:
+		return &Error{Message: fmt.Sprintf("the script was stopped: it was not done after %v", r.limits.Time)}
+	case callers.Err() != nil:
+		return context.Cause(callers)
+	}
+	<-r.child.ended
+	return r.child.blame(r.cpu)
+}
+
+// follow does what the child asks until the script has ended. Without done the child is
+// of no use any more.
+func (r *run) follow(ctx context.Context, s Script) (*engine.Done, error) {
+	request := engine.Request{Run: &engine.Run{Source: s.Source, Args: s.Args, Servers: s.Servers,
+		Calls: r.limits.Calls, AtOnce: r.limits.AtOnce, Output: r.limits.Output, CPU: r.cpu.Milliseconds()}}
+	_ = r.child.send(request) // a child that has ended has no events
+	for {
+		event, err := r.child.next()
+		switch {
+		case err != nil:
+			return nil, &Error{Message: err.Error()}
+		case event == nil:
+			return nil, nil
+		case event.Done != nil:
+			return event.Done, nil
+		case event.Call != nil:
+			if !r.begin(ctx, *event.Call) {
+				return nil, &Error{Message: errProtocol.Error()}
+			}
+		}
+		r.print(event.Printed)
+	}
+}
+
+// print keeps what was printed, up to the limit.
+func (r *run) print(text string) {
+	if rest := r.limits.Output - r.printed.Len(); len(text) > rest {
+		r.result.Dropped += len(text) - rest
+		text = strings.ToValidUTF8(text[:rest], "")
+	}
+	r.printed.WriteString(text)
+}
+
+// begin makes a call. It returns false for one that the child must not ask for.
+func (r *run) begin(ctx context.Context, call engine.Call) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.made++
+	if call.ID <= r.child.last || r.made > r.limits.Calls || r.flying >= r.limits.AtOnce {
+		return false
+	}
+	r.child.last = call.ID
+	do, ok := r.function(call)
+	if !ok {
+		return false
+	}
+	r.flying++
+	record := -1
+	if call.Kind == engine.Tool || call.Kind == engine.Resource {
+		record = len(r.result.Calls)
+		r.result.Calls = append(r.result.Calls, CallRecord{Name: call.Name})
+	}
+	r.working.Go(func() {
+		began := time.Now()
+		result, err := do(ctx)
+		r.answer(call, result, err, record, time.Since(began))
+	})
+	return true
+}
+
+// function returns what answers a call.
+func (r *run) function(call engine.Call) (do func(context.Context) (json.RawMessage, *CallError), ok bool) {
+	texts := func(f func(context.Context, string) (string, *CallError)) func(context.Context) (json.RawMessage, *CallError) {
+		return func(ctx context.Context) (json.RawMessage, *CallError) {
+			text, err := f(ctx, call.Name)
+			return wire.AppendQuote(nil, text), err
+		}
+	}
+	switch call.Kind {
+	case engine.Tool:
+		return func(ctx context.Context) (json.RawMessage, *CallError) {
+			return r.calls.Call(ctx, call.Name, call.Args)
+		}, wire.IsObject(call.Args)
+	case engine.Search:
+		return texts(r.calls.Search), true
+	case engine.Describe:
+		return texts(r.calls.Describe), true
+	case engine.Resource:
+		return func(ctx context.Context) (json.RawMessage, *CallError) { return r.calls.Resource(ctx, call.Name) }, true
+	}
+	return nil, false
+}
+
+// answer notes how a call ended and tells the child.
+func (r *run) answer(call engine.Call, result json.RawMessage, err *CallError, record int, took time.Duration) {
+	answer := engine.Answer{ID: call.ID}
+	r.mu.Lock()
+	if err == nil {
+		answer.Result, answer.Blobs, err = r.blobs.take(call.Kind, result)
+	}
+	if err != nil {
+		answer.Error = &engine.Failure{Message: err.Message, Server: err.Server, Tool: err.Tool, Outcome: err.Outcome}
+	}
+	if record >= 0 {
+		noted := &r.result.Calls[record]
+		noted.Took, noted.Outcome = took, Done
+		switch {
+		case err != nil:
+			noted.Outcome, noted.Error = err.Outcome, err.Message
+		case bytes.Equal(wire.Get(answer.Result, "isError"), []byte("true")):
+			noted.Error = "the tool says that it failed"
+		}
+	}
+	r.flying--
+	over := r.over
+	r.mu.Unlock()
+	if !over {
+		_ = r.child.send(engine.Request{Answer: &answer}) // a child that has ended needs none
+	}
+}
+
+// finish makes the result of what the script returned.
+func (r *run) finish(done *engine.Done) error {
+	r.result.Dropped += max(done.Dropped, 0)
+	if f := done.Failure; f != nil {
+		return &Error{Message: f.Message, Line: f.Line, Column: f.Column}
+	}
+	if r.result.Value = done.Value; done.Value != nil {
+		text, ok := wire.Text(done.Value)
+		if !ok {
+			text = string(done.Value)
+		}
+		block := append([]byte(`{"type":"text","text":`), wire.AppendQuote(nil, text)...)
+		r.result.Content = append(r.result.Content, append(block, '}'))
+	}
+	for _, id := range done.Blobs {
+		block := r.blobs.give(id)
+		if block != nil {
+			r.result.Content = append(r.result.Content, block)
+		}
+	}
+	return nil
+}
