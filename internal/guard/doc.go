@@ -16,7 +16,8 @@
 // A [Fence] is a deadline for trees that must not run while we cannot say that they
 // may: guards obey it also while we are stopped.
 //
-// Elsewhere a tree is a process group (Unix) or a job object (Windows). The job
+// Elsewhere a tree is a process group (Unix) or a job object (Windows), in which the command
+// is before it runs. A batch file is run by the shell with arguments quoted for it. The job
 // ends with us, the process group only if we can still see to it, and there are no
 // fences.
 //

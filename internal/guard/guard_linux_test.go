@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -498,5 +500,20 @@ func runOutOfFiles() {
 		if err == nil && refused > 0 && spare == 19 {
 			os.Stdout.WriteString("recovered")
 		}
+	}
+}
+
+func TestNothingStartsWithoutItsWalls(t *testing.T) {
+	began := filepath.Join(t.TempDir(), "began")
+	broken := errors.New("no walls")
+	for name, err := range map[string]error{"with an error": broken, "with none": nil} {
+		walls := &guard.Walls{Filter: func() ([]byte, error) { return nil, err }}
+		tree, got := guard.Start(command(t, "touch", began), nil, walls)
+		if tree != nil || got == nil || err != nil && !errors.Is(got, err) {
+			t.Errorf("%s: got %v, %v", name, tree, got)
+		}
+	}
+	if _, err := os.Stat(began); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the command was started: %v", err)
 	}
 }

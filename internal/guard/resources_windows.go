@@ -14,4 +14,6 @@ var shortages = []syscall.Errno{
 	windows.ERROR_NO_SYSTEM_RESOURCES,
 	windows.ERROR_NOT_ENOUGH_QUOTA,
 	windows.ERROR_COMMITMENT_LIMIT,
+	windows.WSAEMFILE,
+	windows.WSAENOBUFS,
 }

@@ -64,15 +64,20 @@ func Start(cmd *exec.Cmd, fence *Fence, walls *Walls) (*Tree, error) {
 	if walls != nil && walls.Ruleset != nil {
 		name, files = name+child.Landlock, append(files, walls.Ruleset)
 	}
-	if walls != nil && len(walls.Filter) > 0 {
-		filter, err := readable(walls.Filter)
-		if err != nil {
+	var filter *os.File
+	if walls != nil && walls.Filter != nil {
+		var theirFilter *os.File
+		if theirFilter, filter, err = os.Pipe(); err != nil {
 			orders.Close()
 			events.Close()
 			return nil, MarkResources(err)
 		}
+		defer theirFilter.Close()
 		defer filter.Close()
-		name, files = name+child.Seccomp, append(files, filter)
+		name, files = name+child.Seccomp, append(files, theirFilter)
+	}
+	if walls != nil && walls.Trace != nil {
+		name, files = name+child.Traced, append(files, walls.Trace)
 	}
 	t.guard, err = startGuard(append([]string{name, cmd.Path}, cmd.Args...), &os.ProcAttr{
 		Dir:   cmd.Dir,
@@ -86,25 +91,28 @@ func Start(cmd *exec.Cmd, fence *Fence, walls *Walls) (*Tree, error) {
 		return nil, MarkResources(err)
 	}
 	theirEvents.Close() // so that events end with the guard
-	if err := t.started(); err != nil {
+	if filter != nil {
+		err = walls.give(filter)
+	}
+	if err == nil {
+		err = t.started()
+	}
+	if err != nil {
 		t.Reap()
 		return nil, err
 	}
 	return t, nil
 }
 
-// readable returns a pipe from which text can be read, at most 64 KB.
-func readable(text []byte) (*os.File, error) {
-	r, w, err := os.Pipe()
+// give writes the filter to a guard that waits for it. One that gets none starts nothing.
+func (w *Walls) give(filter *os.File) error {
+	defer filter.Close()
+	text, err := w.Filter()
 	if err != nil {
-		return nil, err
+		return MarkResources(err)
 	}
-	defer w.Close()
-	if _, err := w.Write(text); err != nil { // it fits
-		r.Close()
-		return nil, err
-	}
-	return r, nil
+	_, _ = filter.Write(text) // a pipe holds it; a guard that is gone says so by its events
+	return nil
 }
 
 // file returns a stream of a command, or instead if it has none.

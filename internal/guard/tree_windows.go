@@ -1,7 +1,9 @@
 package guard
 
 import (
+	"cmp"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 	"unsafe"
 
@@ -18,11 +20,18 @@ type Tree struct {
 // Start starts cmd, out of reach of a Ctrl-C of our console. Wait and then Reap
 // must be called. A failure that is not the command's fault is ErrResources.
 func Start(cmd *exec.Cmd, _ *Fence, _ *Walls) (*Tree, error) {
+	if err := Batch(cmd); err != nil {
+		return nil, err
+	}
 	job, err := newJob()
 	if err != nil {
 		return nil, MarkResources(err)
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.CreationFlags |= windows.CREATE_NEW_PROCESS_GROUP | windows.CREATE_SUSPENDED
+	cmd.SysProcAttr.HideWindow = true // a host without a console would show one for each server
 	t := &Tree{cmd, job}
 	if err := cmd.Start(); err != nil {
 		t.Reap()
@@ -35,6 +44,26 @@ func Start(cmd *exec.Cmd, _ *Fence, _ *Walls) (*Tree, error) {
 		return nil, MarkResources(err)
 	}
 	return t, nil
+}
+
+// Batch has the system's shell run the command if it is a batch file, with arguments that
+// reach it as they are.
+func Batch(cmd *exec.Cmd) error {
+	if !IsBatch(cmd.Path) {
+		return nil
+	}
+	system, err := windows.GetSystemDirectory()
+	if err != nil {
+		return err
+	}
+	shell := filepath.Join(system, "cmd.exe")
+	line, err := BatchLine(shell, cmd.Path, cmd.Args[1:])
+	if err != nil {
+		return err
+	}
+	cmd.Path = shell
+	cmd.SysProcAttr = &syscall.SysProcAttr{CmdLine: line}
+	return nil
 }
 
 // newJob returns a job whose processes end with its last handle, also when we
@@ -55,16 +84,23 @@ func newJob() (windows.Handle, error) {
 	return job, nil
 }
 
-// adopt puts the command into the job. What it starts afterwards is in it too;
-// a process needs longer than we do here before it starts another.
+// adopt puts the command into the job and has it begin: what it starts is in the job too.
 func (t *Tree) adopt() error {
-	process, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE, false, uint32(t.Pid()))
-	if err != nil {
-		return err
-	}
-	defer windows.CloseHandle(process)
-	return windows.AssignProcessToJobObject(t.job, process)
+	var err error
+	handleErr := t.cmd.Process.WithHandle(func(process uintptr) {
+		if err = windows.AssignProcessToJobObject(t.job, windows.Handle(process)); err != nil {
+			return
+		}
+		if status, _, _ := resume.Call(process); status != 0 {
+			err = windows.NTStatus(status)
+		}
+	})
+	return cmp.Or(handleErr, err)
 }
+
+// resume is NtResumeProcess, since the handle of the first thread, which ResumeThread takes,
+// is closed by package os.
+var resume = windows.NewLazySystemDLL("ntdll.dll").NewProc("NtResumeProcess")
 
 // Pid returns the process id of the command.
 func (t *Tree) Pid() int { return t.cmd.Process.Pid }

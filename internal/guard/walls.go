@@ -6,5 +6,8 @@ import "os"
 // makes them. They hold on Linux alone.
 type Walls struct {
 	Ruleset *os.File // of Landlock; nil is none
-	Filter  []byte   // of seccomp; empty is none
+	// Filter returns that of seccomp when the walls are complete; nil is none. It is called
+	// while the guard starts, which takes longer than the walls.
+	Filter func() ([]byte, error)
+	Trace  *os.File // a socket, on which the guard gives away what traces the command; nil is none
 }

@@ -137,6 +137,7 @@ var attempts = []attempt{
 		}
 		return os.Rename(filepath.Join(a[1], "moved"), a[0])
 	}, args: func(w *world) []string { return []string{w.secret, w.temp} }},
+	{name: "use another capability of root", try: shell, args: func(*world) []string { return []string{"chroot / true"} }},
 	{name: "read a key by /proc/self/root", try: read, args: func(w *world) []string { return []string{"/proc/self/root" + w.secret} }},
 	{name: "read a key by a relative path", try: func(a []string) error {
 		if err := os.Chdir(a[1]); err != nil {
@@ -198,6 +199,26 @@ var attempts = []attempt{
 	}, args: pidOf},
 	{name: "stop a process", try: func(a []string) error { return unix.Kill(ofPid(a), unix.SIGCONT) }, args: pidOf},
 	{name: "stop our parent", try: func([]string) error { return unix.Kill(os.Getppid(), unix.SIGCONT) }, args: nothing},
+	{name: "stop our parent by one of its threads", try: func([]string) error { // one of them started us, and is within the walls
+		self, parent := os.Getpid(), os.Getppid()
+		for id := parent; id < parent+200; id++ {
+			if unix.Tgkill(self, id, 0) == nil {
+				continue // one of ours
+			}
+			fd, _, errno := unix.Syscall(unix.SYS_PIDFD_OPEN, uintptr(id), unix.O_EXCL /* PIDFD_THREAD */, 0)
+			if errno == 0 {
+				err := unix.PidfdSendSignal(int(fd), 0, nil, 0)
+				unix.Close(int(fd))
+				if err == nil {
+					return nil
+				}
+			}
+			if unix.Tgkill(parent, id, 0) == nil || unix.Kill(id, 0) == nil {
+				return nil
+			}
+		}
+		return unix.EPERM
+	}, args: nothing},
 	{name: "mount", try: func(a []string) error {
 		err := unix.Mount("none", a[0], "tmpfs", 0, "")
 		if err == nil {
@@ -399,6 +420,10 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
+func ready(filter []byte) func() ([]byte, error) {
+	return func() ([]byte, error) { return filter, nil }
+}
+
 // wallsOf builds the walls for an attempt.
 func (a attempt) wallsOf(w *world) *guard.Walls {
 	w.t.Helper()
@@ -414,7 +439,7 @@ func (a attempt) wallsOf(w *world) *guard.Walls {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() { built.Close() })
-	return &guard.Walls{Ruleset: built.Ruleset, Filter: built.Filter}
+	return &guard.Walls{Ruleset: built.Ruleset, Filter: ready(built.Filter)}
 }
 
 func TestAttempts(t *testing.T) {
@@ -445,6 +470,7 @@ func excused(name, said string) bool {
 		"a raw socket around the proxy":               {syscall.EPERM.Error()},
 		"mount":                                       {syscall.EPERM.Error(), syscall.EACCES.Error()},
 		"leave for another namespace":                 {syscall.EPERM.Error()},
+		"use another capability of root":              {"permitted", "not found"},
 		"trace a process":                             {syscall.EPERM.Error()},
 		"watch the shadow passwords":                  {syscall.EACCES.Error(), "no such file"},
 		"read the memory of a process by a call":      {syscall.EPERM.Error(), syscall.EFAULT.Error()},
@@ -473,6 +499,9 @@ var oldKernel = attempt{name: "build without Landlock", try: func([]string) erro
 	if err != nil || len(walls.Missing) == 0 || len(walls.Filter) == 0 || walls.Ruleset != nil {
 		return fmt.Errorf("with best_effort: got %+v, %v", walls, err)
 	}
+	if got := (sandbox.Policy{}).Missing(); len(got) == 0 {
+		return errors.New("nothing is said to be missing")
+	}
 	return nil
 }, args: nothing}
 
@@ -481,7 +510,7 @@ func TestOldKernel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if status, said := oldKernel.run(newWorld(t), &guard.Walls{Filter: filter}); status != possible {
+	if status, said := oldKernel.run(newWorld(t), &guard.Walls{Filter: ready(filter)}); status != possible {
 		t.Errorf("got %d: %s", status, said)
 	}
 }

@@ -30,28 +30,35 @@ const (
 const fileRights = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 	unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV | unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
 
-// Build makes the walls of a policy. The error is a *[MissingError] where the kernel lacks
-// a part that is not optional.
-func Build(p Policy) (*Walls, error) {
-	version, err := landlockVersion()
-	if err != nil {
-		version = 0 // not built in, or not switched on
-	}
+// begin makes the walls of a policy with an empty ruleset: the guard can be given it already.
+func begin(p Policy) (*Walls, error) {
+	version := landlockVersion()
 	w := &Walls{Missing: missing(p, version)}
 	if len(w.Missing) > 0 && !p.BestEffort {
 		return nil, &MissingError{w.Missing}
 	}
-	sockets := version < withResolveUnix && !namesSocket(p.Write)
-	if w.Filter, err = filter(p.Network, sockets); err != nil {
-		return nil, err
-	}
 	if version == 0 {
 		return w, nil
 	}
-	if w.Ruleset, err = ruleset(p, version); err != nil {
+	handled := handledBy(p, version)
+	fd, err := createRuleset(&handled, unsafe.Sizeof(handled), 0)
+	if err != nil {
 		return nil, fmt.Errorf("landlock: %w", err)
 	}
+	w.Ruleset = os.NewFile(uintptr(fd), "landlock")
 	return w, nil
+}
+
+// build adds the rules of a policy, and makes the filter.
+func (w *Walls) build(p Policy) (err error) {
+	version := landlockVersion()
+	if w.Ruleset != nil {
+		if err := addRules(w.Ruleset, p, handledBy(p, version)); err != nil {
+			return fmt.Errorf("landlock: %w", err)
+		}
+	}
+	w.Filter, err = filter(p.Network, version < withResolveUnix && !namesSocket(p.Write))
+	return err
 }
 
 // missing returns what a version of Landlock, 0 is none, cannot limit of a policy.
@@ -81,7 +88,8 @@ func namesSocket(paths []string) bool {
 	return false
 }
 
-func ruleset(p Policy, version int) (*os.File, error) {
+// handledBy returns what a ruleset forbids unless a rule allows it.
+func handledBy(p Policy, version int) unix.LandlockRulesetAttr {
 	all := unix.LandlockRulesetAttr{Handled_access_fs: readRights | writeRights}
 	for _, later := range []struct {
 		version int
@@ -97,21 +105,17 @@ func ruleset(p Policy, version int) (*os.File, error) {
 	if version >= withScopes {
 		all.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
 	}
-	fd, err := createRuleset(&all, unsafe.Sizeof(all), 0)
-	if err != nil {
-		return nil, err
-	}
-	rules := os.NewFile(uintptr(fd), "landlock")
-	err = errors.Join(allow(fd, p.Read, readRights), allow(fd, p.Write, all.Handled_access_fs))
+	return all
+}
+
+func addRules(ruleset *os.File, p Policy, all unix.LandlockRulesetAttr) error {
+	fd := int(ruleset.Fd())
+	err := errors.Join(allow(fd, p.Read, readRights), allow(fd, p.Write, all.Handled_access_fs))
 	if err == nil && all.Handled_access_net != 0 {
 		port := struct{ access, port uint64 }{unix.LANDLOCK_ACCESS_NET_CONNECT_TCP, uint64(p.Proxy)} // struct landlock_net_port_attr
 		err = addRule(fd, ruleNetPort, unsafe.Pointer(&port))
 	}
-	if err != nil {
-		rules.Close()
-		return nil, err
-	}
-	return rules, nil
+	return err
 }
 
 // allow adds rules for paths. What is not there cannot be allowed.
@@ -147,10 +151,18 @@ func allowOne(rules int, path string, rights uint64) error {
 // ruleNetPort is LANDLOCK_RULE_NET_PORT.
 const ruleNetPort = 2
 
-// landlockVersion returns the version of Landlock that the kernel has.
-func landlockVersion() (int, error) {
-	return createRuleset(nil, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+// landlockVersion returns the version of Landlock that the kernel has, 0 where it is not built
+// in, or not switched on.
+func landlockVersion() int {
+	version, err := createRuleset(nil, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if err != nil {
+		return 0
+	}
+	return version
 }
+
+// Missing returns what of the policy this system cannot limit, in words.
+func (p Policy) Missing() []string { return missing(p, landlockVersion()) }
 
 func createRuleset(attr *unix.LandlockRulesetAttr, size, flags uintptr) (int, error) {
 	n, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(attr)), size, flags)

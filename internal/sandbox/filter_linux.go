@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"runtime"
+	"slices"
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
@@ -43,33 +44,56 @@ func errno(e unix.Errno) bpf.Instruction {
 
 var allowed = bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
 
-// filter makes a program for seccomp. Calls of another architecture do not exist under it.
-// noUnixSockets keeps it from the sockets of other processes: of those that are files,
+// filter makes a program for seccomp. noUnixSockets keeps it from the sockets of other processes: of those that are files,
 // Landlock cannot say which before its version 9.
 func filter(n Network, noUnixSockets bool) ([]byte, error) {
+	program, err := prologue()
+	if err != nil {
+		return nil, err
+	}
+	program = on(program, denied, errno(unix.EPERM))
+	program = on(program, absent, errno(unix.ENOSYS))
+	program = append(program,
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_SOCKET, SkipTrue: 1},
+		allowed,
+		bpf.LoadAbsolute{Off: offsetArg, Size: 4}) // the family
+	return assemble(append(program, sockets(n, noUnixSockets)...))
+}
+
+// prologue begins a program: calls of another architecture do not exist under it, and the
+// number of the call is loaded.
+func prologue() ([]bpf.Instruction, error) {
 	arch, ok := archOf[runtime.GOARCH]
 	if !ok {
 		return nil, fmt.Errorf("a sandbox is not made for %s", runtime.GOARCH)
 	}
-	program := []bpf.Instruction{
+	return []bpf.Instruction{
 		bpf.LoadAbsolute{Off: offsetArch, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: arch, SkipTrue: 1},
 		errno(unix.ENOSYS),
 		bpf.LoadAbsolute{Off: offsetNumber, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: x32Bit, SkipTrue: 1},
 		errno(unix.ENOSYS),
+	}, nil
+}
+
+// on adds a verdict on calls to a program that has loaded the number of one. It is found by
+// bisection: the kernel tries a filter with each of its calls when it is put up.
+func on(program []bpf.Instruction, calls []uintptr, verdict bpf.Instruction) []bpf.Instruction {
+	return append(program, bisect(slices.Sorted(slices.Values(calls)), verdict)...)
+}
+
+func bisect(calls []uintptr, verdict bpf.Instruction) (program []bpf.Instruction) {
+	if len(calls) <= 4 {
+		for _, call := range calls {
+			program = append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(call), SkipTrue: 1}, verdict)
+		}
+		return program
 	}
-	for _, call := range denied {
-		program = append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(call), SkipTrue: 1}, errno(unix.EPERM))
-	}
-	for _, call := range absent {
-		program = append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(call), SkipTrue: 1}, errno(unix.ENOSYS))
-	}
-	program = append(program,
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_SOCKET, SkipTrue: 1},
-		allowed,
-		bpf.LoadAbsolute{Off: offsetArg, Size: 4}) // the family
-	return assemble(append(program, sockets(n, noUnixSockets)...))
+	low, high := bisect(calls[:len(calls)/2], verdict), bisect(calls[len(calls)/2:], verdict)
+	program = append(program, bpf.JumpIf{Cond: bpf.JumpGreaterOrEqual, Val: uint32(calls[len(calls)/2]), SkipTrue: uint8(len(low) + 1)})
+	program = append(append(program, low...), bpf.Jump{Skip: uint32(len(high))})
+	return append(program, high...)
 }
 
 // assemble returns a program as the kernel reads it.

@@ -1,4 +1,4 @@
-//go:build !linux
+//go:build !linux && !darwin
 
 package sandbox
 
@@ -26,8 +26,14 @@ func New(s Server, log *slog.Logger, _ func(why string)) (*Sandbox, error) {
 // Walls returns nil: there are none.
 func (b *Sandbox) Walls() *guard.Walls { return nil }
 
+// Command returns a command line as it is.
+func (b *Sandbox) Command(path string, args []string) (string, []string) { return path, args }
+
 // Env returns no variables.
 func (b *Sandbox) Env() []string { return nil }
+
+// Status returns nil.
+func (b *Sandbox) Status() *Status { return nil }
 
 // Close has nothing to give back.
 func (b *Sandbox) Close() error { return nil }

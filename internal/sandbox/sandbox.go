@@ -3,8 +3,8 @@
 // for all that the server starts. They need no rights of an administrator.
 //
 // On Linux they are a Landlock ruleset and a seccomp filter, which [Build] makes and the
-// guard puts on the command that it starts. Other systems have none of it here: Build
-// says so.
+// guard puts on the command that it starts. On macOS they are a profile, and sandbox-exec starts
+// the command; that is compiled and compared, and has not been run. Elsewhere Build fails.
 package sandbox
 
 import (
@@ -34,15 +34,25 @@ type Policy struct {
 	BestEffort bool
 }
 
-// Walls are what a policy is made of. They can be put on many commands, until Close.
+// Walls are what a policy is made of: begin makes what does not need its paths, and build the
+// rest. They can be put on many commands, until Close.
 type Walls struct {
 	Ruleset *os.File // of Landlock; nil where there is none
 	Filter  []byte   // for seccomp: struct sock_filter after struct sock_filter; empty is none
+	Profile string   // for macOS; empty elsewhere
 	Missing []string // what the system cannot limit, in words
 }
 
+// A Status says how a sandbox is.
+type Status struct {
+	Missing     []string // what the system cannot limit
+	ProxyBytes  int64    // that passed the proxy, both ways
+	Refused     int      // connections, by the proxy
+	LastRefused []string // why the last of them were, oldest first
+}
+
 // ErrUnsupported is the error of a system without any means.
-var ErrUnsupported = errors.New("a sandbox needs Linux with Landlock")
+var ErrUnsupported = errors.New("a sandbox needs Linux with Landlock, or macOS")
 
 // A MissingError says what of a policy the system cannot enforce.
 type MissingError struct{ Parts []string }

@@ -23,6 +23,8 @@ type Server struct {
 	Hosts       []string // for OnlyByProxy
 	Network     Network
 	BestEffort  bool
+
+	Trace *Trace // notes what the server does; nil does not
 }
 
 // Policy returns what a server may do that is not its temporary directory: what the entry

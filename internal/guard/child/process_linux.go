@@ -14,8 +14,9 @@ import (
 const (
 	Name     = "dynmcp-guard"
 	Fenced   = "-fenced"   // a fence: FenceSize bytes, the deadline
-	Landlock = "-landlock" // a ruleset that the command gets
+	Landlock = "-landlock" // a ruleset that the command gets; it is complete when the filter is
 	Seccomp  = "-seccomp"  // a filter that the command gets, to be read to its end
+	Traced   = "-traced"   // a socket: one packet is a filter, whose file to listen on is sent back
 )
 
 // Environment is the first variable of a guard; those of its command follow. The Go
@@ -102,7 +103,9 @@ func serve(path string, args []string) int {
 		tell(EventFailed, int(errno))
 		return 1
 	}
-	tell(EventStarted, g.command)
+	if detachStdio() != nil {
+		return 1
+	}
 	g.orders = receive()
 	g.fence.watch()
 	if !g.watch() {
@@ -133,12 +136,22 @@ func (g *guard) inherit(rest string) error {
 	}
 	if has(Seccomp) {
 		filter, err := readAll(fd - 1)
+		if err != nil {
+			return err
+		}
+		if len(filter) == 0 {
+			return syscall.ECANCELED // the walls could not be made, or we are alone
+		}
 		g.walls.filter = filter
-		return err
+	}
+	if has(Traced) {
+		g.walls.trace = fd - 1
+		syscall.CloseOnExec(fd - 1)
 	}
 	return nil
 }
 
+// start starts the command and says so.
 func (g *guard) start(path string, args []string) error {
 	environment, err := readFile("/proc/self/environ") // os.Environ has each name once
 	if err != nil {
@@ -147,16 +160,17 @@ func (g *guard) start(path string, args []string) error {
 	if err := setSubreaper(); err != nil {
 		return err
 	}
-	pid, err := g.walls.forkExec(path, args, &syscall.ProcAttr{
+	attr := &syscall.ProcAttr{
 		Env:   split(environment, 0)[1:],
 		Files: []uintptr{0, 1, 2},
 		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
-	})
-	if err != nil {
-		return err
 	}
-	g.command = pid
-	return detachStdio()
+	return g.walls.within(func() (err error) {
+		if g.command, err = syscall.ForkExec(path, args, attr); err == nil {
+			tell(EventStarted, g.command)
+		}
+		return err
+	})
 }
 
 // detachStdio closes the guard's copies of the command's streams: when the

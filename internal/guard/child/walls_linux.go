@@ -1,6 +1,7 @@
 package child
 
 import (
+	"encoding/binary"
 	"runtime"
 	"syscall"
 	"unsafe"
@@ -11,8 +12,6 @@ const (
 	sysRestrictSelf   = 446 // landlock_restrict_self, of every architecture
 	prSetNoNewPrivs   = 38
 	prSetSeccomp      = 22
-	prDropCapability  = 24 // from what the command may have
-	lastCapability    = 63
 	seccompModeFilter = 2
 )
 
@@ -21,38 +20,58 @@ const (
 type walls struct {
 	ruleset int    // a file, 0 is none
 	filter  []byte // of seccomp, empty is none
+	trace   int    // a socket, 0 is none
 }
 
-// forkExec is syscall.ForkExec within the walls.
-func (w *walls) forkExec(path string, args []string, attr *syscall.ProcAttr) (pid int, err error) {
-	if w.ruleset == 0 && len(w.filter) == 0 {
-		return syscall.ForkExec(path, args, attr)
+// within calls start on a thread within the walls.
+func (w *walls) within(start func() error) (err error) {
+	if w.ruleset == 0 && len(w.filter) == 0 && w.trace == 0 {
+		return start()
 	}
 	started := make(chan struct{})
 	go func() {
 		runtime.LockOSThread()
 		if err = w.raise(); err == nil {
-			pid, err = syscall.ForkExec(path, args, attr)
+			err = start()
 		}
 		close(started)
 		select {} // the command gets Pdeathsig when the thread that started it ends
 	}()
 	<-started
-	return pid, err
+	return err
 }
 
 // keptCapabilities are those that a command of root keeps: to own and to change files
 // within the walls, to signal, to change its user, and to listen on low ports.
 const keptCapabilities = 1<<0 | 1<<1 | 1<<3 | 1<<4 | 1<<5 | 1<<6 | 1<<7 | 1<<10
 
-// raise puts the walls around this thread. Root could look over them with other
-// capabilities.
+// capabilities are struct __user_cap_header_struct and __user_cap_data_struct, version 3.
+type capabilities struct {
+	version, pid uint32
+	low, high    struct{ effective, permitted, inheritable uint32 }
+}
+
+// dropCapabilities leaves this thread of root those that are kept: with the others it could look
+// over the walls. No program that it executes can have more than it has, for want of new
+// privileges.
+func dropCapabilities() error {
+	c := capabilities{version: 0x20080522}
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_CAPGET, uintptr(unsafe.Pointer(&c)), uintptr(unsafe.Pointer(&c.low)), 0); errno != 0 {
+		return errno
+	}
+	c.low.permitted &= keptCapabilities
+	c.low.effective = c.low.permitted
+	c.low.inheritable &= keptCapabilities
+	c.high = struct{ effective, permitted, inheritable uint32 }{}
+	_, _, errno := syscall.RawSyscall(syscall.SYS_CAPSET, uintptr(unsafe.Pointer(&c)), uintptr(unsafe.Pointer(&c.low)), 0)
+	return errorOf(errno)
+}
+
+// raise puts the walls around this thread.
 func (w *walls) raise() error {
 	if syscall.Geteuid() == 0 {
-		for c := uintptr(0); c <= lastCapability; c++ {
-			if keptCapabilities>>c&1 == 0 {
-				_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, prDropCapability, c, 0) // there may be fewer, or none to drop
-			}
+		if err := dropCapabilities(); err != nil {
+			return err
 		}
 	}
 	if _, _, errno := syscall.RawSyscall6(syscall.SYS_PRCTL, prSetNoNewPrivs, 1, 0, 0, 0, 0); errno != 0 {
@@ -63,15 +82,93 @@ func (w *walls) raise() error {
 			return errno
 		}
 	}
-	if len(w.filter) == 0 {
-		return nil
+	if len(w.filter) > 0 {
+		if err := install(unsignalled(syscall.Getpid(), syscall.Gettid())); err != nil {
+			return err
+		}
+		if err := install(w.filter); err != nil {
+			return err
+		}
 	}
-	program := struct { // struct sock_fprog
-		length uint16
-		filter *byte
-	}{uint16(len(w.filter) / 8), &w.filter[0]}
+	if w.trace != 0 {
+		return w.startTrace()
+	}
+	return nil
+}
+
+// install adds a filter to this thread.
+func install(filter []byte) error {
+	program := programOf(filter)
 	_, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, prSetSeccomp, seccompModeFilter, uintptr(unsafe.Pointer(&program)))
 	return errorOf(errno)
+}
+
+// unsignalled is a filter that refuses signals to a process and to one of its threads. That
+// thread is within the walls as the command is, so Landlock allows them.
+func unsignalled(pid, tid int) []byte {
+	const (
+		load, jumpIfEqual, jump, ret = 0x20, 0x15, 0x05, 0x06
+		number, first, second        = 0, 16, 24 // in struct seccomp_data; the low words of arguments
+		allow, refuse                = 0x7fff0000, 0x00050000 | uint32(syscall.EPERM)
+		sysPidfdOpen                 = 434 // of every architecture
+	)
+	var filter []byte
+	add := func(code uint16, yes, no uint8, k uint32) {
+		filter = binary.NativeEndian.AppendUint16(filter, code)
+		filter = binary.NativeEndian.AppendUint32(append(filter, yes, no), k)
+	}
+	add(load, 0, 0, number)
+	add(jumpIfEqual, 8, 0, syscall.SYS_TGKILL)
+	add(jumpIfEqual, 7, 0, syscall.SYS_RT_TGSIGQUEUEINFO)
+	add(jumpIfEqual, 4, 0, syscall.SYS_KILL)
+	add(jumpIfEqual, 3, 0, syscall.SYS_TKILL)
+	add(jumpIfEqual, 2, 0, syscall.SYS_RT_SIGQUEUEINFO)
+	add(jumpIfEqual, 1, 0, sysPidfdOpen)
+	add(ret, 0, 0, allow)
+	add(load, 0, 0, first)
+	add(jump, 0, 0, 1)
+	add(load, 0, 0, second)
+	add(jumpIfEqual, 2, 0, uint32(pid))
+	add(jumpIfEqual, 1, 0, uint32(tid))
+	add(ret, 0, 0, allow)
+	add(ret, 0, 0, refuse)
+	return filter
+}
+
+// A program is struct sock_fprog.
+type program struct {
+	length uint16
+	filter *byte
+}
+
+func programOf(filter []byte) program { return program{uint16(len(filter) / 8), &filter[0]} }
+
+// startTrace has the kernel ask, before this thread and what it starts make certain calls. Our
+// parent answers: it gets the file on which it is asked.
+func (w *walls) startTrace() error {
+	filter := make([]byte, 8192)
+	n, err := again(func() (int, error) { return syscall.Read(w.trace, filter) })
+	if err != nil || n <= 0 {
+		return syscall.EIO
+	}
+	program := programOf(filter[:n])
+	fd, _, errno := syscall.RawSyscall(sysSeccomp(), 1 /* SECCOMP_SET_MODE_FILTER */, seccompNewListener, uintptr(unsafe.Pointer(&program)))
+	if errno != 0 {
+		return errno
+	}
+	syscall.CloseOnExec(int(fd))
+	defer func() { _ = syscall.Close(int(fd)) }()
+	return syscall.Sendmsg(w.trace, []byte{0}, syscall.UnixRights(int(fd)), nil, 0)
+}
+
+const seccompNewListener = 8 // SECCOMP_FILTER_FLAG_NEW_LISTENER
+
+// sysSeccomp is the number of seccomp(2) on architectures that have a sandbox.
+func sysSeccomp() uintptr {
+	if runtime.GOARCH == "amd64" {
+		return 317
+	}
+	return 277
 }
 
 // readAll reads a file to its end and closes it.

@@ -1,3 +1,5 @@
+//go:build linux || darwin
+
 package sandbox
 
 import (
@@ -31,6 +33,7 @@ type Proxy struct {
 	resolver interface {
 		LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 	}
+	trace    *Trace // nil is none; one that learns has all allowed
 	password string
 	listener net.Listener
 	server   *http.Server
@@ -45,7 +48,11 @@ type Proxy struct {
 
 // NewProxy starts a proxy for these hosts. refused, which may be nil, must not block.
 func NewProxy(hosts []string, refused func(host, why string)) (*Proxy, error) {
-	p := &Proxy{refused: refused, resolver: net.DefaultResolver, password: rand.Text(), tunnels: map[net.Conn]struct{}{}}
+	return newProxy(hosts, refused, nil)
+}
+
+func newProxy(hosts []string, refused func(host, why string), trace *Trace) (*Proxy, error) {
+	p := &Proxy{refused: refused, trace: trace, resolver: net.DefaultResolver, password: rand.Text(), tunnels: map[net.Conn]struct{}{}}
 	for _, host := range hosts {
 		r, err := parseRule(host)
 		if err != nil {
@@ -67,6 +74,14 @@ func NewProxy(hosts []string, refused func(host, why string)) (*Proxy, error) {
 
 // Port returns the port that the proxy listens on.
 func (p *Proxy) Port() uint16 { return p.listener.Addr().(*net.TCPAddr).AddrPort().Port() }
+
+// address returns where the proxy listens, "" where there is none.
+func (p *Proxy) address() string {
+	if p == nil {
+		return ""
+	}
+	return p.listener.Addr().String()
+}
 
 // Bytes returns how many have passed, both ways.
 func (p *Proxy) Bytes() int64 { return p.bytes.Load() }
@@ -230,6 +245,13 @@ func (p *Proxy) allowed(ctx context.Context, address string) (all []netip.Addr, 
 		return nil, 0, fmt.Errorf("%q: no port", address)
 	}
 	port, host = uint16(n), strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+	if p.trace != nil {
+		p.trace.noteHost(net.JoinHostPort(host, portText))
+		if p.trace.Learn {
+			all, err = p.resolver.LookupNetIP(ctx, "ip", host)
+			return all, port, err
+		}
+	}
 	if ip, err := netip.ParseAddr(host); err == nil {
 		if !p.hasAddress(ip.WithZone("").Unmap(), port) {
 			return nil, 0, &refusedError{fmt.Sprintf("the sandbox does not allow %s: its network names no such address", address)}

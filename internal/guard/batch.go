@@ -1,0 +1,74 @@
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// maxBatchLine is how many characters cmd.exe reads of a command line.
+const maxBatchLine = 8191
+
+// IsBatch reports whether a program of Windows is a script of its shell, such as npx.cmd.
+func IsBatch(path string) bool {
+	extension := strings.ToLower(filepath.Ext(strings.TrimRight(path, ". "))) // as Windows opens files
+	return extension == ".bat" || extension == ".cmd"
+}
+
+// BatchLine returns the command line with which cmd.exe, at shell, runs a batch file. The shell
+// reads the line before the program does, by other rules than those of package syscall, for
+// which an argument could end the command and begin another (CVE-2024-24576). An argument that
+// no quoting passes on is an error.
+func BatchLine(shell, path string, args []string) (string, error) {
+	// Extensions, for percent signs; no delayed expansion of exclamation marks; no AutoRun.
+	line := `"` + shell + `" /d /e:on /v:off /c "`
+	for i, word := range append([]string{path}, args...) {
+		if strings.ContainsAny(word, "\x00\r\n") {
+			return "", fmt.Errorf("argument %d has a line break or a zero byte, which %s cannot be given: it is a batch file",
+				i, filepath.Base(path))
+		}
+		if i == 0 && strings.Contains(word, `"`) {
+			return "", errors.New("the path of a batch file has a quotation mark")
+		}
+		if i > 0 {
+			line += " "
+		}
+		line += batchWord(word, i == 0)
+	}
+	line += `"`
+	if len(line) > maxBatchLine {
+		return "", fmt.Errorf("the arguments of %s have more than %d characters, the most that a batch file can be given",
+			filepath.Base(path), maxBatchLine)
+	}
+	return line, nil
+}
+
+// batchWord quotes a word for the shell and for the program to which the batch file passes it on.
+func batchWord(word string, path bool) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(`-_./:\@+`, r)
+	}
+	if !path && word != "" && strings.TrimLeftFunc(word, plain) == "" && !strings.HasSuffix(word, `\`) {
+		return word
+	}
+	var b strings.Builder
+	b.WriteByte('"')
+	backslashes := 0 // before the place; the program halves them before a quotation mark
+	for _, c := range []byte(word) {
+		switch c {
+		case '"':
+			b.WriteString(strings.Repeat(`\`, backslashes) + `"`)
+		case '%':
+			// A variable cannot be named: what is between the second and the third sign is
+			// the empty part of one that is always there.
+			b.WriteString(`%%cd:~,`)
+		}
+		if backslashes++; c != '\\' {
+			backslashes = 0
+		}
+		b.WriteByte(c)
+	}
+	b.WriteString(strings.Repeat(`\`, backslashes) + `"`)
+	return b.String()
+}

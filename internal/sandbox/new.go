@@ -1,0 +1,147 @@
+//go:build linux || darwin
+
+package sandbox
+
+import (
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+)
+
+// A Sandbox is made for one start of a server. Close removes what belongs to it.
+type Sandbox struct {
+	Temp   string // the server's own temporary directory
+	walls  *Walls
+	proxy  *Proxy   // nil without a list of hosts
+	trace  *tracing // nil is none
+	learns bool     // nothing is limited
+
+	building sync.WaitGroup
+	err      error // of building
+
+	mu      sync.Mutex
+	refused int
+	last    []string // why the last connections were refused, oldest first
+}
+
+// New makes the sandbox of a server: what it needs to run, which [Server.Policy] says, a
+// temporary directory, and the proxy if its network is a list of hosts. refused is told of
+// connections that it refuses; it must not block.
+func New(s Server, log *slog.Logger, refused func(why string)) (*Sandbox, error) {
+	b := &Sandbox{walls: new(Walls), learns: s.Trace != nil && s.Trace.Learn}
+	b.Temp = os.TempDir() + "/dynmcp-" + s.Name + "-" + rand.Text()[:12]
+	var err error
+	if s.Network == OnlyByProxy || b.learns {
+		b.proxy, err = newProxy(s.Hosts, func(_, why string) {
+			log.Warn("a connection was refused", "why", why)
+			b.noteRefusal(why)
+			refused(why)
+		}, s.Trace)
+		if err != nil {
+			return nil, err
+		}
+	}
+	if !b.learns {
+		if b.walls, err = begin(Policy{Network: s.Network, BestEffort: s.BestEffort}); err != nil {
+			return nil, errors.Join(err, b.Close())
+		}
+	}
+	b.building.Go(func() { b.err = b.build(s) })
+	if s.Trace != nil || runtime.GOOS != "linux" { // only the guard of Linux waits by itself
+		err = b.built()
+	}
+	if err == nil && s.Trace != nil {
+		s.Trace.belongs(b.Temp, b.proxy.address())
+		b.trace, err = s.Trace.start()
+	}
+	if err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	for _, part := range b.walls.Missing {
+		log.Warn("the sandbox is not whole: this system cannot limit " + part)
+	}
+	return b, nil
+}
+
+// build does what takes a millisecond, of which a start has the most to do meanwhile.
+func (b *Sandbox) build(s Server) error {
+	if err := os.Mkdir(b.Temp, 0o700); err != nil || b.learns {
+		return err
+	}
+	policy := s.Policy()
+	policy.Write = append(policy.Write, b.Temp)
+	if b.proxy != nil {
+		policy.Proxy = b.proxy.Port()
+	}
+	return b.walls.build(policy)
+}
+
+// built waits for what New has begun.
+func (b *Sandbox) built() error {
+	b.building.Wait()
+	return b.err
+}
+
+// Build makes the walls of a policy. The error is a *[MissingError] where the system lacks
+// a part that is not optional.
+func Build(p Policy) (*Walls, error) {
+	w, err := begin(p)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.build(p); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	return w, nil
+}
+
+// Env returns the variables that the server gets in addition.
+func (b *Sandbox) Env() []string {
+	env := []string{"TMPDIR=" + b.Temp, "TMP=" + b.Temp, "TEMP=" + b.Temp}
+	if b.proxy != nil {
+		env = append(env, b.proxy.Environment()...)
+	}
+	return env
+}
+
+// keptRefusals bounds what is kept of the connections that were refused.
+const keptRefusals = 5
+
+func (b *Sandbox) noteRefusal(why string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.refused++
+	b.last = append(b.last, why)
+	b.last = b.last[max(0, len(b.last)-keptRefusals):]
+}
+
+// Status says how the sandbox is, nil without one.
+func (b *Sandbox) Status() *Status {
+	if b == nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	st := &Status{Missing: b.walls.Missing, Refused: b.refused, LastRefused: slices.Clone(b.last)}
+	if b.proxy != nil {
+		st.ProxyBytes = b.proxy.Bytes()
+	}
+	return st
+}
+
+// Close ends the proxy and removes the temporary directory. The server has ended.
+func (b *Sandbox) Close() error {
+	if b == nil {
+		return nil
+	}
+	b.building.Wait()
+	if b.proxy != nil {
+		b.proxy.Close()
+	}
+	b.trace.close()
+	return errors.Join(b.walls.Close(), os.RemoveAll(b.Temp))
+}

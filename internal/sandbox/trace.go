@@ -1,0 +1,192 @@
+package sandbox
+
+import (
+	"cmp"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// A Need is what an access asks for.
+type Need int
+
+const (
+	ToRead   Need = iota // to read a file or a directory, or to run a program
+	ToChange             // to write to a file that is there, or to connect to a socket
+	ToMake               // to make, rename or remove a file: its directory changes
+)
+
+// An Access is one that a server tried.
+type Access struct {
+	Path string // absolute, without symbolic links
+	Need Need
+}
+
+// maxNoted bounds what a Trace keeps.
+const maxNoted = 20_000
+
+// A Trace notes what a server, with all that it starts, opens and connects to. It needs
+// Linux 5.5. The zero value is ready; one is good for one start.
+type Trace struct {
+	// Learn has nothing limited. Otherwise the sandbox holds, and what it refuses is noted
+	// as well.
+	Learn bool
+
+	mu        sync.Mutex
+	files     map[string]Need
+	hosts     map[string]bool // as host:port, asked for at the proxy
+	addresses map[string]bool // as address:port, connected to around it
+	temp      string          // the server's own temporary directory
+	proxy     string          // address:port
+	err       error
+}
+
+// Err says why nothing could be noted, nil if it could.
+func (t *Trace) Err() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.err
+}
+
+// Files returns the accesses to files, by path, but for those in its own temporary directory.
+func (t *Trace) Files() []Access {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := make([]Access, 0, len(t.files))
+	own := resolved([]string{t.temp})
+	for _, path := range slices.Sorted(maps.Keys(t.files)) {
+		if t.temp == "" || !below(own, path) {
+			all = append(all, Access{path, t.files[path]})
+		}
+	}
+	return all
+}
+
+// Hosts returns the hosts and ports that were asked for at the proxy.
+func (t *Trace) Hosts() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Sorted(maps.Keys(t.hosts))
+}
+
+// Addresses returns the addresses and ports that were connected to around the proxy.
+func (t *Trace) Addresses() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(t.addresses)), func(address string) bool { return address == t.proxy })
+}
+
+// belongs leaves out what belongs to the sandbox.
+func (t *Trace) belongs(temp, proxy string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.temp, t.proxy = temp, proxy
+}
+
+func (t *Trace) note(path string, need Need) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if had, ok := t.files[path]; ok || len(t.files) < maxNoted {
+		if t.files == nil {
+			t.files = map[string]Need{}
+		}
+		t.files[path] = max(had, need)
+	}
+}
+
+func (t *Trace) noteHost(host string)       { t.noteIn(&t.hosts, host) }
+func (t *Trace) noteAddress(address string) { t.noteIn(&t.addresses, address) }
+
+func (t *Trace) noteIn(all *map[string]bool, one string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if *all == nil {
+		*all = map[string]bool{}
+	}
+	if len(*all) < maxNoted {
+		(*all)[one] = true
+	}
+}
+
+func (t *Trace) fail(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.err = cmp.Or(t.err, err)
+}
+
+// Beyond returns the accesses that the policy does not allow.
+func (p Policy) Beyond(all []Access) (beyond []Access) {
+	read, write := resolved(p.Read), resolved(p.Write)
+	for _, a := range all {
+		path := a.Path
+		if a.Need == ToMake {
+			path = filepath.Dir(path)
+		}
+		if !below(write, path) && (a.Need != ToRead || !below(read, path)) {
+			beyond = append(beyond, a)
+		}
+	}
+	return beyond
+}
+
+// resolved returns the paths without symbolic links, as the kernel takes them.
+func resolved(paths []string) []string {
+	all := make([]string, len(paths))
+	for i, path := range paths {
+		all[i] = path
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			all[i] = real
+		}
+	}
+	return all
+}
+
+// below reports whether a path is one of the roots, or is below one.
+func below(roots []string, path string) bool {
+	return slices.ContainsFunc(roots, func(root string) bool {
+		return path == root || strings.HasPrefix(path, strings.TrimSuffix(root, "/")+"/")
+	})
+}
+
+// Paths returns the shortest lists that allow the accesses beyond a policy: what is to be read,
+// and what is to be changed. In a directory from which many files were read, or in which one was
+// made, it is the directory that is named, but never one that holds the home directory: those files
+// are named one by one.
+func Paths(beyond []Access, home string) (read, write []string) {
+	const many = 3
+	perDir := map[string]int{}
+	for _, a := range beyond {
+		if a.Need == ToRead {
+			perDir[filepath.Dir(a.Path)]++
+		}
+	}
+	for _, a := range beyond {
+		dir := filepath.Dir(a.Path)
+		whole := !holds(dir, home)
+		switch {
+		case a.Need == ToMake && whole:
+			write = append(write, dir)
+		case a.Need != ToRead:
+			write = append(write, a.Path)
+		case perDir[dir] > many && whole:
+			read = append(read, dir)
+		case !holds(a.Path, home): // a list of the home directory itself is not allowed unasked
+			read = append(read, a.Path)
+		}
+	}
+	write = outermost(write)
+	read = slices.DeleteFunc(outermost(read), func(path string) bool { return below(write, path) })
+	return read, write
+}
+
+// outermost returns the paths that are not below another one, sorted.
+func outermost(paths []string) (all []string) {
+	for _, path := range unique(paths) {
+		if !below(all, path) {
+			all = append(all, path)
+		}
+	}
+	return all
+}

@@ -1,0 +1,62 @@
+package sandbox_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/dynmcp/dynmcp/internal/sandbox"
+)
+
+func TestBeyond(t *testing.T) {
+	policy := sandbox.Policy{Read: []string{"/no/usr", "/no/work"}, Write: []string{"/no/cache"}}
+	all := []sandbox.Access{
+		{"/no/usr/bin/node", sandbox.ToRead},
+		{"/no/usr2/bin", sandbox.ToRead},
+		{"/no/cache/a", sandbox.ToRead},
+		{"/no/cache/b", sandbox.ToChange},
+		{"/no/cache", sandbox.ToMake}, // in /no
+		{"/no/work/c", sandbox.ToMake},
+		{"/no/work/d", sandbox.ToChange},
+	}
+	want := []sandbox.Access{all[1], all[4], all[5], all[6]}
+	if diff := cmp.Diff(want, policy.Beyond(all)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestPaths(t *testing.T) {
+	const home = "/home/u"
+	in := func(need sandbox.Need, paths ...string) (all []sandbox.Access) {
+		for _, path := range paths {
+			all = append(all, sandbox.Access{Path: path, Need: need})
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		beyond      []sandbox.Access
+		read, write []string
+	}{
+		"few files":                    {in(sandbox.ToRead, "/a/1", "/a/2", "/a/3"), []string{"/a/1", "/a/2", "/a/3"}, nil},
+		"many files":                   {in(sandbox.ToRead, "/a/1", "/a/2", "/a/3", "/a/4"), []string{"/a"}, nil},
+		"many files at home":           {in(sandbox.ToRead, home+"/1", home+"/2", home+"/3", home+"/4"), []string{home + "/1", home + "/2", home + "/3", home + "/4"}, nil},
+		"home itself, and what has it": {in(sandbox.ToRead, home, "/home", "/"), nil, nil},
+		"a file that is there":         {in(sandbox.ToChange, home+"/notes/1"), nil, []string{home + "/notes/1"}},
+		"a new file":                   {in(sandbox.ToMake, home+"/notes/1"), nil, []string{home + "/notes"}},
+		"a new file at home":           {in(sandbox.ToMake, home+"/.state"), nil, []string{home + "/.state"}},
+		"what may be changed is read":  {append(in(sandbox.ToMake, "/a/1"), in(sandbox.ToRead, "/a/2", "/a/b/3")...), nil, []string{"/a"}},
+		"one below another":            {in(sandbox.ToRead, "/a/b/1", "/a/b/2", "/a/b/3", "/a/b/4", "/a/b/c/5"), []string{"/a/b"}, nil},
+		"a name that begins the same":  {in(sandbox.ToChange, "/a", "/ab"), nil, []string{"/a", "/ab"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			read, write := sandbox.Paths(c.beyond, home)
+			if diff := cmp.Diff(c.read, read, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("to be read (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(c.write, write, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("to be changed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
