@@ -59,7 +59,7 @@ func (p *Process) cleanup() {
 	}
 	left := within(grace, p.exited)
 	if !left {
-		killGroup(p.cmd)
+		killGroup(p)
 		<-p.exited
 	}
 	p.drain()
@@ -90,7 +90,7 @@ func (p *Process) reapTree() {
 	left := func() []int { return Processes(p.marker) }
 	// A parent that was killed may leave a guard behind, which has some seconds.
 	tidy := !p.opts.Orphans && !p.opts.Lingers && waitNone(watchdog, left)
-	killGroup(p.cmd)
+	killGroup(p)
 	if tidy {
 		return
 	}

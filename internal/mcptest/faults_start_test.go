@@ -164,8 +164,8 @@ func TestCloseStdin(t *testing.T) {
 
 func TestDoubleFork(t *testing.T) {
 	t.Parallel()
-	if runtime.GOOS != "linux" {
-		t.Skip("processes are found by their environment on Linux only")
+	if runtime.GOOS != "linux" && runtime.GOOS != "windows" {
+		t.Skip("processes are found by their marker on Linux and Windows only")
 	}
 	ledger := mcptest.NewLedger(t)
 	h := mcptest.Start(t, mcptest.HostOptions{Args: []string{mcptest.Fake(t), "-ledger", ledger.Path, "-fault", "double-fork"}, Orphans: true})

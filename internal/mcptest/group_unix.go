@@ -4,19 +4,25 @@ package mcptest
 
 import (
 	"errors"
+	"os"
 	"os/exec"
 	"syscall"
 )
 
-// ownGroup makes the child the leader of a process group, so that a signal can
-// reach it and what it started.
-func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+// begin starts the child as the leader of a process group, so that a signal can
+// reach it and what it starts.
+func begin(cmd *exec.Cmd, _ string) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return cmd.Start()
+}
 
 // killGroup may come late: the leader is gone and its group, if empty, too.
-func killGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+func killGroup(p *Process) { _ = syscall.Kill(-p.Pid(), syscall.SIGKILL) }
 
 // terminate asks a process to leave.
 func (p *Process) terminate() { p.Signal(syscall.SIGTERM) }
+
+func (p *Process) signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
 
 func killPid(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) }
 

@@ -1,24 +1,88 @@
 package mcptest
 
 import (
+	"errors"
 	"os"
 	"os/exec"
-	"strconv"
+	"sync"
 	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
 )
 
-// ownGroup keeps a console interrupt from reaching the child.
-func ownGroup(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
+// jobs holds the windows.Handle of a job for each marker: the process that carries it is in
+// the job, and so is all that it starts. The test process holds them until it ends.
+var jobs sync.Map
+
+// begin starts a process in a job, out of reach of a Ctrl-C of our console.
+func begin(cmd *exec.Cmd, marker string) error {
+	job, err := windows.CreateJobObject(nil, nil)
+	if err != nil {
+		return err
+	}
+	jobs.Store(marker, job)
+	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP | windows.CREATE_SUSPENDED}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	if handleErr := cmd.Process.WithHandle(func(process uintptr) {
+		err = windows.AssignProcessToJobObject(job, windows.Handle(process))
+		_, _, _ = resume.Call(process) // one that stays suspended is found by its test
+	}); handleErr != nil {
+		return handleErr
+	}
+	return err
 }
 
-// killGroup kills the child and its descendants; there are no groups to kill here.
-func killGroup(cmd *exec.Cmd) {
-	_ = exec.Command("taskkill", "/T", "/F", "/PID", strconv.Itoa(cmd.Process.Pid)).Run()
+var resume = windows.NewLazySystemDLL("ntdll.dll").NewProc("NtResumeProcess")
+
+// killGroup kills the child and its descendants.
+func killGroup(p *Process) {
+	if job, ok := jobs.Load(p.marker); ok {
+		_ = windows.TerminateJobObject(job.(windows.Handle), 1)
+	}
 }
 
-// terminate can only kill: there is no other signal to send here.
+// Processes returns what is left of the process that was started with this marker and of
+// what it started. It finds none by another variable.
+func Processes(marker string) []int {
+	job, ok := jobs.Load(marker)
+	if !ok {
+		return nil
+	}
+	var list struct {
+		assigned, listed uint32
+		pids             [1000]uintptr
+	}
+	err := windows.QueryInformationJobObject(job.(windows.Handle), windows.JobObjectBasicProcessIdList,
+		uintptr(unsafe.Pointer(&list)), uint32(unsafe.Sizeof(list)), nil)
+	if err != nil {
+		return nil
+	}
+	var found []int
+	for _, pid := range list.pids[:list.listed] {
+		if Alive(int(pid)) {
+			found = append(found, int(pid))
+		}
+	}
+	return found
+}
+
+// terminate can only kill: no other signal reaches one process.
 func (p *Process) terminate() { p.Signal(os.Kill) }
+
+// signal skips the test if the signal is one that Windows lacks.
+func (p *Process) signal(s os.Signal) error {
+	if s != os.Kill {
+		p.t.Skipf("Windows cannot send %v to a process", s)
+	}
+	err := p.cmd.Process.Signal(s)
+	if errors.Is(err, syscall.EINVAL) { // Wait has returned since
+		return os.ErrProcessDone
+	}
+	return err
+}
 
 func killPid(pid int) {
 	if p, err := os.FindProcess(pid); err == nil {
@@ -28,12 +92,15 @@ func killPid(pid int) {
 }
 
 func exists(pid int) bool {
-	const stillActive = 259
-	h, err := syscall.OpenProcess(syscall.PROCESS_QUERY_INFORMATION, false, uint32(pid))
+	h, err := windows.OpenProcess(windows.SYNCHRONIZE, false, uint32(pid))
 	if err != nil {
 		return false
 	}
-	defer syscall.CloseHandle(h)
-	var code uint32
-	return syscall.GetExitCodeProcess(h, &code) == nil && code == stillActive
+	defer windows.CloseHandle(h)
+	event, err := windows.WaitForSingleObject(h, 0)
+	return err == nil && event == uint32(windows.WAIT_TIMEOUT)
 }
+
+func zombie(int) bool { return false }
+
+func commandLine(int) string { return "command unknown" }

@@ -4,35 +4,52 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // Processes returns the processes whose environment holds entry, NAME=VALUE,
-// whoever their parent is now. It is how a test finds orphans. Elsewhere than on
-// Linux it finds none.
+// whoever their parent is now. It is how a test finds orphans.
 func Processes(entry string) []int {
 	dirs, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil
 	}
 	var found []int
+	between := []byte("\x00" + entry + "\x00")
+	room := make([]byte, 64<<10)
 	for _, d := range dirs {
 		pid, err := strconv.Atoi(d.Name())
-		if err == nil && carries(pid, entry) && Alive(pid) {
+		if err == nil && bytes.Contains(environment(pid, room), between) && Alive(pid) {
 			found = append(found, pid)
 		}
 	}
 	return found
 }
 
-func carries(pid int, entry string) bool {
-	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+// environment returns the entries of a process that have room, each between zeros; none where
+// it is gone, or not ours. Each read costs the kernel a look into the memory of the process,
+// and each test asks for those of the whole machine: os.ReadFile takes several for each.
+func environment(pid int, room []byte) []byte {
+	fd, err := syscall.Open(fmt.Sprintf("/proc/%d/environ", pid), syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {
-		return false // gone, or not ours
+		return nil
 	}
-	return slices.ContainsFunc(bytes.Split(env, []byte{0}), func(e []byte) bool { return string(e) == entry })
+	defer syscall.Close(fd)
+	room[0] = 0
+	end := 1
+	for end < len(room) {
+		n, err := syscall.Read(fd, room[end:])
+		if err == syscall.EINTR {
+			continue
+		}
+		if n <= 0 {
+			break
+		}
+		end += n
+	}
+	return room[:end]
 }
 
 // zombie reads the state, which follows the command's name in parentheses.

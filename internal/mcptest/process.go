@@ -42,7 +42,7 @@ type Process struct {
 	marker string
 
 	stdin  *os.File
-	stdout *os.File // the reader belongs to whoever started the process
+	stdout *os.File // the reader belongs to the caller that started the process
 	stderr *os.File
 	errors *buffer
 	drains sync.WaitGroup
@@ -70,7 +70,6 @@ func start(t testing.TB, opts HostOptions) *Process {
 	}
 	p.cmd.Env = append(Environ(t), p.marker)
 	p.cmd.Env = append(p.cmd.Env, opts.Env...)
-	ownGroup(p.cmd)
 	if err := p.launch(); err != nil {
 		t.Fatalf("start %s: %v", opts.Args[0], err)
 	}
@@ -94,7 +93,7 @@ func (p *Process) launch() error {
 	}
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = in, out, errw
 	p.stdin, p.stdout, p.stderr = stdin, stdout, stderr
-	err := p.cmd.Start()
+	err := begin(p.cmd, p.marker)
 	for _, theirs := range []*os.File{in, out, errw} {
 		_ = theirs.Close()
 	}
@@ -131,11 +130,12 @@ func (p *Process) CloseStdin() {
 	_ = p.stdin.Close()
 }
 
-// Signal sends a signal to the process, and to it alone.
+// Signal sends a signal to the process, and to it alone. The test is skipped where the
+// system has no such signal.
 func (p *Process) Signal(s os.Signal) {
 	p.t.Helper()
 	p.endIsAsked()
-	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := p.signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		p.t.Errorf("signal %v: %v", s, err)
 	}
 }

@@ -105,8 +105,8 @@ func TestSignalEndsTheProcess(t *testing.T) {
 
 func TestSpawnLeavesAChild(t *testing.T) {
 	t.Parallel()
-	if runtime.GOOS != "linux" {
-		t.Skip("processes are found by their environment on Linux only")
+	if runtime.GOOS != "linux" && runtime.GOOS != "windows" {
+		t.Skip("processes are found by their marker on Linux and Windows only")
 	}
 	for _, args := range []string{`{"env":"MARK=1"}`, `{"env":"MARK=1","setsid":true}`, `{"mode":"ignore-term","env":"MARK=1"}`} {
 		t.Run(args, func(t *testing.T) {
@@ -128,8 +128,8 @@ func TestSpawnLeavesAChild(t *testing.T) {
 
 func TestSpawnForks(t *testing.T) {
 	t.Parallel()
-	if runtime.GOOS != "linux" {
-		t.Skip("processes are found by their environment on Linux only")
+	if runtime.GOOS != "linux" && runtime.GOOS != "windows" {
+		t.Skip("processes are found by their marker on Linux and Windows only")
 	}
 	ledger := mcptest.NewLedger(t)
 	h := mcptest.Start(t, mcptest.HostOptions{Args: []string{mcptest.Fake(t), "-ledger", ledger.Path}, Orphans: true})

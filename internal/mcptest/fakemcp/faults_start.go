@@ -62,7 +62,7 @@ func (f *fake) before(text string) {
 }
 
 // banner's lines are what real programs print: prose, a level, something that
-// begins like JSON and is none.
+// begins like JSON and is invalid.
 func banner(f *fake, arg string) {
 	kinds := []string{"Fake MCP server running on stdio\n", "[info] loading config {\"a\":1}\n", "{not json\n"}
 	var text strings.Builder

@@ -51,7 +51,7 @@ func quote(s string) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// answer puts the id last: whoever routes by id has to get past the result first. Parts
+// answer puts the id last: a reader that routes by id has to get past the result first. Parts
 // of some MB are copied once, which fmt does several times.
 func answer(id, result json.RawMessage) []byte {
 	return slices.Concat([]byte(`{"result":`), result, []byte(`,"jsonrpc":"2.0","id":`), id, []byte(`}`))

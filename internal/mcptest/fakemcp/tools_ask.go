@@ -12,7 +12,7 @@ type wanted struct {
 	Params json.RawMessage `json:"params"`
 }
 
-// params is the member of that name and the comma behind it, "" where there is none.
+// params is the member of that name and the comma behind it, "" if absent.
 func (w wanted) params() string {
 	if w.Params == nil {
 		return ""
