@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/dynmcp/dynmcp/internal/display"
+	"github.com/dynmcp/dynmcp/internal/guard"
 	"github.com/dynmcp/dynmcp/internal/keyring"
 	"github.com/dynmcp/dynmcp/internal/lazyregexp"
 	"github.com/dynmcp/dynmcp/internal/redact"
@@ -168,6 +169,9 @@ func (r *Resolver) fromCommand(ctx context.Context, line string) (string, error)
 	running, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	cmd := exec.CommandContext(running, words[0], words[1:]...)
+	if err := guard.Batch(cmd); err != nil {
+		return "", &Error{fmt.Sprintf("${cmd:%s …} failed", filepath.Base(words[0])), err.Error()}
+	}
 	cmd.WaitDelay = time.Second // for what it started and what holds its pipes
 	stdout, stderr := &head{}, &tail{}
 	cmd.Stdout, cmd.Stderr = stdout, stderr

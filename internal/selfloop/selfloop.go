@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// variable is the environment variable that carries a Chain, as JSON.
-const variable = "DYNMCP_LINEAGE"
+// Variable is the environment variable that carries a Chain, as JSON.
+const Variable = "DYNMCP_LINEAGE"
 
 // MaxDepth is how many runs of dynmcp may be nested, with any configs.
 const MaxDepth = 4
@@ -36,7 +36,7 @@ type Chain []Run
 // Above returns the chain of runs that led to this process.
 func Above() Chain {
 	var above Chain
-	if err := json.Unmarshal([]byte(os.Getenv(variable)), &above); err != nil {
+	if err := json.Unmarshal([]byte(os.Getenv(Variable)), &above); err != nil {
 		return nil // not set, or not by dynmcp
 	}
 	return above
@@ -58,6 +58,10 @@ func (c Chain) Refuse(config string, same func(a, b string) bool) string {
 	}
 	return ""
 }
+
+// Room returns how many configs that name each other may be served below this process: with
+// it and what is above there are MaxDepth runs then.
+func (c Chain) Room() int { return max(MaxDepth-1-len(c), 0) }
 
 // Enter returns the chain that ends with this process, which serves config. It is
 // an error if that config, by its path or its digest, is served above already, or
@@ -103,5 +107,5 @@ func (c Chain) Env(entry string, names []string) string {
 	if err != nil {
 		return "" // strings always marshal
 	}
-	return variable + "=" + string(text)
+	return Variable + "=" + string(text)
 }

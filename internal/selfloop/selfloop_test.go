@@ -9,7 +9,7 @@ import (
 func enter(t *testing.T, above Chain, entry, config, digest string) (Chain, error) {
 	t.Helper()
 	_, value, _ := strings.Cut(above.Env(entry, nil), "=")
-	t.Setenv(variable, value)
+	t.Setenv(Variable, value)
 	return Enter(config, digest)
 }
 
@@ -43,7 +43,7 @@ func TestRefuse(t *testing.T) {
 	names := []string{"/b.json", "/c.json"}
 	a := Chain{{Config: "/a.json", Digest: "da"}}
 	_, value, _ := strings.Cut(a.Env("to-b", names), "=")
-	t.Setenv(variable, value)
+	t.Setenv(Variable, value)
 	above := Above()
 	for config, want := range map[string]string{
 		"/a.json": "with a config that is served above",
@@ -68,7 +68,7 @@ func TestRefuse(t *testing.T) {
 // What somebody else put there is no chain.
 func TestEnterIgnoresOthers(t *testing.T) {
 	for _, value := range []string{"", "x", "7", `[{"config":1}]`, `{}`} {
-		t.Setenv(variable, value)
+		t.Setenv(Variable, value)
 		if chain, err := Enter("/a.json", "da"); err != nil || len(chain) != 1 {
 			t.Errorf("%q: got %v, %v", value, chain, err)
 		}

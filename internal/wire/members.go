@@ -106,10 +106,10 @@ func Find(obj []byte, path ...string) Span {
 	return found
 }
 
-// Get returns the value that Find finds, nil if there is none.
+// Get returns the value that Find finds, nil if absent.
 func Get(obj []byte, path ...string) []byte { return (*Outline)(nil).Get(obj, path...) }
 
-// Get returns the value that Find finds, nil if there is none.
+// Get returns the value that Find finds, nil if absent.
 func (o *Outline) Get(obj []byte, path ...string) []byte {
 	for _, name := range path {
 		var found []byte
@@ -196,7 +196,7 @@ func Replace(text []byte, edits ...Edit) []byte {
 }
 
 // Set returns a copy of obj in which the member name has the given value, added at
-// the end if there is none; every other byte stays. name needs no escapes.
+// the end if absent; every other byte stays. name needs no escapes.
 // Anything but an object is returned as it is.
 func Set(obj []byte, name string, value []byte) []byte {
 	if old := Find(obj, name); old.Len > 0 {

@@ -43,7 +43,7 @@ var allowance = sync.OnceValue(func() int64 {
 // message of a megabyte needs a few changes between processes and not sixteen. An idle
 // one stays as it is.
 type pipeEnd struct {
-	raw   syscall.RawConn // nil if it is none, or was widened
+	raw   syscall.RawConn // nil if it is no pipe, or was widened
 	extra int64           // by how much it was
 }
 

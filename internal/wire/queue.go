@@ -55,7 +55,7 @@ func (q *queue) appendTo(parts [][]byte) [][]byte {
 	return parts
 }
 
-// first returns the part that is to be written next, nil if there is none.
+// first returns the part that is to be written next, nil if absent.
 func (q *queue) first() []byte {
 	switch len(q.blocks) {
 	case 0:

@@ -29,7 +29,7 @@ type Reader struct {
 	// must not block in between without calling Uncork first.
 	Cork *Cork
 
-	// Back is the Writer to where src comes from, nil if there is none that Cork
+	// Back is the Writer to where src comes from, nil if absent that Cork
 	// holds back.
 	Back *Writer
 

@@ -33,6 +33,7 @@ type Writer struct {
 	dst    io.Writer
 	direct *direct // nil if the destination cannot be written to without blocking
 	stall  time.Duration
+	most   int           // in one write of the goroutine
 	wake   chan struct{} // holds one token while there may be work
 	done   chan struct{} // closed when nothing more will be written
 
@@ -41,7 +42,7 @@ type Writer struct {
 	mu        sync.Mutex
 	queue     queue
 	spare     queue         // empty; becomes the queue when that is taken
-	current   queue         // being written by whoever set writing
+	current   queue         // being written by the goroutine that set writing
 	through   int           // bytes of a message that is being written from where it lies
 	writing   bool          // someone owns dst and current
 	directing bool          // that is a sender, who owns direct as well
@@ -61,8 +62,14 @@ func NewWriter(dst io.Writer, stall time.Duration) *Writer {
 		dst:    dst,
 		direct: newDirect(dst),
 		stall:  stall,
+		most:   blockSize,
 		wake:   make(chan struct{}, 1),
 		done:   make(chan struct{}),
+	}
+	if !w.deadline(time.Time{}) {
+		// Nothing tells how much of a write the peer has read: what counts as progress
+		// must be small for one that is slow. Pipes of Windows hold no more at a time.
+		w.most = 4 << 10
 	}
 	go w.run()
 	return w
@@ -351,7 +358,7 @@ func (w *Writer) wroteLocked() {
 // that a slow reader does not count as a dead one.
 func (w *Writer) write(part []byte) error {
 	for len(part) > 0 {
-		n, err := w.writePart(part[:min(len(part), blockSize)])
+		n, err := w.writePart(part[:min(len(part), w.most)])
 		if err != nil && (n == 0 || !errors.Is(err, os.ErrDeadlineExceeded)) {
 			return err
 		}

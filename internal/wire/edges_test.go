@@ -1,0 +1,140 @@
+package wire
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// Of a line that is cut off anywhere the members are read that are whole.
+func TestLastMembersOfACutLine(t *testing.T) {
+	text := []byte(`{"a":[1,{"x":"},{"},[]] , "b":"q\"uo\\te,\\\\","c":{"d":{"e":[[2,3],{}]},"f":"\\"}, "id":"x\\\\\"y" }` + " \r\n")
+	var commas []int // before each member but the first
+	for key := range Spans(text) {
+		if comma := bytes.LastIndexByte(text[:key.Off], ','); comma > 0 {
+			commas = append(commas, comma)
+		}
+	}
+	if len(commas) != 3 {
+		t.Fatalf("commas at %d", commas)
+	}
+	whole := bytes.TrimRight(text, " \r\n")
+	for cut := range len(text) - 3 {
+		want := ""
+		for _, comma := range commas {
+			if comma >= cut {
+				want = string(text[comma:len(whole)])
+				break
+			}
+		}
+		got := string(bytes.TrimRight(lastMembers(text[cut:]), " \r\n"))
+		if got != want {
+			t.Errorf("of %s: got %s, want %s", text[cut:], got, want)
+		}
+	}
+	for _, none := range []string{"", "}", "{}", "1", `"id":7`, `,"id":7`, `,"id":tru}`, `,"id" 7}`, `,7}`} {
+		if got := lastMembers([]byte(none)); len(got) > 0 {
+			t.Errorf("of %q: got %q", none, got)
+		}
+	}
+}
+
+// A member that others could take for one that is looked for is refused, and so is one that
+// is there twice.
+func TestMembersThatOthersTakeForAnother(t *testing.T) {
+	for text, ok := range map[string]bool{
+		`{"key":1,"skin":2}`:               true,
+		`{"k\u0065y":1}`:                   true,
+		`{"ke":1,"kex":2,"keys":3}`:        true,
+		`{"":1,"k":2,"\u00e9":3}`:          true,
+		`{"é":1}`:                          true,
+		`{"KEY":1}`:                        false,
+		`{"\u212aey":1}`:                   false, // the Kelvin sign
+		"{\"\u212aey\":1}":                 false,
+		"{\"\u017fkin\":1}":                false, // a long s
+		`{"key\u0000":1}`:                  false,
+		`{"key\u0000x":1}`:                 false,
+		`{"key":1,"key":2}`:                false,
+		`{"skin":1,"key":2,"skin":3}`:      false,
+		`{"skin":1,"key":2,"s\u006bin":3}`: false,
+		`[]`:                               false,
+	} {
+		if _, _, err := FindStrict([]byte(text), "key", "skin"); (err == nil) != ok {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// What cannot be in a string as it is, is not.
+func TestQuoteOfWhatIsSpecial(t *testing.T) {
+	for text, want := range map[string]string{
+		``: `""`, `\`: `"\\"`, `\\`: `"\\\\"`, `"`: `"\""`, "\x00": `"\u0000"`, "\x1f": `"\u001f"`, " ": `" "`, "~": `"~"`, "\x7f": "\"\x7f\"",
+		"\xff": `"\ufffd"`, "é": `"é"`, "\u2028": `"\u2028"`, "a\\b": `"a\\b"`, "<&>": `"<&>"`,
+	} {
+		if got := string(Quote(text)); got != want {
+			t.Errorf("%q: got %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestJoinLinesOfEachBreak(t *testing.T) {
+	for text, want := range map[string]string{
+		"\n{}": " {}", "\r{}": " {}", "{\r}": "{ }", "{\r\n}": "{ }", "{\n\r}": "{  }", "{}\r": "{} ", "{}": "{}", "": "",
+	} {
+		if got := string(JoinLines([]byte(text))); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+// All digits are digits, in ids and in escapes.
+func TestDigitsOfAllKinds(t *testing.T) {
+	for _, digit := range "0123456789" {
+		for _, id := range []string{string(digit), "-" + string(digit), "1" + string(digit)} {
+			if !ValidID([]byte(id)) {
+				t.Errorf("%s is no id", id)
+			}
+		}
+	}
+	for _, other := range []string{"/", ":", "+1", "1.0", "1e3", ""} {
+		if ValidID([]byte(other)) {
+			t.Errorf("%q is an id", other)
+		}
+	}
+	for c := range 128 {
+		text := `"\u` + strings.Repeat(string(rune(c)), 4) + `"`
+		if hex := strings.ContainsRune("0123456789abcdefABCDEF", rune(c)); Valid([]byte(text)) != hex {
+			t.Errorf("%s is valid: %t", text, !hex)
+		}
+	}
+}
+
+// A message may be nested as deeply as any JSON text may, and its parts as well.
+func TestMessagesNestAsDeeplyAsTheirText(t *testing.T) {
+	for depth := maxDepth - 4; depth <= maxDepth+2; depth++ {
+		for _, before := range []string{`"params":`, `"params":{"_meta":`, `"params":{"arguments":`, `"x":`, `"x":{"y":`} {
+			text := `{"jsonrpc":"2.0","id":1,"method":"m",` + before + strings.Repeat("[", depth) + strings.Repeat("]", depth) + strings.Repeat("}", strings.Count(before, "{")+1)
+			_, err := Parse([]byte(text))
+			if valid := Valid([]byte(text)); (err == nil) != valid {
+				t.Errorf("%s %d deep: valid is %t, parsed with %v", before, depth, valid, err)
+			}
+		}
+	}
+}
+
+// Edits of one place come in their order.
+func TestEditsOfOnePlace(t *testing.T) {
+	got := Replace([]byte(`{"a":1}`), Edit{Span{5, 1}, []byte("2")}, Edit{Span{1, 0}, []byte(`"x":0,`)}, Edit{Span{1, 0}, []byte(`"y":0,`)})
+	if want := `{"x":0,"y":0,"a":2}`; string(got) != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// An error says where the text is wrong, or where it ends.
+func TestWhereATextIsWrong(t *testing.T) {
+	for text, want := range map[string]int{"tru": 3, "trux": 3, `"\`: 2, `"\x"`: 2, `"\u12`: 5, "12.": 3, "[1,": 3} {
+		if end, err := Skip([]byte(text), 0); err == nil || end != want {
+			t.Errorf("%s: got %d, %v, want %d", text, end, err, want)
+		}
+	}
+}
