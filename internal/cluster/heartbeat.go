@@ -15,7 +15,7 @@ type heartbeat struct {
 	*base
 	leases *leases
 
-	revision uint64 // of the record, as far as is known; 0: there is none
+	revision uint64 // of the record, as far as is known; 0 if absent
 	count    uint64 // of the heartbeats that were tried
 	silent   bool   // none has arrived for long, which was logged
 
@@ -105,7 +105,7 @@ func (b *heartbeat) resolve(t term) {
 			found.Epoch = t.epoch
 		}
 	}
-	b.revision = e.Revision // 0: there is none
+	b.revision = e.Revision // 0 if absent
 	b.leases.expire(at)
 	// In the same epoch it is a heartbeat of ours that was not answered.
 	if t.live && found.Epoch != t.epoch && b.leases.lose() {

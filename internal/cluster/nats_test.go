@@ -11,27 +11,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
-
 	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/internal/kv/natskv"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest/natstest"
 )
+
+func TestMain(m *testing.M) { mcptest.Main(m) }
 
 // The store is NATS, and all begin to take everything at once, some while another dies.
 func TestLeasesOnNATS(t *testing.T) {
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.WaitForShutdown()
-	defer s.Shutdown()
-	s.Start()
-	if !s.ReadyForConnections(time.Minute) {
-		t.Fatal("NATS does not run")
-	}
+	node := natstest.Start(t, "")
 	var all []*Replica
 	for i := range 3 {
-		store, err := natskv.Open(natskv.Options{URLs: []string{s.ClientURL()}})
+		store, err := natskv.Open(natskv.Options{URLs: []string{node.URL}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -57,7 +57,7 @@ func (r *Replica) take(ctx context.Context, name string) (*Lease, error) {
 type attempt struct {
 	key, name string
 	epoch     uint64
-	before    *lease        // the record to replace, nil if there is none
+	before    *lease        // the record to replace, nil if absent
 	done      chan struct{} // closed at the end
 }
 

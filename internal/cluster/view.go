@@ -150,7 +150,7 @@ func (v *view) holderLocked(l *lease) *member {
 	return nil
 }
 
-// lease returns a lease and the member that holds it, nil where there is none.
+// lease returns a lease and the member that holds it, nil if absent.
 func (v *view) lease(key string) (*lease, *member) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -39,7 +39,7 @@ type Entry struct {
 // A Store is a set of buckets. Its methods and those of its buckets may be called from
 // many goroutines.
 type Store interface {
-	// Bucket returns the bucket of a name, which is created if there is none.
+	// Bucket returns the bucket of a name, which is created if absent.
 	Bucket(ctx context.Context, name string) (Bucket, error)
 	// Connected reports whether the store can be reached, as far as is known.
 	Connected() bool

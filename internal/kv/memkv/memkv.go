@@ -159,7 +159,7 @@ func (b *bucket) Put(ctx context.Context, key string, value []byte) (uint64, err
 	return b.set(ctx, key, value, func(uint64) bool { return true })
 }
 
-// set changes a record if fits says so of the revision that it is at, 0 if there is none.
+// set changes a record if fits says so of the revision that it is at, 0 if absent.
 func (b *bucket) set(ctx context.Context, key string, value []byte, fits func(at uint64) bool) (uint64, error) {
 	if err := cmp.Or(ctx.Err(), b.err(), kv.Check(key, value)); err != nil {
 		return 0, err

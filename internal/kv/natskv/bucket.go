@@ -58,7 +58,7 @@ func (b *bucket) config(replicas int) jetstream.StreamConfig {
 	}
 }
 
-// ensure creates the stream of the bucket if there is none, on three nodes if there are as
+// ensure creates the stream of the bucket if absent, on three nodes if there are as
 // many, or else on one. A stream that is on fewer is put on three if it can be.
 func (b *bucket) ensure(ctx context.Context) (created bool, err error) {
 	// A stream on three nodes exists when they have elected its leader.
@@ -67,13 +67,7 @@ func (b *bucket) ensure(ctx context.Context) (created bool, err error) {
 	js := b.store.js
 	stream, err := js.Stream(ctx, "KV_"+b.name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		if _, err = js.CreateStream(ctx, b.config(nodes)); tooFewNodes(err) {
-			_, err = js.CreateStream(ctx, b.config(1))
-		}
-		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another replica was faster
-			return false, nil
-		}
-		return err == nil, failure(err)
+		return b.create(ctx)
 	}
 	if err != nil {
 		return false, failure(err)
@@ -92,6 +86,18 @@ func (b *bucket) ensure(ctx context.Context) (created bool, err error) {
 		b.store.log.Info("a bucket is kept on more nodes now", "bucket", b.name, "nodes", nodes)
 	}
 	return false, nil
+}
+
+// create creates the stream, on one node if there are too few. created is false if another
+// replica was faster.
+func (b *bucket) create(ctx context.Context) (created bool, err error) {
+	if _, err = b.store.js.CreateStream(ctx, b.config(nodes)); tooFewNodes(err) {
+		_, err = b.store.js.CreateStream(ctx, b.config(1))
+	}
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		return false, nil
+	}
+	return err == nil, failure(err)
 }
 
 // bind makes the bucket ready for use.

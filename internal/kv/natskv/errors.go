@@ -41,7 +41,7 @@ func failure(err error) error {
 	return fmt.Errorf("%w: %w", kv.ErrUnavailable, err)
 }
 
-// codeOf returns the code of an answer that is an error, 0 if there is none.
+// codeOf returns the code of an answer that is an error, 0 if absent.
 func codeOf(err error) jetstream.ErrorCode {
 	if answer, ok := errors.AsType[*jetstream.APIError](err); ok {
 		return answer.ErrorCode

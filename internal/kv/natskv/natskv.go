@@ -184,7 +184,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Bucket returns a bucket, which is created if there is none.
+// Bucket returns a bucket, which is created if absent.
 func (s *Store) Bucket(ctx context.Context, name string) (kv.Bucket, error) {
 	s.mu.Lock()
 	b := s.buckets[name]

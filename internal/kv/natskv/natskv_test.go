@@ -2,45 +2,26 @@ package natskv
 
 import (
 	"errors"
-	"fmt"
 	"io"
-	"maps"
 	"net"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
 	"github.com/dynmcp/dynmcp/internal/kv"
 	"github.com/dynmcp/dynmcp/internal/kv/kvtest"
+	"github.com/dynmcp/dynmcp/internal/mcptest"
+	"github.com/dynmcp/dynmcp/internal/mcptest/natstest"
 )
 
 // patience is how long anything may take on a machine that is busy.
 const patience = 120 * time.Second
 
-// start starts a node of NATS in this process.
-func start(t *testing.T, o server.Options) *server.Server {
-	t.Helper()
-	o.Host, o.Port, o.NoSigs, o.NoLog, o.JetStream = "127.0.0.1", server.RANDOM_PORT, true, true, true
-	s, err := server.NewServer(&o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() {
-		s.Shutdown()
-		s.WaitForShutdown()
-	})
-	if !s.ReadyForConnections(patience) {
-		t.Fatal("the node does not start")
-	}
-	return s
-}
+func TestMain(m *testing.M) { mcptest.Main(m) }
 
 // A proxy passes connections on to an address, and can be cut.
 type proxy struct {
@@ -144,11 +125,11 @@ type proxied struct {
 func TestNATS(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	t.Run("suite", func(t *testing.T) {
-		node := start(t, server.Options{StoreDir: t.TempDir()})
+		node := natstest.Start(t, "")
 		kvtest.Run(t, func(t *testing.T) kvtest.Connection {
 			p := newProxy(t)
 			t.Cleanup(p.end)
-			p.leads(node.Addr().String())
+			p.leads(strings.TrimPrefix(node.URL, "nats://"))
 			s, err := Open(Options{URLs: []string{"nats://" + p.listener.Addr().String()}, Name: t.Name(), answer: patience / 4})
 			if err != nil {
 				t.Fatal(err)
@@ -180,148 +161,9 @@ func eventually(t *testing.T, what string, try func() error) {
 	}
 }
 
-// A cluster is nodes of NATS that know each other by addresses which stay.
-type cluster struct {
-	routes [nodes]*proxy
-	dirs   [nodes]string
-}
-
-func newCluster(t *testing.T) *cluster {
-	c := &cluster{}
-	for i := range c.routes {
-		c.routes[i], c.dirs[i] = newProxy(t), t.TempDir()
-		t.Cleanup(c.routes[i].end)
-	}
-	return c
-}
-
-// start starts a node.
-func (c *cluster) start(t *testing.T, i int) *server.Server {
-	t.Helper()
-	o := server.Options{ServerName: fmt.Sprint("n", i), StoreDir: c.dirs[i], Cluster: server.ClusterOpts{Name: "c", Host: "127.0.0.1", Port: server.RANDOM_PORT}}
-	var routes []string
-	for j, p := range c.routes {
-		if j != i { // one to itself would count as another node
-			routes = append(routes, "nats://"+p.listener.Addr().String())
-		}
-	}
-	o.Routes = server.RoutesFromStr(strings.Join(routes, ","))
-	node := start(t, o)
-	c.routes[i].leads(node.ClusterAddr().String())
-	return node
-}
-
-// A bucket that was made on one node is put on three when there are as many, and then
-// outlives the loss of the one that leads.
-func TestAcknowledgedOutlivesTheLeader(t *testing.T) {
-	c := newCluster(t)
-	var all []*server.Server
-	var urls []string
-	for i := range nodes {
-		all = append(all, c.start(t, i))
-		urls = append(urls, all[i].ClientURL())
-	}
-	s, err := Open(Options{URLs: urls, retry: 200 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	few := &bucket{name: "dynmcp_state"}
-	eventually(t, "a bucket on one node", func() error {
-		_, err := s.js.CreateStream(t.Context(), few.config(1))
-		return err
-	})
-	b := open(t, s)
-	eventually(t, "the bucket on three nodes", func() error {
-		info, err := b.stream.Info(t.Context())
-		if err == nil && (len(info.Cluster.Replicas) != nodes-1 || slices.ContainsFunc(info.Cluster.Replicas, func(r *jetstream.PeerInfo) bool { return !r.Current })) {
-			err = fmt.Errorf("it is on %d nodes, or they do not have all of it: %+v", info.Config.Replicas, info.Cluster)
-		}
-		return err
-	})
-
-	watched := make(chan kv.Entry, 1000)
-	ended := make(chan error, 1)
-	go func() { ended <- b.Watch(t.Context(), "", func(e kv.Entry) { watched <- e }, nil) }()
-
-	acknowledged := map[string]string{}
-	write := func(from, to int) {
-		for i := from; i < to; i++ {
-			key, value := fmt.Sprint("k", i), strings.Repeat(fmt.Sprint(i, " "), 200)
-			eventually(t, "create "+key, func() error {
-				_, err := b.Create(t.Context(), key, []byte(value))
-				if errors.Is(err, kv.ErrConflict) {
-					return nil // an answer was lost
-				}
-				return err
-			})
-			acknowledged[key] = value
-		}
-	}
-	write(0, 50)
-	large := strings.Repeat("large ", 500_000)
-	eventually(t, "put", func() error { _, err := b.Put(t.Context(), "large", []byte(large)); return err })
-	acknowledged["large"] = large
-
-	// A list has what was acknowledged before, from whichever node it comes.
-	for i := range 20 {
-		value := fmt.Sprint(i)
-		eventually(t, "put", func() error { _, err := b.Put(t.Context(), "last", []byte(value)); return err })
-		list, err := kv.List(t.Context(), b, "")
-		if got := string(list["last"].Value); err != nil || got != value {
-			t.Fatalf("after %s was acknowledged a list has %q (%v)", value, got, err)
-		}
-		acknowledged["last"] = value
-	}
-
-	info, err := b.stream.Info(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	i := slices.IndexFunc(all, func(node *server.Server) bool { return node.Name() == info.Cluster.Leader })
-	if i < 0 {
-		t.Fatalf("no node is the leader %q", info.Cluster.Leader)
-	}
-	all[i].Shutdown()
-	write(50, 100)
-	for key, value := range acknowledged {
-		eventually(t, "get "+key, func() error {
-			e, err := b.Get(t.Context(), key)
-			if errors.Is(err, kv.ErrNotFound) {
-				t.Fatalf("%s was acknowledged, and is gone", key)
-			}
-			if err == nil && string(e.Value) != value {
-				t.Fatalf("%s has another value than was acknowledged", key)
-			}
-			return err
-		})
-	}
-	// The watch has gone on, in order, and misses nothing.
-	deadline := time.After(patience)
-	missing := maps.Clone(acknowledged)
-	for last := uint64(0); len(missing) > 0; {
-		select {
-		case e := <-watched:
-			is := string(e.Value) == acknowledged[e.Key]
-			if e.Revision <= last || !is && e.Key != "last" {
-				t.Fatalf("told of %s at %d after %d", e.Key, e.Revision, last)
-			}
-			last = e.Revision
-			if is {
-				delete(missing, e.Key)
-			}
-		case err := <-ended:
-			t.Fatalf("the watch ended: %v", err)
-		case <-deadline:
-			t.Fatalf("%d records were never told", len(missing))
-		}
-	}
-}
-
 // The chunks of a value go with it, and those of a value that was not stored too.
 func TestChunksThatNobodyNeedsGo(t *testing.T) {
-	node := start(t, server.Options{StoreDir: t.TempDir()})
-	s, err := Open(Options{URLs: []string{node.ClientURL()}, answer: patience / 4})
+	s, err := Open(Options{URLs: []string{natstest.Start(t, "").URL}, answer: patience / 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -376,9 +218,8 @@ func TestChunksThatNobodyNeedsGo(t *testing.T) {
 
 // What NATS refuses is no failure to reach it, and is said in its words.
 func TestWhatNATSRefuses(t *testing.T) {
-	s := start(t, server.Options{StoreDir: t.TempDir(), Users: []*server.User{{Username: "us", Password: "x", Permissions: &server.Permissions{
-		Publish: &server.SubjectPermission{Allow: []string{">"}, Deny: []string{"$KV.dynmcp_denied.>"}}, Subscribe: &server.SubjectPermission{Allow: []string{">"}}}}}})
-	store, err := Open(Options{URLs: []string{strings.Replace(s.ClientURL(), "//", "//us:x@", 1)}, Logger: nil})
+	node := natstest.Start(t, `authorization { users: [ { user: us, password: x, permissions: { publish: { allow: ">", deny: "$KV.dynmcp_denied.>" }, subscribe: ">" } } ] }`)
+	store, err := Open(Options{URLs: []string{strings.Replace(node.URL, "//", "//us:x@", 1)}, Logger: nil})
 	if err != nil {
 		t.Fatal(err)
 	}

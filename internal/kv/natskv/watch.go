@@ -221,7 +221,7 @@ func (w *watch) check(ctx context.Context) error {
 	return nil
 }
 
-// lastRecord returns the revision of the last change of any record, 0 if there is none.
+// lastRecord returns the revision of the last change of any record, 0 if absent.
 func (w *watch) lastRecord(ctx context.Context) (uint64, error) {
 	m, err := read(ctx, w.store, func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
 		return w.stream.GetLastMsgForSubject(ctx, w.subject(">"))
