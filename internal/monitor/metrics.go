@@ -2,11 +2,13 @@ package monitor
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/dynmcp/dynmcp/aggregator"
+	"github.com/dynmcp/dynmcp/internal/activity"
 	"github.com/dynmcp/dynmcp/lazy"
 )
 
@@ -17,6 +19,10 @@ type metrics struct {
 	seconds  *prometheus.HistogramVec
 	bytes    *prometheus.CounterVec
 	dropped  prometheus.Counter
+	own      *prometheus.CounterVec // calls of tools of ours
+	searches *prometheus.CounterVec
+	tokens   *prometheus.CounterVec
+	next     *prometheus.CounterVec
 }
 
 func newMetrics(m *Monitor) metrics {
@@ -36,11 +42,18 @@ func newMetrics(m *Monitor) metrics {
 			Name: "dynmcp_dropped_notifications_total", Help: "Notifications that were dropped because a host read too slowly.",
 		}),
 	}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	all.own = counter("dynmcp_own_calls_total", "Calls that dynmcp's own tools have answered.", "tool")
+	all.tokens = counter("dynmcp_own_tokens_total", "Tokens of those answers, estimated.", "tool")
+	all.searches = counter("dynmcp_search_queries_total", "Queries of searches for tools, by whether the answer shows a definition.", "found")
+	all.next = counter("dynmcp_search_next_calls_total", "Calls of tools that came next after a search in the same session.", "upstream")
 	registry := prometheus.Registerer(all.registry)
 	if m.opts.Replica != "" {
 		registry = prometheus.WrapRegistererWith(prometheus.Labels{"replica": m.opts.Replica}, registry)
 	}
-	registry.MustRegister(all.calls, all.seconds, all.bytes, all.dropped, &runCollector{m},
+	registry.MustRegister(all.calls, all.seconds, all.bytes, all.dropped, all.own, all.tokens, all.searches, all.next, &runCollector{m},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return all
 }
@@ -52,6 +65,25 @@ func (ms *metrics) call(end aggregator.CallEnd) {
 	}
 	ms.bytes.WithLabelValues(end.Upstream, "params").Add(float64(end.Asked))
 	ms.bytes.WithLabelValues(end.Upstream, "result").Add(float64(end.Answered))
+}
+
+// ownCall counts what a tool of ours has answered.
+func (ms *metrics) ownCall(end aggregator.OwnEnd) {
+	ms.own.WithLabelValues(end.Tool).Inc()
+	ms.tokens.WithLabelValues(end.Tool).Add(float64(activity.Tokens(end.Result)))
+	if end.Queries > 0 {
+		ms.searches.WithLabelValues(strconv.FormatBool(end.Shown > 0)).Add(float64(end.Queries))
+	}
+}
+
+// own is told of a call of a tool of ours.
+func (m *Monitor) own(end aggregator.OwnEnd) {
+	m.metrics.ownCall(end)
+	if end.Queries > 0 {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.searched[end.From.ID] = true
+	}
 }
 
 // methodLabel is the method of a call, "other" for those that only hosts know: a label

@@ -45,6 +45,7 @@ type Monitor struct {
 	stats    map[string]*callStats // by upstream
 	counts   map[string]*counts    // by session
 	watchers map[chan event]bool
+	searched map[string]bool // sessions whose last call was a search
 }
 
 // Bounds of what is kept and shown.
@@ -107,6 +108,7 @@ func New(opts Options) *Monitor {
 		stats:    map[string]*callStats{},
 		counts:   map[string]*counts{},
 		watchers: map[chan event]bool{},
+		searched: map[string]bool{},
 	}
 	m.metrics = newMetrics(m)
 	m.ended.Go(m.keep)
@@ -125,7 +127,7 @@ func (m *Monitor) Close() {
 // Observer is what the aggregator tells the monitor by; messages is whether somebody
 // may look at them, which costs a copy of each.
 func (m *Monitor) Observer(messages bool) *aggregator.Observer {
-	o := &aggregator.Observer{Call: m.call, Session: m.session, Dropped: func(aggregator.SessionInfo) { m.metrics.dropped.Inc() }}
+	o := &aggregator.Observer{Call: m.call, Own: m.own, Session: m.session, Dropped: func(aggregator.SessionInfo) { m.metrics.dropped.Inc() }}
 	if messages {
 		o.Message = m.message
 	}
@@ -139,11 +141,20 @@ func (m *Monitor) call(end aggregator.CallEnd) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if end.Tool != "" && m.searched[end.Session] {
+		delete(m.searched, end.Session)
+		m.metrics.next.WithLabelValues(end.Upstream).Inc()
+	}
 	s := m.stats[end.Upstream]
 	if s == nil {
 		s = &callStats{byKind: map[string]int64{}}
 		m.stats[end.Upstream] = s
 	}
+	s.add(end)
+}
+
+// add counts a call.
+func (s *callStats) add(end aggregator.CallEnd) {
 	s.calls++
 	if end.Kind != "ok" {
 		s.failed++
@@ -179,6 +190,7 @@ func (m *Monitor) session(s aggregator.SessionInfo, opened bool) {
 		c.Event = "connected"
 	} else {
 		delete(m.counts, s.ID)
+		delete(m.searched, s.ID)
 	}
 	m.tellLocked(event{"connection", c})
 }
@@ -310,6 +322,15 @@ type UpstreamState struct {
 	P50       float64          `json:"p50_ms"` // of the last calls, without the start of the upstream
 	P99       float64          `json:"p99_ms"`
 	Err       string           `json:"error,omitempty"`
+	Sandbox   *SandboxState    `json:"sandbox,omitempty"`
+}
+
+// A SandboxState is how the sandbox of an upstream is.
+type SandboxState struct {
+	Missing     []string `json:"missing,omitempty"` // what the system cannot limit
+	ProxyBytes  int64    `json:"proxy_bytes"`
+	Refused     int      `json:"refused"` // connections
+	LastRefused []string `json:"last_refused,omitempty"`
 }
 
 // A FailureState is a failure whose cause a host was not told, by its reference.
@@ -343,8 +364,14 @@ func (m *Monitor) State() State {
 	st.Messages = m.lastSeq
 	for _, u := range upstreams {
 		s := UpstreamState{
-			Name: u.Name, State: string(u.State), Lazy: u.Lazy, Transport: u.Transport, PID: u.PID, Starts: u.Starts, Failed: u.Failed,
+			Name: u.Name, State: string(u.State), Lazy: u.Lazy, Transport: u.Transport, PID: u.Process.PID, Starts: u.Starts, Failed: u.Failed,
 			Protocol: u.Protocol, Tools: u.Tools, InFlight: u.InFlight, Waiting: u.Waiting, Err: m.opts.Redact(u.Err),
+		}
+		if b := u.Process.Sandbox; b != nil {
+			s.Sandbox = &SandboxState{b.Missing, b.ProxyBytes, b.Refused, nil}
+			for _, why := range b.LastRefused {
+				s.Sandbox.LastRefused = append(s.Sandbox.LastRefused, m.opts.Redact(why))
+			}
 		}
 		if !u.FailedAt.IsZero() {
 			s.FailedFor = time.Since(u.FailedAt).Seconds()
